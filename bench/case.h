@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Case: one configuration to train, check and measure; one row of figures.
+ *
+ * The command line and the plan file give lists; their product is the list of cases. Text is kept
+ * as the user wrote it where a registry resolves it later (model, data, devices).
+ */
+#ifndef LS_BENCH_CASE_H
+#define LS_BENCH_CASE_H
+
+#include "common/base/log.h"
+#include "common/base/status.h"
+#include "common/device/device.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef enum ls_reduce { LS_REDUCE_FAST, LS_REDUCE_EXACT } ls_reduce;
+typedef enum ls_scaling { LS_SCALING_STRONG, LS_SCALING_WEAK } ls_scaling;
+typedef enum ls_target_kind { LS_TARGET_NONE, LS_TARGET_ACCURACY, LS_TARGET_LOSS } ls_target_kind;
+
+/** Values that a list may vary. Text is "" and numbers are -1 where the default is the model's. */
+typedef struct ls_case {
+    char model[128];     /**< "mlp:784-128-10" as given; "mlp" by default */
+    char data[600];      /**< "" : the model's */
+    char strategy[32];   /**< "single" */
+    char devices[512];   /**< "1", "cpu:0+cpu:1" */
+    int64_t batch;       /**< -1: the model's; as given: global (strong) or per device (weak) */
+    ls_scaling scaling;
+    int64_t steps;       /**< timed steps; -1 where epochs are given */
+    int64_t epochs;      /**< -1 where steps are given */
+    int64_t warmup;
+    char optimizer[256]; /**< "adam:beta1=0.9"; "" : the model's */
+    double learning_rate; /**< -1: the model's */
+    uint64_t seed;
+    bool shuffle;
+    ls_reduce reduce;
+    int64_t micro_shards;
+    int64_t gate_steps;
+    char memory_text[32]; /**< as given; "growth" by default on CPUs */
+    ls_memory_policy memory;
+    ls_target_kind target_kind;
+    double target;
+    bool capture;
+    int ranks;           /**< 1 */
+} ls_case;
+
+/** What the whole command shares. Text is owned by the request. */
+typedef struct ls_request {
+    ls_case *cases;
+    size_t case_count;
+    bool verify;             /**< `verify`: no timing, all steps compared */
+    int64_t blocks;
+    int cpu_devices;         /**< 0: the machine's */
+    int cores_per_device;
+    int logical_gpus;
+    bool baseline;
+    bool soft_placement;
+    bool log_placement;
+    char *load;              /**< NULL: none */
+    char *save;              /**< NULL: none */
+    char *label;             /**< NULL: none */
+    char *results;           /**< file; NULL: none */
+    char *format;            /**< "table", "jsonl", "json", "csv", "md" */
+    char *command;           /**< the command line, for the row */
+    int progress;            /**< -1 auto, 0 no, 1 yes */
+    ls_log log;              /**< quiet, normal, verbose */
+} ls_request;
+
+#endif

@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: MIT
+# Writes generated/build_info.h: what was built, from what, how. Runs at every build, so that the
+# commit is the one that is built; the header changes only when its text does.
+string(JOIN " " lockstep_flags ${CMAKE_C_FLAGS} ${CMAKE_C_FLAGS_${CMAKE_BUILD_TYPE}})
+string(TOUPPER "${CMAKE_BUILD_TYPE}" lockstep_type)
+set(lockstep_flags "${CMAKE_C_FLAGS} ${CMAKE_C_FLAGS_${lockstep_type}}")
+if(LOCKSTEP_SANITIZE)
+  string(APPEND lockstep_flags " -fsanitize=${LOCKSTEP_SANITIZE}")
+endif()
+string(STRIP "${lockstep_flags}" lockstep_flags)
+string(TOLOWER "${CMAKE_BUILD_TYPE}" lockstep_type)
+file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/generated)
+set(lockstep_info_command ${CMAKE_COMMAND}
+  -DSOURCE=${CMAKE_CURRENT_SOURCE_DIR} -DOUT=${CMAKE_CURRENT_BINARY_DIR}/generated/build_info.h
+  -DVERSION=${PROJECT_VERSION} -DTYPE=${lockstep_type}
+  "-DCOMPILER=${CMAKE_C_COMPILER_ID} ${CMAKE_C_COMPILER_VERSION}" "-DFLAGS=${lockstep_flags}"
+  -P ${CMAKE_CURRENT_LIST_DIR}/WriteBuildInfo.cmake)
+execute_process(COMMAND ${lockstep_info_command})
+add_custom_target(build_info ALL COMMAND ${lockstep_info_command} VERBATIM
+  BYPRODUCTS ${CMAKE_CURRENT_BINARY_DIR}/generated/build_info.h)

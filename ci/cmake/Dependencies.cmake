@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: MIT
+# Finds the libraries, and says which Debian package brings one that is missing. All that is
+# missing is listed at once. LOCKSTEP_DEPS is searched first.
+if(LOCKSTEP_DEPS)
+  list(PREPEND CMAKE_PREFIX_PATH "${LOCKSTEP_DEPS}" "${LOCKSTEP_DEPS}/usr")
+  if(NOT CMAKE_LIBRARY_ARCHITECTURE)
+    set(CMAKE_LIBRARY_ARCHITECTURE ${CMAKE_C_LIBRARY_ARCHITECTURE})
+  endif()
+endif()
+find_package(Threads REQUIRED)
+
+set(LOCKSTEP_LIBRARIES Threads::Threads m)
+set(LOCKSTEP_BENCH_LIBRARIES "")
+set(lockstep_missing "")
+
+# lockstep_find(NAME HEADER LIBRARY PACKAGE LIST): an imported target dep::NAME, put on LIST.
+macro(lockstep_find name header library package list)
+  find_path(${name}_INCLUDE_DIR ${header})
+  find_library(${name}_LIBRARY NAMES ${library})
+  mark_as_advanced(${name}_INCLUDE_DIR ${name}_LIBRARY)
+  if(${name}_INCLUDE_DIR AND ${name}_LIBRARY)
+    if(NOT TARGET dep::${name})
+      add_library(dep::${name} UNKNOWN IMPORTED)
+      set_target_properties(dep::${name} PROPERTIES IMPORTED_LOCATION "${${name}_LIBRARY}"
+        INTERFACE_INCLUDE_DIRECTORIES "${${name}_INCLUDE_DIR}")
+    endif()
+    list(APPEND ${list} dep::${name})
+  else()
+    string(APPEND lockstep_missing "\n  ${name} (${header}, lib${library}): apt-get install ${package}")
+  endif()
+endmacro()
+
+lockstep_find(dnnl dnnl.h dnnl libdnnl-dev LOCKSTEP_LIBRARIES)
+lockstep_find(hwloc hwloc.h hwloc libhwloc-dev LOCKSTEP_LIBRARIES)
+lockstep_find(xxhash xxhash.h xxhash libxxhash-dev LOCKSTEP_LIBRARIES)
+lockstep_find(zlib zlib.h z zlib1g-dev LOCKSTEP_LIBRARIES)
+lockstep_find(jansson jansson.h jansson libjansson-dev LOCKSTEP_LIBRARIES)
+lockstep_find(sqlite sqlite3.h sqlite3 libsqlite3-dev LOCKSTEP_BENCH_LIBRARIES)
+lockstep_find(libfyaml libfyaml.h fyaml libfyaml-dev LOCKSTEP_BENCH_LIBRARIES)
+if(LOCKSTEP_TESTS)
+  lockstep_find(cmocka cmocka.h cmocka libcmocka-dev LOCKSTEP_TEST_LIBRARIES)
+endif()
+
+# oneDNN's threads are libgomp's; a device sets up and binds that team through the same library.
+find_library(gomp_LIBRARY NAMES gomp libgomp.so.1
+             HINTS ${LOCKSTEP_DEPS}/usr/lib/${CMAKE_C_LIBRARY_ARCHITECTURE})
+if(NOT gomp_LIBRARY)
+  execute_process(COMMAND gcc -print-file-name=libgomp.so OUTPUT_VARIABLE gomp_file
+                  OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  if(IS_ABSOLUTE "${gomp_file}")
+    set(gomp_LIBRARY "${gomp_file}" CACHE FILEPATH "GNU OpenMP run-time library" FORCE)
+  endif()
+endif()
+if(gomp_LIBRARY)
+  list(APPEND LOCKSTEP_LIBRARIES ${gomp_LIBRARY})
+else()
+  string(APPEND lockstep_missing "\n  libgomp (libgomp.so.1): apt-get install libgomp1")
+endif()
+
+if(lockstep_missing)
+  message(FATAL_ERROR "Lockstep needs libraries that were not found:${lockstep_missing}\n"
+    "Install them, or give a prefix that holds them: -DLOCKSTEP_DEPS=DIR")
+endif()

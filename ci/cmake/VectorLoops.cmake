@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: MIT
+# Compiles common/kernel/cpu/vector_loops.c once per instruction set; vector.c picks at run time.
+set(vector_loops common/kernel/cpu/vector_loops.c)
+function(lockstep_vector_loops isa)
+  add_library(vector_loops_${isa} OBJECT ${vector_loops})
+  target_link_libraries(vector_loops_${isa} PRIVATE lockstep_options)
+  target_compile_definitions(vector_loops_${isa} PRIVATE LS_VECTOR_ISA=${isa})
+  target_compile_options(vector_loops_${isa} PRIVATE ${ARGN})
+  if(NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
+    target_compile_options(vector_loops_${isa} PRIVATE -O3)
+  endif()
+  target_sources(liblockstep PRIVATE $<TARGET_OBJECTS:vector_loops_${isa}>)
+endfunction()
+lockstep_vector_loops(portable)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  lockstep_vector_loops(avx2 -mavx2)
+  lockstep_vector_loops(avx512 -mavx512f -mavx512dq -mavx512vl -mavx512bw -mprefer-vector-width=512)
+endif()

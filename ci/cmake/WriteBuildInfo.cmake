@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: MIT
+# cmake -P script: writes build_info.h where its text has changed.
+set(commit "unknown")
+set(dirty 0)
+find_program(git git)
+if(git)
+  execute_process(COMMAND ${git} -C ${SOURCE} rev-parse HEAD OUTPUT_VARIABLE head
+                  RESULT_VARIABLE code OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  if(code EQUAL 0)
+    set(commit ${head})
+    execute_process(COMMAND ${git} -C ${SOURCE} status --porcelain --untracked-files=no
+                    OUTPUT_VARIABLE changes ERROR_QUIET)
+    if(NOT changes STREQUAL "")
+      set(dirty 1)
+    endif()
+  endif()
+endif()
+set(text "/* Written by CMake. */\n#define LS_VERSION \"${VERSION}\"\n#define LS_BUILD_TYPE \"${TYPE}\"\n#define LS_COMPILER \"${COMPILER}\"\n#define LS_COMPILER_FLAGS \"${FLAGS}\"\n#define LS_GIT_COMMIT \"${commit}\"\n#define LS_GIT_DIRTY ${dirty}\n")
+set(old "")
+if(EXISTS ${OUT})
+  file(READ ${OUT} old)
+endif()
+if(NOT old STREQUAL text)
+  file(WRITE ${OUT} "${text}")
+endif()

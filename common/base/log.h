@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Log: lines for people, on one stream. Rows of figures never pass through here, and nothing in a
+ * timed step logs.
+ */
+#ifndef LS_COMMON_BASE_LOG_H
+#define LS_COMMON_BASE_LOG_H
+
+#include <stdio.h>
+
+typedef enum ls_log_level { LS_LOG_QUIET, LS_LOG_NORMAL, LS_LOG_VERBOSE } ls_log_level;
+
+/** Passed by pointer to whoever may say something; NULL says nothing. Borrows the stream. */
+typedef struct ls_log {
+    FILE *stream;
+    ls_log_level level;
+} ls_log;
+
+/** Writes "lockstep: <text>\n" when `level` is at most the log's own. */
+void ls_log_line(const ls_log *log, ls_log_level level, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Data sets: whole in host memory, images as bytes, read and checked before the first step.
+ * Batches are gathered from them by an operation of the device's own queue (kernel.h, gather).
+ */
+#ifndef LS_COMMON_DATA_DATA_H
+#define LS_COMMON_DATA_DATA_H
+
+#include "common/base/status.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef enum ls_array_type { LS_ARRAY_UINT8, LS_ARRAY_FLOAT32, LS_ARRAY_INT32 } ls_array_type;
+
+enum { LS_DATA_INPUTS = 2, LS_DATA_RANK = 4 };
+
+/** One array of a split: `samples` rows of `width` elements. */
+typedef struct ls_array {
+    ls_array_type type;
+    int64_t width; /**< elements of one sample */
+    void *data;    /**< [samples, width]; NULL: not there */
+} ls_array;
+
+/** Samples to train on, or to test on; 0 samples where there are none. */
+typedef struct ls_split {
+    size_t samples;
+    ls_array input[LS_DATA_INPUTS]; /**< x0, x1 */
+    ls_array target; /**< classes: int32 [samples, 1], each in [0, classes); else float32 */
+} ls_split;
+
+/** What a model asks of its data. */
+typedef struct ls_data_need {
+    int inputs;                                /**< 1 or 2 */
+    int rank[LS_DATA_INPUTS];                  /**< of one sample of each input */
+    int64_t shape[LS_DATA_INPUTS][LS_DATA_RANK]; /**< of one sample: mlp {784}; poly {1} */
+    int classes;                               /**< labels 0..classes-1; 0: a real target */
+    const char *synthetic;                     /**< which generator: "classes", "polynomial" */
+} ls_data_need;
+
+typedef struct ls_data {
+    char name[32];       /**< of the source: "fashion-mnist" */
+    char path[512];      /**< where it was read from; "" for synthetic */
+    ls_split train, test;
+    uint64_t digest;     /**< XXH3 of the training arrays' bits */
+    uint64_t read_ns;    /**< time it took to read and check */
+} ls_data;
+
+/**
+ * Opens `spec`, the text of --data: "fashion-mnist", "mnist", "synthetic", "synthetic:60000",
+ * "file:PATH", "fashion-mnist:DIR". LS_CODE_USAGE for an unknown name (lists the valid ones) or
+ * one that does not fit the need; LS_CODE_MISSING for a missing or broken file, naming it and the
+ * Debian package that brings it. The training and test files are read at the same time.
+ */
+ls_status ls_data_open(const char *spec, const ls_data_need *need, ls_data **out);
+
+/** Takes NULL. */
+void ls_data_close(ls_data *data);
+
+/** A kind of source: one entry of `lockstep list`. */
+typedef struct ls_data_source {
+    const char *name;
+    const char *help;
+    /** `argument` is what follows the colon, or NULL. Fills train and test, and path. */
+    ls_status (*read)(const char *argument, const ls_data_need *need, ls_data *data);
+} ls_data_source;
+
+/** NULL-terminated. */
+const ls_data_source *const *ls_data_sources(void);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * IDX files, plain or gz: the format of MNIST and Fashion-MNIST.
+ *
+ * Four bytes 0, 0, type, rank; `rank` big-endian 32-bit sizes; the elements. Only type 0x08
+ * (unsigned bytes) is read.
+ */
+#ifndef LS_COMMON_DATA_IDX_H
+#define LS_COMMON_DATA_IDX_H
+
+#include "common/base/status.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct ls_idx {
+    int rank;          /**< 1..4 */
+    int64_t shape[4];
+    size_t bytes;      /**< product of shape */
+    uint8_t *data;     /**< owned by the caller (free); capacity grows with the data read */
+} ls_idx;
+
+/**
+ * Reads a file whole, inflating where it is gz. LS_CODE_MISSING, naming the file, for: a missing,
+ * truncated or mislabelled file, a rank or size out of range, data longer or shorter than the
+ * header says, a damaged gz stream. Memory grows with the data that is there, so a header that
+ * lies about its sizes costs nothing.
+ */
+ls_status ls_idx_read(const char *path, ls_idx *out);
+
+/** The same for bytes in memory, plain or gz (for tests and fuzzing). */
+ls_status ls_idx_parse(const char *name, const void *bytes, size_t size, ls_idx *out);
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * safetensors files of float32 tensors: parameters, and any user's data.
+ *
+ * Format (github.com/huggingface/safetensors): 8 bytes little-endian length of the header, the
+ * header as JSON {name: {"dtype": "F32", "shape": [..], "data_offsets": [begin, end]}, ...,
+ * "__metadata__": {..}}, then the bytes that the offsets count from.
+ */
+#ifndef LS_COMMON_DATA_SAFETENSORS_H
+#define LS_COMMON_DATA_SAFETENSORS_H
+
+#include "common/base/status.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { LS_TENSOR_RANK = 8 };
+
+typedef struct ls_tensor {
+    const char *name;
+    int rank;
+    int64_t shape[LS_TENSOR_RANK];
+    const float *data; /**< [product of shape] */
+    size_t count;      /**< product of shape */
+} ls_tensor;
+
+typedef struct ls_tensor_file ls_tensor_file;
+
+/**
+ * Reads a file whole. LS_CODE_MISSING, naming the file and the tensor, for: a file that is not
+ * there or too short; a header longer than the file; JSON that does not parse; a dtype other than
+ * F32; a shape that overflows, is negative, or does not match its range; ranges that overlap,
+ * leave a gap, or lie outside the file; a name twice. Nothing is allocated by an unchecked number.
+ */
+ls_status ls_tensors_read(const char *path, ls_tensor_file **out);
+
+/** The same for bytes in memory (for tests and fuzzing); `name` stands for the path in messages. */
+ls_status ls_tensors_parse(const char *name, const void *bytes, size_t size, ls_tensor_file **out);
+
+size_t ls_tensors_count(const ls_tensor_file *file);
+const ls_tensor *ls_tensors_at(const ls_tensor_file *file, size_t index);
+
+/** NULL where there is none of this name. */
+const ls_tensor *ls_tensors_find(const ls_tensor_file *file, const char *name);
+
+/** Takes NULL. */
+void ls_tensors_close(ls_tensor_file *file);
+
+/**
+ * Writes a file: to a temporary name beside it, flushed, then renamed, so that a full disk or a
+ * kill leaves what was there before.
+ */
+ls_status ls_tensors_write(const char *path, const ls_tensor *tensors, size_t count);
+
+#endif

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Device, queue, event, program: CUDA's model, the same on every back end.
+ *
+ * A device has memory of its own and any number of queues. A queue runs operations one after the
+ * other, in the order in which they were put, asynchronously to the host. Events order queues. A
+ * program is what was captured from a queue (and from the queues that joined it through events)
+ * and is replayed as a whole, as often as wished, with one call of the host.
+ *
+ *                 CPU device                             GPU
+ *     device      a set of cores, memory of its own      the GPU, or a logical part of it
+ *     queue       a thread bound to those cores          a stream
+ *     event       a counter that threads wait for        cudaEvent_t
+ *     program     a recorded list of operations          cudaGraphExec_t
+ *
+ * What varies from one replay to the next (step number, position in the data, learning rate) is
+ * not an argument: operations read it from a block in device memory (kernel.h, ls_step_state),
+ * and an operation of the program moves it on. So the host can ask for many replays at once.
+ *
+ * Threads: one host thread at a time may use a queue or a program; different queues, different
+ * threads. Failure: an operation that fails puts its queue into a failed state; the queue then
+ * skips every operation but event records, so nothing waits for ever, and ls_queue_sync reports.
+ */
+#ifndef LS_COMMON_DEVICE_DEVICE_H
+#define LS_COMMON_DEVICE_DEVICE_H
+
+#include "common/base/status.h"
+#include "common/device/device_name.h"
+#include "common/device/machine.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct ls_device ls_device;
+typedef struct ls_queue ls_queue;
+typedef struct ls_event ls_event;
+typedef struct ls_program ls_program;
+
+/* ---- Memory ------------------------------------------------------------------------------- */
+
+/** What memory is for: the columns of the memory ledger. */
+typedef enum ls_memory_use {
+    LS_MEMORY_PARAMETERS,
+    LS_MEMORY_GRADIENTS,
+    LS_MEMORY_OPTIMIZER,
+    LS_MEMORY_ACTIVATIONS,
+    LS_MEMORY_COMMUNICATION,
+    LS_MEMORY_WORKSPACE,
+    LS_MEMORY_USES
+} ls_memory_use;
+
+/** "parameters", "gradients", ... */
+const char *ls_memory_use_name(ls_memory_use use);
+
+/** How a device takes memory from the system. */
+typedef enum ls_memory_policy_kind {
+    LS_MEMORY_GROWTH,  /**< on demand, never given back before the device closes */
+    LS_MEMORY_ALL,     /**< nearly the whole capacity at the start */
+    LS_MEMORY_FRACTION /**< on demand, at most a fraction of the capacity */
+} ls_memory_policy_kind;
+
+typedef struct ls_memory_policy {
+    ls_memory_policy_kind kind;
+    double fraction; /**< (0, 1], for LS_MEMORY_FRACTION */
+} ls_memory_policy;
+
+typedef struct ls_memory_ledger {
+    size_t in_use[LS_MEMORY_USES]; /**< bytes asked for and not freed, as asked for */
+    size_t in_use_peak;            /**< largest sum of in_use so far */
+    size_t reserved;               /**< bytes taken from the system */
+    size_t limit;                  /**< most that the policy lets it take */
+    size_t allocations;            /**< calls of ls_device_allocate so far */
+} ls_memory_ledger;
+
+/**
+ * Zero-filled device memory, 64-byte aligned, first touched by the device's own thread. Zero
+ * bytes give a valid pointer. LS_CODE_MISSING says how many bytes were asked for, for what, and
+ * what the policy left. Not for a step: it waits for the device.
+ */
+ls_status ls_device_allocate(ls_device *device, ls_memory_use use, size_t bytes, void **out);
+
+/** Takes NULL. */
+void ls_device_release(ls_device *device, void *memory);
+
+/** What the device holds; safe while it runs. */
+ls_memory_ledger ls_device_ledger(const ls_device *device);
+
+/**
+ * Makes host memory readable by the device's operations (a data set): the same pointer on a CPU;
+ * a copy in device memory on a GPU. Undone with ls_device_unshare, which takes NULL.
+ */
+ls_status ls_device_share(ls_device *device, const void *host, size_t bytes, const void **out);
+void ls_device_unshare(ls_device *device, const void *shared);
+
+/* ---- Device ------------------------------------------------------------------------------- */
+
+typedef struct ls_device_info {
+    ls_device_name name;
+    char text[32];          /**< "cpu:0" */
+    int cores[64];          /**< operating-system numbers; the first core_count of them */
+    int core_count;         /**< 0 for a GPU */
+    size_t capacity;        /**< bytes */
+    bool flushes_denormals; /**< on every thread of the device */
+    bool huge_pages;        /**< large allocations ask for them */
+} ls_device_info;
+
+/** Opens a device of the machine, which must outlive it. */
+ls_status ls_device_open(const ls_machine *machine, const ls_device_name *name,
+                         const ls_memory_policy *policy, ls_device **out);
+
+/** After its queues and programs are freed. Takes NULL. */
+void ls_device_close(ls_device *device);
+
+const ls_device_info *ls_device_describe(const ls_device *device);
+
+/**
+ * Runs `call` on a thread set up as the device's own (its cores, its OpenMP team, denormals
+ * flushed), and waits. For set-up that depends on the thread, such as creating oneDNN primitives.
+ */
+ls_status ls_device_call(ls_device *device, ls_status (*call)(void *context), void *context);
+
+/* ---- Operations and queues ---------------------------------------------------------------- */
+
+/**
+ * An operation: a kernel with its arguments bound. Made by a kernel table (kernel.h), by a
+ * communicator, or by whoever embeds this struct first in its own. Belongs to one device.
+ */
+typedef struct ls_op {
+    const char *name; /**< static text: "dense_forward.sgemm" */
+    /** Runs on the queue's thread (CPU), or launches on the queue's stream (GPU). No allocation. */
+    ls_status (*run)(struct ls_op *op, ls_queue *queue);
+    void (*destroy)(struct ls_op *op); /**< frees the op itself; never NULL */
+    double flops;                      /**< floating-point operations of one run */
+    double bytes;                      /**< bytes read and written of one run */
+} ls_op;
+
+/** Takes NULL. */
+void ls_op_free(ls_op *op);
+
+/** `name` is static text, for traces and messages. The device owns the thread, the caller the queue. */
+ls_status ls_queue_open(ls_device *device, const char *name, ls_queue **out);
+
+/** Waits for what is in it. Takes NULL. */
+void ls_queue_close(ls_queue *queue);
+
+ls_device *ls_queue_device(const ls_queue *queue);
+
+/** The back end's own handle: cudaStream_t on a GPU; NULL on a CPU. */
+void *ls_queue_native(const ls_queue *queue);
+
+/** Puts an operation; it is borrowed and must outlive the queue's work and every program with it. */
+ls_status ls_queue_put(ls_queue *queue, ls_op *op);
+
+/** Puts a copy between two places in this device's memory, or from or to another device's. */
+ls_status ls_queue_copy(ls_queue *queue, void *to, const ls_device *to_device, const void *from,
+                        const ls_device *from_device, size_t bytes);
+
+/** Copies from or to host memory and waits until it is done. Not while capturing. */
+ls_status ls_queue_read(ls_queue *queue, void *host, const void *device, size_t bytes);
+ls_status ls_queue_write(ls_queue *queue, void *device, const void *host, size_t bytes);
+
+/** Waits until the queue is empty; returns the first failure of an operation, once. */
+ls_status ls_queue_sync(ls_queue *queue);
+
+/* ---- Events ------------------------------------------------------------------------------- */
+
+ls_status ls_event_open(ls_device *device, ls_event **out);
+void ls_event_close(ls_event *event);
+
+/** The event happens when the queue gets here. One record per event in a captured program. */
+ls_status ls_queue_record(ls_queue *queue, ls_event *event);
+
+/** The queue goes on when the latest record of the event has happened. Joins a capture. */
+ls_status ls_queue_wait(ls_queue *queue, ls_event *event);
+
+/** The host waits for the latest record. Not for events recorded in a capture. */
+ls_status ls_event_sync(ls_event *event);
+
+/* ---- Programs ----------------------------------------------------------------------------- */
+
+typedef struct ls_program_info {
+    size_t nodes;      /**< operations, copies, records and waits */
+    size_t bytes;      /**< host memory that the program takes */
+    uint64_t build_ns; /**< from begin to end of the capture */
+} ls_program_info;
+
+/**
+ * From here on, what is put into `queue` is recorded, not run; a queue that waits for an event of
+ * the capture joins it. A queue that joined must be joined back (the origin waits for an event
+ * recorded last on it) before the end: so one replay ends before the next begins.
+ */
+ls_status ls_program_begin(ls_queue *queue);
+
+/** Ends the capture. LS_CODE_USAGE for a queue that was not joined back. */
+ls_status ls_program_end(ls_queue *queue, ls_program **out);
+
+/** Puts `times` replays. The host returns at once. */
+ls_status ls_program_launch(ls_program *program, uint64_t times);
+
+ls_program_info ls_program_describe(const ls_program *program);
+
+/** After the queues are done with it. Takes NULL. */
+void ls_program_close(ls_program *program);
+
+#endif

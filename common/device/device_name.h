@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Device names, as TensorFlow writes them and shorter: "/cpu:0", "cpu:0", "/gpu:1",
+ * "/device:GPU:1", "/job:worker/replica:0/task:1/device:GPU:0"; and "gpu:0/1" for the second
+ * logical device of GPU 0. Kinds are not case-sensitive.
+ */
+#ifndef LS_COMMON_DEVICE_DEVICE_NAME_H
+#define LS_COMMON_DEVICE_DEVICE_NAME_H
+
+#include "common/base/status.h"
+
+#include <stdbool.h>
+
+typedef enum ls_device_kind { LS_DEVICE_CPU, LS_DEVICE_GPU } ls_device_kind;
+
+typedef struct ls_device_name {
+    ls_device_kind kind;
+    int index;     /**< from 0 */
+    int logical;   /**< part of a split GPU, from 0; -1: the whole device */
+    char job[32];  /**< "" where the name has none */
+    int replica;   /**< -1 where the name has none */
+    int task;      /**< -1 where the name has none */
+} ls_device_name;
+
+/** LS_CODE_USAGE, with the forms that parse, where `text` is none of them. */
+ls_status ls_device_name_parse(const char *text, ls_device_name *out);
+
+/** "cpu:0", "gpu:0/1": kind, index and logical part only. `text` holds 32 bytes; returns it. */
+char *ls_device_name_text(const ls_device_name *name, char text[32]);
+
+/** Same kind and index, and the same logical part or one of them the whole device. */
+bool ls_device_name_overlaps(const ls_device_name *a, const ls_device_name *b);
+
+#endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Machine: what this process may use, and the devices made of it.
+ *
+ * A CPU device is a set of cores chosen with hwloc inside the process's affinity mask and CPU
+ * quota (cgroup). cpu:i holds cores [i*c, (i+1)*c) of that list, c cores per device; past its end
+ * the list starts anew, such devices share cores, and that is called oversubscribed.
+ */
+#ifndef LS_COMMON_DEVICE_MACHINE_H
+#define LS_COMMON_DEVICE_MACHINE_H
+
+#include "common/base/status.h"
+#include "common/device/device_name.h"
+
+#include <stddef.h>
+
+typedef struct ls_machine ls_machine;
+
+typedef struct ls_machine_options {
+    int cpu_devices;      /**< 0: cores / cores_per_device, at least 1 */
+    int cores_per_device; /**< 0: 1 */
+    int logical_gpus;     /**< 0: 1; each GPU counts as this many */
+} ls_machine_options;
+
+typedef struct ls_machine_cache {
+    int level;
+    size_t bytes;   /**< of one cache */
+    int count;      /**< how many the machine has */
+} ls_machine_cache;
+
+/** Facts for provenance and `lockstep devices`. Text is never NULL. */
+typedef struct ls_machine_info {
+    char host[64];
+    char cpu[128];          /**< model name as the system tells it */
+    char arch[32];          /**< uname machine */
+    char kernel[64];        /**< operating system and release */
+    char isa[32];           /**< widest vector extension found: "avx512f", "avx2", "portable" */
+    int cores_total;        /**< cores of the machine, hardware threads counted once */
+    int cores_allowed;      /**< after the affinity mask and the CPU quota */
+    int numa_nodes;
+    double cpu_quota;       /**< cores' worth of the cgroup's quota; 0: none */
+    size_t memory_total;    /**< bytes */
+    size_t memory_limit;    /**< the smaller of memory_total and the cgroup's limit */
+    ls_machine_cache caches[8];
+    int cache_count;
+    char gpu[128];          /**< why there is no GPU ("no driver"), or the first one's name */
+    char driver[32];        /**< "" without one */
+} ls_machine_info;
+
+/** Looks at the machine. LS_CODE_USAGE for numbers out of range. Close after every device. */
+ls_status ls_machine_open(const ls_machine_options *options, ls_machine **out);
+void ls_machine_close(ls_machine *machine);
+
+const ls_machine_info *ls_machine_describe(const ls_machine *machine);
+
+/** How many devices of a kind have a name. A number in `--devices` may make more, of CPUs. */
+int ls_machine_count(const ls_machine *machine, ls_device_kind kind);
+
+int ls_machine_cores_per_device(const ls_machine *machine);
+
+/** The kind of the default device: a GPU where there is one. */
+ls_device_kind ls_machine_best_kind(const ls_machine *machine);
+
+/**
+ * Resolves "2" or "cpu:0+cpu:1" to names, owned by the caller (free). A number takes devices of
+ * the best kind and makes more CPU devices as needed; a name that does not exist is
+ * LS_CODE_MISSING with the list of what does; a device named twice is LS_CODE_USAGE.
+ */
+ls_status ls_machine_resolve(const ls_machine *machine, const char *spec, ls_device_name **out,
+                             size_t *out_count);
+
+/** "cpu:0, cpu:1": the names that exist, for messages. Returns `text`. */
+char *ls_machine_list(const ls_machine *machine, char *text, size_t size);
+
+/**
+ * Operating-system numbers of the cores that CPU device `index` holds, one per core (the first
+ * hardware thread). Writes at most `capacity`, returns how many there are.
+ */
+int ls_machine_cores(const ls_machine *machine, int index, int *cores, int capacity);
+
+/** Whether any two of these devices share a core. */
+bool ls_machine_oversubscribed(const ls_machine *machine, const ls_device_name *names,
+                               size_t count);
+
+/** Bytes that a CPU device may take: the memory limit over the number of CPU devices. */
+size_t ls_machine_cpu_capacity(const ls_machine *machine);
+
+#endif

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Kernels: one table of operations, filled by each back end.
+ *
+ * An entry is a constructor: it checks the arguments, chooses and prepares the implementation
+ * (creates the oneDNN primitive, picks the cuBLAS algorithm), takes what workspace it needs from
+ * the device, and returns an ls_op that can be put on a queue of that device any number of times.
+ * So nothing is created, chosen or allocated in a step.
+ *
+ *     reference    plain C; its loops are the definition of each operation. float32 with sums in
+ *                  double, or (reference64) double throughout, for gradient checks
+ *     cpu          oneDNN and vectorised loops
+ *
+ * Tensors are dense and row-major. `real` below is the table's element type: 4 bytes, or 8 for
+ * reference64. B rows (samples of this replica's slice), I inputs, O outputs, C classes.
+ * A size of 0 is valid everywhere and gives an op that does nothing (sums over nothing are 0).
+ * The bits of an element do not depend on where a range starts or ends, nor on alignment.
+ */
+#ifndef LS_COMMON_KERNEL_KERNEL_H
+#define LS_COMMON_KERNEL_KERNEL_H
+
+#include "common/base/order.h"
+#include "common/base/status.h"
+#include "common/device/device.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/**
+ * The argument block of a step: device memory, read by operations, moved on by finish_step. One
+ * per replica; identical on all replicas of a strategy.
+ */
+typedef struct ls_step_state {
+    uint64_t step;        /**< updates done before this one: t - 1 of Adam's t */
+    uint64_t position;    /**< samples taken before this step, from the endless sequence */
+    uint64_t record;      /**< where the next ls_step_record goes */
+    double learning_rate; /**< of this step */
+} ls_step_state;
+
+/** What a step leaves for the host, which reads it many steps later. */
+typedef struct ls_step_record {
+    uint64_t end_ns; /**< ls_clock_ns (CPU) or the GPU's global timer at the end of the step */
+    double loss;     /**< this replica's part of the mean over the global batch */
+} ls_step_record;
+
+/** How the learning rate changes: times `factor` every `period` steps; period 0: never. */
+typedef struct ls_rate_schedule {
+    double initial;
+    double factor;
+    uint64_t period;
+} ls_rate_schedule;
+
+typedef enum ls_activation { LS_ACTIVATION_NONE, LS_ACTIVATION_RELU } ls_activation;
+
+/** c[m,n] = op(a) op(b) (+ c where accumulate); op transposes. Leading dimensions are dense. */
+typedef struct ls_gemm_args {
+    bool transpose_a, transpose_b; /**< a is [k,m] / b is [n,k] where set */
+    int64_t m, n, k;
+    const void *a, *b; /**< real */
+    void *c;           /**< real [m,n] */
+    bool accumulate;
+} ls_gemm_args;
+
+/** y = activation(x w^T + bias). */
+typedef struct ls_dense_forward_args {
+    int64_t rows, inputs, outputs;
+    const void *x;      /**< real [B,I] */
+    const void *weight; /**< real [O,I] */
+    const void *bias;   /**< real [O]; NULL: none */
+    void *y;            /**< real [B,O] */
+    ls_activation activation;
+} ls_dense_forward_args;
+
+/** dweight = dy^T x, dbias = sum over rows of dy. Overwrites. */
+typedef struct ls_dense_backward_weights_args {
+    int64_t rows, inputs, outputs;
+    const void *x;  /**< real [B,I] */
+    const void *dy; /**< real [B,O] */
+    void *dweight;  /**< real [O,I] */
+    void *dbias;    /**< real [O]; NULL: none */
+} ls_dense_backward_weights_args;
+
+/** dx = dy w. Overwrites. With `relu_output` (the output of the ReLU that made x, that is x),
+ *  dx is 0 where it is not positive: the ReLU's own backward, fused. */
+typedef struct ls_dense_backward_data_args {
+    int64_t rows, inputs, outputs;
+    const void *dy;          /**< real [B,O] */
+    const void *weight;      /**< real [O,I] */
+    const void *relu_output; /**< real [B,I]; NULL: no mask */
+    void *dx;                /**< real [B,I] */
+} ls_dense_backward_data_args;
+
+/** Forward: y = max(x, 0); x may be y. */
+typedef struct ls_relu_forward_args {
+    int64_t count;
+    const void *x; /**< real [count] */
+    void *y;       /**< real [count] */
+} ls_relu_forward_args;
+
+/** dx = y > 0 ? dy : 0; dy may be dx. */
+typedef struct ls_relu_backward_args {
+    int64_t count;
+    const void *y, *dy; /**< real [count] */
+    void *dx;           /**< real [count] */
+} ls_relu_backward_args;
+
+/** y[b] = (x^2, x, 1). */
+typedef struct ls_polynomial_args {
+    int64_t rows;
+    const void *x; /**< real [B,1] */
+    void *y;       /**< real [B,3] */
+} ls_polynomial_args;
+
+/**
+ * loss = scale * sum over rows of -log softmax(logits)[label], computed as
+ * log(sum exp(z - max z)) - (z[label] - max z); dlogits = scale * (softmax - onehot).
+ * `scale` is 1 / global batch size. A label outside [0, C) makes the op fail.
+ */
+typedef struct ls_softmax_cross_entropy_args {
+    int64_t rows, classes;
+    const void *logits;     /**< real [B,C] */
+    const int32_t *labels;  /**< [B] */
+    double scale;
+    void *dlogits;          /**< real [B,C]; NULL: forward only. May not be logits */
+    double *loss;           /**< [1], overwritten; NULL: not wanted */
+} ls_softmax_cross_entropy_args;
+
+/** loss = scale * sum (y - target)^2; dy = scale * 2 (y - target). O outputs per row are summed. */
+typedef struct ls_squared_error_args {
+    int64_t rows, outputs;
+    const void *y, *target; /**< real [B,O] */
+    double scale;
+    void *dy;               /**< real [B,O]; NULL: forward only */
+    double *loss;           /**< [1], overwritten; NULL: not wanted */
+} ls_squared_error_args;
+
+/**
+ * Adds to *correct the rows whose largest logit (the first, among equals) is the label, of the
+ * rows that lie before sample `samples` of the set: row i counts if state->position + i < samples.
+ */
+typedef struct ls_count_correct_args {
+    int64_t rows, classes;
+    const void *logits;
+    const int32_t *labels;
+    const ls_step_state *state;
+    uint64_t samples;
+    uint64_t *correct; /**< [1] */
+} ls_count_correct_args;
+
+/** indices[i] = sample at position state->position + offset + i (order.h). */
+typedef struct ls_batch_indices_args {
+    int64_t rows;
+    ls_sample_order order;
+    uint64_t offset; /**< of this replica's slice in the global batch */
+    const ls_step_state *state;
+    uint32_t *indices; /**< [B] */
+} ls_batch_indices_args;
+
+typedef enum ls_gather_type {
+    LS_GATHER_BYTES_TO_UNIT, /**< uint8 / 255 (a float32 division) to real */
+    LS_GATHER_FLOAT,         /**< float32 to real */
+    LS_GATHER_INT32          /**< int32 to int32 */
+} ls_gather_type;
+
+/** out[i] = source[indices[i]], `width` elements a row. */
+typedef struct ls_gather_args {
+    int64_t rows, width;
+    ls_gather_type type;
+    const void *source; /**< [samples, width], from ls_device_share */
+    const uint32_t *indices;
+    void *out; /**< [B, width] */
+} ls_gather_args;
+
+typedef enum ls_optimizer_kind {
+    LS_OPTIMIZER_SGD,
+    LS_OPTIMIZER_MOMENTUM,
+    LS_OPTIMIZER_ADAM,
+    LS_OPTIMIZER_RMSPROP
+} ls_optimizer_kind;
+
+/**
+ * One pass over a range of the flat buffers. With g the gradient, lr = state->learning_rate:
+ *     sgd        w -= lr g
+ *     momentum   v = mu v + g; w -= lr v
+ *     adam       m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2; w -= lr mhat / (sqrt(vhat) + eps),
+ *                mhat = m / (1 - b1^t), vhat = v / (1 - b2^t), t = state->step + 1
+ *                (Kingma and Ba, arXiv 1412.6980, algorithm 1)
+ *     rmsprop    v = rho v + (1-rho) g^2; w -= lr g / (sqrt(v) + eps)
+ * Scalars are computed in double once a step and rounded to real.
+ */
+typedef struct ls_optimizer_args {
+    ls_optimizer_kind kind;
+    int64_t count;
+    void *weight;         /**< real [count] */
+    const void *gradient; /**< real [count] */
+    void *slot[2];        /**< real [count]: momentum v; adam m, v; rmsprop v; else NULL */
+    double mu, beta1, beta2, rho, epsilon;
+    const ls_step_state *state;
+} ls_optimizer_args;
+
+/** y = a + b elementwise; y may be a or b. */
+typedef struct ls_add_args {
+    int64_t count;
+    const void *a, *b;
+    void *y;
+} ls_add_args;
+
+/** out[0] = a[0] + b[0] in double: losses of shards. out may be a or b. */
+typedef struct ls_add_loss_args {
+    const double *a, *b;
+    double *out;
+} ls_add_loss_args;
+
+/** Every element becomes `value`. */
+typedef struct ls_fill_args {
+    int64_t count;
+    double value;
+    void *y;
+} ls_fill_args;
+
+/**
+ * Ends a step: records[state->record % capacity] = {now, *loss}; then step + 1, record + 1,
+ * position + batch, and the learning rate of the next step by the schedule.
+ */
+typedef struct ls_finish_step_args {
+    ls_step_state *state;
+    uint64_t batch; /**< global batch size of this step */
+    ls_rate_schedule schedule;
+    const double *loss; /**< NULL: recorded as 0 */
+    ls_step_record *records;
+    uint64_t capacity;
+} ls_finish_step_args;
+
+typedef struct ls_kernel_table ls_kernel_table;
+
+/** A table opened for a device. Back ends embed it first in their own struct. */
+typedef struct ls_kernels {
+    const ls_kernel_table *table;
+    ls_device *device;
+} ls_kernels;
+
+#define LS_KERNEL_ENTRIES(X)                                                                      \
+    X(gemm, ls_gemm_args)                                                                          \
+    X(dense_forward, ls_dense_forward_args)                                                        \
+    X(dense_backward_weights, ls_dense_backward_weights_args)                                      \
+    X(dense_backward_data, ls_dense_backward_data_args)                                            \
+    X(relu_forward, ls_relu_forward_args)                                                          \
+    X(relu_backward, ls_relu_backward_args)                                                        \
+    X(polynomial, ls_polynomial_args)                                                              \
+    X(softmax_cross_entropy, ls_softmax_cross_entropy_args)                                        \
+    X(squared_error, ls_squared_error_args)                                                        \
+    X(count_correct, ls_count_correct_args)                                                        \
+    X(batch_indices, ls_batch_indices_args)                                                        \
+    X(gather, ls_gather_args)                                                                      \
+    X(optimizer, ls_optimizer_args)                                                                \
+    X(add, ls_add_args)                                                                            \
+    X(add_loss, ls_add_loss_args)                                                                  \
+    X(fill, ls_fill_args)                                                                          \
+    X(finish_step, ls_finish_step_args)
+
+struct ls_kernel_table {
+    const char *name;
+    const char *help;
+    ls_device_kind kind;
+    size_t real_bytes; /**< 4, or 8 for reference64 */
+    ls_status (*open)(ls_device *device, ls_kernels **out);
+    void (*close)(ls_kernels *kernels);
+    /** Version of the library behind it: "oneDNN 2.6.3 (avx512)"; "" where there is none. */
+    const char *(*library)(const ls_kernels *kernels);
+    /* The operations: constructors; arguments are copied, memory is borrowed. */
+#define LS_KERNEL_MEMBER(entry, args)                                                             \
+    ls_status (*entry)(ls_kernels *kernels, const args *arguments, ls_op **out);
+    LS_KERNEL_ENTRIES(LS_KERNEL_MEMBER)
+#undef LS_KERNEL_MEMBER
+};
+
+/** NULL-terminated. `reference`, `reference64`, `cpu`; later `cuda`. */
+const ls_kernel_table *const *ls_kernel_tables(void);
+
+/** LS_CODE_USAGE with the valid names where there is none of this name. */
+ls_status ls_kernel_table_find(const char *name, const ls_kernel_table **out);
+
+/** The table that runs on this device by default. */
+const ls_kernel_table *ls_kernel_table_default(ls_device_kind kind);
+
+#endif

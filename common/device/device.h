@@ -133,12 +133,14 @@ typedef struct ls_op {
     void (*destroy)(struct ls_op *op); /**< frees the op itself; never NULL */
     double flops;                      /**< floating-point operations of one run */
     double bytes;                      /**< bytes read and written of one run */
+    size_t workspace;                  /**< bytes of device memory that it holds */
 } ls_op;
 
 /** Takes NULL. */
 void ls_op_free(ls_op *op);
 
-/** `name` is static text, for traces and messages. The device owns the thread, the caller the queue. */
+/** `name` is static text, for traces and messages. The device owns the thread, the caller the
+ * queue. */
 ls_status ls_queue_open(ls_device *device, const char *name, ls_queue **out);
 
 /** Waits for what is in it. Takes NULL. */
@@ -149,7 +151,8 @@ ls_device *ls_queue_device(const ls_queue *queue);
 /** The back end's own handle: cudaStream_t on a GPU; NULL on a CPU. */
 void *ls_queue_native(const ls_queue *queue);
 
-/** Puts an operation; it is borrowed and must outlive the queue's work and every program with it. */
+/** Puts an operation; it is borrowed and must outlive the queue's work and every program with it.
+ */
 ls_status ls_queue_put(ls_queue *queue, ls_op *op);
 
 /** Puts a copy between two places in this device's memory, or from or to another device's. */

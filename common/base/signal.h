@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Signal: a counter that only grows, and that threads wait for.
+ *
+ * A waiter spins for a while (the usual wait is short), then sleeps in the kernel (Linux futex);
+ * posting costs a store and a load while nobody sleeps. Queues, events and communicators are built
+ * on this one way of waiting.
+ */
+#ifndef LS_COMMON_BASE_SIGNAL_H
+#define LS_COMMON_BASE_SIGNAL_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/** All zero is a new signal of value 0. On a cache line of its own. */
+typedef struct ls_signal {
+    _Alignas(64) _Atomic uint64_t value;
+    _Atomic uint32_t sleepers; /**< threads that sleep, or are about to */
+    _Atomic uint32_t turn;     /**< the futex word: changes with every post that wakes */
+} ls_signal;
+
+/** Raises the value; one thread at a time. What was written before is seen by who waits for it. */
+void ls_signal_post(ls_signal *signal, uint64_t value);
+
+/** Returns once the value is at least `target`: after `spins` looks, sleeping. */
+void ls_signal_wait(ls_signal *signal, uint64_t target, int spins);
+
+/** The same for at most `timeout_ns`; false where the time ran out. */
+bool ls_signal_wait_for(ls_signal *signal, uint64_t target, int spins, uint64_t timeout_ns);
+
+static inline uint64_t ls_signal_value(ls_signal *signal)
+{
+    return atomic_load_explicit(&signal->value, memory_order_acquire);
+}
+
+/** Tells the core that this is a waiting loop. */
+static inline void ls_cpu_relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Device back end: what `cpu` and `cuda` fill in behind device.h. Each entry is the function of
+ * device.h that carries its name; none may be NULL.
+ */
+#ifndef LS_COMMON_DEVICE_BACKEND_H
+#define LS_COMMON_DEVICE_BACKEND_H
+
+#include "common/device/device.h"
+#include "common/device/pool.h"
+
+typedef struct ls_device_backend {
+    const char *name;
+    ls_device_kind kind;
+    /** Fills the back end's own part; `device` has its description and pool limits set. */
+    ls_status (*open)(const ls_machine *machine, const ls_device_name *name,
+                      const ls_memory_policy *policy, ls_device **out);
+    void (*close)(ls_device *device);
+    ls_status (*zero)(ls_device *device, void *memory, size_t bytes);
+    ls_status (*share)(ls_device *device, const void *host, size_t bytes, const void **out);
+    void (*unshare)(ls_device *device, const void *shared);
+    ls_status (*call)(ls_device *device, ls_status (*call)(void *context), void *context);
+    ls_status (*queue_open)(ls_device *device, const char *name, ls_queue **out);
+    void (*queue_close)(ls_queue *queue);
+    void *(*queue_native)(const ls_queue *queue);
+    ls_status (*queue_put)(ls_queue *queue, ls_op *op);
+    ls_status (*queue_copy)(ls_queue *queue, void *to, const ls_device *to_device, const void *from,
+                            const ls_device *from_device, size_t bytes);
+    ls_status (*queue_read)(ls_queue *queue, void *host, const void *device, size_t bytes);
+    ls_status (*queue_write)(ls_queue *queue, void *device, const void *host, size_t bytes);
+    ls_status (*queue_sync)(ls_queue *queue);
+    ls_status (*event_open)(ls_device *device, ls_event **out);
+    void (*event_close)(ls_event *event);
+    ls_status (*queue_record)(ls_queue *queue, ls_event *event);
+    ls_status (*queue_wait)(ls_queue *queue, ls_event *event);
+    ls_status (*event_sync)(ls_event *event);
+    ls_status (*program_begin)(ls_queue *queue);
+    ls_status (*program_end)(ls_queue *queue, ls_program **out);
+    ls_status (*program_launch)(ls_program *program, uint64_t times);
+    void (*program_close)(ls_program *program);
+} ls_device_backend;
+
+/* Back ends embed these first in their own structs. */
+struct ls_device {
+    const ls_device_backend *backend;
+    ls_device_info info;
+    ls_pool *pool;
+};
+
+struct ls_queue {
+    ls_device *device;
+    const char *name;
+};
+
+struct ls_event {
+    ls_device *device;
+};
+
+struct ls_program {
+    ls_device *device; /**< of the queue it was captured from */
+    ls_program_info info;
+};
+
+extern const ls_device_backend ls_cpu_backend;
+
+#endif

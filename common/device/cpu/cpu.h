@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The CPU back end's own types, shared by its files.
+ *
+ * A queue is a thread that takes commands from a ring; the host is the only producer. The nodes
+ * of a program are commands too, so replaying a list and draining the ring are the same loop.
+ */
+#ifndef LS_COMMON_DEVICE_CPU_CPU_H
+#define LS_COMMON_DEVICE_CPU_CPU_H
+
+#include "common/base/signal.h"
+#include "common/device/backend.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum { LS_CPU_RING = 256 };
+
+typedef struct cpu_edge cpu_edge;
+typedef struct cpu_list cpu_list;
+typedef struct cpu_program cpu_program;
+
+typedef enum cpu_kind {
+    CPU_RUN,    /* an operation */
+    CPU_COPY,   /* bytes from one place to another */
+    CPU_ZERO,   /* bytes set to 0 */
+    CPU_CALL,   /* a host function, waited for */
+    CPU_POST,   /* an event happens: value `count` */
+    CPU_WAIT,   /* until the event's value is `count` */
+    CPU_SIGNAL, /* a captured record: one more than last time */
+    CPU_AWAIT,  /* a captured wait: one more than last time */
+    CPU_LIST,   /* a recorded list, `count` times */
+    CPU_STOP    /* the thread ends */
+} cpu_kind;
+
+typedef struct cpu_command {
+    cpu_kind kind;
+    union {
+        ls_op *op;
+        void *to;
+        ls_signal *signal;
+        cpu_edge *edge;
+        cpu_list *list;
+        ls_status (*call)(void *context);
+    };
+    union {
+        const void *from;
+        void *context;
+    };
+    union {
+        size_t bytes;
+        uint64_t count;
+    };
+} cpu_command;
+
+/* What one queue does in a program. */
+struct cpu_list {
+    struct cpu_queue *queue;
+    cpu_command *nodes;
+    size_t count, capacity;
+};
+
+/* A captured record and the waits for it. Only the recording queue writes `posted`. */
+struct cpu_edge {
+    ls_signal signal;
+    uint64_t posted;
+    bool waited; /* some queue waits for it */
+    cpu_edge *next;
+};
+
+struct cpu_program {
+    ls_program base;
+    cpu_list *lists; /* lists[0] is the origin's */
+    size_t list_count;
+    cpu_edge *edges;
+    uint64_t begun_ns;
+};
+
+typedef struct cpu_queue {
+    ls_queue base;
+    pthread_t thread;
+    ls_signal produced; /* commands put */
+    ls_signal consumed; /* commands done */
+    uint64_t put;       /* the host's own count of `produced` */
+    int spins;          /* looks before the thread sleeps */
+    bool flushed;       /* the thread flushes denormals */
+    bool bound;         /* one thread per core, or (for set-up work) anywhere on the cores */
+    bool failed;        /* the thread's own: skip what follows */
+    _Atomic(ls_status) failure; /* first failure, for the host */
+    cpu_program *capture;       /* what is put goes here instead */
+    size_t capture_list;        /* this queue's index in capture->lists */
+    cpu_command ring[LS_CPU_RING];
+} cpu_queue;
+
+typedef struct cpu_event {
+    ls_event base;
+    ls_signal signal;
+    uint64_t recorded;    /* the host's count of records put */
+    cpu_program *capture; /* the capture in which it was last recorded */
+    cpu_edge *edge;       /* of that capture */
+} cpu_event;
+
+typedef struct cpu_device {
+    ls_device base;
+    cpu_queue *service; /* zero-filling and calls */
+    bool shares_cores;
+} cpu_device;
+
+/* cpu_queue.c */
+ls_status ls_cpu_queue_open(ls_device *device, const char *name, bool bound, cpu_queue **out);
+void ls_cpu_queue_close(cpu_queue *queue);
+/* Puts a command, or records it where the queue is captured. */
+ls_status ls_cpu_queue_push(cpu_queue *queue, const cpu_command *command);
+ls_status ls_cpu_queue_sync(ls_queue *queue);
+
+/* cpu_program.c */
+ls_status ls_cpu_program_append(cpu_queue *queue, const cpu_command *command);
+ls_status ls_cpu_program_begin(ls_queue *queue);
+ls_status ls_cpu_program_end(ls_queue *queue, ls_program **out);
+ls_status ls_cpu_program_launch(ls_program *program, uint64_t times);
+void ls_cpu_program_close(ls_program *program);
+ls_status ls_cpu_event_open(ls_device *device, ls_event **out);
+void ls_cpu_event_close(ls_event *event);
+ls_status ls_cpu_queue_record(ls_queue *queue, ls_event *event);
+ls_status ls_cpu_queue_wait(ls_queue *queue, ls_event *event);
+ls_status ls_cpu_event_sync(ls_event *event);
+
+#endif

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * CPU device: a set of cores with memory of its own.
+ *
+ * Memory comes from the system in chunks aligned to huge pages, which are asked for where a chunk
+ * holds at least one, and is zero-filled, that is first touched, by a thread on the device's own
+ * cores. A second, unbound thread of the device does that and other set-up work, so that it never
+ * gets in a queue's way.
+ */
+#include "common/device/cpu/cpu.h"
+
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+static const size_t huge_page_bytes = (size_t)2 << 20;
+
+/* Pool callbacks. mmap gives zero pages that nobody has touched. */
+static ls_status reserve_memory(void *context, size_t bytes, void **out)
+{
+    (void)context;
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED)
+        return ls_fail_memory("cpu device", bytes);
+    if (bytes >= huge_page_bytes)
+        madvise(memory, bytes, MADV_HUGEPAGE);
+    *out = memory;
+    return LS_OK;
+}
+
+static void release_memory(void *context, void *memory, size_t bytes)
+{
+    (void)context;
+    munmap(memory, bytes);
+}
+
+/*
+ * oneDNN takes packing buffers from malloc in every call; a threshold that moves would give them
+ * back to the system and fault them in again in mid-step.
+ */
+static void keep_heap(void)
+{
+    mallopt(M_MMAP_THRESHOLD, 32 << 20);
+    mallopt(M_TRIM_THRESHOLD, 1 << 30);
+    mallopt(M_TOP_PAD, 4 << 20);
+}
+
+static void cpu_close(ls_device *base)
+{
+    cpu_device *device = (cpu_device *)base;
+    ls_cpu_queue_close(device->service);
+    ls_pool_close(base->pool);
+    free(device);
+}
+
+static ls_status cpu_open(const ls_machine *machine, const ls_device_name *name,
+                          const ls_memory_policy *policy, ls_device **out)
+{
+    cpu_device *device = calloc(1, sizeof *device);
+    if (!device)
+        return ls_fail_memory("cpu device", sizeof *device);
+    keep_heap();
+    device->base.backend = &ls_cpu_backend;
+    ls_device_info *info = &device->base.info;
+    info->name = *name;
+    ls_device_name_text(name, info->text);
+    const int most = (int)(sizeof info->cores / sizeof *info->cores);
+    info->core_count = ls_machine_cores(machine, name->index, info->cores, most);
+    if (info->core_count > most)
+        info->core_count = most;
+    info->capacity = ls_machine_cpu_capacity(machine);
+    info->huge_pages = true;
+    device->shares_cores = name->index >= ls_machine_count(machine, LS_DEVICE_CPU);
+    const ls_pool_options options = {.name = info->text,
+                                     .policy = *policy,
+                                     .capacity = info->capacity,
+                                     .reserve = reserve_memory,
+                                     .release = release_memory};
+    ls_status status = ls_pool_open(&options, &device->base.pool);
+    if (!status)
+        status = ls_cpu_queue_open(&device->base, "service", false, &device->service);
+    if (status) {
+        cpu_close(&device->base);
+        return status;
+    }
+    info->flushes_denormals = device->service->flushed;
+    *out = &device->base;
+    return LS_OK;
+}
+
+static ls_status run_and_wait(cpu_device *device, const cpu_command *command)
+{
+    LS_TRY(ls_cpu_queue_push(device->service, command));
+    return ls_cpu_queue_sync(&device->service->base);
+}
+
+static ls_status cpu_zero(ls_device *base, void *memory, size_t bytes)
+{
+    if (!bytes)
+        return LS_OK;
+    return run_and_wait((cpu_device *)base,
+                        &(cpu_command){.kind = CPU_ZERO, .to = memory, .bytes = bytes});
+}
+
+static ls_status cpu_call(ls_device *base, ls_status (*call)(void *context), void *context)
+{
+    return run_and_wait((cpu_device *)base,
+                        &(cpu_command){.kind = CPU_CALL, .call = call, .context = context});
+}
+
+static ls_status cpu_share(ls_device *base, const void *host, size_t bytes, const void **out)
+{
+    (void)base;
+    (void)bytes;
+    *out = host;
+    return LS_OK;
+}
+
+static void cpu_unshare(ls_device *base, const void *shared)
+{
+    (void)base;
+    (void)shared;
+}
+
+static ls_status cpu_queue_open(ls_device *device, const char *name, ls_queue **out)
+{
+    cpu_queue *queue;
+    LS_TRY(ls_cpu_queue_open(device, name, true, &queue));
+    *out = &queue->base;
+    return LS_OK;
+}
+
+static void cpu_queue_close(ls_queue *queue)
+{
+    ls_cpu_queue_close((cpu_queue *)queue);
+}
+
+static void *cpu_queue_native(const ls_queue *queue)
+{
+    (void)queue;
+    return NULL;
+}
+
+static ls_status cpu_queue_put(ls_queue *queue, ls_op *op)
+{
+    return ls_cpu_queue_push((cpu_queue *)queue, &(cpu_command){.kind = CPU_RUN, .op = op});
+}
+
+static ls_status cpu_queue_copy(ls_queue *queue, void *to, const ls_device *to_device,
+                                const void *from, const ls_device *from_device, size_t bytes)
+{
+    if (to_device->info.name.kind != LS_DEVICE_CPU || from_device->info.name.kind != LS_DEVICE_CPU)
+        return ls_fail(LS_CODE_USAGE, "copy", queue->name,
+                       "a CPU queue copies between CPU devices; use the GPU's own queue");
+    return ls_cpu_queue_push(
+        (cpu_queue *)queue,
+        &(cpu_command){.kind = CPU_COPY, .to = to, .from = from, .bytes = bytes});
+}
+
+static ls_status cpu_queue_read(ls_queue *queue, void *host, const void *device, size_t bytes)
+{
+    LS_TRY(ls_cpu_queue_sync(queue));
+    LS_TRY(cpu_queue_copy(queue, host, queue->device, device, queue->device, bytes));
+    return ls_cpu_queue_sync(queue);
+}
+
+static ls_status cpu_queue_write(ls_queue *queue, void *device, const void *host, size_t bytes)
+{
+    return cpu_queue_read(queue, device, host, bytes);
+}
+
+const ls_device_backend ls_cpu_backend = {
+    .name = "cpu",
+    .kind = LS_DEVICE_CPU,
+    .open = cpu_open,
+    .close = cpu_close,
+    .zero = cpu_zero,
+    .share = cpu_share,
+    .unshare = cpu_unshare,
+    .call = cpu_call,
+    .queue_open = cpu_queue_open,
+    .queue_close = cpu_queue_close,
+    .queue_native = cpu_queue_native,
+    .queue_put = cpu_queue_put,
+    .queue_copy = cpu_queue_copy,
+    .queue_read = cpu_queue_read,
+    .queue_write = cpu_queue_write,
+    .queue_sync = ls_cpu_queue_sync,
+    .event_open = ls_cpu_event_open,
+    .event_close = ls_cpu_event_close,
+    .queue_record = ls_cpu_queue_record,
+    .queue_wait = ls_cpu_queue_wait,
+    .event_sync = ls_cpu_event_sync,
+    .program_begin = ls_cpu_program_begin,
+    .program_end = ls_cpu_program_end,
+    .program_launch = ls_cpu_program_launch,
+    .program_close = ls_cpu_program_close,
+};

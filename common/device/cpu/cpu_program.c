@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * CPU events and programs: recorded lists of commands, one per queue, tied by edges.
+ *
+ * A captured record becomes an edge: a signal that the recording queue raises by one in every
+ * replay; a captured wait counts its own replays and waits for as many. A queue joins a capture
+ * when it waits for one of its edges, and must be waited for before the end; so the origin's list
+ * cannot end a replay before the others have, and replays never overlap.
+ */
+#include "common/base/clock.h"
+#include "common/device/cpu/cpu.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+ls_status ls_cpu_program_append(cpu_queue *queue, const cpu_command *command)
+{
+    cpu_list *list = &queue->capture->lists[queue->capture_list];
+    if (list->count == list->capacity) {
+        size_t capacity = list->capacity ? 2 * list->capacity : 16;
+        cpu_command *nodes = realloc(list->nodes, capacity * sizeof *nodes);
+        if (!nodes)
+            return ls_fail_memory("program", capacity * sizeof *nodes);
+        list->nodes = nodes;
+        list->capacity = capacity;
+    }
+    list->nodes[list->count++] = *command;
+    return LS_OK;
+}
+
+/* Makes `queue` the next list of the program. */
+static ls_status join_capture(cpu_program *program, cpu_queue *queue)
+{
+    size_t count = program->list_count + 1;
+    cpu_list *lists = realloc(program->lists, count * sizeof *lists);
+    if (!lists)
+        return ls_fail_memory("program", count * sizeof *lists);
+    lists[count - 1] = (cpu_list){.queue = queue};
+    program->lists = lists;
+    program->list_count = count;
+    queue->capture = program;
+    queue->capture_list = count - 1;
+    return LS_OK;
+}
+
+ls_status ls_cpu_program_begin(ls_queue *base)
+{
+    cpu_queue *queue = (cpu_queue *)base;
+    if (queue->capture)
+        return ls_fail(LS_CODE_USAGE, "program", base->name, "the queue is captured already");
+    cpu_program *program = calloc(1, sizeof *program);
+    if (!program)
+        return ls_fail_memory("program", sizeof *program);
+    program->base.device = base->device;
+    program->begun_ns = ls_clock_ns();
+    ls_status status = join_capture(program, queue);
+    if (status)
+        ls_cpu_program_close(&program->base);
+    return status;
+}
+
+/* The name of a joined queue that no other queue waits for at its end, or NULL. */
+static const char *left_behind(const cpu_program *program)
+{
+    for (size_t i = 1; i < program->list_count; i++) {
+        const cpu_list *list = &program->lists[i];
+        const cpu_command *last = list->count ? &list->nodes[list->count - 1] : NULL;
+        if (!last || last->kind != CPU_SIGNAL || !last->edge->waited)
+            return list->queue->base.name;
+    }
+    return NULL;
+}
+
+ls_status ls_cpu_program_end(ls_queue *base, ls_program **out)
+{
+    cpu_queue *queue = (cpu_queue *)base;
+    cpu_program *program = queue->capture;
+    if (!program || queue->capture_list != 0)
+        return ls_fail(LS_CODE_USAGE, "program", base->name, "no capture began on this queue");
+    const char *behind = left_behind(program);
+    program->base.info.bytes = sizeof *program;
+    for (size_t i = 0; i < program->list_count; i++) {
+        cpu_list *list = &program->lists[i];
+        list->queue->capture = NULL;
+        program->base.info.nodes += list->count;
+        program->base.info.bytes += sizeof *list + list->capacity * sizeof *list->nodes;
+    }
+    for (const cpu_edge *edge = program->edges; edge; edge = edge->next)
+        program->base.info.bytes += sizeof *edge;
+    program->base.info.build_ns = ls_clock_ns() - program->begun_ns;
+    if (behind) {
+        ls_cpu_program_close(&program->base);
+        return ls_fail(LS_CODE_USAGE, "program", behind,
+                       "the queue joined the capture and was not joined back; record an event "
+                       "last on it and wait for that");
+    }
+    *out = &program->base;
+    return LS_OK;
+}
+
+ls_status ls_cpu_program_launch(ls_program *base, uint64_t times)
+{
+    cpu_program *program = (cpu_program *)base;
+    for (size_t i = 0; i < program->list_count && times; i++) {
+        cpu_command command = {.kind = CPU_LIST, .list = &program->lists[i], .count = times};
+        if (program->lists[i].queue->capture)
+            return ls_fail(LS_CODE_USAGE, "program", program->lists[i].queue->base.name,
+                           "a program cannot be launched into a capture");
+        LS_TRY(ls_cpu_queue_push(program->lists[i].queue, &command));
+    }
+    return LS_OK;
+}
+
+void ls_cpu_program_close(ls_program *base)
+{
+    cpu_program *program = (cpu_program *)base;
+    for (size_t i = 0; i < program->list_count; i++)
+        free(program->lists[i].nodes);
+    free(program->lists);
+    while (program->edges) {
+        cpu_edge *next = program->edges->next;
+        free(program->edges);
+        program->edges = next;
+    }
+    free(program);
+}
+
+ls_status ls_cpu_event_open(ls_device *device, ls_event **out)
+{
+    cpu_event *event = aligned_alloc(64, sizeof *event);
+    if (!event)
+        return ls_fail_memory("event", sizeof *event);
+    memset(event, 0, sizeof *event);
+    event->base.device = device;
+    *out = &event->base;
+    return LS_OK;
+}
+
+void ls_cpu_event_close(ls_event *event)
+{
+    free(event);
+}
+
+static ls_status record_captured(cpu_queue *queue, cpu_event *event)
+{
+    cpu_edge *edge = aligned_alloc(64, sizeof *edge);
+    if (!edge)
+        return ls_fail_memory("program", sizeof *edge);
+    memset(edge, 0, sizeof *edge);
+    edge->next = queue->capture->edges;
+    queue->capture->edges = edge;
+    event->capture = queue->capture;
+    event->edge = edge;
+    return ls_cpu_program_append(queue, &(cpu_command){.kind = CPU_SIGNAL, .edge = edge});
+}
+
+ls_status ls_cpu_queue_record(ls_queue *base, ls_event *base_event)
+{
+    cpu_queue *queue = (cpu_queue *)base;
+    cpu_event *event = (cpu_event *)base_event;
+    if (queue->capture)
+        return record_captured(queue, event);
+    event->capture = NULL;
+    event->recorded++;
+    return ls_cpu_queue_push(
+        queue,
+        &(cpu_command){.kind = CPU_POST, .signal = &event->signal, .count = event->recorded});
+}
+
+ls_status ls_cpu_queue_wait(ls_queue *base, ls_event *base_event)
+{
+    cpu_queue *queue = (cpu_queue *)base;
+    cpu_event *event = (cpu_event *)base_event;
+    if (!event->capture && !queue->capture)
+        return ls_cpu_queue_push(
+            queue,
+            &(cpu_command){.kind = CPU_WAIT, .signal = &event->signal, .count = event->recorded});
+    if (!event->capture || (queue->capture && queue->capture != event->capture))
+        return ls_fail(LS_CODE_USAGE, "program", base->name,
+                       "waits for an event that was not recorded in its capture; record the "
+                       "event on a queue of the same capture");
+    if (!queue->capture)
+        LS_TRY(join_capture(event->capture, queue));
+    event->edge->waited = true;
+    return ls_cpu_program_append(queue, &(cpu_command){.kind = CPU_AWAIT, .edge = event->edge});
+}
+
+ls_status ls_cpu_event_sync(ls_event *base)
+{
+    cpu_event *event = (cpu_event *)base;
+    if (event->capture)
+        return ls_fail(LS_CODE_USAGE, "event", base->device->info.text,
+                       "was recorded in a capture; wait for the queue instead");
+    ls_signal_wait(&event->signal, event->recorded, 0);
+    return LS_OK;
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * CPU queue: a bound thread and a ring of commands.
+ *
+ * The host fills a slot and raises `produced`; the thread runs it and raises `consumed`. Both are
+ * signals, so either side can sleep. After a failed operation the thread skips work but goes on
+ * posting events and finishing lists, so that no other queue waits for ever.
+ */
+#include "common/device/cpu/cpu.h"
+#include "common/device/cpu/team.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* How often a queue's thread looks for work before it sleeps: some 20 us. */
+enum { QUEUE_SPINS = 1000 };
+
+static void fail_queue(cpu_queue *queue, ls_status status)
+{
+    ls_status none = LS_OK;
+    queue->failed = true;
+    if (!atomic_compare_exchange_strong(&queue->failure, &none, status))
+        ls_status_free(status);
+}
+
+static void run_nodes(cpu_queue *queue, const cpu_command *nodes, size_t count);
+
+static void run_command(cpu_queue *queue, const cpu_command *command)
+{
+    ls_status status = LS_OK;
+    switch (command->kind) {
+    case CPU_RUN:
+        if (!queue->failed)
+            status = command->op->run(command->op, &queue->base);
+        break;
+    case CPU_COPY:
+        if (!queue->failed)
+            memcpy(command->to, command->from, command->bytes);
+        break;
+    case CPU_ZERO:
+        memset(command->to, 0, command->bytes);
+        break;
+    case CPU_CALL:
+        status = command->call(command->context);
+        break;
+    case CPU_POST:
+        ls_signal_post(command->signal, command->count);
+        break;
+    case CPU_WAIT:
+        ls_signal_wait(command->signal, command->count, queue->spins);
+        break;
+    case CPU_SIGNAL:
+        ls_signal_post(&command->edge->signal, ++command->edge->posted);
+        break;
+    case CPU_AWAIT: {
+        cpu_command *node = (cpu_command *)command; /* a program's own node: it counts */
+        ls_signal_wait(&node->edge->signal, ++node->count, queue->spins);
+        break;
+    }
+    case CPU_LIST:
+        for (uint64_t i = 0; i < command->count; i++)
+            run_nodes(queue, command->list->nodes, command->list->count);
+        break;
+    case CPU_STOP:
+        break;
+    }
+    if (status)
+        fail_queue(queue, status);
+}
+
+/* The loop of a replayed step: kept to a call per operation. */
+static void run_nodes(cpu_queue *queue, const cpu_command *nodes, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (nodes[i].kind == CPU_RUN && !queue->failed) {
+            ls_status status = nodes[i].op->run(nodes[i].op, &queue->base);
+            if (status)
+                fail_queue(queue, status);
+        } else {
+            run_command(queue, &nodes[i]);
+        }
+    }
+}
+
+static void *queue_thread(void *argument)
+{
+    cpu_queue *queue = argument;
+    const ls_device_info *info = &queue->base.device->info;
+    queue->flushed = ls_team_setup(info->cores, info->core_count, queue->bound);
+    ls_signal_post(&queue->consumed, 1); /* ready: the count starts at 1 */
+    for (uint64_t next = 1;; next++) {
+        ls_signal_wait(&queue->produced, next + 1, queue->spins);
+        cpu_command command = queue->ring[next % LS_CPU_RING];
+        if (command.kind == CPU_STOP)
+            return NULL;
+        run_command(queue, &command);
+        ls_signal_post(&queue->consumed, next + 1);
+    }
+}
+
+ls_status ls_cpu_queue_open(ls_device *device, const char *name, bool bound, cpu_queue **out)
+{
+    cpu_queue *queue = aligned_alloc(64, sizeof *queue);
+    if (!queue)
+        return ls_fail_memory("queue", sizeof *queue);
+    memset(queue, 0, sizeof *queue);
+    queue->base = (ls_queue){.device = device, .name = name};
+    queue->bound = bound;
+    queue->put = 1;
+    queue->spins = ((cpu_device *)device)->shares_cores || !bound ? 0 : QUEUE_SPINS;
+    if (pthread_create(&queue->thread, NULL, queue_thread, queue)) {
+        free(queue);
+        return ls_fail(LS_CODE_MISSING, "queue", device->info.text,
+                       "its thread could not be started; fewer devices need fewer threads");
+    }
+    pthread_setname_np(queue->thread, device->info.text);
+    ls_signal_wait(&queue->consumed, 1, 0);
+    *out = queue;
+    return LS_OK;
+}
+
+static void put_command(cpu_queue *queue, const cpu_command *command)
+{
+    if (queue->put >= LS_CPU_RING)
+        ls_signal_wait(&queue->consumed, queue->put - LS_CPU_RING + 1, 0);
+    queue->ring[queue->put % LS_CPU_RING] = *command;
+    ls_signal_post(&queue->produced, ++queue->put);
+}
+
+ls_status ls_cpu_queue_push(cpu_queue *queue, const cpu_command *command)
+{
+    if (queue->capture)
+        return ls_cpu_program_append(queue, command);
+    put_command(queue, command);
+    return LS_OK;
+}
+
+ls_status ls_cpu_queue_sync(ls_queue *base)
+{
+    cpu_queue *queue = (cpu_queue *)base;
+    if (queue->capture)
+        return ls_fail(LS_CODE_USAGE, "queue", base->name, "cannot be waited for while captured");
+    ls_signal_wait(&queue->consumed, queue->put, 0);
+    ls_status failure = atomic_exchange(&queue->failure, LS_OK);
+    if (failure)
+        queue->failed = false; /* the thread sleeps until the next command publishes this */
+    return failure;
+}
+
+void ls_cpu_queue_close(cpu_queue *queue)
+{
+    if (!queue)
+        return;
+    put_command(queue, &(cpu_command){.kind = CPU_STOP});
+    pthread_join(queue->thread, NULL);
+    ls_status_free(atomic_load(&queue->failure));
+    free(queue);
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+/* Devices: the functions of device.h, each handed to the back end of its device. */
+#include "common/device/device.h"
+
+#include "common/device/backend.h"
+
+#include <stddef.h>
+
+static const ls_device_backend *const backends[] = {&ls_cpu_backend};
+
+ls_status ls_device_open(const ls_machine *machine, const ls_device_name *name,
+                         const ls_memory_policy *policy, ls_device **out)
+{
+    for (size_t i = 0; i < sizeof backends / sizeof *backends; i++)
+        if (backends[i]->kind == name->kind)
+            return backends[i]->open(machine, name, policy, out);
+    char text[32], list[512];
+    return ls_fail(LS_CODE_MISSING, "device", ls_device_name_text(name, text),
+                   "this build has no back end for it; devices are %s",
+                   ls_machine_list(machine, list, sizeof list));
+}
+
+void ls_device_close(ls_device *device)
+{
+    if (device)
+        device->backend->close(device);
+}
+
+const ls_device_info *ls_device_describe(const ls_device *device)
+{
+    return &device->info;
+}
+
+ls_status ls_device_call(ls_device *device, ls_status (*call)(void *context), void *context)
+{
+    return device->backend->call(device, call, context);
+}
+
+ls_status ls_device_allocate(ls_device *device, ls_memory_use use, size_t bytes, void **out)
+{
+    void *memory;
+    LS_TRY(ls_pool_allocate(device->pool, use, bytes, &memory));
+    ls_status status = device->backend->zero(device, memory, bytes);
+    if (status) {
+        ls_pool_release(device->pool, memory);
+        return status;
+    }
+    *out = memory;
+    return LS_OK;
+}
+
+void ls_device_release(ls_device *device, void *memory)
+{
+    if (memory)
+        ls_pool_release(device->pool, memory);
+}
+
+ls_memory_ledger ls_device_ledger(const ls_device *device)
+{
+    return ls_pool_ledger(device->pool);
+}
+
+ls_status ls_device_share(ls_device *device, const void *host, size_t bytes, const void **out)
+{
+    return device->backend->share(device, host, bytes, out);
+}
+
+void ls_device_unshare(ls_device *device, const void *shared)
+{
+    if (shared)
+        device->backend->unshare(device, shared);
+}
+
+void ls_op_free(ls_op *op)
+{
+    if (op)
+        op->destroy(op);
+}
+
+ls_status ls_queue_open(ls_device *device, const char *name, ls_queue **out)
+{
+    return device->backend->queue_open(device, name, out);
+}
+
+void ls_queue_close(ls_queue *queue)
+{
+    if (queue)
+        queue->device->backend->queue_close(queue);
+}
+
+ls_device *ls_queue_device(const ls_queue *queue)
+{
+    return queue->device;
+}
+
+void *ls_queue_native(const ls_queue *queue)
+{
+    return queue->device->backend->queue_native(queue);
+}
+
+ls_status ls_queue_put(ls_queue *queue, ls_op *op)
+{
+    return queue->device->backend->queue_put(queue, op);
+}
+
+ls_status ls_queue_copy(ls_queue *queue, void *to, const ls_device *to_device, const void *from,
+                        const ls_device *from_device, size_t bytes)
+{
+    return queue->device->backend->queue_copy(queue, to, to_device, from, from_device, bytes);
+}
+
+ls_status ls_queue_read(ls_queue *queue, void *host, const void *device, size_t bytes)
+{
+    return queue->device->backend->queue_read(queue, host, device, bytes);
+}
+
+ls_status ls_queue_write(ls_queue *queue, void *device, const void *host, size_t bytes)
+{
+    return queue->device->backend->queue_write(queue, device, host, bytes);
+}
+
+ls_status ls_queue_sync(ls_queue *queue)
+{
+    return queue->device->backend->queue_sync(queue);
+}
+
+ls_status ls_event_open(ls_device *device, ls_event **out)
+{
+    return device->backend->event_open(device, out);
+}
+
+void ls_event_close(ls_event *event)
+{
+    if (event)
+        event->device->backend->event_close(event);
+}
+
+ls_status ls_queue_record(ls_queue *queue, ls_event *event)
+{
+    return queue->device->backend->queue_record(queue, event);
+}
+
+ls_status ls_queue_wait(ls_queue *queue, ls_event *event)
+{
+    return queue->device->backend->queue_wait(queue, event);
+}
+
+ls_status ls_event_sync(ls_event *event)
+{
+    return event->device->backend->event_sync(event);
+}
+
+ls_status ls_program_begin(ls_queue *queue)
+{
+    return queue->device->backend->program_begin(queue);
+}
+
+ls_status ls_program_end(ls_queue *queue, ls_program **out)
+{
+    return queue->device->backend->program_end(queue, out);
+}
+
+ls_status ls_program_launch(ls_program *program, uint64_t times)
+{
+    return program->device->backend->program_launch(program, times);
+}
+
+ls_program_info ls_program_describe(const ls_program *program)
+{
+    return program->info;
+}
+
+void ls_program_close(ls_program *program)
+{
+    if (program)
+        program->device->backend->program_close(program);
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+/* Graph building with shape inference; see graph.h. */
+#include "common/nn/graph.h"
+
+#include "common/nn/layer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int64_t ls_shape_elements(const ls_shape *shape)
+{
+    int64_t elements = 1;
+    for (int i = 0; i < shape->rank; i++)
+        elements *= shape->size[i];
+    return elements;
+}
+
+ls_status ls_graph_open(ls_graph **out)
+{
+    ls_graph *graph = calloc(1, sizeof *graph);
+    if (!graph)
+        return ls_fail_memory("graph", sizeof *graph);
+    *out = graph;
+    return LS_OK;
+}
+
+void ls_graph_close(ls_graph *graph)
+{
+    if (!graph)
+        return;
+    ls_variables_clear(&graph->variables);
+    free(graph->nodes);
+    free(graph);
+}
+
+/* How many nodes of this layer come before `node` and own their variables. */
+static int index_of_kind(const ls_graph *graph, const ls_node *node)
+{
+    int index = 0;
+    for (const ls_node *n = graph->nodes; n < graph->nodes + graph->count && n != node; n++)
+        index += n->layer == node->layer && n->shares < 0;
+    return index;
+}
+
+ls_status ls_graph_variable(ls_graph *graph, ls_node *node, const char *kind,
+                            const ls_variable *like)
+{
+    ls_variable variable = *like;
+    snprintf(variable.name, sizeof variable.name, "%s%d.%s", node->layer->name,
+             index_of_kind(graph, node), kind);
+    node->variables[node->variable_count++] = (int)graph->variables.count;
+    return ls_variables_add(&graph->variables, &variable);
+}
+
+/* Takes the variables of the node that is shared, which must have made the same ones. */
+static ls_status share_variables(ls_graph *graph, ls_node *node)
+{
+    const ls_node *owner = &graph->nodes[node->shares];
+    if (owner->layer != node->layer || owner->shares >= 0 ||
+        owner->options.units != node->options.units ||
+        owner->options.no_bias != node->options.no_bias)
+        return ls_fail(LS_CODE_USAGE, "graph", node->layer->name,
+                       "shares the variables of node %d, which is not the like; share a node of "
+                       "the same layer and options that owns its variables",
+                       node->shares);
+    /* Infer on a copy of the variables' count, so that a mismatch of shapes shows. */
+    size_t before = graph->variables.count, elements = graph->variables.elements;
+    LS_TRY(node->layer->infer(graph, node));
+    bool same = node->variable_count == owner->variable_count;
+    for (int i = 0; i < node->variable_count && same; i++) {
+        const ls_variable *a = &graph->variables.items[node->variables[i]];
+        const ls_variable *b = &graph->variables.items[owner->variables[i]];
+        same = a->rank == b->rank && memcmp(a->shape, b->shape, sizeof a->shape) == 0;
+    }
+    graph->variables.count = before;
+    graph->variables.elements = elements;
+    if (!same)
+        return ls_fail(LS_CODE_USAGE, "graph", node->layer->name,
+                       "shares variables whose shapes do not fit its input");
+    memcpy(node->variables, owner->variables, sizeof node->variables);
+    return LS_OK;
+}
+
+ls_status ls_graph_add(ls_graph *graph, const char *layer, const int *inputs, int shares,
+                       const ls_layer_options *options, int *out)
+{
+    ls_node *nodes = realloc(graph->nodes, (size_t)(graph->count + 1) * sizeof *nodes);
+    if (!nodes)
+        return ls_fail_memory("graph", (size_t)(graph->count + 1) * sizeof *nodes);
+    graph->nodes = nodes;
+    ls_node *node = &nodes[graph->count];
+    *node = (ls_node){.shares = shares};
+    LS_TRY(ls_layer_find(layer, &node->layer));
+    if (options)
+        node->options = *options;
+    for (; inputs && inputs[node->input_count] >= 0; node->input_count++) {
+        int input = inputs[node->input_count];
+        if (node->input_count == LS_NODE_INPUTS || input >= graph->count)
+            return ls_fail(LS_CODE_USAGE, "graph", layer,
+                           "input %d is not an earlier node, or there are more than %d inputs",
+                           input, LS_NODE_INPUTS);
+        node->inputs[node->input_count] = input;
+    }
+    if (node->input_count != node->layer->inputs || shares >= graph->count)
+        return ls_fail(LS_CODE_USAGE, "graph", layer, "takes %d inputs, was given %d",
+                       node->layer->inputs, node->input_count);
+    LS_TRY(shares >= 0 ? share_variables(graph, node) : node->layer->infer(graph, node));
+    for (int i = 0; i < node->input_count; i++)
+        nodes[node->inputs[i]].uses++;
+    *out = graph->count++;
+    return LS_OK;
+}
+
+/* Whether a gradient has to reach this node's output. */
+static bool wants_gradient(const ls_graph *graph, const ls_node *node)
+{
+    if (node->variable_count)
+        return true;
+    for (int i = 0; i < node->input_count; i++)
+        if (wants_gradient(graph, &graph->nodes[node->inputs[i]]))
+            return true;
+    return false;
+}
+
+double ls_graph_flops(const ls_graph *graph)
+{
+    double flops = 0;
+    for (int n = 0; n < graph->count; n++) {
+        const ls_node *node = &graph->nodes[n];
+        if (!node->layer->flops)
+            continue;
+        double input_gradient = 0;
+        flops += node->layer->flops(graph, node, &input_gradient);
+        if (wants_gradient(graph, &graph->nodes[node->inputs[0]]))
+            flops += input_gradient;
+    }
+    return flops;
+}

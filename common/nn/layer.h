@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Layer: what a node of a graph computes. One entry of a table; adding a layer is one file with a
+ * `const ls_layer` in it and one line in layer.c.
+ */
+#ifndef LS_COMMON_NN_LAYER_H
+#define LS_COMMON_NN_LAYER_H
+
+#include "common/kernel/kernel.h"
+#include "common/nn/graph.h"
+
+/** A node at work: what a layer needs to make its operations. Pointers are device memory. */
+typedef struct ls_layer_site {
+    const ls_graph *graph;
+    const ls_node *node;
+    ls_kernels *kernels;
+    int64_t rows;
+    double scale; /**< 1 / global batch size, for losses */
+    const ls_node *input_node[LS_NODE_INPUTS];
+    void *input[LS_NODE_INPUTS];          /**< real [rows, elements] */
+    void *input_gradient[LS_NODE_INPUTS]; /**< to be overwritten; NULL: not wanted */
+    void *output;                         /**< real [rows, elements] */
+    void *output_gradient;                /**< real [rows, elements] */
+    const void *variable[LS_NODE_VARIABLES];
+    void *variable_gradient[LS_NODE_VARIABLES]; /**< to be overwritten */
+    bool relu_follows;      /**< forward: apply the ReLU that alone takes this output (fused) */
+    const void *input_relu; /**< backward: the first input is a ReLU's output, which is this;
+                                 its mask is applied to input_gradient[0] (fused) */
+    double *loss;           /**< loss layers: [1] or NULL */
+    void *target;           /**< loss layers: int32 or real [rows, elements] */
+} ls_layer_site;
+
+/** Operations in order; owned by the net. */
+typedef struct ls_op_list {
+    ls_op **items;
+    size_t count, capacity;
+} ls_op_list;
+
+/** Takes over `op`, also where it fails. */
+ls_status ls_op_list_add(ls_op_list *list, ls_op *op);
+ls_status ls_op_list_put(const ls_op_list *list, ls_queue *queue);
+
+/** Device memory that the operations hold. */
+size_t ls_op_list_workspace(const ls_op_list *list);
+
+/** Frees the operations and the items, not the struct. */
+void ls_op_list_clear(ls_op_list *list);
+
+typedef enum ls_layer_role {
+    LS_LAYER_COMPUTE,
+    LS_LAYER_INPUT, /**< filled from the data; has no operations */
+    LS_LAYER_LOSS   /**< last; has a target; forward makes the gradient of its input, too */
+} ls_layer_role;
+
+struct ls_layer {
+    const char *name;
+    const char *help;
+    ls_layer_role role;
+    int inputs;           /**< how many it takes */
+    bool fuses_relu;      /**< honours relu_follows */
+    bool fuses_relu_mask; /**< honours input_relu */
+    bool integer_target;  /**< loss: the target is int32 [rows] */
+    /** Sets node->shape from its inputs' and options, and adds its variables. */
+    ls_status (*infer)(ls_graph *graph, ls_node *node);
+    /** Appends operations. NULL for inputs. */
+    ls_status (*forward)(const ls_layer_site *site, ls_op_list *ops);
+    /** Appends operations. NULL for inputs and losses. */
+    ls_status (*backward)(const ls_layer_site *site, ls_op_list *ops);
+    /** Floating-point operations for one sample: forward and weight gradients; and, apart, the
+     *  gradient of its inputs. NULL: not counted. */
+    double (*flops)(const ls_graph *graph, const ls_node *node, double *input_gradient);
+};
+
+/** NULL-terminated. */
+const ls_layer *const *ls_layers(void);
+
+/** LS_CODE_USAGE with the valid names where there is none of this name. */
+ls_status ls_layer_find(const char *name, const ls_layer **out);
+
+#endif

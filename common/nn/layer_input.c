@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* Input: a batch of one of the data set's inputs. The data fill it; it has no operations. */
+#include "common/nn/layers.h"
+
+static ls_status infer(ls_graph *graph, ls_node *node)
+{
+    (void)graph;
+    node->shape = node->options.shape;
+    if (node->shape.rank < 1 || ls_shape_elements(&node->shape) < 1)
+        return ls_fail(LS_CODE_USAGE, "graph", "input", "needs a shape of at least one element");
+    return LS_OK;
+}
+
+const ls_layer ls_layer_input = {
+    .name = "input",
+    .help = "a batch from the data set",
+    .role = LS_LAYER_INPUT,
+    .inputs = 0,
+    .infer = infer,
+};

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Losses: softmax cross-entropy with class labels, and mean squared error. The loss is the mean
+ * over the global batch: rows are added up times 1 / global batch size, gradients likewise.
+ */
+#include "common/nn/layers.h"
+
+static ls_status infer(ls_graph *graph, ls_node *node)
+{
+    node->shape = graph->nodes[node->inputs[0]].shape;
+    return LS_OK;
+}
+
+static ls_status softmax_forward(const ls_layer_site *site, ls_op_list *ops)
+{
+    const ls_softmax_cross_entropy_args args = {
+        .rows = site->rows,
+        .classes = ls_shape_elements(&site->node->shape),
+        .logits = site->input[0],
+        .labels = site->target,
+        .scale = site->scale,
+        .dlogits = site->input_gradient[0],
+        .loss = site->loss,
+    };
+    ls_op *op;
+    LS_TRY(site->kernels->table->softmax_cross_entropy(site->kernels, &args, &op));
+    return ls_op_list_add(ops, op);
+}
+
+static ls_status squared_forward(const ls_layer_site *site, ls_op_list *ops)
+{
+    const ls_squared_error_args args = {
+        .rows = site->rows,
+        .outputs = ls_shape_elements(&site->node->shape),
+        .y = site->input[0],
+        .target = site->target,
+        .scale = site->scale,
+        .dy = site->input_gradient[0],
+        .loss = site->loss,
+    };
+    ls_op *op;
+    LS_TRY(site->kernels->table->squared_error(site->kernels, &args, &op));
+    return ls_op_list_add(ops, op);
+}
+
+const ls_layer ls_layer_softmax_cross_entropy = {
+    .name = "softmax_cross_entropy",
+    .help = "loss: -log softmax(x)[label], mean over the global batch",
+    .role = LS_LAYER_LOSS,
+    .inputs = 1,
+    .integer_target = true,
+    .infer = infer,
+    .forward = softmax_forward,
+};
+
+const ls_layer ls_layer_squared_error = {
+    .name = "squared_error",
+    .help = "loss: (x - target)^2, mean over the global batch",
+    .role = LS_LAYER_LOSS,
+    .inputs = 1,
+    .infer = infer,
+    .forward = squared_forward,
+};

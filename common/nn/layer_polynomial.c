@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* Polynomial features: x [B,1] becomes (x^2, x, 1) [B,3]. No gradient: it stands first. */
+#include "common/nn/layers.h"
+
+static ls_status infer(ls_graph *graph, ls_node *node)
+{
+    if (ls_shape_elements(&graph->nodes[node->inputs[0]].shape) != 1)
+        return ls_fail(LS_CODE_USAGE, "graph", "polynomial", "takes one number a sample");
+    node->shape = (ls_shape){.rank = 1, .size = {3}};
+    return LS_OK;
+}
+
+static ls_status forward(const ls_layer_site *site, ls_op_list *ops)
+{
+    const ls_polynomial_args args = {.rows = site->rows, .x = site->input[0], .y = site->output};
+    ls_op *op;
+    LS_TRY(site->kernels->table->polynomial(site->kernels, &args, &op));
+    return ls_op_list_add(ops, op);
+}
+
+static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
+{
+    (void)ops;
+    return site->input_gradient[0]
+               ? ls_fail(LS_CODE_USAGE, "graph", "polynomial", "has no gradient; put it first")
+               : LS_OK;
+}
+
+const ls_layer ls_layer_polynomial = {
+    .name = "polynomial",
+    .help = "features (x^2, x, 1) of one number",
+    .role = LS_LAYER_COMPUTE,
+    .inputs = 1,
+    .infer = infer,
+    .forward = forward,
+    .backward = backward,
+};

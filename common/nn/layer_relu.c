@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ReLU: y = max(x, 0); dx = dy where y > 0. A net leaves it to the layer before or after where
+ * that one can do it in its own pass (layer.h, fuses_relu and fuses_relu_mask).
+ */
+#include "common/nn/layers.h"
+
+static ls_status infer(ls_graph *graph, ls_node *node)
+{
+    node->shape = graph->nodes[node->inputs[0]].shape;
+    return LS_OK;
+}
+
+static int64_t elements(const ls_layer_site *site)
+{
+    return site->rows * ls_shape_elements(&site->node->shape);
+}
+
+static ls_status forward(const ls_layer_site *site, ls_op_list *ops)
+{
+    const ls_relu_forward_args args = {
+        .count = elements(site), .x = site->input[0], .y = site->output};
+    ls_op *op;
+    LS_TRY(site->kernels->table->relu_forward(site->kernels, &args, &op));
+    return ls_op_list_add(ops, op);
+}
+
+static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
+{
+    if (!site->input_gradient[0])
+        return LS_OK;
+    const ls_relu_backward_args args = {.count = elements(site),
+                                        .y = site->output,
+                                        .dy = site->output_gradient,
+                                        .dx = site->input_gradient[0]};
+    ls_op *op;
+    LS_TRY(site->kernels->table->relu_backward(site->kernels, &args, &op));
+    return ls_op_list_add(ops, op);
+}
+
+const ls_layer ls_layer_relu = {
+    .name = "relu",
+    .help = "rectified linear unit: y = max(x, 0)",
+    .role = LS_LAYER_COMPUTE,
+    .inputs = 1,
+    .infer = infer,
+    .forward = forward,
+    .backward = backward,
+};

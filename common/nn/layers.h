@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* The layers, one file each; layer.c lists them. */
+#ifndef LS_COMMON_NN_LAYERS_H
+#define LS_COMMON_NN_LAYERS_H
+
+#include "common/nn/layer.h"
+
+extern const ls_layer ls_layer_input;
+extern const ls_layer ls_layer_dense;
+extern const ls_layer ls_layer_relu;
+extern const ls_layer ls_layer_polynomial;
+extern const ls_layer ls_layer_softmax_cross_entropy;
+extern const ls_layer ls_layer_squared_error;
+
+#endif

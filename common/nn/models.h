@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/* The models, one file each; model.c lists them. */
+#ifndef LS_COMMON_NN_MODELS_H
+#define LS_COMMON_NN_MODELS_H
+
+#include "common/nn/model.h"
+
+extern const ls_model_kind ls_model_mlp;
+extern const ls_model_kind ls_model_poly;
+
+#endif

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Net: memory and operations of a graph for a number of rows; see net.h.
+ *
+ * Every node has an output buffer and, where a gradient must reach it, a gradient buffer. A ReLU
+ * that alone takes the output of a layer which can apply it lives in that layer's buffer, and its
+ * mask is applied by the layer after it where that one can. A second use of an output computes its
+ * gradient into scratch and adds it; so does a second use of variables (in forward order, when the
+ * first use, which comes last, is done).
+ */
+#include "common/nn/net.h"
+
+#include "common/nn/layer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct net_node {
+    size_t output_bytes;
+    bool wants_gradient; /* a gradient must reach its output */
+    bool fused_forward;  /* a ReLU that lives in its input's buffers */
+    bool fused_backward; /* a ReLU whose mask its only user applies */
+    int last_use;        /* node that takes the output last; -1: none */
+    void *output, *gradient;
+    void *input_scratch[LS_NODE_INPUTS]; /* gradient of an input that another use wrote first */
+    void *shared_gradient[LS_NODE_VARIABLES]; /* where a sharing node puts its gradients */
+    ls_op_list forward, backward;
+} net_node;
+
+struct ls_net {
+    ls_net_options options;
+    net_node *nodes; /* [graph->count] */
+    void *target;
+    void **memory; /* what was allocated here */
+    size_t memory_count;
+};
+
+static const ls_node *graph_node(const ls_net *net, int n)
+{
+    return &net->options.graph->nodes[n];
+}
+
+static size_t node_bytes(const ls_graph *graph, int n, size_t real_bytes, int64_t rows)
+{
+    return (size_t)rows * (size_t)ls_shape_elements(&graph->nodes[n].shape) * real_bytes;
+}
+
+/* ---- Plan: what is fused, what needs a gradient --------------------------------------------- */
+
+static void plan_nodes(const ls_graph *graph, net_node *nodes)
+{
+    for (int n = 0; n < graph->count; n++) {
+        const ls_node *node = &graph->nodes[n];
+        nodes[n].last_use = -1;
+        nodes[n].wants_gradient = node->variable_count > 0;
+        for (int i = 0; i < node->input_count; i++) {
+            nodes[node->inputs[i]].last_use = n;
+            nodes[n].wants_gradient |= nodes[node->inputs[i]].wants_gradient;
+        }
+        if (strcmp(node->layer->name, "relu") == 0) {
+            const ls_node *before = &graph->nodes[node->inputs[0]];
+            nodes[n].fused_forward = before->layer->fuses_relu && before->uses == 1;
+        }
+    }
+    for (int n = 0; n < graph->count; n++) {
+        const ls_node *user = nodes[n].last_use >= 0 ? &graph->nodes[nodes[n].last_use] : NULL;
+        nodes[n].fused_backward = nodes[n].fused_forward && graph->nodes[n].uses == 1 &&
+                                  user->layer->fuses_relu_mask && user->inputs[0] == n;
+    }
+}
+
+typedef struct net_sizes {
+    size_t activations, shared;
+} net_sizes;
+
+/* Calls take(context, use, bytes, where) for each buffer of the plan. */
+typedef ls_status (*take_memory)(void *context, ls_memory_use use, size_t bytes, void **where);
+
+static ls_status each_buffer(const ls_net_options *o, net_node *nodes, void **target,
+                             take_memory take, void *context)
+{
+    const ls_graph *graph = o->graph;
+    size_t real = o->kernels ? o->kernels->table->real_bytes : sizeof(float);
+    for (int n = 0; n < graph->count; n++) {
+        const ls_node *node = &graph->nodes[n];
+        net_node *my = &nodes[n];
+        size_t bytes = node_bytes(graph, n, real, o->rows);
+        if (node->layer->role == LS_LAYER_LOSS) {
+            size_t row = node->layer->integer_target
+                             ? sizeof(int32_t)
+                             : (size_t)ls_shape_elements(&node->shape) * real;
+            LS_TRY(take(context, LS_MEMORY_ACTIVATIONS, (size_t)o->rows * row, target));
+            continue;
+        }
+        if (!my->fused_forward)
+            LS_TRY(take(context, LS_MEMORY_ACTIVATIONS, bytes, &my->output));
+        if (!o->gradients)
+            continue;
+        if (my->wants_gradient && !my->fused_forward)
+            LS_TRY(take(context, LS_MEMORY_ACTIVATIONS, bytes, &my->gradient));
+        for (int i = 0; i < node->input_count; i++)
+            if (nodes[node->inputs[i]].wants_gradient && nodes[node->inputs[i]].last_use != n)
+                LS_TRY(take(context, LS_MEMORY_ACTIVATIONS,
+                            node_bytes(graph, node->inputs[i], real, o->rows),
+                            &my->input_scratch[i]));
+        for (int v = 0; v < node->variable_count && node->shares >= 0; v++)
+            LS_TRY(take(context, LS_MEMORY_WORKSPACE,
+                        graph->variables.items[node->variables[v]].count * real,
+                        &my->shared_gradient[v]));
+    }
+    return LS_OK;
+}
+
+/* ---- Memory --------------------------------------------------------------------------------- */
+
+static ls_status allocate(void *context, ls_memory_use use, size_t bytes, void **where)
+{
+    ls_net *net = context;
+    void **memory = realloc(net->memory, (net->memory_count + 1) * sizeof *memory);
+    if (!memory)
+        return ls_fail_memory("net", (net->memory_count + 1) * sizeof *memory);
+    net->memory = memory;
+    LS_TRY(ls_device_allocate(net->options.kernels->device, use, bytes, where));
+    memory[net->memory_count++] = *where;
+    return LS_OK;
+}
+
+/* Takes the other net's buffers: the same graph, at least as many rows. */
+static void borrow(ls_net *net, const ls_net *other)
+{
+    for (int n = 0; n < net->options.graph->count; n++) {
+        net_node *my = &net->nodes[n];
+        const net_node *theirs = &other->nodes[n];
+        my->output = theirs->output;
+        my->gradient = theirs->gradient;
+        memcpy(my->input_scratch, theirs->input_scratch, sizeof my->input_scratch);
+        memcpy(my->shared_gradient, theirs->shared_gradient, sizeof my->shared_gradient);
+    }
+    net->target = other->target;
+}
+
+static ls_status take_buffers(ls_net *net)
+{
+    const ls_net_options *o = &net->options;
+    if (o->memory_of)
+        borrow(net, o->memory_of);
+    else
+        LS_TRY(each_buffer(o, net->nodes, &net->target, allocate, net));
+    for (int n = 0; n < o->graph->count; n++) {
+        if (!net->nodes[n].fused_forward)
+            continue;
+        net->nodes[n].output = net->nodes[graph_node(net, n)->inputs[0]].output;
+        net->nodes[n].gradient = net->nodes[graph_node(net, n)->inputs[0]].gradient;
+    }
+    return LS_OK;
+}
+
+/* ---- Operations ----------------------------------------------------------------------------- */
+
+static void *at_variable(const ls_net *net, void *flat, int variable)
+{
+    size_t real = net->options.kernels->table->real_bytes;
+    return flat ? (char *)flat + net->options.graph->variables.items[variable].offset * real : NULL;
+}
+
+/* The site of node n for the forward pass, and, but for input gradients, for the backward one. */
+static ls_layer_site site_of(ls_net *net, int n)
+{
+    const ls_net_options *o = &net->options;
+    const ls_node *node = graph_node(net, n);
+    ls_layer_site site = {
+        .graph = o->graph,
+        .node = node,
+        .kernels = o->kernels,
+        .rows = o->rows,
+        .scale = 1.0 / (double)o->divisor,
+        .output = net->nodes[n].output,
+        .output_gradient = net->nodes[n].gradient,
+        .loss = o->loss,
+        .target = net->target,
+    };
+    for (int i = 0; i < node->input_count; i++) {
+        site.input_node[i] = graph_node(net, node->inputs[i]);
+        site.input[i] = net->nodes[node->inputs[i]].output;
+    }
+    for (int v = 0; v < node->variable_count; v++) {
+        site.variable[v] = at_variable(net, o->parameters, node->variables[v]);
+        site.variable_gradient[v] = node->shares >= 0
+                                        ? net->nodes[n].shared_gradient[v]
+                                        : at_variable(net, o->gradients, node->variables[v]);
+    }
+    return site;
+}
+
+static ls_status append_add(ls_net *net, void *sum, const void *part, int64_t count,
+                            ls_op_list *ops)
+{
+    const ls_add_args args = {.count = count, .a = sum, .b = part, .y = sum};
+    ls_op *op;
+    LS_TRY(net->options.kernels->table->add(net->options.kernels, &args, &op));
+    return ls_op_list_add(ops, op);
+}
+
+/* Where the gradients of node n's inputs go: the input's buffer, or scratch for later uses. */
+static void aim_gradients(ls_net *net, int n, ls_layer_site *site)
+{
+    const ls_node *node = graph_node(net, n);
+    for (int i = 0; i < node->input_count && net->options.gradients; i++) {
+        net_node *input = &net->nodes[node->inputs[i]];
+        if (!input->wants_gradient)
+            continue;
+        site->input_gradient[i] =
+            net->nodes[n].input_scratch[i] ? net->nodes[n].input_scratch[i] : input->gradient;
+        if (input->fused_backward)
+            site->input_relu = input->output;
+    }
+}
+
+static ls_status build_forward(ls_net *net, int n)
+{
+    const ls_node *node = graph_node(net, n);
+    net_node *my = &net->nodes[n];
+    if (node->layer->role == LS_LAYER_INPUT || my->fused_forward)
+        return LS_OK;
+    ls_layer_site site = site_of(net, n);
+    int user = my->last_use;
+    site.relu_follows = user >= 0 && net->nodes[user].fused_forward;
+    if (node->layer->role == LS_LAYER_LOSS)
+        aim_gradients(net, n, &site);
+    return node->layer->forward(&site, &my->forward);
+}
+
+/* Adds what later nodes computed for variables that node n owns, in forward order. */
+static ls_status add_shared(ls_net *net, int n, ls_op_list *ops)
+{
+    const ls_node *node = graph_node(net, n);
+    for (int later = n + 1; later < net->options.graph->count; later++) {
+        if (graph_node(net, later)->shares != n)
+            continue;
+        for (int v = 0; v < node->variable_count; v++)
+            LS_TRY(append_add(
+                net, at_variable(net, net->options.gradients, node->variables[v]),
+                net->nodes[later].shared_gradient[v],
+                (int64_t)net->options.graph->variables.items[node->variables[v]].count, ops));
+    }
+    return LS_OK;
+}
+
+static ls_status build_backward(ls_net *net, int n)
+{
+    const ls_node *node = graph_node(net, n);
+    net_node *my = &net->nodes[n];
+    if (node->layer->role != LS_LAYER_COMPUTE || !my->wants_gradient)
+        return LS_OK;
+    ls_layer_site site = site_of(net, n);
+    aim_gradients(net, n, &site);
+    if (!my->fused_backward)
+        LS_TRY(node->layer->backward(&site, &my->backward));
+    for (int i = 0; i < node->input_count; i++)
+        if (my->input_scratch[i])
+            LS_TRY(append_add(net, net->nodes[node->inputs[i]].gradient, my->input_scratch[i],
+                              net->options.rows * ls_shape_elements(&site.input_node[i]->shape),
+                              &my->backward));
+    return node->shares < 0 ? add_shared(net, n, &my->backward) : LS_OK;
+}
+
+/* ---- The interface -------------------------------------------------------------------------- */
+
+ls_status ls_net_open(const ls_net_options *options, ls_net **out)
+{
+    const ls_graph *graph = options->graph;
+    for (int n = 0; n < graph->count; n++)
+        if (graph->nodes[n].device != graph->nodes[0].device)
+            return ls_fail(LS_CODE_USAGE, "net", graph->nodes[n].layer->name,
+                           "the graph is placed on several devices; open one net per device");
+    if (options->rows < 0 || !options->divisor ||
+        (options->memory_of && options->memory_of->options.rows < options->rows))
+        return ls_fail(LS_CODE_USAGE, "net", "rows",
+                       "must not be negative, nor more than those of the net whose memory is used");
+    ls_net *net = calloc(1, sizeof *net);
+    if (!net)
+        return ls_fail_memory("net", sizeof *net);
+    net->options = *options;
+    net->nodes = calloc((size_t)graph->count, sizeof *net->nodes);
+    ls_status status = net->nodes ? LS_OK : ls_fail_memory("net", sizeof *net->nodes);
+    if (!status) {
+        plan_nodes(graph, net->nodes);
+        status = take_buffers(net);
+    }
+    for (int n = 0; n < graph->count && !status; n++)
+        status = build_forward(net, n);
+    for (int n = graph->count - 1; n >= 0 && options->gradients && !status; n--)
+        status = build_backward(net, n);
+    if (status) {
+        ls_net_close(net);
+        return status;
+    }
+    *out = net;
+    return LS_OK;
+}
+
+void ls_net_close(ls_net *net)
+{
+    if (!net)
+        return;
+    for (int n = 0; net->nodes && n < net->options.graph->count; n++) {
+        ls_op_list_clear(&net->nodes[n].forward);
+        ls_op_list_clear(&net->nodes[n].backward);
+    }
+    for (size_t i = 0; i < net->memory_count; i++)
+        ls_device_release(net->options.kernels->device, net->memory[i]);
+    free(net->memory);
+    free(net->nodes);
+    free(net);
+}
+
+void *ls_net_input(const ls_net *net, int index)
+{
+    for (int n = 0; n < net->options.graph->count; n++)
+        if (graph_node(net, n)->layer->role == LS_LAYER_INPUT &&
+            graph_node(net, n)->options.input == index)
+            return net->nodes[n].output;
+    return NULL;
+}
+
+void *ls_net_target(const ls_net *net)
+{
+    return net->target;
+}
+
+const void *ls_net_output(const ls_net *net)
+{
+    return net->nodes[graph_node(net, net->options.graph->count - 1)->inputs[0]].output;
+}
+
+int64_t ls_net_rows(const ls_net *net)
+{
+    return net->options.rows;
+}
+
+size_t ls_net_workspace(const ls_net *net)
+{
+    size_t bytes = 0;
+    for (int n = 0; n < net->options.graph->count; n++)
+        bytes += ls_op_list_workspace(&net->nodes[n].forward) +
+                 ls_op_list_workspace(&net->nodes[n].backward);
+    return bytes;
+}
+
+ls_status ls_net_predict(ls_net *net, ls_queue *queue)
+{
+    for (int n = 0; n + 1 < net->options.graph->count; n++)
+        LS_TRY(ls_op_list_put(&net->nodes[n].forward, queue));
+    return LS_OK;
+}
+
+ls_status ls_net_forward(ls_net *net, ls_queue *queue)
+{
+    LS_TRY(ls_net_predict(net, queue));
+    return ls_op_list_put(&net->nodes[net->options.graph->count - 1].forward, queue);
+}
+
+ls_status ls_net_backward(ls_net *net, ls_queue *queue, ls_range_final final, void *context)
+{
+    const ls_variables *variables = &net->options.graph->variables;
+    for (int n = net->options.graph->count - 1; n >= 0; n--) {
+        const ls_node *node = graph_node(net, n);
+        LS_TRY(ls_op_list_put(&net->nodes[n].backward, queue));
+        if (!final || !node->variable_count || node->shares >= 0)
+            continue;
+        const ls_variable *first = &variables->items[node->variables[0]];
+        const ls_variable *last = &variables->items[node->variables[node->variable_count - 1]];
+        LS_TRY(final(context, first->offset, last->offset + last->count - first->offset));
+    }
+    return LS_OK;
+}
+
+/* ---- The ledger's formula ------------------------------------------------------------------- */
+
+static ls_status count_bytes(void *context, ls_memory_use use, size_t bytes, void **where)
+{
+    net_sizes *sizes = context;
+    *(use == LS_MEMORY_ACTIVATIONS ? &sizes->activations : &sizes->shared) += bytes;
+    *where = NULL;
+    return LS_OK;
+}
+
+static net_sizes count_sizes(const ls_graph *graph, size_t real_bytes, int64_t rows)
+{
+    net_sizes sizes = {0};
+    net_node *nodes = calloc((size_t)graph->count, sizeof *nodes);
+    if (!nodes)
+        return sizes;
+    plan_nodes(graph, nodes);
+    const ls_kernel_table table = {.real_bytes = real_bytes};
+    ls_kernels kernels = {.table = &table};
+    const ls_net_options options = {
+        .graph = graph, .kernels = &kernels, .rows = rows, .gradients = &sizes};
+    void *target;
+    ls_status_free(each_buffer(&options, nodes, &target, count_bytes, &sizes));
+    free(nodes);
+    return sizes;
+}
+
+size_t ls_net_activation_bytes(const ls_graph *graph, size_t real_bytes, int64_t rows)
+{
+    return count_sizes(graph, real_bytes, rows).activations;
+}
+
+size_t ls_net_shared_bytes(const ls_graph *graph, size_t real_bytes)
+{
+    return count_sizes(graph, real_bytes, 0).shared;
+}

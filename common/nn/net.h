@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Net: a graph at work on a device for a fixed number of rows.
+ *
+ * Opening takes all memory and makes all operations; forward and backward only put them on a
+ * queue. Backward says which range of the flat gradient buffer has just become final, so that a
+ * strategy can send it while backward goes on.
+ */
+#ifndef LS_COMMON_NN_NET_H
+#define LS_COMMON_NN_NET_H
+
+#include "common/kernel/kernel.h"
+#include "common/nn/graph.h"
+
+typedef struct ls_net ls_net;
+
+typedef struct ls_net_options {
+    const ls_graph *graph;
+    ls_kernels *kernels; /**< of the device it runs on */
+    int64_t rows;        /**< samples of this replica's slice */
+    uint64_t divisor;    /**< global batch size: the loss is the sum over rows / divisor */
+    void *parameters;    /**< real [elements], device memory, borrowed */
+    void *gradients;     /**< real [elements]; NULL: forward only */
+    double *loss;        /**< [1], device memory, borrowed; NULL: not wanted */
+    ls_net *memory_of;   /**< NULL, or a net with at least as many rows whose memory this one
+                              uses as well: they never run at the same time */
+} ls_net_options;
+
+/** LS_CODE_USAGE for a graph on more than one place; the node's device is for strategies. */
+ls_status ls_net_open(const ls_net_options *options, ls_net **out);
+
+/** Takes NULL. */
+void ls_net_close(ls_net *net);
+
+/** Where input number `index` (0: x0), and the target, are put: [rows, elements of one sample]. */
+void *ls_net_input(const ls_net *net, int index);
+void *ls_net_target(const ls_net *net);
+
+/** The model's output [rows, elements], valid after forward. */
+const void *ls_net_output(const ls_net *net);
+
+int64_t ls_net_rows(const ls_net *net);
+
+/** Called when elements [first, first + count) of the gradients are final. */
+typedef ls_status (*ls_range_final)(void *context, size_t first, size_t count);
+
+/** Puts the forward pass up to the model's output, without the loss. */
+ls_status ls_net_predict(ls_net *net, ls_queue *queue);
+
+/** Puts the forward pass and the loss with its gradient. */
+ls_status ls_net_forward(ls_net *net, ls_queue *queue);
+
+/** Puts the backward pass, last node first. `final` may be NULL. */
+ls_status ls_net_backward(ls_net *net, ls_queue *queue, ls_range_final final, void *context);
+
+/** Device memory that the net's operations hold (the library's scratch). */
+size_t ls_net_workspace(const ls_net *net);
+
+/** Bytes of activations that a net of this many rows takes: the ledger's formula. */
+size_t ls_net_activation_bytes(const ls_graph *graph, size_t real_bytes, int64_t rows);
+
+/** Bytes of scratch for gradients of variables that several nodes share. */
+size_t ls_net_shared_bytes(const ls_graph *graph, size_t real_bytes);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Optimizers: one pass over the flat buffers (formulas: kernel.h, ls_optimizer_args). An optimizer
+ * with its values is text, "adam:beta1=0.9,eps=1e-8" or "momentum:0.9"; what is not given is the
+ * default. Adding one is an entry of the table in optimizer.c and a case of the kernel.
+ */
+#ifndef LS_COMMON_NN_OPTIMIZER_H
+#define LS_COMMON_NN_OPTIMIZER_H
+
+#include "common/kernel/kernel.h"
+
+typedef struct ls_optimizer_rule ls_optimizer_rule;
+
+/** An optimizer with its values. */
+typedef struct ls_optimizer {
+    const ls_optimizer_rule *rule;
+    double mu, beta1, beta2, rho, epsilon; /**< those that the rule uses; else 0 */
+} ls_optimizer;
+
+struct ls_optimizer_rule {
+    const char *name;
+    const char *help;
+    ls_optimizer_kind kind;
+    int slots; /**< buffers of the size of the parameters */
+    ls_optimizer defaults;
+};
+
+/** NULL-terminated. */
+const ls_optimizer_rule *const *ls_optimizer_rules(void);
+
+/** LS_CODE_USAGE for an unknown name, an unknown or repeated value, or one out of range. */
+ls_status ls_optimizer_parse(const char *text, ls_optimizer *out);
+
+/** The whole of it, "adam:beta1=0.9,beta2=0.999,eps=1e-08". Returns `text`. */
+char *ls_optimizer_text(const ls_optimizer *optimizer, char *text, size_t size);
+
+#endif

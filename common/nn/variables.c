@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+/* Variables as ranges of a flat host buffer; see variables.h. */
+#include "common/nn/variables.h"
+
+#include "common/base/digest.h"
+#include "common/base/numbers.h"
+#include "common/base/philox.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+ls_status ls_variables_add(ls_variables *variables, const ls_variable *variable)
+{
+    size_t count = 1, elements, bytes;
+    for (int i = 0; i < variable->rank; i++)
+        if (variable->shape[i] < 0 || !ls_size_multiply(count, (size_t)variable->shape[i], &count))
+            return ls_fail(LS_CODE_USAGE, "model", variable->name,
+                           "its number of elements overflows; use smaller sizes");
+    if (!ls_size_add(variables->elements, count, &elements) ||
+        !ls_size_multiply(elements, 4 * sizeof(double), &bytes))
+        return ls_fail(LS_CODE_USAGE, "model", variable->name,
+                       "the number of parameters overflows; use smaller sizes");
+    ls_variable *items = realloc(variables->items, (variables->count + 1) * sizeof *items);
+    if (!items)
+        return ls_fail_memory("model", (variables->count + 1) * sizeof *items);
+    variables->items = items;
+    items[variables->count] = *variable;
+    items[variables->count].offset = variables->elements;
+    items[variables->count].count = count;
+    variables->count++;
+    variables->elements = elements;
+    return LS_OK;
+}
+
+void ls_variables_clear(ls_variables *variables)
+{
+    free(variables->items);
+    *variables = (ls_variables){0};
+}
+
+const ls_variable *ls_variables_holding(const ls_variables *variables, size_t index)
+{
+    for (size_t i = 0; i < variables->count; i++)
+        if (index - variables->items[i].offset < variables->items[i].count)
+            return &variables->items[i];
+    return NULL;
+}
+
+void ls_variables_initialize(const ls_variables *variables, uint64_t seed, float *values)
+{
+    for (size_t i = 0; i < variables->count; i++) {
+        const ls_variable *v = &variables->items[i];
+        float *out = values + v->offset;
+        if (v->initializer == LS_INITIALIZER_GLOROT_UNIFORM) {
+            char stream[64];
+            snprintf(stream, sizeof stream, "init/%s", v->name);
+            float limit = (float)sqrt(6.0 / (double)(v->fan_in + v->fan_out));
+            ls_random_fill(ls_random_stream(seed, stream), 0, v->count, -limit, limit, out);
+            continue;
+        }
+        for (size_t e = 0; e < v->count; e++)
+            out[e] = v->initializer == LS_INITIALIZER_ONE ? 1.0f : 0.0f;
+    }
+}
+
+static void shape_text(int rank, const int64_t *shape, char *text, size_t size)
+{
+    size_t used = 0;
+    text[0] = 0;
+    for (int i = 0; i < rank && used + 24 < size; i++)
+        used +=
+            (size_t)snprintf(text + used, size - used, i ? ",%lld" : "%lld", (long long)shape[i]);
+}
+
+static ls_status load_one(const ls_variable *v, const ls_tensor *tensor, const char *path,
+                          float *values)
+{
+    char where[640], want[128], got[256];
+    snprintf(where, sizeof where, "%s: %s", path, v->name);
+    shape_text(v->rank, v->shape, want, sizeof want);
+    if (!tensor)
+        return ls_fail(LS_CODE_MISSING, "load", where, "the tensor is missing; it is float32 [%s]",
+                       want);
+    shape_text(tensor->rank, tensor->shape, got, sizeof got);
+    bool fits = tensor->rank == v->rank;
+    for (int i = 0; i < v->rank && fits; i++)
+        fits = tensor->shape[i] == v->shape[i];
+    if (!fits)
+        return ls_fail(LS_CODE_MISSING, "load", where, "the shape is [%s]; this model has [%s]",
+                       got, want);
+    for (size_t e = 0; e < v->count; e++)
+        if (!isfinite(tensor->data[e]))
+            return ls_fail(LS_CODE_MISSING, "load", where,
+                           "element %zu is not finite; values must be finite numbers", e);
+    memcpy(values + v->offset, tensor->data, v->count * sizeof *values);
+    return LS_OK;
+}
+
+static ls_status load_all(const ls_variables *variables, const ls_tensor_file *file,
+                          const char *path, float *values)
+{
+    for (size_t i = 0; i < variables->count; i++) {
+        const ls_variable *v = &variables->items[i];
+        LS_TRY(load_one(v, ls_tensors_find(file, v->name), path, values));
+    }
+    for (size_t i = 0; i < ls_tensors_count(file); i++) {
+        const char *name = ls_tensors_at(file, i)->name;
+        bool known = false;
+        for (size_t j = 0; j < variables->count && !known; j++)
+            known = strcmp(variables->items[j].name, name) == 0;
+        if (!known)
+            return ls_fail(LS_CODE_MISSING, "load", path,
+                           "the tensor %.64s is not one of this model's; save it without", name);
+    }
+    return LS_OK;
+}
+
+ls_status ls_variables_load(const ls_variables *variables, const char *path, float *values)
+{
+    ls_tensor_file *file;
+    LS_TRY(ls_tensors_read(path, &file));
+    ls_status status = load_all(variables, file, path, values);
+    ls_tensors_close(file);
+    return status;
+}
+
+ls_status ls_variables_save(const ls_variables *variables, const char *path, const float *values)
+{
+    ls_tensor *tensors = calloc(variables->count, sizeof *tensors);
+    if (!tensors)
+        return ls_fail_memory("save", variables->count * sizeof *tensors);
+    for (size_t i = 0; i < variables->count; i++) {
+        const ls_variable *v = &variables->items[i];
+        tensors[i] = (ls_tensor){
+            .name = v->name, .rank = v->rank, .data = values + v->offset, .count = v->count};
+        memcpy(tensors[i].shape, v->shape, sizeof v->shape);
+    }
+    ls_status status = ls_tensors_write(path, tensors, variables->count);
+    free(tensors);
+    return status;
+}
+
+ls_status ls_variables_digest(const ls_variables *variables, const float *values, char text[33])
+{
+    ls_digest *digest;
+    LS_TRY(ls_digest_open(&digest));
+    const char *last = NULL; /* names are unique: each pass takes the next one up */
+    for (size_t n = 0; n < variables->count; n++) {
+        const ls_variable *next = NULL;
+        for (size_t i = 0; i < variables->count; i++) {
+            const ls_variable *v = &variables->items[i];
+            if ((!last || strcmp(v->name, last) > 0) && (!next || strcmp(v->name, next->name) < 0))
+                next = v;
+        }
+        ls_digest_add(digest, values + next->offset, next->count * sizeof *values);
+        last = next->name;
+    }
+    ls_digest_text(digest, text);
+    ls_digest_close(digest);
+    return LS_OK;
+}
+
+/* Floats ordered as integers, so that neighbours differ by one. */
+static int64_t ordered(float value)
+{
+    int32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits < 0 ? (int64_t)INT32_MIN - bits : bits;
+}
+
+static uint32_t ulp_between(float a, float b)
+{
+    if (!isfinite(a) || !isfinite(b))
+        return memcmp(&a, &b, sizeof a) ? UINT32_MAX : 0;
+    int64_t distance = ordered(a) - ordered(b);
+    return (uint32_t)(distance < 0 ? -distance : distance);
+}
+
+ls_difference ls_variables_compare(const ls_variables *variables, const float *a, const float *b)
+{
+    ls_difference d = {.same_bits = true, .first = SIZE_MAX};
+    for (size_t i = 0; i < variables->count; i++) {
+        const ls_variable *v = &variables->items[i];
+        double apart = 0, size = 0;
+        for (size_t e = v->offset; e < v->offset + v->count; e++) {
+            double delta = (double)a[e] - b[e];
+            apart += delta * delta;
+            size += (double)b[e] * b[e];
+            uint32_t ulp = ulp_between(a[e], b[e]);
+            if (ulp > d.max_ulp)
+                d.max_ulp = ulp;
+            if (memcmp(&a[e], &b[e], sizeof *a) && d.same_bits) {
+                d.same_bits = false;
+                d.first = e;
+            }
+        }
+        double rel = size > 0 ? sqrt(apart) / sqrt(size) : sqrt(apart);
+        if (!(rel <= d.max_rel))
+            d.max_rel = rel;
+    }
+    return d;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Variables: the named parameters of a model as ranges of one flat buffer.
+ *
+ * The layout is the model's order, without padding: element `offset` of the buffer is the first of
+ * the variable. So a bucket, a shard, a checkpoint and a digest are ranges. Functions here work on
+ * a host copy of that buffer, float32 [elements].
+ */
+#ifndef LS_COMMON_NN_VARIABLES_H
+#define LS_COMMON_NN_VARIABLES_H
+
+#include "common/base/status.h"
+#include "common/data/safetensors.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef enum ls_initializer {
+    LS_INITIALIZER_ZERO,
+    LS_INITIALIZER_ONE,
+    /** Uniform in +-sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio, AISTATS 2010). */
+    LS_INITIALIZER_GLOROT_UNIFORM
+} ls_initializer;
+
+typedef struct ls_variable {
+    char name[40]; /**< "dense0.weight" */
+    int rank;
+    int64_t shape[4];
+    ls_initializer initializer;
+    int64_t fan_in, fan_out; /**< for LS_INITIALIZER_GLOROT_UNIFORM */
+    size_t offset, count;    /**< elements of the flat buffer */
+} ls_variable;
+
+typedef struct ls_variables {
+    ls_variable *items; /**< [count], in the model's order */
+    size_t count;
+    size_t elements; /**< of the flat buffer: the number of parameters */
+} ls_variables;
+
+/** Appends a variable; its offset and count are set here. LS_CODE_USAGE where sizes overflow. */
+ls_status ls_variables_add(ls_variables *variables, const ls_variable *variable);
+
+/** Frees the items, not the struct. */
+void ls_variables_clear(ls_variables *variables);
+
+/** The variable that holds element `index` of the flat buffer; NULL past the end. */
+const ls_variable *ls_variables_holding(const ls_variables *variables, size_t index);
+
+/** Initial values: a function of (seed, variable name, element index). */
+void ls_variables_initialize(const ls_variables *variables, uint64_t seed, float *values);
+
+/** Reads values from a safetensors file. LS_CODE_MISSING, naming the file and the tensor, for a
+ *  missing, extra, misshapen or non-finite one. */
+ls_status ls_variables_load(const ls_variables *variables, const char *path, float *values);
+
+ls_status ls_variables_save(const ls_variables *variables, const char *path, const float *values);
+
+/** Digest of the bits, variables taken in the order of their names. */
+ls_status ls_variables_digest(const ls_variables *variables, const float *values, char text[33]);
+
+/** How two sets of values differ. */
+typedef struct ls_difference {
+    bool same_bits;
+    uint32_t max_ulp; /**< units in the last place; UINT32_MAX where one is not finite */
+    double max_rel;   /**< largest over variables of ||a - b|| / ||b||; absolute where b is 0 */
+    size_t first;     /**< first element whose bits differ; SIZE_MAX: none */
+} ls_difference;
+
+ls_difference ls_variables_compare(const ls_variables *variables, const float *a, const float *b);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* Job: what a strategy is asked to train, with everything resolved. */
+#ifndef LS_IMPL_JOB_H
+#define LS_IMPL_JOB_H
+
+#include "common/base/log.h"
+#include "common/comm/comm.h"
+#include "common/data/data.h"
+#include "common/device/device.h"
+#include "common/nn/model.h"
+#include "common/nn/optimizer.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/** Borrowed by a run, which it must outlive. */
+typedef struct ls_job {
+    const ls_model *model;
+    const ls_data *data;
+    ls_device *const *devices; /**< of this rank, opened for this job */
+    size_t device_count;
+    ls_comm *comm; /**< NULL: one rank */
+    int64_t batch; /**< global; of every step but the last of an epoch */
+    bool epochs;   /**< an epoch's last batch is what is left of it */
+    uint64_t seed;
+    bool shuffle;
+    ls_optimizer optimizer;
+    ls_rate_schedule schedule;
+    bool exact;           /**< canonical shards, summed over a fixed tree */
+    int64_t micro_shards; /**< S; a batch of B is cut into min(S, B) */
+    bool capture;         /**< replay captured programs */
+    uint64_t records;     /**< capacity of the ring of step records */
+} ls_job;
+
+/** Steps of one epoch: ceil(samples / batch); 0 where there are no samples. */
+uint64_t ls_job_steps_per_epoch(const ls_job *job);
+
+/** Samples of an epoch's last batch where it is smaller than the others, else 0. */
+int64_t ls_job_tail(const ls_job *job);
+
+#endif

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT */
+/* Replica: a device's buffers and the operations of a step; see replica.h. */
+#include "impl/replica.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static size_t real_bytes(const ls_replica *replica)
+{
+    return replica->kernels->table->real_bytes;
+}
+
+/* ---- Opening -------------------------------------------------------------------------------- */
+
+static ls_status take_workspace(ls_replica *r, size_t bytes, void *out)
+{
+    void *memory;
+    LS_TRY(ls_device_allocate(r->device, LS_MEMORY_WORKSPACE, bytes, &memory));
+    memcpy(out, &memory, sizeof memory); /* out points to a pointer of some type */
+    r->workspace += bytes;
+    return LS_OK;
+}
+
+static ls_status take_buffers(ls_replica *r, int64_t rows)
+{
+    size_t flat = r->elements * real_bytes(r);
+    LS_TRY(ls_device_allocate(r->device, LS_MEMORY_PARAMETERS, flat, &r->parameters));
+    LS_TRY(ls_device_allocate(r->device, LS_MEMORY_GRADIENTS, flat, &r->gradients));
+    for (int i = 0; i < r->job->optimizer.rule->slots; i++)
+        LS_TRY(ls_device_allocate(r->device, LS_MEMORY_OPTIMIZER, flat, &r->slot[i]));
+    LS_TRY(take_workspace(r, sizeof *r->state, &r->state));
+    LS_TRY(take_workspace(r, sizeof *r->loss, &r->loss));
+    LS_TRY(take_workspace(r, sizeof *r->mark_ns, &r->mark_ns));
+    LS_TRY(take_workspace(r, r->job->records * sizeof *r->records, &r->records));
+    LS_TRY(take_workspace(r, (size_t)rows * sizeof *r->indices, &r->indices));
+    LS_TRY(take_workspace(r, sizeof *r->test_state, &r->test_state));
+    return take_workspace(r, sizeof *r->correct, &r->correct);
+}
+
+static const ls_array *array_at(const ls_split *split, int i)
+{
+    return i < LS_DATA_INPUTS ? &split->input[i] : &split->target;
+}
+
+static size_t element_bytes(ls_array_type type)
+{
+    return type == LS_ARRAY_UINT8 ? 1 : 4;
+}
+
+static ls_status share_split(ls_replica *r, const ls_split *split,
+                             const void *shared[LS_REPLICA_ARRAYS])
+{
+    for (int i = 0; i < LS_REPLICA_ARRAYS; i++) {
+        const ls_array *array = array_at(split, i);
+        if (!array->data)
+            continue;
+        size_t bytes = split->samples * (size_t)array->width * element_bytes(array->type);
+        LS_TRY(ls_device_share(r->device, array->data, bytes, &shared[i]));
+    }
+    return LS_OK;
+}
+
+static ls_status open_parts(ls_replica *r, int64_t rows)
+{
+    const ls_kernel_table *table =
+        ls_kernel_table_default(ls_device_describe(r->device)->name.kind);
+    LS_TRY(ls_queue_open(r->device, "compute", &r->queue));
+    LS_TRY(table->open(r->device, &r->kernels));
+    LS_TRY(take_buffers(r, rows));
+    LS_TRY(share_split(r, &r->job->data->train, r->train));
+    LS_TRY(share_split(r, &r->job->data->test, r->test));
+    return table->stamp(r->kernels, &(ls_stamp_args){.time_ns = r->mark_ns}, &r->mark);
+}
+
+ls_status ls_replica_open(const ls_job *job, ls_device *device, int64_t rows, ls_replica **out)
+{
+    ls_replica *replica = calloc(1, sizeof *replica);
+    if (!replica)
+        return ls_fail_memory("replica", sizeof *replica);
+    replica->job = job;
+    replica->device = device;
+    replica->elements = job->model->graph->variables.elements;
+    ls_status status = open_parts(replica, rows);
+    if (status) {
+        ls_replica_close(replica);
+        return status;
+    }
+    *out = replica;
+    return LS_OK;
+}
+
+void ls_replica_close(ls_replica *r)
+{
+    if (!r)
+        return;
+    ls_queue_close(r->queue);
+    ls_op_list_clear(&r->test_feed);
+    ls_op_list_clear(&r->test_count);
+    ls_op_free(r->mark);
+    for (int i = 0; i < LS_REPLICA_ARRAYS; i++) {
+        ls_device_unshare(r->device, r->train[i]);
+        ls_device_unshare(r->device, r->test[i]);
+    }
+    void *const memory[] = {r->parameters, r->gradients,  r->slot[0], r->slot[1],
+                            r->state,      r->loss,       r->mark_ns, r->records,
+                            r->indices,    r->test_state, r->correct};
+    for (size_t i = 0; i < sizeof memory / sizeof *memory; i++)
+        ls_device_release(r->device, memory[i]);
+    if (r->kernels)
+        r->kernels->table->close(r->kernels);
+    free(r);
+}
+
+/* ---- Operations of a step ------------------------------------------------------------------- */
+
+static ls_gather_type gather_type(ls_array_type type)
+{
+    switch (type) {
+    case LS_ARRAY_UINT8:
+        return LS_GATHER_BYTES_TO_UNIT;
+    case LS_ARRAY_FLOAT32:
+        return LS_GATHER_FLOAT;
+    case LS_ARRAY_INT32:
+        break;
+    }
+    return LS_GATHER_INT32;
+}
+
+/* What a feed reads: a split, where its arrays lie on the device, in which order, moved by whom. */
+typedef struct feed_source {
+    const ls_split *split;
+    const void *const *shared;
+    ls_sample_order order;
+    const ls_step_state *state;
+} feed_source;
+
+static ls_status append_feed(ls_replica *r, const feed_source *source, ls_net *net, uint64_t first,
+                             ls_op_list *ops)
+{
+    const ls_kernel_table *table = r->kernels->table;
+    const ls_batch_indices_args indices = {.rows = ls_net_rows(net),
+                                           .order = source->order,
+                                           .offset = first,
+                                           .state = source->state,
+                                           .indices = r->indices};
+    ls_op *op;
+    LS_TRY(table->batch_indices(r->kernels, &indices, &op));
+    LS_TRY(ls_op_list_add(ops, op));
+    for (int i = 0; i < LS_REPLICA_ARRAYS; i++) {
+        const ls_array *array = array_at(source->split, i);
+        if (!array->data)
+            continue;
+        const ls_gather_args gather = {.rows = ls_net_rows(net),
+                                       .width = array->width,
+                                       .type = gather_type(array->type),
+                                       .source = source->shared[i],
+                                       .indices = r->indices,
+                                       .out = i < LS_DATA_INPUTS ? ls_net_input(net, i)
+                                                                 : ls_net_target(net)};
+        LS_TRY(table->gather(r->kernels, &gather, &op));
+        LS_TRY(ls_op_list_add(ops, op));
+    }
+    return LS_OK;
+}
+
+ls_status ls_replica_feed(ls_replica *r, ls_net *net, uint64_t first, ls_op_list *ops)
+{
+    const feed_source source = {.split = &r->job->data->train,
+                                .shared = r->train,
+                                .order = {.samples = r->job->data->train.samples,
+                                          .seed = r->job->seed,
+                                          .shuffle = r->job->shuffle},
+                                .state = r->state};
+    return append_feed(r, &source, net, first, ops);
+}
+
+static void *element_at(const ls_replica *r, void *flat, size_t index)
+{
+    return flat ? (char *)flat + index * real_bytes(r) : NULL;
+}
+
+ls_status ls_replica_update(ls_replica *r, size_t first, size_t count, ls_op_list *ops)
+{
+    const ls_optimizer *o = &r->job->optimizer;
+    const ls_optimizer_args args = {
+        .kind = o->rule->kind,
+        .count = (int64_t)count,
+        .weight = element_at(r, r->parameters, first),
+        .gradient = element_at(r, r->gradients, first),
+        .slot = {element_at(r, r->slot[0], first), element_at(r, r->slot[1], first)},
+        .mu = o->mu,
+        .beta1 = o->beta1,
+        .beta2 = o->beta2,
+        .rho = o->rho,
+        .epsilon = o->epsilon,
+        .state = r->state,
+    };
+    ls_op *op;
+    LS_TRY(r->kernels->table->optimizer(r->kernels, &args, &op));
+    return ls_op_list_add(ops, op);
+}
+
+ls_status ls_replica_finish(ls_replica *r, int64_t batch, ls_op_list *ops)
+{
+    const ls_finish_step_args args = {.state = r->state,
+                                      .batch = (uint64_t)batch,
+                                      .schedule = r->job->schedule,
+                                      .loss = r->loss,
+                                      .records = r->records,
+                                      .capacity = r->job->records};
+    ls_op *op;
+    LS_TRY(r->kernels->table->finish_step(r->kernels, &args, &op));
+    return ls_op_list_add(ops, op);
+}
+
+/* ---- Values in and out ---------------------------------------------------------------------- */
+
+ls_status ls_replica_load(ls_replica *r, const float *parameters)
+{
+    const ls_step_state start = {.learning_rate = r->job->schedule.initial};
+    size_t bytes = r->elements * real_bytes(r);
+    LS_TRY(ls_queue_write(r->queue, r->parameters, parameters, bytes));
+    void *zeros = calloc(r->elements + 1, real_bytes(r));
+    if (!zeros)
+        return ls_fail_memory("replica", bytes);
+    ls_status status = LS_OK;
+    for (int i = 0; i < r->job->optimizer.rule->slots && !status; i++)
+        status = ls_queue_write(r->queue, r->slot[i], zeros, bytes);
+    free(zeros);
+    return status ? status : ls_queue_write(r->queue, r->state, &start, sizeof start);
+}
+
+ls_status ls_replica_gather(ls_replica *r, float *parameters)
+{
+    return ls_queue_read(r->queue, parameters, r->parameters, r->elements * real_bytes(r));
+}
+
+ls_status ls_replica_records(ls_replica *r, uint64_t first, uint64_t count, ls_step_record *out,
+                             uint64_t *mark_ns)
+{
+    LS_TRY(ls_queue_read(r->queue, mark_ns, r->mark_ns, sizeof *mark_ns));
+    while (count) { /* the ring's end cuts a range in two */
+        uint64_t place = first % r->job->records;
+        uint64_t run = r->job->records - place < count ? r->job->records - place : count;
+        LS_TRY(ls_queue_read(r->queue, out, r->records + place, run * sizeof *out));
+        first += run;
+        out += run;
+        count -= run;
+    }
+    return LS_OK;
+}
+
+/* ---- Evaluation ----------------------------------------------------------------------------- */
+
+static ls_status build_evaluation(ls_replica *r, ls_net *net)
+{
+    const ls_split *test = &r->job->data->test;
+    const feed_source source = {.split = test,
+                                .shared = r->test,
+                                .order = {.samples = test->samples},
+                                .state = r->test_state};
+    LS_TRY(append_feed(r, &source, net, 0, &r->test_feed));
+    const ls_count_correct_args count = {.rows = ls_net_rows(net),
+                                         .classes = r->job->model->need.classes,
+                                         .logits = ls_net_output(net),
+                                         .labels = ls_net_target(net),
+                                         .state = r->test_state,
+                                         .samples = test->samples,
+                                         .correct = r->correct};
+    ls_op *op;
+    LS_TRY(r->kernels->table->count_correct(r->kernels, &count, &op));
+    return ls_op_list_add(&r->test_count, op);
+}
+
+ls_status ls_replica_evaluate(ls_replica *r, ls_net *net, double *accuracy)
+{
+    const uint64_t samples = r->job->data->test.samples;
+    uint64_t correct = 0;
+    if (!r->test_count.count)
+        LS_TRY(build_evaluation(r, net));
+    LS_TRY(ls_queue_write(r->queue, r->correct, &correct, sizeof correct));
+    for (uint64_t at = 0; at < samples; at += (uint64_t)ls_net_rows(net)) {
+        const ls_step_state state = {.position = at};
+        LS_TRY(ls_queue_write(r->queue, r->test_state, &state, sizeof state));
+        LS_TRY(ls_op_list_put(&r->test_feed, r->queue));
+        LS_TRY(ls_net_predict(net, r->queue));
+        LS_TRY(ls_op_list_put(&r->test_count, r->queue));
+    }
+    LS_TRY(ls_queue_read(r->queue, &correct, r->correct, sizeof correct));
+    *accuracy = (double)correct / (double)samples;
+    return LS_OK;
+}
+
+ls_memory_formula ls_replica_memory(const ls_replica *r)
+{
+    size_t flat = r->elements * real_bytes(r);
+    ls_memory_formula formula = {0};
+    formula.bytes[LS_MEMORY_PARAMETERS] = flat;
+    formula.bytes[LS_MEMORY_GRADIENTS] = flat;
+    formula.bytes[LS_MEMORY_OPTIMIZER] = flat * (size_t)r->job->optimizer.rule->slots;
+    formula.bytes[LS_MEMORY_WORKSPACE] = r->workspace;
+    return formula;
+}

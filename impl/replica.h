@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Replica: one device's share of a training job: its flat buffers, its queue, its argument block,
+ * and the operations that strategies compose their steps of:
+ *
+ *     feed       gather a slice of the batch into a net's inputs
+ *     (net)      forward, backward
+ *     update     the optimizer's pass over a range of the flat buffers
+ *     finish     record the step, move the argument block on
+ */
+#ifndef LS_IMPL_REPLICA_H
+#define LS_IMPL_REPLICA_H
+
+#include "common/nn/layer.h"
+#include "common/nn/net.h"
+#include "impl/strategy.h"
+
+enum { LS_REPLICA_ARRAYS = LS_DATA_INPUTS + 1 }; /* inputs, then the target */
+
+typedef struct ls_replica {
+    const ls_job *job;
+    ls_device *device;
+    ls_queue *queue;
+    ls_kernels *kernels;
+    size_t elements;         /**< P: parameters */
+    void *parameters;        /**< real [P] */
+    void *gradients;         /**< real [P] */
+    void *slot[2];           /**< real [P], as many as the optimizer has; else NULL */
+    ls_step_state *state;    /**< argument block of training */
+    double *loss;            /**< [1] this replica's part of the loss */
+    ls_step_record *records; /**< [job->records] */
+    uint64_t *mark_ns;       /**< [1] */
+    uint32_t *indices;       /**< [batch] */
+    const void *train[LS_REPLICA_ARRAYS];
+    const void *test[LS_REPLICA_ARRAYS];
+    ls_op *mark;
+    ls_step_state *test_state; /**< argument block of evaluation */
+    uint64_t *correct;         /**< [1] */
+    ls_op_list test_feed;      /**< made by the first evaluation */
+    ls_op_list test_count;
+    size_t workspace; /**< bytes of the small buffers above */
+} ls_replica;
+
+/** Opens a queue and the kernels on the device and takes all buffers for slices of `rows`. */
+ls_status ls_replica_open(const ls_job *job, ls_device *device, int64_t rows, ls_replica **out);
+
+/** Takes NULL. Nets and operations made on it are closed before. */
+void ls_replica_close(ls_replica *replica);
+
+/** Appends the operations that gather samples [first, first + rows) of each batch into the net. */
+ls_status ls_replica_feed(ls_replica *replica, ls_net *net, uint64_t first, ls_op_list *ops);
+
+/** Appends the optimizer's pass over elements [first, first + count). */
+ls_status ls_replica_update(ls_replica *replica, size_t first, size_t count, ls_op_list *ops);
+
+/** Appends the end of a step of `batch` samples. */
+ls_status ls_replica_finish(ls_replica *replica, int64_t batch, ls_op_list *ops);
+
+/** Sets parameters from the host, optimizer state to zero, the argument block to step 0. */
+ls_status ls_replica_load(ls_replica *replica, const float *parameters);
+
+ls_status ls_replica_gather(ls_replica *replica, float *parameters);
+
+/** See ls_strategy.records. */
+ls_status ls_replica_records(ls_replica *replica, uint64_t first, uint64_t count,
+                             ls_step_record *out, uint64_t *mark_ns);
+
+/** Share of the test set that `net` classifies rightly with this replica's parameters. */
+ls_status ls_replica_evaluate(ls_replica *replica, ls_net *net, double *accuracy);
+
+/** Ledger formula but for activations: flat buffers, and workspace of buffers and operations. */
+ls_memory_formula ls_replica_memory(const ls_replica *replica);
+
+#endif

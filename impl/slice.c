@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Slice: pieces of a batch and the tree that adds them; see slice.h.
+ *
+ * Partial sums live on a stack of gradient buffers. sum(lo, hi) at level l computes sum(lo, mid)
+ * at l, sum(mid, hi) at l + 1, and adds the second to the first; so a tree over S shards needs
+ * about log2 S more buffers. Finished subtree k starts at level k and stays there.
+ */
+#include "impl/slice.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* More than the largest tree's height and finished subtrees: each is at most log2 of the shards. */
+enum { LEVELS = 128 };
+
+typedef struct level {
+    void *gradients; /* real [P] */
+    double *loss;    /* [1] */
+} level;
+
+typedef struct level_net {
+    size_t level;
+    ls_net *net;
+} level_net;
+
+/* A piece goes through its net; a part without a net is a sum. */
+typedef struct part {
+    ls_net *net;
+    ls_op_list ops; /* the gathering, or the additions */
+} part;
+
+struct ls_slice {
+    ls_slice_options options;
+    int64_t pieces;      /* S', or 1 */
+    int64_t first, last; /* pieces [first, last) of them are this replica's */
+    level levels[LEVELS];
+    size_t level_count; /* that have buffers */
+    size_t own_levels;  /* of those, the last ones that were allocated here */
+    level_net *nets;
+    size_t net_count;
+    part *parts;
+    size_t part_count;
+    size_t sums;
+};
+
+int64_t ls_slice_begin(int64_t total, int64_t d, int64_t n)
+{
+    return d * total / n;
+}
+
+static int64_t piece_begin(const ls_slice *s, int64_t piece)
+{
+    const ls_slice_options *o = &s->options;
+    if (o->replica->job->exact)
+        return ls_slice_begin(o->batch, piece, s->pieces);
+    return ls_slice_begin(o->batch, piece, o->count);
+}
+
+static int64_t piece_rows(const ls_slice *s, int64_t piece)
+{
+    return piece_begin(s, piece + 1) - piece_begin(s, piece);
+}
+
+/* ---- Buffers and nets ----------------------------------------------------------------------- */
+
+static ls_status need_level(ls_slice *s, size_t index)
+{
+    ls_replica *r = s->options.replica;
+    if (index < s->level_count)
+        return LS_OK;
+    if (index >= LEVELS)
+        return ls_fail(LS_CODE_USAGE, "option", "--micro-shards", "the tree is too high");
+    level *l = &s->levels[index];
+    if (index == 0) {
+        *l = (level){r->gradients, r->loss};
+    } else {
+        void *loss;
+        LS_TRY(ls_device_allocate(r->device, LS_MEMORY_GRADIENTS,
+                                  r->elements * r->kernels->table->real_bytes, &l->gradients));
+        s->level_count++;
+        s->own_levels++;
+        LS_TRY(ls_device_allocate(r->device, LS_MEMORY_WORKSPACE, sizeof *l->loss, &loss));
+        l->loss = loss;
+        return LS_OK;
+    }
+    s->level_count++;
+    return LS_OK;
+}
+
+/* The net for pieces of `rows` whose gradients go to a level. */
+static ls_status need_net(ls_slice *s, size_t index, int64_t rows, ls_net **out)
+{
+    LS_TRY(need_level(s, index));
+    for (size_t i = 0; i < s->net_count; i++) {
+        if (s->nets[i].level == index && ls_net_rows(s->nets[i].net) == rows) {
+            *out = s->nets[i].net;
+            return LS_OK;
+        }
+    }
+    level_net *nets = realloc(s->nets, (s->net_count + 1) * sizeof *nets);
+    if (!nets)
+        return ls_fail_memory("slice", (s->net_count + 1) * sizeof *nets);
+    s->nets = nets;
+    ls_replica *r = s->options.replica;
+    const ls_net_options options = {
+        .graph = r->job->model->graph,
+        .kernels = r->kernels,
+        .rows = rows,
+        .divisor = (uint64_t)s->options.batch,
+        .parameters = r->parameters,
+        .gradients = s->levels[index].gradients,
+        .loss = s->levels[index].loss,
+        .memory_of = s->options.memory_of ? ls_slice_net(s->options.memory_of)
+                     : s->net_count       ? nets[0].net
+                                          : NULL,
+    };
+    LS_TRY(ls_net_open(&options, out));
+    nets[s->net_count++] = (level_net){index, *out};
+    return LS_OK;
+}
+
+/* ---- Parts ---------------------------------------------------------------------------------- */
+
+static ls_status new_part(ls_slice *s, part **out)
+{
+    part *parts = realloc(s->parts, (s->part_count + 1) * sizeof *parts);
+    if (!parts)
+        return ls_fail_memory("slice", (s->part_count + 1) * sizeof *parts);
+    s->parts = parts;
+    *out = &parts[s->part_count++];
+    **out = (part){0};
+    return LS_OK;
+}
+
+static ls_status build_piece(ls_slice *s, int64_t piece, size_t index)
+{
+    part *p;
+    LS_TRY(new_part(s, &p));
+    LS_TRY(need_net(s, index, piece_rows(s, piece), &p->net));
+    return ls_replica_feed(s->options.replica, p->net, (uint64_t)piece_begin(s, piece), &p->ops);
+}
+
+/* Level `index` += level `index` + 1: gradients and losses. */
+static ls_status build_sum(ls_slice *s, size_t index)
+{
+    ls_replica *r = s->options.replica;
+    const level *left = &s->levels[index], *right = &s->levels[index + 1];
+    const ls_add_args add = {.count = (int64_t)r->elements,
+                             .a = left->gradients,
+                             .b = right->gradients,
+                             .y = left->gradients};
+    const ls_add_loss_args loss = {.a = left->loss, .b = right->loss, .out = left->loss};
+    part *p;
+    ls_op *op;
+    LS_TRY(new_part(s, &p));
+    LS_TRY(r->kernels->table->add(r->kernels, &add, &op));
+    LS_TRY(ls_op_list_add(&p->ops, op));
+    LS_TRY(r->kernels->table->add_loss(r->kernels, &loss, &op));
+    return ls_op_list_add(&p->ops, op);
+}
+
+/* lo + the largest power of two below hi - lo. */
+static int64_t middle(int64_t lo, int64_t hi)
+{
+    int64_t half = 1;
+    while (2 * half < hi - lo)
+        half *= 2;
+    return lo + half;
+}
+
+/* sum(lo, hi), all of whose shards are this replica's. */
+static ls_status build_tree(ls_slice *s, int64_t lo, int64_t hi, size_t index)
+{
+    if (hi - lo == 1)
+        return build_piece(s, lo, index);
+    LS_TRY(build_tree(s, lo, middle(lo, hi), index));
+    LS_TRY(build_tree(s, middle(lo, hi), hi, index + 1));
+    return build_sum(s, index);
+}
+
+/* The finished subtrees below sum(lo, hi), from left to right. */
+static ls_status build_finished(ls_slice *s, int64_t lo, int64_t hi)
+{
+    if (hi <= s->first || lo >= s->last)
+        return LS_OK;
+    if (lo >= s->first && hi <= s->last)
+        return build_tree(s, lo, hi, s->sums++);
+    LS_TRY(build_finished(s, lo, middle(lo, hi)));
+    return build_finished(s, middle(lo, hi), hi);
+}
+
+static ls_status build(ls_slice *s)
+{
+    const ls_slice_options *o = &s->options;
+    const ls_job *job = o->replica->job;
+    LS_TRY(need_level(s, 0));
+    if (!job->exact) {
+        s->first = o->number;
+        s->last = o->number + 1;
+        s->sums = 1;
+        return piece_rows(s, s->first) ? build_piece(s, s->first, 0) : LS_OK;
+    }
+    s->pieces = job->micro_shards < o->batch ? job->micro_shards : o->batch;
+    s->first = ls_slice_begin(s->pieces, o->number, o->count);
+    s->last = ls_slice_begin(s->pieces, o->number + 1, o->count);
+    /* The largest piece comes first: its net's memory serves the others. */
+    ls_net *net;
+    int64_t rows = 0;
+    for (int64_t piece = s->first; piece < s->last; piece++)
+        rows = piece_rows(s, piece) > rows ? piece_rows(s, piece) : rows;
+    if (rows)
+        LS_TRY(need_net(s, 0, rows, &net));
+    return build_finished(s, 0, s->pieces);
+}
+
+/* ---- The interface -------------------------------------------------------------------------- */
+
+ls_status ls_slice_open(const ls_slice_options *options, ls_slice **out)
+{
+    ls_slice *slice = calloc(1, sizeof *slice);
+    if (!slice)
+        return ls_fail_memory("slice", sizeof *slice);
+    slice->options = *options;
+    if (options->memory_of) { /* stack levels are shared, too */
+        slice->level_count = options->memory_of->level_count;
+        memcpy(slice->levels, options->memory_of->levels, sizeof slice->levels);
+    }
+    ls_status status = build(slice);
+    if (status) {
+        ls_slice_close(slice);
+        return status;
+    }
+    *out = slice;
+    return LS_OK;
+}
+
+void ls_slice_close(ls_slice *s)
+{
+    if (!s)
+        return;
+    for (size_t i = 0; i < s->part_count; i++)
+        ls_op_list_clear(&s->parts[i].ops);
+    for (size_t i = s->net_count; i-- > 0;)
+        ls_net_close(s->nets[i].net);
+    for (size_t i = s->level_count - s->own_levels; i < s->level_count; i++) {
+        ls_device_release(s->options.replica->device, s->levels[i].gradients);
+        ls_device_release(s->options.replica->device, s->levels[i].loss);
+    }
+    free(s->parts);
+    free(s->nets);
+    free(s);
+}
+
+ls_status ls_slice_put(ls_slice *s, ls_range_final final, void *context)
+{
+    ls_queue *queue = s->options.replica->queue;
+    bool whole = s->part_count == 1;
+    for (size_t i = 0; i < s->part_count; i++) {
+        const part *p = &s->parts[i];
+        LS_TRY(ls_op_list_put(&p->ops, queue));
+        if (!p->net)
+            continue;
+        LS_TRY(ls_net_forward(p->net, queue));
+        LS_TRY(ls_net_backward(p->net, queue, whole ? final : NULL, context));
+    }
+    return LS_OK;
+}
+
+size_t ls_slice_sums(const ls_slice *slice)
+{
+    return slice->sums;
+}
+
+void *ls_slice_gradients(const ls_slice *slice, size_t index)
+{
+    return slice->levels[index].gradients;
+}
+
+double *ls_slice_loss(const ls_slice *slice, size_t index)
+{
+    return slice->levels[index].loss;
+}
+
+ls_net *ls_slice_net(const ls_slice *slice)
+{
+    return slice->net_count ? slice->nets[0].net : NULL;
+}
+
+void ls_slice_memory(const ls_slice *s, ls_memory_formula *formula)
+{
+    const ls_replica *r = s->options.replica;
+    const ls_graph *graph = r->job->model->graph;
+    size_t real = r->kernels->table->real_bytes;
+    formula->bytes[LS_MEMORY_GRADIENTS] += s->own_levels * r->elements * real;
+    formula->bytes[LS_MEMORY_WORKSPACE] += s->own_levels * sizeof(double);
+    for (size_t i = 0; i < s->part_count; i++)
+        formula->bytes[LS_MEMORY_WORKSPACE] += ls_op_list_workspace(&s->parts[i].ops);
+    for (size_t i = 0; i < s->net_count; i++)
+        formula->bytes[LS_MEMORY_WORKSPACE] += ls_net_workspace(s->nets[i].net);
+    if (!s->options.memory_of && s->net_count) {
+        formula->bytes[LS_MEMORY_ACTIVATIONS] +=
+            ls_net_activation_bytes(graph, real, ls_net_rows(s->nets[0].net));
+        formula->bytes[LS_MEMORY_WORKSPACE] += ls_net_shared_bytes(graph, real);
+    }
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Slice: a replica's part of a batch, from gathering it to its gradient.
+ *
+ * Of n replicas, number d takes, of a batch of B samples,
+ *
+ *     fast    samples floor(d B / n) to floor((d+1) B / n) - 1, in one piece
+ *     exact   shards floor(d S' / n) to floor((d+1) S' / n) - 1 of S' = min(S, B), where shard s is
+ *             samples floor(s B / S') to floor((s+1) B / S') - 1
+ *
+ * Every piece is scaled by 1 / B. In exact mode each shard goes forward and backward alone, and
+ * shards are added over a fixed binary tree: sum(s, s+1) = shard s; sum(lo, hi) = sum(lo, mid) +
+ * sum(mid, hi), mid = lo + the largest power of two below hi - lo. A replica adds what its own
+ * shards finish: each node of the tree whose shards are all its own, while its parent's are not.
+ */
+#ifndef LS_IMPL_SLICE_H
+#define LS_IMPL_SLICE_H
+
+#include "impl/replica.h"
+
+typedef struct ls_slice ls_slice;
+
+typedef struct ls_slice_options {
+    ls_replica *replica;
+    int64_t batch;       /**< B of the steps it is for */
+    int number, count;   /**< d and n */
+    ls_slice *memory_of; /**< NULL, or the slice of a larger batch whose memory this one uses too */
+} ls_slice_options;
+
+ls_status ls_slice_open(const ls_slice_options *options, ls_slice **out);
+
+/** Before the replica closes. Takes NULL. */
+void ls_slice_close(ls_slice *slice);
+
+/**
+ * Puts the whole of it on the replica's queue: for each piece gather, forward, backward; and the
+ * sums. `final` may be NULL; it is called for pieces that are the whole slice (fast mode).
+ */
+ls_status ls_slice_put(ls_slice *slice, ls_range_final final, void *context);
+
+/** How many sums come out: 1 in fast mode; the finished subtrees, in order, in exact mode. */
+size_t ls_slice_sums(const ls_slice *slice);
+
+/** Sum number `index`: real [P] and its part of the loss. Number 0 is the replica's own buffer. */
+void *ls_slice_gradients(const ls_slice *slice, size_t index);
+double *ls_slice_loss(const ls_slice *slice, size_t index);
+
+/** A net over the rows of the slice's largest piece, for evaluation; NULL for an empty slice. */
+ls_net *ls_slice_net(const ls_slice *slice);
+
+/** Adds to the formula of the replica's device what this slice holds. */
+void ls_slice_memory(const ls_slice *slice, ls_memory_formula *formula);
+
+/** floor(d * total / n): where part d of n begins. */
+int64_t ls_slice_begin(int64_t total, int64_t d, int64_t n);
+
+#endif

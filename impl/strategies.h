@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT */
+/* The strategies, one file each; strategies.c lists them. */
+#ifndef LS_IMPL_STRATEGIES_H
+#define LS_IMPL_STRATEGIES_H
+
+#include "impl/strategy.h"
+
+extern const ls_strategy ls_strategy_single;
+
+#endif

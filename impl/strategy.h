@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Strategy: one way of spreading the training loop over devices. One file each, one line in
+ * strategies.c; `step` reads top to bottom like the textbook.
+ */
+#ifndef LS_IMPL_STRATEGY_H
+#define LS_IMPL_STRATEGY_H
+
+#include "common/kernel/kernel.h"
+#include "impl/job.h"
+
+typedef struct ls_strategy ls_strategy;
+
+/** A strategy at work. Strategies embed this first in their own struct. */
+typedef struct ls_run {
+    const ls_strategy *strategy;
+    const ls_job *job;
+} ls_run;
+
+/** Bytes that one device holds by formula: what the allocator's ledger is checked against. */
+typedef struct ls_memory_formula {
+    size_t bytes[LS_MEMORY_USES];
+} ls_memory_formula;
+
+/** What a run looks like from outside, for its row. */
+typedef struct ls_run_info {
+    ls_program_info program;    /**< of the step of a full batch, all devices together */
+    const char *kernels;        /**< name of the kernel table */
+    const char *kernel_library; /**< with its version */
+} ls_run_info;
+
+struct ls_strategy {
+    const char *name;
+    const char *help;
+    bool equivalent; /**< computes what `single` computes; false: says so in its row */
+    bool replicated; /**< a device is a replica: it needs a sample of every full batch */
+    /** LS_CODE_USAGE, saying why and what would work, where it cannot run this job. */
+    ls_status (*check)(size_t devices, int ranks);
+    /** Partitions, allocates everything, captures the step. */
+    ls_status (*open)(const ls_job *job, ls_run **out);
+    /** Sets all parameters from a host copy of the flat buffer, float32 [elements]. */
+    ls_status (*load)(ls_run *run, const float *parameters);
+    /** Puts `times` steps of the full batch, or of an epoch's last one. Returns at once. */
+    ls_status (*step)(ls_run *run, bool tail, uint64_t times);
+    /** Waits for all that was put. */
+    ls_status (*sync)(ls_run *run);
+    /** Time of the device clock when the steps put next begin. Put before them. */
+    ls_status (*mark)(ls_run *run);
+    /** Records first .. first + count - 1 (counted from 0, at most job->records back): end of the
+     *  step and loss over the global batch. *mark_ns is the latest mark. After sync. */
+    ls_status (*records)(ls_run *run, uint64_t first, uint64_t count, ls_step_record *out,
+                         uint64_t *mark_ns);
+    /** Copies the whole parameters to the host, float32 [elements]. After sync. */
+    ls_status (*gather)(ls_run *run, float *parameters);
+    /** Share of the test set that is classified rightly. After sync; waits. */
+    ls_status (*evaluate)(ls_run *run, double *accuracy);
+    void (*describe)(const ls_run *run, ls_run_info *out);
+    /** Formula of device `index` of the job. */
+    ls_memory_formula (*memory)(const ls_run *run, size_t index);
+    void (*close)(ls_run *run);
+};
+
+/** NULL-terminated. */
+const ls_strategy *const *ls_strategies(void);
+
+/** LS_CODE_USAGE with the valid names where there is none of this name. */
+ls_status ls_strategy_find(const char *name, const ls_strategy **out);
+
+#endif

@@ -148,6 +148,14 @@ static void describe(const ls_run *run, ls_run_info *out)
         out->program = ls_program_describe(me->full.program);
 }
 
+static void each_op(const ls_run *run, ls_op_visit visit, void *context)
+{
+    const single *me = (const single *)run;
+    ls_slice_each(me->full.slice, visit, context);
+    ls_op_list_each(&me->full.update, visit, context);
+    ls_op_list_each(&me->full.finish, visit, context);
+}
+
 static ls_memory_formula memory(const ls_run *run, size_t index)
 {
     const single *me = (const single *)run;
@@ -174,6 +182,7 @@ const ls_strategy ls_strategy_single = {
     .gather = gather,
     .evaluate = evaluate,
     .describe = describe,
+    .each_op = each_op,
     .memory = memory,
     .close = close_run,
 };

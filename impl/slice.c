@@ -287,6 +287,14 @@ ls_net *ls_slice_net(const ls_slice *slice)
     return slice->net_count ? slice->nets[0].net : NULL;
 }
 
+void ls_slice_each(const ls_slice *s, ls_op_visit visit, void *context)
+{
+    for (size_t i = 0; i < s->part_count; i++)
+        ls_op_list_each(&s->parts[i].ops, visit, context);
+    for (size_t i = 0; i < s->net_count; i++)
+        ls_net_each(s->nets[i].net, visit, context);
+}
+
 void ls_slice_memory(const ls_slice *s, ls_memory_formula *formula)
 {
     const ls_replica *r = s->options.replica;

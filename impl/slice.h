@@ -48,6 +48,9 @@ double *ls_slice_loss(const ls_slice *slice, size_t index);
 /** A net over the rows of the slice's largest piece, for evaluation; NULL for an empty slice. */
 ls_net *ls_slice_net(const ls_slice *slice);
 
+/** Visits every operation of the slice. */
+void ls_slice_each(const ls_slice *slice, ls_op_visit visit, void *context);
+
 /** Adds to the formula of the replica's device what this slice holds. */
 void ls_slice_memory(const ls_slice *slice, ls_memory_formula *formula);
 

@@ -7,6 +7,7 @@
 #define LS_IMPL_STRATEGY_H
 
 #include "common/kernel/kernel.h"
+#include "common/nn/layer.h"
 #include "impl/job.h"
 
 typedef struct ls_strategy ls_strategy;
@@ -55,6 +56,8 @@ struct ls_strategy {
     /** Share of the test set that is classified rightly. After sync; waits. */
     ls_status (*evaluate)(ls_run *run, double *accuracy);
     void (*describe)(const ls_run *run, ls_run_info *out);
+    /** Visits the operations of the step, each once. */
+    void (*each_op)(const ls_run *run, ls_op_visit visit, void *context);
     /** Formula of device `index` of the job. */
     ls_memory_formula (*memory)(const ls_run *run, size_t index);
     void (*close)(ls_run *run);

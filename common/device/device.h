@@ -203,7 +203,7 @@ ls_status ls_program_launch(ls_program *program, uint64_t times);
 
 ls_program_info ls_program_describe(const ls_program *program);
 
-/** After the queues are done with it. Takes NULL. */
+/** Before its queues are closed; waits for its replays. Takes NULL. */
 void ls_program_close(ls_program *program);
 
 #endif

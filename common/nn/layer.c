@@ -61,6 +61,12 @@ ls_status ls_op_list_put(const ls_op_list *list, ls_queue *queue)
     return LS_OK;
 }
 
+void ls_op_list_each(const ls_op_list *list, ls_op_visit visit, void *context)
+{
+    for (size_t i = 0; i < list->count; i++)
+        visit(context, list->items[i]);
+}
+
 size_t ls_op_list_workspace(const ls_op_list *list)
 {
     size_t bytes = 0;

@@ -40,6 +40,11 @@ typedef struct ls_op_list {
 ls_status ls_op_list_add(ls_op_list *list, ls_op *op);
 ls_status ls_op_list_put(const ls_op_list *list, ls_queue *queue);
 
+/** Looks at an operation: to name its kernel, to add up its cost. */
+typedef void (*ls_op_visit)(void *context, const ls_op *op);
+
+void ls_op_list_each(const ls_op_list *list, ls_op_visit visit, void *context);
+
 /** Device memory that the operations hold. */
 size_t ls_op_list_workspace(const ls_op_list *list);
 

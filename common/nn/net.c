@@ -338,6 +338,14 @@ int64_t ls_net_rows(const ls_net *net)
     return net->options.rows;
 }
 
+void ls_net_each(const ls_net *net, ls_op_visit visit, void *context)
+{
+    for (int n = 0; n < net->options.graph->count; n++)
+        ls_op_list_each(&net->nodes[n].forward, visit, context);
+    for (int n = 0; n < net->options.graph->count; n++)
+        ls_op_list_each(&net->nodes[n].backward, visit, context);
+}
+
 size_t ls_net_workspace(const ls_net *net)
 {
     size_t bytes = 0;

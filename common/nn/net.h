@@ -11,6 +11,7 @@
 
 #include "common/kernel/kernel.h"
 #include "common/nn/graph.h"
+#include "common/nn/layer.h"
 
 typedef struct ls_net ls_net;
 
@@ -52,6 +53,9 @@ ls_status ls_net_forward(ls_net *net, ls_queue *queue);
 
 /** Puts the backward pass, last node first. `final` may be NULL. */
 ls_status ls_net_backward(ls_net *net, ls_queue *queue, ls_range_final final, void *context);
+
+/** Visits every operation of the net, in forward, then backward order of its nodes. */
+void ls_net_each(const ls_net *net, ls_op_visit visit, void *context);
 
 /** Device memory that the net's operations hold (the library's scratch). */
 size_t ls_net_workspace(const ls_net *net);

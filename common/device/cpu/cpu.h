@@ -58,6 +58,7 @@ struct cpu_list {
     struct cpu_queue *queue;
     cpu_command *nodes;
     size_t count, capacity;
+    uint64_t until; /* the queue's count of commands when the last launch is done */
 };
 
 /* A captured record and the waits for it. Only the recording queue writes `posted`. */

@@ -107,6 +107,7 @@ ls_status ls_cpu_program_launch(ls_program *base, uint64_t times)
             return ls_fail(LS_CODE_USAGE, "program", program->lists[i].queue->base.name,
                            "a program cannot be launched into a capture");
         LS_TRY(ls_cpu_queue_push(program->lists[i].queue, &command));
+        program->lists[i].until = program->lists[i].queue->put;
     }
     return LS_OK;
 }
@@ -114,8 +115,11 @@ ls_status ls_cpu_program_launch(ls_program *base, uint64_t times)
 void ls_cpu_program_close(ls_program *base)
 {
     cpu_program *program = (cpu_program *)base;
-    for (size_t i = 0; i < program->list_count; i++)
+    for (size_t i = 0; i < program->list_count; i++) {
+        if (program->lists[i].until)
+            ls_signal_wait(&program->lists[i].queue->consumed, program->lists[i].until, 0);
         free(program->lists[i].nodes);
+    }
     free(program->lists);
     while (program->edges) {
         cpu_edge *next = program->edges->next;

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+/* Registries: the core's tables as sections of `lockstep list` and as checks of options. */
+#include "bench/list.h"
+#include "bench/options.h"
+
+#include "common/base/numbers.h"
+#include "common/data/data.h"
+#include "common/kernel/kernel.h"
+#include "common/nn/layer.h"
+#include "common/nn/model.h"
+#include "common/nn/optimizer.h"
+#include "impl/strategy.h"
+
+#include <string.h>
+
+/* Sections: how many there are, and name and help of each. */
+
+static size_t strategy_count(void)
+{
+    size_t count = 0;
+    while (ls_strategies()[count])
+        count++;
+    return count;
+}
+
+static const char *strategy_name(size_t i)
+{
+    return ls_strategies()[i]->name;
+}
+
+static const char *strategy_help(size_t i)
+{
+    return ls_strategies()[i]->help;
+}
+
+static size_t model_count(void)
+{
+    size_t count = 0;
+    while (ls_model_kinds()[count])
+        count++;
+    return count;
+}
+
+static const char *model_name(size_t i)
+{
+    return ls_model_kinds()[i]->name;
+}
+
+static const char *model_help(size_t i)
+{
+    return ls_model_kinds()[i]->help;
+}
+
+static size_t layer_count(void)
+{
+    size_t count = 0;
+    while (ls_layers()[count])
+        count++;
+    return count;
+}
+
+static const char *layer_name(size_t i)
+{
+    return ls_layers()[i]->name;
+}
+
+static const char *layer_help(size_t i)
+{
+    return ls_layers()[i]->help;
+}
+
+static size_t data_count(void)
+{
+    size_t count = 0;
+    while (ls_data_sources()[count])
+        count++;
+    return count;
+}
+
+static const char *data_name(size_t i)
+{
+    return ls_data_sources()[i]->name;
+}
+
+static const char *data_help(size_t i)
+{
+    return ls_data_sources()[i]->help;
+}
+
+static size_t optimizer_count(void)
+{
+    size_t count = 0;
+    while (ls_optimizer_rules()[count])
+        count++;
+    return count;
+}
+
+static const char *optimizer_name(size_t i)
+{
+    return ls_optimizer_rules()[i]->name;
+}
+
+static const char *optimizer_help(size_t i)
+{
+    return ls_optimizer_rules()[i]->help;
+}
+
+static size_t kernel_count(void)
+{
+    size_t count = 0;
+    while (ls_kernel_tables()[count])
+        count++;
+    return count;
+}
+
+static const char *kernel_name(size_t i)
+{
+    return ls_kernel_tables()[i]->name;
+}
+
+static const char *kernel_help(size_t i)
+{
+    return ls_kernel_tables()[i]->help;
+}
+
+static size_t no_count(void)
+{
+    return 0;
+}
+
+static const ls_list_section sections[] = {
+    {"strategies", strategy_count, strategy_name, strategy_help},
+    {"models", model_count, model_name, model_help},
+    {"layers", layer_count, layer_name, layer_help},
+    {"data", data_count, data_name, data_help},
+    {"allreduce", no_count, NULL, NULL},
+    {"optimizers", optimizer_count, optimizer_name, optimizer_help},
+    {"communicators", no_count, NULL, NULL},
+    {"kernels", kernel_count, kernel_name, kernel_help},
+};
+enum { STRATEGIES, MODELS, LAYERS, DATA, ALLREDUCE, OPTIMIZERS };
+
+const ls_list_section *ls_list_sections(size_t *count)
+{
+    *count = sizeof sections / sizeof *sections;
+    return sections;
+}
+
+/* ---- Checks of option values ---------------------------------------------------------------- */
+
+static ls_status check_model(const char *text)
+{
+    ls_model *model;
+    LS_TRY(ls_model_open(text, &model));
+    ls_model_close(model);
+    return LS_OK;
+}
+
+static ls_status check_optimizer(const char *text)
+{
+    ls_optimizer optimizer;
+    return ls_optimizer_parse(text, &optimizer);
+}
+
+/* Devices in the text of --devices: a number, or names joined by '+'. */
+static size_t count_devices(const char *text)
+{
+    int64_t number;
+    if (ls_parse_integer(text, 0, INT32_MAX, &number))
+        return (size_t)number;
+    size_t count = 1;
+    for (const char *c = text; *c; c++)
+        count += *c == '+';
+    return count;
+}
+
+static ls_status check_case(const ls_case *one, const ls_request *request)
+{
+    const ls_strategy *strategy;
+    (void)request;
+    LS_TRY(ls_strategy_find(one->strategy, &strategy));
+    return strategy->check(count_devices(one->devices), one->ranks);
+}
+
+static const ls_option_names names = {
+    .models = {&sections[MODELS], check_model},
+    .data = {&sections[DATA], NULL},
+    .strategies = {&sections[STRATEGIES], NULL},
+    .optimizers = {&sections[OPTIMIZERS], check_optimizer},
+    .check_case = check_case,
+};
+
+const ls_option_names *ls_option_names_registered(void)
+{
+    return &names;
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+/* Roof: measured once, kept in the user's cache; see roof.h. */
+#include "bench/roof.h"
+
+#include "bench/timing.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { ROUNDS = 7, HARNESS_ROUNDS = 31 };
+static const int64_t sizes[] = {512, 768, 1024, 1536, 2048};
+enum { SIZES = sizeof sizes / sizeof *sizes };
+
+static ls_status measure_size(ls_bench *bench, int64_t n, float *memory, double *best)
+{
+    const ls_gemm_args args = {
+        .m = n, .n = n, .k = n, .a = memory, .b = memory + n * n, .c = memory + 2 * n * n};
+    ls_op *op;
+    ls_statistics ns;
+    LS_TRY(bench->kernels->table->gemm(bench->kernels, &args, &op));
+    ls_status status = ls_bench_time(bench, &op, 1, ROUNDS, &ns);
+    ls_op_free(op);
+    double rate = 2.0 * (double)n * (double)n * (double)n / (ns.median * 1e-9);
+    if (!status && rate > *best)
+        *best = rate;
+    return status;
+}
+
+ls_status ls_roof_measure(ls_device *device, double *flops_per_s)
+{
+    ls_bench bench;
+    float *memory = NULL;
+    double best = 0;
+    LS_TRY(ls_bench_open(device, &bench));
+    ls_status status =
+        ls_bench_floats(&bench, 3 * (size_t)(sizes[SIZES - 1] * sizes[SIZES - 1]), &memory);
+    for (size_t i = 0; i < SIZES && !status; i++)
+        status = measure_size(&bench, sizes[i], memory, &best);
+    ls_device_release(device, memory);
+    ls_bench_close(&bench);
+    if (!status)
+        *flops_per_s = best;
+    return status;
+}
+
+/* ---- The cache ------------------------------------------------------------------------------ */
+
+static bool cache_file(char *path, size_t size, bool make)
+{
+    const char *base = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    int used;
+    if (base && *base == '/')
+        used = snprintf(path, size, "%s", base);
+    else if (home && *home == '/')
+        used = snprintf(path, size, "%s/.cache", home);
+    else
+        return false;
+    if (used < 0 || (size_t)used + 32 > size)
+        return false;
+    if (make)
+        mkdir(path, 0777);
+    strcat(path, "/lockstep");
+    if (make)
+        mkdir(path, 0777);
+    strcat(path, "/roofs.json");
+    return true;
+}
+
+/* Everything that the figure depends on. */
+static void cache_key(const ls_machine *machine, const ls_device *device, char *key, size_t size)
+{
+    const ls_machine_info *info = ls_machine_describe(machine);
+    const ls_device_info *d = ls_device_describe(device);
+    snprintf(key, size, "%s|%s|%s|%s|oneDNN %s|%d cores", info->host, info->cpu, info->isa,
+             d->name.kind == LS_DEVICE_CPU ? "cpu" : d->text, ls_kernel_library_version(),
+             d->core_count);
+}
+
+static void write_cache(json_t *cache)
+{
+    char path[600], temporary[640];
+    if (!cache_file(path, sizeof path, true))
+        return;
+    snprintf(temporary, sizeof temporary, "%s.%d", path, (int)getpid());
+    if (json_dump_file(cache, temporary, JSON_INDENT(1)) == 0)
+        (void)!rename(temporary, path);
+    else
+        unlink(temporary);
+}
+
+ls_status ls_roof_get(const ls_machine *machine, ls_device *device, double *flops_per_s)
+{
+    char path[600], key[512];
+    cache_key(machine, device, key, sizeof key);
+    json_t *cache = cache_file(path, sizeof path, false) ? json_load_file(path, 0, NULL) : NULL;
+    double cached = json_number_value(json_object_get(cache, key));
+    if (cached > 0) {
+        *flops_per_s = cached;
+        json_decref(cache);
+        return LS_OK;
+    }
+    ls_status status = ls_roof_measure(device, flops_per_s);
+    if (!status) {
+        if (!json_is_object(cache)) {
+            json_decref(cache);
+            cache = json_object();
+        }
+        json_object_set_new(cache, key, json_real(*flops_per_s));
+        write_cache(cache);
+    }
+    json_decref(cache);
+    return status;
+}
+
+/* ---- The harness's own cost ----------------------------------------------------------------- */
+
+ls_status ls_harness_cost(ls_device *device, double *ns)
+{
+    enum { CAPACITY = 1024 };
+    ls_bench bench;
+    void *state = NULL, *records = NULL;
+    ls_op *op = NULL;
+    ls_statistics statistics = {0};
+    LS_TRY(ls_bench_open(device, &bench));
+    ls_status status =
+        ls_device_allocate(device, LS_MEMORY_WORKSPACE, sizeof(ls_step_state), &state);
+    if (!status)
+        status = ls_device_allocate(device, LS_MEMORY_WORKSPACE, CAPACITY * sizeof(ls_step_record),
+                                    &records);
+    const ls_finish_step_args args = {
+        .state = state, .batch = 1, .records = records, .capacity = CAPACITY};
+    if (!status)
+        status = bench.kernels->table->finish_step(bench.kernels, &args, &op);
+    if (!status)
+        status = ls_bench_time(&bench, &op, 1, HARNESS_ROUNDS, &statistics);
+    ls_op_free(op);
+    ls_device_release(device, state);
+    ls_device_release(device, records);
+    ls_bench_close(&bench);
+    if (!status)
+        *ns = statistics.median;
+    return status;
+}

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: MIT */
+/* Row of figures from a trial and its gate; see row.h. */
+#include "bench/row.h"
+
+#include "bench/provenance.h"
+#include "bench/statistics.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+/* Puts a real where it is a number; NaN means that it does not apply. */
+static void put_real(json_t *object, const char *name, double value)
+{
+    if (isfinite(value))
+        json_object_set_new(object, name, json_real(value));
+}
+
+static void put_integer(json_t *object, const char *name, uint64_t value)
+{
+    json_object_set_new(object, name, json_integer((json_int_t)value));
+}
+
+static void put_text(json_t *object, const char *name, const char *value)
+{
+    json_object_set_new(object, name, json_string(value));
+}
+
+static json_t *case_group(const ls_row_facts *f)
+{
+    const ls_plan_of_case *plan = f->plan;
+    const ls_case *c = plan->config;
+    const ls_job *job = &plan->job;
+    json_t *group = json_object(), *devices = json_array(), *batches = json_array();
+    char text[256];
+    for (size_t i = 0; i < plan->device_count; i++) {
+        json_array_append_new(devices, json_string(ls_device_name_text(&plan->devices[i], text)));
+        json_array_append_new(batches, json_integer(job->batch / (int64_t)plan->device_count));
+    }
+    put_text(group, "model", plan->model->name);
+    put_text(group, "data", plan->data->name);
+    put_text(group, "strategy", plan->strategy->name);
+    json_object_set_new(group, "devices", devices);
+    put_integer(group, "ranks", (uint64_t)c->ranks);
+    put_integer(group, "hosts", 1);
+    put_integer(group, "batch_global", (uint64_t)job->batch);
+    json_object_set_new(group, "batch_per_device", batches);
+    put_text(group, "scaling", c->scaling == LS_SCALING_WEAK ? "weak" : "strong");
+    put_integer(group, "steps", (uint64_t)plan->timed);
+    put_integer(group, "warmup", (uint64_t)plan->warmup);
+    if (job->epochs)
+        put_integer(group, "epochs", (uint64_t)c->epochs);
+    put_integer(group, "blocks", (uint64_t)f->place->request->blocks);
+    put_integer(group, "seed", c->seed);
+    json_object_set_new(group, "shuffle", json_boolean(c->shuffle));
+    put_text(group, "optimizer", ls_optimizer_text(&job->optimizer, text, sizeof text));
+    put_real(group, "lr", job->schedule.initial);
+    put_text(group, "reduce", job->exact ? "exact" : "fast");
+    if (job->exact)
+        put_integer(group, "micro_shards", (uint64_t)job->micro_shards);
+    put_text(group, "comm", c->comm);
+    put_text(group, "memory", c->memory_text);
+    json_object_set_new(group, "capture", json_boolean(c->capture));
+    put_integer(group, "parameters", plan->model->graph->variables.elements);
+    return group;
+}
+
+/* Why the row is not ok: the gate's finding, the trial's, or that it could not run. */
+static json_t *result_group(const ls_row_facts *f)
+{
+    json_t *group = json_object();
+    const char *status = "ok", *reason = NULL;
+    if (f->error) {
+        status = "error";
+        reason = f->error;
+    } else if (f->gate && !f->gate->pass) {
+        status = "failed";
+        reason = f->gate->oracle;
+    } else if (f->trial && f->trial->failed) {
+        status = "failed";
+        reason = f->trial->reason;
+    } else if (f->trial && f->trial->interrupted) {
+        status = "error";
+        reason = f->trial->reason;
+    }
+    put_text(group, "status", status);
+    if (reason)
+        put_text(group, "reason", reason);
+    return group;
+}
+
+static json_t *time_group(const ls_row_facts *f)
+{
+    ls_trial *trial = f->trial;
+    const ls_plan_of_case *plan = f->plan;
+    uint64_t warmup = (uint64_t)plan->warmup;
+    ls_statistics s;
+    ls_run_info info;
+    uint64_t samples = ls_session_samples(&trial->session, warmup + trial->timed_done) -
+                       ls_session_samples(&trial->session, warmup);
+    ls_statistics_compute(trial->step_ms, trial->timed_done, &s);
+    trial->session.run->strategy->describe(trial->session.run, &info);
+    json_t *group = json_object(), *step = json_object();
+    put_real(step, "mean", s.mean);
+    put_real(step, "median", s.median);
+    put_real(step, "p10", s.p10);
+    put_real(step, "p90", s.p90);
+    put_real(step, "p99", s.p99);
+    json_object_set_new(step, "ci95", json_pack("[f,f]", s.ci95[0], s.ci95[1]));
+    put_integer(step, "n", s.n);
+    json_object_set_new(group, "step_ms", step);
+    put_real(group, "samples_per_s", (double)samples / (trial->timed_ms * 1e-3));
+    if (f->place->request->baseline) { /* `single` on one device is its own baseline */
+        put_real(group, "speedup", 1.0);
+        put_real(group, "efficiency", 1.0);
+    }
+    if (f->roof_flops > 0) {
+        double flops = ls_graph_flops(plan->model->graph) * (double)plan->job.batch;
+        put_real(group, "mfu",
+                 flops / (s.median * 1e-3 * f->roof_flops * (double)plan->device_count));
+        put_real(group, "roof_gflops", f->roof_flops * 1e-9);
+    }
+    put_real(group, "build_ms", (double)info.program.build_ns * 1e-6);
+    put_real(group, "setup_ms", (double)trial->session.setup_ns * 1e-6);
+    if (f->harness_ns > 0)
+        put_real(group, "harness_us", f->harness_ns * 1e-3);
+    return group;
+}
+
+static json_t *train_group(const ls_row_facts *f)
+{
+    const ls_trial *trial = f->trial;
+    const ls_case *c = f->plan->config;
+    json_t *group = json_object();
+    if (trial->session.step) {
+        put_real(group, "loss_first", trial->loss_first);
+        put_real(group, "loss_last", trial->loss_last);
+    }
+    if (trial->losses) {
+        json_t *losses = json_array();
+        for (uint64_t i = 0; i < trial->timed_done; i++)
+            json_array_append_new(losses, isfinite(trial->losses[i]) ? json_real(trial->losses[i])
+                                                                     : json_null());
+        json_object_set_new(group, "losses", losses);
+    }
+    put_real(group, "accuracy", trial->accuracy);
+    if (trial->target_reached)
+        put_integer(group, "steps_to_target", trial->steps_to_target);
+    if (c->target_kind != LS_TARGET_NONE) {
+        json_t *target = json_object();
+        put_real(target, c->target_kind == LS_TARGET_LOSS ? "loss" : "accuracy", c->target);
+        json_object_set_new(group, "target", target);
+    }
+    return group;
+}
+
+static json_t *equivalence_group(const ls_row_facts *f)
+{
+    const ls_gate *gate = f->gate;
+    json_t *group = json_object();
+    put_text(group, "grade", gate->grade);
+    if (gate->compared) {
+        json_object_set_new(group, "pass", json_boolean(gate->pass));
+        put_integer(group, "max_ulp", gate->max_ulp);
+        put_real(group, "max_rel", gate->max_rel);
+        put_real(group, "bound", gate->bound);
+        put_integer(group, "steps", gate->steps);
+    }
+    put_text(group, "oracle", gate->oracle);
+    if (f->trial && *f->trial->digest)
+        put_text(group, "digest", f->trial->digest);
+    else if (!f->trial && gate->compared && *gate->reference_digest)
+        put_text(group, "digest", gate->digest);
+    if (*gate->reference_digest)
+        put_text(group, "reference_digest", gate->reference_digest);
+    return group;
+}
+
+static json_t *device_memory(const ls_session *session, size_t index)
+{
+    const ls_run *run = session->run;
+    ls_memory_ledger ledger = ls_device_ledger(session->devices[index]);
+    ls_memory_formula formula = run->strategy->memory(run, index);
+    json_t *device = json_object(), *expected = json_object();
+    put_text(device, "device", ls_device_describe(session->devices[index])->text);
+    for (int use = 0; use < LS_MEMORY_USES; use++) {
+        put_integer(device, ls_memory_use_name(use), ledger.in_use[use]);
+        put_integer(expected, ls_memory_use_name(use), formula.bytes[use]);
+    }
+    put_integer(device, "reserved", ledger.reserved);
+    put_integer(device, "peak", ledger.in_use_peak);
+    json_object_set_new(device, "formula", expected);
+    return device;
+}
+
+static json_t *memory_group(const ls_row_facts *f)
+{
+    const ls_trial *trial = f->trial;
+    json_t *group = json_object(), *devices = json_array();
+    struct rusage usage;
+    for (size_t i = 0; i < f->plan->device_count; i++)
+        json_array_append_new(devices, device_memory(&trial->session, i));
+    json_object_set_new(group, "devices", devices);
+    if (trial->timed_done)
+        put_real(group, "growth_per_step",
+                 ((double)ls_session_in_use(&trial->session) - (double)trial->in_use_start) /
+                     (double)trial->timed_done);
+    if (getrusage(RUSAGE_SELF, &usage) == 0)
+        put_integer(group, "rss_peak", (uint64_t)usage.ru_maxrss * 1024);
+    return group;
+}
+
+static json_t *program_group(const ls_trial *trial)
+{
+    ls_run_info info;
+    trial->session.run->strategy->describe(trial->session.run, &info);
+    if (!info.program.nodes)
+        return NULL;
+    json_t *group = json_object();
+    put_integer(group, "nodes", info.program.nodes);
+    put_integer(group, "bytes", info.program.bytes);
+    return group;
+}
+
+/* An operation's name is "<entry>.<kernel>"; several kernels of one entry are joined by '+'. */
+static void note_kernel(void *context, const ls_op *op)
+{
+    json_t *kernels = context;
+    char entry[64], joined[192];
+    const char *dot = strchr(op->name, '.'), *kernel = dot ? dot + 1 : op->name;
+    snprintf(entry, sizeof entry, "%.*s", dot ? (int)(dot - op->name) : 63, op->name);
+    const char *known = json_string_value(json_object_get(kernels, entry));
+    if (known && strstr(known, kernel))
+        return;
+    snprintf(joined, sizeof joined, "%s%s%s", known ? known : "", known ? "+" : "", kernel);
+    put_text(kernels, entry, joined);
+}
+
+static json_t *kernels_of(const ls_run *run)
+{
+    ls_run_info info;
+    json_t *kernels = json_object();
+    run->strategy->describe(run, &info);
+    put_text(kernels, "table", info.kernels);
+    put_text(kernels, "library", info.kernel_library);
+    run->strategy->each_op(run, note_kernel, kernels);
+    return kernels;
+}
+
+static ls_status provenance_group(const ls_row_facts *f, json_t **out)
+{
+    const ls_plan_of_case *plan = f->plan;
+    const ls_device_info **devices = calloc(plan->device_count, sizeof(void *));
+    ls_device_info *copies = calloc(plan->device_count, sizeof *copies);
+    ls_status status = devices && copies ? LS_OK : ls_fail_memory("row", sizeof *copies);
+    json_t *kernels = NULL;
+    for (size_t i = 0; i < plan->device_count && !status; i++) {
+        if (f->trial) {
+            devices[i] = ls_device_describe(f->trial->session.devices[i]);
+            continue;
+        }
+        ls_device_info *d = &copies[i];
+        d->name = plan->devices[i];
+        ls_device_name_text(&d->name, d->text);
+        d->core_count = ls_machine_cores(f->place->machine, d->name.index, d->cores,
+                                         (int)(sizeof d->cores / sizeof *d->cores));
+        devices[i] = d;
+    }
+    if (f->trial && !status)
+        kernels = kernels_of(f->trial->session.run);
+    const ls_provenance facts = {.machine = ls_machine_describe(f->place->machine),
+                                 .devices = devices,
+                                 .device_count = plan->device_count,
+                                 .oversubscribed = plan->oversubscribed,
+                                 .kernels = kernels};
+    if (!status)
+        status = ls_provenance_build(&facts, out);
+    json_decref(kernels);
+    free(copies);
+    free(devices);
+    return status;
+}
+
+static void put_group(json_t *row, const char *name, json_t *group)
+{
+    if (group)
+        json_object_set_new(row, name, group);
+}
+
+ls_status ls_row_build(const ls_row_facts *f, json_t **out)
+{
+    ls_row_id id;
+    json_t *provenance;
+    const ls_request *request = f->place->request;
+    LS_TRY(ls_row_id_make(&id));
+    LS_TRY(provenance_group(f, &provenance));
+    json_t *row = json_object();
+    put_integer(row, "schema", LS_ROW_SCHEMA);
+    put_text(row, "id", id.id);
+    put_text(row, "timestamp", id.timestamp);
+    put_text(row, "command", request->command);
+    if (request->label)
+        put_text(row, "label", request->label);
+    put_group(row, "case", case_group(f));
+    put_group(row, "result", result_group(f));
+    bool keeps_time = f->trial && f->trial->timed_done && !f->trial->failed &&
+                      (!f->gate || f->gate->pass) && !request->verify;
+    if (keeps_time)
+        put_group(row, "time", time_group(f));
+    if (f->trial)
+        put_group(row, "train", train_group(f));
+    if (f->gate)
+        put_group(row, "equivalence", equivalence_group(f));
+    if (f->trial) {
+        put_group(row, "memory", memory_group(f));
+        put_group(row, "program", program_group(f->trial));
+    }
+    put_group(row, "provenance", provenance);
+    *out = row;
+    return LS_OK;
+}
+
+ls_code ls_row_code(const json_t *row)
+{
+    const char *status =
+        json_string_value(json_object_get(json_object_get(row, "result"), "status"));
+    if (status && strcmp(status, "ok") == 0)
+        return LS_CODE_OK;
+    return status && strcmp(status, "failed") == 0 ? LS_CODE_CHECK : LS_CODE_MISSING;
+}

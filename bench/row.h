@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* Row: the figures of a case as one JSON object, schema 1. A field that does not apply is absent.
+ */
+#ifndef LS_BENCH_ROW_H
+#define LS_BENCH_ROW_H
+
+#include "bench/gate.h"
+#include "bench/row_id.h"
+#include "bench/trial.h"
+
+#include <jansson.h>
+
+enum { LS_ROW_SCHEMA = 1 };
+
+/** What a row is made of; borrowed. `trial` is NULL where the case never trained. */
+typedef struct ls_row_facts {
+    const ls_workplace *place;
+    const ls_plan_of_case *plan;
+    const ls_gate *gate; /**< NULL: never got there */
+    ls_trial *trial;     /**< its times are sorted here */
+    const char *error;   /**< why the case could not run; NULL: it could */
+    double roof_flops;   /**< 0: not known */
+    double harness_ns;   /**< of a step; 0: not known */
+} ls_row_facts;
+
+/** A new row, owned by the caller (json_decref). */
+ls_status ls_row_build(const ls_row_facts *facts, json_t **out);
+
+/** Whether the row is ok, failed a check, or could not run: its share in the exit status. */
+ls_code ls_row_code(const json_t *row);
+
+#endif

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * `lockstep run` and `lockstep verify`.
+ *
+ * All cases are resolved first, so that every refusal comes before any training. Then each case is
+ * gated; those that pass are opened, warmed up, and trained in blocks that take turns in a random
+ * order, so that a drift of the machine favours none. A row is committed to the results file, then
+ * printed, when its case ends.
+ */
+#include "bench/command.h"
+#include "bench/format.h"
+#include "bench/gate.h"
+#include "bench/interrupt.h"
+#include "bench/results_db.h"
+#include "bench/roof.h"
+#include "bench/row.h"
+
+#include "common/base/philox.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct case_run {
+    ls_plan_of_case plan;
+    ls_gate gate;
+    ls_trial trial;
+    bool gated, trained; /* the gate ran; the trial is open */
+    ls_status error;     /* why it could not run */
+} case_run;
+
+typedef struct command_run {
+    const ls_request *request;
+    ls_workplace place;
+    case_run *cases;
+    ls_results *results; /* NULL: none */
+    ls_writer *writer;
+    ls_code code;      /* worst so far */
+    ls_status unsaved; /* first row that could not be committed or printed */
+} command_run;
+
+static void worsen(command_run *run, ls_code code)
+{
+    /* 130 beats 1 beats 3 beats 0. */
+    static const ls_code order[] = {LS_CODE_INTERRUPTED, LS_CODE_CHECK, LS_CODE_MISSING};
+    for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
+        if (run->code == order[i])
+            return;
+        if (code == order[i]) {
+            run->code = code;
+            return;
+        }
+    }
+}
+
+/* ---- Rows ----------------------------------------------------------------------------------- */
+
+static ls_status emit(command_run *run, case_run *c)
+{
+    ls_row_facts facts = {.place = &run->place,
+                          .plan = &c->plan,
+                          .gate = c->gated ? &c->gate : NULL,
+                          .trial = c->trained ? &c->trial : NULL,
+                          .error = c->error ? ls_status_text(c->error) : NULL};
+    json_t *row;
+    if (c->trained && c->trial.timed_done && !c->trial.failed) {
+        ls_device *device = c->trial.session.devices[0];
+        LS_TRY(ls_harness_cost(device, &facts.harness_ns));
+        LS_TRY(ls_roof_get(run->place.machine, device, &facts.roof_flops));
+    }
+    LS_TRY(ls_row_build(&facts, &row));
+    worsen(run, c->trained && c->trial.interrupted ? LS_CODE_INTERRUPTED : ls_row_code(row));
+    ls_status saved = run->results ? ls_results_append(run->results, row) : LS_OK;
+    ls_status printed = ls_writer_row(run->writer, row); /* also where it could not be saved */
+    json_decref(row);
+    return ls_status_first(saved, printed);
+}
+
+/* The end of a case: accuracy, digest, saved parameters, row. Frees its devices. */
+static void end_case(command_run *run, case_run *c)
+{
+    if (c->trained && !c->error) {
+        c->error = ls_trial_finish(&c->trial);
+        if (c->trial.interrupted)
+            snprintf(c->trial.reason, sizeof c->trial.reason,
+                     "interrupted after %llu of %lld steps; the figures are of those",
+                     (unsigned long long)c->trial.session.step,
+                     (long long)(c->plan.warmup + c->plan.timed));
+        if (!c->error && !c->trial.failed && run->request->save)
+            c->error = ls_variables_save(&c->plan.model->graph->variables, run->request->save,
+                                         c->trial.parameters);
+    }
+    run->unsaved = ls_status_first(run->unsaved, emit(run, c));
+    if (c->trained)
+        ls_trial_close(&c->trial);
+    c->trained = false;
+}
+
+/* ---- Cases ---------------------------------------------------------------------------------- */
+
+static void gate_case(command_run *run, case_run *c)
+{
+    c->error = ls_gate_run(&run->place, &c->plan, &c->gate);
+    c->gated = !c->error;
+    if (ls_interrupted())
+        return;
+    if (c->error || !c->gate.pass || run->request->verify)
+        end_case(run, c);
+}
+
+static void open_case(command_run *run, case_run *c)
+{
+    c->error = ls_trial_open(&run->place, &c->plan, &c->trial);
+    c->trained = !c->error;
+    if (!c->error)
+        c->error = ls_trial_warm_up(&c->trial);
+    if (c->error)
+        end_case(run, c);
+}
+
+/* A random order of the cases, another one for each block. */
+static void shuffle_order(size_t *order, size_t count, int64_t block)
+{
+    ls_random random = ls_random_stream((uint64_t)block, "block order");
+    for (size_t i = 0; i < count; i++)
+        order[i] = i;
+    for (size_t i = count; i > 1; i--) {
+        size_t j = ls_random_bits(random, i) % i, keep = order[i - 1];
+        order[i - 1] = order[j];
+        order[j] = keep;
+    }
+}
+
+static void take_turns(command_run *run, size_t *order)
+{
+    const ls_request *request = run->request;
+    for (int64_t block = 0; block < request->blocks; block++) {
+        shuffle_order(order, request->case_count, block);
+        for (size_t i = 0; i < request->case_count; i++) {
+            case_run *c = &run->cases[order[i]];
+            if (!c->trained)
+                continue;
+            c->error = ls_trial_block(&c->trial, block, request->blocks);
+            if (c->error || block + 1 == request->blocks || c->trial.stopped)
+                end_case(run, c);
+        }
+    }
+}
+
+static ls_status train_all(command_run *run)
+{
+    const size_t count = run->request->case_count;
+    size_t *order = calloc(count, sizeof *order);
+    if (!order)
+        return ls_fail_memory("cases", count * sizeof *order);
+    for (size_t i = 0; i < count && !ls_interrupted(); i++)
+        gate_case(run, &run->cases[i]);
+    for (size_t i = 0; i < count && !ls_interrupted() && !run->request->verify; i++)
+        if (!run->cases[i].error && run->cases[i].gate.pass)
+            open_case(run, &run->cases[i]);
+    take_turns(run, order);
+    if (ls_interrupted())
+        worsen(run, LS_CODE_INTERRUPTED);
+    free(order);
+    return run->unsaved;
+}
+
+static ls_status open_command(command_run *run)
+{
+    const ls_request *request = run->request;
+    const ls_format *format;
+    LS_TRY(ls_format_find(request->format, &format));
+    LS_TRY(ls_workplace_open(request, &run->place));
+    run->cases = calloc(request->case_count, sizeof *run->cases);
+    if (!run->cases)
+        return ls_fail_memory("cases", request->case_count * sizeof *run->cases);
+    for (size_t i = 0; i < request->case_count; i++)
+        LS_TRY(ls_plan_open(&run->place, &request->cases[i], &run->cases[i].plan));
+    if (request->results)
+        LS_TRY(ls_results_open(request->results, true, &run->results));
+    return ls_writer_open(format, stdout, &run->writer);
+}
+
+static void close_command(command_run *run)
+{
+    for (size_t i = 0; run->cases && i < run->request->case_count; i++) {
+        if (run->cases[i].trained)
+            ls_trial_close(&run->cases[i].trial);
+        ls_status_free(run->cases[i].error);
+        ls_plan_close(&run->cases[i].plan);
+    }
+    free(run->cases);
+    ls_results_close(run->results);
+    if (run->place.machine)
+        ls_workplace_close(&run->place);
+}
+
+ls_status ls_command_run(const ls_request *request, int *exit_status)
+{
+    command_run run = {.request = request};
+    ls_interrupt_install();
+    ls_status status = open_command(&run);
+    if (!status)
+        status = train_all(&run);
+    if (run.writer)
+        status = ls_status_first(status, ls_writer_close(run.writer));
+    close_command(&run);
+    if (!status)
+        *exit_status = (int)run.code;
+    return status;
+}

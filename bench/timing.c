@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/* Timing of operations on a device's queue; see timing.h. */
+#include "bench/timing.h"
+
+#include "common/base/philox.h"
+
+#include <stdlib.h>
+
+static const double shortest_ns = 200e3;
+enum { MOST_ROUNDS = 1000 };
+
+ls_status ls_bench_open(ls_device *device, ls_bench *out)
+{
+    *out = (ls_bench){.device = device};
+    const ls_kernel_table *table = ls_kernel_table_default(ls_device_describe(device)->name.kind);
+    void *stamps;
+    ls_status status = ls_queue_open(device, "bench", &out->queue);
+    if (!status)
+        status = table->open(device, &out->kernels);
+    if (!status)
+        status = ls_device_allocate(device, LS_MEMORY_WORKSPACE, 2 * sizeof *out->stamps, &stamps);
+    if (!status)
+        out->stamps = stamps;
+    for (int i = 0; i < 2 && !status; i++)
+        status = table->stamp(out->kernels, &(ls_stamp_args){.time_ns = &out->stamps[i]},
+                              &out->stamp[i]);
+    if (status)
+        ls_bench_close(out);
+    return status;
+}
+
+void ls_bench_close(ls_bench *bench)
+{
+    ls_queue_close(bench->queue);
+    ls_op_free(bench->stamp[0]);
+    ls_op_free(bench->stamp[1]);
+    ls_device_release(bench->device, bench->stamps);
+    if (bench->kernels)
+        bench->kernels->table->close(bench->kernels);
+    *bench = (ls_bench){0};
+}
+
+/* Nanoseconds of `times` replays. */
+static ls_status time_replays(ls_bench *bench, ls_program *program, uint64_t times, double *ns)
+{
+    uint64_t stamps[2];
+    LS_TRY(ls_queue_put(bench->queue, bench->stamp[0]));
+    LS_TRY(ls_program_launch(program, times));
+    LS_TRY(ls_queue_put(bench->queue, bench->stamp[1]));
+    LS_TRY(ls_queue_sync(bench->queue));
+    LS_TRY(ls_queue_read(bench->queue, stamps, bench->stamps, sizeof stamps));
+    *ns = (double)(stamps[1] - stamps[0]);
+    return LS_OK;
+}
+
+static ls_status sample(ls_bench *bench, ls_program *program, int rounds, ls_statistics *out)
+{
+    uint64_t times = 1;
+    double ns = 0, samples[MOST_ROUNDS];
+    for (;;) { /* the warm-up, too: doubles until a sample is long enough */
+        LS_TRY(time_replays(bench, program, times, &ns));
+        if (ns >= shortest_ns || times > UINT64_MAX / 4)
+            break;
+        times *= 2;
+    }
+    int n = rounds < MOST_ROUNDS ? rounds : MOST_ROUNDS;
+    for (int i = 0; i < n; i++) {
+        LS_TRY(time_replays(bench, program, times, &ns));
+        samples[i] = ns / (double)times;
+    }
+    ls_statistics_compute(samples, (size_t)n, out);
+    return LS_OK;
+}
+
+ls_status ls_bench_time(ls_bench *bench, ls_op *const *ops, size_t count, int rounds,
+                        ls_statistics *out)
+{
+    ls_program *program;
+    LS_TRY(ls_program_begin(bench->queue));
+    ls_status status = LS_OK;
+    for (size_t i = 0; i < count && !status; i++)
+        status = ls_queue_put(bench->queue, ops[i]);
+    LS_TRY(ls_status_first(status, ls_program_end(bench->queue, &program)));
+    status = sample(bench, program, rounds, out);
+    ls_program_close(program);
+    return status;
+}
+
+ls_status ls_bench_floats(ls_bench *bench, size_t count, float **out)
+{
+    void *memory;
+    float *host = malloc((count + 1) * sizeof *host);
+    if (!host)
+        return ls_fail_memory("bench", count * sizeof *host);
+    ls_random_fill(ls_random_stream(1, "bench"), 0, count, -0.5f, 0.5f, host);
+    ls_status status =
+        ls_device_allocate(bench->device, LS_MEMORY_WORKSPACE, count * sizeof *host, &memory);
+    if (!status)
+        status = ls_queue_write(bench->queue, memory, host, count * sizeof *host);
+    free(host);
+    if (!status)
+        *out = memory;
+    return status;
+}

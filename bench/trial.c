@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+/* Trial: warm-up, timed blocks, and what the steps left behind; see trial.h. */
+#include "bench/trial.h"
+
+#include "bench/interrupt.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Steps put at once last about this long, so that an interrupt is answered soon. */
+static const double chunk_ms = 50.0;
+enum { LOSS_TARGET_STEPS = 10 };
+
+ls_status ls_trial_open(const ls_workplace *place, const ls_plan_of_case *plan, ls_trial *out)
+{
+    *out = (ls_trial){.plan = plan, .accuracy = NAN, .chunk = 1};
+    const ls_request *request = place->request;
+    size_t timed = (size_t)plan->timed, elements = plan->model->graph->variables.elements;
+    ls_status status = ls_session_open(place, plan, NULL, &out->session);
+    out->step_ms = calloc(timed + 1, sizeof *out->step_ms);
+    out->parameters = calloc(elements + 1, sizeof *out->parameters);
+    if (request->log.level >= LS_LOG_VERBOSE)
+        out->losses = calloc(timed + 1, sizeof *out->losses);
+    if (!status && (!out->step_ms || !out->parameters ||
+                    (request->log.level >= LS_LOG_VERBOSE && !out->losses)))
+        status = ls_fail_memory("trial", timed * sizeof *out->step_ms);
+    char title[192];
+    snprintf(title, sizeof title, "%s %s", plan->model->name, plan->strategy->name);
+    if (!status)
+        out->progress = ls_progress_open(stderr, request->progress, title);
+    if (status)
+        ls_trial_close(out);
+    return status;
+}
+
+void ls_trial_close(ls_trial *trial)
+{
+    ls_progress_close(trial->progress);
+    ls_session_close(&trial->session);
+    free(trial->step_ms);
+    free(trial->losses);
+    free(trial->parameters);
+    *trial = (ls_trial){0};
+}
+
+static void stop(ls_trial *trial, const char *reason)
+{
+    trial->stopped = true;
+    trial->failed = true;
+    snprintf(trial->reason, sizeof trial->reason, "%s", reason);
+}
+
+/* ---- Targets -------------------------------------------------------------------------------- */
+
+static void reach_target(ls_trial *trial, uint64_t steps)
+{
+    if (trial->target_reached)
+        return;
+    trial->target_reached = true;
+    trial->steps_to_target = steps;
+}
+
+/* Loss targets look at the mean of ten steps at a time. */
+static void look_at_loss(ls_trial *trial, uint64_t step, double loss)
+{
+    if (trial->plan->config->target_kind != LS_TARGET_LOSS)
+        return;
+    trial->target_sum += loss;
+    if ((step + 1) % LOSS_TARGET_STEPS)
+        return;
+    if (trial->target_sum / LOSS_TARGET_STEPS <= trial->plan->config->target)
+        reach_target(trial, step + 1);
+    trial->target_sum = 0;
+}
+
+/* Accuracy targets look after each epoch; also one that ends between steps. */
+static ls_status look_at_accuracy(ls_trial *trial)
+{
+    if (trial->plan->config->target_kind != LS_TARGET_ACCURACY || trial->target_reached ||
+        trial->session.step % ls_job_steps_per_epoch(&trial->session.job))
+        return LS_OK;
+    ls_run *run = trial->session.run;
+    LS_TRY(run->strategy->evaluate(run, &trial->accuracy));
+    if (trial->accuracy >= trial->plan->config->target)
+        reach_target(trial, trial->session.step);
+    return LS_OK;
+}
+
+/* ---- Steps ---------------------------------------------------------------------------------- */
+
+/* How many of `left` steps are put next: about chunk_ms of them, to the next epoch's end at most
+ * where something looks at it. */
+static uint64_t next_chunk(const ls_trial *trial, uint64_t left)
+{
+    uint64_t chunk = left < trial->chunk ? left : trial->chunk;
+    if (trial->plan->config->target_kind == LS_TARGET_ACCURACY) {
+        uint64_t per_epoch = ls_job_steps_per_epoch(&trial->session.job);
+        uint64_t until = per_epoch - trial->session.step % per_epoch;
+        chunk = chunk < until ? chunk : until;
+    }
+    return chunk < trial->session.job.records ? chunk : trial->session.job.records;
+}
+
+static void adapt_chunk(ls_trial *trial, uint64_t count, double ms)
+{
+    double fitting = ms > 0 ? chunk_ms / ms * (double)count : (double)trial->chunk * 2;
+    double doubled = (double)trial->chunk * 4;
+    double chunk = fitting < doubled ? fitting : doubled;
+    trial->chunk = chunk < 1 ? 1 : (uint64_t)chunk;
+}
+
+/* Takes over the records of the last `count` steps. */
+static ls_status take_records(ls_trial *trial, uint64_t count, bool timed)
+{
+    ls_step_record *records = malloc(count * sizeof *records);
+    uint64_t mark_ns;
+    if (!records)
+        return ls_fail_memory("records", count * sizeof *records);
+    ls_status status = ls_session_records(&trial->session, count, records, &mark_ns);
+    uint64_t first = trial->session.step - count;
+    double before = trial->timed_ms, all_ms = 0;
+    for (uint64_t i = 0; i < count && !status; i++) {
+        double ms = (double)(records[i].end_ns - (i ? records[i - 1].end_ns : mark_ns)) * 1e-6;
+        double loss = records[i].loss;
+        if (first + i == 0)
+            trial->loss_first = loss;
+        trial->loss_last = loss;
+        all_ms += ms;
+        look_at_loss(trial, first + i, loss);
+        if (timed) {
+            if (trial->losses)
+                trial->losses[trial->timed_done] = loss;
+            trial->step_ms[trial->timed_done++] = ms;
+        }
+        if (!isfinite(loss) && !trial->failed) {
+            char reason[128];
+            snprintf(reason, sizeof reason, "diverged: the loss is %s at step %llu",
+                     isnan(loss) ? "NaN" : "infinite", (unsigned long long)(first + i));
+            stop(trial, reason);
+        }
+    }
+    free(records);
+    trial->timed_ms = timed ? before + all_ms : before;
+    adapt_chunk(trial, count, all_ms);
+    return status;
+}
+
+static void show_progress(ls_trial *trial)
+{
+    const ls_plan_of_case *plan = trial->plan;
+    uint64_t samples = ls_session_samples(&trial->session, trial->session.step) -
+                       ls_session_samples(&trial->session, (uint64_t)plan->warmup);
+    double rate = trial->timed_ms > 0 ? (double)samples / trial->timed_ms * 1e3 : NAN;
+    ls_progress_update(trial->progress, trial->session.step, (uint64_t)(plan->warmup + plan->timed),
+                       rate, trial->loss_last);
+}
+
+static ls_status train(ls_trial *trial, uint64_t steps, bool timed)
+{
+    while (steps && !trial->stopped) {
+        if (ls_interrupted()) {
+            trial->stopped = trial->interrupted = true;
+            break;
+        }
+        uint64_t count = next_chunk(trial, steps);
+        LS_TRY(ls_session_steps(&trial->session, count));
+        LS_TRY(take_records(trial, count, timed));
+        LS_TRY(look_at_accuracy(trial));
+        show_progress(trial);
+        steps -= count;
+    }
+    return LS_OK;
+}
+
+ls_status ls_trial_warm_up(ls_trial *trial)
+{
+    ls_status status = train(trial, (uint64_t)trial->plan->warmup, false);
+    trial->in_use_start = ls_session_in_use(&trial->session);
+    return status;
+}
+
+ls_status ls_trial_block(ls_trial *trial, int64_t index, int64_t blocks)
+{
+    int64_t first = trial->plan->timed * index / blocks;
+    int64_t last = trial->plan->timed * (index + 1) / blocks;
+    return train(trial, (uint64_t)(last - first), true);
+}
+
+ls_status ls_trial_finish(ls_trial *trial)
+{
+    ls_run *run = trial->session.run;
+    const ls_plan_of_case *plan = trial->plan;
+    ls_progress_close(trial->progress);
+    trial->progress = NULL;
+    LS_TRY(run->strategy->gather(run, trial->parameters));
+    const ls_variables *variables = &plan->model->graph->variables;
+    for (size_t i = 0; i < variables->elements && !trial->failed; i++) {
+        if (!isfinite(trial->parameters[i])) {
+            char reason[160];
+            const ls_variable *v = ls_variables_holding(variables, i);
+            snprintf(reason, sizeof reason,
+                     "diverged: %s element %zu is not finite after step %llu", v->name,
+                     i - v->offset, (unsigned long long)trial->session.step);
+            stop(trial, reason);
+        }
+    }
+    LS_TRY(ls_variables_digest(variables, trial->parameters, trial->digest));
+    if (plan->model->need.classes && plan->data->test.samples && trial->session.step &&
+        !trial->failed)
+        LS_TRY(run->strategy->evaluate(run, &trial->accuracy));
+    return LS_OK;
+}

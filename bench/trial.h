@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Trial: a case made real: model, data, devices, strategy; trained in blocks of steps, timed by
+ * the device's own clock.
+ *
+ * Steps are put many at a time and looked at when they are done, so that a step has nothing of the
+ * harness in it but one clock reading and one record at its end, by the device. A step's time is
+ * the difference of two such readings; the first step after a pause counts from a mark that the
+ * device makes right before it.
+ */
+#ifndef LS_BENCH_TRIAL_H
+#define LS_BENCH_TRIAL_H
+
+#include "bench/case.h"
+#include "bench/progress.h"
+#include "impl/strategy.h"
+
+#include <stdbool.h>
+
+/** What cases of one command share: opened once. */
+typedef struct ls_workplace {
+    const ls_request *request;
+    ls_machine *machine;
+    struct ls_data_cache *data; /**< data sets by text and model */
+} ls_workplace;
+
+ls_status ls_workplace_open(const ls_request *request, ls_workplace *out);
+void ls_workplace_close(ls_workplace *place);
+
+/** A case with everything resolved, before any device is opened. */
+typedef struct ls_plan_of_case {
+    const ls_case *config;
+    ls_model *model;
+    const ls_data *data; /**< owned by the workplace */
+    const ls_strategy *strategy;
+    ls_device_name *devices; /**< [device_count] */
+    size_t device_count;
+    bool oversubscribed;
+    ls_job job;            /**< but for the devices */
+    int64_t warmup, timed; /**< steps */
+    float *initial;        /**< [elements] parameters before the first step */
+} ls_plan_of_case;
+
+/** Every refusal that a case can meet before training comes from here. */
+ls_status ls_plan_open(ls_workplace *place, const ls_case *config, ls_plan_of_case *out);
+void ls_plan_close(ls_plan_of_case *plan);
+
+/** A strategy at work on opened devices. */
+typedef struct ls_session {
+    const ls_plan_of_case *plan;
+    ls_job job;
+    ls_device **devices;
+    ls_run *run;
+    uint64_t step;     /**< steps done */
+    uint64_t setup_ns; /**< time that opening took */
+} ls_session;
+
+/** Opens devices and strategy (`strategy` instead of the plan's own where not NULL) and loads the
+ *  initial values. */
+ls_status ls_session_open(const ls_workplace *place, const ls_plan_of_case *plan,
+                          const ls_strategy *strategy, ls_session *out);
+void ls_session_close(ls_session *session);
+
+/** Puts `count` steps, full batches and epochs' last ones as they come, and waits for them.
+ *  count is at most job.records. */
+ls_status ls_session_steps(ls_session *session, uint64_t count);
+
+/** Reads the records of the last `count` steps. */
+ls_status ls_session_records(ls_session *session, uint64_t count, ls_step_record *out,
+                             uint64_t *mark_ns);
+
+/** Samples that steps [0, steps) have taken, all together. */
+uint64_t ls_session_samples(const ls_session *session, uint64_t steps);
+
+/** What the trial found out; filled by ls_trial_block and ls_trial_finish. */
+typedef struct ls_trial {
+    ls_session session;
+    const ls_plan_of_case *plan;
+    double *step_ms; /**< [timed] */
+    double *losses;  /**< [timed], kept with --verbose; else NULL */
+    uint64_t timed_done;
+    double timed_ms; /**< sum of step_ms */
+    double loss_first, loss_last;
+    double accuracy; /**< NaN: none */
+    bool target_reached;
+    uint64_t steps_to_target;
+    double target_sum; /**< losses since the last look */
+    bool stopped;      /**< interrupted, or failed: no more steps */
+    bool interrupted;
+    bool failed; /**< a check: reason says which */
+    char reason[256];
+    float *parameters; /**< [elements] at the end */
+    char digest[33];
+    size_t in_use_start; /**< bytes on the devices when the timed steps began */
+    ls_progress *progress;
+    uint64_t chunk; /**< how many steps the next put may have */
+} ls_trial;
+
+ls_status ls_trial_open(const ls_workplace *place, const ls_plan_of_case *plan, ls_trial *out);
+
+/** The warm-up steps. */
+ls_status ls_trial_warm_up(ls_trial *trial);
+
+/** Block `index` of `blocks`: its share of the timed steps. */
+ls_status ls_trial_block(ls_trial *trial, int64_t index, int64_t blocks);
+
+/** Accuracy, parameters and digest. */
+ls_status ls_trial_finish(ls_trial *trial);
+
+void ls_trial_close(ls_trial *trial);
+
+/** Bytes in use on all devices of the session. */
+size_t ls_session_in_use(const ls_session *session);
+
+#endif

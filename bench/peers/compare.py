@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: MIT
+"""Compares lockstep with PyTorch, TensorFlow and JAX: same values, same data, one core each.
+
+`agree`: the losses of the first 20 steps, five seeds; for each model and peer the largest relative
+difference of a seed's steps has a median over the seeds of at most 2e-5 and never exceeds 2e-2.
+`time`: rounds in which lockstep and every peer train in turn from the same initial values; a
+round's figure is the median, the table shows the median over the rounds. Peers: means of blocks of
+steps, with one wait at the end of a block. lockstep: single steps; the ratio of the means of whole
+rounds stands beside it, because a mean of a block holds its slow steps and a median does not.
+Exit status: 0 all well; 1 losses disagree; 3 something is missing or broken.
+"""
+
+import argparse
+import contextlib
+import datetime
+import json
+import os
+import pathlib
+import platform
+import statistics
+import sys
+import tempfile
+
+import common
+import runners
+
+MEDIAN_BOUND = 2e-5
+LARGEST_BOUND = 2e-2
+AGREE_CASES = (("mlp:784-128-10", 256), ("poly", 100))
+# model, batch, peers' timed steps, peers' block and warm-up, lockstep's timed steps
+TIME_CASES = (
+    ("mlp:784-128-10", 256, 1000, 20, 1000),
+    ("mlp:784-128-10", 32, 3000, 100, 3000),
+    ("mlp:784-1024-1024-10", 256, 60, 20, 60),
+    ("mlp:784-1024-1024-10", 32, 300, 20, 300),
+    ("poly", 100, 20000, 1000, 200000),
+)
+
+
+def say(text):
+    """Progress, on stderr."""
+    print(text, file=sys.stderr, flush=True)
+
+
+class Comparison:
+    """The processes and files of one comparison."""
+
+    def __init__(self, lockstep, peers, directory):
+        self.lockstep = lockstep
+        self.peers = peers
+        self.directory = pathlib.Path(directory)
+        self.poly_data = str(self.directory / "poly.safetensors")
+        common.write_poly_data(self.poly_data)
+
+    def initial(self, model, seed):
+        """Path of lockstep's initial values."""
+        path = self.directory / f"{model.replace(':', '-')}-{seed}.safetensors"
+        if not path.exists():
+            self.lockstep.save_initial(model, seed, path)
+        return str(path)
+
+    def options(self, model, init):
+        """lockstep's options for the values and the data."""
+        data = ["--data", f"file:{self.poly_data}"] if model == "poly" else []
+        return ["--load", init, *data]
+
+    def build(self, model, batch, init):
+        """Prepares every peer for a case."""
+        for peer in self.peers:
+            peer.ask(op="build", model=model, batch=batch, init=init, data=self.poly_data)
+
+
+def relative(ours, theirs):
+    """Largest relative difference of two lists of losses."""
+    if len(ours) != len(theirs):
+        raise runners.RunError(f"{len(ours)} losses against {len(theirs)}")
+    return max(abs(a - b) / abs(b) for a, b in zip(ours, theirs))
+
+
+def agree(comparison, seeds):
+    """Differences per model, peer and seed, with the verdict."""
+    results = []
+    for model, batch in AGREE_CASES:
+        say(f"agree: {model}, batch {batch}, {seeds} seeds")
+        comparison.build(model, batch, comparison.initial(model, 1))
+        differences = {peer.name: [] for peer in comparison.peers}
+        for seed in range(1, seeds + 1):
+            init = comparison.initial(model, seed)
+            files = comparison.options(model, init)
+            ours = comparison.lockstep.losses(model, batch, common.BATCHES, files)
+            for peer in comparison.peers:
+                peer.ask(op="load", init=init)
+                differences[peer.name].append(relative(ours, peer.ask(op="losses")["losses"]))
+        for name, values in differences.items():
+            results.append(judge(model, batch, name, values))
+    return results
+
+
+def judge(model, batch, peer, values):
+    """One line of the agreement table."""
+    median, largest = statistics.median(values), max(values)
+    passed = median <= MEDIAN_BOUND and largest <= LARGEST_BOUND  # false for NaN
+    return {
+        "model": model, "batch": batch, "peer": peer, "largest_per_seed": values,
+        "median": median, "largest": largest, "pass": passed,
+    }
+
+
+def time_case(comparison, case, rounds):
+    """One configuration: rounds in which everyone takes a turn."""
+    model, batch, steps, block, own_steps = case
+    init = comparison.initial(model, 1)
+    comparison.build(model, batch, init)
+    medians = {name: [] for name in ["lockstep", *(peer.name for peer in comparison.peers)]}
+    means = {name: [] for name in medians}
+    for turn in range(rounds):
+        say(f"time: {model}, batch {batch}, round {turn + 1} of {rounds}")
+        own = comparison.lockstep.time(
+            model, batch, (own_steps, block), comparison.options(model, init)
+        )
+        medians["lockstep"].append(own["median"])
+        means["lockstep"].append(own["mean"])
+        for peer in comparison.peers:
+            blocks = peer.ask(op="time", steps=steps, warmup=block, block=block)["step_ms"]
+            medians[peer.name].append(statistics.median(blocks))
+            means[peer.name].append(statistics.mean(blocks))
+    return {"model": model, "batch": batch, **summary(medians, means)}
+
+
+def summary(medians, means):
+    """Medians over the rounds, ratios to lockstep, the fastest peer that is called every step."""
+    step = {name: statistics.median(values) for name, values in medians.items()}
+    mean = {name: statistics.median(values) for name, values in means.items()}
+    ratio = {name: value / step["lockstep"] for name, value in step.items()}
+    mean_ratio = {name: value / mean["lockstep"] for name, value in mean.items()}
+    called = [name for name in step if name not in ("lockstep", *runners.ONE_CALL)]
+    return {
+        "step_ms": step, "ratio": ratio, "mean_ratio": mean_ratio,
+        "fastest_peer": min(called, key=step.get, default=None),
+        "rounds_median_ms": medians, "rounds_mean_ms": means,
+    }
+
+
+def agree_table(results):
+    """Markdown of the agreement."""
+    head = ["model", "batch", "peer", "median over seeds", "largest", "verdict"]
+    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+    for r in results:
+        verdict = "agrees" if r["pass"] else "DISAGREES"
+        lines.append(
+            f"| {r['model']} | {r['batch']} | {r['peer']} | {r['median']:.1e} "
+            f"| {r['largest']:.1e} | {verdict} |"
+        )
+    return "\n".join(lines)
+
+
+def milliseconds(value):
+    """Four significant digits."""
+    return f"{value:.4g}"
+
+
+def time_table(results):
+    """Markdown of the step times: ms, and in brackets the ratio to lockstep."""
+    names = list(results[0]["step_ms"])
+    head = ["model", "batch", *names, "fastest peer / lockstep", "by means"]
+    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+    for r in results:
+        cells = [r["model"], str(r["batch"]), milliseconds(r["step_ms"]["lockstep"])]
+        for name in names[1:]:
+            cells.append(f"{milliseconds(r['step_ms'][name])} ({r['ratio'][name]:.2f})")
+        fastest = r["fastest_peer"]
+        cells.append(f"{r['ratio'][fastest]:.2f} ({fastest})" if fastest else "")
+        cells.append(f"{r['mean_ratio'][fastest]:.2f}" if fastest else "")
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def machine(core, comparison):
+    """Where and with what this was measured."""
+    info = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    names = [line.split(":")[1].strip() for line in info.splitlines() if "model name" in line]
+    return {
+        "time": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "cpu": names[0] if names else platform.machine(), "core": core,
+        "load_average": os.getloadavg(), "python": platform.python_version(),
+        "lockstep": comparison.lockstep.version(),
+        "peers": {peer.name: peer.ask(op="info") for peer in comparison.peers},
+    }
+
+
+def parse_arguments():
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("what", choices=("all", "agree", "time"), nargs="?", default="all")
+    parser.add_argument("--lockstep", default="build/lockstep", help="the program (%(default)s)")
+    parser.add_argument(
+        "--peers", help=f"comma-separated, of {', '.join(runners.PEERS)} (all; agree alone: "
+        f"{', '.join(runners.MAIN_PEERS)})",
+    )
+    parser.add_argument(
+        "--core", type=int, default=max(os.sched_getaffinity(0)), help="core number (%(default)s)"
+    )
+    parser.add_argument("--rounds", type=int, default=5, help="rounds of time (%(default)s)")
+    parser.add_argument("--seeds", type=int, default=5, help="seeds of agree (%(default)s)")
+    parser.add_argument("--json", metavar="FILE", help="also write everything as JSON")
+    arguments = parser.parse_args()
+    chosen = runners.MAIN_PEERS if arguments.what == "agree" else tuple(runners.PEERS)
+    arguments.peers = arguments.peers.split(",") if arguments.peers else chosen
+    unknown = [name for name in arguments.peers if name not in runners.PEERS]
+    if unknown:
+        parser.error(f"--peers: {unknown[0]}: unknown; valid: {', '.join(runners.PEERS)}")
+    if arguments.rounds < 1 or arguments.seeds < 1:
+        parser.error("--rounds, --seeds: must be at least 1")
+    return arguments
+
+
+def compare(arguments, comparison):
+    """Runs what was asked for; prints the tables; returns everything for the JSON file."""
+    result = {"machine": machine(arguments.core, comparison)}
+    if arguments.what != "time":
+        result["agree"] = agree(comparison, arguments.seeds)
+        print(agree_table(result["agree"]), end="\n\n", flush=True)
+    if arguments.what != "agree":
+        result["time"] = [time_case(comparison, case, arguments.rounds) for case in TIME_CASES]
+        print(time_table(result["time"]), end="\n\n")
+        print("Milliseconds per step, medians; in brackets the ratio to lockstep.")
+    if arguments.json:
+        text = json.dumps(result, indent=1)
+        pathlib.Path(arguments.json).write_text(text + "\n", encoding="utf-8")
+    return result
+
+
+def main():
+    """Returns the exit status."""
+    arguments = parse_arguments()
+    if not os.access(arguments.lockstep, os.X_OK):
+        say(f"compare.py: --lockstep: {arguments.lockstep}: not a program; build lockstep first")
+        return 3
+    try:
+        with contextlib.ExitStack() as stack:
+            directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="lockstep-peers-"))
+            peers = []
+            for name in arguments.peers:
+                peers.append(runners.Peer(name, arguments.core, directory))
+                stack.callback(peers[-1].close)
+            lockstep = runners.Lockstep(arguments.lockstep, arguments.core)
+            result = compare(arguments, Comparison(lockstep, peers, directory))
+    except runners.RunError as error:
+        say(f"compare.py: {error}")
+        return 3
+    return 0 if all(r["pass"] for r in result.get("agree", [])) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

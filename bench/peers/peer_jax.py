@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: MIT
+"""The training step in JAX as one jitted function with donated state, on one CPU thread.
+
+Variants: `tuned` (dispatched on the caller's thread; 512-bit vectors where the processor has them),
+`default` (neither) and `scan` (tuned, BATCHES steps in one call: no dispatch between steps).
+"""
+
+import argparse
+import math
+import os
+import pathlib
+
+import numpy as np
+
+import common
+
+BETA1, BETA2, EPS = common.ADAM["beta1"], common.ADAM["beta2"], common.ADAM["eps"]
+
+
+def set_flags(tuned):
+    """One thread; must run before JAX is imported, which reads the environment."""
+    flags = ["--xla_cpu_multi_thread_eigen=false", "intra_op_parallelism_threads=1"]
+    if tuned and "avx512f" in pathlib.Path("/proc/cpuinfo").read_text(encoding="ascii"):
+        flags.append("--xla_cpu_prefer_vector_width=512")
+    os.environ["XLA_FLAGS"] = " ".join([os.environ.get("XLA_FLAGS", ""), *flags])
+    os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+
+def make_losses(jax, jnp):
+    """{kind: (weights, x, y) -> mean loss}; weights are [out, in] as in the files."""
+
+    def poly(weights, x, y):
+        return jnp.mean(jnp.square((x @ weights[0].T)[:, 0] - y))
+
+    def mlp(weights, x, y):
+        last = len(weights) - 2
+        for i in range(0, len(weights), 2):
+            x = x @ weights[i].T + weights[i + 1]
+            x = jax.nn.relu(x) if i < last else x
+        picked = jnp.take_along_axis(x, y[:, None], axis=1)[:, 0]
+        return jnp.mean(jax.nn.logsumexp(x, axis=1) - picked)
+
+    return {"poly": poly, "mlp": mlp}
+
+
+def make_step(jax, jnp, loss_of, lr):
+    """(state, x, y) -> (state, loss); state = (weights, m, v, t). Adam by hand."""
+
+    def one_minus_power(base, t):  # 1 - base^t without cancellation
+        return -jnp.expm1(t * jnp.float32(math.log(base)))
+
+    def step(state, x, y):
+        weights, m, v, t = state
+        loss, gradients = jax.value_and_grad(loss_of)(weights, x, y)
+        t = t + 1
+        rate = lr / one_minus_power(BETA1, t)
+        inverse = 1 / jnp.sqrt(one_minus_power(BETA2, t))
+        m = [BETA1 * a + (1 - BETA1) * g for a, g in zip(m, gradients)]
+        v = [BETA2 * a + (1 - BETA2) * g * g for a, g in zip(v, gradients)]
+        weights = [
+            w - rate * a / (jnp.sqrt(b) * inverse + EPS) for w, a, b in zip(weights, m, v)
+        ]
+        return (weights, m, v, t), loss
+
+    return step
+
+
+def make_scan(jax, step):
+    """The same over stacked batches: (state, x[S,...], y[S,...]) -> (state, losses[S])."""
+    return lambda state, x, y: jax.lax.scan(lambda s, xy: step(s, *xy), state, (x, y))
+
+
+def make_build(jax, jnp, scan):
+    """The build function of one variant, see common.py."""
+    losses = make_losses(jax, jnp)
+
+    def build(case):
+        function = make_step(jax, jnp, losses[case.kind], case.lr)
+        if scan:
+            case.stride = len(case.batches)
+            case.batches = [tuple(np.stack(part) for part in zip(*case.batches))]
+            function = make_scan(jax, function)
+        case.batches = [(jnp.asarray(x), jnp.asarray(y)) for x, y in case.batches]
+        compiled = jax.jit(function, donate_argnums=0)
+        state = None
+
+        def step(x, y):
+            nonlocal state
+            state, loss = compiled(state, x, y)
+            return loss
+
+        def reset(values):
+            nonlocal state
+            weights = [jnp.array(value) for value in values]
+            zeros = [[jnp.zeros_like(w) for w in weights] for _ in range(2)]
+            state = (weights, *zeros, jnp.float32(0))
+
+        def read(loss):
+            jax.block_until_ready(state)
+            return np.atleast_1d(np.asarray(loss)).tolist()
+
+        return step, reset, read
+
+    return build
+
+
+def main():
+    """Serves one variant on stdin and stdout."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--variant", choices=("tuned", "default", "scan"), default="tuned")
+    variant = parser.parse_args().variant
+    set_flags(variant != "default")
+    import jax  # pylint: disable=import-outside-toplevel
+
+    jax.config.update("jax_cpu_enable_async_dispatch", variant == "default")
+    common.serve(
+        make_build(jax, jax.numpy, variant == "scan"),
+        lambda: {"name": "JAX", "version": jax.__version__},
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: MIT
+"""The processes that compare.py drives: lockstep, once a call, and the peers, which stay.
+
+Every process is bound to one core with taskset. A peer sleeps on its stdin while others run.
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+# name: (program, variant, what it is)
+PEERS = {
+    "torch": ("peer_torch.py", "tuned", "PyTorch, fused Adam, denormals flushed"),
+    "torch-default": ("peer_torch.py", "default", "PyTorch as it comes"),
+    "tensorflow": ("peer_tensorflow.py", "graph", "TensorFlow, tf.function, its Adam kernel"),
+    "tensorflow-xla": ("peer_tensorflow.py", "xla", "TensorFlow, jit_compile=True"),
+    "jax": ("peer_jax.py", "tuned", "JAX, jit, synchronous dispatch, wide vectors"),
+    "jax-default": ("peer_jax.py", "default", "JAX, jit as it comes"),
+    "jax-scan": ("peer_jax.py", "scan", "JAX, 20 steps in one call"),
+}
+MAIN_PEERS = ("torch", "tensorflow", "jax")
+ONE_CALL = ("jax-scan",)  # not one call per step: kept out of "fastest peer"
+
+
+class RunError(Exception):
+    """A process could not do what it was asked; the text says which and why."""
+
+
+class Peer:
+    """One peer process."""
+
+    def __init__(self, name, core, log_directory):
+        program, variant, _ = PEERS[name]
+        self.name = name
+        self.log = pathlib.Path(log_directory) / f"{name}.log"
+        command = ["taskset", "-c", str(core), sys.executable, "-B", str(HERE / program)]
+        with open(self.log, "w", encoding="utf-8") as log:
+            self.process = subprocess.Popen(
+                [*command, "--variant", variant],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True,
+            )
+
+    def ask(self, **request):
+        """Sends one request, waits for its reply."""
+        try:
+            print(json.dumps(request), file=self.process.stdin, flush=True)
+            line = self.process.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        if not line:
+            tail = self.log.read_text(encoding="utf-8", errors="replace")[-2000:]
+            raise RunError(f"{self.name}: ended early:\n{tail}")
+        reply = json.loads(line)
+        if "error" in reply:
+            raise RunError(f"{self.name}: {request['op']}: {reply['error']}")
+        return reply
+
+    def close(self):
+        """Ends the process."""
+        self.process.stdin.close()
+        self.process.wait()
+
+
+class Lockstep:
+    """The lockstep program, called anew for every measurement."""
+
+    def __init__(self, path, core):
+        self.path = path
+        self.command = ["taskset", "-c", str(core), os.path.abspath(path), "run"]
+
+    def run(self, model, *options):
+        """Runs one case of `single`; returns its row."""
+        command = [
+            *self.command, "--model", model, "--devices", "cpu:0", "--shuffle", "no",
+            "--results", "none", "--gate-steps", "0", "--format", "jsonl", *map(str, options),
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        lines = done.stdout.splitlines()
+        if done.returncode != 0 or len(lines) != 1:
+            raise RunError(f"{' '.join(command)}: status {done.returncode}: {done.stderr.strip()}")
+        return json.loads(lines[0])
+
+    def version(self):
+        """What `lockstep --version` prints."""
+        done = subprocess.run([self.path, "--version"], capture_output=True, text=True, check=False)
+        return done.stdout.strip()
+
+    def save_initial(self, model, seed, path):
+        """Writes the initial values of a seed."""
+        self.run(model, "--steps", 0, "--warmup", 0, "--seed", seed, "--save", path)
+
+    def losses(self, model, batch, steps, files):
+        """The loss of each of the first steps. files: options that name values and data."""
+        options = ["--batch", batch, "--steps", steps, "--warmup", 0, "--verbose", *files]
+        row = self.run(model, *options)
+        return row["train"]["losses"]
+
+    def time(self, model, batch, timing, files):
+        """step_ms of one run; timing is (steps, warm-up)."""
+        steps, warmup = timing
+        row = self.run(model, "--batch", batch, "--steps", steps, "--warmup", warmup, *files)
+        return row["time"]["step_ms"]

@@ -1,0 +1,41 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Compares lockstep with PyTorch, TensorFlow and JAX (bench/peers/README.md).
+#
+#   ci/peers.sh                     makes the virtual environment if need be, then compares
+#   ci/peers.sh --install           makes the virtual environment only
+#   ci/peers.sh [agree|time] ...    arguments of bench/peers/compare.py
+#
+# The environment is <repository>/.peers/venv; requirements.txt changed = installed anew.
+# LOCKSTEP names the program (build/lockstep). Left out: building lockstep.
+set -eu
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+venv=$root/.peers/venv
+requirements=$root/bench/peers/requirements.txt
+stamp=$venv/.requirements
+python=/usr/bin/python3 # Debian's, whose python3-venv makes the environment
+
+as_root() {
+    if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo "$@"; fi
+}
+
+install_venv_package() {
+    if ! "$python" -c 'import venv, ensurepip' 2>/dev/null; then
+        as_root apt-get update -q
+        as_root apt-get install -q -y --no-install-recommends python3-venv
+    fi
+}
+
+make_environment() {
+    if cmp -s "$requirements" "$stamp"; then return; fi
+    install_venv_package
+    [ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
+    "$venv/bin/pip" install --quiet --upgrade -r "$requirements"
+    cp "$requirements" "$stamp"
+}
+
+make_environment >&2
+if [ "${1:-}" = --install ]; then exit 0; fi
+exec "$venv/bin/python" -B "$root/bench/peers/compare.py" \
+    --lockstep "${LOCKSTEP:-$root/build/lockstep}" "$@"

@@ -53,6 +53,9 @@ void ls_machine_close(ls_machine *machine);
 
 const ls_machine_info *ls_machine_describe(const ls_machine *machine);
 
+/** Version of the topology library that this build uses: "2.9.0". */
+const char *ls_machine_hwloc_version(void);
+
 /** How many devices of a kind have a name. A number in `--devices` may make more, of CPUs. */
 int ls_machine_count(const ls_machine *machine, ls_device_kind kind);
 

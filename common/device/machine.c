@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Machine: what hwloc and the system tell of it, looked at once.
+ *
+ * The whole topology is loaded, so that the machine's cores can be counted; the cores that this
+ * process may use are those with a hardware thread in the process's affinity mask and in the
+ * group's set (hwloc's allowed set), each by the first such thread. A CPU quota of q cores' worth
+ * keeps the first ceil(q) of them: more threads would only be stopped by turns. Left out: cores
+ * that are taken off line later, and other processes on the same cores.
+ */
+#include "common/device/machine_limits.h"
+#include "common/device/machine_private.h"
+
+#include <hwloc.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+const char *ls_machine_hwloc_version(void)
+{
+    return HWLOC_VERSION;
+}
+
+static const char *widest_isa(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    if (__builtin_cpu_supports("avx512f"))
+        return "avx512f";
+    if (__builtin_cpu_supports("avx2"))
+        return "avx2";
+#endif
+    return "portable";
+}
+
+/* Names of the system; also where a call fails, the text is never empty. */
+static void describe_system(ls_machine_info *info)
+{
+    struct utsname names;
+    if (uname(&names) == 0) {
+        snprintf(info->host, sizeof info->host, "%.63s", names.nodename);
+        snprintf(info->arch, sizeof info->arch, "%.31s", names.machine);
+        snprintf(info->kernel, sizeof info->kernel, "%.20s %.42s", names.sysname, names.release);
+    } else {
+        snprintf(info->host, sizeof info->host, "unknown");
+        snprintf(info->arch, sizeof info->arch, "unknown");
+        snprintf(info->kernel, sizeof info->kernel, "unknown");
+    }
+    snprintf(info->isa, sizeof info->isa, "%s", widest_isa());
+    snprintf(info->gpu, sizeof info->gpu, "none: this build has no CUDA");
+}
+
+static void describe_cpu(ls_machine_info *info, hwloc_topology_t topology)
+{
+    char *text = ls_limits_read("/proc/cpuinfo");
+    const bool found = text && ls_limits_cpu_model(text, info->cpu, sizeof info->cpu);
+    free(text);
+    if (found)
+        return;
+    hwloc_obj_t package = hwloc_get_obj_by_type(topology, HWLOC_OBJ_PACKAGE, 0);
+    const char *model = package ? hwloc_obj_get_info_by_name(package, "CPUModel") : NULL;
+    snprintf(info->cpu, sizeof info->cpu, "%s", model ? model : info->arch);
+}
+
+static void describe_memory(ls_machine_info *info, const ls_limits *limits)
+{
+    const long pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
+    if (pages > 0 && bytes > 0)
+        info->memory_total = (size_t)pages * (size_t)bytes;
+    info->memory_limit = limits->memory < info->memory_total ? limits->memory : info->memory_total;
+}
+
+/* One more cache of a level and size; a ninth kind is left out. */
+static void count_cache(ls_machine_info *info, int level, size_t bytes)
+{
+    const int most = (int)(sizeof info->caches / sizeof *info->caches);
+    int i = 0;
+    while (i < info->cache_count &&
+           (info->caches[i].level != level || info->caches[i].bytes != bytes))
+        i++;
+    if (i == most)
+        return;
+    if (i == info->cache_count)
+        info->caches[info->cache_count++] = (ls_machine_cache){.level = level, .bytes = bytes};
+    info->caches[i].count++;
+}
+
+static void describe_caches(ls_machine_info *info, hwloc_topology_t topology)
+{
+    static const hwloc_obj_type_t levels[] = {HWLOC_OBJ_L1CACHE, HWLOC_OBJ_L2CACHE,
+                                              HWLOC_OBJ_L3CACHE, HWLOC_OBJ_L4CACHE,
+                                              HWLOC_OBJ_L5CACHE};
+    for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
+        hwloc_obj_t cache = NULL;
+        while ((cache = hwloc_get_next_obj_by_type(topology, levels[i], cache)) != NULL)
+            count_cache(info, (int)i + 1, (size_t)cache->attr->cache.size);
+    }
+}
+
+/* Numbers of the usable cores, by the rule of this file's head, into machine->cores. */
+static ls_status list_cores(ls_machine *machine, hwloc_topology_t topology, hwloc_bitmap_t usable)
+{
+    ls_machine_info *info = &machine->info;
+    const int total = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE);
+    const hwloc_obj_type_t type = total > 0 ? HWLOC_OBJ_CORE : HWLOC_OBJ_PU;
+    info->cores_total = total > 0 ? total : hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_PU);
+    machine->cores = calloc((size_t)info->cores_total + 1, sizeof *machine->cores);
+    hwloc_bitmap_t mine = hwloc_bitmap_alloc();
+    if (!machine->cores || !mine) {
+        hwloc_bitmap_free(mine);
+        return ls_fail_memory("machine", (size_t)info->cores_total * sizeof *machine->cores);
+    }
+    hwloc_obj_t core = NULL;
+    while ((core = hwloc_get_next_obj_by_type(topology, type, core)) != NULL) {
+        hwloc_bitmap_and(mine, core->cpuset, usable);
+        if (!hwloc_bitmap_iszero(mine))
+            machine->cores[info->cores_allowed++] = hwloc_bitmap_first(mine);
+    }
+    hwloc_bitmap_free(mine);
+    if (!info->cores_allowed)
+        return ls_fail(LS_CODE_MISSING, "machine", "cores",
+                       "the affinity mask and the control group leave none; see taskset -p");
+    if (info->cpu_quota > 0 && info->cpu_quota < info->cores_allowed)
+        info->cores_allowed = info->cpu_quota <= 1 ? 1 : (int)ceil(info->cpu_quota);
+    return LS_OK;
+}
+
+static ls_status find_cores(ls_machine *machine, hwloc_topology_t topology)
+{
+    hwloc_bitmap_t usable = hwloc_bitmap_alloc();
+    if (!usable)
+        return ls_fail_memory("machine", sizeof(void *));
+    if (hwloc_get_cpubind(topology, usable, HWLOC_CPUBIND_THREAD) != 0)
+        hwloc_bitmap_copy(usable, hwloc_topology_get_complete_cpuset(topology));
+    hwloc_bitmap_and(usable, usable, hwloc_topology_get_allowed_cpuset(topology));
+    ls_status status = list_cores(machine, topology, usable);
+    hwloc_bitmap_free(usable);
+    return status;
+}
+
+static ls_limits find_limits(void)
+{
+    char *groups = ls_limits_read("/proc/self/cgroup");
+    char *mounts = ls_limits_read("/proc/self/mountinfo");
+    ls_limits limits = {.memory = SIZE_MAX};
+    if (groups && mounts)
+        limits = ls_limits_find(groups, mounts);
+    free(groups);
+    free(mounts);
+    return limits;
+}
+
+/* Fills the machine's description and its list of cores. */
+static ls_status look(ls_machine *machine)
+{
+    hwloc_topology_t topology;
+    if (hwloc_topology_init(&topology) != 0)
+        return ls_fail_memory("machine", sizeof(void *));
+    ls_status status = LS_OK;
+    if (hwloc_topology_set_flags(topology, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED) != 0 ||
+        hwloc_topology_load(topology) != 0) {
+        status = ls_fail(LS_CODE_MISSING, "machine", "hwloc",
+                         "cannot read the topology; is /sys mounted?");
+    } else {
+        const ls_limits limits = find_limits();
+        describe_system(&machine->info);
+        describe_cpu(&machine->info, topology);
+        describe_memory(&machine->info, &limits);
+        describe_caches(&machine->info, topology);
+        machine->info.cpu_quota = limits.cpu_quota;
+        machine->info.numa_nodes = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_NUMANODE);
+        status = find_cores(machine, topology);
+    }
+    hwloc_topology_destroy(topology);
+    return status;
+}
+
+static ls_status check_range(const char *option, int value, int most)
+{
+    if (value >= 0 && value <= most)
+        return LS_OK;
+    char where[16];
+    snprintf(where, sizeof where, "%d", value);
+    return ls_fail(LS_CODE_USAGE, option, where, "is out of range; 1 to %d", most);
+}
+
+/* Turns the options into numbers of devices. */
+static ls_status set_devices(ls_machine *machine, const ls_machine_options *options)
+{
+    const int cores = machine->info.cores_allowed;
+    machine->cores_per_device = options->cores_per_device ? options->cores_per_device : 1;
+    if (machine->cores_per_device > cores)
+        return ls_fail(LS_CODE_USAGE, "--cores-per-device", NULL,
+                       "%d are more cores than this process may use; at most %d",
+                       machine->cores_per_device, cores);
+    machine->cpu_devices = options->cpu_devices;
+    if (!machine->cpu_devices)
+        machine->cpu_devices = cores / machine->cores_per_device;
+    if (machine->cpu_devices > LS_MACHINE_DEVICES_MOST)
+        machine->cpu_devices = LS_MACHINE_DEVICES_MOST;
+    machine->logical_gpus = options->logical_gpus ? options->logical_gpus : 1;
+    return LS_OK;
+}
+
+ls_status ls_machine_open(const ls_machine_options *options, ls_machine **out)
+{
+    LS_TRY(check_range("--cpu-devices", options->cpu_devices, LS_MACHINE_DEVICES_MOST));
+    LS_TRY(check_range("--cores-per-device", options->cores_per_device, LS_MACHINE_CORES_MOST));
+    LS_TRY(check_range("--logical-gpus", options->logical_gpus, LS_MACHINE_LOGICAL_MOST));
+    ls_machine *machine = calloc(1, sizeof *machine);
+    if (!machine)
+        return ls_fail_memory("machine", sizeof *machine);
+    ls_status status = look(machine);
+    if (!status)
+        status = set_devices(machine, options);
+    if (status) {
+        ls_machine_close(machine);
+        return status;
+    }
+    *out = machine;
+    return LS_OK;
+}
+
+void ls_machine_close(ls_machine *machine)
+{
+    if (machine)
+        free(machine->cores);
+    free(machine);
+}
+
+const ls_machine_info *ls_machine_describe(const ls_machine *machine)
+{
+    return &machine->info;
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Limits of the process, from the system's text files.
+ *
+ * /proc/self/cgroup has a line "id:controllers:path" for each hierarchy (version 2: "0::path"), and
+ * /proc/self/mountinfo where each is mounted and which of its folders is mounted there. The group's
+ * folder is the mount point and what the path has beyond the mounted folder. Every group on the
+ * way up to the mount point binds as well, so the smallest limit counts.
+ * Left out: groups above the mount point, which a container cannot see.
+ */
+#include "common/device/machine_limits.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PATH_SIZE = 4096, FILE_MOST = 1 << 20 };
+
+char *ls_limits_read(const char *path)
+{
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return NULL;
+    char *text = malloc(FILE_MOST + 1);
+    size_t length = text ? fread(text, 1, FILE_MOST, file) : 0;
+    bool failed = !text || ferror(file);
+    fclose(file);
+    if (failed) {
+        free(text);
+        return NULL;
+    }
+    text[length] = 0;
+    char *fitted = realloc(text, length + 1);
+    return fitted ? fitted : text;
+}
+
+/* A non-negative number at the start of the text, with white space or the end after it. */
+static bool leading_number(const char *text, unsigned long long *out, const char **rest)
+{
+    while (isspace((unsigned char)*text))
+        text++;
+    if (!isdigit((unsigned char)*text))
+        return false;
+    char *end;
+    errno = 0;
+    *out = strtoull(text, &end, 10);
+    *rest = end;
+    return !errno && (!*end || isspace((unsigned char)*end));
+}
+
+double ls_limits_cpu_max(const char *text)
+{
+    unsigned long long quota, period;
+    const char *rest;
+    if (!leading_number(text, &quota, &rest) || !leading_number(rest, &period, &rest) || !period)
+        return 0;
+    return (double)quota / (double)period;
+}
+
+double ls_limits_cpu_cfs(const char *quota, const char *period)
+{
+    unsigned long long run, every;
+    const char *rest;
+    if (!leading_number(quota, &run, &rest) || !leading_number(period, &every, &rest) || !every)
+        return 0;
+    return (double)run / (double)every;
+}
+
+size_t ls_limits_memory(const char *text)
+{
+    unsigned long long bytes;
+    const char *rest;
+    if (!leading_number(text, &bytes, &rest) || bytes > SIZE_MAX)
+        return SIZE_MAX;
+    return (size_t)bytes;
+}
+
+/* Copies the first line, cut to `size`; returns what follows it. */
+static const char *take_line(const char *text, char *line, size_t size)
+{
+    const size_t length = strcspn(text, "\n");
+    const size_t kept = length < size ? length : size - 1;
+    memcpy(line, text, kept);
+    line[kept] = 0;
+    return text[length] ? text + length + 1 : text + length;
+}
+
+/* Whether a list such as "cpu,cpuacct" has the word. */
+static bool list_has(const char *list, size_t length, const char *word)
+{
+    const char *end = list + length;
+    while (list < end) {
+        const char *comma = memchr(list, ',', (size_t)(end - list));
+        const size_t item = (size_t)((comma ? comma : end) - list);
+        if (item == strlen(word) && strncmp(list, word, item) == 0)
+            return true;
+        list += item + 1;
+    }
+    return false;
+}
+
+/* The path of the process's group in one hierarchy. */
+static bool group_path(const char *groups, const char *controller, char path[PATH_SIZE])
+{
+    char line[PATH_SIZE + 256];
+    while (*groups) {
+        groups = take_line(groups, line, sizeof line);
+        const char *list = strchr(line, ':');
+        const char *place = list ? strchr(list + 1, ':') : NULL;
+        if (!place || strlen(place + 1) >= PATH_SIZE)
+            continue;
+        const size_t length = (size_t)(place - list) - 1;
+        if (controller ? list_has(list + 1, length, controller) : !length) {
+            strcpy(path, place + 1);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* mountinfo writes a space as \040, and so on. */
+static void decode_octal(char *text)
+{
+    char *to = text;
+    for (const char *from = text; *from; to++) {
+        unsigned code;
+        if (*from == '\\' && sscanf(from + 1, "%3o", &code) == 1 && strlen(from) >= 4) {
+            *to = (char)code;
+            from += 4;
+        } else {
+            *to = *from++;
+        }
+    }
+    *to = 0;
+}
+
+/* Where a hierarchy is mounted, and which of its folders. */
+static bool mount_point(const char *mounts, const char *controller, char root[PATH_SIZE],
+                        char point[PATH_SIZE])
+{
+    char line[3 * PATH_SIZE], type[64], options[1024];
+    while (*mounts) {
+        mounts = take_line(mounts, line, sizeof line);
+        const char *tail = strstr(line, " - ");
+        if (!tail || sscanf(line, "%*s %*s %*s %4095s %4095s", root, point) != 2 ||
+            sscanf(tail, " - %63s %*s %1023s", type, options) != 2)
+            continue;
+        if (controller
+                ? strcmp(type, "cgroup") == 0 && list_has(options, strlen(options), controller)
+                : strcmp(type, "cgroup2") == 0) {
+            decode_octal(root);
+            decode_octal(point);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What the path has beyond the mounted folder; "" where it lies outside of it. */
+static const char *beyond(const char *path, const char *root)
+{
+    const size_t length = strcmp(root, "/") == 0 ? 0 : strlen(root);
+    if (strncmp(path, root, length) != 0 || (path[length] && path[length] != '/') ||
+        strstr(path, "/.."))
+        return "";
+    return strcmp(path + length, "/") == 0 ? "" : path + length;
+}
+
+bool ls_limits_group(const char *groups, const char *mounts, const char *controller,
+                     char folder[4096], size_t *top)
+{
+    char path[PATH_SIZE], root[PATH_SIZE], point[PATH_SIZE];
+    if (!group_path(groups, controller, path) || !mount_point(mounts, controller, root, point))
+        return false;
+    const char *rest = beyond(path, root);
+    if (strlen(point) + strlen(rest) >= PATH_SIZE)
+        return false;
+    strcpy(folder, point);
+    strcat(folder, rest);
+    *top = strlen(point);
+    return true;
+}
+
+/* Text of a file of a group; NULL where there is none. */
+static char *read_in(const char *folder, const char *file)
+{
+    char path[PATH_SIZE + 64];
+    snprintf(path, sizeof path, "%s/%s", folder, file);
+    return ls_limits_read(path);
+}
+
+/* Takes the smaller limit; 0 is none. */
+static void lower_quota(ls_limits *limits, double quota)
+{
+    if (quota > 0 && (limits->cpu_quota <= 0 || quota < limits->cpu_quota))
+        limits->cpu_quota = quota;
+}
+
+static void look_memory(ls_limits *limits, const char *folder, const char *file)
+{
+    char *text = read_in(folder, file);
+    const size_t bytes = text ? ls_limits_memory(text) : SIZE_MAX;
+    if (bytes < limits->memory)
+        limits->memory = bytes;
+    free(text);
+}
+
+static void look_unified(ls_limits *limits, const char *folder)
+{
+    char *text = read_in(folder, "cpu.max");
+    if (text)
+        lower_quota(limits, ls_limits_cpu_max(text));
+    free(text);
+    look_memory(limits, folder, "memory.max");
+}
+
+static void look_cpu(ls_limits *limits, const char *folder)
+{
+    char *quota = read_in(folder, "cpu.cfs_quota_us");
+    char *period = read_in(folder, "cpu.cfs_period_us");
+    if (quota && period)
+        lower_quota(limits, ls_limits_cpu_cfs(quota, period));
+    free(quota);
+    free(period);
+}
+
+static void look_memory_v1(ls_limits *limits, const char *folder)
+{
+    look_memory(limits, folder, "memory.limit_in_bytes");
+}
+
+ls_limits ls_limits_find(const char *groups, const char *mounts)
+{
+    static const struct {
+        const char *controller;
+        void (*look)(ls_limits *limits, const char *folder);
+    } hierarchies[] = {{NULL, look_unified}, {"cpu", look_cpu}, {"memory", look_memory_v1}};
+    ls_limits limits = {.cpu_quota = 0, .memory = SIZE_MAX};
+    for (size_t i = 0; i < sizeof hierarchies / sizeof *hierarchies; i++) {
+        char folder[PATH_SIZE];
+        size_t top;
+        if (!ls_limits_group(groups, mounts, hierarchies[i].controller, folder, &top))
+            continue;
+        hierarchies[i].look(&limits, folder);
+        while (strlen(folder) > top) {
+            *strrchr(folder, '/') = 0;
+            hierarchies[i].look(&limits, folder);
+        }
+    }
+    return limits;
+}
+
+bool ls_limits_cpu_model(const char *cpuinfo, char *out, size_t size)
+{
+    static const char key[] = "model name";
+    char line[512];
+    while (*cpuinfo) {
+        cpuinfo = take_line(cpuinfo, line, sizeof line);
+        const char *colon = strchr(line, ':');
+        if (strncmp(line, key, sizeof key - 1) != 0 || !colon)
+            continue;
+        colon++;
+        snprintf(out, size, "%s", colon + strspn(colon, " \t"));
+        return *out != 0;
+    }
+    return false;
+}

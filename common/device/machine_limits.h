@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the system's text files say of this process's limits: control groups (versions 1 and 2),
+ * and the processor's name. The functions take the text, so that a test can bring its own.
+ */
+#ifndef LS_COMMON_DEVICE_MACHINE_LIMITS_H
+#define LS_COMMON_DEVICE_MACHINE_LIMITS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef struct ls_limits {
+    double cpu_quota; /**< cores' worth of time; 0: none */
+    size_t memory;    /**< bytes; SIZE_MAX: none */
+} ls_limits;
+
+/** Whole text of a file of at most 1 MiB, owned by the caller; NULL where it cannot be read. */
+char *ls_limits_read(const char *path);
+
+/** Text of cpu.max ("150000 100000", "max 100000"): 1.5; 0 for no limit or no sense. */
+double ls_limits_cpu_max(const char *text);
+
+/** Texts of cpu.cfs_quota_us and cpu.cfs_period_us; 0 for no limit or no sense. */
+double ls_limits_cpu_cfs(const char *quota, const char *period);
+
+/** Text of memory.max or memory.limit_in_bytes; SIZE_MAX for no limit or no sense. */
+size_t ls_limits_memory(const char *text);
+
+/**
+ * Folder of the process's group: `groups` is /proc/self/cgroup, `mounts` /proc/self/mountinfo, and
+ * `controller` "cpu" or "memory" of version 1, or NULL for version 2. The folder goes to `folder`;
+ * *top is the length of its mount point, where the way up ends. False: no such group here.
+ */
+bool ls_limits_group(const char *groups, const char *mounts, const char *controller,
+                     char folder[4096], size_t *top);
+
+/** The smallest limits from the process's group up to the mount point, over both versions. */
+ls_limits ls_limits_find(const char *groups, const char *mounts);
+
+/** "model name" of the text of /proc/cpuinfo; false where it has none. */
+bool ls_limits_cpu_model(const char *cpuinfo, char *out, size_t size);
+
+#endif

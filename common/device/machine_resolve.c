@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Devices of the machine: how many there are, what they are called, which cores they hold.
+ *
+ * The cores of the list stand in a ring of n; cpu:i holds the c places from i*c on, so two devices
+ * share a core where the distance from the one's first place to the other's is under c.
+ */
+#include "common/device/machine_private.h"
+
+#include "common/base/numbers.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int ls_machine_count(const ls_machine *machine, ls_device_kind kind)
+{
+    return kind == LS_DEVICE_GPU ? machine->gpus * machine->logical_gpus : machine->cpu_devices;
+}
+
+int ls_machine_cores_per_device(const ls_machine *machine)
+{
+    return machine->cores_per_device;
+}
+
+ls_device_kind ls_machine_best_kind(const ls_machine *machine)
+{
+    return machine->gpus ? LS_DEVICE_GPU : LS_DEVICE_CPU;
+}
+
+size_t ls_machine_cpu_capacity(const ls_machine *machine)
+{
+    return machine->info.memory_limit / (size_t)machine->cpu_devices;
+}
+
+/* Place in the ring of the first core of a CPU device. */
+static int64_t first_place(const ls_machine *machine, int index)
+{
+    return (int64_t)index * machine->cores_per_device % machine->info.cores_allowed;
+}
+
+int ls_machine_cores(const ls_machine *machine, int index, int *cores, int capacity)
+{
+    const int64_t first = first_place(machine, index);
+    for (int i = 0; i < machine->cores_per_device && i < capacity; i++)
+        cores[i] = machine->cores[(first + i) % machine->info.cores_allowed];
+    return machine->cores_per_device;
+}
+
+static bool share_core(const ls_machine *machine, int a, int b)
+{
+    const int64_t n = machine->info.cores_allowed;
+    const int64_t ahead = (first_place(machine, b) - first_place(machine, a) + n) % n;
+    return ahead < machine->cores_per_device || n - ahead < machine->cores_per_device;
+}
+
+bool ls_machine_oversubscribed(const ls_machine *machine, const ls_device_name *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 0; j < i; j++)
+            if (names[i].kind == LS_DEVICE_CPU && names[j].kind == LS_DEVICE_CPU &&
+                share_core(machine, names[i].index, names[j].index))
+                return true;
+    return false;
+}
+
+/* Name of the place-th device of a kind, in the order of the list. */
+static ls_device_name name_at(const ls_machine *machine, ls_device_kind kind, int place)
+{
+    const bool split = kind == LS_DEVICE_GPU && machine->logical_gpus > 1;
+    return (ls_device_name){.kind = kind,
+                            .index = split ? place / machine->logical_gpus : place,
+                            .logical = split ? place % machine->logical_gpus : -1,
+                            .replica = -1,
+                            .task = -1};
+}
+
+__attribute__((format(printf, 3, 4))) static void append(char *text, size_t size,
+                                                         const char *format, ...)
+{
+    const size_t used = strlen(text);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text + used, size - used, format, arguments);
+    va_end(arguments);
+}
+
+char *ls_machine_list(const ls_machine *machine, char *text, size_t size)
+{
+    enum { SHORT = 8 }; /* longer lists name their two ends */
+    static const ls_device_kind kinds[] = {LS_DEVICE_CPU, LS_DEVICE_GPU};
+    if (!size)
+        return text;
+    *text = 0;
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        const int count = ls_machine_count(machine, kinds[k]);
+        for (int i = 0; i < count; i++) {
+            const bool skips = count > SHORT && i > 0;
+            if (skips)
+                i = count - 1;
+            char name[32];
+            const ls_device_name place = name_at(machine, kinds[k], i);
+            append(text, size, "%s%s",
+                   skips   ? " to "
+                   : *text ? ", "
+                           : "",
+                   ls_device_name_text(&place, name));
+        }
+    }
+    return text;
+}
+
+static ls_status fail_missing(const ls_machine *machine, const char *where, const char *why)
+{
+    char list[256];
+    return ls_fail(LS_CODE_MISSING, "device", where, "%s; devices are %s", why,
+                   ls_machine_list(machine, list, sizeof list));
+}
+
+/* A name must be one of this process's own devices. */
+static ls_status check_here(const ls_machine *machine, const ls_device_name *name)
+{
+    char text[32];
+    ls_device_name_text(name, text);
+    const bool gpu = name->kind == LS_DEVICE_GPU;
+    if (name->index >= (gpu ? machine->gpus : machine->cpu_devices) ||
+        (gpu && name->logical >= machine->logical_gpus))
+        return fail_missing(machine, text, "does not exist here");
+    if (name->replica > 0 || name->task > 0) {
+        char where[128];
+        snprintf(where, sizeof where, "/job:%s/replica:%d/task:%d/%s", *name->job ? name->job : "*",
+                 name->replica > 0 ? name->replica : 0, name->task > 0 ? name->task : 0, text);
+        return fail_missing(machine, where,
+                            "belongs to another process, this one is replica 0, task 0");
+    }
+    return LS_OK;
+}
+
+static ls_status resolve_number(const ls_machine *machine, const char *spec, ls_device_name **out,
+                                size_t *out_count)
+{
+    int64_t count;
+    if (!ls_parse_integer(spec, 1, LS_MACHINE_DEVICES_MOST, &count))
+        return ls_fail(LS_CODE_USAGE, "device", spec,
+                       "is no number of devices; 1 to %d, or names such as cpu:0+cpu:1",
+                       LS_MACHINE_DEVICES_MOST);
+    const ls_device_kind kind = ls_machine_best_kind(machine);
+    if (kind == LS_DEVICE_GPU && count > ls_machine_count(machine, kind))
+        return fail_missing(machine, spec,
+                            "are more GPUs than there are; --logical-gpus splits "
+                            "each, and names may mix kinds");
+    ls_device_name *names = calloc((size_t)count, sizeof *names);
+    if (!names)
+        return ls_fail_memory("device names", (size_t)count * sizeof *names);
+    for (int i = 0; i < (int)count; i++)
+        names[i] = name_at(machine, kind, i);
+    *out = names;
+    *out_count = (size_t)count;
+    return LS_OK;
+}
+
+static ls_status check_twice(const ls_device_name *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        for (size_t j = 0; j < i; j++) {
+            if (!ls_device_name_overlaps(&names[i], &names[j]))
+                continue;
+            char first[32], second[32];
+            return ls_fail(LS_CODE_USAGE, "device", ls_device_name_text(&names[i], second),
+                           "is there twice (%s and %s); each device may be named once",
+                           ls_device_name_text(&names[j], first), second);
+        }
+    }
+    return LS_OK;
+}
+
+/* Parses the `count` names that stand between plus signs in `text`, which it cuts up. */
+static ls_status read_names(const ls_machine *machine, char *text, ls_device_name *names,
+                            size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        char *end = text + strcspn(text, "+");
+        *end = 0;
+        LS_TRY(ls_device_name_parse(text, &names[i]));
+        text = end + 1;
+    }
+    for (size_t i = 0; i < count; i++)
+        LS_TRY(check_here(machine, &names[i]));
+    return check_twice(names, count);
+}
+
+ls_status ls_machine_resolve(const ls_machine *machine, const char *spec, ls_device_name **out,
+                             size_t *out_count)
+{
+    if (isdigit((unsigned char)*spec) || *spec == '-')
+        return resolve_number(machine, spec, out, out_count);
+    size_t count = 1;
+    for (const char *c = spec; *c; c++)
+        count += *c == '+';
+    if (count > LS_MACHINE_DEVICES_MOST)
+        return ls_fail(LS_CODE_USAGE, "device", "list", "%zu names are too many; at most %d", count,
+                       LS_MACHINE_DEVICES_MOST);
+    ls_device_name *names = calloc(count, sizeof *names);
+    char *text = strdup(spec);
+    ls_status status = names && text ? read_names(machine, text, names, count)
+                                     : ls_fail_memory("device names", count * sizeof *names);
+    free(text);
+    if (status) {
+        free(names);
+        return status;
+    }
+    *out = names;
+    *out_count = count;
+    return LS_OK;
+}

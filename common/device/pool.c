@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory pool: chunks from the system, each cut into blocks, in order of address, used or free.
+ *
+ * Allocate: the smallest free block that fits (best fit; the first among equals) is cut at the next
+ * multiple of 64 bytes; where none fits, a chunk is taken. Release: the block joins its free
+ * neighbours. A chunk takes what is left below the limit where its size would pass it, and what the
+ * request needs where the system refuses more: the limit holds to the byte.
+ * Left out: an index of the blocks. A model makes some hundreds, none in a step.
+ */
+#include "common/device/pool.h"
+
+#include "common/base/numbers.h"
+
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const size_t alignment = 64;
+static const size_t page_bytes = (size_t)64 << 10; /* chunks are multiples, the largest page */
+static const size_t unit_least = (size_t)2 << 20;
+static const size_t unit_most = (size_t)64 << 20;
+
+typedef struct block {
+    struct block *previous, *next; /* neighbours in the chunk; NULL at its ends */
+    char *start;
+    size_t bytes; /* of the span */
+    size_t asked; /* of them asked for */
+    ls_memory_use use;
+    bool used;
+} block;
+
+typedef struct chunk {
+    struct chunk *next;
+    char *start;
+    size_t bytes;
+    block *first;
+} chunk;
+
+struct ls_pool {
+    ls_pool_options options;
+    char name[32];
+    char policy[48]; /* as the command line has it */
+    pthread_mutex_t lock;
+    chunk *chunks;
+    ls_memory_ledger ledger;
+};
+
+const char *ls_memory_use_name(ls_memory_use use)
+{
+    static const char *const names[LS_MEMORY_USES] = {
+        [LS_MEMORY_PARAMETERS] = "parameters",       [LS_MEMORY_GRADIENTS] = "gradients",
+        [LS_MEMORY_OPTIMIZER] = "optimizer",         [LS_MEMORY_ACTIVATIONS] = "activations",
+        [LS_MEMORY_COMMUNICATION] = "communication", [LS_MEMORY_WORKSPACE] = "workspace",
+    };
+    return (unsigned)use < LS_MEMORY_USES ? names[use] : "unknown";
+}
+
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static size_t in_use(const ls_memory_ledger *ledger)
+{
+    size_t sum = 0;
+    for (size_t i = 0; i < LS_MEMORY_USES; i++)
+        sum += ledger->in_use[i];
+    return sum;
+}
+
+/* Takes exactly `bytes` from the system, as one free block. */
+static ls_status add_chunk(ls_pool *pool, size_t bytes)
+{
+    chunk *added = calloc(1, sizeof *added);
+    block *whole = calloc(1, sizeof *whole);
+    ls_status status = LS_OK;
+    void *memory = NULL;
+    if (!added || !whole)
+        status = ls_fail_memory("pool", sizeof *added + sizeof *whole);
+    else
+        status = pool->options.reserve(pool->options.context, bytes, &memory);
+    if (status) {
+        free(added);
+        free(whole);
+        return status;
+    }
+    *whole = (block){.start = memory, .bytes = bytes};
+    *added = (chunk){.start = memory, .bytes = bytes, .first = whole};
+    chunk **end = &pool->chunks;
+    while (*end)
+        end = &(*end)->next;
+    *end = added;
+    pool->ledger.reserved += bytes;
+    return LS_OK;
+}
+
+/* Takes a chunk that holds `bytes`, by the rule of pool.h. False: the limit is in the way. */
+static bool grow(ls_pool *pool, size_t bytes, ls_status *status)
+{
+    const size_t left = pool->ledger.limit - pool->ledger.reserved;
+    if (pool->options.policy.kind == LS_MEMORY_ALL || bytes > left)
+        return false;
+    size_t unit = smaller(larger(pool->ledger.reserved / 8, unit_least), unit_most);
+    unit &= ~(page_bytes - 1);
+    size_t own;
+    if (!ls_size_round_up(bytes, page_bytes, &own))
+        own = left;
+    const size_t wish = smaller(bytes < unit / 8 ? unit : own, left);
+    *status = add_chunk(pool, wish);
+    if (*status && own < wish) { /* the system has no whole unit left, but perhaps this much */
+        ls_status_free(*status);
+        *status = add_chunk(pool, own);
+    }
+    return true;
+}
+
+/* The smallest free block of at least `bytes`, or NULL. */
+static block *find_free(const ls_pool *pool, size_t bytes)
+{
+    block *best = NULL;
+    for (const chunk *c = pool->chunks; c; c = c->next)
+        for (block *b = c->first; b; b = b->next)
+            if (!b->used && b->bytes >= bytes && (!best || b->bytes < best->bytes))
+                best = b;
+    return best;
+}
+
+/* Cuts off what lies behind the first `bytes`, rounded up to the alignment. */
+static ls_status cut(block *found, size_t bytes)
+{
+    size_t keep;
+    if (!ls_size_round_up(bytes, alignment, &keep) || keep >= found->bytes)
+        return LS_OK;
+    block *rest = calloc(1, sizeof *rest);
+    if (!rest)
+        return ls_fail_memory("pool", sizeof *rest);
+    *rest = (block){.previous = found,
+                    .next = found->next,
+                    .start = found->start + keep,
+                    .bytes = found->bytes - keep};
+    if (rest->next)
+        rest->next->previous = rest;
+    found->next = rest;
+    found->bytes = keep;
+    return LS_OK;
+}
+
+static size_t largest_free(const ls_pool *pool)
+{
+    size_t most = 0;
+    for (const chunk *c = pool->chunks; c; c = c->next)
+        for (const block *b = c->first; b; b = b->next)
+            if (!b->used)
+                most = larger(most, b->bytes);
+    return most;
+}
+
+/* `reason` is why the system refused, NULL where the policy did; freed. */
+static ls_status fail_full(const ls_pool *pool, ls_memory_use use, size_t bytes, ls_status reason)
+{
+    const ls_memory_ledger *ledger = &pool->ledger;
+    char why[256] = "";
+    if (reason)
+        snprintf(why, sizeof why, " and the system has no more (%s)", ls_status_text(reason));
+    ls_status_free(reason);
+    return ls_fail(LS_CODE_MISSING, "memory", pool->name,
+                   "%zu bytes for %s do not fit: %zu in use, %zu reserved (largest free piece "
+                   "%zu) of %zu that --memory %s allows%s; a smaller batch or model, more devices "
+                   "or another --memory may fit",
+                   bytes, ls_memory_use_name(use), in_use(ledger), ledger->reserved,
+                   largest_free(pool), ledger->limit, pool->policy, why);
+}
+
+static ls_status allocate_locked(ls_pool *pool, ls_memory_use use, size_t bytes, void **out)
+{
+    pool->ledger.allocations++;
+    const size_t needed = larger(bytes, 1); /* a place of its own for zero bytes too */
+    block *found = find_free(pool, needed);
+    if (!found) {
+        ls_status status = LS_OK;
+        if (!grow(pool, needed, &status) || status)
+            return fail_full(pool, use, bytes, status);
+        found = find_free(pool, needed);
+    }
+    LS_TRY(cut(found, needed));
+    found->used = true;
+    found->asked = bytes;
+    found->use = use;
+    pool->ledger.in_use[use] += bytes;
+    pool->ledger.in_use_peak = larger(pool->ledger.in_use_peak, in_use(&pool->ledger));
+    *out = found->start;
+    return LS_OK;
+}
+
+ls_status ls_pool_allocate(ls_pool *pool, ls_memory_use use, size_t bytes, void **out)
+{
+    pthread_mutex_lock(&pool->lock);
+    ls_status status = allocate_locked(pool, use, bytes, out);
+    pthread_mutex_unlock(&pool->lock);
+    return status;
+}
+
+static block *find_used(const ls_pool *pool, const char *memory)
+{
+    for (const chunk *c = pool->chunks; c; c = c->next) {
+        if ((uintptr_t)memory - (uintptr_t)c->start >= c->bytes)
+            continue;
+        for (block *b = c->first; b; b = b->next)
+            if (b->start == memory)
+                return b->used ? b : NULL;
+    }
+    return NULL;
+}
+
+/* Joins a free block with the one behind it, where that is free too. */
+static void join_next(block *b)
+{
+    block *gone = b ? b->next : NULL;
+    if (!gone || b->used || gone->used)
+        return;
+    b->bytes += gone->bytes;
+    b->next = gone->next;
+    if (b->next)
+        b->next->previous = b;
+    free(gone);
+}
+
+bool ls_pool_release(ls_pool *pool, void *memory)
+{
+    if (!memory)
+        return true;
+    pthread_mutex_lock(&pool->lock);
+    block *b = find_used(pool, memory);
+    if (b) {
+        pool->ledger.in_use[b->use] -= b->asked;
+        b->used = false;
+        b->asked = 0;
+        join_next(b);
+        join_next(b->previous);
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return b != NULL;
+}
+
+ls_memory_ledger ls_pool_ledger(const ls_pool *pool)
+{
+    ls_pool *shared = (ls_pool *)pool; /* the lock alone changes */
+    pthread_mutex_lock(&shared->lock);
+    ls_memory_ledger ledger = pool->ledger;
+    pthread_mutex_unlock(&shared->lock);
+    return ledger;
+}
+
+/* Sets the limit and the policy's text. */
+static ls_status set_policy(ls_pool *pool)
+{
+    const ls_memory_policy policy = pool->options.policy;
+    const size_t capacity = pool->options.capacity;
+    pool->ledger.limit = capacity;
+    switch (policy.kind) {
+    case LS_MEMORY_GROWTH:
+        snprintf(pool->policy, sizeof pool->policy, "growth");
+        break;
+    case LS_MEMORY_ALL:
+        snprintf(pool->policy, sizeof pool->policy, "all");
+        pool->ledger.limit = capacity - capacity / 20;
+        break;
+    case LS_MEMORY_FRACTION:
+        snprintf(pool->policy, sizeof pool->policy, "fraction=%.10g", policy.fraction);
+        if (!(policy.fraction > 0 && policy.fraction <= 1))
+            return ls_fail(LS_CODE_USAGE, "--memory", pool->policy,
+                           "must be more than 0 and at most 1; fraction=0.4 is two fifths");
+        if (policy.fraction < 1)
+            pool->ledger.limit = (size_t)((double)capacity * policy.fraction);
+        break;
+    }
+    return LS_OK;
+}
+
+ls_status ls_pool_open(const ls_pool_options *options, ls_pool **out)
+{
+    ls_pool *pool = calloc(1, sizeof *pool);
+    if (!pool)
+        return ls_fail_memory("pool", sizeof *pool);
+    pool->options = *options;
+    snprintf(pool->name, sizeof pool->name, "%s", options->name);
+    pool->options.name = pool->name;
+    pthread_mutex_init(&pool->lock, NULL);
+    ls_status status = set_policy(pool);
+    if (!status && options->policy.kind == LS_MEMORY_ALL && pool->ledger.limit)
+        status = add_chunk(pool, pool->ledger.limit);
+    if (status) {
+        ls_pool_close(pool);
+        return status;
+    }
+    *out = pool;
+    return LS_OK;
+}
+
+void ls_pool_close(ls_pool *pool)
+{
+    if (!pool)
+        return;
+    while (pool->chunks) {
+        chunk *c = pool->chunks;
+        pool->chunks = c->next;
+        while (c->first) {
+            block *b = c->first;
+            c->first = b->next;
+            free(b);
+        }
+        pool->options.release(pool->options.context, c->start, c->bytes);
+        free(c);
+    }
+    pthread_mutex_destroy(&pool->lock);
+    free(pool);
+}

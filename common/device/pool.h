@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory pool of a device: takes memory from the back end in chunks and hands out pieces of them,
+ * by one of the three policies of device.h. What it knows of the pieces lies in host memory, so
+ * that the memory itself may be one that the host cannot read.
+ *
+ *     growth    a chunk when nothing free fits; never given back before the pool closes;
+ *               at most the capacity
+ *     fraction  the same, at most that fraction of the capacity
+ *     all       19/20 of the capacity as one chunk at the start; the rest is left to the system
+ *
+ * A request of at least an eighth of the growing unit gets a chunk of its own size, a smaller one a
+ * chunk of a whole unit. The unit is an eighth of what is reserved, at least 2 MiB and at most
+ * 64 MiB. So, without releases, reserved stays within a quarter and one unit of what is in use.
+ */
+#ifndef LS_COMMON_DEVICE_POOL_H
+#define LS_COMMON_DEVICE_POOL_H
+
+#include "common/device/device.h"
+
+typedef struct ls_pool ls_pool;
+
+typedef struct ls_pool_options {
+    const char *name; /**< of the device, for messages; copied */
+    ls_memory_policy policy;
+    size_t capacity; /**< bytes of the device */
+    /** Takes memory from the system: at least `bytes`, 64-byte aligned. Called under a lock. */
+    ls_status (*reserve)(void *context, size_t bytes, void **out);
+    /** Gives back all that one call of `reserve` took. */
+    void (*release)(void *context, void *memory, size_t bytes);
+    void *context; /**< for the two; may be NULL */
+} ls_pool_options;
+
+/** LS_CODE_USAGE for a fraction outside (0, 1]; the failure of `reserve` under LS_MEMORY_ALL. */
+ls_status ls_pool_open(const ls_pool_options *options, ls_pool **out);
+
+/** Gives all memory back, also what was not released. Takes NULL. */
+void ls_pool_close(ls_pool *pool);
+
+/**
+ * A piece of `bytes`, 64-byte aligned, not cleared; zero bytes give a pointer of their own.
+ * LS_CODE_MISSING where the policy or the system has no more. Any thread; linear in the pieces.
+ */
+ls_status ls_pool_allocate(ls_pool *pool, ls_memory_use use, size_t bytes, void **out);
+
+/** false: `memory` is no live piece of this pool, and nothing was done. NULL is fine: true. */
+bool ls_pool_release(ls_pool *pool, void *memory);
+
+/** Any thread. */
+ls_memory_ledger ls_pool_ledger(const ls_pool *pool);
+
+#endif

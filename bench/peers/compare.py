@@ -247,8 +247,8 @@ def main():
                 stack.callback(peers[-1].close)
             lockstep = runners.Lockstep(arguments.lockstep, arguments.core)
             result = compare(arguments, Comparison(lockstep, peers, directory))
-    except runners.RunError as error:
-        say(f"compare.py: {error}")
+    except (runners.RunError, OSError, KeyError, ValueError) as error:
+        say(f"compare.py: {type(error).__name__}: {error}")
         return 3
     return 0 if all(r["pass"] for r in result.get("agree", [])) else 1
 

@@ -4,6 +4,7 @@
 Every process is bound to one core with taskset. A peer sleeps on its stdin while others run.
 """
 
+import contextlib
 import json
 import os
 import pathlib
@@ -61,7 +62,8 @@ class Peer:
 
     def close(self):
         """Ends the process."""
-        self.process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):  # it has ended already
+            self.process.stdin.close()
         self.process.wait()
 
 

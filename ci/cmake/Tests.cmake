@@ -22,3 +22,21 @@ foreach(source ${integration_tests})
     SKIP_RETURN_CODE 77 ENVIRONMENT
     "LOCKSTEP=$<TARGET_FILE:lockstep>;SOURCE_DIR=${CMAKE_CURRENT_SOURCE_DIR}")
 endforeach()
+
+# Checks of the tree itself, and the tests of the other builds (made by ci/test.sh).
+add_test(NAME check.format COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/ci/check-format.sh)
+add_test(NAME check.layering COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/ci/check-layering.sh)
+set_tests_properties(check.format check.layering PROPERTIES LABELS unit TIMEOUT 60)
+if(NOT LOCKSTEP_SANITIZE AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
+  foreach(build asan tsan clang)
+    add_test(NAME sanitizer.${build} COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/ci/test-build.sh
+             ${CMAKE_CURRENT_SOURCE_DIR}/build-${build})
+    set_tests_properties(sanitizer.${build} PROPERTIES LABELS sanitizer TIMEOUT 600
+                         SKIP_RETURN_CODE 77)
+  endforeach()
+  add_test(NAME fuzz COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/ci/fuzz.sh 5)
+  set_tests_properties(fuzz PROPERTIES LABELS unit TIMEOUT 240 SKIP_RETURN_CODE 77)
+endif()
+if(TEST integration.test_peers)
+  set_tests_properties(integration.test_peers PROPERTIES LABELS peers TIMEOUT 900)
+endif()

@@ -4,11 +4,11 @@ set(commit "unknown")
 set(dirty 0)
 find_program(git git)
 if(git)
-  execute_process(COMMAND ${git} -C ${SOURCE} rev-parse HEAD OUTPUT_VARIABLE head
+  execute_process(COMMAND ${git} -c safe.directory=* -C ${SOURCE} rev-parse HEAD OUTPUT_VARIABLE head
                   RESULT_VARIABLE code OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
   if(code EQUAL 0)
     set(commit ${head})
-    execute_process(COMMAND ${git} -C ${SOURCE} status --porcelain --untracked-files=no
+    execute_process(COMMAND ${git} -c safe.directory=* -C ${SOURCE} status --porcelain --untracked-files=no
                     OUTPUT_VARIABLE changes ERROR_QUIET)
     if(NOT changes STREQUAL "")
       set(dirty 1)

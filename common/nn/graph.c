@@ -100,6 +100,9 @@ ls_status ls_graph_add(ls_graph *graph, const char *layer, const int *inputs, in
             return ls_fail(LS_CODE_USAGE, "graph", layer,
                            "input %d is not an earlier node, or there are more than %d inputs",
                            input, LS_NODE_INPUTS);
+        for (int i = 0; i < node->input_count; i++)
+            if (node->inputs[i] == input)
+                return ls_fail(LS_CODE_USAGE, "graph", layer, "takes node %d twice", input);
         node->inputs[node->input_count] = input;
     }
     if (node->input_count != node->layer->inputs || shares >= graph->count)

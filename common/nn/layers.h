@@ -9,6 +9,7 @@ extern const ls_layer ls_layer_input;
 extern const ls_layer ls_layer_dense;
 extern const ls_layer ls_layer_relu;
 extern const ls_layer ls_layer_polynomial;
+extern const ls_layer ls_layer_add;
 extern const ls_layer ls_layer_softmax_cross_entropy;
 extern const ls_layer ls_layer_squared_error;
 

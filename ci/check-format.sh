@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Fails where a source file is not as clang-format writes it, or lacks its licence line.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+files=$(find common impl bench -name '*.[ch]' | sort)
+scripts=$(find ci bench datasets impl reports .ci CMakeLists.txt \
+  \( -name '*.sh' -o -name '*.py' -o -name '*.cmake' -o -name CMakeLists.txt \) -type f 2>/dev/null | sort)
+failed=0
+# shellcheck disable=SC2086
+clang-format --dry-run --Werror $files || failed=1
+# shellcheck disable=SC2086
+without=$(grep -L 'SPDX-License-Identifier: MIT' $files $scripts || true)
+if [ -n "$without" ]; then
+  echo "without an SPDX line:"
+  echo "$without"
+  failed=1
+fi
+exit $failed

@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Installs Debian packages that are missing: ci/install.sh build | test
+#   build    what building and running needs
+#   test     that, and what the tests need (clang, sanitizers, clang-format, cmocka, tools)
+# As root, or with sudo. Does nothing, and asks nobody, where all of them are there.
+set -euo pipefail
+packages=(gcc libc6-dev cmake ninja-build git ca-certificates libdnnl-dev libhwloc-dev
+  libxxhash-dev libjansson-dev libsqlite3-dev libfyaml-dev zlib1g-dev libgomp1
+  dataset-fashion-mnist)
+case "${1:-build}" in
+build) ;;
+test) packages+=(libcmocka-dev clang clang-format libclang-rt-14-dev python3 strace sqlite3 ccache) ;;
+*) echo "usage: ci/install.sh build|test" >&2; exit 2 ;;
+esac
+missing=()
+for package in "${packages[@]}"; do
+  dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed || missing+=("$package")
+done
+[ ${#missing[@]} -gt 0 ] || exit 0
+run=()
+if [ "$(id -u)" -ne 0 ]; then
+  command -v sudo >/dev/null || {
+    echo "ci/install.sh: packages: ${missing[*]}: missing, and neither root nor sudo is here; install them first" >&2
+    exit 3
+  }
+  run=(sudo)
+fi
+echo "installing: ${missing[*]}" >&2
+export DEBIAN_FRONTEND=noninteractive
+log=$(mktemp)
+if ! { "${run[@]}" apt-get update -qq && "${run[@]}" env DEBIAN_FRONTEND=noninteractive \
+  apt-get install -y -qq --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then
+  tail -n 20 "$log" >&2
+  echo "ci/install.sh: apt-get: failed for ${missing[*]}; the lines above say why" >&2
+  exit 3
+fi
+rm -f "$log"

@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Installs what is missing, builds, and runs the tests through CTest: ci/test.sh [--all]
+#   --all    also the tests labelled slow and peers
+# Builds: build (gcc), build-clang, build-asan, build-tsan; warnings are errors in all of them. The
+# tests of the sanitizer builds are tests of `build` (label sanitizer).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+exclude=(-LE 'slow|peers')
+for argument in "$@"; do
+  case "$argument" in
+  --all) exclude=() ;;
+  *) echo "usage: ci/test.sh [--all]" >&2; exit 2 ;;
+  esac
+done
+ci/install.sh test
+launcher=()
+command -v ccache >/dev/null && launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache)
+for preset in release clang asan tsan; do
+  echo "building: $preset"
+  log=$(mktemp)
+  if ! { cmake --preset "$preset" -DLOCKSTEP_TESTS=ON -DLOCKSTEP_WERROR=ON "${launcher[@]}" &&
+    cmake --build --preset "$preset"; } >"$log" 2>&1; then
+    tail -n 60 "$log" >&2
+    exit 1
+  fi
+  rm -f "$log"
+done
+ctest --test-dir build --output-on-failure --no-tests=error "${exclude[@]}"

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* Add: y = a + b, elementwise; da = db = dy. For residual connections. */
+#include "common/nn/layers.h"
+
+#include <string.h>
+
+static ls_status infer(ls_graph *graph, ls_node *node)
+{
+    const ls_shape *a = &graph->nodes[node->inputs[0]].shape;
+    const ls_shape *b = &graph->nodes[node->inputs[1]].shape;
+    if (a->rank != b->rank || memcmp(a->size, b->size, sizeof a->size))
+        return ls_fail(LS_CODE_USAGE, "graph", "add", "takes two inputs of one shape");
+    node->shape = *a;
+    return LS_OK;
+}
+
+static ls_status append(const ls_layer_site *site, const void *a, const void *b, void *y,
+                        ls_op_list *ops)
+{
+    const ls_add_args args = {
+        .count = site->rows * ls_shape_elements(&site->node->shape), .a = a, .b = b, .y = y};
+    ls_op *op;
+    LS_TRY(site->kernels->table->add(site->kernels, &args, &op));
+    return ls_op_list_add(ops, op);
+}
+
+static ls_status forward(const ls_layer_site *site, ls_op_list *ops)
+{
+    return append(site, site->input[0], site->input[1], site->output, ops);
+}
+
+static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
+{
+    for (int i = 0; i < 2; i++)
+        if (site->input_gradient[i])
+            LS_TRY(append(site, site->output_gradient, NULL, site->input_gradient[i], ops));
+    return LS_OK;
+}
+
+const ls_layer ls_layer_add = {
+    .name = "add",
+    .help = "sum of two inputs: y = a + b",
+    .role = LS_LAYER_COMPUTE,
+    .inputs = 2,
+    .infer = infer,
+    .forward = forward,
+    .backward = backward,
+};

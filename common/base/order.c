@@ -9,38 +9,10 @@
  */
 #include "common/base/order.h"
 
+#include "common/base/order_inline.h"
 #include "common/base/philox.h"
 
 #include <math.h>
-
-static uint32_t mix(uint32_t value)
-{
-    value *= 0x9E3779B1u;
-    value ^= value >> 15;
-    value *= 0x85EBCA77u;
-    value ^= value >> 13;
-    return value;
-}
-
-/* One pass of the network over a code below a * b; even number of rounds. */
-static uint32_t encipher(const ls_order_epoch *epoch, uint32_t code)
-{
-    uint32_t a = epoch->a, b = epoch->b;
-    uint32_t right = code / a, left = code - right * a;
-    for (int round = 0; round < LS_ORDER_ROUNDS; round += 2) {
-        uint32_t f = ((mix(right + epoch->key[round]) >> 16) * a) >> 16;
-        uint32_t next = left + f;
-        next -= next >= a ? a : 0;
-        left = right;
-        right = next;
-        f = ((mix(right + epoch->key[round + 1]) >> 16) * b) >> 16;
-        next = left + f;
-        next -= next >= b ? b : 0;
-        left = right;
-        right = next;
-    }
-    return a * right + left;
-}
 
 void ls_order_epoch_set(const ls_sample_order *order, uint64_t epoch, ls_order_epoch *out)
 {
@@ -60,31 +32,11 @@ void ls_order_epoch_set(const ls_sample_order *order, uint64_t epoch, ls_order_e
 void ls_order_epoch_samples(const ls_order_epoch *epoch, uint64_t first, uint64_t count,
                             uint32_t *out)
 {
-    uint32_t start = (uint32_t)first, n = (uint32_t)count;
-    if (!epoch->shuffle) {
-        for (uint32_t i = 0; i < n; i++)
-            out[i] = start + i;
-        return;
-    }
-    const ls_order_epoch local = *epoch;
-    for (uint32_t i = 0; i < n; i++)
-        out[i] = encipher(&local, start + i);
-    for (uint32_t i = 0; i < n; i++)
-        while (out[i] >= local.samples)
-            out[i] = encipher(&local, out[i]);
+    ls_order_epoch_fill(epoch, first, count, out);
 }
 
 void ls_order_samples(const ls_sample_order *order, uint64_t position, uint64_t count,
                       ls_order_epoch *cache, uint32_t *out)
 {
-    while (count && order->samples) {
-        uint64_t epoch = position / order->samples, place = position % order->samples;
-        if (cache->epoch != epoch)
-            ls_order_epoch_set(order, epoch, cache);
-        uint64_t run = order->samples - place < count ? order->samples - place : count;
-        ls_order_epoch_samples(cache, place, run, out);
-        out += run;
-        position += run;
-        count -= run;
-    }
+    ls_order_fill(order, position, count, cache, out, ls_order_epoch_samples);
 }

@@ -118,11 +118,11 @@ typedef struct ls_polynomial_args {
  */
 typedef struct ls_softmax_cross_entropy_args {
     int64_t rows, classes;
-    const void *logits;     /**< real [B,C] */
-    const int32_t *labels;  /**< [B] */
+    const void *logits;    /**< real [B,C] */
+    const int32_t *labels; /**< [B] */
     double scale;
-    void *dlogits;          /**< real [B,C]; NULL: forward only. May not be logits */
-    double *loss;           /**< [1], overwritten; NULL: not wanted */
+    void *dlogits; /**< real [B,C]; NULL: forward only. May not be logits */
+    double *loss;  /**< [1], overwritten; NULL: not wanted */
 } ls_softmax_cross_entropy_args;
 
 /** loss = scale * sum (y - target)^2; dy = scale * 2 (y - target). O outputs per row are summed. */
@@ -130,8 +130,8 @@ typedef struct ls_squared_error_args {
     int64_t rows, outputs;
     const void *y, *target; /**< real [B,O] */
     double scale;
-    void *dy;               /**< real [B,O]; NULL: forward only */
-    double *loss;           /**< [1], overwritten; NULL: not wanted */
+    void *dy;     /**< real [B,O]; NULL: forward only */
+    double *loss; /**< [1], overwritten; NULL: not wanted */
 } ls_squared_error_args;
 
 /**
@@ -198,7 +198,7 @@ typedef struct ls_optimizer_args {
     const ls_step_state *state;
 } ls_optimizer_args;
 
-/** y = a + b elementwise; y may be a or b. */
+/** y = a + b elementwise; y may be a or b. Without b (NULL) y = a, a copy. */
 typedef struct ls_add_args {
     int64_t count;
     const void *a, *b;
@@ -231,6 +231,11 @@ typedef struct ls_finish_step_args {
     uint64_t capacity;
 } ls_finish_step_args;
 
+/** *time_ns = now, on the clock of ls_step_record: where a run of timed steps begins. */
+typedef struct ls_stamp_args {
+    uint64_t *time_ns;
+} ls_stamp_args;
+
 typedef struct ls_kernel_table ls_kernel_table;
 
 /** A table opened for a device. Back ends embed it first in their own struct. */
@@ -239,7 +244,7 @@ typedef struct ls_kernels {
     ls_device *device;
 } ls_kernels;
 
-#define LS_KERNEL_ENTRIES(X)                                                                      \
+#define LS_KERNEL_ENTRIES(X)                                                                       \
     X(gemm, ls_gemm_args)                                                                          \
     X(dense_forward, ls_dense_forward_args)                                                        \
     X(dense_backward_weights, ls_dense_backward_weights_args)                                      \
@@ -256,7 +261,8 @@ typedef struct ls_kernels {
     X(add, ls_add_args)                                                                            \
     X(add_loss, ls_add_loss_args)                                                                  \
     X(fill, ls_fill_args)                                                                          \
-    X(finish_step, ls_finish_step_args)
+    X(finish_step, ls_finish_step_args)                                                            \
+    X(stamp, ls_stamp_args)
 
 struct ls_kernel_table {
     const char *name;
@@ -268,8 +274,8 @@ struct ls_kernel_table {
     /** Version of the library behind it: "oneDNN 2.6.3 (avx512)"; "" where there is none. */
     const char *(*library)(const ls_kernels *kernels);
     /* The operations: constructors; arguments are copied, memory is borrowed. */
-#define LS_KERNEL_MEMBER(entry, args)                                                             \
-    ls_status (*entry)(ls_kernels *kernels, const args *arguments, ls_op **out);
+#define LS_KERNEL_MEMBER(entry, args)                                                              \
+    ls_status (*entry)(ls_kernels * kernels, const args *arguments, ls_op **out);
     LS_KERNEL_ENTRIES(LS_KERNEL_MEMBER)
 #undef LS_KERNEL_MEMBER
 };
@@ -280,7 +286,10 @@ const ls_kernel_table *const *ls_kernel_tables(void);
 /** LS_CODE_USAGE with the valid names where there is none of this name. */
 ls_status ls_kernel_table_find(const char *name, const ls_kernel_table **out);
 
-/** The table that runs on this device by default. */
+/** The table that runs on this device by default; NULL where there is none. */
 const ls_kernel_table *ls_kernel_table_default(ls_device_kind kind);
+
+/** The oneDNN that this was built against: "2.6.3". Static text. */
+const char *ls_kernel_library_version(void);
 
 #endif

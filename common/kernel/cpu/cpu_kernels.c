@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/* The cpu table: opens the library, names it, and lists the operations of the other files. */
+#include "common/kernel/cpu/cpu_kernels.h"
+
+#include "common/kernel/cpu/cpu_product.h"
+#include "common/kernel/reference/reference.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+int ls_cpu_threads_for(const cpu_kernels *kernels, int64_t elements)
+{
+    return elements / kernels->threads < CPU_SPLIT_ELEMENTS ? 1 : kernels->threads;
+}
+
+void ls_cpu_split(int64_t count, int part, int parts, int64_t *first, int64_t *last)
+{
+    int64_t blocks = (count + 63) / 64, share = blocks / parts, more = blocks % parts;
+    int64_t from = share * part + (part < more ? part : more);
+    int64_t to = from + share + (part < more ? 1 : 0);
+    *first = from * 64 < count ? from * 64 : count;
+    *last = to * 64 < count ? to * 64 : count;
+}
+
+static void close_table(ls_kernels *kernels)
+{
+    if (!kernels)
+        return;
+    ls_product_engine_close(((cpu_kernels *)kernels)->engine);
+    free(kernels);
+}
+
+static ls_status open_table(ls_device *device, ls_kernels **out)
+{
+    cpu_kernels *kernels = calloc(1, sizeof *kernels);
+    if (!kernels)
+        return ls_fail_memory("cpu kernels", sizeof *kernels);
+    kernels->base = (ls_kernels){.table = &ls_cpu_kernels, .device = device};
+    kernels->loops = ls_vector_loops_pick();
+    int cores = ls_device_describe(device)->core_count;
+    kernels->threads = cores > 1 ? cores : 1;
+    char product[64];
+    ls_status status = ls_product_engine_open(device, &kernels->engine, product);
+    if (status) {
+        free(kernels);
+        return status;
+    }
+    snprintf(kernels->library, sizeof kernels->library, "%s, loops %s)", product,
+             kernels->loops->isa);
+    *out = &kernels->base;
+    return LS_OK;
+}
+
+static const char *library(const ls_kernels *kernels)
+{
+    return ((const cpu_kernels *)kernels)->library;
+}
+
+const ls_kernel_table ls_cpu_kernels = {
+    .name = "cpu",
+    .help = "oneDNN products and vectorised loops, float32",
+    .kind = LS_DEVICE_CPU,
+    .real_bytes = sizeof(float),
+    .open = open_table,
+    .close = close_table,
+    .library = library,
+    .gemm = ls_cpu_gemm,
+    .dense_forward = ls_cpu_dense_forward,
+    .dense_backward_weights = ls_cpu_dense_backward_weights,
+    .dense_backward_data = ls_cpu_dense_backward_data,
+    .relu_forward = ls_cpu_relu_forward,
+    .relu_backward = ls_cpu_relu_backward,
+    .polynomial = ls_cpu_polynomial,
+    .softmax_cross_entropy = ls_cpu_softmax_cross_entropy,
+    .squared_error = ls_cpu_squared_error,
+    .count_correct = ls_cpu_count_correct,
+    .batch_indices = ls_cpu_batch_indices,
+    .gather = ls_cpu_gather,
+    .optimizer = ls_cpu_optimizer,
+    .add = ls_cpu_add,
+    .add_loss = ls_step_add_loss,
+    .fill = ls_cpu_fill,
+    .finish_step = ls_step_finish,
+};

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Vector loops: the hand-written loops of the cpu table, compiled once per instruction set from
+ * vector_loops.c; ls_vector_loops_pick says which one this processor runs.
+ *
+ * All give the same bits: no contraction, no reassociation; a sum has 16 lanes (element i in lane
+ * i % 16), folded by halves, whatever the width of the processor's vectors; the exponential and the
+ * logarithm are polynomials of their own. Elements do not depend on where a range starts or ends.
+ */
+#ifndef LS_COMMON_KERNEL_CPU_VECTOR_H
+#define LS_COMMON_KERNEL_CPU_VECTOR_H
+
+#include "common/kernel/kernel.h"
+
+/** The scalars of one optimizer step, rounded to float, and the range's buffers. */
+typedef struct ls_vector_update {
+    ls_optimizer_kind kind;
+    float *weight;
+    const float *gradient;
+    float *first, *second;         /**< slots */
+    float rate;                    /**< learning rate; adam: over 1 - beta1^t */
+    float keep_first, add_first;   /**< momentum: mu, 1; adam: beta1, 1 - beta1 */
+    float keep_second, add_second; /**< adam: beta2, 1 - beta2; rmsprop: rho, 1 - rho */
+    float unbias_second;           /**< adam: 1 / (1 - beta2^t) */
+    float epsilon;
+} ls_vector_update;
+
+/** softmax cross-entropy of [rows, classes]; labels have been checked. */
+typedef struct ls_vector_softmax {
+    int64_t rows, classes;
+    const float *logits;
+    const int32_t *labels;
+    float scale;
+    float *dlogits; /**< NULL: forward only */
+    float *tile;    /**< of ls_vector_tile_rows(classes) * classes; used where dlogits is NULL */
+} ls_vector_softmax;
+
+enum { LS_VECTOR_TILE = 4096, LS_VECTOR_TILE_ROWS = 64 };
+
+/** Rows of logits that are worked on at a time: what stays in the first-level cache. */
+static inline int64_t ls_vector_tile_rows(int64_t classes)
+{
+    int64_t rows = classes > 0 ? LS_VECTOR_TILE / classes : LS_VECTOR_TILE_ROWS;
+    return rows < 1 ? 1 : rows > LS_VECTOR_TILE_ROWS ? LS_VECTOR_TILE_ROWS : rows;
+}
+
+/** Ranges are [first, last). Arrays do not overlap, save where said. */
+typedef struct ls_vector_loops {
+    const char *isa;
+    /** y = max(x, 0); x may be y. */
+    void (*relu)(const float *x, float *y, int64_t count);
+    /** dx = y > 0 ? dy : 0; dy may be dx. */
+    void (*mask)(const float *y, const float *dy, float *dx, int64_t count);
+    /** y = a + b; y may be a or b. */
+    void (*add)(const float *a, const float *b, float *y, int64_t count);
+    void (*fill)(float *y, float value, int64_t count);
+    /** y[r] += bias, then ReLU where set; bias may be NULL. */
+    void (*bias)(float *y, const float *bias, int64_t rows, int64_t columns, bool relu);
+    /** sums[c] = sum of x[r,c] over the rows, for the columns [first, last). */
+    void (*column_sums)(const float *x, int64_t rows, int64_t columns, int64_t first, int64_t last,
+                        float *sums);
+    void (*polynomial)(const float *x, float *y, int64_t rows);
+    /* Dense layers of a few inputs and outputs. */
+    void (*dense_forward)(const ls_dense_forward_args *dense);
+    void (*dense_backward_weights)(const ls_dense_backward_weights_args *dense);
+    void (*dense_backward_data)(const ls_dense_backward_data_args *dense);
+    /** c = op(a) op(b) (+ c) for the shapes that no library call is made for. */
+    void (*gemm)(const ls_gemm_args *gemm);
+    /** The first row whose label is outside [0, classes); -1: none. */
+    int64_t (*bad_label)(const int32_t *labels, int64_t rows, int64_t classes);
+    /** Fills dlogits; the loss, without scale. */
+    double (*softmax)(const ls_vector_softmax *softmax);
+    /** dy = factor (y - target) where dy is not NULL; the sum of the squares. */
+    double (*squared_error)(const float *y, const float *target, float factor, float *dy,
+                            int64_t count);
+    /** The rows of [first, last) whose largest logit is the label. */
+    uint64_t (*count_correct)(const float *logits, const int32_t *labels, int64_t rows,
+                              int64_t classes);
+    /** order.h's ls_order_epoch_samples. */
+    void (*indices)(const ls_order_epoch *epoch, uint64_t first, uint64_t count, uint32_t *out);
+    void (*gather)(const ls_gather_args *gather, int64_t first, int64_t last);
+    void (*optimizer)(const ls_vector_update *update, int64_t first, int64_t last);
+    /** y = e^x for x of at most 0: within 2 ulp; 0 below -87; NaN stays NaN. For tests. */
+    void (*exponential)(const float *x, float *y, int64_t count);
+    /** y = ln x in double for normal x above 0: within 4e-16 (1 + |ln x|). For tests. */
+    void (*logarithm)(const float *x, double *y, int64_t count);
+} ls_vector_loops;
+
+/** The widest that this processor runs. */
+const ls_vector_loops *ls_vector_loops_pick(void);
+
+/** NULL-terminated: those that this processor runs, the portable one first. */
+size_t ls_vector_loops_list(const ls_vector_loops *list[4]);
+
+#endif

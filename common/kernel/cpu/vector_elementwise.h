@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Vector loops over independent elements: activations, sums of two, batches, optimizers. Part of
+ * vector_loops.c. Written for the compiler's vectoriser; each element is what the loop says it is
+ * wherever it lies, as nothing is contracted or reassociated.
+ */
+#ifndef LS_COMMON_KERNEL_CPU_VECTOR_ELEMENTWISE_H
+#define LS_COMMON_KERNEL_CPU_VECTOR_ELEMENTWISE_H
+
+#include "common/base/order_inline.h"
+#include "common/kernel/cpu/vector_loops.h"
+
+#include <math.h>
+
+static void relu(const float *x, float *y, int64_t count)
+{
+    LS_INDEPENDENT
+    for (int64_t i = 0; i < count; i++)
+        y[i] = x[i] > 0 ? x[i] : 0;
+}
+
+static void mask(const float *y, const float *dy, float *dx, int64_t count)
+{
+    LS_INDEPENDENT
+    for (int64_t i = 0; i < count; i++) {
+        float gradient = dy[i]; /* read in any case: a select, not a branch */
+        dx[i] = y[i] > 0 ? gradient : 0;
+    }
+}
+
+static void add(const float *a, const float *b, float *y, int64_t count)
+{
+    LS_INDEPENDENT
+    for (int64_t i = 0; i < count; i++)
+        y[i] = a[i] + b[i];
+}
+
+static void fill(float *y, float value, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        y[i] = value;
+}
+
+static void add_bias(float *restrict y, const float *restrict bias, int64_t rows, int64_t columns,
+                     bool with_relu)
+{
+    for (int64_t r = 0; r < rows; r++, y += columns) {
+        if (bias && with_relu)
+            for (int64_t c = 0; c < columns; c++) {
+                float sum = y[c] + bias[c];
+                y[c] = sum > 0 ? sum : 0;
+            }
+        else if (bias)
+            for (int64_t c = 0; c < columns; c++)
+                y[c] += bias[c];
+        else if (with_relu)
+            relu(y, y, columns);
+    }
+}
+
+static void polynomial(const float *restrict x, float *restrict y, int64_t rows)
+{
+    for (int64_t r = 0; r < rows; r++) {
+        y[3 * r] = x[r] * x[r];
+        y[3 * r + 1] = x[r];
+        y[3 * r + 2] = 1;
+    }
+}
+
+static void indices(const ls_order_epoch *epoch, uint64_t first, uint64_t count, uint32_t *out)
+{
+    ls_order_epoch_fill(epoch, first, count, out);
+}
+
+/*
+ * x / 255 rounded to float, without the division: 1/255 = 257 / 65536 + rest, the first product is
+ * exact (17 bits), the second far below half a unit of the sum. Right for all 256 values (tested).
+ */
+static void unit_row(const uint8_t *restrict from, float *restrict to, int64_t width)
+{
+    const float head = 257.0f / 65536.0f, rest = (float)(1.0 / 255.0 - 257.0 / 65536.0);
+    for (int64_t i = 0; i < width; i++) {
+        float value = (float)from[i];
+        to[i] = value * head + value * rest;
+    }
+}
+
+/* Asks for the start of a row that will be read soon; the processor follows on by itself. */
+static void prefetch_row(const uint8_t *row, int64_t bytes)
+{
+    for (int64_t line = 0; line < bytes && line < 2048; line += 64)
+        __builtin_prefetch(row + line);
+}
+
+static void gather_bytes(const ls_gather_args *g, int64_t first, int64_t last)
+{
+    enum { AHEAD = 4 }; /* rows between asking for one and reading it */
+    const uint8_t *source = g->source;
+    for (int64_t r = first; r < first + AHEAD && r < last; r++)
+        prefetch_row(source + (size_t)g->indices[r] * (size_t)g->width, g->width);
+    for (int64_t r = first; r < last; r++) {
+        if (r + AHEAD < last)
+            prefetch_row(source + (size_t)g->indices[r + AHEAD] * (size_t)g->width, g->width);
+        unit_row(source + (size_t)g->indices[r] * (size_t)g->width, (float *)g->out + r * g->width,
+                 g->width);
+    }
+}
+
+static void gather(const ls_gather_args *g, int64_t first, int64_t last)
+{
+    if (g->type == LS_GATHER_BYTES_TO_UNIT) {
+        gather_bytes(g, first, last);
+        return;
+    }
+    /* float to float and int32 to int32 are both copies of four bytes. */
+    const uint32_t *restrict source = g->source, *restrict from = g->indices;
+    uint32_t *restrict out = g->out;
+    if (g->width == 1)
+        for (int64_t r = first; r < last; r++)
+            out[r] = source[from[r]];
+    else
+        for (int64_t r = first; r < last; r++)
+            memcpy(out + r * g->width, source + (size_t)from[r] * (size_t)g->width,
+                   (size_t)g->width * sizeof *out);
+}
+
+static void step_sgd(const ls_vector_update *u, int64_t first, int64_t last)
+{
+    const ls_vector_update s = *u;
+    float *restrict w = s.weight;
+    const float *restrict g = s.gradient;
+    for (int64_t i = first; i < last; i++)
+        w[i] -= s.rate * g[i];
+}
+
+static void step_momentum(const ls_vector_update *u, int64_t first, int64_t last)
+{
+    const ls_vector_update s = *u;
+    float *restrict w = s.weight, *restrict v = s.first;
+    const float *restrict g = s.gradient;
+    for (int64_t i = first; i < last; i++) {
+        v[i] = s.keep_first * v[i] + g[i];
+        w[i] -= s.rate * v[i];
+    }
+}
+
+static void step_adam(const ls_vector_update *u, int64_t first, int64_t last)
+{
+    const ls_vector_update s = *u;
+    float *restrict w = s.weight, *restrict m = s.first, *restrict v = s.second;
+    const float *restrict g = s.gradient;
+    for (int64_t i = first; i < last; i++) {
+        m[i] = s.keep_first * m[i] + s.add_first * g[i];
+        v[i] = s.keep_second * v[i] + s.add_second * (g[i] * g[i]);
+        w[i] -= s.rate * m[i] / (sqrtf(v[i] * s.unbias_second) + s.epsilon);
+    }
+}
+
+static void step_rmsprop(const ls_vector_update *u, int64_t first, int64_t last)
+{
+    const ls_vector_update s = *u;
+    float *restrict w = s.weight, *restrict v = s.first;
+    const float *restrict g = s.gradient;
+    for (int64_t i = first; i < last; i++) {
+        v[i] = s.keep_second * v[i] + s.add_second * (g[i] * g[i]);
+        w[i] -= s.rate * g[i] / (sqrtf(v[i]) + s.epsilon);
+    }
+}
+
+static void optimizer(const ls_vector_update *u, int64_t first, int64_t last)
+{
+    static void (*const step[])(const ls_vector_update *, int64_t, int64_t) = {
+        [LS_OPTIMIZER_SGD] = step_sgd,
+        [LS_OPTIMIZER_MOMENTUM] = step_momentum,
+        [LS_OPTIMIZER_ADAM] = step_adam,
+        [LS_OPTIMIZER_RMSPROP] = step_rmsprop,
+    };
+    step[u->kind](u, first, last);
+}
+
+#endif

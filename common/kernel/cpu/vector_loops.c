@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The vector loops of one instruction set, LS_VECTOR_ISA: portable, avx2 or avx512. The build
+ * compiles this file once for each; the loops themselves are in the headers below.
+ */
+#include "common/kernel/cpu/vector_dense.h"
+#include "common/kernel/cpu/vector_elementwise.h"
+#include "common/kernel/cpu/vector_losses.h"
+
+#define LS_JOIN_(a, b)  a##b
+#define LS_JOIN(a, b)   LS_JOIN_(a, b)
+#define LS_TEXT_(a)     #a
+#define LS_TEXT(a)      LS_TEXT_(a)
+#define LS_VECTOR_TABLE LS_JOIN(ls_vector_loops_, LS_VECTOR_ISA)
+
+extern const ls_vector_loops LS_VECTOR_TABLE;
+
+const ls_vector_loops LS_VECTOR_TABLE = {
+    .isa = LS_TEXT(LS_VECTOR_ISA),
+    .relu = relu,
+    .mask = mask,
+    .add = add,
+    .fill = fill,
+    .bias = add_bias,
+    .column_sums = column_sums,
+    .polynomial = polynomial,
+    .dense_forward = dense_forward,
+    .dense_backward_weights = dense_backward_weights,
+    .dense_backward_data = dense_backward_data,
+    .gemm = gemm,
+    .bad_label = bad_label,
+    .softmax = softmax,
+    .squared_error = squared_error,
+    .count_correct = count_correct,
+    .indices = indices,
+    .gather = gather,
+    .optimizer = optimizer,
+    .exponential = exponential,
+    .logarithm = logarithm,
+};

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Vector loops of the losses, and the two functions they need. Part of vector_loops.c.
+ *
+ * Softmax cross-entropy, a tile of rows at a time: shift each row by its largest element; take the
+ * exponential of the whole tile as one run of elements (rows of 10 leave no ragged ends); sum each
+ * row in 16 lanes; scale. The logarithms of a tile's sums are taken together.
+ */
+#ifndef LS_COMMON_KERNEL_CPU_VECTOR_LOSSES_H
+#define LS_COMMON_KERNEL_CPU_VECTOR_LOSSES_H
+
+#include "common/kernel/cpu/vector_loops.h"
+
+#include <math.h>
+
+/*
+ * e^x = 2^n e^r, n = x / ln 2 rounded (adding 1.5 * 2^23 leaves n in the low bits), r = x - n ln 2
+ * with ln 2 in two parts (the first has 9 bits, so n times it is exact), |r| < 0.347; e^r by its
+ * Taylor polynomial of degree 7, off by 6e-9.
+ */
+static inline float exp_element(float x)
+{
+    const float shift = 12582912.0f, ln2_head = 0.693359375f;
+    const float ln2_rest = (float)(0.693147180559945309417 - 0.693359375);
+    uint32_t kept = x < -87.0f ? 0 : UINT32_MAX; /* selects by bits: compilers branch on values */
+    float low = float_of_bits((bits_of_float(x) & kept) | (bits_of_float(-87.0f) & ~kept));
+    float shifted = low * 1.44269504f + shift;
+    float n = shifted - shift;
+    float r = (low - n * ln2_head) - n * ln2_rest;
+    float p = 1.0f / 5040;
+    p = p * r + 1.0f / 720;
+    p = p * r + 1.0f / 120;
+    p = p * r + 1.0f / 24;
+    p = p * r + 1.0f / 6;
+    p = p * r + 0.5f;
+    p = p * (r * r) + r + 1.0f;
+    float value = p * float_of_bits((bits_of_float(shifted) << 23) + 0x3F800000u);
+    return float_of_bits(bits_of_float(value) & kept);
+}
+
+static void exponential(const float *x, float *y, int64_t count)
+{
+    LS_INDEPENDENT
+    for (int64_t i = 0; i < count; i++)
+        y[i] = exp_element(x[i]);
+}
+
+/*
+ * ln x = k ln 2 + ln f, f in [sqrt(1/2), sqrt(2)); ln f = 2 atanh(s), s = (f - 1) / (f + 1),
+ * |s| < 0.172, by its series to s^21. The last term keeps NaN and infinity.
+ */
+static inline double log_element(float x)
+{
+    uint32_t bits = bits_of_float(x);
+    int32_t k = (int32_t)(bits - 0x3F3504F3u) >> 23;
+    double f = (double)float_of_bits(bits - ((uint32_t)k << 23));
+    double s = (f - 1) / (f + 1), q = s * s;
+    double p = 1.0 / 21;
+    p = p * q + 1.0 / 19;
+    p = p * q + 1.0 / 17;
+    p = p * q + 1.0 / 15;
+    p = p * q + 1.0 / 13;
+    p = p * q + 1.0 / 11;
+    p = p * q + 1.0 / 9;
+    p = p * q + 1.0 / 7;
+    p = p * q + 1.0 / 5;
+    p = p * q + 1.0 / 3;
+    return (double)k * 0.693147180559945309417 + (2 * s + 2 * s * (q * p)) + (double)(x - x);
+}
+
+static void logarithm(const float *x, double *y, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        y[i] = log_element(x[i]);
+}
+
+static int64_t bad_label(const int32_t *labels, int64_t rows, int64_t classes)
+{
+    uint32_t limit = classes > INT32_MAX ? (uint32_t)INT32_MAX + 1 : (uint32_t)classes, bad = 0;
+    for (int64_t r = 0; r < rows; r++)
+        bad |= (uint32_t)((uint32_t)labels[r] >= limit);
+    for (int64_t r = 0; bad && r < rows; r++)
+        if ((uint32_t)labels[r] >= limit)
+            return r;
+    return -1;
+}
+
+static inline float row_max(const float *z, int64_t count)
+{
+    float largest = z[0];
+    int64_t i = 0;
+    if (count >= LS_LANES) {
+        lanes most = lanes_get(z);
+        for (i = LS_LANES; i + LS_LANES <= count; i += LS_LANES) {
+            lanes next = lanes_get(z + i);
+            lanes_max(&most, &next);
+        }
+        float part[LS_LANES];
+        lanes_put(part, &most);
+        for (int j = 0; j < LS_LANES; j++)
+            largest = part[j] > largest ? part[j] : largest;
+    }
+    for (; i < count; i++)
+        largest = z[i] > largest ? z[i] : largest;
+    return largest;
+}
+
+static inline float row_sum(const float *x, int64_t count)
+{
+    lanes sum = {0};
+    int64_t i = 0;
+    for (; i + LS_LANES <= count; i += LS_LANES)
+        sum += lanes_get(x + i);
+    if (i < count)
+        sum += lanes_get_some(x + i, count - i, 0);
+    return lanes_sum(&sum);
+}
+
+/* One tile; returns the sum of its rows' losses added to `total`, one after the other. */
+static double softmax_tile(const ls_vector_softmax *s, int64_t first, int64_t rows, double total)
+{
+    const int64_t classes = s->classes;
+    const float *z = s->logits + first * classes;
+    const int32_t *labels = s->labels + first;
+    float *e = s->dlogits ? s->dlogits + first * classes : s->tile;
+    float at_label[LS_VECTOR_TILE_ROWS], sum[LS_VECTOR_TILE_ROWS];
+    double logarithms[LS_VECTOR_TILE_ROWS];
+    for (int64_t r = 0; r < rows; r++) {
+        const float *restrict from = z + r * classes;
+        float *restrict to = e + r * classes;
+        float largest = row_max(from, classes);
+        for (int64_t c = 0; c < classes; c++)
+            to[c] = from[c] - largest;
+        at_label[r] = to[labels[r]];
+    }
+    exponential(e, e, rows * classes);
+    for (int64_t r = 0; r < rows; r++)
+        sum[r] = row_sum(e + r * classes, classes);
+    logarithm(sum, logarithms, rows);
+    for (int64_t r = 0; r < rows; r++)
+        total += logarithms[r] - (double)at_label[r];
+    if (s->dlogits)
+        for (int64_t r = 0; r < rows; r++) {
+            float *to = e + r * classes, factor = s->scale / sum[r];
+            for (int64_t c = 0; c < classes; c++)
+                to[c] *= factor;
+            to[labels[r]] -= s->scale;
+        }
+    return total;
+}
+
+static double softmax(const ls_vector_softmax *s)
+{
+    const int64_t step = ls_vector_tile_rows(s->classes);
+    double total = 0;
+    for (int64_t first = 0; first < s->rows; first += step)
+        total = softmax_tile(s, first, s->rows - first < step ? s->rows - first : step, total);
+    return total;
+}
+
+static double squared_error(const float *restrict y, const float *restrict target, float factor,
+                            float *restrict dy, int64_t count)
+{
+    wide_lanes sum = {0};
+    int64_t i = 0;
+    for (; i + LS_LANES <= count; i += LS_LANES) {
+        lanes difference = lanes_get(y + i) - lanes_get(target + i);
+        lanes scaled = factor * difference;
+        if (dy)
+            lanes_put(dy + i, &scaled);
+        wide_lanes wide = __builtin_convertvector(difference, wide_lanes);
+        sum += wide * wide;
+    }
+    if (i < count) {
+        lanes difference =
+            lanes_get_some(y + i, count - i, 0) - lanes_get_some(target + i, count - i, 0);
+        wide_lanes wide = __builtin_convertvector(difference, wide_lanes);
+        sum += wide * wide;
+        for (int64_t j = i; dy && j < count; j++)
+            dy[j] = factor * (y[j] - target[j]);
+    }
+    return wide_sum(&sum);
+}
+
+static uint64_t count_correct(const float *logits, const int32_t *labels, int64_t rows,
+                              int64_t classes)
+{
+    uint64_t correct = 0;
+    for (int64_t r = 0; r < rows && classes; r++) {
+        const float *z = logits + r * classes;
+        int64_t best = 0;
+        for (int64_t c = 1; c < classes; c++)
+            best = z[c] > z[best] ? c : best;
+        correct += best == labels[r];
+    }
+    return correct;
+}
+
+#endif

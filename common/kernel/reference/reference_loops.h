@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The reference table: plain loops that define each operation of kernel.h. Included once by
+ * reference.c (LS_REAL float) and once by reference64.c (LS_REAL double).
+ *
+ * Every element is computed in double from its inputs, sums in the order of the indices, and
+ * rounded to LS_REAL when it is stored. Not fast, and not meant to be.
+ */
+#ifndef LS_COMMON_KERNEL_REFERENCE_REFERENCE_LOOPS_H
+#define LS_COMMON_KERNEL_REFERENCE_REFERENCE_LOOPS_H
+
+#include "common/kernel/kernel_check.h"
+#include "common/kernel/op_bind.h"
+#include "common/kernel/reference/reference.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+typedef LS_REAL real;
+
+static ls_status bind(const char *name, ls_status (*run)(ls_op *, ls_queue *), ls_work work,
+                      const void *arguments, size_t bytes, ls_op **out)
+{
+    const ls_op like = {.name = name, .run = run, .flops = work.flops, .bytes = work.bytes};
+    return ls_op_bind(&like, arguments, bytes, out);
+}
+
+/* ---- Products ------------------------------------------------------------------------------ */
+
+static ls_status run_gemm(ls_op *op, ls_queue *queue)
+{
+    (void)queue;
+    const ls_gemm_args *g = ls_op_arguments(op);
+    const real *a = g->a, *b = g->b;
+    real *c = g->c;
+    for (int64_t i = 0; i < g->m; i++)
+        for (int64_t j = 0; j < g->n; j++) {
+            double sum = 0;
+            for (int64_t k = 0; k < g->k; k++)
+                sum += (double)a[g->transpose_a ? k * g->m + i : i * g->k + k] *
+                       (double)b[g->transpose_b ? j * g->k + k : k * g->n + j];
+            c[i * g->n + j] = (real)(g->accumulate ? (double)c[i * g->n + j] + sum : sum);
+        }
+    return LS_OK;
+}
+
+static ls_status gemm(ls_kernels *kernels, const ls_gemm_args *arguments, ls_op **out)
+{
+    ls_work work;
+    LS_TRY(ls_check_gemm(arguments, kernels->table->real_bytes, &work));
+    return bind("gemm.plain", run_gemm, work, arguments, sizeof *arguments, out);
+}
+
+static ls_status run_dense_forward(ls_op *op, ls_queue *queue)
+{
+    (void)queue;
+    const ls_dense_forward_args *d = ls_op_arguments(op);
+    const real *x = d->x, *weight = d->weight, *bias = d->bias;
+    real *y = d->y;
+    for (int64_t b = 0; b < d->rows; b++)
+        for (int64_t o = 0; o < d->outputs; o++) {
+            double sum = bias ? (double)bias[o] : 0;
+            for (int64_t i = 0; i < d->inputs; i++)
+                sum += (double)x[b * d->inputs + i] * (double)weight[o * d->inputs + i];
+            if (d->activation == LS_ACTIVATION_RELU)
+                sum = sum > 0 ? sum : 0;
+            y[b * d->outputs + o] = (real)sum;
+        }
+    return LS_OK;
+}
+
+static ls_status dense_forward(ls_kernels *kernels, const ls_dense_forward_args *arguments,
+                               ls_op **out)
+{
+    ls_work work;
+    LS_TRY(ls_check_dense_forward(arguments, kernels->table->real_bytes, &work));
+    return bind("dense_forward.plain", run_dense_forward, work, arguments, sizeof *arguments, out);
+}
+
+static ls_status run_dense_backward_weights(ls_op *op, ls_queue *queue)
+{
+    (void)queue;
+    const ls_dense_backward_weights_args *d = ls_op_arguments(op);
+    const real *x = d->x, *dy = d->dy;
+    real *dweight = d->dweight, *dbias = d->dbias;
+    for (int64_t o = 0; o < d->outputs; o++) {
+        for (int64_t i = 0; i < d->inputs; i++) {
+            double sum = 0;
+            for (int64_t b = 0; b < d->rows; b++)
+                sum += (double)dy[b * d->outputs + o] * (double)x[b * d->inputs + i];
+            dweight[o * d->inputs + i] = (real)sum;
+        }
+        double sum = 0;
+        for (int64_t b = 0; b < d->rows; b++)
+            sum += (double)dy[b * d->outputs + o];
+        if (dbias)
+            dbias[o] = (real)sum;
+    }
+    return LS_OK;
+}
+
+static ls_status dense_backward_weights(ls_kernels *kernels,
+                                        const ls_dense_backward_weights_args *arguments,
+                                        ls_op **out)
+{
+    ls_work work;
+    LS_TRY(ls_check_dense_backward_weights(arguments, kernels->table->real_bytes, &work));
+    return bind("dense_backward_weights.plain", run_dense_backward_weights, work, arguments,
+                sizeof *arguments, out);
+}
+
+static ls_status run_dense_backward_data(ls_op *op, ls_queue *queue)
+{
+    (void)queue;
+    const ls_dense_backward_data_args *d = ls_op_arguments(op);
+    const real *dy = d->dy, *weight = d->weight, *relu_output = d->relu_output;
+    real *dx = d->dx;
+    for (int64_t b = 0; b < d->rows; b++)
+        for (int64_t i = 0; i < d->inputs; i++) {
+            double sum = 0;
+            for (int64_t o = 0; o < d->outputs; o++)
+                sum += (double)dy[b * d->outputs + o] * (double)weight[o * d->inputs + i];
+            if (relu_output && !(relu_output[b * d->inputs + i] > 0))
+                sum = 0;
+            dx[b * d->inputs + i] = (real)sum;
+        }
+    return LS_OK;
+}
+
+static ls_status dense_backward_data(ls_kernels *kernels,
+                                     const ls_dense_backward_data_args *arguments, ls_op **out)
+{
+    ls_work work;
+    LS_TRY(ls_check_dense_backward_data(arguments, kernels->table->real_bytes, &work));
+    return bind("dense_backward_data.plain", run_dense_backward_data, work, arguments,
+                sizeof *arguments, out);
+}
+
+/* ---- Elementwise --------------------------------------------------------------------------- */
+
+/* A NaN becomes 0, as in oneDNN's ReLU. */
+static ls_status run_relu_forward(ls_op *op, ls_queue *queue)
+{
+    (void)queue;
+    const ls_relu_forward_args *r = ls_op_arguments(op);
+    const real *x = r->x;
+    real *y = r->y;
+    for (int64_t i = 0; i < r->count; i++)
+        y[i] = x[i] > 0 ? x[i] : 0;
+    return LS_OK;
+}
+
+static ls_status relu_forward(ls_kernels *kernels, const ls_relu_forward_args *arguments,
+                              ls_op **out)
+{
+    ls_work work;
+    LS_TRY(ls_check_relu_forward(arguments, kernels->table->real_bytes, &work));
+    return bind("relu_forward.plain", run_relu_forward, work, arguments, sizeof *arguments, out);
+}
+
+static ls_status run_relu_backward(ls_op *op, ls_queue *queue)
+{
+    (void)queue;
+    const ls_relu_backward_args *r = ls_op_arguments(op);
+    const real *y = r->y, *dy = r->dy;
+    real *dx = r->dx;
+    for (int64_t i = 0; i < r->count; i++)
+        dx[i] = y[i] > 0 ? dy[i] : 0;
+    return LS_OK;
+}
+
+static ls_status relu_backward(ls_kernels *kernels, const ls_relu_backward_args *arguments,
+                               ls_op **out)
+{
+    ls_work work;
+    LS_TRY(ls_check_relu_backward(arguments, kernels->table->real_bytes, &work));
+    return bind("relu_backward.plain", run_relu_backward, work, arguments, sizeof *arguments, out);
+}
+
+static ls_status run_polynomial(ls_op *op, ls_queue *queue)
+{
+    (void)queue;
+    const ls_polynomial_args *p = ls_op_arguments(op);
+    const real *x = p->x;
+    real *y = p->y;
+    for (int64_t b = 0; b < p->rows; b++) {
+        y[3 * b] = x[b] * x[b];
+        y[3 * b + 1] = x[b];
+        y[3 * b + 2] = 1;
+    }
+    return LS_OK;
+}
+
+static ls_status polynomial(ls_kernels *kernels, const ls_polynomial_args *arguments, ls_op **out)
+{
+    ls_work work;
+    LS_TRY(ls_check_polynomial(arguments, kernels->table->real_bytes, &work));
+    return bind("polynomial.plain", run_polynomial, work, arguments, sizeof *arguments, out);
+}
+
+static ls_status run_add(ls_op *op, ls_queue *queue)
+{
+    (void)queue;
+    const ls_add_args *s = ls_op_arguments(op);
+    const real *a = s->a, *b = s->b;
+    real *y = s->y;
+    for (int64_t i = 0; i < s->count; i++)
+        y[i] = a[i] + b[i];
+    return LS_OK;
+}
+
+static ls_status add(ls_kernels *kernels, const ls_add_args *arguments, ls_op **out)
+{
+    ls_work work;
+    LS_TRY(ls_check_add(arguments, kernels->table->real_bytes, &work));
+    return bind("add.plain", run_add, work, arguments, sizeof *arguments, out);
+}
+
+static ls_status run_fill(ls_op *op, ls_queue *queue)
+{
+    (void)queue;
+    const ls_fill_args *f = ls_op_arguments(op);
+    real *y = f->y;
+    for (int64_t i = 0; i < f->count; i++)
+        y[i] = (real)f->value;
+    return LS_OK;
+}
+
+static ls_status fill(ls_kernels *kernels, const ls_fill_args *arguments, ls_op **out)
+{
+    ls_work work;
+    LS_TRY(ls_check_fill(arguments, kernels->table->real_bytes, &work));
+    return bind("fill.plain", run_fill, work, arguments, sizeof *arguments, out);
+}
+
+/* ---- Losses -------------------------------------------------------------------------------- */
+
+static ls_status run_softmax_cross_entropy(ls_op *op, ls_queue *queue)
+{
+    (void)queue;
+    const ls_softmax_cross_entropy_args *s = ls_op_arguments(op);
+    double total = 0;
+    for (int64_t b = 0; b < s->rows; b++) {
+        const real *z = (const real *)s->logits + b * s->classes;
+        int32_t label = s->labels[b];
+        if (label < 0 || label >= s->classes)
+            return ls_label_fail("softmax_cross_entropy", b, label, s->classes);
+        double largest = -HUGE_VAL, sum = 0;
+        for (int64_t c = 0; c < s->classes; c++)
+            largest = (double)z[c] > largest ? (double)z[c] : largest;
+        for (int64_t c = 0; c < s->classes; c++)
+            sum += exp((double)z[c] - largest);
+        total += log(sum) - ((double)z[label] - largest);
+        if (!s->dlogits)
+            continue;
+        real *dz = (real *)s->dlogits + b * s->classes;
+        for (int64_t c = 0; c < s->classes; c++)
+            dz[c] = (real)(s->scale * (exp((double)z[c] - largest) / sum - (c == label)));
+    }
+    if (s->loss)
+        *s->loss = s->scale * total;
+    return LS_OK;
+}
+
+static ls_status softmax_cross_entropy(ls_kernels *kernels,
+                                       const ls_softmax_cross_entropy_args *arguments, ls_op **out)
+{
+    ls_work work;
+    LS_TRY(ls_check_softmax_cross_entropy(arguments, kernels->table->real_bytes, &work));
+    return bind("softmax_cross_entropy.plain", run_softmax_cross_entropy, work, arguments,
+                sizeof *arguments, out);
+}
+
+static ls_status run_squared_error(ls_op *op, ls_queue *queue)
+{
+    (void)queue;
+    const ls_squared_error_args *s = ls_op_arguments(op);
+    const real *y = s->y, *target = s->target;
+    real *dy = s->dy;
+    double total = 0;
+    for (int64_t i = 0; i < s->rows * s->outputs; i++) {
+        double difference = (double)y[i] - (double)target[i];
+        total += difference * difference;
+        if (dy)
+            dy[i] = (real)(s->scale * 2 * difference);
+    }
+    if (s->loss)
+        *s->loss = s->scale * total;
+    return LS_OK;
+}
+
+static ls_status squared_error(ls_kernels *kernels, const ls_squared_error_args *arguments,
+                               ls_op **out)
+{
+    ls_work work;
+    LS_TRY(ls_check_squared_error(arguments, kernels->table->real_bytes, &work));
+    return bind("squared_error.plain", run_squared_error, work, arguments, sizeof *arguments, out);
+}
+
+static ls_status run_count_correct(ls_op *op, ls_queue *queue)
+{
+    (void)queue;
+    const ls_count_correct_args *a = ls_op_arguments(op);
+    for (int64_t b = 0; b < a->rows && a->state->position + (uint64_t)b < a->samples; b++) {
+        const real *z = (const real *)a->logits + b * a->classes;
+        int64_t best = 0;
+        for (int64_t c = 1; c < a->classes; c++)
+            if (z[c] > z[best])
+                best = c;
+        *a->correct += a->classes && best == a->labels[b];
+    }
+    return LS_OK;
+}
+
+static ls_status count_correct(ls_kernels *kernels, const ls_count_correct_args *arguments,
+                               ls_op **out)
+{
+    ls_work work;
+    LS_TRY(ls_check_count_correct(arguments, kernels->table->real_bytes, &work));
+    return bind("count_correct.plain", run_count_correct, work, arguments, sizeof *arguments, out);
+}
+
+/* ---- Gather, optimizer --------------------------------------------------------------------- */
+
+static ls_status run_gather(ls_op *op, ls_queue *queue)
+{
+    (void)queue;
+    const ls_gather_args *g = ls_op_arguments(op);
+    for (int64_t b = 0; b < g->rows; b++)
+        for (int64_t i = 0; i < g->width; i++) {
+            int64_t from = (int64_t)g->indices[b] * g->width + i, to = b * g->width + i;
+            if (g->type == LS_GATHER_BYTES_TO_UNIT)
+                ((real *)g->out)[to] = (float)((const uint8_t *)g->source)[from] / 255.0f;
+            else if (g->type == LS_GATHER_FLOAT)
+                ((real *)g->out)[to] = ((const float *)g->source)[from];
+            else
+                ((int32_t *)g->out)[to] = ((const int32_t *)g->source)[from];
+        }
+    return LS_OK;
+}
+
+static ls_status gather(ls_kernels *kernels, const ls_gather_args *arguments, ls_op **out)
+{
+    ls_work work;
+    LS_TRY(ls_check_gather(arguments, kernels->table->real_bytes, &work));
+    return bind("gather.plain", run_gather, work, arguments, sizeof *arguments, out);
+}
+
+static ls_status run_optimizer(ls_op *op, ls_queue *queue)
+{
+    (void)queue;
+    const ls_optimizer_args *o = ls_op_arguments(op);
+    const real *gradient = o->gradient;
+    real *weight = o->weight, *first = o->slot[0], *second = o->slot[1];
+    double rate = o->state->learning_rate, t = (double)o->state->step + 1;
+    double correct_m = 1 - pow(o->beta1, t), correct_v = 1 - pow(o->beta2, t);
+    for (int64_t i = 0; i < o->count; i++) {
+        double w = (double)weight[i], g = (double)gradient[i], m, v;
+        switch (o->kind) {
+        case LS_OPTIMIZER_SGD:
+            w -= rate * g;
+            break;
+        case LS_OPTIMIZER_MOMENTUM:
+            v = o->mu * (double)first[i] + g;
+            w -= rate * v;
+            first[i] = (real)v;
+            break;
+        case LS_OPTIMIZER_ADAM:
+            m = o->beta1 * (double)first[i] + (1 - o->beta1) * g;
+            v = o->beta2 * (double)second[i] + (1 - o->beta2) * g * g;
+            w -= rate * (m / correct_m) / (sqrt(v / correct_v) + o->epsilon);
+            first[i] = (real)m;
+            second[i] = (real)v;
+            break;
+        case LS_OPTIMIZER_RMSPROP:
+            v = o->rho * (double)first[i] + (1 - o->rho) * g * g;
+            w -= rate * g / (sqrt(v) + o->epsilon);
+            first[i] = (real)v;
+            break;
+        }
+        weight[i] = (real)w;
+    }
+    return LS_OK;
+}
+
+static ls_status optimizer(ls_kernels *kernels, const ls_optimizer_args *arguments, ls_op **out)
+{
+    ls_work work;
+    LS_TRY(ls_check_optimizer(arguments, kernels->table->real_bytes, &work));
+    return bind("optimizer.plain", run_optimizer, work, arguments, sizeof *arguments, out);
+}
+
+/* ---- The table ----------------------------------------------------------------------------- */
+
+static ls_status open_table(ls_device *device, ls_kernels **out)
+{
+    return ls_reference_open(&LS_REFERENCE_TABLE, device, out);
+}
+
+static const char *library(const ls_kernels *kernels)
+{
+    (void)kernels;
+    return "";
+}
+
+const ls_kernel_table LS_REFERENCE_TABLE = {
+    .name = LS_REFERENCE_NAME,
+    .help = LS_REFERENCE_HELP,
+    .kind = LS_DEVICE_CPU,
+    .real_bytes = sizeof(real),
+    .open = open_table,
+    .close = ls_reference_close,
+    .library = library,
+    .gemm = gemm,
+    .dense_forward = dense_forward,
+    .dense_backward_weights = dense_backward_weights,
+    .dense_backward_data = dense_backward_data,
+    .relu_forward = relu_forward,
+    .relu_backward = relu_backward,
+    .polynomial = polynomial,
+    .softmax_cross_entropy = softmax_cross_entropy,
+    .squared_error = squared_error,
+    .count_correct = count_correct,
+    .batch_indices = ls_step_batch_indices,
+    .gather = gather,
+    .optimizer = optimizer,
+    .add = add,
+    .add_loss = ls_step_add_loss,
+    .fill = fill,
+    .finish_step = ls_step_finish,
+};
+
+#endif

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Operations that touch no reals: sample numbers of a batch, the sum of two losses, the end of a
+ * step. All CPU tables use them (the cpu table has batch_indices of its own). Also the opening of
+ * the reference tables.
+ */
+#include "common/kernel/reference/reference.h"
+
+#include "common/base/clock.h"
+#include "common/kernel/kernel_check.h"
+#include "common/kernel/op_bind.h"
+
+#include <stdlib.h>
+
+ls_status ls_reference_open(const ls_kernel_table *table, ls_device *device, ls_kernels **out)
+{
+    ls_kernels *kernels = calloc(1, sizeof *kernels);
+    if (!kernels)
+        return ls_fail_memory(table->name, sizeof *kernels);
+    *kernels = (ls_kernels){.table = table, .device = device};
+    *out = kernels;
+    return LS_OK;
+}
+
+void ls_reference_close(ls_kernels *kernels)
+{
+    free(kernels);
+}
+
+/* ---- batch_indices ------------------------------------------------------------------------- */
+
+typedef struct indices_op {
+    ls_batch_indices_args arguments;
+    ls_order_epoch cache;
+} indices_op;
+
+static ls_status run_batch_indices(ls_op *op, ls_queue *queue)
+{
+    (void)queue;
+    indices_op *b = ls_op_arguments(op);
+    ls_order_samples(&b->arguments.order, b->arguments.state->position + b->arguments.offset,
+                     (uint64_t)b->arguments.rows, &b->cache, b->arguments.indices);
+    return LS_OK;
+}
+
+ls_status ls_step_batch_indices(ls_kernels *kernels, const ls_batch_indices_args *arguments,
+                                ls_op **out)
+{
+    ls_work work;
+    LS_TRY(ls_check_batch_indices(arguments, kernels->table->real_bytes, &work));
+    const ls_op like = {.name = "batch_indices.plain",
+                        .run = run_batch_indices,
+                        .flops = work.flops,
+                        .bytes = work.bytes};
+    const indices_op bound = {.arguments = *arguments, .cache.epoch = UINT64_MAX};
+    return ls_op_bind(&like, &bound, sizeof bound, out);
+}
+
+/* ---- add_loss ------------------------------------------------------------------------------ */
+
+static ls_status run_add_loss(ls_op *op, ls_queue *queue)
+{
+    (void)queue;
+    const ls_add_loss_args *a = ls_op_arguments(op);
+    *a->out = *a->a + *a->b;
+    return LS_OK;
+}
+
+ls_status ls_step_add_loss(ls_kernels *kernels, const ls_add_loss_args *arguments, ls_op **out)
+{
+    ls_work work;
+    LS_TRY(ls_check_add_loss(arguments, kernels->table->real_bytes, &work));
+    const ls_op like = {
+        .name = "add_loss", .run = run_add_loss, .flops = work.flops, .bytes = work.bytes};
+    return ls_op_bind(&like, arguments, sizeof *arguments, out);
+}
+
+/* ---- finish_step --------------------------------------------------------------------------- */
+
+/* factor^exponent by squaring: the same for the same arguments, however often it is asked. */
+static double power(double factor, uint64_t exponent)
+{
+    double result = 1;
+    for (; exponent; exponent >>= 1, factor *= factor)
+        if (exponent & 1)
+            result *= factor;
+    return result;
+}
+
+static ls_status run_finish_step(ls_op *op, ls_queue *queue)
+{
+    (void)queue;
+    const ls_finish_step_args *f = ls_op_arguments(op);
+    ls_step_state *state = f->state;
+    const ls_rate_schedule *schedule = &f->schedule;
+    f->records[state->record % f->capacity] =
+        (ls_step_record){.end_ns = ls_clock_ns(), .loss = f->loss ? *f->loss : 0};
+    state->step++;
+    state->record++;
+    state->position += f->batch;
+    state->learning_rate = schedule->initial;
+    if (schedule->period)
+        state->learning_rate *= power(schedule->factor, state->step / schedule->period);
+    return LS_OK;
+}
+
+ls_status ls_step_finish(ls_kernels *kernels, const ls_finish_step_args *arguments, ls_op **out)
+{
+    ls_work work;
+    LS_TRY(ls_check_finish_step(arguments, kernels->table->real_bytes, &work));
+    const ls_op like = {
+        .name = "finish_step", .run = run_finish_step, .flops = work.flops, .bytes = work.bytes};
+    return ls_op_bind(&like, arguments, sizeof *arguments, out);
+}

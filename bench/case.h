@@ -36,14 +36,15 @@ typedef struct ls_case {
     uint64_t seed;
     bool shuffle;
     ls_reduce reduce;
-    int64_t micro_shards;
-    int64_t gate_steps;
+    int64_t micro_shards; /**< -1 where `reduce` is fast: no part of such a case */
+    int64_t gate_steps;   /**< -1: all steps (`verify`) */
     char memory_text[32]; /**< as given; "growth" by default on CPUs */
     ls_memory_policy memory;
     ls_target_kind target_kind;
     double target;
     bool capture;
     int ranks;           /**< 1 */
+    char comm[8];        /**< resolved: "thread" */
 } ls_case;
 
 /** What the whole command shares. Text is owned by the request. */
@@ -58,6 +59,7 @@ typedef struct ls_request {
     bool baseline;
     bool soft_placement;
     bool log_placement;
+    uint64_t timeout_ns;     /**< without progress of another rank */
     char *load;              /**< NULL: none */
     char *save;              /**< NULL: none */
     char *label;             /**< NULL: none */

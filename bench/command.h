@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Commands: what main.c dispatches to. A refusal comes back as a status, which main prints; a
+ * command that ran sets its exit status (0, or 1 for a failed check, 3, 130) and returns LS_OK.
+ * argv[0] is the subcommand's name.
+ */
+#ifndef LS_BENCH_COMMAND_H
+#define LS_BENCH_COMMAND_H
+
+#include "bench/case.h"
+#include "common/base/status.h"
+
+#include <stdio.h>
+
+/** `run` and `verify`. Borrows the request. */
+ls_status ls_command_run(const ls_request *request, int *exit_status);
+
+ls_status ls_command_micro(int argc, char **argv, int *exit_status);
+ls_status ls_command_devices(int argc, char **argv, int *exit_status);
+ls_status ls_command_results(int argc, char **argv, int *exit_status);
+ls_status ls_command_list(int argc, char **argv, int *exit_status);
+
+/** `lockstep --version`: version, commit, build, and the libraries that are in it. */
+void ls_version_print(FILE *stream);
+
+#endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/* List: `lockstep list [KIND]`, and names for errors; see list.h. */
+#include "bench/list.h"
+
+#include "bench/command.h"
+#include "bench/option_table.h"
+
+#include <string.h>
+
+static void print_section(FILE *stream, const ls_list_section *section)
+{
+    fprintf(stream, "%s\n", section->title);
+    for (size_t i = 0; i < section->count(); i++)
+        fprintf(stream, "  %-18s %s\n", section->name(i), section->help(i));
+    if (section->count() == 0)
+        fputs("  (none in this version)\n", stream);
+}
+
+static const char *section_title(size_t index, const void *context)
+{
+    return ((const ls_list_section *)context)[index].title;
+}
+
+static const char *section_name(size_t index, const void *context)
+{
+    return ((const ls_list_section *)context)->name(index);
+}
+
+char *ls_list_names(const ls_list_section *section, char *text, size_t size)
+{
+    size_t used = 0;
+    text[0] = 0;
+    for (size_t i = 0; i < section->count() && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "", section->name(i));
+    return text;
+}
+
+const char *ls_list_nearest(const ls_list_section *section, const char *text)
+{
+    return ls_nearest_name(text, section_name, section->count(), section);
+}
+
+static ls_status refuse_kind(const ls_list_section *sections, size_t count, const char *kind)
+{
+    char titles[512] = "", hint[96] = "";
+    size_t used = 0;
+    for (size_t i = 0; i < count && used < sizeof titles; i++)
+        used += (size_t)snprintf(titles + used, sizeof titles - used, "%s%s", i ? ", " : "",
+                                 sections[i].title);
+    const char *nearest = ls_nearest_name(kind, section_title, count, sections);
+    if (nearest)
+        snprintf(hint, sizeof hint, "did you mean '%s'? ", nearest);
+    return ls_fail(LS_CODE_USAGE, "list", kind, "nothing is listed under this; %svalid are: %s",
+                   hint, titles);
+}
+
+ls_status ls_list_print(FILE *stream, const ls_list_section *sections, size_t count,
+                        const char *kind)
+{
+    for (size_t i = 0; kind && i < count; i++) {
+        if (strcmp(sections[i].title, kind) == 0) {
+            print_section(stream, &sections[i]);
+            return LS_OK;
+        }
+    }
+    if (kind)
+        return refuse_kind(sections, count, kind);
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0)
+            fputc('\n', stream);
+        print_section(stream, &sections[i]);
+    }
+    return LS_OK;
+}
+
+ls_status ls_command_list(int argc, char **argv, int *exit_status)
+{
+    if (argc > 1 && argv[1][0] == '-')
+        return ls_fail(LS_CODE_USAGE, "option", argv[1],
+                       "unknown option; lockstep list [KIND] has none");
+    if (argc > 2)
+        return ls_fail(LS_CODE_USAGE, "argument", argv[2],
+                       "unexpected; lockstep list takes one kind, or none for all");
+    size_t count;
+    const ls_list_section *sections = ls_list_sections(&count);
+    *exit_status = 0;
+    return ls_list_print(stdout, sections, count, argc > 1 ? argv[1] : NULL);
+}

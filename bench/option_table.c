@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Option table: see option_table.h. One entry an option, in the order of `--help`; an option that
+ * another one's `applies` looks at comes before it.
+ *
+ * An entry without a setter is known but concerns no case that this version can run: it is in
+ * `--help`, and refused with what it concerns.
+ */
+#include "bench/option_table.h"
+
+#include "bench/option_values.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define IN_CASE(field)    .sweeps = true, .offset = offsetof(ls_case, field)
+#define IN_REQUEST(field) .offset = offsetof(ls_request, field)
+
+enum {
+    RUN_VERIFY = LS_FOR_RUN | LS_FOR_VERIFY,
+    MACHINE = RUN_VERIFY | LS_FOR_MICRO | LS_FOR_DEVICES,
+    PRINTING = RUN_VERIFY | LS_FOR_MICRO
+};
+
+#define MANY 2147483647
+
+static const ls_option table[] = {
+    {"model", "NAME[:SIZES]", "mlp", "", "what is trained; any in `lockstep list models`",
+     RUN_VERIFY, .set = ls_set_model, IN_CASE(model), .high = sizeof(((ls_case *)0)->model)},
+    {"data", "NAME[:PATH]", "the model's", "",
+     "what it is trained on; any in `lockstep list data`; synthetic:N samples; file:PATH",
+     RUN_VERIFY, .set = ls_set_data, IN_CASE(data), .high = sizeof(((ls_case *)0)->data)},
+    {"augment", "yes|no", "yes", "", "random crop and flip of images (no: the centre crop)",
+     RUN_VERIFY, .sweeps = true, .is_switch = true, .concerns = "cases with --data cifar10"},
+    {"strategy", "NAME", "single", "", "how the work is spread; any in `lockstep list strategies`",
+     RUN_VERIFY, .set = ls_set_strategy, IN_CASE(strategy),
+     .high = sizeof(((ls_case *)0)->strategy)},
+    {"devices", "N|NAME+NAME", "1", "devices",
+     "that many of the best kind here, or names: cpu:0+cpu:1, gpu:0/0+gpu:0/1",
+     RUN_VERIFY | LS_FOR_MICRO, .set = ls_set_devices, IN_CASE(devices), .low = 1, .high = 1024},
+    {"cpu-devices", "N", "cores / cores per device", "devices", "CPU devices that have a name",
+     MACHINE, .set = ls_set_int, IN_REQUEST(cpu_devices), .low = 1, .high = 1024},
+    {"cores-per-device", "N", "1", "cores", "cores that a CPU device holds", MACHINE,
+     .set = ls_set_int, IN_REQUEST(cores_per_device), .low = 1, .high = 64},
+    {"logical-gpus", "N", "1", "devices", "each GPU counts as N: gpu:G/0 to gpu:G/N-1", MACHINE,
+     .set = ls_set_int, IN_REQUEST(logical_gpus), .low = 1, .high = 64},
+    {"batch", "B", "the model's", "samples", "batch of a step: global, or per device (weak)",
+     RUN_VERIFY, .set = ls_set_int64, IN_CASE(batch), .low = 1, .high = MANY},
+    {"scaling", "strong|weak", "strong", "",
+     "strong: --batch is the global batch; weak: it is that of each device", RUN_VERIFY,
+     .set = ls_set_scaling, IN_CASE(scaling)},
+    {"steps", "N", "100", "steps", "timed steps; not with --epochs", RUN_VERIFY,
+     .set = ls_set_int64, IN_CASE(steps), .low = 0, .high = MANY},
+    {"epochs", "N", "none", "epochs", "passes over the data, in place of --steps", RUN_VERIFY,
+     .set = ls_set_epochs, IN_CASE(epochs), .low = 1, .high = 1000000},
+    {"warmup", "N", "10", "steps", "steps trained but not timed; with --epochs the first of them",
+     RUN_VERIFY, .set = ls_set_int64, IN_CASE(warmup), .low = 0, .high = MANY},
+    {"blocks", "N", "5", "blocks", "blocks of timed steps, the cases taking turns", LS_FOR_RUN,
+     .set = ls_set_int64, IN_REQUEST(blocks), .low = 1, .high = 100000},
+    {"optimizer", "NAME[:VALUES]", "the model's", "",
+     "any in `lockstep list optimizers`: momentum:0.9, adam:beta1=0.9,beta2=0.999,eps=1e-8",
+     RUN_VERIFY, .continues = true, .set = ls_set_optimizer, IN_CASE(optimizer),
+     .high = sizeof(((ls_case *)0)->optimizer)},
+    {"lr", "RATE", "the model's", "", "learning rate", RUN_VERIFY, .set = ls_set_learning_rate,
+     IN_CASE(learning_rate)},
+    {"seed", "N", "1", "", "of the initial values and the order of samples", RUN_VERIFY,
+     .set = ls_set_seed, IN_CASE(seed), .low = 0, .high = INT64_MAX},
+    {"target", "accuracy=A|loss=L", "none", "",
+     "noted as steps_to_target when reached: accuracy each epoch, loss each 10 steps", RUN_VERIFY,
+     .set = ls_set_target, IN_CASE(target)},
+    {"shuffle", "yes|no", "yes", "", "no: samples in file order", RUN_VERIFY, .is_switch = true,
+     .set = ls_set_switch, IN_CASE(shuffle)},
+    {"load", "FILE", "none", "", "parameters before the first step (safetensors)", RUN_VERIFY,
+     .set = ls_set_text, IN_REQUEST(load)},
+    {"save", "FILE", "none", "", "parameters after the last step (safetensors); one case only",
+     RUN_VERIFY, .set = ls_set_text, IN_REQUEST(save)},
+    {"reduce", "fast|exact", "fast", "", "exact: the same bits from every synchronous strategy",
+     RUN_VERIFY, .set = ls_set_reduce, IN_CASE(reduce)},
+    {"micro-shards", "S", "16", "shards", "shards that an exact case cuts a batch into", RUN_VERIFY,
+     .set = ls_set_int64, IN_CASE(micro_shards), .low = 1, .high = MANY,
+     .applies = ls_applies_exact, .concerns = "cases with --reduce exact"},
+    {"gate-steps", "N", "10", "steps",
+     "steps compared with the reference; 0: not compared (verify compares all)", LS_FOR_RUN,
+     .set = ls_set_int64, IN_CASE(gate_steps), .low = 0, .high = MANY},
+    {"baseline", "yes|no", "no", "", "adds the row of single on one like device", LS_FOR_RUN,
+     .is_switch = true, .set = ls_set_switch, IN_REQUEST(baseline)},
+    {"allreduce", "NAME", "auto", "", "algorithm; any in `lockstep list`", RUN_VERIFY,
+     .sweeps = true, .concerns = "cases with --strategy mirrored or hybrid"},
+    {"bucket-bytes", "SIZE", "auto", "bytes", "bucket of an all-reduce: 25MiB; 0: one per variable",
+     RUN_VERIFY, .sweeps = true, .concerns = "cases with --strategy mirrored or hybrid"},
+    {"comm", "auto|thread|mpi|nccl", "auto", "", "auto: mpi under mpirun, else thread",
+     RUN_VERIFY | LS_FOR_MICRO, .set = ls_set_comm, IN_CASE(comm)},
+    {"ranks", "N", "1", "ranks", "ranks as threads of this process (--comm thread)",
+     RUN_VERIFY | LS_FOR_MICRO, .set = ls_set_int, IN_CASE(ranks), .low = 1, .high = 1024},
+    {"memory", "growth|all|fraction=F", "growth; all on GPUs", "of a device's capacity",
+     "how a device takes memory", RUN_VERIFY, .set = ls_set_memory, IN_CASE(memory_text),
+     .high = sizeof(((ls_case *)0)->memory_text)},
+    {"link", "latency=T,bandwidth=R", "none", "time, bytes/s", "delays copies between devices",
+     RUN_VERIFY, .sweeps = true, .continues = true,
+     .concerns = "cases with a strategy of several devices"},
+    {"variable-device", "NAME", "/cpu:0", "", "device that holds the variables", RUN_VERIFY,
+     .sweeps = true, .concerns = "cases with --strategy towers or ps"},
+    {"colocate-gradients", "yes|no", "yes", "", "no: backward on one device", RUN_VERIFY,
+     .sweeps = true, .is_switch = true, .concerns = "cases with --strategy towers"},
+    {"soft-placement", "yes|no", "no", "", "yes: a device that is not here may be replaced",
+     RUN_VERIFY, .is_switch = true, .set = ls_set_switch, IN_REQUEST(soft_placement)},
+    {"log-placement", "yes|no", "no", "", "yes: prints where each node runs", RUN_VERIFY,
+     .is_switch = true, .set = ls_set_switch, IN_REQUEST(log_placement)},
+    {"math", "float32|tf32", "float32", "", "arithmetic of products (tf32 on GPUs only)",
+     RUN_VERIFY, .sweeps = true, .set = ls_set_math},
+    {"capture", "yes|no", "yes", "", "no: steps are put one by one, not as a program", RUN_VERIFY,
+     .is_switch = true, .set = ls_set_switch, IN_CASE(capture)},
+    {"inject", "bitflip=D:S|delay=R:T|kill=R:S", "none", "device:step, rank:time",
+     "breaks something, to see the checks work", RUN_VERIFY, .sweeps = true, .continues = true,
+     .concerns = "cases with several devices or ranks"},
+    {"timeout", "TIME", "20s", "time", "without progress of another rank", RUN_VERIFY,
+     .set = ls_set_timeout, IN_REQUEST(timeout_ns)},
+    {"towers-staged", "yes|no", "no", "", "variables of the next step fetched ahead", RUN_VERIFY,
+     .sweeps = true, .is_switch = true, .concerns = "cases with --strategy towers"},
+    {"ps-mode", "sync|async|ssp", "sync", "", "when gradients are applied", RUN_VERIFY,
+     .sweeps = true, .concerns = "cases with --strategy ps"},
+    {"ps-staleness", "K", "2", "steps", "bound of ssp", RUN_VERIFY, .sweeps = true,
+     .concerns = "cases with --strategy ps"},
+    {"ps-servers", "N", "1", "ranks", "ranks that are servers", RUN_VERIFY, .sweeps = true,
+     .concerns = "cases with --strategy ps"},
+    {"ps-colocate", "yes|no", "no", "", "every rank works, servers too", RUN_VERIFY, .sweeps = true,
+     .is_switch = true, .concerns = "cases with --strategy ps"},
+    {"ps-shard", "bytes|variable", "bytes", "", "how variables are spread over servers", RUN_VERIFY,
+     .sweeps = true, .concerns = "cases with --strategy ps"},
+    {"ps-backup-workers", "B", "0", "workers", "gradients that a step does not wait for",
+     RUN_VERIFY, .sweeps = true, .concerns = "cases with --strategy ps"},
+    {"ps-record", "FILE", "none", "", "the order in which gradients were applied", RUN_VERIFY,
+     .concerns = "cases with --strategy ps"},
+    {"model-parallel-place", "PLAN", "none", "", "device of each layer", RUN_VERIFY, .sweeps = true,
+     .continues = true, .concerns = "cases with --strategy model-parallel"},
+    {"pipeline-microbatches", "M", "4", "micro-batches", "parts of a batch", RUN_VERIFY,
+     .sweeps = true, .concerns = "cases with --strategy pipeline"},
+    {"pipeline-schedule", "gpipe|1f1b", "gpipe", "", "order of the parts", RUN_VERIFY,
+     .sweeps = true, .concerns = "cases with --strategy pipeline"},
+    {"hybrid-replicas", "D", "2", "replicas", "copies of the split model", RUN_VERIFY,
+     .sweeps = true, .concerns = "cases with --strategy hybrid"},
+    {"hybrid-inner", "model-parallel|pipeline", "model-parallel", "", "split of each replica",
+     RUN_VERIFY, .sweeps = true, .concerns = "cases with --strategy hybrid"},
+    {"sync-bn", "yes|no", "no", "", "batch statistics over all replicas", RUN_VERIFY,
+     .sweeps = true, .is_switch = true, .concerns = "cases with --model resnet"},
+    {"sizes", "SIZE,SIZE", "the operation's", "bytes", "sizes to measure: 4KiB,1MiB", LS_FOR_MICRO,
+     .sweeps = true, .set = ls_set_nothing},
+    {"label", "TEXT", "none", "", "text kept in the row", PRINTING, .set = ls_set_text,
+     IN_REQUEST(label)},
+    {"format", "NAME", "table", "", "table, jsonl, json, csv or md", PRINTING | LS_FOR_RESULTS,
+     .set = ls_set_format, IN_REQUEST(format)},
+    {"results", "FILE|none", "results/lockstep.db", "", "database that rows are kept in",
+     PRINTING | LS_FOR_RESULTS, .set = ls_set_results, IN_REQUEST(results)},
+    {"plan", "FILE", "none", "", "YAML file with these names as keys; values or lists", RUN_VERIFY,
+     .set = ls_set_nothing},
+    {"progress", "auto|yes|no", "auto", "", "progress on stderr; auto: on a terminal", RUN_VERIFY,
+     .set = ls_set_progress, IN_REQUEST(progress)},
+    {"quiet", "yes|no", "no", "", "nothing on stderr but refusals and errors", PRINTING,
+     .is_switch = true, .set = ls_set_quiet, IN_REQUEST(log)},
+    {"verbose", "yes|no", "no", "", "more on stderr, and the loss of each step in the row",
+     PRINTING, .is_switch = true, .set = ls_set_verbose, IN_REQUEST(log)},
+};
+
+enum { COUNT = sizeof table / sizeof *table };
+
+const ls_option *ls_option_table(size_t *count)
+{
+    *count = COUNT;
+    return table;
+}
+
+const ls_option *ls_option_find(const char *name, size_t length)
+{
+    for (size_t i = 0; i < COUNT; i++)
+        if (strlen(table[i].name) == length && memcmp(table[i].name, name, length) == 0)
+            return &table[i];
+    return NULL;
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+/* What the tests of options share: registries of their own, and lines that are taken or refused. */
+#ifndef LS_BENCH_TESTS_OPTION_FIXTURE_H
+#define LS_BENCH_TESTS_OPTION_FIXTURE_H
+
+#include "bench/options.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { ARGUMENTS = 24 };
+
+/* ---- Registries ---------------------------------------------------------------------------- */
+
+static const char *const model_list[] = {"poly", "mlp"};
+static const char *const data_list[] = {"fashion-mnist", "synthetic", "file"};
+static const char *const strategy_list[] = {"single", "towers"};
+static const char *const optimizer_list[] = {"sgd", "momentum", "adam", "rmsprop"};
+
+static inline size_t two(void)
+{
+    return 2;
+}
+static inline size_t three(void)
+{
+    return 3;
+}
+static inline size_t four(void)
+{
+    return 4;
+}
+static inline const char *model_name(size_t i)
+{
+    return model_list[i];
+}
+static inline const char *data_name(size_t i)
+{
+    return data_list[i];
+}
+static inline const char *strategy_name(size_t i)
+{
+    return strategy_list[i];
+}
+static inline const char *optimizer_name(size_t i)
+{
+    return optimizer_list[i];
+}
+static inline const char *some_help(size_t i)
+{
+    return i == 0 ? "the first" : "another";
+}
+
+static const ls_list_section sections[] = {
+    {"models", two, model_name, some_help},
+    {"data", three, data_name, some_help},
+    {"strategies", two, strategy_name, some_help},
+    {"optimizers", four, optimizer_name, some_help},
+};
+
+static inline ls_status check_model(const char *text)
+{
+    if (strcmp(text, "mlp:0") == 0)
+        return ls_fail(LS_CODE_USAGE, "model", text, "size 0; sizes are at least 1");
+    return LS_OK;
+}
+
+/* single: one device; towers: one rank; a case of poly with towers ends the command. */
+static inline ls_status check_case(const ls_case *one, const ls_request *request)
+{
+    assert_non_null(request);
+    bool single = strcmp(one->strategy, "single") == 0;
+    if (single && strcmp(one->devices, "1") != 0 && strcmp(one->devices, "cpu:0") != 0)
+        return ls_fail(LS_CODE_USAGE, "single", one->devices, "several devices; one");
+    if (!single && one->ranks > 1)
+        return ls_fail(LS_CODE_USAGE, "towers", "ranks", "several ranks; one");
+    if (!single && strcmp(one->model, "poly") == 0)
+        return ls_fail(LS_CODE_MISSING, "towers", "poly", "broken here; mlp");
+    return LS_OK;
+}
+
+static const ls_option_names names = {
+    .models = {&sections[0], check_model},
+    .data = {&sections[1], NULL},
+    .strategies = {&sections[2], NULL},
+    .optimizers = {&sections[3], NULL},
+    .check_case = check_case,
+};
+
+/* ---- Helpers ------------------------------------------------------------------------------- */
+
+/* Parses what follows argv[0], separated by blanks; `said` (may be NULL) is what went to stderr. */
+static inline ls_status parse_line(const char *line, ls_request **out, char said[4096])
+{
+    char copy[8192], *arguments[ARGUMENTS], *rest = copy;
+    int count = 0;
+    snprintf(copy, sizeof copy, "%s", line);
+    for (char *word; (word = strtok_r(rest, " ", &rest));) {
+        assert_true(count < ARGUMENTS);
+        arguments[count++] = word;
+    }
+    char *text = NULL;
+    size_t size = 0;
+    FILE *err = open_memstream(&text, &size);
+    assert_non_null(err);
+    *out = NULL;
+    ls_status status = ls_request_parse(count, arguments, &names, err, out);
+    fclose(err);
+    if (said)
+        snprintf(said, 4096, "%s", text);
+    else if (*text)
+        fail_msg("%s: said: %s", line, text);
+    if (!status)
+        (*out)->log.stream = NULL;
+    free(text);
+    return status;
+}
+
+static inline ls_request *accept_line(const char *line)
+{
+    ls_request *request;
+    ls_status status = parse_line(line, &request, NULL);
+    if (status)
+        fail_msg("%s: refused: %s", line, ls_status_text(status));
+    return request;
+}
+
+/* The line is refused with this code; the refusal contains each of the texts (NULL ends them). */
+static inline void assert_refused(ls_code code, const char *line, const char *const *texts)
+{
+    ls_request *request;
+    char said[4096];
+    ls_status status = parse_line(line, &request, said);
+    if (!status)
+        fail_msg("%s: accepted", line);
+    const char *text = ls_status_text(status);
+    if (ls_status_code(status) != code)
+        fail_msg("%s: code %d: %s", line, (int)ls_status_code(status), text);
+    if (!strchr(text, ';') || !strchr(text, ':'))
+        fail_msg("%s: no \"where: why; what would work\": %s", line, text);
+    if (*said)
+        fail_msg("%s: a refusal is one line, but also said: %s", line, said);
+    for (; *texts; texts++)
+        if (!strstr(text, *texts))
+            fail_msg("%s: '%s' is not in: %s", line, *texts, text);
+    assert_null(request);
+    ls_status_free(status);
+}
+
+#define REFUSED(code, line, ...)                                                                   \
+    assert_refused(code, line, (const char *const[]){__VA_ARGS__, NULL})
+#define USAGE(line, ...) REFUSED(LS_CODE_USAGE, line, __VA_ARGS__)
+
+#endif

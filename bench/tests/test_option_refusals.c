@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+/* Options: every refusal of a command line: its code, its one line, and what the line names. */
+#include "bench/option_table.h"
+#include "bench/tests/option_fixture.h"
+
+static void test_unknown_options(void **state)
+{
+    (void)state;
+    USAGE("run --modle mlp", "option: --modle: unknown option; did you mean --model?",
+          "lockstep run --help");
+    USAGE("run --mod mlp", "--mod: unknown", "not abbreviated", "--model");
+    USAGE("run --mod=mlp", "not abbreviated");
+    USAGE("run --step 5", "not abbreviated", "--steps");
+    USAGE("run --zzzzzzzzz 5", "--zzzzzzzzz: unknown option");
+    USAGE("run -m mlp", "-m: unknown option", "--name");
+    USAGE("run -model mlp", "-model: unknown option");
+    USAGE("run --", "unknown option");
+    USAGE("run mlp", "argument: mlp: unexpected");
+    USAGE("run --model mlp poly", "argument: poly: unexpected");
+    USAGE("run --sizes 4KiB", "--sizes", "micro");
+    USAGE("run --= 4", "unknown option");
+    USAGE("verify --modle mlp", "lockstep verify --help");
+}
+
+static void test_values_missing_or_twice(void **state)
+{
+    (void)state;
+    USAGE("run --model", "--model: a value is missing", "NAME");
+    USAGE("run --model --batch 4", "--model: a value is missing");
+    USAGE("run --model=", "--model: empty value");
+    USAGE("run --batch 1,,2", "--batch: empty value");
+    USAGE("run --batch 1,", "--batch: empty value");
+    USAGE("run --batch 1 --batch 2", "--batch: given twice", "list");
+    USAGE("run --quiet --quiet", "--quiet: given twice");
+    USAGE("run --load a --load=a", "--load: given twice");
+}
+
+static void test_conflicts(void **state)
+{
+    (void)state;
+    USAGE("run --steps 5 --epochs 1", "--steps", "conflicts with --epochs");
+    USAGE("run --epochs=1 --steps=100", "--steps", "conflicts with --epochs");
+    USAGE("run --quiet --verbose", "--quiet", "conflicts with --verbose");
+    USAGE("run --quiet --progress yes", "--quiet", "conflicts with --progress");
+    USAGE("run --save f --batch 1,2", "--save", "2 cases");
+    USAGE("verify --gate-steps 5", "--gate-steps", "verify", "run");
+    USAGE("verify --blocks 2", "--blocks", "verify");
+    USAGE("verify --baseline", "--baseline", "verify");
+}
+
+static void test_bad_numbers(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"nan", "inf", "-1",  "1e999", "99999999999999999999",
+                                      "1x",  "0x4", "1.5", "abc"};
+    static const char *const whole[] = {
+        "batch",        "steps",        "epochs", "warmup",      "blocks",
+        "seed",         "gate-steps",   "ranks",  "cpu-devices", "cores-per-device",
+        "logical-gpus", "micro-shards", "devices"};
+    char line[256], option[64];
+    for (size_t o = 0; o < sizeof whole / sizeof *whole; o++) {
+        for (size_t b = 0; b < sizeof bad / sizeof *bad; b++) {
+            const char *more = strcmp(whole[o], "micro-shards") == 0 ? "--reduce exact" : "";
+            snprintf(line, sizeof line, "run --%s %s %s", whole[o], bad[b], more);
+            snprintf(option, sizeof option, "--%s", whole[o]);
+            USAGE(line, option, bad[b], "from");
+        }
+    }
+    static const char *const no_zero[] = {"batch",        "epochs",      "blocks",
+                                          "ranks",        "cpu-devices", "cores-per-device",
+                                          "logical-gpus", "devices"};
+    for (size_t o = 0; o < sizeof no_zero / sizeof *no_zero; o++) {
+        snprintf(line, sizeof line, "run --%s 0", no_zero[o]);
+        USAGE(line, "'0' is not valid", "from 1 to");
+    }
+    USAGE("run --reduce exact --micro-shards 0", "from 1 to");
+    USAGE("run --blocks 1,2", "takes no list");
+    static const char *const bad_rates[] = {"nan",   "inf",    "0",   "-0.1",
+                                            "1e999", "1e-320", "1e9", "0.1x"};
+    for (size_t b = 0; b < sizeof bad_rates / sizeof *bad_rates; b++) {
+        snprintf(line, sizeof line, "run --lr=%s", bad_rates[b]);
+        USAGE(line, "--lr", bad_rates[b], "1e-30 to 1e6");
+    }
+}
+
+static void test_bad_words(void **state)
+{
+    (void)state;
+    USAGE("run --model mpl", "'mpl' is no model", "did you mean mlp?", "poly, mlp");
+    USAGE("run --model mlp:0", "--model", "size 0");
+    USAGE("run --model mlp,zzzz", "'zzzz' is no model");
+    USAGE("run --data mnits", "no data set", "fashion-mnist, synthetic, file");
+    USAGE("run --strategy mirrored", "no strategy", "single, towers");
+    USAGE("run --optimizer adamm", "no optimizer", "did you mean adam?");
+    USAGE("run --format xml", "'xml' is no format", "jsonl");
+    USAGE("run --scaling big", "strong, weak");
+    USAGE("run --reduce slow", "fast, exact");
+    USAGE("run --shuffle maybe", "no, yes");
+    USAGE("run --progress maybe", "auto, no, yes");
+    USAGE("run --memory some", "growth, all, fraction=F");
+    USAGE("run --memory fraction=0", "fraction=F");
+    USAGE("run --memory fraction=1.5", "fraction=F");
+    USAGE("run --memory fraction=nan", "fraction=F");
+    USAGE("run --target accuracy=1.5", "accuracy=A");
+    USAGE("run --target accuracy=0", "accuracy=A");
+    USAGE("run --target loss=-1", "loss=L");
+    USAGE("run --target 0.85", "accuracy=A");
+    USAGE("run --timeout 0", "20s");
+    USAGE("run --timeout soon", "20s");
+    USAGE("run --devices cpu:0+cpu:0", "cpu:0 is named twice");
+    USAGE("run --devices gpu:0+gpu:0/1", "named twice");
+    USAGE("run --devices cpu:x", "--devices");
+    USAGE("run --devices cpu:0+", "--devices");
+    char line[2048] = "run --model mlp:";
+    memset(line + strlen(line), '1', 200);
+    USAGE(line, "--model", "at most 127");
+}
+
+static void test_what_this_build_has_not(void **state)
+{
+    (void)state;
+    REFUSED(LS_CODE_MISSING, "run --comm mpi", "--comm", "mpi is not in this build", "thread");
+    REFUSED(LS_CODE_MISSING, "run --comm nccl", "nccl is not in this build");
+    REFUSED(LS_CODE_MISSING, "run --comm auto,mpi", "mpi is not in this build");
+    USAGE("run --comm tcp", "auto, thread, mpi, nccl");
+    USAGE("run --math tf32", "tf32", "GPUs", "float32");
+    setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
+    REFUSED(LS_CODE_MISSING, "run", "mpirun", "not in this build");
+    ls_request_free(accept_line("run --comm thread"));
+    unsetenv("OMPI_COMM_WORLD_SIZE");
+}
+
+static void test_options_of_later_versions(void **state)
+{
+    (void)state;
+    size_t count, later = 0;
+    const ls_option *table = ls_option_table(&count);
+    for (size_t i = 0; i < count; i++) {
+        if (table[i].set)
+            continue;
+        char line[128];
+        snprintf(line, sizeof line, "run --%s=1", table[i].name);
+        USAGE(line, table[i].name, "concerns no case of this command; it concerns",
+              table[i].concerns);
+        later++;
+    }
+    assert_true(later >= 15);
+}
+
+static void test_too_many_cases(void **state)
+{
+    (void)state;
+    char line[8192] = "run --batch 1";
+    for (int i = 2; i <= 100; i++)
+        snprintf(line + strlen(line), sizeof line - strlen(line), ",%d", i);
+    snprintf(line + strlen(line), sizeof line - strlen(line), " --seed 1");
+    for (int i = 2; i <= 100; i++)
+        snprintf(line + strlen(line), sizeof line - strlen(line), ",%d", i);
+    USAGE(line, "more than 4096 cases");
+}
+
+int main(void)
+{
+    /* What a launcher of the test itself may have set. */
+    unsetenv("OMPI_COMM_WORLD_SIZE");
+    unsetenv("PMI_SIZE");
+    unsetenv("MPI_LOCALNRANKS");
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_unknown_options),
+        cmocka_unit_test(test_values_missing_or_twice),
+        cmocka_unit_test(test_conflicts),
+        cmocka_unit_test(test_bad_numbers),
+        cmocka_unit_test(test_bad_words),
+        cmocka_unit_test(test_what_this_build_has_not),
+        cmocka_unit_test(test_options_of_later_versions),
+        cmocka_unit_test(test_too_many_cases),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Plan files: values and lists, and every refusal with its file, line and column. The files are
+ * written into a folder of the test's own.
+ */
+#include "bench/options.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static const ls_option_names any_names; /* no registry: every name goes */
+
+static void write_plan(const char *text, size_t length)
+{
+    FILE *file = fopen("p.yaml", "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(text, 1, length, file), length);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* Parses `run --plan p.yaml` with, where not NULL, one more argument. */
+static ls_status parse(const char *argument, ls_request **out)
+{
+    char plan[] = "--plan=p.yaml", run[] = "run", more[128];
+    snprintf(more, sizeof more, "%s", argument ? argument : "");
+    char *arguments[] = {run, plan, more};
+    *out = NULL;
+    return ls_request_parse(argument ? 3 : 2, arguments, &any_names, stderr, out);
+}
+
+static void assert_refused_with(const char *argument, const char *text, const char *part)
+{
+    ls_request *request;
+    ls_status status = parse(argument, &request);
+    if (!status)
+        fail_msg("accepted: %s", text);
+    if (ls_status_code(status) != LS_CODE_USAGE || !strstr(ls_status_text(status), part))
+        fail_msg("'%s' is not in: %s (plan: %s)", part, ls_status_text(status), text);
+    if (!strchr(ls_status_text(status), ';'))
+        fail_msg("nothing that would work in: %s", ls_status_text(status));
+    ls_status_free(status);
+}
+
+static void assert_refused(const char *text, const char *part)
+{
+    write_plan(text, strlen(text));
+    assert_refused_with(NULL, text, part);
+}
+
+static void test_values_and_lists(void **state)
+{
+    (void)state;
+    static const char text[] = "# a comment\n"
+                               "model: [mlp, poly]\n"
+                               "batch:\n  - 32\n  - 64\n"
+                               "seed: 1,2\n"
+                               "optimizer:\n  - adam:beta1=0.9,beta2=0.99\n  - sgd\n"
+                               "reduce: \"exact\"\n"
+                               "micro-shards: 8\n"
+                               "lr: 1.0e-3\n"
+                               "label: some text, with a comma\n"
+                               "quiet: yes\n";
+    write_plan(text, sizeof text - 1);
+    ls_request *request;
+    ls_status status = parse("--steps=7", &request);
+    if (status)
+        fail_msg("%s", ls_status_text(status));
+    assert_int_equal(request->case_count, 16);
+    assert_string_equal(request->cases[0].optimizer, "adam:beta1=0.9,beta2=0.99");
+    assert_string_equal(request->cases[15].model, "poly");
+    assert_int_equal(request->cases[15].batch, 64);
+    assert_int_equal(request->cases[15].steps, 7);
+    assert_int_equal(request->cases[15].micro_shards, 8);
+    assert_true(request->cases[15].learning_rate == 1e-3);
+    assert_string_equal(request->label, "some text, with a comma");
+    assert_int_equal(request->log.level, LS_LOG_QUIET);
+    assert_string_equal(request->command, "lockstep run --plan=p.yaml --steps=7");
+    ls_request_free(request);
+}
+
+static void test_unknown_and_repeated_keys(void **state)
+{
+    (void)state;
+    assert_refused("model: mlp\nbatsh: 3\n", "plan: p.yaml:2:1: batsh: unknown key; did you mean "
+                                             "batch?");
+    assert_refused("batch: 3\nmodel: mlp\nbatch: 4\n", "p.yaml:3:1: batch: given twice");
+    assert_refused("sizes: 3\n", "p.yaml:1:1: sizes: concerns nothing that run does");
+    assert_refused("--batch: 3\n", "p.yaml:1:1: --batch: unknown key");
+    assert_refused("plan: other.yaml\n", "p.yaml:1:1");
+    assert_refused("steps: 3\nepochs: 2\n", "p.yaml:1:8: steps: conflicts with --epochs");
+    write_plan("model: mlp\nbatch: 3\n", 20);
+    assert_refused_with("--batch=3", "batch twice", "p.yaml:2:1: batch: given on the command line");
+    write_plan("epochs: 3\n", 10);
+    assert_refused_with("--steps=3", "steps and epochs", "conflicts with");
+}
+
+static void test_bad_values(void **state)
+{
+    (void)state;
+    assert_refused("model: mlp\nbatch: -3\n", "p.yaml:2:8: batch: '-3' is not valid");
+    assert_refused("batch: [32, nan]\n", "p.yaml:1:13: batch: 'nan' is not valid");
+    assert_refused("batch:\n", "batch: empty value");
+    assert_refused("batch: []\n", "p.yaml:1:");
+    assert_refused("batch: [1, [2]]\n", "p.yaml:1:12");
+    assert_refused("batch: {a: 1}\n", "p.yaml:1:8");
+    assert_refused("load: [a, b]\n", "p.yaml:1:7");
+    assert_refused("baseline: true\n", "p.yaml:1:11: baseline: 'true' is not valid");
+    assert_refused("ps-mode: async\n", "p.yaml:1:10: ps-mode: concerns no case");
+    assert_refused("micro-shards: 4\n", "p.yaml:1:15: micro-shards: concerns no case");
+    assert_refused("batch: &a 3\n", "p.yaml:1:");
+    assert_refused("batch: !!int 3\n", "p.yaml:1:");
+    assert_refused("batch: *a\n", "p.yaml:1:");
+}
+
+static void test_bad_files(void **state)
+{
+    (void)state;
+    assert_refused("", "p.yaml");
+    assert_refused("- a\n- b\n", "p.yaml:1:1");
+    assert_refused("just text\n", "p.yaml:1:1");
+    assert_refused("model: mlp\nbatch: [1, 2\n", "p.yaml:");
+    assert_refused("model: \"mlp\n", "p.yaml:2:10: no valid YAML");
+    assert_refused("model: mlp\n---\nbatch: 3\n", "p.yaml:2:");
+    assert_refused("model: mlp\n\tbatch: 3\n", "p.yaml:");
+    assert_refused("? [a]\n: b\n", "p.yaml:1:");
+    write_plan("model: \"a\\0b\"\n", 14);
+    assert_refused_with(NULL, "zero byte", "p.yaml:1:9: a zero byte");
+    write_plan("model: a\0b\n", 11);
+    assert_refused_with(NULL, "raw zero byte", "p.yaml");
+    write_plan("model: \xff\xfe\n", 10);
+    assert_refused_with(NULL, "no UTF-8", "p.yaml");
+    char *large = malloc((1 << 20) + 2);
+    assert_non_null(large);
+    memset(large, '#', (1 << 20) + 2);
+    write_plan(large, (1 << 20) + 2);
+    free(large);
+    assert_refused_with(NULL, "large", "1 MiB");
+}
+
+static void test_missing_file(void **state)
+{
+    (void)state;
+    ls_request *request;
+    unlink("p.yaml");
+    ls_status status = parse(NULL, &request);
+    assert_int_equal(ls_status_code(status), LS_CODE_MISSING);
+    assert_non_null(strstr(ls_status_text(status), "plan: p.yaml: No such file"));
+    ls_status_free(status);
+    assert_int_equal(mkdir("p.yaml", 0700), 0);
+    status = parse(NULL, &request);
+    assert_int_equal(ls_status_code(status), LS_CODE_MISSING);
+    ls_status_free(status);
+    assert_int_equal(rmdir("p.yaml"), 0);
+}
+
+int main(void)
+{
+    char folder[] = "test_plan.XXXXXX";
+    if (!mkdtemp(folder) || chdir(folder) != 0)
+        return EXIT_FAILURE;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_values_and_lists), cmocka_unit_test(test_unknown_and_repeated_keys),
+        cmocka_unit_test(test_bad_values),       cmocka_unit_test(test_bad_files),
+        cmocka_unit_test(test_missing_file),
+    };
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    unlink("p.yaml");
+    if (chdir("..") != 0 || rmdir(folder) != 0)
+        return EXIT_FAILURE;
+    return failed;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* Version: what `lockstep --version` prints, from the configured build_info.h. */
+#include "bench/command.h"
+#include "bench/libraries.h"
+
+#include "build_info.h"
+
+/* Libraries that other builds have. */
+static const char *const absent[] = {"OpenMPI", "CUDA", "cuBLAS", "cuDNN", "NCCL"};
+
+void ls_version_print(FILE *stream)
+{
+    size_t count;
+    const ls_library_version *libraries = ls_libraries(&count);
+    fprintf(stream, "lockstep %s\n", LS_VERSION);
+    fprintf(stream, "  %-10s %s%s\n", "commit", LS_GIT_COMMIT, LS_GIT_DIRTY ? " (changed)" : "");
+    fprintf(stream, "  %-10s %s\n", "build", LS_BUILD_TYPE);
+    fprintf(stream, "  %-10s %s\n", "compiler", LS_COMPILER);
+    fprintf(stream, "  %-10s %s\n", "flags", LS_COMPILER_FLAGS);
+    for (size_t i = 0; i < count; i++)
+        fprintf(stream, "  %-10s %s\n", libraries[i].name, libraries[i].version);
+    for (size_t i = 0; i < sizeof absent / sizeof *absent; i++)
+        fprintf(stream, "  %-10s not in this build\n", absent[i]);
+}

@@ -192,10 +192,12 @@ static ls_status set_devices(ls_machine *machine, const ls_machine_options *opti
 {
     const int cores = machine->info.cores_allowed;
     machine->cores_per_device = options->cores_per_device ? options->cores_per_device : 1;
-    if (machine->cores_per_device > cores)
-        return ls_fail(LS_CODE_USAGE, "--cores-per-device", NULL,
-                       "%d are more cores than this process may use; at most %d",
-                       machine->cores_per_device, cores);
+    if (machine->cores_per_device > cores) {
+        char where[16];
+        snprintf(where, sizeof where, "%d", machine->cores_per_device);
+        return ls_fail(LS_CODE_USAGE, "--cores-per-device", where,
+                       "are more cores than this process may use; at most %d", cores);
+    }
     machine->cpu_devices = options->cpu_devices;
     if (!machine->cpu_devices)
         machine->cpu_devices = cores / machine->cores_per_device;

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * `lockstep devices [SPEC]...`: the machine and the limits found on it, its devices with the cores
+ * that each one holds, and what each SPEC (a value of --devices) resolves to.
+ *
+ * Every SPEC is resolved before anything is printed. One that cannot be read is refused; one that
+ * does not exist here is shown with the reason, and the command then ends with that failure.
+ */
+#include "bench/command.h"
+#include "bench/option_set.h"
+#include "common/base/numbers.h"
+#include "common/device/machine.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CORES_MOST = 64, SPECS_MOST = 1024 };
+
+/* A value of --devices and what it means here. */
+typedef struct resolution {
+    const char *spec;
+    ls_device_name *names; /* NULL where `missing` is set */
+    size_t count;
+    ls_status missing; /* why it does not exist here */
+} resolution;
+
+typedef struct device_view {
+    const ls_machine *machine;
+    resolution *resolutions;
+    size_t resolution_count;
+} device_view;
+
+/* ---- Table --------------------------------------------------------------------------------- */
+
+/* Writes "0-3,8". */
+static char *cores_text(const ls_machine *machine, int index, char *text, size_t size)
+{
+    int cores[CORES_MOST];
+    const int count = ls_machine_cores(machine, index, cores, CORES_MOST);
+    size_t used = 0;
+    *text = 0;
+    for (int i = 0; i < count && used < size;) {
+        int last = i;
+        while (last + 1 < count && cores[last + 1] == cores[last] + 1)
+            last++;
+        used += (size_t)snprintf(text + used, size - used, "%s%d", i ? "," : "", cores[i]);
+        if (last > i && used < size)
+            used += (size_t)snprintf(text + used, size - used, "-%d", cores[last]);
+        i = last + 1;
+    }
+    return text;
+}
+
+static void print_machine(const ls_machine_info *info)
+{
+    char bytes[32];
+    printf("host      %s (%s, %s)\n", info->host, info->kernel, info->arch);
+    printf("cpu       %s; vectors: %s\n", info->cpu, info->isa);
+    printf("cores     %d, %d of them for this process\n", info->cores_total, info->cores_allowed);
+    printf("numa      %d node%s\n", info->numa_nodes, info->numa_nodes == 1 ? "" : "s");
+    for (int i = 0; i < info->cache_count; i++)
+        printf("cache     L%d: %d of %s\n", info->caches[i].level, info->caches[i].count,
+               ls_format_bytes((double)info->caches[i].bytes, bytes));
+    printf("memory    %s\n", ls_format_bytes((double)info->memory_total, bytes));
+    if (info->driver[0])
+        printf("gpu       %s; driver %s\n", info->gpu, info->driver);
+    else
+        printf("gpu       %s\n", info->gpu);
+}
+
+static void print_limits(const ls_machine_info *info)
+{
+    char bytes[32];
+    const char *separator = "limits    ";
+    if (info->cpu_quota > 0) {
+        printf("%sCPU quota of %.2f cores", separator, info->cpu_quota);
+        separator = "; ";
+    }
+    if (info->cores_allowed < info->cores_total) {
+        printf("%s%d of %d cores", separator, info->cores_allowed, info->cores_total);
+        separator = "; ";
+    }
+    if (info->memory_limit < info->memory_total) {
+        printf("%smemory %s", separator, ls_format_bytes((double)info->memory_limit, bytes));
+        separator = "; ";
+    }
+    puts(separator[0] == ';' ? "" : "limits    none");
+}
+
+static void print_devices(const ls_machine *machine)
+{
+    const int count = ls_machine_count(machine, LS_DEVICE_CPU);
+    char bytes[32], cores[512], list[256];
+    ls_format_bytes((double)ls_machine_cpu_capacity(machine), bytes);
+    printf("\n%-10s %12s  %s\n", "device", "capacity", "cores");
+    for (int i = 0; i < count; i++) {
+        char name[32];
+        ls_device_name_text(&(ls_device_name){.kind = LS_DEVICE_CPU, .index = i, .logical = -1},
+                            name);
+        printf("%-10s %12s  %s\n", name, bytes, cores_text(machine, i, cores, sizeof cores));
+    }
+    printf("names: %s\n", ls_machine_list(machine, list, sizeof list));
+    if ((int64_t)count * ls_machine_cores_per_device(machine) >
+        ls_machine_describe(machine)->cores_allowed)
+        puts("oversubscribed: some of these devices share cores");
+}
+
+static void print_resolution(const ls_machine *machine, const resolution *one)
+{
+    printf("%s ->", one->spec);
+    for (size_t i = 0; i < one->count; i++) {
+        char name[32], cores[512];
+        printf(" %s", ls_device_name_text(&one->names[i], name));
+        if (one->names[i].kind == LS_DEVICE_CPU)
+            printf(" (cores %s)", cores_text(machine, one->names[i].index, cores, sizeof cores));
+    }
+    if (one->missing)
+        printf(" %s", ls_status_text(one->missing));
+    else if (ls_machine_oversubscribed(machine, one->names, one->count))
+        printf("; oversubscribed");
+    putchar('\n');
+}
+
+static ls_status print_table(const device_view *view)
+{
+    const ls_machine_info *info = ls_machine_describe(view->machine);
+    print_machine(info);
+    print_limits(info);
+    print_devices(view->machine);
+    if (view->resolution_count)
+        putchar('\n');
+    for (size_t i = 0; i < view->resolution_count; i++)
+        print_resolution(view->machine, &view->resolutions[i]);
+    return LS_OK;
+}
+
+/* ---- JSON ---------------------------------------------------------------------------------- */
+
+static json_t *json_of_machine(const ls_machine_info *info)
+{
+    json_t *caches = json_array();
+    for (int i = 0; i < info->cache_count; i++)
+        json_array_append_new(caches, json_pack("{s:i, s:I, s:i}", "level", info->caches[i].level,
+                                                "bytes", (json_int_t)info->caches[i].bytes, "count",
+                                                info->caches[i].count));
+    json_t *quota = info->cpu_quota > 0 ? json_real(info->cpu_quota) : json_null();
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:o, s:I, s:I, s:o, s:s, s:s, s:s}",
+                     "host", info->host, "cpu", info->cpu, "arch", info->arch, "kernel",
+                     info->kernel, "isa", info->isa, "cores_total", info->cores_total,
+                     "cores_allowed", info->cores_allowed, "numa_nodes", info->numa_nodes,
+                     "cpu_quota", quota, "memory_total", (json_int_t)info->memory_total,
+                     "memory_limit", (json_int_t)info->memory_limit, "caches", caches, "gpu",
+                     info->gpu, "driver", info->driver, "hwloc", ls_machine_hwloc_version());
+}
+
+static json_t *json_of_device(const ls_machine *machine, const ls_device_name *name)
+{
+    char text[32];
+    json_t *device = json_pack("{s:s}", "name", ls_device_name_text(name, text));
+    if (name->kind != LS_DEVICE_CPU)
+        return device;
+    int cores[CORES_MOST];
+    const int count = ls_machine_cores(machine, name->index, cores, CORES_MOST);
+    json_t *list = json_array();
+    for (int i = 0; i < count; i++)
+        json_array_append_new(list, json_integer(cores[i]));
+    json_object_set_new(device, "cores", list);
+    json_object_set_new(device, "capacity",
+                        json_integer((json_int_t)ls_machine_cpu_capacity(machine)));
+    return device;
+}
+
+static json_t *json_of_resolution(const ls_machine *machine, const resolution *one)
+{
+    if (one->missing)
+        return json_pack("{s:s, s:s}", "spec", one->spec, "error", ls_status_text(one->missing));
+    json_t *devices = json_array();
+    for (size_t i = 0; i < one->count; i++)
+        json_array_append_new(devices, json_of_device(machine, &one->names[i]));
+    return json_pack("{s:s, s:o, s:b}", "spec", one->spec, "devices", devices, "oversubscribed",
+                     ls_machine_oversubscribed(machine, one->names, one->count));
+}
+
+static ls_status print_json(const device_view *view)
+{
+    json_t *devices = json_array(), *resolved = json_array();
+    for (int i = 0; i < ls_machine_count(view->machine, LS_DEVICE_CPU); i++) {
+        const ls_device_name name = {.kind = LS_DEVICE_CPU, .index = i, .logical = -1};
+        json_array_append_new(devices, json_of_device(view->machine, &name));
+    }
+    for (size_t i = 0; i < view->resolution_count; i++)
+        json_array_append_new(resolved, json_of_resolution(view->machine, &view->resolutions[i]));
+    json_t *root =
+        json_pack("{s:o, s:o, s:o}", "machine", json_of_machine(ls_machine_describe(view->machine)),
+                  "devices", devices, "resolved", resolved);
+    if (!root)
+        return ls_fail(LS_CODE_MISSING, "devices", "json",
+                       "the text cannot be made; a SPEC must be UTF-8");
+    json_dumpf(root, stdout, JSON_INDENT(2));
+    putchar('\n');
+    json_decref(root);
+    return LS_OK;
+}
+
+/* ---- Command ------------------------------------------------------------------------------- */
+
+typedef ls_status printer(const device_view *view);
+
+static ls_status find_printer(const char *format, printer **out)
+{
+    static const struct {
+        const char *name;
+        printer *print;
+    } formats[] = {{"table", print_table}, {"json", print_json}};
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+        if (strcmp(format, formats[i].name) == 0) {
+            *out = formats[i].print;
+            return LS_OK;
+        }
+    }
+    return ls_fail(LS_CODE_USAGE, "--format", format, "devices are no rows; table or json");
+}
+
+/* Reads the numbers of --cpu-devices and so on by the setters of the option table. */
+static ls_status read_machine_options(const ls_option_set *set, ls_machine_options *out)
+{
+    static const char *const names[] = {"cpu-devices", "cores-per-device", "logical-gpus"};
+    ls_request request = {0};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *text = ls_option_set_text(set, names[i], NULL);
+        const ls_setting setting = {.option = ls_option_find(names[i], strlen(names[i])),
+                                    .text = text,
+                                    .request = &request};
+        if (text)
+            LS_TRY(setting.option->set(&setting));
+    }
+    *out = (ls_machine_options){.cpu_devices = request.cpu_devices,
+                                .cores_per_device = request.cores_per_device,
+                                .logical_gpus = request.logical_gpus};
+    return LS_OK;
+}
+
+/* Resolves every operand; a failure other than "does not exist here" ends it. */
+static ls_status resolve_all(const ls_option_set *set, device_view *view)
+{
+    for (size_t i = 0; i < set->operand_count; i++) {
+        resolution *one = &view->resolutions[i];
+        one->spec = set->operands[i];
+        view->resolution_count = i + 1;
+        ls_status status = ls_machine_resolve(view->machine, one->spec, &one->names, &one->count);
+        if (status && ls_status_code(status) != LS_CODE_MISSING)
+            return status;
+        one->missing = status;
+    }
+    return LS_OK;
+}
+
+/* The first SPEC that is missing here, taken from the view. */
+static ls_status take_missing(device_view *view)
+{
+    for (size_t i = 0; i < view->resolution_count; i++) {
+        ls_status missing = view->resolutions[i].missing;
+        view->resolutions[i].missing = LS_OK;
+        if (missing)
+            return missing;
+    }
+    return LS_OK;
+}
+
+static ls_status show(const ls_option_set *set, const ls_machine *machine, printer *print)
+{
+    const size_t slots = set->operand_count + 1;
+    device_view view = {.machine = machine, .resolutions = calloc(slots, sizeof *view.resolutions)};
+    if (!view.resolutions)
+        return ls_fail_memory("devices", slots * sizeof *view.resolutions);
+    ls_status status = resolve_all(set, &view);
+    if (!status)
+        status = print(&view);
+    if (!status)
+        status = take_missing(&view);
+    for (size_t i = 0; i < view.resolution_count; i++) {
+        free(view.resolutions[i].names);
+        ls_status_free(view.resolutions[i].missing);
+    }
+    free(view.resolutions);
+    return status;
+}
+
+static ls_status run(const ls_option_set *set)
+{
+    printer *print = NULL;
+    ls_machine_options options;
+    ls_machine *machine;
+    LS_TRY(find_printer(ls_option_set_text(set, "format", "table"), &print));
+    LS_TRY(read_machine_options(set, &options));
+    LS_TRY(ls_machine_open(&options, &machine));
+    ls_status status = show(set, machine, print);
+    ls_machine_close(machine);
+    return status;
+}
+
+ls_status ls_command_devices(int argc, char **argv, int *exit_status)
+{
+    ls_option_set set;
+    LS_TRY(ls_option_set_open(LS_FOR_DEVICES, &set));
+    ls_status status = ls_option_set_read(&set, argc, argv, SPECS_MOST);
+    if (!status)
+        status = run(&set);
+    ls_option_set_close(&set);
+    *exit_status = 0;
+    return status;
+}

@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Machine: limits from texts and from made-up control groups, made-up topologies (hwloc's own
+ * HWLOC_SYNTHETIC), devices of machines with GPUs, and this machine as it is. Everything is exact.
+ */
+#include "common/device/machine_limits.h"
+#include "common/device/machine_private.h"
+
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* ---- Texts --------------------------------------------------------------------------------- */
+
+static void quotas_parse(void **state)
+{
+    (void)state;
+    assert_true(ls_limits_cpu_max("150000 100000\n") == 1.5);
+    assert_true(ls_limits_cpu_max("max 100000\n") == 0);
+    assert_true(ls_limits_cpu_max("100000\n") == 0);
+    assert_true(ls_limits_cpu_max("100000 0\n") == 0);
+    assert_true(ls_limits_cpu_max("") == 0);
+    assert_true(ls_limits_cpu_max("12x 100000") == 0);
+    assert_true(ls_limits_cpu_cfs("50000\n", "100000\n") == 0.5);
+    assert_true(ls_limits_cpu_cfs("-1\n", "100000\n") == 0);
+    assert_true(ls_limits_cpu_cfs("50000\n", "0\n") == 0);
+    assert_true(ls_limits_cpu_cfs("", "") == 0);
+}
+
+static void memory_limits_parse(void **state)
+{
+    (void)state;
+    assert_int_equal(ls_limits_memory("1073741824\n"), 1073741824);
+    assert_int_equal(ls_limits_memory("9223372036854771712\n"), 9223372036854771712u);
+    assert_int_equal(ls_limits_memory("max\n"), SIZE_MAX);
+    assert_int_equal(ls_limits_memory(""), SIZE_MAX);
+    assert_int_equal(ls_limits_memory("-5"), SIZE_MAX);
+    assert_int_equal(ls_limits_memory("99999999999999999999999"), SIZE_MAX);
+}
+
+static void cpu_models_parse(void **state)
+{
+    (void)state;
+    char model[16];
+    assert_true(ls_limits_cpu_model("processor\t: 0\nmodel\t\t: 2\nmodel name\t: Fast 9\n", model,
+                                    sizeof model));
+    assert_string_equal(model, "Fast 9");
+    assert_true(ls_limits_cpu_model("model name : a name that is too long", model, sizeof model));
+    assert_string_equal(model, "a name that is ");
+    assert_false(ls_limits_cpu_model("processor : 0\nmodel name :\n", model, sizeof model));
+    assert_false(ls_limits_cpu_model("processor : 0\nBogoMIPS : 50.0\n", model, sizeof model));
+}
+
+static const char mounts[] =
+    "22 1 0:20 / /proc rw,nosuid - proc proc rw\n"
+    "31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw,mode=755\n"
+    "32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw,relatime shared:9 - cgroup cgroup rw,cpu,cpuacct\n"
+    "33 31 0:30 /docker/ab /sys/fs/cgroup/my\\040memory rw - cgroup cgroup rw,memory\n"
+    "38 31 0:35 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n";
+
+static void check_group(const char *groups, const char *controller, const char *folder, size_t top)
+{
+    char found[4096] = "none";
+    size_t found_top = 0;
+    assert_int_equal(ls_limits_group(groups, mounts, controller, found, &found_top),
+                     folder != NULL);
+    assert_string_equal(found, folder ? folder : "none");
+    assert_int_equal(found_top, top);
+}
+
+static void groups_are_found(void **state)
+{
+    (void)state;
+    static const char groups[] = "5:cpu,cpuacct:/a/b\n"
+                                 "4:memory:/docker/ab/c\n"
+                                 "3:cpuset:/x\n"
+                                 "0::/user.slice/s\n";
+    check_group(groups, NULL, "/sys/fs/cgroup/unified/user.slice/s", 22);
+    check_group(groups, "cpu", "/sys/fs/cgroup/cpu,cpuacct/a/b", 26);
+    check_group(groups, "memory", "/sys/fs/cgroup/my memory/c", 24);
+    check_group(groups, "cpuset", NULL, 0); /* mounted nowhere */
+    check_group(groups, "blkio", NULL, 0);
+    check_group("0::/\n", NULL, "/sys/fs/cgroup/unified", 22);
+    check_group("4:memory:/docker/ab\n", "memory", "/sys/fs/cgroup/my memory", 24);
+    check_group("4:memory:/docker/abc\n", "memory", "/sys/fs/cgroup/my memory", 24);
+    check_group("0::/../other\n", NULL, "/sys/fs/cgroup/unified", 22);
+    check_group("", NULL, NULL, 0);
+    check_group("no colons\n0:\n", NULL, NULL, 0);
+}
+
+/* ---- Control groups in a folder of our own ------------------------------------------------- */
+
+static void write_file(const char *folder, const char *name, const char *text)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    fclose(file);
+}
+
+static void remove_in(const char *folder, const char *name)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    remove(path);
+}
+
+static void smallest_limit_on_the_way_up_counts(void **state)
+{
+    (void)state;
+    char root[] = "test-cgroup-XXXXXX", middle[64], leaf[64], text[512];
+    assert_non_null(mkdtemp(root));
+    snprintf(middle, sizeof middle, "%s/a", root);
+    snprintf(leaf, sizeof leaf, "%s/a/b", root);
+    assert_int_equal(mkdir(middle, 0700), 0);
+    assert_int_equal(mkdir(leaf, 0700), 0);
+    write_file(leaf, "cpu.max", "max 100000\n");
+    write_file(middle, "cpu.max", "150000 100000\n");
+    write_file(root, "cpu.max", "400000 100000\n");
+    write_file(leaf, "memory.max", "4096000\n");
+    write_file(middle, "memory.max", "max\n");
+    write_file(root, "memory.max", "1024000\n");
+    snprintf(text, sizeof text, "1 0 0:1 / %s rw - cgroup2 none rw\n", root);
+    ls_limits limits = ls_limits_find("0::/a/b\n", text);
+    assert_true(limits.cpu_quota == 1.5);
+    assert_int_equal(limits.memory, 1024000);
+
+    write_file(leaf, "cpu.cfs_quota_us", "50000\n");
+    write_file(leaf, "cpu.cfs_period_us", "100000\n");
+    write_file(middle, "memory.limit_in_bytes", "512000\n");
+    snprintf(text, sizeof text,
+             "1 0 0:1 / %s rw - cgroup none rw,cpu\n2 0 0:2 / %s rw - cgroup none rw,memory\n",
+             root, root);
+    limits = ls_limits_find("2:memory:/a/b\n1:cpu,cpuacct:/a/b\n", text);
+    assert_true(limits.cpu_quota == 0.5);
+    assert_int_equal(limits.memory, 512000);
+
+    limits = ls_limits_find("0::/a/b\n", ""); /* nothing mounted */
+    assert_true(limits.cpu_quota == 0);
+    assert_int_equal(limits.memory, SIZE_MAX);
+
+    static const char *const files[] = {"cpu.max", "memory.max", "cpu.cfs_quota_us",
+                                        "cpu.cfs_period_us", "memory.limit_in_bytes"};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        remove_in(leaf, files[i]);
+        remove_in(middle, files[i]);
+        remove_in(root, files[i]);
+    }
+    rmdir(leaf);
+    rmdir(middle);
+    assert_int_equal(rmdir(root), 0);
+}
+
+/* ---- This machine -------------------------------------------------------------------------- */
+
+static ls_machine *open_machine(int cpu_devices, int cores_per_device)
+{
+    ls_machine *machine = NULL;
+    const ls_machine_options options = {.cpu_devices = cpu_devices,
+                                        .cores_per_device = cores_per_device};
+    ls_status status = ls_machine_open(&options, &machine);
+    assert_string_equal(ls_status_text(status), "ok");
+    return machine;
+}
+
+static void this_machine_is_described(void **state)
+{
+    (void)state;
+    ls_machine *machine = open_machine(0, 0);
+    const ls_machine_info *info = ls_machine_describe(machine);
+    assert_true(info->cores_total >= 1);
+    assert_in_range(info->cores_allowed, 1, info->cores_total);
+    assert_true(info->memory_limit > 0 && info->memory_limit <= info->memory_total);
+    assert_true(*info->host && *info->cpu && *info->arch && *info->kernel && *info->isa);
+    assert_string_equal(info->gpu, "none: this build has no CUDA");
+    assert_string_equal(info->driver, "");
+    assert_int_equal(ls_machine_count(machine, LS_DEVICE_CPU), info->cores_allowed);
+    assert_int_equal(ls_machine_count(machine, LS_DEVICE_GPU), 0);
+    assert_int_equal(ls_machine_best_kind(machine), LS_DEVICE_CPU);
+    assert_int_equal(ls_machine_cpu_capacity(machine),
+                     info->memory_limit / (size_t)info->cores_allowed);
+    assert_true(strncmp(ls_machine_hwloc_version(), "2.", 2) == 0);
+    ls_machine_close(machine);
+    ls_machine_close(NULL);
+}
+
+static void affinity_mask_is_respected(void **state)
+{
+    (void)state;
+    cpu_set_t before, one;
+    assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
+    for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+        if (!CPU_ISSET(cpu, &before))
+            continue;
+        CPU_ZERO(&one);
+        CPU_SET(cpu, &one);
+        assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+        ls_machine *machine = open_machine(0, 0);
+        int core = -1;
+        assert_int_equal(ls_machine_describe(machine)->cores_allowed, 1);
+        assert_int_equal(ls_machine_count(machine, LS_DEVICE_CPU), 1);
+        assert_int_equal(ls_machine_cores(machine, 5, &core, 1), 1);
+        assert_int_equal(core, (int)cpu);
+        ls_machine_close(machine);
+    }
+    assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
+}
+
+static void numbers_out_of_range_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        ls_machine_options options;
+        const char *option;
+    } bad[] = {{{-1, 0, 0}, "--cpu-devices: -1: "},    {{1025, 0, 0}, "--cpu-devices: 1025: "},
+               {{0, -1, 0}, "--cores-per-device: -1"}, {{0, 65, 0}, "--cores-per-device: 65: "},
+               {{0, 0, -1}, "--logical-gpus: -1: "},   {{0, 0, 65}, "--logical-gpus: 65: "}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        ls_machine *machine = NULL;
+        ls_status status = ls_machine_open(&bad[i].options, &machine);
+        assert_int_equal(ls_status_code(status), LS_CODE_USAGE);
+        assert_non_null(strstr(ls_status_text(status), bad[i].option));
+        assert_null(machine);
+        ls_status_free(status);
+    }
+}
+
+static void more_cores_than_there_are_is_refused(void **state)
+{
+    (void)state;
+    setenv("HWLOC_SYNTHETIC", "pack:1 core:2 pu:1", 1);
+    ls_machine *machine = NULL;
+    ls_status status = ls_machine_open(&(ls_machine_options){.cores_per_device = 3}, &machine);
+    unsetenv("HWLOC_SYNTHETIC");
+    assert_int_equal(ls_status_code(status), LS_CODE_USAGE);
+    assert_non_null(strstr(ls_status_text(status), "--cores-per-device: 3: are more cores"));
+    ls_status_free(status);
+}
+
+/* ---- Made-up topologies -------------------------------------------------------------------- */
+
+static void hardware_threads_count_once(void **state)
+{
+    (void)state;
+    setenv("HWLOC_SYNTHETIC", "pack:2 numa:1 l3:1(size=32MB) l2:3(size=1MB) core:1 pu:2", 1);
+    ls_machine *machine = open_machine(0, 2);
+    unsetenv("HWLOC_SYNTHETIC");
+    const ls_machine_info *info = ls_machine_describe(machine);
+    assert_int_equal(info->cores_total, 6);
+    assert_int_equal(info->numa_nodes, 2);
+    assert_int_equal(info->cache_count, 2);
+    assert_int_equal(info->caches[0].level, 2);
+    assert_int_equal(info->caches[0].count, 6);
+    assert_int_equal(info->caches[1].bytes, 32000000);
+    if (info->cpu_quota == 0) { /* a quota of the real process would take some away */
+        assert_int_equal(info->cores_allowed, 6);
+        assert_int_equal(ls_machine_count(machine, LS_DEVICE_CPU), 3);
+        int cores[4] = {-1, -1, -1, -1};
+        assert_int_equal(ls_machine_cores(machine, 1, cores, 4), 2);
+        assert_int_equal(cores[0], 4);
+        assert_int_equal(cores[1], 6);
+        assert_int_equal(cores[2], -1);
+    }
+    ls_machine_close(machine);
+}
+
+/* ---- Devices of a machine that is made up -------------------------------------------------- */
+
+static int five_cores[] = {3, 5, 7, 9, 11};
+
+static ls_machine made_up(int gpus, int logical)
+{
+    return (ls_machine){.info = {.cores_total = 8, .cores_allowed = 5, .memory_limit = 1000},
+                        .cores = five_cores,
+                        .cpu_devices = 2,
+                        .cores_per_device = 2,
+                        .gpus = gpus,
+                        .logical_gpus = logical};
+}
+
+static void cores_go_round(void **state)
+{
+    (void)state;
+    const ls_machine machine = made_up(0, 1);
+    static const int expected[][2] = {{3, 5}, {7, 9}, {11, 3}, {5, 7}, {9, 11}, {3, 5}};
+    for (int i = 0; i < 6; i++) {
+        int cores[2];
+        assert_int_equal(ls_machine_cores(&machine, i, cores, 2), 2);
+        assert_int_equal(cores[0], expected[i][0]);
+        assert_int_equal(cores[1], expected[i][1]);
+    }
+    int core = -1;
+    assert_int_equal(ls_machine_cores(&machine, 1, &core, 1), 2);
+    assert_int_equal(core, 7);
+    assert_int_equal(ls_machine_cores(&machine, 1 << 20, &core, 1), 2);
+    assert_int_equal(ls_machine_cpu_capacity(&machine), 500);
+}
+
+static void shared_cores_are_seen(void **state)
+{
+    (void)state;
+    const ls_machine machine = made_up(0, 1);
+    for (int a = 0; a < 12; a++) {
+        for (int b = 0; b < a; b++) {
+            int first[2], second[2];
+            ls_machine_cores(&machine, a, first, 2);
+            ls_machine_cores(&machine, b, second, 2);
+            const bool share = first[0] == second[0] || first[0] == second[1] ||
+                               first[1] == second[0] || first[1] == second[1];
+            const ls_device_name names[2] = {{.kind = LS_DEVICE_CPU, .index = a},
+                                             {.kind = LS_DEVICE_CPU, .index = b}};
+            assert_int_equal(ls_machine_oversubscribed(&machine, names, 2), share);
+            assert_false(ls_machine_oversubscribed(&machine, names, 1));
+        }
+    }
+    const ls_device_name gpus[2] = {{.kind = LS_DEVICE_GPU}, {.kind = LS_DEVICE_GPU}};
+    assert_false(ls_machine_oversubscribed(&machine, gpus, 2));
+}
+
+/* The names that a spec resolves to, with spaces between, or the refusal. */
+static void check_resolve(const ls_machine *machine, const char *spec, ls_code code,
+                          const char *expected)
+{
+    ls_device_name *names = NULL;
+    size_t count = 0;
+    ls_status status = ls_machine_resolve(machine, spec, &names, &count);
+    char text[512] = "";
+    for (size_t i = 0; i < count; i++) {
+        char name[32];
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", i ? " " : "",
+                 ls_device_name_text(&names[i], name));
+    }
+    const char *found = status ? ls_status_text(status) : text;
+    if (ls_status_code(status) != code || !strstr(found, expected))
+        fail_msg("%s: %s", spec, found);
+    free(names);
+    ls_status_free(status);
+}
+
+static void specs_resolve(void **state)
+{
+    (void)state;
+    const ls_machine machine = made_up(0, 1);
+    check_resolve(&machine, "1", LS_CODE_OK, "cpu:0");
+    check_resolve(&machine, "4", LS_CODE_OK, "cpu:0 cpu:1 cpu:2 cpu:3");
+    check_resolve(&machine, "/device:CPU:1+cpu:0", LS_CODE_OK, "cpu:1 cpu:0");
+    check_resolve(&machine, "/job:worker/replica:0/task:0/cpu:1", LS_CODE_OK, "cpu:1");
+    check_resolve(&machine, "gpu:0", LS_CODE_MISSING,
+                  "device: gpu:0: does not exist here; devices are cpu:0, cpu:1");
+    check_resolve(&machine, "cpu:0+cpu:2", LS_CODE_MISSING, "device: cpu:2: does not exist here");
+    check_resolve(&machine, "/job:worker/task:1/cpu:1", LS_CODE_MISSING,
+                  "device: /job:worker/replica:0/task:1/cpu:1: belongs to another process");
+    check_resolve(&machine, "cpu:0+/CPU:0", LS_CODE_USAGE, "device: cpu:0: is there twice");
+    static const char *const bad[] = {
+        "",    "0", "-1",     "1025",   "99999999999999999999", "2x",           "1.5",
+        "cpu", "+", "cpu:0+", "+cpu:0", "cpu:0,cpu:1",          "cpu:0 + cpu:1"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        check_resolve(&machine, bad[i], LS_CODE_USAGE, "device: ");
+    ls_device_name *names;
+    size_t count;
+    assert_null(ls_machine_resolve(&machine, "1024", &names, &count));
+    assert_int_equal(count, 1024);
+    free(names);
+}
+
+static void gpus_come_first_and_split(void **state)
+{
+    (void)state;
+    const ls_machine whole = made_up(2, 1), split = made_up(2, 2);
+    assert_int_equal(ls_machine_best_kind(&whole), LS_DEVICE_GPU);
+    assert_int_equal(ls_machine_count(&split, LS_DEVICE_GPU), 4);
+    check_resolve(&whole, "2", LS_CODE_OK, "gpu:0 gpu:1");
+    check_resolve(&whole, "3", LS_CODE_MISSING, "devices are cpu:0, cpu:1, gpu:0, gpu:1");
+    check_resolve(&whole, "gpu:0/1", LS_CODE_MISSING, "device: gpu:0/1: does not exist here");
+    check_resolve(&split, "3", LS_CODE_OK, "gpu:0/0 gpu:0/1 gpu:1/0");
+    check_resolve(&split, "gpu:0/0+gpu:0/1+cpu:1", LS_CODE_OK, "gpu:0/0 gpu:0/1 cpu:1");
+    check_resolve(&split, "gpu:0+gpu:0/1", LS_CODE_USAGE, "twice (gpu:0 and gpu:0/1)");
+    check_resolve(&split, "5", LS_CODE_MISSING, "gpu:0/0, gpu:0/1, gpu:1/0, gpu:1/1");
+}
+
+static void lists_are_short(void **state)
+{
+    (void)state;
+    ls_machine machine = made_up(0, 1);
+    char text[64];
+    assert_string_equal(ls_machine_list(&machine, text, sizeof text), "cpu:0, cpu:1");
+    machine.cpu_devices = 64;
+    assert_string_equal(ls_machine_list(&machine, text, sizeof text), "cpu:0 to cpu:63");
+    assert_string_equal(ls_machine_list(&machine, text, 8), "cpu:0 t");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(quotas_parse),
+        cmocka_unit_test(memory_limits_parse),
+        cmocka_unit_test(cpu_models_parse),
+        cmocka_unit_test(groups_are_found),
+        cmocka_unit_test(smallest_limit_on_the_way_up_counts),
+        cmocka_unit_test(this_machine_is_described),
+        cmocka_unit_test(affinity_mask_is_respected),
+        cmocka_unit_test(numbers_out_of_range_are_refused),
+        cmocka_unit_test(more_cores_than_there_are_is_refused),
+        cmocka_unit_test(hardware_threads_count_once),
+        cmocka_unit_test(cores_go_round),
+        cmocka_unit_test(shared_cores_are_seen),
+        cmocka_unit_test(specs_resolve),
+        cmocka_unit_test(gpus_come_first_and_split),
+        cmocka_unit_test(lists_are_short),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

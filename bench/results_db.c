@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Results database; see results_db.h. One table, rows: the whole row as JSON, and beside it what
+ * a person filters by with SQL. A file is ours by the application id in its header.
+ *   Open: look at the header with plain reads; refuse; only then hand the file to SQLite.
+ *   New (missing or empty): table, application id and version in one transaction of a rollback
+ *   journal, so that a header, once there, is complete; WAL mode comes after it.
+ *   Append: one insert, a transaction of its own, synchronous=FULL: on disk when it returns.
+ * Leaves out: migration from older schemas (there is none), and file systems without WAL.
+ */
+#include "bench/results_db.h"
+
+#include "common/base/clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    APPLICATION_ID = 0x4c6b7374, /* "Lkst" */
+    SCHEMA = 1,
+    HEADER_SIZE = 100,
+    BUSY_TIMEOUT_MS = 10000,
+    WAL_TRY_MS = 5
+};
+
+struct ls_results {
+    sqlite3 *db;
+    char *path; /* as the user wrote it */
+};
+
+static const char schema_sql[] =
+    "CREATE TABLE rows (id TEXT PRIMARY KEY NOT NULL, timestamp TEXT, status TEXT, model TEXT,"
+    " strategy TEXT, label TEXT, row TEXT NOT NULL)";
+
+static ls_status refuse(const char *path, const char *why)
+{
+    return ls_fail(LS_CODE_MISSING, "results", path, "%s; --results FILE names another", why);
+}
+
+static ls_status refuse_sqlite(const ls_results *results, int code)
+{
+    const char *text = results->db ? sqlite3_errmsg(results->db) : sqlite3_errstr(code);
+    int system_error = results->db ? sqlite3_system_errno(results->db) : 0;
+    switch (code & 0xff) {
+    case SQLITE_FULL:
+        return refuse(results->path, "cannot be written: the disk is full");
+    case SQLITE_BUSY:
+        return refuse(results->path, "is locked by another program");
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+        return refuse(results->path, "is damaged");
+    case SQLITE_READONLY:
+        return refuse(results->path, "cannot be written: it or its folder is read-only");
+    default:
+        return ls_fail(LS_CODE_MISSING, "results", results->path,
+                       "%s%s%s; --results FILE names another", text, system_error ? ": " : "",
+                       system_error ? strerror(system_error) : "");
+    }
+}
+
+static uint32_t big_endian(const uint8_t *bytes)
+{
+    return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
+}
+
+/* The header's fields are at the places that the SQLite file format gives them. */
+static ls_status check_header(const char *path, const uint8_t header[HEADER_SIZE], size_t size)
+{
+    if (size < HEADER_SIZE || memcmp(header, "SQLite format 3", 16) != 0)
+        return refuse(path, "is no SQLite database, so not one of lockstep");
+    if (big_endian(header + 68) != APPLICATION_ID)
+        return refuse(path, "is a database of another program");
+    uint32_t schema = big_endian(header + 60);
+    if (schema == SCHEMA)
+        return LS_OK;
+    return ls_fail(LS_CODE_MISSING, "results", path,
+                   "has schema %u, this lockstep knows %d; use the lockstep that wrote it, or "
+                   "another file",
+                   schema, SCHEMA);
+}
+
+/* Looks at a regular file without SQLite; *empty where it has no bytes. */
+static ls_status check_file(const char *path, bool *empty)
+{
+    uint8_t header[HEADER_SIZE];
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (file < 0)
+        return refuse(path, strerror(errno));
+    ssize_t size = pread(file, header, sizeof header, 0);
+    int error = errno;
+    close(file);
+    if (size < 0)
+        return refuse(path, strerror(error));
+    *empty = size == 0;
+    return *empty ? LS_OK : check_header(path, header, (size_t)size);
+}
+
+/* Makes the folder that the file is to lie in, if it is missing (not the folders above it). */
+static ls_status make_parent(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    if (!slash || slash == path)
+        return LS_OK;
+    char *folder = strndup(path, (size_t)(slash - path));
+    if (!folder)
+        return ls_fail_memory(path, strlen(path));
+    ls_status status = LS_OK;
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+        status =
+            ls_fail(LS_CODE_MISSING, "results", path,
+                    "its folder cannot be made: %s; --results FILE names another", strerror(errno));
+    free(folder);
+    return status;
+}
+
+/* Refuses what SQLite should not touch; *fresh where there is nothing yet. */
+static ls_status examine(const char *path, bool create, bool *fresh)
+{
+    struct stat facts;
+    *fresh = false;
+    if (!*path)
+        return refuse("''", "the name is empty");
+    if (stat(path, &facts) != 0) {
+        if (errno != ENOENT)
+            return refuse(path, strerror(errno));
+        if (!create)
+            return ls_fail(LS_CODE_MISSING, "results", path,
+                           "no such file; lockstep run makes it, --results FILE names another");
+        *fresh = true;
+        return make_parent(path);
+    }
+    if (S_ISDIR(facts.st_mode))
+        return refuse(path, "is a folder");
+    if (!S_ISREG(facts.st_mode))
+        return refuse(path, "is no regular file");
+    LS_TRY(check_file(path, fresh));
+    if (*fresh && !create)
+        return refuse(path, "is empty: it holds no database");
+    return LS_OK;
+}
+
+static int execute(ls_results *results, const char *sql)
+{
+    return sqlite3_exec(results->db, sql, NULL, NULL, NULL);
+}
+
+/* The first number that a statement gives. */
+static int query_integer(ls_results *results, const char *sql, int *out)
+{
+    sqlite3_stmt *statement;
+    int code = sqlite3_prepare_v2(results->db, sql, -1, &statement, NULL);
+    if (code != SQLITE_OK)
+        return code;
+    code = sqlite3_step(statement);
+    if (code == SQLITE_ROW)
+        *out = sqlite3_column_int(statement, 0);
+    sqlite3_finalize(statement);
+    return code == SQLITE_ROW ? SQLITE_OK : code;
+}
+
+/* Makes the table unless another process has, between the look at the file and the lock. */
+static int initialise(ls_results *results)
+{
+    char sql[sizeof schema_sql + 128];
+    snprintf(sql, sizeof sql, "%s; PRAGMA application_id = %d; PRAGMA user_version = %d",
+             schema_sql, APPLICATION_ID, SCHEMA);
+    int pages = 0, code = execute(results, "BEGIN EXCLUSIVE");
+    if (code != SQLITE_OK)
+        return code;
+    code = query_integer(results, "SELECT count(*) FROM sqlite_master", &pages);
+    if (code == SQLITE_OK && pages == 0)
+        code = execute(results, sql);
+    if (code == SQLITE_OK)
+        code = execute(results, "COMMIT");
+    if (code != SQLITE_OK)
+        execute(results, "ROLLBACK");
+    return code;
+}
+
+/* The change to WAL needs the file alone, and SQLite does not wait for that: so try again. */
+static int enter_wal(ls_results *results)
+{
+    int code = SQLITE_BUSY;
+    for (int waited = 0; code == SQLITE_BUSY && waited < BUSY_TIMEOUT_MS; waited += WAL_TRY_MS) {
+        if (waited > 0)
+            ls_clock_sleep(WAL_TRY_MS * UINT64_C(1000000));
+        code = execute(results, "PRAGMA journal_mode = WAL");
+    }
+    return code;
+}
+
+/* What SQLite sees, in the file and its write-ahead log, has to be what the header promised. */
+static ls_status verify(ls_results *results)
+{
+    int id = 0, schema = 0, tables = 0;
+    int code = query_integer(results, "PRAGMA application_id", &id);
+    if (code == SQLITE_OK)
+        code = query_integer(results, "PRAGMA user_version", &schema);
+    if (code == SQLITE_OK)
+        code = query_integer(results, "SELECT count(*) FROM sqlite_master WHERE name = 'rows'",
+                             &tables);
+    if (code != SQLITE_OK)
+        return refuse_sqlite(results, code);
+    if (id != APPLICATION_ID || schema != SCHEMA || tables != 1)
+        return refuse(results->path, "is damaged: it has not the table of its schema");
+    return LS_OK;
+}
+
+/* Takes the write lock once, so that a file that cannot be written is refused before any work. */
+static ls_status prepare_writing(ls_results *results, bool fresh)
+{
+    int code = fresh ? initialise(results) : SQLITE_OK;
+    if (code == SQLITE_OK && sqlite3_db_readonly(results->db, "main") == 1)
+        code = SQLITE_READONLY;
+    if (code == SQLITE_OK)
+        code = enter_wal(results);
+    if (code == SQLITE_OK)
+        code = execute(results, "PRAGMA synchronous = FULL; BEGIN IMMEDIATE; COMMIT");
+    return code == SQLITE_OK ? LS_OK : refuse_sqlite(results, code);
+}
+
+static ls_status connect(ls_results *results, bool create, bool fresh)
+{
+    /* A name with a folder is never one of those that mean something else to SQLite. */
+    char *name = sqlite3_mprintf("%s%s", results->path[0] == '/' ? "" : "./", results->path);
+    if (!name)
+        return ls_fail_memory(results->path, strlen(results->path));
+    int flags = SQLITE_OPEN_READWRITE | (fresh ? SQLITE_OPEN_CREATE : 0);
+    int code = sqlite3_open_v2(name, &results->db, flags, NULL);
+    sqlite3_free(name);
+    if (code != SQLITE_OK)
+        return refuse_sqlite(results, code);
+    sqlite3_extended_result_codes(results->db, 0);
+    sqlite3_busy_timeout(results->db, BUSY_TIMEOUT_MS);
+    if (create)
+        LS_TRY(prepare_writing(results, fresh));
+    return verify(results);
+}
+
+ls_status ls_results_open(const char *path, bool create, ls_results **out)
+{
+    bool fresh;
+    LS_TRY(examine(path, create, &fresh));
+    ls_results *results = calloc(1, sizeof *results);
+    if (results)
+        results->path = strdup(path);
+    if (!results || !results->path) {
+        free(results);
+        return ls_fail_memory("results", strlen(path));
+    }
+    ls_status status = connect(results, create, fresh);
+    if (status) {
+        ls_results_close(results);
+        return status;
+    }
+    *out = results;
+    return LS_OK;
+}
+
+static void bind_text(sqlite3_stmt *statement, int place, const json_t *text)
+{
+    if (json_is_string(text)) /* a parameter that is not bound is NULL */
+        sqlite3_bind_text(statement, place, json_string_value(text), -1, SQLITE_STATIC);
+}
+
+ls_status ls_results_append(ls_results *results, const json_t *row)
+{
+    const json_t *of_case = json_object_get(row, "case");
+    if (!results || !json_is_string(json_object_get(row, "id")))
+        return ls_fail(LS_CODE_MISSING, "results", results ? results->path : "none",
+                       "a row without an id, or no open file; open one and name the row");
+    char *text = json_dumps(row, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    if (!text)
+        return ls_fail_memory("row for the results", 0);
+    sqlite3_stmt *statement;
+    int code = sqlite3_prepare_v2(results->db,
+                                  "INSERT INTO rows (id, timestamp, status, model, strategy,"
+                                  " label, row) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                                  -1, &statement, NULL);
+    if (code == SQLITE_OK) {
+        bind_text(statement, 1, json_object_get(row, "id"));
+        bind_text(statement, 2, json_object_get(row, "timestamp"));
+        bind_text(statement, 3, json_object_get(json_object_get(row, "result"), "status"));
+        bind_text(statement, 4, json_object_get(of_case, "model"));
+        bind_text(statement, 5, json_object_get(of_case, "strategy"));
+        bind_text(statement, 6, json_object_get(row, "label"));
+        sqlite3_bind_text(statement, 7, text, -1, SQLITE_STATIC);
+        code = sqlite3_step(statement);
+    }
+    ls_status status = code == SQLITE_DONE ? LS_OK : refuse_sqlite(results, code);
+    sqlite3_finalize(statement);
+    free(text);
+    return status;
+}
+
+static ls_status parse_row(const ls_results *results, sqlite3_stmt *statement, json_t **out)
+{
+    json_error_t error;
+    const char *text = (const char *)sqlite3_column_text(statement, 0);
+    *out = text ? json_loads(text, 0, &error) : NULL;
+    return *out ? LS_OK : refuse(results->path, "is damaged: a row in it is no JSON");
+}
+
+ls_status ls_results_each(ls_results *results, ls_status (*visit)(void *context, const json_t *row),
+                          void *context)
+{
+    sqlite3_stmt *statement;
+    int code = sqlite3_prepare_v2(results->db, "SELECT row FROM rows ORDER BY rowid", -1,
+                                  &statement, NULL);
+    if (code != SQLITE_OK)
+        return refuse_sqlite(results, code);
+    ls_status status = LS_OK;
+    while (!status && (code = sqlite3_step(statement)) == SQLITE_ROW) {
+        json_t *row;
+        status = parse_row(results, statement, &row);
+        if (!status)
+            status = visit(context, row);
+        json_decref(row);
+    }
+    if (!status && code != SQLITE_DONE)
+        status = refuse_sqlite(results, code);
+    sqlite3_finalize(statement);
+    return status;
+}
+
+/* Reads the row whose id is, or begins with, `id`; the whole id comes first. */
+static ls_status find_row(const ls_results *results, sqlite3_stmt *statement, const char *id,
+                          json_t **out)
+{
+    sqlite3_bind_text(statement, 1, id, -1, SQLITE_STATIC);
+    int code = sqlite3_step(statement);
+    if (code == SQLITE_DONE)
+        return ls_fail(LS_CODE_MISSING, "row", id,
+                       "not in %s; lockstep results list shows those that are", results->path);
+    if (code != SQLITE_ROW)
+        return refuse_sqlite(results, code);
+    bool whole = sqlite3_column_int(statement, 1);
+    json_t *row;
+    LS_TRY(parse_row(results, statement, &row));
+    code = whole ? SQLITE_DONE : sqlite3_step(statement);
+    if (code == SQLITE_DONE) {
+        *out = row;
+        return LS_OK;
+    }
+    json_decref(row);
+    if (code != SQLITE_ROW)
+        return refuse_sqlite(results, code);
+    return ls_fail(LS_CODE_USAGE, "row", id, "several ids in %s begin so; give more of it",
+                   results->path);
+}
+
+ls_status ls_results_find(ls_results *results, const char *id, json_t **out)
+{
+    sqlite3_stmt *statement;
+    if (!*id)
+        return ls_fail(LS_CODE_USAGE, "row", "''", "an empty id; lockstep results list shows ids");
+    int code = sqlite3_prepare_v2(results->db,
+                                  "SELECT row, id = ?1 AS whole FROM rows"
+                                  " WHERE substr(id, 1, length(?1)) = ?1"
+                                  " ORDER BY whole DESC LIMIT 2",
+                                  -1, &statement, NULL);
+    if (code != SQLITE_OK)
+        return refuse_sqlite(results, code);
+    ls_status status = find_row(results, statement, id, out);
+    sqlite3_finalize(statement);
+    return status;
+}
+
+void ls_results_close(ls_results *results)
+{
+    if (!results)
+        return;
+    sqlite3_close(results->db);
+    free(results->path);
+    free(results);
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a person at a terminal sees and does: the bar and the lines of progress, and the signals
+ * that end a run. The terminal is a pseudo-terminal of a width that is set.
+ */
+#include "bench/interrupt.h"
+#include "bench/progress.h"
+#include "common/base/clock.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+enum { TEXT_SIZE = 65536, SKIPPED = 77 };
+
+typedef struct terminal {
+    int controller;
+    FILE *stream;
+} terminal;
+
+static terminal open_terminal(unsigned short width)
+{
+    terminal t = {.controller = posix_openpt(O_RDWR | O_NOCTTY)};
+    if (t.controller < 0 || grantpt(t.controller) != 0 || unlockpt(t.controller) != 0) {
+        print_message("skipped: no pseudo-terminals here\n");
+        exit(SKIPPED);
+    }
+    const struct winsize size = {.ws_row = 24, .ws_col = width};
+    assert_int_equal(ioctl(t.controller, TIOCSWINSZ, &size), 0);
+    int other = open(ptsname(t.controller), O_RDWR | O_NOCTTY);
+    assert_true(other >= 0);
+    t.stream = fdopen(other, "w");
+    assert_non_null(t.stream);
+    return t;
+}
+
+/* What was written to it so far. */
+static size_t read_terminal(const terminal *t, char text[TEXT_SIZE])
+{
+    fcntl(t->controller, F_SETFL, O_NONBLOCK);
+    ssize_t got = read(t->controller, text, TEXT_SIZE - 1);
+    text[got > 0 ? got : 0] = 0;
+    return got > 0 ? (size_t)got : 0;
+}
+
+static void close_terminal(terminal *t)
+{
+    fclose(t->stream);
+    close(t->controller);
+}
+
+static size_t count_of(const char *text, char wanted)
+{
+    size_t count = 0;
+    for (; *text; text++)
+        count += *text == wanted;
+    return count;
+}
+
+static void bar_has_rate_loss_and_time(void **state)
+{
+    (void)state;
+    char text[TEXT_SIZE];
+    terminal t = open_terminal(120);
+    ls_progress *progress = ls_progress_open(t.stream, -1, "mlp single");
+    assert_non_null(progress);
+    ls_progress_update(progress, 50, 100, 12345.0, 0.25);
+    read_terminal(&t, text);
+    assert_non_null(strstr(text, "\rmlp single [####################....................]  50%  "
+                                 "12345 samples/s  loss 0.25  0:01 left"));
+    ls_progress_close(progress);
+    read_terminal(&t, text);
+    assert_int_equal(count_of(text, '\r'), 2); /* wiped: the next line starts at the left */
+    assert_int_equal(count_of(text, '\n'), 0);
+    assert_int_equal(text[strlen(text) - 1], '\r');
+    assert_int_equal(strspn(text, "\r "), strlen(text));
+    close_terminal(&t);
+}
+
+static void bar_is_redrawn_ten_times_a_second(void **state)
+{
+    (void)state;
+    char text[TEXT_SIZE];
+    terminal t = open_terminal(80);
+    uint64_t start = ls_clock_ns();
+    ls_progress *progress = ls_progress_open(t.stream, 1, "mlp");
+    for (uint64_t i = 1; ls_clock_ns() - start < 350000000; i++)
+        ls_progress_update(progress, i, 1000000000, 1e6, NAN);
+    read_terminal(&t, text);
+    size_t draws = count_of(text, '\r');
+    assert_true(draws >= 2 && draws <= 5); /* at 0, 100, 200 and 300 ms; fewer when it stalls */
+    assert_null(strstr(text, "loss"));
+    ls_progress_close(progress);
+    close_terminal(&t);
+}
+
+static void bar_keeps_to_the_width(void **state)
+{
+    (void)state;
+    char text[TEXT_SIZE];
+    const unsigned short widths[] = {1, 2, 10, 30, 60, 80, 300};
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
+        terminal t = open_terminal(widths[i]);
+        ls_progress *progress = ls_progress_open(t.stream, -1, "mlp:784-1024-1024-10 single");
+        ls_progress_update(progress, 3, 1000, 12345.0, 1e-9);
+        size_t size = read_terminal(&t, text);
+        assert_true(size >= 1 && size - 1 < widths[i]);
+        ls_progress_close(progress);
+        close_terminal(&t);
+    }
+}
+
+static void lines_come_once_a_second_and_at_the_end(void **state)
+{
+    (void)state;
+    char text[TEXT_SIZE];
+    FILE *file = tmpfile();
+    assert_non_null(file);
+    ls_progress *progress = ls_progress_open(file, 1, "poly\nsingle");
+    uint64_t start = ls_clock_ns();
+    for (uint64_t i = 1; ls_clock_ns() - start < 1200000000; i++)
+        ls_progress_update(progress, i, 0, NAN, NAN);
+    ls_progress_update(progress, 90, 90, 1000.0, 0.5);
+    ls_progress_close(progress);
+    rewind(file);
+    text[fread(text, 1, TEXT_SIZE - 1, file)] = 0;
+    fclose(file);
+    assert_int_equal(count_of(text, '\n'), 2);
+    assert_int_equal(strncmp(text, "poly?single: step ", 18), 0);
+    assert_non_null(
+        strstr(text, "\npoly?single: step 90 of 90  1000 samples/s  loss 0.5  0:00 left\n"));
+}
+
+static void nothing_is_shown_where_nobody_looks(void **state)
+{
+    (void)state;
+    FILE *file = tmpfile();
+    assert_non_null(file);
+    assert_null(ls_progress_open(file, -1, "mlp"));
+    assert_null(ls_progress_open(file, 0, "mlp"));
+    terminal t = open_terminal(80);
+    assert_null(ls_progress_open(t.stream, 0, "mlp"));
+    close_terminal(&t);
+    ls_progress_update(NULL, 1, 2, 3.0, 4.0);
+    ls_progress_close(NULL);
+    fclose(file);
+}
+
+static void signals_set_a_flag_and_the_third_kills(void **state)
+{
+    (void)state;
+    pid_t child = fork();
+    if (child == 0) {
+        ls_interrupt_install();
+        if (ls_interrupted())
+            _exit(1);
+        raise(SIGINT);
+        if (!ls_interrupted())
+            _exit(2);
+        raise(SIGTERM);
+        if (!ls_interrupted())
+            _exit(3);
+        raise(SIGINT);
+        _exit(4);
+    }
+    int how;
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_true(WIFSIGNALED(how) && WTERMSIG(how) == SIGINT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bar_has_rate_loss_and_time),
+        cmocka_unit_test(bar_is_redrawn_ten_times_a_second),
+        cmocka_unit_test(bar_keeps_to_the_width),
+        cmocka_unit_test(lines_come_once_a_second_and_at_the_end),
+        cmocka_unit_test(nothing_is_shown_where_nobody_looks),
+        cmocka_unit_test(signals_set_a_flag_and_the_third_kills),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Results database: rows come back as they were put, from several processes at once and after a
+ * kill; what is not ours, or cannot be written, is refused in a line and left as it is.
+ */
+#include "bench/results_db.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <sqlite3.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+enum { PATH_SIZE = 512, FILE_SIZE = 65536, WRITERS = 3, ROWS_EACH = 25, ROWS_BEFORE_KILL = 10 };
+
+static char folder[PATH_SIZE - 64];
+
+static char *in_folder(const char *name, char path[PATH_SIZE])
+{
+    snprintf(path, PATH_SIZE, "%s/%s", folder, name);
+    return path;
+}
+
+static int make_folder(void **state)
+{
+    (void)state;
+    const char *base = getenv("TMPDIR");
+    snprintf(folder, sizeof folder, "%s/lockstep-results-XXXXXX", base ? base : "/tmp");
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    char command[PATH_SIZE];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    return system(command);
+}
+
+static json_t *new_row(const char *id)
+{
+    return json_pack("{s:i,s:s,s:s,s:{s:s,s:f},s:{s:s}}", "schema", 1, "id", id, "timestamp",
+                     "2026-11-21T05:17:00Z", "case", "model", "mlp", "lr", 0.1, "result", "status",
+                     "ok");
+}
+
+static void assert_ok(ls_status status)
+{
+    if (status)
+        fail_msg("%s", ls_status_text(status));
+}
+
+static ls_results *open_results(const char *path)
+{
+    ls_results *results;
+    assert_ok(ls_results_open(path, true, &results));
+    return results;
+}
+
+static void append(ls_results *results, const char *id)
+{
+    json_t *row = new_row(id);
+    assert_ok(ls_results_append(results, row));
+    json_decref(row);
+}
+
+/* Refused with this code, in a line that names the file and says `why`. */
+static void assert_refused(ls_status status, ls_code code, const char *path, const char *why)
+{
+    assert_non_null(status);
+    const char *text = ls_status_text(status);
+    if (ls_status_code(status) != code || !strstr(text, path) || !strstr(text, why) ||
+        strchr(text, '\n'))
+        fail_msg("%d: %s", (int)ls_status_code(status), text);
+    ls_status_free(status);
+}
+
+static void assert_open_refused(const char *path, const char *why)
+{
+    ls_results *results = NULL;
+    assert_refused(ls_results_open(path, true, &results), LS_CODE_MISSING, path, why);
+    assert_null(results);
+    assert_refused(ls_results_open(path, false, &results), LS_CODE_MISSING, path, why);
+    assert_null(results);
+}
+
+static ls_status collect(void *context, const json_t *row)
+{
+    json_array_append(context, (json_t *)(size_t)row);
+    return LS_OK;
+}
+
+static json_t *all_rows(const char *path)
+{
+    ls_results *results;
+    json_t *rows = json_array();
+    assert_ok(ls_results_open(path, false, &results));
+    assert_ok(ls_results_each(results, collect, rows));
+    ls_results_close(results);
+    return rows;
+}
+
+static void rows_come_back(void **state)
+{
+    (void)state;
+    char path[PATH_SIZE];
+    in_folder("new/rows.db", path);
+    ls_results *results = open_results(path);
+    json_t *first = new_row("20261121T051700Z-aa"), *found;
+    assert_ok(ls_results_append(results, first));
+    append(results, "20261121T051700Z-ab");
+    append(results, "20261121T051700Z-abc");
+    assert_ok(ls_results_find(results, "20261121T051700Z-aa", &found));
+    assert_true(json_equal(found, first));
+    json_decref(found);
+    assert_ok(ls_results_find(results, "20261121T051700Z-ab", &found)); /* whole, and a prefix */
+    json_decref(found);
+    assert_refused(ls_results_find(results, "2026", &found), LS_CODE_USAGE, "2026", "several");
+    assert_refused(ls_results_find(results, "2027", &found), LS_CODE_MISSING, "2027", "not in");
+    assert_refused(ls_results_find(results, "", &found), LS_CODE_USAGE, "''", "empty");
+    assert_refused(ls_results_append(results, first), LS_CODE_MISSING, path, "UNIQUE");
+    assert_refused(ls_results_append(NULL, first), LS_CODE_MISSING, "none", "no open file");
+    json_t *nameless = json_object();
+    assert_refused(ls_results_append(results, nameless), LS_CODE_MISSING, path, "without an id");
+    json_decref(nameless);
+    ls_results_close(results);
+    ls_results_close(NULL);
+    json_t *rows = all_rows(path);
+    assert_int_equal(json_array_size(rows), 3);
+    assert_true(json_equal(json_array_get(rows, 0), first));
+    json_decref(rows);
+    json_decref(first);
+}
+
+static ls_status stop_at_first(void *context, const json_t *row)
+{
+    (void)row;
+    ++*(int *)context;
+    return ls_fail(LS_CODE_CHECK, "visit", NULL, "stopped");
+}
+
+static void a_failing_visit_stops(void **state)
+{
+    (void)state;
+    char path[PATH_SIZE];
+    int visited = 0;
+    ls_results *results = open_results(in_folder("stop.db", path));
+    append(results, "a");
+    append(results, "b");
+    assert_refused(ls_results_each(results, stop_at_first, &visited), LS_CODE_CHECK, "visit",
+                   "stopped");
+    assert_int_equal(visited, 1);
+    ls_results_close(results);
+}
+
+static void an_empty_file_becomes_one(void **state)
+{
+    (void)state;
+    char path[PATH_SIZE];
+    close(open(in_folder("empty.db", path), O_CREAT | O_WRONLY, 0666));
+    ls_results *results;
+    assert_refused(ls_results_open(path, false, &results), LS_CODE_MISSING, path, "empty");
+    results = open_results(path);
+    append(results, "a");
+    ls_results_close(results);
+    json_t *rows = all_rows(path);
+    assert_int_equal(json_array_size(rows), 1);
+    json_decref(rows);
+}
+
+static size_t read_whole(const char *path, uint8_t bytes[FILE_SIZE])
+{
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    size_t size = fread(bytes, 1, FILE_SIZE, file);
+    fclose(file);
+    return size;
+}
+
+/* Refused, the file the same to the byte, and nothing new beside it. */
+static void assert_left_alone(const char *path, const char *why)
+{
+    static uint8_t before[FILE_SIZE], after[FILE_SIZE];
+    char beside[PATH_SIZE + 16];
+    size_t size = read_whole(path, before);
+    assert_open_refused(path, why);
+    assert_int_equal(read_whole(path, after), size);
+    assert_memory_equal(before, after, size);
+    const char *const endings[] = {"-wal", "-shm", "-journal"};
+    for (size_t i = 0; i < 3; i++) {
+        snprintf(beside, sizeof beside, "%s%s", path, endings[i]);
+        assert_int_equal(access(beside, F_OK), -1);
+    }
+}
+
+static void run_sql(const char *path, const char *sql)
+{
+    sqlite3 *db;
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+}
+
+static void foreign_files_are_left_alone(void **state)
+{
+    (void)state;
+    char path[PATH_SIZE];
+    run_sql(in_folder("foreign.db", path), "CREATE TABLE rows (id TEXT); INSERT INTO rows VALUES "
+                                           "('theirs')");
+    assert_left_alone(path, "another program");
+    run_sql(in_folder("marked.db", path), "PRAGMA application_id = 7; PRAGMA journal_mode = WAL;"
+                                          "CREATE TABLE other (id TEXT)");
+    assert_left_alone(path, "another program");
+    FILE *text = fopen(in_folder("notes.txt", path), "w");
+    for (int i = 0; i < 50; i++)
+        fputs("notes of a user\n", text);
+    fclose(text);
+    assert_left_alone(path, "no SQLite database");
+    text = fopen(in_folder("short", path), "w");
+    fputs("SQLite format 3", text);
+    fclose(text);
+    assert_left_alone(path, "no SQLite database");
+}
+
+static void newer_and_damaged_files_are_left_alone(void **state)
+{
+    (void)state;
+    char path[PATH_SIZE];
+    ls_results *results = open_results(in_folder("newer.db", path));
+    append(results, "a");
+    ls_results_close(results);
+    run_sql(path, "PRAGMA user_version = 2");
+    assert_left_alone(path, "schema 2");
+    results = open_results(in_folder("damaged.db", path));
+    append(results, "a");
+    ls_results_close(results);
+    int file = open(path, O_WRONLY);
+    static const uint8_t garbage[400] = {0x5a, 0xff, 0x17};
+    assert_int_equal(pwrite(file, garbage, sizeof garbage, 100), sizeof garbage);
+    close(file);
+    assert_open_refused(path, "damaged");
+    results = open_results(in_folder("tableless.db", path));
+    ls_results_close(results);
+    run_sql(path, "DROP TABLE rows");
+    assert_open_refused(path, "damaged");
+}
+
+static void places_that_hold_no_file_are_refused(void **state)
+{
+    (void)state;
+    char path[PATH_SIZE];
+    ls_results *results;
+    assert_open_refused(folder, "is a folder");
+    assert_open_refused("/dev/full", "no regular file");
+    close(open(in_folder("plain", path), O_CREAT | O_WRONLY, 0666));
+    assert_open_refused(in_folder("plain/rows.db", path), "Not a directory");
+    assert_refused(ls_results_open(in_folder("missing.db", path), false, &results), LS_CODE_MISSING,
+                   path, "no such file");
+    assert_refused(ls_results_open(in_folder("a/b/rows.db", path), true, &results), LS_CODE_MISSING,
+                   path, "its folder cannot be made");
+    assert_open_refused("/proc/self/lockstep.db", "/proc/self/lockstep.db"); /* no place for it */
+}
+
+/* Files of this process cannot grow past 64 KiB: as on a disk that is full. */
+static void a_full_disk_is_reported(void **state)
+{
+    (void)state;
+    char path[PATH_SIZE];
+    in_folder("full.db", path);
+    pid_t child = fork();
+    if (child == 0) {
+        signal(SIGXFSZ, SIG_IGN);
+        ls_results *results;
+        ls_status status = ls_results_open(path, true, &results);
+        const struct rlimit limit = {65536, 65536};
+        setrlimit(RLIMIT_FSIZE, &limit);
+        for (int i = 0; !status && i < 1000; i++) {
+            char id[32];
+            snprintf(id, sizeof id, "row%d", i);
+            json_t *row = new_row(id);
+            status = ls_results_append(results, row);
+            json_decref(row);
+        }
+        bool refused = status && strstr(ls_status_text(status), path);
+        _exit(refused && ls_status_code(status) == LS_CODE_MISSING ? 0 : 1);
+    }
+    int how;
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+    json_t *rows = all_rows(path);
+    assert_true(json_array_size(rows) > 0);
+    json_decref(rows);
+}
+
+static void write_rows(const char *path, int writer, int count, int acknowledge)
+{
+    ls_results *results;
+    if (ls_results_open(path, true, &results))
+        _exit(2);
+    for (int i = 0; i < count; i++) {
+        char id[32];
+        snprintf(id, sizeof id, "w%d-%d", writer, i);
+        json_t *row = new_row(id);
+        if (ls_results_append(results, row))
+            _exit(3);
+        json_decref(row);
+        if (acknowledge >= 0 && write(acknowledge, "+", 1) != 1)
+            _exit(4);
+    }
+}
+
+static void writers_at_once_lose_nothing(void **state)
+{
+    (void)state;
+    char path[PATH_SIZE];
+    pid_t children[WRITERS];
+    in_folder("shared.db", path);
+    for (int w = 0; w < WRITERS; w++) {
+        children[w] = fork();
+        if (children[w] == 0) {
+            write_rows(path, w, ROWS_EACH, -1);
+            _exit(0);
+        }
+    }
+    for (int w = 0; w < WRITERS; w++) {
+        int how;
+        assert_int_equal(waitpid(children[w], &how, 0), children[w]);
+        assert_true(WIFEXITED(how));
+        assert_int_equal(WEXITSTATUS(how), 0);
+    }
+    json_t *rows = all_rows(path);
+    assert_int_equal(json_array_size(rows), WRITERS * ROWS_EACH);
+    json_decref(rows);
+}
+
+/* Every row whose append returned is there after SIGKILL, and the file takes more. */
+static void a_killed_writer_loses_nothing(void **state)
+{
+    (void)state;
+    char path[PATH_SIZE], mark;
+    int ends[2], count = 0;
+    in_folder("killed.db", path);
+    assert_int_equal(pipe(ends), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        write_rows(path, 0, 100000, ends[1]);
+        _exit(0);
+    }
+    close(ends[1]);
+    while (count < ROWS_BEFORE_KILL && read(ends[0], &mark, 1) == 1)
+        count++;
+    kill(child, SIGKILL);
+    int how;
+    waitpid(child, &how, 0);
+    assert_true(WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL);
+    while (read(ends[0], &mark, 1) == 1)
+        count++;
+    close(ends[0]);
+    assert_true(count >= ROWS_BEFORE_KILL);
+    ls_results *results = open_results(path);
+    append(results, "after");
+    ls_results_close(results);
+    json_t *rows = all_rows(path);
+    assert_true(json_array_size(rows) >= (size_t)count + 1);
+    json_decref(rows);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_come_back),
+        cmocka_unit_test(a_failing_visit_stops),
+        cmocka_unit_test(an_empty_file_becomes_one),
+        cmocka_unit_test(foreign_files_are_left_alone),
+        cmocka_unit_test(newer_and_damaged_files_are_left_alone),
+        cmocka_unit_test(places_that_hold_no_file_are_refused),
+        cmocka_unit_test(a_full_disk_is_reported),
+        cmocka_unit_test(writers_at_once_lose_nothing),
+        cmocka_unit_test(a_killed_writer_loses_nothing),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

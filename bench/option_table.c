@@ -20,14 +20,15 @@
 enum {
     RUN_VERIFY = LS_FOR_RUN | LS_FOR_VERIFY,
     MACHINE = RUN_VERIFY | LS_FOR_MICRO | LS_FOR_DEVICES,
-    PRINTING = RUN_VERIFY | LS_FOR_MICRO
+    PRINTING = RUN_VERIFY
 };
 
 #define MANY 2147483647
 
 static const ls_option table[] = {
     {"model", "NAME[:SIZES]", "mlp", "", "what is trained; any in `lockstep list models`",
-     RUN_VERIFY, .set = ls_set_model, IN_CASE(model), .high = sizeof(((ls_case *)0)->model)},
+     RUN_VERIFY | LS_FOR_MICRO, .set = ls_set_model, IN_CASE(model),
+     .high = sizeof(((ls_case *)0)->model)},
     {"data", "NAME[:PATH]", "the model's", "",
      "what it is trained on; any in `lockstep list data`; synthetic:N samples; file:PATH",
      RUN_VERIFY, .set = ls_set_data, IN_CASE(data), .high = sizeof(((ls_case *)0)->data)},
@@ -46,7 +47,7 @@ static const ls_option table[] = {
     {"logical-gpus", "N", "1", "devices", "each GPU counts as N: gpu:G/0 to gpu:G/N-1", MACHINE,
      .set = ls_set_int, IN_REQUEST(logical_gpus), .low = 1, .high = 64},
     {"batch", "B", "the model's", "samples", "batch of a step: global, or per device (weak)",
-     RUN_VERIFY, .set = ls_set_int64, IN_CASE(batch), .low = 1, .high = MANY},
+     RUN_VERIFY | LS_FOR_MICRO, .set = ls_set_int64, IN_CASE(batch), .low = 1, .high = MANY},
     {"scaling", "strong|weak", "strong", "",
      "strong: --batch is the global batch; weak: it is that of each device", RUN_VERIFY,
      .set = ls_set_scaling, IN_CASE(scaling)},
@@ -60,7 +61,7 @@ static const ls_option table[] = {
      .set = ls_set_int64, IN_REQUEST(blocks), .low = 1, .high = 100000},
     {"optimizer", "NAME[:VALUES]", "the model's", "",
      "any in `lockstep list optimizers`: momentum:0.9, adam:beta1=0.9,beta2=0.999,eps=1e-8",
-     RUN_VERIFY, .continues = true, .set = ls_set_optimizer, IN_CASE(optimizer),
+     RUN_VERIFY | LS_FOR_MICRO, .continues = true, .set = ls_set_optimizer, IN_CASE(optimizer),
      .high = sizeof(((ls_case *)0)->optimizer)},
     {"lr", "RATE", "the model's", "", "learning rate", RUN_VERIFY, .set = ls_set_learning_rate,
      IN_CASE(learning_rate)},
@@ -89,10 +90,10 @@ static const ls_option table[] = {
      .sweeps = true, .concerns = "cases with --strategy mirrored or hybrid"},
     {"bucket-bytes", "SIZE", "auto", "bytes", "bucket of an all-reduce: 25MiB; 0: one per variable",
      RUN_VERIFY, .sweeps = true, .concerns = "cases with --strategy mirrored or hybrid"},
-    {"comm", "auto|thread|mpi|nccl", "auto", "", "auto: mpi under mpirun, else thread",
-     RUN_VERIFY | LS_FOR_MICRO, .set = ls_set_comm, IN_CASE(comm)},
-    {"ranks", "N", "1", "ranks", "ranks as threads of this process (--comm thread)",
-     RUN_VERIFY | LS_FOR_MICRO, .set = ls_set_int, IN_CASE(ranks), .low = 1, .high = 1024},
+    {"comm", "auto|thread|mpi|nccl", "auto", "", "auto: mpi under mpirun, else thread", RUN_VERIFY,
+     .set = ls_set_comm, IN_CASE(comm)},
+    {"ranks", "N", "1", "ranks", "ranks as threads of this process (--comm thread)", RUN_VERIFY,
+     .set = ls_set_int, IN_CASE(ranks), .low = 1, .high = 1024},
     {"memory", "growth|all|fraction=F", "growth; all on GPUs", "of a device's capacity",
      "how a device takes memory", RUN_VERIFY, .set = ls_set_memory, IN_CASE(memory_text),
      .high = sizeof(((ls_case *)0)->memory_text)},
@@ -148,8 +149,9 @@ static const ls_option table[] = {
      .sweeps = true, .set = ls_set_nothing},
     {"label", "TEXT", "none", "", "text kept in the row", PRINTING, .set = ls_set_text,
      IN_REQUEST(label)},
-    {"format", "NAME", "table", "", "table, jsonl, json, csv or md", PRINTING | LS_FOR_RESULTS,
-     .set = ls_set_format, IN_REQUEST(format)},
+    {"format", "NAME", "table", "", "table, jsonl, json, csv or md",
+     PRINTING | LS_FOR_MICRO | LS_FOR_RESULTS | LS_FOR_DEVICES, .set = ls_set_format,
+     IN_REQUEST(format)},
     {"results", "FILE|none", "results/lockstep.db", "", "database that rows are kept in",
      PRINTING | LS_FOR_RESULTS, .set = ls_set_results, IN_REQUEST(results)},
     {"plan", "FILE", "none", "", "YAML file with these names as keys; values or lists", RUN_VERIFY,

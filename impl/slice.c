@@ -135,7 +135,7 @@ static ls_status new_part(ls_slice *s, part **out)
 
 static ls_status build_piece(ls_slice *s, int64_t piece, size_t index)
 {
-    part *p;
+    part *p = NULL;
     LS_TRY(new_part(s, &p));
     LS_TRY(need_net(s, index, piece_rows(s, piece), &p->net));
     return ls_replica_feed(s->options.replica, p->net, (uint64_t)piece_begin(s, piece), &p->ops);
@@ -151,7 +151,7 @@ static ls_status build_sum(ls_slice *s, size_t index)
                              .b = right->gradients,
                              .y = left->gradients};
     const ls_add_loss_args loss = {.a = left->loss, .b = right->loss, .out = left->loss};
-    part *p;
+    part *p = NULL;
     ls_op *op;
     LS_TRY(new_part(s, &p));
     LS_TRY(r->kernels->table->add(r->kernels, &add, &op));

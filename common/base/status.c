@@ -9,20 +9,12 @@
 
 struct ls_failure {
     ls_code code;
-    bool is_static;
-    char text[];
+    const char *text; /* behind the struct, in the same allocation */
 };
 
-/* What is left to say when there is no memory to say more. Never written to. */
-static struct {
-    struct ls_failure head;
-    char text[64];
-} const out_of_memory = {{LS_CODE_MISSING, true}, "memory: out of memory while reporting a failure"};
-
-static ls_status static_failure(void)
-{
-    return (ls_status)(void *)(size_t)&out_of_memory.head;
-}
+/* What is left to say when there is no memory to say more. */
+static const struct ls_failure out_of_memory = {
+    LS_CODE_MISSING, "memory: out of memory while reporting a failure"};
 
 ls_status ls_fail(ls_code code, const char *what, const char *where, const char *why, ...)
 {
@@ -37,15 +29,16 @@ ls_status ls_fail(ls_code code, const char *what, const char *where, const char 
     struct ls_failure *failure = malloc(sizeof *failure + size);
     if (!failure) {
         va_end(again);
-        return static_failure();
+        return &out_of_memory;
     }
+    char *text = (char *)(failure + 1);
     failure->code = code;
-    failure->is_static = false;
-    int used = snprintf(failure->text, size, "%s%s%s%s", what ? what : "", what ? ": " : "",
+    failure->text = text;
+    int used = snprintf(text, size, "%s%s%s%s", what ? what : "", what ? ": " : "",
                         where ? where : "", where ? ": " : "");
-    vsnprintf(failure->text + used, size - (size_t)used, why, again);
+    vsnprintf(text + used, size - (size_t)used, why, again);
     va_end(again);
-    for (char *c = failure->text; *c; c++)
+    for (char *c = text; *c; c++)
         if ((unsigned char)*c < 0x20 || *c == 0x7f)
             *c = '?';
     return failure;
@@ -69,8 +62,8 @@ const char *ls_status_text(ls_status status)
 
 void ls_status_free(ls_status status)
 {
-    if (status && !status->is_static)
-        free(status);
+    if (status != &out_of_memory)
+        free((void *)status);
 }
 
 ls_status ls_status_first(ls_status first, ls_status second)

@@ -27,7 +27,7 @@ typedef enum ls_code {
 } ls_code;
 
 /** NULL: success. Otherwise owned by whoever holds it, until ls_status_free. */
-typedef struct ls_failure *ls_status;
+typedef const struct ls_failure *ls_status;
 
 #define LS_OK ((ls_status)NULL)
 

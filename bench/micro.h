@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/* Micro: one operation at a time on one device; what the files of `lockstep micro` share. */
+#ifndef LS_BENCH_MICRO_H
+#define LS_BENCH_MICRO_H
+
+#include "bench/format.h"
+#include "bench/option_set.h"
+#include "bench/timing.h"
+#include "common/base/numbers.h"
+#include "common/nn/layer.h"
+#include "common/nn/model.h"
+#include "common/nn/optimizer.h"
+
+enum { LS_MICRO_ROUNDS = 21 };
+
+/** What a `micro` command works with. */
+typedef struct ls_micro {
+    ls_machine *machine;
+    ls_device *device;
+    ls_bench bench;
+    ls_model *model;
+    int64_t batch;
+    ls_optimizer optimizer;
+    const ls_option_given *sizes; /**< of --sizes, as given */
+    double roof;                  /**< floating-point operations per second; 0: not asked for */
+    ls_writer *writer;
+    uint64_t wrong; /**< elements, so far */
+} ls_micro;
+
+/** One row. */
+typedef struct ls_micro_figure {
+    const char *op;
+    const char *shape;   /**< "256x128x784"; NULL: none */
+    size_t bytes, count; /**< 0: none */
+    ls_statistics ns;    /**< of one operation; n = 0: a sum of medians */
+    double flops;        /**< 0: not counted */
+    double moved_bytes;  /**< read and written; 0: not counted */
+    bool checked;
+    uint64_t wrong;
+    const char *kernel; /**< which was chosen; NULL: not told */
+} ls_micro_figure;
+
+typedef struct ls_micro_op {
+    const char *name;
+    const char *help;
+    ls_status (*run)(ls_micro *m);
+} ls_micro_op;
+
+/** Prints a row and counts its wrong elements. */
+ls_status ls_micro_row(ls_micro *m, const ls_micro_figure *figure);
+
+/** Times and prints the products of the model's dense layers; adds their medians to *sum_ns. */
+ls_status ls_micro_products(ls_micro *m, double *sum_ns);
+
+/** Times one pass of the optimizer over `count` parameters. */
+ls_status ls_micro_time_optimizer(ls_micro *m, size_t count, ls_micro_figure *figure);
+
+ls_status ls_micro_gemm(ls_micro *m);
+ls_status ls_micro_copy(ls_micro *m);
+ls_status ls_micro_optimizer(ls_micro *m);
+ls_status ls_micro_floor(ls_micro *m);
+
+#endif

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * `lockstep micro gemm|copy|optimizer|floor`: single operations alone on one device, and the roofs
+ * that `mfu` and other shares are taken of.
+ *
+ *     gemm        the products of a model's dense layers, and squares; GFLOP/s, share of the roof
+ *     copy        bytes read and written by a copy, by size
+ *     optimizer   one pass over flat buffers, by number of parameters
+ *     floor       a model's step as the sum of its parts, each timed alone: products, optimizer,
+ *                 gathering of the batch
+ *
+ * Products are checked on inputs whose sums are exact in float32; wrong elements make the exit
+ * status 1.
+ */
+#include "bench/command.h"
+#include "bench/micro.h"
+#include "bench/option_set.h"
+#include "bench/roof.h"
+#include "bench/row_id.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const ls_micro_op operations[] = {
+    {"gemm", "matrix products of a model and of squares", ls_micro_gemm},
+    {"copy", "copies within the device's memory", ls_micro_copy},
+    {"optimizer", "one optimizer pass over flat buffers", ls_micro_optimizer},
+    {"floor", "a model's step as the sum of its parts, each alone", ls_micro_floor},
+};
+enum { OPERATIONS = sizeof operations / sizeof *operations };
+
+static ls_status find_operation(const ls_option_set *set, const ls_micro_op **out)
+{
+    char names[128] = "";
+    const char *wanted = set->operand_count ? set->operands[0] : NULL;
+    for (size_t i = 0; i < OPERATIONS; i++) {
+        if (wanted && strcmp(operations[i].name, wanted) == 0) {
+            *out = &operations[i];
+            return LS_OK;
+        }
+        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? ", " : "",
+                 operations[i].name);
+    }
+    return ls_fail(LS_CODE_USAGE, "micro", wanted ? wanted : "operation",
+                   wanted ? "no operation of this name; they are %s" : "missing; they are %s",
+                   names);
+}
+
+static ls_status open_micro(const ls_option_set *set, ls_micro *m)
+{
+    const ls_format *format;
+    ls_machine_options options = {0};
+    int64_t number;
+    const ls_memory_policy policy = {.kind = LS_MEMORY_GROWTH};
+    if (ls_parse_integer(ls_option_set_text(set, "cores-per-device", "1"), 1, 1024, &number))
+        options.cores_per_device = (int)number;
+    LS_TRY(ls_format_find(ls_option_set_text(set, "format", "table"), &format));
+    LS_TRY(ls_model_open(ls_option_set_text(set, "model", "mlp"), &m->model));
+    const char *batch = ls_option_set_text(set, "batch", NULL);
+    m->batch = m->model->kind->default_batch;
+    if (batch && !ls_parse_integer(batch, 1, INT32_MAX, &m->batch))
+        return ls_fail(LS_CODE_USAGE, "option --batch", batch, "must be a whole number from 1");
+    LS_TRY(ls_optimizer_parse(
+        ls_option_set_text(set, "optimizer", m->model->kind->default_optimizer), &m->optimizer));
+    LS_TRY(ls_machine_open(&options, &m->machine));
+    size_t count;
+    ls_device_name *names;
+    LS_TRY(ls_machine_resolve(m->machine, ls_option_set_text(set, "devices", "1"), &names, &count));
+    const ls_device_name name = names[0];
+    free(names);
+    if (count != 1)
+        return ls_fail(LS_CODE_USAGE, "option --devices", ls_option_set_text(set, "devices", "1"),
+                       "these operations run on one device; use --devices 1 or a name");
+    LS_TRY(ls_device_open(m->machine, &name, &policy, &m->device));
+    LS_TRY(ls_bench_open(m->device, &m->bench));
+    m->sizes = ls_option_set_find(set, "sizes");
+    return ls_writer_open(format, stdout, &m->writer);
+}
+
+static void close_micro(ls_micro *m)
+{
+    if (m->bench.queue)
+        ls_bench_close(&m->bench);
+    ls_device_close(m->device);
+    ls_machine_close(m->machine);
+    ls_model_close(m->model);
+}
+
+/* Options that the subcommand knows and this operation has no use for. */
+static ls_status refuse_strangers(const ls_option_set *set, const ls_micro_op *op)
+{
+    static const struct {
+        const char *option, *operations;
+    } concerns[] = {
+        {"sizes", "copy optimizer"},
+        {"model", "gemm optimizer floor"},
+        {"batch", "gemm floor"},
+        {"optimizer", "optimizer floor"},
+    };
+    for (size_t i = 0; i < sizeof concerns / sizeof *concerns; i++)
+        if (ls_option_set_find(set, concerns[i].option)->count &&
+            !strstr(concerns[i].operations, op->name)) {
+            char where[64];
+            snprintf(where, sizeof where, "--%s", concerns[i].option);
+            return ls_fail(LS_CODE_USAGE, "option", where,
+                           "does not concern micro %s; it concerns %s", op->name,
+                           concerns[i].operations);
+        }
+    return LS_OK;
+}
+
+static ls_status run_micro(const ls_option_set *set, int *exit_status)
+{
+    const ls_micro_op *op = NULL;
+    ls_micro m = {0};
+    LS_TRY(find_operation(set, &op));
+    LS_TRY(refuse_strangers(set, op));
+    ls_status status = open_micro(set, &m);
+    if (!status && op->run != ls_micro_copy)
+        status = ls_roof_get(m.machine, m.device, &m.roof);
+    if (!status)
+        status = op->run(&m);
+    if (m.writer)
+        status = ls_status_first(status, ls_writer_close(m.writer));
+    close_micro(&m);
+    *exit_status = m.wrong ? LS_CODE_CHECK : LS_CODE_OK;
+    return status;
+}
+
+ls_status ls_command_micro(int argc, char **argv, int *exit_status)
+{
+    ls_option_set set;
+    LS_TRY(ls_option_set_open(LS_FOR_MICRO, &set));
+    ls_status status = ls_option_set_read(&set, argc, argv, 1);
+    if (!status)
+        status = run_micro(&set, exit_status);
+    ls_option_set_close(&set);
+    return status;
+}
+
+/* ---- Rows ----------------------------------------------------------------------------------- */
+
+ls_status ls_micro_row(ls_micro *m, const ls_micro_figure *f)
+{
+    ls_row_id id;
+    LS_TRY(ls_row_id_make(&id));
+    double us = f->ns.median * 1e-3;
+    json_t *micro = json_object();
+    json_object_set_new(micro, "op", json_string(f->op));
+    if (f->shape)
+        json_object_set_new(micro, "shape", json_string(f->shape));
+    if (f->bytes)
+        json_object_set_new(micro, "size_bytes", json_integer((json_int_t)f->bytes));
+    if (f->count)
+        json_object_set_new(micro, "count", json_integer((json_int_t)f->count));
+    json_object_set_new(micro, "type", json_string("float"));
+    json_object_set_new(micro, "ranks", json_integer(1));
+    json_object_set_new(micro, "time_us", json_real(us));
+    if (f->ns.n) {
+        json_object_set_new(micro, "time_p10_us", json_real(f->ns.p10 * 1e-3));
+        json_object_set_new(micro, "time_p90_us", json_real(f->ns.p90 * 1e-3));
+    }
+    if (f->moved_bytes > 0)
+        json_object_set_new(micro, "algbw_gbs", json_real(f->moved_bytes / f->ns.median));
+    if (f->flops > 0) {
+        json_object_set_new(micro, "gflops", json_real(f->flops / f->ns.median));
+        json_object_set_new(micro, "roof_share",
+                            json_real(f->flops / (f->ns.median * 1e-9) / m->roof));
+    }
+    if (f->checked) {
+        json_object_set_new(micro, "wrong", json_integer((json_int_t)f->wrong));
+        m->wrong += f->wrong;
+    }
+    if (f->kernel)
+        json_object_set_new(micro, "kernel", json_string(f->kernel));
+    json_t *row = json_pack("{s:i,s:s,s:s,s:o}", "schema", 1, "id", id.id, "timestamp",
+                            id.timestamp, "micro", micro);
+    ls_status status = ls_writer_row(m->writer, row);
+    json_decref(row);
+    return status;
+}

@@ -36,7 +36,7 @@ static terminal open_terminal(unsigned short width)
     }
     const struct winsize size = {.ws_row = 24, .ws_col = width};
     assert_int_equal(ioctl(t.controller, TIOCSWINSZ, &size), 0);
-    int other = open(ptsname(t.controller), O_RDWR | O_NOCTTY);
+    int other = open(ptsname(t.controller), O_RDWR | O_NOCTTY | O_NONBLOCK);
     assert_true(other >= 0);
     t.stream = fdopen(other, "w");
     assert_non_null(t.stream);

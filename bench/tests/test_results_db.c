@@ -110,6 +110,15 @@ static json_t *all_rows(const char *path)
     return rows;
 }
 
+static size_t read_whole(const char *path, uint8_t bytes[FILE_SIZE])
+{
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    size_t size = fread(bytes, 1, FILE_SIZE, file);
+    fclose(file);
+    return size;
+}
+
 static void rows_come_back(void **state)
 {
     (void)state;
@@ -163,6 +172,22 @@ static void a_failing_visit_stops(void **state)
     ls_results_close(results);
 }
 
+/* The header's read and write versions are 2 in a file of WAL mode, and its name for the file of
+ * frames is in use while it is open. */
+static void the_journal_is_write_ahead(void **state)
+{
+    (void)state;
+    static uint8_t bytes[FILE_SIZE];
+    char path[PATH_SIZE], log[PATH_SIZE];
+    ls_results *results = open_results(in_folder("wal.db", path));
+    append(results, "a");
+    assert_int_equal(access(in_folder("wal.db-wal", log), F_OK), 0);
+    assert_true(read_whole(path, bytes) >= 100);
+    assert_int_equal(bytes[18], 2);
+    assert_int_equal(bytes[19], 2);
+    ls_results_close(results);
+}
+
 static void an_empty_file_becomes_one(void **state)
 {
     (void)state;
@@ -176,15 +201,6 @@ static void an_empty_file_becomes_one(void **state)
     json_t *rows = all_rows(path);
     assert_int_equal(json_array_size(rows), 1);
     json_decref(rows);
-}
-
-static size_t read_whole(const char *path, uint8_t bytes[FILE_SIZE])
-{
-    FILE *file = fopen(path, "rb");
-    assert_non_null(file);
-    size_t size = fread(bytes, 1, FILE_SIZE, file);
-    fclose(file);
-    return size;
 }
 
 /* Refused, the file the same to the byte, and nothing new beside it. */
@@ -380,6 +396,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_come_back),
         cmocka_unit_test(a_failing_visit_stops),
+        cmocka_unit_test(the_journal_is_write_ahead),
         cmocka_unit_test(an_empty_file_becomes_one),
         cmocka_unit_test(foreign_files_are_left_alone),
         cmocka_unit_test(newer_and_damaged_files_are_left_alone),

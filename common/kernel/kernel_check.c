@@ -272,3 +272,10 @@ ls_status ls_check_finish_step(const ls_finish_step_args *f, size_t real_bytes, 
     LS_TRY(check_value("finish_step", "schedule.initial", f->schedule.initial));
     return check_value("finish_step", "schedule.factor", f->schedule.factor);
 }
+
+ls_status ls_check_stamp(const ls_stamp_args *s, size_t real_bytes, ls_work *work)
+{
+    (void)real_bytes;
+    const tensor tensors[] = {{"time_ns", s->time_ns, 1, 1, sizeof *s->time_ns, NEEDED}};
+    return check("stamp", 1, tensors, work);
+}

@@ -81,4 +81,5 @@ const ls_kernel_table ls_cpu_kernels = {
     .add_loss = ls_step_add_loss,
     .fill = ls_cpu_fill,
     .finish_step = ls_step_finish,
+    .stamp = ls_step_stamp,
 };

@@ -428,6 +428,7 @@ const ls_kernel_table LS_REFERENCE_TABLE = {
     .add_loss = ls_step_add_loss,
     .fill = fill,
     .finish_step = ls_step_finish,
+    .stamp = ls_step_stamp,
 };
 
 #endif

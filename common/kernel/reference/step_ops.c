@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Operations that touch no reals: sample numbers of a batch, the sum of two losses, the end of a
- * step. All CPU tables use them (the cpu table has batch_indices of its own). Also the opening of
- * the reference tables.
+ * step, the time. All CPU tables use them (the cpu table has batch_indices of its own). Also the
+ * opening of the reference tables.
  */
 #include "common/kernel/reference/reference.h"
 
@@ -110,5 +110,23 @@ ls_status ls_step_finish(ls_kernels *kernels, const ls_finish_step_args *argumen
     LS_TRY(ls_check_finish_step(arguments, kernels->table->real_bytes, &work));
     const ls_op like = {
         .name = "finish_step", .run = run_finish_step, .flops = work.flops, .bytes = work.bytes};
+    return ls_op_bind(&like, arguments, sizeof *arguments, out);
+}
+
+/* ---- stamp --------------------------------------------------------------------------------- */
+
+static ls_status run_stamp(ls_op *op, ls_queue *queue)
+{
+    (void)queue;
+    const ls_stamp_args *s = ls_op_arguments(op);
+    *s->time_ns = ls_clock_ns();
+    return LS_OK;
+}
+
+ls_status ls_step_stamp(ls_kernels *kernels, const ls_stamp_args *arguments, ls_op **out)
+{
+    ls_work work;
+    LS_TRY(ls_check_stamp(arguments, kernels->table->real_bytes, &work));
+    const ls_op like = {.name = "stamp", .run = run_stamp, .bytes = work.bytes};
     return ls_op_bind(&like, arguments, sizeof *arguments, out);
 }

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT */
+/* What the kernel tables refuse, how an operation fails, and the registry. Exact: no tolerance. */
+#include "common/kernel/tests/kernel_fixture.h"
+
+/* The constructor refuses, and says this. */
+static void refused(ls_status status, ls_op *op, const char *text)
+{
+    assert_non_null(status);
+    assert_null(op);
+    assert_int_equal(ls_status_code(status), LS_CODE_USAGE);
+    if (!strstr(ls_status_text(status), text))
+        fail_msg("\"%s\" does not say \"%s\"", ls_status_text(status), text);
+    assert_non_null(strchr(ls_status_text(status), ';'));
+    ls_status_free(status);
+}
+
+static void refuses_products(ls_kernels *k)
+{
+    const ls_kernel_table *t = k->table;
+    double data[64];
+    ls_op *op = NULL;
+    refused(t->gemm(k, &(ls_gemm_args){.m = -1, .a = data, .b = data, .c = data}, &op), op,
+            "gemm: a: its size is -1 x 0");
+    refused(t->gemm(k, &(ls_gemm_args){.m = 2, .n = 2, .k = 2, .b = data, .c = data}, &op), op,
+            "gemm: a: it is NULL");
+    refused(t->gemm(k,
+                    &(ls_gemm_args){
+                        .m = INT64_MAX, .n = 2, .k = INT64_MAX, .a = data, .b = data, .c = data},
+                    &op),
+            op, "more than memory can hold");
+    refused(t->dense_forward(k, &(ls_dense_forward_args){2, 2, 2, data, NULL, NULL, data, 0}, &op),
+            op, "dense_forward: weight: it is NULL");
+    refused(
+        t->dense_forward(
+            k, &(ls_dense_forward_args){2, 2, 2, data, data, NULL, data, (ls_activation)9}, &op),
+        op, "activation");
+    refused(t->dense_backward_weights(
+                k, &(ls_dense_backward_weights_args){2, 2, 2, data, data, NULL, NULL}, &op),
+            op, "dweight");
+    refused(t->dense_backward_data(
+                k, &(ls_dense_backward_data_args){2, -2, 2, data, data, NULL, data}, &op),
+            op, "-2");
+}
+
+static void refuses_elements(ls_kernels *k)
+{
+    const ls_kernel_table *t = k->table;
+    double data[64];
+    const ls_step_state state = {0};
+    ls_op *op = NULL;
+    refused(t->relu_forward(k, &(ls_relu_forward_args){-3, data, data}, &op), op, "-3");
+    refused(t->relu_backward(k, &(ls_relu_backward_args){3, data, data, NULL}, &op), op, "dx");
+    refused(t->polynomial(k, &(ls_polynomial_args){3, NULL, data}, &op), op, "polynomial: x");
+    refused(t->add(k, &(ls_add_args){3, data, NULL, data}, &op), op, "add: b");
+    refused(t->fill(k, &(ls_fill_args){3, 0, NULL}, &op), op, "fill: y");
+    refused(t->add_loss(k, &(ls_add_loss_args){data, NULL, data}, &op), op, "add_loss: b");
+    refused(t->stamp(k, &(ls_stamp_args){NULL}, &op), op, "stamp: time_ns");
+    ls_optimizer_args o = {.kind = LS_OPTIMIZER_ADAM, .count = 3, .weight = data};
+    o.gradient = data, o.state = &state, o.slot[0] = data;
+    refused(t->optimizer(k, &o, &op), op, "slot[1]");
+    o.slot[1] = data, o.beta2 = (double)NAN;
+    refused(t->optimizer(k, &o, &op), op, "beta2");
+    o.kind = (ls_optimizer_kind)17;
+    refused(t->optimizer(k, &o, &op), op, "17");
+}
+
+static void refuses_batches(ls_kernels *k)
+{
+    const ls_kernel_table *t = k->table;
+    double data[64], loss;
+    int32_t labels[8] = {0};
+    uint32_t indices[8] = {0};
+    uint64_t count = 0;
+    ls_step_state state = {0};
+    ls_step_record record;
+    ls_op *op = NULL;
+    refused(t->softmax_cross_entropy(
+                k, &(ls_softmax_cross_entropy_args){2, 3, data, labels, 1, data, &loss}, &op),
+            op, "dlogits: it is logits");
+    refused(t->softmax_cross_entropy(
+                k, &(ls_softmax_cross_entropy_args){2, 3, data, NULL, 1, NULL, &loss}, &op),
+            op, "labels");
+    refused(t->squared_error(
+                k, &(ls_squared_error_args){2, 3, data, data, (double)INFINITY, NULL, &loss}, &op),
+            op, "scale: it is inf");
+    refused(t->count_correct(k, &(ls_count_correct_args){2, 3, data, labels, NULL, 2, &count}, &op),
+            op, "state");
+    refused(t->batch_indices(k, &(ls_batch_indices_args){2, {0, 1, true}, 0, &state, indices}, &op),
+            op, "0 samples");
+    refused(t->batch_indices(
+                k, &(ls_batch_indices_args){2, {1ull << 31, 1, true}, 0, &state, indices}, &op),
+            op, "2147483648 samples");
+    refused(t->gather(k, &(ls_gather_args){2, 3, (ls_gather_type)5, data, indices, data}, &op), op,
+            "gather: type");
+    refused(t->gather(k, &(ls_gather_args){2, 3, LS_GATHER_FLOAT, data, NULL, data}, &op), op,
+            "indices");
+    refused(t->finish_step(k, &(ls_finish_step_args){&state, 1, {0, 0, 0}, NULL, &record, 0}, &op),
+            op, "capacity");
+    refused(t->finish_step(k, &(ls_finish_step_args){&state, 1, {0, 0, 0}, NULL, NULL, 1}, &op), op,
+            "records");
+}
+
+static void test_refusals(void **state)
+{
+    fixture *f = *state;
+    for (int i = 0; ls_kernel_tables()[i]; i++) {
+        const ls_kernel_table *table = ls_kernel_tables()[i];
+        ls_kernels *kernels;
+        if (table->kind != LS_DEVICE_CPU)
+            continue;
+        must(table->open(f->device, &kernels));
+        refuses_products(kernels);
+        refuses_elements(kernels);
+        refuses_batches(kernels);
+        table->close(kernels);
+    }
+}
+
+/* A label outside the classes makes the op fail, and nothing is written. */
+static void test_labels(void **state)
+{
+    fixture *f = *state;
+    static const int32_t bad[] = {-1, 10, INT32_MIN, INT32_MAX};
+    float z[70] = {0}, dz[70];
+    for (int k = 0; k < 8; k++) {
+        ls_kernels *kernels = k % 2 ? f->cpu : f->reference;
+        int32_t labels[7] = {0, 9, 3, 4, 5, bad[k / 2], 1};
+        char text[64];
+        double loss = 123;
+        ls_op *op;
+        ls_softmax_cross_entropy_args args = {7, 10, z, labels, 1, dz, &loss};
+        must(kernels->table->softmax_cross_entropy(kernels, &args, &op));
+        must(ls_queue_put(f->queue, op));
+        ls_status status = ls_queue_sync(f->queue);
+        assert_non_null(status);
+        assert_int_equal(ls_status_code(status), LS_CODE_MISSING);
+        snprintf(text, sizeof text, "row 5: label %d is not in 0 to 9", bad[k / 2]);
+        assert_non_null(strstr(ls_status_text(status), text));
+        assert_true(loss == 123);
+        ls_status_free(status);
+        ls_op_free(op);
+    }
+}
+
+/* What is not finite comes out not finite: a run that diverges is seen in its loss. */
+static void test_divergence(void **state)
+{
+    fixture *f = *state;
+    static const float bad[] = {NAN, INFINITY};
+    for (int k = 0; k < 4; k++)
+        for (int classes = 10; classes < 60; classes += 30) {
+            ls_kernels *kernels = k % 2 ? f->cpu : f->reference;
+            float z[70] = {0}, dz[70];
+            int32_t label = 3;
+            double loss = 0;
+            ls_op *op;
+            z[7] = bad[k / 2];
+            ls_softmax_cross_entropy_args args = {1, classes, z, &label, 1, dz, &loss};
+            must(kernels->table->softmax_cross_entropy(kernels, &args, &op));
+            run(f, op);
+            assert_true(!isfinite(loss));
+            float y[2] = {bad[k / 2], 1}, target[2] = {0, 0}, dy[2];
+            ls_squared_error_args error = {2, 1, y, target, 1, dy, &loss};
+            must(kernels->table->squared_error(kernels, &error, &op));
+            run(f, op);
+            assert_true(!isfinite(loss) && !isfinite(dy[0]));
+        }
+}
+
+static void test_registry(void **state)
+{
+    fixture *f = *state;
+    const ls_kernel_table *table;
+    ls_status status = ls_kernel_table_find("cuda9", &table);
+    assert_int_equal(ls_status_code(status), LS_CODE_USAGE);
+    assert_non_null(strstr(ls_status_text(status), "reference, reference64, cpu"));
+    ls_status_free(status);
+    assert_string_equal(ls_kernel_table_default(LS_DEVICE_CPU)->name, "cpu");
+    assert_non_null(strstr(f->cpu->table->library(f->cpu), "oneDNN "));
+    assert_non_null(strstr(f->cpu->table->library(f->cpu), ls_kernel_library_version()));
+    assert_string_equal(f->reference->table->library(f->reference), "");
+    print_message("%s\n", f->cpu->table->library(f->cpu));
+    must(ls_kernel_table_find("reference64", &table));
+    assert_int_equal(table->real_bytes, 8);
+}
+
+/* Work, and names that say how it is done; workspace goes back with the op. */
+static void test_ops(void **state)
+{
+    fixture *f = *state;
+    float *x = randoms(256 * 784, 1), *w = randoms(784 * 128, 2), *y = randoms(256 * 128, 3);
+    size_t before = ls_device_ledger(f->device).in_use[LS_MEMORY_WORKSPACE];
+    ls_dense_forward_args args = {256, 784, 128, x, w, NULL, y, LS_ACTIVATION_RELU};
+    ls_op *op;
+    must(f->cpu->table->dense_forward(f->cpu, &args, &op));
+    assert_true(op->flops == 2.0 * 256 * 784 * 128);
+    assert_true(op->bytes == 4.0 * (256 * 784 + 784 * 128 + 256 * 128));
+    assert_true(!strcmp(op->name, "dense_forward.matmul_brg") ||
+                !strcmp(op->name, "dense_forward.sgemm"));
+    ls_op_free(op);
+    assert_int_equal(ls_device_ledger(f->device).in_use[LS_MEMORY_WORKSPACE], before);
+    args.inputs = 3, args.outputs = 1;
+    must(f->cpu->table->dense_forward(f->cpu, &args, &op));
+    assert_string_equal(op->name, "dense_forward.loop");
+    ls_op_free(op);
+    free(x), free(w), free(y);
+}
+
+/* reference64 keeps doubles apart that float32 does not. */
+static void test_reference64(void **state)
+{
+    fixture *f = *state;
+    const ls_kernel_table *table;
+    ls_kernels *kernels;
+    double a = 1, b = 0x1p-40, c = 0;
+    uint8_t byte = 1;
+    uint32_t index = 0;
+    ls_op *op;
+    must(ls_kernel_table_find("reference64", &table));
+    must(table->open(f->device, &kernels));
+    must(table->add(kernels, &(ls_add_args){1, &a, &b, &c}, &op));
+    run(f, op);
+    assert_true(c == 1 + 0x1p-40);
+    must(table->gather(kernels, &(ls_gather_args){1, 1, LS_GATHER_BYTES_TO_UNIT, &byte, &index, &c},
+                       &op));
+    run(f, op);
+    assert_true(c == (double)(1.0f / 255.0f));
+    table->close(kernels);
+}
+
+/* A team of two gives the bits of one thread. */
+static void test_team(void **state)
+{
+    fixture *one = *state, two = {0};
+    enum { COUNT = 100003 };
+    fixture_open(&two, 2);
+    float *g = randoms(COUNT, 1), *w[2] = {randoms(COUNT, 2), randoms(COUNT, 2)};
+    float *m[2] = {randoms(COUNT, 3), randoms(COUNT, 3)};
+    ls_step_state at = {.learning_rate = 0.1};
+    for (int k = 0; k < 2; k++) {
+        fixture *f = k ? &two : one;
+        ls_optimizer_args args = {.kind = LS_OPTIMIZER_MOMENTUM, .count = COUNT, .mu = 0.9};
+        args.weight = w[k], args.gradient = g, args.slot[0] = m[k], args.state = &at;
+        ls_op *op;
+        must(f->cpu->table->optimizer(f->cpu, &args, &op));
+        run(f, op);
+        must(f->cpu->table->relu_forward(f->cpu, &(ls_relu_forward_args){COUNT, m[k], m[k]}, &op));
+        run(f, op);
+    }
+    same_bits("weights", w[0], w[1], COUNT * sizeof(float));
+    same_bits("slots", m[0], m[1], COUNT * sizeof(float));
+    free(g), free(w[0]), free(w[1]), free(m[0]), free(m[1]);
+    fixture_close(&two);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_refusals),   cmocka_unit_test(test_labels),
+        cmocka_unit_test(test_divergence), cmocka_unit_test(test_registry),
+        cmocka_unit_test(test_ops),        cmocka_unit_test(test_reference64),
+        cmocka_unit_test(test_team),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

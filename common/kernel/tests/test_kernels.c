@@ -1,0 +1,542 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The cpu table against the reference, every entry, over edge shapes. u = 2^-24.
+ *
+ * Bounds:
+ *     gemm, dense_*            (terms + 4) u sum |terms|: the bound of any order of summation
+ *     relu, add, fill, polynomial, gather, batch_indices, count_correct, add_loss, finish_step
+ *                              the same bits
+ *     softmax_cross_entropy    dlogits: (32 + classes / 16) u scale. loss: scale rows (32 + classes
+ *                              / 16 + range) u, where logits lie in [-range / 2, range / 2]
+ *     squared_error            dy: 4 u |dy|; loss: 4 u loss
+ *     optimizer                slots: 4 u sum |terms|; weight: 2 u |w| + 16 u (update with |terms|)
+ */
+#include "common/kernel/tests/kernel_fixture.h"
+
+#define U 0x1p-24
+
+static const int64_t sizes[] = {0, 1, 2, 3, 7, 16, 17, 31, 64, 97, 130};
+enum { SIZES = sizeof sizes / sizeof *sizes };
+
+/* rows, inputs, outputs */
+static const int64_t shapes[][3] = {
+    {0, 0, 0},   {0, 5, 3},    {5, 0, 3},    {5, 3, 0},      {1, 1, 1},      {1, 17, 13},
+    {100, 3, 1}, {99, 3, 1},   {1, 3, 1},    {15, 3, 1},     {16, 3, 1},     {300, 3, 1},
+    {7, 1, 1},   {33, 8, 8},   {37, 5, 7},   {37, 64, 1},    {129, 1, 64},   {13, 65, 1},
+    {13, 1, 65}, {31, 37, 41}, {3, 784, 10}, {256, 128, 10}, {97, 101, 103}, {64, 784, 128},
+};
+enum { SHAPES = sizeof shapes / sizeof *shapes };
+
+/* ---- Products ------------------------------------------------------------------------------ */
+
+static void check_gemm(fixture *f, const ls_gemm_args *like)
+{
+    int64_t m = like->m, n = like->n, k = like->k;
+    float *a = randoms(m * k, 1), *b = randoms(k * n, 2);
+    float *a1 = absolutes(a, m * k), *b1 = absolutes(b, k * n);
+    float *got = randoms(m * n, 3), *want = randoms(m * n, 3), *limit = absolutes(want, m * n);
+    ls_gemm_args args = *like;
+    ls_op *op;
+    args.a = a, args.b = b, args.c = got;
+    must(f->cpu->table->gemm(f->cpu, &args, &op));
+    run(f, op);
+    args.c = want;
+    must(f->reference->table->gemm(f->reference, &args, &op));
+    run(f, op);
+    args.a = a1, args.b = b1, args.c = limit;
+    must(f->reference->table->gemm(f->reference, &args, &op));
+    run(f, op);
+    compare("gemm", got, want, limit, (double)(k + 4) * U, m * n);
+    free(a), free(b), free(a1), free(b1), free(got), free(want), free(limit);
+}
+
+static void test_gemm(void **state)
+{
+    for (int i = 0; i < SHAPES; i++)
+        for (int way = 0; way < 8; way++)
+            check_gemm(*state, &(ls_gemm_args){.transpose_a = way & 1,
+                                               .transpose_b = way & 2,
+                                               .accumulate = way & 4,
+                                               .m = shapes[i][0],
+                                               .k = shapes[i][1],
+                                               .n = shapes[i][2]});
+}
+
+/* A row of the result is the same whatever the other rows, where the primitive or a loop runs. */
+static void check_rows(fixture *f, const ls_dense_forward_args *like, const float *whole)
+{
+    if (like->rows < 3)
+        return;
+    ls_dense_forward_args args = *like;
+    ls_op *op;
+    args.rows = like->rows - 2;
+    args.x = (const float *)like->x + args.inputs;
+    args.y = randoms(args.rows * args.outputs, 9);
+    must(f->cpu->table->dense_forward(f->cpu, &args, &op));
+    bool promised = !strstr(op->name, "sgemm");
+    run(f, op);
+    if (promised)
+        same_bits("dense_forward of a slice", args.y, whole + args.outputs,
+                  (size_t)(args.rows * args.outputs) * sizeof(float));
+    free(args.y);
+}
+
+static void check_forward(fixture *f, const int64_t shape[3], bool with_bias, ls_activation act)
+{
+    int64_t rows = shape[0], inputs = shape[1], outputs = shape[2];
+    float *x = randoms(rows * inputs, 1), *w = randoms(inputs * outputs, 2);
+    float *bias = randoms(outputs, 3), *got = randoms(rows * outputs, 4);
+    float *x1 = absolutes(x, rows * inputs), *w1 = absolutes(w, inputs * outputs);
+    float *bias1 = absolutes(bias, outputs);
+    float *want = randoms(rows * outputs, 5), *limit = randoms(rows * outputs, 6);
+    ls_dense_forward_args args = {rows, inputs, outputs, x, w, with_bias ? bias : NULL, got, act};
+    ls_op *op;
+    must(f->cpu->table->dense_forward(f->cpu, &args, &op));
+    run(f, op);
+    check_rows(f, &args, got);
+    args.y = want;
+    must(f->reference->table->dense_forward(f->reference, &args, &op));
+    run(f, op);
+    args.x = x1, args.weight = w1, args.bias = with_bias ? bias1 : NULL, args.y = limit;
+    must(f->reference->table->dense_forward(f->reference, &args, &op));
+    run(f, op);
+    compare("dense_forward", got, want, limit, (double)(inputs + 5) * U, rows * outputs);
+    free(x), free(w), free(bias), free(got), free(x1), free(w1), free(bias1), free(want);
+    free(limit);
+}
+
+static void test_dense_forward(void **state)
+{
+    for (int i = 0; i < SHAPES; i++)
+        for (int way = 0; way < 4; way++)
+            check_forward(*state, shapes[i], way & 1,
+                          way & 2 ? LS_ACTIVATION_RELU : LS_ACTIVATION_NONE);
+}
+
+static void check_weights(fixture *f, const int64_t shape[3], bool with_bias)
+{
+    int64_t rows = shape[0], inputs = shape[1], outputs = shape[2], count = inputs * outputs;
+    float *x = randoms(rows * inputs, 1), *dy = randoms(rows * outputs, 2);
+    float *x1 = absolutes(x, rows * inputs), *dy1 = absolutes(dy, rows * outputs);
+    float *got = randoms(count, 3), *want = randoms(count, 4), *limit = randoms(count, 5);
+    float *got_b = randoms(outputs, 6), *want_b = randoms(outputs, 7);
+    float *limit_b = randoms(outputs, 8);
+    ls_op *op;
+    ls_dense_backward_weights_args args = {
+        rows, inputs, outputs, x, dy, got, with_bias ? got_b : NULL};
+    must(f->cpu->table->dense_backward_weights(f->cpu, &args, &op));
+    run(f, op);
+    args.dweight = want, args.dbias = want_b;
+    must(f->reference->table->dense_backward_weights(f->reference, &args, &op));
+    run(f, op);
+    args.x = x1, args.dy = dy1, args.dweight = limit, args.dbias = limit_b;
+    must(f->reference->table->dense_backward_weights(f->reference, &args, &op));
+    run(f, op);
+    compare("dweight", got, want, limit, (double)(rows + 4) * U, count);
+    if (with_bias)
+        compare("dbias", got_b, want_b, limit_b, (double)(rows + 4) * U, outputs);
+    free(x), free(dy), free(x1), free(dy1), free(got), free(want), free(limit);
+    free(got_b), free(want_b), free(limit_b);
+}
+
+static void test_dense_backward_weights(void **state)
+{
+    for (int i = 0; i < SHAPES; i++)
+        for (int way = 0; way < 2; way++)
+            check_weights(*state, shapes[i], way);
+}
+
+static void check_data(fixture *f, const int64_t shape[3], bool with_mask)
+{
+    int64_t rows = shape[0], inputs = shape[1], outputs = shape[2], count = rows * inputs;
+    float *dy = randoms(rows * outputs, 1), *w = randoms(inputs * outputs, 2);
+    float *dy1 = absolutes(dy, rows * outputs), *w1 = absolutes(w, inputs * outputs);
+    float *mask = randoms(count, 3), *got = randoms(count, 4), *want = randoms(count, 5);
+    float *limit = randoms(count, 6);
+    ls_op *op;
+    for (int64_t i = 0; i < count; i += 3)
+        mask[i] = 0;
+    ls_dense_backward_data_args args = {rows, inputs, outputs, dy, w, with_mask ? mask : NULL, got};
+    must(f->cpu->table->dense_backward_data(f->cpu, &args, &op));
+    run(f, op);
+    args.dx = want;
+    must(f->reference->table->dense_backward_data(f->reference, &args, &op));
+    run(f, op);
+    args.dy = dy1, args.weight = w1, args.dx = limit;
+    must(f->reference->table->dense_backward_data(f->reference, &args, &op));
+    run(f, op);
+    compare("dx", got, want, limit, (double)(outputs + 4) * U, count);
+    free(dy), free(w), free(dy1), free(w1), free(mask), free(got), free(want), free(limit);
+}
+
+static void test_dense_backward_data(void **state)
+{
+    for (int i = 0; i < SHAPES; i++)
+        for (int way = 0; way < 2; way++)
+            check_data(*state, shapes[i], way);
+}
+
+/* ---- Elementwise: the same bits ------------------------------------------------------------ */
+
+static void test_relu_forward(void **state)
+{
+    fixture *f = *state;
+    for (int i = 0; i < SIZES; i++) {
+        int64_t count = sizes[i] * 200;
+        float *x = randoms(count, 1), *got = randoms(count, 1), *want = randoms(count, 2);
+        ls_op *op;
+        must(f->cpu->table->relu_forward(f->cpu, &(ls_relu_forward_args){count, got, got}, &op));
+        run(f, op);
+        must(f->reference->table->relu_forward(f->reference,
+                                               &(ls_relu_forward_args){count, x, want}, &op));
+        run(f, op);
+        same_bits("relu_forward", got, want, (size_t)count * sizeof *got);
+        free(x), free(got), free(want);
+    }
+}
+
+static void test_relu_backward(void **state)
+{
+    fixture *f = *state;
+    for (int i = 0; i < SIZES; i++) {
+        int64_t count = sizes[i] * 200;
+        float *y = randoms(count, 1), *dy = randoms(count, 2), *got = randoms(count, 2);
+        float *want = randoms(count, 3);
+        ls_op *op;
+        for (int64_t j = 0; j < count; j += 2)
+            y[j] = 0;
+        must(f->cpu->table->relu_backward(f->cpu, &(ls_relu_backward_args){count, y, got, got},
+                                          &op));
+        run(f, op);
+        must(f->reference->table->relu_backward(f->reference,
+                                                &(ls_relu_backward_args){count, y, dy, want}, &op));
+        run(f, op);
+        same_bits("relu_backward", got, want, (size_t)count * sizeof *got);
+        free(y), free(dy), free(got), free(want);
+    }
+}
+
+static void test_polynomial(void **state)
+{
+    fixture *f = *state;
+    for (int i = 0; i < SIZES; i++) {
+        int64_t rows = sizes[i];
+        float *x = randoms(rows, 1), *got = randoms(3 * rows, 2), *want = randoms(3 * rows, 3);
+        ls_op *op;
+        must(f->cpu->table->polynomial(f->cpu, &(ls_polynomial_args){rows, x, got}, &op));
+        run(f, op);
+        must(f->reference->table->polynomial(f->reference, &(ls_polynomial_args){rows, x, want},
+                                             &op));
+        run(f, op);
+        same_bits("polynomial", got, want, (size_t)(3 * rows) * sizeof *got);
+        free(x), free(got), free(want);
+    }
+}
+
+static void test_add(void **state)
+{
+    fixture *f = *state;
+    for (int i = 0; i < SIZES; i++) {
+        int64_t count = sizes[i] * 200;
+        float *a = randoms(count, 1), *b = randoms(count, 2), *got = randoms(count, 1);
+        float *want = randoms(count, 3);
+        ls_op *op;
+        must(f->cpu->table->add(f->cpu, &(ls_add_args){count, got, b, got}, &op));
+        run(f, op);
+        must(f->reference->table->add(f->reference, &(ls_add_args){count, a, b, want}, &op));
+        run(f, op);
+        same_bits("add", got, want, (size_t)count * sizeof *got);
+        free(a), free(b), free(got), free(want);
+    }
+}
+
+static void test_fill(void **state)
+{
+    fixture *f = *state;
+    for (int i = 0; i < SIZES; i++) {
+        int64_t count = sizes[i] * 200;
+        float *got = randoms(count, 1), *want = randoms(count, 1);
+        ls_op *op;
+        must(f->cpu->table->fill(f->cpu, &(ls_fill_args){count, 0.1, got}, &op));
+        run(f, op);
+        must(f->reference->table->fill(f->reference, &(ls_fill_args){count, 0.1, want}, &op));
+        run(f, op);
+        same_bits("fill", got, want, ((size_t)count + 1) * sizeof *got); /* and not one more */
+        free(got), free(want);
+    }
+}
+
+/* ---- Losses -------------------------------------------------------------------------------- */
+
+static void check_softmax(fixture *f, int64_t rows, int64_t classes, float range, bool backward)
+{
+    float *z = randoms(rows * classes, 1), *got = randoms(rows * classes, 2);
+    float *want = randoms(rows * classes, 3);
+    int32_t *labels = calloc((size_t)rows + 1, sizeof *labels);
+    double got_loss = -1, want_loss = -2, scale = 1.0 / 77, terms = 32 + (double)classes / 16;
+    ls_op *op;
+    for (int64_t i = 0; i < rows * classes; i++)
+        z[i] *= range / 2;
+    for (int64_t i = 0; i < rows; i++)
+        labels[i] = (int32_t)(i * 7 % classes);
+    ls_softmax_cross_entropy_args args = {
+        rows, classes, z, labels, scale, backward ? got : NULL, &got_loss};
+    must(f->cpu->table->softmax_cross_entropy(f->cpu, &args, &op));
+    run(f, op);
+    args.dlogits = want, args.loss = &want_loss;
+    must(f->reference->table->softmax_cross_entropy(f->reference, &args, &op));
+    run(f, op);
+    if (backward)
+        compare("dlogits", got, want, NULL, terms * U * scale, rows * classes);
+    assert_true(fabs(got_loss - want_loss) <= scale * (double)rows * (terms + (double)range) * U);
+    free(z), free(got), free(want), free(labels);
+}
+
+static void test_softmax_cross_entropy(void **state)
+{
+    static const int64_t classes[] = {1, 2, 3, 10, 15, 16, 17, 31, 33, 100, 1000, 4099, 5000};
+    static const int64_t rows[] = {0, 1, 2, 15, 16, 17, 67, 256};
+    for (size_t c = 0; c < sizeof classes / sizeof *classes; c++)
+        for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
+            for (int backward = 0; backward < 2; backward++)
+                if (classes[c] * rows[r] < 300000) {
+                    check_softmax(*state, rows[r], classes[c], 4, backward);
+                    check_softmax(*state, rows[r], classes[c], 300, backward);
+                }
+}
+
+static void test_squared_error(void **state)
+{
+    fixture *f = *state;
+    for (int i = 0; i < SIZES; i++)
+        for (int way = 0; way < 3; way++) {
+            int64_t rows = sizes[i], outputs = way + 1, count = rows * outputs;
+            float *y = randoms(count, 1), *t = randoms(count, 2), *got = randoms(count, 3);
+            float *want = randoms(count, 4);
+            double got_loss = -1, want_loss = -2;
+            ls_op *op;
+            ls_squared_error_args args = {rows,     outputs, y, t, 1.0 / 77, way == 2 ? NULL : got,
+                                          &got_loss};
+            must(f->cpu->table->squared_error(f->cpu, &args, &op));
+            run(f, op);
+            args.dy = want, args.loss = &want_loss;
+            must(f->reference->table->squared_error(f->reference, &args, &op));
+            run(f, op);
+            float *limit = absolutes(want, count);
+            if (way != 2)
+                compare("squared_error", got, want, limit, 4 * U, count);
+            assert_true(fabs(got_loss - want_loss) <= 4 * U * want_loss);
+            free(y), free(t), free(got), free(want), free(limit);
+        }
+}
+
+static void test_count_correct(void **state)
+{
+    fixture *f = *state;
+    for (int i = 0; i < SIZES; i++)
+        for (int64_t classes = 1; classes < 40; classes += 9) {
+            int64_t rows = sizes[i];
+            float *z = randoms(rows * classes, 1);
+            int32_t *labels = calloc((size_t)rows + 1, sizeof *labels);
+            ls_step_state at = {.position = 1000};
+            uint64_t got = 5, want = 5;
+            ls_op *op;
+            for (int64_t j = 0; j < rows; j++)
+                labels[j] = (int32_t)(j % classes);
+            for (int64_t j = 0; j < rows * classes; j++)
+                z[j] = roundf(3 * z[j]); /* many equals */
+            ls_count_correct_args args = {rows, classes, z, labels, &at, 1050, &got};
+            must(f->cpu->table->count_correct(f->cpu, &args, &op));
+            run(f, op);
+            args.correct = &want;
+            must(f->reference->table->count_correct(f->reference, &args, &op));
+            run(f, op);
+            assert_int_equal(got, want);
+            free(z), free(labels);
+        }
+}
+
+/* ---- Batches ------------------------------------------------------------------------------- */
+
+static void test_batch_indices(void **state)
+{
+    fixture *f = *state;
+    static const uint64_t samples[] = {1, 2, 3, 97, 1000, 10007, 60000};
+    for (size_t s = 0; s < sizeof samples / sizeof *samples; s++)
+        for (int way = 0; way < 2 * SIZES; way++) {
+            int64_t rows = 3 * sizes[way / 2];
+            uint32_t *got = calloc((size_t)rows + 1, 4), *want = calloc((size_t)rows + 1, 4);
+            ls_step_state at = {.position = samples[s] * 5 - 3};
+            ls_batch_indices_args args = {rows, {samples[s], 7, way & 1}, 2, &at, got};
+            ls_op *op;
+            must(f->cpu->table->batch_indices(f->cpu, &args, &op));
+            run(f, op);
+            args.indices = want;
+            must(f->reference->table->batch_indices(f->reference, &args, &op));
+            run(f, op);
+            same_bits("batch_indices", got, want, (size_t)rows * sizeof *got);
+            free(got), free(want);
+        }
+}
+
+static void check_gather(fixture *f, int64_t rows, int64_t width, ls_gather_type type)
+{
+    enum { SAMPLES = 53 };
+    uint8_t *source = malloc((size_t)(SAMPLES * width + 1) * 4);
+    uint32_t *indices = calloc((size_t)rows + 1, sizeof *indices), seed = 3;
+    float *got = randoms(rows * width, 1), *want = randoms(rows * width, 1);
+    ls_op *op;
+    for (int64_t i = 0; i < SAMPLES * width * 4; i++)
+        source[i] = (uint8_t)(i * 37 + i / 251);
+    for (int64_t i = 0; i < rows; i++) {
+        noise(&seed);
+        indices[i] = (seed >> 8) % SAMPLES;
+    }
+    ls_gather_args args = {rows, width, type, source, indices, got};
+    must(f->cpu->table->gather(f->cpu, &args, &op));
+    run(f, op);
+    args.out = want;
+    must(f->reference->table->gather(f->reference, &args, &op));
+    run(f, op);
+    same_bits("gather", got, want, (size_t)(rows * width + 1) * sizeof *got);
+    free(source), free(indices), free(got), free(want);
+}
+
+static void test_gather(void **state)
+{
+    for (int r = 0; r < SIZES; r++)
+        for (int w = 0; w < SIZES; w++)
+            for (int type = 0; type < 2; type++)
+                check_gather(*state, sizes[r], sizes[w], type ? LS_GATHER_INT32 : 0);
+    check_gather(*state, 256, 784, LS_GATHER_BYTES_TO_UNIT);
+    check_gather(*state, 256, 1, LS_GATHER_INT32);
+}
+
+/* ---- Optimizer ----------------------------------------------------------------------------- */
+
+/* The bounds of one element, from its values before the step. */
+static void optimizer_limits(const ls_optimizer_args *o, double w, double g, double a, double b,
+                             double limit[3])
+{
+    double t = (double)o->state->step + 1, rate = o->state->learning_rate, update = 0;
+    double m = o->beta1 * fabs(a) + (1 - o->beta1) * fabs(g);
+    double keep = o->kind == LS_OPTIMIZER_ADAM ? o->beta2 : o->rho;
+    double v = keep * (o->kind == LS_OPTIMIZER_ADAM ? b : a) + (1 - keep) * g * g;
+    limit[1] = limit[2] = 0;
+    switch (o->kind) {
+    case LS_OPTIMIZER_SGD:
+        update = rate * fabs(g);
+        break;
+    case LS_OPTIMIZER_MOMENTUM:
+        limit[1] = 4 * U * (o->mu * fabs(a) + fabs(g));
+        update = rate * (o->mu * fabs(a) + fabs(g));
+        break;
+    case LS_OPTIMIZER_ADAM:
+        limit[1] = 4 * U * m, limit[2] = 4 * U * v;
+        update =
+            rate * m / (1 - pow(o->beta1, t)) / (sqrt(v / (1 - pow(o->beta2, t))) + o->epsilon);
+        break;
+    case LS_OPTIMIZER_RMSPROP:
+        limit[1] = 4 * U * v;
+        update = rate * fabs(g) / (sqrt(v) + o->epsilon);
+        break;
+    }
+    limit[0] = 2 * U * fabs(w) + 16 * U * update;
+}
+
+static void check_optimizer(fixture *f, ls_optimizer_kind kind, int64_t count, uint64_t step)
+{
+    ls_step_state at = {.step = step, .learning_rate = 0.01};
+    float *g = randoms(count, 1), *w0 = randoms(count, 2), *a0 = randoms(count, 3);
+    float *b0 = randoms(count, 4), *buffer[2][3];
+    ls_kernels *tables[2] = {f->cpu, f->reference};
+    ls_optimizer_args args = {.kind = kind, .count = count, .gradient = g, .mu = 0.9};
+    args.beta1 = 0.9, args.beta2 = 0.999, args.rho = 0.9, args.epsilon = 1e-7, args.state = &at;
+    for (int64_t i = 0; i < count; i++) {
+        a0[i] = kind == LS_OPTIMIZER_RMSPROP ? fabsf(a0[i]) : a0[i];
+        b0[i] = fabsf(b0[i]);
+    }
+    for (int k = 0; k < 2; k++) {
+        const float *start[3] = {w0, a0, b0};
+        for (int j = 0; j < 3; j++) {
+            buffer[k][j] = randoms(count, 0);
+            memcpy(buffer[k][j], start[j], (size_t)count * sizeof(float));
+        }
+        args.weight = buffer[k][0], args.slot[0] = buffer[k][1], args.slot[1] = buffer[k][2];
+        ls_op *op;
+        must(tables[k]->table->optimizer(tables[k], &args, &op));
+        run(f, op);
+    }
+    for (int64_t i = 0; i < count; i++) {
+        double limit[3];
+        optimizer_limits(&args, (double)w0[i], (double)g[i], (double)a0[i], (double)b0[i], limit);
+        for (int j = 0; j < 3; j++)
+            compare("optimizer", buffer[0][j] + i, buffer[1][j] + i, NULL, limit[j], 1);
+    }
+    free(g), free(w0), free(a0), free(b0);
+    for (int k = 0; k < 6; k++)
+        free(buffer[k / 3][k % 3]);
+}
+
+static void test_optimizer(void **state)
+{
+    for (int kind = LS_OPTIMIZER_SGD; kind <= LS_OPTIMIZER_RMSPROP; kind++)
+        for (int i = 0; i < SIZES; i++) {
+            check_optimizer(*state, (ls_optimizer_kind)kind, sizes[i], 0);
+            check_optimizer(*state, (ls_optimizer_kind)kind, 300 * sizes[i], 12345);
+        }
+}
+
+/* ---- Without reals ------------------------------------------------------------------------- */
+
+static void test_add_loss(void **state)
+{
+    fixture *f = *state;
+    double a = 1.25, b = 2.5;
+    ls_op *op;
+    must(f->cpu->table->add_loss(f->cpu, &(ls_add_loss_args){&a, &b, &a}, &op));
+    run(f, op);
+    assert_true(a == 3.75);
+}
+
+static void test_finish_step(void **state)
+{
+    fixture *f = *state;
+    ls_step_state at = {.step = 9, .position = 100, .record = 7, .learning_rate = 0.5};
+    ls_step_record records[4] = {{0}};
+    double loss = 42;
+    ls_finish_step_args args = {&at, 32, {0.5, 0.1, 5}, &loss, records, 4};
+    ls_op *op;
+    must(f->cpu->table->finish_step(f->cpu, &args, &op));
+    run(f, op);
+    assert_int_equal(at.step, 10);
+    assert_int_equal(at.position, 132);
+    assert_int_equal(at.record, 8);
+    assert_true(fabs(at.learning_rate - 0.005) < 1e-17);
+    assert_true(records[3].loss == 42 && records[3].end_ns > 0);
+    args.loss = NULL, args.schedule.period = 0;
+    must(f->reference->table->finish_step(f->reference, &args, &op));
+    run(f, op);
+    assert_true(at.learning_rate == 0.5 && records[0].loss == 0 && records[0].end_ns > 0);
+}
+
+static void test_stamp(void **state)
+{
+    fixture *f = *state;
+    uint64_t first = 0, second = 0;
+    ls_op *op;
+    must(f->cpu->table->stamp(f->cpu, &(ls_stamp_args){&first}, &op));
+    run(f, op);
+    must(f->reference->table->stamp(f->reference, &(ls_stamp_args){&second}, &op));
+    run(f, op);
+    assert_true(first > 0 && second >= first);
+}
+
+int main(void)
+{
+    /* One test for each entry of the table: a new entry without a test does not compile. */
+#define ENTRY_TEST(entry, args) cmocka_unit_test(test_##entry),
+    const struct CMUnitTest tests[] = {LS_KERNEL_ENTRIES(ENTRY_TEST)};
+#undef ENTRY_TEST
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -6,7 +6,8 @@
  *   New (missing or empty): table, application id and version in one transaction of a rollback
  *   journal, so that a header, once there, is complete; WAL mode comes after it.
  *   Append: one insert, a transaction of its own, synchronous=FULL: on disk when it returns.
- * Leaves out: migration from older schemas (there is none), and file systems without WAL.
+ * Leaves out: migration from older schemas (there is none), file systems without WAL, and reading
+ * in a folder that cannot be written (WAL keeps its index there).
  */
 #include "bench/results_db.h"
 
@@ -58,6 +59,8 @@ static ls_status refuse_sqlite(const ls_results *results, int code)
         return refuse(results->path, "is damaged");
     case SQLITE_READONLY:
         return refuse(results->path, "cannot be written: it or its folder is read-only");
+    case SQLITE_CANTOPEN:
+        return refuse(results->path, "cannot be opened: it or its folder cannot be written");
     default:
         return ls_fail(LS_CODE_MISSING, "results", results->path,
                        "%s%s%s; --results FILE names another", text, system_error ? ": " : "",

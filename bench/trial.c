@@ -21,9 +21,10 @@ ls_status ls_trial_open(const ls_workplace *place, const ls_plan_of_case *plan, 
     ls_status status = ls_session_open(place, plan, NULL, &out->session);
     out->step_ms = calloc(timed + 1, sizeof *out->step_ms);
     out->parameters = calloc(elements + 1, sizeof *out->parameters);
+    out->records = calloc(plan->job.records, sizeof *out->records);
     if (request->log.level >= LS_LOG_VERBOSE)
         out->losses = calloc(timed + 1, sizeof *out->losses);
-    if (!status && (!out->step_ms || !out->parameters ||
+    if (!status && (!out->step_ms || !out->parameters || !out->records ||
                     (request->log.level >= LS_LOG_VERBOSE && !out->losses)))
         status = ls_fail_memory("trial", timed * sizeof *out->step_ms);
     char title[192];
@@ -41,6 +42,7 @@ void ls_trial_close(ls_trial *trial)
     ls_session_close(&trial->session);
     free(trial->step_ms);
     free(trial->losses);
+    free(trial->records);
     free(trial->parameters);
     *trial = (ls_trial){0};
 }
@@ -114,14 +116,12 @@ static void adapt_chunk(ls_trial *trial, uint64_t count, double ms)
 /* Takes over the records of the last `count` steps. */
 static ls_status take_records(ls_trial *trial, uint64_t count, bool timed)
 {
-    ls_step_record *records = malloc(count * sizeof *records);
+    const ls_step_record *records = trial->records;
     uint64_t mark_ns;
-    if (!records)
-        return ls_fail_memory("records", count * sizeof *records);
-    ls_status status = ls_session_records(&trial->session, count, records, &mark_ns);
+    LS_TRY(ls_session_records(&trial->session, count, trial->records, &mark_ns));
     uint64_t first = trial->session.step - count;
     double before = trial->timed_ms, all_ms = 0;
-    for (uint64_t i = 0; i < count && !status; i++) {
+    for (uint64_t i = 0; i < count; i++) {
         double ms = (double)(records[i].end_ns - (i ? records[i - 1].end_ns : mark_ns)) * 1e-6;
         double loss = records[i].loss;
         if (first + i == 0)
@@ -141,10 +141,9 @@ static ls_status take_records(ls_trial *trial, uint64_t count, bool timed)
             stop(trial, reason);
         }
     }
-    free(records);
     trial->timed_ms = timed ? before + all_ms : before;
     adapt_chunk(trial, count, all_ms);
-    return status;
+    return LS_OK;
 }
 
 static void show_progress(ls_trial *trial)

@@ -76,8 +76,9 @@ uint64_t ls_session_samples(const ls_session *session, uint64_t steps);
 typedef struct ls_trial {
     ls_session session;
     const ls_plan_of_case *plan;
-    double *step_ms; /**< [timed] */
-    double *losses;  /**< [timed], kept with --verbose; else NULL */
+    double *step_ms;         /**< [timed] */
+    ls_step_record *records; /**< [job.records] */
+    double *losses;          /**< [timed], kept with --verbose; else NULL */
     uint64_t timed_done;
     double timed_ms; /**< sum of step_ms */
     double loss_first, loss_last;

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a replayed step allocates: nothing by our own code, and by libraries the same number of
+ * calls each step. Every function of the malloc family is intercepted and told apart by the
+ * object that its caller lies in. No tolerance.
+ */
+#include "impl/slice.h"
+#include "impl/strategies.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+
+#ifdef SANITIZED
+int main(void)
+{
+    puts("skipped: the sanitizer's own malloc cannot be intercepted");
+    return 77;
+}
+#else
+
+static _Atomic long own_calls, library_calls;
+static _Atomic int counting;
+
+extern void *__libc_malloc(size_t size);
+extern void *__libc_calloc(size_t count, size_t size);
+extern void *__libc_realloc(void *memory, size_t size);
+extern void *__libc_memalign(size_t alignment, size_t size);
+
+/* Ours is what lies in this executable, which holds the library whole. */
+static void count_call(const void *caller)
+{
+    Dl_info theirs, mine;
+    if (!atomic_load(&counting))
+        return;
+    atomic_store(&counting, 0); /* dladdr may allocate */
+    int own = dladdr(caller, &theirs) && dladdr((const void *)&count_call, &mine) &&
+              theirs.dli_fbase == mine.dli_fbase;
+    atomic_fetch_add(own ? &own_calls : &library_calls, 1);
+    atomic_store(&counting, 1);
+}
+
+__attribute__((noinline)) void *malloc(size_t size)
+{
+    count_call(__builtin_return_address(0));
+    return __libc_malloc(size);
+}
+
+__attribute__((noinline)) void *calloc(size_t count, size_t size)
+{
+    count_call(__builtin_return_address(0));
+    return __libc_calloc(count, size);
+}
+
+__attribute__((noinline)) void *realloc(void *memory, size_t size)
+{
+    count_call(__builtin_return_address(0));
+    return __libc_realloc(memory, size);
+}
+
+__attribute__((noinline)) void *aligned_alloc(size_t alignment, size_t size)
+{
+    count_call(__builtin_return_address(0));
+    return __libc_memalign(alignment, size);
+}
+
+__attribute__((noinline)) int posix_memalign(void **out, size_t alignment, size_t size)
+{
+    count_call(__builtin_return_address(0));
+    *out = __libc_memalign(alignment, size);
+    return *out ? 0 : ENOMEM;
+}
+
+enum { STEPS = 200 };
+
+typedef struct counts {
+    long own, library;
+} counts;
+
+static void must(ls_status status)
+{
+    if (status)
+        print_error("%s\n", ls_status_text(status));
+    assert_null(status);
+}
+
+static counts count_steps(ls_run *run, uint64_t steps)
+{
+    must(run->strategy->sync(run));
+    atomic_store(&own_calls, 0);
+    atomic_store(&library_calls, 0);
+    atomic_store(&counting, 1);
+    ls_status put = run->strategy->step(run, false, steps);
+    ls_status done = run->strategy->sync(run);
+    atomic_store(&counting, 0);
+    must(put);
+    must(done);
+    return (counts){own_calls, library_calls};
+}
+
+static void check(const char *model_name, const char *data_name, bool exact)
+{
+    ls_machine *machine;
+    ls_device *device;
+    ls_model *model;
+    ls_data *data;
+    ls_run *run;
+    const ls_device_name name = {.kind = LS_DEVICE_CPU, .index = 0, .logical = -1};
+    const ls_memory_policy policy = {.kind = LS_MEMORY_GROWTH};
+    must(ls_machine_open(&(ls_machine_options){0}, &machine));
+    must(ls_device_open(machine, &name, &policy, &device));
+    must(ls_model_open(model_name, &model));
+    must(ls_data_open(data_name, &model->need, &data));
+    ls_job job = {.model = model,
+                  .data = data,
+                  .devices = &device,
+                  .device_count = 1,
+                  .batch = model->kind->default_batch,
+                  .seed = 1,
+                  .shuffle = true,
+                  .schedule = {.initial = 0.001},
+                  .exact = exact,
+                  .micro_shards = 4,
+                  .capture = true,
+                  .records = 64};
+    must(ls_optimizer_parse(model->kind->default_optimizer, &job.optimizer));
+    must(ls_strategy_single.open(&job, &run));
+    float *values = calloc(model->graph->variables.elements, sizeof *values);
+    ls_variables_initialize(&model->graph->variables, 1, values);
+    must(run->strategy->load(run, values));
+    must(run->strategy->step(run, false, 10)); /* warm-up */
+    counts once = count_steps(run, STEPS), again = count_steps(run, 2 * STEPS);
+    print_message("%s: a step allocates %ld times by our code, %ld by libraries\n", model_name,
+                  once.own / STEPS, once.library / STEPS);
+    assert_int_equal(once.own, 0);
+    assert_int_equal(again.own, 0);
+    assert_int_equal(once.library % STEPS, 0);
+    assert_int_equal(again.library, 2 * once.library);
+    free(values);
+    run->strategy->close(run);
+    ls_data_close(data);
+    ls_model_close(model);
+    ls_device_close(device);
+    ls_machine_close(machine);
+}
+
+static void mlp_fast(void **state)
+{
+    (void)state;
+    check("mlp:784-128-10", "synthetic:2000", false);
+}
+
+static void mlp_exact(void **state)
+{
+    (void)state;
+    check("mlp:784-128-10", "synthetic:2000", true);
+}
+
+static void poly_fast(void **state)
+{
+    (void)state;
+    check("poly", "synthetic", false);
+}
+
+/* The interception works: an allocation here is one of ours. */
+static void interception_counts(void **state)
+{
+    (void)state;
+    atomic_store(&own_calls, 0);
+    atomic_store(&counting, 1);
+    void *volatile memory = malloc(100);
+    atomic_store(&counting, 0);
+    free(memory);
+    assert_int_equal(own_calls, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(interception_counts),
+        cmocka_unit_test(mlp_fast),
+        cmocka_unit_test(mlp_exact),
+        cmocka_unit_test(poly_fast),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+#endif

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Part of test_kernels.c: the products of the cpu table against the reference, in every layout,
+ * with and without what is fused. The bound of an element is the reference's result for the
+ * absolute values of the inputs, times the bound at the top of test_kernels.c.
+ */
+#ifndef LS_COMMON_KERNEL_TESTS_KERNEL_PRODUCTS_H
+#define LS_COMMON_KERNEL_TESTS_KERNEL_PRODUCTS_H
+
+#include "common/kernel/tests/kernel_fixture.h"
+
+#define U 0x1p-24
+
+/* rows, inputs, outputs */
+static const int64_t shapes[][3] = {
+    {0, 0, 0},   {0, 5, 3},    {5, 0, 3},    {5, 3, 0},      {1, 1, 1},      {1, 17, 13},
+    {100, 3, 1}, {99, 3, 1},   {1, 3, 1},    {15, 3, 1},     {16, 3, 1},     {300, 3, 1},
+    {7, 1, 1},   {33, 8, 8},   {37, 5, 7},   {37, 64, 1},    {129, 1, 64},   {13, 65, 1},
+    {13, 1, 65}, {31, 37, 41}, {3, 784, 10}, {256, 128, 10}, {97, 101, 103}, {64, 784, 128},
+};
+enum { SHAPES = sizeof shapes / sizeof *shapes };
+
+static void check_gemm(fixture *f, const ls_gemm_args *like)
+{
+    int64_t m = like->m, n = like->n, k = like->k;
+    float *a = randoms(m * k, 1), *b = randoms(k * n, 2);
+    float *a1 = absolutes(a, m * k), *b1 = absolutes(b, k * n);
+    float *got = randoms(m * n, 3), *want = randoms(m * n, 3), *limit = absolutes(want, m * n);
+    ls_gemm_args args = *like;
+    ls_op *op;
+    args.a = a, args.b = b, args.c = got;
+    must(f->cpu->table->gemm(f->cpu, &args, &op));
+    run(f, op);
+    args.c = want;
+    must(f->reference->table->gemm(f->reference, &args, &op));
+    run(f, op);
+    args.a = a1, args.b = b1, args.c = limit;
+    must(f->reference->table->gemm(f->reference, &args, &op));
+    run(f, op);
+    compare("gemm", got, want, limit, (double)(k + 4) * U, m * n);
+    free(a), free(b), free(a1), free(b1), free(got), free(want), free(limit);
+}
+
+static void test_gemm(void **state)
+{
+    for (int i = 0; i < SHAPES; i++)
+        for (int way = 0; way < 8; way++)
+            check_gemm(*state, &(ls_gemm_args){.transpose_a = way & 1,
+                                               .transpose_b = way & 2,
+                                               .accumulate = way & 4,
+                                               .m = shapes[i][0],
+                                               .k = shapes[i][1],
+                                               .n = shapes[i][2]});
+}
+
+/* A row of the result is the same whatever the other rows, where the primitive or a loop runs. */
+static void check_rows(fixture *f, const ls_dense_forward_args *like, const float *whole)
+{
+    if (like->rows < 3)
+        return;
+    ls_dense_forward_args args = *like;
+    ls_op *op;
+    args.rows = like->rows - 2;
+    args.x = (const float *)like->x + args.inputs;
+    args.y = randoms(args.rows * args.outputs, 9);
+    must(f->cpu->table->dense_forward(f->cpu, &args, &op));
+    bool promised = !strstr(op->name, "sgemm");
+    run(f, op);
+    if (promised)
+        same_bits("dense_forward of a slice", args.y, whole + args.outputs,
+                  (size_t)(args.rows * args.outputs) * sizeof(float));
+    free(args.y);
+}
+
+static void check_forward(fixture *f, const int64_t shape[3], bool with_bias, ls_activation act)
+{
+    int64_t rows = shape[0], inputs = shape[1], outputs = shape[2];
+    float *x = randoms(rows * inputs, 1), *w = randoms(inputs * outputs, 2);
+    float *bias = randoms(outputs, 3), *got = randoms(rows * outputs, 4);
+    float *x1 = absolutes(x, rows * inputs), *w1 = absolutes(w, inputs * outputs);
+    float *bias1 = absolutes(bias, outputs);
+    float *want = randoms(rows * outputs, 5), *limit = randoms(rows * outputs, 6);
+    ls_dense_forward_args args = {rows, inputs, outputs, x, w, with_bias ? bias : NULL, got, act};
+    ls_op *op;
+    must(f->cpu->table->dense_forward(f->cpu, &args, &op));
+    run(f, op);
+    check_rows(f, &args, got);
+    args.y = want;
+    must(f->reference->table->dense_forward(f->reference, &args, &op));
+    run(f, op);
+    args.x = x1, args.weight = w1, args.bias = with_bias ? bias1 : NULL, args.y = limit;
+    must(f->reference->table->dense_forward(f->reference, &args, &op));
+    run(f, op);
+    compare("dense_forward", got, want, limit, (double)(inputs + 5) * U, rows * outputs);
+    free(x), free(w), free(bias), free(got), free(x1), free(w1), free(bias1), free(want);
+    free(limit);
+}
+
+static void test_dense_forward(void **state)
+{
+    for (int i = 0; i < SHAPES; i++)
+        for (int way = 0; way < 4; way++)
+            check_forward(*state, shapes[i], way & 1,
+                          way & 2 ? LS_ACTIVATION_RELU : LS_ACTIVATION_NONE);
+}
+
+static void check_weights(fixture *f, const int64_t shape[3], bool with_bias)
+{
+    int64_t rows = shape[0], inputs = shape[1], outputs = shape[2], count = inputs * outputs;
+    float *x = randoms(rows * inputs, 1), *dy = randoms(rows * outputs, 2);
+    float *x1 = absolutes(x, rows * inputs), *dy1 = absolutes(dy, rows * outputs);
+    float *got = randoms(count, 3), *want = randoms(count, 4), *limit = randoms(count, 5);
+    float *got_b = randoms(outputs, 6), *want_b = randoms(outputs, 7);
+    float *limit_b = randoms(outputs, 8);
+    ls_op *op;
+    ls_dense_backward_weights_args args = {
+        rows, inputs, outputs, x, dy, got, with_bias ? got_b : NULL};
+    must(f->cpu->table->dense_backward_weights(f->cpu, &args, &op));
+    run(f, op);
+    args.dweight = want, args.dbias = want_b;
+    must(f->reference->table->dense_backward_weights(f->reference, &args, &op));
+    run(f, op);
+    args.x = x1, args.dy = dy1, args.dweight = limit, args.dbias = limit_b;
+    must(f->reference->table->dense_backward_weights(f->reference, &args, &op));
+    run(f, op);
+    compare("dweight", got, want, limit, (double)(rows + 4) * U, count);
+    if (with_bias)
+        compare("dbias", got_b, want_b, limit_b, (double)(rows + 4) * U, outputs);
+    free(x), free(dy), free(x1), free(dy1), free(got), free(want), free(limit);
+    free(got_b), free(want_b), free(limit_b);
+}
+
+static void test_dense_backward_weights(void **state)
+{
+    for (int i = 0; i < SHAPES; i++)
+        for (int way = 0; way < 2; way++)
+            check_weights(*state, shapes[i], way);
+}
+
+static void check_data(fixture *f, const int64_t shape[3], bool with_mask)
+{
+    int64_t rows = shape[0], inputs = shape[1], outputs = shape[2], count = rows * inputs;
+    float *dy = randoms(rows * outputs, 1), *w = randoms(inputs * outputs, 2);
+    float *dy1 = absolutes(dy, rows * outputs), *w1 = absolutes(w, inputs * outputs);
+    float *mask = randoms(count, 3), *got = randoms(count, 4), *want = randoms(count, 5);
+    float *limit = randoms(count, 6);
+    ls_op *op;
+    for (int64_t i = 0; i < count; i += 3)
+        mask[i] = 0;
+    ls_dense_backward_data_args args = {rows, inputs, outputs, dy, w, with_mask ? mask : NULL, got};
+    must(f->cpu->table->dense_backward_data(f->cpu, &args, &op));
+    run(f, op);
+    args.dx = want;
+    must(f->reference->table->dense_backward_data(f->reference, &args, &op));
+    run(f, op);
+    args.dy = dy1, args.weight = w1, args.dx = limit;
+    must(f->reference->table->dense_backward_data(f->reference, &args, &op));
+    run(f, op);
+    compare("dx", got, want, limit, (double)(outputs + 4) * U, count);
+    free(dy), free(w), free(dy1), free(w1), free(mask), free(got), free(want), free(limit);
+}
+
+static void test_dense_backward_data(void **state)
+{
+    for (int i = 0; i < SHAPES; i++)
+        for (int way = 0; way < 2; way++)
+            check_data(*state, shapes[i], way);
+}
+
+#endif

@@ -2,7 +2,8 @@
 /*
  * What a replayed step allocates: nothing by our own code, and by libraries the same number of
  * calls each step. Every function of the malloc family is intercepted and told apart by the
- * object that its caller lies in. No tolerance.
+ * object that its caller lies in. No tolerance. The steps stand between two getppid calls, which
+ * test_syscalls.sh looks for in a trace of this program.
  */
 #include "impl/slice.h"
 #include "impl/strategies.h"
@@ -20,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
@@ -89,7 +91,7 @@ __attribute__((noinline)) int posix_memalign(void **out, size_t alignment, size_
     return *out ? 0 : ENOMEM;
 }
 
-enum { STEPS = 200 };
+enum { STEPS = 1000 };
 
 typedef struct counts {
     long own, library;
@@ -108,8 +110,10 @@ static counts count_steps(ls_run *run, uint64_t steps)
     atomic_store(&own_calls, 0);
     atomic_store(&library_calls, 0);
     atomic_store(&counting, 1);
+    (void)getppid();
     ls_status put = run->strategy->step(run, false, steps);
     ls_status done = run->strategy->sync(run);
+    (void)getppid();
     atomic_store(&counting, 0);
     must(put);
     must(done);

@@ -22,16 +22,16 @@ typedef enum ls_target_kind { LS_TARGET_NONE, LS_TARGET_ACCURACY, LS_TARGET_LOSS
 
 /** Values that a list may vary. Text is "" and numbers are -1 where the default is the model's. */
 typedef struct ls_case {
-    char model[128];     /**< "mlp:784-128-10" as given; "mlp" by default */
-    char data[600];      /**< "" : the model's */
-    char strategy[32];   /**< "single" */
-    char devices[512];   /**< "1", "cpu:0+cpu:1" */
-    int64_t batch;       /**< -1: the model's; as given: global (strong) or per device (weak) */
+    char model[128];   /**< "mlp:784-128-10" as given; "mlp" by default */
+    char data[600];    /**< "" : the model's */
+    char strategy[32]; /**< "single" */
+    char devices[512]; /**< "1", "cpu:0+cpu:1" */
+    int64_t batch;     /**< -1: the model's; as given: global (strong) or per device (weak) */
     ls_scaling scaling;
-    int64_t steps;       /**< timed steps; -1 where epochs are given */
-    int64_t epochs;      /**< -1 where steps are given */
+    int64_t steps;  /**< timed steps; -1 where epochs are given */
+    int64_t epochs; /**< -1 where steps are given */
     int64_t warmup;
-    char optimizer[256]; /**< "adam:beta1=0.9"; "" : the model's */
+    char optimizer[256];  /**< "adam:beta1=0.9"; "" : the model's */
     double learning_rate; /**< -1: the model's */
     uint64_t seed;
     bool shuffle;
@@ -43,31 +43,31 @@ typedef struct ls_case {
     ls_target_kind target_kind;
     double target;
     bool capture;
-    int ranks;           /**< 1 */
-    char comm[8];        /**< resolved: "thread" */
+    int ranks;    /**< 1 */
+    char comm[8]; /**< resolved: "thread" */
 } ls_case;
 
 /** What the whole command shares. Text is owned by the request. */
 typedef struct ls_request {
     ls_case *cases;
     size_t case_count;
-    bool verify;             /**< `verify`: no timing, all steps compared */
+    bool verify; /**< `verify`: no timing, all steps compared */
     int64_t blocks;
-    int cpu_devices;         /**< 0: the machine's */
+    int cpu_devices; /**< 0: the machine's */
     int cores_per_device;
     int logical_gpus;
     bool baseline;
     bool soft_placement;
     bool log_placement;
-    uint64_t timeout_ns;     /**< without progress of another rank */
-    char *load;              /**< NULL: none */
-    char *save;              /**< NULL: none */
-    char *label;             /**< NULL: none */
-    char *results;           /**< file; NULL: none */
-    char *format;            /**< "table", "jsonl", "json", "csv", "md" */
-    char *command;           /**< the command line, for the row */
-    int progress;            /**< -1 auto, 0 no, 1 yes */
-    ls_log log;              /**< quiet, normal, verbose */
+    uint64_t timeout_ns; /**< without progress of another rank */
+    char *load;          /**< NULL: none */
+    char *save;          /**< NULL: none */
+    char *label;         /**< NULL: none */
+    char *results;       /**< file; NULL: none */
+    char *format;        /**< "table", "jsonl", "json", "csv", "md" */
+    char *command;       /**< the command line, for the row */
+    int progress;        /**< -1 auto, 0 no, 1 yes */
+    ls_log log;          /**< quiet, normal, verbose */
 } ls_request;
 
 #endif

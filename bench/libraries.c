@@ -1,46 +1,64 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Libraries: see libraries.h. Versions are those of the libraries loaded, not of their headers, so
- * the list is asked for once, at its first use, and is constant from then on.
- */
+/* Libraries: versions are those of the libraries loaded, not of their headers; see libraries.h. */
 #include "bench/libraries.h"
 
 #include "common/base/digest.h"
+#include "common/data/idx.h"
 #include "common/device/machine.h"
 #include "common/kernel/kernel.h"
 
 #include <jansson.h>
 #include <libfyaml.h>
-#include <pthread.h>
 #include <sqlite3.h>
-#include <zlib.h>
 
-enum { COUNT = 7 };
-
-static struct {
-    pthread_once_t once;
-    ls_library_version list[COUNT];
-    char hash_version[16];
-} asked = {.once = PTHREAD_ONCE_INIT};
-
-static void ask_once(void)
+static const char *onednn(char scratch[32])
 {
-    const ls_library_version list[COUNT] = {
-        {"oneDNN", ls_kernel_library_version()},
-        {"hwloc", ls_machine_hwloc_version()},
-        {"SQLite", sqlite3_libversion()},
-        {"jansson", jansson_version_str()},
-        {"xxHash", ls_digest_version(asked.hash_version)},
-        {"libfyaml", fy_library_version()},
-        {"zlib", zlibVersion()},
-    };
-    for (size_t i = 0; i < COUNT; i++)
-        asked.list[i] = list[i];
+    (void)scratch;
+    return ls_kernel_library_version();
 }
 
-const ls_library_version *ls_libraries(size_t *count)
+static const char *hwloc(char scratch[32])
 {
-    pthread_once(&asked.once, ask_once);
-    *count = COUNT;
-    return asked.list;
+    (void)scratch;
+    return ls_machine_hwloc_version();
+}
+
+static const char *sqlite(char scratch[32])
+{
+    (void)scratch;
+    return sqlite3_libversion();
+}
+
+static const char *jansson(char scratch[32])
+{
+    (void)scratch;
+    return jansson_version_str();
+}
+
+static const char *libfyaml(char scratch[32])
+{
+    (void)scratch;
+    return fy_library_version();
+}
+
+static const char *zlib(char scratch[32])
+{
+    (void)scratch;
+    return ls_idx_zlib_version();
+}
+
+static const ls_library libraries[] = {
+    {"oneDNN", onednn},
+    {"hwloc", hwloc},
+    {"SQLite", sqlite},
+    {"jansson", jansson},
+    {"xxHash", ls_digest_version},
+    {"libfyaml", libfyaml},
+    {"zlib", zlib},
+};
+
+const ls_library *ls_libraries(size_t *count)
+{
+    *count = sizeof libraries / sizeof *libraries;
+    return libraries;
 }

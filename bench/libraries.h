@@ -5,12 +5,12 @@
 
 #include <stddef.h>
 
-typedef struct ls_library_version {
-    const char *name;    /**< "oneDNN" */
-    const char *version; /**< "2.6.3" */
-} ls_library_version;
+typedef struct ls_library {
+    const char *name;                         /**< "oneDNN" */
+    const char *(*version)(char scratch[32]); /**< "2.6.3"; the scratch, or static text */
+} ls_library;
 
-/** The libraries in this build, those that are not left out; static. Any thread may ask. */
-const ls_library_version *ls_libraries(size_t *count);
+/** The libraries in this build, those that are not left out. */
+const ls_library *ls_libraries(size_t *count);
 
 #endif

@@ -44,10 +44,11 @@ static int add_build(json_t *group)
     failed |= set_text(group, "compiler", LS_COMPILER);
     failed |= set_text(group, "compiler_flags", LS_COMPILER_FLAGS);
     size_t count;
-    const ls_library_version *libraries = ls_libraries(&count);
+    char scratch[32];
+    const ls_library *libraries = ls_libraries(&count);
     json_t *versions = json_object();
     for (size_t i = 0; i < count; i++)
-        failed |= set_text(versions, libraries[i].name, libraries[i].version);
+        failed |= set_text(versions, libraries[i].name, libraries[i].version(scratch));
     failed |= json_object_set_new(group, "libraries", versions);
     return failed;
 }

@@ -11,14 +11,15 @@ static const char *const absent[] = {"OpenMPI", "CUDA", "cuBLAS", "cuDNN", "NCCL
 void ls_version_print(FILE *stream)
 {
     size_t count;
-    const ls_library_version *libraries = ls_libraries(&count);
+    const ls_library *libraries = ls_libraries(&count);
+    char scratch[32];
     fprintf(stream, "lockstep %s\n", LS_VERSION);
     fprintf(stream, "  %-10s %s%s\n", "commit", LS_GIT_COMMIT, LS_GIT_DIRTY ? " (changed)" : "");
     fprintf(stream, "  %-10s %s\n", "build", LS_BUILD_TYPE);
     fprintf(stream, "  %-10s %s\n", "compiler", LS_COMPILER);
     fprintf(stream, "  %-10s %s\n", "flags", LS_COMPILER_FLAGS);
     for (size_t i = 0; i < count; i++)
-        fprintf(stream, "  %-10s %s\n", libraries[i].name, libraries[i].version);
+        fprintf(stream, "  %-10s %s\n", libraries[i].name, libraries[i].version(scratch));
     for (size_t i = 0; i < sizeof absent / sizeof *absent; i++)
         fprintf(stream, "  %-10s not in this build\n", absent[i]);
 }

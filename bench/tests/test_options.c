@@ -297,15 +297,15 @@ static void test_operands(void **state)
 {
     (void)state;
     ls_option_set set;
-    char *arguments[] = {"micro", "gemm", "--sizes", "4KiB,1MiB", "copy", "--quiet"};
+    char *arguments[] = {"micro", "gemm", "--sizes", "4KiB,1MiB", "copy", "--format=csv"};
     assert_null(ls_option_set_open(LS_FOR_MICRO, &set));
     assert_null(ls_option_set_read(&set, 6, arguments, 2));
     assert_int_equal(set.operand_count, 2);
     assert_string_equal(set.operands[1], "copy");
     assert_int_equal(ls_option_set_find(&set, "sizes")->count, 2);
     assert_string_equal(ls_option_set_find(&set, "sizes")->values[1].text, "1MiB");
-    assert_string_equal(ls_option_set_text(&set, "format", "table"), "table");
-    assert_string_equal(ls_option_set_text(&set, "quiet", "no"), "yes");
+    assert_string_equal(ls_option_set_text(&set, "format", "table"), "csv");
+    assert_string_equal(ls_option_set_text(&set, "devices", "1"), "1");
     ls_option_set_close(&set);
 }
 

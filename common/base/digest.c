@@ -50,9 +50,9 @@ void ls_digest_close(ls_digest *digest)
     free(digest);
 }
 
-char *ls_digest_version(char text[16])
+const char *ls_digest_version(char text[32])
 {
     unsigned version = XXH_versionNumber();
-    snprintf(text, 16, "%u.%u.%u", version / 10000, version / 100 % 100, version % 100);
+    snprintf(text, 32, "%u.%u.%u", version / 10000, version / 100 % 100, version % 100);
     return text;
 }

@@ -19,7 +19,7 @@ void ls_digest_add(ls_digest *digest, const void *bytes, size_t size);
 void ls_digest_text(const ls_digest *digest, char text[33]);
 void ls_digest_close(ls_digest *digest);
 
-/** Version of the hash library, "0.8.1". `text` holds at least 16 bytes; returns it. */
-char *ls_digest_version(char text[16]);
+/** Version of the hash library that is loaded, "0.8.1". Returns `text`. */
+const char *ls_digest_version(char text[32]);
 
 #endif

@@ -101,9 +101,18 @@ static bool parse_with_unit(const char *text, const unit *units, double *out)
 }
 
 static const unit byte_units[] = {
-    {"", 1},       {"B", 1},      {"kB", 1e3},      {"KB", 1e3},         {"MB", 1e6},
-    {"GB", 1e9},   {"TB", 1e12},  {"KiB", 1024.0},  {"MiB", 1048576.0},  {"GiB", 1073741824.0},
-    {"TiB", 1099511627776.0},     {NULL, 0},
+    {"", 1},
+    {"B", 1},
+    {"kB", 1e3},
+    {"KB", 1e3},
+    {"MB", 1e6},
+    {"GB", 1e9},
+    {"TB", 1e12},
+    {"KiB", 1024.0},
+    {"MiB", 1048576.0},
+    {"GiB", 1073741824.0},
+    {"TiB", 1099511627776.0},
+    {NULL, 0},
 };
 
 bool ls_parse_bytes(const char *text, size_t *out)
@@ -117,7 +126,7 @@ bool ls_parse_bytes(const char *text, size_t *out)
 
 bool ls_parse_duration(const char *text, uint64_t *out_ns)
 {
-    static const unit units[] = {{"", 1e9},   {"s", 1e9},  {"ms", 1e6},    {"us", 1e3},
+    static const unit units[] = {{"", 1e9},   {"s", 1e9},    {"ms", 1e6}, {"us", 1e3},
                                  {"ns", 1.0}, {"min", 6e10}, {NULL, 0}};
     double value;
     if (!parse_with_unit(text, units, &value) || value > 9e18)

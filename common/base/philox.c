@@ -33,8 +33,8 @@ ls_random ls_random_stream(uint64_t seed, const char *name)
 
 static void block_at(ls_random random, uint64_t block, uint32_t out[4])
 {
-    const uint32_t counter[4] = {(uint32_t)block, (uint32_t)(block >> 32),
-                                 (uint32_t)random.stream, (uint32_t)(random.stream >> 32)};
+    const uint32_t counter[4] = {(uint32_t)block, (uint32_t)(block >> 32), (uint32_t)random.stream,
+                                 (uint32_t)(random.stream >> 32)};
     const uint32_t key[2] = {(uint32_t)random.seed, (uint32_t)(random.seed >> 32)};
     ls_philox4x32(counter, key, out);
 }

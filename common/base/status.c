@@ -13,8 +13,8 @@ struct ls_failure {
 };
 
 /* What is left to say when there is no memory to say more. */
-static const struct ls_failure out_of_memory = {
-    LS_CODE_MISSING, "memory: out of memory while reporting a failure"};
+static const struct ls_failure out_of_memory = {LS_CODE_MISSING,
+                                                "memory: out of memory while reporting a failure"};
 
 ls_status ls_fail(ls_code code, const char *what, const char *where, const char *why, ...)
 {

@@ -19,10 +19,10 @@
 /** Why a call failed; the values are the exit statuses of `lockstep`. */
 typedef enum ls_code {
     LS_CODE_OK = 0,
-    LS_CODE_CHECK = 1,       /**< a check failed: equivalence, wrong elements, NaN */
-    LS_CODE_USAGE = 2,       /**< wrong usage: an option, a plan, a value */
-    LS_CODE_MISSING = 3,     /**< missing or broken here: device, data set, file, memory, rank */
-    LS_CODE_UNDECIDED = 4,   /**< `regress` cannot tell */
+    LS_CODE_CHECK = 1,        /**< a check failed: equivalence, wrong elements, NaN */
+    LS_CODE_USAGE = 2,        /**< wrong usage: an option, a plan, a value */
+    LS_CODE_MISSING = 3,      /**< missing or broken here: device, data set, file, memory, rank */
+    LS_CODE_UNDECIDED = 4,    /**< `regress` cannot tell */
     LS_CODE_INTERRUPTED = 130 /**< SIGINT */
 } ls_code;
 
@@ -55,7 +55,7 @@ void ls_status_free(ls_status status);
 ls_status ls_status_first(ls_status first, ls_status second) __attribute__((warn_unused_result));
 
 /** Relays a failure of `call` to the caller. */
-#define LS_TRY(call)                                                                              \
+#define LS_TRY(call)                                                                               \
     do {                                                                                           \
         ls_status try_status_ = (call);                                                            \
         if (try_status_)                                                                           \

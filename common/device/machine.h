@@ -24,27 +24,27 @@ typedef struct ls_machine_options {
 
 typedef struct ls_machine_cache {
     int level;
-    size_t bytes;   /**< of one cache */
-    int count;      /**< how many the machine has */
+    size_t bytes; /**< of one cache */
+    int count;    /**< how many the machine has */
 } ls_machine_cache;
 
 /** Facts for provenance and `lockstep devices`. Text is never NULL. */
 typedef struct ls_machine_info {
     char host[64];
-    char cpu[128];          /**< model name as the system tells it */
-    char arch[32];          /**< uname machine */
-    char kernel[64];        /**< operating system and release */
-    char isa[32];           /**< widest vector extension found: "avx512f", "avx2", "portable" */
-    int cores_total;        /**< cores of the machine, hardware threads counted once */
-    int cores_allowed;      /**< after the affinity mask and the CPU quota */
+    char cpu[128];     /**< model name as the system tells it */
+    char arch[32];     /**< uname machine */
+    char kernel[64];   /**< operating system and release */
+    char isa[32];      /**< widest vector extension found: "avx512f", "avx2", "portable" */
+    int cores_total;   /**< cores of the machine, hardware threads counted once */
+    int cores_allowed; /**< after the affinity mask and the CPU quota */
     int numa_nodes;
-    double cpu_quota;       /**< cores' worth of the cgroup's quota; 0: none */
-    size_t memory_total;    /**< bytes */
-    size_t memory_limit;    /**< the smaller of memory_total and the cgroup's limit */
+    double cpu_quota;    /**< cores' worth of the cgroup's quota; 0: none */
+    size_t memory_total; /**< bytes */
+    size_t memory_limit; /**< the smaller of memory_total and the cgroup's limit */
     ls_machine_cache caches[8];
     int cache_count;
-    char gpu[128];          /**< why there is no GPU ("no driver"), or the first one's name */
-    char driver[32];        /**< "" without one */
+    char gpu[128];   /**< why there is no GPU ("no driver"), or the first one's name */
+    char driver[32]; /**< "" without one */
 } ls_machine_info;
 
 /** Looks at the machine. LS_CODE_USAGE for numbers out of range. Close after every device. */

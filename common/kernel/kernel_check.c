@@ -236,10 +236,10 @@ ls_status ls_check_optimizer(const ls_optimizer_args *o, size_t real_bytes, ls_w
 ls_status ls_check_add(const ls_add_args *a, size_t real_bytes, ls_work *work)
 {
     const tensor tensors[] = {{"a", a->a, a->count, 1, real_bytes, NEEDED},
-                              {"b", a->b, a->count, 1, real_bytes, NEEDED},
+                              {"b", a->b, a->count, 1, real_bytes, OPTIONAL},
                               {"y", a->y, a->count, 1, real_bytes, NEEDED}};
     LS_TRY(check("add", 3, tensors, work));
-    work->flops = (double)a->count;
+    work->flops = a->b ? (double)a->count : 0;
     return LS_OK;
 }
 

@@ -141,6 +141,7 @@ ls_status ls_cpu_softmax_cross_entropy(ls_kernels *kernels,
             return status;
         }
         s->tile = tile;
+        s->op.workspace = elements * sizeof(float);
     }
     *out = &s->op;
     return LS_OK;

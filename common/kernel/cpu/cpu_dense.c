@@ -68,6 +68,7 @@ static ls_status make(const cpu_kernels *kernels, const dense_kind *kind, const 
         }
         dense->op.name = ls_product_fused(dense->product) ? kind->matmul : kind->sgemm;
         dense->op.run = kind->run_product;
+        dense->op.workspace = ls_product_workspace(dense->product);
     }
     *out = &dense->op;
     return LS_OK;

@@ -6,6 +6,8 @@
 #include "common/device/cpu/team.h"
 #include "common/kernel/cpu/cpu_kernels.h"
 
+#include <string.h>
+
 typedef struct element_op {
     const ls_vector_loops *loops;
     int threads;
@@ -109,8 +111,12 @@ static void add_part(void *context, int part, int parts)
     const element_op *e = context;
     int64_t first, last;
     ls_cpu_split(e->add.count, part, parts, &first, &last);
-    e->loops->add((const float *)e->add.a + first, (const float *)e->add.b + first,
-                  (float *)e->add.y + first, last - first);
+    const float *a = (const float *)e->add.a + first, *b = e->add.b;
+    float *y = (float *)e->add.y + first;
+    if (b)
+        e->loops->add(a, b + first, y, last - first);
+    else if (last > first)
+        memmove(y, a, (size_t)(last - first) * sizeof *y);
 }
 
 static ls_status run_add(ls_op *op, ls_queue *queue)

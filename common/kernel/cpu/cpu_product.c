@@ -305,6 +305,11 @@ bool ls_product_fused(const ls_product *product)
     return product->primitive != NULL;
 }
 
+size_t ls_product_workspace(const ls_product *product)
+{
+    return product->scratch ? product->scratch_bytes : 0;
+}
+
 ls_status ls_product_run(const ls_product *product)
 {
     const ls_gemm_args *g = &product->spec.gemm;

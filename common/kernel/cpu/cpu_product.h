@@ -41,6 +41,9 @@ void ls_product_close(ls_product *product);
 /** A primitive: bias and ReLU are part of it. Otherwise sgemm, and they are left to the caller. */
 bool ls_product_fused(const ls_product *product);
 
+/** Bytes of scratch memory that it holds. */
+size_t ls_product_workspace(const ls_product *product);
+
 /** On a thread of the device. */
 ls_status ls_product_run(const ls_product *product);
 

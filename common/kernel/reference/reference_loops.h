@@ -205,7 +205,7 @@ static ls_status run_add(ls_op *op, ls_queue *queue)
     const real *a = s->a, *b = s->b;
     real *y = s->y;
     for (int64_t i = 0; i < s->count; i++)
-        y[i] = a[i] + b[i];
+        y[i] = b ? a[i] + b[i] : a[i];
     return LS_OK;
 }
 

@@ -51,7 +51,7 @@ static void refuses_elements(ls_kernels *k)
     refused(t->relu_forward(k, &(ls_relu_forward_args){-3, data, data}, &op), op, "-3");
     refused(t->relu_backward(k, &(ls_relu_backward_args){3, data, data, NULL}, &op), op, "dx");
     refused(t->polynomial(k, &(ls_polynomial_args){3, NULL, data}, &op), op, "polynomial: x");
-    refused(t->add(k, &(ls_add_args){3, data, NULL, data}, &op), op, "add: b");
+    refused(t->add(k, &(ls_add_args){3, NULL, data, data}, &op), op, "add: a");
     refused(t->fill(k, &(ls_fill_args){3, 0, NULL}, &op), op, "fill: y");
     refused(t->add_loss(k, &(ls_add_loss_args){data, NULL, data}, &op), op, "add_loss: b");
     refused(t->stamp(k, &(ls_stamp_args){NULL}, &op), op, "stamp: time_ns");

@@ -87,6 +87,12 @@ static void test_add(void **state)
         must(f->reference->table->add(f->reference, &(ls_add_args){count, a, b, want}, &op));
         run(f, op);
         same_bits("add", got, want, (size_t)count * sizeof *got);
+        must(f->cpu->table->add(f->cpu, &(ls_add_args){count, a, NULL, got}, &op));
+        run(f, op);
+        must(f->reference->table->add(f->reference, &(ls_add_args){count, a, NULL, want}, &op));
+        run(f, op);
+        same_bits("copy", got, a, (size_t)count * sizeof *got);
+        same_bits("copy", want, a, (size_t)count * sizeof *got);
         free(a), free(b), free(got), free(want);
     }
 }

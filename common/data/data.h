@@ -31,19 +31,19 @@ typedef struct ls_split {
 
 /** What a model asks of its data. */
 typedef struct ls_data_need {
-    int inputs;                                /**< 1 or 2 */
-    int rank[LS_DATA_INPUTS];                  /**< of one sample of each input */
+    int inputs;                                  /**< 1 or 2 */
+    int rank[LS_DATA_INPUTS];                    /**< of one sample of each input */
     int64_t shape[LS_DATA_INPUTS][LS_DATA_RANK]; /**< of one sample: mlp {784}; poly {1} */
-    int classes;                               /**< labels 0..classes-1; 0: a real target */
-    const char *synthetic;                     /**< which generator: "classes", "polynomial" */
+    int classes;                                 /**< labels 0..classes-1; 0: a real target */
+    const char *synthetic;                       /**< which generator: "classes", "polynomial" */
 } ls_data_need;
 
 typedef struct ls_data {
-    char name[32];       /**< of the source: "fashion-mnist" */
-    char path[512];      /**< where it was read from; "" for synthetic */
+    char name[32];  /**< of the source: "fashion-mnist" */
+    char path[512]; /**< where it was read from; "" for synthetic */
     ls_split train, test;
-    uint64_t digest;     /**< XXH3 of the training arrays' bits */
-    uint64_t read_ns;    /**< time it took to read and check */
+    uint64_t digest;  /**< XXH3 of the training arrays' bits */
+    uint64_t read_ns; /**< time it took to read and check */
 } ls_data;
 
 /**

@@ -14,10 +14,10 @@
 #include <stdint.h>
 
 typedef struct ls_idx {
-    int rank;          /**< 1..4 */
+    int rank; /**< 1..4 */
     int64_t shape[4];
-    size_t bytes;      /**< product of shape */
-    uint8_t *data;     /**< owned by the caller (free); capacity grows with the data read */
+    size_t bytes;  /**< product of shape */
+    uint8_t *data; /**< owned by the caller (free); capacity grows with the data read */
 } ls_idx;
 
 /**
@@ -30,5 +30,8 @@ ls_status ls_idx_read(const char *path, ls_idx *out);
 
 /** The same for bytes in memory, plain or gz (for tests and fuzzing). */
 ls_status ls_idx_parse(const char *name, const void *bytes, size_t size, ls_idx *out);
+
+/** Version of the zlib that is loaded: "1.2.13". Static text. */
+const char *ls_idx_zlib_version(void);
 
 #endif

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/* Status: the line, the codes, control characters, and which of two failures is kept. */
+#include "common/base/status.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void test_line(void **state)
+{
+    (void)state;
+    ls_status status = ls_fail(LS_CODE_USAGE, "--steps", "run", "%d is wrong; %s", 7, "8 works");
+    assert_string_equal(ls_status_text(status), "--steps: run: 7 is wrong; 8 works");
+    assert_int_equal(ls_status_code(status), LS_CODE_USAGE);
+    ls_status_free(status);
+    status = ls_fail(LS_CODE_CHECK, NULL, "where", "why");
+    assert_string_equal(ls_status_text(status), "where: why");
+    ls_status_free(status);
+    status = ls_fail(LS_CODE_CHECK, "what", NULL, "why");
+    assert_string_equal(ls_status_text(status), "what: why");
+    ls_status_free(status);
+    status = ls_fail(LS_CODE_CHECK, NULL, NULL, "%s", "");
+    assert_string_equal(ls_status_text(status), "");
+    ls_status_free(status);
+}
+
+static void test_ok(void **state)
+{
+    (void)state;
+    assert_int_equal(ls_status_code(LS_OK), LS_CODE_OK);
+    assert_string_equal(ls_status_text(LS_OK), "ok");
+    ls_status_free(LS_OK);
+}
+
+/* One line, whatever a file's name holds; text beyond ASCII stays. */
+static void test_control_characters(void **state)
+{
+    (void)state;
+    ls_status status = ls_fail(LS_CODE_MISSING, "file", "a\nb\x1b[0m", "\t\x7f \xc3\xa9");
+    assert_string_equal(ls_status_text(status), "file: a?b?[0m: ?? \xc3\xa9");
+    ls_status_free(status);
+}
+
+static void test_long_text(void **state)
+{
+    (void)state;
+    static char text[100000];
+    memset(text, 'x', sizeof text - 1);
+    ls_status status = ls_fail(LS_CODE_MISSING, text, text, "%s", text);
+    assert_int_equal(strlen(ls_status_text(status)), 3 * (sizeof text - 1) + 4);
+    ls_status_free(status);
+}
+
+static void test_memory(void **state)
+{
+    (void)state;
+    ls_status status = ls_fail_memory("batch", SIZE_MAX);
+    assert_int_equal(ls_status_code(status), LS_CODE_MISSING);
+    assert_non_null(strstr(ls_status_text(status), "memory: batch: 18446744073709551615 bytes"));
+    ls_status_free(status);
+}
+
+static ls_status relay(ls_status status, bool *reached)
+{
+    LS_TRY(status);
+    *reached = true;
+    return LS_OK;
+}
+
+static void test_relay(void **state)
+{
+    (void)state;
+    bool reached = false;
+    ls_status status = relay(ls_fail(LS_CODE_CHECK, "a", "b", "c"), &reached);
+    assert_string_equal(ls_status_text(status), "a: b: c");
+    assert_false(reached);
+    ls_status_free(status);
+    assert_null(relay(LS_OK, &reached));
+    assert_true(reached);
+}
+
+static void test_first(void **state)
+{
+    (void)state;
+    assert_null(ls_status_first(LS_OK, LS_OK));
+    ls_status one = ls_fail(LS_CODE_CHECK, "one", NULL, "x");
+    ls_status two = ls_fail(LS_CODE_CHECK, "two", NULL, "x");
+    assert_ptr_equal(ls_status_first(LS_OK, one), one);
+    assert_ptr_equal(ls_status_first(one, LS_OK), one);
+    assert_ptr_equal(ls_status_first(one, two), one); /* frees two */
+    ls_status_free(one);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_line),
+        cmocka_unit_test(test_ok),
+        cmocka_unit_test(test_control_characters),
+        cmocka_unit_test(test_long_text),
+        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_relay),
+        cmocka_unit_test(test_first),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * file:PATH: any user's data, from a safetensors file of float32 tensors.
+ *
+ * x0 [N, shape of the model's input], x1 likewise where the model has a second input, y [N]; no
+ * others. All values must be finite; where the model has classes, y must hold whole numbers of
+ * them, which become int32. The inputs stay where the file was read to.
+ *
+ * Left out: samples to test on.
+ */
+#include "common/data/data_source.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char what[] = "data file";
+
+/* "[N,1,28,28]" into `text`. */
+static void describe(int rank, const int64_t *shape, bool per_sample, char *text, size_t size)
+{
+    size_t used = (size_t)snprintf(text, size, "[%s", per_sample ? "N" : "");
+    for (int i = 0; i < rank && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%lld", i || per_sample ? "," : "",
+                                 (long long)shape[i]);
+    if (used < size)
+        snprintf(text + used, size - used, "]");
+}
+
+/* The tensor `name`, [N, shape...] with N from 1, all finite. */
+static ls_status find_tensor(const char *path, const ls_tensor_file *file, const char *name,
+                             int rank, const int64_t *shape, const ls_tensor **out)
+{
+    char wanted[120], found[200];
+    describe(rank, shape, true, wanted, sizeof wanted);
+    const ls_tensor *tensor = ls_tensors_find(file, name);
+    if (!tensor)
+        return ls_fail(LS_CODE_MISSING, what, path,
+                       "tensor '%s' is not there; the model needs it as %s", name, wanted);
+    bool fits = tensor->rank == 1 + rank && tensor->shape[0] >= 1;
+    for (int i = 0; fits && i < rank; i++)
+        fits = tensor->shape[1 + i] == shape[i];
+    if (!fits) {
+        describe(tensor->rank, tensor->shape, false, found, sizeof found);
+        return ls_fail(LS_CODE_MISSING, what, path,
+                       "tensor '%s' has the shape %s; the model needs it as %s", name, found,
+                       wanted);
+    }
+    for (size_t i = 0; i < tensor->count; i++)
+        if (!isfinite(tensor->data[i]))
+            return ls_fail(LS_CODE_MISSING, what, path,
+                           "tensor '%s' is not finite at element %zu; finite values work", name, i);
+    *out = tensor;
+    return LS_OK;
+}
+
+static ls_status check_names(const char *path, const ls_tensor_file *file, int inputs)
+{
+    for (size_t i = 0; i < ls_tensors_count(file); i++) {
+        const char *name = ls_tensors_at(file, i)->name;
+        if (strcmp(name, "x0") != 0 && strcmp(name, "y") != 0 &&
+            !(inputs == 2 && strcmp(name, "x1") == 0))
+            return ls_fail(LS_CODE_MISSING, what, path,
+                           "tensor '%.80s' is none of the model's; it needs %s and no others", name,
+                           inputs == 2 ? "x0, x1 and y" : "x0 and y");
+    }
+    return LS_OK;
+}
+
+/* y as int32, each in [0, classes). */
+static ls_status convert_labels(const char *path, const ls_tensor *y, int classes, ls_array *out)
+{
+    LS_TRY(ls_array_allocate(path, LS_ARRAY_INT32, y->count, 1, out));
+    int32_t *labels = out->data;
+    for (size_t i = 0; i < y->count; i++) {
+        float value = y->data[i];
+        if (!(value >= 0 && (double)value < classes) || value != truncf(value))
+            return ls_fail(LS_CODE_MISSING, what, path,
+                           "tensor 'y' holds %g at index %zu; the model's classes are the whole "
+                           "numbers 0 to %d",
+                           (double)value, i, classes - 1);
+        labels[i] = (int32_t)value;
+    }
+    return LS_OK;
+}
+
+static ls_array borrow(const ls_tensor *tensor, size_t width)
+{
+    return (ls_array){
+        .type = LS_ARRAY_FLOAT32, .width = (int64_t)width, .data = (void *)(size_t)tensor->data};
+}
+
+static ls_status read_file(const char *argument, const ls_data_need *need, ls_data *data)
+{
+    if (!argument)
+        return ls_fail(LS_CODE_USAGE, "--data", data->name,
+                       "which file is not said; file:PATH.safetensors works");
+    snprintf(data->path, sizeof data->path, "%s", argument);
+    ls_tensor_file *file = NULL;
+    LS_TRY(ls_tensors_read(argument, &file));
+    ls_data_adopt(data, file);
+    LS_TRY(check_names(argument, file, need->inputs));
+    const ls_tensor *y;
+    LS_TRY(find_tensor(argument, file, "y", 0, NULL, &y));
+    data->train.samples = y->count;
+    for (int i = 0; i < need->inputs; i++) {
+        static const char *const names[LS_DATA_INPUTS] = {"x0", "x1"};
+        const ls_tensor *x;
+        size_t width;
+        LS_TRY(ls_need_width(need, i, &width));
+        LS_TRY(find_tensor(argument, file, names[i], need->rank[i], need->shape[i], &x));
+        if ((size_t)x->shape[0] != y->count)
+            return ls_fail(LS_CODE_MISSING, what, argument,
+                           "tensor '%s' has %lld samples and y %zu; their numbers must agree",
+                           names[i], (long long)x->shape[0], y->count);
+        data->train.input[i] = borrow(x, width);
+    }
+    if (need->classes)
+        return convert_labels(argument, y, need->classes, &data->train.target);
+    data->train.target = borrow(y, 1);
+    return LS_OK;
+}
+
+const ls_data_source ls_source_file = {
+    .name = "file",
+    .help = "your own: file:PATH.safetensors with float32 tensors x0 [N,...] (and x1) and y [N]",
+    .read = read_file,
+};

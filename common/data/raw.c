@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/* Files as bytes, and memory for data; see raw.h. */
+#include "common/data/raw.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { LINE_BYTES = 64, HUGE_PAGE_BYTES = 2 << 20, READ_BYTES = 1 << 30 };
+
+ls_status ls_raw_open(const char *what, const char *path, ls_raw_file *out)
+{
+    /* Without O_NONBLOCK, opening a pipe would wait for someone to write into it. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return ls_fail(LS_CODE_MISSING, what, path,
+                       "cannot be opened: %s; a file that can be read is needed", strerror(errno));
+    struct stat facts;
+    if (fstat(fd, &facts) || !S_ISREG(facts.st_mode)) {
+        close(fd);
+        return ls_fail(LS_CODE_MISSING, what, path,
+                       "is not a regular file; a regular file is needed");
+    }
+    *out = (ls_raw_file){.what = what, .path = path, .fd = fd, .size = (size_t)facts.st_size};
+    return LS_OK;
+}
+
+ls_status ls_raw_read(const ls_raw_file *file, void *out, size_t size)
+{
+    char *next = out;
+    while (size) {
+        ssize_t got = read(file->fd, next, size < READ_BYTES ? size : READ_BYTES);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return ls_fail(LS_CODE_MISSING, file->what, file->path,
+                           "cannot be read: %s; an intact copy is needed", strerror(errno));
+        if (got == 0)
+            return ls_fail(LS_CODE_MISSING, file->what, file->path,
+                           "is truncated: %zu bytes are missing; an intact copy is needed", size);
+        next += got;
+        size -= (size_t)got;
+    }
+    return LS_OK;
+}
+
+void ls_raw_close(ls_raw_file *file)
+{
+    if (file->fd >= 0)
+        close(file->fd);
+    file->fd = -1;
+}
+
+ls_status ls_raw_allocate(const char *where, size_t bytes, void **out)
+{
+    size_t unit = bytes >= 2 * (size_t)HUGE_PAGE_BYTES ? HUGE_PAGE_BYTES : LINE_BYTES;
+    void *memory = NULL;
+    if (posix_memalign(&memory, unit, bytes ? bytes : 1) != 0)
+        return ls_fail_memory(where, bytes);
+    if (unit == HUGE_PAGE_BYTES) /* a wish: without huge pages it is as right, only slower */
+        (void)madvise(memory, bytes & ~(size_t)(HUGE_PAGE_BYTES - 1), MADV_HUGEPAGE);
+    *out = memory;
+    return LS_OK;
+}

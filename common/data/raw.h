@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* Raw: files as bytes, and the memory that data are kept in. Shared by the readers of common/data.
+ */
+#ifndef LS_COMMON_DATA_RAW_H
+#define LS_COMMON_DATA_RAW_H
+
+#include "common/base/status.h"
+
+#include <stddef.h>
+
+/** A regular file, open for reading. `what` ("IDX file") and `path` begin its messages; borrowed.
+ */
+typedef struct ls_raw_file {
+    const char *what, *path;
+    int fd;
+    size_t size; /**< bytes, when it was opened */
+} ls_raw_file;
+
+/** LS_CODE_MISSING where there is no such file, or it is not a regular one. */
+ls_status ls_raw_open(const char *what, const char *path, ls_raw_file *out);
+
+/** The next `size` bytes of the file into `out`; LS_CODE_MISSING where fewer are left. */
+ls_status ls_raw_read(const ls_raw_file *file, void *out, size_t size);
+
+void ls_raw_close(ls_raw_file *file);
+
+/**
+ * Memory for `bytes` bytes (1 or more are had for 0), at a multiple of 64, not touched yet; in
+ * huge pages where it is large, because batches are gathered from it at random. Freed with free.
+ * `where` names what for.
+ */
+ls_status ls_raw_allocate(const char *where, size_t bytes, void **out);
+
+#endif

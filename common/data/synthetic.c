@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Synthetic data: a function of the sample's number alone, the same on every machine and for every
+ * --seed, in float32.
+ *
+ *   polynomial  x uniform in [-10, 10], y = 5 x^2 + 3
+ *   classes     the label is uniform; x = 0.25 prototype(label) + 0.75 noise, where prototypes and
+ *               noise are uniform in [0, 1]: so x lies in [0, 1], and the classes overlap where an
+ *               input has few values and separate where it has many
+ *
+ * Samples to train on are numbers 0 to N-1, those to test on (one sixth as many, rounded up) begin
+ * at 100 million, the largest N: no number is in both, and sample i does not depend on N.
+ */
+#include "common/base/numbers.h"
+#include "common/base/philox.h"
+#include "common/data/data_source.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEFAULT_SAMPLES = 60000, MAX_SAMPLES = 100000000, TEST_PART = 6 };
+
+static const float prototype_weight = 0.25f, noise_weight = 0.75f;
+
+/* How a split is filled: samples first to first + split->samples - 1. */
+typedef struct generator {
+    const char *name;
+    ls_status (*fill)(const ls_data_need *need, uint64_t first, ls_split *split);
+} generator;
+
+typedef struct request {
+    const generator *generator;
+    const ls_data_need *need;
+    size_t samples;
+} request;
+
+static ls_status fill_polynomial(const ls_data_need *need, uint64_t first, ls_split *split)
+{
+    size_t width;
+    LS_TRY(ls_need_width(need, 0, &width));
+    if (need->inputs != 1 || width != 1 || need->classes)
+        return ls_fail(LS_CODE_USAGE, "--data", "synthetic",
+                       "the polynomial has one input of one value and no classes; the model poly "
+                       "works");
+    LS_TRY(ls_array_allocate("synthetic", LS_ARRAY_FLOAT32, split->samples, 1, &split->input[0]));
+    LS_TRY(ls_array_allocate("synthetic", LS_ARRAY_FLOAT32, split->samples, 1, &split->target));
+    float *x = split->input[0].data, *y = split->target.data;
+    ls_random_fill(ls_random_stream(0, "synthetic/x"), first, split->samples, -10, 10, x);
+    for (size_t i = 0; i < split->samples; i++)
+        y[i] = 5.0f * (x[i] * x[i]) + 3.0f;
+    return LS_OK;
+}
+
+/* Input `input` of every sample, given the labels. */
+static ls_status fill_input(const ls_data_need *need, int input, uint64_t first, ls_split *split)
+{
+    size_t width, last;
+    LS_TRY(ls_need_width(need, input, &width));
+    ls_array prototypes = {.data = NULL};
+    if (!ls_size_multiply(width, 2 * (size_t)MAX_SAMPLES, &last)) /* a noise index overflows */
+        return ls_fail_memory("synthetic", SIZE_MAX);
+    LS_TRY(ls_array_allocate("synthetic", LS_ARRAY_FLOAT32, split->samples, width,
+                             &split->input[input]));
+    LS_TRY(ls_array_allocate("synthetic", LS_ARRAY_FLOAT32, (size_t)need->classes, width,
+                             &prototypes));
+    char name[40];
+    snprintf(name, sizeof name, "synthetic/prototype%d", input);
+    float *prototype = prototypes.data;
+    ls_random_fill(ls_random_stream(0, name), 0, (size_t)need->classes * width, 0, prototype_weight,
+                   prototype);
+    snprintf(name, sizeof name, "synthetic/noise%d", input);
+    ls_random noise = ls_random_stream(0, name);
+    const int32_t *labels = split->target.data;
+    float *x = split->input[input].data;
+    for (size_t i = 0; i < split->samples; i++, x += width) {
+        const float *mean = prototype + (size_t)labels[i] * width;
+        ls_random_fill(noise, (first + i) * width, width, 0, noise_weight, x);
+        for (size_t j = 0; j < width; j++)
+            x[j] += mean[j];
+    }
+    free(prototype);
+    return LS_OK;
+}
+
+static ls_status fill_classes(const ls_data_need *need, uint64_t first, ls_split *split)
+{
+    if (need->classes < 1)
+        return ls_fail(LS_CODE_USAGE, "--data", "synthetic",
+                       "the generator needs a model with classes");
+    LS_TRY(ls_array_allocate("synthetic", LS_ARRAY_INT32, split->samples, 1, &split->target));
+    ls_random random = ls_random_stream(0, "synthetic/label");
+    int32_t *labels = split->target.data;
+    for (size_t i = 0; i < split->samples; i++)
+        labels[i] = (int32_t)(ls_random_bits(random, first + i) % (uint32_t)need->classes);
+    for (int input = 0; input < need->inputs; input++)
+        LS_TRY(fill_input(need, input, first, split));
+    return LS_OK;
+}
+
+static const generator generators[] = {
+    {.name = "polynomial", .fill = fill_polynomial},
+    {.name = "classes", .fill = fill_classes},
+};
+
+static ls_status fill_split(const void *context, bool test, ls_split *split)
+{
+    const request *asked = context;
+    split->samples = test ? (asked->samples + TEST_PART - 1) / TEST_PART : asked->samples;
+    return asked->generator->fill(asked->need, test ? MAX_SAMPLES : 0, split);
+}
+
+static ls_status read_synthetic(const char *argument, const ls_data_need *need, ls_data *data)
+{
+    int64_t samples = DEFAULT_SAMPLES;
+    if (argument && !ls_parse_integer(argument, 1, MAX_SAMPLES, &samples))
+        return ls_fail(LS_CODE_USAGE, "--data", data->name,
+                       "'%s' is not a number of samples; synthetic:N with N from 1 to %d works",
+                       argument, MAX_SAMPLES);
+    request asked = {.need = need, .samples = (size_t)samples};
+    for (size_t i = 0; i < sizeof generators / sizeof *generators; i++)
+        if (need->synthetic && strcmp(generators[i].name, need->synthetic) == 0)
+            asked.generator = &generators[i];
+    if (!asked.generator)
+        return ls_fail(LS_CODE_USAGE, "--data", data->name,
+                       "there are none for this model; file:PATH works");
+    return ls_splits_read(fill_split, &asked, data);
+}
+
+const ls_data_source ls_source_synthetic = {
+    .name = "synthetic",
+    .help = "made up, the same everywhere, learnable: synthetic:N samples (60,000)",
+    .read = read_synthetic,
+};

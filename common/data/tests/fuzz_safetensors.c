@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/* libFuzzer target of the safetensors reader: what was read must agree with itself. */
+#include "common/data/safetensors.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(bool holds)
+{
+    if (!holds)
+        abort();
+}
+
+static void check_tensors(const ls_tensor_file *file, size_t size)
+{
+    size_t total = 0;
+    for (size_t i = 0; i < ls_tensors_count(file); i++) {
+        const ls_tensor *tensor = ls_tensors_at(file, i);
+        size_t product = 1;
+        for (int j = 0; j < tensor->rank; j++)
+            product *= (size_t)tensor->shape[j];
+        require(tensor->rank <= LS_TENSOR_RANK && product == tensor->count);
+        require(ls_tensors_find(file, tensor->name) == tensor);
+        volatile uint32_t sum = 0;
+        for (size_t j = 0; j < tensor->count; j++) {
+            uint32_t bits;
+            memcpy(&bits, tensor->data + j, sizeof bits);
+            sum ^= bits;
+        }
+        total += tensor->count;
+    }
+    require(total * sizeof(float) < size);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    ls_tensor_file *file;
+    ls_status status = ls_tensors_parse("fuzz", data, size, &file);
+    if (status) {
+        require(ls_status_code(status) == LS_CODE_MISSING && strlen(ls_status_text(status)) > 0);
+        ls_status_free(status);
+        return 0;
+    }
+    check_tensors(file, size);
+    ls_tensors_close(file);
+    return 0;
+}

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: MIT */
+/* safetensors files: round trips, every refusal of the reader, and writes that fail. */
+#include "common/data/safetensors.h"
+
+#include "common/data/tests/fixture.h"
+
+#include <dirent.h>
+#include <math.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#define ENTRY(name, shape, begin, end)                                                             \
+    "\"" name "\":{\"dtype\":\"F32\",\"shape\":" shape ",\"data_offsets\":[" begin "," end "]}"
+
+static void expect_broken(const char *header, size_t count, const char *why)
+{
+    ls_tensor_file *file;
+    bytes made = make_tensors(header, count);
+    expect_refusal(ls_tensors_parse("some-file", made.data, made.size, &file), LS_CODE_MISSING,
+                   "some-file", why);
+}
+
+static int count_files(const char *directory)
+{
+    DIR *open = opendir(directory);
+    assert_non_null(open);
+    int count = 0;
+    while (readdir(open))
+        count++;
+    closedir(open);
+    return count - 2; /* "." and ".." */
+}
+
+static void test_parse(void **state)
+{
+    (void)state;
+    /* In another order than the data, with metadata, an empty tensor, a scalar, and a length of
+     * the header that is no multiple of 4. */
+    bytes made = make_tensors(
+        "{\"__metadata__\":{\"a\":\"b\"}," ENTRY("b", "[2,2]", "8", "24") "," ENTRY(
+            "a", "[2]", "0", "8") "," ENTRY("none", "[3,0]", "8", "8") "," ENTRY("one", "[]", "24",
+                                                                                 "28") "}   ",
+        7);
+    ls_tensor_file *file;
+    expect_ok(ls_tensors_parse("memory", made.data, made.size, &file));
+    assert_int_equal(ls_tensors_count(file), 4);
+    assert_string_equal(ls_tensors_at(file, 0)->name, "a");
+    const ls_tensor *b = ls_tensors_find(file, "b");
+    assert_non_null(b);
+    assert_int_equal(b->rank, 2);
+    assert_int_equal(b->shape[0], 2);
+    assert_int_equal(b->shape[1], 2);
+    assert_int_equal(b->count, 4);
+    for (int i = 0; i < 4; i++)
+        assert_true(b->data[i] == (float)(2 + i));
+    assert_int_equal(ls_tensors_find(file, "none")->count, 0);
+    assert_true(ls_tensors_find(file, "one")->data[0] == 6);
+    assert_null(ls_tensors_find(file, "c"));
+    ls_tensors_close(file);
+    ls_tensors_close(NULL);
+}
+
+static void test_round_trip(void **state)
+{
+    (void)state;
+    char directory[128], path[256], link[256];
+    make_directory(directory);
+    join(path, directory, "values.safetensors");
+    const float values[6] = {1.5f, -0.0f, INFINITY, NAN, 0x1p-149f, 3};
+    const ls_tensor tensors[] = {
+        {.name = "z \"quoted\" \xc3\xa9", .rank = 2, .shape = {2, 3}, .data = values, .count = 6},
+        {.name = "a", .rank = 0, .data = values, .count = 1},
+        {.name = "empty", .rank = 1, .shape = {0}, .data = NULL, .count = 0},
+    };
+    expect_ok(ls_tensors_write(path, tensors, 3));
+    expect_ok(ls_tensors_write(path, tensors, 3)); /* again, over itself */
+    assert_int_equal(symlink(path, join(link, directory, "link")), 0);
+    expect_ok(ls_tensors_write(link, tensors, 3));
+    assert_int_equal(count_files(directory), 2);
+
+    ls_tensor_file *file;
+    expect_ok(ls_tensors_read(path, &file));
+    assert_int_equal(ls_tensors_count(file), 3);
+    for (int i = 0; i < 3; i++) {
+        const ls_tensor *read = ls_tensors_find(file, tensors[i].name);
+        assert_non_null(read);
+        assert_int_equal(read->rank, tensors[i].rank);
+        assert_int_equal(read->count, tensors[i].count);
+        for (int j = 0; j < read->rank; j++)
+            assert_int_equal(read->shape[j], tensors[i].shape[j]);
+        if (read->count)
+            assert_memory_equal(read->data, tensors[i].data, read->count * sizeof(float));
+        assert_int_equal((uintptr_t)read->data % sizeof(float), 0);
+    }
+    assert_string_equal(ls_tensors_at(file, 0)->name, tensors[0].name); /* the order given */
+    ls_tensors_close(file);
+
+    FILE *raw = fopen(path, "rb");
+    uint64_t length;
+    assert_int_equal(fread(&length, sizeof length, 1, raw), 1);
+    assert_int_equal(length % 8, 0);
+    fclose(raw);
+    unlink(link);
+    unlink(path);
+    rmdir(directory);
+}
+
+static void test_broken_frame(void **state)
+{
+    (void)state;
+    bytes made = make_tensors("{" ENTRY("a", "[2]", "0", "8") "}", 2);
+    ls_tensor_file *file;
+    for (size_t size = 0; size < made.size; size++)
+        expect_refusal(ls_tensors_parse("some-file", made.data, size, &file), LS_CODE_MISSING,
+                       "some-file", "");
+    for (int i = 0; i < 8; i++) { /* lengths up to 2^64 */
+        bytes wrong = made;
+        wrong.data[i] = 0xff;
+        expect_refusal(ls_tensors_parse("some-file", wrong.data, wrong.size, &file),
+                       LS_CODE_MISSING, "some-file", "longer than the file");
+    }
+    bytes wrong = made;
+    wrong.data[0] = 0;
+    expect_refusal(ls_tensors_parse("some-file", wrong.data, wrong.size, &file), LS_CODE_MISSING,
+                   "some-file", "empty");
+    add_bytes(&made, "1234", 4);
+    expect_refusal(ls_tensors_parse("some-file", made.data, made.size, &file), LS_CODE_MISSING,
+                   "some-file", "after its last tensor");
+}
+
+static void test_broken_json(void **state)
+{
+    (void)state;
+    static char deep[3000];
+    deep[0] = '{';
+    memset(deep + 1, '[', sizeof deep - 2);
+    expect_broken(deep, 0, "does not parse");
+    expect_broken("[]", 0, "does not begin");
+    expect_broken(" {}", 0, "does not begin");
+    expect_broken("{", 0, "empty");
+    expect_broken("{ ", 0, "does not parse");
+    expect_broken("{} {}", 0, "does not parse");
+    expect_broken("{\"\xff\":1}", 0, "does not parse");
+    expect_broken("{" ENTRY("a", "[1]", "0", "4") "," ENTRY("a", "[1]", "4", "8") "}", 2,
+                  "duplicate");
+    expect_broken("{\"__metadata__\":1}", 0, "__metadata__");
+    expect_broken("{\"__metadata__\":{\"a\":1}}", 0, "__metadata__");
+    expect_broken("{\"a\":{}}", 0, "tensor 'a'");
+    expect_broken("{\"a\":1}", 0, "tensor 'a'");
+    expect_broken("{\"a\":{\"dtype\":\"F16\",\"shape\":[2],\"data_offsets\":[0,4]}}", 1, "F16");
+    expect_broken("{\"a\":{\"dtype\":3,\"shape\":[1],\"data_offsets\":[0,4]}}", 1, "tensor 'a'");
+    expect_broken("{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4],\"x\":1}}", 1,
+                  "tensor 'a'");
+}
+
+static void test_broken_shapes(void **state)
+{
+    (void)state;
+    expect_broken("{" ENTRY("a", "[-1]", "0", "4") "}", 1, "whole numbers");
+    expect_broken("{" ENTRY("a", "[1.0]", "0", "4") "}", 1, "whole numbers");
+    expect_broken("{" ENTRY("a", "[\"1\"]", "0", "4") "}", 1, "whole numbers");
+    expect_broken("{" ENTRY("a", "[99999999999999999999]", "0", "4") "}", 1, "too big");
+    expect_broken("{" ENTRY("a", "[4294967296,4294967296]", "0", "0") "}", 0, "out of range");
+    expect_broken("{" ENTRY("a", "[4611686018427387904]", "0", "0") "}", 0, "out of range");
+    expect_broken("{" ENTRY("a", "[1,1,1,1,1,1,1,1,1]", "0", "4") "}", 1, "rank is 9");
+    expect_broken("{" ENTRY("a", "[2]", "0", "4") "}", 1, "does not match");
+    expect_broken("{" ENTRY("a", "[1]", "0", "8") "}", 2, "does not match");
+}
+
+static void test_broken_ranges(void **state)
+{
+    (void)state;
+    expect_broken("{" ENTRY("a", "[1]", "4", "0") "}", 1, "not a range");
+    expect_broken("{" ENTRY("a", "[1]", "-4", "0") "}", 1, "not a range");
+    expect_broken("{" ENTRY("a", "[1]", "0", "4") "}", 0, "outside the file");
+    expect_broken("{" ENTRY("a", "[1]", "9223372036854775800", "9223372036854775804") "}", 1,
+                  "outside the file");
+    expect_broken("{" ENTRY("a", "[1]", "4", "8") "}", 2, "gap");
+    expect_broken("{" ENTRY("a", "[2]", "0", "8") "," ENTRY("b", "[2]", "4", "12") "}", 3,
+                  "overlaps");
+    expect_broken("{" ENTRY("a", "[2]", "0", "8") "," ENTRY("b", "[2]", "0", "8") "}", 2,
+                  "overlaps");
+    expect_broken("{" ENTRY("a", "[1]", "0", "4") "," ENTRY("b", "[1]", "8", "12") "}", 3, "gap");
+}
+
+static void test_read_refusals(void **state)
+{
+    (void)state;
+    char directory[128], path[256];
+    make_directory(directory);
+    join(path, directory, "file");
+    ls_tensor_file *file;
+    expect_refusal(ls_tensors_read(path, &file), LS_CODE_MISSING, path, "No such file");
+    expect_refusal(ls_tensors_read(directory, &file), LS_CODE_MISSING, directory, "regular");
+    bytes made = make_tensors("{" ENTRY("a", "[2]", "0", "8") "}", 2);
+    write_file(path, made.data, made.size - 1);
+    expect_refusal(ls_tensors_read(path, &file), LS_CODE_MISSING, path, "tensor 'a'");
+    write_file(path, made.data, 5);
+    expect_refusal(ls_tensors_read(path, &file), LS_CODE_MISSING, path, "shorter");
+    /* A file of 200 MB of nothing, whose header claims 100 MB and a byte. */
+    uint64_t length = 100000001;
+    write_file(path, &length, sizeof length);
+    assert_int_equal(truncate(path, 200000000), 0);
+    expect_refusal(ls_tensors_read(path, &file), LS_CODE_MISSING, path, "at most 100000000");
+    unlink(path);
+    rmdir(directory);
+}
+
+static void test_write_refusals(void **state)
+{
+    (void)state;
+    char directory[128], path[256];
+    make_directory(directory);
+    const float value[2] = {1, 2};
+    ls_tensor tensors[2] = {{.name = "a", .rank = 1, .shape = {1}, .data = value, .count = 1},
+                            {.name = "a", .rank = 1, .shape = {1}, .data = value, .count = 1}};
+    join(path, directory, "file");
+    expect_refusal(ls_tensors_write(path, tensors, 2), LS_CODE_MISSING, path, "twice");
+    tensors[1].name = "__metadata__";
+    expect_refusal(ls_tensors_write(path, tensors, 2), LS_CODE_MISSING, path, "reserved");
+    tensors[1].name = "\xff";
+    expect_refusal(ls_tensors_write(path, tensors, 2), LS_CODE_MISSING, path, "UTF-8");
+    tensors[1] = tensors[0];
+    tensors[1].shape[0] = 2;
+    expect_refusal(ls_tensors_write(path, tensors + 1, 1), LS_CODE_MISSING, path, "must agree");
+    expect_refusal(ls_tensors_write(directory, tensors, 1), LS_CODE_MISSING, directory, "regular");
+    join(path, directory, "pipe"); /* as /dev/null is: not to be replaced by a file */
+    assert_int_equal(mkfifo(path, 0600), 0);
+    expect_refusal(ls_tensors_write(path, tensors, 1), LS_CODE_MISSING, path, "regular");
+    unlink(path);
+    join(path, directory, "none/file");
+    expect_refusal(ls_tensors_write(path, tensors, 1), LS_CODE_MISSING, path, "No such file");
+    expect_refusal(ls_tensors_write("/proc/lockstep", tensors, 1), LS_CODE_MISSING,
+                   "/proc/lockstep", "cannot be written");
+    assert_int_equal(count_files(directory), 0);
+    rmdir(directory);
+}
+
+/* A limit on the size of files stands for a full disk: what was there stays, and nothing else. */
+static void test_full_disk(void **state)
+{
+    (void)state;
+    char directory[128], path[256];
+    make_directory(directory);
+    join(path, directory, "file");
+    static float values[10000];
+    const ls_tensor small = {.name = "a", .rank = 1, .shape = {1}, .data = values, .count = 1};
+    const ls_tensor large = {
+        .name = "a", .rank = 1, .shape = {10000}, .data = values, .count = 10000};
+    expect_ok(ls_tensors_write(path, &small, 1));
+    struct rlimit before, limit;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    limit = before;
+    limit.rlim_cur = 8192;
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    ls_status status = ls_tensors_write(path, &large, 1);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    expect_refusal(status, LS_CODE_MISSING, path, "File too large");
+    assert_int_equal(count_files(directory), 1);
+    ls_tensor_file *file;
+    expect_ok(ls_tensors_read(path, &file));
+    assert_int_equal(ls_tensors_find(file, "a")->count, 1);
+    ls_tensors_close(file);
+    unlink(path);
+    rmdir(directory);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_parse),         cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_broken_frame),  cmocka_unit_test(test_broken_json),
+        cmocka_unit_test(test_broken_shapes), cmocka_unit_test(test_broken_ranges),
+        cmocka_unit_test(test_read_refusals), cmocka_unit_test(test_write_refusals),
+        cmocka_unit_test(test_full_disk),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

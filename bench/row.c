@@ -185,7 +185,7 @@ static json_t *device_memory(const ls_session *session, size_t index)
     ls_memory_formula formula = run->strategy->memory(run, index);
     json_t *device = json_object(), *expected = json_object();
     put_text(device, "device", ls_device_describe(session->devices[index])->text);
-    for (int use = 0; use < LS_MEMORY_USES; use++) {
+    for (ls_memory_use use = 0; use < LS_MEMORY_USES; use++) {
         put_integer(device, ls_memory_use_name(use), ledger.in_use[use]);
         put_integer(expected, ls_memory_use_name(use), formula.bytes[use]);
     }

@@ -17,15 +17,33 @@ extern int omp_get_num_threads(void);
 extern void omp_set_num_threads(int);
 extern void omp_set_dynamic(int);
 
+/* ThreadSanitizer does not see libgomp hand work over and wait for it: it is told. */
+#if defined(__SANITIZE_THREAD__)
+extern void __tsan_acquire(void *address);
+extern void __tsan_release(void *address);
+#else
+static inline void __tsan_acquire(void *address)
+{
+    (void)address;
+}
+static inline void __tsan_release(void *address)
+{
+    (void)address;
+}
+#endif
+
 typedef struct team_call {
     void (*body)(void *context, int part, int parts);
     void *context;
+    char begun, done; /* what ThreadSanitizer is told of */
 } team_call;
 
 static void team_part(void *data)
 {
-    const team_call *call = data;
+    team_call *call = data;
+    __tsan_acquire(&call->begun);
     call->body(call->context, omp_get_thread_num(), omp_get_num_threads());
+    __tsan_release(&call->done);
 }
 
 void ls_team_run(int threads, void (*body)(void *context, int part, int parts), void *context)
@@ -34,8 +52,10 @@ void ls_team_run(int threads, void (*body)(void *context, int part, int parts), 
         body(context, 0, 1);
         return;
     }
-    team_call call = {body, context};
+    team_call call = {.body = body, .context = context};
+    __tsan_release(&call.begun);
     GOMP_parallel(team_part, &call, (unsigned)threads, 0);
+    __tsan_acquire(&call.done);
 }
 
 bool ls_flush_denormals(void)

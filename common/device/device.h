@@ -19,7 +19,8 @@
  *
  * Threads: one host thread at a time may use a queue or a program; different queues, different
  * threads. Failure: an operation that fails puts its queue into a failed state; the queue then
- * skips every operation but event records, so nothing waits for ever, and ls_queue_sync reports.
+ * skips every operation but event records (and tells those that others wait for, ls_op.abandon),
+ * so nothing waits for ever, and ls_queue_sync reports.
  */
 #ifndef LS_COMMON_DEVICE_DEVICE_H
 #define LS_COMMON_DEVICE_DEVICE_H
@@ -130,6 +131,9 @@ typedef struct ls_op {
     const char *name; /**< static text: "dense_forward.sgemm" */
     /** Runs on the queue's thread (CPU), or launches on the queue's stream (GPU). No allocation. */
     ls_status (*run)(struct ls_op *op, ls_queue *queue);
+    /** Called instead of run on a queue that has failed: lets go of whoever waits for this
+     *  operation on another queue. May be NULL. */
+    void (*abandon)(struct ls_op *op);
     void (*destroy)(struct ls_op *op); /**< frees the op itself; never NULL */
     double flops;                      /**< floating-point operations of one run */
     double bytes;                      /**< bytes read and written of one run */

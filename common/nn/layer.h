@@ -6,6 +6,7 @@
 #ifndef LS_COMMON_NN_LAYER_H
 #define LS_COMMON_NN_LAYER_H
 
+#include "common/device/op_list.h"
 #include "common/kernel/kernel.h"
 #include "common/nn/graph.h"
 
@@ -29,27 +30,6 @@ typedef struct ls_layer_site {
     double *loss;           /**< loss layers: [1] or NULL */
     void *target;           /**< loss layers: int32 or real [rows, elements] */
 } ls_layer_site;
-
-/** Operations in order; owned by the net. */
-typedef struct ls_op_list {
-    ls_op **items;
-    size_t count, capacity;
-} ls_op_list;
-
-/** Takes over `op`, also where it fails. */
-ls_status ls_op_list_add(ls_op_list *list, ls_op *op);
-ls_status ls_op_list_put(const ls_op_list *list, ls_queue *queue);
-
-/** Looks at an operation: to name its kernel, to add up its cost. */
-typedef void (*ls_op_visit)(void *context, const ls_op *op);
-
-void ls_op_list_each(const ls_op_list *list, ls_op_visit visit, void *context);
-
-/** Device memory that the operations hold. */
-size_t ls_op_list_workspace(const ls_op_list *list);
-
-/** Frees the operations and the items, not the struct. */
-void ls_op_list_clear(ls_op_list *list);
 
 typedef enum ls_layer_role {
     LS_LAYER_COMPUTE,

@@ -32,6 +32,8 @@ static void run_command(cpu_queue *queue, const cpu_command *command)
     case CPU_RUN:
         if (!queue->failed)
             status = command->op->run(command->op, &queue->base);
+        else if (command->op->abandon)
+            command->op->abandon(command->op);
         break;
     case CPU_COPY:
         if (!queue->failed)

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/* Lists of operations; see op_list.h. */
+#include "common/device/op_list.h"
+
+#include <stdlib.h>
+
+ls_status ls_op_list_add(ls_op_list *list, ls_op *op)
+{
+    if (list->count == list->capacity) {
+        size_t capacity = list->capacity ? 2 * list->capacity : 8;
+        ls_op **items = realloc(list->items, capacity * sizeof *items);
+        if (!items) {
+            ls_op_free(op);
+            return ls_fail_memory("operations", capacity * sizeof *items);
+        }
+        list->items = items;
+        list->capacity = capacity;
+    }
+    list->items[list->count++] = op;
+    return LS_OK;
+}
+
+ls_status ls_op_list_put(const ls_op_list *list, ls_queue *queue)
+{
+    for (size_t i = 0; i < list->count; i++)
+        LS_TRY(ls_queue_put(queue, list->items[i]));
+    return LS_OK;
+}
+
+void ls_op_list_each(const ls_op_list *list, ls_op_visit visit, void *context)
+{
+    for (size_t i = 0; i < list->count; i++)
+        visit(context, list->items[i]);
+}
+
+size_t ls_op_list_workspace(const ls_op_list *list)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < list->count; i++)
+        bytes += list->items[i]->workspace;
+    return bytes;
+}
+
+void ls_op_list_clear(ls_op_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        ls_op_free(list->items[i]);
+    free(list->items);
+    *list = (ls_op_list){0};
+}

@@ -2,64 +2,132 @@
 /*
  * Communicators: ranks that exchange ranges of device memory.
  *
- * A rank is a member of a communicator; it drives one device. Transfers and collectives are
- * operations on a queue: they are made once (ls_op), put like any other operation, captured in
- * programs, and block the queue, not the host. Back ends: `thread` (ranks are queues of one
- * process), `mpi` (processes), `nccl` (GPUs). Every all-reduce algorithm is a file of its own
- * that composes send and receive operations, and states its messages and bytes as formulas that
- * the counters of every run are checked against.
+ * A rank is a member of a communicator and drives one device. Transfers and collectives are
+ * operations: made once, put on a queue of the rank's device like any other, captured in programs;
+ * they block that queue, not the host. All operations of one communicator go to one queue per
+ * rank, and every rank puts matching ones in the same order. Back ends: `thread` (ranks are queues
+ * of one process), later `mpi` and `nccl`.
+ *
+ * When a queue has failed, its operations are abandoned (device.h): the communicator then lets go
+ * every rank, whose waiting operations fail with "abandoned by rank R", so nobody hangs.
  */
 #ifndef LS_COMMON_COMM_COMM_H
 #define LS_COMMON_COMM_COMM_H
 
 #include "common/base/status.h"
 #include "common/device/device.h"
+#include "common/device/op_list.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-typedef struct ls_comm ls_comm;
-
-/** Payload that crossed a rank border; control messages are not in it. */
+/** Payload that crossed a rank border, sent by this rank; control messages are not in it. */
 typedef struct ls_traffic {
     uint64_t bytes_sent;
     uint64_t messages_sent;
 } ls_traffic;
 
-/** Constructors of operations; the memory is on the rank's device and outlives the op. */
-typedef struct ls_comm_backend {
+typedef struct ls_comm_backend ls_comm_backend;
+
+/** One rank's end of a communicator. Back ends embed it first in their own struct. */
+typedef struct ls_comm {
+    const ls_comm_backend *backend;
+    int rank, size;
+    ls_device *device;
+} ls_comm;
+
+/** A send and a receive that make progress together, so that a ring cannot lock up. */
+typedef struct ls_exchange {
+    int to; /**< rank; -1: nothing is sent */
+    const float *send;
+    size_t send_count; /**< elements */
+    int from;          /**< rank; -1: nothing is received */
+    float *receive;
+    size_t receive_count; /**< elements */
+    bool add;             /**< receive[i] = receive[i] + what comes; else it is overwritten */
+} ls_exchange;
+
+/** Back ends as data. Entries marked so may be NULL: not to be had there. */
+struct ls_comm_backend {
     const char *name;
     const char *help;
-    ls_status (*send)(ls_comm *comm, int to, int tag, const void *data, size_t bytes, ls_op **out);
-    ls_status (*receive)(ls_comm *comm, int from, int tag, void *data, size_t bytes, ls_op **out);
-    /** A send and a receive that make progress together, so that a ring cannot lock up. */
-    ls_status (*exchange)(ls_comm *comm, int to, const void *send, size_t send_bytes, int from,
-                          void *receive, size_t receive_bytes, int tag, ls_op **out);
-    /** Host calls, for parameter servers: the next message of any rank. NULL: not to be had. */
+    /** Makes the operation of one exchange (a send, a receive, or both); memory is borrowed. */
+    ls_status (*exchange)(ls_comm *comm, const ls_exchange *exchange, ls_op **out);
+    /** May be NULL: all-reduce in shared memory, each rank summing its slice from all the others
+     *  in rank order and writing it to all. */
+    ls_status (*direct)(ls_comm *comm, float *data, size_t count, ls_op **out);
+    /** Host calls: they block the calling thread; each rank calls from a thread of its own. */
+    ls_status (*send)(ls_comm *comm, int to, int tag, const void *data, size_t bytes);
+    ls_status (*receive)(ls_comm *comm, int from, int tag, void *data, size_t bytes);
     ls_status (*receive_any)(ls_comm *comm, int tag, void *data, size_t capacity, int *from,
-                             size_t *bytes);
-    /** Whether receive_any would return at once. NULL: not to be had. */
-    ls_status (*test_any)(ls_comm *comm, int tag, bool *ready);
-    /** Host call: every rank gets the worst (largest) code of all. */
-    ls_status (*agree)(ls_comm *comm, ls_code mine, ls_code *worst);
-    ls_status (*split)(ls_comm *comm, int color, int key, ls_comm **out);
+                             size_t *bytes);                    /**< may be NULL */
+    ls_status (*test_any)(ls_comm *comm, int tag, bool *ready); /**< may be NULL */
     ls_status (*barrier)(ls_comm *comm);
+    ls_status (*agree)(ls_comm *comm, ls_code mine, ls_code *worst); /**< all get the worst */
+    /** Ranks of one color form a new communicator, ordered by (key, rank). */
+    ls_status (*split)(ls_comm *comm, int color, int key, ls_comm **out);
+    ls_traffic (*traffic)(const ls_comm *comm);
     void (*close)(ls_comm *comm);
-} ls_comm_backend;
+};
 
-int ls_comm_rank(const ls_comm *comm);
-int ls_comm_size(const ls_comm *comm);
-ls_traffic ls_comm_traffic(const ls_comm *comm);
+/** NULL-terminated. */
+const ls_comm_backend *const *ls_comm_backends(void);
 
-/** An all-reduce algorithm (sum of float32, in a documented order). */
+/** A communicator of `ranks` queues of this process; comms[r] is rank r's end, on devices[r]. */
+ls_status ls_comm_thread_open(ls_device *const *devices, int ranks, ls_comm **comms);
+
+/** Takes NULL. */
+void ls_comm_close(ls_comm *comm);
+
+/* ---- Collectives -------------------------------------------------------------------------- */
+
+/** What a rank brings to an all-reduce (sum of float32, in the algorithm's documented order). */
+typedef struct ls_allreduce_args {
+    float *data; /**< [count], in place */
+    size_t count;
+    float *scratch; /**< [count] or NULL where the algorithm needs none */
+    /* canonical only: shards of the tree; this rank's finished subtrees, from left to right. */
+    int64_t shards;
+    float *const *sums; /**< [sum_count] of [count]; sums[0] is data */
+    size_t sum_count;
+} ls_allreduce_args;
+
+/** An all-reduce algorithm: one file, on exchange (or direct) only. */
 typedef struct ls_allreduce {
     const char *name;
     const char *help;
-    /** Operations of one rank for `count` elements in place, in order, into ops[*op_count..]. */
-    ls_status (*build)(ls_comm *comm, float *data, size_t count, ls_op **ops, size_t *op_count,
-                       size_t capacity);
+    bool needs_scratch;
+    /** LS_CODE_USAGE where the back end lacks what it needs, saying what would work; NULL: none. */
+    ls_status (*check)(const ls_comm *comm);
+    /** Appends this rank's operations. */
+    ls_status (*build)(ls_comm *comm, const ls_allreduce_args *args, ls_op_list *ops);
     /** What one call moves, summed over ranks. */
-    ls_traffic (*formula)(int ranks, size_t count);
+    ls_traffic (*formula)(int ranks, size_t count, int64_t shards);
+    /** The same sum, computed in one thread in the documented order: the same bits. inputs[r] is
+     *  [count] of rank r. NULL for canonical. */
+    void (*oracle)(const float *const *inputs, int ranks, size_t count, float *out);
 } ls_allreduce;
+
+/** NULL-terminated: flat, ring, tree, halving-doubling, direct, canonical. */
+const ls_allreduce *const *ls_allreduces(void);
+
+/** LS_CODE_USAGE with the valid names where there is none of this name. */
+ls_status ls_allreduce_find(const char *name, const ls_allreduce **out);
+
+/** `auto`: a fixed function of bytes, ranks and back end. */
+const ls_allreduce *ls_allreduce_auto(const ls_comm *comm, size_t bytes);
+
+/** Operations of the other collectives on the same terms. `counts`/`offsets` are [size]. */
+ls_status ls_broadcast_build(ls_comm *comm, int root, float *data, size_t count, ls_op_list *ops);
+ls_status ls_allgather_build(ls_comm *comm, float *data, const size_t *offsets,
+                             const size_t *counts, ls_op_list *ops);
+ls_status ls_reducescatter_build(ls_comm *comm, float *data, const size_t *offsets,
+                                 const size_t *counts, ls_op_list *ops);
+
+/** What they move, summed over ranks. */
+ls_traffic ls_broadcast_formula(int ranks, size_t count);
+ls_traffic ls_allgather_formula(int ranks, size_t count);
+ls_traffic ls_reducescatter_formula(int ranks, size_t count);
 
 #endif

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 enum { ROUNDS = 11, HARNESS_ROUNDS = 31 };
-static const int64_t sizes[] = {512, 768, 1024, 1536, 2048};
+static const int64_t sizes[] = {512, 768, 1024, 1536};
 enum { SIZES = sizeof sizes / sizeof *sizes };
 
 static ls_status measure_size(ls_bench *bench, int64_t n, float *memory, double *best)

@@ -11,7 +11,7 @@
 
 #include "common/device/device.h"
 
-/** Largest rate (tenth percentile of the times) over square products of 512 to 2048, floating-point
+/** Largest rate (tenth percentile of the times) over square products of 512 to 1536, floating-point
  * operations per second, of this device's default kernels. Takes about a second. */
 ls_status ls_roof_measure(ls_device *device, double *flops_per_s);
 

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 /* Puts a real where it is a number; NaN means that it does not apply. */
 static void put_real(json_t *object, const char *name, double value)
@@ -199,7 +198,6 @@ static json_t *memory_group(const ls_row_facts *f)
 {
     const ls_trial *trial = f->trial;
     json_t *group = json_object(), *devices = json_array();
-    struct rusage usage;
     for (size_t i = 0; i < f->plan->device_count; i++)
         json_array_append_new(devices, device_memory(&trial->session, i));
     json_object_set_new(group, "devices", devices);
@@ -207,8 +205,8 @@ static json_t *memory_group(const ls_row_facts *f)
         put_real(group, "growth_per_step",
                  ((double)ls_session_in_use(&trial->session) - (double)trial->in_use_start) /
                      (double)trial->timed_done);
-    if (getrusage(RUSAGE_SELF, &usage) == 0)
-        put_integer(group, "rss_peak", (uint64_t)usage.ru_maxrss * 1024);
+    if (trial->rss_peak)
+        put_integer(group, "rss_peak", trial->rss_peak);
     return group;
 }
 

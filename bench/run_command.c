@@ -68,6 +68,10 @@ static ls_status emit(command_run *run, case_run *c)
         LS_TRY(ls_harness_cost(device, &facts.harness_ns));
         LS_TRY(ls_roof_get(run->place.machine, device, &facts.roof_flops));
     }
+    if (facts.harness_ns > 0)
+        ls_log_line(&run->request->log, LS_LOG_VERBOSE,
+                    "the harness takes %.0f ns of a step (a clock reading and a record)",
+                    facts.harness_ns);
     LS_TRY(ls_row_build(&facts, &row));
     worsen(run, c->trained && c->trial.interrupted ? LS_CODE_INTERRUPTED : ls_row_code(row));
     ls_status saved = run->results ? ls_results_append(run->results, row) : LS_OK;

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 /* Steps put at once last about this long, so that an interrupt is answered soon. */
 static const double chunk_ms = 50.0;
@@ -191,8 +192,11 @@ ls_status ls_trial_finish(ls_trial *trial)
 {
     ls_run *run = trial->session.run;
     const ls_plan_of_case *plan = trial->plan;
+    struct rusage usage;
     ls_progress_close(trial->progress);
     trial->progress = NULL;
+    if (getrusage(RUSAGE_SELF, &usage) == 0)
+        trial->rss_peak = (size_t)usage.ru_maxrss * 1024;
     LS_TRY(run->strategy->gather(run, trial->parameters));
     const ls_variables *variables = &plan->model->graph->variables;
     for (size_t i = 0; i < variables->elements && !trial->failed; i++) {

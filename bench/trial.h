@@ -92,6 +92,7 @@ typedef struct ls_trial {
     char reason[256];
     float *parameters; /**< [elements] at the end */
     char digest[33];
+    size_t rss_peak;     /**< bytes, when the last step was done */
     size_t in_use_start; /**< bytes on the devices when the timed steps began */
     ls_progress *progress;
     uint64_t chunk; /**< how many steps the next put may have */

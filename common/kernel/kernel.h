@@ -220,7 +220,8 @@ typedef struct ls_fill_args {
 
 /**
  * Ends a step: records[state->record % capacity] = {now, *loss}; then step + 1, record + 1,
- * position + batch, and the learning rate of the next step by the schedule.
+ * position + batch, and the learning rate of the next step by the schedule. Where a replica has
+ * several parts of the loss (exact mode), loss[1] to loss[more] go to a ring of their own.
  */
 typedef struct ls_finish_step_args {
     ls_step_state *state;
@@ -229,6 +230,8 @@ typedef struct ls_finish_step_args {
     const double *loss; /**< NULL: recorded as 0 */
     ls_step_record *records;
     uint64_t capacity;
+    uint64_t more;       /**< further parts of the loss */
+    double *more_losses; /**< [capacity, more]; NULL where more is 0 */
 } ls_finish_step_args;
 
 /** *time_ns = now, on the clock of ls_step_record: where a run of timed steps begins. */

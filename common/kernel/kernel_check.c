@@ -269,6 +269,9 @@ ls_status ls_check_finish_step(const ls_finish_step_args *f, size_t real_bytes, 
     LS_TRY(check("finish_step", 3, tensors, work));
     if (!f->capacity)
         return ls_fail(LS_CODE_USAGE, "finish_step", "capacity", "it is 0; give 1 or more");
+    if (f->more && (!f->loss || !f->more_losses))
+        return ls_fail(LS_CODE_USAGE, "finish_step", "more_losses",
+                       "losses or their ring are NULL; give memory");
     LS_TRY(check_value("finish_step", "schedule.initial", f->schedule.initial));
     return check_value("finish_step", "schedule.factor", f->schedule.factor);
 }

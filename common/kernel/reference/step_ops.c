@@ -93,8 +93,10 @@ static ls_status run_finish_step(ls_op *op, ls_queue *queue)
     const ls_finish_step_args *f = ls_op_arguments(op);
     ls_step_state *state = f->state;
     const ls_rate_schedule *schedule = &f->schedule;
-    f->records[state->record % f->capacity] =
-        (ls_step_record){.end_ns = ls_clock_ns(), .loss = f->loss ? *f->loss : 0};
+    uint64_t place = state->record % f->capacity;
+    f->records[place] = (ls_step_record){.end_ns = ls_clock_ns(), .loss = f->loss ? *f->loss : 0};
+    for (uint64_t i = 0; i < f->more; i++)
+        f->more_losses[place * f->more + i] = f->loss[1 + i];
     state->step++;
     state->record++;
     state->position += f->batch;

@@ -352,7 +352,7 @@ static void test_finish_step(void **state)
     ls_step_state at = {.step = 9, .position = 100, .record = 7, .learning_rate = 0.5};
     ls_step_record records[4] = {{0}};
     double loss = 42;
-    ls_finish_step_args args = {&at, 32, {0.5, 0.1, 5}, &loss, records, 4};
+    ls_finish_step_args args = {&at, 32, {0.5, 0.1, 5}, &loss, records, 4, 0, NULL};
     ls_op *op;
     must(f->cpu->table->finish_step(f->cpu, &args, &op));
     run(f, op);

@@ -113,6 +113,7 @@ def time_case(comparison, case, rounds):
     comparison.build(model, batch, init)
     medians = {name: [] for name in ["lockstep", *(peer.name for peer in comparison.peers)]}
     means = {name: [] for name in medians}
+    floors = []
     for turn in range(rounds):
         say(f"time: {model}, batch {batch}, round {turn + 1} of {rounds}")
         own = comparison.lockstep.time(
@@ -120,11 +121,13 @@ def time_case(comparison, case, rounds):
         )
         medians["lockstep"].append(own["median"])
         means["lockstep"].append(own["mean"])
+        floors.append(comparison.lockstep.floor(model, batch))
         for peer in comparison.peers:
             blocks = peer.ask(op="time", steps=steps, warmup=block, block=block)["step_ms"]
             medians[peer.name].append(statistics.median(blocks))
             means[peer.name].append(statistics.mean(blocks))
-    return {"model": model, "batch": batch, **summary(medians, means)}
+    floor = {"floor_ms": statistics.median(floors), "rounds_floor_ms": floors}
+    return {"model": model, "batch": batch, **floor, **summary(medians, means)}
 
 
 def summary(medians, means):
@@ -160,12 +163,14 @@ def milliseconds(value):
 
 
 def time_table(results):
-    """Markdown of the step times: ms, and in brackets the ratio to lockstep."""
+    """Markdown of the step times: ms, and in brackets the ratio to lockstep; the floor is `lockstep micro floor`."""
     names = list(results[0]["step_ms"])
-    head = ["model", "batch", *names, "fastest peer / lockstep", "by means"]
+    head = ["model", "batch", "floor", *names, "fastest peer / lockstep", "by means"]
     lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
     for r in results:
-        cells = [r["model"], str(r["batch"]), milliseconds(r["step_ms"]["lockstep"])]
+        own = r["step_ms"]["lockstep"]
+        floor = f"{milliseconds(r['floor_ms'])} ({r['floor_ms'] / own:.2f})"
+        cells = [r["model"], str(r["batch"]), floor, milliseconds(own)]
         for name in names[1:]:
             cells.append(f"{milliseconds(r['step_ms'][name])} ({r['ratio'][name]:.2f})")
         fastest = r["fastest_peer"]

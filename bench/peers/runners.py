@@ -72,12 +72,12 @@ class Lockstep:
 
     def __init__(self, path, core):
         self.path = path
-        self.command = ["taskset", "-c", str(core), os.path.abspath(path), "run"]
+        self.program = ["taskset", "-c", str(core), os.path.abspath(path)]
 
     def run(self, model, *options):
         """Runs one case of `single`; returns its row."""
         command = [
-            *self.command, "--model", model, "--devices", "cpu:0", "--shuffle", "no",
+            *self.program, "run", "--model", model, "--devices", "cpu:0", "--shuffle", "no",
             "--results", "none", "--gate-steps", "0", "--format", "jsonl", *map(str, options),
         ]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -85,6 +85,20 @@ class Lockstep:
         if done.returncode != 0 or len(lines) != 1:
             raise RunError(f"{' '.join(command)}: status {done.returncode}: {done.stderr.strip()}")
         return json.loads(lines[0])
+
+    def floor(self, model, batch):
+        """Milliseconds of the parts of a step, each timed alone, added up."""
+        command = [
+            *self.program, "micro", "floor", "--model", model, "--devices", "cpu:0",
+            "--batch", str(batch), "--format", "jsonl",
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise RunError(f"{' '.join(command)}: status {done.returncode}: {done.stderr.strip()}")
+        last = json.loads(done.stdout.splitlines()[-1])["micro"]
+        if last["op"] != "floor":
+            raise RunError(f"{' '.join(command)}: no floor in its last line")
+        return last["time_us"] * 1e-3
 
     def version(self):
         """What `lockstep --version` prints."""

@@ -14,6 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum { LS_JOB_REPLICAS = 1024 }; /* most replicas of a job */
+
 /** Borrowed by a run, which it must outlive. */
 typedef struct ls_job {
     const ls_model *model;

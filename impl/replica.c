@@ -29,7 +29,10 @@ static ls_status take_buffers(ls_replica *r, int64_t rows)
     for (int i = 0; i < r->job->optimizer.rule->slots; i++)
         LS_TRY(ls_device_allocate(r->device, LS_MEMORY_OPTIMIZER, flat, &r->slot[i]));
     LS_TRY(take_workspace(r, sizeof *r->state, &r->state));
-    LS_TRY(take_workspace(r, sizeof *r->loss, &r->loss));
+    LS_TRY(take_workspace(r, LS_REPLICA_LOSSES * sizeof *r->loss, &r->loss));
+    if (r->sums > 1)
+        LS_TRY(take_workspace(r, r->job->records * (r->sums - 1) * sizeof *r->more_losses,
+                              &r->more_losses));
     LS_TRY(take_workspace(r, sizeof *r->mark_ns, &r->mark_ns));
     LS_TRY(take_workspace(r, r->job->records * sizeof *r->records, &r->records));
     LS_TRY(take_workspace(r, (size_t)rows * sizeof *r->indices, &r->indices));
@@ -72,13 +75,15 @@ static ls_status open_parts(ls_replica *r, int64_t rows)
     return table->stamp(r->kernels, &(ls_stamp_args){.time_ns = r->mark_ns}, &r->mark);
 }
 
-ls_status ls_replica_open(const ls_job *job, ls_device *device, int64_t rows, ls_replica **out)
+ls_status ls_replica_open(const ls_job *job, ls_device *device, int64_t rows, size_t sums,
+                          ls_replica **out)
 {
     ls_replica *replica = calloc(1, sizeof *replica);
     if (!replica)
         return ls_fail_memory("replica", sizeof *replica);
     replica->job = job;
     replica->device = device;
+    replica->sums = sums;
     replica->elements = job->model->graph->variables.elements;
     ls_status status = open_parts(replica, rows);
     if (status) {
@@ -101,9 +106,9 @@ void ls_replica_close(ls_replica *r)
         ls_device_unshare(r->device, r->train[i]);
         ls_device_unshare(r->device, r->test[i]);
     }
-    void *const memory[] = {r->parameters, r->gradients,  r->slot[0], r->slot[1],
-                            r->state,      r->loss,       r->mark_ns, r->records,
-                            r->indices,    r->test_state, r->correct};
+    void *const memory[] = {r->parameters, r->gradients, r->slot[0],    r->slot[1],
+                            r->state,      r->loss,      r->mark_ns,    r->records,
+                            r->indices,    r->correct,   r->test_state, r->more_losses};
     for (size_t i = 0; i < sizeof memory / sizeof *memory; i++)
         ls_device_release(r->device, memory[i]);
     if (r->kernels)
@@ -207,7 +212,9 @@ ls_status ls_replica_finish(ls_replica *r, int64_t batch, ls_op_list *ops)
                                       .schedule = r->job->schedule,
                                       .loss = r->loss,
                                       .records = r->records,
-                                      .capacity = r->job->records};
+                                      .capacity = r->job->records,
+                                      .more = r->sums - 1,
+                                      .more_losses = r->more_losses};
     ls_op *op;
     LS_TRY(r->kernels->table->finish_step(r->kernels, &args, &op));
     return ls_op_list_add(ops, op);
@@ -248,6 +255,13 @@ ls_status ls_replica_records(ls_replica *r, uint64_t first, uint64_t count, ls_s
         count -= run;
     }
     return LS_OK;
+}
+
+ls_status ls_replica_more_losses(ls_replica *r, uint64_t index, double *out)
+{
+    size_t more = r->sums - 1;
+    return ls_queue_read(r->queue, out, r->more_losses + index % r->job->records * more,
+                         more * sizeof *out);
 }
 
 /* ---- Evaluation ----------------------------------------------------------------------------- */

@@ -15,7 +15,10 @@
 #include "common/nn/net.h"
 #include "impl/strategy.h"
 
-enum { LS_REPLICA_ARRAYS = LS_DATA_INPUTS + 1 }; /* inputs, then the target */
+enum {
+    LS_REPLICA_ARRAYS = LS_DATA_INPUTS + 1, /* inputs, then the target */
+    LS_REPLICA_LOSSES = 128 /* more than an exact tree's height and finished subtrees */
+};
 
 typedef struct ls_replica {
     const ls_job *job;
@@ -27,7 +30,9 @@ typedef struct ls_replica {
     void *gradients;         /**< real [P] */
     void *slot[2];           /**< real [P], as many as the optimizer has; else NULL */
     ls_step_state *state;    /**< argument block of training */
-    double *loss;            /**< [1] this replica's part of the loss */
+    double *loss;            /**< [LS_REPLICA_LOSSES] parts of the loss; in fast mode the first */
+    size_t sums;             /**< how many parts a step has at most */
+    double *more_losses;     /**< [job->records, sums - 1]; NULL for one */
     ls_step_record *records; /**< [job->records] */
     uint64_t *mark_ns;       /**< [1] */
     uint32_t *indices;       /**< [batch] */
@@ -41,8 +46,10 @@ typedef struct ls_replica {
     size_t workspace; /**< bytes of the small buffers above */
 } ls_replica;
 
-/** Opens a queue and the kernels on the device and takes all buffers for slices of `rows`. */
-ls_status ls_replica_open(const ls_job *job, ls_device *device, int64_t rows, ls_replica **out);
+/** Opens a queue and the kernels on the device and takes all buffers, for slices of at most
+ *  `rows` whose gradients come in at most `sums` parts (1 in fast mode). */
+ls_status ls_replica_open(const ls_job *job, ls_device *device, int64_t rows, size_t sums,
+                          ls_replica **out);
 
 /** Takes NULL. Nets and operations made on it are closed before. */
 void ls_replica_close(ls_replica *replica);
@@ -61,9 +68,12 @@ ls_status ls_replica_load(ls_replica *replica, const float *parameters);
 
 ls_status ls_replica_gather(ls_replica *replica, float *parameters);
 
-/** See ls_strategy.records. */
+/** See ls_strategy.records: this replica's ends of steps and first parts of the loss. */
 ls_status ls_replica_records(ls_replica *replica, uint64_t first, uint64_t count,
                              ls_step_record *out, uint64_t *mark_ns);
+
+/** The further parts of the loss of record `index`, [sums - 1]. */
+ls_status ls_replica_more_losses(ls_replica *replica, uint64_t index, double *out);
 
 /** Share of the test set that `net` classifies rightly with this replica's parameters. */
 ls_status ls_replica_evaluate(ls_replica *replica, ls_net *net, double *accuracy);

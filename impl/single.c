@@ -7,52 +7,31 @@
  * Order of summation: fast mode takes the batch in one piece, so the kernels' own order; exact mode
  * adds canonical shards over a fixed tree (slice.h).
  */
-#include "impl/slice.h"
+#include "impl/replicas.h"
 #include "impl/strategies.h"
 
 #include <stdlib.h>
 
-/* The step of a full batch, or of an epoch's last one. */
-typedef struct step_plan {
-    ls_slice *slice;
-    ls_op_list update;
-    ls_op_list finish;
-    ls_program *program; /* NULL where steps are not captured */
-} step_plan;
-
 typedef struct single {
     ls_run base;
-    ls_replica *replica;
-    step_plan full, tail; /* tail is empty where every batch is full */
+    ls_replicas replicas; /* one */
 } single;
 
-static ls_status put_step(single *me, const step_plan *plan)
+static ls_status put_step(ls_member *me, int which)
 {
-    LS_TRY(ls_slice_put(plan->slice, NULL, NULL));
-    LS_TRY(ls_op_list_put(&plan->update, me->replica->queue));
-    return ls_op_list_put(&plan->finish, me->replica->queue);
+    LS_TRY(ls_slice_put(me->slice[which], NULL, NULL));
+    LS_TRY(ls_op_list_put(&me->update[which], me->replica->queue));
+    return ls_op_list_put(&me->finish[which], me->replica->queue);
 }
 
-static ls_status open_plan(single *me, int64_t batch, ls_slice *memory_of, step_plan *plan)
+static ls_status prepare_step(const ls_job *job, ls_member *me, int which)
 {
-    const ls_slice_options slice = {
-        .replica = me->replica, .batch = batch, .number = 0, .count = 1, .memory_of = memory_of};
-    LS_TRY(ls_slice_open(&slice, &plan->slice));
-    LS_TRY(ls_replica_update(me->replica, 0, me->replica->elements, &plan->update));
-    LS_TRY(ls_replica_finish(me->replica, batch, &plan->finish));
-    if (!me->base.job->capture)
+    LS_TRY(ls_replica_update(me->replica, 0, me->replica->elements, &me->update[which]));
+    if (!job->capture)
         return LS_OK;
     LS_TRY(ls_program_begin(me->replica->queue));
-    ls_status put = put_step(me, plan);
-    return ls_status_first(put, ls_program_end(me->replica->queue, &plan->program));
-}
-
-static void close_plan(step_plan *plan)
-{
-    ls_program_close(plan->program);
-    ls_op_list_clear(&plan->finish);
-    ls_op_list_clear(&plan->update);
-    ls_slice_close(plan->slice);
+    ls_status put = put_step(me, which);
+    return ls_status_first(put, ls_program_end(me->replica->queue, &me->program[which]));
 }
 
 static ls_status check(size_t devices, int ranks)
@@ -66,13 +45,8 @@ static ls_status check(size_t devices, int ranks)
 
 static void close_run(ls_run *run)
 {
-    single *me = (single *)run;
-    if (me->replica)
-        ls_status_free(ls_queue_sync(me->replica->queue));
-    close_plan(&me->tail);
-    close_plan(&me->full);
-    ls_replica_close(me->replica);
-    free(me);
+    ls_replicas_close(&((single *)run)->replicas);
+    free(run);
 }
 
 static ls_status open_run(const ls_job *job, ls_run **out)
@@ -81,11 +55,10 @@ static ls_status open_run(const ls_job *job, ls_run **out)
     if (!me)
         return ls_fail_memory("single", sizeof *me);
     me->base = (ls_run){&ls_strategy_single, job};
-    ls_status status = ls_replica_open(job, job->devices[0], job->batch, &me->replica);
-    if (!status)
-        status = open_plan(me, job->batch, NULL, &me->full);
-    if (!status && ls_job_tail(job))
-        status = open_plan(me, ls_job_tail(job), me->full.slice, &me->tail);
+    ls_status status = ls_replicas_open(job, &me->replicas);
+    for (int b = 0; b < LS_BATCHES && !status; b++)
+        if (ls_replicas_batch(job, b))
+            status = prepare_step(job, me->replicas.members, b);
     if (status) {
         close_run(&me->base);
         return status;
@@ -96,75 +69,59 @@ static ls_status open_run(const ls_job *job, ls_run **out)
 
 static ls_status step(ls_run *run, bool tail, uint64_t times)
 {
-    single *me = (single *)run;
-    const step_plan *plan = tail ? &me->tail : &me->full;
-    if (plan->program)
-        return ls_program_launch(plan->program, times);
+    ls_member *me = ((single *)run)->replicas.members;
+    int which = tail ? LS_TAIL : LS_FULL;
+    if (me->program[which])
+        return ls_program_launch(me->program[which], times);
     for (; times; times--)
-        LS_TRY(put_step(me, plan));
+        LS_TRY(put_step(me, which));
     return LS_OK;
 }
 
 static ls_status load(ls_run *run, const float *parameters)
 {
-    return ls_replica_load(((single *)run)->replica, parameters);
+    return ls_replicas_load(&((single *)run)->replicas, parameters);
 }
 
 static ls_status sync(ls_run *run)
 {
-    return ls_queue_sync(((single *)run)->replica->queue);
+    return ls_replicas_sync(&((single *)run)->replicas);
 }
 
 static ls_status mark(ls_run *run)
 {
-    const ls_replica *replica = ((single *)run)->replica;
-    return ls_queue_put(replica->queue, replica->mark);
+    return ls_replicas_mark(&((single *)run)->replicas);
 }
 
 static ls_status records(ls_run *run, uint64_t first, uint64_t count, ls_step_record *out,
                          uint64_t *mark_ns)
 {
-    return ls_replica_records(((single *)run)->replica, first, count, out, mark_ns);
+    return ls_replicas_records(&((single *)run)->replicas, first, count, out, mark_ns);
 }
 
 static ls_status gather(ls_run *run, float *parameters)
 {
-    return ls_replica_gather(((single *)run)->replica, parameters);
+    return ls_replica_gather(((single *)run)->replicas.members[0].replica, parameters);
 }
 
 static ls_status evaluate(ls_run *run, double *accuracy)
 {
-    single *me = (single *)run;
-    return ls_replica_evaluate(me->replica, ls_slice_net(me->full.slice), accuracy);
+    return ls_replicas_evaluate(&((single *)run)->replicas, accuracy);
 }
 
 static void describe(const ls_run *run, ls_run_info *out)
 {
-    const single *me = (const single *)run;
-    const ls_kernels *kernels = me->replica->kernels;
-    *out = (ls_run_info){.kernels = kernels->table->name,
-                         .kernel_library = kernels->table->library(kernels)};
-    if (me->full.program)
-        out->program = ls_program_describe(me->full.program);
+    ls_replicas_describe(&((const single *)run)->replicas, out);
 }
 
 static void each_op(const ls_run *run, ls_op_visit visit, void *context)
 {
-    const single *me = (const single *)run;
-    ls_slice_each(me->full.slice, visit, context);
-    ls_op_list_each(&me->full.update, visit, context);
-    ls_op_list_each(&me->full.finish, visit, context);
+    ls_replicas_each(&((const single *)run)->replicas, visit, context);
 }
 
 static ls_memory_formula memory(const ls_run *run, size_t index)
 {
-    const single *me = (const single *)run;
-    (void)index;
-    ls_memory_formula formula = ls_replica_memory(me->replica);
-    ls_slice_memory(me->full.slice, &formula);
-    if (me->tail.slice)
-        ls_slice_memory(me->tail.slice, &formula);
-    return formula;
+    return ls_replicas_memory(&((const single *)run)->replicas, index);
 }
 
 const ls_strategy ls_strategy_single = {

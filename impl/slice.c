@@ -11,8 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* More than the largest tree's height and finished subtrees: each is at most log2 of the shards. */
-enum { LEVELS = 128 };
+enum { LEVELS = LS_REPLICA_LOSSES };
 
 typedef struct level {
     void *gradients; /* real [P] */
@@ -72,17 +71,11 @@ static ls_status need_level(ls_slice *s, size_t index)
     if (index >= LEVELS)
         return ls_fail(LS_CODE_USAGE, "option", "--micro-shards", "the tree is too high");
     level *l = &s->levels[index];
-    if (index == 0) {
-        *l = (level){r->gradients, r->loss};
-    } else {
-        void *loss;
+    *l = (level){.gradients = r->gradients, .loss = r->loss + index};
+    if (index > 0) {
         LS_TRY(ls_device_allocate(r->device, LS_MEMORY_GRADIENTS,
                                   r->elements * r->kernels->table->real_bytes, &l->gradients));
-        s->level_count++;
         s->own_levels++;
-        LS_TRY(ls_device_allocate(r->device, LS_MEMORY_WORKSPACE, sizeof *l->loss, &loss));
-        l->loss = loss;
-        return LS_OK;
     }
     s->level_count++;
     return LS_OK;
@@ -179,6 +172,56 @@ static ls_status build_tree(ls_slice *s, int64_t lo, int64_t hi, size_t index)
     return build_sum(s, index);
 }
 
+/* How many finished subtrees of parts [first, last) lie below sum(lo, hi). */
+static size_t count_finished(int64_t lo, int64_t hi, int64_t first, int64_t last)
+{
+    if (hi <= first || lo >= last)
+        return 0;
+    if (lo >= first && hi <= last)
+        return 1;
+    return count_finished(lo, middle(lo, hi), first, last) +
+           count_finished(middle(lo, hi), hi, first, last);
+}
+
+static int64_t shards_of(const ls_job *job, int64_t batch)
+{
+    return job->micro_shards < batch ? job->micro_shards : batch;
+}
+
+size_t ls_slice_count_sums(const ls_job *job, int64_t batch, int number, int count)
+{
+    int64_t shards = shards_of(job, batch);
+    if (!job->exact)
+        return 1;
+    return count_finished(0, shards, ls_slice_begin(shards, number, count),
+                          ls_slice_begin(shards, number + 1, count));
+}
+
+/* sum(lo, hi) of losses: each replica's parts are taken from left to right. */
+static double loss_below(const double *const *parts, size_t *taken, int64_t lo, int64_t hi,
+                         const int64_t tree[2])
+{
+    int64_t shards = tree[0], count = tree[1];
+    for (int64_t d = 0; d < count; d++)
+        if (lo >= ls_slice_begin(shards, d, count) && hi <= ls_slice_begin(shards, d + 1, count))
+            return parts[d][taken[d]++];
+    double left = loss_below(parts, taken, lo, middle(lo, hi), tree);
+    return left + loss_below(parts, taken, middle(lo, hi), hi, tree);
+}
+
+double ls_slice_loss_sum(const ls_job *job, int64_t batch, const double *const *parts, int count)
+{
+    if (job->exact) {
+        size_t taken[LS_JOB_REPLICAS] = {0};
+        const int64_t shards = shards_of(job, batch);
+        return loss_below(parts, taken, 0, shards, (const int64_t[]){shards, count});
+    }
+    double loss = parts[0][0];
+    for (int d = 1; d < count; d++)
+        loss += parts[d][0];
+    return loss;
+}
+
 /* The finished subtrees below sum(lo, hi), from left to right. */
 static ls_status build_finished(ls_slice *s, int64_t lo, int64_t hi)
 {
@@ -201,7 +244,7 @@ static ls_status build(ls_slice *s)
         s->sums = 1;
         return piece_rows(s, s->first) ? build_piece(s, s->first, 0) : LS_OK;
     }
-    s->pieces = job->micro_shards < o->batch ? job->micro_shards : o->batch;
+    s->pieces = shards_of(job, o->batch);
     s->first = ls_slice_begin(s->pieces, o->number, o->count);
     s->last = ls_slice_begin(s->pieces, o->number + 1, o->count);
     /* The largest piece comes first: its net's memory serves the others. */
@@ -243,10 +286,8 @@ void ls_slice_close(ls_slice *s)
         ls_op_list_clear(&s->parts[i].ops);
     for (size_t i = s->net_count; i-- > 0;)
         ls_net_close(s->nets[i].net);
-    for (size_t i = s->level_count - s->own_levels; i < s->level_count; i++) {
+    for (size_t i = s->level_count - s->own_levels; i < s->level_count; i++)
         ls_device_release(s->options.replica->device, s->levels[i].gradients);
-        ls_device_release(s->options.replica->device, s->levels[i].loss);
-    }
     free(s->parts);
     free(s->nets);
     free(s);
@@ -301,7 +342,6 @@ void ls_slice_memory(const ls_slice *s, ls_memory_formula *formula)
     const ls_graph *graph = r->job->model->graph;
     size_t real = r->kernels->table->real_bytes;
     formula->bytes[LS_MEMORY_GRADIENTS] += s->own_levels * r->elements * real;
-    formula->bytes[LS_MEMORY_WORKSPACE] += s->own_levels * sizeof(double);
     for (size_t i = 0; i < s->part_count; i++)
         formula->bytes[LS_MEMORY_WORKSPACE] += ls_op_list_workspace(&s->parts[i].ops);
     for (size_t i = 0; i < s->net_count; i++)

@@ -45,6 +45,15 @@ size_t ls_slice_sums(const ls_slice *slice);
 void *ls_slice_gradients(const ls_slice *slice, size_t index);
 double *ls_slice_loss(const ls_slice *slice, size_t index);
 
+/** How many sums slice `number` of `count` of such a batch has. */
+size_t ls_slice_count_sums(const ls_job *job, int64_t batch, int number, int count);
+
+/**
+ * The loss of a step from its parts, parts[d][k] being part k of replica d: in fast mode one each,
+ * added in the order of the replicas; in exact mode the finished subtrees', up the tree.
+ */
+double ls_slice_loss_sum(const ls_job *job, int64_t batch, const double *const *parts, int count);
+
 /** A net over the rows of the slice's largest piece, for evaluation; NULL for an empty slice. */
 ls_net *ls_slice_net(const ls_slice *slice);
 

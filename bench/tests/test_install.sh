@@ -8,6 +8,7 @@ if grep -q 'LOCKSTEP_SANITIZE:STRING=.' "$build/CMakeCache.txt"; then
   echo "skipped: a consumer would have to be built with the same sanitizer"
   exit 77
 fi
+export CMAKE_GENERATOR=Ninja # make may not be there
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cmake --install "$build" --prefix "$dir/prefix" >"$dir/log" 2>&1 || { cat "$dir/log"; exit 1; }

@@ -94,10 +94,12 @@ static void refuses_batches(ls_kernels *k)
             "gather: type");
     refused(t->gather(k, &(ls_gather_args){2, 3, LS_GATHER_FLOAT, data, NULL, data}, &op), op,
             "indices");
-    refused(t->finish_step(k, &(ls_finish_step_args){&state, 1, {0, 0, 0}, NULL, &record, 0, 0, NULL}, &op),
+    refused(t->finish_step(
+                k, &(ls_finish_step_args){&state, 1, {0, 0, 0}, NULL, &record, 0, 0, NULL}, &op),
             op, "capacity");
-    refused(t->finish_step(k, &(ls_finish_step_args){&state, 1, {0, 0, 0}, NULL, NULL, 1, 0, NULL}, &op), op,
-            "records");
+    refused(t->finish_step(k, &(ls_finish_step_args){&state, 1, {0, 0, 0}, NULL, NULL, 1, 0, NULL},
+                           &op),
+            op, "records");
 }
 
 static void test_refusals(void **state)

@@ -21,30 +21,46 @@ typedef struct ls_member {
     ls_program *program[LS_BATCHES]; /**< made by the strategy, freed here; NULL: none */
 } ls_member;
 
-typedef struct ls_replicas {
-    const ls_job *job;
+typedef struct ls_replicated ls_replicated;
+
+/** Puts one step of a member: what a strategy is about. */
+typedef ls_status (*ls_put_step)(ls_replicated *run, ls_member *member, int which);
+
+/** A run of a replicated strategy. Strategies that need more embed this first in their own. */
+struct ls_replicated {
+    ls_run base;
+    ls_put_step put_step;
     int count; /**< n */
     ls_member *members;
-} ls_replicas;
+};
 
 /** Batch size of the full batch or the tail; 0 where there is no tail. */
-int64_t ls_replicas_batch(const ls_job *job, int which);
+int64_t ls_replicated_batch(const ls_job *job, int which);
 
-ls_status ls_replicas_open(const ls_job *job, ls_replicas *out);
-void ls_replicas_close(ls_replicas *replicas);
+/** Opens a member on each device; `run` is zero-filled, and ls_replicated_close's also on failure.
+ */
+ls_status ls_replicated_open(ls_replicated *run, const ls_strategy *strategy, const ls_job *job,
+                             ls_put_step put_step);
 
-/* The entries of ls_strategy, for all members. */
-ls_status ls_replicas_load(ls_replicas *replicas, const float *parameters);
-ls_status ls_replicas_sync(ls_replicas *replicas);
-ls_status ls_replicas_mark(ls_replicas *replicas);
+/** Captures a program for each member and batch, unless the job asks for none. */
+ls_status ls_replicated_capture(ls_replicated *run);
 
-/** End: the last member's to end. Loss: the members' parts added up (ls_slice_loss_sum). */
-ls_status ls_replicas_records(ls_replicas *replicas, uint64_t first, uint64_t count,
-                              ls_step_record *out, uint64_t *mark_ns);
+/* Entries of ls_strategy. Load, sync and mark: all members. A step: each member's program, or its
+ * operations one by one. Records: the end is the last member's, the loss the sum of their parts.
+ * Parameters and evaluation: the first member's. */
+ls_status ls_replicated_load(ls_run *run, const float *parameters);
+ls_status ls_replicated_step(ls_run *run, bool tail, uint64_t times);
+ls_status ls_replicated_sync(ls_run *run);
+ls_status ls_replicated_mark(ls_run *run);
+ls_status ls_replicated_records(ls_run *run, uint64_t first, uint64_t count, ls_step_record *out,
+                                uint64_t *mark_ns);
+ls_status ls_replicated_gather(ls_run *run, float *parameters);
+ls_status ls_replicated_evaluate(ls_run *run, double *accuracy);
+void ls_replicated_describe(const ls_run *run, ls_run_info *out);
+void ls_replicated_each(const ls_run *run, ls_op_visit visit, void *context);
+ls_memory_formula ls_replicated_memory(const ls_run *run, size_t index);
 
-ls_status ls_replicas_evaluate(ls_replicas *replicas, double *accuracy);
-void ls_replicas_describe(const ls_replicas *replicas, ls_run_info *out);
-void ls_replicas_each(const ls_replicas *replicas, ls_op_visit visit, void *context);
-ls_memory_formula ls_replicas_memory(const ls_replicas *replicas, size_t index);
+/** Waits, frees the members and the run itself. */
+void ls_replicated_close(ls_run *run);
 
 #endif

@@ -38,7 +38,9 @@ static ls_status time_gather(ls_micro *m, ls_data *data, ls_micro_figure *figure
                         .records = 1};
     ls_replica *replica;
     ls_net *net;
-    LS_TRY(ls_replica_open(&job, m->device, m->batch, 1, &replica));
+    const ls_replica_options place = {
+        .job = &job, .device = m->device, .rows = m->batch, .sums = 1};
+    LS_TRY(ls_replica_open(&place, &replica));
     const ls_net_options options = {.graph = m->model->graph,
                                     .kernels = replica->kernels,
                                     .rows = m->batch,

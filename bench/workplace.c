@@ -93,6 +93,31 @@ static ls_status size_steps(ls_plan_of_case *plan)
     return LS_OK;
 }
 
+/* Every replica needs something of a full batch: a sample, or in exact mode a shard. */
+static ls_status check_shares(const ls_plan_of_case *plan)
+{
+    const ls_job *job = &plan->job;
+    int64_t replicas = (int64_t)plan->device_count;
+    int64_t shares = job->batch;
+    if (!plan->strategy->replicated || replicas == 1)
+        return LS_OK;
+    if (replicas > LS_JOB_REPLICAS)
+        return ls_fail(LS_CODE_USAGE, "option", "--devices", "%lld are too many; at most %d",
+                       (long long)replicas, LS_JOB_REPLICAS);
+    if (shares < replicas)
+        return ls_fail(LS_CODE_USAGE, "option", "--batch",
+                       "%lld samples are fewer than the %lld replicas; a batch of at least %lld "
+                       "or fewer devices work",
+                       (long long)shares, (long long)replicas, (long long)replicas);
+    shares = job->micro_shards < shares ? job->micro_shards : shares;
+    if (job->exact && shares < replicas)
+        return ls_fail(LS_CODE_USAGE, "option", "--micro-shards",
+                       "%lld shards are fewer than the %lld replicas; --micro-shards %lld or "
+                       "fewer devices work",
+                       (long long)shares, (long long)replicas, (long long)replicas);
+    return LS_OK;
+}
+
 static ls_status check_target(const ls_plan_of_case *plan)
 {
     if (plan->config->target_kind == LS_TARGET_ACCURACY &&
@@ -144,6 +169,7 @@ static ls_status resolve(ls_workplace *place, ls_plan_of_case *plan)
     LS_TRY(size_steps(plan));
     uint64_t steps = (uint64_t)(plan->warmup + plan->timed);
     job->records = steps < record_capacity ? steps + 1 : record_capacity;
+    LS_TRY(check_shares(plan));
     LS_TRY(check_target(plan));
     return make_initial(place, plan);
 }

@@ -26,7 +26,7 @@ static ls_status take_buffers(ls_replica *r, int64_t rows)
     size_t flat = r->elements * real_bytes(r);
     LS_TRY(ls_device_allocate(r->device, LS_MEMORY_PARAMETERS, flat, &r->parameters));
     LS_TRY(ls_device_allocate(r->device, LS_MEMORY_GRADIENTS, flat, &r->gradients));
-    for (int i = 0; i < r->job->optimizer.rule->slots; i++)
+    for (int i = 0; i < r->slots; i++)
         LS_TRY(ls_device_allocate(r->device, LS_MEMORY_OPTIMIZER, flat, &r->slot[i]));
     LS_TRY(take_workspace(r, sizeof *r->state, &r->state));
     LS_TRY(take_workspace(r, LS_REPLICA_LOSSES * sizeof *r->loss, &r->loss));
@@ -75,17 +75,18 @@ static ls_status open_parts(ls_replica *r, int64_t rows)
     return table->stamp(r->kernels, &(ls_stamp_args){.time_ns = r->mark_ns}, &r->mark);
 }
 
-ls_status ls_replica_open(const ls_job *job, ls_device *device, int64_t rows, size_t sums,
-                          ls_replica **out)
+ls_status ls_replica_open(const ls_replica_options *options, ls_replica **out)
 {
+    const ls_job *job = options->job;
     ls_replica *replica = calloc(1, sizeof *replica);
     if (!replica)
         return ls_fail_memory("replica", sizeof *replica);
     replica->job = job;
-    replica->device = device;
-    replica->sums = sums;
+    replica->device = options->device;
+    replica->sums = options->sums;
+    replica->slots = options->no_optimizer ? 0 : job->optimizer.rule->slots;
     replica->elements = job->model->graph->variables.elements;
-    ls_status status = open_parts(replica, rows);
+    ls_status status = open_parts(replica, options->rows);
     if (status) {
         ls_replica_close(replica);
         return status;
@@ -231,7 +232,7 @@ ls_status ls_replica_load(ls_replica *r, const float *parameters)
     if (!zeros)
         return ls_fail_memory("replica", bytes);
     ls_status status = LS_OK;
-    for (int i = 0; i < r->job->optimizer.rule->slots && !status; i++)
+    for (int i = 0; i < r->slots && !status; i++)
         status = ls_queue_write(r->queue, r->slot[i], zeros, bytes);
     free(zeros);
     return status ? status : ls_queue_write(r->queue, r->state, &start, sizeof start);
@@ -311,7 +312,7 @@ ls_memory_formula ls_replica_memory(const ls_replica *r)
     ls_memory_formula formula = {0};
     formula.bytes[LS_MEMORY_PARAMETERS] = flat;
     formula.bytes[LS_MEMORY_GRADIENTS] = flat;
-    formula.bytes[LS_MEMORY_OPTIMIZER] = flat * (size_t)r->job->optimizer.rule->slots;
+    formula.bytes[LS_MEMORY_OPTIMIZER] = flat * (size_t)r->slots;
     formula.bytes[LS_MEMORY_WORKSPACE] = r->workspace;
     return formula;
 }

@@ -43,13 +43,20 @@ typedef struct ls_replica {
     uint64_t *correct;         /**< [1] */
     ls_op_list test_feed;      /**< made by the first evaluation */
     ls_op_list test_count;
+    int slots;        /**< of the optimizer that are kept here */
     size_t workspace; /**< bytes of the small buffers above */
 } ls_replica;
 
-/** Opens a queue and the kernels on the device and takes all buffers, for slices of at most
- *  `rows` whose gradients come in at most `sums` parts (1 in fast mode). */
-ls_status ls_replica_open(const ls_job *job, ls_device *device, int64_t rows, size_t sums,
-                          ls_replica **out);
+typedef struct ls_replica_options {
+    const ls_job *job;
+    ls_device *device;
+    int64_t rows;      /**< of its largest slice */
+    size_t sums;       /**< parts that its gradient comes in at most: 1 in fast mode */
+    bool no_optimizer; /**< no optimizer state: the update happens elsewhere */
+} ls_replica_options;
+
+/** Opens a queue and the kernels on the device and takes all buffers. */
+ls_status ls_replica_open(const ls_replica_options *options, ls_replica **out);
 
 /** Takes NULL. Nets and operations made on it are closed before. */
 void ls_replica_close(ls_replica *replica);

@@ -9,17 +9,21 @@ int64_t ls_replicated_batch(const ls_job *job, int which)
     return which == LS_FULL ? job->batch : ls_job_tail(job);
 }
 
-static ls_status open_member(const ls_job *job, int number, int count, ls_member *m)
+static ls_status open_member(const ls_replicated *run, int number, ls_member *m)
 {
-    int64_t rows = 0;
-    size_t sums = 1;
+    const ls_job *job = run->base.job;
+    const int count = run->count;
+    ls_replica_options place = {.job = job,
+                                .device = job->devices[number],
+                                .sums = 1,
+                                .no_optimizer = run->updater >= 0 && run->updater != number};
     for (int b = 0; b < LS_BATCHES; b++) {
         int64_t batch = ls_replicated_batch(job, b);
         size_t these = batch ? ls_slice_count_sums(job, batch, number, count) : 0;
-        sums = these > sums ? these : sums;
-        rows = batch > rows ? batch : rows;
+        place.sums = these > place.sums ? these : place.sums;
+        place.rows = batch > place.rows ? batch : place.rows;
     }
-    LS_TRY(ls_replica_open(job, job->devices[number], rows, sums, &m->replica));
+    LS_TRY(ls_replica_open(&place, &m->replica));
     for (int b = 0; b < LS_BATCHES; b++) {
         const ls_slice_options options = {.replica = m->replica,
                                           .batch = ls_replicated_batch(job, b),
@@ -44,7 +48,18 @@ ls_status ls_replicated_open(ls_replicated *run, const ls_strategy *strategy, co
         return ls_fail_memory("replicas", job->device_count * sizeof *run->members);
     run->count = (int)job->device_count;
     for (int i = 0; i < run->count; i++)
-        LS_TRY(open_member(job, i, run->count, &run->members[i]));
+        LS_TRY(open_member(run, i, &run->members[i]));
+    return LS_OK;
+}
+
+ls_status ls_replicated_update(ls_replicated *run)
+{
+    for (int i = 0; i < run->count; i++) {
+        ls_member *m = &run->members[i];
+        for (int b = 0; b < LS_BATCHES; b++)
+            if (m->slice[b])
+                LS_TRY(ls_replica_update(m->replica, 0, m->replica->elements, &m->update[b]));
+    }
     return LS_OK;
 }
 

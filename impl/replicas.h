@@ -30,17 +30,22 @@ typedef ls_status (*ls_put_step)(ls_replicated *run, ls_member *member, int whic
 struct ls_replicated {
     ls_run base;
     ls_put_step put_step;
-    int count; /**< n */
+    int updater; /**< member that alone keeps optimizer state; -1: each does. Set before opening */
+    int count;   /**< n */
     ls_member *members;
 };
 
 /** Batch size of the full batch or the tail; 0 where there is no tail. */
 int64_t ls_replicated_batch(const ls_job *job, int which);
 
-/** Opens a member on each device; `run` is zero-filled, and ls_replicated_close's also on failure.
+/** Opens a member on each device; `run` is zero-filled but for `updater`, and ls_replicated_close's
+ * also on failure.
  */
 ls_status ls_replicated_open(ls_replicated *run, const ls_strategy *strategy, const ls_job *job,
                              ls_put_step put_step);
+
+/** Appends each member's update of all parameters. */
+ls_status ls_replicated_update(ls_replicated *run);
 
 /** Captures a program for each member and batch, unless the job asks for none. */
 ls_status ls_replicated_capture(ls_replicated *run);

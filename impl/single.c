@@ -31,11 +31,9 @@ static ls_status check(size_t devices, int ranks)
 
 static ls_status prepare(ls_replicated *run, const ls_job *job)
 {
+    run->updater = -1;
     LS_TRY(ls_replicated_open(run, &ls_strategy_single, job, put_step));
-    ls_member *me = run->members;
-    for (int b = 0; b < LS_BATCHES; b++)
-        if (me->slice[b])
-            LS_TRY(ls_replica_update(me->replica, 0, me->replica->elements, &me->update[b]));
+    LS_TRY(ls_replicated_update(run));
     return ls_replicated_capture(run);
 }
 

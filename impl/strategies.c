@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static const ls_strategy *const strategies[] = {&ls_strategy_single, NULL};
+static const ls_strategy *const strategies[] = {&ls_strategy_single, &ls_strategy_independent,
+                                                NULL};
 
 const ls_strategy *const *ls_strategies(void)
 {

@@ -6,5 +6,6 @@
 #include "impl/strategy.h"
 
 extern const ls_strategy ls_strategy_single;
+extern const ls_strategy ls_strategy_independent;
 
 #endif

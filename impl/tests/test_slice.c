@@ -55,7 +55,9 @@ static void open_all(fixture *f, bool exact, int64_t shards, int64_t batch)
                       .capture = true,
                       .records = 16};
     must(ls_optimizer_parse("sgd", &f->job.optimizer));
-    must(ls_replica_open(&f->job, f->device, batch, LS_REPLICA_LOSSES, &f->replica));
+    const ls_replica_options options = {
+        .job = &f->job, .device = f->device, .rows = batch, .sums = LS_REPLICA_LOSSES};
+    must(ls_replica_open(&options, &f->replica));
     f->parameters = calloc(f->replica->elements, sizeof *f->parameters);
     ls_variables_initialize(&f->model->graph->variables, 5, f->parameters);
     must(ls_replica_load(f->replica, f->parameters));

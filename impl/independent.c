@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * independent: every replica trains by itself on its part of the batch and nothing is exchanged.
+ * The upper bound of what replication could give; not equal to `single`, and its rows say so.
+ *
+ *     gather a part of the batch, forward, backward; update the replica's own parameters
+ *
+ * Parameters drift apart; those of the first replica are evaluated and saved.
+ */
+#include "impl/replicas.h"
+#include "impl/strategies.h"
+
+#include <stdlib.h>
+
+static ls_status put_step(ls_replicated *run, ls_member *me, int which)
+{
+    (void)run;
+    LS_TRY(ls_slice_put(me->slice[which], NULL, NULL));
+    LS_TRY(ls_op_list_put(&me->update[which], me->replica->queue));
+    return ls_op_list_put(&me->finish[which], me->replica->queue);
+}
+
+static ls_status check(size_t devices, int ranks)
+{
+    (void)devices;
+    if (ranks != 1)
+        return ls_fail(LS_CODE_USAGE, "strategy", "independent",
+                       "runs in one process in this version, not on %d ranks; use --ranks 1",
+                       ranks);
+    return LS_OK;
+}
+
+static ls_status prepare(ls_replicated *run, const ls_job *job)
+{
+    if (job->exact)
+        return ls_fail(LS_CODE_USAGE, "option", "--reduce",
+                       "exact does not concern independent, which sums nothing over replicas; "
+                       "use fast");
+    run->updater = -1;
+    LS_TRY(ls_replicated_open(run, &ls_strategy_independent, job, put_step));
+    LS_TRY(ls_replicated_update(run));
+    return ls_replicated_capture(run);
+}
+
+static ls_status open_run(const ls_job *job, ls_run **out)
+{
+    ls_replicated *run = calloc(1, sizeof *run);
+    if (!run)
+        return ls_fail_memory("independent", sizeof *run);
+    ls_status status = prepare(run, job);
+    if (status)
+        ls_replicated_close(&run->base);
+    else
+        *out = &run->base;
+    return status;
+}
+
+const ls_strategy ls_strategy_independent = {
+    .name = "independent",
+    .help = "replicas that exchange nothing: the upper bound, not equivalent",
+    .equivalent = false,
+    .replicated = true,
+    .check = check,
+    .open = open_run,
+    .load = ls_replicated_load,
+    .step = ls_replicated_step,
+    .sync = ls_replicated_sync,
+    .mark = ls_replicated_mark,
+    .records = ls_replicated_records,
+    .gather = ls_replicated_gather,
+    .evaluate = ls_replicated_evaluate,
+    .describe = ls_replicated_describe,
+    .each_op = ls_replicated_each,
+    .memory = ls_replicated_memory,
+    .close = ls_replicated_close,
+};

@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# The numbers of a run against an independent model of it in Python with float64: see
+# test_arithmetic.py, which this starts.
+set -euo pipefail
+: "${LOCKSTEP:?path of the program}"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+XDG_CACHE_HOME=$work/cache python3 "$(dirname "$0")/test_arithmetic.py" "$LOCKSTEP" "$work"

@@ -1,0 +1,189 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# What ends a run early: SIGINT, kill -9, divergence, a full stdout, a full disk. Nothing
+# that is done is lost, the status says what happened, and no figure of an unfinished measurement is
+# passed off as one. Leaves out: ranks (there are none yet).
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+
+mount_at=
+started=
+cleanup_more() {
+    [ -z "$started" ] || kill -9 "$started" 2>/dev/null || true
+    [ -z "$mount_at" ] || umount "$mount_at" 2>/dev/null || true
+}
+
+# Starts a command in the background.
+begin() {
+    command_line=$*
+    "$LOCKSTEP" "$@" >out 2>err </dev/null &
+    started=$!
+}
+
+# end SIGNAL: sends it, waits, leaves the status in $code and the milliseconds in $took.
+end() {
+    local start=$EPOCHREALTIME
+    kill -"$1" "$started" 2>/dev/null || wrong "it ended before the signal"
+    code=0
+    wait "$started" || code=$?
+    started=
+    took=$(((${EPOCHREALTIME/[.,]/} - ${start/[.,]/}) / 1000))
+}
+
+two_rows() { # waits until two cases of a sweep have been printed
+    local waited=0
+    until [ "$(wc -l <out)" -ge 2 ] || [ "$((waited += 1))" -gt 400 ]; do sleep 0.05; done
+}
+
+# ---- SIGINT -----------------------------------------------------------------------------------
+
+poly="--model poly --format jsonl --steps 100000000"
+for options in "" "--capture no" "--reduce exact" "--blocks 1" "--warmup 100000000" \
+    "--gate-steps 0 --progress yes"; do
+    rm -f int.db
+    begin run $poly $options --results int.db
+    sleep 0.7
+    end INT
+    expect "ends within two seconds (took $took ms)" [ "$took" -lt 2000 ]
+    expect "status 130" [ "$code" -eq 130 ]
+    rows "the row is printed, and says that it was interrupted and after how many steps" \
+        "len(rows) == 1 and r['result']['status'] != 'ok' and
+         'interrupt' in r['result']['reason'] and
+         any(c.isdigit() for c in r['result']['reason'])"
+    rows "figures are of the steps done" \
+        "'time' not in r or 0 < r['time']['step_ms']['n'] < 100000000"
+    keep printed
+    lockstep_ok results list --format jsonl --results int.db
+    rows "the row is kept" "rows == old('printed')"
+done
+begin run --model mlp:784-256-256-10 --data synthetic:2000 --steps 100000000 --format jsonl \
+    --results none
+sleep 1
+end INT
+expect "mlp ends within two seconds (took $took ms)" [ "$took" -lt 2000 ]
+expect "mlp: status 130" [ "$code" -eq 130 ]
+begin verify $poly --results none
+sleep 0.5
+end INT
+expect "verify ends within two seconds (took $took ms)" [ "$took" -lt 2000 ]
+expect "verify: status 130" [ "$code" -eq 130 ]
+begin run $poly --gate-steps 100000000 --results none
+sleep 0.5
+end INT
+expect "the gate ends within two seconds (took $took ms)" [ "$took" -lt 2000 ]
+expect "the gate: status 130" [ "$code" -eq 130 ]
+# Cases of a sweep that are done stay done.
+sweep="run --model poly --steps 100000 --blocks 1 --gate-steps 0 --format jsonl"
+sweep+=" --seed $(seq -s, 1 200)"
+rm -f int.db
+begin $sweep --results int.db
+two_rows
+end INT
+expect "a sweep ends within two seconds (took $took ms)" [ "$took" -lt 2000 ]
+expect "a sweep: status 130" [ "$code" -eq 130 ]
+rows "a sweep: finished cases are ok, others are not" \
+    "sum(x['result']['status'] == 'ok' for x in rows) >= 2 and
+     any(x['result']['status'] != 'ok' for x in rows)"
+keep printed
+lockstep_ok results list --format jsonl --results int.db
+rows "a sweep: what is printed is kept" "all(x in rows for x in old('printed'))"
+
+# ---- kill -9 ----------------------------------------------------------------------------------
+
+begin $sweep --results kill.db
+two_rows
+end 9 2>/dev/null
+expect "killed" [ "$code" -eq 137 ]
+sed -i '/}$/!d' out # a line that was being written
+keep killed
+lockstep_ok results list --format jsonl --results kill.db
+rows "finished rows survive kill -9, those printed among them" \
+    "len(rows) >= 2 and all(x in rows for x in old('killed'))"
+rows "and none is half of one" "all(x['result']['status'] == 'ok' for x in rows)"
+cp out before.kept
+lockstep_ok run --model poly --steps 2 --results kill.db
+lockstep_ok results list --format jsonl --results kill.db
+rows "and the database takes more" "len(rows) == len(old('before')) + 1"
+
+# ---- Divergence -------------------------------------------------------------------------------
+
+for model in "poly" "mlp:20-8-3 --data synthetic:100 --batch 10"; do
+    rm -f nan.db
+    lockstep run --model $model --optimizer sgd --lr 1e6 --steps 200 --format jsonl --results nan.db
+    if [ "$model" = poly ]; then
+        expect "a diverged run is status 1" [ "$code" -eq 1 ]
+        rows "the row fails, says at which step and has no time" \
+            "len(rows) == 1 and r['result']['status'] == 'failed' and 'time' not in r and
+             'step' in r['result']['reason'] and any(c.isdigit() for c in r['result']['reason'])"
+    fi
+    checks=$((checks + 1))
+    grep -qE '(NaN|Infinity)' out && wrong "a row is no JSON: NaN or Infinity in it"
+    keep printed
+    lockstep_ok results list --format jsonl --results nan.db
+    rows "the row is kept" "rows == old('printed')"
+done
+lockstep run --model poly --optimizer sgd --lr 1e6,1e-9 --steps 20 --format jsonl --results none
+expect "one of two diverged: status 1" [ "$code" -eq 1 ]
+rows "the other is ok" "sorted(x['result']['status'] for x in rows) == ['failed', 'ok']"
+
+# ---- Nowhere to write -------------------------------------------------------------------------
+
+if [ -c /dev/full ]; then
+    for command in "run --model poly --steps 3 --results none" \
+        "run --model poly --steps 3 --results full.db --format jsonl" \
+        "run --model poly --steps 3 --results none --format json" \
+        "list" "devices" "--help" "--version" "run --help" \
+        "results list --results full.db"; do
+        command_line="$command >/dev/full"
+        code=0
+        timeout 50 "$LOCKSTEP" $command >/dev/full 2>err || code=$?
+        expect "a full stdout is not status 0" [ "$code" -ne 0 ]
+        expect "and one line says so" one_line
+    done
+    lockstep_ok results list --format jsonl --results full.db
+    rows "the row was kept before it was printed" "len(rows) == 1"
+    if [ "$(id -u)" -eq 0 ] || [ -w /dev/full ]; then
+        code=0
+        command_line="run --save /dev/full"
+        timeout 50 "$LOCKSTEP" run --model poly --steps 3 --results none --save /dev/full >out \
+            2>err || code=$?
+        expect "a parameter file that cannot be written is not status 0" [ "$code" -ne 0 ]
+    fi
+fi
+# A closed stdout: what is opened next must not take its number and the rows with it.
+command_line="run --save closed >&-"
+code=0
+timeout 50 "$LOCKSTEP" run --model poly --steps 3 --results closed.db --save closed >&- 2>err || code=$?
+expect "a closed stdout is not status 0" [ "$code" -ne 0 ]
+lockstep_ok run --model poly --steps 0 --warmup 0 --results none --load closed
+lockstep_ok results list --format jsonl --results closed.db
+rows "the row is kept" "len(rows) == 1"
+mkdir small
+if [ "$(id -u)" -eq 0 ] && mount -t tmpfs -o size=256k tmpfs small 2>/dev/null; then
+    mount_at=$work/small
+    lockstep_ok run --model poly --steps 3 --results small/r.db --format jsonl
+    keep first
+    head -c 1000000 /dev/zero >small/filler 2>/dev/null || true
+    lockstep run --model poly --steps 3 --seed 1,2,3,4,5,6,7,8 --results small/r.db --format jsonl
+    expect "a full disk is status 3" [ "$code" -eq 3 ]
+    expect "and a line names the database" grep -q 'small/r.db' err out
+    lockstep run --model mlp:784-300-10 --data synthetic:50 --steps 1 --results none --save \
+        small/parameters
+    expect "parameters on a full disk: status 3" [ "$code" -eq 3 ]
+    expect "and no half of a file stays under their name" [ ! -s small/parameters ]
+    rm -f small/filler
+    lockstep_ok results list --results small/r.db --format jsonl
+    rows "the database has the row from before" "old('first')[0] in rows"
+    lockstep_ok run --model poly --steps 3 --results small/r.db
+    mount -o remount,ro "$mount_at"
+    lockstep run --model poly --steps 3 --results small/r.db
+    expect "a read-only file system: status 3" [ "$code" -eq 3 ]
+    expect "a read-only file system: one line" one_line small/r.db
+    expect "a read-only file system: before training" [ ! -s out ]
+    lockstep run --model poly --steps 3 --results none --save small/parameters
+    expect "parameters on a read-only file system: status 3" [ "$code" -eq 3 ]
+else
+    echo "note: no small file system can be mounted here; the full disk is skipped"
+fi
+
+finish

@@ -1,0 +1,389 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# `lockstep run` and `verify` as the command-line page promises them: fields of a row and their
+# types, steps and epochs, lists, parameter files, digests that depend on what they may depend on
+# alone, the gate, the memory ledger, plans. Leaves out: numbers (test_arithmetic), refusals
+# (test_refusals), the database (test_results), interruption (test_interrupt).
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+
+small="--model mlp:20-8-3 --data synthetic:100 --batch 32 --results none --format jsonl"
+poly="--model poly --results none --format jsonl"
+
+# ---- The row ----------------------------------------------------------------------------------
+
+fields() { # judges every row of the last command: names, types, sense; $1 says what was asked for
+    local why
+    checks=$((checks + 1))
+    why=$(python3 - out "$1" 2>&1 <<'P'
+import json, sys
+
+TEXT, WHOLE, NUMBER, LOGICAL, LIST, GROUP = str, int, (int, float), bool, list, dict
+CASE = dict(model=TEXT, data=TEXT, strategy=TEXT, devices=LIST, ranks=WHOLE, hosts=WHOLE,
+            batch_global=WHOLE, batch_per_device=LIST, scaling=TEXT, steps=WHOLE, warmup=WHOLE,
+            seed=WHOLE, optimizer=TEXT, lr=NUMBER, reduce=TEXT, comm=TEXT, memory=TEXT)
+STEP = dict(mean=NUMBER, median=NUMBER, p10=NUMBER, p90=NUMBER, p99=NUMBER, ci95=LIST, n=WHOLE)
+TIME = dict(step_ms=GROUP, samples_per_s=NUMBER, build_ms=NUMBER, setup_ms=NUMBER, mfu=NUMBER)
+DEVICE = dict(device=TEXT, parameters=WHOLE, gradients=WHOLE, optimizer=WHOLE, activations=WHOLE,
+              communication=WHOLE, workspace=WHOLE, reserved=WHOLE, peak=WHOLE, formula=GROUP)
+PROVENANCE = dict(commit=TEXT, dirty=LOGICAL, build_type=TEXT, compiler=TEXT, libraries=GROUP,
+                  kernels=GROUP, cpu=TEXT, cores_per_device=LIST, oversubscribed=LOGICAL, host=TEXT)
+LEDGER = ("parameters", "gradients", "optimizer", "activations", "communication", "workspace")
+OTHERS = ("towers_", "ps_", "model_parallel_", "pipeline_", "hybrid_", "sync_bn", "allreduce",
+          "bucket_bytes", "augment", "link", "inject")
+
+def has(group, names, where):
+    for name, kind in names.items():
+        assert name in group, f"{where}.{name} is missing"
+        value = group[name]
+        right = isinstance(value, kind) and (kind is LOGICAL or not isinstance(value, bool))
+        assert right, f"{where}.{name} is {value!r}"
+
+def absent(group, names, where):
+    for name in names:
+        assert name not in group, f"{where}.{name} does not apply: {group[name]!r}"
+
+def no_null(value, where):
+    assert value is not None, f"{where} is null"
+    children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value,
+            list) else ()
+    for key, child in children:
+        no_null(child, f"{where}.{key}")
+
+def judge(r, asked):
+    no_null(r, "row")
+    has(r, dict(schema=WHOLE, id=TEXT, timestamp=TEXT, command=TEXT, case=GROUP, result=GROUP,
+                equivalence=GROUP, provenance=GROUP), "row")
+    assert r["schema"] == 1
+    absent(r, ("traffic", "lead", "staleness", "micro"), "row")
+    has(r["case"], CASE, "case")
+    for name in r["case"]:
+        assert not name.startswith(OTHERS), f"case.{name} is no part of this case"
+    case = r["case"]
+    assert sum(case["batch_per_device"]) == case["batch_global"], "batch_per_device"
+    if case["reduce"] != "exact":
+        absent(case, ("micro_shards",), "case")
+    if "label" not in asked:
+        absent(r, ("label",), "row")
+    assert r["result"]["status"] == "ok", r["result"]
+    absent(r["result"], ("reason",), "result")
+    has(r["provenance"], PROVENANCE, "provenance")
+    absent(r["provenance"], ("gpu", "driver", "mpi"), "provenance")
+    assert r["provenance"]["libraries"] and r["provenance"]["kernels"], "provenance is not complete"
+    assert len(r["provenance"]["cores_per_device"]) == len(case["devices"]), "cores_per_device"
+    gate = r["equivalence"]
+    has(gate, dict(grade=TEXT, digest=TEXT), "equivalence")
+    if gate["grade"] == "none":
+        absent(gate, ("pass", "max_ulp", "max_rel", "bound", "steps", "reference_digest"),
+                "equivalence")
+    else:
+        has(gate, {"pass": LOGICAL, "max_ulp": WHOLE, "max_rel": NUMBER, "bound": NUMBER,
+                   "steps": WHOLE, "oracle": TEXT}, "equivalence")
+        assert gate["pass"] and gate["oracle"] == "same bits", gate
+        assert gate["grade"] == ("exact" if case["reduce"] == "exact" else "bounded"), gate
+        every = gate["steps"] == case["steps"] + case["warmup"]
+        assert ("reference_digest" in gate) == every, "reference_digest: all steps?"
+        assert not every or gate["reference_digest"] == gate["digest"]
+    if "verify" in asked:
+        absent(r, ("time", "waterfall"), "row")
+        return
+    if case["steps"] == 0:
+        absent(r, ("time", "waterfall"), "row")
+    else:
+        has(r["time"], TIME, "time")
+        has(r["time"]["step_ms"], STEP, "time.step_ms")
+        s = r["time"]["step_ms"]
+        assert s["n"] == case["steps"], "n counts the timed steps"
+        assert 0 < s["p10"] <= s["median"] <= s["p90"] <= s["p99"], s
+        assert len(s["ci95"]) == 2 and s["ci95"][0] <= s["median"] <= s["ci95"][1], s
+        assert r["time"]["mfu"] > 0
+        if "epochs" not in case:
+            rate = case["batch_global"] / (s["mean"] / 1000)
+            assert abs(r["time"]["samples_per_s"] / rate - 1) < 1e-6, "samples_per_s"
+        if "baseline" not in asked:
+            absent(r["time"], ("speedup", "efficiency"), "time")
+    train = r["train"]
+    if case["steps"] + case["warmup"] > 0:
+        has(train, dict(loss_first=NUMBER, loss_last=NUMBER), "train")
+    if "verbose" in asked:
+        has(train, dict(losses=LIST), "train")
+        assert len(train["losses"]) == case["steps"], "one loss per timed step"
+        assert not train["losses"] or train["losses"][-1] == train["loss_last"]
+    else:
+        absent(train, ("losses",), "train")
+    if "target" not in asked:
+        absent(train, ("target", "steps_to_target"), "train")
+    if case["model"].startswith("mlp") and case["steps"] + case["warmup"] > 0:
+        has(train, dict(accuracy=NUMBER), "train")
+        assert 0 <= train["accuracy"] <= 1
+    if case["model"] == "poly":
+        absent(train, ("accuracy",), "train")
+    memory = r["memory"]
+    has(memory, dict(devices=LIST, rss_peak=WHOLE), "memory")
+    assert memory["rss_peak"] > 1 << 20
+    assert [d["device"] for d in memory["devices"]] == case["devices"]
+    for device in memory["devices"]:
+        has(device, DEVICE, "memory.devices")
+        for name in LEDGER:
+            formula = device["formula"].get(name)
+            assert formula == device[name], f"memory: {name} {device[name]}, formula {formula}"
+        assert device["peak"] >= sum(device[name] for name in
+                LEDGER), "peak is below what is in use"
+        assert device["reserved"] >= device["peak"], "more in use than reserved"
+    if case["steps"] > 0:
+        assert memory["growth_per_step"] == 0, f"grows by {memory['growth_per_step']} a step"
+    if "--capture no" in r["command"]:
+        return
+    has(r["program"], dict(nodes=WHOLE, bytes=WHOLE), "program")
+    assert r["program"]["nodes"] > 2 and r["program"]["bytes"] > 0
+
+rows = [json.loads(line) for line in open(sys.argv[1])]
+assert rows, "no row"
+wrong = []
+for row in rows:
+    try:
+        judge(row, sys.argv[2])
+    except AssertionError as e:
+        wrong.append(str(e))
+assert len({row["id"] for row in rows}) == len(rows), "ids are not unique"
+if wrong:
+    sys.exit("\n".join(sorted(set(wrong))))
+P
+    ) || { wrong "a row is not as promised ($1)"; printf '%s\n' "$why" | sed 's/^/  /'; }
+}
+
+lockstep_ok run $small --steps 12
+fields ""
+keep plain
+rows "parameters are counted to the byte" \
+    "r['memory']['devices'][0]['parameters'] == 4 * (20 * 8 + 8 + 8 * 3 + 3)"
+rows "Adam keeps two values a parameter" \
+    "r['memory']['devices'][0]['optimizer'] == 2 * r['memory']['devices'][0]['parameters']"
+rows "the command is in the row" "'--steps 12' in r['command']"
+lockstep_ok run $poly --steps 5
+fields ""
+rows "poly's defaults" "r['case']['batch_global'] == 100 and r['case']['lr'] == 0.1 and
+    r['case']['optimizer'].startswith('adam') and r['case']['data'].startswith('synthetic')"
+lockstep_ok run $poly --steps 7 --warmup 2 --verbose
+fields "verbose"
+lockstep_ok run $small --steps 0 --warmup 3
+fields ""
+rows "warm-up alone is trained" "r['case']['warmup'] == 3 and r['train']['loss_last'] > 0"
+lockstep_ok run $small --reduce exact,fast --steps 3 --math float32 --capture no
+fields ""
+rows "micro-shards belong to the exact case" \
+    "sorted(x['case'].get('micro_shards', 0) for x in rows) == [0, 16]"
+lockstep_ok run $poly --steps 3 --baseline yes
+fields "baseline"
+rows "single beside itself" "'speedup' in r['time'] and 'efficiency' in r['time']"
+for optimizer in sgd momentum:0.5 rmsprop adam:beta1=0.8,beta2=0.99,eps=1e-7; do
+    lockstep_ok run $small --steps 3 --optimizer $optimizer
+    fields ""
+    rows "the optimizer is named" "r['case']['optimizer'].startswith('${optimizer%%:*}')"
+    rows "memory of $optimizer" "r['memory']['devices'][0]['optimizer'] == 780 *
+        dict(sgd=0, momentum=1, rmsprop=1, adam=2)['${optimizer%%:*}']"
+done
+
+# ---- Steps and epochs -------------------------------------------------------------------------
+
+lockstep_ok run $poly --data synthetic:100 --batch 30 --epochs 2 --warmup 3 --verbose
+fields "verbose"
+rows "an epoch is ceil(N/B) steps, the warm-up among them" \
+    "(r['case']['epochs'], r['case']['warmup'], r['case']['steps']) == (2, 3, 5)"
+rows "samples of the timed steps over their time" "abs(r['time']['samples_per_s'] /
+    ((200 - 90) / (r['time']['step_ms']['mean'] * 5 / 1000)) - 1) < 1e-6"
+keep epochs
+lockstep_ok run $poly --data synthetic:100 --batch 30 --epochs 2 --warmup 8
+rows "two epochs are eight steps however they are timed" \
+    "r['case']['steps'] == 0 and 'time' not in r and r['equivalence']['digest'] == digest('epochs')"
+lockstep_ok run $poly --data synthetic:100 --batch 300 --epochs 3 --warmup 0
+fields ""
+rows "a batch above N" "r['case']['steps'] == 3 and r['case']['batch_global'] == 300"
+lockstep_ok run $poly --data synthetic:100 --batch 25 --epochs 2 --warmup 0
+keep whole
+lockstep_ok run $poly --data synthetic:100 --batch 25 --steps 8 --warmup 0
+rows "whole epochs are steps" "r['equivalence']['digest'] == digest('whole')"
+lockstep_ok run $poly --data synthetic:100 --batch 30 --steps 8 --warmup 0
+rows "with steps every batch is full" "r['equivalence']['digest'] != digest('epochs')"
+
+# ---- Lists ------------------------------------------------------------------------------------
+
+lockstep_ok run $poly --steps 2,3 --batch 10,20 --seed 4,5
+fields ""
+rows "lists make their product" "sorted((x['case']['steps'], x['case']['batch_global'],
+    x['case']['seed']) for x in rows) ==
+    [(s, b, n) for s in (2, 3) for b in (10, 20) for n in (4, 5)]"
+lockstep run $poly --steps 2 --reduce fast,exact --micro-shards 4,8
+expect "status 0" [ "$code" -eq 0 ]
+rows "an option that does not concern a case is no part of it" \
+    "sorted(x['case'].get('micro_shards', 0) for x in rows) == [0, 4, 8]"
+lockstep run $poly --steps 2 --seed 3,3
+expect "status 0" [ "$code" -eq 0 ]
+rows "each case once" "len(rows) == 1"
+lockstep_ok run $poly --steps 2 --optimizer adam:beta1=0.8,beta2=0.9,sgd --lr 1e-4
+rows "a comma before name= continues the value" "len(rows) == 2"
+lockstep run $poly --steps 2 --devices 1,2
+expect "status 0" [ "$code" -eq 0 ]
+expect "a case left out is one line" [ "$(wc -l <err)" -eq 1 ]
+rows "the other case runs" "len(rows) == 1"
+lockstep_ok run $poly --steps 2 --scaling weak,strong --batch 24
+fields ""
+rows "both ways of scaling" "sorted(x['case']['scaling'] for x in rows) == ['strong', 'weak'] and
+    all(x['case']['batch_global'] == 24 and x['case']['batch_per_device'] == [24] for x in rows)"
+lockstep_ok run $poly --steps 2 --data synthetic:50,synthetic:200 --batch 7
+rows "two data sets are two cases" "len(rows) == 2"
+rows "cases of two data sets can be told apart" "rows[0]['case'] != rows[1]['case']"
+
+# ---- What digests depend on -------------------------------------------------------------------
+
+same() { # WHAT OPTIONS...: 15 steps in some other way give the bits of 15 steps
+    local what=$1
+    shift
+    lockstep run $small "$@"
+    expect "status 0" [ "$code" -eq 0 ]
+    rows "the same bits $what" "[x['equivalence']['digest'] for x in rows
+        if x['case']['seed'] == 1] == [digest('$reference')]"
+}
+for reduce in fast exact; do
+    reference=reference_$reduce
+    lockstep_ok run $small --reduce $reduce --steps 10 --warmup 5
+    keep $reference
+    for split in "15 0" "0 15" "1 14"; do
+        same "with $split timed and not" --reduce $reduce --steps ${split% *} --warmup ${split#* }
+    done
+    same "again" --reduce $reduce --steps 10 --warmup 5
+    same "step by step" --reduce $reduce --steps 10 --warmup 5 --capture no
+    same "in one block" --reduce $reduce --steps 10 --warmup 5 --blocks 1
+    same "in seven blocks" --reduce $reduce --steps 10 --warmup 5 --blocks 7
+    same "with progress" --reduce $reduce --steps 10 --warmup 5 --progress yes
+    same "with verbose rows" --reduce $reduce --steps 10 --warmup 5 --verbose
+    same "without the gate" --reduce $reduce --steps 10 --warmup 5 --gate-steps 0
+    same "with all steps compared" --reduce $reduce --steps 10 --warmup 5 --gate-steps 15
+    same "with one core said" --reduce $reduce --steps 10 --warmup 5 --cores-per-device 1
+    same "in memory taken at once" --reduce $reduce --steps 10 --warmup 5 --memory fraction=0.05
+    same "beside a baseline" --reduce $reduce --steps 10 --warmup 5 --baseline yes
+    same "on another device" --reduce $reduce --steps 10 --warmup 5 --cpu-devices 2 --devices cpu:1
+    rows "which the row names" "r['case']['devices'] == ['cpu:1']"
+    same "beside other cases" --reduce $reduce --steps 10 --warmup 5 --seed 1,2
+    rows "whose seeds give other bits" \
+        "len({x['equivalence']['digest'] for x in rows}) == 2"
+done
+for other in "--seed 2" "--warmup 6" "--lr 0.002" "--shuffle no" "--optimizer rmsprop"; do
+    [ "${other% *}" = --warmup ] && fifth= || fifth="--warmup 5"
+    lockstep_ok run $small --steps 10 $fifth $other
+    rows "other bits with $other" "r['equivalence']['digest'] != digest('reference_fast')"
+done
+
+# ---- Parameter files --------------------------------------------------------------------------
+
+lockstep_ok run $small --steps 0 --warmup 0 --save initial.safetensors
+fields ""
+keep initial
+expect "initial values are written" [ -s initial.safetensors ]
+lockstep_ok run $small --seed 9 --steps 0 --warmup 0 --load initial.safetensors --save \
+    again.safetensors
+rows "loaded values have the digest of those saved" \
+    "r['equivalence']['digest'] == digest('initial')"
+expect "a file loaded and saved is the same" cmp -s initial.safetensors again.safetensors
+lockstep_ok run $small --steps 10 --warmup 5 --load initial.safetensors
+rows "training from a file of initial values" \
+    "r['equivalence']['digest'] == digest('reference_fast')"
+# sgd keeps no state, and six steps of 32 are two whole passes over 96 samples in file order.
+sgd="--model mlp:20-8-3 --data synthetic:96 --batch 32 --optimizer sgd --lr 0.05 --shuffle no
+     --warmup 0 --results none --format jsonl"
+for reduce in fast exact; do
+    lockstep_ok run $sgd --reduce $reduce --steps 12
+    keep twelve
+    lockstep_ok run $sgd --reduce $reduce --steps 6 --save half.safetensors
+    rows "half of it differs" "r['equivalence']['digest'] != digest('twelve')"
+    lockstep_ok run $sgd --reduce $reduce --steps 6 --load half.safetensors
+    rows "six steps, a file, six steps: twelve" "r['equivalence']['digest'] == digest('twelve')"
+done
+lockstep_ok run $poly --steps 3 --save over.safetensors
+lockstep_ok run $poly --steps 4 --save over.safetensors
+keep over
+lockstep_ok run $poly --steps 0 --warmup 0 --load over.safetensors
+rows "the later save stays" "r['equivalence']['digest'] == digest('over')"
+
+# ---- The gate and verify ----------------------------------------------------------------------
+
+lockstep_ok run $small --steps 30 --warmup 2
+rows "ten steps are compared" "r['equivalence']['steps'] == 10"
+lockstep_ok run $small --steps 3 --warmup 2
+rows "or fewer where there are fewer" "r['equivalence']['steps'] == 5"
+lockstep_ok run $small --steps 3 --warmup 2 --gate-steps 4
+fields ""
+rows "or as many as asked" "r['equivalence']['steps'] == 4"
+lockstep_ok run $small --steps 3 --gate-steps 0
+fields ""
+rows "or none, and the row says so" "r['equivalence']['grade'] == 'none'"
+for reduce in fast exact; do
+    lockstep_ok verify $small --steps 10 --warmup 5 --reduce $reduce
+    fields "verify"
+    rows "verify compares all and finds the bits of run" "r['equivalence']['steps'] == 15 and
+        r['equivalence']['digest'] == digest('reference_$reduce')"
+done
+lockstep_ok verify --model poly,mlp:20-3 --data synthetic:50 --steps 4 --batch 10 --results none
+expect "verify's table names the models" grep -q 'poly.*ok' out
+expect "verify's table has both" grep -q 'mlp:20-3.*ok' out
+
+# ---- Targets ----------------------------------------------------------------------------------
+
+lockstep_ok run $poly --steps 200 --warmup 0 --target loss=5000 --verbose
+fields "target verbose"
+rows "mean of ten steps, each ten steps" "r['train']['steps_to_target'] == next(k for k in
+    range(10, 201, 10) if sum(r['train']['losses'][k - 10:k]) / 10 <= 5000)"
+lockstep_ok run $poly --steps 20 --target loss=1e-9
+rows "a target that is not reached" \
+    "'target' in r['train'] and 'steps_to_target' not in r['train']"
+learn="--model mlp:784-10 --data synthetic:500 --batch 50 --results none --format jsonl"
+for epochs in 1 2 3; do
+    lockstep_ok run $learn --epochs $epochs
+    keep accuracy$epochs
+done
+lockstep_ok run $learn --epochs 3 --target accuracy=0.3
+rows "accuracy is looked at after each epoch" \
+    "r['train'].get('steps_to_target') == next((10 * e for e in
+    (1, 2, 3) if old('accuracy%d' % e)[0]['train']['accuracy'] >= 0.3), None)"
+rows "which changes nothing" "r['equivalence']['digest'] == digest('accuracy3')"
+
+# ---- Devices ----------------------------------------------------------------------------------
+
+lockstep_ok run $poly --steps 2 --cpu-devices 1 --devices /cpu:0
+rows "not oversubscribed" "r['provenance']['oversubscribed'] is False"
+lockstep_ok run $poly --steps 2 --cpu-devices 300 --devices cpu:299
+rows "more devices than cores work" "r['case']['devices'] == ['cpu:299']"
+lockstep run $small --steps 3 --memory fraction=1e-10
+expect "too little memory is status 3" [ "$code" -eq 3 ]
+rows "the row is an error that names bytes and what they are for" \
+    "r['result']['status'] == 'error' and
+    'time' not in r and 'bytes' in r['result']['reason'] and '780' in r['result']['reason'] and
+    'parameters' in r['result']['reason'] and '\n' not in r['result']['reason']"
+
+# ---- Plans ------------------------------------------------------------------------------------
+
+printf 'model: mlp:20-8-3\ndata: synthetic:100\nbatch: 32\nsteps: 10\nwarmup: 5\n' >plan.yaml
+lockstep_ok run --plan plan.yaml --results none --format jsonl
+rows "a plan is its options" "r['equivalence']['digest'] == digest('reference_fast')"
+printf '%s\n' 'model: poly' 'steps: [2, 3]' 'seed: [4, 5]' 'shuffle: no' \
+    'optimizer: "adam:beta1=0.8,beta2=0.9"' >plan.yaml
+lockstep_ok run --plan plan.yaml --results none --format jsonl
+rows "lists in a plan" "sorted((x['case']['steps'], x['case']['seed']) for x in rows) ==
+    [(2, 4), (2, 5), (3, 4), (3, 5)] and all('beta1=0.8' in x['case']['optimizer'] for x in rows)"
+cp out plan.rows
+lockstep_ok run $poly --steps 2,3 --seed 4,5 --shuffle no --optimizer adam:beta1=0.8,beta2=0.9
+cp plan.rows plan.kept
+rows "a plan gives the bits of the command line" \
+    "sorted(x['equivalence']['digest'] for x in rows) ==
+    sorted(x['equivalence']['digest'] for x in old('plan'))"
+
+# ---- What is said while it runs ---------------------------------------------------------------
+
+lockstep run $poly --steps 20 --progress yes
+expect "progress is plain lines on stderr" grep -q 'step' err
+expect "without control characters" [ -z "$(tr -d '[:print:]\n' <err)" ]
+lockstep_ok run $poly --steps 20 --quiet
+lockstep_ok run $poly --steps 20 --progress no
+lockstep_ok run $poly --steps 20 --quiet=yes
+
+finish

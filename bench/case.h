@@ -43,8 +43,9 @@ typedef struct ls_case {
     ls_target_kind target_kind;
     double target;
     bool capture;
-    int ranks;    /**< 1 */
-    char comm[8]; /**< resolved: "thread" */
+    char variable_device[64]; /**< towers: "/cpu:0" */
+    int ranks;                /**< 1 */
+    char comm[8];             /**< resolved: "thread" */
 } ls_case;
 
 /** What the whole command shares. Text is owned by the request. */

@@ -20,6 +20,16 @@ static void *field(const ls_setting *setting)
     return base + setting->option->offset;
 }
 
+bool ls_applies_ranks(const ls_case *one)
+{
+    return one->ranks > 1;
+}
+
+bool ls_applies_towers(const ls_case *one)
+{
+    return strcmp(one->strategy, "towers") == 0;
+}
+
 bool ls_applies_exact(const ls_case *one)
 {
     return one->reduce == LS_REDUCE_EXACT;
@@ -227,6 +237,20 @@ ls_status ls_set_devices(const ls_setting *setting)
     memset(setting->one->devices, 0, sizeof setting->one->devices);
     memcpy(setting->one->devices, setting->text, length);
     return LS_OK;
+}
+
+ls_status ls_set_device(const ls_setting *setting)
+{
+    ls_device_name name;
+    ls_status status = ls_device_name_parse(setting->text, &name);
+    if (status)
+        ls_status_free(status);
+    else if (strlen(setting->text) < (size_t)setting->option->high)
+        return set_array(setting);
+    return ls_setting_refuse(setting, LS_CODE_USAGE,
+                             "'%.64s' is no device name; names are as /cpu:0, gpu:1, "
+                             "/job:worker/task:1/device:GPU:0",
+                             setting->text);
 }
 
 /* ---- Options with a grammar of their own --------------------------------------------------- */

@@ -33,6 +33,7 @@ static void default_case(ls_case *one, bool verify)
     memcpy(one->strategy, "single", sizeof "single");
     memcpy(one->devices, "1", sizeof "1");
     memcpy(one->memory_text, "growth", sizeof "growth");
+    memcpy(one->variable_device, "/cpu:0", sizeof "/cpu:0");
     memcpy(one->comm, "thread", sizeof "thread");
     one->batch = -1;
     one->steps = 100;

@@ -4,6 +4,7 @@
 
 #include "bench/provenance.h"
 #include "bench/statistics.h"
+#include "impl/slice.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -27,6 +28,19 @@ static void put_text(json_t *object, const char *name, const char *value)
     json_object_set_new(object, name, json_string(value));
 }
 
+/* Samples of the full batch that device i takes. */
+static int64_t slice_of(const ls_plan_of_case *plan, int64_t i)
+{
+    const ls_job *job = &plan->job;
+    int64_t n = (int64_t)plan->device_count, first = i, last = i + 1, parts = n;
+    if (job->exact) { /* whole shards */
+        parts = job->micro_shards < job->batch ? job->micro_shards : job->batch;
+        first = ls_slice_begin(parts, i, n);
+        last = ls_slice_begin(parts, i + 1, n);
+    }
+    return ls_slice_begin(job->batch, last, parts) - ls_slice_begin(job->batch, first, parts);
+}
+
 static json_t *case_group(const ls_row_facts *f)
 {
     const ls_plan_of_case *plan = f->plan;
@@ -36,7 +50,7 @@ static json_t *case_group(const ls_row_facts *f)
     char text[256];
     for (size_t i = 0; i < plan->device_count; i++) {
         json_array_append_new(devices, json_string(ls_device_name_text(&plan->devices[i], text)));
-        json_array_append_new(batches, json_integer(job->batch / (int64_t)plan->device_count));
+        json_array_append_new(batches, json_integer(slice_of(plan, (int64_t)i)));
     }
     put_text(group, "model", plan->model->name);
     put_text(group, "data", plan->data->name);
@@ -59,6 +73,8 @@ static json_t *case_group(const ls_row_facts *f)
     put_text(group, "reduce", job->exact ? "exact" : "fast");
     if (job->exact)
         put_integer(group, "micro_shards", (uint64_t)job->micro_shards);
+    if (strcmp(plan->strategy->name, "towers") == 0)
+        put_text(group, "variable_device", c->variable_device);
     put_text(group, "comm", c->comm);
     put_text(group, "memory", c->memory_text);
     json_object_set_new(group, "capture", json_boolean(c->capture));
@@ -210,6 +226,22 @@ static json_t *memory_group(const ls_row_facts *f)
     return group;
 }
 
+/* Absent where nothing crosses a border. */
+static json_t *traffic_group(const ls_trial *trial)
+{
+    const ls_run *run = trial->session.run;
+    ls_traffic sent, formula;
+    if (!run->strategy->traffic)
+        return NULL;
+    run->strategy->traffic(run, &sent, &formula);
+    json_t *group = json_object();
+    put_integer(group, "bytes_sent", sent.bytes_sent);
+    put_integer(group, "messages_sent", sent.messages_sent);
+    put_integer(group, "bytes_formula", formula.bytes_sent);
+    put_integer(group, "messages_formula", formula.messages_sent);
+    return group;
+}
+
 static json_t *program_group(const ls_trial *trial)
 {
     ls_run_info info;
@@ -312,6 +344,7 @@ ls_status ls_row_build(const ls_row_facts *f, json_t **out)
     if (f->gate)
         put_group(row, "equivalence", equivalence_group(f));
     if (f->trial) {
+        put_group(row, "traffic", traffic_group(f->trial));
         put_group(row, "memory", memory_group(f));
         put_group(row, "program", program_group(f->trial));
     }

@@ -36,9 +36,10 @@ typedef struct ls_plan_of_case {
     ls_device_name *devices; /**< [device_count] */
     size_t device_count;
     bool oversubscribed;
-    ls_job job;            /**< but for the devices */
-    int64_t warmup, timed; /**< steps */
-    float *initial;        /**< [elements] parameters before the first step */
+    ls_device_name variable_device; /**< for towers */
+    ls_job job;                     /**< but for the devices */
+    int64_t warmup, timed;          /**< steps */
+    float *initial;                 /**< [elements] parameters before the first step */
 } ls_plan_of_case;
 
 /** Every refusal that a case can meet before training comes from here. */

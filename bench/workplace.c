@@ -147,6 +147,7 @@ static ls_status resolve(ls_workplace *place, ls_plan_of_case *plan)
     LS_TRY(ls_model_open(c->model, &plan->model));
     LS_TRY(ls_strategy_find(c->strategy, &plan->strategy));
     LS_TRY(ls_machine_resolve(place->machine, c->devices, &plan->devices, &plan->device_count));
+    LS_TRY(ls_device_name_parse(c->variable_device, &plan->variable_device));
     plan->oversubscribed =
         ls_machine_oversubscribed(place->machine, plan->devices, plan->device_count);
     LS_TRY(plan->strategy->check(plan->device_count, c->ranks));
@@ -206,6 +207,9 @@ ls_status ls_session_open(const ls_workplace *place, const ls_plan_of_case *plan
         status = ls_device_open(place->machine, &plan->devices[i], &plan->config->memory,
                                 &out->devices[i]);
     out->job.devices = out->devices;
+    for (size_t i = 0; i < plan->device_count; i++)
+        if (ls_device_name_overlaps(&plan->devices[i], &plan->variable_device))
+            out->job.variable_device = out->devices[i];
     if (!status)
         status = (strategy ? strategy : plan->strategy)->open(&out->job, &out->run);
     if (!status)

@@ -36,7 +36,7 @@ static ls_status prepare(ls_replicated *run, const ls_job *job)
         return ls_fail(LS_CODE_USAGE, "option", "--reduce",
                        "exact does not concern independent, which sums nothing over replicas; "
                        "use fast");
-    run->updater = -1;
+    run->holder = -1;
     LS_TRY(ls_replicated_open(run, &ls_strategy_independent, job, put_step));
     LS_TRY(ls_replicated_update(run));
     return ls_replicated_capture(run);

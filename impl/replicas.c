@@ -16,7 +16,7 @@ static ls_status open_member(const ls_replicated *run, int number, ls_member *m)
     ls_replica_options place = {.job = job,
                                 .device = job->devices[number],
                                 .sums = 1,
-                                .no_optimizer = run->updater >= 0 && run->updater != number};
+                                .no_optimizer = run->holder >= 0 && run->holder != number};
     for (int b = 0; b < LS_BATCHES; b++) {
         int64_t batch = ls_replicated_batch(job, b);
         size_t these = batch ? ls_slice_count_sums(job, batch, number, count) : 0;
@@ -67,6 +67,8 @@ ls_status ls_replicated_capture(ls_replicated *run)
 {
     for (int i = 0; i < run->count && run->base.job->capture; i++) {
         ls_member *m = &run->members[i];
+        if (run->holder >= 0 && run->holder != i)
+            continue;
         for (int b = 0; b < LS_BATCHES; b++) {
             if (!m->slice[b])
                 continue;
@@ -105,10 +107,12 @@ ls_status ls_replicated_step(ls_run *base, bool tail, uint64_t times)
 {
     ls_replicated *run = replicated(base);
     int which = tail ? LS_TAIL : LS_FULL;
-    bool captured = run->members[0].program[which] != NULL;
+    bool captured = base->job->capture;
     for (; times; times = captured ? 0 : times - 1) {
         for (int i = 0; i < run->count; i++) {
             ls_member *m = &run->members[i];
+            if (run->holder >= 0 && run->holder != i)
+                continue;
             LS_TRY(captured ? ls_program_launch(m->program[which], times)
                             : run->put_step(run, m, which));
         }

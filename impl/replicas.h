@@ -30,15 +30,16 @@ typedef ls_status (*ls_put_step)(ls_replicated *run, ls_member *member, int whic
 struct ls_replicated {
     ls_run base;
     ls_put_step put_step;
-    int updater; /**< member that alone keeps optimizer state; -1: each does. Set before opening */
-    int count;   /**< n */
+    int holder; /**< in-graph: the member whose queue drives the step of all, and that alone keeps
+                     optimizer state; -1: each its own. Set before opening */
+    int count;  /**< n */
     ls_member *members;
 };
 
 /** Batch size of the full batch or the tail; 0 where there is no tail. */
 int64_t ls_replicated_batch(const ls_job *job, int which);
 
-/** Opens a member on each device; `run` is zero-filled but for `updater`, and ls_replicated_close's
+/** Opens a member on each device; `run` is zero-filled but for `holder`, and ls_replicated_close's
  * also on failure.
  */
 ls_status ls_replicated_open(ls_replicated *run, const ls_strategy *strategy, const ls_job *job,
@@ -47,7 +48,8 @@ ls_status ls_replicated_open(ls_replicated *run, const ls_strategy *strategy, co
 /** Appends each member's update of all parameters. */
 ls_status ls_replicated_update(ls_replicated *run);
 
-/** Captures a program for each member and batch, unless the job asks for none. */
+/** Captures a program for each member (or the holder alone) and batch, unless the job asks for
+ * none. */
 ls_status ls_replicated_capture(ls_replicated *run);
 
 /* Entries of ls_strategy. Load, sync and mark: all members. A step: each member's program, or its

@@ -31,7 +31,7 @@ static ls_status check(size_t devices, int ranks)
 
 static ls_status prepare(ls_replicated *run, const ls_job *job)
 {
-    run->updater = -1;
+    run->holder = -1;
     LS_TRY(ls_replicated_open(run, &ls_strategy_single, job, put_step));
     LS_TRY(ls_replicated_update(run));
     return ls_replicated_capture(run);
@@ -67,5 +67,6 @@ const ls_strategy ls_strategy_single = {
     .describe = ls_replicated_describe,
     .each_op = ls_replicated_each,
     .memory = ls_replicated_memory,
+    .sum = ls_sum_in_order,
     .close = ls_replicated_close,
 };

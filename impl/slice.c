@@ -192,9 +192,50 @@ size_t ls_slice_count_sums(const ls_job *job, int64_t batch, int number, int cou
 {
     int64_t shards = shards_of(job, batch);
     if (!job->exact)
-        return 1;
+        return ls_slice_begin(batch, number + 1, count) > ls_slice_begin(batch, number, count);
     return count_finished(0, shards, ls_slice_begin(shards, number, count),
                           ls_slice_begin(shards, number + 1, count));
+}
+
+typedef struct tree_builder {
+    int64_t shards, replicas;
+    size_t leaves; /* sums taken so far */
+    ls_tree_sum *sums;
+    size_t count;
+} tree_builder;
+
+/* Appends the additions of sum(lo, hi); returns the number of the sum that holds it. */
+static size_t tree_below(tree_builder *b, int64_t lo, int64_t hi)
+{
+    for (int64_t d = 0; d < b->replicas; d++)
+        if (lo >= ls_slice_begin(b->shards, d, b->replicas) &&
+            hi <= ls_slice_begin(b->shards, d + 1, b->replicas))
+            return b->leaves++;
+    size_t left = tree_below(b, lo, middle(lo, hi));
+    size_t right = tree_below(b, middle(lo, hi), hi);
+    b->sums[b->count++] = (ls_tree_sum){left, right};
+    return left;
+}
+
+ls_status ls_slice_tree(const ls_job *job, int64_t batch, int count, ls_tree_sum **out,
+                        size_t *out_count)
+{
+    size_t leaves = 0;
+    for (int d = 0; d < count; d++)
+        leaves += ls_slice_count_sums(job, batch, d, count);
+    tree_builder b = {.shards = shards_of(job, batch), .replicas = count};
+    b.sums = calloc(leaves + 1, sizeof *b.sums);
+    if (!b.sums)
+        return ls_fail_memory("slice", leaves * sizeof *b.sums);
+    if (job->exact) {
+        tree_below(&b, 0, b.shards);
+    } else {
+        for (size_t i = 1; i < leaves; i++)
+            b.sums[b.count++] = (ls_tree_sum){0, i};
+    }
+    *out = b.sums;
+    *out_count = b.count;
+    return LS_OK;
 }
 
 /* sum(lo, hi) of losses: each replica's parts are taken from left to right. */
@@ -216,9 +257,14 @@ double ls_slice_loss_sum(const ls_job *job, int64_t batch, const double *const *
         const int64_t shards = shards_of(job, batch);
         return loss_below(parts, taken, 0, shards, (const int64_t[]){shards, count});
     }
-    double loss = parts[0][0];
-    for (int d = 1; d < count; d++)
-        loss += parts[d][0];
+    double loss = 0;
+    bool first = true;
+    for (int d = 0; d < count; d++) {
+        if (!ls_slice_count_sums(job, batch, d, count))
+            continue;
+        loss = first ? parts[d][0] : loss + parts[d][0];
+        first = false;
+    }
     return loss;
 }
 
@@ -241,8 +287,10 @@ static ls_status build(ls_slice *s)
     if (!job->exact) {
         s->first = o->number;
         s->last = o->number + 1;
+        if (!piece_rows(s, s->first))
+            return LS_OK; /* an epoch's last batch, smaller than the replicas are many */
         s->sums = 1;
-        return piece_rows(s, s->first) ? build_piece(s, s->first, 0) : LS_OK;
+        return build_piece(s, s->first, 0);
     }
     s->pieces = shards_of(job, o->batch);
     s->first = ls_slice_begin(s->pieces, o->number, o->count);

@@ -38,7 +38,8 @@ void ls_slice_close(ls_slice *slice);
  */
 ls_status ls_slice_put(ls_slice *slice, ls_range_final final, void *context);
 
-/** How many sums come out: 1 in fast mode; the finished subtrees, in order, in exact mode. */
+/** How many sums come out: 1 in fast mode (0 of an empty slice); the finished subtrees, in order,
+ * in exact mode. */
 size_t ls_slice_sums(const ls_slice *slice);
 
 /** Sum number `index`: real [P] and its part of the loss. Number 0 is the replica's own buffer. */
@@ -53,6 +54,18 @@ size_t ls_slice_count_sums(const ls_job *job, int64_t batch, int number, int cou
  * added in the order of the replicas; in exact mode the finished subtrees', up the tree.
  */
 double ls_slice_loss_sum(const ls_job *job, int64_t batch, const double *const *parts, int count);
+
+/** sums[left] = sums[left] + sums[right], of all replicas' sums counted through in order. */
+typedef struct ls_tree_sum {
+    size_t left, right;
+} ls_tree_sum;
+
+/**
+ * The additions that make the whole of all replicas' sums, in order; the last one leaves it. In
+ * fast mode ((s0 + s1) + s2) + ...; in exact mode the rest of the tree. Owned by the caller (free).
+ */
+ls_status ls_slice_tree(const ls_job *job, int64_t batch, int count, ls_tree_sum **out,
+                        size_t *out_count);
 
 /** A net over the rows of the slice's largest piece, for evaluation; NULL for an empty slice. */
 ls_net *ls_slice_net(const ls_slice *slice);

@@ -5,8 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 
-static const ls_strategy *const strategies[] = {&ls_strategy_single, &ls_strategy_independent,
-                                                NULL};
+static const ls_strategy *const strategies[] = {
+    &ls_strategy_single,
+    &ls_strategy_independent,
+    &ls_strategy_towers,
+    NULL,
+};
 
 const ls_strategy *const *ls_strategies(void)
 {

@@ -7,5 +7,6 @@
 
 extern const ls_strategy ls_strategy_single;
 extern const ls_strategy ls_strategy_independent;
+extern const ls_strategy ls_strategy_towers;
 
 #endif

@@ -60,8 +60,17 @@ struct ls_strategy {
     void (*each_op)(const ls_run *run, ls_op_visit visit, void *context);
     /** Formula of device `index` of the job. */
     ls_memory_formula (*memory)(const ls_run *run, size_t index);
+    /** What one step of a full batch sent, and what it must by formula, over all devices of this
+     *  process. NULL: nothing crosses a border. */
+    void (*traffic)(const ls_run *run, ls_traffic *sent, ls_traffic *formula);
+    /** Fast mode's order of summation, in sequence on the host: out = the sum of count > 0 parts,
+     *  each float32 [elements]. NULL for strategies that are not equivalent. */
+    void (*sum)(const ls_job *job, const float *const *parts, int count, float *out);
     void (*close)(ls_run *run);
 };
+
+/** ((p0 + p1) + p2) + ...: the order of towers, and of one part alone. */
+void ls_sum_in_order(const ls_job *job, const float *const *parts, int count, float *out);
 
 /** NULL-terminated. */
 const ls_strategy *const *ls_strategies(void);

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+/* Oracle: slices in sequence, sums on the host in the strategy's order; see oracle.h. */
+#include "impl/oracle.h"
+
+#include "impl/slice.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { FULL, TAIL, BATCHES };
+
+typedef struct oracle {
+    ls_run base; /* its strategy's entries are this file's */
+    const ls_strategy *of;
+    int count; /* n */
+    ls_replica *replica;
+    ls_slice **slices[BATCHES]; /* [n]; the largest holds the memory of all */
+    ls_op_list update, finish[BATCHES];
+    float *parts;       /* [n, P] each slice's gradient */
+    const float **each; /* [n] those that are not empty, in order */
+    float *gradient;    /* [P] */
+} oracle;
+
+static int64_t batch_of(const ls_job *job, int which)
+{
+    return which == FULL ? job->batch : ls_job_tail(job);
+}
+
+static ls_status open_slices(oracle *me, int which)
+{
+    const ls_job *job = me->base.job;
+    me->slices[which] = calloc((size_t)me->count, sizeof(ls_slice *));
+    if (!me->slices[which])
+        return ls_fail_memory("oracle", (size_t)me->count * sizeof(ls_slice *));
+    if (!batch_of(job, which))
+        return LS_OK;
+    /* Slices differ by one row at most and the last one is never the smaller. */
+    for (int d = me->count; d-- > 0;) {
+        const ls_slice_options options = {.replica = me->replica,
+                                          .batch = batch_of(job, which),
+                                          .number = d,
+                                          .count = me->count,
+                                          .memory_of = me->slices[FULL][me->count - 1]};
+        LS_TRY(ls_slice_open(&options, &me->slices[which][d]));
+    }
+    return ls_replica_finish(me->replica, batch_of(job, which), &me->finish[which]);
+}
+
+static ls_status open_parts(oracle *me)
+{
+    const ls_job *job = me->base.job;
+    const ls_replica_options place = {
+        .job = job, .device = job->devices[0], .rows = job->batch, .sums = 1};
+    size_t elements = job->model->graph->variables.elements, n = (size_t)me->count;
+    me->parts = calloc(n * elements + 1, sizeof *me->parts);
+    me->each = calloc(n, sizeof *me->each);
+    me->gradient = calloc(elements + 1, sizeof *me->gradient);
+    if (!me->parts || !me->each || !me->gradient)
+        return ls_fail_memory("oracle", n * elements * sizeof *me->parts);
+    LS_TRY(ls_replica_open(&place, &me->replica));
+    LS_TRY(open_slices(me, FULL));
+    LS_TRY(open_slices(me, TAIL));
+    return ls_replica_update(me->replica, 0, elements, &me->update);
+}
+
+/* ---- The step ------------------------------------------------------------------------------- */
+
+/* Every slice's gradient and part of the loss; how many there are. */
+static ls_status run_slices(oracle *me, int which, double *loss, int *count)
+{
+    ls_replica *r = me->replica;
+    *count = 0;
+    *loss = 0;
+    for (int d = 0; d < me->count; d++) {
+        ls_slice *slice = me->slices[which][d];
+        float *part = me->parts + (size_t)*count * r->elements;
+        double mine;
+        if (!ls_slice_sums(slice))
+            continue;
+        LS_TRY(ls_slice_put(slice, NULL, NULL));
+        LS_TRY(ls_queue_read(r->queue, part, r->gradients, r->elements * sizeof *part));
+        LS_TRY(ls_queue_read(r->queue, &mine, r->loss, sizeof mine));
+        *loss = *count ? *loss + mine : mine;
+        me->each[(*count)++] = part;
+    }
+    return LS_OK;
+}
+
+static ls_status one_step(oracle *me, int which)
+{
+    ls_replica *r = me->replica;
+    double loss;
+    int count;
+    LS_TRY(run_slices(me, which, &loss, &count));
+    me->of->sum(me->base.job, me->each, count, me->gradient);
+    LS_TRY(ls_queue_write(r->queue, r->gradients, me->gradient, r->elements * sizeof(float)));
+    LS_TRY(ls_queue_write(r->queue, r->loss, &loss, sizeof loss));
+    LS_TRY(ls_op_list_put(&me->update, r->queue));
+    LS_TRY(ls_op_list_put(&me->finish[which], r->queue));
+    return ls_queue_sync(r->queue);
+}
+
+static ls_status step(ls_run *run, bool tail, uint64_t times)
+{
+    for (; times; times--)
+        LS_TRY(one_step((oracle *)run, tail ? TAIL : FULL));
+    return LS_OK;
+}
+
+/* ---- The rest of a run ---------------------------------------------------------------------- */
+
+static ls_status load(ls_run *run, const float *parameters)
+{
+    return ls_replica_load(((oracle *)run)->replica, parameters);
+}
+
+static ls_status sync(ls_run *run)
+{
+    return ls_queue_sync(((oracle *)run)->replica->queue);
+}
+
+static ls_status records(ls_run *run, uint64_t first, uint64_t count, ls_step_record *out,
+                         uint64_t *mark_ns)
+{
+    return ls_replica_records(((oracle *)run)->replica, first, count, out, mark_ns);
+}
+
+static ls_status gather(ls_run *run, float *parameters)
+{
+    return ls_replica_gather(((oracle *)run)->replica, parameters);
+}
+
+static void close_run(ls_run *run)
+{
+    oracle *me = (oracle *)run;
+    ls_op_list_clear(&me->update);
+    for (int b = BATCHES; b-- > 0;) {
+        ls_op_list_clear(&me->finish[b]);
+        for (int d = 0; me->slices[b] && d < me->count; d++) /* the memory's holder last */
+            ls_slice_close(me->slices[b][d]);
+        free(me->slices[b]);
+    }
+    ls_replica_close(me->replica);
+    free(me->parts);
+    free(me->each);
+    free(me->gradient);
+    free(me);
+}
+
+static const ls_strategy entries = {
+    .name = "oracle",
+    .help = "a strategy's sums, replayed in sequence",
+    .load = load,
+    .step = step,
+    .sync = sync,
+    .mark = sync, /* nothing is timed */
+    .records = records,
+    .gather = gather,
+    .close = close_run,
+};
+
+ls_status ls_oracle_open(const ls_strategy *strategy, const ls_job *job, int replicas, ls_run **out)
+{
+    oracle *me = calloc(1, sizeof *me);
+    if (!me)
+        return ls_fail_memory("oracle", sizeof *me);
+    *me = (oracle){.base = {&entries, job}, .of = strategy, .count = replicas};
+    ls_status status = open_parts(me);
+    if (status)
+        close_run(&me->base);
+    else
+        *out = &me->base;
+    return status;
+}
+
+const float *ls_oracle_gradient(const ls_run *run)
+{
+    return ((const oracle *)run)->gradient;
+}
+
+void ls_sum_in_order(const ls_job *job, const float *const *parts, int count, float *out)
+{
+    size_t elements = job->model->graph->variables.elements;
+    memcpy(out, parts[0], elements * sizeof *out);
+    for (int d = 1; d < count; d++)
+        for (size_t i = 0; i < elements; i++)
+            out[i] += parts[d][i];
+}

@@ -1,29 +1,42 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Gate: the check that a case computes what the reference computes, in a pass of its own before
- * anything is timed. Candidate and reference start from the same values on devices of their own;
- * after each step their losses and parameters are compared bit by bit. For `single` itself the
- * reference is a second, fresh run: it shows that a run is repeatable.
+ * Gate: the check that a case computes what it should, in a pass of its own before anything is
+ * timed. Candidate and judges start from the same values on devices of their own; after each step
+ * losses and parameters are compared bit by bit.
+ *
+ *     exact   with `single --reduce exact`: the same bits
+ *     fast    with an oracle, which replays the strategy's sums in sequence (impl/oracle.h): the
+ *             same bits; and, so that oracle and strategy cannot be wrong together, the first
+ *             step's gradient with that of `single`: within a bound. The drift of the parameters
+ *             from `single` is reported and judges nothing.
+ *     single  with a second, fresh run of itself: it shows that a run is repeatable
  */
 #ifndef LS_BENCH_GATE_H
 #define LS_BENCH_GATE_H
 
 #include "bench/trial.h"
 
+#include <jansson.h>
+
 typedef struct ls_gate {
     const char *grade; /**< "exact", "bounded" or "none" */
     bool compared;     /**< false: the row says why in `oracle` */
     bool pass;
     uint64_t steps;   /**< how many were compared */
-    uint32_t max_ulp; /**< over all compared steps */
+    uint32_t max_ulp; /**< of parameters against `single`, over all compared steps */
     double max_rel;
-    double bound;              /**< of max_rel; 0: the bits must be the same */
-    char digest[33];           /**< of the candidate after the last compared step */
-    char reference_digest[33]; /**< "" unless all steps were compared */
+    double bound;        /**< on the first step's gradient against `single`; 0: bits are compared */
+    double gradient_rel; /**< what that was; NaN: not looked at */
+    char digest[33];     /**< of the candidate after the last compared step */
+    char reference_digest[33]; /**< of `single`; "" unless all steps were compared */
     char oracle[256];          /**< "same bits", or what differed first */
+    json_t *kernels;           /**< of the candidate's step; NULL where nothing was compared */
 } ls_gate;
 
 /** A failed comparison is no failure of this function: see `pass`. */
 ls_status ls_gate_run(const ls_workplace *place, const ls_plan_of_case *plan, ls_gate *out);
+
+/** Frees what a gate holds; a zero-filled one holds nothing. */
+void ls_gate_close(ls_gate *gate);
 
 #endif

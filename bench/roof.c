@@ -12,19 +12,28 @@
 #include <unistd.h>
 
 enum { ROUNDS = 11, HARNESS_ROUNDS = 31 };
-static const int64_t sizes[] = {512, 768, 1024, 1536};
-enum { SIZES = sizeof sizes / sizeof *sizes };
+/* m, n, k: squares, and products of the kind that layers have. */
+static const int64_t sizes[][3] = {
+    {512, 512, 512},   {768, 768, 768}, {1024, 1024, 1024}, {1536, 1536, 1536},
+    {256, 1024, 1024}, {256, 784, 128}, {128, 784, 256},
+};
+enum { SIZES = sizeof sizes / sizeof *sizes, LARGEST = 1536 * 1536 };
 
-static ls_status measure_size(ls_bench *bench, int64_t n, float *memory, double *best)
+static ls_status measure_size(ls_bench *bench, const int64_t size[3], float *memory, double *best)
 {
-    const ls_gemm_args args = {
-        .m = n, .n = n, .k = n, .a = memory, .b = memory + n * n, .c = memory + 2 * n * n};
+    const ls_gemm_args args = {.m = size[0],
+                               .n = size[1],
+                               .k = size[2],
+                               .a = memory,
+                               .b = memory + LARGEST,
+                               .c = memory + 2 * LARGEST};
     ls_op *op;
     ls_statistics ns;
     LS_TRY(bench->kernels->table->gemm(bench->kernels, &args, &op));
     ls_status status = ls_bench_time(bench, &op, 1, ROUNDS, &ns);
     ls_op_free(op);
-    double rate = 2.0 * (double)n * (double)n * (double)n / (ns.p10 * 1e-9); /* noise only slows */
+    double rate = 2.0 * (double)size[0] * (double)size[1] * (double)size[2] /
+                  (ns.p10 * 1e-9); /* noise only slows */
     if (!status && rate > *best)
         *best = rate;
     return status;
@@ -36,8 +45,7 @@ ls_status ls_roof_measure(ls_device *device, double *flops_per_s)
     float *memory = NULL;
     double best = 0;
     LS_TRY(ls_bench_open(device, &bench));
-    ls_status status =
-        ls_bench_floats(&bench, 3 * (size_t)(sizes[SIZES - 1] * sizes[SIZES - 1]), &memory);
+    ls_status status = ls_bench_floats(&bench, 3 * (size_t)LARGEST, &memory);
     for (size_t i = 0; i < SIZES && !status; i++)
         status = measure_size(&bench, sizes[i], memory, &best);
     ls_device_release(device, memory);

@@ -11,8 +11,9 @@
 
 #include "common/device/device.h"
 
-/** Largest rate (tenth percentile of the times) over square products of 512 to 1536, floating-point
- * operations per second, of this device's default kernels. Takes about a second. */
+/** Largest rate (tenth percentile of the times) over square products of 512 to 1536 and some of
+ * layers, floating-point operations per second, of this device's default kernels. Takes about a
+ * second. */
 ls_status ls_roof_measure(ls_device *device, double *flops_per_s);
 
 /** The cached figure, or measures and keeps it. A cache that cannot be written is no failure. */

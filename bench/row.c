@@ -53,7 +53,7 @@ static json_t *case_group(const ls_row_facts *f)
         json_array_append_new(batches, json_integer(slice_of(plan, (int64_t)i)));
     }
     put_text(group, "model", plan->model->name);
-    put_text(group, "data", plan->data->name);
+    put_text(group, "data", *c->data ? c->data : plan->model->kind->default_data);
     put_text(group, "strategy", plan->strategy->name);
     json_object_set_new(group, "devices", devices);
     put_integer(group, "ranks", (uint64_t)c->ranks);
@@ -65,7 +65,8 @@ static json_t *case_group(const ls_row_facts *f)
     put_integer(group, "warmup", (uint64_t)plan->warmup);
     if (job->epochs)
         put_integer(group, "epochs", (uint64_t)c->epochs);
-    put_integer(group, "blocks", (uint64_t)f->place->request->blocks);
+    if (!f->place->request->verify)
+        put_integer(group, "blocks", (uint64_t)f->place->request->blocks);
     put_integer(group, "seed", c->seed);
     json_object_set_new(group, "shuffle", json_boolean(c->shuffle));
     put_text(group, "optimizer", ls_optimizer_text(&job->optimizer, text, sizeof text));
@@ -153,7 +154,7 @@ static json_t *train_group(const ls_row_facts *f)
         put_real(group, "loss_first", trial->loss_first);
         put_real(group, "loss_last", trial->loss_last);
     }
-    if (trial->losses) {
+    if (trial->losses && trial->timed_done) {
         json_t *losses = json_array();
         for (uint64_t i = 0; i < trial->timed_done; i++)
             json_array_append_new(losses, isfinite(trial->losses[i]) ? json_real(trial->losses[i])
@@ -183,6 +184,7 @@ static json_t *equivalence_group(const ls_row_facts *f)
         put_real(group, "bound", gate->bound);
         put_integer(group, "steps", gate->steps);
     }
+    put_real(group, "gradient_rel", gate->gradient_rel);
     put_text(group, "oracle", gate->oracle);
     if (f->trial && *f->trial->digest)
         put_text(group, "digest", f->trial->digest);
@@ -193,17 +195,21 @@ static json_t *equivalence_group(const ls_row_facts *f)
     return group;
 }
 
-static json_t *device_memory(const ls_session *session, size_t index)
+static json_t *device_memory(const ls_trial *trial, size_t index)
 {
+    const ls_session *session = &trial->session;
     const ls_run *run = session->run;
-    ls_memory_ledger ledger = ls_device_ledger(session->devices[index]);
+    const ls_memory_ledger ledger = trial->ledgers[index];
+    size_t peak = 0;
     ls_memory_formula formula = run->strategy->memory(run, index);
     json_t *device = json_object(), *expected = json_object();
     put_text(device, "device", ls_device_describe(session->devices[index])->text);
     for (ls_memory_use use = 0; use < LS_MEMORY_USES; use++) {
         put_integer(device, ls_memory_use_name(use), ledger.in_use[use]);
         put_integer(expected, ls_memory_use_name(use), formula.bytes[use]);
+        peak += formula.bytes[use];
     }
+    put_integer(expected, "peak", peak);
     put_integer(device, "reserved", ledger.reserved);
     put_integer(device, "peak", ledger.in_use_peak);
     json_object_set_new(device, "formula", expected);
@@ -215,7 +221,7 @@ static json_t *memory_group(const ls_row_facts *f)
     const ls_trial *trial = f->trial;
     json_t *group = json_object(), *devices = json_array();
     for (size_t i = 0; i < f->plan->device_count; i++)
-        json_array_append_new(devices, device_memory(&trial->session, i));
+        json_array_append_new(devices, device_memory(trial, i));
     json_object_set_new(group, "devices", devices);
     if (trial->timed_done)
         put_real(group, "growth_per_step",
@@ -268,7 +274,7 @@ static void note_kernel(void *context, const ls_op *op)
     put_text(kernels, entry, joined);
 }
 
-static json_t *kernels_of(const ls_run *run)
+json_t *ls_row_kernels(const ls_run *run)
 {
     ls_run_info info;
     json_t *kernels = json_object();
@@ -299,7 +305,9 @@ static ls_status provenance_group(const ls_row_facts *f, json_t **out)
         devices[i] = d;
     }
     if (f->trial && !status)
-        kernels = kernels_of(f->trial->session.run);
+        kernels = ls_row_kernels(f->trial->session.run);
+    else if (f->gate)
+        kernels = json_incref(f->gate->kernels);
     const ls_provenance facts = {.machine = ls_machine_describe(f->place->machine),
                                  .devices = devices,
                                  .device_count = plan->device_count,
@@ -315,8 +323,10 @@ static ls_status provenance_group(const ls_row_facts *f, json_t **out)
 
 static void put_group(json_t *row, const char *name, json_t *group)
 {
-    if (group)
+    if (json_object_size(group))
         json_object_set_new(row, name, group);
+    else
+        json_decref(group);
 }
 
 ls_status ls_row_build(const ls_row_facts *f, json_t **out)
@@ -340,7 +350,7 @@ ls_status ls_row_build(const ls_row_facts *f, json_t **out)
     if (keeps_time)
         put_group(row, "time", time_group(f));
     if (f->trial)
-        put_group(row, "train", train_group(f));
+        put_group(row, "train", train_group(f)); /* empty where nothing was trained or tested */
     if (f->gate)
         put_group(row, "equivalence", equivalence_group(f));
     if (f->trial) {
@@ -351,6 +361,14 @@ ls_status ls_row_build(const ls_row_facts *f, json_t **out)
     put_group(row, "provenance", provenance);
     *out = row;
     return LS_OK;
+}
+
+void ls_row_mark_error(json_t *row, const char *reason)
+{
+    json_t *result = json_object_get(row, "result");
+    put_text(result, "status", "error");
+    put_text(result, "reason", reason);
+    json_object_del(row, "time");
 }
 
 ls_code ls_row_code(const json_t *row)

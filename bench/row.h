@@ -23,8 +23,14 @@ typedef struct ls_row_facts {
     double harness_ns;   /**< of a step; 0: not known */
 } ls_row_facts;
 
+/** Which kernel each operation of a step got: {operation: kernel, ...}, owned by the caller. */
+json_t *ls_row_kernels(const ls_run *run);
+
 /** A new row, owned by the caller (json_decref). */
 ls_status ls_row_build(const ls_row_facts *facts, json_t **out);
+
+/** Makes a row one that could not be had: status "error" with this reason, and no timing. */
+void ls_row_mark_error(json_t *row, const char *reason);
 
 /** Whether the row is ok, failed a check, or could not run: its share in the exit status. */
 ls_code ls_row_code(const json_t *row);

@@ -73,8 +73,10 @@ static ls_status emit(command_run *run, case_run *c)
                     "the harness takes %.0f ns of a step (a clock reading and a record)",
                     facts.harness_ns);
     LS_TRY(ls_row_build(&facts, &row));
-    worsen(run, c->trained && c->trial.interrupted ? LS_CODE_INTERRUPTED : ls_row_code(row));
     ls_status saved = run->results ? ls_results_append(run->results, row) : LS_OK;
+    if (saved)
+        ls_row_mark_error(row, ls_status_text(saved));
+    worsen(run, c->trained && c->trial.interrupted ? LS_CODE_INTERRUPTED : ls_row_code(row));
     ls_status printed = ls_writer_row(run->writer, row); /* also where it could not be saved */
     json_decref(row);
     return ls_status_first(saved, printed);
@@ -180,6 +182,8 @@ static ls_status open_command(command_run *run)
         return ls_fail_memory("cases", request->case_count * sizeof *run->cases);
     for (size_t i = 0; i < request->case_count; i++)
         LS_TRY(ls_plan_open(&run->place, &request->cases[i], &run->cases[i].plan));
+    if (request->save)
+        LS_TRY(ls_tensors_writable(request->save));
     if (request->results)
         LS_TRY(ls_results_open(request->results, true, &run->results));
     return ls_writer_open(format, stdout, &run->writer);
@@ -191,6 +195,7 @@ static void close_command(command_run *run)
         if (run->cases[i].trained)
             ls_trial_close(&run->cases[i].trial);
         ls_status_free(run->cases[i].error);
+        ls_gate_close(&run->cases[i].gate);
         ls_plan_close(&run->cases[i].plan);
     }
     free(run->cases);

@@ -19,13 +19,14 @@ ls_status ls_trial_open(const ls_workplace *place, const ls_plan_of_case *plan, 
     *out = (ls_trial){.plan = plan, .accuracy = NAN, .chunk = 1};
     const ls_request *request = place->request;
     size_t timed = (size_t)plan->timed, elements = plan->model->graph->variables.elements;
-    ls_status status = ls_session_open(place, plan, NULL, &out->session);
+    ls_status status = ls_session_open(place, plan, &out->session);
     out->step_ms = calloc(timed + 1, sizeof *out->step_ms);
     out->parameters = calloc(elements + 1, sizeof *out->parameters);
+    out->ledgers = calloc(plan->device_count, sizeof *out->ledgers);
     out->records = calloc(plan->job.records, sizeof *out->records);
     if (request->log.level >= LS_LOG_VERBOSE)
         out->losses = calloc(timed + 1, sizeof *out->losses);
-    if (!status && (!out->step_ms || !out->parameters || !out->records ||
+    if (!status && (!out->step_ms || !out->parameters || !out->records || !out->ledgers ||
                     (request->log.level >= LS_LOG_VERBOSE && !out->losses)))
         status = ls_fail_memory("trial", timed * sizeof *out->step_ms);
     char title[192];
@@ -44,6 +45,7 @@ void ls_trial_close(ls_trial *trial)
     free(trial->step_ms);
     free(trial->losses);
     free(trial->records);
+    free(trial->ledgers);
     free(trial->parameters);
     *trial = (ls_trial){0};
 }
@@ -197,6 +199,8 @@ ls_status ls_trial_finish(ls_trial *trial)
     trial->progress = NULL;
     if (getrusage(RUSAGE_SELF, &usage) == 0)
         trial->rss_peak = (size_t)usage.ru_maxrss * 1024;
+    for (size_t i = 0; i < plan->device_count; i++)
+        trial->ledgers[i] = ls_device_ledger(trial->session.devices[i]);
     LS_TRY(run->strategy->gather(run, trial->parameters));
     const ls_variables *variables = &plan->model->graph->variables;
     for (size_t i = 0; i < variables->elements && !trial->failed; i++) {
@@ -210,8 +214,7 @@ ls_status ls_trial_finish(ls_trial *trial)
         }
     }
     LS_TRY(ls_variables_digest(variables, trial->parameters, trial->digest));
-    if (plan->model->need.classes && plan->data->test.samples && trial->session.step &&
-        !trial->failed)
+    if (plan->model->need.classes && plan->data->test.samples && !trial->failed)
         LS_TRY(run->strategy->evaluate(run, &trial->accuracy));
     return LS_OK;
 }

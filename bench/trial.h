@@ -50,16 +50,23 @@ void ls_plan_close(ls_plan_of_case *plan);
 typedef struct ls_session {
     const ls_plan_of_case *plan;
     ls_job job;
-    ls_device **devices;
+    ls_device **devices; /**< [device_count] */
+    size_t device_count;
     ls_run *run;
     uint64_t step;     /**< steps done */
     uint64_t setup_ns; /**< time that opening took */
 } ls_session;
 
-/** Opens devices and strategy (`strategy` instead of the plan's own where not NULL) and loads the
- *  initial values. */
-ls_status ls_session_open(const ls_workplace *place, const ls_plan_of_case *plan,
-                          const ls_strategy *strategy, ls_session *out);
+/** Opens the plan's devices and its strategy, and loads the initial values. */
+ls_status ls_session_open(const ls_workplace *place, const ls_plan_of_case *plan, ls_session *out);
+
+/** Opens the plan's first device alone and a run on it, made by open(job, replicas of the plan,
+ *  &run, context); loads the initial values. */
+ls_status ls_session_open_one(const ls_workplace *place, const ls_plan_of_case *plan,
+                              ls_status (*open)(const ls_job *job, int replicas, ls_run **out,
+                                                const void *context),
+                              const void *context, ls_session *out);
+
 void ls_session_close(ls_session *session);
 
 /** Puts `count` steps, full batches and epochs' last ones as they come, and waits for them.
@@ -93,8 +100,9 @@ typedef struct ls_trial {
     char reason[256];
     float *parameters; /**< [elements] at the end */
     char digest[33];
-    size_t rss_peak;     /**< bytes, when the last step was done */
-    size_t in_use_start; /**< bytes on the devices when the timed steps began */
+    ls_memory_ledger *ledgers; /**< [devices] when the last step was done */
+    size_t rss_peak;           /**< bytes, when the last step was done */
+    size_t in_use_start;       /**< bytes on the devices when the timed steps began */
     ls_progress *progress;
     uint64_t chunk; /**< how many steps the next put may have */
 } ls_trial;

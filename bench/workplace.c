@@ -194,37 +194,61 @@ void ls_plan_close(ls_plan_of_case *plan)
 
 /* ---- Sessions ------------------------------------------------------------------------------- */
 
-ls_status ls_session_open(const ls_workplace *place, const ls_plan_of_case *plan,
-                          const ls_strategy *strategy, ls_session *out)
+/* Opens the first `count` devices of the plan. */
+static ls_status open_devices(const ls_workplace *place, const ls_plan_of_case *plan, size_t count,
+                              ls_session *out)
 {
-    uint64_t begin_ns = ls_clock_ns();
-    *out = (ls_session){.plan = plan, .job = plan->job};
-    out->devices = calloc(plan->device_count, sizeof *out->devices);
+    *out = (ls_session){.plan = plan, .job = plan->job, .device_count = count};
+    out->devices = calloc(count, sizeof *out->devices);
     if (!out->devices)
-        return ls_fail_memory("session", plan->device_count * sizeof *out->devices);
-    ls_status status = LS_OK;
-    for (size_t i = 0; i < plan->device_count && !status; i++)
-        status = ls_device_open(place->machine, &plan->devices[i], &plan->config->memory,
-                                &out->devices[i]);
-    out->job.devices = out->devices;
-    for (size_t i = 0; i < plan->device_count; i++)
+        return ls_fail_memory("session", count * sizeof *out->devices);
+    for (size_t i = 0; i < count; i++) {
+        LS_TRY(ls_device_open(place->machine, &plan->devices[i], &plan->config->memory,
+                              &out->devices[i]));
         if (ls_device_name_overlaps(&plan->devices[i], &plan->variable_device))
             out->job.variable_device = out->devices[i];
+    }
+    out->job.devices = out->devices;
+    out->job.device_count = count;
+    return LS_OK;
+}
+
+static ls_status finish_open(ls_session *session, ls_status status, uint64_t begin_ns)
+{
     if (!status)
-        status = (strategy ? strategy : plan->strategy)->open(&out->job, &out->run);
-    if (!status)
-        status = out->run->strategy->load(out->run, plan->initial);
+        status = session->run->strategy->load(session->run, session->plan->initial);
+    session->setup_ns = ls_clock_ns() - begin_ns;
     if (status)
-        ls_session_close(out);
-    out->setup_ns = ls_clock_ns() - begin_ns;
+        ls_session_close(session);
     return status;
+}
+
+ls_status ls_session_open(const ls_workplace *place, const ls_plan_of_case *plan, ls_session *out)
+{
+    uint64_t begin_ns = ls_clock_ns();
+    ls_status status = open_devices(place, plan, plan->device_count, out);
+    if (!status)
+        status = plan->strategy->open(&out->job, &out->run);
+    return finish_open(out, status, begin_ns);
+}
+
+ls_status ls_session_open_one(const ls_workplace *place, const ls_plan_of_case *plan,
+                              ls_status (*open)(const ls_job *job, int replicas, ls_run **out,
+                                                const void *context),
+                              const void *context, ls_session *out)
+{
+    uint64_t begin_ns = ls_clock_ns();
+    ls_status status = open_devices(place, plan, 1, out);
+    if (!status)
+        status = open(&out->job, (int)plan->device_count, &out->run, context);
+    return finish_open(out, status, begin_ns);
 }
 
 void ls_session_close(ls_session *session)
 {
     if (session->run)
         session->run->strategy->close(session->run);
-    for (size_t i = 0; session->devices && i < session->plan->device_count; i++)
+    for (size_t i = 0; session->devices && i < session->device_count; i++)
         ls_device_close(session->devices[i]);
     free(session->devices);
     *session = (ls_session){0};
@@ -277,7 +301,7 @@ uint64_t ls_session_samples(const ls_session *session, uint64_t steps)
 size_t ls_session_in_use(const ls_session *session)
 {
     size_t bytes = 0;
-    for (size_t i = 0; i < session->plan->device_count; i++) {
+    for (size_t i = 0; i < session->device_count; i++) {
         ls_memory_ledger ledger = ls_device_ledger(session->devices[i]);
         for (int use = 0; use < LS_MEMORY_USES; use++)
             bytes += ledger.in_use[use];

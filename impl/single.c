@@ -50,6 +50,12 @@ static ls_status open_run(const ls_job *job, ls_run **out)
     return status;
 }
 
+static ls_status gradient(ls_run *run, float *out)
+{
+    const ls_replica *r = ((const ls_replicated *)run)->members[0].replica;
+    return ls_queue_read(r->queue, out, r->gradients, r->elements * sizeof *out);
+}
+
 const ls_strategy ls_strategy_single = {
     .name = "single",
     .help = "one device, no replication: the reference",
@@ -67,6 +73,7 @@ const ls_strategy ls_strategy_single = {
     .describe = ls_replicated_describe,
     .each_op = ls_replicated_each,
     .memory = ls_replicated_memory,
+    .gradient = gradient,
     .sum = ls_sum_in_order,
     .close = ls_replicated_close,
 };

@@ -63,6 +63,9 @@ struct ls_strategy {
     /** What one step of a full batch sent, and what it must by formula, over all devices of this
      *  process. NULL: nothing crosses a border. */
     void (*traffic)(const ls_run *run, ls_traffic *sent, ls_traffic *formula);
+    /** The latest step's gradient, whole, to the host, float32 [elements]. After sync. NULL: not
+     *  to be had. */
+    ls_status (*gradient)(ls_run *run, float *gradient);
     /** Fast mode's order of summation, in sequence on the host: out = the sum of count > 0 parts,
      *  each float32 [elements]. NULL for strategies that are not equivalent. */
     void (*sum)(const ls_job *job, const float *const *parts, int count, float *out);

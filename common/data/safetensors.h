@@ -52,4 +52,8 @@ void ls_tensors_close(ls_tensor_file *file);
  */
 ls_status ls_tensors_write(const char *path, const ls_tensor *tensors, size_t count);
 
+/** Whether ls_tensors_write could make the file: its failure, found before there is much to lose.
+ *  Makes and removes a file beside it. */
+ls_status ls_tensors_writable(const char *path);
+
 #endif

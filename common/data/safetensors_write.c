@@ -176,6 +176,29 @@ static ls_status replace(char *target, const char *header, const ls_tensor *tens
     return status;
 }
 
+ls_status ls_tensors_writable(const char *path)
+{
+    struct stat facts;
+    if (stat(path, &facts) == 0 && !S_ISREG(facts.st_mode))
+        return ls_fail(LS_CODE_MISSING, what, path,
+                       "is there and not a regular file; the name of a file is needed");
+    size_t size = strlen(path) + 40;
+    char *name = malloc(size);
+    if (!name)
+        return ls_fail_memory(path, size);
+    int fd = open_beside(path, name, size);
+    int error = errno;
+    if (fd >= 0) {
+        close(fd);
+        unlink(name);
+    }
+    free(name);
+    return fd >= 0 ? LS_OK
+                   : ls_fail(LS_CODE_MISSING, what, path,
+                             "cannot be written: %s; a writable place with room is needed",
+                             strerror(error));
+}
+
 ls_status ls_tensors_write(const char *path, const ls_tensor *tensors, size_t count)
 {
     struct stat facts;

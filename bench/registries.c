@@ -177,9 +177,20 @@ static size_t count_devices(const char *text)
 static ls_status check_case(const ls_case *one, const ls_request *request)
 {
     const ls_strategy *strategy;
+    ls_model *model;
     (void)request;
     LS_TRY(ls_strategy_find(one->strategy, &strategy));
-    return strategy->check(count_devices(one->devices), one->ranks);
+    LS_TRY(ls_model_open(one->model, &model));
+    ls_outline outline = {.devices = count_devices(one->devices),
+                          .ranks = one->ranks,
+                          .batch = one->batch > 0 ? one->batch : model->kind->default_batch,
+                          .exact = one->reduce == LS_REDUCE_EXACT,
+                          .micro_shards = one->micro_shards};
+    ls_model_close(model);
+    if (one->scaling == LS_SCALING_WEAK &&
+        __builtin_mul_overflow(outline.batch, (int64_t)outline.devices, &outline.batch))
+        return ls_fail(LS_CODE_USAGE, "option", "--batch", "times the devices overflows");
+    return ls_strategy_check(strategy, &outline);
 }
 
 static const ls_option_names names = {

@@ -55,6 +55,8 @@ static json_t *case_group(const ls_row_facts *f)
     put_text(group, "model", plan->model->name);
     put_text(group, "data", *c->data ? c->data : plan->model->kind->default_data);
     put_text(group, "strategy", plan->strategy->name);
+    if (plan->soft_placed)
+        put_text(group, "devices_asked", c->devices);
     json_object_set_new(group, "devices", devices);
     put_integer(group, "ranks", (uint64_t)c->ranks);
     put_integer(group, "hosts", 1);
@@ -220,7 +222,7 @@ static json_t *memory_group(const ls_row_facts *f)
 {
     const ls_trial *trial = f->trial;
     json_t *group = json_object(), *devices = json_array();
-    for (size_t i = 0; i < f->plan->device_count; i++)
+    for (size_t i = 0; i < trial->session.device_count; i++)
         json_array_append_new(devices, device_memory(trial, i));
     json_object_set_new(group, "devices", devices);
     if (trial->timed_done)

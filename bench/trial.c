@@ -22,7 +22,7 @@ ls_status ls_trial_open(const ls_workplace *place, const ls_plan_of_case *plan, 
     ls_status status = ls_session_open(place, plan, &out->session);
     out->step_ms = calloc(timed + 1, sizeof *out->step_ms);
     out->parameters = calloc(elements + 1, sizeof *out->parameters);
-    out->ledgers = calloc(plan->device_count, sizeof *out->ledgers);
+    out->ledgers = calloc(plan->device_count + 1, sizeof *out->ledgers);
     out->records = calloc(plan->job.records, sizeof *out->records);
     if (request->log.level >= LS_LOG_VERBOSE)
         out->losses = calloc(timed + 1, sizeof *out->losses);
@@ -199,7 +199,7 @@ ls_status ls_trial_finish(ls_trial *trial)
     trial->progress = NULL;
     if (getrusage(RUSAGE_SELF, &usage) == 0)
         trial->rss_peak = (size_t)usage.ru_maxrss * 1024;
-    for (size_t i = 0; i < plan->device_count; i++)
+    for (size_t i = 0; i < trial->session.device_count; i++)
         trial->ledgers[i] = ls_device_ledger(trial->session.devices[i]);
     LS_TRY(run->strategy->gather(run, trial->parameters));
     const ls_variables *variables = &plan->model->graph->variables;

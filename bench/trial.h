@@ -36,6 +36,7 @@ typedef struct ls_plan_of_case {
     ls_device_name *devices; /**< [device_count] */
     size_t device_count;
     bool oversubscribed;
+    bool soft_placed;               /**< on other devices than asked for */
     ls_device_name variable_device; /**< for towers */
     ls_job job;                     /**< but for the devices */
     int64_t warmup, timed;          /**< steps */

@@ -4,6 +4,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/numbers.h"
+#include "common/nn/layer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +25,11 @@ ls_status ls_workplace_open(const ls_request *request, ls_workplace *out)
                                         .cores_per_device = request->cores_per_device,
                                         .logical_gpus = request->logical_gpus};
     *out = (ls_workplace){.request = request};
-    return ls_machine_open(&options, &out->machine);
+    LS_TRY(ls_machine_open(&options, &out->machine));
+    if (request->logical_gpus > 1 && !ls_machine_count(out->machine, LS_DEVICE_GPU))
+        return ls_fail(LS_CODE_USAGE, "option", "--logical-gpus",
+                       "concerns no case here: there is no GPU to split; leave it out");
+    return LS_OK;
 }
 
 void ls_workplace_close(ls_workplace *place)
@@ -93,31 +98,6 @@ static ls_status size_steps(ls_plan_of_case *plan)
     return LS_OK;
 }
 
-/* Every replica needs something of a full batch: a sample, or in exact mode a shard. */
-static ls_status check_shares(const ls_plan_of_case *plan)
-{
-    const ls_job *job = &plan->job;
-    int64_t replicas = (int64_t)plan->device_count;
-    int64_t shares = job->batch;
-    if (!plan->strategy->replicated || replicas == 1)
-        return LS_OK;
-    if (replicas > LS_JOB_REPLICAS)
-        return ls_fail(LS_CODE_USAGE, "option", "--devices", "%lld are too many; at most %d",
-                       (long long)replicas, LS_JOB_REPLICAS);
-    if (shares < replicas)
-        return ls_fail(LS_CODE_USAGE, "option", "--batch",
-                       "%lld samples are fewer than the %lld replicas; a batch of at least %lld "
-                       "or fewer devices work",
-                       (long long)shares, (long long)replicas, (long long)replicas);
-    shares = job->micro_shards < shares ? job->micro_shards : shares;
-    if (job->exact && shares < replicas)
-        return ls_fail(LS_CODE_USAGE, "option", "--micro-shards",
-                       "%lld shards are fewer than the %lld replicas; --micro-shards %lld or "
-                       "fewer devices work",
-                       (long long)shares, (long long)replicas, (long long)replicas);
-    return LS_OK;
-}
-
 static ls_status check_target(const ls_plan_of_case *plan)
 {
     if (plan->config->target_kind == LS_TARGET_ACCURACY &&
@@ -141,16 +121,72 @@ static ls_status make_initial(const ls_workplace *place, ls_plan_of_case *plan)
     return LS_OK;
 }
 
+/* The case's devices; with soft placement as many of those that exist where some do not. */
+static ls_status place_devices(const ls_workplace *place, ls_plan_of_case *plan)
+{
+    const ls_case *c = plan->config;
+    char list[512], number[16];
+    int count = 1;
+    ls_status status =
+        ls_machine_resolve(place->machine, c->devices, &plan->devices, &plan->device_count);
+    if (ls_status_code(status) != LS_CODE_MISSING || !place->request->soft_placement)
+        return status;
+    ls_status_free(status);
+    for (const char *at = c->devices; *at; at++)
+        count += *at == '+';
+    snprintf(number, sizeof number, "%d", count);
+    LS_TRY(ls_machine_resolve(place->machine, number, &plan->devices, &plan->device_count));
+    plan->soft_placed = true;
+    ls_log_line(&place->request->log, LS_LOG_NORMAL,
+                "soft placement: %s does not exist here; placed on %d of %s", c->devices, count,
+                ls_machine_list(place->machine, list, sizeof list));
+    return LS_OK;
+}
+
+/* The variable device must be one of the case's, or exist. */
+static ls_status place_variables(const ls_workplace *place, ls_plan_of_case *plan)
+{
+    const char *text = plan->config->variable_device;
+    ls_device_name *names;
+    size_t count;
+    LS_TRY(ls_device_name_parse(text, &plan->variable_device));
+    if (!plan->strategy->holds_variables)
+        return LS_OK;
+    for (size_t i = 0; i < plan->device_count; i++)
+        if (ls_device_name_overlaps(&plan->devices[i], &plan->variable_device))
+            return LS_OK;
+    LS_TRY(ls_machine_resolve(place->machine, text, &names, &count));
+    free(names);
+    return LS_OK;
+}
+
+/* Which device each node of the model runs on, and where its variables are. */
+static void log_placement(const ls_workplace *place, const ls_plan_of_case *plan)
+{
+    const ls_graph *graph = plan->model->graph;
+    char device[32], holder[32];
+    for (size_t d = 0; d < plan->device_count; d++) {
+        ls_device_name_text(&plan->devices[d], device);
+        const ls_device_name *variables =
+            plan->strategy->holds_variables ? &plan->variable_device : &plan->devices[d];
+        for (int n = 0; n < graph->count; n++) {
+            const ls_node *node = &graph->nodes[n];
+            ls_log_line(&place->request->log, LS_LOG_NORMAL, "placement: node %d %s: %s%s%s", n,
+                        node->layer->name, device, node->variable_count ? ", variables " : "",
+                        node->variable_count ? ls_device_name_text(variables, holder) : "");
+        }
+    }
+}
+
 static ls_status resolve(ls_workplace *place, ls_plan_of_case *plan)
 {
     const ls_case *c = plan->config;
     LS_TRY(ls_model_open(c->model, &plan->model));
     LS_TRY(ls_strategy_find(c->strategy, &plan->strategy));
-    LS_TRY(ls_machine_resolve(place->machine, c->devices, &plan->devices, &plan->device_count));
-    LS_TRY(ls_device_name_parse(c->variable_device, &plan->variable_device));
+    LS_TRY(place_devices(place, plan));
+    LS_TRY(place_variables(place, plan));
     plan->oversubscribed =
         ls_machine_oversubscribed(place->machine, plan->devices, plan->device_count);
-    LS_TRY(plan->strategy->check(plan->device_count, c->ranks));
     const ls_model_kind *kind = plan->model->kind;
     ls_job *job = &plan->job;
     *job = (ls_job){
@@ -170,8 +206,15 @@ static ls_status resolve(ls_workplace *place, ls_plan_of_case *plan)
     LS_TRY(size_steps(plan));
     uint64_t steps = (uint64_t)(plan->warmup + plan->timed);
     job->records = steps < record_capacity ? steps + 1 : record_capacity;
-    LS_TRY(check_shares(plan));
+    const ls_outline outline = {.devices = plan->device_count,
+                                .ranks = c->ranks,
+                                .batch = job->batch,
+                                .exact = job->exact,
+                                .micro_shards = job->micro_shards};
+    LS_TRY(ls_strategy_check(plan->strategy, &outline));
     LS_TRY(check_target(plan));
+    if (place->request->log_placement)
+        log_placement(place, plan);
     return make_initial(place, plan);
 }
 
@@ -194,12 +237,13 @@ void ls_plan_close(ls_plan_of_case *plan)
 
 /* ---- Sessions ------------------------------------------------------------------------------- */
 
-/* Opens the first `count` devices of the plan. */
+/* Opens the first `count` devices of the plan, and the variable device where a `holder` needs it.
+ */
 static ls_status open_devices(const ls_workplace *place, const ls_plan_of_case *plan, size_t count,
-                              ls_session *out)
+                              bool holder, ls_session *out)
 {
     *out = (ls_session){.plan = plan, .job = plan->job, .device_count = count};
-    out->devices = calloc(count, sizeof *out->devices);
+    out->devices = calloc(count + 1, sizeof *out->devices);
     if (!out->devices)
         return ls_fail_memory("session", count * sizeof *out->devices);
     for (size_t i = 0; i < count; i++) {
@@ -210,6 +254,12 @@ static ls_status open_devices(const ls_workplace *place, const ls_plan_of_case *
     }
     out->job.devices = out->devices;
     out->job.device_count = count;
+    if (out->job.variable_device || !holder)
+        return LS_OK;
+    LS_TRY(ls_device_open(place->machine, &plan->variable_device, &plan->config->memory,
+                          &out->devices[count]));
+    out->job.variable_device = out->devices[count];
+    out->device_count++;
     return LS_OK;
 }
 
@@ -226,7 +276,8 @@ static ls_status finish_open(ls_session *session, ls_status status, uint64_t beg
 ls_status ls_session_open(const ls_workplace *place, const ls_plan_of_case *plan, ls_session *out)
 {
     uint64_t begin_ns = ls_clock_ns();
-    ls_status status = open_devices(place, plan, plan->device_count, out);
+    ls_status status =
+        open_devices(place, plan, plan->device_count, plan->strategy->holds_variables, out);
     if (!status)
         status = plan->strategy->open(&out->job, &out->run);
     return finish_open(out, status, begin_ns);
@@ -238,7 +289,7 @@ ls_status ls_session_open_one(const ls_workplace *place, const ls_plan_of_case *
                               const void *context, ls_session *out)
 {
     uint64_t begin_ns = ls_clock_ns();
-    ls_status status = open_devices(place, plan, 1, out);
+    ls_status status = open_devices(place, plan, 1, false, out);
     if (!status)
         status = open(&out->job, (int)plan->device_count, &out->run, context);
     return finish_open(out, status, begin_ns);

@@ -20,22 +20,21 @@ static ls_status put_step(ls_replicated *run, ls_member *me, int which)
     return ls_op_list_put(&me->finish[which], me->replica->queue);
 }
 
-static ls_status check(size_t devices, int ranks)
+static ls_status check(const ls_outline *outline)
 {
-    (void)devices;
-    if (ranks != 1)
+    if (outline->ranks != 1)
         return ls_fail(LS_CODE_USAGE, "strategy", "independent",
                        "runs in one process in this version, not on %d ranks; use --ranks 1",
-                       ranks);
+                       outline->ranks);
+    if (outline->exact)
+        return ls_fail(LS_CODE_USAGE, "strategy", "independent",
+                       "sums nothing over replicas, so --reduce exact does not concern it; use "
+                       "--reduce fast");
     return LS_OK;
 }
 
 static ls_status prepare(ls_replicated *run, const ls_job *job)
 {
-    if (job->exact)
-        return ls_fail(LS_CODE_USAGE, "option", "--reduce",
-                       "exact does not concern independent, which sums nothing over replicas; "
-                       "use fast");
     run->holder = -1;
     LS_TRY(ls_replicated_open(run, &ls_strategy_independent, job, put_step));
     LS_TRY(ls_replicated_update(run));

@@ -22,7 +22,7 @@ typedef struct ls_job {
     const ls_data *data;
     ls_device *const *devices; /**< of this rank, opened for this job */
     size_t device_count;
-    ls_device *variable_device; /**< for towers; one of the devices, or NULL: none of them */
+    ls_device *variable_device; /**< for towers: one of the devices, or one more */
     ls_comm *comm;              /**< NULL: one rank */
     int64_t batch;              /**< global; of every step but the last of an epoch */
     bool epochs;                /**< an epoch's last batch is what is left of it */

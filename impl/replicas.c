@@ -9,45 +9,52 @@ int64_t ls_replicated_batch(const ls_job *job, int which)
     return which == LS_FULL ? job->batch : ls_job_tail(job);
 }
 
+static ls_status open_slices(const ls_replicated *run, int number, ls_member *m)
+{
+    for (int b = 0; b < LS_BATCHES; b++) {
+        const ls_slice_options options = {.replica = m->replica,
+                                          .batch = ls_replicated_batch(run->base.job, b),
+                                          .number = number,
+                                          .count = run->count,
+                                          .memory_of = m->slice[LS_FULL]};
+        if (options.batch && number < run->count)
+            LS_TRY(ls_slice_open(&options, &m->slice[b]));
+        if (options.batch)
+            LS_TRY(ls_replica_finish(m->replica, options.batch, &m->finish[b]));
+    }
+    return LS_OK;
+}
+
 static ls_status open_member(const ls_replicated *run, int number, ls_member *m)
 {
     const ls_job *job = run->base.job;
-    const int count = run->count;
+    bool replica = number < run->count;
     ls_replica_options place = {.job = job,
-                                .device = job->devices[number],
+                                .device = replica ? job->devices[number] : job->variable_device,
                                 .sums = 1,
                                 .no_optimizer = run->holder >= 0 && run->holder != number};
-    for (int b = 0; b < LS_BATCHES; b++) {
+    for (int b = 0; b < LS_BATCHES && replica; b++) {
         int64_t batch = ls_replicated_batch(job, b);
-        size_t these = batch ? ls_slice_count_sums(job, batch, number, count) : 0;
-        place.sums = these > place.sums ? these : place.sums;
+        size_t sums = batch ? ls_slice_count_sums(job, batch, number, run->count) : 0;
+        place.sums = sums > place.sums ? sums : place.sums;
         place.rows = batch > place.rows ? batch : place.rows;
     }
     LS_TRY(ls_replica_open(&place, &m->replica));
-    for (int b = 0; b < LS_BATCHES; b++) {
-        const ls_slice_options options = {.replica = m->replica,
-                                          .batch = ls_replicated_batch(job, b),
-                                          .number = number,
-                                          .count = count,
-                                          .memory_of = m->slice[LS_FULL]};
-        if (!options.batch)
-            continue;
-        LS_TRY(ls_slice_open(&options, &m->slice[b]));
-        LS_TRY(ls_replica_finish(m->replica, options.batch, &m->finish[b]));
-    }
-    return LS_OK;
+    return open_slices(run, number, m);
 }
 
 ls_status ls_replicated_open(ls_replicated *run, const ls_strategy *strategy, const ls_job *job,
                              ls_put_step put_step)
 {
+    size_t total = job->device_count + (run->holder == (int)job->device_count);
     run->base = (ls_run){strategy, job};
     run->put_step = put_step;
-    run->members = calloc(job->device_count, sizeof *run->members);
+    run->members = calloc(total, sizeof *run->members);
     if (!run->members)
-        return ls_fail_memory("replicas", job->device_count * sizeof *run->members);
+        return ls_fail_memory("replicas", total * sizeof *run->members);
     run->count = (int)job->device_count;
-    for (int i = 0; i < run->count; i++)
+    run->total = (int)total;
+    for (int i = 0; i < run->total; i++)
         LS_TRY(open_member(run, i, &run->members[i]));
     return LS_OK;
 }
@@ -65,12 +72,12 @@ ls_status ls_replicated_update(ls_replicated *run)
 
 ls_status ls_replicated_capture(ls_replicated *run)
 {
-    for (int i = 0; i < run->count && run->base.job->capture; i++) {
+    for (int i = 0; i < run->total && run->base.job->capture; i++) {
         ls_member *m = &run->members[i];
         if (run->holder >= 0 && run->holder != i)
             continue;
         for (int b = 0; b < LS_BATCHES; b++) {
-            if (!m->slice[b])
+            if (!ls_replicated_batch(run->base.job, b))
                 continue;
             LS_TRY(ls_program_begin(m->replica->queue));
             ls_status put = run->put_step(run, m, b);
@@ -89,7 +96,7 @@ void ls_replicated_close(ls_run *base)
 {
     ls_replicated *run = replicated(base);
     ls_status_free(ls_replicated_sync(base));
-    for (int i = 0; i < run->count; i++) {
+    for (int i = 0; i < run->total; i++) {
         ls_member *m = &run->members[i];
         for (int b = LS_BATCHES; b-- > 0;) {
             ls_program_close(m->program[b]);
@@ -109,7 +116,7 @@ ls_status ls_replicated_step(ls_run *base, bool tail, uint64_t times)
     int which = tail ? LS_TAIL : LS_FULL;
     bool captured = base->job->capture;
     for (; times; times = captured ? 0 : times - 1) {
-        for (int i = 0; i < run->count; i++) {
+        for (int i = 0; i < run->total; i++) {
             ls_member *m = &run->members[i];
             if (run->holder >= 0 && run->holder != i)
                 continue;
@@ -123,7 +130,7 @@ ls_status ls_replicated_step(ls_run *base, bool tail, uint64_t times)
 ls_status ls_replicated_load(ls_run *base, const float *parameters)
 {
     ls_replicated *run = replicated(base);
-    for (int i = 0; i < run->count; i++)
+    for (int i = 0; i < run->total; i++)
         LS_TRY(ls_replica_load(run->members[i].replica, parameters));
     return LS_OK;
 }
@@ -132,7 +139,7 @@ ls_status ls_replicated_sync(ls_run *base)
 {
     ls_replicated *run = replicated(base);
     ls_status status = LS_OK;
-    for (int i = 0; i < run->count; i++)
+    for (int i = 0; i < run->total; i++)
         if (run->members[i].replica && run->members[i].replica->queue)
             status = ls_status_first(status, ls_queue_sync(run->members[i].replica->queue));
     return status;
@@ -141,7 +148,7 @@ ls_status ls_replicated_sync(ls_run *base)
 ls_status ls_replicated_mark(ls_run *base)
 {
     ls_replicated *run = replicated(base);
-    for (int i = 0; i < run->count; i++) {
+    for (int i = 0; i < run->total; i++) {
         const ls_replica *replica = run->members[i].replica;
         LS_TRY(ls_queue_put(replica->queue, replica->mark));
     }
@@ -163,20 +170,23 @@ static bool is_tail_record(const ls_job *job, uint64_t index)
     return ls_job_tail(job) && index % per_epoch == per_epoch - 1;
 }
 
+/* The latest end of any member, and the loss of the replicas. */
 static ls_status add_up(ls_replicated *run, uint64_t index, uint64_t place, uint64_t count,
                         const ring_parts *ring, ls_step_record *out)
 {
     int64_t batch = ls_replicated_batch(run->base.job, is_tail_record(run->base.job, index));
     *out = ring->records[place];
-    for (int i = 0; i < run->count; i++) {
+    for (int i = 0; i < run->total; i++) {
         const ls_step_record *record = &ring->records[(uint64_t)i * count + place];
         double *parts = ring->parts + (size_t)i * LS_REPLICA_LOSSES;
+        if (record->end_ns > out->end_ns)
+            out->end_ns = record->end_ns;
+        if (i >= run->count)
+            continue;
         ring->each[i] = parts;
         parts[0] = record->loss;
         if (run->members[i].replica->sums > 1)
             LS_TRY(ls_replica_more_losses(run->members[i].replica, index, parts + 1));
-        if (record->end_ns > out->end_ns)
-            out->end_ns = record->end_ns;
     }
     out->loss = ls_slice_loss_sum(run->base.job, batch, ring->each, run->count);
     return LS_OK;
@@ -186,7 +196,7 @@ static ls_status read_rings(ls_replicated *run, uint64_t first, uint64_t count,
                             const ring_parts *ring, ls_step_record *out, uint64_t *mark_ns)
 {
     *mark_ns = 0;
-    for (int i = 0; i < run->count; i++) {
+    for (int i = 0; i < run->total; i++) {
         uint64_t mine;
         LS_TRY(ls_replica_records(run->members[i].replica, first, count,
                                   ring->records + (uint64_t)i * count, &mine));
@@ -201,7 +211,7 @@ ls_status ls_replicated_records(ls_run *base, uint64_t first, uint64_t count, ls
                                 uint64_t *mark_ns)
 {
     ls_replicated *run = replicated(base);
-    const size_t n = (size_t)run->count;
+    const size_t n = (size_t)run->total;
     if (n == 1 && run->members[0].replica->sums == 1)
         return ls_replica_records(run->members[0].replica, first, count, out, mark_ns);
     const ring_parts ring = {.records = calloc(n * count + 1, sizeof *ring.records),
@@ -236,7 +246,7 @@ void ls_replicated_describe(const ls_run *base, ls_run_info *out)
     const ls_kernels *kernels = run->members[0].replica->kernels;
     *out = (ls_run_info){.kernels = kernels->table->name,
                          .kernel_library = kernels->table->library(kernels)};
-    for (int i = 0; i < run->count; i++) {
+    for (int i = 0; i < run->total; i++) {
         if (!run->members[i].program[LS_FULL])
             continue;
         ls_program_info info = ls_program_describe(run->members[i].program[LS_FULL]);
@@ -249,9 +259,10 @@ void ls_replicated_describe(const ls_run *base, ls_run_info *out)
 void ls_replicated_each(const ls_run *base, ls_op_visit visit, void *context)
 {
     const ls_replicated *run = (const ls_replicated *)base;
-    for (int i = 0; i < run->count; i++) {
+    for (int i = 0; i < run->total; i++) {
         const ls_member *m = &run->members[i];
-        ls_slice_each(m->slice[LS_FULL], visit, context);
+        if (m->slice[LS_FULL])
+            ls_slice_each(m->slice[LS_FULL], visit, context);
         ls_op_list_each(&m->update[LS_FULL], visit, context);
         ls_op_list_each(&m->finish[LS_FULL], visit, context);
     }

@@ -31,8 +31,10 @@ struct ls_replicated {
     ls_run base;
     ls_put_step put_step;
     int holder; /**< in-graph: the member whose queue drives the step of all, and that alone keeps
-                     optimizer state; -1: each its own. Set before opening */
-    int count;  /**< n */
+                     optimizer state; n: one more member, on the job's variable device, without
+                     slices; -1: each its own. Set before opening */
+    int count;  /**< n: replicas */
+    int total;  /**< members: n or n + 1 */
     ls_member *members;
 };
 

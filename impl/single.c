@@ -20,12 +20,12 @@ static ls_status put_step(ls_replicated *run, ls_member *me, int which)
     return ls_op_list_put(&me->finish[which], me->replica->queue);
 }
 
-static ls_status check(size_t devices, int ranks)
+static ls_status check(const ls_outline *outline)
 {
-    if (devices != 1 || ranks != 1)
+    if (outline->devices != 1 || outline->ranks != 1)
         return ls_fail(LS_CODE_USAGE, "strategy", "single",
-                       "runs on one device of one rank, not on %zu of %d; use --devices 1", devices,
-                       ranks);
+                       "runs on one device of one rank, not on %zu of %d; use --devices 1",
+                       outline->devices, outline->ranks);
     return LS_OK;
 }
 

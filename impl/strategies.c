@@ -33,6 +33,29 @@ ls_status ls_strategy_find(const char *name, const ls_strategy **out)
                    names);
 }
 
+ls_status ls_strategy_check(const ls_strategy *strategy, const ls_outline *o)
+{
+    LS_TRY(strategy->check(o));
+    int64_t replicas = (int64_t)o->devices * o->ranks;
+    int64_t shards = o->micro_shards < o->batch ? o->micro_shards : o->batch;
+    if (!strategy->replicated || replicas == 1)
+        return LS_OK;
+    if (replicas > LS_JOB_REPLICAS)
+        return ls_fail(LS_CODE_USAGE, "option", "--devices", "%lld are too many; at most %d",
+                       (long long)replicas, LS_JOB_REPLICAS);
+    if (o->batch < replicas)
+        return ls_fail(LS_CODE_USAGE, "option", "--batch",
+                       "%lld samples are fewer than the %lld replicas; a batch of at least %lld "
+                       "or fewer devices work",
+                       (long long)o->batch, (long long)replicas, (long long)replicas);
+    if (o->exact && shards < replicas)
+        return ls_fail(LS_CODE_USAGE, "option", "--micro-shards",
+                       "%lld shards are fewer than the %lld replicas; --micro-shards %lld or "
+                       "fewer devices work",
+                       (long long)shards, (long long)replicas, (long long)replicas);
+    return LS_OK;
+}
+
 uint64_t ls_job_steps_per_epoch(const ls_job *job)
 {
     uint64_t samples = job->data->train.samples, batch = (uint64_t)job->batch;

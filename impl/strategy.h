@@ -30,13 +30,23 @@ typedef struct ls_run_info {
     const char *kernel_library; /**< with its version */
 } ls_run_info;
 
+/** What a strategy is asked before anything is opened. */
+typedef struct ls_outline {
+    size_t devices; /**< of each rank */
+    int ranks;
+    int64_t batch; /**< global */
+    bool exact;
+    int64_t micro_shards;
+} ls_outline;
+
 struct ls_strategy {
     const char *name;
     const char *help;
-    bool equivalent; /**< computes what `single` computes; false: says so in its row */
-    bool replicated; /**< a device is a replica: it needs a sample of every full batch */
+    bool equivalent;      /**< computes what `single` computes; false: says so in its row */
+    bool holds_variables; /**< asks for job->variable_device */
+    bool replicated;      /**< a device is a replica: it needs a sample of every full batch */
     /** LS_CODE_USAGE, saying why and what would work, where it cannot run this job. */
-    ls_status (*check)(size_t devices, int ranks);
+    ls_status (*check)(const ls_outline *outline);
     /** Partitions, allocates everything, captures the step. */
     ls_status (*open)(const ls_job *job, ls_run **out);
     /** Sets all parameters from a host copy of the flat buffer, float32 [elements]. */
@@ -74,6 +84,10 @@ struct ls_strategy {
 
 /** ((p0 + p1) + p2) + ...: the order of towers, and of one part alone. */
 void ls_sum_in_order(const ls_job *job, const float *const *parts, int count, float *out);
+
+/** The strategy's own check, and that every replica gets a sample (exact: a shard) of a full batch.
+ */
+ls_status ls_strategy_check(const ls_strategy *strategy, const ls_outline *outline);
 
 /** NULL-terminated. */
 const ls_strategy *const *ls_strategies(void);

@@ -9,8 +9,6 @@
  * Order of summation: fast mode ((g0 + g1) + g2) + ... by number of the tower; exact mode the rest
  * of the tree over the towers' finished subtrees (slice.h). The tower on the variable device uses
  * the variables where they are; every other one has a copy, and its copies are counted as traffic.
- *
- * Left out in this version: a variable device that is none of the towers' devices.
  */
 #include "impl/replicas.h"
 #include "impl/strategies.h"
@@ -84,7 +82,8 @@ static ls_status put_step(ls_replicated *run, ls_member *holder, int which)
     for (int t = 0; t < run->count; t++)
         if (t != me->shared.holder)
             LS_TRY(put_tower(me, t, which));
-    LS_TRY(ls_slice_put(holder->slice[which], NULL, NULL));
+    if (holder->slice[which])
+        LS_TRY(ls_slice_put(holder->slice[which], NULL, NULL));
     for (int t = 0; t < run->count; t++)
         if (t != me->shared.holder)
             LS_TRY(ls_queue_wait(queue, me->done[t]));
@@ -126,6 +125,10 @@ static ls_status place_arrivals(towers *me, int which)
                 continue;
             a->here = NULL;
             a->there = sum;
+            if (p->count == 1) { /* nothing to add: it arrives where it is needed */
+                a->here = run->members[run->holder].replica->gradients;
+                continue;
+            }
             LS_TRY(ls_device_allocate(device, LS_MEMORY_COMMUNICATION, flat_bytes(tower->replica),
                                       &a->here));
         }
@@ -155,15 +158,10 @@ static ls_status build_sums(towers *me, int which)
 static ls_status build(towers *me, const ls_job *job)
 {
     ls_replicated *run = &me->shared;
-    me->shared.holder = -1;
-    for (size_t i = 0; i < job->device_count && me->shared.holder < 0; i++)
+    run->holder = (int)job->device_count; /* one more member, unless a tower is there */
+    for (int i = 0; i < (int)job->device_count; i++)
         if (job->devices[i] == job->variable_device)
-            me->shared.holder = (int)i;
-    if (me->shared.holder < 0)
-        return ls_fail(
-            LS_CODE_USAGE, "option", "--variable-device",
-            "is none of the towers' devices, which this version needs; name one of them");
-    run->holder = me->shared.holder;
+            run->holder = i;
     LS_TRY(ls_replicated_open(run, &ls_strategy_towers, job, put_step));
     LS_TRY(ls_event_open(job->variable_device, &me->ready));
     me->done = calloc((size_t)run->count, sizeof *me->done);
@@ -171,9 +169,9 @@ static ls_status build(towers *me, const ls_job *job)
         return ls_fail_memory("towers", (size_t)run->count * sizeof *me->done);
     for (int t = 0; t < run->count; t++)
         LS_TRY(ls_event_open(job->devices[t], &me->done[t]));
-    ls_member *holder = &run->members[me->shared.holder];
+    ls_member *holder = &run->members[run->holder];
     for (int b = 0; b < LS_BATCHES; b++) {
-        if (!holder->slice[b])
+        if (!ls_replicated_batch(job, b))
             continue;
         LS_TRY(place_arrivals(me, b));
         LS_TRY(build_sums(me, b));
@@ -185,12 +183,11 @@ static ls_status build(towers *me, const ls_job *job)
 
 /* ---- The strategy --------------------------------------------------------------------------- */
 
-static ls_status check(size_t devices, int ranks)
+static ls_status check(const ls_outline *outline)
 {
-    (void)devices;
-    if (ranks != 1)
+    if (outline->ranks != 1)
         return ls_fail(LS_CODE_USAGE, "strategy", "towers",
-                       "is in-graph: one process, not %d ranks; use --ranks 1", ranks);
+                       "is in-graph: one process, not %d ranks; use --ranks 1", outline->ranks);
     return LS_OK;
 }
 
@@ -201,7 +198,7 @@ static void close_run(ls_run *base)
     for (int b = 0; b < LS_BATCHES; b++) {
         ls_op_list_clear(&me->plans[b].sums);
         for (size_t i = 0; i < me->plans[b].count; i++)
-            if (me->plans[b].arrivals[i].there)
+            if (me->plans[b].arrivals[i].there && me->plans[b].count > 1)
                 ls_device_release(base->job->variable_device, me->plans[b].arrivals[i].here);
         free(me->plans[b].arrivals);
     }
@@ -232,11 +229,16 @@ static ls_status gather(ls_run *base, float *parameters)
     return ls_replica_gather(run->members[run->holder].replica, parameters);
 }
 
+/* With the first tower's net, on the variables as they are now. */
 static ls_status evaluate(ls_run *base, double *accuracy)
 {
     const ls_replicated *run = (const ls_replicated *)base;
-    const ls_member *holder = &run->members[run->holder];
-    return ls_replica_evaluate(holder->replica, ls_slice_net(holder->slice[LS_FULL]), accuracy);
+    const ls_replica *holder = run->members[run->holder].replica;
+    const ls_replica *tower = run->members[0].replica;
+    if (tower != holder)
+        LS_TRY(ls_queue_copy(tower->queue, tower->parameters, tower->device, holder->parameters,
+                             holder->device, flat_bytes(holder)));
+    return ls_replicated_evaluate(base, accuracy);
 }
 
 static ls_memory_formula memory(const ls_run *base, size_t index)
@@ -245,7 +247,7 @@ static ls_memory_formula memory(const ls_run *base, size_t index)
     ls_memory_formula formula = ls_replicated_memory(base, index);
     for (int b = 0; b < LS_BATCHES && (int)index == me->shared.holder; b++)
         for (size_t i = 0; i < me->plans[b].count; i++)
-            if (me->plans[b].arrivals[i].there)
+            if (me->plans[b].arrivals[i].there && me->plans[b].count > 1)
                 formula.bytes[LS_MEMORY_COMMUNICATION] += flat_bytes(me->shared.members[0].replica);
     return formula;
 }
@@ -268,6 +270,7 @@ const ls_strategy ls_strategy_towers = {
     .name = "towers",
     .help = "in-graph: one program drives a tower per device, variables on the variable device",
     .equivalent = true,
+    .holds_variables = true,
     .replicated = true,
     .check = check,
     .open = open_run,

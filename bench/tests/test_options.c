@@ -119,11 +119,10 @@ static void test_values_reach_the_request(void **state)
     assert_non_null(strstr(request->command, "--label 'it'\\''s' --format"));
     ls_request_free(request);
     request = accept_line("run --quiet --soft-placement --log-placement --results x.db "
-                          "--timeout 500ms --devices cpu:0");
+                          "--devices cpu:0");
     assert_int_equal(request->log.level, LS_LOG_QUIET);
     assert_true(request->soft_placement && request->log_placement);
     assert_string_equal(request->results, "x.db");
-    assert_true(request->timeout_ns == 500000000u);
     ls_request_free(request);
     request = accept_line("run --verbose yes --quiet no --progress yes");
     assert_int_equal(request->log.level, LS_LOG_VERBOSE);

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Every strategy that is meant to be equal is equal: same bits as `single` in exact mode, same bits
+# as its oracle in fast mode, over devices, batches, models and variable devices that fit.
+set -euo pipefail
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+export XDG_CACHE_HOME=$dir
+fail() { echo "$1"; exit 1; }
+# verify OPTIONS: all rows are ok, and there are so many (first argument).
+verify() {
+  local want=$1 got
+  shift
+  "$LOCKSTEP" verify "$@" --results none --format csv >"$dir/rows" 2>"$dir/err" || {
+    cat "$dir/rows" "$dir/err"
+    fail "verify failed: $*"
+  }
+  got=$(grep -c ',ok,' "$dir/rows")
+  [ "$got" -eq "$want" ] || { cat "$dir/rows" "$dir/err"; fail "$got rows are ok, not $want: $*"; }
+}
+# 9 device counts, the last ones not with 7 samples: (9 + 9 + 7) x 2 models x 2 modes.
+verify 100 --strategy towers --devices 1,2,3,4,5,6,7,8,16 --batch 256,100,7 \
+  --model mlp:784-16-10,poly --data synthetic:1000 --reduce exact,fast --steps 6 --warmup 0
+# Epochs whose last batch is smaller than the devices are many; variables elsewhere; no capture.
+verify 8 --strategy towers --devices 5,cpu:1 --batch 64 --model poly --data synthetic:131 --epochs 3 \
+  --variable-device /cpu:0,/cpu:1 --reduce exact,fast --capture no
+# One digest for all of them in exact mode.
+for strategy in "single --devices 1" "towers --devices 2" "towers --devices 5"; do
+  # shellcheck disable=SC2086
+  "$LOCKSTEP" run --strategy $strategy --model mlp:784-16-10 --data synthetic:500 --reduce exact --epochs 2 \
+    --batch 100 --results none --format jsonl | grep -oE '"digest": *"[0-9a-f]+"' | head -n 1
+done | sort -u >"$dir/digests"
+[ "$(wc -l <"$dir/digests")" -eq 1 ] || { cat "$dir/digests"; fail "exact mode has several digests"; }
+# Traffic is what the formula says, and memory what the allocator says.
+"$LOCKSTEP" run --strategy towers --devices 4 --batch 64 --data synthetic:500 --results none --format jsonl >"$dir/row"
+python3 - "$dir/row" <<'P'
+import json, sys
+row = json.load(open(sys.argv[1]))
+traffic, elements = row["traffic"], row["case"]["parameters"]
+assert traffic["bytes_sent"] == traffic["bytes_formula"] == 2 * 3 * 4 * elements, traffic
+assert traffic["messages_sent"] == traffic["messages_formula"] == 6, traffic
+for device in row["memory"]["devices"]:
+    for name, bytes in device["formula"].items():
+        assert device[name] == bytes, (device["device"], name, device[name], bytes)
+assert row["case"]["batch_per_device"] == [16] * 4 and row["provenance"]["oversubscribed"] is True
+P

@@ -9,7 +9,8 @@
  * of one process), later `mpi` and `nccl`.
  *
  * When a queue has failed, its operations are abandoned (device.h): the communicator then lets go
- * every rank, whose waiting operations fail with "abandoned by rank R", so nobody hangs.
+ * every rank, whose waiting operations fail with "abandoned by rank R", so nobody hangs. It stays
+ * so. Ranks read each other's memory: release it after every rank's queue has been waited for.
  */
 #ifndef LS_COMMON_COMM_COMM_H
 #define LS_COMMON_COMM_COMM_H
@@ -48,6 +49,8 @@ typedef struct ls_exchange {
     bool add;             /**< receive[i] = receive[i] + what comes; else it is overwritten */
 } ls_exchange;
 
+enum { LS_DIRECT_FEW = 8 };
+
 /** Back ends as data. Entries marked so may be NULL: not to be had there. */
 struct ls_comm_backend {
     const char *name;
@@ -55,7 +58,7 @@ struct ls_comm_backend {
     /** Makes the operation of one exchange (a send, a receive, or both); memory is borrowed. */
     ls_status (*exchange)(ls_comm *comm, const ls_exchange *exchange, ls_op **out);
     /** May be NULL: all-reduce in shared memory, each rank summing its slice from all the others
-     *  in rank order and writing it to all. */
+     *  in rank order and writing it to all; up to LS_DIRECT_FEW elements, each sums all. */
     ls_status (*direct)(ls_comm *comm, float *data, size_t count, ls_op **out);
     /** Host calls: they block the calling thread; each rank calls from a thread of its own. */
     ls_status (*send)(ls_comm *comm, int to, int tag, const void *data, size_t bytes);
@@ -65,8 +68,10 @@ struct ls_comm_backend {
     ls_status (*test_any)(ls_comm *comm, int tag, bool *ready); /**< may be NULL */
     ls_status (*barrier)(ls_comm *comm);
     ls_status (*agree)(ls_comm *comm, ls_code mine, ls_code *worst); /**< all get the worst */
-    /** Ranks of one color form a new communicator, ordered by (key, rank). */
+    /** Ranks of one color form a new communicator, ordered by (key, rank); color >= 0. */
     ls_status (*split)(ls_comm *comm, int color, int key, ls_comm **out);
+    /** This rank gives up: whoever waits, or will, in an operation or a host call, fails. */
+    void (*abandon)(ls_comm *comm);
     ls_traffic (*traffic)(const ls_comm *comm);
     void (*close)(ls_comm *comm);
 };
@@ -77,8 +82,11 @@ const ls_comm_backend *const *ls_comm_backends(void);
 /** A communicator of `ranks` queues of this process; comms[r] is rank r's end, on devices[r]. */
 ls_status ls_comm_thread_open(ls_device *const *devices, int ranks, ls_comm **comms);
 
-/** Takes NULL. */
+/** After the rank's operations are freed. Takes NULL. */
 void ls_comm_close(ls_comm *comm);
+
+/** floor(part * total / parts): where a part of an even split begins. */
+size_t ls_comm_share(size_t total, int part, int parts);
 
 /* ---- Collectives -------------------------------------------------------------------------- */
 
@@ -86,7 +94,7 @@ void ls_comm_close(ls_comm *comm);
 typedef struct ls_allreduce_args {
     float *data; /**< [count], in place */
     size_t count;
-    float *scratch; /**< [count] or NULL where the algorithm needs none */
+    float *scratch; /**< [ls_allreduce.scratch(...)]; NULL where that is none */
     /* canonical only: shards of the tree; this rank's finished subtrees, from left to right. */
     int64_t shards;
     float *const *sums; /**< [sum_count] of [count]; sums[0] is data */
@@ -97,7 +105,8 @@ typedef struct ls_allreduce_args {
 typedef struct ls_allreduce {
     const char *name;
     const char *help;
-    bool needs_scratch;
+    /** Elements of scratch that a rank needs; NULL: none. */
+    size_t (*scratch)(int rank, int ranks, size_t count, int64_t shards);
     /** LS_CODE_USAGE where the back end lacks what it needs, saying what would work; NULL: none. */
     ls_status (*check)(const ls_comm *comm);
     /** Appends this rank's operations. */
@@ -118,16 +127,47 @@ ls_status ls_allreduce_find(const char *name, const ls_allreduce **out);
 /** `auto`: a fixed function of bytes, ranks and back end. */
 const ls_allreduce *ls_allreduce_auto(const ls_comm *comm, size_t bytes);
 
-/** Operations of the other collectives on the same terms. `counts`/`offsets` are [size]. */
+/** Shards [first, last) of the tree of exact mode. */
+typedef struct ls_subtree {
+    int64_t first, last;
+} ls_subtree;
+
+enum { LS_SUBTREES = 128 }; /**< more than a rank can have: two per level of the tree */
+
+/**
+ * The finished subtrees of a rank that holds shards floor(rank S / ranks) to
+ * floor((rank + 1) S / ranks) - 1, from left to right: the nodes of the tree whose shards are all
+ * its own, while their parent's are not. Returns how many.
+ */
+size_t ls_canonical_subtrees(int rank, int ranks, int64_t shards, ls_subtree out[LS_SUBTREES]);
+
+/**
+ * Operations of the other collectives on the same terms: block r is counts[r] elements at
+ * data + offsets[r]; `counts` and `offsets` are [size]. Empty blocks are not sent.
+ */
 ls_status ls_broadcast_build(ls_comm *comm, int root, float *data, size_t count, ls_op_list *ops);
 ls_status ls_allgather_build(ls_comm *comm, float *data, const size_t *offsets,
                              const size_t *counts, ls_op_list *ops);
+/** Rank r ends with the sum of block r; the other blocks of `data` hold partial sums. */
 ls_status ls_reducescatter_build(ls_comm *comm, float *data, const size_t *offsets,
                                  const size_t *counts, ls_op_list *ops);
 
 /** What they move, summed over ranks. */
 ls_traffic ls_broadcast_formula(int ranks, size_t count);
-ls_traffic ls_allgather_formula(int ranks, size_t count);
-ls_traffic ls_reducescatter_formula(int ranks, size_t count);
+ls_traffic ls_allgather_formula(int ranks, const size_t *counts);
+ls_traffic ls_reducescatter_formula(int ranks, const size_t *counts);
+
+/** The bits of block `block` of a reduce-scatter; inputs[r] and out are [count], of that block. */
+void ls_reducescatter_oracle(const float *const *inputs, int ranks, int block, size_t count,
+                             float *out);
+
+/**
+ * Bus bandwidth over algorithm bandwidth (bytes of the whole buffer over time), as nccl-tests'
+ * PERFORMANCE.md defines it: what makes figures of different numbers of ranks comparable.
+ */
+double ls_allreduce_bus_factor(int ranks);
+double ls_broadcast_bus_factor(int ranks);
+double ls_allgather_bus_factor(int ranks);
+double ls_reducescatter_bus_factor(int ranks);
 
 #endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * All-reduce `direct`: in shared memory; rank r sums elements floor(r P / n) to
+ * floor((r + 1) P / n) - 1 from all ranks' buffers, in the order of ranks, and writes the sum to
+ * all buffers. Nothing is staged: each element is read once and written once per rank. Up to 8
+ * elements, each rank reads all of every other and sums them itself: one meeting less.
+ *
+ * With P elements on n ranks, k = min(n, P) of whose slices have elements, what crosses a border
+ * is: messages 2 (n - 1) k (a slice is read from n - 1 others and written to them); bytes
+ * 2 (n - 1) 4 P. For 1 <= P <= 8: messages n (n - 1); bytes n (n - 1) 4 P.
+ * Sum: ((g0 + g1) + g2) + ...
+ */
+#include "common/comm/comm_parts.h"
+
+static ls_status check(const ls_comm *comm)
+{
+    if (comm->backend->direct)
+        return LS_OK;
+    return ls_fail(LS_CODE_USAGE, "all-reduce", "direct",
+                   "ranks of communicator %s share no memory; flat, ring, tree and "
+                   "halving-doubling need none",
+                   comm->backend->name);
+}
+
+static ls_status build(ls_comm *comm, const ls_allreduce_args *a, ls_op_list *ops)
+{
+    ls_op *op;
+    LS_TRY(check(comm));
+    if (comm->size == 1 || a->count == 0)
+        return LS_OK;
+    LS_TRY(comm->backend->direct(comm, a->data, a->count, &op));
+    return ls_op_list_add(ops, op);
+}
+
+static ls_traffic formula(int ranks, size_t count, int64_t shards)
+{
+    uint64_t others = (uint64_t)ranks - 1, twice = 2 * others;
+    (void)shards;
+    if (count > 0 && count <= LS_DIRECT_FEW)
+        return (ls_traffic){.bytes_sent = ls_comm_bytes((uint64_t)ranks * others, count),
+                            .messages_sent = (uint64_t)ranks * others};
+    return (ls_traffic){.bytes_sent = ls_comm_bytes(twice, count),
+                        .messages_sent = twice * ls_comm_filled(count, ranks)};
+}
+
+static void oracle(const float *const *inputs, int ranks, size_t count, float *out)
+{
+    ls_allreduce_flat.oracle(inputs, ranks, count, out);
+}
+
+const ls_allreduce ls_allreduce_direct = {
+    .name = "direct",
+    .help = "shared memory: each rank sums a slice of all buffers and writes it to all",
+    .check = check,
+    .build = build,
+    .formula = formula,
+    .oracle = oracle,
+};

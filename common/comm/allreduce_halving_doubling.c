@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * All-reduce `halving-doubling` (Thakur, Rabenseifner and Gropp, "Optimization of collective
+ * communication operations in MPICH", IJHPCA 19, 2005). p is the largest power of two <= n.
+ *   1. rank p + i sends all to rank i, which adds it
+ *   2. at distances d = p/2, ..., 1: rank r < p keeps, of the blocks it still sums, the half in
+ *      which block r is, sends the other half to rank r xor d and adds what comes
+ *   3. at distances d = 1, ..., p/2: the same pairs exchange the blocks that are finished
+ *   4. rank i sends the sum to rank p + i
+ * Block b is elements floor(b P / p) to floor((b + 1) P / p) - 1.
+ *
+ * With P elements on n ranks: messages 2 (n - p) + 2 sum over d of d min(p / d, P), the first
+ * term 0 where P = 0; bytes 2 (n - 1) 4 P. Sum of block b: H(b, 1) with
+ * H(r, d) = H(r, 2d) + H(r xor d, 2d) and H(r, p) = g(r) + g(r + p), or g(r) where r + p >= n.
+ */
+#include "common/comm/comm_parts.h"
+
+static int power_below(int ranks)
+{
+    int p = 1;
+    while (2 * p <= ranks)
+        p *= 2;
+    return p;
+}
+
+/* The d blocks around block r that begin at a multiple of d. */
+static ls_range blocks_of(size_t count, int r, int d, int p)
+{
+    return ls_comm_parts(count, r - r % d, d, p);
+}
+
+/* Step 2 (add) or 3 with the rank at distance d. */
+static ls_status put_pair(ls_comm *comm, const ls_allreduce_args *a, int d, bool add,
+                          ls_op_list *ops)
+{
+    int p = power_below(comm->size), other = comm->rank ^ d;
+    ls_range mine = blocks_of(a->count, comm->rank, d, p);
+    ls_range theirs = blocks_of(a->count, other, d, p);
+    ls_range out = add ? theirs : mine, in = add ? mine : theirs;
+    return ls_comm_put_exchange(comm, ops,
+                                &(ls_exchange){.to = other,
+                                               .send = a->data + out.first,
+                                               .send_count = out.count,
+                                               .from = other,
+                                               .receive = a->data + in.first,
+                                               .receive_count = in.count,
+                                               .add = add});
+}
+
+static ls_status put_whole(ls_comm *comm, const ls_allreduce_args *a, int to, int from,
+                           ls_op_list *ops)
+{
+    return ls_comm_put_exchange(comm, ops,
+                                &(ls_exchange){.to = to,
+                                               .send = a->data,
+                                               .send_count = a->count,
+                                               .from = from,
+                                               .receive = a->data,
+                                               .receive_count = a->count,
+                                               .add = comm->rank < power_below(comm->size)});
+}
+
+static ls_status build(ls_comm *comm, const ls_allreduce_args *a, ls_op_list *ops)
+{
+    int p = power_below(comm->size), extra = comm->rank + p < comm->size ? comm->rank + p : -1;
+    if (comm->rank >= p) {
+        LS_TRY(put_whole(comm, a, comm->rank - p, -1, ops));
+        return put_whole(comm, a, -1, comm->rank - p, ops);
+    }
+    LS_TRY(put_whole(comm, a, -1, extra, ops));
+    for (int d = p / 2; d > 0; d /= 2)
+        LS_TRY(put_pair(comm, a, d, true, ops));
+    for (int d = 1; d < p; d *= 2)
+        LS_TRY(put_pair(comm, a, d, false, ops));
+    return put_whole(comm, a, extra, -1, ops);
+}
+
+/* H(r, d) of element i. */
+static float halving_sum(const float *const *inputs, int ranks, int r, int d, size_t i)
+{
+    int p = power_below(ranks);
+    if (d == p)
+        return r + p < ranks ? inputs[r][i] + inputs[r + p][i] : inputs[r][i];
+    return halving_sum(inputs, ranks, r, 2 * d, i) + halving_sum(inputs, ranks, r ^ d, 2 * d, i);
+}
+
+static void oracle(const float *const *inputs, int ranks, size_t count, float *out)
+{
+    int p = power_below(ranks);
+    for (int b = 0; b < p; b++) {
+        ls_range block = ls_comm_parts(count, b, 1, p);
+        for (size_t i = block.first; i < block.first + block.count; i++)
+            out[i] = halving_sum(inputs, ranks, b, 1, i);
+    }
+}
+
+static ls_traffic formula(int ranks, size_t count, int64_t shards)
+{
+    int p = power_below(ranks);
+    uint64_t messages = count ? 2 * (uint64_t)(ranks - p) : 0;
+    (void)shards;
+    for (int d = 1; d < p; d *= 2)
+        messages += 2 * (uint64_t)d * ls_comm_filled(count, p / d);
+    return (ls_traffic){.bytes_sent = ls_comm_bytes(2 * ((uint64_t)ranks - 1), count),
+                        .messages_sent = messages};
+}
+
+const ls_allreduce ls_allreduce_halving_doubling = {
+    .name = "halving-doubling",
+    .help = "pairs at halved and doubled distances: least bytes, few rounds",
+    .build = build,
+    .formula = formula,
+    .oracle = oracle,
+};

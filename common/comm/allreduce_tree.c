@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * All-reduce `tree`: whole buffers go up a binomial tree to rank 0, and the sum comes down the
+ * same way. In round m = 1, 2, 4, ... a rank that is an odd multiple of m sends to rank - m and is
+ * done; an even multiple receives from rank + m, where there is one, and adds.
+ *
+ * With P elements on n ranks: messages 2 (n - 1), none where P = 0; bytes 2 (n - 1) 4 P, over
+ * 2 ceil(log2 n) rounds. Sum: T(0, n rounded up to a power of two) with T(r, 1) = g(r) and
+ * T(r, 2m) = T(r, m) + T(r + m, m), the second part left out where r + m >= n.
+ */
+#include "common/comm/comm_parts.h"
+
+/* Rank's part of the round in which distances are m; `down`: the sum comes back. */
+static ls_status put_round(ls_comm *comm, const ls_allreduce_args *a, int m, bool down,
+                           ls_op_list *ops)
+{
+    bool upper = comm->rank % (2 * m) == m;
+    int other = upper ? comm->rank - m : comm->rank + m;
+    ls_exchange e = {.to = -1, .from = -1};
+    if (comm->rank % m != 0 || other >= comm->size)
+        return LS_OK;
+    if (upper != down) {
+        e.to = other;
+        e.send = a->data;
+        e.send_count = a->count;
+    } else {
+        e.from = other;
+        e.receive = a->data;
+        e.receive_count = a->count;
+        e.add = !down;
+    }
+    return ls_comm_put_exchange(comm, ops, &e);
+}
+
+static ls_status build(ls_comm *comm, const ls_allreduce_args *a, ls_op_list *ops)
+{
+    int m = 1;
+    for (; m < comm->size; m *= 2)
+        LS_TRY(put_round(comm, a, m, false, ops));
+    for (m /= 2; m > 0; m /= 2)
+        LS_TRY(put_round(comm, a, m, true, ops));
+    return LS_OK;
+}
+
+/* T(r, m) of element i. */
+static float tree_sum(const float *const *inputs, int ranks, int r, int m, size_t i)
+{
+    if (m == 1)
+        return inputs[r][i];
+    float sum = tree_sum(inputs, ranks, r, m / 2, i);
+    return r + m / 2 < ranks ? sum + tree_sum(inputs, ranks, r + m / 2, m / 2, i) : sum;
+}
+
+static void oracle(const float *const *inputs, int ranks, size_t count, float *out)
+{
+    int m = 1;
+    while (m < ranks)
+        m *= 2;
+    for (size_t i = 0; i < count; i++)
+        out[i] = tree_sum(inputs, ranks, 0, m, i);
+}
+
+static ls_traffic formula(int ranks, size_t count, int64_t shards)
+{
+    uint64_t messages = count ? 2 * ((uint64_t)ranks - 1) : 0;
+    (void)shards;
+    return (ls_traffic){.bytes_sent = ls_comm_bytes(messages, count), .messages_sent = messages};
+}
+
+const ls_allreduce ls_allreduce_tree = {
+    .name = "tree",
+    .help = "up and down a binomial tree: few rounds, whole buffers",
+    .build = build,
+    .formula = formula,
+    .oracle = oracle,
+};

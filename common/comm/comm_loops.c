@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The loops that add, compiled for each instruction set and picked by what the processor can do.
+ * They are elementwise and not contracted, so all give the same bits. A sum over many ranks goes
+ * block by block, so that what is added up stays in the first-level cache.
+ */
+#include "common/comm/comm_parts.h"
+
+#include <string.h>
+
+enum { BLOCK = 1024 };
+
+#define ALWAYS static inline __attribute__((always_inline))
+
+ALWAYS void add(float *restrict to, const float *restrict from, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        to[i] = to[i] + from[i];
+}
+
+ALWAYS void sum_pair(float *restrict a, float *restrict b, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        float sum = a[i] + b[i];
+        a[i] = sum;
+        b[i] = sum;
+    }
+}
+
+ALWAYS void sum_to_all(float *const *data, int ranks, ls_range range)
+{
+    if (ranks == 2) {
+        sum_pair(data[0] + range.first, data[1] + range.first, range.count);
+        return;
+    }
+    float sum[BLOCK];
+    for (size_t done = 0; done < range.count; done += BLOCK) {
+        size_t left = range.count - done, count = left < BLOCK ? left : BLOCK;
+        size_t at = range.first + done;
+        memcpy(sum, data[0] + at, count * sizeof *sum);
+        for (int r = 1; r < ranks; r++)
+            add(sum, data[r] + at, count);
+        for (int r = 0; r < ranks; r++)
+            memcpy(data[r] + at, sum, count * sizeof *sum);
+    }
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx2"))) static void add_avx2(float *to, const float *from, size_t count)
+{
+    add(to, from, count);
+}
+
+__attribute__((target("avx512f"))) static void add_avx512(float *to, const float *from,
+                                                          size_t count)
+{
+    add(to, from, count);
+}
+
+__attribute__((target("avx2"))) static void sum_avx2(float *const *data, int ranks, ls_range range)
+{
+    sum_to_all(data, ranks, range);
+}
+
+__attribute__((target("avx512f"))) static void sum_avx512(float *const *data, int ranks,
+                                                          ls_range range)
+{
+    sum_to_all(data, ranks, range);
+}
+#endif
+
+void ls_loop_add(float *to, const float *from, size_t count)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512f")) {
+        add_avx512(to, from, count);
+        return;
+    }
+    if (__builtin_cpu_supports("avx2")) {
+        add_avx2(to, from, count);
+        return;
+    }
+#endif
+    add(to, from, count);
+}
+
+void ls_loop_sum_to_all(float *const *data, int ranks, ls_range range)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512f")) {
+        sum_avx512(data, ranks, range);
+        return;
+    }
+    if (__builtin_cpu_supports("avx2")) {
+        sum_avx2(data, ranks, range);
+        return;
+    }
+#endif
+    sum_to_all(data, ranks, range);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of the collectives share: putting exchanges, and the loops that add. */
+#ifndef LS_COMMON_COMM_COMM_PARTS_H
+#define LS_COMMON_COMM_COMM_PARTS_H
+
+#include "common/comm/comm.h"
+
+/** Adds the exchange to the list, without its parts that have no rank or no element. */
+ls_status ls_comm_put_exchange(ls_comm *comm, ls_op_list *ops, const ls_exchange *exchange);
+
+/** A range of elements. */
+typedef struct ls_range {
+    size_t first, count;
+} ls_range;
+
+/** Parts [part, part + length) of an even split into `parts`. */
+static inline ls_range ls_comm_parts(size_t total, int part, int length, int parts)
+{
+    size_t first = ls_comm_share(total, part, parts);
+    return (ls_range){first, ls_comm_share(total, part + length, parts) - first};
+}
+
+/** An even split as offsets [parts], then counts [parts]; owned by the caller (free). */
+ls_status ls_comm_even_split(size_t total, int parts, size_t **out);
+
+/** How many parts of an even split have elements. */
+static inline uint64_t ls_comm_filled(size_t total, int parts)
+{
+    return total < (size_t)parts ? total : (uint64_t)parts;
+}
+
+static inline uint64_t ls_comm_bytes(uint64_t times, size_t count)
+{
+    return times * (uint64_t)count * sizeof(float);
+}
+
+/** to[i] = to[i] + from[i]; the arrays do not overlap. */
+void ls_loop_add(float *to, const float *from, size_t count);
+
+/** data[q][i] = ((data[0][i] + data[1][i]) + data[2][i]) ... for each q, i in the range. */
+void ls_loop_sum_to_all(float *const *data, int ranks, ls_range range);
+
+extern const ls_allreduce ls_allreduce_flat, ls_allreduce_ring, ls_allreduce_tree,
+    ls_allreduce_halving_doubling, ls_allreduce_direct, ls_allreduce_canonical;
+
+extern const ls_comm_backend ls_comm_thread;
+
+#endif

@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Back end `thread`: ranks are queues of one process, and read each other's memory.
+ *
+ * exchange  The sender publishes where its data is and raises the channel's `ready`; the receiver
+ *           copies or adds straight from there and raises `taken`; the sender's operation ends
+ *           when it sees that. No staging, and a channel holds one message at a time.
+ * direct    All show their buffers and meet; each sums its slice from all buffers in rank order
+ *           and writes it to all; all meet again. A few elements are shown themselves: one meeting.
+ * waiting   looks, then looks between yields of the core, then sleep (signal.h). Ranks that share
+ *           a core do not look before they yield.
+ * giving up An abandoned operation sets `abandoned`, then raises every signal to its largest
+ *           value. Whoever posts looks at `abandoned` afterwards and raises it again, so no
+ *           ordinary post hides the large value, and no waiter sleeps on.
+ *
+ * Leaves out: teams; a rank adds on its queue's own thread alone.
+ */
+#include "common/comm/comm_thread.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A core of its own: some 5 us of looking, then some 50 us of yielding to what else runs there. */
+enum { OWN_SPINS = 200, OWN_YIELDS = 200, SHARED_YIELDS = 16 };
+
+/* ---- Waiting and giving up ----------------------------------------------------------------- */
+
+void ls_comm_thread_count(thread_comm *comm, uint64_t messages, uint64_t bytes)
+{
+    atomic_fetch_add_explicit(&comm->messages_sent, messages, memory_order_relaxed);
+    atomic_fetch_add_explicit(&comm->bytes_sent, bytes, memory_order_relaxed);
+}
+
+void ls_comm_thread_abandon(ls_comm *base)
+{
+    thread_group *group = ((thread_comm *)base)->group;
+    int nobody = 0;
+    if (!atomic_compare_exchange_strong(&group->abandoned, &nobody, 1 + base->rank))
+        return;
+    pthread_mutex_lock(&group->mutex);
+    for (thread_channel *c = group->channels; c; c = c->next) {
+        ls_signal_post(&c->ready, UINT64_MAX);
+        ls_signal_post(&c->taken, UINT64_MAX);
+    }
+    for (int r = 0; r < group->size; r++)
+        ls_signal_post(&group->slots[r].met, UINT64_MAX);
+    ls_signal_post(&group->released, UINT64_MAX);
+    pthread_cond_broadcast(&group->changed);
+    pthread_mutex_unlock(&group->mutex);
+}
+
+ls_status ls_comm_thread_abandoned(const thread_comm *comm)
+{
+    char rank[32];
+    snprintf(rank, sizeof rank, "rank %d", comm->base.rank);
+    return ls_fail(LS_CODE_MISSING, "communicator", rank,
+                   "abandoned by rank %d, whose own failure says why; mend that and start again",
+                   atomic_load(&comm->group->abandoned) - 1);
+}
+
+static bool is_abandoned(const thread_comm *comm)
+{
+    return atomic_load(&comm->group->abandoned) != 0;
+}
+
+static void post(thread_comm *comm, ls_signal *signal, uint64_t value)
+{
+    ls_signal_post(signal, value);
+    if (is_abandoned(comm))
+        ls_signal_post(signal, UINT64_MAX);
+}
+
+/* False: a rank gave up. */
+static bool await(thread_comm *comm, ls_signal *signal, uint64_t target)
+{
+    bool there = ls_signal_value(signal) >= target;
+    for (int i = 0; !there && i < comm->spins; i++) {
+        ls_cpu_relax();
+        there = ls_signal_value(signal) >= target;
+    }
+    for (int i = 0; !there && i < comm->yields; i++) {
+        sched_yield();
+        there = ls_signal_value(signal) >= target;
+    }
+    if (!there)
+        ls_signal_wait(signal, target, 0);
+    return !is_abandoned(comm);
+}
+
+/* All ranks' queues. With a core each, ranks look at each other's own counter, which takes the
+ * fewest cache lines from core to core; in a crowd each sleeps and wakes once at most. */
+static bool meet(thread_comm *comm)
+{
+    thread_group *group = comm->group;
+    uint64_t meeting = ++comm->meetings;
+    if (group->crowded) {
+        uint64_t all = (uint64_t)group->size * meeting;
+        if (atomic_fetch_add(&group->arrived, 1) + 1 == all)
+            post(comm, &group->released, meeting);
+        return await(comm, &group->released, meeting);
+    }
+    post(comm, &group->slots[comm->base.rank].met, meeting);
+    for (int r = 0; r < group->size; r++)
+        if (!await(comm, &group->slots[r].met, meeting))
+            return false;
+    return true;
+}
+
+/* This operation cannot go on: nor can the others'. */
+static ls_status refuse_counts(thread_comm *comm, size_t mine, int other, size_t theirs)
+{
+    char rank[32];
+    snprintf(rank, sizeof rank, "rank %d", comm->base.rank);
+    ls_comm_thread_abandon(&comm->base);
+    return ls_fail(LS_CODE_USAGE, "communicator", rank,
+                   "%zu elements here, %zu on rank %d; every rank puts matching operations in the "
+                   "same order",
+                   mine, theirs, other);
+}
+
+/* ---- Exchange ------------------------------------------------------------------------------ */
+
+typedef struct exchange_op {
+    ls_op op;
+    thread_comm *comm;
+    ls_exchange what;
+    thread_channel *out, *in; /* NULL: nothing is sent, received */
+} exchange_op;
+
+static ls_status receive(exchange_op *x)
+{
+    thread_channel *in = x->in;
+    size_t count = x->what.receive_count;
+    if (!await(x->comm, &in->ready, in->received + 1))
+        return ls_comm_thread_abandoned(x->comm);
+    if (in->count != count)
+        return refuse_counts(x->comm, count, in->from, in->count);
+    if (x->what.add)
+        ls_loop_add(x->what.receive, in->data, count);
+    else
+        memcpy(x->what.receive, in->data, count * sizeof(float));
+    post(x->comm, &in->taken, ++in->received);
+    return LS_OK;
+}
+
+static ls_status run_exchange(ls_op *op, ls_queue *queue)
+{
+    exchange_op *x = (exchange_op *)op;
+    thread_channel *out = x->out;
+    (void)queue;
+    if (is_abandoned(x->comm))
+        return ls_comm_thread_abandoned(x->comm);
+    if (out) {
+        out->data = x->what.send;
+        out->count = x->what.send_count;
+        post(x->comm, &out->ready, ++out->sent);
+        ls_comm_thread_count(x->comm, 1, ls_comm_bytes(1, out->count));
+    }
+    if (x->in)
+        LS_TRY(receive(x));
+    if (out && !await(x->comm, &out->taken, out->sent))
+        return ls_comm_thread_abandoned(x->comm);
+    return LS_OK;
+}
+
+static void abandon_exchange(ls_op *op)
+{
+    ls_comm_thread_abandon(&((exchange_op *)op)->comm->base);
+}
+
+static void destroy_op(ls_op *op)
+{
+    free(op);
+}
+
+/* The channel of these ranks, made at its first use by either end. */
+static ls_status find_channel(thread_group *group, int from, int to, thread_channel **out)
+{
+    thread_channel *c;
+    pthread_mutex_lock(&group->mutex);
+    for (c = group->channels; c && (c->from != from || c->to != to);)
+        c = c->next;
+    if (!c && (c = aligned_alloc(64, sizeof *c))) {
+        memset(c, 0, sizeof *c);
+        c->from = from;
+        c->to = to;
+        c->next = group->channels;
+        group->channels = c;
+    }
+    pthread_mutex_unlock(&group->mutex);
+    *out = c;
+    return c ? LS_OK : ls_fail_memory("communicator", sizeof *c);
+}
+
+static ls_status make_exchange(ls_comm *base, const ls_exchange *exchange, ls_op **out)
+{
+    thread_comm *comm = (thread_comm *)base;
+    thread_channel *to = NULL, *from = NULL;
+    if (exchange->to >= base->size || exchange->from >= base->size)
+        return ls_fail(LS_CODE_USAGE, "communicator", "exchange", "no rank %d; ranks are 0 to %d",
+                       exchange->to >= base->size ? exchange->to : exchange->from, base->size - 1);
+    if (exchange->to >= 0)
+        LS_TRY(find_channel(comm->group, base->rank, exchange->to, &to));
+    if (exchange->from >= 0)
+        LS_TRY(find_channel(comm->group, exchange->from, base->rank, &from));
+    exchange_op *x = calloc(1, sizeof *x);
+    if (!x)
+        return ls_fail_memory("communicator", sizeof *x);
+    *x = (exchange_op){.op = {.name = exchange->add ? "exchange.add" : "exchange.copy",
+                              .run = run_exchange,
+                              .abandon = abandon_exchange,
+                              .destroy = destroy_op},
+                       .comm = comm,
+                       .what = *exchange,
+                       .out = to,
+                       .in = from};
+    if (from) {
+        x->op.flops = exchange->add ? (double)exchange->receive_count : 0;
+        x->op.bytes = (double)ls_comm_bytes(exchange->add ? 3 : 2, exchange->receive_count);
+    }
+    *out = &x->op;
+    return LS_OK;
+}
+
+/* ---- Direct -------------------------------------------------------------------------------- */
+
+typedef struct direct_op {
+    ls_op op;
+    thread_comm *comm;
+    float *data;
+    size_t count;
+    ls_range slice; /* that this rank sums */
+    uint64_t messages, bytes;
+    float *all[]; /* [size] of each rank, in this run */
+} direct_op;
+
+static void sum_few(const thread_group *group, unsigned place, direct_op *d)
+{
+    for (size_t i = 0; i < d->count; i++) {
+        float sum = group->slots[0].shown[place].few[i];
+        for (int r = 1; r < group->size; r++)
+            sum = sum + group->slots[r].shown[place].few[i];
+        d->data[i] = sum;
+    }
+}
+
+static ls_status run_direct(ls_op *op, ls_queue *queue)
+{
+    direct_op *d = (direct_op *)op;
+    thread_comm *comm = d->comm;
+    thread_group *group = comm->group;
+    const bool few = d->count <= LS_DIRECT_FEW;
+    const unsigned place = comm->directs++ % 2;
+    thread_shown *mine = &group->slots[comm->base.rank].shown[place];
+    (void)queue;
+    if (is_abandoned(comm))
+        return ls_comm_thread_abandoned(comm);
+    mine->data = d->data;
+    mine->count = d->count;
+    if (few)
+        memcpy(mine->few, d->data, d->count * sizeof(float));
+    if (!meet(comm))
+        return ls_comm_thread_abandoned(comm);
+    for (int r = 0; r < group->size; r++) {
+        d->all[r] = group->slots[r].shown[place].data;
+        if (group->slots[r].shown[place].count != d->count)
+            return refuse_counts(comm, d->count, r, group->slots[r].shown[place].count);
+    }
+    ls_comm_thread_count(comm, d->messages, d->bytes);
+    if (few) {
+        sum_few(group, place, d);
+        return LS_OK;
+    }
+    if (d->slice.count)
+        ls_loop_sum_to_all(d->all, group->size, d->slice);
+    return meet(comm) ? LS_OK : ls_comm_thread_abandoned(comm);
+}
+
+static void abandon_direct(ls_op *op)
+{
+    ls_comm_thread_abandon(&((direct_op *)op)->comm->base);
+}
+
+/* What this rank sends: its part of each other's slice, and its own slice's sum to each; of a few
+ * elements, all to each. */
+static ls_status make_direct(ls_comm *base, float *data, size_t count, ls_op **out)
+{
+    size_t bytes = sizeof(direct_op) + (size_t)base->size * sizeof(float *);
+    direct_op *d = calloc(1, bytes);
+    if (!d)
+        return ls_fail_memory("communicator", bytes);
+    uint64_t others = (uint64_t)base->size - 1, filled = ls_comm_filled(count, base->size);
+    const bool few = count <= LS_DIRECT_FEW;
+    d->op = (ls_op){.name = "allreduce.direct",
+                    .run = run_direct,
+                    .abandon = abandon_direct,
+                    .destroy = destroy_op};
+    d->comm = (thread_comm *)base;
+    d->data = data;
+    d->count = count;
+    d->slice = few ? (ls_range){0, count} : ls_comm_parts(count, base->rank, 1, base->size);
+    bool mine = d->slice.count > 0;
+    d->messages = few ? others : filled - mine + (mine ? others : 0);
+    d->bytes = ls_comm_bytes(1, count - d->slice.count) + ls_comm_bytes(others, d->slice.count);
+    d->op.flops = (double)others * (double)d->slice.count;
+    d->op.bytes = (double)ls_comm_bytes(2 * (others + 1), d->slice.count);
+    *out = &d->op;
+    return LS_OK;
+}
+
+/* ---- Opening and closing ------------------------------------------------------------------- */
+
+static ls_traffic get_traffic(const ls_comm *base)
+{
+    const thread_comm *comm = (const thread_comm *)base;
+    return (ls_traffic){.bytes_sent = atomic_load(&comm->bytes_sent),
+                        .messages_sent = atomic_load(&comm->messages_sent)};
+}
+
+static void close_group(thread_group *group)
+{
+    while (group->channels) {
+        thread_channel *next = group->channels->next;
+        free(group->channels);
+        group->channels = next;
+    }
+    while (group->messages) {
+        thread_message *next = group->messages->next;
+        free(group->messages);
+        group->messages = next;
+    }
+    pthread_cond_destroy(&group->changed);
+    pthread_mutex_destroy(&group->mutex);
+    free(group->meeting.color);
+    free(group->meeting.key);
+    free(group->meeting.split);
+    free(group->devices);
+    free(group->slots);
+    free(group);
+}
+
+static void close_comm(ls_comm *base)
+{
+    thread_group *group = ((thread_comm *)base)->group;
+    pthread_mutex_lock(&group->mutex);
+    bool last = --group->members == 0;
+    pthread_mutex_unlock(&group->mutex);
+    free(base);
+    if (last)
+        close_group(group);
+}
+
+static ls_status open_group(int ranks, thread_group **out)
+{
+    size_t n = (size_t)ranks;
+    thread_group *group = aligned_alloc(64, sizeof *group);
+    if (!group)
+        return ls_fail_memory("communicator", sizeof *group);
+    memset(group, 0, sizeof *group);
+    group->size = ranks;
+    group->messages_end = &group->messages;
+    pthread_mutex_init(&group->mutex, NULL);
+    pthread_cond_init(&group->changed, NULL);
+    group->slots = aligned_alloc(64, n * sizeof *group->slots);
+    group->devices = calloc(n, sizeof *group->devices);
+    group->meeting.color = calloc(n, sizeof *group->meeting.color);
+    group->meeting.key = calloc(n, sizeof *group->meeting.key);
+    group->meeting.split = calloc(n, sizeof *group->meeting.split);
+    if (!group->slots || !group->devices || !group->meeting.color || !group->meeting.key ||
+        !group->meeting.split) {
+        close_group(group);
+        return ls_fail_memory("communicator", n * sizeof *group->slots);
+    }
+    memset(group->slots, 0, n * sizeof *group->slots);
+    *out = group;
+    return LS_OK;
+}
+
+/* Whether two devices have a core in common. */
+static bool share_a_core(const ls_device *first, const ls_device *second)
+{
+    const ls_device_info *a = ls_device_describe(first), *b = ls_device_describe(second);
+    for (int i = 0; i < a->core_count; i++)
+        for (int k = 0; k < b->core_count; k++)
+            if (a->cores[i] == b->cores[k])
+                return true;
+    return false;
+}
+
+static ls_status open_comm(thread_group *group, int rank, ls_comm **out)
+{
+    thread_comm *comm = aligned_alloc(64, sizeof *comm);
+    if (!comm)
+        return ls_fail_memory("communicator", sizeof *comm);
+    memset(comm, 0, sizeof *comm);
+    comm->base = (ls_comm){.backend = &ls_comm_thread,
+                           .rank = rank,
+                           .size = group->size,
+                           .device = group->devices[rank]};
+    comm->group = group;
+    comm->spins = group->crowded ? 0 : OWN_SPINS;
+    comm->yields = group->crowded ? SHARED_YIELDS : OWN_YIELDS;
+    group->members++;
+    *out = &comm->base;
+    return LS_OK;
+}
+
+ls_status ls_comm_thread_open(ls_device *const *devices, int ranks, ls_comm **comms)
+{
+    thread_group *group = NULL;
+    LS_TRY(open_group(ranks, &group));
+    for (int r = 0; r < ranks; r++) {
+        group->devices[r] = devices[r];
+        for (int before = 0; before < r; before++)
+            group->crowded |= share_a_core(devices[before], devices[r]);
+    }
+    ls_status status = LS_OK;
+    for (int r = 0; r < ranks && !status; r++) {
+        status = open_comm(group, r, &comms[r]);
+        if (status && r == 0)
+            close_group(group);
+        for (int opened = 0; status && opened < r; opened++)
+            close_comm(comms[opened]);
+    }
+    return status;
+}
+
+const ls_comm_backend ls_comm_thread = {
+    .name = "thread",
+    .help = "ranks are threads of one process and read each other's memory",
+    .exchange = make_exchange,
+    .direct = make_direct,
+    .send = ls_comm_thread_send,
+    .receive = ls_comm_thread_receive,
+    .receive_any = ls_comm_thread_receive_any,
+    .test_any = ls_comm_thread_test_any,
+    .barrier = ls_comm_thread_barrier,
+    .agree = ls_comm_thread_agree,
+    .split = ls_comm_thread_split,
+    .abandon = ls_comm_thread_abandon,
+    .traffic = get_traffic,
+    .close = close_comm,
+};

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/* The thread back end's own types, shared by its files: queues (comm_thread.c), host calls
+ * (comm_thread_host.c). */
+#ifndef LS_COMMON_COMM_COMM_THREAD_H
+#define LS_COMMON_COMM_COMM_THREAD_H
+
+#include "common/base/signal.h"
+#include "common/comm/comm_parts.h"
+
+#include <pthread.h>
+
+/* From one rank to another: one message at a time, by reference. Counts only grow. */
+typedef struct thread_channel {
+    ls_signal ready; /* messages published */
+    ls_signal taken; /* messages copied or added by the receiver */
+    struct thread_channel *next;
+    int from, to;
+    _Alignas(64) const float *data; /* the sender's: of the message published last */
+    size_t count;
+    uint64_t sent;
+    _Alignas(64) uint64_t received; /* the receiver's */
+} thread_channel;
+
+/* A message of the host calls; its bytes follow. */
+typedef struct thread_message {
+    struct thread_message *next;
+    int from, to, tag;
+    size_t bytes;
+} thread_message;
+
+/* Host calls that all ranks make together. `result` stays until all have entered the next. */
+typedef struct thread_meeting {
+    uint64_t rounds; /* finished */
+    int entered;
+    ls_code worst, result;
+    int *color, *key; /* [size] */
+    ls_comm **split;  /* [size] */
+} thread_meeting;
+
+/* What a rank shows the others in a direct all-reduce: its buffer, or the elements themselves. */
+typedef struct thread_shown {
+    _Alignas(64) float *data;
+    size_t count;
+    float few[LS_DIRECT_FEW];
+} thread_shown;
+
+/* Of one rank. Operations take turns with the two places: one is rewritten only after a meeting
+ * that everybody entered after having read it. */
+typedef struct thread_slot {
+    ls_signal met; /* meetings that the rank has come to */
+    thread_shown shown[2];
+} thread_slot;
+
+typedef struct thread_group {
+    int size, members; /* members: ends that are not closed */
+    bool crowded;      /* some ranks share a core */
+    ls_device **devices;
+    thread_slot *slots;                 /* [size] */
+    _Alignas(64) _Atomic int abandoned; /* 1 + rank that gave up; 0: none */
+    /* Meetings of a crowded group: the last to come wakes all. */
+    _Alignas(64) _Atomic uint64_t arrived;
+    ls_signal released;
+    /* Behind the mutex. */
+    _Alignas(64) pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    thread_channel *channels;
+    thread_message *messages, **messages_end;
+    thread_meeting meeting;
+} thread_group;
+
+typedef struct thread_comm {
+    ls_comm base;
+    thread_group *group;
+    uint64_t meetings, directs; /* that this rank's queue has been through */
+    int spins, yields;
+    _Alignas(64) _Atomic uint64_t bytes_sent;
+    _Atomic uint64_t messages_sent;
+} thread_comm;
+
+void ls_comm_thread_count(thread_comm *comm, uint64_t messages, uint64_t bytes);
+void ls_comm_thread_abandon(ls_comm *comm);
+
+/* The failure of an operation or call that cannot end because a rank gave up. */
+ls_status ls_comm_thread_abandoned(const thread_comm *comm);
+
+/* comm_thread_host.c */
+ls_status ls_comm_thread_send(ls_comm *comm, int to, int tag, const void *data, size_t bytes);
+ls_status ls_comm_thread_receive(ls_comm *comm, int from, int tag, void *data, size_t bytes);
+ls_status ls_comm_thread_receive_any(ls_comm *comm, int tag, void *data, size_t capacity, int *from,
+                                     size_t *bytes);
+ls_status ls_comm_thread_test_any(ls_comm *comm, int tag, bool *ready);
+ls_status ls_comm_thread_barrier(ls_comm *comm);
+ls_status ls_comm_thread_agree(ls_comm *comm, ls_code mine, ls_code *worst);
+ls_status ls_comm_thread_split(ls_comm *comm, int color, int key, ls_comm **out);
+
+#endif

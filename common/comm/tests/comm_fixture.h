@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the tests of the communicator share: devices and queues for up to 16 ranks, and operations
+ * of their own: fill (a rank's inputs, times a power of two that changes with each replay, so that
+ * bits scale exactly), check (bits against what is expected, each replay), delay (a random pause),
+ * fail. Statics; for inclusion by the tests of this folder.
+ */
+#ifndef LS_COMMON_COMM_TESTS_COMM_FIXTURE_H
+#define LS_COMMON_COMM_TESTS_COMM_FIXTURE_H
+
+#include "common/base/clock.h"
+#include "common/base/philox.h"
+#include "common/comm/comm.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_RANKS = 16, MOST_SUMS = 16, SCALES = 3 };
+
+typedef struct fixture {
+    ls_machine *machine;
+    ls_device *device[MOST_RANKS];
+    ls_queue *queue[MOST_RANKS];
+} fixture;
+
+static inline void must(ls_status status)
+{
+    if (status)
+        print_error("%s\n", ls_status_text(status));
+    assert_null(status);
+}
+
+static inline void refused(ls_status status, ls_code code, const char *word)
+{
+    assert_non_null(status);
+    assert_int_equal(ls_status_code(status), code);
+    assert_non_null(strstr(ls_status_text(status), word));
+    ls_status_free(status);
+}
+
+static inline int setup_devices(void **state)
+{
+    fixture *f = calloc(1, sizeof *f);
+    const ls_memory_policy policy = {.kind = LS_MEMORY_GROWTH};
+    must(ls_machine_open(&(ls_machine_options){0}, &f->machine));
+    for (int i = 0; i < MOST_RANKS; i++) {
+        const ls_device_name name = {.kind = LS_DEVICE_CPU, .index = i, .logical = -1};
+        must(ls_device_open(f->machine, &name, &policy, &f->device[i]));
+        must(ls_queue_open(f->device[i], "test", &f->queue[i]));
+    }
+    *state = f;
+    return 0;
+}
+
+static inline int teardown_devices(void **state)
+{
+    fixture *f = *state;
+    for (int i = 0; i < MOST_RANKS; i++) {
+        ls_queue_close(f->queue[i]);
+        ls_device_close(f->device[i]);
+    }
+    ls_machine_close(f->machine);
+    free(f);
+    return 0;
+}
+
+/* ---- Operations of the tests --------------------------------------------------------------- */
+
+typedef struct test_op {
+    ls_op op;
+    float *data;
+    const float *from; /* inputs, or what is expected */
+    size_t count;
+    uint64_t runs, wrong, fail_at;
+    ls_random random; /* of a delay */
+} test_op;
+
+static inline float scale_of(uint64_t run)
+{
+    return (float)(1u << run % SCALES);
+}
+
+static inline ls_status run_fill(ls_op *op, ls_queue *queue)
+{
+    test_op *t = (test_op *)op;
+    (void)queue;
+    float scale = scale_of(t->runs++);
+    for (size_t i = 0; i < t->count; i++)
+        t->data[i] = t->from[i] * scale;
+    return LS_OK;
+}
+
+static inline ls_status run_check(ls_op *op, ls_queue *queue)
+{
+    test_op *t = (test_op *)op;
+    (void)queue;
+    float scale = scale_of(t->runs++);
+    for (size_t i = 0; i < t->count; i++) {
+        float expected = t->from[i] * scale;
+        t->wrong += memcmp(&expected, &t->data[i], sizeof expected) != 0;
+    }
+    return LS_OK;
+}
+
+/* Nothing, a yield, a short pause or a long one. */
+static inline ls_status run_delay(ls_op *op, ls_queue *queue)
+{
+    test_op *t = (test_op *)op;
+    (void)queue;
+    uint32_t bits = ls_random_bits(t->random, t->runs++);
+    if (bits % 16 == 0)
+        ls_clock_sleep(1000 * (bits >> 8) % 50000);
+    else if (bits % 4 == 1)
+        sched_yield();
+    else if (bits % 4 == 2)
+        for (volatile uint32_t i = 0; i < (bits >> 8) % 1000; i++)
+            ;
+    return LS_OK;
+}
+
+static inline ls_status run_failing(ls_op *op, ls_queue *queue)
+{
+    test_op *t = (test_op *)op;
+    (void)queue;
+    if (t->runs++ == t->fail_at)
+        return ls_fail(LS_CODE_CHECK, "test", "failing", "planted; none");
+    return LS_OK;
+}
+
+static inline void free_op(ls_op *op)
+{
+    free(op);
+}
+
+static inline test_op *put_op(ls_op_list *ops, ls_status (*run)(ls_op *op, ls_queue *queue),
+                              float *data, const float *from, size_t count)
+{
+    test_op *t = calloc(1, sizeof *t);
+    t->op = (ls_op){.name = "test", .run = run, .destroy = free_op};
+    t->data = data;
+    t->from = from;
+    t->count = count;
+    must(ls_op_list_add(ops, &t->op));
+    return t;
+}
+
+/* The same operations with a delay before each. Takes them over. */
+static inline void delay_all(ls_op_list *ops, uint64_t seed, uint64_t stream)
+{
+    ls_op_list all = {0};
+    for (size_t i = 0; i < ops->count; i++) {
+        test_op *delay = put_op(&all, run_delay, NULL, NULL, 0);
+        delay->random = (ls_random){.seed = seed, .stream = stream * 1000 + i};
+        must(ls_op_list_add(&all, ops->items[i]));
+    }
+    free(ops->items);
+    *ops = all;
+}
+
+static inline float *random_floats(const char *name, int number, size_t count)
+{
+    float *out = malloc((count + 1) * sizeof *out);
+    ls_random random = ls_random_stream((uint64_t)number + 1, name);
+    ls_random_fill(random, 0, count, -1.0f, 1.0f, out);
+    return out;
+}
+
+/* ---- Programs of several ranks ------------------------------------------------------------- */
+
+/* Captures each rank's list, launches all, waits for all; statuses[r] may be NULL: must be well. */
+static inline void replay_all(fixture *f, const ls_op_list *ops, int ranks, uint64_t times,
+                              ls_status *statuses)
+{
+    ls_program *program[MOST_RANKS];
+    for (int r = 0; r < ranks; r++) {
+        must(ls_program_begin(f->queue[r]));
+        must(ls_op_list_put(&ops[r], f->queue[r]));
+        must(ls_program_end(f->queue[r], &program[r]));
+    }
+    for (int r = 0; r < ranks; r++)
+        must(ls_program_launch(program[r], times));
+    for (int r = 0; r < ranks; r++) {
+        ls_status status = ls_queue_sync(f->queue[r]);
+        if (statuses)
+            statuses[r] = status;
+        else
+            must(status);
+    }
+    for (int r = 0; r < ranks; r++)
+        ls_program_close(program[r]);
+}
+
+static inline ls_traffic total_traffic(ls_comm *const *comms, int ranks)
+{
+    ls_traffic sum = {0};
+    for (int r = 0; r < ranks; r++) {
+        ls_traffic t = comms[r]->backend->traffic(comms[r]);
+        sum.bytes_sent += t.bytes_sent;
+        sum.messages_sent += t.messages_sent;
+    }
+    return sum;
+}
+
+static inline void close_all(ls_comm **comms, ls_op_list *ops, int ranks)
+{
+    for (int r = 0; r < ranks; r++) {
+        ls_op_list_clear(&ops[r]);
+        ls_comm_close(comms[r]);
+    }
+}
+
+#endif

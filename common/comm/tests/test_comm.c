@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Collectives on queues: every all-reduce algorithm and the other collectives give their oracle's
+ * bits and move what their formula says, for many ranks and counts, replayed from programs, with
+ * and without random delays. No tolerance: bits.
+ */
+#include "common/comm/tests/comm_fixture.h"
+
+#include <stdio.h>
+
+enum { REPLAYS = 6, MANY_REPLAYS = 2000, DELAYED_REPLAYS = 12, SEEDS = 3 };
+
+static const int rank_counts[] = {1, 2, 3, 4, 5, 6, 7, 8, 16};
+enum { RANK_COUNTS = sizeof rank_counts / sizeof *rank_counts };
+
+typedef struct trial {
+    int ranks;
+    size_t count;
+    uint64_t replays;
+    uint64_t seed; /* of delays; 0: none */
+} trial;
+
+/* Everything a trial holds; buffers of each rank. */
+typedef struct workspace {
+    ls_comm *comms[MOST_RANKS];
+    ls_op_list ops[MOST_RANKS];
+    test_op *checks[MOST_RANKS];
+    float *inputs[MOST_RANKS], *data[MOST_RANKS], *expected;
+} workspace;
+
+static void open_workspace(fixture *f, const trial *t, workspace *w)
+{
+    *w = (workspace){0};
+    must(ls_comm_thread_open(f->device, t->ranks, w->comms));
+    w->expected = malloc((t->count + 1) * sizeof(float));
+    for (int r = 0; r < t->ranks; r++) {
+        w->inputs[r] = random_floats("inputs", r, t->count);
+        w->data[r] = malloc((t->count + 1) * sizeof(float));
+        w->data[r][t->count] = 42.0f;
+        put_op(&w->ops[r], run_fill, w->data[r], w->inputs[r], t->count);
+    }
+}
+
+static void close_workspace(const trial *t, workspace *w)
+{
+    for (int r = 0; r < t->ranks; r++) {
+        assert_true(w->data[r][t->count] == 42.0f); /* nothing is written past the end */
+        free(w->inputs[r]);
+        free(w->data[r]);
+    }
+    free(w->expected);
+    close_all(w->comms, w->ops, t->ranks);
+}
+
+static void replay_and_judge(fixture *f, const trial *t, workspace *w, const char *name,
+                             ls_traffic formula)
+{
+    for (int r = 0; r < t->ranks && t->seed; r++)
+        delay_all(&w->ops[r], t->seed, (uint64_t)r);
+    replay_all(f, w->ops, t->ranks, t->replays, NULL);
+    ls_traffic moved = total_traffic(w->comms, t->ranks);
+    uint64_t wrong = 0;
+    for (int r = 0; r < t->ranks; r++) {
+        assert_true(!w->checks[r] || w->checks[r]->runs == t->replays);
+        wrong += w->checks[r] ? w->checks[r]->wrong : 0;
+    }
+    if (wrong || moved.bytes_sent != t->replays * formula.bytes_sent ||
+        moved.messages_sent != t->replays * formula.messages_sent)
+        fail_msg("%s: %d ranks, %zu elements: %llu wrong; %llu bytes, %llu messages a replay, not "
+                 "%llu, %llu",
+                 name, t->ranks, t->count, (unsigned long long)wrong,
+                 (unsigned long long)(moved.bytes_sent / t->replays),
+                 (unsigned long long)(moved.messages_sent / t->replays),
+                 (unsigned long long)formula.bytes_sent, (unsigned long long)formula.messages_sent);
+}
+
+static void try_allreduce(fixture *f, const ls_allreduce *a, const trial *t)
+{
+    workspace w;
+    open_workspace(f, t, &w);
+    a->oracle((const float *const *)w.inputs, t->ranks, t->count, w.expected);
+    for (int r = 0; r < t->ranks; r++) {
+        const ls_allreduce_args args = {.data = w.data[r], .count = t->count};
+        must(a->build(w.comms[r], &args, &w.ops[r]));
+        w.checks[r] = put_op(&w.ops[r], run_check, w.data[r], w.expected, t->count);
+    }
+    replay_and_judge(f, t, &w, a->name, a->formula(t->ranks, t->count, 0));
+    close_workspace(t, &w);
+}
+
+static void all_reduces_give_their_oracles_bits(void **state)
+{
+    for (const ls_allreduce *const *a = ls_allreduces(); *a; a++)
+        for (int k = 0; k < RANK_COUNTS && (*a)->oracle; k++) {
+            size_t n = (size_t)rank_counts[k];
+            const size_t counts[] = {0, 1, 2, 3, 7, 8, 9, n - 1, n, 1000, 4099, 100000};
+            for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+                const trial t = {rank_counts[k], counts[c], REPLAYS, 0};
+                try_allreduce(*state, *a, &t);
+            }
+        }
+}
+
+static void all_reduces_replay_without_the_host(void **state)
+{
+    for (const ls_allreduce *const *a = ls_allreduces(); *a; a++)
+        for (int n = 2; n <= 5 && (*a)->oracle; n++) {
+            try_allreduce(*state, *a, &(trial){n, 3, MANY_REPLAYS, 0});
+            try_allreduce(*state, *a, &(trial){n, 300, MANY_REPLAYS, 0});
+        }
+}
+
+static void all_reduces_bear_delays(void **state)
+{
+    for (uint64_t seed = 1; seed <= SEEDS; seed++)
+        for (const ls_allreduce *const *a = ls_allreduces(); *a; a++)
+            for (int k = 1; k < RANK_COUNTS && (*a)->oracle; k++) {
+                try_allreduce(*state, *a, &(trial){rank_counts[k], 5, DELAYED_REPLAYS, seed});
+                try_allreduce(*state, *a, &(trial){rank_counts[k], 1000, DELAYED_REPLAYS, seed});
+            }
+}
+
+/* Sums do differ by algorithm: else the comparisons above would not see a wrong order. */
+static void orders_of_summation_differ(void **state)
+{
+    enum { COUNT = 4000, RANKS = 7 };
+    (void)state;
+    float *inputs[RANKS], *sums[8];
+    size_t algorithms = 0;
+    for (int r = 0; r < RANKS; r++)
+        inputs[r] = random_floats("inputs", r, COUNT);
+    for (const ls_allreduce *const *a = ls_allreduces(); *a; a++)
+        if ((*a)->oracle && strcmp((*a)->name, "direct") != 0) {
+            sums[algorithms] = malloc(COUNT * sizeof(float));
+            (*a)->oracle((const float *const *)inputs, RANKS, COUNT, sums[algorithms++]);
+        }
+    assert_int_equal(algorithms, 4);
+    for (size_t a = 0; a < algorithms; a++)
+        for (size_t b = 0; b < a; b++)
+            assert_true(memcmp(sums[a], sums[b], COUNT * sizeof(float)) != 0);
+    for (size_t a = 0; a < algorithms; a++)
+        free(sums[a]);
+    for (int r = 0; r < RANKS; r++)
+        free(inputs[r]);
+}
+
+/* ---- The other collectives ----------------------------------------------------------------- */
+
+static void broadcasts_reach_all(void **state)
+{
+    for (int k = 0; k < RANK_COUNTS; k++)
+        for (int root = 0; root < rank_counts[k]; root++)
+            for (size_t count = 0; count < 2000; count += count ? 1000 : 1) {
+                workspace w;
+                const trial t = {rank_counts[k], count, REPLAYS, (uint64_t)root};
+                open_workspace(*state, &t, &w);
+                memcpy(w.expected, w.inputs[root], count * sizeof(float));
+                for (int r = 0; r < t.ranks; r++) {
+                    must(ls_broadcast_build(w.comms[r], root, w.data[r], count, &w.ops[r]));
+                    w.checks[r] = put_op(&w.ops[r], run_check, w.data[r], w.expected, count);
+                }
+                replay_and_judge(*state, &t, &w, "broadcast", ls_broadcast_formula(t.ranks, count));
+                close_workspace(&t, &w);
+            }
+}
+
+/* Uneven blocks, some empty, with gaps between them. Returns the elements of the buffer. */
+static size_t cut_blocks(int ranks, size_t *offsets, size_t *counts)
+{
+    size_t at = 3;
+    for (int r = 0; r < ranks; r++) {
+        counts[r] = (size_t)(r * 37 % 11) * (size_t)(r % 3) * 13;
+        offsets[r] = at;
+        at += counts[r] + 2;
+    }
+    return at;
+}
+
+static void all_gathers_fill_every_block(void **state)
+{
+    size_t offsets[MOST_RANKS], counts[MOST_RANKS];
+    for (int k = 0; k < RANK_COUNTS; k++) {
+        workspace w;
+        const trial t = {rank_counts[k], cut_blocks(rank_counts[k], offsets, counts), REPLAYS, 1};
+        open_workspace(*state, &t, &w);
+        float *expected[MOST_RANKS];
+        for (int r = 0; r < t.ranks; r++) {
+            expected[r] = malloc(t.count * sizeof(float)); /* gaps stay the rank's own */
+            memcpy(expected[r], w.inputs[r], t.count * sizeof(float));
+            for (int b = 0; b < t.ranks; b++)
+                memcpy(expected[r] + offsets[b], w.inputs[b] + offsets[b],
+                       counts[b] * sizeof(float));
+            must(ls_allgather_build(w.comms[r], w.data[r], offsets, counts, &w.ops[r]));
+            w.checks[r] = put_op(&w.ops[r], run_check, w.data[r], expected[r], t.count);
+        }
+        replay_and_judge(*state, &t, &w, "allgather", ls_allgather_formula(t.ranks, counts));
+        for (int r = 0; r < t.ranks; r++)
+            free(expected[r]);
+        close_workspace(&t, &w);
+    }
+}
+
+static void reduce_scatters_sum_a_block_each(void **state)
+{
+    size_t offsets[MOST_RANKS], counts[MOST_RANKS];
+    for (int k = 0; k < RANK_COUNTS; k++) {
+        workspace w;
+        const trial t = {rank_counts[k], cut_blocks(rank_counts[k], offsets, counts), REPLAYS, 1};
+        open_workspace(*state, &t, &w);
+        for (int r = 0; r < t.ranks; r++) {
+            const float *block[MOST_RANKS];
+            for (int other = 0; other < t.ranks; other++)
+                block[other] = w.inputs[other] + offsets[r];
+            ls_reducescatter_oracle(block, t.ranks, r, counts[r], w.expected + offsets[r]);
+            must(ls_reducescatter_build(w.comms[r], w.data[r], offsets, counts, &w.ops[r]));
+            w.checks[r] = put_op(&w.ops[r], run_check, w.data[r] + offsets[r],
+                                 w.expected + offsets[r], counts[r]);
+        }
+        replay_and_judge(*state, &t, &w, "reducescatter",
+                         ls_reducescatter_formula(t.ranks, counts));
+        close_workspace(&t, &w);
+    }
+}
+
+/* ---- Lookup -------------------------------------------------------------------------------- */
+
+static void names_are_looked_up(void **state)
+{
+    fixture *f = *state;
+    const ls_allreduce *found;
+    ls_comm *comms[2];
+    for (const ls_allreduce *const *a = ls_allreduces(); *a; a++) {
+        must(ls_allreduce_find((*a)->name, &found));
+        assert_ptr_equal(found, *a);
+    }
+    refused(ls_allreduce_find("rings", &found), LS_CODE_USAGE, "halving-doubling");
+    must(ls_comm_thread_open(f->device, 2, comms));
+    assert_string_equal(ls_allreduce_auto(comms[0], 8)->name, "direct");
+    ls_comm_backend remote = *comms[0]->backend; /* as a back end that shares no memory */
+    remote.direct = NULL;
+    ls_comm end = *comms[0];
+    end.backend = &remote;
+    refused(ls_allreduce_auto(comms[0], 8)->check(&end), LS_CODE_USAGE, "share no memory");
+    assert_string_equal(ls_allreduce_auto(&end, 8)->name, "tree");
+    assert_string_equal(ls_allreduce_auto(&end, 1 << 20)->name, "halving-doubling");
+    end.size = 3;
+    assert_string_equal(ls_allreduce_auto(&end, 1 << 20)->name, "ring");
+    ls_comm_close(comms[0]);
+    ls_comm_close(comms[1]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_reduces_give_their_oracles_bits),
+        cmocka_unit_test(all_reduces_replay_without_the_host),
+        cmocka_unit_test(all_reduces_bear_delays),
+        cmocka_unit_test(orders_of_summation_differ),
+        cmocka_unit_test(broadcasts_reach_all),
+        cmocka_unit_test(all_gathers_fill_every_block),
+        cmocka_unit_test(reduce_scatters_sum_a_block_each),
+        cmocka_unit_test(names_are_looked_up),
+    };
+    return cmocka_run_group_tests(tests, setup_devices, teardown_devices);
+}

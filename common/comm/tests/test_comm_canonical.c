@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * All-reduce of exact mode: any number of ranks gives the bits of the whole tree evaluated
+ * directly, for 1 to 16 shards and some more. No tolerance: bits.
+ */
+#include "common/comm/tests/comm_fixture.h"
+
+enum { REPLAYS = 4, MOST_SHARDS = 100, MOST_COUNT = 4099 };
+
+static const ls_allreduce *canonical(void)
+{
+    const ls_allreduce *found;
+    must(ls_allreduce_find("canonical", &found));
+    return found;
+}
+
+/* sum(lo, hi) of element i, straight from the definition. */
+static float tree(float *const *shards, int64_t lo, int64_t hi, size_t i)
+{
+    if (hi - lo == 1)
+        return shards[lo][i];
+    int64_t half = 1;
+    while (half * 2 < hi - lo)
+        half *= 2;
+    return tree(shards, lo, lo + half, i) + tree(shards, lo + half, hi, i);
+}
+
+static float *tree_floats(float *const *shards, int64_t lo, int64_t hi, size_t count)
+{
+    float *out = malloc((count + 1) * sizeof *out);
+    for (size_t i = 0; i < count; i++)
+        out[i] = tree(shards, lo, hi, i);
+    return out;
+}
+
+typedef struct member {
+    float *sums[LS_SUBTREES], *inputs[LS_SUBTREES], *scratch;
+    size_t count;
+    test_op *check;
+} member;
+
+static void open_member(member *m, ls_comm *comm, float *const *shards, int64_t shard_count,
+                        size_t count, const float *expected, ls_op_list *ops)
+{
+    ls_subtree nodes[LS_SUBTREES];
+    m->count = ls_canonical_subtrees(comm->rank, comm->size, shard_count, nodes);
+    for (size_t k = 0; k < m->count; k++) {
+        m->inputs[k] = tree_floats(shards, nodes[k].first, nodes[k].last, count);
+        m->sums[k] = malloc((count + 1) * sizeof(float));
+        put_op(ops, run_fill, m->sums[k], m->inputs[k], count);
+    }
+    size_t scratch = canonical()->scratch(comm->rank, comm->size, count, shard_count);
+    m->scratch = malloc((scratch + 1) * sizeof(float));
+    m->scratch[scratch] = 42.0f;
+    const ls_allreduce_args args = {.data = m->sums[0],
+                                    .count = count,
+                                    .scratch = m->scratch,
+                                    .shards = shard_count,
+                                    .sums = m->sums,
+                                    .sum_count = m->count};
+    must(canonical()->build(comm, &args, ops));
+    m->check = put_op(ops, run_check, m->sums[0], expected, count);
+}
+
+static void try_ranks(fixture *f, int ranks, int64_t shard_count, float *const *shards,
+                      size_t count)
+{
+    ls_comm *comms[MOST_RANKS];
+    ls_op_list ops[MOST_RANKS] = {{0}};
+    member members[MOST_RANKS];
+    float *expected = tree_floats(shards, 0, shard_count, count);
+    must(ls_comm_thread_open(f->device, ranks, comms));
+    for (int r = 0; r < ranks; r++)
+        open_member(&members[r], comms[r], shards, shard_count, count, expected, &ops[r]);
+    replay_all(f, ops, ranks, REPLAYS, NULL);
+    ls_traffic moved = total_traffic(comms, ranks);
+    ls_traffic formula = canonical()->formula(ranks, count, shard_count);
+    assert_true(moved.bytes_sent == REPLAYS * formula.bytes_sent);
+    assert_true(moved.messages_sent == REPLAYS * formula.messages_sent);
+    for (int r = 0; r < ranks; r++) {
+        member *m = &members[r];
+        if (m->check->wrong)
+            fail_msg("%d ranks, %lld shards, %zu elements: rank %d has %llu wrong", ranks,
+                     (long long)shard_count, count, r, (unsigned long long)m->check->wrong);
+        assert_int_equal(m->check->runs, REPLAYS);
+        assert_true(m->scratch[canonical()->scratch(r, ranks, count, shard_count)] == 42.0f);
+        for (size_t k = 0; k < m->count; k++) {
+            free(m->inputs[k]);
+            free(m->sums[k]);
+        }
+        free(m->scratch);
+    }
+    free(expected);
+    close_all(comms, ops, ranks);
+}
+
+static void all_ranks_give_the_bits_of_the_tree(void **state)
+{
+    static const int64_t shard_counts[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,
+                                           10, 11, 12, 13, 14, 15, 16, 33, 100};
+    static const int ranks[] = {1, 2, 3, 4, 5, 6, 7, 8, 11, 16};
+    static const size_t counts[] = {0, 1, 2, 7, 1000, MOST_COUNT};
+    float *shards[MOST_SHARDS];
+    for (int s = 0; s < MOST_SHARDS; s++)
+        shards[s] = random_floats("shards", s, MOST_COUNT);
+    for (size_t s = 0; s < sizeof shard_counts / sizeof *shard_counts; s++)
+        for (size_t n = 0; n < sizeof ranks / sizeof *ranks; n++)
+            for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
+                if (ranks[n] <= shard_counts[s])
+                    try_ranks(*state, ranks[n], shard_counts[s], shards, counts[c]);
+    for (int s = 0; s < MOST_SHARDS; s++)
+        free(shards[s]);
+}
+
+/* Every shard in one subtree of its holder; each subtree a node of the tree, its parent not held.
+ */
+static void subtrees_are_finished(void **state)
+{
+    ls_subtree nodes[LS_SUBTREES];
+    (void)state;
+    for (int64_t shards = 1; shards <= 70; shards++)
+        for (int n = 1; n <= shards; n++) {
+            int64_t at = 0;
+            for (int r = 0; r < n; r++) {
+                size_t count = ls_canonical_subtrees(r, n, shards, nodes);
+                assert_true(count >= 1 && nodes[0].first == r * shards / n);
+                for (size_t k = 0; k < count; k++) {
+                    assert_true(nodes[k].first == at && nodes[k].last > at);
+                    at = nodes[k].last;
+                }
+                assert_true(at == (r + 1) * shards / n);
+            }
+        }
+    assert_int_equal(ls_canonical_subtrees(1, 2, 5, nodes), 2); /* shards 2, 3, 4: (2,4), (4,5) */
+    assert_true(nodes[0].first == 2 && nodes[0].last == 4 && nodes[1].last == 5);
+    assert_int_equal(ls_canonical_subtrees(0, 1, 5, nodes), 1);
+}
+
+static void wrong_sums_are_refused(void **state)
+{
+    fixture *f = *state;
+    ls_comm *comms[3];
+    ls_op_list ops = {0};
+    float data[4] = {0}, *sums[] = {data};
+    must(ls_comm_thread_open(f->device, 3, comms));
+    ls_allreduce_args args = {.data = data, .count = 4, .shards = 2, .sums = sums, .sum_count = 1};
+    refused(canonical()->build(comms[0], &args, &ops), LS_CODE_USAGE, "shards");
+    args.shards = 16;
+    refused(canonical()->build(comms[0], &args, &ops), LS_CODE_USAGE, "finished subtrees");
+    for (int r = 0; r < 3; r++)
+        ls_comm_close(comms[r]);
+    ls_op_list_clear(&ops);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_ranks_give_the_bits_of_the_tree),
+        cmocka_unit_test(subtrees_are_finished),
+        cmocka_unit_test(wrong_sums_are_refused),
+    };
+    return cmocka_run_group_tests(tests, setup_devices, teardown_devices);
+}

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Communicators when things go wrong, and the host's calls: a rank that fails in the middle of a
+ * program lets everyone go, each with one message; mismatched operations fail instead of hanging;
+ * messages, barrier, agreement and split. A hang is ended by alarm().
+ */
+#include "common/comm/tests/comm_fixture.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+
+enum { COUNT = 1000, FAIL_AT = 5, REPLAYS = 200, LONGEST_S = 60 };
+
+/* ---- A rank fails -------------------------------------------------------------------------- */
+
+typedef struct failing {
+    int ranks, culprit;
+    uint64_t seed;
+} failing;
+
+static void fail_in_mid_program(fixture *f, const ls_allreduce *a, const failing *t)
+{
+    ls_comm *comms[MOST_RANKS];
+    ls_op_list ops[MOST_RANKS] = {{0}};
+    ls_status statuses[MOST_RANKS];
+    float *data[MOST_RANKS];
+    char expected[64];
+    snprintf(expected, sizeof expected, "abandoned by rank %d", t->culprit);
+    must(ls_comm_thread_open(f->device, t->ranks, comms));
+    for (int r = 0; r < t->ranks; r++) {
+        data[r] = calloc(COUNT, sizeof(float));
+        const ls_allreduce_args args = {.data = data[r], .count = COUNT};
+        must(a->build(comms[r], &args, &ops[r]));
+        if (r == t->culprit)
+            put_op(&ops[r], run_failing, NULL, NULL, 0)->fail_at = FAIL_AT;
+        must(a->build(comms[r], &args, &ops[r]));
+        if (t->seed)
+            delay_all(&ops[r], t->seed, (uint64_t)r);
+    }
+    replay_all(f, ops, t->ranks, REPLAYS, statuses);
+    for (int r = 0; r < t->ranks; r++)
+        if (r == t->culprit)
+            refused(statuses[r], LS_CODE_CHECK, "planted");
+        else
+            refused(statuses[r], LS_CODE_MISSING, expected);
+    replay_all(f, ops, t->ranks, 1, statuses); /* it stays abandoned */
+    for (int r = 0; r < t->ranks; r++)
+        refused(statuses[r], LS_CODE_MISSING, expected);
+    close_all(comms, ops, t->ranks);
+    for (int r = 0; r < t->ranks; r++)
+        free(data[r]);
+}
+
+static void a_failed_rank_lets_all_go(void **state)
+{
+    static const int ranks[] = {2, 3, 5, 8, 16};
+    for (const ls_allreduce *const *a = ls_allreduces(); *a; a++)
+        for (size_t k = 0; k < sizeof ranks / sizeof *ranks && (*a)->oracle; k++)
+            for (uint64_t seed = 0; seed < 3; seed++) {
+                fail_in_mid_program(*state, *a, &(failing){ranks[k], 0, seed});
+                fail_in_mid_program(*state, *a, &(failing){ranks[k], ranks[k] - 1, seed});
+            }
+}
+
+/* The mismatch is found by at least one rank, and no rank hangs or goes on. */
+static void mismatched_counts_fail(void **state)
+{
+    fixture *f = *state;
+    static const char *const names[] = {"direct", "flat", "tree"};
+    for (size_t i = 0; i < 2 * sizeof names / sizeof *names; i++) {
+        const ls_allreduce *a;
+        ls_comm *comms[3];
+        ls_op_list ops[3] = {{0}};
+        ls_status statuses[3];
+        float data[3][COUNT] = {{0}};
+        bool told = false;
+        must(ls_allreduce_find(names[i / 2], &a));
+        must(ls_comm_thread_open(f->device, 3, comms));
+        for (int r = 0; r < 3; r++) { /* one of the ranks is off by one, around LS_DIRECT_FEW too */
+            size_t count = (i % 2 ? (size_t)LS_DIRECT_FEW : COUNT - 1) + (r == 2);
+            must(
+                a->build(comms[r], &(ls_allreduce_args){.data = data[r], .count = count}, &ops[r]));
+            must(
+                a->build(comms[r], &(ls_allreduce_args){.data = data[r], .count = count}, &ops[r]));
+        }
+        replay_all(f, ops, 3, 3, statuses);
+        for (int r = 0; r < 3; r++) {
+            assert_non_null(statuses[r]);
+            told |= strstr(ls_status_text(statuses[r]), "matching operations") != NULL;
+            ls_status_free(statuses[r]);
+        }
+        assert_true(told);
+        close_all(comms, ops, 3);
+    }
+}
+
+/* The receiver finds out in its last operation: the sender must not wait on. */
+static void a_mismatched_exchange_lets_go(void **state)
+{
+    fixture *f = *state;
+    ls_comm *comms[2];
+    ls_op_list ops[2] = {{0}};
+    ls_op *op;
+    ls_status statuses[2];
+    float data[2][4] = {{0}};
+    const ls_exchange send = {.to = 1, .send = data[0], .send_count = 4, .from = -1};
+    const ls_exchange receive = {.to = -1, .from = 0, .receive = data[1], .receive_count = 3};
+    must(ls_comm_thread_open(f->device, 2, comms));
+    must(comms[0]->backend->exchange(comms[0], &send, &op));
+    must(ls_op_list_add(&ops[0], op));
+    must(comms[1]->backend->exchange(comms[1], &receive, &op));
+    must(ls_op_list_add(&ops[1], op));
+    replay_all(f, ops, 2, 1, statuses);
+    refused(statuses[0], LS_CODE_MISSING, "abandoned by rank 1");
+    refused(statuses[1], LS_CODE_USAGE, "3 elements here, 4 on rank 0");
+    close_all(comms, ops, 2);
+}
+
+static void ranks_that_are_not_there_are_refused(void **state)
+{
+    fixture *f = *state;
+    ls_comm *comm;
+    ls_op *op;
+    int data;
+    must(ls_comm_thread_open(f->device, 1, &comm));
+    const ls_exchange exchange = {.to = 1, .from = -1, .send_count = 1};
+    refused(comm->backend->exchange(comm, &exchange, &op), LS_CODE_USAGE, "no rank 1");
+    refused(comm->backend->send(comm, -1, 0, &data, 4), LS_CODE_USAGE, "no rank -1");
+    refused(comm->backend->receive(comm, 7, 0, &data, 4), LS_CODE_USAGE, "no rank 7");
+    ls_comm_close(comm);
+    ls_comm_close(NULL);
+}
+
+/* ---- Host calls ---------------------------------------------------------------------------- */
+
+enum { TALKERS = 4, MESSAGES = 200, TAG_DATA = 1, TAG_ANY = 2, TAG_NEVER = 3 };
+
+typedef struct talker {
+    pthread_t thread;
+    ls_comm *comm;
+    void (*talk)(ls_comm *comm);
+} talker;
+
+static void *talk_thread(void *argument)
+{
+    talker *t = argument;
+    t->talk(t->comm);
+    return NULL;
+}
+
+/* Each rank calls from a thread of its own. */
+static void talk_all(fixture *f, int ranks, void (*talk)(ls_comm *comm))
+{
+    talker talkers[TALKERS];
+    ls_comm *comms[TALKERS];
+    must(ls_comm_thread_open(f->device, ranks, comms));
+    for (int r = 0; r < ranks; r++) {
+        talkers[r] = (talker){.comm = comms[r], .talk = talk};
+        assert_int_equal(pthread_create(&talkers[r].thread, NULL, talk_thread, &talkers[r]), 0);
+    }
+    for (int r = 0; r < ranks; r++)
+        pthread_join(talkers[r].thread, NULL);
+    for (int r = 0; r < ranks; r++)
+        ls_comm_close(comms[r]);
+}
+
+static void talk_in_order(ls_comm *comm)
+{
+    const ls_comm_backend *b = comm->backend;
+    int next = (comm->rank + 1) % comm->size, before = (comm->rank + comm->size - 1) % comm->size;
+    for (int i = 0; i < MESSAGES; i++) {
+        int out[2] = {comm->rank, i}, in[2] = {-1, -1};
+        must(b->send(comm, next, TAG_DATA, out, sizeof out));
+        must(b->send(comm, next, TAG_ANY, NULL, 0)); /* another tag does not get in between */
+        must(b->receive(comm, before, TAG_DATA, in, sizeof in));
+        assert_true(in[0] == before && in[1] == i);
+    }
+    for (int i = 0; i < MESSAGES; i++)
+        must(b->receive(comm, before, TAG_ANY, NULL, 0));
+    assert_true(b->traffic(comm).messages_sent == 2 * MESSAGES);
+    assert_true(b->traffic(comm).bytes_sent == MESSAGES * 2 * sizeof(int));
+}
+
+/* Rank 0 serves: takes what comes from anyone, sees nothing of a tag that is never sent. */
+static void talk_to_anyone(ls_comm *comm)
+{
+    const ls_comm_backend *b = comm->backend;
+    int next[TALKERS] = {0};
+    if (comm->rank > 0) {
+        for (int i = 0; i < MESSAGES; i++)
+            must(b->send(comm, 0, TAG_ANY, &i, sizeof i));
+        must(b->barrier(comm));
+        return;
+    }
+    for (int k = 0; k < MESSAGES * (comm->size - 1); k++) {
+        int value, from;
+        size_t bytes;
+        must(b->receive_any(comm, TAG_ANY, &value, sizeof value, &from, &bytes));
+        assert_true(from > 0 && from < comm->size && bytes == sizeof value);
+        assert_int_equal(value, next[from]++); /* in order for each sender */
+    }
+    must(b->barrier(comm));
+    bool ready = true;
+    must(b->test_any(comm, TAG_NEVER, &ready));
+    assert_false(ready);
+    must(b->send(comm, 0, TAG_NEVER, &ready, 1));
+    must(b->test_any(comm, TAG_NEVER, &ready));
+    assert_true(ready);
+    int from;
+    size_t bytes;
+    refused(b->receive_any(comm, TAG_NEVER, NULL, 0, &from, &bytes), LS_CODE_USAGE, "room");
+    must(b->send(comm, 0, TAG_NEVER, next, 8));
+    refused(b->receive(comm, 0, TAG_NEVER, next, 4), LS_CODE_USAGE, "8 bytes");
+}
+
+static void talk_in_agreement(ls_comm *comm)
+{
+    static const ls_code codes[] = {LS_CODE_OK, LS_CODE_USAGE, LS_CODE_CHECK, LS_CODE_MISSING};
+    for (int i = 0; i < MESSAGES; i++) {
+        ls_code worst, mine = (comm->rank + i) % comm->size ? LS_CODE_OK : codes[i % 4];
+        must(comm->backend->agree(comm, mine, &worst));
+        assert_int_equal(worst, codes[i % 4]);
+        must(comm->backend->barrier(comm));
+    }
+}
+
+/* Even and odd ranks, each in reverse; then as before. */
+static void talk_in_parts(ls_comm *comm)
+{
+    for (int i = 0; i < 20; i++) {
+        ls_comm *part;
+        ls_code worst;
+        must(comm->backend->split(comm, comm->rank % 2, -comm->rank, &part));
+        assert_int_equal(part->size, comm->size / 2);
+        assert_int_equal(part->rank, (comm->size - 1 - comm->rank) / 2);
+        assert_ptr_equal(part->device, comm->device);
+        must(part->backend->agree(part, comm->rank % 2 ? LS_CODE_CHECK : LS_CODE_OK, &worst));
+        assert_int_equal(worst, comm->rank % 2 ? LS_CODE_CHECK : LS_CODE_OK);
+        must(part->backend->barrier(part));
+        ls_comm_close(part);
+    }
+}
+
+/* Rank 0 gives up while the others wait, each in another call. */
+static void talk_and_give_up(ls_comm *comm)
+{
+    const ls_comm_backend *b = comm->backend;
+    ls_comm *part;
+    int data, from;
+    size_t bytes;
+    if (comm->rank == 0) {
+        ls_clock_sleep(20000000);
+        b->abandon(comm);
+        refused(b->send(comm, 1, 0, &data, 4), LS_CODE_MISSING, "abandoned by rank 0");
+    } else if (comm->rank == 1) {
+        refused(b->receive(comm, 0, 0, &data, 4), LS_CODE_MISSING, "abandoned by rank 0");
+        refused(b->barrier(comm), LS_CODE_MISSING, "rank 1: abandoned by rank 0");
+    } else if (comm->rank == 2) {
+        refused(b->split(comm, 0, 0, &part), LS_CODE_MISSING, "abandoned");
+    } else {
+        refused(b->receive_any(comm, 0, &data, 4, &from, &bytes), LS_CODE_MISSING, "abandoned");
+    }
+}
+
+static void hosts_talk(void **state)
+{
+    talk_all(*state, 1, talk_in_order);
+    talk_all(*state, TALKERS, talk_in_order);
+    talk_all(*state, TALKERS, talk_to_anyone);
+    talk_all(*state, TALKERS, talk_in_agreement);
+    talk_all(*state, TALKERS, talk_in_parts);
+    talk_all(*state, TALKERS, talk_and_give_up);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_failed_rank_lets_all_go),
+        cmocka_unit_test(mismatched_counts_fail),
+        cmocka_unit_test(a_mismatched_exchange_lets_go),
+        cmocka_unit_test(ranks_that_are_not_there_are_refused),
+        cmocka_unit_test(hosts_talk),
+    };
+    alarm(LONGEST_S);
+    return cmocka_run_group_tests(tests, setup_devices, teardown_devices);
+}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Micro: one operation at a time on one device; what the files of `lockstep micro` share. */
+/* Micro: one operation at a time; what the files of `lockstep micro` share. */
 #ifndef LS_BENCH_MICRO_H
 #define LS_BENCH_MICRO_H
 
@@ -7,24 +7,29 @@
 #include "bench/option_set.h"
 #include "bench/timing.h"
 #include "common/base/numbers.h"
+#include "common/comm/comm.h"
 #include "common/nn/layer.h"
 #include "common/nn/model.h"
 #include "common/nn/optimizer.h"
 
-enum { LS_MICRO_ROUNDS = 21 };
+enum { LS_MICRO_ROUNDS = 21, LS_MICRO_SIZES = 32 };
 
 /** What a `micro` command works with. */
 typedef struct ls_micro {
     ls_machine *machine;
-    ls_device *device;
+    ls_device_name *names; /**< [ranks] */
+    int ranks;             /**< 1 but for collectives */
+    ls_device *device;     /**< the first rank's */
     ls_bench bench;
     ls_model *model;
     int64_t batch;
     ls_optimizer optimizer;
-    const ls_option_given *sizes; /**< of --sizes, as given */
-    double roof;                  /**< floating-point operations per second; 0: not asked for */
+    const ls_option_given *sizes;     /**< of --sizes, as given */
+    const ls_option_given *allreduce; /**< of --allreduce, as given */
+    double roof;                      /**< floating-point operations per second; 0: not asked for */
     ls_writer *writer;
     uint64_t wrong; /**< elements, so far */
+    bool failed;    /**< another check */
 } ls_micro;
 
 /** One row. */
@@ -38,13 +43,25 @@ typedef struct ls_micro_figure {
     bool checked;
     uint64_t wrong;
     const char *kernel; /**< which was chosen; NULL: not told */
+    /* Of collectives. */
+    int ranks;          /**< 0: 1 */
+    const char *redop;  /**< "sum", "none"; NULL: not told */
+    double bus_factor;  /**< bus bandwidth over algorithm bandwidth */
+    ls_traffic sent;    /**< of one operation, summed over ranks */
+    const char *reason; /**< why the row fails, where not for wrong elements; NULL */
 } ls_micro_figure;
 
 typedef struct ls_micro_op {
     const char *name;
     const char *help;
     ls_status (*run)(ls_micro *m);
+    bool needs_roof;
+    bool collective; /**< several devices, and --ranks */
 } ls_micro_op;
+
+/** The sizes asked for, in bytes, or `smallest` by a factor of 4, and 64 MiB. */
+ls_status ls_micro_sizes(const ls_micro *m, size_t smallest, size_t sizes[LS_MICRO_SIZES],
+                         size_t *count);
 
 /** Prints a row and counts its wrong elements. */
 ls_status ls_micro_row(ls_micro *m, const ls_micro_figure *figure);
@@ -59,5 +76,10 @@ ls_status ls_micro_gemm(ls_micro *m);
 ls_status ls_micro_copy(ls_micro *m);
 ls_status ls_micro_optimizer(ls_micro *m);
 ls_status ls_micro_floor(ls_micro *m);
+ls_status ls_micro_allreduce(ls_micro *m);
+ls_status ls_micro_broadcast(ls_micro *m);
+ls_status ls_micro_allgather(ls_micro *m);
+ls_status ls_micro_reducescatter(ls_micro *m);
+ls_status ls_micro_sendrecv(ls_micro *m);
 
 #endif

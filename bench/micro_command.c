@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `lockstep micro gemm|copy|optimizer|floor`: single operations alone on one device, and the roofs
- * that `mfu` and other shares are taken of.
+ * `lockstep micro`: single operations alone, and the roofs that `mfu` and other shares are taken
+ * of.
  *
  *     gemm        the products of a model's dense layers, and squares; GFLOP/s, share of the roof
  *     copy        bytes read and written by a copy, by size
  *     optimizer   one pass over flat buffers, by number of parameters
  *     floor       a model's step as the sum of its parts, each timed alone: products, optimizer,
  *                 gathering of the batch
+ *     allreduce, broadcast, allgather, reducescatter, sendrecv
+ *                 collectives of several devices or ranks, by size (micro_comm.c)
  *
- * Products are checked on inputs whose sums are exact in float32; wrong elements make the exit
- * status 1.
+ * Products and collectives are checked on inputs whose sums are exact in float32; wrong elements
+ * make the exit status 1.
  */
 #include "bench/command.h"
 #include "bench/micro.h"
@@ -22,17 +24,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define COLLECTIVES "allreduce broadcast allgather reducescatter sendrecv"
+
 static const ls_micro_op operations[] = {
-    {"gemm", "matrix products of a model and of squares", ls_micro_gemm},
-    {"copy", "copies within the device's memory", ls_micro_copy},
-    {"optimizer", "one optimizer pass over flat buffers", ls_micro_optimizer},
-    {"floor", "a model's step as the sum of its parts, each alone", ls_micro_floor},
+    {"gemm", "matrix products of a model and of squares", ls_micro_gemm, .needs_roof = true},
+    {"copy", "copies within the device's memory", ls_micro_copy, .needs_roof = false},
+    {"optimizer", "one optimizer pass over flat buffers", ls_micro_optimizer, .needs_roof = true},
+    {"floor", "a model's step as the sum of its parts, each alone", ls_micro_floor,
+     .needs_roof = true},
+    {"allreduce", "all ranks get the sum of all", ls_micro_allreduce, .collective = true},
+    {"broadcast", "all ranks get what rank 0 has", ls_micro_broadcast, .collective = true},
+    {"allgather", "all ranks get a block of each", ls_micro_allgather, .collective = true},
+    {"reducescatter", "each rank gets a block of the sum", ls_micro_reducescatter,
+     .collective = true},
+    {"sendrecv", "each rank sends to the next", ls_micro_sendrecv, .collective = true},
 };
 enum { OPERATIONS = sizeof operations / sizeof *operations };
 
 static ls_status find_operation(const ls_option_set *set, const ls_micro_op **out)
 {
-    char names[128] = "";
+    char names[192] = "";
     const char *wanted = set->operand_count ? set->operands[0] : NULL;
     for (size_t i = 0; i < OPERATIONS; i++) {
         if (wanted && strcmp(operations[i].name, wanted) == 0) {
@@ -47,14 +58,53 @@ static ls_status find_operation(const ls_option_set *set, const ls_micro_op **ou
                    names);
 }
 
-static ls_status open_micro(const ls_option_set *set, ls_micro *m)
+/* A whole number of an option, or what stands there already. */
+static ls_status read_number(const ls_option_set *set, const char *name, int64_t high, int *value)
+{
+    const char *text = ls_option_set_text(set, name, NULL);
+    char where[64];
+    int64_t number;
+    if (!text)
+        return LS_OK;
+    snprintf(where, sizeof where, "option --%s", name);
+    if (!ls_parse_integer(text, 1, high, &number))
+        return ls_fail(LS_CODE_USAGE, where, text, "must be a whole number from 1 to %lld",
+                       (long long)high);
+    *value = (int)number;
+    return LS_OK;
+}
+
+/* The devices' names: of every rank, one each. */
+static ls_status resolve_devices(const ls_option_set *set, const ls_micro_op *op, ls_micro *m)
+{
+    const char *spec = ls_option_set_text(set, "devices", "1");
+    char all[32];
+    int ranks = 1;
+    int64_t devices;
+    size_t count = 0;
+    LS_TRY(read_number(set, "ranks", 1024, &ranks));
+    if (ranks > 1 && !ls_parse_integer(spec, 1, 1024, &devices))
+        return ls_fail(LS_CODE_USAGE, "option --devices", spec,
+                       "must be a number with --ranks: that many devices of each rank");
+    if (ranks > 1) {
+        snprintf(all, sizeof all, "%lld", (long long)devices * ranks);
+        spec = all;
+    }
+    LS_TRY(ls_machine_resolve(m->machine, spec, &m->names, &count));
+    m->ranks = (int)count;
+    if (count != 1 && !op->collective)
+        return ls_fail(LS_CODE_USAGE, "option --devices", ls_option_set_text(set, "devices", "1"),
+                       "micro %s runs on one device; use --devices 1 or a name", op->name);
+    return LS_OK;
+}
+
+static ls_status open_micro(const ls_option_set *set, const ls_micro_op *op, ls_micro *m)
 {
     const ls_format *format;
     ls_machine_options options = {0};
-    int64_t number;
     const ls_memory_policy policy = {.kind = LS_MEMORY_GROWTH};
-    if (ls_parse_integer(ls_option_set_text(set, "cores-per-device", "1"), 1, 1024, &number))
-        options.cores_per_device = (int)number;
+    LS_TRY(read_number(set, "cores-per-device", 64, &options.cores_per_device));
+    LS_TRY(read_number(set, "cpu-devices", 1024, &options.cpu_devices));
     LS_TRY(ls_format_find(ls_option_set_text(set, "format", "table"), &format));
     LS_TRY(ls_model_open(ls_option_set_text(set, "model", "mlp"), &m->model));
     const char *batch = ls_option_set_text(set, "batch", NULL);
@@ -64,17 +114,11 @@ static ls_status open_micro(const ls_option_set *set, ls_micro *m)
     LS_TRY(ls_optimizer_parse(
         ls_option_set_text(set, "optimizer", m->model->kind->default_optimizer), &m->optimizer));
     LS_TRY(ls_machine_open(&options, &m->machine));
-    size_t count;
-    ls_device_name *names;
-    LS_TRY(ls_machine_resolve(m->machine, ls_option_set_text(set, "devices", "1"), &names, &count));
-    const ls_device_name name = names[0];
-    free(names);
-    if (count != 1)
-        return ls_fail(LS_CODE_USAGE, "option --devices", ls_option_set_text(set, "devices", "1"),
-                       "these operations run on one device; use --devices 1 or a name");
-    LS_TRY(ls_device_open(m->machine, &name, &policy, &m->device));
+    LS_TRY(resolve_devices(set, op, m));
+    LS_TRY(ls_device_open(m->machine, &m->names[0], &policy, &m->device));
     LS_TRY(ls_bench_open(m->device, &m->bench));
     m->sizes = ls_option_set_find(set, "sizes");
+    m->allreduce = ls_option_set_find(set, "allreduce");
     return ls_writer_open(format, stdout, &m->writer);
 }
 
@@ -84,6 +128,7 @@ static void close_micro(ls_micro *m)
         ls_bench_close(&m->bench);
     ls_device_close(m->device);
     ls_machine_close(m->machine);
+    free(m->names);
     ls_model_close(m->model);
 }
 
@@ -93,10 +138,12 @@ static ls_status refuse_strangers(const ls_option_set *set, const ls_micro_op *o
     static const struct {
         const char *option, *operations;
     } concerns[] = {
-        {"sizes", "copy optimizer"},
+        {"sizes", "copy optimizer " COLLECTIVES},
         {"model", "gemm optimizer floor"},
         {"batch", "gemm floor"},
         {"optimizer", "optimizer floor"},
+        {"ranks", COLLECTIVES},
+        {"allreduce", "allreduce"},
     };
     for (size_t i = 0; i < sizeof concerns / sizeof *concerns; i++)
         if (ls_option_set_find(set, concerns[i].option)->count &&
@@ -116,15 +163,15 @@ static ls_status run_micro(const ls_option_set *set, int *exit_status)
     ls_micro m = {0};
     LS_TRY(find_operation(set, &op));
     LS_TRY(refuse_strangers(set, op));
-    ls_status status = open_micro(set, &m);
-    if (!status && op->run != ls_micro_copy)
+    ls_status status = open_micro(set, op, &m);
+    if (!status && op->needs_roof)
         status = ls_roof_get(m.machine, m.device, &m.roof);
     if (!status)
         status = op->run(&m);
     if (m.writer)
         status = ls_status_first(status, ls_writer_close(m.writer));
     close_micro(&m);
-    *exit_status = m.wrong ? LS_CODE_CHECK : LS_CODE_OK;
+    *exit_status = m.wrong || m.failed ? LS_CODE_CHECK : LS_CODE_OK;
     return status;
 }
 
@@ -139,7 +186,31 @@ ls_status ls_command_micro(int argc, char **argv, int *exit_status)
     return status;
 }
 
-/* ---- Rows ----------------------------------------------------------------------------------- */
+/* ---- Sizes and rows ------------------------------------------------------------------------- */
+
+ls_status ls_micro_sizes(const ls_micro *m, size_t smallest, size_t sizes[LS_MICRO_SIZES],
+                         size_t *count)
+{
+    const size_t most = (size_t)64 << 20;
+    *count = 0;
+    if (!m->sizes->count) {
+        for (size_t size = smallest; size < most; size *= 4)
+            sizes[(*count)++] = size;
+        sizes[(*count)++] = most;
+    }
+    for (size_t i = 0; i < m->sizes->count; i++) {
+        const char *text = m->sizes->values[i].text;
+        if (*count == LS_MICRO_SIZES)
+            return ls_fail(LS_CODE_USAGE, "option", "--sizes", "more than %d sizes",
+                           LS_MICRO_SIZES);
+        if (!ls_parse_bytes(text, &sizes[*count]) || sizes[*count] < sizeof(float) ||
+            sizes[*count] > (size_t)4 << 30)
+            return ls_fail(LS_CODE_USAGE, "option --sizes", text,
+                           "must be a size from 4 to 4GiB, such as 64KiB or 1MiB");
+        (*count)++;
+    }
+    return LS_OK;
+}
 
 ls_status ls_micro_row(ls_micro *m, const ls_micro_figure *f)
 {
@@ -155,14 +226,24 @@ ls_status ls_micro_row(ls_micro *m, const ls_micro_figure *f)
     if (f->count)
         json_object_set_new(micro, "count", json_integer((json_int_t)f->count));
     json_object_set_new(micro, "type", json_string("float"));
-    json_object_set_new(micro, "ranks", json_integer(1));
+    if (f->redop)
+        json_object_set_new(micro, "redop", json_string(f->redop));
+    json_object_set_new(micro, "ranks", json_integer(f->ranks ? f->ranks : 1));
     json_object_set_new(micro, "time_us", json_real(us));
     if (f->ns.n) {
         json_object_set_new(micro, "time_p10_us", json_real(f->ns.p10 * 1e-3));
         json_object_set_new(micro, "time_p90_us", json_real(f->ns.p90 * 1e-3));
+        json_object_set_new(micro, "time_p99_us", json_real(f->ns.p99 * 1e-3));
     }
     if (f->moved_bytes > 0)
         json_object_set_new(micro, "algbw_gbs", json_real(f->moved_bytes / f->ns.median));
+    if (f->ranks) {
+        json_object_set_new(micro, "busbw_gbs",
+                            json_real(f->bus_factor * f->moved_bytes / f->ns.median));
+        json_object_set_new(micro, "bytes_sent", json_integer((json_int_t)f->sent.bytes_sent));
+        json_object_set_new(micro, "messages_sent",
+                            json_integer((json_int_t)f->sent.messages_sent));
+    }
     if (f->flops > 0) {
         json_object_set_new(micro, "gflops", json_real(f->flops / f->ns.median));
         json_object_set_new(micro, "roof_share",
@@ -176,6 +257,11 @@ ls_status ls_micro_row(ls_micro *m, const ls_micro_figure *f)
         json_object_set_new(micro, "kernel", json_string(f->kernel));
     json_t *row = json_pack("{s:i,s:s,s:s,s:o}", "schema", 1, "id", id.id, "timestamp",
                             id.timestamp, "micro", micro);
+    if (f->reason) {
+        m->failed = true;
+        json_object_set_new(row, "result",
+                            json_pack("{s:s,s:s}", "status", "failed", "reason", f->reason));
+    }
     ls_status status = ls_writer_row(m->writer, row);
     json_decref(row);
     return status;

@@ -8,10 +8,7 @@
 
 #include "common/nn/net.h"
 
-#include <stdio.h>
 #include <string.h>
-
-enum { SIZES = 32 };
 
 /* A copy as an operation, for timing. */
 typedef struct copy_op {
@@ -32,26 +29,6 @@ static ls_status run_copy(ls_op *op, ls_queue *queue)
 static void keep_copy(ls_op *op)
 {
     (void)op;
-}
-
-/* The sizes asked for, in bytes, or 4 KiB to 64 MiB by a factor of 4. */
-static ls_status read_sizes(const ls_micro *m, size_t sizes[SIZES], size_t *count)
-{
-    *count = 0;
-    if (!m->sizes->count)
-        for (size_t size = 4096; size <= (size_t)64 << 20; size *= 4)
-            sizes[(*count)++] = size;
-    for (size_t i = 0; i < m->sizes->count; i++) {
-        const char *text = m->sizes->values[i].text;
-        if (*count == SIZES)
-            return ls_fail(LS_CODE_USAGE, "option", "--sizes", "more than %d sizes", SIZES);
-        if (!ls_parse_bytes(text, &sizes[*count]) || sizes[*count] < sizeof(float) ||
-            sizes[*count] > (size_t)4 << 30)
-            return ls_fail(LS_CODE_USAGE, "option --sizes", text,
-                           "must be a size from 4 to 4GiB, such as 64KiB or 1MiB");
-        (*count)++;
-    }
-    return LS_OK;
 }
 
 static ls_status time_copy(ls_micro *m, size_t bytes)
@@ -79,8 +56,8 @@ static ls_status time_copy(ls_micro *m, size_t bytes)
 
 ls_status ls_micro_copy(ls_micro *m)
 {
-    size_t sizes[SIZES], count;
-    LS_TRY(read_sizes(m, sizes, &count));
+    size_t sizes[LS_MICRO_SIZES], count;
+    LS_TRY(ls_micro_sizes(m, 4096, sizes, &count));
     for (size_t i = 0; i < count; i++)
         LS_TRY(time_copy(m, sizes[i]));
     return LS_OK;
@@ -127,9 +104,9 @@ ls_status ls_micro_time_optimizer(ls_micro *m, size_t count, ls_micro_figure *fi
 
 ls_status ls_micro_optimizer(ls_micro *m)
 {
-    size_t sizes[SIZES], count;
+    size_t sizes[LS_MICRO_SIZES], count;
     ls_micro_figure figure;
-    LS_TRY(read_sizes(m, sizes, &count));
+    LS_TRY(ls_micro_sizes(m, 4096, sizes, &count));
     LS_TRY(ls_micro_time_optimizer(m, m->model->graph->variables.elements, &figure));
     LS_TRY(ls_micro_row(m, &figure));
     for (size_t i = 0; i < count; i++) {

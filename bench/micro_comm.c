@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * `lockstep micro allreduce|broadcast|allgather|reducescatter|sendrecv`: collectives by size.
+ *
+ * Each rank is a queue on a device of its own with two buffers. A program per rank holds one
+ * call; all ranks replay it as often as makes a sample long enough, between two stamps of rank
+ * 0's clock. In place, a call works on the same buffer again and again; out of place, each rank
+ * first copies its input over the buffer, which is in the time, so every call finds data that
+ * another core has just written. Inputs are whole numbers from -2 to 2, so sums are exact; after
+ * the timing one more call is checked in every element, and the traffic of all calls against the
+ * formula. size is the whole buffer; algorithm bandwidth is size over time.
+ */
+#include "bench/micro.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double shortest_ns = 1e6;
+
+/* One rank's part. */
+typedef struct member {
+    ls_device *device;
+    ls_queue *queue;
+    ls_comm *comm;
+    float *input, *data, *scratch; /* [count], [count], as the algorithm needs */
+    ls_op_list ops;
+    ls_program *program;
+} member;
+
+/* A collective, and one size of it. */
+typedef struct collective {
+    const char *name, *redop;
+    const ls_allreduce *algorithm; /* of an all-reduce; else NULL */
+    bool out_of_place;
+    int ranks;
+    size_t count;
+    size_t *offsets, *counts; /* [ranks]: an even split of the buffer */
+    member *members;
+    uint64_t calls;
+} collective;
+
+static float input_of(int rank, size_t i)
+{
+    return (float)((int)((i * 2654435761u + (unsigned)rank * 40503u) >> 7 & 0xffff) % 5 - 2);
+}
+
+static bool is(const collective *c, const char *name)
+{
+    return strcmp(c->name, name) == 0;
+}
+
+/* What the rank has after a call, at element i; false: nothing is promised there. */
+static bool expected_of(const collective *c, int rank, size_t i, float *out)
+{
+    if (is(c, "broadcast"))
+        *out = input_of(0, i);
+    if (is(c, "sendrecv"))
+        *out = input_of((rank + c->ranks - 1) % c->ranks, i);
+    if (is(c, "allgather")) {
+        int owner = 0;
+        while (owner + 1 < c->ranks && c->offsets[owner + 1] <= i)
+            owner++;
+        *out = input_of(owner, i);
+    }
+    if (is(c, "reducescatter") && i - c->offsets[rank] >= c->counts[rank])
+        return false; /* i before the block wraps around to a large number */
+    if (is(c, "allreduce") || is(c, "reducescatter")) {
+        float sum = 0;
+        for (int r = 0; r < c->ranks; r++)
+            sum += input_of(r, i);
+        *out = sum;
+    }
+    return true;
+}
+
+static double bus_factor(const collective *c)
+{
+    return is(c, "allreduce")       ? ls_allreduce_bus_factor(c->ranks)
+           : is(c, "allgather")     ? ls_allgather_bus_factor(c->ranks)
+           : is(c, "reducescatter") ? ls_reducescatter_bus_factor(c->ranks)
+                                    : ls_broadcast_bus_factor(c->ranks);
+}
+
+static ls_traffic formula(const collective *c)
+{
+    if (is(c, "allreduce"))
+        return c->algorithm->formula(c->ranks, c->count, c->ranks);
+    if (is(c, "allgather"))
+        return ls_allgather_formula(c->ranks, c->counts);
+    if (is(c, "reducescatter"))
+        return ls_reducescatter_formula(c->ranks, c->counts);
+    if (is(c, "broadcast"))
+        return ls_broadcast_formula(c->ranks, c->count);
+    return (ls_traffic){.bytes_sent = (uint64_t)c->ranks * c->count * sizeof(float),
+                        .messages_sent = (uint64_t)c->ranks};
+}
+
+/* ---- One call as a program ------------------------------------------------------------------ */
+
+static ls_status build_sendrecv(const collective *c, int rank, ls_op_list *ops)
+{
+    const member *me = &c->members[rank];
+    const ls_exchange exchange = {.to = (rank + 1) % c->ranks,
+                                  .send = me->input,
+                                  .send_count = c->count,
+                                  .from = (rank + c->ranks - 1) % c->ranks,
+                                  .receive = me->data,
+                                  .receive_count = c->count};
+    ls_op *op;
+    LS_TRY(me->comm->backend->exchange(me->comm, &exchange, &op));
+    return ls_op_list_add(ops, op);
+}
+
+/* canonical: as many shards as ranks, one each. */
+static ls_status build_call(const collective *c, int rank, ls_op_list *ops)
+{
+    member *me = &c->members[rank];
+    const ls_allreduce_args args = {.data = me->data,
+                                    .count = c->count,
+                                    .scratch = me->scratch,
+                                    .shards = c->ranks,
+                                    .sums = &me->data,
+                                    .sum_count = 1};
+    if (is(c, "allreduce"))
+        return c->algorithm->build(me->comm, &args, ops);
+    if (is(c, "broadcast"))
+        return ls_broadcast_build(me->comm, 0, me->data, c->count, ops);
+    if (is(c, "allgather"))
+        return ls_allgather_build(me->comm, me->data, c->offsets, c->counts, ops);
+    if (is(c, "reducescatter"))
+        return ls_reducescatter_build(me->comm, me->data, c->offsets, c->counts, ops);
+    return build_sendrecv(c, rank, ops);
+}
+
+/* Out of place: what the rank brings goes from its input to the buffer that the call works on. */
+static ls_status put_input(const collective *c, int rank)
+{
+    const member *me = &c->members[rank];
+    size_t first = 0, count = c->count;
+    if (is(c, "allgather")) {
+        first = c->offsets[rank];
+        count = c->counts[rank];
+    }
+    if (!c->out_of_place || is(c, "sendrecv") || (is(c, "broadcast") && rank != 0))
+        return LS_OK;
+    return ls_queue_copy(me->queue, me->data + first, me->device, me->input + first, me->device,
+                         count * sizeof(float));
+}
+
+static ls_status capture(const collective *c, int rank)
+{
+    member *me = &c->members[rank];
+    LS_TRY(build_call(c, rank, &me->ops));
+    LS_TRY(ls_program_begin(me->queue));
+    ls_status status = put_input(c, rank);
+    if (!status)
+        status = ls_op_list_put(&me->ops, me->queue);
+    return ls_status_first(status, ls_program_end(me->queue, &me->program));
+}
+
+static ls_status sync_all(const collective *c)
+{
+    ls_status status = LS_OK;
+    for (int r = 0; r < c->ranks; r++)
+        status = ls_status_first(status, ls_queue_sync(c->members[r].queue));
+    return status;
+}
+
+/* ---- Timing and checking -------------------------------------------------------------------- */
+
+static ls_status time_calls(ls_micro *m, collective *c, uint64_t times, double *ns)
+{
+    uint64_t stamps[2];
+    for (int r = 1; r < c->ranks; r++)
+        LS_TRY(ls_program_launch(c->members[r].program, times));
+    LS_TRY(ls_queue_put(m->bench.queue, m->bench.stamp[0]));
+    LS_TRY(ls_program_launch(c->members[0].program, times));
+    LS_TRY(ls_queue_put(m->bench.queue, m->bench.stamp[1]));
+    LS_TRY(sync_all(c));
+    LS_TRY(ls_queue_read(m->bench.queue, stamps, m->bench.stamps, sizeof stamps));
+    *ns = (double)(stamps[1] - stamps[0]);
+    c->calls += times;
+    return LS_OK;
+}
+
+static ls_status sample(ls_micro *m, collective *c, ls_statistics *out)
+{
+    uint64_t times = 1;
+    double ns = 0, samples[LS_MICRO_ROUNDS];
+    for (;;) { /* the warm-up, too: doubles until a sample is long enough */
+        LS_TRY(time_calls(m, c, times, &ns));
+        if (ns >= shortest_ns || times > UINT64_MAX / 4)
+            break;
+        times *= 2;
+    }
+    for (int i = 0; i < LS_MICRO_ROUNDS; i++) {
+        LS_TRY(time_calls(m, c, times, &ns));
+        samples[i] = ns / (double)times;
+    }
+    ls_statistics_compute(samples, LS_MICRO_ROUNDS, out);
+    return LS_OK;
+}
+
+/* One more call, on fresh inputs; every element of every rank. `host` is [count]. */
+static ls_status check_call(ls_micro *m, collective *c, float *host, uint64_t *wrong)
+{
+    double ns;
+    size_t bytes = c->count * sizeof(float);
+    *wrong = 0;
+    for (int r = 0; r < c->ranks; r++) {
+        member *me = &c->members[r];
+        for (size_t i = 0; i < c->count; i++)
+            host[i] = input_of(r, i);
+        LS_TRY(ls_queue_write(me->queue, me->input, host, bytes));
+        if (!c->out_of_place)
+            LS_TRY(ls_queue_write(me->queue, me->data, host, bytes));
+    }
+    LS_TRY(time_calls(m, c, 1, &ns));
+    for (int r = 0; r < c->ranks; r++) {
+        LS_TRY(ls_queue_read(c->members[r].queue, host, c->members[r].data, bytes));
+        for (size_t i = 0; i < c->count; i++) {
+            float expected = 0;
+            *wrong += expected_of(c, r, i, &expected) && host[i] != expected;
+        }
+    }
+    return LS_OK;
+}
+
+/* What the calls moved against the formula; `why` is written where they differ. */
+static bool check_traffic(const collective *c, ls_micro_figure *figure, char why[160])
+{
+    ls_traffic expected = formula(c), sum = {0};
+    for (int r = 0; r < c->ranks; r++) {
+        ls_traffic t = c->members[r].comm->backend->traffic(c->members[r].comm);
+        sum.bytes_sent += t.bytes_sent;
+        sum.messages_sent += t.messages_sent;
+    }
+    figure->sent = (ls_traffic){sum.bytes_sent / c->calls, sum.messages_sent / c->calls};
+    if (sum.bytes_sent == c->calls * expected.bytes_sent &&
+        sum.messages_sent == c->calls * expected.messages_sent)
+        return true;
+    snprintf(why, 160,
+             "traffic: %llu bytes, %llu messages in %llu calls; the formula says %llu, "
+             "%llu a call",
+             (unsigned long long)sum.bytes_sent, (unsigned long long)sum.messages_sent,
+             (unsigned long long)c->calls, (unsigned long long)expected.bytes_sent,
+             (unsigned long long)expected.messages_sent);
+    return false;
+}
+
+static ls_status measure(ls_micro *m, collective *c)
+{
+    char why[160];
+    ls_micro_figure figure = {.op = c->name,
+                              .shape = c->out_of_place ? "out of place" : "in place",
+                              .bytes = c->count * sizeof(float),
+                              .count = c->count,
+                              .moved_bytes = (double)(c->count * sizeof(float)),
+                              .checked = true,
+                              .kernel = c->algorithm ? c->algorithm->name : NULL,
+                              .ranks = c->ranks,
+                              .redop = c->redop,
+                              .bus_factor = bus_factor(c)};
+    float *host = malloc((c->count + 1) * sizeof *host);
+    if (!host)
+        return ls_fail_memory(c->name, c->count * sizeof *host);
+    ls_status status = sample(m, c, &figure.ns);
+    if (!status)
+        status = check_call(m, c, host, &figure.wrong);
+    free(host);
+    LS_TRY(status);
+    if (!check_traffic(c, &figure, why))
+        figure.reason = why;
+    return ls_micro_row(m, &figure);
+}
+
+/* ---- Ranks ---------------------------------------------------------------------------------- */
+
+static ls_status take(ls_device *device, size_t count, float **out)
+{
+    void *memory = NULL;
+    LS_TRY(ls_device_allocate(device, LS_MEMORY_COMMUNICATION, count * sizeof **out, &memory));
+    *out = memory;
+    return LS_OK;
+}
+
+static ls_status open_buffers(collective *c)
+{
+    ls_device *devices[1024];
+    ls_comm *comms[1024];
+    for (int r = 0; r < c->ranks; r++)
+        devices[r] = c->members[r].device;
+    LS_TRY(ls_comm_thread_open(devices, c->ranks, comms));
+    for (int r = 0; r < c->ranks; r++)
+        c->members[r].comm = comms[r];
+    for (int r = 0; r < c->ranks; r++) {
+        member *me = &c->members[r];
+        LS_TRY(take(me->device, c->count, &me->input));
+        LS_TRY(take(me->device, c->count, &me->data));
+        if (c->algorithm && c->algorithm->scratch)
+            LS_TRY(take(me->device, c->algorithm->scratch(r, c->ranks, c->count, c->ranks),
+                        &me->scratch));
+        LS_TRY(capture(c, r));
+    }
+    return LS_OK;
+}
+
+static void close_buffers(collective *c)
+{
+    for (int r = 0; r < c->ranks; r++) {
+        member *me = &c->members[r];
+        if (me->program)
+            ls_program_close(me->program);
+        me->program = NULL;
+        ls_op_list_clear(&me->ops);
+        ls_device_release(me->device, me->input);
+        ls_device_release(me->device, me->data);
+        ls_device_release(me->device, me->scratch);
+        me->input = me->data = me->scratch = NULL;
+    }
+    for (int r = 0; r < c->ranks; r++) {
+        ls_comm_close(c->members[r].comm);
+        c->members[r].comm = NULL;
+    }
+}
+
+static ls_status run_size(ls_micro *m, collective *c, size_t bytes)
+{
+    c->count = bytes / sizeof(float);
+    c->calls = 0;
+    for (int r = 0; r < c->ranks; r++) {
+        c->offsets[r] = ls_comm_share(c->count, r, c->ranks);
+        c->counts[r] = ls_comm_share(c->count, r + 1, c->ranks) - c->offsets[r];
+    }
+    ls_status status = open_buffers(c);
+    if (!status)
+        status = measure(m, c);
+    close_buffers(c);
+    return status;
+}
+
+/* Rank 0 is the device and the queue that the bench has. */
+static ls_status open_members(ls_micro *m, collective *c)
+{
+    const ls_memory_policy policy = {.kind = LS_MEMORY_GROWTH};
+    size_t n = (size_t)m->ranks;
+    c->ranks = m->ranks;
+    c->members = calloc(n, sizeof *c->members);
+    c->offsets = calloc(2 * n, sizeof *c->offsets);
+    if (!c->members || !c->offsets)
+        return ls_fail_memory(c->name, n * sizeof *c->members);
+    c->counts = c->offsets + n;
+    c->members[0].device = m->device;
+    c->members[0].queue = m->bench.queue;
+    for (int r = 1; r < m->ranks; r++) {
+        LS_TRY(ls_device_open(m->machine, &m->names[r], &policy, &c->members[r].device));
+        LS_TRY(ls_queue_open(c->members[r].device, "bench", &c->members[r].queue));
+    }
+    return LS_OK;
+}
+
+static void close_members(collective *c)
+{
+    for (int r = 1; c->members && r < c->ranks; r++) {
+        ls_queue_close(c->members[r].queue);
+        ls_device_close(c->members[r].device);
+    }
+    free(c->members);
+    free(c->offsets);
+}
+
+/* `algorithm`: of an all-reduce, or "auto"; NULL: another collective. */
+static ls_status run_sizes(ls_micro *m, collective *c, const char *algorithm)
+{
+    size_t sizes[LS_MICRO_SIZES], count;
+    LS_TRY(ls_micro_sizes(m, 8, sizes, &count));
+    for (size_t i = 0; i < count; i++)
+        for (int place = 0; place < (is(c, "sendrecv") ? 1 : 2); place++) {
+            bool automatic = algorithm && strcmp(algorithm, "auto") == 0;
+            const ls_comm end = {.backend = ls_comm_backends()[0], .size = c->ranks};
+            c->out_of_place = place == 0;
+            if (automatic)
+                c->algorithm = ls_allreduce_auto(&end, sizes[i]);
+            else if (algorithm)
+                LS_TRY(ls_allreduce_find(algorithm, &c->algorithm));
+            LS_TRY(run_size(m, c, sizes[i]));
+        }
+    return LS_OK;
+}
+
+static ls_status run_collective(ls_micro *m, const char *name, const char *redop)
+{
+    collective c = {.name = name, .redop = redop};
+    ls_status status = open_members(m, &c);
+    if (!status)
+        status = run_sizes(m, &c, NULL);
+    close_members(&c);
+    return status;
+}
+
+ls_status ls_micro_allreduce(ls_micro *m)
+{
+    collective c = {.name = "allreduce", .redop = "sum"};
+    const ls_option_given *given = m->allreduce;
+    const ls_allreduce *found;
+    for (size_t i = 0; i < given->count; i++)
+        if (strcmp(given->values[i].text, "auto") != 0)
+            LS_TRY(ls_allreduce_find(given->values[i].text, &found));
+    ls_status status = open_members(m, &c);
+    for (size_t i = 0; i < (given->count ? given->count : 1) && !status; i++)
+        status = run_sizes(m, &c, given->count ? given->values[i].text : "auto");
+    close_members(&c);
+    return status;
+}
+
+ls_status ls_micro_broadcast(ls_micro *m)
+{
+    return run_collective(m, "broadcast", "none");
+}
+
+ls_status ls_micro_allgather(ls_micro *m)
+{
+    return run_collective(m, "allgather", "none");
+}
+
+ls_status ls_micro_reducescatter(ls_micro *m)
+{
+    return run_collective(m, "reducescatter", "sum");
+}
+
+ls_status ls_micro_sendrecv(ls_micro *m)
+{
+    return run_collective(m, "sendrecv", "none");
+}

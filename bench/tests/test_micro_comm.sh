@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# `lockstep micro` of collectives: rows for each operation, algorithm and number of ranks; no wrong
+# element; bytes sent as computed here; bandwidths that follow from size and time; refusals of
+# what does not concern the operation. Leaves out: figures, which depend on the machine.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+
+# The fields of every row, whatever the operation.
+sound="all(x['schema'] == 1 and x['id'] and x['micro']['wrong'] == 0 and x['micro']['type'] == 'float' and
+    x['micro']['size_bytes'] == 4 * x['micro']['count'] and 0 < x['micro']['time_p10_us'] <=
+    x['micro']['time_us'] <= x['micro']['time_p90_us'] <= x['micro']['time_p99_us'] and
+    math.isclose(x['micro']['algbw_gbs'], x['micro']['size_bytes'] / x['micro']['time_us'] / 1e3)
+    for x in rows)"
+
+bus() { # bus WHAT FACTOR: of n ranks
+    rows "$1: bus bandwidth" "all(math.isclose(m['busbw_gbs'], m['algbw_gbs'] * ($2), abs_tol=1e-12)
+        for m in (x['micro'] for x in rows) for n in [m['ranks']])"
+}
+
+sent() { # sent WHAT BYTES: of n ranks, s bytes
+    rows "$1: bytes sent" "all(m['bytes_sent'] == ($2)
+        for m in (x['micro'] for x in rows) for n, s in [(m['ranks'], m['size_bytes'])])"
+}
+
+for devices in 1 2 3 5; do
+    lockstep_ok micro allreduce --devices $devices --sizes 4,32,36,4000,100KiB --format jsonl \
+        --allreduce auto,flat,ring,tree,halving-doubling,direct,canonical
+    rows "allreduce on $devices: rows are sound" "$sound"
+    rows "a row for each algorithm, size and place" "len(rows) == 7 * 5 * 2 and
+        all(x['micro']['ranks'] == $devices and x['micro']['redop'] == 'sum' for x in rows)"
+    rows "which name the algorithm" "{x['micro']['kernel'] for x in rows} ==
+        {'flat', 'ring', 'tree', 'halving-doubling', 'direct', 'canonical'}"
+    bus allreduce "2 * (n - 1) / n"
+    rows "allreduce: bytes sent" "all(m['bytes_sent'] == (n * (n - 1) * s
+        if m['kernel'] == 'direct' and s <= 32 else 2 * (n - 1) * s)
+        for m in (x['micro'] for x in rows) for n, s in [(m['ranks'], m['size_bytes'])]
+        if m['kernel'] != 'canonical' or s % (4 * n) == 0)"
+    for op in broadcast allgather reducescatter sendrecv; do
+        lockstep_ok micro $op --devices $devices --sizes 8,4000,100KiB --format jsonl
+        rows "$op on $devices: rows are sound" "$sound and all(x['micro']['op'] == '$op' for x in rows)"
+        rows "$op: rows" "len(rows) == 3 * (1 if '$op' == 'sendrecv' else 2)"
+        case $op in
+        broadcast) bus $op 1; sent $op "(n - 1) * s" ;;
+        sendrecv) bus $op 1; sent $op "n * s" ;;
+        *) bus $op "(n - 1) / n"; sent $op "(n - 1) * s" ;;
+        esac
+    done
+done
+
+lockstep_ok micro sendrecv --ranks 2 --devices 2 --sizes 4KiB --format jsonl
+rows "devices are of each rank" "r['micro']['ranks'] == 4"
+lockstep_ok micro broadcast --cpu-devices 2 --devices cpu:1+cpu:0 --sizes 4KiB --format jsonl
+rows "devices by name" "r['micro']['ranks'] == 2"
+lockstep_ok micro broadcast --devices 2 --format jsonl
+rows "sizes by a factor of 4 from 8 bytes to 64 MiB" "[x['micro']['size_bytes'] for x in rows[::2]] ==
+    [8 * 4 ** k for k in range(12)] + [2 ** 26]"
+lockstep_ok micro allreduce --devices 2 --sizes 1MiB
+expect "the table has the columns of nccl-tests" grep -Eq \
+    'size +count +type +redop.* time us +algbw GB/s +busbw GB/s.* wrong' out
+
+refused() { # refused STATUS WORD ARGUMENTS...
+    local status=$1 word=$2
+    shift 2
+    lockstep "$@"
+    expect "status $status" [ "$code" -eq "$status" ]
+    expect "one line that says $word" [ "$(grep -cF -- "$word" err)" -eq 1 -a "$(wc -l <err)" -eq 1 ]
+    expect "no row" [ ! -s out ]
+}
+refused 2 halving-doubling micro allreduce --allreduce rings
+refused 2 --allreduce micro broadcast --allreduce ring
+refused 2 --ranks micro gemm --ranks 2
+refused 2 --devices micro copy --devices 2
+refused 2 --devices micro allreduce --ranks 2 --devices cpu:0
+refused 2 --ranks micro allreduce --ranks 0
+refused 2 --cpu-devices micro allreduce --cpu-devices 0
+refused 2 --sizes micro allreduce --sizes 2
+refused 2 --batch micro allreduce --batch 4
+refused 2 allgather micro allgathers
+finish

@@ -43,6 +43,8 @@ typedef struct ls_case {
     ls_target_kind target_kind;
     double target;
     bool capture;
+    char allreduce[32];       /**< mirrored: "auto", or a name */
+    int64_t bucket_bytes;     /**< mirrored: -1: auto; 0: one per variable */
     char variable_device[64]; /**< towers: "/cpu:0" */
     int ranks;                /**< 1 */
     char comm[8];             /**< resolved: "thread" */

@@ -25,6 +25,16 @@ bool ls_applies_ranks(const ls_case *one)
     return one->ranks > 1;
 }
 
+bool ls_applies_mirrored(const ls_case *one)
+{
+    return strcmp(one->strategy, "mirrored") == 0;
+}
+
+bool ls_applies_buckets(const ls_case *one)
+{
+    return ls_applies_mirrored(one) && one->reduce == LS_REDUCE_FAST;
+}
+
 bool ls_applies_towers(const ls_case *one)
 {
     return strcmp(one->strategy, "towers") == 0;
@@ -175,6 +185,29 @@ ls_status ls_set_data(const ls_setting *setting)
 ls_status ls_set_strategy(const ls_setting *setting)
 {
     return set_named(setting, &setting->names->strategies, "strategy");
+}
+
+ls_status ls_set_allreduce(const ls_setting *setting)
+{
+    if (strcmp(setting->text, "auto") == 0)
+        return set_array(setting);
+    return set_named(setting, &setting->names->allreduces, "all-reduce algorithm");
+}
+
+ls_status ls_set_bucket(const ls_setting *setting)
+{
+    size_t bytes;
+    int64_t *out = field(setting);
+    *out = -1;
+    if (strcmp(setting->text, "auto") == 0)
+        return LS_OK;
+    if (!ls_parse_bytes(setting->text, &bytes))
+        return ls_setting_refuse(setting, LS_CODE_USAGE,
+                                 "'%s' is not valid; auto, 0 for one per variable, or a size as "
+                                 "25MiB",
+                                 setting->text);
+    *out = (int64_t)bytes;
+    return LS_OK;
 }
 
 ls_status ls_set_optimizer(const ls_setting *setting)

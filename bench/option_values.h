@@ -19,6 +19,8 @@ ls_status ls_set_data(const ls_setting *setting);
 ls_status ls_set_strategy(const ls_setting *setting);
 ls_status ls_set_optimizer(const ls_setting *setting);
 ls_status ls_set_devices(const ls_setting *setting);
+ls_status ls_set_allreduce(const ls_setting *setting);
+ls_status ls_set_bucket(const ls_setting *setting);
 ls_status ls_set_device(const ls_setting *setting);
 ls_status ls_set_scaling(const ls_setting *setting);
 ls_status ls_set_epochs(const ls_setting *setting);
@@ -40,6 +42,8 @@ ls_set_nothing(const ls_setting *setting); /**< read elsewhere: --plan, and all 
 /** Whether the case is reduced exactly, so has micro-shards. */
 bool ls_applies_exact(const ls_case *one);
 bool ls_applies_ranks(const ls_case *one);
+bool ls_applies_mirrored(const ls_case *one);
+bool ls_applies_buckets(const ls_case *one); /**< exact mode reduces everything at once */
 bool ls_applies_towers(const ls_case *one);
 
 #endif

@@ -22,7 +22,7 @@ typedef struct ls_option_registry {
 
 /** What the registries know, for the values that name an entry of them. */
 typedef struct ls_option_names {
-    ls_option_registry models, data, strategies, optimizers;
+    ls_option_registry models, data, strategies, optimizers, allreduces;
     /**
      * Whether the case's strategy can run it; may be NULL. LS_CODE_USAGE leaves the case out of a
      * product, any other failure ends the command. Sees the case with every default filled in.

@@ -4,6 +4,7 @@
 #include "bench/options.h"
 
 #include "common/base/numbers.h"
+#include "common/comm/comm.h"
 #include "common/data/data.h"
 #include "common/kernel/kernel.h"
 #include "common/nn/layer.h"
@@ -123,9 +124,40 @@ static const char *kernel_help(size_t i)
     return ls_kernel_tables()[i]->help;
 }
 
-static size_t no_count(void)
+static size_t allreduce_count(void)
 {
-    return 0;
+    size_t count = 0;
+    while (ls_allreduces()[count])
+        count++;
+    return count;
+}
+
+static const char *allreduce_name(size_t i)
+{
+    return ls_allreduces()[i]->name;
+}
+
+static const char *allreduce_help(size_t i)
+{
+    return ls_allreduces()[i]->help;
+}
+
+static size_t comm_count(void)
+{
+    size_t count = 0;
+    while (ls_comm_backends()[count])
+        count++;
+    return count;
+}
+
+static const char *comm_name(size_t i)
+{
+    return ls_comm_backends()[i]->name;
+}
+
+static const char *comm_help(size_t i)
+{
+    return ls_comm_backends()[i]->help;
 }
 
 static const ls_list_section sections[] = {
@@ -133,9 +165,9 @@ static const ls_list_section sections[] = {
     {"models", model_count, model_name, model_help},
     {"layers", layer_count, layer_name, layer_help},
     {"data", data_count, data_name, data_help},
-    {"allreduce", no_count, NULL, NULL},
+    {"allreduce", allreduce_count, allreduce_name, allreduce_help},
     {"optimizers", optimizer_count, optimizer_name, optimizer_help},
-    {"communicators", no_count, NULL, NULL},
+    {"communicators", comm_count, comm_name, comm_help},
     {"kernels", kernel_count, kernel_name, kernel_help},
 };
 enum { STRATEGIES, MODELS, LAYERS, DATA, ALLREDUCE, OPTIMIZERS };
@@ -185,7 +217,8 @@ static ls_status check_case(const ls_case *one, const ls_request *request)
                           .ranks = one->ranks,
                           .batch = one->batch > 0 ? one->batch : model->kind->default_batch,
                           .exact = one->reduce == LS_REDUCE_EXACT,
-                          .micro_shards = one->micro_shards};
+                          .micro_shards = one->micro_shards,
+                          .allreduce = one->allreduce};
     ls_model_close(model);
     if (one->scaling == LS_SCALING_WEAK &&
         __builtin_mul_overflow(outline.batch, (int64_t)outline.devices, &outline.batch))
@@ -198,6 +231,7 @@ static const ls_option_names names = {
     .data = {&sections[DATA], NULL},
     .strategies = {&sections[STRATEGIES], NULL},
     .optimizers = {&sections[OPTIMIZERS], check_optimizer},
+    .allreduces = {&sections[ALLREDUCE], NULL},
     .check_case = check_case,
 };
 

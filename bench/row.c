@@ -76,7 +76,14 @@ static json_t *case_group(const ls_row_facts *f)
     put_text(group, "reduce", job->exact ? "exact" : "fast");
     if (job->exact)
         put_integer(group, "micro_shards", (uint64_t)job->micro_shards);
-    if (strcmp(plan->strategy->name, "towers") == 0)
+    if (plan->strategy->reduces) {
+        put_text(group, "allreduce", job->allreduce->name);
+        put_integer(group, "bucket_bytes",
+                    job->bucket_bytes == SIZE_MAX
+                        ? plan->model->graph->variables.elements * sizeof(float)
+                        : job->bucket_bytes);
+    }
+    if (plan->strategy->holds_variables)
         put_text(group, "variable_device", c->variable_device);
     put_text(group, "comm", c->comm);
     put_text(group, "memory", c->memory_text);

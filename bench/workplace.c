@@ -143,6 +143,23 @@ static ls_status place_devices(const ls_workplace *place, ls_plan_of_case *plan)
     return LS_OK;
 }
 
+/* The algorithm and the buckets, which are a fixed function of sizes and ranks where auto. Within
+ * a process all gradients go at once: there is nothing to overlap with on the same core. */
+static ls_status choose_reduction(ls_plan_of_case *plan)
+{
+    const ls_case *c = plan->config;
+    ls_job *job = &plan->job;
+    const ls_comm like = {.backend = ls_comm_backends()[0], .size = (int)plan->device_count};
+    job->bucket_bytes = c->bucket_bytes < 0 || job->exact ? SIZE_MAX : (size_t)c->bucket_bytes;
+    if (job->exact)
+        return ls_allreduce_find("canonical", &job->allreduce);
+    if (strcmp(c->allreduce, "auto") != 0)
+        return ls_allreduce_find(c->allreduce, &job->allreduce);
+    job->allreduce =
+        ls_allreduce_auto(&like, plan->model->graph->variables.elements * sizeof(float));
+    return LS_OK;
+}
+
 /* The variable device must be one of the case's, or exist. */
 static ls_status place_variables(const ls_workplace *place, ls_plan_of_case *plan)
 {
@@ -210,8 +227,10 @@ static ls_status resolve(ls_workplace *place, ls_plan_of_case *plan)
                                 .ranks = c->ranks,
                                 .batch = job->batch,
                                 .exact = job->exact,
-                                .micro_shards = job->micro_shards};
+                                .micro_shards = job->micro_shards,
+                                .allreduce = c->allreduce};
     LS_TRY(ls_strategy_check(plan->strategy, &outline));
+    LS_TRY(choose_reduction(plan));
     LS_TRY(check_target(plan));
     if (place->request->log_placement)
         log_placement(place, plan);

@@ -30,10 +30,12 @@ typedef struct ls_job {
     bool shuffle;
     ls_optimizer optimizer;
     ls_rate_schedule schedule;
-    bool exact;           /**< canonical shards, summed over a fixed tree */
-    int64_t micro_shards; /**< S; a batch of B is cut into min(S, B) */
-    bool capture;         /**< replay captured programs */
-    uint64_t records;     /**< capacity of the ring of step records */
+    bool exact;                    /**< canonical shards, summed over a fixed tree */
+    int64_t micro_shards;          /**< S; a batch of B is cut into min(S, B) */
+    const ls_allreduce *allreduce; /**< which algorithm; exact: canonical */
+    size_t bucket_bytes; /**< least size of a bucket; 0: one per variable; SIZE_MAX: one for all */
+    bool capture;        /**< replay captured programs */
+    uint64_t records;    /**< capacity of the ring of step records */
 } ls_job;
 
 /** Steps of one epoch: ceil(samples / batch); 0 where there are no samples. */

@@ -17,7 +17,7 @@ typedef struct oracle {
     ls_slice **slices[BATCHES]; /* [n]; the largest holds the memory of all */
     ls_op_list update, finish[BATCHES];
     float *parts;       /* [n, P] each slice's gradient */
-    const float **each; /* [n] those that are not empty, in order */
+    const float **each; /* [n] into parts; NULL: an empty slice */
     float *gradient;    /* [P] */
 } oracle;
 
@@ -65,23 +65,24 @@ static ls_status open_parts(oracle *me)
 
 /* ---- The step ------------------------------------------------------------------------------- */
 
-/* Every slice's gradient and part of the loss; how many there are. */
-static ls_status run_slices(oracle *me, int which, double *loss, int *count)
+/* Every slice's gradient and part of the loss. */
+static ls_status run_slices(oracle *me, int which, double *loss)
 {
     ls_replica *r = me->replica;
-    *count = 0;
-    *loss = 0;
+    bool first = true;
     for (int d = 0; d < me->count; d++) {
         ls_slice *slice = me->slices[which][d];
-        float *part = me->parts + (size_t)*count * r->elements;
+        float *part = me->parts + (size_t)d * r->elements;
         double mine;
+        me->each[d] = NULL;
         if (!ls_slice_sums(slice))
             continue;
         LS_TRY(ls_slice_put(slice, NULL, NULL));
         LS_TRY(ls_queue_read(r->queue, part, r->gradients, r->elements * sizeof *part));
         LS_TRY(ls_queue_read(r->queue, &mine, r->loss, sizeof mine));
-        *loss = *count ? *loss + mine : mine;
-        me->each[(*count)++] = part;
+        *loss = first ? mine : *loss + mine;
+        first = false;
+        me->each[d] = part;
     }
     return LS_OK;
 }
@@ -89,10 +90,9 @@ static ls_status run_slices(oracle *me, int which, double *loss, int *count)
 static ls_status one_step(oracle *me, int which)
 {
     ls_replica *r = me->replica;
-    double loss;
-    int count;
-    LS_TRY(run_slices(me, which, &loss, &count));
-    me->of->sum(me->base.job, me->each, count, me->gradient);
+    double loss = 0;
+    LS_TRY(run_slices(me, which, &loss));
+    LS_TRY(me->of->sum(me->base.job, me->each, me->count, me->gradient));
     LS_TRY(ls_queue_write(r->queue, r->gradients, me->gradient, r->elements * sizeof(float)));
     LS_TRY(ls_queue_write(r->queue, r->loss, &loss, sizeof loss));
     LS_TRY(ls_op_list_put(&me->update, r->queue));
@@ -178,11 +178,18 @@ const float *ls_oracle_gradient(const ls_run *run)
     return ((const oracle *)run)->gradient;
 }
 
-void ls_sum_in_order(const ls_job *job, const float *const *parts, int count, float *out)
+ls_status ls_sum_in_order(const ls_job *job, const float *const *parts, int count, float *out)
 {
     size_t elements = job->model->graph->variables.elements;
-    memcpy(out, parts[0], elements * sizeof *out);
-    for (int d = 1; d < count; d++)
-        for (size_t i = 0; i < elements; i++)
+    bool first = true;
+    for (int d = 0; d < count; d++) {
+        if (!parts[d])
+            continue;
+        if (first)
+            memcpy(out, parts[d], elements * sizeof *out);
+        for (size_t i = 0; i < elements && !first; i++)
             out[i] += parts[d][i];
+        first = false;
+    }
+    return LS_OK;
 }

@@ -6,10 +6,7 @@
 #include <string.h>
 
 static const ls_strategy *const strategies[] = {
-    &ls_strategy_single,
-    &ls_strategy_independent,
-    &ls_strategy_towers,
-    NULL,
+    &ls_strategy_single, &ls_strategy_independent, &ls_strategy_towers, &ls_strategy_mirrored, NULL,
 };
 
 const ls_strategy *const *ls_strategies(void)
@@ -36,6 +33,15 @@ ls_status ls_strategy_find(const char *name, const ls_strategy **out)
 ls_status ls_strategy_check(const ls_strategy *strategy, const ls_outline *o)
 {
     LS_TRY(strategy->check(o));
+    bool canonical = strcmp(o->allreduce, "canonical") == 0;
+    if (strategy->reduces && o->exact && !canonical && strcmp(o->allreduce, "auto") != 0)
+        return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
+                       "%s does not sum canonically; --reduce exact implies canonical, so leave "
+                       "it out",
+                       o->allreduce);
+    if (strategy->reduces && !o->exact && canonical)
+        return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
+                       "canonical is that of --reduce exact; name another one or auto");
     int64_t replicas = (int64_t)o->devices * o->ranks;
     int64_t shards = o->micro_shards < o->batch ? o->micro_shards : o->batch;
     if (!strategy->replicated || replicas == 1)

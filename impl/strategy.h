@@ -37,12 +37,14 @@ typedef struct ls_outline {
     int64_t batch; /**< global */
     bool exact;
     int64_t micro_shards;
+    const char *allreduce; /**< "auto", or a name */
 } ls_outline;
 
 struct ls_strategy {
     const char *name;
     const char *help;
     bool equivalent;      /**< computes what `single` computes; false: says so in its row */
+    bool reduces;         /**< uses job->allreduce and job->bucket_bytes */
     bool holds_variables; /**< asks for job->variable_device */
     bool replicated;      /**< a device is a replica: it needs a sample of every full batch */
     /** LS_CODE_USAGE, saying why and what would work, where it cannot run this job. */
@@ -76,14 +78,14 @@ struct ls_strategy {
     /** The latest step's gradient, whole, to the host, float32 [elements]. After sync. NULL: not
      *  to be had. */
     ls_status (*gradient)(ls_run *run, float *gradient);
-    /** Fast mode's order of summation, in sequence on the host: out = the sum of count > 0 parts,
-     *  each float32 [elements]. NULL for strategies that are not equivalent. */
-    void (*sum)(const ls_job *job, const float *const *parts, int count, float *out);
+    /** Fast mode's order of summation, in sequence on the host: out = the sum of the replicas'
+     *  gradients, parts[d] float32 [elements], NULL for an empty slice. NULL: not equivalent. */
+    ls_status (*sum)(const ls_job *job, const float *const *parts, int count, float *out);
     void (*close)(ls_run *run);
 };
 
 /** ((p0 + p1) + p2) + ...: the order of towers, and of one part alone. */
-void ls_sum_in_order(const ls_job *job, const float *const *parts, int count, float *out);
+ls_status ls_sum_in_order(const ls_job *job, const float *const *parts, int count, float *out);
 
 /** The strategy's own check, and that every replica gets a sample (exact: a shard) of a full batch.
  */

@@ -10,7 +10,7 @@
  *
  * With P elements, k = min(n, P) slices with elements, T(q) subtrees of rank q, P(q) elements of
  * slice q: messages sum over q of T(q) (k - [P(q) > 0]), and (n - 1) k; bytes 4 times sum over q
- * of T(q) (P - P(q)), and 4 (n - 1) P.
+ * of T(q) (P - P(q)), and 4 (n - 1) P. Ranks may be more than shards; some then bring nothing.
  * Sum: sum(0, S) with sum(lo, hi) = sum(lo, mid) + sum(mid, hi), mid = lo + the largest power of
  * two below hi - lo; sum(s, s + 1) = shard s. Adds on the host: for devices whose memory it sees.
  */
@@ -196,10 +196,9 @@ static ls_status build(ls_comm *comm, const ls_allreduce_args *a, ls_op_list *op
     ls_subtree nodes[LS_SUBTREES];
     int n = comm->size;
     tree_op *tree = NULL;
-    if (a->shards < n)
-        return ls_fail(LS_CODE_USAGE, "all-reduce", "canonical",
-                       "%lld shards are fewer than %d ranks; more micro-shards, or fewer ranks",
-                       (long long)a->shards, n);
+    if (a->shards < 1)
+        return ls_fail(LS_CODE_USAGE, "all-reduce", "canonical", "%lld shards; there must be one",
+                       (long long)a->shards);
     size_t mine = ls_canonical_subtrees(comm->rank, n, a->shards, nodes);
     if (a->sum_count != mine)
         return ls_fail(LS_CODE_USAGE, "all-reduce", "canonical",
@@ -209,7 +208,7 @@ static ls_status build(ls_comm *comm, const ls_allreduce_args *a, ls_op_list *op
     ls_status status = LS_OK;
     for (int s = 1; s < n && !status; s++)
         status = put_round(comm, a, (comm->rank + s) % n, (comm->rank - s + n) % n, tree, ops);
-    if (status || tree->step_count == 0) {
+    if (status || n == 1) {
         destroy_tree(&tree->op);
         return status;
     }

@@ -7,30 +7,58 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 export XDG_CACHE_HOME=$dir
 fail() { echo "$1"; exit 1; }
+bad() { # what is not ok, cut short
+  grep -v ',ok,' "$dir/rows" | cut -c 1-700 | head -n 4
+  head -n 5 "$dir/err"
+}
 # verify OPTIONS: all rows are ok, and there are so many (first argument).
 verify() {
   local want=$1 got
   shift
   "$LOCKSTEP" verify "$@" --results none --format csv >"$dir/rows" 2>"$dir/err" || {
-    cat "$dir/rows" "$dir/err"
+    bad
     fail "verify failed: $*"
   }
   got=$(grep -c ',ok,' "$dir/rows")
-  [ "$got" -eq "$want" ] || { cat "$dir/rows" "$dir/err"; fail "$got rows are ok, not $want: $*"; }
+  [ "$got" -eq "$want" ] || { bad; fail "$got rows are ok, not $want: $*"; }
 }
 # 9 device counts, the last ones not with 7 samples: (9 + 9 + 7) x 2 models x 2 modes.
 verify 100 --strategy towers --devices 1,2,3,4,5,6,7,8,16 --batch 256,100,7 \
   --model mlp:784-16-10,poly --data synthetic:1000 --reduce exact,fast --steps 6 --warmup 0
+# Mirrored: (9 + 9 + 7) x 2 models, 5 algorithms in fast mode and canonical in exact mode.
+verify 250 --strategy mirrored --devices 1,2,3,4,5,6,7,8,16 --batch 256,100,7 --model mlp:784-16-10,poly \
+  --data synthetic:1000 --allreduce flat,ring,tree,halving-doubling,direct --steps 6 --warmup 0
+verify 50 --strategy mirrored --devices 1,2,3,4,5,6,7,8,16 --batch 256,100,7 --model mlp:784-16-10,poly \
+  --data synthetic:1000 --reduce exact --steps 6 --warmup 0
+verify 16 --strategy mirrored --devices 3,5 --batch 64 --model mlp:784-16-16-10 --data synthetic:129 --epochs 3 \
+  --bucket-bytes auto,0,2KiB --reduce fast,exact --capture no,yes
 # Epochs whose last batch is smaller than the devices are many; variables elsewhere; no capture.
 verify 8 --strategy towers --devices 5,cpu:1 --batch 64 --model poly --data synthetic:131 --epochs 3 \
   --variable-device /cpu:0,/cpu:1 --reduce exact,fast --capture no
 # One digest for all of them in exact mode.
-for strategy in "single --devices 1" "towers --devices 2" "towers --devices 5"; do
+for strategy in "single --devices 1" "towers --devices 2" "towers --devices 5" "mirrored --devices 3"; do
   # shellcheck disable=SC2086
   "$LOCKSTEP" run --strategy $strategy --model mlp:784-16-10 --data synthetic:500 --reduce exact --epochs 2 \
     --batch 100 --results none --format jsonl | grep -oE '"digest": *"[0-9a-f]+"' | head -n 1
 done | sort -u >"$dir/digests"
 [ "$(wc -l <"$dir/digests")" -eq 1 ] || { cat "$dir/digests"; fail "exact mode has several digests"; }
+# Traffic of every algorithm is what its formula says, and what the communicators counted.
+"$LOCKSTEP" run --strategy mirrored --devices 3 --batch 60 --data synthetic:500 --steps 12 --results none \
+  --allreduce flat,ring,tree,halving-doubling,direct --format jsonl >"$dir/rows"
+python3 - "$dir/rows" <<'P'
+import json, sys
+rows = [json.loads(line) for line in open(sys.argv[1])]
+assert len(rows) == 5
+for row in rows:
+    traffic = row["traffic"]
+    assert traffic["bytes_sent"] == traffic["bytes_formula"] > 0, row["case"]["allreduce"]
+    assert traffic["messages_sent"] == traffic["messages_formula"] > 0, row["case"]["allreduce"]
+    for device in row["memory"]["devices"]:
+        for name, bytes in device["formula"].items():
+            assert device[name] == bytes, (row["case"]["allreduce"], name, device[name], bytes)
+ring = next(row for row in rows if row["case"]["allreduce"] == "ring")
+assert ring["traffic"]["bytes_sent"] == 2 * 2 * 4 * ring["case"]["parameters"]
+P
 # Traffic is what the formula says, and memory what the allocator says.
 "$LOCKSTEP" run --strategy towers --devices 4 --batch 64 --data synthetic:500 --results none --format jsonl >"$dir/row"
 python3 - "$dir/row" <<'P'

@@ -73,7 +73,10 @@ static ls_status cpu_open(const ls_machine *machine, const ls_device_name *name,
         info->core_count = most;
     info->capacity = ls_machine_cpu_capacity(machine);
     info->huge_pages = true;
-    device->shares_cores = name->index >= ls_machine_count(machine, LS_DEVICE_CPU);
+    int named = ls_machine_count(machine, LS_DEVICE_CPU);
+    int devices = name->index < named ? named : name->index + 1;
+    device->shares_cores = devices * ls_machine_cores_per_device(machine) >
+                           ls_machine_describe(machine)->cores_allowed;
     const ls_pool_options options = {.name = info->text,
                                      .policy = *policy,
                                      .capacity = info->capacity,

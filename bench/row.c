@@ -137,9 +137,10 @@ static json_t *time_group(const ls_row_facts *f)
     put_integer(step, "n", s.n);
     json_object_set_new(group, "step_ms", step);
     put_real(group, "samples_per_s", (double)samples / (trial->timed_ms * 1e-3));
-    if (f->place->request->baseline) { /* `single` on one device is its own baseline */
-        put_real(group, "speedup", 1.0);
-        put_real(group, "efficiency", 1.0);
+    if (f->place->request->baseline && f->baseline_ms > 0) {
+        double speedup = f->baseline_ms / (s.median / (double)plan->job.batch);
+        put_real(group, "speedup", speedup);
+        put_real(group, "efficiency", speedup / (double)plan->device_count);
     }
     if (f->roof_flops > 0) {
         double flops = ls_graph_flops(plan->model->graph) * (double)plan->job.batch;

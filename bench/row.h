@@ -19,6 +19,7 @@ typedef struct ls_row_facts {
     const ls_gate *gate; /**< NULL: never got there */
     ls_trial *trial;     /**< its times are sorted here */
     const char *error;   /**< why the case could not run; NULL: it could */
+    double baseline_ms;  /**< median step of `single` on one like device, per sample; 0: none */
     double roof_flops;   /**< 0: not known */
     double harness_ns;   /**< of a step; 0: not known */
 } ls_row_facts;

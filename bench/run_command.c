@@ -14,6 +14,7 @@
 #include "bench/results_db.h"
 #include "bench/roof.h"
 #include "bench/row.h"
+#include "bench/statistics.h"
 
 #include "common/base/philox.h"
 
@@ -25,14 +26,18 @@ typedef struct case_run {
     ls_plan_of_case plan;
     ls_gate gate;
     ls_trial trial;
-    bool gated, trained; /* the gate ran; the trial is open */
-    ls_status error;     /* why it could not run */
+    bool gated, trained;  /* the gate ran; the trial is open */
+    size_t baseline;      /* case whose step this one's is compared with; its own number: none */
+    double ms_per_sample; /* median step over its samples; 0: not known */
+    ls_status error;      /* why it could not run */
 } case_run;
 
 typedef struct command_run {
     const ls_request *request;
     ls_workplace place;
+    ls_case *configs; /* the request's cases, then baselines that were not among them */
     case_run *cases;
+    size_t count;
     ls_results *results; /* NULL: none */
     ls_writer *writer;
     ls_code code;      /* worst so far */
@@ -61,7 +66,8 @@ static ls_status emit(command_run *run, case_run *c)
                           .plan = &c->plan,
                           .gate = c->gated ? &c->gate : NULL,
                           .trial = c->trained ? &c->trial : NULL,
-                          .error = c->error ? ls_status_text(c->error) : NULL};
+                          .error = c->error ? ls_status_text(c->error) : NULL,
+                          .baseline_ms = run->cases[c->baseline].ms_per_sample};
     json_t *row;
     if (c->trained && c->trial.timed_done && !c->trial.failed) {
         ls_device *device = c->trial.session.devices[0];
@@ -80,6 +86,15 @@ static ls_status emit(command_run *run, case_run *c)
     ls_status printed = ls_writer_row(run->writer, row); /* also where it could not be saved */
     json_decref(row);
     return ls_status_first(saved, printed);
+}
+
+static void note_median(case_run *c)
+{
+    ls_statistics s;
+    if (!c->trained || c->error || c->trial.failed || !c->trial.timed_done)
+        return;
+    ls_statistics_compute(c->trial.step_ms, c->trial.timed_done, &s);
+    c->ms_per_sample = s.median / (double)c->plan.job.batch;
 }
 
 /* The end of a case: accuracy, digest, saved parameters, row. Frees its devices. */
@@ -141,21 +156,27 @@ static void take_turns(command_run *run, size_t *order)
 {
     const ls_request *request = run->request;
     for (int64_t block = 0; block < request->blocks; block++) {
-        shuffle_order(order, request->case_count, block);
-        for (size_t i = 0; i < request->case_count; i++) {
+        shuffle_order(order, run->count, block);
+        for (size_t i = 0; i < run->count; i++) {
             case_run *c = &run->cases[order[i]];
-            if (!c->trained)
+            if (!c->trained || c->error || c->trial.stopped)
                 continue;
             c->error = ls_trial_block(&c->trial, block, request->blocks);
-            if (c->error || block + 1 == request->blocks || c->trial.stopped)
+            bool last = block + 1 == request->blocks || c->trial.stopped;
+            if (c->error || (last && !request->baseline))
                 end_case(run, c);
         }
     }
+    for (size_t i = 0; i < run->count; i++) /* who waits for a baseline: all are known now */
+        note_median(&run->cases[i]);
+    for (size_t i = 0; i < run->count; i++)
+        if (run->cases[i].trained)
+            end_case(run, &run->cases[i]);
 }
 
 static ls_status train_all(command_run *run)
 {
-    const size_t count = run->request->case_count;
+    const size_t count = run->count;
     size_t *order = calloc(count, sizeof *order);
     if (!order)
         return ls_fail_memory("cases", count * sizeof *order);
@@ -171,17 +192,63 @@ static ls_status train_all(command_run *run)
     return run->unsaved;
 }
 
+/* The case's baseline: `single` on the first of its devices, else the same. */
+static ls_case baseline_of(const ls_case *c)
+{
+    static const ls_case none;
+    ls_case single = *c;
+    size_t first = strcspn(c->devices, "+");
+    memcpy(single.strategy, none.strategy, sizeof single.strategy);
+    memcpy(single.strategy, "single", sizeof "single");
+    memcpy(single.devices, none.devices, sizeof single.devices);
+    if (c->devices[strspn(c->devices, "0123456789")])
+        memcpy(single.devices, c->devices, first);
+    else
+        memcpy(single.devices, "1", sizeof "1"); /* a number: the best kind, as there */
+    memcpy(single.variable_device, none.variable_device, sizeof single.variable_device);
+    memcpy(single.variable_device, "/cpu:0", sizeof "/cpu:0");
+    memcpy(single.allreduce, none.allreduce, sizeof single.allreduce);
+    memcpy(single.allreduce, "auto", sizeof "auto");
+    single.bucket_bytes = -1;
+    single.ranks = 1;
+    return single;
+}
+
+/* The request's cases, and with --baseline those of `single` that are not among them. */
+static ls_status list_cases(command_run *run)
+{
+    const ls_request *request = run->request;
+    size_t most = request->case_count * (request->baseline ? 2 : 1);
+    run->configs = calloc(most, sizeof *run->configs);
+    run->cases = calloc(most, sizeof *run->cases);
+    if (!run->configs || !run->cases)
+        return ls_fail_memory("cases", most * (sizeof *run->configs + sizeof *run->cases));
+    memcpy(run->configs, request->cases, request->case_count * sizeof *run->configs);
+    run->count = request->case_count;
+    for (size_t i = 0; i < request->case_count; i++) {
+        run->cases[i].baseline = i;
+        if (!request->baseline)
+            continue;
+        const ls_case single = baseline_of(&run->configs[i]);
+        size_t at = 0;
+        while (at < run->count && memcmp(&run->configs[at], &single, sizeof single))
+            at++;
+        run->configs[at] = single;
+        run->cases[i].baseline = run->cases[at].baseline = at;
+        run->count = at == run->count ? at + 1 : run->count;
+    }
+    return LS_OK;
+}
+
 static ls_status open_command(command_run *run)
 {
     const ls_request *request = run->request;
     const ls_format *format;
     LS_TRY(ls_format_find(request->format, &format));
     LS_TRY(ls_workplace_open(request, &run->place));
-    run->cases = calloc(request->case_count, sizeof *run->cases);
-    if (!run->cases)
-        return ls_fail_memory("cases", request->case_count * sizeof *run->cases);
-    for (size_t i = 0; i < request->case_count; i++)
-        LS_TRY(ls_plan_open(&run->place, &request->cases[i], &run->cases[i].plan));
+    LS_TRY(list_cases(run));
+    for (size_t i = 0; i < run->count; i++)
+        LS_TRY(ls_plan_open(&run->place, &run->configs[i], &run->cases[i].plan));
     if (request->save)
         LS_TRY(ls_tensors_writable(request->save));
     if (request->results)
@@ -191,7 +258,7 @@ static ls_status open_command(command_run *run)
 
 static void close_command(command_run *run)
 {
-    for (size_t i = 0; run->cases && i < run->request->case_count; i++) {
+    for (size_t i = 0; run->cases && i < run->count; i++) {
         if (run->cases[i].trained)
             ls_trial_close(&run->cases[i].trial);
         ls_status_free(run->cases[i].error);
@@ -199,6 +266,7 @@ static void close_command(command_run *run)
         ls_plan_close(&run->cases[i].plan);
     }
     free(run->cases);
+    free(run->configs);
     ls_results_close(run->results);
     if (run->place.machine)
         ls_workplace_close(&run->place);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Libraries: versions are those of the libraries loaded, not of their headers; see libraries.h. */
+/* Libraries: versions are those of the libraries loaded (of hwloc, which does
+ * not tell, its headers'); see libraries.h. */
 #include "bench/libraries.h"
 
 #include "common/base/digest.h"
@@ -13,8 +14,7 @@
 
 static const char *onednn(char scratch[32])
 {
-    (void)scratch;
-    return ls_kernel_library_version();
+    return ls_kernel_library_version(scratch);
 }
 
 static const char *hwloc(char scratch[32])

@@ -83,8 +83,9 @@ static void cache_key(const ls_machine *machine, const ls_device *device, char *
 {
     const ls_machine_info *info = ls_machine_describe(machine);
     const ls_device_info *d = ls_device_describe(device);
+    char version[32];
     snprintf(key, size, "%s|%s|%s|%s|oneDNN %s|%d cores", info->host, info->cpu, info->isa,
-             d->name.kind == LS_DEVICE_CPU ? "cpu" : d->text, ls_kernel_library_version(),
+             d->name.kind == LS_DEVICE_CPU ? "cpu" : d->text, ls_kernel_library_version(version),
              d->core_count);
 }
 

@@ -80,8 +80,11 @@ ls_status ls_bench_time(ls_bench *bench, ls_op *const *ops, size_t count, int ro
     ls_status status = LS_OK;
     for (size_t i = 0; i < count && !status; i++)
         status = ls_queue_put(bench->queue, ops[i]);
-    LS_TRY(ls_status_first(status, ls_program_end(bench->queue, &program)));
-    status = sample(bench, program, rounds, out);
+    ls_status ended = ls_program_end(bench->queue, &program);
+    if (ended)
+        return ls_status_first(status, ended);
+    if (!status)
+        status = sample(bench, program, rounds, out);
     ls_program_close(program);
     return status;
 }

@@ -9,14 +9,23 @@ int64_t ls_replicated_batch(const ls_job *job, int which)
     return which == LS_FULL ? job->batch : ls_job_tail(job);
 }
 
+/* The two slices share memory: the one with the larger pieces is opened first. A tail's can be
+ * the larger: of 5 replicas, one has 1 of 8 samples but 2 of 7. */
 static ls_status open_slices(const ls_replicated *run, int number, ls_member *m)
 {
-    for (int b = 0; b < LS_BATCHES; b++) {
+    const ls_job *job = run->base.job;
+    int64_t rows[LS_BATCHES] = {0};
+    for (int b = 0; b < LS_BATCHES && number < run->count; b++)
+        if (ls_replicated_batch(job, b))
+            rows[b] = ls_slice_rows(job, ls_replicated_batch(job, b), number, run->count);
+    int first = rows[LS_TAIL] > rows[LS_FULL] ? LS_TAIL : LS_FULL;
+    for (int i = 0; i < LS_BATCHES; i++) {
+        int b = i ? LS_FULL + LS_TAIL - first : first;
         const ls_slice_options options = {.replica = m->replica,
-                                          .batch = ls_replicated_batch(run->base.job, b),
+                                          .batch = ls_replicated_batch(job, b),
                                           .number = number,
                                           .count = run->count,
-                                          .memory_of = m->slice[LS_FULL]};
+                                          .memory_of = i ? m->slice[first] : NULL};
         if (options.batch && number < run->count)
             LS_TRY(ls_slice_open(&options, &m->slice[b]));
         if (options.batch)

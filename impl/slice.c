@@ -188,6 +188,19 @@ static int64_t shards_of(const ls_job *job, int64_t batch)
     return job->micro_shards < batch ? job->micro_shards : batch;
 }
 
+int64_t ls_slice_rows(const ls_job *job, int64_t batch, int number, int count)
+{
+    if (!job->exact)
+        return ls_slice_begin(batch, number + 1, count) - ls_slice_begin(batch, number, count);
+    int64_t shards = shards_of(job, batch), most = 0;
+    for (int64_t s = ls_slice_begin(shards, number, count);
+         s < ls_slice_begin(shards, number + 1, count); s++) {
+        int64_t rows = ls_slice_begin(batch, s + 1, shards) - ls_slice_begin(batch, s, shards);
+        most = rows > most ? rows : most;
+    }
+    return most;
+}
+
 size_t ls_slice_count_sums(const ls_job *job, int64_t batch, int number, int count)
 {
     int64_t shards = shards_of(job, batch);

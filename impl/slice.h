@@ -22,9 +22,10 @@ typedef struct ls_slice ls_slice;
 
 typedef struct ls_slice_options {
     ls_replica *replica;
-    int64_t batch;       /**< B of the steps it is for */
-    int number, count;   /**< d and n */
-    ls_slice *memory_of; /**< NULL, or the slice of a larger batch whose memory this one uses too */
+    int64_t batch;     /**< B of the steps it is for */
+    int number, count; /**< d and n */
+    ls_slice
+        *memory_of; /**< NULL, or a slice with pieces as large, whose memory this one uses too */
 } ls_slice_options;
 
 ls_status ls_slice_open(const ls_slice_options *options, ls_slice **out);
@@ -45,6 +46,9 @@ size_t ls_slice_sums(const ls_slice *slice);
 /** Sum number `index`: real [P] and its part of the loss. Number 0 is the replica's own buffer. */
 void *ls_slice_gradients(const ls_slice *slice, size_t index);
 double *ls_slice_loss(const ls_slice *slice, size_t index);
+
+/** Rows of the largest piece of slice `number` of `count` of such a batch; 0: empty. */
+int64_t ls_slice_rows(const ls_job *job, int64_t batch, int number, int count);
 
 /** How many sums slice `number` of `count` of such a batch has. */
 size_t ls_slice_count_sums(const ls_job *job, int64_t batch, int number, int count);

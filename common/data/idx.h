@@ -17,7 +17,7 @@ typedef struct ls_idx {
     int rank; /**< 1..4 */
     int64_t shape[4];
     size_t bytes;  /**< product of shape */
-    uint8_t *data; /**< owned by the caller (free); capacity grows with the data read */
+    uint8_t *data; /**< owned by the caller (free) */
 } ls_idx;
 
 /**

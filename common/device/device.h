@@ -106,7 +106,8 @@ typedef struct ls_device_info {
     bool huge_pages;        /**< large allocations ask for them */
 } ls_device_info;
 
-/** Opens a device of the machine, which must outlive it. */
+/** Opens a device of the machine, which must outlive it. A CPU device sets glibc's malloc (mallopt)
+ *  to keep what it has, for the whole process, so that no step gives memory back to the system. */
 ls_status ls_device_open(const ls_machine *machine, const ls_device_name *name,
                          const ls_memory_policy *policy, ls_device **out);
 
@@ -173,6 +174,7 @@ ls_status ls_queue_sync(ls_queue *queue);
 /* ---- Events ------------------------------------------------------------------------------- */
 
 ls_status ls_event_open(ls_device *device, ls_event **out);
+/** After ls_queue_sync of every queue that recorded it or waits for it. Takes NULL. */
 void ls_event_close(ls_event *event);
 
 /** The event happens when the queue gets here. One record per event in a captured program. */

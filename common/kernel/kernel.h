@@ -292,7 +292,7 @@ ls_status ls_kernel_table_find(const char *name, const ls_kernel_table **out);
 /** The table that runs on this device by default; NULL where there is none. */
 const ls_kernel_table *ls_kernel_table_default(ls_device_kind kind);
 
-/** The oneDNN that this was built against: "2.6.3". Static text. */
-const char *ls_kernel_library_version(void);
+/** Version of the oneDNN that is loaded: "2.6.3". Returns `text`. */
+const char *ls_kernel_library_version(char text[32]);
 
 #endif

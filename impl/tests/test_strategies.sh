@@ -35,6 +35,9 @@ verify 16 --strategy mirrored --devices 3,5 --batch 64 --model mlp:784-16-16-10 
 # Epochs whose last batch is smaller than the devices are many; variables elsewhere; no capture.
 verify 8 --strategy towers --devices 5,cpu:1 --batch 64 --model poly --data synthetic:131 --epochs 3 \
   --variable-device /cpu:0,/cpu:1 --reduce exact,fast --capture no
+# A tail whose slice is larger than the same replica's full one: 1 of 8 samples, but 2 of 7.
+verify 4 --strategy towers,mirrored --devices 5 --batch 8 --model poly --data synthetic:15 --epochs 2 \
+  --warmup 0 --reduce fast,exact
 # One digest for all of them in exact mode.
 for strategy in "single --devices 1" "towers --devices 2" "towers --devices 5" "mirrored --devices 3"; do
   # shellcheck disable=SC2086

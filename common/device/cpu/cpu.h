@@ -65,7 +65,8 @@ struct cpu_list {
 struct cpu_edge {
     ls_signal signal;
     uint64_t posted;
-    bool waited; /* some queue waits for it */
+    bool waited;             /* some queue waits for it */
+    struct cpu_event *event; /* that it came of, until the capture ends or the event closes */
     cpu_edge *next;
 };
 

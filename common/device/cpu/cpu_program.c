@@ -71,6 +71,15 @@ static const char *left_behind(const cpu_program *program)
     return NULL;
 }
 
+/* The event's latest record is no longer this capture's. */
+static void forget_capture(cpu_event *event)
+{
+    if (event->edge)
+        event->edge->event = NULL;
+    event->edge = NULL;
+    event->capture = NULL;
+}
+
 ls_status ls_cpu_program_end(ls_queue *base, ls_program **out)
 {
     cpu_queue *queue = (cpu_queue *)base;
@@ -78,6 +87,9 @@ ls_status ls_cpu_program_end(ls_queue *base, ls_program **out)
     if (!program || queue->capture_list != 0)
         return ls_fail(LS_CODE_USAGE, "program", base->name, "no capture began on this queue");
     const char *behind = left_behind(program);
+    for (cpu_edge *edge = program->edges; edge; edge = edge->next)
+        if (edge->event) /* to wait for it from here on is to wait for no capture */
+            forget_capture(edge->event);
     program->base.info.bytes = sizeof *program;
     for (size_t i = 0; i < program->list_count; i++) {
         cpu_list *list = &program->lists[i];
@@ -101,11 +113,12 @@ ls_status ls_cpu_program_end(ls_queue *base, ls_program **out)
 ls_status ls_cpu_program_launch(ls_program *base, uint64_t times)
 {
     cpu_program *program = (cpu_program *)base;
-    for (size_t i = 0; i < program->list_count && times; i++) {
-        cpu_command command = {.kind = CPU_LIST, .list = &program->lists[i], .count = times};
+    for (size_t i = 0; i < program->list_count; i++)
         if (program->lists[i].queue->capture)
             return ls_fail(LS_CODE_USAGE, "program", program->lists[i].queue->base.name,
                            "a program cannot be launched into a capture");
+    for (size_t i = 0; i < program->list_count && times; i++) {
+        cpu_command command = {.kind = CPU_LIST, .list = &program->lists[i], .count = times};
         LS_TRY(ls_cpu_queue_push(program->lists[i].queue, &command));
         program->lists[i].until = program->lists[i].queue->put;
     }
@@ -140,8 +153,10 @@ ls_status ls_cpu_event_open(ls_device *device, ls_event **out)
     return LS_OK;
 }
 
-void ls_cpu_event_close(ls_event *event)
+void ls_cpu_event_close(ls_event *base)
 {
+    cpu_event *event = (cpu_event *)base;
+    forget_capture(event);
     free(event);
 }
 
@@ -151,6 +166,8 @@ static ls_status record_captured(cpu_queue *queue, cpu_event *event)
     if (!edge)
         return ls_fail_memory("program", sizeof *edge);
     memset(edge, 0, sizeof *edge);
+    forget_capture(event);
+    edge->event = event;
     edge->next = queue->capture->edges;
     queue->capture->edges = edge;
     event->capture = queue->capture;
@@ -164,7 +181,7 @@ ls_status ls_cpu_queue_record(ls_queue *base, ls_event *base_event)
     cpu_event *event = (cpu_event *)base_event;
     if (queue->capture)
         return record_captured(queue, event);
-    event->capture = NULL;
+    forget_capture(event);
     event->recorded++;
     return ls_cpu_queue_push(
         queue,

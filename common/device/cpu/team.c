@@ -94,7 +94,11 @@ static void setup_part(void *context, int part, int parts)
 {
     binding *b = context;
     (void)parts;
-    bind_to(&b->cores[part % b->count], 1);
+    /* Part 0 is the queue's own thread: what libgomp starts later inherits its cores. */
+    if (part == 0)
+        bind_to(b->cores, b->count);
+    else
+        bind_to(&b->cores[part % b->count], 1);
     if (!ls_flush_denormals())
         b->flushed = false;
 }

@@ -188,6 +188,28 @@ static void capture_must_be_joined_back(void **state)
     ls_event_close(event);
 }
 
+/* What was recorded in a capture that has ended is nothing to wait for. */
+static void ended_capture_captures_nobody(void **state)
+{
+    fixture *f = *state;
+    ls_event *event;
+    uint64_t value = 0;
+    affine op = make_affine(&value, 1, 1);
+    ls_program *program;
+    must(ls_event_open(f->device[0], &event));
+    must(ls_program_begin(f->queue[0]));
+    must(ls_queue_record(f->queue[0], event));
+    must(ls_program_end(f->queue[0], &program));
+    must(ls_queue_wait(f->queue[1], event));
+    must(ls_queue_put(f->queue[1], &op.op));
+    must(ls_queue_sync(f->queue[1]));
+    assert_int_equal(value, 1);
+    ls_program_close(program);
+    must(ls_queue_wait(f->queue[1], event));
+    must(ls_queue_sync(f->queue[1]));
+    ls_event_close(event);
+}
+
 static void events_order_queues(void **state)
 {
     fixture *f = *state;
@@ -331,6 +353,7 @@ int main(void)
         cmocka_unit_test(program_replays),
         cmocka_unit_test(program_joins_queues),
         cmocka_unit_test(capture_must_be_joined_back),
+        cmocka_unit_test(ended_capture_captures_nobody),
         cmocka_unit_test(events_order_queues),
         cmocka_unit_test(failure_is_reported_and_hangs_nobody),
         cmocka_unit_test(memory_is_zero_and_counted),

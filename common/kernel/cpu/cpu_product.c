@@ -361,11 +361,9 @@ void ls_product_engine_close(struct dnnl_engine *engine)
         dnnl_engine_destroy(engine);
 }
 
-#define LS_TEXT_(number) #number
-#define LS_TEXT(number)  LS_TEXT_(number)
-
-const char *ls_kernel_library_version(void)
+const char *ls_kernel_library_version(char text[32])
 {
-    return LS_TEXT(DNNL_VERSION_MAJOR) "." LS_TEXT(DNNL_VERSION_MINOR) "." LS_TEXT(
-        DNNL_VERSION_PATCH);
+    const dnnl_version_t *version = dnnl_version();
+    snprintf(text, 32, "%d.%d.%d", version->major, version->minor, version->patch);
+    return text;
 }

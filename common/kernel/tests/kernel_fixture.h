@@ -31,7 +31,7 @@ static inline void must(ls_status status)
     assert_null(status);
 }
 
-/* A device of `cores` cores (threads of its team, where the machine has fewer). */
+/* A device of `cores` cores, which the machine must have. */
 static inline void fixture_open(fixture *f, int cores)
 {
     const ls_memory_policy policy = {.kind = LS_MEMORY_GROWTH};

@@ -68,6 +68,22 @@ ls_status ls_replicated_open(ls_replicated *run, const ls_strategy *strategy, co
     return LS_OK;
 }
 
+ls_status ls_replicated_start(const ls_job *job,
+                              ls_status (*prepare)(ls_replicated *run, const ls_job *job),
+                              ls_run **out)
+{
+    ls_replicated *run = calloc(1, sizeof *run);
+    if (!run)
+        return ls_fail_memory("strategy", sizeof *run);
+    run->base.job = job;
+    ls_status status = prepare(run, job);
+    if (status)
+        ls_replicated_close(&run->base);
+    else
+        *out = &run->base;
+    return status;
+}
+
 ls_status ls_replicated_update(ls_replicated *run)
 {
     for (int i = 0; i < run->count; i++) {

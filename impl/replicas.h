@@ -47,6 +47,11 @@ int64_t ls_replicated_batch(const ls_job *job, int which);
 ls_status ls_replicated_open(ls_replicated *run, const ls_strategy *strategy, const ls_job *job,
                              ls_put_step put_step);
 
+/** For strategies that need no more than this: makes a run and lets `prepare` open it. */
+ls_status ls_replicated_start(const ls_job *job,
+                              ls_status (*prepare)(ls_replicated *run, const ls_job *job),
+                              ls_run **out);
+
 /** Appends each member's update of all parameters. */
 ls_status ls_replicated_update(ls_replicated *run);
 

@@ -10,8 +10,6 @@
 #include "impl/replicas.h"
 #include "impl/strategies.h"
 
-#include <stdlib.h>
-
 static ls_status put_step(ls_replicated *run, ls_member *me, int which)
 {
     (void)run;
@@ -39,15 +37,7 @@ static ls_status prepare(ls_replicated *run, const ls_job *job)
 
 static ls_status open_run(const ls_job *job, ls_run **out)
 {
-    ls_replicated *run = calloc(1, sizeof *run);
-    if (!run)
-        return ls_fail_memory("single", sizeof *run);
-    ls_status status = prepare(run, job);
-    if (status)
-        ls_replicated_close(&run->base);
-    else
-        *out = &run->base;
-    return status;
+    return ls_replicated_start(job, prepare, out);
 }
 
 static ls_status gradient(ls_run *run, float *out)

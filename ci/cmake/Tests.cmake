@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# Every <folder>/tests/test_*.c is one CTest of label `unit`; test_integration_*.sh in bench/tests
-# one of label `integration`, which gets the program's path in LOCKSTEP. Exit status 77: skipped,
+# Every <folder>/tests/test_*.c is one CTest of label `unit`; every test_*.sh one of
+# label `integration` (`slow` where its name ends so), which gets the program's path in LOCKSTEP. Exit status 77: skipped,
 # with the reason in the output.
 file(GLOB unit_tests CONFIGURE_DEPENDS common/*/tests/test_*.c impl/tests/test_*.c
      bench/tests/test_*.c)
@@ -21,6 +21,14 @@ foreach(source ${integration_tests})
   set_tests_properties(integration.${name} PROPERTIES LABELS integration TIMEOUT 300
     SKIP_RETURN_CODE 77 ENVIRONMENT
     "LOCKSTEP=$<TARGET_FILE:lockstep>;SOURCE_DIR=${CMAKE_CURRENT_SOURCE_DIR}")
+endforeach()
+
+# Slow ones run with ci/test.sh --all.
+foreach(source ${integration_tests})
+  get_filename_component(name ${source} NAME_WE)
+  if(name MATCHES "_slow$")
+    set_tests_properties(integration.${name} PROPERTIES LABELS slow TIMEOUT 1800)
+  endif()
 endforeach()
 
 # Checks of the tree itself, and the tests of the other builds (made by ci/test.sh).

@@ -179,7 +179,8 @@ static void test_registry(void **state)
     ls_status_free(status);
     assert_string_equal(ls_kernel_table_default(LS_DEVICE_CPU)->name, "cpu");
     assert_non_null(strstr(f->cpu->table->library(f->cpu), "oneDNN "));
-    assert_non_null(strstr(f->cpu->table->library(f->cpu), ls_kernel_library_version((char[32]){0})));
+    assert_non_null(
+        strstr(f->cpu->table->library(f->cpu), ls_kernel_library_version((char[32]){0})));
     assert_string_equal(f->reference->table->library(f->reference), "");
     print_message("%s\n", f->cpu->table->library(f->cpu));
     must(ls_kernel_table_find("reference64", &table));

@@ -46,8 +46,10 @@ typedef struct ls_case {
     char allreduce[32];       /**< mirrored: "auto", or a name */
     int64_t bucket_bytes;     /**< mirrored: -1: auto; 0: one per variable */
     char variable_device[64]; /**< towers: "/cpu:0" */
-    int ranks;                /**< 1 */
-    char comm[8];             /**< resolved: "thread" */
+    int flip_device;          /**< --inject bitflip=DEVICE:STEP; -1: none */
+    int64_t flip_step;
+    int ranks;    /**< 1 */
+    char comm[8]; /**< resolved: "thread" */
 } ls_case;
 
 /** What the whole command shares. Text is owned by the request. */

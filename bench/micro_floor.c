@@ -34,6 +34,7 @@ static ls_status time_gather(ls_micro *m, ls_data *data, ls_micro_figure *figure
                         .batch = m->batch,
                         .seed = 1,
                         .shuffle = true,
+                        .flip_replica = -1,
                         .optimizer = m->optimizer,
                         .records = 1};
     ls_replica *replica;

@@ -322,6 +322,34 @@ static const char *after_name(const char *text, const char *name)
     return strncmp(text, name, length) == 0 && text[length] == '=' ? text + length + 1 : NULL;
 }
 
+ls_status ls_set_inject(const ls_setting *setting)
+{
+    const char *text = after_name(setting->text, "bitflip");
+    char device[24];
+    size_t length = text ? strcspn(text, ":") : 0;
+    int64_t number, step;
+    if (after_name(setting->text, "delay") || after_name(setting->text, "kill"))
+        return ls_setting_refuse(setting, LS_CODE_USAGE,
+                                 "'%s' concerns cases with several ranks, which this version has "
+                                 "not; bitflip=DEVICE:STEP works",
+                                 setting->text);
+    bool valid = text && text[length] == ':' && length < sizeof device;
+    if (valid) {
+        memcpy(device, text, length);
+        device[length] = 0;
+        valid = ls_parse_integer(device, 0, 1023, &number) &&
+                ls_parse_integer(text + length + 1, 0, INT32_MAX, &step);
+    }
+    if (!valid)
+        return ls_setting_refuse(setting, LS_CODE_USAGE,
+                                 "'%s' is not valid; bitflip=DEVICE:STEP with the number of a "
+                                 "device of the case and a step that is compared",
+                                 setting->text);
+    setting->one->flip_device = (int)number;
+    setting->one->flip_step = step;
+    return LS_OK;
+}
+
 ls_status ls_set_target(const ls_setting *setting)
 {
     const char *accuracy = after_name(setting->text, "accuracy");

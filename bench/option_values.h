@@ -21,6 +21,7 @@ ls_status ls_set_optimizer(const ls_setting *setting);
 ls_status ls_set_devices(const ls_setting *setting);
 ls_status ls_set_allreduce(const ls_setting *setting);
 ls_status ls_set_bucket(const ls_setting *setting);
+ls_status ls_set_inject(const ls_setting *setting);
 ls_status ls_set_device(const ls_setting *setting);
 ls_status ls_set_scaling(const ls_setting *setting);
 ls_status ls_set_epochs(const ls_setting *setting);

@@ -36,6 +36,7 @@ static void default_case(ls_case *one, bool verify)
     memcpy(one->variable_device, "/cpu:0", sizeof "/cpu:0");
     memcpy(one->allreduce, "auto", sizeof "auto");
     one->bucket_bytes = -1;
+    one->flip_device = -1;
     memcpy(one->comm, "thread", sizeof "thread");
     one->batch = -1;
     one->steps = 100;

@@ -87,6 +87,10 @@ static json_t *case_group(const ls_row_facts *f)
         put_text(group, "variable_device", c->variable_device);
     put_text(group, "comm", c->comm);
     put_text(group, "memory", c->memory_text);
+    if (c->flip_device >= 0) {
+        snprintf(text, sizeof text, "bitflip=%d:%lld", c->flip_device, (long long)c->flip_step);
+        put_text(group, "inject", text);
+    }
     json_object_set_new(group, "capture", json_boolean(c->capture));
     put_integer(group, "parameters", plan->model->graph->variables.elements);
     return group;

@@ -143,6 +143,27 @@ static ls_status place_devices(const ls_workplace *place, ls_plan_of_case *plan)
     return LS_OK;
 }
 
+/* A fault on purpose must hit a device of the case, in a step that is compared. */
+static ls_status check_fault(const ls_plan_of_case *plan)
+{
+    const ls_case *c = plan->config;
+    int64_t all = plan->warmup + plan->timed;
+    int64_t compared = c->gate_steps < 0 || c->gate_steps > all ? all : c->gate_steps;
+    char where[64];
+    if (c->flip_device < 0)
+        return LS_OK;
+    snprintf(where, sizeof where, "--inject bitflip=%d:%lld", c->flip_device,
+             (long long)c->flip_step);
+    if (c->flip_device >= (int)plan->device_count)
+        return ls_fail(LS_CODE_USAGE, "option", where, "the case has %zu devices, numbered from 0",
+                       plan->device_count);
+    if (c->flip_step >= compared || !plan->strategy->equivalent)
+        return ls_fail(LS_CODE_USAGE, "option", where,
+                       "the step is none of the %lld that are compared, numbered from 0",
+                       plan->strategy->equivalent ? (long long)compared : 0);
+    return LS_OK;
+}
+
 /* The algorithm and the buckets, which are a fixed function of sizes and ranks where auto. Within
  * a process all gradients go at once: there is nothing to overlap with on the same core. */
 static ls_status choose_reduction(ls_plan_of_case *plan)
@@ -215,6 +236,8 @@ static ls_status resolve(ls_workplace *place, ls_plan_of_case *plan)
         .exact = c->reduce == LS_REDUCE_EXACT,
         .micro_shards = c->micro_shards > 0 ? c->micro_shards : 16,
         .capture = c->capture,
+        .flip_replica = c->flip_device,
+        .flip_step = (uint64_t)c->flip_step,
     };
     LS_TRY(ls_optimizer_parse(*c->optimizer ? c->optimizer : kind->default_optimizer,
                               &job->optimizer));
@@ -231,6 +254,7 @@ static ls_status resolve(ls_workplace *place, ls_plan_of_case *plan)
                                 .allreduce = c->allreduce};
     LS_TRY(ls_strategy_check(plan->strategy, &outline));
     LS_TRY(choose_reduction(plan));
+    LS_TRY(check_fault(plan));
     LS_TRY(check_target(plan));
     if (place->request->log_placement)
         log_placement(place, plan);
@@ -309,6 +333,7 @@ ls_status ls_session_open_one(const ls_workplace *place, const ls_plan_of_case *
 {
     uint64_t begin_ns = ls_clock_ns();
     ls_status status = open_devices(place, plan, 1, false, out);
+    out->job.flip_replica = -1; /* a judge is not to be broken */
     if (!status)
         status = open(&out->job, (int)plan->device_count, &out->run, context);
     return finish_open(out, status, begin_ns);

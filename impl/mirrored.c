@@ -60,7 +60,7 @@ static ls_status put_step(ls_replicated *run, ls_member *m, int which)
     reducer *reduce = &me->reducers[m - run->members];
     ls_queue *queue = m->replica->queue;
     bucket_sink sink = {queue, reduce->buckets[which], &me->buckets};
-    bool whole = run->base.job->exact || !ls_slice_sums(m->slice[which]);
+    bool whole = !ls_slice_reports(m->slice[which]);
     ls_buckets_begin(&me->buckets);
     LS_TRY(ls_op_list_put(&reduce->zero[which], queue));
     LS_TRY(ls_slice_put(m->slice[which], whole ? NULL : range_final, &sink));

@@ -41,6 +41,7 @@ struct ls_slice {
     part *parts;
     size_t part_count;
     size_t sums;
+    ls_op *flip; /* a fault on purpose; NULL: none */
 };
 
 int64_t ls_slice_begin(int64_t total, int64_t d, int64_t n)
@@ -318,6 +319,19 @@ static ls_status build(ls_slice *s)
     return build_finished(s, 0, s->pieces);
 }
 
+static ls_status build_fault(ls_slice *s)
+{
+    ls_replica *r = s->options.replica;
+    const ls_job *job = r->job;
+    if (job->flip_replica != s->options.number)
+        return LS_OK;
+    const ls_flip_bit_args args = {.count = (int64_t)r->elements,
+                                   .data = r->gradients,
+                                   .state = r->state,
+                                   .step = job->flip_step};
+    return r->kernels->table->flip_bit(r->kernels, &args, &s->flip);
+}
+
 /* ---- The interface -------------------------------------------------------------------------- */
 
 ls_status ls_slice_open(const ls_slice_options *options, ls_slice **out)
@@ -331,6 +345,8 @@ ls_status ls_slice_open(const ls_slice_options *options, ls_slice **out)
         memcpy(slice->levels, options->memory_of->levels, sizeof slice->levels);
     }
     ls_status status = build(slice);
+    if (!status)
+        status = build_fault(slice);
     if (status) {
         ls_slice_close(slice);
         return status;
@@ -349,6 +365,7 @@ void ls_slice_close(ls_slice *s)
         ls_net_close(s->nets[i].net);
     for (size_t i = s->level_count - s->own_levels; i < s->level_count; i++)
         ls_device_release(s->options.replica->device, s->levels[i].gradients);
+    ls_op_free(s->flip);
     free(s->parts);
     free(s->nets);
     free(s);
@@ -357,7 +374,7 @@ void ls_slice_close(ls_slice *s)
 ls_status ls_slice_put(ls_slice *s, ls_range_final final, void *context)
 {
     ls_queue *queue = s->options.replica->queue;
-    bool whole = s->part_count == 1;
+    bool whole = ls_slice_reports(s);
     for (size_t i = 0; i < s->part_count; i++) {
         const part *p = &s->parts[i];
         LS_TRY(ls_op_list_put(&p->ops, queue));
@@ -366,7 +383,12 @@ ls_status ls_slice_put(ls_slice *s, ls_range_final final, void *context)
         LS_TRY(ls_net_forward(p->net, queue));
         LS_TRY(ls_net_backward(p->net, queue, whole ? final : NULL, context));
     }
-    return LS_OK;
+    return s->flip ? ls_queue_put(queue, s->flip) : LS_OK;
+}
+
+bool ls_slice_reports(const ls_slice *slice)
+{
+    return slice->part_count == 1 && !slice->flip;
 }
 
 size_t ls_slice_sums(const ls_slice *slice)

@@ -33,9 +33,13 @@ ls_status ls_slice_open(const ls_slice_options *options, ls_slice **out);
 /** Before the replica closes. Takes NULL. */
 void ls_slice_close(ls_slice *slice);
 
+/** Whether ls_slice_put reports ranges as they become final: where one piece is the whole slice
+ *  (fast mode) and no fault is to be injected behind it. */
+bool ls_slice_reports(const ls_slice *slice);
+
 /**
  * Puts the whole of it on the replica's queue: for each piece gather, forward, backward; and the
- * sums. `final` may be NULL; it is called for pieces that are the whole slice (fast mode).
+ * sums. `final` may be NULL; it is called where ls_slice_reports.
  */
 ls_status ls_slice_put(ls_slice *slice, ls_range_final final, void *context);
 

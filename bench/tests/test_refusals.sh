@@ -148,7 +148,6 @@ done <<'T'
 --link latency=50us,bandwidth=1GB/s
 --variable-device /cpu:0
 --colocate-gradients no
---inject bitflip=0:1
 --inject delay=0:1s
 --inject kill=0:3
 T

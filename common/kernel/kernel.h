@@ -239,6 +239,15 @@ typedef struct ls_stamp_args {
     uint64_t *time_ns;
 } ls_stamp_args;
 
+/** A fault on purpose, to see checks work: in step `step`, bit 30 (of float32) of the largest
+ *  element in absolute value (the first, among equals) is flipped. Other steps: nothing. */
+typedef struct ls_flip_bit_args {
+    int64_t count;
+    float *data; /**< float32 [count] whatever the table */
+    const ls_step_state *state;
+    uint64_t step;
+} ls_flip_bit_args;
+
 typedef struct ls_kernel_table ls_kernel_table;
 
 /** A table opened for a device. Back ends embed it first in their own struct. */
@@ -265,7 +274,8 @@ typedef struct ls_kernels {
     X(add_loss, ls_add_loss_args)                                                                  \
     X(fill, ls_fill_args)                                                                          \
     X(finish_step, ls_finish_step_args)                                                            \
-    X(stamp, ls_stamp_args)
+    X(stamp, ls_stamp_args)                                                                        \
+    X(flip_bit, ls_flip_bit_args)
 
 struct ls_kernel_table {
     const char *name;

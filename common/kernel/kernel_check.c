@@ -282,3 +282,11 @@ ls_status ls_check_stamp(const ls_stamp_args *s, size_t real_bytes, ls_work *wor
     const tensor tensors[] = {{"time_ns", s->time_ns, 1, 1, sizeof *s->time_ns, NEEDED}};
     return check("stamp", 1, tensors, work);
 }
+
+ls_status ls_check_flip_bit(const ls_flip_bit_args *f, size_t real_bytes, ls_work *work)
+{
+    (void)real_bytes;
+    const tensor tensors[] = {{"data", f->data, f->count, 1, sizeof(float), NEEDED},
+                              {"state", f->state, 1, 1, sizeof *f->state, NEEDED}};
+    return check("flip_bit", 2, tensors, work);
+}

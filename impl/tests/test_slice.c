@@ -49,6 +49,7 @@ static void open_all(fixture *f, bool exact, int64_t shards, int64_t batch)
                       .batch = batch,
                       .seed = 5,
                       .shuffle = true,
+                      .flip_replica = -1,
                       .schedule = {.initial = 0.1},
                       .exact = exact,
                       .micro_shards = shards,

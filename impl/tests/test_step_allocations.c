@@ -140,6 +140,7 @@ static void check(const char *model_name, const char *data_name, bool exact)
                   .batch = model->kind->default_batch,
                   .seed = 1,
                   .shuffle = true,
+                  .flip_replica = -1,
                   .schedule = {.initial = 0.001},
                   .exact = exact,
                   .micro_shards = 4,

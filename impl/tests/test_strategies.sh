@@ -75,3 +75,20 @@ for device in row["memory"]["devices"]:
         assert device[name] == bytes, (device["device"], name, device[name], bytes)
 assert row["case"]["batch_per_device"] == [16] * 4 and row["provenance"]["oversubscribed"] is True
 P
+# The gate finds one flipped bit, whoever's gradient it is in, and such a row has no timing.
+for strategy in "single --devices 1 --inject bitflip=0:3" "towers --devices 3 --inject bitflip=0:0,bitflip=2:5" \
+  "mirrored --devices 3 --inject bitflip=1:2,bitflip=2:9" "mirrored --devices 2 --reduce exact --inject bitflip=1:4"; do
+  code=0
+  # shellcheck disable=SC2086
+  "$LOCKSTEP" run --strategy $strategy --batch 60 --data synthetic:500 --results none --format jsonl >"$dir/rows" 2>/dev/null || code=$?
+  [ "$code" -eq 1 ] || fail "status $code, not 1: $strategy"
+  python3 - "$dir/rows" <<'P' || fail "the gate missed it: $strategy"
+import json, sys
+for line in open(sys.argv[1]):
+    row = json.loads(line)
+    step = row["case"]["inject"].split(":")[1]
+    assert row["result"]["status"] == "failed" and "time" not in row, row["result"]
+    assert row["result"]["reason"].startswith(f"step {step}: "), row["result"]
+    assert row["equivalence"]["pass"] is False
+P
+done

@@ -82,4 +82,5 @@ const ls_kernel_table ls_cpu_kernels = {
     .fill = ls_cpu_fill,
     .finish_step = ls_step_finish,
     .stamp = ls_step_stamp,
+    .flip_bit = ls_step_flip_bit,
 };

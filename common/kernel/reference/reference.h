@@ -17,6 +17,7 @@ ls_status ls_step_batch_indices(ls_kernels *kernels, const ls_batch_indices_args
                                 ls_op **out);
 ls_status ls_step_add_loss(ls_kernels *kernels, const ls_add_loss_args *arguments, ls_op **out);
 ls_status ls_step_finish(ls_kernels *kernels, const ls_finish_step_args *arguments, ls_op **out);
+ls_status ls_step_flip_bit(ls_kernels *kernels, const ls_flip_bit_args *arguments, ls_op **out);
 ls_status ls_step_stamp(ls_kernels *kernels, const ls_stamp_args *arguments, ls_op **out);
 
 #endif

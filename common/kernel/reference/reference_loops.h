@@ -429,6 +429,7 @@ const ls_kernel_table LS_REFERENCE_TABLE = {
     .fill = fill,
     .finish_step = ls_step_finish,
     .stamp = ls_step_stamp,
+    .flip_bit = ls_step_flip_bit,
 };
 
 #endif

@@ -10,7 +10,9 @@
 #include "common/kernel/kernel_check.h"
 #include "common/kernel/op_bind.h"
 
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 ls_status ls_reference_open(const ls_kernel_table *table, ls_device *device, ls_kernels **out)
 {
@@ -130,5 +132,32 @@ ls_status ls_step_stamp(ls_kernels *kernels, const ls_stamp_args *arguments, ls_
     ls_work work;
     LS_TRY(ls_check_stamp(arguments, kernels->table->real_bytes, &work));
     const ls_op like = {.name = "stamp", .run = run_stamp, .bytes = work.bytes};
+    return ls_op_bind(&like, arguments, sizeof *arguments, out);
+}
+
+/* ---- flip_bit ------------------------------------------------------------------------------ */
+
+static ls_status run_flip_bit(ls_op *op, ls_queue *queue)
+{
+    (void)queue;
+    const ls_flip_bit_args *f = ls_op_arguments(op);
+    int64_t largest = 0;
+    uint32_t bits;
+    if (f->state->step != f->step || f->count == 0)
+        return LS_OK;
+    for (int64_t i = 1; i < f->count; i++)
+        if (fabsf(f->data[i]) > fabsf(f->data[largest]))
+            largest = i;
+    memcpy(&bits, &f->data[largest], sizeof bits);
+    bits ^= UINT32_C(1) << 30;
+    memcpy(&f->data[largest], &bits, sizeof bits);
+    return LS_OK;
+}
+
+ls_status ls_step_flip_bit(ls_kernels *kernels, const ls_flip_bit_args *arguments, ls_op **out)
+{
+    ls_work work;
+    LS_TRY(ls_check_flip_bit(arguments, kernels->table->real_bytes, &work));
+    const ls_op like = {.name = "flip_bit", .run = run_flip_bit, .bytes = work.bytes};
     return ls_op_bind(&like, arguments, sizeof *arguments, out);
 }

@@ -379,6 +379,27 @@ static void test_stamp(void **state)
     assert_true(first > 0 && second >= first);
 }
 
+static void test_flip_bit(void **state)
+{
+    fixture *f = *state;
+    float data[] = {1, -2.5f, 2.5f, 0.5f};
+    ls_step_state at = {.step = 3};
+    const ls_kernels *const both[] = {f->cpu, f->reference};
+    for (int k = 0; k < 2; k++) {
+        ls_kernels *kernels = (ls_kernels *)(uintptr_t)both[k];
+        ls_op *op;
+        at.step = 3;
+        must(kernels->table->flip_bit(kernels, &(ls_flip_bit_args){4, data, &at, 4}, &op));
+        must(ls_queue_put(f->queue, op));
+        must(ls_queue_sync(f->queue));
+        assert_true(data[1] == -2.5f); /* another step */
+        at.step = 4;
+        run(f, op);
+        assert_true(data[1] != -2.5f && data[2] == 2.5f && data[0] == 1 && data[3] == 0.5f);
+        data[1] = -2.5f;
+    }
+}
+
 int main(void)
 {
     /* One test for each entry of the table: a new entry without a test does not compile. */

@@ -76,8 +76,9 @@ for device in row["memory"]["devices"]:
 assert row["case"]["batch_per_device"] == [16] * 4 and row["provenance"]["oversubscribed"] is True
 P
 # The gate finds one flipped bit, whoever's gradient it is in, and such a row has no timing.
-for strategy in "single --devices 1 --inject bitflip=0:3" "towers --devices 3 --inject bitflip=0:0,bitflip=2:5" \
-  "mirrored --devices 3 --inject bitflip=1:2,bitflip=2:9" "mirrored --devices 2 --reduce exact --inject bitflip=1:4"; do
+for strategy in "single --devices 1 --inject bitflip=0:3" "towers --devices 3 --inject bitflip=0:0" \
+  "towers --devices 3 --inject bitflip=2:5" "mirrored --devices 3 --inject bitflip=1:9" \
+  "mirrored --devices 2 --reduce exact --inject bitflip=1:4"; do
   code=0
   # shellcheck disable=SC2086
   "$LOCKSTEP" run --strategy $strategy --batch 60 --data synthetic:500 --results none --format jsonl >"$dir/rows" 2>/dev/null || code=$?

@@ -138,7 +138,7 @@ static ls_status compare(contest *c, uint64_t steps, ls_gate *gate)
 {
     const ls_plan_of_case *plan = c->plan;
     const ls_variables *variables = &plan->model->graph->variables;
-    gate->bound = c->here[ORACLE] ? gradient_bound : 0;
+    gate->bound = plan->job.exact ? 0 : gradient_bound;
     gate->kernels = ls_row_kernels(c->run[CANDIDATE].run);
     for (int i = 0; i < RUNS; i++) /* what is compared after no step at all */
         memcpy(c->values[i], plan->initial, variables->elements * sizeof(float));

@@ -251,7 +251,7 @@ static json_t *traffic_group(const ls_trial *trial)
 {
     const ls_run *run = trial->session.run;
     ls_traffic sent, formula;
-    if (!run->strategy->traffic)
+    if (!run->strategy->traffic || trial->session.device_count == 1)
         return NULL;
     run->strategy->traffic(run, &sent, &formula);
     json_t *group = json_object();

@@ -251,10 +251,12 @@ static void check_gather(fixture *f, int64_t rows, int64_t width, ls_gather_type
 
 static void test_gather(void **state)
 {
+    static const ls_gather_type types[] = {LS_GATHER_BYTES_TO_UNIT, LS_GATHER_FLOAT,
+                                           LS_GATHER_INT32};
     for (int r = 0; r < SIZES; r++)
         for (int w = 0; w < SIZES; w++)
-            for (int type = 0; type < 2; type++)
-                check_gather(*state, sizes[r], sizes[w], type ? LS_GATHER_INT32 : 0);
+            for (size_t t = 0; t < sizeof types / sizeof *types; t++)
+                check_gather(*state, sizes[r], sizes[w], types[t]);
     check_gather(*state, 256, 784, LS_GATHER_BYTES_TO_UNIT);
     check_gather(*state, 256, 1, LS_GATHER_INT32);
 }

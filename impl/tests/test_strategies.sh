@@ -93,3 +93,16 @@ for line in open(sys.argv[1]):
     assert row["equivalence"]["pass"] is False
 P
 done
+# A baseline is a row of its own, and efficiency is speed-up over the devices.
+"$LOCKSTEP" run --strategy mirrored,towers --devices 2 --batch 60 --data synthetic:500 --steps 20 --baseline yes \
+  --results none --format jsonl >"$dir/rows"
+python3 - "$dir/rows" <<'P' || fail "baselines are wrong"
+import json, sys
+rows = {row["case"]["strategy"]: row for row in map(json.loads, open(sys.argv[1]))}
+assert sorted(rows) == ["mirrored", "single", "towers"], rows.keys()
+median = {name: row["time"]["step_ms"]["median"] for name, row in rows.items()}
+for name, row in rows.items():
+    speedup, devices = row["time"]["speedup"], len(row["case"]["devices"])
+    assert abs(speedup - median["single"] / median[name]) < 1e-9 * speedup, (name, speedup)
+    assert abs(row["time"]["efficiency"] - speedup / devices) < 1e-12, name
+P

@@ -2,29 +2,22 @@
 /* Oracle: slices in sequence, sums on the host in the strategy's order; see oracle.h. */
 #include "impl/oracle.h"
 
-#include "impl/slice.h"
+#include "impl/replicas.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-enum { FULL, TAIL, BATCHES };
 
 typedef struct oracle {
     ls_run base; /* its strategy's entries are this file's */
     const ls_strategy *of;
     int count; /* n */
     ls_replica *replica;
-    ls_slice **slices[BATCHES]; /* [n]; the largest holds the memory of all */
-    ls_op_list update, finish[BATCHES];
+    ls_slice **slices[LS_BATCHES]; /* [n]; the largest holds the memory of all */
+    ls_op_list update, finish[LS_BATCHES];
     float *parts;       /* [n, P] each slice's gradient */
     const float **each; /* [n] into parts; NULL: an empty slice */
     float *gradient;    /* [P] */
 } oracle;
-
-static int64_t batch_of(const ls_job *job, int which)
-{
-    return which == FULL ? job->batch : ls_job_tail(job);
-}
 
 static ls_status open_slices(oracle *me, int which)
 {
@@ -32,18 +25,18 @@ static ls_status open_slices(oracle *me, int which)
     me->slices[which] = calloc((size_t)me->count, sizeof(ls_slice *));
     if (!me->slices[which])
         return ls_fail_memory("oracle", (size_t)me->count * sizeof(ls_slice *));
-    if (!batch_of(job, which))
+    if (!ls_replicated_batch(job, which))
         return LS_OK;
     /* Slices differ by one row at most and the last one is never the smaller. */
     for (int d = me->count; d-- > 0;) {
         const ls_slice_options options = {.replica = me->replica,
-                                          .batch = batch_of(job, which),
+                                          .batch = ls_replicated_batch(job, which),
                                           .number = d,
                                           .count = me->count,
-                                          .memory_of = me->slices[FULL][me->count - 1]};
+                                          .memory_of = me->slices[LS_FULL][me->count - 1]};
         LS_TRY(ls_slice_open(&options, &me->slices[which][d]));
     }
-    return ls_replica_finish(me->replica, batch_of(job, which), &me->finish[which]);
+    return ls_replica_finish(me->replica, ls_replicated_batch(job, which), &me->finish[which]);
 }
 
 static ls_status open_parts(oracle *me)
@@ -58,8 +51,8 @@ static ls_status open_parts(oracle *me)
     if (!me->parts || !me->each || !me->gradient)
         return ls_fail_memory("oracle", n * elements * sizeof *me->parts);
     LS_TRY(ls_replica_open(&place, &me->replica));
-    LS_TRY(open_slices(me, FULL));
-    LS_TRY(open_slices(me, TAIL));
+    LS_TRY(open_slices(me, LS_FULL));
+    LS_TRY(open_slices(me, LS_TAIL));
     return ls_replica_update(me->replica, 0, elements, &me->update);
 }
 
@@ -103,7 +96,7 @@ static ls_status one_step(oracle *me, int which)
 static ls_status step(ls_run *run, bool tail, uint64_t times)
 {
     for (; times; times--)
-        LS_TRY(one_step((oracle *)run, tail ? TAIL : FULL));
+        LS_TRY(one_step((oracle *)run, tail ? LS_TAIL : LS_FULL));
     return LS_OK;
 }
 
@@ -134,7 +127,7 @@ static void close_run(ls_run *run)
 {
     oracle *me = (oracle *)run;
     ls_op_list_clear(&me->update);
-    for (int b = BATCHES; b-- > 0;) {
+    for (int b = LS_BATCHES; b-- > 0;) {
         ls_op_list_clear(&me->finish[b]);
         for (int d = 0; me->slices[b] && d < me->count; d++) /* the memory's holder last */
             ls_slice_close(me->slices[b][d]);

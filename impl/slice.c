@@ -173,17 +173,6 @@ static ls_status build_tree(ls_slice *s, int64_t lo, int64_t hi, size_t index)
     return build_sum(s, index);
 }
 
-/* How many finished subtrees of parts [first, last) lie below sum(lo, hi). */
-static size_t count_finished(int64_t lo, int64_t hi, int64_t first, int64_t last)
-{
-    if (hi <= first || lo >= last)
-        return 0;
-    if (lo >= first && hi <= last)
-        return 1;
-    return count_finished(lo, middle(lo, hi), first, last) +
-           count_finished(middle(lo, hi), hi, first, last);
-}
-
 static int64_t shards_of(const ls_job *job, int64_t batch)
 {
     return job->micro_shards < batch ? job->micro_shards : batch;
@@ -207,8 +196,8 @@ size_t ls_slice_count_sums(const ls_job *job, int64_t batch, int number, int cou
     int64_t shards = shards_of(job, batch);
     if (!job->exact)
         return ls_slice_begin(batch, number + 1, count) > ls_slice_begin(batch, number, count);
-    return count_finished(0, shards, ls_slice_begin(shards, number, count),
-                          ls_slice_begin(shards, number + 1, count));
+    ls_subtree nodes[LS_SUBTREES];
+    return ls_canonical_subtrees(number, count, shards, nodes);
 }
 
 typedef struct tree_builder {
@@ -282,17 +271,6 @@ double ls_slice_loss_sum(const ls_job *job, int64_t batch, const double *const *
     return loss;
 }
 
-/* The finished subtrees below sum(lo, hi), from left to right. */
-static ls_status build_finished(ls_slice *s, int64_t lo, int64_t hi)
-{
-    if (hi <= s->first || lo >= s->last)
-        return LS_OK;
-    if (lo >= s->first && hi <= s->last)
-        return build_tree(s, lo, hi, s->sums++);
-    LS_TRY(build_finished(s, lo, middle(lo, hi)));
-    return build_finished(s, middle(lo, hi), hi);
-}
-
 static ls_status build(ls_slice *s)
 {
     const ls_slice_options *o = &s->options;
@@ -311,12 +289,14 @@ static ls_status build(ls_slice *s)
     s->last = ls_slice_begin(s->pieces, o->number + 1, o->count);
     /* The largest piece comes first: its net's memory serves the others. */
     ls_net *net;
-    int64_t rows = 0;
-    for (int64_t piece = s->first; piece < s->last; piece++)
-        rows = piece_rows(s, piece) > rows ? piece_rows(s, piece) : rows;
+    int64_t rows = ls_slice_rows(job, o->batch, o->number, o->count);
     if (rows)
         LS_TRY(need_net(s, 0, rows, &net));
-    return build_finished(s, 0, s->pieces);
+    ls_subtree nodes[LS_SUBTREES];
+    size_t count = ls_canonical_subtrees(o->number, o->count, s->pieces, nodes);
+    for (; s->sums < count; s->sums++)
+        LS_TRY(build_tree(s, nodes[s->sums].first, nodes[s->sums].last, s->sums));
+    return LS_OK;
 }
 
 static ls_status build_fault(ls_slice *s)

@@ -153,6 +153,7 @@ static json_t *time_group(const ls_row_facts *f)
         put_real(group, "roof_gflops", f->roof_flops * 1e-9);
     }
     put_real(group, "build_ms", (double)info.program.build_ns * 1e-6);
+    put_real(group, "data_ms", (double)plan->data->read_ns * 1e-6); /* waited for at the start */
     put_real(group, "setup_ms", (double)trial->session.setup_ns * 1e-6);
     if (f->harness_ns > 0)
         put_real(group, "harness_us", f->harness_ns * 1e-3);

@@ -82,6 +82,7 @@ static json_t *case_group(const ls_row_facts *f)
                     job->bucket_bytes == SIZE_MAX
                         ? plan->model->graph->variables.elements * sizeof(float)
                         : job->bucket_bytes);
+        json_object_set_new(group, "overlap", json_boolean(job->overlap));
     }
     if (plan->strategy->holds_variables)
         put_text(group, "variable_device", c->variable_device);

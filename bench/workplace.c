@@ -164,20 +164,29 @@ static ls_status check_fault(const ls_plan_of_case *plan)
     return LS_OK;
 }
 
-/* The algorithm and the buckets, which are a fixed function of sizes and ranks where auto. Within
- * a process all gradients go at once: there is nothing to overlap with on the same core. */
-static ls_status choose_reduction(ls_plan_of_case *plan)
+/*
+ * The algorithm and the buckets, which are a fixed function of sizes and ranks where auto. Where
+ * one core computes and adds up in memory that is shared, there is nothing to overlap, and all
+ * gradients go at once. Else an eighth of them is a bucket, so that most travels while backward
+ * goes on; not so little that a message is mostly its latency.
+ */
+static ls_status choose_reduction(const ls_workplace *place, ls_plan_of_case *plan)
 {
     const ls_case *c = plan->config;
     ls_job *job = &plan->job;
     const ls_comm like = {.backend = ls_comm_backends()[0], .size = (int)plan->device_count};
-    job->bucket_bytes = c->bucket_bytes < 0 || job->exact ? SIZE_MAX : (size_t)c->bucket_bytes;
+    const size_t gradients = plan->model->graph->variables.elements * sizeof(float);
+    const size_t least = 512 << 10, eighth = gradients / 8 > least ? gradients / 8 : least;
+    job->overlap = plan->device_count > 1 && ls_machine_cores_per_device(place->machine) > 1;
+    job->bucket_bytes = job->exact             ? SIZE_MAX
+                        : c->bucket_bytes >= 0 ? (size_t)c->bucket_bytes
+                        : job->overlap         ? eighth
+                                               : SIZE_MAX;
     if (job->exact)
         return ls_allreduce_find("canonical", &job->allreduce);
     if (strcmp(c->allreduce, "auto") != 0)
         return ls_allreduce_find(c->allreduce, &job->allreduce);
-    job->allreduce =
-        ls_allreduce_auto(&like, plan->model->graph->variables.elements * sizeof(float));
+    job->allreduce = ls_allreduce_auto(&like, gradients);
     return LS_OK;
 }
 
@@ -253,7 +262,7 @@ static ls_status resolve(ls_workplace *place, ls_plan_of_case *plan)
                                 .micro_shards = job->micro_shards,
                                 .allreduce = c->allreduce};
     LS_TRY(ls_strategy_check(plan->strategy, &outline));
-    LS_TRY(choose_reduction(plan));
+    LS_TRY(choose_reduction(place, plan));
     LS_TRY(check_fault(plan));
     LS_TRY(check_target(plan));
     if (place->request->log_placement)

@@ -117,14 +117,24 @@ static ls_replicated *replicated(ls_run *run)
     return (ls_replicated *)run;
 }
 
+void ls_replicated_close_programs(ls_replicated *run)
+{
+    ls_status_free(ls_replicated_sync(&run->base));
+    for (int i = 0; i < run->total; i++) {
+        for (int b = LS_BATCHES; b-- > 0;) {
+            ls_program_close(run->members[i].program[b]);
+            run->members[i].program[b] = NULL;
+        }
+    }
+}
+
 void ls_replicated_close(ls_run *base)
 {
     ls_replicated *run = replicated(base);
-    ls_status_free(ls_replicated_sync(base));
+    ls_replicated_close_programs(run);
     for (int i = 0; i < run->total; i++) {
         ls_member *m = &run->members[i];
         for (int b = LS_BATCHES; b-- > 0;) {
-            ls_program_close(m->program[b]);
             ls_op_list_clear(&m->update[b]);
             ls_op_list_clear(&m->finish[b]);
             ls_slice_close(m->slice[b]);

@@ -74,6 +74,9 @@ void ls_replicated_describe(const ls_run *run, ls_run_info *out);
 void ls_replicated_each(const ls_run *run, ls_op_visit visit, void *context);
 ls_memory_formula ls_replicated_memory(const ls_run *run, size_t index);
 
+/** Waits and closes the programs alone: before what joined their captures is closed. */
+void ls_replicated_close_programs(ls_replicated *run);
+
 /** Waits, frees the members and the run itself. */
 void ls_replicated_close(ls_run *run);
 

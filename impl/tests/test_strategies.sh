@@ -32,6 +32,11 @@ verify 50 --strategy mirrored --devices 1,2,3,4,5,6,7,8,16 --batch 256,100,7 --m
   --data synthetic:1000 --reduce exact --steps 6 --warmup 0
 verify 16 --strategy mirrored --devices 3,5 --batch 64 --model mlp:784-16-16-10 --data synthetic:129 --epochs 3 \
   --bucket-bytes auto,0,2KiB --reduce fast,exact --capture no,yes
+# All-reduces on a queue of their own (several cores a device), buckets of all sizes, captured or not.
+verify 36 --strategy mirrored --devices 2,3 --cpu-devices 3 --cores-per-device 2 --batch 64 --model mlp:784-16-16-10 \
+  --data synthetic:129 --epochs 2 --bucket-bytes auto,0,2KiB --allreduce ring,direct,tree --capture no,yes
+verify 4 --strategy mirrored --devices 2,3 --cpu-devices 3 --cores-per-device 2 --batch 64 --model mlp:784-16-10 \
+  --data synthetic:129 --epochs 2 --reduce exact --capture no,yes
 # Epochs whose last batch is smaller than the devices are many; variables elsewhere; no capture.
 verify 8 --strategy towers --cpu-devices 2 --devices 5,cpu:1 --batch 64 --model poly --data synthetic:131 --epochs 3 \
   --variable-device /cpu:0,/cpu:1 --reduce exact,fast --capture no

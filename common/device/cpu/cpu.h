@@ -106,6 +106,7 @@ typedef struct cpu_device {
     ls_device base;
     cpu_queue *service; /* zero-filling and calls */
     bool shares_cores;
+    int queues; /* open, but for the service's */
 } cpu_device;
 
 /* cpu_queue.c */

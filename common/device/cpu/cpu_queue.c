@@ -109,8 +109,12 @@ ls_status ls_cpu_queue_open(ls_device *device, const char *name, bool bound, cpu
     queue->base = (ls_queue){.device = device, .name = name};
     queue->bound = bound;
     queue->put = 1;
-    queue->spins = ((cpu_device *)device)->shares_cores || !bound ? 0 : QUEUE_SPINS;
+    cpu_device *owner = (cpu_device *)device;
+    owner->queues += bound;
+    bool alone = !owner->shares_cores && owner->queues <= device->info.core_count;
+    queue->spins = alone && bound ? QUEUE_SPINS : 0;
     if (pthread_create(&queue->thread, NULL, queue_thread, queue)) {
+        owner->queues -= bound;
         free(queue);
         return ls_fail(LS_CODE_MISSING, "queue", device->info.text,
                        "its thread could not be started; fewer devices need fewer threads");
@@ -155,6 +159,7 @@ void ls_cpu_queue_close(cpu_queue *queue)
         return;
     put_command(queue, &(cpu_command){.kind = CPU_STOP});
     pthread_join(queue->thread, NULL);
+    ((cpu_device *)queue->base.device)->queues -= queue->bound;
     ls_status_free(atomic_load(&queue->failure));
     free(queue);
 }

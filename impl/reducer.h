@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reducer: one replica's all-reduces of its gradients, bucket by bucket.
+ *
+ *     zero      an empty slice's gradient is 0
+ *     bucket    the all-reduce of bucket b, once backward has made it final
+ *     update    the replica's parameters of bucket b, once its gradient is the sum of all replicas'
+ *
+ * Overlapped, the all-reduces have a queue of their own: bucket b waits there for an event that the
+ * replica's queue records when b is final, and travels while backward goes on. Else they are put on
+ * the replica's queue itself, which is faster where one core does both and memory is shared.
+ */
+#ifndef LS_IMPL_REDUCER_H
+#define LS_IMPL_REDUCER_H
+
+#include "impl/buckets.h"
+#include "impl/replicas.h"
+
+typedef struct ls_reducer {
+    ls_member *member; /**< borrowed */
+    ls_comm *comm;
+    ls_queue *queue;    /**< that the all-reduces are put on */
+    bool own_queue;     /**< overlapped: it is not the replica's */
+    ls_event **final;   /**< [buckets] bucket b is final; overlapped only */
+    ls_event **reduced; /**< [buckets] bucket b is the sum; overlapped only */
+    float *scratch;
+    size_t scratch_elements;
+    ls_op_list *buckets[LS_BATCHES]; /**< [buckets] */
+    ls_op_list zero[LS_BATCHES];
+    ls_op_list *update; /**< [buckets] */
+    size_t bucket_count;
+} ls_reducer;
+
+/** For `member`. `reducer->comm` is set, which it takes over; all else of it is zero. To be closed
+ *  also on failure. */
+ls_status ls_reducer_open(const ls_job *job, const ls_buckets *buckets, ls_member *member,
+                          ls_reducer *reducer);
+
+/** After the replica's queue is empty and its programs are closed. */
+void ls_reducer_close(ls_reducer *reducer);
+
+/** Puts what goes before the gradients are computed. */
+ls_status ls_reducer_begin(ls_reducer *reducer, int which);
+
+/** Puts the all-reduce of a bucket that what was put on the replica's queue so far makes final. */
+ls_status ls_reducer_put(ls_reducer *reducer, int which, size_t bucket);
+
+/** Puts the update of a bucket's parameters on the replica's queue, once its sum is there. */
+ls_status ls_reducer_update(ls_reducer *reducer, size_t bucket);
+
+/** Waits for the reducer's own queue; its failure, if any. */
+ls_status ls_reducer_sync(ls_reducer *reducer);
+
+void ls_reducer_each(const ls_reducer *reducer, ls_op_visit visit, void *context);
+
+/** Adds to the formula of the replica's device what it holds. */
+void ls_reducer_memory(const ls_reducer *reducer, ls_memory_formula *formula);
+
+/** What the all-reduces of one step move by formula, summed over replicas. */
+ls_traffic ls_reducer_formula(const ls_job *job, const ls_buckets *buckets, int replicas,
+                              int which);
+
+#endif

@@ -48,6 +48,7 @@ static void default_case(ls_case *one, bool verify)
     one->micro_shards = -1;
     one->gate_steps = verify ? -1 : 10;
     one->capture = true;
+    one->colocate_gradients = true;
     one->ranks = 1;
 }
 

@@ -84,8 +84,11 @@ static json_t *case_group(const ls_row_facts *f)
                         : job->bucket_bytes);
         json_object_set_new(group, "overlap", json_boolean(job->overlap));
     }
-    if (plan->strategy->holds_variables)
+    if (plan->strategy->holds_variables) {
         put_text(group, "variable_device", c->variable_device);
+        json_object_set_new(group, "towers_staged", json_boolean(c->towers_staged));
+        json_object_set_new(group, "colocate_gradients", json_boolean(c->colocate_gradients));
+    }
     put_text(group, "comm", c->comm);
     put_text(group, "memory", c->memory_text);
     if (c->flip_device >= 0) {

@@ -224,6 +224,8 @@ static ls_case baseline_of(const ls_case *c)
     memcpy(single.allreduce, none.allreduce, sizeof single.allreduce);
     memcpy(single.allreduce, "auto", sizeof "auto");
     single.bucket_bytes = -1;
+    single.towers_staged = false;
+    single.colocate_gradients = true;
     single.ranks = 1;
     return single;
 }

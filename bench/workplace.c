@@ -245,6 +245,8 @@ static ls_status resolve(ls_workplace *place, ls_plan_of_case *plan)
         .exact = c->reduce == LS_REDUCE_EXACT,
         .micro_shards = c->micro_shards > 0 ? c->micro_shards : 16,
         .capture = c->capture,
+        .towers_staged = c->towers_staged,
+        .towers_apart = !c->colocate_gradients,
         .flip_replica = c->flip_device,
         .flip_step = (uint64_t)c->flip_step,
     };

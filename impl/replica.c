@@ -24,7 +24,8 @@ static ls_status take_workspace(ls_replica *r, size_t bytes, void *out)
 static ls_status take_buffers(ls_replica *r, int64_t rows)
 {
     size_t flat = r->elements * real_bytes(r);
-    LS_TRY(ls_device_allocate(r->device, LS_MEMORY_PARAMETERS, flat, &r->parameters));
+    if (r->own_parameters)
+        LS_TRY(ls_device_allocate(r->device, LS_MEMORY_PARAMETERS, flat, &r->parameters));
     LS_TRY(ls_device_allocate(r->device, LS_MEMORY_GRADIENTS, flat, &r->gradients));
     for (int i = 0; i < r->slots; i++)
         LS_TRY(ls_device_allocate(r->device, LS_MEMORY_OPTIMIZER, flat, &r->slot[i]));
@@ -85,6 +86,9 @@ ls_status ls_replica_open(const ls_replica_options *options, ls_replica **out)
     replica->device = options->device;
     replica->sums = options->sums;
     replica->slots = options->no_optimizer ? 0 : job->optimizer.rule->slots;
+    replica->own_parameters = !options->parameters_of;
+    if (options->parameters_of)
+        replica->parameters = options->parameters_of->parameters;
     replica->elements = job->model->graph->variables.elements;
     ls_status status = open_parts(replica, options->rows);
     if (status) {
@@ -107,9 +111,18 @@ void ls_replica_close(ls_replica *r)
         ls_device_unshare(r->device, r->train[i]);
         ls_device_unshare(r->device, r->test[i]);
     }
-    void *const memory[] = {r->parameters, r->gradients, r->slot[0],    r->slot[1],
-                            r->state,      r->loss,      r->mark_ns,    r->records,
-                            r->indices,    r->correct,   r->test_state, r->more_losses};
+    void *const memory[] = {r->own_parameters ? r->parameters : NULL,
+                            r->gradients,
+                            r->slot[0],
+                            r->slot[1],
+                            r->state,
+                            r->loss,
+                            r->mark_ns,
+                            r->records,
+                            r->indices,
+                            r->correct,
+                            r->test_state,
+                            r->more_losses};
     for (size_t i = 0; i < sizeof memory / sizeof *memory; i++)
         ls_device_release(r->device, memory[i]);
     if (r->kernels)
@@ -310,7 +323,7 @@ ls_memory_formula ls_replica_memory(const ls_replica *r)
 {
     size_t flat = r->elements * real_bytes(r);
     ls_memory_formula formula = {0};
-    formula.bytes[LS_MEMORY_PARAMETERS] = flat;
+    formula.bytes[LS_MEMORY_PARAMETERS] = r->own_parameters ? flat : 0;
     formula.bytes[LS_MEMORY_GRADIENTS] = flat;
     formula.bytes[LS_MEMORY_OPTIMIZER] = flat * (size_t)r->slots;
     formula.bytes[LS_MEMORY_WORKSPACE] = r->workspace;

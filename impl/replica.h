@@ -27,6 +27,7 @@ typedef struct ls_replica {
     ls_kernels *kernels;
     size_t elements;         /**< P: parameters */
     void *parameters;        /**< real [P] */
+    bool own_parameters;     /**< they are not another replica's */
     void *gradients;         /**< real [P] */
     void *slot[2];           /**< real [P], as many as the optimizer has; else NULL */
     ls_step_state *state;    /**< argument block of training */
@@ -53,6 +54,8 @@ typedef struct ls_replica_options {
     int64_t rows;      /**< of its largest slice */
     size_t sums;       /**< parts that its gradient comes in at most: 1 in fast mode */
     bool no_optimizer; /**< no optimizer state: the update happens elsewhere */
+    const struct ls_replica *parameters_of; /**< NULL, or one on the same device whose parameters
+                                                 it uses */
 } ls_replica_options;
 
 /** Opens a queue and the kernels on the device and takes all buffers. */

@@ -11,7 +11,7 @@ int64_t ls_replicated_batch(const ls_job *job, int which)
 
 /* The two slices share memory: the one with the larger pieces is opened first. A tail's can be
  * the larger: of 5 replicas, one has 1 of 8 samples but 2 of 7. */
-static ls_status open_slices(const ls_replicated *run, int number, ls_member *m)
+ls_status ls_replicated_open_slices(const ls_replicated *run, int number, ls_member *m)
 {
     const ls_job *job = run->base.job;
     int64_t rows[LS_BATCHES] = {0};
@@ -49,7 +49,7 @@ static ls_status open_member(const ls_replicated *run, int number, ls_member *m)
         place.rows = batch > place.rows ? batch : place.rows;
     }
     LS_TRY(ls_replica_open(&place, &m->replica));
-    return open_slices(run, number, m);
+    return ls_replicated_open_slices(run, number, m);
 }
 
 ls_status ls_replicated_open(ls_replicated *run, const ls_strategy *strategy, const ls_job *job,
@@ -128,19 +128,22 @@ void ls_replicated_close_programs(ls_replicated *run)
     }
 }
 
+void ls_member_close(ls_member *m)
+{
+    for (int b = LS_BATCHES; b-- > 0;) {
+        ls_op_list_clear(&m->update[b]);
+        ls_op_list_clear(&m->finish[b]);
+        ls_slice_close(m->slice[b]);
+    }
+    ls_replica_close(m->replica);
+}
+
 void ls_replicated_close(ls_run *base)
 {
     ls_replicated *run = replicated(base);
     ls_replicated_close_programs(run);
-    for (int i = 0; i < run->total; i++) {
-        ls_member *m = &run->members[i];
-        for (int b = LS_BATCHES; b-- > 0;) {
-            ls_op_list_clear(&m->update[b]);
-            ls_op_list_clear(&m->finish[b]);
-            ls_slice_close(m->slice[b]);
-        }
-        ls_replica_close(m->replica);
-    }
+    for (int i = 0; i < run->total; i++)
+        ls_member_close(&run->members[i]);
     free(run->members);
     free(run);
 }

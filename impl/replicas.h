@@ -47,6 +47,12 @@ int64_t ls_replicated_batch(const ls_job *job, int which);
 ls_status ls_replicated_open(ls_replicated *run, const ls_strategy *strategy, const ls_job *job,
                              ls_put_step put_step);
 
+/** Opens the two slices of replica `number` on `member`'s replica, and the ends of its steps. */
+ls_status ls_replicated_open_slices(const ls_replicated *run, int number, ls_member *member);
+
+/** Frees what a member holds. */
+void ls_member_close(ls_member *member);
+
 /** For strategies that need no more than this: makes a run and lets `prepare` open it. */
 ls_status ls_replicated_start(const ls_job *job,
                               ls_status (*prepare)(ls_replicated *run, const ls_job *job),

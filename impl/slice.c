@@ -23,12 +23,6 @@ typedef struct level_net {
     ls_net *net;
 } level_net;
 
-/* A piece goes through its net; a part without a net is a sum. */
-typedef struct part {
-    ls_net *net;
-    ls_op_list ops; /* the gathering, or the additions */
-} part;
-
 struct ls_slice {
     ls_slice_options options;
     int64_t pieces;      /* S', or 1 */
@@ -38,7 +32,7 @@ struct ls_slice {
     size_t own_levels;  /* of those, the last ones that were allocated here */
     level_net *nets;
     size_t net_count;
-    part *parts;
+    ls_slice_part *parts;
     size_t part_count;
     size_t sums;
     ls_op *flip; /* a fault on purpose; NULL: none */
@@ -116,20 +110,20 @@ static ls_status need_net(ls_slice *s, size_t index, int64_t rows, ls_net **out)
 
 /* ---- Parts ---------------------------------------------------------------------------------- */
 
-static ls_status new_part(ls_slice *s, part **out)
+static ls_status new_part(ls_slice *s, ls_slice_part **out)
 {
-    part *parts = realloc(s->parts, (s->part_count + 1) * sizeof *parts);
+    ls_slice_part *parts = realloc(s->parts, (s->part_count + 1) * sizeof *parts);
     if (!parts)
         return ls_fail_memory("slice", (s->part_count + 1) * sizeof *parts);
     s->parts = parts;
     *out = &parts[s->part_count++];
-    **out = (part){0};
+    **out = (ls_slice_part){0};
     return LS_OK;
 }
 
 static ls_status build_piece(ls_slice *s, int64_t piece, size_t index)
 {
-    part *p = NULL;
+    ls_slice_part *p = NULL;
     LS_TRY(new_part(s, &p));
     LS_TRY(need_net(s, index, piece_rows(s, piece), &p->net));
     return ls_replica_feed(s->options.replica, p->net, (uint64_t)piece_begin(s, piece), &p->ops);
@@ -145,13 +139,13 @@ static ls_status build_sum(ls_slice *s, size_t index)
                              .b = right->gradients,
                              .y = left->gradients};
     const ls_add_loss_args loss = {.a = left->loss, .b = right->loss, .out = left->loss};
-    part *p = NULL;
+    ls_slice_part *p = NULL;
     ls_op *op;
     LS_TRY(new_part(s, &p));
     LS_TRY(r->kernels->table->add(r->kernels, &add, &op));
     LS_TRY(ls_op_list_add(&p->ops, op));
     LS_TRY(r->kernels->table->add_loss(r->kernels, &loss, &op));
-    return ls_op_list_add(&p->ops, op);
+    return ls_op_list_add(&p->loss, op);
 }
 
 /* lo + the largest power of two below hi - lo. */
@@ -339,8 +333,10 @@ void ls_slice_close(ls_slice *s)
 {
     if (!s)
         return;
-    for (size_t i = 0; i < s->part_count; i++)
+    for (size_t i = 0; i < s->part_count; i++) {
         ls_op_list_clear(&s->parts[i].ops);
+        ls_op_list_clear(&s->parts[i].loss);
+    }
     for (size_t i = s->net_count; i-- > 0;)
         ls_net_close(s->nets[i].net);
     for (size_t i = s->level_count - s->own_levels; i < s->level_count; i++)
@@ -356,8 +352,9 @@ ls_status ls_slice_put(ls_slice *s, ls_range_final final, void *context)
     ls_queue *queue = s->options.replica->queue;
     bool whole = ls_slice_reports(s);
     for (size_t i = 0; i < s->part_count; i++) {
-        const part *p = &s->parts[i];
+        const ls_slice_part *p = &s->parts[i];
         LS_TRY(ls_op_list_put(&p->ops, queue));
+        LS_TRY(ls_op_list_put(&p->loss, queue));
         if (!p->net)
             continue;
         LS_TRY(ls_net_forward(p->net, queue));
@@ -369,6 +366,16 @@ ls_status ls_slice_put(ls_slice *s, ls_range_final final, void *context)
 bool ls_slice_reports(const ls_slice *slice)
 {
     return slice->part_count == 1 && !slice->flip;
+}
+
+const ls_slice_part *ls_slice_part_at(const ls_slice *slice, size_t index)
+{
+    return index < slice->part_count ? &slice->parts[index] : NULL;
+}
+
+const ls_device *ls_slice_device(const ls_slice *slice)
+{
+    return slice->options.replica->device;
 }
 
 size_t ls_slice_sums(const ls_slice *slice)
@@ -393,8 +400,10 @@ ls_net *ls_slice_net(const ls_slice *slice)
 
 void ls_slice_each(const ls_slice *s, ls_op_visit visit, void *context)
 {
-    for (size_t i = 0; i < s->part_count; i++)
+    for (size_t i = 0; i < s->part_count; i++) {
         ls_op_list_each(&s->parts[i].ops, visit, context);
+        ls_op_list_each(&s->parts[i].loss, visit, context);
+    }
     for (size_t i = 0; i < s->net_count; i++)
         ls_net_each(s->nets[i].net, visit, context);
 }
@@ -406,7 +415,8 @@ void ls_slice_memory(const ls_slice *s, ls_memory_formula *formula)
     size_t real = r->kernels->table->real_bytes;
     formula->bytes[LS_MEMORY_GRADIENTS] += s->own_levels * r->elements * real;
     for (size_t i = 0; i < s->part_count; i++)
-        formula->bytes[LS_MEMORY_WORKSPACE] += ls_op_list_workspace(&s->parts[i].ops);
+        formula->bytes[LS_MEMORY_WORKSPACE] +=
+            ls_op_list_workspace(&s->parts[i].ops) + ls_op_list_workspace(&s->parts[i].loss);
     for (size_t i = 0; i < s->net_count; i++)
         formula->bytes[LS_MEMORY_WORKSPACE] += ls_net_workspace(s->nets[i].net);
     if (!s->options.memory_of && s->net_count) {

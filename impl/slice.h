@@ -28,6 +28,13 @@ typedef struct ls_slice_options {
         *memory_of; /**< NULL, or a slice with pieces as large, whose memory this one uses too */
 } ls_slice_options;
 
+/** A piece goes through its net; a part without a net is a sum of two pieces or sums. */
+typedef struct ls_slice_part {
+    ls_net *net;
+    ls_op_list ops;  /**< the gathering, or the addition of gradients */
+    ls_op_list loss; /**< the addition of losses */
+} ls_slice_part;
+
 ls_status ls_slice_open(const ls_slice_options *options, ls_slice **out);
 
 /** Before the replica closes. Takes NULL. */
@@ -42,6 +49,12 @@ bool ls_slice_reports(const ls_slice *slice);
  * sums. `final` may be NULL; it is called where ls_slice_reports.
  */
 ls_status ls_slice_put(ls_slice *slice, ls_range_final final, void *context);
+
+/** Part number `index`, in order; NULL: there are no more. For who puts them himself. */
+const ls_slice_part *ls_slice_part_at(const ls_slice *slice, size_t index);
+
+/** The device that it runs on. */
+const ls_device *ls_slice_device(const ls_slice *slice);
 
 /** How many sums come out: 1 in fast mode (0 of an empty slice); the finished subtrees, in order,
  * in exact mode. */

@@ -6,71 +6,128 @@
  *     each tower fetches the variables; gathers its part of the batch, forward, backward;
  *     its gradients go back; the variable device adds them up and updates the variables
  *
+ * staged: the variables are updated range by range, and the towers fetch each range for the next
+ * step as soon as it is updated. Not colocated: backward runs on the variable device
+ * (towers_apart.h).
+ *
  * Order of summation: fast mode ((g0 + g1) + g2) + ... by number of the tower; exact mode the rest
  * of the tree over the towers' finished subtrees (slice.h). The tower on the variable device uses
  * the variables where they are; every other one has a copy, and its copies are counted as traffic.
  */
-#include "impl/replicas.h"
 #include "impl/strategies.h"
+#include "impl/towers_apart.h"
+#include "impl/towers_sums.h"
 
 #include <stdlib.h>
 
-/* One of a tower's sums, where the variable device can add it. */
-typedef struct arrival {
-    void *here;        /* on the variable device */
-    const void *there; /* on the tower's device; NULL: it is here already */
-    int tower;
-} arrival;
+enum { STAGED_RANGES = 4 };
 
-/* What one step adds up. */
-typedef struct plan {
-    arrival *arrivals; /* of all towers, in order */
-    size_t count;
-    ls_op_list sums; /* the additions, on the variable device */
-} plan;
+/* A range of the variables: updated, and where staged fetched, on its own. */
+typedef struct range {
+    size_t first, count; /* elements */
+    ls_op_list update;
+    ls_event *updated;
+} range;
+
+/* What a tower has beside its member. */
+typedef struct tower_parts {
+    ls_event *done; /* its gradients have arrived */
+    ls_event *left; /* its queue has nothing more to do in this step */
+    ls_apart apart; /* where backward is not colocated */
+} tower_parts;
 
 typedef struct towers {
     ls_replicated shared; /* its holder is the tower on the variable device */
-    ls_event *ready;      /* the variables are up to date */
-    ls_event **done;      /* [n] the tower's gradients have arrived */
-    plan plans[LS_BATCHES];
+    ls_event *ready;      /* the step has begun */
+    tower_parts *towers;  /* [n] */
+    range *ranges;        /* of the variables; one, unless they are staged */
+    size_t range_count;
+    ls_tower_sums sums[LS_BATCHES];
     ls_traffic sent[LS_BATCHES]; /* by one step: counted when it is put or captured */
 } towers;
 
-static size_t flat_bytes(const ls_replica *replica)
+static size_t real_bytes(const towers *me)
 {
-    return replica->elements * replica->kernels->table->real_bytes;
+    return me->shared.members[0].replica->kernels->table->real_bytes;
+}
+
+static const ls_member *holder_of(const towers *me)
+{
+    return &me->shared.members[me->shared.holder];
+}
+
+/* Whether a tower's backward runs on the variable device in its place. */
+static bool is_apart(const towers *me, int number)
+{
+    return me->shared.base.job->towers_apart && number != me->shared.holder;
 }
 
 /* ---- The step ------------------------------------------------------------------------------- */
 
-/* A copy of the flat buffer over a device border, on the tower's queue. */
-static ls_status put_copy(ls_traffic *sent, const ls_member *tower, void *to,
-                          const ls_replica *to_replica, const void *from,
-                          const ls_replica *from_replica)
+/* A tower fetches a range of the variables. */
+static ls_status put_fetch(towers *me, int number, const range *part, int which)
 {
-    sent->bytes_sent += flat_bytes(tower->replica);
-    sent->messages_sent++;
-    return ls_queue_copy(tower->replica->queue, to, to_replica->device, from, from_replica->device,
-                         flat_bytes(tower->replica));
+    const ls_replica *to = me->shared.members[number].replica, *from = holder_of(me)->replica;
+    size_t first = part->first * real_bytes(me), bytes = part->count * real_bytes(me);
+    me->sent[which].bytes_sent += bytes;
+    me->sent[which].messages_sent++;
+    return ls_queue_copy(to->queue, (char *)to->parameters + first, to->device,
+                         (const char *)from->parameters + first, from->device, bytes);
+}
+
+/* Its gradients go to where the variable device adds them. */
+static ls_status put_return(towers *me, int number, int which)
+{
+    const ls_replica *from = me->shared.members[number].replica, *to = holder_of(me)->replica;
+    size_t bytes = from->elements * real_bytes(me);
+    for (size_t i = 0; i < me->sums[which].count; i++) {
+        const ls_arrival *a = &me->sums[which].arrivals[i];
+        if (a->tower != number || !a->there)
+            continue;
+        me->sent[which].bytes_sent += bytes;
+        me->sent[which].messages_sent++;
+        LS_TRY(ls_queue_copy(from->queue, a->here, to->device, a->there, from->device, bytes));
+    }
+    return LS_OK;
 }
 
 static ls_status put_tower(towers *me, int number, int which)
 {
     ls_member *tower = &me->shared.members[number];
-    const ls_replica *holder = me->shared.members[me->shared.holder].replica;
+    ls_apart *apart = &me->towers[number].apart;
     ls_queue *queue = tower->replica->queue;
     LS_TRY(ls_queue_wait(queue, me->ready));
-    LS_TRY(put_copy(&me->sent[which], tower, tower->replica->parameters, tower->replica,
-                    holder->parameters, holder));
-    LS_TRY(ls_slice_put(tower->slice[which], NULL, NULL));
-    for (size_t i = 0; i < me->plans[which].count; i++) {
-        const arrival *a = &me->plans[which].arrivals[i];
-        if (a->tower == number)
-            LS_TRY(put_copy(&me->sent[which], tower, a->here, holder, a->there, tower->replica));
-    }
+    if (!me->shared.base.job->towers_staged)
+        LS_TRY(put_fetch(me, number, &me->ranges[0], which));
+    if (is_apart(me, number))
+        LS_TRY(ls_apart_put(apart, tower, which, &me->sent[which]));
+    else
+        LS_TRY(ls_slice_put(tower->slice[which], NULL, NULL));
+    LS_TRY(put_return(me, number, which));
     LS_TRY(ls_op_list_put(&tower->finish[which], queue));
-    return ls_queue_record(queue, me->done[number]);
+    bool behind = is_apart(me, number) && ls_slice_sums(tower->slice[which]);
+    return ls_queue_record(behind ? apart->shadow.replica->queue : queue, me->towers[number].done);
+}
+
+/* Each range is updated and, where staged, on its way to the towers for the next step. */
+static ls_status put_update(towers *me, int which)
+{
+    ls_queue *queue = holder_of(me)->replica->queue;
+    const bool staged = me->shared.base.job->towers_staged;
+    for (size_t r = 0; r < me->range_count; r++) {
+        range *part = &me->ranges[r];
+        LS_TRY(ls_op_list_put(&part->update, queue));
+        if (!staged)
+            continue;
+        LS_TRY(ls_queue_record(queue, part->updated));
+        for (int t = 0; t < me->shared.count; t++) {
+            if (t == me->shared.holder)
+                continue;
+            LS_TRY(ls_queue_wait(me->shared.members[t].replica->queue, part->updated));
+            LS_TRY(put_fetch(me, t, part, which));
+        }
+    }
+    return LS_OK;
 }
 
 static ls_status put_step(ls_replicated *run, ls_member *holder, int which)
@@ -80,79 +137,69 @@ static ls_status put_step(ls_replicated *run, ls_member *holder, int which)
     me->sent[which] = (ls_traffic){0};
     LS_TRY(ls_queue_record(queue, me->ready));
     for (int t = 0; t < run->count; t++)
-        if (t != me->shared.holder)
+        if (t != run->holder)
             LS_TRY(put_tower(me, t, which));
     if (holder->slice[which])
         LS_TRY(ls_slice_put(holder->slice[which], NULL, NULL));
     for (int t = 0; t < run->count; t++)
-        if (t != me->shared.holder)
-            LS_TRY(ls_queue_wait(queue, me->done[t]));
-    LS_TRY(ls_op_list_put(&me->plans[which].sums, queue));
-    LS_TRY(ls_op_list_put(&holder->update[which], queue));
+        if (t != run->holder)
+            LS_TRY(ls_queue_wait(queue, me->towers[t].done));
+    LS_TRY(ls_tower_sums_put(run, &me->sums[which]));
+    LS_TRY(put_update(me, which));
+    for (int t = 0; t < run->count; t++) {
+        if (!me->towers[t].left)
+            continue;
+        LS_TRY(ls_queue_record(run->members[t].replica->queue, me->towers[t].left));
+        LS_TRY(ls_queue_wait(queue, me->towers[t].left));
+    }
     return ls_op_list_put(&holder->finish[which], queue);
 }
 
 /* ---- Building ------------------------------------------------------------------------------- */
 
-static ls_status append_sum(towers *me, plan *p, const void *a, const void *b, void *y)
+static ls_status open_tower(towers *me, int number)
 {
-    const ls_replica *holder = me->shared.members[me->shared.holder].replica;
-    const ls_add_args args = {.count = (int64_t)holder->elements, .a = a, .b = b, .y = y};
-    ls_op *op;
-    LS_TRY(holder->kernels->table->add(holder->kernels, &args, &op));
-    return ls_op_list_add(&p->sums, op);
+    const ls_job *job = me->shared.base.job;
+    tower_parts *tower = &me->towers[number];
+    if (number == me->shared.holder)
+        return LS_OK;
+    if (is_apart(me, number))
+        LS_TRY(ls_apart_open(&me->shared, number, &tower->apart));
+    if (is_apart(me, number) || job->towers_staged)
+        LS_TRY(ls_event_open(job->devices[number], &tower->left));
+    return ls_event_open(is_apart(me, number) ? job->variable_device : job->devices[number],
+                         &tower->done);
 }
 
-/* Where each tower's sums arrive: staging memory, but for the holder's own. */
-static ls_status place_arrivals(towers *me, int which)
+/* Staged: equal parts, so that one is updated while another is fetched, in few messages. */
+static ls_status open_ranges(towers *me)
 {
-    ls_replicated *run = &me->shared;
-    plan *p = &me->plans[which];
-    ls_device *device = run->members[me->shared.holder].replica->device;
-    for (int t = 0; t < run->count; t++)
-        p->count += ls_slice_sums(run->members[t].slice[which]);
-    p->arrivals = calloc(p->count, sizeof *p->arrivals);
-    if (!p->arrivals)
-        return ls_fail_memory("towers", p->count * sizeof *p->arrivals);
-    size_t next = 0;
-    for (int t = 0; t < run->count; t++) {
-        const ls_member *tower = &run->members[t];
-        for (size_t k = 0; k < ls_slice_sums(tower->slice[which]); k++, next++) {
-            void *sum = ls_slice_gradients(tower->slice[which], k);
-            arrival *a = &p->arrivals[next];
-            *a = (arrival){.here = sum, .tower = t};
-            if (t == me->shared.holder)
-                continue;
-            a->here = NULL;
-            a->there = sum;
-            if (p->count == 1) { /* nothing to add: it arrives where it is needed */
-                a->here = run->members[run->holder].replica->gradients;
-                continue;
-            }
-            LS_TRY(ls_device_allocate(device, LS_MEMORY_COMMUNICATION, flat_bytes(tower->replica),
-                                      &a->here));
-        }
+    const ls_job *job = me->shared.base.job;
+    ls_replica *holder = holder_of(me)->replica;
+    const int parts = job->towers_staged ? STAGED_RANGES : 1;
+    me->ranges = calloc((size_t)parts, sizeof *me->ranges);
+    if (!me->ranges)
+        return ls_fail_memory("towers", (size_t)parts * sizeof *me->ranges);
+    for (int p = 0; p < parts; p++) {
+        range *r = &me->ranges[me->range_count];
+        r->first = ls_comm_share(holder->elements, p, parts);
+        r->count = ls_comm_share(holder->elements, p + 1, parts) - r->first;
+        if (!r->count) /* poly has three elements */
+            continue;
+        me->range_count++;
+        LS_TRY(ls_replica_update(holder, r->first, r->count, &r->update));
+        LS_TRY(ls_event_open(job->variable_device, &r->updated));
     }
     return LS_OK;
 }
 
-/* Adds arrivals up in the documented order; the last addition ends in the gradient buffer. */
-static ls_status build_sums(towers *me, int which)
+static ls_status open_sums(towers *me, int which)
 {
-    plan *p = &me->plans[which];
-    const ls_job *job = me->shared.base.job;
-    void *gradients = me->shared.members[me->shared.holder].replica->gradients;
-    ls_tree_sum *sums;
-    size_t count;
-    LS_TRY(ls_slice_tree(job, ls_replicated_batch(job, which), me->shared.count, &sums, &count));
-    ls_status status = LS_OK;
-    for (size_t i = 0; i < count && !status; i++) {
-        arrival *left = &p->arrivals[sums[i].left], *right = &p->arrivals[sums[i].right];
-        void *to = i + 1 == count ? gradients : left->here;
-        status = append_sum(me, p, left->here, right->here, to);
-    }
-    free(sums);
-    return status;
+    ls_slice *slices[LS_JOB_REPLICAS];
+    for (int t = 0; t < me->shared.count; t++)
+        slices[t] = is_apart(me, t) ? me->towers[t].apart.shadow.slice[which]
+                                    : me->shared.members[t].slice[which];
+    return ls_tower_sums_open(&me->shared, which, slices, &me->sums[which]);
 }
 
 static ls_status build(towers *me, const ls_job *job)
@@ -164,20 +211,15 @@ static ls_status build(towers *me, const ls_job *job)
             run->holder = i;
     LS_TRY(ls_replicated_open(run, &ls_strategy_towers, job, put_step));
     LS_TRY(ls_event_open(job->variable_device, &me->ready));
-    me->done = calloc((size_t)run->count, sizeof *me->done);
-    if (!me->done)
-        return ls_fail_memory("towers", (size_t)run->count * sizeof *me->done);
+    me->towers = calloc((size_t)run->count, sizeof *me->towers);
+    if (!me->towers)
+        return ls_fail_memory("towers", (size_t)run->count * sizeof *me->towers);
     for (int t = 0; t < run->count; t++)
-        LS_TRY(ls_event_open(job->devices[t], &me->done[t]));
-    ls_member *holder = &run->members[run->holder];
-    for (int b = 0; b < LS_BATCHES; b++) {
-        if (!ls_replicated_batch(job, b))
-            continue;
-        LS_TRY(place_arrivals(me, b));
-        LS_TRY(build_sums(me, b));
-        LS_TRY(
-            ls_replica_update(holder->replica, 0, holder->replica->elements, &holder->update[b]));
-    }
+        LS_TRY(open_tower(me, t));
+    LS_TRY(open_ranges(me));
+    for (int b = 0; b < LS_BATCHES; b++)
+        if (ls_replicated_batch(job, b))
+            LS_TRY(open_sums(me, b));
     return ls_replicated_capture(run);
 }
 
@@ -191,21 +233,36 @@ static ls_status check(const ls_outline *outline)
     return LS_OK;
 }
 
+static ls_status sync_run(ls_run *base)
+{
+    towers *me = (towers *)base;
+    ls_status status = ls_replicated_sync(base);
+    for (int t = 0; me->towers && t < me->shared.count; t++)
+        if (me->towers[t].apart.shadow.replica)
+            status =
+                ls_status_first(status, ls_queue_sync(me->towers[t].apart.shadow.replica->queue));
+    return status;
+}
+
 static void close_run(ls_run *base)
 {
     towers *me = (towers *)base;
-    ls_status_free(ls_replicated_sync(base));
-    for (int b = 0; b < LS_BATCHES; b++) {
-        ls_op_list_clear(&me->plans[b].sums);
-        for (size_t i = 0; i < me->plans[b].count; i++)
-            if (me->plans[b].arrivals[i].there && me->plans[b].count > 1)
-                ls_device_release(base->job->variable_device, me->plans[b].arrivals[i].here);
-        free(me->plans[b].arrivals);
+    ls_status_free(sync_run(base));
+    ls_replicated_close_programs(&me->shared);
+    for (int b = 0; b < LS_BATCHES; b++)
+        ls_tower_sums_close(&me->shared, &me->sums[b]);
+    for (size_t r = 0; r < me->range_count; r++) {
+        ls_op_list_clear(&me->ranges[r].update);
+        ls_event_close(me->ranges[r].updated);
     }
+    free(me->ranges);
+    for (int t = 0; me->towers && t < me->shared.count; t++) {
+        ls_apart_close(&me->towers[t].apart);
+        ls_event_close(me->towers[t].done);
+        ls_event_close(me->towers[t].left);
+    }
+    free(me->towers);
     ls_event_close(me->ready);
-    for (int t = 0; me->done && t < me->shared.count; t++)
-        ls_event_close(me->done[t]);
-    free(me->done);
     ls_replicated_close(base);
 }
 
@@ -237,7 +294,7 @@ static ls_status evaluate(ls_run *base, double *accuracy)
     const ls_replica *tower = run->members[0].replica;
     if (tower != holder)
         LS_TRY(ls_queue_copy(tower->queue, tower->parameters, tower->device, holder->parameters,
-                             holder->device, flat_bytes(holder)));
+                             holder->device, holder->elements * real_bytes((towers *)base)));
     return ls_replicated_evaluate(base, accuracy);
 }
 
@@ -245,25 +302,45 @@ static ls_memory_formula memory(const ls_run *base, size_t index)
 {
     const towers *me = (const towers *)base;
     ls_memory_formula formula = ls_replicated_memory(base, index);
-    for (int b = 0; b < LS_BATCHES && (int)index == me->shared.holder; b++)
-        for (size_t i = 0; i < me->plans[b].count; i++)
-            if (me->plans[b].arrivals[i].there && me->plans[b].count > 1)
-                formula.bytes[LS_MEMORY_COMMUNICATION] += flat_bytes(me->shared.members[0].replica);
+    if ((int)index != me->shared.holder)
+        return formula;
+    for (int b = 0; b < LS_BATCHES; b++)
+        formula.bytes[LS_MEMORY_COMMUNICATION] += ls_tower_sums_bytes(&me->shared, &me->sums[b]);
+    for (int t = 0; t < me->shared.count; t++)
+        if (is_apart(me, t))
+            ls_apart_memory(&me->towers[t].apart, &formula);
     return formula;
 }
 
-/* Every tower but the holder: the variables there, its sums back. */
+static void each_op(const ls_run *base, ls_op_visit visit, void *context)
+{
+    const towers *me = (const towers *)base;
+    ls_replicated_each(base, visit, context);
+    for (size_t r = 0; r < me->range_count; r++)
+        ls_op_list_each(&me->ranges[r].update, visit, context);
+}
+
+/* Every tower but the holder: the variables there, range by range; its sums back, or what backward
+ * reads. */
 static void traffic(const ls_run *base, ls_traffic *sent, ls_traffic *formula)
 {
     const towers *me = (const towers *)base;
-    size_t bytes = base->job->model->graph->variables.elements * sizeof(float);
+    const ls_job *job = base->job;
+    uint64_t flat = job->model->graph->variables.elements * sizeof(float);
     *sent = me->sent[LS_FULL];
     *formula = (ls_traffic){0};
-    for (int t = 0; t < me->shared.count; t++)
-        if (t != me->shared.holder)
-            formula->messages_sent +=
-                1 + ls_slice_count_sums(base->job, base->job->batch, t, me->shared.count);
-    formula->bytes_sent = formula->messages_sent * bytes;
+    for (int t = 0; t < me->shared.count; t++) {
+        if (t == me->shared.holder)
+            continue;
+        ls_traffic back = {0};
+        if (is_apart(me, t))
+            back = ls_apart_formula(&me->towers[t].apart);
+        else
+            back.messages_sent = ls_slice_count_sums(job, job->batch, t, me->shared.count);
+        formula->messages_sent += me->range_count + back.messages_sent;
+        formula->bytes_sent +=
+            flat + (is_apart(me, t) ? back.bytes_sent : back.messages_sent * flat);
+    }
 }
 
 const ls_strategy ls_strategy_towers = {
@@ -276,13 +353,13 @@ const ls_strategy ls_strategy_towers = {
     .open = open_run,
     .load = ls_replicated_load,
     .step = ls_replicated_step,
-    .sync = ls_replicated_sync,
+    .sync = sync_run,
     .mark = ls_replicated_mark,
     .records = ls_replicated_records,
     .gather = gather,
     .evaluate = evaluate,
     .describe = ls_replicated_describe,
-    .each_op = ls_replicated_each,
+    .each_op = each_op,
     .memory = memory,
     .traffic = traffic,
     .sum = ls_sum_in_order,

@@ -333,6 +333,38 @@ const void *ls_net_output(const ls_net *net)
     return net->nodes[graph_node(net, net->options.graph->count - 1)->inputs[0]].output;
 }
 
+static bool feeds_a_layer(const ls_net *net, int n)
+{
+    for (int user = n + 1; user < net->options.graph->count; user++) {
+        const ls_node *node = graph_node(net, user);
+        for (int i = 0; i < node->input_count; i++)
+            if (node->inputs[i] == n && node->layer->role == LS_LAYER_COMPUTE)
+                return true;
+    }
+    return false;
+}
+
+bool ls_net_kept(const ls_net *net, size_t index, void **memory, size_t *bytes)
+{
+    const ls_net_options *o = &net->options;
+    const int loss = o->graph->count - 1;
+    const size_t real = o->kernels->table->real_bytes;
+    for (int n = 0; n < loss; n++) {
+        if (net->nodes[n].fused_forward || !feeds_a_layer(net, n) || index-- > 0)
+            continue;
+        *memory = net->nodes[n].output;
+        *bytes = node_bytes(o->graph, n, real, o->rows);
+        return true;
+    }
+    if (index > 0)
+        return false;
+    const int logits = graph_node(net, loss)->inputs[0];
+    void *scratch = net->nodes[loss].input_scratch[0];
+    *memory = scratch ? scratch : net->nodes[logits].gradient;
+    *bytes = node_bytes(o->graph, logits, real, o->rows);
+    return true;
+}
+
 int64_t ls_net_rows(const ls_net *net)
 {
     return net->options.rows;

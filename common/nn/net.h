@@ -40,6 +40,13 @@ void *ls_net_target(const ls_net *net);
 /** The model's output [rows, elements], valid after forward. */
 const void *ls_net_output(const ls_net *net);
 
+/**
+ * What backward reads of the forward pass, one buffer after the other: the outputs that a layer
+ * takes as input, and the loss's gradient. False: there are no more. Every layer of this version
+ * keeps nothing else from forward to backward.
+ */
+bool ls_net_kept(const ls_net *net, size_t index, void **memory, size_t *bytes);
+
 int64_t ls_net_rows(const ls_net *net);
 
 /** Called when elements [first, first + count) of the gradients are final. */

@@ -40,6 +40,12 @@ verify 4 --strategy mirrored --devices 2,3 --cpu-devices 3 --cores-per-device 2 
 # Epochs whose last batch is smaller than the devices are many; variables elsewhere; no capture.
 verify 8 --strategy towers --cpu-devices 2 --devices 5,cpu:1 --batch 64 --model poly --data synthetic:131 --epochs 3 \
   --variable-device /cpu:0,/cpu:1 --reduce exact,fast --capture no
+# Variables fetched ahead, range by range; backward on the variable device; both.
+verify 48 --strategy towers --devices 2,3,cpu:1 --cpu-devices 2 --batch 100,7 --model mlp:784-16-10 \
+  --data synthetic:230 --reduce exact,fast --epochs 2 --warmup 0 --towers-staged yes,no --colocate-gradients no \
+  --capture yes,no
+verify 12 --strategy towers --devices 2,3,cpu:1 --cpu-devices 2 --batch 100,7 --model mlp:784-16-10 \
+  --data synthetic:230 --reduce exact,fast --epochs 2 --warmup 0 --towers-staged yes
 # A tail whose slice is larger than the same replica's full one: 1 of 8 samples, but 2 of 7.
 verify 4 --strategy towers,mirrored --devices 5 --batch 8 --model poly --data synthetic:15 --epochs 2 \
   --warmup 0 --reduce fast,exact
@@ -68,17 +74,23 @@ ring = next(row for row in rows if row["case"]["allreduce"] == "ring")
 assert ring["traffic"]["bytes_sent"] == 2 * 2 * 4 * ring["case"]["parameters"]
 P
 # Traffic is what the formula says, and memory what the allocator says.
-"$LOCKSTEP" run --strategy towers --devices 4 --batch 64 --data synthetic:500 --results none --format jsonl >"$dir/row"
-python3 - "$dir/row" <<'P'
+"$LOCKSTEP" run --strategy towers --devices 4 --batch 64 --data synthetic:500 --results none --format jsonl \
+  --towers-staged no,yes --colocate-gradients yes,no >"$dir/rows"
+python3 - "$dir/rows" <<'P'
 import json, sys
-row = json.load(open(sys.argv[1]))
-traffic, elements = row["traffic"], row["case"]["parameters"]
-assert traffic["bytes_sent"] == traffic["bytes_formula"] == 2 * 3 * 4 * elements, traffic
-assert traffic["messages_sent"] == traffic["messages_formula"] == 6, traffic
-for device in row["memory"]["devices"]:
-    for name, bytes in device["formula"].items():
-        assert device[name] == bytes, (device["device"], name, device[name], bytes)
-assert row["case"]["batch_per_device"] == [16] * 4 and row["provenance"]["oversubscribed"] is True
+rows = [json.loads(line) for line in open(sys.argv[1])]
+assert len(rows) == 4
+for row in rows:
+    case, traffic, elements = row["case"], row["traffic"], row["case"]["parameters"]
+    # Four ranges where staged; backward reads x, the hidden layer and the logits' gradient.
+    fetches = 4 if case["towers_staged"] else 1
+    back = (1, 4 * elements) if case["colocate_gradients"] else (3, 4 * 16 * (784 + 128 + 10))
+    assert traffic["messages_sent"] == traffic["messages_formula"] == 3 * (fetches + back[0]), (case, traffic)
+    assert traffic["bytes_sent"] == traffic["bytes_formula"] == 3 * (4 * elements + back[1]), (case, traffic)
+    for device in row["memory"]["devices"]:
+        for name, bytes in device["formula"].items():
+            assert device[name] == bytes, (case, device["device"], name, device[name], bytes)
+    assert case["batch_per_device"] == [16] * 4 and row["provenance"]["oversubscribed"] is True
 P
 # The gate finds one flipped bit, whoever's gradient it is in, and such a row has no timing.
 for strategy in "single --devices 1 --inject bitflip=0:3" "towers --devices 3 --inject bitflip=0:0" \

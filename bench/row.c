@@ -150,6 +150,8 @@ static json_t *time_group(const ls_row_facts *f)
         put_real(group, "speedup", speedup);
         put_real(group, "efficiency", speedup / (double)plan->device_count);
     }
+    if (f->exact_cost > 0) /* exact mode over fast mode */
+        put_real(group, "exact_cost", f->exact_cost);
     if (f->roof_flops > 0) {
         double flops = ls_graph_flops(plan->model->graph) * (double)plan->job.batch;
         put_real(group, "mfu",
@@ -161,6 +163,24 @@ static json_t *time_group(const ls_row_facts *f)
     put_real(group, "setup_ms", (double)trial->session.setup_ns * 1e-6);
     if (f->harness_ns > 0)
         put_real(group, "harness_us", f->harness_ns * 1e-3);
+    return group;
+}
+
+/* What the mean step's time goes to; parts that there are none of are absent. */
+static json_t *waterfall_group(const ls_trial *trial)
+{
+    static const char *const names[] = {
+        [LS_TIME_COMPUTE] = "compute_ms",     [LS_TIME_COMMUNICATION] = "comm_exposed_ms",
+        [LS_TIME_WAIT] = "wait_ms",           [LS_TIME_COPY] = "copy_ms",
+        [LS_TIME_OPTIMIZER] = "optimizer_ms", [LS_TIME_HARNESS] = "harness_ms",
+    };
+    double ms[LS_TIME_USES];
+    json_t *group = json_object();
+    memcpy(ms, trial->part_ms, sizeof ms);
+    ms[LS_TIME_WAIT] += ms[LS_TIME_IDLE];
+    for (size_t use = 0; use < sizeof names / sizeof *names; use++)
+        if (names[use] && ms[use] > 0)
+            put_real(group, names[use], ms[use]);
     return group;
 }
 
@@ -368,6 +388,8 @@ ls_status ls_row_build(const ls_row_facts *f, json_t **out)
                       (!f->gate || f->gate->pass) && !request->verify;
     if (keeps_time)
         put_group(row, "time", time_group(f));
+    if (keeps_time)
+        put_group(row, "waterfall", waterfall_group(f->trial));
     if (f->trial)
         put_group(row, "train", train_group(f)); /* empty where nothing was trained or tested */
     if (f->gate)

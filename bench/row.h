@@ -22,6 +22,7 @@ typedef struct ls_row_facts {
     double baseline_ms;  /**< median step of `single` on one like device, per sample; 0: none */
     double roof_flops;   /**< 0: not known */
     double harness_ns;   /**< of a step; 0: not known */
+    double exact_cost;   /**< exact mode's median step over fast mode's; 0: not known */
 } ls_row_facts;
 
 /** Which kernel each operation of a step got: {operation: kernel, ...}, owned by the caller. */

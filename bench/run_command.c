@@ -9,6 +9,7 @@
  */
 #include "bench/command.h"
 #include "bench/format.h"
+#include "bench/exact_cost.h"
 #include "bench/gate.h"
 #include "bench/interrupt.h"
 #include "bench/results_db.h"
@@ -74,6 +75,8 @@ static ls_status emit(command_run *run, case_run *c)
         /* A row is not lost for what stands beside it: without a roof it has no mfu. */
         ls_status_free(ls_harness_cost(device, &facts.harness_ns));
         ls_status_free(ls_roof_get(run->place.machine, device, &facts.roof_flops));
+        if (c->plan.job.exact && !c->trial.interrupted)
+            ls_status_free(ls_exact_cost(&run->place, &c->trial, &facts.exact_cost));
     }
     if (facts.harness_ns > 0)
         ls_log_line(&run->request->log, LS_LOG_VERBOSE,

@@ -190,6 +190,39 @@ ls_status ls_trial_block(ls_trial *trial, int64_t index, int64_t blocks)
     return train(trial, (uint64_t)(last - first), true);
 }
 
+/* ---- The end -------------------------------------------------------------------------------- */
+
+/*
+ * Some more full steps with a reading of the clock after each operation, when all that the row and
+ * the user keep has been taken: the mean over the devices of what their queues' time goes to, as
+ * shares of the mean timed step. Time that a queue spends on nothing it knows of counts as idle.
+ */
+static ls_status profile_steps(ls_trial *trial)
+{
+    enum { MOST = 100 };
+    ls_session *session = &trial->session;
+    const ls_strategy *strategy = session->run->strategy;
+    uint64_t steps = trial->timed_done < MOST ? trial->timed_done : MOST;
+    double sum[LS_TIME_USES] = {0}, all = 0;
+    if (trial->chunk < steps) /* of long steps, few */
+        steps = trial->chunk;
+    LS_TRY(strategy->profile(session->run, true));
+    LS_TRY(strategy->step(session->run, false, steps));
+    LS_TRY(strategy->sync(session->run));
+    LS_TRY(strategy->profile(session->run, false));
+    for (size_t d = 0; d < session->device_count; d++) {
+        ls_time_profile times = strategy->times(session->run, d);
+        for (int use = 0; use < LS_TIME_USES; use++) {
+            sum[use] += (double)times.ns[use];
+            all += (double)times.ns[use];
+        }
+    }
+    double mean_ms = trial->timed_ms / (double)trial->timed_done;
+    for (int use = 0; use < LS_TIME_USES && all > 0; use++)
+        trial->part_ms[use] = sum[use] / all * mean_ms;
+    return LS_OK;
+}
+
 ls_status ls_trial_finish(ls_trial *trial)
 {
     ls_run *run = trial->session.run;
@@ -216,5 +249,7 @@ ls_status ls_trial_finish(ls_trial *trial)
     LS_TRY(ls_variables_digest(variables, trial->parameters, trial->digest));
     if (plan->model->need.classes && plan->data->test.samples && !trial->failed)
         LS_TRY(run->strategy->evaluate(run, &trial->accuracy));
+    if (trial->timed_done && !trial->failed && !trial->interrupted)
+        ls_status_free(profile_steps(trial)); /* without it the row has no waterfall */
     return LS_OK;
 }

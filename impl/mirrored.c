@@ -151,6 +151,20 @@ static void each_op(const ls_run *base, ls_op_visit visit, void *context)
         ls_reducer_each(&me->reducers[i], visit, context);
 }
 
+static ls_status profile(ls_run *base, bool on)
+{
+    const mirrored *me = (const mirrored *)base;
+    for (int i = 0; i < me->shared.count; i++)
+        LS_TRY(ls_reducer_profile(&me->reducers[i], on));
+    return ls_replicated_profile(base, on);
+}
+
+static ls_time_profile times(const ls_run *base, size_t index)
+{
+    return ls_reducer_times(&((const mirrored *)base)->reducers[index],
+                            ls_replicated_times(base, index));
+}
+
 static ls_memory_formula memory(const ls_run *base, size_t index)
 {
     ls_memory_formula formula = ls_replicated_memory(base, index);
@@ -213,6 +227,8 @@ const ls_strategy ls_strategy_mirrored = {
     .gather = ls_replicated_gather,
     .evaluate = ls_replicated_evaluate,
     .describe = ls_replicated_describe,
+    .profile = profile,
+    .times = times,
     .each_op = each_op,
     .memory = memory,
     .traffic = traffic,

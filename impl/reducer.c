@@ -172,6 +172,25 @@ ls_status ls_reducer_sync(ls_reducer *r)
     return r->own_queue ? ls_queue_sync(r->queue) : LS_OK;
 }
 
+ls_status ls_reducer_profile(ls_reducer *r, bool on)
+{
+    if (on)
+        r->times = (ls_time_profile){0};
+    return r->own_queue ? ls_queue_profile(r->queue, on ? &r->times : NULL) : LS_OK;
+}
+
+ls_time_profile ls_reducer_times(const ls_reducer *r, ls_time_profile replica)
+{
+    double work = (double)r->times.ns[LS_TIME_COMMUNICATION];
+    double waits = (double)r->times.ns[LS_TIME_WAIT];
+    if (!r->own_queue || work == 0)
+        return replica;
+    uint64_t exposed = (uint64_t)((double)replica.ns[LS_TIME_IDLE] * work / (work + waits));
+    replica.ns[LS_TIME_IDLE] -= exposed;
+    replica.ns[LS_TIME_COMMUNICATION] += exposed;
+    return replica;
+}
+
 /* ---- What it holds and moves ---------------------------------------------------------------- */
 
 void ls_reducer_each(const ls_reducer *r, ls_op_visit visit, void *context)

@@ -27,7 +27,8 @@ typedef struct ls_reducer {
     size_t scratch_elements;
     ls_op_list *buckets[LS_BATCHES]; /**< [buckets] */
     ls_op_list zero[LS_BATCHES];
-    ls_op_list *update; /**< [buckets] */
+    ls_op_list *update;    /**< [buckets] */
+    ls_time_profile times; /**< of its own queue, while profiled */
     size_t bucket_count;
 } ls_reducer;
 
@@ -50,6 +51,13 @@ ls_status ls_reducer_update(ls_reducer *reducer, size_t bucket);
 
 /** Waits for the reducer's own queue; its failure, if any. */
 ls_status ls_reducer_sync(ls_reducer *reducer);
+
+/** See ls_strategy.profile, for its own queue. */
+ls_status ls_reducer_profile(ls_reducer *reducer, bool on);
+
+/** The replica's profile, in which waiting for the own queue is told apart: what that was at work
+ *  is exposed communication, what it waited for peers is waiting. */
+ls_time_profile ls_reducer_times(const ls_reducer *reducer, ls_time_profile replica);
 
 void ls_reducer_each(const ls_reducer *reducer, ls_op_visit visit, void *context);
 

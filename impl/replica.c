@@ -216,6 +216,7 @@ ls_status ls_replica_update(ls_replica *r, size_t first, size_t count, ls_op_lis
     };
     ls_op *op;
     LS_TRY(r->kernels->table->optimizer(r->kernels, &args, &op));
+    op->use = LS_TIME_OPTIMIZER;
     return ls_op_list_add(ops, op);
 }
 
@@ -231,6 +232,7 @@ ls_status ls_replica_finish(ls_replica *r, int64_t batch, ls_op_list *ops)
                                       .more_losses = r->more_losses};
     ls_op *op;
     LS_TRY(r->kernels->table->finish_step(r->kernels, &args, &op));
+    op->use = LS_TIME_HARNESS;
     return ls_op_list_add(ops, op);
 }
 

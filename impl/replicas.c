@@ -306,6 +306,23 @@ void ls_replicated_each(const ls_run *base, ls_op_visit visit, void *context)
     }
 }
 
+ls_status ls_replicated_profile(ls_run *base, bool on)
+{
+    ls_replicated *run = replicated(base);
+    for (int i = 0; i < run->total; i++) {
+        ls_member *m = &run->members[i];
+        if (on)
+            m->times = (ls_time_profile){0};
+        LS_TRY(ls_queue_profile(m->replica->queue, on ? &m->times : NULL));
+    }
+    return LS_OK;
+}
+
+ls_time_profile ls_replicated_times(const ls_run *base, size_t index)
+{
+    return ((const ls_replicated *)base)->members[index].times;
+}
+
 ls_memory_formula ls_replicated_memory(const ls_run *base, size_t index)
 {
     const ls_replicated *run = (const ls_replicated *)base;

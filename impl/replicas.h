@@ -18,6 +18,7 @@ typedef struct ls_member {
     ls_slice *slice[LS_BATCHES];     /**< LS_TAIL: NULL where every batch is full */
     ls_op_list update[LS_BATCHES];   /**< filled by the strategy, freed here */
     ls_op_list finish[LS_BATCHES];   /**< filled here: the end of the step */
+    ls_time_profile times;           /**< of the replica's queue, while profiled */
     ls_program *program[LS_BATCHES]; /**< made by the strategy, freed here; NULL: none */
 } ls_member;
 
@@ -78,6 +79,8 @@ ls_status ls_replicated_gather(ls_run *run, float *parameters);
 ls_status ls_replicated_evaluate(ls_run *run, double *accuracy);
 void ls_replicated_describe(const ls_run *run, ls_run_info *out);
 void ls_replicated_each(const ls_run *run, ls_op_visit visit, void *context);
+ls_status ls_replicated_profile(ls_run *run, bool on);
+ls_time_profile ls_replicated_times(const ls_run *run, size_t index);
 ls_memory_formula ls_replicated_memory(const ls_run *run, size_t index);
 
 /** Waits and closes the programs alone: before what joined their captures is closed. */

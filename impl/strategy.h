@@ -70,6 +70,11 @@ struct ls_strategy {
     void (*describe)(const ls_run *run, ls_run_info *out);
     /** Visits the operations of the step, each once. */
     void (*each_op)(const ls_run *run, ls_op_visit visit, void *context);
+    /** Begins to note what the time of each device's steps goes to (true), or ends it. After sync.
+     *  LS_CODE_MISSING where a device cannot. */
+    ls_status (*profile)(ls_run *run, bool on);
+    /** What the time of device `index` went to meanwhile, from its first operation to its last. */
+    ls_time_profile (*times)(const ls_run *run, size_t index);
     /** Formula of device `index` of the job. */
     ls_memory_formula (*memory)(const ls_run *run, size_t index);
     /** What one step of a full batch sent, and what it must by formula, over all devices of this

@@ -129,12 +129,14 @@ typedef struct exchange_op {
     thread_channel *out, *in; /* NULL: nothing is sent, received */
 } exchange_op;
 
-static ls_status receive(exchange_op *x)
+static ls_status receive(exchange_op *x, ls_queue *queue)
 {
     thread_channel *in = x->in;
     size_t count = x->what.receive_count;
+    uint64_t begin = ls_queue_wait_begin(queue);
     if (!await(x->comm, &in->ready, in->received + 1))
         return ls_comm_thread_abandoned(x->comm);
+    ls_queue_wait_end(queue, begin);
     if (in->count != count)
         return refuse_counts(x->comm, count, in->from, in->count);
     if (x->what.add)
@@ -149,7 +151,6 @@ static ls_status run_exchange(ls_op *op, ls_queue *queue)
 {
     exchange_op *x = (exchange_op *)op;
     thread_channel *out = x->out;
-    (void)queue;
     if (is_abandoned(x->comm))
         return ls_comm_thread_abandoned(x->comm);
     if (out) {
@@ -159,7 +160,7 @@ static ls_status run_exchange(ls_op *op, ls_queue *queue)
         ls_comm_thread_count(x->comm, 1, ls_comm_bytes(1, out->count));
     }
     if (x->in)
-        LS_TRY(receive(x));
+        LS_TRY(receive(x, queue));
     if (out && !await(x->comm, &out->taken, out->sent))
         return ls_comm_thread_abandoned(x->comm);
     return LS_OK;
@@ -211,7 +212,8 @@ static ls_status make_exchange(ls_comm *base, const ls_exchange *exchange, ls_op
     *x = (exchange_op){.op = {.name = exchange->add ? "exchange.add" : "exchange.copy",
                               .run = run_exchange,
                               .abandon = abandon_exchange,
-                              .destroy = destroy_op},
+                              .destroy = destroy_op,
+                              .use = LS_TIME_COMMUNICATION},
                        .comm = comm,
                        .what = *exchange,
                        .out = to,
@@ -254,15 +256,16 @@ static ls_status run_direct(ls_op *op, ls_queue *queue)
     const bool few = d->count <= LS_DIRECT_FEW;
     const unsigned place = comm->directs++ % 2;
     thread_shown *mine = &group->slots[comm->base.rank].shown[place];
-    (void)queue;
     if (is_abandoned(comm))
         return ls_comm_thread_abandoned(comm);
     mine->data = d->data;
     mine->count = d->count;
     if (few)
         memcpy(mine->few, d->data, d->count * sizeof(float));
+    uint64_t begin = ls_queue_wait_begin(queue);
     if (!meet(comm))
         return ls_comm_thread_abandoned(comm);
+    ls_queue_wait_end(queue, begin);
     for (int r = 0; r < group->size; r++) {
         d->all[r] = group->slots[r].shown[place].data;
         if (group->slots[r].shown[place].count != d->count)
@@ -296,7 +299,8 @@ static ls_status make_direct(ls_comm *base, float *data, size_t count, ls_op **o
     d->op = (ls_op){.name = "allreduce.direct",
                     .run = run_direct,
                     .abandon = abandon_direct,
-                    .destroy = destroy_op};
+                    .destroy = destroy_op,
+                    .use = LS_TIME_COMMUNICATION};
     d->comm = (thread_comm *)base;
     d->data = data;
     d->count = count;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Device back end: what `cpu` and `cuda` fill in behind device.h. Each entry is the function of
- * device.h that carries its name; none may be NULL.
+ * device.h that carries its name; none may be NULL but where it says so.
  */
 #ifndef LS_COMMON_DEVICE_BACKEND_H
 #define LS_COMMON_DEVICE_BACKEND_H
@@ -29,6 +29,7 @@ typedef struct ls_device_backend {
     ls_status (*queue_read)(ls_queue *queue, void *host, const void *device, size_t bytes);
     ls_status (*queue_write)(ls_queue *queue, void *device, const void *host, size_t bytes);
     ls_status (*queue_sync)(ls_queue *queue);
+    ls_status (*queue_profile)(ls_queue *queue, ls_time_profile *profile); /**< may be NULL */
     ls_status (*event_open)(ls_device *device, ls_event **out);
     void (*event_close)(ls_event *event);
     ls_status (*queue_record)(ls_queue *queue, ls_event *event);
@@ -50,6 +51,8 @@ struct ls_device {
 struct ls_queue {
     ls_device *device;
     const char *name;
+    ls_time_profile *profile; /**< NULL: not profiled */
+    uint64_t waited_ns;       /**< within the operation that runs, where profiled */
 };
 
 struct ls_event {

@@ -2,6 +2,7 @@
 /* Devices: the functions of device.h, each handed to the back end of its device. */
 #include "common/device/device.h"
 
+#include "common/base/clock.h"
 #include "common/device/backend.h"
 
 #include <stddef.h>
@@ -122,6 +123,26 @@ ls_status ls_queue_write(ls_queue *queue, void *device, const void *host, size_t
 ls_status ls_queue_sync(ls_queue *queue)
 {
     return queue->device->backend->queue_sync(queue);
+}
+
+ls_status ls_queue_profile(ls_queue *queue, ls_time_profile *profile)
+{
+    const ls_device_backend *backend = queue->device->backend;
+    if (!backend->queue_profile)
+        return ls_fail(LS_CODE_MISSING, "profile", queue->device->info.text,
+                       "queues of this back end cannot be profiled");
+    return backend->queue_profile(queue, profile);
+}
+
+uint64_t ls_queue_wait_begin(const ls_queue *queue)
+{
+    return queue->profile ? ls_clock_ns() : 0;
+}
+
+void ls_queue_wait_end(ls_queue *queue, uint64_t begin_ns)
+{
+    if (begin_ns)
+        queue->waited_ns += ls_clock_ns() - begin_ns;
 }
 
 ls_status ls_event_open(ls_device *device, ls_event **out)

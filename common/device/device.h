@@ -124,6 +124,22 @@ ls_status ls_device_call(ls_device *device, ls_status (*call)(void *context), vo
 
 /* ---- Operations and queues ---------------------------------------------------------------- */
 
+/** What a queue's time goes to: the columns of the waterfall. */
+typedef enum ls_time_use {
+    LS_TIME_COMPUTE, /**< operations that are nothing of the following */
+    LS_TIME_OPTIMIZER,
+    LS_TIME_COMMUNICATION, /**< of a communicator, once its peer is there */
+    LS_TIME_COPY,
+    LS_TIME_WAIT, /**< for a peer, within an operation of a communicator */
+    LS_TIME_IDLE, /**< for events, for something to do */
+    LS_TIME_HARNESS,
+    LS_TIME_USES
+} ls_time_use;
+
+typedef struct ls_time_profile {
+    uint64_t ns[LS_TIME_USES];
+} ls_time_profile;
+
 /**
  * An operation: a kernel with its arguments bound. Made by a kernel table (kernel.h), by a
  * communicator, or by whoever embeds this struct first in its own. Belongs to one device.
@@ -136,6 +152,7 @@ typedef struct ls_op {
      *  operation on another queue. May be NULL. */
     void (*abandon)(struct ls_op *op);
     void (*destroy)(struct ls_op *op); /**< frees the op itself; never NULL */
+    ls_time_use use;                   /**< what its time counts as in a profile */
     double flops;                      /**< floating-point operations of one run */
     double bytes;                      /**< bytes read and written of one run */
     size_t workspace;                  /**< bytes of device memory that it holds */
@@ -170,6 +187,18 @@ ls_status ls_queue_write(ls_queue *queue, void *device, const void *host, size_t
 
 /** Waits until the queue is empty; returns the first failure of an operation, once. */
 ls_status ls_queue_sync(ls_queue *queue);
+
+/**
+ * From here on the queue adds to `profile` what its time goes to, by a reading of the clock after
+ * every operation; NULL ends that. The queue must be empty; the profile may be read when it is so
+ * again. LS_CODE_MISSING where the back end cannot.
+ */
+ls_status ls_queue_profile(ls_queue *queue, ls_time_profile *profile);
+
+/** For operations that wait for a peer: the time, where the queue is profiled; else 0. */
+uint64_t ls_queue_wait_begin(const ls_queue *queue);
+/** What has passed since then counts as waiting. */
+void ls_queue_wait_end(ls_queue *queue, uint64_t begin_ns);
 
 /* ---- Events ------------------------------------------------------------------------------- */
 

@@ -92,6 +92,20 @@ for row in rows:
             assert device[name] == bytes, (case, device["device"], name, device[name], bytes)
     assert case["batch_per_device"] == [16] * 4 and row["provenance"]["oversubscribed"] is True
 P
+# What a step's time goes to: the parts are the mean step, and those that there are none of are absent.
+"$LOCKSTEP" run --strategy towers,mirrored --devices 2 --batch 64 --data synthetic:500 --results none --format jsonl >"$dir/rows"
+"$LOCKSTEP" run --strategy mirrored --devices 2 --cpu-devices 2 --cores-per-device 2 --batch 64 --data synthetic:500 \
+  --results none --format jsonl >>"$dir/rows"
+python3 - "$dir/rows" <<'P'
+import json, sys
+rows = [json.loads(line) for line in open(sys.argv[1])]
+assert len(rows) == 3 and rows[2]["case"]["overlap"]
+for row in rows:
+    parts, towers = row["waterfall"], row["case"]["strategy"] == "towers"
+    assert abs(sum(parts.values()) / row["time"]["step_ms"]["mean"] - 1) < 1e-9, parts
+    assert min(parts.values()) > 0 and parts["wait_ms"] > 0 and parts["compute_ms"] > 0, parts
+    assert ("copy_ms" in parts) == towers and ("comm_exposed_ms" in parts) != towers, parts
+P
 # The gate finds one flipped bit, whoever's gradient it is in, and such a row has no timing.
 for strategy in "single --devices 1 --inject bitflip=0:3" "towers --devices 3 --inject bitflip=0:0" \
   "towers --devices 3 --inject bitflip=2:5" "mirrored --devices 3 --inject bitflip=1:9" \

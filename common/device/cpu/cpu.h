@@ -81,13 +81,14 @@ struct cpu_program {
 typedef struct cpu_queue {
     ls_queue base;
     pthread_t thread;
-    ls_signal produced; /* commands put */
-    ls_signal consumed; /* commands done */
-    uint64_t put;       /* the host's own count of `produced` */
-    int spins;          /* looks before the thread sleeps */
-    bool flushed;       /* the thread flushes denormals */
-    bool bound;         /* one thread per core, or (for set-up work) anywhere on the cores */
-    bool failed;        /* the thread's own: skip what follows */
+    ls_signal produced;   /* commands put */
+    ls_signal consumed;   /* commands done */
+    uint64_t put;         /* the host's own count of `produced` */
+    uint64_t profiled_ns; /* the profile's latest reading of the clock */
+    int spins;            /* looks before the thread sleeps */
+    bool flushed;         /* the thread flushes denormals */
+    bool bound;           /* one thread per core, or (for set-up work) anywhere on the cores */
+    bool failed;          /* the thread's own: skip what follows */
     _Atomic(ls_status) failure; /* first failure, for the host */
     cpu_program *capture;       /* what is put goes here instead */
     size_t capture_list;        /* this queue's index in capture->lists */
@@ -115,6 +116,7 @@ void ls_cpu_queue_close(cpu_queue *queue);
 /* Puts a command, or records it where the queue is captured. */
 ls_status ls_cpu_queue_push(cpu_queue *queue, const cpu_command *command);
 ls_status ls_cpu_queue_sync(ls_queue *queue);
+ls_status ls_cpu_queue_profile(ls_queue *queue, ls_time_profile *profile);
 
 /* cpu_program.c */
 ls_status ls_cpu_program_append(cpu_queue *queue, const cpu_command *command);

@@ -192,6 +192,7 @@ const ls_device_backend ls_cpu_backend = {
     .queue_read = cpu_queue_read,
     .queue_write = cpu_queue_write,
     .queue_sync = ls_cpu_queue_sync,
+    .queue_profile = ls_cpu_queue_profile,
     .event_open = ls_cpu_event_open,
     .event_close = ls_cpu_event_close,
     .queue_record = ls_cpu_queue_record,

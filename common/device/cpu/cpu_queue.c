@@ -6,6 +6,7 @@
  * signals, so either side can sleep. After a failed operation the thread skips work but goes on
  * posting events and finishing lists, so that no other queue waits for ever.
  */
+#include "common/base/clock.h"
 #include "common/device/cpu/cpu.h"
 #include "common/device/cpu/team.h"
 
@@ -70,9 +71,41 @@ static void run_command(cpu_queue *queue, const cpu_command *command)
         fail_queue(queue, status);
 }
 
+static ls_time_use use_of(const cpu_command *command)
+{
+    switch (command->kind) {
+    case CPU_RUN:
+        return command->op->use;
+    case CPU_COPY:
+        return LS_TIME_COPY;
+    case CPU_WAIT:
+    case CPU_AWAIT:
+        return LS_TIME_IDLE;
+    default:
+        return LS_TIME_HARNESS;
+    }
+}
+
+/* All time since the latest reading counts as the command's, or was waited. */
+static void run_profiled(cpu_queue *queue, const cpu_command *command)
+{
+    uint64_t *ns = queue->base.profile->ns;
+    queue->base.waited_ns = 0;
+    run_command(queue, command);
+    uint64_t now = ls_clock_ns(), waited = queue->base.waited_ns;
+    ns[LS_TIME_WAIT] += waited;
+    ns[use_of(command)] += now - queue->profiled_ns - waited;
+    queue->profiled_ns = now;
+}
+
 /* The loop of a replayed step: kept to a call per operation. */
 static void run_nodes(cpu_queue *queue, const cpu_command *nodes, size_t count)
 {
+    if (queue->base.profile) {
+        for (size_t i = 0; i < count; i++)
+            run_profiled(queue, &nodes[i]);
+        return;
+    }
     for (size_t i = 0; i < count; i++) {
         if (nodes[i].kind == CPU_RUN && !queue->failed) {
             ls_status status = nodes[i].op->run(nodes[i].op, &queue->base);
@@ -95,7 +128,14 @@ static void *queue_thread(void *argument)
         cpu_command command = queue->ring[next % LS_CPU_RING];
         if (command.kind == CPU_STOP)
             return NULL;
-        run_command(queue, &command);
+        if (queue->base.profile && command.kind != CPU_LIST) {
+            uint64_t now = ls_clock_ns();
+            queue->base.profile->ns[LS_TIME_IDLE] += now - queue->profiled_ns;
+            queue->profiled_ns = now;
+            run_profiled(queue, &command);
+        } else {
+            run_command(queue, &command);
+        }
         ls_signal_post(&queue->consumed, next + 1);
     }
 }
@@ -151,6 +191,15 @@ ls_status ls_cpu_queue_sync(ls_queue *base)
     if (failure)
         queue->failed = false; /* the thread sleeps until the next command publishes this */
     return failure;
+}
+
+ls_status ls_cpu_queue_profile(ls_queue *base, ls_time_profile *profile)
+{
+    cpu_queue *queue = (cpu_queue *)base;
+    LS_TRY(ls_cpu_queue_sync(base));
+    base->profile = profile; /* the next command publishes it to the thread */
+    queue->profiled_ns = ls_clock_ns();
+    return LS_OK;
 }
 
 void ls_cpu_queue_close(cpu_queue *queue)

@@ -3,6 +3,7 @@
 #include "bench/gate.h"
 
 #include "bench/interrupt.h"
+#include "bench/reference.h"
 #include "bench/row.h"
 #include "impl/oracle.h"
 
@@ -14,27 +15,28 @@
 /* A rounding difference can flip a ReLU, so slices may differ so much from the whole batch. */
 static const double gradient_bound = 2e-2;
 
-/* The candidate, `single`, and (for several replicas in fast mode) the oracle; and the parameters
- * that each has reached. */
-enum { CANDIDATE, SINGLE, ORACLE, RUNS };
+/* The candidate, and (for several replicas in fast mode) the oracle run here; `single` is known. */
+enum { CANDIDATE, ORACLE, SINGLE, SIDES };
 
 typedef struct contest {
     const ls_plan_of_case *plan;
-    ls_session run[RUNS];
-    bool here[RUNS];
-    float *values[RUNS]; /* [elements] */
-    double loss[RUNS];
-    float *gradient; /* [elements] of `single` at the first step */
+    ls_session run[SINGLE]; /* candidate, oracle */
+    bool here[SINGLE];
+    float *own[SINGLE];         /* [elements] their parameters */
+    const float *values[SIDES]; /* [elements] that each has reached */
+    double loss[SIDES];
+    ls_reference *single;
 } contest;
 
-static void close_contest(contest *c)
+static void close_contest(ls_workplace *place, contest *c)
 {
-    for (int i = 0; i < RUNS; i++) {
+    for (int i = 0; i < SINGLE; i++) {
         if (c->here[i])
             ls_session_close(&c->run[i]);
-        free(c->values[i]);
+        free(c->own[i]);
     }
-    free(c->gradient);
+    if (c->single)
+        ls_reference_done(place, c->single);
 }
 
 static ls_status open_oracle(const ls_job *job, int replicas, ls_run **out, const void *context)
@@ -42,42 +44,26 @@ static ls_status open_oracle(const ls_job *job, int replicas, ls_run **out, cons
     return ls_oracle_open(context, job, replicas, out);
 }
 
-static ls_status open_single(const ls_job *job, int replicas, ls_run **out, const void *context)
-{
-    (void)replicas;
-    return ((const ls_strategy *)context)->open(job, out);
-}
-
-static ls_status open_contest(const ls_workplace *place, const ls_plan_of_case *plan, contest *c)
+static ls_status open_contest(ls_workplace *place, const ls_plan_of_case *plan, uint64_t steps,
+                              contest *c)
 {
     size_t bytes = (plan->model->graph->variables.elements + 1) * sizeof(float);
-    const ls_strategy *single;
     *c = (contest){.plan = plan};
-    LS_TRY(ls_strategy_find("single", &single));
-    for (int i = 0; i < RUNS; i++)
-        c->values[i] = malloc(bytes);
-    c->gradient = malloc(bytes);
-    if (!c->values[CANDIDATE] || !c->values[SINGLE] || !c->values[ORACLE] || !c->gradient)
-        return ls_fail_memory("gate", bytes);
+    for (int i = 0; i < SINGLE; i++) {
+        c->own[i] = malloc(bytes);
+        if (!c->own[i])
+            return ls_fail_memory("gate", bytes);
+    }
+    for (int i = 0; i < SIDES; i++) /* what is compared after no step at all */
+        c->values[i] = plan->initial;
+    LS_TRY(ls_reference_get(place, plan, steps, &c->single));
     LS_TRY(ls_session_open(place, plan, &c->run[CANDIDATE]));
     c->here[CANDIDATE] = true;
-    LS_TRY(ls_session_open_one(place, plan, open_single, single, &c->run[SINGLE]));
-    c->here[SINGLE] = true;
     if (plan->job.exact || plan->device_count == 1)
         return LS_OK;
     LS_TRY(ls_session_open_one(place, plan, open_oracle, plan->strategy, &c->run[ORACLE]));
     c->here[ORACLE] = true;
     return LS_OK;
-}
-
-static ls_status one_step(ls_session *session, float *values, double *loss)
-{
-    ls_step_record record;
-    uint64_t mark_ns;
-    LS_TRY(ls_session_steps(session, 1));
-    LS_TRY(ls_session_records(session, 1, &record, &mark_ns));
-    *loss = record.loss;
-    return session->run->strategy->gather(session->run, values);
 }
 
 /* ---- Judging -------------------------------------------------------------------------------- */
@@ -99,20 +85,18 @@ static void note_difference(const contest *c, int judge, uint64_t step, const ls
 }
 
 /* The first step's gradient: the oracle's sum of slices against `single`'s whole batch. */
-static ls_status judge_gradient(contest *c, ls_gate *gate)
+static void judge_gradient(const contest *c, ls_gate *gate)
 {
-    ls_run *single = c->run[SINGLE].run;
-    LS_TRY(single->strategy->gradient(single, c->gradient));
     ls_difference d = ls_variables_compare(&c->plan->model->graph->variables,
-                                           ls_oracle_gradient(c->run[ORACLE].run), c->gradient);
+                                           ls_oracle_gradient(c->run[ORACLE].run),
+                                           ls_reference_gradient(c->single));
     gate->gradient_rel = d.max_rel;
     if (d.max_rel <= gradient_bound || !gate->pass)
-        return LS_OK;
+        return;
     gate->pass = false;
     snprintf(gate->oracle, sizeof gate->oracle,
              "step 0: the gradient differs from single's by %.3g relative, bound %.3g", d.max_rel,
              gradient_bound);
-    return LS_OK;
 }
 
 /* One step of each; what differs goes into the gate. */
@@ -120,9 +104,13 @@ static ls_status compare_step(contest *c, uint64_t step, ls_gate *gate)
 {
     const ls_variables *variables = &c->plan->model->graph->variables;
     int judge = c->here[ORACLE] ? ORACLE : SINGLE;
-    for (int i = 0; i < RUNS; i++)
-        if (c->here[i])
-            LS_TRY(one_step(&c->run[i], c->values[i], &c->loss[i]));
+    for (int i = 0; i < SINGLE; i++) {
+        if (!c->here[i])
+            continue;
+        LS_TRY(ls_session_one_step(&c->run[i], c->own[i], &c->loss[i]));
+        c->values[i] = c->own[i];
+    }
+    LS_TRY(ls_reference_step(c->single, step, &c->values[SINGLE], &c->loss[SINGLE]));
     ls_difference drift = ls_variables_compare(variables, c->values[CANDIDATE], c->values[SINGLE]);
     ls_difference d = ls_variables_compare(variables, c->values[CANDIDATE], c->values[judge]);
     gate->max_ulp = drift.max_ulp > gate->max_ulp ? drift.max_ulp : gate->max_ulp;
@@ -131,7 +119,9 @@ static ls_status compare_step(contest *c, uint64_t step, ls_gate *gate)
     if (gate->pass &&
         (!d.same_bits || memcmp(&c->loss[CANDIDATE], &c->loss[judge], sizeof c->loss[judge])))
         note_difference(c, judge, step, &d, gate);
-    return step == 0 && c->here[ORACLE] ? judge_gradient(c, gate) : LS_OK;
+    if (step == 0 && c->here[ORACLE])
+        judge_gradient(c, gate);
+    return LS_OK;
 }
 
 static ls_status compare(contest *c, uint64_t steps, ls_gate *gate)
@@ -140,8 +130,6 @@ static ls_status compare(contest *c, uint64_t steps, ls_gate *gate)
     const ls_variables *variables = &plan->model->graph->variables;
     gate->bound = plan->job.exact ? 0 : gradient_bound;
     gate->kernels = ls_row_kernels(c->run[CANDIDATE].run);
-    for (int i = 0; i < RUNS; i++) /* what is compared after no step at all */
-        memcpy(c->values[i], plan->initial, variables->elements * sizeof(float));
     for (uint64_t step = 0; step < steps && !ls_interrupted(); step++)
         LS_TRY(compare_step(c, step, gate));
     LS_TRY(ls_variables_digest(variables, c->values[CANDIDATE], gate->digest));
@@ -150,7 +138,7 @@ static ls_status compare(contest *c, uint64_t steps, ls_gate *gate)
     return LS_OK;
 }
 
-ls_status ls_gate_run(const ls_workplace *place, const ls_plan_of_case *plan, ls_gate *out)
+ls_status ls_gate_run(ls_workplace *place, const ls_plan_of_case *plan, ls_gate *out)
 {
     uint64_t all = (uint64_t)(plan->warmup + plan->timed);
     int64_t asked = plan->config->gate_steps;
@@ -165,10 +153,11 @@ ls_status ls_gate_run(const ls_workplace *place, const ls_plan_of_case *plan, ls
     out->compared = true;
     snprintf(out->oracle, sizeof out->oracle, "same bits");
     contest c;
-    ls_status status = open_contest(place, plan, &c);
+    uint64_t steps = asked < 0 || (uint64_t)asked > all ? all : (uint64_t)asked;
+    ls_status status = open_contest(place, plan, steps, &c);
     if (!status)
-        status = compare(&c, asked < 0 || (uint64_t)asked > all ? all : (uint64_t)asked, out);
-    close_contest(&c);
+        status = compare(&c, steps, out);
+    close_contest(place, &c);
     return status;
 }
 

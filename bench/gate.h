@@ -34,7 +34,7 @@ typedef struct ls_gate {
 } ls_gate;
 
 /** A failed comparison is no failure of this function: see `pass`. */
-ls_status ls_gate_run(const ls_workplace *place, const ls_plan_of_case *plan, ls_gate *out);
+ls_status ls_gate_run(ls_workplace *place, const ls_plan_of_case *plan, ls_gate *out);
 
 /** Frees what a gate holds; a zero-filled one holds nothing. */
 void ls_gate_close(ls_gate *gate);

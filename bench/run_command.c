@@ -12,6 +12,7 @@
 #include "bench/exact_cost.h"
 #include "bench/gate.h"
 #include "bench/interrupt.h"
+#include "bench/reference.h"
 #include "bench/results_db.h"
 #include "bench/roof.h"
 #include "bench/row.h"
@@ -209,30 +210,6 @@ static ls_status train_all(command_run *run)
     return run->unsaved;
 }
 
-/* The case's baseline: `single` on the first of its devices, else the same. */
-static ls_case baseline_of(const ls_case *c)
-{
-    static const ls_case none;
-    ls_case single = *c;
-    size_t first = strcspn(c->devices, "+");
-    memcpy(single.strategy, none.strategy, sizeof single.strategy);
-    memcpy(single.strategy, "single", sizeof "single");
-    memcpy(single.devices, none.devices, sizeof single.devices);
-    if (c->devices[strspn(c->devices, "0123456789")])
-        memcpy(single.devices, c->devices, first);
-    else
-        memcpy(single.devices, "1", sizeof "1"); /* a number: the best kind, as there */
-    memcpy(single.variable_device, none.variable_device, sizeof single.variable_device);
-    memcpy(single.variable_device, "/cpu:0", sizeof "/cpu:0");
-    memcpy(single.allreduce, none.allreduce, sizeof single.allreduce);
-    memcpy(single.allreduce, "auto", sizeof "auto");
-    single.bucket_bytes = -1;
-    single.towers_staged = false;
-    single.colocate_gradients = true;
-    single.ranks = 1;
-    return single;
-}
-
 /* The request's cases, and with --baseline those of `single` that are not among them. */
 static ls_status list_cases(command_run *run)
 {
@@ -248,7 +225,7 @@ static ls_status list_cases(command_run *run)
         run->cases[i].baseline = i;
         if (!request->baseline)
             continue;
-        const ls_case single = baseline_of(&run->configs[i]);
+        const ls_case single = ls_reference_case(&run->configs[i]);
         size_t at = 0;
         while (at < run->count && memcmp(&run->configs[at], &single, sizeof single))
             at++;
@@ -287,6 +264,7 @@ static void close_command(command_run *run)
     free(run->cases);
     free(run->configs);
     ls_results_close(run->results);
+    ls_references_close(&run->place);
     if (run->place.machine)
         ls_workplace_close(&run->place);
 }

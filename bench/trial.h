@@ -21,7 +21,8 @@
 typedef struct ls_workplace {
     const ls_request *request;
     ls_machine *machine;
-    struct ls_data_cache *data; /**< data sets by text and model */
+    struct ls_data_cache *data;      /**< data sets by text and model */
+    struct ls_reference *references; /**< bench/reference.h */
 } ls_workplace;
 
 ls_status ls_workplace_open(const ls_request *request, ls_workplace *out);
@@ -77,6 +78,9 @@ ls_status ls_session_steps(ls_session *session, uint64_t count);
 /** Reads the records of the last `count` steps. */
 ls_status ls_session_records(ls_session *session, uint64_t count, ls_step_record *out,
                              uint64_t *mark_ns);
+
+/** One step, waited for; parameters [elements] and loss after it. */
+ls_status ls_session_one_step(ls_session *session, float *values, double *loss);
 
 /** Samples that steps [0, steps) have taken, all together. */
 uint64_t ls_session_samples(const ls_session *session, uint64_t steps);

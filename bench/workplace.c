@@ -395,6 +395,16 @@ ls_status ls_session_records(ls_session *session, uint64_t count, ls_step_record
                                            mark_ns);
 }
 
+ls_status ls_session_one_step(ls_session *session, float *values, double *loss)
+{
+    ls_step_record record;
+    uint64_t mark_ns;
+    LS_TRY(ls_session_steps(session, 1));
+    LS_TRY(ls_session_records(session, 1, &record, &mark_ns));
+    *loss = record.loss;
+    return session->run->strategy->gather(session->run, values);
+}
+
 uint64_t ls_session_samples(const ls_session *session, uint64_t steps)
 {
     const ls_job *job = &session->job;

@@ -56,6 +56,19 @@ for strategy in "single --devices 1" "towers --devices 2" "towers --devices 5" "
     --batch 100 --results none --format jsonl | grep -oE '"digest": *"[0-9a-f]+"' | head -n 1
 done | sort -u >"$dir/digests"
 [ "$(wc -l <"$dir/digests")" -eq 1 ] || { cat "$dir/digests"; fail "exact mode has several digests"; }
+# The reference is computed once and serves cases of fewer and of more steps, all of which can fail.
+verify 6 --strategy towers,mirrored --devices 2 --model mlp:784-16-10 --data synthetic:500 --batch 100 --reduce exact \
+  --steps 6,12,3 --warmup 0
+for steps in 12 6 3; do
+  "$LOCKSTEP" verify --strategy single --model mlp:784-16-10 --data synthetic:500 --batch 100 --reduce exact \
+    --steps $steps --warmup 0 --results none --format jsonl | grep -oE '"reference_digest": *"[0-9a-f]+"'
+done | sort -u >"$dir/alone"
+"$LOCKSTEP" verify --strategy towers,mirrored --devices 2 --model mlp:784-16-10 --data synthetic:500 --batch 100 \
+  --reduce exact --steps 6,12,3 --warmup 0 --results none --format jsonl |
+  grep -oE '"reference_digest": *"[0-9a-f]+"' | sort -u | diff - "$dir/alone" || fail "a kept reference differs from a fresh one"
+"$LOCKSTEP" verify --strategy towers,mirrored --devices 2,3 --model mlp:784-16-10 --data synthetic:500 --reduce exact,fast \
+  --steps 8 --inject bitflip=1:4 --results none --format csv >"$dir/rows" && fail "flipped bits are not found"
+[ "$(grep -c ',failed,.*step 4' "$dir/rows")" -eq 8 ] || { bad; fail "not all of 8 cases find the bit at step 4"; }
 # Traffic of every algorithm is what its formula says, and what the communicators counted.
 "$LOCKSTEP" run --strategy mirrored --devices 3 --batch 60 --data synthetic:500 --steps 12 --results none \
   --allreduce flat,ring,tree,halving-doubling,direct --format jsonl >"$dir/rows"

@@ -4,6 +4,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/numbers.h"
+#include "common/device/placement.h"
 #include "common/nn/layer.h"
 
 #include <stdio.h>
@@ -121,26 +122,12 @@ static ls_status make_initial(const ls_workplace *place, ls_plan_of_case *plan)
     return LS_OK;
 }
 
-/* The case's devices; with soft placement as many of those that exist where some do not. */
-static ls_status place_devices(const ls_workplace *place, ls_plan_of_case *plan)
+static ls_placement placement_of(const ls_workplace *place)
 {
-    const ls_case *c = plan->config;
-    char list[512], number[16];
-    int count = 1;
-    ls_status status =
-        ls_machine_resolve(place->machine, c->devices, &plan->devices, &plan->device_count);
-    if (ls_status_code(status) != LS_CODE_MISSING || !place->request->soft_placement)
-        return status;
-    ls_status_free(status);
-    for (const char *at = c->devices; *at; at++)
-        count += *at == '+';
-    snprintf(number, sizeof number, "%d", count);
-    LS_TRY(ls_machine_resolve(place->machine, number, &plan->devices, &plan->device_count));
-    plan->soft_placed = true;
-    ls_log_line(&place->request->log, LS_LOG_NORMAL,
-                "soft placement: %s does not exist here; placed on %d of %s", c->devices, count,
-                ls_machine_list(place->machine, list, sizeof list));
-    return LS_OK;
+    return (ls_placement){.machine = place->machine,
+                          .log = &place->request->log,
+                          .soft = place->request->soft_placement,
+                          .logged = place->request->log_placement};
 }
 
 /* A fault on purpose must hit a device of the case, in a step that is compared. */
@@ -208,19 +195,18 @@ static ls_status place_variables(const ls_workplace *place, ls_plan_of_case *pla
 }
 
 /* Which device each node of the model runs on, and where its variables are. */
-static void log_placement(const ls_workplace *place, const ls_plan_of_case *plan)
+static void log_placement(const ls_placement *placement, const ls_plan_of_case *plan)
 {
     const ls_graph *graph = plan->model->graph;
-    char device[32], holder[32];
     for (size_t d = 0; d < plan->device_count; d++) {
-        ls_device_name_text(&plan->devices[d], device);
-        const ls_device_name *variables =
+        const ls_device_name *holder =
             plan->strategy->holds_variables ? &plan->variable_device : &plan->devices[d];
         for (int n = 0; n < graph->count; n++) {
             const ls_node *node = &graph->nodes[n];
-            ls_log_line(&place->request->log, LS_LOG_NORMAL, "placement: node %d %s: %s%s%s", n,
-                        node->layer->name, device, node->variable_count ? ", variables " : "",
-                        node->variable_count ? ls_device_name_text(variables, holder) : "");
+            char name[64];
+            snprintf(name, sizeof name, "node %d %s", n, node->layer->name);
+            ls_placement_log(placement, name, &plan->devices[d],
+                             node->variable_count ? holder : NULL);
         }
     }
 }
@@ -230,7 +216,9 @@ static ls_status resolve(ls_workplace *place, ls_plan_of_case *plan)
     const ls_case *c = plan->config;
     LS_TRY(ls_model_open(c->model, &plan->model));
     LS_TRY(ls_strategy_find(c->strategy, &plan->strategy));
-    LS_TRY(place_devices(place, plan));
+    const ls_placement placement = placement_of(place);
+    LS_TRY(ls_placement_resolve(&placement, NULL, c->devices, &plan->devices, &plan->device_count,
+                                &plan->soft_placed));
     LS_TRY(place_variables(place, plan));
     plan->oversubscribed =
         ls_machine_oversubscribed(place->machine, plan->devices, plan->device_count);
@@ -267,8 +255,7 @@ static ls_status resolve(ls_workplace *place, ls_plan_of_case *plan)
     LS_TRY(choose_reduction(place, plan));
     LS_TRY(check_fault(plan));
     LS_TRY(check_target(plan));
-    if (place->request->log_placement)
-        log_placement(place, plan);
+    log_placement(&placement, plan);
     return make_initial(place, plan);
 }
 

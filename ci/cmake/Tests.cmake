@@ -14,6 +14,16 @@ foreach(source ${unit_tests})
   set_tests_properties(unit.${name} PROPERTIES LABELS unit TIMEOUT 120 SKIP_RETURN_CODE 77)
 endforeach()
 
+# The examples: an installed user's programs, that check their own figures.
+file(GLOB examples CONFIGURE_DEPENDS impl/examples/*.c)
+foreach(source ${examples})
+  get_filename_component(name ${source} NAME_WE)
+  add_executable(example_${name} ${source})
+  target_link_libraries(example_${name} PRIVATE lockstep_options liblockstep)
+  add_test(NAME example.${name} COMMAND example_${name})
+  set_tests_properties(example.${name} PROPERTIES LABELS example TIMEOUT 120)
+endforeach()
+
 file(GLOB integration_tests CONFIGURE_DEPENDS bench/tests/test_*.sh impl/tests/test_*.sh)
 foreach(source ${integration_tests})
   get_filename_component(name ${source} NAME_WE)

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Placement: which devices something runs on: those that it names, or the default one. With soft
+ * placement a device that is not here is replaced, and the log says so.
+ */
+#ifndef LS_COMMON_DEVICE_PLACEMENT_H
+#define LS_COMMON_DEVICE_PLACEMENT_H
+
+#include "common/base/log.h"
+#include "common/device/machine.h"
+
+#include <stdbool.h>
+
+typedef struct ls_placement {
+    const ls_machine *machine;
+    const ls_log *log; /**< NULL: says nothing */
+    bool soft;         /**< a device that is not here may be replaced */
+    bool logged;       /**< ls_placement_log says where things run */
+} ls_placement;
+
+/**
+ * Resolves `spec` (ls_machine_resolve; NULL: the default device, of the best kind and the lowest
+ * number) to names owned by the caller (free), for the operation of this name; NULL: for none in
+ * particular. Where a device is not here: with soft placement as many devices of the best kind,
+ * *replaced set; else LS_CODE_MISSING that names the operation, the device and those that exist.
+ */
+ls_status ls_placement_resolve(const ls_placement *placement, const char *operation,
+                               const char *spec, ls_device_name **out, size_t *out_count,
+                               bool *replaced);
+
+/** The same for one device. */
+ls_status ls_placement_device(const ls_placement *placement, const char *operation,
+                              const char *spec, ls_device_name *out);
+
+/** Logs, where asked to, "placement: <operation>: cpu:0"; `variables` (NULL: none) says where the
+ *  operation's variables are. */
+void ls_placement_log(const ls_placement *placement, const char *operation,
+                      const ls_device_name *device, const ls_device_name *variables);
+
+#endif

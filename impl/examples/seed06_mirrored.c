@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Seed 6: 784 -> 128 ReLU -> 10 softmax on Fashion-MNIST, on two devices with mirrored variables:
+ * cross-entropy of each replica summed and divided by the global batch of 256, gradients
+ * all-reduced by sum, Adam; the replicas' losses added. After 400 steps accuracy on the test set
+ * is above 0.8, the loss a third of the first or less, and both replicas have the same bits.
+ */
+#include "impl/examples/example.h"
+#include "impl/replicas.h"
+#include "impl/strategy.h"
+
+#include <string.h>
+
+enum { STEPS = 400, PARAMETERS = 784 * 128 + 128 + 128 * 10 + 10 };
+
+static float values[2][PARAMETERS];
+
+/* The loss of a step: of each replica, and as the strategy adds them up. */
+static ls_status print_loss(ls_run *run, uint64_t step, double *loss)
+{
+    const ls_replicated *replicas = (const ls_replicated *)run;
+    ls_step_record all, one[2];
+    uint64_t mark;
+    LS_TRY(run->strategy->records(run, step, 1, &all, &mark));
+    for (int i = 0; i < 2; i++)
+        LS_TRY(ls_replica_records(replicas->members[i].replica, step, 1, &one[i], &mark));
+    printf("step %3d: loss %.6f + %.6f = %.6f\n", (int)step + 1, one[0].loss, one[1].loss,
+           all.loss);
+    *loss = all.loss;
+    return example_expect(all.loss == one[0].loss + one[1].loss, "the sum of the replicas' losses");
+}
+
+static ls_status train(ls_run *run, const ls_job *job)
+{
+    const ls_strategy *strategy = run->strategy;
+    const ls_replicated *replicas = (const ls_replicated *)run;
+    double first, last, accuracy;
+    ls_variables_initialize(&job->model->graph->variables, 1, values[0]);
+    LS_TRY(strategy->load(run, values[0]));
+    LS_TRY(strategy->step(run, false, STEPS));
+    LS_TRY(strategy->sync(run));
+    LS_TRY(print_loss(run, 0, &first));
+    LS_TRY(print_loss(run, STEPS - 1, &last));
+    LS_TRY(strategy->evaluate(run, &accuracy));
+    for (int i = 0; i < 2; i++)
+        LS_TRY(ls_replica_gather(replicas->members[i].replica, values[i]));
+    printf("accuracy on %zu images: %.4f\n", job->data->test.samples, accuracy);
+    LS_TRY(example_expect(!memcmp(values[0], values[1], sizeof values[0]),
+                          "the bits of the other replica"));
+    return example_expect(last < first / 3 && accuracy > 0.8, "loss and accuracy");
+}
+
+static ls_status open_and_train(ls_job *job)
+{
+    const ls_strategy *mirrored;
+    ls_run *run;
+    LS_TRY(ls_strategy_find("mirrored", &mirrored));
+    LS_TRY(ls_allreduce_find("ring", &job->allreduce));
+    LS_TRY(ls_optimizer_parse("adam", &job->optimizer));
+    LS_TRY(mirrored->open(job, &run));
+    ls_status status = train(run, job);
+    mirrored->close(run);
+    return status;
+}
+
+static ls_status show(example *e)
+{
+    ls_model *model;
+    ls_data *data = NULL;
+    LS_TRY(ls_model_open("mlp:784-128-10", &model));
+    ls_status status = ls_data_open("fashion-mnist", &model->need, &data);
+    ls_job job = {.model = model,
+                  .data = data,
+                  .devices = e->device,
+                  .device_count = 2,
+                  .batch = 256,
+                  .seed = 1,
+                  .shuffle = true,
+                  .schedule = {.initial = 0.001},
+                  .bucket_bytes = SIZE_MAX,
+                  .capture = true,
+                  .flip_replica = -1,
+                  .records = STEPS};
+    if (!status)
+        status = open_and_train(&job);
+    ls_data_close(data);
+    ls_model_close(model);
+    return status;
+}
+
+int main(void)
+{
+    return example_main(2, show);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A function of batches trained on several devices: make_parallel, then the optimizer's pass on
+ * the holder, which is the master of the variables. A step is one program.
+ */
+#ifndef LS_IMPL_PARALLEL_TRAINING_H
+#define LS_IMPL_PARALLEL_TRAINING_H
+
+#include "common/nn/optimizer.h"
+#include "impl/parallel.h"
+
+/** All memory is the holder's. */
+typedef struct ls_parallel_training {
+    ls_parallel_options options; /**< with gradients and loss set to those below */
+    ls_parallel *parallel;
+    ls_kernels *kernels;
+    void *gradients;        /**< real [variables], of the latest step */
+    void *slot[2];          /**< real [variables], as many as the optimizer has; else NULL */
+    double *loss;           /**< [1], of the latest step */
+    ls_step_state *state;   /**< argument block */
+    ls_step_record *record; /**< [1] */
+    ls_op *update, *finish;
+    ls_program *program; /**< one step */
+} ls_parallel_training;
+
+/** `options` as for ls_make_parallel, with variables and without gradients and loss, which are
+ *  taken here; the learning rate stays. Captures the step. */
+ls_status ls_parallel_training_open(const ls_parallel_options *options,
+                                    const ls_optimizer *optimizer, double learning_rate,
+                                    ls_parallel_training **out);
+
+/** Puts `times` steps on the batches as they are then. Returns at once. */
+ls_status ls_parallel_training_step(ls_parallel_training *training, uint64_t times);
+
+/** Waits; reads the loss of the latest step before its update. */
+ls_status ls_parallel_training_loss(ls_parallel_training *training, double *out);
+
+/** After ls_parallel_training_loss or ls_parallel_sync. Takes NULL. */
+void ls_parallel_training_close(ls_parallel_training *training);
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Placed operations: a small program of named operations, each on the device that it names or on
+ * the default one (placement.h). Operands that are elsewhere are copied, once per device; copies
+ * are counted. Devices are opened as they are named.
+ */
+#ifndef LS_IMPL_PLACED_H
+#define LS_IMPL_PLACED_H
+
+#include "common/comm/comm.h"
+#include "common/device/placement.h"
+#include "common/device/device.h"
+
+typedef struct ls_placed ls_placed;
+
+/** A matrix [rows, columns] of float32 in the memory of a device; owned by the program. */
+typedef struct ls_matrix {
+    char name[40]; /**< of the operation that makes it */
+    int64_t rows, columns;
+    ls_device *device;
+    void *data; /**< device memory */
+} ls_matrix;
+
+/** What an operation is called, and where it shall run. */
+typedef struct ls_place {
+    const char *name;
+    const char *device; /**< NULL: the default */
+} ls_place;
+
+/** `placement` is borrowed. */
+ls_status ls_placed_open(const ls_placement *placement, ls_placed **out);
+
+/** Takes NULL. */
+void ls_placed_close(ls_placed *placed);
+
+/** A matrix of the host's values, float32 [rows, columns], which are copied. */
+ls_status ls_placed_constant(ls_placed *placed, ls_place place, int64_t rows, int64_t columns,
+                             const float *values, const ls_matrix **out);
+
+/** a b. LS_CODE_USAGE where the shapes do not fit. */
+ls_status ls_placed_matmul(ls_placed *placed, ls_place place, const ls_matrix *a,
+                           const ls_matrix *b, const ls_matrix **out);
+
+/** ((t0 + t1) + t2) + ..., of the same shape; count at least 2. */
+ls_status ls_placed_add_n(ls_placed *placed, ls_place place, const ls_matrix *const *terms,
+                          size_t count, const ls_matrix **out);
+
+/** Captures all operations, in the order in which they were named, as one program (at the first
+ *  call after a change), runs it and waits. */
+ls_status ls_placed_run(ls_placed *placed);
+
+/** Copies a tensor to the host, float32 [rows, columns]. */
+ls_status ls_placed_read(const ls_placed *placed, const ls_matrix *tensor, float *values);
+
+/** Of the program that ran last. */
+ls_program_info ls_placed_describe(const ls_placed *placed);
+
+/** What one run copies over device borders. */
+ls_traffic ls_placed_traffic(const ls_placed *placed);
+
+#endif

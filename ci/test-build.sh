@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Runs the unit and integration tests of another build tree: ci/test-build.sh DIR
+# Runs the unit and integration tests and the examples of another build tree: ci/test-build.sh DIR
 set -euo pipefail
 dir=$1
 [ -e "$dir/CTestTestfile.cmake" ] || {
@@ -11,4 +11,4 @@ export ASAN_OPTIONS=detect_leaks=1:halt_on_error=1 UBSAN_OPTIONS=print_stacktrac
 export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
 # What a sanitizer can find lies in the library and the strategies, not in option parsing again.
 skip='^check|micro_comm|test_refusals|test_results|test_arithmetic|test_options|test_install'
-ctest --test-dir "$dir" --output-on-failure --no-tests=error -L 'unit|integration' -LE 'slow|peers' -E "$skip"
+ctest --test-dir "$dir" --output-on-failure --no-tests=error -L 'unit|integration|example' -LE 'slow|peers' -E "$skip"

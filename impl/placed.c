@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Placed operations; see placed.h. A step makes one tensor: on its device by its operations, or
+ * Placed operations; see placed.h. A step makes one matrix: on its device by its operations, or
  * by a copy of another step's. The first device that is named drives the program: the queues of
  * the others wait for its start, each step waits for what it copies, and the end for all.
  */
@@ -22,7 +22,7 @@ typedef struct site {
 } site;
 
 typedef struct step {
-    ls_matrix tensor;
+    ls_matrix matrix;
     site *at;
     const struct step *source; /* whose copy it is; NULL: made by `ops` */
     ls_op_list ops;            /* empty for a constant */
@@ -37,9 +37,9 @@ struct ls_placed {
     ls_program *program; /* NULL: to be captured */
 };
 
-static size_t bytes_of(const ls_matrix *tensor)
+static size_t bytes_of(const ls_matrix *matrix)
 {
-    return (size_t)(tensor->rows * tensor->columns) * sizeof(float);
+    return (size_t)(matrix->rows * matrix->columns) * sizeof(float);
 }
 
 /* ---- Devices -------------------------------------------------------------------------------- */
@@ -117,11 +117,11 @@ static ls_status add_step(ls_placed *me, const char *name, site *at, const int64
     step *s = calloc(1, sizeof *s);
     if (!s)
         return ls_fail_memory(name, sizeof *s);
-    s->tensor = (ls_matrix){.rows = shape[0], .columns = shape[1], .device = at->device};
-    snprintf(s->tensor.name, sizeof s->tensor.name, "%s", name);
+    s->matrix = (ls_matrix){.rows = shape[0], .columns = shape[1], .device = at->device};
+    snprintf(s->matrix.name, sizeof s->matrix.name, "%s", name);
     s->at = at;
     ls_status status = ls_device_allocate(at->device, LS_MEMORY_ACTIVATIONS, bytes * sizeof(float),
-                                          &s->tensor.data);
+                                          &s->matrix.data);
     if (status) {
         free(s);
         return status;
@@ -136,23 +136,32 @@ static ls_status add_step(ls_placed *me, const char *name, site *at, const int64
     return LS_OK;
 }
 
-/* The tensor on this site: itself, a copy that is there, or a new one. */
-static ls_status bring(ls_placed *me, const ls_matrix *tensor, site *at, const void **out)
+static ls_status find_step(const ls_placed *me, const ls_matrix *matrix, step **out)
 {
-    step *source = me->steps;
-    while (&source->tensor != tensor)
-        source = source->next;
+    for (step *s = me->steps; s; s = s->next)
+        if (&s->matrix == matrix) {
+            *out = s;
+            return LS_OK;
+        }
+    return ls_fail(LS_CODE_USAGE, "matrix", matrix->name,
+                   "is another program's; make it in this one, too");
+}
+
+/* The matrix on this site: itself, a copy that is there, or a new one. */
+static ls_status bring(ls_placed *me, const ls_matrix *matrix, site *at, const void **out)
+{
+    step *source = NULL, *copy = NULL;
+    LS_TRY(find_step(me, matrix, &source));
     for (step *s = me->steps; s; s = s->next)
         if (s->at == at && (s == source || s->source == source)) {
-            *out = s->tensor.data;
+            *out = s->matrix.data;
             return LS_OK;
         }
     if (!source->made)
         LS_TRY(ls_event_open(source->at->device, &source->made));
-    step *copy;
-    LS_TRY(add_step(me, tensor->name, at, (int64_t[]){tensor->rows, tensor->columns}, &copy));
+    LS_TRY(add_step(me, matrix->name, at, (int64_t[]){matrix->rows, matrix->columns}, &copy));
     copy->source = source;
-    *out = copy->tensor.data;
+    *out = copy->matrix.data;
     return LS_OK;
 }
 
@@ -163,8 +172,8 @@ ls_status ls_placed_constant(ls_placed *me, ls_place place, int64_t rows, int64_
     step *s = NULL;
     LS_TRY(place_operation(me, place, &at));
     LS_TRY(add_step(me, place.name, at, (int64_t[]){rows, columns}, &s));
-    *out = &s->tensor;
-    return ls_queue_write(at->queue, s->tensor.data, values, bytes_of(&s->tensor));
+    *out = &s->matrix;
+    return ls_queue_write(at->queue, s->matrix.data, values, bytes_of(&s->matrix));
 }
 
 ls_status ls_placed_matmul(ls_placed *me, ls_place place, const ls_matrix *a, const ls_matrix *b,
@@ -183,9 +192,9 @@ ls_status ls_placed_matmul(ls_placed *me, ls_place place, const ls_matrix *a, co
     LS_TRY(bring(me, a, at, &args.a));
     LS_TRY(bring(me, b, at, &args.b));
     LS_TRY(add_step(me, place.name, at, (int64_t[]){args.m, args.n}, &s));
-    args.c = s->tensor.data;
+    args.c = s->matrix.data;
     LS_TRY(at->kernels->table->gemm(at->kernels, &args, &op));
-    *out = &s->tensor;
+    *out = &s->matrix;
     return ls_op_list_add(&s->ops, op);
 }
 
@@ -213,14 +222,14 @@ ls_status ls_placed_add_n(ls_placed *me, ls_place place, const ls_matrix *const 
     LS_TRY(add_step(me, place.name, at, (int64_t[]){terms[0]->rows, terms[0]->columns}, &s));
     for (size_t i = 1; i < count; i++) {
         ls_op *op;
-        ls_add_args args = {.count = s->tensor.rows * s->tensor.columns,
-                            .a = i == 1 ? first : s->tensor.data,
-                            .y = s->tensor.data};
+        ls_add_args args = {.count = s->matrix.rows * s->matrix.columns,
+                            .a = i == 1 ? first : s->matrix.data,
+                            .y = s->matrix.data};
         LS_TRY(bring(me, terms[i], at, &args.b));
         LS_TRY(at->kernels->table->add(at->kernels, &args, &op));
         LS_TRY(ls_op_list_add(&s->ops, op));
     }
-    *out = &s->tensor;
+    *out = &s->matrix;
     return LS_OK;
 }
 
@@ -231,8 +240,8 @@ static ls_status put_step(const step *s)
     const step *source = s->source;
     if (source) {
         LS_TRY(ls_queue_wait(s->at->queue, source->made));
-        LS_TRY(ls_queue_copy(s->at->queue, s->tensor.data, s->at->device, source->tensor.data,
-                             source->at->device, bytes_of(&s->tensor)));
+        LS_TRY(ls_queue_copy(s->at->queue, s->matrix.data, s->at->device, source->matrix.data,
+                             source->at->device, bytes_of(&s->matrix)));
     }
     LS_TRY(ls_op_list_put(&s->ops, s->at->queue));
     return s->made ? ls_queue_record(s->at->queue, s->made) : LS_OK;
@@ -268,12 +277,11 @@ ls_status ls_placed_run(ls_placed *me)
     return status;
 }
 
-ls_status ls_placed_read(const ls_placed *me, const ls_matrix *tensor, float *values)
+ls_status ls_placed_read(const ls_placed *me, const ls_matrix *matrix, float *values)
 {
-    for (const step *s = me->steps; s; s = s->next)
-        if (&s->tensor == tensor)
-            return ls_queue_read(s->at->queue, values, tensor->data, bytes_of(tensor));
-    return ls_fail(LS_CODE_USAGE, "tensor", tensor->name, "is another program's; read it there");
+    step *s = NULL;
+    LS_TRY(find_step(me, matrix, &s));
+    return ls_queue_read(s->at->queue, values, matrix->data, bytes_of(matrix));
 }
 
 ls_program_info ls_placed_describe(const ls_placed *me)
@@ -287,7 +295,7 @@ ls_traffic ls_placed_traffic(const ls_placed *me)
     for (const step *s = me->steps; s; s = s->next)
         if (s->source) {
             sent.messages_sent++;
-            sent.bytes_sent += bytes_of(&s->tensor);
+            sent.bytes_sent += bytes_of(&s->matrix);
         }
     return sent;
 }
@@ -312,7 +320,7 @@ void ls_placed_close(ls_placed *me)
         me->steps = s->next;
         ls_op_list_clear(&s->ops);
         ls_event_close(s->made);
-        ls_device_release(s->at->device, s->tensor.data);
+        ls_device_release(s->at->device, s->matrix.data);
         free(s);
     }
     while (me->sites) {

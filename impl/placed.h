@@ -49,8 +49,8 @@ ls_status ls_placed_add_n(ls_placed *placed, ls_place place, const ls_matrix *co
  *  call after a change), runs it and waits. */
 ls_status ls_placed_run(ls_placed *placed);
 
-/** Copies a tensor to the host, float32 [rows, columns]. */
-ls_status ls_placed_read(const ls_placed *placed, const ls_matrix *tensor, float *values);
+/** Copies a matrix to the host, float32 [rows, columns]. */
+ls_status ls_placed_read(const ls_placed *placed, const ls_matrix *matrix, float *values);
 
 /** Of the program that ran last. */
 ls_program_info ls_placed_describe(const ls_placed *placed);

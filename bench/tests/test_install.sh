@@ -20,7 +20,13 @@ project(consumer LANGUAGES C)
 find_package(lockstep REQUIRED)
 add_executable(consumer consumer.c)
 target_link_libraries(consumer PRIVATE lockstep::liblockstep)
+add_executable(example impl/examples/seed02_make_parallel.c)
+target_include_directories(example PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+target_link_libraries(example PRIVATE lockstep::liblockstep)
 C
+# An example of the sources, and nothing else of them.
+mkdir -p "$dir/consumer/impl"
+cp -r "$SOURCE_DIR/impl/examples" "$dir/consumer/impl"
 cat >"$dir/consumer/consumer.c" <<'C'
 #include <impl/strategy.h>
 #include <stdio.h>
@@ -36,6 +42,7 @@ C
 { cmake -S "$dir/consumer" -B "$dir/out" -DCMAKE_PREFIX_PATH="$dir/prefix" &&
   cmake --build "$dir/out"; } >"$dir/log" 2>&1 || { cat "$dir/log"; exit 1; }
 "$dir/out/consumer" | grep -q reference
+"$dir/out/example" | grep -q '^ok$'
 # A library that is not there is named, with the package that brings it.
 if cmake -S "$SOURCE_DIR" -B "$dir/missing" -DLOCKSTEP_TESTS=OFF -Ddnnl_LIBRARY=dnnl_LIBRARY-NOTFOUND \
   -DCMAKE_SYSTEM_IGNORE_PATH="/usr/include;/usr/local/include" >"$dir/log" 2>&1; then

@@ -2,7 +2,7 @@
 /*
  * Seed 7: the batch-splitting wrapper, as Keras' multi_gpu_model: a batch of 256 on 8 devices is
  * 32 samples each; cpu:0 is the master, which holds the variables and updates them. The gradient
- * is the average of the 8 parts' own gradients, bit for bit; 50 steps take the loss of the batch
+ * is the average of the 8 parts' own gradients, bit for bit; 100 steps take the loss of the batch
  * to less than half.
  */
 #include "common/data/data.h"
@@ -18,7 +18,7 @@ enum {
     PART = BATCH / DEVICES,
     INPUTS = 20,
     PARAMETERS = 229,
-    STEPS = 50
+    STEPS = 100
 };
 
 static ls_status open_part(ls_part *part)
@@ -70,12 +70,12 @@ static ls_status average(example *e, const ls_parallel_options *options, float s
 static ls_status train(example *e, const ls_parallel_options *options)
 {
     ls_parallel_training *training;
-    ls_optimizer sgd;
+    ls_optimizer adam;
     float expected[PARAMETERS], got[PARAMETERS];
     double first, last;
     LS_TRY(average(e, options, expected));
-    LS_TRY(ls_optimizer_parse("sgd", &sgd));
-    LS_TRY(ls_parallel_training_open(options, &sgd, 0.5, &training));
+    LS_TRY(ls_optimizer_parse("adam", &adam));
+    LS_TRY(ls_parallel_training_open(options, &adam, 0.01, &training));
     LS_TRY(ls_parallel_training_step(training, 1));
     LS_TRY(ls_parallel_training_loss(training, &first));
     LS_TRY(ls_queue_read(e->queue, got, training->gradients, sizeof got));

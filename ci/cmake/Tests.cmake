@@ -21,7 +21,7 @@ foreach(source ${examples})
   add_executable(example_${name} ${source})
   target_link_libraries(example_${name} PRIVATE lockstep_options liblockstep)
   add_test(NAME example.${name} COMMAND example_${name})
-  set_tests_properties(example.${name} PROPERTIES LABELS example TIMEOUT 120
+  set_tests_properties(example.${name} PROPERTIES LABELS example TIMEOUT 300
     SKIP_REGULAR_EXPRESSION "apt-get install dataset-fashion-mnist")
 endforeach()
 

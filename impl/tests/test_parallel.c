@@ -346,7 +346,7 @@ static void failures_are_told(void **state)
     }
 }
 
-/* Momentum on the holder: g = 2^25 + ... each step; the state moves on, the loss is read. */
+/* Two steps of plain descent on the holder; the state moves on, the loss is read. */
 static void training_updates_the_variables(void **state)
 {
     fixture *f = *state;

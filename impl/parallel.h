@@ -65,9 +65,8 @@ typedef struct ls_part_function {
 typedef struct ls_parallel_options {
     const ls_part_function *function;
     const void *context;
-    ls_device *const
-        *devices; /**< [count] where each part runs, read while opening; one may run several */
-    int count;    /**< n, at most LS_PARALLEL_PARTS and B */
+    ls_device *const *devices;    /**< [count] each part's, read while opening; may repeat */
+    int count;                    /**< n, at most LS_PARALLEL_PARTS and B */
     const ls_kernel_table *table; /**< NULL: the default of each device */
     ls_queue *queue;              /**< of the holder; drives all parts */
     int64_t rows;                 /**< B */

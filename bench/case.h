@@ -11,6 +11,7 @@
 #include "common/base/log.h"
 #include "common/base/status.h"
 #include "common/device/device.h"
+#include "common/device/link.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,6 +41,8 @@ typedef struct ls_case {
     int64_t gate_steps;   /**< -1: all steps (`verify`) */
     char memory_text[32]; /**< as given; "growth" by default on CPUs */
     ls_memory_policy memory;
+    char link_text[64]; /**< as given; "": none */
+    ls_link link;
     ls_target_kind target_kind;
     double target;
     bool capture;

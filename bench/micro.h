@@ -8,6 +8,7 @@
 #include "bench/timing.h"
 #include "common/base/numbers.h"
 #include "common/comm/comm.h"
+#include "common/device/link.h"
 #include "common/nn/layer.h"
 #include "common/nn/model.h"
 #include "common/nn/optimizer.h"
@@ -26,7 +27,10 @@ typedef struct ls_micro {
     ls_optimizer optimizer;
     const ls_option_given *sizes;     /**< of --sizes, as given */
     const ls_option_given *allreduce; /**< of --allreduce, as given */
-    double roof;                      /**< floating-point operations per second; 0: not asked for */
+    const char *link_text;            /**< of --link; NULL: none */
+    ls_link link;
+    ls_network *network; /**< between the ranks' devices, opened by a collective; NULL: none */
+    double roof;         /**< floating-point operations per second; 0: not asked for */
     ls_writer *writer;
     uint64_t wrong; /**< elements, so far */
     bool failed;    /**< another check */

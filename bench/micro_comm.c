@@ -340,6 +340,21 @@ static ls_status run_size(ls_micro *m, collective *c, size_t bytes)
     return status;
 }
 
+static ls_status link_members(ls_micro *m, const collective *c)
+{
+    LS_TRY(ls_network_open(&m->link, c->ranks, &m->network));
+    for (int r = 0; r < c->ranks; r++)
+        ls_device_link(c->members[r].device, m->network, r);
+    return LS_OK;
+}
+
+/* What there is to know of the ranks before they are opened. */
+static ls_comm outline_of(const ls_micro *m, const collective *c)
+{
+    return (ls_comm){
+        .backend = ls_comm_backends()[0], .size = c->ranks, .linked = m->network != NULL};
+}
+
 /* Rank 0 is the device and the queue that the bench has. */
 static ls_status open_members(ls_micro *m, collective *c)
 {
@@ -357,7 +372,7 @@ static ls_status open_members(ls_micro *m, collective *c)
         LS_TRY(ls_device_open(m->machine, &m->names[r], &policy, &c->members[r].device));
         LS_TRY(ls_queue_open(c->members[r].device, "bench", &c->members[r].queue));
     }
-    return LS_OK;
+    return m->link_text ? link_members(m, c) : LS_OK;
 }
 
 static void close_members(collective *c)
@@ -378,7 +393,7 @@ static ls_status run_sizes(ls_micro *m, collective *c, const char *algorithm)
     for (size_t i = 0; i < count; i++)
         for (int place = 0; place < (is(c, "sendrecv") ? 1 : 2); place++) {
             bool automatic = algorithm && strcmp(algorithm, "auto") == 0;
-            const ls_comm end = {.backend = ls_comm_backends()[0], .size = c->ranks};
+            const ls_comm end = outline_of(m, c);
             c->out_of_place = place == 0;
             if (automatic)
                 c->algorithm = ls_allreduce_auto(&end, sizes[i]);
@@ -399,15 +414,24 @@ static ls_status run_collective(ls_micro *m, const char *name, const char *redop
     return status;
 }
 
+/* All that were given, before any is measured. */
+static ls_status check_algorithm(const ls_micro *m, const collective *c, const char *name)
+{
+    const ls_comm end = outline_of(m, c);
+    const ls_allreduce *found;
+    if (strcmp(name, "auto") == 0)
+        return LS_OK;
+    LS_TRY(ls_allreduce_find(name, &found));
+    return found->check ? found->check(&end) : LS_OK;
+}
+
 ls_status ls_micro_allreduce(ls_micro *m)
 {
     collective c = {.name = "allreduce", .redop = "sum"};
     const ls_option_given *given = m->allreduce;
-    const ls_allreduce *found;
-    for (size_t i = 0; i < given->count; i++)
-        if (strcmp(given->values[i].text, "auto") != 0)
-            LS_TRY(ls_allreduce_find(given->values[i].text, &found));
     ls_status status = open_members(m, &c);
+    for (size_t i = 0; i < given->count && !status; i++)
+        status = check_algorithm(m, &c, given->values[i].text);
     for (size_t i = 0; i < (given->count ? given->count : 1) && !status; i++)
         status = run_sizes(m, &c, given->count ? given->values[i].text : "auto");
     close_members(&c);

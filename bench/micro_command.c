@@ -98,6 +98,23 @@ static ls_status resolve_devices(const ls_option_set *set, const ls_micro_op *op
     return LS_OK;
 }
 
+static ls_status read_link(const ls_option_set *set, ls_micro *m)
+{
+    const ls_option_given *given = ls_option_set_find(set, "link");
+    if (!given->count)
+        return LS_OK;
+    if (given->count > 1)
+        return ls_fail(LS_CODE_USAGE, "option", "--link", "micro takes one link, not a list");
+    const char *text = given->values[0].text;
+    ls_status status = ls_link_parse(text, &m->link);
+    m->link_text = strcmp(text, "none") == 0 ? NULL : text;
+    if (!status)
+        return LS_OK;
+    ls_status named = ls_fail(LS_CODE_USAGE, "option", "--link", "%s", ls_status_text(status));
+    ls_status_free(status);
+    return named;
+}
+
 static ls_status open_micro(const ls_option_set *set, const ls_micro_op *op, ls_micro *m)
 {
     const ls_format *format;
@@ -113,6 +130,7 @@ static ls_status open_micro(const ls_option_set *set, const ls_micro_op *op, ls_
         return ls_fail(LS_CODE_USAGE, "option --batch", batch, "must be a whole number from 1");
     LS_TRY(ls_optimizer_parse(
         ls_option_set_text(set, "optimizer", m->model->kind->default_optimizer), &m->optimizer));
+    LS_TRY(read_link(set, m));
     LS_TRY(ls_machine_open(&options, &m->machine));
     LS_TRY(resolve_devices(set, op, m));
     LS_TRY(ls_device_open(m->machine, &m->names[0], &policy, &m->device));
@@ -127,6 +145,7 @@ static void close_micro(ls_micro *m)
     if (m->bench.queue)
         ls_bench_close(&m->bench);
     ls_device_close(m->device);
+    ls_network_close(m->network);
     ls_machine_close(m->machine);
     free(m->names);
     ls_model_close(m->model);
@@ -144,6 +163,7 @@ static ls_status refuse_strangers(const ls_option_set *set, const ls_micro_op *o
         {"optimizer", "optimizer floor"},
         {"ranks", COLLECTIVES},
         {"allreduce", "allreduce"},
+        {"link", COLLECTIVES},
     };
     for (size_t i = 0; i < sizeof concerns / sizeof *concerns; i++)
         if (ls_option_set_find(set, concerns[i].option)->count &&
@@ -255,6 +275,8 @@ ls_status ls_micro_row(ls_micro *m, const ls_micro_figure *f)
     }
     if (f->kernel)
         json_object_set_new(micro, "kernel", json_string(f->kernel));
+    if (m->network)
+        json_object_set_new(micro, "link", json_string(m->link_text));
     json_t *row = json_pack("{s:i,s:s,s:s,s:o}", "schema", 1, "id", id.id, "timestamp",
                             id.timestamp, "micro", micro);
     if (f->reason) {

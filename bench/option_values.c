@@ -40,6 +40,13 @@ bool ls_applies_towers(const ls_case *one)
     return strcmp(one->strategy, "towers") == 0;
 }
 
+bool ls_applies_link(const ls_case *one)
+{
+    int64_t number;
+    return strcmp(one->strategy, "single") != 0 || one->ranks > 1 || strchr(one->devices, '+') ||
+           ls_parse_integer(one->devices, 2, INT32_MAX, &number);
+}
+
 bool ls_applies_exact(const ls_case *one)
 {
     return one->reduce == LS_REDUCE_EXACT;
@@ -137,6 +144,17 @@ static ls_status set_array(const ls_setting *setting)
     return LS_OK;
 }
 
+/* Relays what the reader of a value says, with the option's name. */
+static ls_status name_option(const ls_setting *setting, ls_status status)
+{
+    if (!status)
+        return LS_OK;
+    ls_status named =
+        ls_setting_refuse(setting, ls_status_code(status), "%s", ls_status_text(status));
+    ls_status_free(status);
+    return named;
+}
+
 /* ---- Names of the registries --------------------------------------------------------------- */
 
 static ls_status check_name(const ls_setting *setting, const ls_list_section *section,
@@ -163,13 +181,7 @@ static ls_status set_named(const ls_setting *setting, const ls_option_registry *
     if (registry->section)
         LS_TRY(check_name(setting, registry->section, noun));
     LS_TRY(set_array(setting));
-    ls_status status = registry->check ? registry->check(setting->text) : LS_OK;
-    if (!status)
-        return LS_OK;
-    ls_status named =
-        ls_setting_refuse(setting, ls_status_code(status), "%s", ls_status_text(status));
-    ls_status_free(status);
-    return named;
+    return name_option(setting, registry->check ? registry->check(setting->text) : LS_OK);
 }
 
 ls_status ls_set_model(const ls_setting *setting)
@@ -233,13 +245,7 @@ static ls_status check_device_names(const ls_setting *setting, char *list)
                                      "more than %d names; a number "
                                      "makes more",
                                      CAPACITY);
-        ls_status status = ls_device_name_parse(part, &names[count]);
-        if (status) {
-            ls_status named =
-                ls_setting_refuse(setting, LS_CODE_USAGE, "%s", ls_status_text(status));
-            ls_status_free(status);
-            return named;
-        }
+        LS_TRY(name_option(setting, ls_device_name_parse(part, &names[count])));
         for (size_t i = 0; i < count; i++)
             if (ls_device_name_overlaps(&names[i], &names[count]))
                 return ls_setting_refuse(setting, LS_CODE_USAGE,
@@ -403,6 +409,15 @@ ls_status ls_set_math(const ls_setting *setting)
         return ls_setting_refuse(setting, LS_CODE_USAGE,
                                  "tf32 concerns no case of this command; it concerns GPUs, which "
                                  "this build has not: float32");
+    return LS_OK;
+}
+
+ls_status ls_set_link(const ls_setting *setting)
+{
+    LS_TRY(name_option(setting, ls_link_parse(setting->text, &setting->one->link)));
+    if (strcmp(setting->text, "none") != 0)
+        return set_array(setting);
+    memset(field(setting), 0, (size_t)setting->option->high);
     return LS_OK;
 }
 

@@ -29,6 +29,7 @@ ls_status ls_set_learning_rate(const ls_setting *setting);
 ls_status ls_set_target(const ls_setting *setting);
 ls_status ls_set_reduce(const ls_setting *setting);
 ls_status ls_set_memory(const ls_setting *setting);
+ls_status ls_set_link(const ls_setting *setting);
 ls_status ls_set_math(const ls_setting *setting);
 ls_status ls_set_comm(const ls_setting *setting);
 ls_status ls_set_timeout(const ls_setting *setting);
@@ -46,5 +47,6 @@ bool ls_applies_ranks(const ls_case *one);
 bool ls_applies_mirrored(const ls_case *one);
 bool ls_applies_buckets(const ls_case *one); /**< exact mode reduces everything at once */
 bool ls_applies_towers(const ls_case *one);
+bool ls_applies_link(const ls_case *one); /**< there is, or could be, more than one device */
 
 #endif

@@ -37,6 +37,8 @@ ls_case ls_reference_case(const ls_case *c)
     memcpy(single.variable_device, "/cpu:0", sizeof "/cpu:0");
     memset(single.allreduce, 0, sizeof single.allreduce);
     memcpy(single.allreduce, "auto", sizeof "auto");
+    memset(single.link_text, 0, sizeof single.link_text);
+    memset(&single.link, 0, sizeof single.link);
     single.bucket_bytes = -1;
     single.towers_staged = false;
     single.colocate_gradients = true;

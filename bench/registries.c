@@ -218,7 +218,8 @@ static ls_status check_case(const ls_case *one, const ls_request *request)
                           .batch = one->batch > 0 ? one->batch : model->kind->default_batch,
                           .exact = one->reduce == LS_REDUCE_EXACT,
                           .micro_shards = one->micro_shards,
-                          .allreduce = one->allreduce};
+                          .allreduce = one->allreduce,
+                          .linked = *one->link_text != 0};
     ls_model_close(model);
     if (one->scaling == LS_SCALING_WEAK &&
         __builtin_mul_overflow(outline.batch, (int64_t)outline.devices, &outline.batch))

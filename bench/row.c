@@ -91,6 +91,8 @@ static json_t *case_group(const ls_row_facts *f)
     }
     put_text(group, "comm", c->comm);
     put_text(group, "memory", c->memory_text);
+    if (*c->link_text)
+        put_text(group, "link", c->link_text);
     if (c->flip_device >= 0) {
         snprintf(text, sizeof text, "bitflip=%d:%lld", c->flip_device, (long long)c->flip_step);
         put_text(group, "inject", text);

@@ -54,6 +54,7 @@ typedef struct ls_session {
     ls_job job;
     ls_device **devices; /**< [device_count] */
     size_t device_count;
+    ls_network *network; /**< between the devices; NULL: no links */
     ls_run *run;
     uint64_t step;     /**< steps done */
     uint64_t setup_ns; /**< time that opening took */

@@ -161,10 +161,13 @@ static ls_status choose_reduction(const ls_workplace *place, ls_plan_of_case *pl
 {
     const ls_case *c = plan->config;
     ls_job *job = &plan->job;
-    const ls_comm like = {.backend = ls_comm_backends()[0], .size = (int)plan->device_count};
+    const bool linked = *c->link_text != 0;
+    const ls_comm like = {
+        .backend = ls_comm_backends()[0], .size = (int)plan->device_count, .linked = linked};
     const size_t gradients = plan->model->graph->variables.elements * sizeof(float);
     const size_t least = 512 << 10, eighth = gradients / 8 > least ? gradients / 8 : least;
-    job->overlap = plan->device_count > 1 && ls_machine_cores_per_device(place->machine) > 1;
+    job->overlap =
+        plan->device_count > 1 && (linked || ls_machine_cores_per_device(place->machine) > 1);
     job->bucket_bytes = job->exact             ? SIZE_MAX
                         : c->bucket_bytes >= 0 ? (size_t)c->bucket_bytes
                         : job->overlap         ? eighth
@@ -250,7 +253,8 @@ static ls_status resolve(ls_workplace *place, ls_plan_of_case *plan)
                                 .batch = job->batch,
                                 .exact = job->exact,
                                 .micro_shards = job->micro_shards,
-                                .allreduce = c->allreduce};
+                                .allreduce = c->allreduce,
+                                .linked = *c->link_text != 0};
     LS_TRY(ls_strategy_check(plan->strategy, &outline));
     LS_TRY(choose_reduction(place, plan));
     LS_TRY(check_fault(plan));
@@ -304,6 +308,18 @@ static ls_status open_devices(const ls_workplace *place, const ls_plan_of_case *
     return LS_OK;
 }
 
+/* Joins the session's devices by the links of the case; without --link there are none. */
+static ls_status link_devices(ls_session *session)
+{
+    const ls_case *c = session->plan->config;
+    if (!*c->link_text)
+        return LS_OK;
+    LS_TRY(ls_network_open(&c->link, (int)session->device_count, &session->network));
+    for (size_t i = 0; i < session->device_count; i++)
+        ls_device_link(session->devices[i], session->network, (int)i);
+    return LS_OK;
+}
+
 static ls_status finish_open(ls_session *session, ls_status status, uint64_t begin_ns)
 {
     if (!status)
@@ -319,6 +335,8 @@ ls_status ls_session_open(const ls_workplace *place, const ls_plan_of_case *plan
     uint64_t begin_ns = ls_clock_ns();
     ls_status status =
         open_devices(place, plan, plan->device_count, plan->strategy->holds_variables, out);
+    if (!status)
+        status = link_devices(out);
     if (!status)
         status = plan->strategy->open(&out->job, &out->run);
     return finish_open(out, status, begin_ns);
@@ -343,6 +361,7 @@ void ls_session_close(ls_session *session)
         session->run->strategy->close(session->run);
     for (size_t i = 0; session->devices && i < session->device_count; i++)
         ls_device_close(session->devices[i]);
+    ls_network_close(session->network);
     free(session->devices);
     *session = (ls_session){0};
 }

@@ -42,6 +42,10 @@ ls_status ls_strategy_check(const ls_strategy *strategy, const ls_outline *o)
     if (strategy->reduces && !o->exact && canonical)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
                        "canonical is that of --reduce exact; name another one or auto");
+    if (strategy->reduces && o->linked && strcmp(o->allreduce, "direct") == 0)
+        return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
+                       "direct reads the others' memory, and with --link none is shared; use "
+                       "ring, tree, halving-doubling, flat or auto");
     int64_t replicas = (int64_t)o->devices * o->ranks;
     int64_t shards = o->micro_shards < o->batch ? o->micro_shards : o->batch;
     if (!strategy->replicated || replicas == 1)

@@ -38,6 +38,7 @@ typedef struct ls_outline {
     bool exact;
     int64_t micro_shards;
     const char *allreduce; /**< "auto", or a name */
+    bool linked;           /**< devices are joined by links (link.h), and share no memory */
 } ls_outline;
 
 struct ls_strategy {

@@ -14,6 +14,10 @@
 
 static ls_status check(const ls_comm *comm)
 {
+    if (comm->linked)
+        return ls_fail(LS_CODE_USAGE, "all-reduce", "direct",
+                       "reads the others' memory, and over links none is shared; ring, tree, "
+                       "halving-doubling, flat and auto work");
     if (comm->backend->direct)
         return LS_OK;
     return ls_fail(LS_CODE_USAGE, "all-reduce", "direct",

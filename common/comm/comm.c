@@ -50,7 +50,7 @@ ls_status ls_allreduce_find(const char *name, const ls_allreduce **out)
 const ls_allreduce *ls_allreduce_auto(const ls_comm *comm, size_t bytes)
 {
     static const size_t small_bytes = 16384;
-    if (comm->backend->direct)
+    if (comm->backend->direct && !comm->linked)
         return &ls_allreduce_direct;
     if (bytes <= small_bytes)
         return &ls_allreduce_tree;

@@ -36,6 +36,7 @@ typedef struct ls_comm {
     const ls_comm_backend *backend;
     int rank, size;
     ls_device *device;
+    bool linked; /**< messages go over shaped links (link.h): ranks share no memory */
 } ls_comm;
 
 /** A send and a receive that make progress together, so that a ring cannot lock up. */
@@ -57,8 +58,9 @@ struct ls_comm_backend {
     const char *help;
     /** Makes the operation of one exchange (a send, a receive, or both); memory is borrowed. */
     ls_status (*exchange)(ls_comm *comm, const ls_exchange *exchange, ls_op **out);
-    /** May be NULL: all-reduce in shared memory, each rank summing its slice from all the others
-     *  in rank order and writing it to all; up to LS_DIRECT_FEW elements, each sums all. */
+    /** May be NULL, and is not for linked ranks: all-reduce in shared memory, each rank summing its
+     * slice from all the others in rank order and writing it to all; up to LS_DIRECT_FEW elements,
+     * each sums all. */
     ls_status (*direct)(ls_comm *comm, float *data, size_t count, ls_op **out);
     /** Host calls: they block the calling thread; each rank calls from a thread of its own. */
     ls_status (*send)(ls_comm *comm, int to, int tag, const void *data, size_t bytes);
@@ -124,7 +126,7 @@ const ls_allreduce *const *ls_allreduces(void);
 /** LS_CODE_USAGE with the valid names where there is none of this name. */
 ls_status ls_allreduce_find(const char *name, const ls_allreduce **out);
 
-/** `auto`: a fixed function of bytes, ranks and back end. */
+/** `auto`: a fixed function of bytes, ranks, back end and whether ranks are linked. */
 const ls_allreduce *ls_allreduce_auto(const ls_comm *comm, size_t bytes);
 
 /** Shards [first, last) of the tree of exact mode. */

@@ -5,6 +5,8 @@
  * exchange  The sender publishes where its data is and raises the channel's `ready`; the receiver
  *           copies or adds straight from there and raises `taken`; the sender's operation ends
  *           when it sees that. No staging, and a channel holds one message at a time.
+ *           Over a link (link.h) the transfer starts when both are at it, and is taken when it has
+ *           arrived; what is added is added then. So the sender's operation lasts as long.
  * direct    All show their buffers and meet; each sums its slice from all buffers in rank order
  *           and writes it to all; all meet again. A few elements are shown themselves: one meeting.
  * waiting   looks, then looks between yields of the core, then sleep (signal.h). Ranks that share
@@ -16,6 +18,9 @@
  * Leaves out: teams; a rank adds on its queue's own thread alone.
  */
 #include "common/comm/comm_thread.h"
+
+#include "common/base/clock.h"
+#include "common/device/link.h"
 
 #include <sched.h>
 #include <stdio.h>
@@ -139,10 +144,14 @@ static ls_status receive(exchange_op *x, ls_queue *queue)
     ls_queue_wait_end(queue, begin);
     if (in->count != count)
         return refuse_counts(x->comm, count, in->from, in->count);
+    ls_device *from = x->comm->group->devices[in->from];
+    uint64_t arrival_ns = ls_device_transfer(from, x->comm->base.device, count * sizeof(float));
+    if (!x->what.add)
+        memcpy(x->what.receive, in->data, count * sizeof(float));
+    if (arrival_ns)
+        ls_clock_sleep_until(arrival_ns);
     if (x->what.add)
         ls_loop_add(x->what.receive, in->data, count);
-    else
-        memcpy(x->what.receive, in->data, count * sizeof(float));
     post(x->comm, &in->taken, ++in->received);
     return LS_OK;
 }
@@ -402,7 +411,8 @@ static ls_status open_comm(thread_group *group, int rank, ls_comm **out)
     comm->base = (ls_comm){.backend = &ls_comm_thread,
                            .rank = rank,
                            .size = group->size,
-                           .device = group->devices[rank]};
+                           .device = group->devices[rank],
+                           .linked = group->linked};
     comm->group = group;
     comm->spins = group->crowded ? 0 : OWN_SPINS;
     comm->yields = group->crowded ? SHARED_YIELDS : OWN_YIELDS;
@@ -417,8 +427,10 @@ ls_status ls_comm_thread_open(ls_device *const *devices, int ranks, ls_comm **co
     LS_TRY(open_group(ranks, &group));
     for (int r = 0; r < ranks; r++) {
         group->devices[r] = devices[r];
-        for (int before = 0; before < r; before++)
+        for (int before = 0; before < r; before++) {
             group->crowded |= share_a_core(devices[before], devices[r]);
+            group->linked |= ls_device_linked(devices[before], devices[r]);
+        }
     }
     ls_status status = LS_OK;
     for (int r = 0; r < ranks && !status; r++) {

@@ -26,6 +26,7 @@ typedef struct thread_message {
     struct thread_message *next;
     int from, to, tag;
     size_t bytes;
+    uint64_t arrival_ns; /* over a link; else 0 */
 } thread_message;
 
 /* Host calls that all ranks make together. `result` stays until all have entered the next. */
@@ -54,6 +55,7 @@ typedef struct thread_slot {
 typedef struct thread_group {
     int size, members; /* members: ends that are not closed */
     bool crowded;      /* some ranks share a core */
+    bool linked;       /* some ranks are joined by links */
     ls_device **devices;
     thread_slot *slots;                 /* [size] */
     _Alignas(64) _Atomic int abandoned; /* 1 + rank that gave up; 0: none */

@@ -2,9 +2,14 @@
 /*
  * Host calls of the thread back end: messages are copied into one list of the group, behind its
  * mutex; calls that all ranks make together (barrier, agree, split) meet there and the last one
- * does the work. For set-up and parameter servers; queues have operations (comm_thread.c).
+ * does the work. A message over a link leaves when it is sent and is there when it has arrived; the
+ * sender does not wait. Meetings carry no payload and are not delayed. For set-up and parameter
+ * servers; queues have operations (comm_thread.c).
  */
 #include "common/comm/comm_thread.h"
+
+#include "common/base/clock.h"
+#include "common/device/link.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +44,8 @@ ls_status ls_comm_thread_send(ls_comm *base, int to, int tag, const void *data, 
         memcpy(message + 1, data, bytes);
     ls_comm_thread_count(comm, 1, bytes);
     pthread_mutex_lock(&group->mutex);
+    /* Booked with the mutex held: messages to one rank arrive in the order of the list. */
+    message->arrival_ns = ls_device_transfer(base->device, group->devices[to], bytes);
     *group->messages_end = message;
     group->messages_end = &message->next;
     pthread_cond_broadcast(&group->changed);
@@ -71,6 +78,8 @@ static ls_status take_message(thread_comm *comm, int from, int tag, thread_messa
             group->messages_end = at;
     }
     pthread_mutex_unlock(&group->mutex);
+    if (at && (*out)->arrival_ns)
+        ls_clock_sleep_until((*out)->arrival_ns);
     return at ? LS_OK : ls_comm_thread_abandoned(comm);
 }
 
@@ -114,7 +123,8 @@ ls_status ls_comm_thread_test_any(ls_comm *base, int tag, bool *ready)
 {
     thread_comm *comm = (thread_comm *)base;
     pthread_mutex_lock(&comm->group->mutex);
-    *ready = find_message(comm, -1, tag) != NULL;
+    thread_message **at = find_message(comm, -1, tag);
+    *ready = at && (*at)->arrival_ns <= ls_clock_ns();
     pthread_mutex_unlock(&comm->group->mutex);
     if (!*ready && is_abandoned(comm))
         return ls_comm_thread_abandoned(comm);

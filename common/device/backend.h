@@ -7,6 +7,7 @@
 #define LS_COMMON_DEVICE_BACKEND_H
 
 #include "common/device/device.h"
+#include "common/device/link.h"
 #include "common/device/pool.h"
 
 typedef struct ls_device_backend {
@@ -46,6 +47,8 @@ struct ls_device {
     const ls_device_backend *backend;
     ls_device_info info;
     ls_pool *pool;
+    ls_network *network; /**< that the device is plugged into; NULL: none */
+    int port;            /**< there */
 };
 
 struct ls_queue {

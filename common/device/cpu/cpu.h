@@ -23,6 +23,7 @@ typedef struct cpu_program cpu_program;
 typedef enum cpu_kind {
     CPU_RUN,    /* an operation */
     CPU_COPY,   /* bytes from one place to another */
+    CPU_CARRY,  /* the same, over a link: it takes the link's time */
     CPU_ZERO,   /* bytes set to 0 */
     CPU_CALL,   /* a host function, waited for */
     CPU_POST,   /* an event happens: value `count` */
@@ -35,6 +36,7 @@ typedef enum cpu_kind {
 
 typedef struct cpu_command {
     cpu_kind kind;
+    uint16_t from_port, to_port; /* of CPU_CARRY, in the network of the queue's device */
     union {
         ls_op *op;
         void *to;

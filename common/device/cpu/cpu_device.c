@@ -158,9 +158,16 @@ static ls_status cpu_queue_copy(ls_queue *queue, void *to, const ls_device *to_d
     if (to_device->info.name.kind != LS_DEVICE_CPU || from_device->info.name.kind != LS_DEVICE_CPU)
         return ls_fail(LS_CODE_USAGE, "copy", queue->name,
                        "a CPU queue copies between CPU devices; use the GPU's own queue");
-    return ls_cpu_queue_push(
-        (cpu_queue *)queue,
-        &(cpu_command){.kind = CPU_COPY, .to = to, .from = from, .bytes = bytes});
+    cpu_command command = {.kind = CPU_COPY, .to = to, .from = from, .bytes = bytes};
+    if (bytes && ls_device_linked(from_device, to_device)) {
+        if (queue->device->network != to_device->network)
+            return ls_fail(LS_CODE_USAGE, "copy", queue->name,
+                           "goes over a network that the queue's device is not in; link it, too");
+        command.kind = CPU_CARRY;
+        command.from_port = (uint16_t)from_device->port;
+        command.to_port = (uint16_t)to_device->port;
+    }
+    return ls_cpu_queue_push((cpu_queue *)queue, &command);
 }
 
 static ls_status cpu_queue_read(ls_queue *queue, void *host, const void *device, size_t bytes)

@@ -24,6 +24,15 @@ static void fail_queue(cpu_queue *queue, ls_status status)
         ls_status_free(status);
 }
 
+/* The bytes are moved while the transfer is on its way, as a network card would. */
+static void carry(cpu_queue *queue, const cpu_command *command)
+{
+    uint64_t arrival_ns = ls_network_reserve(queue->base.device->network, command->from_port,
+                                             command->to_port, command->bytes, ls_clock_ns());
+    memcpy(command->to, command->from, command->bytes);
+    ls_clock_sleep_until(arrival_ns);
+}
+
 static void run_nodes(cpu_queue *queue, const cpu_command *nodes, size_t count);
 
 static void run_command(cpu_queue *queue, const cpu_command *command)
@@ -39,6 +48,10 @@ static void run_command(cpu_queue *queue, const cpu_command *command)
     case CPU_COPY:
         if (!queue->failed)
             memcpy(command->to, command->from, command->bytes);
+        break;
+    case CPU_CARRY:
+        if (!queue->failed)
+            carry(queue, command);
         break;
     case CPU_ZERO:
         memset(command->to, 0, command->bytes);

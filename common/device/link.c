@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+/* Shaped links: see link.h. */
+#include "common/device/link.h"
+
+#include "common/base/clock.h"
+#include "common/base/numbers.h"
+#include "common/device/backend.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A rank that waits for an arrival cannot be let go before it: latencies stay bounded. */
+static const uint64_t most_latency_ns = 10000000000u;
+static const double least_bytes_per_s = 1e3;
+
+/* Until when a device's port is booked. */
+typedef struct booking {
+    uint64_t out_ns, in_ns;
+} booking;
+
+struct ls_network {
+    ls_link link;
+    pthread_mutex_t mutex;
+    booking ports[];
+};
+
+/* ---- The value of --link ------------------------------------------------------------------- */
+
+static ls_status refuse(const char *text, const char *why)
+{
+    return ls_fail(LS_CODE_USAGE, "link", text,
+                   "%s; valid are latency=TIME up to 10s and bandwidth=RATE from 1kB/s, one or "
+                   "both: latency=50us,bandwidth=1GB/s; or none",
+                   why);
+}
+
+/* One part, "latency=50us"; `given` has a bit for each that came before. */
+static ls_status parse_part(const char *text, const char *part, unsigned *given, ls_link *link)
+{
+    static const char latency[] = "latency=", bandwidth[] = "bandwidth=";
+    unsigned bit;
+    bool valid;
+    if (strncmp(part, latency, sizeof latency - 1) == 0) {
+        bit = 1;
+        valid = ls_parse_duration(part + sizeof latency - 1, &link->latency_ns) &&
+                link->latency_ns <= most_latency_ns;
+    } else if (strncmp(part, bandwidth, sizeof bandwidth - 1) == 0) {
+        bit = 2;
+        valid = ls_parse_bandwidth(part + sizeof bandwidth - 1, &link->bytes_per_s) &&
+                link->bytes_per_s >= least_bytes_per_s;
+    } else {
+        return refuse(text, "a part is neither latency= nor bandwidth=");
+    }
+    if (*given & bit)
+        return refuse(text, bit == 1 ? "latency is there twice" : "bandwidth is there twice");
+    *given |= bit;
+    if (!valid)
+        return refuse(text,
+                      bit == 1 ? "the latency is no such time" : "the bandwidth is no such rate");
+    return LS_OK;
+}
+
+ls_status ls_link_parse(const char *text, ls_link *out)
+{
+    char copy[96];
+    unsigned given = 0;
+    ls_link link = {0};
+    size_t length = strlen(text);
+    if (strcmp(text, "none") == 0) {
+        *out = link;
+        return LS_OK;
+    }
+    if (length >= sizeof copy)
+        return refuse("value", "it is too long");
+    memcpy(copy, text, length + 1);
+    for (char *part = copy, *next; part; part = next) {
+        next = strchr(part, ',');
+        if (next)
+            *next++ = 0;
+        LS_TRY(parse_part(text, part, &given, &link));
+    }
+    *out = link;
+    return LS_OK;
+}
+
+/* ---- Ports --------------------------------------------------------------------------------- */
+
+ls_status ls_network_open(const ls_link *link, int ports, ls_network **out)
+{
+    if (ports < 1 || ports > UINT16_MAX + 1)
+        return ls_fail(LS_CODE_USAGE, "network", "ports", "%d; from 1 to %d work", ports,
+                       UINT16_MAX + 1);
+    size_t bytes = sizeof(ls_network) + (size_t)ports * sizeof(booking);
+    ls_network *network = calloc(1, bytes);
+    if (!network)
+        return ls_fail_memory("network", bytes);
+    network->link = *link;
+    pthread_mutex_init(&network->mutex, NULL);
+    *out = network;
+    return LS_OK;
+}
+
+void ls_network_close(ls_network *network)
+{
+    if (!network)
+        return;
+    pthread_mutex_destroy(&network->mutex);
+    free(network);
+}
+
+/* Rounded up: a transfer never takes less than its formula. */
+static uint64_t occupied_ns(const ls_link *link, size_t bytes)
+{
+    return link->bytes_per_s > 0 ? (uint64_t)ceil((double)bytes * 1e9 / link->bytes_per_s) : 0;
+}
+
+uint64_t ls_network_reserve(ls_network *network, int from, int to, size_t bytes, uint64_t ready_ns)
+{
+    uint64_t *out = &network->ports[from].out_ns, *in = &network->ports[to].in_ns;
+    pthread_mutex_lock(&network->mutex);
+    uint64_t start = *out > *in ? *out : *in;
+    start = ready_ns > start ? ready_ns : start;
+    uint64_t end = start + occupied_ns(&network->link, bytes);
+    *out = *in = end;
+    pthread_mutex_unlock(&network->mutex);
+    return end + network->link.latency_ns;
+}
+
+/* ---- Devices ------------------------------------------------------------------------------- */
+
+void ls_device_link(ls_device *device, ls_network *network, int port)
+{
+    device->network = network;
+    device->port = port;
+}
+
+bool ls_device_linked(const ls_device *from, const ls_device *to)
+{
+    return from->network && from->network == to->network && from->port != to->port;
+}
+
+uint64_t ls_device_transfer(const ls_device *from, const ls_device *to, size_t bytes)
+{
+    if (!ls_device_linked(from, to))
+        return 0;
+    return ls_network_reserve(from->network, from->port, to->port, bytes, ls_clock_ns());
+}

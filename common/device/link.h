@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Shaped links: a network between the devices of one machine that has a latency and a bandwidth.
+ *
+ * Each device has one port out and one port in (full duplex, as a host's network card has). A
+ * transfer starts when it is asked for and both its ports are free, occupies them for bytes /
+ * bandwidth, and has arrived a latency later. So transfers over different ports overlap, those of
+ * one port take turns in the order in which they were asked for, and latencies overlap with
+ * everything. Ports are booked in the clock's time, not when a thread wakes up: waking late does
+ * not add up in them.
+ *
+ * What goes over a link: copies between devices (ls_queue_copy), messages between ranks (comm.h).
+ * What does not: copies within a device, to or from the host, and meetings (barrier, agree, split).
+ * Leaves out: packets, switches, loss; a gap before a booked transfer is not used by a later one.
+ */
+#ifndef LS_COMMON_DEVICE_LINK_H
+#define LS_COMMON_DEVICE_LINK_H
+
+#include "common/base/status.h"
+#include "common/device/device.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/** All zero: no delay. */
+typedef struct ls_link {
+    uint64_t latency_ns;
+    double bytes_per_s; /**< of each port; 0: not limited */
+} ls_link;
+
+/** "latency=50us,bandwidth=1GB/s", or one of the two; "none" is no link, all zero. LS_CODE_USAGE
+ *  says what is valid. */
+ls_status ls_link_parse(const char *text, ls_link *out);
+
+typedef struct ls_network ls_network;
+
+/** A network with `ports` free ports out and in, numbered from 0; at most 65,536. */
+ls_status ls_network_open(const ls_link *link, int ports, ls_network **out);
+
+/** After its devices are closed. Takes NULL. */
+void ls_network_close(ls_network *network);
+
+/** Books a transfer that may start at `ready_ns` (ls_clock_ns); returns when it has arrived. Any
+ *  thread. Nothing waits: that is ls_clock_sleep_until. */
+uint64_t ls_network_reserve(ls_network *network, int from, int to, size_t bytes, uint64_t ready_ns);
+
+/** Plugs an open device, on which nothing was put yet, into a port of its own. Borrows the network.
+ */
+void ls_device_link(ls_device *device, ls_network *network, int port);
+
+/** Whether what goes from one device to the other goes over a link. */
+bool ls_device_linked(const ls_device *from, const ls_device *to);
+
+/** Books a transfer that starts now; returns when it has arrived; 0 where no link is between. */
+uint64_t ls_device_transfer(const ls_device *from, const ls_device *to, size_t bytes);
+
+#endif

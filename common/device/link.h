@@ -45,8 +45,7 @@ void ls_network_close(ls_network *network);
  *  thread. Nothing waits: that is ls_clock_sleep_until. */
 uint64_t ls_network_reserve(ls_network *network, int from, int to, size_t bytes, uint64_t ready_ns);
 
-/** Plugs an open device, on which nothing was put yet, into a port of its own. Borrows the network.
- */
+/** Plugs an idle device into a port of its own; NULL: unplugs it. Borrows the network. */
 void ls_device_link(ls_device *device, ls_network *network, int port);
 
 /** Whether what goes from one device to the other goes over a link. */

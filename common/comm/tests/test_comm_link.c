@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Collectives over shaped links: their closed forms, exactly, from the operations that each rank
+ * puts, run through the bookings of a network without any sleep; and on queues: the same bits and
+ * traffic as without links, never in less time than the closed form; who gives up lets all go.
+ * No tolerance. A hang is ended by alarm().
+ */
+#include "common/comm/tests/comm_fixture.h"
+#include "common/device/link.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+enum { REPLAYS = 4, COUNT = 960, LONGEST_S = 100 };
+
+/* ---- Closed forms -------------------------------------------------------------------------- */
+
+/* One rank of a communicator whose operations are noted. */
+typedef struct noted {
+    ls_comm base;
+    ls_exchange ops[64];
+    size_t count, next;
+    uint64_t now_ns;     /* in the clock of the calculation */
+    bool sent, received; /* parts of the operation at hand that are over */
+    uint64_t end_ns;     /* of these */
+} noted;
+
+static ls_status note_exchange(ls_comm *comm, const ls_exchange *exchange, ls_op **out)
+{
+    noted *n = (noted *)comm;
+    test_op *op = calloc(1, sizeof *op);
+    op->op = (ls_op){.name = "noted", .run = run_delay, .destroy = free_op};
+    assert_true(n->count < sizeof n->ops / sizeof *n->ops);
+    n->ops[n->count++] = *exchange;
+    *out = &op->op;
+    return LS_OK;
+}
+
+static const ls_comm_backend noting = {.name = "noting", .exchange = note_exchange};
+
+/* Ends the operation at hand where both its parts are over. */
+static bool advance(noted *n)
+{
+    const ls_exchange *e = &n->ops[n->next];
+    if ((e->to >= 0 && !n->sent) || (e->from >= 0 && !n->received))
+        return false;
+    n->now_ns = n->end_ns;
+    n->sent = n->received = false;
+    n->next++;
+    return true;
+}
+
+/* Lets rank r receive what it waits for, if its sender is at it, too. */
+static bool meet(ls_network *network, noted *ranks, int r)
+{
+    noted *to = &ranks[r];
+    const ls_exchange *e = &to->ops[to->next];
+    if (to->next == to->count || to->received || e->from < 0)
+        return false;
+    noted *from = &ranks[e->from];
+    if (from->next == from->count || from->sent || from->ops[from->next].to != r)
+        return false;
+    assert_true(from->ops[from->next].send_count == e->receive_count);
+    uint64_t ready = from->now_ns > to->now_ns ? from->now_ns : to->now_ns;
+    uint64_t arrival =
+        ls_network_reserve(network, e->from, r, e->receive_count * sizeof(float), ready);
+    to->received = from->sent = true;
+    to->end_ns = to->end_ns > arrival ? to->end_ns : arrival;
+    from->end_ns = from->end_ns > arrival ? from->end_ns : arrival;
+    (void)(advance(to) + advance(from));
+    return true;
+}
+
+/* When the last of n ranks is done with an all-reduce of COUNT elements. */
+static uint64_t calculate(const char *name, int n, const ls_link *link)
+{
+    noted *ranks = calloc((size_t)n, sizeof *ranks);
+    const ls_allreduce *a;
+    ls_network *network;
+    float data[COUNT];
+    uint64_t last = 0;
+    bool moved = true;
+    must(ls_allreduce_find(name, &a));
+    must(ls_network_open(link, n, &network));
+    for (int r = 0; r < n; r++) {
+        ls_op_list ops = {0};
+        ranks[r].base = (ls_comm){.backend = &noting, .rank = r, .size = n, .linked = true};
+        must(a->build(&ranks[r].base, &(ls_allreduce_args){.data = data, .count = COUNT}, &ops));
+        ls_op_list_clear(&ops);
+    }
+    while (moved) {
+        moved = false;
+        for (int r = 0; r < n; r++)
+            moved |= meet(network, ranks, r);
+    }
+    for (int r = 0; r < n; r++) {
+        assert_int_equal(ranks[r].next, ranks[r].count); /* nobody waits on */
+        last = ranks[r].now_ns > last ? ranks[r].now_ns : last;
+    }
+    ls_network_close(network);
+    free(ranks);
+    return last;
+}
+
+static uint64_t rounds_of(int n)
+{
+    uint64_t rounds = 0;
+    while (1 << rounds < n)
+        rounds++;
+    return rounds;
+}
+
+static void closed_forms_hold(void **state)
+{
+    static const int counts[] = {2, 3, 4, 8};
+    const ls_link link = {.latency_ns = 70000, .bytes_per_s = 1e9}; /* a byte a nanosecond */
+    const uint64_t L = 70000, all = COUNT * sizeof(float);          /* latency; bytes */
+    (void)state;
+    for (size_t k = 0; k < sizeof counts / sizeof *counts; k++) {
+        const uint64_t n = (uint64_t)counts[k], rounds = rounds_of(counts[k]);
+        assert_int_equal(calculate("ring", counts[k], &link), 2 * (n - 1) * (L + all / n));
+        assert_int_equal(calculate("flat", counts[k], &link), 2 * (n - 1) * (L + all));
+        assert_int_equal(calculate("tree", counts[k], &link), 2 * rounds * (L + all));
+        if (n != 3)
+            assert_int_equal(calculate("halving-doubling", counts[k], &link),
+                             2 * (rounds * L + (n - 1) * all / n));
+    }
+    const ls_link late = {.latency_ns = 70000};
+    assert_int_equal(calculate("ring", 4, &late), 6 * L);
+}
+
+/* ---- On queues ----------------------------------------------------------------------------- */
+
+static ls_network *plug_all(fixture *f, const ls_link *link)
+{
+    ls_network *network;
+    must(ls_network_open(link, MOST_RANKS, &network));
+    for (int i = 0; i < MOST_RANKS; i++)
+        ls_device_link(f->device[i], network, i);
+    return network;
+}
+
+static void unplug_all(fixture *f, ls_network *network)
+{
+    for (int i = 0; i < MOST_RANKS; i++)
+        ls_device_link(f->device[i], NULL, 0);
+    ls_network_close(network);
+}
+
+/* Bits, traffic; returns how long the replays took. */
+static uint64_t run_linked(fixture *f, const ls_allreduce *a, int n)
+{
+    ls_comm *comms[MOST_RANKS];
+    ls_op_list ops[MOST_RANKS] = {{0}};
+    test_op *checks[MOST_RANKS];
+    float *inputs[MOST_RANKS], *data[MOST_RANKS], expected[COUNT];
+    must(ls_comm_thread_open(f->device, n, comms));
+    for (int r = 0; r < n; r++) {
+        assert_true(comms[r]->linked);
+        inputs[r] = random_floats("inputs", r, COUNT);
+        data[r] = calloc(COUNT, sizeof(float));
+        put_op(&ops[r], run_fill, data[r], inputs[r], COUNT);
+        must(a->build(comms[r], &(ls_allreduce_args){.data = data[r], .count = COUNT}, &ops[r]));
+        checks[r] = put_op(&ops[r], run_check, data[r], expected, COUNT);
+    }
+    a->oracle((const float *const *)inputs, n, COUNT, expected);
+    uint64_t begin_ns = ls_clock_ns();
+    replay_all(f, ops, n, REPLAYS, NULL);
+    uint64_t took_ns = ls_clock_ns() - begin_ns;
+    ls_traffic moved = total_traffic(comms, n), formula = a->formula(n, COUNT, 0);
+    assert_true(moved.bytes_sent == REPLAYS * formula.bytes_sent);
+    assert_true(moved.messages_sent == REPLAYS * formula.messages_sent);
+    for (int r = 0; r < n; r++) {
+        assert_true(checks[r]->runs == REPLAYS && checks[r]->wrong == 0);
+        free(inputs[r]);
+        free(data[r]);
+    }
+    close_all(comms, ops, n);
+    return took_ns;
+}
+
+static void links_change_no_bits(void **state)
+{
+    fixture *f = *state;
+    const ls_link link = {.latency_ns = 30000, .bytes_per_s = 1e9};
+    ls_network *network = plug_all(f, &link);
+    for (const ls_allreduce *const *a = ls_allreduces(); *a; a++)
+        for (int n = 2; n <= 8 && (*a)->oracle && !(*a)->check; n++)
+            run_linked(f, *a, n);
+    unplug_all(f, network);
+}
+
+static void no_step_takes_less_than_its_closed_form(void **state)
+{
+    fixture *f = *state;
+    static const char *const names[] = {"ring", "flat", "tree"};
+    const ls_link link = {.latency_ns = 1000000, .bytes_per_s = 4e6}; /* P: 0.96 ms */
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        for (int n = 2; n <= 4; n++) {
+            const ls_allreduce *a;
+            ls_network *network = plug_all(f, &link);
+            must(ls_allreduce_find(names[i], &a));
+            assert_true(run_linked(f, a, n) >= REPLAYS * calculate(names[i], n, &link));
+            unplug_all(f, network);
+        }
+}
+
+static void direct_is_not_for_links(void **state)
+{
+    fixture *f = *state;
+    const ls_link link = {.latency_ns = 1000};
+    const ls_allreduce *direct;
+    ls_comm *comms[2];
+    ls_op_list ops = {0};
+    float data[COUNT];
+    const ls_allreduce_args args = {.data = data, .count = COUNT};
+    must(ls_allreduce_find("direct", &direct));
+    must(ls_comm_thread_open(f->device, 2, comms));
+    must(direct->check(comms[0]));
+    assert_ptr_equal(ls_allreduce_auto(comms[0], 1000), direct);
+    close_all(comms, (ls_op_list[2]){{0}}, 2);
+    ls_network *network = plug_all(f, &link);
+    must(ls_comm_thread_open(f->device, 2, comms));
+    refused(direct->check(comms[0]), LS_CODE_USAGE, "ring, tree");
+    refused(direct->build(comms[1], &args, &ops), LS_CODE_USAGE, "ring, tree");
+    for (size_t bytes = 4; bytes < (size_t)1 << 30; bytes *= 8)
+        assert_ptr_not_equal(ls_allreduce_auto(comms[1], bytes), direct);
+    close_all(comms, (ls_op_list[2]){{0}}, 2);
+    unplug_all(f, network);
+}
+
+/* One rank fails while others' transfers are on their way. */
+static void a_failed_rank_lets_all_go(void **state)
+{
+    fixture *f = *state;
+    const ls_link link = {.latency_ns = 300000, .bytes_per_s = 1e8};
+    ls_network *network = plug_all(f, &link);
+    for (const ls_allreduce *const *a = ls_allreduces(); *a; a++) {
+        ls_comm *comms[3];
+        ls_op_list ops[3] = {{0}};
+        ls_status statuses[3];
+        float data[3][COUNT] = {{0}};
+        if (!(*a)->oracle || (*a)->check)
+            continue;
+        must(ls_comm_thread_open(f->device, 3, comms));
+        for (int r = 0; r < 3; r++) {
+            const ls_allreduce_args args = {.data = data[r], .count = COUNT};
+            must((*a)->build(comms[r], &args, &ops[r]));
+            if (r == 1)
+                put_op(&ops[r], run_failing, NULL, NULL, 0)->fail_at = 2;
+            must((*a)->build(comms[r], &args, &ops[r]));
+        }
+        replay_all(f, ops, 3, 20, statuses);
+        refused(statuses[0], LS_CODE_MISSING, "abandoned by rank 1");
+        refused(statuses[1], LS_CODE_CHECK, "planted");
+        refused(statuses[2], LS_CODE_MISSING, "abandoned by rank 1");
+        close_all(comms, ops, 3);
+    }
+    unplug_all(f, network);
+}
+
+/* ---- Host calls ---------------------------------------------------------------------------- */
+
+static void messages_take_the_links_time(void **state)
+{
+    fixture *f = *state;
+    const ls_link link = {.latency_ns = 20000000, .bytes_per_s = 1e6}; /* a byte a microsecond */
+    enum { BYTES = 10000, TAG = 1, MESSAGES = 3 };
+    ls_network *network = plug_all(f, &link);
+    ls_comm *comms[3];
+    char out[BYTES] = "out", in[BYTES] = "";
+    bool ready;
+    int from;
+    size_t bytes;
+    must(ls_comm_thread_open(f->device, 3, comms));
+    const ls_comm_backend *b = comms[0]->backend;
+    uint64_t sent_ns = ls_clock_ns();
+    for (int i = 0; i < MESSAGES; i++)
+        must(b->send(comms[i % 2], 2, TAG, out, BYTES));
+    must(b->test_any(comms[2], TAG, &ready));
+    assert_true(!ready || ls_clock_ns() >= sent_ns + link.latency_ns + BYTES * 1000);
+    for (uint64_t i = 1; i <= MESSAGES; i++) { /* they share rank 2's port in */
+        must(b->receive_any(comms[2], TAG, in, BYTES, &from, &bytes));
+        assert_true(ls_clock_ns() >= sent_ns + link.latency_ns + i * BYTES * 1000);
+        assert_true(bytes == BYTES && from == (int)((i - 1) % 2) && strcmp(in, "out") == 0);
+    }
+    sent_ns = ls_clock_ns();
+    must(b->send(comms[2], 0, TAG, NULL, 0));
+    must(b->receive(comms[0], 2, TAG, NULL, 0));
+    assert_true(ls_clock_ns() >= sent_ns + link.latency_ns);
+    must(b->send(comms[1], 1, TAG, out, BYTES)); /* within a rank: there at once */
+    must(b->test_any(comms[1], TAG, &ready));
+    assert_true(ready);
+    close_all(comms, (ls_op_list[3]){{0}}, 3);
+    unplug_all(f, network);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(closed_forms_hold),
+        cmocka_unit_test(links_change_no_bits),
+        cmocka_unit_test(no_step_takes_less_than_its_closed_form),
+        cmocka_unit_test(direct_is_not_for_links),
+        cmocka_unit_test(a_failed_rank_lets_all_go),
+        cmocka_unit_test(messages_take_the_links_time),
+    };
+    alarm(LONGEST_S);
+    return cmocka_run_group_tests(tests, setup_devices, teardown_devices);
+}

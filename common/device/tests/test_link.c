@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Shaped links: the value of --link, the bookings of the ports, and copies that take their time.
+ * No tolerance: bookings are exact in the clock's time, and what really sleeps is only asked not to
+ * take less than its formula.
+ */
+#include "common/base/clock.h"
+#include "common/device/link.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEVICES = 3, REPLAYS = 5, COPY_BYTES = 50000 };
+
+/* 100 ns of latency; a byte a nanosecond. */
+static const ls_link quick = {.latency_ns = 100, .bytes_per_s = 1e9};
+/* What a thread really waits for: a copy of COPY_BYTES takes 2.5 ms. */
+static const ls_link slow = {.latency_ns = 2000000, .bytes_per_s = 1e8};
+static const uint64_t slow_occupied_ns = COPY_BYTES * 10;
+
+typedef struct fixture {
+    ls_machine *machine;
+    ls_device *device[DEVICES];
+    ls_queue *queue[DEVICES];
+    void *memory[DEVICES]; /* [COPY_BYTES] */
+} fixture;
+
+static void must(ls_status status)
+{
+    if (status)
+        print_error("%s\n", ls_status_text(status));
+    assert_null(status);
+}
+
+static void refused(ls_status status, const char *word)
+{
+    assert_non_null(status);
+    assert_int_equal(ls_status_code(status), LS_CODE_USAGE);
+    if (!strstr(ls_status_text(status), word))
+        fail_msg("'%s' does not say '%s'", ls_status_text(status), word);
+    ls_status_free(status);
+}
+
+static int setup(void **state)
+{
+    fixture *f = calloc(1, sizeof *f);
+    const ls_memory_policy policy = {.kind = LS_MEMORY_GROWTH};
+    must(ls_machine_open(&(ls_machine_options){.cpu_devices = DEVICES}, &f->machine));
+    for (int i = 0; i < DEVICES; i++) {
+        const ls_device_name name = {.kind = LS_DEVICE_CPU, .index = i, .logical = -1};
+        must(ls_device_open(f->machine, &name, &policy, &f->device[i]));
+        must(ls_queue_open(f->device[i], "test", &f->queue[i]));
+        must(ls_device_allocate(f->device[i], LS_MEMORY_WORKSPACE, COPY_BYTES, &f->memory[i]));
+    }
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    fixture *f = *state;
+    for (int i = 0; i < DEVICES; i++) {
+        ls_queue_close(f->queue[i]);
+        ls_device_release(f->device[i], f->memory[i]);
+        ls_device_close(f->device[i]);
+    }
+    ls_machine_close(f->machine);
+    free(f);
+    return 0;
+}
+
+static ls_network *plug_all(fixture *f, const ls_link *link)
+{
+    ls_network *network;
+    must(ls_network_open(link, DEVICES, &network));
+    for (int i = 0; i < DEVICES; i++)
+        ls_device_link(f->device[i], network, i);
+    return network;
+}
+
+static void unplug_all(fixture *f, ls_network *network)
+{
+    for (int i = 0; i < DEVICES; i++)
+        ls_device_link(f->device[i], NULL, 0);
+    ls_network_close(network);
+}
+
+/* ---- The value ----------------------------------------------------------------------------- */
+
+static void values_are_read(void **state)
+{
+    ls_link link;
+    (void)state;
+    must(ls_link_parse("latency=50us,bandwidth=1GB/s", &link));
+    assert_true(link.latency_ns == 50000 && link.bytes_per_s == 1e9);
+    must(ls_link_parse("bandwidth=2MiB/s,latency=1ms", &link));
+    assert_true(link.latency_ns == 1000000 && link.bytes_per_s == 2097152);
+    must(ls_link_parse("latency=10s", &link));
+    assert_true(link.latency_ns == 10000000000u && link.bytes_per_s == 0);
+    must(ls_link_parse("bandwidth=1kB/s", &link));
+    assert_true(link.latency_ns == 0 && link.bytes_per_s == 1000);
+    must(ls_link_parse("none", &link));
+    assert_true(link.latency_ns == 0 && link.bytes_per_s == 0);
+}
+
+static void wrong_values_are_refused(void **state)
+{
+    static const char *const wrong[][2] = {
+        {"latency=", "latency is no such time"},
+        {"latency=-1us", "latency is no such time"},
+        {"latency=5 light-years", "latency is no such time"},
+        {"latency=10001ms", "latency is no such time"},
+        {"bandwidth=1GB", "bandwidth is no such rate"},
+        {"bandwidth=1", "bandwidth is no such rate"},
+        {"bandwidth=0GB/s", "bandwidth is no such rate"},
+        {"bandwidth=-1GB/s", "bandwidth is no such rate"},
+        {"bandwidth=nanGB/s", "bandwidth is no such rate"},
+        {"bandwidth=999B/s", "bandwidth is no such rate"},
+        {"latency=1us,latency=1us", "latency is there twice"},
+        {"bandwidth=1GB/s,latency=1us,bandwidth=1GB/s", "bandwidth is there twice"},
+        {"loss=1", "neither latency= nor bandwidth="},
+        {"latency=1us,", "neither latency= nor bandwidth="},
+        {"", "neither latency= nor bandwidth="},
+        {"none,latency=1us", "neither latency= nor bandwidth="},
+    };
+    ls_link link = {.latency_ns = 7};
+    char long_text[200];
+    (void)state;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        refused(ls_link_parse(wrong[i][0], &link), wrong[i][1]);
+    memset(long_text, 'x', sizeof long_text - 1);
+    long_text[sizeof long_text - 1] = 0;
+    refused(ls_link_parse(long_text, &link), "too long");
+    assert_true(link.latency_ns == 7); /* set only on success */
+    ls_network *network;
+    refused(ls_network_open(&quick, 0, &network), "from 1");
+    refused(ls_network_open(&quick, 65537, &network), "65537");
+}
+
+/* ---- Bookings ------------------------------------------------------------------------------ */
+
+static void ports_take_turns(void **state)
+{
+    ls_network *n;
+    (void)state;
+    must(ls_network_open(&quick, 4, &n));
+    assert_true(ls_network_reserve(n, 0, 1, 1000, 5000) == 6100); /* both ports until 6000 */
+    assert_true(ls_network_reserve(n, 0, 2, 1000, 5000) == 7100); /* port out of 0 was busy */
+    assert_true(ls_network_reserve(n, 3, 1, 1000, 5500) == 7100); /* port in of 1 was busy */
+    assert_true(ls_network_reserve(n, 3, 2, 10, 0) == 7110);      /* both were, until 7000 */
+    assert_true(ls_network_reserve(n, 3, 2, 10, 9000) == 9110);   /* free since long */
+    assert_true(ls_network_reserve(n, 3, 2, 0, 9000) == 9110);    /* no byte: the latency alone */
+    ls_network_close(n);
+    ls_network_close(NULL);
+}
+
+/* Two transfers of 1000 ns that share no port end as one does, not after their sum. */
+static void other_ports_overlap(void **state)
+{
+    ls_network *n;
+    (void)state;
+    must(ls_network_open(&quick, 4, &n));
+    assert_true(ls_network_reserve(n, 0, 1, 1000, 0) == 1100);
+    assert_true(ls_network_reserve(n, 1, 0, 1000, 0) == 1100); /* full duplex */
+    assert_true(ls_network_reserve(n, 2, 3, 1000, 0) == 1100);
+    assert_true(ls_network_reserve(n, 3, 2, 1000, 0) == 1100);
+    ls_network_close(n);
+}
+
+static void either_part_may_be_left_out(void **state)
+{
+    const ls_link late = {.latency_ns = 100}, thin = {.bytes_per_s = 3e9};
+    ls_network *n;
+    (void)state;
+    must(ls_network_open(&late, 2, &n));
+    for (int i = 0; i < 3; i++) /* occupies nothing */
+        assert_true(ls_network_reserve(n, 0, 1, (size_t)1 << 40, 50) == 150);
+    ls_network_close(n);
+    must(ls_network_open(&thin, 2, &n));
+    assert_true(ls_network_reserve(n, 0, 1, 3000, 50) == 1050);
+    assert_true(ls_network_reserve(n, 0, 1, 1, 50) == 1051); /* a third of a ns is rounded up */
+    ls_network_close(n);
+}
+
+/* Variables of b bytes from one device to n - 1 others, and their gradients back. */
+static void a_star_is_bound_by_its_middle(void **state)
+{
+    static const int counts[] = {2, 3, 4, 8};
+    (void)state;
+    for (size_t k = 0; k < sizeof counts / sizeof *counts; k++) {
+        ls_network *network;
+        const uint64_t b = 4096, others = (uint64_t)counts[k] - 1;
+        uint64_t arrival[8] = {0}, last = 0;
+        must(ls_network_open(&quick, counts[k], &network));
+        for (int i = 1; i < counts[k]; i++)
+            arrival[i] = ls_network_reserve(network, 0, i, b, 0);
+        assert_true(arrival[counts[k] - 1] == others * b + 100);
+        for (int i = 1; i < counts[k]; i++) /* back at once: each when it has all */
+            last = ls_network_reserve(network, i, 0, b, arrival[i]);
+        assert_true(last == others * b + 100 + b + 100); /* out and in overlap, but for one */
+        for (int i = 1; i < counts[k]; i++)              /* back together */
+            last = ls_network_reserve(network, i, 0, b, 1000000);
+        assert_true(last == 1000000 + others * b + 100);
+        ls_network_close(network);
+    }
+}
+
+/* ---- Copies -------------------------------------------------------------------------------- */
+
+/* When a port that is free at time 0 would have no byte there: 0 unless something was booked. */
+static uint64_t booked(ls_network *network, int from, int to, const ls_link *link)
+{
+    return ls_network_reserve(network, from, to, 0, 0) - link->latency_ns;
+}
+
+static ls_status put_copy(fixture *f, int queue, int to, int from)
+{
+    return ls_queue_copy(f->queue[queue], f->memory[to], f->device[to], f->memory[from],
+                         f->device[from], COPY_BYTES);
+}
+
+/* The second copy starts when the first has arrived: it is the next of its queue. */
+static void copies_take_the_links_time(void **state)
+{
+    fixture *f = *state;
+    ls_network *network = plug_all(f, &slow);
+    ls_program *program;
+    char *bytes = malloc(COPY_BYTES), *back = malloc(COPY_BYTES);
+    for (int i = 0; i < COPY_BYTES; i++)
+        bytes[i] = (char)(i * 7);
+    must(ls_queue_write(f->queue[0], f->memory[0], bytes, COPY_BYTES));
+    must(ls_program_begin(f->queue[1]));
+    must(put_copy(f, 1, 1, 0));
+    must(put_copy(f, 1, 2, 1));
+    must(ls_program_end(f->queue[1], &program));
+    uint64_t begin_ns = ls_clock_ns();
+    must(ls_program_launch(program, REPLAYS));
+    must(ls_queue_sync(f->queue[1]));
+    uint64_t took_ns = ls_clock_ns() - begin_ns;
+    assert_true(took_ns >= REPLAYS * 2 * (slow.latency_ns + slow_occupied_ns));
+    must(ls_queue_read(f->queue[2], back, f->memory[2], COPY_BYTES));
+    assert_memory_equal(back, bytes, COPY_BYTES);
+    /* The last booking of device 2's port in ends a latency before the copy did. */
+    uint64_t end_ns = booked(network, 0, 2, &slow);
+    assert_true(end_ns > begin_ns && end_ns + slow.latency_ns <= begin_ns + took_ns);
+    ls_program_close(program);
+    unplug_all(f, network);
+    free(bytes);
+    free(back);
+}
+
+/* Copies that two queues ask for at once take turns at the port out of device 0. */
+static void queues_share_a_port(void **state)
+{
+    fixture *f = *state;
+    ls_network *network = plug_all(f, &slow);
+    uint64_t begin_ns = ls_clock_ns();
+    for (int i = 0; i < REPLAYS; i++) {
+        must(put_copy(f, 1, 1, 0));
+        must(put_copy(f, 2, 2, 0));
+    }
+    must(ls_queue_sync(f->queue[1]));
+    must(ls_queue_sync(f->queue[2]));
+    assert_true(booked(network, 0, 1, &slow) >= begin_ns + 2 * REPLAYS * slow_occupied_ns);
+    unplug_all(f, network);
+}
+
+static ls_status run_failing(ls_op *op, ls_queue *queue)
+{
+    (void)op;
+    (void)queue;
+    return ls_fail(LS_CODE_USAGE, "test", "failing", "planted; none");
+}
+
+static void keep(ls_op *op)
+{
+    (void)op;
+}
+
+static void what_crosses_no_border_is_not_delayed(void **state)
+{
+    fixture *f = *state;
+    ls_network *network = plug_all(f, &slow);
+    ls_op failing = {.name = "failing", .run = run_failing, .destroy = keep};
+    char *host = calloc(1, COPY_BYTES);
+    must(put_copy(f, 0, 0, 0));
+    must(ls_queue_write(f->queue[0], f->memory[0], host, COPY_BYTES));
+    must(ls_queue_read(f->queue[0], host, f->memory[0], COPY_BYTES));
+    must(ls_queue_copy(f->queue[1], f->memory[1], f->device[1], f->memory[0], f->device[0], 0));
+    must(ls_queue_put(f->queue[1], &failing)); /* a failed queue skips its copies */
+    must(put_copy(f, 1, 1, 0));
+    refused(ls_queue_sync(f->queue[1]), "planted");
+    assert_true(ls_device_transfer(f->device[0], f->device[0], COPY_BYTES) == 0);
+    assert_true(booked(network, 0, 1, &slow) == 0 && booked(network, 1, 0, &slow) == 0);
+    ls_device_link(f->device[2], NULL, 0);
+    must(put_copy(f, 2, 2, 0)); /* to a device that is not in the network */
+    must(ls_queue_sync(f->queue[2]));
+    assert_true(booked(network, 0, 2, &slow) == 0);
+    refused(put_copy(f, 2, 1, 0), "not in");
+    unplug_all(f, network);
+    free(host);
+}
+
+static void sleeping_ends_in_time(void **state)
+{
+    (void)state;
+    uint64_t until = ls_clock_ns() + 3000000;
+    ls_clock_sleep_until(until);
+    assert_true(ls_clock_ns() >= until);
+    ls_clock_sleep_until(until);
+    ls_clock_sleep_until(0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(values_are_read),
+        cmocka_unit_test(wrong_values_are_refused),
+        cmocka_unit_test(ports_take_turns),
+        cmocka_unit_test(other_ports_overlap),
+        cmocka_unit_test(either_part_may_be_left_out),
+        cmocka_unit_test(a_star_is_bound_by_its_middle),
+        cmocka_unit_test(copies_take_the_links_time),
+        cmocka_unit_test(queues_share_a_port),
+        cmocka_unit_test(what_crosses_no_border_is_not_delayed),
+        cmocka_unit_test(sleeping_ends_in_time),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -44,7 +44,6 @@ static const char *const csv_columns[] = {
     "case.inject",
     "case.comm",
     "case.memory",
-    "case.link",
     "case.capture",
     "case.parameters",
     "case.towers_staged",

@@ -47,6 +47,11 @@ rows "exact mode over links has the same bits" "len(rows) == 2 and
     x['case']['link'] == 'latency=1ms' for x in rows) and
     len({x['equivalence']['digest'] for x in rows}) == 1"
 # shellcheck disable=SC2086
+lockstep_ok verify $small --strategy towers --devices 3 --towers-staged yes,no --colocate-gradients yes,no \
+    --steps 4 --link latency=1ms
+rows "staged towers and a backward pass elsewhere have their oracle's bits" "len(rows) == 4 and
+    all(x['equivalence']['pass'] for x in rows)"
+# shellcheck disable=SC2086
 lockstep_ok run $small --strategy mirrored --devices 2 --steps 5 --baseline yes --link bandwidth=10MB/s
 rows "the baseline has no link" "{x['case']['strategy']: x['case'].get('link') for x in rows} ==
     {'mirrored': 'bandwidth=10MB/s', 'single': None} and all('speedup' in x['time'] for x in rows)"

@@ -145,7 +145,7 @@ static void test_options_of_later_versions(void **state)
               table[i].concerns);
         later++;
     }
-    assert_true(later >= 15);
+    assert_true(later > 0);
 }
 
 static void test_too_many_cases(void **state)

@@ -137,22 +137,26 @@ typedef struct exchange_op {
 static ls_status receive(exchange_op *x, ls_queue *queue)
 {
     thread_channel *in = x->in;
+    thread_comm *comm = x->comm;
     size_t count = x->what.receive_count;
-    uint64_t begin = ls_queue_wait_begin(queue);
-    if (!await(x->comm, &in->ready, in->received + 1))
-        return ls_comm_thread_abandoned(x->comm);
+    uint64_t begin = ls_queue_wait_begin(queue), ready_ns = comm->base.linked ? ls_clock_ns() : 0;
+    if (!await(comm, &in->ready, in->received + 1))
+        return ls_comm_thread_abandoned(comm);
     ls_queue_wait_end(queue, begin);
     if (in->count != count)
-        return refuse_counts(x->comm, count, in->from, in->count);
-    ls_device *from = x->comm->group->devices[in->from];
-    uint64_t arrival_ns = ls_device_transfer(from, x->comm->base.device, count * sizeof(float));
+        return refuse_counts(comm, count, in->from, in->count);
+    /* When both were at it, not when this thread woke up and saw that they are. */
+    if (in->ready_ns > ready_ns)
+        ready_ns = in->ready_ns;
+    uint64_t arrival_ns = ls_device_transfer(comm->group->devices[in->from], comm->base.device,
+                                             count * sizeof(float), ready_ns);
     if (!x->what.add)
         memcpy(x->what.receive, in->data, count * sizeof(float));
     if (arrival_ns)
         ls_clock_sleep_until(arrival_ns);
     if (x->what.add)
         ls_loop_add(x->what.receive, in->data, count);
-    post(x->comm, &in->taken, ++in->received);
+    post(comm, &in->taken, ++in->received);
     return LS_OK;
 }
 
@@ -165,6 +169,7 @@ static ls_status run_exchange(ls_op *op, ls_queue *queue)
     if (out) {
         out->data = x->what.send;
         out->count = x->what.send_count;
+        out->ready_ns = x->comm->base.linked ? ls_clock_ns() : 0;
         post(x->comm, &out->ready, ++out->sent);
         ls_comm_thread_count(x->comm, 1, ls_comm_bytes(1, out->count));
     }

@@ -17,6 +17,7 @@ typedef struct thread_channel {
     int from, to;
     _Alignas(64) const float *data; /* the sender's: of the message published last */
     size_t count;
+    uint64_t ready_ns; /* over links: when it was published */
     uint64_t sent;
     _Alignas(64) uint64_t received; /* the receiver's */
 } thread_channel;

@@ -45,7 +45,8 @@ ls_status ls_comm_thread_send(ls_comm *base, int to, int tag, const void *data, 
     ls_comm_thread_count(comm, 1, bytes);
     pthread_mutex_lock(&group->mutex);
     /* Booked with the mutex held: messages to one rank arrive in the order of the list. */
-    message->arrival_ns = ls_device_transfer(base->device, group->devices[to], bytes);
+    message->arrival_ns =
+        ls_device_transfer(base->device, group->devices[to], bytes, ls_clock_ns());
     *group->messages_end = message;
     group->messages_end = &message->next;
     pthread_cond_broadcast(&group->changed);

@@ -2,7 +2,6 @@
 /* Shaped links: see link.h. */
 #include "common/device/link.h"
 
-#include "common/base/clock.h"
 #include "common/base/numbers.h"
 #include "common/device/backend.h"
 
@@ -141,9 +140,10 @@ bool ls_device_linked(const ls_device *from, const ls_device *to)
     return from->network && from->network == to->network && from->port != to->port;
 }
 
-uint64_t ls_device_transfer(const ls_device *from, const ls_device *to, size_t bytes)
+uint64_t ls_device_transfer(const ls_device *from, const ls_device *to, size_t bytes,
+                            uint64_t ready_ns)
 {
     if (!ls_device_linked(from, to))
         return 0;
-    return ls_network_reserve(from->network, from->port, to->port, bytes, ls_clock_ns());
+    return ls_network_reserve(from->network, from->port, to->port, bytes, ready_ns);
 }

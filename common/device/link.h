@@ -51,7 +51,8 @@ void ls_device_link(ls_device *device, ls_network *network, int port);
 /** Whether what goes from one device to the other goes over a link. */
 bool ls_device_linked(const ls_device *from, const ls_device *to);
 
-/** Books a transfer that starts now; returns when it has arrived; 0 where no link is between. */
-uint64_t ls_device_transfer(const ls_device *from, const ls_device *to, size_t bytes);
+/** Books a transfer, as ls_network_reserve; 0 where no link is between. */
+uint64_t ls_device_transfer(const ls_device *from, const ls_device *to, size_t bytes,
+                            uint64_t ready_ns);
 
 #endif

@@ -90,6 +90,7 @@ static ls_time_use use_of(const cpu_command *command)
     case CPU_RUN:
         return command->op->use;
     case CPU_COPY:
+    case CPU_CARRY:
         return LS_TIME_COPY;
     case CPU_WAIT:
     case CPU_AWAIT:

@@ -297,7 +297,7 @@ static void what_crosses_no_border_is_not_delayed(void **state)
     must(ls_queue_put(f->queue[1], &failing)); /* a failed queue skips its copies */
     must(put_copy(f, 1, 1, 0));
     refused(ls_queue_sync(f->queue[1]), "planted");
-    assert_true(ls_device_transfer(f->device[0], f->device[0], COPY_BYTES) == 0);
+    assert_true(ls_device_transfer(f->device[0], f->device[0], COPY_BYTES, 1) == 0);
     assert_true(booked(network, 0, 1, &slow) == 0 && booked(network, 1, 0, &slow) == 0);
     ls_device_link(f->device[2], NULL, 0);
     must(put_copy(f, 2, 2, 0)); /* to a device that is not in the network */

@@ -153,9 +153,9 @@ static ls_status check_fault(const ls_plan_of_case *plan)
 
 /*
  * The algorithm and the buckets, which are a fixed function of sizes and ranks where auto. Where
- * one core computes and adds up in memory that is shared, there is nothing to overlap, and all
- * gradients go at once. Else an eighth of them is a bucket, so that most travels while backward
- * goes on; not so little that a message is mostly its latency.
+ * one core computes and adds up in memory that is shared (no links), there is nothing to overlap,
+ * and all gradients go at once. Else an eighth of them is a bucket, so that most travels while
+ * backward goes on; not so little that a message is mostly its latency.
  */
 static ls_status choose_reduction(const ls_workplace *place, ls_plan_of_case *plan)
 {

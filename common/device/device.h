@@ -177,7 +177,8 @@ void *ls_queue_native(const ls_queue *queue);
  */
 ls_status ls_queue_put(ls_queue *queue, ls_op *op);
 
-/** Puts a copy between two places in this device's memory, or from or to another device's. */
+/** Puts a copy between two places in this device's memory, or from or to another device's; over a
+ *  link (link.h) it takes the link's time. */
 ls_status ls_queue_copy(ls_queue *queue, void *to, const ls_device *to_device, const void *from,
                         const ls_device *from_device, size_t bytes);
 

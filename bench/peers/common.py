@@ -173,12 +173,24 @@ def answer(request, trainer, build, info):
     return trainer, {"step_ms": trainer.time(request["steps"], request["warmup"], request["block"])}
 
 
-def serve(build, info):
-    """Answers requests until stdin ends. What a framework prints goes to stderr."""
+def shard(case, rank, ranks):
+    """Leaves one replica's part of every batch in the case."""
+    if case.batch % ranks != 0:
+        raise ValueError(f"batch: {case.batch}: not a multiple of {ranks} replicas")
+    own = slice(rank * case.batch // ranks, (rank + 1) * case.batch // ranks)
+    case.batches = [(x[own], y[own]) for x, y in case.batches]
+
+
+def serve(build, info, relay=lambda line: None):
+    """Answers requests until stdin ends. What a framework prints goes to stderr.
+
+    relay gets every request first, for a peer that works in several processes.
+    """
     replies = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     trainer = None
     for line in sys.stdin:
+        relay(line)
         request = json.loads(line)
         if request["op"] == "build":
             trainer = None

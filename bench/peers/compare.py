@@ -3,6 +3,7 @@
 
 `agree`: the losses of the first 20 steps, five seeds; for each model and peer the largest relative
 difference of a seed's steps has a median over the seeds of at most 2e-5 and never exceeds 2e-2.
+Peers on two cores are held against `mirrored` on two devices, the others against `single`.
 `time`: rounds in which lockstep and every peer train in turn from the same initial values; a
 round's figure is the median, the table shows the median over the rounds. Peers: means of blocks of
 steps, with one wait at the end of a block. lockstep: single steps; the ratio of the means of whole
@@ -26,6 +27,7 @@ import runners
 
 MEDIAN_BOUND = 2e-5
 LARGEST_BOUND = 2e-2
+CORES_HELP = "one or two core numbers with a comma: the first for what needs one (the last two)"
 AGREE_CASES = (("mlp:784-128-10", 256), ("poly", 100))
 # model, batch, peers' timed steps, peers' block and warm-up, lockstep's timed steps
 TIME_CASES = (
@@ -45,8 +47,9 @@ def say(text):
 class Comparison:
     """The processes and files of one comparison."""
 
-    def __init__(self, lockstep, peers, directory):
-        self.lockstep = lockstep
+    def __init__(self, path, cores, peers, directory):
+        self.lockstep = runners.Lockstep(path, cores[:1])
+        self.pair = runners.Lockstep(path, cores[:2])
         self.peers = peers
         self.directory = pathlib.Path(directory)
         self.poly_data = str(self.directory / "poly.safetensors")
@@ -63,6 +66,19 @@ class Comparison:
         """lockstep's options for the values and the data."""
         data = ["--data", f"file:{self.poly_data}"] if model == "poly" else []
         return ["--load", init, *data]
+
+    def losses(self, case, init):
+        """lockstep's first losses as {False: of `single`, True: of `mirrored` on two devices}."""
+        model, batch = case
+        files = self.options(model, init)
+        places = {False: (self.lockstep, "single", 1), True: (self.pair, "mirrored", 2)}
+        return {
+            paired: lockstep.losses(
+                model, batch, common.BATCHES, files, ("--strategy", strategy, "--devices", devices)
+            )
+            for paired, (lockstep, strategy, devices) in places.items()
+            if paired in {peer.name in runners.PAIRS for peer in self.peers}
+        }
 
     def build(self, model, batch, init):
         """Prepares every peer for a case."""
@@ -86,11 +102,11 @@ def agree(comparison, seeds):
         differences = {peer.name: [] for peer in comparison.peers}
         for seed in range(1, seeds + 1):
             init = comparison.initial(model, seed)
-            files = comparison.options(model, init)
-            ours = comparison.lockstep.losses(model, batch, common.BATCHES, files)
+            ours = comparison.losses((model, batch), init)
             for peer in comparison.peers:
                 peer.ask(op="load", init=init)
-                differences[peer.name].append(relative(ours, peer.ask(op="losses")["losses"]))
+                theirs = peer.ask(op="losses")["losses"]
+                differences[peer.name].append(relative(ours[peer.name in runners.PAIRS], theirs))
         for name, values in differences.items():
             results.append(judge(model, batch, name, values))
     return results
@@ -180,17 +196,27 @@ def time_table(results):
     return "\n".join(lines)
 
 
-def machine(core, comparison):
+def machine(cores, comparison):
     """Where and with what this was measured."""
     info = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8")
     names = [line.split(":")[1].strip() for line in info.splitlines() if "model name" in line]
     return {
         "time": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        "cpu": names[0] if names else platform.machine(), "core": core,
+        "cpu": names[0] if names else platform.machine(), "cores": cores,
         "load_average": os.getloadavg(), "python": platform.python_version(),
         "lockstep": comparison.lockstep.version(),
         "peers": {peer.name: peer.ask(op="info") for peer in comparison.peers},
     }
+
+
+def parse_cores(parser, text):
+    """The one or two core numbers of --cores; without it the last ones that may be used."""
+    if text is None:
+        return sorted(os.sched_getaffinity(0), reverse=True)[:2]
+    cores = [int(part) for part in text.split(",") if part.isdecimal()]
+    if not 1 <= len(set(cores)) == text.count(",") + 1 <= 2:
+        parser.error(f"--cores: {text}: expected one or two core numbers, like 0,1")
+    return cores
 
 
 def parse_arguments():
@@ -201,21 +227,26 @@ def parse_arguments():
     parser.add_argument("what", choices=("all", "agree", "time"), nargs="?", default="all")
     parser.add_argument("--lockstep", default="build/lockstep", help="the program (%(default)s)")
     parser.add_argument(
-        "--peers", help=f"comma-separated, of {', '.join(runners.PEERS)} (all; agree alone: "
-        f"{', '.join(runners.MAIN_PEERS)})",
+        "--peers", help=f"comma-separated, of {', '.join(runners.PEERS)} (all), agree alone also of "
+        f"{', '.join(runners.PAIRS)} ({', '.join(runners.MAIN_PEERS + runners.MAIN_PAIRS)}, the "
+        "latter where there are two cores)",
     )
-    parser.add_argument(
-        "--core", type=int, default=max(os.sched_getaffinity(0)), help="core number (%(default)s)"
-    )
+    parser.add_argument("--cores", help=CORES_HELP)
     parser.add_argument("--rounds", type=int, default=5, help="rounds of time (%(default)s)")
     parser.add_argument("--seeds", type=int, default=5, help="seeds of agree (%(default)s)")
     parser.add_argument("--json", metavar="FILE", help="also write everything as JSON")
     arguments = parser.parse_args()
-    chosen = runners.MAIN_PEERS if arguments.what == "agree" else tuple(runners.PEERS)
+    arguments.cores = parse_cores(parser, arguments.cores)
+    chosen, valid = tuple(runners.PEERS), tuple(runners.PEERS)
+    if arguments.what == "agree":
+        valid += tuple(runners.PAIRS)
+        chosen = runners.MAIN_PEERS + (runners.MAIN_PAIRS if len(arguments.cores) > 1 else ())
     arguments.peers = arguments.peers.split(",") if arguments.peers else chosen
-    unknown = [name for name in arguments.peers if name not in runners.PEERS]
+    unknown = [name for name in arguments.peers if name not in valid]
     if unknown:
-        parser.error(f"--peers: {unknown[0]}: unknown; valid: {', '.join(runners.PEERS)}")
+        parser.error(f"--peers: {unknown[0]}: unknown here; valid: {', '.join(valid)}")
+    if len(arguments.cores) < 2 and set(arguments.peers) & set(runners.PAIRS):
+        parser.error("--peers: those on two cores need two; give --cores two numbers")
     if arguments.rounds < 1 or arguments.seeds < 1:
         parser.error("--rounds, --seeds: must be at least 1")
     return arguments
@@ -223,7 +254,7 @@ def parse_arguments():
 
 def compare(arguments, comparison):
     """Runs what was asked for; prints the tables; returns everything for the JSON file."""
-    result = {"machine": machine(arguments.core, comparison)}
+    result = {"machine": machine(arguments.cores, comparison)}
     if arguments.what != "time":
         result["agree"] = agree(comparison, arguments.seeds)
         print(agree_table(result["agree"]), end="\n\n", flush=True)
@@ -237,6 +268,19 @@ def compare(arguments, comparison):
     return result
 
 
+@contextlib.contextmanager
+def open_comparison(arguments):
+    """A comparison whose peers end with it. arguments: lockstep, cores, peers."""
+    with contextlib.ExitStack() as stack:
+        directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="lockstep-peers-"))
+        peers = []
+        for name in arguments.peers:
+            count = 2 if name in runners.PAIRS else 1
+            peers.append(runners.Peer(name, arguments.cores[:count], directory))
+            stack.callback(peers[-1].close)
+        yield Comparison(arguments.lockstep, arguments.cores, peers, directory)
+
+
 def main():
     """Returns the exit status."""
     arguments = parse_arguments()
@@ -244,14 +288,8 @@ def main():
         say(f"compare.py: --lockstep: {arguments.lockstep}: not a program; build lockstep first")
         return 3
     try:
-        with contextlib.ExitStack() as stack:
-            directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="lockstep-peers-"))
-            peers = []
-            for name in arguments.peers:
-                peers.append(runners.Peer(name, arguments.core, directory))
-                stack.callback(peers[-1].close)
-            lockstep = runners.Lockstep(arguments.lockstep, arguments.core)
-            result = compare(arguments, Comparison(lockstep, peers, directory))
+        with open_comparison(arguments) as comparison:
+            result = compare(arguments, comparison)
     except (runners.RunError, OSError, KeyError, ValueError) as error:
         say(f"compare.py: {type(error).__name__}: {error}")
         return 3

@@ -2,7 +2,9 @@
 """The training step in JAX as one jitted function with donated state, on one CPU thread.
 
 Variants: `tuned` (dispatched on the caller's thread; 512-bit vectors where the processor has them),
-`default` (neither) and `scan` (tuned, BATCHES steps in one call: no dispatch between steps).
+`default` (neither), `scan` (tuned, BATCHES steps in one call: no dispatch between steps), `threads`
+(tuned, with as many threads as the process has cores) and `sharded` (tuned, every batch split over
+two devices of one thread each; the compiler puts in the all-reduce).
 """
 
 import argparse
@@ -17,13 +19,19 @@ import common
 BETA1, BETA2, EPS = common.ADAM["beta1"], common.ADAM["beta2"], common.ADAM["eps"]
 
 
-def set_flags(tuned):
-    """One thread; must run before JAX is imported, which reads the environment."""
-    flags = ["--xla_cpu_multi_thread_eigen=false", "intra_op_parallelism_threads=1"]
-    if tuned and "avx512f" in pathlib.Path("/proc/cpuinfo").read_text(encoding="ascii"):
+DEVICES = 2  # of variant sharded
+
+
+def set_flags(variant):
+    """Threads and vectors; must run before JAX is imported, which reads the environment."""
+    flags = [] if variant == "threads" else ["--xla_cpu_multi_thread_eigen=false"]
+    wide = "avx512f" in pathlib.Path("/proc/cpuinfo").read_text(encoding="ascii")
+    if variant != "default" and wide:
         flags.append("--xla_cpu_prefer_vector_width=512")
     os.environ["XLA_FLAGS"] = " ".join([os.environ.get("XLA_FLAGS", ""), *flags])
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
+    if variant == "sharded":  # with one thread a device their all-reduce can wait for itself
+        os.environ["NPROC"] = str(2 * DEVICES)
 
 
 def make_losses(jax, jnp):
@@ -70,17 +78,28 @@ def make_scan(jax, step):
     return lambda state, x, y: jax.lax.scan(lambda s, xy: step(s, *xy), state, (x, y))
 
 
-def make_build(jax, jnp, scan):
+def make_places(jax, variant):
+    """(puts a batch, puts a state) where the variant's step wants them."""
+    if variant != "sharded":
+        return jax.device_put, jax.device_put
+    mesh = jax.make_mesh((DEVICES,), ("d",), axis_types=(jax.sharding.AxisType.Auto,))
+    rows = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("d"))
+    copies = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
+    return (lambda x: jax.device_put(x, rows)), (lambda x: jax.device_put(x, copies))
+
+
+def make_build(jax, jnp, variant):
     """The build function of one variant, see common.py."""
     losses = make_losses(jax, jnp)
 
     def build(case):
         function = make_step(jax, jnp, losses[case.kind], case.lr)
-        if scan:
+        put_batch, put_state = make_places(jax, variant)
+        if variant == "scan":
             case.stride = len(case.batches)
             case.batches = [tuple(np.stack(part) for part in zip(*case.batches))]
             function = make_scan(jax, function)
-        case.batches = [(jnp.asarray(x), jnp.asarray(y)) for x, y in case.batches]
+        case.batches = [put_batch((jnp.asarray(x), jnp.asarray(y))) for x, y in case.batches]
         compiled = jax.jit(function, donate_argnums=0)
         state = None
 
@@ -93,7 +112,7 @@ def make_build(jax, jnp, scan):
             nonlocal state
             weights = [jnp.array(value) for value in values]
             zeros = [[jnp.zeros_like(w) for w in weights] for _ in range(2)]
-            state = (weights, *zeros, jnp.float32(0))
+            state = put_state((weights, *zeros, jnp.float32(0)))
 
         def read(loss):
             jax.block_until_ready(state)
@@ -107,14 +126,17 @@ def make_build(jax, jnp, scan):
 def main():
     """Serves one variant on stdin and stdout."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--variant", choices=("tuned", "default", "scan"), default="tuned")
+    variants = ("tuned", "default", "scan", "threads", "sharded")
+    parser.add_argument("--variant", choices=variants, default="tuned")
     variant = parser.parse_args().variant
-    set_flags(variant != "default")
+    set_flags(variant)
     import jax  # pylint: disable=import-outside-toplevel
 
     jax.config.update("jax_cpu_enable_async_dispatch", variant == "default")
+    if variant == "sharded":
+        jax.config.update("jax_num_cpu_devices", DEVICES)
     common.serve(
-        make_build(jax, jax.numpy, variant == "scan"),
+        make_build(jax, jax.numpy, variant),
         lambda: {"name": "JAX", "version": jax.__version__},
     )
 

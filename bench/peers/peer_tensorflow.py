@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The training step in TensorFlow as one tf.function, on one CPU thread.
+"""The training step in TensorFlow as one tf.function, on one CPU thread unless --threads says
+more.
 
 Variants: `graph` (tf.function) and `xla` (tf.function with jit_compile=True).
 Keras's Adam puts epsilon elsewhere, so Adam is written here. The graph variant uses TensorFlow's
@@ -105,10 +106,13 @@ def main():
     """Serves one variant on stdin and stdout."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--variant", choices=("graph", "xla"), default="graph")
-    variant = parser.parse_args().variant
-    tf.config.threading.set_intra_op_parallelism_threads(1)
+    parser.add_argument("--threads", type=int, default=1)
+    arguments = parser.parse_args()
+    tf.config.threading.set_intra_op_parallelism_threads(arguments.threads)
     tf.config.threading.set_inter_op_parallelism_threads(1)
-    common.serve(make_build(variant), lambda: {"name": "TensorFlow", "version": tf.__version__})
+    common.serve(
+        make_build(arguments.variant), lambda: {"name": "TensorFlow", "version": tf.__version__}
+    )
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The training step in PyTorch, on one CPU thread.
+"""The training step in PyTorch, on one CPU thread unless --threads says more.
 
 Variants: `tuned` (fused Adam, denormals flushed) and `default` (torch.optim.Adam as it comes).
 """
@@ -32,8 +32,8 @@ def to_tensors(case):
     return [(torch.from_numpy(x), torch.from_numpy(y).to(kind)) for x, y in case.batches]
 
 
-def make_build(variant):
-    """The build function of one variant, see common.py."""
+def make_build(variant, wrap=lambda model: model):
+    """The build function of one variant, see common.py; wrap makes a model a replica of several."""
 
     def build(case):
         case.batches = to_tensors(case)
@@ -44,7 +44,7 @@ def make_build(variant):
         adam = torch.optim.Adam(
             parameters, lr=case.lr, betas=betas, eps=common.ADAM["eps"], fused=fused
         )
-        forward = make_forward(case, model)
+        forward = make_forward(case, wrap(model))
 
         def step(x, y):
             loss = forward(x, y)
@@ -66,18 +66,22 @@ def make_build(variant):
     return build
 
 
+def prepare(variant, threads):
+    """Sets the threads and denormals of this process; returns what `info` answers."""
+    torch.set_num_threads(threads)
+    torch.set_num_interop_threads(1)
+    flushed = variant == "tuned" and torch.set_flush_denormal(True)
+    return {"name": "PyTorch", "version": torch.__version__, "denormals_flushed": flushed}
+
+
 def main():
     """Serves one variant on stdin and stdout."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--variant", choices=("tuned", "default"), default="tuned")
-    variant = parser.parse_args().variant
-    torch.set_num_threads(1)
-    torch.set_num_interop_threads(1)
-    flushed = variant == "tuned" and torch.set_flush_denormal(True)
-    common.serve(
-        make_build(variant),
-        lambda: {"name": "PyTorch", "version": torch.__version__, "denormals_flushed": flushed},
-    )
+    parser.add_argument("--threads", type=int, default=1)
+    arguments = parser.parse_args()
+    info = prepare(arguments.variant, arguments.threads)
+    common.serve(make_build(arguments.variant), lambda: info)
 
 
 if __name__ == "__main__":

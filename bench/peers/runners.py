@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The processes that compare.py drives: lockstep, once a call, and the peers, which stay.
 
-Every process is bound to one core with taskset. A peer sleeps on its stdin while others run.
+Every process is bound to its cores with taskset: one, or two for the PAIRS. A peer sleeps on its
+stdin while others run.
 """
 
 import contextlib
@@ -13,17 +14,27 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 
-# name: (program, variant, what it is)
+# name: (program, its options, what it is); bench/peers/README.md says more
 PEERS = {
-    "torch": ("peer_torch.py", "tuned", "PyTorch, fused Adam, denormals flushed"),
-    "torch-default": ("peer_torch.py", "default", "PyTorch as it comes"),
-    "tensorflow": ("peer_tensorflow.py", "graph", "TensorFlow, tf.function, its Adam kernel"),
-    "tensorflow-xla": ("peer_tensorflow.py", "xla", "TensorFlow, jit_compile=True"),
-    "jax": ("peer_jax.py", "tuned", "JAX, jit, synchronous dispatch, wide vectors"),
-    "jax-default": ("peer_jax.py", "default", "JAX, jit as it comes"),
-    "jax-scan": ("peer_jax.py", "scan", "JAX, 20 steps in one call"),
+    "torch": ("peer_torch.py", "--variant tuned", "PyTorch, fused Adam"),
+    "torch-default": ("peer_torch.py", "--variant default", "PyTorch as it comes"),
+    "tensorflow": ("peer_tensorflow.py", "--variant graph", "TensorFlow, tf.function"),
+    "tensorflow-xla": ("peer_tensorflow.py", "--variant xla", "TensorFlow, jit_compile=True"),
+    "jax": ("peer_jax.py", "--variant tuned", "JAX, jit, synchronous dispatch"),
+    "jax-default": ("peer_jax.py", "--variant default", "JAX, jit as it comes"),
+    "jax-scan": ("peer_jax.py", "--variant scan", "JAX, 20 steps in one call"),
+}
+# those that work on two cores; {cores} is their list
+PAIRS = {
+    "torch-ddp": ("peer_ddp.py", "--cores {cores}", "PyTorch DistributedDataParallel"),
+    "torch-threads": ("peer_torch.py", "--threads 2", "PyTorch, two threads"),
+    "tensorflow-mirrored": ("peer_mirrored.py", "", "TensorFlow MirroredStrategy"),
+    "tensorflow-threads": ("peer_tensorflow.py", "--threads 2", "TensorFlow, two threads"),
+    "jax-sharded": ("peer_jax.py", "--variant sharded", "JAX, two devices"),
+    "jax-threads": ("peer_jax.py", "--variant threads", "JAX, two threads"),
 }
 MAIN_PEERS = ("torch", "tensorflow", "jax")
+MAIN_PAIRS = ("torch-ddp", "tensorflow-mirrored", "jax-sharded")  # data-parallel replicas
 ONE_CALL = ("jax-scan",)  # not one call per step: kept out of "fastest peer"
 
 
@@ -32,16 +43,17 @@ class RunError(Exception):
 
 
 class Peer:
-    """One peer process."""
+    """One peer process. cores: their numbers, one for each of PEERS, two for each of PAIRS."""
 
-    def __init__(self, name, core, log_directory):
-        program, variant, _ = PEERS[name]
+    def __init__(self, name, cores, log_directory):
+        program, options, _ = (PEERS | PAIRS)[name]
         self.name = name
         self.log = pathlib.Path(log_directory) / f"{name}.log"
-        command = ["taskset", "-c", str(core), sys.executable, "-B", str(HERE / program)]
+        listed = ",".join(map(str, cores))
+        command = ["taskset", "-c", listed, sys.executable, "-B", str(HERE / program)]
         with open(self.log, "w", encoding="utf-8") as log:
             self.process = subprocess.Popen(
-                [*command, "--variant", variant],
+                [*command, *options.format(cores=listed).split()],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True,
             )
 
@@ -70,21 +82,26 @@ class Peer:
 class Lockstep:
     """The lockstep program, called anew for every measurement."""
 
-    def __init__(self, path, core):
+    def __init__(self, path, cores):
         self.path = path
-        self.program = ["taskset", "-c", str(core), os.path.abspath(path)]
+        self.program = ["taskset", "-c", ",".join(map(str, cores)), os.path.abspath(path)]
 
-    def run(self, model, *options):
-        """Runs one case of `single`; returns its row."""
+    def rows(self, model, *options):
+        """Runs the cases that the options name; returns their rows."""
         command = [
-            *self.program, "run", "--model", model, "--devices", "cpu:0", "--shuffle", "no",
-            "--results", "none", "--gate-steps", "0", "--format", "jsonl", *map(str, options),
+            *self.program, "run", "--model", model, "--shuffle", "no", "--results", "none",
+            "--format", "jsonl", *map(str, options),
         ]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         lines = done.stdout.splitlines()
-        if done.returncode != 0 or len(lines) != 1:
+        if done.returncode != 0 or not lines:
             raise RunError(f"{' '.join(command)}: status {done.returncode}: {done.stderr.strip()}")
-        return json.loads(lines[0])
+        return [json.loads(line) for line in lines]
+
+    def run(self, model, *options, place=("--devices", "cpu:0")):
+        """Runs one case, of `single` unless place says where else; returns its row."""
+        (row,) = self.rows(model, *place, "--gate-steps", 0, *options)
+        return row
 
     def floor(self, model, batch):
         """Milliseconds of the parts of a step, each timed alone, added up."""
@@ -109,10 +126,10 @@ class Lockstep:
         """Writes the initial values of a seed."""
         self.run(model, "--steps", 0, "--warmup", 0, "--seed", seed, "--save", path)
 
-    def losses(self, model, batch, steps, files):
+    def losses(self, model, batch, steps, files, place):
         """The loss of each of the first steps. files: options that name values and data."""
         options = ["--batch", batch, "--steps", steps, "--warmup", 0, "--verbose", *files]
-        row = self.run(model, *options)
+        row = self.run(model, *options, place=place)
         return row["train"]["losses"]
 
     def time(self, model, batch, timing, files):

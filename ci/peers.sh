@@ -5,6 +5,7 @@
 #   ci/peers.sh                     makes the virtual environment if need be, then compares
 #   ci/peers.sh --install           makes the virtual environment only
 #   ci/peers.sh [agree|time] ...    arguments of bench/peers/compare.py
+#   ci/peers.sh scaling ...         one core and two: arguments of bench/peers/scaling.py
 #
 # The environment is <repository>/.peers/venv; requirements.txt changed = installed anew.
 # LOCKSTEP names the program (build/lockstep). Left out: building lockstep.
@@ -37,5 +38,10 @@ make_environment() {
 
 make_environment >&2
 if [ "${1:-}" = --install ]; then exit 0; fi
-exec "$venv/bin/python" -B "$root/bench/peers/compare.py" \
+program=compare.py
+if [ "${1:-}" = scaling ]; then
+    program=scaling.py
+    shift
+fi
+exec "$venv/bin/python" -B "$root/bench/peers/$program" \
     --lockstep "${LOCKSTEP:-$root/build/lockstep}" "$@"

@@ -26,12 +26,12 @@ PEERS = {
 }
 # those that work on two cores; {cores} is their list
 PAIRS = {
-    "torch-ddp": ("peer_ddp.py", "--cores {cores}", "PyTorch DistributedDataParallel"),
-    "torch-threads": ("peer_torch.py", "--threads 2", "PyTorch, two threads"),
-    "tensorflow-mirrored": ("peer_mirrored.py", "", "TensorFlow MirroredStrategy"),
-    "tensorflow-threads": ("peer_tensorflow.py", "--threads 2", "TensorFlow, two threads"),
-    "jax-sharded": ("peer_jax.py", "--variant sharded", "JAX, two devices"),
-    "jax-threads": ("peer_jax.py", "--variant threads", "JAX, two threads"),
+    "torch-ddp": ("peer_ddp.py", "--cores {cores}", "PyTorch DDP"),
+    "torch-threads": ("peer_torch.py", "--threads 2", "PyTorch 2 threads"),
+    "tensorflow-mirrored": ("peer_mirrored.py", "", "TensorFlow Mirrored"),
+    "tensorflow-threads": ("peer_tensorflow.py", "--threads 2", "TensorFlow 2 threads"),
+    "jax-sharded": ("peer_jax.py", "--variant sharded", "JAX 2 devices"),
+    "jax-threads": ("peer_jax.py", "--variant threads", "JAX 2 threads"),
 }
 MAIN_PEERS = ("torch", "tensorflow", "jax")
 MAIN_PAIRS = ("torch-ddp", "tensorflow-mirrored", "jax-sharded")  # data-parallel replicas

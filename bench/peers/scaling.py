@@ -16,7 +16,6 @@ import pathlib
 import statistics
 import sys
 
-import common
 import compare
 import runners
 
@@ -103,9 +102,8 @@ def make_row(figures, key, scaling, common_fields):
         },
     }
     if name not in STRATEGIES:
-        row["peer"] = {
-            "what": (runners.PEERS | runners.PAIRS)[name][2], **common_fields["peers"][name],
-        }
+        what = (runners.PEERS | runners.PAIRS)[name][2]
+        row["peer"] = {"what": what, "one_core": one_core(name), **common_fields["peers"][name]}
     return row
 
 
@@ -122,17 +120,14 @@ def table(rows, figures):
     """Markdown of what runs on two cores; last, how far lockstep's `mirrored` is ahead."""
     head = [
         "strategy or peer", "scaling", "global batch", "1 core: ms", "2 cores: ms", "samples/s",
-        "speed-up", "efficiency", "mirrored's samples/s",
+        "speed-up", "efficiency", "mirrored is",
     ]
     lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
     for row in rows:
+        if sum(row["provenance"]["cores_per_device"]) == 1:
+            continue
         name, time = row["case"]["strategy"], row["time"]
         batch, scaling = row["case"]["batch_global"], row["case"]["scaling"]
-        if name in STRATEGIES[:1] or name in runners.PEERS or (name, 2, batch) not in figures.rounds:
-            continue
-        cores = sum(row["provenance"]["cores_per_device"])
-        if cores != 2:
-            continue
         base = batch // 2 if scaling == "weak" else batch
         mirrored = batch / figures.median(("mirrored", 2, batch), "mean") * 1e3
         lines.append(
@@ -184,7 +179,7 @@ def scale(arguments, comparison):
     }
     rows = make_rows(figures, common_fields)
     print(table(rows, figures), end="\n\n")
-    print("Medians over the rounds; samples/s by means. The last column: how many times this row's.")
+    print("Medians over the rounds; samples/s by means. Last, samples/s of mirrored over the row's.")
     if arguments.jsonl:
         text = "".join(json.dumps(row) + "\n" for row in rows)
         pathlib.Path(arguments.jsonl).write_text(text, encoding="utf-8")

@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Turns rows of `lockstep run --format jsonl` into the data of one picture.
+
+    series.py scaling FILE...    samples per second on one core and on two, by strategy
+    series.py growth FILE...     size and build time of the step's program, by number of towers
+
+Tab-separated on stdout; the first line is `#`, the picture's title, the columns' names in the
+second. Rows of several files are one set; of two rows of one case the later counts. Peers (rows
+with `peer`, bench/peers) are told apart from strategies by it. Bad input is one line on stderr.
+"""
+
+import json
+import sys
+
+STRATEGIES = ("single", "towers", "mirrored", "independent")  # in the picture's order
+
+
+class InputError(Exception):
+    """The rows do not make this picture; the text says which, why, and what would."""
+
+
+def read_rows(paths):
+    """The rows that are ok, of all files, in order."""
+    rows = []
+    for path in paths:
+        with open(path, encoding="utf-8") as stream:
+            for number, line in enumerate(stream, 1):
+                where = f"{path}:{number}"
+                try:
+                    row = json.loads(line)
+                    ok = row["result"]["status"] == "ok" and bool(row["case"]["strategy"])
+                except (ValueError, KeyError, TypeError):
+                    raise InputError(
+                        f"{where}: not a row; expected lines of lockstep run --format jsonl"
+                    ) from None
+                rows += [row] if ok else []
+    return rows
+
+
+def cores(row):
+    """How many cores a row's devices held."""
+    return sum(row["provenance"]["cores_per_device"])
+
+
+def title_of(row):
+    """The strategy, or the peer's short name."""
+    return row["peer"]["what"] if "peer" in row else row["case"]["strategy"]
+
+
+def pick_batch(rows):
+    """The model and the largest global batch that ran on two cores; lockstep's default mode."""
+    pairs = {
+        (row["case"]["batch_global"], row["case"]["model"])
+        for row in rows if cores(row) == 2
+    }
+    if not pairs:
+        raise InputError("no row on two cores with an efficiency; use --devices 1,2 --baseline yes")
+    return max(pairs)
+
+
+def scaling(rows):
+    """name, one core's and two cores' samples/s (middle, low, high), efficiency; - where none."""
+    rows = [
+        row for row in rows
+        if row["case"].get("scaling") == "strong" and "efficiency" in row.get("time", {})
+        and row["case"].get("reduce", "fast") == "fast" and cores(row) <= 2
+    ]
+    batch, model = pick_batch(rows)
+    table = {}
+    for row in rows:
+        if (row["case"]["batch_global"], row["case"]["model"]) == (batch, model):
+            table[row["case"]["strategy"], cores(row)] = row
+    lines = []
+    for name in sorted({name for name, _ in table}, key=order):
+        two, one = table.get((name, 2)), table.get((name, 1))
+        if two and "peer" in two:
+            one = table.get((two["peer"]["one_core"], 1))
+        elif not two and name != "single":
+            continue  # a peer's one-core program, which stands beside its others
+        efficiency = f"{two['time']['efficiency']:.4f}" if two else "-"
+        lines.append([title_of(two or one), *rates(one, batch), *rates(two, batch), efficiency])
+    row = table[next(key for key in table if key[1] == 2)]
+    peers = sorted({f"{r['peer']['name']} {r['peer']['version'].split('+')[0]}"
+                    for r in table.values() if "peer" in r})
+    title = [f"{model}, global batch {batch}, {machine(row)}", ", ".join(peers)]
+    names = ["name", "one", "one_low", "one_high", "two", "two_low", "two_high", "efficiency"]
+    return title, names, lines
+
+
+def order(name):
+    """Strategies first, in their own order, then peers by name."""
+    return (STRATEGIES.index(name) if name in STRATEGIES else len(STRATEGIES), name)
+
+
+def rates(row, batch):
+    """Samples/s of the median step and of the 90th and 10th percentile."""
+    if row is None:
+        return ["-"] * 3
+    step_ms = row["time"]["step_ms"]
+    return [f"{batch / step_ms[field] * 1e3:.0f}" for field in ("median", "p90", "p10")]
+
+
+def machine(row):
+    """The processor and its vectors."""
+    where = row["provenance"]
+    return f"{where['cpu']} ({where['isa']})" if "isa" in where else where["cpu"]
+
+
+def growth(rows):
+    """strategy, towers, nodes in all and of one replica's program, bytes, build time in ms."""
+    table, models = {}, set()
+    for row in rows:
+        if "nodes" in row.get("program", {}):
+            table[title_of(row), len(row["case"]["devices"])] = row
+            models.add(row["case"]["model"])
+    names = sorted({name for name, _ in table}, key=order)
+    if len({towers for _, towers in table}) < 2 or len(models) != 1:
+        raise InputError("not one model on several numbers of devices; use --devices 1,2,4,8")
+    lines = []
+    for name, towers in sorted(table, key=lambda key: (names.index(key[0]), key[1])):
+        row = table[name, towers]
+        nodes, time = row["program"]["nodes"], row.get("time", {})
+        own = nodes // towers if name == "mirrored" else nodes
+        lines.append([
+            name, str(towers), str(nodes), str(own), str(row["program"].get("bytes", "-")),
+            f"{time['build_ms']:.6f}" if "build_ms" in time else "-",
+        ])
+    versions = {r["peer"]["version"] for r in table.values() if "peer" in r}
+    title = [f"the program of one step, {models.pop()}", ", ".join(sorted(versions))]
+    return title, ["name", "towers", "nodes", "nodes_of_a_replica", "bytes", "build_ms"], lines
+
+
+PICTURES = {"scaling": scaling, "growth": growth}
+
+
+def main(arguments):
+    """Returns the exit status."""
+    if len(arguments) < 2 or arguments[0] not in PICTURES:
+        print(f"usage: series.py {'|'.join(PICTURES)} FILE...", file=sys.stderr)
+        return 2
+    kind, paths = arguments[0], arguments[1:]
+    try:
+        title, names, lines = PICTURES[kind](read_rows(paths))
+    except InputError as error:
+        where = "" if str(error).startswith(tuple(paths)) else f"{' '.join(paths)}: "
+        print(f"series.py: {kind}: {where}{error}", file=sys.stderr)
+        return 3
+    except OSError as error:
+        print(f"series.py: {kind}: {error.filename}: {error.strerror}", file=sys.stderr)
+        return 3
+    except (KeyError, TypeError, ZeroDivisionError) as error:
+        print(
+            f"series.py: {kind}: {' '.join(paths)}: a row lacks {error}; expected lines of "
+            "lockstep run --format jsonl", file=sys.stderr,
+        )
+        return 3
+    for line in (["#", *title], ["#", *names], *lines):
+        print("\t".join(line))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

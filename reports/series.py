@@ -11,6 +11,7 @@ with `peer`, bench/peers) are told apart from strategies by it. Bad input is one
 """
 
 import json
+import statistics
 import sys
 
 STRATEGIES = ("single", "towers", "mirrored", "independent")  # in the picture's order
@@ -108,26 +109,30 @@ def machine(row):
 
 
 def growth(rows):
-    """strategy, towers, nodes in all and of one replica's program, bytes, build time in ms."""
-    table, models = {}, set()
+    """name, towers, nodes in all and of one replica's program, bytes, build time in ms.
+
+    Rows of one case that differ in the seed are one point; its build time is their median.
+    """
+    table = {}
     for row in rows:
         if "nodes" in row.get("program", {}):
-            table[title_of(row), len(row["case"]["devices"])] = row
-            models.add(row["case"]["model"])
+            table.setdefault((title_of(row), len(row["case"]["devices"])), []).append(row)
     names = sorted({name for name, _ in table}, key=order)
+    models = {row["case"]["model"] for same in table.values() for row in same}
     if len({towers for _, towers in table}) < 2 or len(models) != 1:
         raise InputError("not one model on several numbers of devices; use --devices 1,2,4,8")
     lines = []
     for name, towers in sorted(table, key=lambda key: (names.index(key[0]), key[1])):
-        row = table[name, towers]
-        nodes, time = row["program"]["nodes"], row.get("time", {})
-        own = nodes // towers if name == "mirrored" else nodes
+        same = table[name, towers]
+        program = same[-1]["program"]
+        own = program["nodes"] // towers if name == "mirrored" else program["nodes"]
+        times = [row["time"]["build_ms"] for row in same if "time" in row]
         lines.append([
-            name, str(towers), str(nodes), str(own), str(row["program"].get("bytes", "-")),
-            f"{time['build_ms']:.6f}" if "build_ms" in time else "-",
+            name, str(towers), str(program["nodes"]), str(own), str(program.get("bytes", "-")),
+            f"{statistics.median(times):.6f}" if times else "-",
         ])
-    versions = {r["peer"]["version"] for r in table.values() if "peer" in r}
-    title = [f"the program of one step, {models.pop()}", ", ".join(sorted(versions))]
+    peers = sorted({row["peer"]["what"] for same in table.values() for row in same if "peer" in row})
+    title = [f"the program of one step, {models.pop()}", ", ".join(peers)]
     return title, ["name", "towers", "nodes", "nodes_of_a_replica", "bytes", "build_ms"], lines
 
 

@@ -25,7 +25,8 @@ foreach(source ${examples})
     SKIP_REGULAR_EXPRESSION "apt-get install dataset-fashion-mnist")
 endforeach()
 
-file(GLOB integration_tests CONFIGURE_DEPENDS bench/tests/test_*.sh impl/tests/test_*.sh)
+file(GLOB integration_tests CONFIGURE_DEPENDS bench/tests/test_*.sh impl/tests/test_*.sh
+     reports/tests/test_*.sh)
 foreach(source ${integration_tests})
   get_filename_component(name ${source} NAME_WE)
   add_test(NAME integration.${name} COMMAND bash ${source})

@@ -9,11 +9,12 @@
 
 struct ls_failure {
     ls_code code;
+    bool follows;     /* from a failure elsewhere */
     const char *text; /* behind the struct, in the same allocation */
 };
 
 /* What is left to say when there is no memory to say more. */
-static const struct ls_failure out_of_memory = {LS_CODE_MISSING,
+static const struct ls_failure out_of_memory = {LS_CODE_MISSING, false,
                                                 "memory: out of memory while reporting a failure"};
 
 ls_status ls_fail(ls_code code, const char *what, const char *where, const char *why, ...)
@@ -33,6 +34,7 @@ ls_status ls_fail(ls_code code, const char *what, const char *where, const char 
     }
     char *text = (char *)(failure + 1);
     failure->code = code;
+    failure->follows = false;
     failure->text = text;
     int used = snprintf(text, size, "%s%s%s%s", what ? what : "", what ? ": " : "",
                         where ? where : "", where ? ": " : "");
@@ -66,8 +68,30 @@ void ls_status_free(ls_status status)
         free((void *)status);
 }
 
+ls_status ls_status_follows(ls_status status)
+{
+    if (status && status != &out_of_memory)
+        ((struct ls_failure *)status)->follows = true;
+    return status;
+}
+
+ls_status ls_status_within(const char *what, const char *where, ls_status status)
+{
+    if (!status)
+        return LS_OK;
+    ls_status outer = ls_fail(status->code, what, where, "%s", status->text);
+    if (status->follows)
+        outer = ls_status_follows(outer);
+    ls_status_free(status);
+    return outer;
+}
+
 ls_status ls_status_first(ls_status first, ls_status second)
 {
+    if (first && first->follows && second && !second->follows) {
+        ls_status_free(first);
+        return second;
+    }
     if (first)
         ls_status_free(second);
     return first ? first : second;

@@ -51,7 +51,18 @@ const char *ls_status_text(ls_status status);
 /** Takes NULL. */
 void ls_status_free(ls_status status);
 
-/** Keeps the failure (the first, where both fail) and frees the other. */
+/**
+ * Marks a failure that only follows from another one, elsewhere ("abandoned by ..."): where both
+ * are at hand, ls_status_first keeps the other. Takes NULL; returns its argument.
+ */
+ls_status ls_status_follows(ls_status status) __attribute__((warn_unused_result));
+
+/** The failure as that of a part: "<what>: <where>: <its text>", its code and mark. Frees the old.
+ */
+ls_status ls_status_within(const char *what, const char *where, ls_status status)
+    __attribute__((warn_unused_result));
+
+/** Keeps the failure and frees the other; where both fail, the first that does not only follow. */
 ls_status ls_status_first(ls_status first, ls_status second) __attribute__((warn_unused_result));
 
 /** Relays a failure of `call` to the caller. */

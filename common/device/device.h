@@ -20,7 +20,8 @@
  * Threads: one host thread at a time may use a queue or a program; different queues, different
  * threads. Failure: an operation that fails puts its queue into a failed state; the queue then
  * skips every operation but event records (and tells those that others wait for, ls_op.abandon),
- * so nothing waits for ever, and ls_queue_sync reports.
+ * so nothing waits for ever. A queue that waits for such a record fails, too (ls_status_follows),
+ * so none goes on with what was never computed. ls_queue_sync reports, and ends the failed state.
  */
 #ifndef LS_COMMON_DEVICE_DEVICE_H
 #define LS_COMMON_DEVICE_DEVICE_H

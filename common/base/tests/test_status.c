@@ -94,6 +94,24 @@ static void test_first(void **state)
     ls_status_free(one);
 }
 
+static void test_follows(void **state)
+{
+    (void)state;
+    assert_null(ls_status_follows(LS_OK));
+    assert_null(ls_status_within("a", "b", LS_OK));
+    ls_status after = ls_status_follows(ls_fail(LS_CODE_MISSING, "after", NULL, "x"));
+    after = ls_status_within("operation", "cpu:1 add", after);
+    assert_string_equal(ls_status_text(after), "operation: cpu:1 add: after: x");
+    assert_int_equal(ls_status_code(after), LS_CODE_MISSING);
+    ls_status cause = ls_fail(LS_CODE_CHECK, "cause", NULL, "x");
+    assert_ptr_equal(ls_status_first(after, cause), cause); /* frees after */
+    after = ls_status_follows(ls_fail(LS_CODE_MISSING, "after", NULL, "x"));
+    ls_status later = ls_status_follows(ls_fail(LS_CODE_MISSING, "later", NULL, "x"));
+    assert_ptr_equal(ls_status_first(after, later), after); /* frees later */
+    assert_ptr_equal(ls_status_first(cause, after), cause); /* frees after */
+    ls_status_free(cause);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -104,6 +122,7 @@ int main(void)
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_relay),
         cmocka_unit_test(test_first),
+        cmocka_unit_test(test_follows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

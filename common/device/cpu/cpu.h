@@ -26,7 +26,7 @@ typedef enum cpu_kind {
     CPU_CARRY,  /* the same, over a link: it takes the link's time */
     CPU_ZERO,   /* bytes set to 0 */
     CPU_CALL,   /* a host function, waited for */
-    CPU_POST,   /* an event happens: value `count` */
+    CPU_POST,   /* an event happens: its signal's value is `count` */
     CPU_WAIT,   /* until the event's value is `count` */
     CPU_SIGNAL, /* a captured record: one more than last time */
     CPU_AWAIT,  /* a captured wait: one more than last time */
@@ -40,7 +40,7 @@ typedef struct cpu_command {
     union {
         ls_op *op;
         void *to;
-        ls_signal *signal;
+        struct cpu_event *event;
         cpu_edge *edge;
         cpu_list *list;
         ls_status (*call)(void *context);
@@ -63,10 +63,10 @@ struct cpu_list {
     uint64_t until; /* the queue's count of commands when the last launch is done */
 };
 
-/* A captured record and the waits for it. Only the recording queue writes `posted`. */
+/* A captured record and the waits for it, which count their own replays. */
 struct cpu_edge {
     ls_signal signal;
-    uint64_t posted;
+    _Atomic bool failed;     /* the latest record is of a queue that had failed; rarely written */
     bool waited;             /* some queue waits for it */
     struct cpu_event *event; /* that it came of, until the capture ends or the event closes */
     cpu_edge *next;
@@ -100,6 +100,7 @@ typedef struct cpu_queue {
 typedef struct cpu_event {
     ls_event base;
     ls_signal signal;
+    _Atomic bool failed;  /* as an edge's */
     uint64_t recorded;    /* the host's count of records put */
     cpu_program *capture; /* the capture in which it was last recorded */
     cpu_edge *edge;       /* of that capture */

@@ -184,8 +184,7 @@ ls_status ls_cpu_queue_record(ls_queue *base, ls_event *base_event)
     forget_capture(event);
     event->recorded++;
     return ls_cpu_queue_push(
-        queue,
-        &(cpu_command){.kind = CPU_POST, .signal = &event->signal, .count = event->recorded});
+        queue, &(cpu_command){.kind = CPU_POST, .event = event, .count = event->recorded});
 }
 
 ls_status ls_cpu_queue_wait(ls_queue *base, ls_event *base_event)
@@ -194,8 +193,7 @@ ls_status ls_cpu_queue_wait(ls_queue *base, ls_event *base_event)
     cpu_event *event = (cpu_event *)base_event;
     if (!event->capture && !queue->capture)
         return ls_cpu_queue_push(
-            queue,
-            &(cpu_command){.kind = CPU_WAIT, .signal = &event->signal, .count = event->recorded});
+            queue, &(cpu_command){.kind = CPU_WAIT, .event = event, .count = event->recorded});
     if (!event->capture || (queue->capture && queue->capture != event->capture))
         return ls_fail(LS_CODE_USAGE, "program", base->name,
                        "waits for an event that was not recorded in its capture; record the "

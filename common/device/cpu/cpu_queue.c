@@ -4,21 +4,29 @@
  *
  * The host fills a slot and raises `produced`; the thread runs it and raises `consumed`. Both are
  * signals, so either side can sleep. After a failed operation the thread skips work but goes on
- * posting events and finishing lists, so that no other queue waits for ever.
+ * posting events and finishing lists, so that no other queue waits for ever. Such events are
+ * marked, and a queue that waits for one fails, too: it would go on with what was never computed.
  */
 #include "common/base/clock.h"
 #include "common/device/cpu/cpu.h"
 #include "common/device/cpu/team.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* How often a queue's thread looks for work before it sleeps: some 20 us. */
 enum { QUEUE_SPINS = 1000 };
 
-static void fail_queue(cpu_queue *queue, ls_status status)
+/* `op` is what failed; NULL: something else. */
+static void fail_queue(cpu_queue *queue, const ls_op *op, ls_status status)
 {
+    char where[96];
     ls_status none = LS_OK;
+    if (op) {
+        snprintf(where, sizeof where, "%s %s", queue->base.device->info.text, op->name);
+        status = ls_status_within("operation", where, status);
+    }
     queue->failed = true;
     if (!atomic_compare_exchange_strong(&queue->failure, &none, status))
         ls_status_free(status);
@@ -31,6 +39,25 @@ static void carry(cpu_queue *queue, const cpu_command *command)
                                              command->to_port, command->bytes, ls_clock_ns());
     memcpy(command->to, command->from, command->bytes);
     ls_clock_sleep_until(arrival_ns);
+}
+
+/* A record: happens in any case, and says whether what went before it did. */
+static void post_event(const cpu_queue *queue, ls_signal *signal, _Atomic bool *failed,
+                       uint64_t value)
+{
+    if (atomic_load_explicit(failed, memory_order_relaxed) != queue->failed)
+        atomic_store_explicit(failed, queue->failed, memory_order_relaxed);
+    ls_signal_post(signal, value);
+}
+
+static ls_status wait_for_event(cpu_queue *queue, ls_signal *signal, const _Atomic bool *failed,
+                                uint64_t value)
+{
+    ls_signal_wait(signal, value, queue->spins);
+    if (!atomic_load_explicit(failed, memory_order_relaxed) || queue->failed)
+        return LS_OK;
+    return ls_status_follows(ls_fail(LS_CODE_MISSING, "queue", queue->base.device->info.text,
+                                     "waits for a queue that failed; mend what that one says"));
 }
 
 static void run_nodes(cpu_queue *queue, const cpu_command *nodes, size_t count);
@@ -60,19 +87,20 @@ static void run_command(cpu_queue *queue, const cpu_command *command)
         status = command->call(command->context);
         break;
     case CPU_POST:
-        ls_signal_post(command->signal, command->count);
+        post_event(queue, &command->event->signal, &command->event->failed, command->count);
         break;
     case CPU_WAIT:
-        ls_signal_wait(command->signal, command->count, queue->spins);
+        status =
+            wait_for_event(queue, &command->event->signal, &command->event->failed, command->count);
         break;
-    case CPU_SIGNAL:
-        ls_signal_post(&command->edge->signal, ++command->edge->posted);
+    case CPU_SIGNAL: /* these two are a program's own nodes, which count */
+        post_event(queue, &command->edge->signal, &command->edge->failed,
+                   ++((cpu_command *)command)->count);
         break;
-    case CPU_AWAIT: {
-        cpu_command *node = (cpu_command *)command; /* a program's own node: it counts */
-        ls_signal_wait(&node->edge->signal, ++node->count, queue->spins);
+    case CPU_AWAIT:
+        status = wait_for_event(queue, &command->edge->signal, &command->edge->failed,
+                                ++((cpu_command *)command)->count);
         break;
-    }
     case CPU_LIST:
         for (uint64_t i = 0; i < command->count; i++)
             run_nodes(queue, command->list->nodes, command->list->count);
@@ -81,7 +109,7 @@ static void run_command(cpu_queue *queue, const cpu_command *command)
         break;
     }
     if (status)
-        fail_queue(queue, status);
+        fail_queue(queue, command->kind == CPU_RUN ? command->op : NULL, status);
 }
 
 static ls_time_use use_of(const cpu_command *command)
@@ -124,7 +152,7 @@ static void run_nodes(cpu_queue *queue, const cpu_command *nodes, size_t count)
         if (nodes[i].kind == CPU_RUN && !queue->failed) {
             ls_status status = nodes[i].op->run(nodes[i].op, &queue->base);
             if (status)
-                fail_queue(queue, status);
+                fail_queue(queue, nodes[i].op, status);
         } else {
             run_command(queue, &nodes[i]);
         }

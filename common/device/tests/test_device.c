@@ -253,15 +253,88 @@ static void failure_is_reported_and_hangs_nobody(void **state)
     must(ls_queue_record(f->queue[0], event));
     must(ls_queue_wait(f->queue[1], event));
     must(ls_queue_put(f->queue[1], &waits.op));
-    must(ls_queue_sync(f->queue[1]));
-    assert_int_equal(other, 1);
-    refused(ls_queue_sync(f->queue[0]), LS_CODE_MISSING);
+    ls_status second = ls_queue_sync(f->queue[1]), first = ls_queue_sync(f->queue[0]);
+    assert_non_null(second);
+    assert_string_equal(ls_status_text(first), "operation: cpu:0 failing: test: op: fails; "
+                                               "nothing would work");
+    first = ls_status_first(second, first); /* the cause, whoever was asked first */
+    assert_non_null(strstr(ls_status_text(first), "failing"));
+    refused(first, LS_CODE_MISSING);
     assert_int_equal(value, 0);       /* skipped */
+    assert_int_equal(other, 0);       /* by who waits, too */
     must(ls_queue_sync(f->queue[0])); /* reported once */
+    must(ls_queue_sync(f->queue[1]));
     must(ls_queue_put(f->queue[0], &plus.op));
     must(ls_queue_sync(f->queue[0]));
     assert_int_equal(value, 1); /* usable again */
+    must(ls_queue_record(f->queue[0], event));
+    must(ls_queue_wait(f->queue[1], event));
+    must(ls_queue_put(f->queue[1], &waits.op));
+    must(ls_queue_sync(f->queue[1]));
+    assert_int_equal(other, 1);
     ls_event_close(event);
+}
+
+/* Fails in one of its runs. */
+typedef struct failing_once {
+    ls_op op;
+    uint64_t runs, at;
+} failing_once;
+
+static ls_status run_failing_once(ls_op *op, ls_queue *queue)
+{
+    failing_once *f = (failing_once *)op;
+    return f->runs++ == f->at ? run_failing(op, queue) : LS_OK;
+}
+
+/* In replay 700 queue 1 fails, which queue 0 waits for; queue 2 waits for queue 0 alone. None
+ * counts much further, and the program runs again when all have been asked. */
+static void failure_travels_through_programs(void **state)
+{
+    fixture *f = *state;
+    uint64_t count[DEVICES] = {0};
+    affine plus[DEVICES];
+    failing_once failing = {.op = {.name = "failing", .run = run_failing_once, .destroy = keep},
+                            .at = 700};
+    ls_event *ready, *done[DEVICES];
+    ls_program *program;
+    must(ls_event_open(f->device[0], &ready));
+    must(ls_program_begin(f->queue[0]));
+    must(ls_queue_record(f->queue[0], ready));
+    for (int i = 0; i < DEVICES; i++) {
+        plus[i] = make_affine(&count[i], 1, 1);
+        must(ls_event_open(f->device[i], &done[i]));
+        if (i == 0)
+            continue;
+        must(ls_queue_wait(f->queue[i], ready));
+        if (i == 1)
+            must(ls_queue_put(f->queue[i], &failing.op));
+        must(ls_queue_put(f->queue[i], &plus[i].op));
+        must(ls_queue_record(f->queue[i], done[i]));
+        must(ls_queue_wait(f->queue[0], done[i]));
+    }
+    must(ls_queue_put(f->queue[0], &plus[0].op));
+    must(ls_program_end(f->queue[0], &program));
+    must(ls_program_launch(program, REPLAYS));
+    ls_status status = LS_OK;
+    for (int i = DEVICES; i-- > 0;) {
+        ls_status mine = ls_queue_sync(f->queue[i]);
+        assert_non_null(mine);
+        status = ls_status_first(status, mine);
+    }
+    assert_non_null(strstr(ls_status_text(status), "cpu:1 failing"));
+    refused(status, LS_CODE_MISSING);
+    assert_int_equal(count[0], 700);
+    assert_int_equal(count[1], 700);
+    assert_int_equal(count[2], 701); /* it was at work when the other failed */
+    must(ls_program_launch(program, 3));
+    for (int i = 0; i < DEVICES; i++)
+        must(ls_queue_sync(f->queue[i]));
+    assert_int_equal(count[0], 703);
+    ls_program_close(program);
+    ls_event_close(ready);
+    for (int i = 0; i < DEVICES; i++)
+        ls_event_close(done[i]);
 }
 
 static void memory_is_zero_and_counted(void **state)
@@ -356,6 +429,7 @@ int main(void)
         cmocka_unit_test(ended_capture_captures_nobody),
         cmocka_unit_test(events_order_queues),
         cmocka_unit_test(failure_is_reported_and_hangs_nobody),
+        cmocka_unit_test(failure_travels_through_programs),
         cmocka_unit_test(memory_is_zero_and_counted),
         cmocka_unit_test(memory_that_does_not_fit_is_refused),
         cmocka_unit_test(copies_between_devices),

@@ -6,10 +6,13 @@
  *
  *     exact   with `single --reduce exact`: the same bits
  *     fast    with an oracle, which replays the strategy's sums in sequence (impl/oracle.h): the
- *             same bits; and, so that oracle and strategy cannot be wrong together, the first
- *             step's gradient with that of `single`: within a bound. The drift of the parameters
- *             from `single` is reported and judges nothing.
+ *             same bits. The drift of the parameters from `single` is reported and judges nothing.
  *     single  with a second, fresh run of itself: it shows that a run is repeatable
+ *
+ * So that judge and candidate cannot be wrong together, the first step's gradient and loss are
+ * compared with those of `single` on the whole batch in one piece, within bounds. Then the same
+ * steps are made again, put at once, and must end in the same bits: that finds what is only right
+ * while the host waits after each step. Last, what a step sent must be what the formula says.
  */
 #ifndef LS_BENCH_GATE_H
 #define LS_BENCH_GATE_H

@@ -18,6 +18,8 @@ struct ls_reference {
     float *values;   /* [steps or 1, elements] */
     double *loss;    /* [steps] */
     float *gradient; /* [elements] of step 0 */
+    float *whole;    /* [elements] of step 0 in one piece; NULL: that is the same */
+    double whole_loss;
     ls_session session;
     ls_reference *next;
 };
@@ -74,6 +76,7 @@ static void close_reference(ls_reference *r)
     free(r->values);
     free(r->loss);
     free(r->gradient);
+    free(r->whole);
     free(r);
 }
 
@@ -90,6 +93,24 @@ static ls_status open_single(const ls_job *job, int replicas, ls_run **out, cons
     return ((const ls_strategy *)context)->open(job, out);
 }
 
+/* Exact mode's first step once more, the batch in one piece. */
+static ls_status step_whole(const ls_workplace *place, const ls_plan_of_case *plan,
+                            const ls_strategy *single, ls_reference *r)
+{
+    ls_plan_of_case fast = *plan;
+    ls_session session;
+    fast.job.exact = false;
+    r->whole = calloc(r->elements + 1, sizeof *r->whole);
+    if (!r->whole)
+        return ls_fail_memory("reference", r->elements * sizeof *r->whole);
+    LS_TRY(ls_session_open_one(place, &fast, open_single, single, &session));
+    ls_status status = ls_session_one_step(&session, r->whole, &r->whole_loss);
+    if (!status)
+        status = single->gradient(session.run, r->whole);
+    ls_session_close(&session);
+    return status;
+}
+
 static ls_status begin(const ls_workplace *place, const ls_plan_of_case *plan, size_t left,
                        ls_reference *r)
 {
@@ -102,6 +123,8 @@ static ls_status begin(const ls_workplace *place, const ls_plan_of_case *plan, s
     if (!r->values || !r->loss || !r->gradient)
         return ls_fail_memory("reference", bytes);
     LS_TRY(ls_strategy_find("single", &single));
+    if (plan->job.exact && r->steps)
+        LS_TRY(step_whole(place, plan, single, r));
     LS_TRY(ls_session_open_one(place, plan, open_single, single, &r->session));
     r->here = true;
     return LS_OK;
@@ -179,6 +202,12 @@ ls_status ls_reference_step(ls_reference *r, uint64_t step, const float **values
 const float *ls_reference_gradient(const ls_reference *r)
 {
     return r->gradient;
+}
+
+const float *ls_reference_whole(const ls_reference *r, double *loss)
+{
+    *loss = r->whole ? r->whole_loss : r->loss[0];
+    return r->whole ? r->whole : r->gradient;
 }
 
 /* An interrupted one ends where it is. */

@@ -29,6 +29,9 @@ ls_status ls_reference_step(ls_reference *reference, uint64_t step, const float 
 /** The gradient of step 0 [elements], once that has been asked for. */
 const float *ls_reference_gradient(const ls_reference *reference);
 
+/** The same of the whole batch in one piece, with its loss: in exact mode a step of its own. */
+const float *ls_reference_whole(const ls_reference *reference, double *loss);
+
 /** After the last step that is asked for: what is not kept is freed. */
 void ls_reference_done(ls_workplace *place, ls_reference *reference);
 

@@ -7,6 +7,8 @@
 #include "bench/option_table.h"
 #include "bench/options.h"
 
+#include "common/base/hooks.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -183,7 +185,9 @@ int main(int argc, char **argv)
         return LS_CODE_USAGE;
     }
     int exit_status = 0;
-    ls_status status = dispatch(argc - 1, argv + 1, &exit_status);
+    ls_status status = ls_hooks_check();
+    if (!status)
+        status = dispatch(argc - 1, argv + 1, &exit_status);
     bool unwritten = ferror(stdout) != 0;
     unwritten |= fclose(stdout) != 0;
     if (!status && unwritten && exit_status == 0)

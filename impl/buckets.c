@@ -2,6 +2,8 @@
 /* Buckets of a flat gradient buffer; see buckets.h. */
 #include "impl/buckets.h"
 
+#include "common/base/hooks.h"
+
 #include <stdlib.h>
 
 /* Puts a variable in front of the bucket that is being filled, or begins the next one. */
@@ -53,8 +55,10 @@ ls_status ls_buckets_final(ls_buckets *buckets, size_t first, size_t count,
         size_t to = first + count < b->first + b->count ? first + count : b->first + b->count;
         if (from >= to)
             continue;
+        bool early = LS_PLANTED(bucket_early) && buckets->left[i] == b->count;
+        bool left_out = LS_PLANTED(bucket_left_out) && i + 1 == buckets->count;
         buckets->left[i] -= to - from;
-        if (!buckets->left[i])
+        if (LS_PLANTED(bucket_early) ? early : !buckets->left[i] && !left_out)
             LS_TRY(ready(context, i));
     }
     return LS_OK;

@@ -2,6 +2,8 @@
 /* Reducer: buckets of gradients through an all-reduce algorithm; see reducer.h. */
 #include "impl/reducer.h"
 
+#include "common/base/hooks.h"
+
 #include <stdlib.h>
 
 /* Shards of the tree of a batch; fast mode has none. */
@@ -154,7 +156,8 @@ ls_status ls_reducer_put(ls_reducer *r, int which, size_t bucket)
     if (!r->own_queue)
         return ls_op_list_put(&r->buckets[which][bucket], r->queue);
     LS_TRY(ls_queue_record(r->member->replica->queue, r->final[bucket]));
-    LS_TRY(ls_queue_wait(r->queue, r->final[bucket]));
+    if (!LS_PLANTED(final_wait))
+        LS_TRY(ls_queue_wait(r->queue, r->final[bucket]));
     LS_TRY(ls_op_list_put(&r->buckets[which][bucket], r->queue));
     return ls_queue_record(r->queue, r->reduced[bucket]);
 }
@@ -162,8 +165,10 @@ ls_status ls_reducer_put(ls_reducer *r, int which, size_t bucket)
 ls_status ls_reducer_update(ls_reducer *r, size_t bucket)
 {
     ls_queue *queue = r->member->replica->queue;
-    if (r->own_queue)
+    if (r->own_queue && !LS_PLANTED(reduced_wait))
         LS_TRY(ls_queue_wait(queue, r->reduced[bucket]));
+    if (LS_PLANTED(applied_twice))
+        LS_TRY(ls_op_list_put(&r->update[bucket], queue));
     return ls_op_list_put(&r->update[bucket], queue);
 }
 

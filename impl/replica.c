@@ -2,6 +2,8 @@
 /* Replica: a device's buffers and the operations of a step; see replica.h. */
 #include "impl/replica.h"
 
+#include "common/base/hooks.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -184,12 +186,14 @@ static ls_status append_feed(ls_replica *r, const feed_source *source, ls_net *n
 
 ls_status ls_replica_feed(ls_replica *r, ls_net *net, uint64_t first, ls_op_list *ops)
 {
-    const feed_source source = {.split = &r->job->data->train,
-                                .shared = r->train,
-                                .order = {.samples = r->job->data->train.samples,
-                                          .seed = r->job->seed,
-                                          .shuffle = r->job->shuffle},
-                                .state = r->state};
+    const int device = ls_device_describe(r->device)->name.index;
+    const feed_source source = {
+        .split = &r->job->data->train,
+        .shared = r->train,
+        .order = {.samples = r->job->data->train.samples,
+                  .seed = r->job->seed + (LS_PLANTED(replica_seed) ? (uint64_t)device : 0),
+                  .shuffle = r->job->shuffle},
+        .state = r->state};
     return append_feed(r, &source, net, first, ops);
 }
 
@@ -247,7 +251,8 @@ ls_status ls_replica_load(ls_replica *r, const float *parameters)
     if (!zeros)
         return ls_fail_memory("replica", bytes);
     ls_status status = LS_OK;
-    for (int i = 0; i < r->slots && !status; i++)
+    bool left = LS_PLANTED(state_not_mirrored) && ls_device_describe(r->device)->name.index > 0;
+    for (int i = 0; i < r->slots && !status && !left; i++)
         status = ls_queue_write(r->queue, r->slot[i], zeros, bytes);
     free(zeros);
     return status ? status : ls_queue_write(r->queue, r->state, &start, sizeof start);

@@ -2,6 +2,8 @@
 /* Replicas of this process; see replicas.h. */
 #include "impl/replicas.h"
 
+#include "common/base/hooks.h"
+
 #include <stdlib.h>
 
 int64_t ls_replicated_batch(const ls_job *job, int which)
@@ -29,7 +31,8 @@ ls_status ls_replicated_open_slices(const ls_replicated *run, int number, ls_mem
         if (options.batch && number < run->count)
             LS_TRY(ls_slice_open(&options, &m->slice[b]));
         if (options.batch)
-            LS_TRY(ls_replica_finish(m->replica, options.batch, &m->finish[b]));
+            LS_TRY(ls_replica_finish(
+                m->replica, LS_PLANTED(tail_position) ? job->batch : options.batch, &m->finish[b]));
     }
     return LS_OK;
 }
@@ -227,6 +230,8 @@ static ls_status add_up(ls_replicated *run, uint64_t index, uint64_t place, uint
             LS_TRY(ls_replica_more_losses(run->members[i].replica, index, parts + 1));
     }
     out->loss = ls_slice_loss_sum(run->base.job, batch, ring->each, run->count);
+    if (LS_PLANTED(first_loss))
+        out->loss = ring->each[0][0];
     return LS_OK;
 }
 

@@ -8,6 +8,8 @@
  */
 #include "impl/slice.h"
 
+#include "common/base/hooks.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,9 +48,10 @@ int64_t ls_slice_begin(int64_t total, int64_t d, int64_t n)
 static int64_t piece_begin(const ls_slice *s, int64_t piece)
 {
     const ls_slice_options *o = &s->options;
-    if (o->replica->job->exact)
-        return ls_slice_begin(o->batch, piece, s->pieces);
-    return ls_slice_begin(o->batch, piece, o->count);
+    const int64_t pieces = o->replica->job->exact ? s->pieces : o->count;
+    if (LS_PLANTED(uneven_share))
+        return piece * (o->batch / pieces);
+    return ls_slice_begin(o->batch, piece, pieces);
 }
 
 static int64_t piece_rows(const ls_slice *s, int64_t piece)
@@ -76,6 +79,16 @@ static ls_status need_level(ls_slice *s, size_t index)
     return LS_OK;
 }
 
+static uint64_t divisor_of(const ls_slice *s)
+{
+    const ls_slice_options *o = &s->options;
+    if (LS_PLANTED(average))
+        return (uint64_t)(o->batch * o->count);
+    if (LS_PLANTED(local_scale))
+        return (uint64_t)(o->batch / o->count);
+    return (uint64_t)o->batch;
+}
+
 /* The net for pieces of `rows` whose gradients go to a level. */
 static ls_status need_net(ls_slice *s, size_t index, int64_t rows, ls_net **out)
 {
@@ -95,7 +108,7 @@ static ls_status need_net(ls_slice *s, size_t index, int64_t rows, ls_net **out)
         .graph = r->job->model->graph,
         .kernels = r->kernels,
         .rows = rows,
-        .divisor = (uint64_t)s->options.batch,
+        .divisor = divisor_of(s),
         .parameters = r->parameters,
         .gradients = s->levels[index].gradients,
         .loss = s->levels[index].loss,
@@ -224,7 +237,7 @@ ls_status ls_slice_tree(const ls_job *job, int64_t batch, int count, ls_tree_sum
     b.sums = calloc(leaves + 1, sizeof *b.sums);
     if (!b.sums)
         return ls_fail_memory("slice", leaves * sizeof *b.sums);
-    if (job->exact) {
+    if (job->exact && !LS_PLANTED(tree_order)) {
         tree_below(&b, 0, b.shards);
     } else {
         for (size_t i = 1; i < leaves; i++)

@@ -14,6 +14,7 @@
  * of the tree over the towers' finished subtrees (slice.h). The tower on the variable device uses
  * the variables where they are; every other one has a copy, and its copies are counted as traffic.
  */
+#include "common/base/hooks.h"
 #include "impl/strategies.h"
 #include "impl/towers_apart.h"
 #include "impl/towers_sums.h"
@@ -96,8 +97,11 @@ static ls_status put_tower(towers *me, int number, int which)
     ls_member *tower = &me->shared.members[number];
     ls_apart *apart = &me->towers[number].apart;
     ls_queue *queue = tower->replica->queue;
-    LS_TRY(ls_queue_wait(queue, me->ready));
-    if (!me->shared.base.job->towers_staged)
+    if (!LS_PLANTED(ready_wait))
+        LS_TRY(ls_queue_wait(queue, me->ready));
+    if (!me->shared.base.job->towers_staged && !LS_PLANTED(stale_variables))
+        LS_TRY(put_fetch(me, number, &me->ranges[0], which));
+    if (LS_PLANTED(fetched_twice))
         LS_TRY(put_fetch(me, number, &me->ranges[0], which));
     if (is_apart(me, number))
         LS_TRY(ls_apart_put(apart, tower, which, &me->sent[which]));
@@ -117,6 +121,8 @@ static ls_status put_update(towers *me, int which)
     for (size_t r = 0; r < me->range_count; r++) {
         range *part = &me->ranges[r];
         LS_TRY(ls_op_list_put(&part->update, queue));
+        if (LS_PLANTED(applied_twice))
+            LS_TRY(ls_op_list_put(&part->update, queue));
         if (!staged)
             continue;
         LS_TRY(ls_queue_record(queue, part->updated));
@@ -142,7 +148,7 @@ static ls_status put_step(ls_replicated *run, ls_member *holder, int which)
     if (holder->slice[which])
         LS_TRY(ls_slice_put(holder->slice[which], NULL, NULL));
     for (int t = 0; t < run->count; t++)
-        if (t != run->holder)
+        if (t != run->holder && !(LS_PLANTED(done_wait) && t + 1 == run->count))
             LS_TRY(ls_queue_wait(queue, me->towers[t].done));
     LS_TRY(ls_tower_sums_put(run, &me->sums[which]));
     LS_TRY(put_update(me, which));

@@ -2,6 +2,8 @@
 /* Sums of towers on the variable device; see towers_sums.h. */
 #include "impl/towers_sums.h"
 
+#include "common/base/hooks.h"
+
 #include <stdlib.h>
 
 static size_t flat_bytes(const ls_replica *replica)
@@ -65,6 +67,7 @@ ls_status ls_tower_sums_open(const ls_replicated *run, int which, ls_slice *cons
     LS_TRY(place_all(holder, run->count, slices, out));
     LS_TRY(ls_slice_tree(job, ls_replicated_batch(job, which), run->count, &sums, &count));
     ls_status status = LS_OK;
+    count -= LS_PLANTED(tower_left_out) && count > 0;
     for (size_t i = 0; i < count && !status; i++) {
         const ls_arrival *left = &out->arrivals[sums[i].left];
         const void *const parts[] = {left->here, out->arrivals[sums[i].right].here};

@@ -9,6 +9,9 @@ if(LOCKSTEP_SANITIZE)
 endif()
 string(STRIP "${lockstep_flags}" lockstep_flags)
 string(TOLOWER "${CMAKE_BUILD_TYPE}" lockstep_type)
+if(LOCKSTEP_HOOKS)
+  string(APPEND lockstep_type "+hooks") # its rows say that they are no product's
+endif()
 file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/generated)
 set(lockstep_info_command ${CMAKE_COMMAND}
   -DSOURCE=${CMAKE_CURRENT_SOURCE_DIR} -DOUT=${CMAKE_CURRENT_BINARY_DIR}/generated/build_info.h

@@ -6,13 +6,14 @@
  * With P elements in n blocks, k of which have elements: messages (n - 1) k; bytes (n - 1) 4 P.
  * Bus bandwidth is (n - 1) / n times algorithm bandwidth.
  */
+#include "common/base/hooks.h"
 #include "common/comm/comm_parts.h"
 
 ls_status ls_allgather_build(ls_comm *comm, float *data, const size_t *offsets,
                              const size_t *counts, ls_op_list *ops)
 {
     int n = comm->size;
-    for (int s = 0; s < n - 1; s++) {
+    for (int s = 0; s < n - 1 - LS_PLANTED(ring_round); s++) {
         int out = (comm->rank - s + n) % n, in = (comm->rank - s - 1 + n) % n;
         LS_TRY(ls_comm_put_exchange(comm, ops,
                                     &(ls_exchange){.to = (comm->rank + 1) % n,

@@ -20,6 +20,7 @@
 #include "common/comm/comm_thread.h"
 
 #include "common/base/clock.h"
+#include "common/base/hooks.h"
 #include "common/device/link.h"
 
 #include <sched.h>
@@ -73,6 +74,7 @@ static bool is_abandoned(const thread_comm *comm)
 
 static void post(thread_comm *comm, ls_signal *signal, uint64_t value)
 {
+    ls_hooks_pause();
     ls_signal_post(signal, value);
     if (is_abandoned(comm))
         ls_signal_post(signal, UINT64_MAX);
@@ -81,6 +83,7 @@ static void post(thread_comm *comm, ls_signal *signal, uint64_t value)
 /* False: a rank gave up. */
 static bool await(thread_comm *comm, ls_signal *signal, uint64_t target)
 {
+    ls_hooks_pause();
     bool there = ls_signal_value(signal) >= target;
     for (int i = 0; !there && i < comm->spins; i++) {
         ls_cpu_relax();
@@ -293,7 +296,7 @@ static ls_status run_direct(ls_op *op, ls_queue *queue)
     }
     if (d->slice.count)
         ls_loop_sum_to_all(d->all, group->size, d->slice);
-    return meet(comm) ? LS_OK : ls_comm_thread_abandoned(comm);
+    return LS_PLANTED(meeting_left_out) || meet(comm) ? LS_OK : ls_comm_thread_abandoned(comm);
 }
 
 static void abandon_direct(ls_op *op)
@@ -321,6 +324,7 @@ static ls_status make_direct(ls_comm *base, float *data, size_t count, ls_op **o
     d->count = count;
     d->slice = few ? (ls_range){0, count} : ls_comm_parts(count, base->rank, 1, base->size);
     bool mine = d->slice.count > 0;
+    d->slice.count -= LS_PLANTED(slice_element) && mine && !few;
     d->messages = few ? others : filled - mine + (mine ? others : 0);
     d->bytes = ls_comm_bytes(1, count - d->slice.count) + ls_comm_bytes(others, d->slice.count);
     d->op.flops = (double)others * (double)d->slice.count;

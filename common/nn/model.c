@@ -8,7 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const ls_model_kind *const kinds[] = {&ls_model_mlp, &ls_model_poly, NULL};
+static const ls_model_kind *const kinds[] = {
+    &ls_model_mlp,
+    &ls_model_poly,
+#ifdef LOCKSTEP_HOOKS
+    &ls_model_tied,
+#endif
+    NULL,
+};
 
 const ls_model_kind *const *ls_model_kinds(void)
 {

@@ -7,5 +7,8 @@
 
 extern const ls_model_kind ls_model_mlp;
 extern const ls_model_kind ls_model_poly;
+#ifdef LOCKSTEP_HOOKS
+extern const ls_model_kind ls_model_tied;
+#endif
 
 #endif

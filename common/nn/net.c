@@ -10,6 +10,7 @@
  */
 #include "common/nn/net.h"
 
+#include "common/base/hooks.h"
 #include "common/nn/layer.h"
 
 #include <stdlib.h>
@@ -400,13 +401,25 @@ ls_status ls_net_forward(ls_net *net, ls_queue *queue)
     return ls_op_list_put(&net->nodes[net->options.graph->count - 1].forward, queue);
 }
 
+/* Whether an earlier node's backward pass, later on, has more of node n's variables' gradient. */
+static bool is_shared_on(const ls_net *net, int n)
+{
+    const ls_node *node = graph_node(net, n);
+    if (!LS_PLANTED(shared_once))
+        return node->shares >= 0;
+    for (int later = n + 1; later < net->options.graph->count; later++)
+        if (graph_node(net, later)->shares == n)
+            return true; /* was reported then */
+    return false;
+}
+
 ls_status ls_net_backward(ls_net *net, ls_queue *queue, ls_range_final final, void *context)
 {
     const ls_variables *variables = &net->options.graph->variables;
     for (int n = net->options.graph->count - 1; n >= 0; n--) {
         const ls_node *node = graph_node(net, n);
         LS_TRY(ls_op_list_put(&net->nodes[n].backward, queue));
-        if (!final || !node->variable_count || node->shares >= 0)
+        if (!final || !node->variable_count || is_shared_on(net, n))
             continue;
         const ls_variable *first = &variables->items[node->variables[0]];
         const ls_variable *last = &variables->items[node->variables[node->variable_count - 1]];

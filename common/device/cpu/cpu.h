@@ -8,6 +8,7 @@
 #ifndef LS_COMMON_DEVICE_CPU_CPU_H
 #define LS_COMMON_DEVICE_CPU_CPU_H
 
+#include "common/base/hooks.h"
 #include "common/base/signal.h"
 #include "common/device/backend.h"
 
@@ -91,6 +92,9 @@ typedef struct cpu_queue {
     bool flushed;         /* the thread flushes denormals */
     bool bound;           /* one thread per core, or (for set-up work) anywhere on the cores */
     bool failed;          /* the thread's own: skip what follows */
+#ifdef LOCKSTEP_HOOKS
+    ls_hooks_place place; /* the thread's own: which operation of which step comes next */
+#endif
     _Atomic(ls_status) failure; /* first failure, for the host */
     cpu_program *capture;       /* what is put goes here instead */
     size_t capture_list;        /* this queue's index in capture->lists */

@@ -41,6 +41,16 @@ static void carry(cpu_queue *queue, const cpu_command *command)
     ls_clock_sleep_until(arrival_ns);
 }
 
+/* What a test makes of an operation: nothing, unless it is the one that is to fail. */
+static ls_status run_op(cpu_queue *queue, ls_op *op)
+{
+#ifdef LOCKSTEP_HOOKS
+    bool last = strcmp(op->name, "finish_step") == 0;
+    LS_TRY(ls_hooks_fail(&queue->place, queue->base.device->info.text, last));
+#endif
+    return op->run(op, &queue->base);
+}
+
 /* A record: happens in any case, and says whether what went before it did. */
 static void post_event(const cpu_queue *queue, ls_signal *signal, _Atomic bool *failed,
                        uint64_t value)
@@ -68,7 +78,7 @@ static void run_command(cpu_queue *queue, const cpu_command *command)
     switch (command->kind) {
     case CPU_RUN:
         if (!queue->failed)
-            status = command->op->run(command->op, &queue->base);
+            status = run_op(queue, command->op);
         else if (command->op->abandon)
             command->op->abandon(command->op);
         break;
@@ -149,8 +159,9 @@ static void run_nodes(cpu_queue *queue, const cpu_command *nodes, size_t count)
         return;
     }
     for (size_t i = 0; i < count; i++) {
+        ls_hooks_pause();
         if (nodes[i].kind == CPU_RUN && !queue->failed) {
-            ls_status status = nodes[i].op->run(nodes[i].op, &queue->base);
+            ls_status status = run_op(queue, nodes[i].op);
             if (status)
                 fail_queue(queue, nodes[i].op, status);
         } else {
@@ -164,9 +175,11 @@ static void *queue_thread(void *argument)
     cpu_queue *queue = argument;
     const ls_device_info *info = &queue->base.device->info;
     queue->flushed = ls_team_setup(info->cores, info->core_count, queue->bound);
+    ls_hooks_thread();
     ls_signal_post(&queue->consumed, 1); /* ready: the count starts at 1 */
     for (uint64_t next = 1;; next++) {
         ls_signal_wait(&queue->produced, next + 1, queue->spins);
+        ls_hooks_pause();
         cpu_command command = queue->ring[next % LS_CPU_RING];
         if (command.kind == CPU_STOP)
             return NULL;
@@ -209,6 +222,7 @@ ls_status ls_cpu_queue_open(ls_device *device, const char *name, bool bound, cpu
 
 static void put_command(cpu_queue *queue, const cpu_command *command)
 {
+    ls_hooks_pause();
     if (queue->put >= LS_CPU_RING)
         ls_signal_wait(&queue->consumed, queue->put - LS_CPU_RING + 1, 0);
     queue->ring[queue->put % LS_CPU_RING] = *command;

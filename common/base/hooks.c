@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Hooks: the environment's switches; see hooks.h. What is read once is the one mutable state of the
+ * library outside its objects, and only where it is built with LOCKSTEP_HOOKS.
+ *
+ * Pauses are numbers of Philox on (seed, thread, count). One thread in four is slow under a seed:
+ * it sleeps at every fourth place, so that it is overtaken where nothing but luck kept it in front.
+ */
+#include "common/base/hooks.h"
+
+#ifdef LOCKSTEP_HOOKS
+
+#include "common/base/clock.h"
+#include "common/base/numbers.h"
+#include "common/base/philox.h"
+#include "common/base/signal.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BUG_NAME(name) #name,
+static const char *const names[] = {LS_PLANTED_BUGS(BUG_NAME) NULL};
+
+static struct {
+    pthread_once_t once;
+    int plant; /* -1: none */
+    bool fuzz, fail;
+    uint64_t seed;
+    char device[32];
+    int64_t step, operation;
+    ls_status refused;
+} hooks = {.once = PTHREAD_ONCE_INIT, .plant = -1};
+
+static _Atomic uint64_t threads;
+static _Thread_local uint64_t thread, pauses;
+
+static ls_status read_plant(const char *text)
+{
+    char list[1024] = "";
+    size_t used = 0;
+    for (int i = 0; names[i]; i++) {
+        if (strcmp(text, names[i]) == 0)
+            hooks.plant = i;
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", names[i]);
+    }
+    if (hooks.plant < 0)
+        return ls_fail(LS_CODE_USAGE, "LOCKSTEP_PLANT", text, "no such bug; bugs are: %s", list);
+    return LS_OK;
+}
+
+static ls_status read_fuzz(const char *text)
+{
+    int64_t seed;
+    if (!ls_parse_integer(text, 0, INT64_MAX, &seed))
+        return ls_fail(LS_CODE_USAGE, "LOCKSTEP_FUZZ", text, "is no seed; a number is");
+    hooks.seed = (uint64_t)seed;
+    hooks.fuzz = true;
+    return LS_OK;
+}
+
+static ls_status read_fail(const char *text)
+{
+    char kind[8];
+    int device, length = 0;
+    long long step, operation = 0;
+    int fields = sscanf(text, "%7[a-z]:%d:%lld%n:%lld%n", kind, &device, &step, &length, &operation,
+                        &length);
+    if (fields < 3 || text[length])
+        return ls_fail(LS_CODE_USAGE, "LOCKSTEP_FAIL", text,
+                       "is no place; DEVICE:STEP[:OPERATION] is, such as cpu:1:20:3");
+    snprintf(hooks.device, sizeof hooks.device, "%s:%d", kind, device);
+    hooks.step = step;
+    hooks.operation = operation;
+    hooks.fail = true;
+    return LS_OK;
+}
+
+static void read_environment(void)
+{
+    const char *plant = getenv("LOCKSTEP_PLANT"), *fuzz = getenv("LOCKSTEP_FUZZ");
+    const char *fail = getenv("LOCKSTEP_FAIL");
+    if (plant && *plant)
+        hooks.refused = ls_status_first(hooks.refused, read_plant(plant));
+    if (fuzz && *fuzz)
+        hooks.refused = ls_status_first(hooks.refused, read_fuzz(fuzz));
+    if (fail && *fail)
+        hooks.refused = ls_status_first(hooks.refused, read_fail(fail));
+}
+
+ls_status ls_hooks_check(void)
+{
+    pthread_once(&hooks.once, read_environment);
+    ls_status refused = hooks.refused;
+    hooks.refused = LS_OK;
+    return refused;
+}
+
+bool ls_hooks_planted(int bug)
+{
+    pthread_once(&hooks.once, read_environment);
+    return hooks.plant == bug;
+}
+
+void ls_hooks_thread(void)
+{
+    thread = atomic_fetch_add(&threads, 1) + 1; /* 0 is the host's */
+    pauses = 0;
+}
+
+void ls_hooks_pause(void)
+{
+    pthread_once(&hooks.once, read_environment);
+    if (!hooks.fuzz)
+        return;
+    const uint32_t bits = ls_random_bits((ls_random){hooks.seed, thread}, ++pauses);
+    const bool slow = ls_random_bits((ls_random){hooks.seed, thread}, 0) % 4 == 0;
+    const uint32_t kind = bits % 64, length = bits >> 8;
+    if (kind == 0)
+        ls_clock_sleep(length % 2000000); /* ns: up to 2 ms */
+    else if (kind < (slow ? 16 : 4))
+        ls_clock_sleep(1000 + length % 200000);
+    else if (kind < 24)
+        sched_yield();
+    else if (kind < 32)
+        for (uint32_t i = 0; i < length % 2000; i++)
+            ls_cpu_relax();
+}
+
+ls_status ls_hooks_fail(ls_hooks_place *place, const char *device, bool last)
+{
+    pthread_once(&hooks.once, read_environment);
+    const long long step = place->step, operation = place->operation;
+    place->step += last;
+    place->operation = last ? 0 : operation + 1;
+    if (!hooks.fail || step != hooks.step || strcmp(device, hooks.device) != 0 ||
+        (operation != hooks.operation && !(last && operation < hooks.operation)))
+        return LS_OK;
+    return ls_fail(LS_CODE_MISSING, "LOCKSTEP_FAIL", device,
+                   "fails in step %lld as it was told; unset it", step);
+}
+
+#else
+
+typedef int ls_hooks_are_not_built; /* a file of C has something in it */
+
+#endif

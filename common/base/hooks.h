@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Hooks: what the tests switch on in a program that is built with LOCKSTEP_HOOKS, to see that its
+ * checks find what they are for. In any other build each hook is a constant, and nothing of this is
+ * in the program. Switched by the environment, read once:
+ *
+ *     LOCKSTEP_PLANT=BUG           plants a bug, by its name in the table below
+ *     LOCKSTEP_FUZZ=SEED           threads pause at random before queue, event and rank operations
+ *     LOCKSTEP_FAIL=DEVICE:STEP[:OPERATION]
+ *                                  an operation of a device's queue fails: of its step STEP the
+ *                                  one of that number, both from 0, or the last where there are
+ * less
+ */
+#ifndef LS_COMMON_BASE_HOOKS_H
+#define LS_COMMON_BASE_HOOKS_H
+
+#include "common/base/status.h"
+
+/** The bugs: LS_PLANTED(ring_round) is true while LOCKSTEP_PLANT=ring_round. */
+#define LS_PLANTED_BUGS(BUG)                                                                       \
+    BUG(average)            /* slices are averaged over the replicas, not summed */                \
+    BUG(local_scale)        /* a slice's loss is the mean over the slice, not over the batch */    \
+    BUG(uneven_share)       /* what is left of an uneven split goes to nobody */                   \
+    BUG(replica_seed)       /* the order of samples depends on the replica */                      \
+    BUG(tree_order)         /* finished subtrees are added one after the other, not as a tree */   \
+    BUG(bucket_left_out)    /* the last bucket is not reduced */                                   \
+    BUG(bucket_early)       /* a bucket is reduced when its first variable is final */             \
+    BUG(slice_element)      /* the last element of each rank's slice is not summed */              \
+    BUG(ring_round)         /* the all-gather around the ring ends one round early */              \
+    BUG(meeting_left_out)   /* ranks go on before the others have written their slices */          \
+    BUG(shared_once)        /* shared variables are reported final after one of their uses */      \
+    BUG(stale_variables)    /* towers do not fetch the variables after the first step */           \
+    BUG(fetched_twice)      /* towers fetch the variables twice */                                 \
+    BUG(tower_left_out)     /* the last tower's sum is not added */                                \
+    BUG(done_wait)          /* sums do not wait for the last tower */                              \
+    BUG(ready_wait)         /* towers do not wait for the variables of the step before */          \
+    BUG(final_wait)         /* an overlapped bucket does not wait for backward */                  \
+    BUG(reduced_wait)       /* an update does not wait for its overlapped bucket */                \
+    BUG(applied_twice)      /* the gradient is applied twice */                                    \
+    BUG(state_not_mirrored) /* optimizer state is set on the first device alone */                 \
+    BUG(first_loss)         /* the first replica's part of the loss is taken for the whole */      \
+    BUG(tail_position)      /* after an epoch's smaller last batch the position is a batch on */
+
+#ifdef LOCKSTEP_HOOKS
+
+#define LS_PLANT_NUMBER(name) LS_PLANT_##name,
+enum { LS_PLANTED_BUGS(LS_PLANT_NUMBER) LS_PLANTS };
+
+#define LS_PLANTED(name) ls_hooks_planted(LS_PLANT_##name)
+bool ls_hooks_planted(int bug);
+
+/** LS_CODE_USAGE where a variable's value is none. */
+ls_status ls_hooks_check(void);
+
+/** Names the calling thread, so that its pauses are the same in every run with a seed. */
+void ls_hooks_thread(void);
+
+/** Pauses the calling thread at random, mostly not. */
+void ls_hooks_pause(void);
+
+/** Where a queue is in its steps. */
+typedef struct ls_hooks_place {
+    long long step, operation;
+} ls_hooks_place;
+
+/** The failure that is wanted of this operation, or LS_OK. `last`: it is the last of its step. */
+ls_status ls_hooks_fail(ls_hooks_place *place, const char *device, bool last);
+
+#else
+
+#define LS_PLANTED(name) false
+
+static inline ls_status ls_hooks_check(void)
+{
+    return LS_OK;
+}
+
+static inline void ls_hooks_thread(void)
+{
+}
+
+static inline void ls_hooks_pause(void)
+{
+}
+
+#endif
+
+#endif

@@ -1,0 +1,151 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# The gate finds every planted bug (common/base/hooks.h), and finds nothing where none is planted.
+# Each line of the table is a bug and a configuration of `verify` that shows it; a bug without a
+# line fails the test. Races are looked for under random pauses, seed after seed. Prints what found
+# each, and after how many steps. No tolerance but the gate's own.
+set -euo pipefail
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+export XDG_CACHE_HOME=$dir
+unset LOCKSTEP_PLANT LOCKSTEP_FUZZ LOCKSTEP_FAIL
+if [ ! -x "$LOCKSTEP" ] || LOCKSTEP_PLANT='?' "$LOCKSTEP" --version >/dev/null 2>"$dir/bugs"; then
+  echo "skipped: $LOCKSTEP is not built with LOCKSTEP_HOOKS; ci/test.sh builds it (preset hooks)"
+  exit 77
+fi
+fail() { echo "$1"; exit 1; }
+sed -n 's/.*; bugs are: //p' "$dir/bugs" | tr -d ' ' | tr ',' '\n' | sort >"$dir/names"
+[ "$(wc -l <"$dir/names")" -ge 12 ] || fail "fewer than 12 bugs: $(cat "$dir/bugs")"
+
+# Bug, how many seeds are tried (0: no pauses), options.
+cat >"$dir/table" <<'TABLE'
+average 0 --strategy towers --devices 3
+average 0 --strategy towers --devices 3 --reduce exact
+average 0 --strategy mirrored --devices 3
+average 0 --strategy mirrored --devices 3 --reduce exact
+local_scale 0 --strategy towers --devices 3
+local_scale 0 --strategy towers --devices 3 --reduce exact
+local_scale 0 --strategy mirrored --devices 3
+local_scale 0 --strategy mirrored --devices 3 --reduce exact
+uneven_share 0 --strategy towers --devices 3
+uneven_share 0 --strategy towers --devices 3 --reduce exact
+uneven_share 0 --strategy mirrored --devices 3
+uneven_share 0 --strategy mirrored --devices 3 --batch 2000 --data synthetic:4000
+uneven_share 0 --strategy mirrored --devices 3 --reduce exact
+uneven_share 0 --strategy single --devices 1 --reduce exact
+replica_seed 0 --strategy towers --devices 3
+replica_seed 0 --strategy towers --devices 3 --reduce exact
+replica_seed 0 --strategy mirrored --devices 2
+replica_seed 0 --strategy mirrored --devices 2 --reduce exact
+tree_order 0 --strategy towers --devices 3 --reduce exact
+bucket_left_out 0 --strategy mirrored --devices 2
+bucket_left_out 0 --strategy mirrored --devices 3 --bucket-bytes 0 --allreduce tree
+bucket_left_out 0 --strategy mirrored --devices 3 --reduce exact
+bucket_early 0 --strategy mirrored --devices 2
+bucket_early 0 --strategy mirrored --devices 3 --bucket-bytes 2KiB --allreduce halving-doubling
+slice_element 0 --strategy mirrored --devices 3 --allreduce direct
+ring_round 0 --strategy mirrored --devices 3 --allreduce ring
+ring_round 0 --strategy mirrored --devices 4 --reduce exact
+meeting_left_out 20 --strategy mirrored --devices 3 --allreduce direct
+shared_once 0 --strategy mirrored --devices 2 --model tied --bucket-bytes 0
+shared_once 0 --strategy mirrored --devices 3 --model tied --bucket-bytes 0 --allreduce flat
+stale_variables 0 --strategy towers --devices 3
+stale_variables 0 --strategy towers --devices 3 --reduce exact
+fetched_twice 0 --strategy towers --devices 2
+fetched_twice 0 --strategy towers --devices 3 --reduce exact
+tower_left_out 0 --strategy towers --devices 3
+tower_left_out 0 --strategy towers --devices 2 --reduce exact
+done_wait 20 --strategy towers --devices 3 --capture no
+done_wait 20 --strategy towers --devices 3 --capture no --reduce exact
+ready_wait 20 --strategy towers --devices 3 --capture no
+ready_wait 20 --strategy towers --devices 3 --capture no --reduce exact
+ready_wait 20 --strategy towers --devices 3 --capture no --towers-staged yes
+final_wait 20 --strategy mirrored --cpu-devices 1 --devices 2 --capture no
+final_wait 20 --strategy mirrored --cpu-devices 1 --devices 3 --capture no --bucket-bytes 2KiB
+reduced_wait 20 --strategy mirrored --cpu-devices 1 --devices 3 --capture no
+reduced_wait 20 --strategy mirrored --cpu-devices 1 --devices 3 --capture no --reduce exact
+applied_twice 0 --strategy towers --devices 2
+applied_twice 0 --strategy towers --devices 3 --reduce exact
+applied_twice 0 --strategy mirrored --devices 2
+applied_twice 0 --strategy mirrored --devices 3 --reduce exact
+state_not_mirrored 0 --strategy mirrored --devices 2
+state_not_mirrored 0 --strategy mirrored --devices 3 --reduce exact
+first_loss 0 --strategy towers --devices 2
+first_loss 0 --strategy towers --devices 3 --reduce exact
+first_loss 0 --strategy mirrored --devices 2
+first_loss 0 --strategy mirrored --devices 3 --reduce exact
+tail_position 0 --strategy towers --devices 3 --data synthetic:250 --epochs 3
+tail_position 0 --strategy mirrored --devices 3 --data synthetic:250 --epochs 3
+TABLE
+cut -d ' ' -f 1 "$dir/table" | sort -u >"$dir/shown"
+diff "$dir/names" "$dir/shown" || fail "bugs (<) and lines of the table (>) are not the same"
+
+# verify OPTIONS: status in $code, row in $dir/row. What the options do not say is this.
+verify() {
+  local options=" $* "
+  [[ $options == *" --model "* ]] || set -- "$@" --model mlp:784-16-16-10
+  [[ $options == *" --data "* ]] || set -- "$@" --data synthetic:1000
+  [[ $options == *" --batch "* ]] || set -- "$@" --batch 100
+  [[ $options == *" --epochs "* ]] || set -- "$@" --steps 8
+  code=0
+  timeout 60 "$LOCKSTEP" verify "$@" --warmup 0 --results none --format jsonl >"$dir/row" 2>"$dir/err" || code=$?
+}
+
+# Nothing is planted: all is equal, with pauses and without.
+while read -r _ _ options; do echo "$options"; done <"$dir/table" | sort -u >"$dir/configurations"
+while read -r options; do
+  for seed in '' 1; do
+    # shellcheck disable=SC2086
+    LOCKSTEP_FUZZ=$seed verify $options
+    [ "$code" -eq 0 ] && continue
+    cat "$dir/err"
+    cut -c 1-600 "$dir/row"
+    fail "nothing is planted, but status $code: seed '$seed' $options"
+  done
+done <"$dir/configurations"
+echo "$(wc -l <"$dir/configurations") configurations are equal where nothing is planted"
+
+# Who found it, and after how many steps: of the row's reason.
+judge() {
+  python3 - "$dir/row" <<'PYTHON'
+import json, re, sys
+lines = open(sys.argv[1]).read().splitlines()
+row = json.loads(lines[0]) if len(lines) == 1 else {"result": {}}
+reason, status = row["result"].get("reason", ""), row["result"].get("status")
+judges = {"oracle": r"^step (\d+): .*, oracle ", "reference": r"^step (\d+): .*, reference ",
+          "gradient bound": r"^step (\d+): the gradient differs ", "loss bound": r"^step (\d+): .*of the whole batch",
+          "steps at once": r"^(\d+) steps at once: ", "traffic": r"^traffic: "}
+for judge, pattern in judges.items():
+    match = re.match(pattern, reason)
+    if match and status == "failed" and not row["equivalence"]["pass"]:
+        steps = int(match[1]) + (judge != "steps at once") if match.groups() else row["equivalence"]["steps"]
+        print(f"{judge:14} {steps:>5}")
+        break
+else:
+    print(f"NOT FOUND: {status} {reason[:60]}")
+PYTHON
+}
+
+printf '%-19s %-14s %5s  %5s  %s\n' bug 'found by' steps seeds configuration
+missed=0
+while read -r bug seeds options; do
+  tried=0
+  seed=
+  code=0
+  while [ "$code" -eq 0 ] && [ "$tried" -le "$seeds" ]; do
+    tried=$((tried + 1))
+    [ "$seeds" -eq 0 ] || seed=$tried
+    # shellcheck disable=SC2086
+    LOCKSTEP_PLANT=$bug LOCKSTEP_FUZZ=$seed verify $options
+    [ "$seeds" -gt 0 ] || break
+  done
+  found=$(judge)
+  [[ $code -eq 1 && $found != NOT* ]] || missed=$((missed + 1))
+  printf '%-19s %s  %5s  %s\n' "$bug" "$found" "${seed:--}" "$options"
+done <"$dir/table"
+[ "$missed" -eq 0 ] || fail "$missed lines of the table are not found with status 1"
+# A name that is none is refused, in one line.
+code=0
+LOCKSTEP_PLANT=averag "$LOCKSTEP" list strategies >"$dir/out" 2>"$dir/err" || code=$?
+[ "$code" -eq 2 ] && [ "$(wc -l <"$dir/err")" -eq 1 ] && [ ! -s "$dir/out" ] || fail "a wrong name is not refused"
+echo "$(wc -l <"$dir/names") bugs are found, in $(wc -l <"$dir/table") configurations"

@@ -386,7 +386,7 @@ ls_status ls_row_build(const ls_row_facts *f, json_t **out)
         put_text(row, "label", request->label);
     put_group(row, "case", case_group(f));
     put_group(row, "result", result_group(f));
-    bool keeps_time = f->trial && f->trial->timed_done && !f->trial->failed &&
+    bool keeps_time = f->trial && f->trial->timed_done && !f->trial->failed && !f->error &&
                       (!f->gate || f->gate->pass) && !request->verify;
     if (keeps_time)
         put_group(row, "time", time_group(f));

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # Installs what is missing, builds, and runs the tests through CTest: ci/test.sh [--all]
 #   --all    also the tests labelled slow and peers
-# Builds: build (gcc), build-clang, build-asan, build-tsan; warnings are errors in all of them. The
-# tests of the sanitizer builds are tests of `build` (label sanitizer).
+# Builds: build (gcc), build-clang, build-asan, build-tsan, and of build-hooks the program; warnings
+# are errors in all of them. The tests of the sanitizer builds are tests of `build` (label sanitizer).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 exclude=(-LE 'slow|peers')
@@ -16,7 +16,7 @@ done
 ci/install.sh test
 launcher=()
 command -v ccache >/dev/null && launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache)
-for preset in release clang asan tsan; do
+for preset in release clang asan tsan hooks; do
   echo "building: $preset"
   log=$(mktemp)
   if ! { cmake --preset "$preset" -DLOCKSTEP_TESTS=ON -DLOCKSTEP_WERROR=ON "${launcher[@]}" &&

@@ -25,21 +25,28 @@ foreach(source ${examples})
     SKIP_REGULAR_EXPRESSION "apt-get install dataset-fashion-mnist")
 endforeach()
 
+# Tests of what only a build with hooks has take the program of the preset `hooks`, unless this
+# build has them itself.
+set(hooks_tests test_planted test_schedules test_schedules_slow test_worker_failure)
 file(GLOB integration_tests CONFIGURE_DEPENDS bench/tests/test_*.sh impl/tests/test_*.sh
      reports/tests/test_*.sh)
 foreach(source ${integration_tests})
   get_filename_component(name ${source} NAME_WE)
+  set(program $<TARGET_FILE:lockstep>)
+  if(name IN_LIST hooks_tests AND NOT LOCKSTEP_HOOKS)
+    set(program ${CMAKE_CURRENT_SOURCE_DIR}/build-hooks/lockstep)
+  endif()
   add_test(NAME integration.${name} COMMAND bash ${source})
   set_tests_properties(integration.${name} PROPERTIES LABELS integration TIMEOUT 300
     SKIP_RETURN_CODE 77 ENVIRONMENT
-    "LOCKSTEP=$<TARGET_FILE:lockstep>;SOURCE_DIR=${CMAKE_CURRENT_SOURCE_DIR}")
+    "LOCKSTEP=${program};SOURCE_DIR=${CMAKE_CURRENT_SOURCE_DIR}")
 endforeach()
 
 # Slow ones run with ci/test.sh --all.
 foreach(source ${integration_tests})
   get_filename_component(name ${source} NAME_WE)
   if(name MATCHES "_slow$")
-    set_tests_properties(integration.${name} PROPERTIES LABELS slow TIMEOUT 1800)
+    set_tests_properties(integration.${name} PROPERTIES LABELS slow TIMEOUT 3600)
   endif()
 endforeach()
 
@@ -51,7 +58,7 @@ if(NOT LOCKSTEP_SANITIZE AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
   foreach(build asan tsan clang)
     add_test(NAME sanitizer.${build} COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/ci/test-build.sh
              ${CMAKE_CURRENT_SOURCE_DIR}/build-${build})
-    set_tests_properties(sanitizer.${build} PROPERTIES LABELS sanitizer TIMEOUT 600
+    set_tests_properties(sanitizer.${build} PROPERTIES LABELS sanitizer TIMEOUT 1200
                          SKIP_RETURN_CODE 77)
   endforeach()
   add_test(NAME fuzz COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/ci/fuzz.sh 5)

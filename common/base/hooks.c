@@ -4,7 +4,7 @@
  * library outside its objects, and only where it is built with LOCKSTEP_HOOKS.
  *
  * Pauses are numbers of Philox on (seed, thread, count). One thread in four is slow under a seed:
- * it sleeps at every fourth place, so that it is overtaken where nothing but luck kept it in front.
+ * it sleeps at every sixth place, so that it is overtaken where nothing but luck kept it in front.
  */
 #include "common/base/hooks.h"
 
@@ -118,14 +118,14 @@ void ls_hooks_pause(void)
         return;
     const uint32_t bits = ls_random_bits((ls_random){hooks.seed, thread}, ++pauses);
     const bool slow = ls_random_bits((ls_random){hooks.seed, thread}, 0) % 4 == 0;
-    const uint32_t kind = bits % 64, length = bits >> 8;
+    const uint32_t kind = bits % 256, length = bits >> 8;
     if (kind == 0)
         ls_clock_sleep(length % 2000000); /* ns: up to 2 ms */
-    else if (kind < (slow ? 16 : 4))
+    else if (kind < (slow ? 40 : 8))
         ls_clock_sleep(1000 + length % 200000);
-    else if (kind < 24)
+    else if (kind < 80)
         sched_yield();
-    else if (kind < 32)
+    else if (kind < 112)
         for (uint32_t i = 0; i < length % 2000; i++)
             ls_cpu_relax();
 }

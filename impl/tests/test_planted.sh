@@ -59,11 +59,10 @@ done_wait 20 --strategy towers --devices 3 --capture no
 done_wait 20 --strategy towers --devices 3 --capture no --reduce exact
 ready_wait 20 --strategy towers --devices 3 --capture no
 ready_wait 20 --strategy towers --devices 3 --capture no --reduce exact
-ready_wait 20 --strategy towers --devices 3 --capture no --towers-staged yes
-final_wait 20 --strategy mirrored --cpu-devices 1 --devices 2 --capture no
-final_wait 20 --strategy mirrored --cpu-devices 1 --devices 3 --capture no --bucket-bytes 2KiB
-reduced_wait 20 --strategy mirrored --cpu-devices 1 --devices 3 --capture no
-reduced_wait 20 --strategy mirrored --cpu-devices 1 --devices 3 --capture no --reduce exact
+final_wait 20 --strategy mirrored --cpu-devices 3 --cores-per-device 2 --devices 2 --capture no
+final_wait 20 --strategy mirrored --cpu-devices 3 --cores-per-device 2 --devices 3 --capture no --bucket-bytes 2KiB
+reduced_wait 20 --strategy mirrored --cpu-devices 3 --cores-per-device 2 --devices 3 --capture no
+reduced_wait 20 --strategy mirrored --cpu-devices 3 --cores-per-device 2 --devices 3 --capture no --reduce exact
 applied_twice 0 --strategy towers --devices 2
 applied_twice 0 --strategy towers --devices 3 --reduce exact
 applied_twice 0 --strategy mirrored --devices 2

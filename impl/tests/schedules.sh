@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: MIT
+# The bits do not depend on who comes first: a small matrix of every strategy is equal, while queue
+# threads, event records, waits and ranks' operations pause at random (LOCKSTEP_FUZZ, base/hooks.h),
+# seed after seed. Sourced by the tests of few and of many seeds, not run. No tolerance but the gate's.
+set -euo pipefail
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+export XDG_CACHE_HOME=$dir
+unset LOCKSTEP_PLANT LOCKSTEP_FUZZ LOCKSTEP_FAIL
+if [ ! -x "$LOCKSTEP" ] || LOCKSTEP_PLANT='?' "$LOCKSTEP" --version >/dev/null 2>&1; then
+  echo "skipped: $LOCKSTEP is not built with LOCKSTEP_HOOKS; ci/test.sh builds it (preset hooks)"
+  exit 77
+fi
+
+# verify ROWS OPTIONS: all rows are equal, and there are so many.
+verify() {
+  local want=$1 got code=0
+  shift
+  timeout 250 "$LOCKSTEP" verify "$@" --warmup 0 --results none --format csv >"$dir/rows" 2>"$dir/err" || code=$?
+  got=$(grep -c ',ok,' "$dir/rows" || true)
+  [ "$code" -eq 0 ] && [ "$got" -eq "$want" ] && { equal=$((equal + got)); return; }
+  grep -v ',ok,' "$dir/rows" | cut -c 1-700 | head -n 4 || true
+  head -n 20 "$dir/err"
+  echo "LOCKSTEP_FUZZ=$LOCKSTEP_FUZZ: status $code, $got rows are equal, not $want: $*"
+  exit 1
+}
+
+# schedules FIRST LAST: the matrix under each seed.
+schedules() {
+  local small=(--data synthetic:200 --steps 4 --batch 50)
+  equal=0
+  for ((seed = $1; seed <= $2; seed++)); do
+    export LOCKSTEP_FUZZ=$seed
+    verify 2 --strategy single --model mlp:784-16-10 "${small[@]}" --reduce fast,exact
+    verify 16 --strategy towers --devices 2,3 --model mlp:784-16-10 "${small[@]}" --reduce fast,exact \
+      --towers-staged no,yes --colocate-gradients yes,no
+    verify 4 --strategy towers --devices 2,cpu:1 --model poly "${small[@]}" --reduce fast,exact --capture no
+    verify 22 --strategy mirrored --devices 3 --model mlp:784-16-10 "${small[@]}" --bucket-bytes 0,2KiB \
+      --allreduce flat,ring,tree,halving-doubling,direct,canonical --reduce fast,exact --capture yes,no
+    verify 8 --strategy mirrored --devices 3 --cpu-devices 3 --cores-per-device 2 --model tied "${small[@]}" \
+      --bucket-bytes 0,2KiB --allreduce ring,direct --capture yes,no
+    verify 4 --strategy towers,mirrored --devices 5 --model poly --data synthetic:23 --batch 8 --epochs 2 --reduce fast,exact
+  done
+  echo "$equal cases are equal under seeds $1 to $2"
+}

@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# A device's worker fails in mid-step (LOCKSTEP_FAIL, base/hooks.h): the run ends, with status 3, one
+# row of status "error" without figures, and one message that names the device and the operation that
+# failed, not those that fail because of it. Nothing hangs; other rows of a sweep come. That nobody
+# trains on is common/device/tests/test_device.c's.
+set -euo pipefail
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+export XDG_CACHE_HOME=$dir
+unset LOCKSTEP_PLANT LOCKSTEP_FUZZ LOCKSTEP_FAIL
+if [ ! -x "$LOCKSTEP" ] || LOCKSTEP_PLANT='?' "$LOCKSTEP" --version >/dev/null 2>&1; then
+  echo "skipped: $LOCKSTEP is not built with LOCKSTEP_HOOKS; ci/test.sh builds it (preset hooks)"
+  exit 77
+fi
+runs=0
+wrong() {
+  echo "LOCKSTEP_FAIL=$LOCKSTEP_FAIL LOCKSTEP_FUZZ=${LOCKSTEP_FUZZ:-}: $1"
+  head -n 5 "$dir/err"
+  cut -c 1-900 "$dir/rows"
+  exit 1
+}
+# run OPTIONS: status in $code, rows in $dir/rows.
+run() {
+  code=0
+  timeout 60 "$LOCKSTEP" run --results none --format "${format:-jsonl}" --model mlp:784-16-10 --data synthetic:200 \
+    --batch 20 --steps 60 --warmup 5 --gate-steps "${gate:-3}" "$@" >"$dir/rows" 2>"$dir/err" || code=$?
+  runs=$((runs + 1))
+}
+# fails DEVICE:STEP[:OPERATION] OPTIONS: that ends the run as it should.
+fails() {
+  export LOCKSTEP_FAIL=$1
+  shift
+  run "$@"
+  [ "$code" -eq 3 ] || wrong "status $code, not 3 (124 is a hang): $*"
+  python3 - "$LOCKSTEP_FAIL" "$dir/rows" "$dir/err" <<'PYTHON' >"$dir/why" 2>&1 || wrong "$(tail -n 1 "$dir/why"): $*"
+import json, re, sys
+device, step = re.match(r"(cpu:\d+):(\d+)", sys.argv[1]).groups()
+rows = [json.loads(line) for line in open(sys.argv[2])]
+assert len(rows) == 1, "not one row"
+result = rows[0]["result"]
+assert result["status"] == "error" and "time" not in rows[0], "not an error without figures"
+said = rf"operation: {device} [a-z_.0-9]+: LOCKSTEP_FAIL: {device}: fails in step {step} [^\n]*$"
+assert re.match(said, result["reason"]), "the message is another one"
+assert open(sys.argv[3]).read() == "", "something is said on stderr as well"
+PYTHON
+}
+
+# Every place in a step: its first operation, one in the middle, the last; also while ranks pause.
+for capture in yes no; do
+  for place in 30 30:5 30:999; do
+    for strategy in single towers mirrored independent; do
+      fails cpu:0:$place --strategy $strategy --devices 1 --capture $capture
+    done
+  done
+  for devices in 2 3 5; do # failing first, in the middle, last
+    for device in 0 $((devices / 2)) $((devices - 1)); do
+      for reduce in fast exact; do
+        fails cpu:$device:30:5 --strategy towers --devices $devices --capture $capture --reduce $reduce
+        fails cpu:$device:31:999 --strategy towers --devices $devices --capture $capture --reduce $reduce --towers-staged yes
+        fails cpu:$device:32:5 --strategy mirrored --devices $devices --capture $capture --reduce $reduce
+      done
+      fails cpu:$device:33:5 --strategy towers --devices $devices --capture $capture --colocate-gradients no
+      fails cpu:$device:34:5 --strategy independent --devices $devices --capture $capture
+      for allreduce in flat ring tree halving-doubling direct; do
+        fails cpu:$device:30:13 --strategy mirrored --devices $devices --capture $capture \
+          --allreduce $allreduce --bucket-bytes 2KiB
+      done
+    done
+  done
+  # The variable device, which no tower is on.
+  for operation in 0 999; do
+    fails cpu:4:30:$operation --strategy towers --devices 3 --variable-device /cpu:4 --cpu-devices 5 --capture $capture
+  done
+  # All-reduces on queues of their own; an epoch's end; random pauses.
+  for seed in '' 1 2 3; do
+    export LOCKSTEP_FUZZ=$seed
+    fails cpu:1:30:8 --strategy mirrored --devices 3 --cpu-devices 3 --cores-per-device 2 --bucket-bytes 0 --capture $capture
+    fails cpu:2:30:5 --strategy mirrored --devices 3 --reduce exact --capture $capture
+    fails cpu:2:30:5 --strategy towers --devices 3 --capture $capture
+    unset LOCKSTEP_FUZZ
+  done
+done
+# While the gate compares; judges run on the first device, so the candidate's second one fails.
+gate=10
+fails cpu:1:1 --strategy mirrored --devices 2
+fails cpu:0:0:3 --strategy towers --devices 2
+unset gate
+# The rest of a sweep is run, and the message is one line of the table.
+export LOCKSTEP_FAIL=cpu:2:30
+run --strategy towers,mirrored --devices 2,3
+[ "$code" -eq 3 ] || wrong "status $code, not 3"
+[ "$(grep -c '"status": *"ok"' "$dir/rows")/$(grep -c '"status": *"error"' "$dir/rows")" = 2/2 ] || wrong "not 2 rows ok, 2 of errors"
+format=table
+run --strategy mirrored --devices 3
+[ "$(grep -c LOCKSTEP_FAIL "$dir/rows")/$(wc -l <"$dir/rows")/$(wc -l <"$dir/err")" = 1/3/0 ] || wrong "not one message in the table"
+unset LOCKSTEP_FAIL
+echo "$runs runs end as they should"

@@ -143,6 +143,7 @@ static void run_profiled(cpu_queue *queue, const cpu_command *command)
 {
     uint64_t *ns = queue->base.profile->ns;
     queue->base.waited_ns = 0;
+    ls_hooks_pause();
     run_command(queue, command);
     uint64_t now = ls_clock_ns(), waited = queue->base.waited_ns;
     ns[LS_TIME_WAIT] += waited;

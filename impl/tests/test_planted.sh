@@ -87,7 +87,7 @@ verify() {
   [[ $options == *" --batch "* ]] || set -- "$@" --batch 100
   [[ $options == *" --epochs "* ]] || set -- "$@" --steps 8
   code=0
-  timeout 60 "$LOCKSTEP" verify "$@" --warmup 0 --results none --format jsonl >"$dir/row" 2>"$dir/err" || code=$?
+  timeout -k 5 60 "$LOCKSTEP" verify "$@" --warmup 0 --results none --format jsonl >"$dir/row" 2>"$dir/err" || code=$?
 }
 
 # Nothing is planted: all is equal, with pauses and without.

@@ -23,7 +23,7 @@ wrong() {
 # run OPTIONS: status in $code, rows in $dir/rows.
 run() {
   code=0
-  timeout 60 "$LOCKSTEP" run --results none --format "${format:-jsonl}" --model mlp:784-16-10 --data synthetic:200 \
+  timeout -k 5 60 "$LOCKSTEP" run --results none --format "${format:-jsonl}" --model mlp:784-16-10 --data synthetic:200 \
     --batch 20 --steps 60 --warmup 5 --gate-steps "${gate:-3}" "$@" >"$dir/rows" 2>"$dir/err" || code=$?
   runs=$((runs + 1))
 }
@@ -32,7 +32,7 @@ fails() {
   export LOCKSTEP_FAIL=$1
   shift
   run "$@"
-  [ "$code" -eq 3 ] || wrong "status $code, not 3 (124 is a hang): $*"
+  [ "$code" -eq 3 ] || wrong "status $code, not 3 (124, 137: it hangs): $*"
   python3 - "$LOCKSTEP_FAIL" "$dir/rows" "$dir/err" <<'PYTHON' >"$dir/why" 2>&1 || wrong "$(tail -n 1 "$dir/why"): $*"
 import json, re, sys
 device, step = re.match(r"(cpu:\d+):(\d+)", sys.argv[1]).groups()

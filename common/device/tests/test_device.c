@@ -271,6 +271,7 @@ static void failure_is_reported_and_hangs_nobody(void **state)
     must(ls_queue_wait(f->queue[1], event));
     must(ls_queue_put(f->queue[1], &waits.op));
     must(ls_queue_sync(f->queue[1]));
+    must(ls_queue_sync(f->queue[0]));
     assert_int_equal(other, 1);
     ls_event_close(event);
 }

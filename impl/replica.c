@@ -30,7 +30,8 @@ static ls_status take_buffers(ls_replica *r, int64_t rows)
         LS_TRY(ls_device_allocate(r->device, LS_MEMORY_PARAMETERS, flat, &r->parameters));
     LS_TRY(ls_device_allocate(r->device, LS_MEMORY_GRADIENTS, flat, &r->gradients));
     for (int i = 0; i < r->slots; i++)
-        LS_TRY(ls_device_allocate(r->device, LS_MEMORY_OPTIMIZER, flat, &r->slot[i]));
+        LS_TRY(ls_device_allocate(r->device, LS_MEMORY_OPTIMIZER, r->owned * real_bytes(r),
+                                  &r->slot[i]));
     LS_TRY(take_workspace(r, sizeof *r->state, &r->state));
     LS_TRY(take_workspace(r, LS_REPLICA_LOSSES * sizeof *r->loss, &r->loss));
     if (r->sums > 1)
@@ -91,7 +92,9 @@ ls_status ls_replica_open(const ls_replica_options *options, ls_replica **out)
     replica->own_parameters = !options->parameters_of;
     if (options->parameters_of)
         replica->parameters = options->parameters_of->parameters;
-    replica->elements = job->model->graph->variables.elements;
+    replica->graph = options->part ? options->part->graph : job->model->graph;
+    replica->elements = replica->graph->variables.elements;
+    replica->owned = options->part ? options->part->owned : replica->elements;
     ls_status status = open_parts(replica, options->rows);
     if (status) {
         ls_replica_close(replica);
@@ -169,15 +172,15 @@ static ls_status append_feed(ls_replica *r, const feed_source *source, ls_net *n
     LS_TRY(ls_op_list_add(ops, op));
     for (int i = 0; i < LS_REPLICA_ARRAYS; i++) {
         const ls_array *array = array_at(source->split, i);
-        if (!array->data)
+        void *out = i < LS_DATA_INPUTS ? ls_net_input(net, i) : ls_net_target(net);
+        if (!array->data || !out) /* another place takes it */
             continue;
         const ls_gather_args gather = {.rows = ls_net_rows(net),
                                        .width = array->width,
                                        .type = gather_type(array->type),
                                        .source = source->shared[i],
                                        .indices = r->indices,
-                                       .out = i < LS_DATA_INPUTS ? ls_net_input(net, i)
-                                                                 : ls_net_target(net)};
+                                       .out = out};
         LS_TRY(table->gather(r->kernels, &gather, &op));
         LS_TRY(ls_op_list_add(ops, op));
     }
@@ -295,6 +298,8 @@ static ls_status build_evaluation(ls_replica *r, ls_net *net)
                                 .order = {.samples = test->samples},
                                 .state = r->test_state};
     LS_TRY(append_feed(r, &source, net, 0, &r->test_feed));
+    if (!ls_net_target(net)) /* the model's output is on another place */
+        return LS_OK;
     const ls_count_correct_args count = {.rows = ls_net_rows(net),
                                          .classes = r->job->model->need.classes,
                                          .logits = ls_net_output(net),
@@ -307,23 +312,44 @@ static ls_status build_evaluation(ls_replica *r, ls_net *net)
     return ls_op_list_add(&r->test_count, op);
 }
 
+ls_status ls_replica_test_begin(ls_replica *r, ls_net *net)
+{
+    const uint64_t none = 0;
+    if (!r->test_feed.count)
+        LS_TRY(build_evaluation(r, net));
+    return ls_queue_write(r->queue, r->correct, &none, sizeof none);
+}
+
+ls_status ls_replica_test_feed(ls_replica *r, uint64_t position)
+{
+    const ls_step_state state = {.position = position};
+    LS_TRY(ls_queue_write(r->queue, r->test_state, &state, sizeof state));
+    return ls_op_list_put(&r->test_feed, r->queue);
+}
+
+ls_status ls_replica_test_count(ls_replica *r)
+{
+    return ls_op_list_put(&r->test_count, r->queue);
+}
+
+ls_status ls_replica_test_end(ls_replica *r, double *accuracy)
+{
+    uint64_t correct;
+    LS_TRY(ls_queue_read(r->queue, &correct, r->correct, sizeof correct));
+    *accuracy = (double)correct / (double)r->job->data->test.samples;
+    return LS_OK;
+}
+
 ls_status ls_replica_evaluate(ls_replica *r, ls_net *net, double *accuracy)
 {
     const uint64_t samples = r->job->data->test.samples;
-    uint64_t correct = 0;
-    if (!r->test_count.count)
-        LS_TRY(build_evaluation(r, net));
-    LS_TRY(ls_queue_write(r->queue, r->correct, &correct, sizeof correct));
+    LS_TRY(ls_replica_test_begin(r, net));
     for (uint64_t at = 0; at < samples; at += (uint64_t)ls_net_rows(net)) {
-        const ls_step_state state = {.position = at};
-        LS_TRY(ls_queue_write(r->queue, r->test_state, &state, sizeof state));
-        LS_TRY(ls_op_list_put(&r->test_feed, r->queue));
+        LS_TRY(ls_replica_test_feed(r, at));
         LS_TRY(ls_net_predict(net, r->queue));
-        LS_TRY(ls_op_list_put(&r->test_count, r->queue));
+        LS_TRY(ls_replica_test_count(r));
     }
-    LS_TRY(ls_queue_read(r->queue, &correct, r->correct, sizeof correct));
-    *accuracy = (double)correct / (double)samples;
-    return LS_OK;
+    return ls_replica_test_end(r, accuracy);
 }
 
 ls_memory_formula ls_replica_memory(const ls_replica *r)
@@ -332,7 +358,7 @@ ls_memory_formula ls_replica_memory(const ls_replica *r)
     ls_memory_formula formula = {0};
     formula.bytes[LS_MEMORY_PARAMETERS] = r->own_parameters ? flat : 0;
     formula.bytes[LS_MEMORY_GRADIENTS] = flat;
-    formula.bytes[LS_MEMORY_OPTIMIZER] = flat * (size_t)r->slots;
+    formula.bytes[LS_MEMORY_OPTIMIZER] = r->owned * real_bytes(r) * (size_t)r->slots;
     formula.bytes[LS_MEMORY_WORKSPACE] = r->workspace;
     return formula;
 }

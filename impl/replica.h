@@ -11,6 +11,7 @@
 #ifndef LS_IMPL_REPLICA_H
 #define LS_IMPL_REPLICA_H
 
+#include "common/nn/graph_parts.h"
 #include "common/nn/layer.h"
 #include "common/nn/net.h"
 #include "impl/strategy.h"
@@ -25,11 +26,13 @@ typedef struct ls_replica {
     ls_device *device;
     ls_queue *queue;
     ls_kernels *kernels;
-    size_t elements;         /**< P: parameters */
+    const ls_graph *graph;   /**< the model's, or one place's part of it */
+    size_t elements;         /**< P: parameters of the graph */
+    size_t owned;            /**< of those, the first that it updates itself */
     void *parameters;        /**< real [P] */
     bool own_parameters;     /**< they are not another replica's */
     void *gradients;         /**< real [P] */
-    void *slot[2];           /**< real [P], as many as the optimizer has; else NULL */
+    void *slot[2];           /**< real [owned], as many as the optimizer has; else NULL */
     ls_step_state *state;    /**< argument block of training */
     double *loss;            /**< [LS_REPLICA_LOSSES] parts of the loss; in fast mode the first */
     size_t sums;             /**< how many parts a step has at most */
@@ -52,6 +55,7 @@ typedef struct ls_replica_options {
     const ls_job *job;
     ls_device *device;
     int64_t rows;      /**< of its largest slice */
+    const ls_graph_part *part; /**< NULL: the whole model */
     size_t sums;       /**< parts that its gradient comes in at most: 1 in fast mode */
     bool no_optimizer; /**< no optimizer state: the update happens elsewhere */
     const struct ls_replica *parameters_of; /**< NULL, or one on the same device whose parameters
@@ -84,6 +88,16 @@ ls_status ls_replica_records(ls_replica *replica, uint64_t first, uint64_t count
 
 /** The further parts of the loss of record `index`, [sums - 1]. */
 ls_status ls_replica_more_losses(ls_replica *replica, uint64_t index, double *out);
+
+/**
+ * Evaluation in pieces, for who drives several replicas' nets: makes the operations for `net` at
+ * the first call; puts the gathering of samples position, ...; puts the count of right ones, where
+ * the net has the model's output; and reads it, having been reset by `begin`.
+ */
+ls_status ls_replica_test_begin(ls_replica *replica, ls_net *net);
+ls_status ls_replica_test_feed(ls_replica *replica, uint64_t position);
+ls_status ls_replica_test_count(ls_replica *replica);
+ls_status ls_replica_test_end(ls_replica *replica, double *accuracy);
 
 /** Share of the test set that `net` classifies rightly with this replica's parameters. */
 ls_status ls_replica_evaluate(ls_replica *replica, ls_net *net, double *accuracy);

@@ -105,7 +105,7 @@ static ls_status need_net(ls_slice *s, size_t index, int64_t rows, ls_net **out)
     s->nets = nets;
     ls_replica *r = s->options.replica;
     const ls_net_options options = {
-        .graph = r->job->model->graph,
+        .graph = r->graph,
         .kernels = r->kernels,
         .rows = rows,
         .divisor = divisor_of(s),
@@ -424,7 +424,7 @@ void ls_slice_each(const ls_slice *s, ls_op_visit visit, void *context)
 void ls_slice_memory(const ls_slice *s, ls_memory_formula *formula)
 {
     const ls_replica *r = s->options.replica;
-    const ls_graph *graph = r->job->model->graph;
+    const ls_graph *graph = r->graph;
     size_t real = r->kernels->table->real_bytes;
     formula->bytes[LS_MEMORY_GRADIENTS] += s->own_levels * r->elements * real;
     for (size_t i = 0; i < s->part_count; i++)

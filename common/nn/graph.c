@@ -115,13 +115,13 @@ ls_status ls_graph_add(ls_graph *graph, const char *layer, const int *inputs, in
     return LS_OK;
 }
 
-/* Whether a gradient has to reach this node's output. */
-static bool wants_gradient(const ls_graph *graph, const ls_node *node)
+bool ls_graph_wants_gradient(const ls_graph *graph, int n)
 {
-    if (node->variable_count)
+    const ls_node *node = &graph->nodes[n];
+    if (node->variable_count || node->border_gradient)
         return true;
     for (int i = 0; i < node->input_count; i++)
-        if (wants_gradient(graph, &graph->nodes[node->inputs[i]]))
+        if (ls_graph_wants_gradient(graph, node->inputs[i]))
             return true;
     return false;
 }
@@ -135,7 +135,7 @@ double ls_graph_flops(const ls_graph *graph)
             continue;
         double input_gradient = 0;
         flops += node->layer->flops(graph, node, &input_gradient);
-        if (wants_gradient(graph, &graph->nodes[node->inputs[0]]))
+        if (ls_graph_wants_gradient(graph, node->inputs[0]))
             flops += input_gradient;
     }
     return flops;

@@ -12,6 +12,7 @@
 #include "common/base/status.h"
 #include "common/nn/variables.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -47,6 +48,8 @@ typedef struct ls_node {
     ls_shape shape;                   /**< of its output */
     int variables[LS_NODE_VARIABLES]; /**< indices into the graph's variables */
     int variable_count;
+    bool exported;        /**< another place takes its output, too (graph_parts.h) */
+    bool border_gradient; /**< border: a gradient must reach its output */
 } ls_node;
 
 struct ls_graph {
@@ -70,6 +73,9 @@ ls_status ls_graph_add(ls_graph *graph, const char *layer, const int *inputs, in
 /** For layers, while they are added: a new variable `<layer><index>.<kind>` of this node. */
 ls_status ls_graph_variable(ls_graph *graph, ls_node *node, const char *kind,
                             const ls_variable *like);
+
+/** Whether a gradient has to reach the output of node `n`. */
+bool ls_graph_wants_gradient(const ls_graph *graph, int n);
 
 /** Floating-point operations of one training step on one sample: 2 per multiply-add of the
  *  products of forward, weight gradients and data gradients; elementwise work is not counted. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Input: a batch of one of the data set's inputs. The data fill it; it has no operations. */
+/* Input: a batch of one of the data set's inputs, or what comes over a border between places. It is
+ * filled by others and has no operations. */
 #include "common/nn/layers.h"
 
 static ls_status infer(ls_graph *graph, ls_node *node)
@@ -17,4 +18,11 @@ const ls_layer ls_layer_input = {
     .role = LS_LAYER_INPUT,
     .inputs = 0,
     .infer = infer,
+};
+
+const ls_layer ls_layer_border = {
+    .name = "border",
+    .help = "the output of a node on another place",
+    .role = LS_LAYER_INPUT,
+    .inputs = 0,
 };

@@ -6,6 +6,7 @@
 #include "common/nn/layer.h"
 
 extern const ls_layer ls_layer_input;
+extern const ls_layer ls_layer_border; /* of parts of a graph; not to be named by models */
 extern const ls_layer ls_layer_dense;
 extern const ls_layer ls_layer_relu;
 extern const ls_layer ls_layer_polynomial;

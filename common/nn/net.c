@@ -53,18 +53,22 @@ static void plan_nodes(const ls_graph *graph, net_node *nodes)
     for (int n = 0; n < graph->count; n++) {
         const ls_node *node = &graph->nodes[n];
         nodes[n].last_use = -1;
-        nodes[n].wants_gradient = node->variable_count > 0;
+        nodes[n].wants_gradient = node->variable_count > 0 || node->border_gradient;
         for (int i = 0; i < node->input_count; i++) {
             nodes[node->inputs[i]].last_use = n;
             nodes[n].wants_gradient |= nodes[node->inputs[i]].wants_gradient;
         }
         if (strcmp(node->layer->name, "relu") == 0) {
             const ls_node *before = &graph->nodes[node->inputs[0]];
-            nodes[n].fused_forward = before->layer->fuses_relu && before->uses == 1;
+            nodes[n].fused_forward = before->layer->fuses_relu && before->uses == 1 && !before->exported;
         }
     }
     for (int n = 0; n < graph->count; n++) {
         const ls_node *user = nodes[n].last_use >= 0 ? &graph->nodes[nodes[n].last_use] : NULL;
+        if (graph->nodes[n].exported) { /* its last use is elsewhere: that one's gradient is first */
+            nodes[n].last_use = -1;
+            continue;
+        }
         nodes[n].fused_backward = nodes[n].fused_forward && graph->nodes[n].uses == 1 &&
                                   user->layer->fuses_relu_mask && user->inputs[0] == n;
     }
@@ -334,6 +338,16 @@ const void *ls_net_output(const ls_net *net)
     return net->nodes[graph_node(net, net->options.graph->count - 1)->inputs[0]].output;
 }
 
+void *ls_net_node_output(const ls_net *net, int node)
+{
+    return net->nodes[node].output;
+}
+
+void *ls_net_node_gradient(const ls_net *net, int node)
+{
+    return net->nodes[node].gradient;
+}
+
 static bool feeds_a_layer(const ls_net *net, int n)
 {
     for (int user = n + 1; user < net->options.graph->count; user++) {
@@ -388,17 +402,27 @@ size_t ls_net_workspace(const ls_net *net)
     return bytes;
 }
 
+ls_status ls_net_node_forward(ls_net *net, int node, ls_queue *queue)
+{
+    return ls_op_list_put(&net->nodes[node].forward, queue);
+}
+
+ls_status ls_net_node_backward(ls_net *net, int node, ls_queue *queue)
+{
+    return ls_op_list_put(&net->nodes[node].backward, queue);
+}
+
 ls_status ls_net_predict(ls_net *net, ls_queue *queue)
 {
     for (int n = 0; n + 1 < net->options.graph->count; n++)
-        LS_TRY(ls_op_list_put(&net->nodes[n].forward, queue));
+        LS_TRY(ls_net_node_forward(net, n, queue));
     return LS_OK;
 }
 
 ls_status ls_net_forward(ls_net *net, ls_queue *queue)
 {
     LS_TRY(ls_net_predict(net, queue));
-    return ls_op_list_put(&net->nodes[net->options.graph->count - 1].forward, queue);
+    return ls_net_node_forward(net, net->options.graph->count - 1, queue);
 }
 
 /* Whether an earlier node's backward pass, later on, has more of node n's variables' gradient. */
@@ -418,7 +442,7 @@ ls_status ls_net_backward(ls_net *net, ls_queue *queue, ls_range_final final, vo
     const ls_variables *variables = &net->options.graph->variables;
     for (int n = net->options.graph->count - 1; n >= 0; n--) {
         const ls_node *node = graph_node(net, n);
-        LS_TRY(ls_op_list_put(&net->nodes[n].backward, queue));
+        LS_TRY(ls_net_node_backward(net, n, queue));
         if (!final || !node->variable_count || is_shared_on(net, n))
             continue;
         const ls_variable *first = &variables->items[node->variables[0]];

@@ -34,7 +34,7 @@ ls_status ls_net_open(const ls_net_options *options, ls_net **out);
 void ls_net_close(ls_net *net);
 
 /** Where input number `index` (0: x0), and the target, are put: [rows, elements of one sample]. */
-void *ls_net_input(const ls_net *net, int index);
+void *ls_net_input(const ls_net *net, int index); /**< NULL: the graph has none of this number */
 void *ls_net_target(const ls_net *net);
 
 /** The model's output [rows, elements], valid after forward. */
@@ -47,6 +47,11 @@ const void *ls_net_output(const ls_net *net);
  */
 bool ls_net_kept(const ls_net *net, size_t index, void **memory, size_t *bytes);
 
+/** Output and gradient of a node [rows, elements]; the gradient NULL where none is wanted. For
+ *  borders between places: filled, and read, by who drives the parts (graph_parts.h). */
+void *ls_net_node_output(const ls_net *net, int node);
+void *ls_net_node_gradient(const ls_net *net, int node);
+
 int64_t ls_net_rows(const ls_net *net);
 
 /** Called when elements [first, first + count) of the gradients are final. */
@@ -57,6 +62,10 @@ ls_status ls_net_predict(ls_net *net, ls_queue *queue);
 
 /** Puts the forward pass and the loss with its gradient. */
 ls_status ls_net_forward(ls_net *net, ls_queue *queue);
+
+/** Puts one node's part of the forward, or of the backward pass. */
+ls_status ls_net_node_forward(ls_net *net, int node, ls_queue *queue);
+ls_status ls_net_node_backward(ls_net *net, int node, ls_queue *queue);
 
 /** Puts the backward pass, last node first. `final` may be NULL. */
 ls_status ls_net_backward(ls_net *net, ls_queue *queue, ls_range_final final, void *context);

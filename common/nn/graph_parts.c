@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: MIT */
+/* Parts of a placed graph; see graph_parts.h. */
+#include "common/nn/graph_parts.h"
+
+#include "common/nn/layers.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- What the whole graph says --------------------------------------------------------------- */
+
+static bool is_input(const ls_node *node)
+{
+    return node->layer->role == LS_LAYER_INPUT;
+}
+
+/* The node whose variables this one uses. */
+static int owner_of(const ls_graph *whole, int n)
+{
+    return whole->nodes[n].shares >= 0 ? whole->nodes[n].shares : n;
+}
+
+/* Whether uses of these variables are on several places. */
+static bool is_spread(const ls_graph *whole, int owner)
+{
+    for (int n = owner + 1; n < whole->count; n++)
+        if (whole->nodes[n].shares == owner && whole->nodes[n].device != whole->nodes[owner].device)
+            return true;
+    return false;
+}
+
+/* Whether node n has its variables to itself, as a copy. */
+static bool has_copy(const ls_graph *whole, int n)
+{
+    return whole->nodes[n].shares >= 0 && is_spread(whole, whole->nodes[n].shares);
+}
+
+static bool takes(const ls_node *user, int n)
+{
+    for (int i = 0; i < user->input_count; i++)
+        if (user->inputs[i] == n)
+            return true;
+    return false;
+}
+
+/* Gradients of one output are added last use first. So uses elsewhere, which are added there, must
+ * be the last ones, and on one place. */
+static ls_status check_order(const ls_graph *whole, int n)
+{
+    int elsewhere = -1;
+    for (int user = n + 1; user < whole->count; user++) {
+        if (is_input(&whole->nodes[n]) || !takes(&whole->nodes[user], n))
+            continue;
+        int place = whole->nodes[user].device;
+        if ((elsewhere >= 0 || place != whole->nodes[n].device) && place != elsewhere) {
+            if (elsewhere >= 0)
+                return ls_fail(LS_CODE_USAGE, "placement", whole->nodes[n].layer->name,
+                               "the output of node %d is used on several other places, or "
+                               "elsewhere and then here again; place these uses together",
+                               n);
+            elsewhere = place;
+        }
+    }
+    return LS_OK;
+}
+
+/* ---- Building a part ------------------------------------------------------------------------- */
+
+typedef struct builder {
+    ls_graph_parts *out;
+    const ls_graph *whole;
+    int place;
+    ls_graph_part *part;
+} builder;
+
+static ls_status append_node(builder *b, int n, const ls_node *node)
+{
+    ls_graph *graph = b->part->graph;
+    ls_node *nodes = realloc(graph->nodes, (size_t)(graph->count + 1) * sizeof *nodes);
+    if (!nodes)
+        return ls_fail_memory("parts", (size_t)(graph->count + 1) * sizeof *nodes);
+    graph->nodes = nodes;
+    nodes[graph->count] = *node;
+    nodes[graph->count].device = 0;
+    b->part->local[n] = graph->count++;
+    return LS_OK;
+}
+
+/* The node's input comes from elsewhere: a border stands for it. */
+static ls_status append_border(builder *b, int n)
+{
+    const ls_node *from = &b->whole->nodes[n];
+    const bool gradient = ls_graph_wants_gradient(b->whole, n);
+    const ls_node node = {.layer = &ls_layer_border,
+                          .options = {.input = -1},
+                          .shares = -1,
+                          .shape = from->shape,
+                          .border_gradient = gradient};
+    size_t bytes = (b->out->border_count + 1) * sizeof *b->out->borders;
+    ls_border *borders = realloc(b->out->borders, bytes);
+    if (!borders)
+        return ls_fail_memory("parts", bytes);
+    b->out->borders = borders;
+    borders[b->out->border_count++] =
+        (ls_border){.node = n,
+                    .from = from->device,
+                    .to = b->place,
+                    .gradient = gradient,
+                    .samples = (size_t)ls_shape_elements(&from->shape)};
+    return append_node(b, n, &node);
+}
+
+/* The node's inputs are here, or stand for what is elsewhere. */
+static ls_status append_inputs(builder *b, int n)
+{
+    const ls_node *node = &b->whole->nodes[n];
+    for (int i = 0; i < node->input_count; i++) {
+        int m = node->inputs[i];
+        if (b->part->local[m] >= 0)
+            continue;
+        LS_TRY(is_input(&b->whole->nodes[m]) ? append_node(b, m, &b->whole->nodes[m])
+                                             : append_border(b, m));
+    }
+    return LS_OK;
+}
+
+static bool is_used_elsewhere(const ls_graph *whole, int n)
+{
+    for (int user = n + 1; user < whole->count; user++)
+        if (takes(&whole->nodes[user], n) && whole->nodes[user].device != whole->nodes[n].device)
+            return true;
+    return false;
+}
+
+/* A node of this place; its variables are added later. */
+static ls_status append_own(builder *b, int n)
+{
+    ls_node node = b->whole->nodes[n];
+    LS_TRY(append_inputs(b, n));
+    for (int i = 0; i < node.input_count; i++)
+        node.inputs[i] = b->part->local[node.inputs[i]];
+    node.shares = node.shares >= 0 && !has_copy(b->whole, n) ? b->part->local[node.shares] : -1;
+    node.uses = 0;
+    node.exported = is_used_elsewhere(b->whole, n);
+    LS_TRY(append_node(b, n, &node));
+    const ls_node *here = &b->part->graph->nodes[b->part->local[n]];
+    for (int i = 0; i < here->input_count; i++)
+        b->part->graph->nodes[here->inputs[i]].uses++;
+    return LS_OK;
+}
+
+/* Adds the variables of node n here; they are the whole's or, second pass, copies. */
+static ls_status append_variables(builder *b, int n, bool copies)
+{
+    const ls_node *whole = &b->whole->nodes[n];
+    ls_node *node = &b->part->graph->nodes[b->part->local[n]];
+    if (whole->device != b->place || node->shares >= 0 || has_copy(b->whole, n) != copies)
+        return LS_OK;
+    for (int v = 0; v < node->variable_count; v++) {
+        size_t count = b->part->graph->variables.count;
+        node->variables[v] = (int)count;
+        b->part->variable[count] = whole->variables[v];
+        LS_TRY(ls_variables_add(&b->part->graph->variables,
+                                &b->whole->variables.items[whole->variables[v]]));
+    }
+    return LS_OK;
+}
+
+/* Owned variables first, then copies; sharing nodes follow their owners. */
+static ls_status add_variables(builder *b)
+{
+    ls_graph *graph = b->part->graph;
+    for (int pass = 0; pass < 2; pass++) {
+        for (int n = 0; n < b->whole->count; n++)
+            if (b->part->local[n] >= 0 && b->whole->nodes[n].variable_count)
+                LS_TRY(append_variables(b, n, pass == 1));
+        if (pass == 0)
+            b->part->owned = graph->variables.elements;
+    }
+    b->part->elements = graph->variables.elements;
+    for (int n = 0; n < graph->count; n++)
+        if (graph->nodes[n].shares >= 0)
+            memcpy(graph->nodes[n].variables, graph->nodes[graph->nodes[n].shares].variables,
+                   sizeof graph->nodes[n].variables);
+    return LS_OK;
+}
+
+static ls_status build_part(builder *b)
+{
+    const ls_graph *whole = b->whole;
+    size_t n = (size_t)whole->count, variables = 0;
+    for (int i = 0; i < whole->count; i++)
+        variables += (size_t)whole->nodes[i].variable_count;
+    b->part->local = malloc(n * sizeof *b->part->local);
+    b->part->variable = calloc(variables + 1, sizeof *b->part->variable);
+    if (!b->part->local || !b->part->variable)
+        return ls_fail_memory("parts", n * sizeof *b->part->local);
+    memset(b->part->local, -1, n * sizeof *b->part->local);
+    LS_TRY(ls_graph_open(&b->part->graph));
+    int own = 0;
+    for (int i = 0; i < whole->count; i++) {
+        if (whole->nodes[i].device != b->place || is_input(&whole->nodes[i]))
+            continue;
+        LS_TRY(append_own(b, i));
+        own++;
+    }
+    if (!own)
+        return ls_fail(LS_CODE_USAGE, "placement", "place",
+                       "number %d has no node; name fewer devices, or place a node there",
+                       b->place);
+    return add_variables(b);
+}
+
+/* ---- Copies ---------------------------------------------------------------------------------- */
+
+static size_t offset_here(const ls_graph_parts *parts, int n, int v)
+{
+    const ls_graph_part *part = &parts->parts[parts->whole->nodes[n].device];
+    const ls_node *node = &part->graph->nodes[part->local[n]];
+    return part->graph->variables.items[node->variables[v]].offset;
+}
+
+static ls_status list_copies(ls_graph_parts *out)
+{
+    const ls_graph *whole = out->whole;
+    size_t most = 0;
+    for (int n = 0; n < whole->count; n++)
+        most += has_copy(whole, n) ? (size_t)whole->nodes[n].variable_count : 0;
+    out->copies = calloc(most + 1, sizeof *out->copies);
+    if (!out->copies)
+        return ls_fail_memory("parts", most * sizeof *out->copies);
+    for (int n = 0; n < whole->count; n++) {
+        for (int v = 0; has_copy(whole, n) && v < whole->nodes[n].variable_count; v++) {
+            int owner = owner_of(whole, n);
+            out->copies[out->copy_count++] = (ls_variable_copy){
+                .node = n,
+                .owner = whole->nodes[owner].device,
+                .holder = whole->nodes[n].device,
+                .at_owner = offset_here(out, owner, v),
+                .at_holder = offset_here(out, n, v),
+                .count = whole->variables.items[whole->nodes[n].variables[v]].count,
+            };
+        }
+    }
+    return LS_OK;
+}
+
+ls_status ls_graph_parts_open(const ls_graph *whole, int places, ls_graph_parts *out)
+{
+    *out = (ls_graph_parts){.whole = whole};
+    ls_status status = LS_OK;
+    out->parts = calloc((size_t)places, sizeof *out->parts);
+    if (!out->parts)
+        return ls_fail_memory("parts", (size_t)places * sizeof *out->parts);
+    out->count = places;
+    for (int n = 0; n < whole->count && !status; n++)
+        status = check_order(whole, n);
+    for (int p = 0; p < places && !status; p++) {
+        builder b = {out, whole, p, &out->parts[p]};
+        status = build_part(&b);
+    }
+    if (!status)
+        status = list_copies(out);
+    if (status)
+        ls_graph_parts_close(out);
+    return status;
+}
+
+void ls_graph_parts_close(ls_graph_parts *parts)
+{
+    for (int p = 0; p < parts->count; p++) {
+        ls_graph_close(parts->parts[p].graph);
+        free(parts->parts[p].local);
+        free(parts->parts[p].variable);
+    }
+    free(parts->parts);
+    free(parts->borders);
+    free(parts->copies);
+    *parts = (ls_graph_parts){0};
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Parts: a placed graph cut along its borders, so that each place has a graph of its own.
+ *
+ * A node that takes the output of one elsewhere takes that of a *border* node in its place: an
+ * input that is filled with the output when that has been computed, and whose gradient goes back.
+ * Inputs from the data set stand on every place that takes them. Variables that nodes of several
+ * places share have one owner, the place of the first use; every other use has a copy of its own,
+ * whose gradient goes to the owner.
+ */
+#ifndef LS_COMMON_NN_GRAPH_PARTS_H
+#define LS_COMMON_NN_GRAPH_PARTS_H
+
+#include "common/nn/graph.h"
+
+#include <stdbool.h>
+
+/** One place's part. */
+typedef struct ls_graph_part {
+    ls_graph *graph;
+    int *local;      /**< [nodes of the whole] its number here: also of a border; -1: not here */
+    int *variable;   /**< [variables here] the whole's variable that it is or copies */
+    size_t owned;    /**< elements of the variables that it owns, which come first */
+    size_t elements; /**< of all its variables */
+} ls_graph_part;
+
+/** The output of a node that another place takes, too. */
+typedef struct ls_border {
+    int node;       /**< of the whole */
+    int from, to;   /**< places */
+    bool gradient;  /**< its gradient goes back */
+    size_t samples; /**< elements of one sample */
+} ls_border;
+
+/** A copy of a variable that another place owns. Offsets are of the places' flat buffers. */
+typedef struct ls_variable_copy {
+    int node;               /**< of the whole: whose use it is */
+    int owner, holder;      /**< places; the same where one place has several uses */
+    size_t at_owner, count; /**< elements */
+    size_t at_holder;
+} ls_variable_copy;
+
+typedef struct ls_graph_parts {
+    const ls_graph *whole;
+    int count; /**< places */
+    ls_graph_part *parts;
+    ls_border *borders; /**< in order of their nodes, then of places */
+    size_t border_count;
+    ls_variable_copy *copies; /**< in order of their nodes */
+    size_t copy_count;
+} ls_graph_parts;
+
+/**
+ * Cuts a graph whose nodes' devices are places 0 to places - 1. Borrows the graph. LS_CODE_USAGE
+ * where a place has no node, or where gradients of one output would not be added in the order of
+ * the whole graph: uses on other places come after those on its own, on one other place.
+ */
+ls_status ls_graph_parts_open(const ls_graph *whole, int places, ls_graph_parts *out);
+
+/** A zero-filled one holds nothing. */
+void ls_graph_parts_close(ls_graph_parts *parts);
+
+#endif

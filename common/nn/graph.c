@@ -126,17 +126,37 @@ bool ls_graph_wants_gradient(const ls_graph *graph, int n)
     return false;
 }
 
+const char *ls_graph_node_name(const ls_graph *graph, int n, char text[LS_NODE_NAME])
+{
+    const ls_node *node = &graph->nodes[n];
+    int owner = node->shares >= 0 ? node->shares : n, uses = 0, use = 0;
+    for (int other = owner; other < graph->count; other++) {
+        if (other != owner && graph->nodes[other].shares != owner)
+            continue;
+        use = other == n ? uses : use;
+        uses++;
+    }
+    int used = snprintf(text, LS_NODE_NAME, "%.20s%d", node->layer->name,
+                        index_of_kind(graph, &graph->nodes[owner]));
+    if (uses > 1 && used > 0)
+        snprintf(text + used, LS_NODE_NAME - (size_t)used, "/%c", 'a' + use % 26);
+    return text;
+}
+
+double ls_graph_node_flops(const ls_graph *graph, int n)
+{
+    const ls_node *node = &graph->nodes[n];
+    double input_gradient = 0;
+    if (!node->layer->flops)
+        return 0;
+    double flops = node->layer->flops(graph, node, &input_gradient);
+    return ls_graph_wants_gradient(graph, node->inputs[0]) ? flops + input_gradient : flops;
+}
+
 double ls_graph_flops(const ls_graph *graph)
 {
     double flops = 0;
-    for (int n = 0; n < graph->count; n++) {
-        const ls_node *node = &graph->nodes[n];
-        if (!node->layer->flops)
-            continue;
-        double input_gradient = 0;
-        flops += node->layer->flops(graph, node, &input_gradient);
-        if (ls_graph_wants_gradient(graph, node->inputs[0]))
-            flops += input_gradient;
-    }
+    for (int n = 0; n < graph->count; n++)
+        flops += ls_graph_node_flops(graph, n);
     return flops;
 }

@@ -2,7 +2,7 @@
 /*
  * Graph: a model as a small DAG of layers, before it is placed on any device.
  *
- * A node names its layer, its inputs, the node whose variables it shares, and its device. Nodes
+ * A node names its layer, its inputs and the node whose variables it shares. Nodes
  * are in topological order: inputs come before uses. The last node is the loss; its first input is
  * the model's output. Shapes are those of one sample; the batch axis comes first and is not named.
  */
@@ -43,7 +43,6 @@ typedef struct ls_node {
     int inputs[LS_NODE_INPUTS];
     int input_count;
     int shares;                       /**< node whose variables this one uses; -1: its own */
-    int device;                       /**< place number given to ls_net_open; 0 unless placed */
     int uses;                         /**< how many nodes take its output */
     ls_shape shape;                   /**< of its output */
     int variables[LS_NODE_VARIABLES]; /**< indices into the graph's variables */
@@ -73,6 +72,17 @@ ls_status ls_graph_add(ls_graph *graph, const char *layer, const int *inputs, in
 /** For layers, while they are added: a new variable `<layer><index>.<kind>` of this node. */
 ls_status ls_graph_variable(ls_graph *graph, ls_node *node, const char *kind,
                             const ls_variable *like);
+
+enum { LS_NODE_NAME = 32 };
+
+/**
+ * The node's name: its layer and number, "dense0", as its variables have it; uses of shared
+ * variables are told apart: "lstm0/a", "lstm0/b", in forward order. Returns `text`.
+ */
+const char *ls_graph_node_name(const ls_graph *graph, int n, char text[LS_NODE_NAME]);
+
+/** Floating-point operations of node `n` in one training step on one sample. */
+double ls_graph_node_flops(const ls_graph *graph, int n);
 
 /** Whether a gradient has to reach the output of node `n`. */
 bool ls_graph_wants_gradient(const ls_graph *graph, int n);

@@ -20,19 +20,16 @@ static int owner_of(const ls_graph *whole, int n)
     return whole->nodes[n].shares >= 0 ? whole->nodes[n].shares : n;
 }
 
-/* Whether uses of these variables are on several places. */
-static bool is_spread(const ls_graph *whole, int owner)
+/* Whether node n shares variables whose uses are on several places: then it has a copy of its own.
+ */
+static bool has_copy(const ls_graph_parts *out, int n)
 {
-    for (int n = owner + 1; n < whole->count; n++)
-        if (whole->nodes[n].shares == owner && whole->nodes[n].device != whole->nodes[owner].device)
+    const ls_node *nodes = out->whole->nodes;
+    const int owner = nodes[n].shares;
+    for (int use = owner + 1; owner >= 0 && use < out->whole->count; use++)
+        if (nodes[use].shares == owner && out->place[use] != out->place[owner])
             return true;
     return false;
-}
-
-/* Whether node n has its variables to itself, as a copy. */
-static bool has_copy(const ls_graph *whole, int n)
-{
-    return whole->nodes[n].shares >= 0 && is_spread(whole, whole->nodes[n].shares);
 }
 
 static bool takes(const ls_node *user, int n)
@@ -45,21 +42,22 @@ static bool takes(const ls_node *user, int n)
 
 /* Gradients of one output are added last use first. So uses elsewhere, which are added there, must
  * be the last ones, and on one place. */
-static ls_status check_order(const ls_graph *whole, int n)
+static ls_status check_order(const ls_graph_parts *out, int n)
 {
+    const ls_graph *whole = out->whole;
     int elsewhere = -1;
     for (int user = n + 1; user < whole->count; user++) {
-        if (is_input(&whole->nodes[n]) || !takes(&whole->nodes[user], n))
+        int at = out->place[user];
+        if (is_input(&whole->nodes[n]) || !takes(&whole->nodes[user], n) || at == elsewhere ||
+            (elsewhere < 0 && at == out->place[n]))
             continue;
-        int place = whole->nodes[user].device;
-        if ((elsewhere >= 0 || place != whole->nodes[n].device) && place != elsewhere) {
-            if (elsewhere >= 0)
-                return ls_fail(LS_CODE_USAGE, "placement", whole->nodes[n].layer->name,
-                               "the output of node %d is used on several other places, or "
-                               "elsewhere and then here again; place these uses together",
-                               n);
-            elsewhere = place;
+        if (elsewhere >= 0) {
+            char name[LS_NODE_NAME];
+            return ls_fail(LS_CODE_USAGE, "placement", ls_graph_node_name(whole, n, name),
+                           "its output is used on several other places, or elsewhere and then "
+                           "here again; place these uses together");
         }
+        elsewhere = at;
     }
     return LS_OK;
 }
@@ -69,7 +67,7 @@ static ls_status check_order(const ls_graph *whole, int n)
 typedef struct builder {
     ls_graph_parts *out;
     const ls_graph *whole;
-    int place;
+    int number; /* of the place */
     ls_graph_part *part;
 } builder;
 
@@ -81,7 +79,6 @@ static ls_status append_node(builder *b, int n, const ls_node *node)
         return ls_fail_memory("parts", (size_t)(graph->count + 1) * sizeof *nodes);
     graph->nodes = nodes;
     nodes[graph->count] = *node;
-    nodes[graph->count].device = 0;
     b->part->local[n] = graph->count++;
     return LS_OK;
 }
@@ -103,8 +100,8 @@ static ls_status append_border(builder *b, int n)
     b->out->borders = borders;
     borders[b->out->border_count++] =
         (ls_border){.node = n,
-                    .from = from->device,
-                    .to = b->place,
+                    .from = b->out->place[n],
+                    .to = b->number,
                     .gradient = gradient,
                     .samples = (size_t)ls_shape_elements(&from->shape)};
     return append_node(b, n, &node);
@@ -124,10 +121,10 @@ static ls_status append_inputs(builder *b, int n)
     return LS_OK;
 }
 
-static bool is_used_elsewhere(const ls_graph *whole, int n)
+static bool is_used_elsewhere(const ls_graph_parts *out, int n)
 {
-    for (int user = n + 1; user < whole->count; user++)
-        if (takes(&whole->nodes[user], n) && whole->nodes[user].device != whole->nodes[n].device)
+    for (int user = n + 1; user < out->whole->count; user++)
+        if (takes(&out->whole->nodes[user], n) && out->place[user] != out->place[n])
             return true;
     return false;
 }
@@ -139,9 +136,9 @@ static ls_status append_own(builder *b, int n)
     LS_TRY(append_inputs(b, n));
     for (int i = 0; i < node.input_count; i++)
         node.inputs[i] = b->part->local[node.inputs[i]];
-    node.shares = node.shares >= 0 && !has_copy(b->whole, n) ? b->part->local[node.shares] : -1;
+    node.shares = node.shares >= 0 && !has_copy(b->out, n) ? b->part->local[node.shares] : -1;
     node.uses = 0;
-    node.exported = is_used_elsewhere(b->whole, n);
+    node.exported = is_used_elsewhere(b->out, n);
     LS_TRY(append_node(b, n, &node));
     const ls_node *here = &b->part->graph->nodes[b->part->local[n]];
     for (int i = 0; i < here->input_count; i++)
@@ -154,7 +151,7 @@ static ls_status append_variables(builder *b, int n, bool copies)
 {
     const ls_node *whole = &b->whole->nodes[n];
     ls_node *node = &b->part->graph->nodes[b->part->local[n]];
-    if (whole->device != b->place || node->shares >= 0 || has_copy(b->whole, n) != copies)
+    if (b->out->place[n] != b->number || node->shares >= 0 || has_copy(b->out, n) != copies)
         return LS_OK;
     for (int v = 0; v < node->variable_count; v++) {
         size_t count = b->part->graph->variables.count;
@@ -199,7 +196,7 @@ static ls_status build_part(builder *b)
     LS_TRY(ls_graph_open(&b->part->graph));
     int own = 0;
     for (int i = 0; i < whole->count; i++) {
-        if (whole->nodes[i].device != b->place || is_input(&whole->nodes[i]))
+        if (b->out->place[i] != b->number || is_input(&whole->nodes[i]))
             continue;
         LS_TRY(append_own(b, i));
         own++;
@@ -207,7 +204,7 @@ static ls_status build_part(builder *b)
     if (!own)
         return ls_fail(LS_CODE_USAGE, "placement", "place",
                        "number %d has no node; name fewer devices, or place a node there",
-                       b->place);
+                       b->number);
     return add_variables(b);
 }
 
@@ -215,7 +212,7 @@ static ls_status build_part(builder *b)
 
 static size_t offset_here(const ls_graph_parts *parts, int n, int v)
 {
-    const ls_graph_part *part = &parts->parts[parts->whole->nodes[n].device];
+    const ls_graph_part *part = &parts->parts[parts->place[n]];
     const ls_node *node = &part->graph->nodes[part->local[n]];
     return part->graph->variables.items[node->variables[v]].offset;
 }
@@ -225,17 +222,17 @@ static ls_status list_copies(ls_graph_parts *out)
     const ls_graph *whole = out->whole;
     size_t most = 0;
     for (int n = 0; n < whole->count; n++)
-        most += has_copy(whole, n) ? (size_t)whole->nodes[n].variable_count : 0;
+        most += has_copy(out, n) ? (size_t)whole->nodes[n].variable_count : 0;
     out->copies = calloc(most + 1, sizeof *out->copies);
     if (!out->copies)
         return ls_fail_memory("parts", most * sizeof *out->copies);
     for (int n = 0; n < whole->count; n++) {
-        for (int v = 0; has_copy(whole, n) && v < whole->nodes[n].variable_count; v++) {
+        for (int v = 0; has_copy(out, n) && v < whole->nodes[n].variable_count; v++) {
             int owner = owner_of(whole, n);
             out->copies[out->copy_count++] = (ls_variable_copy){
                 .node = n,
-                .owner = whole->nodes[owner].device,
-                .holder = whole->nodes[n].device,
+                .owner = out->place[owner],
+                .holder = out->place[n],
                 .at_owner = offset_here(out, owner, v),
                 .at_holder = offset_here(out, n, v),
                 .count = whole->variables.items[whole->nodes[n].variables[v]].count,
@@ -245,16 +242,17 @@ static ls_status list_copies(ls_graph_parts *out)
     return LS_OK;
 }
 
-ls_status ls_graph_parts_open(const ls_graph *whole, int places, ls_graph_parts *out)
+ls_status ls_graph_parts_open(const ls_graph *whole, const int *place, int places,
+                              ls_graph_parts *out)
 {
-    *out = (ls_graph_parts){.whole = whole};
+    *out = (ls_graph_parts){.whole = whole, .place = place};
     ls_status status = LS_OK;
     out->parts = calloc((size_t)places, sizeof *out->parts);
     if (!out->parts)
         return ls_fail_memory("parts", (size_t)places * sizeof *out->parts);
     out->count = places;
     for (int n = 0; n < whole->count && !status; n++)
-        status = check_order(whole, n);
+        status = check_order(out, n);
     for (int p = 0; p < places && !status; p++) {
         builder b = {out, whole, p, &out->parts[p]};
         status = build_part(&b);

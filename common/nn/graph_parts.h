@@ -42,7 +42,8 @@ typedef struct ls_variable_copy {
 
 typedef struct ls_graph_parts {
     const ls_graph *whole;
-    int count; /**< places */
+    const int *place; /**< [nodes of the whole] */
+    int count;        /**< places */
     ls_graph_part *parts;
     ls_border *borders; /**< in order of their nodes, then of places */
     size_t border_count;
@@ -51,11 +52,12 @@ typedef struct ls_graph_parts {
 } ls_graph_parts;
 
 /**
- * Cuts a graph whose nodes' devices are places 0 to places - 1. Borrows the graph. LS_CODE_USAGE
- * where a place has no node, or where gradients of one output would not be added in the order of
- * the whole graph: uses on other places come after those on its own, on one other place.
+ * Cuts a graph whose node n is on place[n], of 0 to places - 1. Borrows both. LS_CODE_USAGE where a
+ * place has no node, or where gradients of one output would not be added in the order of the whole
+ * graph: uses on other places come after those on its own, on one other place.
  */
-ls_status ls_graph_parts_open(const ls_graph *whole, int places, ls_graph_parts *out);
+ls_status ls_graph_parts_open(const ls_graph *whole, const int *place, int places,
+                              ls_graph_parts *out);
 
 /** A zero-filled one holds nothing. */
 void ls_graph_parts_close(ls_graph_parts *parts);

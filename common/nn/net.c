@@ -60,12 +60,14 @@ static void plan_nodes(const ls_graph *graph, net_node *nodes)
         }
         if (strcmp(node->layer->name, "relu") == 0) {
             const ls_node *before = &graph->nodes[node->inputs[0]];
-            nodes[n].fused_forward = before->layer->fuses_relu && before->uses == 1 && !before->exported;
+            nodes[n].fused_forward =
+                before->layer->fuses_relu && before->uses == 1 && !before->exported;
         }
     }
     for (int n = 0; n < graph->count; n++) {
         const ls_node *user = nodes[n].last_use >= 0 ? &graph->nodes[nodes[n].last_use] : NULL;
-        if (graph->nodes[n].exported) { /* its last use is elsewhere: that one's gradient is first */
+        if (graph->nodes[n]
+                .exported) { /* its last use is elsewhere: that one's gradient is first */
             nodes[n].last_use = -1;
             continue;
         }
@@ -274,10 +276,6 @@ static ls_status build_backward(ls_net *net, int n)
 ls_status ls_net_open(const ls_net_options *options, ls_net **out)
 {
     const ls_graph *graph = options->graph;
-    for (int n = 0; n < graph->count; n++)
-        if (graph->nodes[n].device != graph->nodes[0].device)
-            return ls_fail(LS_CODE_USAGE, "net", graph->nodes[n].layer->name,
-                           "the graph is placed on several devices; open one net per device");
     if (options->rows < 0 || !options->divisor ||
         (options->memory_of && options->memory_of->options.rows < options->rows))
         return ls_fail(LS_CODE_USAGE, "net", "rows",

@@ -27,7 +27,7 @@ typedef struct ls_net_options {
                               uses as well: they never run at the same time */
 } ls_net_options;
 
-/** LS_CODE_USAGE for a graph on more than one place; the node's device is for strategies. */
+/** Takes all memory and makes all operations. */
 ls_status ls_net_open(const ls_net_options *options, ls_net **out);
 
 /** Takes NULL. */

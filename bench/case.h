@@ -49,6 +49,7 @@ typedef struct ls_case {
     char allreduce[32];       /**< mirrored: "auto", or a name */
     int64_t bucket_bytes;     /**< mirrored: -1: auto; 0: one per variable */
     char variable_device[64]; /**< towers: "/cpu:0" */
+    char place[512];          /**< model-parallel: plan; "": balanced */
     bool towers_staged;       /**< false */
     bool colocate_gradients;  /**< towers: true */
     int flip_device;          /**< --inject bitflip=DEVICE:STEP; -1: none */

@@ -99,7 +99,7 @@ ls_status ls_option_set_append(ls_option_set *set, const ls_option *option, cons
 static bool begins_assignment(const char *text)
 {
     const char *c = text;
-    while (isalnum((unsigned char)*c) || *c == '_' || *c == '-')
+    while (isalnum((unsigned char)*c) || *c == '_' || *c == '-' || *c == '/')
         c++;
     return c > text && *c == '=';
 }

@@ -40,6 +40,11 @@ bool ls_applies_towers(const ls_case *one)
     return strcmp(one->strategy, "towers") == 0;
 }
 
+bool ls_applies_model_parallel(const ls_case *one)
+{
+    return strcmp(one->strategy, "model-parallel") == 0;
+}
+
 bool ls_applies_link(const ls_case *one)
 {
     int64_t number;
@@ -197,6 +202,12 @@ ls_status ls_set_data(const ls_setting *setting)
 ls_status ls_set_strategy(const ls_setting *setting)
 {
     return set_named(setting, &setting->names->strategies, "strategy");
+}
+
+/* "none": the empty plan; nodes and devices are looked up when the model is known. */
+ls_status ls_set_place(const ls_setting *setting)
+{
+    return strcmp(setting->text, "none") == 0 ? LS_OK : set_array(setting);
 }
 
 ls_status ls_set_allreduce(const ls_setting *setting)

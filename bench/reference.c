@@ -42,6 +42,7 @@ ls_case ls_reference_case(const ls_case *c)
     memset(single.link_text, 0, sizeof single.link_text);
     memset(&single.link, 0, sizeof single.link);
     single.bucket_bytes = -1;
+    memset(single.place, 0, sizeof single.place);
     single.towers_staged = false;
     single.colocate_gradients = true;
     single.ranks = 1;

@@ -32,13 +32,29 @@ static void put_text(json_t *object, const char *name, const char *value)
 static int64_t slice_of(const ls_plan_of_case *plan, int64_t i)
 {
     const ls_job *job = &plan->job;
-    int64_t n = (int64_t)plan->device_count, first = i, last = i + 1, parts = n;
+    int64_t n = ls_strategy_replicas(plan->strategy, plan->device_count);
+    int64_t d = n > 1 ? i : 0; /* one replica on all devices: each takes all of it */
+    int64_t first = d, last = d + 1, parts = n;
     if (job->exact) { /* whole shards */
         parts = job->micro_shards < job->batch ? job->micro_shards : job->batch;
-        first = ls_slice_begin(parts, i, n);
-        last = ls_slice_begin(parts, i + 1, n);
+        first = ls_slice_begin(parts, d, n);
+        last = ls_slice_begin(parts, d + 1, n);
     }
     return ls_slice_begin(job->batch, last, parts) - ls_slice_begin(job->batch, first, parts);
+}
+
+/* The plan as it came out, balanced or named: "dense0=cpu:0,relu0=cpu:0,...". */
+static void put_place(json_t *group, const ls_plan_of_case *plan)
+{
+    const ls_graph *graph = plan->model->graph;
+    char text[4096] = "", name[LS_NODE_NAME], device[32];
+    size_t used = 0;
+    for (int n = 0; n < graph->count && used < sizeof text; n++)
+        if (graph->nodes[n].input_count)
+            used += (size_t)snprintf(text + used, sizeof text - used, "%s%s=%s", used ? "," : "",
+                                     ls_graph_node_name(graph, n, name),
+                                     ls_device_name_text(&plan->devices[plan->place[n]], device));
+    put_text(group, "model_parallel_place", text);
 }
 
 static json_t *case_group(const ls_row_facts *f)
@@ -89,6 +105,8 @@ static json_t *case_group(const ls_row_facts *f)
         json_object_set_new(group, "towers_staged", json_boolean(c->towers_staged));
         json_object_set_new(group, "colocate_gradients", json_boolean(c->colocate_gradients));
     }
+    if (plan->strategy->divided)
+        put_place(group, plan);
     put_text(group, "comm", c->comm);
     put_text(group, "memory", c->memory_text);
     if (*c->link_text)

@@ -39,6 +39,7 @@ typedef struct ls_plan_of_case {
     bool oversubscribed;
     bool soft_placed;               /**< on other devices than asked for */
     ls_device_name variable_device; /**< for towers */
+    int *place;                     /**< [nodes] device of each; NULL: the model is not divided */
     ls_job job;                     /**< but for the devices */
     int64_t warmup, timed;          /**< steps */
     float *initial;                 /**< [elements] parameters before the first step */

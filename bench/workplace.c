@@ -6,6 +6,7 @@
 #include "common/base/numbers.h"
 #include "common/device/placement.h"
 #include "common/nn/layer.h"
+#include "impl/places.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,7 +81,8 @@ static ls_status size_steps(ls_plan_of_case *plan)
     int64_t batch = c->batch > 0 ? c->batch : plan->model->kind->default_batch;
     int64_t global = batch;
     if (c->scaling == LS_SCALING_WEAK &&
-        __builtin_mul_overflow(batch, (int64_t)plan->device_count, &global))
+        __builtin_mul_overflow(
+            batch, (int64_t)ls_strategy_replicas(plan->strategy, plan->device_count), &global))
         return ls_fail(LS_CODE_USAGE, "option", "--batch", "times the devices overflows");
     if (global > INT32_MAX)
         return ls_fail(LS_CODE_USAGE, "option", "--batch", "%lld samples are too many; at most %d",
@@ -197,6 +199,22 @@ static ls_status place_variables(const ls_workplace *place, ls_plan_of_case *pla
     return LS_OK;
 }
 
+/* Which of the devices each node is on, where the model is divided over them. */
+static ls_status divide_model(ls_plan_of_case *plan)
+{
+    const ls_graph *graph = plan->model->graph;
+    const char *text = plan->config->place;
+    const int places = (int)plan->device_count;
+    if (!plan->strategy->divided)
+        return LS_OK;
+    plan->place = calloc((size_t)graph->count, sizeof *plan->place);
+    if (!plan->place)
+        return ls_fail_memory("placement", (size_t)graph->count * sizeof *plan->place);
+    plan->job.place = plan->place;
+    return *text ? ls_places_parse(graph, text, plan->devices, places, plan->place)
+                 : ls_places_balance(graph, places, plan->place);
+}
+
 /* Which device each node of the model runs on, and where its variables are. */
 static void log_placement(const ls_placement *placement, const ls_plan_of_case *plan)
 {
@@ -205,6 +223,8 @@ static void log_placement(const ls_placement *placement, const ls_plan_of_case *
         const ls_device_name *holder =
             plan->strategy->holds_variables ? &plan->variable_device : &plan->devices[d];
         for (int n = 0; n < graph->count; n++) {
+            if (plan->place && plan->place[n] != (int)d)
+                continue;
             const ls_node *node = &graph->nodes[n];
             char name[64];
             snprintf(name, sizeof name, "node %d %s", n, node->layer->name);
@@ -257,6 +277,7 @@ static ls_status resolve(ls_workplace *place, ls_plan_of_case *plan)
                                 .linked = *c->link_text != 0};
     LS_TRY(ls_strategy_check(plan->strategy, &outline));
     LS_TRY(choose_reduction(place, plan));
+    LS_TRY(divide_model(plan));
     LS_TRY(check_fault(plan));
     LS_TRY(check_target(plan));
     log_placement(&placement, plan);
@@ -276,24 +297,31 @@ void ls_plan_close(ls_plan_of_case *plan)
 {
     ls_model_close(plan->model);
     free(plan->devices);
+    free(plan->place);
     free(plan->initial);
     *plan = (ls_plan_of_case){0};
 }
 
 /* ---- Sessions ------------------------------------------------------------------------------- */
 
-/* Opens the first `count` devices of the plan, and the variable device where a `holder` needs it.
+/*
+ * Opens the plan's devices, and the variable device where a strategy needs it; for a `judge` the
+ * first device alone, without the case's limit on memory: a model that is divided over devices may
+ * be too large for one of them.
  */
-static ls_status open_devices(const ls_workplace *place, const ls_plan_of_case *plan, size_t count,
-                              bool holder, ls_session *out)
+static ls_status open_devices(const ls_workplace *place, const ls_plan_of_case *plan, bool judge,
+                              ls_session *out)
 {
+    static const ls_memory_policy growth = {.kind = LS_MEMORY_GROWTH};
+    const ls_memory_policy *memory = judge ? &growth : &plan->config->memory;
+    const size_t count = judge ? 1 : plan->device_count;
+    const bool holder = !judge && plan->strategy->holds_variables;
     *out = (ls_session){.plan = plan, .job = plan->job, .device_count = count};
     out->devices = calloc(count + 1, sizeof *out->devices);
     if (!out->devices)
         return ls_fail_memory("session", count * sizeof *out->devices);
     for (size_t i = 0; i < count; i++) {
-        LS_TRY(ls_device_open(place->machine, &plan->devices[i], &plan->config->memory,
-                              &out->devices[i]));
+        LS_TRY(ls_device_open(place->machine, &plan->devices[i], memory, &out->devices[i]));
         if (ls_device_name_overlaps(&plan->devices[i], &plan->variable_device))
             out->job.variable_device = out->devices[i];
     }
@@ -301,8 +329,7 @@ static ls_status open_devices(const ls_workplace *place, const ls_plan_of_case *
     out->job.device_count = count;
     if (out->job.variable_device || !holder)
         return LS_OK;
-    LS_TRY(ls_device_open(place->machine, &plan->variable_device, &plan->config->memory,
-                          &out->devices[count]));
+    LS_TRY(ls_device_open(place->machine, &plan->variable_device, memory, &out->devices[count]));
     out->job.variable_device = out->devices[count];
     out->device_count++;
     return LS_OK;
@@ -333,8 +360,7 @@ static ls_status finish_open(ls_session *session, ls_status status, uint64_t beg
 ls_status ls_session_open(const ls_workplace *place, const ls_plan_of_case *plan, ls_session *out)
 {
     uint64_t begin_ns = ls_clock_ns();
-    ls_status status =
-        open_devices(place, plan, plan->device_count, plan->strategy->holds_variables, out);
+    ls_status status = open_devices(place, plan, false, out);
     if (!status)
         status = link_devices(out);
     if (!status)
@@ -348,10 +374,11 @@ ls_status ls_session_open_one(const ls_workplace *place, const ls_plan_of_case *
                               const void *context, ls_session *out)
 {
     uint64_t begin_ns = ls_clock_ns();
-    ls_status status = open_devices(place, plan, 1, false, out);
+    ls_status status = open_devices(place, plan, true, out);
     out->job.flip_replica = -1; /* a judge is not to be broken */
     if (!status)
-        status = open(&out->job, (int)plan->device_count, &out->run, context);
+        status = open(&out->job, ls_strategy_replicas(plan->strategy, plan->device_count),
+                      &out->run, context);
     return finish_open(out, status, begin_ns);
 }
 

@@ -87,6 +87,7 @@ ls_status ls_replica_open(const ls_replica_options *options, ls_replica **out)
         return ls_fail_memory("replica", sizeof *replica);
     replica->job = job;
     replica->device = options->device;
+    replica->number = options->number;
     replica->sums = options->sums;
     replica->slots = options->no_optimizer ? 0 : job->optimizer.rule->slots;
     replica->own_parameters = !options->parameters_of;
@@ -167,7 +168,12 @@ static ls_status append_feed(ls_replica *r, const feed_source *source, ls_net *n
                                            .offset = first,
                                            .state = source->state,
                                            .indices = r->indices};
+    bool any = false;
     ls_op *op;
+    for (int i = 0; i < LS_DATA_INPUTS; i++)
+        any |= ls_net_input(net, i) != NULL;
+    if (!any && !ls_net_target(net)) /* a part of a model that takes nothing from the data */
+        return LS_OK;
     LS_TRY(table->batch_indices(r->kernels, &indices, &op));
     LS_TRY(ls_op_list_add(ops, op));
     for (int i = 0; i < LS_REPLICA_ARRAYS; i++) {

@@ -24,6 +24,7 @@ enum {
 typedef struct ls_replica {
     const ls_job *job;
     ls_device *device;
+    int number; /**< of the device that it computes for */
     ls_queue *queue;
     ls_kernels *kernels;
     const ls_graph *graph;   /**< the model's, or one place's part of it */
@@ -54,10 +55,11 @@ typedef struct ls_replica {
 typedef struct ls_replica_options {
     const ls_job *job;
     ls_device *device;
-    int64_t rows;      /**< of its largest slice */
+    int number;                /**< of the job's devices: which one it computes for */
+    int64_t rows;              /**< of its largest slice */
     const ls_graph_part *part; /**< NULL: the whole model */
-    size_t sums;       /**< parts that its gradient comes in at most: 1 in fast mode */
-    bool no_optimizer; /**< no optimizer state: the update happens elsewhere */
+    size_t sums;               /**< parts that its gradient comes in at most: 1 in fast mode */
+    bool no_optimizer;         /**< no optimizer state: the update happens elsewhere */
     const struct ls_replica *parameters_of; /**< NULL, or one on the same device whose parameters
                                                  it uses */
 } ls_replica_options;

@@ -43,6 +43,7 @@ static ls_status open_member(const ls_replicated *run, int number, ls_member *m)
     bool replica = number < run->count;
     ls_replica_options place = {.job = job,
                                 .device = replica ? job->devices[number] : job->variable_device,
+                                .number = number,
                                 .sums = 1,
                                 .no_optimizer = run->holder >= 0 && run->holder != number};
     for (int b = 0; b < LS_BATCHES && replica; b++) {

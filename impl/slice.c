@@ -310,7 +310,7 @@ static ls_status build_fault(ls_slice *s)
 {
     ls_replica *r = s->options.replica;
     const ls_job *job = r->job;
-    if (job->flip_replica != s->options.number)
+    if (job->flip_replica != r->number)
         return LS_OK;
     const ls_flip_bit_args args = {.count = (int64_t)r->elements,
                                    .data = r->gradients,
@@ -373,7 +373,12 @@ ls_status ls_slice_put(ls_slice *s, ls_range_final final, void *context)
         LS_TRY(ls_net_forward(p->net, queue));
         LS_TRY(ls_net_backward(p->net, queue, whole ? final : NULL, context));
     }
-    return s->flip ? ls_queue_put(queue, s->flip) : LS_OK;
+    return ls_slice_put_fault(s);
+}
+
+ls_status ls_slice_put_fault(const ls_slice *s)
+{
+    return s->flip ? ls_queue_put(s->options.replica->queue, s->flip) : LS_OK;
 }
 
 bool ls_slice_reports(const ls_slice *slice)

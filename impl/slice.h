@@ -50,8 +50,12 @@ bool ls_slice_reports(const ls_slice *slice);
  */
 ls_status ls_slice_put(ls_slice *slice, ls_range_final final, void *context);
 
-/** Part number `index`, in order; NULL: there are no more. For who puts them himself. */
+/** Part number `index`, in order; NULL: there are no more. For who puts them himself, and behind
+ *  them the fault. */
 const ls_slice_part *ls_slice_part_at(const ls_slice *slice, size_t index);
+
+/** Puts the job's fault on purpose, where it is this slice's; else nothing. */
+ls_status ls_slice_put_fault(const ls_slice *slice);
 
 /** The device that it runs on. */
 const ls_device *ls_slice_device(const ls_slice *slice);

@@ -6,7 +6,8 @@
 #include <string.h>
 
 static const ls_strategy *const strategies[] = {
-    &ls_strategy_single, &ls_strategy_independent, &ls_strategy_towers, &ls_strategy_mirrored, NULL,
+    &ls_strategy_single,   &ls_strategy_independent,    &ls_strategy_towers,
+    &ls_strategy_mirrored, &ls_strategy_model_parallel, NULL,
 };
 
 const ls_strategy *const *ls_strategies(void)
@@ -64,6 +65,11 @@ ls_status ls_strategy_check(const ls_strategy *strategy, const ls_outline *o)
                        "fewer devices work",
                        (long long)shards, (long long)replicas, (long long)replicas);
     return LS_OK;
+}
+
+int ls_strategy_replicas(const ls_strategy *strategy, size_t devices)
+{
+    return strategy->divided ? 1 : (int)devices;
 }
 
 uint64_t ls_job_steps_per_epoch(const ls_job *job)

@@ -9,5 +9,6 @@ extern const ls_strategy ls_strategy_single;
 extern const ls_strategy ls_strategy_independent;
 extern const ls_strategy ls_strategy_towers;
 extern const ls_strategy ls_strategy_mirrored;
+extern const ls_strategy ls_strategy_model_parallel;
 
 #endif

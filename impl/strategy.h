@@ -47,6 +47,7 @@ struct ls_strategy {
     bool equivalent;      /**< computes what `single` computes; false: says so in its row */
     bool reduces;         /**< uses job->allreduce and job->bucket_bytes */
     bool holds_variables; /**< asks for job->variable_device */
+    bool divided;         /**< asks for job->place: one model on all devices together */
     bool replicated;      /**< a device is a replica: it needs a sample of every full batch */
     /** LS_CODE_USAGE, saying why and what would work, where it cannot run this job. */
     ls_status (*check)(const ls_outline *outline);
@@ -96,6 +97,9 @@ ls_status ls_sum_in_order(const ls_job *job, const float *const *parts, int coun
 /** The strategy's own check, and that every replica gets a sample (exact: a shard) of a full batch.
  */
 ls_status ls_strategy_check(const ls_strategy *strategy, const ls_outline *outline);
+
+/** Replicas on so many devices: as many, or one where the model is divided over them. */
+int ls_strategy_replicas(const ls_strategy *strategy, size_t devices);
 
 /** NULL-terminated. */
 const ls_strategy *const *ls_strategies(void);

@@ -28,6 +28,7 @@ ls_status ls_apart_open(const ls_replicated *run, int number, ls_apart *out)
     const ls_replica *holder = run->members[run->holder].replica;
     const ls_replica_options place = {.job = run->base.job,
                                       .device = holder->device,
+                                      .number = number,
                                       .rows = run->base.job->batch,
                                       .sums = tower->sums,
                                       .no_optimizer = true,
@@ -95,7 +96,8 @@ ls_status ls_apart_put(ls_apart *apart, const ls_member *tower, int which, ls_tr
         LS_TRY(ls_op_list_put(&part->loss, tower->replica->queue));
         LS_TRY(ls_op_list_put(&behind->ops, apart->shadow.replica->queue));
     }
-    return LS_OK;
+    LS_TRY(ls_slice_put_fault(apart->shadow.slice[which]));
+    return ls_op_list_put(&apart->shadow.finish[which], apart->shadow.replica->queue);
 }
 
 ls_traffic ls_apart_formula(const ls_apart *apart)

@@ -136,7 +136,7 @@ const char *ls_graph_node_name(const ls_graph *graph, int n, char text[LS_NODE_N
         use = other == n ? uses : use;
         uses++;
     }
-    int used = snprintf(text, LS_NODE_NAME, "%.20s%d", node->layer->name,
+    int used = snprintf(text, LS_NODE_NAME, "%.28s%d", node->layer->name,
                         index_of_kind(graph, &graph->nodes[owner]));
     if (uses > 1 && used > 0)
         snprintf(text + used, LS_NODE_NAME - (size_t)used, "/%c", 'a' + use % 26);

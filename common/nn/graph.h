@@ -73,7 +73,7 @@ ls_status ls_graph_add(ls_graph *graph, const char *layer, const int *inputs, in
 ls_status ls_graph_variable(ls_graph *graph, ls_node *node, const char *kind,
                             const ls_variable *like);
 
-enum { LS_NODE_NAME = 32 };
+enum { LS_NODE_NAME = 40 };
 
 /**
  * The node's name: its layer and number, "dense0", as its variables have it; uses of shared

@@ -378,6 +378,11 @@ bool ls_net_kept(const ls_net *net, size_t index, void **memory, size_t *bytes)
     return true;
 }
 
+void *ls_net_gradients(const ls_net *net)
+{
+    return net->options.gradients;
+}
+
 int64_t ls_net_rows(const ls_net *net)
 {
     return net->options.rows;

@@ -52,6 +52,9 @@ bool ls_net_kept(const ls_net *net, size_t index, void **memory, size_t *bytes);
 void *ls_net_node_output(const ls_net *net, int node);
 void *ls_net_node_gradient(const ls_net *net, int node);
 
+/** The flat gradient buffer that backward fills, as given. */
+void *ls_net_gradients(const ls_net *net);
+
 int64_t ls_net_rows(const ls_net *net);
 
 /** Called when elements [first, first + count) of the gradients are final. */

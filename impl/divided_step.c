@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The step of a model over several places; see divided.h.
+ *
+ *     for each piece: every place gathers its inputs; forward, node by node, outputs over borders;
+ *     backward, node by node from the last, gradients back over them; owners add up the gradients
+ *     of shared variables. Then every place updates what it owns, and sends copies of it
+ *
+ * Order of summation: that of `single`: the nodes of the graph are put in its own order, each on
+ * its place's queue.
+ */
+#include "impl/divided.h"
+
+static size_t real_bytes(const ls_divided *me)
+{
+    return me->shared.members[0].replica->kernels->table->real_bytes;
+}
+
+static ls_queue *queue_of(const ls_divided *me, int place)
+{
+    return me->shared.members[place].replica->queue;
+}
+
+/* One piece on its way through the places. */
+typedef struct passage {
+    ls_divided *me;
+    int which;
+    size_t part; /* number of the slices' part */
+    ls_divided_piece *piece;
+    const ls_divided_piece *before; /* the piece before; NULL: it is the first */
+} passage;
+
+static ls_net *net_of(const passage *p, int place)
+{
+    return ls_slice_part_at(p->me->shared.members[place].slice[p->which], p->part)->net;
+}
+
+static int local(const passage *p, int place, int node)
+{
+    return p->me->parts.parts[place].local[node];
+}
+
+/* A copy over a border between places, on the queue of the one that has the data. */
+static ls_status put_copy(const passage *p, int from, int to, void *const ends[2], size_t bytes)
+{
+    const ls_replica *sender = p->me->shared.members[from].replica;
+    const ls_replica *receiver = p->me->shared.members[to].replica;
+    if (from != to) {
+        p->me->sent[p->which].messages_sent++;
+        p->me->sent[p->which].bytes_sent += bytes;
+    }
+    return ls_queue_copy(sender->queue, ends[1], receiver->device, ends[0], sender->device, bytes);
+}
+
+/* ---- Forward -------------------------------------------------------------------------------- */
+
+/* The node's output goes to the places that take it, when they are done with the piece before. */
+static ls_status send_output(const passage *p, size_t border)
+{
+    const ls_border *b = &p->me->parts.borders[border];
+    ls_net *from = net_of(p, b->from), *to = net_of(p, b->to);
+    void *const ends[] = {ls_net_node_output(from, local(p, b->from, b->node)),
+                          ls_net_node_output(to, local(p, b->to, b->node))};
+    ls_queue *queue = queue_of(p->me, b->from);
+    size_t bytes = (size_t)ls_net_rows(from) * b->samples * real_bytes(p->me);
+    if (p->before)
+        LS_TRY(ls_queue_wait(queue, p->before->used[b->to]));
+    LS_TRY(put_copy(p, b->from, b->to, ends, bytes));
+    return ls_queue_record(queue, p->piece->output[border]);
+}
+
+/* Node n, when what it takes from elsewhere is here; `last`: also the loss. */
+static ls_status put_forward(const passage *p, int n)
+{
+    const ls_graph_parts *parts = &p->me->parts;
+    const int place = parts->place[n];
+    if (parts->whole->nodes[n].layer->role == LS_LAYER_INPUT)
+        return LS_OK;
+    for (size_t i = 0; i < parts->border_count; i++)
+        if (p->me->first_use[i] == n)
+            LS_TRY(ls_queue_wait(queue_of(p->me, place), p->piece->output[i]));
+    LS_TRY(ls_net_node_forward(net_of(p, place), local(p, place, n), queue_of(p->me, place)));
+    for (size_t i = 0; i < parts->border_count; i++)
+        if (parts->borders[i].node == n)
+            LS_TRY(send_output(p, i));
+    return LS_OK;
+}
+
+/* ---- Backward ------------------------------------------------------------------------------- */
+
+/* The gradient of what came over a border goes back, and whoever comes next there waits for it. */
+static ls_status send_gradient(const passage *p, size_t border)
+{
+    const ls_border *b = &p->me->parts.borders[border];
+    ls_net *from = net_of(p, b->from), *to = net_of(p, b->to);
+    void *const ends[] = {ls_net_node_gradient(to, local(p, b->to, b->node)),
+                          ls_net_node_gradient(from, local(p, b->from, b->node))};
+    size_t bytes = (size_t)ls_net_rows(from) * b->samples * real_bytes(p->me);
+    LS_TRY(put_copy(p, b->to, b->from, ends, bytes));
+    LS_TRY(ls_queue_record(queue_of(p->me, b->to), p->piece->gradient[border]));
+    return ls_queue_wait(queue_of(p->me, b->from), p->piece->gradient[border]);
+}
+
+/* The gradient of a copy goes to the owner, when that has added the piece before's. */
+static ls_status send_shared(const passage *p, size_t copy)
+{
+    const ls_variable_copy *c = &p->me->parts.copies[copy];
+    ls_queue *queue = queue_of(p->me, c->holder);
+    char *gradient = ls_net_gradients(net_of(p, c->holder));
+    void *const ends[] = {gradient + c->at_holder * real_bytes(p->me), p->me->staged[copy]};
+    if (p->before && c->owner != c->holder)
+        LS_TRY(ls_queue_wait(queue, p->before->used[c->owner]));
+    LS_TRY(put_copy(p, c->holder, c->owner, ends, c->count * real_bytes(p->me)));
+    return ls_queue_record(queue, p->piece->shared[copy]);
+}
+
+static ls_status put_backward(const passage *p, int n)
+{
+    const ls_graph_parts *parts = &p->me->parts;
+    const int place = parts->place[n];
+    if (parts->whole->nodes[n].layer->role == LS_LAYER_INPUT)
+        return LS_OK;
+    LS_TRY(ls_net_node_backward(net_of(p, place), local(p, place, n), queue_of(p->me, place)));
+    for (size_t i = 0; i < parts->border_count; i++)
+        if (p->me->first_use[i] == n && parts->borders[i].gradient)
+            LS_TRY(send_gradient(p, i));
+    for (size_t i = 0; i < parts->copy_count; i++)
+        if (parts->copies[i].node == n)
+            LS_TRY(send_shared(p, i));
+    for (size_t i = 0; i < parts->copy_count; i++) { /* the first use comes last: it adds all up */
+        const ls_variable_copy *c = &parts->copies[i];
+        if (parts->whole->nodes[c->node].shares != n)
+            continue;
+        LS_TRY(ls_queue_wait(queue_of(p->me, place), p->piece->shared[i]));
+        LS_TRY(ls_op_list_put(&p->piece->sums[i], queue_of(p->me, place)));
+    }
+    return LS_OK;
+}
+
+/* ---- The step ------------------------------------------------------------------------------- */
+
+static ls_status put_piece(const passage *p)
+{
+    const ls_divided *me = p->me;
+    const int nodes = me->parts.whole->count;
+    for (int place = 0; place < me->shared.total; place++) {
+        const ls_slice *slice = me->shared.members[place].slice[p->which];
+        LS_TRY(ls_op_list_put(&ls_slice_part_at(slice, p->part)->ops, queue_of(me, place)));
+    }
+    for (int n = 0; n < nodes; n++)
+        LS_TRY(put_forward(p, n));
+    for (int n = nodes - 1; n >= 0; n--)
+        LS_TRY(put_backward(p, n));
+    for (int place = 0; place < me->shared.total; place++)
+        LS_TRY(ls_queue_record(queue_of(me, place), p->piece->used[place]));
+    return LS_OK;
+}
+
+/* A sum of two pieces or sums: every place adds up its own. */
+static ls_status put_sum(const ls_divided *me, int which, size_t number)
+{
+    for (int place = 0; place < me->shared.total; place++) {
+        const ls_slice_part *part =
+            ls_slice_part_at(me->shared.members[place].slice[which], number);
+        LS_TRY(ls_op_list_put(&part->ops, queue_of(me, place)));
+        LS_TRY(ls_op_list_put(&part->loss, queue_of(me, place)));
+    }
+    return LS_OK;
+}
+
+static ls_status put_pieces(ls_divided *me, int which)
+{
+    const ls_slice *first = me->shared.members[0].slice[which];
+    const ls_slice_part *part;
+    size_t piece = 0;
+    for (size_t i = 0; (part = ls_slice_part_at(first, i)); i++) {
+        if (!part->net) {
+            LS_TRY(put_sum(me, which, i));
+            continue;
+        }
+        ls_divided_piece *now = &me->pieces[which][piece];
+        const passage p = {me, which, i, now, piece ? now - 1 : NULL};
+        LS_TRY(put_piece(&p));
+        piece++;
+    }
+    return LS_OK;
+}
+
+/* Updated values go to the places that have copies of them. */
+static ls_status put_values(ls_divided *me, int which)
+{
+    const passage p = {.me = me, .which = which};
+    for (size_t i = 0; i < me->parts.copy_count; i++) {
+        const ls_variable_copy *c = &me->parts.copies[i];
+        const ls_replica *owner = me->shared.members[c->owner].replica;
+        const ls_replica *holder = me->shared.members[c->holder].replica;
+        void *const ends[] = {(char *)owner->parameters + c->at_owner * real_bytes(me),
+                              (char *)holder->parameters + c->at_holder * real_bytes(me)};
+        LS_TRY(put_copy(&p, c->owner, c->holder, ends, c->count * real_bytes(me)));
+    }
+    return LS_OK;
+}
+
+ls_status ls_divided_put_step(ls_replicated *run, ls_member *driver, int which)
+{
+    ls_divided *me = (ls_divided *)run;
+    ls_queue *queue = driver->replica->queue;
+    me->sent[which] = (ls_traffic){0};
+    LS_TRY(ls_queue_record(queue, me->begun));
+    for (int p = 1; p < run->total; p++)
+        LS_TRY(ls_queue_wait(queue_of(me, p), me->begun));
+    LS_TRY(put_pieces(me, which));
+    for (int p = 0; p < run->total; p++) {
+        LS_TRY(ls_slice_put_fault(run->members[p].slice[which]));
+        LS_TRY(ls_op_list_put(&run->members[p].update[which], queue_of(me, p)));
+        LS_TRY(ls_queue_record(queue_of(me, p), me->updated[p]));
+    }
+    /* A copy is overwritten when its holder has no more use for it. */
+    for (size_t i = 0; i < me->parts.copy_count; i++)
+        if (me->parts.copies[i].owner != me->parts.copies[i].holder)
+            LS_TRY(ls_queue_wait(queue_of(me, me->parts.copies[i].owner),
+                                 me->updated[me->parts.copies[i].holder]));
+    LS_TRY(put_values(me, which));
+    for (int p = 1; p < run->total; p++) {
+        LS_TRY(ls_op_list_put(&run->members[p].finish[which], queue_of(me, p)));
+        LS_TRY(ls_queue_record(queue_of(me, p), me->left[p]));
+        LS_TRY(ls_queue_wait(queue, me->left[p]));
+    }
+    return ls_op_list_put(&driver->finish[which], queue);
+}
+
+/* ---- Evaluation ----------------------------------------------------------------------------- */
+
+/* The forward pass of the first piece's nets, one batch after the other; the host waits at every
+ * border, for nothing is timed here. */
+static ls_status predict(ls_divided *me, const passage *p)
+{
+    const ls_graph_parts *parts = &me->parts;
+    for (int n = 0; n + 1 < parts->whole->count; n++) {
+        const int place = parts->place[n];
+        if (parts->whole->nodes[n].layer->role == LS_LAYER_INPUT)
+            continue;
+        LS_TRY(ls_net_node_forward(net_of(p, place), local(p, place, n), queue_of(me, place)));
+        for (size_t i = 0; i < parts->border_count; i++) {
+            const ls_border *b = &parts->borders[i];
+            if (b->node != n)
+                continue;
+            ls_net *from = net_of(p, b->from), *to = net_of(p, b->to);
+            LS_TRY(ls_queue_copy(queue_of(me, b->from), ls_net_node_output(to, local(p, b->to, n)),
+                                 me->shared.members[b->to].replica->device,
+                                 ls_net_node_output(from, local(p, b->from, n)),
+                                 me->shared.members[b->from].replica->device,
+                                 (size_t)ls_net_rows(from) * b->samples * real_bytes(me)));
+            LS_TRY(ls_queue_sync(queue_of(me, b->from)));
+        }
+    }
+    return ls_replicated_sync(&me->shared.base);
+}
+
+ls_status ls_divided_evaluate(ls_run *run, double *accuracy)
+{
+    ls_divided *me = (ls_divided *)run;
+    const passage p = {.me = me, .which = LS_FULL};
+    ls_replica *judge = me->shared.members[me->parts.place[me->parts.whole->count - 1]].replica;
+    const uint64_t samples = run->job->data->test.samples;
+    const uint64_t rows = (uint64_t)ls_net_rows(net_of(&p, 0));
+    for (int place = 0; place < me->shared.total; place++)
+        LS_TRY(ls_replica_test_begin(me->shared.members[place].replica, net_of(&p, place)));
+    for (uint64_t at = 0; at < samples; at += rows) {
+        for (int place = 0; place < me->shared.total; place++)
+            LS_TRY(ls_replica_test_feed(me->shared.members[place].replica, at));
+        LS_TRY(predict(me, &p));
+        LS_TRY(ls_replica_test_count(judge));
+    }
+    return ls_replica_test_end(judge, accuracy);
+}

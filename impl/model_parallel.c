@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * model-parallel: one model divided over the devices by layer or branch. Nothing is replicated:
+ * each device holds the variables of its own nodes, and activations and their gradients cross
+ * borders.
+ *
+ *     gather, forward and backward node by node, each on its device (divided_step.c);
+ *     every device updates what it owns
+ *
+ * Order of summation: that of `single`, in fast mode as in exact mode.
+ */
+#include "impl/divided.h"
+#include "impl/strategies.h"
+
+#include <stdlib.h>
+
+static ls_status check(const ls_outline *outline)
+{
+    if (outline->ranks != 1)
+        return ls_fail(LS_CODE_USAGE, "strategy", "model-parallel",
+                       "runs in one process in this version, not on %d ranks; use --ranks 1",
+                       outline->ranks);
+    return LS_OK;
+}
+
+static ls_status open_run(const ls_job *job, ls_run **out)
+{
+    ls_divided *me = calloc(1, sizeof *me);
+    if (!me)
+        return ls_fail_memory("model-parallel", sizeof *me);
+    me->shared.base.job = job;
+    ls_status status = ls_divided_open(me, &ls_strategy_model_parallel, job, job->place);
+    if (status)
+        ls_divided_close(&me->shared.base);
+    else
+        *out = &me->shared.base;
+    return status;
+}
+
+const ls_strategy ls_strategy_model_parallel = {
+    .name = "model-parallel",
+    .help = "one model divided over the devices by layer or branch",
+    .equivalent = true,
+    .divided = true,
+    .check = check,
+    .open = open_run,
+    .load = ls_divided_load,
+    .step = ls_replicated_step,
+    .sync = ls_replicated_sync,
+    .mark = ls_replicated_mark,
+    .records = ls_divided_records,
+    .gather = ls_divided_gather,
+    .evaluate = ls_divided_evaluate,
+    .describe = ls_replicated_describe,
+    .profile = ls_replicated_profile,
+    .times = ls_replicated_times,
+    .each_op = ls_replicated_each,
+    .memory = ls_divided_memory,
+    .traffic = ls_divided_traffic,
+    .sum = ls_sum_in_order,
+    .close = ls_divided_close,
+};

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+/* Places of a model's nodes; see places.h. */
+#include "impl/places.h"
+
+#include "common/nn/layer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Inputs come with the nodes that take them. */
+static bool is_input(const ls_graph *graph, int n)
+{
+    return graph->nodes[n].layer->role == LS_LAYER_INPUT;
+}
+
+/* An input is where it is taken first. */
+static void place_inputs(const ls_graph *graph, int *out)
+{
+    for (int n = graph->count - 1; n >= 0; n--)
+        for (int i = 0; i < graph->nodes[n].input_count; i++)
+            if (is_input(graph, graph->nodes[n].inputs[i]))
+                out[graph->nodes[n].inputs[i]] = out[n];
+}
+
+/* ---- Balance -------------------------------------------------------------------------------- */
+
+/* Linear partition by dynamic programming: best[k][j] is the smallest largest range of the first j
+ * layers in k + 1 ranges, cut[k][j] where the last of them begins (as late as possible, so that
+ * what costs nothing stays with the layer before). */
+typedef struct partition {
+    int layers;
+    const int *node; /* [layers] */
+    double *sum;     /* [layers + 1] of the layers before */
+    double *best;    /* [places, layers + 1] */
+    int *cut;        /* [places, layers + 1] */
+} partition;
+
+static void choose_cut(const partition *p, int k, int j)
+{
+    const int width = p->layers + 1;
+    double best = -1;
+    for (int i = k; i < j; i++) {
+        double last = p->sum[j] - p->sum[i], before = p->best[(k - 1) * width + i];
+        double largest = last > before ? last : before;
+        if (best >= 0 && largest > best)
+            continue;
+        best = largest;
+        p->cut[k * width + j] = i;
+    }
+    p->best[k * width + j] = best;
+}
+
+static void divide(const partition *p, int places, int *out)
+{
+    const int width = p->layers + 1;
+    for (int j = 0; j < width; j++)
+        p->best[j] = p->sum[j];
+    for (int k = 1; k < places; k++)
+        for (int j = k + 1; j < width; j++)
+            choose_cut(p, k, j);
+    for (int k = places - 1, end = p->layers; k >= 0; k--) {
+        int begin = k ? p->cut[k * width + end] : 0;
+        for (int i = begin; i < end; i++)
+            out[p->node[i]] = k;
+        end = begin;
+    }
+}
+
+ls_status ls_places_balance(const ls_graph *graph, int places, int *out)
+{
+    const size_t most = (size_t)graph->count + 1, cells = (size_t)places * most;
+    int *node = calloc(most, sizeof *node);
+    partition p = {.node = node,
+                   .sum = calloc(most, sizeof *p.sum),
+                   .best = calloc(cells, sizeof *p.best),
+                   .cut = calloc(cells, sizeof *p.cut)};
+    ls_status status = LS_OK;
+    if (!node || !p.sum || !p.best || !p.cut)
+        status = ls_fail_memory("placement", cells * sizeof *p.best);
+    for (int n = 0; n < graph->count && !status; n++) {
+        if (is_input(graph, n))
+            continue;
+        node[p.layers] = n;
+        p.sum[p.layers + 1] = p.sum[p.layers] + ls_graph_node_flops(graph, n);
+        p.layers++;
+    }
+    if (!status && p.layers < places)
+        status = ls_fail(LS_CODE_USAGE, "placement", "--devices",
+                         "%d devices are more than the %d layers of the model; at most one a layer",
+                         places, p.layers);
+    if (!status) {
+        divide(&p, places, out);
+        place_inputs(graph, out);
+    }
+    free(node);
+    free(p.sum);
+    free(p.best);
+    free(p.cut);
+    return status;
+}
+
+/* ---- What the user names -------------------------------------------------------------------- */
+
+static const char plan_form[] = "a plan is NODE=DEVICE joined by commas, as in "
+                                "dense0=cpu:0,dense1=cpu:1";
+
+static ls_status find_node(const ls_graph *graph, const char *name, int *out)
+{
+    char list[512] = "", one[LS_NODE_NAME];
+    for (int n = 0; n < graph->count; n++) {
+        if (is_input(graph, n))
+            continue;
+        ls_graph_node_name(graph, n, one);
+        if (strcmp(one, name) == 0) {
+            *out = n;
+            return LS_OK;
+        }
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", *list ? ", " : "", one);
+    }
+    return ls_fail(LS_CODE_USAGE, "placement", name, "no node of this name; nodes are %s", list);
+}
+
+static ls_status find_place(const char *text, const ls_device_name *devices, int places, int *out)
+{
+    char list[512] = "", one[32];
+    ls_device_name name;
+    LS_TRY(ls_device_name_parse(text, &name));
+    for (int p = 0; p < places; p++) {
+        ls_device_name_text(&devices[p], one);
+        if (memcmp(&devices[p], &name, sizeof name) == 0) {
+            *out = p;
+            return LS_OK;
+        }
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", p ? ", " : "", one);
+    }
+    return ls_fail(LS_CODE_USAGE, "placement", text,
+                   "is none of the case's devices, which are %s; name it in --devices", list);
+}
+
+/* "NODE=DEVICE" */
+static ls_status place_one(const ls_graph *graph, char *item, const ls_device_name *devices,
+                           int places, int *out)
+{
+    int node, place;
+    char *equals = strchr(item, '=');
+    if (!equals || equals == item || !equals[1])
+        return ls_fail(LS_CODE_USAGE, "placement", item, "names no device; %s", plan_form);
+    *equals = 0;
+    LS_TRY(find_node(graph, item, &node));
+    if (out[node] >= 0)
+        return ls_fail(LS_CODE_USAGE, "placement", item, "is placed twice; name it once");
+    LS_TRY(find_place(equals + 1, devices, places, &place));
+    out[node] = place;
+    return LS_OK;
+}
+
+/* Every device has a node. */
+static ls_status check_places(const ls_graph *graph, const ls_device_name *devices, int places,
+                              const int *out)
+{
+    char text[32];
+    for (int p = 0; p < places; p++) {
+        bool used = false;
+        for (int n = 0; n < graph->count; n++)
+            used |= out[n] == p && !is_input(graph, n);
+        if (!used)
+            return ls_fail(LS_CODE_USAGE, "placement", ls_device_name_text(&devices[p], text),
+                           "has no node; place one there, or leave it out of --devices");
+    }
+    return LS_OK;
+}
+
+ls_status ls_places_parse(const ls_graph *graph, const char *text, const ls_device_name *devices,
+                          int places, int *out)
+{
+    char *copy = strdup(text), *rest = copy, *item;
+    ls_status status = copy ? LS_OK : ls_fail_memory("placement", strlen(text));
+    for (int n = 0; n < graph->count; n++)
+        out[n] = -1;
+    while (!status && (item = strsep(&rest, ",")))
+        status = place_one(graph, item, devices, places, out);
+    free(copy);
+    LS_TRY(status);
+    for (int n = 0; n < graph->count; n++) {
+        const ls_node *node = &graph->nodes[n];
+        if (out[n] < 0 && !is_input(graph, n))
+            out[n] = is_input(graph, node->inputs[0]) ? 0 : out[node->inputs[0]];
+    }
+    place_inputs(graph, out);
+    return check_places(graph, devices, places, out);
+}

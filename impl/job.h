@@ -25,6 +25,8 @@ typedef struct ls_job {
     ls_device *variable_device; /**< for towers: one of the devices, or one more */
     bool towers_staged;         /**< towers: the next step's variables are fetched ahead */
     bool towers_apart;          /**< towers: backward runs on the variable device */
+    int microbatches;           /**< pipeline: pieces of a batch; 0: one */
+    bool one_f_one_b;           /**< pipeline: schedule 1F1B; else GPipe */
     const int *place;           /**< model-parallel: [nodes] which device each is on */
     ls_comm *comm;              /**< NULL: one rank */
     int64_t batch;              /**< global; of every step but the last of an epoch */

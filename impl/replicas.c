@@ -16,23 +16,28 @@ int64_t ls_replicated_batch(const ls_job *job, int which)
 ls_status ls_replicated_open_slices(const ls_replicated *run, int number, ls_member *m)
 {
     const ls_job *job = run->base.job;
+    ls_slice_options options[LS_BATCHES];
     int64_t rows[LS_BATCHES] = {0};
-    for (int b = 0; b < LS_BATCHES && number < run->count; b++)
-        if (ls_replicated_batch(job, b))
-            rows[b] = ls_slice_rows(job, ls_replicated_batch(job, b), number, run->count);
+    for (int b = 0; b < LS_BATCHES; b++) {
+        options[b] = (ls_slice_options){.replica = m->replica,
+                                        .batch = ls_replicated_batch(job, b),
+                                        .number = number,
+                                        .count = run->count,
+                                        .pieces = job->microbatches,
+                                        .slots = m->slots};
+        if (options[b].batch && number < run->count)
+            rows[b] = ls_slice_rows(job, &options[b]);
+    }
     int first = rows[LS_TAIL] > rows[LS_FULL] ? LS_TAIL : LS_FULL;
     for (int i = 0; i < LS_BATCHES; i++) {
         int b = i ? LS_FULL + LS_TAIL - first : first;
-        const ls_slice_options options = {.replica = m->replica,
-                                          .batch = ls_replicated_batch(job, b),
-                                          .number = number,
-                                          .count = run->count,
-                                          .memory_of = i ? m->slice[first] : NULL};
-        if (options.batch && number < run->count)
-            LS_TRY(ls_slice_open(&options, &m->slice[b]));
-        if (options.batch)
-            LS_TRY(ls_replica_finish(
-                m->replica, LS_PLANTED(tail_position) ? job->batch : options.batch, &m->finish[b]));
+        options[b].memory_of = i ? m->slice[first] : NULL;
+        if (options[b].batch && number < run->count)
+            LS_TRY(ls_slice_open(&options[b], &m->slice[b]));
+        if (options[b].batch)
+            LS_TRY(ls_replica_finish(m->replica,
+                                     LS_PLANTED(tail_position) ? job->batch : options[b].batch,
+                                     &m->finish[b]));
     }
     return LS_OK;
 }

@@ -15,6 +15,7 @@ enum { LS_FULL, LS_TAIL, LS_BATCHES }; /* the two sizes of a batch */
 /** One replica, its slices, and its own part of the two steps. */
 typedef struct ls_member {
     ls_replica *replica;
+    int slots; /**< pieces of a slice that are at work at once (slice.h); 0: one */
     ls_slice *slice[LS_BATCHES];     /**< LS_TAIL: NULL where every batch is full */
     ls_op_list update[LS_BATCHES];   /**< filled by the strategy, freed here */
     ls_op_list finish[LS_BATCHES];   /**< filled here: the end of the step */

@@ -22,6 +22,7 @@ typedef struct level {
 
 typedef struct level_net {
     size_t level;
+    int slot;
     ls_net *net;
 } level_net;
 
@@ -36,6 +37,7 @@ struct ls_slice {
     size_t net_count;
     ls_slice_part *parts;
     size_t part_count;
+    int64_t piece_count; /* parts with nets */
     size_t sums;
     ls_op *flip; /* a fault on purpose; NULL: none */
 };
@@ -45,13 +47,19 @@ int64_t ls_slice_begin(int64_t total, int64_t d, int64_t n)
     return d * total / n;
 }
 
+static int64_t fast_pieces(const ls_slice_options *o)
+{
+    return o->pieces > 1 ? o->pieces : 1;
+}
+
 static int64_t piece_begin(const ls_slice *s, int64_t piece)
 {
     const ls_slice_options *o = &s->options;
-    const int64_t pieces = o->replica->job->exact ? s->pieces : o->count;
+    const int64_t all =
+        o->replica->job->exact ? s->pieces : (int64_t)o->count * fast_pieces(o);
     if (LS_PLANTED(uneven_share))
-        return piece * (o->batch / pieces);
-    return ls_slice_begin(o->batch, piece, pieces);
+        return piece * (o->batch / all);
+    return ls_slice_begin(o->batch, piece, all);
 }
 
 static int64_t piece_rows(const ls_slice *s, int64_t piece)
@@ -89,12 +97,22 @@ static uint64_t divisor_of(const ls_slice *s)
     return (uint64_t)o->batch;
 }
 
-/* The net for pieces of `rows` whose gradients go to a level. */
-static ls_status need_net(ls_slice *s, size_t index, int64_t rows, ls_net **out)
+/* The first net of a slot, whose memory the others of it use; NULL: none yet. */
+static ls_net *slot_net(const ls_slice *s, int slot)
+{
+    for (size_t i = 0; i < s->net_count; i++)
+        if (s->nets[i].slot == slot)
+            return s->nets[i].net;
+    return NULL;
+}
+
+/* The net for pieces of `rows`, at work in a slot, whose gradients go to a level. */
+static ls_status need_net(ls_slice *s, size_t index, int64_t rows, int slot, ls_net **out)
 {
     LS_TRY(need_level(s, index));
     for (size_t i = 0; i < s->net_count; i++) {
-        if (s->nets[i].level == index && ls_net_rows(s->nets[i].net) == rows) {
+        if (s->nets[i].level == index && s->nets[i].slot == slot &&
+            ls_net_rows(s->nets[i].net) == rows) {
             *out = s->nets[i].net;
             return LS_OK;
         }
@@ -112,12 +130,10 @@ static ls_status need_net(ls_slice *s, size_t index, int64_t rows, ls_net **out)
         .parameters = r->parameters,
         .gradients = s->levels[index].gradients,
         .loss = s->levels[index].loss,
-        .memory_of = s->options.memory_of ? ls_slice_net(s->options.memory_of)
-                     : s->net_count       ? nets[0].net
-                                          : NULL,
+        .memory_of = slot_net(s->options.memory_of ? s->options.memory_of : s, slot),
     };
     LS_TRY(ls_net_open(&options, out));
-    nets[s->net_count++] = (level_net){index, *out};
+    nets[s->net_count++] = (level_net){index, slot, *out};
     return LS_OK;
 }
 
@@ -134,11 +150,17 @@ static ls_status new_part(ls_slice *s, ls_slice_part **out)
     return LS_OK;
 }
 
+static int64_t slots(const ls_slice_options *o)
+{
+    return o->slots > 1 ? o->slots : 1;
+}
+
 static ls_status build_piece(ls_slice *s, int64_t piece, size_t index)
 {
     ls_slice_part *p = NULL;
+    int slot = (int)(s->piece_count++ % slots(&s->options));
     LS_TRY(new_part(s, &p));
-    LS_TRY(need_net(s, index, piece_rows(s, piece), &p->net));
+    LS_TRY(need_net(s, index, piece_rows(s, piece), slot, &p->net));
     return ls_replica_feed(s->options.replica, p->net, (uint64_t)piece_begin(s, piece), &p->ops);
 }
 
@@ -185,14 +207,17 @@ static int64_t shards_of(const ls_job *job, int64_t batch)
     return job->micro_shards < batch ? job->micro_shards : batch;
 }
 
-int64_t ls_slice_rows(const ls_job *job, int64_t batch, int number, int count)
+int64_t ls_slice_rows(const ls_job *job, const ls_slice_options *o)
 {
-    if (!job->exact)
-        return ls_slice_begin(batch, number + 1, count) - ls_slice_begin(batch, number, count);
-    int64_t shards = shards_of(job, batch), most = 0;
-    for (int64_t s = ls_slice_begin(shards, number, count);
-         s < ls_slice_begin(shards, number + 1, count); s++) {
-        int64_t rows = ls_slice_begin(batch, s + 1, shards) - ls_slice_begin(batch, s, shards);
+    const int64_t shards = shards_of(job, o->batch), each = fast_pieces(o);
+    const int64_t all = job->exact ? shards : o->count * each;
+    const int64_t first =
+        job->exact ? ls_slice_begin(shards, o->number, o->count) : o->number * each;
+    const int64_t last =
+        job->exact ? ls_slice_begin(shards, o->number + 1, o->count) : first + each;
+    int64_t most = 0;
+    for (int64_t s = first; s < last; s++) {
+        int64_t rows = ls_slice_begin(o->batch, s + 1, all) - ls_slice_begin(o->batch, s, all);
         most = rows > most ? rows : most;
     }
     return most;
@@ -278,27 +303,40 @@ double ls_slice_loss_sum(const ls_job *job, int64_t batch, const double *const *
     return loss;
 }
 
+/* Micro-batches are added in order; an epoch's last batch may have fewer samples than there are. */
+static ls_status build_fast(ls_slice *s)
+{
+    for (int64_t piece = s->first; piece < s->last; piece++) {
+        if (!piece_rows(s, piece))
+            continue;
+        LS_TRY(build_piece(s, piece, s->sums ? 1 : 0));
+        if (s->sums)
+            LS_TRY(build_sum(s, 0));
+        s->sums = 1;
+    }
+    return LS_OK;
+}
+
 static ls_status build(ls_slice *s)
 {
     const ls_slice_options *o = &s->options;
     const ls_job *job = o->replica->job;
+    const int64_t rows = ls_slice_rows(job, o);
+    ls_net *net;
     LS_TRY(need_level(s, 0));
+    if (!rows) /* an epoch's last batch, smaller than the replicas are many */
+        return LS_OK;
+    /* The largest piece of each slot comes first: its net's memory serves the others. */
+    for (int slot = 0; slot < slots(o); slot++)
+        LS_TRY(need_net(s, 0, rows, slot, &net));
     if (!job->exact) {
-        s->first = o->number;
-        s->last = o->number + 1;
-        if (!piece_rows(s, s->first))
-            return LS_OK; /* an epoch's last batch, smaller than the replicas are many */
-        s->sums = 1;
-        return build_piece(s, s->first, 0);
+        s->first = o->number * fast_pieces(o);
+        s->last = s->first + fast_pieces(o);
+        return build_fast(s);
     }
     s->pieces = shards_of(job, o->batch);
     s->first = ls_slice_begin(s->pieces, o->number, o->count);
     s->last = ls_slice_begin(s->pieces, o->number + 1, o->count);
-    /* The largest piece comes first: its net's memory serves the others. */
-    ls_net *net;
-    int64_t rows = ls_slice_rows(job, o->batch, o->number, o->count);
-    if (rows)
-        LS_TRY(need_net(s, 0, rows, &net));
     ls_subtree nodes[LS_SUBTREES];
     size_t count = ls_canonical_subtrees(o->number, o->count, s->pieces, nodes);
     for (; s->sums < count; s->sums++)
@@ -438,8 +476,9 @@ void ls_slice_memory(const ls_slice *s, ls_memory_formula *formula)
     for (size_t i = 0; i < s->net_count; i++)
         formula->bytes[LS_MEMORY_WORKSPACE] += ls_net_workspace(s->nets[i].net);
     if (!s->options.memory_of && s->net_count) {
+        const size_t each = (size_t)slots(&s->options);
         formula->bytes[LS_MEMORY_ACTIVATIONS] +=
-            ls_net_activation_bytes(graph, real, ls_net_rows(s->nets[0].net));
-        formula->bytes[LS_MEMORY_WORKSPACE] += ls_net_shared_bytes(graph, real);
+            each * ls_net_activation_bytes(graph, real, ls_net_rows(s->nets[0].net));
+        formula->bytes[LS_MEMORY_WORKSPACE] += each * ls_net_shared_bytes(graph, real);
     }
 }

@@ -4,7 +4,8 @@
  *
  * Of n replicas, number d takes, of a batch of B samples,
  *
- *     fast    samples floor(d B / n) to floor((d+1) B / n) - 1, in one piece
+ *     fast    samples floor(d B / n) to floor((d+1) B / n) - 1, in one piece, or in m pieces
+ *             (micro-batches), which are added in order
  *     exact   shards floor(d S' / n) to floor((d+1) S' / n) - 1 of S' = min(S, B), where shard s is
  *             samples floor(s B / S') to floor((s+1) B / S') - 1
  *
@@ -24,6 +25,8 @@ typedef struct ls_slice_options {
     ls_replica *replica;
     int64_t batch;     /**< B of the steps it is for */
     int number, count; /**< d and n */
+    int pieces;        /**< fast mode: micro-batches that it goes through in; 0: one */
+    int slots;         /**< pieces that are at work at once, each with memory of its own; 0: one */
     ls_slice
         *memory_of; /**< NULL, or a slice with pieces as large, whose memory this one uses too */
 } ls_slice_options;
@@ -68,8 +71,8 @@ size_t ls_slice_sums(const ls_slice *slice);
 void *ls_slice_gradients(const ls_slice *slice, size_t index);
 double *ls_slice_loss(const ls_slice *slice, size_t index);
 
-/** Rows of the largest piece of slice `number` of `count` of such a batch; 0: empty. */
-int64_t ls_slice_rows(const ls_job *job, int64_t batch, int number, int count);
+/** Rows of the largest piece of such a slice (its job, batch, number, count, pieces); 0: empty. */
+int64_t ls_slice_rows(const ls_job *job, const ls_slice_options *options);
 
 /** How many sums slice `number` of `count` of such a batch has. */
 size_t ls_slice_count_sums(const ls_job *job, int64_t batch, int number, int count);

@@ -50,6 +50,8 @@ typedef struct ls_case {
     int64_t bucket_bytes;     /**< mirrored: -1: auto; 0: one per variable */
     char variable_device[64]; /**< towers: "/cpu:0" */
     char place[512];          /**< model-parallel: plan; "": balanced */
+    int microbatches;         /**< pipeline: 4 */
+    bool one_f_one_b;         /**< pipeline: schedule; false: gpipe */
     bool towers_staged;       /**< false */
     bool colocate_gradients;  /**< towers: true */
     int flip_device;          /**< --inject bitflip=DEVICE:STEP; -1: none */

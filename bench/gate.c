@@ -65,7 +65,7 @@ static ls_status open_contest(ls_workplace *place, const ls_plan_of_case *plan, 
     LS_TRY(ls_reference_get(place, plan, steps, &c->single));
     LS_TRY(ls_session_open(place, plan, &c->run[CANDIDATE]));
     c->here[CANDIDATE] = true;
-    if (plan->job.exact || ls_strategy_replicas(plan->strategy, plan->device_count) == 1)
+    if (plan->job.exact || ls_strategy_parts(plan->strategy, &plan->job, plan->device_count) == 1)
         return LS_OK;
     LS_TRY(ls_session_open_one(place, plan, open_oracle, plan->strategy, &c->run[ORACLE]));
     c->here[ORACLE] = true;

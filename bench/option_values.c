@@ -45,6 +45,11 @@ bool ls_applies_model_parallel(const ls_case *one)
     return strcmp(one->strategy, "model-parallel") == 0;
 }
 
+bool ls_applies_pipeline(const ls_case *one)
+{
+    return strcmp(one->strategy, "pipeline") == 0;
+}
+
 bool ls_applies_link(const ls_case *one)
 {
     int64_t number;
@@ -202,6 +207,15 @@ ls_status ls_set_data(const ls_setting *setting)
 ls_status ls_set_strategy(const ls_setting *setting)
 {
     return set_named(setting, &setting->names->strategies, "strategy");
+}
+
+ls_status ls_set_schedule(const ls_setting *setting)
+{
+    static const char *const words[] = {"gpipe", "1f1b", NULL};
+    int word;
+    LS_TRY(read_word(setting, words, &word));
+    *(bool *)field(setting) = word == 1;
+    return LS_OK;
 }
 
 /* "none": the empty plan; nodes and devices are looked up when the model is known. */

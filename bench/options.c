@@ -49,6 +49,7 @@ static void default_case(ls_case *one, bool verify)
     one->gate_steps = verify ? -1 : 10;
     one->capture = true;
     one->colocate_gradients = true;
+    one->microbatches = 4;
     one->ranks = 1;
 }
 

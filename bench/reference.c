@@ -43,6 +43,8 @@ ls_case ls_reference_case(const ls_case *c)
     memset(&single.link, 0, sizeof single.link);
     single.bucket_bytes = -1;
     memset(single.place, 0, sizeof single.place);
+    single.microbatches = 4;
+    single.one_f_one_b = false;
     single.towers_staged = false;
     single.colocate_gradients = true;
     single.ranks = 1;

@@ -107,6 +107,10 @@ static json_t *case_group(const ls_row_facts *f)
     }
     if (plan->strategy->divided)
         put_place(group, plan);
+    if (plan->strategy->staged) {
+        put_integer(group, "pipeline_microbatches", (uint64_t)c->microbatches);
+        put_text(group, "pipeline_schedule", c->one_f_one_b ? "1f1b" : "gpipe");
+    }
     put_text(group, "comm", c->comm);
     put_text(group, "memory", c->memory_text);
     if (*c->link_text)
@@ -201,6 +205,20 @@ static json_t *waterfall_group(const ls_trial *trial)
     for (size_t use = 0; use < sizeof names / sizeof *names; use++)
         if (names[use] && ms[use] > 0)
             put_real(group, names[use], ms[use]);
+    return group;
+}
+
+/* The idle share of the stages: measured, by the closed form for their measured times, and for
+ * equal ones (p - 1) / (m + p - 1). */
+static json_t *pipeline_group(const ls_trial *trial)
+{
+    json_t *group = json_object();
+    if (!isfinite(trial->bubble))
+        return group;
+    double p = (double)trial->session.device_count, m = trial->session.job.microbatches;
+    put_real(group, "bubble", trial->bubble);
+    put_real(group, "bubble_formula", trial->bubble_formula);
+    put_real(group, "bubble_equal", (p - 1) / (m + p - 1));
     return group;
 }
 
@@ -410,6 +428,8 @@ ls_status ls_row_build(const ls_row_facts *f, json_t **out)
         put_group(row, "time", time_group(f));
     if (keeps_time)
         put_group(row, "waterfall", waterfall_group(f->trial));
+    if (keeps_time)
+        put_group(row, "pipeline", pipeline_group(f->trial));
     if (f->trial)
         put_group(row, "train", train_group(f)); /* empty where nothing was trained or tested */
     if (f->gate)

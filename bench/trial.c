@@ -16,7 +16,7 @@ enum { LOSS_TARGET_STEPS = 10 };
 
 ls_status ls_trial_open(const ls_workplace *place, const ls_plan_of_case *plan, ls_trial *out)
 {
-    *out = (ls_trial){.plan = plan, .accuracy = NAN, .chunk = 1};
+    *out = (ls_trial){.plan = plan, .accuracy = NAN, .chunk = 1, .bubble = NAN};
     const ls_request *request = place->request;
     size_t timed = (size_t)plan->timed, elements = plan->model->graph->variables.elements;
     ls_status status = ls_session_open(place, plan, &out->session);
@@ -193,6 +193,30 @@ ls_status ls_trial_block(ls_trial *trial, int64_t index, int64_t blocks)
 /* ---- The end -------------------------------------------------------------------------------- */
 
 /*
+ * The idle share of a pipeline's devices, and what it is by the closed form for stages that take
+ * t[s] a micro-batch, m of them: the first passes through all stages, the others follow at the pace
+ * of the slowest, so a step takes sum t + (m - 1) max t, of which stage s works m t[s].
+ */
+static void measure_bubble(ls_trial *trial, const ls_time_profile *times, size_t stages)
+{
+    double sum = 0, slowest = 0, idle = 0, all = 0;
+    const double m = trial->session.job.microbatches;
+    for (size_t s = 0; s < stages; s++) {
+        double busy = 0,
+               rest = (double)times[s].ns[LS_TIME_IDLE] + (double)times[s].ns[LS_TIME_WAIT];
+        for (int use = 0; use < LS_TIME_USES; use++)
+            busy += (double)times[s].ns[use];
+        all += busy;
+        busy -= rest;
+        idle += rest;
+        sum += busy;
+        slowest = busy > slowest ? busy : slowest;
+    }
+    trial->bubble = idle / all;
+    trial->bubble_formula = 1 - m * sum / ((double)stages * (sum + (m - 1) * slowest));
+}
+
+/*
  * Some more full steps with a reading of the clock after each operation, when all that the row and
  * the user keep has been taken: the mean over the devices of what their queues' time goes to, as
  * shares of the mean timed step. Time that a queue spends on nothing it knows of counts as idle.
@@ -204,19 +228,26 @@ static ls_status profile_steps(ls_trial *trial)
     const ls_strategy *strategy = session->run->strategy;
     uint64_t steps = trial->timed_done < MOST ? trial->timed_done : MOST;
     double sum[LS_TIME_USES] = {0}, all = 0;
+    ls_time_profile *times;
     if (trial->chunk < steps) /* of long steps, few */
         steps = trial->chunk;
     LS_TRY(strategy->profile(session->run, true));
     LS_TRY(strategy->step(session->run, false, steps));
     LS_TRY(strategy->sync(session->run));
     LS_TRY(strategy->profile(session->run, false));
+    times = calloc(session->device_count, sizeof *times);
+    if (!times)
+        return ls_fail_memory("profile", session->device_count * sizeof *times);
     for (size_t d = 0; d < session->device_count; d++) {
-        ls_time_profile times = strategy->times(session->run, d);
+        times[d] = strategy->times(session->run, d);
         for (int use = 0; use < LS_TIME_USES; use++) {
-            sum[use] += (double)times.ns[use];
-            all += (double)times.ns[use];
+            sum[use] += (double)times[d].ns[use];
+            all += (double)times[d].ns[use];
         }
     }
+    if (strategy->staged && all > 0)
+        measure_bubble(trial, times, session->device_count);
+    free(times);
     double mean_ms = trial->timed_ms / (double)trial->timed_done;
     for (int use = 0; use < LS_TIME_USES && all > 0; use++)
         trial->part_ms[use] = sum[use] / all * mean_ms;

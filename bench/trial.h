@@ -107,10 +107,11 @@ typedef struct ls_trial {
     char reason[256];
     float *parameters; /**< [elements] at the end */
     char digest[33];
-    ls_memory_ledger *ledgers;    /**< [devices] when the last step was done */
-    size_t rss_peak;              /**< bytes, when the last step was done */
-    double part_ms[LS_TIME_USES]; /**< of the mean step: what its time goes to; all 0: not known */
-    size_t in_use_start;          /**< bytes on the devices when the timed steps began */
+    ls_memory_ledger *ledgers;     /**< [devices] when the last step was done */
+    size_t rss_peak;               /**< bytes, when the last step was done */
+    double part_ms[LS_TIME_USES];  /**< of the mean step: what its time goes to; all 0: not known */
+    double bubble, bubble_formula; /**< of a pipeline: idle share, and by its stages' times; NaN */
+    size_t in_use_start;           /**< bytes on the devices when the timed steps began */
     ls_progress *progress;
     uint64_t chunk; /**< how many steps the next put may have */
 } ls_trial;

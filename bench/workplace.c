@@ -256,6 +256,8 @@ static ls_status resolve(ls_workplace *place, ls_plan_of_case *plan)
         .exact = c->reduce == LS_REDUCE_EXACT,
         .micro_shards = c->micro_shards > 0 ? c->micro_shards : 16,
         .capture = c->capture,
+        .microbatches = plan->strategy->staged ? c->microbatches : 0,
+        .one_f_one_b = c->one_f_one_b,
         .towers_staged = c->towers_staged,
         .towers_apart = !c->colocate_gradients,
         .flip_replica = c->flip_device,
@@ -274,6 +276,7 @@ static ls_status resolve(ls_workplace *place, ls_plan_of_case *plan)
                                 .exact = job->exact,
                                 .micro_shards = job->micro_shards,
                                 .allreduce = c->allreduce,
+                                .microbatches = c->microbatches,
                                 .linked = *c->link_text != 0};
     LS_TRY(ls_strategy_check(plan->strategy, &outline));
     LS_TRY(choose_reduction(place, plan));
@@ -376,8 +379,9 @@ ls_status ls_session_open_one(const ls_workplace *place, const ls_plan_of_case *
     uint64_t begin_ns = ls_clock_ns();
     ls_status status = open_devices(place, plan, true, out);
     out->job.flip_replica = -1; /* a judge is not to be broken */
+    out->job.microbatches = 0;  /* to it they are slices */
     if (!status)
-        status = open(&out->job, ls_strategy_replicas(plan->strategy, plan->device_count),
+        status = open(&out->job, ls_strategy_parts(plan->strategy, &plan->job, plan->device_count),
                       &out->run, context);
     return finish_open(out, status, begin_ns);
 }

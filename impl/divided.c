@@ -17,6 +17,38 @@ static size_t real_bytes(const ls_divided *me)
 
 /* ---- Building ------------------------------------------------------------------------------- */
 
+/* Pieces of the largest batch. */
+static int64_t most_pieces(const ls_job *job)
+{
+    if (!job->exact)
+        return job->microbatches > 1 ? job->microbatches : 1;
+    return job->micro_shards < job->batch ? job->micro_shards : job->batch;
+}
+
+int ls_divided_in_flight(const ls_job *job, int stages, int stage, int microbatches)
+{
+    int most = job->one_f_one_b ? stages - stage : microbatches;
+    return most < microbatches ? most : microbatches;
+}
+
+/* Pieces of a pipeline's stage that are at work at once: those of the micro-batches in flight. */
+static int slots_of(const ls_divided *me, int place)
+{
+    const ls_job *job = me->shared.base.job;
+    if (!me->staged)
+        return 1;
+    int64_t pieces = most_pieces(job), m = job->microbatches;
+    int64_t each = (pieces + m - 1) / m;
+    int64_t slots = each * ls_divided_in_flight(job, me->shared.total, place, (int)m);
+    return (int)(slots < pieces ? slots : pieces);
+}
+
+int ls_divided_microbatches(const ls_divided *me, int which)
+{
+    int asked = me->shared.base.job->microbatches, pieces = (int)me->piece_count[which];
+    return asked < pieces ? asked : pieces;
+}
+
 static ls_status open_place(ls_divided *me, int place)
 {
     const ls_job *job = me->shared.base.job;
@@ -27,6 +59,7 @@ static ls_status open_place(ls_divided *me, int place)
                                         .rows = job->batch,
                                         .sums = 1,
                                         .part = &me->parts.parts[place]};
+    m->slots = slots_of(me, place);
     LS_TRY(ls_replica_open(&options, &m->replica));
     LS_TRY(ls_replicated_open_slices(&me->shared, 0, m));
     for (int b = 0; b < LS_BATCHES; b++)
@@ -58,7 +91,7 @@ static ls_status build_sums(ls_divided *me, const ls_net *const *nets, ls_divide
         const ls_replica *owner = me->shared.members[c->owner].replica;
         char *sum = (char *)ls_net_gradients(nets[c->owner]) + c->at_owner * real_bytes(me);
         const ls_add_args add = {
-            .count = (int64_t)c->count, .a = sum, .b = me->staged[i], .y = sum};
+            .count = (int64_t)c->count, .a = sum, .b = me->arrived[i], .y = sum};
         ls_op *op;
         LS_TRY(owner->kernels->table->add(owner->kernels, &add, &op));
         LS_TRY(ls_op_list_add(&piece->sums[i], op));
@@ -112,7 +145,9 @@ static ls_status open_pieces(ls_divided *me, int which)
             continue;
         for (int p = 0; p < me->parts.count; p++)
             nets[p] = ls_slice_part_at(me->shared.members[p].slice[which], i)->net;
-        status = open_piece(me, nets, &me->pieces[which][me->piece_count[which]++]);
+        ls_divided_piece *piece = &me->pieces[which][me->piece_count[which]++];
+        piece->part = i;
+        status = open_piece(me, nets, piece);
     }
     free(nets);
     return status;
@@ -138,12 +173,12 @@ static ls_status find_first_uses(ls_divided *me)
 static ls_status take_staging(ls_divided *me)
 {
     const ls_job *job = me->shared.base.job;
-    me->staged = calloc(me->parts.copy_count + 1, sizeof *me->staged);
-    if (!me->staged)
-        return ls_fail_memory("placement", me->parts.copy_count * sizeof *me->staged);
+    me->arrived = calloc(me->parts.copy_count + 1, sizeof *me->arrived);
+    if (!me->arrived)
+        return ls_fail_memory("placement", me->parts.copy_count * sizeof *me->arrived);
     for (size_t i = 0; i < me->parts.copy_count; i++)
         LS_TRY(ls_device_allocate(job->devices[me->parts.copies[i].owner], LS_MEMORY_COMMUNICATION,
-                                  me->parts.copies[i].count * real_bytes(me), &me->staged[i]));
+                                  me->parts.copies[i].count * real_bytes(me), &me->arrived[i]));
     return LS_OK;
 }
 
@@ -202,9 +237,9 @@ void ls_divided_close(ls_run *run)
             close_piece(me, &me->pieces[b][i]);
         free(me->pieces[b]);
     }
-    for (size_t i = 0; me->staged && i < me->parts.copy_count; i++)
-        ls_device_release(run->job->devices[me->parts.copies[i].owner], me->staged[i]);
-    free(me->staged);
+    for (size_t i = 0; me->arrived && i < me->parts.copy_count; i++)
+        ls_device_release(run->job->devices[me->parts.copies[i].owner], me->arrived[i]);
+    free(me->arrived);
     free(me->first_use);
     ls_event_close(me->begun);
     close_events(me->updated, (size_t)me->shared.total);

@@ -22,6 +22,7 @@ typedef struct ls_divided_piece {
     ls_event **shared;   /**< [copies] the gradient of a copy is with its owner */
     ls_event **used;     /**< [places] what came over borders has been used */
     ls_op_list *sums;    /**< [copies] the owner's addition */
+    size_t part;         /**< its number among the slices' parts */
 } ls_divided_piece;
 
 /** The members are places, not replicas: there is one of these. */
@@ -31,10 +32,11 @@ typedef struct ls_divided {
     int *first_use; /**< [borders] first node that takes it, of the whole */
     ls_divided_piece *pieces[LS_BATCHES];
     size_t piece_count[LS_BATCHES];
-    void **staged;      /**< [copies] gradients of copies, with their owners */
+    void **arrived;     /**< [copies] gradients of copies, with their owners */
     ls_event *begun;    /**< the step has begun */
     ls_event **updated; /**< [places] its own variables are up to date */
     ls_event **left;    /**< [places] it has nothing more to do in this step */
+    bool staged;        /**< a pipeline: places are stages, in order */
     ls_traffic sent[LS_BATCHES];
 } ls_divided;
 
@@ -43,8 +45,14 @@ typedef struct ls_divided {
 ls_status ls_divided_open(ls_divided *run, const ls_strategy *strategy, const ls_job *job,
                           const int *place);
 
-/** Puts one step of the whole model. */
+/** Puts one step of the whole model: piece after piece, or in the pipeline's schedule. */
 ls_status ls_divided_put_step(ls_replicated *run, ls_member *driver, int which);
+
+/** Micro-batches of such a batch: as asked for, or as many as it has pieces. */
+int ls_divided_microbatches(const ls_divided *run, int which);
+
+/** Micro-batches that a pipeline's stage has begun and not ended at most. */
+int ls_divided_in_flight(const ls_job *job, int stages, int stage, int microbatches);
 
 /** Waits, closes the programs and what belongs to the pieces, and frees the run. */
 void ls_divided_close(ls_run *run);

@@ -6,10 +6,19 @@
  *     backward, node by node from the last, gradients back over them; owners add up the gradients
  *     of shared variables. Then every place updates what it owns, and sends copies of it
  *
- * Order of summation: that of `single`: the nodes of the graph are put in its own order, each on
- * its place's queue.
+ * In a pipeline several micro-batches are on their way at once, and each stage takes its passes in
+ * the order of the schedule:
+ *
+ *     gpipe   all forward passes, then all backward passes (Huang et al., NeurIPS 2019)
+ *     1f1b    stage s of p has at most p - s micro-batches in flight: forward until it has, then a
+ *             backward pass after each forward one (Narayanan et al., PipeDream, SOSP 2019,
+ *             with a flush at the end of the step)
+ *
+ * Order of summation: that of `single`, over the pieces in order.
  */
 #include "impl/divided.h"
+
+#include <stdlib.h>
 
 static size_t real_bytes(const ls_divided *me)
 {
@@ -25,14 +34,26 @@ static ls_queue *queue_of(const ls_divided *me, int place)
 typedef struct passage {
     ls_divided *me;
     int which;
-    size_t part; /* number of the slices' part */
-    ls_divided_piece *piece;
-    const ls_divided_piece *before; /* the piece before; NULL: it is the first */
+    size_t index; /* of the piece */
 } passage;
+
+static ls_divided_piece *piece_of(const passage *p)
+{
+    return &p->me->pieces[p->which][p->index];
+}
+
+/* Waits on `queue` until a place is done with the piece whose memory this one gets. */
+static ls_status await_memory(const passage *p, ls_queue *queue, int place)
+{
+    const int slots = p->me->shared.members[place].slots;
+    if (p->index < (size_t)slots)
+        return LS_OK;
+    return ls_queue_wait(queue, p->me->pieces[p->which][p->index - (size_t)slots].used[place]);
+}
 
 static ls_net *net_of(const passage *p, int place)
 {
-    return ls_slice_part_at(p->me->shared.members[place].slice[p->which], p->part)->net;
+    return ls_slice_part_at(p->me->shared.members[place].slice[p->which], piece_of(p)->part)->net;
 }
 
 static int local(const passage *p, int place, int node)
@@ -63,10 +84,9 @@ static ls_status send_output(const passage *p, size_t border)
                           ls_net_node_output(to, local(p, b->to, b->node))};
     ls_queue *queue = queue_of(p->me, b->from);
     size_t bytes = (size_t)ls_net_rows(from) * b->samples * real_bytes(p->me);
-    if (p->before)
-        LS_TRY(ls_queue_wait(queue, p->before->used[b->to]));
+    LS_TRY(await_memory(p, queue, b->to));
     LS_TRY(put_copy(p, b->from, b->to, ends, bytes));
-    return ls_queue_record(queue, p->piece->output[border]);
+    return ls_queue_record(queue, piece_of(p)->output[border]);
 }
 
 /* Node n, when what it takes from elsewhere is here; `last`: also the loss. */
@@ -78,7 +98,7 @@ static ls_status put_forward(const passage *p, int n)
         return LS_OK;
     for (size_t i = 0; i < parts->border_count; i++)
         if (p->me->first_use[i] == n)
-            LS_TRY(ls_queue_wait(queue_of(p->me, place), p->piece->output[i]));
+            LS_TRY(ls_queue_wait(queue_of(p->me, place), piece_of(p)->output[i]));
     LS_TRY(ls_net_node_forward(net_of(p, place), local(p, place, n), queue_of(p->me, place)));
     for (size_t i = 0; i < parts->border_count; i++)
         if (parts->borders[i].node == n)
@@ -97,8 +117,8 @@ static ls_status send_gradient(const passage *p, size_t border)
                           ls_net_node_gradient(from, local(p, b->from, b->node))};
     size_t bytes = (size_t)ls_net_rows(from) * b->samples * real_bytes(p->me);
     LS_TRY(put_copy(p, b->to, b->from, ends, bytes));
-    LS_TRY(ls_queue_record(queue_of(p->me, b->to), p->piece->gradient[border]));
-    return ls_queue_wait(queue_of(p->me, b->from), p->piece->gradient[border]);
+    LS_TRY(ls_queue_record(queue_of(p->me, b->to), piece_of(p)->gradient[border]));
+    return ls_queue_wait(queue_of(p->me, b->from), piece_of(p)->gradient[border]);
 }
 
 /* The gradient of a copy goes to the owner, when that has added the piece before's. */
@@ -107,11 +127,11 @@ static ls_status send_shared(const passage *p, size_t copy)
     const ls_variable_copy *c = &p->me->parts.copies[copy];
     ls_queue *queue = queue_of(p->me, c->holder);
     char *gradient = ls_net_gradients(net_of(p, c->holder));
-    void *const ends[] = {gradient + c->at_holder * real_bytes(p->me), p->me->staged[copy]};
-    if (p->before && c->owner != c->holder)
-        LS_TRY(ls_queue_wait(queue, p->before->used[c->owner]));
+    void *const ends[] = {gradient + c->at_holder * real_bytes(p->me), p->me->arrived[copy]};
+    if (p->index > 0 && c->owner != c->holder)
+        LS_TRY(ls_queue_wait(queue, piece_of(p)[-1].used[c->owner]));
     LS_TRY(put_copy(p, c->holder, c->owner, ends, c->count * real_bytes(p->me)));
-    return ls_queue_record(queue, p->piece->shared[copy]);
+    return ls_queue_record(queue, piece_of(p)->shared[copy]);
 }
 
 static ls_status put_backward(const passage *p, int n)
@@ -131,57 +151,142 @@ static ls_status put_backward(const passage *p, int n)
         const ls_variable_copy *c = &parts->copies[i];
         if (parts->whole->nodes[c->node].shares != n)
             continue;
-        LS_TRY(ls_queue_wait(queue_of(p->me, place), p->piece->shared[i]));
-        LS_TRY(ls_op_list_put(&p->piece->sums[i], queue_of(p->me, place)));
+        LS_TRY(ls_queue_wait(queue_of(p->me, place), piece_of(p)->shared[i]));
+        LS_TRY(ls_op_list_put(&piece_of(p)->sums[i], queue_of(p->me, place)));
     }
     return LS_OK;
 }
 
-/* ---- The step ------------------------------------------------------------------------------- */
+/* ---- Pieces, one after the other ------------------------------------------------------------ */
+
+static ls_status put_feed(const passage *p, int place)
+{
+    const ls_slice *slice = p->me->shared.members[place].slice[p->which];
+    return ls_op_list_put(&ls_slice_part_at(slice, piece_of(p)->part)->ops, queue_of(p->me, place));
+}
+
+/* The place is done with the piece: the sums that it completes follow. */
+static ls_status put_sums(const passage *p, int place)
+{
+    const ls_slice *slice = p->me->shared.members[place].slice[p->which];
+    const ls_slice_part *part;
+    ls_queue *queue = queue_of(p->me, place);
+    LS_TRY(ls_queue_record(queue, piece_of(p)->used[place]));
+    for (size_t i = piece_of(p)->part + 1; (part = ls_slice_part_at(slice, i)) && !part->net; i++) {
+        LS_TRY(ls_op_list_put(&part->ops, queue));
+        LS_TRY(ls_op_list_put(&part->loss, queue));
+    }
+    return LS_OK;
+}
 
 static ls_status put_piece(const passage *p)
 {
     const ls_divided *me = p->me;
     const int nodes = me->parts.whole->count;
-    for (int place = 0; place < me->shared.total; place++) {
-        const ls_slice *slice = me->shared.members[place].slice[p->which];
-        LS_TRY(ls_op_list_put(&ls_slice_part_at(slice, p->part)->ops, queue_of(me, place)));
-    }
+    for (int place = 0; place < me->shared.total; place++)
+        LS_TRY(put_feed(p, place));
     for (int n = 0; n < nodes; n++)
         LS_TRY(put_forward(p, n));
     for (int n = nodes - 1; n >= 0; n--)
         LS_TRY(put_backward(p, n));
     for (int place = 0; place < me->shared.total; place++)
-        LS_TRY(ls_queue_record(queue_of(me, place), p->piece->used[place]));
+        LS_TRY(put_sums(p, place));
     return LS_OK;
 }
 
-/* A sum of two pieces or sums: every place adds up its own. */
-static ls_status put_sum(const ls_divided *me, int which, size_t number)
+/* ---- A pipeline's schedule ------------------------------------------------------------------ */
+
+/* Pieces [first, last) of micro-batch m. */
+static size_t piece_begin(const ls_divided *me, int which, int m)
 {
-    for (int place = 0; place < me->shared.total; place++) {
-        const ls_slice_part *part =
-            ls_slice_part_at(me->shared.members[place].slice[which], number);
-        LS_TRY(ls_op_list_put(&part->ops, queue_of(me, place)));
-        LS_TRY(ls_op_list_put(&part->loss, queue_of(me, place)));
+    return ls_comm_share(me->piece_count[which], m, ls_divided_microbatches(me, which));
+}
+
+/* A stage's forward of a micro-batch. The loss goes with backward: its place is the piece's sum's.
+ */
+static ls_status put_stage_forward(ls_divided *me, int which, int stage, int m)
+{
+    const int nodes = me->parts.whole->count;
+    for (size_t i = piece_begin(me, which, m); i < piece_begin(me, which, m + 1); i++) {
+        const passage p = {me, which, i};
+        LS_TRY(put_feed(&p, stage));
+        for (int n = 0; n + 1 < nodes; n++)
+            if (me->parts.place[n] == stage)
+                LS_TRY(put_forward(&p, n));
     }
     return LS_OK;
 }
 
+static ls_status put_stage_backward(ls_divided *me, int which, int stage, int m)
+{
+    const int nodes = me->parts.whole->count;
+    for (size_t i = piece_begin(me, which, m); i < piece_begin(me, which, m + 1); i++) {
+        const passage p = {me, which, i};
+        if (me->parts.place[nodes - 1] == stage)
+            LS_TRY(put_forward(&p, nodes - 1));
+        for (int n = nodes - 1; n >= 0; n--)
+            if (me->parts.place[n] == stage)
+                LS_TRY(put_backward(&p, n));
+        LS_TRY(put_sums(&p, stage));
+    }
+    return LS_OK;
+}
+
+/* How far each stage's forward and backward passes have been put. */
+typedef struct progress {
+    int forward, backward;
+} progress;
+
+/* Whether a stage's next pass is a forward one: as many are in flight as its schedule lets. */
+static bool wants_forward(const ls_divided *me, const progress *at, int stage, int microbatches)
+{
+    const int in_flight =
+        ls_divided_in_flight(me->shared.base.job, me->shared.total, stage, microbatches);
+    return at[stage].forward < microbatches && at[stage].forward - at[stage].backward < in_flight;
+}
+
+/* Whether what the stage's next pass waits for has been put. */
+static bool is_ready(const ls_divided *me, const progress *at, int stage, int microbatches)
+{
+    const bool last = stage + 1 == me->shared.total;
+    if (!wants_forward(me, at, stage, microbatches))
+        return at[stage].backward < at[stage].forward &&
+               (last || at[stage + 1].backward > at[stage].backward);
+    const int next_slots =
+        last ? 0
+             : ls_divided_in_flight(me->shared.base.job, me->shared.total, stage + 1, microbatches);
+    return (stage == 0 || at[stage - 1].forward > at[stage].forward) &&
+           (last || at[stage].forward - at[stage + 1].backward < next_slots);
+}
+
+/* Each stage's passes in the order of its schedule, after what they wait for. */
+static ls_status put_schedule(ls_divided *me, int which)
+{
+    const int stages = me->shared.total, microbatches = ls_divided_microbatches(me, which);
+    progress *at = calloc((size_t)stages, sizeof *at);
+    ls_status status = at ? LS_OK : ls_fail_memory("pipeline", (size_t)stages * sizeof *at);
+    while (!status && at[0].backward < microbatches) {
+        for (int s = 0; s < stages && !status; s++) {
+            if (!is_ready(me, at, s, microbatches))
+                continue;
+            status = wants_forward(me, at, s, microbatches)
+                         ? put_stage_forward(me, which, s, at[s].forward++)
+                         : put_stage_backward(me, which, s, at[s].backward++);
+        }
+    }
+    free(at);
+    return status;
+}
+
+/* ---- The step ------------------------------------------------------------------------------- */
+
 static ls_status put_pieces(ls_divided *me, int which)
 {
-    const ls_slice *first = me->shared.members[0].slice[which];
-    const ls_slice_part *part;
-    size_t piece = 0;
-    for (size_t i = 0; (part = ls_slice_part_at(first, i)); i++) {
-        if (!part->net) {
-            LS_TRY(put_sum(me, which, i));
-            continue;
-        }
-        ls_divided_piece *now = &me->pieces[which][piece];
-        const passage p = {me, which, i, now, piece ? now - 1 : NULL};
+    if (me->staged)
+        return put_schedule(me, which);
+    for (size_t i = 0; i < me->piece_count[which]; i++) {
+        const passage p = {me, which, i};
         LS_TRY(put_piece(&p));
-        piece++;
     }
     return LS_OK;
 }

@@ -25,27 +25,42 @@ static void place_inputs(const ls_graph *graph, int *out)
 
 /* ---- Balance -------------------------------------------------------------------------------- */
 
-/* Linear partition by dynamic programming: best[k][j] is the smallest largest range of the first j
- * layers in k + 1 ranges, cut[k][j] where the last of them begins (as late as possible, so that
- * what costs nothing stays with the layer before). */
+/* What a partition costs: first its largest range, then how uneven it is. */
+typedef struct cost {
+    double largest, squares;
+} cost;
+
+static bool is_worse(cost a, cost b)
+{
+    return a.largest > b.largest || (a.largest == b.largest && a.squares > b.squares);
+}
+
+/* Linear partition by dynamic programming: best[k][j] is the least cost of the first j layers in
+ * k + 1 ranges, cut[k][j] where the last of them begins (as late as possible, so that what costs
+ * nothing stays with the layer before). */
 typedef struct partition {
     int layers;
     const int *node; /* [layers] */
     double *sum;     /* [layers + 1] of the layers before */
-    double *best;    /* [places, layers + 1] */
+    cost *best;      /* [places, layers + 1] */
     int *cut;        /* [places, layers + 1] */
 } partition;
+
+/* The cost of a partition with one more range. */
+static cost with_range(cost before, double range)
+{
+    return (cost){range > before.largest ? range : before.largest, before.squares + range * range};
+}
 
 static void choose_cut(const partition *p, int k, int j)
 {
     const int width = p->layers + 1;
-    double best = -1;
+    cost best = {0};
     for (int i = k; i < j; i++) {
-        double last = p->sum[j] - p->sum[i], before = p->best[(k - 1) * width + i];
-        double largest = last > before ? last : before;
-        if (best >= 0 && largest > best)
+        cost now = with_range(p->best[(k - 1) * width + i], p->sum[j] - p->sum[i]);
+        if (i > k && is_worse(now, best))
             continue;
-        best = largest;
+        best = now;
         p->cut[k * width + j] = i;
     }
     p->best[k * width + j] = best;
@@ -55,7 +70,7 @@ static void divide(const partition *p, int places, int *out)
 {
     const int width = p->layers + 1;
     for (int j = 0; j < width; j++)
-        p->best[j] = p->sum[j];
+        p->best[j] = with_range((cost){0}, p->sum[j]);
     for (int k = 1; k < places; k++)
         for (int j = k + 1; j < width; j++)
             choose_cut(p, k, j);

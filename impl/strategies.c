@@ -6,8 +6,13 @@
 #include <string.h>
 
 static const ls_strategy *const strategies[] = {
-    &ls_strategy_single,   &ls_strategy_independent,    &ls_strategy_towers,
-    &ls_strategy_mirrored, &ls_strategy_model_parallel, NULL,
+    &ls_strategy_single,
+    &ls_strategy_independent,
+    &ls_strategy_towers,
+    &ls_strategy_mirrored,
+    &ls_strategy_model_parallel,
+    &ls_strategy_pipeline,
+    NULL,
 };
 
 const ls_strategy *const *ls_strategies(void)
@@ -70,6 +75,11 @@ ls_status ls_strategy_check(const ls_strategy *strategy, const ls_outline *o)
 int ls_strategy_replicas(const ls_strategy *strategy, size_t devices)
 {
     return strategy->divided ? 1 : (int)devices;
+}
+
+int ls_strategy_parts(const ls_strategy *strategy, const ls_job *job, size_t devices)
+{
+    return strategy->staged ? job->microbatches : ls_strategy_replicas(strategy, devices);
 }
 
 uint64_t ls_job_steps_per_epoch(const ls_job *job)

@@ -10,5 +10,6 @@ extern const ls_strategy ls_strategy_independent;
 extern const ls_strategy ls_strategy_towers;
 extern const ls_strategy ls_strategy_mirrored;
 extern const ls_strategy ls_strategy_model_parallel;
+extern const ls_strategy ls_strategy_pipeline;
 
 #endif

@@ -38,6 +38,7 @@ typedef struct ls_outline {
     bool exact;
     int64_t micro_shards;
     const char *allreduce; /**< "auto", or a name */
+    int microbatches;      /**< of a pipeline */
     bool linked;           /**< devices are joined by links (link.h), and share no memory */
 } ls_outline;
 
@@ -47,6 +48,7 @@ struct ls_strategy {
     bool equivalent;      /**< computes what `single` computes; false: says so in its row */
     bool reduces;         /**< uses job->allreduce and job->bucket_bytes */
     bool holds_variables; /**< asks for job->variable_device */
+    bool staged;          /**< divided into stages: uses job->microbatches */
     bool divided;         /**< asks for job->place: one model on all devices together */
     bool replicated;      /**< a device is a replica: it needs a sample of every full batch */
     /** LS_CODE_USAGE, saying why and what would work, where it cannot run this job. */
@@ -100,6 +102,10 @@ ls_status ls_strategy_check(const ls_strategy *strategy, const ls_outline *outli
 
 /** Replicas on so many devices: as many, or one where the model is divided over them. */
 int ls_strategy_replicas(const ls_strategy *strategy, size_t devices);
+
+/** Parts of a batch whose gradients fast mode adds up: one of each replica, or a pipeline's
+ *  micro-batches. */
+int ls_strategy_parts(const ls_strategy *strategy, const ls_job *job, size_t devices);
 
 /** NULL-terminated. */
 const ls_strategy *const *ls_strategies(void);

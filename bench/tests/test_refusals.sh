@@ -151,7 +151,7 @@ done <<'T'
 --inject delay=0:1s
 --inject kill=0:3
 T
-for strategy in ps pipeline hybrid; do
+for strategy in ps hybrid; do
     refused 2 '--strategy|single' run --model poly --strategy $strategy
 done
 # What this version cannot do is refused as well; accepted and ignored would be worse.

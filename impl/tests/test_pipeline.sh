@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# A pipeline computes what `single` does in exact mode and what its oracle does in fast mode, in both schedules, for
+# batches that do not divide evenly; traffic, memory and refusals are right.
+set -euo pipefail
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+export XDG_CACHE_HOME=$dir
+fail() { echo "$1"; exit 1; }
+model="--model mlp:784-32-24-16-10 --data synthetic:300"
+# shellcheck disable=SC2086
+"$LOCKSTEP" verify --strategy pipeline $model --devices 1,2,3,4 --batch 64,9 --epochs 2 --warmup 0 --reduce fast,exact \
+  --pipeline-microbatches 1,3,4,9 --pipeline-schedule gpipe,1f1b --capture yes,no --results none --format csv >"$dir/rows" || {
+  grep -v ',ok,' "$dir/rows" | cut -c 1-900 | head -n 3
+  fail "verify failed"
+}
+[ "$(grep -c ',ok,.*same bits' "$dir/rows")" -eq 256 ] || fail "$(grep -c ',ok,' "$dir/rows") rows are ok, not 256"
+# The gate finds a flipped bit on either stage.
+for stage in 0 1; do
+  # shellcheck disable=SC2086
+  "$LOCKSTEP" verify --strategy pipeline $model --devices 2 --batch 60 --steps 5 --reduce exact,fast --inject bitflip=$stage:2 \
+    --results none --format csv >"$dir/rows" && fail "a flipped bit is not found"
+  [ "$(grep -c ',failed,.*step 2' "$dir/rows")" -eq 2 ] || fail "not found at step 2: $(cut -c 1-600 "$dir/rows")"
+done
+# shellcheck disable=SC2086
+"$LOCKSTEP" run --strategy pipeline $model --devices 3 --batch 64 --steps 20 --pipeline-microbatches 8 \
+  --pipeline-schedule gpipe,1f1b --results none --format jsonl >"$dir/rows"
+python3 - "$dir/rows" <<'P'
+import json, sys
+rows = [json.loads(line) for line in open(sys.argv[1])]
+held = {}
+for row in rows:
+    case, traffic = row["case"], row["traffic"]
+    assert case["pipeline_microbatches"] == 8 and case["batch_per_device"] == [64] * 3
+    # dense0 is a stage, dense1 another, the rest the third: 32 and 24 values a sample go over, and back.
+    assert traffic["messages_sent"] == traffic["messages_formula"] == 2 * 2 * 8, traffic
+    assert traffic["bytes_sent"] == traffic["bytes_formula"] == 2 * 64 * 4 * (32 + 24), (case, traffic)
+    for device in row["memory"]["devices"]:
+        for name, size in device["formula"].items():
+            assert device[name] == size, (case["pipeline_schedule"], device["device"], name, device[name], size)
+    held[case["pipeline_schedule"]] = [device["activations"] for device in row["memory"]["devices"]]
+    bubble = row["pipeline"]
+    assert 0 <= bubble["bubble"] < 1 and 0 <= bubble["bubble_formula"] < 1, bubble
+    assert abs(bubble["bubble_equal"] - 2 / 10) < 1e-9, bubble
+# 8 micro-batches in flight in every stage, or 3, 2 and 1 of them.
+assert [8 * x for x in held["1f1b"]] == [n * x for n, x in zip((3, 2, 1), held["gpipe"])], held
+P
+refused() {
+  local words=$1 code=0
+  shift
+  # shellcheck disable=SC2086
+  "$LOCKSTEP" run --strategy pipeline $model --results none "$@" >"$dir/out" 2>"$dir/err" || code=$?
+  [ "$code" -eq 2 ] && [ "$(wc -l <"$dir/err")" -eq 1 ] && grep -q -e "$words" "$dir/err" || fail "refused with $code: $(cat "$dir/err") for $*"
+}
+refused 'shards of a batch; at most 16' --devices 2 --reduce exact --pipeline-microbatches 17
+refused 'samples of a batch; at most 6' --devices 2 --batch 6 --pipeline-microbatches 7
+refused 'the 8 layers' --devices 9
+refused '1f1b' --devices 2 --pipeline-schedule forward
+refused 'pipeline-microbatches' --devices 2 --pipeline-microbatches 0

@@ -55,8 +55,7 @@ static int64_t fast_pieces(const ls_slice_options *o)
 static int64_t piece_begin(const ls_slice *s, int64_t piece)
 {
     const ls_slice_options *o = &s->options;
-    const int64_t all =
-        o->replica->job->exact ? s->pieces : (int64_t)o->count * fast_pieces(o);
+    const int64_t all = o->replica->job->exact ? s->pieces : (int64_t)o->count * fast_pieces(o);
     if (LS_PLANTED(uneven_share))
         return piece * (o->batch / all);
     return ls_slice_begin(o->batch, piece, all);

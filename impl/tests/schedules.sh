@@ -40,6 +40,10 @@ schedules() {
     verify 8 --strategy mirrored --devices 3 --cpu-devices 3 --cores-per-device 2 --model tied "${small[@]}" \
       --bucket-bytes 0,2KiB --allreduce ring,direct --capture yes,no
     verify 4 --strategy towers,mirrored --devices 5 --model poly --data synthetic:23 --batch 8 --epochs 2 --reduce fast,exact
+    verify 4 --strategy model-parallel --devices 2 --model tied "${small[@]}" --reduce fast,exact --capture yes,no \
+      --model-parallel-place dense0=cpu:0,dense1/a=cpu:0,dense1/b=cpu:1,dense2=cpu:1
+    verify 8 --strategy pipeline --devices 3 --model mlp:784-16-12-10 "${small[@]}" --reduce fast,exact \
+      --pipeline-schedule gpipe,1f1b --capture yes,no
   done
   echo "$equal cases are equal under seeds $1 to $2"
 }

@@ -72,6 +72,14 @@ for capture in yes no; do
   for operation in 0 999; do
     fails cpu:4:30:$operation --strategy towers --devices 3 --variable-device /cpu:4 --cpu-devices 5 --capture $capture
   done
+  # A model that is divided: whoever waits at a border is let go.
+  for device in 0 1; do
+    for operation in 0 3 999; do
+      fails cpu:$device:30:$operation --strategy model-parallel --devices 2 --capture $capture
+      fails cpu:$device:31:$operation --strategy pipeline --devices 2 --capture $capture --pipeline-schedule gpipe
+      fails cpu:$device:32:$operation --strategy pipeline --devices 2 --capture $capture --pipeline-schedule 1f1b --reduce exact
+    done
+  done
   # All-reduces on queues of their own; an epoch's end; random pauses.
   for seed in '' 1 2 3; do
     export LOCKSTEP_FUZZ=$seed

@@ -48,6 +48,8 @@ ls_case ls_reference_case(const ls_case *c)
     single.towers_staged = false;
     single.colocate_gradients = true;
     single.ranks = 1;
+    single.flip_device = -1;
+    single.flip_step = 0;
     return single;
 }
 
@@ -61,8 +63,6 @@ static ls_case key_of(const ls_plan_of_case *plan)
     key.steps = key.warmup = key.gate_steps = 0;
     key.target_kind = LS_TARGET_NONE;
     key.target = 0;
-    key.flip_device = -1;
-    key.flip_step = 0;
     return key;
 }
 

@@ -10,8 +10,8 @@
 
 typedef struct ls_reference ls_reference;
 
-/** `single` in this case's place, on the first of its devices; all that is not its own is as where
- *  it was not given. Cases of one configuration have the same. */
+/** `single` in this case's place, on the first of its devices and without its fault on purpose; all
+ *  that is not its own is as where it was not given. Cases of one configuration have the same. */
 ls_case ls_reference_case(const ls_case *one);
 
 /** The reference of a plan for steps 0 to steps - 1: known already, or begun. Borrowed from the

@@ -7,6 +7,7 @@
 #include "common/device/placement.h"
 #include "common/nn/layer.h"
 #include "impl/places.h"
+#include "impl/slice.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -132,7 +133,14 @@ static ls_placement placement_of(const ls_workplace *place)
                           .logged = place->request->log_placement};
 }
 
-/* A fault on purpose must hit a device of the case, in a step that is compared. */
+/* Whether step number `step` is the smaller one at the end of an epoch. */
+static bool is_tail(const ls_job *job, uint64_t step)
+{
+    uint64_t per_epoch = ls_job_steps_per_epoch(job);
+    return ls_job_tail(job) && step % per_epoch == per_epoch - 1;
+}
+
+/* A fault on purpose must hit a device of the case that has samples, in a step that is compared. */
 static ls_status check_fault(const ls_plan_of_case *plan)
 {
     const ls_case *c = plan->config;
@@ -150,6 +158,13 @@ static ls_status check_fault(const ls_plan_of_case *plan)
         return ls_fail(LS_CODE_USAGE, "option", where,
                        "the step is none of the %lld that are compared, numbered from 0",
                        plan->strategy->equivalent ? (long long)compared : 0);
+    const ls_job *job = &plan->job;
+    if (plan->strategy->replicated && is_tail(job, (uint64_t)c->flip_step) &&
+        !ls_slice_count_sums(job, ls_job_tail(job), c->flip_device, (int)plan->device_count))
+        return ls_fail(LS_CODE_USAGE, "option", where,
+                       "the step is an epoch's last, whose %lld samples leave none for this "
+                       "device; another step or device works",
+                       (long long)ls_job_tail(job));
     return LS_OK;
 }
 
@@ -395,13 +410,6 @@ void ls_session_close(ls_session *session)
     ls_network_close(session->network);
     free(session->devices);
     *session = (ls_session){0};
-}
-
-/* Whether step number `step` is the smaller one at the end of an epoch. */
-static bool is_tail(const ls_job *job, uint64_t step)
-{
-    uint64_t per_epoch = ls_job_steps_per_epoch(job);
-    return ls_job_tail(job) && step % per_epoch == per_epoch - 1;
 }
 
 ls_status ls_session_steps(ls_session *session, uint64_t count)

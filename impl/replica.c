@@ -26,13 +26,14 @@ static ls_status take_workspace(ls_replica *r, size_t bytes, void *out)
 static ls_status take_buffers(ls_replica *r, int64_t rows)
 {
     size_t flat = r->elements * real_bytes(r);
-    if (r->own_parameters)
+    if (r->own_variables)
         LS_TRY(ls_device_allocate(r->device, LS_MEMORY_PARAMETERS, flat, &r->parameters));
     LS_TRY(ls_device_allocate(r->device, LS_MEMORY_GRADIENTS, flat, &r->gradients));
     for (int i = 0; i < r->slots; i++)
         LS_TRY(ls_device_allocate(r->device, LS_MEMORY_OPTIMIZER, r->owned * real_bytes(r),
                                   &r->slot[i]));
-    LS_TRY(take_workspace(r, sizeof *r->state, &r->state));
+    if (r->own_variables)
+        LS_TRY(take_workspace(r, sizeof *r->state, &r->state));
     LS_TRY(take_workspace(r, LS_REPLICA_LOSSES * sizeof *r->loss, &r->loss));
     if (r->sums > 1)
         LS_TRY(take_workspace(r, r->job->records * (r->sums - 1) * sizeof *r->more_losses,
@@ -90,9 +91,11 @@ ls_status ls_replica_open(const ls_replica_options *options, ls_replica **out)
     replica->number = options->number;
     replica->sums = options->sums;
     replica->slots = options->no_optimizer ? 0 : job->optimizer.rule->slots;
-    replica->own_parameters = !options->parameters_of;
-    if (options->parameters_of)
-        replica->parameters = options->parameters_of->parameters;
+    replica->own_variables = !options->variables_of;
+    if (options->variables_of) {
+        replica->parameters = options->variables_of->parameters;
+        replica->state = options->variables_of->state;
+    }
     replica->graph = options->part ? options->part->graph : job->model->graph;
     replica->elements = replica->graph->variables.elements;
     replica->owned = options->part ? options->part->owned : replica->elements;
@@ -117,11 +120,11 @@ void ls_replica_close(ls_replica *r)
         ls_device_unshare(r->device, r->train[i]);
         ls_device_unshare(r->device, r->test[i]);
     }
-    void *const memory[] = {r->own_parameters ? r->parameters : NULL,
+    void *const memory[] = {r->own_variables ? r->parameters : NULL,
                             r->gradients,
                             r->slot[0],
                             r->slot[1],
-                            r->state,
+                            r->own_variables ? r->state : NULL,
                             r->loss,
                             r->mark_ns,
                             r->records,
@@ -362,7 +365,7 @@ ls_memory_formula ls_replica_memory(const ls_replica *r)
 {
     size_t flat = r->elements * real_bytes(r);
     ls_memory_formula formula = {0};
-    formula.bytes[LS_MEMORY_PARAMETERS] = r->own_parameters ? flat : 0;
+    formula.bytes[LS_MEMORY_PARAMETERS] = r->own_variables ? flat : 0;
     formula.bytes[LS_MEMORY_GRADIENTS] = flat;
     formula.bytes[LS_MEMORY_OPTIMIZER] = r->owned * real_bytes(r) * (size_t)r->slots;
     formula.bytes[LS_MEMORY_WORKSPACE] = r->workspace;

@@ -31,7 +31,7 @@ typedef struct ls_replica {
     size_t elements;         /**< P: parameters of the graph */
     size_t owned;            /**< of those, the first that it updates itself */
     void *parameters;        /**< real [P] */
-    bool own_parameters;     /**< they are not another replica's */
+    bool own_variables;      /**< parameters and argument block are not another replica's */
     void *gradients;         /**< real [P] */
     void *slot[2];           /**< real [owned], as many as the optimizer has; else NULL */
     ls_step_state *state;    /**< argument block of training */
@@ -60,8 +60,8 @@ typedef struct ls_replica_options {
     const ls_graph_part *part; /**< NULL: the whole model */
     size_t sums;               /**< parts that its gradient comes in at most: 1 in fast mode */
     bool no_optimizer;         /**< no optimizer state: the update happens elsewhere */
-    const struct ls_replica *parameters_of; /**< NULL, or one on the same device whose parameters
-                                                 it uses */
+    const struct ls_replica *variables_of; /**< NULL, or one on the same device whose parameters
+                                                and argument block it uses */
 } ls_replica_options;
 
 /** Opens a queue and the kernels on the device and takes all buffers. */

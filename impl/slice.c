@@ -347,7 +347,7 @@ static ls_status build_fault(ls_slice *s)
 {
     ls_replica *r = s->options.replica;
     const ls_job *job = r->job;
-    if (job->flip_replica != r->number)
+    if (job->flip_replica != r->number || !s->sums)
         return LS_OK;
     const ls_flip_bit_args args = {.count = (int64_t)r->elements,
                                    .data = r->gradients,

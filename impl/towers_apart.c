@@ -32,7 +32,7 @@ ls_status ls_apart_open(const ls_replicated *run, int number, ls_apart *out)
                                       .rows = run->base.job->batch,
                                       .sums = tower->sums,
                                       .no_optimizer = true,
-                                      .parameters_of = holder};
+                                      .variables_of = holder};
     LS_TRY(ls_replica_open(&place, &out->shadow.replica));
     LS_TRY(ls_replicated_open_slices(run, number, &out->shadow));
     LS_TRY(open_events(run, number, out, LS_FULL));
@@ -96,8 +96,7 @@ ls_status ls_apart_put(ls_apart *apart, const ls_member *tower, int which, ls_tr
         LS_TRY(ls_op_list_put(&part->loss, tower->replica->queue));
         LS_TRY(ls_op_list_put(&behind->ops, apart->shadow.replica->queue));
     }
-    LS_TRY(ls_slice_put_fault(apart->shadow.slice[which]));
-    return ls_op_list_put(&apart->shadow.finish[which], apart->shadow.replica->queue);
+    return ls_slice_put_fault(apart->shadow.slice[which]);
 }
 
 ls_traffic ls_apart_formula(const ls_apart *apart)

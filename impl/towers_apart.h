@@ -6,7 +6,8 @@
  *     the tower gathers and goes forward; what backward reads of that is copied to the variable
  *     device, where a shadow of the tower goes backward and adds its pieces up
  *
- * The shadow has a queue and buffers of its own there, and uses the variables where they are.
+ * The shadow has a queue and buffers of its own there, and uses the variables and the argument
+ * block where they are.
  */
 #ifndef LS_IMPL_TOWERS_APART_H
 #define LS_IMPL_TOWERS_APART_H

@@ -122,7 +122,9 @@ P
 # The gate finds one flipped bit, whoever's gradient it is in, and such a row has no timing.
 for strategy in "single --devices 1 --inject bitflip=0:3" "towers --devices 3 --inject bitflip=0:0" \
   "towers --devices 3 --inject bitflip=2:5" "mirrored --devices 3 --inject bitflip=1:9" \
-  "mirrored --devices 2 --reduce exact --inject bitflip=1:4"; do
+  "mirrored --devices 2 --reduce exact --inject bitflip=1:4" \
+  "towers --devices 3 --colocate-gradients no --inject bitflip=2:5" \
+  "towers --devices 3 --colocate-gradients no --reduce exact --capture no --inject bitflip=1:2"; do
   code=0
   # shellcheck disable=SC2086
   "$LOCKSTEP" run --strategy $strategy --batch 60 --data synthetic:500 --results none --format jsonl >"$dir/rows" 2>/dev/null || code=$?
@@ -150,3 +152,21 @@ for name, row in rows.items():
     assert abs(speedup - median["single"] / median[name]) < 1e-9 * speedup, (name, speedup)
     assert abs(row["time"]["efficiency"] - speedup / devices) < 1e-12, name
 P
+# The baseline of a case with a fault has none.
+code=0
+"$LOCKSTEP" run --strategy mirrored --devices 2 --batch 60 --data synthetic:500 --steps 5 --inject bitflip=1:2 \
+  --baseline yes --results none --format jsonl >"$dir/rows" || code=$?
+[ "$code" -eq 1 ] || fail "status $code, not 1: a fault and a baseline"
+python3 - "$dir/rows" <<'P' || fail "a fault reaches the baseline"
+import json, sys
+rows = {row["case"]["strategy"]: row for row in map(json.loads, open(sys.argv[1]))}
+assert rows["mirrored"]["result"]["status"] == "failed" and rows["single"]["result"]["status"] == "ok"
+assert "inject" not in rows["single"]["case"], rows["single"]["case"]
+P
+# A device without samples in an epoch's last batch has no gradient to break: 2 samples on 3 devices.
+for strategy in towers mirrored; do
+  code=0
+  "$LOCKSTEP" verify --strategy $strategy --devices 3 --model poly --data synthetic:50 --batch 48 --epochs 1 \
+    --warmup 0 --inject bitflip=0:1 --results none >"$dir/rows" 2>"$dir/err" || code=$?
+  [ "$code" -eq 2 ] && [ "$(wc -l <"$dir/err")" -eq 1 ] || { bad; fail "status $code, not 2: $strategy, a fault nowhere"; }
+done

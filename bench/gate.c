@@ -183,6 +183,8 @@ static ls_status compare_step(contest *c, uint64_t step, ls_gate *gate)
         note_difference(c, judge, step, &d, gate);
     if (step == 0 && (c->here[ORACLE] || c->plan->job.exact))
         judge_first_step(c, gate);
+    if (!*gate->diverged)
+        ls_loss_diverged(c->loss[CANDIDATE], step, gate->diverged);
     return LS_OK;
 }
 
@@ -198,6 +200,8 @@ static ls_status compare(contest *c, uint64_t steps, ls_gate *gate)
         LS_TRY(judge_at_once(c, steps, gate));
     if (gate->pass && steps && !ls_interrupted())
         judge_traffic(c, gate);
+    if (!*gate->diverged)
+        ls_values_diverged(variables, c->values[CANDIDATE], gate->steps, gate->diverged);
     LS_TRY(ls_variables_digest(variables, c->values[CANDIDATE], gate->digest));
     if (steps == (uint64_t)(plan->warmup + plan->timed))
         LS_TRY(ls_variables_digest(variables, c->values[SINGLE], gate->reference_digest));

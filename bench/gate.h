@@ -31,9 +31,10 @@ typedef struct ls_gate {
     double bound;        /**< on the first step's gradient against `single`; 0: bits are compared */
     double gradient_rel; /**< what that was; NaN: not looked at */
     char digest[33];     /**< of the candidate after the last compared step */
-    char reference_digest[33]; /**< of `single`; "" unless all steps were compared */
-    char oracle[256];          /**< "same bits", or what differed first */
-    json_t *kernels;           /**< of the candidate's step; NULL where nothing was compared */
+    char reference_digest[33];     /**< of `single`; "" unless all steps were compared */
+    char oracle[256];              /**< "same bits", or what differed first */
+    char diverged[LS_REASON_SIZE]; /**< where the candidate stopped being finite; "": nowhere */
+    json_t *kernels;               /**< of the candidate's step; NULL where nothing was compared */
 } ls_gate;
 
 /** A failed comparison is no failure of this function: see `pass`. */

@@ -141,6 +141,9 @@ static json_t *result_group(const ls_row_facts *f)
     } else if (f->trial && f->trial->interrupted) {
         status = "error";
         reason = f->trial->reason;
+    } else if (f->gate && *f->gate->diverged) {
+        status = "failed";
+        reason = f->gate->diverged;
     }
     put_text(group, "status", status);
     if (reason)
@@ -309,19 +312,16 @@ static json_t *memory_group(const ls_row_facts *f)
     return group;
 }
 
-/* Absent where nothing crosses a border. */
+/* Absent where nothing crossed a border. */
 static json_t *traffic_group(const ls_trial *trial)
 {
-    const ls_run *run = trial->session.run;
-    ls_traffic sent, formula;
-    if (!run->strategy->traffic || trial->session.device_count == 1)
+    if (!trial->counted)
         return NULL;
-    run->strategy->traffic(run, &sent, &formula);
     json_t *group = json_object();
-    put_integer(group, "bytes_sent", sent.bytes_sent);
-    put_integer(group, "messages_sent", sent.messages_sent);
-    put_integer(group, "bytes_formula", formula.bytes_sent);
-    put_integer(group, "messages_formula", formula.messages_sent);
+    put_integer(group, "bytes_sent", trial->sent.bytes_sent);
+    put_integer(group, "messages_sent", trial->sent.messages_sent);
+    put_integer(group, "bytes_formula", trial->formula.bytes_sent);
+    put_integer(group, "messages_formula", trial->formula.messages_sent);
     return group;
 }
 

@@ -50,11 +50,36 @@ void ls_trial_close(ls_trial *trial)
     *trial = (ls_trial){0};
 }
 
-static void stop(ls_trial *trial, const char *reason)
+/* The reason has been written. */
+static void stop(ls_trial *trial)
 {
     trial->stopped = true;
     trial->failed = true;
-    snprintf(trial->reason, sizeof trial->reason, "%s", reason);
+}
+
+/* ---- Divergence ----------------------------------------------------------------------------- */
+
+bool ls_loss_diverged(double loss, uint64_t step, char reason[LS_REASON_SIZE])
+{
+    if (isfinite(loss))
+        return false;
+    snprintf(reason, LS_REASON_SIZE, "diverged: the loss is %s at step %llu",
+             isnan(loss) ? "NaN" : "infinite", (unsigned long long)step);
+    return true;
+}
+
+bool ls_values_diverged(const ls_variables *variables, const float *values, uint64_t steps,
+                        char reason[LS_REASON_SIZE])
+{
+    size_t i = 0;
+    while (i < variables->elements && isfinite(values[i]))
+        i++;
+    if (i == variables->elements)
+        return false;
+    const ls_variable *v = ls_variables_holding(variables, i);
+    snprintf(reason, LS_REASON_SIZE, "diverged: %s element %zu is not finite after step %llu",
+             v->name, i - v->offset, (unsigned long long)steps);
+    return true;
 }
 
 /* ---- Targets -------------------------------------------------------------------------------- */
@@ -137,12 +162,8 @@ static ls_status take_records(ls_trial *trial, uint64_t count, bool timed)
                 trial->losses[trial->timed_done] = loss;
             trial->step_ms[trial->timed_done++] = ms;
         }
-        if (!isfinite(loss) && !trial->failed) {
-            char reason[128];
-            snprintf(reason, sizeof reason, "diverged: the loss is %s at step %llu",
-                     isnan(loss) ? "NaN" : "infinite", (unsigned long long)(first + i));
-            stop(trial, reason);
-        }
+        if (!trial->failed && ls_loss_diverged(loss, first + i, trial->reason))
+            stop(trial);
     }
     trial->timed_ms = timed ? before + all_ms : before;
     adapt_chunk(trial, count, all_ms);
@@ -254,6 +275,28 @@ static ls_status profile_steps(ls_trial *trial)
     return LS_OK;
 }
 
+/* What full steps sent must be what the formula says; where none was taken, nothing is known. */
+static void check_traffic(ls_trial *trial)
+{
+    const ls_session *session = &trial->session;
+    const ls_run *run = session->run;
+    const ls_traffic *sent = &trial->sent, *formula = &trial->formula;
+    uint64_t tails =
+        ls_job_tail(&session->job) ? session->step / ls_job_steps_per_epoch(&session->job) : 0;
+    if (!run->strategy->traffic || session->device_count == 1 || session->step == tails)
+        return;
+    run->strategy->traffic(run, &trial->sent, &trial->formula);
+    trial->counted = true;
+    if (trial->failed ||
+        (sent->bytes_sent == formula->bytes_sent && sent->messages_sent == formula->messages_sent))
+        return;
+    snprintf(trial->reason, sizeof trial->reason,
+             "traffic: %llu bytes and %llu messages a step, and the formula says %llu and %llu",
+             (unsigned long long)sent->bytes_sent, (unsigned long long)sent->messages_sent,
+             (unsigned long long)formula->bytes_sent, (unsigned long long)formula->messages_sent);
+    stop(trial);
+}
+
 ls_status ls_trial_finish(ls_trial *trial)
 {
     ls_run *run = trial->session.run;
@@ -267,16 +310,10 @@ ls_status ls_trial_finish(ls_trial *trial)
         trial->ledgers[i] = ls_device_ledger(trial->session.devices[i]);
     LS_TRY(run->strategy->gather(run, trial->parameters));
     const ls_variables *variables = &plan->model->graph->variables;
-    for (size_t i = 0; i < variables->elements && !trial->failed; i++) {
-        if (!isfinite(trial->parameters[i])) {
-            char reason[160];
-            const ls_variable *v = ls_variables_holding(variables, i);
-            snprintf(reason, sizeof reason,
-                     "diverged: %s element %zu is not finite after step %llu", v->name,
-                     i - v->offset, (unsigned long long)trial->session.step);
-            stop(trial, reason);
-        }
-    }
+    if (!trial->failed &&
+        ls_values_diverged(variables, trial->parameters, trial->session.step, trial->reason))
+        stop(trial);
+    check_traffic(trial);
     LS_TRY(ls_variables_digest(variables, trial->parameters, trial->digest));
     if (plan->model->need.classes && plan->data->test.samples && !trial->failed)
         LS_TRY(run->strategy->evaluate(run, &trial->accuracy));

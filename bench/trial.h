@@ -17,6 +17,8 @@
 
 #include <stdbool.h>
 
+enum { LS_REASON_SIZE = 256 }; /**< bytes of why a row is not ok */
+
 /** What cases of one command share: opened once. */
 typedef struct ls_workplace {
     const ls_request *request;
@@ -87,6 +89,13 @@ ls_status ls_session_one_step(ls_session *session, float *values, double *loss);
 /** Samples that steps [0, steps) have taken, all together. */
 uint64_t ls_session_samples(const ls_session *session, uint64_t steps);
 
+/** Whether the loss of `step` is not finite; then `reason` says so. */
+bool ls_loss_diverged(double loss, uint64_t step, char reason[LS_REASON_SIZE]);
+
+/** The same of the parameters [elements] after `steps` steps. */
+bool ls_values_diverged(const ls_variables *variables, const float *values, uint64_t steps,
+                        char reason[LS_REASON_SIZE]);
+
 /** What the trial found out; filled by ls_trial_block and ls_trial_finish. */
 typedef struct ls_trial {
     ls_session session;
@@ -104,13 +113,15 @@ typedef struct ls_trial {
     bool stopped;      /**< interrupted, or failed: no more steps */
     bool interrupted;
     bool failed; /**< a check: reason says which */
-    char reason[256];
+    char reason[LS_REASON_SIZE];
     float *parameters; /**< [elements] at the end */
     char digest[33];
     ls_memory_ledger *ledgers;     /**< [devices] when the last step was done */
     size_t rss_peak;               /**< bytes, when the last step was done */
     double part_ms[LS_TIME_USES];  /**< of the mean step: what its time goes to; all 0: not known */
     double bubble, bubble_formula; /**< of a pipeline: idle share, and by its stages' times; NaN */
+    bool counted;                  /**< full steps crossed borders: sent and formula are known */
+    ls_traffic sent, formula;      /**< of one full step */
     size_t in_use_start;           /**< bytes on the devices when the timed steps began */
     ls_progress *progress;
     uint64_t chunk; /**< how many steps the next put may have */

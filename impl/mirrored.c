@@ -172,6 +172,13 @@ static ls_memory_formula memory(const ls_run *base, size_t index)
     return formula;
 }
 
+/* What `steps` steps counted, of one of them: rounded away from what it must be, so that a
+ * difference in one step alone shows, too. */
+static uint64_t part_of_one(uint64_t all, uint64_t steps, uint64_t expected)
+{
+    return all / steps + (all / steps >= expected && all % steps);
+}
+
 /* Of what the communicators counted, the part of one full step: less the formula's smaller ones. */
 static void traffic(const ls_run *base, ls_traffic *sent, ls_traffic *formula)
 {
@@ -183,12 +190,11 @@ static void traffic(const ls_run *base, ls_traffic *sent, ls_traffic *formula)
         all.bytes_sent += mine.bytes_sent;
         all.messages_sent += mine.messages_sent;
     }
-    *formula = *sent = ls_reducer_formula(base->job, &me->buckets, n, LS_FULL);
-    if (!me->steps[LS_FULL])
-        return;
-    sent->bytes_sent = (all.bytes_sent - me->steps[LS_TAIL] * tail.bytes_sent) / me->steps[LS_FULL];
-    sent->messages_sent =
-        (all.messages_sent - me->steps[LS_TAIL] * tail.messages_sent) / me->steps[LS_FULL];
+    *formula = ls_reducer_formula(base->job, &me->buckets, n, LS_FULL);
+    sent->bytes_sent = part_of_one(all.bytes_sent - me->steps[LS_TAIL] * tail.bytes_sent,
+                                   me->steps[LS_FULL], formula->bytes_sent);
+    sent->messages_sent = part_of_one(all.messages_sent - me->steps[LS_TAIL] * tail.messages_sent,
+                                      me->steps[LS_FULL], formula->messages_sent);
 }
 
 /* Fast mode, in sequence: the algorithm's oracle over each bucket; an empty part is zeros. */

@@ -82,7 +82,7 @@ struct ls_strategy {
     /** Formula of device `index` of the job. */
     ls_memory_formula (*memory)(const ls_run *run, size_t index);
     /** What one step of a full batch sent, and what it must by formula, over all devices of this
-     *  process. NULL: nothing crosses a border. */
+     *  process. After sync, and after a full step. NULL: nothing crosses a border. */
     void (*traffic)(const ls_run *run, ls_traffic *sent, ls_traffic *formula);
     /** The latest step's gradient, whole, to the host, float32 [elements]. After sync. NULL: not
      *  to be had. */

@@ -125,6 +125,13 @@ done
 lockstep run --model poly --optimizer sgd --lr 1e6,1e-9 --steps 20 --format jsonl --results none
 expect "one of two diverged: status 1" [ "$code" -eq 1 ]
 rows "the other is ok" "sorted(x['result']['status'] for x in rows) == ['failed', 'ok']"
+lockstep verify --model poly --optimizer sgd --lr 1e6,1e-9 --steps 20 --format jsonl --results none
+expect "so it is in verify: two NaN have the same bits" [ "$code" -eq 1 ]
+rows "and the row says at which step" "sorted((x['result']['status'], 'the loss is' in
+    x['result'].get('reason', '')) for x in rows) == [('failed', True), ('ok', False)]"
+lockstep verify --model poly --optimizer sgd --lr 1e6 --warmup 0 --steps 4 --format jsonl --results none
+expect "parameters that are not finite after the last step: status 1" [ "$code" -eq 1 ]
+rows "which the row names" "'dense0.weight' in r['result']['reason']"
 
 # ---- Nowhere to write -------------------------------------------------------------------------
 

@@ -170,3 +170,11 @@ for strategy in towers mirrored; do
     --warmup 0 --inject bitflip=0:1 --results none >"$dir/rows" 2>"$dir/err" || code=$?
   [ "$code" -eq 2 ] && [ "$(wc -l <"$dir/err")" -eq 1 ] || { bad; fail "status $code, not 2: $strategy, a fault nowhere"; }
 done
+# Traffic is that of full steps: absent where none was taken.
+for steps in "--steps 0 --warmup 0" "--epochs 2 --warmup 2" "--epochs 2 --warmup 0"; do
+  # shellcheck disable=SC2086
+  "$LOCKSTEP" run --strategy towers,mirrored --devices 3 --model poly --data synthetic:50 --batch 100 $steps \
+    --capture no,yes --results none --format jsonl >"$dir/rows"
+  [ "$(grep -c '"status":"ok"' "$dir/rows")" -eq 4 ] || { bad; fail "not 4 rows are ok: $steps"; }
+  grep -q '"traffic"' "$dir/rows" && fail "traffic of steps that were not taken: $steps"
+done

@@ -8,8 +8,8 @@
  * printed, when its case ends.
  */
 #include "bench/command.h"
-#include "bench/format.h"
 #include "bench/exact_cost.h"
+#include "bench/format_parts.h"
 #include "bench/gate.h"
 #include "bench/interrupt.h"
 #include "bench/reference.h"
@@ -45,6 +45,24 @@ typedef struct command_run {
     ls_code code;      /* worst so far */
     ls_status unsaved; /* first row that could not be committed or printed */
 } command_run;
+
+/* What `verify` prints: which case it was, and how close it came. */
+static const ls_column verify_column[] = {
+    {"model", "case.model", 20, false, LS_CELL_TEXT},
+    {"strategy", "case.strategy", 14, false, LS_CELL_TEXT},
+    {"devices", "case.devices", 11, false, LS_CELL_DEVICES},
+    {"batch", "case.batch_global", 6, true, LS_CELL_TEXT},
+    {"reduce", "case.reduce", 6, false, LS_CELL_TEXT},
+    {"allreduce", "case.allreduce", 16, false, LS_CELL_TEXT},
+    {"steps", "equivalence.steps", 6, true, LS_CELL_TEXT},
+    {"gradient", "equivalence.gradient_rel", 9, true, LS_CELL_FIGURE},
+    {"max rel", "equivalence.max_rel", 9, true, LS_CELL_FIGURE},
+    {"max ulp", "equivalence.max_ulp", 10, true, LS_CELL_TEXT},
+    {"gate", "equivalence", 7, false, LS_CELL_GATE},
+    {"status", "result.status", 6, false, LS_CELL_TEXT},
+};
+static const ls_columns verify_columns = {verify_column,
+                                          sizeof verify_column / sizeof *verify_column};
 
 static void worsen(command_run *run, ls_code code)
 {
@@ -249,7 +267,10 @@ static ls_status open_command(command_run *run)
         LS_TRY(ls_tensors_writable(request->save));
     if (request->results)
         LS_TRY(ls_results_open(request->results, true, &run->results));
-    return ls_writer_open(format, stdout, &run->writer);
+    LS_TRY(ls_writer_open(format, stdout, &run->writer));
+    if (request->verify)
+        ls_writer_set_columns(run->writer, &verify_columns);
+    return LS_OK;
 }
 
 static void close_command(command_run *run)

@@ -178,3 +178,14 @@ for steps in "--steps 0 --warmup 0" "--epochs 2 --warmup 2" "--epochs 2 --warmup
   [ "$(grep -c '"status":"ok"' "$dir/rows")" -eq 4 ] || { bad; fail "not 4 rows are ok: $steps"; }
   grep -q '"traffic"' "$dir/rows" && fail "traffic of steps that were not taken: $steps"
 done
+# The table of verify says which case a row is, and how close it came.
+"$LOCKSTEP" verify --strategy mirrored --devices 3 --batch 60 --data synthetic:500 --steps 3 --allreduce ring,tree \
+  --results none >"$dir/rows"
+python3 - "$dir/rows" <<'P' || fail "the table of verify is wrong"
+import re, sys
+head, *rows = [line.rstrip("\n") for line in open(sys.argv[1])]
+assert re.split(r"  +", head.strip()) == ["model", "strategy", "devices", "batch reduce allreduce", "steps",
+        "gradient", "max rel", "max ulp gate", "status"], head
+assert [row.split()[7] for row in rows] == ["ring", "tree"], rows
+assert all(0 < float(row.split()[9]) < 1e-5 for row in rows), rows
+P

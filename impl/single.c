@@ -21,9 +21,10 @@ static ls_status put_step(ls_replicated *run, ls_member *me, int which)
 static ls_status check(const ls_outline *outline)
 {
     if (outline->devices != 1 || outline->ranks != 1)
-        return ls_fail(LS_CODE_USAGE, "strategy", "single",
-                       "runs on one device of one rank, not on %zu of %d; use --devices 1",
-                       outline->devices, outline->ranks);
+        return ls_fail(
+            LS_CODE_USAGE, "strategy", "single",
+            "runs on one device of one rank, not on %zu of %d; use --devices 1 and --ranks 1",
+            outline->devices, outline->ranks);
     return LS_OK;
 }
 

@@ -59,6 +59,14 @@ lockstep_ok micro allreduce --devices 2 --sizes 1MiB
 expect "the table has the columns of nccl-tests" grep -Eq \
     'size +count +type +redop.* time us +algbw GB/s +busbw GB/s.* wrong' out
 
+lockstep_ok micro allreduce --devices 2 --sizes 4KiB --format csv
+cp out table.csv
+checks=$((checks + 1))
+python3 -c 'import csv
+rows = list(csv.DictReader(open("table.csv")))
+assert rows and not any(row["other"] for row in rows), rows[0]["other"]
+assert all(int(row["micro.messages_sent"]) > 0 for row in rows)' 2>err || wrong "csv has no column for a field"
+
 refused() { # refused STATUS WORD ARGUMENTS...
     local status=$1 word=$2
     shift 2

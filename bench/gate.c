@@ -30,6 +30,7 @@ typedef struct contest {
     bool here[SINGLE];
     float *own[SINGLE];         /* [elements] their parameters */
     const float *values[SIDES]; /* [elements] that each has reached */
+    float *other;               /* [elements] of another replica of the candidate */
     double loss[SIDES];
     ls_reference *single;
 } contest;
@@ -41,6 +42,7 @@ static void close_contest(ls_workplace *place, contest *c)
             ls_session_close(&c->run[i]);
         free(c->own[i]);
     }
+    free(c->other);
     if (c->single)
         ls_reference_done(place, c->single);
 }
@@ -48,6 +50,17 @@ static void close_contest(ls_workplace *place, contest *c)
 static ls_status open_oracle(const ls_job *job, int replicas, ls_run **out, const void *context)
 {
     return ls_oracle_open(context, job, replicas, out);
+}
+
+/* A judge takes the whole batch, or all slices, on one device: it may need more than the case. */
+static ls_status name_judge(ls_status status)
+{
+    if (!status)
+        return LS_OK;
+    ls_status named = ls_fail(ls_status_code(status), "gate", "the reference on one device",
+                              "%s; without it: run --gate-steps 0", ls_status_text(status));
+    ls_status_free(status);
+    return named;
 }
 
 static ls_status open_contest(ls_workplace *place, const ls_plan_of_case *plan, uint64_t steps,
@@ -60,14 +73,18 @@ static ls_status open_contest(ls_workplace *place, const ls_plan_of_case *plan, 
         if (!c->own[i])
             return ls_fail_memory("gate", bytes);
     }
+    c->other = malloc(bytes);
+    if (!c->other)
+        return ls_fail_memory("gate", bytes);
     for (int i = 0; i < SIDES; i++) /* what is compared after no step at all */
         c->values[i] = plan->initial;
-    LS_TRY(ls_reference_get(place, plan, steps, &c->single));
+    LS_TRY(name_judge(ls_reference_get(place, plan, steps, &c->single)));
     LS_TRY(ls_session_open(place, plan, &c->run[CANDIDATE]));
     c->here[CANDIDATE] = true;
     if (plan->job.exact || ls_strategy_parts(plan->strategy, &plan->job, plan->device_count) == 1)
         return LS_OK;
-    LS_TRY(ls_session_open_one(place, plan, open_oracle, plan->strategy, &c->run[ORACLE]));
+    LS_TRY(
+        name_judge(ls_session_open_one(place, plan, open_oracle, plan->strategy, &c->run[ORACLE])));
     c->here[ORACLE] = true;
     return LS_OK;
 }
@@ -88,6 +105,30 @@ static void note_difference(const contest *c, int judge, uint64_t step, const ls
     snprintf(gate->oracle, sizeof gate->oracle, "step %llu: %s element %zu is %.9g, %s %.9g",
              (unsigned long long)step, v->name, d->first - v->offset,
              (double)c->values[CANDIDATE][d->first], name, (double)c->values[judge][d->first]);
+}
+
+/* Replicas that keep parameters of their own have the same: their next gradients might not show it,
+ * and after the last step there are none. */
+static ls_status compare_replicas(contest *c, uint64_t step, ls_gate *gate)
+{
+    const ls_variables *variables = &c->plan->model->graph->variables;
+    ls_run *run = c->run[CANDIDATE].run;
+    const float *first = c->own[CANDIDATE];
+    if (!run->strategy->gather_replica)
+        return LS_OK;
+    for (size_t i = 1; i < c->plan->device_count && gate->pass; i++) {
+        LS_TRY(run->strategy->gather_replica(run, (int)i, c->other));
+        if (memcmp(c->other, first, variables->elements * sizeof *first) == 0)
+            continue;
+        const size_t at = ls_variables_compare(variables, c->other, first).first;
+        const ls_variable *v = ls_variables_holding(variables, at);
+        gate->pass = false;
+        snprintf(gate->oracle, sizeof gate->oracle,
+                 "step %llu: %s element %zu is %.9g on replica %zu, on replica 0 %.9g",
+                 (unsigned long long)step, v->name, at - v->offset, (double)c->other[at], i,
+                 (double)first[at]);
+    }
+    return LS_OK;
 }
 
 /* The first step's gradient, as the judge summed it, and the candidate's loss, against those of
@@ -181,6 +222,7 @@ static ls_status compare_step(contest *c, uint64_t step, ls_gate *gate)
     if (gate->pass &&
         (!d.same_bits || memcmp(&c->loss[CANDIDATE], &c->loss[judge], sizeof c->loss[judge])))
         note_difference(c, judge, step, &d, gate);
+    LS_TRY(compare_replicas(c, step, gate));
     if (step == 0 && (c->here[ORACLE] || c->plan->job.exact))
         judge_first_step(c, gate);
     if (!*gate->diverged)

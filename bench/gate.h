@@ -9,6 +9,7 @@
  *             same bits. The drift of the parameters from `single` is reported and judges nothing.
  *     single  with a second, fresh run of itself: it shows that a run is repeatable
  *
+ * Where each replica has parameters of its own, all have the same bits after each step, too.
  * So that judge and candidate cannot be wrong together, the first step's gradient and loss are
  * compared with those of `single` on the whole batch in one piece, within bounds. Then the same
  * steps are made again, put at once, and must end in the same bits: that finds what is only right

@@ -137,6 +137,11 @@ static ls_status open_run(const ls_job *job, ls_run **out)
     return status;
 }
 
+static ls_status gather_replica(ls_run *base, int index, float *parameters)
+{
+    return ls_replica_gather(((ls_replicated *)base)->members[index].replica, parameters);
+}
+
 static ls_status step(ls_run *base, bool tail, uint64_t times)
 {
     ((mirrored *)base)->steps[tail ? LS_TAIL : LS_FULL] += times;
@@ -231,6 +236,7 @@ const ls_strategy ls_strategy_mirrored = {
     .mark = ls_replicated_mark,
     .records = ls_replicated_records,
     .gather = ls_replicated_gather,
+    .gather_replica = gather_replica,
     .evaluate = ls_replicated_evaluate,
     .describe = ls_replicated_describe,
     .profile = profile,

@@ -69,6 +69,8 @@ struct ls_strategy {
                          uint64_t *mark_ns);
     /** Copies the whole parameters to the host, float32 [elements]. After sync. */
     ls_status (*gather)(ls_run *run, float *parameters);
+    /** The same of replica `index`, where each has its own and all must be equal. NULL: one set. */
+    ls_status (*gather_replica)(ls_run *run, int index, float *parameters);
     /** Share of the test set that is classified rightly. After sync; waits. */
     ls_status (*evaluate)(ls_run *run, double *accuracy);
     void (*describe)(const ls_run *run, ls_run_info *out);

@@ -197,7 +197,7 @@ ls_difference ls_variables_compare(const ls_variables *variables, const float *a
             }
         }
         double rel = size > 0 ? sqrt(apart) / sqrt(size) : sqrt(apart);
-        if (!(rel <= d.max_rel))
+        if (!(rel <= d.max_rel) && !isnan(d.max_rel)) /* NaN is the largest */
             d.max_rel = rel;
     }
     return d;

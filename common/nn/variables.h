@@ -63,7 +63,8 @@ ls_status ls_variables_digest(const ls_variables *variables, const float *values
 typedef struct ls_difference {
     bool same_bits;
     uint32_t max_ulp; /**< units in the last place; UINT32_MAX where one is not finite */
-    double max_rel;   /**< largest over variables of ||a - b|| / ||b||; absolute where b is 0 */
+    double max_rel;   /**< largest over variables of ||a - b|| / ||b||; absolute where b is 0;
+                         NaN where one is */
     size_t first;     /**< first element whose bits differ; SIZE_MAX: none */
 } ls_difference;
 

@@ -149,6 +149,8 @@ static void digests_and_differences(void **state)
     b[0] = -0.0f;
     a[0] = 0.0f;
     assert_false(ls_variables_compare(v, a, b).same_bits); /* bits, not values */
+    a[0] = NAN; /* of the first variable, and no later one hides it */
+    assert_true(isnan(ls_variables_compare(v, a, b).max_rel));
     ls_model_close(model);
 }
 

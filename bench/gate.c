@@ -52,17 +52,6 @@ static ls_status open_oracle(const ls_job *job, int replicas, ls_run **out, cons
     return ls_oracle_open(context, job, replicas, out);
 }
 
-/* A judge takes the whole batch, or all slices, on one device: it may need more than the case. */
-static ls_status name_judge(ls_status status)
-{
-    if (!status)
-        return LS_OK;
-    ls_status named = ls_fail(ls_status_code(status), "gate", "the reference on one device",
-                              "%s; without it: run --gate-steps 0", ls_status_text(status));
-    ls_status_free(status);
-    return named;
-}
-
 static ls_status open_contest(ls_workplace *place, const ls_plan_of_case *plan, uint64_t steps,
                               contest *c)
 {
@@ -78,13 +67,12 @@ static ls_status open_contest(ls_workplace *place, const ls_plan_of_case *plan, 
         return ls_fail_memory("gate", bytes);
     for (int i = 0; i < SIDES; i++) /* what is compared after no step at all */
         c->values[i] = plan->initial;
-    LS_TRY(name_judge(ls_reference_get(place, plan, steps, &c->single)));
+    LS_TRY(ls_reference_get(place, plan, steps, &c->single));
     LS_TRY(ls_session_open(place, plan, &c->run[CANDIDATE]));
     c->here[CANDIDATE] = true;
     if (plan->job.exact || ls_strategy_parts(plan->strategy, &plan->job, plan->device_count) == 1)
         return LS_OK;
-    LS_TRY(
-        name_judge(ls_session_open_one(place, plan, open_oracle, plan->strategy, &c->run[ORACLE])));
+    LS_TRY(ls_session_open_one(place, plan, open_oracle, plan->strategy, &c->run[ORACLE]));
     c->here[ORACLE] = true;
     return LS_OK;
 }

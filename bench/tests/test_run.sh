@@ -364,10 +364,6 @@ rows "the row is an error that names bytes and what they are for" \
     "r['result']['status'] == 'error' and
     'time' not in r and 'bytes' in r['result']['reason'] and '780' in r['result']['reason'] and
     'parameters' in r['result']['reason'] and '\n' not in r['result']['reason']"
-rows "and that it is the reference that needs them" "'the reference' in r['result']['reason'] and
-    '--gate-steps 0' in r['result']['reason']"
-lockstep run $small --steps 3 --memory fraction=1e-10 --gate-steps 0
-rows "without it, it is the case" "'the reference' not in r['result']['reason']"
 
 # ---- Plans ------------------------------------------------------------------------------------
 

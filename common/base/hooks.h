@@ -38,6 +38,7 @@
     BUG(reduced_wait)       /* an update does not wait for its overlapped bucket */                \
     BUG(applied_twice)      /* the gradient is applied twice */                                    \
     BUG(state_not_mirrored) /* optimizer state is set on the first device alone */                 \
+    BUG(update_left_out)    /* the last replica does not update its first bucket */                \
     BUG(first_loss)         /* the first replica's part of the loss is taken for the whole */      \
     BUG(tail_position)      /* after an epoch's smaller last batch the position is a batch on */
 

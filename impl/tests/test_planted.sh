@@ -69,6 +69,9 @@ applied_twice 0 --strategy mirrored --devices 2
 applied_twice 0 --strategy mirrored --devices 3 --reduce exact
 state_not_mirrored 0 --strategy mirrored --devices 2
 state_not_mirrored 0 --strategy mirrored --devices 3 --reduce exact
+update_left_out 0 --strategy mirrored --devices 2 --steps 1
+update_left_out 0 --strategy mirrored --devices 3 --steps 1 --reduce exact
+update_left_out 0 --strategy mirrored --devices 3 --bucket-bytes 0 --allreduce tree
 first_loss 0 --strategy towers --devices 2
 first_loss 0 --strategy towers --devices 3 --reduce exact
 first_loss 0 --strategy mirrored --devices 2
@@ -85,7 +88,7 @@ verify() {
   [[ $options == *" --model "* ]] || set -- "$@" --model mlp:784-16-16-10
   [[ $options == *" --data "* ]] || set -- "$@" --data synthetic:1000
   [[ $options == *" --batch "* ]] || set -- "$@" --batch 100
-  [[ $options == *" --epochs "* ]] || set -- "$@" --steps 8
+  [[ $options == *" --epochs "* || $options == *" --steps "* ]] || set -- "$@" --steps 8
   code=0
   timeout -k 5 60 "$LOCKSTEP" verify "$@" --warmup 0 --results none --format jsonl >"$dir/row" 2>"$dir/err" || code=$?
 }
@@ -113,7 +116,8 @@ row = json.loads(lines[0]) if len(lines) == 1 else {"result": {}}
 reason, status = row["result"].get("reason", ""), row["result"].get("status")
 judges = {"oracle": r"^step (\d+): .*, oracle ", "reference": r"^step (\d+): .*, reference ",
           "gradient bound": r"^step (\d+): the gradient differs ", "loss bound": r"^step (\d+): .*of the whole batch",
-          "steps at once": r"^(\d+) steps at once: ", "traffic": r"^traffic: "}
+          "steps at once": r"^(\d+) steps at once: ",
+          "replicas": r"^step (\d+): .* on replica 0 ", "traffic": r"^traffic: "}
 for judge, pattern in judges.items():
     match = re.match(pattern, reason)
     if match and status == "failed" and not row["equivalence"]["pass"]:

@@ -217,8 +217,9 @@ const float *ls_reference_whole(const ls_reference *r, double *loss)
 void ls_reference_done(ls_workplace *place, ls_reference *r)
 {
     if (r->keeps && r->known == r->steps)
-        return;
-    drop(place, r);
+        close_session(r); /* where no step was asked for it is still open, on this plan's model */
+    else
+        drop(place, r);
 }
 
 void ls_references_close(ls_workplace *place)

@@ -39,7 +39,7 @@ typedef struct ls_case {
     ls_reduce reduce;
     int64_t micro_shards; /**< -1 where `reduce` is fast: no part of such a case */
     int64_t gate_steps;   /**< -1: all steps (`verify`) */
-    char memory_text[32]; /**< as given; "growth" by default on CPUs */
+    char memory_text[32]; /**< as given; "": growth on CPUs, all on GPUs */
     ls_memory_policy memory;
     char link_text[64]; /**< as given; "": none */
     ls_link link;

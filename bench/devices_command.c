@@ -64,7 +64,7 @@ static void print_machine(const ls_machine_info *info)
                ls_format_bytes((double)info->caches[i].bytes, bytes));
     printf("memory    %s\n", ls_format_bytes((double)info->memory_total, bytes));
     if (info->driver[0])
-        printf("gpu       %s; driver %s\n", info->gpu, info->driver);
+        printf("gpu       %s; driver: %s\n", info->gpu, info->driver);
     else
         printf("gpu       %s\n", info->gpu);
 }
@@ -88,6 +88,29 @@ static void print_limits(const ls_machine_info *info)
     puts(separator[0] == ';' ? "" : "limits    none");
 }
 
+/* Name of the place-th GPU, or logical GPU where they are split. */
+static ls_device_name gpu_at(const ls_machine *machine, int place)
+{
+    const int parts = ls_machine_logical_gpus(machine);
+    return (ls_device_name){
+        .kind = LS_DEVICE_GPU, .index = place / parts, .logical = parts > 1 ? place % parts : -1};
+}
+
+/* A GPU's capacity is known when it is opened: its part of what is free then, of this at most. */
+static void print_gpus(const ls_machine *machine)
+{
+    const int parts = ls_machine_logical_gpus(machine);
+    for (int i = 0; i < ls_machine_count(machine, LS_DEVICE_GPU); i++) {
+        const ls_device_name name = gpu_at(machine, i);
+        const ls_gpu *gpu = ls_machine_gpu(machine, name.index);
+        char text[32], bytes[32];
+        printf("%-10s %12s  %s, %d multiprocessors, sm_%d%d, pci %s%s\n",
+               ls_device_name_text(&name, text),
+               ls_format_bytes((double)gpu->memory / parts, bytes), gpu->name, gpu->multiprocessors,
+               gpu->major, gpu->minor, gpu->pci, parts > 1 ? ", shared" : "");
+    }
+}
+
 static void print_devices(const ls_machine *machine)
 {
     const int count = ls_machine_count(machine, LS_DEVICE_CPU);
@@ -100,6 +123,7 @@ static void print_devices(const ls_machine *machine)
                             name);
         printf("%-10s %12s  %s\n", name, bytes, cores_text(machine, i, cores, sizeof cores));
     }
+    print_gpus(machine);
     printf("names: %s\n", ls_machine_list(machine, list, sizeof list));
     if ((int64_t)count * ls_machine_cores_per_device(machine) >
         ls_machine_describe(machine)->cores_allowed)
@@ -158,8 +182,15 @@ static json_t *json_of_device(const ls_machine *machine, const ls_device_name *n
 {
     char text[32];
     json_t *device = json_pack("{s:s}", "name", ls_device_name_text(name, text));
-    if (name->kind != LS_DEVICE_CPU)
+    if (name->kind == LS_DEVICE_GPU) {
+        const ls_gpu *gpu = ls_machine_gpu(machine, name->index);
+        json_t *facts =
+            json_pack("{s:s, s:s, s:i, s:s, s:I}", "gpu", gpu->name, "pci", gpu->pci,
+                      "multiprocessors", gpu->multiprocessors, "driver",
+                      ls_machine_describe(machine)->driver, "memory", (json_int_t)gpu->memory);
+        json_object_update_new(device, facts);
         return device;
+    }
     int cores[CORES_MOST];
     const int count = ls_machine_cores(machine, name->index, cores, CORES_MOST);
     json_t *list = json_array();
@@ -187,6 +218,10 @@ static ls_status print_json(const device_view *view)
     json_t *devices = json_array(), *resolved = json_array();
     for (int i = 0; i < ls_machine_count(view->machine, LS_DEVICE_CPU); i++) {
         const ls_device_name name = {.kind = LS_DEVICE_CPU, .index = i, .logical = -1};
+        json_array_append_new(devices, json_of_device(view->machine, &name));
+    }
+    for (int i = 0; i < ls_machine_count(view->machine, LS_DEVICE_GPU); i++) {
+        const ls_device_name name = gpu_at(view->machine, i);
         json_array_append_new(devices, json_of_device(view->machine, &name));
     }
     for (size_t i = 0; i < view->resolution_count; i++)

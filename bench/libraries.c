@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Libraries: versions are those of the libraries loaded (of hwloc, which does
- * not tell, its headers'); see libraries.h. */
+ * not tell, its headers'; of CUDA, which is linked in, the toolkit's); see libraries.h. */
 #include "bench/libraries.h"
 
 #include "common/base/digest.h"
 #include "common/data/idx.h"
 #include "common/device/machine.h"
 #include "common/kernel/kernel.h"
+
+#include "build_info.h"
 
 #include <jansson.h>
 #include <libfyaml.h>
@@ -47,6 +49,14 @@ static const char *zlib(char scratch[32])
     return ls_idx_zlib_version();
 }
 
+#if LS_HAS_CUDA
+static const char *cuda(char scratch[32])
+{
+    (void)scratch;
+    return LS_CUDA_VERSION;
+}
+#endif
+
 static const ls_library libraries[] = {
     {"oneDNN", onednn},
     {"hwloc", hwloc},
@@ -55,6 +65,9 @@ static const ls_library libraries[] = {
     {"xxHash", ls_digest_version},
     {"libfyaml", libfyaml},
     {"zlib", zlib},
+#if LS_HAS_CUDA
+    {"CUDA", cuda},
+#endif
 };
 
 const ls_library *ls_libraries(size_t *count)

@@ -32,7 +32,6 @@ static void default_case(ls_case *one, bool verify)
     memcpy(one->model, "mlp", sizeof "mlp");
     memcpy(one->strategy, "single", sizeof "single");
     memcpy(one->devices, "1", sizeof "1");
-    memcpy(one->memory_text, "growth", sizeof "growth");
     memcpy(one->variable_device, "/cpu:0", sizeof "/cpu:0");
     memcpy(one->allreduce, "auto", sizeof "auto");
     one->bucket_bytes = -1;

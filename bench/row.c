@@ -112,7 +112,10 @@ static json_t *case_group(const ls_row_facts *f)
         put_text(group, "pipeline_schedule", c->one_f_one_b ? "1f1b" : "gpipe");
     }
     put_text(group, "comm", c->comm);
-    put_text(group, "memory", c->memory_text);
+    put_text(group, "memory",
+             *c->memory_text                        ? c->memory_text
+             : plan->devices->kind == LS_DEVICE_GPU ? "all"
+                                                    : "growth");
     if (*c->link_text)
         put_text(group, "link", c->link_text);
     if (c->flip_device >= 0) {

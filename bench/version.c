@@ -6,7 +6,13 @@
 #include "build_info.h"
 
 /* Libraries that other builds have. */
-static const char *const absent[] = {"OpenMPI", "CUDA", "cuBLAS", "cuDNN", "NCCL"};
+static const char *const absent[] = {
+    "OpenMPI",
+#if !LS_HAS_CUDA
+    "CUDA",
+#endif
+    "cuBLAS",  "cuDNN", "NCCL",
+};
 
 void ls_version_print(FILE *stream)
 {

@@ -322,6 +322,17 @@ void ls_plan_close(ls_plan_of_case *plan)
 
 /* ---- Sessions ------------------------------------------------------------------------------- */
 
+static ls_status open_device(const ls_workplace *place, const ls_plan_of_case *plan,
+                             const ls_device_name *name, bool judge, ls_device **out)
+{
+    ls_memory_policy policy = {.kind = LS_MEMORY_GROWTH};
+    if (!judge && *plan->config->memory_text)
+        policy = plan->config->memory;
+    else if (!judge && name->kind == LS_DEVICE_GPU)
+        policy.kind = LS_MEMORY_ALL;
+    return ls_device_open(place->machine, name, &policy, out);
+}
+
 /*
  * Opens the plan's devices, and the variable device where a strategy needs it; for a `judge` the
  * first device alone, without the case's limit on memory: a model that is divided over devices may
@@ -330,8 +341,6 @@ void ls_plan_close(ls_plan_of_case *plan)
 static ls_status open_devices(const ls_workplace *place, const ls_plan_of_case *plan, bool judge,
                               ls_session *out)
 {
-    static const ls_memory_policy growth = {.kind = LS_MEMORY_GROWTH};
-    const ls_memory_policy *memory = judge ? &growth : &plan->config->memory;
     const size_t count = judge ? 1 : plan->device_count;
     const bool holder = !judge && plan->strategy->holds_variables;
     *out = (ls_session){.plan = plan, .job = plan->job, .device_count = count};
@@ -339,7 +348,7 @@ static ls_status open_devices(const ls_workplace *place, const ls_plan_of_case *
     if (!out->devices)
         return ls_fail_memory("session", count * sizeof *out->devices);
     for (size_t i = 0; i < count; i++) {
-        LS_TRY(ls_device_open(place->machine, &plan->devices[i], memory, &out->devices[i]));
+        LS_TRY(open_device(place, plan, &plan->devices[i], judge, &out->devices[i]));
         if (ls_device_name_overlaps(&plan->devices[i], &plan->variable_device))
             out->job.variable_device = out->devices[i];
     }
@@ -347,7 +356,7 @@ static ls_status open_devices(const ls_workplace *place, const ls_plan_of_case *
     out->job.device_count = count;
     if (out->job.variable_device || !holder)
         return LS_OK;
-    LS_TRY(ls_device_open(place->machine, &plan->variable_device, memory, &out->devices[count]));
+    LS_TRY(open_device(place, plan, &plan->variable_device, judge, &out->devices[count]));
     out->job.variable_device = out->devices[count];
     out->device_count++;
     return LS_OK;

@@ -12,6 +12,9 @@ foreach(source ${unit_tests})
     LS_SOURCE_DIR="${CMAKE_CURRENT_SOURCE_DIR}" LS_BUILD_DIR="${CMAKE_CURRENT_BINARY_DIR}")
   add_test(NAME unit.${name} COMMAND ${name})
   set_tests_properties(unit.${name} PROPERTIES LABELS unit TIMEOUT 120 SKIP_RETURN_CODE 77)
+  if(name MATCHES "^test_gpu_") # also of label `gpu`: skipped where there is none
+    set_tests_properties(unit.${name} PROPERTIES LABELS "unit;gpu")
+  endif()
 endforeach()
 
 # The examples: an installed user's programs, that check their own figures.

@@ -13,6 +13,8 @@
 typedef struct ls_device_backend {
     const char *name;
     ls_device_kind kind;
+    /** Lists the devices of this kind, or says in it why there is none; NULL: the machine does. */
+    ls_status (*look)(ls_gpus *out);
     /** Fills the back end's own part; `device` has its description and pool limits set. */
     ls_status (*open)(const ls_machine *machine, const ls_device_name *name,
                       const ls_memory_policy *policy, ls_device **out);
@@ -68,5 +70,9 @@ struct ls_program {
 };
 
 extern const ls_device_backend ls_cpu_backend;
+extern const ls_device_backend ls_cuda_backend; /* where LS_HAS_CUDA */
+
+/** The back end of this build for devices of a kind; NULL where it has none. */
+const ls_device_backend *ls_device_backend_find(ls_device_kind kind);
 
 #endif

@@ -7,14 +7,27 @@
 
 #include <stddef.h>
 
-static const ls_device_backend *const backends[] = {&ls_cpu_backend};
+static const ls_device_backend *const backends[] = {
+    &ls_cpu_backend,
+#if LS_HAS_CUDA
+    &ls_cuda_backend,
+#endif
+};
+
+const ls_device_backend *ls_device_backend_find(ls_device_kind kind)
+{
+    for (size_t i = 0; i < sizeof backends / sizeof *backends; i++)
+        if (backends[i]->kind == kind)
+            return backends[i];
+    return NULL;
+}
 
 ls_status ls_device_open(const ls_machine *machine, const ls_device_name *name,
                          const ls_memory_policy *policy, ls_device **out)
 {
-    for (size_t i = 0; i < sizeof backends / sizeof *backends; i++)
-        if (backends[i]->kind == name->kind)
-            return backends[i]->open(machine, name, policy, out);
+    const ls_device_backend *backend = ls_device_backend_find(name->kind);
+    if (backend)
+        return backend->open(machine, name, policy, out);
     char text[32], list[512];
     return ls_fail(LS_CODE_MISSING, "device", ls_device_name_text(name, text),
                    "this build has no back end for it; devices are %s",
@@ -163,6 +176,12 @@ ls_status ls_queue_record(ls_queue *queue, ls_event *event)
 
 ls_status ls_queue_wait(ls_queue *queue, ls_event *event)
 {
+    const ls_device *here = queue->device, *there = event->device;
+    if (here->backend != there->backend)
+        return ls_fail(LS_CODE_USAGE, "queue", here->info.text,
+                       "cannot wait for an event of %s; give devices of one kind, also to "
+                       "--variable-device",
+                       there->info.text);
     return queue->device->backend->queue_wait(queue, event);
 }
 

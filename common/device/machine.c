@@ -6,8 +6,10 @@
  * process may use are those with a hardware thread in the process's affinity mask and in the
  * group's set (hwloc's allowed set), each by the first such thread. A CPU quota of q cores' worth
  * keeps the first ceil(q) of them: more threads would only be stopped by turns. Left out: cores
- * that are taken off line later, and other processes on the same cores.
+ * that are taken off line later, and other processes on the same cores. GPUs are what the back end
+ * for them finds; hwloc is not asked.
  */
+#include "common/device/backend.h"
 #include "common/device/machine_limits.h"
 #include "common/device/machine_private.h"
 
@@ -50,7 +52,6 @@ static void describe_system(ls_machine_info *info)
         snprintf(info->kernel, sizeof info->kernel, "unknown");
     }
     snprintf(info->isa, sizeof info->isa, "%s", widest_isa());
-    snprintf(info->gpu, sizeof info->gpu, "none: this build has no CUDA");
 }
 
 static void describe_cpu(ls_machine_info *info, hwloc_topology_t topology)
@@ -178,6 +179,30 @@ static ls_status look(ls_machine *machine)
     return status;
 }
 
+/* The GPUs that a back end of this build finds. */
+static ls_status find_gpus(ls_machine *machine)
+{
+    const ls_device_backend *backend = ls_device_backend_find(LS_DEVICE_GPU);
+    ls_gpus gpus = {.reason = "none: this build has no CUDA"};
+    if (backend)
+        LS_TRY(backend->look(&gpus));
+    return ls_machine_take_gpus(machine, &gpus);
+}
+
+ls_status ls_machine_take_gpus(ls_machine *machine, ls_gpus *gpus)
+{
+    ls_machine_info *info = &machine->info;
+    machine->gpus = *gpus;
+    snprintf(info->gpu, sizeof info->gpu, "%s", gpus->count ? gpus->items->name : gpus->reason);
+    memcpy(info->driver, gpus->driver, sizeof info->driver);
+    machine->arenas = calloc((size_t)gpus->count + 1, sizeof(void *));
+    if (!machine->arenas)
+        return ls_fail_memory("machine", (size_t)gpus->count * sizeof(void *));
+    for (int i = 0; i < gpus->count; i++)
+        LS_TRY(ls_arena_create(&machine->arenas[i]));
+    return LS_OK;
+}
+
 static ls_status check_range(const char *option, int value, int most)
 {
     if (value >= 0 && value <= most)
@@ -218,6 +243,8 @@ ls_status ls_machine_open(const ls_machine_options *options, ls_machine **out)
     ls_status status = look(machine);
     if (!status)
         status = set_devices(machine, options);
+    if (!status)
+        status = find_gpus(machine);
     if (status) {
         ls_machine_close(machine);
         return status;
@@ -228,8 +255,13 @@ ls_status ls_machine_open(const ls_machine_options *options, ls_machine **out)
 
 void ls_machine_close(ls_machine *machine)
 {
-    if (machine)
-        free(machine->cores);
+    if (!machine)
+        return;
+    for (int i = 0; machine->arenas && i < machine->gpus.count; i++)
+        ls_arena_destroy(machine->arenas[i]);
+    free(machine->arenas);
+    free(machine->gpus.items);
+    free(machine->cores);
     free(machine);
 }
 

@@ -5,12 +5,19 @@
  * A CPU device is a set of cores chosen with hwloc inside the process's affinity mask and CPU
  * quota (cgroup). cpu:i holds cores [i*c, (i+1)*c) of that list, c cores per device; past its end
  * the list starts anew, such devices share cores, and that is called oversubscribed.
+ *
+ * gpu:g is the GPU of that number among those that the driver shows (CUDA_VISIBLE_DEVICES is the
+ * driver's matter). With n logical GPUs gpu:g/0 to gpu:g/n-1 are parts of it: each has its queues
+ * and an n-th of its memory; they share its multiprocessors as the hardware lets them, and so are
+ * oversubscribed, too.
  */
 #ifndef LS_COMMON_DEVICE_MACHINE_H
 #define LS_COMMON_DEVICE_MACHINE_H
 
 #include "common/base/status.h"
+#include "common/device/arena.h"
 #include "common/device/device_name.h"
+#include "common/device/gpus.h"
 
 #include <stddef.h>
 
@@ -81,11 +88,20 @@ char *ls_machine_list(const ls_machine *machine, char *text, size_t size);
  */
 int ls_machine_cores(const ls_machine *machine, int index, int *cores, int capacity);
 
-/** Whether any two of these devices share a core. */
+/** Whether any two of these devices share a core, or a GPU. */
 bool ls_machine_oversubscribed(const ls_machine *machine, const ls_device_name *names,
                                size_t count);
 
 /** Bytes that a CPU device may take: the memory limit over the number of CPU devices. */
 size_t ls_machine_cpu_capacity(const ls_machine *machine);
+
+/** GPU of this number, below the number of GPUs; owned by the machine. */
+const ls_gpu *ls_machine_gpu(const ls_machine *machine, int index);
+
+/** How many parts a GPU counts as. */
+int ls_machine_logical_gpus(const ls_machine *machine);
+
+/** The memory of GPU `index`, which all devices on it share; owned by the machine. */
+ls_arena *ls_machine_arena(const ls_machine *machine, int index);
 
 #endif

@@ -3,6 +3,7 @@
 #ifndef LS_COMMON_DEVICE_MACHINE_PRIVATE_H
 #define LS_COMMON_DEVICE_MACHINE_PRIVATE_H
 
+#include "common/device/arena.h"
 #include "common/device/machine.h"
 
 enum { LS_MACHINE_DEVICES_MOST = 1024, LS_MACHINE_CORES_MOST = 64, LS_MACHINE_LOGICAL_MOST = 64 };
@@ -12,8 +13,12 @@ struct ls_machine {
     int *cores; /* operating-system numbers of info.cores_allowed cores */
     int cpu_devices;
     int cores_per_device;
-    int gpus;
-    int logical_gpus; /* of each GPU */
+    ls_gpus gpus;
+    ls_arena **arenas; /* [gpus.count]: the memory of each, for all devices on it */
+    int logical_gpus;  /* of each GPU */
 };
+
+/* Gives the machine these GPUs, whose items it takes over, also where it fails. */
+ls_status ls_machine_take_gpus(ls_machine *machine, ls_gpus *gpus);
 
 #endif

@@ -17,7 +17,8 @@
 
 int ls_machine_count(const ls_machine *machine, ls_device_kind kind)
 {
-    return kind == LS_DEVICE_GPU ? machine->gpus * machine->logical_gpus : machine->cpu_devices;
+    return kind == LS_DEVICE_GPU ? machine->gpus.count * machine->logical_gpus
+                                 : machine->cpu_devices;
 }
 
 int ls_machine_cores_per_device(const ls_machine *machine)
@@ -27,12 +28,27 @@ int ls_machine_cores_per_device(const ls_machine *machine)
 
 ls_device_kind ls_machine_best_kind(const ls_machine *machine)
 {
-    return machine->gpus ? LS_DEVICE_GPU : LS_DEVICE_CPU;
+    return machine->gpus.count ? LS_DEVICE_GPU : LS_DEVICE_CPU;
 }
 
 size_t ls_machine_cpu_capacity(const ls_machine *machine)
 {
     return machine->info.memory_limit / (size_t)machine->cpu_devices;
+}
+
+const ls_gpu *ls_machine_gpu(const ls_machine *machine, int index)
+{
+    return &machine->gpus.items[index];
+}
+
+int ls_machine_logical_gpus(const ls_machine *machine)
+{
+    return machine->logical_gpus;
+}
+
+ls_arena *ls_machine_arena(const ls_machine *machine, int index)
+{
+    return machine->arenas[index];
 }
 
 /* Place in the ring of the first core of a CPU device. */
@@ -60,8 +76,10 @@ bool ls_machine_oversubscribed(const ls_machine *machine, const ls_device_name *
 {
     for (size_t i = 0; i < count; i++)
         for (size_t j = 0; j < i; j++)
-            if (names[i].kind == LS_DEVICE_CPU && names[j].kind == LS_DEVICE_CPU &&
-                share_core(machine, names[i].index, names[j].index))
+            if (names[i].kind == names[j].kind &&
+                (names[i].kind == LS_DEVICE_GPU
+                     ? names[i].index == names[j].index
+                     : share_core(machine, names[i].index, names[j].index)))
                 return true;
     return false;
 }
@@ -125,9 +143,16 @@ static ls_status check_here(const ls_machine *machine, const ls_device_name *nam
     char text[32];
     ls_device_name_text(name, text);
     const bool gpu = name->kind == LS_DEVICE_GPU;
-    if (name->index >= (gpu ? machine->gpus : machine->cpu_devices) ||
-        (gpu && name->logical >= machine->logical_gpus))
+    if (gpu && !machine->gpus.count && *machine->info.gpu) {
+        char why[192];
+        snprintf(why, sizeof why, "does not exist here (%s)", machine->info.gpu);
+        return fail_missing(machine, text, why);
+    }
+    if (name->index >= (gpu ? machine->gpus.count : machine->cpu_devices))
         return fail_missing(machine, text, "does not exist here");
+    if (gpu && name->logical >= machine->logical_gpus)
+        return fail_missing(machine, text,
+                            "does not exist here: --logical-gpus N splits each GPU into 0 to N-1");
     if (name->replica > 0 || name->task > 0) {
         char where[128];
         snprintf(where, sizeof where, "/job:%s/replica:%d/task:%d/%s", *name->job ? name->job : "*",

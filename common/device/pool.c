@@ -102,11 +102,16 @@ static ls_status add_chunk(ls_pool *pool, size_t bytes)
     return LS_OK;
 }
 
+static bool takes_all(const ls_pool *pool)
+{
+    return pool->options.policy.kind == LS_MEMORY_ALL && !pool->options.on_demand;
+}
+
 /* Takes a chunk that holds `bytes`, by the rule of pool.h. False: the limit is in the way. */
 static bool grow(ls_pool *pool, size_t bytes, ls_status *status)
 {
     const size_t left = pool->ledger.limit - pool->ledger.reserved;
-    if (pool->options.policy.kind == LS_MEMORY_ALL || bytes > left)
+    if (takes_all(pool) || bytes > left)
         return false;
     size_t unit = smaller(larger(pool->ledger.reserved / 8, unit_least), unit_most);
     unit &= ~(page_bytes - 1);
@@ -295,7 +300,7 @@ ls_status ls_pool_open(const ls_pool_options *options, ls_pool **out)
     pool->options.name = pool->name;
     pthread_mutex_init(&pool->lock, NULL);
     ls_status status = set_policy(pool);
-    if (!status && options->policy.kind == LS_MEMORY_ALL && pool->ledger.limit)
+    if (!status && takes_all(pool) && pool->ledger.limit)
         status = add_chunk(pool, pool->ledger.limit);
     if (status) {
         ls_pool_close(pool);

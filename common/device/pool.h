@@ -24,6 +24,7 @@ typedef struct ls_pool_options {
     const char *name; /**< of the device, for messages; copied */
     ls_memory_policy policy;
     size_t capacity; /**< bytes of the device */
+    bool on_demand;  /**< `all` as a limit only: somebody else has taken the memory already */
     /** Takes memory from the system: at least `bytes`, 64-byte aligned. Called under a lock. */
     ls_status (*reserve)(void *context, size_t bytes, void **out);
     /** Gives back all that one call of `reserve` took. */

@@ -183,11 +183,12 @@ static void this_machine_is_described(void **state)
     assert_in_range(info->cores_allowed, 1, info->cores_total);
     assert_true(info->memory_limit > 0 && info->memory_limit <= info->memory_total);
     assert_true(*info->host && *info->cpu && *info->arch && *info->kernel && *info->isa);
-    assert_string_equal(info->gpu, "none: this build has no CUDA");
-    assert_string_equal(info->driver, "");
+    const int gpus = ls_machine_count(machine, LS_DEVICE_GPU);
+    assert_true(*info->gpu);
+    assert_int_equal(!strcmp(info->gpu, "none: this build has no CUDA"), !LS_HAS_CUDA);
+    assert_true(gpus == 0 || *info->driver);
     assert_int_equal(ls_machine_count(machine, LS_DEVICE_CPU), info->cores_allowed);
-    assert_int_equal(ls_machine_count(machine, LS_DEVICE_GPU), 0);
-    assert_int_equal(ls_machine_best_kind(machine), LS_DEVICE_CPU);
+    assert_int_equal(ls_machine_best_kind(machine), gpus ? LS_DEVICE_GPU : LS_DEVICE_CPU);
     assert_int_equal(ls_machine_cpu_capacity(machine),
                      info->memory_limit / (size_t)info->cores_allowed);
     assert_true(strncmp(ls_machine_hwloc_version(), "2.", 2) == 0);
@@ -275,6 +276,34 @@ static void hardware_threads_count_once(void **state)
     ls_machine_close(machine);
 }
 
+/* ---- What a driver answers ------------------------------------------------------------------ */
+
+static void check_answer(ls_gpu_answer answer, const char *driver, const char *reason)
+{
+    ls_gpus gpus;
+    memset(&gpus, 'x', sizeof gpus);
+    answer.runtime = 13000;
+    ls_gpus_explain(&answer, &gpus);
+    assert_string_equal(gpus.driver, driver);
+    assert_string_equal(gpus.reason, reason);
+}
+
+static void missing_gpus_are_explained(void **state)
+{
+    (void)state;
+    const char *none = "no CUDA-capable device is detected";
+    check_answer((ls_gpu_answer){.error = "driver version is insufficient", .too_old = true}, "",
+                 "no driver");
+    check_answer((ls_gpu_answer){.driver = 12040, .error = "insufficient", .too_old = true},
+                 "CUDA 12.4", "driver too old: it knows CUDA 12.4, this build needs CUDA 13.0");
+    check_answer((ls_gpu_answer){.driver = 13010, .error = none}, "CUDA 13.1",
+                 "no GPU: no CUDA-capable device is detected");
+    check_answer((ls_gpu_answer){.driver = 13000, .error = none, .visible = ""}, "CUDA 13.0",
+                 "no GPU: no CUDA-capable device is detected (CUDA_VISIBLE_DEVICES is '')");
+    check_answer((ls_gpu_answer){.driver = 13000}, "CUDA 13.0", "no GPU: the driver shows none");
+    check_answer((ls_gpu_answer){.driver = 13000, .count = 2}, "CUDA 13.0", "");
+}
+
 /* ---- Devices of a machine that is made up -------------------------------------------------- */
 
 static int five_cores[] = {3, 5, 7, 9, 11};
@@ -285,7 +314,7 @@ static ls_machine made_up(int gpus, int logical)
                         .cores = five_cores,
                         .cpu_devices = 2,
                         .cores_per_device = 2,
-                        .gpus = gpus,
+                        .gpus.count = gpus,
                         .logical_gpus = logical};
 }
 
@@ -324,8 +353,12 @@ static void shared_cores_are_seen(void **state)
             assert_false(ls_machine_oversubscribed(&machine, names, 1));
         }
     }
-    const ls_device_name gpus[2] = {{.kind = LS_DEVICE_GPU}, {.kind = LS_DEVICE_GPU}};
-    assert_false(ls_machine_oversubscribed(&machine, gpus, 2));
+    ls_device_name gpus[3] = {{.kind = LS_DEVICE_GPU, .index = 0, .logical = 1},
+                              {.kind = LS_DEVICE_GPU, .index = 1, .logical = 0},
+                              {.kind = LS_DEVICE_CPU, .index = 0}};
+    assert_false(ls_machine_oversubscribed(&machine, gpus, 3));
+    gpus[1].index = 0;
+    assert_true(ls_machine_oversubscribed(&machine, gpus, 3));
 }
 
 /* The names that a spec resolves to, with spaces between, or the refusal. */
@@ -389,6 +422,47 @@ static void gpus_come_first_and_split(void **state)
     check_resolve(&split, "5", LS_CODE_MISSING, "gpu:0/0, gpu:0/1, gpu:1/0, gpu:1/1");
 }
 
+/* A list as a back end would bring it, given to a machine that was looked at. */
+static void found_gpus_get_names(void **state)
+{
+    (void)state;
+    ls_machine *machine = open_machine(2, 0);
+    for (int i = 0; i < machine->gpus.count; i++)
+        ls_arena_destroy(machine->arenas[i]);
+    free(machine->arenas);
+    free(machine->gpus.items);
+    machine->logical_gpus = 2;
+    ls_gpus gpus = {.items = calloc(2, sizeof(ls_gpu)), .count = 2, .driver = "CUDA 13.0"};
+    assert_non_null(gpus.items);
+    gpus.items[0] = (ls_gpu){.name = "Made-up 1", .pci = "0000:17:00.0", .multiprocessors = 132};
+    gpus.items[1] = (ls_gpu){.name = "Made-up 2", .memory = 4096};
+    assert_null(ls_machine_take_gpus(machine, &gpus));
+    assert_string_equal(ls_machine_describe(machine)->gpu, "Made-up 1");
+    assert_string_equal(ls_machine_describe(machine)->driver, "CUDA 13.0");
+    assert_int_equal(ls_machine_count(machine, LS_DEVICE_GPU), 4);
+    assert_int_equal(ls_machine_logical_gpus(machine), 2);
+    assert_int_equal(ls_machine_gpu(machine, 0)->multiprocessors, 132);
+    assert_int_equal(ls_machine_gpu(machine, 1)->memory, 4096);
+    assert_non_null(ls_machine_arena(machine, 1));
+    assert_ptr_not_equal(ls_machine_arena(machine, 0), ls_machine_arena(machine, 1));
+    check_resolve(machine, "1", LS_CODE_OK, "gpu:0/0");
+    check_resolve(machine, "gpu:1+cpu:1", LS_CODE_OK, "gpu:1 cpu:1");
+    check_resolve(machine, "gpu:1/2", LS_CODE_MISSING,
+                  "device: gpu:1/2: does not exist here: --logical-gpus N splits");
+    check_resolve(machine, "gpu:2/0", LS_CODE_MISSING, "device: gpu:2/0: does not exist here; ");
+    ls_machine_close(machine);
+}
+
+static void missing_gpu_says_why(void **state)
+{
+    (void)state;
+    ls_machine machine = made_up(0, 1);
+    strcpy(machine.info.gpu, "no driver");
+    check_resolve(&machine, "gpu:0", LS_CODE_MISSING,
+                  "device: gpu:0: does not exist here (no driver); devices are cpu:0, cpu:1");
+    check_resolve(&machine, "cpu:0", LS_CODE_OK, "cpu:0");
+}
+
 static void lists_are_short(void **state)
 {
     (void)state;
@@ -417,6 +491,9 @@ int main(void)
         cmocka_unit_test(shared_cores_are_seen),
         cmocka_unit_test(specs_resolve),
         cmocka_unit_test(gpus_come_first_and_split),
+        cmocka_unit_test(found_gpus_get_names),
+        cmocka_unit_test(missing_gpu_says_why),
+        cmocka_unit_test(missing_gpus_are_explained),
         cmocka_unit_test(lists_are_short),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Libraries that are loaded when they are first used: those of a GPU, which a machine without one
+ * has not, and without which the program must start all the same.
+ */
+#ifndef LS_COMMON_BASE_DYNAMIC_H
+#define LS_COMMON_BASE_DYNAMIC_H
+
+#include "common/base/status.h"
+
+typedef struct ls_dynamic {
+    const char *name;   /**< "cuDNN", for messages */
+    const char *file;   /**< "libcudnn.so.9": looked for as the system does, then in `folder` */
+    const char *folder; /**< where the build found it; "": nowhere */
+    const char *remedy; /**< what would work where it is missing */
+    int major;          /**< version that this build was compiled for */
+    /** Major version of what was loaded, asked with its own functions. */
+    int (*find_major)(const void *functions);
+    const char *const *symbols; /**< names of the functions, NULL at the end */
+} ls_dynamic;
+
+/**
+ * Loads the library and fills `functions`, a struct of function pointers and nothing else, in the
+ * order of `symbols`. LS_CODE_MISSING where the library, one of the functions or the right major
+ * version is not there. *out is for ls_dynamic_unload.
+ */
+ls_status ls_dynamic_load(const ls_dynamic *library, void *functions, void **out);
+
+/** Takes NULL. The code stays in the process: these libraries do not like to be taken out. */
+void ls_dynamic_unload(void *handle);
+
+#endif

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Arena: a pool of its own, from which the devices' pools take chunks; see arena.h. The copies of
+ * data sets stand in a list by host address and size: the host memory outlives them.
+ */
+#include "common/device/arena.h"
+
+#include "common/device/pool.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct shared_copy {
+    struct shared_copy *next;
+    const void *host;
+    size_t bytes;
+    void *memory;
+    int users;
+} shared_copy;
+
+struct ls_arena {
+    pthread_mutex_t lock;
+    ls_arena_system system;
+    char name[32];
+    int users;
+    size_t capacity;
+    ls_pool *pool; /* while there are users */
+    shared_copy *copies;
+};
+
+ls_status ls_arena_create(ls_arena **out)
+{
+    ls_arena *arena = calloc(1, sizeof *arena);
+    if (!arena)
+        return ls_fail_memory("arena", sizeof *arena);
+    pthread_mutex_init(&arena->lock, NULL);
+    *out = arena;
+    return LS_OK;
+}
+
+static void close_memory(ls_arena *arena)
+{
+    while (arena->copies) {
+        shared_copy *next = arena->copies->next;
+        free(arena->copies);
+        arena->copies = next;
+    }
+    ls_pool_close(arena->pool);
+    arena->pool = NULL;
+}
+
+void ls_arena_destroy(ls_arena *arena)
+{
+    if (!arena)
+        return;
+    close_memory(arena);
+    pthread_mutex_destroy(&arena->lock);
+    free(arena);
+}
+
+static ls_status open_memory(ls_arena *arena, const ls_arena_system *system, bool all)
+{
+    LS_TRY(system->find_free(system->context, &arena->capacity));
+    arena->system = *system;
+    snprintf(arena->name, sizeof arena->name, "%s", system->name);
+    const ls_pool_options options = {.name = arena->name,
+                                     .policy.kind = all ? LS_MEMORY_ALL : LS_MEMORY_GROWTH,
+                                     .capacity = arena->capacity,
+                                     .reserve = system->reserve,
+                                     .release = system->release,
+                                     .context = system->context};
+    return ls_pool_open(&options, &arena->pool);
+}
+
+ls_status ls_arena_enter(ls_arena *arena, const ls_arena_system *system, bool all)
+{
+    ls_status status = LS_OK;
+    pthread_mutex_lock(&arena->lock);
+    if (!arena->users)
+        status = open_memory(arena, system, all);
+    if (!status)
+        arena->users++;
+    pthread_mutex_unlock(&arena->lock);
+    return status;
+}
+
+void ls_arena_leave(ls_arena *arena)
+{
+    pthread_mutex_lock(&arena->lock);
+    if (!--arena->users)
+        close_memory(arena);
+    pthread_mutex_unlock(&arena->lock);
+}
+
+size_t ls_arena_capacity(ls_arena *arena)
+{
+    pthread_mutex_lock(&arena->lock);
+    size_t capacity = arena->capacity;
+    pthread_mutex_unlock(&arena->lock);
+    return capacity;
+}
+
+static size_t in_use(const ls_memory_ledger *ledger)
+{
+    return ledger->in_use[LS_MEMORY_WORKSPACE];
+}
+
+static ls_status take_locked(ls_arena *arena, size_t bytes, void **out)
+{
+    ls_status status = ls_pool_allocate(arena->pool, LS_MEMORY_WORKSPACE, bytes, out);
+    if (!status)
+        return LS_OK;
+    ls_status_free(status);
+    const ls_memory_ledger ledger = ls_pool_ledger(arena->pool);
+    size_t left = 0;
+    status = arena->system.find_free(arena->system.context, &left);
+    ls_status_free(status);
+    return ls_fail(LS_CODE_MISSING, "GPU memory", arena->name,
+                   "%zu bytes asked for; %d devices of this process hold %zu of the %zu it took, "
+                   "the driver has %zu free",
+                   bytes, arena->users, in_use(&ledger), ledger.reserved, left);
+}
+
+ls_status ls_arena_take(ls_arena *arena, size_t bytes, void **out)
+{
+    pthread_mutex_lock(&arena->lock);
+    ls_status status = take_locked(arena, bytes, out);
+    pthread_mutex_unlock(&arena->lock);
+    return status;
+}
+
+void ls_arena_give(ls_arena *arena, void *memory)
+{
+    pthread_mutex_lock(&arena->lock);
+    ls_pool_release(arena->pool, memory);
+    pthread_mutex_unlock(&arena->lock);
+}
+
+static shared_copy *find_copy(const ls_arena *arena, const void *host, size_t bytes)
+{
+    shared_copy *copy = arena->copies;
+    while (copy && (copy->host != host || copy->bytes != bytes))
+        copy = copy->next;
+    return copy;
+}
+
+static ls_status make_copy(ls_arena *arena, const void *host, size_t bytes, shared_copy **out)
+{
+    shared_copy *copy = calloc(1, sizeof *copy);
+    if (!copy)
+        return ls_fail_memory("arena", sizeof *copy);
+    *copy = (shared_copy){.next = arena->copies, .host = host, .bytes = bytes};
+    ls_status status = take_locked(arena, bytes, &copy->memory);
+    if (!status && bytes)
+        status = arena->system.upload(arena->system.context, copy->memory, host, bytes);
+    if (status) {
+        if (copy->memory)
+            ls_pool_release(arena->pool, copy->memory);
+        free(copy);
+        return status;
+    }
+    arena->copies = copy;
+    *out = copy;
+    return LS_OK;
+}
+
+ls_status ls_arena_share(ls_arena *arena, const void *host, size_t bytes, const void **out)
+{
+    ls_status status = LS_OK;
+    pthread_mutex_lock(&arena->lock);
+    shared_copy *copy = find_copy(arena, host, bytes);
+    if (!copy)
+        status = make_copy(arena, host, bytes, &copy);
+    if (!status) {
+        copy->users++;
+        *out = copy->memory;
+    }
+    pthread_mutex_unlock(&arena->lock);
+    return status;
+}
+
+void ls_arena_unshare(ls_arena *arena, const void *shared)
+{
+    pthread_mutex_lock(&arena->lock);
+    shared_copy **place = &arena->copies;
+    while (*place && (*place)->memory != shared)
+        place = &(*place)->next;
+    shared_copy *copy = *place;
+    if (copy && !--copy->users) {
+        *place = copy->next;
+        ls_pool_release(arena->pool, copy->memory);
+        free(copy);
+    }
+    pthread_mutex_unlock(&arena->lock);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Arena: the memory of one GPU, for all devices of this process that stand on it.
+ *
+ * A GPU is opened more than once: as several logical devices, and by the runs that are compared or
+ * take turns. `--memory all` cannot give each of them nearly the whole; so the memory is taken
+ * once, by whoever comes first, and each device's pool takes its chunks from here. When the last
+ * one leaves, all of it goes back. A data set is copied to the GPU once, however many devices read
+ * it. All functions may be called from any thread.
+ */
+#ifndef LS_COMMON_DEVICE_ARENA_H
+#define LS_COMMON_DEVICE_ARENA_H
+
+#include "common/base/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef struct ls_arena ls_arena;
+
+/** What an arena needs of the back end. `context` is valid as long as the machine. */
+typedef struct ls_arena_system {
+    const char *name; /**< "gpu:0", for messages; copied */
+    ls_status (*find_free)(void *context, size_t *out_bytes);
+    ls_status (*reserve)(void *context, size_t bytes, void **out);
+    void (*release)(void *context, void *memory, size_t bytes);
+    /** Copies from host memory and waits. */
+    ls_status (*upload)(void *context, void *to, const void *host, size_t bytes);
+    void *context;
+} ls_arena_system;
+
+/** An arena that holds nothing, of no GPU yet. */
+ls_status ls_arena_create(ls_arena **out);
+
+/** After everybody has left. Takes NULL. */
+void ls_arena_destroy(ls_arena *arena);
+
+/**
+ * One more device. The first one sets the capacity to what is free then and, with `all`, takes
+ * 19/20 of it. Undone with ls_arena_leave.
+ */
+ls_status ls_arena_enter(ls_arena *arena, const ls_arena_system *system, bool all);
+void ls_arena_leave(ls_arena *arena);
+
+/** Bytes that were free when the first device came; a device's capacity is its share of them. */
+size_t ls_arena_capacity(ls_arena *arena);
+
+/** Memory for a device's pool. LS_CODE_MISSING: bytes asked for, free, and held by how many. */
+ls_status ls_arena_take(ls_arena *arena, size_t bytes, void **out);
+void ls_arena_give(ls_arena *arena, void *memory);
+
+/** The copy of this host memory on the GPU; made by the first who asks, gone with the last. */
+ls_status ls_arena_share(ls_arena *arena, const void *host, size_t bytes, const void **out);
+void ls_arena_unshare(ls_arena *arena, const void *shared);
+
+#endif

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The CUDA back end's own types, shared by its files: streams, events and graphs of CUDA's run-time
+ * library behind device.h. Every call of it is checked by ls_cuda_check. Not yet run on a GPU.
+ *
+ * A device that falls over (an illegal address, say) stays so: CUDA answers every further call on
+ * it with the same error, nothing waits for it, and ls_queue_sync reports it each time.
+ */
+#ifndef LS_COMMON_DEVICE_CUDA_CUDA_H
+#define LS_COMMON_DEVICE_CUDA_CUDA_H
+
+#include "common/device/backend.h"
+
+#include <cuda_runtime_api.h>
+
+typedef struct cuda_device {
+    ls_device base;
+    int gpu;                  /* CUDA's number of it */
+    ls_arena *arena;          /* entered; NULL: not yet */
+    cudaStream_t service;     /* zero-filling */
+    bool peers[LS_GPUS_MOST]; /* GPUs whose access has been asked for */
+} cuda_device;
+
+/* What a queue has in pinned memory, which the GPU writes too. */
+typedef struct cuda_pinned {
+    char staging[(size_t)1 << 20]; /* of reads and writes */
+    unsigned fault;                /* a kernel's complaint: ls_cuda_fault, 0: none */
+} cuda_pinned;
+
+typedef struct cuda_queue {
+    ls_queue base;
+    cudaStream_t stream;
+    cuda_pinned *pinned;
+    uint64_t begun_ns; /* of the capture that began here; 0: none */
+} cuda_queue;
+
+typedef struct cuda_event {
+    ls_event base;
+    cudaEvent_t event;
+} cuda_event;
+
+typedef struct cuda_program {
+    ls_program base;
+    cuda_queue *queue; /* the origin */
+    cudaGraphExec_t graph;
+} cuda_program;
+
+/* What a kernel that cannot return a status says instead, in its queue's pinned memory. */
+typedef enum ls_cuda_fault {
+    LS_CUDA_FAULT_NONE,
+    LS_CUDA_FAULT_LABEL /* a label is no class */
+} ls_cuda_fault;
+
+/* cuda_device.c */
+/* The failure of `doing` on a device ("gpu:0"), or LS_OK for cudaSuccess; clears CUDA's own note.
+ */
+ls_status ls_cuda_check(const char *where, const char *doing, cudaError_t error);
+/* Makes the device the calling thread's; before every other call. */
+ls_status ls_cuda_use(const ls_device *device);
+
+/* cuda_look.c */
+ls_status ls_cuda_look(ls_gpus *out);
+
+/* cuda_queue.c */
+ls_status ls_cuda_queue_open(ls_device *device, const char *name, ls_queue **out);
+void ls_cuda_queue_close(ls_queue *queue);
+void *ls_cuda_queue_native(const ls_queue *queue);
+ls_status ls_cuda_queue_put(ls_queue *queue, ls_op *op);
+ls_status ls_cuda_queue_copy(ls_queue *queue, void *to, const ls_device *to_device,
+                             const void *from, const ls_device *from_device, size_t bytes);
+ls_status ls_cuda_queue_read(ls_queue *queue, void *host, const void *device, size_t bytes);
+ls_status ls_cuda_queue_write(ls_queue *queue, void *device, const void *host, size_t bytes);
+ls_status ls_cuda_queue_sync(ls_queue *queue);
+/* Where the kernels of this queue leave a complaint: device-visible. */
+unsigned *ls_cuda_queue_fault(const ls_queue *queue);
+
+/* cuda_program.c */
+/* LS_CODE_USAGE, with `why`, where the queue is being captured. */
+ls_status ls_cuda_not_capturing(const cuda_queue *queue, const char *why);
+ls_status ls_cuda_event_open(ls_device *device, ls_event **out);
+void ls_cuda_event_close(ls_event *event);
+ls_status ls_cuda_queue_record(ls_queue *queue, ls_event *event);
+ls_status ls_cuda_queue_wait(ls_queue *queue, ls_event *event);
+ls_status ls_cuda_event_sync(ls_event *event);
+ls_status ls_cuda_program_begin(ls_queue *queue);
+ls_status ls_cuda_program_end(ls_queue *queue, ls_program **out);
+ls_status ls_cuda_program_launch(ls_program *program, uint64_t times);
+void ls_cuda_program_close(ls_program *program);
+
+#endif

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * GPU events and programs: a capture of streams, instantiated as a CUDA graph. Not yet run on a
+ * GPU.
+ *
+ * The rules for joining a capture are CUDA's own; the CPU back end keeps the same ones, so a
+ * program that is captured there has the shape of one that is here. Nodes are those of the graph:
+ * records and waits are its edges and count for nothing. What CUDA takes for a graph it does not
+ * tell, so `bytes` is our own struct.
+ */
+#include "common/base/clock.h"
+#include "common/device/cuda/cuda.h"
+
+#include <stdlib.h>
+
+ls_status ls_cuda_not_capturing(const cuda_queue *queue, const char *why)
+{
+    enum cudaStreamCaptureStatus state;
+    const ls_queue *base = &queue->base;
+    LS_TRY(ls_cuda_check(base->device->info.text, base->name,
+                         cudaStreamIsCapturing(queue->stream, &state)));
+    if (state == cudaStreamCaptureStatusNone)
+        return LS_OK;
+    return ls_fail(LS_CODE_USAGE, "queue", base->name, "%s", why);
+}
+
+/* ---- Events ---------------------------------------------------------------------------------- */
+
+ls_status ls_cuda_event_open(ls_device *device, ls_event **out)
+{
+    cuda_event *event = calloc(1, sizeof *event);
+    if (!event)
+        return ls_fail_memory("event", sizeof *event);
+    event->base.device = device;
+    ls_status status = ls_cuda_use(device);
+    if (!status)
+        status = ls_cuda_check(device->info.text, "create an event",
+                               cudaEventCreateWithFlags(&event->event, cudaEventDisableTiming));
+    if (status) {
+        free(event);
+        return status;
+    }
+    *out = &event->base;
+    return LS_OK;
+}
+
+void ls_cuda_event_close(ls_event *base)
+{
+    cuda_event *event = (cuda_event *)base;
+    if (cudaSetDevice(((cuda_device *)base->device)->gpu) == cudaSuccess)
+        cudaEventDestroy(event->event);
+    cudaGetLastError();
+    free(event);
+}
+
+ls_status ls_cuda_queue_record(ls_queue *base, ls_event *base_event)
+{
+    LS_TRY(ls_cuda_use(base->device));
+    return ls_cuda_check(
+        base->device->info.text, "record an event",
+        cudaEventRecord(((cuda_event *)base_event)->event, ((cuda_queue *)base)->stream));
+}
+
+ls_status ls_cuda_queue_wait(ls_queue *base, ls_event *base_event)
+{
+    LS_TRY(ls_cuda_use(base->device));
+    return ls_cuda_check(
+        base->device->info.text, "wait for an event",
+        cudaStreamWaitEvent(((cuda_queue *)base)->stream, ((cuda_event *)base_event)->event, 0));
+}
+
+ls_status ls_cuda_event_sync(ls_event *base)
+{
+    LS_TRY(ls_cuda_use(base->device));
+    return ls_cuda_check(base->device->info.text, "wait for an event",
+                         cudaEventSynchronize(((cuda_event *)base)->event));
+}
+
+/* ---- Programs -------------------------------------------------------------------------------- */
+
+ls_status ls_cuda_program_begin(ls_queue *base)
+{
+    cuda_queue *queue = (cuda_queue *)base;
+    LS_TRY(ls_cuda_use(base->device));
+    LS_TRY(ls_cuda_not_capturing(queue, "the queue is captured already"));
+    const uint64_t now_ns = ls_clock_ns();
+    /* Other threads may go on allocating while this one captures. */
+    LS_TRY(ls_cuda_check(base->device->info.text, "begin a capture",
+                         cudaStreamBeginCapture(queue->stream, cudaStreamCaptureModeThreadLocal)));
+    queue->begun_ns = now_ns;
+    return LS_OK;
+}
+
+/* Why a step could not be captured, and what works. */
+static ls_status fail_capture(const cuda_queue *queue, const char *doing, cudaError_t error)
+{
+    cudaGetLastError();
+    if (error == cudaErrorStreamCaptureUnjoined)
+        return ls_fail(LS_CODE_USAGE, "program", queue->base.name,
+                       "a queue joined the capture and was not joined back; record an event last "
+                       "on it and wait for that");
+    return ls_fail(LS_CODE_MISSING, "program", queue->base.name,
+                   "%s: %s (%s); --capture no runs the step uncaptured", doing,
+                   cudaGetErrorString(error), cudaGetErrorName(error));
+}
+
+static ls_status instantiate(cuda_program *program, cudaGraph_t graph)
+{
+    const cuda_queue *queue = program->queue;
+    cudaError_t error = cudaGraphGetNodes(graph, NULL, &program->base.info.nodes);
+    if (error != cudaSuccess)
+        return fail_capture(queue, "count the nodes", error);
+    error = cudaGraphInstantiate(&program->graph, graph, 0);
+    if (error != cudaSuccess)
+        return fail_capture(queue, "instantiate the graph", error);
+    program->base.info.bytes = sizeof *program;
+    program->base.info.build_ns = ls_clock_ns() - queue->begun_ns;
+    /* So that the first launch is like the others. */
+    error = cudaGraphUpload(program->graph, queue->stream);
+    return error == cudaSuccess ? LS_OK : fail_capture(queue, "upload the graph", error);
+}
+
+ls_status ls_cuda_program_end(ls_queue *base, ls_program **out)
+{
+    cuda_queue *queue = (cuda_queue *)base;
+    cudaGraph_t graph = NULL;
+    if (!queue->begun_ns)
+        return ls_fail(LS_CODE_USAGE, "program", base->name, "no capture began on this queue");
+    LS_TRY(ls_cuda_use(base->device));
+    const cudaError_t error = cudaStreamEndCapture(queue->stream, &graph);
+    cuda_program *program = calloc(1, sizeof *program);
+    ls_status status = LS_OK;
+    if (error != cudaSuccess)
+        status = fail_capture(queue, "capture", error);
+    else if (!program)
+        status = ls_fail_memory("program", sizeof *program);
+    if (!status) {
+        program->base.device = base->device;
+        program->queue = queue;
+        status = instantiate(program, graph);
+    }
+    queue->begun_ns = 0;
+    if (graph)
+        cudaGraphDestroy(graph);
+    if (status) {
+        if (program)
+            ls_cuda_program_close(&program->base);
+        return status;
+    }
+    *out = &program->base;
+    return LS_OK;
+}
+
+ls_status ls_cuda_program_launch(ls_program *base, uint64_t times)
+{
+    const cuda_program *program = (const cuda_program *)base;
+    LS_TRY(ls_cuda_use(base->device));
+    LS_TRY(ls_cuda_not_capturing(program->queue, "a program cannot be launched into a capture"));
+    for (uint64_t i = 0; i < times; i++)
+        LS_TRY(ls_cuda_check(base->device->info.text, "launch the program",
+                             cudaGraphLaunch(program->graph, program->queue->stream)));
+    return LS_OK;
+}
+
+void ls_cuda_program_close(ls_program *base)
+{
+    cuda_program *program = (cuda_program *)base;
+    if (program->graph && cudaSetDevice(((cuda_device *)base->device)->gpu) == cudaSuccess) {
+        cudaStreamSynchronize(program->queue->stream);
+        cudaGraphExecDestroy(program->graph);
+    }
+    cudaGetLastError();
+    free(program);
+}

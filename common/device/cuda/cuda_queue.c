@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * GPU queue: a stream that orders itself with no other (cudaStreamNonBlocking), and pinned memory
+ * through which the host reads and writes. Not yet run on a GPU.
+ *
+ * An operation's run launches on the stream, so its refusal to launch comes back at once, from
+ * ls_queue_put; what goes wrong on the GPU is reported by ls_queue_sync. A kernel that finds its
+ * data wrong writes a fault, one word in pinned memory, that ls_queue_sync looks at.
+ */
+#include "common/device/cuda/cuda.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static ls_status open_stream(cuda_queue *queue, const ls_device *device)
+{
+    const char *where = device->info.text;
+    void *pinned = NULL;
+    LS_TRY(ls_cuda_use(device));
+    LS_TRY(ls_cuda_check(where, "create a stream",
+                         cudaStreamCreateWithFlags(&queue->stream, cudaStreamNonBlocking)));
+    LS_TRY(ls_cuda_check(where, "pin host memory",
+                         cudaHostAlloc(&pinned, sizeof *queue->pinned,
+                                       cudaHostAllocPortable | cudaHostAllocMapped)));
+    queue->pinned = pinned;
+    queue->pinned->fault = LS_CUDA_FAULT_NONE;
+    return LS_OK;
+}
+
+ls_status ls_cuda_queue_open(ls_device *device, const char *name, ls_queue **out)
+{
+    cuda_queue *queue = calloc(1, sizeof *queue);
+    if (!queue)
+        return ls_fail_memory("queue", sizeof *queue);
+    queue->base = (ls_queue){.device = device, .name = name};
+    ls_status status = open_stream(queue, device);
+    if (status) {
+        ls_cuda_queue_close(&queue->base);
+        return status;
+    }
+    *out = &queue->base;
+    return LS_OK;
+}
+
+void ls_cuda_queue_close(ls_queue *base)
+{
+    cuda_queue *queue = (cuda_queue *)base;
+    if (cudaSetDevice(((cuda_device *)base->device)->gpu) == cudaSuccess && queue->stream) {
+        cudaStreamSynchronize(queue->stream);
+        cudaStreamDestroy(queue->stream);
+    }
+    if (queue->pinned)
+        cudaFreeHost(queue->pinned);
+    cudaGetLastError(); /* of a device that fell over: ls_queue_sync has said so */
+    free(queue);
+}
+
+void *ls_cuda_queue_native(const ls_queue *base)
+{
+    return ((const cuda_queue *)base)->stream;
+}
+
+unsigned *ls_cuda_queue_fault(const ls_queue *base)
+{
+    return &((const cuda_queue *)base)->pinned->fault;
+}
+
+ls_status ls_cuda_queue_put(ls_queue *base, ls_op *op)
+{
+    LS_TRY(ls_cuda_use(base->device));
+    LS_TRY(op->run(op, base));
+    return ls_cuda_check(base->device->info.text, op->name, cudaGetLastError());
+}
+
+/* Lets a GPU read and write another's memory, where the two can; else the driver stages copies. */
+static ls_status ask_for_access(cuda_device *device, int peer)
+{
+    enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+    const char *where = device->base.info.text;
+    int can = 0;
+    if (device->peers[peer])
+        return LS_OK;
+    LS_TRY(ls_cuda_check(where, "peer access", cudaDeviceCanAccessPeer(&can, device->gpu, peer)));
+    device->peers[peer] = true;
+    if (!can)
+        return LS_OK;
+    /* A capture of this thread is not to be broken by what is no part of it. */
+    LS_TRY(ls_cuda_check(where, "peer access", cudaThreadExchangeStreamCaptureMode(&mode)));
+    cudaError_t error = cudaDeviceEnablePeerAccess(peer, 0);
+    if (error == cudaErrorPeerAccessAlreadyEnabled) {
+        cudaGetLastError();
+        error = cudaSuccess;
+    }
+    LS_TRY(ls_cuda_check(where, "peer access", cudaThreadExchangeStreamCaptureMode(&mode)));
+    return ls_cuda_check(where, "peer access", error);
+}
+
+ls_status ls_cuda_queue_copy(ls_queue *base, void *to, const ls_device *to_device, const void *from,
+                             const ls_device *from_device, size_t bytes)
+{
+    cuda_queue *queue = (cuda_queue *)base;
+    cuda_device *device = (cuda_device *)base->device;
+    const bool both =
+        to_device->info.name.kind == LS_DEVICE_GPU && from_device->info.name.kind == LS_DEVICE_GPU;
+    const int to_gpu = to_device->info.name.index, from_gpu = from_device->info.name.index;
+    if (ls_device_linked(from_device, to_device))
+        return ls_fail(LS_CODE_USAGE, "copy", base->name,
+                       "links are shaped between CPU devices only; leave --link out");
+    LS_TRY(ls_cuda_use(base->device));
+    if (!bytes)
+        return LS_OK;
+    if (!both || to_gpu == from_gpu)
+        return ls_cuda_check(base->device->info.text, "copy",
+                             cudaMemcpyAsync(to, from, bytes,
+                                             both ? cudaMemcpyDeviceToDevice : cudaMemcpyDefault,
+                                             queue->stream));
+    const int other = to_gpu == device->gpu ? from_gpu : to_gpu;
+    if (other != device->gpu)
+        LS_TRY(ask_for_access(device, other));
+    return ls_cuda_check(base->device->info.text, "copy between GPUs",
+                         cudaMemcpyPeerAsync(to, to_gpu, from, from_gpu, bytes, queue->stream));
+}
+
+static size_t piece(const cuda_queue *queue, size_t left)
+{
+    return left < sizeof queue->pinned->staging ? left : sizeof queue->pinned->staging;
+}
+
+ls_status ls_cuda_queue_read(ls_queue *base, void *host, const void *device, size_t bytes)
+{
+    cuda_queue *queue = (cuda_queue *)base;
+    LS_TRY(ls_cuda_queue_sync(base));
+    for (size_t done = 0; done < bytes;) {
+        const size_t now = piece(queue, bytes - done);
+        LS_TRY(ls_cuda_check(base->device->info.text, "read",
+                             cudaMemcpyAsync(queue->pinned->staging, (const char *)device + done,
+                                             now, cudaMemcpyDeviceToHost, queue->stream)));
+        LS_TRY(ls_cuda_queue_sync(base));
+        memcpy((char *)host + done, queue->pinned->staging, now);
+        done += now;
+    }
+    return LS_OK;
+}
+
+ls_status ls_cuda_queue_write(ls_queue *base, void *device, const void *host, size_t bytes)
+{
+    cuda_queue *queue = (cuda_queue *)base;
+    LS_TRY(ls_cuda_queue_sync(base));
+    for (size_t done = 0; done < bytes;) {
+        const size_t now = piece(queue, bytes - done);
+        memcpy(queue->pinned->staging, (const char *)host + done, now);
+        LS_TRY(ls_cuda_check(base->device->info.text, "write",
+                             cudaMemcpyAsync((char *)device + done, queue->pinned->staging, now,
+                                             cudaMemcpyHostToDevice, queue->stream)));
+        LS_TRY(ls_cuda_queue_sync(base));
+        done += now;
+    }
+    return LS_OK;
+}
+
+/* What a kernel left, once. */
+static ls_status take_fault(cuda_queue *queue)
+{
+    switch ((ls_cuda_fault)__atomic_exchange_n(&queue->pinned->fault, 0, __ATOMIC_ACQ_REL)) {
+    case LS_CUDA_FAULT_NONE:
+        return LS_OK;
+    case LS_CUDA_FAULT_LABEL:
+        return ls_fail(LS_CODE_MISSING, "gpu", queue->base.device->info.text,
+                       "a label of the batch is no class of the model; check the data set");
+    }
+    return ls_fail(LS_CODE_MISSING, "gpu", queue->base.device->info.text,
+                   "a kernel left a fault that it does not know; its memory was overwritten");
+}
+
+ls_status ls_cuda_queue_sync(ls_queue *base)
+{
+    cuda_queue *queue = (cuda_queue *)base;
+    LS_TRY(ls_cuda_use(base->device));
+    LS_TRY(ls_cuda_not_capturing(queue, "cannot be waited for while captured"));
+    LS_TRY(
+        ls_cuda_check(base->device->info.text, base->name, cudaStreamSynchronize(queue->stream)));
+    return take_fault(queue);
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The memory of a GPU that several devices share, on a GPU that is made up of host memory: what is
+ * taken, by whom, what is left behind. And the devices' pools on it, as the CUDA back end makes
+ * them. All is exact.
+ */
+#include "common/device/arena.h"
+#include "common/device/pool.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const size_t mib = (size_t)1 << 20;
+
+/* The GPU: how much is free, what was done. */
+typedef struct made_up_gpu {
+    size_t free;
+    int chunks, uploads;
+    bool fails_upload;
+} made_up_gpu;
+
+static ls_status find_free(void *context, size_t *out)
+{
+    *out = ((made_up_gpu *)context)->free;
+    return LS_OK;
+}
+
+static ls_status reserve(void *context, size_t bytes, void **out)
+{
+    made_up_gpu *gpu = context;
+    if (bytes > gpu->free)
+        return ls_fail(LS_CODE_MISSING, "gpu", "gpu:0", "allocate %zu bytes: out of memory", bytes);
+    *out = aligned_alloc(64, (bytes + 63) & ~(size_t)63);
+    assert_non_null(*out);
+    gpu->free -= bytes;
+    gpu->chunks++;
+    return LS_OK;
+}
+
+static void release(void *context, void *memory, size_t bytes)
+{
+    made_up_gpu *gpu = context;
+    gpu->free += bytes;
+    gpu->chunks--;
+    free(memory);
+}
+
+static ls_status upload(void *context, void *to, const void *host, size_t bytes)
+{
+    made_up_gpu *gpu = context;
+    if (gpu->fails_upload)
+        return ls_fail(LS_CODE_MISSING, "gpu", "gpu:0", "copy a data set: broken");
+    memcpy(to, host, bytes);
+    gpu->uploads++;
+    return LS_OK;
+}
+
+static ls_arena_system system_of(made_up_gpu *gpu)
+{
+    return (ls_arena_system){.name = "gpu:0",
+                             .find_free = find_free,
+                             .reserve = reserve,
+                             .release = release,
+                             .upload = upload,
+                             .context = gpu};
+}
+
+static ls_arena *open_arena(made_up_gpu *gpu, bool all)
+{
+    ls_arena *arena;
+    const ls_arena_system system = system_of(gpu);
+    assert_null(ls_arena_create(&arena));
+    assert_null(ls_arena_enter(arena, &system, all));
+    return arena;
+}
+
+static ls_status take_chunk(void *context, size_t bytes, void **out)
+{
+    return ls_arena_take(context, bytes, out);
+}
+
+static void give_chunk(void *context, void *memory, size_t bytes)
+{
+    (void)bytes;
+    ls_arena_give(context, memory);
+}
+
+/* A device's pool on an arena: a `part`-th of it. */
+static ls_pool *open_pool(ls_arena *arena, const char *name, ls_memory_policy_kind kind,
+                          size_t part)
+{
+    const ls_pool_options options = {.name = name,
+                                     .policy.kind = kind,
+                                     .capacity = ls_arena_capacity(arena) / part,
+                                     .on_demand = true,
+                                     .reserve = take_chunk,
+                                     .release = give_chunk,
+                                     .context = arena};
+    ls_pool *pool = NULL;
+    assert_null(ls_pool_open(&options, &pool));
+    return pool;
+}
+
+static void refused(ls_pool *pool, size_t bytes, const char *expected)
+{
+    void *memory;
+    ls_status status = ls_pool_allocate(pool, LS_MEMORY_ACTIVATIONS, bytes, &memory);
+    assert_int_equal(ls_status_code(status), LS_CODE_MISSING);
+    if (!strstr(ls_status_text(status), expected))
+        fail_msg("%s", ls_status_text(status));
+    ls_status_free(status);
+}
+
+/* `all` takes nearly the whole once; what comes later lives from that, and nothing is left. */
+static void all_is_taken_once(void **state)
+{
+    (void)state;
+    made_up_gpu gpu = {.free = 100 * mib};
+    ls_arena *arena = open_arena(&gpu, true);
+    const ls_arena_system system = system_of(&gpu);
+    assert_int_equal(gpu.chunks, 1);
+    assert_int_equal(gpu.free, 5 * mib);
+    assert_null(ls_arena_enter(arena, &system, true));
+    assert_int_equal(gpu.chunks, 1);
+    assert_int_equal(ls_arena_capacity(arena), 100 * mib);
+
+    ls_pool *first = open_pool(arena, "gpu:0/0", LS_MEMORY_ALL, 2);
+    ls_pool *second = open_pool(arena, "gpu:0/1", LS_MEMORY_ALL, 2);
+    void *memory;
+    assert_int_equal(ls_pool_ledger(first).limit, 50 * mib - 50 * mib / 20);
+    assert_int_equal(ls_pool_ledger(first).reserved, 0);
+    assert_null(ls_pool_allocate(first, LS_MEMORY_PARAMETERS, 47 * mib, &memory));
+    refused(first, mib,
+            "memory: gpu:0/0: 1048576 bytes for activations do not fit: 49283072 in "
+            "use, ");
+    assert_null(ls_pool_allocate(second, LS_MEMORY_PARAMETERS, 47 * mib, &memory));
+    assert_int_equal(gpu.chunks, 1);
+    ls_pool_close(first);
+    ls_pool_close(second);
+    ls_arena_leave(arena);
+    assert_int_equal(gpu.chunks, 1);
+    ls_arena_leave(arena);
+    assert_int_equal(gpu.chunks, 0);
+    assert_int_equal(gpu.free, 100 * mib);
+    ls_arena_destroy(arena);
+    ls_arena_destroy(NULL);
+}
+
+/* Several runs on one GPU: each may take its capacity, together not more than there is. */
+static void growth_meets_the_others(void **state)
+{
+    (void)state;
+    made_up_gpu gpu = {.free = 64 * mib};
+    ls_arena *arena = open_arena(&gpu, false);
+    const ls_arena_system system = system_of(&gpu);
+    assert_null(ls_arena_enter(arena, &system, false));
+    assert_int_equal(gpu.chunks, 0);
+    ls_pool *run = open_pool(arena, "gpu:0", LS_MEMORY_GROWTH, 1);
+    ls_pool *judge = open_pool(arena, "gpu:0", LS_MEMORY_GROWTH, 1);
+    void *memory;
+    assert_null(ls_pool_allocate(run, LS_MEMORY_PARAMETERS, 48 * mib, &memory));
+    assert_int_equal(gpu.free, 16 * mib);
+    refused(judge, 32 * mib,
+            "GPU memory: gpu:0: 33554432 bytes asked for; 2 devices of this process hold 50331648 "
+            "of the 50331648 it took, the driver has 16777216 free");
+    ls_pool_close(run);
+    assert_null(ls_pool_allocate(judge, LS_MEMORY_PARAMETERS, 32 * mib, &memory));
+    ls_pool_close(judge);
+    ls_arena_leave(arena);
+    ls_arena_leave(arena);
+    assert_int_equal(gpu.chunks, 0);
+    ls_arena_destroy(arena);
+}
+
+/* The next runs find what is free then. */
+static void capacity_is_of_the_first_to_come(void **state)
+{
+    (void)state;
+    made_up_gpu gpu = {.free = 64 * mib};
+    const ls_arena_system system = system_of(&gpu);
+    ls_arena *arena = open_arena(&gpu, false);
+    ls_arena_leave(arena);
+    gpu.free = 32 * mib;
+    assert_null(ls_arena_enter(arena, &system, true));
+    assert_int_equal(ls_arena_capacity(arena), 32 * mib);
+    gpu.free = 8 * mib;
+    assert_null(ls_arena_enter(arena, &system, true));
+    assert_int_equal(ls_arena_capacity(arena), 32 * mib);
+    ls_arena_leave(arena);
+    ls_arena_leave(arena);
+    assert_int_equal(gpu.chunks, 0);
+    ls_arena_destroy(arena);
+}
+
+static ls_status find_none(void *context, size_t *out)
+{
+    (void)context;
+    (void)out;
+    return ls_fail(LS_CODE_MISSING, "gpu", "gpu:0", "memory: unspecified launch failure");
+}
+
+static void failed_entry_leaves_nothing(void **state)
+{
+    (void)state;
+    made_up_gpu gpu = {.free = 64 * mib};
+    ls_arena_system system = system_of(&gpu);
+    ls_arena *arena;
+    assert_null(ls_arena_create(&arena));
+    system.find_free = find_none;
+    ls_status status = ls_arena_enter(arena, &system, true);
+    assert_int_equal(ls_status_code(status), LS_CODE_MISSING);
+    ls_status_free(status);
+    system.find_free = find_free;
+    assert_null(ls_arena_enter(arena, &system, true)); /* as if it were the first */
+    assert_int_equal(gpu.chunks, 1);
+    ls_arena_leave(arena);
+    assert_int_equal(gpu.chunks, 0);
+    ls_arena_destroy(arena);
+}
+
+static void data_is_copied_once(void **state)
+{
+    (void)state;
+    made_up_gpu gpu = {.free = 64 * mib};
+    ls_arena *arena = open_arena(&gpu, false);
+    static const char data[] = "one data set", other[] = "another one!";
+    const void *first, *second, *third, *half;
+    assert_null(ls_arena_share(arena, data, sizeof data, &first));
+    assert_null(ls_arena_share(arena, data, sizeof data, &second));
+    assert_ptr_equal(first, second);
+    assert_ptr_not_equal(first, data);
+    assert_string_equal(first, data);
+    assert_int_equal(gpu.uploads, 1);
+    assert_null(ls_arena_share(arena, other, sizeof other, &third));
+    assert_null(ls_arena_share(arena, data, 3, &half));
+    assert_string_equal(third, other);
+    assert_ptr_not_equal(half, first);
+    assert_int_equal(gpu.uploads, 3);
+
+    ls_arena_unshare(arena, first);
+    assert_null(ls_arena_share(arena, data, sizeof data, &first));
+    assert_int_equal(gpu.uploads, 3); /* somebody still had it */
+    ls_arena_unshare(arena, first);
+    ls_arena_unshare(arena, second);
+    assert_null(ls_arena_share(arena, data, sizeof data, &first));
+    assert_int_equal(gpu.uploads, 4); /* the host memory may have changed since */
+    ls_arena_unshare(arena, data);    /* no copy: nothing happens */
+
+    gpu.fails_upload = true;
+    ls_status status = ls_arena_share(arena, data + 1, 4, &half);
+    assert_int_equal(ls_status_code(status), LS_CODE_MISSING);
+    ls_status_free(status);
+    ls_arena_leave(arena); /* also with copies that nobody gave back */
+    assert_int_equal(gpu.chunks, 0);
+    ls_arena_destroy(arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_is_taken_once),
+        cmocka_unit_test(growth_meets_the_others),
+        cmocka_unit_test(capacity_is_of_the_first_to_come),
+        cmocka_unit_test(failed_entry_leaves_nothing),
+        cmocka_unit_test(data_is_copied_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

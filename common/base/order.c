@@ -10,9 +10,13 @@
 #include "common/base/order.h"
 
 #include "common/base/order_inline.h"
-#include "common/base/philox.h"
 
 #include <math.h>
+
+ls_random ls_order_stream(const ls_sample_order *order)
+{
+    return ls_random_stream(order->seed, "order");
+}
 
 void ls_order_epoch_set(const ls_sample_order *order, uint64_t epoch, ls_order_epoch *out)
 {
@@ -24,9 +28,7 @@ void ls_order_epoch_set(const ls_sample_order *order, uint64_t epoch, ls_order_e
     uint32_t a = (uint32_t)ceil(sqrt((double)order->samples));
     out->a = a;
     out->b = (out->samples + a - 1) / a;
-    ls_random random = ls_random_stream(order->seed, "order");
-    for (int i = 0; i < LS_ORDER_ROUNDS; i++)
-        out->key[i] = ls_random_bits(random, epoch * 8 + (uint64_t)i);
+    ls_order_set_keys(ls_order_stream(order), out);
 }
 
 void ls_order_epoch_samples(const ls_order_epoch *epoch, uint64_t first, uint64_t count,

@@ -11,6 +11,8 @@
 #ifndef LS_COMMON_BASE_ORDER_H
 #define LS_COMMON_BASE_ORDER_H
 
+#include "common/base/philox.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -30,6 +32,9 @@ typedef struct ls_order_epoch {
     uint32_t key[LS_ORDER_ROUNDS];
     bool shuffle;
 } ls_order_epoch;
+
+/** The random numbers that the keys of every epoch are taken from. */
+ls_random ls_order_stream(const ls_sample_order *order);
 
 void ls_order_epoch_set(const ls_sample_order *order, uint64_t epoch, ls_order_epoch *out);
 

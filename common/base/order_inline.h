@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The loops of order.h, inline: order.c compiles them for any processor, the vector loops of the
- * cpu kernels once more per instruction set. Integer arithmetic, save one division by way of a
- * double reciprocal that is exact here, so all give the same numbers.
+ * cpu kernels once more per instruction set, the GPU's kernels (those of single samples) for it.
+ * Integer arithmetic, save one division by way of a double reciprocal that is exact here, so all
+ * give the same numbers.
  */
 #ifndef LS_COMMON_BASE_ORDER_INLINE_H
 #define LS_COMMON_BASE_ORDER_INLINE_H
 
+#include "common/base/inline.h"
 #include "common/base/order.h"
+#include "common/base/philox_inline.h"
 
 #include <string.h>
 
 enum { LS_ORDER_CHUNK = 256 };
 
-static inline uint32_t ls_order_mix(uint32_t value)
+LS_INLINE uint32_t ls_order_mix(uint32_t value)
 {
     value *= 0x9E3779B1u;
     value ^= value >> 15;
@@ -27,14 +30,14 @@ static inline uint32_t ls_order_mix(uint32_t value)
  * integer, far more than the error of the product (the quotient is below 2^16), so cutting off
  * gives the quotient.
  */
-static inline uint32_t ls_order_quotient(uint32_t code, double reciprocal)
+LS_INLINE uint32_t ls_order_quotient(uint32_t code, double reciprocal)
 {
     int32_t shifted = (int32_t)(code ^ 0x80000000u); /* signed: all vectors convert that */
     return (uint32_t)(int32_t)(((double)shifted + (0x1p31 + 0.5)) * reciprocal);
 }
 
 /** One pass of the network over a code below a * b; even number of rounds. right = code / a. */
-static inline uint32_t ls_order_encipher(const ls_order_epoch *epoch, uint32_t code, uint32_t right)
+LS_INLINE uint32_t ls_order_encipher(const ls_order_epoch *epoch, uint32_t code, uint32_t right)
 {
     uint32_t a = epoch->a, b = epoch->b, left = code - right * a;
     for (int round = 0; round < LS_ORDER_ROUNDS; round += 2) {
@@ -50,6 +53,26 @@ static inline uint32_t ls_order_encipher(const ls_order_epoch *epoch, uint32_t c
         right = next;
     }
     return a * right + left;
+}
+
+/** The keys of an epoch, from the stream of the order. */
+LS_INLINE void ls_order_set_keys(ls_random random, ls_order_epoch *epoch)
+{
+    for (int i = 0; i < LS_ORDER_ROUNDS; i++)
+        epoch->key[i] = ls_random_word(random, epoch->epoch * 8 + (uint64_t)i);
+}
+
+/** The sample at one place of an epoch, where a, b and the keys are set. */
+LS_INLINE uint32_t ls_order_sample(const ls_order_epoch *epoch, uint32_t place)
+{
+    uint32_t code = place;
+    if (!epoch->shuffle)
+        return place;
+    const double reciprocal = 1.0 / epoch->a;
+    do
+        code = ls_order_encipher(epoch, code, ls_order_quotient(code, reciprocal));
+    while (code >= epoch->samples);
+    return code;
 }
 
 /**
@@ -86,8 +109,9 @@ static inline void ls_order_epoch_fill(const ls_order_epoch *epoch, uint64_t fir
             out[i] = start + i;
         return;
     }
-    for (uint32_t i = 0; i < n; i += LS_ORDER_CHUNK)
-        ls_order_chunk(epoch, start + i, n - i < LS_ORDER_CHUNK ? n - i : LS_ORDER_CHUNK, out + i);
+    const uint32_t most = LS_ORDER_CHUNK;
+    for (uint32_t i = 0; i < n; i += most)
+        ls_order_chunk(epoch, start + i, n - i < most ? n - i : most, out + i);
 }
 
 /** ls_order_samples, with `fill` as its ls_order_epoch_samples. */

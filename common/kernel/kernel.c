@@ -3,6 +3,7 @@
 #include "common/kernel/kernel.h"
 
 #include "common/kernel/cpu/cpu_kernels.h"
+#include "common/kernel/cuda/cuda_table.h"
 #include "common/kernel/reference/reference.h"
 
 #include <stdio.h>
@@ -12,6 +13,9 @@ static const ls_kernel_table *const tables[] = {
     &ls_reference_kernels,
     &ls_reference64_kernels,
     &ls_cpu_kernels,
+#if LS_HAS_CUDA
+    &ls_cuda_kernels,
+#endif
     NULL,
 };
 
@@ -39,5 +43,9 @@ ls_status ls_kernel_table_find(const char *name, const ls_kernel_table **out)
 
 const ls_kernel_table *ls_kernel_table_default(ls_device_kind kind)
 {
+#if LS_HAS_CUDA
+    if (kind == LS_DEVICE_GPU)
+        return &ls_cuda_kernels;
+#endif
     return kind == LS_DEVICE_CPU ? &ls_cpu_kernels : NULL;
 }

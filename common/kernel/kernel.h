@@ -10,6 +10,7 @@
  *     reference    plain C; its loops are the definition of each operation. float32 with sums in
  *                  double, or (reference64) double throughout, for gradient checks
  *     cpu          oneDNN and vectorised loops
+ *     cuda         cuBLASLt and kernels of our own, where the build has CUDA
  *
  * Tensors are dense and row-major. `real` below is the table's element type: 4 bytes, or 8 for
  * reference64. B rows (samples of this replica's slice), I inputs, O outputs, C classes.
@@ -293,7 +294,7 @@ struct ls_kernel_table {
 #undef LS_KERNEL_MEMBER
 };
 
-/** NULL-terminated. `reference`, `reference64`, `cpu`; later `cuda`. */
+/** NULL-terminated. `reference`, `reference64`, `cpu`, and `cuda` in a build that has it. */
 const ls_kernel_table *const *ls_kernel_tables(void);
 
 /** LS_CODE_USAGE with the valid names where there is none of this name. */

@@ -10,6 +10,7 @@
 #define LS_COMMON_DEVICE_CUDA_CUDA_H
 
 #include "common/device/backend.h"
+#include "common/device/cuda/cuda_fault.h"
 
 #include <cuda_runtime_api.h>
 
@@ -44,12 +45,6 @@ typedef struct cuda_program {
     cuda_queue *queue; /* the origin */
     cudaGraphExec_t graph;
 } cuda_program;
-
-/* What a kernel that cannot return a status says instead, in its queue's pinned memory. */
-typedef enum ls_cuda_fault {
-    LS_CUDA_FAULT_NONE,
-    LS_CUDA_FAULT_LABEL /* a label is no class */
-} ls_cuda_fault;
 
 /* cuda_device.c */
 /* The failure of `doing` on a device ("gpu:0"), or LS_OK for cudaSuccess; clears CUDA's own note.

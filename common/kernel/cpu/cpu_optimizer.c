@@ -7,13 +7,12 @@
  */
 #include "common/device/cpu/team.h"
 #include "common/kernel/cpu/cpu_kernels.h"
+#include "common/kernel/step_inline.h"
 
 typedef struct optimizer_op {
     const ls_vector_loops *loops;
     int threads;
-    int64_t count;
-    double beta1, beta2;
-    const ls_step_state *state;
+    ls_optimizer_args arguments;
     ls_vector_update update; /* rate and unbias_second change with the step */
 } optimizer_op;
 
@@ -21,7 +20,7 @@ static void part_of_step(void *context, int part, int parts)
 {
     const optimizer_op *o = context;
     int64_t first, last;
-    ls_cpu_split(o->count, part, parts, &first, &last);
+    ls_cpu_split(o->arguments.count, part, parts, &first, &last);
     o->loops->optimizer(&o->update, first, last);
 }
 
@@ -29,19 +28,10 @@ static ls_status run(ls_op *op, ls_queue *queue)
 {
     (void)queue;
     optimizer_op *o = ls_op_arguments(op);
-    double rate = o->state->learning_rate;
-    if (o->update.kind == LS_OPTIMIZER_ADAM) {
-        double power1 = 1, power2 = 1, square1 = o->beta1, square2 = o->beta2;
-        for (uint64_t t = o->state->step + 1; t; t >>= 1) {
-            power1 *= t & 1 ? square1 : 1;
-            power2 *= t & 1 ? square2 : 1;
-            square1 *= square1;
-            square2 *= square2;
-        }
-        rate /= 1 - power1;
-        o->update.unbias_second = (float)(1 / (1 - power2));
-    }
-    o->update.rate = (float)rate;
+    ls_update_scalars scalars;
+    ls_update_begin(&o->arguments, &scalars);
+    o->update.rate = scalars.rate;
+    o->update.unbias_second = scalars.unbias_second;
     ls_team_run(o->threads, part_of_step, o);
     return LS_OK;
 }
@@ -56,24 +46,21 @@ ls_status ls_cpu_optimizer(ls_kernels *kernels, const ls_optimizer_args *argumen
     const ls_optimizer_args *a = arguments;
     ls_work work;
     LS_TRY(ls_check_optimizer(a, kernels->table->real_bytes, &work));
-    bool adam = a->kind == LS_OPTIMIZER_ADAM;
-    double keep = adam ? a->beta2 : a->rho;
+    ls_update_scalars scalars;
+    ls_update_fixed(a, &scalars);
     const optimizer_op bound = {.loops = cpu->loops,
                                 .threads = ls_cpu_threads_for(cpu, a->count),
-                                .count = a->count,
-                                .beta1 = a->beta1,
-                                .beta2 = a->beta2,
-                                .state = a->state,
+                                .arguments = *a,
                                 .update = {.kind = a->kind,
                                            .weight = a->weight,
                                            .gradient = a->gradient,
                                            .first = a->slot[0],
                                            .second = a->slot[1],
-                                           .keep_first = (float)(adam ? a->beta1 : a->mu),
-                                           .add_first = (float)(1 - a->beta1),
-                                           .keep_second = (float)keep,
-                                           .add_second = (float)(1 - keep),
-                                           .epsilon = (float)a->epsilon}};
+                                           .keep_first = scalars.keep_first,
+                                           .add_first = scalars.add_first,
+                                           .keep_second = scalars.keep_second,
+                                           .add_second = scalars.add_second,
+                                           .epsilon = scalars.epsilon}};
     const ls_op like = {
         .name = names[a->kind], .run = run, .flops = work.flops, .bytes = work.bytes};
     return ls_op_bind(&like, &bound, sizeof bound, out);

@@ -9,6 +9,7 @@
 #include "common/base/clock.h"
 #include "common/kernel/kernel_check.h"
 #include "common/kernel/op_bind.h"
+#include "common/kernel/step_inline.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -79,32 +80,10 @@ ls_status ls_step_add_loss(ls_kernels *kernels, const ls_add_loss_args *argument
 
 /* ---- finish_step --------------------------------------------------------------------------- */
 
-/* factor^exponent by squaring: the same for the same arguments, however often it is asked. */
-static double power(double factor, uint64_t exponent)
-{
-    double result = 1;
-    for (; exponent; exponent >>= 1, factor *= factor)
-        if (exponent & 1)
-            result *= factor;
-    return result;
-}
-
 static ls_status run_finish_step(ls_op *op, ls_queue *queue)
 {
     (void)queue;
-    const ls_finish_step_args *f = ls_op_arguments(op);
-    ls_step_state *state = f->state;
-    const ls_rate_schedule *schedule = &f->schedule;
-    uint64_t place = state->record % f->capacity;
-    f->records[place] = (ls_step_record){.end_ns = ls_clock_ns(), .loss = f->loss ? *f->loss : 0};
-    for (uint64_t i = 0; i < f->more; i++)
-        f->more_losses[place * f->more + i] = f->loss[1 + i];
-    state->step++;
-    state->record++;
-    state->position += f->batch;
-    state->learning_rate = schedule->initial;
-    if (schedule->period)
-        state->learning_rate *= power(schedule->factor, state->step / schedule->period);
+    ls_step_end(ls_op_arguments(op), ls_clock_ns());
     return LS_OK;
 }
 

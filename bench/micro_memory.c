@@ -21,7 +21,9 @@ typedef struct copy_op {
 static ls_status run_copy(ls_op *op, ls_queue *queue)
 {
     copy_op *c = (copy_op *)op;
-    (void)queue;
+    const ls_device *device = ls_queue_device(queue);
+    if (ls_device_describe(device)->name.kind == LS_DEVICE_GPU) /* run by the host: launches */
+        return ls_queue_copy(queue, c->to, device, c->from, device, c->bytes);
     memcpy(c->to, c->from, c->bytes);
     return LS_OK;
 }
@@ -40,7 +42,7 @@ static ls_status time_copy(ls_micro *m, size_t bytes)
     ls_status status = ls_bench_floats(&m->bench, floats, &from);
     if (!status)
         status = ls_bench_floats(&m->bench, floats, &to);
-    copy_op copy = {.op = {.name = "copy.memcpy", .run = run_copy, .destroy = keep_copy},
+    copy_op copy = {.op = {.name = "copy", .run = run_copy, .destroy = keep_copy},
                     .to = to,
                     .from = from,
                     .bytes = floats * sizeof(float)};

@@ -83,10 +83,11 @@ static void cache_key(const ls_machine *machine, const ls_device *device, char *
 {
     const ls_machine_info *info = ls_machine_describe(machine);
     const ls_device_info *d = ls_device_describe(device);
+    const char *kind =
+        d->name.kind == LS_DEVICE_CPU ? "cpu" : ls_machine_gpu(machine, d->name.index)->name;
     char version[32];
-    snprintf(key, size, "%s|%s|%s|%s|oneDNN %s|%d cores", info->host, info->cpu, info->isa,
-             d->name.kind == LS_DEVICE_CPU ? "cpu" : d->text, ls_kernel_library_version(version),
-             d->core_count);
+    snprintf(key, size, "%s|%s|%s|%s|oneDNN %s|%d cores", info->host, info->cpu, info->isa, kind,
+             ls_kernel_library_version(version), d->core_count);
 }
 
 static void write_cache(json_t *cache)

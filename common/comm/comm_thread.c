@@ -431,9 +431,21 @@ static ls_status open_comm(thread_group *group, int rank, ls_comm **out)
     return LS_OK;
 }
 
+/* Ranks read each other's memory with the processor, which cannot read a GPU's. */
+static ls_status check_devices(ls_device *const *devices, int ranks)
+{
+    for (int r = 0; r < ranks && ranks > 1; r++)
+        if (ls_device_describe(devices[r])->name.kind == LS_DEVICE_GPU)
+            return ls_fail(LS_CODE_MISSING, "comm: thread", ls_device_describe(devices[r])->text,
+                           "this communicator exchanges between CPU devices only; CPU devices, or "
+                           "a strategy without all-reduce, work");
+    return LS_OK;
+}
+
 ls_status ls_comm_thread_open(ls_device *const *devices, int ranks, ls_comm **comms)
 {
     thread_group *group = NULL;
+    LS_TRY(check_devices(devices, ranks));
     LS_TRY(open_group(ranks, &group));
     for (int r = 0; r < ranks; r++) {
         group->devices[r] = devices[r];

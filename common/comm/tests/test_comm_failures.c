@@ -5,6 +5,7 @@
  * messages, barrier, agreement and split. A hang is ended by alarm().
  */
 #include "common/comm/tests/comm_fixture.h"
+#include "common/device/backend.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -273,6 +274,17 @@ static void hosts_talk(void **state)
     talk_all(*state, TALKERS, talk_and_give_up);
 }
 
+/* A GPU that is made up: its memory is not for the processor to read. */
+static void gpus_are_refused(void **state)
+{
+    fixture *f = *state;
+    ls_device gpu = {.info = {.name.kind = LS_DEVICE_GPU, .text = "gpu:0/1"}};
+    ls_device *const devices[] = {f->device[0], &gpu};
+    ls_comm *comms[2];
+    refused(ls_comm_thread_open(devices, 2, comms), LS_CODE_MISSING,
+            "comm: thread: gpu:0/1: this communicator exchanges between CPU devices only");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -281,6 +293,7 @@ int main(void)
         cmocka_unit_test(a_mismatched_exchange_lets_go),
         cmocka_unit_test(ranks_that_are_not_there_are_refused),
         cmocka_unit_test(hosts_talk),
+        cmocka_unit_test(gpus_are_refused),
     };
     alarm(LONGEST_S);
     return cmocka_run_group_tests(tests, setup_devices, teardown_devices);

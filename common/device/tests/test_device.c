@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Devices on CPUs: queues, events, programs, memory, failures. No tolerance: all is exact. */
 #include "common/base/clock.h"
+#include "common/device/backend.h"
 #include "common/device/device.h"
 
 #include <setjmp.h>
@@ -420,6 +421,20 @@ static void threads_are_bound_and_flush_denormals(void **state)
     }
 }
 
+/* An event of another back end means nothing to a queue: made up, as no GPU need be here. */
+static void events_stay_with_their_kind(void **state)
+{
+    fixture *f = *state;
+    static const ls_device_backend elsewhere = {.name = "made up", .kind = LS_DEVICE_GPU};
+    ls_device gpu = {.backend = &elsewhere, .info.text = "gpu:0"};
+    ls_event event = {.device = &gpu};
+    ls_status status = ls_queue_wait(f->queue[0], &event);
+    assert_non_null(status);
+    assert_non_null(
+        strstr(ls_status_text(status), "queue: cpu:0: cannot wait for an event of gpu:0"));
+    refused(status, LS_CODE_USAGE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -435,6 +450,7 @@ int main(void)
         cmocka_unit_test(memory_that_does_not_fit_is_refused),
         cmocka_unit_test(copies_between_devices),
         cmocka_unit_test(threads_are_bound_and_flush_denormals),
+        cmocka_unit_test(events_stay_with_their_kind),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -276,34 +276,6 @@ static void hardware_threads_count_once(void **state)
     ls_machine_close(machine);
 }
 
-/* ---- What a driver answers ------------------------------------------------------------------ */
-
-static void check_answer(ls_gpu_answer answer, const char *driver, const char *reason)
-{
-    ls_gpus gpus;
-    memset(&gpus, 'x', sizeof gpus);
-    answer.runtime = 13000;
-    ls_gpus_explain(&answer, &gpus);
-    assert_string_equal(gpus.driver, driver);
-    assert_string_equal(gpus.reason, reason);
-}
-
-static void missing_gpus_are_explained(void **state)
-{
-    (void)state;
-    const char *none = "no CUDA-capable device is detected";
-    check_answer((ls_gpu_answer){.error = "driver version is insufficient", .too_old = true}, "",
-                 "no driver");
-    check_answer((ls_gpu_answer){.driver = 12040, .error = "insufficient", .too_old = true},
-                 "CUDA 12.4", "driver too old: it knows CUDA 12.4, this build needs CUDA 13.0");
-    check_answer((ls_gpu_answer){.driver = 13010, .error = none}, "CUDA 13.1",
-                 "no GPU: no CUDA-capable device is detected");
-    check_answer((ls_gpu_answer){.driver = 13000, .error = none, .visible = ""}, "CUDA 13.0",
-                 "no GPU: no CUDA-capable device is detected (CUDA_VISIBLE_DEVICES is '')");
-    check_answer((ls_gpu_answer){.driver = 13000}, "CUDA 13.0", "no GPU: the driver shows none");
-    check_answer((ls_gpu_answer){.driver = 13000, .count = 2}, "CUDA 13.0", "");
-}
-
 /* ---- Devices of a machine that is made up -------------------------------------------------- */
 
 static int five_cores[] = {3, 5, 7, 9, 11};
@@ -493,7 +465,6 @@ int main(void)
         cmocka_unit_test(gpus_come_first_and_split),
         cmocka_unit_test(found_gpus_get_names),
         cmocka_unit_test(missing_gpu_says_why),
-        cmocka_unit_test(missing_gpus_are_explained),
         cmocka_unit_test(lists_are_short),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

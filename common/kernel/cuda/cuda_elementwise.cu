@@ -55,6 +55,14 @@ __global__ void fill(ls_fill_args f)
         y[i] = value;
 }
 
+__global__ void bias(cuda_bias_args b)
+{
+    for (int64_t i = ls_cuda_first(); i < b.rows * b.columns; i += ls_cuda_stride()) {
+        const float value = b.bias[i % b.columns];
+        b.y[i] = b.relu && !(value > 0) ? 0 : value;
+    }
+}
+
 /* The scalars of the step, once a block. */
 __device__ void begin_update(const ls_optimizer_args *o, ls_update_scalars *shared)
 {
@@ -175,6 +183,14 @@ cudaError_t ls_cuda_fill(const void *arguments, const cuda_place *at)
     return cudaGetLastError();
 }
 
+cudaError_t ls_cuda_bias(const void *arguments, const cuda_place *at)
+{
+    const cuda_bias_args *b = (const cuda_bias_args *)arguments;
+    if (b->rows && b->columns)
+        bias<<<ls_cuda_blocks(b->rows * b->columns), LS_CUDA_BLOCK, 0, at->stream>>>(*b);
+    return cudaGetLastError();
+}
+
 cudaError_t ls_cuda_optimizer(const void *arguments, const cuda_place *at)
 {
     const ls_optimizer_args *o = (const ls_optimizer_args *)arguments;
@@ -200,6 +216,7 @@ cudaError_t ls_cuda_load_elementwise(void)
                                 ls_cuda_load(polynomial),
                                 ls_cuda_load(add),
                                 ls_cuda_load(fill),
+                                ls_cuda_load(bias),
                                 load_update<LS_OPTIMIZER_SGD>(),
                                 load_update<LS_OPTIMIZER_MOMENTUM>(),
                                 load_update<LS_OPTIMIZER_ADAM>(),

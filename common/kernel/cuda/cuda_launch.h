@@ -40,7 +40,15 @@ typedef struct cuda_column_sum_args {
     float *sums;       /* [columns] */
 } cuda_column_sum_args;
 
+typedef struct cuda_bias_args {
+    int64_t rows, columns;
+    const float *bias; /* [columns] */
+    float *y;          /* [rows, columns] */
+    bool relu;
+} cuda_bias_args;
+
 /* cuda_elementwise.cu */
+cuda_launch ls_cuda_bias;          /* cuda_bias_args: y = bias, or its ReLU */
 cuda_launch ls_cuda_relu_forward;  /* ls_relu_forward_args */
 cuda_launch ls_cuda_relu_backward; /* ls_relu_backward_args */
 cuda_launch ls_cuda_polynomial;    /* ls_polynomial_args */

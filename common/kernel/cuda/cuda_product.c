@@ -56,6 +56,7 @@ typedef struct product_op {
     union {
         cuda_column_sum_args sum;
         ls_relu_backward_args mask;
+        cuda_bias_args bias;
     } after_args;
 } product_op;
 
@@ -252,11 +253,7 @@ static ls_status try_out(const product_op *p)
 static ls_status prepare(product_op *p)
 {
     const ls_column_product *s = &p->shape;
-    if (!s->m || !s->n)
-        return LS_OK;
-    if (!s->k && s->bias)
-        return ls_fail(LS_CODE_USAGE, p->op.name, "inputs", "a layer without inputs is no product");
-    if (!s->k)
+    if (!s->m || !s->n || !s->k)
         return LS_OK;
     LS_TRY(ls_cuda_use(p->kernels->base.device));
     LS_TRY(describe(p));
@@ -308,6 +305,14 @@ ls_status ls_cuda_dense_forward(ls_kernels *kernels, const ls_dense_forward_args
     LS_TRY(ls_check_dense_forward(arguments, sizeof(float), &work));
     const char *name = shape.relu ? "dense_forward.cublaslt_relu" : "dense_forward.cublaslt";
     LS_TRY(make(kernels, name, &shape, work, &p));
+    if (!arguments->inputs && arguments->bias) { /* nothing but the bias */
+        p->after = ls_cuda_bias;
+        p->after_args.bias = (cuda_bias_args){.rows = arguments->rows,
+                                              .columns = arguments->outputs,
+                                              .bias = arguments->bias,
+                                              .y = arguments->y,
+                                              .relu = shape.relu};
+    }
     *out = &p->op;
     return LS_OK;
 }

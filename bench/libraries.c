@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Libraries: versions are those of the libraries loaded (of hwloc, which does
- * not tell, its headers'; of CUDA, which is linked in, the toolkit's); see libraries.h. */
+ * not tell, its headers'; of CUDA and cuBLAS, which are looked for
+ * when a GPU is used, the build's); see libraries.h. */
 #include "bench/libraries.h"
 
 #include "common/base/digest.h"
@@ -55,6 +56,12 @@ static const char *cuda(char scratch[32])
     (void)scratch;
     return LS_CUDA_VERSION;
 }
+
+static const char *cublas(char scratch[32])
+{
+    (void)scratch;
+    return LS_CUBLAS_VERSION;
+}
 #endif
 
 static const ls_library libraries[] = {
@@ -67,6 +74,7 @@ static const ls_library libraries[] = {
     {"zlib", zlib},
 #if LS_HAS_CUDA
     {"CUDA", cuda},
+    {"cuBLAS", cublas},
 #endif
 };
 

@@ -9,9 +9,9 @@
 static const char *const absent[] = {
     "OpenMPI",
 #if !LS_HAS_CUDA
-    "CUDA",
+    "CUDA",    "cuBLAS",
 #endif
-    "cuBLAS",  "cuDNN", "NCCL",
+    "cuDNN",   "NCCL",
 };
 
 void ls_version_print(FILE *stream)

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The loops of order.h, inline: order.c compiles them for any processor, the vector loops of the
- * cpu kernels once more per instruction set, the GPU's kernels (those of single samples) for it.
- * Integer arithmetic, save one division by way of a double reciprocal that is exact here, so all
- * give the same numbers.
+ * cpu kernels once more per instruction set, the cuda kernels for GPUs. Integer arithmetic, save
+ * one division by way of a double reciprocal that is exact here, so all give the same numbers.
  */
 #ifndef LS_COMMON_BASE_ORDER_INLINE_H
 #define LS_COMMON_BASE_ORDER_INLINE_H
 
-#include "common/base/inline.h"
+#include "common/base/device_fn.h"
 #include "common/base/order.h"
 #include "common/base/philox_inline.h"
 
@@ -16,7 +15,7 @@
 
 enum { LS_ORDER_CHUNK = 256 };
 
-LS_INLINE uint32_t ls_order_mix(uint32_t value)
+LS_DEVICE_FN uint32_t ls_order_mix(uint32_t value)
 {
     value *= 0x9E3779B1u;
     value ^= value >> 15;
@@ -30,14 +29,14 @@ LS_INLINE uint32_t ls_order_mix(uint32_t value)
  * integer, far more than the error of the product (the quotient is below 2^16), so cutting off
  * gives the quotient.
  */
-LS_INLINE uint32_t ls_order_quotient(uint32_t code, double reciprocal)
+LS_DEVICE_FN uint32_t ls_order_quotient(uint32_t code, double reciprocal)
 {
     int32_t shifted = (int32_t)(code ^ 0x80000000u); /* signed: all vectors convert that */
     return (uint32_t)(int32_t)(((double)shifted + (0x1p31 + 0.5)) * reciprocal);
 }
 
 /** One pass of the network over a code below a * b; even number of rounds. right = code / a. */
-LS_INLINE uint32_t ls_order_encipher(const ls_order_epoch *epoch, uint32_t code, uint32_t right)
+LS_DEVICE_FN uint32_t ls_order_encipher(const ls_order_epoch *epoch, uint32_t code, uint32_t right)
 {
     uint32_t a = epoch->a, b = epoch->b, left = code - right * a;
     for (int round = 0; round < LS_ORDER_ROUNDS; round += 2) {
@@ -97,6 +96,24 @@ static inline void ls_order_chunk(const ls_order_epoch *epoch, uint32_t start, u
         while (code[i] >= local.samples)
             code[i] = ls_order_encipher(&local, code[i], ls_order_quotient(code[i], reciprocal));
     memcpy(out, code, count * sizeof *out);
+}
+
+/** The keys of an epoch, of the stream "order" under the order's seed. */
+LS_DEVICE_FN void ls_order_keys(ls_random random, uint64_t epoch, uint32_t key[LS_ORDER_ROUNDS])
+{
+    for (int i = 0; i < LS_ORDER_ROUNDS; i++)
+        key[i] = ls_random_word(random, epoch * 8 + (uint64_t)i);
+}
+
+/** The sample at one place of a shuffled epoch; reciprocal = 1.0 / a. */
+LS_DEVICE_FN uint32_t ls_order_sample(const ls_order_epoch *epoch, uint32_t place,
+                                      double reciprocal)
+{
+    uint32_t code = place;
+    do
+        code = ls_order_encipher(epoch, code, ls_order_quotient(code, reciprocal));
+    while (code >= epoch->samples);
+    return code;
 }
 
 /** ls_order_epoch_samples. */

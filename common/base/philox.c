@@ -9,7 +9,7 @@
 
 void ls_philox4x32(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4])
 {
-    ls_philox_rounds(counter, key, out);
+    ls_philox_block(counter, key, out);
 }
 
 ls_random ls_random_stream(uint64_t seed, const char *name)

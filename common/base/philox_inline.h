@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* The rounds of philox.h, inline: philox.c compiles them for processors, the GPU's kernels once
- * more. Constants from the paper's table 2 and its Weyl sequence. */
+/* The numbers of philox.h, inline, for hosts and GPUs. Constants from the paper's table 2 and its
+ * Weyl sequence. */
 #ifndef LS_COMMON_BASE_PHILOX_INLINE_H
 #define LS_COMMON_BASE_PHILOX_INLINE_H
 
-#include "common/base/inline.h"
+#include "common/base/device_fn.h"
 #include "common/base/philox.h"
 
-LS_INLINE void ls_philox_rounds(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4])
+/** ls_philox4x32. */
+LS_DEVICE_FN void ls_philox_block(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4])
 {
     uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3];
     uint32_t k0 = key[0], k1 = key[1];
@@ -27,17 +28,17 @@ LS_INLINE void ls_philox_rounds(const uint32_t counter[4], const uint32_t key[2]
     out[3] = c3;
 }
 
-/** The four words at counter `block` of a stream. */
-LS_INLINE void ls_random_block(ls_random random, uint64_t block, uint32_t out[4])
+/** The four words of counter `block` of the stream. */
+LS_DEVICE_FN void ls_random_block(ls_random random, uint64_t block, uint32_t out[4])
 {
     const uint32_t counter[4] = {(uint32_t)block, (uint32_t)(block >> 32), (uint32_t)random.stream,
                                  (uint32_t)(random.stream >> 32)};
     const uint32_t key[2] = {(uint32_t)random.seed, (uint32_t)(random.seed >> 32)};
-    ls_philox_rounds(counter, key, out);
+    ls_philox_block(counter, key, out);
 }
 
 /** ls_random_bits. */
-LS_INLINE uint32_t ls_random_word(ls_random random, uint64_t index)
+LS_DEVICE_FN uint32_t ls_random_word(ls_random random, uint64_t index)
 {
     uint32_t words[4];
     ls_random_block(random, index / 4, words);

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The optimizer of the cpu table: the scalars of the step once, in double, then one pass.
- *
- * Adam's w -= lr mhat / (sqrt(vhat) + eps) is computed as rate m / (sqrt(v c) + eps) with
- * rate = lr / (1 - b1^t) and c = 1 / (1 - b2^t). The powers come by squaring: functions of t alone.
- */
+/* The optimizer of the cpu table: the scalars of the step once, in double, then one pass. */
 #include "common/device/cpu/team.h"
 #include "common/kernel/cpu/cpu_kernels.h"
 #include "common/kernel/step_inline.h"
@@ -12,8 +7,9 @@
 typedef struct optimizer_op {
     const ls_vector_loops *loops;
     int threads;
-    ls_optimizer_args arguments;
-    ls_vector_update update; /* rate and unbias_second change with the step */
+    int64_t count;
+    const ls_step_state *state;
+    ls_vector_update update;
 } optimizer_op;
 
 static void part_of_step(void *context, int part, int parts)
@@ -28,10 +24,7 @@ static ls_status run(ls_op *op, ls_queue *queue)
 {
     (void)queue;
     optimizer_op *o = ls_op_arguments(op);
-    ls_update_scalars scalars;
-    ls_update_begin(&o->arguments, &scalars);
-    o->update.rate = scalars.rate;
-    o->update.unbias_second = scalars.unbias_second;
+    ls_update_scalars_set(&o->update.scalars, o->update.kind, o->state);
     ls_team_run(o->threads, part_of_step, o);
     return LS_OK;
 }
@@ -46,21 +39,16 @@ ls_status ls_cpu_optimizer(ls_kernels *kernels, const ls_optimizer_args *argumen
     const ls_optimizer_args *a = arguments;
     ls_work work;
     LS_TRY(ls_check_optimizer(a, kernels->table->real_bytes, &work));
-    ls_update_scalars scalars;
-    ls_update_fixed(a, &scalars);
     const optimizer_op bound = {.loops = cpu->loops,
                                 .threads = ls_cpu_threads_for(cpu, a->count),
-                                .arguments = *a,
+                                .count = a->count,
+                                .state = a->state,
                                 .update = {.kind = a->kind,
                                            .weight = a->weight,
                                            .gradient = a->gradient,
                                            .first = a->slot[0],
                                            .second = a->slot[1],
-                                           .keep_first = scalars.keep_first,
-                                           .add_first = scalars.add_first,
-                                           .keep_second = scalars.keep_second,
-                                           .add_second = scalars.add_second,
-                                           .epsilon = scalars.epsilon}};
+                                           .scalars = ls_update_scalars_make(a)}};
     const ls_op like = {
         .name = names[a->kind], .run = run, .flops = work.flops, .bytes = work.bytes};
     return ls_op_bind(&like, &bound, sizeof bound, out);

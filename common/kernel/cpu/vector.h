@@ -10,19 +10,15 @@
 #ifndef LS_COMMON_KERNEL_CPU_VECTOR_H
 #define LS_COMMON_KERNEL_CPU_VECTOR_H
 
-#include "common/kernel/kernel.h"
+#include "common/kernel/step_inline.h"
 
-/** The scalars of one optimizer step, rounded to float, and the range's buffers. */
+/** An optimizer's pass: the scalars of the step, and the range's buffers. */
 typedef struct ls_vector_update {
     ls_optimizer_kind kind;
     float *weight;
     const float *gradient;
-    float *first, *second;         /**< slots */
-    float rate;                    /**< learning rate; adam: over 1 - beta1^t */
-    float keep_first, add_first;   /**< momentum: mu, 1; adam: beta1, 1 - beta1 */
-    float keep_second, add_second; /**< adam: beta2, 1 - beta2; rmsprop: rho, 1 - rho */
-    float unbias_second;           /**< adam: 1 / (1 - beta2^t) */
-    float epsilon;
+    float *first, *second; /**< slots */
+    ls_update_scalars scalars;
 } ls_vector_update;
 
 /** softmax cross-entropy of [rows, classes]; labels have been checked. */

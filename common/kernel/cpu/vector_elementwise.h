@@ -10,13 +10,11 @@
 #include "common/base/order_inline.h"
 #include "common/kernel/cpu/vector_loops.h"
 
-#include <math.h>
-
 static void relu(const float *x, float *y, int64_t count)
 {
     LS_INDEPENDENT
     for (int64_t i = 0; i < count; i++)
-        y[i] = x[i] > 0 ? x[i] : 0;
+        y[i] = ls_relu(x[i]);
 }
 
 static void mask(const float *y, const float *dy, float *dx, int64_t count)
@@ -24,7 +22,7 @@ static void mask(const float *y, const float *dy, float *dx, int64_t count)
     LS_INDEPENDENT
     for (int64_t i = 0; i < count; i++) {
         float gradient = dy[i]; /* read in any case: a select, not a branch */
-        dx[i] = y[i] > 0 ? gradient : 0;
+        dx[i] = ls_relu_mask(y[i], gradient);
     }
 }
 
@@ -48,7 +46,7 @@ static void add_bias(float *restrict y, const float *restrict bias, int64_t rows
         if (bias && with_relu)
             for (int64_t c = 0; c < columns; c++) {
                 float sum = y[c] + bias[c];
-                y[c] = sum > 0 ? sum : 0;
+                y[c] = ls_relu(sum);
             }
         else if (bias)
             for (int64_t c = 0; c < columns; c++)
@@ -72,17 +70,10 @@ static void indices(const ls_order_epoch *epoch, uint64_t first, uint64_t count,
     ls_order_epoch_fill(epoch, first, count, out);
 }
 
-/*
- * x / 255 rounded to float, without the division: 1/255 = 257 / 65536 + rest, the first product is
- * exact (17 bits), the second far below half a unit of the sum. Right for all 256 values (tested).
- */
 static void unit_row(const uint8_t *restrict from, float *restrict to, int64_t width)
 {
-    const float head = 257.0f / 65536.0f, rest = (float)(1.0 / 255.0 - 257.0 / 65536.0);
-    for (int64_t i = 0; i < width; i++) {
-        float value = (float)from[i];
-        to[i] = value * head + value * rest;
-    }
+    for (int64_t i = 0; i < width; i++)
+        to[i] = ls_unit_of_byte(from[i]);
 }
 
 /* Asks for the start of a row that will be read soon; the processor follows on by itself. */
@@ -126,44 +117,44 @@ static void gather(const ls_gather_args *g, int64_t first, int64_t last)
 
 static void step_sgd(const ls_vector_update *u, int64_t first, int64_t last)
 {
-    const ls_vector_update s = *u;
-    float *restrict w = s.weight;
-    const float *restrict g = s.gradient;
+    const ls_update_scalars s = u->scalars;
+    float *restrict w = u->weight;
+    const float *restrict g = u->gradient;
     for (int64_t i = first; i < last; i++)
-        w[i] -= s.rate * g[i];
+        w[i] = ls_sgd_weight(&s, w[i], g[i]);
 }
 
 static void step_momentum(const ls_vector_update *u, int64_t first, int64_t last)
 {
-    const ls_vector_update s = *u;
-    float *restrict w = s.weight, *restrict v = s.first;
-    const float *restrict g = s.gradient;
+    const ls_update_scalars s = u->scalars;
+    float *restrict w = u->weight, *restrict v = u->first;
+    const float *restrict g = u->gradient;
     for (int64_t i = first; i < last; i++) {
-        v[i] = s.keep_first * v[i] + g[i];
-        w[i] -= s.rate * v[i];
+        v[i] = ls_momentum_slot(&s, v[i], g[i]);
+        w[i] = ls_sgd_weight(&s, w[i], v[i]);
     }
 }
 
 static void step_adam(const ls_vector_update *u, int64_t first, int64_t last)
 {
-    const ls_vector_update s = *u;
-    float *restrict w = s.weight, *restrict m = s.first, *restrict v = s.second;
-    const float *restrict g = s.gradient;
+    const ls_update_scalars s = u->scalars;
+    float *restrict w = u->weight, *restrict m = u->first, *restrict v = u->second;
+    const float *restrict g = u->gradient;
     for (int64_t i = first; i < last; i++) {
-        m[i] = s.keep_first * m[i] + s.add_first * g[i];
-        v[i] = s.keep_second * v[i] + s.add_second * (g[i] * g[i]);
-        w[i] -= s.rate * m[i] / (sqrtf(v[i] * s.unbias_second) + s.epsilon);
+        m[i] = ls_adam_first(&s, m[i], g[i]);
+        v[i] = ls_square_slot(&s, v[i], g[i]);
+        w[i] = ls_adam_weight(&s, w[i], m[i], v[i]);
     }
 }
 
 static void step_rmsprop(const ls_vector_update *u, int64_t first, int64_t last)
 {
-    const ls_vector_update s = *u;
-    float *restrict w = s.weight, *restrict v = s.first;
-    const float *restrict g = s.gradient;
+    const ls_update_scalars s = u->scalars;
+    float *restrict w = u->weight, *restrict v = u->first;
+    const float *restrict g = u->gradient;
     for (int64_t i = first; i < last; i++) {
-        v[i] = s.keep_second * v[i] + s.add_second * (g[i] * g[i]);
-        w[i] -= s.rate * g[i] / (sqrtf(v[i]) + s.epsilon);
+        v[i] = ls_square_slot(&s, v[i], g[i]);
+        w[i] = ls_rmsprop_weight(&s, w[i], g[i], v[i]);
     }
 }
 

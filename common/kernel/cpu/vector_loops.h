@@ -9,6 +9,7 @@
 #define LS_COMMON_KERNEL_CPU_VECTOR_LOOPS_H
 
 #include "common/kernel/cpu/vector.h"
+#include "common/kernel/element_inline.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -84,20 +85,6 @@ static inline double wide_sum(const wide_lanes *value)
         for (int i = 0; i < half; i++)
             part[i] += part[i + half];
     return part[0];
-}
-
-static inline float float_of_bits(uint32_t bits)
-{
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-static inline uint32_t bits_of_float(float value)
-{
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return bits;
 }
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Vector loops of the losses, and the two functions they need. Part of vector_loops.c.
+ * Vector loops of the losses. Part of vector_loops.c.
  *
  * Softmax cross-entropy, a tile of rows at a time: shift each row by its largest element; take the
  * exponential of the whole tile as one run of elements (rows of 10 leave no ragged ends); sum each
@@ -13,65 +13,17 @@
 
 #include <math.h>
 
-/*
- * e^x = 2^n e^r, n = x / ln 2 rounded (adding 1.5 * 2^23 leaves n in the low bits), r = x - n ln 2
- * with ln 2 in two parts (the first has 9 bits, so n times it is exact), |r| < 0.347; e^r by its
- * Taylor polynomial of degree 7, off by 6e-9.
- */
-static inline float exp_element(float x)
-{
-    const float shift = 12582912.0f, ln2_head = 0.693359375f;
-    const float ln2_rest = (float)(0.693147180559945309417 - 0.693359375);
-    uint32_t kept = x < -87.0f ? 0 : UINT32_MAX; /* selects by bits: compilers branch on values */
-    float low = float_of_bits((bits_of_float(x) & kept) | (bits_of_float(-87.0f) & ~kept));
-    float shifted = low * 1.44269504f + shift;
-    float n = shifted - shift;
-    float r = (low - n * ln2_head) - n * ln2_rest;
-    float p = 1.0f / 5040;
-    p = p * r + 1.0f / 720;
-    p = p * r + 1.0f / 120;
-    p = p * r + 1.0f / 24;
-    p = p * r + 1.0f / 6;
-    p = p * r + 0.5f;
-    p = p * (r * r) + r + 1.0f;
-    float value = p * float_of_bits((bits_of_float(shifted) << 23) + 0x3F800000u);
-    return float_of_bits(bits_of_float(value) & kept);
-}
-
 static void exponential(const float *x, float *y, int64_t count)
 {
     LS_INDEPENDENT
     for (int64_t i = 0; i < count; i++)
-        y[i] = exp_element(x[i]);
-}
-
-/*
- * ln x = k ln 2 + ln f, f in [sqrt(1/2), sqrt(2)); ln f = 2 atanh(s), s = (f - 1) / (f + 1),
- * |s| < 0.172, by its series to s^21. The last term keeps NaN and infinity.
- */
-static inline double log_element(float x)
-{
-    uint32_t bits = bits_of_float(x);
-    int32_t k = (int32_t)(bits - 0x3F3504F3u) >> 23;
-    double f = (double)float_of_bits(bits - ((uint32_t)k << 23));
-    double s = (f - 1) / (f + 1), q = s * s;
-    double p = 1.0 / 21;
-    p = p * q + 1.0 / 19;
-    p = p * q + 1.0 / 17;
-    p = p * q + 1.0 / 15;
-    p = p * q + 1.0 / 13;
-    p = p * q + 1.0 / 11;
-    p = p * q + 1.0 / 9;
-    p = p * q + 1.0 / 7;
-    p = p * q + 1.0 / 5;
-    p = p * q + 1.0 / 3;
-    return (double)k * 0.693147180559945309417 + (2 * s + 2 * s * (q * p)) + (double)(x - x);
+        y[i] = ls_exp_element(x[i]);
 }
 
 static void logarithm(const float *x, double *y, int64_t count)
 {
     for (int64_t i = 0; i < count; i++)
-        y[i] = log_element(x[i]);
+        y[i] = ls_log_element(x[i]);
 }
 
 static int64_t bad_label(const int32_t *labels, int64_t rows, int64_t classes)

@@ -83,7 +83,13 @@ ls_status ls_step_add_loss(ls_kernels *kernels, const ls_add_loss_args *argument
 static ls_status run_finish_step(ls_op *op, ls_queue *queue)
 {
     (void)queue;
-    ls_step_end(ls_op_arguments(op), ls_clock_ns());
+    const ls_finish_step_args *f = ls_op_arguments(op);
+    ls_step_state *state = f->state;
+    uint64_t place = state->record % f->capacity;
+    f->records[place] = (ls_step_record){.end_ns = ls_clock_ns(), .loss = f->loss ? *f->loss : 0};
+    for (uint64_t i = 0; i < f->more; i++)
+        f->more_losses[place * f->more + i] = f->loss[1 + i];
+    ls_step_advance(state, f->batch, &f->schedule);
     return LS_OK;
 }
 

@@ -133,13 +133,13 @@ static void call_optimizers(const ls_vector_loops *l, outcome *o, int64_t n, int
                                     .gradient = o->data[1] + s,
                                     .first = kind == LS_OPTIMIZER_RMSPROP ? second : o->data[2] + s,
                                     .second = second,
-                                    .rate = 0.01f,
-                                    .keep_first = 0.9f,
-                                    .add_first = 0.1f,
-                                    .keep_second = 0.99f,
-                                    .add_second = 0.01f,
-                                    .unbias_second = 3.7f,
-                                    .epsilon = 1e-7f};
+                                    .scalars = {.rate = 0.01f,
+                                                .keep_first = 0.9f,
+                                                .add_first = 0.1f,
+                                                .keep_second = 0.99f,
+                                                .add_second = 0.01f,
+                                                .unbias_second = 3.7f,
+                                                .epsilon = 1e-7f}};
         int64_t middle = n / 3; /* split: the bits must not show it */
         l->optimizer(&u, 0, s % 2 ? middle : n);
         if (s % 2)

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The arithmetic of single elements, one definition for the vector loops of the cpu table and for
+ * the kernels of the cuda table: where neither contracts, both give the same bits.
+ */
+#ifndef LS_COMMON_KERNEL_ELEMENT_INLINE_H
+#define LS_COMMON_KERNEL_ELEMENT_INLINE_H
+
+#include "common/base/device_fn.h"
+
+#include <stdint.h>
+#include <string.h>
+
+LS_DEVICE_FN float ls_float_of_bits(uint32_t bits)
+{
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+LS_DEVICE_FN uint32_t ls_bits_of_float(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+/** max(x, 0); 0 for NaN. */
+LS_DEVICE_FN float ls_relu(float x)
+{
+    return x > 0 ? x : 0;
+}
+
+/** The gradient where the ReLU's output is positive, else 0. */
+LS_DEVICE_FN float ls_relu_mask(float output, float gradient)
+{
+    return output > 0 ? gradient : 0;
+}
+
+/**
+ * x / 255 rounded to float, without the division: 1/255 = 257 / 65536 + rest, the first product is
+ * exact (17 bits), the second far below half a unit of the sum. Right for all 256 values (tested).
+ */
+LS_DEVICE_FN float ls_unit_of_byte(uint8_t byte)
+{
+    const float head = 257.0f / 65536.0f, rest = (float)(1.0 / 255.0 - 257.0 / 65536.0);
+    const float value = (float)byte;
+    return value * head + value * rest;
+}
+
+/**
+ * e^x for x of at most 0: within 2 ulp; 0 below -87; NaN stays NaN.
+ * e^x = 2^n e^r, n = x / ln 2 rounded (adding 1.5 * 2^23 leaves n in the low bits), r = x - n ln 2
+ * with ln 2 in two parts (the first has 9 bits, so n times it is exact), |r| < 0.347; e^r by its
+ * Taylor polynomial of degree 7, off by 6e-9.
+ */
+LS_DEVICE_FN float ls_exp_element(float x)
+{
+    const float shift = 12582912.0f, ln2_head = 0.693359375f;
+    const float ln2_rest = (float)(0.693147180559945309417 - 0.693359375);
+    uint32_t kept = x < -87.0f ? 0 : UINT32_MAX; /* selects by bits: compilers branch on values */
+    float low = ls_float_of_bits((ls_bits_of_float(x) & kept) | (ls_bits_of_float(-87.0f) & ~kept));
+    float shifted = low * 1.44269504f + shift;
+    float n = shifted - shift;
+    float r = (low - n * ln2_head) - n * ln2_rest;
+    float p = 1.0f / 5040;
+    p = p * r + 1.0f / 720;
+    p = p * r + 1.0f / 120;
+    p = p * r + 1.0f / 24;
+    p = p * r + 1.0f / 6;
+    p = p * r + 0.5f;
+    p = p * (r * r) + r + 1.0f;
+    float value = p * ls_float_of_bits((ls_bits_of_float(shifted) << 23) + 0x3F800000u);
+    return ls_float_of_bits(ls_bits_of_float(value) & kept);
+}
+
+/**
+ * ln x in double for normal x above 0: within 4e-16 (1 + |ln x|).
+ * ln x = k ln 2 + ln f, f in [sqrt(1/2), sqrt(2)); ln f = 2 atanh(s), s = (f - 1) / (f + 1),
+ * |s| < 0.172, by its series to s^21. The last term keeps NaN and infinity.
+ */
+LS_DEVICE_FN double ls_log_element(float x)
+{
+    uint32_t bits = ls_bits_of_float(x);
+    int32_t k = (int32_t)(bits - 0x3F3504F3u) >> 23;
+    double f = (double)ls_float_of_bits(bits - ((uint32_t)k << 23));
+    double s = (f - 1) / (f + 1), q = s * s;
+    double p = 1.0 / 21;
+    p = p * q + 1.0 / 19;
+    p = p * q + 1.0 / 17;
+    p = p * q + 1.0 / 15;
+    p = p * q + 1.0 / 13;
+    p = p * q + 1.0 / 11;
+    p = p * q + 1.0 / 9;
+    p = p * q + 1.0 / 7;
+    p = p * q + 1.0 / 5;
+    p = p * q + 1.0 / 3;
+    return (double)k * 0.693147180559945309417 + (2 * s + 2 * s * (q * p)) + (double)(x - x);
+}
+
+#endif

@@ -126,9 +126,9 @@ static inline void ls_order_epoch_fill(const ls_order_epoch *epoch, uint64_t fir
             out[i] = start + i;
         return;
     }
-    const uint32_t most = LS_ORDER_CHUNK;
-    for (uint32_t i = 0; i < n; i += most)
-        ls_order_chunk(epoch, start + i, n - i < most ? n - i : most, out + i);
+    const uint32_t chunk = LS_ORDER_CHUNK;
+    for (uint32_t i = 0; i < n; i += chunk)
+        ls_order_chunk(epoch, start + i, n - i < chunk ? n - i : chunk, out + i);
 }
 
 /** ls_order_samples, with `fill` as its ls_order_epoch_samples. */

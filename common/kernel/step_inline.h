@@ -15,6 +15,7 @@
 #include "common/kernel/kernel.h"
 
 #include <math.h>
+#include <string.h>
 
 /** factor^exponent. */
 LS_DEVICE_FN double ls_power(double factor, uint64_t exponent)
@@ -53,7 +54,8 @@ static inline ls_update_scalars ls_update_scalars_make(const ls_optimizer_args *
 {
     const bool adam = a->kind == LS_OPTIMIZER_ADAM;
     const double keep = adam ? a->beta2 : a->rho;
-    ls_update_scalars s = {0};
+    ls_update_scalars s;
+    memset(&s, 0, sizeof s);
     s.beta1 = a->beta1;
     s.beta2 = a->beta2;
     s.keep_first = (float)(adam ? a->beta1 : a->mu);

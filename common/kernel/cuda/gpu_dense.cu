@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT
+//
+// Kernels of dense layers beside the library's products: products of a few weights or of no terms,
+// a bias with its ReLU, column sums (the gradient of a bias). Not yet run on a GPU.
+//
+#include "common/kernel/cuda/gpu_kernels.h"
+#include "common/kernel/cuda/gpu_launch.cuh"
+#include "common/kernel/element_inline.h"
+
+enum { WARP = 32 };
+
+// ---- plain_product: a warp for each element, term k in lane k % 32 ------------------------------
+
+__device__ static inline float finish_element(const ls_gpu_product &p, int64_t at, double sum)
+{
+    const float *c = (const float *)p.gemm.c;
+    if (p.gemm.accumulate)
+        sum += (double)c[at];
+    if (p.bias)
+        sum += (double)p.bias[at % p.gemm.n];
+    float value = (float)sum;
+    value = p.relu ? ls_relu(value) : value;
+    return p.mask ? ls_relu_mask(p.mask[at], value) : value;
+}
+
+__global__ static void product_kernel(ls_gpu_product p)
+{
+    const ls_gemm_args &g = p.gemm;
+    const float *a = (const float *)g.a, *b = (const float *)g.b;
+    const int64_t elements = g.m * g.n, warps = blockDim.x / WARP, lane = threadIdx.x % WARP;
+    for (int64_t at = blockIdx.x * warps + threadIdx.x / WARP; at < elements;
+         at += gridDim.x * warps) { // the same turns for all lanes of a warp
+        const int64_t row = at / g.n, column = at % g.n;
+        double sum = 0;
+        for (int64_t k = lane; k < g.k; k += WARP)
+            sum += (double)a[g.transpose_a ? k * g.m + row : row * g.k + k] *
+                   (double)b[g.transpose_b ? column * g.k + k : k * g.n + column];
+#pragma unroll
+        for (int half = WARP / 2; half; half /= 2)
+            sum += ls_gpu_exchange(sum, half);
+        if (lane == 0)
+            ((float *)g.c)[at] = finish_element(p, at, sum);
+    }
+}
+
+int ls_gpu_plain_product(void *stream, const ls_gpu_product *product)
+{
+    const int64_t elements = product->gemm.m * product->gemm.n;
+    if (!elements)
+        return 0;
+    return ls_gpu_launch(stream, ls_gpu_blocks(elements, LS_GPU_THREADS / WARP), LS_GPU_THREADS,
+                         product_kernel, *product);
+}
+
+// ---- bias ---------------------------------------------------------------------------------------
+
+__global__ static void bias_kernel(float *y, const float *bias, int64_t elements, int64_t columns,
+                                   bool relu)
+{
+    for (int64_t i = ls_gpu_first(); i < elements; i += ls_gpu_stride()) {
+        float value = y[i];
+        if (bias)
+            value += bias[i - ls_gpu_divide(i, columns) * columns];
+        y[i] = relu ? ls_relu(value) : value;
+    }
+}
+
+int ls_gpu_bias(void *stream, float *y, const float *bias, int64_t rows, int64_t columns, bool relu)
+{
+    const int64_t elements = rows * columns;
+    if (!elements)
+        return 0;
+    return ls_gpu_launch(stream, ls_gpu_blocks(elements, LS_GPU_THREADS), LS_GPU_THREADS,
+                         bias_kernel, y, bias, elements, columns, relu);
+}
+
+// ---- column_sums --------------------------------------------------------------------------------
+
+// A block sums up to 32 neighbouring columns: so many that a warp reads whole sectors, and no more
+// than there are, so that narrow matrices have many threads to a column. Row r is in the thread
+// r % threads of its column; these are folded by halves.
+enum { SUM_THREADS = 1024 };
+
+__global__ static void column_sums_kernel(const float *x, int64_t rows, int64_t columns,
+                                          unsigned width, float *sums)
+{
+    __shared__ float space[SUM_THREADS];
+    const unsigned thread = threadIdx.x, height = blockDim.x / width;
+    const int64_t column = (int64_t)blockIdx.x * width + thread % width;
+    float sum = 0;
+    if (column < columns) {
+#pragma unroll 8
+        for (int64_t r = thread / width; r < rows; r += height)
+            sum += x[r * columns + column];
+    }
+    space[thread] = sum;
+    __syncthreads();
+    for (unsigned half = height / 2; half; half /= 2) {
+        if (thread < half * width)
+            space[thread] += space[thread + half * width];
+        __syncthreads();
+    }
+    if (thread < width && column < columns)
+        sums[column] = space[thread];
+}
+
+int ls_gpu_column_sums(void *stream, const float *x, int64_t rows, int64_t columns, float *sums)
+{
+    if (!columns)
+        return 0;
+    unsigned width = 1;
+    while (width < WARP && width < columns)
+        width *= 2;
+    return ls_gpu_launch(stream, (unsigned)((columns + width - 1) / width), SUM_THREADS,
+                         column_sums_kernel, x, rows, columns, width, sums);
+}

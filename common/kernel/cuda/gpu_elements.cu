@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: MIT
+//
+// Kernels over independent elements: activations, sums of two, the optimizers. Not yet run on a
+// GPU.
+//
+// A range is walked in packs of four elements where all its arrays lie alike to 16 bytes, with
+// single elements before and behind; else in single elements. Each element is computed by the same
+// functions either way (element_inline.h, step_inline.h; compiled without contraction), so its bits
+// do not depend on where the range starts, and are those of the cpu table.
+//
+#include "common/kernel/cuda/gpu_kernels.h"
+#include "common/kernel/cuda/gpu_launch.cuh"
+#include "common/kernel/element_inline.h"
+
+typedef ls_gpu_pack<float, 4> pack4;
+
+// How a range of `count` elements is cut: `head` single ones, then `packs`, then the rest.
+struct range {
+    int64_t count, head, packs;
+};
+
+// An operation on elements: OUT arrays from IN arrays. apply() computes one element.
+template <int IN, int OUT> struct arrays {
+    enum { INPUTS = IN, OUTPUTS = OUT };
+    const float *in[IN + 1]; // one more: no array is empty in C++
+    float *out[OUT];
+};
+
+template <typename F> static range cut(const F &f, int64_t count)
+{
+    const uintptr_t place = (uintptr_t)f.out[0] % sizeof(pack4);
+    for (int k = 0; k < F::INPUTS; k++)
+        if ((uintptr_t)f.in[k] % sizeof(pack4) != place)
+            return range{count, 0, 0};
+    for (int k = 1; k < F::OUTPUTS; k++)
+        if ((uintptr_t)f.out[k] % sizeof(pack4) != place)
+            return range{count, 0, 0};
+    int64_t head = (int64_t)((sizeof(pack4) - place) % sizeof(pack4) / sizeof(float));
+    head = head < count ? head : count;
+    return range{count, head, (count - head) / 4};
+}
+
+template <typename F> __device__ static inline void do_one(const F &f, int64_t i)
+{
+    float x[F::INPUTS + 1], y[F::OUTPUTS];
+#pragma unroll
+    for (int k = 0; k < F::INPUTS; k++)
+        x[k] = f.in[k][i];
+    f.apply(x, y);
+#pragma unroll
+    for (int k = 0; k < F::OUTPUTS; k++)
+        f.out[k][i] = y[k];
+}
+
+template <typename F> __device__ static inline void do_pack(const F &f, int64_t i)
+{
+    pack4 from[F::INPUTS + 1], to[F::OUTPUTS];
+#pragma unroll
+    for (int k = 0; k < F::INPUTS; k++)
+        from[k] = *(const pack4 *)(f.in[k] + i);
+#pragma unroll
+    for (int e = 0; e < 4; e++) {
+        float x[F::INPUTS + 1], y[F::OUTPUTS];
+#pragma unroll
+        for (int k = 0; k < F::INPUTS; k++)
+            x[k] = from[k].element[e];
+        f.apply(x, y);
+#pragma unroll
+        for (int k = 0; k < F::OUTPUTS; k++)
+            to[k].element[e] = y[k];
+    }
+#pragma unroll
+    for (int k = 0; k < F::OUTPUTS; k++)
+        *(pack4 *)(f.out[k] + i) = to[k];
+}
+
+template <typename F> __device__ static inline void walk(const F &f, range r)
+{
+    const int64_t inside = 4 * r.packs;
+    for (int64_t p = ls_gpu_first(); p < r.packs; p += ls_gpu_stride())
+        do_pack(f, r.head + 4 * p);
+    for (int64_t i = ls_gpu_first(); i < r.count - inside; i += ls_gpu_stride())
+        do_one(f, i < r.head ? i : i + inside);
+}
+
+template <typename F> __global__ void element_kernel(F f, range r)
+{
+    walk(f, r);
+}
+
+static unsigned blocks_of(range r)
+{
+    return ls_gpu_blocks(r.packs ? r.packs : r.count, LS_GPU_THREADS);
+}
+
+template <typename F> static int launch_elements(void *stream, const F &f, int64_t count)
+{
+    if (!count)
+        return 0;
+    const range r = cut(f, count);
+    return ls_gpu_launch(stream, blocks_of(r), LS_GPU_THREADS, element_kernel<F>, f, r);
+}
+
+// ---- Activations, add, fill ---------------------------------------------------------------------
+
+struct relu_forward : arrays<1, 1> {
+    __device__ void apply(const float *x, float *y) const
+    {
+        y[0] = ls_relu(x[0]);
+    }
+};
+
+struct relu_backward : arrays<2, 1> {
+    __device__ void apply(const float *x, float *y) const
+    {
+        y[0] = ls_relu_mask(x[0], x[1]);
+    }
+};
+
+struct add_two : arrays<2, 1> {
+    __device__ void apply(const float *x, float *y) const
+    {
+        y[0] = x[0] + x[1];
+    }
+};
+
+struct copy_one : arrays<1, 1> {
+    __device__ void apply(const float *x, float *y) const
+    {
+        y[0] = x[0];
+    }
+};
+
+struct fill_with : arrays<0, 1> {
+    float value;
+    __device__ void apply(const float *, float *y) const
+    {
+        y[0] = value;
+    }
+};
+
+int ls_gpu_relu_forward(void *stream, const ls_relu_forward_args *args)
+{
+    relu_forward f = {};
+    f.in[0] = (const float *)args->x;
+    f.out[0] = (float *)args->y;
+    return launch_elements(stream, f, args->count);
+}
+
+int ls_gpu_relu_backward(void *stream, const ls_relu_backward_args *args)
+{
+    relu_backward f = {};
+    f.in[0] = (const float *)args->y;
+    f.in[1] = (const float *)args->dy;
+    f.out[0] = (float *)args->dx;
+    return launch_elements(stream, f, args->count);
+}
+
+int ls_gpu_add(void *stream, const ls_add_args *args)
+{
+    if (!args->b) {
+        copy_one f = {};
+        f.in[0] = (const float *)args->a;
+        f.out[0] = (float *)args->y;
+        return launch_elements(stream, f, args->count);
+    }
+    add_two f = {};
+    f.in[0] = (const float *)args->a;
+    f.in[1] = (const float *)args->b;
+    f.out[0] = (float *)args->y;
+    return launch_elements(stream, f, args->count);
+}
+
+int ls_gpu_fill(void *stream, const ls_fill_args *args)
+{
+    fill_with f = {};
+    f.out[0] = (float *)args->y;
+    f.value = (float)args->value;
+    return launch_elements(stream, f, args->count);
+}
+
+// ---- Polynomial ---------------------------------------------------------------------------------
+
+__global__ static void polynomial_kernel(const float *x, float *y, int64_t rows)
+{
+    for (int64_t r = ls_gpu_first(); r < rows; r += ls_gpu_stride()) {
+        y[3 * r] = x[r] * x[r];
+        y[3 * r + 1] = x[r];
+        y[3 * r + 2] = 1;
+    }
+}
+
+int ls_gpu_polynomial(void *stream, const ls_polynomial_args *args)
+{
+    if (!args->rows)
+        return 0;
+    return ls_gpu_launch(stream, ls_gpu_blocks(args->rows, LS_GPU_THREADS), LS_GPU_THREADS,
+                         polynomial_kernel, (const float *)args->x, (float *)args->y, args->rows);
+}
+
+// ---- Optimizers: in[0] weight, in[1] gradient, in[2], in[3] slots; out[0] weight, then slots ----
+
+struct sgd : arrays<2, 1> {
+    __device__ static void apply(const ls_update_scalars *s, const float *x, float *y)
+    {
+        y[0] = ls_sgd_weight(s, x[0], x[1]);
+    }
+};
+
+struct momentum : arrays<3, 2> {
+    __device__ static void apply(const ls_update_scalars *s, const float *x, float *y)
+    {
+        y[1] = ls_momentum_slot(s, x[2], x[1]);
+        y[0] = ls_sgd_weight(s, x[0], y[1]);
+    }
+};
+
+struct adam : arrays<4, 3> {
+    __device__ static void apply(const ls_update_scalars *s, const float *x, float *y)
+    {
+        y[1] = ls_adam_first(s, x[2], x[1]);
+        y[2] = ls_square_slot(s, x[3], x[1]);
+        y[0] = ls_adam_weight(s, x[0], y[1], y[2]);
+    }
+};
+
+struct rmsprop : arrays<3, 2> {
+    __device__ static void apply(const ls_update_scalars *s, const float *x, float *y)
+    {
+        y[1] = ls_square_slot(s, x[2], x[1]);
+        y[0] = ls_rmsprop_weight(s, x[0], x[1], y[1]);
+    }
+};
+
+// A rule with the scalars of the step at hand.
+template <typename Rule> struct update : Rule {
+    ls_update_scalars scalars;
+    __device__ void apply(const float *x, float *y) const
+    {
+        Rule::apply(&scalars, x, y);
+    }
+};
+
+// The step's scalars are computed once a block: powers and divisions in double.
+template <typename Rule>
+__global__ void update_kernel(update<Rule> f, ls_optimizer_kind kind, const ls_step_state *state,
+                              range r)
+{
+    __shared__ ls_update_scalars now;
+    if (threadIdx.x == 0) {
+        ls_update_scalars scalars = f.scalars;
+        ls_update_scalars_set(&scalars, kind, state);
+        now = scalars;
+    }
+    __syncthreads();
+    f.scalars = now;
+    walk(f, r);
+}
+
+template <typename Rule>
+static int launch_update(void *stream, const ls_optimizer_args *args,
+                         const ls_update_scalars *scalars)
+{
+    update<Rule> f = {};
+    f.scalars = *scalars;
+    f.in[0] = f.out[0] = (float *)args->weight;
+    f.in[1] = (const float *)args->gradient;
+    for (int k = 0; k + 1 < Rule::OUTPUTS; k++)
+        f.in[2 + k] = f.out[1 + k] = (float *)args->slot[k];
+    const range r = cut(f, args->count);
+    return ls_gpu_launch(stream, blocks_of(r), LS_GPU_THREADS, update_kernel<Rule>, f, args->kind,
+                         args->state, r);
+}
+
+int ls_gpu_optimizer(void *stream, const ls_optimizer_args *args, const ls_update_scalars *scalars)
+{
+    if (!args->count)
+        return 0;
+    switch (args->kind) {
+    case LS_OPTIMIZER_SGD:
+        return launch_update<sgd>(stream, args, scalars);
+    case LS_OPTIMIZER_MOMENTUM:
+        return launch_update<momentum>(stream, args, scalars);
+    case LS_OPTIMIZER_ADAM:
+        return launch_update<adam>(stream, args, scalars);
+    case LS_OPTIMIZER_RMSPROP:
+        break;
+    }
+    return launch_update<rmsprop>(stream, args, scalars);
+}

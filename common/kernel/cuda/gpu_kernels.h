@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The cuda table's own kernels, as functions that launch them on a stream: C on one side (the
+ * table), CUDA on the other (the .cu files). Not yet run on a GPU; test_gpu_kernels runs the same
+ * sources on a CPU, one thread of a block after the other.
+ *
+ * Each returns 0, or the cudaError_t of a launch that was refused. They allocate nothing and wait
+ * for nothing, so they can be captured. Grids depend on sizes only, never on the GPU, and all sums
+ * have a fixed order, so results do not depend on the device, its share of a GPU, or the day.
+ */
+#ifndef LS_COMMON_KERNEL_CUDA_GPU_KERNELS_H
+#define LS_COMMON_KERNEL_CUDA_GPU_KERNELS_H
+
+#include "common/base/philox.h"
+#include "common/kernel/step_inline.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- gpu_elements.cu: the same bits as the cpu table ---------------------------------------- */
+
+int ls_gpu_relu_forward(void *stream, const ls_relu_forward_args *args);
+int ls_gpu_relu_backward(void *stream, const ls_relu_backward_args *args);
+int ls_gpu_polynomial(void *stream, const ls_polynomial_args *args);
+int ls_gpu_add(void *stream, const ls_add_args *args);
+int ls_gpu_fill(void *stream, const ls_fill_args *args);
+/** `scalars`: those that no step changes. */
+int ls_gpu_optimizer(void *stream, const ls_optimizer_args *args, const ls_update_scalars *scalars);
+
+/* ---- gpu_batch.cu ---------------------------------------------------------------------------- */
+
+/** An order made ready on the host. */
+typedef struct ls_gpu_order {
+    ls_order_epoch epoch; /**< all but its number and keys */
+    ls_random keys;       /**< the stream that an epoch's keys come of */
+    double reciprocal;    /**< 1 / a */
+} ls_gpu_order;
+
+int ls_gpu_batch_indices(void *stream, const ls_batch_indices_args *args,
+                         const ls_gpu_order *order);
+int ls_gpu_gather(void *stream, const ls_gather_args *args);
+int ls_gpu_count_correct(void *stream, const ls_count_correct_args *args);
+int ls_gpu_add_loss(void *stream, const ls_add_loss_args *args);
+int ls_gpu_finish_step(void *stream, const ls_finish_step_args *args);
+int ls_gpu_stamp(void *stream, const ls_stamp_args *args);
+int ls_gpu_flip_bit(void *stream, const ls_flip_bit_args *args);
+
+/* ---- gpu_losses.cu: gradients have the bits of the cpu table --------------------------------- */
+
+/** Where the parts of a loss are added up; device memory that begins as zeros. */
+typedef struct ls_gpu_parts {
+    double *values;    /**< as many as the functions below say */
+    unsigned *arrived; /**< [1] blocks that have left their part */
+} ls_gpu_parts;
+
+/** A fault of a label: `word` (device-visible) becomes `value`. The row's results are NaN. */
+typedef struct ls_gpu_fault {
+    unsigned *word;
+    unsigned value;
+} ls_gpu_fault;
+
+size_t ls_gpu_softmax_parts(int64_t rows);
+size_t ls_gpu_squared_error_parts(int64_t count);
+
+int ls_gpu_softmax_cross_entropy(void *stream, const ls_softmax_cross_entropy_args *args,
+                                 const ls_gpu_parts *parts, const ls_gpu_fault *fault);
+int ls_gpu_squared_error(void *stream, const ls_squared_error_args *args,
+                         const ls_gpu_parts *parts);
+
+/* ---- gpu_dense.cu ---------------------------------------------------------------------------- */
+
+/** c = op(a) op(b) (+ c), then + bias, ReLU, and 0 where `mask` is not positive. Any size, k = 0
+ *  too; sums in double. For what no library call is made for. */
+typedef struct ls_gpu_product {
+    ls_gemm_args gemm;
+    const float *bias; /**< [n]; NULL: none */
+    const float *mask; /**< [m,n]; NULL: none */
+    bool relu;
+} ls_gpu_product;
+
+int ls_gpu_plain_product(void *stream, const ls_gpu_product *product);
+/** y[r] += bias (where not NULL), then ReLU where set. */
+int ls_gpu_bias(void *stream, float *y, const float *bias, int64_t rows, int64_t columns,
+                bool relu);
+/** sums[c] = sum of x[r,c] over the rows. */
+int ls_gpu_column_sums(void *stream, const float *x, int64_t rows, int64_t columns, float *sums);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

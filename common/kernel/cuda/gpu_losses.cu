@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: MIT
+//
+// Kernels of the losses. Not yet run on a GPU.
+//
+// A row of softmax is computed as the cpu table does it, so gradients have its bits: up to 32
+// classes by one thread, in the order of the classes; more by 16 lanes, class c in lane c % 16,
+// folded by halves. The parts of a loss (one of each row, or of each block) are left in memory; the
+// block that comes last adds them up, in double, always in the same order.
+//
+#include "common/kernel/cuda/gpu_kernels.h"
+#include "common/kernel/cuda/gpu_launch.cuh"
+#include "common/kernel/element_inline.h"
+
+// ---- The sum of the parts -----------------------------------------------------------------------
+
+// To be called by all threads once their parts are written: *loss = scale * sum of `count` parts,
+// by the block that comes last; it leaves `arrived` as it was found.
+__device__ static void finish_loss(ls_gpu_parts parts, int64_t count, double scale, double *loss)
+{
+    __shared__ bool last;
+    __shared__ double space[LS_GPU_THREADS];
+    __threadfence(); // the parts are there before their block is counted
+    __syncthreads();
+    if (threadIdx.x == 0)
+        last = atomicAdd(parts.arrived, 1u) == gridDim.x - 1;
+    __syncthreads();
+    if (!last)
+        return;
+    __threadfence();
+    double sum = 0;
+    for (int64_t i = threadIdx.x; i < count; i += blockDim.x)
+        sum += ls_gpu_fetch(&parts.values[i]);
+    sum = ls_gpu_block_sum(sum, space);
+    if (threadIdx.x == 0) {
+        *loss = scale * sum;
+        *parts.arrived = 0;
+    }
+}
+
+// ---- softmax_cross_entropy ----------------------------------------------------------------------
+
+enum { NARROW_CLASSES = 32, NARROW_THREADS = 64, LANES = 16 };
+
+// One row by `lanes` neighbouring threads, 1 or 16 of them; returns its loss. All lanes of a warp
+// come along, with rows of their own; `row` is NULL for those that have none, which read nothing.
+template <int ROW_LANES>
+__device__ static inline double softmax_row(const ls_softmax_cross_entropy_args &args, int64_t row,
+                                            bool here)
+{
+    const int lane = ROW_LANES > 1 ? (int)(threadIdx.x % ROW_LANES) : 0;
+    const int64_t classes = here ? args.classes : 0;
+    const float *z = (const float *)args.logits + row * args.classes;
+    float *dz = here && args.dlogits ? (float *)args.dlogits + row * args.classes : NULL;
+    const float scale = (float)args.scale;
+    float largest = -INFINITY, sum = 0;
+    for (int64_t c = lane; c < classes; c += ROW_LANES)
+        largest = z[c] > largest ? z[c] : largest;
+#pragma unroll
+    for (int half = ROW_LANES / 2; half; half /= 2) {
+        const float other = ls_gpu_exchange(largest, half);
+        largest = other > largest ? other : largest;
+    }
+    for (int64_t c = lane; c < classes; c += ROW_LANES)
+        sum += ls_exp_element(z[c] - largest);
+#pragma unroll
+    for (int half = ROW_LANES / 2; half; half /= 2)
+        sum += ls_gpu_exchange(sum, half);
+    if (!here)
+        return 0;
+    const int64_t label = args.labels[row];
+    const bool valid = label >= 0 && label < classes;
+    const float factor = valid ? scale / sum : NAN;
+    for (int64_t c = lane; dz && c < classes; c += ROW_LANES) {
+        const float share = ls_exp_element(z[c] - largest) * factor;
+        dz[c] = c == label ? share - scale : share;
+    }
+    return valid ? ls_log_element(sum) - (double)(z[label] - largest) : (double)NAN;
+}
+
+template <int ROW_LANES>
+__global__ void softmax_kernel(ls_softmax_cross_entropy_args args, ls_gpu_parts parts,
+                               ls_gpu_fault fault)
+{
+    const int64_t rows_of_block = blockDim.x / ROW_LANES, offset = threadIdx.x / ROW_LANES;
+    for (int64_t first = blockIdx.x * rows_of_block; first < args.rows;
+         first += gridDim.x * rows_of_block) { // the same turns for all threads of a block
+        const int64_t row = first + offset;
+        const bool here = row < args.rows;
+        const double loss = softmax_row<ROW_LANES>(args, here ? row : 0, here);
+        if (!here || threadIdx.x % ROW_LANES)
+            continue;
+        parts.values[row] = loss;
+        if (args.labels[row] < 0 || args.labels[row] >= args.classes)
+            ls_gpu_tell_host(fault.word, fault.value);
+    }
+    if (args.loss)
+        finish_loss(parts, args.rows, args.scale, args.loss);
+}
+
+size_t ls_gpu_softmax_parts(int64_t rows)
+{
+    return (size_t)rows;
+}
+
+int ls_gpu_softmax_cross_entropy(void *stream, const ls_softmax_cross_entropy_args *args,
+                                 const ls_gpu_parts *parts, const ls_gpu_fault *fault)
+{
+    if (args->classes <= NARROW_CLASSES)
+        return ls_gpu_launch(stream, ls_gpu_blocks(args->rows, NARROW_THREADS), NARROW_THREADS,
+                             softmax_kernel<1>, *args, *parts, *fault);
+    return ls_gpu_launch(stream, ls_gpu_blocks(args->rows, LS_GPU_THREADS / LANES), LS_GPU_THREADS,
+                         softmax_kernel<LANES>, *args, *parts, *fault);
+}
+
+// ---- squared_error ------------------------------------------------------------------------------
+
+enum { ERROR_BLOCKS = 256 };
+
+__global__ static void squared_error_kernel(ls_squared_error_args args, ls_gpu_parts parts,
+                                            int64_t count)
+{
+    __shared__ double space[LS_GPU_THREADS];
+    const float *y = (const float *)args.y, *target = (const float *)args.target;
+    float *dy = (float *)args.dy;
+    const float factor = (float)(2 * args.scale);
+    double sum = 0;
+    for (int64_t i = ls_gpu_first(); i < count; i += ls_gpu_stride()) {
+        const float difference = y[i] - target[i];
+        if (dy)
+            dy[i] = factor * difference;
+        sum += (double)difference * (double)difference;
+    }
+    if (!args.loss)
+        return;
+    sum = ls_gpu_block_sum(sum, space);
+    if (threadIdx.x == 0)
+        parts.values[blockIdx.x] = sum;
+    finish_loss(parts, gridDim.x, args.scale, args.loss);
+}
+
+static unsigned error_blocks(int64_t count)
+{
+    const unsigned blocks = ls_gpu_blocks(count, LS_GPU_THREADS);
+    return blocks < ERROR_BLOCKS ? blocks : ERROR_BLOCKS;
+}
+
+size_t ls_gpu_squared_error_parts(int64_t count)
+{
+    return error_blocks(count);
+}
+
+int ls_gpu_squared_error(void *stream, const ls_squared_error_args *args, const ls_gpu_parts *parts)
+{
+    const int64_t count = args->rows * args->outputs;
+    return ls_gpu_launch(stream, error_blocks(count), LS_GPU_THREADS, squared_error_kernel, *args,
+                         *parts, count);
+}

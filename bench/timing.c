@@ -12,18 +12,17 @@ enum { MOST_ROUNDS = 1000 };
 ls_status ls_bench_open(ls_device *device, ls_bench *out)
 {
     *out = (ls_bench){.device = device};
-    const ls_kernel_table *table = ls_kernel_table_default(ls_device_describe(device)->name.kind);
     void *stamps;
     ls_status status = ls_queue_open(device, "bench", &out->queue);
     if (!status)
-        status = table->open(device, &out->kernels);
+        status = ls_kernels_open(device, LS_MATH_FLOAT32, &out->kernels);
     if (!status)
         status = ls_device_allocate(device, LS_MEMORY_WORKSPACE, 2 * sizeof *out->stamps, &stamps);
     if (!status)
         out->stamps = stamps;
     for (int i = 0; i < 2 && !status; i++)
-        status = table->stamp(out->kernels, &(ls_stamp_args){.time_ns = &out->stamps[i]},
-                              &out->stamp[i]);
+        status = out->kernels->table->stamp(
+            out->kernels, &(ls_stamp_args){.time_ns = &out->stamps[i]}, &out->stamp[i]);
     if (status)
         ls_bench_close(out);
     return status;

@@ -40,6 +40,7 @@ typedef struct ls_job {
     const ls_allreduce *allreduce; /**< which algorithm; exact: canonical */
     size_t bucket_bytes; /**< least size of a bucket; 0: one per variable; SIZE_MAX: one for all */
     bool overlap;        /**< all-reduces have a queue of their own */
+    ls_math math;        /**< of products */
     bool capture;        /**< replay captured programs */
     int flip_replica;    /**< a fault on purpose: whose gradient has a bit flipped; -1: none */
     uint64_t flip_step;  /**< in which step */

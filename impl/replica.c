@@ -70,14 +70,12 @@ static ls_status share_split(ls_replica *r, const ls_split *split,
 
 static ls_status open_parts(ls_replica *r, int64_t rows)
 {
-    const ls_kernel_table *table =
-        ls_kernel_table_default(ls_device_describe(r->device)->name.kind);
     LS_TRY(ls_queue_open(r->device, "compute", &r->queue));
-    LS_TRY(table->open(r->device, &r->kernels));
+    LS_TRY(ls_kernels_open(r->device, r->job->math, &r->kernels));
     LS_TRY(take_buffers(r, rows));
     LS_TRY(share_split(r, &r->job->data->train, r->train));
     LS_TRY(share_split(r, &r->job->data->test, r->test));
-    return table->stamp(r->kernels, &(ls_stamp_args){.time_ns = r->mark_ns}, &r->mark);
+    return r->kernels->table->stamp(r->kernels, &(ls_stamp_args){.time_ns = r->mark_ns}, &r->mark);
 }
 
 ls_status ls_replica_open(const ls_replica_options *options, ls_replica **out)

@@ -28,8 +28,7 @@ void ls_order_epoch_set(const ls_sample_order *order, uint64_t epoch, ls_order_e
     uint32_t a = (uint32_t)ceil(sqrt((double)order->samples));
     out->a = a;
     out->b = (out->samples + a - 1) / a;
-    ls_random random = ls_random_stream(order->seed, "order");
-    ls_order_keys(random, epoch, out->key);
+    ls_order_keys(ls_order_stream(order), epoch, out->key);
 }
 
 void ls_order_epoch_samples(const ls_order_epoch *epoch, uint64_t first, uint64_t count,

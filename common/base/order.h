@@ -33,7 +33,7 @@ typedef struct ls_order_epoch {
     bool shuffle;
 } ls_order_epoch;
 
-/** The random numbers that the keys of every epoch are taken from. */
+/** The stream that the keys of its epochs come of. */
 ls_random ls_order_stream(const ls_sample_order *order);
 
 void ls_order_epoch_set(const ls_sample_order *order, uint64_t epoch, ls_order_epoch *out);

@@ -3,7 +3,9 @@
 #include "common/kernel/kernel.h"
 
 #include "common/kernel/cpu/cpu_kernels.h"
-#include "common/kernel/cuda/cuda_table.h"
+#if LS_HAS_CUDA
+#include "common/kernel/cuda/cuda_kernels.h"
+#endif
 #include "common/kernel/reference/reference.h"
 
 #include <stdio.h>
@@ -43,9 +45,26 @@ ls_status ls_kernel_table_find(const char *name, const ls_kernel_table **out)
 
 const ls_kernel_table *ls_kernel_table_default(ls_device_kind kind)
 {
+    if (kind == LS_DEVICE_CPU)
+        return &ls_cpu_kernels;
 #if LS_HAS_CUDA
-    if (kind == LS_DEVICE_GPU)
-        return &ls_cuda_kernels;
+    return &ls_cuda_kernels;
+#else
+    return NULL;
 #endif
-    return kind == LS_DEVICE_CPU ? &ls_cpu_kernels : NULL;
+}
+
+ls_status ls_kernels_open(ls_device *device, ls_math math, ls_kernels **out)
+{
+    const ls_device_info *info = ls_device_describe(device);
+    const ls_kernel_table *table = ls_kernel_table_default(info->name.kind);
+    if (!table)
+        return ls_fail(LS_CODE_MISSING, "kernels", info->text,
+                       "this build has none for it; use a CPU device");
+    if (math == LS_MATH_TF32 && !table->tf32)
+        return ls_fail(LS_CODE_USAGE, "kernels", info->text,
+                       "table %s does not know tf32; use float32, or a GPU", table->name);
+    LS_TRY(table->open(device, out));
+    (*out)->math = math;
+    return LS_OK;
 }

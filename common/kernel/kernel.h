@@ -10,7 +10,7 @@
  *     reference    plain C; its loops are the definition of each operation. float32 with sums in
  *                  double, or (reference64) double throughout, for gradient checks
  *     cpu          oneDNN and vectorised loops
- *     cuda         cuBLASLt and kernels of our own, where the build has CUDA
+ *     cuda         cuBLASLt and own kernels, in builds with CUDA
  *
  * Tensors are dense and row-major. `real` below is the table's element type: 4 bytes, or 8 for
  * reference64. B rows (samples of this replica's slice), I inputs, O outputs, C classes.
@@ -115,7 +115,8 @@ typedef struct ls_polynomial_args {
 /**
  * loss = scale * sum over rows of -log softmax(logits)[label], computed as
  * log(sum exp(z - max z)) - (z[label] - max z); dlogits = scale * (softmax - onehot).
- * `scale` is 1 / global batch size. A label outside [0, C) makes the op fail.
+ * `scale` is 1 / global batch size. A label outside [0, C) makes the op fail; on a GPU, where the
+ * host is ahead, the loss becomes NaN and the next ls_queue_sync fails.
  */
 typedef struct ls_softmax_cross_entropy_args {
     int64_t rows, classes;
@@ -251,10 +252,14 @@ typedef struct ls_flip_bit_args {
 
 typedef struct ls_kernel_table ls_kernel_table;
 
+/** Arithmetic of products: float32, or with factors rounded to 10 bits (TF32), sums in float32. */
+typedef enum ls_math { LS_MATH_FLOAT32, LS_MATH_TF32 } ls_math;
+
 /** A table opened for a device. Back ends embed it first in their own struct. */
 typedef struct ls_kernels {
     const ls_kernel_table *table;
     ls_device *device;
+    ls_math math; /**< of the products that are made from here on; float32 where just opened */
 } ls_kernels;
 
 #define LS_KERNEL_ENTRIES(X)                                                                       \
@@ -283,6 +288,7 @@ struct ls_kernel_table {
     const char *help;
     ls_device_kind kind;
     size_t real_bytes; /**< 4, or 8 for reference64 */
+    bool tf32;         /**< its products know LS_MATH_TF32 */
     ls_status (*open)(ls_device *device, ls_kernels **out);
     void (*close)(ls_kernels *kernels);
     /** Version of the library behind it: "oneDNN 2.6.3 (avx512)"; "" where there is none. */
@@ -294,7 +300,7 @@ struct ls_kernel_table {
 #undef LS_KERNEL_MEMBER
 };
 
-/** NULL-terminated. `reference`, `reference64`, `cpu`, and `cuda` in a build that has it. */
+/** NULL-terminated. `reference`, `reference64`, `cpu`; `cuda` in builds with CUDA. */
 const ls_kernel_table *const *ls_kernel_tables(void);
 
 /** LS_CODE_USAGE with the valid names where there is none of this name. */
@@ -302,6 +308,10 @@ ls_status ls_kernel_table_find(const char *name, const ls_kernel_table **out);
 
 /** The table that runs on this device by default; NULL where there is none. */
 const ls_kernel_table *ls_kernel_table_default(ls_device_kind kind);
+
+/** Opens the default table of the device for this arithmetic. LS_CODE_MISSING where there is no
+ *  table, LS_CODE_USAGE where it does not know the arithmetic. */
+ls_status ls_kernels_open(ls_device *device, ls_math math, ls_kernels **out);
 
 /** Version of the oneDNN that is loaded: "2.6.3". Returns `text`. */
 const char *ls_kernel_library_version(char text[32]);

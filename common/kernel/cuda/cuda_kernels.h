@@ -1,43 +1,55 @@
 /* SPDX-License-Identifier: MIT */
-/* The CUDA table's own types, shared by its files. Not yet run on a GPU. */
+/* The cuda table's own types, shared by its files. */
 #ifndef LS_COMMON_KERNEL_CUDA_CUDA_KERNELS_H
 #define LS_COMMON_KERNEL_CUDA_CUDA_KERNELS_H
 
-#include "common/kernel/cuda/cuda_launch.h"
+#include "common/kernel/cuda/cuda_blas.h"
+#include "common/kernel/cuda/gpu_kernels.h"
 #include "common/kernel/kernel.h"
-
-#include <cublasLt.h>
-
-/* cuBLASLt's functions that are used; the order is that of the names in cuda_product.c. */
-typedef struct cuda_blas {
-    __typeof__(&cublasLtGetVersion) get_version;
-    __typeof__(&cublasLtGetStatusString) status_string;
-    __typeof__(&cublasLtCreate) create;
-    __typeof__(&cublasLtDestroy) destroy;
-    __typeof__(&cublasLtMatmul) matmul;
-    __typeof__(&cublasLtMatmulDescCreate) desc_create;
-    __typeof__(&cublasLtMatmulDescDestroy) desc_destroy;
-    __typeof__(&cublasLtMatmulDescSetAttribute) desc_set;
-    __typeof__(&cublasLtMatrixLayoutCreate) layout_create;
-    __typeof__(&cublasLtMatrixLayoutDestroy) layout_destroy;
-    __typeof__(&cublasLtMatmulPreferenceCreate) preference_create;
-    __typeof__(&cublasLtMatmulPreferenceDestroy) preference_destroy;
-    __typeof__(&cublasLtMatmulPreferenceSetAttribute) preference_set;
-    __typeof__(&cublasLtMatmulAlgoGetHeuristic) find_algorithm;
-} cuda_blas;
+#include "common/kernel/kernel_check.h"
 
 typedef struct cuda_kernels {
     ls_kernels base;
-    cuda_blas blas;
-    void *loaded; /* of ls_dynamic_load */
-    cublasLtHandle_t handle;
+    ls_blas blas;
     char library[64];
 } cuda_kernels;
 
-/* cuda_product.c */
-/* Loads cuBLASLt and makes its handle on the device that is selected. */
-ls_status ls_cuda_blas_open(cuda_kernels *kernels);
-void ls_cuda_blas_close(cuda_kernels *kernels);
+/** An operation that is one launch of an own kernel. */
+typedef struct cuda_op {
+    ls_op op;
+    /** 0, or the cudaError_t of a launch that was refused. */
+    int (*launch)(const struct cuda_op *op, ls_queue *queue);
+    union {
+#define LS_CUDA_ARGUMENTS(entry, args) args entry;
+        LS_KERNEL_ENTRIES(LS_CUDA_ARGUMENTS)
+#undef LS_CUDA_ARGUMENTS
+    } args;
+    union {
+        ls_update_scalars scalars; /**< optimizer */
+        ls_gpu_order order;        /**< batch_indices */
+        ls_gpu_parts parts;        /**< losses */
+    };
+    ls_device *device;
+    void *workspace; /**< NULL: none */
+} cuda_op;
+
+/**
+ * Makes an operation like `like`: its name, launch and arguments. `work` is what ls_check_... said;
+ * `workspace` bytes of zeroed device memory come with it.
+ */
+ls_status ls_cuda_op_open(ls_kernels *kernels, const cuda_op *like, const ls_work *work,
+                          size_t workspace, cuda_op **out);
+
+/** The same for one without workspace. */
+ls_status ls_cuda_op_put(ls_kernels *kernels, const cuda_op *like, const ls_work *work,
+                         ls_op **out);
+
+/** LS_OK, or the failure of a launch. */
+ls_status ls_cuda_launched(const ls_op *op, const ls_queue *queue, int error);
+
+extern const ls_kernel_table ls_cuda_kernels;
+
+/* Entries of the table, by file: cuda_dense.c */
 ls_status ls_cuda_gemm(ls_kernels *kernels, const ls_gemm_args *arguments, ls_op **out);
 ls_status ls_cuda_dense_forward(ls_kernels *kernels, const ls_dense_forward_args *arguments,
                                 ls_op **out);
@@ -46,5 +58,30 @@ ls_status ls_cuda_dense_backward_weights(ls_kernels *kernels,
                                          ls_op **out);
 ls_status ls_cuda_dense_backward_data(ls_kernels *kernels,
                                       const ls_dense_backward_data_args *arguments, ls_op **out);
+/* cuda_elements.c */
+ls_status ls_cuda_relu_forward(ls_kernels *kernels, const ls_relu_forward_args *arguments,
+                               ls_op **out);
+ls_status ls_cuda_relu_backward(ls_kernels *kernels, const ls_relu_backward_args *arguments,
+                                ls_op **out);
+ls_status ls_cuda_polynomial(ls_kernels *kernels, const ls_polynomial_args *arguments, ls_op **out);
+ls_status ls_cuda_add(ls_kernels *kernels, const ls_add_args *arguments, ls_op **out);
+ls_status ls_cuda_fill(ls_kernels *kernels, const ls_fill_args *arguments, ls_op **out);
+ls_status ls_cuda_optimizer(ls_kernels *kernels, const ls_optimizer_args *arguments, ls_op **out);
+/* cuda_batch.c */
+ls_status ls_cuda_softmax_cross_entropy(ls_kernels *kernels,
+                                        const ls_softmax_cross_entropy_args *arguments,
+                                        ls_op **out);
+ls_status ls_cuda_squared_error(ls_kernels *kernels, const ls_squared_error_args *arguments,
+                                ls_op **out);
+ls_status ls_cuda_count_correct(ls_kernels *kernels, const ls_count_correct_args *arguments,
+                                ls_op **out);
+ls_status ls_cuda_batch_indices(ls_kernels *kernels, const ls_batch_indices_args *arguments,
+                                ls_op **out);
+ls_status ls_cuda_gather(ls_kernels *kernels, const ls_gather_args *arguments, ls_op **out);
+ls_status ls_cuda_add_loss(ls_kernels *kernels, const ls_add_loss_args *arguments, ls_op **out);
+ls_status ls_cuda_finish_step(ls_kernels *kernels, const ls_finish_step_args *arguments,
+                              ls_op **out);
+ls_status ls_cuda_stamp(ls_kernels *kernels, const ls_stamp_args *arguments, ls_op **out);
+ls_status ls_cuda_flip_bit(ls_kernels *kernels, const ls_flip_bit_args *arguments, ls_op **out);
 
 #endif

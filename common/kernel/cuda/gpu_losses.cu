@@ -114,7 +114,7 @@ int ls_gpu_softmax_cross_entropy(void *stream, const ls_softmax_cross_entropy_ar
 
 // ---- squared_error ------------------------------------------------------------------------------
 
-enum { ERROR_BLOCKS = 256 };
+static const unsigned ERROR_BLOCKS = 256;
 
 __global__ static void squared_error_kernel(ls_squared_error_args args, ls_gpu_parts parts,
                                             int64_t count)

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Matrix products by cuBLASLt. Not yet run on a GPU.
+ *
+ * The algorithm is the first that the library's heuristic names which does not split the sum over
+ * k; nothing is timed. So it is a function of the shape, the layouts and whether the matrices lie
+ * on 16 bytes, which on all devices of a run are the same, and the sums of an element have one
+ * order: the same bits in every mode. The cost: a product of few output tiles and a long sum leaves
+ * multiprocessors idle.
+ */
+#ifndef LS_COMMON_KERNEL_CUDA_CUDA_PRODUCT_H
+#define LS_COMMON_KERNEL_CUDA_CUDA_PRODUCT_H
+
+#include "common/kernel/cuda/cuda_blas.h"
+#include "common/kernel/kernel.h"
+
+/** c = op(a) op(b) (+ c), then, where the product is fused, + bias and ReLU. Sizes above 0. */
+typedef struct ls_cuda_product_spec {
+    ls_gemm_args gemm;
+    const float *bias; /**< [n]; NULL: none */
+    bool relu;
+    ls_math math;
+} ls_cuda_product_spec;
+
+typedef struct ls_cuda_product ls_cuda_product;
+
+/** Workspace is the device's. `blas` must outlive the product. */
+ls_status ls_cuda_product_open(ls_device *device, const ls_blas *blas,
+                               const ls_cuda_product_spec *spec, ls_cuda_product **out);
+
+/** Takes NULL. */
+void ls_cuda_product_close(ls_cuda_product *product);
+
+/** Bias and ReLU are part of it. Otherwise they are left to the caller. */
+bool ls_cuda_product_fused(const ls_cuda_product *product);
+
+/** Bytes of device memory that it holds. */
+size_t ls_cuda_product_workspace(const ls_cuda_product *product);
+
+ls_status ls_cuda_product_run(const ls_cuda_product *product, ls_queue *queue);
+
+#endif

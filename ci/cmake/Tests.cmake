@@ -4,6 +4,16 @@
 # with the reason in the output.
 file(GLOB unit_tests CONFIGURE_DEPENDS common/*/tests/test_*.c impl/tests/test_*.c
      bench/tests/test_*.c)
+list(FILTER unit_tests EXCLUDE REGEX "/test_kernels_emulated\\.c$")
+if(LOCKSTEP_HAS_CUDA) # the kernels of GPUs once more, for CPUs
+  enable_language(CXX)
+  add_library(gpu_emulated OBJECT common/kernel/tests/gpu_emulated.cpp)
+  target_include_directories(gpu_emulated PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+  target_compile_features(gpu_emulated PRIVATE cxx_std_17)
+  target_compile_options(gpu_emulated PRIVATE -O2 -Wall -Wextra -Wshadow -Wconversion
+    -Wno-unknown-pragmas -ffp-contract=off -U_FORTIFY_SOURCE $<$<BOOL:${LOCKSTEP_WERROR}>:-Werror>)
+  list(APPEND unit_tests ${CMAKE_CURRENT_SOURCE_DIR}/common/kernel/tests/test_kernels_emulated.c)
+endif()
 foreach(source ${unit_tests})
   get_filename_component(name ${source} NAME_WE)
   add_executable(${name} ${source})
@@ -16,6 +26,11 @@ foreach(source ${unit_tests})
     set_tests_properties(unit.${name} PROPERTIES LABELS "unit;gpu")
   endif()
 endforeach()
+
+if(TARGET test_kernels_emulated) # its own ls_gpu_ functions come before the library's
+  target_link_libraries(test_kernels_emulated PRIVATE gpu_emulated)
+  target_link_options(test_kernels_emulated PRIVATE -Wl,--wrap=ls_cuda_queue_fault)
+endif()
 
 # The examples: an installed user's programs, that check their own figures.
 file(GLOB examples CONFIGURE_DEPENDS impl/examples/*.c)

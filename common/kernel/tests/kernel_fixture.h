@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests of the kernel tables share: a device, the tables, and numbers to work on. */
+/*
+ * What the tests of the kernel tables share: a device, the tables, and numbers to work on.
+ *
+ * The table under test is `cpu` of the fixture. A file that defines FIXTURE_OPEN before it includes
+ * this one puts another in its place, which works on host memory, too.
+ */
 #ifndef LS_COMMON_KERNEL_TESTS_KERNEL_FIXTURE_H
 #define LS_COMMON_KERNEL_TESTS_KERNEL_FIXTURE_H
 
@@ -22,6 +27,7 @@ typedef struct fixture {
     ls_device *device;
     ls_queue *queue;
     ls_kernels *reference, *cpu;
+    void *more; /* FIXTURE_OPEN's */
 } fixture;
 
 static inline void must(ls_status status)
@@ -31,25 +37,43 @@ static inline void must(ls_status status)
     assert_null(status);
 }
 
+#ifdef FIXTURE_OPEN
+static void FIXTURE_OPEN(fixture *f); /* sets f->cpu */
+static void FIXTURE_CLOSE(fixture *f);
+#else
+static inline void fixture_open_table(fixture *f)
+{
+    const ls_kernel_table *cpu;
+    must(ls_kernel_table_find("cpu", &cpu));
+    must(cpu->open(f->device, &f->cpu));
+}
+
+static inline void fixture_close_table(fixture *f)
+{
+    f->cpu->table->close(f->cpu);
+}
+#define FIXTURE_OPEN  fixture_open_table
+#define FIXTURE_CLOSE fixture_close_table
+#endif
+
 /* A device of `cores` cores, which the machine must have. */
 static inline void fixture_open(fixture *f, int cores)
 {
     const ls_memory_policy policy = {.kind = LS_MEMORY_GROWTH};
     const ls_device_name name = {.kind = LS_DEVICE_CPU, .logical = -1};
-    const ls_kernel_table *reference, *cpu;
+    const ls_kernel_table *reference;
     must(ls_machine_open(&(ls_machine_options){.cores_per_device = cores}, &f->machine));
     must(ls_device_open(f->machine, &name, &policy, &f->device));
     must(ls_queue_open(f->device, "test", &f->queue));
     must(ls_kernel_table_find("reference", &reference));
-    must(ls_kernel_table_find("cpu", &cpu));
     must(reference->open(f->device, &f->reference));
-    must(cpu->open(f->device, &f->cpu));
+    FIXTURE_OPEN(f);
 }
 
 static inline void fixture_close(fixture *f)
 {
     f->reference->table->close(f->reference);
-    f->cpu->table->close(f->cpu);
+    FIXTURE_CLOSE(f);
     ls_queue_close(f->queue);
     ls_device_close(f->device);
     ls_machine_close(f->machine);

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: MIT
+// The cuda table's kernels, compiled for a CPU; see gpu_emulate.h.
+#include "common/kernel/tests/gpu_emulate.h"
+
+#include "common/kernel/cuda/gpu_batch.cu"
+#include "common/kernel/cuda/gpu_dense.cu"
+#include "common/kernel/cuda/gpu_elements.cu"
+#include "common/kernel/cuda/gpu_losses.cu"

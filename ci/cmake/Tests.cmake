@@ -29,7 +29,8 @@ endforeach()
 
 if(TARGET test_kernels_emulated) # its own ls_gpu_ functions come before the library's
   target_link_libraries(test_kernels_emulated PRIVATE gpu_emulated)
-  target_link_options(test_kernels_emulated PRIVATE -Wl,--wrap=ls_cuda_queue_fault)
+  target_link_options(test_kernels_emulated PRIVATE -Wl,--wrap=ls_cuda_queue_fault
+    -Wl,--wrap=cudaStreamSynchronize)
 endif()
 
 # The examples: an installed user's programs, that check their own figures.

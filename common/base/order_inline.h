@@ -54,26 +54,6 @@ LS_DEVICE_FN uint32_t ls_order_encipher(const ls_order_epoch *epoch, uint32_t co
     return a * right + left;
 }
 
-/** The keys of an epoch, from the stream of the order. */
-LS_INLINE void ls_order_set_keys(ls_random random, ls_order_epoch *epoch)
-{
-    for (int i = 0; i < LS_ORDER_ROUNDS; i++)
-        epoch->key[i] = ls_random_word(random, epoch->epoch * 8 + (uint64_t)i);
-}
-
-/** The sample at one place of an epoch, where a, b and the keys are set. */
-LS_INLINE uint32_t ls_order_sample(const ls_order_epoch *epoch, uint32_t place)
-{
-    uint32_t code = place;
-    if (!epoch->shuffle)
-        return place;
-    const double reciprocal = 1.0 / epoch->a;
-    do
-        code = ls_order_encipher(epoch, code, ls_order_quotient(code, reciprocal));
-    while (code >= epoch->samples);
-    return code;
-}
-
 /**
  * ls_order_epoch_samples for at most LS_ORDER_CHUNK places of a shuffled epoch. Loops of a whole
  * number of 16 places (those past the end are thrown away), one per type, so that all is done in

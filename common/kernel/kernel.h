@@ -5,7 +5,8 @@
  * An entry is a constructor: it checks the arguments, chooses and prepares the implementation
  * (creates the oneDNN primitive, picks the cuBLAS algorithm), takes what workspace it needs from
  * the device, and returns an ls_op that can be put on a queue of that device any number of times.
- * So nothing is created, chosen or allocated in a step.
+ * So nothing is created, chosen or allocated in a step. It may write to what the operation
+ * overwrites: a product is tried out.
  *
  *     reference    plain C; its loops are the definition of each operation. float32 with sums in
  *                  double, or (reference64) double throughout, for gradient checks

@@ -2,7 +2,6 @@
 /* The optimizer of the cpu table: the scalars of the step once, in double, then one pass. */
 #include "common/device/cpu/team.h"
 #include "common/kernel/cpu/cpu_kernels.h"
-#include "common/kernel/step_inline.h"
 
 typedef struct optimizer_op {
     const ls_vector_loops *loops;
@@ -16,7 +15,7 @@ static void part_of_step(void *context, int part, int parts)
 {
     const optimizer_op *o = context;
     int64_t first, last;
-    ls_cpu_split(o->arguments.count, part, parts, &first, &last);
+    ls_cpu_split(o->count, part, parts, &first, &last);
     o->loops->optimizer(&o->update, first, last);
 }
 

@@ -6,6 +6,9 @@
 
 #include <stdio.h>
 
+#define TEXT_OF(x)  #x
+#define VALUE_OF(x) TEXT_OF(x)
+
 static int version_major(const void *functions)
 {
     return (int)(((const ls_blas_functions *)functions)->cublasLtGetVersion() / 10000);
@@ -18,9 +21,10 @@ ls_status ls_blas_load(ls_blas *out)
 #undef LS_BLAS_NAME
     static const ls_dynamic library = {
         .name = "cuBLASLt",
-        .file = "libcublasLt.so.13",
-        .folder = LS_BLAS_FOLDER,
-        .remedy = "install CUDA 13's cuBLAS, or name its folder in LD_LIBRARY_PATH",
+        .file = "libcublasLt.so." VALUE_OF(CUBLAS_VER_MAJOR),
+        .folder = LS_CUBLAS_FOLDER,
+        .remedy =
+            "install cuBLAS " VALUE_OF(CUBLAS_VER_MAJOR) ", or name its folder in LD_LIBRARY_PATH",
         .major = CUBLAS_VER_MAJOR,
         .find_major = version_major,
         .symbols = symbols};

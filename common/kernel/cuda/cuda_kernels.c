@@ -71,9 +71,17 @@ static void close_table(ls_kernels *kernels)
     free(kernels);
 }
 
-static ls_status open_library(void *blas)
+/* On the device: the library's handle, and what a step launches, which is not to be loaded in a
+ * capture. */
+static ls_status load(void *context)
 {
-    return ls_blas_open(blas);
+    cuda_kernels *kernels = context;
+    const char *where = ls_device_describe(kernels->base.device)->text;
+    const int errors[] = {ls_gpu_load_elements(), ls_gpu_load_batch(), ls_gpu_load_losses(),
+                          ls_gpu_load_dense()};
+    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
+        LS_TRY(ls_cuda_check(where, "load the kernels", (cudaError_t)errors[i]));
+    return ls_blas_open(&kernels->blas);
 }
 
 static ls_status open_table(ls_device *device, ls_kernels **out)
@@ -87,7 +95,7 @@ static ls_status open_table(ls_device *device, ls_kernels **out)
     kernels->base = (ls_kernels){.table = &ls_cuda_kernels, .device = device};
     ls_status status = ls_blas_load(&kernels->blas);
     if (!status)
-        status = ls_device_call(device, open_library, &kernels->blas);
+        status = ls_device_call(device, load, kernels);
     if (status) {
         close_table(&kernels->base);
         return status;

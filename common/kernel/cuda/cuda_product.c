@@ -8,6 +8,8 @@
  */
 #include "common/kernel/cuda/cuda_product.h"
 
+#include "common/device/cuda/cuda.h"
+
 #include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -184,6 +186,28 @@ static ls_status choose(ls_cuda_product *p, cublasLtMatmulPreference_t preferenc
                    "version of the library");
 }
 
+static ls_status multiply(const ls_cuda_product *p, float scale, void *stream)
+{
+    const ls_gemm_args *g = &p->spec.gemm;
+    const float before = g->accumulate ? 1 : 0;
+    return ls_blas_check(
+        p->blas,
+        p->blas->call.cublasLtMatmul(p->blas->handle, p->desc, &scale, g->b, p->layout[0], g->a,
+                                     p->layout[1], &before, g->c, p->layout[2], g->c, p->layout[2],
+                                     &p->algorithm, p->workspace, p->workspace_bytes, stream),
+        "multiply");
+}
+
+/* Runs it once, so that what the library has to load is not loaded in a capture. A c that is added
+ * to stays as it is; another is overwritten, as every run does. */
+static ls_status try_out(void *context)
+{
+    const ls_cuda_product *p = context;
+    LS_TRY(multiply(p, p->spec.gemm.accumulate ? 0 : 1, cudaStreamPerThread));
+    return ls_cuda_check(ls_device_describe(p->device)->text, "try a product",
+                         cudaStreamSynchronize(cudaStreamPerThread));
+}
+
 /* On the device. */
 static ls_status create(void *context)
 {
@@ -212,6 +236,8 @@ ls_status ls_cuda_product_open(ls_device *device, const ls_blas *blas,
     ls_status status = ls_device_call(device, create, p);
     if (!status && p->workspace_bytes)
         status = ls_device_allocate(device, LS_MEMORY_WORKSPACE, p->workspace_bytes, &p->workspace);
+    if (!status)
+        status = ls_device_call(device, try_out, p);
     if (status) {
         ls_cuda_product_close(p);
         return status;
@@ -245,12 +271,5 @@ size_t ls_cuda_product_workspace(const ls_cuda_product *p)
 
 ls_status ls_cuda_product_run(const ls_cuda_product *p, ls_queue *queue)
 {
-    const ls_gemm_args *g = &p->spec.gemm;
-    const float one = 1, before = g->accumulate ? 1 : 0;
-    return ls_blas_check(p->blas,
-                         p->blas->call.cublasLtMatmul(
-                             p->blas->handle, p->desc, &one, g->b, p->layout[0], g->a, p->layout[1],
-                             &before, g->c, p->layout[2], g->c, p->layout[2], &p->algorithm,
-                             p->workspace, p->workspace_bytes, ls_queue_native(queue)),
-                         "multiply");
+    return multiply(p, 1, ls_queue_native(queue));
 }

@@ -221,3 +221,20 @@ int ls_gpu_flip_bit(void *stream, const ls_flip_bit_args *args)
         return 0;
     return ls_gpu_launch(stream, 1, LS_GPU_THREADS, flip_kernel, *args);
 }
+
+int ls_gpu_load_batch(void)
+{
+    const int errors[] = {
+        ls_gpu_load_kernel(indices_kernel),
+        ls_gpu_load_kernel(gather_kernel<bytes_to_unit, 4>),
+        ls_gpu_load_kernel(gather_kernel<bytes_to_unit, 1>),
+        ls_gpu_load_kernel(gather_kernel<copy_word, 4>),
+        ls_gpu_load_kernel(gather_kernel<copy_word, 1>),
+        ls_gpu_load_kernel(count_kernel),
+        ls_gpu_load_kernel(add_loss_kernel),
+        ls_gpu_load_kernel(finish_kernel),
+        ls_gpu_load_kernel(stamp_kernel),
+        ls_gpu_load_kernel(flip_kernel)
+    };
+    return ls_gpu_first_failure(errors, sizeof errors / sizeof *errors);
+}

@@ -114,3 +114,13 @@ int ls_gpu_column_sums(void *stream, const float *x, int64_t rows, int64_t colum
     return ls_gpu_launch(stream, (unsigned)((columns + width - 1) / width), SUM_THREADS,
                          column_sums_kernel, x, rows, columns, width, sums);
 }
+
+int ls_gpu_load_dense(void)
+{
+    const int errors[] = {
+        ls_gpu_load_kernel(product_kernel),
+        ls_gpu_load_kernel(bias_kernel),
+        ls_gpu_load_kernel(column_sums_kernel)
+    };
+    return ls_gpu_first_failure(errors, sizeof errors / sizeof *errors);
+}

@@ -18,6 +18,13 @@ static int ls_gpu_launch(void *stream, unsigned blocks, unsigned threads,
     return (int)cudaGetLastError();
 }
 
+// Has the driver load a kernel now, not when it is first launched, which may be in a capture.
+template <typename... Parameters> static int ls_gpu_load_kernel(void (*kernel)(Parameters...))
+{
+    cudaFuncAttributes attributes;
+    return (int)cudaFuncGetAttributes(&attributes, kernel);
+}
+
 // The value of the lane whose number differs in `mask`; all lanes of the warp call it.
 template <typename T> __device__ static inline T ls_gpu_exchange(T value, int mask)
 {

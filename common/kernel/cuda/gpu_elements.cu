@@ -288,3 +288,20 @@ int ls_gpu_optimizer(void *stream, const ls_optimizer_args *args, const ls_updat
     }
     return launch_update<rmsprop>(stream, args, scalars);
 }
+
+int ls_gpu_load_elements(void)
+{
+    const int errors[] = {
+        ls_gpu_load_kernel(element_kernel<relu_forward>),
+        ls_gpu_load_kernel(element_kernel<relu_backward>),
+        ls_gpu_load_kernel(element_kernel<add_two>),
+        ls_gpu_load_kernel(element_kernel<copy_one>),
+        ls_gpu_load_kernel(element_kernel<fill_with>),
+        ls_gpu_load_kernel(polynomial_kernel),
+        ls_gpu_load_kernel(update_kernel<sgd>),
+        ls_gpu_load_kernel(update_kernel<momentum>),
+        ls_gpu_load_kernel(update_kernel<adam>),
+        ls_gpu_load_kernel(update_kernel<rmsprop>)
+    };
+    return ls_gpu_first_failure(errors, sizeof errors / sizeof *errors);
+}

@@ -18,6 +18,12 @@
 extern "C" {
 #endif
 
+/* Have the driver load the kernels of a file onto the current device. */
+int ls_gpu_load_elements(void);
+int ls_gpu_load_batch(void);
+int ls_gpu_load_losses(void);
+int ls_gpu_load_dense(void);
+
 /* ---- gpu_elements.cu: the same bits as the cpu table ---------------------------------------- */
 
 int ls_gpu_relu_forward(void *stream, const ls_relu_forward_args *args);

@@ -22,6 +22,15 @@ static inline unsigned ls_gpu_blocks(int64_t items, int64_t items_of_block)
     return (unsigned)(blocks < 1 ? 1 : blocks > LS_GPU_BLOCKS ? LS_GPU_BLOCKS : blocks);
 }
 
+// The first failure among several calls; 0: none.
+static inline int ls_gpu_first_failure(const int *errors, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (errors[i])
+            return errors[i];
+    return 0;
+}
+
 // This thread's first item of a grid-stride loop, and the distance to its next.
 __device__ static inline int64_t ls_gpu_first()
 {

@@ -155,3 +155,13 @@ int ls_gpu_squared_error(void *stream, const ls_squared_error_args *args, const 
     return ls_gpu_launch(stream, error_blocks(count), LS_GPU_THREADS, squared_error_kernel, *args,
                          *parts, count);
 }
+
+int ls_gpu_load_losses(void)
+{
+    const int errors[] = {
+        ls_gpu_load_kernel(softmax_kernel<1>),
+        ls_gpu_load_kernel(softmax_kernel<LANES>),
+        ls_gpu_load_kernel(squared_error_kernel)
+    };
+    return ls_gpu_first_failure(errors, sizeof errors / sizeof *errors);
+}

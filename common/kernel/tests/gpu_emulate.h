@@ -154,6 +154,11 @@ static int ls_gpu_launch(void *, unsigned blocks, unsigned threads, void (*kerne
     return 0;
 }
 
+template <typename... Parameters> static int ls_gpu_load_kernel(void (*)(Parameters...))
+{
+    return 0;
+}
+
 template <typename T> static inline T ls_gpu_exchange(T value, int mask)
 {
     const unsigned self = threadIdx.x, turn = fibers[self].exchanges++ % 2;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The build's cuBLASLt can be loaded, has every function that is used and the version of the
+ * The build's cuBLASLt can be loaded, has every function that is used, and the version of the
  * headers; all that without a GPU, where it then says that it cannot be used. Skipped in a build
- * without CUDA.
+ * without CUDA, and where the library is not installed.
  */
 #include "common/kernel/kernel.h"
 
@@ -10,21 +10,27 @@
 #include <string.h>
 
 #if LS_HAS_CUDA
-#include "common/device/backend.h"
-#include "common/kernel/cuda/cuda_kernels.h"
+#include "common/kernel/cuda/cuda_blas.h"
 
 int main(void)
 {
-    ls_device device = {.info.text = "gpu:0"};
-    cuda_kernels kernels = {.base.device = &device};
-    ls_status status = ls_cuda_blas_open(&kernels);
+    ls_blas blas;
+    char version[32];
+    ls_status status = ls_blas_load(&blas);
+    if (status) {
+        const bool absent = strstr(ls_status_text(status), "cannot be loaded") != NULL;
+        puts(ls_status_text(status));
+        ls_status_free(status);
+        return absent ? 77 : 1;
+    }
+    const bool right = (int)blas.call.cublasLtGetVersion() / 10000 == CUBLAS_VER_MAJOR;
+    status = ls_blas_open(&blas);
     const char *text = ls_status_text(status);
-    const bool loaded = kernels.loaded && strncmp(kernels.library, "cuBLASLt ", 9) == 0;
-    const bool said = !status || strncmp(text, "cuBLASLt: gpu:0: create a handle: ", 34) == 0;
-    printf("%s, handle: %s\n", kernels.library, text);
+    const bool said = !status || strncmp(text, "cuBLASLt: create a handle: it failed: ", 38) == 0;
+    printf("cuBLASLt %s, handle: %s\n", ls_blas_version(&blas, version), text);
     ls_status_free(status);
-    ls_cuda_blas_close(&kernels);
-    return loaded && said ? 0 : 1;
+    ls_blas_close(&blas);
+    return right && said ? 0 : 1;
 }
 #else
 int main(void)

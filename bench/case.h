@@ -12,6 +12,7 @@
 #include "common/base/status.h"
 #include "common/device/device.h"
 #include "common/device/link.h"
+#include "common/kernel/kernel.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,6 +46,7 @@ typedef struct ls_case {
     ls_link link;
     ls_target_kind target_kind;
     double target;
+    ls_math math;
     bool capture;
     char allreduce[32];       /**< mirrored: "auto", or a name */
     int64_t bucket_bytes;     /**< mirrored: -1: auto; 0: one per variable */

@@ -44,6 +44,7 @@ static const char *const csv_columns[] = {
     "case.inject",
     "case.comm",
     "case.memory",
+    "case.math",
     "case.capture",
     "case.parameters",
     "case.towers_staged",

@@ -134,7 +134,7 @@ static ls_status open_micro(const ls_option_set *set, const ls_micro_op *op, ls_
     LS_TRY(ls_machine_open(&options, &m->machine));
     LS_TRY(resolve_devices(set, op, m));
     LS_TRY(ls_device_open(m->machine, &m->names[0], &policy, &m->device));
-    LS_TRY(ls_bench_open(m->device, &m->bench));
+    LS_TRY(ls_bench_open(m->device, LS_MATH_FLOAT32, &m->bench));
     m->sizes = ls_option_set_find(set, "sizes");
     m->allreduce = ls_option_set_find(set, "allreduce");
     return ls_writer_open(format, stdout, &m->writer);
@@ -185,7 +185,7 @@ static ls_status run_micro(const ls_option_set *set, int *exit_status)
     LS_TRY(refuse_strangers(set, op));
     ls_status status = open_micro(set, op, &m);
     if (!status && op->needs_roof)
-        status = ls_roof_get(m.machine, m.device, &m.roof);
+        status = ls_roof_get(m.machine, m.device, LS_MATH_FLOAT32, &m.roof);
     if (!status)
         status = op->run(&m);
     if (m.writer)

@@ -118,7 +118,7 @@ static const ls_option table[] = {
     {"log-placement", "yes|no", "no", "", "yes: prints where each node runs", RUN_VERIFY,
      .is_switch = true, .set = ls_set_switch, IN_REQUEST(log_placement)},
     {"math", "float32|tf32", "float32", "", "arithmetic of products (tf32 on GPUs only)",
-     RUN_VERIFY, .sweeps = true, .set = ls_set_math},
+     RUN_VERIFY, .set = ls_set_math, IN_CASE(math)},
     {"capture", "yes|no", "yes", "", "no: steps are put one by one, not as a program", RUN_VERIFY,
      .is_switch = true, .set = ls_set_switch, IN_CASE(capture)},
     {"inject", "bitflip=D:S|delay=R:T|kill=R:S", "none", "device:step, rank:time",

@@ -17,16 +17,27 @@ static const int64_t sizes[][3] = {
     {512, 512, 512},   {768, 768, 768}, {1024, 1024, 1024}, {1536, 1536, 1536},
     {256, 1024, 1024}, {256, 784, 128}, {128, 784, 256},
 };
-enum { SIZES = sizeof sizes / sizeof *sizes, LARGEST = 1536 * 1536 };
+static const int64_t sizes_on_gpu[][3] = {
+    {2048, 2048, 2048},
+    {4096, 4096, 4096},
+    {8192, 4096, 4096},
+    {8192, 1024, 1024},
+};
+enum {
+    SIZES = sizeof sizes / sizeof *sizes,
+    SIZES_ON_GPU = sizeof sizes_on_gpu / sizeof *sizes_on_gpu
+};
 
-static ls_status measure_size(ls_bench *bench, const int64_t size[3], float *memory, double *best)
+/* `largest`: elements of the largest matrix; `memory` has three of them. */
+static ls_status measure_size(ls_bench *bench, const int64_t size[3], size_t largest, float *memory,
+                              double *best)
 {
     const ls_gemm_args args = {.m = size[0],
                                .n = size[1],
                                .k = size[2],
                                .a = memory,
-                               .b = memory + LARGEST,
-                               .c = memory + 2 * LARGEST};
+                               .b = memory + largest,
+                               .c = memory + 2 * largest};
     ls_op *op;
     ls_statistics ns;
     LS_TRY(bench->kernels->table->gemm(bench->kernels, &args, &op));
@@ -39,15 +50,30 @@ static ls_status measure_size(ls_bench *bench, const int64_t size[3], float *mem
     return status;
 }
 
-ls_status ls_roof_measure(ls_device *device, double *flops_per_s)
+static size_t largest_matrix(const int64_t (*list)[3], size_t count)
 {
+    size_t largest = 0;
+    for (size_t i = 0; i < count; i++) {
+        const int64_t *s = list[i];
+        const int64_t matrices[] = {s[0] * s[1], s[1] * s[2], s[0] * s[2]};
+        for (int k = 0; k < 3; k++)
+            largest = (size_t)matrices[k] > largest ? (size_t)matrices[k] : largest;
+    }
+    return largest;
+}
+
+ls_status ls_roof_measure(ls_device *device, ls_math math, double *flops_per_s)
+{
+    const bool gpu = ls_device_describe(device)->name.kind == LS_DEVICE_GPU;
+    const int64_t(*list)[3] = gpu ? sizes_on_gpu : sizes;
+    const size_t count = gpu ? SIZES_ON_GPU : SIZES, largest = largest_matrix(list, count);
     ls_bench bench;
     float *memory = NULL;
     double best = 0;
-    LS_TRY(ls_bench_open(device, &bench));
-    ls_status status = ls_bench_floats(&bench, 3 * (size_t)LARGEST, &memory);
-    for (size_t i = 0; i < SIZES && !status; i++)
-        status = measure_size(&bench, sizes[i], memory, &best);
+    LS_TRY(ls_bench_open(device, math, &bench));
+    ls_status status = ls_bench_floats(&bench, 3 * largest, &memory);
+    for (size_t i = 0; i < count && !status; i++)
+        status = measure_size(&bench, list[i], largest, memory, &best);
     ls_device_release(device, memory);
     ls_bench_close(&bench);
     if (!status)
@@ -79,14 +105,21 @@ static bool cache_file(char *path, size_t size, bool make)
 }
 
 /* Everything that the figure depends on. */
-static void cache_key(const ls_machine *machine, const ls_device *device, char *key, size_t size)
+static void cache_key(const ls_machine *machine, const ls_device *device, ls_math math, char *key,
+                      size_t size)
 {
     const ls_machine_info *info = ls_machine_describe(machine);
     const ls_device_info *d = ls_device_describe(device);
     const char *kind =
         d->name.kind == LS_DEVICE_CPU ? "cpu" : ls_machine_gpu(machine, d->name.index)->name;
     char version[32];
-    snprintf(key, size, "%s|%s|%s|%s|oneDNN %s|%d cores", info->host, info->cpu, info->isa, kind,
+    if (d->name.kind == LS_DEVICE_GPU) {
+        const ls_gpu *gpu = ls_machine_gpu(machine, d->name.index);
+        snprintf(key, size, "%s|%s|%s|%s|%s", info->host, gpu->name, gpu->pci, info->driver,
+                 math == LS_MATH_TF32 ? "tf32" : "float32");
+        return;
+    }
+    snprintf(key, size, "%s|%s|%s|cpu|oneDNN %s|%d cores", info->host, info->cpu, info->isa,
              ls_kernel_library_version(version), d->core_count);
 }
 
@@ -102,10 +135,11 @@ static void write_cache(json_t *cache)
         unlink(temporary);
 }
 
-ls_status ls_roof_get(const ls_machine *machine, ls_device *device, double *flops_per_s)
+ls_status ls_roof_get(const ls_machine *machine, ls_device *device, ls_math math,
+                      double *flops_per_s)
 {
     char path[600], key[512];
-    cache_key(machine, device, key, sizeof key);
+    cache_key(machine, device, math, key, sizeof key);
     json_t *cache = cache_file(path, sizeof path, false) ? json_load_file(path, 0, NULL) : NULL;
     double cached = json_number_value(json_object_get(cache, key));
     if (cached > 0) {
@@ -113,7 +147,7 @@ ls_status ls_roof_get(const ls_machine *machine, ls_device *device, double *flop
         json_decref(cache);
         return LS_OK;
     }
-    ls_status status = ls_roof_measure(device, flops_per_s);
+    ls_status status = ls_roof_measure(device, math, flops_per_s);
     if (!status) {
         if (!json_is_object(cache)) {
             json_decref(cache);
@@ -135,7 +169,7 @@ ls_status ls_harness_cost(ls_device *device, double *ns)
     void *state = NULL, *records = NULL;
     ls_op *op = NULL;
     ls_statistics statistics = {0};
-    LS_TRY(ls_bench_open(device, &bench));
+    LS_TRY(ls_bench_open(device, LS_MATH_FLOAT32, &bench));
     ls_status status =
         ls_device_allocate(device, LS_MEMORY_WORKSPACE, sizeof(ls_step_state), &state);
     if (!status)

@@ -3,21 +3,24 @@
  * Roof: the most that the cores of one device do, measured: the rate of single-precision matrix
  * products, which `mfu` is a share of.
  *
- * Measured once per machine, library and number of cores, and kept in the user's cache folder
+ * Measured once per machine, library and number of cores (per GPU and arithmetic), and kept in the
+ * user's cache folder
  * ($XDG_CACHE_HOME or ~/.cache, lockstep/roofs.json); never before the steps of a run.
  */
 #ifndef LS_BENCH_ROOF_H
 #define LS_BENCH_ROOF_H
 
 #include "common/device/device.h"
+#include "common/kernel/kernel.h"
 
-/** Largest rate (tenth percentile of the times) over square products of 512 to 1536 and some of
- * layers, floating-point operations per second, of this device's default kernels. Takes about a
- * second. */
-ls_status ls_roof_measure(ls_device *device, double *flops_per_s);
+/** Largest rate (tenth percentile of the times) over square products (of 512 to 1536; of 2048 and
+ * 4096 on a GPU) and some of layers, floating-point operations per second, of this device's default
+ * kernels. Takes about a second. */
+ls_status ls_roof_measure(ls_device *device, ls_math math, double *flops_per_s);
 
 /** The cached figure, or measures and keeps it. A cache that cannot be written is no failure. */
-ls_status ls_roof_get(const ls_machine *machine, ls_device *device, double *flops_per_s);
+ls_status ls_roof_get(const ls_machine *machine, ls_device *device, ls_math math,
+                      double *flops_per_s);
 
 /** What the harness itself costs a step on this device: nanoseconds of one finish_step. */
 ls_status ls_harness_cost(ls_device *device, double *ns);

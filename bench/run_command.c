@@ -93,7 +93,8 @@ static ls_status emit(command_run *run, case_run *c)
         ls_device *device = c->trial.session.devices[0];
         /* A row is not lost for what stands beside it: without a roof it has no mfu. */
         ls_status_free(ls_harness_cost(device, &facts.harness_ns));
-        ls_status_free(ls_roof_get(run->place.machine, device, &facts.roof_flops));
+        ls_status_free(
+            ls_roof_get(run->place.machine, device, c->plan.job.math, &facts.roof_flops));
         if (c->plan.job.exact && !c->trial.interrupted)
             ls_status_free(ls_exact_cost(&run->place, &c->trial, &facts.exact_cost));
     }

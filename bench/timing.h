@@ -18,12 +18,15 @@ typedef struct ls_bench {
     ls_op *stamp[2];
 } ls_bench;
 
-ls_status ls_bench_open(ls_device *device, ls_bench *out);
+/** `math`: of the kernels. */
+ls_status ls_bench_open(ls_device *device, ls_math math, ls_bench *out);
 void ls_bench_close(ls_bench *bench);
 
 /**
  * Times `count` operations, one after the other, as one piece: `rounds` samples, each of as many
- * pieces as last at least 200 us. Nanoseconds per piece. Warm-up comes first.
+ * pieces as last at least 200 us, on a GPU 2 ms. Nanoseconds per piece. Warm-up comes first. On a
+ * GPU the program holds the piece many times over, so that launching a program is not in the
+ * figure.
  */
 ls_status ls_bench_time(ls_bench *bench, ls_op *const *ops, size_t count, int rounds,
                         ls_statistics *out);

@@ -197,6 +197,20 @@ static ls_status choose_reduction(const ls_workplace *place, ls_plan_of_case *pl
     return LS_OK;
 }
 
+/* TF32 is of GPUs, all of them: also of the one that updates. */
+static ls_status check_math(const ls_plan_of_case *plan)
+{
+    char text[32];
+    if (plan->config->math != LS_MATH_TF32)
+        return LS_OK;
+    for (size_t i = 0; i < plan->device_count; i++)
+        if (!ls_kernel_table_default(plan->devices[i].kind)->tf32)
+            return ls_fail(LS_CODE_USAGE, "option --math", "tf32",
+                           "concerns GPUs, which %s is not; float32 works",
+                           ls_device_name_text(&plan->devices[i], text));
+    return LS_OK;
+}
+
 /* The variable device must be one of the case's, or exist. */
 static ls_status place_variables(const ls_workplace *place, ls_plan_of_case *plan)
 {
@@ -257,6 +271,7 @@ static ls_status resolve(ls_workplace *place, ls_plan_of_case *plan)
     const ls_placement placement = placement_of(place);
     LS_TRY(ls_placement_resolve(&placement, NULL, c->devices, &plan->devices, &plan->device_count,
                                 &plan->soft_placed));
+    LS_TRY(check_math(plan));
     LS_TRY(place_variables(place, plan));
     plan->oversubscribed =
         ls_machine_oversubscribed(place->machine, plan->devices, plan->device_count);
@@ -270,6 +285,7 @@ static ls_status resolve(ls_workplace *place, ls_plan_of_case *plan)
         .schedule = {.initial = c->learning_rate >= 0 ? c->learning_rate : kind->default_rate},
         .exact = c->reduce == LS_REDUCE_EXACT,
         .micro_shards = c->micro_shards > 0 ? c->micro_shards : 16,
+        .math = c->math,
         .capture = c->capture,
         .microbatches = plan->strategy->staged ? c->microbatches : 0,
         .one_f_one_b = c->one_f_one_b,

@@ -124,7 +124,11 @@ static void test_what_this_build_has_not(void **state)
     REFUSED(LS_CODE_MISSING, "run --comm nccl", "nccl is not in this build");
     REFUSED(LS_CODE_MISSING, "run --comm auto,mpi", "mpi is not in this build");
     USAGE("run --comm tcp", "auto, thread, mpi, nccl");
-    USAGE("run --math tf32", "tf32", "GPUs", "float32");
+    if (ls_kernel_table_default(LS_DEVICE_GPU)) /* whether there is a GPU is looked at later */
+        ls_request_free(accept_line("run --math tf32,float32"));
+    else
+        USAGE("run --math tf32", "tf32", "GPUs", "float32");
+    USAGE("run --math tf16", "tf16", "float32, tf32");
     setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
     REFUSED(LS_CODE_MISSING, "run", "mpirun", "not in this build");
     ls_request_free(accept_line("run --comm thread"));

@@ -22,11 +22,12 @@ typedef struct staging_kernels {
     ls_queue *queue; /* of the inner table's device */
 } staging_kernels;
 
-/* Memory of the test, and where it lies on the device: a guard, the bytes, a guard. */
+/* Memory of the test, and where it lies on the device: a guard, the bytes, aligned as on the host,
+ * a guard. */
 typedef struct staged_field {
     void *host;
     char *device;
-    size_t bytes;
+    size_t offset, bytes;
     bool written;
 } staged_field;
 
@@ -43,37 +44,40 @@ static inline staging_kernels *staging_of(ls_kernels *kernels)
     return (staging_kernels *)kernels;
 }
 
+static inline size_t whole_of(const staged_field *f)
+{
+    return f->offset + f->bytes + STAGED_GUARD;
+}
+
 static inline ls_status put_field(const staged_op *s, const staged_field *f)
 {
-    char *all = malloc(f->bytes + 2 * STAGED_GUARD);
-    memset(all, STAGED_GUARD_BYTE, f->bytes + 2 * STAGED_GUARD);
-    memcpy(all + STAGED_GUARD, f->host, f->bytes);
-    ls_status status =
-        ls_queue_write(s->kernels->queue, f->device, all, f->bytes + 2 * STAGED_GUARD);
+    char *all = malloc(whole_of(f));
+    memset(all, STAGED_GUARD_BYTE, whole_of(f));
+    memcpy(all + f->offset, f->host, f->bytes);
+    ls_status status = ls_queue_write(s->kernels->queue, f->device, all, whole_of(f));
     free(all);
     return status;
 }
 
 static inline ls_status check_field(const staged_field *f, const char *op, const char *all)
 {
-    for (size_t i = 0; i < STAGED_GUARD; i++)
-        if ((unsigned char)all[i] != STAGED_GUARD_BYTE ||
-            (unsigned char)all[STAGED_GUARD + f->bytes + i] != STAGED_GUARD_BYTE)
+    for (size_t i = 0; i < whole_of(f); i++)
+        if ((i < f->offset || i >= f->offset + f->bytes) &&
+            (unsigned char)all[i] != STAGED_GUARD_BYTE)
             return ls_fail(LS_CODE_CHECK, op, "staging", "it wrote outside its memory");
-    if (!f->written && memcmp(all + STAGED_GUARD, f->host, f->bytes) != 0)
+    if (!f->written && memcmp(all + f->offset, f->host, f->bytes) != 0)
         return ls_fail(LS_CODE_CHECK, op, "staging", "it wrote into an input");
     return LS_OK;
 }
 
 static inline ls_status take_field(const staged_op *s, const staged_field *f)
 {
-    char *all = malloc(f->bytes + 2 * STAGED_GUARD);
-    ls_status status =
-        ls_queue_read(s->kernels->queue, all, f->device, f->bytes + 2 * STAGED_GUARD);
+    char *all = malloc(whole_of(f));
+    ls_status status = ls_queue_read(s->kernels->queue, all, f->device, whole_of(f));
     if (!status)
         status = check_field(f, s->op.name, all);
     if (!status && f->written)
-        memcpy(f->host, all + STAGED_GUARD, f->bytes);
+        memcpy(f->host, all + f->offset, f->bytes);
     free(all);
     return status;
 }
@@ -122,14 +126,17 @@ static inline void stage(staged_op *s, void *place, size_t bytes, bool written)
     while (i < s->count && s->fields[i].host != host)
         i++;
     if (i == s->count) {
+        const staged_field field = {host, NULL, STAGED_GUARD + (uintptr_t)host % STAGED_GUARD,
+                                    bytes, written};
         ls_status status = ls_device_allocate(s->kernels->inner->device, LS_MEMORY_WORKSPACE,
-                                              bytes + 2 * STAGED_GUARD, &device);
+                                              whole_of(&field), &device);
         if (status || i == STAGED_FIELDS)
             abort();
-        s->fields[s->count++] = (staged_field){host, device, bytes, written};
+        s->fields[s->count] = field;
+        s->fields[s->count++].device = device;
     }
     s->fields[i].written |= written;
-    device = s->fields[i].device + STAGED_GUARD;
+    device = s->fields[i].device + s->fields[i].offset;
     memcpy(place, &device, sizeof device);
 }
 

@@ -110,8 +110,6 @@ static void cache_key(const ls_machine *machine, const ls_device *device, ls_mat
 {
     const ls_machine_info *info = ls_machine_describe(machine);
     const ls_device_info *d = ls_device_describe(device);
-    const char *kind =
-        d->name.kind == LS_DEVICE_CPU ? "cpu" : ls_machine_gpu(machine, d->name.index)->name;
     char version[32];
     if (d->name.kind == LS_DEVICE_GPU) {
         const ls_gpu *gpu = ls_machine_gpu(machine, d->name.index);

@@ -156,10 +156,11 @@ static ls_status set_epilogue(ls_cuda_product *p, bool fused)
                               : !p->spec.bias ? CUBLASLT_EPILOGUE_RELU
                               : !p->spec.relu ? CUBLASLT_EPILOGUE_BIAS
                                               : CUBLASLT_EPILOGUE_RELU_BIAS;
-    const void *bias = fused ? p->spec.bias : NULL;
     p->fused = fused;
     LS_TRY(set_desc(p, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue));
-    return set_desc(p, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias);
+    if (!fused || !p->spec.bias)
+        return LS_OK;
+    return set_desc(p, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p->spec.bias, sizeof p->spec.bias);
 }
 
 /* Fused where it can be; without split sums by preference, and where that finds nothing by

@@ -28,6 +28,7 @@ __device__ static void finish_loss(ls_gpu_parts parts, int64_t count, double sca
         return;
     __threadfence();
     double sum = 0;
+#pragma unroll 8
     for (int64_t i = threadIdx.x; i < count; i += blockDim.x)
         sum += ls_gpu_fetch(&parts.values[i]);
     sum = ls_gpu_block_sum(sum, space);
@@ -39,7 +40,7 @@ __device__ static void finish_loss(ls_gpu_parts parts, int64_t count, double sca
 
 // ---- softmax_cross_entropy ----------------------------------------------------------------------
 
-enum { NARROW_CLASSES = 32, NARROW_THREADS = 64, LANES = 16 };
+enum { NARROW_CLASSES = 32, LANES = 16 };
 
 // One row by `lanes` neighbouring threads, 1 or 16 of them; returns its loss. All lanes of a warp
 // come along, with rows of their own; `row` is NULL for those that have none, which read nothing.
@@ -105,9 +106,12 @@ size_t ls_gpu_softmax_parts(int64_t rows)
 int ls_gpu_softmax_cross_entropy(void *stream, const ls_softmax_cross_entropy_args *args,
                                  const ls_gpu_parts *parts, const ls_gpu_fault *fault)
 {
-    if (args->classes <= NARROW_CLASSES)
-        return ls_gpu_launch(stream, ls_gpu_blocks(args->rows, NARROW_THREADS), NARROW_THREADS,
-                             softmax_kernel<1>, *args, *parts, *fault);
+    if (args->classes <= NARROW_CLASSES) {
+        // Few rows: small blocks, on many multiprocessors. Many: the last block has more to add up.
+        const unsigned threads = args->rows <= 1024 ? 64 : LS_GPU_THREADS;
+        return ls_gpu_launch(stream, ls_gpu_blocks(args->rows, threads), threads, softmax_kernel<1>,
+                             *args, *parts, *fault);
+    }
     return ls_gpu_launch(stream, ls_gpu_blocks(args->rows, LS_GPU_THREADS / LANES), LS_GPU_THREADS,
                          softmax_kernel<LANES>, *args, *parts, *fault);
 }

@@ -42,7 +42,7 @@ static void check_softmax_bits(fixture *f, ls_kernels *cpu, int64_t rows, int64_
 static void test_softmax_bits(void **state)
 {
     static const int64_t classes[] = {1, 2, 10, 31, 32, 33, 100, 1000};
-    static const int64_t rows[] = {1, 2, 15, 17, 64, 65, 300};
+    static const int64_t rows[] = {1, 2, 15, 17, 64, 65, 300, 1025};
     ls_kernels *cpu = open_cpu(*state);
     for (size_t c = 0; c < sizeof classes / sizeof *classes; c++)
         for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)

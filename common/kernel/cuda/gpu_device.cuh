@@ -43,7 +43,7 @@ __device__ static inline void ls_gpu_tell_host(unsigned *word, unsigned value)
     *(volatile unsigned *)word = value;
 }
 
-// Nanoseconds of the GPU's global timer.
+// Nanoseconds of the GPU's global timer, which may tick in whole microseconds.
 __device__ static inline uint64_t ls_gpu_now()
 {
     uint64_t now;

@@ -13,6 +13,7 @@
 
 #include "common/kernel/cuda/cuda_blas.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -71,7 +72,8 @@ static cublasStatus_t blas_desc_create(cublasLtMatmulDesc_t *out, cublasComputeT
                                        cudaDataType_t scale)
 {
     blas_desc *desc = calloc(1, sizeof *desc);
-    if (scale != CUDA_R_32F)
+    if (scale != CUDA_R_32F ||
+        (compute != CUBLAS_COMPUTE_32F && compute != CUBLAS_COMPUTE_32F_FAST_TF32))
         return CUBLAS_STATUS_INVALID_VALUE;
     desc->compute = compute;
     desc->epilogue = CUBLASLT_EPILOGUE_DEFAULT;
@@ -213,6 +215,16 @@ static cublasStatus_t blas_config(const cublasLtMatmulAlgo_t *algo,
     return CUBLAS_STATUS_SUCCESS;
 }
 
+/* A factor as the arithmetic takes it: TF32 has 10 bits behind the first. */
+static double blas_factor(const blas_desc *desc, float value)
+{
+    int exponent;
+    const double fraction = frexp((double)value, &exponent);
+    return desc->compute == CUBLAS_COMPUTE_32F_FAST_TF32
+               ? ldexp(rint(fraction * 2048), exponent - 11)
+               : (double)value;
+}
+
 static float blas_element(const blas_desc *desc, uint64_t row, double sum)
 {
     if (desc->epilogue & CUBLASLT_EPILOGUE_BIAS)
@@ -248,10 +260,10 @@ static cublasStatus_t blas_matmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t 
             const uint64_t at = j * (uint64_t)ld->leading + i;
             double sum = 0;
             for (uint64_t k = 0; k < terms; k++)
-                sum += (double)a[desc->transpose_a ? i * (uint64_t)la->leading + k
-                                                   : k * (uint64_t)la->leading + i] *
-                       (double)b[desc->transpose_b ? k * (uint64_t)lb->leading + j
-                                                   : j * (uint64_t)lb->leading + k];
+                sum += blas_factor(desc, a[desc->transpose_a ? i * (uint64_t)la->leading + k
+                                                             : k * (uint64_t)la->leading + i]) *
+                       blas_factor(desc, b[desc->transpose_b ? k * (uint64_t)lb->leading + j
+                                                             : j * (uint64_t)lb->leading + k]);
             sum *= (double)scale;
             if (*(const float *)beta != 0)
                 sum += (double)*(const float *)beta * (double)c[at];

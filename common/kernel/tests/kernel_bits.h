@@ -3,6 +3,8 @@
  * What the cuda table promises beyond the bounds of test_kernels.c: gradients of the losses and
  * optimizers have the bits of the cpu table. The losses themselves are sums in double in another
  * order: 1e-13 of them.
+ *
+ * And what TF32 is off by: 2^-9 sum |terms|, as each factor is off by 2^-11 of itself.
  */
 #ifndef LS_COMMON_KERNEL_TESTS_KERNEL_BITS_H
 #define LS_COMMON_KERNEL_TESTS_KERNEL_BITS_H
@@ -120,6 +122,39 @@ static void test_optimizer_bits(void **state)
                 for (int64_t shift = 0; shift < 4; shift++)
                     check_optimizer_bits(*state, cpu, kind, first, counts[c], shift);
     cpu->table->close(cpu);
+}
+
+/* ---- TF32 ----------------------------------------------------------------------------------- */
+
+/* A square product by the fixture's table, whose arithmetic is that of `kernels`. */
+static void multiply(fixture *f, ls_kernels *kernels, ls_math math, const float *a, const float *b,
+                     int64_t n, float *c)
+{
+    ls_op *op;
+    kernels->math = math;
+    const ls_gemm_args args = {.m = n, .n = n, .k = n, .a = a, .b = b, .c = c};
+    must(f->cpu->table->gemm(f->cpu, &args, &op));
+    kernels->math = LS_MATH_FLOAT32;
+    run(f, op);
+}
+
+/* Within the bound, and not float32. */
+static void check_tf32(fixture *f, ls_kernels *kernels, int64_t n)
+{
+    const int64_t count = n * n;
+    float *a = randoms(count, 1), *b = randoms(count, 2), *full = randoms(count, 3);
+    float *a1 = absolutes(a, count), *b1 = absolutes(b, count), *limit = randoms(count, 4);
+    float *rounded = randoms(count, 5);
+    int64_t same = 0;
+    multiply(f, kernels, LS_MATH_FLOAT32, a, b, n, full);
+    multiply(f, kernels, LS_MATH_FLOAT32, a1, b1, n, limit);
+    multiply(f, kernels, LS_MATH_TF32, a, b, n, rounded);
+    compare("tf32", rounded, full, limit, 0x1p-9, count);
+    for (int64_t i = 0; i < count; i++)
+        same += rounded[i] == full[i];
+    print_message("tf32: %lld of %lld elements are float32's\n", (long long)same, (long long)count);
+    assert_true(same < count / 2);
+    free(a), free(b), free(a1), free(b1), free(full), free(limit), free(rounded);
 }
 
 #endif

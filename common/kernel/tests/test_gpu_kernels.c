@@ -2,9 +2,7 @@
 /*
  * The tests of test_kernels.c for the default table of gpu:0, through kernel_staging.h, with the
  * bounds there; kernel_bits.h and kernel_step.h (a step as a CUDA graph has the bits of one put by
- * hand); faults; TF32. Skipped where there is no GPU. Not yet run on one.
- *
- * Bound of TF32: 2^-9 sum |terms|: each factor is off by 2^-11, and the sum in float32.
+ * hand); faults. Skipped where there is no GPU. Not yet run on one.
  */
 #define FIXTURE_OPEN  open_gpu
 #define FIXTURE_CLOSE close_gpu
@@ -63,34 +61,10 @@ static void test_label(void **state)
     assert_true(fabs(loss - 7 * log(10)) < 1e-12);
 }
 
-static void multiply(fixture *f, ls_math math, const float *a, const float *b, int64_t n, float *c)
-{
-    staging_kernels *gpu = staging_of(f->cpu);
-    ls_op *op;
-    gpu->inner->math = math;
-    must(f->cpu->table->gemm(f->cpu,
-                             &(ls_gemm_args){.m = n, .n = n, .k = n, .a = a, .b = b, .c = c}, &op));
-    gpu->inner->math = LS_MATH_FLOAT32;
-    run(f, op);
-}
-
 static void test_tf32(void **state)
 {
     fixture *f = *state;
-    enum { N = 512 };
-    float *a = randoms(N * N, 1), *b = randoms(N * N, 2), *full = randoms(N * N, 3);
-    float *a1 = absolutes(a, N * N), *b1 = absolutes(b, N * N), *limit = randoms(N * N, 4);
-    float *rounded = randoms(N * N, 5);
-    multiply(f, LS_MATH_FLOAT32, a, b, N, full);
-    multiply(f, LS_MATH_FLOAT32, a1, b1, N, limit);
-    multiply(f, LS_MATH_TF32, a, b, N, rounded);
-    compare("tf32", rounded, full, limit, 0x1p-9, N * N);
-    int64_t same = 0;
-    for (int64_t i = 0; i < N * N; i++)
-        same += rounded[i] == full[i];
-    print_message("%lld of %d elements are the same\n", (long long)same, N * N);
-    assert_true(same < N * N / 2);
-    free(a), free(b), free(a1), free(b1), free(full), free(limit), free(rounded);
+    check_tf32(f, staging_of(f->cpu)->inner, 512);
 }
 
 int main(void)

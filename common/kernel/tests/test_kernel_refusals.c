@@ -187,6 +187,27 @@ static void test_registry(void **state)
     assert_int_equal(table->real_bytes, 8);
 }
 
+/* Opened for an arithmetic, or for a device, that the table does not know. */
+static void test_opening(void **state)
+{
+    fixture *f = *state;
+    ls_kernels *kernels = NULL;
+    ls_status status = ls_kernels_open(f->device, LS_MATH_TF32, &kernels);
+    assert_int_equal(ls_status_code(status), LS_CODE_USAGE);
+    assert_non_null(strstr(ls_status_text(status), "does not know tf32; use float32"));
+    ls_status_free(status);
+    must(ls_kernels_open(f->device, LS_MATH_FLOAT32, &kernels));
+    assert_string_equal(kernels->table->name, "cpu");
+    kernels->table->close(kernels);
+    const ls_kernel_table *cuda = ls_kernel_table_default(LS_DEVICE_GPU);
+    if (!cuda)
+        return;
+    status = cuda->open(f->device, &kernels);
+    assert_int_equal(ls_status_code(status), LS_CODE_USAGE);
+    assert_non_null(strstr(ls_status_text(status), "kernels: cpu:0: the cuda table runs on GPUs"));
+    ls_status_free(status);
+}
+
 /* Work, and names that say how it is done; workspace goes back with the op. */
 static void test_ops(void **state)
 {
@@ -267,10 +288,10 @@ static void test_team(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refusals),   cmocka_unit_test(test_labels),
-        cmocka_unit_test(test_divergence), cmocka_unit_test(test_registry),
-        cmocka_unit_test(test_ops),        cmocka_unit_test(test_reference64),
-        cmocka_unit_test(test_team),
+        cmocka_unit_test(test_refusals),    cmocka_unit_test(test_labels),
+        cmocka_unit_test(test_divergence),  cmocka_unit_test(test_registry),
+        cmocka_unit_test(test_opening),     cmocka_unit_test(test_ops),
+        cmocka_unit_test(test_reference64), cmocka_unit_test(test_team),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

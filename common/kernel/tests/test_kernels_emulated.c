@@ -125,13 +125,19 @@ static void test_step(void **state)
     cpu->table->close(cpu);
 }
 
+static void test_tf32(void **state)
+{
+    fixture *f = *state;
+    check_tf32(f, f->cpu, 100);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_softmax_bits),   cmocka_unit_test(test_squared_error_bits),
         cmocka_unit_test(test_optimizer_bits), cmocka_unit_test(test_fault),
         cmocka_unit_test(test_flips),          cmocka_unit_test(test_more_losses),
-        cmocka_unit_test(test_step),
+        cmocka_unit_test(test_step),           cmocka_unit_test(test_tf32),
     };
     return run_kernel_tests() + cmocka_run_group_tests(tests, setup, teardown);
 }

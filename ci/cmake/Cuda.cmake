@@ -108,6 +108,6 @@ add_library(lockstep_cuda_options INTERFACE)
 target_include_directories(lockstep_cuda_options INTERFACE ${CMAKE_CURRENT_SOURCE_DIR})
 target_compile_features(lockstep_cuda_options INTERFACE $<$<BOOL:${LOCKSTEP_HAS_CUDA}>:cuda_std_17>)
 target_compile_options(lockstep_cuda_options INTERFACE
-  -fmad=false
+  -fmad=false -ftz=true # denormals are flushed, as on CPU devices
   -Xcompiler=-Wall,-Wextra,-Wshadow,-ffp-contract=off,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics
   $<$<BOOL:${LOCKSTEP_WERROR}>:SHELL:-Werror all-warnings -Xcompiler=-Werror>)

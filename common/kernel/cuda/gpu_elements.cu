@@ -5,8 +5,8 @@
 //
 // A range is walked in packs of four elements where all its arrays lie alike to 16 bytes, with
 // single elements before and behind; else in single elements. Each element is computed by the same
-// functions either way (element_inline.h, step_inline.h; compiled without contraction), so its bits
-// do not depend on where the range starts, and are those of the cpu table.
+// functions either way (element_inline.h, step_inline.h; compiled without contraction, denormals
+// flushed), so its bits do not depend on where the range starts, and are those of the cpu table.
 //
 #include "common/kernel/cuda/gpu_kernels.h"
 #include "common/kernel/cuda/gpu_launch.cuh"

@@ -3,7 +3,7 @@
 # Fails where a source file is not as clang-format writes it, or lacks its licence line.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-files=$(find common impl bench -name '*.[ch]' | sort)
+files=$(find common impl bench \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.cpp' \) | sort)
 scripts=$(find ci bench datasets impl reports .ci CMakeLists.txt \
   \( -name '*.sh' -o -name '*.py' -o -name '*.cmake' -o -name CMakeLists.txt \) -type f 2>/dev/null | sort || true)
 failed=0

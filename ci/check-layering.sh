@@ -5,7 +5,7 @@
 # Folders of one rank do not include each other. `vendors` below is the whole list.
 set -euo pipefail
 cd "${1:-$(dirname "$0")/..}"
-find common impl bench -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' | sort | xargs awk '
+find common impl bench -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.cpp' | sort | xargs awk '
 BEGIN {
   rank["common/base"] = 0; rank["common/device"] = 1
   rank["common/kernel"] = rank["common/comm"] = rank["common/data"] = 2

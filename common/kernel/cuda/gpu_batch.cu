@@ -1,14 +1,14 @@
-// SPDX-License-Identifier: MIT
-//
-// Kernels of a batch and of a step's ends: which samples, their data, how many were classified
-// rightly, the argument block, the time. Not yet run on a GPU.
-//
+/* SPDX-License-Identifier: MIT */
+/*
+ * Kernels of a batch and of a step's ends: which samples, their data, how many were classified
+ * rightly, the argument block, the time. Not yet run on a GPU.
+ */
 #include "common/base/order_inline.h"
 #include "common/kernel/cuda/gpu_kernels.h"
 #include "common/kernel/cuda/gpu_launch.cuh"
 #include "common/kernel/element_inline.h"
 
-// ---- batch_indices: every thread finds its sample by itself -------------------------------------
+/* ---- batch_indices: every thread finds its sample by itself ---------------------------------- */
 
 __global__ static void indices_kernel(ls_batch_indices_args args, ls_gpu_order order)
 {
@@ -25,17 +25,16 @@ __global__ static void indices_kernel(ls_batch_indices_args args, ls_gpu_order o
     }
 }
 
-int ls_gpu_batch_indices(void *stream, const ls_batch_indices_args *args,
-                         const ls_gpu_order *order)
+int ls_gpu_batch_indices(void *stream, const ls_batch_indices_args *args, const ls_gpu_order *order)
 {
     if (!args->rows)
         return 0;
-    enum { THREADS = 64 }; // a batch of 256 is on four multiprocessors
+    enum { THREADS = 64 }; /* a batch of 256 is on four multiprocessors */
     return ls_gpu_launch(stream, ls_gpu_blocks(args->rows, THREADS), THREADS, indices_kernel, *args,
                          *order);
 }
 
-// ---- gather -------------------------------------------------------------------------------------
+/* ---- gather ---------------------------------------------------------------------------------- */
 
 struct bytes_to_unit {
     typedef uint8_t from;
@@ -46,7 +45,7 @@ struct bytes_to_unit {
     }
 };
 
-// float to float and int32 to int32 are both copies of four bytes.
+/* float to float and int32 to int32 are both copies of four bytes. */
 struct copy_word {
     typedef uint32_t from;
     typedef uint32_t to;
@@ -56,7 +55,7 @@ struct copy_word {
     }
 };
 
-// A thread moves WIDE neighbours of a row; `packs` of these are in a row.
+/* A thread moves WIDE neighbours of a row; `packs` of these are in a row. */
 template <typename How, int WIDE>
 __global__ void gather_kernel(const typename How::from *source, const uint32_t *indices,
                               typename How::to *out, int64_t rows, int64_t packs)
@@ -75,8 +74,7 @@ __global__ void gather_kernel(const typename How::from *source, const uint32_t *
     }
 }
 
-template <typename How, int WIDE>
-static int launch_gather(void *stream, const ls_gather_args *args)
+template <typename How, int WIDE> static int launch_gather(void *stream, const ls_gather_args *args)
 {
     const int64_t packs = args->width / WIDE;
     return ls_gpu_launch(stream, ls_gpu_blocks(args->rows * packs, LS_GPU_THREADS), LS_GPU_THREADS,
@@ -103,7 +101,7 @@ int ls_gpu_gather(void *stream, const ls_gather_args *args)
     return gather<copy_word>(stream, args);
 }
 
-// ---- count_correct ------------------------------------------------------------------------------
+/* ---- count_correct --------------------------------------------------------------------------- */
 
 __global__ static void count_kernel(ls_count_correct_args args)
 {
@@ -119,7 +117,7 @@ __global__ static void count_kernel(ls_count_correct_args args)
             best = z[c] > z[best] ? c : best;
         right += best == args.labels[r];
     }
-    if (right) // whole numbers: their sum has no order
+    if (right) /* whole numbers: their sum has no order */
         atomicAdd((unsigned long long *)args.correct, right);
 }
 
@@ -131,7 +129,7 @@ int ls_gpu_count_correct(void *stream, const ls_count_correct_args *args)
                          count_kernel, *args);
 }
 
-// ---- add_loss, finish_step, stamp ---------------------------------------------------------------
+/* ---- add_loss, finish_step, stamp ------------------------------------------------------------ */
 
 __global__ static void add_loss_kernel(ls_add_loss_args args)
 {
@@ -171,28 +169,28 @@ int ls_gpu_stamp(void *stream, const ls_stamp_args *args)
     return ls_gpu_launch(stream, 1, 1, stamp_kernel, args->time_ns);
 }
 
-// ---- flip_bit -----------------------------------------------------------------------------------
+/* ---- flip_bit -------------------------------------------------------------------------------- */
 
-// A place and how large the element there is.
+/* A place and how large the element there is. */
 struct candidate {
     float size;
     int64_t place;
 };
 
-// NaN is larger than nothing; at place 0, where a search begins, nothing is larger than NaN.
+/* NaN is larger than nothing; at place 0, where a search begins, nothing is larger than NaN. */
 __device__ static inline candidate candidate_at(const float *data, int64_t i)
 {
     const float size = fabsf(data[i]);
     return candidate{size == size ? size : i ? -1.0f : (float)INFINITY, i};
 }
 
-// The larger; of equals the first.
+/* The larger; of equals the first. */
 __device__ static inline candidate larger(candidate a, candidate b)
 {
     return b.size > a.size || (b.size == a.size && b.place < a.place) ? b : a;
 }
 
-// One block: it runs in tests of the checks only.
+/* One block: it runs in tests of the checks only. */
 __global__ static void flip_kernel(ls_flip_bit_args args)
 {
     __shared__ candidate best[LS_GPU_THREADS];
@@ -224,17 +222,15 @@ int ls_gpu_flip_bit(void *stream, const ls_flip_bit_args *args)
 
 int ls_gpu_load_batch(void)
 {
-    const int errors[] = {
-        ls_gpu_load_kernel(indices_kernel),
-        ls_gpu_load_kernel(gather_kernel<bytes_to_unit, 4>),
-        ls_gpu_load_kernel(gather_kernel<bytes_to_unit, 1>),
-        ls_gpu_load_kernel(gather_kernel<copy_word, 4>),
-        ls_gpu_load_kernel(gather_kernel<copy_word, 1>),
-        ls_gpu_load_kernel(count_kernel),
-        ls_gpu_load_kernel(add_loss_kernel),
-        ls_gpu_load_kernel(finish_kernel),
-        ls_gpu_load_kernel(stamp_kernel),
-        ls_gpu_load_kernel(flip_kernel)
-    };
+    const int errors[] = {ls_gpu_load_kernel(indices_kernel),
+                          ls_gpu_load_kernel(gather_kernel<bytes_to_unit, 4>),
+                          ls_gpu_load_kernel(gather_kernel<bytes_to_unit, 1>),
+                          ls_gpu_load_kernel(gather_kernel<copy_word, 4>),
+                          ls_gpu_load_kernel(gather_kernel<copy_word, 1>),
+                          ls_gpu_load_kernel(count_kernel),
+                          ls_gpu_load_kernel(add_loss_kernel),
+                          ls_gpu_load_kernel(finish_kernel),
+                          ls_gpu_load_kernel(stamp_kernel),
+                          ls_gpu_load_kernel(flip_kernel)};
     return ls_gpu_first_failure(errors, sizeof errors / sizeof *errors);
 }

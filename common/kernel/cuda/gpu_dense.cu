@@ -1,15 +1,15 @@
-// SPDX-License-Identifier: MIT
-//
-// Kernels of dense layers beside the library's products: products of a few weights or of no terms,
-// a bias with its ReLU, column sums (the gradient of a bias). Not yet run on a GPU.
-//
+/* SPDX-License-Identifier: MIT */
+/*
+ * Kernels of dense layers beside the library's products: products of a few weights or of no terms,
+ * a bias with its ReLU, column sums (the gradient of a bias). Not yet run on a GPU.
+ */
 #include "common/kernel/cuda/gpu_kernels.h"
 #include "common/kernel/cuda/gpu_launch.cuh"
 #include "common/kernel/element_inline.h"
 
 enum { WARP = 32 };
 
-// ---- plain_product: a warp for each element, term k in lane k % 32 ------------------------------
+/* ---- plain_product: a warp for each element, term k in lane k % 32 --------------------------- */
 
 __device__ static inline float finish_element(const ls_gpu_product &p, int64_t at, double sum)
 {
@@ -29,7 +29,7 @@ __global__ static void product_kernel(ls_gpu_product p)
     const float *a = (const float *)g.a, *b = (const float *)g.b;
     const int64_t elements = g.m * g.n, warps = blockDim.x / WARP, lane = threadIdx.x % WARP;
     for (int64_t at = blockIdx.x * warps + threadIdx.x / WARP; at < elements;
-         at += gridDim.x * warps) { // the same turns for all lanes of a warp
+         at += gridDim.x * warps) { /* the same turns for all lanes of a warp */
         const int64_t row = at / g.n, column = at % g.n;
         double sum = 0;
         for (int64_t k = lane; k < g.k; k += WARP)
@@ -52,7 +52,7 @@ int ls_gpu_plain_product(void *stream, const ls_gpu_product *product)
                          product_kernel, *product);
 }
 
-// ---- bias ---------------------------------------------------------------------------------------
+/* ---- bias ------------------------------------------------------------------------------------ */
 
 __global__ static void bias_kernel(float *y, const float *bias, int64_t elements, int64_t columns,
                                    bool relu)
@@ -74,11 +74,11 @@ int ls_gpu_bias(void *stream, float *y, const float *bias, int64_t rows, int64_t
                          bias_kernel, y, bias, elements, columns, relu);
 }
 
-// ---- column_sums --------------------------------------------------------------------------------
+/* ---- column_sums ----------------------------------------------------------------------------- */
 
-// A block sums up to 32 neighbouring columns: so many that a warp reads whole sectors, and no more
-// than there are, so that narrow matrices have many threads to a column. Row r is in the thread
-// r % threads of its column; these are folded by halves.
+/* A block sums up to 32 neighbouring columns: so many that a warp reads whole sectors, and no more
+ * than there are, so that narrow matrices have many threads to a column. Row r is in the thread
+ * r % threads of its column; these are folded by halves. */
 enum { SUM_THREADS = 1024 };
 
 __global__ static void column_sums_kernel(const float *x, int64_t rows, int64_t columns,
@@ -117,10 +117,7 @@ int ls_gpu_column_sums(void *stream, const float *x, int64_t rows, int64_t colum
 
 int ls_gpu_load_dense(void)
 {
-    const int errors[] = {
-        ls_gpu_load_kernel(product_kernel),
-        ls_gpu_load_kernel(bias_kernel),
-        ls_gpu_load_kernel(column_sums_kernel)
-    };
+    const int errors[] = {ls_gpu_load_kernel(product_kernel), ls_gpu_load_kernel(bias_kernel),
+                          ls_gpu_load_kernel(column_sums_kernel)};
     return ls_gpu_first_failure(errors, sizeof errors / sizeof *errors);
 }

@@ -1,15 +1,16 @@
-// SPDX-License-Identifier: MIT
-//
-// The few things of a GPU that are more than C++: launches, shuffles, the timer. The test that runs
-// the kernels on a CPU has a header of its own in place of this one.
-//
+/* SPDX-License-Identifier: MIT */
+/*
+ * The few things of a GPU that are more than C++: launches, shuffles, the timer. The test that runs
+ * the kernels on a CPU has a header of its own in place of this one.
+ */
 #ifndef LS_COMMON_KERNEL_CUDA_GPU_DEVICE_CUH
 #define LS_COMMON_KERNEL_CUDA_GPU_DEVICE_CUH
 
 #include <cuda_runtime.h>
 #include <stdint.h>
 
-// Puts a kernel on a stream; the launch's own error, which is not left for the next call to find.
+/* Puts a kernel on a stream; the launch's own error, which is not left for the next call to find.
+ */
 template <typename... Parameters, typename... Arguments>
 static int ls_gpu_launch(void *stream, unsigned blocks, unsigned threads,
                          void (*kernel)(Parameters...), Arguments... arguments)
@@ -18,32 +19,32 @@ static int ls_gpu_launch(void *stream, unsigned blocks, unsigned threads,
     return (int)cudaGetLastError();
 }
 
-// Has the driver load a kernel now, not when it is first launched, which may be in a capture.
+/* Has the driver load a kernel now, not when it is first launched, which may be in a capture. */
 template <typename... Parameters> static int ls_gpu_load_kernel(void (*kernel)(Parameters...))
 {
     cudaFuncAttributes attributes;
     return (int)cudaFuncGetAttributes(&attributes, kernel);
 }
 
-// The value of the lane whose number differs in `mask`; all lanes of the warp call it.
+/* The value of the lane whose number differs in `mask`; all lanes of the warp call it. */
 template <typename T> __device__ static inline T ls_gpu_exchange(T value, int mask)
 {
     return __shfl_xor_sync(0xFFFFFFFFu, value, mask);
 }
 
-// A value that another block has written and fenced: from the cache that all blocks share.
+/* A value that another block has written and fenced: from the cache that all blocks share. */
 __device__ static inline double ls_gpu_fetch(const double *from)
 {
     return __ldcg(from);
 }
 
-// Writes a word of host memory, past all caches.
+/* Writes a word of host memory, past all caches. */
 __device__ static inline void ls_gpu_tell_host(unsigned *word, unsigned value)
 {
     *(volatile unsigned *)word = value;
 }
 
-// Nanoseconds of the GPU's global timer, which may tick in whole microseconds.
+/* Nanoseconds of the GPU's global timer, which may tick in whole microseconds. */
 __device__ static inline uint64_t ls_gpu_now()
 {
     uint64_t now;

@@ -1,28 +1,28 @@
-// SPDX-License-Identifier: MIT
-//
-// Kernels over independent elements: activations, sums of two, the optimizers. Not yet run on a
-// GPU.
-//
-// A range is walked in packs of four elements where all its arrays lie alike to 16 bytes, with
-// single elements before and behind; else in single elements. Each element is computed by the same
-// functions either way (element_inline.h, step_inline.h; compiled without contraction, denormals
-// flushed), so its bits do not depend on where the range starts, and are those of the cpu table.
-//
+/* SPDX-License-Identifier: MIT */
+/*
+ * Kernels over independent elements: activations, sums of two, the optimizers. Not yet run on a
+ * GPU.
+ *
+ * A range is walked in packs of four elements where all its arrays lie alike to 16 bytes, with
+ * single elements before and behind; else in single elements. Each element is computed by the same
+ * functions either way (element_inline.h, step_inline.h; compiled without contraction, denormals
+ * flushed), so its bits do not depend on where the range starts, and are those of the cpu table.
+ */
 #include "common/kernel/cuda/gpu_kernels.h"
 #include "common/kernel/cuda/gpu_launch.cuh"
 #include "common/kernel/element_inline.h"
 
 typedef ls_gpu_pack<float, 4> pack4;
 
-// How a range of `count` elements is cut: `head` single ones, then `packs`, then the rest.
+/* How a range of `count` elements is cut: `head` single ones, then `packs`, then the rest. */
 struct range {
     int64_t count, head, packs;
 };
 
-// An operation on elements: OUT arrays from IN arrays. apply() computes one element.
+/* An operation on elements: OUT arrays from IN arrays. apply() computes one element. */
 template <int IN, int OUT> struct arrays {
     enum { INPUTS = IN, OUTPUTS = OUT };
-    const float *in[IN + 1]; // one more: no array is empty in C++
+    const float *in[IN + 1]; /* one more: no array is empty in C++ */
     float *out[OUT];
 };
 
@@ -77,8 +77,10 @@ template <typename F> __device__ static inline void do_pack(const F &f, int64_t 
 template <typename F> __device__ static inline void walk(const F &f, range r)
 {
     const int64_t inside = 4 * r.packs;
+#pragma unroll 1 /* few turns: counting them first, by a division, would cost more */
     for (int64_t p = ls_gpu_first(); p < r.packs; p += ls_gpu_stride())
         do_pack(f, r.head + 4 * p);
+#pragma unroll 1
     for (int64_t i = ls_gpu_first(); i < r.count - inside; i += ls_gpu_stride())
         do_one(f, i < r.head ? i : i + inside);
 }
@@ -101,7 +103,7 @@ template <typename F> static int launch_elements(void *stream, const F &f, int64
     return ls_gpu_launch(stream, blocks_of(r), LS_GPU_THREADS, element_kernel<F>, f, r);
 }
 
-// ---- Activations, add, fill ---------------------------------------------------------------------
+/* ---- Activations, add, fill ------------------------------------------------------------------ */
 
 struct relu_forward : arrays<1, 1> {
     __device__ void apply(const float *x, float *y) const
@@ -179,7 +181,7 @@ int ls_gpu_fill(void *stream, const ls_fill_args *args)
     return launch_elements(stream, f, args->count);
 }
 
-// ---- Polynomial ---------------------------------------------------------------------------------
+/* ---- Polynomial ------------------------------------------------------------------------------ */
 
 __global__ static void polynomial_kernel(const float *x, float *y, int64_t rows)
 {
@@ -198,7 +200,7 @@ int ls_gpu_polynomial(void *stream, const ls_polynomial_args *args)
                          polynomial_kernel, (const float *)args->x, (float *)args->y, args->rows);
 }
 
-// ---- Optimizers: in[0] weight, in[1] gradient, in[2], in[3] slots; out[0] weight, then slots ----
+/* ---- Optimizers: in[0] weight, in[1] gradient, in[2], in[3] slots; out[0] weight, then slots - */
 
 struct sgd : arrays<2, 1> {
     __device__ static void apply(const ls_update_scalars *s, const float *x, float *y)
@@ -232,7 +234,7 @@ struct rmsprop : arrays<3, 2> {
     }
 };
 
-// A rule with the scalars of the step at hand.
+/* A rule with the scalars of the step at hand. */
 template <typename Rule> struct update : Rule {
     ls_update_scalars scalars;
     __device__ void apply(const float *x, float *y) const
@@ -241,7 +243,7 @@ template <typename Rule> struct update : Rule {
     }
 };
 
-// The step's scalars are computed once a block: powers and divisions in double.
+/* The step's scalars are computed once a block: powers and divisions in double. */
 template <typename Rule>
 __global__ void update_kernel(update<Rule> f, ls_optimizer_kind kind, const ls_step_state *state,
                               range r)
@@ -291,17 +293,15 @@ int ls_gpu_optimizer(void *stream, const ls_optimizer_args *args, const ls_updat
 
 int ls_gpu_load_elements(void)
 {
-    const int errors[] = {
-        ls_gpu_load_kernel(element_kernel<relu_forward>),
-        ls_gpu_load_kernel(element_kernel<relu_backward>),
-        ls_gpu_load_kernel(element_kernel<add_two>),
-        ls_gpu_load_kernel(element_kernel<copy_one>),
-        ls_gpu_load_kernel(element_kernel<fill_with>),
-        ls_gpu_load_kernel(polynomial_kernel),
-        ls_gpu_load_kernel(update_kernel<sgd>),
-        ls_gpu_load_kernel(update_kernel<momentum>),
-        ls_gpu_load_kernel(update_kernel<adam>),
-        ls_gpu_load_kernel(update_kernel<rmsprop>)
-    };
+    const int errors[] = {ls_gpu_load_kernel(element_kernel<relu_forward>),
+                          ls_gpu_load_kernel(element_kernel<relu_backward>),
+                          ls_gpu_load_kernel(element_kernel<add_two>),
+                          ls_gpu_load_kernel(element_kernel<copy_one>),
+                          ls_gpu_load_kernel(element_kernel<fill_with>),
+                          ls_gpu_load_kernel(polynomial_kernel),
+                          ls_gpu_load_kernel(update_kernel<sgd>),
+                          ls_gpu_load_kernel(update_kernel<momentum>),
+                          ls_gpu_load_kernel(update_kernel<adam>),
+                          ls_gpu_load_kernel(update_kernel<rmsprop>)};
     return ls_gpu_first_failure(errors, sizeof errors / sizeof *errors);
 }

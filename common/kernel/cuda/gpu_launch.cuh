@@ -1,8 +1,8 @@
-// SPDX-License-Identifier: MIT
-//
-// What the kernels share: launching, the position of a thread in a grid-stride loop, packs of
-// elements that one thread moves at once, and sums over a block. Not yet run on a GPU.
-//
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the kernels share: launching, the position of a thread in a grid-stride loop, packs of
+ * elements that one thread moves at once, and sums over a block. Not yet run on a GPU.
+ */
 #ifndef LS_COMMON_KERNEL_CUDA_GPU_LAUNCH_CUH
 #define LS_COMMON_KERNEL_CUDA_GPU_LAUNCH_CUH
 
@@ -10,19 +10,19 @@
 
 #include <stdint.h>
 
-// Threads of a block where a kernel says nothing else, and the most blocks of a grid-stride loop:
-// enough to fill any GPU, and the same on all.
+/* Threads of a block where a kernel says nothing else, and the most blocks of a grid-stride loop:
+ * enough to fill any GPU, and the same on all. */
 enum { LS_GPU_THREADS = 256 };
 static const int64_t LS_GPU_BLOCKS = 4096;
 
-// Blocks of a grid-stride loop over `items`; at least one.
+/* Blocks of a grid-stride loop over `items`; at least one. */
 static inline unsigned ls_gpu_blocks(int64_t items, int64_t items_of_block)
 {
     const int64_t blocks = items / items_of_block + (items % items_of_block != 0);
     return (unsigned)(blocks < 1 ? 1 : blocks > LS_GPU_BLOCKS ? LS_GPU_BLOCKS : blocks);
 }
 
-// The first failure among several calls; 0: none.
+/* The first failure among several calls; 0: none. */
 static inline int ls_gpu_first_failure(const int *errors, int count)
 {
     for (int i = 0; i < count; i++)
@@ -31,7 +31,7 @@ static inline int ls_gpu_first_failure(const int *errors, int count)
     return 0;
 }
 
-// This thread's first item of a grid-stride loop, and the distance to its next.
+/* This thread's first item of a grid-stride loop, and the distance to its next. */
 __device__ static inline int64_t ls_gpu_first()
 {
     return (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -42,12 +42,12 @@ __device__ static inline int64_t ls_gpu_stride()
     return (int64_t)gridDim.x * blockDim.x;
 }
 
-// N elements of type T that one access moves.
+/* N elements of type T that one access moves. */
 template <typename T, int N> struct alignas(sizeof(T) * N) ls_gpu_pack {
     T element[N];
 };
 
-// n / d, by 32-bit division where that is enough: it costs a fifth.
+/* n / d, by 32-bit division where that is enough: it costs a fifth. */
 __device__ static inline int64_t ls_gpu_divide(int64_t n, int64_t d)
 {
     if (((uint64_t)n | (uint64_t)d) >> 32)
@@ -55,8 +55,8 @@ __device__ static inline int64_t ls_gpu_divide(int64_t n, int64_t d)
     return (int64_t)((uint32_t)n / (uint32_t)d);
 }
 
-// Sum over the block, in thread 0, added by halves; `space` has an element for each thread, a power
-// of two of them.
+/* Sum over the block, in thread 0, added by halves; `space` has an element for each thread, a power
+ * of two of them. */
 template <typename T> __device__ static inline T ls_gpu_block_sum(T value, T *space)
 {
     const unsigned thread = threadIdx.x;

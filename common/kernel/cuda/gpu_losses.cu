@@ -1,25 +1,25 @@
-// SPDX-License-Identifier: MIT
-//
-// Kernels of the losses. Not yet run on a GPU.
-//
-// A row of softmax is computed as the cpu table does it, so gradients have its bits: up to 32
-// classes by one thread, in the order of the classes; more by 16 lanes, class c in lane c % 16,
-// folded by halves. The parts of a loss (one of each row, or of each block) are left in memory; the
-// block that comes last adds them up, in double, always in the same order.
-//
+/* SPDX-License-Identifier: MIT */
+/*
+ * Kernels of the losses. Not yet run on a GPU.
+ *
+ * A row of softmax is computed as the cpu table does it, so gradients have its bits: up to 32
+ * classes by one thread, in the order of the classes; more by 16 lanes, class c in lane c % 16,
+ * folded by halves. The parts of a loss (one of each row, or of each block) are left in memory; the
+ * block that comes last adds them up, in double, always in the same order.
+ */
 #include "common/kernel/cuda/gpu_kernels.h"
 #include "common/kernel/cuda/gpu_launch.cuh"
 #include "common/kernel/element_inline.h"
 
-// ---- The sum of the parts -----------------------------------------------------------------------
+/* ---- The sum of the parts -------------------------------------------------------------------- */
 
-// To be called by all threads once their parts are written: *loss = scale * sum of `count` parts,
-// by the block that comes last; it leaves `arrived` as it was found.
+/* To be called by all threads once their parts are written: *loss = scale * sum of `count` parts,
+ * by the block that comes last; it leaves `arrived` as it was found. */
 __device__ static void finish_loss(ls_gpu_parts parts, int64_t count, double scale, double *loss)
 {
     __shared__ bool last;
     __shared__ double space[LS_GPU_THREADS];
-    __threadfence(); // the parts are there before their block is counted
+    __threadfence(); /* the parts are there before their block is counted */
     __syncthreads();
     if (threadIdx.x == 0)
         last = atomicAdd(parts.arrived, 1u) == gridDim.x - 1;
@@ -38,12 +38,12 @@ __device__ static void finish_loss(ls_gpu_parts parts, int64_t count, double sca
     }
 }
 
-// ---- softmax_cross_entropy ----------------------------------------------------------------------
+/* ---- softmax_cross_entropy ------------------------------------------------------------------- */
 
 enum { NARROW_CLASSES = 32, LANES = 16 };
 
-// One row by `lanes` neighbouring threads, 1 or 16 of them; returns its loss. All lanes of a warp
-// come along, with rows of their own; `row` is NULL for those that have none, which read nothing.
+/* One row by ROW_LANES neighbouring threads, 1 or 16 of them; returns its loss. All lanes of a warp
+ * come along, also those that have no row (`here` is false), which read and write nothing. */
 template <int ROW_LANES>
 __device__ static inline double softmax_row(const ls_softmax_cross_entropy_args &args, int64_t row,
                                             bool here)
@@ -84,7 +84,7 @@ __global__ void softmax_kernel(ls_softmax_cross_entropy_args args, ls_gpu_parts 
 {
     const int64_t rows_of_block = blockDim.x / ROW_LANES, offset = threadIdx.x / ROW_LANES;
     for (int64_t first = blockIdx.x * rows_of_block; first < args.rows;
-         first += gridDim.x * rows_of_block) { // the same turns for all threads of a block
+         first += gridDim.x * rows_of_block) { /* the same turns for all threads of a block */
         const int64_t row = first + offset;
         const bool here = row < args.rows;
         const double loss = softmax_row<ROW_LANES>(args, here ? row : 0, here);
@@ -107,7 +107,8 @@ int ls_gpu_softmax_cross_entropy(void *stream, const ls_softmax_cross_entropy_ar
                                  const ls_gpu_parts *parts, const ls_gpu_fault *fault)
 {
     if (args->classes <= NARROW_CLASSES) {
-        // Few rows: small blocks, on many multiprocessors. Many: the last block has more to add up.
+        /* Few rows: small blocks, on many multiprocessors. Many: the last block has more to add up.
+         */
         const unsigned threads = args->rows <= 1024 ? 64 : LS_GPU_THREADS;
         return ls_gpu_launch(stream, ls_gpu_blocks(args->rows, threads), threads, softmax_kernel<1>,
                              *args, *parts, *fault);
@@ -116,7 +117,7 @@ int ls_gpu_softmax_cross_entropy(void *stream, const ls_softmax_cross_entropy_ar
                          softmax_kernel<LANES>, *args, *parts, *fault);
 }
 
-// ---- squared_error ------------------------------------------------------------------------------
+/* ---- squared_error --------------------------------------------------------------------------- */
 
 static const unsigned ERROR_BLOCKS = 256;
 
@@ -162,10 +163,8 @@ int ls_gpu_squared_error(void *stream, const ls_squared_error_args *args, const 
 
 int ls_gpu_load_losses(void)
 {
-    const int errors[] = {
-        ls_gpu_load_kernel(softmax_kernel<1>),
-        ls_gpu_load_kernel(softmax_kernel<LANES>),
-        ls_gpu_load_kernel(squared_error_kernel)
-    };
+    const int errors[] = {ls_gpu_load_kernel(softmax_kernel<1>),
+                          ls_gpu_load_kernel(softmax_kernel<LANES>),
+                          ls_gpu_load_kernel(squared_error_kernel)};
     return ls_gpu_first_failure(errors, sizeof errors / sizeof *errors);
 }

@@ -37,7 +37,7 @@ struct fiber {
     jmp_buf place;
     bool begun;
     fiber_state state;
-    uint64_t shown[2]; // what it gives in an exchange, in turns
+    uint64_t shown[2]; /* what it gives in an exchange, in turns */
     unsigned exchanges;
 };
 
@@ -52,7 +52,7 @@ static bool backwards;
     abort();
 }
 
-// Leaves the fiber that runs, until the scheduler comes back to it.
+/* Leaves the fiber that runs, until the scheduler comes back to it. */
 static void leave(fiber_state state)
 {
     fiber &self = fibers[threadIdx.x];
@@ -94,7 +94,7 @@ static bool all_are(unsigned first, unsigned last, fiber_state state)
     return true;
 }
 
-// Runs threads [first, last) until each has ended or waits for all of its block.
+/* Runs threads [first, last) until each has ended or waits for all of its block. */
 static void run_warp(unsigned first, unsigned last)
 {
     do {
@@ -140,7 +140,7 @@ template <typename... Parameters, typename... Arguments>
 static int ls_gpu_launch(void *, unsigned blocks, unsigned threads, void (*kernel)(Parameters...),
                          Arguments... arguments)
 {
-    enum { INVALID_CONFIGURATION = 9 }; // as CUDA numbers it
+    enum { INVALID_CONFIGURATION = 9 }; /* as CUDA numbers it */
     if (!blocks || !threads || threads > FIBERS)
         return INVALID_CONFIGURATION;
     kernel_body = [=]() { kernel(arguments...); };

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: MIT
-// The cuda table's kernels, compiled for a CPU; see gpu_emulate.h.
+/* SPDX-License-Identifier: MIT */
+/* The cuda table's kernels, compiled for a CPU; see gpu_emulate.h. */
 #include "common/kernel/tests/gpu_emulate.h"
 
 #include "common/kernel/cuda/gpu_batch.cu"

@@ -168,8 +168,7 @@ static inline size_t reals(int64_t count)
     return (size_t)count * sizeof(float);
 }
 
-/* ---- Entries ----------------------------------------------------------------------------------
- */
+/* ---- Entries --------------------------------------------------------------------------------- */
 
 static inline ls_status staged_gemm(ls_kernels *k, const ls_gemm_args *args, ls_op **out)
 {
@@ -397,8 +396,7 @@ static inline ls_status staged_flip_bit(ls_kernels *k, const ls_flip_bit_args *a
     return staged_close(s, inner->table->flip_bit(inner, &a, &s->inner), out);
 }
 
-/* ---- The table ---------------------------------------------------------------------------------
- */
+/* ---- The table ------------------------------------------------------------------------------- */
 
 static const ls_kernel_table staging_table = {.name = "staging",
                                               .real_bytes = sizeof(float),

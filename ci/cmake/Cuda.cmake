@@ -109,5 +109,5 @@ target_include_directories(lockstep_cuda_options INTERFACE ${CMAKE_CURRENT_SOURC
 target_compile_features(lockstep_cuda_options INTERFACE $<$<BOOL:${LOCKSTEP_HAS_CUDA}>:cuda_std_17>)
 target_compile_options(lockstep_cuda_options INTERFACE
   -fmad=false -ftz=true # denormals are flushed, as on CPU devices
-  -Xcompiler=-Wall,-Wextra,-Wshadow,-ffp-contract=off,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics
+  -Xcompiler=-Wall,-Wextra,-Wshadow,-Wconversion,-ffp-contract=off,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics
   $<$<BOOL:${LOCKSTEP_WERROR}>:SHELL:-Werror all-warnings -Xcompiler=-Werror>)

@@ -5,6 +5,7 @@
 #include "bench/libraries.h"
 
 #include "common/base/digest.h"
+#include "common/comm/processes.h"
 #include "common/data/idx.h"
 #include "common/device/machine.h"
 #include "common/kernel/kernel.h"
@@ -75,6 +76,9 @@ static const ls_library libraries[] = {
 #if LS_HAS_CUDA
     {"CUDA", cuda},
     {"cuBLAS", cublas},
+#endif
+#ifdef LOCKSTEP_MPI
+    {"OpenMPI", ls_processes_library},
 #endif
 };
 

@@ -7,7 +7,9 @@
 
 /* Libraries that other builds have. */
 static const char *const absent[] = {
+#ifndef LOCKSTEP_MPI
     "OpenMPI",
+#endif
 #if !LS_HAS_CUDA
     "CUDA",    "cuBLAS",
 #endif

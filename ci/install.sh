@@ -11,7 +11,7 @@ packages=(gcc libc6-dev cmake ninja-build git ca-certificates libdnnl-dev libhwl
 case "${1:-build}" in
 build) ;;
 test) packages+=(libcmocka-dev clang clang-format libclang-rt-14-dev python3 strace sqlite3 ccache
-  gnuplot-nox) ;;
+  gnuplot-nox libopenmpi-dev openmpi-bin) ;;
 *) echo "usage: ci/install.sh build|test" >&2; exit 2 ;;
 esac
 missing=()

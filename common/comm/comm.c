@@ -6,16 +6,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const ls_comm_backend *const backends[] = {&ls_comm_thread, NULL};
+static const ls_comm_backend *const backends[] = {
+    &ls_comm_thread,
+#ifdef LOCKSTEP_MPI
+    &ls_comm_mpi,
+#endif
+    NULL,
+};
 
 static const ls_allreduce *const allreduces[] = {
-    &ls_allreduce_flat,
-    &ls_allreduce_ring,
-    &ls_allreduce_tree,
-    &ls_allreduce_halving_doubling,
-    &ls_allreduce_direct,
-    &ls_allreduce_canonical,
-    NULL,
+    &ls_allreduce_flat,    &ls_allreduce_ring,
+    &ls_allreduce_tree,    &ls_allreduce_halving_doubling,
+    &ls_allreduce_direct,  &ls_allreduce_canonical,
+    &ls_allreduce_library, NULL,
 };
 
 const ls_comm_backend *const *ls_comm_backends(void)
@@ -56,6 +59,34 @@ const ls_allreduce *ls_allreduce_auto(const ls_comm *comm, size_t bytes)
         return &ls_allreduce_tree;
     bool power_of_two = (comm->size & (comm->size - 1)) == 0;
     return power_of_two ? &ls_allreduce_halving_doubling : &ls_allreduce_ring;
+}
+
+ls_status ls_comm_open(ls_comm *processes, ls_device *const *devices, int count, ls_comm **comms)
+{
+    return processes ? processes->backend->open(processes, devices, count, comms)
+                     : ls_comm_thread_open(devices, count, comms);
+}
+
+/* By rank 0, which sends all to each. */
+ls_status ls_comm_collect(ls_comm *comm, const void *mine, size_t bytes, void *all)
+{
+    enum { TAG = 0x636f6c };
+    const int root = 0, ranks = comm ? comm->size : 1;
+    if (ranks == 1) {
+        memcpy(all, mine, bytes);
+        return LS_OK;
+    }
+    const ls_comm_backend *b = comm->backend;
+    if (comm->rank != root) {
+        LS_TRY(b->send(comm, root, TAG, mine, bytes));
+        return b->receive(comm, root, TAG, all, bytes * (size_t)ranks);
+    }
+    memcpy(all, mine, bytes);
+    for (int r = 1; r < ranks; r++)
+        LS_TRY(b->receive(comm, r, TAG, (char *)all + (size_t)r * bytes, bytes));
+    for (int r = 1; r < ranks; r++)
+        LS_TRY(b->send(comm, r, TAG, all, bytes * (size_t)ranks));
+    return LS_OK;
 }
 
 void ls_comm_close(ls_comm *comm)

@@ -6,7 +6,7 @@
  * operations: made once, put on a queue of the rank's device like any other, captured in programs;
  * they block that queue, not the host. All operations of one communicator go to one queue per
  * rank, and every rank puts matching ones in the same order. Back ends: `thread` (ranks are queues
- * of one process), later `mpi` and `nccl`.
+ * of one process), `mpi` (of many), later `nccl`.
  *
  * When a queue has failed, its operations are abandoned (device.h): the communicator then lets go
  * every rank, whose waiting operations fail with "abandoned by rank R", so nobody hangs. It stays
@@ -62,6 +62,11 @@ struct ls_comm_backend {
      * slice from all the others in rank order and writing it to all; up to LS_DIRECT_FEW elements,
      * each sums all. */
     ls_status (*direct)(ls_comm *comm, float *data, size_t count, ls_op **out);
+    /** May be NULL: all-reduce by the back end's library, in the library's own order. Every rank is
+     *  a process of its own, else LS_CODE_USAGE. */
+    ls_status (*library)(ls_comm *comm, float *data, size_t count, ls_op **out);
+    /** Bytes of device memory that this end holds for its operations. May be NULL: none. */
+    size_t (*memory)(const ls_comm *comm);
     /** Host calls: they block the calling thread; each rank calls from a thread of its own. */
     ls_status (*send)(ls_comm *comm, int to, int tag, const void *data, size_t bytes);
     ls_status (*receive)(ls_comm *comm, int from, int tag, void *data, size_t bytes);
@@ -72,6 +77,8 @@ struct ls_comm_backend {
     ls_status (*agree)(ls_comm *comm, ls_code mine, ls_code *worst); /**< all get the worst */
     /** Ranks of one color form a new communicator, ordered by (key, rank); color >= 0. */
     ls_status (*split)(ls_comm *comm, int color, int key, ls_comm **out);
+    /** May be NULL. See ls_comm_open. */
+    ls_status (*open)(ls_comm *processes, ls_device *const *devices, int count, ls_comm **comms);
     /** This rank gives up: whoever waits, or will, in an operation or a host call, fails. */
     void (*abandon)(ls_comm *comm);
     ls_traffic (*traffic)(const ls_comm *comm);
@@ -83,6 +90,17 @@ const ls_comm_backend *const *ls_comm_backends(void);
 
 /** A communicator of `ranks` queues of this process; comms[r] is rank r's end, on devices[r]. */
 ls_status ls_comm_thread_open(ls_device *const *devices, int ranks, ls_comm **comms);
+
+/**
+ * A communicator of the devices that all ranks of `processes` bring, in the order of these, then of
+ * `devices`; comms[i] is the end on devices[i]. All ranks call it. `processes` NULL: this process's
+ * alone.
+ */
+ls_status ls_comm_open(ls_comm *processes, ls_device *const *devices, int count, ls_comm **comms);
+
+/** All ranks' bytes, of each as many, in the order of ranks, to all; a host call. `comm` NULL: one
+ *  rank. `all` is [size, bytes]. */
+ls_status ls_comm_collect(ls_comm *comm, const void *mine, size_t bytes, void *all);
 
 /** After the rank's operations are freed. Takes NULL. */
 void ls_comm_close(ls_comm *comm);
@@ -113,14 +131,14 @@ typedef struct ls_allreduce {
     ls_status (*check)(const ls_comm *comm);
     /** Appends this rank's operations. */
     ls_status (*build)(ls_comm *comm, const ls_allreduce_args *args, ls_op_list *ops);
-    /** What one call moves, summed over ranks. */
+    /** What one call moves, summed over ranks. NULL: only a library knows. */
     ls_traffic (*formula)(int ranks, size_t count, int64_t shards);
     /** The same sum, computed in one thread in the documented order: the same bits. inputs[r] is
-     *  [count] of rank r. NULL for canonical. */
+     *  [count] of rank r. NULL for canonical, and where only a library knows. */
     void (*oracle)(const float *const *inputs, int ranks, size_t count, float *out);
 } ls_allreduce;
 
-/** NULL-terminated: flat, ring, tree, halving-doubling, direct, canonical. */
+/** NULL-terminated: flat, ring, tree, halving-doubling, direct, canonical, library. */
 const ls_allreduce *const *ls_allreduces(void);
 
 /** LS_CODE_USAGE with the valid names where there is none of this name. */

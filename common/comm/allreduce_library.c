@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * All-reduce `library`: the back end's own (MPI_Iallreduce). Which messages it sends and in which
+ * order it adds, only the library knows: there is no formula and no oracle, and its traffic is not
+ * counted.
+ */
+#include "common/comm/comm_parts.h"
+
+static ls_status check(const ls_comm *comm)
+{
+    if (comm->backend->library)
+        return LS_OK;
+    return ls_fail(LS_CODE_USAGE, "all-reduce", "library",
+                   "communicator %s has no library's; direct, flat, ring, tree and "
+                   "halving-doubling are ours",
+                   comm->backend->name);
+}
+
+static ls_status build(ls_comm *comm, const ls_allreduce_args *a, ls_op_list *ops)
+{
+    ls_op *op;
+    LS_TRY(check(comm));
+    if (comm->size == 1 || a->count == 0)
+        return LS_OK;
+    LS_TRY(comm->backend->library(comm, a->data, a->count, &op));
+    return ls_op_list_add(ops, op);
+}
+
+const ls_allreduce ls_allreduce_library = {
+    .name = "library",
+    .help = "the communicator's own (MPI_Iallreduce); one device per rank",
+    .check = check,
+    .build = build,
+};

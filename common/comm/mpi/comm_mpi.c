@@ -1,0 +1,509 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * MPI back end: what queues do. Ranks are members: devices of any number of processes.
+ *
+ * exchange  Both sides cut the elements into the same pieces and keep a few of them on their way:
+ *           no count is too large for MPI, a piece that is to be added is still in the cache, and
+ *           on a network one piece travels while the next is announced. What is added arrives in
+ *           the member's scratch; else it arrives in place.
+ * library   MPI_Iallreduce in place, over processes.
+ * waiting   looks at the requests between yields of the core, later between short sleeps: MPI makes
+ *           progress while somebody looks. Queues' threads look at the same time, so the library
+ *           must give MPI_THREAD_MULTIPLE (mpi_processes.c).
+ * giving up A member that gives up tells every process; a wait that sees that, or lasts longer than
+ *           the timeout without a sign of life, fails and lets all go. What such an exchange has on
+ *           its way is cancelled; nobody receives in this communicator any more.
+ *
+ * Leaves out: single copies between members of one process, which shared memory could do better.
+ */
+#include "common/comm/mpi/comm_mpi.h"
+
+#include "common/base/clock.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    PIECE = 65536,          /* elements */
+    WINDOW = 4,             /* pieces on their way */
+    LIBRARY_MOST = 1 << 30, /* elements of one call */
+    LOOKS = 256,            /* between looks at what is rare */
+    YIELDS = 20000          /* looks before sleeping between them */
+};
+
+static const uint64_t nap_ns = 20000, cancel_ns = 100000000;
+
+void ls_comm_mpi_count(mpi_comm *comm, uint64_t messages, uint64_t bytes)
+{
+    atomic_fetch_add_explicit(&comm->messages_sent, messages, memory_order_relaxed);
+    atomic_fetch_add_explicit(&comm->bytes_sent, bytes, memory_order_relaxed);
+}
+
+ls_status ls_comm_mpi_check(int error, const char *call)
+{
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int length;
+    if (error == MPI_SUCCESS)
+        return LS_OK;
+    MPI_Error_string(error, text, &length);
+    return ls_fail(LS_CODE_MISSING, "MPI", call, "%s; is every rank still there?", text);
+}
+
+/* ---- Giving up, and waiting ----------------------------------------------------------------- */
+
+static ls_status fail_here(const mpi_comm *comm, const char *why)
+{
+    char rank[32];
+    snprintf(rank, sizeof rank, "rank %d", comm->base.rank);
+    return ls_fail(LS_CODE_MISSING, "communicator", rank, "%s", why);
+}
+
+ls_status ls_comm_mpi_abandoned(const mpi_comm *comm)
+{
+    char why[80];
+    snprintf(why, sizeof why, "abandoned by rank %d; mend what that one says",
+             atomic_load(&comm->group->abandoned) - 1);
+    return fail_here(comm, why);
+}
+
+/* A member of this process, or (told by a message) of another one, gave up: who waits here looks.
+ */
+static void note_abandoned(mpi_group *group, int who)
+{
+    int none = 0;
+    if (!atomic_compare_exchange_strong(&group->abandoned, &none, who))
+        return;
+    pthread_mutex_lock(&group->mutex);
+    pthread_cond_broadcast(&group->changed);
+    pthread_mutex_unlock(&group->mutex);
+}
+
+/* Sends the number that lies in `from`, which stays as it is, to every other process. */
+static void tell_all(const mpi_group *group, const int *from)
+{
+    for (int p = 0; p < group->processes; p++) {
+        MPI_Request request;
+        if (p != group->process && MPI_Isend(from, 1, MPI_INT, p, ls_comm_mpi_control_tag(group),
+                                             group->comm, &request) == MPI_SUCCESS)
+            MPI_Request_free(&request);
+    }
+}
+
+void ls_comm_mpi_abandon(ls_comm *base)
+{
+    mpi_group *group = ((mpi_comm *)base)->group;
+    int none = 0;
+    pthread_mutex_lock(&group->mutex);
+    bool first = atomic_compare_exchange_strong(&group->abandoned, &none, base->rank + 1);
+    if (first)
+        group->control = base->rank + 1;
+    pthread_cond_broadcast(&group->changed);
+    pthread_mutex_unlock(&group->mutex);
+    if (first)
+        tell_all(group, &group->control);
+}
+
+/* Who gave up, or a sign of life (0): all that have come. */
+static void read_control(mpi_group *group)
+{
+    for (int flag = 1; flag;) {
+        MPI_Message message;
+        int who;
+        if (MPI_Improbe(MPI_ANY_SOURCE, ls_comm_mpi_control_tag(group), group->comm, &flag,
+                        &message, MPI_STATUS_IGNORE) != MPI_SUCCESS ||
+            !flag || MPI_Mrecv(&who, 1, MPI_INT, &message, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+            return;
+        if (who)
+            note_abandoned(group, who);
+        else
+            atomic_store(&group->world->alive_ns, ls_clock_ns());
+    }
+}
+
+/* All ranks are let go: this one will not come to what they wait for. */
+static ls_status fail_late(const mpi_wait *wait, uint64_t waited_ns)
+{
+    char peer[32] = "any rank", bytes[48] = "", why[256];
+    if (wait->peer >= 0)
+        snprintf(peer, sizeof peer, "rank %d", wait->peer);
+    if (wait->bytes)
+        snprintf(bytes, sizeof bytes, " of %zu bytes", wait->bytes);
+    ls_comm_mpi_abandon(&wait->comm->base);
+    snprintf(why, sizeof why,
+             "waited %.1f s for %s%s, %s, and saw no progress; is that still running? --timeout "
+             "gives it longer",
+             (double)waited_ns * 1e-9, wait->what, bytes, peer);
+    return fail_here(wait->comm, why);
+}
+
+ls_status ls_comm_mpi_pause(mpi_wait *wait)
+{
+    mpi_group *group = wait->comm->group;
+    if (ls_comm_mpi_is_abandoned(group))
+        return ls_comm_mpi_abandoned(wait->comm);
+    if (++wait->looks % LOOKS == 0) {
+        uint64_t now_ns = ls_clock_ns();
+        uint64_t alive_ns = atomic_load(&group->world->alive_ns);
+        uint64_t from_ns = alive_ns > wait->since_ns ? alive_ns : wait->since_ns;
+        read_control(group);
+        if (group->world != group)
+            read_control(group->world);
+        if (now_ns > from_ns && now_ns - from_ns > atomic_load(&group->world->timeout_ns))
+            return fail_late(wait, now_ns - wait->since_ns);
+    }
+    if (wait->looks < YIELDS)
+        sched_yield();
+    else
+        ls_clock_sleep(nap_ns);
+    return LS_OK;
+}
+
+/* ---- Exchange ------------------------------------------------------------------------------- */
+
+/* The pieces of one direction. Those between `done` and `posted` are on their way, piece k in place
+ * k modulo WINDOW. */
+typedef struct flow {
+    size_t count, posted, done; /* elements */
+    int process, tag;
+    MPI_Request request[WINDOW];
+} flow;
+
+typedef struct exchange_op {
+    ls_op op;
+    mpi_comm *comm;
+    ls_exchange what;
+    flow out, in; /* count 0: nothing is sent, received */
+} exchange_op;
+
+static int place_of(size_t element)
+{
+    return (int)(element / PIECE % WINDOW);
+}
+
+static int piece_at(const flow *f, size_t element)
+{
+    return f->count - element < PIECE ? (int)(f->count - element) : PIECE;
+}
+
+static bool has_room(const flow *f)
+{
+    return f->posted < f->count && f->posted / PIECE - f->done / PIECE < WINDOW;
+}
+
+/* Where piece `element` of what comes arrives. */
+static float *arrival(const exchange_op *x, size_t element)
+{
+    return x->what.add ? x->comm->scratch + (size_t)place_of(element) * PIECE
+                       : x->what.receive + element;
+}
+
+static ls_status post_pieces(exchange_op *x)
+{
+    MPI_Comm comm = x->comm->group->comm;
+    for (flow *f = &x->in; has_room(f); f->posted += (size_t)piece_at(f, f->posted))
+        LS_TRY(
+            ls_comm_mpi_check(MPI_Irecv(arrival(x, f->posted), piece_at(f, f->posted), MPI_FLOAT,
+                                        f->process, f->tag, comm, &f->request[place_of(f->posted)]),
+                              "MPI_Irecv"));
+    for (flow *f = &x->out; has_room(f); f->posted += (size_t)piece_at(f, f->posted))
+        LS_TRY(
+            ls_comm_mpi_check(MPI_Isend(x->what.send + f->posted, piece_at(f, f->posted), MPI_FLOAT,
+                                        f->process, f->tag, comm, &f->request[place_of(f->posted)]),
+                              "MPI_Isend"));
+    return LS_OK;
+}
+
+/* This operation cannot go on: nor can the others'. */
+static ls_status refuse_counts(exchange_op *x, size_t theirs, bool more)
+{
+    char why[160];
+    ls_comm_mpi_abandon(&x->comm->base);
+    snprintf(why, sizeof why,
+             "%zu elements here, %s%zu on rank %d; every rank puts matching operations in the same "
+             "order",
+             x->in.count, more ? "more than " : "", theirs, x->what.from);
+    ls_status status = fail_here(x->comm, why);
+    ls_status usage = ls_fail(LS_CODE_USAGE, NULL, NULL, "%s", ls_status_text(status));
+    ls_status_free(status);
+    return usage;
+}
+
+/* The oldest piece that is to come is there, with this error. */
+static ls_status take_piece(exchange_op *x, int error, const MPI_Status *arrived)
+{
+    flow *f = &x->in;
+    int class = MPI_SUCCESS, count = 0, wanted = piece_at(f, f->done);
+    if (error != MPI_SUCCESS)
+        MPI_Error_class(error, &class);
+    if (class == MPI_ERR_TRUNCATE)
+        return refuse_counts(x, f->count, true);
+    LS_TRY(ls_comm_mpi_check(error, "MPI_Irecv"));
+    MPI_Get_count(arrived, MPI_FLOAT, &count);
+    if (count != wanted)
+        return refuse_counts(x, f->done + (size_t)count, false);
+    if (x->what.add)
+        ls_loop_add(x->what.receive + f->done, arrival(x, f->done), (size_t)count);
+    f->done += (size_t)count;
+    return LS_OK;
+}
+
+/* Takes the oldest pieces that are through; *moved: there was one. */
+static ls_status test_pieces(exchange_op *x, bool *moved)
+{
+    int flag = 1;
+    MPI_Status arrived;
+    for (flow *f = &x->in; f->done < f->posted; *moved = true) {
+        int error = MPI_Test(&f->request[place_of(f->done)], &flag, &arrived);
+        if (error == MPI_SUCCESS && !flag)
+            break;
+        LS_TRY(take_piece(x, error, &arrived));
+    }
+    for (flow *f = &x->out; f->done < f->posted; *moved = true) {
+        LS_TRY(ls_comm_mpi_check(MPI_Test(&f->request[place_of(f->done)], &flag, MPI_STATUS_IGNORE),
+                                 "MPI_Isend"));
+        if (!flag)
+            break;
+        f->done += (size_t)piece_at(f, f->done);
+    }
+    return LS_OK;
+}
+
+/* What is on its way after a failure: receives are cancelled, and waited for a while, for their
+ * memory may be freed next; sends that nobody will take are left to the library. */
+static void drop_pieces(exchange_op *x)
+{
+    const uint64_t end_ns = ls_clock_ns() + cancel_ns;
+    for (size_t at = x->in.done; at < x->in.posted; at += PIECE) {
+        MPI_Request *request = &x->in.request[place_of(at)];
+        int flag = 0;
+        if (*request == MPI_REQUEST_NULL)
+            continue;
+        MPI_Cancel(request);
+        while (MPI_Test(request, &flag, MPI_STATUS_IGNORE) == MPI_SUCCESS && !flag &&
+               ls_clock_ns() < end_ns)
+            sched_yield();
+        if (*request != MPI_REQUEST_NULL)
+            MPI_Request_free(request);
+    }
+    for (size_t at = x->out.done; at < x->out.posted; at += PIECE)
+        if (x->out.request[place_of(at)] != MPI_REQUEST_NULL)
+            MPI_Request_free(&x->out.request[place_of(at)]);
+}
+
+static ls_status move_pieces(exchange_op *x, ls_queue *queue)
+{
+    flow *in = &x->in, *out = &x->out;
+    mpi_wait wait = {.comm = x->comm, .since_ns = ls_clock_ns()};
+    uint64_t begin_ns = in->count ? ls_queue_wait_begin(queue) : 0;
+    while (in->done < in->count || out->done < out->count) {
+        bool moved = false, first = in->done == 0;
+        LS_TRY(post_pieces(x));
+        LS_TRY(test_pieces(x, &moved));
+        if (first && in->done) /* what comes before that is waiting for the peer */
+            ls_queue_wait_end(queue, begin_ns);
+        if (moved) {
+            wait.since_ns = ls_clock_ns();
+            wait.looks = 0;
+            continue;
+        }
+        const bool comes = in->done < in->count;
+        wait.what = comes ? "an exchange to come" : "an exchange to be taken";
+        wait.peer = comes ? x->what.from : x->what.to;
+        wait.bytes = ls_comm_bytes(1, comes ? in->count : out->count);
+        LS_TRY(ls_comm_mpi_pause(&wait));
+    }
+    return LS_OK;
+}
+
+static ls_status run_exchange(ls_op *op, ls_queue *queue)
+{
+    exchange_op *x = (exchange_op *)op;
+    if (ls_comm_mpi_is_abandoned(x->comm->group))
+        return ls_comm_mpi_abandoned(x->comm);
+    x->in.posted = x->in.done = x->out.posted = x->out.done = 0;
+    if (x->out.count)
+        ls_comm_mpi_count(x->comm, 1, ls_comm_bytes(1, x->out.count));
+    ls_status status = move_pieces(x, queue);
+    if (status)
+        drop_pieces(x);
+    return status;
+}
+
+static void abandon_exchange(ls_op *op)
+{
+    ls_comm_mpi_abandon(&((exchange_op *)op)->comm->base);
+}
+
+static void destroy_op(ls_op *op)
+{
+    free(op);
+}
+
+/* Room for the pieces on their way of the largest exchange that adds. */
+static ls_status take_scratch(mpi_comm *comm, size_t count)
+{
+    const size_t most = (size_t)PIECE * WINDOW, need = count < most ? count : most;
+    void *memory;
+    if (need <= comm->scratch_elements)
+        return LS_OK;
+    LS_TRY(ls_device_allocate(comm->base.device, LS_MEMORY_COMMUNICATION, need * sizeof(float),
+                              &memory));
+    if (comm->scratch)
+        ls_device_release(comm->base.device, comm->scratch);
+    comm->scratch = memory;
+    comm->scratch_elements = need;
+    return LS_OK;
+}
+
+static ls_status make_exchange(ls_comm *base, const ls_exchange *exchange, ls_op **out)
+{
+    mpi_comm *comm = (mpi_comm *)base;
+    const mpi_group *group = comm->group;
+    const int mine = group->places[base->rank].local;
+    if (exchange->to >= base->size || exchange->from >= base->size)
+        return ls_fail(LS_CODE_USAGE, "communicator", "exchange", "no rank %d; ranks are 0 to %d",
+                       exchange->to >= base->size ? exchange->to : exchange->from, base->size - 1);
+    if (exchange->from >= 0 && exchange->add)
+        LS_TRY(take_scratch(comm, exchange->receive_count));
+    exchange_op *x = calloc(1, sizeof *x);
+    if (!x)
+        return ls_fail_memory("communicator", sizeof *x);
+    *x = (exchange_op){.op = {.name = exchange->add ? "exchange.add" : "exchange.copy",
+                              .run = run_exchange,
+                              .abandon = abandon_exchange,
+                              .destroy = destroy_op,
+                              .use = LS_TIME_COMMUNICATION},
+                       .comm = comm,
+                       .what = *exchange};
+    if (exchange->to >= 0) {
+        const mpi_place *to = &group->places[exchange->to];
+        x->out = (flow){.count = exchange->send_count,
+                        .process = to->process,
+                        .tag = ls_comm_mpi_tag(group, mine, to->local)};
+    }
+    if (exchange->from >= 0) {
+        const mpi_place *from = &group->places[exchange->from];
+        x->in = (flow){.count = exchange->receive_count,
+                       .process = from->process,
+                       .tag = ls_comm_mpi_tag(group, from->local, mine)};
+        x->op.flops = exchange->add ? (double)exchange->receive_count : 0;
+        x->op.bytes = (double)ls_comm_bytes(exchange->add ? 3 : 2, exchange->receive_count);
+    }
+    *out = &x->op;
+    return LS_OK;
+}
+
+/* ---- Library -------------------------------------------------------------------------------- */
+
+typedef struct library_op {
+    ls_op op;
+    mpi_comm *comm;
+    float *data;
+    size_t count;
+} library_op;
+
+static ls_status run_library(ls_op *op, ls_queue *queue)
+{
+    library_op *l = (library_op *)op;
+    mpi_wait wait = {.comm = l->comm, .what = "MPI_Iallreduce", .peer = -1};
+    (void)queue;
+    if (ls_comm_mpi_is_abandoned(l->comm->group))
+        return ls_comm_mpi_abandoned(l->comm);
+    for (size_t done = 0; done < l->count; done += LIBRARY_MOST) {
+        const size_t left = l->count - done;
+        const int count = left < LIBRARY_MOST ? (int)left : LIBRARY_MOST;
+        MPI_Request request;
+        LS_TRY(ls_comm_mpi_check(MPI_Iallreduce(MPI_IN_PLACE, l->data + done, count, MPI_FLOAT,
+                                                MPI_SUM, l->comm->group->comm, &request),
+                                 "MPI_Iallreduce"));
+        wait.since_ns = ls_clock_ns();
+        wait.looks = 0;
+        wait.bytes = ls_comm_bytes(1, (size_t)count);
+        for (int flag = 0; !flag;) {
+            LS_TRY(
+                ls_comm_mpi_check(MPI_Test(&request, &flag, MPI_STATUS_IGNORE), "MPI_Iallreduce"));
+            if (!flag)
+                LS_TRY(ls_comm_mpi_pause(&wait));
+        }
+    }
+    return LS_OK;
+}
+
+static void abandon_library(ls_op *op)
+{
+    ls_comm_mpi_abandon(&((library_op *)op)->comm->base);
+}
+
+static ls_status make_library(ls_comm *base, float *data, size_t count, ls_op **out)
+{
+    mpi_comm *comm = (mpi_comm *)base;
+    if (comm->group->size != comm->group->processes)
+        return ls_fail(LS_CODE_USAGE, "all-reduce", "library",
+                       "adds up one device of each rank, and here are %d of %d ranks; one device "
+                       "per rank, or auto, works",
+                       comm->group->size, comm->group->processes);
+    library_op *l = calloc(1, sizeof *l);
+    if (!l)
+        return ls_fail_memory("communicator", sizeof *l);
+    *l = (library_op){.op = {.name = "allreduce.library",
+                             .run = run_library,
+                             .abandon = abandon_library,
+                             .destroy = destroy_op,
+                             .use = LS_TIME_COMMUNICATION,
+                             .flops = (double)count,
+                             .bytes = (double)ls_comm_bytes(3, count)},
+                      .comm = comm,
+                      .data = data,
+                      .count = count};
+    *out = &l->op;
+    return LS_OK;
+}
+
+/* ---- The table ------------------------------------------------------------------------------ */
+
+static size_t held_memory(const ls_comm *base)
+{
+    return ((const mpi_comm *)base)->scratch_elements * sizeof(float);
+}
+
+static ls_traffic get_traffic(const ls_comm *base)
+{
+    const mpi_comm *comm = (const mpi_comm *)base;
+    return (ls_traffic){.bytes_sent = atomic_load(&comm->bytes_sent),
+                        .messages_sent = atomic_load(&comm->messages_sent)};
+}
+
+static void close_comm(ls_comm *base)
+{
+    mpi_comm *comm = (mpi_comm *)base;
+    mpi_group *group = comm->group;
+    if (comm->scratch)
+        ls_device_release(base->device, comm->scratch);
+    free(comm);
+    pthread_mutex_lock(&group->mutex);
+    bool last = --group->open == 0;
+    pthread_mutex_unlock(&group->mutex);
+    if (last)
+        ls_comm_mpi_close_group(group);
+}
+
+const ls_comm_backend ls_comm_mpi = {
+    .name = "mpi",
+    .help = "ranks are devices of the processes that mpirun or srun started",
+    .exchange = make_exchange,
+    .library = make_library,
+    .memory = held_memory,
+    .send = ls_comm_mpi_send,
+    .receive = ls_comm_mpi_receive,
+    .receive_any = ls_comm_mpi_receive_any,
+    .test_any = ls_comm_mpi_test_any,
+    .barrier = ls_comm_mpi_barrier,
+    .agree = ls_comm_mpi_agree,
+    .split = ls_comm_mpi_split,
+    .open = ls_comm_mpi_open,
+    .abandon = ls_comm_mpi_abandon,
+    .traffic = get_traffic,
+    .close = close_comm,
+};

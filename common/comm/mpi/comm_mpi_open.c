@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+/* Groups of the MPI back end: opened, joined, closed; see comm_mpi.h. */
+#include "common/comm/mpi/comm_mpi.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void free_group(mpi_group *group)
+{
+    while (group->messages) {
+        mpi_message *next = group->messages->next;
+        free(group->messages);
+        group->messages = next;
+    }
+    pthread_mutex_destroy(&group->mutex);
+    pthread_mutex_destroy(&group->pulling);
+    pthread_mutex_destroy(&group->sending);
+    pthread_cond_destroy(&group->changed);
+    free(group->meeting.asked);
+    free(group->meeting.split);
+    free(group->places);
+    free(group->devices);
+    free(group);
+}
+
+/* Messages that nobody took would go to the next communicator that gets this one's number: one that
+ * was abandoned keeps it. */
+void ls_comm_mpi_close_group(mpi_group *group)
+{
+    if (!ls_comm_mpi_is_abandoned(group))
+        MPI_Comm_free(&group->comm);
+    free_group(group);
+}
+
+/* How many members each process has. */
+static void count_locals(mpi_group *group)
+{
+    for (int m = 0; m < group->size; m++) {
+        const mpi_place *place = &group->places[m];
+        if (place->local + 1 > group->most_locals)
+            group->most_locals = place->local + 1;
+        if (place->process == group->process && place->local + 1 > group->locals)
+            group->locals = place->local + 1;
+    }
+}
+
+/* Every pair of members has a tag of its own; MPI says how large tags may be. */
+static ls_status check_tags(const mpi_group *group)
+{
+    int *most = NULL, found = 0;
+    LS_TRY(ls_comm_mpi_check(MPI_Comm_get_attr(group->comm, MPI_TAG_UB, &most, &found),
+                             "MPI_Comm_get_attr"));
+    if (!found || group->most_locals > 1000 || ls_comm_mpi_control_tag(group) + 1 > *most)
+        return ls_fail(LS_CODE_USAGE, "communicator", "mpi",
+                       "%d devices of one rank are too many; more ranks with fewer devices work",
+                       group->most_locals);
+    return LS_OK;
+}
+
+static ls_status open_parts(mpi_group *group)
+{
+    if (!group->places)
+        return ls_fail_memory("communicator", sizeof *group->places);
+    LS_TRY(ls_comm_mpi_check(MPI_Comm_rank(group->comm, &group->process), "MPI_Comm_rank"));
+    LS_TRY(ls_comm_mpi_check(MPI_Comm_size(group->comm, &group->processes), "MPI_Comm_size"));
+    LS_TRY(ls_comm_mpi_check(MPI_Comm_set_errhandler(group->comm, MPI_ERRORS_RETURN),
+                             "MPI_Comm_set_errhandler"));
+    count_locals(group);
+    const size_t locals = (size_t)group->locals;
+    group->meeting.asked = calloc(2 * (size_t)group->most_locals, sizeof *group->meeting.asked);
+    group->meeting.split = calloc(locals + 1, sizeof *group->meeting.split);
+    group->devices = calloc(locals + 1, sizeof *group->devices);
+    if (!group->meeting.asked || !group->meeting.split || !group->devices)
+        return ls_fail_memory("communicator", locals * sizeof *group->devices);
+    return check_tags(group);
+}
+
+ls_status ls_comm_mpi_group(MPI_Comm comm, mpi_place *places, int size, mpi_group *world,
+                            mpi_group **out)
+{
+    mpi_group *group = calloc(1, sizeof *group);
+    if (!group) {
+        free(places);
+        MPI_Comm_free(&comm);
+        return ls_fail_memory("communicator", sizeof *group);
+    }
+    group->comm = comm;
+    group->places = places;
+    group->size = size;
+    group->world = world ? world : group;
+    group->messages_end = &group->messages;
+    atomic_store(&group->timeout_ns, UINT64_MAX);
+    pthread_mutex_init(&group->mutex, NULL);
+    pthread_mutex_init(&group->pulling, NULL);
+    pthread_mutex_init(&group->sending, NULL);
+    pthread_cond_init(&group->changed, NULL);
+    ls_status status = open_parts(group);
+    if (status)
+        ls_comm_mpi_close_group(group);
+    else
+        *out = group;
+    return status;
+}
+
+/* Member `local` of this process among all. */
+static int member_of(const mpi_group *group, int local)
+{
+    int m = 0;
+    while (group->places[m].process != group->process || group->places[m].local != local)
+        m++;
+    return m;
+}
+
+ls_status ls_comm_mpi_end(mpi_group *group, int local, ls_device *device, ls_comm **out)
+{
+    mpi_comm *comm = calloc(1, sizeof *comm);
+    if (!comm)
+        return ls_fail_memory("communicator", sizeof *comm);
+    comm->base = (ls_comm){.backend = &ls_comm_mpi,
+                           .rank = member_of(group, local),
+                           .size = group->size,
+                           .device = device};
+    comm->group = group;
+    group->devices[local] = device;
+    group->open++;
+    *out = &comm->base;
+    return LS_OK;
+}
+
+/* Members in the order of processes, then of their devices. */
+static mpi_place *list_places(const int *counts, int processes, int *size)
+{
+    *size = 0;
+    for (int p = 0; p < processes; p++)
+        *size += counts[p];
+    mpi_place *places = calloc((size_t)*size + 1, sizeof *places), *at = places;
+    for (int p = 0; p < processes && places; p++)
+        for (int i = 0; i < counts[p]; i++)
+            *at++ = (mpi_place){p, i};
+    return places;
+}
+
+/* The others are known to be there and alive when MPI, which waits for ever, meets them. */
+static ls_status meet_all(ls_comm *processes, int count, int *counts, MPI_Comm *out)
+{
+    const mpi_group *world = ((mpi_comm *)processes)->group;
+    LS_TRY(ls_comm_collect(processes, &count, sizeof count, counts));
+    return ls_comm_mpi_check(MPI_Comm_dup(world->comm, out), "MPI_Comm_dup");
+}
+
+ls_status ls_comm_mpi_open(ls_comm *processes, ls_device *const *devices, int count,
+                           ls_comm **comms)
+{
+    mpi_group *world = ((mpi_comm *)processes)->group, *group = NULL;
+    int *counts = calloc((size_t)world->processes, sizeof *counts), size;
+    MPI_Comm made;
+    if (!counts)
+        return ls_fail_memory("communicator", (size_t)world->processes * sizeof *counts);
+    ls_status status = meet_all(processes, count, counts, &made);
+    mpi_place *places = status ? NULL : list_places(counts, world->processes, &size);
+    free(counts);
+    LS_TRY(status);
+    LS_TRY(ls_comm_mpi_group(made, places, size, world, &group));
+    for (int i = 0; i < count && !status; i++) {
+        status = ls_comm_mpi_end(group, i, devices[i], &comms[i]);
+        for (int opened = 0; status && opened < i; opened++)
+            ls_comm_close(comms[opened]);
+        if (status && i == 0)
+            ls_comm_mpi_close_group(group);
+    }
+    return status;
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Processes of an MPI job: MPI begun, with the thread level that queues need, who is on which host
+ * and may use which cores, MPI ended; see processes.h.
+ */
+#include "common/comm/mpi/comm_mpi.h"
+#include "common/comm/processes.h"
+
+#include "common/base/clock.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool ls_processes_built(void)
+{
+    return true;
+}
+
+/* "Open MPI v4.1.4, package: ..." names the library first. */
+static void name_library(char text[32])
+{
+    char full[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+    int length = 0, used = 0;
+    MPI_Get_library_version(full, &length);
+    full[strcspn(full, ",\n")] = 0;
+    for (const char *c = full; *c && used < 31; c++)
+        if (!(c[0] == 'v' && c > full && c[-1] == ' ' && c[1] >= '0' && c[1] <= '9'))
+            text[used++] = *c;
+    text[used] = 0;
+}
+
+const char *ls_processes_library(char text[32])
+{
+    char full[32];
+    name_library(full);
+    const char *number = full + strcspn(full, "0123456789");
+    snprintf(text, 32, "%s", *number ? number : full);
+    return text;
+}
+
+/* What a process tells the others of itself. */
+typedef struct standing {
+    int leader; /* lowest rank of its host */
+    cpu_set_t cores;
+} standing;
+
+/* Host and share of the cores, from what all have told. */
+static void find_place(const standing *all, ls_processes *out)
+{
+    const standing *mine = &all[out->rank];
+    out->hosts = out->neighbours = out->parts = 0;
+    for (int r = 0; r < out->size; r++) {
+        out->hosts += all[r].leader == r;
+        out->host += all[r].leader == r && r < mine->leader;
+        if (all[r].leader != mine->leader)
+            continue;
+        out->neighbours++;
+        if (memcmp(&all[r].cores, &mine->cores, sizeof mine->cores) != 0)
+            continue;
+        out->part += r < out->rank;
+        out->parts++;
+    }
+}
+
+static ls_status find_host(int rank, int *leader)
+{
+    MPI_Comm host;
+    LS_TRY(ls_comm_mpi_check(
+        MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &host),
+        "MPI_Comm_split_type"));
+    *leader = rank;
+    ls_status status = ls_comm_mpi_check(MPI_Bcast(leader, 1, MPI_INT, 0, host), "MPI_Bcast");
+    MPI_Comm_free(&host);
+    return status;
+}
+
+static ls_status look_around(ls_processes *out)
+{
+    standing mine, *all = calloc((size_t)out->size, sizeof *all);
+    if (!all)
+        return ls_fail_memory("processes", (size_t)out->size * sizeof *all);
+    memset(&mine, 0, sizeof mine);
+    sched_getaffinity(0, sizeof mine.cores, &mine.cores);
+    ls_status status = find_host(out->rank, &mine.leader);
+    if (!status)
+        status = ls_comm_collect(out->comm, &mine, sizeof mine, all);
+    if (!status)
+        find_place(all, out);
+    free(all);
+    return status;
+}
+
+static ls_status open_world(ls_processes *out)
+{
+    mpi_group *group;
+    MPI_Comm world;
+    MPI_Comm_rank(MPI_COMM_WORLD, &out->rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &out->size);
+    LS_TRY(ls_comm_mpi_check(MPI_Comm_dup(MPI_COMM_WORLD, &world), "MPI_Comm_dup"));
+    mpi_place *places = calloc((size_t)out->size, sizeof *places);
+    for (int p = 0; places && p < out->size; p++)
+        places[p] = (mpi_place){p, 0};
+    LS_TRY(ls_comm_mpi_group(world, places, out->size, NULL, &group));
+    ls_status status = ls_comm_mpi_end(group, 0, NULL, &out->comm);
+    if (status)
+        ls_comm_mpi_close_group(group);
+    return status ? status : look_around(out);
+}
+
+ls_status ls_processes_start(ls_processes *out)
+{
+    int level = MPI_THREAD_SINGLE;
+    *out = ls_processes_alone();
+    LS_TRY(ls_comm_mpi_check(MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level),
+                             "MPI_Init_thread"));
+    name_library(out->version);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    if (level < MPI_THREAD_MULTIPLE)
+        return ls_fail(LS_CODE_MISSING, "MPI", out->version,
+                       "gives no MPI_THREAD_MULTIPLE, which a queue per device needs; a library "
+                       "built with it works");
+    return open_world(out);
+}
+
+void ls_processes_set_timeout(const ls_processes *processes, uint64_t timeout_ns)
+{
+    if (processes->comm)
+        atomic_store(&((mpi_comm *)processes->comm)->group->timeout_ns, timeout_ns);
+}
+
+void ls_processes_progress(const ls_processes *processes)
+{
+    if (!processes->comm)
+        return;
+    const mpi_group *world = ((mpi_comm *)processes->comm)->group;
+    for (int p = 0; p < world->processes; p++) {
+        MPI_Request request;
+        if (p != world->process &&
+            MPI_Isend(&world->beat, 1, MPI_INT, p, ls_comm_mpi_control_tag(world), world->comm,
+                      &request) == MPI_SUCCESS)
+            MPI_Request_free(&request);
+    }
+}
+
+void ls_processes_end(ls_processes *processes, bool in_order, int exit_status)
+{
+    int begun = 0;
+    MPI_Initialized(&begun);
+    if (!begun)
+        return;
+    if (!in_order)
+        MPI_Abort(MPI_COMM_WORLD, exit_status);
+    ls_comm_close(processes->comm);
+    processes->comm = NULL;
+    MPI_Finalize();
+}

@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The MPI back end, run by mpirun on several processes, with one, two and three members in each:
+ * every all-reduce algorithm and collective gives its oracle's bits and moves what its formula
+ * says, with and without delays; the library's sum is near; ranks that fail, mismatch or do not
+ * come let all go, each with one message; host calls. Every process runs the same tests in the same
+ * order. Bits, but for the library: max_rel 1e-6. A hang is ended by alarm().
+ */
+#include "common/comm/processes.h"
+#include "common/comm/tests/comm_talks.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+
+enum { MOST_LOCALS = 3, REPLAYS = 6, MANY_REPLAYS = 300, LONGEST_S = 200 };
+
+typedef struct mpi_fixture {
+    fixture *devices; /* those of this process are its first */
+    ls_processes processes;
+} mpi_fixture;
+
+/* A communicator of `locals` members of each process, and what they put. */
+typedef struct workspace {
+    const mpi_fixture *f;
+    int locals, ranks, first; /* first: this process's first member */
+    size_t count;
+    ls_comm *comms[MOST_LOCALS];
+    ls_op_list ops[MOST_LOCALS];
+    test_op *checks[MOST_LOCALS];
+    float *inputs[MOST_RANKS], *data[MOST_LOCALS], *expected;
+} workspace;
+
+static void open_workspace(const mpi_fixture *f, int locals, size_t count, workspace *w)
+{
+    *w = (workspace){.f = f, .locals = locals, .ranks = locals * f->processes.size, .count = count};
+    must(ls_comm_open(f->processes.comm, f->devices->device, locals, w->comms));
+    w->first = w->comms[0]->rank;
+    assert_int_equal(w->first, f->processes.rank * locals);
+    assert_int_equal(w->comms[0]->size, w->ranks);
+    w->expected = malloc((count + 1) * sizeof(float));
+    for (int r = 0; r < w->ranks; r++)
+        w->inputs[r] = random_floats("inputs", r, count);
+    for (int i = 0; i < locals; i++) {
+        w->data[i] = malloc((count + 1) * sizeof(float));
+        w->data[i][count] = 42.0f;
+        put_op(&w->ops[i], run_fill, w->data[i], w->inputs[w->first + i], count);
+    }
+}
+
+static void close_workspace(workspace *w)
+{
+    for (int i = 0; i < w->locals; i++) {
+        assert_true(w->data[i][w->count] == 42.0f); /* nothing is written past the end */
+        free(w->data[i]);
+    }
+    for (int r = 0; r < w->ranks; r++)
+        free(w->inputs[r]);
+    free(w->expected);
+    close_all(w->comms, w->ops, w->locals);
+}
+
+/* Traffic of all processes. */
+static ls_traffic total_moved(const workspace *w)
+{
+    ls_traffic mine = total_traffic(w->comms, w->locals), all[MOST_RANKS], sum = {0};
+    must(ls_comm_collect(w->f->processes.comm, &mine, sizeof mine, all));
+    for (int p = 0; p < w->f->processes.size; p++) {
+        sum.bytes_sent += all[p].bytes_sent;
+        sum.messages_sent += all[p].messages_sent;
+    }
+    return sum;
+}
+
+static void replay_and_judge(workspace *w, const char *name, uint64_t replays, ls_traffic formula)
+{
+    uint64_t wrong = 0;
+    replay_all(w->f->devices, w->ops, w->locals, replays, NULL);
+    for (int i = 0; i < w->locals; i++) {
+        assert_true(w->checks[i]->runs == replays);
+        wrong += w->checks[i]->wrong;
+    }
+    ls_traffic moved = total_moved(w);
+    if (wrong || moved.bytes_sent != replays * formula.bytes_sent ||
+        moved.messages_sent != replays * formula.messages_sent)
+        fail_msg("%s: %d ranks, %zu elements: %llu wrong; %llu bytes, %llu messages a replay, not "
+                 "%llu, %llu",
+                 name, w->ranks, w->count, (unsigned long long)wrong,
+                 (unsigned long long)(moved.bytes_sent / replays),
+                 (unsigned long long)(moved.messages_sent / replays),
+                 (unsigned long long)formula.bytes_sent, (unsigned long long)formula.messages_sent);
+}
+
+static bool runs_here(const ls_allreduce *a)
+{
+    return a->oracle && strcmp(a->name, "direct") != 0;
+}
+
+static void try_allreduce(const mpi_fixture *f, const ls_allreduce *a, const workspace *size,
+                          uint64_t replays, uint64_t seed)
+{
+    workspace w;
+    open_workspace(f, size->locals, size->count, &w);
+    a->oracle((const float *const *)w.inputs, w.ranks, w.count, w.expected);
+    for (int i = 0; i < w.locals; i++) {
+        const ls_allreduce_args args = {.data = w.data[i], .count = w.count};
+        must(a->build(w.comms[i], &args, &w.ops[i]));
+        w.checks[i] = put_op(&w.ops[i], run_check, w.data[i], w.expected, w.count);
+        if (seed)
+            delay_all(&w.ops[i], seed, (uint64_t)(w.first + i));
+    }
+    replay_and_judge(&w, a->name, replays, a->formula(w.ranks, w.count, 0));
+    close_workspace(&w);
+}
+
+/* Around the pieces that an exchange is cut into, too. */
+static void all_reduces_give_their_oracles_bits(void **state)
+{
+    static const size_t counts[] = {0, 1, 2, 7, 9, 1000, 65535, 65536, 65537, 262145, 600000};
+    for (const ls_allreduce *const *a = ls_allreduces(); *a; a++)
+        for (int locals = 1; locals <= MOST_LOCALS && runs_here(*a); locals++)
+            for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
+                try_allreduce(*state, *a, &(workspace){.locals = locals, .count = counts[c]},
+                              REPLAYS, 0);
+}
+
+static void all_reduces_bear_replays_and_delays(void **state)
+{
+    for (const ls_allreduce *const *a = ls_allreduces(); *a; a++)
+        for (int locals = 1; locals <= 2 && runs_here(*a); locals++) {
+            try_allreduce(*state, *a, &(workspace){.locals = locals, .count = 300}, MANY_REPLAYS,
+                          0);
+            try_allreduce(*state, *a, &(workspace){.locals = locals, .count = 5}, REPLAYS, 1);
+            try_allreduce(*state, *a, &(workspace){.locals = locals, .count = 1000}, REPLAYS, 2);
+        }
+}
+
+static void the_librarys_sum_is_near(void **state)
+{
+    const mpi_fixture *f = *state;
+    const ls_allreduce *library, *flat;
+    workspace w;
+    must(ls_allreduce_find("library", &library));
+    must(ls_allreduce_find("flat", &flat));
+    open_workspace(f, 1, 100000, &w);
+    flat->oracle((const float *const *)w.inputs, w.ranks, w.count, w.expected);
+    const ls_allreduce_args args = {.data = w.data[0], .count = w.count};
+    must(library->check(w.comms[0]));
+    must(library->build(w.comms[0], &args, &w.ops[0]));
+    replay_all(f->devices, w.ops, 1, 1, NULL);
+    double off = 0, norm = 0;
+    for (size_t i = 0; i < w.count; i++) {
+        double d = (double)w.data[0][i] - (double)w.expected[i];
+        off += d * d;
+        norm += (double)w.expected[i] * (double)w.expected[i];
+    }
+    assert_true(sqrt(off / norm) <= 1e-6);
+    close_workspace(&w);
+    open_workspace(f, 2, 10, &w);
+    refused(library->build(w.comms[1], &args, &w.ops[1]), LS_CODE_USAGE, "one device");
+    close_workspace(&w);
+}
+
+/* sum(lo, hi) of one element of each rank's inputs, as comm.h defines it. */
+static float tree_sum(float *const *inputs, size_t i, int lo, int hi)
+{
+    int half = 1;
+    if (hi - lo == 1)
+        return inputs[lo][i];
+    while (2 * half < hi - lo)
+        half *= 2;
+    return tree_sum(inputs, i, lo, lo + half) + tree_sum(inputs, i, lo + half, hi);
+}
+
+/* A shard for each rank. */
+static void canonical_gives_the_bits_of_the_tree(void **state)
+{
+    static const size_t counts[] = {1, 3, 1000, 200001};
+    const ls_allreduce *canonical;
+    must(ls_allreduce_find("canonical", &canonical));
+    for (int locals = 1; locals <= MOST_LOCALS; locals++)
+        for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+            workspace w;
+            float *scratch[MOST_LOCALS];
+            open_workspace(*state, locals, counts[c], &w);
+            for (size_t i = 0; i < w.count; i++)
+                w.expected[i] = tree_sum(w.inputs, i, 0, w.ranks);
+            for (int i = 0; i < locals; i++) {
+                size_t need = canonical->scratch(w.first + i, w.ranks, w.count, w.ranks);
+                scratch[i] = malloc((need + 1) * sizeof(float));
+                const ls_allreduce_args args = {.data = w.data[i],
+                                                .count = w.count,
+                                                .scratch = scratch[i],
+                                                .shards = w.ranks,
+                                                .sums = &w.data[i],
+                                                .sum_count = 1};
+                must(canonical->build(w.comms[i], &args, &w.ops[i]));
+                w.checks[i] = put_op(&w.ops[i], run_check, w.data[i], w.expected, w.count);
+            }
+            replay_and_judge(&w, "canonical", REPLAYS,
+                             canonical->formula(w.ranks, w.count, w.ranks));
+            close_workspace(&w);
+            for (int i = 0; i < locals; i++)
+                free(scratch[i]);
+        }
+}
+
+static void other_collectives_run(void **state)
+{
+    for (int locals = 1; locals <= 2; locals++)
+        for (size_t count = 10; count < 200000; count *= 100) {
+            workspace w;
+            open_workspace(*state, locals, count, &w);
+            const int root = w.ranks - 1;
+            memcpy(w.expected, w.inputs[root], count * sizeof(float));
+            for (int i = 0; i < locals; i++) {
+                must(ls_broadcast_build(w.comms[i], root, w.data[i], count, &w.ops[i]));
+                w.checks[i] = put_op(&w.ops[i], run_check, w.data[i], w.expected, count);
+            }
+            replay_and_judge(&w, "broadcast", REPLAYS, ls_broadcast_formula(w.ranks, count));
+            close_workspace(&w);
+        }
+}
+
+/* ---- When things go wrong ------------------------------------------------------------------- */
+
+/* Everybody else's failures say who it was; it stays so. */
+static void fail_in_mid_program(const mpi_fixture *f, const ls_allreduce *a, int locals,
+                                int culprit, size_t count)
+{
+    enum { FAIL_AT = 5 };
+    workspace w;
+    ls_status statuses[MOST_LOCALS];
+    char expected[64];
+    open_workspace(f, locals, count, &w);
+    culprit = culprit < 0 ? w.ranks - 1 : culprit;
+    snprintf(expected, sizeof expected, "abandoned by rank %d", culprit);
+    for (int i = 0; i < locals; i++) {
+        const ls_allreduce_args args = {.data = w.data[i], .count = count};
+        must(a->build(w.comms[i], &args, &w.ops[i]));
+        if (w.first + i == culprit)
+            put_op(&w.ops[i], run_failing, NULL, NULL, 0)->fail_at = FAIL_AT;
+        must(a->build(w.comms[i], &args, &w.ops[i]));
+    }
+    for (int again = 0; again < 2; again++) {
+        replay_all(f->devices, w.ops, locals, MANY_REPLAYS, statuses);
+        for (int i = 0; i < locals; i++)
+            if (w.first + i == culprit && !again)
+                refused(statuses[i], LS_CODE_CHECK, "planted");
+            else
+                refused(statuses[i], LS_CODE_MISSING, expected);
+    }
+    must(f->processes.comm->backend->barrier(f->processes.comm)); /* the others are well */
+    close_workspace(&w);
+}
+
+static void a_failed_rank_lets_all_go(void **state)
+{
+    for (const ls_allreduce *const *a = ls_allreduces(); *a; a++)
+        for (int locals = 1; locals <= 2 && runs_here(*a); locals++) {
+            fail_in_mid_program(*state, *a, locals, 0, 1000);
+            fail_in_mid_program(*state, *a, locals, -1, 100000);
+        }
+}
+
+/* Found by one rank at least, and nobody goes on. */
+static void mismatched_counts_fail(void **state)
+{
+    const mpi_fixture *f = *state;
+    static const size_t counts[] = {999, 70000};
+    const ls_allreduce *flat;
+    must(ls_allreduce_find("flat", &flat));
+    for (int more = 0; more < 4; more++) {
+        workspace w;
+        ls_status statuses[2];
+        int told = 0, all[MOST_RANKS], any = 0;
+        open_workspace(f, 2, 70001, &w);
+        for (int i = 0; i < 2; i++) { /* the last rank has one less or one more */
+            size_t count = counts[more / 2];
+            if (w.first + i == w.ranks - 1)
+                count = more % 2 ? count + 1 : count - 1;
+            const ls_allreduce_args args = {.data = w.data[i], .count = count};
+            must(flat->build(w.comms[i], &args, &w.ops[i]));
+        }
+        replay_all(f->devices, w.ops, 2, 3, statuses);
+        for (int i = 0; i < 2; i++) {
+            assert_non_null(statuses[i]);
+            told |= strstr(ls_status_text(statuses[i]), "matching operations") != NULL;
+            ls_status_free(statuses[i]);
+        }
+        must(ls_comm_collect(f->processes.comm, &told, sizeof told, all));
+        for (int p = 0; p < f->processes.size; p++)
+            any |= all[p];
+        assert_true(any);
+        close_workspace(&w);
+    }
+}
+
+/* The last rank never comes: the others say whom they waited for. */
+static void who_does_not_come_is_named(void **state)
+{
+    const mpi_fixture *f = *state;
+    const ls_comm_backend *b = f->processes.comm->backend;
+    const ls_allreduce *flat;
+    ls_status status;
+    char expected[64];
+    workspace w;
+    must(ls_allreduce_find("flat", &flat));
+    open_workspace(f, 1, 100, &w);
+    ls_processes_set_timeout(&f->processes, 300000000);
+    const ls_allreduce_args args = {.data = w.data[0], .count = 100};
+    must(flat->build(w.comms[0], &args, &w.ops[0]));
+    must(b->barrier(f->processes.comm));
+    snprintf(expected, sizeof expected, "400 bytes, rank %d", w.ranks - 1);
+    if (w.first < w.ranks - 1) {
+        replay_all(f->devices, w.ops, 1, 1, &status);
+        assert_non_null(status);
+        assert_true(strstr(ls_status_text(status), "abandoned by rank") ||
+                    (strstr(ls_status_text(status), "waited 0.3") &&
+                     (w.first > 0 || strstr(ls_status_text(status), expected))));
+        ls_status_free(status);
+    } else { /* signs of life keep the host's call waiting for more than the timeout */
+        ls_clock_sleep(200000000);
+    }
+    for (int i = 0; i < 8 && w.first == w.ranks - 1; i++) {
+        ls_clock_sleep(100000000);
+        ls_processes_progress(&f->processes);
+    }
+    must(b->barrier(f->processes.comm));
+    ls_processes_set_timeout(&f->processes, UINT64_MAX);
+    must(b->barrier(f->processes.comm));
+    close_workspace(&w);
+}
+
+static void what_is_not_there_is_refused(void **state)
+{
+    const mpi_fixture *f = *state;
+    const ls_allreduce *direct;
+    ls_op *op;
+    int data;
+    workspace w;
+    must(ls_allreduce_find("direct", &direct));
+    open_workspace(f, 1, 1, &w);
+    const ls_comm_backend *b = w.comms[0]->backend;
+    const ls_exchange exchange = {.to = w.ranks, .from = -1, .send_count = 1};
+    refused(direct->check(w.comms[0]), LS_CODE_USAGE, "communicator mpi");
+    refused(b->exchange(w.comms[0], &exchange, &op), LS_CODE_USAGE, "no rank");
+    refused(b->send(w.comms[0], -1, 0, &data, 4), LS_CODE_USAGE, "no rank -1");
+    refused(b->receive(w.comms[0], w.ranks, 0, &data, 4), LS_CODE_USAGE, "no rank");
+    close_workspace(&w);
+}
+
+/* ---- Host calls ----------------------------------------------------------------------------- */
+
+typedef struct talker {
+    pthread_t thread;
+    ls_comm *comm;
+    void (*talk)(ls_comm *comm);
+} talker;
+
+static void *talk_thread(void *argument)
+{
+    talker *t = argument;
+    t->talk(t->comm);
+    return NULL;
+}
+
+static void talk_all(const mpi_fixture *f, int locals, void (*talk)(ls_comm *comm))
+{
+    talker talkers[MOST_LOCALS];
+    ls_comm *comms[MOST_LOCALS];
+    must(ls_comm_open(f->processes.comm, f->devices->device, locals, comms));
+    for (int i = 0; i < locals; i++) {
+        talkers[i] = (talker){.comm = comms[i], .talk = talk};
+        assert_int_equal(pthread_create(&talkers[i].thread, NULL, talk_thread, &talkers[i]), 0);
+    }
+    for (int i = 0; i < locals; i++)
+        pthread_join(talkers[i].thread, NULL);
+    for (int i = 0; i < locals; i++)
+        ls_comm_close(comms[i]);
+}
+
+/* More than MPI sends without a receiver: senders in a ring must take what comes meanwhile. */
+static void talk_at_length(ls_comm *comm)
+{
+    enum { LONG = 3000000 };
+    int next = (comm->rank + 1) % comm->size, before = (comm->rank + comm->size - 1) % comm->size;
+    char *out = malloc(LONG), *in = calloc(1, LONG);
+    for (int i = 0; i < 3; i++) {
+        memset(out, comm->rank + i, LONG);
+        must(comm->backend->send(comm, next, TAG_DATA, out, LONG));
+        must(comm->backend->receive(comm, before, TAG_DATA, in, LONG));
+        memset(out, before + i, LONG);
+        assert_memory_equal(in, out, LONG);
+    }
+    free(out);
+    free(in);
+}
+
+static void hosts_talk(void **state)
+{
+    const mpi_fixture *f = *state;
+    for (int locals = 1; locals <= 2; locals++) {
+        talk_all(f, locals, talk_in_order);
+        talk_all(f, locals, talk_to_anyone);
+        talk_all(f, locals, talk_in_agreement);
+        talk_all(f, locals, talk_at_length);
+        if (locals == 2 || f->processes.size % 2 == 0)
+            talk_all(f, locals, talk_in_parts);
+        talk_all(f, locals, talk_and_give_up);
+    }
+}
+
+static void hosts_collect(void **state)
+{
+    const mpi_fixture *f = *state;
+    int mine[2] = {f->processes.rank, 7}, all[2 * MOST_RANKS];
+    must(ls_comm_collect(f->processes.comm, mine, sizeof mine, all));
+    for (int p = 0; p < f->processes.size; p++)
+        assert_true(all[2 * p] == p && all[2 * p + 1] == 7);
+    assert_true(f->processes.hosts >= 1 && f->processes.neighbours <= f->processes.size);
+    assert_true(f->processes.part < f->processes.parts);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(hosts_collect),
+        cmocka_unit_test(hosts_talk),
+        cmocka_unit_test(all_reduces_give_their_oracles_bits),
+        cmocka_unit_test(all_reduces_bear_replays_and_delays),
+        cmocka_unit_test(canonical_gives_the_bits_of_the_tree),
+        cmocka_unit_test(the_librarys_sum_is_near),
+        cmocka_unit_test(other_collectives_run),
+        cmocka_unit_test(a_failed_rank_lets_all_go),
+        cmocka_unit_test(mismatched_counts_fail),
+        cmocka_unit_test(who_does_not_come_is_named),
+        cmocka_unit_test(what_is_not_there_is_refused),
+    };
+    mpi_fixture f;
+    void *devices = NULL;
+    int failed = 0;
+    alarm(LONGEST_S);
+    ls_status status = ls_processes_start(&f.processes);
+    if (status) {
+        fprintf(stderr, "%s\n", ls_status_text(status));
+        return 1;
+    }
+    setup_devices(&devices);
+    f.devices = devices;
+    for (size_t i = 0; i < sizeof tests / sizeof *tests && !failed; i++) {
+        struct CMUnitTest one[] = {tests[i]}; /* after a failure this process is out of step */
+        one[0].initial_state = &f;
+        failed = cmocka_run_group_tests_name(tests[i].name, one, NULL, NULL);
+        if (failed)
+            ls_processes_end(&f.processes, false, 1);
+    }
+    teardown_devices(&devices);
+    ls_processes_end(&f.processes, true, 0);
+    return failed;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Processes: what a launcher (mpirun, srun) started together, each a rank of the job.
+ *
+ * MPI's own header stands in common/comm/mpi alone; whoever needs to know where this process is
+ * among the others asks here. A build without MPI has the same calls: nothing is ever launched.
+ */
+#ifndef LS_COMMON_COMM_PROCESSES_H
+#define LS_COMMON_COMM_PROCESSES_H
+
+#include "common/comm/comm.h"
+
+#include <stdbool.h>
+
+/** All zero but size, hosts, parts, neighbours = 1: a process alone. */
+typedef struct ls_processes {
+    int rank, size;
+    int host, hosts;  /**< hosts are numbered in the order of their lowest ranks */
+    int neighbours;   /**< ranks on this host, this one too */
+    int part, parts;  /**< ranks on this host with the same cores to use: which one, of how many */
+    ls_comm *comm;    /**< each process a rank, without a device; NULL: alone */
+    char version[32]; /**< of the MPI library, "Open MPI 4.1.4"; "": none in use */
+} ls_processes;
+
+/** Whether this build can talk between processes. */
+bool ls_processes_built(void);
+
+/** Version of the MPI library in this build, "4.1.4"; NULL: none. Returns `text`. */
+const char *ls_processes_library(char text[32]);
+
+/** Whether a launcher started this process. */
+bool ls_processes_launched(void);
+
+/** A process alone. */
+ls_processes ls_processes_alone(void);
+
+/** Meets the others; all do so, once. LS_CODE_MISSING where MPI, or what it must be able to, is not
+ *  there. */
+ls_status ls_processes_start(ls_processes *out);
+
+/** How long a wait for another process may last without any sign of life. */
+void ls_processes_set_timeout(const ls_processes *processes, uint64_t timeout_ns);
+
+/** A sign of life to all that wait: work goes on that none of them sees. */
+void ls_processes_progress(const ls_processes *processes);
+
+/** After every communicator is closed. `in_order`: all processes come here; else the launcher is
+ *  told to end them all with this exit status, and the call does not return. */
+void ls_processes_end(ls_processes *processes, bool in_order, int exit_status);
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* Processes in a build without MPI: there is one; see processes.h. */
+#include "common/comm/processes.h"
+
+#include <stdlib.h>
+
+bool ls_processes_built(void)
+{
+    return false;
+}
+
+const char *ls_processes_library(char text[32])
+{
+    (void)text;
+    return NULL;
+}
+
+ls_status ls_processes_start(ls_processes *out)
+{
+    *out = ls_processes_alone();
+    return LS_OK;
+}
+
+void ls_processes_set_timeout(const ls_processes *processes, uint64_t timeout_ns)
+{
+    (void)processes;
+    (void)timeout_ns;
+}
+
+void ls_processes_progress(const ls_processes *processes)
+{
+    (void)processes;
+}
+
+void ls_processes_end(ls_processes *processes, bool in_order, int exit_status)
+{
+    (void)processes;
+    if (!in_order)
+        _Exit(exit_status);
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What ranks say to each other in the tests of host calls, whatever the back end: each function is
+ * run by all ranks at once, each on a thread of its own. Statics; for inclusion by tests.
+ */
+#ifndef LS_COMMON_COMM_TESTS_COMM_TALKS_H
+#define LS_COMMON_COMM_TESTS_COMM_TALKS_H
+
+#include "common/comm/tests/comm_fixture.h"
+
+enum { MESSAGES = 200, TAG_DATA = 1, TAG_ANY = 2, TAG_NEVER = 3 };
+
+static inline void talk_in_order(ls_comm *comm)
+{
+    const ls_comm_backend *b = comm->backend;
+    int next = (comm->rank + 1) % comm->size, before = (comm->rank + comm->size - 1) % comm->size;
+    for (int i = 0; i < MESSAGES; i++) {
+        int out[2] = {comm->rank, i}, in[2] = {-1, -1};
+        must(b->send(comm, next, TAG_DATA, out, sizeof out));
+        must(b->send(comm, next, TAG_ANY, NULL, 0)); /* another tag does not get in between */
+        must(b->receive(comm, before, TAG_DATA, in, sizeof in));
+        assert_true(in[0] == before && in[1] == i);
+    }
+    for (int i = 0; i < MESSAGES; i++)
+        must(b->receive(comm, before, TAG_ANY, NULL, 0));
+    assert_true(b->traffic(comm).messages_sent == 2 * MESSAGES);
+    assert_true(b->traffic(comm).bytes_sent == MESSAGES * 2 * sizeof(int));
+}
+
+/* Rank 0 serves: takes what comes from anyone, sees nothing of a tag that is never sent. */
+static inline void talk_to_anyone(ls_comm *comm)
+{
+    const ls_comm_backend *b = comm->backend;
+    int next[MOST_RANKS] = {0};
+    if (comm->rank > 0) {
+        for (int i = 0; i < MESSAGES; i++)
+            must(b->send(comm, 0, TAG_ANY, &i, sizeof i));
+        must(b->barrier(comm));
+        return;
+    }
+    for (int k = 0; k < MESSAGES * (comm->size - 1); k++) {
+        int value, from;
+        size_t bytes;
+        must(b->receive_any(comm, TAG_ANY, &value, sizeof value, &from, &bytes));
+        assert_true(from > 0 && from < comm->size && bytes == sizeof value);
+        assert_int_equal(value, next[from]++); /* in order for each sender */
+    }
+    must(b->barrier(comm));
+    bool ready = true;
+    must(b->test_any(comm, TAG_NEVER, &ready));
+    assert_false(ready);
+    must(b->send(comm, 0, TAG_NEVER, &ready, 1));
+    must(b->test_any(comm, TAG_NEVER, &ready));
+    assert_true(ready);
+    int from;
+    size_t bytes;
+    refused(b->receive_any(comm, TAG_NEVER, NULL, 0, &from, &bytes), LS_CODE_USAGE, "room");
+    must(b->send(comm, 0, TAG_NEVER, next, 8));
+    refused(b->receive(comm, 0, TAG_NEVER, next, 4), LS_CODE_USAGE, "8 bytes");
+}
+
+static inline void talk_in_agreement(ls_comm *comm)
+{
+    static const ls_code codes[] = {LS_CODE_OK, LS_CODE_USAGE, LS_CODE_CHECK, LS_CODE_MISSING};
+    for (int i = 0; i < MESSAGES; i++) {
+        ls_code worst, mine = (comm->rank + i) % comm->size ? LS_CODE_OK : codes[i % 4];
+        must(comm->backend->agree(comm, mine, &worst));
+        assert_int_equal(worst, codes[i % 4]);
+        must(comm->backend->barrier(comm));
+    }
+}
+
+/* Even and odd ranks, each in reverse; then as before. */
+static inline void talk_in_parts(ls_comm *comm)
+{
+    for (int i = 0; i < 20; i++) {
+        ls_comm *part;
+        ls_code worst;
+        must(comm->backend->split(comm, comm->rank % 2, -comm->rank, &part));
+        assert_int_equal(part->size, comm->size / 2);
+        assert_int_equal(part->rank, (comm->size - 1 - comm->rank) / 2);
+        assert_ptr_equal(part->device, comm->device);
+        must(part->backend->agree(part, comm->rank % 2 ? LS_CODE_CHECK : LS_CODE_OK, &worst));
+        assert_int_equal(worst, comm->rank % 2 ? LS_CODE_CHECK : LS_CODE_OK);
+        must(part->backend->barrier(part));
+        ls_comm_close(part);
+    }
+}
+
+/* Rank 0 gives up while the others wait, each in another call. */
+static inline void talk_and_give_up(ls_comm *comm)
+{
+    const ls_comm_backend *b = comm->backend;
+    ls_comm *part;
+    int data, from;
+    size_t bytes;
+    if (comm->rank == 0) {
+        ls_clock_sleep(20000000);
+        b->abandon(comm);
+        refused(b->send(comm, 1, 0, &data, 4), LS_CODE_MISSING, "abandoned by rank 0");
+    } else if (comm->rank == 1) {
+        refused(b->receive(comm, 0, 0, &data, 4), LS_CODE_MISSING, "abandoned by rank 0");
+        refused(b->barrier(comm), LS_CODE_MISSING, "rank 1: abandoned by rank 0");
+    } else if (comm->rank == 2) {
+        refused(b->split(comm, 0, 0, &part), LS_CODE_MISSING, "abandoned");
+    } else {
+        refused(b->receive_any(comm, 0, &data, 4, &from, &bytes), LS_CODE_MISSING, "abandoned");
+    }
+}
+
+#endif

@@ -10,6 +10,7 @@
 
 #include "common/base/log.h"
 #include "common/base/status.h"
+#include "common/comm/processes.h"
 #include "common/device/device.h"
 #include "common/device/link.h"
 #include "common/kernel/kernel.h"
@@ -58,8 +59,8 @@ typedef struct ls_case {
     bool colocate_gradients;  /**< towers: true */
     int flip_device;          /**< --inject bitflip=DEVICE:STEP; -1: none */
     int64_t flip_step;
-    int ranks;    /**< 1 */
-    char comm[8]; /**< resolved: "thread" */
+    int ranks;    /**< 1; of comm mpi the processes, of thread ranks in this one */
+    char comm[8]; /**< resolved: "thread", "mpi" */
 } ls_case;
 
 /** What the whole command shares. Text is owned by the request. */
@@ -74,15 +75,16 @@ typedef struct ls_request {
     bool baseline;
     bool soft_placement;
     bool log_placement;
-    uint64_t timeout_ns; /**< without progress of another rank */
-    char *load;          /**< NULL: none */
-    char *save;          /**< NULL: none */
-    char *label;         /**< NULL: none */
-    char *results;       /**< file; NULL: none */
-    char *format;        /**< "table", "jsonl", "json", "csv", "md" */
-    char *command;       /**< the command line, for the row */
-    int progress;        /**< -1 auto, 0 no, 1 yes */
-    ls_log log;          /**< quiet, normal, verbose */
+    uint64_t timeout_ns;           /**< without progress of another rank */
+    char *load;                    /**< NULL: none */
+    char *save;                    /**< NULL: none */
+    char *label;                   /**< NULL: none */
+    char *results;                 /**< file; NULL: none */
+    char *format;                  /**< "table", "jsonl", "json", "csv", "md" */
+    char *command;                 /**< the command line, for the row */
+    int progress;                  /**< -1 auto, 0 no, 1 yes */
+    ls_log log;                    /**< quiet, normal, verbose */
+    const ls_processes *processes; /**< those of the command; borrowed */
 } ls_request;
 
 #endif

@@ -16,7 +16,9 @@
 ls_status ls_command_run(const ls_request *request, int *exit_status);
 
 ls_status ls_command_micro(int argc, char **argv, int *exit_status);
-ls_status ls_command_devices(int argc, char **argv, int *exit_status);
+/** On every rank; rank 0 prints what each has. */
+ls_status ls_command_devices(const ls_processes *processes, int argc, char **argv,
+                             int *exit_status);
 ls_status ls_command_results(int argc, char **argv, int *exit_status);
 ls_status ls_command_list(int argc, char **argv, int *exit_status);
 

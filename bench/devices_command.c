@@ -8,6 +8,7 @@
  */
 #include "bench/command.h"
 #include "bench/option_set.h"
+#include "bench/team.h"
 #include "common/base/numbers.h"
 #include "common/device/machine.h"
 
@@ -27,6 +28,8 @@ typedef struct resolution {
 
 typedef struct device_view {
     const ls_machine *machine;
+    int ranks;         /* that a launcher started; 0: it did not */
+    char **rank_texts; /* [ranks] JSON of each, on rank 0: rank, host, cores */
     resolution *resolutions;
     size_t resolution_count;
 } device_view;
@@ -146,6 +149,24 @@ static void print_resolution(const ls_machine *machine, const resolution *one)
     putchar('\n');
 }
 
+/* A line for each rank that a launcher started: where it is, which cores are its own. */
+static void print_ranks(const device_view *view)
+{
+    if (!view->ranks || !view->rank_texts[0])
+        return;
+    printf("\n%-6s %-20s %s\n", "rank", "host", "cores");
+    for (int r = 0; r < view->ranks; r++) {
+        json_t *rank = json_loads(view->rank_texts[r], 0, NULL);
+        const json_t *cores = json_object_get(rank, "cores");
+        printf("%-6d %-20s", r, json_string_value(json_object_get(rank, "host")));
+        for (size_t i = 0; i < json_array_size(cores); i++)
+            printf("%s%lld", i ? "," : " ",
+                   (long long)json_integer_value(json_array_get(cores, i)));
+        putchar('\n');
+        json_decref(rank);
+    }
+}
+
 static ls_status print_table(const device_view *view)
 {
     const ls_machine_info *info = ls_machine_describe(view->machine);
@@ -156,6 +177,7 @@ static ls_status print_table(const device_view *view)
         putchar('\n');
     for (size_t i = 0; i < view->resolution_count; i++)
         print_resolution(view->machine, &view->resolutions[i]);
+    print_ranks(view);
     return LS_OK;
 }
 
@@ -229,6 +251,12 @@ static ls_status print_json(const device_view *view)
     json_t *root =
         json_pack("{s:o, s:o, s:o}", "machine", json_of_machine(ls_machine_describe(view->machine)),
                   "devices", devices, "resolved", resolved);
+    json_t *ranks = json_array();
+    for (int r = 0; r < view->ranks && view->rank_texts[r]; r++)
+        json_array_append_new(ranks, json_loads(view->rank_texts[r], 0, NULL));
+    if (root && json_array_size(ranks))
+        json_object_set(root, "ranks", ranks);
+    json_decref(ranks);
     if (!root)
         return ls_fail(LS_CODE_MISSING, "devices", "json",
                        "the text cannot be made; a SPEC must be UTF-8");
@@ -303,13 +331,42 @@ static ls_status take_missing(device_view *view)
     return LS_OK;
 }
 
-static ls_status show(const ls_option_set *set, const ls_machine *machine, printer *print)
+/* What each rank has, told to rank 0: its host, and the cores of its devices. */
+static ls_status gather_ranks(device_view *view, const ls_processes *processes)
+{
+    if (!view->ranks)
+        return LS_OK;
+    view->rank_texts = calloc((size_t)view->ranks, sizeof *view->rank_texts);
+    json_t *cores = json_array();
+    for (int i = 0; i < ls_machine_count(view->machine, LS_DEVICE_CPU); i++) {
+        int held[CORES_MOST];
+        const int count = ls_machine_cores(view->machine, i, held, CORES_MOST);
+        for (int k = 0; k < count; k++)
+            json_array_append_new(cores, json_integer(held[k]));
+    }
+    json_t *rank = json_pack("{s:i, s:s, s:o}", "rank", processes->rank, "host",
+                             ls_machine_describe(view->machine)->host, "cores", cores);
+    char *text = rank ? json_dumps(rank, JSON_COMPACT) : NULL;
+    ls_status status = text && view->rank_texts
+                           ? ls_team_gather(processes->comm, text, view->rank_texts)
+                           : ls_fail_memory("devices", (size_t)view->ranks * sizeof(char *));
+    free(text);
+    json_decref(rank);
+    return status;
+}
+
+static ls_status show(const ls_option_set *set, const ls_machine *machine,
+                      const ls_processes *processes, printer *print)
 {
     const size_t slots = set->operand_count + 1;
-    device_view view = {.machine = machine, .resolutions = calloc(slots, sizeof *view.resolutions)};
+    device_view view = {.machine = machine,
+                        .ranks = processes->comm ? processes->size : 0,
+                        .resolutions = calloc(slots, sizeof *view.resolutions)};
     if (!view.resolutions)
         return ls_fail_memory("devices", slots * sizeof *view.resolutions);
-    ls_status status = resolve_all(set, &view);
+    ls_status status = gather_ranks(&view, processes);
+    if (!status)
+        status = resolve_all(set, &view);
     if (!status)
         status = print(&view);
     if (!status)
@@ -319,29 +376,35 @@ static ls_status show(const ls_option_set *set, const ls_machine *machine, print
         ls_status_free(view.resolutions[i].missing);
     }
     free(view.resolutions);
+    for (int r = 0; view.rank_texts && r < view.ranks; r++)
+        free(view.rank_texts[r]);
+    free(view.rank_texts);
     return status;
 }
 
-static ls_status run(const ls_option_set *set)
+static ls_status run(const ls_option_set *set, const ls_processes *processes)
 {
     printer *print = NULL;
     ls_machine_options options;
     ls_machine *machine;
     LS_TRY(find_printer(ls_option_set_text(set, "format", "table"), &print));
     LS_TRY(read_machine_options(set, &options));
-    LS_TRY(ls_machine_open(&options, &machine));
-    ls_status status = show(set, machine, print);
+    options.part = processes->part;
+    options.parts = processes->parts;
+    options.neighbours = processes->neighbours;
+    LS_TRY(ls_team_agree(processes->comm, ls_machine_open(&options, &machine)));
+    ls_status status = show(set, machine, processes, print);
     ls_machine_close(machine);
-    return status;
+    return ls_team_agree(processes->comm, status);
 }
 
-ls_status ls_command_devices(int argc, char **argv, int *exit_status)
+ls_status ls_command_devices(const ls_processes *processes, int argc, char **argv, int *exit_status)
 {
     ls_option_set set;
     LS_TRY(ls_option_set_open(LS_FOR_DEVICES, &set));
     ls_status status = ls_option_set_read(&set, argc, argv, SPECS_MOST);
     if (!status)
-        status = run(&set);
+        status = run(&set, processes);
     ls_option_set_close(&set);
     *exit_status = 0;
     return status;

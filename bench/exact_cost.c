@@ -3,6 +3,7 @@
 #include "bench/exact_cost.h"
 
 #include "bench/statistics.h"
+#include "bench/team.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -49,6 +50,8 @@ ls_status ls_exact_cost(ls_workplace *place, ls_trial *trial, double *out)
     fast.micro_shards = -1;
     memset(fast.allreduce, 0, sizeof fast.allreduce);
     memcpy(fast.allreduce, "auto", sizeof "auto");
+    bool stop = false;
+    LS_TRY(ls_team_turn(trial->session.job.comm, LS_OK, &count, &stop));
     LS_TRY(ls_plan_open(place, &fast, &plan));
     ls_status status = ls_session_open(place, &plan, &session);
     if (!status) {

@@ -5,6 +5,8 @@
 #include "bench/interrupt.h"
 #include "bench/reference.h"
 #include "bench/row.h"
+#include "bench/team.h"
+#include "common/base/digest.h"
 #include "impl/oracle.h"
 
 #include <math.h>
@@ -20,12 +22,18 @@ static const double loss_bound = 1e-4;
 
 /* Steps put at once in the second pass, so that an interrupt is answered between. */
 enum { STEPS_AT_ONCE = 32 };
+/* A library may add in any order: rounding, far less than a slice that is lost. */
+static const double library_bound = 1e-5;
 
 /* The candidate, and (for several replicas in fast mode) the oracle run here; `single` is known. */
 enum { CANDIDATE, ORACLE, SINGLE, SIDES };
 
 typedef struct contest {
+    const ls_workplace *place;
     const ls_plan_of_case *plan;
+    bool judges;            /* rank 0 does */
+    bool library;           /* the candidate's sums are a library's */
+    float *given;           /* [elements] the candidate's reduced gradient */
     ls_session run[SINGLE]; /* candidate, oracle */
     bool here[SINGLE];
     float *own[SINGLE];         /* [elements] their parameters */
@@ -45,6 +53,7 @@ static void close_contest(ls_workplace *place, contest *c)
     free(c->other);
     if (c->single)
         ls_reference_done(place, c->single);
+    free(c->given);
 }
 
 static ls_status open_oracle(const ls_job *job, int replicas, ls_run **out, const void *context)
@@ -52,29 +61,52 @@ static ls_status open_oracle(const ls_job *job, int replicas, ls_run **out, cons
     return ls_oracle_open(context, job, replicas, out);
 }
 
-static ls_status open_contest(ls_workplace *place, const ls_plan_of_case *plan, uint64_t steps,
-                              contest *c)
+/* The judges of this process's candidate, before it: the reference uses the same devices. */
+static ls_status open_judges(ls_workplace *place, uint64_t steps, contest *c)
 {
-    size_t bytes = (plan->model->graph->variables.elements + 1) * sizeof(float);
-    *c = (contest){.plan = plan};
+    const ls_plan_of_case *plan = c->plan;
+    if (!c->judges)
+        return LS_OK;
+    LS_TRY(ls_reference_get(place, plan, steps, &c->single));
+    if (plan->job.exact ||
+        ls_strategy_parts(plan->strategy, &plan->job, (size_t)plan->all_devices) == 1)
+        return LS_OK;
+    LS_TRY(ls_session_open_one(place, plan, open_oracle, plan->strategy, &c->run[ORACLE]));
+    c->here[ORACLE] = true;
+    return LS_OK;
+}
+
+static ls_status take_memory(contest *c)
+{
+    size_t bytes = (c->plan->model->graph->variables.elements + 1) * sizeof(float);
     for (int i = 0; i < SINGLE; i++) {
         c->own[i] = malloc(bytes);
         if (!c->own[i])
             return ls_fail_memory("gate", bytes);
     }
+    c->given = malloc(bytes);
     c->other = malloc(bytes);
-    if (!c->other)
-        return ls_fail_memory("gate", bytes);
+    return c->given && c->other ? LS_OK : ls_fail_memory("gate", bytes);
+}
+
+static ls_status open_contest(ls_workplace *place, const ls_plan_of_case *plan, uint64_t steps,
+                              contest *c)
+{
+    const ls_job *job = &plan->job;
+    *c = (contest){.place = place,
+                   .plan = plan,
+                   .judges = !job->comm || job->comm->rank == 0,
+                   .library = plan->strategy->reduces && !job->exact && plan->all_devices > 1 &&
+                              !job->allreduce->oracle};
     for (int i = 0; i < SIDES; i++) /* what is compared after no step at all */
         c->values[i] = plan->initial;
-    LS_TRY(ls_reference_get(place, plan, steps, &c->single));
-    LS_TRY(ls_session_open(place, plan, &c->run[CANDIDATE]));
-    c->here[CANDIDATE] = true;
-    if (plan->job.exact || ls_strategy_parts(plan->strategy, &plan->job, plan->device_count) == 1)
-        return LS_OK;
-    LS_TRY(ls_session_open_one(place, plan, open_oracle, plan->strategy, &c->run[ORACLE]));
-    c->here[ORACLE] = true;
-    return LS_OK;
+    ls_status status = take_memory(c);
+    if (!status)
+        status = open_judges(place, steps, c);
+    LS_TRY(ls_team_agree(job->comm, status));
+    status = ls_session_open(place, plan, &c->run[CANDIDATE]);
+    c->here[CANDIDATE] = !status;
+    return ls_team_agree(job->comm, status);
 }
 
 /* ---- Judging -------------------------------------------------------------------------------- */
@@ -156,7 +188,9 @@ static ls_status judge_at_once(contest *c, uint64_t steps, ls_gate *gate)
     session->step = 0;
     while (session->step < steps) {
         uint64_t left = steps - session->step;
-        if (ls_interrupted())
+        gate->interrupted = ls_interrupted();
+        LS_TRY(ls_team_turn(c->plan->job.comm, LS_OK, &left, &gate->interrupted));
+        if (gate->interrupted)
             return LS_OK;
         LS_TRY(ls_session_steps(session, left < STEPS_AT_ONCE ? left : STEPS_AT_ONCE));
     }
@@ -174,47 +208,116 @@ static ls_status judge_at_once(contest *c, uint64_t steps, ls_gate *gate)
 }
 
 /* What a full step sent, against the formula. */
-static void judge_traffic(const contest *c, ls_gate *gate)
+static ls_status judge_traffic(const contest *c, ls_gate *gate)
 {
     const ls_run *run = c->run[CANDIDATE].run;
     ls_traffic sent, formula;
     if (!run->strategy->traffic || (ls_job_tail(run->job) && ls_job_steps_per_epoch(run->job) == 1))
-        return;
-    run->strategy->traffic(run, &sent, &formula);
+        return LS_OK;
+    LS_TRY(run->strategy->traffic(run, &sent, &formula));
     if (sent.bytes_sent == formula.bytes_sent && sent.messages_sent == formula.messages_sent)
-        return;
+        return LS_OK;
     gate->pass = false;
     snprintf(gate->oracle, sizeof gate->oracle,
              "traffic: a step sent %llu bytes in %llu messages, the formula says %llu in %llu",
              (unsigned long long)sent.bytes_sent, (unsigned long long)sent.messages_sent,
              (unsigned long long)formula.bytes_sent, (unsigned long long)formula.messages_sent);
+    return LS_OK;
 }
 
-/* One step of each; what differs goes into the gate. */
-static ls_status compare_step(contest *c, uint64_t step, ls_gate *gate)
+/* A library's sum of this step against the slices' gradients from the same parameters. */
+static void judge_library(const contest *c, uint64_t step, ls_gate *gate)
+{
+    ls_difference d = ls_variables_compare(&c->plan->model->graph->variables, c->given,
+                                           ls_oracle_wide_sum(c->run[ORACLE].run));
+    gate->library_rel =
+        d.max_rel > gate->library_rel || isnan(gate->library_rel) ? d.max_rel : gate->library_rel;
+    if (d.max_rel <= library_bound || !gate->pass)
+        return;
+    gate->pass = false;
+    snprintf(gate->oracle, sizeof gate->oracle,
+             "step %llu: the reduced gradient differs from the slices' sum by %.3g relative, bound "
+             "%.3g",
+             (unsigned long long)step, d.max_rel, library_bound);
+}
+
+static ls_status take_step(contest *c, int side)
+{
+    LS_TRY(ls_session_one_step(&c->run[side], c->own[side], &c->loss[side]));
+    c->values[side] = c->own[side];
+    return LS_OK;
+}
+
+/* One step of each judge; what differs from the candidate's goes into the gate. */
+static ls_status judge_step(contest *c, uint64_t step, ls_gate *gate)
 {
     const ls_variables *variables = &c->plan->model->graph->variables;
+    const ls_run *candidate = c->run[CANDIDATE].run;
     int judge = c->here[ORACLE] ? ORACLE : SINGLE;
-    for (int i = 0; i < SINGLE; i++) {
-        if (!c->here[i])
-            continue;
-        LS_TRY(ls_session_one_step(&c->run[i], c->own[i], &c->loss[i]));
-        c->values[i] = c->own[i];
+    if (c->library) {
+        LS_TRY(candidate->strategy->gradient(c->run[CANDIDATE].run, c->given));
+        ls_oracle_give(c->run[ORACLE].run, c->given);
     }
+    if (c->here[ORACLE])
+        LS_TRY(take_step(c, ORACLE));
+    ls_processes_progress(c->place->request->processes);
     LS_TRY(ls_reference_step(c->single, step, &c->values[SINGLE], &c->loss[SINGLE]));
+    ls_processes_progress(c->place->request->processes);
     ls_difference drift = ls_variables_compare(variables, c->values[CANDIDATE], c->values[SINGLE]);
     ls_difference d = ls_variables_compare(variables, c->values[CANDIDATE], c->values[judge]);
     gate->max_ulp = drift.max_ulp > gate->max_ulp ? drift.max_ulp : gate->max_ulp;
     gate->max_rel = drift.max_rel > gate->max_rel ? drift.max_rel : gate->max_rel;
-    gate->steps = step + 1;
     if (gate->pass &&
         (!d.same_bits || memcmp(&c->loss[CANDIDATE], &c->loss[judge], sizeof c->loss[judge])))
         note_difference(c, judge, step, &d, gate);
-    LS_TRY(compare_replicas(c, step, gate));
+    if (c->library)
+        judge_library(c, step, gate);
     if (step == 0 && (c->here[ORACLE] || c->plan->job.exact))
         judge_first_step(c, gate);
+    return LS_OK;
+}
+
+/* One rank that does not pass is enough; it says why. */
+static ls_status agree_on_pass(const contest *c, ls_gate *gate)
+{
+    ls_status failed = gate->pass ? LS_OK : ls_fail(LS_CODE_CHECK, NULL, NULL, "%s", gate->oracle);
+    ls_status status = ls_team_agree(c->plan->job.comm, failed);
+    if (ls_status_code(status) != LS_CODE_CHECK)
+        return status;
+    gate->pass = false;
+    snprintf(gate->oracle, sizeof gate->oracle, "%s", ls_status_text(status));
+    ls_status_free(status);
+    return LS_OK;
+}
+
+/* All ranks take the step and hear whether it was well. */
+static ls_status compare_step(contest *c, uint64_t step, ls_gate *gate)
+{
+    ls_comm *comm = c->plan->job.comm;
+    uint64_t number = 0;
+    LS_TRY(ls_team_agree(comm, take_step(c, CANDIDATE)));
+    ls_status status = c->judges ? judge_step(c, step, gate) : LS_OK;
+    if (!status)
+        status = compare_replicas(c, step, gate);
+    gate->interrupted = ls_interrupted();
+    LS_TRY(ls_team_turn(comm, status, &number, &gate->interrupted));
+    LS_TRY(agree_on_pass(c, gate));
+    gate->steps = step + 1;
     if (!*gate->diverged)
         ls_loss_diverged(c->loss[CANDIDATE], step, gate->diverged);
+    return LS_OK;
+}
+
+/* What all ranks hold must be what rank 0 holds, with which the judges were compared. */
+static ls_status compare_ranks(const contest *c, ls_gate *gate)
+{
+    int other;
+    LS_TRY(ls_team_differs(c->plan->job.comm, ls_hash64(gate->digest, sizeof gate->digest - 1),
+                           &other));
+    if (other < 0 || !gate->pass)
+        return LS_OK;
+    gate->pass = false;
+    snprintf(gate->oracle, sizeof gate->oracle, "rank %d has other parameters than rank 0", other);
     return LS_OK;
 }
 
@@ -224,25 +327,26 @@ static ls_status compare(contest *c, uint64_t steps, ls_gate *gate)
     const ls_variables *variables = &plan->model->graph->variables;
     gate->bound = plan->job.exact ? 0 : gradient_bound;
     gate->kernels = ls_row_kernels(c->run[CANDIDATE].run);
-    for (uint64_t step = 0; step < steps && !ls_interrupted(); step++)
+    for (uint64_t step = 0; step < steps && !gate->interrupted; step++)
         LS_TRY(compare_step(c, step, gate));
-    if (gate->pass && steps && !ls_interrupted())
+    if (gate->pass && steps && !gate->interrupted && !c->library)
         LS_TRY(judge_at_once(c, steps, gate));
-    if (gate->pass && steps && !ls_interrupted())
-        judge_traffic(c, gate);
+    LS_TRY(agree_on_pass(c, gate));
+    if (gate->pass && steps && !gate->interrupted)
+        LS_TRY(judge_traffic(c, gate));
     if (!*gate->diverged)
         ls_values_diverged(variables, c->values[CANDIDATE], gate->steps, gate->diverged);
     LS_TRY(ls_variables_digest(variables, c->values[CANDIDATE], gate->digest));
-    if (steps == (uint64_t)(plan->warmup + plan->timed))
+    if (steps == (uint64_t)(plan->warmup + plan->timed) && c->judges)
         LS_TRY(ls_variables_digest(variables, c->values[SINGLE], gate->reference_digest));
-    return LS_OK;
+    return compare_ranks(c, gate);
 }
 
 ls_status ls_gate_run(ls_workplace *place, const ls_plan_of_case *plan, ls_gate *out)
 {
     uint64_t all = (uint64_t)(plan->warmup + plan->timed);
     int64_t asked = plan->config->gate_steps;
-    *out = (ls_gate){.grade = "none", .pass = true, .gradient_rel = NAN};
+    *out = (ls_gate){.grade = "none", .pass = true, .gradient_rel = NAN, .library_rel = NAN};
     if (asked == 0 || !plan->strategy->equivalent) {
         snprintf(out->oracle, sizeof out->oracle, "%s",
                  asked == 0 ? "not compared: --gate-steps 0"

@@ -7,13 +7,19 @@
  *     exact   with `single --reduce exact`: the same bits
  *     fast    with an oracle, which replays the strategy's sums in sequence (impl/oracle.h): the
  *             same bits. The drift of the parameters from `single` is reported and judges nothing.
+ *     library (the all-reduce) each step's reduced gradient with the float64 sum of the slices'
+ *             gradients from the same parameters: within a bound; and the update by that gradient:
+ *             the same bits as `single`'s optimizer makes of it
  *     single  with a second, fresh run of itself: it shows that a run is repeatable
  *
  * Where each replica has parameters of its own, all have the same bits after each step, too.
  * So that judge and candidate cannot be wrong together, the first step's gradient and loss are
  * compared with those of `single` on the whole batch in one piece, within bounds. Then the same
  * steps are made again, put at once, and must end in the same bits: that finds what is only right
- * while the host waits after each step. Last, what a step sent must be what the formula says.
+ * while the host waits after each step (a library's sums need not repeat: not there). Last, what a
+ * step sent must be what the formula says.
+ *
+ * Of several ranks each runs its part of the candidate; rank 0 judges, and all get its verdict.
  */
 #ifndef LS_BENCH_GATE_H
 #define LS_BENCH_GATE_H
@@ -26,11 +32,13 @@ typedef struct ls_gate {
     const char *grade; /**< "exact", "bounded" or "none" */
     bool compared;     /**< false: the row says why in `oracle` */
     bool pass;
+    bool interrupted; /**< before all steps were compared */
     uint64_t steps;   /**< how many were compared */
     uint32_t max_ulp; /**< of parameters against `single`, over all compared steps */
     double max_rel;
     double bound;        /**< on the first step's gradient against `single`; 0: bits are compared */
     double gradient_rel; /**< what that was; NaN: not looked at */
+    double library_rel;  /**< largest distance of a library's sum; NaN: none was compared */
     char digest[33];     /**< of the candidate after the last compared step */
     char reference_digest[33];     /**< of `single`; "" unless all steps were compared */
     char oracle[256];              /**< "same bits", or what differed first */

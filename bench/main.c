@@ -6,6 +6,9 @@
 #include "bench/command.h"
 #include "bench/option_table.h"
 #include "bench/options.h"
+#include "bench/team.h"
+#include "build_info.h"
+#include "common/base/digest.h"
 
 #include "common/base/hooks.h"
 
@@ -16,12 +19,23 @@
 #include <string.h>
 #include <unistd.h>
 
-static ls_status run_cases(int argc, char **argv, int *exit_status)
+/* Rank 0 alone says what is left out and shows progress; all refuse together. */
+static ls_status run_cases(const ls_processes *processes, int argc, char **argv, int *exit_status)
 {
     ls_request *request = NULL;
-    LS_TRY(ls_request_parse(argc, argv, ls_option_names_registered(), stderr, &request));
-    ls_status status = ls_command_run(request, exit_status);
+    ls_option_names names = *ls_option_names_registered();
+    FILE *quiet = processes->rank > 0 ? fopen("/dev/null", "w") : NULL;
+    names.processes = processes;
+    ls_status status = ls_request_parse(argc, argv, &names, quiet ? quiet : stderr, &request);
+    status = ls_team_agree(processes->comm, status);
+    if (!status) {
+        request->progress = processes->rank > 0 ? 0 : request->progress;
+        ls_processes_set_timeout(processes, request->timeout_ns);
+        status = ls_command_run(request, exit_status);
+    }
     ls_request_free(request);
+    if (quiet)
+        fclose(quiet);
     return status;
 }
 
@@ -30,27 +44,31 @@ typedef struct command_entry {
     const char *operands; /* after the name in the usage line */
     const char *help;
     unsigned options; /* LS_FOR_*; 0: it has none */
-    /* NULL: known, but not in this version. */
-    ls_status (*run)(int argc, char **argv, int *exit_status);
+    /** On every rank; NULL: see `alone`. */
+    ls_status (*run)(const ls_processes *processes, int argc, char **argv, int *exit_status);
+    /** On rank 0 alone. Neither: known, but not in this version. */
+    ls_status (*alone)(int argc, char **argv, int *exit_status);
 } command_entry;
 
 static const command_entry commands[] = {
-    {"run", " [--OPTION VALUE]...", "train and measure; one row per case", LS_FOR_RUN, run_cases},
+    {"run", " [--OPTION VALUE]...", "train and measure; one row per case", LS_FOR_RUN,
+     .run = run_cases},
     {"verify", " [--OPTION VALUE]...",
      "the same cases without timing: which equal the reference, how closely", LS_FOR_VERIFY,
-     run_cases},
+     .run = run_cases},
     {"micro", " OPERATION [--OPTION VALUE]...",
      "gemm, copy, optimizer, floor; allreduce and other collectives: rates, roofs", LS_FOR_MICRO,
-     ls_command_micro},
+     .alone = ls_command_micro},
     {"devices", " [SPEC]... [--OPTION VALUE]...",
-     "what this machine has, and how device names resolve", LS_FOR_DEVICES, ls_command_devices},
+     "what this machine has, and how device names resolve", LS_FOR_DEVICES,
+     .run = ls_command_devices},
     {"list", " [KIND]", "strategies, models, layers, data sets, ... with one line each", 0,
-     ls_command_list},
+     .alone = ls_command_list},
     {"results", " list|show ID [--OPTION VALUE]...", "rows of the results database", LS_FOR_RESULTS,
-     ls_command_results},
-    {"report", "", "plots and one page from results (not in this version)", 0, NULL},
-    {"regress", "", "compares two sets of results (not in this version)", 0, NULL},
-    {"trace", "", "steps as a trace file (not in this version)", 0, NULL},
+     .alone = ls_command_results},
+    {"report", "", "plots and one page from results (not in this version)", 0, .run = NULL},
+    {"regress", "", "compares two sets of results (not in this version)", 0, .run = NULL},
+    {"trace", "", "steps as a trace file (not in this version)", 0, .run = NULL},
 };
 
 enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
@@ -123,7 +141,17 @@ static ls_status help(int argc, char **argv)
     return LS_OK;
 }
 
-static ls_status dispatch(int argc, char **argv, int *exit_status)
+static ls_status run_command(const ls_processes *processes, const command_entry *command, int argc,
+                             char **argv, int *exit_status)
+{
+    if (command->run)
+        return command->run(processes, argc, argv, exit_status);
+    if (processes->rank > 0)
+        return LS_OK;
+    return command->alone(argc, argv, exit_status);
+}
+
+static ls_status dispatch(const ls_processes *processes, int argc, char **argv, int *exit_status)
 {
     const char *first = argv[0];
     bool wants_help = strcmp(first, "--help") == 0, wants_version = strcmp(first, "--version") == 0;
@@ -150,10 +178,10 @@ static ls_status dispatch(int argc, char **argv, int *exit_status)
             return LS_OK;
         }
     }
-    if (!command->run)
+    if (!command->run && !command->alone)
         return ls_fail(LS_CODE_USAGE, "command", command->name,
                        "not in this version; run, verify, micro, devices, list and results are");
-    return command->run(argc, argv, exit_status);
+    return run_command(processes, command, argc, argv, exit_status);
 }
 
 /* Makes descriptors 0 to 2 exist, so that no file that is opened later becomes one of them. */
@@ -164,10 +192,46 @@ static void hold_standard_streams(void)
             (void)open("/dev/null", descriptor == 1 ? O_RDONLY : O_RDWR);
 }
 
-/* Whether this process is rank 0, or was not started by a launcher: one refusal is enough. */
-static bool speaks_for_all(void)
+/* All ranks must be of one build and have one command line: nothing that follows would be alike. */
+static ls_status compare_ranks(const ls_processes *processes, int argc, char **argv)
 {
-    static const char *const variables[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK"};
+    static const char build[] =
+        LS_VERSION " " LS_GIT_COMMIT " " LS_BUILD_TYPE " " LS_COMPILER " " LS_COMPILER_FLAGS;
+    char text[4096] = "";
+    for (int i = 1; i < argc; i++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", i > 1 ? " " : "",
+                 argv[i]);
+    LS_TRY(ls_team_same(processes->comm, "build", ls_hash64(build, sizeof build), build));
+    return ls_team_same(processes->comm, "command line", ls_hash64(text, strlen(text)), text);
+}
+
+/* Meets the other ranks, where a launcher started some; only rank 0 has a standard output. */
+static ls_status start(int argc, char **argv, ls_processes *processes)
+{
+    *processes = ls_processes_alone();
+    if (!ls_processes_built() || !ls_processes_launched())
+        return LS_OK;
+    LS_TRY(ls_processes_start(processes));
+    if (processes->rank > 0 && !freopen("/dev/null", "w", stdout))
+        return ls_fail(LS_CODE_MISSING, "standard output", NULL,
+                       "/dev/null cannot be opened, which ranks above 0 write to; mount /dev");
+    return compare_ranks(processes, argc, argv);
+}
+
+/* What went wrong, by rank 0; by all where they have lost each other. */
+static int report(const ls_processes *processes, ls_status status)
+{
+    int exit_status = (int)ls_status_code(status);
+    if (processes->rank == 0 || ls_processes_lost(processes))
+        fprintf(stderr, "lockstep: %s\n", ls_status_text(status));
+    ls_status_free(status);
+    return exit_status;
+}
+
+/* Whether this process is rank 0, or was not started by a launcher: one refusal is enough. */
+static bool is_first(void)
+{
+    static const char *const variables[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"};
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
         const char *rank = getenv(variables[i]);
         if (rank && strtol(rank, NULL, 10) > 0)
@@ -181,23 +245,26 @@ int main(int argc, char **argv)
     hold_standard_streams();
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write that fails, and is reported as such */
     if (argc < 2) {
-        print_usage(stderr);
+        if (is_first())
+            print_usage(stderr);
         return LS_CODE_USAGE;
     }
     int exit_status = 0;
-    ls_status status = ls_hooks_check();
+    ls_processes processes;
+    ls_status status = start(argc, argv, &processes);
+    if (!ls_processes_built()) /* ranks that cannot meet: each is told by its launcher */
+        processes.rank = is_first() ? 0 : 1;
     if (!status)
-        status = dispatch(argc - 1, argv + 1, &exit_status);
+        status = ls_hooks_check();
+    if (!status)
+        status = dispatch(&processes, argc - 1, argv + 1, &exit_status);
     bool unwritten = ferror(stdout) != 0;
     unwritten |= fclose(stdout) != 0;
     if (!status && unwritten && exit_status == 0)
         status = ls_fail(LS_CODE_MISSING, "standard output", NULL,
                          "not all of it could be written; a full disk or a closed pipe?");
-    if (status) {
-        exit_status = (int)ls_status_code(status);
-        if (speaks_for_all())
-            fprintf(stderr, "lockstep: %s\n", ls_status_text(status));
-        ls_status_free(status);
-    }
+    if (status)
+        exit_status = report(&processes, status);
+    ls_processes_end(&processes, !ls_processes_lost(&processes), exit_status);
     return exit_status;
 }

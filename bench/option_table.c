@@ -97,7 +97,7 @@ static const ls_option table[] = {
     {"comm", "auto|thread|mpi|nccl", "auto", "", "auto: mpi under mpirun, else thread", RUN_VERIFY,
      .set = ls_set_comm, IN_CASE(comm)},
     {"ranks", "N", "1", "ranks", "ranks as threads of this process (--comm thread)",
-     RUN_VERIFY | LS_FOR_MICRO, .set = ls_set_int, IN_CASE(ranks), .low = 1, .high = 1024},
+     RUN_VERIFY | LS_FOR_MICRO, .set = ls_set_ranks, IN_CASE(ranks), .low = 1, .high = 1024},
     {"memory", "growth|all|fraction=F", "growth; all on GPUs", "of a device's capacity",
      "how a device takes memory", RUN_VERIFY, .set = ls_set_memory, IN_CASE(memory_text),
      .high = sizeof(((ls_case *)0)->memory_text)},

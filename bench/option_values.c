@@ -361,8 +361,7 @@ ls_status ls_set_inject(const ls_setting *setting)
     int64_t number, step;
     if (after_name(setting->text, "delay") || after_name(setting->text, "kill"))
         return ls_setting_refuse(setting, LS_CODE_USAGE,
-                                 "'%s' concerns cases with several ranks, which this version has "
-                                 "not; bitflip=DEVICE:STEP works",
+                                 "'%s' is not in this version; bitflip=DEVICE:STEP works",
                                  setting->text);
     bool valid = text && text[length] == ':' && length < sizeof device;
     if (valid) {
@@ -447,16 +446,48 @@ ls_status ls_set_link(const ls_setting *setting)
     return LS_OK;
 }
 
+/* What a communicator needs of those that run the command. */
+static ls_status check_comm(const ls_setting *setting, const char *word)
+{
+    const ls_processes *processes = setting->names->processes;
+    if (strcmp(word, "nccl") == 0 || (strcmp(word, "mpi") == 0 && !ls_processes_built()))
+        return ls_setting_refuse(setting, LS_CODE_MISSING,
+                                 "%s is not in this build; auto or thread", word);
+    if (strcmp(word, "mpi") == 0 && (!processes || !processes->comm))
+        return ls_setting_refuse(setting, LS_CODE_MISSING,
+                                 "mpi needs ranks that a launcher started; mpirun -n N lockstep, "
+                                 "or thread with --ranks");
+    if (strcmp(word, "thread") == 0 && processes && processes->size > 1)
+        return ls_setting_refuse(setting, LS_CODE_USAGE,
+                                 "thread has its ranks in one process, and the launcher started "
+                                 "%d; mpi or auto, or no launcher",
+                                 processes->size);
+    return LS_OK;
+}
+
 ls_status ls_set_comm(const ls_setting *setting)
 {
     static const char *const words[] = {"auto", "thread", "mpi", "nccl", NULL};
+    const ls_processes *processes = setting->names->processes;
     int word;
     LS_TRY(read_word(setting, words, &word));
-    if (word >= 2)
-        return ls_setting_refuse(setting, LS_CODE_MISSING,
-                                 "%s is not in this build; auto or thread", words[word]);
+    LS_TRY(check_comm(setting, words[word]));
+    bool mpi = word == 2 || (word == 0 && processes && processes->comm);
     memset(setting->one->comm, 0, sizeof setting->one->comm);
-    memcpy(setting->one->comm, "thread", sizeof "thread");
+    memcpy(setting->one->comm, mpi ? "mpi" : "thread", mpi ? sizeof "mpi" : sizeof "thread");
+    return LS_OK;
+}
+
+ls_status ls_set_ranks(const ls_setting *setting)
+{
+    const ls_processes *processes = setting->names->processes;
+    LS_TRY(ls_set_int(setting));
+    if (setting->one && strcmp(setting->one->comm, "mpi") == 0 &&
+        setting->one->ranks != processes->size)
+        return ls_setting_refuse(setting, LS_CODE_USAGE,
+                                 "'%s' are not the %d that the launcher started; leave it out, or "
+                                 "mpirun -n %s",
+                                 setting->text, processes->size, setting->text);
     return LS_OK;
 }
 

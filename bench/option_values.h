@@ -32,6 +32,7 @@ ls_status ls_set_memory(const ls_setting *setting);
 ls_status ls_set_link(const ls_setting *setting);
 ls_status ls_set_math(const ls_setting *setting);
 ls_status ls_set_comm(const ls_setting *setting);
+ls_status ls_set_ranks(const ls_setting *setting);
 ls_status ls_set_timeout(const ls_setting *setting);
 ls_status ls_set_format(const ls_setting *setting);
 ls_status ls_set_results(const ls_setting *setting);

@@ -26,7 +26,7 @@ typedef struct request_parsing {
     ls_request *request;
 } request_parsing;
 
-static void default_case(ls_case *one, bool verify)
+static void default_case(ls_case *one, bool verify, const ls_processes *processes)
 {
     memset(one, 0, sizeof *one); /* padding too: cases are compared as bytes */
     memcpy(one->model, "mlp", sizeof "mlp");
@@ -36,7 +36,8 @@ static void default_case(ls_case *one, bool verify)
     memcpy(one->allreduce, "auto", sizeof "auto");
     one->bucket_bytes = -1;
     one->flip_device = -1;
-    memcpy(one->comm, "thread", sizeof "thread");
+    memcpy(one->comm, processes->comm ? "mpi" : "thread",
+           processes->comm ? sizeof "mpi" : sizeof "thread");
     one->batch = -1;
     one->steps = 100;
     one->epochs = -1;
@@ -49,10 +50,11 @@ static void default_case(ls_case *one, bool verify)
     one->capture = true;
     one->colocate_gradients = true;
     one->microbatches = 4;
-    one->ranks = 1;
+    one->ranks = processes->size;
 }
 
-static ls_status default_request(bool verify, FILE *err, ls_request **out)
+static ls_status default_request(bool verify, const ls_processes *processes, FILE *err,
+                                 ls_request **out)
 {
     ls_request *request = calloc(1, sizeof *request);
     if (!request)
@@ -70,7 +72,8 @@ static ls_status default_request(bool verify, FILE *err, ls_request **out)
     *out = request;
     if (!request->format || !request->results || !request->cases)
         return ls_fail_memory("options", sizeof *request->cases);
-    default_case(request->cases, verify);
+    request->processes = processes;
+    default_case(request->cases, verify, processes);
     request->case_count = 1;
     return LS_OK;
 }
@@ -152,6 +155,8 @@ static ls_status check_concerned(const request_parsing *parsing)
 static ls_status check_launcher(const request_parsing *parsing)
 {
     static const char *const variables[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS"};
+    if (ls_processes_built())
+        return LS_OK;
     const ls_option_given *comm = ls_option_set_find(&parsing->set, "comm");
     bool automatic = comm->count == 0;
     for (size_t i = 0; i < comm->count; i++)
@@ -377,11 +382,13 @@ ls_status ls_request_parse(int argc, char **argv, const ls_option_names *names, 
                            ls_request **out)
 {
     bool verify = strcmp(argv[0], "verify") == 0;
+    static const ls_processes alone = {.size = 1, .hosts = 1, .neighbours = 1, .parts = 1};
     request_parsing parsing = {.names = names, .err = err};
     LS_TRY(ls_option_set_open(verify ? LS_FOR_VERIFY : LS_FOR_RUN, &parsing.set));
     ls_status status = ls_option_set_read(&parsing.set, argc, argv, 0);
     if (!status)
-        status = default_request(verify, err, &parsing.request);
+        status = default_request(verify, names->processes ? names->processes : &alone, err,
+                                 &parsing.request);
     if (!status)
         status = join_command(argc, argv, &parsing.request->command);
     if (!status)

@@ -28,6 +28,7 @@ typedef struct ls_option_names {
      * product, any other failure ends the command. Sees the case with every default filled in.
      */
     ls_status (*check_case)(const ls_case *one, const ls_request *request);
+    const ls_processes *processes; /**< that run the command; NULL: this one alone */
 } ls_option_names;
 
 /** The program's own. Supplied by registries.c. */

@@ -219,10 +219,12 @@ static ls_status check_case(const ls_case *one, const ls_request *request)
                           .exact = one->reduce == LS_REDUCE_EXACT,
                           .micro_shards = one->micro_shards,
                           .allreduce = one->allreduce,
+                          .comm = one->comm,
                           .linked = *one->link_text != 0};
     ls_model_close(model);
     if (one->scaling == LS_SCALING_WEAK &&
-        __builtin_mul_overflow(outline.batch, (int64_t)outline.devices, &outline.batch))
+        (__builtin_mul_overflow(outline.batch, (int64_t)outline.devices, &outline.batch) ||
+         __builtin_mul_overflow(outline.batch, (int64_t)outline.ranks, &outline.batch)))
         return ls_fail(LS_CODE_USAGE, "option", "--batch", "times the devices overflows");
     return ls_strategy_check(strategy, &outline);
 }

@@ -28,12 +28,12 @@ static void put_text(json_t *object, const char *name, const char *value)
     json_object_set_new(object, name, json_string(value));
 }
 
-/* Samples of the full batch that device i takes. */
+/* Samples of the full batch that device i of this process takes. */
 static int64_t slice_of(const ls_plan_of_case *plan, int64_t i)
 {
     const ls_job *job = &plan->job;
-    int64_t n = ls_strategy_replicas(plan->strategy, plan->device_count);
-    int64_t d = n > 1 ? i : 0; /* one replica on all devices: each takes all of it */
+    int64_t n = ls_strategy_replicas(plan->strategy, (size_t)plan->all_devices);
+    int64_t d = n > 1 ? ls_job_first_replica(job) + i : 0; /* one on all devices: each takes all */
     int64_t first = d, last = d + 1, parts = n;
     if (job->exact) { /* whole shards */
         parts = job->micro_shards < job->batch ? job->micro_shards : job->batch;
@@ -75,7 +75,7 @@ static json_t *case_group(const ls_row_facts *f)
         put_text(group, "devices_asked", c->devices);
     json_object_set_new(group, "devices", devices);
     put_integer(group, "ranks", (uint64_t)c->ranks);
-    put_integer(group, "hosts", 1);
+    put_integer(group, "hosts", (uint64_t)(job->comm ? f->place->request->processes->hosts : 1));
     put_integer(group, "batch_global", (uint64_t)job->batch);
     json_object_set_new(group, "batch_per_device", batches);
     put_text(group, "scaling", c->scaling == LS_SCALING_WEAK ? "weak" : "strong");
@@ -180,14 +180,13 @@ static json_t *time_group(const ls_row_facts *f)
     if (f->place->request->baseline && f->baseline_ms > 0) {
         double speedup = f->baseline_ms / (s.median / (double)plan->job.batch);
         put_real(group, "speedup", speedup);
-        put_real(group, "efficiency", speedup / (double)plan->device_count);
+        put_real(group, "efficiency", speedup / plan->all_devices);
     }
     if (f->exact_cost > 0) /* exact mode over fast mode */
         put_real(group, "exact_cost", f->exact_cost);
     if (f->roof_flops > 0) {
         double flops = ls_graph_flops(plan->model->graph) * (double)plan->job.batch;
-        put_real(group, "mfu",
-                 flops / (s.median * 1e-3 * f->roof_flops * (double)plan->device_count));
+        put_real(group, "mfu", flops / (s.median * 1e-3 * f->roof_flops * plan->all_devices));
         put_real(group, "roof_gflops", f->roof_flops * 1e-9);
     }
     put_real(group, "build_ms", (double)info.program.build_ns * 1e-6);
@@ -270,6 +269,7 @@ static json_t *equivalence_group(const ls_row_facts *f)
         put_integer(group, "steps", gate->steps);
     }
     put_real(group, "gradient_rel", gate->gradient_rel);
+    put_real(group, "library_rel", gate->library_rel);
     put_text(group, "oracle", gate->oracle);
     if (f->trial && *f->trial->digest)
         put_text(group, "digest", f->trial->digest);
@@ -317,7 +317,7 @@ static json_t *memory_group(const ls_row_facts *f)
     return group;
 }
 
-/* Absent where nothing crossed a border. */
+/* Absent where nothing crossed a border, and where only a library knows what did. */
 static json_t *traffic_group(const ls_trial *trial)
 {
     if (!trial->counted)
@@ -394,6 +394,8 @@ static ls_status provenance_group(const ls_row_facts *f, json_t **out)
                                  .devices = devices,
                                  .device_count = plan->device_count,
                                  .oversubscribed = plan->oversubscribed,
+                                 .mpi =
+                                     plan->job.comm ? f->place->request->processes->version : NULL,
                                  .kernels = kernels};
     if (!status)
         status = ls_provenance_build(&facts, out);

@@ -16,8 +16,11 @@
 #include "bench/results_db.h"
 #include "bench/roof.h"
 #include "bench/row.h"
+#include "bench/row_ranks.h"
 #include "bench/statistics.h"
+#include "bench/team.h"
 
+#include "common/base/digest.h"
 #include "common/base/philox.h"
 
 #include <stdio.h>
@@ -42,6 +45,8 @@ typedef struct command_run {
     size_t count;
     ls_results *results; /* NULL: none */
     ls_writer *writer;
+    const ls_processes *processes;
+    char lost[512];    /* how the processes lost each other; "": they have not */
     ls_code code;      /* worst so far */
     ls_status unsaved; /* first row that could not be committed or printed */
 } command_run;
@@ -78,6 +83,31 @@ static void worsen(command_run *run, ls_code code)
     }
 }
 
+/* ---- Ranks ---------------------------------------------------------------------------------- */
+
+/* Whether another rank runs the case, which is for one alone: the baseline's. */
+static bool is_elsewhere(const command_run *run, const case_run *c)
+{
+    return !c->plan.job.comm && run->processes->rank > 0;
+}
+
+/* The case's error is what all its ranks have to say of this part of it. */
+static void settle(command_run *run, case_run *c, ls_status status)
+{
+    c->error = ls_team_agree(c->plan.job.comm, status);
+    if (c->error && ls_processes_lost(run->processes) && !*run->lost)
+        snprintf(run->lost, sizeof run->lost, "%s", ls_status_text(c->error));
+}
+
+/* All ranks see an interrupt at the same place. */
+static bool is_interrupted(const command_run *run)
+{
+    uint64_t number = 0;
+    bool stop = ls_interrupted();
+    ls_status_free(ls_team_turn(run->processes->comm, LS_OK, &number, &stop));
+    return stop;
+}
+
 /* ---- Rows ----------------------------------------------------------------------------------- */
 
 static ls_status emit(command_run *run, case_run *c)
@@ -92,9 +122,12 @@ static ls_status emit(command_run *run, case_run *c)
     if (c->trained && c->trial.timed_done && !c->trial.failed) {
         ls_device *device = c->trial.session.devices[0];
         /* A row is not lost for what stands beside it: without a roof it has no mfu. */
-        ls_status_free(ls_harness_cost(device, &facts.harness_ns));
-        ls_status_free(
-            ls_roof_get(run->place.machine, device, c->plan.job.math, &facts.roof_flops));
+        if (ls_session_leads(&c->trial.session)) {
+            ls_status_free(ls_harness_cost(device, &facts.harness_ns));
+            ls_status_free(
+                ls_roof_get(run->place.machine, device, c->plan.job.math, &facts.roof_flops));
+            ls_processes_progress(run->processes);
+        }
         if (c->plan.job.exact && !c->trial.interrupted)
             ls_status_free(ls_exact_cost(&run->place, &c->trial, &facts.exact_cost));
     }
@@ -103,6 +136,8 @@ static ls_status emit(command_run *run, case_run *c)
                     "the harness takes %.0f ns of a step (a clock reading and a record)",
                     facts.harness_ns);
     LS_TRY(ls_row_build(&facts, &row));
+    if (c->plan.job.comm) /* ranks that have lost each other: rank 0's part is kept */
+        ls_status_free(ls_row_join(run->processes, row));
     ls_status saved = run->results ? ls_results_append(run->results, row) : LS_OK;
     if (saved)
         ls_row_mark_error(row, ls_status_text(saved));
@@ -112,15 +147,34 @@ static ls_status emit(command_run *run, case_run *c)
     return ls_status_first(saved, printed);
 }
 
-/* Where the gate compared every step, the timed run must end where the checked one did. */
+/* Where the gate compared every step, the timed run must end where the checked one did; but for a
+ * library's sums, which may not repeat. */
 static void compare_digests(case_run *c)
 {
-    if (!*c->gate.reference_digest || c->trial.interrupted || c->trial.failed ||
+    const ls_job *job = &c->plan.job;
+    const bool repeats = !c->plan.strategy->reduces || job->exact || job->allreduce->oracle;
+    if (!repeats || !*c->gate.reference_digest || c->trial.interrupted || c->trial.failed ||
         strcmp(c->trial.digest, c->gate.digest) == 0)
         return;
     c->trial.failed = true;
     snprintf(c->trial.reason, sizeof c->trial.reason,
              "the timed run ended with other parameters than the checked one");
+}
+
+/* Replicas that are kept equal must be so on every rank. */
+static ls_status compare_ranks(case_run *c)
+{
+    int other;
+    const char *digest = c->trial.digest;
+    if (!c->plan.strategy->equivalent)
+        return LS_OK;
+    LS_TRY(ls_team_differs(c->plan.job.comm, ls_hash64(digest, strlen(digest)), &other));
+    if (other < 0 || c->trial.failed)
+        return LS_OK;
+    c->trial.failed = true;
+    snprintf(c->trial.reason, sizeof c->trial.reason,
+             "rank %d ended with other parameters than rank 0", other);
+    return LS_OK;
 }
 
 static void note_median(case_run *c)
@@ -136,19 +190,28 @@ static void note_median(case_run *c)
 static void end_case(command_run *run, case_run *c)
 {
     if (c->trained && !c->error) {
-        c->error = ls_trial_finish(&c->trial);
+        settle(run, c, ls_trial_finish(&c->trial));
+        if (!c->error)
+            settle(run, c, compare_ranks(c));
         if (c->trial.interrupted)
             snprintf(c->trial.reason, sizeof c->trial.reason,
                      "interrupted after %llu of %lld steps; the figures are of those",
                      (unsigned long long)c->trial.session.step,
                      (long long)(c->plan.warmup + c->plan.timed));
-        if (!c->error && !c->trial.failed && run->request->save)
+        if (!c->error && !c->trial.failed && run->request->save &&
+            ls_session_leads(&c->trial.session))
             c->error = ls_variables_save(&c->plan.model->graph->variables, run->request->save,
                                          c->trial.parameters);
     }
-    if (c->trained && !c->error && c->gated)
+    if (c->trained && !c->error && c->gated) {
         compare_digests(c);
-    run->unsaved = ls_status_first(run->unsaved, emit(run, c));
+        uint64_t failed = c->trial.failed; /* rank 0 has the reference's */
+        bool stop = false;
+        settle(run, c, ls_team_turn(c->plan.job.comm, LS_OK, &failed, &stop));
+        c->trial.failed = failed;
+    }
+    if (!is_elsewhere(run, c))
+        run->unsaved = ls_status_first(run->unsaved, emit(run, c));
     if (c->trained)
         ls_trial_close(&c->trial);
     c->trained = false;
@@ -158,9 +221,11 @@ static void end_case(command_run *run, case_run *c)
 
 static void gate_case(command_run *run, case_run *c)
 {
-    c->error = ls_gate_run(&run->place, &c->plan, &c->gate);
+    if (is_elsewhere(run, c))
+        return;
+    settle(run, c, ls_gate_run(&run->place, &c->plan, &c->gate));
     c->gated = !c->error;
-    if (ls_interrupted())
+    if (c->gate.interrupted)
         return;
     if (c->error || !c->gate.pass || run->request->verify)
         end_case(run, c);
@@ -168,10 +233,17 @@ static void gate_case(command_run *run, case_run *c)
 
 static void open_case(command_run *run, case_run *c)
 {
-    c->error = ls_trial_open(&run->place, &c->plan, &c->trial);
-    c->trained = !c->error;
+    if (is_elsewhere(run, c))
+        return;
+    ls_status status = ls_trial_open(&run->place, &c->plan, &c->trial);
+    c->trained = !status;
+    settle(run, c, status);
+    if (c->error && c->trained) { /* not by all: no row has it */
+        ls_trial_close(&c->trial);
+        c->trained = false;
+    }
     if (!c->error)
-        c->error = ls_trial_warm_up(&c->trial);
+        settle(run, c, ls_trial_warm_up(&c->trial));
     if (c->error)
         end_case(run, c);
 }
@@ -198,7 +270,7 @@ static void take_turns(command_run *run, size_t *order)
             case_run *c = &run->cases[order[i]];
             if (!c->trained || c->error || c->trial.stopped)
                 continue;
-            c->error = ls_trial_block(&c->trial, block, request->blocks);
+            settle(run, c, ls_trial_block(&c->trial, block, request->blocks));
             bool last = block + 1 == request->blocks || c->trial.stopped;
             if (c->error || (last && !request->baseline))
                 end_case(run, c);
@@ -217,9 +289,9 @@ static ls_status train_all(command_run *run)
     size_t *order = calloc(count, sizeof *order);
     if (!order)
         return ls_fail_memory("cases", count * sizeof *order);
-    for (size_t i = 0; i < count && !ls_interrupted(); i++)
+    for (size_t i = 0; i < count && !is_interrupted(run); i++)
         gate_case(run, &run->cases[i]);
-    for (size_t i = 0; i < count && !ls_interrupted() && !run->request->verify; i++)
+    for (size_t i = 0; i < count && !is_interrupted(run) && !run->request->verify; i++)
         if (!run->cases[i].error && run->cases[i].gate.pass)
             open_case(run, &run->cases[i]);
     take_turns(run, order);
@@ -255,7 +327,21 @@ static ls_status list_cases(command_run *run)
     return LS_OK;
 }
 
-static ls_status open_command(command_run *run)
+/* What a rank reads by itself must be what the others have read. */
+static ls_status compare_data(command_run *run)
+{
+    ls_comm *comm = run->processes->comm;
+    for (size_t i = 0; i < run->count && comm; i++) {
+        const ls_plan_of_case *plan = &run->cases[i].plan;
+        const size_t bytes = plan->model->graph->variables.elements * sizeof(float);
+        LS_TRY(ls_team_same(comm, "data set", plan->data->digest, NULL));
+        LS_TRY(ls_team_same(comm, "first parameters", ls_hash64(plan->initial, bytes), NULL));
+    }
+    return LS_OK;
+}
+
+/* What this rank can refuse; the files that are written are rank 0's. */
+static ls_status resolve_all(command_run *run)
 {
     const ls_request *request = run->request;
     const ls_format *format;
@@ -264,14 +350,21 @@ static ls_status open_command(command_run *run)
     LS_TRY(list_cases(run));
     for (size_t i = 0; i < run->count; i++)
         LS_TRY(ls_plan_open(&run->place, &run->configs[i], &run->cases[i].plan));
-    if (request->save)
+    const bool first = run->processes->rank == 0;
+    if (request->save && first)
         LS_TRY(ls_tensors_writable(request->save));
-    if (request->results)
+    if (request->results && first)
         LS_TRY(ls_results_open(request->results, true, &run->results));
     LS_TRY(ls_writer_open(format, stdout, &run->writer));
     if (request->verify)
         ls_writer_set_columns(run->writer, &verify_columns);
     return LS_OK;
+}
+
+static ls_status open_command(command_run *run)
+{
+    LS_TRY(ls_team_agree(run->processes->comm, resolve_all(run)));
+    return compare_data(run);
 }
 
 static void close_command(command_run *run)
@@ -293,7 +386,7 @@ static void close_command(command_run *run)
 
 ls_status ls_command_run(const ls_request *request, int *exit_status)
 {
-    command_run run = {.request = request};
+    command_run run = {.request = request, .processes = request->processes};
     ls_interrupt_install();
     ls_status refused = open_command(&run);
     ls_status lost = refused ? LS_OK : train_all(&run);
@@ -310,5 +403,7 @@ ls_status ls_command_run(const ls_request *request, int *exit_status)
         ls_status_free(lost);
     }
     *exit_status = (int)run.code;
+    if (*run.lost)
+        return ls_fail(LS_CODE_MISSING, NULL, NULL, "%s", run.lost);
     return LS_OK;
 }

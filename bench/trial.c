@@ -3,6 +3,7 @@
 #include "bench/trial.h"
 
 #include "bench/interrupt.h"
+#include "bench/team.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -16,8 +17,9 @@ enum { LOSS_TARGET_STEPS = 10 };
 
 ls_status ls_trial_open(const ls_workplace *place, const ls_plan_of_case *plan, ls_trial *out)
 {
-    *out = (ls_trial){.plan = plan, .accuracy = NAN, .chunk = 1, .bubble = NAN};
     const ls_request *request = place->request;
+    *out = (ls_trial){
+        .plan = plan, .accuracy = NAN, .chunk = 1, .bubble = NAN, .processes = request->processes};
     size_t timed = (size_t)plan->timed, elements = plan->model->graph->variables.elements;
     ls_status status = ls_session_open(place, plan, &out->session);
     out->step_ms = calloc(timed + 1, sizeof *out->step_ms);
@@ -109,7 +111,8 @@ static void look_at_loss(ls_trial *trial, uint64_t step, double loss)
 static ls_status look_at_accuracy(ls_trial *trial)
 {
     if (trial->plan->config->target_kind != LS_TARGET_ACCURACY || trial->target_reached ||
-        trial->session.step % ls_job_steps_per_epoch(&trial->session.job))
+        trial->session.step % ls_job_steps_per_epoch(&trial->session.job) ||
+        !ls_session_leads(&trial->session))
         return LS_OK;
     ls_run *run = trial->session.run;
     LS_TRY(run->strategy->evaluate(run, &trial->accuracy));
@@ -183,15 +186,19 @@ static void show_progress(ls_trial *trial)
 static ls_status train(ls_trial *trial, uint64_t steps, bool timed)
 {
     while (steps && !trial->stopped) {
-        if (ls_interrupted()) {
+        bool interrupted = ls_interrupted();
+        uint64_t count = next_chunk(trial, steps);
+        LS_TRY(ls_team_turn(trial->session.job.comm, LS_OK, &count, &interrupted));
+        if (interrupted) {
             trial->stopped = trial->interrupted = true;
             break;
         }
-        uint64_t count = next_chunk(trial, steps);
         LS_TRY(ls_session_steps(&trial->session, count));
         LS_TRY(take_records(trial, count, timed));
         LS_TRY(look_at_accuracy(trial));
         show_progress(trial);
+        if (!trial->session.job.comm)
+            ls_processes_progress(trial->processes);
         steps -= count;
     }
     return LS_OK;
@@ -250,8 +257,10 @@ static ls_status profile_steps(ls_trial *trial)
     uint64_t steps = trial->timed_done < MOST ? trial->timed_done : MOST;
     double sum[LS_TIME_USES] = {0}, all = 0;
     ls_time_profile *times;
+    bool stop = false;
     if (trial->chunk < steps) /* of long steps, few */
         steps = trial->chunk;
+    LS_TRY(ls_team_turn(session->job.comm, LS_OK, &steps, &stop));
     LS_TRY(strategy->profile(session->run, true));
     LS_TRY(strategy->step(session->run, false, steps));
     LS_TRY(strategy->sync(session->run));
@@ -276,25 +285,26 @@ static ls_status profile_steps(ls_trial *trial)
 }
 
 /* What full steps sent must be what the formula says; where none was taken, nothing is known. */
-static void check_traffic(ls_trial *trial)
+static ls_status check_traffic(ls_trial *trial)
 {
     const ls_session *session = &trial->session;
     const ls_run *run = session->run;
     const ls_traffic *sent = &trial->sent, *formula = &trial->formula;
     uint64_t tails =
         ls_job_tail(&session->job) ? session->step / ls_job_steps_per_epoch(&session->job) : 0;
-    if (!run->strategy->traffic || session->device_count == 1 || session->step == tails)
-        return;
-    run->strategy->traffic(run, &trial->sent, &trial->formula);
-    trial->counted = true;
+    if (!run->strategy->traffic || trial->plan->all_devices == 1 || session->step == tails)
+        return LS_OK;
+    LS_TRY(run->strategy->traffic(run, &trial->sent, &trial->formula));
+    trial->counted = formula->messages_sent > 0; /* else only a library knows */
     if (trial->failed ||
         (sent->bytes_sent == formula->bytes_sent && sent->messages_sent == formula->messages_sent))
-        return;
+        return LS_OK;
     snprintf(trial->reason, sizeof trial->reason,
              "traffic: %llu bytes and %llu messages a step, and the formula says %llu and %llu",
              (unsigned long long)sent->bytes_sent, (unsigned long long)sent->messages_sent,
              (unsigned long long)formula->bytes_sent, (unsigned long long)formula->messages_sent);
     stop(trial);
+    return LS_OK;
 }
 
 ls_status ls_trial_finish(ls_trial *trial)
@@ -313,9 +323,10 @@ ls_status ls_trial_finish(ls_trial *trial)
     if (!trial->failed &&
         ls_values_diverged(variables, trial->parameters, trial->session.step, trial->reason))
         stop(trial);
-    check_traffic(trial);
+    LS_TRY(check_traffic(trial));
     LS_TRY(ls_variables_digest(variables, trial->parameters, trial->digest));
-    if (plan->model->need.classes && plan->data->test.samples && !trial->failed)
+    if (plan->model->need.classes && plan->data->test.samples && !trial->failed &&
+        ls_session_leads(&trial->session))
         LS_TRY(run->strategy->evaluate(run, &trial->accuracy));
     if (trial->timed_done && !trial->failed && !trial->interrupted)
         ls_status_free(profile_steps(trial)); /* without it the row has no waterfall */

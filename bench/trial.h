@@ -36,8 +36,9 @@ typedef struct ls_plan_of_case {
     ls_model *model;
     const ls_data *data; /**< owned by the workplace */
     const ls_strategy *strategy;
-    ls_device_name *devices; /**< [device_count] */
+    ls_device_name *devices; /**< [device_count] of this process */
     size_t device_count;
+    int all_devices; /**< of all ranks */
     bool oversubscribed;
     bool soft_placed;               /**< on other devices than asked for */
     ls_device_name variable_device; /**< for towers */
@@ -47,7 +48,8 @@ typedef struct ls_plan_of_case {
     float *initial;                 /**< [elements] parameters before the first step */
 } ls_plan_of_case;
 
-/** Every refusal that a case can meet before training comes from here. */
+/** Every refusal that a case can meet before training comes from here. job.comm is set where all
+ *  processes of the command run the case together; else rank 0 alone does. */
 ls_status ls_plan_open(ls_workplace *place, const ls_case *config, ls_plan_of_case *out);
 void ls_plan_close(ls_plan_of_case *plan);
 
@@ -74,6 +76,9 @@ ls_status ls_session_open_one(const ls_workplace *place, const ls_plan_of_case *
                               const void *context, ls_session *out);
 
 void ls_session_close(ls_session *session);
+
+/** Whether this process is the one that looks at what all have alike: parameters, the test set. */
+bool ls_session_leads(const ls_session *session);
 
 /** Puts `count` steps, full batches and epochs' last ones as they come, and waits for them.
  *  count is at most job.records. */
@@ -124,7 +129,8 @@ typedef struct ls_trial {
     ls_traffic sent, formula;      /**< of one full step */
     size_t in_use_start;           /**< bytes on the devices when the timed steps began */
     ls_progress *progress;
-    uint64_t chunk; /**< how many steps the next put may have */
+    const ls_processes *processes; /**< who may wait for this one */
+    uint64_t chunk;                /**< how many steps the next put may have */
 } ls_trial;
 
 ls_status ls_trial_open(const ls_workplace *place, const ls_plan_of_case *plan, ls_trial *out);

@@ -26,7 +26,10 @@ ls_status ls_workplace_open(const ls_request *request, ls_workplace *out)
 {
     const ls_machine_options options = {.cpu_devices = request->cpu_devices,
                                         .cores_per_device = request->cores_per_device,
-                                        .logical_gpus = request->logical_gpus};
+                                        .logical_gpus = request->logical_gpus,
+                                        .part = request->processes->part,
+                                        .parts = request->processes->parts,
+                                        .neighbours = request->processes->neighbours};
     *out = (ls_workplace){.request = request};
     LS_TRY(ls_machine_open(&options, &out->machine));
     if (request->logical_gpus > 1 && !ls_machine_count(out->machine, LS_DEVICE_GPU))
@@ -83,7 +86,8 @@ static ls_status size_steps(ls_plan_of_case *plan)
     int64_t global = batch;
     if (c->scaling == LS_SCALING_WEAK &&
         __builtin_mul_overflow(
-            batch, (int64_t)ls_strategy_replicas(plan->strategy, plan->device_count), &global))
+            batch, (int64_t)ls_strategy_replicas(plan->strategy, (size_t)plan->all_devices),
+            &global))
         return ls_fail(LS_CODE_USAGE, "option", "--batch", "times the devices overflows");
     if (global > INT32_MAX)
         return ls_fail(LS_CODE_USAGE, "option", "--batch", "%lld samples are too many; at most %d",
@@ -151,9 +155,9 @@ static ls_status check_fault(const ls_plan_of_case *plan)
         return LS_OK;
     snprintf(where, sizeof where, "--inject bitflip=%d:%lld", c->flip_device,
              (long long)c->flip_step);
-    if (c->flip_device >= (int)plan->device_count)
-        return ls_fail(LS_CODE_USAGE, "option", where, "the case has %zu devices, numbered from 0",
-                       plan->device_count);
+    if (c->flip_device >= plan->all_devices)
+        return ls_fail(LS_CODE_USAGE, "option", where, "the case has %d devices, numbered from 0",
+                       plan->all_devices);
     if (c->flip_step >= compared || !plan->strategy->equivalent)
         return ls_fail(LS_CODE_USAGE, "option", where,
                        "the step is none of the %lld that are compared, numbered from 0",
@@ -179,12 +183,13 @@ static ls_status choose_reduction(const ls_workplace *place, ls_plan_of_case *pl
     const ls_case *c = plan->config;
     ls_job *job = &plan->job;
     const bool linked = *c->link_text != 0;
-    const ls_comm like = {
-        .backend = ls_comm_backends()[0], .size = (int)plan->device_count, .linked = linked};
+    const ls_comm like = {.backend = job->comm ? job->comm->backend : ls_comm_backends()[0],
+                          .size = plan->all_devices,
+                          .linked = linked};
     const size_t gradients = plan->model->graph->variables.elements * sizeof(float);
     const size_t least = 512 << 10, eighth = gradients / 8 > least ? gradients / 8 : least;
     job->overlap =
-        plan->device_count > 1 && (linked || ls_machine_cores_per_device(place->machine) > 1);
+        plan->all_devices > 1 && (linked || ls_machine_cores_per_device(place->machine) > 1);
     job->bucket_bytes = job->exact             ? SIZE_MAX
                         : c->bucket_bytes >= 0 ? (size_t)c->bucket_bytes
                         : job->overlap         ? eighth
@@ -263,14 +268,35 @@ static void log_placement(const ls_placement *placement, const ls_plan_of_case *
     }
 }
 
+/* The devices of this process; ranks that are its threads each have as many. */
+static ls_status place_devices(const ls_placement *placement, ls_plan_of_case *plan)
+{
+    const ls_case *c = plan->config;
+    const int here = strcmp(c->comm, "thread") == 0 ? c->ranks : 1;
+    char all[32];
+    int64_t devices;
+    const char *spec = c->devices;
+    if (here > 1) {
+        if (!ls_parse_integer(spec, 1, INT32_MAX, &devices))
+            return ls_fail(LS_CODE_USAGE, "option", "--devices",
+                           "must be a number with --ranks: that many devices of each rank");
+        snprintf(all, sizeof all, "%lld", (long long)devices * here);
+        spec = all;
+    }
+    LS_TRY(ls_placement_resolve(placement, NULL, spec, &plan->devices, &plan->device_count,
+                                &plan->soft_placed));
+    plan->all_devices = (int)plan->device_count * (c->ranks / here);
+    return LS_OK;
+}
+
 static ls_status resolve(ls_workplace *place, ls_plan_of_case *plan)
 {
     const ls_case *c = plan->config;
+    const ls_processes *processes = place->request->processes;
     LS_TRY(ls_model_open(c->model, &plan->model));
     LS_TRY(ls_strategy_find(c->strategy, &plan->strategy));
     const ls_placement placement = placement_of(place);
-    LS_TRY(ls_placement_resolve(&placement, NULL, c->devices, &plan->devices, &plan->device_count,
-                                &plan->soft_placed));
+    LS_TRY(place_devices(&placement, plan));
     LS_TRY(check_math(plan));
     LS_TRY(place_variables(place, plan));
     plan->oversubscribed =
@@ -280,6 +306,7 @@ static ls_status resolve(ls_workplace *place, ls_plan_of_case *plan)
     *job = (ls_job){
         .model = plan->model,
         .device_count = plan->device_count,
+        .comm = c->ranks > 1 ? processes->comm : NULL,
         .seed = c->seed,
         .shuffle = c->shuffle,
         .schedule = {.initial = c->learning_rate >= 0 ? c->learning_rate : kind->default_rate},
@@ -301,13 +328,14 @@ static ls_status resolve(ls_workplace *place, ls_plan_of_case *plan)
     LS_TRY(size_steps(plan));
     uint64_t steps = (uint64_t)(plan->warmup + plan->timed);
     job->records = steps < record_capacity ? steps + 1 : record_capacity;
-    const ls_outline outline = {.devices = plan->device_count,
+    const ls_outline outline = {.devices = (size_t)(plan->all_devices / c->ranks),
                                 .ranks = c->ranks,
                                 .batch = job->batch,
                                 .exact = job->exact,
                                 .micro_shards = job->micro_shards,
                                 .allreduce = c->allreduce,
                                 .microbatches = c->microbatches,
+                                .comm = c->comm,
                                 .linked = *c->link_text != 0};
     LS_TRY(ls_strategy_check(plan->strategy, &outline));
     LS_TRY(choose_reduction(place, plan));
@@ -420,10 +448,17 @@ ls_status ls_session_open_one(const ls_workplace *place, const ls_plan_of_case *
     ls_status status = open_devices(place, plan, true, out);
     out->job.flip_replica = -1; /* a judge is not to be broken */
     out->job.microbatches = 0;  /* to it they are slices */
+    out->job.comm = NULL;
     if (!status)
-        status = open(&out->job, ls_strategy_parts(plan->strategy, &plan->job, plan->device_count),
+        status = open(&out->job,
+                      ls_strategy_parts(plan->strategy, &plan->job, (size_t)plan->all_devices),
                       &out->run, context);
     return finish_open(out, status, begin_ns);
+}
+
+bool ls_session_leads(const ls_session *session)
+{
+    return !session->job.comm || session->job.comm->rank == 0;
 }
 
 void ls_session_close(ls_session *session)

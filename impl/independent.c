@@ -20,10 +20,6 @@ static ls_status put_step(ls_replicated *run, ls_member *me, int which)
 
 static ls_status check(const ls_outline *outline)
 {
-    if (outline->ranks != 1)
-        return ls_fail(LS_CODE_USAGE, "strategy", "independent",
-                       "runs in one process in this version, not on %d ranks; use --ranks 1",
-                       outline->ranks);
     if (outline->exact)
         return ls_fail(LS_CODE_USAGE, "strategy", "independent",
                        "sums nothing over replicas, so --reduce exact does not concern it; use "

@@ -28,7 +28,7 @@ typedef struct ls_job {
     int microbatches;           /**< pipeline: pieces of a batch; 0: one */
     bool one_f_one_b;           /**< pipeline: schedule 1F1B; else GPipe */
     const int *place;           /**< model-parallel: [nodes] which device each is on */
-    ls_comm *comm;              /**< NULL: one rank */
+    ls_comm *comm;              /**< of the processes, each a rank; NULL: this one alone */
     int64_t batch;              /**< global; of every step but the last of an epoch */
     bool epochs;                /**< an epoch's last batch is what is left of it */
     uint64_t seed;
@@ -46,6 +46,12 @@ typedef struct ls_job {
     uint64_t flip_step;  /**< in which step */
     uint64_t records;    /**< capacity of the ring of step records */
 } ls_job;
+
+/** n: devices of all ranks, each of which has as many. */
+int ls_job_replicas(const ls_job *job);
+
+/** Number of the replica on devices[0]: rank x devices. */
+int ls_job_first_replica(const ls_job *job);
 
 /** Steps of one epoch: ceil(samples / batch); 0 where there are no samples. */
 uint64_t ls_job_steps_per_epoch(const ls_job *job);

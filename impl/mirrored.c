@@ -66,8 +66,9 @@ static ls_status open_reducers(mirrored *me, const ls_job *job)
     const size_t n = (size_t)run->count;
     ls_comm **comms = calloc(n, sizeof *comms);
     me->reducers = calloc(n, sizeof *me->reducers);
-    ls_status status = me->reducers && comms ? ls_comm_thread_open(job->devices, run->count, comms)
-                                             : ls_fail_memory("mirrored", n * sizeof *me->reducers);
+    ls_status status = me->reducers && comms
+                           ? ls_comm_open(job->comm, job->devices, run->count, comms)
+                           : ls_fail_memory("mirrored", n * sizeof *me->reducers);
     for (size_t i = 0; i < n && !status; i++)
         me->reducers[i].comm = comms[i];
     free(comms);
@@ -92,12 +93,10 @@ static ls_status build(mirrored *me, const ls_job *job)
 
 /* ---- The strategy --------------------------------------------------------------------------- */
 
+/* It runs anywhere; what its all-reduce needs is checked with that. */
 static ls_status check(const ls_outline *outline)
 {
-    if (outline->ranks != 1)
-        return ls_fail(LS_CODE_USAGE, "strategy", "mirrored",
-                       "runs in one process in this version, not on %d ranks; use --ranks 1",
-                       outline->ranks);
+    (void)outline;
     return LS_OK;
 }
 
@@ -184,22 +183,51 @@ static uint64_t part_of_one(uint64_t all, uint64_t steps, uint64_t expected)
     return all / steps + (all / steps >= expected && all % steps);
 }
 
-/* Of what the communicators counted, the part of one full step: less the formula's smaller ones. */
-static void traffic(const ls_run *base, ls_traffic *sent, ls_traffic *formula)
+/* What the communicators of all processes have counted. */
+static ls_status count_traffic(const mirrored *me, ls_traffic *sum)
+{
+    ls_comm *comm = me->shared.base.job->comm;
+    const size_t processes = comm ? (size_t)comm->size : 1;
+    ls_traffic mine = {0}, *all = calloc(processes, sizeof *all);
+    if (!all)
+        return ls_fail_memory("mirrored", processes * sizeof *all);
+    for (int i = 0; i < me->shared.count; i++) {
+        ls_traffic one = me->reducers[i].comm->backend->traffic(me->reducers[i].comm);
+        mine.bytes_sent += one.bytes_sent;
+        mine.messages_sent += one.messages_sent;
+    }
+    ls_status status = ls_comm_collect(comm, &mine, sizeof mine, all);
+    for (size_t p = 0; p < processes && !status; p++) {
+        sum->bytes_sent += all[p].bytes_sent;
+        sum->messages_sent += all[p].messages_sent;
+    }
+    free(all);
+    return status;
+}
+
+/* Of what was counted, the part of one full step: less the formula's smaller ones. */
+static ls_status traffic(const ls_run *base, ls_traffic *sent, ls_traffic *formula)
 {
     const mirrored *me = (const mirrored *)base;
-    const int n = me->shared.count;
+    const int n = ls_job_replicas(base->job);
+    *formula = *sent = (ls_traffic){0};
+    if (!base->job->allreduce->formula) /* only its library knows what it sends */
+        return LS_OK;
     ls_traffic all = {0}, tail = ls_reducer_formula(base->job, &me->buckets, n, LS_TAIL);
-    for (int i = 0; i < n; i++) {
-        ls_traffic mine = me->reducers[i].comm->backend->traffic(me->reducers[i].comm);
-        all.bytes_sent += mine.bytes_sent;
-        all.messages_sent += mine.messages_sent;
-    }
+    LS_TRY(count_traffic(me, &all));
     *formula = ls_reducer_formula(base->job, &me->buckets, n, LS_FULL);
     sent->bytes_sent = part_of_one(all.bytes_sent - me->steps[LS_TAIL] * tail.bytes_sent,
                                    me->steps[LS_FULL], formula->bytes_sent);
     sent->messages_sent = part_of_one(all.messages_sent - me->steps[LS_TAIL] * tail.messages_sent,
                                       me->steps[LS_FULL], formula->messages_sent);
+    return LS_OK;
+}
+
+/* The reduced one: buckets are summed in place, in every replica alike. */
+static ls_status gradient(ls_run *run, float *out)
+{
+    const ls_replica *r = ((const ls_replicated *)run)->members[0].replica;
+    return ls_queue_read(r->queue, out, r->gradients, r->elements * sizeof *out);
 }
 
 /* Fast mode, in sequence: the algorithm's oracle over each bucket; an empty part is zeros. */
@@ -244,6 +272,7 @@ const ls_strategy ls_strategy_mirrored = {
     .each_op = each_op,
     .memory = memory,
     .traffic = traffic,
+    .gradient = gradient,
     .sum = sum,
     .close = close_run,
 };

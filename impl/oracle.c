@@ -17,6 +17,8 @@ typedef struct oracle {
     float *parts;       /* [n, P] each slice's gradient */
     const float **each; /* [n] into parts; NULL: an empty slice */
     float *gradient;    /* [P] */
+    const float *given; /* [P] or NULL */
+    float *wide;        /* [P] once one was given */
 } oracle;
 
 static ls_status open_slices(oracle *me, int which)
@@ -48,7 +50,8 @@ static ls_status open_parts(oracle *me)
     me->parts = calloc(n * elements + 1, sizeof *me->parts);
     me->each = calloc(n, sizeof *me->each);
     me->gradient = calloc(elements + 1, sizeof *me->gradient);
-    if (!me->parts || !me->each || !me->gradient)
+    me->wide = calloc(elements + 1, sizeof *me->wide);
+    if (!me->parts || !me->each || !me->gradient || !me->wide)
         return ls_fail_memory("oracle", n * elements * sizeof *me->parts);
     LS_TRY(ls_replica_open(&place, &me->replica));
     LS_TRY(open_slices(me, LS_FULL));
@@ -80,12 +83,27 @@ static ls_status run_slices(oracle *me, int which, double *loss)
     return LS_OK;
 }
 
+/* The sum as nearly as it can be told; what is used is what was given. */
+static void take_given(oracle *me)
+{
+    for (size_t i = 0; i < me->replica->elements; i++) {
+        double sum = 0;
+        for (int d = 0; d < me->count; d++)
+            sum += me->each[d] ? (double)me->each[d][i] : 0;
+        me->wide[i] = (float)sum;
+    }
+    memcpy(me->gradient, me->given, me->replica->elements * sizeof *me->gradient);
+}
+
 static ls_status one_step(oracle *me, int which)
 {
     ls_replica *r = me->replica;
     double loss = 0;
     LS_TRY(run_slices(me, which, &loss));
-    LS_TRY(me->of->sum(me->base.job, me->each, me->count, me->gradient));
+    if (me->given)
+        take_given(me);
+    else
+        LS_TRY(me->of->sum(me->base.job, me->each, me->count, me->gradient));
     LS_TRY(ls_queue_write(r->queue, r->gradients, me->gradient, r->elements * sizeof(float)));
     LS_TRY(ls_queue_write(r->queue, r->loss, &loss, sizeof loss));
     LS_TRY(ls_op_list_put(&me->update, r->queue));
@@ -137,6 +155,7 @@ static void close_run(ls_run *run)
     free(me->parts);
     free(me->each);
     free(me->gradient);
+    free(me->wide);
     free(me);
 }
 
@@ -164,6 +183,16 @@ ls_status ls_oracle_open(const ls_strategy *strategy, const ls_job *job, int rep
     else
         *out = &me->base;
     return status;
+}
+
+void ls_oracle_give(ls_run *run, const float *gradient)
+{
+    ((oracle *)run)->given = gradient;
+}
+
+const float *ls_oracle_wide_sum(const ls_run *run)
+{
+    return ((const oracle *)run)->wide;
 }
 
 const float *ls_oracle_gradient(const ls_run *run)

@@ -212,6 +212,8 @@ void ls_reducer_each(const ls_reducer *r, ls_op_visit visit, void *context)
 void ls_reducer_memory(const ls_reducer *r, ls_memory_formula *formula)
 {
     formula->bytes[LS_MEMORY_COMMUNICATION] += r->scratch_elements * sizeof(float);
+    if (r->comm->backend->memory)
+        formula->bytes[LS_MEMORY_COMMUNICATION] += r->comm->backend->memory(r->comm);
     for (int b = 0; b < LS_BATCHES; b++)
         formula->bytes[LS_MEMORY_WORKSPACE] += ls_op_list_workspace(&r->zero[b]);
 }

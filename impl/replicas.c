@@ -16,13 +16,14 @@ int64_t ls_replicated_batch(const ls_job *job, int which)
 ls_status ls_replicated_open_slices(const ls_replicated *run, int number, ls_member *m)
 {
     const ls_job *job = run->base.job;
+    const int global = ls_job_first_replica(job) + number;
     ls_slice_options options[LS_BATCHES];
     int64_t rows[LS_BATCHES] = {0};
     for (int b = 0; b < LS_BATCHES; b++) {
         options[b] = (ls_slice_options){.replica = m->replica,
                                         .batch = ls_replicated_batch(job, b),
-                                        .number = number,
-                                        .count = run->count,
+                                        .number = global,
+                                        .count = ls_job_replicas(job),
                                         .pieces = job->microbatches,
                                         .slots = m->slots};
         if (options[b].batch && number < run->count)
@@ -42,19 +43,30 @@ ls_status ls_replicated_open_slices(const ls_replicated *run, int number, ls_mem
     return LS_OK;
 }
 
+/* The most parts that the gradient and the loss of replica `global` come in. */
+static size_t sums_of(const ls_job *job, int global)
+{
+    size_t most = 1;
+    for (int b = 0; b < LS_BATCHES; b++) {
+        int64_t batch = ls_replicated_batch(job, b);
+        size_t sums = batch ? ls_slice_count_sums(job, batch, global, ls_job_replicas(job)) : 0;
+        most = sums > most ? sums : most;
+    }
+    return most;
+}
+
 static ls_status open_member(const ls_replicated *run, int number, ls_member *m)
 {
     const ls_job *job = run->base.job;
     bool replica = number < run->count;
     ls_replica_options place = {.job = job,
                                 .device = replica ? job->devices[number] : job->variable_device,
-                                .number = number,
-                                .sums = 1,
+                                .number = ls_job_first_replica(job) + number,
+                                .sums =
+                                    replica ? sums_of(job, ls_job_first_replica(job) + number) : 1,
                                 .no_optimizer = run->holder >= 0 && run->holder != number};
     for (int b = 0; b < LS_BATCHES && replica; b++) {
         int64_t batch = ls_replicated_batch(job, b);
-        size_t sums = batch ? ls_slice_count_sums(job, batch, number, run->count) : 0;
-        place.sums = sums > place.sums ? sums : place.sums;
         place.rows = batch > place.rows ? batch : place.rows;
     }
     LS_TRY(ls_replica_open(&place, &m->replica));
@@ -204,12 +216,21 @@ ls_status ls_replicated_mark(ls_run *base)
 
 /* ---- Records -------------------------------------------------------------------------------- */
 
-/* What the members' rings say of `count` records. */
-typedef struct ring_parts {
-    ls_step_record *records; /* [members, count] */
-    double *parts;           /* [members, LS_REPLICA_LOSSES], of one record */
-    const double **each;     /* [members], into parts */
-} ring_parts;
+/*
+ * Of each record a process tells the others `width` numbers: the last end of its members from its
+ * mark, in ns, so that clocks of several hosts do not matter; and the parts of its replicas'
+ * losses.
+ */
+typedef struct reading {
+    ls_replicated *run;
+    uint64_t first, count; /* records */
+    size_t width;
+    uint64_t mark_ns;        /* the latest of this process */
+    uint64_t *ends_ns;       /* [count] of this process */
+    ls_step_record *records; /* [count] of one member */
+    double *mine, *all;      /* [count, width], [processes, count, width] */
+    const double **each;     /* [replicas] the parts of one record, in `all` */
+} reading;
 
 static bool is_tail_record(const ls_job *job, uint64_t index)
 {
@@ -217,61 +238,107 @@ static bool is_tail_record(const ls_job *job, uint64_t index)
     return ls_job_tail(job) && index % per_epoch == per_epoch - 1;
 }
 
-/* The latest end of any member, and the loss of the replicas. */
-static ls_status add_up(ls_replicated *run, uint64_t index, uint64_t place, uint64_t count,
-                        const ring_parts *ring, ls_step_record *out)
+static int processes_of(const ls_job *job)
 {
-    int64_t batch = ls_replicated_batch(run->base.job, is_tail_record(run->base.job, index));
-    *out = ring->records[place];
-    for (int i = 0; i < run->total; i++) {
-        const ls_step_record *record = &ring->records[(uint64_t)i * count + place];
-        double *parts = ring->parts + (size_t)i * LS_REPLICA_LOSSES;
-        if (record->end_ns > out->end_ns)
-            out->end_ns = record->end_ns;
-        if (i >= run->count)
-            continue;
-        ring->each[i] = parts;
-        parts[0] = record->loss;
-        if (run->members[i].replica->sums > 1)
-            LS_TRY(ls_replica_more_losses(run->members[i].replica, index, parts + 1));
+    return job->comm ? job->comm->size : 1;
+}
+
+/* Most numbers that a process tells of a record. */
+static size_t width_of(const ls_replicated *run)
+{
+    const ls_job *job = run->base.job;
+    size_t most = 0;
+    for (int p = 0; p < processes_of(job); p++) {
+        size_t numbers = 1;
+        for (int i = 0; i < run->count; i++)
+            numbers += sums_of(job, p * run->count + i);
+        most = numbers > most ? numbers : most;
     }
-    out->loss = ls_slice_loss_sum(run->base.job, batch, ring->each, run->count);
-    if (LS_PLANTED(first_loss))
-        out->loss = ring->each[0][0];
+    return most;
+}
+
+static ls_status read_member(reading *r, int index, size_t place)
+{
+    ls_replica *replica = r->run->members[index].replica;
+    uint64_t mark_ns;
+    LS_TRY(ls_replica_records(replica, r->first, r->count, r->records, &mark_ns));
+    r->mark_ns = mark_ns > r->mark_ns ? mark_ns : r->mark_ns;
+    for (uint64_t k = 0; k < r->count; k++) {
+        double *numbers = r->mine + k * r->width;
+        if (r->records[k].end_ns > r->ends_ns[k])
+            r->ends_ns[k] = r->records[k].end_ns;
+        if (index >= r->run->count) /* no replica */
+            continue;
+        numbers[place] = r->records[k].loss;
+        if (replica->sums > 1)
+            LS_TRY(ls_replica_more_losses(replica, r->first + k, numbers + place + 1));
+    }
     return LS_OK;
 }
 
-static ls_status read_rings(ls_replicated *run, uint64_t first, uint64_t count,
-                            const ring_parts *ring, ls_step_record *out, uint64_t *mark_ns)
+static ls_status read_members(reading *r)
 {
-    *mark_ns = 0;
-    for (int i = 0; i < run->total; i++) {
-        uint64_t mine;
-        LS_TRY(ls_replica_records(run->members[i].replica, first, count,
-                                  ring->records + (uint64_t)i * count, &mine));
-        *mark_ns = mine > *mark_ns ? mine : *mark_ns;
+    size_t place = 1;
+    for (int i = 0; i < r->run->total; i++) {
+        LS_TRY(read_member(r, i, place));
+        place += r->run->members[i].replica->sums;
     }
-    for (uint64_t k = 0; k < count; k++)
-        LS_TRY(add_up(run, first + k, k, count, ring, &out[k]));
-    return LS_OK;
+    for (uint64_t k = 0; k < r->count; k++)
+        r->mine[k * r->width] = (double)(r->ends_ns[k] - r->mark_ns);
+    return ls_comm_collect(r->run->base.job->comm, r->mine, r->count * r->width * sizeof *r->mine,
+                           r->all);
+}
+
+/* The latest end of any process, and the loss of all replicas. */
+static void add_up(const reading *r, uint64_t k, ls_step_record *out)
+{
+    const ls_replicated *run = r->run;
+    const ls_job *job = run->base.job;
+    int64_t batch = ls_replicated_batch(job, is_tail_record(job, r->first + k));
+    double end_ns = 0;
+    for (int p = 0; p < processes_of(job); p++) {
+        const double *numbers = r->all + ((uint64_t)p * r->count + k) * r->width;
+        end_ns = *numbers > end_ns ? *numbers : end_ns;
+        numbers++;
+        for (int d = p * run->count; d < (p + 1) * run->count; d++) {
+            r->each[d] = numbers;
+            numbers += sums_of(job, d);
+        }
+    }
+    out->end_ns = r->mark_ns + (uint64_t)end_ns;
+    out->loss = ls_slice_loss_sum(job, batch, r->each, ls_job_replicas(job));
+    if (LS_PLANTED(first_loss))
+        out->loss = r->each[0][0];
 }
 
 ls_status ls_replicated_records(ls_run *base, uint64_t first, uint64_t count, ls_step_record *out,
                                 uint64_t *mark_ns)
 {
     ls_replicated *run = replicated(base);
-    const size_t n = (size_t)run->total;
-    if (n == 1 && run->members[0].replica->sums == 1)
+    const ls_job *job = base->job;
+    if (ls_job_replicas(job) == 1 && run->total == 1 && run->members[0].replica->sums == 1)
         return ls_replica_records(run->members[0].replica, first, count, out, mark_ns);
-    const ring_parts ring = {.records = calloc(n * count + 1, sizeof *ring.records),
-                             .parts = calloc(n * LS_REPLICA_LOSSES, sizeof *ring.parts),
-                             .each = calloc(n, sizeof *ring.each)};
-    ls_status status = ring.records && ring.parts && ring.each
-                           ? read_rings(run, first, count, &ring, out, mark_ns)
-                           : ls_fail_memory("records", n * count * sizeof *ring.records);
-    free(ring.records);
-    free(ring.parts);
-    free(ring.each);
+    const size_t width = width_of(run), numbers = count * width + 1;
+    reading r = {.run = run,
+                 .first = first,
+                 .count = count,
+                 .width = width,
+                 .ends_ns = calloc(count + 1, sizeof *r.ends_ns),
+                 .records = calloc(count + 1, sizeof *r.records),
+                 .mine = calloc(numbers, sizeof *r.mine),
+                 .all = calloc(numbers * (size_t)processes_of(job), sizeof *r.all),
+                 .each = calloc((size_t)ls_job_replicas(job), sizeof *r.each)};
+    ls_status status = r.ends_ns && r.records && r.mine && r.all && r.each
+                           ? read_members(&r)
+                           : ls_fail_memory("records", numbers * sizeof *r.mine);
+    *mark_ns = r.mark_ns;
+    for (uint64_t k = 0; k < count && !status; k++)
+        add_up(&r, k, &out[k]);
+    free(r.ends_ns);
+    free(r.records);
+    free(r.mine);
+    free(r.all);
+    free(r.each);
     return status;
 }
 

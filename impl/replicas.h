@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Replicas: the replicas of this process, one on each of the job's devices, each with its slices
- * of the full batch and of an epoch's last one. What every replicated strategy does the same way
- * is done here: opening, loading, waiting, records, evaluation, memory. What differs, the step, is
- * in the strategies' own files.
+ * of the full batch and of an epoch's last one. Other processes may have further ones. What every
+ * replicated strategy does the same way is done here: opening, loading, waiting, records,
+ * evaluation, memory. What differs, the step, is in the strategies' own files.
  */
 #ifndef LS_IMPL_REPLICAS_H
 #define LS_IMPL_REPLICAS_H
@@ -35,8 +35,8 @@ struct ls_replicated {
     int holder; /**< in-graph: the member whose queue drives the step of all, and that alone keeps
                      optimizer state; n: one more member, on the job's variable device, without
                      slices; -1: each its own. Set before opening */
-    int count;  /**< n: replicas */
-    int total;  /**< members: n or n + 1 */
+    int count;  /**< replicas of this process */
+    int total;  /**< members: count or count + 1 */
     ls_member *members;
 };
 
@@ -49,7 +49,8 @@ int64_t ls_replicated_batch(const ls_job *job, int which);
 ls_status ls_replicated_open(ls_replicated *run, const ls_strategy *strategy, const ls_job *job,
                              ls_put_step put_step);
 
-/** Opens the two slices of replica `number` on `member`'s replica, and the ends of its steps. */
+/** Opens the two slices of this process's replica `number` on `member`'s replica, and the ends of
+ *  its steps. */
 ls_status ls_replicated_open_slices(const ls_replicated *run, int number, ls_member *member);
 
 /** Frees what a member holds. */
@@ -68,7 +69,8 @@ ls_status ls_replicated_update(ls_replicated *run);
 ls_status ls_replicated_capture(ls_replicated *run);
 
 /* Entries of ls_strategy. Load, sync and mark: all members. A step: each member's program, or its
- * operations one by one. Records: the end is the last member's, the loss the sum of their parts.
+ * operations one by one. Records: the end is the last member's, the loss the sum of their parts; of
+ * several processes, all of which call it, ends count from the marks, as if these were one.
  * Parameters and evaluation: the first member's. */
 ls_status ls_replicated_load(ls_run *run, const float *parameters);
 ls_status ls_replicated_step(ls_run *run, bool tail, uint64_t times);

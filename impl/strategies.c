@@ -36,6 +36,32 @@ ls_status ls_strategy_find(const char *name, const ls_strategy **out)
                    names);
 }
 
+/* What ranks in processes of their own can and cannot do. */
+static ls_status check_ranks(const ls_outline *o)
+{
+    const bool mpi = strcmp(o->comm, "mpi") == 0;
+    if (mpi && o->linked)
+        return ls_fail(LS_CODE_USAGE, "option", "--link",
+                       "joins devices of one process, and ranks of --comm mpi are several; leave "
+                       "it out, or use --ranks without mpirun");
+    if (mpi && strcmp(o->allreduce, "direct") == 0)
+        return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
+                       "direct reads the others' memory, and ranks of --comm mpi share none; use "
+                       "ring, tree, halving-doubling, flat, library or auto");
+    if (strcmp(o->allreduce, "library") != 0)
+        return LS_OK;
+    if (!mpi)
+        return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
+                       "library is that of --comm mpi; use direct, ring, tree, halving-doubling, "
+                       "flat or auto");
+    if (o->devices != 1)
+        return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
+                       "library adds up one device of each rank, not %zu; --devices 1 and more "
+                       "ranks, or auto, work",
+                       o->devices);
+    return LS_OK;
+}
+
 ls_status ls_strategy_check(const ls_strategy *strategy, const ls_outline *o)
 {
     LS_TRY(strategy->check(o));
@@ -52,6 +78,8 @@ ls_status ls_strategy_check(const ls_strategy *strategy, const ls_outline *o)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
                        "direct reads the others' memory, and with --link none is shared; use "
                        "ring, tree, halving-doubling, flat or auto");
+    if (strategy->reduces)
+        LS_TRY(check_ranks(o));
     int64_t replicas = (int64_t)o->devices * o->ranks;
     int64_t shards = o->micro_shards < o->batch ? o->micro_shards : o->batch;
     if (!strategy->replicated || replicas == 1)
@@ -80,6 +108,16 @@ int ls_strategy_replicas(const ls_strategy *strategy, size_t devices)
 int ls_strategy_parts(const ls_strategy *strategy, const ls_job *job, size_t devices)
 {
     return strategy->staged ? job->microbatches : ls_strategy_replicas(strategy, devices);
+}
+
+int ls_job_replicas(const ls_job *job)
+{
+    return (int)job->device_count * (job->comm ? job->comm->size : 1);
+}
+
+int ls_job_first_replica(const ls_job *job)
+{
+    return job->comm ? (int)job->device_count * job->comm->rank : 0;
 }
 
 uint64_t ls_job_steps_per_epoch(const ls_job *job)

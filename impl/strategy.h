@@ -39,6 +39,7 @@ typedef struct ls_outline {
     int64_t micro_shards;
     const char *allreduce; /**< "auto", or a name */
     int microbatches;      /**< of a pipeline */
+    const char *comm;      /**< the ranks' communicator: "thread", "mpi" */
     bool linked;           /**< devices are joined by links (link.h), and share no memory */
 } ls_outline;
 
@@ -83,9 +84,10 @@ struct ls_strategy {
     ls_time_profile (*times)(const ls_run *run, size_t index);
     /** Formula of device `index` of the job. */
     ls_memory_formula (*memory)(const ls_run *run, size_t index);
-    /** What one step of a full batch sent, and what it must by formula, over all devices of this
-     *  process. After sync, and after a full step. NULL: nothing crosses a border. */
-    void (*traffic)(const ls_run *run, ls_traffic *sent, ls_traffic *formula);
+    /** What one step of a full batch sent, and what it must by formula, over all devices of all
+     *  processes, which all call it; 0 where only a library knows. After sync, and after a full
+     *  step. NULL: nothing crosses a border. */
+    ls_status (*traffic)(const ls_run *run, ls_traffic *sent, ls_traffic *formula);
     /** The latest step's gradient, whole, to the host, float32 [elements]. After sync. NULL: not
      *  to be had. */
     ls_status (*gradient)(ls_run *run, float *gradient);

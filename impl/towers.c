@@ -328,7 +328,7 @@ static void each_op(const ls_run *base, ls_op_visit visit, void *context)
 
 /* Every tower but the holder: the variables there, range by range; its sums back, or what backward
  * reads. */
-static void traffic(const ls_run *base, ls_traffic *sent, ls_traffic *formula)
+static ls_status traffic(const ls_run *base, ls_traffic *sent, ls_traffic *formula)
 {
     const towers *me = (const towers *)base;
     const ls_job *job = base->job;
@@ -347,6 +347,7 @@ static void traffic(const ls_run *base, ls_traffic *sent, ls_traffic *formula)
         formula->bytes_sent +=
             flat + (is_apart(me, t) ? back.bytes_sent : back.messages_sent * flat);
     }
+    return LS_OK;
 }
 
 const ls_strategy ls_strategy_towers = {

@@ -44,6 +44,9 @@ void ls_processes_set_timeout(const ls_processes *processes, uint64_t timeout_ns
 /** A sign of life to all that wait: work goes on that none of them sees. */
 void ls_processes_progress(const ls_processes *processes);
 
+/** Whether the processes have lost each other: a host call between them has failed. */
+bool ls_processes_lost(const ls_processes *processes);
+
 /** After every communicator is closed. `in_order`: all processes come here; else the launcher is
  *  told to end them all with this exit status, and the call does not return. */
 void ls_processes_end(ls_processes *processes, bool in_order, int exit_status);

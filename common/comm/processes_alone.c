@@ -32,6 +32,12 @@ void ls_processes_progress(const ls_processes *processes)
     (void)processes;
 }
 
+bool ls_processes_lost(const ls_processes *processes)
+{
+    (void)processes;
+    return false;
+}
+
 void ls_processes_end(ls_processes *processes, bool in_order, int exit_status)
 {
     (void)processes;

@@ -212,6 +212,22 @@ static ls_status check_range(const char *option, int value, int most)
     return ls_fail(LS_CODE_USAGE, option, where, "is out of range; 1 to %d", most);
 }
 
+/* Of the cores, those of one of several processes: its part, or one where there are too few. */
+static void keep_part(ls_machine *machine, const ls_machine_options *options)
+{
+    ls_machine_info *info = &machine->info;
+    const int parts = options->parts, all = info->cores_allowed;
+    if (parts > 1) {
+        const int first = (int)((int64_t)options->part * all / parts);
+        const int last = (int)((int64_t)(options->part + 1) * all / parts);
+        info->cores_allowed = last > first ? last - first : 1;
+        memmove(machine->cores, machine->cores + first,
+                (size_t)info->cores_allowed * sizeof *machine->cores);
+    }
+    if (options->neighbours > 1)
+        info->memory_limit /= (size_t)options->neighbours;
+}
+
 /* Turns the options into numbers of devices. */
 static ls_status set_devices(ls_machine *machine, const ls_machine_options *options)
 {
@@ -241,6 +257,8 @@ ls_status ls_machine_open(const ls_machine_options *options, ls_machine **out)
     if (!machine)
         return ls_fail_memory("machine", sizeof *machine);
     ls_status status = look(machine);
+    if (!status)
+        keep_part(machine, options);
     if (!status)
         status = set_devices(machine, options);
     if (!status)

@@ -4,7 +4,8 @@
  *
  * A CPU device is a set of cores chosen with hwloc inside the process's affinity mask and CPU
  * quota (cgroup). cpu:i holds cores [i*c, (i+1)*c) of that list, c cores per device; past its end
- * the list starts anew, such devices share cores, and that is called oversubscribed.
+ * the list starts anew, such devices share cores, and that is called oversubscribed. Where several
+ * processes of a job may use the same cores, each has a part of them, or one with others.
  *
  * gpu:g is the GPU of that number among those that the driver shows (CUDA_VISIBLE_DEVICES is the
  * driver's matter). With n logical GPUs gpu:g/0 to gpu:g/n-1 are parts of it: each has its queues
@@ -27,6 +28,8 @@ typedef struct ls_machine_options {
     int cpu_devices;      /**< 0: cores / cores_per_device, at least 1 */
     int cores_per_device; /**< 0: 1 */
     int logical_gpus;     /**< 0: 1; each GPU counts as this many */
+    int part, parts;      /**< the cores are shared by `parts` processes: which one; 0: by none */
+    int neighbours;       /**< processes that share the memory; 0: 1 */
 } ls_machine_options;
 
 typedef struct ls_machine_cache {

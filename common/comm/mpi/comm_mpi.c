@@ -348,10 +348,12 @@ static ls_status take_scratch(mpi_comm *comm, size_t count)
     void *memory;
     if (need <= comm->scratch_elements)
         return LS_OK;
+    if (comm->scratch) /* before the larger one is taken, so that the peak is what is held */
+        ls_device_release(comm->base.device, comm->scratch);
+    comm->scratch = NULL;
+    comm->scratch_elements = 0;
     LS_TRY(ls_device_allocate(comm->base.device, LS_MEMORY_COMMUNICATION, need * sizeof(float),
                               &memory));
-    if (comm->scratch)
-        ls_device_release(comm->base.device, comm->scratch);
     comm->scratch = memory;
     comm->scratch_elements = need;
     return LS_OK;

@@ -144,6 +144,11 @@ void ls_processes_progress(const ls_processes *processes)
     }
 }
 
+bool ls_processes_lost(const ls_processes *processes)
+{
+    return processes->comm && ls_comm_mpi_is_abandoned(((const mpi_comm *)processes->comm)->group);
+}
+
 void ls_processes_end(ls_processes *processes, bool in_order, int exit_status)
 {
     int begun = 0;

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/* Team: what processes tell each other between steps; see team.h. */
+#include "bench/team.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { TAG_TEXT = 0x7465, LINE = 1024 };
+
+/* What a rank says when it is its turn. */
+typedef struct saying {
+    ls_code code;
+    int stop;
+    uint64_t number;
+    char host[64], text[LINE];
+} saying;
+
+static void name_host(char host[64])
+{
+    if (gethostname(host, 64))
+        memcpy(host, "unknown", sizeof "unknown");
+    host[63] = 0;
+}
+
+/* Every rank's saying, owned by the caller. */
+static ls_status hear_all(ls_comm *comm, const saying *mine, saying **out)
+{
+    const size_t n = (size_t)comm->size;
+    saying *all = calloc(n, sizeof *all);
+    if (!all)
+        return ls_fail_memory("ranks", n * sizeof *all);
+    ls_status status = ls_comm_collect(comm, mine, sizeof *mine, all);
+    if (status)
+        free(all);
+    else
+        *out = all;
+    return status;
+}
+
+/* One that was let go by another one's failure has nothing to say of its own. */
+static bool follows(const saying *s)
+{
+    return strstr(s->text, "abandoned by rank ") != NULL;
+}
+
+/* The failure to speak of: the first that is a rank's own. */
+static int find_culprit(const saying *all, int ranks)
+{
+    int culprit = -1;
+    for (int r = 0; r < ranks; r++)
+        if (all[r].code && (culprit < 0 || (follows(&all[culprit]) && !follows(&all[r]))))
+            culprit = r;
+    return culprit;
+}
+
+static ls_status word_failure(const saying *all, int ranks, int culprit)
+{
+    const saying *c = &all[culprit];
+    bool everybody = true;
+    char rank[100];
+    for (int r = 0; r < ranks; r++)
+        everybody &= all[r].code == c->code && strcmp(all[r].text, c->text) == 0;
+    if (everybody || culprit == 0)
+        return ls_fail(c->code, NULL, NULL, "%s", c->text);
+    snprintf(rank, sizeof rank, "rank %d on %s", culprit, c->host);
+    return ls_fail(c->code, rank, NULL, "%s", c->text);
+}
+
+ls_status ls_team_turn(ls_comm *comm, ls_status mine, uint64_t *number, bool *stop)
+{
+    saying said = {.code = ls_status_code(mine), .stop = *stop, .number = *number}, *all = NULL;
+    if (!comm)
+        return mine;
+    name_host(said.host);
+    if (mine)
+        snprintf(said.text, sizeof said.text, "%s", ls_status_text(mine));
+    ls_status status = hear_all(comm, &said, &all);
+    if (status)
+        return ls_status_first(mine, status);
+    ls_status_free(mine);
+    int culprit = find_culprit(all, comm->size);
+    for (int r = 0; r < comm->size; r++)
+        *stop |= all[r].stop;
+    *number = all[0].number;
+    if (culprit >= 0)
+        status = word_failure(all, comm->size, culprit);
+    free(all);
+    return status;
+}
+
+ls_status ls_team_agree(ls_comm *comm, ls_status mine)
+{
+    uint64_t number = 0;
+    bool stop = false;
+    return ls_team_turn(comm, mine, &number, &stop);
+}
+
+ls_status ls_team_same(ls_comm *comm, const char *what, uint64_t value, const char *text)
+{
+    saying said = {.number = value}, *all = NULL;
+    ls_status status = LS_OK;
+    char rank[100];
+    if (!comm)
+        return LS_OK;
+    name_host(said.host);
+    snprintf(said.text, sizeof said.text, "%.300s", text ? text : "");
+    LS_TRY(hear_all(comm, &said, &all));
+    int other = 0;
+    while (other < comm->size && all[other].number == all[0].number)
+        other++;
+    if (other < comm->size) {
+        snprintf(rank, sizeof rank, "%d on %s", other, all[other].host);
+        status = ls_fail(LS_CODE_USAGE, "rank", rank,
+                         "has another %s than rank 0%s%s%s%s; start all ranks alike", what,
+                         text ? ": " : "", text ? all[other].text : "", text ? ", not " : "",
+                         text ? all[0].text : "");
+    }
+    free(all);
+    return status;
+}
+
+ls_status ls_team_differs(ls_comm *comm, uint64_t value, int *rank)
+{
+    const saying said = {.number = value};
+    saying *all = NULL;
+    *rank = -1;
+    if (!comm)
+        return LS_OK;
+    LS_TRY(hear_all(comm, &said, &all));
+    for (int r = comm->size; r-- > 1;)
+        if (all[r].number != all[0].number)
+            *rank = r;
+    free(all);
+    return LS_OK;
+}
+
+ls_status ls_team_gather(ls_comm *comm, const char *mine, char **texts)
+{
+    const uint64_t length = strlen(mine) + 1;
+    const int ranks = comm ? comm->size : 1;
+    ls_status status = LS_OK;
+    if (comm && comm->rank > 0) {
+        LS_TRY(comm->backend->send(comm, 0, TAG_TEXT, &length, sizeof length));
+        return comm->backend->send(comm, 0, TAG_TEXT, mine, length);
+    }
+    for (int r = 0; r < ranks && !status; r++) {
+        uint64_t bytes = length;
+        if (r > 0)
+            status = comm->backend->receive(comm, r, TAG_TEXT, &bytes, sizeof bytes);
+        texts[r] = status ? NULL : malloc(bytes);
+        if (!status && !texts[r])
+            status = ls_fail_memory("ranks", bytes);
+        if (!status && r > 0)
+            status = comm->backend->receive(comm, r, TAG_TEXT, texts[r], bytes);
+        else if (!status)
+            memcpy(texts[0], mine, bytes);
+    }
+    return status;
+}

@@ -39,7 +39,7 @@ ls_status ls_strategy_find(const char *name, const ls_strategy **out)
 /* What ranks in processes of their own can and cannot do. */
 static ls_status check_ranks(const ls_outline *o)
 {
-    const bool mpi = strcmp(o->comm, "mpi") == 0;
+    const bool mpi = strcmp(o->comm, "mpi") == 0 && o->ranks > 1;
     if (mpi && o->linked)
         return ls_fail(LS_CODE_USAGE, "option", "--link",
                        "joins devices of one process, and ranks of --comm mpi are several; leave "
@@ -52,7 +52,8 @@ static ls_status check_ranks(const ls_outline *o)
         return LS_OK;
     if (!mpi)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
-                       "library is that of --comm mpi; use direct, ring, tree, halving-doubling, "
+                       "library is that of several ranks of --comm mpi; use direct, ring, tree, "
+                       "halving-doubling, "
                        "flat or auto");
     if (o->devices != 1)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",

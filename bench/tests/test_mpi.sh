@@ -1,0 +1,182 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# The program under mpirun, 1 to 4 ranks with one and two devices each: equal to `single` and to the
+# oracle, rows of all ranks, traffic by the formula, refusals said once, ranks that differ, fail,
+# stop or are killed. Leaves out: several hosts, and how fast it is.
+set -euo pipefail
+launcher=$(cd "$(dirname "$0")" && pwd)/mpirun.sh
+. "$(dirname "$0")/lib.sh"
+command -v mpirun >/dev/null || { echo "skipped: mpirun is not installed (openmpi-bin)"; exit 77; }
+! "$LOCKSTEP" --version | grep -q 'OpenMPI *not in this build' || { echo "skipped: no MPI in this build"; exit 77; }
+! "$LOCKSTEP" --version | grep -q 'fsanitize=thread' || { echo "skipped: Open MPI is not instrumented"; exit 77; }
+export ASAN_OPTIONS=detect_leaks=0 # Open MPI frees some of its memory at no time
+small="--data synthetic:500 --batch 60 --steps 6 --warmup 2 --results none --format jsonl"
+
+# ranks N ARGUMENTS...: as lockstep does, on N ranks.
+ranks() {
+    local n=$1
+    shift
+    command_line="(on $n ranks) $*"
+    code=0
+    MPIRUN_SECONDS=100 "$launcher" "$n" "$LOCKSTEP" "$@" >"$work/out" 2>"$work/all" </dev/null ||
+        code=$?
+    grep '^lockstep: ' "$work/all" >"$work/err" || true # the launcher's own lines come on top
+}
+ranks_ok() {
+    ranks "$@"
+    checks=$((checks + 1))
+    [ "$code" -eq 0 ] || { wrong "exit status $code, 0 wanted"; head -n 20 "$work/all"; }
+}
+refused() { # refused STATUS WORD N ARGUMENTS...
+    local status=$1 word=$2
+    shift 2
+    ranks "$@"
+    expect "status $status" [ "$code" -eq "$status" ]
+    expect "one line, of rank 0, that has $word" one_line "$word"
+    expect "no row" [ ! -s "$work/out" ]
+}
+
+# ---- The same bits on any ranks ---------------------------------------------------------------
+
+lockstep_ok verify --strategy single --reduce exact $small
+keep single
+lockstep_ok verify --strategy mirrored --devices 4 --allreduce ring $small
+keep ring4
+for n in 1 2 3 4; do
+    for devices in 1 2; do
+        ranks_ok $n run --strategy mirrored --devices $devices --reduce exact,fast $small
+        rows "$n ranks of $devices: equal, exact with single's digest" "len(rows) == 2 and
+            all(x['result']['status'] == 'ok' and x['equivalence']['pass'] and
+                x['equivalence']['oracle'] == 'same bits' for x in rows) and
+            [x['equivalence']['digest'] for x in rows if x['case']['reduce'] == 'exact'] ==
+            [digest('single')]"
+        rows "$n ranks of $devices: the row has all of them" "all(
+            c['ranks'] == $n and c['hosts'] == 1 and c['comm'] == 'mpi' and
+            len(c['devices']) == len(c['batch_per_device']) == $n * $devices and
+            sum(c['batch_per_device']) == 60 and
+            [d['device'] for d in x['memory']['devices']] == c['devices'] and
+            len(x['provenance']['cores_per_device']) == $n * $devices
+            for x in rows for c in [x['case']])"
+        rows "$n ranks of $devices: traffic by the formula" "all(
+            ($n * $devices == 1 and 'traffic' not in x) or
+            (x['traffic']['bytes_sent'] == x['traffic']['bytes_formula'] > 0 and
+             x['traffic']['messages_sent'] == x['traffic']['messages_formula'] > 0) for x in rows)"
+    done
+done
+ranks_ok 2 verify --strategy mirrored --devices 2 --allreduce ring $small
+rows "verify has no times" "'time' not in r and r['equivalence']['pass']"
+rows "an order is the same in one process and in two" "r['equivalence']['digest'] == digest('ring4')"
+ranks_ok 3 run --strategy mirrored --allreduce flat,tree,halving-doubling,ring --bucket-bytes auto,0 $small
+rows "every algorithm, with one bucket and many" "len(rows) == 8 and
+    all(x['equivalence']['oracle'] == 'same bits' and
+        x['traffic']['bytes_sent'] == x['traffic']['bytes_formula'] > 0 and
+        x['traffic']['messages_sent'] == x['traffic']['messages_formula'] > 0 for x in rows)"
+ranks_ok 2 run --strategy mirrored --devices 2 --reduce exact,fast --model mlp:784-16-10 \
+    --data synthetic:130 --batch 50 --epochs 2 --warmup 0 --results none --format jsonl
+rows "an epoch's smaller batch" "len(rows) == 2 and all(x['equivalence']['pass'] and
+    x['traffic']['bytes_sent'] == x['traffic']['bytes_formula'] for x in rows)"
+
+# A library's order is its own: near the slices' sum, and the update is single's.
+ranks_ok 3 run --strategy mirrored --allreduce library $small
+rows "the library's sum is judged" "r['equivalence']['pass'] and
+    0 <= r['equivalence']['library_rel'] <= 1e-5 and 'traffic' not in r"
+ranks 3 verify --strategy mirrored --allreduce library,flat,canonical --inject bitflip=2:3 $small
+expect "a flipped bit is found on whatever rank" [ "$code" -eq 1 ]
+rows "by each judge" "len(rows) == 2 and all(x['result']['status'] == 'failed' and
+    'step 3' in x['result']['reason'] for x in rows)"
+
+# ---- Rows -------------------------------------------------------------------------------------
+
+ranks_ok 2 run --strategy mirrored,independent --baseline yes $small
+rows "timed, with a baseline of rank 0" "sorted((x['case']['strategy'], x['case']['ranks'])
+    for x in rows) == [('independent', 2), ('mirrored', 2), ('single', 1)] and
+    all(x['time']['step_ms']['n'] == 6 and 'speedup' in x['time'] for x in rows)"
+rows "efficiency counts the devices of all ranks" "all(abs(x['time']['speedup'] /
+    len(x['case']['devices']) / x['time']['efficiency'] - 1) < 1e-9 for x in rows)"
+rows "what each rank held" "all([x['host'] for x in r['provenance']['ranks']] ==
+    [r['provenance']['host']] * 2 and r['provenance']['mpi'].startswith('Open MPI') and
+    [c for x in r['provenance']['ranks'] for c in x['cores']] == r['provenance']['cores']
+    for r in rows if r['case']['ranks'] == 2)"
+rows "ranks share cores where there are too few, and say so" "all(
+    len(set(map(str, r['provenance']['cores']))) == min(2, $(nproc)) and
+    r['provenance']['oversubscribed'] == ($(nproc) < 2) for r in rows if r['case']['ranks'] == 2)"
+rows "memory to the byte" "all(d['formula'][k] == d[k] for x in rows for d in x['memory']['devices']
+    for k in ('parameters', 'gradients', 'optimizer', 'activations', 'communication', 'workspace',
+              'peak'))"
+MPIRUN_FLAGS="--bind-to none" ranks_ok 2 run --strategy mirrored --save saved --results r.db \
+    --data synthetic:500 --batch 60 --steps 3 --format jsonl
+expect "rank 0 saves" [ -s saved ]
+expect "and keeps one row" [ "$("$LOCKSTEP" results list --results r.db --format jsonl | wc -l)" -eq 1 ]
+rows "unbound ranks take cores of their own" "r['provenance']['oversubscribed'] == ($(nproc) < 2)"
+ranks_ok 2 verify --strategy mirrored --load saved $small
+ranks_ok 2 devices
+expect "devices names each rank" [ "$(sed -n '/^rank  *host/,$p' out | wc -l)" -eq 3 ]
+ranks_ok 2 list strategies
+expect "rank 0 alone prints" [ "$(grep -c mirrored out)" -eq 1 ]
+
+# Ranks as threads of one process: the same cases.
+lockstep_ok verify --strategy mirrored,independent --ranks 3 --devices 2 $small
+rows "ranks as threads" "all(x['case']['ranks'] == 3 and len(x['case']['devices']) == 6 and
+    x['case']['comm'] == 'thread' for x in rows)"
+lockstep_ok verify --strategy mirrored --ranks 3 --devices 2 --reduce exact $small
+rows "have single's bits, too" "r['equivalence']['digest'] == digest('single')"
+
+# ---- Refusals ---------------------------------------------------------------------------------
+
+refused 2 'strategy: single' 2 run --strategy single $small
+refused 2 'towers' 2 run --strategy towers $small
+refused 2 '--comm' 2 run --strategy mirrored --comm thread $small
+refused 2 '--ranks' 2 run --strategy mirrored --ranks 3 $small
+refused 2 '--allreduce' 2 run --strategy mirrored --allreduce direct $small
+refused 2 'library' 2 run --strategy mirrored --devices 2 --allreduce library $small
+refused 2 '--link' 2 run --strategy mirrored --link latency=1us $small
+refused 2 '--batch' 4 run --strategy mirrored --devices 2 --data synthetic:500 --batch 7 --results none
+refused 2 'model' 3 run --model nope $small
+refused 3 'nowhere' 3 run --strategy mirrored --data file:nowhere --model mlp:3-2 --results none
+refused 2 'rank: 1 on .*--seed 2, not' 1 run --strategy mirrored $small --seed 1 : \
+    -n 1 "$LOCKSTEP" run --strategy mirrored $small --seed 2
+refused 2 'rank: 1 on ' 1 list : -n 1 "$LOCKSTEP" devices
+# A file that one rank sees another way.
+mkdir -p one two
+"$LOCKSTEP" run --model mlp:3-2 --data synthetic:9 --batch 2 --steps 0 --warmup 0 --seed 1 --save one/w --results none >/dev/null
+"$LOCKSTEP" run --model mlp:3-2 --data synthetic:9 --batch 2 --steps 0 --warmup 0 --seed 2 --save two/w --results none >/dev/null
+apart="run --strategy mirrored --model mlp:3-2 --data synthetic:9 --batch 2 --load w --results none"
+MPIRUN_FLAGS="--wdir $work/one" refused 2 'rank: 1 on .*parameters' 1 $apart : --wdir "$work/two" -n 1 "$LOCKSTEP" $apart
+rm two/w
+MPIRUN_FLAGS="--wdir $work/one" refused 3 'rank 1 on .*: w: ' 1 $apart : --wdir "$work/two" -n 1 "$LOCKSTEP" $apart
+lockstep run --strategy mirrored --comm mpi $small
+expect "no launcher" one_line '--comm: mpi needs ranks'
+
+# ---- Ranks that stop or are killed ------------------------------------------------------------
+
+victim=
+cleanup_more() { [ -z "$victim" ] || kill -9 "$victim" 2>/dev/null || true; }
+fault() { # fault SIGNAL: to rank 1 of 3 while they train; all end
+    local pids pid
+    MPIRUN_SECONDS=60 "$launcher" 3 "$LOCKSTEP" run --strategy mirrored --data synthetic:5000 --label "fault $$" \
+        --steps 100000000 --results none --timeout 2s >"$work/out" 2>"$work/all" </dev/null &
+    local job=$!
+    sleep 4
+    victim=
+    pids=$(pgrep -x lockstep || true)
+    for pid in $pids; do
+        if tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null | grep -q "fault $$ " &&
+            tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -qx OMPI_COMM_WORLD_RANK=1; then
+            victim=$pid
+        fi
+    done
+    command_line="(rank 1 of 3 gets SIG$1)"
+    expect "rank 1 runs" [ -n "$victim" ]
+    [ -n "$victim" ] && kill "-$1" "$victim"
+    code=0
+    wait $job || code=$?
+    kill -9 "$victim" 2>/dev/null || true
+    grep '^lockstep: ' "$work/all" >"$work/err" || true
+}
+fault STOP
+expect "status 3" [ "$code" -eq 3 ]
+expect "says for whom it waited" grep -q 'waited 2.* s for .* rank 1' err
+fault KILL
+expect "status 137" [ "$code" -eq 137 ]
+
+finish

@@ -120,9 +120,10 @@ static void test_bad_words(void **state)
 static void test_what_this_build_has_not(void **state)
 {
     (void)state;
-    REFUSED(LS_CODE_MISSING, "run --comm mpi", "--comm", "mpi is not in this build", "thread");
+    const char *why = ls_processes_built() ? "mpirun -n N" : "mpi is not in this build";
+    REFUSED(LS_CODE_MISSING, "run --comm mpi", "--comm", why, "thread");
     REFUSED(LS_CODE_MISSING, "run --comm nccl", "nccl is not in this build");
-    REFUSED(LS_CODE_MISSING, "run --comm auto,mpi", "mpi is not in this build");
+    REFUSED(LS_CODE_MISSING, "run --comm auto,mpi", why);
     USAGE("run --comm tcp", "auto, thread, mpi, nccl");
     if (ls_kernel_table_default(LS_DEVICE_GPU)) /* whether there is a GPU is looked at later */
         ls_request_free(accept_line("run --math tf32,float32"));
@@ -130,9 +131,46 @@ static void test_what_this_build_has_not(void **state)
         USAGE("run --math tf32", "tf32", "GPUs", "float32");
     USAGE("run --math tf16", "tf16", "float32, tf32");
     setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
-    REFUSED(LS_CODE_MISSING, "run", "mpirun", "not in this build");
+    if (!ls_processes_built())
+        REFUSED(LS_CODE_MISSING, "run", "mpirun", "not in this build");
     ls_request_free(accept_line("run --comm thread"));
     unsetenv("OMPI_COMM_WORLD_SIZE");
+}
+
+/* The line as three ranks of a launcher read it. */
+static ls_status parse_as_rank(char **arguments, int count, ls_request **out)
+{
+    ls_comm comm = {.size = 3}; /* that there is one is all that is looked at */
+    const ls_processes processes = {
+        .size = 3, .hosts = 1, .neighbours = 3, .parts = 3, .comm = &comm};
+    ls_option_names launched = names;
+    launched.processes = &processes;
+    return ls_request_parse(count, arguments, &launched, stderr, out);
+}
+
+static void test_ranks_of_a_launcher(void **state)
+{
+    char *plain[] = {"run", "--strategy", "towers", "--comm", "auto"};
+    char *ranks[] = {"run", "--ranks", "2"}, *thread[] = {"run", "--comm", "thread"};
+    ls_request *request = NULL;
+    (void)state;
+    ls_status status = parse_as_rank(plain, 5, &request);
+    assert_int_equal(ls_status_code(status), LS_CODE_USAGE); /* towers: "several ranks; one" */
+    assert_non_null(strstr(ls_status_text(status), "several ranks"));
+    ls_status_free(status);
+    status = parse_as_rank(ranks, 3, &request);
+    assert_int_equal(ls_status_code(status), LS_CODE_USAGE);
+    assert_non_null(strstr(ls_status_text(status), "--ranks: '2' are not the 3"));
+    ls_status_free(status);
+    status = parse_as_rank(thread, 3, &request);
+    assert_int_equal(ls_status_code(status), LS_CODE_USAGE);
+    assert_non_null(strstr(ls_status_text(status), "--comm: thread has its ranks in one process"));
+    ls_status_free(status);
+    status = parse_as_rank(plain, 1, &request);
+    assert_null(status);
+    assert_int_equal(request->cases[0].ranks, 3);
+    assert_string_equal(request->cases[0].comm, "mpi");
+    ls_request_free(request);
 }
 
 static void test_options_of_later_versions(void **state)
@@ -177,6 +215,7 @@ int main(void)
         cmocka_unit_test(test_bad_numbers),
         cmocka_unit_test(test_bad_words),
         cmocka_unit_test(test_what_this_build_has_not),
+        cmocka_unit_test(test_ranks_of_a_launcher),
         cmocka_unit_test(test_options_of_later_versions),
         cmocka_unit_test(test_too_many_cases),
     };

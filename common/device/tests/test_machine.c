@@ -224,9 +224,12 @@ static void numbers_out_of_range_are_refused(void **state)
     static const struct {
         ls_machine_options options;
         const char *option;
-    } bad[] = {{{-1, 0, 0}, "--cpu-devices: -1: "},    {{1025, 0, 0}, "--cpu-devices: 1025: "},
-               {{0, -1, 0}, "--cores-per-device: -1"}, {{0, 65, 0}, "--cores-per-device: 65: "},
-               {{0, 0, -1}, "--logical-gpus: -1: "},   {{0, 0, 65}, "--logical-gpus: 65: "}};
+    } bad[] = {{{.cpu_devices = -1}, "--cpu-devices: -1: "},
+               {{.cpu_devices = 1025}, "--cpu-devices: 1025: "},
+               {{.cores_per_device = -1}, "--cores-per-device: -1"},
+               {{.cores_per_device = 65}, "--cores-per-device: 65: "},
+               {{.logical_gpus = -1}, "--logical-gpus: -1: "},
+               {{.logical_gpus = 65}, "--logical-gpus: 65: "}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         ls_machine *machine = NULL;
         ls_status status = ls_machine_open(&bad[i].options, &machine);
@@ -274,6 +277,34 @@ static void hardware_threads_count_once(void **state)
         assert_int_equal(cores[2], -1);
     }
     ls_machine_close(machine);
+}
+
+/* Processes with the same cores to use: each has a part; where they are too many, one with others.
+ */
+static void processes_share_out_the_cores(void **state)
+{
+    static const struct {
+        int part, parts, count, first;
+    } expected[] = {{0, 1, 6, 0}, {0, 2, 3, 0}, {1, 2, 3, 3}, {0, 4, 1, 0}, {1, 4, 2, 1},
+                    {3, 4, 2, 4}, {0, 9, 1, 0}, {1, 9, 1, 0}, {8, 9, 1, 5}};
+    (void)state;
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        const ls_machine_options options = {
+            .part = expected[i].part, .parts = expected[i].parts, .neighbours = 2};
+        ls_machine *machine = NULL;
+        int core = -1;
+        setenv("HWLOC_SYNTHETIC", "pack:1 core:6 pu:1", 1);
+        assert_null(ls_machine_open(&options, &machine));
+        unsetenv("HWLOC_SYNTHETIC");
+        const ls_machine_info *info = ls_machine_describe(machine);
+        if (info->cpu_quota == 0) { /* a quota of the real process would take some away */
+            assert_int_equal(info->cores_allowed, expected[i].count);
+            assert_int_equal(ls_machine_cores(machine, 0, &core, 1), 1);
+            assert_int_equal(core, expected[i].first);
+            assert_true(info->memory_limit <= info->memory_total / 2);
+        }
+        ls_machine_close(machine);
+    }
 }
 
 /* ---- Devices of a machine that is made up -------------------------------------------------- */
@@ -459,6 +490,7 @@ int main(void)
         cmocka_unit_test(numbers_out_of_range_are_refused),
         cmocka_unit_test(more_cores_than_there_are_is_refused),
         cmocka_unit_test(hardware_threads_count_once),
+        cmocka_unit_test(processes_share_out_the_cores),
         cmocka_unit_test(cores_go_round),
         cmocka_unit_test(shared_cores_are_seen),
         cmocka_unit_test(specs_resolve),

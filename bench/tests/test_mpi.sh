@@ -103,6 +103,12 @@ rows "ranks share cores where there are too few, and say so" "all(
 rows "memory to the byte" "all(d['formula'][k] == d[k] for x in rows for d in x['memory']['devices']
     for k in ('parameters', 'gradients', 'optimizer', 'activations', 'communication', 'workspace',
               'peak'))"
+if [ "$(nproc)" -ge 2 ]; then
+    MPIRUN_FLAGS="--map-by core --bind-to core" ranks_ok 2 verify --strategy mirrored $small
+    rows "ranks that the launcher binds keep to their cores" "all(len(r['cores']) == 1
+        for r in rows[0]['provenance']['ranks']) and not rows[0]['provenance']['oversubscribed'] and
+        rows[0]['provenance']['cores_allowed'] == 1"
+fi
 MPIRUN_FLAGS="--bind-to none" ranks_ok 2 run --strategy mirrored --save saved --results r.db \
     --data synthetic:500 --batch 60 --steps 3 --format jsonl
 expect "rank 0 saves" [ -s saved ]
@@ -160,8 +166,8 @@ fault() { # fault SIGNAL: to rank 1 of 3 while they train; all end
     victim=
     pids=$(pgrep -x lockstep || true)
     for pid in $pids; do
-        if tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null | grep -q "fault $$ " &&
-            tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -qx OMPI_COMM_WORLD_RANK=1; then
+        if cat "/proc/$pid/cmdline" 2>/dev/null | tr '\0' ' ' | grep -q "fault $$ " &&
+            cat "/proc/$pid/environ" 2>/dev/null | tr '\0' '\n' | grep -qx OMPI_COMM_WORLD_RANK=1; then
             victim=$pid
         fi
     done
@@ -175,7 +181,8 @@ fault() { # fault SIGNAL: to rank 1 of 3 while they train; all end
 }
 fault STOP
 expect "status 3" [ "$code" -eq 3 ]
-expect "says for whom it waited" grep -q 'waited 2.* s for .* rank 1' err
+expect "says that it waited" grep -q 'waited 2.* s for ' err
+expect "and a rank names the one that stopped" grep -q ' for .* rank 1[,;]' err
 fault KILL
 expect "status 137" [ "$code" -eq 137 ]
 

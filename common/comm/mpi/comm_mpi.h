@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The MPI back end's own types, shared by its files: queues (comm_mpi.c), host calls
- * (comm_mpi_host.c), processes (mpi_processes.c).
+ * The MPI back end's own types, shared by its files: queues (comm_mpi.c), waiting
+ * (comm_mpi_wait.c), host calls (comm_mpi_host.c), groups (comm_mpi_open.c), processes
+ * (mpi_processes.c).
  *
  * A rank is a member: a device of some process. Members of one process talk through MPI, too, to
  * their own process: one path for all, and which member a message is from and for is in its tag.
@@ -105,11 +106,14 @@ static inline bool ls_comm_mpi_is_abandoned(const mpi_group *group)
 /* The failure of an MPI call; LS_OK for MPI_SUCCESS. */
 ls_status ls_comm_mpi_check(int error, const char *call);
 
+/* LS_CODE_MISSING: "communicator: rank R: <why>". */
+ls_status ls_comm_mpi_fail(const mpi_comm *comm, const char *why);
+
 /* The failure of what cannot end because a member gave up. */
 ls_status ls_comm_mpi_abandoned(const mpi_comm *comm);
 
-/* Between two looks at what is waited for: lets others run; fails where a member gave up or the
- * time is over. */
+/* comm_mpi_wait.c. Between two looks at what is waited for: lets others run; fails where a member
+ * gave up or the time is over. */
 ls_status ls_comm_mpi_pause(mpi_wait *wait);
 
 void ls_comm_mpi_abandon(ls_comm *comm);

@@ -332,7 +332,7 @@ ls_memory_formula ls_divided_memory(const ls_run *run, size_t index)
 
 /* Rows of a step: every output over a border, its gradient back; gradients of copies once a piece,
  * their values once. */
-void ls_divided_traffic(const ls_run *run, ls_traffic *sent, ls_traffic *formula)
+ls_status ls_divided_traffic(const ls_run *run, ls_traffic *sent, ls_traffic *formula)
 {
     const ls_divided *me = divided(run);
     const uint64_t pieces = me->piece_count[LS_FULL];
@@ -351,4 +351,5 @@ void ls_divided_traffic(const ls_run *run, ls_traffic *sent, ls_traffic *formula
         formula->messages_sent += pieces + 1;
         formula->bytes_sent += (pieces + 1) * c->count * sizeof(float);
     }
+    return LS_OK;
 }

@@ -64,6 +64,6 @@ ls_status ls_divided_records(ls_run *run, uint64_t first, uint64_t count, ls_ste
 ls_status ls_divided_gather(ls_run *run, float *parameters);
 ls_status ls_divided_evaluate(ls_run *run, double *accuracy);
 ls_memory_formula ls_divided_memory(const ls_run *run, size_t index);
-void ls_divided_traffic(const ls_run *run, ls_traffic *sent, ls_traffic *formula);
+ls_status ls_divided_traffic(const ls_run *run, ls_traffic *sent, ls_traffic *formula);
 
 #endif

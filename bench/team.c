@@ -12,7 +12,7 @@ enum { TAG_TEXT = 0x7465, LINE = 1024 };
 /* What a rank says when it is its turn. */
 typedef struct saying {
     ls_code code;
-    int stop;
+    int stop, follows; /* its failure is of another one's */
     uint64_t number;
     char host[64], text[LINE];
 } saying;
@@ -39,18 +39,12 @@ static ls_status hear_all(ls_comm *comm, const saying *mine, saying **out)
     return status;
 }
 
-/* One that was let go by another one's failure has nothing to say of its own. */
-static bool follows(const saying *s)
-{
-    return strstr(s->text, "abandoned by rank ") != NULL;
-}
-
 /* The failure to speak of: the first that is a rank's own. */
 static int find_culprit(const saying *all, int ranks)
 {
     int culprit = -1;
     for (int r = 0; r < ranks; r++)
-        if (all[r].code && (culprit < 0 || (follows(&all[culprit]) && !follows(&all[r]))))
+        if (all[r].code && (culprit < 0 || (all[culprit].follows && !all[r].follows)))
             culprit = r;
     return culprit;
 }
@@ -73,12 +67,17 @@ ls_status ls_team_turn(ls_comm *comm, ls_status mine, uint64_t *number, bool *st
     saying said = {.code = ls_status_code(mine), .stop = *stop, .number = *number}, *all = NULL;
     if (!comm)
         return mine;
+    said.follows = ls_status_is_consequence(mine);
     name_host(said.host);
     if (mine)
         snprintf(said.text, sizeof said.text, "%s", ls_status_text(mine));
     ls_status status = hear_all(comm, &said, &all);
+    if (status && mine) { /* what went wrong first says more than that nobody answers */
+        ls_status_free(status);
+        return mine;
+    }
     if (status)
-        return ls_status_first(mine, status);
+        return status;
     ls_status_free(mine);
     int culprit = find_culprit(all, comm->size);
     for (int r = 0; r < comm->size; r++)

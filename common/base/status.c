@@ -96,3 +96,8 @@ ls_status ls_status_first(ls_status first, ls_status second)
         ls_status_free(second);
     return first ? first : second;
 }
+
+bool ls_status_is_consequence(ls_status status)
+{
+    return status && status->follows;
+}

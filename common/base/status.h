@@ -57,6 +57,9 @@ void ls_status_free(ls_status status);
  */
 ls_status ls_status_follows(ls_status status) __attribute__((warn_unused_result));
 
+/** Whether it is so marked; false for NULL. */
+bool ls_status_is_consequence(ls_status status);
+
 /** The failure as that of a part: "<what>: <where>: <its text>", its code and mark. Frees the old.
  */
 ls_status ls_status_within(const char *what, const char *where, ls_status status)

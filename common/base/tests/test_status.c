@@ -99,11 +99,13 @@ static void test_follows(void **state)
     (void)state;
     assert_null(ls_status_follows(LS_OK));
     assert_null(ls_status_within("a", "b", LS_OK));
+    assert_false(ls_status_is_consequence(LS_OK));
     ls_status after = ls_status_follows(ls_fail(LS_CODE_MISSING, "after", NULL, "x"));
     after = ls_status_within("operation", "cpu:1 add", after);
     assert_string_equal(ls_status_text(after), "operation: cpu:1 add: after: x");
     assert_int_equal(ls_status_code(after), LS_CODE_MISSING);
     ls_status cause = ls_fail(LS_CODE_CHECK, "cause", NULL, "x");
+    assert_true(ls_status_is_consequence(after) && !ls_status_is_consequence(cause));
     assert_ptr_equal(ls_status_first(after, cause), cause); /* frees after */
     after = ls_status_follows(ls_fail(LS_CODE_MISSING, "after", NULL, "x"));
     ls_status later = ls_status_follows(ls_fail(LS_CODE_MISSING, "later", NULL, "x"));

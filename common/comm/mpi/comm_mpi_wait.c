@@ -50,7 +50,7 @@ ls_status ls_comm_mpi_abandoned(const mpi_comm *comm)
     char why[80];
     snprintf(why, sizeof why, "abandoned by rank %d; mend what that one says",
              atomic_load(&comm->group->abandoned) - 1);
-    return ls_comm_mpi_fail(comm, why);
+    return ls_status_follows(ls_comm_mpi_fail(comm, why));
 }
 
 /* A member of this process, or (told by a message) of another one, gave up: who waits here looks.
@@ -126,7 +126,7 @@ static ls_status fail_abandoned(const mpi_wait *wait)
     snprintf(why, sizeof why,
              "abandoned by rank %d while it waited for %s; mend what that one says",
              atomic_load(&wait->comm->group->abandoned) - 1, what);
-    return ls_comm_mpi_fail(wait->comm, why);
+    return ls_status_follows(ls_comm_mpi_fail(wait->comm, why));
 }
 
 /* All ranks are let go: this one will not come to what they wait for. */

@@ -141,12 +141,38 @@ static mpi_place *list_places(const int *counts, int processes, int *size)
     return places;
 }
 
-/* The others are known to be there and alive when MPI, which waits for ever, meets them. */
+/* What one rank cannot do, none can: all refuse together. */
+static ls_status refuse_gpus(const int *counts, int processes)
+{
+    char rank[32];
+    int p = 0;
+    while (p < processes && counts[p] >= 0)
+        p++;
+    if (p == processes)
+        return LS_OK;
+    snprintf(rank, sizeof rank, "rank %d", p);
+    return ls_fail(LS_CODE_MISSING, "comm: mpi", rank,
+                   "this communicator exchanges between CPU devices only; CPU devices, or a "
+                   "strategy without all-reduce, work");
+}
+
+/* The others are known to be there and alive when MPI, which waits for ever, meets them. A count
+ * below 0: that rank's devices cannot take part. */
 static ls_status meet_all(ls_comm *processes, int count, int *counts, MPI_Comm *out)
 {
     const mpi_group *world = ((mpi_comm *)processes)->group;
     LS_TRY(ls_comm_collect(processes, &count, sizeof count, counts));
+    LS_TRY(refuse_gpus(counts, world->processes));
     return ls_comm_mpi_check(MPI_Comm_dup(world->comm, out), "MPI_Comm_dup");
+}
+
+/* MPI reads and writes device memory with the processor, which cannot reach a GPU's. */
+static bool any_gpu(ls_device *const *devices, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (ls_device_describe(devices[i])->name.kind == LS_DEVICE_GPU)
+            return true;
+    return false;
 }
 
 ls_status ls_comm_mpi_open(ls_comm *processes, ls_device *const *devices, int count,
@@ -157,7 +183,7 @@ ls_status ls_comm_mpi_open(ls_comm *processes, ls_device *const *devices, int co
     MPI_Comm made;
     if (!counts)
         return ls_fail_memory("communicator", (size_t)world->processes * sizeof *counts);
-    ls_status status = meet_all(processes, count, counts, &made);
+    ls_status status = meet_all(processes, any_gpu(devices, count) ? -1 : count, counts, &made);
     mpi_place *places = status ? NULL : list_places(counts, world->processes, &size);
     free(counts);
     LS_TRY(status);

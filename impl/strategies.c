@@ -111,14 +111,20 @@ int ls_strategy_parts(const ls_strategy *strategy, const ls_job *job, size_t dev
     return strategy->staged ? job->microbatches : ls_strategy_replicas(strategy, devices);
 }
 
+/* Of one process: a model that is divided over its devices is one. */
+static int replicas_here(const ls_job *job)
+{
+    return job->place ? 1 : (int)job->device_count;
+}
+
 int ls_job_replicas(const ls_job *job)
 {
-    return (int)job->device_count * (job->comm ? job->comm->size : 1);
+    return replicas_here(job) * (job->comm ? job->comm->size : 1);
 }
 
 int ls_job_first_replica(const ls_job *job)
 {
-    return job->comm ? (int)job->device_count * job->comm->rank : 0;
+    return job->comm ? replicas_here(job) * job->comm->rank : 0;
 }
 
 uint64_t ls_job_steps_per_epoch(const ls_job *job)

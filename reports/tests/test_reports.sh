@@ -34,6 +34,8 @@ python3 -B reports/tests/check_series.py "$temp/growth.tsv" "${growth[@]}"
 for kind in scaling growth; do
   python3 -B reports/tests/check_picture.py "results/$kind.svg" "$temp/$kind.tsv"
 done
+python3 -B reports/series.py scaling results/amd-epyc-zen5-scaling.jsonl >"$temp/peers.tsv"
+python3 -B reports/tests/check_picture.py results/scaling-peers.svg "$temp/peers.tsv"
 
 : >"$temp/empty.jsonl"
 echo '{"schema":1,"case":' >"$temp/cut.jsonl"

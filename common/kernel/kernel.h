@@ -14,7 +14,8 @@
  *     cuda         cuBLASLt and own kernels, in builds with CUDA
  *
  * Tensors are dense and row-major. `real` below is the table's element type: 4 bytes, or 8 for
- * reference64. B rows (samples of this replica's slice), I inputs, O outputs, C classes.
+ * reference64. B rows (samples of this replica's slice), I inputs, O outputs, C classes. What only
+ * images and sequences need is in kernel_layers.h; a table may do without any of those entries.
  * A size of 0 is valid everywhere and gives an op that does nothing (sums over nothing are 0).
  * The bits of an element do not depend on where a range starts or ends, nor on alignment.
  */
@@ -251,6 +252,8 @@ typedef struct ls_flip_bit_args {
     uint64_t step;
 } ls_flip_bit_args;
 
+#include "common/kernel/kernel_layers.h"
+
 typedef struct ls_kernel_table ls_kernel_table;
 
 /** Arithmetic of products: float32, or with factors rounded to 10 bits (TF32), sums in float32. */
@@ -263,7 +266,8 @@ typedef struct ls_kernels {
     ls_math math; /**< of the products that are made from here on; float32 where just opened */
 } ls_kernels;
 
-#define LS_KERNEL_ENTRIES(X)                                                                       \
+/** Entries that every table has. */
+#define LS_KERNEL_CORE_ENTRIES(X)                                                                  \
     X(gemm, ls_gemm_args)                                                                          \
     X(dense_forward, ls_dense_forward_args)                                                        \
     X(dense_backward_weights, ls_dense_backward_weights_args)                                      \
@@ -284,6 +288,10 @@ typedef struct ls_kernels {
     X(stamp, ls_stamp_args)                                                                        \
     X(flip_bit, ls_flip_bit_args)
 
+#define LS_KERNEL_ENTRIES(X)                                                                       \
+    LS_KERNEL_CORE_ENTRIES(X)                                                                      \
+    LS_KERNEL_LAYER_ENTRIES(X)
+
 struct ls_kernel_table {
     const char *name;
     const char *help;
@@ -294,7 +302,8 @@ struct ls_kernel_table {
     void (*close)(ls_kernels *kernels);
     /** Version of the library behind it: "oneDNN 2.6.3 (avx512)"; "" where there is none. */
     const char *(*library)(const ls_kernels *kernels);
-    /* The operations: constructors; arguments are copied, memory is borrowed. */
+    /* The operations: constructors; arguments are copied, memory is borrowed. Those of
+     * LS_KERNEL_LAYER_ENTRIES may be NULL. */
 #define LS_KERNEL_MEMBER(entry, args)                                                              \
     ls_status (*entry)(ls_kernels * kernels, const args *arguments, ls_op **out);
     LS_KERNEL_ENTRIES(LS_KERNEL_MEMBER)
@@ -306,6 +315,9 @@ const ls_kernel_table *const *ls_kernel_tables(void);
 
 /** LS_CODE_USAGE with the valid names where there is none of this name. */
 ls_status ls_kernel_table_find(const char *name, const ls_kernel_table **out);
+
+/** LS_CODE_MISSING where the table has no entry of this name; `whose` needs it. */
+ls_status ls_kernel_table_need(const ls_kernel_table *table, const char *entry, const char *whose);
 
 /** The table that runs on this device by default; NULL where there is none. */
 const ls_kernel_table *ls_kernel_table_default(ls_device_kind kind);

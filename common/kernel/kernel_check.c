@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Arguments of operations: checked, and their work counted; see kernel_check.h. */
-#include "common/kernel/kernel_check.h"
+#include "common/kernel/kernel_check_parts.h"
 
 #include "common/base/numbers.h"
 
@@ -8,16 +8,9 @@
 #include <math.h>
 #include <stdio.h>
 
-/* One tensor of an operation: [rows, columns] elements. */
-typedef struct tensor {
-    const char *name;
-    const void *data;
-    int64_t rows, columns;
-    size_t element_bytes;
-    enum { NEEDED, OPTIONAL } need;
-} tensor;
+typedef ls_checked_tensor tensor;
 
-static ls_status check(const char *op, size_t count, const tensor *tensors, ls_work *work)
+ls_status ls_check_tensors(const char *op, size_t count, const tensor *tensors, ls_work *work)
 {
     *work = (ls_work){0};
     for (size_t i = 0; i < count; i++) {
@@ -43,7 +36,7 @@ static ls_status check(const char *op, size_t count, const tensor *tensors, ls_w
     return LS_OK;
 }
 
-static ls_status check_value(const char *op, const char *name, double value)
+ls_status ls_check_value(const char *op, const char *name, double value)
 {
     if (isfinite(value))
         return LS_OK;
@@ -65,7 +58,7 @@ ls_status ls_check_gemm(const ls_gemm_args *g, size_t real_bytes, ls_work *work)
     const tensor tensors[] = {{"a", g->a, g->m, g->k, real_bytes, NEEDED},
                               {"b", g->b, g->k, g->n, real_bytes, NEEDED},
                               {"c", g->c, g->m, g->n, real_bytes, NEEDED}};
-    LS_TRY(check("gemm", 3, tensors, work));
+    LS_TRY(ls_check_tensors("gemm", 3, tensors, work));
     work->flops = 2.0 * (double)g->m * (double)g->n * (double)g->k;
     return LS_OK;
 }
@@ -76,7 +69,7 @@ ls_status ls_check_dense_forward(const ls_dense_forward_args *d, size_t real_byt
                               {"weight", d->weight, d->outputs, d->inputs, real_bytes, NEEDED},
                               {"bias", d->bias, d->outputs, 1, real_bytes, OPTIONAL},
                               {"y", d->y, d->rows, d->outputs, real_bytes, NEEDED}};
-    LS_TRY(check("dense_forward", 4, tensors, work));
+    LS_TRY(ls_check_tensors("dense_forward", 4, tensors, work));
     if (d->activation != LS_ACTIVATION_NONE && d->activation != LS_ACTIVATION_RELU)
         return ls_fail(LS_CODE_USAGE, "dense_forward", "activation",
                        "%d is none; give LS_ACTIVATION_NONE or LS_ACTIVATION_RELU",
@@ -92,7 +85,7 @@ ls_status ls_check_dense_backward_weights(const ls_dense_backward_weights_args *
                               {"dy", d->dy, d->rows, d->outputs, real_bytes, NEEDED},
                               {"dweight", d->dweight, d->outputs, d->inputs, real_bytes, NEEDED},
                               {"dbias", d->dbias, d->outputs, 1, real_bytes, OPTIONAL}};
-    LS_TRY(check("dense_backward_weights", 4, tensors, work));
+    LS_TRY(ls_check_tensors("dense_backward_weights", 4, tensors, work));
     work->flops = 2.0 * (double)d->rows * (double)d->inputs * (double)d->outputs;
     return LS_OK;
 }
@@ -105,7 +98,7 @@ ls_status ls_check_dense_backward_data(const ls_dense_backward_data_args *d, siz
         {"weight", d->weight, d->outputs, d->inputs, real_bytes, NEEDED},
         {"relu_output", d->relu_output, d->rows, d->inputs, real_bytes, OPTIONAL},
         {"dx", d->dx, d->rows, d->inputs, real_bytes, NEEDED}};
-    LS_TRY(check("dense_backward_data", 4, tensors, work));
+    LS_TRY(ls_check_tensors("dense_backward_data", 4, tensors, work));
     work->flops = 2.0 * (double)d->rows * (double)d->inputs * (double)d->outputs;
     return LS_OK;
 }
@@ -114,7 +107,7 @@ ls_status ls_check_relu_forward(const ls_relu_forward_args *r, size_t real_bytes
 {
     const tensor tensors[] = {{"x", r->x, r->count, 1, real_bytes, NEEDED},
                               {"y", r->y, r->count, 1, real_bytes, NEEDED}};
-    LS_TRY(check("relu_forward", 2, tensors, work));
+    LS_TRY(ls_check_tensors("relu_forward", 2, tensors, work));
     work->flops = (double)r->count;
     return LS_OK;
 }
@@ -124,7 +117,7 @@ ls_status ls_check_relu_backward(const ls_relu_backward_args *r, size_t real_byt
     const tensor tensors[] = {{"y", r->y, r->count, 1, real_bytes, NEEDED},
                               {"dy", r->dy, r->count, 1, real_bytes, NEEDED},
                               {"dx", r->dx, r->count, 1, real_bytes, NEEDED}};
-    LS_TRY(check("relu_backward", 3, tensors, work));
+    LS_TRY(ls_check_tensors("relu_backward", 3, tensors, work));
     work->flops = (double)r->count;
     return LS_OK;
 }
@@ -133,7 +126,7 @@ ls_status ls_check_polynomial(const ls_polynomial_args *p, size_t real_bytes, ls
 {
     const tensor tensors[] = {{"x", p->x, p->rows, 1, real_bytes, NEEDED},
                               {"y", p->y, p->rows, 3, real_bytes, NEEDED}};
-    LS_TRY(check("polynomial", 2, tensors, work));
+    LS_TRY(ls_check_tensors("polynomial", 2, tensors, work));
     work->flops = (double)p->rows;
     return LS_OK;
 }
@@ -145,8 +138,8 @@ ls_status ls_check_softmax_cross_entropy(const ls_softmax_cross_entropy_args *s,
                               {"labels", s->labels, s->rows, 1, sizeof(int32_t), NEEDED},
                               {"dlogits", s->dlogits, s->rows, s->classes, real_bytes, OPTIONAL},
                               {"loss", s->loss, 1, 1, sizeof(double), OPTIONAL}};
-    LS_TRY(check("softmax_cross_entropy", 4, tensors, work));
-    LS_TRY(check_value("softmax_cross_entropy", "scale", s->scale));
+    LS_TRY(ls_check_tensors("softmax_cross_entropy", 4, tensors, work));
+    LS_TRY(ls_check_value("softmax_cross_entropy", "scale", s->scale));
     if (s->dlogits && s->dlogits == s->logits)
         return ls_fail(LS_CODE_USAGE, "softmax_cross_entropy", "dlogits",
                        "it is logits; give memory of its own");
@@ -160,9 +153,9 @@ ls_status ls_check_squared_error(const ls_squared_error_args *s, size_t real_byt
                               {"target", s->target, s->rows, s->outputs, real_bytes, NEEDED},
                               {"dy", s->dy, s->rows, s->outputs, real_bytes, OPTIONAL},
                               {"loss", s->loss, 1, 1, sizeof(double), OPTIONAL}};
-    LS_TRY(check("squared_error", 4, tensors, work));
+    LS_TRY(ls_check_tensors("squared_error", 4, tensors, work));
     work->flops = 4.0 * (double)s->rows * (double)s->outputs;
-    return check_value("squared_error", "scale", s->scale);
+    return ls_check_value("squared_error", "scale", s->scale);
 }
 
 ls_status ls_check_count_correct(const ls_count_correct_args *c, size_t real_bytes, ls_work *work)
@@ -171,7 +164,7 @@ ls_status ls_check_count_correct(const ls_count_correct_args *c, size_t real_byt
                               {"labels", c->labels, c->rows, 1, sizeof(int32_t), NEEDED},
                               {"state", c->state, 1, 1, sizeof *c->state, NEEDED},
                               {"correct", c->correct, 1, 1, sizeof *c->correct, NEEDED}};
-    return check("count_correct", 4, tensors, work);
+    return ls_check_tensors("count_correct", 4, tensors, work);
 }
 
 ls_status ls_check_batch_indices(const ls_batch_indices_args *b, size_t real_bytes, ls_work *work)
@@ -179,7 +172,7 @@ ls_status ls_check_batch_indices(const ls_batch_indices_args *b, size_t real_byt
     (void)real_bytes;
     const tensor tensors[] = {{"indices", b->indices, b->rows, 1, sizeof *b->indices, NEEDED},
                               {"state", b->state, 1, 1, sizeof *b->state, NEEDED}};
-    LS_TRY(check("batch_indices", 2, tensors, work));
+    LS_TRY(ls_check_tensors("batch_indices", 2, tensors, work));
     if (b->order.samples > INT32_MAX || (b->rows && !b->order.samples))
         return ls_fail(LS_CODE_USAGE, "batch_indices", "order",
                        "it is of %" PRIu64 " samples; give 1 to %" PRId32, b->order.samples,
@@ -197,7 +190,7 @@ ls_status ls_check_gather(const ls_gather_args *g, size_t real_bytes, ls_work *w
     const tensor tensors[] = {{"source", g->source, g->rows, g->width, from, NEEDED},
                               {"indices", g->indices, g->rows, 1, sizeof *g->indices, NEEDED},
                               {"out", g->out, g->rows, g->width, to, NEEDED}};
-    LS_TRY(check("gather", 3, tensors, work));
+    LS_TRY(ls_check_tensors("gather", 3, tensors, work));
     if (g->type == LS_GATHER_BYTES_TO_UNIT)
         work->flops = (double)g->rows * (double)g->width;
     return LS_OK;
@@ -222,14 +215,14 @@ ls_status ls_check_optimizer(const ls_optimizer_args *o, size_t real_bytes, ls_w
                               {"state", o->state, 1, 1, sizeof *o->state, NEEDED},
                               {"slot[0]", o->slot[0], o->count, 1, real_bytes, NEEDED},
                               {"slot[1]", o->slot[1], o->count, 1, real_bytes, NEEDED}};
-    LS_TRY(check("optimizer", 3 + (size_t)slots, tensors, work));
+    LS_TRY(ls_check_tensors("optimizer", 3 + (size_t)slots, tensors, work));
     work->flops = flops_of[o->kind] * (double)o->count;
     /* What is written was read before: weight and slots count twice. */
     work->bytes += (double)(1 + slots) * (double)o->count * (double)real_bytes;
     const double values[] = {o->mu, o->beta1, o->beta2, o->rho, o->epsilon};
     static const char *const names[] = {"mu", "beta1", "beta2", "rho", "epsilon"};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
-        LS_TRY(check_value("optimizer", names[i], values[i]));
+        LS_TRY(ls_check_value("optimizer", names[i], values[i]));
     return LS_OK;
 }
 
@@ -238,7 +231,7 @@ ls_status ls_check_add(const ls_add_args *a, size_t real_bytes, ls_work *work)
     const tensor tensors[] = {{"a", a->a, a->count, 1, real_bytes, NEEDED},
                               {"b", a->b, a->count, 1, real_bytes, OPTIONAL},
                               {"y", a->y, a->count, 1, real_bytes, NEEDED}};
-    LS_TRY(check("add", 3, tensors, work));
+    LS_TRY(ls_check_tensors("add", 3, tensors, work));
     work->flops = a->b ? (double)a->count : 0;
     return LS_OK;
 }
@@ -249,7 +242,7 @@ ls_status ls_check_add_loss(const ls_add_loss_args *a, size_t real_bytes, ls_wor
     const tensor tensors[] = {{"a", a->a, 1, 1, sizeof(double), NEEDED},
                               {"b", a->b, 1, 1, sizeof(double), NEEDED},
                               {"out", a->out, 1, 1, sizeof(double), NEEDED}};
-    LS_TRY(check("add_loss", 3, tensors, work));
+    LS_TRY(ls_check_tensors("add_loss", 3, tensors, work));
     work->flops = 1;
     return LS_OK;
 }
@@ -257,7 +250,7 @@ ls_status ls_check_add_loss(const ls_add_loss_args *a, size_t real_bytes, ls_wor
 ls_status ls_check_fill(const ls_fill_args *f, size_t real_bytes, ls_work *work)
 {
     const tensor tensors[] = {{"y", f->y, f->count, 1, real_bytes, NEEDED}};
-    return check("fill", 1, tensors, work);
+    return ls_check_tensors("fill", 1, tensors, work);
 }
 
 ls_status ls_check_finish_step(const ls_finish_step_args *f, size_t real_bytes, ls_work *work)
@@ -266,21 +259,21 @@ ls_status ls_check_finish_step(const ls_finish_step_args *f, size_t real_bytes, 
     const tensor tensors[] = {{"state", f->state, 1, 1, sizeof *f->state, NEEDED},
                               {"records", f->records, 1, 1, sizeof *f->records, NEEDED},
                               {"loss", f->loss, 1, 1, sizeof *f->loss, OPTIONAL}};
-    LS_TRY(check("finish_step", 3, tensors, work));
+    LS_TRY(ls_check_tensors("finish_step", 3, tensors, work));
     if (!f->capacity)
         return ls_fail(LS_CODE_USAGE, "finish_step", "capacity", "it is 0; give 1 or more");
     if (f->more && (!f->loss || !f->more_losses))
         return ls_fail(LS_CODE_USAGE, "finish_step", "more_losses",
                        "losses or their ring are NULL; give memory");
-    LS_TRY(check_value("finish_step", "schedule.initial", f->schedule.initial));
-    return check_value("finish_step", "schedule.factor", f->schedule.factor);
+    LS_TRY(ls_check_value("finish_step", "schedule.initial", f->schedule.initial));
+    return ls_check_value("finish_step", "schedule.factor", f->schedule.factor);
 }
 
 ls_status ls_check_stamp(const ls_stamp_args *s, size_t real_bytes, ls_work *work)
 {
     (void)real_bytes;
     const tensor tensors[] = {{"time_ns", s->time_ns, 1, 1, sizeof *s->time_ns, NEEDED}};
-    return check("stamp", 1, tensors, work);
+    return ls_check_tensors("stamp", 1, tensors, work);
 }
 
 ls_status ls_check_flip_bit(const ls_flip_bit_args *f, size_t real_bytes, ls_work *work)
@@ -288,5 +281,5 @@ ls_status ls_check_flip_bit(const ls_flip_bit_args *f, size_t real_bytes, ls_wor
     (void)real_bytes;
     const tensor tensors[] = {{"data", f->data, f->count, 1, sizeof(float), NEEDED},
                               {"state", f->state, 1, 1, sizeof *f->state, NEEDED}};
-    return check("flip_bit", 2, tensors, work);
+    return ls_check_tensors("flip_bit", 2, tensors, work);
 }

@@ -59,7 +59,12 @@ static ls_status share_variables(ls_graph *graph, ls_node *node)
     const ls_node *owner = &graph->nodes[node->shares];
     if (owner->layer != node->layer || owner->shares >= 0 ||
         owner->options.units != node->options.units ||
-        owner->options.no_bias != node->options.no_bias)
+        owner->options.no_bias != node->options.no_bias ||
+        owner->options.window.height != node->options.window.height ||
+        owner->options.window.width != node->options.window.width ||
+        owner->options.window.stride != node->options.window.stride ||
+        owner->options.window.same != node->options.window.same ||
+        owner->options.global_max != node->options.global_max)
         return ls_fail(LS_CODE_USAGE, "graph", node->layer->name,
                        "shares the variables of node %d, which is not the like; share a node of "
                        "the same layer and options that owns its variables",

@@ -29,12 +29,22 @@ typedef struct ls_shape {
 /** Product of the sizes; 1 for rank 0. */
 int64_t ls_shape_elements(const ls_shape *shape);
 
+/** How a convolution's or a pool's window moves. `same`: padded as TensorFlow's SAME, so that there
+ *  are ceil(size / stride) positions, the odd pixel of padding after; else only whole windows. */
+typedef struct ls_layer_window {
+    int64_t height, width;
+    int64_t stride; /**< 0: 1 */
+    bool same;
+} ls_layer_window;
+
 /** What a layer is told when it is added. A field that a layer does not use is 0. */
 typedef struct ls_layer_options {
-    int64_t units;  /**< dense: outputs */
-    bool no_bias;   /**< dense */
-    int input;      /**< input: number of the model's input; target: unused */
-    ls_shape shape; /**< input, target: of one sample */
+    int64_t units;          /**< dense, conv: outputs */
+    bool no_bias;           /**< dense, conv */
+    ls_layer_window window; /**< conv */
+    bool global_max;        /**< conv: only the largest of all positions */
+    int input;              /**< input: number of the model's input; target: unused */
+    ls_shape shape;         /**< input, target: of one sample */
 } ls_layer_options;
 
 typedef struct ls_node {

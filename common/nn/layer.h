@@ -27,6 +27,7 @@ typedef struct ls_layer_site {
     bool relu_follows;      /**< forward: apply the ReLU that alone takes this output (fused) */
     const void *input_relu; /**< backward: the first input is a ReLU's output, which is this;
                                  its mask is applied to input_gradient[0] (fused) */
+    void *kept;             /**< kept_bytes of memory from forward to backward; or NULL */
     double *loss;           /**< loss layers: [1] or NULL */
     void *target;           /**< loss layers: int32 or real [rows, elements] */
 } ls_layer_site;
@@ -45,8 +46,14 @@ struct ls_layer {
     bool fuses_relu;      /**< honours relu_follows */
     bool fuses_relu_mask; /**< honours input_relu */
     bool integer_target;  /**< loss: the target is int32 [rows] */
+    /** Entries of the kernel table beyond the core that it needs; NULL-terminated, or NULL. */
+    const char *const *needs;
     /** Sets node->shape from its inputs' and options, and adds its variables. */
     ls_status (*infer)(ls_graph *graph, ls_node *node);
+    /** Bytes for `rows` samples, beside the output, that forward leaves for backward, in reals of
+     *  `real_bytes`. NULL: none. */
+    size_t (*kept_bytes)(const ls_graph *graph, const ls_node *node, int64_t rows,
+                         size_t real_bytes);
     /** Appends operations. NULL for inputs. */
     ls_status (*forward)(const ls_layer_site *site, ls_op_list *ops);
     /** Appends operations. NULL for inputs and losses. */

@@ -9,6 +9,7 @@ extern const ls_layer ls_layer_input;
 extern const ls_layer ls_layer_border; /* of parts of a graph; not to be named by models */
 extern const ls_layer ls_layer_dense;
 extern const ls_layer ls_layer_relu;
+extern const ls_layer ls_layer_conv;
 extern const ls_layer ls_layer_polynomial;
 extern const ls_layer ls_layer_add;
 extern const ls_layer ls_layer_softmax_cross_entropy;

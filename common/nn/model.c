@@ -11,6 +11,7 @@
 static const ls_model_kind *const kinds[] = {
     &ls_model_mlp,
     &ls_model_poly,
+    &ls_model_cnn,
 #ifdef LOCKSTEP_HOOKS
     &ls_model_tied,
 #endif

@@ -5,6 +5,7 @@
 
 #include "common/nn/model.h"
 
+extern const ls_model_kind ls_model_cnn;
 extern const ls_model_kind ls_model_mlp;
 extern const ls_model_kind ls_model_poly;
 #ifdef LOCKSTEP_HOOKS

@@ -22,7 +22,7 @@ typedef struct net_node {
     bool fused_forward;  /* a ReLU that lives in its input's buffers */
     bool fused_backward; /* a ReLU whose mask its only user applies */
     int last_use;        /* node that takes the output last; -1: none */
-    void *output, *gradient;
+    void *output, *gradient, *kept;
     void *input_scratch[LS_NODE_INPUTS]; /* gradient of an input that another use wrote first */
     void *shared_gradient[LS_NODE_VARIABLES]; /* where a sharing node puts its gradients */
     ls_op_list forward, backward;
@@ -39,6 +39,13 @@ struct ls_net {
 static const ls_node *graph_node(const ls_net *net, int n)
 {
     return &net->options.graph->nodes[n];
+}
+
+/* What it keeps from forward to backward beside its output. */
+static size_t kept_bytes(const ls_graph *graph, int n, size_t real_bytes, int64_t rows)
+{
+    const ls_node *node = &graph->nodes[n];
+    return node->layer->kept_bytes ? node->layer->kept_bytes(graph, node, rows, real_bytes) : 0;
 }
 
 static size_t node_bytes(const ls_graph *graph, int n, size_t real_bytes, int64_t rows)
@@ -101,6 +108,9 @@ static ls_status each_buffer(const ls_net_options *o, net_node *nodes, void **ta
         }
         if (!my->fused_forward)
             LS_TRY(take(context, LS_MEMORY_ACTIVATIONS, bytes, &my->output));
+        if (node->layer->kept_bytes)
+            LS_TRY(take(context, LS_MEMORY_ACTIVATIONS, kept_bytes(graph, n, real, o->rows),
+                        &my->kept));
         if (!o->gradients)
             continue;
         if (my->wants_gradient && !my->fused_forward)
@@ -140,6 +150,7 @@ static void borrow(ls_net *net, const ls_net *other)
         const net_node *theirs = &other->nodes[n];
         my->output = theirs->output;
         my->gradient = theirs->gradient;
+        my->kept = theirs->kept;
         memcpy(my->input_scratch, theirs->input_scratch, sizeof my->input_scratch);
         memcpy(my->shared_gradient, theirs->shared_gradient, sizeof my->shared_gradient);
     }
@@ -183,6 +194,7 @@ static ls_layer_site site_of(ls_net *net, int n)
         .scale = 1.0 / (double)o->divisor,
         .output = net->nodes[n].output,
         .output_gradient = net->nodes[n].gradient,
+        .kept = net->nodes[n].kept,
         .loss = o->loss,
         .target = net->target,
     };
@@ -271,6 +283,17 @@ static ls_status build_backward(ls_net *net, int n)
     return node->shares < 0 ? add_shared(net, n, &my->backward) : LS_OK;
 }
 
+/* The first entry that a layer of the graph needs and the table lacks. */
+static ls_status check_entries(const ls_net_options *options)
+{
+    for (int n = 0; n < options->graph->count; n++) {
+        const ls_layer *layer = options->graph->nodes[n].layer;
+        for (int i = 0; layer->needs && layer->needs[i]; i++)
+            LS_TRY(ls_kernel_table_need(options->kernels->table, layer->needs[i], layer->name));
+    }
+    return LS_OK;
+}
+
 /* ---- The interface -------------------------------------------------------------------------- */
 
 ls_status ls_net_open(const ls_net_options *options, ls_net **out)
@@ -280,6 +303,7 @@ ls_status ls_net_open(const ls_net_options *options, ls_net **out)
         (options->memory_of && options->memory_of->options.rows < options->rows))
         return ls_fail(LS_CODE_USAGE, "net", "rows",
                        "must not be negative, nor more than those of the net whose memory is used");
+    LS_TRY(check_entries(options));
     ls_net *net = calloc(1, sizeof *net);
     if (!net)
         return ls_fail_memory("net", sizeof *net);
@@ -367,6 +391,13 @@ bool ls_net_kept(const ls_net *net, size_t index, void **memory, size_t *bytes)
             continue;
         *memory = net->nodes[n].output;
         *bytes = node_bytes(o->graph, n, real, o->rows);
+        return true;
+    }
+    for (int n = 0; n < loss; n++) {
+        if (!net->nodes[n].kept || !net->nodes[n].wants_gradient || index-- > 0)
+            continue;
+        *memory = net->nodes[n].kept;
+        *bytes = kept_bytes(o->graph, n, real, o->rows);
         return true;
     }
     if (index > 0)

@@ -27,7 +27,8 @@ typedef struct ls_net_options {
                               uses as well: they never run at the same time */
 } ls_net_options;
 
-/** Takes all memory and makes all operations. */
+/** Takes all memory and makes all operations. LS_CODE_MISSING where the kernel table lacks what a
+ *  layer needs. */
 ls_status ls_net_open(const ls_net_options *options, ls_net **out);
 
 /** Takes NULL. */
@@ -42,8 +43,8 @@ const void *ls_net_output(const ls_net *net);
 
 /**
  * What backward reads of the forward pass, one buffer after the other: the outputs that a layer
- * takes as input, and the loss's gradient. False: there are no more. Every layer of this version
- * keeps nothing else from forward to backward.
+ * takes as input, what layers keep beside their outputs, and the loss's gradient. False: there are
+ * no more.
  */
 bool ls_net_kept(const ls_net *net, size_t index, void **memory, size_t *bytes);
 

@@ -50,9 +50,9 @@ typedef struct gather_op {
 static void gather_part(void *context, int part, int parts)
 {
     const gather_op *g = context;
-    int64_t share = g->arguments.rows / parts, more = g->arguments.rows % parts;
-    int64_t first = share * part + (part < more ? part : more);
-    g->loops->gather(&g->arguments, first, first + share + (part < more));
+    int64_t first, last;
+    ls_cpu_share(g->arguments.rows, part, parts, &first, &last);
+    g->loops->gather(&g->arguments, first, last);
 }
 
 static ls_status run_gather(ls_op *op, ls_queue *queue)

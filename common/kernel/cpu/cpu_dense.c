@@ -109,10 +109,10 @@ static void forward_pass(void *context, int part, int parts)
 {
     const dense_op *dense = context;
     const ls_dense_forward_args *d = &dense->forward;
-    int64_t share = d->rows / parts, more = d->rows % parts;
-    int64_t first = share * part + (part < more ? part : more);
-    dense->loops->bias((float *)d->y + first * d->outputs, d->bias, share + (part < more),
-                       d->outputs, d->activation == LS_ACTIVATION_RELU);
+    int64_t first, last;
+    ls_cpu_share(d->rows, part, parts, &first, &last);
+    dense->loops->bias((float *)d->y + first * d->outputs, d->bias, last - first, d->outputs,
+                       d->activation == LS_ACTIVATION_RELU);
 }
 
 static ls_status forward_product(ls_op *op, ls_queue *queue)

@@ -22,6 +22,13 @@ void ls_cpu_split(int64_t count, int part, int parts, int64_t *first, int64_t *l
     *last = to * 64 < count ? to * 64 : count;
 }
 
+void ls_cpu_share(int64_t count, int part, int parts, int64_t *first, int64_t *last)
+{
+    int64_t share = count / parts, more = count % parts;
+    *first = share * part + (part < more ? part : more);
+    *last = *first + share + (part < more);
+}
+
 static void close_table(ls_kernels *kernels)
 {
     if (!kernels)
@@ -56,31 +63,33 @@ static const char *library(const ls_kernels *kernels)
     return ((const cpu_kernels *)kernels)->library;
 }
 
-const ls_kernel_table ls_cpu_kernels = {
-    .name = "cpu",
-    .help = "oneDNN products and vectorised loops, float32",
-    .kind = LS_DEVICE_CPU,
-    .real_bytes = sizeof(float),
-    .open = open_table,
-    .close = close_table,
-    .library = library,
-    .gemm = ls_cpu_gemm,
-    .dense_forward = ls_cpu_dense_forward,
-    .dense_backward_weights = ls_cpu_dense_backward_weights,
-    .dense_backward_data = ls_cpu_dense_backward_data,
-    .relu_forward = ls_cpu_relu_forward,
-    .relu_backward = ls_cpu_relu_backward,
-    .polynomial = ls_cpu_polynomial,
-    .softmax_cross_entropy = ls_cpu_softmax_cross_entropy,
-    .squared_error = ls_cpu_squared_error,
-    .count_correct = ls_cpu_count_correct,
-    .batch_indices = ls_cpu_batch_indices,
-    .gather = ls_cpu_gather,
-    .optimizer = ls_cpu_optimizer,
-    .add = ls_cpu_add,
-    .add_loss = ls_step_add_loss,
-    .fill = ls_cpu_fill,
-    .finish_step = ls_step_finish,
-    .stamp = ls_step_stamp,
-    .flip_bit = ls_step_flip_bit,
+const ls_kernel_table ls_cpu_kernels = {.name = "cpu",
+                                        .help = "oneDNN products and vectorised loops, float32",
+                                        .kind = LS_DEVICE_CPU,
+                                        .real_bytes = sizeof(float),
+                                        .open = open_table,
+                                        .close = close_table,
+                                        .library = library,
+                                        .gemm = ls_cpu_gemm,
+                                        .dense_forward = ls_cpu_dense_forward,
+                                        .dense_backward_weights = ls_cpu_dense_backward_weights,
+                                        .dense_backward_data = ls_cpu_dense_backward_data,
+                                        .relu_forward = ls_cpu_relu_forward,
+                                        .relu_backward = ls_cpu_relu_backward,
+                                        .polynomial = ls_cpu_polynomial,
+                                        .softmax_cross_entropy = ls_cpu_softmax_cross_entropy,
+                                        .squared_error = ls_cpu_squared_error,
+                                        .count_correct = ls_cpu_count_correct,
+                                        .batch_indices = ls_cpu_batch_indices,
+                                        .gather = ls_cpu_gather,
+                                        .optimizer = ls_cpu_optimizer,
+                                        .add = ls_cpu_add,
+                                        .add_loss = ls_step_add_loss,
+                                        .fill = ls_cpu_fill,
+                                        .finish_step = ls_step_finish,
+                                        .stamp = ls_step_stamp,
+                                        .flip_bit = ls_step_flip_bit,
+#define LS_CPU_ENTRY(entry, args) .entry = ls_cpu_##entry,
+                                        LS_KERNEL_LAYER_ENTRIES(LS_CPU_ENTRY)
+#undef LS_CPU_ENTRY
 };

@@ -33,6 +33,9 @@ int ls_cpu_threads_for(const cpu_kernels *kernels, int64_t elements);
  */
 void ls_cpu_split(int64_t count, int part, int parts, int64_t *first, int64_t *last);
 
+/** Rows or outputs that part `part` of `parts` takes of `count`: sizes differ by at most one. */
+void ls_cpu_share(int64_t count, int part, int parts, int64_t *first, int64_t *last);
+
 /* Entries of the table, by file. */
 extern const ls_kernel_table ls_cpu_kernels;
 
@@ -64,5 +67,10 @@ ls_status ls_cpu_count_correct(ls_kernels *kernels, const ls_count_correct_args 
 ls_status ls_cpu_batch_indices(ls_kernels *kernels, const ls_batch_indices_args *arguments,
                                ls_op **out);
 ls_status ls_cpu_gather(ls_kernels *kernels, const ls_gather_args *arguments, ls_op **out);
+/* ls_cpu_conv_max_forward, ...: cpu_conv_max.c and the files named for the others. */
+#define LS_CPU_ENTRY(entry, args)                                                                  \
+    ls_status ls_cpu_##entry(ls_kernels *kernels, const args *arguments, ls_op **out);
+LS_KERNEL_LAYER_ENTRIES(LS_CPU_ENTRY)
+#undef LS_CPU_ENTRY
 
 #endif

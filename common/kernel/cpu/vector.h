@@ -31,6 +31,22 @@ typedef struct ls_vector_softmax {
     float *tile;    /**< of ls_vector_tile_rows(classes) * classes; used where dlogits is NULL */
 } ls_vector_softmax;
 
+/** A number of floats rounded up to whole lanes. */
+static inline int64_t ls_vector_pad(int64_t count)
+{
+    return (count + 15) / 16 * 16;
+}
+
+/** conv_max_forward, with what was prepared for it. */
+typedef struct ls_vector_conv_max {
+    ls_conv_max_forward_args arguments;
+    int64_t outputs;       /**< ls_vector_pad of the shape's */
+    const float *packed;   /**< [height, width, channels, outputs] by pack_filters */
+    const float *bias;     /**< [outputs] */
+    float *image;          /**< [height, width, channels] for one sample; NULL: no padding */
+    int64_t height, width; /**< of a sample with its padding */
+} ls_vector_conv_max;
+
 enum { LS_VECTOR_TILE = 4096, LS_VECTOR_TILE_ROWS = 64 };
 
 /** Rows of logits that are worked on at a time: what stays in the first-level cache. */
@@ -76,6 +92,13 @@ typedef struct ls_vector_loops {
     void (*indices)(const ls_order_epoch *epoch, uint64_t first, uint64_t count, uint32_t *out);
     void (*gather)(const ls_gather_args *gather, int64_t first, int64_t last);
     void (*optimizer)(const ls_vector_update *update, int64_t first, int64_t last);
+    /** packed[height, width, channels, ls_vector_pad(outputs)] = weight, 0 in what is padded. */
+    void (*pack_filters)(const ls_conv_shape *shape, const float *weight, float *packed);
+    /** Rows of conv_max_forward. */
+    void (*conv_max)(const ls_vector_conv_max *conv, int64_t first, int64_t last);
+    /** Outputs of conv_max_backward_weights. */
+    void (*conv_max_backward)(const ls_conv_max_backward_weights_args *arguments, int64_t first,
+                              int64_t last);
     /** y = e^x for x of at most 0: within 2 ulp; 0 below -87; NaN stays NaN. For tests. */
     void (*exponential)(const float *x, float *y, int64_t count);
     /** y = ln x in double for normal x above 0: within 4e-16 (1 + |ln x|). For tests. */

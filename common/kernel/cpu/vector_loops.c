@@ -5,6 +5,7 @@
  */
 #include "common/kernel/cpu/vector_dense.h"
 #include "common/kernel/cpu/vector_elementwise.h"
+#include "common/kernel/cpu/vector_images.h"
 #include "common/kernel/cpu/vector_losses.h"
 
 #define LS_JOIN_(a, b)  a##b
@@ -35,6 +36,9 @@ const ls_vector_loops LS_VECTOR_TABLE = {
     .indices = indices,
     .gather = gather,
     .optimizer = optimizer,
+    .pack_filters = pack_filters,
+    .conv_max = conv_max,
+    .conv_max_backward = conv_max_backward,
     .exponential = exponential,
     .logarithm = logarithm,
 };

@@ -390,6 +390,8 @@ static ls_status optimizer(ls_kernels *kernels, const ls_optimizer_args *argumen
     return bind("optimizer.plain", run_optimizer, work, arguments, sizeof *arguments, out);
 }
 
+#include "common/kernel/reference/reference_images.h"
+
 /* ---- The table ----------------------------------------------------------------------------- */
 
 static ls_status open_table(ls_device *device, ls_kernels **out)
@@ -403,33 +405,35 @@ static const char *library(const ls_kernels *kernels)
     return "";
 }
 
-const ls_kernel_table LS_REFERENCE_TABLE = {
-    .name = LS_REFERENCE_NAME,
-    .help = LS_REFERENCE_HELP,
-    .kind = LS_DEVICE_CPU,
-    .real_bytes = sizeof(real),
-    .open = open_table,
-    .close = ls_reference_close,
-    .library = library,
-    .gemm = gemm,
-    .dense_forward = dense_forward,
-    .dense_backward_weights = dense_backward_weights,
-    .dense_backward_data = dense_backward_data,
-    .relu_forward = relu_forward,
-    .relu_backward = relu_backward,
-    .polynomial = polynomial,
-    .softmax_cross_entropy = softmax_cross_entropy,
-    .squared_error = squared_error,
-    .count_correct = count_correct,
-    .batch_indices = ls_step_batch_indices,
-    .gather = gather,
-    .optimizer = optimizer,
-    .add = add,
-    .add_loss = ls_step_add_loss,
-    .fill = fill,
-    .finish_step = ls_step_finish,
-    .stamp = ls_step_stamp,
-    .flip_bit = ls_step_flip_bit,
+const ls_kernel_table LS_REFERENCE_TABLE = {.name = LS_REFERENCE_NAME,
+                                            .help = LS_REFERENCE_HELP,
+                                            .kind = LS_DEVICE_CPU,
+                                            .real_bytes = sizeof(real),
+                                            .open = open_table,
+                                            .close = ls_reference_close,
+                                            .library = library,
+                                            .gemm = gemm,
+                                            .dense_forward = dense_forward,
+                                            .dense_backward_weights = dense_backward_weights,
+                                            .dense_backward_data = dense_backward_data,
+                                            .relu_forward = relu_forward,
+                                            .relu_backward = relu_backward,
+                                            .polynomial = polynomial,
+                                            .softmax_cross_entropy = softmax_cross_entropy,
+                                            .squared_error = squared_error,
+                                            .count_correct = count_correct,
+                                            .batch_indices = ls_step_batch_indices,
+                                            .gather = gather,
+                                            .optimizer = optimizer,
+                                            .add = add,
+                                            .add_loss = ls_step_add_loss,
+                                            .fill = fill,
+                                            .finish_step = ls_step_finish,
+                                            .stamp = ls_step_stamp,
+                                            .flip_bit = ls_step_flip_bit,
+#define LAYER_ENTRY(entry, args) .entry = entry,
+                                            LS_KERNEL_LAYER_ENTRIES(LAYER_ENTRY)
+#undef LAYER_ENTRY
 };
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The cpu table against the reference, every entry, over edge shapes. u = 2^-24. Other files
- * include this one to do the same with another table (kernel_fixture.h).
+ * The cpu table against the reference, every entry but those of images and sequences
+ * (test_layer_kernels.c), over edge shapes. u = 2^-24. Other files include this one to do the same
+ * with another table (kernel_fixture.h).
  *
  * Bounds:
  *     gemm, dense_*            (terms + 4) u sum |terms|: the bound of any order of summation
@@ -410,7 +411,7 @@ static int run_kernel_tests(void)
 {
     /* One test for each entry of the table: a new entry without a test does not compile. */
 #define ENTRY_TEST(entry, args) cmocka_unit_test(test_##entry),
-    const struct CMUnitTest tests[] = {LS_KERNEL_ENTRIES(ENTRY_TEST)};
+    const struct CMUnitTest tests[] = {LS_KERNEL_CORE_ENTRIES(ENTRY_TEST)};
 #undef ENTRY_TEST
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/* Arguments of kernel_layers.h's operations: checked, and their work counted. */
+#include "common/kernel/kernel_check_parts.h"
+
+#include "common/base/numbers.h"
+
+#include <inttypes.h>
+
+static const int64_t longest_side = 1 << 20; /* keeps products of two sides and strides in range */
+
+/* height * width * channels, refused where it cannot be counted. */
+static ls_status count_elements(const char *op, const char *name, const int64_t sizes[3],
+                                int64_t *out)
+{
+    size_t count = 1;
+    for (int i = 0; i < 3; i++)
+        if (sizes[i] < 0 || !ls_size_multiply(count, (size_t)sizes[i], &count) ||
+            count > INT64_MAX / 8)
+            return ls_fail(LS_CODE_USAGE, op, name,
+                           "it is %" PRId64 " x %" PRId64 " x %" PRId64
+                           "; give sizes of 0 or more that memory can hold",
+                           sizes[0], sizes[1], sizes[2]);
+    *out = (int64_t)count;
+    return LS_OK;
+}
+
+/* One axis of a window: every position must touch the image. */
+static ls_status check_axis(const char *op, const char *name, const int64_t axis[5])
+{
+    const int64_t in = axis[0], out = axis[1], size = axis[2], stride = axis[3], before = axis[4];
+    if (in >= 0 && in <= longest_side && out >= 0 && out <= longest_side && size >= 1 &&
+        size <= longest_side && stride >= 1 && stride <= longest_side && before >= 0 &&
+        before < size && (!out || (out - 1) * stride - before < in))
+        return LS_OK;
+    return ls_fail(LS_CODE_USAGE, op, name,
+                   "a window of %" PRId64 " and stride %" PRId64 " with %" PRId64
+                   " of padding gives no %" PRId64 " positions on %" PRId64
+                   "; give windows that lie on the image",
+                   size, stride, before, out, in);
+}
+
+static ls_status check_window(const char *op, const ls_window *w)
+{
+    LS_TRY(
+        check_axis(op, "height",
+                   (const int64_t[]){w->in_height, w->out_height, w->height, w->stride_y, w->top}));
+    return check_axis(op, "width",
+                      (const int64_t[]){w->in_width, w->out_width, w->width, w->stride_x, w->left});
+}
+
+/* Elements of one sample of x and y, and of one output's weights. */
+typedef struct conv_sizes {
+    int64_t x, y, weight;
+} conv_sizes;
+
+static ls_status check_conv(const char *op, const ls_conv_shape *s, conv_sizes *out)
+{
+    const ls_window *w = &s->window;
+    LS_TRY(check_window(op, w));
+    LS_TRY(count_elements(op, "x", (const int64_t[]){w->in_height, w->in_width, s->channels},
+                          &out->x));
+    LS_TRY(count_elements(op, "y", (const int64_t[]){w->out_height, w->out_width, s->outputs},
+                          &out->y));
+    return count_elements(op, "weight", (const int64_t[]){w->height, w->width, s->channels},
+                          &out->weight);
+}
+
+ls_status ls_check_conv_max_forward(const ls_conv_max_forward_args *c, size_t real_bytes,
+                                    ls_work *work)
+{
+    static const char op[] = "conv_max_forward";
+    const ls_conv_shape *s = &c->shape;
+    conv_sizes size = {0};
+    LS_TRY(check_conv(op, s, &size));
+    const ls_checked_tensor tensors[] = {
+        {"x", c->x, s->rows, size.x, real_bytes, NEEDED},
+        {"weight", c->weight, s->outputs, size.weight, real_bytes, NEEDED},
+        {"bias", c->bias, s->outputs, 1, real_bytes, OPTIONAL},
+        {"y", c->y, s->rows, s->outputs, real_bytes, NEEDED},
+        {"place", c->place, s->rows, s->outputs, sizeof *c->place, NEEDED}};
+    LS_TRY(ls_check_tensors(op, 5, tensors, work));
+    if (s->rows && s->outputs && !(s->window.out_height && s->window.out_width))
+        return ls_fail(LS_CODE_USAGE, op, "window", "it has no position; give larger images");
+    work->flops = 2.0 * (double)s->rows * (double)size.y * (double)size.weight;
+    return LS_OK;
+}
+
+ls_status ls_check_conv_max_backward_weights(const ls_conv_max_backward_weights_args *c,
+                                             size_t real_bytes, ls_work *work)
+{
+    static const char op[] = "conv_max_backward_weights";
+    const ls_conv_shape *s = &c->shape;
+    conv_sizes size = {0};
+    LS_TRY(check_conv(op, s, &size));
+    const ls_checked_tensor tensors[] = {
+        {"x", c->x, s->rows, size.x, real_bytes, NEEDED},
+        {"dy", c->dy, s->rows, s->outputs, real_bytes, NEEDED},
+        {"place", c->place, s->rows, s->outputs, sizeof *c->place, NEEDED},
+        {"dweight", c->dweight, s->outputs, size.weight, real_bytes, NEEDED},
+        {"dbias", c->dbias, s->outputs, 1, real_bytes, OPTIONAL}};
+    LS_TRY(ls_check_tensors(op, 5, tensors, work));
+    work->flops = 2.0 * (double)s->rows * (double)s->outputs * (double)size.weight;
+    return LS_OK;
+}

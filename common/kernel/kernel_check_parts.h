@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* What the checks of arguments share: kernel_check.c and kernel_check_layers.c. */
+#ifndef LS_COMMON_KERNEL_KERNEL_CHECK_PARTS_H
+#define LS_COMMON_KERNEL_KERNEL_CHECK_PARTS_H
+
+#include "common/kernel/kernel_check.h"
+
+/** One tensor of an operation: [rows, columns] elements. */
+typedef struct ls_checked_tensor {
+    const char *name;
+    const void *data;
+    int64_t rows, columns;
+    size_t element_bytes;
+    enum { NEEDED, OPTIONAL } need;
+} ls_checked_tensor;
+
+/** Refuses bad sizes and missing memory; *work becomes the bytes of all, and no flops. */
+ls_status ls_check_tensors(const char *op, size_t count, const ls_checked_tensor *tensors,
+                           ls_work *work);
+
+/** Refuses what is not finite. */
+ls_status ls_check_value(const char *op, const char *name, double value);
+
+#endif

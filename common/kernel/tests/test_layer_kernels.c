@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The cpu table against the reference, every entry of images and sequences, over edge shapes.
+ * u = 2^-24.
+ *
+ * Bounds:
+ *     conv_max_*   (terms + 4) u sum |terms|; on small whole numbers, whose sums are exact, the
+ *                  same bits and the same places
+ */
+#include "common/kernel/tests/kernel_fixture.h"
+
+#define U 0x1p-24
+
+/* `count` whole numbers from -3 to 3. */
+static float *wholes(int64_t count, uint32_t seed)
+{
+    float *data = randoms(count, seed);
+    for (int64_t i = 0; i <= count; i++)
+        data[i] = roundf(3 * data[i]);
+    return data;
+}
+
+/* rows, channels, outputs; in, window, stride, padding before, positions: of both axes or apart */
+static const ls_conv_shape conv_shapes[] = {
+    {0, 1, 32, {5, 5, 3, 3, 3, 3, 1, 1, 0, 0}},  {3, 1, 32, {28, 28, 26, 26, 3, 3, 1, 1, 0, 0}},
+    {2, 1, 32, {7, 5, 7, 5, 3, 3, 1, 1, 1, 1}},  {2, 3, 16, {6, 9, 3, 5, 5, 4, 2, 2, 2, 1}},
+    {5, 2, 1, {4, 4, 4, 4, 1, 1, 1, 1, 0, 0}},   {1, 5, 40, {8, 3, 2, 1, 3, 3, 3, 2, 0, 0}},
+    {4, 64, 64, {6, 6, 6, 6, 5, 5, 1, 1, 2, 2}}, {3, 3, 64, {9, 9, 9, 9, 5, 5, 1, 1, 2, 2}},
+    {2, 4, 7, {1, 1, 1, 1, 2, 2, 1, 1, 0, 0}},   {33, 1, 31, {5, 6, 3, 4, 3, 3, 1, 1, 0, 0}},
+};
+enum { CONV_SHAPES = sizeof conv_shapes / sizeof *conv_shapes };
+
+/* Elements of a sample's input, of its output, and of one output's weights. */
+static int64_t in_elements(const ls_conv_shape *s)
+{
+    return s->window.in_height * s->window.in_width * s->channels;
+}
+
+static int64_t filter_elements(const ls_conv_shape *s)
+{
+    return s->window.height * s->window.width * s->channels;
+}
+
+typedef struct conv_data {
+    float *x, *weight, *bias;
+} conv_data;
+
+static conv_data conv_numbers(const ls_conv_shape *s, bool whole)
+{
+    float *(*make)(int64_t, uint32_t) = whole ? wholes : randoms;
+    return (conv_data){make(s->rows * in_elements(s), 1), make(s->outputs * filter_elements(s), 2),
+                       make(s->outputs, 3)};
+}
+
+static void conv_free(conv_data d)
+{
+    free(d.x), free(d.weight), free(d.bias);
+}
+
+static void check_conv_max(fixture *f, const ls_conv_shape *s, bool whole, ls_activation act)
+{
+    int64_t count = s->rows * s->outputs, taps = filter_elements(s);
+    conv_data d = conv_numbers(s, whole);
+    conv_data d1 = {absolutes(d.x, s->rows * in_elements(s)),
+                    absolutes(d.weight, s->outputs * taps), absolutes(d.bias, s->outputs)};
+    float *y[3] = {randoms(count, 4), randoms(count, 5), randoms(count, 6)};
+    int32_t *place[2] = {calloc((size_t)count + 1, 4), calloc((size_t)count + 1, 4)};
+    ls_conv_max_forward_args args = {*s, d.x, d.weight, d.bias, y[0], place[0], act};
+    ls_op *op;
+    must(f->cpu->table->conv_max_forward(f->cpu, &args, &op));
+    run(f, op);
+    args.y = y[1], args.place = place[1];
+    must(f->reference->table->conv_max_forward(f->reference, &args, &op));
+    run(f, op);
+    args = (ls_conv_max_forward_args){*s, d1.x, d1.weight, d1.bias, y[2], place[1], act};
+    if (whole)
+        same_bits("places", place[0], place[1], (size_t)count * sizeof **place);
+    must(f->reference->table->conv_max_forward(f->reference, &args, &op));
+    run(f, op);
+    compare("conv_max", y[0], y[1], y[2], whole ? 0 : (double)(taps + 5) * U, count);
+    free(place[0]), free(place[1]), free(y[0]), free(y[1]), free(y[2]);
+    conv_free(d), conv_free(d1);
+}
+
+static void test_conv_max_forward(void **state)
+{
+    for (int i = 0; i < CONV_SHAPES; i++)
+        for (int way = 0; way < 4; way++)
+            check_conv_max(*state, &conv_shapes[i], way & 1,
+                           way & 2 ? LS_ACTIVATION_RELU : LS_ACTIVATION_NONE);
+}
+
+static void test_conv_max_backward_weights(void **state)
+{
+    fixture *f = *state;
+    for (int i = 0; i < CONV_SHAPES; i++) {
+        const ls_conv_shape *s = &conv_shapes[i];
+        int64_t count = s->rows * s->outputs, weights = s->outputs * filter_elements(s);
+        int64_t positions = s->window.out_height * s->window.out_width;
+        float *x = randoms(s->rows * in_elements(s), 1), *dy = randoms(count, 2);
+        float *x1 = absolutes(x, s->rows * in_elements(s));
+        float *dw[3] = {randoms(weights, 4), randoms(weights, 5), randoms(weights, 6)};
+        float *db[3] = {randoms(s->outputs, 7), randoms(s->outputs, 8), randoms(s->outputs, 9)};
+        int32_t *place = calloc((size_t)count + 1, sizeof *place);
+        for (int64_t j = 0; j < count; j++) {
+            place[j] = (int32_t)(j * 7 % positions);
+            dy[j] = j % 3 ? dy[j] : 0; /* as after a ReLU */
+        }
+        float *dy1 = absolutes(dy, count);
+        ls_kernels *const tables[] = {f->cpu, f->reference, f->reference};
+        for (int k = 0; k < 3; k++) {
+            ls_op *op;
+            must(tables[k]->table->conv_max_backward_weights(
+                tables[k],
+                &(ls_conv_max_backward_weights_args){*s, k == 2 ? x1 : x, k == 2 ? dy1 : dy, place,
+                                                     dw[k], db[k]},
+                &op));
+            run(f, op);
+        }
+        compare("dweight", dw[0], dw[1], dw[2], (double)(s->rows + 4) * U, weights);
+        compare("dbias", db[0], db[1], db[2], (double)(s->rows + 4) * U, s->outputs);
+        for (int k = 0; k < 3; k++)
+            free(dw[k]), free(db[k]);
+        free(x), free(x1), free(dy), free(dy1), free(place);
+    }
+}
+
+int main(void)
+{
+    /* One test for each entry of the table: a new entry without a test does not compile. */
+#define ENTRY_TEST(entry, args) cmocka_unit_test(test_##entry),
+    const struct CMUnitTest tests[] = {LS_KERNEL_LAYER_ENTRIES(ENTRY_TEST)};
+#undef ENTRY_TEST
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

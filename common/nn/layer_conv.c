@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Convolution: image [H,W,C] to [H',W',O], weight [O,C,KH,KW], bias [O].
+ *
+ * With the option global_max only the largest of all positions comes out, [O], and the image is
+ * never made; the gradient is that of one position for each output (kept: which). Only on an input:
+ * the gradient of what comes before is not computed.
+ */
+#include "common/nn/layer_window.h"
+#include "common/nn/layers.h"
+
+static ls_status shape_of(const ls_graph *graph, const ls_node *node, int64_t rows,
+                          ls_conv_shape *out)
+{
+    const ls_shape *image = &graph->nodes[node->inputs[0]].shape;
+    *out =
+        (ls_conv_shape){.rows = rows, .channels = image->size[2], .outputs = node->options.units};
+    return ls_layer_windows("conv", image, &node->options.window, &out->window);
+}
+
+static ls_status infer(ls_graph *graph, ls_node *node)
+{
+    ls_conv_shape s;
+    LS_TRY(shape_of(graph, node, 1, &s));
+    if (s.outputs < 1)
+        return ls_fail(LS_CODE_USAGE, "graph", "conv", "needs at least one unit");
+    if (node->options.global_max && graph->nodes[node->inputs[0]].layer->role != LS_LAYER_INPUT)
+        return ls_fail(
+            LS_CODE_USAGE, "graph", "conv",
+            "takes global_max on an input only; a layer global_max_pool works elsewhere");
+    const ls_window *w = &s.window;
+    node->shape = node->options.global_max
+                      ? (ls_shape){.rank = 1, .size = {s.outputs}}
+                      : (ls_shape){.rank = 3, .size = {w->out_height, w->out_width, s.outputs}};
+    const ls_variable weight = {.rank = 4,
+                                .shape = {s.outputs, s.channels, w->height, w->width},
+                                .initializer = LS_INITIALIZER_GLOROT_UNIFORM,
+                                .fan_in = s.channels * w->height * w->width,
+                                .fan_out = s.outputs * w->height * w->width};
+    LS_TRY(ls_graph_variable(graph, node, "weight", &weight));
+    if (node->options.no_bias)
+        return LS_OK;
+    const ls_variable bias = {.rank = 1, .shape = {s.outputs}, .initializer = LS_INITIALIZER_ZERO};
+    return ls_graph_variable(graph, node, "bias", &bias);
+}
+
+static size_t kept_bytes(const ls_graph *graph, const ls_node *node, int64_t rows,
+                         size_t real_bytes)
+{
+    (void)graph;
+    (void)real_bytes;
+    if (!node->options.global_max)
+        return 0;
+    return (size_t)rows * (size_t)node->options.units * sizeof(int32_t);
+}
+
+static ls_status forward(const ls_layer_site *site, ls_op_list *ops)
+{
+    ls_conv_max_forward_args args = {
+        .x = site->input[0],
+        .weight = site->variable[0],
+        .bias = site->node->options.no_bias ? NULL : site->variable[1],
+        .y = site->output,
+        .place = site->kept,
+        .activation = site->relu_follows ? LS_ACTIVATION_RELU : LS_ACTIVATION_NONE,
+    };
+    ls_op *op;
+    LS_TRY(shape_of(site->graph, site->node, site->rows, &args.shape));
+    LS_TRY(site->kernels->table->conv_max_forward(site->kernels, &args, &op));
+    return ls_op_list_add(ops, op);
+}
+
+static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
+{
+    ls_conv_max_backward_weights_args args = {
+        .x = site->input[0],
+        .dy = site->output_gradient,
+        .place = site->kept,
+        .dweight = site->variable_gradient[0],
+        .dbias = site->node->options.no_bias ? NULL : site->variable_gradient[1],
+    };
+    ls_op *op;
+    LS_TRY(shape_of(site->graph, site->node, site->rows, &args.shape));
+    LS_TRY(site->kernels->table->conv_max_backward_weights(site->kernels, &args, &op));
+    return ls_op_list_add(ops, op);
+}
+
+static double flops(const ls_graph *graph, const ls_node *node, double *input_gradient)
+{
+    ls_conv_shape s;
+    *input_gradient = 0;
+    if (shape_of(graph, node, 1, &s))
+        return 0;
+    const ls_window *w = &s.window;
+    double tap = 2.0 * (double)(s.channels * w->height * w->width) * (double)s.outputs;
+    double all = tap * (double)(w->out_height * w->out_width);
+    if (node->options.global_max)
+        return all + tap;
+    *input_gradient = all;
+    return 2 * all;
+}
+
+static const char *const needs[] = {"conv_max_forward", "conv_max_backward_weights", NULL};
+
+const ls_layer ls_layer_conv = {
+    .name = "conv",
+    .help = "convolution over an image, any stride, valid or SAME",
+    .role = LS_LAYER_COMPUTE,
+    .inputs = 1,
+    .fuses_relu = true,
+    .needs = needs,
+    .infer = infer,
+    .kept_bytes = kept_bytes,
+    .forward = forward,
+    .backward = backward,
+    .flops = flops,
+};

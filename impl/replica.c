@@ -52,7 +52,7 @@ static const ls_array *array_at(const ls_split *split, int i)
 
 static size_t element_bytes(ls_array_type type)
 {
-    return type == LS_ARRAY_UINT8 ? 1 : 4;
+    return type == LS_ARRAY_UINT8 || type == LS_ARRAY_ONE_HOT ? 1 : 4;
 }
 
 static ls_status share_split(ls_replica *r, const ls_split *split,
@@ -146,6 +146,8 @@ static ls_gather_type gather_type(ls_array_type type)
         return LS_GATHER_BYTES_TO_UNIT;
     case LS_ARRAY_FLOAT32:
         return LS_GATHER_FLOAT;
+    case LS_ARRAY_ONE_HOT:
+        return LS_GATHER_ONE_HOT;
     case LS_ARRAY_INT32:
         break;
     }
@@ -307,8 +309,10 @@ static ls_status build_evaluation(ls_replica *r, ls_net *net)
     LS_TRY(append_feed(r, &source, net, 0, &r->test_feed));
     if (!ls_net_target(net)) /* the model's output is on another place */
         return LS_OK;
+    const ls_graph *graph = r->job->model->graph;
+    const ls_node *loss = &graph->nodes[graph->count - 1];
     const ls_count_correct_args count = {.rows = ls_net_rows(net),
-                                         .classes = r->job->model->need.classes,
+                                         .classes = ls_shape_elements(&loss->shape),
                                          .logits = ls_net_output(net),
                                          .labels = ls_net_target(net),
                                          .state = r->test_state,

@@ -50,7 +50,7 @@ ls_status ls_need_width(const ls_data_need *need, int input, size_t *out)
 
 static size_t element_bytes(ls_array_type type)
 {
-    return type == LS_ARRAY_UINT8 ? 1 : 4;
+    return type == LS_ARRAY_UINT8 || type == LS_ARRAY_ONE_HOT ? 1 : 4;
 }
 
 static size_t array_bytes(const ls_array *array, size_t samples)

@@ -11,7 +11,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef enum ls_array_type { LS_ARRAY_UINT8, LS_ARRAY_FLOAT32, LS_ARRAY_INT32 } ls_array_type;
+typedef enum ls_array_type {
+    LS_ARRAY_UINT8,
+    LS_ARRAY_FLOAT32,
+    LS_ARRAY_INT32,
+    LS_ARRAY_ONE_HOT /**< bytes, each of which stands for 256 values: all 0 but that one, 1 */
+} ls_array_type;
 
 enum { LS_DATA_INPUTS = 2, LS_DATA_RANK = 4 };
 
@@ -35,7 +40,7 @@ typedef struct ls_data_need {
     int rank[LS_DATA_INPUTS];                    /**< of one sample of each input */
     int64_t shape[LS_DATA_INPUTS][LS_DATA_RANK]; /**< of one sample: mlp {784}; poly {1} */
     int classes;                                 /**< labels 0..classes-1; 0: a real target */
-    const char *synthetic;                       /**< which generator: "classes", "polynomial" */
+    const char *synthetic; /**< which generator: "classes", "polynomial", "windows" */
 } ls_data_need;
 
 typedef struct ls_data {

@@ -8,6 +8,10 @@
  *               noise are uniform in [0, 1]: so x lies in [0, 1], and the classes overlap where an
  *               input has few values and separate where it has many
  *
+ *   windows     bytes, one-hot, in two windows: two inputs, or the halves of one. Each window has
+ * one of 16 sources; half of its bytes, at random, are of that source's 16 values, the others any.
+ * The label says whether both have the same source.
+ *
  * Samples to train on are numbers 0 to N-1, those to test on (one sixth as many, rounded up) begin
  * at 100 million, the largest N: no number is in both, and sample i does not depend on N.
  */
@@ -98,9 +102,56 @@ static ls_status fill_classes(const ls_data_need *need, uint64_t first, ls_split
     return LS_OK;
 }
 
+enum { WINDOW_SOURCES = 16, WINDOW_VALUES = 256 };
+
+/* The label, and the sources of both windows. */
+static int32_t window_sources(uint64_t sample, uint32_t source[2])
+{
+    uint32_t bits = ls_random_bits(ls_random_stream(0, "synthetic/label"), sample);
+    uint32_t away = 1 + (bits >> 16) % (WINDOW_SOURCES - 1);
+    int32_t label = (int32_t)(bits & 1);
+    source[0] = (bits >> 8) % WINDOW_SOURCES;
+    source[1] = label ? source[0] : (source[0] + away) % WINDOW_SOURCES;
+    return label;
+}
+
+/* One input of every sample: it is window `input`, or both where there is one. */
+static ls_status fill_window(const ls_data_need *need, int input, uint64_t first, ls_split *split)
+{
+    const size_t steps = (size_t)need->shape[0][0], half = need->inputs == 1 ? steps / 2 : steps;
+    char name[40];
+    snprintf(name, sizeof name, "synthetic/window%d", input);
+    const ls_random random = ls_random_stream(0, name);
+    ls_array *array = &split->input[input];
+    LS_TRY(ls_array_allocate("synthetic", LS_ARRAY_ONE_HOT, split->samples, steps, array));
+    uint8_t *bytes = array->data;
+    for (size_t i = 0; i < split->samples; i++) {
+        uint32_t source[2];
+        ((int32_t *)split->target.data)[i] = window_sources(first + i, source);
+        for (size_t t = 0; t < steps; t++) {
+            uint32_t bits = ls_random_bits(random, (first + i) * steps + t);
+            uint32_t own = source[input || t >= half] * 16 + (bits >> 8) % 16;
+            *bytes++ = (uint8_t)(bits & 1 ? own : bits >> 24);
+        }
+    }
+    return LS_OK;
+}
+
+static ls_status fill_windows(const ls_data_need *need, uint64_t first, ls_split *split)
+{
+    if (need->classes != 2 || need->rank[0] != 2 || need->shape[0][1] != WINDOW_VALUES)
+        return ls_fail(LS_CODE_USAGE, "--data", "synthetic",
+                       "windows are for a model of sequences and two classes");
+    LS_TRY(ls_array_allocate("synthetic", LS_ARRAY_INT32, split->samples, 1, &split->target));
+    for (int input = 0; input < need->inputs; input++)
+        LS_TRY(fill_window(need, input, first, split));
+    return LS_OK;
+}
+
 static const generator generators[] = {
     {.name = "polynomial", .fill = fill_polynomial},
     {.name = "classes", .fill = fill_classes},
+    {.name = "windows", .fill = fill_windows},
 };
 
 static ls_status fill_split(const void *context, bool test, ls_split *split)

@@ -139,7 +139,9 @@ typedef struct ls_squared_error_args {
 } ls_squared_error_args;
 
 /**
- * Adds to *correct the rows whose largest logit (the first, among equals) is the label, of the
+ * Adds to *correct the rows whose largest logit (the first, among equals) is the label, or where
+ * there is one logit, the rows with label 1 whose logit is positive and those with another label
+ * whose logit is not: of the
  * rows that lie before sample `samples` of the set: row i counts if state->position + i < samples.
  */
 typedef struct ls_count_correct_args {
@@ -163,16 +165,17 @@ typedef struct ls_batch_indices_args {
 typedef enum ls_gather_type {
     LS_GATHER_BYTES_TO_UNIT, /**< uint8 / 255 (a float32 division) to real */
     LS_GATHER_FLOAT,         /**< float32 to real */
-    LS_GATHER_INT32          /**< int32 to int32 */
+    LS_GATHER_INT32,         /**< int32 to int32 */
+    LS_GATHER_ONE_HOT        /**< uint8 to 256 reals, all 0 but the one of that number, 1 */
 } ls_gather_type;
 
-/** out[i] = source[indices[i]], `width` elements a row. */
+/** out[i] = source[indices[i]], `width` elements a row of the source. */
 typedef struct ls_gather_args {
     int64_t rows, width;
     ls_gather_type type;
     const void *source; /**< [samples, width], from ls_device_share */
     const uint32_t *indices;
-    void *out; /**< [B, width] */
+    void *out; /**< [B, width]; one-hot: [B, width, 256] */
 } ls_gather_args;
 
 typedef enum ls_optimizer_kind {

@@ -182,11 +182,12 @@ ls_status ls_check_batch_indices(const ls_batch_indices_args *b, size_t real_byt
 
 ls_status ls_check_gather(const ls_gather_args *g, size_t real_bytes, ls_work *work)
 {
-    if (g->type < LS_GATHER_BYTES_TO_UNIT || g->type > LS_GATHER_INT32)
+    if (g->type < LS_GATHER_BYTES_TO_UNIT || g->type > LS_GATHER_ONE_HOT)
         return ls_fail(LS_CODE_USAGE, "gather", "type", "%d is none; give an ls_gather_type",
                        (int)g->type);
-    size_t from = g->type == LS_GATHER_BYTES_TO_UNIT ? 1 : 4;
-    size_t to = g->type == LS_GATHER_INT32 ? 4 : real_bytes;
+    bool one_hot = g->type == LS_GATHER_ONE_HOT;
+    size_t from = one_hot || g->type == LS_GATHER_BYTES_TO_UNIT ? 1 : 4;
+    size_t to = one_hot ? 256 * real_bytes : g->type == LS_GATHER_INT32 ? 4 : real_bytes;
     const tensor tensors[] = {{"source", g->source, g->rows, g->width, from, NEEDED},
                               {"indices", g->indices, g->rows, 1, sizeof *g->indices, NEEDED},
                               {"out", g->out, g->rows, g->width, to, NEEDED}};

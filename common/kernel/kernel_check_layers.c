@@ -102,3 +102,83 @@ ls_status ls_check_conv_max_backward_weights(const ls_conv_max_backward_weights_
     work->flops = 2.0 * (double)s->rows * (double)s->outputs * (double)size.weight;
     return LS_OK;
 }
+
+/* Tensors of both directions; steps, inputs and states are at least 1. */
+static ls_status check_lstm(const char *op, const ls_lstm_shape *s, int64_t sizes[3])
+{
+    if (s->steps < 1 || s->inputs < 1 || s->hidden < 1 || s->hidden > longest_side)
+        return ls_fail(LS_CODE_USAGE, op, "shape",
+                       "%" PRId64 " steps, %" PRId64 " inputs and %" PRId64
+                       " states are none; give 1 or more of each",
+                       s->steps, s->inputs, s->hidden);
+    LS_TRY(count_elements(op, "x", (const int64_t[]){s->steps, s->inputs, 1}, &sizes[0]));
+    LS_TRY(count_elements(op, "kept", (const int64_t[]){s->steps, s->hidden, LS_LSTM_KEPT},
+                          &sizes[1]));
+    sizes[2] = s->last ? s->hidden : s->steps * s->hidden;
+    return LS_OK;
+}
+
+ls_status ls_check_lstm_forward(const ls_lstm_forward_args *l, size_t real_bytes, ls_work *work)
+{
+    const ls_lstm_shape *s = &l->shape;
+    int64_t sizes[3] = {0};
+    LS_TRY(check_lstm("lstm_forward", s, sizes));
+    const ls_checked_tensor tensors[] = {
+        {"x", l->x, s->rows, sizes[0], real_bytes, NEEDED},
+        {"weight_ih", l->weight_ih, 4 * s->hidden, s->inputs, real_bytes, NEEDED},
+        {"weight_hh", l->weight_hh, 4 * s->hidden, s->hidden, real_bytes, NEEDED},
+        {"bias", l->bias, 4 * s->hidden, 1, real_bytes, NEEDED},
+        {"kept", l->kept, s->rows, sizes[1], real_bytes, NEEDED},
+        {"y", l->y, s->rows, sizes[2], real_bytes, NEEDED}};
+    LS_TRY(ls_check_tensors("lstm_forward", 6, tensors, work));
+    work->flops = 8.0 * (double)s->rows * (double)s->steps * (double)s->hidden *
+                  (double)(s->inputs + s->hidden);
+    return LS_OK;
+}
+
+ls_status ls_check_lstm_backward(const ls_lstm_backward_args *l, size_t real_bytes, ls_work *work)
+{
+    const ls_lstm_shape *s = &l->shape;
+    int64_t sizes[3] = {0};
+    LS_TRY(check_lstm("lstm_backward", s, sizes));
+    const ls_checked_tensor tensors[] = {
+        {"x", l->x, s->rows, sizes[0], real_bytes, NEEDED},
+        {"weight_ih", l->weight_ih, 4 * s->hidden, s->inputs, real_bytes, NEEDED},
+        {"weight_hh", l->weight_hh, 4 * s->hidden, s->hidden, real_bytes, NEEDED},
+        {"kept", l->kept, s->rows, sizes[1], real_bytes, NEEDED},
+        {"dy", l->dy, s->rows, sizes[2], real_bytes, NEEDED},
+        {"dx", l->dx, s->rows, sizes[0], real_bytes, OPTIONAL},
+        {"dweight_ih", l->dweight_ih, 4 * s->hidden, s->inputs, real_bytes, NEEDED},
+        {"dweight_hh", l->dweight_hh, 4 * s->hidden, s->hidden, real_bytes, NEEDED},
+        {"dbias", l->dbias, 4 * s->hidden, 1, real_bytes, NEEDED}};
+    LS_TRY(ls_check_tensors("lstm_backward", 9, tensors, work));
+    work->flops = 8.0 * (double)s->rows * (double)s->steps * (double)s->hidden *
+                  ((l->dx ? 2.0 : 1.0) * (double)s->inputs + 2.0 * (double)s->hidden);
+    return LS_OK;
+}
+
+ls_status ls_check_logistic_loss(const ls_logistic_loss_args *l, size_t real_bytes, ls_work *work)
+{
+    const ls_checked_tensor tensors[] = {
+        {"logits", l->logits, l->rows, 1, real_bytes, NEEDED},
+        {"labels", l->labels, l->rows, 1, sizeof *l->labels, NEEDED},
+        {"dlogits", l->dlogits, l->rows, 1, real_bytes, OPTIONAL},
+        {"loss", l->loss, 1, 1, sizeof *l->loss, OPTIONAL}};
+    LS_TRY(ls_check_tensors("logistic_loss", 4, tensors, work));
+    work->flops = 5.0 * (double)l->rows;
+    return ls_check_value("logistic_loss", "scale", l->scale);
+}
+
+ls_status ls_check_copy_columns(const ls_copy_columns_args *c, size_t real_bytes, ls_work *work)
+{
+    const ls_checked_tensor tensors[] = {{"x", c->x, c->rows, c->x_pitch, real_bytes, NEEDED},
+                                         {"y", c->y, c->rows, c->y_pitch, real_bytes, NEEDED}};
+    LS_TRY(ls_check_tensors("copy_columns", 2, tensors, work));
+    if (c->width < 0 || c->width > c->x_pitch || c->width > c->y_pitch)
+        return ls_fail(LS_CODE_USAGE, "copy_columns", "width",
+                       "%" PRId64 " is not in 0 to the pitches, %" PRId64 " and %" PRId64
+                       "; give columns that the rows have",
+                       c->width, c->x_pitch, c->y_pitch);
+    work->bytes = 2.0 * (double)c->rows * (double)c->width * (double)real_bytes;
+    return LS_OK;
+}

@@ -55,9 +55,71 @@ typedef struct ls_conv_max_backward_weights_args {
     void *dbias;          /**< real [O]; NULL: none */
 } ls_conv_max_backward_weights_args;
 
+/** Sizes of an LSTM over whole sequences; `last`: only the last state comes out. */
+typedef struct ls_lstm_shape {
+    int64_t rows, steps, inputs, hidden; /**< B, T, I, H; but for rows all at least 1 */
+    bool last;
+} ls_lstm_shape;
+
+/** Reals that forward keeps for backward: [B, T, LS_LSTM_KEPT, H], laid out as the table likes. */
+enum { LS_LSTM_KEPT = 6 };
+
+/**
+ * With z = W_ih x_t + W_hh h_(t-1) + bias in four parts of H, in the order i, f, g, o, and states
+ * that begin at 0 (Hochreiter and Schmidhuber 1997 with the forget gate of Gers et al. 2000):
+ * c_t = sigmoid(f) c_(t-1) + sigmoid(i) tanh(g); h_t = sigmoid(o) tanh(c_t).
+ */
+typedef struct ls_lstm_forward_args {
+    ls_lstm_shape shape;
+    const void *x;         /**< real [B,T,I] */
+    const void *weight_ih; /**< real [4H,I] */
+    const void *weight_hh; /**< real [4H,H] */
+    const void *bias;      /**< real [4H] */
+    void *kept;            /**< real [B,T,6,H] */
+    void *y;               /**< real [B,T,H]; last: [B,H] */
+} ls_lstm_forward_args;
+
+/** Back-propagation through all steps. Overwrites the gradients; kept is used up. */
+typedef struct ls_lstm_backward_args {
+    ls_lstm_shape shape;
+    const void *x;         /**< real [B,T,I] */
+    const void *weight_ih; /**< real [4H,I] */
+    const void *weight_hh; /**< real [4H,H] */
+    void *kept;            /**< real [B,T,6,H]: by forward; what is in it afterwards is nobody's */
+    const void *dy;        /**< real [B,T,H]; last: [B,H] */
+    void *dx;              /**< real [B,T,I]; NULL: not wanted */
+    void *dweight_ih;      /**< real [4H,I] */
+    void *dweight_hh;      /**< real [4H,H] */
+    void *dbias;           /**< real [4H] */
+} ls_lstm_backward_args;
+
+/**
+ * loss = scale * sum over rows of log(1 + e^z) - y z, with y 0 or 1, computed as
+ * max(z, 0) - y z + log(1 + e^-|z|); dlogits = scale * (sigmoid(z) - y). Another label fails.
+ */
+typedef struct ls_logistic_loss_args {
+    int64_t rows;
+    const void *logits;    /**< real [B] */
+    const int32_t *labels; /**< [B] */
+    double scale;
+    void *dlogits; /**< real [B]; NULL: forward only */
+    double *loss;  /**< [1], overwritten; NULL: not wanted */
+} ls_logistic_loss_args;
+
+/** y[b, 0 to width) = x[b, 0 to width), rows lying x_pitch and y_pitch elements apart. */
+typedef struct ls_copy_columns_args {
+    int64_t rows, width, x_pitch, y_pitch;
+    const void *x;
+    void *y;
+} ls_copy_columns_args;
+
 /** Entries that a table may leave out (NULL): models that need them are refused there. */
 #define LS_KERNEL_LAYER_ENTRIES(X)                                                                 \
     X(conv_max_forward, ls_conv_max_forward_args)                                                  \
-    X(conv_max_backward_weights, ls_conv_max_backward_weights_args)
+    X(conv_max_backward_weights, ls_conv_max_backward_weights_args)                                \
+    X(lstm_forward, ls_lstm_forward_args)                                                          \
+    X(lstm_backward, ls_lstm_backward_args)                                                        \
+    X(logistic_loss, ls_logistic_loss_args)                                                        \
+    X(copy_columns, ls_copy_columns_args)
 
 #endif

@@ -64,7 +64,8 @@ static ls_status share_variables(ls_graph *graph, ls_node *node)
         owner->options.window.width != node->options.window.width ||
         owner->options.window.stride != node->options.window.stride ||
         owner->options.window.same != node->options.window.same ||
-        owner->options.global_max != node->options.global_max)
+        owner->options.global_max != node->options.global_max ||
+        owner->options.all_states != node->options.all_states)
         return ls_fail(LS_CODE_USAGE, "graph", node->layer->name,
                        "shares the variables of node %d, which is not the like; share a node of "
                        "the same layer and options that owns its variables",

@@ -39,10 +39,11 @@ typedef struct ls_layer_window {
 
 /** What a layer is told when it is added. A field that a layer does not use is 0. */
 typedef struct ls_layer_options {
-    int64_t units;          /**< dense, conv: outputs */
+    int64_t units;          /**< dense, conv, lstm: outputs */
     bool no_bias;           /**< dense, conv */
     ls_layer_window window; /**< conv */
     bool global_max;        /**< conv: only the largest of all positions */
+    bool all_states;        /**< lstm: every step's state, not only the last */
     int input;              /**< input: number of the model's input; target: unused */
     ls_shape shape;         /**< input, target: of one sample */
 } ls_layer_options;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Losses: softmax cross-entropy with class labels, and mean squared error. The loss is the mean
- * over the global batch: rows are added up times 1 / global batch size, gradients likewise.
+ * Losses: softmax cross-entropy with class labels, mean squared error, and logistic loss. The loss
+ * is the mean over the global batch: rows are added up times 1 / global batch size, gradients
+ * likewise.
  */
 #include "common/nn/layers.h"
 
@@ -43,6 +44,29 @@ static ls_status squared_forward(const ls_layer_site *site, ls_op_list *ops)
     return ls_op_list_add(ops, op);
 }
 
+static ls_status logistic_infer(ls_graph *graph, ls_node *node)
+{
+    LS_TRY(infer(graph, node));
+    if (ls_shape_elements(&node->shape) == 1)
+        return LS_OK;
+    return ls_fail(LS_CODE_USAGE, "graph", "logistic_loss", "takes one output");
+}
+
+static ls_status logistic_forward(const ls_layer_site *site, ls_op_list *ops)
+{
+    const ls_logistic_loss_args args = {
+        .rows = site->rows,
+        .logits = site->input[0],
+        .labels = site->target,
+        .scale = site->scale,
+        .dlogits = site->input_gradient[0],
+        .loss = site->loss,
+    };
+    ls_op *op;
+    LS_TRY(site->kernels->table->logistic_loss(site->kernels, &args, &op));
+    return ls_op_list_add(ops, op);
+}
+
 const ls_layer ls_layer_softmax_cross_entropy = {
     .name = "softmax_cross_entropy",
     .help = "loss: -log softmax(x)[label], mean over the global batch",
@@ -60,4 +84,17 @@ const ls_layer ls_layer_squared_error = {
     .inputs = 1,
     .infer = infer,
     .forward = squared_forward,
+};
+
+static const char *const logistic_needs[] = {"logistic_loss", NULL};
+
+const ls_layer ls_layer_logistic_loss = {
+    .name = "logistic_loss",
+    .help = "loss: -log sigmoid(x) or -log(1 - sigmoid(x)) of labels 1 and 0, mean over the batch",
+    .role = LS_LAYER_LOSS,
+    .inputs = 1,
+    .integer_target = true,
+    .needs = logistic_needs,
+    .infer = logistic_infer,
+    .forward = logistic_forward,
 };

@@ -10,6 +10,9 @@ extern const ls_layer ls_layer_border; /* of parts of a graph; not to be named b
 extern const ls_layer ls_layer_dense;
 extern const ls_layer ls_layer_relu;
 extern const ls_layer ls_layer_conv;
+extern const ls_layer ls_layer_lstm;
+extern const ls_layer ls_layer_concat;
+extern const ls_layer ls_layer_logistic_loss;
 extern const ls_layer ls_layer_polynomial;
 extern const ls_layer ls_layer_add;
 extern const ls_layer ls_layer_softmax_cross_entropy;

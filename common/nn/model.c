@@ -12,6 +12,8 @@ static const ls_model_kind *const kinds[] = {
     &ls_model_mlp,
     &ls_model_poly,
     &ls_model_cnn,
+    &ls_model_twin_lstm,
+    &ls_model_lstm_stack,
 #ifdef LOCKSTEP_HOOKS
     &ls_model_tied,
 #endif

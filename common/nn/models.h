@@ -8,6 +8,8 @@
 extern const ls_model_kind ls_model_cnn;
 extern const ls_model_kind ls_model_mlp;
 extern const ls_model_kind ls_model_poly;
+extern const ls_model_kind ls_model_twin_lstm;
+extern const ls_model_kind ls_model_lstm_stack;
 #ifdef LOCKSTEP_HOOKS
 extern const ls_model_kind ls_model_tied;
 #endif

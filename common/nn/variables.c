@@ -60,8 +60,12 @@ void ls_variables_initialize(const ls_variables *variables, uint64_t seed, float
             ls_random_fill(ls_random_stream(seed, stream), 0, v->count, -limit, limit, out);
             continue;
         }
+        bool forget = v->initializer == LS_INITIALIZER_FORGET_ONE;
         for (size_t e = 0; e < v->count; e++)
-            out[e] = v->initializer == LS_INITIALIZER_ONE ? 1.0f : 0.0f;
+            out[e] = v->initializer == LS_INITIALIZER_ONE ||
+                             (forget && e >= v->count / 4 && e < v->count / 2)
+                         ? 1.0f
+                         : 0.0f;
     }
 }
 

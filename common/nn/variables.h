@@ -19,6 +19,7 @@
 typedef enum ls_initializer {
     LS_INITIALIZER_ZERO,
     LS_INITIALIZER_ONE,
+    LS_INITIALIZER_FORGET_ONE, /**< the second quarter 1, the others 0: an LSTM's forget gate */
     /** Uniform in +-sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio, AISTATS 2010). */
     LS_INITIALIZER_GLOROT_UNIFORM
 } ls_initializer;

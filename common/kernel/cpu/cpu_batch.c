@@ -70,8 +70,10 @@ ls_status ls_cpu_gather(ls_kernels *kernels, const ls_gather_args *arguments, ls
     LS_TRY(ls_check_gather(arguments, kernels->table->real_bytes, &work));
     const ls_op like = {
         .name = "gather.loop", .run = run_gather, .flops = work.flops, .bytes = work.bytes};
+    bool one_hot = arguments->type == LS_GATHER_ONE_HOT;
     const gather_op bound = {.loops = cpu->loops,
-                             .threads = ls_cpu_threads_for(cpu, arguments->rows * arguments->width),
+                             .threads = ls_cpu_threads_for(cpu, arguments->rows * arguments->width *
+                                                                    (one_hot ? 256 : 1)),
                              .arguments = *arguments};
     return ls_op_bind(&like, &bound, sizeof bound, out);
 }

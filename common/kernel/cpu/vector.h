@@ -47,6 +47,22 @@ typedef struct ls_vector_conv_max {
     int64_t height, width; /**< of a sample with its padding */
 } ls_vector_conv_max;
 
+/** An LSTM's recurrence, the part after the inputs' product. */
+typedef struct ls_vector_lstm {
+    ls_lstm_shape shape;
+    const float *packed; /**< the recurrent weights, by pack_recurrent */
+    const float *bias;   /**< [4H]; forward */
+    float *gates;        /**< [B,T,4H] forward: W_ih x, becomes the gates; backward: the gates,
+                              becomes the gradient of z */
+    float *cells;        /**< [B,T,H] c_t */
+    float *previous;     /**< [B,T,H] h_(t-1) */
+    float *y;            /**< forward: the output */
+    const float *dy;     /**< backward: its gradient */
+    float *scratch;      /**< backward: LS_VECTOR_LSTM_ROWS * 2 * ls_vector_pad(H) */
+} ls_vector_lstm;
+
+enum { LS_VECTOR_LSTM_ROWS = 4 }; /* samples that go through the steps together */
+
 enum { LS_VECTOR_TILE = 4096, LS_VECTOR_TILE_ROWS = 64 };
 
 /** Rows of logits that are worked on at a time: what stays in the first-level cache. */
@@ -99,6 +115,14 @@ typedef struct ls_vector_loops {
     /** Outputs of conv_max_backward_weights. */
     void (*conv_max_backward)(const ls_conv_max_backward_weights_args *arguments, int64_t first,
                               int64_t last);
+    /** Recurrent weights [4H,H] for lstm_forward [H,4,ls_vector_pad(H)], for lstm_backward
+     *  [4H,ls_vector_pad(H)]. */
+    void (*pack_recurrent)(const float *weight, int64_t hidden, bool backward, float *packed);
+    /** Rows [first, last), through all steps. */
+    void (*lstm_forward)(const ls_vector_lstm *lstm, int64_t first, int64_t last);
+    void (*lstm_backward)(const ls_vector_lstm *lstm, int64_t first, int64_t last);
+    /** Labels have been checked; the loss, without scale. */
+    double (*logistic)(const ls_logistic_loss_args *logistic);
     /** y = e^x for x of at most 0: within 2 ulp; 0 below -87; NaN stays NaN. For tests. */
     void (*exponential)(const float *x, float *y, int64_t count);
     /** y = ln x in double for normal x above 0: within 4e-16 (1 + |ln x|). For tests. */

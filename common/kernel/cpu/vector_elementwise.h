@@ -97,8 +97,24 @@ static void gather_bytes(const ls_gather_args *g, int64_t first, int64_t last)
     }
 }
 
+static void gather_one_hot(const ls_gather_args *g, int64_t first, int64_t last)
+{
+    enum { VALUES = 256 };
+    for (int64_t r = first; r < last; r++) {
+        const uint8_t *from = (const uint8_t *)g->source + (size_t)g->indices[r] * (size_t)g->width;
+        float *to = (float *)g->out + r * g->width * VALUES;
+        memset(to, 0, (size_t)(g->width * VALUES) * sizeof *to);
+        for (int64_t i = 0; i < g->width; i++)
+            to[i * VALUES + from[i]] = 1;
+    }
+}
+
 static void gather(const ls_gather_args *g, int64_t first, int64_t last)
 {
+    if (g->type == LS_GATHER_ONE_HOT) {
+        gather_one_hot(g, first, last);
+        return;
+    }
     if (g->type == LS_GATHER_BYTES_TO_UNIT) {
         gather_bytes(g, first, last);
         return;

@@ -7,6 +7,7 @@
 #include "common/kernel/cpu/vector_elementwise.h"
 #include "common/kernel/cpu/vector_images.h"
 #include "common/kernel/cpu/vector_losses.h"
+#include "common/kernel/cpu/vector_sequences.h"
 
 #define LS_JOIN_(a, b)  a##b
 #define LS_JOIN(a, b)   LS_JOIN_(a, b)
@@ -39,6 +40,10 @@ const ls_vector_loops LS_VECTOR_TABLE = {
     .pack_filters = pack_filters,
     .conv_max = conv_max,
     .conv_max_backward = conv_max_backward,
+    .pack_recurrent = pack_recurrent,
+    .lstm_forward = lstm_forward,
+    .lstm_backward = lstm_backward,
+    .logistic = logistic,
     .exponential = exponential,
     .logarithm = logarithm,
 };

@@ -203,7 +203,7 @@ static uint64_t count_correct(const float *logits, const int32_t *labels, int64_
         int64_t best = 0;
         for (int64_t c = 1; c < classes; c++)
             best = z[c] > z[best] ? c : best;
-        correct += best == labels[r];
+        correct += classes == 1 ? (z[0] > 0) == (labels[r] == 1) : best == labels[r];
     }
     return correct;
 }

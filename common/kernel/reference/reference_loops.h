@@ -307,7 +307,10 @@ static ls_status run_count_correct(ls_op *op, ls_queue *queue)
         for (int64_t c = 1; c < a->classes; c++)
             if (z[c] > z[best])
                 best = c;
-        *a->correct += a->classes && best == a->labels[b];
+        if (a->classes == 1) /* logistic */
+            *a->correct += (z[0] > 0) == (a->labels[b] == 1);
+        else
+            *a->correct += a->classes && best == a->labels[b];
     }
     return LS_OK;
 }
@@ -333,6 +336,9 @@ static ls_status run_gather(ls_op *op, ls_queue *queue)
                 ((real *)g->out)[to] = (float)((const uint8_t *)g->source)[from] / 255.0f;
             else if (g->type == LS_GATHER_FLOAT)
                 ((real *)g->out)[to] = ((const float *)g->source)[from];
+            else if (g->type == LS_GATHER_ONE_HOT)
+                for (int64_t k = 0; k < 256; k++)
+                    ((real *)g->out)[to * 256 + k] = ((const uint8_t *)g->source)[from] == k;
             else
                 ((int32_t *)g->out)[to] = ((const int32_t *)g->source)[from];
         }
@@ -391,6 +397,7 @@ static ls_status optimizer(ls_kernels *kernels, const ls_optimizer_args *argumen
 }
 
 #include "common/kernel/reference/reference_images.h"
+#include "common/kernel/reference/reference_sequences.h"
 
 /* ---- The table ----------------------------------------------------------------------------- */
 

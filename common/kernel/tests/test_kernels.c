@@ -191,7 +191,7 @@ static void test_count_correct(void **state)
             uint64_t got = 5, want = 5;
             ls_op *op;
             for (int64_t j = 0; j < rows; j++)
-                labels[j] = (int32_t)(j % classes);
+                labels[j] = (int32_t)(j % (classes > 1 ? classes : 2)); /* one: logistic */
             for (int64_t j = 0; j < rows * classes; j++)
                 z[j] = roundf(3 * z[j]); /* many equals */
             ls_count_correct_args args = {rows, classes, z, labels, &at, 1050, &got};
@@ -233,7 +233,8 @@ static void check_gather(fixture *f, int64_t rows, int64_t width, ls_gather_type
     enum { SAMPLES = 53 };
     uint8_t *source = malloc((size_t)(SAMPLES * width + 1) * 4);
     uint32_t *indices = calloc((size_t)rows + 1, sizeof *indices), seed = 3;
-    float *got = randoms(rows * width, 1), *want = randoms(rows * width, 1);
+    int64_t count = rows * width * (type == LS_GATHER_ONE_HOT ? 256 : 1);
+    float *got = randoms(count, 1), *want = randoms(count, 1);
     ls_op *op;
     for (int64_t i = 0; i < SAMPLES * width * 4; i++)
         source[i] = (uint8_t)(i * 37 + i / 251);
@@ -247,14 +248,14 @@ static void check_gather(fixture *f, int64_t rows, int64_t width, ls_gather_type
     args.out = want;
     must(f->reference->table->gather(f->reference, &args, &op));
     run(f, op);
-    same_bits("gather", got, want, (size_t)(rows * width + 1) * sizeof *got);
+    same_bits("gather", got, want, (size_t)(count + 1) * sizeof *got);
     free(source), free(indices), free(got), free(want);
 }
 
 static void test_gather(void **state)
 {
     static const ls_gather_type types[] = {LS_GATHER_BYTES_TO_UNIT, LS_GATHER_FLOAT,
-                                           LS_GATHER_INT32};
+                                           LS_GATHER_ONE_HOT, LS_GATHER_INT32};
     for (int r = 0; r < SIZES; r++)
         for (int w = 0; w < SIZES; w++)
             for (size_t t = 0; t < sizeof types / sizeof *types; t++)

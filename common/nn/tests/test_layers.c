@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Layers of images and sequences: gradients against central differences in double precision (the
  * tolerance is net_fixture.h's), what they keep, what they refuse. */
+#include "common/nn/layer_window.h"
 #include "common/nn/tests/net_fixture.h"
 
 static int add_image(fixture *f, int64_t height, int64_t width, int64_t channels)
@@ -47,6 +48,114 @@ static void conv_global_max(void **state)
     }
 }
 
+/* Positions and padding as tf.nn's page on padding has them: before and after, the odd one after.
+ */
+static void windows_lie_as_tensorflows(void **state)
+{
+    /* in, window, stride, positions of SAME, padding before, positions of VALID */
+    static const int64_t cases[][6] = {{24, 3, 2, 12, 0, 11}, {24, 5, 1, 24, 2, 20},
+                                       {6, 4, 1, 6, 1, 3},    {5, 2, 2, 3, 0, 2},
+                                       {13, 6, 5, 3, 1, 2},   {28, 3, 1, 28, 1, 26}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const int64_t *c = cases[i];
+        const ls_shape image = {.rank = 3, .size = {c[0], c[0], 1}};
+        ls_window w;
+        must(ls_layer_windows("conv", &image, &(ls_layer_window){c[1], c[1], c[2], true}, &w));
+        assert_int_equal(w.out_height, c[3]);
+        assert_int_equal(w.out_width, c[3]);
+        assert_int_equal(w.top, c[4]);
+        assert_int_equal(w.left, c[4]);
+        must(ls_layer_windows("conv", &image, &(ls_layer_window){c[1], c[1], c[2], false}, &w));
+        assert_int_equal(w.out_height, c[5]);
+        assert_int_equal(w.left, 0);
+    }
+}
+
+static int add_sequence(fixture *f, int number, int64_t steps, int64_t inputs)
+{
+    const ls_layer_options options = {.input = number,
+                                      .shape = {.rank = 2, .size = {steps, inputs}}};
+    int node;
+    must(ls_graph_add(f->graph, "input", NULL, -1, &options, &node));
+    return node;
+}
+
+/* All states into a second LSTM, so that gradients reach inputs and every state. */
+static void lstm_stack(void **state)
+{
+    fixture f;
+    (void)state;
+    open_device(&f);
+    const ls_layer_options all = {.units = 4, .all_states = true}, last = {.units = 3};
+    int node = add_with(&f, "lstm", add_sequence(&f, 0, 6, 5), &all);
+    node = add_with(&f, "lstm", node, &last);
+    assert_string_equal(f.graph->variables.items[4].name, "lstm1.weight_hh");
+    add(&f, "logistic_loss", add(&f, "dense", node, -1, 1), -1, 0);
+    open_net(&f, ROWS);
+    fill_inputs(&f, 30);
+    fill_labels(&f, 2);
+    check_gradients(&f);
+    check_memory(&f);
+    close_all(&f);
+}
+
+/* Two inputs through one LSTM, put together: the variables' gradient is of both uses. */
+static void lstm_twins(void **state)
+{
+    fixture f;
+    (void)state;
+    open_device(&f);
+    const ls_layer_options lstm = {.units = 4};
+    int x0 = add_sequence(&f, 0, 5, 3), x1 = add_sequence(&f, 1, 5, 3), second, both;
+    int first = add_with(&f, "lstm", x0, &lstm);
+    must(ls_graph_add(f.graph, "lstm", (int[]){x1, -1}, first, &lstm, &second));
+    must(ls_graph_add(f.graph, "concat", (int[]){first, second, -1}, -1, NULL, &both));
+    assert_int_equal(f.graph->nodes[both].shape.size[0], 8);
+    add(&f, "logistic_loss", add(&f, "dense", both, -1, 1), -1, 0);
+    assert_int_equal(f.graph->variables.count, 5);
+    open_net(&f, ROWS);
+    fill_inputs(&f, 15);
+    double *x = ls_net_input(f.net, 1);
+    for (int i = 0; i < ROWS * 15; i++)
+        x[i] = sin(i);
+    fill_labels(&f, 2);
+    check_gradients(&f);
+    check_memory(&f);
+    close_all(&f);
+}
+
+/* A net that uses another's memory, kept memory too, computes what one with its own does. */
+static void borrowed_memory(void **state)
+{
+    fixture f;
+    (void)state;
+    open_device(&f);
+    int node = add_with(&f, "lstm", add_sequence(&f, 0, 4, 3), &(ls_layer_options){.units = 2});
+    add(&f, "logistic_loss", add(&f, "dense", node, -1, 1), -1, 0);
+    open_net(&f, ROWS);
+    const ls_net_options options = {.graph = f.graph,
+                                    .kernels = f.kernels,
+                                    .rows = 2,
+                                    .divisor = DIVISOR,
+                                    .parameters = f.parameters,
+                                    .gradients = f.gradients,
+                                    .loss = f.loss,
+                                    .memory_of = f.net};
+    ls_net *whole = f.net;
+    must(ls_net_open(&options, &f.net));
+    assert_int_equal(ls_net_rows(f.net), 2);
+    check_memory(&f);
+    double *x = ls_net_input(f.net, 0);
+    for (int i = 0; i < 2 * 12; i++)
+        x[i] = sin(i);
+    fill_labels(&f, 2);
+    check_gradients(&f);
+    ls_net_close(f.net);
+    f.net = whole;
+    close_all(&f);
+}
+
 /* What a layer keeps is among what backward reads of forward. */
 static void kept_is_listed(void **state)
 {
@@ -89,6 +198,9 @@ static void refused_layers(void **state)
             "takes an image");
     refused(&f, "conv", image, &(ls_layer_options){.units = 2, .window = {5, 3, 1, false}},
             "larger than the image");
+    refused(&f, "lstm", flat, &(ls_layer_options){.units = 2}, "takes a sequence");
+    refused(&f, "lstm", add_sequence(&f, 0, 3, 4), &(ls_layer_options){0}, "units");
+    refused(&f, "logistic_loss", flat, NULL, "takes one output");
     f.kernels->table->close(f.kernels);
     ls_queue_close(f.queue);
     ls_device_close(f.device);
@@ -99,8 +211,9 @@ static void refused_layers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(conv_global_max),
-        cmocka_unit_test(kept_is_listed),
+        cmocka_unit_test(conv_global_max), cmocka_unit_test(windows_lie_as_tensorflows),
+        cmocka_unit_test(lstm_stack),      cmocka_unit_test(lstm_twins),
+        cmocka_unit_test(borrowed_memory), cmocka_unit_test(kept_is_listed),
         cmocka_unit_test(refused_layers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * twin-lstm:H: two sequences [140,256] through one LSTM of H, used twice with the same variables,
+ * the last states one after the other, dense 1, logistic loss.
+ * lstm-stack:L: one sequence [140,256] through L LSTMs of 64, the last state, dense 1, logistic
+ * loss.
+ */
+#include "common/base/numbers.h"
+#include "common/nn/models.h"
+
+#include <stdio.h>
+
+enum { STEPS = 140, VALUES = 256, STACK_UNITS = 64 };
+static const int64_t most_units = 4096, most_layers = 64;
+
+static ls_status parse_size(const char *name, const char *text, int64_t most, int64_t *out)
+{
+    if (!text || ls_parse_integer(text, 1, most, out))
+        return LS_OK;
+    return ls_fail(LS_CODE_USAGE, "model", name,
+                   "'%s' is not a whole number from 1 to %lld; for example %s:%lld", text,
+                   (long long)most, name, (long long)*out);
+}
+
+static ls_status add_input(ls_model *model, int number, int *out)
+{
+    const ls_layer_options input = {.input = number, .shape = {.rank = 2, .size = {STEPS, VALUES}}};
+    return ls_graph_add(model->graph, "input", NULL, -1, &input, out);
+}
+
+static ls_status add_end(ls_model *model, int node)
+{
+    const ls_layer_options dense = {.units = 1};
+    LS_TRY(ls_graph_add(model->graph, "dense", (int[]){node, -1}, -1, &dense, &node));
+    return ls_graph_add(model->graph, "logistic_loss", (int[]){node, -1}, -1, NULL, &node);
+}
+
+static ls_status build_twin(const char *text, ls_model *model)
+{
+    int64_t units = STACK_UNITS;
+    int x[2], h[2], both;
+    LS_TRY(parse_size("twin-lstm", text, most_units, &units));
+    snprintf(model->name, sizeof model->name, "twin-lstm:%lld", (long long)units);
+    model->need = (ls_data_need){.inputs = 2,
+                                 .rank = {2, 2},
+                                 .shape = {{STEPS, VALUES}, {STEPS, VALUES}},
+                                 .classes = 2,
+                                 .synthetic = "windows"};
+    const ls_layer_options lstm = {.units = units};
+    for (int i = 0; i < 2; i++)
+        LS_TRY(add_input(model, i, &x[i]));
+    LS_TRY(ls_graph_add(model->graph, "lstm", (int[]){x[0], -1}, -1, &lstm, &h[0]));
+    LS_TRY(ls_graph_add(model->graph, "lstm", (int[]){x[1], -1}, h[0], &lstm, &h[1]));
+    LS_TRY(ls_graph_add(model->graph, "concat", (int[]){h[0], h[1], -1}, -1, NULL, &both));
+    return add_end(model, both);
+}
+
+static ls_status build_stack(const char *text, ls_model *model)
+{
+    int64_t layers = 4;
+    int node;
+    LS_TRY(parse_size("lstm-stack", text, most_layers, &layers));
+    snprintf(model->name, sizeof model->name, "lstm-stack:%lld", (long long)layers);
+    model->need = (ls_data_need){
+        .inputs = 1, .rank = {2}, .shape = {{STEPS, VALUES}}, .classes = 2, .synthetic = "windows"};
+    LS_TRY(add_input(model, 0, &node));
+    for (int64_t i = 0; i < layers; i++) {
+        const ls_layer_options lstm = {.units = STACK_UNITS, .all_states = i + 1 < layers};
+        LS_TRY(ls_graph_add(model->graph, "lstm", (int[]){node, -1}, -1, &lstm, &node));
+    }
+    return add_end(model, node);
+}
+
+const ls_model_kind ls_model_twin_lstm = {
+    .name = "twin-lstm",
+    .help = "two sequences through one shared LSTM: are they alike? twin-lstm:64 sets its size",
+    .default_data = "text",
+    .default_optimizer = "rmsprop",
+    .default_rate = 0.001,
+    .default_batch = 64,
+    .build = build_twin,
+};
+
+const ls_model_kind ls_model_lstm_stack = {
+    .name = "lstm-stack",
+    .help = "LSTMs of 64 one after the other, for pipelines; lstm-stack:4 sets how many",
+    .default_data = "text",
+    .default_optimizer = "rmsprop",
+    .default_rate = 0.001,
+    .default_batch = 64,
+    .build = build_stack,
+};

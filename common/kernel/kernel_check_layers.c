@@ -61,8 +61,162 @@ static ls_status check_conv(const char *op, const ls_conv_shape *s, conv_sizes *
                           &out->x));
     LS_TRY(count_elements(op, "y", (const int64_t[]){w->out_height, w->out_width, s->outputs},
                           &out->y));
+    if (s->channels < 1 || s->outputs < 1)
+        return ls_fail(LS_CODE_USAGE, op, "shape",
+                       "%" PRId64 " channels and %" PRId64 " outputs are none; give 1 or more",
+                       s->channels, s->outputs);
     return count_elements(op, "weight", (const int64_t[]){w->height, w->width, s->channels},
                           &out->weight);
+}
+
+static ls_status check_activation(const char *op, ls_activation activation)
+{
+    if (activation == LS_ACTIVATION_NONE || activation == LS_ACTIVATION_RELU)
+        return LS_OK;
+    return ls_fail(LS_CODE_USAGE, op, "activation",
+                   "%d is none; give LS_ACTIVATION_NONE or LS_ACTIVATION_RELU", (int)activation);
+}
+
+ls_status ls_check_conv_forward(const ls_conv_forward_args *c, size_t real_bytes, ls_work *work)
+{
+    static const char op[] = "conv_forward";
+    const ls_conv_shape *s = &c->shape;
+    conv_sizes size = {0};
+    LS_TRY(check_conv(op, s, &size));
+    const ls_checked_tensor tensors[] = {
+        {"x", c->x, s->rows, size.x, real_bytes, NEEDED},
+        {"weight", c->weight, s->outputs, size.weight, real_bytes, NEEDED},
+        {"bias", c->bias, s->outputs, 1, real_bytes, OPTIONAL},
+        {"y", c->y, s->rows, size.y, real_bytes, NEEDED}};
+    LS_TRY(ls_check_tensors(op, 4, tensors, work));
+    work->flops = 2.0 * (double)s->rows * (double)size.y * (double)size.weight;
+    return check_activation(op, c->activation);
+}
+
+ls_status ls_check_conv_backward_weights(const ls_conv_backward_weights_args *c, size_t real_bytes,
+                                         ls_work *work)
+{
+    static const char op[] = "conv_backward_weights";
+    const ls_conv_shape *s = &c->shape;
+    conv_sizes size = {0};
+    LS_TRY(check_conv(op, s, &size));
+    const ls_checked_tensor tensors[] = {
+        {"x", c->x, s->rows, size.x, real_bytes, NEEDED},
+        {"dy", c->dy, s->rows, size.y, real_bytes, NEEDED},
+        {"dweight", c->dweight, s->outputs, size.weight, real_bytes, NEEDED},
+        {"dbias", c->dbias, s->outputs, 1, real_bytes, OPTIONAL}};
+    LS_TRY(ls_check_tensors(op, 4, tensors, work));
+    work->flops = 2.0 * (double)s->rows * (double)size.y * (double)size.weight;
+    return LS_OK;
+}
+
+ls_status ls_check_conv_backward_data(const ls_conv_backward_data_args *c, size_t real_bytes,
+                                      ls_work *work)
+{
+    static const char op[] = "conv_backward_data";
+    const ls_conv_shape *s = &c->shape;
+    conv_sizes size = {0};
+    LS_TRY(check_conv(op, s, &size));
+    const ls_checked_tensor tensors[] = {
+        {"dy", c->dy, s->rows, size.y, real_bytes, NEEDED},
+        {"weight", c->weight, s->outputs, size.weight, real_bytes, NEEDED},
+        {"dx", c->dx, s->rows, size.x, real_bytes, NEEDED}};
+    LS_TRY(ls_check_tensors(op, 3, tensors, work));
+    work->flops = 2.0 * (double)s->rows * (double)size.y * (double)size.weight;
+    return LS_OK;
+}
+
+/* Elements of one sample of the input and of the output of a pool. */
+static ls_status check_pool(const char *op, const ls_window *w, int64_t channels, int64_t sizes[2])
+{
+    LS_TRY(check_window(op, w));
+    LS_TRY(
+        count_elements(op, "x", (const int64_t[]){w->in_height, w->in_width, channels}, &sizes[0]));
+    LS_TRY(count_elements(op, "y", (const int64_t[]){w->out_height, w->out_width, channels},
+                          &sizes[1]));
+    if (w->in_height * w->in_width <= INT32_MAX)
+        return LS_OK;
+    return ls_fail(LS_CODE_USAGE, op, "x",
+                   "it has more than %" PRId32 " pixels; give smaller images", INT32_MAX);
+}
+
+ls_status ls_check_max_pool_forward(const ls_max_pool_forward_args *p, size_t real_bytes,
+                                    ls_work *work)
+{
+    static const char op[] = "max_pool_forward";
+    int64_t sizes[2] = {0};
+    LS_TRY(check_pool(op, &p->window, p->channels, sizes));
+    const ls_checked_tensor tensors[] = {
+        {"x", p->x, p->rows, sizes[0], real_bytes, NEEDED},
+        {"y", p->y, p->rows, sizes[1], real_bytes, NEEDED},
+        {"place", p->place, p->rows, sizes[1], sizeof *p->place, NEEDED}};
+    LS_TRY(ls_check_tensors(op, 3, tensors, work));
+    work->flops = (double)p->rows * (double)sizes[1] * (double)(p->window.height * p->window.width);
+    return LS_OK;
+}
+
+ls_status ls_check_max_pool_backward(const ls_max_pool_backward_args *p, size_t real_bytes,
+                                     ls_work *work)
+{
+    static const char op[] = "max_pool_backward";
+    int64_t sizes[2] = {0};
+    LS_TRY(check_pool(op, &p->window, p->channels, sizes));
+    const ls_checked_tensor tensors[] = {
+        {"dy", p->dy, p->rows, sizes[1], real_bytes, NEEDED},
+        {"place", p->place, p->rows, sizes[1], sizeof *p->place, NEEDED},
+        {"relu_output", p->relu_output, p->rows, sizes[1], real_bytes, OPTIONAL},
+        {"dx", p->dx, p->rows, sizes[0], real_bytes, NEEDED}};
+    LS_TRY(ls_check_tensors(op, 4, tensors, work));
+    work->flops = (double)p->rows * (double)sizes[1];
+    return LS_OK;
+}
+
+static ls_status check_radius(const char *op, int64_t radius, double alpha)
+{
+    if (radius < 0 || radius > longest_side)
+        return ls_fail(LS_CODE_USAGE, op, "radius", "%" PRId64 " is none; give 0 to %" PRId64,
+                       radius, longest_side);
+    return ls_check_value(op, "alpha", alpha);
+}
+
+ls_status ls_check_lrn_forward(const ls_lrn_forward_args *l, size_t real_bytes, ls_work *work)
+{
+    const ls_checked_tensor tensors[] = {{"x", l->x, l->pixels, l->channels, real_bytes, NEEDED},
+                                         {"y", l->y, l->pixels, l->channels, real_bytes, NEEDED}};
+    LS_TRY(ls_check_tensors("lrn_forward", 2, tensors, work));
+    work->flops = (double)l->pixels * (double)l->channels * (2.0 * (double)l->radius + 6);
+    return check_radius("lrn_forward", l->radius, l->alpha);
+}
+
+ls_status ls_check_lrn_backward(const ls_lrn_backward_args *l, size_t real_bytes, ls_work *work)
+{
+    const ls_checked_tensor tensors[] = {{"x", l->x, l->pixels, l->channels, real_bytes, NEEDED},
+                                         {"dy", l->dy, l->pixels, l->channels, real_bytes, NEEDED},
+                                         {"dx", l->dx, l->pixels, l->channels, real_bytes, NEEDED}};
+    LS_TRY(ls_check_tensors("lrn_backward", 3, tensors, work));
+    work->flops = (double)l->pixels * (double)l->channels * (4.0 * (double)l->radius + 12);
+    return check_radius("lrn_backward", l->radius, l->alpha);
+}
+
+ls_status ls_check_transpose(const ls_transpose_args *t, size_t real_bytes, ls_work *work)
+{
+    int64_t size = 0;
+    LS_TRY(count_elements("transpose", "x", (const int64_t[]){t->rows, t->columns, 1}, &size));
+    const ls_checked_tensor tensors[] = {{"x", t->x, t->batch, size, real_bytes, NEEDED},
+                                         {"y", t->y, t->batch, size, real_bytes, NEEDED}};
+    return ls_check_tensors("transpose", 2, tensors, work);
+}
+
+ls_status ls_check_weight_decay(const ls_weight_decay_args *d, size_t real_bytes, ls_work *work)
+{
+    const ls_checked_tensor tensors[] = {
+        {"weight", d->weight, d->count, 1, real_bytes, NEEDED},
+        {"gradient", d->gradient, d->count, 1, real_bytes, OPTIONAL},
+        {"loss", d->loss, 1, 1, sizeof *d->loss, OPTIONAL}};
+    LS_TRY(ls_check_tensors("weight_decay", 3, tensors, work));
+    work->flops =
+        (d->gradient ? 2.0 : 0) * (double)d->count + (d->loss ? 2.0 : 0) * (double)d->count;
+    return ls_check_value("weight_decay", "decay", d->decay);
 }
 
 ls_status ls_check_conv_max_forward(const ls_conv_max_forward_args *c, size_t real_bytes,
@@ -79,10 +233,10 @@ ls_status ls_check_conv_max_forward(const ls_conv_max_forward_args *c, size_t re
         {"y", c->y, s->rows, s->outputs, real_bytes, NEEDED},
         {"place", c->place, s->rows, s->outputs, sizeof *c->place, NEEDED}};
     LS_TRY(ls_check_tensors(op, 5, tensors, work));
-    if (s->rows && s->outputs && !(s->window.out_height && s->window.out_width))
+    if (s->rows && !(s->window.out_height && s->window.out_width))
         return ls_fail(LS_CODE_USAGE, op, "window", "it has no position; give larger images");
     work->flops = 2.0 * (double)s->rows * (double)size.y * (double)size.weight;
-    return LS_OK;
+    return check_activation(op, c->activation);
 }
 
 ls_status ls_check_conv_max_backward_weights(const ls_conv_max_backward_weights_args *c,

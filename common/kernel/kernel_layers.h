@@ -29,6 +29,96 @@ typedef struct ls_conv_shape {
     ls_window window;
 } ls_conv_shape;
 
+/** y = activation(convolution of x + bias). */
+typedef struct ls_conv_forward_args {
+    ls_conv_shape shape;
+    const void *x;      /**< real [B, in_height, in_width, C] */
+    const void *weight; /**< real [O, C, height, width] */
+    const void *bias;   /**< real [O]; NULL: none */
+    void *y;            /**< real [B, out_height, out_width, O] */
+    ls_activation activation;
+} ls_conv_forward_args;
+
+/** The gradients of the weights and the bias. Overwrites. */
+typedef struct ls_conv_backward_weights_args {
+    ls_conv_shape shape;
+    const void *x;  /**< real [B, in_height, in_width, C] */
+    const void *dy; /**< real [B, out_height, out_width, O] */
+    void *dweight;  /**< real [O, C, height, width] */
+    void *dbias;    /**< real [O]; NULL: none */
+} ls_conv_backward_weights_args;
+
+/** The gradient of x. Overwrites. */
+typedef struct ls_conv_backward_data_args {
+    ls_conv_shape shape;
+    const void *dy;     /**< real [B, out_height, out_width, O] */
+    const void *weight; /**< real [O, C, height, width] */
+    void *dx;           /**< real [B, in_height, in_width, C] */
+} ls_conv_backward_data_args;
+
+/** The largest of each window, and where in the image it is (y in_width + x; the first among
+ *  equals). Padding is never the largest. */
+typedef struct ls_max_pool_forward_args {
+    int64_t rows, channels;
+    ls_window window;
+    const void *x;  /**< real [B, in_height, in_width, C] */
+    void *y;        /**< real [B, out_height, out_width, C] */
+    int32_t *place; /**< [B, out_height, out_width, C] */
+} ls_max_pool_forward_args;
+
+/** dx = at each place the sum of the dy whose largest it was; else 0. Overwrites. With
+ *  `relu_output` (y, where a ReLU made x) a dy counts only where that is positive. */
+typedef struct ls_max_pool_backward_args {
+    int64_t rows, channels;
+    ls_window window;
+    const void *dy;          /**< real [B, out_height, out_width, C] */
+    const int32_t *place;    /**< [B, out_height, out_width, C] */
+    const void *relu_output; /**< real [B, out_height, out_width, C]; NULL: no mask */
+    void *dx;                /**< real [B, in_height, in_width, C] */
+} ls_max_pool_backward_args;
+
+/**
+ * Local response normalisation across channels (Krizhevsky et al. 2012):
+ * y[i] = x[i] / s[i]^0.75, s[i] = 1 + alpha * the sum of x[j]^2, |j - i| <= radius.
+ */
+typedef struct ls_lrn_forward_args {
+    int64_t pixels, channels; /**< pixels: of all rows */
+    int64_t radius;
+    double alpha;
+    const void *x; /**< real [pixels, C] */
+    void *y;       /**< real [pixels, C] */
+} ls_lrn_forward_args;
+
+/** dx[i] = dy[i] / s[i]^0.75 - 1.5 alpha x[i] * the sum of dy[j] x[j] / s[j]^1.75, |j - i| <=
+ *  radius. With `relu`, x being a ReLU's output, dx is 0 where x is not positive. */
+typedef struct ls_lrn_backward_args {
+    int64_t pixels, channels, radius;
+    double alpha;
+    bool relu;
+    const void *x, *dy; /**< real [pixels, C] */
+    void *dx;           /**< real [pixels, C] */
+} ls_lrn_backward_args;
+
+/** y[b,c,r] = x[b,r,c]. */
+typedef struct ls_transpose_args {
+    int64_t batch, rows, columns;
+    const void *x; /**< real [batch, rows, columns] */
+    void *y;       /**< real [batch, columns, rows] */
+} ls_transpose_args;
+
+/**
+ * Weight decay of decay * sum(w^2) / 2 over a range: gradient += decay * w, and the loss's part,
+ * added to *loss where `accumulate`, else overwriting it. Either may be NULL.
+ */
+typedef struct ls_weight_decay_args {
+    int64_t count;
+    double decay;
+    const void *weight; /**< real [count] */
+    void *gradient;     /**< real [count] */
+    double *loss;       /**< [1] */
+    bool accumulate;
+} ls_weight_decay_args;
+
 /**
  * A convolution of which only the largest of all positions is kept, for each output: convolution
  * and global max pool in one, without the image between them. `place` is the position
@@ -115,6 +205,15 @@ typedef struct ls_copy_columns_args {
 
 /** Entries that a table may leave out (NULL): models that need them are refused there. */
 #define LS_KERNEL_LAYER_ENTRIES(X)                                                                 \
+    X(conv_forward, ls_conv_forward_args)                                                          \
+    X(conv_backward_weights, ls_conv_backward_weights_args)                                        \
+    X(conv_backward_data, ls_conv_backward_data_args)                                              \
+    X(max_pool_forward, ls_max_pool_forward_args)                                                  \
+    X(max_pool_backward, ls_max_pool_backward_args)                                                \
+    X(lrn_forward, ls_lrn_forward_args)                                                            \
+    X(lrn_backward, ls_lrn_backward_args)                                                          \
+    X(transpose, ls_transpose_args)                                                                \
+    X(weight_decay, ls_weight_decay_args)                                                          \
     X(conv_max_forward, ls_conv_max_forward_args)                                                  \
     X(conv_max_backward_weights, ls_conv_max_backward_weights_args)                                \
     X(lstm_forward, ls_lstm_forward_args)                                                          \

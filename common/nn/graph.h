@@ -41,8 +41,11 @@ typedef struct ls_layer_window {
 typedef struct ls_layer_options {
     int64_t units;          /**< dense, conv, lstm: outputs */
     bool no_bias;           /**< dense, conv */
-    ls_layer_window window; /**< conv */
+    ls_layer_window window; /**< conv, max_pool */
     bool global_max;        /**< conv: only the largest of all positions */
+    double weight_decay;    /**< conv, dense: of the weights; see ls_variable */
+    int64_t radius;         /**< lrn: channels on each side */
+    double alpha;           /**< lrn: of the sum of squares */
     bool all_states;        /**< lstm: every step's state, not only the last */
     int input;              /**< input: number of the model's input; target: unused */
     ls_shape shape;         /**< input, target: of one sample */

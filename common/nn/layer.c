@@ -8,10 +8,23 @@
 #include <string.h>
 
 static const ls_layer *const layers[] = {
-    &ls_layer_input,         &ls_layer_dense,         &ls_layer_relu,
-    &ls_layer_polynomial,    &ls_layer_add,           &ls_layer_softmax_cross_entropy,
-    &ls_layer_squared_error, &ls_layer_conv,          &ls_layer_lstm,
-    &ls_layer_concat,        &ls_layer_logistic_loss, NULL,
+    &ls_layer_input,
+    &ls_layer_dense,
+    &ls_layer_relu,
+    &ls_layer_polynomial,
+    &ls_layer_add,
+    &ls_layer_softmax_cross_entropy,
+    &ls_layer_squared_error,
+    &ls_layer_conv,
+    &ls_layer_lstm,
+    &ls_layer_concat,
+    &ls_layer_logistic_loss,
+    &ls_layer_max_pool,
+    &ls_layer_global_max_pool,
+    &ls_layer_lrn,
+    &ls_layer_channels_first,
+    &ls_layer_channels_last,
+    NULL,
 };
 
 const ls_layer *const *ls_layers(void)

@@ -46,8 +46,9 @@ struct ls_layer {
     bool fuses_relu;      /**< honours relu_follows */
     bool fuses_relu_mask; /**< honours input_relu */
     bool integer_target;  /**< loss: the target is int32 [rows] */
-    /** Entries of the kernel table beyond the core that it needs; NULL-terminated, or NULL. */
-    const char *const *needs;
+    /** Entries of the kernel table beyond the core that this node needs, NULL-terminated. NULL:
+     *  none. */
+    const char *const *(*needs)(const ls_node *node);
     /** Sets node->shape from its inputs' and options, and adds its variables. */
     ls_status (*infer)(ls_graph *graph, ls_node *node);
     /** Bytes for `rows` samples, beside the output, that forward leaves for backward, in reals of

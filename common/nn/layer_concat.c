@@ -57,7 +57,12 @@ static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
     return LS_OK;
 }
 
-static const char *const needs[] = {"copy_columns", NULL};
+static const char *const *needs(const ls_node *node)
+{
+    static const char *const entries[] = {"copy_columns", NULL};
+    (void)node;
+    return entries;
+}
 
 const ls_layer ls_layer_concat = {
     .name = "concat",

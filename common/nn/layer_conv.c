@@ -36,7 +36,8 @@ static ls_status infer(ls_graph *graph, ls_node *node)
                                 .shape = {s.outputs, s.channels, w->height, w->width},
                                 .initializer = LS_INITIALIZER_GLOROT_UNIFORM,
                                 .fan_in = s.channels * w->height * w->width,
-                                .fan_out = s.outputs * w->height * w->width};
+                                .fan_out = s.outputs * w->height * w->width,
+                                .decay = node->options.weight_decay};
     LS_TRY(ls_graph_variable(graph, node, "weight", &weight));
     if (node->options.no_bias)
         return LS_OK;
@@ -54,7 +55,7 @@ static size_t kept_bytes(const ls_graph *graph, const ls_node *node, int64_t row
     return (size_t)rows * (size_t)node->options.units * sizeof(int32_t);
 }
 
-static ls_status forward(const ls_layer_site *site, ls_op_list *ops)
+static ls_status forward_max(const ls_layer_site *site, ls_op_list *ops)
 {
     ls_conv_max_forward_args args = {
         .x = site->input[0],
@@ -70,7 +71,24 @@ static ls_status forward(const ls_layer_site *site, ls_op_list *ops)
     return ls_op_list_add(ops, op);
 }
 
-static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
+static ls_status forward(const ls_layer_site *site, ls_op_list *ops)
+{
+    if (site->node->options.global_max)
+        return forward_max(site, ops);
+    ls_conv_forward_args args = {
+        .x = site->input[0],
+        .weight = site->variable[0],
+        .bias = site->node->options.no_bias ? NULL : site->variable[1],
+        .y = site->output,
+        .activation = site->relu_follows ? LS_ACTIVATION_RELU : LS_ACTIVATION_NONE,
+    };
+    ls_op *op;
+    LS_TRY(shape_of(site->graph, site->node, site->rows, &args.shape));
+    LS_TRY(site->kernels->table->conv_forward(site->kernels, &args, &op));
+    return ls_op_list_add(ops, op);
+}
+
+static ls_status backward_max(const ls_layer_site *site, ls_op_list *ops)
 {
     ls_conv_max_backward_weights_args args = {
         .x = site->input[0],
@@ -82,6 +100,32 @@ static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
     ls_op *op;
     LS_TRY(shape_of(site->graph, site->node, site->rows, &args.shape));
     LS_TRY(site->kernels->table->conv_max_backward_weights(site->kernels, &args, &op));
+    return ls_op_list_add(ops, op);
+}
+
+static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
+{
+    if (site->node->options.global_max)
+        return backward_max(site, ops);
+    ls_conv_backward_weights_args weights = {
+        .x = site->input[0],
+        .dy = site->output_gradient,
+        .dweight = site->variable_gradient[0],
+        .dbias = site->node->options.no_bias ? NULL : site->variable_gradient[1],
+    };
+    ls_op *op;
+    LS_TRY(shape_of(site->graph, site->node, site->rows, &weights.shape));
+    LS_TRY(site->kernels->table->conv_backward_weights(site->kernels, &weights, &op));
+    LS_TRY(ls_op_list_add(ops, op));
+    if (!site->input_gradient[0])
+        return LS_OK;
+    const ls_conv_backward_data_args data = {
+        .shape = weights.shape,
+        .dy = site->output_gradient,
+        .weight = site->variable[0],
+        .dx = site->input_gradient[0],
+    };
+    LS_TRY(site->kernels->table->conv_backward_data(site->kernels, &data, &op));
     return ls_op_list_add(ops, op);
 }
 
@@ -100,7 +144,13 @@ static double flops(const ls_graph *graph, const ls_node *node, double *input_gr
     return 2 * all;
 }
 
-static const char *const needs[] = {"conv_max_forward", "conv_max_backward_weights", NULL};
+static const char *const *needs(const ls_node *node)
+{
+    static const char *const entries[] = {"conv_forward", "conv_backward_weights",
+                                          "conv_backward_data", NULL};
+    static const char *const of_max[] = {"conv_max_forward", "conv_max_backward_weights", NULL};
+    return node->options.global_max ? of_max : entries;
+}
 
 const ls_layer ls_layer_conv = {
     .name = "conv",

@@ -16,7 +16,8 @@ static ls_status infer(ls_graph *graph, ls_node *node)
                                 .shape = {outputs, inputs},
                                 .initializer = LS_INITIALIZER_GLOROT_UNIFORM,
                                 .fan_in = inputs,
-                                .fan_out = outputs};
+                                .fan_out = outputs,
+                                .decay = node->options.weight_decay};
     LS_TRY(ls_graph_variable(graph, node, "weight", &weight));
     if (node->options.no_bias)
         return LS_OK;

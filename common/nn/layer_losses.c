@@ -86,7 +86,12 @@ const ls_layer ls_layer_squared_error = {
     .forward = squared_forward,
 };
 
-static const char *const logistic_needs[] = {"logistic_loss", NULL};
+static const char *const *logistic_needs(const ls_node *node)
+{
+    static const char *const entries[] = {"logistic_loss", NULL};
+    (void)node;
+    return entries;
+}
 
 const ls_layer ls_layer_logistic_loss = {
     .name = "logistic_loss",

@@ -95,7 +95,12 @@ static double flops(const ls_graph *graph, const ls_node *node, double *input_gr
     return 2 * inputs + 3 * states;
 }
 
-static const char *const needs[] = {"lstm_forward", "lstm_backward", NULL};
+static const char *const *needs(const ls_node *node)
+{
+    static const char *const entries[] = {"lstm_forward", "lstm_backward", NULL};
+    (void)node;
+    return entries;
+}
 
 const ls_layer ls_layer_lstm = {
     .name = "lstm",

@@ -10,6 +10,11 @@ extern const ls_layer ls_layer_border; /* of parts of a graph; not to be named b
 extern const ls_layer ls_layer_dense;
 extern const ls_layer ls_layer_relu;
 extern const ls_layer ls_layer_conv;
+extern const ls_layer ls_layer_max_pool;
+extern const ls_layer ls_layer_global_max_pool;
+extern const ls_layer ls_layer_lrn;
+extern const ls_layer ls_layer_channels_first;
+extern const ls_layer ls_layer_channels_last;
 extern const ls_layer ls_layer_lstm;
 extern const ls_layer ls_layer_concat;
 extern const ls_layer ls_layer_logistic_loss;

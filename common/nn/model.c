@@ -14,6 +14,7 @@ static const ls_model_kind *const kinds[] = {
     &ls_model_cnn,
     &ls_model_twin_lstm,
     &ls_model_lstm_stack,
+    &ls_model_cifar10,
 #ifdef LOCKSTEP_HOOKS
     &ls_model_tied,
 #endif

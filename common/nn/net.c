@@ -287,9 +287,10 @@ static ls_status build_backward(ls_net *net, int n)
 static ls_status check_entries(const ls_net_options *options)
 {
     for (int n = 0; n < options->graph->count; n++) {
-        const ls_layer *layer = options->graph->nodes[n].layer;
-        for (int i = 0; layer->needs && layer->needs[i]; i++)
-            LS_TRY(ls_kernel_table_need(options->kernels->table, layer->needs[i], layer->name));
+        const ls_node *node = &options->graph->nodes[n];
+        const char *const *needs = node->layer->needs ? node->layer->needs(node) : NULL;
+        for (; needs && *needs; needs++)
+            LS_TRY(ls_kernel_table_need(options->kernels->table, *needs, node->layer->name));
     }
     return LS_OK;
 }

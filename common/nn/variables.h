@@ -30,6 +30,7 @@ typedef struct ls_variable {
     int64_t shape[4];
     ls_initializer initializer;
     int64_t fan_in, fan_out; /**< for LS_INITIALIZER_GLOROT_UNIFORM */
+    double decay;            /**< weight decay: decay * sum(w^2) / 2 is part of the loss */
     size_t offset, count;    /**< elements of the flat buffer */
 } ls_variable;
 

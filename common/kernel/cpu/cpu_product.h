@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Matrix products by oneDNN: the one place that knows its interface (2.6 to 3.x).
+ * Matrix products by oneDNN (2.6 to 3.x; cpu_dnnl.h has what differs).
  *
  * Which way is fixed by the shape and the processor; nothing is timed. The matmul primitive where
  * oneDNN implements it by its batch-reduce kernels ("brg..."): on AVX-512 those are as fast as

@@ -61,6 +61,12 @@ typedef struct ls_vector_lstm {
     float *scratch;      /**< backward: LS_VECTOR_LSTM_ROWS * 2 * ls_vector_pad(H) */
 } ls_vector_lstm;
 
+/** Floats that lrn and lrn_back work in. */
+static inline size_t ls_vector_lrn_tile(int64_t channels, int64_t radius)
+{
+    return (size_t)(4 * (ls_vector_pad(channels) + 2 * radius));
+}
+
 enum { LS_VECTOR_LSTM_ROWS = 4 }; /* samples that go through the steps together */
 
 enum { LS_VECTOR_TILE = 4096, LS_VECTOR_TILE_ROWS = 64 };
@@ -123,6 +129,17 @@ typedef struct ls_vector_loops {
     void (*lstm_backward)(const ls_vector_lstm *lstm, int64_t first, int64_t last);
     /** Labels have been checked; the loss, without scale. */
     double (*logistic)(const ls_logistic_loss_args *logistic);
+    /** Rows of max_pool_forward and max_pool_backward. */
+    void (*max_pool)(const ls_max_pool_forward_args *pool, int64_t first, int64_t last);
+    void (*max_pool_back)(const ls_max_pool_backward_args *pool, int64_t first, int64_t last);
+    /** Pixels of lrn_forward and lrn_backward; tile of ls_vector_lrn_tile. */
+    void (*lrn)(const ls_lrn_forward_args *lrn, int64_t first, int64_t last, float *tile);
+    void (*lrn_back)(const ls_lrn_backward_args *lrn, int64_t first, int64_t last, float *tile);
+    /** Matrices of transpose. */
+    void (*transpose)(const ls_transpose_args *transpose, int64_t first, int64_t last);
+    /** gradient += factor * weight. */
+    void (*decay)(const float *weight, float factor, float *gradient, int64_t count);
+    double (*sum_squares)(const float *x, int64_t count);
     /** y = e^x for x of at most 0: within 2 ulp; 0 below -87; NaN stays NaN. For tests. */
     void (*exponential)(const float *x, float *y, int64_t count);
     /** y = ln x in double for normal x above 0: within 4e-16 (1 + |ln x|). For tests. */

@@ -7,6 +7,7 @@
 #include "common/kernel/cpu/vector_elementwise.h"
 #include "common/kernel/cpu/vector_images.h"
 #include "common/kernel/cpu/vector_losses.h"
+#include "common/kernel/cpu/vector_pools.h"
 #include "common/kernel/cpu/vector_sequences.h"
 
 #define LS_JOIN_(a, b)  a##b
@@ -44,6 +45,13 @@ const ls_vector_loops LS_VECTOR_TABLE = {
     .lstm_forward = lstm_forward,
     .lstm_backward = lstm_backward,
     .logistic = logistic,
+    .max_pool = max_pool,
+    .max_pool_back = max_pool_back,
+    .lrn = lrn,
+    .lrn_back = lrn_back,
+    .transpose = transposed,
+    .decay = decay,
+    .sum_squares = sum_squares,
     .exponential = exponential,
     .logarithm = logarithm,
 };

@@ -40,6 +40,133 @@ static int64_t filter_elements(const ls_conv_shape *s)
     return s->window.height * s->window.width * s->channels;
 }
 
+/* ---- Convolution ---------------------------------------------------------------------------- */
+
+static ls_status run_conv_forward(ls_op *op, ls_queue *queue)
+{
+    (void)queue;
+    const ls_conv_forward_args *a = ls_op_arguments(op);
+    const ls_conv_shape *s = &a->shape;
+    const real *bias = a->bias;
+    real *y = a->y;
+    for (int64_t b = 0; b < s->rows; b++)
+        for (int64_t p = 0; p < s->window.out_height * s->window.out_width; p++)
+            for (int64_t o = 0; o < s->outputs; o++) {
+                const real *image = (const real *)a->x + b * image_elements(s);
+                const real *weight = (const real *)a->weight + o * filter_elements(s);
+                double sum = (bias ? (double)bias[o] : 0) + conv_at(s, image, weight, p);
+                if (a->activation == LS_ACTIVATION_RELU)
+                    sum = sum > 0 ? sum : 0;
+                *y++ = (real)sum;
+            }
+    return LS_OK;
+}
+
+static ls_status conv_forward(ls_kernels *kernels, const ls_conv_forward_args *arguments,
+                              ls_op **out)
+{
+    ls_work work;
+    LS_TRY(ls_check_conv_forward(arguments, kernels->table->real_bytes, &work));
+    return bind("conv_forward.plain", run_conv_forward, work, arguments, sizeof *arguments, out);
+}
+
+/* The sum over rows and positions for weight (c, ky, kx) of output o. */
+static double conv_weight(const ls_conv_backward_weights_args *a, int64_t o, const int64_t at[3])
+{
+    const ls_conv_shape *s = &a->shape;
+    const ls_window *w = &s->window;
+    const int64_t positions = w->out_height * w->out_width;
+    double sum = 0;
+    for (int64_t b = 0; b < s->rows; b++)
+        for (int64_t p = 0; p < positions; p++) {
+            const real *from = pixel((const real *)a->x + b * image_elements(s), w, s->channels,
+                                     p / w->out_width * w->stride_y - w->top + at[1],
+                                     p % w->out_width * w->stride_x - w->left + at[2]);
+            if (from)
+                sum += (double)((const real *)a->dy)[(b * positions + p) * s->outputs + o] *
+                       (double)from[at[0]];
+        }
+    return sum;
+}
+
+static ls_status run_conv_backward_weights(ls_op *op, ls_queue *queue)
+{
+    (void)queue;
+    const ls_conv_backward_weights_args *a = ls_op_arguments(op);
+    const ls_conv_shape *s = &a->shape;
+    const ls_window *w = &s->window;
+    real *dweight = a->dweight, *dbias = a->dbias;
+    for (int64_t o = 0; o < s->outputs; o++) {
+        for (int64_t c = 0; c < s->channels; c++)
+            for (int64_t ky = 0; ky < w->height; ky++)
+                for (int64_t kx = 0; kx < w->width; kx++)
+                    *dweight++ = (real)conv_weight(a, o, (const int64_t[]){c, ky, kx});
+        double sum = 0;
+        for (int64_t p = 0; p < s->rows * w->out_height * w->out_width; p++)
+            sum += (double)((const real *)a->dy)[p * s->outputs + o];
+        if (dbias)
+            dbias[o] = (real)sum;
+    }
+    return LS_OK;
+}
+
+static ls_status conv_backward_weights(ls_kernels *kernels,
+                                       const ls_conv_backward_weights_args *arguments, ls_op **out)
+{
+    ls_work work;
+    LS_TRY(ls_check_conv_backward_weights(arguments, kernels->table->real_bytes, &work));
+    return bind("conv_backward_weights.plain", run_conv_backward_weights, work, arguments,
+                sizeof *arguments, out);
+}
+
+/* The gradient of pixel (y, x), channel c of a sample whose output gradient is dy. */
+static double conv_pixel(const ls_conv_backward_data_args *a, const real *dy, const int64_t at[3])
+{
+    const ls_conv_shape *s = &a->shape;
+    const ls_window *w = &s->window;
+    double sum = 0;
+    for (int64_t ky = 0; ky < w->height; ky++)
+        for (int64_t kx = 0; kx < w->width; kx++) {
+            int64_t y = at[0] + w->top - ky, x = at[1] + w->left - kx;
+            if (y < 0 || x < 0 || y % w->stride_y || x % w->stride_x)
+                continue;
+            y /= w->stride_y, x /= w->stride_x;
+            for (int64_t o = 0; y < w->out_height && x < w->out_width && o < s->outputs; o++)
+                sum +=
+                    (double)dy[(y * w->out_width + x) * s->outputs + o] *
+                    (double)((const real *)a
+                                 ->weight)[((o * s->channels + at[2]) * w->height + ky) * w->width +
+                                           kx];
+        }
+    return sum;
+}
+
+static ls_status run_conv_backward_data(ls_op *op, ls_queue *queue)
+{
+    (void)queue;
+    const ls_conv_backward_data_args *a = ls_op_arguments(op);
+    const ls_conv_shape *s = &a->shape;
+    const ls_window *w = &s->window;
+    real *dx = a->dx;
+    for (int64_t b = 0; b < s->rows; b++)
+        for (int64_t y = 0; y < w->in_height; y++)
+            for (int64_t x = 0; x < w->in_width; x++)
+                for (int64_t c = 0; c < s->channels; c++)
+                    *dx++ = (real)conv_pixel(
+                        a, (const real *)a->dy + b * w->out_height * w->out_width * s->outputs,
+                        (const int64_t[]){y, x, c});
+    return LS_OK;
+}
+
+static ls_status conv_backward_data(ls_kernels *kernels,
+                                    const ls_conv_backward_data_args *arguments, ls_op **out)
+{
+    ls_work work;
+    LS_TRY(ls_check_conv_backward_data(arguments, kernels->table->real_bytes, &work));
+    return bind("conv_backward_data.plain", run_conv_backward_data, work, arguments,
+                sizeof *arguments, out);
+}
+
 /* ---- Convolution and global max ------------------------------------------------------------- */
 
 static ls_status run_conv_max_forward(ls_op *op, ls_queue *queue)

@@ -397,6 +397,7 @@ static ls_status optimizer(ls_kernels *kernels, const ls_optimizer_args *argumen
 }
 
 #include "common/kernel/reference/reference_images.h"
+#include "common/kernel/reference/reference_pools.h"
 #include "common/kernel/reference/reference_sequences.h"
 
 /* ---- The table ----------------------------------------------------------------------------- */

@@ -4,6 +4,11 @@
  * u = 2^-24.
  *
  * Bounds:
+ *     conv_*       (terms + 4) u sum |terms|: the bound of any order of summation
+ *     max_pool_*   the same bits: sums of a few in one order
+ *     lrn_*        64 u sum |terms|: powers known to 16 u and 10 terms of each sum
+ *     transpose    the same bits
+ *     weight_decay gradient: 4 u sum |terms|; loss: 4 u loss
  *     conv_max_*   (terms + 4) u sum |terms|; on small whole numbers, whose sums are exact, the
  *                  same bits and the same places
  *     lstm_*       4 (I + H + 16) T u of the largest: the product's bound, and a step's functions
@@ -126,6 +131,263 @@ static void test_conv_max_backward_weights(void **state)
         for (int k = 0; k < 3; k++)
             free(dw[k]), free(db[k]);
         free(x), free(x1), free(dy), free(dy1), free(place);
+    }
+}
+
+/* ---- Convolution ---------------------------------------------------------------------------- */
+
+static int64_t out_elements(const ls_conv_shape *s)
+{
+    return s->window.out_height * s->window.out_width * s->outputs;
+}
+
+static void check_conv_forward(fixture *f, const ls_conv_shape *s, bool with_bias,
+                               ls_activation act)
+{
+    int64_t count = s->rows * out_elements(s), taps = filter_elements(s);
+    conv_data d = conv_numbers(s, false);
+    conv_data d1 = {absolutes(d.x, s->rows * in_elements(s)),
+                    absolutes(d.weight, s->outputs * taps), absolutes(d.bias, s->outputs)};
+    float *y[3] = {randoms(count, 4), randoms(count, 5), randoms(count, 6)};
+    ls_kernels *const tables[] = {f->cpu, f->reference, f->reference};
+    for (int k = 0; k < 3; k++) {
+        const conv_data *from = k == 2 ? &d1 : &d;
+        ls_op *op;
+        must(tables[k]->table->conv_forward(tables[k],
+                                            &(ls_conv_forward_args){*s, from->x, from->weight,
+                                                                    with_bias ? from->bias : NULL,
+                                                                    y[k], act},
+                                            &op));
+        run(f, op);
+    }
+    compare("conv_forward", y[0], y[1], y[2], (double)(taps + 5) * U, count);
+    for (int k = 0; k < 3; k++)
+        free(y[k]);
+    conv_free(d), conv_free(d1);
+}
+
+static void test_conv_forward(void **state)
+{
+    for (int i = 0; i < CONV_SHAPES; i++)
+        for (int way = 0; way < 4; way++)
+            check_conv_forward(*state, &conv_shapes[i], way & 1,
+                               way & 2 ? LS_ACTIVATION_RELU : LS_ACTIVATION_NONE);
+}
+
+static void test_conv_backward_weights(void **state)
+{
+    fixture *f = *state;
+    for (int i = 0; i < 2 * CONV_SHAPES; i++) {
+        const ls_conv_shape *s = &conv_shapes[i / 2];
+        int64_t count = s->rows * out_elements(s), weights = s->outputs * filter_elements(s);
+        int64_t positions = s->window.out_height * s->window.out_width;
+        float *x = randoms(s->rows * in_elements(s), 1), *dy = randoms(count, 2);
+        float *x1 = absolutes(x, s->rows * in_elements(s)), *dy1 = absolutes(dy, count);
+        float *dw[3] = {randoms(weights, 4), randoms(weights, 5), randoms(weights, 6)};
+        float *db[3] = {randoms(s->outputs, 7), randoms(s->outputs, 7), randoms(s->outputs, 7)};
+        ls_kernels *const tables[] = {f->cpu, f->reference, f->reference};
+        for (int k = 0; k < 3; k++) {
+            ls_op *op;
+            must(tables[k]->table->conv_backward_weights(
+                tables[k],
+                &(ls_conv_backward_weights_args){*s, k == 2 ? x1 : x, k == 2 ? dy1 : dy, dw[k],
+                                                 i & 1 ? db[k] : NULL},
+                &op));
+            run(f, op);
+        }
+        double bound = (double)(s->rows * positions + 4) * U;
+        compare("dweight", dw[0], dw[1], dw[2], bound, weights);
+        if (i & 1)
+            compare("dbias", db[0], db[1], db[2], bound, s->outputs);
+        else
+            same_bits("no dbias", db[0], db[2], (size_t)s->outputs * sizeof **db);
+        for (int k = 0; k < 3; k++)
+            free(dw[k]), free(db[k]);
+        free(x), free(x1), free(dy), free(dy1);
+    }
+}
+
+static void test_conv_backward_data(void **state)
+{
+    fixture *f = *state;
+    for (int i = 0; i < CONV_SHAPES; i++) {
+        const ls_conv_shape *s = &conv_shapes[i];
+        int64_t count = s->rows * in_elements(s), taps = filter_elements(s);
+        float *w = randoms(s->outputs * taps, 1), *dy = randoms(s->rows * out_elements(s), 2);
+        float *w1 = absolutes(w, s->outputs * taps);
+        float *dy1 = absolutes(dy, s->rows * out_elements(s));
+        float *dx[3] = {randoms(count, 4), randoms(count, 5), randoms(count, 6)};
+        ls_kernels *const tables[] = {f->cpu, f->reference, f->reference};
+        for (int k = 0; k < 3; k++) {
+            ls_op *op;
+            must(tables[k]->table->conv_backward_data(
+                tables[k],
+                &(ls_conv_backward_data_args){*s, k == 2 ? dy1 : dy, k == 2 ? w1 : w, dx[k]}, &op));
+            run(f, op);
+        }
+        double terms = (double)(s->outputs * s->window.height * s->window.width);
+        compare("dx", dx[0], dx[1], dx[2], (terms + 4) * U, count);
+        for (int k = 0; k < 3; k++)
+            free(dx[k]);
+        free(w), free(w1), free(dy), free(dy1);
+    }
+}
+
+/* ---- Pools, normalisation ------------------------------------------------------------------- */
+
+typedef struct pool_data {
+    float *x, *y[2];
+    int32_t *place[2];
+    int64_t in, out; /* elements of all rows */
+} pool_data;
+
+/* Both tables' forward, from numbers with many equals. */
+static pool_data pooled(fixture *f, const ls_conv_shape *s)
+{
+    const ls_window *w = &s->window;
+    pool_data d = {.in = s->rows * in_elements(s),
+                   .out = s->rows * w->out_height * w->out_width * s->channels};
+    ls_kernels *const tables[] = {f->cpu, f->reference};
+    d.x = wholes(d.in, 1);
+    for (int k = 0; k < 2; k++) {
+        ls_op *op;
+        d.y[k] = randoms(d.out, 2);
+        d.place[k] = calloc((size_t)d.out + 1, sizeof **d.place);
+        must(tables[k]->table->max_pool_forward(
+            tables[k],
+            &(ls_max_pool_forward_args){s->rows, s->channels, *w, d.x, d.y[k], d.place[k]}, &op));
+        run(f, op);
+    }
+    return d;
+}
+
+static void pool_free(pool_data d)
+{
+    free(d.x), free(d.y[0]), free(d.y[1]), free(d.place[0]), free(d.place[1]);
+}
+
+static void test_max_pool_forward(void **state)
+{
+    for (int i = 0; i < CONV_SHAPES; i++) {
+        pool_data d = pooled(*state, &conv_shapes[i]);
+        same_bits("largest", d.y[0], d.y[1], (size_t)(d.out + 1) * sizeof **d.y);
+        same_bits("places", d.place[0], d.place[1], (size_t)(d.out + 1) * sizeof **d.place);
+        pool_free(d);
+    }
+}
+
+static void test_max_pool_backward(void **state)
+{
+    fixture *f = *state;
+    for (int i = 0; i < 2 * CONV_SHAPES; i++) {
+        const ls_conv_shape *s = &conv_shapes[i / 2];
+        pool_data d = pooled(f, s);
+        float *dy = randoms(d.out, 3), *dx[2] = {randoms(d.in, 4), randoms(d.in, 4)};
+        ls_kernels *const tables[] = {f->cpu, f->reference};
+        for (int k = 0; k < 2; k++) {
+            ls_op *op;
+            must(tables[k]->table->max_pool_backward(
+                tables[k],
+                &(ls_max_pool_backward_args){s->rows, s->channels, s->window, dy, d.place[1],
+                                             i & 1 ? d.y[1] : NULL, dx[k]},
+                &op));
+            run(f, op);
+        }
+        same_bits("dx", dx[0], dx[1], (size_t)(d.in + 1) * sizeof **dx);
+        free(dy), free(dx[0]), free(dx[1]);
+        pool_free(d);
+    }
+}
+
+/* pixels, channels, radius */
+static const int64_t lrn_shapes[][3] = {{0, 3, 4},  {5, 64, 4}, {3, 1, 4},  {7, 16, 4},
+                                        {4, 33, 4}, {2, 3, 7},  {6, 20, 1}, {3, 17, 0}};
+enum { LRN_SHAPES = sizeof lrn_shapes / sizeof *lrn_shapes };
+
+static void test_lrn_forward(void **state)
+{
+    fixture *f = *state;
+    for (int i = 0; i < LRN_SHAPES; i++) {
+        const int64_t *s = lrn_shapes[i], count = s[0] * s[1];
+        float *x = randoms(count, 1), *got = randoms(count, 2), *want = randoms(count, 2);
+        ls_lrn_forward_args args = {s[0], s[1], s[2], 0.3, x, got};
+        ls_op *op;
+        must(f->cpu->table->lrn_forward(f->cpu, &args, &op));
+        run(f, op);
+        args.y = want;
+        must(f->reference->table->lrn_forward(f->reference, &args, &op));
+        run(f, op);
+        float *limit = absolutes(want, count);
+        compare("lrn_forward", got, want, limit, 64 * U, count);
+        same_bits("behind", got + count, want + count, sizeof *got);
+        free(x), free(got), free(want), free(limit);
+    }
+}
+
+static void test_lrn_backward(void **state)
+{
+    fixture *f = *state;
+    for (int i = 0; i < 2 * LRN_SHAPES; i++) {
+        const int64_t *s = lrn_shapes[i / 2], count = s[0] * s[1];
+        float *x = randoms(count, 1), *dy = randoms(count, 2), *limit = randoms(count, 3);
+        float *got = randoms(count, 4), *want = randoms(count, 4);
+        ls_lrn_backward_args args = {s[0], s[1], s[2], 0.3, i & 1, x, dy, got};
+        ls_op *op;
+        must(f->cpu->table->lrn_backward(f->cpu, &args, &op));
+        run(f, op);
+        args.dx = want;
+        must(f->reference->table->lrn_backward(f->reference, &args, &op));
+        run(f, op);
+        /* |dy| / s^0.75 and each of the sum's terms, s being at least 1 and |x| below 1. */
+        for (int64_t j = 0; j < count; j++)
+            limit[j] = 1 + 1.5f * 0.3f * (float)(2 * s[2] + 1);
+        compare("lrn_backward", got, want, limit, 64 * U, count);
+        same_bits("behind", got + count, want + count, sizeof *got);
+        free(x), free(dy), free(limit), free(got), free(want);
+    }
+}
+
+static void test_transpose(void **state)
+{
+    fixture *f = *state;
+    static const int64_t sizes[][3] = {{0, 3, 5}, {2, 0, 3}, {3, 36, 64}, {2, 17, 3}, {5, 1, 9}};
+    for (int i = 0; i < 5; i++) {
+        const int64_t *s = sizes[i], count = s[0] * s[1] * s[2];
+        float *x = randoms(count, 1), *got = randoms(count, 2), *want = randoms(count, 2);
+        ls_transpose_args args = {s[0], s[1], s[2], x, got};
+        ls_op *op;
+        must(f->cpu->table->transpose(f->cpu, &args, &op));
+        run(f, op);
+        args.y = want;
+        must(f->reference->table->transpose(f->reference, &args, &op));
+        run(f, op);
+        same_bits("transpose", got, want, (size_t)(count + 1) * sizeof *got);
+        free(x), free(got), free(want);
+    }
+}
+
+static void test_weight_decay(void **state)
+{
+    fixture *f = *state;
+    static const int64_t counts[] = {0, 1, 15, 16, 17, 1000};
+    for (int i = 0; i < 12; i++) {
+        const int64_t count = counts[i / 2];
+        float *w = randoms(count, 1), *got = randoms(count, 2), *want = randoms(count, 2);
+        float *limit = absolutes(want, count);
+        double losses[2] = {2, 2};
+        ls_weight_decay_args args = {count, 0.25, w, got, &losses[0], i & 1};
+        ls_op *op;
+        must(f->cpu->table->weight_decay(f->cpu, &args, &op));
+        run(f, op);
+        args.gradient = want, args.loss = &losses[1];
+        must(f->reference->table->weight_decay(f->reference, &args, &op));
+        run(f, op);
+        for (int64_t j = 0; j < count; j++)
+            limit[j] += 0.25f * fabsf(w[j]);
+        compare("weight_decay", got, want, limit, 4 * U, count);
+        assert_true(fabs(losses[0] - losses[1]) <= 4 * U * losses[1]);
+        assert_true(count || losses[0] == (i & 1 ? 2 : 0));
+        free(w), free(got), free(want), free(limit);
     }
 }
 

@@ -48,6 +48,70 @@ static void conv_global_max(void **state)
     }
 }
 
+/* The tutorial's layers in small: strides, SAME and valid, pools before and after LRN, both orders
+ * of axes, a ReLU's mask in pool and LRN. */
+static void image_layers(void **state)
+{
+    (void)state;
+    for (int way = 0; way < 4; way++) {
+        fixture f;
+        open_device(&f);
+        const bool same = way & 1;
+        const ls_layer_options conv = {.units = 4, .window = {3, 2, same ? 1 : 2, same}};
+        const ls_layer_options pool = {.window = {3, 2, 2, same}};
+        const ls_layer_options lrn = {.radius = 2, .alpha = 0.7};
+        int node =
+            add_with(&f, "conv", add(&f, "channels_last", add_image(&f, 2, 9, 8), -1, 0), &conv);
+        node = add(&f, "relu", node, -1, 0);
+        if (way & 2)
+            node = add_with(&f, "lrn", add_with(&f, "max_pool", node, &pool), &lrn);
+        else
+            node = add_with(&f, "max_pool", add_with(&f, "lrn", node, &lrn), &pool);
+        const ls_layer_options second = {.units = 3, .window = {2, 2, 1, true}, .no_bias = true};
+        node = add(&f, "channels_first", add_with(&f, "conv", node, &second), -1, 0);
+        add(&f, "softmax_cross_entropy", add(&f, "dense", node, -1, 3), -1, 0);
+        assert_string_equal(f.graph->variables.items[2].name, "conv1.weight");
+        open_net(&f, ROWS);
+        fill_inputs(&f, 2 * 9 * 8);
+        fill_labels(&f, 3);
+        check_gradients(&f);
+        check_memory(&f);
+        close_all(&f);
+    }
+}
+
+/* A pool over the whole image after a convolution is what the convolution with global_max is. */
+static void global_pools_agree(void **state)
+{
+    (void)state;
+    double gradients[2][64], loss[2];
+    for (int fused = 0; fused < 2; fused++) {
+        fixture f;
+        open_device(&f);
+        const ls_layer_options conv = {.units = 4, .window = {3, 3, 1, false}, .global_max = fused};
+        int node = add(&f, "relu", add_with(&f, "conv", add_image(&f, 6, 5, 1), &conv), -1, 0);
+        if (!fused)
+            node = add(&f, "global_max_pool", node, -1, 0);
+        assert_int_equal(f.graph->nodes[node].shape.size[0], 4);
+        add(&f, "softmax_cross_entropy", add(&f, "dense", node, -1, 3), -1, 0);
+        open_net(&f, ROWS);
+        fill_inputs(&f, 30);
+        fill_labels(&f, 3);
+        check_gradients(&f);
+        check_memory(&f);
+        must(ls_net_forward(f.net, f.queue));
+        must(ls_net_backward(f.net, f.queue, NULL, NULL));
+        must(ls_queue_sync(f.queue));
+        assert_true(f.graph->variables.elements <= 64);
+        memcpy(gradients[fused], f.gradients, f.graph->variables.elements * sizeof(double));
+        loss[fused] = *f.loss;
+        close_all(&f);
+    }
+    assert_true(fabs(loss[0] - loss[1]) < 1e-15);
+    for (int i = 0; i < 4 * 9 + 4 + 12 + 3; i++)
+        assert_true(fabs(gradients[0][i] - gradients[1][i]) < 1e-15);
+}
+
 /* Positions and padding as tf.nn's page on padding has them: before and after, the odd one after.
  */
 static void windows_lie_as_tensorflows(void **state)
@@ -198,6 +262,11 @@ static void refused_layers(void **state)
             "takes an image");
     refused(&f, "conv", image, &(ls_layer_options){.units = 2, .window = {5, 3, 1, false}},
             "larger than the image");
+    refused(&f, "lrn", flat, &(ls_layer_options){.radius = 4, .alpha = 1}, "takes an image");
+    refused(&f, "lrn", image, &(ls_layer_options){.alpha = 1}, "radius");
+    refused(&f, "max_pool", image, &(ls_layer_options){.window = {5, 5, 1, false}}, "larger");
+    refused(&f, "global_max_pool", flat, NULL, "takes an image");
+    refused(&f, "channels_first", flat, NULL, "three axes");
     refused(&f, "lstm", flat, &(ls_layer_options){.units = 2}, "takes a sequence");
     refused(&f, "lstm", add_sequence(&f, 0, 3, 4), &(ls_layer_options){0}, "units");
     refused(&f, "logistic_loss", flat, NULL, "takes one output");
@@ -211,9 +280,10 @@ static void refused_layers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(conv_global_max), cmocka_unit_test(windows_lie_as_tensorflows),
-        cmocka_unit_test(lstm_stack),      cmocka_unit_test(lstm_twins),
-        cmocka_unit_test(borrowed_memory), cmocka_unit_test(kept_is_listed),
+        cmocka_unit_test(conv_global_max),    cmocka_unit_test(image_layers),
+        cmocka_unit_test(global_pools_agree), cmocka_unit_test(windows_lie_as_tensorflows),
+        cmocka_unit_test(lstm_stack),         cmocka_unit_test(lstm_twins),
+        cmocka_unit_test(borrowed_memory),    cmocka_unit_test(kept_is_listed),
         cmocka_unit_test(refused_layers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * oneDNN's shapes, memory and attributes; see cpu_dnnl.h. Memory objects wrap the caller's memory;
+ * scratch memory is given by us (user mode), so nothing large is allocated in a step.
+ */
+#include "common/kernel/cpu/cpu_dnnl.h"
+
+#include <stdint.h>
+
+ls_status ls_dnnl_check(dnnl_status_t status, const char *what)
+{
+    if (status == dnnl_success)
+        return LS_OK;
+    return ls_fail(status == dnnl_out_of_memory ? LS_CODE_MISSING : LS_CODE_CHECK, "oneDNN", what,
+                   "it failed with status %d; try another version of the library", (int)status);
+}
+
+/* ---- What differs between oneDNN 2 and 3 --------------------------------------------------- */
+
+#if DNNL_VERSION_MAJOR >= 3
+dnnl_status_t ls_dnnl_shape_open(ls_dnnl_shape *shape, int rank, const dnnl_dims_t dims,
+                                 const dnnl_dims_t strides)
+{
+    if (!strides)
+        return dnnl_memory_desc_create_with_tag(shape, rank, dims, dnnl_f32, dnnl_format_tag_any);
+    return dnnl_memory_desc_create_with_strides(shape, rank, dims, dnnl_f32, strides);
+}
+
+void ls_dnnl_shape_close(ls_dnnl_shape *shape)
+{
+    dnnl_memory_desc_destroy(*shape);
+}
+
+ls_dnnl_shape_view ls_dnnl_shape_see(const ls_dnnl_shape *shape)
+{
+    return *shape;
+}
+
+static dnnl_status_t append_relu(dnnl_post_ops_t post)
+{
+    return dnnl_post_ops_append_eltwise(post, dnnl_eltwise_relu, 0, 0);
+}
+
+static dnnl_status_t append_sum(dnnl_post_ops_t post)
+{
+    return dnnl_post_ops_append_sum(post, 1, 0, dnnl_data_type_undef);
+}
+
+static dnnl_status_t bytes_open(ls_dnnl_shape *shape, size_t bytes)
+{
+    return dnnl_memory_desc_create_with_strides(shape, 1, (dnnl_dims_t){(dnnl_dim_t)bytes}, dnnl_u8,
+                                                (dnnl_dims_t){1});
+}
+#else
+dnnl_status_t ls_dnnl_shape_open(ls_dnnl_shape *shape, int rank, const dnnl_dims_t dims,
+                                 const dnnl_dims_t strides)
+{
+    if (!strides)
+        return dnnl_memory_desc_init_by_tag(shape, rank, dims, dnnl_f32, dnnl_format_tag_any);
+    return dnnl_memory_desc_init_by_strides(shape, rank, dims, dnnl_f32, strides);
+}
+
+void ls_dnnl_shape_close(ls_dnnl_shape *shape)
+{
+    (void)shape;
+}
+
+ls_dnnl_shape_view ls_dnnl_shape_see(const ls_dnnl_shape *shape)
+{
+    return shape;
+}
+
+static dnnl_status_t append_relu(dnnl_post_ops_t post)
+{
+    return dnnl_post_ops_append_eltwise(post, 1, dnnl_eltwise_relu, 0, 0);
+}
+
+static dnnl_status_t append_sum(dnnl_post_ops_t post)
+{
+    return dnnl_post_ops_append_sum(post, 1);
+}
+
+static dnnl_status_t bytes_open(ls_dnnl_shape *shape, size_t bytes)
+{
+    return dnnl_memory_desc_init_by_strides(shape, 1, (dnnl_dims_t){(dnnl_dim_t)bytes}, dnnl_u8,
+                                            (dnnl_dims_t){1});
+}
+#endif
+
+/* ---- Primitives ---------------------------------------------------------------------------- */
+
+dnnl_status_t ls_dnnl_attributes_open(bool sum, bool relu, dnnl_primitive_attr_t *out)
+{
+    dnnl_primitive_attr_t attr = NULL;
+    dnnl_post_ops_t post = NULL;
+    dnnl_status_t status = dnnl_primitive_attr_create(&attr);
+    if (status == dnnl_success)
+        status = dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user);
+    if (status == dnnl_success)
+        status = dnnl_post_ops_create(&post);
+    if (status == dnnl_success && sum)
+        status = append_sum(post);
+    if (status == dnnl_success && relu)
+        status = append_relu(post);
+    if (status == dnnl_success)
+        status = dnnl_primitive_attr_set_post_ops(attr, post);
+    if (post)
+        dnnl_post_ops_destroy(post);
+    if (status != dnnl_success && attr)
+        dnnl_primitive_attr_destroy(attr);
+    else
+        *out = attr;
+    return status;
+}
+
+const char *ls_dnnl_implementation(const_dnnl_primitive_desc_t desc)
+{
+    const char *name = NULL;
+    if (dnnl_primitive_desc_query(desc, dnnl_query_impl_info_str, 0, (void *)&name) !=
+            dnnl_success ||
+        !name)
+        return "";
+    return name;
+}
+
+dnnl_status_t ls_dnnl_call_make(ls_dnnl_call *call, const_dnnl_primitive_desc_t desc)
+{
+    call->scratch_bytes =
+        dnnl_memory_desc_get_size(dnnl_primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0));
+    return dnnl_primitive_create(&call->primitive, desc);
+}
+
+ls_status ls_dnnl_call_add(ls_dnnl_call *call, int argument, ls_dnnl_shape_view shape,
+                           const void *data)
+{
+    dnnl_memory_t memory;
+    LS_TRY(ls_dnnl_check(dnnl_memory_create(&memory, shape, call->engine, (void *)(uintptr_t)data),
+                         "memory"));
+    call->arguments[call->count++] = (dnnl_exec_arg_t){.arg = argument, .memory = memory};
+    return LS_OK;
+}
+
+static ls_status add_scratch(ls_dnnl_call *call)
+{
+    ls_dnnl_shape shape;
+    LS_TRY(
+        ls_device_allocate(call->device, LS_MEMORY_WORKSPACE, call->scratch_bytes, &call->scratch));
+    LS_TRY(ls_dnnl_check(bytes_open(&shape, call->scratch_bytes), "scratch"));
+    ls_status status =
+        ls_dnnl_call_add(call, DNNL_ARG_SCRATCHPAD, ls_dnnl_shape_see(&shape), call->scratch);
+    ls_dnnl_shape_close(&shape);
+    return status;
+}
+
+ls_status ls_dnnl_call_finish(ls_dnnl_call *call)
+{
+    if (call->scratch_bytes)
+        LS_TRY(add_scratch(call));
+    return ls_dnnl_check(dnnl_stream_create(&call->stream, call->engine, dnnl_stream_default_flags),
+                         "stream");
+}
+
+ls_status ls_dnnl_call_run(const ls_dnnl_call *call, const char *what)
+{
+    return ls_dnnl_check(
+        dnnl_primitive_execute(call->primitive, call->stream, call->count, call->arguments), what);
+}
+
+void ls_dnnl_call_close(ls_dnnl_call *call)
+{
+    for (int i = 0; i < call->count; i++)
+        dnnl_memory_destroy(call->arguments[i].memory);
+    if (call->stream)
+        dnnl_stream_destroy(call->stream);
+    if (call->primitive)
+        dnnl_primitive_destroy(call->primitive);
+    if (call->scratch)
+        ls_device_release(call->device, call->scratch);
+}

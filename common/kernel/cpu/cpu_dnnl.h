@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What differs between oneDNN 2 and 3, and what every primitive of ours needs: shapes, memory,
+ * attributes. For cpu_product.c and cpu_conv.c alone.
+ */
+#ifndef LS_COMMON_KERNEL_CPU_CPU_DNNL_H
+#define LS_COMMON_KERNEL_CPU_CPU_DNNL_H
+
+#include "common/base/status.h"
+#include "common/device/device.h"
+
+#include <oneapi/dnnl/dnnl.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/** A tensor's shape and layout, and how the library's functions take one. */
+typedef dnnl_memory_desc_t ls_dnnl_shape;
+#if DNNL_VERSION_MAJOR >= 3
+typedef const_dnnl_memory_desc_t ls_dnnl_shape_view;
+#else
+typedef const dnnl_memory_desc_t *ls_dnnl_shape_view;
+#endif
+
+enum { LS_DNNL_ARGUMENTS = 6 };
+
+/** A primitive with its memory. Zero it before use; closed by ls_dnnl_call_close. */
+typedef struct ls_dnnl_call {
+    ls_device *device;
+    dnnl_engine_t engine;
+    dnnl_primitive_t primitive;
+    dnnl_stream_t stream;
+    size_t scratch_bytes; /**< set where the primitive is made */
+    void *scratch;
+    int count;
+    dnnl_exec_arg_t arguments[LS_DNNL_ARGUMENTS];
+} ls_dnnl_call;
+
+/** What `what` came to. */
+ls_status ls_dnnl_check(dnnl_status_t status, const char *what);
+
+/** float32 by strides; strides NULL: as the library likes. */
+dnnl_status_t ls_dnnl_shape_open(ls_dnnl_shape *shape, int rank, const dnnl_dims_t dims,
+                                 const dnnl_dims_t strides);
+void ls_dnnl_shape_close(ls_dnnl_shape *shape);
+ls_dnnl_shape_view ls_dnnl_shape_see(const ls_dnnl_shape *shape);
+
+/** Scratch memory is the caller's; `sum`: adds to the destination; `relu` after that. */
+dnnl_status_t ls_dnnl_attributes_open(bool sum, bool relu, dnnl_primitive_attr_t *out);
+
+/** "" where the library does not say. */
+const char *ls_dnnl_implementation(const_dnnl_primitive_desc_t desc);
+
+/** Makes the primitive and notes its scratch. On the device's thread: oneDNN plans for the number
+ *  of threads of the thread that creates. */
+dnnl_status_t ls_dnnl_call_make(ls_dnnl_call *call, const_dnnl_primitive_desc_t desc);
+
+/** Wraps the caller's memory as an argument of the call. */
+ls_status ls_dnnl_call_add(ls_dnnl_call *call, int argument, ls_dnnl_shape_view shape,
+                           const void *data);
+
+/** Takes the scratch memory, from the device's workspace, and opens the stream. */
+ls_status ls_dnnl_call_finish(ls_dnnl_call *call);
+
+/** On a thread of the device. */
+ls_status ls_dnnl_call_run(const ls_dnnl_call *call, const char *what);
+
+void ls_dnnl_call_close(ls_dnnl_call *call);
+
+#endif

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+/* The reference table's pools, normalisation, transposition and weight decay; part of
+ * reference_loops.h, which says how. */
+#ifndef LS_COMMON_KERNEL_REFERENCE_REFERENCE_POOLS_H
+#define LS_COMMON_KERNEL_REFERENCE_REFERENCE_POOLS_H
+
+/* ---- Max pool ------------------------------------------------------------------------------- */
+
+/* The place of the largest value of channel c in the window of output pixel (oy, ox). */
+static int32_t largest_place(const ls_max_pool_forward_args *a, const real *image, int64_t oy,
+                             int64_t ox, int64_t c)
+{
+    const ls_window *w = &a->window;
+    int32_t at = -1;
+    for (int64_t ky = 0; ky < w->height; ky++)
+        for (int64_t kx = 0; kx < w->width; kx++) {
+            int64_t y = oy * w->stride_y - w->top + ky, x = ox * w->stride_x - w->left + kx;
+            if (y < 0 || y >= w->in_height || x < 0 || x >= w->in_width)
+                continue;
+            int64_t place = y * w->in_width + x;
+            if (at < 0 || image[place * a->channels + c] > image[at * a->channels + c])
+                at = (int32_t)place;
+        }
+    return at;
+}
+
+static ls_status run_max_pool_forward(ls_op *op, ls_queue *queue)
+{
+    (void)queue;
+    const ls_max_pool_forward_args *a = ls_op_arguments(op);
+    const ls_window *w = &a->window;
+    real *y = a->y;
+    int32_t *place = a->place;
+    for (int64_t b = 0; b < a->rows; b++) {
+        const real *image = (const real *)a->x + b * w->in_height * w->in_width * a->channels;
+        for (int64_t oy = 0; oy < w->out_height; oy++)
+            for (int64_t ox = 0; ox < w->out_width; ox++)
+                for (int64_t c = 0; c < a->channels; c++) {
+                    *place = largest_place(a, image, oy, ox, c);
+                    *y++ = image[*place++ * a->channels + c];
+                }
+    }
+    return LS_OK;
+}
+
+static ls_status max_pool_forward(ls_kernels *kernels, const ls_max_pool_forward_args *arguments,
+                                  ls_op **out)
+{
+    ls_work work;
+    LS_TRY(ls_check_max_pool_forward(arguments, kernels->table->real_bytes, &work));
+    return bind("max_pool_forward.plain", run_max_pool_forward, work, arguments, sizeof *arguments,
+                out);
+}
+
+static ls_status run_max_pool_backward(ls_op *op, ls_queue *queue)
+{
+    (void)queue;
+    const ls_max_pool_backward_args *a = ls_op_arguments(op);
+    const ls_window *w = &a->window;
+    const int64_t in = w->in_height * w->in_width * a->channels;
+    const int64_t out = w->out_height * w->out_width * a->channels;
+    const real *dy = a->dy, *relu_output = a->relu_output;
+    real *dx = a->dx;
+    for (int64_t i = 0; i < a->rows * in; i++)
+        dx[i] = 0;
+    for (int64_t i = 0; i < a->rows * out; i++)
+        if (!relu_output || relu_output[i] > 0)
+            dx[i / out * in + a->place[i] * a->channels + i % a->channels] += dy[i];
+    return LS_OK;
+}
+
+static ls_status max_pool_backward(ls_kernels *kernels, const ls_max_pool_backward_args *arguments,
+                                   ls_op **out)
+{
+    ls_work work;
+    LS_TRY(ls_check_max_pool_backward(arguments, kernels->table->real_bytes, &work));
+    return bind("max_pool_backward.plain", run_max_pool_backward, work, arguments,
+                sizeof *arguments, out);
+}
+
+/* ---- Local response normalisation ----------------------------------------------------------- */
+
+/* s[i] of one pixel. */
+static double lrn_scale(const real *x, int64_t channels, int64_t radius, double alpha, int64_t i)
+{
+    double sum = 0;
+    for (int64_t j = i - radius; j <= i + radius; j++)
+        if (j >= 0 && j < channels)
+            sum += (double)x[j] * (double)x[j];
+    return 1 + alpha * sum;
+}
+
+static ls_status run_lrn_forward(ls_op *op, ls_queue *queue)
+{
+    (void)queue;
+    const ls_lrn_forward_args *a = ls_op_arguments(op);
+    for (int64_t p = 0; p < a->pixels; p++)
+        for (int64_t i = 0; i < a->channels; i++) {
+            const real *x = (const real *)a->x + p * a->channels;
+            double s = lrn_scale(x, a->channels, a->radius, a->alpha, i);
+            ((real *)a->y)[p * a->channels + i] = (real)((double)x[i] * pow(s, -0.75));
+        }
+    return LS_OK;
+}
+
+static ls_status lrn_forward(ls_kernels *kernels, const ls_lrn_forward_args *arguments, ls_op **out)
+{
+    ls_work work;
+    LS_TRY(ls_check_lrn_forward(arguments, kernels->table->real_bytes, &work));
+    return bind("lrn_forward.plain", run_lrn_forward, work, arguments, sizeof *arguments, out);
+}
+
+static ls_status run_lrn_backward(ls_op *op, ls_queue *queue)
+{
+    (void)queue;
+    const ls_lrn_backward_args *a = ls_op_arguments(op);
+    for (int64_t p = 0; p < a->pixels; p++)
+        for (int64_t i = 0; i < a->channels; i++) {
+            const real *x = (const real *)a->x + p * a->channels;
+            const real *dy = (const real *)a->dy + p * a->channels;
+            double sum = 0;
+            for (int64_t j = i - a->radius; j <= i + a->radius; j++)
+                if (j >= 0 && j < a->channels)
+                    sum += (double)dy[j] * (double)x[j] *
+                           pow(lrn_scale(x, a->channels, a->radius, a->alpha, j), -1.75);
+            double s = lrn_scale(x, a->channels, a->radius, a->alpha, i);
+            double dx = (double)dy[i] * pow(s, -0.75) - 1.5 * a->alpha * (double)x[i] * sum;
+            ((real *)a->dx)[p * a->channels + i] = (real)(a->relu && !(x[i] > 0) ? 0 : dx);
+        }
+    return LS_OK;
+}
+
+static ls_status lrn_backward(ls_kernels *kernels, const ls_lrn_backward_args *arguments,
+                              ls_op **out)
+{
+    ls_work work;
+    LS_TRY(ls_check_lrn_backward(arguments, kernels->table->real_bytes, &work));
+    return bind("lrn_backward.plain", run_lrn_backward, work, arguments, sizeof *arguments, out);
+}
+
+/* ---- Transposition, weight decay ------------------------------------------------------------ */
+
+static ls_status run_transpose(ls_op *op, ls_queue *queue)
+{
+    (void)queue;
+    const ls_transpose_args *t = ls_op_arguments(op);
+    const int64_t size = t->rows * t->columns;
+    for (int64_t b = 0; b < t->batch; b++)
+        for (int64_t r = 0; r < t->rows; r++)
+            for (int64_t c = 0; c < t->columns; c++)
+                ((real *)t->y)[b * size + c * t->rows + r] =
+                    ((const real *)t->x)[b * size + r * t->columns + c];
+    return LS_OK;
+}
+
+static ls_status transpose(ls_kernels *kernels, const ls_transpose_args *arguments, ls_op **out)
+{
+    ls_work work;
+    LS_TRY(ls_check_transpose(arguments, kernels->table->real_bytes, &work));
+    return bind("transpose.plain", run_transpose, work, arguments, sizeof *arguments, out);
+}
+
+static ls_status run_weight_decay(ls_op *op, ls_queue *queue)
+{
+    (void)queue;
+    const ls_weight_decay_args *d = ls_op_arguments(op);
+    const real *weight = d->weight;
+    real *gradient = d->gradient;
+    double sum = 0;
+    for (int64_t i = 0; i < d->count; i++) {
+        sum += (double)weight[i] * (double)weight[i];
+        if (gradient)
+            gradient[i] = (real)((double)gradient[i] + d->decay * (double)weight[i]);
+    }
+    if (d->loss)
+        *d->loss = (d->accumulate ? *d->loss : 0) + d->decay * sum / 2;
+    return LS_OK;
+}
+
+static ls_status weight_decay(ls_kernels *kernels, const ls_weight_decay_args *arguments,
+                              ls_op **out)
+{
+    ls_work work;
+    LS_TRY(ls_check_weight_decay(arguments, kernels->table->real_bytes, &work));
+    return bind("weight_decay.plain", run_weight_decay, work, arguments, sizeof *arguments, out);
+}
+
+#endif

@@ -108,7 +108,8 @@ static ls_status one_step(oracle *me, int which)
     LS_TRY(ls_queue_write(r->queue, r->loss, &loss, sizeof loss));
     LS_TRY(ls_op_list_put(&me->update, r->queue));
     LS_TRY(ls_op_list_put(&me->finish[which], r->queue));
-    return ls_queue_sync(r->queue);
+    /* With what decay added to it. */
+    return ls_queue_read(r->queue, me->gradient, r->gradients, r->elements * sizeof(float));
 }
 
 static ls_status step(ls_run *run, bool tail, uint64_t times)
@@ -133,7 +134,9 @@ static ls_status sync(ls_run *run)
 static ls_status records(ls_run *run, uint64_t first, uint64_t count, ls_step_record *out,
                          uint64_t *mark_ns)
 {
-    return ls_replica_records(((oracle *)run)->replica, first, count, out, mark_ns);
+    ls_replica *r = ((oracle *)run)->replica;
+    LS_TRY(ls_replica_records(r, first, count, out, mark_ns));
+    return ls_replica_add_decay(r, first, count, out);
 }
 
 static ls_status gather(ls_run *run, float *parameters)

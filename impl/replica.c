@@ -35,9 +35,11 @@ static ls_status take_buffers(ls_replica *r, int64_t rows)
     if (r->own_variables)
         LS_TRY(take_workspace(r, sizeof *r->state, &r->state));
     LS_TRY(take_workspace(r, LS_REPLICA_LOSSES * sizeof *r->loss, &r->loss));
-    if (r->sums > 1)
-        LS_TRY(take_workspace(r, r->job->records * (r->sums - 1) * sizeof *r->more_losses,
-                              &r->more_losses));
+    if (r->more > r->sums - 1)
+        LS_TRY(take_workspace(r, 2 * sizeof *r->decay, &r->decay));
+    if (r->more)
+        LS_TRY(
+            take_workspace(r, r->job->records * r->more * sizeof *r->more_losses, &r->more_losses));
     LS_TRY(take_workspace(r, sizeof *r->mark_ns, &r->mark_ns));
     LS_TRY(take_workspace(r, r->job->records * sizeof *r->records, &r->records));
     LS_TRY(take_workspace(r, (size_t)rows * sizeof *r->indices, &r->indices));
@@ -68,6 +70,35 @@ static ls_status share_split(ls_replica *r, const ls_split *split,
     return LS_OK;
 }
 
+static void *element_at(const ls_replica *r, void *flat, size_t index)
+{
+    return flat ? (char *)flat + index * real_bytes(r) : NULL;
+}
+
+/* decay[0] = weight decay's part: one operation for each variable that decays, in their order. */
+static ls_status append_decay_loss(ls_replica *r, ls_op_list *ops)
+{
+    bool more = false;
+    const ls_variables *variables = &r->graph->variables;
+    for (size_t i = 0; i < variables->count; i++) {
+        const ls_variable *v = &variables->items[i];
+        if (v->decay == 0 || v->offset >= r->owned) /* another part's */
+            continue;
+        const ls_weight_decay_args args = {.count = (int64_t)v->count,
+                                           .decay = v->decay,
+                                           .weight = element_at(r, r->parameters, v->offset),
+                                           .loss = r->decay,
+                                           .accumulate = more};
+        ls_op *op;
+        LS_TRY(ls_kernel_table_need(r->kernels->table, "weight_decay", "the model"));
+        LS_TRY(r->kernels->table->weight_decay(r->kernels, &args, &op));
+        op->use = LS_TIME_OPTIMIZER;
+        LS_TRY(ls_op_list_add(ops, op));
+        more = true;
+    }
+    return LS_OK;
+}
+
 static ls_status open_parts(ls_replica *r, int64_t rows)
 {
     LS_TRY(ls_queue_open(r->device, "compute", &r->queue));
@@ -75,7 +106,18 @@ static ls_status open_parts(ls_replica *r, int64_t rows)
     LS_TRY(take_buffers(r, rows));
     LS_TRY(share_split(r, &r->job->data->train, r->train));
     LS_TRY(share_split(r, &r->job->data->test, r->test));
+    if (r->decay)
+        LS_TRY(append_decay_loss(r, &r->decay_loss));
     return r->kernels->table->stamp(r->kernels, &(ls_stamp_args){.time_ns = r->mark_ns}, &r->mark);
+}
+
+static bool decays(const ls_replica *r)
+{
+    const ls_variables *variables = &r->graph->variables;
+    for (size_t i = 0; i < variables->count; i++)
+        if (variables->items[i].decay != 0 && variables->items[i].offset < r->owned)
+            return true;
+    return false;
 }
 
 ls_status ls_replica_open(const ls_replica_options *options, ls_replica **out)
@@ -97,6 +139,9 @@ ls_status ls_replica_open(const ls_replica_options *options, ls_replica **out)
     replica->graph = options->part ? options->part->graph : job->model->graph;
     replica->elements = replica->graph->variables.elements;
     replica->owned = options->part ? options->part->owned : replica->elements;
+    replica->more = replica->sums - 1;
+    if (!options->no_optimizer && replica->own_variables && decays(replica))
+        replica->more++;
     ls_status status = open_parts(replica, options->rows);
     if (status) {
         ls_replica_close(replica);
@@ -111,6 +156,7 @@ void ls_replica_close(ls_replica *r)
     if (!r)
         return;
     ls_queue_close(r->queue);
+    ls_op_list_clear(&r->decay_loss);
     ls_op_list_clear(&r->test_feed);
     ls_op_list_clear(&r->test_count);
     ls_op_free(r->mark);
@@ -129,7 +175,8 @@ void ls_replica_close(ls_replica *r)
                             r->indices,
                             r->correct,
                             r->test_state,
-                            r->more_losses};
+                            r->more_losses,
+                            r->decay};
     for (size_t i = 0; i < sizeof memory / sizeof *memory; i++)
         ls_device_release(r->device, memory[i]);
     if (r->kernels)
@@ -209,9 +256,26 @@ ls_status ls_replica_feed(ls_replica *r, ls_net *net, uint64_t first, ls_op_list
     return append_feed(r, &source, net, first, ops);
 }
 
-static void *element_at(const ls_replica *r, void *flat, size_t index)
+/* gradient += decay * w where the range meets a variable that decays. */
+static ls_status append_decay(ls_replica *r, size_t first, size_t count, ls_op_list *ops)
 {
-    return flat ? (char *)flat + index * real_bytes(r) : NULL;
+    const ls_variables *variables = &r->graph->variables;
+    for (size_t i = 0; i < variables->count; i++) {
+        const ls_variable *v = &variables->items[i];
+        size_t from = v->offset > first ? v->offset : first, to = v->offset + v->count;
+        to = to < first + count ? to : first + count;
+        if (v->decay == 0 || from >= to)
+            continue;
+        const ls_weight_decay_args args = {.count = (int64_t)(to - from),
+                                           .decay = v->decay,
+                                           .weight = element_at(r, r->parameters, from),
+                                           .gradient = element_at(r, r->gradients, from)};
+        ls_op *op;
+        LS_TRY(r->kernels->table->weight_decay(r->kernels, &args, &op));
+        op->use = LS_TIME_OPTIMIZER;
+        LS_TRY(ls_op_list_add(ops, op));
+    }
+    return LS_OK;
 }
 
 ls_status ls_replica_update(ls_replica *r, size_t first, size_t count, ls_op_list *ops)
@@ -231,6 +295,7 @@ ls_status ls_replica_update(ls_replica *r, size_t first, size_t count, ls_op_lis
         .state = r->state,
     };
     ls_op *op;
+    LS_TRY(append_decay(r, first, count, ops));
     LS_TRY(r->kernels->table->optimizer(r->kernels, &args, &op));
     op->use = LS_TIME_OPTIMIZER;
     return ls_op_list_add(ops, op);
@@ -244,12 +309,18 @@ ls_status ls_replica_finish(ls_replica *r, int64_t batch, ls_op_list *ops)
                                       .loss = r->loss,
                                       .records = r->records,
                                       .capacity = r->job->records,
-                                      .more = r->sums - 1,
+                                      .more = r->more,
                                       .more_losses = r->more_losses};
     ls_op *op;
+    if (r->decay) { /* only now: partial sums have used the place before */
+        const ls_add_loss_args decay = {.a = r->decay, .b = r->decay + 1, .out = r->loss + r->sums};
+        LS_TRY(r->kernels->table->add_loss(r->kernels, &decay, &op));
+        LS_TRY(ls_op_list_add(ops, op));
+    }
     LS_TRY(r->kernels->table->finish_step(r->kernels, &args, &op));
     op->use = LS_TIME_HARNESS;
-    return ls_op_list_add(ops, op);
+    LS_TRY(ls_op_list_add(ops, op));
+    return r->decay ? append_decay_loss(r, ops) : LS_OK;
 }
 
 /* ---- Values in and out ---------------------------------------------------------------------- */
@@ -267,7 +338,11 @@ ls_status ls_replica_load(ls_replica *r, const float *parameters)
     for (int i = 0; i < r->slots && !status && !left; i++)
         status = ls_queue_write(r->queue, r->slot[i], zeros, bytes);
     free(zeros);
-    return status ? status : ls_queue_write(r->queue, r->state, &start, sizeof start);
+    if (!status)
+        status = ls_queue_write(r->queue, r->state, &start, sizeof start);
+    if (!status && r->decay)
+        status = ls_queue_write(r->queue, r->decay, (const double[]){0, 0}, 2 * sizeof *r->decay);
+    return status ? status : ls_op_list_put(&r->decay_loss, r->queue);
 }
 
 ls_status ls_replica_gather(ls_replica *r, float *parameters)
@@ -292,9 +367,19 @@ ls_status ls_replica_records(ls_replica *r, uint64_t first, uint64_t count, ls_s
 
 ls_status ls_replica_more_losses(ls_replica *r, uint64_t index, double *out)
 {
-    size_t more = r->sums - 1;
-    return ls_queue_read(r->queue, out, r->more_losses + index % r->job->records * more,
-                         more * sizeof *out);
+    return ls_queue_read(r->queue, out, r->more_losses + index % r->job->records * r->more,
+                         r->more * sizeof *out);
+}
+
+ls_status ls_replica_add_decay(ls_replica *r, uint64_t first, uint64_t count,
+                               ls_step_record *records)
+{
+    double parts[LS_REPLICA_LOSSES];
+    for (uint64_t i = 0; i < count && r->decay; i++) {
+        LS_TRY(ls_replica_more_losses(r, first + i, parts));
+        records[i].loss += parts[r->more - 1];
+    }
+    return LS_OK;
 }
 
 /* ---- Evaluation ----------------------------------------------------------------------------- */

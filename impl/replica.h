@@ -5,8 +5,11 @@
  *
  *     feed       gather a slice of the batch into a net's inputs
  *     (net)      forward, backward
- *     update     the optimizer's pass over a range of the flat buffers
+ *     update     weight decay, then the optimizer's pass, over a range of the flat buffers
  *     finish     record the step, move the argument block on
+ *
+ * Weight decay is added to the sum of all replicas' gradients. Its part of the loss is that of the
+ * values before the update: it is computed when they are set, by a load or the step before.
  */
 #ifndef LS_IMPL_REPLICA_H
 #define LS_IMPL_REPLICA_H
@@ -18,7 +21,7 @@
 
 enum {
     LS_REPLICA_ARRAYS = LS_DATA_INPUTS + 1, /* inputs, then the target */
-    LS_REPLICA_LOSSES = 128 /* more than an exact tree's height and finished subtrees */
+    LS_REPLICA_LOSSES = 128 /* more than an exact tree's height and finished subtrees, and decay */
 };
 
 typedef struct ls_replica {
@@ -37,7 +40,10 @@ typedef struct ls_replica {
     ls_step_state *state;    /**< argument block of training */
     double *loss;            /**< [LS_REPLICA_LOSSES] parts of the loss; in fast mode the first */
     size_t sums;             /**< how many parts a step has at most */
-    double *more_losses;     /**< [job->records, sums - 1]; NULL for one */
+    size_t more;             /**< parts that are recorded beside the first: sums - 1, and decay */
+    double *more_losses;     /**< [job->records, more]; NULL for none */
+    ls_op_list decay_loss;   /**< sets decay[0]; empty where nothing decays, or is updated, here */
+    double *decay;           /**< [2]: weight decay's part of the loss, and 0; NULL */
     ls_step_record *records; /**< [job->records] */
     uint64_t *mark_ns;       /**< [1] */
     uint32_t *indices;       /**< [batch] */
@@ -73,7 +79,7 @@ void ls_replica_close(ls_replica *replica);
 /** Appends the operations that gather samples [first, first + rows) of each batch into the net. */
 ls_status ls_replica_feed(ls_replica *replica, ls_net *net, uint64_t first, ls_op_list *ops);
 
-/** Appends the optimizer's pass over elements [first, first + count). */
+/** Appends weight decay and the optimizer's pass over elements [first, first + count). */
 ls_status ls_replica_update(ls_replica *replica, size_t first, size_t count, ls_op_list *ops);
 
 /** Appends the end of a step of `batch` samples. */
@@ -88,8 +94,12 @@ ls_status ls_replica_gather(ls_replica *replica, float *parameters);
 ls_status ls_replica_records(ls_replica *replica, uint64_t first, uint64_t count,
                              ls_step_record *out, uint64_t *mark_ns);
 
-/** The further parts of the loss of record `index`, [sums - 1]. */
+/** The further parts of the loss of record `index`, [more]: sums - 1, then weight decay's. */
 ls_status ls_replica_more_losses(ls_replica *replica, uint64_t index, double *out);
+
+/** Adds weight decay's part to `count` losses from record `first`; this replica updates. */
+ls_status ls_replica_add_decay(ls_replica *replica, uint64_t first, uint64_t count,
+                               ls_step_record *records);
 
 /**
  * Evaluation in pieces, for who drives several replicas' nets: makes the operations for `net` at

@@ -20,7 +20,8 @@
 #include <string.h>
 
 static const ls_data_source *const sources[] = {
-    &ls_source_fashion_mnist, &ls_source_mnist, &ls_source_synthetic, &ls_source_file, NULL,
+    &ls_source_fashion_mnist, &ls_source_mnist, &ls_source_synthetic,
+    &ls_source_file,          &ls_source_text,  NULL,
 };
 
 /* What ls_data_open makes: the public part first, so that one pointer serves as both. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the sources of data (mnist.c, synthetic.c, file.c) share. A source is one file that defines
- * an ls_data_source, and one line in data.c.
+ * What the sources of data (mnist.c, synthetic.c, file.c, text.c) share. A source is one file that
+ * defines an ls_data_source, and one line in data.c.
  */
 #ifndef LS_COMMON_DATA_DATA_SOURCE_H
 #define LS_COMMON_DATA_DATA_SOURCE_H
@@ -12,7 +12,7 @@
 #include <stdbool.h>
 
 extern const ls_data_source ls_source_fashion_mnist, ls_source_mnist, ls_source_synthetic,
-    ls_source_file;
+    ls_source_file, ls_source_text;
 
 /** Reads one split; what it has put into `split` is freed by whoever called, also on failure. */
 typedef ls_status (*ls_split_reader)(const void *context, bool test, ls_split *split);

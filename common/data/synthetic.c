@@ -141,7 +141,8 @@ static ls_status fill_windows(const ls_data_need *need, uint64_t first, ls_split
 {
     if (need->classes != 2 || need->rank[0] != 2 || need->shape[0][1] != WINDOW_VALUES)
         return ls_fail(LS_CODE_USAGE, "--data", "synthetic",
-                       "windows are for a model of sequences and two classes");
+                       "windows are for sequences of bytes and two classes; the models "
+                       "twin-lstm and lstm-stack work");
     LS_TRY(ls_array_allocate("synthetic", LS_ARRAY_INT32, split->samples, 1, &split->target));
     for (int input = 0; input < need->inputs; input++)
         LS_TRY(fill_window(need, input, first, split));

@@ -102,6 +102,84 @@ static void refuses_batches(ls_kernels *k)
             op, "records");
 }
 
+static void refuses_images(ls_kernels *k)
+{
+    const ls_kernel_table *t = k->table;
+    double data[64];
+    int32_t place[64];
+    ls_op *op = NULL;
+    const ls_conv_shape good = {1, 1, 1, {3, 3, 2, 2, 2, 2, 1, 1, 0, 0}};
+    ls_conv_shape bad = good;
+    bad.window.out_height = 5;
+    refused(t->conv_forward(k, &(ls_conv_forward_args){bad, data, data, NULL, data, 0}, &op), op,
+            "conv_forward: height: a window of 2");
+    bad = good, bad.window.stride_x = 0;
+    refused(t->conv_backward_data(k, &(ls_conv_backward_data_args){bad, data, data, data}, &op), op,
+            "conv_backward_data: width");
+    bad = good, bad.channels = 0;
+    refused(t->conv_backward_weights(
+                k, &(ls_conv_backward_weights_args){bad, data, data, data, NULL}, &op),
+            op, "0 channels");
+    bad = good, bad.rows = -1;
+    refused(t->conv_forward(k, &(ls_conv_forward_args){bad, data, data, NULL, data, 0}, &op), op,
+            "-1");
+    refused(t->conv_forward(
+                k, &(ls_conv_forward_args){good, data, data, NULL, data, (ls_activation)7}, &op),
+            op, "activation");
+    refused(t->conv_max_forward(
+                k, &(ls_conv_max_forward_args){good, data, data, NULL, data, NULL, 0}, &op),
+            op, "place");
+    bad = good, bad.window.out_height = 0;
+    refused(t->conv_max_forward(
+                k, &(ls_conv_max_forward_args){bad, data, data, NULL, data, place, 0}, &op),
+            op, "no position");
+    refused(t->conv_max_backward_weights(
+                k, &(ls_conv_max_backward_weights_args){good, data, NULL, place, data, NULL}, &op),
+            op, "dy");
+    refused(t->max_pool_forward(
+                k, &(ls_max_pool_forward_args){1, 1, good.window, data, NULL, place}, &op),
+            op, "max_pool_forward: y");
+    refused(t->max_pool_backward(
+                k, &(ls_max_pool_backward_args){1, -2, good.window, data, place, NULL, data}, &op),
+            op, "-2");
+    refused(t->lrn_forward(k, &(ls_lrn_forward_args){1, 4, -1, 1, data, data + 8}, &op), op,
+            "radius: -1");
+    refused(t->lrn_backward(
+                k, &(ls_lrn_backward_args){1, 4, 4, (double)NAN, false, data, data, data + 8}, &op),
+            op, "alpha");
+    refused(t->transpose(k, &(ls_transpose_args){2, -3, 4, data, data + 8}, &op), op, "-3");
+    refused(t->weight_decay(
+                k, &(ls_weight_decay_args){4, (double)INFINITY, data, data, NULL, false}, &op),
+            op, "decay");
+}
+
+static void refuses_sequences(ls_kernels *k)
+{
+    const ls_kernel_table *t = k->table;
+    double data[64];
+    int32_t labels[8] = {0};
+    ls_op *op = NULL;
+    const ls_lstm_shape shape = {1, 2, 3, 1, true};
+    ls_lstm_shape bad = shape;
+    bad.steps = 0;
+    refused(
+        t->lstm_forward(k, &(ls_lstm_forward_args){bad, data, data, data, data, data, data}, &op),
+        op, "0 steps");
+    refused(
+        t->lstm_forward(k, &(ls_lstm_forward_args){shape, data, data, data, NULL, data, data}, &op),
+        op, "lstm_forward: bias");
+    refused(t->lstm_backward(k,
+                             &(ls_lstm_backward_args){shape, data, data, data, NULL, data, NULL,
+                                                      data, data, data},
+                             &op),
+            op, "lstm_backward: kept");
+    refused(t->logistic_loss(k, &(ls_logistic_loss_args){2, data, labels, (double)NAN, NULL, data},
+                             &op),
+            op, "scale");
+    refused(t->copy_columns(k, &(ls_copy_columns_args){2, 5, 4, 8, data, data + 16}, &op), op,
+            "width: 5");
+}
+
 static void test_refusals(void **state)
 {
     fixture *f = *state;
@@ -114,11 +192,35 @@ static void test_refusals(void **state)
         refuses_products(kernels);
         refuses_elements(kernels);
         refuses_batches(kernels);
+        refuses_images(kernels);
+        refuses_sequences(kernels);
         table->close(kernels);
     }
 }
 
 /* A label outside the classes makes the op fail, and nothing is written. */
+/* The logistic loss knows labels 0 and 1. */
+static void test_logistic_labels(void **state)
+{
+    fixture *f = *state;
+    float z[3] = {0};
+    const int32_t labels[3] = {0, 1, 2};
+    ls_kernels *const tables[] = {f->cpu, f->reference};
+    for (int k = 0; k < 2; k++) {
+        double loss = 123;
+        ls_op *op;
+        must(tables[k]->table->logistic_loss(
+            tables[k], &(ls_logistic_loss_args){3, z, labels, 1, NULL, &loss}, &op));
+        must(ls_queue_put(f->queue, op));
+        ls_status status = ls_queue_sync(f->queue);
+        assert_int_equal(ls_status_code(status), LS_CODE_MISSING);
+        assert_non_null(strstr(ls_status_text(status), "row 2: label 2 is not in 0 to 1"));
+        assert_true(loss == 123);
+        ls_status_free(status);
+        ls_op_free(op);
+    }
+}
+
 static void test_labels(void **state)
 {
     fixture *f = *state;
@@ -292,6 +394,7 @@ int main(void)
         cmocka_unit_test(test_divergence),  cmocka_unit_test(test_registry),
         cmocka_unit_test(test_opening),     cmocka_unit_test(test_ops),
         cmocka_unit_test(test_reference64), cmocka_unit_test(test_team),
+        cmocka_unit_test(test_logistic_labels),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

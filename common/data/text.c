@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Text: windows of bytes from the files of a directory; the question is whether two windows are
+ * from one file. Bytes stay bytes, each of which stands for 256 values (one-hot).
+ *
+ * The first five sixths of each file are for training, the rest is for tests. Sample i has label,
+ * files and places by Philox4x32-10 of i alone: half of the samples have both windows from one
+ * file. A model with one input gets the two as the halves of one window. Files count in the order
+ * of their names; one that has several names counts once.
+ */
+#include "common/base/philox.h"
+#include "common/data/data_source.h"
+#include "common/data/raw.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { TRAIN_SAMPLES = 12000, TEST_SAMPLES = 2000, TEST_PART = 6, VALUES = 256, FILES = 4096 };
+
+static const char what[] = "text";
+
+typedef struct text_file {
+    dev_t device;
+    ino_t number;
+    size_t size;
+    uint8_t *bytes;
+} text_file;
+
+typedef struct text_set {
+    const ls_data_need *need;
+    const char *directory;
+    size_t window; /* bytes of each of the two */
+    text_file *files;
+    size_t count;
+} text_set;
+
+/* ---- Files ---------------------------------------------------------------------------------- */
+
+static bool is_known(const text_set *set, const struct stat *facts)
+{
+    for (size_t i = 0; i < set->count; i++)
+        if (set->files[i].device == facts->st_dev && set->files[i].number == facts->st_ino)
+            return true;
+    return false;
+}
+
+static ls_status read_bytes(const char *path, size_t least, text_file *file)
+{
+    ls_raw_file raw;
+    void *bytes = NULL;
+    LS_TRY(ls_raw_open(what, path, &raw));
+    ls_status status = LS_OK;
+    if (raw.size < least)
+        status = ls_fail(LS_CODE_MISSING, what, path,
+                         "it has %zu bytes, too few for windows to train and to test on; files of "
+                         "%zu bytes or more work",
+                         raw.size, least);
+    if (!status)
+        status = ls_raw_allocate(path, raw.size, &bytes);
+    file->bytes = bytes;
+    file->size = raw.size;
+    if (!status)
+        status = ls_raw_read(&raw, bytes, raw.size);
+    ls_raw_close(&raw);
+    return status;
+}
+
+/* Takes the file in, unless it is none (a directory) or has been taken by another name. */
+static ls_status take_file(text_set *set, const char *name)
+{
+    char path[1024];
+    struct stat facts;
+    snprintf(path, sizeof path, "%s/%s", set->directory, name);
+    if (stat(path, &facts) || !S_ISREG(facts.st_mode) || is_known(set, &facts))
+        return LS_OK;
+    if (set->count == FILES)
+        return ls_fail(LS_CODE_MISSING, what, set->directory,
+                       "it has more than %d files; a directory of fewer works", FILES);
+    text_file *file = &set->files[set->count++];
+    *file = (text_file){.device = facts.st_dev, .number = facts.st_ino};
+    return read_bytes(path, set->window * TEST_PART, file);
+}
+
+static ls_status take_files(text_set *set)
+{
+    struct dirent **names;
+    int count = scandir(set->directory, &names, NULL, alphasort);
+    if (count < 0)
+        return ls_fail(LS_CODE_MISSING, what, set->directory,
+                       "it cannot be read: %s; give a directory of text files: --data text:DIR",
+                       strerror(errno));
+    ls_status status = LS_OK;
+    for (int i = 0; i < count; i++) {
+        if (!status && names[i]->d_name[0] != '.')
+            status = take_file(set, names[i]->d_name);
+        free(names[i]);
+    }
+    free(names);
+    if (!status && set->count < 2)
+        status =
+            ls_fail(LS_CODE_MISSING, what, set->directory,
+                    "it has %zu files; windows of two files or more can be told apart", set->count);
+    return status;
+}
+
+/* ---- Samples -------------------------------------------------------------------------------- */
+
+/* Copies a window from the split's part of a file; `bits` says where. */
+static void copy_window(const text_set *set, uint32_t file, bool test, uint32_t bits, uint8_t *out)
+{
+    const text_file *f = &set->files[file];
+    const size_t last_part = f->size / TEST_PART, first = test ? f->size - last_part : 0;
+    const size_t size = test ? last_part : f->size - last_part;
+    memcpy(out, f->bytes + first + bits % (size - set->window + 1), set->window);
+}
+
+static ls_status read_split(const void *context, bool test, ls_split *split)
+{
+    const text_set *set = context;
+    const size_t steps = (size_t)set->need->shape[0][0];
+    const ls_random random = ls_random_stream(0, test ? "text/test" : "text/train");
+    split->samples = test ? TEST_SAMPLES : TRAIN_SAMPLES;
+    LS_TRY(ls_array_allocate(what, LS_ARRAY_INT32, split->samples, 1, &split->target));
+    for (int i = 0; i < set->need->inputs; i++)
+        LS_TRY(ls_array_allocate(what, LS_ARRAY_ONE_HOT, split->samples, steps, &split->input[i]));
+    for (size_t i = 0; i < split->samples; i++) {
+        uint32_t bits[4], count = (uint32_t)set->count;
+        for (size_t j = 0; j < 4; j++)
+            bits[j] = ls_random_bits(random, 4 * i + j);
+        const uint32_t label = bits[0] >> 31, first = bits[1] % count;
+        const uint32_t second =
+            label ? first : (first + 1 + (bits[0] & 0xFFFF) % (count - 1)) % count;
+        const bool one = set->need->inputs == 1;
+        uint8_t *windows[2] = {(uint8_t *)split->input[0].data + i * steps,
+                               (uint8_t *)split->input[one ? 0 : 1].data + i * steps +
+                                   (one ? set->window : 0)};
+        ((int32_t *)split->target.data)[i] = (int32_t)label;
+        copy_window(set, first, test, bits[2], windows[0]);
+        copy_window(set, second, test, bits[3], windows[1]);
+    }
+    return LS_OK;
+}
+
+static ls_status read_text(const char *argument, const ls_data_need *need, ls_data *data)
+{
+    if (need->classes != 2 || need->rank[0] != 2 || need->shape[0][1] != VALUES ||
+        need->shape[0][0] % 2)
+        return ls_fail(LS_CODE_USAGE, "--data", data->name,
+                       "holds windows of text for a yes or no; the models twin-lstm and lstm-stack "
+                       "work");
+    text_set set = {.need = need,
+                    .directory = argument ? argument : "/usr/share/common-licenses",
+                    .window = (size_t)need->shape[0][0] / (need->inputs == 1 ? 2 : 1),
+                    .files = calloc(FILES, sizeof *set.files)};
+    if (!set.files)
+        return ls_fail_memory(what, FILES * sizeof *set.files);
+    snprintf(data->path, sizeof data->path, "%s", set.directory);
+    ls_status status = take_files(&set);
+    if (!status)
+        status = ls_splits_read(read_split, &set, data);
+    for (size_t i = 0; i < set.count; i++)
+        free(set.files[i].bytes);
+    free(set.files);
+    return status;
+}
+
+const ls_data_source ls_source_text = {
+    .name = "text",
+    .help =
+        "windows of 140 bytes: are two from one file? The licences that Debian has, or text:DIR",
+    .read = read_text,
+};

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: MIT
+# Every model with images or sequences, every strategy that is meant to be equal: the bits of
+# `single` in exact mode, of the oracle in fast mode; with uneven slices and an epoch's last,
+# smaller batch. The ledger agrees with its formula; a broken gradient is found.
+. "$SOURCE_DIR/bench/tests/lib.sh"
+
+small="--results none --warmup 0"
+for model in "cnn --batch 31" "cifar10 --batch 7" "twin-lstm:9 --batch 10" \
+    "lstm-stack:2 --batch 10"; do
+    for strategy in "single --devices 1" "towers --devices 2,3" "mirrored --devices 2,3" \
+        "towers --devices 2 --colocate-gradients no"; do
+        lockstep_ok verify --model $model --data synthetic:45 --strategy $strategy --cpu-devices 3 \
+            --reduce fast,exact --epochs 1 $small --format jsonl
+        rows "$model $strategy" 'rows and all(r["result"]["status"] == "ok" and
+            r["equivalence"]["pass"] and r["equivalence"]["steps"] > 1 for r in rows)'
+    done
+    lockstep_ok run --model $model --data synthetic:45 --strategy mirrored --devices 2 --cpu-devices 3 \
+        --reduce fast,exact --steps 2 --gate-steps 0 $small --format jsonl
+    rows "ledger of $model" 'all(d[use] == bytes for r in rows for d in r["memory"]["devices"]
+        for use, bytes in d["formula"].items())'
+    lockstep verify --model $model --data synthetic:45 --strategy mirrored --devices 2 --cpu-devices 3 \
+        --steps 2 --inject bitflip=1:1 $small
+    expect "a flipped bit in $model is found" [ "$code" -eq 1 ]
+done
+finish

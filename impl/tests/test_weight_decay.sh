@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: MIT
+# Weight decay, seen from outside: images of zeros give no gradient to the weights, so a step of SGD
+# leaves w (1 - lr decay) of those that decay, the others as they are, and the loss is ln 10 plus
+# decay sum(w^2) / 2 of the values before. The same on several devices: decay counts once.
+# Bound: 2 units in the last place of a float32 for weights, 1e-12 of the loss.
+. "$SOURCE_DIR/bench/tests/lib.sh"
+
+cat >check.py <<'END'
+import json, math, struct, sys
+
+def tensors(path):
+    raw = open(path, "rb").read()
+    size = struct.unpack("<Q", raw[:8])[0]
+    header = json.loads(raw[8:8 + size])
+    header.pop("__metadata__", None)
+    out = {}
+    for name, t in header.items():
+        begin, end = (8 + size + o for o in t["data_offsets"])
+        out[name] = struct.unpack("<%df" % ((end - begin) // 4), raw[begin:end])
+    return out
+
+before, after = tensors(sys.argv[1]), tensors(sys.argv[2])
+loss = json.load(open(sys.argv[3]))["train"]["loss_first"]
+decaying = ("dense0.weight", "dense1.weight")
+part = 0.004 / 2 * sum(w * w for name in decaying for w in before[name])
+assert part > 1, part
+assert abs(loss - math.log(10) - part) < 1e-12 * loss, (loss, math.log(10) + part)
+for name, values in before.items():
+    if not name.endswith("weight"):
+        continue
+    keep = 1 - 0.1 * 0.004 if name in decaying else 1
+    for w, now in zip(values, after[name]):
+        assert abs(now - w * keep) <= 2 ** -22 * abs(w), (name, w, now)
+END
+
+python3 - <<'END'
+import json, struct
+N, shape = 12, [12, 3, 24, 24]
+images = bytes(4 * N * 3 * 24 * 24)
+header = json.dumps({"x0": {"dtype": "F32", "shape": shape, "data_offsets": [0, len(images)]},
+                     "y": {"dtype": "F32", "shape": [N],
+                           "data_offsets": [len(images), len(images) + 4 * N]}}).encode()
+labels = struct.pack("<%df" % N, *[i % 10 for i in range(N)])
+open("zeros.st", "wb").write(struct.pack("<Q", len(header)) + header + images + labels)
+END
+
+model="--model cifar10 --data file:zeros.st --batch 12 --warmup 0 --results none"
+lockstep_ok run $model --gate-steps 0 --steps 0 --save before.st
+for case in "single --devices 1" "single --devices 1 --reduce exact" "towers --devices 3" \
+    "mirrored --devices 3" "mirrored --devices 2 --bucket-bytes 4096" \
+    "mirrored --devices 3 --reduce exact"; do
+    lockstep_ok run $model --cpu-devices 3 --strategy $case --steps 1 --save after.st --format jsonl
+    cp "$work/out" row.json
+    checks=$((checks + 1))
+    python3 check.py before.st after.st row.json || wrong "weight decay of --strategy $case"
+done
+finish

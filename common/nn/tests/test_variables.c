@@ -89,6 +89,26 @@ static void initial_values(void **state)
     ls_model_close(wide);
 }
 
+/* Biases of an LSTM: i, f, g, o of three, the forget gate's 1. */
+static void forget_gates(void **state)
+{
+    static const float expected[12] = {0, 0, 0, 1, 1, 1, 0, 0, 0, 0, 0, 0};
+    ls_model *model;
+    (void)state;
+    must(ls_model_open("twin-lstm:3", &model));
+    const ls_variables *v = &model->graph->variables;
+    float *values = calloc(v->elements, sizeof *values);
+    ls_variables_initialize(v, 1, values);
+    assert_string_equal(v->items[2].name, "lstm0.bias");
+    assert_memory_equal(values + v->items[2].offset, expected, sizeof expected);
+    double limit = sqrt(6.0 / (256 + 12)), largest = 0; /* fan_out: all four gates */
+    for (size_t i = 0; i < v->items[0].count; i++)
+        largest = fmax(largest, fabs((double)values[i]));
+    assert_true(largest <= limit * (1 + 1e-6) && largest > 0.99 * limit);
+    free(values);
+    ls_model_close(model);
+}
+
 static void files(void **state)
 {
     char path[] = "test_variables_XXXXXX.safetensors";
@@ -192,9 +212,13 @@ static void optimizer_texts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mlp_layout),     cmocka_unit_test(initial_values),
-        cmocka_unit_test(files),          cmocka_unit_test(digests_and_differences),
-        cmocka_unit_test(refused_models), cmocka_unit_test(optimizer_texts),
+        cmocka_unit_test(mlp_layout),
+        cmocka_unit_test(initial_values),
+        cmocka_unit_test(forget_gates),
+        cmocka_unit_test(files),
+        cmocka_unit_test(digests_and_differences),
+        cmocka_unit_test(refused_models),
+        cmocka_unit_test(optimizer_texts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

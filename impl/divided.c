@@ -316,6 +316,12 @@ ls_status ls_divided_records(ls_run *run, uint64_t first, uint64_t count, ls_ste
             out[k].loss = p == losses ? records[k].loss : out[k].loss;
         }
     }
+    if (!status) /* the parts' weight decay, added up before it is added to the loss */
+        memset(records, 0, count * sizeof *records);
+    for (int p = 0; p < me->shared.total && !status; p++)
+        status = ls_replica_add_decay(me->shared.members[p].replica, first, count, records);
+    for (uint64_t k = 0; k < count && !status; k++)
+        out[k].loss += records[k].loss;
     free(records);
     return status;
 }

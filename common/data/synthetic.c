@@ -9,8 +9,9 @@
  *               input has few values and separate where it has many
  *
  *   windows     bytes, one-hot, in two windows: two inputs, or the halves of one. Each window has
- * one of 16 sources; half of its bytes, at random, are of that source's 16 values, the others any.
- * The label says whether both have the same source.
+ *               one of 16 sources; half of its bytes, at random, are of its source's 16 values, the
+ *               others any. The label says whether both have one source, then the least of four
+ *               drawn; else they are any two
  *
  * Samples to train on are numbers 0 to N-1, those to test on (one sixth as many, rounded up) begin
  * at 100 million, the largest N: no number is in both, and sample i does not depend on N.
@@ -104,15 +105,23 @@ static ls_status fill_classes(const ls_data_need *need, uint64_t first, ls_split
 
 enum { WINDOW_SOURCES = 16, WINDOW_VALUES = 256 };
 
-/* The label, and the sources of both windows. */
+/* The label, and the sources of both windows. The models add up what each window says, which can
+ * tell nothing of two sources' being equal alone; so those of pairs are more often low ones. */
 static int32_t window_sources(uint64_t sample, uint32_t source[2])
 {
     uint32_t bits = ls_random_bits(ls_random_stream(0, "synthetic/label"), sample);
-    uint32_t away = 1 + (bits >> 16) % (WINDOW_SOURCES - 1);
-    int32_t label = (int32_t)(bits & 1);
+    if (bits & 1) {
+        source[0] = WINDOW_SOURCES;
+        for (int i = 1; i < 5; i++) { /* the least of four */
+            uint32_t drawn = bits >> (4 * i) & (WINDOW_SOURCES - 1);
+            source[0] = drawn < source[0] ? drawn : source[0];
+        }
+        source[1] = source[0];
+        return 1;
+    }
     source[0] = (bits >> 8) % WINDOW_SOURCES;
-    source[1] = label ? source[0] : (source[0] + away) % WINDOW_SOURCES;
-    return label;
+    source[1] = (source[0] + 1 + (bits >> 16) % (WINDOW_SOURCES - 1)) % WINDOW_SOURCES;
+    return 0;
 }
 
 /* One input of every sample: it is window `input`, or both where there is one. */

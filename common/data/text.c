@@ -5,8 +5,10 @@
  *
  * The first five sixths of each file are for training, the rest is for tests. Sample i has label,
  * files and places by Philox4x32-10 of i alone: half of the samples have both windows from one
- * file. A model with one input gets the two as the halves of one window. Files count in the order
- * of their names; one that has several names counts once.
+ * file, drawn by its bytes, the others from two, drawn by name. So long files are more often in
+ * pairs, and that is what the models learn: they add up what each window says, and no sum tells
+ * that two files are equal. A model with one input gets the two as the halves of one window. Files
+ * count in the order of their names; one that has several names counts once.
  */
 #include "common/base/philox.h"
 #include "common/data/data_source.h"
@@ -118,6 +120,18 @@ static void copy_window(const text_set *set, uint32_t file, bool test, uint32_t 
     memcpy(out, f->bytes + first + bits % (size - set->window + 1), set->window);
 }
 
+/* The file that holds byte `number` of all files' bytes, which begin again at their end. */
+static uint32_t file_of_byte(const text_set *set, uint64_t number)
+{
+    uint64_t total = 0;
+    uint32_t file = 0;
+    for (size_t i = 0; i < set->count; i++)
+        total += set->files[i].size;
+    for (number %= total; number >= set->files[file].size; file++)
+        number -= set->files[file].size;
+    return file;
+}
+
 static ls_status read_split(const void *context, bool test, ls_split *split)
 {
     const text_set *set = context;
@@ -131,7 +145,8 @@ static ls_status read_split(const void *context, bool test, ls_split *split)
         uint32_t bits[4], count = (uint32_t)set->count;
         for (size_t j = 0; j < 4; j++)
             bits[j] = ls_random_bits(random, 4 * i + j);
-        const uint32_t label = bits[0] >> 31, first = bits[1] % count;
+        const uint32_t label = bits[0] >> 31;
+        const uint32_t first = label ? file_of_byte(set, bits[1]) : bits[1] % count;
         const uint32_t second =
             label ? first : (first + 1 + (bits[0] & 0xFFFF) % (count - 1)) % count;
         const bool one = set->need->inputs == 1;

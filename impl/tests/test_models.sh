@@ -8,7 +8,10 @@ small="--results none --warmup 0"
 for model in "cnn --batch 31" "cifar10 --batch 7" "twin-lstm:9 --batch 10" \
     "lstm-stack:2 --batch 10"; do
     for strategy in "single --devices 1" "towers --devices 2,3" "mirrored --devices 2,3" \
-        "towers --devices 2 --colocate-gradients no"; do
+        "towers --devices 2 --colocate-gradients no" "model-parallel --devices 2,3" \
+        "pipeline --devices 2 --pipeline-microbatches 2"; do
+        # Its two branches share variables, which stages cannot.
+        [[ $model $strategy != twin-lstm*pipeline* ]] || continue
         lockstep_ok verify --model $model --data synthetic:45 --strategy $strategy --cpu-devices 3 \
             --reduce fast,exact --epochs 1 $small --format jsonl
         rows "$model $strategy" 'rows and all(r["result"]["status"] == "ok" and

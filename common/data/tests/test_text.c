@@ -89,6 +89,33 @@ static void test_windows_of_files(void **state)
     remove_all(directory);
 }
 
+/* Pairs are drawn by bytes, the others by name: a file of twice the bytes is in half the pairs of
+ * three files, and in a third of the rest. */
+static void test_long_files(void **state)
+{
+    char directory[128], path[256], spec[200], text[2 * LONG];
+    ls_data *data;
+    (void)state;
+    make_directory(directory);
+    write_letter(directory, "one", 'a');
+    write_letter(directory, "two", 'b');
+    memset(text, 'c', sizeof text);
+    write_file(join(path, directory, "three"), text, sizeof text);
+    snprintf(spec, sizeof spec, "text:%s", directory);
+    expect_ok(ls_data_open(spec, &twins, &data));
+    const int32_t *labels = data->train.target.data;
+    double pairs = 0, others = 0, in_pairs = 0, in_others = 0;
+    for (size_t i = 0; i < data->train.samples; i++) {
+        bool c = ((const uint8_t *)data->train.input[0].data)[i * STEPS] == 'c';
+        *(labels[i] ? &pairs : &others) += 1;
+        *(labels[i] ? &in_pairs : &in_others) += c;
+    }
+    assert_true(fabs(in_pairs - pairs / 2) < 5 * sqrt(pairs / 4));
+    assert_true(fabs(in_others - others / 3) < 5 * sqrt(others * 2 / 9));
+    ls_data_close(data);
+    remove_all(directory);
+}
+
 static void test_refusals(void **state)
 {
     char directory[128], path[256], spec[200];
@@ -150,6 +177,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_windows_of_files),
+        cmocka_unit_test(test_long_files),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_synthetic_windows),
     };

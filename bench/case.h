@@ -56,6 +56,7 @@ typedef struct ls_case {
     int microbatches;         /**< pipeline: 4 */
     bool one_f_one_b;         /**< pipeline: schedule; false: gpipe */
     bool towers_staged;       /**< false */
+    bool augment;             /**< cifar10: true */
     bool colocate_gradients;  /**< towers: true */
     int flip_device;          /**< --inject bitflip=DEVICE:STEP; -1: none */
     int64_t flip_step;

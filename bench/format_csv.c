@@ -39,6 +39,7 @@ static const char *const csv_columns[] = {
     "case.bucket_bytes",
     "case.overlap",
     "case.variable_device",
+    "case.augment",
     "case.colocate_gradients",
     "case.link",
     "case.inject",

@@ -57,6 +57,15 @@ bool ls_applies_link(const ls_case *one)
            ls_parse_integer(one->devices, 2, INT32_MAX, &number);
 }
 
+/* The data set that has images to crop, named or the model's. */
+bool ls_applies_augment(const ls_case *one)
+{
+    static const char name[] = "cifar10";
+    const char *data = *one->data ? one->data : one->model;
+    return strncmp(data, name, strlen(name)) == 0 &&
+           (!data[strlen(name)] || data[strlen(name)] == ':');
+}
+
 bool ls_applies_exact(const ls_case *one)
 {
     return one->reduce == LS_REDUCE_EXACT;

@@ -48,6 +48,7 @@ static void default_case(ls_case *one, bool verify, const ls_processes *processe
     one->micro_shards = -1;
     one->gate_steps = verify ? -1 : 10;
     one->capture = true;
+    one->augment = true;
     one->colocate_gradients = true;
     one->microbatches = 4;
     one->ranks = processes->size;

@@ -2,6 +2,8 @@
 /* Row of figures from a trial and its gate; see row.h. */
 #include "bench/row.h"
 
+#include "bench/option_values.h"
+
 #include "bench/provenance.h"
 #include "bench/statistics.h"
 #include "impl/slice.h"
@@ -70,6 +72,8 @@ static json_t *case_group(const ls_row_facts *f)
     }
     put_text(group, "model", plan->model->name);
     put_text(group, "data", *c->data ? c->data : plan->model->kind->default_data);
+    if (ls_applies_augment(c))
+        json_object_set_new(group, "augment", json_boolean(c->augment));
     put_text(group, "strategy", plan->strategy->name);
     if (plan->soft_placed)
         put_text(group, "devices_asked", c->devices);

@@ -309,6 +309,7 @@ static ls_status resolve(ls_workplace *place, ls_plan_of_case *plan)
         .comm = c->ranks > 1 ? processes->comm : NULL,
         .seed = c->seed,
         .shuffle = c->shuffle,
+        .augment = c->augment,
         .schedule = {.initial = c->learning_rate >= 0 ? c->learning_rate : kind->default_rate},
         .exact = c->reduce == LS_REDUCE_EXACT,
         .micro_shards = c->micro_shards > 0 ? c->micro_shards : 16,

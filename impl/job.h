@@ -33,6 +33,7 @@ typedef struct ls_job {
     bool epochs;                /**< an epoch's last batch is what is left of it */
     uint64_t seed;
     bool shuffle;
+    bool augment; /**< images to train on are cropped anywhere and flipped; else in the middle */
     ls_optimizer optimizer;
     ls_rate_schedule schedule;
     bool exact;                    /**< canonical shards, summed over a fixed tree */

@@ -54,7 +54,7 @@ static const ls_array *array_at(const ls_split *split, int i)
 
 static size_t element_bytes(ls_array_type type)
 {
-    return type == LS_ARRAY_UINT8 || type == LS_ARRAY_ONE_HOT ? 1 : 4;
+    return type == LS_ARRAY_FLOAT32 || type == LS_ARRAY_INT32 ? 4 : 1;
 }
 
 static ls_status share_split(ls_replica *r, const ls_split *split,
@@ -190,6 +190,7 @@ static ls_gather_type gather_type(ls_array_type type)
 {
     switch (type) {
     case LS_ARRAY_UINT8:
+    case LS_ARRAY_IMAGE: /* has an operation of its own */
         return LS_GATHER_BYTES_TO_UNIT;
     case LS_ARRAY_FLOAT32:
         return LS_GATHER_FLOAT;
@@ -207,7 +208,30 @@ typedef struct feed_source {
     const void *const *shared;
     ls_sample_order order;
     const ls_step_state *state;
+    bool augment;
 } feed_source;
+
+/* Images that are larger than the model's are cropped on the way. */
+static ls_status append_crops(ls_replica *r, const feed_source *source, const ls_net *net,
+                              uint64_t first, ls_op_list *ops)
+{
+    const ls_array *array = &source->split->input[0];
+    const ls_gather_crops_args crops = {.rows = ls_net_rows(net),
+                                        .channels = array->width / (array->side * array->side),
+                                        .in_side = array->side,
+                                        .out_side = r->job->model->need.shape[0][1],
+                                        .source = source->shared[0],
+                                        .indices = r->indices,
+                                        .augment = source->augment,
+                                        .seed = r->job->seed,
+                                        .offset = first,
+                                        .state = source->state,
+                                        .out = ls_net_input(net, 0)};
+    ls_op *op;
+    LS_TRY(ls_kernel_table_need(r->kernels->table, "gather_crops", "the data set"));
+    LS_TRY(r->kernels->table->gather_crops(r->kernels, &crops, &op));
+    return ls_op_list_add(ops, op);
+}
 
 static ls_status append_feed(ls_replica *r, const feed_source *source, ls_net *net, uint64_t first,
                              ls_op_list *ops)
@@ -231,6 +255,10 @@ static ls_status append_feed(ls_replica *r, const feed_source *source, ls_net *n
         void *out = i < LS_DATA_INPUTS ? ls_net_input(net, i) : ls_net_target(net);
         if (!array->data || !out) /* another place takes it */
             continue;
+        if (array->type == LS_ARRAY_IMAGE) {
+            LS_TRY(append_crops(r, source, net, first, ops));
+            continue;
+        }
         const ls_gather_args gather = {.rows = ls_net_rows(net),
                                        .width = array->width,
                                        .type = gather_type(array->type),
@@ -252,7 +280,8 @@ ls_status ls_replica_feed(ls_replica *r, ls_net *net, uint64_t first, ls_op_list
         .order = {.samples = r->job->data->train.samples,
                   .seed = r->job->seed + (LS_PLANTED(replica_seed) ? (uint64_t)device : 0),
                   .shuffle = r->job->shuffle},
-        .state = r->state};
+        .state = r->state,
+        .augment = r->job->augment};
     return append_feed(r, &source, net, first, ops);
 }
 

@@ -20,8 +20,13 @@
 #include <string.h>
 
 static const ls_data_source *const sources[] = {
-    &ls_source_fashion_mnist, &ls_source_mnist, &ls_source_synthetic,
-    &ls_source_file,          &ls_source_text,  NULL,
+    &ls_source_fashion_mnist,
+    &ls_source_mnist,
+    &ls_source_synthetic,
+    &ls_source_file,
+    &ls_source_text,
+    &ls_source_cifar10,
+    NULL,
 };
 
 /* What ls_data_open makes: the public part first, so that one pointer serves as both. */
@@ -51,7 +56,7 @@ ls_status ls_need_width(const ls_data_need *need, int input, size_t *out)
 
 static size_t element_bytes(ls_array_type type)
 {
-    return type == LS_ARRAY_UINT8 || type == LS_ARRAY_ONE_HOT ? 1 : 4;
+    return type == LS_ARRAY_FLOAT32 || type == LS_ARRAY_INT32 ? 4 : 1;
 }
 
 static size_t array_bytes(const ls_array *array, size_t samples)

@@ -15,6 +15,7 @@ typedef enum ls_array_type {
     LS_ARRAY_UINT8,
     LS_ARRAY_FLOAT32,
     LS_ARRAY_INT32,
+    LS_ARRAY_IMAGE,  /**< bytes [channels, side, side], cropped to the model's size */
     LS_ARRAY_ONE_HOT /**< bytes, each of which stands for 256 values: all 0 but that one, 1 */
 } ls_array_type;
 
@@ -24,6 +25,7 @@ enum { LS_DATA_INPUTS = 2, LS_DATA_RANK = 4 };
 typedef struct ls_array {
     ls_array_type type;
     int64_t width; /**< elements of one sample */
+    int64_t side;  /**< LS_ARRAY_IMAGE: height and width; else 0 */
     void *data;    /**< [samples, width]; NULL: not there */
 } ls_array;
 

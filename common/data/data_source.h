@@ -12,7 +12,7 @@
 #include <stdbool.h>
 
 extern const ls_data_source ls_source_fashion_mnist, ls_source_mnist, ls_source_synthetic,
-    ls_source_file, ls_source_text;
+    ls_source_file, ls_source_text, ls_source_cifar10;
 
 /** Reads one split; what it has put into `split` is freed by whoever called, also on failure. */
 typedef ls_status (*ls_split_reader)(const void *context, bool test, ls_split *split);

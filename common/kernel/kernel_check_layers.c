@@ -69,6 +69,29 @@ static ls_status check_conv(const char *op, const ls_conv_shape *s, conv_sizes *
                           &out->weight);
 }
 
+ls_status ls_check_gather_crops(const ls_gather_crops_args *g, size_t real_bytes, ls_work *work)
+{
+    static const char op[] = "gather_crops";
+    int64_t in = 0, out = 0;
+    LS_TRY(
+        count_elements(op, "source", (const int64_t[]){g->in_side, g->in_side, g->channels}, &in));
+    LS_TRY(
+        count_elements(op, "out", (const int64_t[]){g->out_side, g->out_side, g->channels}, &out));
+    const ls_checked_tensor tensors[] = {
+        {"source", g->source, g->rows, in, 1, NEEDED},
+        {"indices", g->indices, g->rows, 1, sizeof *g->indices, NEEDED},
+        {"state", g->state, 1, 1, sizeof *g->state, NEEDED},
+        {"out", g->out, g->rows, out, real_bytes, NEEDED}};
+    LS_TRY(ls_check_tensors(op, 4, tensors, work));
+    work->flops = 5.0 * (double)g->rows * (double)out;
+    if (g->channels < 1 || g->out_side < 1 || g->out_side > g->in_side || g->in_side > 1 << 12)
+        return ls_fail(LS_CODE_USAGE, op, "out_side",
+                       "a crop of %" PRId64 " does not fit an image of %" PRId64
+                       "; give 1 to the image's, of at most %d",
+                       g->out_side, g->in_side, 1 << 12);
+    return LS_OK;
+}
+
 static ls_status check_activation(const char *op, ls_activation activation)
 {
     if (activation == LS_ACTIVATION_NONE || activation == LS_ACTIVATION_RELU)

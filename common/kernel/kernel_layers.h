@@ -120,6 +120,23 @@ typedef struct ls_weight_decay_args {
 } ls_weight_decay_args;
 
 /**
+ * Crops of images, each made of mean 0 and variance 1: out = (x - mean) / max(sd, 1 / sqrt(n)), the
+ * values x of the crop being 0 to 255 and n = C side^2 their number. The crop of row i lies in the
+ * middle, or with `augment` anywhere, and is flipped left to right or not, by Philox4x32-10 of
+ * (seed, state->position + offset + i): so a sample of the endless sequence is the same whatever
+ * replica gathers it. (A random brightness is not drawn: the mean takes it away again.)
+ */
+typedef struct ls_gather_crops_args {
+    int64_t rows, channels, in_side, out_side;
+    const uint8_t *source;   /**< [samples, C, in_side, in_side] */
+    const uint32_t *indices; /**< [B] */
+    bool augment;
+    uint64_t seed, offset;
+    const ls_step_state *state;
+    void *out; /**< real [B, C, out_side, out_side] */
+} ls_gather_crops_args;
+
+/**
  * A convolution of which only the largest of all positions is kept, for each output: convolution
  * and global max pool in one, without the image between them. `place` is the position
  * (y out_width + x) that was the largest; among equals any, the same each time.
@@ -205,6 +222,7 @@ typedef struct ls_copy_columns_args {
 
 /** Entries that a table may leave out (NULL): models that need them are refused there. */
 #define LS_KERNEL_LAYER_ENTRIES(X)                                                                 \
+    X(gather_crops, ls_gather_crops_args)                                                          \
     X(conv_forward, ls_conv_forward_args)                                                          \
     X(conv_backward_weights, ls_conv_backward_weights_args)                                        \
     X(conv_backward_data, ls_conv_backward_data_args)                                              \

@@ -11,7 +11,7 @@ for model in "cnn --batch 31" "cifar10 --batch 7" "twin-lstm:9 --batch 10" \
         "towers --devices 2 --colocate-gradients no" "model-parallel --devices 2,3" \
         "pipeline --devices 2 --pipeline-microbatches 2"; do
         # Its two branches share variables, which stages cannot.
-        [[ $model $strategy != twin-lstm*pipeline* ]] || continue
+        [[ "$model $strategy" != twin-lstm*pipeline* ]] || continue
         lockstep_ok verify --model $model --data synthetic:45 --strategy $strategy --cpu-devices 3 \
             --reduce fast,exact --epochs 1 $small --format jsonl
         rows "$model $strategy" 'rows and all(r["result"]["status"] == "ok" and
@@ -25,4 +25,22 @@ for model in "cnn --batch 31" "cifar10 --batch 7" "twin-lstm:9 --batch 10" \
         --steps 2 --inject bitflip=1:1 $small
     expect "a flipped bit in $model is found" [ "$code" -eq 1 ]
 done
+
+# Crops are drawn by a sample's place in the endless sequence, so they are the same on every device.
+mkdir cifar
+for file in data_batch_1 data_batch_2 data_batch_3 data_batch_4 data_batch_5 test_batch; do
+    for label in 1 5 7; do
+        printf "\\0$label"
+        head -c 3072 /dev/urandom
+    done >"cifar/$file.bin"
+done
+for augment in yes no; do
+    lockstep_ok verify --model cifar10 --data cifar10:cifar --augment $augment --batch 7 --epochs 2 \
+        --strategy mirrored --devices 1,2,3 --cpu-devices 3 --reduce exact $small --format jsonl
+    rows "crops, --augment $augment" 'rows and len({r["equivalence"]["digest"] for r in rows}) == 1
+        and all(r["equivalence"]["pass"] and r["case"]["augment"] == ("yes" == "'$augment'")
+        for r in rows)'
+    keep "crops.$augment"
+done
+rows "crops are drawn" 'digest("crops.yes") != digest("crops.no")'
 finish

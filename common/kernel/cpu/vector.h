@@ -10,6 +10,7 @@
 #ifndef LS_COMMON_KERNEL_CPU_VECTOR_H
 #define LS_COMMON_KERNEL_CPU_VECTOR_H
 
+#include "common/kernel/crop_draw.h"
 #include "common/kernel/step_inline.h"
 
 /** An optimizer's pass: the scalars of the step, and the range's buffers. */
@@ -129,6 +130,8 @@ typedef struct ls_vector_loops {
     void (*lstm_backward)(const ls_vector_lstm *lstm, int64_t first, int64_t last);
     /** Labels have been checked; the loss, without scale. */
     double (*logistic)(const ls_logistic_loss_args *logistic);
+    /** One row of gather_crops. */
+    void (*crop)(const ls_gather_crops_args *crops, const ls_crop *crop, int64_t row);
     /** Rows of max_pool_forward and max_pool_backward. */
     void (*max_pool)(const ls_max_pool_forward_args *pool, int64_t first, int64_t last);
     void (*max_pool_back)(const ls_max_pool_backward_args *pool, int64_t first, int64_t last);

@@ -45,6 +45,7 @@ const ls_vector_loops LS_VECTOR_TABLE = {
     .lstm_forward = lstm_forward,
     .lstm_backward = lstm_backward,
     .logistic = logistic,
+    .crop = crop_image,
     .max_pool = max_pool,
     .max_pool_back = max_pool_back,
     .lrn = lrn,

@@ -211,6 +211,37 @@ static void lrn_back(const ls_lrn_backward_args *a, int64_t first, int64_t last,
             lrn_pixel_back(a, p, a->radius, tile);
 }
 
+/* ---- Crops ---------------------------------------------------------------------------------- */
+
+/* Sums of bytes and of their squares are whole numbers: exact in any order. */
+static void crop_image(const ls_gather_crops_args *a, const ls_crop *crop, int64_t row)
+{
+    const int64_t side = a->out_side, lines = a->channels * side, n = lines * side;
+    const uint8_t *image =
+        a->source + (size_t)a->indices[row] * (size_t)(a->channels * a->in_side * a->in_side);
+    float *out = (float *)a->out + row * n;
+    uint64_t total = 0, squares = 0;
+    for (int64_t l = 0; l < lines; l++) {
+        const uint8_t *from =
+            image + (l / side * a->in_side + crop->y + l % side) * a->in_side + crop->x;
+        float *to = out + l * side;
+        uint32_t sum = 0, square = 0; /* of at most 4096 bytes: below 2^32 */
+        for (int64_t x = 0; x < side; x++) {
+            const uint32_t value = from[crop->flip ? side - 1 - x : x];
+            to[x] = (float)value;
+            sum += value;
+            square += value * value;
+        }
+        total += sum;
+        squares += square;
+    }
+    const double mean = (double)total / (double)n, least = 1 / sqrt((double)n);
+    const double spread = sqrt((double)squares / (double)n - mean * mean);
+    const float shift = (float)mean, factor = (float)(1 / (spread > least ? spread : least));
+    for (int64_t i = 0; i < n; i++)
+        out[i] = (out[i] - shift) * factor;
+}
+
 /* ---- Transposition, weight decay ------------------------------------------------------------ */
 
 static void transposed(const ls_transpose_args *a, int64_t first, int64_t last)

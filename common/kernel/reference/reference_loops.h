@@ -9,6 +9,7 @@
 #ifndef LS_COMMON_KERNEL_REFERENCE_REFERENCE_LOOPS_H
 #define LS_COMMON_KERNEL_REFERENCE_REFERENCE_LOOPS_H
 
+#include "common/kernel/crop_draw.h"
 #include "common/kernel/kernel_check.h"
 #include "common/kernel/op_bind.h"
 #include "common/kernel/reference/reference.h"

@@ -138,6 +138,43 @@ static ls_status lrn_backward(ls_kernels *kernels, const ls_lrn_backward_args *a
     return bind("lrn_backward.plain", run_lrn_backward, work, arguments, sizeof *arguments, out);
 }
 
+/* ---- Crops ---------------------------------------------------------------------------------- */
+
+static ls_status run_gather_crops(ls_op *op, ls_queue *queue)
+{
+    (void)queue;
+    const ls_gather_crops_args *a = ls_op_arguments(op);
+    const ls_random random = ls_random_stream(a->seed, "augment");
+    const int64_t side = a->out_side, n = a->channels * side * side;
+    for (int64_t b = 0; b < a->rows; b++) {
+        const ls_crop crop = ls_crop_draw(a, random, b);
+        const uint8_t *image = a->source + a->indices[b] * a->channels * a->in_side * a->in_side;
+        real *out = (real *)a->out + b * n;
+        double sum = 0, squares = 0;
+        for (int64_t i = 0; i < n; i++) {
+            int64_t c = i / (side * side), y = i / side % side, x = i % side;
+            double value = image[(c * a->in_side + crop.y + y) * a->in_side + crop.x +
+                                 (crop.flip ? side - 1 - x : x)];
+            out[i] = (real)value;
+            sum += value;
+            squares += value * value;
+        }
+        double mean = sum / (double)n, spread = sqrt(squares / (double)n - mean * mean);
+        double least = 1 / sqrt((double)n);
+        for (int64_t i = 0; i < n; i++)
+            out[i] = (real)(((double)out[i] - mean) / (spread > least ? spread : least));
+    }
+    return LS_OK;
+}
+
+static ls_status gather_crops(ls_kernels *kernels, const ls_gather_crops_args *arguments,
+                              ls_op **out)
+{
+    ls_work work;
+    LS_TRY(ls_check_gather_crops(arguments, kernels->table->real_bytes, &work));
+    return bind("gather_crops.plain", run_gather_crops, work, arguments, sizeof *arguments, out);
+}
+
 /* ---- Transposition, weight decay ------------------------------------------------------------ */
 
 static ls_status run_transpose(ls_op *op, ls_queue *queue)

@@ -147,6 +147,17 @@ static void refuses_images(ls_kernels *k)
     refused(t->lrn_backward(
                 k, &(ls_lrn_backward_args){1, 4, 4, (double)NAN, false, data, data, data + 8}, &op),
             op, "alpha");
+    const uint8_t bytes[64] = {0};
+    const uint32_t indices[1] = {0};
+    const ls_step_state state = {0};
+    refused(
+        t->gather_crops(
+            k, &(ls_gather_crops_args){1, 1, 4, 5, bytes, indices, true, 1, 0, &state, data}, &op),
+        op, "a crop of 5 does not fit");
+    refused(
+        t->gather_crops(
+            k, &(ls_gather_crops_args){1, 1, 4, 4, bytes, indices, true, 1, 0, NULL, data}, &op),
+        op, "state");
     refused(t->transpose(k, &(ls_transpose_args){2, -3, 4, data, data + 8}, &op), op, "-3");
     refused(t->weight_decay(
                 k, &(ls_weight_decay_args){4, (double)INFINITY, data, data, NULL, false}, &op),

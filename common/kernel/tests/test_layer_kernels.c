@@ -5,6 +5,7 @@
  *
  * Bounds:
  *     conv_*       (terms + 4) u sum |terms|: the bound of any order of summation
+ *     gather_crops 16 u times 256 / range: values of 0 to 255 over a spread
  *     max_pool_*   the same bits: sums of a few in one order
  *     lrn_*        64 u sum |terms|: powers known to 16 u and 10 terms of each sum
  *     transpose    the same bits
@@ -231,6 +232,48 @@ static void test_conv_backward_data(void **state)
             free(dx[k]);
         free(w), free(w1), free(dy), free(dy1);
     }
+}
+
+/* rows, channels, side of the image, of the crop */
+static void check_crops(fixture *f, const int64_t s[4], bool augment, int low, int high)
+{
+    enum { SAMPLES = 7 };
+    const int64_t image = s[1] * s[2] * s[2], count = s[0] * s[1] * s[3] * s[3];
+    uint8_t *source = malloc((size_t)(SAMPLES * image));
+    uint32_t *indices = calloc((size_t)s[0] + 1, sizeof *indices), seed = 9;
+    float *got = randoms(count, 2), *want = randoms(count, 2);
+    const ls_step_state at = {.position = 1000};
+    for (int64_t i = 0; i < SAMPLES * image; i++) {
+        noise(&seed);
+        source[i] = (uint8_t)(low + (int)((seed >> 8) % (uint32_t)(high - low + 1)));
+    }
+    for (int64_t i = 0; i < s[0]; i++)
+        indices[i] = (uint32_t)(i * 3 % SAMPLES);
+    ls_gather_crops_args args = {s[0], s[1], s[2], s[3], source, indices, augment, 5, 11, &at, got};
+    ls_op *op;
+    must(f->cpu->table->gather_crops(f->cpu, &args, &op));
+    run(f, op);
+    args.out = want;
+    must(f->reference->table->gather_crops(f->reference, &args, &op));
+    run(f, op);
+    compare("gather_crops", got, want, NULL, low == high ? 0 : 16 * U * 256 / (high - low), count);
+    double sum = 0, squares = 0;
+    for (int64_t i = 0; i < count; i++)
+        sum += (double)want[i], squares += (double)want[i] * (double)want[i];
+    assert_true(fabs(sum) <= 1e-4 * (double)count);
+    assert_true(fabs(squares - (low == high ? 0 : (double)count)) <= 1e-4 * (double)count);
+    same_bits("behind", got + count, want + count, sizeof *got);
+    free(source), free(indices), free(got), free(want);
+}
+
+static void test_gather_crops(void **state)
+{
+    static const int64_t shapes[][4] = {{0, 3, 8, 4}, {50, 3, 32, 24}, {9, 1, 5, 5}, {20, 2, 9, 8}};
+    for (int i = 0; i < 4; i++)
+        for (int augment = 0; augment < 2; augment++) {
+            check_crops(*state, shapes[i], augment, 0, 255);
+            check_crops(*state, shapes[i], augment, 7, 7); /* one colour: all 0 */
+        }
 }
 
 /* ---- Pools, normalisation ------------------------------------------------------------------- */

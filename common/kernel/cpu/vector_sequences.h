@@ -14,14 +14,14 @@
 
 static inline float sigmoid_element(float z)
 {
-    float e = exp_element(-fabsf(z)), s = 1.0f / (1.0f + e);
+    float e = ls_exp_element(-fabsf(z)), s = 1.0f / (1.0f + e);
     return z >= 0 ? s : e * s;
 }
 
 /* By e^-2|z|; where that would cancel, |z| < 0.625, by the polynomial of Cephes' tanhf. */
 static inline float tanh_element(float z)
 {
-    float size = fabsf(z), e = exp_element(-2 * size), q = z * z;
+    float size = fabsf(z), e = ls_exp_element(-2 * size), q = z * z;
     float large = (1 - e) / (1 + e);
     float p = -5.70498872745e-3f;
     p = p * q + 2.06390887954e-2f;
@@ -29,8 +29,9 @@ static inline float tanh_element(float z)
     p = p * q + 1.33314422036e-1f;
     p = p * q - 3.33332819422e-1f;
     float small = p * q * z + z;
-    uint32_t kept = size < 0.625f ? UINT32_MAX : 0, sign = bits_of_float(z) & 0x80000000u;
-    return float_of_bits((bits_of_float(small) & kept) | ((bits_of_float(large) | sign) & ~kept));
+    uint32_t kept = size < 0.625f ? UINT32_MAX : 0, sign = ls_bits_of_float(z) & 0x80000000u;
+    return ls_float_of_bits((ls_bits_of_float(small) & kept) |
+                            ((ls_bits_of_float(large) | sign) & ~kept));
 }
 
 static void pack_recurrent(const float *weight, int64_t hidden, bool backward, float *packed)
@@ -229,8 +230,8 @@ static double logistic(const ls_logistic_loss_args *a)
     double total = 0;
     for (int64_t r = 0; r < a->rows; r++) {
         const float z = logits[r], y = (float)a->labels[r];
-        total +=
-            (double)(z > 0 ? z : 0) - (double)(y * z) + log_element(1.0f + exp_element(-fabsf(z)));
+        total += (double)(z > 0 ? z : 0) - (double)(y * z) +
+                 ls_log_element(1.0f + ls_exp_element(-fabsf(z)));
         if (dlogits)
             dlogits[r] = scale * (sigmoid_element(z) - y);
     }

@@ -92,10 +92,25 @@ template <typename How> static int gather(void *stream, const ls_gather_args *ar
     return launch_gather<How, 1>(stream, args);
 }
 
+/* A thread for each of a byte's 256 values. */
+__global__ static void one_hot_kernel(ls_gather_args args)
+{
+    const uint8_t *source = (const uint8_t *)args.source;
+    float *out = (float *)args.out;
+    const int64_t row_size = args.width * 256, all = args.rows * row_size;
+    for (int64_t i = ls_gpu_first(); i < all; i += ls_gpu_stride()) {
+        const int64_t row = ls_gpu_divide(i, row_size), at = i - row * row_size;
+        out[i] = source[(int64_t)args.indices[row] * args.width + at / 256] == at % 256 ? 1 : 0;
+    }
+}
+
 int ls_gpu_gather(void *stream, const ls_gather_args *args)
 {
     if (!args->rows || !args->width)
         return 0;
+    if (args->type == LS_GATHER_ONE_HOT)
+        return ls_gpu_launch(stream, ls_gpu_blocks(args->rows * args->width * 256, LS_GPU_THREADS),
+                             LS_GPU_THREADS, one_hot_kernel, *args);
     if (args->type == LS_GATHER_BYTES_TO_UNIT)
         return gather<bytes_to_unit>(stream, args);
     return gather<copy_word>(stream, args);
@@ -115,7 +130,7 @@ __global__ static void count_kernel(ls_count_correct_args args)
         int64_t best = 0;
         for (int64_t c = 1; c < args.classes; c++)
             best = z[c] > z[best] ? c : best;
-        right += best == args.labels[r];
+        right += args.classes == 1 ? (z[0] > 0) == (args.labels[r] == 1) : best == args.labels[r];
     }
     if (right) /* whole numbers: their sum has no order */
         atomicAdd((unsigned long long *)args.correct, right);

@@ -314,9 +314,11 @@ static inline ls_status staged_gather(ls_kernels *k, const ls_gather_args *args,
     size_t samples = 0;
     for (int64_t i = 0; i < a.rows; i++)
         samples = a.indices[i] >= samples ? (size_t)a.indices[i] + 1 : samples;
-    stage_in(s, &a.source, samples * (size_t)a.width * (a.type == LS_GATHER_BYTES_TO_UNIT ? 1 : 4));
+    bool one_hot = a.type == LS_GATHER_ONE_HOT,
+         bytes = one_hot || a.type == LS_GATHER_BYTES_TO_UNIT;
+    stage_in(s, &a.source, samples * (size_t)a.width * (bytes ? 1 : 4));
     stage_in(s, &a.indices, (size_t)a.rows * sizeof *a.indices);
-    stage_out(s, &a.out, reals(a.rows * a.width));
+    stage_out(s, &a.out, reals(a.rows * a.width * (one_hot ? 256 : 1)));
     return staged_close(s, inner->table->gather(inner, &a, &s->inner), out);
 }
 
@@ -401,7 +403,7 @@ static inline ls_status staged_flip_bit(ls_kernels *k, const ls_flip_bit_args *a
 static const ls_kernel_table staging_table = {.name = "staging",
                                               .real_bytes = sizeof(float),
 #define STAGING_ENTRY(entry, args) .entry = staged_##entry,
-                                              LS_KERNEL_ENTRIES(STAGING_ENTRY)
+                                              LS_KERNEL_CORE_ENTRIES(STAGING_ENTRY)
 #undef STAGING_ENTRY
 };
 

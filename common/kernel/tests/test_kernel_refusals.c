@@ -401,10 +401,10 @@ static void test_team(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refusals),    cmocka_unit_test(test_labels),
-        cmocka_unit_test(test_divergence),  cmocka_unit_test(test_registry),
-        cmocka_unit_test(test_opening),     cmocka_unit_test(test_ops),
-        cmocka_unit_test(test_reference64), cmocka_unit_test(test_team),
+        cmocka_unit_test(test_refusals),        cmocka_unit_test(test_labels),
+        cmocka_unit_test(test_divergence),      cmocka_unit_test(test_registry),
+        cmocka_unit_test(test_opening),         cmocka_unit_test(test_ops),
+        cmocka_unit_test(test_reference64),     cmocka_unit_test(test_team),
         cmocka_unit_test(test_logistic_labels),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -397,16 +397,18 @@ ls_status ls_replica_records(ls_replica *r, uint64_t first, uint64_t count, ls_s
 ls_status ls_replica_more_losses(ls_replica *r, uint64_t index, double *out)
 {
     return ls_queue_read(r->queue, out, r->more_losses + index % r->job->records * r->more,
-                         r->more * sizeof *out);
+                         (r->sums - 1) * sizeof *out);
 }
 
 ls_status ls_replica_add_decay(ls_replica *r, uint64_t first, uint64_t count,
                                ls_step_record *records)
 {
-    double parts[LS_REPLICA_LOSSES];
     for (uint64_t i = 0; i < count && r->decay; i++) {
-        LS_TRY(ls_replica_more_losses(r, first + i, parts));
-        records[i].loss += parts[r->more - 1];
+        const uint64_t place = (first + i) % r->job->records;
+        double part;
+        LS_TRY(ls_queue_read(r->queue, &part, r->more_losses + place * r->more + r->sums - 1,
+                             sizeof part));
+        records[i].loss += part;
     }
     return LS_OK;
 }

@@ -94,7 +94,7 @@ ls_status ls_replica_gather(ls_replica *replica, float *parameters);
 ls_status ls_replica_records(ls_replica *replica, uint64_t first, uint64_t count,
                              ls_step_record *out, uint64_t *mark_ns);
 
-/** The further parts of the loss of record `index`, [more]: sums - 1, then weight decay's. */
+/** The further parts of the loss of record `index`, [sums - 1]. */
 ls_status ls_replica_more_losses(ls_replica *replica, uint64_t index, double *out);
 
 /** Adds weight decay's part to `count` losses from record `first`; this replica updates. */

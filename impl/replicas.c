@@ -317,8 +317,8 @@ ls_status ls_replicated_records(ls_run *base, uint64_t first, uint64_t count, ls
     ls_replicated *run = replicated(base);
     const ls_job *job = base->job;
     ls_replica *updates = run->members[run->holder >= 0 ? run->holder : 0].replica;
-    if (ls_job_replicas(job) == 1 && run->total == 1 && run->members[0].replica->sums == 1) {
-        LS_TRY(ls_replica_records(run->members[0].replica, first, count, out, mark_ns));
+    if (ls_job_replicas(job) == 1 && run->total == 1 && updates->sums == 1) {
+        LS_TRY(ls_replica_records(updates, first, count, out, mark_ns));
         return ls_replica_add_decay(updates, first, count, out);
     }
     const size_t width = width_of(run), numbers = count * width + 1;

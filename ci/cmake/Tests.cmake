@@ -4,15 +4,19 @@
 # with the reason in the output.
 file(GLOB unit_tests CONFIGURE_DEPENDS common/*/tests/test_*.c impl/tests/test_*.c
      bench/tests/test_*.c)
-list(FILTER unit_tests EXCLUDE REGEX "/test_kernels_emulated\\.c$")
+list(FILTER unit_tests EXCLUDE REGEX "/test_(kernels|sums)_emulated\\.c$")
 if(LOCKSTEP_HAS_CUDA) # the kernels of GPUs once more, for CPUs
   enable_language(CXX)
   add_library(gpu_emulated OBJECT common/kernel/tests/gpu_emulated.cpp)
-  target_include_directories(gpu_emulated PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
-  target_compile_features(gpu_emulated PRIVATE cxx_std_17)
-  target_compile_options(gpu_emulated PRIVATE -O2 -Wall -Wextra -Wshadow -Wconversion
-    -Wno-unknown-pragmas -ffp-contract=off -U_FORTIFY_SOURCE $<$<BOOL:${LOCKSTEP_WERROR}>:-Werror>)
-  list(APPEND unit_tests ${CMAKE_CURRENT_SOURCE_DIR}/common/kernel/tests/test_kernels_emulated.c)
+  add_library(sums_emulated OBJECT common/comm/tests/sums_emulated.cpp)
+  foreach(emulated gpu_emulated sums_emulated)
+    target_include_directories(${emulated} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+    target_compile_features(${emulated} PRIVATE cxx_std_17)
+    target_compile_options(${emulated} PRIVATE -O2 -Wall -Wextra -Wshadow -Wconversion
+      -Wno-unknown-pragmas -ffp-contract=off -U_FORTIFY_SOURCE $<$<BOOL:${LOCKSTEP_WERROR}>:-Werror>)
+  endforeach()
+  list(APPEND unit_tests ${CMAKE_CURRENT_SOURCE_DIR}/common/kernel/tests/test_kernels_emulated.c
+       ${CMAKE_CURRENT_SOURCE_DIR}/common/comm/tests/test_sums_emulated.c)
 endif()
 foreach(source ${unit_tests})
   get_filename_component(name ${source} NAME_WE)
@@ -27,7 +31,8 @@ foreach(source ${unit_tests})
   endif()
 endforeach()
 
-if(TARGET test_kernels_emulated) # its own ls_gpu_ functions come before the library's
+if(TARGET test_kernels_emulated) # their own ls_gpu_ functions come before the library's
+  target_link_libraries(test_sums_emulated PRIVATE sums_emulated)
   target_link_libraries(test_kernels_emulated PRIVATE gpu_emulated)
   target_link_options(test_kernels_emulated PRIVATE -Wl,--wrap=ls_cuda_queue_fault
     -Wl,--wrap=cudaStreamSynchronize)

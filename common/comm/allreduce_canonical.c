@@ -12,12 +12,12 @@
  * slice q: messages sum over q of T(q) (k - [P(q) > 0]), and (n - 1) k; bytes 4 times sum over q
  * of T(q) (P - P(q)), and 4 (n - 1) P. Ranks may be more than shards; some then bring nothing.
  * Sum: sum(0, S) with sum(lo, hi) = sum(lo, mid) + sum(mid, hi), mid = lo + the largest power of
- * two below hi - lo; sum(s, s + 1) = shard s. Adds on the host: for devices whose memory it sees.
+ * two below hi - lo; sum(s, s + 1) = shard s.
  */
 #include "common/comm/comm_parts.h"
+#include "common/comm/comm_sums.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* ---- The tree ------------------------------------------------------------------------------ */
 
@@ -57,47 +57,21 @@ typedef struct leaf {
     float *data;
 } leaf;
 
-typedef struct tree_step {
-    float *to;
-    const float *from;
-} tree_step;
-
-/* to = to + from for each step in turn; then the result goes to its place. */
-typedef struct tree_op {
-    ls_op op;
-    float *out;
-    size_t count;
+/* The sums of a rank's slice, in place of leaves; then the result goes to its place. */
+typedef struct tree_plan {
     leaf *leaves;
+    ls_sum_step *steps;
     size_t leaf_count, step_count;
-    tree_step *steps;
-} tree_op;
+} tree_plan;
 
-enum { BLOCK = 4096 };
-
-static ls_status run_tree(ls_op *op, ls_queue *queue)
+static void free_plan(tree_plan *t)
 {
-    tree_op *t = (tree_op *)op;
-    (void)queue;
-    for (size_t at = 0; at < t->count; at += BLOCK) { /* a block of all leaves stays in the cache */
-        size_t left = t->count - at, count = left < BLOCK ? left : BLOCK;
-        for (size_t s = 0; s < t->step_count; s++)
-            ls_loop_add(t->steps[s].to + at, t->steps[s].from + at, count);
-        if (t->out != t->leaves[0].data)
-            memcpy(t->out + at, t->leaves[0].data + at, count * sizeof *t->out);
-    }
-    return LS_OK;
-}
-
-static void destroy_tree(ls_op *op)
-{
-    tree_op *t = (tree_op *)op;
     free(t->leaves);
     free(t->steps);
-    free(t);
 }
 
 /* Plans sum(node) in place of its leftmost leaf; leaves are in order, `next` is the first left. */
-static float *plan_node(tree_op *t, ls_subtree node, size_t *next)
+static float *plan_node(tree_plan *t, ls_subtree node, size_t *next)
 {
     const leaf *l = &t->leaves[*next];
     if (l->node.first == node.first && l->node.last == node.last) {
@@ -107,7 +81,7 @@ static float *plan_node(tree_op *t, ls_subtree node, size_t *next)
     int64_t mid = middle(node);
     float *to = plan_node(t, (ls_subtree){node.first, mid}, next);
     const float *from = plan_node(t, (ls_subtree){mid, node.last}, next);
-    t->steps[t->step_count++] = (tree_step){to, from};
+    t->steps[t->step_count++] = (ls_sum_step){to, to, from};
     return to;
 }
 
@@ -123,23 +97,15 @@ static size_t count_all(int ranks, int64_t shards)
 }
 
 /* Where the slice of each rank's subtrees lies: in its own sums, else one after the other in the
- * scratch. */
-static ls_status make_tree(ls_comm *comm, const ls_allreduce_args *a, ls_range slice, tree_op **out)
+ * scratch. Frees nothing on failure. */
+static ls_status plan_tree(ls_comm *comm, const ls_allreduce_args *a, ls_range slice, tree_plan *t)
 {
     ls_subtree nodes[LS_SUBTREES];
-    size_t all = count_all(comm->size, a->shards), place = 0;
-    tree_op *t = calloc(1, sizeof *t);
-    if (!t)
-        return ls_fail_memory("canonical", sizeof *t);
-    *t = (tree_op){.op = {.name = "allreduce.tree", .run = run_tree, .destroy = destroy_tree},
-                   .out = a->data + slice.first,
-                   .count = slice.count,
-                   .leaves = calloc(all, sizeof *t->leaves),
-                   .steps = calloc(all, sizeof *t->steps)};
-    if (!t->leaves || !t->steps) {
-        destroy_tree(&t->op);
+    size_t all = count_all(comm->size, a->shards), place = 0, next = 0;
+    t->leaves = calloc(all, sizeof *t->leaves);
+    t->steps = calloc(all, sizeof *t->steps); /* one less than leaves, and the last */
+    if (!t->leaves || !t->steps)
         return ls_fail_memory("canonical", all * sizeof *t->leaves);
-    }
     for (int r = 0; r < comm->size; r++) {
         size_t count = ls_canonical_subtrees(r, comm->size, a->shards, nodes);
         for (size_t k = 0; k < count; k++)
@@ -147,20 +113,19 @@ static ls_status make_tree(ls_comm *comm, const ls_allreduce_args *a, ls_range s
                 (leaf){nodes[k], r == comm->rank ? a->sums[k] + slice.first
                                                  : a->scratch + place++ * slice.count};
     }
-    size_t next = 0;
-    plan_node(t, (ls_subtree){0, a->shards}, &next);
-    t->op.flops = (double)t->step_count * (double)slice.count;
-    t->op.bytes = (double)ls_comm_bytes(all + 1, slice.count);
-    *out = t;
+    const float *sum = plan_node(t, (ls_subtree){0, a->shards}, &next);
+    if (sum != a->data + slice.first)
+        t->steps[t->step_count++] = (ls_sum_step){a->data + slice.first, sum, NULL};
     return LS_OK;
 }
 
 /* Subtrees of rank `from` come, those of this rank go to rank `to`. */
 static ls_status put_round(ls_comm *comm, const ls_allreduce_args *a, int to, int from,
-                           const tree_op *tree, ls_op_list *ops)
+                           const tree_plan *tree, ls_op_list *ops)
 {
     ls_subtree nodes[LS_SUBTREES];
     ls_range theirs = ls_comm_parts(a->count, to, 1, comm->size);
+    ls_range mine = ls_comm_parts(a->count, comm->rank, 1, comm->size);
     size_t first = 0; /* leaf of rank `from` */
     for (int r = 0; r < from; r++)
         first += ls_canonical_subtrees(r, comm->size, a->shards, nodes);
@@ -175,7 +140,7 @@ static ls_status put_round(ls_comm *comm, const ls_allreduce_args *a, int to, in
         if (k < in) {
             e.from = from;
             e.receive = tree->leaves[first + k].data;
-            e.receive_count = tree->count;
+            e.receive_count = mine.count;
         }
         LS_TRY(ls_comm_put_exchange(comm, ops, &e));
     }
@@ -191,29 +156,41 @@ static ls_status put_gather(ls_comm *comm, const ls_allreduce_args *a, ls_op_lis
     return status;
 }
 
+/* All that there is to put, but for what a single rank needs: nothing. */
+static ls_status put_all(ls_comm *comm, const ls_allreduce_args *a, tree_plan *tree,
+                         ls_op_list *ops)
+{
+    const int n = comm->size;
+    const ls_range slice = ls_comm_parts(a->count, comm->rank, 1, n);
+    ls_op *sum;
+    LS_TRY(plan_tree(comm, a, slice, tree));
+    for (int s = 1; s < n; s++)
+        LS_TRY(put_round(comm, a, (comm->rank + s) % n, (comm->rank - s + n) % n, tree, ops));
+    if (slice.count && tree->step_count) {
+        LS_TRY(ls_sums_make(comm->device, "allreduce.tree", tree->steps, tree->step_count,
+                            slice.count, &sum));
+        LS_TRY(ls_op_list_add(ops, sum));
+    }
+    return put_gather(comm, a, ops);
+}
+
 static ls_status build(ls_comm *comm, const ls_allreduce_args *a, ls_op_list *ops)
 {
     ls_subtree nodes[LS_SUBTREES];
-    int n = comm->size;
-    tree_op *tree = NULL;
+    tree_plan tree = {0};
     if (a->shards < 1)
         return ls_fail(LS_CODE_USAGE, "all-reduce", "canonical", "%lld shards; there must be one",
                        (long long)a->shards);
-    size_t mine = ls_canonical_subtrees(comm->rank, n, a->shards, nodes);
+    size_t mine = ls_canonical_subtrees(comm->rank, comm->size, a->shards, nodes);
     if (a->sum_count != mine)
         return ls_fail(LS_CODE_USAGE, "all-reduce", "canonical",
                        "rank %d brings %zu sums, where its shards have %zu finished subtrees",
                        comm->rank, a->sum_count, mine);
-    LS_TRY(make_tree(comm, a, ls_comm_parts(a->count, comm->rank, 1, n), &tree));
-    ls_status status = LS_OK;
-    for (int s = 1; s < n && !status; s++)
-        status = put_round(comm, a, (comm->rank + s) % n, (comm->rank - s + n) % n, tree, ops);
-    if (status || n == 1) {
-        destroy_tree(&tree->op);
-        return status;
-    }
-    LS_TRY(ls_op_list_add(ops, &tree->op));
-    return put_gather(comm, a, ops);
+    if (comm->size == 1)
+        return LS_OK;
+    ls_status status = put_all(comm, a, &tree, ops);
+    free_plan(&tree);
+    return status;
 }
 
 static size_t scratch(int rank, int ranks, size_t count, int64_t shards)

@@ -5,7 +5,7 @@
  */
 #include "common/base/order_inline.h"
 #include "common/kernel/cuda/gpu_kernels.h"
-#include "common/kernel/cuda/gpu_launch.cuh"
+#include "common/device/cuda/gpu_launch.cuh"
 #include "common/kernel/element_inline.h"
 
 /* ---- batch_indices: every thread finds its sample by itself ---------------------------------- */

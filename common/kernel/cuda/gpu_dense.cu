@@ -4,7 +4,7 @@
  * a bias with its ReLU, column sums (the gradient of a bias). Not yet run on a GPU.
  */
 #include "common/kernel/cuda/gpu_kernels.h"
-#include "common/kernel/cuda/gpu_launch.cuh"
+#include "common/device/cuda/gpu_launch.cuh"
 #include "common/kernel/element_inline.h"
 
 enum { WARP = 32 };

@@ -9,7 +9,7 @@
  * flushed), so its bits do not depend on where the range starts, and are those of the cpu table.
  */
 #include "common/kernel/cuda/gpu_kernels.h"
-#include "common/kernel/cuda/gpu_launch.cuh"
+#include "common/device/cuda/gpu_launch.cuh"
 #include "common/kernel/element_inline.h"
 
 typedef ls_gpu_pack<float, 4> pack4;

@@ -8,7 +8,7 @@
  * block that comes last adds them up, in double, always in the same order.
  */
 #include "common/kernel/cuda/gpu_kernels.h"
-#include "common/kernel/cuda/gpu_launch.cuh"
+#include "common/device/cuda/gpu_launch.cuh"
 #include "common/kernel/element_inline.h"
 
 /* ---- The sum of the parts -------------------------------------------------------------------- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The cuda table's kernels, compiled for a CPU; see gpu_emulate.h. */
-#include "common/kernel/tests/gpu_emulate.h"
+#include "common/device/tests/gpu_emulate.h"
 
 #include "common/kernel/cuda/gpu_batch.cu"
 #include "common/kernel/cuda/gpu_dense.cu"

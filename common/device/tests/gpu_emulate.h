@@ -8,8 +8,8 @@
  * A barrier that a thread of the block, or an exchange that a lane of the warp, never comes to ends
  * the test. Left out: what the hardware does about memory (caches, fences, banks), and time.
  */
-#ifndef LS_COMMON_KERNEL_CUDA_GPU_DEVICE_CUH
-#define LS_COMMON_KERNEL_CUDA_GPU_DEVICE_CUH
+#ifndef LS_COMMON_DEVICE_CUDA_GPU_DEVICE_CUH
+#define LS_COMMON_DEVICE_CUDA_GPU_DEVICE_CUH
 
 #include <functional>
 #include <setjmp.h>

@@ -3,10 +3,10 @@
  * What the kernels share: launching, the position of a thread in a grid-stride loop, packs of
  * elements that one thread moves at once, and sums over a block. Not yet run on a GPU.
  */
-#ifndef LS_COMMON_KERNEL_CUDA_GPU_LAUNCH_CUH
-#define LS_COMMON_KERNEL_CUDA_GPU_LAUNCH_CUH
+#ifndef LS_COMMON_DEVICE_CUDA_GPU_LAUNCH_CUH
+#define LS_COMMON_DEVICE_CUDA_GPU_LAUNCH_CUH
 
-#include "common/kernel/cuda/gpu_device.cuh"
+#include "common/device/cuda/gpu_device.cuh"
 
 #include <stdint.h>
 

@@ -3,8 +3,8 @@
  * The few things of a GPU that are more than C++: launches, shuffles, the timer. The test that runs
  * the kernels on a CPU has a header of its own in place of this one.
  */
-#ifndef LS_COMMON_KERNEL_CUDA_GPU_DEVICE_CUH
-#define LS_COMMON_KERNEL_CUDA_GPU_DEVICE_CUH
+#ifndef LS_COMMON_DEVICE_CUDA_GPU_DEVICE_CUH
+#define LS_COMMON_DEVICE_CUDA_GPU_DEVICE_CUH
 
 #include <cuda_runtime.h>
 #include <stdint.h>

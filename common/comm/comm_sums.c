@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sums of ranges; see comm_sums.h. On a processor the steps are done block by block, so that what
+ * is added up stays in the cache; on a GPU by one kernel (cuda/gpu_sums.h).
+ */
+#include "common/comm/comm_sums.h"
+
+#include "common/comm/comm_parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#if LS_HAS_CUDA
+#include "common/comm/cuda/gpu_sums.h"
+#endif
+
+enum { BLOCK = 4096 };
+
+typedef struct sums_op {
+    ls_op op;
+    size_t count, step_count;
+    ls_sum_step steps[];
+} sums_op;
+
+static void do_step(const ls_sum_step *s, size_t at, size_t count)
+{
+    if (s->to != s->a)
+        memcpy(s->to + at, s->a + at, count * sizeof *s->to);
+    if (s->b)
+        ls_loop_add(s->to + at, s->b + at, count);
+}
+
+static ls_status run_loops(ls_op *op, ls_queue *queue)
+{
+    const sums_op *sums = (const sums_op *)op;
+    (void)queue;
+    for (size_t at = 0; at < sums->count; at += BLOCK) {
+        size_t left = sums->count - at, count = left < BLOCK ? left : BLOCK;
+        for (size_t s = 0; s < sums->step_count; s++)
+            do_step(&sums->steps[s], at, count);
+    }
+    return LS_OK;
+}
+
+#if LS_HAS_CUDA
+static ls_status check_launch(const ls_device *device, int error)
+{
+    if (!error)
+        return LS_OK;
+    return ls_fail(LS_CODE_MISSING, "gpu", ls_device_describe(device)->text,
+                   "a sum could not be launched: CUDA error %d; another device works", error);
+}
+
+static ls_status run_kernel(ls_op *op, ls_queue *queue)
+{
+    const sums_op *sums = (const sums_op *)op;
+    return check_launch(ls_queue_device(queue), ls_gpu_sums(ls_queue_native(queue), sums->steps,
+                                                            sums->step_count, sums->count));
+}
+
+static ls_status load_kernel(void *device)
+{
+    return check_launch(device, ls_gpu_load_sums());
+}
+#endif
+
+static void destroy_sums(ls_op *op)
+{
+    free(op);
+}
+
+ls_status ls_sums_make(const ls_device *device, const char *name, const ls_sum_step *steps,
+                       size_t step_count, size_t count, ls_op **out)
+{
+    const size_t bytes = sizeof(sums_op) + step_count * sizeof *steps;
+    sums_op *sums = calloc(1, bytes);
+    if (!sums)
+        return ls_fail_memory("communicator", bytes);
+    sums->op = (ls_op){
+        .name = name, .run = run_loops, .destroy = destroy_sums, .use = LS_TIME_COMMUNICATION};
+    sums->count = count;
+    sums->step_count = step_count;
+    memcpy(sums->steps, steps, step_count * sizeof *steps);
+    for (size_t s = 0; s < step_count; s++) {
+        sums->op.flops += steps[s].b ? (double)count : 0;
+        sums->op.bytes += (double)ls_comm_bytes(steps[s].b ? 3 : 2, count);
+    }
+#if LS_HAS_CUDA
+    if (ls_device_describe(device)->name.kind == LS_DEVICE_GPU) {
+        sums->op.run = run_kernel;
+        ls_status status = ls_device_call((ls_device *)device, load_kernel, (ls_device *)device);
+        if (status) {
+            free(sums);
+            return status;
+        }
+    }
+#else
+    (void)device;
+#endif
+    *out = &sums->op;
+    return LS_OK;
+}

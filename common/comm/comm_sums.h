@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sums of ranges of device memory, as operations: what a communicator whose work is put on devices'
+ * queues adds with. Float32, every element by itself and in the order of the steps, so that a
+ * result depends on neither range, alignment nor device. A processor's loops or a GPU's kernel.
+ */
+#ifndef LS_COMMON_COMM_COMM_SUMS_H
+#define LS_COMMON_COMM_COMM_SUMS_H
+
+#include "common/device/device.h"
+
+/** to = a + b; b NULL: to = a. All [count] of the operation; each equal to or apart from another.
+ */
+typedef struct ls_sum_step {
+    float *to;
+    const float *a, *b;
+} ls_sum_step;
+
+/**
+ * An operation that does the steps in turn. `device` reads and writes all their memory. `name` is
+ * static text; the steps are copied. There is one step at least.
+ */
+ls_status ls_sums_make(const ls_device *device, const char *name, const ls_sum_step *steps,
+                       size_t step_count, size_t count, ls_op **out);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sums of ranges on a GPU: a thread takes an element through all steps, one after the other, so
+ * that an element's bits depend on the steps alone and no thread waits for another. Steps travel as
+ * arguments of the launch, MOST at a time; launches on a stream keep their order. Not yet run on a
+ * GPU.
+ *
+ * Leaves out: vector loads, since ranges begin anywhere, and keeping sums in registers from one
+ * step to the next; what is added up comes from the first-level cache.
+ */
+#include "common/comm/cuda/gpu_sums.h"
+
+#include "common/device/cuda/gpu_launch.cuh"
+
+namespace
+{
+
+enum { MOST = 64 };
+
+struct sum_steps {
+    ls_sum_step step[MOST];
+};
+
+__global__ void sums(sum_steps steps, int step_count, int64_t count)
+{
+    for (int64_t i = ls_gpu_first(); i < count; i += ls_gpu_stride())
+        for (int s = 0; s < step_count; s++) {
+            const ls_sum_step &now = steps.step[s];
+            now.to[i] = now.b ? now.a[i] + now.b[i] : now.a[i];
+        }
+}
+
+} // namespace
+
+int ls_gpu_load_sums(void)
+{
+    return ls_gpu_load_kernel(sums);
+}
+
+int ls_gpu_sums(void *stream, const ls_sum_step *steps, size_t step_count, size_t count)
+{
+    for (size_t done = 0; done < step_count && count; done += MOST) {
+        const size_t left = step_count - done;
+        const int now = left < MOST ? (int)left : MOST;
+        sum_steps some;
+        for (int s = 0; s < now; s++)
+            some.step[s] = steps[done + (size_t)s];
+        const int error = ls_gpu_launch(stream, ls_gpu_blocks((int64_t)count, LS_GPU_THREADS),
+                                        LS_GPU_THREADS, sums, some, now, (int64_t)count);
+        if (error)
+            return error;
+    }
+    return 0;
+}

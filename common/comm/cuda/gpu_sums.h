@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* The communicator's one kernel, as a function that launches it: C on one side, CUDA on the other
+ * (gpu_sums.cu). Not yet run on a GPU; test_sums_emulated runs the same source on a CPU. */
+#ifndef LS_COMMON_COMM_CUDA_GPU_SUMS_H
+#define LS_COMMON_COMM_CUDA_GPU_SUMS_H
+
+#include "common/comm/comm_sums.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Has the driver load the kernel onto the current device. 0, or the cudaError_t. */
+int ls_gpu_load_sums(void);
+
+/** Does the steps in turn, each over [count] elements. 0, or the cudaError_t of a launch that was
+ *  refused. Allocates nothing and waits for nothing, so it can be captured. */
+int ls_gpu_sums(void *stream, const ls_sum_step *steps, size_t step_count, size_t count);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

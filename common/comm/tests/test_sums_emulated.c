@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The kernel that adds ranges on a GPU, compiled for a CPU (gpu_emulate.h), against the loops that
+ * do so on one: more steps than one launch takes, steps that read what an earlier one wrote,
+ * lengths around a block. No tolerance: bits, and nothing past the end.
+ */
+#include "common/comm/comm_sums.h"
+#include "common/comm/cuda/gpu_sums.h"
+#include "common/comm/tests/comm_fixture.h"
+
+enum { STEPS = 150, BUFFERS = 5 };
+
+static const size_t counts[] = {0, 1, 2, 31, 255, 256, 257, 4097, 20000};
+
+/* Sums and copies that follow from each other, over a few buffers. */
+static void plan_steps(float *const *buffers, ls_sum_step *steps)
+{
+    for (size_t s = 0; s < STEPS; s++) {
+        float *to = buffers[s * 7 % BUFFERS], *a = buffers[s * 3 % BUFFERS];
+        steps[s] = (ls_sum_step){to, s % 4 == 1 ? a : to, buffers[(s + 1) * 3 % BUFFERS]};
+        if (steps[s].b == to || s % 5 == 4) /* a copy */
+            steps[s] = (ls_sum_step){to, a, NULL};
+    }
+}
+
+static void kernel_has_the_loops_bits(void **state)
+{
+    fixture *f = *state;
+    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+        const size_t count = counts[c];
+        float *looped[BUFFERS], *launched[BUFFERS];
+        ls_sum_step steps[STEPS];
+        ls_op *op;
+        for (int b = 0; b < BUFFERS; b++) {
+            looped[b] = random_floats("sums", b, count);
+            launched[b] = random_floats("sums", b, count);
+            looped[b][count] = launched[b][count] = 42.0f;
+        }
+        plan_steps(looped, steps);
+        must(ls_sums_make(f->device[0], "test", steps, STEPS, count, &op));
+        must(ls_queue_put(f->queue[0], op));
+        must(ls_queue_sync(f->queue[0]));
+        plan_steps(launched, steps);
+        assert_int_equal(ls_gpu_sums(NULL, steps, STEPS, count), 0);
+        for (int b = 0; b < BUFFERS; b++) {
+            assert_memory_equal(looped[b], launched[b], (count + 1) * sizeof(float));
+            free(looped[b]);
+            free(launched[b]);
+        }
+        ls_op_free(op);
+    }
+    assert_int_equal(ls_gpu_load_sums(), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(kernel_has_the_loops_bits),
+    };
+    return cmocka_run_group_tests(tests, setup_devices, teardown_devices);
+}

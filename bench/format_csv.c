@@ -149,6 +149,8 @@ static const char *const csv_columns[] = {
     "micro.busbw_gbs",
     "micro.gflops",
     "micro.roof_share",
+    "micro.roof_us",
+    "micro.roof",
     "micro.wrong",
     "micro.bytes_sent",
     "micro.messages_sent",

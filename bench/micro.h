@@ -25,6 +25,7 @@ typedef struct ls_micro {
     ls_model *model;
     int64_t batch;
     ls_optimizer optimizer;
+    const char *data;                 /**< of --data; NULL: the model's */
     const ls_option_given *sizes;     /**< of --sizes, as given */
     const ls_option_given *allreduce; /**< of --allreduce, as given */
     const char *link_text;            /**< of --link; NULL: none */
@@ -44,6 +45,8 @@ typedef struct ls_micro_figure {
     ls_statistics ns;    /**< of one operation; n = 0: a sum of medians */
     double flops;        /**< 0: not counted */
     double moved_bytes;  /**< read and written; 0: not counted */
+    double roof_ns;      /**< of the roof of its own shape; 0: the device's rate of products */
+    const char *roof;    /**< what that roof is; NULL */
     bool checked;
     uint64_t wrong;
     const char *kernel; /**< which was chosen; NULL: not told */
@@ -70,8 +73,16 @@ ls_status ls_micro_sizes(const ls_micro *m, size_t smallest, size_t sizes[LS_MIC
 /** Prints a row and counts its wrong elements. */
 ls_status ls_micro_row(ls_micro *m, const ls_micro_figure *figure);
 
-/** Times and prints the products of the model's dense layers; adds their medians to *sum_ns. */
-ls_status ls_micro_products(ls_micro *m, double *sum_ns);
+/** Times and prints the products of one of the model's layers: sum_ns[0] becomes the medians of the
+ *  forward pass, sum_ns[1] of the backward one; 0 where it has none. */
+ls_status ls_micro_products(ls_micro *m, int node, double sum_ns[2]);
+
+/** Times a copy of so many bytes within the device's memory. */
+ls_status ls_micro_time_copy(ls_micro *m, size_t bytes, ls_statistics *ns);
+
+/** Times and prints the passes of the model's layers: all of them, or (`products_only`) those that
+ *  are products. *floor_ns: sum over the latter of the layer's or its products' time, the less. */
+ls_status ls_micro_passes(ls_micro *m, bool products_only, double *floor_ns);
 
 /** Times one pass of the optimizer over `count` parameters. */
 ls_status ls_micro_time_optimizer(ls_micro *m, size_t count, ls_micro_figure *figure);
@@ -80,6 +91,7 @@ ls_status ls_micro_gemm(ls_micro *m);
 ls_status ls_micro_copy(ls_micro *m);
 ls_status ls_micro_optimizer(ls_micro *m);
 ls_status ls_micro_floor(ls_micro *m);
+ls_status ls_micro_layers(ls_micro *m);
 ls_status ls_micro_allreduce(ls_micro *m);
 ls_status ls_micro_broadcast(ls_micro *m);
 ls_status ls_micro_allgather(ls_micro *m);

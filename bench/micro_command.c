@@ -3,16 +3,17 @@
  * `lockstep micro`: single operations alone, and the roofs that `mfu` and other shares are taken
  * of.
  *
- *     gemm        the products of a model's dense layers, and squares; GFLOP/s, share of the roof
+ *     gemm        the products of a model's layers, and squares; GFLOP/s, share of the roof
+ *     layers      each layer of a model, forward and backward, against the roof of its shape
  *     copy        bytes read and written by a copy, by size
  *     optimizer   one pass over flat buffers, by number of parameters
- *     floor       a model's step as the sum of its parts, each timed alone: products, optimizer,
- *                 gathering of the batch
+ *     floor       a model's step as the sum of its parts, each timed alone: layers of products,
+ *                 optimizer, gathering of the batch
  *     allreduce, broadcast, allgather, reducescatter, sendrecv
  *                 collectives of several devices or ranks, by size (micro_comm.c)
  *
- * Products and collectives are checked on inputs whose sums are exact in float32; wrong elements
- * make the exit status 1.
+ * Products and collectives are checked on inputs whose sums are exact in float32, layers against
+ * the reference table; wrong elements make the exit status 1.
  */
 #include "bench/command.h"
 #include "bench/micro.h"
@@ -32,6 +33,7 @@ static const ls_micro_op operations[] = {
     {"optimizer", "one optimizer pass over flat buffers", ls_micro_optimizer, .needs_roof = true},
     {"floor", "a model's step as the sum of its parts, each alone", ls_micro_floor,
      .needs_roof = true},
+    {"layers", "each layer of a model, forward and backward", ls_micro_layers, .needs_roof = true},
     {"allreduce", "all ranks get the sum of all", ls_micro_allreduce, .collective = true},
     {"broadcast", "all ranks get what rank 0 has", ls_micro_broadcast, .collective = true},
     {"allgather", "all ranks get a block of each", ls_micro_allgather, .collective = true},
@@ -135,6 +137,7 @@ static ls_status open_micro(const ls_option_set *set, const ls_micro_op *op, ls_
     LS_TRY(resolve_devices(set, op, m));
     LS_TRY(ls_device_open(m->machine, &m->names[0], &policy, &m->device));
     LS_TRY(ls_bench_open(m->device, LS_MATH_FLOAT32, &m->bench));
+    m->data = ls_option_set_text(set, "data", NULL);
     m->sizes = ls_option_set_find(set, "sizes");
     m->allreduce = ls_option_set_find(set, "allreduce");
     return ls_writer_open(format, stdout, &m->writer);
@@ -158,8 +161,9 @@ static ls_status refuse_strangers(const ls_option_set *set, const ls_micro_op *o
         const char *option, *operations;
     } concerns[] = {
         {"sizes", "copy optimizer " COLLECTIVES},
-        {"model", "gemm optimizer floor"},
-        {"batch", "gemm floor"},
+        {"model", "gemm optimizer floor layers"},
+        {"data", "floor"},
+        {"batch", "gemm floor layers"},
         {"optimizer", "optimizer floor"},
         {"ranks", COLLECTIVES},
         {"allreduce", "allreduce"},
@@ -266,8 +270,14 @@ ls_status ls_micro_row(ls_micro *m, const ls_micro_figure *f)
     }
     if (f->flops > 0) {
         json_object_set_new(micro, "gflops", json_real(f->flops / f->ns.median));
-        json_object_set_new(micro, "roof_share",
-                            json_real(f->flops / (f->ns.median * 1e-9) / m->roof));
+        if (!f->roof_ns)
+            json_object_set_new(micro, "roof_share",
+                                json_real(f->flops / (f->ns.median * 1e-9) / m->roof));
+    }
+    if (f->roof_ns > 0) {
+        json_object_set_new(micro, "roof_share", json_real(f->roof_ns / f->ns.median));
+        json_object_set_new(micro, "roof_us", json_real(f->roof_ns * 1e-3));
+        json_object_set_new(micro, "roof", json_string(f->roof));
     }
     if (f->checked) {
         json_object_set_new(micro, "wrong", json_integer((json_int_t)f->wrong));

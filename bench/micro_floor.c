@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * `lockstep micro floor`: what a training step cannot be faster than with these kernels: its
- * matrix products, its optimizer pass and the gathering of its batch, each timed alone and added
- * up. Bias, activation, loss and the machinery are not in it. The step of `lockstep run` over this
+ * layers of products (each pass: its products, or the layer's own operations where these are
+ * faster), its optimizer pass and the gathering of its batch, each timed alone and added up. Pools,
+ * normalisation, loss and the machinery are not in it. The step of `lockstep run` over this
  * sum is what fusing and a cheap replay have to keep near 1.
  */
 #include "bench/micro.h"
@@ -60,8 +61,8 @@ ls_status ls_micro_floor(ls_micro *m)
 {
     ls_micro_figure figure, sum = {.op = "floor", .shape = m->model->name};
     ls_data *data;
-    LS_TRY(ls_data_open(m->model->kind->default_data, &m->model->need, &data));
-    ls_status status = ls_micro_products(m, &sum.ns.median);
+    LS_TRY(ls_data_open(m->data ? m->data : m->model->kind->default_data, &m->model->need, &data));
+    ls_status status = ls_micro_passes(m, true, &sum.ns.median);
     if (!status)
         status = ls_micro_time_optimizer(m, m->model->graph->variables.elements, &figure);
     if (!status) {

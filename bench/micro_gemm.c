@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `lockstep micro gemm`: the products of a model's dense layers for one batch, as the net calls
- * them (forward, dweight, ddata), then square products.
+ * `lockstep micro gemm`: the products that a model's layers amount to for one batch (forward,
+ * dweight, ddata, ...), then square products.
  *
  * Inputs are whole numbers from -2 to 2, so sums of up to 4 million products are exact in float32
  * and an element is right or wrong; some of each product's elements are looked at.
@@ -14,12 +14,7 @@
 
 enum { LOOKS = 256 };
 
-/* A product: C[m,n] = op(A) op(B), op(A) [m,k], op(B) [k,n]. */
-typedef struct product {
-    const char *what;
-    bool transpose_a, transpose_b;
-    int64_t m, n, k;
-} product;
+typedef ls_layer_product product;
 
 static float whole(size_t i, unsigned salt)
 {
@@ -74,6 +69,7 @@ static ls_status check_product(ls_micro *m, const product *p, const float *c, ls
     return status;
 }
 
+/* Adds the median of all its times to *sum_ns. */
 static ls_status time_product(ls_micro *m, const product *p, double *sum_ns)
 {
     char shape[96];
@@ -106,7 +102,7 @@ static ls_status time_product(ls_micro *m, const product *p, double *sum_ns)
     if (!status)
         status = ls_bench_time(&m->bench, &op, 1, LS_MICRO_ROUNDS, &figure.ns);
     if (!status) {
-        *sum_ns += figure.ns.median;
+        *sum_ns += figure.ns.median * (double)p->times;
         figure.kernel = op->name;
         status = ls_micro_row(m, &figure);
     }
@@ -117,25 +113,18 @@ static ls_status time_product(ls_micro *m, const product *p, double *sum_ns)
     return status;
 }
 
-ls_status ls_micro_products(ls_micro *m, double *sum_ns)
+ls_status ls_micro_products(ls_micro *m, int n, double sum_ns[2])
 {
     const ls_graph *graph = m->model->graph;
-    bool first = true;
-    for (int n = 0; n < graph->count; n++) {
-        const ls_node *node = &graph->nodes[n];
-        if (strcmp(node->layer->name, "dense") != 0)
-            continue;
-        int64_t inputs = ls_shape_elements(&graph->nodes[node->inputs[0]].shape);
-        int64_t outputs = node->options.units;
-        const product products[] = {
-            {"forward", false, true, m->batch, outputs, inputs},
-            {"dweight", true, false, outputs, inputs, m->batch},
-            {"ddata", false, false, m->batch, inputs, outputs},
-        };
-        for (int i = 0; i < (first ? 2 : 3); i++) /* the first layer has no data gradient */
-            LS_TRY(time_product(m, &products[i], sum_ns));
-        first = false;
-    }
+    const ls_node *node = &graph->nodes[n];
+    product products[LS_LAYER_PRODUCTS];
+    sum_ns[0] = sum_ns[1] = 0;
+    if (!node->layer->products)
+        return LS_OK;
+    const bool inputs_too = ls_graph_wants_gradient(graph, node->inputs[0]);
+    const int count = node->layer->products(graph, node, m->batch, inputs_too, products);
+    for (int i = 0; i < count; i++)
+        LS_TRY(time_product(m, &products[i], &sum_ns[products[i].backward]));
     return LS_OK;
 }
 
@@ -144,10 +133,13 @@ ls_status ls_micro_gemm(ls_micro *m)
     static const int64_t squares[] = {256, 512, 1024, 2048, 4096, 8192};
     const bool gpu = ls_device_describe(m->device)->name.kind == LS_DEVICE_GPU;
     const size_t count = sizeof squares / sizeof *squares - (gpu ? 0 : 2); /* a CPU takes minutes */
-    double sum_ns = 0;
-    LS_TRY(ls_micro_products(m, &sum_ns));
-    for (size_t i = 0; i < count; i++)
-        LS_TRY(time_product(
-            m, &(product){"square", false, false, squares[i], squares[i], squares[i]}, &sum_ns));
+    double sum_ns[2];
+    for (int n = 0; n < m->model->graph->count; n++)
+        LS_TRY(ls_micro_products(m, n, sum_ns));
+    for (size_t i = 0; i < count; i++) {
+        const int64_t side = squares[i];
+        const product square = {.what = "square", .m = side, .n = side, .k = side, .times = 1};
+        LS_TRY(time_product(m, &square, sum_ns));
+    }
     return LS_OK;
 }

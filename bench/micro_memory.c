@@ -33,12 +33,10 @@ static void keep_copy(ls_op *op)
     (void)op;
 }
 
-static ls_status time_copy(ls_micro *m, size_t bytes)
+ls_status ls_micro_time_copy(ls_micro *m, size_t bytes, ls_statistics *ns)
 {
-    size_t floats = bytes / sizeof(float);
+    const size_t floats = bytes / sizeof(float);
     float *from = NULL, *to = NULL;
-    ls_micro_figure figure = {
-        .op = "copy", .bytes = bytes, .count = floats, .moved_bytes = 2.0 * (double)bytes};
     ls_status status = ls_bench_floats(&m->bench, floats, &from);
     if (!status)
         status = ls_bench_floats(&m->bench, floats, &to);
@@ -48,12 +46,20 @@ static ls_status time_copy(ls_micro *m, size_t bytes)
                     .bytes = floats * sizeof(float)};
     ls_op *op = &copy.op;
     if (!status)
-        status = ls_bench_time(&m->bench, &op, 1, LS_MICRO_ROUNDS, &figure.ns);
-    if (!status)
-        status = ls_micro_row(m, &figure);
+        status = ls_bench_time(&m->bench, &op, 1, LS_MICRO_ROUNDS, ns);
     ls_device_release(m->device, from);
     ls_device_release(m->device, to);
     return status;
+}
+
+static ls_status time_copy(ls_micro *m, size_t bytes)
+{
+    ls_micro_figure figure = {.op = "copy",
+                              .bytes = bytes,
+                              .count = bytes / sizeof(float),
+                              .moved_bytes = 2.0 * (double)bytes};
+    LS_TRY(ls_micro_time_copy(m, bytes, &figure.ns));
+    return ls_micro_row(m, &figure);
 }
 
 ls_status ls_micro_copy(ls_micro *m)

@@ -32,6 +32,16 @@ typedef struct ls_layer_site {
     void *target;           /**< loss layers: int32 or real [rows, elements] */
 } ls_layer_site;
 
+/** A matrix product that a layer's pass consists of, `times` over: [m,k] by [k,n]. */
+typedef struct ls_layer_product {
+    const char *what; /**< "forward", "dweight", "ddata", ... */
+    bool backward;
+    bool transpose_a, transpose_b; /**< how dense data lie: as in ls_gemm_args */
+    int64_t m, n, k, times;
+} ls_layer_product;
+
+enum { LS_LAYER_PRODUCTS = 6 };
+
 typedef enum ls_layer_role {
     LS_LAYER_COMPUTE,
     LS_LAYER_INPUT, /**< filled from the data; has no operations */
@@ -62,6 +72,10 @@ struct ls_layer {
     /** Floating-point operations for one sample: forward and weight gradients; and, apart, the
      *  gradient of its inputs. NULL: not counted. */
     double (*flops)(const ls_graph *graph, const ls_node *node, double *input_gradient);
+    /** The products that it amounts to, for roofs: those of forward and weight gradients, then
+     *  those of the gradient of its inputs (`inputs_too`). Returns how many. NULL: none. */
+    int (*products)(const ls_graph *graph, const ls_node *node, int64_t rows, bool inputs_too,
+                    ls_layer_product out[LS_LAYER_PRODUCTS]);
 };
 
 /** NULL-terminated. */

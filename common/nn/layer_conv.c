@@ -144,6 +144,26 @@ static double flops(const ls_graph *graph, const ls_node *node, double *input_gr
     return 2 * all;
 }
 
+/* Of the image's windows in rows ("im2col"); the gradient of the input is a convolution of the
+ * output's. With global_max the gradient touches too little to be a product. */
+static int products(const ls_graph *graph, const ls_node *node, int64_t rows, bool inputs_too,
+                    ls_layer_product out[LS_LAYER_PRODUCTS])
+{
+    ls_conv_shape s;
+    if (shape_of(graph, node, rows, &s))
+        return 0;
+    const ls_window *w = &s.window;
+    const int64_t O = s.outputs, tap = s.channels * w->height * w->width;
+    const int64_t N = rows * w->out_height * w->out_width, in = rows * w->in_height * w->in_width;
+    out[0] = (ls_layer_product){"forward", false, false, true, N, O, tap, 1};
+    if (node->options.global_max || !in)
+        return 1;
+    out[1] = (ls_layer_product){"dweight", true, true, false, O, tap, N, 1};
+    out[2] = (ls_layer_product){
+        "ddata", true, false, false, in, s.channels, O * w->height * w->width * N / in, 1};
+    return inputs_too ? 3 : 2;
+}
+
 static const char *const *needs(const ls_node *node)
 {
     static const char *const entries[] = {"conv_forward", "conv_backward_weights",
@@ -164,4 +184,5 @@ const ls_layer ls_layer_conv = {
     .forward = forward,
     .backward = backward,
     .flops = flops,
+    .products = products,
 };

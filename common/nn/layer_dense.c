@@ -80,6 +80,17 @@ static double flops(const ls_graph *graph, const ls_node *node, double *input_gr
     return 2 * product;
 }
 
+static int products(const ls_graph *graph, const ls_node *node, int64_t rows, bool inputs_too,
+                    ls_layer_product out[LS_LAYER_PRODUCTS])
+{
+    const int64_t I = ls_shape_elements(&graph->nodes[node->inputs[0]].shape);
+    const int64_t O = node->options.units;
+    out[0] = (ls_layer_product){"forward", false, false, true, rows, O, I, 1};
+    out[1] = (ls_layer_product){"dweight", true, true, false, O, I, rows, 1};
+    out[2] = (ls_layer_product){"ddata", true, false, false, rows, I, O, 1};
+    return inputs_too ? 3 : 2;
+}
+
 const ls_layer ls_layer_dense = {
     .name = "dense",
     .help = "fully connected: y = x w^T + bias",
@@ -91,4 +102,5 @@ const ls_layer ls_layer_dense = {
     .forward = forward,
     .backward = backward,
     .flops = flops,
+    .products = products,
 };

@@ -95,6 +95,21 @@ static double flops(const ls_graph *graph, const ls_node *node, double *input_gr
     return 2 * inputs + 3 * states;
 }
 
+/* All steps' inputs at once; a step's state after the other's. */
+static int products(const ls_graph *graph, const ls_node *node, int64_t rows, bool inputs_too,
+                    ls_layer_product out[LS_LAYER_PRODUCTS])
+{
+    const ls_lstm_shape s = shape_of(graph, node, rows);
+    const int64_t N = rows * s.steps, H = s.hidden, G = 4 * s.hidden;
+    out[0] = (ls_layer_product){"forward", false, false, true, N, G, s.inputs, 1};
+    out[1] = (ls_layer_product){"state", false, false, true, rows, G, H, s.steps};
+    out[2] = (ls_layer_product){"dstate", true, false, false, rows, H, G, s.steps};
+    out[3] = (ls_layer_product){"dweight_ih", true, true, false, G, s.inputs, N, 1};
+    out[4] = (ls_layer_product){"dweight_hh", true, true, false, G, H, N, 1};
+    out[5] = (ls_layer_product){"ddata", true, false, false, N, s.inputs, G, 1};
+    return inputs_too ? 6 : 5;
+}
+
 static const char *const *needs(const ls_node *node)
 {
     static const char *const entries[] = {"lstm_forward", "lstm_backward", NULL};
@@ -113,4 +128,5 @@ const ls_layer ls_layer_lstm = {
     .forward = forward,
     .backward = backward,
     .flops = flops,
+    .products = products,
 };

@@ -181,8 +181,22 @@ static void *at_variable(const ls_net *net, void *flat, int variable)
     return flat ? (char *)flat + net->options.graph->variables.items[variable].offset * real : NULL;
 }
 
-/* The site of node n for the forward pass, and, but for input gradients, for the backward one. */
-static ls_layer_site site_of(ls_net *net, int n)
+/* Where the gradients of node n's inputs go: the input's buffer, or scratch for later uses. */
+static void aim_gradients(ls_net *net, int n, ls_layer_site *site)
+{
+    const ls_node *node = graph_node(net, n);
+    for (int i = 0; i < node->input_count && net->options.gradients; i++) {
+        net_node *input = &net->nodes[node->inputs[i]];
+        if (!input->wants_gradient)
+            continue;
+        site->input_gradient[i] =
+            net->nodes[n].input_scratch[i] ? net->nodes[n].input_scratch[i] : input->gradient;
+        if (input->fused_backward)
+            site->input_relu = input->output;
+    }
+}
+
+ls_layer_site ls_net_site(ls_net *net, int n)
 {
     const ls_net_options *o = &net->options;
     const ls_node *node = graph_node(net, n);
@@ -208,6 +222,9 @@ static ls_layer_site site_of(ls_net *net, int n)
                                         ? net->nodes[n].shared_gradient[v]
                                         : at_variable(net, o->gradients, node->variables[v]);
     }
+    const int user = net->nodes[n].last_use;
+    site.relu_follows = user >= 0 && net->nodes[user].fused_forward;
+    aim_gradients(net, n, &site);
     return site;
 }
 
@@ -220,32 +237,13 @@ static ls_status append_add(ls_net *net, void *sum, const void *part, int64_t co
     return ls_op_list_add(ops, op);
 }
 
-/* Where the gradients of node n's inputs go: the input's buffer, or scratch for later uses. */
-static void aim_gradients(ls_net *net, int n, ls_layer_site *site)
-{
-    const ls_node *node = graph_node(net, n);
-    for (int i = 0; i < node->input_count && net->options.gradients; i++) {
-        net_node *input = &net->nodes[node->inputs[i]];
-        if (!input->wants_gradient)
-            continue;
-        site->input_gradient[i] =
-            net->nodes[n].input_scratch[i] ? net->nodes[n].input_scratch[i] : input->gradient;
-        if (input->fused_backward)
-            site->input_relu = input->output;
-    }
-}
-
 static ls_status build_forward(ls_net *net, int n)
 {
     const ls_node *node = graph_node(net, n);
     net_node *my = &net->nodes[n];
     if (node->layer->role == LS_LAYER_INPUT || my->fused_forward)
         return LS_OK;
-    ls_layer_site site = site_of(net, n);
-    int user = my->last_use;
-    site.relu_follows = user >= 0 && net->nodes[user].fused_forward;
-    if (node->layer->role == LS_LAYER_LOSS)
-        aim_gradients(net, n, &site);
+    const ls_layer_site site = ls_net_site(net, n);
     return node->layer->forward(&site, &my->forward);
 }
 
@@ -271,8 +269,7 @@ static ls_status build_backward(ls_net *net, int n)
     net_node *my = &net->nodes[n];
     if (node->layer->role != LS_LAYER_COMPUTE || !my->wants_gradient)
         return LS_OK;
-    ls_layer_site site = site_of(net, n);
-    aim_gradients(net, n, &site);
+    const ls_layer_site site = ls_net_site(net, n);
     if (!my->fused_backward)
         LS_TRY(node->layer->backward(&site, &my->backward));
     for (int i = 0; i < node->input_count; i++)
@@ -408,6 +405,11 @@ bool ls_net_kept(const ls_net *net, size_t index, void **memory, size_t *bytes)
     *memory = scratch ? scratch : net->nodes[logits].gradient;
     *bytes = node_bytes(o->graph, logits, real, o->rows);
     return true;
+}
+
+const ls_op_list *ls_net_node_ops(const ls_net *net, int node, bool backward)
+{
+    return backward ? &net->nodes[node].backward : &net->nodes[node].forward;
 }
 
 void *ls_net_gradients(const ls_net *net)

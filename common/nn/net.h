@@ -53,6 +53,13 @@ bool ls_net_kept(const ls_net *net, size_t index, void **memory, size_t *bytes);
 void *ls_net_node_output(const ls_net *net, int node);
 void *ls_net_node_gradient(const ls_net *net, int node);
 
+/** What node `node`'s operations work on and with. */
+ls_layer_site ls_net_site(ls_net *net, int node);
+
+/** The operations of a node's forward, or backward pass; those of a ReLU that lives in another
+ *  layer are that one's. */
+const ls_op_list *ls_net_node_ops(const ls_net *net, int node, bool backward);
+
 /** The flat gradient buffer that backward fills, as given. */
 void *ls_net_gradients(const ls_net *net);
 

@@ -4,7 +4,7 @@
 # with the reason in the output.
 file(GLOB unit_tests CONFIGURE_DEPENDS common/*/tests/test_*.c impl/tests/test_*.c
      bench/tests/test_*.c)
-list(FILTER unit_tests EXCLUDE REGEX "/test_(kernels|sums)_emulated\\.c$")
+list(FILTER unit_tests EXCLUDE REGEX "/test_[a-z_]*(kernels|sums)_emulated\\.c$")
 if(LOCKSTEP_HAS_CUDA) # the kernels of GPUs once more, for CPUs
   enable_language(CXX)
   add_library(gpu_emulated OBJECT common/kernel/tests/gpu_emulated.cpp)
@@ -16,6 +16,7 @@ if(LOCKSTEP_HAS_CUDA) # the kernels of GPUs once more, for CPUs
       -Wno-unknown-pragmas -ffp-contract=off -U_FORTIFY_SOURCE $<$<BOOL:${LOCKSTEP_WERROR}>:-Werror>)
   endforeach()
   list(APPEND unit_tests ${CMAKE_CURRENT_SOURCE_DIR}/common/kernel/tests/test_kernels_emulated.c
+       ${CMAKE_CURRENT_SOURCE_DIR}/common/kernel/tests/test_layer_kernels_emulated.c
        ${CMAKE_CURRENT_SOURCE_DIR}/common/comm/tests/test_sums_emulated.c)
 endif()
 foreach(source ${unit_tests})
@@ -33,9 +34,11 @@ endforeach()
 
 if(TARGET test_kernels_emulated) # their own ls_gpu_ functions come before the library's
   target_link_libraries(test_sums_emulated PRIVATE sums_emulated)
-  target_link_libraries(test_kernels_emulated PRIVATE gpu_emulated)
-  target_link_options(test_kernels_emulated PRIVATE -Wl,--wrap=ls_cuda_queue_fault
-    -Wl,--wrap=cudaStreamSynchronize)
+  foreach(name test_kernels_emulated test_layer_kernels_emulated)
+    target_link_libraries(${name} PRIVATE gpu_emulated)
+    target_link_options(${name} PRIVATE -Wl,--wrap=ls_cuda_queue_fault
+      -Wl,--wrap=cudaStreamSynchronize)
+  endforeach()
 endif()
 
 # The examples: an installed user's programs, that check their own figures.

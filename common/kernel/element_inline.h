@@ -8,6 +8,7 @@
 
 #include "common/base/device_fn.h"
 
+#include <math.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -96,6 +97,36 @@ LS_DEVICE_FN double ls_log_element(float x)
     p = p * q + 1.0 / 5;
     p = p * q + 1.0 / 3;
     return (double)k * 0.693147180559945309417 + (2 * s + 2 * s * (q * p)) + (double)(x - x);
+}
+
+/** 1 / (1 + e^-z). */
+LS_DEVICE_FN float ls_sigmoid_element(float z)
+{
+    float e = ls_exp_element(-fabsf(z)), s = 1.0f / (1.0f + e);
+    return z >= 0 ? s : e * s;
+}
+
+/** By e^-2|z|; where that would cancel, |z| < 0.625, by the polynomial of Cephes' tanhf. */
+LS_DEVICE_FN float ls_tanh_element(float z)
+{
+    float size = fabsf(z), e = ls_exp_element(-2 * size), q = z * z;
+    float large = (1 - e) / (1 + e);
+    float p = -5.70498872745e-3f;
+    p = p * q + 2.06390887954e-2f;
+    p = p * q - 5.37397155531e-2f;
+    p = p * q + 1.33314422036e-1f;
+    p = p * q - 3.33332819422e-1f;
+    float small = p * q * z + z;
+    uint32_t kept = size < 0.625f ? UINT32_MAX : 0, sign = ls_bits_of_float(z) & 0x80000000u;
+    return ls_float_of_bits((ls_bits_of_float(small) & kept) |
+                            ((ls_bits_of_float(large) | sign) & ~kept));
+}
+
+/** s^-0.75 for s above 0. */
+LS_DEVICE_FN float ls_lrn_power(float s)
+{
+    const float root = sqrtf(s);
+    return 1.0f / (root * sqrtf(root));
 }
 
 #endif

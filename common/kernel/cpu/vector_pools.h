@@ -130,13 +130,6 @@ static void max_pool_back(const ls_max_pool_backward_args *a, int64_t first, int
 
 /* ---- Local response normalisation ----------------------------------------------------------- */
 
-/* s^-0.75 and, for backward, 1 / s. */
-static inline float lrn_power(float s)
-{
-    const float root = sqrtf(s);
-    return 1.0f / (root * sqrtf(root));
-}
-
 /* out[i] = 1 + alpha times the sum of in[i - radius .. i + radius], in the order of the indices;
  * `in` has `radius` zeros on both sides. */
 static inline __attribute__((always_inline)) void lrn_sums(const float *in, int64_t channels,
@@ -164,7 +157,7 @@ lrn_pixel(const ls_lrn_forward_args *a, int64_t pixel, int64_t radius, float *ti
         square[c] = x[c] * x[c];
     lrn_sums(square, C, radius, sum);
     for (int64_t c = 0; c < C; c++)
-        y[c] = x[c] * lrn_power(1.0f + alpha * sum[c]);
+        y[c] = x[c] * ls_lrn_power(1.0f + alpha * sum[c]);
 }
 
 static inline __attribute__((always_inline)) void
@@ -180,7 +173,7 @@ lrn_pixel_back(const ls_lrn_backward_args *a, int64_t pixel, int64_t radius, flo
         first[c] = x[c] * x[c];
     lrn_sums(first, C, radius, sum);
     for (int64_t c = 0; c < C; c++) {
-        const float s = 1.0f + alpha * sum[c], p = lrn_power(s);
+        const float s = 1.0f + alpha * sum[c], p = ls_lrn_power(s);
         power[c] = p * dy[c];
         term[c] = p * dy[c] * x[c] / s;
     }

@@ -12,28 +12,6 @@
 
 #include "common/kernel/cpu/vector_losses.h"
 
-static inline float sigmoid_element(float z)
-{
-    float e = ls_exp_element(-fabsf(z)), s = 1.0f / (1.0f + e);
-    return z >= 0 ? s : e * s;
-}
-
-/* By e^-2|z|; where that would cancel, |z| < 0.625, by the polynomial of Cephes' tanhf. */
-static inline float tanh_element(float z)
-{
-    float size = fabsf(z), e = ls_exp_element(-2 * size), q = z * z;
-    float large = (1 - e) / (1 + e);
-    float p = -5.70498872745e-3f;
-    p = p * q + 2.06390887954e-2f;
-    p = p * q - 5.37397155531e-2f;
-    p = p * q + 1.33314422036e-1f;
-    p = p * q - 3.33332819422e-1f;
-    float small = p * q * z + z;
-    uint32_t kept = size < 0.625f ? UINT32_MAX : 0, sign = ls_bits_of_float(z) & 0x80000000u;
-    return ls_float_of_bits((ls_bits_of_float(small) & kept) |
-                            ((ls_bits_of_float(large) | sign) & ~kept));
-}
-
 static void pack_recurrent(const float *weight, int64_t hidden, bool backward, float *packed)
 {
     const int64_t padded = ls_vector_pad(hidden);
@@ -96,12 +74,12 @@ cell_forward(const ls_vector_lstm *l, int64_t row, int64_t t, int64_t first, con
         lanes_put(c, &before);
     }
     for (int j = 0; j < LS_LANES; j++) {
-        z[0][j] = sigmoid_element(z[0][j]);
-        z[1][j] = sigmoid_element(z[1][j]);
-        z[2][j] = tanh_element(z[2][j]);
-        z[3][j] = sigmoid_element(z[3][j]);
+        z[0][j] = ls_sigmoid_element(z[0][j]);
+        z[1][j] = ls_sigmoid_element(z[1][j]);
+        z[2][j] = ls_tanh_element(z[2][j]);
+        z[3][j] = ls_sigmoid_element(z[3][j]);
         c[j] = z[1][j] * c[j] + z[0][j] * z[2][j];
-        h[j] = z[3][j] * tanh_element(c[j]);
+        h[j] = z[3][j] * ls_tanh_element(c[j]);
     }
     for (int g = 0; g < 4; g++)
         put_part(gates + g * H, z[g], count);
@@ -166,7 +144,7 @@ static inline __attribute__((always_inline)) void cell_backward(const ls_vector_
         sum += get_part(l->dy + row * H + first, count);
     lanes_put(dh, &sum);
     for (int j = 0; j < LS_LANES; j++) {
-        const float i = z[0][j], f = z[1][j], g = z[2][j], o = z[3][j], tc = tanh_element(c[j]);
+        const float i = z[0][j], f = z[1][j], g = z[2][j], o = z[3][j], tc = ls_tanh_element(c[j]);
         const float d = dc[j] + dh[j] * o * (1 - tc * tc);
         z[0][j] = d * g * (i * (1 - i));
         z[1][j] = d * before[j] * (f * (1 - f));
@@ -233,7 +211,7 @@ static double logistic(const ls_logistic_loss_args *a)
         total += (double)(z > 0 ? z : 0) - (double)(y * z) +
                  ls_log_element(1.0f + ls_exp_element(-fabsf(z)));
         if (dlogits)
-            dlogits[r] = scale * (sigmoid_element(z) - y);
+            dlogits[r] = scale * (ls_sigmoid_element(z) - y);
     }
     return total;
 }

@@ -163,3 +163,43 @@ ls_status ls_cuda_squared_error(ls_kernels *kernels, const ls_squared_error_args
     const size_t parts = ls_gpu_squared_error_parts(arguments->rows * arguments->outputs);
     return put_loss(kernels, &like, &work, parts, out);
 }
+
+static int launch_logistic(const cuda_op *op, ls_queue *queue)
+{
+    const ls_gpu_fault fault = {ls_cuda_queue_fault(queue), LS_CUDA_FAULT_LABEL};
+    return ls_gpu_logistic_loss(ls_queue_native(queue), &op->args.logistic_loss, &op->parts,
+                                &fault);
+}
+
+ls_status ls_cuda_logistic_loss(ls_kernels *kernels, const ls_logistic_loss_args *arguments,
+                                ls_op **out)
+{
+    const cuda_op like = {.op.name = "logistic_loss.cuda",
+                          .launch = launch_logistic,
+                          .args.logistic_loss = *arguments};
+    ls_work work;
+    LS_TRY(ls_check_logistic_loss(arguments, kernels->table->real_bytes, &work));
+    return put_loss(kernels, &like, &work, ls_gpu_logistic_parts(arguments->rows), out);
+}
+
+/* The gradient, the loss, or both. */
+static int launch_weight_decay(const cuda_op *op, ls_queue *queue)
+{
+    const ls_weight_decay_args *args = &op->args.weight_decay;
+    void *stream = ls_queue_native(queue);
+    const int error = args->gradient ? ls_gpu_weight_decay(stream, args) : 0;
+    return error || !args->loss ? error : ls_gpu_decay_loss(stream, args, &op->parts);
+}
+
+ls_status ls_cuda_weight_decay(ls_kernels *kernels, const ls_weight_decay_args *arguments,
+                               ls_op **out)
+{
+    const cuda_op like = {.op.name = "weight_decay.cuda",
+                          .launch = launch_weight_decay,
+                          .args.weight_decay = *arguments};
+    ls_work work;
+    LS_TRY(ls_check_weight_decay(arguments, kernels->table->real_bytes, &work));
+    if (!arguments->loss)
+        return ls_cuda_op_put(kernels, &like, &work, out);
+    return put_loss(kernels, &like, &work, ls_gpu_decay_parts(arguments->count), out);
+}

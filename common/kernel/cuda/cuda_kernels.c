@@ -78,7 +78,7 @@ static ls_status load(void *context)
     cuda_kernels *kernels = context;
     const char *where = ls_device_describe(kernels->base.device)->text;
     const int errors[] = {ls_gpu_load_elements(), ls_gpu_load_batch(), ls_gpu_load_losses(),
-                          ls_gpu_load_dense()};
+                          ls_gpu_load_dense(),    ls_gpu_load_pools(), ls_gpu_load_layout()};
     for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
         LS_TRY(ls_cuda_check(where, "load the kernels", (cudaError_t)errors[i]));
     return ls_blas_open(&kernels->blas);
@@ -140,4 +140,13 @@ const ls_kernel_table ls_cuda_kernels = {
     .finish_step = ls_cuda_finish_step,
     .stamp = ls_cuda_stamp,
     .flip_bit = ls_cuda_flip_bit,
+    .gather_crops = ls_cuda_gather_crops,
+    .max_pool_forward = ls_cuda_max_pool_forward,
+    .max_pool_backward = ls_cuda_max_pool_backward,
+    .lrn_forward = ls_cuda_lrn_forward,
+    .lrn_backward = ls_cuda_lrn_backward,
+    .transpose = ls_cuda_transpose,
+    .weight_decay = ls_cuda_weight_decay,
+    .logistic_loss = ls_cuda_logistic_loss,
+    .copy_columns = ls_cuda_copy_columns,
 };

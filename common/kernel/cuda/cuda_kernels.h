@@ -28,6 +28,8 @@ typedef struct cuda_op {
         ls_update_scalars scalars; /**< optimizer */
         ls_gpu_order order;        /**< batch_indices */
         ls_gpu_parts parts;        /**< losses */
+        ls_random random;          /**< gather_crops */
+        int radius;                /**< lrn */
     };
     ls_device *device;
     void *workspace; /**< NULL: none */
@@ -83,5 +85,23 @@ ls_status ls_cuda_finish_step(ls_kernels *kernels, const ls_finish_step_args *ar
                               ls_op **out);
 ls_status ls_cuda_stamp(ls_kernels *kernels, const ls_stamp_args *arguments, ls_op **out);
 ls_status ls_cuda_flip_bit(ls_kernels *kernels, const ls_flip_bit_args *arguments, ls_op **out);
+ls_status ls_cuda_logistic_loss(ls_kernels *kernels, const ls_logistic_loss_args *arguments,
+                                ls_op **out);
+ls_status ls_cuda_weight_decay(ls_kernels *kernels, const ls_weight_decay_args *arguments,
+                               ls_op **out);
+/* cuda_images.c */
+ls_status ls_cuda_max_pool_forward(ls_kernels *kernels, const ls_max_pool_forward_args *arguments,
+                                   ls_op **out);
+ls_status ls_cuda_max_pool_backward(ls_kernels *kernels, const ls_max_pool_backward_args *arguments,
+                                    ls_op **out);
+ls_status ls_cuda_transpose(ls_kernels *kernels, const ls_transpose_args *arguments, ls_op **out);
+ls_status ls_cuda_copy_columns(ls_kernels *kernels, const ls_copy_columns_args *arguments,
+                               ls_op **out);
+ls_status ls_cuda_gather_crops(ls_kernels *kernels, const ls_gather_crops_args *arguments,
+                               ls_op **out);
+ls_status ls_cuda_lrn_forward(ls_kernels *kernels, const ls_lrn_forward_args *arguments,
+                              ls_op **out);
+ls_status ls_cuda_lrn_backward(ls_kernels *kernels, const ls_lrn_backward_args *arguments,
+                               ls_op **out);
 
 #endif

@@ -141,6 +141,15 @@ struct fill_with : arrays<0, 1> {
     }
 };
 
+/* gradient + decay * weight. */
+struct add_decay : arrays<2, 1> {
+    float decay;
+    __device__ void apply(const float *x, float *y) const
+    {
+        y[0] = x[0] + decay * x[1];
+    }
+};
+
 int ls_gpu_relu_forward(void *stream, const ls_relu_forward_args *args)
 {
     relu_forward f = {};
@@ -178,6 +187,15 @@ int ls_gpu_fill(void *stream, const ls_fill_args *args)
     fill_with f = {};
     f.out[0] = (float *)args->y;
     f.value = (float)args->value;
+    return launch_elements(stream, f, args->count);
+}
+
+int ls_gpu_weight_decay(void *stream, const ls_weight_decay_args *args)
+{
+    add_decay f = {};
+    f.in[0] = f.out[0] = (float *)args->gradient;
+    f.in[1] = (const float *)args->weight;
+    f.decay = (float)args->decay;
     return launch_elements(stream, f, args->count);
 }
 
@@ -298,6 +316,7 @@ int ls_gpu_load_elements(void)
                           ls_gpu_load_kernel(element_kernel<add_two>),
                           ls_gpu_load_kernel(element_kernel<copy_one>),
                           ls_gpu_load_kernel(element_kernel<fill_with>),
+                          ls_gpu_load_kernel(element_kernel<add_decay>),
                           ls_gpu_load_kernel(polynomial_kernel),
                           ls_gpu_load_kernel(update_kernel<sgd>),
                           ls_gpu_load_kernel(update_kernel<momentum>),

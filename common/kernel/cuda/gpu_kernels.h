@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The cuda table's own kernels, as functions that launch them on a stream: C on one side (the
- * table), CUDA on the other (the .cu files). Not yet run on a GPU; test_gpu_kernels runs the same
- * sources on a CPU, one thread of a block after the other.
+ * table), CUDA on the other (the .cu files). Not yet run on a GPU; test_kernels_emulated
+ * runs the same sources on a CPU, one thread of a block after the other.
  *
  * Each returns 0, or the cudaError_t of a launch that was refused. They allocate nothing and wait
  * for nothing, so they can be captured. Grids depend on sizes only, never on the GPU, and all sums
@@ -23,6 +23,8 @@ int ls_gpu_load_elements(void);
 int ls_gpu_load_batch(void);
 int ls_gpu_load_losses(void);
 int ls_gpu_load_dense(void);
+int ls_gpu_load_pools(void);
+int ls_gpu_load_layout(void);
 
 /* ---- gpu_elements.cu: the same bits as the cpu table ---------------------------------------- */
 
@@ -31,6 +33,8 @@ int ls_gpu_relu_backward(void *stream, const ls_relu_backward_args *args);
 int ls_gpu_polynomial(void *stream, const ls_polynomial_args *args);
 int ls_gpu_add(void *stream, const ls_add_args *args);
 int ls_gpu_fill(void *stream, const ls_fill_args *args);
+/** The gradient only; its loss is ls_gpu_decay_loss. */
+int ls_gpu_weight_decay(void *stream, const ls_weight_decay_args *args);
 /** `scalars`: those that no step changes. */
 int ls_gpu_optimizer(void *stream, const ls_optimizer_args *args, const ls_update_scalars *scalars);
 
@@ -68,11 +72,16 @@ typedef struct ls_gpu_fault {
 
 size_t ls_gpu_softmax_parts(int64_t rows);
 size_t ls_gpu_squared_error_parts(int64_t count);
+size_t ls_gpu_logistic_parts(int64_t rows);
+size_t ls_gpu_decay_parts(int64_t count);
 
 int ls_gpu_softmax_cross_entropy(void *stream, const ls_softmax_cross_entropy_args *args,
                                  const ls_gpu_parts *parts, const ls_gpu_fault *fault);
 int ls_gpu_squared_error(void *stream, const ls_squared_error_args *args,
                          const ls_gpu_parts *parts);
+int ls_gpu_logistic_loss(void *stream, const ls_logistic_loss_args *args, const ls_gpu_parts *parts,
+                         const ls_gpu_fault *fault);
+int ls_gpu_decay_loss(void *stream, const ls_weight_decay_args *args, const ls_gpu_parts *parts);
 
 /* ---- gpu_dense.cu ---------------------------------------------------------------------------- */
 
@@ -91,6 +100,22 @@ int ls_gpu_bias(void *stream, float *y, const float *bias, int64_t rows, int64_t
                 bool relu);
 /** sums[c] = sum of x[r,c] over the rows. */
 int ls_gpu_column_sums(void *stream, const float *x, int64_t rows, int64_t columns, float *sums);
+
+/* ---- gpu_pools.cu: the same bits as the cpu table -------------------------------------------- */
+
+int ls_gpu_max_pool_forward(void *stream, const ls_max_pool_forward_args *args);
+int ls_gpu_max_pool_backward(void *stream, const ls_max_pool_backward_args *args);
+/** The widest that a block's shared memory is made for; there is no radius beyond channels - 1. */
+enum { LS_GPU_LRN_RADIUS_MOST = 64 };
+int ls_gpu_lrn_forward(void *stream, const ls_lrn_forward_args *args, int radius);
+int ls_gpu_lrn_backward(void *stream, const ls_lrn_backward_args *args, int radius);
+
+/* ---- gpu_layout.cu: the same bits as the cpu table ------------------------------------------- */
+
+int ls_gpu_transpose(void *stream, const ls_transpose_args *args);
+int ls_gpu_copy_columns(void *stream, const ls_copy_columns_args *args);
+/** `random` is ls_random_stream(seed, "augment"). */
+int ls_gpu_gather_crops(void *stream, const ls_gather_crops_args *args, ls_random random);
 
 #ifdef __cplusplus
 }

@@ -13,9 +13,11 @@
 
 /* ---- The sum of the parts -------------------------------------------------------------------- */
 
-/* To be called by all threads once their parts are written: *loss = scale * sum of `count` parts,
- * by the block that comes last; it leaves `arrived` as it was found. */
-__device__ static void finish_loss(ls_gpu_parts parts, int64_t count, double scale, double *loss)
+/* To be called by all threads once their parts are written: *loss = scale * sum of `count` parts
+ * (+ *loss where `accumulate`), by the block that comes last; it leaves `arrived` as it was found.
+ */
+__device__ static void finish_loss(ls_gpu_parts parts, int64_t count, double scale, double *loss,
+                                   bool accumulate = false)
 {
     __shared__ bool last;
     __shared__ double space[LS_GPU_THREADS];
@@ -33,7 +35,7 @@ __device__ static void finish_loss(ls_gpu_parts parts, int64_t count, double sca
         sum += ls_gpu_fetch(&parts.values[i]);
     sum = ls_gpu_block_sum(sum, space);
     if (threadIdx.x == 0) {
-        *loss = scale * sum;
+        *loss = (accumulate ? *loss : 0) + scale * sum;
         *parts.arrived = 0;
     }
 }
@@ -119,7 +121,7 @@ int ls_gpu_softmax_cross_entropy(void *stream, const ls_softmax_cross_entropy_ar
 
 /* ---- squared_error --------------------------------------------------------------------------- */
 
-static const unsigned ERROR_BLOCKS = 256;
+static const unsigned SUM_BLOCKS = 256;
 
 __global__ static void squared_error_kernel(ls_squared_error_args args, ls_gpu_parts parts,
                                             int64_t count)
@@ -143,28 +145,93 @@ __global__ static void squared_error_kernel(ls_squared_error_args args, ls_gpu_p
     finish_loss(parts, gridDim.x, args.scale, args.loss);
 }
 
-static unsigned error_blocks(int64_t count)
+static unsigned sum_blocks(int64_t count)
 {
     const unsigned blocks = ls_gpu_blocks(count, LS_GPU_THREADS);
-    return blocks < ERROR_BLOCKS ? blocks : ERROR_BLOCKS;
+    return blocks < SUM_BLOCKS ? blocks : SUM_BLOCKS;
 }
 
 size_t ls_gpu_squared_error_parts(int64_t count)
 {
-    return error_blocks(count);
+    return sum_blocks(count);
 }
 
 int ls_gpu_squared_error(void *stream, const ls_squared_error_args *args, const ls_gpu_parts *parts)
 {
     const int64_t count = args->rows * args->outputs;
-    return ls_gpu_launch(stream, error_blocks(count), LS_GPU_THREADS, squared_error_kernel, *args,
+    return ls_gpu_launch(stream, sum_blocks(count), LS_GPU_THREADS, squared_error_kernel, *args,
                          *parts, count);
+}
+
+/* ---- logistic_loss --------------------------------------------------------------------------- */
+
+__global__ static void logistic_kernel(ls_logistic_loss_args args, ls_gpu_parts parts,
+                                       ls_gpu_fault fault)
+{
+    const float *logits = (const float *)args.logits;
+    float *dlogits = (float *)args.dlogits;
+    const float scale = (float)args.scale;
+    for (int64_t row = ls_gpu_first(); row < args.rows; row += ls_gpu_stride()) {
+        const int32_t label = args.labels[row];
+        const bool valid = label == 0 || label == 1;
+        const float z = logits[row], y = valid ? (float)label : NAN;
+        if (args.loss)
+            parts.values[row] = (double)(z > 0 ? z : 0) - (double)(y * z) +
+                                ls_log_element(1.0f + ls_exp_element(-fabsf(z)));
+        if (dlogits)
+            dlogits[row] = scale * (ls_sigmoid_element(z) - y);
+        if (!valid)
+            ls_gpu_tell_host(fault.word, fault.value);
+    }
+    if (args.loss)
+        finish_loss(parts, args.rows, args.scale, args.loss);
+}
+
+size_t ls_gpu_logistic_parts(int64_t rows)
+{
+    return (size_t)rows;
+}
+
+int ls_gpu_logistic_loss(void *stream, const ls_logistic_loss_args *args, const ls_gpu_parts *parts,
+                         const ls_gpu_fault *fault)
+{
+    enum { THREADS = 64 };
+    return ls_gpu_launch(stream, ls_gpu_blocks(args->rows, THREADS), THREADS, logistic_kernel,
+                         *args, *parts, *fault);
+}
+
+/* ---- The loss of weight decay ---------------------------------------------------------------- */
+
+__global__ static void squares_kernel(ls_weight_decay_args args, ls_gpu_parts parts)
+{
+    __shared__ double space[LS_GPU_THREADS];
+    const float *weight = (const float *)args.weight;
+    double sum = 0;
+#pragma unroll 4
+    for (int64_t i = ls_gpu_first(); i < args.count; i += ls_gpu_stride())
+        sum += (double)weight[i] * (double)weight[i];
+    sum = ls_gpu_block_sum(sum, space);
+    if (threadIdx.x == 0)
+        parts.values[blockIdx.x] = sum;
+    finish_loss(parts, gridDim.x, args.decay / 2, args.loss, args.accumulate);
+}
+
+size_t ls_gpu_decay_parts(int64_t count)
+{
+    return sum_blocks(count);
+}
+
+int ls_gpu_decay_loss(void *stream, const ls_weight_decay_args *args, const ls_gpu_parts *parts)
+{
+    return ls_gpu_launch(stream, sum_blocks(args->count), LS_GPU_THREADS, squares_kernel, *args,
+                         *parts);
 }
 
 int ls_gpu_load_losses(void)
 {
     const int errors[] = {ls_gpu_load_kernel(softmax_kernel<1>),
                           ls_gpu_load_kernel(softmax_kernel<LANES>),
-                          ls_gpu_load_kernel(squared_error_kernel)};
+                          ls_gpu_load_kernel(squared_error_kernel),
+                          ls_gpu_load_kernel(logistic_kernel), ls_gpu_load_kernel(squares_kernel)};
     return ls_gpu_first_failure(errors, sizeof errors / sizeof *errors);
 }

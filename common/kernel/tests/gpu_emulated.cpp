@@ -5,4 +5,6 @@
 #include "common/kernel/cuda/gpu_batch.cu"
 #include "common/kernel/cuda/gpu_dense.cu"
 #include "common/kernel/cuda/gpu_elements.cu"
+#include "common/kernel/cuda/gpu_layout.cu"
 #include "common/kernel/cuda/gpu_losses.cu"
+#include "common/kernel/cuda/gpu_pools.cu"

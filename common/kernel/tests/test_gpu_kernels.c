@@ -7,30 +7,11 @@
 #define FIXTURE_OPEN  open_gpu
 #define FIXTURE_CLOSE close_gpu
 #include "common/kernel/tests/kernel_bits.h"
-#include "common/kernel/tests/kernel_staging.h"
+#include "common/kernel/tests/kernel_gpu.h"
 #include "common/kernel/tests/kernel_step.h"
 
 #define OTHER_MAIN
 #include "common/kernel/tests/test_kernels.c"
-
-static void open_gpu(fixture *f)
-{
-    const ls_memory_policy policy = {.kind = LS_MEMORY_GROWTH};
-    const ls_device_name name = {.kind = LS_DEVICE_GPU, .logical = -1};
-    ls_device *gpu;
-    ls_queue *queue;
-    ls_kernels *inner;
-    must(ls_device_open(f->machine, &name, &policy, &gpu));
-    must(ls_queue_open(gpu, "staging", &queue));
-    must(ls_kernels_open(gpu, LS_MATH_FLOAT32, &inner));
-    print_message("%s\n", inner->table->library(inner));
-    f->cpu = staging_open(inner, queue);
-}
-
-static void close_gpu(fixture *f)
-{
-    staging_close(f->cpu);
-}
 
 static void test_step(void **state)
 {
@@ -74,13 +55,7 @@ int main(void)
         cmocka_unit_test(test_optimizer_bits), cmocka_unit_test(test_step),
         cmocka_unit_test(test_label),          cmocka_unit_test(test_tf32),
     };
-    ls_machine *machine;
-    must(ls_machine_open(&(ls_machine_options){0}, &machine));
-    const int gpus = ls_machine_count(machine, LS_DEVICE_GPU);
-    ls_machine_close(machine);
-    if (!gpus) {
-        print_message("no GPU here\n");
+    if (!gpu_here())
         return 77;
-    }
     return run_kernel_tests() + cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Kernels of max pools and of local response normalisation, with the bits of the cpu table. Not yet
+ * run on a GPU.
+ *
+ * Images have their channels last, so neighbouring threads read neighbouring channels; a pool's
+ * thread has four of them where they lie on 16 bytes. A pool backward gathers: the thread of an
+ * input element looks at the windows that cover it, in their order, so nothing is added at once
+ * by two threads, and every element is written.
+ */
+#include "common/kernel/cuda/gpu_kernels.h"
+#include "common/device/cuda/gpu_launch.cuh"
+#include "common/kernel/element_inline.h"
+
+/* ---- Max pool -------------------------------------------------------------------------------- */
+
+/* An element of an image: row, pixel, channel. */
+struct pool_place {
+    int64_t row, y, x, channel;
+};
+
+/* Of element `at * WIDE` of images [rows, height, width, channels]. */
+template <int WIDE>
+__device__ static inline pool_place place_of(int64_t at, int64_t height, int64_t width,
+                                             int64_t channels)
+{
+    const int64_t packs = channels / WIDE, pixel = ls_gpu_divide(at, packs);
+    const int64_t line = ls_gpu_divide(pixel, width), row = ls_gpu_divide(line, height);
+    return pool_place{row, line - row * height, pixel - line * width, (at - pixel * packs) * WIDE};
+}
+
+template <int WIDE> __global__ void pool_kernel(ls_max_pool_forward_args args, int64_t packs)
+{
+    typedef ls_gpu_pack<float, WIDE> reals;
+    typedef ls_gpu_pack<int32_t, WIDE> places;
+    const ls_window &w = args.window;
+    for (int64_t i = ls_gpu_first(); i < packs; i += ls_gpu_stride()) {
+        const pool_place out = place_of<WIDE>(i, w.out_height, w.out_width, args.channels);
+        const float *image =
+            (const float *)args.x + out.row * w.in_height * w.in_width * args.channels;
+        const int64_t top = out.y * w.stride_y - w.top, left = out.x * w.stride_x - w.left;
+        reals largest = {};
+        places at;
+#pragma unroll
+        for (int k = 0; k < WIDE; k++)
+            at.element[k] = -1;
+        for (int64_t y = top < 0 ? 0 : top; y < top + w.height && y < w.in_height; y++)
+            for (int64_t x = left < 0 ? 0 : left; x < left + w.width && x < w.in_width; x++) {
+                const int64_t pixel = y * w.in_width + x;
+                const reals from = *(const reals *)(image + pixel * args.channels + out.channel);
+#pragma unroll
+                for (int k = 0; k < WIDE; k++)
+                    if (at.element[k] < 0 || from.element[k] > largest.element[k]) {
+                        largest.element[k] = from.element[k];
+                        at.element[k] = (int32_t)pixel;
+                    }
+            }
+        ((reals *)args.y)[i] = largest;
+        ((places *)args.place)[i] = at;
+    }
+}
+
+/* The first and last position on an axis whose window covers `at`. */
+__device__ static inline void covering(int64_t at, int64_t size, int64_t stride, int64_t positions,
+                                       int64_t *first, int64_t *last)
+{
+    *first = at < size ? 0 : ls_gpu_divide(at - size, stride) + 1;
+    *last = ls_gpu_divide(at, stride);
+    *last = *last < positions ? *last : positions - 1;
+}
+
+template <int WIDE> __global__ void pool_back_kernel(ls_max_pool_backward_args args, int64_t packs)
+{
+    typedef ls_gpu_pack<float, WIDE> reals;
+    typedef ls_gpu_pack<int32_t, WIDE> places;
+    const ls_window &w = args.window;
+    for (int64_t i = ls_gpu_first(); i < packs; i += ls_gpu_stride()) {
+        const pool_place in = place_of<WIDE>(i, w.in_height, w.in_width, args.channels);
+        const int32_t pixel = (int32_t)(in.y * w.in_width + in.x);
+        int64_t y[2], x[2];
+        covering(in.y + w.top, w.height, w.stride_y, w.out_height, &y[0], &y[1]);
+        covering(in.x + w.left, w.width, w.stride_x, w.out_width, &x[0], &x[1]);
+        reals sum = {};
+        for (int64_t oy = y[0]; oy <= y[1]; oy++)
+            for (int64_t ox = x[0]; ox <= x[1]; ox++) {
+                const int64_t from =
+                    ((in.row * w.out_height + oy) * w.out_width + ox) * args.channels + in.channel;
+                const places at = *(const places *)(args.place + from);
+                const reals dy = *(const reals *)((const float *)args.dy + from);
+                reals output = dy;
+                if (args.relu_output)
+                    output = *(const reals *)((const float *)args.relu_output + from);
+#pragma unroll
+                for (int k = 0; k < WIDE; k++)
+                    if (at.element[k] == pixel && (!args.relu_output || output.element[k] > 0))
+                        sum.element[k] += dy.element[k];
+            }
+        ((reals *)args.dx)[i] = sum;
+    }
+}
+
+/* Whether all of it can be moved four channels at a time; NULL lies everywhere. */
+static bool moves_fours(int64_t channels, const void *a, const void *b, const void *c,
+                        const void *d)
+{
+    return channels % 4 == 0 &&
+           ((uintptr_t)a | (uintptr_t)b | (uintptr_t)c | (uintptr_t)d) % (4 * sizeof(float)) == 0;
+}
+
+int ls_gpu_max_pool_forward(void *stream, const ls_max_pool_forward_args *args)
+{
+    const ls_window *w = &args->window;
+    const int64_t count = args->rows * w->out_height * w->out_width * args->channels;
+    if (!count)
+        return 0;
+    if (moves_fours(args->channels, args->x, args->y, args->place, NULL))
+        return ls_gpu_launch(stream, ls_gpu_blocks(count / 4, LS_GPU_THREADS), LS_GPU_THREADS,
+                             pool_kernel<4>, *args, count / 4);
+    return ls_gpu_launch(stream, ls_gpu_blocks(count, LS_GPU_THREADS), LS_GPU_THREADS,
+                         pool_kernel<1>, *args, count);
+}
+
+int ls_gpu_max_pool_backward(void *stream, const ls_max_pool_backward_args *args)
+{
+    const ls_window *w = &args->window;
+    const int64_t count = args->rows * w->in_height * w->in_width * args->channels;
+    if (!count)
+        return 0;
+    if (moves_fours(args->channels, args->dy, args->place, args->relu_output, args->dx))
+        return ls_gpu_launch(stream, ls_gpu_blocks(count / 4, LS_GPU_THREADS), LS_GPU_THREADS,
+                             pool_back_kernel<4>, *args, count / 4);
+    return ls_gpu_launch(stream, ls_gpu_blocks(count, LS_GPU_THREADS), LS_GPU_THREADS,
+                         pool_back_kernel<1>, *args, count);
+}
+
+/* ---- Local response normalisation ------------------------------------------------------------ */
+
+/*
+ * A block has a run of elements, one to a thread, and what lies `radius` before and behind them
+ * (forward), or twice that (backward, whose terms need the sums of their neighbours).
+ */
+enum { LRN_HALO = LS_GPU_LRN_RADIUS_MOST, LRN_RUN = LS_GPU_THREADS };
+
+/* 1 + alpha * the sum of the values within `radius` channels of channel c, which is *value. */
+__device__ static inline float lrn_sum(const float *value, int64_t c, int64_t channels, int radius)
+{
+    const int before = c < radius ? (int)c : radius;
+    const int behind = channels - 1 - c < radius ? (int)(channels - 1 - c) : radius;
+    float sum = 0;
+    for (int j = -before; j <= behind; j++)
+        sum += value[j];
+    return sum;
+}
+
+__global__ static void lrn_kernel(ls_lrn_forward_args args, int radius, int64_t count)
+{
+    __shared__ float square[LRN_RUN + 2 * LRN_HALO];
+    const float *x = (const float *)args.x, alpha = (float)args.alpha;
+    for (int64_t first = (int64_t)blockIdx.x * LRN_RUN; first < count;
+         first += (int64_t)gridDim.x * LRN_RUN) { /* the same turns for all threads of a block */
+        for (int t = (int)threadIdx.x; t < LRN_RUN + 2 * radius; t += LRN_RUN) {
+            const int64_t i = first - radius + t;
+            square[t] = i >= 0 && i < count ? x[i] * x[i] : 0;
+        }
+        __syncthreads();
+        const int64_t i = first + threadIdx.x;
+        if (i < count) {
+            const int64_t c = i - ls_gpu_divide(i, args.channels) * args.channels;
+            const float sum = lrn_sum(&square[radius + threadIdx.x], c, args.channels, radius);
+            ((float *)args.y)[i] = x[i] * ls_lrn_power(1.0f + alpha * sum);
+        }
+        __syncthreads();
+    }
+}
+
+__global__ static void lrn_back_kernel(ls_lrn_backward_args args, int radius, int64_t count)
+{
+    __shared__ float square[LRN_RUN + 4 * LRN_HALO], term[LRN_RUN + 2 * LRN_HALO];
+    const float *x = (const float *)args.x, *dy = (const float *)args.dy;
+    const float alpha = (float)args.alpha, factor = (float)(1.5 * args.alpha);
+    for (int64_t first = (int64_t)blockIdx.x * LRN_RUN; first < count;
+         first += (int64_t)gridDim.x * LRN_RUN) {
+        for (int t = (int)threadIdx.x; t < LRN_RUN + 4 * radius; t += LRN_RUN) {
+            const int64_t i = first - 2 * radius + t;
+            square[t] = i >= 0 && i < count ? x[i] * x[i] : 0;
+        }
+        __syncthreads();
+        for (int t = (int)threadIdx.x; t < LRN_RUN + 2 * radius; t += LRN_RUN) {
+            const int64_t i = first - radius + t;
+            term[t] = 0;
+            if (i < 0 || i >= count)
+                continue;
+            const int64_t c = i - ls_gpu_divide(i, args.channels) * args.channels;
+            const float s = 1.0f + alpha * lrn_sum(&square[radius + t], c, args.channels, radius);
+            term[t] = ls_lrn_power(s) * dy[i] * x[i] / s;
+        }
+        __syncthreads();
+        const int64_t i = first + threadIdx.x;
+        if (i < count) {
+            const int64_t c = i - ls_gpu_divide(i, args.channels) * args.channels;
+            const int t = (int)threadIdx.x;
+            const float s =
+                1.0f + alpha * lrn_sum(&square[2 * radius + t], c, args.channels, radius);
+            const float sum = lrn_sum(&term[radius + t], c, args.channels, radius);
+            const float value = ls_lrn_power(s) * dy[i] - factor * x[i] * sum;
+            ((float *)args.dx)[i] = !args.relu || x[i] > 0 ? value : 0;
+        }
+        __syncthreads();
+    }
+}
+
+int ls_gpu_lrn_forward(void *stream, const ls_lrn_forward_args *args, int radius)
+{
+    const int64_t count = args->pixels * args->channels;
+    if (!count)
+        return 0;
+    return ls_gpu_launch(stream, ls_gpu_blocks(count, LRN_RUN), LRN_RUN, lrn_kernel, *args, radius,
+                         count);
+}
+
+int ls_gpu_lrn_backward(void *stream, const ls_lrn_backward_args *args, int radius)
+{
+    const int64_t count = args->pixels * args->channels;
+    if (!count)
+        return 0;
+    return ls_gpu_launch(stream, ls_gpu_blocks(count, LRN_RUN), LRN_RUN, lrn_back_kernel, *args,
+                         radius, count);
+}
+
+int ls_gpu_load_pools(void)
+{
+    const int errors[] = {
+        ls_gpu_load_kernel(pool_kernel<4>),      ls_gpu_load_kernel(pool_kernel<1>),
+        ls_gpu_load_kernel(pool_back_kernel<4>), ls_gpu_load_kernel(pool_back_kernel<1>),
+        ls_gpu_load_kernel(lrn_kernel),          ls_gpu_load_kernel(lrn_back_kernel)};
+    return ls_gpu_first_failure(errors, sizeof errors / sizeof *errors);
+}

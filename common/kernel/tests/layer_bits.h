@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the cuda table promises of images and sequences beyond the bounds of test_layer_kernels.c:
+ * crops, normalisation, weight decay and the gradient of the logistic loss have the bits of the cpu
+ * table, at any alignment; the losses, sums in double in another order, 1e-13 of them. (Pools and
+ * moves have the bits of the reference.)
+ */
+#ifndef LS_COMMON_KERNEL_TESTS_LAYER_BITS_H
+#define LS_COMMON_KERNEL_TESTS_LAYER_BITS_H
+
+#include "common/kernel/tests/kernel_fixture.h"
+
+static ls_kernels *cpu_of(fixture *f)
+{
+    ls_kernels *cpu;
+    must(ls_kernels_open(f->device, LS_MATH_FLOAT32, &cpu));
+    return cpu;
+}
+
+static void test_crop_bits(void **state)
+{
+    enum { ROWS = 40, SIDE = 13, CROP = 9, IMAGE = 3 * SIDE * SIDE, COUNT = 3 * CROP * CROP };
+    fixture *f = *state;
+    ls_kernels *cpu = cpu_of(f), *const both[] = {f->cpu, cpu};
+    uint8_t source[ROWS * IMAGE];
+    uint32_t indices[ROWS], seed = 3;
+    float *out[] = {randoms(ROWS * COUNT, 1), randoms(ROWS * COUNT, 2)};
+    const ls_step_state at = {.position = ((uint64_t)1 << 33) + 5};
+    for (int i = 0; i < ROWS * IMAGE; i++)
+        noise(&seed), source[i] = (uint8_t)(seed >> 24);
+    for (uint32_t i = 0; i < ROWS; i++)
+        indices[i] = ROWS - 1 - i;
+    for (int k = 0; k < 2; k++) {
+        ls_op *op;
+        must(both[k]->table->gather_crops(
+            both[k],
+            &(ls_gather_crops_args){ROWS, 3, SIDE, CROP, source, indices, true, 5, 11, &at, out[k]},
+            &op));
+        run(f, op);
+    }
+    same_bits("crops", out[0], out[1], ROWS * COUNT * sizeof **out);
+    free(out[0]), free(out[1]);
+    cpu->table->close(cpu);
+}
+
+static void check_lrn_bits(fixture *f, ls_kernels *cpu, int64_t channels, int64_t radius)
+{
+    enum { PIXELS = 23 };
+    const int64_t count = PIXELS * channels;
+    ls_kernels *const both[] = {f->cpu, cpu};
+    float *x = randoms(count, 1), *dy = randoms(count, 2);
+    float *out[2][2] = {{randoms(count, 3), randoms(count, 4)},
+                        {randoms(count, 5), randoms(count, 6)}};
+    for (int k = 0; k < 2; k++) {
+        ls_op *op;
+        must(both[k]->table->lrn_forward(
+            both[k], &(ls_lrn_forward_args){PIXELS, channels, radius, 0.3, x, out[k][0]}, &op));
+        run(f, op);
+        must(both[k]->table->lrn_backward(
+            both[k], &(ls_lrn_backward_args){PIXELS, channels, radius, 0.3, k, x, dy, out[k][1]},
+            &op));
+        run(f, op);
+    }
+    /* With `relu` 0 stands where x is not positive. */
+    for (int64_t i = 0; i < count; i++)
+        out[0][1][i] = x[i] > 0 ? out[0][1][i] : 0;
+    same_bits("lrn_forward", out[0][0], out[1][0], (size_t)count * sizeof(float));
+    same_bits("lrn_backward", out[0][1], out[1][1], (size_t)count * sizeof(float));
+    free(x), free(dy);
+    for (int k = 0; k < 4; k++)
+        free(out[k / 2][k % 2]);
+}
+
+static void test_lrn_bits(void **state)
+{
+    static const int64_t channels[] = {1, 2, 5, 16, 63, 64, 65, 300};
+    static const int64_t radius[] = {0, 1, 4, 7, 64};
+    ls_kernels *cpu = cpu_of(*state);
+    for (size_t c = 0; c < sizeof channels / sizeof *channels; c++)
+        for (size_t r = 0; r < sizeof radius / sizeof *radius; r++)
+            check_lrn_bits(*state, cpu, channels[c], radius[r]);
+    cpu->table->close(cpu);
+}
+
+/* What no block's memory holds is refused in words. */
+static void test_lrn_refusal(void **state)
+{
+    fixture *f = *state;
+    float x[600] = {0}, y[600];
+    ls_op *op;
+    ls_status status =
+        f->cpu->table->lrn_forward(f->cpu, &(ls_lrn_forward_args){2, 300, 65, 0.3, x, y}, &op);
+    assert_int_equal(ls_status_code(status), LS_CODE_USAGE);
+    assert_non_null(strstr(ls_status_text(status), "radius"));
+    ls_status_free(status);
+}
+
+/* Gradient and loss of a range, which may begin anywhere; each also without the other. */
+static void check_decay_bits(fixture *f, ls_kernels *cpu, int64_t first, int64_t count, int what)
+{
+    ls_kernels *const both[] = {f->cpu, cpu};
+    const int64_t all = first + count;
+    float *w = randoms(all, 1), *gradient[] = {randoms(all, 2), randoms(all, 2)};
+    double loss[] = {0.5, 0.5};
+    for (int k = 0; k < 2; k++) {
+        ls_op *op;
+        const ls_weight_decay_args args = {count,
+                                           0.004,
+                                           w + first,
+                                           what & 1 ? gradient[k] + first : NULL,
+                                           what & 2 ? &loss[k] : NULL,
+                                           true};
+        must(both[k]->table->weight_decay(both[k], &args, &op));
+        must(ls_queue_put(f->queue, op)); /* a second time: what it leaves is what it found */
+        run(f, op);
+    }
+    same_bits("weight_decay", gradient[0], gradient[1], (size_t)(all + 1) * sizeof **gradient);
+    assert_true(fabs(loss[0] - loss[1]) <= 1e-13 * loss[1]);
+    free(w), free(gradient[0]), free(gradient[1]);
+}
+
+static void test_decay_bits(void **state)
+{
+    static const int64_t counts[] = {1, 3, 4, 255, 257, 70001};
+    ls_kernels *cpu = cpu_of(*state);
+    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
+        for (int64_t first = 0; first < 4; first++)
+            for (int what = 1; what < 4; what++)
+                check_decay_bits(*state, cpu, first, counts[c], what);
+    cpu->table->close(cpu);
+}
+
+static void test_logistic_bits(void **state)
+{
+    enum { ROWS = 1025 };
+    fixture *f = *state;
+    ls_kernels *cpu = cpu_of(f), *const both[] = {f->cpu, cpu};
+    float *z = randoms(ROWS, 1), *dz[] = {randoms(ROWS, 2), randoms(ROWS, 3)};
+    int32_t labels[ROWS];
+    double loss[2];
+    for (int i = 0; i < ROWS; i++)
+        z[i] *= 30, labels[i] = i * i % 2;
+    for (int k = 0; k < 2; k++) {
+        ls_op *op;
+        const ls_logistic_loss_args args = {ROWS, z, labels, 1.0 / 77, dz[k], &loss[k]};
+        must(both[k]->table->logistic_loss(both[k], &args, &op));
+        must(ls_queue_put(f->queue, op));
+        run(f, op);
+    }
+    same_bits("dlogits", dz[0], dz[1], ROWS * sizeof **dz);
+    assert_true(fabs(loss[0] - loss[1]) <= 1e-13 * loss[1]);
+    free(z), free(dz[0]), free(dz[1]);
+    cpu->table->close(cpu);
+}
+
+#define LAYER_BITS_TESTS                                                                           \
+    cmocka_unit_test(test_crop_bits), cmocka_unit_test(test_lrn_bits),                             \
+        cmocka_unit_test(test_lrn_refusal), cmocka_unit_test(test_decay_bits),                     \
+        cmocka_unit_test(test_logistic_bits)
+
+#endif

@@ -60,8 +60,8 @@ typedef struct ls_case {
     bool colocate_gradients;  /**< towers: true */
     int flip_device;          /**< --inject bitflip=DEVICE:STEP; -1: none */
     int64_t flip_step;
-    int ranks;    /**< 1; of comm mpi the processes, of thread ranks in this one */
-    char comm[8]; /**< resolved: "thread", "mpi" */
+    int ranks;    /**< 1; of comm mpi the processes, of others ranks in this one */
+    char comm[8]; /**< "thread" (of GPUs: device), "mpi", "device" */
 } ls_case;
 
 /** What the whole command shares. Text is owned by the request. */

@@ -466,24 +466,25 @@ static ls_status check_comm(const ls_setting *setting, const char *word)
         return ls_setting_refuse(setting, LS_CODE_MISSING,
                                  "mpi needs ranks that a launcher started; mpirun -n N lockstep, "
                                  "or thread with --ranks");
-    if (strcmp(word, "thread") == 0 && processes && processes->size > 1)
+    const bool inside = strcmp(word, "thread") == 0 || strcmp(word, "device") == 0;
+    if (inside && processes && processes->size > 1)
         return ls_setting_refuse(setting, LS_CODE_USAGE,
-                                 "thread has its ranks in one process, and the launcher started "
-                                 "%d; mpi or auto, or no launcher",
-                                 processes->size);
+                                 "%s has its ranks in one process, and the launcher started %d; "
+                                 "mpi or auto, or no launcher",
+                                 word, processes->size);
     return LS_OK;
 }
 
 ls_status ls_set_comm(const ls_setting *setting)
 {
-    static const char *const words[] = {"auto", "thread", "mpi", "nccl", NULL};
+    static const char *const words[] = {"auto", "thread", "mpi", "nccl", "device", NULL};
     const ls_processes *processes = setting->names->processes;
     int word;
     LS_TRY(read_word(setting, words, &word));
     LS_TRY(check_comm(setting, words[word]));
-    bool mpi = word == 2 || (word == 0 && processes && processes->comm);
+    const char *name = word ? words[word] : processes && processes->comm ? "mpi" : "thread";
     memset(setting->one->comm, 0, sizeof setting->one->comm);
-    memcpy(setting->one->comm, mpi ? "mpi" : "thread", mpi ? sizeof "mpi" : sizeof "thread");
+    memcpy(setting->one->comm, name, strlen(name));
     return LS_OK;
 }
 

@@ -115,7 +115,7 @@ static json_t *case_group(const ls_row_facts *f)
         put_integer(group, "pipeline_microbatches", (uint64_t)c->microbatches);
         put_text(group, "pipeline_schedule", c->one_f_one_b ? "1f1b" : "gpipe");
     }
-    put_text(group, "comm", c->comm);
+    put_text(group, "comm", job->transport->name);
     put_text(group, "memory",
              *c->memory_text                        ? c->memory_text
              : plan->devices->kind == LS_DEVICE_GPU ? "all"

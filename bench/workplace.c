@@ -172,6 +172,23 @@ static ls_status check_fault(const ls_plan_of_case *plan)
     return LS_OK;
 }
 
+/* By which devices exchange: the processes' communicator, or one of this process. */
+static ls_status choose_transport(ls_plan_of_case *plan)
+{
+    const ls_case *c = plan->config;
+    ls_job *job = &plan->job;
+    char text[2][32];
+    job->transport = ls_comm_backend_auto(job->comm, plan->devices->kind);
+    for (size_t i = 1; i < plan->device_count && plan->strategy->reduces; i++)
+        if (plan->devices[i].kind != plan->devices->kind)
+            return ls_fail(LS_CODE_USAGE, "option", "--devices",
+                           "%s and %s are of two kinds, which cannot add up gradients for each "
+                           "other; CPU devices or GPUs alone do, and towers on both",
+                           ls_device_name_text(plan->devices, text[0]),
+                           ls_device_name_text(&plan->devices[i], text[1]));
+    return strcmp(c->comm, "device") == 0 ? ls_comm_backend_find(c->comm, &job->transport) : LS_OK;
+}
+
 /*
  * The algorithm and the buckets, which are a fixed function of sizes and ranks where auto. Where
  * one core computes and adds up in memory that is shared (no links), there is nothing to overlap,
@@ -182,14 +199,16 @@ static ls_status choose_reduction(const ls_workplace *place, ls_plan_of_case *pl
 {
     const ls_case *c = plan->config;
     ls_job *job = &plan->job;
-    const bool linked = *c->link_text != 0;
-    const ls_comm like = {.backend = job->comm ? job->comm->backend : ls_comm_backends()[0],
+    const bool linked = *c->link_text != 0, gpu = plan->devices->kind == LS_DEVICE_GPU;
+    const ls_comm like = {.backend = job->transport,
                           .size = plan->all_devices,
-                          .linked = linked};
+                          .linked = linked,
+                          .shared =
+                              !linked && ls_comm_shares(plan->devices, (int)plan->device_count)};
     const size_t gradients = plan->model->graph->variables.elements * sizeof(float);
     const size_t least = 512 << 10, eighth = gradients / 8 > least ? gradients / 8 : least;
     job->overlap =
-        plan->all_devices > 1 && (linked || ls_machine_cores_per_device(place->machine) > 1);
+        plan->all_devices > 1 && (gpu || linked || ls_machine_cores_per_device(place->machine) > 1);
     job->bucket_bytes = job->exact             ? SIZE_MAX
                         : c->bucket_bytes >= 0 ? (size_t)c->bucket_bytes
                         : job->overlap         ? eighth
@@ -272,7 +291,7 @@ static void log_placement(const ls_placement *placement, const ls_plan_of_case *
 static ls_status place_devices(const ls_placement *placement, ls_plan_of_case *plan)
 {
     const ls_case *c = plan->config;
-    const int here = strcmp(c->comm, "thread") == 0 ? c->ranks : 1;
+    const int here = strcmp(c->comm, "mpi") == 0 ? 1 : c->ranks;
     char all[32];
     int64_t devices;
     const char *spec = c->devices;
@@ -339,6 +358,7 @@ static ls_status resolve(ls_workplace *place, ls_plan_of_case *plan)
                                 .comm = c->comm,
                                 .linked = *c->link_text != 0};
     LS_TRY(ls_strategy_check(plan->strategy, &outline));
+    LS_TRY(choose_transport(plan));
     LS_TRY(choose_reduction(place, plan));
     LS_TRY(divide_model(plan));
     LS_TRY(check_fault(plan));

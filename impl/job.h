@@ -29,8 +29,10 @@ typedef struct ls_job {
     bool one_f_one_b;           /**< pipeline: schedule 1F1B; else GPipe */
     const int *place;           /**< model-parallel: [nodes] which device each is on */
     ls_comm *comm;              /**< of the processes, each a rank; NULL: this one alone */
-    int64_t batch;              /**< global; of every step but the last of an epoch */
-    bool epochs;                /**< an epoch's last batch is what is left of it */
+    const ls_comm_backend
+        *transport; /**< by which devices exchange; NULL: ls_comm_backend_auto's */
+    int64_t batch;  /**< global; of every step but the last of an epoch */
+    bool epochs;    /**< an epoch's last batch is what is left of it */
     uint64_t seed;
     bool shuffle;
     bool augment; /**< images to train on are cropped anywhere and flipped; else in the middle */

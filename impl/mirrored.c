@@ -8,7 +8,9 @@
  *
  * Order of summation: fast mode the all-reduce algorithm's own (its file's head), bucket by bucket;
  * exact mode `canonical`, the rest of the tree over the replicas' finished subtrees, in one bucket.
- * Whether the all-reduces have a queue of their own is the job's to say (reducer.h).
+ * Whether the all-reduces have a queue of their own is the job's to say (reducer.h). Each replica
+ * has a program of its own, whose all-reduces wait for the others'; where the communicator's queues
+ * are ordered by events instead (GPUs), one program holds all of them.
  */
 #include "impl/reducer.h"
 #include "impl/strategies.h"
@@ -18,9 +20,24 @@
 typedef struct mirrored {
     ls_replicated shared;
     ls_buckets buckets;
-    ls_reducer *reducers;       /* [n] */
-    uint64_t steps[LS_BATCHES]; /* put so far */
+    ls_reducer *reducers;        /* [n] */
+    uint64_t steps[LS_BATCHES];  /* put so far */
+    ls_event *begun;             /* together: the step has begun */
+    ls_event **left;             /* together: [n] a replica has nothing more to do in it */
+    ls_traffic sent[LS_BATCHES]; /* together: by one step, counted when it is put or captured */
 } mirrored;
+
+/* What the communicators of this process have counted. */
+static ls_traffic count_own(const mirrored *me)
+{
+    ls_traffic sum = {0};
+    for (int i = 0; i < me->shared.count; i++) {
+        ls_traffic one = me->reducers[i].comm->backend->traffic(me->reducers[i].comm);
+        sum.bytes_sent += one.bytes_sent;
+        sum.messages_sent += one.messages_sent;
+    }
+    return sum;
+}
 
 /* ---- The step ------------------------------------------------------------------------------- */
 
@@ -42,19 +59,54 @@ static ls_status range_final(void *context, size_t first, size_t count)
     return ls_buckets_final(sink->buckets, first, count, put_bucket, context);
 }
 
-static ls_status put_step(ls_replicated *run, ls_member *m, int which)
+static ls_status put_gradients(mirrored *me, ls_member *m, int which)
 {
-    mirrored *me = (mirrored *)run;
-    bucket_sink sink = {&me->buckets, &me->reducers[m - run->members], which};
+    bucket_sink sink = {&me->buckets, &me->reducers[m - me->shared.members], which};
     bool whole = !ls_slice_reports(m->slice[which]);
     ls_buckets_begin(&me->buckets);
     LS_TRY(ls_reducer_begin(sink.reducer, which));
     LS_TRY(ls_slice_put(m->slice[which], whole ? NULL : range_final, &sink));
     if (whole) /* not reported in parts: everything is final now */
         LS_TRY(range_final(&sink, 0, m->replica->elements));
+    return LS_OK;
+}
+
+static ls_status put_update(mirrored *me, ls_member *m, int which)
+{
     for (size_t b = 0; b < me->buckets.count; b++)
-        LS_TRY(ls_reducer_update(sink.reducer, b));
+        LS_TRY(ls_reducer_update(&me->reducers[m - me->shared.members], b));
     return ls_op_list_put(&m->finish[which], m->replica->queue);
+}
+
+/* A replica's own part, whose all-reduces wait for the others'. */
+static ls_status put_alone(ls_replicated *run, ls_member *m, int which)
+{
+    LS_TRY(put_gradients((mirrored *)run, m, which));
+    return put_update((mirrored *)run, m, which);
+}
+
+/* The step of all replicas, which the first one's queue begins and ends. */
+static ls_status put_together(ls_replicated *run, ls_member *first, int which)
+{
+    mirrored *me = (mirrored *)run;
+    ls_queue *queue = first->replica->queue;
+    LS_TRY(ls_queue_record(queue, me->begun));
+    for (int i = 1; i < run->count; i++)
+        LS_TRY(ls_queue_wait(run->members[i].replica->queue, me->begun));
+    for (int i = 0; i < run->count; i++)
+        LS_TRY(put_gradients(me, &run->members[i], which));
+    const ls_traffic before = count_own(me);
+    LS_TRY(ls_reducers_put(me->reducers, run->count, which));
+    const ls_traffic after = count_own(me);
+    me->sent[which] = (ls_traffic){after.bytes_sent - before.bytes_sent,
+                                   after.messages_sent - before.messages_sent};
+    for (int i = 0; i < run->count; i++)
+        LS_TRY(put_update(me, &run->members[i], which));
+    for (int i = 1; i < run->count; i++) {
+        LS_TRY(ls_queue_record(run->members[i].replica->queue, me->left[i]));
+        LS_TRY(ls_queue_wait(queue, me->left[i]));
+    }
+    return LS_OK;
 }
 
 /* ---- Building ------------------------------------------------------------------------------- */
@@ -66,9 +118,9 @@ static ls_status open_reducers(mirrored *me, const ls_job *job)
     const size_t n = (size_t)run->count;
     ls_comm **comms = calloc(n, sizeof *comms);
     me->reducers = calloc(n, sizeof *me->reducers);
-    ls_status status = me->reducers && comms
-                           ? ls_comm_open(job->comm, job->devices, run->count, comms)
-                           : ls_fail_memory("mirrored", n * sizeof *me->reducers);
+    ls_status status = me->reducers && comms ? ls_comm_open(job->transport, job->comm, job->devices,
+                                                            run->count, comms)
+                                             : ls_fail_memory("mirrored", n * sizeof *me->reducers);
     for (size_t i = 0; i < n && !status; i++)
         me->reducers[i].comm = comms[i];
     free(comms);
@@ -80,14 +132,31 @@ static ls_status open_reducers(mirrored *me, const ls_job *job)
     return LS_OK;
 }
 
+/* Ranks whose queues are ordered by events have one step, and one program, for all. */
+static ls_status open_together(mirrored *me, const ls_job *job)
+{
+    const size_t n = (size_t)me->shared.count;
+    me->shared.together = true;
+    me->shared.put_step = put_together;
+    me->left = calloc(n, sizeof *me->left);
+    if (!me->left)
+        return ls_fail_memory("mirrored", n * sizeof *me->left);
+    LS_TRY(ls_event_open(job->devices[0], &me->begun));
+    for (size_t i = 1; i < n; i++)
+        LS_TRY(ls_event_open(job->devices[i], &me->left[i]));
+    return LS_OK;
+}
+
 static ls_status build(mirrored *me, const ls_job *job)
 {
     ls_replicated *run = &me->shared;
     run->holder = -1;
-    LS_TRY(ls_replicated_open(run, &ls_strategy_mirrored, job, put_step));
+    LS_TRY(ls_replicated_open(run, &ls_strategy_mirrored, job, put_alone));
     LS_TRY(ls_buckets_open(job->model->graph, job->exact ? SIZE_MAX : job->bucket_bytes,
                            &me->buckets));
     LS_TRY(open_reducers(me, job));
+    if (ls_comm_together(me->reducers[0].comm))
+        LS_TRY(open_together(me, job));
     return ls_replicated_capture(run);
 }
 
@@ -118,6 +187,10 @@ static void close_run(ls_run *base)
     for (int i = 0; me->reducers && i < me->shared.count; i++)
         ls_reducer_close(&me->reducers[i]);
     free(me->reducers);
+    ls_event_close(me->begun);
+    for (int i = 0; me->left && i < me->shared.count; i++)
+        ls_event_close(me->left[i]);
+    free(me->left);
     ls_buckets_close(&me->buckets);
     ls_replicated_close(base);
 }
@@ -188,14 +261,9 @@ static ls_status count_traffic(const mirrored *me, ls_traffic *sum)
 {
     ls_comm *comm = me->shared.base.job->comm;
     const size_t processes = comm ? (size_t)comm->size : 1;
-    ls_traffic mine = {0}, *all = calloc(processes, sizeof *all);
+    ls_traffic mine = count_own(me), *all = calloc(processes, sizeof *all);
     if (!all)
         return ls_fail_memory("mirrored", processes * sizeof *all);
-    for (int i = 0; i < me->shared.count; i++) {
-        ls_traffic one = me->reducers[i].comm->backend->traffic(me->reducers[i].comm);
-        mine.bytes_sent += one.bytes_sent;
-        mine.messages_sent += one.messages_sent;
-    }
     ls_status status = ls_comm_collect(comm, &mine, sizeof mine, all);
     for (size_t p = 0; p < processes && !status; p++) {
         sum->bytes_sent += all[p].bytes_sent;
@@ -214,8 +282,11 @@ static ls_status traffic(const ls_run *base, ls_traffic *sent, ls_traffic *formu
     if (!base->job->allreduce->formula) /* only its library knows what it sends */
         return LS_OK;
     ls_traffic all = {0}, tail = ls_reducer_formula(base->job, &me->buckets, n, LS_TAIL);
-    LS_TRY(count_traffic(me, &all));
     *formula = ls_reducer_formula(base->job, &me->buckets, n, LS_FULL);
+    *sent = me->sent[LS_FULL];
+    if (me->shared.together)
+        return LS_OK;
+    LS_TRY(count_traffic(me, &all));
     sent->bytes_sent = part_of_one(all.bytes_sent - me->steps[LS_TAIL] * tail.bytes_sent,
                                    me->steps[LS_FULL], formula->bytes_sent);
     sent->messages_sent = part_of_one(all.messages_sent - me->steps[LS_TAIL] * tail.messages_sent,

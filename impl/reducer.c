@@ -153,13 +153,43 @@ ls_status ls_reducer_begin(ls_reducer *r, int which)
 
 ls_status ls_reducer_put(ls_reducer *r, int which, size_t bucket)
 {
-    if (!r->own_queue)
-        return ls_op_list_put(&r->buckets[which][bucket], r->queue);
-    LS_TRY(ls_queue_record(r->member->replica->queue, r->final[bucket]));
-    if (!LS_PLANTED(final_wait))
-        LS_TRY(ls_queue_wait(r->queue, r->final[bucket]));
+    if (r->own_queue) {
+        LS_TRY(ls_queue_record(r->member->replica->queue, r->final[bucket]));
+        if (!LS_PLANTED(final_wait))
+            LS_TRY(ls_queue_wait(r->queue, r->final[bucket]));
+    }
+    if (ls_comm_together(r->comm))
+        return LS_OK;
     LS_TRY(ls_op_list_put(&r->buckets[which][bucket], r->queue));
-    return ls_queue_record(r->queue, r->reduced[bucket]);
+    return r->own_queue ? ls_queue_record(r->queue, r->reduced[bucket]) : LS_OK;
+}
+
+static ls_status put_bucket(ls_reducer *reducers, ls_comm **comms, ls_comm_list *lists, int count,
+                            size_t bucket)
+{
+    LS_TRY(ls_comm_put(comms, lists, count));
+    for (int i = 0; i < count; i++)
+        if (reducers[i].own_queue)
+            LS_TRY(ls_queue_record(reducers[i].queue, reducers[i].reduced[bucket]));
+    return LS_OK;
+}
+
+ls_status ls_reducers_put(ls_reducer *reducers, int count, int which)
+{
+    ls_comm **comms = calloc((size_t)count, sizeof *comms);
+    ls_comm_list *lists = calloc((size_t)count, sizeof *lists);
+    ls_status status =
+        comms && lists ? LS_OK : ls_fail_memory("mirrored", (size_t)count * sizeof *lists);
+    for (size_t b = 0; b < reducers->bucket_count && !status; b++) {
+        for (int i = 0; i < count; i++) {
+            comms[i] = reducers[i].comm;
+            lists[i] = (ls_comm_list){&reducers[i].buckets[which][b], reducers[i].queue};
+        }
+        status = put_bucket(reducers, comms, lists, count, b);
+    }
+    free(comms);
+    free(lists);
+    return status;
 }
 
 ls_status ls_reducer_update(ls_reducer *r, size_t bucket)

@@ -9,6 +9,9 @@
  * Overlapped, the all-reduces have a queue of their own: bucket b waits there for an event that the
  * replica's queue records when b is final, and travels while backward goes on. Else they are put on
  * the replica's queue itself, which is faster where one core does both and memory is shared.
+ *
+ * Ranks whose queues events order (GPUs) are put together: all gradients, all sums, all updates.
+ * What then happens when, only events say: with a queue of their own, sums overlap just so.
  */
 #ifndef LS_IMPL_REDUCER_H
 #define LS_IMPL_REDUCER_H
@@ -43,8 +46,13 @@ void ls_reducer_close(ls_reducer *reducer);
 /** Puts what goes before the gradients are computed. */
 ls_status ls_reducer_begin(ls_reducer *reducer, int which);
 
-/** Puts the all-reduce of a bucket that what was put on the replica's queue so far makes final. */
+/** A bucket that what was put on the replica's queue so far makes final: puts its all-reduce, or,
+ *  where ranks are put together, what that waits for. */
 ls_status ls_reducer_put(ls_reducer *reducer, int which, size_t bucket);
+
+/** Where ranks are put together (ls_comm_together): puts the all-reduces of all of them, after
+ *  every bucket of each is final. */
+ls_status ls_reducers_put(ls_reducer *reducers, int count, int which);
 
 /** Puts the update of a bucket's parameters on the replica's queue, once its sum is there. */
 ls_status ls_reducer_update(ls_reducer *reducer, size_t bucket);

@@ -116,11 +116,18 @@ ls_status ls_replicated_update(ls_replicated *run)
     return LS_OK;
 }
 
+/* Whether another member's step holds this one's. */
+static bool is_driven(const ls_replicated *run, int number)
+{
+    const int driver = run->holder >= 0 ? run->holder : run->together ? 0 : number;
+    return driver != number;
+}
+
 ls_status ls_replicated_capture(ls_replicated *run)
 {
     for (int i = 0; i < run->total && run->base.job->capture; i++) {
         ls_member *m = &run->members[i];
-        if (run->holder >= 0 && run->holder != i)
+        if (is_driven(run, i))
             continue;
         for (int b = 0; b < LS_BATCHES; b++) {
             if (!ls_replicated_batch(run->base.job, b))
@@ -177,7 +184,7 @@ ls_status ls_replicated_step(ls_run *base, bool tail, uint64_t times)
     for (; times; times = captured ? 0 : times - 1) {
         for (int i = 0; i < run->total; i++) {
             ls_member *m = &run->members[i];
-            if (run->holder >= 0 && run->holder != i)
+            if (is_driven(run, i))
                 continue;
             LS_TRY(captured ? ls_program_launch(m->program[which], times)
                             : run->put_step(run, m, which));

@@ -35,8 +35,9 @@ struct ls_replicated {
     int holder; /**< in-graph: the member whose queue drives the step of all, and that alone keeps
                      optimizer state; n: one more member, on the job's variable device, without
                      slices; -1: each its own. Set before opening */
-    int count;  /**< replicas of this process */
-    int total;  /**< members: count or count + 1 */
+    bool together; /**< the first member's program, or put_step, holds the step of all */
+    int count;     /**< replicas of this process */
+    int total;     /**< members: count or count + 1 */
     ls_member *members;
 };
 

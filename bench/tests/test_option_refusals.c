@@ -124,7 +124,7 @@ static void test_what_this_build_has_not(void **state)
     REFUSED(LS_CODE_MISSING, "run --comm mpi", "--comm", why, "thread");
     REFUSED(LS_CODE_MISSING, "run --comm nccl", "nccl is not in this build");
     REFUSED(LS_CODE_MISSING, "run --comm auto,mpi", why);
-    USAGE("run --comm tcp", "auto, thread, mpi, nccl");
+    USAGE("run --comm tcp", "auto, thread, mpi, nccl, device");
     if (ls_kernel_table_default(LS_DEVICE_GPU)) /* whether there is a GPU is looked at later */
         ls_request_free(accept_line("run --math tf32,float32"));
     else

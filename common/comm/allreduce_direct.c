@@ -18,7 +18,7 @@ static ls_status check(const ls_comm *comm)
         return ls_fail(LS_CODE_USAGE, "all-reduce", "direct",
                        "reads the others' memory, and over links none is shared; ring, tree, "
                        "halving-doubling, flat and auto work");
-    if (comm->backend->direct)
+    if (comm->backend->direct && comm->shared)
         return LS_OK;
     return ls_fail(LS_CODE_USAGE, "all-reduce", "direct",
                    "ranks of communicator %s share no memory; flat, ring, tree and "

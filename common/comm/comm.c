@@ -8,6 +8,7 @@
 
 static const ls_comm_backend *const backends[] = {
     &ls_comm_thread,
+    &ls_comm_device,
 #ifdef LOCKSTEP_MPI
     &ls_comm_mpi,
 #endif
@@ -53,7 +54,7 @@ ls_status ls_allreduce_find(const char *name, const ls_allreduce **out)
 const ls_allreduce *ls_allreduce_auto(const ls_comm *comm, size_t bytes)
 {
     static const size_t small_bytes = 16384;
-    if (comm->backend->direct && !comm->linked)
+    if (comm->backend->direct && comm->shared)
         return &ls_allreduce_direct;
     if (bytes <= small_bytes)
         return &ls_allreduce_tree;
@@ -61,10 +62,56 @@ const ls_allreduce *ls_allreduce_auto(const ls_comm *comm, size_t bytes)
     return power_of_two ? &ls_allreduce_halving_doubling : &ls_allreduce_ring;
 }
 
-ls_status ls_comm_open(ls_comm *processes, ls_device *const *devices, int count, ls_comm **comms)
+ls_status ls_comm_backend_find(const char *name, const ls_comm_backend **out)
 {
-    return processes ? processes->backend->open(processes, devices, count, comms)
-                     : ls_comm_thread_open(devices, count, comms);
+    char names[64] = "";
+    for (size_t i = 0; backends[i]; i++) {
+        if (strcmp(backends[i]->name, name) == 0) {
+            *out = backends[i];
+            return LS_OK;
+        }
+        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? ", " : "",
+                 backends[i]->name);
+    }
+    return ls_fail(LS_CODE_USAGE, "communicator", name, "none of this name; they are %s", names);
+}
+
+const ls_comm_backend *ls_comm_backend_auto(const ls_comm *processes, ls_device_kind kind)
+{
+    return processes               ? processes->backend
+           : kind == LS_DEVICE_GPU ? &ls_comm_device
+                                   : &ls_comm_thread;
+}
+
+ls_status ls_comm_open(const ls_comm_backend *backend, ls_comm *processes,
+                       ls_device *const *devices, int count, ls_comm **comms)
+{
+    if (!backend)
+        backend = ls_comm_backend_auto(processes, ls_device_describe(devices[0])->name.kind);
+    return backend->open(processes, devices, count, comms);
+}
+
+bool ls_comm_together(const ls_comm *comm)
+{
+    return comm->backend->put != NULL;
+}
+
+ls_status ls_comm_put(ls_comm *const *comms, const ls_comm_list *lists, int count)
+{
+    if (ls_comm_together(comms[0]))
+        return comms[0]->backend->put(comms, lists, count);
+    for (int r = 0; r < count; r++)
+        LS_TRY(ls_op_list_put(lists[r].ops, lists[r].queue));
+    return LS_OK;
+}
+
+bool ls_comm_shares(const ls_device_name *names, int count)
+{
+    bool shares = true;
+    for (int i = 1; i < count; i++)
+        shares &= names[i].kind == names[0].kind &&
+                  (names[i].kind == LS_DEVICE_CPU || names[i].index == names[0].index);
+    return shares;
 }
 
 /* By rank 0, which sends all to each. */

@@ -6,7 +6,8 @@
  * operations: made once, put on a queue of the rank's device like any other, captured in programs;
  * they block that queue, not the host. All operations of one communicator go to one queue per
  * rank, and every rank puts matching ones in the same order. Back ends: `thread` (ranks are queues
- * of one process), `mpi` (of many), later `nccl`.
+ * of one process), `mpi` (of many), `device` (devices of one process, GPUs too, whose queues are
+ * ordered by events: ls_comm_put puts all ranks' operations by one call), later `nccl`.
  *
  * When a queue has failed, its operations are abandoned (device.h): the communicator then lets go
  * every rank, whose waiting operations fail with "abandoned by rank R", so nobody hangs. It stays
@@ -36,8 +37,15 @@ typedef struct ls_comm {
     const ls_comm_backend *backend;
     int rank, size;
     ls_device *device;
-    bool linked; /**< messages go over shaped links (link.h): ranks share no memory */
+    bool linked; /**< messages go over shaped links (link.h) */
+    bool shared; /**< every rank's device reads and writes the others' memory: `direct` */
 } ls_comm;
+
+/** What a rank puts, on which queue; all borrowed. */
+typedef struct ls_comm_list {
+    const ls_op_list *ops;
+    ls_queue *queue;
+} ls_comm_list;
 
 /** A send and a receive that make progress together, so that a ring cannot lock up. */
 typedef struct ls_exchange {
@@ -58,16 +66,19 @@ struct ls_comm_backend {
     const char *help;
     /** Makes the operation of one exchange (a send, a receive, or both); memory is borrowed. */
     ls_status (*exchange)(ls_comm *comm, const ls_exchange *exchange, ls_op **out);
-    /** May be NULL, and is not for linked ranks: all-reduce in shared memory, each rank summing its
+    /** May be NULL, and is for ranks that share memory: all-reduce in it, each rank summing its
      * slice from all the others in rank order and writing it to all; up to LS_DIRECT_FEW elements,
      * each sums all. */
     ls_status (*direct)(ls_comm *comm, float *data, size_t count, ls_op **out);
     /** May be NULL: all-reduce by the back end's library, in the library's own order. Every rank is
      *  a process of its own, else LS_CODE_USAGE. */
     ls_status (*library)(ls_comm *comm, float *data, size_t count, ls_op **out);
+    /** See ls_comm_put. NULL: a rank's operations are put by themselves. */
+    ls_status (*put)(ls_comm *const *comms, const ls_comm_list *lists, int count);
     /** Bytes of device memory that this end holds for its operations. May be NULL: none. */
     size_t (*memory)(const ls_comm *comm);
-    /** Host calls: they block the calling thread; each rank calls from a thread of its own. */
+    /** Host calls: they block the calling thread; each rank calls from a thread of its own. All are
+     *  NULL where `put` is not: there is one thread. */
     ls_status (*send)(ls_comm *comm, int to, int tag, const void *data, size_t bytes);
     ls_status (*receive)(ls_comm *comm, int from, int tag, void *data, size_t bytes);
     ls_status (*receive_any)(ls_comm *comm, int tag, void *data, size_t capacity, int *from,
@@ -94,9 +105,30 @@ ls_status ls_comm_thread_open(ls_device *const *devices, int ranks, ls_comm **co
 /**
  * A communicator of the devices that all ranks of `processes` bring, in the order of these, then of
  * `devices`; comms[i] is the end on devices[i]. All ranks call it. `processes` NULL: this process's
- * alone.
+ * alone. `backend` NULL: ls_comm_backend_auto's.
  */
-ls_status ls_comm_open(ls_comm *processes, ls_device *const *devices, int count, ls_comm **comms);
+ls_status ls_comm_open(const ls_comm_backend *backend, ls_comm *processes,
+                       ls_device *const *devices, int count, ls_comm **comms);
+
+/** That of `processes`; of one process alone (NULL) `thread`, or `device` for GPUs. */
+const ls_comm_backend *ls_comm_backend_auto(const ls_comm *processes, ls_device_kind kind);
+
+/** LS_CODE_USAGE with the valid names where there is none of this name. */
+ls_status ls_comm_backend_find(const char *name, const ls_comm_backend **out);
+
+/** Whether one call puts the operations of all ranks of this process: a program then holds those of
+ *  all. */
+bool ls_comm_together(const ls_comm *comm);
+
+/**
+ * Puts the list of every rank of this process on its queue, lists[r] that of comms[r]; they may
+ * have operations of others than the communicator. LS_CODE_USAGE where ranks' operations do not
+ * match.
+ */
+ls_status ls_comm_put(ls_comm *const *comms, const ls_comm_list *lists, int count);
+
+/** Whether devices of these names read and write each other's memory: processors, or one GPU. */
+bool ls_comm_shares(const ls_device_name *names, int count);
 
 /** All ranks' bytes, of each as many, in the order of ranks, to all; a host call. `comm` NULL: one
  *  rank. `all` is [size, bytes]. */

@@ -422,7 +422,8 @@ static ls_status open_comm(thread_group *group, int rank, ls_comm **out)
                            .rank = rank,
                            .size = group->size,
                            .device = group->devices[rank],
-                           .linked = group->linked};
+                           .linked = group->linked,
+                           .shared = !group->linked};
     comm->group = group;
     comm->spins = group->crowded ? 0 : OWN_SPINS;
     comm->yields = group->crowded ? SHARED_YIELDS : OWN_YIELDS;
@@ -437,8 +438,8 @@ static ls_status check_devices(ls_device *const *devices, int ranks)
     for (int r = 0; r < ranks && ranks > 1; r++)
         if (ls_device_describe(devices[r])->name.kind == LS_DEVICE_GPU)
             return ls_fail(LS_CODE_MISSING, "comm: thread", ls_device_describe(devices[r])->text,
-                           "this communicator exchanges between CPU devices only; CPU devices, or "
-                           "a strategy without all-reduce, work");
+                           "this communicator exchanges between CPU devices only; communicator "
+                           "device exchanges between GPUs");
     return LS_OK;
 }
 
@@ -465,6 +466,15 @@ ls_status ls_comm_thread_open(ls_device *const *devices, int ranks, ls_comm **co
     return status;
 }
 
+static ls_status open_ends(ls_comm *processes, ls_device *const *devices, int count,
+                           ls_comm **comms)
+{
+    if (processes)
+        return ls_fail(LS_CODE_USAGE, "comm: thread", NULL,
+                       "has its ranks in one process; mpi has them in several");
+    return ls_comm_thread_open(devices, count, comms);
+}
+
 const ls_comm_backend ls_comm_thread = {
     .name = "thread",
     .help = "ranks are threads of one process and read each other's memory",
@@ -477,6 +487,7 @@ const ls_comm_backend ls_comm_thread = {
     .barrier = ls_comm_thread_barrier,
     .agree = ls_comm_thread_agree,
     .split = ls_comm_thread_split,
+    .open = open_ends,
     .abandon = ls_comm_thread_abandon,
     .traffic = get_traffic,
     .close = close_comm,

@@ -37,6 +37,16 @@ verify 36 --strategy mirrored --devices 2,3 --cpu-devices 3 --cores-per-device 2
   --data synthetic:129 --epochs 2 --bucket-bytes auto,0,2KiB --allreduce ring,direct,tree --capture no,yes
 verify 4 --strategy mirrored --devices 2,3 --cpu-devices 3 --cores-per-device 2 --batch 64 --model mlp:784-16-10 \
   --data synthetic:129 --epochs 2 --reduce exact --capture no,yes
+# All replicas in one program, whose queues events order: as GPUs run it; sums on the replicas' queues, or on their own.
+for cores in 1 2; do
+  verify 40 --strategy mirrored --comm device --devices 2,5 --cpu-devices 5 --cores-per-device $cores --batch 64 \
+    --model mlp:784-16-10 --data synthetic:129 --epochs 2 --bucket-bytes auto,0 --capture no,yes \
+    --allreduce flat,ring,tree,halving-doubling,direct
+  verify 4 --strategy mirrored --comm device --devices 2,5 --cpu-devices 5 --cores-per-device $cores --batch 64 \
+    --model mlp:784-16-10 --data synthetic:129 --epochs 2 --reduce exact --capture no,yes
+done
+verify 4 --strategy mirrored --comm device --devices 3 --batch 64 --model mlp:784-16-10 --data synthetic:129 \
+  --link latency=20us --allreduce auto,ring,tree,flat --steps 6
 # Epochs whose last batch is smaller than the devices are many; variables elsewhere; no capture.
 verify 8 --strategy towers --cpu-devices 2 --devices 5,cpu:1 --batch 64 --model poly --data synthetic:131 --epochs 3 \
   --variable-device /cpu:0,/cpu:1 --reduce exact,fast --capture no

@@ -11,6 +11,7 @@
 #include "common/base/clock.h"
 #include "common/base/philox.h"
 #include "common/comm/comm.h"
+#include "common/device/link.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,6 +27,8 @@
 enum { MOST_RANKS = 16, MOST_SUMS = 16, SCALES = 3 };
 
 typedef struct fixture {
+    const ls_comm_backend *backend;
+    ls_network *network; /* NULL: devices share memory */
     ls_machine *machine;
     ls_device *device[MOST_RANKS];
     ls_queue *queue[MOST_RANKS];
@@ -50,6 +53,7 @@ static inline int setup_devices(void **state)
 {
     fixture *f = calloc(1, sizeof *f);
     const ls_memory_policy policy = {.kind = LS_MEMORY_GROWTH};
+    must(ls_comm_backend_find("thread", &f->backend));
     must(ls_machine_open(&(ls_machine_options){0}, &f->machine));
     for (int i = 0; i < MOST_RANKS; i++) {
         const ls_device_name name = {.kind = LS_DEVICE_CPU, .index = i, .logical = -1};
@@ -60,6 +64,25 @@ static inline int setup_devices(void **state)
     return 0;
 }
 
+/* Queues that events order; all ranks are put together. */
+static inline int setup_together(void **state)
+{
+    setup_devices(state);
+    must(ls_comm_backend_find("device", &((fixture *)*state)->backend));
+    return 0;
+}
+
+/* The same where no rank may read another's memory: links without any delay. */
+static inline int setup_apart(void **state)
+{
+    setup_together(state);
+    fixture *f = *state;
+    must(ls_network_open(&(ls_link){0}, MOST_RANKS, &f->network));
+    for (int i = 0; i < MOST_RANKS; i++)
+        ls_device_link(f->device[i], f->network, i);
+    return 0;
+}
+
 static inline int teardown_devices(void **state)
 {
     fixture *f = *state;
@@ -67,6 +90,7 @@ static inline int teardown_devices(void **state)
         ls_queue_close(f->queue[i]);
         ls_device_close(f->device[i]);
     }
+    ls_network_close(f->network);
     ls_machine_close(f->machine);
     free(f);
     return 0;
@@ -196,6 +220,51 @@ static inline void replay_all(fixture *f, const ls_op_list *ops, int ranks, uint
     }
     for (int r = 0; r < ranks; r++)
         ls_program_close(program[r]);
+}
+
+/* Puts all ranks' lists as a program of the first one's queue, which the others join. */
+static inline ls_program *capture_together(fixture *f, ls_comm *const *comms, const ls_op_list *ops,
+                                           int ranks)
+{
+    ls_event *begun, *left[MOST_RANKS];
+    ls_comm_list lists[MOST_RANKS];
+    ls_program *program;
+    must(ls_event_open(f->device[0], &begun));
+    must(ls_program_begin(f->queue[0]));
+    must(ls_queue_record(f->queue[0], begun));
+    for (int r = 0; r < ranks; r++) {
+        lists[r] = (ls_comm_list){&ops[r], f->queue[r]};
+        must(ls_event_open(f->device[r], &left[r]));
+        if (r)
+            must(ls_queue_wait(f->queue[r], begun));
+    }
+    must(ls_comm_put(comms, lists, ranks));
+    for (int r = 1; r < ranks; r++) {
+        must(ls_queue_record(f->queue[r], left[r]));
+        must(ls_queue_wait(f->queue[0], left[r]));
+    }
+    must(ls_program_end(f->queue[0], &program));
+    ls_event_close(begun);
+    for (int r = 0; r < ranks; r++)
+        ls_event_close(left[r]);
+    return program;
+}
+
+/* Launches what the back end asks for: a program of each rank, or one of all. Returns how often
+ * traffic was counted. */
+static inline uint64_t replay_comms(fixture *f, ls_comm *const *comms, const ls_op_list *ops,
+                                    int ranks, uint64_t times)
+{
+    if (!ls_comm_together(comms[0])) {
+        replay_all(f, ops, ranks, times, NULL);
+        return times;
+    }
+    ls_program *program = capture_together(f, comms, ops, ranks);
+    must(ls_program_launch(program, times));
+    for (int r = 0; r < ranks; r++)
+        must(ls_queue_sync(f->queue[r]));
+    ls_program_close(program);
+    return 1;
 }
 
 static inline ls_traffic total_traffic(ls_comm *const *comms, int ranks)

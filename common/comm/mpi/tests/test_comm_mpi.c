@@ -35,7 +35,7 @@ typedef struct workspace {
 static void open_workspace(const mpi_fixture *f, int locals, size_t count, workspace *w)
 {
     *w = (workspace){.f = f, .locals = locals, .ranks = locals * f->processes.size, .count = count};
-    must(ls_comm_open(f->processes.comm, f->devices->device, locals, w->comms));
+    must(ls_comm_open(NULL, f->processes.comm, f->devices->device, locals, w->comms));
     w->first = w->comms[0]->rank;
     assert_int_equal(w->first, f->processes.rank * locals);
     assert_int_equal(w->comms[0]->size, w->ranks);
@@ -370,7 +370,7 @@ static void talk_all(const mpi_fixture *f, int locals, void (*talk)(ls_comm *com
 {
     talker talkers[MOST_LOCALS];
     ls_comm *comms[MOST_LOCALS];
-    must(ls_comm_open(f->processes.comm, f->devices->device, locals, comms));
+    must(ls_comm_open(NULL, f->processes.comm, f->devices->device, locals, comms));
     for (int i = 0; i < locals; i++) {
         talkers[i] = (talker){.comm = comms[i], .talk = talk};
         assert_int_equal(pthread_create(&talkers[i].thread, NULL, talk_thread, &talkers[i]), 0);

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Back end `device`: ranks are devices of one process, whose queues are ordered by events. No
+ * thread waits for another: everything is put by one call (comm.h, ls_comm_put), which goes through
+ * the ranks' lists in turn, each as far as what it needs of the others has been put.
+ *
+ * exchange  The sender records `ready`. The receiver's queue waits for that, copies (or adds
+ *           straight from the sender's memory; ranks that share none copy first, and add then) and
+ *           records `taken`, for which the sender's queue waits.
+ * direct    All record `ready` and wait for all; each sums its slice from all buffers in rank order
+ *           and writes it to all; all record `taken` and wait for all. A few elements are summed by
+ *           each, and written back after that.
+ *
+ * A wait follows its record in the order of putting, and every event is recorded once: what CUDA
+ * asks of a capture. Bytes and messages are counted when they are put, or captured: once for all
+ * replays. Failures go from queue to queue as those of events do (device.h).
+ *
+ * Leaves out: host calls, and ranks of other processes. On GPUs not yet run.
+ */
+#include "common/comm/comm_device.h"
+#include "common/comm/comm_sums.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Parts ---------------------------------------------------------------------------------- */
+
+static ls_status run_alone(ls_op *op, ls_queue *queue)
+{
+    (void)queue;
+    return ls_fail(LS_CODE_USAGE, "communicator", op->name,
+                   "belongs to ranks that are put together; ls_comm_put puts it");
+}
+
+static void destroy_op(ls_op *base)
+{
+    device_op *op = (device_op *)base;
+    ls_event_close(op->ready);
+    ls_event_close(op->taken);
+    ls_op_free(op->sum);
+    ls_op_free(op->write);
+    free(op);
+}
+
+static ls_status make_op(device_comm *comm, const char *name, bool ready, bool taken,
+                         device_op **out)
+{
+    device_op *op = calloc(1, sizeof *op);
+    if (!op)
+        return ls_fail_memory("communicator", sizeof *op);
+    op->op = (ls_op){
+        .name = name, .run = run_alone, .destroy = destroy_op, .use = LS_TIME_COMMUNICATION};
+    op->comm = comm;
+    ls_status status = ready ? ls_event_open(comm->base.device, &op->ready) : LS_OK;
+    if (!status && taken)
+        status = ls_event_open(comm->base.device, &op->taken);
+    if (status)
+        destroy_op(&op->op);
+    else
+        *out = op;
+    return status;
+}
+
+/* At least so many elements, for one operation after the other. */
+static ls_status take_scratch(device_comm *comm, size_t elements)
+{
+    void *memory;
+    if (elements <= comm->scratch_elements)
+        return LS_OK;
+    if (comm->fixed)
+        return ls_fail(LS_CODE_USAGE, "communicator", ls_device_describe(comm->base.device)->text,
+                       "needs more scratch than what has been put uses; make all operations, then "
+                       "put them");
+    ls_device_release(comm->base.device, comm->scratch);
+    comm->scratch = NULL;
+    comm->scratch_elements = 0;
+    LS_TRY(ls_device_allocate(comm->base.device, LS_MEMORY_COMMUNICATION, elements * sizeof(float),
+                              &memory));
+    comm->scratch = memory;
+    comm->scratch_elements = elements;
+    return LS_OK;
+}
+
+static void count(device_comm *comm, uint64_t messages, uint64_t bytes)
+{
+    comm->sent.messages_sent += messages;
+    comm->sent.bytes_sent += bytes;
+}
+
+static ls_status refuse_counts(const device_comm *comm, size_t mine, int other, size_t theirs)
+{
+    return ls_fail(LS_CODE_USAGE, "communicator", ls_device_describe(comm->base.device)->text,
+                   "%zu elements here, %zu on rank %d; every rank puts matching operations in the "
+                   "same order",
+                   mine, theirs, other);
+}
+
+/* ---- Exchange ------------------------------------------------------------------------------- */
+
+static device_op **message_of(const device_group *group, int from, int to)
+{
+    return &group->message[from * group->size + to];
+}
+
+static ls_status put_addition(device_op *op, const device_op *from, ls_queue *queue)
+{
+    const device_comm *comm = op->comm;
+    const float *there = from->what.send;
+    if (!comm->base.shared) {
+        there = comm->scratch;
+        LS_TRY(ls_queue_copy(queue, comm->scratch, comm->base.device, from->what.send,
+                             from->comm->base.device, op->what.receive_count * sizeof(float)));
+    }
+    const ls_sum_step step = {op->what.receive, op->what.receive, there};
+    if (!op->sum)
+        LS_TRY(ls_sums_make(comm->base.device, "exchange.add", &step, 1, op->what.receive_count,
+                            &op->sum));
+    return ls_queue_put(queue, op->sum);
+}
+
+static ls_status take_message(device_op *op, device_op *from, ls_queue *queue)
+{
+    const size_t elements = op->what.receive_count;
+    if (from->what.send_count != elements)
+        return refuse_counts(op->comm, elements, op->what.from, from->what.send_count);
+    if (op->partner && op->partner != from)
+        return ls_fail(LS_CODE_USAGE, "communicator", op->op.name,
+                       "meets another operation than before; put the same lists together");
+    op->partner = from;
+    LS_TRY(ls_queue_wait(queue, from->ready));
+    LS_TRY(op->what.add
+               ? put_addition(op, from, queue)
+               : ls_queue_copy(queue, op->what.receive, op->comm->base.device, from->what.send,
+                               from->comm->base.device, elements * sizeof(float)));
+    from->taker = op;
+    return ls_queue_record(queue, op->taken);
+}
+
+static ls_status put_exchange(device_op *op, ls_queue *queue, bool *done)
+{
+    enum { SEND, RECEIVE, LEAVE };
+    device_comm *comm = op->comm;
+    device_group *group = comm->group;
+    const int rank = comm->base.rank;
+    const bool sends = op->what.to >= 0, receives = op->what.from >= 0;
+    if (comm->stage == SEND && sends) {
+        op->taker = NULL;
+        *message_of(group, rank, op->what.to) = op;
+        count(comm, 1, ls_comm_bytes(1, op->what.send_count));
+        LS_TRY(ls_queue_record(queue, op->ready));
+    }
+    if (comm->stage == SEND)
+        comm->stage = RECEIVE;
+    if (comm->stage == RECEIVE && receives) {
+        device_op *from = *message_of(group, op->what.from, rank);
+        if (!from || from->taker)
+            return LS_OK;
+        LS_TRY(take_message(op, from, queue));
+    }
+    comm->stage = LEAVE;
+    if (sends && !op->taker)
+        return LS_OK;
+    if (sends) {
+        *message_of(group, rank, op->what.to) = NULL;
+        LS_TRY(ls_queue_wait(queue, op->taker->taken));
+    }
+    *done = true;
+    return LS_OK;
+}
+
+ls_status ls_comm_device_exchange(ls_comm *base, const ls_exchange *exchange, ls_op **out)
+{
+    device_comm *comm = (device_comm *)base;
+    device_op *op = NULL;
+    if (exchange->to >= base->size || exchange->from >= base->size)
+        return ls_fail(LS_CODE_USAGE, "communicator", "exchange", "no rank %d; ranks are 0 to %d",
+                       exchange->to >= base->size ? exchange->to : exchange->from, base->size - 1);
+    if (exchange->add && exchange->from >= 0 && !base->shared)
+        LS_TRY(take_scratch(comm, exchange->receive_count));
+    LS_TRY(make_op(comm, exchange->add ? "exchange.add" : "exchange.copy", exchange->to >= 0,
+                   exchange->from >= 0, &op));
+    op->put = put_exchange;
+    op->what = *exchange;
+    if (exchange->from >= 0) {
+        op->op.flops = exchange->add ? (double)exchange->receive_count : 0;
+        op->op.bytes = (double)ls_comm_bytes(exchange->add ? 3 : 2, exchange->receive_count);
+    }
+    *out = &op->op;
+    return LS_OK;
+}
+
+/* ---- Direct --------------------------------------------------------------------------------- */
+
+/* The operation of rank `other` that meets this rank's latest. */
+static device_op *meets(const device_comm *comm, int other)
+{
+    return comm->group->ranks[other]->direct[(comm->shown - 1) % 2];
+}
+
+/* ((data0 + data1) + data2) + ... of this rank's slice, to all; of a few elements, to itself. */
+static ls_status make_sums(device_op *op)
+{
+    const device_comm *comm = op->comm;
+    const int n = comm->base.size;
+    const bool few = op->count <= LS_DIRECT_FEW;
+    const ls_range slice =
+        few ? (ls_range){0, op->count} : ls_comm_parts(op->count, comm->base.rank, 1, n);
+    ls_sum_step *steps = calloc(2 * (size_t)n, sizeof *steps);
+    size_t used = 0;
+    if (!steps)
+        return ls_fail_memory("communicator", 2 * (size_t)n * sizeof *steps);
+    float *to = few ? comm->scratch : meets(comm, 0)->data + slice.first;
+    for (int r = 1; r < n; r++)
+        steps[used++] = (ls_sum_step){to, r == 1 ? meets(comm, 0)->data + slice.first : to,
+                                      meets(comm, r)->data + slice.first};
+    for (int r = 1; r < n && !few; r++)
+        steps[used++] = (ls_sum_step){meets(comm, r)->data + slice.first, to, NULL};
+    ls_status status =
+        ls_sums_make(comm->base.device, op->op.name, steps, used, slice.count, &op->sum);
+    free(steps);
+    const ls_sum_step back = {op->data, comm->scratch, NULL};
+    return status || !few
+               ? status
+               : ls_sums_make(comm->base.device, op->op.name, &back, 1, op->count, &op->write);
+}
+
+static ls_status sum_all(device_op *op, ls_queue *queue)
+{
+    const device_comm *comm = op->comm;
+    for (int r = 0; r < comm->base.size; r++) {
+        if (meets(comm, r)->count != op->count)
+            return refuse_counts(comm, op->count, r, meets(comm, r)->count);
+        if (r != comm->base.rank)
+            LS_TRY(ls_queue_wait(queue, meets(comm, r)->ready));
+    }
+    if (!op->sum)
+        LS_TRY(make_sums(op));
+    LS_TRY(ls_queue_put(queue, op->sum));
+    return ls_queue_record(queue, op->taken);
+}
+
+/* Whether all ranks have come as far as this one: `summed` or else `shown`. */
+static bool all_there(const device_comm *comm, bool summed)
+{
+    bool there = true;
+    for (int r = 0; r < comm->base.size; r++) {
+        const device_comm *other = comm->group->ranks[r];
+        there &= (summed ? other->summed : other->shown) >= comm->shown;
+    }
+    return there;
+}
+
+static ls_status put_direct(device_op *op, ls_queue *queue, bool *done)
+{
+    enum { SHOW, SUM, LEAVE };
+    device_comm *comm = op->comm;
+    const int n = comm->base.size;
+    if (comm->stage == SHOW) {
+        comm->direct[comm->shown++ % 2] = op;
+        LS_TRY(ls_queue_record(queue, op->ready));
+        comm->stage = SUM;
+    }
+    if (comm->stage == SUM) {
+        if (!all_there(comm, false))
+            return LS_OK;
+        LS_TRY(sum_all(op, queue));
+        comm->summed++;
+        comm->stage = LEAVE;
+    }
+    if (!all_there(comm, true))
+        return LS_OK;
+    for (int r = 0; r < n; r++)
+        if (r != comm->base.rank)
+            LS_TRY(ls_queue_wait(queue, meets(comm, r)->taken));
+    const uint64_t others = (uint64_t)n - 1, filled = ls_comm_filled(op->count, n);
+    const size_t mine = ls_comm_parts(op->count, comm->base.rank, 1, n).count;
+    if (op->write) {
+        count(comm, others, ls_comm_bytes(others, op->count));
+        LS_TRY(ls_queue_put(queue, op->write));
+    } else {
+        count(comm, filled - (mine > 0) + (mine > 0 ? others : 0),
+              ls_comm_bytes(1, op->count - mine) + ls_comm_bytes(others, mine));
+    }
+    *done = true;
+    return LS_OK;
+}
+
+ls_status ls_comm_device_direct(ls_comm *base, float *data, size_t elements, ls_op **out)
+{
+    device_comm *comm = (device_comm *)base;
+    device_op *op = NULL;
+    if (elements <= LS_DIRECT_FEW)
+        LS_TRY(take_scratch(comm, LS_DIRECT_FEW));
+    LS_TRY(make_op(comm, "allreduce.direct", true, true, &op));
+    op->put = put_direct;
+    op->data = data;
+    op->count = elements;
+    *out = &op->op;
+    return LS_OK;
+}
+
+/* ---- Putting -------------------------------------------------------------------------------- */
+
+/* Puts what can be put of a rank's list; whether that was anything. */
+static ls_status advance(device_comm *comm, const ls_comm_list *list, bool *moved)
+{
+    while (comm->next < list->ops->count) {
+        ls_op *op = list->ops->items[comm->next];
+        const int stage = comm->stage;
+        bool done = op->run != run_alone;
+        LS_TRY(done ? ls_queue_put(list->queue, op)
+                    : ((device_op *)op)->put((device_op *)op, list->queue, &done));
+        *moved |= done || comm->stage != stage;
+        if (!done)
+            return LS_OK;
+        comm->stage = 0;
+        comm->next++;
+    }
+    return LS_OK;
+}
+
+ls_status ls_comm_device_put(ls_comm *const *comms, const ls_comm_list *lists, int ranks)
+{
+    device_group *group = ((device_comm *)comms[0])->group;
+    if (ranks != group->size)
+        return ls_fail(LS_CODE_USAGE, "communicator", "device",
+                       "the lists of %d ranks are put, of %d; put those of all", ranks,
+                       group->size);
+    memset(group->message, 0, (size_t)(ranks * ranks) * sizeof(device_op *));
+    for (int r = 0; r < ranks; r++) {
+        device_comm *comm = (device_comm *)comms[r];
+        comm->fixed = true;
+        comm->next = 0;
+        comm->stage = 0;
+        comm->shown = comm->summed = 0;
+    }
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (int r = 0; r < ranks; r++)
+            LS_TRY(advance((device_comm *)comms[r], &lists[r], &moved));
+    }
+    for (int r = 0; r < ranks; r++)
+        if (((device_comm *)comms[r])->next < lists[r].ops->count)
+            return ls_fail(LS_CODE_USAGE, "communicator",
+                           ls_device_describe(comms[r]->device)->text,
+                           "%s waits for what no rank puts; every rank puts matching operations in "
+                           "the same order",
+                           lists[r].ops->items[((device_comm *)comms[r])->next]->name);
+    return LS_OK;
+}

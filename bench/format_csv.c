@@ -78,6 +78,7 @@ static const char *const csv_columns[] = {
     "time.mfu",
     "time.roof_gflops",
     "time.build_ms",
+    "time.host_us",
     "time.data_ms",
     "time.setup_ms",
     "time.harness_us",

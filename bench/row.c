@@ -193,9 +193,11 @@ static json_t *time_group(const ls_row_facts *f)
         put_real(group, "mfu", flops / (s.median * 1e-3 * f->roof_flops * plan->all_devices));
         put_real(group, "roof_gflops", f->roof_flops * 1e-9);
     }
-    put_real(group, "build_ms", (double)info.program.build_ns * 1e-6);
+    if (info.program.nodes) /* else steps are put one by one */
+        put_real(group, "build_ms", (double)info.program.build_ns * 1e-6);
     put_real(group, "data_ms", (double)plan->data->read_ns * 1e-6); /* waited for at the start */
     put_real(group, "setup_ms", (double)trial->session.setup_ns * 1e-6);
+    put_real(group, "host_us", trial->host_ns * 1e-3 / (double)trial->timed_done);
     if (f->harness_ns > 0)
         put_real(group, "harness_us", f->harness_ns * 1e-3);
     return group;

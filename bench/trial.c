@@ -194,6 +194,8 @@ static ls_status train(ls_trial *trial, uint64_t steps, bool timed)
             break;
         }
         LS_TRY(ls_session_steps(&trial->session, count));
+        if (timed)
+            trial->host_ns += (double)trial->session.put_ns;
         LS_TRY(take_records(trial, count, timed));
         LS_TRY(look_at_accuracy(trial));
         show_progress(trial);

@@ -63,6 +63,7 @@ typedef struct ls_session {
     ls_run *run;
     uint64_t step;     /**< steps done */
     uint64_t setup_ns; /**< time that opening took */
+    uint64_t put_ns;   /**< host time that the latest ls_session_steps took to put its steps */
 } ls_session;
 
 /** Opens the plan's devices and its strategy, and loads the initial values. */
@@ -110,6 +111,7 @@ typedef struct ls_trial {
     double *losses;          /**< [timed], kept with --verbose; else NULL */
     uint64_t timed_done;
     double timed_ms; /**< sum of step_ms */
+    double host_ns;  /**< host time that putting the timed steps took */
     double loss_first, loss_last;
     double accuracy; /**< NaN: none */
     bool target_reached;

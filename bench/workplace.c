@@ -498,6 +498,7 @@ ls_status ls_session_steps(ls_session *session, uint64_t count)
     const ls_strategy *strategy = session->run->strategy;
     uint64_t end = session->step + count;
     LS_TRY(strategy->mark(session->run));
+    const uint64_t begin_ns = ls_clock_ns();
     while (session->step < end) {
         bool tail = is_tail(&session->job, session->step);
         uint64_t run = 1;
@@ -511,6 +512,7 @@ ls_status ls_session_steps(ls_session *session, uint64_t count)
         LS_TRY(strategy->step(session->run, tail, run));
         session->step += run;
     }
+    session->put_ns = ls_clock_ns() - begin_ns;
     return strategy->sync(session->run);
 }
 

@@ -12,6 +12,6 @@ TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:suppressions=$(cd "$(dirnam
 export TSAN_OPTIONS
 # What a sanitizer can find lies in the library and the strategies, not in option parsing again, nor
 # in bugs that are planted. Only the thread sanitizer's build has hooks of its own.
-skip='^check|test_planted|micro_comm|test_refusals|test_results|test_arithmetic|test_options|test_install'
+skip='^check|test_planted|micro_comm|test_refusals|test_results|test_arithmetic|test_options|test_install|test_gpu_rehearsal'
 [[ $dir == *tsan ]] || skip+='|test_schedules|test_worker_failure'
 ctest --test-dir "$dir" --output-on-failure --no-tests=error -L 'unit|integration|example' -LE 'slow|peers' -E "$skip"

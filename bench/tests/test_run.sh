@@ -23,7 +23,7 @@ CASE = dict(model=TEXT, data=TEXT, strategy=TEXT, devices=LIST, ranks=WHOLE, hos
             batch_global=WHOLE, batch_per_device=LIST, scaling=TEXT, steps=WHOLE, warmup=WHOLE,
             seed=WHOLE, optimizer=TEXT, lr=NUMBER, reduce=TEXT, comm=TEXT, memory=TEXT)
 STEP = dict(mean=NUMBER, median=NUMBER, p10=NUMBER, p90=NUMBER, p99=NUMBER, ci95=LIST, n=WHOLE)
-TIME = dict(step_ms=GROUP, samples_per_s=NUMBER, build_ms=NUMBER, setup_ms=NUMBER, mfu=NUMBER)
+TIME = dict(step_ms=GROUP, samples_per_s=NUMBER, host_us=NUMBER, setup_ms=NUMBER, mfu=NUMBER)
 DEVICE = dict(device=TEXT, parameters=WHOLE, gradients=WHOLE, optimizer=WHOLE, activations=WHOLE,
               communication=WHOLE, workspace=WHOLE, reserved=WHOLE, peak=WHOLE, formula=GROUP)
 PROVENANCE = dict(commit=TEXT, dirty=LOGICAL, build_type=TEXT, compiler=TEXT, libraries=GROUP,
@@ -137,8 +137,12 @@ def judge(r, asked):
         assert device["reserved"] >= device["peak"], "more in use than reserved"
     if case["steps"] > 0:
         assert memory["growth_per_step"] == 0, f"grows by {memory['growth_per_step']} a step"
-    if "--capture no" in r["command"]:
+    if "--capture no" in r["command"]: # no program, so none that took time to build
+        assert case["capture"] is False
+        absent(r, ("program",), "row")
+        absent(r.get("time", {}), ("build_ms",), "time")
         return
+    assert "time" not in r or r["time"]["build_ms"] > 0
     has(r["program"], dict(nodes=WHOLE, bytes=WHOLE), "program")
     assert r["program"]["nodes"] > 2 and r["program"]["bytes"] > 0
 

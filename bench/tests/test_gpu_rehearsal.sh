@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# ci/gpu.sh, on CPU devices: every part goes well or says why it is left out, rows and summary are
+# there, a part that fails is reported and the others go on, and what is done is not done again.
+# Without a GPU it refuses in one line. Leaves out: configuring and building (the build is given),
+# and every figure.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+script=$SOURCE_DIR/ci/gpu.sh
+export LOCKSTEP_PROGRAM_BUILT=yes
+
+# gpu ARGUMENT...: the script's status in $code, what it says in out and err.
+gpu() {
+    command_line="(ci/gpu.sh) $*"
+    code=0
+    timeout 100 "$script" "$@" >"$work/out" 2>"$work/err" </dev/null || code=$?
+}
+
+mkdir bin broken
+printf '#!/bin/sh\nexit 9\n' >bin/nvidia-smi
+chmod +x bin/nvidia-smi
+PATH=$work/bin:$PATH gpu "$work/none"
+expect "no GPU: status 3" [ "$code" -eq 3 ]
+expect "no GPU: one line" grep -qx 'ci/gpu.sh: no GPU here: .*; --rehearse .*' err
+expect "no GPU: no more than that" [ "$(wc -l <err)/$(wc -c <out)" = 1/0 ]
+gpu --rehearse --only nope
+expect "an unknown part: status 2, and the parts" eval '[ $code -eq 2 ] && grep -q "nope: unknown; parts are machine .*sanitizer" err'
+
+LOCKSTEP_BUILD=$(dirname "$LOCKSTEP") gpu --rehearse "$work/all"
+expect "all parts: status 0" [ "$code" -eq 0 ]
+expect "a state for each part" [ "$(cat all/*.state | wc -l)" -eq 11 ]
+expect "one is left out, with its reason" [ "$(grep -v '^ok' all/*.state)" = \
+    $'all/sanitizer.state:left-out\t0\tnothing of a rehearsal runs on a GPU' ]
+expect "the summary says that it is no GPU's" grep -q '^# Rehearsal on CPU devices' all/SUMMARY.md
+for words in '^| mlp:784-16-10 | towers | exact | yes | 1, 2, 4, 8 | exact | equal |$' \
+    '^| poly | pipeline | fast | yes | 1, 2 | bounded | equal |$' \
+    '^- mlp:784-16-10: 15 exact rows, 1 digest(s)$' 'GPU against CPU: largest relative difference' \
+    'poly, pipeline, devices 8: placement: ' '^| small | mlp:784-128-10 | single | 1 | 24 | no |' \
+    '^| large step / its products' '^| copy |' '^| fraction=0.4 | cpu:0 |' 'test_gpu_device'; do
+    expect "the summary has $words" grep -q -- "$words" all/SUMMARY.md
+done
+expect "the folder is small" [ "$(tar -C all -cz . | wc -c)" -lt 1000000 ]
+
+# A program whose gate fails; the parts after it run, and once it is mended only that one is redone.
+printf '#!/bin/sh\n[ "$1" != verify ] || exit 1\nexec "%s" "$@"\n' "$LOCKSTEP" >broken/lockstep
+chmod +x broken/lockstep
+LOCKSTEP_BUILD=$work/broken gpu --rehearse --only devices,verify,memory "$work/part"
+expect "a part failed: status 1" [ "$code" -eq 1 ]
+expect "it is the failed one" grep -q '^failed.*not equal, or could not run: poly/single' part/verify.state
+expect "the next one ran" grep -q '^ok' part/memory.state
+expect "the summary counts it" grep -q '^1 of 3 parts failed' part/SUMMARY.md
+printf '#!/bin/sh\nexec "%s" "$@"\n' "$LOCKSTEP" >broken/lockstep
+LOCKSTEP_BUILD=$work/broken gpu --rehearse --only devices,verify,memory "$work/part"
+expect "mended: status 0" [ "$code" -eq 0 ]
+expect "what was done is not done again" [ "$(grep -c 'done before' err)" -eq 2 ]
+printf '#!/bin/sh\nexit 3\n' >broken/lockstep
+LOCKSTEP_BUILD=$work/broken gpu --rehearse --only devices,memory "$work/gone"
+expect "a program that sees no device: status 3" [ "$code" -eq 3 ]
+expect "what cannot be done says so" grep -q "^failed.*the part 'devices' failed" gone/memory.state
+LOCKSTEP_GPU_SECONDS=1 LOCKSTEP_BUILD=$work/broken gpu --rehearse --only machine "$work/late"
+expect "no time: status 1, and it says so" eval '[ $code -eq 1 ] && grep -q "^failed.*no time was left" late/machine.state'
+finish

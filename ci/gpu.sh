@@ -1,0 +1,137 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Proves and measures the GPU back end on a machine that has a GPU, in under 8 minutes.
+#
+#   ci/gpu.sh [--rehearse] [--only PART,PART] [OUT]
+#
+# Configures, builds, and goes through the parts of ci/gpu-parts.sh; everything goes to OUT (default
+# build-gpu/results), with SUMMARY.md written at the end. A part that is done is not done again, so
+# a run that was cut short goes on; a part that fails is kept, reported, and the others go on.
+#   --rehearse   the same parts on CPU devices, with small sizes: shows that this script works
+#   --only       these parts alone
+# Needs no root: CUDA 13, CMake, gcc, python3, and the libraries, where LOCKSTEP_DEPS=DIR may hold
+# the packages of ci/gpu-deps.sh. Environment: LOCKSTEP_BUILD, the build folder (build-gpu);
+# LOCKSTEP_PROGRAM_BUILT=yes, it is built; LOCKSTEP_GPU_SECONDS, time for all parts (460).
+# Exit status: 0 all parts went well; 1 one failed; 2 wrong usage; 3 no GPU, or something is missing.
+set -euo pipefail
+root=$(cd "$(dirname "$0")/.." && pwd)
+parts=(machine configure build devices tests verify compare bench micro memory sanitizer)
+PATH=$PATH:/usr/local/cuda/bin:/usr/local/nvidia/bin
+out=
+rehearse=
+only=
+part=
+
+fail() { # WHY STATUS
+  echo "ci/gpu.sh: $1" >&2
+  exit "$2"
+}
+
+while [ $# -gt 0 ]; do
+  case "$1" in
+  --rehearse) rehearse=yes ;;
+  --only | --part)
+    [ $# -gt 1 ] || fail "$1: needs a part; they are ${parts[*]}" 2
+    for name in ${2//,/ }; do
+      [[ " ${parts[*]} " == *" $name "* ]] || fail "$1: $name: unknown; parts are ${parts[*]}" 2
+    done
+    if [ "$1" = --only ]; then only=$2; else part=$2; fi
+    shift
+    ;;
+  -*) fail "$1: unknown; usage: ci/gpu.sh [--rehearse] [--only PART,PART] [OUT]" 2 ;;
+  *)
+    [ -z "$out" ] || fail "$1: a second folder; usage: ci/gpu.sh [--rehearse] [--only PART,PART] [OUT]" 2
+    out=$1
+    ;;
+  esac
+  shift
+done
+
+if [ -z "$rehearse" ] && ! nvidia-smi -L 2>/dev/null | grep -q '^GPU [0-9]'; then
+  fail "no GPU here: nvidia-smi -L names none; --rehearse runs the same parts on CPU devices" 3
+fi
+command -v python3 >/dev/null || fail "python3: missing; the summary and the checks of rows need it" 3
+
+mkdir -p "${out:=$root/build-gpu/results}" || fail "$out: cannot be made; name a folder that can" 3
+out=$(cd "$out" && pwd)
+build=${LOCKSTEP_BUILD:-$root/build-gpu}
+program=$build/lockstep
+deps=${LOCKSTEP_DEPS:+$(cd "$LOCKSTEP_DEPS" && pwd)}
+libraries=${deps:+$deps/usr/lib/$(uname -m)-linux-gnu}
+
+# ---- One part, in a process of its own, so that a time limit ends all of it -----------------------
+
+if [ -n "$part" ]; then
+  cd "$root"
+  # shellcheck source=ci/gpu-parts.sh
+  . ci/gpu-parts.sh
+  "part_$part"
+  exit 0
+fi
+
+# ---- All of them --------------------------------------------------------------------------------
+
+say() { echo "gpu.sh: $*" >&2; }
+
+# Most seconds that a part gets.
+limit_of() {
+  case "$1" in
+  build) echo 300 ;;
+  tests | verify | sanitizer) echo 150 ;;
+  *) echo 90 ;;
+  esac
+}
+
+# keep PART STATE SECONDS WHY: "ok", "failed" or "left-out", one line a part.
+keep() { printf '%s\t%s\t%s\n' "$2" "$3" "$4" >"$out/$1.state"; }
+
+run_part() {
+  local name=$1 begin=$SECONDS code=0 most left=$((deadline - SECONDS)) why
+  if [[ $(cat "$out/$name.state" 2>/dev/null) == ok* ]]; then
+    say "$name: done before"
+    return 0
+  fi
+  most=$(limit_of "$name")
+  [ "$most" -le "$left" ] || most=$left
+  if [ "$most" -lt 5 ]; then
+    keep "$name" failed 0 "no time was left; the same command goes on from here"
+    return 0
+  fi
+  say "$name"
+  timeout --kill-after=5 "$most" bash "$root/ci/gpu.sh" ${rehearse:+--rehearse} --part "$name" "$out" \
+    >"$out/$name.log" 2>&1 || code=$?
+  why=$(sed '/^ *$/d' "$out/$name.log" | tail -n 1 | cut -c 1-200)
+  case "$code" in
+  0) keep "$name" ok $((SECONDS - begin)) "" ;;
+  77) keep "$name" left-out $((SECONDS - begin)) "$why" ;;
+  124 | 137) keep "$name" failed $((SECONDS - begin)) "took more than its $most s" ;;
+  *) keep "$name" failed $((SECONDS - begin)) "$why" ;;
+  esac
+  [ "$code" -eq 0 ] || say "$name: $(cut -f 1,3 "$out/$name.state" | tr '\t' ' ')"
+}
+
+# Whether the rest can go on without this part.
+is_vital() { [[ $1 =~ ^(configure|build|devices)$ ]] && [[ $(cat "$out/$1.state") != ok* ]]; }
+
+if [ -n "$deps" ] && [ -e "$deps/packages/complete" ]; then
+  "$root/ci/gpu-deps.sh" "$deps" >/dev/null
+fi
+export LD_LIBRARY_PATH=${libraries:+$libraries:}${LD_LIBRARY_PATH:-}
+[ -n "$LD_LIBRARY_PATH" ] || unset LD_LIBRARY_PATH
+deadline=$((SECONDS + ${LOCKSTEP_GPU_SECONDS:-460}))
+missing=
+for name in "${parts[@]}"; do
+  [ -z "$only" ] || [[ ",$only," == *",$name,"* ]] || continue
+  if [ -n "$missing" ]; then
+    keep "$name" failed 0 "the part '$missing' failed"
+    continue
+  fi
+  run_part "$name"
+  if is_vital "$name"; then missing=$name; fi
+done
+python3 -B "$root/ci/gpu_summary.py" ${rehearse:+--rehearse} "$out" "${parts[@]}" >"$out/SUMMARY.md" ||
+  fail "$out/SUMMARY.md: could not be written; the lines above say why" 3
+cat "$out/SUMMARY.md"
+say "all of it is in $out ($(tar -C "$out" -cz . | wc -c) bytes packed)"
+[ -z "$missing" ] || exit 3
+! grep -q '^failed' "$out"/*.state || exit 1

@@ -58,9 +58,7 @@ static ls_status time_replays(ls_bench *bench, ls_program *program, uint64_t tim
     return LS_OK;
 }
 
-/* `copies` of what is timed are in the program. */
-static ls_status sample(ls_bench *bench, ls_program *program, int copies, int rounds,
-                        ls_statistics *out)
+static ls_status sample(ls_bench *bench, ls_program *program, int rounds, ls_statistics *out)
 {
     const double shortest = on_gpu(bench) ? shortest_on_gpu_ns : shortest_ns;
     uint64_t times = 1;
@@ -74,26 +72,51 @@ static ls_status sample(ls_bench *bench, ls_program *program, int copies, int ro
     int n = rounds < MOST_ROUNDS ? rounds : MOST_ROUNDS;
     for (int i = 0; i < n; i++) {
         LS_TRY(time_replays(bench, program, times, &ns));
-        samples[i] = ns / (double)times / copies;
+        samples[i] = ns / (double)times / bench->copies;
     }
     ls_statistics_compute(samples, (size_t)n, out);
     return LS_OK;
+}
+
+static ls_status capture(ls_bench *bench, ls_op *const *ops, size_t count, ls_program **out)
+{
+    ls_program *program = NULL;
+    LS_TRY(ls_program_begin(bench->queue));
+    ls_status status = LS_OK;
+    for (size_t i = 0; i < count * (size_t)bench->copies && !status; i++)
+        status = ls_queue_put(bench->queue, ops[i % count]);
+    ls_status ended = ls_program_end(bench->queue, &program);
+    if (status && program)
+        ls_program_close(program);
+    LS_TRY(ls_status_first(status, ended));
+    *out = program;
+    return LS_OK;
+}
+
+/* How often a program holds what is timed: once where that is long beside a launch. */
+static ls_status choose_copies(ls_bench *bench, ls_op *const *ops, size_t count)
+{
+    ls_program *program;
+    double ns = 0;
+    bench->copies = 1;
+    if (!on_gpu(bench))
+        return LS_OK;
+    LS_TRY(capture(bench, ops, count, &program));
+    ls_status status = LS_OK;
+    for (int i = 0; i < 2 && !status; i++) /* the first one warms up */
+        status = time_replays(bench, program, 1, &ns);
+    ls_program_close(program);
+    bench->copies = ns < shortest_on_gpu_ns ? COPIES_ON_GPU : 1;
+    return status;
 }
 
 ls_status ls_bench_time(ls_bench *bench, ls_op *const *ops, size_t count, int rounds,
                         ls_statistics *out)
 {
     ls_program *program;
-    const int copies = on_gpu(bench) ? COPIES_ON_GPU : 1;
-    LS_TRY(ls_program_begin(bench->queue));
-    ls_status status = LS_OK;
-    for (size_t i = 0; i < count * (size_t)copies && !status; i++)
-        status = ls_queue_put(bench->queue, ops[i % count]);
-    ls_status ended = ls_program_end(bench->queue, &program);
-    if (ended)
-        return ls_status_first(status, ended);
-    if (!status)
-        status = sample(bench, program, copies, rounds, out);
+    LS_TRY(choose_copies(bench, ops, count));
+    LS_TRY(capture(bench, ops, count, &program));
+    ls_status status = sample(bench, program, rounds, out);
     ls_program_close(program);
     return status;
 }

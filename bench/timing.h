@@ -16,6 +16,7 @@ typedef struct ls_bench {
     ls_kernels *kernels;
     uint64_t *stamps; /**< [2], device memory */
     ls_op *stamp[2];
+    int copies; /**< of what is timed in a program */
 } ls_bench;
 
 /** `math`: of the kernels. */
@@ -25,7 +26,7 @@ void ls_bench_close(ls_bench *bench);
 /**
  * Times `count` operations, one after the other, as one piece: `rounds` samples, each of as many
  * pieces as last at least 200 us, on a GPU 2 ms. Nanoseconds per piece. Warm-up comes first. On a
- * GPU the program holds the piece many times over, so that launching a program is not in the
+ * GPU the program holds a short piece many times over, so that launching a program is not in the
  * figure.
  */
 ls_status ls_bench_time(ls_bench *bench, ls_op *const *ops, size_t count, int rounds,

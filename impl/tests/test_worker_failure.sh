@@ -47,13 +47,16 @@ PYTHON
 }
 
 # Every place in a step: its first operation, one in the middle, the last; also while ranks pause.
-for capture in yes no; do
+# The thread sanitizer's build does so on 3 devices, captured; threads wait for each other alike there.
+captures="yes no" counts="2 3 5"
+[[ $("$LOCKSTEP" --version) != *fsanitize=thread* ]] || captures=yes counts=3
+for capture in $captures; do
   for place in 30 30:5 30:999; do
     for strategy in single towers mirrored independent; do
       fails cpu:0:$place --strategy $strategy --devices 1 --capture $capture
     done
   done
-  for devices in 2 3 5; do # failing first, in the middle, last
+  for devices in $counts; do # failing first, in the middle, last
     for device in 0 $((devices / 2)) $((devices - 1)); do
       for reduce in fast exact; do
         fails cpu:$device:30:5 --strategy towers --devices $devices --capture $capture --reduce $reduce

@@ -55,6 +55,8 @@ typedef struct ls_case {
     char place[512];          /**< model-parallel: plan; "": balanced */
     int microbatches;         /**< pipeline: 4 */
     bool one_f_one_b;         /**< pipeline: schedule; false: gpipe */
+    int hybrid_replicas;      /**< hybrid: 2 */
+    bool hybrid_pipeline;     /**< hybrid: the split; false: model-parallel */
     bool towers_staged;       /**< false */
     bool augment;             /**< cifar10: true */
     bool colocate_gradients;  /**< towers: true */

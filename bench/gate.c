@@ -56,9 +56,9 @@ static void close_contest(ls_workplace *place, contest *c)
     free(c->given);
 }
 
-static ls_status open_oracle(const ls_job *job, int replicas, ls_run **out, const void *context)
+static ls_status open_oracle(const ls_plan_of_case *plan, const ls_job *job, ls_run **out)
 {
-    return ls_oracle_open(context, job, replicas, out);
+    return ls_oracle_open(plan->strategy, &plan->job, job, out);
 }
 
 /* The judges of this process's candidate, before it: the reference uses the same devices. */
@@ -68,10 +68,9 @@ static ls_status open_judges(ls_workplace *place, uint64_t steps, contest *c)
     if (!c->judges)
         return LS_OK;
     LS_TRY(ls_reference_get(place, plan, steps, &c->single));
-    if (plan->job.exact ||
-        ls_strategy_parts(plan->strategy, &plan->job, (size_t)plan->all_devices) == 1)
+    if (plan->job.exact || ls_job_parts(&plan->job) == 1)
         return LS_OK;
-    LS_TRY(ls_session_open_one(place, plan, open_oracle, plan->strategy, &c->run[ORACLE]));
+    LS_TRY(ls_session_open_one(place, plan, open_oracle, &c->run[ORACLE]));
     c->here[ORACLE] = true;
     return LS_OK;
 }
@@ -136,7 +135,8 @@ static ls_status compare_replicas(contest *c, uint64_t step, ls_gate *gate)
     const float *first = c->own[CANDIDATE];
     if (!run->strategy->gather_replica)
         return LS_OK;
-    for (size_t i = 1; i < c->plan->device_count && gate->pass; i++) {
+    const size_t here = c->plan->device_count / (size_t)ls_job_places(&c->plan->job);
+    for (size_t i = 1; i < here && gate->pass; i++) {
         LS_TRY(run->strategy->gather_replica(run, (int)i, c->other));
         if (memcmp(c->other, first, variables->elements * sizeof *first) == 0)
             continue;

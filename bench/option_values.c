@@ -25,9 +25,19 @@ bool ls_applies_ranks(const ls_case *one)
     return one->ranks > 1;
 }
 
+bool ls_applies_hybrid(const ls_case *one)
+{
+    return strcmp(one->strategy, "hybrid") == 0;
+}
+
+int ls_case_split_replicas(const ls_case *one, bool divided)
+{
+    return !divided ? 0 : ls_applies_hybrid(one) ? one->hybrid_replicas : 1;
+}
+
 bool ls_applies_mirrored(const ls_case *one)
 {
-    return strcmp(one->strategy, "mirrored") == 0;
+    return strcmp(one->strategy, "mirrored") == 0 || ls_applies_hybrid(one);
 }
 
 bool ls_applies_buckets(const ls_case *one)
@@ -42,12 +52,14 @@ bool ls_applies_towers(const ls_case *one)
 
 bool ls_applies_model_parallel(const ls_case *one)
 {
-    return strcmp(one->strategy, "model-parallel") == 0;
+    return strcmp(one->strategy, "model-parallel") == 0 ||
+           (ls_applies_hybrid(one) && !one->hybrid_pipeline);
 }
 
 bool ls_applies_pipeline(const ls_case *one)
 {
-    return strcmp(one->strategy, "pipeline") == 0;
+    return strcmp(one->strategy, "pipeline") == 0 ||
+           (ls_applies_hybrid(one) && one->hybrid_pipeline);
 }
 
 bool ls_applies_link(const ls_case *one)
@@ -221,6 +233,15 @@ ls_status ls_set_strategy(const ls_setting *setting)
 ls_status ls_set_schedule(const ls_setting *setting)
 {
     static const char *const words[] = {"gpipe", "1f1b", NULL};
+    int word;
+    LS_TRY(read_word(setting, words, &word));
+    *(bool *)field(setting) = word == 1;
+    return LS_OK;
+}
+
+ls_status ls_set_inner(const ls_setting *setting)
+{
+    static const char *const words[] = {"model-parallel", "pipeline", NULL};
     int word;
     LS_TRY(read_word(setting, words, &word));
     *(bool *)field(setting) = word == 1;

@@ -41,6 +41,7 @@ ls_status ls_set_quiet(const ls_setting *setting);
 ls_status ls_set_verbose(const ls_setting *setting);
 ls_status ls_set_place(const ls_setting *setting);
 ls_status ls_set_schedule(const ls_setting *setting);
+ls_status ls_set_inner(const ls_setting *setting);
 ls_status
 ls_set_nothing(const ls_setting *setting); /**< read elsewhere: --plan, and all of micro */
 
@@ -51,6 +52,9 @@ bool ls_applies_ranks(const ls_case *one);
 bool ls_applies_mirrored(const ls_case *one);
 bool ls_applies_buckets(const ls_case *one); /**< exact mode reduces everything at once */
 bool ls_applies_towers(const ls_case *one);
+bool ls_applies_hybrid(const ls_case *one);
+/** Replicas of a model that is `divided` over the devices: D of hybrid, else 1; 0: it is not. */
+int ls_case_split_replicas(const ls_case *one, bool divided);
 bool ls_applies_model_parallel(const ls_case *one);
 bool ls_applies_pipeline(const ls_case *one);
 bool ls_applies_link(const ls_case *one); /**< there is, or could be, more than one device */

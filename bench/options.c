@@ -51,6 +51,7 @@ static void default_case(ls_case *one, bool verify, const ls_processes *processe
     one->augment = true;
     one->colocate_gradients = true;
     one->microbatches = 4;
+    one->hybrid_replicas = 2;
     one->ranks = processes->size;
 }
 

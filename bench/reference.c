@@ -45,6 +45,8 @@ ls_case ls_reference_case(const ls_case *c)
     memset(single.place, 0, sizeof single.place);
     single.microbatches = 4;
     single.one_f_one_b = false;
+    single.hybrid_replicas = 2;
+    single.hybrid_pipeline = false;
     single.towers_staged = false;
     single.colocate_gradients = true;
     single.ranks = 1;
@@ -94,15 +96,16 @@ static size_t kept_bytes(size_t elements, uint64_t steps)
     return __builtin_mul_overflow(elements * sizeof(float), steps, &bytes) ? SIZE_MAX : bytes;
 }
 
-static ls_status open_single(const ls_job *job, int replicas, ls_run **out, const void *context)
+static ls_status open_single(const ls_plan_of_case *plan, const ls_job *job, ls_run **out)
 {
-    (void)replicas;
-    return ((const ls_strategy *)context)->open(job, out);
+    const ls_strategy *single;
+    (void)plan;
+    LS_TRY(ls_strategy_find("single", &single));
+    return single->open(job, out);
 }
 
 /* Exact mode's first step once more, the batch in one piece. */
-static ls_status step_whole(const ls_workplace *place, const ls_plan_of_case *plan,
-                            const ls_strategy *single, ls_reference *r)
+static ls_status step_whole(const ls_workplace *place, const ls_plan_of_case *plan, ls_reference *r)
 {
     ls_plan_of_case fast = *plan;
     ls_session session;
@@ -110,10 +113,10 @@ static ls_status step_whole(const ls_workplace *place, const ls_plan_of_case *pl
     r->whole = calloc(r->elements + 1, sizeof *r->whole);
     if (!r->whole)
         return ls_fail_memory("reference", r->elements * sizeof *r->whole);
-    LS_TRY(ls_session_open_one(place, &fast, open_single, single, &session));
+    LS_TRY(ls_session_open_one(place, &fast, open_single, &session));
     ls_status status = ls_session_one_step(&session, r->whole, &r->whole_loss);
     if (!status)
-        status = single->gradient(session.run, r->whole);
+        status = session.run->strategy->gradient(session.run, r->whole);
     ls_session_close(&session);
     return status;
 }
@@ -121,7 +124,6 @@ static ls_status step_whole(const ls_workplace *place, const ls_plan_of_case *pl
 static ls_status begin(const ls_workplace *place, const ls_plan_of_case *plan, size_t left,
                        ls_reference *r)
 {
-    const ls_strategy *single;
     size_t bytes = kept_bytes(r->elements, r->steps);
     r->keeps = bytes <= left;
     r->values = malloc(r->keeps ? bytes + 1 : r->elements * sizeof(float) + 1);
@@ -129,10 +131,9 @@ static ls_status begin(const ls_workplace *place, const ls_plan_of_case *plan, s
     r->gradient = calloc(r->elements + 1, sizeof *r->gradient);
     if (!r->values || !r->loss || !r->gradient)
         return ls_fail_memory("reference", bytes);
-    LS_TRY(ls_strategy_find("single", &single));
     if (plan->job.exact && r->steps)
-        LS_TRY(step_whole(place, plan, single, r));
-    LS_TRY(ls_session_open_one(place, plan, open_single, single, &r->session));
+        LS_TRY(step_whole(place, plan, r));
+    LS_TRY(ls_session_open_one(place, plan, open_single, &r->session));
     r->here = true;
     return LS_OK;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Registries: the core's tables as sections of `lockstep list` and as checks of options. */
 #include "bench/list.h"
+#include "bench/option_values.h"
 #include "bench/options.h"
 
 #include "common/base/numbers.h"
@@ -10,8 +11,10 @@
 #include "common/nn/layer.h"
 #include "common/nn/model.h"
 #include "common/nn/optimizer.h"
+#include "impl/places.h"
 #include "impl/strategy.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* Sections: how many there are, and name and help of each. */
@@ -206,6 +209,45 @@ static size_t count_devices(const char *text)
     return count;
 }
 
+/* Whether the model can be cut for so many devices; a plan that is named is looked at later. */
+static ls_status check_division(const ls_case *one, const ls_model *model, int64_t places)
+{
+    const ls_graph *graph = model->graph;
+    if (*one->place)
+        return LS_OK;
+    int *place = calloc((size_t)graph->count, sizeof *place);
+    if (!place)
+        return ls_fail_memory("placement", (size_t)graph->count * sizeof *place);
+    ls_status status = ls_places_balance(graph, places, place);
+    if (!status)
+        status = ls_places_check(graph, place, (int)places, ls_applies_pipeline(one));
+    free(place);
+    return status;
+}
+
+static ls_status check_model_case(const ls_case *one, const ls_strategy *strategy,
+                                  const ls_model *model)
+{
+    ls_outline outline = {.devices = count_devices(one->devices),
+                          .ranks = one->ranks,
+                          .batch = one->batch > 0 ? one->batch : model->kind->default_batch,
+                          .exact = one->reduce == LS_REDUCE_EXACT,
+                          .micro_shards = one->micro_shards,
+                          .allreduce = one->allreduce,
+                          .microbatches = ls_applies_pipeline(one) ? one->microbatches : 0,
+                          .replicas = ls_case_split_replicas(one, strategy->divided),
+                          .comm = one->comm,
+                          .linked = *one->link_text != 0};
+    int64_t devices, replicas = outline.replicas;
+    if (__builtin_mul_overflow((int64_t)outline.devices, (int64_t)outline.ranks, &devices))
+        return ls_fail(LS_CODE_USAGE, "option", "--devices", "times the ranks overflows");
+    if (one->scaling == LS_SCALING_WEAK &&
+        __builtin_mul_overflow(outline.batch, replicas > 0 ? replicas : devices, &outline.batch))
+        return ls_fail(LS_CODE_USAGE, "option", "--batch", "times the devices overflows");
+    LS_TRY(ls_strategy_check(strategy, &outline));
+    return strategy->divided ? check_division(one, model, devices / replicas) : LS_OK;
+}
+
 static ls_status check_case(const ls_case *one, const ls_request *request)
 {
     const ls_strategy *strategy;
@@ -213,20 +255,9 @@ static ls_status check_case(const ls_case *one, const ls_request *request)
     (void)request;
     LS_TRY(ls_strategy_find(one->strategy, &strategy));
     LS_TRY(ls_model_open(one->model, &model));
-    ls_outline outline = {.devices = count_devices(one->devices),
-                          .ranks = one->ranks,
-                          .batch = one->batch > 0 ? one->batch : model->kind->default_batch,
-                          .exact = one->reduce == LS_REDUCE_EXACT,
-                          .micro_shards = one->micro_shards,
-                          .allreduce = one->allreduce,
-                          .comm = one->comm,
-                          .linked = *one->link_text != 0};
+    ls_status status = check_model_case(one, strategy, model);
     ls_model_close(model);
-    if (one->scaling == LS_SCALING_WEAK &&
-        (__builtin_mul_overflow(outline.batch, (int64_t)outline.devices, &outline.batch) ||
-         __builtin_mul_overflow(outline.batch, (int64_t)outline.ranks, &outline.batch)))
-        return ls_fail(LS_CODE_USAGE, "option", "--batch", "times the devices overflows");
-    return ls_strategy_check(strategy, &outline);
+    return status;
 }
 
 static const ls_option_names names = {

@@ -34,8 +34,7 @@ static void put_text(json_t *object, const char *name, const char *value)
 static int64_t slice_of(const ls_plan_of_case *plan, int64_t i)
 {
     const ls_job *job = &plan->job;
-    int64_t n = ls_strategy_replicas(plan->strategy, (size_t)plan->all_devices);
-    int64_t d = n > 1 ? ls_job_first_replica(job) + i : 0; /* one on all devices: each takes all */
+    int64_t n = ls_job_replicas(job), d = ls_job_replica_on(job, (size_t)i);
     int64_t first = d, last = d + 1, parts = n;
     if (job->exact) { /* whole shards */
         parts = job->micro_shards < job->batch ? job->micro_shards : job->batch;
@@ -45,7 +44,8 @@ static int64_t slice_of(const ls_plan_of_case *plan, int64_t i)
     return ls_slice_begin(job->batch, last, parts) - ls_slice_begin(job->batch, first, parts);
 }
 
-/* The plan as it came out, balanced or named: "dense0=cpu:0,relu0=cpu:0,...". */
+/* The plan as it came out, balanced or named: "dense0=cpu:0,relu0=cpu:0,..."; the first replica's.
+ */
 static void put_place(json_t *group, const ls_plan_of_case *plan)
 {
     const ls_graph *graph = plan->model->graph;
@@ -111,7 +111,11 @@ static json_t *case_group(const ls_row_facts *f)
     }
     if (plan->strategy->divided)
         put_place(group, plan);
-    if (plan->strategy->staged) {
+    if (plan->strategy->divided && plan->strategy->replicated) {
+        put_integer(group, "hybrid_replicas", (uint64_t)c->hybrid_replicas);
+        put_text(group, "hybrid_inner", c->hybrid_pipeline ? "pipeline" : "model-parallel");
+    }
+    if (job->microbatches) {
         put_integer(group, "pipeline_microbatches", (uint64_t)c->microbatches);
         put_text(group, "pipeline_schedule", c->one_f_one_b ? "1f1b" : "gpipe");
     }

@@ -69,12 +69,13 @@ typedef struct ls_session {
 /** Opens the plan's devices and its strategy, and loads the initial values. */
 ls_status ls_session_open(const ls_workplace *place, const ls_plan_of_case *plan, ls_session *out);
 
-/** Opens the plan's first device alone and a run on it, made by open(job, replicas of the plan,
- *  &run, context); loads the initial values. */
+/** Makes the run of a judge of the plan; `job` is the plan's, on one device. */
+typedef ls_status (*ls_session_opener)(const ls_plan_of_case *plan, const ls_job *job,
+                                       ls_run **out);
+
+/** Opens the plan's first device alone and a run on it; loads the initial values. */
 ls_status ls_session_open_one(const ls_workplace *place, const ls_plan_of_case *plan,
-                              ls_status (*open)(const ls_job *job, int replicas, ls_run **out,
-                                                const void *context),
-                              const void *context, ls_session *out);
+                              ls_session_opener open, ls_session *out);
 
 void ls_session_close(ls_session *session);
 

@@ -2,6 +2,7 @@
 /* Workplace, plans and sessions: a case resolved, then opened; see trial.h. */
 #include "bench/trial.h"
 
+#include "bench/option_values.h"
 #include "common/base/clock.h"
 #include "common/base/numbers.h"
 #include "common/device/placement.h"
@@ -85,9 +86,7 @@ static ls_status size_steps(ls_plan_of_case *plan)
     int64_t batch = c->batch > 0 ? c->batch : plan->model->kind->default_batch;
     int64_t global = batch;
     if (c->scaling == LS_SCALING_WEAK &&
-        __builtin_mul_overflow(
-            batch, (int64_t)ls_strategy_replicas(plan->strategy, (size_t)plan->all_devices),
-            &global))
+        __builtin_mul_overflow(batch, (int64_t)ls_job_replicas(job), &global))
         return ls_fail(LS_CODE_USAGE, "option", "--batch", "times the devices overflows");
     if (global > INT32_MAX)
         return ls_fail(LS_CODE_USAGE, "option", "--batch", "%lld samples are too many; at most %d",
@@ -164,7 +163,8 @@ static ls_status check_fault(const ls_plan_of_case *plan)
                        plan->strategy->equivalent ? (long long)compared : 0);
     const ls_job *job = &plan->job;
     if (plan->strategy->replicated && is_tail(job, (uint64_t)c->flip_step) &&
-        !ls_slice_count_sums(job, ls_job_tail(job), c->flip_device, (int)plan->device_count))
+        !ls_slice_count_sums(job, ls_job_tail(job), c->flip_device / ls_job_places(job),
+                             ls_job_replicas(job)))
         return ls_fail(LS_CODE_USAGE, "option", where,
                        "the step is an epoch's last, whose %lld samples leave none for this "
                        "device; another step or device works",
@@ -201,14 +201,14 @@ static ls_status choose_reduction(const ls_workplace *place, ls_plan_of_case *pl
     ls_job *job = &plan->job;
     const bool linked = *c->link_text != 0, gpu = plan->devices->kind == LS_DEVICE_GPU;
     const ls_comm like = {.backend = job->transport,
-                          .size = plan->all_devices,
+                          .size = ls_job_replicas(job),
                           .linked = linked,
                           .shared =
                               !linked && ls_comm_shares(plan->devices, (int)plan->device_count)};
     const size_t gradients = plan->model->graph->variables.elements * sizeof(float);
     const size_t least = 512 << 10, eighth = gradients / 8 > least ? gradients / 8 : least;
     job->overlap =
-        plan->all_devices > 1 && (gpu || linked || ls_machine_cores_per_device(place->machine) > 1);
+        like.size > 1 && (gpu || linked || ls_machine_cores_per_device(place->machine) > 1);
     job->bucket_bytes = job->exact             ? SIZE_MAX
                         : c->bucket_bytes >= 0 ? (size_t)c->bucket_bytes
                         : job->overlap         ? eighth
@@ -252,20 +252,32 @@ static ls_status place_variables(const ls_workplace *place, ls_plan_of_case *pla
     return LS_OK;
 }
 
-/* Which of the devices each node is on, where the model is divided over them. */
+/* A model that is divided has places for its nodes, chosen later. */
+static ls_status take_places(ls_plan_of_case *plan)
+{
+    const size_t nodes = (size_t)plan->model->graph->count;
+    if (!plan->strategy->divided)
+        return LS_OK;
+    plan->place = calloc(nodes, sizeof *plan->place);
+    if (!plan->place)
+        return ls_fail_memory("placement", nodes * sizeof *plan->place);
+    plan->job.place = plan->place;
+    plan->job.split_replicas = ls_case_split_replicas(plan->config, true);
+    return LS_OK;
+}
+
+/* Which of a replica's devices each node is on, where the model is divided over them; whether it
+ * can be cut there is looked at before anything is opened. */
 static ls_status divide_model(ls_plan_of_case *plan)
 {
     const ls_graph *graph = plan->model->graph;
     const char *text = plan->config->place;
-    const int places = (int)plan->device_count;
     if (!plan->strategy->divided)
         return LS_OK;
-    plan->place = calloc((size_t)graph->count, sizeof *plan->place);
-    if (!plan->place)
-        return ls_fail_memory("placement", (size_t)graph->count * sizeof *plan->place);
-    plan->job.place = plan->place;
-    return *text ? ls_places_parse(graph, text, plan->devices, places, plan->place)
-                 : ls_places_balance(graph, places, plan->place);
+    const int places = ls_job_places(&plan->job);
+    LS_TRY(*text ? ls_places_parse(graph, text, plan->devices, places, plan->place)
+                 : ls_places_balance(graph, places, plan->place));
+    return ls_places_check(graph, plan->place, places, plan->job.microbatches > 0);
 }
 
 /* Which device each node of the model runs on, and where its variables are. */
@@ -334,7 +346,7 @@ static ls_status resolve(ls_workplace *place, ls_plan_of_case *plan)
         .micro_shards = c->micro_shards > 0 ? c->micro_shards : 16,
         .math = c->math,
         .capture = c->capture,
-        .microbatches = plan->strategy->staged ? c->microbatches : 0,
+        .microbatches = ls_applies_pipeline(c) ? c->microbatches : 0,
         .one_f_one_b = c->one_f_one_b,
         .towers_staged = c->towers_staged,
         .towers_apart = !c->colocate_gradients,
@@ -345,6 +357,7 @@ static ls_status resolve(ls_workplace *place, ls_plan_of_case *plan)
                               &job->optimizer));
     LS_TRY(find_data(place, *c->data ? c->data : kind->default_data, plan->model, &plan->data));
     job->data = plan->data;
+    LS_TRY(take_places(plan));
     LS_TRY(size_steps(plan));
     uint64_t steps = (uint64_t)(plan->warmup + plan->timed);
     job->records = steps < record_capacity ? steps + 1 : record_capacity;
@@ -354,7 +367,8 @@ static ls_status resolve(ls_workplace *place, ls_plan_of_case *plan)
                                 .exact = job->exact,
                                 .micro_shards = job->micro_shards,
                                 .allreduce = c->allreduce,
-                                .microbatches = c->microbatches,
+                                .microbatches = job->microbatches,
+                                .replicas = job->split_replicas,
                                 .comm = c->comm,
                                 .linked = *c->link_text != 0};
     LS_TRY(ls_strategy_check(plan->strategy, &outline));
@@ -461,19 +475,16 @@ ls_status ls_session_open(const ls_workplace *place, const ls_plan_of_case *plan
 }
 
 ls_status ls_session_open_one(const ls_workplace *place, const ls_plan_of_case *plan,
-                              ls_status (*open)(const ls_job *job, int replicas, ls_run **out,
-                                                const void *context),
-                              const void *context, ls_session *out)
+                              ls_session_opener open, ls_session *out)
 {
     uint64_t begin_ns = ls_clock_ns();
     ls_status status = open_devices(place, plan, true, out);
     out->job.flip_replica = -1; /* a judge is not to be broken */
     out->job.microbatches = 0;  /* to it they are slices */
+    out->job.place = NULL;      /* of a whole model */
     out->job.comm = NULL;
     if (!status)
-        status = open(&out->job,
-                      ls_strategy_parts(plan->strategy, &plan->job, (size_t)plan->all_devices),
-                      &out->run, context);
+        status = open(plan, &out->job, &out->run);
     return finish_open(out, status, begin_ns);
 }
 

@@ -19,7 +19,7 @@ static void take_variable(ls_buckets *b, const ls_variable *v, size_t bytes)
     last->count += v->count;
 }
 
-ls_status ls_buckets_open(const ls_graph *graph, size_t bytes, ls_buckets *out)
+ls_status ls_buckets_open(const ls_graph *graph, size_t elements, size_t bytes, ls_buckets *out)
 {
     size_t most = graph->variables.count;
     *out = (ls_buckets){.items = calloc(most + 1, sizeof *out->items),
@@ -29,7 +29,8 @@ ls_status ls_buckets_open(const ls_graph *graph, size_t bytes, ls_buckets *out)
         return ls_fail_memory("buckets", most * sizeof *out->items);
     }
     for (size_t i = most; i-- > 0;)
-        take_variable(out, &graph->variables.items[i], bytes);
+        if (graph->variables.items[i].offset < elements)
+            take_variable(out, &graph->variables.items[i], bytes);
     return LS_OK;
 }
 

@@ -19,10 +19,11 @@ typedef struct ls_buckets {
 } ls_buckets;
 
 /**
- * Buckets of at least `bytes` bytes (the last may be smaller), each of whole variables; 0: one per
- * variable; SIZE_MAX: one for all. Elements are float32.
+ * Buckets of the variables in the first `elements`, of at least `bytes` bytes (the last may be
+ * smaller), each of whole variables; 0: one per variable; SIZE_MAX: one for all. Elements are
+ * float32.
  */
-ls_status ls_buckets_open(const ls_graph *graph, size_t bytes, ls_buckets *out);
+ls_status ls_buckets_open(const ls_graph *graph, size_t elements, size_t bytes, ls_buckets *out);
 void ls_buckets_close(ls_buckets *buckets);
 
 /** Before a step is put: nothing is final. */

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Divided: one model over several places, each with its part of the graph (graph_parts.h) on a
- * device of its own: flat buffers of its own variables, a queue, its part of every piece of the
- * batch. What crosses a border, forward outputs, backward gradients, is copied by the place that
- * has it, and waited for by the one that needs it; so places work at once wherever the graph lets
- * them.
+ * Divided: models over several places each, one or (hybrid) several replicas of it. A place has its
+ * part of the graph (graph_parts.h) on a device of its own: flat buffers of its own variables, a
+ * queue, its part of every piece of its replica's slice. What crosses a border, forward outputs,
+ * backward gradients, is copied by the place that has it, and waited for by the one that needs it;
+ * so places work at once wherever the graph lets them.
  *
  * Gradients of a variable that several places use go to its owner, which adds them in forward
- * order; the others get the updated values back. So the bits are those of `single`.
+ * order; the others get the updated values back. So the bits are those of `single`. Of several
+ * replicas the same place of each reduces what it owns with the others (mirror.h).
  */
 #ifndef LS_IMPL_DIVIDED_H
 #define LS_IMPL_DIVIDED_H
 
 #include "common/nn/graph_parts.h"
-#include "impl/replicas.h"
+#include "impl/mirror.h"
 
 /** Of one piece: what its queues tell each other. */
 typedef struct ls_divided_piece {
@@ -25,43 +26,63 @@ typedef struct ls_divided_piece {
     size_t part;         /**< its number among the slices' parts */
 } ls_divided_piece;
 
-/** The members are places, not replicas: there is one of these. */
-typedef struct ls_divided {
-    ls_replicated shared; /**< its holder, place 0, drives the program */
-    ls_graph_parts parts;
-    int *first_use; /**< [borders] first node that takes it, of the whole */
+typedef struct ls_divided ls_divided;
+
+/** One replica: the model over its places. */
+typedef struct ls_spread {
+    ls_divided *run;
+    int number;                /**< of all replicas, in this process: which */
+    ls_member *members;        /**< [places] */
+    ls_device *const *devices; /**< [places] */
     ls_divided_piece *pieces[LS_BATCHES];
     size_t piece_count[LS_BATCHES];
     void **arrived;     /**< [copies] gradients of copies, with their owners */
     ls_event *begun;    /**< the step has begun */
     ls_event **updated; /**< [places] its own variables are up to date */
     ls_event **left;    /**< [places] it has nothing more to do in this step */
-    bool staged;        /**< a pipeline: places are stages, in order */
     ls_traffic sent[LS_BATCHES];
-} ls_divided;
+} ls_spread;
 
-/** Opens a place on each of the job's devices, node n of the model on place[n] (borrowed). `run`
- *  is zero-filled but for the job, and ls_divided_close's also on failure. */
+/** The members are places, replica after replica; the first of each drives its program. */
+struct ls_divided {
+    ls_replicated shared;
+    ls_graph_parts parts; /**< the same of every replica */
+    int *first_use;       /**< [borders] first node that takes it, of the whole */
+    ls_spread *spreads;   /**< [replicas of this process] */
+    ls_mirror *mirrors;   /**< [places] what each owns, over all replicas; NULL: one replica */
+    bool staged;          /**< a pipeline: places are stages, in order */
+};
+
+/** Opens the replicas of this process on the job's devices, each over ls_job_places of them, and
+ *  with `mirrored` what keeps them equal. `run` is zero-filled but for the job, and
+ *  ls_divided_close's also on failure. */
 ls_status ls_divided_open(ls_divided *run, const ls_strategy *strategy, const ls_job *job,
-                          const int *place);
+                          bool mirrored);
 
-/** Puts one step of the whole model: piece after piece, or in the pipeline's schedule. */
+/** For strategies: makes a run, opens it, and closes it where that fails. */
+ls_status ls_divided_start(const ls_strategy *strategy, const ls_job *job, bool mirrored,
+                           ls_run **out);
+
+/** Puts one step of a replica: piece after piece, or in the pipeline's schedule. */
 ls_status ls_divided_put_step(ls_replicated *run, ls_member *driver, int which);
 
 /** Micro-batches of such a batch: as asked for, or as many as it has pieces. */
-int ls_divided_microbatches(const ls_divided *run, int which);
+int ls_divided_microbatches(const ls_spread *split, int which);
 
 /** Micro-batches that a pipeline's stage has begun and not ended at most. */
 int ls_divided_in_flight(const ls_job *job, int stages, int stage, int microbatches);
+
+/** Copies a place's variables from (or, `out`, the ones that it owns to) the whole flat buffer. */
+void ls_divided_move(const ls_graph_parts *parts, int place, float *whole, float *here, bool out);
 
 /** Waits, closes the programs and what belongs to the pieces, and frees the run. */
 void ls_divided_close(ls_run *run);
 
 /* Entries of ls_strategy. */
 ls_status ls_divided_load(ls_run *run, const float *parameters);
-ls_status ls_divided_records(ls_run *run, uint64_t first, uint64_t count, ls_step_record *out,
-                             uint64_t *mark_ns);
+ls_status ls_divided_sync(ls_run *run);
 ls_status ls_divided_gather(ls_run *run, float *parameters);
+ls_status ls_divided_gather_replica(ls_run *run, int index, float *parameters);
 ls_status ls_divided_evaluate(ls_run *run, double *accuracy);
 ls_memory_formula ls_divided_memory(const ls_run *run, size_t index);
 ls_status ls_divided_traffic(const ls_run *run, ls_traffic *sent, ls_traffic *formula);

@@ -20,19 +20,24 @@
 
 #include <stdlib.h>
 
-static size_t real_bytes(const ls_divided *me)
+static size_t real_bytes(const ls_spread *me)
 {
-    return me->shared.members[0].replica->kernels->table->real_bytes;
+    return me->members[0].replica->kernels->table->real_bytes;
 }
 
-static ls_queue *queue_of(const ls_divided *me, int place)
+static ls_queue *queue_of(const ls_spread *me, int place)
 {
-    return me->shared.members[place].replica->queue;
+    return me->members[place].replica->queue;
+}
+
+static const ls_graph_parts *parts_of(const ls_spread *me)
+{
+    return &me->run->parts;
 }
 
 /* One piece on its way through the places. */
 typedef struct passage {
-    ls_divided *me;
+    ls_spread *me;
     int which;
     size_t index; /* of the piece */
 } passage;
@@ -45,7 +50,7 @@ static ls_divided_piece *piece_of(const passage *p)
 /* Waits on `queue` until a place is done with the piece whose memory this one gets. */
 static ls_status await_memory(const passage *p, ls_queue *queue, int place)
 {
-    const int slots = p->me->shared.members[place].slots;
+    const int slots = p->me->members[place].slots;
     if (p->index < (size_t)slots)
         return LS_OK;
     return ls_queue_wait(queue, p->me->pieces[p->which][p->index - (size_t)slots].used[place]);
@@ -53,19 +58,19 @@ static ls_status await_memory(const passage *p, ls_queue *queue, int place)
 
 static ls_net *net_of(const passage *p, int place)
 {
-    return ls_slice_part_at(p->me->shared.members[place].slice[p->which], piece_of(p)->part)->net;
+    return ls_slice_part_at(p->me->members[place].slice[p->which], piece_of(p)->part)->net;
 }
 
 static int local(const passage *p, int place, int node)
 {
-    return p->me->parts.parts[place].local[node];
+    return parts_of(p->me)->parts[place].local[node];
 }
 
 /* A copy over a border between places, on the queue of the one that has the data. */
 static ls_status put_copy(const passage *p, int from, int to, void *const ends[2], size_t bytes)
 {
-    const ls_replica *sender = p->me->shared.members[from].replica;
-    const ls_replica *receiver = p->me->shared.members[to].replica;
+    const ls_replica *sender = p->me->members[from].replica;
+    const ls_replica *receiver = p->me->members[to].replica;
     if (from != to) {
         p->me->sent[p->which].messages_sent++;
         p->me->sent[p->which].bytes_sent += bytes;
@@ -78,7 +83,7 @@ static ls_status put_copy(const passage *p, int from, int to, void *const ends[2
 /* The node's output goes to the places that take it, when they are done with the piece before. */
 static ls_status send_output(const passage *p, size_t border)
 {
-    const ls_border *b = &p->me->parts.borders[border];
+    const ls_border *b = &parts_of(p->me)->borders[border];
     ls_net *from = net_of(p, b->from), *to = net_of(p, b->to);
     void *const ends[] = {ls_net_node_output(from, local(p, b->from, b->node)),
                           ls_net_node_output(to, local(p, b->to, b->node))};
@@ -92,12 +97,12 @@ static ls_status send_output(const passage *p, size_t border)
 /* Node n, when what it takes from elsewhere is here; `last`: also the loss. */
 static ls_status put_forward(const passage *p, int n)
 {
-    const ls_graph_parts *parts = &p->me->parts;
+    const ls_graph_parts *parts = parts_of(p->me);
     const int place = parts->place[n];
     if (parts->whole->nodes[n].layer->role == LS_LAYER_INPUT)
         return LS_OK;
     for (size_t i = 0; i < parts->border_count; i++)
-        if (p->me->first_use[i] == n)
+        if (p->me->run->first_use[i] == n)
             LS_TRY(ls_queue_wait(queue_of(p->me, place), piece_of(p)->output[i]));
     LS_TRY(ls_net_node_forward(net_of(p, place), local(p, place, n), queue_of(p->me, place)));
     for (size_t i = 0; i < parts->border_count; i++)
@@ -111,7 +116,7 @@ static ls_status put_forward(const passage *p, int n)
 /* The gradient of what came over a border goes back, and whoever comes next there waits for it. */
 static ls_status send_gradient(const passage *p, size_t border)
 {
-    const ls_border *b = &p->me->parts.borders[border];
+    const ls_border *b = &parts_of(p->me)->borders[border];
     ls_net *from = net_of(p, b->from), *to = net_of(p, b->to);
     void *const ends[] = {ls_net_node_gradient(to, local(p, b->to, b->node)),
                           ls_net_node_gradient(from, local(p, b->from, b->node))};
@@ -124,7 +129,7 @@ static ls_status send_gradient(const passage *p, size_t border)
 /* The gradient of a copy goes to the owner, when that has added the piece before's. */
 static ls_status send_shared(const passage *p, size_t copy)
 {
-    const ls_variable_copy *c = &p->me->parts.copies[copy];
+    const ls_variable_copy *c = &parts_of(p->me)->copies[copy];
     ls_queue *queue = queue_of(p->me, c->holder);
     char *gradient = ls_net_gradients(net_of(p, c->holder));
     void *const ends[] = {gradient + c->at_holder * real_bytes(p->me), p->me->arrived[copy]};
@@ -134,15 +139,31 @@ static ls_status send_shared(const passage *p, size_t copy)
     return ls_queue_record(queue, piece_of(p)->shared[copy]);
 }
 
+/* Of several replicas: the gradients of the variables that the node owns are final. */
+static ls_status report_final(const passage *p, int n)
+{
+    const int place = parts_of(p->me)->place[n];
+    const ls_node *whole = &parts_of(p->me)->whole->nodes[n];
+    const ls_graph *graph = parts_of(p->me)->parts[place].graph;
+    const ls_node *node = &graph->nodes[local(p, place, n)];
+    if (!p->me->run->mirrors || !whole->variable_count || whole->shares >= 0 ||
+        !ls_slice_reports(p->me->members[place].slice[p->which]))
+        return LS_OK;
+    const ls_variable *first = &graph->variables.items[node->variables[0]];
+    const ls_variable *last = &graph->variables.items[node->variables[node->variable_count - 1]];
+    return ls_mirror_final(&p->me->run->mirrors[place], p->me->number, p->which, first->offset,
+                           last->offset + last->count - first->offset);
+}
+
 static ls_status put_backward(const passage *p, int n)
 {
-    const ls_graph_parts *parts = &p->me->parts;
+    const ls_graph_parts *parts = parts_of(p->me);
     const int place = parts->place[n];
     if (parts->whole->nodes[n].layer->role == LS_LAYER_INPUT)
         return LS_OK;
     LS_TRY(ls_net_node_backward(net_of(p, place), local(p, place, n), queue_of(p->me, place)));
     for (size_t i = 0; i < parts->border_count; i++)
-        if (p->me->first_use[i] == n && parts->borders[i].gradient)
+        if (p->me->run->first_use[i] == n && parts->borders[i].gradient)
             LS_TRY(send_gradient(p, i));
     for (size_t i = 0; i < parts->copy_count; i++)
         if (parts->copies[i].node == n)
@@ -154,21 +175,21 @@ static ls_status put_backward(const passage *p, int n)
         LS_TRY(ls_queue_wait(queue_of(p->me, place), piece_of(p)->shared[i]));
         LS_TRY(ls_op_list_put(&piece_of(p)->sums[i], queue_of(p->me, place)));
     }
-    return LS_OK;
+    return report_final(p, n);
 }
 
 /* ---- Pieces, one after the other ------------------------------------------------------------ */
 
 static ls_status put_feed(const passage *p, int place)
 {
-    const ls_slice *slice = p->me->shared.members[place].slice[p->which];
+    const ls_slice *slice = p->me->members[place].slice[p->which];
     return ls_op_list_put(&ls_slice_part_at(slice, piece_of(p)->part)->ops, queue_of(p->me, place));
 }
 
 /* The place is done with the piece: the sums that it completes follow. */
 static ls_status put_sums(const passage *p, int place)
 {
-    const ls_slice *slice = p->me->shared.members[place].slice[p->which];
+    const ls_slice *slice = p->me->members[place].slice[p->which];
     const ls_slice_part *part;
     ls_queue *queue = queue_of(p->me, place);
     LS_TRY(ls_queue_record(queue, piece_of(p)->used[place]));
@@ -181,15 +202,15 @@ static ls_status put_sums(const passage *p, int place)
 
 static ls_status put_piece(const passage *p)
 {
-    const ls_divided *me = p->me;
-    const int nodes = me->parts.whole->count;
-    for (int place = 0; place < me->shared.total; place++)
+    const ls_spread *me = p->me;
+    const int nodes = parts_of(me)->whole->count;
+    for (int place = 0; place < parts_of(me)->count; place++)
         LS_TRY(put_feed(p, place));
     for (int n = 0; n < nodes; n++)
         LS_TRY(put_forward(p, n));
     for (int n = nodes - 1; n >= 0; n--)
         LS_TRY(put_backward(p, n));
-    for (int place = 0; place < me->shared.total; place++)
+    for (int place = 0; place < parts_of(me)->count; place++)
         LS_TRY(put_sums(p, place));
     return LS_OK;
 }
@@ -197,35 +218,35 @@ static ls_status put_piece(const passage *p)
 /* ---- A pipeline's schedule ------------------------------------------------------------------ */
 
 /* Pieces [first, last) of micro-batch m. */
-static size_t piece_begin(const ls_divided *me, int which, int m)
+static size_t piece_begin(const ls_spread *me, int which, int m)
 {
     return ls_comm_share(me->piece_count[which], m, ls_divided_microbatches(me, which));
 }
 
 /* A stage's forward of a micro-batch. The loss goes with backward: its place is the piece's sum's.
  */
-static ls_status put_stage_forward(ls_divided *me, int which, int stage, int m)
+static ls_status put_stage_forward(ls_spread *me, int which, int stage, int m)
 {
-    const int nodes = me->parts.whole->count;
+    const int nodes = parts_of(me)->whole->count;
     for (size_t i = piece_begin(me, which, m); i < piece_begin(me, which, m + 1); i++) {
         const passage p = {me, which, i};
         LS_TRY(put_feed(&p, stage));
         for (int n = 0; n + 1 < nodes; n++)
-            if (me->parts.place[n] == stage)
+            if (parts_of(me)->place[n] == stage)
                 LS_TRY(put_forward(&p, n));
     }
     return LS_OK;
 }
 
-static ls_status put_stage_backward(ls_divided *me, int which, int stage, int m)
+static ls_status put_stage_backward(ls_spread *me, int which, int stage, int m)
 {
-    const int nodes = me->parts.whole->count;
+    const int nodes = parts_of(me)->whole->count;
     for (size_t i = piece_begin(me, which, m); i < piece_begin(me, which, m + 1); i++) {
         const passage p = {me, which, i};
-        if (me->parts.place[nodes - 1] == stage)
+        if (parts_of(me)->place[nodes - 1] == stage)
             LS_TRY(put_forward(&p, nodes - 1));
         for (int n = nodes - 1; n >= 0; n--)
-            if (me->parts.place[n] == stage)
+            if (parts_of(me)->place[n] == stage)
                 LS_TRY(put_backward(&p, n));
         LS_TRY(put_sums(&p, stage));
     }
@@ -238,31 +259,32 @@ typedef struct progress {
 } progress;
 
 /* Whether a stage's next pass is a forward one: as many are in flight as its schedule lets. */
-static bool wants_forward(const ls_divided *me, const progress *at, int stage, int microbatches)
+static bool wants_forward(const ls_spread *me, const progress *at, int stage, int microbatches)
 {
     const int in_flight =
-        ls_divided_in_flight(me->shared.base.job, me->shared.total, stage, microbatches);
+        ls_divided_in_flight(me->run->shared.base.job, parts_of(me)->count, stage, microbatches);
     return at[stage].forward < microbatches && at[stage].forward - at[stage].backward < in_flight;
 }
 
 /* Whether what the stage's next pass waits for has been put. */
-static bool is_ready(const ls_divided *me, const progress *at, int stage, int microbatches)
+static bool is_ready(const ls_spread *me, const progress *at, int stage, int microbatches)
 {
-    const bool last = stage + 1 == me->shared.total;
+    const bool last = stage + 1 == parts_of(me)->count;
     if (!wants_forward(me, at, stage, microbatches))
         return at[stage].backward < at[stage].forward &&
                (last || at[stage + 1].backward > at[stage].backward);
-    const int next_slots =
-        last ? 0
-             : ls_divided_in_flight(me->shared.base.job, me->shared.total, stage + 1, microbatches);
+    const int next_slots = last
+                               ? 0
+                               : ls_divided_in_flight(me->run->shared.base.job, parts_of(me)->count,
+                                                      stage + 1, microbatches);
     return (stage == 0 || at[stage - 1].forward > at[stage].forward) &&
            (last || at[stage].forward - at[stage + 1].backward < next_slots);
 }
 
 /* Each stage's passes in the order of its schedule, after what they wait for. */
-static ls_status put_schedule(ls_divided *me, int which)
+static ls_status put_schedule(ls_spread *me, int which)
 {
-    const int stages = me->shared.total, microbatches = ls_divided_microbatches(me, which);
+    const int stages = parts_of(me)->count, microbatches = ls_divided_microbatches(me, which);
     progress *at = calloc((size_t)stages, sizeof *at);
     ls_status status = at ? LS_OK : ls_fail_memory("pipeline", (size_t)stages * sizeof *at);
     while (!status && at[0].backward < microbatches) {
@@ -280,9 +302,9 @@ static ls_status put_schedule(ls_divided *me, int which)
 
 /* ---- The step ------------------------------------------------------------------------------- */
 
-static ls_status put_pieces(ls_divided *me, int which)
+static ls_status put_pieces(ls_spread *me, int which)
 {
-    if (me->staged)
+    if (me->run->staged)
         return put_schedule(me, which);
     for (size_t i = 0; i < me->piece_count[which]; i++) {
         const passage p = {me, which, i};
@@ -292,13 +314,13 @@ static ls_status put_pieces(ls_divided *me, int which)
 }
 
 /* Updated values go to the places that have copies of them. */
-static ls_status put_values(ls_divided *me, int which)
+static ls_status put_values(ls_spread *me, int which)
 {
     const passage p = {.me = me, .which = which};
-    for (size_t i = 0; i < me->parts.copy_count; i++) {
-        const ls_variable_copy *c = &me->parts.copies[i];
-        const ls_replica *owner = me->shared.members[c->owner].replica;
-        const ls_replica *holder = me->shared.members[c->holder].replica;
+    for (size_t i = 0; i < parts_of(me)->copy_count; i++) {
+        const ls_variable_copy *c = &parts_of(me)->copies[i];
+        const ls_replica *owner = me->members[c->owner].replica;
+        const ls_replica *holder = me->members[c->holder].replica;
         void *const ends[] = {(char *)owner->parameters + c->at_owner * real_bytes(me),
                               (char *)holder->parameters + c->at_holder * real_bytes(me)};
         LS_TRY(put_copy(&p, c->owner, c->holder, ends, c->count * real_bytes(me)));
@@ -306,30 +328,65 @@ static ls_status put_values(ls_divided *me, int which)
     return LS_OK;
 }
 
+/* One replica's gradients, and the all-reduces of them that are not put together. */
+static ls_status put_gradients(ls_spread *me, int which)
+{
+    ls_mirror *mirrors = me->run->mirrors;
+    const int places = parts_of(me)->count;
+    for (int p = 0; p < places && mirrors; p++)
+        LS_TRY(ls_mirror_begin(&mirrors[p], me->number, which));
+    LS_TRY(put_pieces(me, which));
+    for (int p = 0; p < places; p++) {
+        const ls_member *m = &me->members[p];
+        LS_TRY(ls_slice_put_fault(m->slice[which]));
+        if (mirrors && !ls_slice_reports(m->slice[which])) /* everything is final now */
+            LS_TRY(ls_mirror_final(&mirrors[p], me->number, which, 0, m->replica->owned));
+    }
+    return LS_OK;
+}
+
+/* Each place's own variables, and the copies of them. */
+static ls_status put_updates(ls_spread *me, int which)
+{
+    const ls_graph_parts *parts = parts_of(me);
+    ls_mirror *mirrors = me->run->mirrors;
+    for (int p = 0; p < parts->count; p++) {
+        LS_TRY(mirrors ? ls_mirror_update(&mirrors[p], me->number)
+                       : ls_op_list_put(&me->members[p].update[which], queue_of(me, p)));
+        LS_TRY(ls_queue_record(queue_of(me, p), me->updated[p]));
+    }
+    /* A copy is overwritten when its holder has no more use for it. */
+    for (size_t i = 0; i < parts->copy_count; i++)
+        if (parts->copies[i].owner != parts->copies[i].holder)
+            LS_TRY(ls_queue_wait(queue_of(me, parts->copies[i].owner),
+                                 me->updated[parts->copies[i].holder]));
+    return put_values(me, which);
+}
+
+/* The driver's queue begins and ends the step of its replica, or of all. */
 ls_status ls_divided_put_step(ls_replicated *run, ls_member *driver, int which)
 {
     ls_divided *me = (ls_divided *)run;
     ls_queue *queue = driver->replica->queue;
-    me->sent[which] = (ls_traffic){0};
-    LS_TRY(ls_queue_record(queue, me->begun));
-    for (int p = 1; p < run->total; p++)
-        LS_TRY(ls_queue_wait(queue_of(me, p), me->begun));
-    LS_TRY(put_pieces(me, which));
-    for (int p = 0; p < run->total; p++) {
-        LS_TRY(ls_slice_put_fault(run->members[p].slice[which]));
-        LS_TRY(ls_op_list_put(&run->members[p].update[which], queue_of(me, p)));
-        LS_TRY(ls_queue_record(queue_of(me, p), me->updated[p]));
+    const int first = (int)(driver - run->members), count = run->together ? run->count : 1;
+    const int last = first + count * run->places;
+    ls_spread *spreads = &me->spreads[first / run->places];
+    LS_TRY(ls_queue_record(queue, spreads->begun));
+    for (int i = first + 1; i < last; i++)
+        LS_TRY(ls_queue_wait(run->members[i].replica->queue, spreads->begun));
+    for (int d = 0; d < count; d++) {
+        spreads[d].sent[which] = (ls_traffic){0};
+        LS_TRY(put_gradients(&spreads[d], which));
     }
-    /* A copy is overwritten when its holder has no more use for it. */
-    for (size_t i = 0; i < me->parts.copy_count; i++)
-        if (me->parts.copies[i].owner != me->parts.copies[i].holder)
-            LS_TRY(ls_queue_wait(queue_of(me, me->parts.copies[i].owner),
-                                 me->updated[me->parts.copies[i].holder]));
-    LS_TRY(put_values(me, which));
-    for (int p = 1; p < run->total; p++) {
-        LS_TRY(ls_op_list_put(&run->members[p].finish[which], queue_of(me, p)));
-        LS_TRY(ls_queue_record(queue_of(me, p), me->left[p]));
-        LS_TRY(ls_queue_wait(queue, me->left[p]));
+    for (int p = 0; p < run->places && run->together; p++)
+        LS_TRY(ls_mirror_put(&me->mirrors[p], which));
+    for (int d = 0; d < count; d++)
+        LS_TRY(put_updates(&spreads[d], which));
+    for (int i = first + 1; i < last; i++) {
+        ls_event *left = spreads[(i - first) / run->places].left[i % run->places];
+        LS_TRY(ls_op_list_put(&run->members[i].finish[which], run->members[i].replica->queue));
+        LS_TRY(ls_queue_record(run->members[i].replica->queue, left));
+        LS_TRY(ls_queue_wait(queue, left));
     }
     return ls_op_list_put(&driver->finish[which], queue);
 }
@@ -338,9 +395,9 @@ ls_status ls_divided_put_step(ls_replicated *run, ls_member *driver, int which)
 
 /* The forward pass of the first piece's nets, one batch after the other; the host waits at every
  * border, for nothing is timed here. */
-static ls_status predict(ls_divided *me, const passage *p)
+static ls_status predict(ls_spread *me, const passage *p)
 {
-    const ls_graph_parts *parts = &me->parts;
+    const ls_graph_parts *parts = parts_of(me);
     for (int n = 0; n + 1 < parts->whole->count; n++) {
         const int place = parts->place[n];
         if (parts->whole->nodes[n].layer->role == LS_LAYER_INPUT)
@@ -352,28 +409,28 @@ static ls_status predict(ls_divided *me, const passage *p)
                 continue;
             ls_net *from = net_of(p, b->from), *to = net_of(p, b->to);
             LS_TRY(ls_queue_copy(queue_of(me, b->from), ls_net_node_output(to, local(p, b->to, n)),
-                                 me->shared.members[b->to].replica->device,
+                                 me->members[b->to].replica->device,
                                  ls_net_node_output(from, local(p, b->from, n)),
-                                 me->shared.members[b->from].replica->device,
+                                 me->members[b->from].replica->device,
                                  (size_t)ls_net_rows(from) * b->samples * real_bytes(me)));
             LS_TRY(ls_queue_sync(queue_of(me, b->from)));
         }
     }
-    return ls_replicated_sync(&me->shared.base);
+    return ls_divided_sync(&me->run->shared.base);
 }
 
 ls_status ls_divided_evaluate(ls_run *run, double *accuracy)
 {
-    ls_divided *me = (ls_divided *)run;
+    ls_spread *me = &((ls_divided *)run)->spreads[0];
     const passage p = {.me = me, .which = LS_FULL};
-    ls_replica *judge = me->shared.members[me->parts.place[me->parts.whole->count - 1]].replica;
+    ls_replica *judge = me->members[parts_of(me)->place[parts_of(me)->whole->count - 1]].replica;
     const uint64_t samples = run->job->data->test.samples;
     const uint64_t rows = (uint64_t)ls_net_rows(net_of(&p, 0));
-    for (int place = 0; place < me->shared.total; place++)
-        LS_TRY(ls_replica_test_begin(me->shared.members[place].replica, net_of(&p, place)));
+    for (int place = 0; place < parts_of(me)->count; place++)
+        LS_TRY(ls_replica_test_begin(me->members[place].replica, net_of(&p, place)));
     for (uint64_t at = 0; at < samples; at += rows) {
-        for (int place = 0; place < me->shared.total; place++)
-            LS_TRY(ls_replica_test_feed(me->shared.members[place].replica, at));
+        for (int place = 0; place < parts_of(me)->count; place++)
+            LS_TRY(ls_replica_test_feed(me->members[place].replica, at));
         LS_TRY(predict(me, &p));
         LS_TRY(ls_replica_test_count(judge));
     }

@@ -25,9 +25,12 @@ typedef struct ls_job {
     ls_device *variable_device; /**< for towers: one of the devices, or one more */
     bool towers_staged;         /**< towers: the next step's variables are fetched ahead */
     bool towers_apart;          /**< towers: backward runs on the variable device */
-    int microbatches;           /**< pipeline: pieces of a batch; 0: one */
+    int microbatches;           /**< pipeline: pieces of a replica's slice; 0: no pipeline */
     bool one_f_one_b;           /**< pipeline: schedule 1F1B; else GPipe */
-    const int *place;           /**< model-parallel: [nodes] which device each is on */
+    const int *place;           /**< [nodes] which of a replica's devices each is on; NULL: a
+                                     replica has one */
+    int split_replicas;         /**< D, where there is `place`: over how many replicas the devices
+                                     of all ranks are dealt out, M after M; 0: 1 */
     ls_comm *comm;              /**< of the processes, each a rank; NULL: this one alone */
     const ls_comm_backend
         *transport; /**< by which devices exchange; NULL: ls_comm_backend_auto's */
@@ -50,11 +53,18 @@ typedef struct ls_job {
     uint64_t records;    /**< capacity of the ring of step records */
 } ls_job;
 
-/** n: devices of all ranks, each of which has as many. */
+/** n: replicas of all ranks. */
 int ls_job_replicas(const ls_job *job);
 
-/** Number of the replica on devices[0]: rank x devices. */
-int ls_job_first_replica(const ls_job *job);
+/** M: devices of one replica. */
+int ls_job_places(const ls_job *job);
+
+/** Number of the replica on devices[index]: of device rank x devices + index, over M. */
+int ls_job_replica_on(const ls_job *job, size_t index);
+
+/** Parts of a batch whose gradients fast mode adds up: one of each replica, or its micro-batches.
+ */
+int ls_job_parts(const ls_job *job);
 
 /** Steps of one epoch: ceil(samples / batch); 0 where there are no samples. */
 uint64_t ls_job_steps_per_epoch(const ls_job *job);

@@ -12,29 +12,22 @@
 #include "impl/divided.h"
 #include "impl/strategies.h"
 
-#include <stdlib.h>
+#include <string.h>
 
 static ls_status check(const ls_outline *outline)
 {
-    if (outline->ranks != 1)
-        return ls_fail(LS_CODE_USAGE, "strategy", "model-parallel",
-                       "runs in one process in this version, not on %d ranks; use --ranks 1",
-                       outline->ranks);
+    if (outline->ranks != 1 && strcmp(outline->comm, "mpi") == 0)
+        return ls_fail(
+            LS_CODE_USAGE, "strategy", "model-parallel",
+            "runs in one process in this version, not on %d of --comm mpi; use --ranks without "
+            "mpirun",
+            outline->ranks);
     return LS_OK;
 }
 
 static ls_status open_run(const ls_job *job, ls_run **out)
 {
-    ls_divided *me = calloc(1, sizeof *me);
-    if (!me)
-        return ls_fail_memory("model-parallel", sizeof *me);
-    me->shared.base.job = job;
-    ls_status status = ls_divided_open(me, &ls_strategy_model_parallel, job, job->place);
-    if (status)
-        ls_divided_close(&me->shared.base);
-    else
-        *out = &me->shared.base;
-    return status;
+    return ls_divided_start(&ls_strategy_model_parallel, job, false, out);
 }
 
 const ls_strategy ls_strategy_model_parallel = {
@@ -46,9 +39,9 @@ const ls_strategy ls_strategy_model_parallel = {
     .open = open_run,
     .load = ls_divided_load,
     .step = ls_replicated_step,
-    .sync = ls_replicated_sync,
+    .sync = ls_divided_sync,
     .mark = ls_replicated_mark,
-    .records = ls_divided_records,
+    .records = ls_replicated_records,
     .gather = ls_divided_gather,
     .evaluate = ls_divided_evaluate,
     .describe = ls_replicated_describe,

@@ -10,12 +10,14 @@
 typedef struct oracle {
     ls_run base; /* its strategy's entries are this file's */
     const ls_strategy *of;
-    int count; /* n */
+    const ls_job *its_job;
+    int count; /* n: parts */
     ls_replica *replica;
     ls_slice **slices[LS_BATCHES]; /* [n]; the largest holds the memory of all */
     ls_op_list update, finish[LS_BATCHES];
     float *parts;       /* [n, P] each slice's gradient */
     const float **each; /* [n] into parts; NULL: an empty slice */
+    double *losses;     /* [n] each slice's */
     float *gradient;    /* [P] */
     const float *given; /* [P] or NULL */
     float *wide;        /* [P] once one was given */
@@ -49,9 +51,10 @@ static ls_status open_parts(oracle *me)
     size_t elements = job->model->graph->variables.elements, n = (size_t)me->count;
     me->parts = calloc(n * elements + 1, sizeof *me->parts);
     me->each = calloc(n, sizeof *me->each);
+    me->losses = calloc(n, sizeof *me->losses);
     me->gradient = calloc(elements + 1, sizeof *me->gradient);
     me->wide = calloc(elements + 1, sizeof *me->wide);
-    if (!me->parts || !me->each || !me->gradient || !me->wide)
+    if (!me->parts || !me->each || !me->losses || !me->gradient || !me->wide)
         return ls_fail_memory("oracle", n * elements * sizeof *me->parts);
     LS_TRY(ls_replica_open(&place, &me->replica));
     LS_TRY(open_slices(me, LS_FULL));
@@ -61,23 +64,41 @@ static ls_status open_parts(oracle *me)
 
 /* ---- The step ------------------------------------------------------------------------------- */
 
+/* Each replica's parts in order, then the replicas'. */
+static double sum_losses(const oracle *me)
+{
+    const int replicas = ls_job_replicas(me->its_job), each = me->count / replicas;
+    double all = 0;
+    bool any = false;
+    for (int d = 0; d < replicas; d++) {
+        double mine = 0;
+        bool some = false;
+        for (int i = d * each; i < (d + 1) * each; i++) {
+            if (!me->each[i])
+                continue;
+            mine = some ? mine + me->losses[i] : me->losses[i];
+            some = true;
+        }
+        if (some)
+            all = any ? all + mine : mine;
+        any |= some;
+    }
+    return all;
+}
+
 /* Every slice's gradient and part of the loss. */
-static ls_status run_slices(oracle *me, int which, double *loss)
+static ls_status run_slices(oracle *me, int which)
 {
     ls_replica *r = me->replica;
-    bool first = true;
     for (int d = 0; d < me->count; d++) {
         ls_slice *slice = me->slices[which][d];
         float *part = me->parts + (size_t)d * r->elements;
-        double mine;
         me->each[d] = NULL;
         if (!ls_slice_sums(slice))
             continue;
         LS_TRY(ls_slice_put(slice, NULL, NULL));
         LS_TRY(ls_queue_read(r->queue, part, r->gradients, r->elements * sizeof *part));
-        LS_TRY(ls_queue_read(r->queue, &mine, r->loss, sizeof mine));
-        *loss = first ? mine : *loss + mine;
-        first = false;
+        LS_TRY(ls_queue_read(r->queue, &me->losses[d], r->loss, sizeof *me->losses));
         me->each[d] = part;
     }
     return LS_OK;
@@ -98,12 +119,12 @@ static void take_given(oracle *me)
 static ls_status one_step(oracle *me, int which)
 {
     ls_replica *r = me->replica;
-    double loss = 0;
-    LS_TRY(run_slices(me, which, &loss));
+    LS_TRY(run_slices(me, which));
+    const double loss = sum_losses(me);
     if (me->given)
         take_given(me);
     else
-        LS_TRY(me->of->sum(me->base.job, me->each, me->count, me->gradient));
+        LS_TRY(me->of->sum(me->its_job, me->each, me->count, me->gradient));
     LS_TRY(ls_queue_write(r->queue, r->gradients, me->gradient, r->elements * sizeof(float)));
     LS_TRY(ls_queue_write(r->queue, r->loss, &loss, sizeof loss));
     LS_TRY(ls_op_list_put(&me->update, r->queue));
@@ -157,6 +178,7 @@ static void close_run(ls_run *run)
     ls_replica_close(me->replica);
     free(me->parts);
     free(me->each);
+    free(me->losses);
     free(me->gradient);
     free(me->wide);
     free(me);
@@ -174,12 +196,14 @@ static const ls_strategy entries = {
     .close = close_run,
 };
 
-ls_status ls_oracle_open(const ls_strategy *strategy, const ls_job *job, int replicas, ls_run **out)
+ls_status ls_oracle_open(const ls_strategy *strategy, const ls_job *of, const ls_job *job,
+                         ls_run **out)
 {
     oracle *me = calloc(1, sizeof *me);
     if (!me)
         return ls_fail_memory("oracle", sizeof *me);
-    *me = (oracle){.base = {&entries, job}, .of = strategy, .count = replicas};
+    *me =
+        (oracle){.base = {&entries, job}, .of = strategy, .its_job = of, .count = ls_job_parts(of)};
     ls_status status = open_parts(me);
     if (status)
         close_run(&me->base);

@@ -11,10 +11,10 @@
 #include "impl/strategy.h"
 
 /**
- * Opens the oracle of `strategy` for a job of `replicas` replicas; it runs on job->devices[0].
+ * Opens the oracle of `strategy` at work on the job `of`, borrowed; it runs on job->devices[0].
  * A run like any other, but that its steps wait.
  */
-ls_status ls_oracle_open(const ls_strategy *strategy, const ls_job *job, int replicas,
+ls_status ls_oracle_open(const ls_strategy *strategy, const ls_job *of, const ls_job *job,
                          ls_run **out);
 
 /** From here on a step updates by this gradient, float32 [elements], which only a library knows how

@@ -13,16 +13,18 @@
 #include "impl/divided.h"
 #include "impl/strategies.h"
 
-#include <stdlib.h>
+#include <string.h>
 
 static ls_status check(const ls_outline *o)
 {
     int64_t shards = o->micro_shards < o->batch ? o->micro_shards : o->batch;
     int64_t most = o->exact ? shards : o->batch;
-    if (o->ranks != 1)
-        return ls_fail(LS_CODE_USAGE, "strategy", "pipeline",
-                       "runs in one process in this version, not on %d ranks; use --ranks 1",
-                       o->ranks);
+    if (o->ranks != 1 && strcmp(o->comm, "mpi") == 0)
+        return ls_fail(
+            LS_CODE_USAGE, "strategy", "pipeline",
+            "runs in one process in this version, not on %d of --comm mpi; use --ranks without "
+            "mpirun",
+            o->ranks);
     if (o->microbatches > most)
         return ls_fail(LS_CODE_USAGE, "option", "--pipeline-microbatches",
                        "%d micro-batches are more than the %lld %s of a batch; at most %lld work",
@@ -33,21 +35,7 @@ static ls_status check(const ls_outline *o)
 
 static ls_status open_run(const ls_job *job, ls_run **out)
 {
-    ls_divided *me = calloc(1, sizeof *me);
-    if (!me)
-        return ls_fail_memory("pipeline", sizeof *me);
-    me->shared.base.job = job;
-    me->staged = true;
-    ls_status status = ls_divided_open(me, &ls_strategy_pipeline, job, job->place);
-    if (!status && me->parts.copy_count)
-        status = ls_fail(LS_CODE_USAGE, "strategy", "pipeline",
-                         "%s has variables that nodes of several stages share; use model-parallel",
-                         job->model->name);
-    if (status)
-        ls_divided_close(&me->shared.base);
-    else
-        *out = &me->shared.base;
-    return status;
+    return ls_divided_start(&ls_strategy_pipeline, job, false, out);
 }
 
 const ls_strategy ls_strategy_pipeline = {
@@ -60,9 +48,9 @@ const ls_strategy ls_strategy_pipeline = {
     .open = open_run,
     .load = ls_divided_load,
     .step = ls_replicated_step,
-    .sync = ls_replicated_sync,
+    .sync = ls_divided_sync,
     .mark = ls_replicated_mark,
-    .records = ls_divided_records,
+    .records = ls_replicated_records,
     .gather = ls_divided_gather,
     .evaluate = ls_divided_evaluate,
     .describe = ls_replicated_describe,

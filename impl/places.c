@@ -2,6 +2,7 @@
 /* Places of a model's nodes; see places.h. */
 #include "impl/places.h"
 
+#include "common/nn/graph_parts.h"
 #include "common/nn/layer.h"
 
 #include <stdio.h>
@@ -82,8 +83,23 @@ static void divide(const partition *p, int places, int *out)
     }
 }
 
-ls_status ls_places_balance(const ls_graph *graph, int places, int *out)
+/* Nodes that are no inputs. */
+static int count_layers(const ls_graph *graph)
 {
+    int count = 0;
+    for (int n = 0; n < graph->count; n++)
+        count += !is_input(graph, n);
+    return count;
+}
+
+ls_status ls_places_balance(const ls_graph *graph, int64_t places, int *out)
+{
+    const int layers = count_layers(graph);
+    if (places > layers)
+        return ls_fail(LS_CODE_USAGE, "placement", "--devices",
+                       "%lld devices are more than the %d layers of the model; at most one a "
+                       "layer",
+                       (long long)places, layers);
     const size_t most = (size_t)graph->count + 1, cells = (size_t)places * most;
     int *node = calloc(most, sizeof *node);
     partition p = {.node = node,
@@ -100,12 +116,8 @@ ls_status ls_places_balance(const ls_graph *graph, int places, int *out)
         p.sum[p.layers + 1] = p.sum[p.layers] + ls_graph_node_flops(graph, n);
         p.layers++;
     }
-    if (!status && p.layers < places)
-        status = ls_fail(LS_CODE_USAGE, "placement", "--devices",
-                         "%d devices are more than the %d layers of the model; at most one a layer",
-                         places, p.layers);
     if (!status) {
-        divide(&p, places, out);
+        divide(&p, (int)places, out);
         place_inputs(graph, out);
     }
     free(node);
@@ -204,4 +216,20 @@ ls_status ls_places_parse(const ls_graph *graph, const char *text, const ls_devi
     }
     place_inputs(graph, out);
     return check_places(graph, devices, places, out);
+}
+
+/* ---- Whether it can be cut ------------------------------------------------------------------ */
+
+ls_status ls_places_check(const ls_graph *graph, const int *place, int places, bool staged)
+{
+    ls_graph_parts parts;
+    char name[LS_NODE_NAME];
+    LS_TRY(ls_graph_parts_open(graph, place, places, &parts));
+    const int shared = parts.copy_count ? parts.copies[0].node : -1;
+    ls_graph_parts_close(&parts);
+    if (!staged || shared < 0)
+        return LS_OK;
+    return ls_fail(LS_CODE_USAGE, "placement", ls_graph_node_name(graph, shared, name),
+                   "shares its variables with a node of another stage, which a pipeline has not; "
+                   "model-parallel, or fewer devices, works");
 }

@@ -11,7 +11,7 @@
  * the largest sum is as small as it can be. `out` [nodes]: place of each. LS_CODE_USAGE where there
  * are fewer layers than places.
  */
-ls_status ls_places_balance(const ls_graph *graph, int places, int *out);
+ls_status ls_places_balance(const ls_graph *graph, int64_t places, int *out);
 
 /**
  * "dense0=cpu:0,dense1=cpu:1": a node by name (graph.h) on one of `devices` [places]. One that is
@@ -20,5 +20,11 @@ ls_status ls_places_balance(const ls_graph *graph, int places, int *out);
  */
 ls_status ls_places_parse(const ls_graph *graph, const char *text, const ls_device_name *devices,
                           int places, int *out);
+
+/**
+ * LS_CODE_USAGE where the graph cannot be cut so (graph_parts.h), or where `staged` (a pipeline)
+ * places would share variables.
+ */
+ls_status ls_places_check(const ls_graph *graph, const int *place, int places, bool staged);
 
 #endif

@@ -22,7 +22,7 @@ static ls_status build_exact(ls_reducer *r, const ls_job *job, int which)
     const ls_member *m = r->member;
     float *sums[LS_REPLICA_LOSSES];
     ls_allreduce_args args = {.data = m->replica->gradients,
-                              .count = m->replica->elements,
+                              .count = m->replica->owned,
                               .scratch = r->scratch,
                               .shards = shards_of(job, which),
                               .sums = sums,
@@ -44,7 +44,7 @@ static ls_status build_fast(ls_reducer *r, const ls_job *job, const ls_buckets *
     }
     if (ls_slice_sums(r->member->slice[which]))
         return LS_OK;
-    const ls_fill_args fill = {.count = (int64_t)replica->elements, .y = replica->gradients};
+    const ls_fill_args fill = {.count = (int64_t)replica->owned, .y = replica->gradients};
     ls_op *op;
     LS_TRY(replica->kernels->table->fill(replica->kernels, &fill, &op));
     return ls_op_list_add(&r->zero[which], op);

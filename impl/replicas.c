@@ -13,27 +13,25 @@ int64_t ls_replicated_batch(const ls_job *job, int which)
 
 /* The two slices share memory: the one with the larger pieces is opened first. A tail's can be
  * the larger: of 5 replicas, one has 1 of 8 samples but 2 of 7. */
-ls_status ls_replicated_open_slices(const ls_replicated *run, int number, ls_member *m)
+ls_status ls_replicated_open_slices(const ls_job *job, int number, ls_member *m)
 {
-    const ls_job *job = run->base.job;
-    const int global = ls_job_first_replica(job) + number;
     ls_slice_options options[LS_BATCHES];
     int64_t rows[LS_BATCHES] = {0};
     for (int b = 0; b < LS_BATCHES; b++) {
         options[b] = (ls_slice_options){.replica = m->replica,
                                         .batch = ls_replicated_batch(job, b),
-                                        .number = global,
+                                        .number = number,
                                         .count = ls_job_replicas(job),
                                         .pieces = job->microbatches,
                                         .slots = m->slots};
-        if (options[b].batch && number < run->count)
+        if (options[b].batch && number >= 0)
             rows[b] = ls_slice_rows(job, &options[b]);
     }
     int first = rows[LS_TAIL] > rows[LS_FULL] ? LS_TAIL : LS_FULL;
     for (int i = 0; i < LS_BATCHES; i++) {
         int b = i ? LS_FULL + LS_TAIL - first : first;
         options[b].memory_of = i ? m->slice[first] : NULL;
-        if (options[b].batch && number < run->count)
+        if (options[b].batch && number >= 0)
             LS_TRY(ls_slice_open(&options[b], &m->slice[b]));
         if (options[b].batch)
             LS_TRY(ls_replica_finish(m->replica,
@@ -43,13 +41,12 @@ ls_status ls_replicated_open_slices(const ls_replicated *run, int number, ls_mem
     return LS_OK;
 }
 
-/* The most parts that the gradient and the loss of replica `global` come in. */
-static size_t sums_of(const ls_job *job, int global)
+size_t ls_replicated_sums(const ls_job *job, int number)
 {
     size_t most = 1;
     for (int b = 0; b < LS_BATCHES; b++) {
         int64_t batch = ls_replicated_batch(job, b);
-        size_t sums = batch ? ls_slice_count_sums(job, batch, global, ls_job_replicas(job)) : 0;
+        size_t sums = batch ? ls_slice_count_sums(job, batch, number, ls_job_replicas(job)) : 0;
         most = sums > most ? sums : most;
     }
     return most;
@@ -59,18 +56,18 @@ static ls_status open_member(const ls_replicated *run, int number, ls_member *m)
 {
     const ls_job *job = run->base.job;
     bool replica = number < run->count;
+    int global = ls_job_replica_on(job, (size_t)number);
     ls_replica_options place = {.job = job,
                                 .device = replica ? job->devices[number] : job->variable_device,
-                                .number = ls_job_first_replica(job) + number,
-                                .sums =
-                                    replica ? sums_of(job, ls_job_first_replica(job) + number) : 1,
+                                .number = global,
+                                .sums = replica ? ls_replicated_sums(job, global) : 1,
                                 .no_optimizer = run->holder >= 0 && run->holder != number};
     for (int b = 0; b < LS_BATCHES && replica; b++) {
         int64_t batch = ls_replicated_batch(job, b);
         place.rows = batch > place.rows ? batch : place.rows;
     }
     LS_TRY(ls_replica_open(&place, &m->replica));
-    return ls_replicated_open_slices(run, number, m);
+    return ls_replicated_open_slices(job, replica ? global : -1, m);
 }
 
 ls_status ls_replicated_open(ls_replicated *run, const ls_strategy *strategy, const ls_job *job,
@@ -83,6 +80,7 @@ ls_status ls_replicated_open(ls_replicated *run, const ls_strategy *strategy, co
     if (!run->members)
         return ls_fail_memory("replicas", total * sizeof *run->members);
     run->count = (int)job->device_count;
+    run->places = 1;
     run->total = (int)total;
     for (int i = 0; i < run->total; i++)
         LS_TRY(open_member(run, i, &run->members[i]));
@@ -119,8 +117,8 @@ ls_status ls_replicated_update(ls_replicated *run)
 /* Whether another member's step holds this one's. */
 static bool is_driven(const ls_replicated *run, int number)
 {
-    const int driver = run->holder >= 0 ? run->holder : run->together ? 0 : number;
-    return driver != number;
+    const int first = run->together ? 0 : number - number % run->places;
+    return number != (run->holder >= 0 ? run->holder : first);
 }
 
 ls_status ls_replicated_capture(ls_replicated *run)
@@ -181,6 +179,7 @@ ls_status ls_replicated_step(ls_run *base, bool tail, uint64_t times)
     ls_replicated *run = replicated(base);
     int which = tail ? LS_TAIL : LS_FULL;
     bool captured = base->job->capture;
+    run->steps[which] += times;
     for (; times; times = captured ? 0 : times - 1) {
         for (int i = 0; i < run->total; i++) {
             ls_member *m = &run->members[i];
@@ -258,10 +257,16 @@ static size_t width_of(const ls_replicated *run)
     for (int p = 0; p < processes_of(job); p++) {
         size_t numbers = 1;
         for (int i = 0; i < run->count; i++)
-            numbers += sums_of(job, p * run->count + i);
+            numbers += ls_replicated_sums(job, p * run->count + i);
         most = numbers > most ? numbers : most;
     }
     return most;
+}
+
+/* A replica's loss is where its last node is. */
+static bool has_loss(const ls_replicated *run, int index)
+{
+    return index < run->count * run->places && index % run->places == run->losses;
 }
 
 static ls_status read_member(reading *r, int index, size_t place)
@@ -274,7 +279,7 @@ static ls_status read_member(reading *r, int index, size_t place)
         double *numbers = r->mine + k * r->width;
         if (r->records[k].end_ns > r->ends_ns[k])
             r->ends_ns[k] = r->records[k].end_ns;
-        if (index >= r->run->count) /* no replica */
+        if (!has_loss(r->run, index))
             continue;
         numbers[place] = r->records[k].loss;
         if (replica->sums > 1)
@@ -288,7 +293,7 @@ static ls_status read_members(reading *r)
     size_t place = 1;
     for (int i = 0; i < r->run->total; i++) {
         LS_TRY(read_member(r, i, place));
-        place += r->run->members[i].replica->sums;
+        place += has_loss(r->run, i) ? r->run->members[i].replica->sums : 0;
     }
     for (uint64_t k = 0; k < r->count; k++)
         r->mine[k * r->width] = (double)(r->ends_ns[k] - r->mark_ns);
@@ -309,13 +314,28 @@ static void add_up(const reading *r, uint64_t k, ls_step_record *out)
         numbers++;
         for (int d = p * run->count; d < (p + 1) * run->count; d++) {
             r->each[d] = numbers;
-            numbers += sums_of(job, d);
+            numbers += ls_replicated_sums(job, d);
         }
     }
     out->end_ns = r->mark_ns + (uint64_t)end_ns;
     out->loss = ls_slice_loss_sum(job, batch, r->each, ls_job_replicas(job));
     if (LS_PLANTED(first_loss))
         out->loss = r->each[0][0];
+}
+
+/* Weight decay's part, of who updates: the parts of a replica's places are added up first. */
+static ls_status add_decay(const ls_replicated *run, uint64_t first, uint64_t count,
+                           ls_step_record *out)
+{
+    const int from = run->holder >= 0 ? run->holder : 0;
+    ls_step_record *sums = calloc(count + 1, sizeof *sums);
+    ls_status status = sums ? LS_OK : ls_fail_memory("records", count * sizeof *sums);
+    for (int i = from; i < from + run->places && !status; i++)
+        status = ls_replica_add_decay(run->members[i].replica, first, count, sums);
+    for (uint64_t k = 0; k < count && !status; k++)
+        out[k].loss += sums[k].loss;
+    free(sums);
+    return status;
 }
 
 ls_status ls_replicated_records(ls_run *base, uint64_t first, uint64_t count, ls_step_record *out,
@@ -326,7 +346,7 @@ ls_status ls_replicated_records(ls_run *base, uint64_t first, uint64_t count, ls
     ls_replica *updates = run->members[run->holder >= 0 ? run->holder : 0].replica;
     if (ls_job_replicas(job) == 1 && run->total == 1 && updates->sums == 1) {
         LS_TRY(ls_replica_records(updates, first, count, out, mark_ns));
-        return ls_replica_add_decay(updates, first, count, out);
+        return add_decay(run, first, count, out);
     }
     const size_t width = width_of(run), numbers = count * width + 1;
     reading r = {.run = run,
@@ -349,7 +369,7 @@ ls_status ls_replicated_records(ls_run *base, uint64_t first, uint64_t count, ls
     free(r.mine);
     free(r.all);
     free(r.each);
-    return status ? status : ls_replica_add_decay(updates, first, count, out);
+    return status ? status : add_decay(run, first, count, out);
 }
 
 /* ---- The rest ------------------------------------------------------------------------------- */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Replicas: the replicas of this process, one on each of the job's devices, each with its slices
- * of the full batch and of an epoch's last one. Other processes may have further ones. What every
+ * Replicas: the replicas of this process, one on each of the job's devices, or on several of them
+ * (divided.h), each with its slices of the full batch and of an epoch's last one. Other processes
+ * may have further ones. What every
  * replicated strategy does the same way is done here: opening, loading, waiting, records,
  * evaluation, memory. What differs, the step, is in the strategies' own files.
  */
@@ -37,8 +38,11 @@ struct ls_replicated {
                      slices; -1: each its own. Set before opening */
     bool together; /**< the first member's program, or put_step, holds the step of all */
     int count;     /**< replicas of this process */
-    int total;     /**< members: count or count + 1 */
+    int places;    /**< members of each, one after the other; the first drives the program of all */
+    int losses;    /**< which of these has the loss */
+    int total;     /**< members: count x places, or count + 1 */
     ls_member *members;
+    uint64_t steps[LS_BATCHES]; /**< put so far */
 };
 
 /** Batch size of the full batch or the tail; 0 where there is no tail. */
@@ -50,9 +54,12 @@ int64_t ls_replicated_batch(const ls_job *job, int which);
 ls_status ls_replicated_open(ls_replicated *run, const ls_strategy *strategy, const ls_job *job,
                              ls_put_step put_step);
 
-/** Opens the two slices of this process's replica `number` on `member`'s replica, and the ends of
- *  its steps. */
-ls_status ls_replicated_open_slices(const ls_replicated *run, int number, ls_member *member);
+/** Opens the two slices of replica `number`, counted over all processes, on `member`'s replica, and
+ *  the ends of its steps; -1: these alone. */
+ls_status ls_replicated_open_slices(const ls_job *job, int number, ls_member *member);
+
+/** The most parts that the gradient and the loss of replica `number` of all processes come in. */
+size_t ls_replicated_sums(const ls_job *job, int number);
 
 /** Frees what a member holds. */
 void ls_member_close(ls_member *member);

@@ -6,13 +6,10 @@
 #include <string.h>
 
 static const ls_strategy *const strategies[] = {
-    &ls_strategy_single,
-    &ls_strategy_independent,
-    &ls_strategy_towers,
-    &ls_strategy_mirrored,
-    &ls_strategy_model_parallel,
-    &ls_strategy_pipeline,
-    NULL,
+    &ls_strategy_single,         &ls_strategy_independent,
+    &ls_strategy_towers,         &ls_strategy_mirrored,
+    &ls_strategy_model_parallel, &ls_strategy_pipeline,
+    &ls_strategy_hybrid,         NULL,
 };
 
 const ls_strategy *const *ls_strategies(void)
@@ -81,7 +78,7 @@ ls_status ls_strategy_check(const ls_strategy *strategy, const ls_outline *o)
                        "ring, tree, halving-doubling, flat or auto");
     if (strategy->reduces)
         LS_TRY(check_ranks(o));
-    int64_t replicas = (int64_t)o->devices * o->ranks;
+    int64_t replicas = o->replicas > 0 ? o->replicas : (int64_t)o->devices * o->ranks;
     int64_t shards = o->micro_shards < o->batch ? o->micro_shards : o->batch;
     if (!strategy->replicated || replicas == 1)
         return LS_OK;
@@ -101,30 +98,27 @@ ls_status ls_strategy_check(const ls_strategy *strategy, const ls_outline *o)
     return LS_OK;
 }
 
-int ls_strategy_replicas(const ls_strategy *strategy, size_t devices)
-{
-    return strategy->divided ? 1 : (int)devices;
-}
-
-int ls_strategy_parts(const ls_strategy *strategy, const ls_job *job, size_t devices)
-{
-    return strategy->staged ? job->microbatches : ls_strategy_replicas(strategy, devices);
-}
-
-/* Of one process: a model that is divided over its devices is one. */
-static int replicas_here(const ls_job *job)
-{
-    return job->place ? 1 : (int)job->device_count;
-}
-
 int ls_job_replicas(const ls_job *job)
 {
-    return replicas_here(job) * (job->comm ? job->comm->size : 1);
+    if (job->place)
+        return job->split_replicas > 1 ? job->split_replicas : 1;
+    return (int)job->device_count * (job->comm ? job->comm->size : 1);
 }
 
-int ls_job_first_replica(const ls_job *job)
+int ls_job_places(const ls_job *job)
 {
-    return job->comm ? replicas_here(job) * job->comm->rank : 0;
+    return (int)job->device_count * (job->comm ? job->comm->size : 1) / ls_job_replicas(job);
+}
+
+int ls_job_replica_on(const ls_job *job, size_t index)
+{
+    size_t before = job->comm ? (size_t)job->comm->rank * job->device_count : 0;
+    return (int)((before + index) / (size_t)ls_job_places(job));
+}
+
+int ls_job_parts(const ls_job *job)
+{
+    return ls_job_replicas(job) * (job->microbatches > 1 ? job->microbatches : 1);
 }
 
 uint64_t ls_job_steps_per_epoch(const ls_job *job)

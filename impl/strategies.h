@@ -11,5 +11,6 @@ extern const ls_strategy ls_strategy_towers;
 extern const ls_strategy ls_strategy_mirrored;
 extern const ls_strategy ls_strategy_model_parallel;
 extern const ls_strategy ls_strategy_pipeline;
+extern const ls_strategy ls_strategy_hybrid;
 
 #endif

@@ -38,7 +38,8 @@ typedef struct ls_outline {
     bool exact;
     int64_t micro_shards;
     const char *allreduce; /**< "auto", or a name */
-    int microbatches;      /**< of a pipeline */
+    int microbatches;      /**< of a pipeline; 0: none */
+    int replicas;          /**< D, over which all devices are dealt out; 0: strategy's own number */
     const char *comm;      /**< the ranks' communicator: "thread", "mpi" */
     bool linked;           /**< devices are joined by links (link.h), and share no memory */
 } ls_outline;
@@ -50,8 +51,8 @@ struct ls_strategy {
     bool reduces;         /**< uses job->allreduce and job->bucket_bytes */
     bool holds_variables; /**< asks for job->variable_device */
     bool staged;          /**< divided into stages: uses job->microbatches */
-    bool divided;         /**< asks for job->place: one model on all devices together */
-    bool replicated;      /**< a device is a replica: it needs a sample of every full batch */
+    bool divided;         /**< asks for job->place: a model on several devices together */
+    bool replicated;      /**< has several replicas: each needs a sample of every full batch */
     /** LS_CODE_USAGE, saying why and what would work, where it cannot run this job. */
     ls_status (*check)(const ls_outline *outline);
     /** Partitions, allocates everything, captures the step. */
@@ -103,13 +104,6 @@ ls_status ls_sum_in_order(const ls_job *job, const float *const *parts, int coun
 /** The strategy's own check, and that every replica gets a sample (exact: a shard) of a full batch.
  */
 ls_status ls_strategy_check(const ls_strategy *strategy, const ls_outline *outline);
-
-/** Replicas on so many devices: as many, or one where the model is divided over them. */
-int ls_strategy_replicas(const ls_strategy *strategy, size_t devices);
-
-/** Parts of a batch whose gradients fast mode adds up: one of each replica, or a pipeline's
- *  micro-batches. */
-int ls_strategy_parts(const ls_strategy *strategy, const ls_job *job, size_t devices);
 
 /** NULL-terminated. */
 const ls_strategy *const *ls_strategies(void);

@@ -34,7 +34,7 @@ ls_status ls_apart_open(const ls_replicated *run, int number, ls_apart *out)
                                       .no_optimizer = true,
                                       .variables_of = holder};
     LS_TRY(ls_replica_open(&place, &out->shadow.replica));
-    LS_TRY(ls_replicated_open_slices(run, number, &out->shadow));
+    LS_TRY(ls_replicated_open_slices(run->base.job, number, &out->shadow));
     LS_TRY(open_events(run, number, out, LS_FULL));
     return open_events(run, number, out, LS_TAIL);
 }

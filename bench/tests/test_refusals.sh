@@ -151,9 +151,7 @@ done <<'T'
 --inject delay=0:1s
 --inject kill=0:3
 T
-for strategy in ps hybrid; do
-    refused 2 '--strategy|single' run --model poly --strategy $strategy
-done
+refused 2 '--strategy|single' run --model poly --strategy ps
 # What this version cannot do is refused as well; accepted and ignored would be worse.
 refused 2 '--logical-gpus' run --model poly --results none --steps 1 --logical-gpus 2
 refused 2 '--timeout' run --model poly --results none --steps 1 --timeout 5s

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * hybrid: D replicas of a model that is divided over M devices each: inside model-parallel or a
+ * pipeline, outside mirrored. Device number d M + m is place m of replica d.
+ *
+ *     every replica takes its slice of the batch through its places (divided_step.c); place m
+ *     reduces the gradients of what it owns with place m of the other replicas, in buckets, as soon
+ *     as backward has made them final (mirror.h), and updates it
+ *
+ * Order of summation: fast mode a replica's micro-batches in order, then the all-reduce algorithm's
+ * own over the replicas, place by place and bucket by bucket; exact mode the tree. Leaves out: the
+ * all-reduce of a library.
+ */
+#include "impl/divided.h"
+#include "impl/strategies.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Numbers of replicas that so many devices can be dealt out to: "1, 2, 3, 6". */
+static void list_divisors(int64_t devices, char *text, size_t size)
+{
+    size_t used = 0;
+    *text = 0;
+    for (int64_t d = 1; d <= devices && used + 24 < size; d++)
+        if (devices % d == 0)
+            used += (size_t)snprintf(text + used, size - used, "%s%lld", used ? ", " : "",
+                                     (long long)d);
+}
+
+/* Every replica needs a sample (exact: a shard) for each micro-batch. */
+static ls_status check_microbatches(const ls_outline *o)
+{
+    const int64_t shards = o->micro_shards < o->batch ? o->micro_shards : o->batch;
+    const int64_t least = (o->exact ? shards : o->batch) / o->replicas;
+    if (o->microbatches <= least || least < 1) /* too few for all replicas: told so later */
+        return LS_OK;
+    return ls_fail(LS_CODE_USAGE, "option", "--pipeline-microbatches",
+                   "%d micro-batches are more than the %lld %s of a replica; at most %lld work",
+                   o->microbatches, (long long)least, o->exact ? "shards" : "samples",
+                   (long long)least);
+}
+
+static ls_status check(const ls_outline *o)
+{
+    const int64_t devices = (int64_t)o->devices * o->ranks;
+    char divisors[256];
+    list_divisors(devices, divisors, sizeof divisors);
+    if (devices % o->replicas)
+        return ls_fail(LS_CODE_USAGE, "option", "--hybrid-replicas",
+                       "%d replicas cannot share %lld devices evenly; %s can", o->replicas,
+                       (long long)devices, divisors);
+    if ((int64_t)o->devices % (devices / o->replicas) && strcmp(o->comm, "mpi") == 0)
+        return ls_fail(LS_CODE_USAGE, "strategy", "hybrid",
+                       "keeps a replica's %lld devices in one process in this version, which has "
+                       "%zu; more --hybrid-replicas or --devices work",
+                       (long long)(devices / o->replicas), o->devices);
+    if (strcmp(o->allreduce, "library") == 0)
+        return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
+                       "library adds up whole models, and hybrid's are split; use direct, ring, "
+                       "tree, halving-doubling, flat or auto");
+    return check_microbatches(o);
+}
+
+static ls_status open_run(const ls_job *job, ls_run **out)
+{
+    return ls_divided_start(&ls_strategy_hybrid, job, true, out);
+}
+
+/* ---- The gate's: sums in sequence ----------------------------------------------------------- */
+
+/* A replica's parts of a place, added up in order; false: its slice is empty. */
+static bool sum_parts(const ls_graph_parts *parts, int place, const float *const *part, int count,
+                      float *memory[2])
+{
+    const size_t owned = parts->parts[place].owned;
+    bool any = false;
+    for (int i = 0; i < count; i++) {
+        if (!part[i])
+            continue;
+        ls_divided_move(parts, place, (float *)part[i], memory[any], false);
+        for (size_t k = 0; k < owned && any; k++)
+            memory[0][k] += memory[1][k];
+        any = true;
+    }
+    return any;
+}
+
+static ls_status sum_place(const ls_job *job, const ls_graph_parts *parts, int place,
+                           const float *const *each, float *out)
+{
+    const ls_graph_part *part = &parts->parts[place];
+    const int n = ls_job_replicas(job), m = ls_job_parts(job) / n;
+    const size_t elements = part->elements + 1;
+    const ls_mirror_options options = {.job = job, .graph = part->graph, .elements = part->owned};
+    const float *inputs[LS_JOB_REPLICAS];
+    float *memory = calloc(((size_t)n + 2) * elements, sizeof *memory);
+    if (!memory)
+        return ls_fail_memory("hybrid", ((size_t)n + 2) * elements * sizeof *memory);
+    float *more = memory + (size_t)n * elements, *sum = more + elements;
+    for (int d = 0; d < n; d++) {
+        float *mine = memory + (size_t)d * elements;
+        inputs[d] =
+            sum_parts(parts, place, each + (size_t)d * (size_t)m, m, (float *[]){mine, more})
+                ? mine
+                : NULL;
+    }
+    ls_status status = ls_mirror_sum(&options, inputs, n, sum);
+    ls_divided_move(parts, place, out, sum, true);
+    free(memory);
+    return status;
+}
+
+static ls_status sum(const ls_job *job, const float *const *each, int count, float *out)
+{
+    ls_graph_parts parts = {0};
+    (void)count;
+    LS_TRY(ls_graph_parts_open(job->model->graph, job->place, ls_job_places(job), &parts));
+    ls_status status = LS_OK;
+    for (int p = 0; p < parts.count && !status; p++)
+        status = sum_place(job, &parts, p, each, out);
+    ls_graph_parts_close(&parts);
+    return status;
+}
+
+/* ---- The strategy --------------------------------------------------------------------------- */
+
+static void each_op(const ls_run *base, ls_op_visit visit, void *context)
+{
+    const ls_divided *me = (const ls_divided *)base;
+    ls_replicated_each(base, visit, context);
+    for (int p = 0; p < me->shared.places; p++)
+        ls_mirror_each(&me->mirrors[p], visit, context);
+}
+
+static ls_status profile(ls_run *base, bool on)
+{
+    ls_divided *me = (ls_divided *)base;
+    for (int p = 0; p < me->shared.places; p++)
+        LS_TRY(ls_mirror_profile(&me->mirrors[p], on));
+    return ls_replicated_profile(base, on);
+}
+
+static ls_time_profile times(const ls_run *base, size_t index)
+{
+    const ls_divided *me = (const ls_divided *)base;
+    const size_t places = (size_t)me->shared.places;
+    const ls_mirror *mirror = &me->mirrors[index % places];
+    const ls_time_profile own = ls_replicated_times(base, index);
+    return mirror->count ? ls_reducer_times(&mirror->reducers[index / places], own) : own;
+}
+
+const ls_strategy ls_strategy_hybrid = {
+    .name = "hybrid",
+    .help = "replicas of a model that is split over several devices each",
+    .equivalent = true,
+    .divided = true,
+    .replicated = true,
+    .reduces = true,
+    .check = check,
+    .open = open_run,
+    .load = ls_divided_load,
+    .step = ls_replicated_step,
+    .sync = ls_divided_sync,
+    .mark = ls_replicated_mark,
+    .records = ls_replicated_records,
+    .gather = ls_divided_gather,
+    .gather_replica = ls_divided_gather_replica,
+    .evaluate = ls_divided_evaluate,
+    .describe = ls_replicated_describe,
+    .profile = profile,
+    .times = times,
+    .each_op = each_op,
+    .memory = ls_divided_memory,
+    .traffic = ls_divided_traffic,
+    .sum = sum,
+    .close = ls_divided_close,
+};

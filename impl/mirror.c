@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+/* Mirror: the reducers of the same variables on several replicas; see mirror.h. */
+#include "impl/mirror.h"
+
+#include <stdlib.h>
+
+/* ---- Building ------------------------------------------------------------------------------- */
+
+static ls_status open_buckets(const ls_mirror_options *o, ls_buckets *out)
+{
+    return ls_buckets_open(o->graph, o->elements, o->job->exact ? SIZE_MAX : o->job->bucket_bytes,
+                           out);
+}
+
+/* A communicator's end for each reducer. */
+static ls_status open_ends(ls_mirror *mirror, const ls_mirror_options *o)
+{
+    const size_t n = (size_t)o->count;
+    ls_comm **comms = calloc(n, sizeof *comms);
+    ls_device **devices = calloc(n, sizeof *devices);
+    mirror->reducers = calloc(n, sizeof *mirror->reducers);
+    ls_status status = LS_OK;
+    if (!comms || !devices || !mirror->reducers)
+        status = ls_fail_memory("mirror", n * sizeof *mirror->reducers);
+    for (size_t i = 0; i < n && !status; i++)
+        devices[i] = o->members[i]->replica->device;
+    if (!status)
+        status = ls_comm_open(o->job->transport, o->job->comm, devices, o->count, comms);
+    for (size_t i = 0; i < n && !status; i++)
+        mirror->reducers[i].comm = comms[i];
+    mirror->count = status ? 0 : o->count;
+    free(comms);
+    free(devices);
+    return status;
+}
+
+ls_status ls_mirror_open(const ls_mirror_options *o, ls_mirror *out)
+{
+    LS_TRY(open_buckets(o, &out->buckets));
+    if (!out->buckets.count)
+        return LS_OK;
+    LS_TRY(open_ends(out, o));
+    if (o->job->allreduce->check)
+        LS_TRY(o->job->allreduce->check(out->reducers[0].comm));
+    for (int i = 0; i < o->count; i++)
+        LS_TRY(ls_reducer_open(o->job, &out->buckets, o->members[i], &out->reducers[i]));
+    return LS_OK;
+}
+
+void ls_mirror_close(ls_mirror *mirror)
+{
+    for (int i = 0; i < mirror->count; i++)
+        ls_reducer_close(&mirror->reducers[i]);
+    free(mirror->reducers);
+    ls_buckets_close(&mirror->buckets);
+    *mirror = (ls_mirror){0};
+}
+
+/* ---- The step ------------------------------------------------------------------------------- */
+
+typedef struct bucket_sink {
+    ls_reducer *reducer;
+    int which;
+} bucket_sink;
+
+static ls_status put_bucket(void *context, size_t bucket)
+{
+    const bucket_sink *sink = context;
+    return ls_reducer_put(sink->reducer, sink->which, bucket);
+}
+
+ls_status ls_mirror_begin(ls_mirror *mirror, int index, int which)
+{
+    ls_buckets_begin(&mirror->buckets);
+    return mirror->count ? ls_reducer_begin(&mirror->reducers[index], which) : LS_OK;
+}
+
+ls_status ls_mirror_final(ls_mirror *mirror, int index, int which, size_t first, size_t count)
+{
+    bucket_sink sink = {mirror->count ? &mirror->reducers[index] : NULL, which};
+    return ls_buckets_final(&mirror->buckets, first, count, put_bucket, &sink);
+}
+
+bool ls_mirror_together(const ls_mirror *mirror)
+{
+    return mirror->count && ls_comm_together(mirror->reducers[0].comm);
+}
+
+/* What the communicators of this process have counted. */
+static ls_traffic count_own(const ls_mirror *mirror)
+{
+    ls_traffic sum = {0};
+    for (int i = 0; i < mirror->count; i++) {
+        ls_traffic one = mirror->reducers[i].comm->backend->traffic(mirror->reducers[i].comm);
+        sum.bytes_sent += one.bytes_sent;
+        sum.messages_sent += one.messages_sent;
+    }
+    return sum;
+}
+
+ls_status ls_mirror_put(ls_mirror *mirror, int which)
+{
+    if (!mirror->count)
+        return LS_OK;
+    const ls_traffic before = count_own(mirror);
+    LS_TRY(ls_reducers_put(mirror->reducers, mirror->count, which));
+    const ls_traffic after = count_own(mirror);
+    mirror->sent[which] = (ls_traffic){after.bytes_sent - before.bytes_sent,
+                                       after.messages_sent - before.messages_sent};
+    return LS_OK;
+}
+
+ls_status ls_mirror_update(ls_mirror *mirror, int index)
+{
+    for (size_t b = 0; b < mirror->buckets.count; b++)
+        LS_TRY(ls_reducer_update(&mirror->reducers[index], b));
+    return LS_OK;
+}
+
+/* ---- The rest ------------------------------------------------------------------------------- */
+
+ls_status ls_mirror_sync(ls_mirror *mirror)
+{
+    ls_status status = LS_OK;
+    for (int i = 0; i < mirror->count; i++)
+        status = ls_status_first(status, ls_reducer_sync(&mirror->reducers[i]));
+    return status;
+}
+
+ls_status ls_mirror_profile(ls_mirror *mirror, bool on)
+{
+    for (int i = 0; i < mirror->count; i++)
+        LS_TRY(ls_reducer_profile(&mirror->reducers[i], on));
+    return LS_OK;
+}
+
+void ls_mirror_each(const ls_mirror *mirror, ls_op_visit visit, void *context)
+{
+    for (int i = 0; i < mirror->count; i++)
+        ls_reducer_each(&mirror->reducers[i], visit, context);
+}
+
+/* What the communicators of all processes have counted. */
+static ls_status count_all(const ls_mirror *mirror, ls_comm *comm, ls_traffic *sum)
+{
+    const size_t processes = comm ? (size_t)comm->size : 1;
+    ls_traffic mine = count_own(mirror), *all = calloc(processes, sizeof *all);
+    if (!all)
+        return ls_fail_memory("mirror", processes * sizeof *all);
+    ls_status status = ls_comm_collect(comm, &mine, sizeof mine, all);
+    for (size_t p = 0; p < processes && !status; p++) {
+        sum->bytes_sent += all[p].bytes_sent;
+        sum->messages_sent += all[p].messages_sent;
+    }
+    free(all);
+    return status;
+}
+
+/* What `steps` steps counted, of one of them: rounded away from what it must be, so that a
+ * difference in one step alone shows, too. */
+static uint64_t part_of_one(uint64_t all, uint64_t steps, uint64_t expected)
+{
+    return all / steps + (all / steps >= expected && all % steps);
+}
+
+/* Of what was counted, the part of one full step: less the formula's smaller ones. */
+ls_status ls_mirror_traffic(const ls_mirror *mirror, const ls_job *job, const uint64_t *steps,
+                            ls_traffic *sent, ls_traffic *formula)
+{
+    const int n = ls_job_replicas(job);
+    if (!mirror->count)
+        return LS_OK;
+    ls_traffic all = {0}, tail = ls_reducer_formula(job, &mirror->buckets, n, LS_TAIL);
+    const ls_traffic full = ls_reducer_formula(job, &mirror->buckets, n, LS_FULL);
+    formula->bytes_sent += full.bytes_sent;
+    formula->messages_sent += full.messages_sent;
+    if (ls_mirror_together(mirror)) {
+        sent->bytes_sent += mirror->sent[LS_FULL].bytes_sent;
+        sent->messages_sent += mirror->sent[LS_FULL].messages_sent;
+        return LS_OK;
+    }
+    LS_TRY(count_all(mirror, job->comm, &all));
+    sent->bytes_sent += part_of_one(all.bytes_sent - steps[LS_TAIL] * tail.bytes_sent,
+                                    steps[LS_FULL], full.bytes_sent);
+    sent->messages_sent += part_of_one(all.messages_sent - steps[LS_TAIL] * tail.messages_sent,
+                                       steps[LS_FULL], full.messages_sent);
+    return LS_OK;
+}
+
+ls_status ls_mirror_sum(const ls_mirror_options *o, const float *const *parts, int count,
+                        float *out)
+{
+    const float *inputs[LS_JOB_REPLICAS];
+    float *zeros = calloc(o->elements + 1, sizeof *zeros);
+    ls_buckets buckets;
+    if (!zeros)
+        return ls_fail_memory("mirror", o->elements * sizeof *zeros);
+    ls_status status = open_buckets(o, &buckets);
+    for (size_t b = 0; b < buckets.count && !status; b++) {
+        const ls_bucket *bucket = &buckets.items[b];
+        for (int d = 0; d < count; d++)
+            inputs[d] = (parts[d] ? parts[d] : zeros) + bucket->first;
+        o->job->allreduce->oracle(inputs, count, bucket->count, out + bucket->first);
+    }
+    ls_buckets_close(&buckets);
+    free(zeros);
+    return status;
+}

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: MIT
+# Replicas of a split model: the bits of `single` in exact mode and of the oracle in fast mode, for any number of
+# replicas and places that fits, both splits, uneven slices and an epoch's last, smaller batch. Traffic and memory are
+# what the formulas say; a flipped bit on any device is found; what cannot be dealt out is refused. No tolerance.
+. "$SOURCE_DIR/bench/tests/lib.sh"
+
+small="--results none --warmup 0 --format jsonl --cpu-devices 8"
+mlp="--model mlp:784-32-24-16-10 --data synthetic:75"
+same='all(r["result"]["status"] == "ok" and r["equivalence"]["oracle"] == "same bits" for r in rows)'
+
+# Devices 2, 4, 6, 8 over 1 to 4 replicas; what does not fit is left out, a line each. 11 pairs of devices and
+# replicas fit; in exact mode 3 micro-batches of every replica's shards.
+lockstep verify --strategy hybrid --devices 2,4,6,8 --hybrid-replicas 1,2,3,4 $mlp --batch 29 --epochs 1 \
+    --hybrid-inner model-parallel,pipeline --pipeline-microbatches 3 --reduce fast,exact $small
+expect "the matrix is equal" [ "$code" -eq 0 ]
+rows "11 pairs, two splits, two modes" "len(rows) == 44 and $same"
+rows "exact mode: one digest" \
+    'len({r["equivalence"]["digest"] for r in rows if r["case"]["reduce"] == "exact"}) == 1'
+keep matrix
+lockstep_ok verify --strategy single --devices 1 $mlp --batch 29 --epochs 1 --reduce exact $small
+rows "that of single" 'r["equivalence"]["digest"] == next(
+    x for x in old("matrix") if x["case"]["reduce"] == "exact")["equivalence"]["digest"]'
+# Overlapped with backward or not, in any buckets, by any algorithm, put one by one or as a program.
+for cores in 1 2; do
+    lockstep_ok verify --strategy hybrid --devices 4 --cores-per-device $cores $mlp --batch 30 --steps 3 --hybrid-inner \
+        model-parallel,pipeline --pipeline-schedule 1f1b --capture yes,no --bucket-bytes 0,2KiB \
+        --allreduce ring,tree,direct $small
+    rows "buckets with $cores cores" "len(rows) == 24 and $same"
+done
+for model in "cnn --batch 13" "cifar10 --batch 5" "twin-lstm:9 --batch 10" "lstm-stack:3 --batch 10"; do
+    lockstep verify --strategy hybrid --devices 4 --hybrid-inner model-parallel,pipeline --model $model \
+        --pipeline-microbatches 2 --data synthetic:23 --epochs 1 --reduce fast,exact $small
+    expect "$model is equal" [ "$code" -eq 0 ]
+    rows "$model" "len(rows) == (2 if 'twin' in '$model' else 4) and $same"
+done
+# Four devices as ranks of one process.
+lockstep_ok verify --strategy hybrid --ranks 2 --devices 2 $mlp --batch 30 --steps 3 --reduce fast,exact $small
+rows "ranks" "len(rows) == 2 and $same and r['case']['ranks'] == 2"
+
+# dense0 on place 0 of each replica, the others on place 1: 32 values a sample over the border and back.
+lockstep_ok run --strategy hybrid --devices 6 --hybrid-replicas 3 --hybrid-inner model-parallel,pipeline \
+    --pipeline-microbatches 2 --model mlp:784-32-24-10 --data synthetic:75 --batch 31 --steps 4 --allreduce ring \
+    --bucket-bytes 0 $small
+rows "fields" 'len(rows) == 2 and all(r["case"]["hybrid_replicas"] == 3 and r["case"]["strategy"] == "hybrid"
+    and r["case"]["batch_per_device"] == [10, 10, 10, 10, 11, 11]
+    and r["case"]["model_parallel_place"].startswith("dense0=cpu:0,relu0=cpu:0,dense1=cpu:1") for r in rows)'
+rows "fields of a pipeline are there where one is" 'sorted((r["case"]["hybrid_inner"],
+    r["case"].get("pipeline_microbatches"), r["case"].get("pipeline_schedule")) for r in rows) ==
+    [("model-parallel", None, None), ("pipeline", 2, "gpipe")]'
+# A ring of 3 sends 4 times what is reduced, in 12 messages a variable; 6 variables.
+rows "traffic by hand" 'all(r["traffic"] == {
+    "bytes_sent": 2 * 31 * 32 * 4 + 4 * 4 * r["case"]["parameters"], "messages_sent": m,
+    "bytes_formula": 2 * 31 * 32 * 4 + 4 * 4 * r["case"]["parameters"], "messages_formula": m}
+    for r in rows for m in [2 * 3 * r["case"].get("pipeline_microbatches", 1) + 12 * 6])'
+rows "ledger" 'all(d[use] == bytes for r in rows for d in r["memory"]["devices"]
+    for use, bytes in d["formula"].items())'
+# A place that owns nothing has nothing to reduce; the plan is of the first replica, the others follow it.
+lockstep_ok verify --strategy hybrid --devices cpu:0+cpu:1+cpu:2+cpu:3 $mlp --batch 30 --steps 3 --reduce fast,exact \
+    --model-parallel-place dense0=cpu:1,relu0=cpu:0,dense1=cpu:1 $small
+rows "a place without variables" "len(rows) == 2 and $same"
+# A device may be what only some replicas have samples for, in an epoch's last batch of 3.
+lockstep_ok verify --strategy hybrid --devices 8 --hybrid-replicas 4 --model mlp:784-16-10 --data synthetic:19 --batch 16 \
+    --epochs 2 --hybrid-inner model-parallel,pipeline --reduce fast,exact $small
+rows "an empty slice" "len(rows) == 4 and $same"
+
+for device in 0 1 2 3; do
+    lockstep verify --strategy hybrid --devices 4 $mlp --batch 30 --steps 4 --hybrid-inner model-parallel,pipeline \
+        --reduce fast,exact --inject bitflip=$device:2 $small
+    expect "a flipped bit on device $device fails" [ "$code" -eq 1 ]
+    rows "at its step" 'len(rows) == 4 and all("step 2" in r["result"]["reason"] for r in rows)'
+done
+
+refused() {
+    local words=$1
+    shift
+    [[ " $* " == *" --model "* ]] || set -- "$@" --model mlp:784-16-10
+    lockstep run --strategy hybrid --data synthetic:50 --results none "$@"
+    expect "refused: $*" [ "$code" -eq 2 ]
+    expect "in one line, with $words" one_line "$words"
+}
+refused 'hybrid-replicas.*3 replicas.*4 devices evenly; 1, 2, 4 can' --devices 4 --hybrid-replicas 3
+refused 'hybrid-replicas.*2 replicas.*1 devices' --devices 1
+refused 'hybrid-replicas' --devices 2 --hybrid-replicas 0
+refused 'hybrid-inner.*model-parallel' --devices 2 --hybrid-inner towers
+refused '5 devices.*4 layers' --devices 10
+refused 'batch.*3 samples.*4 replicas' --devices 8 --hybrid-replicas 4 --batch 3
+refused 'micro-shards.*2 shards.*4 replicas' --devices 8 --hybrid-replicas 4 --reduce exact --micro-shards 2
+refused '4 micro-batches.*3 samples of a replica; at most 3' --devices 4 --batch 7 --hybrid-inner pipeline
+refused '9 micro-batches.*8 shards of a replica; at most 8' --devices 4 --hybrid-inner pipeline --reduce exact \
+    --pipeline-microbatches 9
+refused 'pipeline-microbatches.*concerns no case' --devices 4 --pipeline-microbatches 2
+refused 'model-parallel-place.*concerns no case' --devices 4 --hybrid-inner pipeline --model-parallel-place dense0=cpu:0
+refused 'dense9' --devices 4 --model-parallel-place dense9=cpu:0,dense1=cpu:1
+refused 'cpu:2.*cpu:0, cpu:1' --devices 4 --model-parallel-place dense0=cpu:0,dense1=cpu:2
+refused 'library' --devices 4 --allreduce library
+refused 'ring.*canonical' --devices 4 --allreduce ring --reduce exact
+refused 'lstm0/b.*model-parallel' --devices 4 --hybrid-inner pipeline --model twin-lstm:9
+finish

@@ -18,6 +18,8 @@
  */
 #include "impl/divided.h"
 
+#include "common/base/hooks.h"
+
 #include <stdlib.h>
 
 static size_t real_bytes(const ls_spread *me)
@@ -102,7 +104,7 @@ static ls_status put_forward(const passage *p, int n)
     if (parts->whole->nodes[n].layer->role == LS_LAYER_INPUT)
         return LS_OK;
     for (size_t i = 0; i < parts->border_count; i++)
-        if (p->me->run->first_use[i] == n)
+        if (p->me->run->first_use[i] == n && !LS_PLANTED(border_wait))
             LS_TRY(ls_queue_wait(queue_of(p->me, place), piece_of(p)->output[i]));
     LS_TRY(ls_net_node_forward(net_of(p, place), local(p, place, n), queue_of(p->me, place)));
     for (size_t i = 0; i < parts->border_count; i++)
@@ -139,6 +141,12 @@ static ls_status send_shared(const passage *p, size_t copy)
     return ls_queue_record(queue, piece_of(p)->shared[copy]);
 }
 
+/* A bug that the tests plant. */
+static bool is_left_out(const ls_spread *me, int place)
+{
+    return LS_PLANTED(place_not_reduced) && place + 1 == parts_of(me)->count;
+}
+
 /* Of several replicas: the gradients of the variables that the node owns are final. */
 static ls_status report_final(const passage *p, int n)
 {
@@ -147,7 +155,7 @@ static ls_status report_final(const passage *p, int n)
     const ls_graph *graph = parts_of(p->me)->parts[place].graph;
     const ls_node *node = &graph->nodes[local(p, place, n)];
     if (!p->me->run->mirrors || !whole->variable_count || whole->shares >= 0 ||
-        !ls_slice_reports(p->me->members[place].slice[p->which]))
+        is_left_out(p->me, place) || !ls_slice_reports(p->me->members[place].slice[p->which]))
         return LS_OK;
     const ls_variable *first = &graph->variables.items[node->variables[0]];
     const ls_variable *last = &graph->variables.items[node->variables[node->variable_count - 1]];
@@ -173,7 +181,8 @@ static ls_status put_backward(const passage *p, int n)
         if (parts->whole->nodes[c->node].shares != n)
             continue;
         LS_TRY(ls_queue_wait(queue_of(p->me, place), piece_of(p)->shared[i]));
-        LS_TRY(ls_op_list_put(&piece_of(p)->sums[i], queue_of(p->me, place)));
+        if (!LS_PLANTED(branch_left_out))
+            LS_TRY(ls_op_list_put(&piece_of(p)->sums[i], queue_of(p->me, place)));
     }
     return report_final(p, n);
 }
@@ -193,6 +202,8 @@ static ls_status put_sums(const passage *p, int place)
     const ls_slice_part *part;
     ls_queue *queue = queue_of(p->me, place);
     LS_TRY(ls_queue_record(queue, piece_of(p)->used[place]));
+    if (LS_PLANTED(micro_left_out) && p->index + 1 == p->me->piece_count[p->which])
+        return LS_OK;
     for (size_t i = piece_of(p)->part + 1; (part = ls_slice_part_at(slice, i)) && !part->net; i++) {
         LS_TRY(ls_op_list_put(&part->ops, queue));
         LS_TRY(ls_op_list_put(&part->loss, queue));
@@ -317,7 +328,7 @@ static ls_status put_pieces(ls_spread *me, int which)
 static ls_status put_values(ls_spread *me, int which)
 {
     const passage p = {.me = me, .which = which};
-    for (size_t i = 0; i < parts_of(me)->copy_count; i++) {
+    for (size_t i = 0; i < parts_of(me)->copy_count && !LS_PLANTED(copy_stale); i++) {
         const ls_variable_copy *c = &parts_of(me)->copies[i];
         const ls_replica *owner = me->members[c->owner].replica;
         const ls_replica *holder = me->members[c->holder].replica;
@@ -339,7 +350,8 @@ static ls_status put_gradients(ls_spread *me, int which)
     for (int p = 0; p < places; p++) {
         const ls_member *m = &me->members[p];
         LS_TRY(ls_slice_put_fault(m->slice[which]));
-        if (mirrors && !ls_slice_reports(m->slice[which])) /* everything is final now */
+        if (mirrors && !ls_slice_reports(m->slice[which]) &&
+            !is_left_out(me, p)) /* everything is final now */
             LS_TRY(ls_mirror_final(&mirrors[p], me->number, which, 0, m->replica->owned));
     }
     return LS_OK;
@@ -351,8 +363,9 @@ static ls_status put_updates(ls_spread *me, int which)
     const ls_graph_parts *parts = parts_of(me);
     ls_mirror *mirrors = me->run->mirrors;
     for (int p = 0; p < parts->count; p++) {
-        LS_TRY(mirrors ? ls_mirror_update(&mirrors[p], me->number)
-                       : ls_op_list_put(&me->members[p].update[which], queue_of(me, p)));
+        if (!LS_PLANTED(stage_stale) || p + 1 < parts->count)
+            LS_TRY(mirrors ? ls_mirror_update(&mirrors[p], me->number)
+                           : ls_op_list_put(&me->members[p].update[which], queue_of(me, p)));
         LS_TRY(ls_queue_record(queue_of(me, p), me->updated[p]));
     }
     /* A copy is overwritten when its holder has no more use for it. */

@@ -40,7 +40,13 @@
     BUG(state_not_mirrored) /* optimizer state is set on the first device alone */                 \
     BUG(update_left_out)    /* the last replica does not update its first bucket */                \
     BUG(first_loss)         /* the first replica's part of the loss is taken for the whole */      \
-    BUG(tail_position)      /* after an epoch's smaller last batch the position is a batch on */
+    BUG(tail_position)      /* after an epoch's smaller last batch the position is a batch on */   \
+    BUG(branch_left_out)    /* the gradient of a copy is not added to its owner's */               \
+    BUG(copy_stale)         /* copies of shared variables keep their first values */               \
+    BUG(stage_stale)        /* the last stage keeps its first variables */                         \
+    BUG(micro_left_out)     /* the last micro-batch's gradient is not added */                     \
+    BUG(border_wait)        /* a place does not wait for what comes over a border */               \
+    BUG(place_not_reduced)  /* the last place of each replica keeps its own gradients */
 
 #ifdef LOCKSTEP_HOOKS
 

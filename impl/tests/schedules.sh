@@ -44,6 +44,8 @@ schedules() {
       --model-parallel-place dense0=cpu:0,dense1/a=cpu:0,dense1/b=cpu:1,dense2=cpu:1
     verify 8 --strategy pipeline --devices 3 --model mlp:784-16-12-10 "${small[@]}" --reduce fast,exact \
       --pipeline-schedule gpipe,1f1b --capture yes,no
+    verify 8 --strategy hybrid --devices 4 --model mlp:784-16-12-10 "${small[@]}" --reduce fast,exact \
+      --hybrid-inner model-parallel,pipeline --capture yes,no
   done
   echo "$equal cases are equal under seeds $1 to $2"
 }

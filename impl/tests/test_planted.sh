@@ -78,6 +78,21 @@ first_loss 0 --strategy mirrored --devices 2
 first_loss 0 --strategy mirrored --devices 3 --reduce exact
 tail_position 0 --strategy towers --devices 3 --data synthetic:250 --epochs 3
 tail_position 0 --strategy mirrored --devices 3 --data synthetic:250 --epochs 3
+branch_left_out 0 --strategy model-parallel --devices 2 --model twin-lstm:8 --data synthetic:60 --batch 20
+branch_left_out 0 --strategy hybrid --devices 4 --model twin-lstm:8 --data synthetic:60 --batch 20 --reduce exact
+copy_stale 0 --strategy model-parallel --devices 2 --model twin-lstm:8 --data synthetic:60 --batch 20
+copy_stale 0 --strategy hybrid --devices 4 --model twin-lstm:8 --data synthetic:60 --batch 20
+stage_stale 0 --strategy pipeline --devices 3
+stage_stale 0 --strategy hybrid --devices 4 --hybrid-inner pipeline --reduce exact
+micro_left_out 0 --strategy pipeline --devices 2
+micro_left_out 0 --strategy hybrid --devices 4 --hybrid-inner pipeline
+border_wait 20 --strategy pipeline --devices 3 --pipeline-schedule 1f1b --capture no
+border_wait 20 --strategy hybrid --devices 4 --capture no
+place_not_reduced 0 --strategy hybrid --devices 4
+place_not_reduced 0 --strategy hybrid --devices 6 --hybrid-replicas 3 --reduce exact
+local_scale 0 --strategy hybrid --devices 4
+bucket_early 0 --strategy hybrid --devices 4
+ring_round 0 --strategy hybrid --devices 6 --hybrid-replicas 3 --allreduce ring
 TABLE
 cut -d ' ' -f 1 "$dir/table" | sort -u >"$dir/shown"
 diff "$dir/names" "$dir/shown" || fail "bugs (<) and lines of the table (>) are not the same"

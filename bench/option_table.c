@@ -154,7 +154,7 @@ static const ls_option table[] = {
      RUN_VERIFY, .set = ls_set_inner, IN_CASE(hybrid_pipeline), .applies = ls_applies_hybrid,
      .concerns = "cases with --strategy hybrid"},
     {"model-parallel-place", "NODE=DEVICE,..", "none", "",
-     "device of each layer, dense0=cpu:0,dense1=cpu:1; none: balanced by their operations",
+     "device of each layer, dense0=cpu:0,dense1=cpu:1, or a file; none: balanced by their work",
      RUN_VERIFY, .continues = true, .set = ls_set_place, IN_CASE(place),
      .high = sizeof(((ls_case *)0)->place), .applies = ls_applies_model_parallel,
      .concerns = "cases with --strategy model-parallel, also within hybrid"},

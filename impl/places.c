@@ -5,6 +5,7 @@
 #include "common/nn/graph_parts.h"
 #include "common/nn/layer.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -198,11 +199,42 @@ static ls_status check_places(const ls_graph *graph, const ls_device_name *devic
     return LS_OK;
 }
 
+/* A file's items, joined by commas: without comments and space. */
+static ls_status read_plan(const char *path, char **out)
+{
+    enum { MOST = 1 << 16 };
+    FILE *file = fopen(path, "r");
+    size_t used = 0;
+    bool comment = false;
+    if (!file)
+        return ls_fail(LS_CODE_USAGE, "placement", path, "names no device and is no file; %s",
+                       plan_form);
+    char *text = *out = calloc(MOST + 1, 1);
+    for (int c = getc(file); text && c != EOF && used < MOST; c = getc(file)) {
+        comment = c != '\n' && (comment || c == '#');
+        if (c == '\n' && used && text[used - 1] != ',')
+            text[used++] = ',';
+        else if (!comment && !isspace(c))
+            text[used++] = (char)c;
+    }
+    fclose(file);
+    if (!text)
+        return ls_fail_memory("placement", MOST);
+    if (used && text[used - 1] == ',')
+        text[used - 1] = 0;
+    return LS_OK;
+}
+
 ls_status ls_places_parse(const ls_graph *graph, const char *text, const ls_device_name *devices,
                           int places, int *out)
 {
-    char *copy = strdup(text), *rest = copy, *item;
-    ls_status status = copy ? LS_OK : ls_fail_memory("placement", strlen(text));
+    char *copy = NULL, *item;
+    ls_status status = LS_OK;
+    if (!strchr(text, '='))
+        status = read_plan(text, &copy);
+    else if (!(copy = strdup(text)))
+        status = ls_fail_memory("placement", strlen(text));
+    char *rest = copy;
     for (int n = 0; n < graph->count; n++)
         out[n] = -1;
     while (!status && (item = strsep(&rest, ",")))

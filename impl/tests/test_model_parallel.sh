@@ -27,6 +27,11 @@ for plan in dense0=cpu:0,dense1=cpu:1,dense2=cpu:2 dense0=cpu:2,dense1=cpu:0,den
   verify 2 --devices cpu:0+cpu:1+cpu:2 --cpu-devices 3 --model mlp:784-16-12-10 --data synthetic:230 --batch 60 \
     --reduce exact,fast --steps 6 --model-parallel-place "$plan"
 done
+# The same from a file.
+printf '# the first layer elsewhere\ndense0 = cpu:1\n\ndense1=cpu:0, relu1=cpu:0 # and what follows\n' >"$dir/plan"
+verify 1 --devices 2 --model mlp:784-16-12-10 --data synthetic:230 --batch 60 --steps 3 --model-parallel-place "$dir/plan"
+"$LOCKSTEP" run --strategy model-parallel --devices 2 --model mlp:784-16-12-10 --data synthetic:60 --batch 60 --steps 1 --results none \
+  --format jsonl --model-parallel-place "$dir/plan" | grep -q '"dense0=cpu:1,relu0=cpu:1,dense1=cpu:0,relu1=cpu:0' || fail "the file's plan is not the row's"
 # The gate finds a flipped bit, on whichever device it is.
 for device in 0 1; do
   "$LOCKSTEP" verify --strategy model-parallel --devices 2 --model mlp:784-16-10 --data synthetic:230 --batch 60 --steps 5 \
@@ -82,4 +87,7 @@ refused 'placed twice' --strategy model-parallel --devices 2 --model-parallel-pl
 refused 'has no node' --strategy model-parallel --devices 2 --model-parallel-place dense0=cpu:0,dense1=cpu:0
 refused 'names no device' --strategy model-parallel --devices 2 --model-parallel-place dense0
 refused '4 layers' --strategy model-parallel --devices 5
+echo 'dense0=cpu:0,dense1' >"$dir/plan"
+refused 'dense1: names no device' --strategy model-parallel --devices 2 --model-parallel-place "$dir/plan"
+refused 'no file' --strategy model-parallel --devices 2 --model-parallel-place "$dir/none"
 refused 'model-parallel' --strategy towers --devices 2 --model-parallel-place dense0=cpu:0

@@ -4,8 +4,8 @@
 A peer is a process that reads one JSON request a line on stdin and answers with one JSON line on
 stdout, so that it starts (and compiles) once and then takes turns with the others:
 
-    {"op": "build", "model": "mlp:784-128-10", "batch": 256, "init": FILE, "data": FILE or null}
-                                                 -> {"ok": true}
+    {"op": "build", "model": "mlp:784-128-10", "batch": 256, "init": FILE, "data": FILE or null,
+     "lr": RATE (the model's)}                   -> {"ok": true}
     {"op": "load", "init": FILE}                 -> {"ok": true}       other initial values
     {"op": "losses"}                             -> {"losses": [...]}  of the first BATCHES steps
     {"op": "time", "steps": n, "warmup": w, "block": k} -> {"step_ms": [one mean per block]}
@@ -18,101 +18,26 @@ state; read(losses) waits and returns a list of floats. n, w and k are multiples
 Left out: gathering, shuffling and evaluation; BATCHES batches lie ready as float arrays.
 """
 
-import gzip
 import json
 import os
-import struct
 import sys
 import time
 import traceback
 
-import numpy as np
-from safetensors.numpy import load_file, save_file
-
-ADAM = {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8}
-LEARNING_RATE = {"mlp": 1e-3, "poly": 0.1}
-FASHION_MNIST = "/usr/share/datasets/fashion-mnist"
-POLY_SAMPLES = 10000
-BATCHES = 20
+import models
 
 
 class Case:
     """One configuration: the model's kind and sizes, the batch, its first values and its data."""
 
     def __init__(self, request):
-        self.kind, self.sizes = parse_model(request["model"])
+        self.kind, self.sizes = models.parse_model(request["model"])
         self.batch = request["batch"]
-        self.lr = LEARNING_RATE[self.kind]
-        self.values = load_values(request["init"], self.kind, self.sizes)
+        self.optimizer, rate = models.TRAINING[self.kind]
+        self.lr = request.get("lr", rate)
+        self.values = models.load_values(request["init"], self.kind, self.sizes)
         self.stride = 1
-        self.batches = make_batches(self.kind, self.batch, request.get("data"))
-
-
-def parse_model(text):
-    """'mlp', 'mlp:784-300-10' or 'poly' -> (kind, sizes)."""
-    kind, _, sizes = text.partition(":")
-    if kind not in LEARNING_RATE:
-        raise ValueError(f"model: {text}: unknown; valid: mlp[:SIZES], poly")
-    if kind == "poly":
-        return kind, [3, 1]
-    return kind, [int(n) for n in (sizes or "784-128-10").split("-")]
-
-
-def load_values(path, kind, sizes):
-    """The parameters of a safetensors file as numpy arrays, in the order of the layers."""
-    tensors = load_file(path)
-    values = []
-    for index, (fan_in, fan_out) in enumerate(zip(sizes[:-1], sizes[1:])):
-        values.append(take(tensors, f"dense{index}.weight", (fan_out, fan_in)))
-        if kind == "mlp":
-            values.append(take(tensors, f"dense{index}.bias", (fan_out,)))
-    if tensors:
-        raise ValueError(f"init: {path}: unexpected tensors {sorted(tensors)}")
-    return values
-
-
-def take(tensors, name, shape):
-    """Removes one float32 tensor of the given shape from the dictionary and returns it."""
-    tensor = tensors.pop(name)
-    if tensor.shape != shape or tensor.dtype != np.float32:
-        raise ValueError(f"init: {name}: {tensor.dtype}{tensor.shape}, expected float32{shape}")
-    return tensor
-
-
-def read_idx(path):
-    """A gzipped IDX file of unsigned bytes as a numpy array."""
-    with gzip.open(path, "rb") as stream:
-        content = stream.read()
-    zero, kind, rank = struct.unpack_from(">HBB", content)
-    if zero != 0 or kind != 8:
-        raise ValueError(f"data: {path}: not an IDX file of bytes")
-    shape = struct.unpack_from(f">{rank}I", content, 4)
-    return np.frombuffer(content, np.uint8, offset=4 + 4 * rank).reshape(shape)
-
-
-def make_batches(kind, batch, data):
-    """The first BATCHES batches in file order: step t takes samples t*B to t*B+B-1."""
-    count = BATCHES * batch
-    if kind == "poly":
-        tensors = load_file(data)
-        x, y = poly_features(tensors["x0"]), tensors["y"]
-    else:
-        x = read_idx(f"{FASHION_MNIST}/train-images-idx3-ubyte.gz")[:count]
-        x = x.reshape(count, -1).astype(np.float32) / np.float32(255)
-        y = read_idx(f"{FASHION_MNIST}/train-labels-idx1-ubyte.gz").astype(np.int32)
-    return [(x[i : i + batch], y[i : i + batch]) for i in range(0, count, batch)]
-
-
-def poly_features(x):
-    """[N,1] -> [N,3]: (x^2, x, 1)."""
-    return np.ascontiguousarray(np.concatenate([x * x, x, np.ones_like(x)], axis=1))
-
-
-def write_poly_data(path):
-    """x0 [N,1] uniform in [-10, 10] and y [N] = 5 x^2 + 3, for the peers and for lockstep."""
-    x = np.random.default_rng(1).uniform(-10, 10, POLY_SAMPLES).astype(np.float32)
-    y = np.float32(5) * x * x + np.float32(3)
-    save_file({"x0": x.reshape(-1, 1), "y": y}, path)
+        self.batches = models.make_batches(self.kind, self.batch, request.get("data"))
 
 
 class Trainer:
@@ -143,7 +68,7 @@ class Trainer:
         """The loss of each of the first BATCHES steps, before its update."""
         self.restart()
         stride = self.case.stride
-        return [loss for _ in range(BATCHES // stride) for loss in self.run(stride)]
+        return [loss for _ in range(models.BATCHES // stride) for loss in self.run(stride)]
 
     def time(self, steps, warmup, block):
         """Mean step time in ms of each block of `block` steps; one wait at the end of a block."""
@@ -166,7 +91,7 @@ def answer(request, trainer, build, info):
         return Trainer(Case(request), build), {"ok": True}
     if op == "load":
         case = trainer.case
-        case.values = load_values(request["init"], case.kind, case.sizes)
+        case.values = models.load_values(request["init"], case.kind, case.sizes)
         return trainer, {"ok": True}
     if op == "losses":
         return trainer, {"losses": trainer.losses()}

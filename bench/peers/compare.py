@@ -22,13 +22,18 @@ import statistics
 import sys
 import tempfile
 
-import common
+import models
 import runners
 
 MEDIAN_BOUND = 2e-5
 LARGEST_BOUND = 2e-2
 CORES_HELP = "one or two core numbers with a comma: the first for what needs one (the last two)"
-AGREE_CASES = (("mlp:784-128-10", 256), ("poly", 100))
+# model, batch, learning rate (None: the model's; cifar10's makes a rounding difference ten times as
+# large each step)
+AGREE_CASES = (
+    ("mlp:784-128-10", 256, None), ("poly", 100, None), ("cnn", 256, None), ("cifar10", 128, 1e-3),
+    ("twin-lstm:64", 64, None), ("lstm-stack:2", 64, None),
+)
 # model, batch, peers' timed steps, peers' block and warm-up, lockstep's timed steps
 TIME_CASES = (
     ("mlp:784-128-10", 256, 1000, 20, 1000),
@@ -36,7 +41,13 @@ TIME_CASES = (
     ("mlp:784-1024-1024-10", 256, 60, 20, 60),
     ("mlp:784-1024-1024-10", 32, 300, 20, 300),
     ("poly", 100, 20000, 1000, 200000),
+    ("cnn", 256, 100, 10, 500),
+    ("cifar10", 128, 10, 2, 20),
+    ("twin-lstm:64", 64, 20, 2, 40),
+    ("lstm-stack:4", 64, 10, 2, 20),
 )
+PAIRED_KINDS = ("mlp", "poly")  # that the peers on two cores know
+
 
 
 def say(text):
@@ -52,38 +63,58 @@ class Comparison:
         self.pair = runners.Lockstep(path, cores[:2])
         self.peers = peers
         self.directory = pathlib.Path(directory)
-        self.poly_data = str(self.directory / "poly.safetensors")
-        common.write_poly_data(self.poly_data)
 
     def initial(self, model, seed):
         """Path of lockstep's initial values."""
         path = self.directory / f"{model.replace(':', '-')}-{seed}.safetensors"
         if not path.exists():
-            self.lockstep.save_initial(model, seed, path)
+            self.lockstep.save_initial(model, seed, path, self.files(model))
         return str(path)
+
+    def data(self, model):
+        """Path of the model's data; None where that is Fashion-MNIST."""
+        kind, _ = models.parse_model(model)
+        path = self.directory / f"{kind}.data.safetensors"
+        if kind in models.SAMPLES and not path.exists():
+            models.write_data(kind, path)
+        return str(path) if path.exists() else None
+
+    def files(self, model):
+        """lockstep's option for the data."""
+        return ["--data", f"file:{self.data(model)}"] if self.data(model) else []
 
     def options(self, model, init):
         """lockstep's options for the values and the data."""
-        data = ["--data", f"file:{self.poly_data}"] if model == "poly" else []
-        return ["--load", init, *data]
+        return ["--load", init, *self.files(model)]
+
+    def takers(self, model):
+        """The peers that know the model."""
+        paired = models.parse_model(model)[0] in PAIRED_KINDS
+        return [peer for peer in self.peers if paired or peer.name not in runners.PAIRS]
 
     def losses(self, case, init):
         """lockstep's first losses as {False: of `single`, True: of `mirrored` on two devices}."""
-        model, batch = case
-        files = self.options(model, init)
+        model, batch, rate = case
+        files = self.options(model, init) + (["--lr", rate] if rate else [])
         places = {False: (self.lockstep, "single", 1), True: (self.pair, "mirrored", 2)}
         return {
             paired: lockstep.losses(
-                model, batch, common.BATCHES, files, ("--strategy", strategy, "--devices", devices)
+                model, batch, models.BATCHES, files, ("--strategy", strategy, "--devices", devices)
             )
             for paired, (lockstep, strategy, devices) in places.items()
-            if paired in {peer.name in runners.PAIRS for peer in self.peers}
+            if paired in {peer.name in runners.PAIRS for peer in self.takers(model)}
         }
 
-    def build(self, model, batch, init):
-        """Prepares every peer for a case."""
-        for peer in self.peers:
-            peer.ask(op="build", model=model, batch=batch, init=init, data=self.poly_data)
+    def build(self, model, batch, init, rate=None):
+        """Prepares every peer that knows the model for a case."""
+        given = {"lr": rate} if rate else {}
+        for peer in self.takers(model):
+            peer.ask(op="build", model=model, batch=batch, init=init, data=self.data(model), **given)
+
+
+def chosen(cases, kinds):
+    """The cases of these kinds of models; all where None."""
+    return [case for case in cases if not kinds or models.parse_model(case[0])[0] in kinds]
 
 
 def relative(ours, theirs):
@@ -93,17 +124,17 @@ def relative(ours, theirs):
     return max(abs(a - b) / abs(b) for a, b in zip(ours, theirs))
 
 
-def agree(comparison, seeds):
+def agree(comparison, seeds, kinds):
     """Differences per model, peer and seed, with the verdict."""
     results = []
-    for model, batch in AGREE_CASES:
+    for model, batch, rate in chosen(AGREE_CASES, kinds):
         say(f"agree: {model}, batch {batch}, {seeds} seeds")
-        comparison.build(model, batch, comparison.initial(model, 1))
-        differences = {peer.name: [] for peer in comparison.peers}
+        comparison.build(model, batch, comparison.initial(model, 1), rate)
+        differences = {peer.name: [] for peer in comparison.takers(model)}
         for seed in range(1, seeds + 1):
             init = comparison.initial(model, seed)
-            ours = comparison.losses((model, batch), init)
-            for peer in comparison.peers:
+            ours = comparison.losses((model, batch, rate), init)
+            for peer in comparison.takers(model):
                 peer.ask(op="load", init=init)
                 theirs = peer.ask(op="losses")["losses"]
                 differences[peer.name].append(relative(ours[peer.name in runners.PAIRS], theirs))
@@ -137,7 +168,7 @@ def time_case(comparison, case, rounds):
         )
         medians["lockstep"].append(own["median"])
         means["lockstep"].append(own["mean"])
-        floors.append(comparison.lockstep.floor(model, batch))
+        floors.append(comparison.lockstep.floor(model, batch, comparison.files(model)))
         for peer in comparison.peers:
             blocks = peer.ask(op="time", steps=steps, warmup=block, block=block)["step_ms"]
             medians[peer.name].append(statistics.median(blocks))
@@ -231,17 +262,25 @@ def parse_arguments():
         f"{', '.join(runners.PAIRS)} ({', '.join(runners.MAIN_PEERS + runners.MAIN_PAIRS)}, the "
         "latter where there are two cores)",
     )
+    parser.add_argument(
+        "--models", help=f"comma-separated, of {', '.join(models.TRAINING)} (all)"
+    )
     parser.add_argument("--cores", help=CORES_HELP)
     parser.add_argument("--rounds", type=int, default=5, help="rounds of time (%(default)s)")
     parser.add_argument("--seeds", type=int, default=5, help="seeds of agree (%(default)s)")
     parser.add_argument("--json", metavar="FILE", help="also write everything as JSON")
     arguments = parser.parse_args()
     arguments.cores = parse_cores(parser, arguments.cores)
-    chosen, valid = tuple(runners.PEERS), tuple(runners.PEERS)
+    usual, valid = tuple(runners.PEERS), tuple(runners.PEERS)
     if arguments.what == "agree":
-        valid += tuple(runners.PAIRS)
-        chosen = runners.MAIN_PEERS + (runners.MAIN_PAIRS if len(arguments.cores) > 1 else ())
-    arguments.peers = arguments.peers.split(",") if arguments.peers else chosen
+        valid += tuple(runners.PAIRS) + tuple(runners.JUDGES)
+        usual = runners.MAIN_PEERS + tuple(runners.JUDGES)
+        usual += runners.MAIN_PAIRS if len(arguments.cores) > 1 else ()
+    arguments.peers = arguments.peers.split(",") if arguments.peers else usual
+    arguments.models = arguments.models.split(",") if arguments.models else None
+    strangers = set(arguments.models or ()) - set(models.TRAINING)
+    if strangers:
+        parser.error(f"--models: {min(strangers)}: unknown; valid: {', '.join(models.TRAINING)}")
     unknown = [name for name in arguments.peers if name not in valid]
     if unknown:
         parser.error(f"--peers: {unknown[0]}: unknown here; valid: {', '.join(valid)}")
@@ -256,10 +295,11 @@ def compare(arguments, comparison):
     """Runs what was asked for; prints the tables; returns everything for the JSON file."""
     result = {"machine": machine(arguments.cores, comparison)}
     if arguments.what != "time":
-        result["agree"] = agree(comparison, arguments.seeds)
+        result["agree"] = agree(comparison, arguments.seeds, arguments.models)
         print(agree_table(result["agree"]), end="\n\n", flush=True)
     if arguments.what != "agree":
-        result["time"] = [time_case(comparison, case, arguments.rounds) for case in TIME_CASES]
+        cases = chosen(TIME_CASES, arguments.models)
+        result["time"] = [time_case(comparison, case, arguments.rounds) for case in cases]
         print(time_table(result["time"]), end="\n\n")
         print("Milliseconds per step, medians; in brackets the ratio to lockstep.")
     if arguments.json:

@@ -15,8 +15,9 @@ import pathlib
 import numpy as np
 
 import common
+import models
 
-BETA1, BETA2, EPS = common.ADAM["beta1"], common.ADAM["beta2"], common.ADAM["eps"]
+BETA1, BETA2, EPS = models.ADAM["beta1"], models.ADAM["beta2"], models.ADAM["eps"]
 
 
 DEVICES = 2  # of variant sharded
@@ -34,40 +35,38 @@ def set_flags(variant):
         os.environ["NPROC"] = str(2 * DEVICES)
 
 
-def make_losses(jax, jnp):
-    """{kind: (weights, x, y) -> mean loss}; weights are [out, in] as in the files."""
-
-    def poly(weights, x, y):
-        return jnp.mean(jnp.square((x @ weights[0].T)[:, 0] - y))
-
-    def mlp(weights, x, y):
-        last = len(weights) - 2
-        for i in range(0, len(weights), 2):
-            x = x @ weights[i].T + weights[i + 1]
-            x = jax.nn.relu(x) if i < last else x
-        picked = jnp.take_along_axis(x, y[:, None], axis=1)[:, 0]
-        return jnp.mean(jax.nn.logsumexp(x, axis=1) - picked)
-
-    return {"poly": poly, "mlp": mlp}
-
-
-def make_step(jax, jnp, loss_of, lr):
-    """(state, x, y) -> (state, loss); state = (weights, m, v, t). Adam by hand."""
+def make_step(jax, jnp, loss_of, case):
+    """(state, x, y) -> (state, loss); state = (weights, m, v, t). Optimizers by hand."""
 
     def one_minus_power(base, t):  # 1 - base^t without cancellation
         return -jnp.expm1(t * jnp.float32(math.log(base)))
+
+    def adam(weights, m, v, t, gradients):
+        rate = case.lr / one_minus_power(BETA1, t)
+        inverse = 1 / jnp.sqrt(one_minus_power(BETA2, t))
+        m = [BETA1 * a + (1 - BETA1) * g for a, g in zip(m, gradients)]
+        v = [BETA2 * a + (1 - BETA2) * g * g for a, g in zip(v, gradients)]
+        return [
+            w - rate * a / (jnp.sqrt(b) * inverse + EPS) for w, a, b in zip(weights, m, v)
+        ], m, v
+
+    def rmsprop(weights, m, v, _, gradients):
+        rho, eps = models.RMSPROP["rho"], models.RMSPROP["eps"]
+        v = [rho * a + (1 - rho) * g * g for a, g in zip(v, gradients)]
+        return [
+            w - case.lr * g / (jnp.sqrt(a) + eps) for w, g, a in zip(weights, gradients, v)
+        ], m, v
+
+    def sgd(weights, m, v, _, gradients):
+        return [w - case.lr * g for w, g in zip(weights, gradients)], m, v
+
+    update = {"adam": adam, "rmsprop": rmsprop, "sgd": sgd}[case.optimizer]
 
     def step(state, x, y):
         weights, m, v, t = state
         loss, gradients = jax.value_and_grad(loss_of)(weights, x, y)
         t = t + 1
-        rate = lr / one_minus_power(BETA1, t)
-        inverse = 1 / jnp.sqrt(one_minus_power(BETA2, t))
-        m = [BETA1 * a + (1 - BETA1) * g for a, g in zip(m, gradients)]
-        v = [BETA2 * a + (1 - BETA2) * g * g for a, g in zip(v, gradients)]
-        weights = [
-            w - rate * a / (jnp.sqrt(b) * inverse + EPS) for w, a, b in zip(weights, m, v)
-        ]
+        weights, m, v = update(weights, m, v, t, gradients)
         return (weights, m, v, t), loss
 
     return step
@@ -90,10 +89,11 @@ def make_places(jax, variant):
 
 def make_build(jax, jnp, variant):
     """The build function of one variant, see common.py."""
-    losses = make_losses(jax, jnp)
+    import jax_models  # pylint: disable=import-outside-toplevel
 
     def build(case):
-        function = make_step(jax, jnp, losses[case.kind], case.lr)
+        function = make_step(jax, jnp, jax_models.LOSSES[case.kind], case)
+        case.batches = jax_models.layout(case)
         put_batch, put_state = make_places(jax, variant)
         if variant == "scan":
             case.stride = len(case.batches)
@@ -110,7 +110,7 @@ def make_build(jax, jnp, variant):
 
         def reset(values):
             nonlocal state
-            weights = [jnp.array(value) for value in values]
+            weights = [jnp.array(value) for value in jax_models.values_of(case, values)]
             zeros = [[jnp.zeros_like(w) for w in weights] for _ in range(2)]
             state = put_state((weights, *zeros, jnp.float32(0)))
 

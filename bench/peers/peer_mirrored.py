@@ -11,6 +11,7 @@ import peer_tensorflow
 import tensorflow as tf
 
 import common
+import tensorflow_models
 
 REPLICAS = 2
 
@@ -41,11 +42,11 @@ def split(strategy, values):
 def make_replica_step(case, triples, count):
     """(x, y) -> this replica's share of the loss; one step of its copy of the variables."""
     weights = [weight for weight, _, _ in triples]
-    loss_of = peer_tensorflow.make_loss(case, weights)
+    loss_of = tensorflow_models.LOSSES[case.kind]
 
     def step(x, y):
         with tf.GradientTape() as tape:
-            loss = loss_of(x, y) / REPLICAS
+            loss = loss_of(weights, x, y) / REPLICAS
         gradients = tf.distribute.get_replica_context().all_reduce(
             tf.distribute.ReduceOp.SUM, tape.gradient(loss, weights)
         )

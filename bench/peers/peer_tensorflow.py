@@ -19,23 +19,10 @@ import numpy as np  # noqa: E402  (the environment is read at import)
 import tensorflow as tf  # noqa: E402
 
 import common  # noqa: E402
+import models  # noqa: E402
+import tensorflow_models  # noqa: E402
 
-BETA1, BETA2, EPS = common.ADAM["beta1"], common.ADAM["beta2"], common.ADAM["eps"]
-
-
-def make_loss(case, weights):
-    """(x, y) -> mean loss; weights are [in, out], so that no product transposes them forward."""
-    if case.kind == "poly":
-        return lambda x, y: tf.reduce_mean(tf.square(tf.squeeze(tf.matmul(x, weights[0]), 1) - y))
-
-    def loss(x, y):
-        last = len(weights) - 2
-        for i in range(0, len(weights), 2):
-            x = tf.nn.bias_add(tf.matmul(x, weights[i]), weights[i + 1])
-            x = tf.nn.relu(x) if i < last else x
-        return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=x))
-
-    return loss
+BETA1, BETA2, EPS = models.ADAM["beta1"], models.ADAM["beta2"], models.ADAM["eps"]
 
 
 def one_minus_power(base, t):
@@ -68,32 +55,53 @@ def adam_plain(lr, t, triples, gradients):
         weight.assign_sub(rate * m / (tf.sqrt(v) * inverse + EPS))
 
 
+def rmsprop(lr, triples, gradients):
+    """RMSprop from element-wise operations."""
+    rho, eps = models.RMSPROP["rho"], models.RMSPROP["eps"]
+    for (weight, v, _), gradient in zip(triples, gradients):
+        square = v.assign(rho * v + (1 - rho) * gradient * gradient)
+        weight.assign_sub(lr * gradient / (tf.sqrt(square) + eps))
+
+
+def update(case, variant, t, triples, gradients):
+    """The case's optimizer."""
+    if case.optimizer == "sgd":
+        for (weight, _, _), gradient in zip(triples, gradients):
+            weight.assign_sub(case.lr * gradient)
+    elif case.optimizer == "rmsprop":
+        rmsprop(case.lr, triples, gradients)
+    else:
+        adam = adam_kernel if variant == "graph" else adam_plain
+        adam(case.lr, t, triples, gradients)
+
+
 def make_build(variant):
     """The build function of one variant, see common.py."""
-    adam = adam_kernel if variant == "graph" else adam_plain
 
     def build(case):
-        case.batches = [(tf.constant(x), tf.constant(y)) for x, y in case.batches]
-        weights = [tf.Variable(value.T) for value in case.values]
+        batches = tensorflow_models.layout(case)
+        case.batches = [(tf.constant(x), tf.constant(y)) for x, y in batches]
+        weights = [tf.Variable(value) for value in models.inputs_first(case.kind, case.values)]
         triples = [
             (w, tf.Variable(tf.zeros_like(w)), tf.Variable(tf.zeros_like(w))) for w in weights
         ]
         count = tf.Variable(0.0)
-        loss_of = make_loss(case, weights)
+        loss_of = tensorflow_models.LOSSES[case.kind]
 
         @tf.function(jit_compile=variant == "xla")
         def step(x, y):
             with tf.GradientTape(watch_accessed_variables=False) as tape:
                 tape.watch(weights)
-                loss = loss_of(x, y)
+                values = [w.read_value() for w in weights]
+                loss = loss_of(values, x, y)
             gradients = tape.gradient(loss, weights)
-            adam(case.lr, count.assign_add(1.0), triples, gradients)
+            update(case, variant, count.assign_add(1.0), triples, gradients)
             return loss
 
         def reset(values):
             count.assign(0.0)
-            for (weight, m, v), value in zip(triples, values):
-                weight.assign(value.T)
+            for (weight, m, v), value in zip(triples, models.inputs_first(case.kind, values)):
+                weight.assign(value)
                 m.assign(tf.zeros_like(m))
                 v.assign(tf.zeros_like(v))
 

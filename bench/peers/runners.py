@@ -18,6 +18,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 PEERS = {
     "torch": ("peer_torch.py", "--variant tuned", "PyTorch, fused Adam"),
     "torch-default": ("peer_torch.py", "--variant default", "PyTorch as it comes"),
+    "torch-compile": ("peer_torch.py", "--variant compile", "PyTorch, torch.compile"),
     "tensorflow": ("peer_tensorflow.py", "--variant graph", "TensorFlow, tf.function"),
     "tensorflow-xla": ("peer_tensorflow.py", "--variant xla", "TensorFlow, jit_compile=True"),
     "jax": ("peer_jax.py", "--variant tuned", "JAX, jit, synchronous dispatch"),
@@ -33,9 +34,15 @@ PAIRS = {
     "jax-sharded": ("peer_jax.py", "--variant sharded", "JAX 2 devices"),
     "jax-threads": ("peer_jax.py", "--variant threads", "JAX 2 threads"),
 }
+JUDGES = {"torch-float64": ("peer_torch.py", "--variant float64", "PyTorch in double precision")}
 MAIN_PEERS = ("torch", "tensorflow", "jax")
 MAIN_PAIRS = ("torch-ddp", "tensorflow-mirrored", "jax-sharded")  # data-parallel replicas
 ONE_CALL = ("jax-scan",)  # not one call per step: kept out of "fastest peer"
+
+
+# glibc gives large blocks back to the system each step unless told not to; PyTorch's LSTM took six
+# times as long
+MALLOC = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 40), "MALLOC_TOP_PAD_": str(1 << 26)}
 
 
 class RunError(Exception):
@@ -46,7 +53,7 @@ class Peer:
     """One peer process. cores: their numbers, one for each of PEERS, two for each of PAIRS."""
 
     def __init__(self, name, cores, log_directory):
-        program, options, _ = (PEERS | PAIRS)[name]
+        program, options, _ = (PEERS | PAIRS | JUDGES)[name]
         self.name = name
         self.log = pathlib.Path(log_directory) / f"{name}.log"
         listed = ",".join(map(str, cores))
@@ -55,6 +62,7 @@ class Peer:
             self.process = subprocess.Popen(
                 [*command, *options.format(cores=listed).split()],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True,
+                env=os.environ | MALLOC,
             )
 
     def ask(self, **request):
@@ -103,11 +111,11 @@ class Lockstep:
         (row,) = self.rows(model, *place, "--gate-steps", 0, *options)
         return row
 
-    def floor(self, model, batch):
+    def floor(self, model, batch, files=()):
         """Milliseconds of the parts of a step, each timed alone, added up."""
         command = [
             *self.program, "micro", "floor", "--model", model, "--devices", "cpu:0",
-            "--batch", str(batch), "--format", "jsonl",
+            "--batch", str(batch), "--format", "jsonl", *files,
         ]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
@@ -122,9 +130,9 @@ class Lockstep:
         done = subprocess.run([self.path, "--version"], capture_output=True, text=True, check=False)
         return done.stdout.strip()
 
-    def save_initial(self, model, seed, path):
-        """Writes the initial values of a seed."""
-        self.run(model, "--steps", 0, "--warmup", 0, "--seed", seed, "--save", path)
+    def save_initial(self, model, seed, path, files=()):
+        """Writes the initial values of a seed. files: options that name the data."""
+        self.run(model, "--steps", 0, "--warmup", 0, "--seed", seed, "--save", path, *files)
 
     def losses(self, model, batch, steps, files, place):
         """The loss of each of the first steps. files: options that name values and data."""

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: MIT
+"""The models in JAX: losses of the parameters laid out by models.inputs_first, of mlp and poly as
+in the files. LSTM steps are a scan, some unrolled in each turn."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import models
+
+UNROLL = 10
+
+
+def layout(case):
+    """The batches as the losses take them."""
+    if case.kind in ("cnn", "cifar10"):
+        return [(np.ascontiguousarray(x.transpose(0, 2, 3, 1)), y) for x, y in case.batches]
+    if case.kind in ("twin-lstm", "lstm-stack"):
+        first = [(x.reshape(-1, *x.shape[-2:]).transpose(1, 0, 2), y) for x, y in case.batches]
+        return [(np.ascontiguousarray(x), y) for x, y in first]
+    return case.batches
+
+
+def values_of(case, values):
+    """The parameters as the losses take them."""
+    return values if case.kind in ("mlp", "poly") else models.inputs_first(case.kind, values)
+
+
+def cross_entropy(logits, y):
+    """The mean over the batch."""
+    picked = jnp.take_along_axis(logits, y[:, None], axis=1)[:, 0]
+    return jnp.mean(jax.nn.logsumexp(logits, axis=1) - picked)
+
+
+def poly(weights, x, y):
+    """Mean squared error."""
+    return jnp.mean(jnp.square((x @ weights[0].T)[:, 0] - y))
+
+
+def mlp(weights, x, y):
+    """Dense layers, weights [out, in]."""
+    last = len(weights) - 2
+    for i in range(0, len(weights), 2):
+        x = x @ weights[i].T + weights[i + 1]
+        x = jax.nn.relu(x) if i < last else x
+    return cross_entropy(x, y)
+
+
+def convolve(x, weight, padding):
+    """[B,H,W,C] and [height,width,in,out]."""
+    names = ("NHWC", "HWIO", "NHWC")
+    return jax.lax.conv_general_dilated(x, weight, (1, 1), padding, dimension_numbers=names)
+
+
+def cnn(weights, x, y):
+    """Bias and ReLU after the pool, which is the same and less."""
+    x = jnp.max(convolve(x, weights[0], "VALID"), axis=(1, 2))
+    return cross_entropy(jax.nn.relu(x + weights[1]) @ weights[2] + weights[3], y)
+
+
+def cifar10(weights, x, y):
+    """The two-convolution tutorial model; LRN's sum over channels is a product with a band."""
+    band = jnp.asarray(models.LRN_ALPHA * models.channels_band(64))
+
+    def normalise(x):
+        root = jax.lax.rsqrt(1 + (x * x) @ band)
+        return x * root * jnp.sqrt(root)
+
+    def pool(x):
+        window = (1, 3, 3, 1), (1, 2, 2, 1), "SAME"
+        return jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, *window)
+
+    x = normalise(pool(jax.nn.relu(convolve(x, weights[0], "SAME") + weights[1])))
+    x = pool(normalise(jax.nn.relu(convolve(x, weights[2], "SAME") + weights[3])))
+    x = x.reshape(-1, 2304)
+    for i in (4, 6):
+        x = jax.nn.relu(x @ weights[i] + weights[i + 1])
+    decay = jnp.sum(jnp.square(weights[4])) + jnp.sum(jnp.square(weights[6]))
+    loss = cross_entropy(x @ weights[8] + weights[9], y)
+    return loss + models.CIFAR_DECAY / 2 * decay
+
+
+def lstm(weight_ih, weight_hh, bias, x):
+    """All states and the last of [T,B,I]."""
+    z_of_inputs = x @ weight_ih + bias
+    zero = jnp.zeros((x.shape[1], weight_hh.shape[0]), x.dtype)
+
+    def step(state, z):
+        h, c = state
+        i, f, g, o = jnp.split(z + h @ weight_hh, 4, axis=1)
+        c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
+        h = jax.nn.sigmoid(o) * jnp.tanh(c)
+        return (h, c), h
+
+    (last, _), states = jax.lax.scan(step, (zero, zero), z_of_inputs, unroll=UNROLL)
+    return states, last
+
+
+def logistic(weights, last, y):
+    """Dense 1 and the mean logistic loss."""
+    z = (last @ weights[0] + weights[1])[:, 0]
+    return jnp.mean(jnp.maximum(z, 0) - y * z + jnp.log1p(jnp.exp(-jnp.abs(z))))
+
+
+def twin_lstm(weights, x, y):
+    """Both windows in one batch."""
+    _, last = lstm(*weights[:3], x)
+    return logistic(weights[3:], jnp.concatenate(jnp.split(last, 2), axis=1), y)
+
+
+def lstm_stack(weights, x, y):
+    """One LSTM after the other."""
+    last = None
+    for i in range(0, len(weights) - 2, 3):
+        x, last = lstm(*weights[i : i + 3], x)
+    return logistic(weights[-2:], last, y)
+
+
+LOSSES = {
+    "mlp": mlp, "poly": poly, "cnn": cnn, "cifar10": cifar10, "twin-lstm": twin_lstm,
+    "lstm-stack": lstm_stack,
+}

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: MIT
+"""The models that the peers train: parameters, optimizer, data. Nothing of a framework is in here.
+
+Parameters are a list of numpy arrays in the order of SHAPES, named and laid out as in the files of
+`lockstep run --save`. Data that is not Fashion-MNIST is made here, written once as safetensors and
+read by lockstep (--data file:PATH) and by the peers.
+"""
+
+import gzip
+import struct
+
+import numpy as np
+from safetensors.numpy import load_file, save_file
+
+FASHION_MNIST = "/usr/share/datasets/fashion-mnist"
+BATCHES = 20  # at most; fewer where the file has fewer samples, and then again from the first
+STEPS, BYTES, STACK_UNITS = 140, 256, 64  # of the LSTM models
+LRN_RADIUS, LRN_ALPHA = 4, 0.001 / 9
+CIFAR_DECAY = 0.004
+# optimizer, learning rate
+TRAINING = {
+    "mlp": ("adam", 1e-3), "poly": ("adam", 0.1), "cnn": ("adam", 1e-3), "cifar10": ("sgd", 0.1),
+    "twin-lstm": ("rmsprop", 1e-3), "lstm-stack": ("rmsprop", 1e-3),
+}
+ADAM = {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8}
+RMSPROP = {"rho": 0.9, "eps": 1e-7}
+SAMPLES = {"poly": 10000, "cifar10": 2560, "twin-lstm": 256, "lstm-stack": 256}
+
+
+def parse_model(text):
+    """'mlp', 'mlp:784-300-10', 'poly', 'twin-lstm:64', ... -> (kind, sizes)."""
+    kind, _, sizes = text.partition(":")
+    if kind not in TRAINING:
+        raise ValueError(f"model: {text}: unknown; valid: {', '.join(TRAINING)}")
+    default = {"mlp": "784-128-10", "poly": "3-1", "twin-lstm": "64", "lstm-stack": "4"}
+    return kind, [int(n) for n in (sizes or default.get(kind, "0")).split("-")]
+
+
+def dense(index, fan_in, fan_out, bias=True):
+    """Names and shapes of a dense layer."""
+    weight = (f"dense{index}.weight", (fan_out, fan_in))
+    return [weight, (f"dense{index}.bias", (fan_out,))] if bias else [weight]
+
+
+def conv(index, channels, units, side):
+    """Names and shapes of a convolution."""
+    weight = (f"conv{index}.weight", (units, channels, side, side))
+    return [weight, (f"conv{index}.bias", (units,))]
+
+
+def lstm(index, inputs, units):
+    """Names and shapes of an LSTM."""
+    return [
+        (f"lstm{index}.weight_ih", (4 * units, inputs)),
+        (f"lstm{index}.weight_hh", (4 * units, units)), (f"lstm{index}.bias", (4 * units,)),
+    ]
+
+
+def shapes(kind, sizes):
+    """[(name, shape)] of the parameters."""
+    if kind in ("mlp", "poly"):
+        layers = enumerate(zip(sizes[:-1], sizes[1:]))
+        return [part for i, (a, b) in layers for part in dense(i, a, b, kind == "mlp")]
+    if kind == "cnn":
+        return conv(0, 1, 32, 3) + dense(0, 32, 10)
+    if kind == "cifar10":
+        dense_layers = dense(0, 2304, 384) + dense(1, 384, 192) + dense(2, 192, 10)
+        return conv(0, 3, 64, 5) + conv(1, 64, 64, 5) + dense_layers
+    if kind == "twin-lstm":
+        return lstm(0, BYTES, sizes[0]) + dense(0, 2 * sizes[0], 1)
+    stack = [lstm(i, STACK_UNITS if i else BYTES, STACK_UNITS) for i in range(sizes[0])]
+    return sum(stack, []) + dense(0, STACK_UNITS, 1)
+
+
+def load_values(path, kind, sizes):
+    """The parameters of a safetensors file as numpy arrays."""
+    tensors = load_file(path)
+    values = [take(tensors, name, shape) for name, shape in shapes(kind, sizes)]
+    if tensors:
+        raise ValueError(f"init: {path}: unexpected tensors {sorted(tensors)}")
+    return values
+
+
+def take(tensors, name, shape):
+    """Removes one float32 tensor of the given shape from the dictionary and returns it."""
+    tensor = tensors.pop(name)
+    if tensor.shape != shape or tensor.dtype != np.float32:
+        raise ValueError(f"init: {name}: {tensor.dtype}{tensor.shape}, expected float32{shape}")
+    return tensor
+
+
+def inputs_first(kind, values):
+    """The values laid out for TensorFlow and JAX: dense and LSTM weights [in, out], convolutions
+    [height, width, in, out], the inputs of a dense layer after an image channels last."""
+    out = []
+    for value in values:
+        if kind == "cifar10" and value.shape == (384, 2304):
+            value = value.reshape(384, 64, 6, 6).transpose(0, 2, 3, 1).reshape(384, 2304)
+        out.append(value.transpose(2, 3, 1, 0) if value.ndim == 4 else value.T)
+    return out
+
+
+def channels_band(channels):
+    """[channels, channels]: 1 where two channels are in each other's LRN, else 0."""
+    at = np.arange(channels)
+    return (np.abs(at[:, None] - at[None, :]) <= LRN_RADIUS).astype(np.float32)
+
+
+# ---- Data ---------------------------------------------------------------------------------------
+
+
+def read_idx(path):
+    """A gzipped IDX file of unsigned bytes as a numpy array."""
+    with gzip.open(path, "rb") as stream:
+        content = stream.read()
+    zero, kind, rank = struct.unpack_from(">HBB", content)
+    if zero != 0 or kind != 8:
+        raise ValueError(f"data: {path}: not an IDX file of bytes")
+    shape = struct.unpack_from(f">{rank}I", content, 4)
+    return np.frombuffer(content, np.uint8, offset=4 + 4 * rank).reshape(shape)
+
+
+def read_images(count):
+    """Fashion-MNIST's first images [count,28,28] and labels."""
+    images = read_idx(f"{FASHION_MNIST}/train-images-idx3-ubyte.gz")[:count]
+    labels = read_idx(f"{FASHION_MNIST}/train-labels-idx1-ubyte.gz")[:count]
+    return images.astype(np.float32) / np.float32(255), labels.astype(np.int32)
+
+
+def make_batches(kind, batch, data):
+    """[(x, y)] in file order: step t takes samples t*B to t*B+B-1. x: mlp [B,784]; poly [B,3];
+    images [B,channels,height,width]; twin-lstm [2,B,140,256]; lstm-stack [B,140,256]."""
+    if kind in ("mlp", "cnn"):
+        x, y = read_images(BATCHES * batch)
+        x = x.reshape(len(x), -1) if kind == "mlp" else x[:, None]
+    else:
+        tensors = load_file(data)
+        x, y = tensors["x0"], tensors["y"]
+        x = poly_features(x) if kind == "poly" else x
+        y = y.astype(np.int32) if kind == "cifar10" else y
+    count = min(BATCHES, len(y) // batch)
+    if count < BATCHES and count * batch != len(y):
+        raise ValueError(f"data: {len(y)} samples are not a multiple of the batch {batch}")
+    starts = [t * batch for t in range(count)]
+    if kind == "twin-lstm":
+        other = tensors["x1"]
+        return [
+            (np.stack([x[s : s + batch], other[s : s + batch]]), y[s : s + batch]) for s in starts
+        ]
+    return [(x[s : s + batch], y[s : s + batch]) for s in starts]
+
+
+def poly_features(x):
+    """[N,1] -> [N,3]: (x^2, x, 1)."""
+    return np.ascontiguousarray(np.concatenate([x * x, x, np.ones_like(x)], axis=1))
+
+
+def write_data(kind, path):
+    """Samples of a model that Fashion-MNIST does not fit, for the peers and for lockstep."""
+    random = np.random.default_rng(1)
+    count = SAMPLES[kind]
+    if kind == "poly":
+        x = random.uniform(-10, 10, (count, 1)).astype(np.float32)
+        tensors = {"x0": x, "y": (np.float32(5) * x * x + np.float32(3))[:, 0]}
+    elif kind == "cifar10":
+        y = random.integers(0, 10, count)
+        classes = random.standard_normal((10, 3, 24, 24), np.float32)
+        x = random.standard_normal((count, 3, 24, 24), np.float32) + classes[y]
+        x -= x.mean((1, 2, 3), keepdims=True)  # as lockstep makes CIFAR-10's images
+        x /= x.std((1, 2, 3), keepdims=True)
+        tensors = {"x0": x, "y": y.astype(np.float32)}
+    else:
+        tensors = text_windows(random, count, 2 if kind == "twin-lstm" else 1)
+    save_file(tensors, path)
+
+
+def text_windows(random, count, inputs):
+    """One-hot windows of two languages, each a distribution of bytes. y: whether two windows are of
+    one language, or which language a window is of."""
+    languages = random.dirichlet(np.full(BYTES, 0.1), 2)
+    which = random.integers(0, 2, (inputs, count))
+    tensors = {}
+    for i in range(inputs):
+        text = np.stack([random.choice(BYTES, STEPS, p=languages[w]) for w in which[i]])
+        tensors[f"x{i}"] = np.eye(BYTES, dtype=np.float32)[text]
+    y = which[0] == which[1] if inputs == 2 else which[0] == 1
+    return tensors | {"y": y.astype(np.float32)}

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: MIT
+"""The models as PyTorch modules; their trainable parameters are in the order of models.shapes.
+
+Tuned: images channels last; ReLU after the global max pool, which is the same and less; LRN's sum
+over channels as a 1x1 convolution with a band of ones, and its power by roots; both windows of
+twin-lstm in one call. PyTorch's LSTM has two biases, whose sum is ours: the second stays 0.
+"""
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+import models
+
+
+class Cnn(nn.Module):
+    """28x28x1, convolution 3x3 to 32, global max pool, ReLU, dense 10."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(1, 32, 3)
+        self.dense = nn.Linear(32, 10)
+
+    def forward(self, x):
+        """[B,1,28,28] -> [B,10]"""
+        return self.dense(functional.max_pool2d(self.conv(x), 26).flatten(1).relu())
+
+
+class Cifar10(nn.Module):
+    """The two-convolution tutorial model."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv0 = nn.Conv2d(3, 64, 5, padding=2)
+        self.conv1 = nn.Conv2d(64, 64, 5, padding=2)
+        self.dense0 = nn.Linear(2304, 384)
+        self.dense1 = nn.Linear(384, 192)
+        self.dense2 = nn.Linear(192, 10)
+        band = torch.from_numpy(models.channels_band(64)).to(self.dense0.weight.dtype)
+        self.register_buffer("band", (models.LRN_ALPHA * band)[:, :, None, None])
+        self.register_buffer("one", torch.ones(64))
+
+    def normalise(self, x):
+        """LRN: x / s^(3/4)."""
+        root = functional.conv2d(x * x, self.band, self.one).rsqrt()
+        return x * (root * root.sqrt())
+
+    def forward(self, x):
+        """[B,3,24,24] -> [B,10]"""
+        x = functional.max_pool2d(self.conv0(x).relu_(), 3, 2, ceil_mode=True)
+        x = self.conv1(self.normalise(x)).relu_()
+        x = functional.max_pool2d(self.normalise(x), 3, 2, ceil_mode=True)
+        x = self.dense0(x.flatten(1)).relu_()
+        return self.dense2(self.dense1(x).relu_())
+
+    def decay(self):
+        """The part of the loss that weight decay is."""
+        squares = self.dense0.weight.square().sum() + self.dense1.weight.square().sum()
+        return models.CIFAR_DECAY / 2 * squares
+
+
+class Recurrent(nn.Module):
+    """LSTMs, the last state, dense 1; of two windows their states one after the other."""
+
+    def __init__(self, sizes, windows):
+        super().__init__()
+        self.lstms = nn.ModuleList(
+            nn.LSTM(inputs, units, batch_first=True) for inputs, units in sizes
+        )
+        for lstm in self.lstms:
+            lstm.bias_hh_l0.requires_grad_(False).zero_()
+        self.windows = windows
+        self.dense = nn.Linear(windows * sizes[-1][1], 1)
+
+    def forward(self, x):
+        """[B,T,I], of two windows [2,B,T,I] -> [B]"""
+        x = x.flatten(0, -3)
+        for lstm in self.lstms:
+            x, (last, _) = lstm(x)
+        last = torch.cat(last[0].chunk(self.windows), 1)
+        return self.dense(last).squeeze(1)
+
+
+def make_perceptron(case):
+    """nn.Sequential of Linear and ReLU; for poly one Linear without bias over the features."""
+    layers = []
+    for fan_in, fan_out in zip(case.sizes[:-1], case.sizes[1:]):
+        layers += [nn.Linear(fan_in, fan_out, bias=case.kind == "mlp"), nn.ReLU()]
+    return nn.Sequential(*layers[:-1])
+
+
+def make_model(case):
+    """The case's module."""
+    if case.kind == "cnn":
+        return Cnn()
+    if case.kind == "cifar10":
+        return Cifar10().to(memory_format=torch.channels_last)
+    if case.kind == "twin-lstm":
+        return Recurrent([(models.BYTES, case.sizes[0])], 2)
+    if case.kind == "lstm-stack":
+        units = models.STACK_UNITS
+        return Recurrent([(units if i else models.BYTES, units) for i in range(case.sizes[0])], 1)
+    return make_perceptron(case)
+
+
+def make_forward(case, model, module):
+    """(x, y) -> mean loss over the batch; model may be module as a replica of several."""
+    if case.kind == "poly":
+        return lambda x, y: functional.mse_loss(model(x).squeeze(1), y)
+    if case.kind.endswith("lstm") or case.kind == "lstm-stack":
+        return lambda x, y: functional.binary_cross_entropy_with_logits(model(x), y)
+    if case.kind == "cifar10":
+        return lambda x, y: functional.cross_entropy(model(x), y) + module.decay()
+    return lambda x, y: functional.cross_entropy(model(x), y)
+
+
+def to_tensors(case):
+    """The batches as tensors of PyTorch's default type; labels as the losses ask for."""
+    real = torch.get_default_dtype()
+    kind = torch.int64 if case.kind in ("mlp", "cnn", "cifar10") else real
+    tensors = [(torch.from_numpy(x).to(real), torch.from_numpy(y).to(kind)) for x, y in
+               case.batches]
+    if case.kind == "cifar10":
+        tensors = [(x.contiguous(memory_format=torch.channels_last), y) for x, y in tensors]
+    return tensors
+
+
+def make_optimizer(case, parameters, fast):
+    """The case's optimizer; fast: one pass over all parameters."""
+    if case.optimizer == "sgd":
+        return torch.optim.SGD(parameters, lr=case.lr, fused=fast)
+    if case.optimizer == "rmsprop":
+        values = models.RMSPROP
+        return torch.optim.RMSprop(
+            parameters, lr=case.lr, alpha=values["rho"], eps=values["eps"], foreach=fast
+        )
+    betas = (models.ADAM["beta1"], models.ADAM["beta2"])
+    return torch.optim.Adam(parameters, lr=case.lr, betas=betas, eps=models.ADAM["eps"], fused=fast)

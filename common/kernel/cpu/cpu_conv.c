@@ -334,6 +334,8 @@ ls_status ls_cpu_conv_backward_weights(ls_kernels *kernels, const ls_conv_backwa
 {
     ls_work work;
     LS_TRY(ls_check_conv_backward_weights(a, kernels->table->real_bytes, &work));
+    if (ls_cpu_conv_few((const cpu_kernels *)kernels, &a->shape))
+        return ls_cpu_conv_few_weights((const cpu_kernels *)kernels, a, &work, out);
     const conv_op like = {.op.name = "conv_backward_weights.primitive",
                           .direction = TO_WEIGHTS,
                           .shape = a->shape,

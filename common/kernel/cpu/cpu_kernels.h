@@ -73,4 +73,10 @@ ls_status ls_cpu_gather(ls_kernels *kernels, const ls_gather_args *arguments, ls
 LS_KERNEL_LAYER_ENTRIES(LS_CPU_ENTRY)
 #undef LS_CPU_ENTRY
 
+/** Whether the weights' gradient of this convolution is ls_cpu_conv_few_weights: a function of the
+ *  shape and the instruction set. */
+bool ls_cpu_conv_few(const cpu_kernels *cpu, const ls_conv_shape *shape);
+ls_status ls_cpu_conv_few_weights(const cpu_kernels *cpu, const ls_conv_backward_weights_args *a,
+                                  const ls_work *work, ls_op **out);
+
 #endif

@@ -48,6 +48,17 @@ typedef struct ls_vector_conv_max {
     int64_t height, width; /**< of a sample with its padding */
 } ls_vector_conv_max;
 
+/** conv_backward_weights of few channels: window rows of at most LS_VECTOR_FEW elements, a multiple
+ *  of 16 outputs. */
+typedef struct ls_vector_conv_few {
+    ls_conv_backward_weights_args arguments;
+    int64_t height, width; /**< of a sample as its windows see it, with padding */
+    float *image;          /**< [height, width, channels] */
+    float *sums;           /**< [units, run + 1, 16] */
+} ls_vector_conv_few;
+
+enum { LS_VECTOR_FEW = 15 };
+
 /** An LSTM's recurrence, the part after the inputs' product. */
 typedef struct ls_vector_lstm {
     ls_lstm_shape shape;
@@ -122,6 +133,8 @@ typedef struct ls_vector_loops {
     /** Outputs of conv_max_backward_weights. */
     void (*conv_max_backward)(const ls_conv_max_backward_weights_args *arguments, int64_t first,
                               int64_t last);
+    /** Units of conv_backward_weights: window rows by outputs / 16. */
+    void (*conv_few_weights)(const ls_vector_conv_few *conv, int64_t first, int64_t last);
     /** Recurrent weights [4H,H] for lstm_forward [H,4,ls_vector_pad(H)], for lstm_backward
      *  [4H,ls_vector_pad(H)]. */
     void (*pack_recurrent)(const float *weight, int64_t hidden, bool backward, float *packed);

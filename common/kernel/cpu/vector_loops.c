@@ -3,6 +3,7 @@
  * The vector loops of one instruction set, LS_VECTOR_ISA: portable, avx2 or avx512. The build
  * compiles this file once for each; the loops themselves are in the headers below.
  */
+#include "common/kernel/cpu/vector_conv_few.h"
 #include "common/kernel/cpu/vector_dense.h"
 #include "common/kernel/cpu/vector_elementwise.h"
 #include "common/kernel/cpu/vector_images.h"
@@ -41,6 +42,7 @@ const ls_vector_loops LS_VECTOR_TABLE = {
     .pack_filters = pack_filters,
     .conv_max = conv_max,
     .conv_max_backward = conv_max_backward,
+    .conv_few_weights = conv_few_weights,
     .pack_recurrent = pack_recurrent,
     .lstm_forward = lstm_forward,
     .lstm_backward = lstm_backward,

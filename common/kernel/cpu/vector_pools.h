@@ -19,56 +19,70 @@ static inline void window_range(int64_t at, int64_t size, int64_t in, int64_t *f
     *last = at + size < in ? at + size : in;
 }
 
-/* 16 channels of one output pixel, whose window is rows y, columns x of the image; of `count`
- * below 16 the other lanes are 0. */
-static inline __attribute__((always_inline)) void pool_block(const float *image, int64_t channels,
-                                                             int64_t in_width, const int64_t y[2],
-                                                             const int64_t x[2], int64_t count,
-                                                             lanes *out, lanes_mask *out_place)
+enum { POOL_BLOCKS = 4 };
+
+/* One output pixel, whose window is rows y, columns x of the image. */
+typedef struct pool_window {
+    const float *image; /* of the sample */
+    int64_t channels, in_width;
+    int64_t y[2], x[2];
+    float *out; /* the pixel's first channel */
+    int32_t *out_place;
+} pool_window;
+
+/* `blocks` times 16 channels from `first` on, their maxima in registers while the window is gone
+ * over; of `count` below 16 (one block) the other lanes are 0. */
+static inline __attribute__((always_inline)) void pool_blocks(const pool_window *p, int64_t first,
+                                                              int blocks, int64_t count)
 {
-    lanes most = {0};
-    lanes_mask place = {0};
-    for (int64_t py = y[0]; py < y[1]; py++)
-        for (int64_t px = x[0]; px < x[1]; px++) {
-            const int32_t at = (int32_t)(py * in_width + px);
-            const float *from = image + (int64_t)at * channels;
-            const lanes value = count < LS_LANES ? lanes_get_some(from, count, 0) : lanes_get(from);
-            if (py == y[0] && px == x[0]) {
-                most = value;
-                place = at - (lanes_mask){0};
+    lanes most[POOL_BLOCKS] = {{0}};
+    lanes_mask place[POOL_BLOCKS] = {{0}};
+    const float *image = p->image + first;
+    for (int64_t py = p->y[0]; py < p->y[1]; py++)
+        for (int64_t px = p->x[0]; px < p->x[1]; px++) {
+            const int32_t at = (int32_t)(py * p->in_width + px);
+            const float *from = image + (int64_t)at * p->channels;
+            const bool begins = py == p->y[0] && px == p->x[0];
+            for (int b = 0; b < blocks; b++) {
+                const lanes value = count < LS_LANES ? lanes_get_some(from, count, 0)
+                                                     : lanes_get(from + b * LS_LANES);
+                const lanes_mask greater = begins ? ~(lanes_mask){0} : value > most[b];
+                most[b] = (lanes)((greater & (lanes_mask)value) | (~greater & (lanes_mask)most[b]));
+                place[b] = (greater & at) | (~greater & place[b]);
             }
-            const lanes_mask greater = value > most;
-            most = (lanes)((greater & (lanes_mask)value) | (~greater & (lanes_mask)most));
-            place = (greater & at) | (~greater & place);
         }
-    *out = most;
-    *out_place = place;
+    for (int b = 0; b < blocks && count == LS_LANES; b++) {
+        lanes_put(p->out + first + b * LS_LANES, &most[b]);
+        memcpy(p->out_place + first + b * LS_LANES, &place[b], sizeof place[b]);
+    }
+    if (count < LS_LANES) {
+        memcpy(p->out + first, &most[0], (size_t)count * sizeof *p->out);
+        memcpy(p->out_place + first, &place[0], (size_t)count * sizeof *p->out_place);
+    }
 }
 
 static void max_pool(const ls_max_pool_forward_args *a, int64_t first, int64_t last)
 {
     const ls_window *w = &a->window;
     const int64_t C = a->channels, line = w->in_width * C;
+    pool_window p = {.channels = C, .in_width = w->in_width};
     for (int64_t r = first; r < last; r++) {
-        const float *image = (const float *)a->x + r * w->in_height * line;
+        p.image = (const float *)a->x + r * w->in_height * line;
         for (int64_t o = 0; o < w->out_height * w->out_width; o++) {
-            int64_t y[2], x[2], at = (r * w->out_height * w->out_width + o) * C;
-            lanes most;
-            lanes_mask place;
-            window_range(o / w->out_width * w->stride_y - w->top, w->height, w->in_height, &y[0],
-                         &y[1]);
-            window_range(o % w->out_width * w->stride_x - w->left, w->width, w->in_width, &x[0],
-                         &x[1]);
-            float *out = (float *)a->y + at;
-            for (int64_t c = 0; c < C; c += LS_LANES) {
-                const int64_t count = C - c < LS_LANES ? C - c : LS_LANES;
-                if (count == LS_LANES)
-                    pool_block(image + c, C, w->in_width, y, x, LS_LANES, &most, &place);
-                else
-                    pool_block(image + c, C, w->in_width, y, x, count, &most, &place);
-                memcpy(out + c, &most, (size_t)count * sizeof *out);
-                memcpy(a->place + at + c, &place, (size_t)count * sizeof *a->place);
-            }
+            const int64_t at = (r * w->out_height * w->out_width + o) * C;
+            int64_t c = 0;
+            window_range(o / w->out_width * w->stride_y - w->top, w->height, w->in_height, &p.y[0],
+                         &p.y[1]);
+            window_range(o % w->out_width * w->stride_x - w->left, w->width, w->in_width, &p.x[0],
+                         &p.x[1]);
+            p.out = (float *)a->y + at;
+            p.out_place = a->place + at;
+            for (; c + POOL_BLOCKS * LS_LANES <= C; c += POOL_BLOCKS * LS_LANES)
+                pool_blocks(&p, c, POOL_BLOCKS, LS_LANES);
+            for (; c + LS_LANES <= C; c += LS_LANES)
+                pool_blocks(&p, c, 1, LS_LANES);
+            if (c < C)
+                pool_blocks(&p, c, 1, C - c);
         }
     }
 }

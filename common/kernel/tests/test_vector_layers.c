@@ -55,6 +55,30 @@ static void call_conv_max(const ls_vector_loops *l, outcome *o, int s, int first
     }
 }
 
+/* Units in place of rows: 3 rows of the window by 3 blocks of outputs; the window at the right and
+ * below takes in less than the image has, or padding. */
+static void call_conv_few(const ls_vector_loops *l, outcome *o, int s, int first, int last)
+{
+    static const ls_conv_shape shapes[] = {{2, 3, 48, {5, 6, 3, 2, 3, 3, 2, 2, 1, 0}},
+                                           {3, 2, 48, {4, 4, 4, 4, 3, 3, 1, 1, 1, 1}},
+                                           {2, 3, 48, {6, 6, 6, 6, 3, 5, 1, 1, 1, 2}}};
+    for (int i = 0; i < 3; i++) {
+        const ls_window *w = &shapes[i].window;
+        const int64_t height = (w->out_height - 1) * w->stride_y + w->height;
+        const int64_t width = (w->out_width - 1) * w->stride_x + w->width;
+        float image[400], sums[ROWS * 16 * 16];
+        assert_true(height * width * shapes[i].channels <= 400);
+        const ls_vector_conv_few conv = {.arguments = {shapes[i], o->data[0] + s, o->data[1] + s,
+                                                       o->data[3] + s + 3000 * i,
+                                                       o->data[4] + s + 100 * i},
+                                         .height = height,
+                                         .width = width,
+                                         .image = image,
+                                         .sums = sums};
+        l->conv_few_weights(&conv, first, last);
+    }
+}
+
 static void call_pools(const ls_vector_loops *l, outcome *o, int s, int first, int last)
 {
     static const ls_window windows[] = {{4, 4, 2, 2, 3, 3, 2, 2, 0, 0},
@@ -62,10 +86,10 @@ static void call_pools(const ls_vector_loops *l, outcome *o, int s, int first, i
     for (int i = 0; i < 2; i++) {
         float *y = o->data[3] + s + 8000 * i;
         int32_t *place = o->places + 8000 * i;
-        l->max_pool(&(ls_max_pool_forward_args){ROWS, 33, windows[i], o->data[0] + s, y, place},
+        l->max_pool(&(ls_max_pool_forward_args){ROWS, 97, windows[i], o->data[0] + s, y, place},
                     first, last);
-        l->max_pool_back(&(ls_max_pool_backward_args){ROWS, 33, windows[i], o->data[1] + s, place,
-                                                      i ? NULL : y, o->data[4] + s + 8000 * i},
+        l->max_pool_back(&(ls_max_pool_backward_args){ROWS, 97, windows[i], o->data[1] + s, place,
+                                                      i ? NULL : y, o->data[4] + s + 16000 * i},
                          first, last);
     }
 }
@@ -123,7 +147,8 @@ static void call_sums(const ls_vector_loops *l, outcome *o, int s, int first, in
                                                         o->data[4] + s, NULL});
 }
 
-static const loop_call calls[] = {call_conv_max, call_pools, call_lrn, call_lstm, call_sums};
+static const loop_call calls[] = {call_conv_max, call_pools, call_lrn,
+                                  call_lstm,     call_sums,  call_conv_few};
 enum { CALLS = sizeof calls / sizeof *calls };
 
 /* By one table, all rows at once or one by one. */
@@ -169,8 +194,8 @@ static void test_rows_apart(void **state)
     (void)state;
     const ls_vector_loops *loops = ls_vector_loops_pick();
     outcome *want = malloc(sizeof *want), *got = malloc(sizeof *got);
-    static const int by_rows[] = {1, 2, 3}; /* pools, normalisation, LSTM */
-    for (int i = 0; i < 3; i++) {
+    static const int by_rows[] = {1, 2, 3, 5}; /* pools, normalisation, LSTM, few channels */
+    for (int i = 0; i < 4; i++) {
         run_rows(loops, by_rows[i], 0, false, want);
         run_rows(loops, by_rows[i], 0, true, got);
         same_outcome(by_rows[i], "rows apart", got, 0, want, 0);

@@ -8,6 +8,7 @@
 #ifndef LS_BENCH_CASE_H
 #define LS_BENCH_CASE_H
 
+#include "bench/fault.h"
 #include "common/base/log.h"
 #include "common/base/status.h"
 #include "common/comm/processes.h"
@@ -62,8 +63,9 @@ typedef struct ls_case {
     bool colocate_gradients;  /**< towers: true */
     int flip_device;          /**< --inject bitflip=DEVICE:STEP; -1: none */
     int64_t flip_step;
-    int ranks;    /**< 1; of comm mpi the processes, of others ranks in this one */
-    char comm[8]; /**< "thread" (of GPUs: device), "mpi", "device" */
+    ls_fault fault; /**< --inject kill=RANK:STEP and the like; all zero: none */
+    int ranks;      /**< 1; of comm mpi the processes, of others ranks in this one */
+    char comm[8];   /**< "thread" (of GPUs: device), "mpi", "device" */
 } ls_case;
 
 /** What the whole command shares. Text is owned by the request. */

@@ -4,6 +4,7 @@
  * and turns all that into the exit status. Output that could not be written is a failure, too.
  */
 #include "bench/command.h"
+#include "bench/interrupt.h"
 #include "bench/option_table.h"
 #include "bench/options.h"
 #include "bench/team.h"
@@ -205,6 +206,11 @@ static ls_status compare_ranks(const ls_processes *processes, int argc, char **a
     return ls_team_same(processes->comm, "command line", ls_hash64(text, strlen(text)), text);
 }
 
+static void say(const char *line)
+{
+    fprintf(stderr, "lockstep: %s", line);
+}
+
 /* Meets the other ranks, where a launcher started some; only rank 0 has a standard output. */
 static ls_status start(int argc, char **argv, ls_processes *processes)
 {
@@ -212,18 +218,27 @@ static ls_status start(int argc, char **argv, ls_processes *processes)
     if (!ls_processes_built() || !ls_processes_launched())
         return LS_OK;
     LS_TRY(ls_processes_start(processes));
+    ls_processes_watch(processes, ls_interrupted, say);
     if (processes->rank > 0 && !freopen("/dev/null", "w", stdout))
         return ls_fail(LS_CODE_MISSING, "standard output", NULL,
                        "/dev/null cannot be opened, which ranks above 0 write to; mount /dev");
     return compare_ranks(processes, argc, argv);
 }
 
-/* What went wrong, by rank 0; by all where they have lost each other. */
+/* What went wrong, by rank 0. Ranks that have lost each other: who is missing and what each of the
+ * others waited for, by one of them, each a line. */
 static int report(const ls_processes *processes, ls_status status)
 {
     int exit_status = (int)ls_status_code(status);
-    if (processes->rank == 0 || ls_processes_lost(processes))
-        fprintf(stderr, "lockstep: %s\n", ls_status_text(status));
+    if (!ls_processes_lost(processes)) {
+        if (processes->rank == 0)
+            fprintf(stderr, "lockstep: %s\n", ls_status_text(status));
+    } else {
+        char *autopsy = ls_processes_autopsy(processes), *rest = autopsy, *line;
+        while (rest && (line = strsep(&rest, "\n")) && *line)
+            fprintf(stderr, "lockstep: %s\n", line);
+        free(autopsy);
+    }
     ls_status_free(status);
     return exit_status;
 }

@@ -189,7 +189,7 @@ static ls_status run_micro(const ls_option_set *set, int *exit_status)
     LS_TRY(refuse_strangers(set, op));
     ls_status status = open_micro(set, op, &m);
     if (!status && op->needs_roof)
-        status = ls_roof_get(m.machine, m.device, LS_MATH_FLOAT32, &m.roof);
+        status = ls_roof_get(m.machine, m.device, LS_MATH_FLOAT32, NULL, &m.roof);
     if (!status)
         status = op->run(&m);
     if (m.writer)

@@ -389,10 +389,13 @@ ls_status ls_set_inject(const ls_setting *setting)
     char device[24];
     size_t length = text ? strcspn(text, ":") : 0;
     int64_t number, step;
-    if (after_name(setting->text, "delay") || after_name(setting->text, "kill"))
+    if (after_name(setting->text, "delay"))
         return ls_setting_refuse(setting, LS_CODE_USAGE,
-                                 "'%s' is not in this version; bitflip=DEVICE:STEP works",
+                                 "'%s' is not in this version; bitflip=DEVICE:STEP, "
+                                 "kill=RANK:STEP work",
                                  setting->text);
+    if (strcmp(setting->text, "none") == 0 || ls_fault_parse(setting->text, &setting->one->fault))
+        return LS_OK;
     bool valid = text && text[length] == ':' && length < sizeof device;
     if (valid) {
         memcpy(device, text, length);
@@ -402,8 +405,9 @@ ls_status ls_set_inject(const ls_setting *setting)
     }
     if (!valid)
         return ls_setting_refuse(setting, LS_CODE_USAGE,
-                                 "'%s' is not valid; bitflip=DEVICE:STEP with the number of a "
-                                 "device of the case and a step that is compared",
+                                 "'%s' is not valid; bitflip=DEVICE:STEP with a device of the case "
+                                 "and a step that is compared; kill=, stop=, exit= or "
+                                 "hang=RANK:STEP",
                                  setting->text);
     setting->one->flip_device = (int)number;
     setting->one->flip_step = step;

@@ -56,6 +56,7 @@ ls_case ls_reference_case(const ls_case *c)
     }
     single.flip_device = -1;
     single.flip_step = 0;
+    memset(&single.fault, 0, sizeof single.fault);
     return single;
 }
 

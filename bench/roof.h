@@ -11,16 +11,17 @@
 #define LS_BENCH_ROOF_H
 
 #include "common/device/device.h"
+#include "common/comm/processes.h"
 #include "common/kernel/kernel.h"
 
-/** Largest rate (tenth percentile of the times) over square products (of 512 to 1536; of 2048 and
+/**
+ * Largest rate (tenth percentile of the times) over square products (of 512 to 1536; of 2048 and
  * 4096 on a GPU) and some of layers, floating-point operations per second, of this device's default
- * kernels. Takes about a second. */
-ls_status ls_roof_measure(ls_device *device, ls_math math, double *flops_per_s);
-
-/** The cached figure, or measures and keeps it. A cache that cannot be written is no failure. */
+ * kernels: the cached figure, or it is measured, which takes about a second, and kept. A cache that
+ * cannot be written is no failure. `processes`, those that wait for it, may be NULL.
+ */
 ls_status ls_roof_get(const ls_machine *machine, ls_device *device, ls_math math,
-                      double *flops_per_s);
+                      const ls_processes *processes, double *flops_per_s);
 
 /** What the harness itself costs a step on this device: nanoseconds of one finish_step. */
 ls_status ls_harness_cost(ls_device *device, double *ns);

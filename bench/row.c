@@ -130,6 +130,8 @@ static json_t *case_group(const ls_row_facts *f)
         snprintf(text, sizeof text, "bitflip=%d:%lld", c->flip_device, (long long)c->flip_step);
         put_text(group, "inject", text);
     }
+    if (c->fault.kind)
+        put_text(group, "inject", ls_fault_text(&c->fault, text, sizeof text));
     if (plan->devices->kind == LS_DEVICE_GPU) /* others have one arithmetic */
         put_text(group, "math", c->math == LS_MATH_TF32 ? "tf32" : "float32");
     json_object_set_new(group, "capture", json_boolean(c->capture));

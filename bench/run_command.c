@@ -124,8 +124,8 @@ static ls_status emit(command_run *run, case_run *c)
         /* A row is not lost for what stands beside it: without a roof it has no mfu. */
         if (ls_session_leads(&c->trial.session)) {
             ls_status_free(ls_harness_cost(device, &facts.harness_ns));
-            ls_status_free(
-                ls_roof_get(run->place.machine, device, c->plan.job.math, &facts.roof_flops));
+            ls_status_free(ls_roof_get(run->place.machine, device, c->plan.job.math, run->processes,
+                                       &facts.roof_flops));
             ls_processes_progress(run->processes);
         }
         if (c->plan.job.exact && !c->trial.interrupted)

@@ -124,13 +124,18 @@ static ls_status look_at_accuracy(ls_trial *trial)
 /* ---- Steps ---------------------------------------------------------------------------------- */
 
 /* How many of `left` steps are put next: about chunk_ms of them, to the next epoch's end at most
- * where something looks at it. */
+ * where something looks at it, and to a fault on purpose. */
 static uint64_t next_chunk(const ls_trial *trial, uint64_t left)
 {
     uint64_t chunk = left < trial->chunk ? left : trial->chunk;
     if (trial->plan->config->target_kind == LS_TARGET_ACCURACY) {
         uint64_t per_epoch = ls_job_steps_per_epoch(&trial->session.job);
         uint64_t until = per_epoch - trial->session.step % per_epoch;
+        chunk = chunk < until ? chunk : until;
+    }
+    const ls_fault *fault = &trial->plan->config->fault;
+    if (fault->kind && (uint64_t)fault->step > trial->session.step) {
+        uint64_t until = (uint64_t)fault->step - trial->session.step;
         chunk = chunk < until ? chunk : until;
     }
     return chunk < trial->session.job.records ? chunk : trial->session.job.records;
@@ -183,6 +188,15 @@ static void show_progress(ls_trial *trial)
                        rate, trial->loss_last);
 }
 
+/* The fault on purpose, where it is this rank's and due. */
+static void strike(const ls_trial *trial)
+{
+    const ls_fault *fault = &trial->plan->config->fault;
+    const bool mine = trial->processes->size == 1 || fault->rank == trial->processes->rank;
+    if (fault->kind && mine && (uint64_t)fault->step == trial->session.step)
+        ls_fault_strike(fault->kind);
+}
+
 static ls_status train(ls_trial *trial, uint64_t steps, bool timed)
 {
     while (steps && !trial->stopped) {
@@ -193,6 +207,7 @@ static ls_status train(ls_trial *trial, uint64_t steps, bool timed)
             trial->stopped = trial->interrupted = true;
             break;
         }
+        strike(trial);
         LS_TRY(ls_session_steps(&trial->session, count));
         if (timed)
             trial->host_ns += (double)trial->session.put_ns;

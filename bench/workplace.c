@@ -143,6 +143,32 @@ static bool is_tail(const ls_job *job, uint64_t step)
     return ls_job_tail(job) && step % per_epoch == per_epoch - 1;
 }
 
+/* A rank that is struck must be there, in a step of the timed run. One that is a thread can only be
+ * killed, and all with it. */
+static ls_status check_rank_fault(const ls_workplace *place, const ls_plan_of_case *plan)
+{
+    const ls_case *c = plan->config;
+    const ls_fault *fault = &c->fault;
+    char text[64], where[96];
+    if (!fault->kind)
+        return LS_OK;
+    snprintf(where, sizeof where, "--inject %s", ls_fault_text(fault, text, sizeof text));
+    if (place->request->verify)
+        return ls_fail(LS_CODE_USAGE, "option", where,
+                       "strikes after the gate, which is all that verify does; run works");
+    if (fault->rank >= c->ranks)
+        return ls_fail(LS_CODE_USAGE, "option", where, "the case has %d rank%s, numbered from 0",
+                       c->ranks, c->ranks == 1 ? "" : "s");
+    if (fault->step >= plan->warmup + plan->timed)
+        return ls_fail(LS_CODE_USAGE, "option", where,
+                       "the case has %lld steps, numbered from 0, warm-up included",
+                       (long long)(plan->warmup + plan->timed));
+    if (fault->kind != LS_FAULT_KILL && place->request->processes->size == 1)
+        return ls_fail(LS_CODE_USAGE, "option", where,
+                       "concerns ranks that are processes; mpirun -n N lockstep, or kill works");
+    return LS_OK;
+}
+
 /* A fault on purpose must hit a device of the case that has samples, in a step that is compared. */
 static ls_status check_fault(const ls_plan_of_case *plan)
 {
@@ -338,6 +364,7 @@ static ls_status resolve(ls_workplace *place, ls_plan_of_case *plan)
         .model = plan->model,
         .device_count = plan->device_count,
         .comm = c->ranks > 1 ? processes->comm : NULL,
+        .processes = processes,
         .seed = c->seed,
         .shuffle = c->shuffle,
         .augment = c->augment,
@@ -376,6 +403,7 @@ static ls_status resolve(ls_workplace *place, ls_plan_of_case *plan)
     LS_TRY(choose_reduction(place, plan));
     LS_TRY(divide_model(plan));
     LS_TRY(check_fault(plan));
+    LS_TRY(check_rank_fault(place, plan));
     LS_TRY(check_target(plan));
     log_placement(&placement, plan);
     return make_initial(place, plan);
@@ -495,6 +523,7 @@ bool ls_session_leads(const ls_session *session)
 
 void ls_session_close(ls_session *session)
 {
+    ls_processes_step(session->job.processes, 0, 0, false);
     if (session->run)
         session->run->strategy->close(session->run);
     for (size_t i = 0; session->devices && i < session->device_count; i++)
@@ -508,6 +537,8 @@ ls_status ls_session_steps(ls_session *session, uint64_t count)
 {
     const ls_strategy *strategy = session->run->strategy;
     uint64_t end = session->step + count;
+    ls_processes_step(session->job.processes, session->step, count,
+                      !ls_job_tail(&session->job) || count == 1);
     LS_TRY(strategy->mark(session->run));
     const uint64_t begin_ns = ls_clock_ns();
     while (session->step < end) {

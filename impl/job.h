@@ -4,7 +4,7 @@
 #define LS_IMPL_JOB_H
 
 #include "common/base/log.h"
-#include "common/comm/comm.h"
+#include "common/comm/processes.h"
 #include "common/data/data.h"
 #include "common/device/device.h"
 #include "common/nn/model.h"
@@ -51,6 +51,8 @@ typedef struct ls_job {
     int flip_replica;    /**< a fault on purpose: whose gradient has a bit flipped; -1: none */
     uint64_t flip_step;  /**< in which step */
     uint64_t records;    /**< capacity of the ring of step records */
+
+    const ls_processes *processes; /**< who may wait for this one, told of progress; may be NULL */
 } ls_job;
 
 /** n: replicas of all ranks. */

@@ -475,6 +475,8 @@ ls_status ls_replica_evaluate(ls_replica *r, ls_net *net, double *accuracy)
         LS_TRY(ls_replica_test_feed(r, at));
         LS_TRY(ls_net_predict(net, r->queue));
         LS_TRY(ls_replica_test_count(r));
+        LS_TRY(ls_queue_sync(r->queue)); /* others may wait for it: they hear that it goes on */
+        ls_processes_progress(r->job->processes);
     }
     return ls_replica_test_end(r, accuracy);
 }

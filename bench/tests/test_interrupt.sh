@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # What ends a run early: SIGINT, kill -9, divergence, a full stdout, a full disk. Nothing
 # that is done is lost, the status says what happened, and no figure of an unfinished measurement is
-# passed off as one. Leaves out: ranks (there are none yet).
+# passed off as one. Leaves out: ranks that are processes (test_faults.sh).
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
@@ -101,6 +101,11 @@ rows "finished rows survive kill -9, those printed among them" \
     "len(rows) >= 2 and all(x in rows for x in old('killed'))"
 rows "and none is half of one" "all(x['result']['status'] == 'ok' for x in rows)"
 cp out before.kept
+printf 'inject: ["kill=1:15", none]\n' >plan.yaml
+lockstep run --model poly --strategy mirrored --ranks 2 --steps 20 --blocks 1 --plan plan.yaml --results inject.db
+expect "a rank that is a thread is killed with all of them" [ "$code" -eq 137 ]
+lockstep_ok results list --format jsonl --results inject.db
+rows "the row so far is kept" "len(rows) == 1 and r['result']['status'] == 'ok'"
 lockstep_ok run --model poly --steps 2 --results kill.db
 lockstep_ok results list --format jsonl --results kill.db
 rows "and the database takes more" "len(rows) == len(old('before')) + 1"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # The program under mpirun, 1 to 4 ranks with one and two devices each: equal to `single` and to the
-# oracle, rows of all ranks, traffic by the formula, refusals said once, ranks that differ, fail,
-# stop or are killed. Leaves out: several hosts, and how fast it is.
+# oracle, rows of all ranks, traffic by the formula, refusals said once, ranks that differ or fail.
+# Leaves out: ranks that are gone (test_faults.sh), several hosts, and how fast it is.
 set -euo pipefail
 launcher=$(cd "$(dirname "$0")" && pwd)/mpirun.sh
 . "$(dirname "$0")/lib.sh"
@@ -135,6 +135,10 @@ refused 2 '--comm' 2 run --strategy mirrored --comm thread $small
 refused 2 '--ranks' 2 run --strategy mirrored --ranks 3 $small
 refused 2 '--allreduce' 2 run --strategy mirrored --allreduce direct $small
 refused 2 'library' 2 run --strategy mirrored --devices 2 --allreduce library $small
+refused 2 '--inject kill=2:3: the case has 2 ranks' 2 run --strategy mirrored --inject kill=2:3 $small
+refused 2 '--inject stop=1:8: the case has 8 steps' 2 run --strategy mirrored --inject stop=1:8 $small
+refused 2 '--inject hang=1:2: .*run works' 2 verify --strategy mirrored --inject hang=1:2 $small
+refused 2 "'exit=1' is not valid" 2 run --strategy mirrored --inject exit=1 $small
 refused 2 '--link' 2 run --strategy mirrored --link latency=1us $small
 refused 2 '--batch' 4 run --strategy mirrored --devices 2 --data synthetic:500 --batch 7 --results none
 refused 2 'model' 3 run --model nope $small
@@ -152,38 +156,5 @@ rm two/w
 MPIRUN_FLAGS="--wdir $work/one" refused 3 'rank 1 on .*: w: ' 1 $apart : --wdir "$work/two" -n 1 "$LOCKSTEP" $apart
 lockstep run --strategy mirrored --comm mpi $small
 expect "no launcher" one_line '--comm: mpi needs ranks'
-
-# ---- Ranks that stop or are killed ------------------------------------------------------------
-
-victim=
-cleanup_more() { [ -z "$victim" ] || kill -9 "$victim" 2>/dev/null || true; }
-fault() { # fault SIGNAL: to rank 1 of 3 while they train; all end
-    local pids pid
-    MPIRUN_SECONDS=60 "$launcher" 3 "$LOCKSTEP" run --strategy mirrored --data synthetic:5000 --label "fault $$" \
-        --steps 100000000 --results none --timeout 2s >"$work/out" 2>"$work/all" </dev/null &
-    local job=$!
-    sleep 4
-    victim=
-    pids=$(pgrep -x lockstep || true)
-    for pid in $pids; do
-        if cat "/proc/$pid/cmdline" 2>/dev/null | tr '\0' ' ' | grep -q "fault $$ " &&
-            cat "/proc/$pid/environ" 2>/dev/null | tr '\0' '\n' | grep -qx OMPI_COMM_WORLD_RANK=1; then
-            victim=$pid
-        fi
-    done
-    command_line="(rank 1 of 3 gets SIG$1)"
-    expect "rank 1 runs" [ -n "$victim" ]
-    [ -n "$victim" ] && kill "-$1" "$victim"
-    code=0
-    wait $job || code=$?
-    kill -9 "$victim" 2>/dev/null || true
-    grep '^lockstep: ' "$work/all" >"$work/err" || true
-}
-fault STOP
-expect "status 3" [ "$code" -eq 3 ]
-expect "says that it waited" grep -q 'waited 2.* s for ' err
-expect "and a rank names the one that stopped" grep -q ' for .* rank 1[,;]' err
-fault KILL
-expect "status 137" [ "$code" -eq 137 ]
 
 finish

@@ -149,7 +149,10 @@ done <<'T'
 --variable-device /cpu:0
 --colocate-gradients no
 --inject delay=0:1s
---inject kill=0:3
+--inject kill=1:3
+--inject stop=0:3
+--inject kill=0:999999
+--inject kill=0
 T
 refused 2 '--strategy|single' run --model poly --strategy ps
 # What this version cannot do is refused as well; accepted and ignored would be worse.

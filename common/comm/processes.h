@@ -38,14 +38,35 @@ ls_processes ls_processes_alone(void);
  *  there. */
 ls_status ls_processes_start(ls_processes *out);
 
-/** How long a wait for another process may last without any sign of life. */
+/** How long a wait for another process may last without any sign of life. Longer: the processes
+ *  have lost each other, and every wait fails. */
 void ls_processes_set_timeout(const ls_processes *processes, uint64_t timeout_ns);
 
-/** A sign of life to all that wait: work goes on that none of them sees. */
+/**
+ * `ending` tells, from any thread, whether this process was told to end: a wait then fails, at once
+ * where another process of this host is gone, else if nothing comes for a while. `say` is called
+ * with what it waited for, a line with its newline. `ending` NULL: never.
+ */
+void ls_processes_watch(const ls_processes *processes, bool (*ending)(void),
+                        void (*say)(const char *line));
+
+/** Steps [first, first + count) are put next, which waits then name; `alike`: each of them runs the
+ *  same operations. `count` 0: none are. Takes NULL. */
+void ls_processes_step(const ls_processes *processes, uint64_t first, uint64_t count, bool alike);
+
+/** A sign of life to all that wait: work goes on that none of them sees. At most some a timeout are
+ *  sent. Takes NULL. */
 void ls_processes_progress(const ls_processes *processes);
 
 /** Whether the processes have lost each other: a host call between them has failed. */
 bool ls_processes_lost(const ls_processes *processes);
+
+/**
+ * Of processes that have lost each other: which are gone or silent, since when, and what each of
+ * the others waited for, a line each with its newline; owned by the caller (free). All that are
+ * left call it, and one gets it; NULL: another one says it, or this one has said its part.
+ */
+char *ls_processes_autopsy(const ls_processes *processes);
 
 /** After every communicator is closed. `in_order`: all processes come here; else the launcher is
  *  told to end them all with this exit status, and the call does not return. */

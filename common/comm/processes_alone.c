@@ -27,6 +27,22 @@ void ls_processes_set_timeout(const ls_processes *processes, uint64_t timeout_ns
     (void)timeout_ns;
 }
 
+void ls_processes_watch(const ls_processes *processes, bool (*ending)(void),
+                        void (*say)(const char *line))
+{
+    (void)processes;
+    (void)ending;
+    (void)say;
+}
+
+void ls_processes_step(const ls_processes *processes, uint64_t first, uint64_t count, bool alike)
+{
+    (void)processes;
+    (void)first;
+    (void)count;
+    (void)alike;
+}
+
 void ls_processes_progress(const ls_processes *processes)
 {
     (void)processes;
@@ -36,6 +52,12 @@ bool ls_processes_lost(const ls_processes *processes)
 {
     (void)processes;
     return false;
+}
+
+char *ls_processes_autopsy(const ls_processes *processes)
+{
+    (void)processes;
+    return NULL;
 }
 
 void ls_processes_end(ls_processes *processes, bool in_order, int exit_status)

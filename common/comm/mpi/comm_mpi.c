@@ -44,6 +44,7 @@ typedef struct exchange_op {
     mpi_comm *comm;
     ls_exchange what;
     flow out, in; /* count 0: nothing is sent, received */
+    mpi_turns turns;
 } exchange_op;
 
 static int place_of(size_t element)
@@ -164,10 +165,11 @@ static void drop_pieces(exchange_op *x)
 static ls_status move_pieces(exchange_op *x, ls_queue *queue)
 {
     flow *in = &x->in, *out = &x->out;
-    mpi_wait wait = {.comm = x->comm, .since_ns = ls_clock_ns()};
+    mpi_wait wait = {.comm = x->comm, .turns = &x->turns, .since_ns = ls_clock_ns()};
     uint64_t begin_ns = in->count ? ls_queue_wait_begin(queue) : 0;
     while (in->done < in->count || out->done < out->count) {
-        bool moved = false, first = in->done == 0;
+        const size_t before = in->done;
+        bool moved = false, first = before == 0;
         LS_TRY(post_pieces(x));
         LS_TRY(test_pieces(x, &moved));
         if (first && in->done) /* what comes before that is waiting for the peer */
@@ -175,6 +177,8 @@ static ls_status move_pieces(exchange_op *x, ls_queue *queue)
         if (moved) {
             wait.since_ns = ls_clock_ns();
             wait.looks = 0;
+            if (in->done > before)
+                ls_comm_mpi_heard(x->comm->group, in->process, wait.since_ns);
             continue;
         }
         const bool comes = in->done < in->count;
@@ -191,6 +195,7 @@ static ls_status run_exchange(ls_op *op, ls_queue *queue)
     exchange_op *x = (exchange_op *)op;
     if (ls_comm_mpi_is_abandoned(x->comm->group))
         return ls_comm_mpi_abandoned(x->comm);
+    ls_comm_mpi_turn(x->comm->group, &x->turns);
     x->in.posted = x->in.done = x->out.posted = x->out.done = 0;
     if (x->out.count)
         ls_comm_mpi_count(x->comm, 1, ls_comm_bytes(1, x->out.count));
@@ -273,15 +278,17 @@ typedef struct library_op {
     mpi_comm *comm;
     float *data;
     size_t count;
+    mpi_turns turns;
 } library_op;
 
 static ls_status run_library(ls_op *op, ls_queue *queue)
 {
     library_op *l = (library_op *)op;
-    mpi_wait wait = {.comm = l->comm, .what = "MPI_Iallreduce", .peer = -1};
+    mpi_wait wait = {.comm = l->comm, .what = "MPI_Iallreduce", .peer = -1, .turns = &l->turns};
     (void)queue;
     if (ls_comm_mpi_is_abandoned(l->comm->group))
         return ls_comm_mpi_abandoned(l->comm);
+    ls_comm_mpi_turn(l->comm->group, &l->turns);
     for (size_t done = 0; done < l->count; done += LIBRARY_MOST) {
         const size_t left = l->count - done;
         const int count = left < LIBRARY_MOST ? (int)left : LIBRARY_MOST;
@@ -299,6 +306,9 @@ static ls_status run_library(ls_op *op, ls_queue *queue)
                 LS_TRY(ls_comm_mpi_pause(&wait));
         }
     }
+    const uint64_t now_ns = ls_clock_ns();
+    for (int p = 0; p < l->comm->group->processes; p++)
+        ls_comm_mpi_heard(l->comm->group, p, now_ns);
     return LS_OK;
 }
 

@@ -2,7 +2,7 @@
 /*
  * The MPI back end's own types, shared by its files: queues (comm_mpi.c), waiting
  * (comm_mpi_wait.c), host calls (comm_mpi_host.c), groups (comm_mpi_open.c), processes
- * (mpi_processes.c).
+ * (mpi_processes.c), who is left when they lose each other (mpi_autopsy.c).
  *
  * A rank is a member: a device of some process. Members of one process talk through MPI, too, to
  * their own process: one path for all, and which member a message is from and for is in its tag.
@@ -27,6 +27,39 @@ typedef struct mpi_header {
     size_t bytes;
 } mpi_header;
 
+/* Who a process is, for those that must say what became of it. */
+typedef struct mpi_peer {
+    char host[64];
+    int leader;           /* lowest rank of its host */
+    int pid;              /* there */
+    uint64_t start_ticks; /* when it began: another process may get its number */
+} mpi_peer;
+
+/* What all groups of a process share. */
+typedef struct mpi_life {
+    mpi_peer *peers;            /* [processes]; NULL until they have met */
+    _Atomic uint64_t *heard_ns; /* [processes] when something came from each; 0: never */
+    _Atomic uint64_t timeout_ns;
+    _Atomic uint64_t alive_ns;    /* when another process showed a sign of life */
+    _Atomic uint64_t beaten_ns;   /* when this one did last */
+    int beat;                     /* what that is sent from */
+    _Atomic uint64_t put;         /* how often steps were put: a round of each operation's runs */
+    _Atomic uint64_t step, steps; /* of those put last: the first, how many; 0: none were */
+    _Atomic bool alike;           /* each of them runs the same operations */
+    bool (*ending)(void);         /* whether this process was told to end; NULL: not asked */
+    void (*say)(const char *line);
+    _Atomic uint64_t told_ns;  /* when a wait saw so; 0: none has */
+    _Atomic bool said;         /* this process has said its part */
+    bool speaks;               /* it is the one that words the autopsy */
+    char waited[384];          /* of this process, as it gave up first; behind the mutex */
+    struct mpi_report *report; /* with that, as it is sent; NULL: not yet; the same */
+} mpi_life;
+
+/* How often an operation ran since steps were put last, which tells the step it is in. */
+typedef struct mpi_turns {
+    uint64_t put, runs;
+} mpi_turns;
+
 /* A host message that has come; its bytes follow. */
 typedef struct mpi_message {
     struct mpi_message *next;
@@ -44,19 +77,18 @@ typedef struct mpi_meeting {
 
 typedef struct mpi_group {
     MPI_Comm comm;
-    int process, processes;      /* this one, of how many */
-    int size;                    /* members */
-    mpi_place *places;           /* [size] */
-    int locals, most_locals;     /* members of this process; most of any */
-    int open;                    /* ends that are not closed */
-    ls_device **devices;         /* [locals] */
-    struct mpi_group *world;     /* of all processes; itself, where it is that */
-    _Atomic uint64_t timeout_ns; /* world */
-    _Atomic uint64_t alive_ns;   /* world: when another process showed a sign of life */
-    _Atomic int abandoned;       /* 1 + member that gave up; 0: none */
-    int control;                 /* that as it is sent */
-    int beat;                    /* what a sign of life is sent from */
-    pthread_mutex_t mutex;       /* of the following */
+    int process, processes;  /* this one, of how many */
+    int size;                /* members */
+    mpi_place *places;       /* [size] */
+    int locals, most_locals; /* members of this process; most of any */
+    int open;                /* ends that are not closed */
+    int *ranks;              /* [processes] of these in the world */
+    ls_device **devices;     /* [locals] */
+    struct mpi_group *world; /* of all processes; itself, where it is that */
+    mpi_life *life;          /* the world's */
+    _Atomic int abandoned;   /* 1 + member that gave up; 0: none */
+    int control;             /* that as it is sent */
+    pthread_mutex_t mutex;   /* of the following */
     pthread_cond_t changed;
     mpi_message *messages, **messages_end;
     mpi_meeting meeting;
@@ -75,9 +107,10 @@ typedef struct mpi_comm {
 /* What a member waits for, for the line that says so when it has waited too long. */
 typedef struct mpi_wait {
     mpi_comm *comm;
-    const char *what; /* "a message" */
-    int peer;         /* member; -1: any */
-    size_t bytes;     /* 0: not known */
+    const char *what;       /* "a message" */
+    int peer;               /* member; -1: any */
+    size_t bytes;           /* 0: not known */
+    const mpi_turns *turns; /* NULL: of no step */
     uint64_t since_ns;
     uint64_t looks;
 } mpi_wait;
@@ -98,9 +131,31 @@ static inline int ls_comm_mpi_control_tag(const mpi_group *group)
     return ls_comm_mpi_host_tag(group) + 1;
 }
 
+static inline int ls_comm_mpi_report_tag(const mpi_group *group)
+{
+    return ls_comm_mpi_host_tag(group) + 2;
+}
+
+/* Whether a member gave up, or the processes have lost each other. */
 static inline bool ls_comm_mpi_is_abandoned(const mpi_group *group)
 {
-    return atomic_load_explicit(&group->abandoned, memory_order_relaxed) != 0;
+    return atomic_load_explicit(&group->abandoned, memory_order_relaxed) != 0 ||
+           atomic_load_explicit(&group->world->abandoned, memory_order_relaxed) != 0;
+}
+
+/* Something came from a process of the group. */
+static inline void ls_comm_mpi_heard(const mpi_group *group, int process, uint64_t now_ns)
+{
+    atomic_store_explicit(&group->life->heard_ns[group->ranks[process]], now_ns,
+                          memory_order_relaxed);
+}
+
+/* An operation runs once more. */
+static inline void ls_comm_mpi_turn(const mpi_group *group, mpi_turns *turns)
+{
+    const uint64_t put = atomic_load_explicit(&group->life->put, memory_order_relaxed);
+    turns->runs = turns->put == put ? turns->runs + 1 : 0;
+    turns->put = put;
 }
 
 /* The failure of an MPI call; LS_OK for MPI_SUCCESS. */
@@ -113,7 +168,7 @@ ls_status ls_comm_mpi_fail(const mpi_comm *comm, const char *why);
 ls_status ls_comm_mpi_abandoned(const mpi_comm *comm);
 
 /* comm_mpi_wait.c. Between two looks at what is waited for: lets others run; fails where a member
- * gave up or the time is over. */
+ * gave up, this process was told to end, or the time is over. */
 ls_status ls_comm_mpi_pause(mpi_wait *wait);
 
 void ls_comm_mpi_abandon(ls_comm *comm);
@@ -127,6 +182,22 @@ ls_status ls_comm_mpi_group(MPI_Comm comm, mpi_place *places, int size, mpi_grou
 ls_status ls_comm_mpi_end(mpi_group *group, int local, ls_device *device, ls_comm **out);
 
 void ls_comm_mpi_close_group(mpi_group *group);
+
+/* mpi_autopsy.c. What became of a process of this host: "is gone", "is stopped"; NULL: it runs, or
+ * is elsewhere. */
+const char *ls_comm_mpi_fate(const mpi_group *world, int process);
+
+/* Who this process is, but for its leader. */
+void ls_comm_mpi_introduce(mpi_peer *out);
+
+/* Sends what this process waited for to those that word the autopsy; once. */
+void ls_comm_mpi_report(mpi_group *world);
+
+/* Says this process's part of an autopsy that nobody may be left to word; once. */
+void ls_comm_mpi_last_words(mpi_group *world, const char *line);
+
+/* Does not return. `world` NULL: there is none yet. */
+void ls_comm_mpi_end_all(const mpi_group *world, int exit_status);
 
 /* comm_mpi_host.c */
 ls_status ls_comm_mpi_send(ls_comm *comm, int to, int tag, const void *data, size_t bytes);

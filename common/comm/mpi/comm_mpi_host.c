@@ -47,6 +47,7 @@ static ls_status take_in(mpi_group *group, MPI_Message *found, int process)
     mpi_header header;
     LS_TRY(ls_comm_mpi_check(
         MPI_Mrecv(&header, (int)sizeof header, MPI_BYTE, found, MPI_STATUS_IGNORE), "MPI_Mrecv"));
+    ls_comm_mpi_heard(group, process, ls_clock_ns());
     mpi_message *message = malloc(sizeof *message + header.bytes);
     if (!message)
         return ls_fail_memory("message", header.bytes);

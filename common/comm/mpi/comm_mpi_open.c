@@ -2,9 +2,14 @@
 /* Groups of the MPI back end: opened, joined, closed; see comm_mpi.h. */
 #include "common/comm/mpi/comm_mpi.h"
 
+#include "common/base/clock.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Until the command's own is known. */
+static const uint64_t first_timeout_ns = 60000000000;
 
 static void free_group(mpi_group *group)
 {
@@ -19,7 +24,13 @@ static void free_group(mpi_group *group)
     pthread_cond_destroy(&group->changed);
     free(group->meeting.asked);
     free(group->meeting.split);
+    if (group->world == group && group->life) {
+        free(group->life->peers);
+        free(group->life->heard_ns);
+        free(group->life);
+    }
     free(group->places);
+    free(group->ranks);
     free(group->devices);
     free(group);
 }
@@ -58,6 +69,39 @@ static ls_status check_tags(const mpi_group *group)
     return LS_OK;
 }
 
+/* The world's life, and where the group's processes are in the world. */
+static ls_status join_world(mpi_group *group)
+{
+    const size_t n = (size_t)group->processes;
+    MPI_Group mine, all;
+    int *here = malloc(n * sizeof *here);
+    group->ranks = malloc(n * sizeof *group->ranks);
+    if (group->world == group) {
+        group->life = calloc(1, sizeof *group->life);
+        if (group->life)
+            group->life->heard_ns = calloc(n, sizeof *group->life->heard_ns);
+        if (group->life)
+            atomic_init(&group->life->timeout_ns, first_timeout_ns);
+    } else {
+        group->life = group->world->life;
+    }
+    if (!here || !group->ranks || !group->life || !group->life->heard_ns) {
+        free(here);
+        return ls_fail_memory("communicator", n * sizeof *here);
+    }
+    for (int p = 0; p < group->processes; p++)
+        here[p] = p;
+    MPI_Comm_group(group->comm, &mine);
+    MPI_Comm_group(group->world->comm, &all);
+    ls_status status = ls_comm_mpi_check(
+        MPI_Group_translate_ranks(mine, group->processes, here, all, group->ranks),
+        "MPI_Group_translate_ranks");
+    MPI_Group_free(&mine);
+    MPI_Group_free(&all);
+    free(here);
+    return status;
+}
+
 static ls_status open_parts(mpi_group *group)
 {
     if (!group->places)
@@ -66,6 +110,7 @@ static ls_status open_parts(mpi_group *group)
     LS_TRY(ls_comm_mpi_check(MPI_Comm_size(group->comm, &group->processes), "MPI_Comm_size"));
     LS_TRY(ls_comm_mpi_check(MPI_Comm_set_errhandler(group->comm, MPI_ERRORS_RETURN),
                              "MPI_Comm_set_errhandler"));
+    LS_TRY(join_world(group));
     count_locals(group);
     const size_t locals = (size_t)group->locals;
     group->meeting.asked = calloc(2 * (size_t)group->most_locals, sizeof *group->meeting.asked);
@@ -90,7 +135,6 @@ ls_status ls_comm_mpi_group(MPI_Comm comm, mpi_place *places, int size, mpi_grou
     group->size = size;
     group->world = world ? world : group;
     group->messages_end = &group->messages;
-    atomic_store(&group->timeout_ns, UINT64_MAX);
     pthread_mutex_init(&group->mutex, NULL);
     pthread_mutex_init(&group->pulling, NULL);
     pthread_mutex_init(&group->sending, NULL);
@@ -156,14 +200,30 @@ static ls_status refuse_gpus(const int *counts, int processes)
                    "strategy without all-reduce, work");
 }
 
-/* The others are known to be there and alive when MPI, which waits for ever, meets them. A count
- * below 0: that rank's devices cannot take part. */
+/* Made while this process looks after the others: MPI_Comm_dup would wait for them for ever. */
+static ls_status duplicate(mpi_comm *processes, MPI_Comm *out)
+{
+    mpi_wait wait = {
+        .comm = processes, .what = "MPI_Comm_idup", .peer = -1, .since_ns = ls_clock_ns()};
+    MPI_Request request;
+    int flag = 0;
+    LS_TRY(
+        ls_comm_mpi_check(MPI_Comm_idup(processes->group->comm, out, &request), "MPI_Comm_idup"));
+    for (;;) {
+        LS_TRY(ls_comm_mpi_check(MPI_Test(&request, &flag, MPI_STATUS_IGNORE), "MPI_Comm_idup"));
+        if (flag)
+            return LS_OK;
+        LS_TRY(ls_comm_mpi_pause(&wait));
+    }
+}
+
+/* A count below 0: that rank's devices cannot take part. */
 static ls_status meet_all(ls_comm *processes, int count, int *counts, MPI_Comm *out)
 {
     const mpi_group *world = ((mpi_comm *)processes)->group;
     LS_TRY(ls_comm_collect(processes, &count, sizeof count, counts));
     LS_TRY(refuse_gpus(counts, world->processes));
-    return ls_comm_mpi_check(MPI_Comm_dup(world->comm, out), "MPI_Comm_dup");
+    return duplicate((mpi_comm *)processes, out);
 }
 
 /* MPI reads and writes device memory with the processor, which cannot reach a GPU's. */

@@ -3,8 +3,9 @@
  * Waiting in the MPI back end, and giving up. A wait looks at its requests between yields of the
  * core, later between short sleeps: MPI makes progress while somebody looks. Queues' threads look
  * at the same time, so the library must give MPI_THREAD_MULTIPLE (mpi_processes.c). A member that
- * gives up tells every process; a wait that sees that, or lasts longer than the timeout without a
- * sign of life, fails and lets all go.
+ * gives up tells every process; a wait that sees that fails. One that lasts longer than the timeout
+ * without a sign of life, or that this process is told to end in, has lost some process: it lets
+ * all go, in every group. What each process waited for then is kept (mpi_autopsy.c).
  */
 #include "common/comm/mpi/comm_mpi.h"
 
@@ -19,6 +20,9 @@ enum {
 };
 
 static const uint64_t nap_ns = 20000;
+
+/* What healthy ranks get to finish their steps; launchers give a second. */
+static const uint64_t ending_ns = 400000000;
 
 void ls_comm_mpi_count(mpi_comm *comm, uint64_t messages, uint64_t bytes)
 {
@@ -45,11 +49,20 @@ ls_status ls_comm_mpi_fail(const mpi_comm *comm, const char *why)
     return ls_fail(LS_CODE_MISSING, "communicator", rank, "%s", why);
 }
 
+/* "rank 2": the member that gave up, or the process that lost another. */
+static void name_abandoner(const mpi_group *group, char name[32])
+{
+    int who = atomic_load(&group->abandoned);
+    if (!who)
+        who = atomic_load(&group->world->abandoned);
+    snprintf(name, 32, "rank %d", who - 1);
+}
+
 ls_status ls_comm_mpi_abandoned(const mpi_comm *comm)
 {
-    char why[80];
-    snprintf(why, sizeof why, "abandoned by rank %d; mend what that one says",
-             atomic_load(&comm->group->abandoned) - 1);
+    char who[32], why[80];
+    name_abandoner(comm->group, who);
+    snprintf(why, sizeof why, "abandoned by %s; mend what that one says", who);
     return ls_status_follows(ls_comm_mpi_fail(comm, why));
 }
 
@@ -76,18 +89,23 @@ static void tell_all(const mpi_group *group, const int *from)
     }
 }
 
-void ls_comm_mpi_abandon(ls_comm *base)
+/* `who` is one of this process's members. */
+static void abandon(mpi_group *group, int who)
 {
-    mpi_group *group = ((mpi_comm *)base)->group;
     int none = 0;
     pthread_mutex_lock(&group->mutex);
-    bool first = atomic_compare_exchange_strong(&group->abandoned, &none, base->rank + 1);
+    bool first = atomic_compare_exchange_strong(&group->abandoned, &none, who + 1);
     if (first)
-        group->control = base->rank + 1;
+        group->control = who + 1;
     pthread_cond_broadcast(&group->changed);
     pthread_mutex_unlock(&group->mutex);
     if (first)
         tell_all(group, &group->control);
+}
+
+void ls_comm_mpi_abandon(ls_comm *base)
+{
+    abandon(((mpi_comm *)base)->group, base->rank);
 }
 
 /* Who gave up, or a sign of life (0): all that have come. */
@@ -95,46 +113,101 @@ static void read_control(mpi_group *group)
 {
     for (int flag = 1; flag;) {
         MPI_Message message;
+        MPI_Status from;
         int who;
         if (MPI_Improbe(MPI_ANY_SOURCE, ls_comm_mpi_control_tag(group), group->comm, &flag,
-                        &message, MPI_STATUS_IGNORE) != MPI_SUCCESS ||
+                        &message, &from) != MPI_SUCCESS ||
             !flag || MPI_Mrecv(&who, 1, MPI_INT, &message, MPI_STATUS_IGNORE) != MPI_SUCCESS)
             return;
+        const uint64_t now_ns = ls_clock_ns();
+        ls_comm_mpi_heard(group, from.MPI_SOURCE, now_ns);
         if (who)
             note_abandoned(group, who);
         else
-            atomic_store(&group->world->alive_ns, ls_clock_ns());
+            atomic_store(&group->life->alive_ns, now_ns);
     }
 }
 
-/* "a message of 8 bytes, rank 2": what is waited for, and from whom. */
-static void describe_wait(const mpi_wait *wait, char text[128])
+/* ", step 37": exactly where the operation tells it, else the steps that were put last. */
+static void name_step(const mpi_wait *wait, char text[64])
 {
-    char peer[32] = "any rank", bytes[48] = "";
-    if (wait->peer >= 0)
-        snprintf(peer, sizeof peer, "rank %d", wait->peer);
+    const mpi_life *life = wait->comm->group->life;
+    const unsigned long long first = atomic_load(&life->step), steps = atomic_load(&life->steps);
+    *text = 0;
+    if (!steps)
+        return;
+    if (!wait->turns)
+        snprintf(text, 64, ", after step %llu", first + steps - 1);
+    else if (atomic_load(&life->alike) && wait->turns->runs < steps)
+        snprintf(text, 64, ", step %llu", first + wait->turns->runs);
+    else
+        snprintf(text, 64, ", one of steps %llu to %llu", first, first + steps - 1);
+}
+
+/* "a message of 8 bytes, rank 2, step 37": what is waited for, from whom, in which step. */
+static void describe_wait(const mpi_wait *wait, char text[192])
+{
+    const mpi_group *group = wait->comm->group;
+    char peer[64] = "any rank", bytes[48] = "", step[64];
+    if (wait->peer >= 0) {
+        const mpi_place *place = &group->places[wait->peer];
+        const int rank = group->ranks[place->process];
+        if (group->size == group->processes)
+            snprintf(peer, sizeof peer, "rank %d", rank);
+        else
+            snprintf(peer, sizeof peer, "rank %d (its device %d)", rank, place->local);
+    }
     if (wait->bytes)
         snprintf(bytes, sizeof bytes, " of %zu bytes", wait->bytes);
-    snprintf(text, 128, "%s%s, %s", wait->what, bytes, peer);
+    name_step(wait, step);
+    snprintf(text, 192, "%s%s, %s%s", wait->what, bytes, peer, step);
+}
+
+/* Whether it waits for a member of its own process, which waits itself, for another one. */
+static bool is_local(const mpi_wait *wait)
+{
+    const mpi_group *group = wait->comm->group;
+    return wait->peer >= 0 && group->places[wait->peer].process == group->process;
+}
+
+/* What this process waited for when the processes lost each other is its part of the autopsy: all
+ * hear it. Who lets go says so to the world first. */
+static void note_wait(const mpi_wait *wait, const char *what)
+{
+    mpi_group *world = wait->comm->group->world;
+    read_control(world);
+    if (!atomic_load(&world->abandoned) || is_local(wait))
+        return;
+    pthread_mutex_lock(&world->mutex);
+    if (!*world->life->waited)
+        snprintf(world->life->waited, sizeof world->life->waited, "waited %.1f s for %s",
+                 (double)(ls_clock_ns() - wait->since_ns) * 1e-9, what);
+    pthread_mutex_unlock(&world->mutex);
+    ls_comm_mpi_report(world);
 }
 
 /* Let go by another rank: it may be somebody else whom this one waited for. */
 static ls_status fail_abandoned(const mpi_wait *wait)
 {
-    char what[128], why[256];
+    char what[192], who[32], why[320];
     describe_wait(wait, what);
-    snprintf(why, sizeof why,
-             "abandoned by rank %d while it waited for %s; mend what that one says",
-             atomic_load(&wait->comm->group->abandoned) - 1, what);
+    note_wait(wait, what);
+    name_abandoner(wait->comm->group, who);
+    snprintf(why, sizeof why, "abandoned by %s while it waited for %s; mend what that one says",
+             who, what);
     return ls_status_follows(ls_comm_mpi_fail(wait->comm, why));
 }
 
-/* All ranks are let go: this one will not come to what they wait for. */
+/* Some process is lost, and with it the job: all are let go, in every group. */
 static ls_status fail_late(const mpi_wait *wait, uint64_t waited_ns)
 {
-    char what[128], why[256];
+    mpi_group *group = wait->comm->group;
+    char what[192], why[320];
     describe_wait(wait, what);
+    if (group->world != group)
+        abandon(group->world, group->world->process);
     ls_comm_mpi_abandon(&wait->comm->base);
+    note_wait(wait, what);
     snprintf(why, sizeof why,
              "waited %.1f s for %s, and saw no progress; is that still running? --timeout gives it "
              "longer",
@@ -142,21 +215,77 @@ static ls_status fail_late(const mpi_wait *wait, uint64_t waited_ns)
     return ls_comm_mpi_fail(wait->comm, why);
 }
 
-ls_status ls_comm_mpi_pause(mpi_wait *wait)
+/* A process of this host that cannot be waited for any more; -1: none is known. */
+static int find_dead(const mpi_group *world)
+{
+    for (int p = 0; p < world->processes; p++)
+        if (p != world->process && ls_comm_mpi_fate(world, p))
+            return p;
+    return -1;
+}
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/*
+ * This process was told to end, and waits. Launchers tell all that are left as soon as one is gone,
+ * and kill them a second later: what this one waits for is said now. Where nobody is known to be
+ * gone, healthy ranks get time to come to the end of their steps, as after an interrupt.
+ */
+static ls_status fail_ended(const mpi_wait *wait, uint64_t now_ns)
+{
+    mpi_group *world = wait->comm->group->world;
+    mpi_life *life = world->life;
+    uint64_t told_ns = 0;
+    char what[192], line[512], dead[160] = "";
+    if (atomic_compare_exchange_strong(&life->told_ns, &told_ns, now_ns))
+        told_ns = now_ns;
+    const int gone = find_dead(world);
+    const uint64_t from_ns = later(told_ns, later(wait->since_ns, atomic_load(&life->alive_ns)));
+    if (gone < 0 && now_ns < from_ns + ending_ns)
+        return LS_OK;
+    describe_wait(wait, what);
+    if (gone >= 0)
+        snprintf(dead, sizeof dead, "; rank %d on %.64s (pid %d) %s", gone, life->peers[gone].host,
+                 life->peers[gone].pid, ls_comm_mpi_fate(world, gone));
+    snprintf(line, sizeof line, "told to end while it waited %.1f s for %s%s",
+             (double)(now_ns - wait->since_ns) * 1e-9, what, dead);
+    note_abandoned(world, world->process + 1); /* the others are told to end, too */
+    note_abandoned(wait->comm->group, wait->comm->base.rank + 1);
+    ls_comm_mpi_last_words(world, line);
+    return ls_comm_mpi_fail(wait->comm, line);
+}
+
+/* What is looked at between many looks at what is waited for. */
+static ls_status look_up(mpi_wait *wait)
 {
     mpi_group *group = wait->comm->group;
-    if (ls_comm_mpi_is_abandoned(group))
+    mpi_life *life = group->life;
+    const uint64_t now_ns = ls_clock_ns();
+    const uint64_t from_ns = later(wait->since_ns, atomic_load(&life->alive_ns));
+    uint64_t timeout_ns = atomic_load(&life->timeout_ns);
+    if (is_local(wait)) /* what that one waits for is said first */
+        timeout_ns += timeout_ns / 4;
+    read_control(group);
+    if (group->world != group)
+        read_control(group->world);
+    if (ls_comm_mpi_is_abandoned(group)) /* by another, that says why */
         return fail_abandoned(wait);
-    if (++wait->looks % LOOKS == 0) {
-        uint64_t now_ns = ls_clock_ns();
-        uint64_t alive_ns = atomic_load(&group->world->alive_ns);
-        uint64_t from_ns = alive_ns > wait->since_ns ? alive_ns : wait->since_ns;
-        read_control(group);
-        if (group->world != group)
-            read_control(group->world);
-        if (now_ns > from_ns && now_ns - from_ns > atomic_load(&group->world->timeout_ns))
-            return fail_late(wait, now_ns - wait->since_ns);
-    }
+    if (life->ending && life->ending() && !is_local(wait))
+        LS_TRY(fail_ended(wait, now_ns));
+    if (now_ns > from_ns && now_ns - from_ns > timeout_ns)
+        return fail_late(wait, now_ns - wait->since_ns);
+    return LS_OK;
+}
+
+ls_status ls_comm_mpi_pause(mpi_wait *wait)
+{
+    if (ls_comm_mpi_is_abandoned(wait->comm->group))
+        return fail_abandoned(wait);
+    if (++wait->looks % LOOKS == 0)
+        LS_TRY(look_up(wait));
     if (wait->looks < YIELDS)
         sched_yield();
     else

@@ -42,7 +42,7 @@ const char *ls_processes_library(char text[32])
 
 /* What a process tells the others of itself. */
 typedef struct standing {
-    int leader; /* lowest rank of its host */
+    mpi_peer peer;
     cpu_set_t cores;
 } standing;
 
@@ -52,9 +52,9 @@ static void find_place(const standing *all, ls_processes *out)
     const standing *mine = &all[out->rank];
     out->hosts = out->neighbours = out->parts = 0;
     for (int r = 0; r < out->size; r++) {
-        out->hosts += all[r].leader == r;
-        out->host += all[r].leader == r && r < mine->leader;
-        if (all[r].leader != mine->leader)
+        out->hosts += all[r].peer.leader == r;
+        out->host += all[r].peer.leader == r && r < mine->peer.leader;
+        if (all[r].peer.leader != mine->peer.leader)
             continue;
         out->neighbours++;
         if (memcmp(&all[r].cores, &mine->cores, sizeof mine->cores) != 0)
@@ -76,18 +76,33 @@ static ls_status find_host(int rank, int *leader)
     return status;
 }
 
+/* Who the others are, as long as they are together. */
+static ls_status keep_peers(const standing *all, const ls_processes *processes)
+{
+    mpi_peer *peers = calloc((size_t)processes->size, sizeof *peers);
+    if (!peers)
+        return ls_fail_memory("processes", (size_t)processes->size * sizeof *peers);
+    for (int r = 0; r < processes->size; r++)
+        peers[r] = all[r].peer;
+    ((mpi_comm *)processes->comm)->group->life->peers = peers;
+    return LS_OK;
+}
+
 static ls_status look_around(ls_processes *out)
 {
     standing mine, *all = calloc((size_t)out->size, sizeof *all);
     if (!all)
         return ls_fail_memory("processes", (size_t)out->size * sizeof *all);
     memset(&mine, 0, sizeof mine);
+    ls_comm_mpi_introduce(&mine.peer);
     sched_getaffinity(0, sizeof mine.cores, &mine.cores);
-    ls_status status = find_host(out->rank, &mine.leader);
+    ls_status status = find_host(out->rank, &mine.peer.leader);
     if (!status)
         status = ls_comm_collect(out->comm, &mine, sizeof mine, all);
     if (!status)
         find_place(all, out);
+    if (!status)
+        status = keep_peers(all, out);
     free(all);
     return status;
 }
@@ -124,21 +139,55 @@ ls_status ls_processes_start(ls_processes *out)
     return open_world(out);
 }
 
-void ls_processes_set_timeout(const ls_processes *processes, uint64_t timeout_ns)
+static mpi_life *life_of(const ls_processes *processes)
 {
-    if (processes->comm)
-        atomic_store(&((mpi_comm *)processes->comm)->group->timeout_ns, timeout_ns);
+    return processes && processes->comm ? ((mpi_comm *)processes->comm)->group->life : NULL;
 }
 
+void ls_processes_set_timeout(const ls_processes *processes, uint64_t timeout_ns)
+{
+    mpi_life *life = life_of(processes);
+    if (life)
+        atomic_store(&life->timeout_ns, timeout_ns);
+}
+
+void ls_processes_watch(const ls_processes *processes, bool (*ending)(void),
+                        void (*say)(const char *line))
+{
+    mpi_life *life = life_of(processes);
+    if (!life)
+        return;
+    life->ending = ending;
+    life->say = say;
+}
+
+void ls_processes_step(const ls_processes *processes, uint64_t first, uint64_t count, bool alike)
+{
+    mpi_life *life = life_of(processes);
+    if (!life)
+        return;
+    atomic_store(&life->step, first);
+    atomic_store(&life->steps, count);
+    atomic_store(&life->alike, alike);
+    atomic_fetch_add(&life->put, 1);
+}
+
+/* Often enough for who waits with this timeout, and no more often. */
 void ls_processes_progress(const ls_processes *processes)
 {
-    if (!processes->comm)
+    mpi_life *life = life_of(processes);
+    if (!life)
         return;
     const mpi_group *world = ((mpi_comm *)processes->comm)->group;
+    const uint64_t now_ns = ls_clock_ns(), every_ns = atomic_load(&life->timeout_ns) / 16;
+    uint64_t beaten_ns = atomic_load(&life->beaten_ns);
+    if (now_ns < beaten_ns + every_ns ||
+        !atomic_compare_exchange_strong(&life->beaten_ns, &beaten_ns, now_ns))
+        return;
     for (int p = 0; p < world->processes; p++) {
         MPI_Request request;
         if (p != world->process &&
-            MPI_Isend(&world->beat, 1, MPI_INT, p, ls_comm_mpi_control_tag(world), world->comm,
+            MPI_Isend(&life->beat, 1, MPI_INT, p, ls_comm_mpi_control_tag(world), world->comm,
                       &request) == MPI_SUCCESS)
             MPI_Request_free(&request);
     }
@@ -156,7 +205,8 @@ void ls_processes_end(ls_processes *processes, bool in_order, int exit_status)
     if (!begun)
         return;
     if (!in_order)
-        MPI_Abort(MPI_COMM_WORLD, exit_status);
+        ls_comm_mpi_end_all(processes->comm ? ((mpi_comm *)processes->comm)->group : NULL,
+                            exit_status);
     ls_comm_close(processes->comm);
     processes->comm = NULL;
     MPI_Finalize();

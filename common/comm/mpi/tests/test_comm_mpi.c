@@ -297,39 +297,70 @@ static void mismatched_counts_fail(void **state)
     }
 }
 
-/* The last rank never comes: the others say whom they waited for. */
-static void who_does_not_come_is_named(void **state)
+/* The last rank comes late: signs of life keep the others waiting for more than the timeout. */
+static void signs_of_life_are_waited_for(void **state)
 {
     const mpi_fixture *f = *state;
     const ls_comm_backend *b = f->processes.comm->backend;
-    const ls_allreduce *flat;
-    ls_status status;
-    char expected[64];
-    workspace w;
-    must(ls_allreduce_find("flat", &flat));
-    open_workspace(f, 1, 100, &w);
-    ls_processes_set_timeout(&f->processes, 300000000);
-    const ls_allreduce_args args = {.data = w.data[0], .count = 100};
-    must(flat->build(w.comms[0], &args, &w.ops[0]));
     must(b->barrier(f->processes.comm));
-    snprintf(expected, sizeof expected, "400 bytes, rank %d", w.ranks - 1);
-    if (w.first < w.ranks - 1) {
-        replay_all(f->devices, w.ops, 1, 1, &status);
-        assert_non_null(status);
-        assert_true(strstr(ls_status_text(status), "abandoned by rank") ||
-                    (strstr(ls_status_text(status), "waited 0.3") &&
-                     (w.first > 0 || strstr(ls_status_text(status), expected))));
-        ls_status_free(status);
-    } else { /* signs of life keep the host's call waiting for more than the timeout */
-        ls_clock_sleep(200000000);
-    }
-    for (int i = 0; i < 8 && w.first == w.ranks - 1; i++) {
+    ls_processes_set_timeout(&f->processes, 300000000);
+    for (int i = 0; i < 8 && f->processes.rank == f->processes.size - 1; i++) {
         ls_clock_sleep(100000000);
         ls_processes_progress(&f->processes);
     }
     must(b->barrier(f->processes.comm));
-    ls_processes_set_timeout(&f->processes, UINT64_MAX);
+    ls_processes_set_timeout(&f->processes, 60000000000);
+}
+
+/* The last rank never comes: the others lose it, say whom they waited for and in which step, and
+ * one of them words what became of all. This is the end of the job: the last test. */
+static void who_does_not_come_is_named(void **state)
+{
+    const mpi_fixture *f = *state;
+    const ls_comm_backend *b = f->processes.comm->backend;
+    const int last = f->processes.size - 1;
+    const ls_allreduce *flat;
+    ls_status status;
+    char expected[128];
+    workspace w;
+    must(ls_allreduce_find("flat", &flat));
+    open_workspace(f, 1, 100, &w);
     must(b->barrier(f->processes.comm));
+    ls_processes_set_timeout(&f->processes, 300000000);
+    const ls_allreduce_args args = {.data = w.data[0], .count = 100};
+    must(flat->build(w.comms[0], &args, &w.ops[0]));
+    if (f->processes.rank == last) { /* longer than any of them waits */
+        ls_clock_sleep(3000000000);
+        refused(b->barrier(f->processes.comm), LS_CODE_MISSING, "abandoned by rank");
+        close_workspace(&w);
+        return;
+    }
+    ls_processes_step(&f->processes, 37, 1, true);
+    replay_all(f->devices, w.ops, 1, 1, &status);
+    snprintf(expected, sizeof expected,
+             "waited 0.3 s for an exchange to come of 400 bytes, rank %d", last);
+    assert_non_null(strstr(ls_status_text(status), f->processes.rank ? " 400 bytes, rank 0, step 37"
+                                                   : f->processes.size == 2 ? expected
+                                                                            : " 400 bytes, rank "));
+    ls_status_free(status);
+    refused(b->barrier(f->processes.comm), LS_CODE_MISSING, "abandoned by rank");
+    assert_true(ls_processes_lost(&f->processes));
+    char *autopsy = ls_processes_autopsy(&f->processes);
+    assert_int_equal(autopsy != NULL, f->processes.rank == 0);
+    snprintf(expected, sizeof expected, "rank %d on ", last);
+    if (autopsy) {
+        int lines = 0;
+        for (const char *c = autopsy; *c; c++)
+            lines += *c == '\n';
+        assert_int_equal(lines, f->processes.size);
+        assert_memory_equal(autopsy, expected, strlen(expected));
+        assert_non_null(strstr(autopsy, "silent: pid "));
+        assert_non_null(strstr(autopsy, "runs without progress, last sign of life"));
+        assert_non_null(strstr(autopsy, "\nrank 0 on "));
+        assert_non_null(
+            strstr(autopsy, "waited 0.3 s for an exchange to come of 400 bytes, rank "));
+    }
+    free(autopsy);
     close_workspace(&w);
 }
 
@@ -435,8 +466,9 @@ int main(void)
         cmocka_unit_test(other_collectives_run),
         cmocka_unit_test(a_failed_rank_lets_all_go),
         cmocka_unit_test(mismatched_counts_fail),
-        cmocka_unit_test(who_does_not_come_is_named),
         cmocka_unit_test(what_is_not_there_is_refused),
+        cmocka_unit_test(signs_of_life_are_waited_for),
+        cmocka_unit_test(who_does_not_come_is_named),
     };
     mpi_fixture f;
     void *devices = NULL;
@@ -457,6 +489,6 @@ int main(void)
             ls_processes_end(&f.processes, false, 1);
     }
     teardown_devices(&devices);
-    ls_processes_end(&f.processes, true, 0);
+    ls_processes_end(&f.processes, true, 0); /* all are still there */
     return failed;
 }

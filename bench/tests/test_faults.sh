@@ -1,0 +1,108 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# The fault matrix: a rank of three is killed, stopped, exits or hangs (--inject) while they train.
+# Each cell of strategies x faults x (worker, chief): the others end in time with the right status;
+# what they say names the rank, and what each of the others waited for; rows so far are printed and
+# kept. Cells run some at a time: they mostly wait. REPEATS=N runs each N times (test_faults_slow).
+# Leaves out: several hosts (test_netns.sh).
+set -euo pipefail
+launcher=$(cd "$(dirname "$0")" && pwd)/mpirun.sh
+. "$(dirname "$0")/lib.sh"
+command -v mpirun >/dev/null || { echo "skipped: mpirun is not installed (openmpi-bin)"; exit 77; }
+! "$LOCKSTEP" --version | grep -q 'OpenMPI *not in this build' || { echo "skipped: no MPI in this build"; exit 77; }
+! "$LOCKSTEP" --version | grep -q 'fsanitize=thread' || { echo "skipped: Open MPI is not instrumented"; exit 77; }
+export ASAN_OPTIONS=detect_leaks=0 # Open MPI frees some of its memory at no time
+
+ranks=3
+step=30
+: "${REPEATS:=1}"
+at_once=4 # cells
+
+# name: options
+cells="
+mirrored: --strategy mirrored --allreduce ring --devices 2
+independent: --strategy independent
+"
+lockstep run --steps 1 --results none # measures the roof, which rank 0 would do while others wait
+
+# Runs the command of a cell: a healthy case, then one with the fault.
+run_cell() { # run_cell FOLDER FAULT VICTIM OPTIONS...
+    local folder=$1 fault=$2 victim=$3 status=0
+    shift 3
+    mkdir "$folder"
+    printf 'inject: ["%s=%s:%s", none]\n' "$fault" "$victim" $step >"$folder/plan.yaml"
+    # 2 s without progress and 5 s to end, after the start and the healthy case
+    MPIRUN_SECONDS=40 "$launcher" $ranks "$LOCKSTEP" run "$@" --model mlp:784-16-10 --data synthetic:500 \
+        --batch 60 --steps 200 --blocks 1 --format jsonl --results "$folder/r.db" --timeout 2s \
+        --plan "$folder/plan.yaml" >"$folder/out" 2>"$folder/all" </dev/null || status=$?
+    echo "$status" >"$folder/status"
+}
+
+judge_cell() { # judge_cell FOLDER FAULT VICTIM NAME
+    local folder=$1 fault=$2 victim=$3 name=$4 rank others=$((ranks - 1))
+    command_line="($name: $fault of rank $victim)"
+    code=$(cat "$folder/status")
+    grep '^lockstep: ' "$folder/all" >err || true
+    cp "$folder/out" out
+    case $fault in
+    kill) expect "status 137" [ "$code" -eq 137 ] ;;
+    exit) expect "status not 0, not a timeout" [ "$code" -ne 0 -a "$code" -ne 124 ] ;;
+    *) expect "status 3" [ "$code" -eq 3 ] ;;
+    esac
+    case $fault in
+    kill | exit) # the launcher ends all: each of the others says its part
+        expect "each of the others says what it waited for" [ "$(grep -c \
+            "^lockstep: rank [0-9]* on [^ ]*: told to end while it waited [0-9.]* s for .* of [0-9]* bytes, rank [0-9]" err)" -eq $others ]
+        expect "and that the rank is gone" \
+            [ "$(grep -c "; rank $victim on [^ ]* (pid [0-9]*) is gone$" err)" -eq $others ]
+        ;;
+    *)
+        expect "the silent rank is named first" eval "head -n 1 err | grep -q \
+            '^lockstep: rank $victim on [^ ]*: silent: pid [0-9]* $([ "$fault" = stop ] && echo "is stopped" || echo "runs without progress"), last sign of life [2-9][.][0-9] s ago; '"
+        expect "each of the others waited" [ "$(grep -c \
+            "^lockstep: rank [0-9]* on [^ ]*: waited [0-9.]* s for .* of [0-9]* bytes, rank [0-9]" err)" -eq $others ]
+        expect "and that is all" [ "$(wc -l <err)" -eq $ranks ]
+        ;;
+    esac
+    for ((rank = 0; rank < ranks; rank++)); do
+        [ "$rank" -eq "$victim" ] || expect "rank $rank speaks" grep -q "^lockstep: rank $rank on " err
+    done
+    case $name in
+    mirrored*) expect "exchanges name their step" grep -q "an exchange to .*, rank $victim\b.*, step $step\b" err ;;
+    *) expect "messages name the steps before" grep -q 'a message.*, after step [0-9]' err ;;
+    esac
+    rows "the row so far is printed" "r['result']['status'] == 'ok' and 'inject' not in r['case'] and
+        all(x['result']['status'] == 'error' and x['case']['inject'] == '$fault=$victim:$step'
+            for x in rows[1:])"
+    "$LOCKSTEP" results list --results "$folder/r.db" --format jsonl >kept
+    expect "and kept" cmp -s <(head -n 1 out) <(head -n 1 kept)
+    rm -rf "$folder"
+}
+
+for ((turn = 0; turn < REPEATS; turn++)); do
+    running=0
+    number=0
+    while IFS=: read -r name options; do
+        [ -n "$name" ] || continue
+        for fault in kill stop exit hang; do
+            for victim in 1 0; do
+                run_cell "$work/cell$number" $fault $victim $options &
+                number=$((number + 1))
+                running=$((running + 1))
+                [ "$running" -lt $at_once ] || { wait -n; running=$((running - 1)); }
+            done
+        done
+    done <<<"$cells"
+    wait
+    number=0
+    while IFS=: read -r name options; do
+        [ -n "$name" ] || continue
+        for fault in kill stop exit hang; do
+            for victim in 1 0; do
+                judge_cell "$work/cell$number" $fault $victim "$name"
+                number=$((number + 1))
+            done
+        done
+    done <<<"$cells"
+done
+finish

@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Two and three hosts for real (ci/netns.sh): the same bits as one process, rows with the hosts' names,
+# hosts that differ or are not there, a rank of another host that is lost; a slow network. Skipped
+# where no namespaces can be made. Leaves out: how fast several machines are.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+command -v mpirun >/dev/null || { echo "skipped: mpirun is not installed (openmpi-bin)"; exit 77; }
+! "$LOCKSTEP" --version | grep -q 'OpenMPI *not in this build' || { echo "skipped: no MPI in this build"; exit 77; }
+! "$LOCKSTEP" --version | grep -q 'fsanitize=thread' || { echo "skipped: Open MPI is not instrumented"; exit 77; }
+netns=$SOURCE_DIR/ci/netns.sh
+reason=$("$netns" 1 true) || { echo "$reason"; exit 77; }
+export ASAN_OPTIONS=detect_leaks=0 LOCKSTEP
+small="--data synthetic:500 --batch 60 --steps 6 --warmup 2 --format jsonl"
+
+# hosts N [--rate R] COMMAND: a line of shell on the first of N hosts; $mpirun is in its environment.
+hosts() {
+    local n=$1 rate=
+    shift
+    [ "$1" != --rate ] || { rate="--rate $2"; shift 2; }
+    command_line="(on $n hosts) $*"
+    code=0
+    timeout --kill-after=10 100 "$netns" $rate "$n" sh -c "mpirun='mpirun --hostfile '\$NETNS_HOSTFILE; $*" \
+        >"$work/out" 2>"$work/all" </dev/null || code=$?
+    grep '^lockstep: ' "$work/all" >"$work/err" || true
+}
+hosts_ok() {
+    hosts "$@"
+    expect "status 0" [ "$code" -eq 0 ]
+}
+
+lockstep_ok verify --strategy single --reduce exact --results none $small
+keep single
+for n in 2 3; do
+    hosts_ok $n "\$mpirun -n $n \$LOCKSTEP run --strategy mirrored --devices 2 --reduce exact,fast --results none $small"
+    rows "$n hosts: equal, exact with single's digest" "len(rows) == 2 and
+        all(x['result']['status'] == 'ok' and x['equivalence']['oracle'] == 'same bits' for x in rows)
+        and [x['equivalence']['digest'] for x in rows if x['case']['reduce'] == 'exact'] ==
+        [digest('single')]"
+    rows "$n hosts: by name" "all(x['case']['hosts'] == $n and
+        [y['host'] for y in x['provenance']['ranks']] == ['node%d' % i for i in range($n)] for x in rows)"
+done
+hosts_ok 2 "\$mpirun -n 4 --oversubscribe --map-by node \$LOCKSTEP verify --strategy mirrored --results none $small"
+rows "two ranks on each host" "[x['host'] for x in r['provenance']['ranks']] ==
+    ['node0', 'node1', 'node0', 'node1'] and r['case']['hosts'] == 2"
+hosts_ok 2 "\$mpirun -n 2 \$LOCKSTEP devices"
+expect "devices names the hosts" [ "$(grep -c '^[01]  *node[01] ' out)" -eq 2 ]
+
+# A network that is slower than the work: the time goes to communication.
+for rate in 1gbit 20mbit; do
+    hosts_ok 2 --rate $rate "\$mpirun -n 2 \$LOCKSTEP run --strategy mirrored --results none $small"
+    keep $rate
+done
+rows "a slow network is seen" "old('20mbit')[0]['time']['step_ms']['median'] >
+    3 * old('1gbit')[0]['time']['step_ms']['median']"
+
+# ---- What goes wrong --------------------------------------------------------------------------
+
+for fault in stop hang kill; do
+    hosts 3 "\$mpirun -n 3 \$LOCKSTEP run --strategy mirrored --inject $fault=1:5 --timeout 2s --results none $small"
+    expect "$fault: status not 0, in time" [ "$code" -ne 0 -a "$code" -ne 124 ]
+    expect "$fault: the other hosts speak" [ "$(grep -c '^lockstep: rank [02] on node[02]: ' err)" -eq 2 ]
+    [ $fault = kill ] || expect "$fault: the lost one is named" grep -q \
+        '^lockstep: rank 1 on node1: silent: pid [0-9]* does not answer, last sign of life' err
+done
+# Another program on one host: the same but for a word of its build.
+mkdir node0 node1
+cp "$LOCKSTEP" node0/lockstep
+version=$("$LOCKSTEP" --version | sed -n 's/^lockstep  *\([0-9.]*\).*/\1/p;q')
+sed "s/${version//./\\.} /${version//[0-9]/9} /g" "$LOCKSTEP" >node1/lockstep
+chmod +x node1/lockstep
+hosts 2 "\$mpirun -n 2 sh -c 'exec $work/\$(hostname)/lockstep run --strategy mirrored --results none $small'"
+expect "status 2" [ "$code" -eq 2 ]
+expect "which host has another build" one_line 'rank: 1 on node1: has another build than rank 0: '
+expect "no row" [ ! -s out ]
+# The launcher's own message is left as it is.
+hosts 2 "echo nowhere slots=1 >>\$NETNS_HOSTFILE; \$mpirun -n 3 \$LOCKSTEP list"
+expect "a host that is not there" [ "$code" -ne 0 -a "$code" -ne 124 ]
+expect "is the launcher's to say" grep -qi 'nowhere\|ORTE was unable\|daemon' all
+expect "and ours is not heard" [ ! -s err ]
+# Only rank 0 writes; the others need not see its disk.
+hosts_ok 2 "\$mpirun -n 2 sh -c 'cd \$0/\$(hostname) && exec \$LOCKSTEP run --strategy mirrored $small --results r.db --save saved' $work"
+expect "results and parameters are on rank 0's disk alone" [ -s node0/r.db -a -s node0/saved -a ! -e node1/r.db -a ! -e node1/saved ]
+finish

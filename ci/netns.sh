@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Several hosts on one machine: ci/netns.sh [--rate 100mbit] HOSTS COMMAND...
+# Each host is a network and a UTS namespace with a name (node0, node1, ..), an address and a wire of
+# its own to one switch; COMMAND runs on node0, and mpirun finds in its environment a hostfile
+# (NETNS_HOSTFILE, one slot a host), a launch agent in place of ssh, and to use TCP over these wires:
+#
+#     ci/netns.sh 3 sh -c 'mpirun -n 3 --hostfile $NETNS_HOSTFILE build/lockstep verify --strategy mirrored'
+#
+# --rate is that of each wire's ends (tc tbf). Needs root; exit status 77, with the reason, where
+# there is none or namespaces cannot be made. Ends all it started. Leaves out: file systems,
+# processes and cores, which the hosts share.
+set -euo pipefail
+
+skip() { echo "skipped: $1"; exit 77; }
+
+# mpirun's agent: netns.sh agent HOST COMMAND..., in place of ssh.
+if [ "${1:-}" = agent ]; then
+    pid=$(cat "$NETNS_FOLDER/$2")
+    shift 2
+    exec nsenter --target "$pid" --net --uts -- sh -c "$*"
+fi
+
+rate=
+if [ "${1:-}" = --rate ]; then
+    rate=${2:-}
+    shift 2
+fi
+[ $# -ge 2 ] && [[ $1 =~ ^[1-9][0-9]?$ ]] || { echo "netns: HOSTS COMMAND: missing; ci/netns.sh 2 COMMAND..." >&2; exit 2; }
+hosts=$1
+shift
+[ "$(id -u)" -eq 0 ] || skip "network namespaces need root"
+for tool in ip unshare nsenter; do
+    command -v $tool >/dev/null || skip "$tool is not installed (iproute2, util-linux)"
+done
+unshare --net --uts true 2>/dev/null || skip "namespaces cannot be made here"
+
+folder=$(mktemp -d)
+holders=()
+end() {
+    [ ${#holders[@]} -eq 0 ] || kill -9 "${holders[@]}" 2>/dev/null || true
+    rm -rf "$folder"
+}
+trap end EXIT
+
+# hold NAME: a process that holds a host's namespaces; its number goes into the folder.
+hold() {
+    unshare --net --uts sh -c "hostname $1 && exec sleep infinity" &
+    holders+=($!)
+    disown $!
+    echo $! >"$folder/$1"
+    until [ "$(nsenter --target $! --uts hostname 2>/dev/null)" = "$1" ]; do sleep 0.01; done
+}
+inside() { # inside NAME COMMAND...
+    local pid
+    pid=$(cat "$folder/$1")
+    shift
+    nsenter --target "$pid" --net --uts -- "$@"
+}
+shape() { # shape NAME DEVICE
+    [ -z "$rate" ] || inside "$1" tc qdisc add dev "$2" root tbf rate "$rate" burst 64kb latency 50ms ||
+        skip "tc cannot give a wire a rate here"
+}
+
+hold switch
+inside switch ip link add name bridge type bridge 2>/dev/null || skip "a bridge cannot be made here"
+inside switch ip link set bridge up
+for ((h = 0; h < hosts; h++)); do
+    hold node$h
+    inside node$h ip link set lo up
+    inside node$h ip link add name wire type veth peer name port$h netns "$(cat "$folder/switch")"
+    inside node$h ip address add 10.77.0.$((h + 1))/24 dev wire
+    inside node$h ip link set wire up
+    inside switch ip link set port$h master bridge up
+    shape node$h wire
+    shape switch port$h
+    echo "node$h slots=1" >>"$folder/hostfile"
+done
+
+export NETNS_FOLDER=$folder NETNS_HOSTFILE=$folder/hostfile
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export OMPI_MCA_plm_rsh_agent="$(cd "$(dirname "$0")" && pwd)/netns.sh agent"
+export OMPI_MCA_oob_tcp_if_include=10.77.0.0/24 OMPI_MCA_btl_tcp_if_include=10.77.0.0/24
+export OMPI_MCA_btl=tcp,self,vader OMPI_MCA_orte_keep_fqdn_hostnames=1
+inside node0 "$@"

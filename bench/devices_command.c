@@ -149,20 +149,36 @@ static void print_resolution(const ls_machine *machine, const resolution *one)
     putchar('\n');
 }
 
-/* A line for each rank that a launcher started: where it is, which cores are its own. */
+/* "0,2" of a rank's list, or what stands for none. */
+static const char *list_text(const json_t *list, const char *none, char *text, size_t size)
+{
+    size_t used = 0;
+    snprintf(text, size, "%s", none);
+    for (size_t i = 0; i < json_array_size(list) && used < size; i++) {
+        const json_t *item = json_array_get(list, i);
+        used += (size_t)(json_is_string(item)
+                             ? snprintf(text + used, size - used, "%s%s", i ? "," : "",
+                                        json_string_value(item))
+                             : snprintf(text + used, size - used, "%s%lld", i ? "," : "",
+                                        (long long)json_integer_value(item)));
+    }
+    return text;
+}
+
+/* A line for each rank that a launcher started: where it is, which cores are its own, of which NUMA
+ * nodes, and the GPUs that it sees. */
 static void print_ranks(const device_view *view)
 {
     if (!view->ranks || !view->rank_texts[0])
         return;
-    printf("\n%-6s %-20s %s\n", "rank", "host", "cores");
+    printf("\n%-6s %-20s %-16s %-6s %s\n", "rank", "host", "cores", "numa", "gpus");
     for (int r = 0; r < view->ranks; r++) {
         json_t *rank = json_loads(view->rank_texts[r], 0, NULL);
-        const json_t *cores = json_object_get(rank, "cores");
-        printf("%-6d %-20s", r, json_string_value(json_object_get(rank, "host")));
-        for (size_t i = 0; i < json_array_size(cores); i++)
-            printf("%s%lld", i ? "," : " ",
-                   (long long)json_integer_value(json_array_get(cores, i)));
-        putchar('\n');
+        char cores[512], nodes[128], gpus[512];
+        printf("%-6d %-20s %-16s %-6s %s\n", r, json_string_value(json_object_get(rank, "host")),
+               list_text(json_object_get(rank, "cores"), "none", cores, sizeof cores),
+               list_text(json_object_get(rank, "numa"), "?", nodes, sizeof nodes),
+               list_text(json_object_get(rank, "gpus"), "none", gpus, sizeof gpus));
         json_decref(rank);
     }
 }
@@ -331,21 +347,38 @@ static ls_status take_missing(device_view *view)
     return LS_OK;
 }
 
-/* What each rank has, told to rank 0: its host, and the cores of its devices. */
+/* The cores of this rank's devices, their NUMA nodes, each once, and its GPUs' places. */
+static json_t *json_of_rank(const ls_machine *machine, int number)
+{
+    json_t *cores = json_array(), *nodes = json_array(), *gpus = json_array();
+    uint64_t seen = 0;
+    for (int i = 0; i < ls_machine_count(machine, LS_DEVICE_CPU); i++) {
+        int held[CORES_MOST];
+        const int count = ls_machine_cores(machine, i, held, CORES_MOST);
+        for (int k = 0; k < count && k < CORES_MOST; k++) {
+            const int node = ls_machine_numa_node(machine, held[k]);
+            json_array_append_new(cores, json_integer(held[k]));
+            if (node < 0 || node >= 64 || seen >> node & 1)
+                continue;
+            seen |= 1ull << node;
+            json_array_append_new(nodes, json_integer(node));
+        }
+    }
+    for (int i = 0; i < ls_machine_count(machine, LS_DEVICE_GPU); i++)
+        json_array_append_new(gpus,
+                              json_string(ls_machine_gpu(machine, gpu_at(machine, i).index)->pci));
+    return json_pack("{s:i, s:s, s:o, s:o, s:o}", "rank", number, "host",
+                     ls_machine_describe(machine)->host, "cores", cores, "numa", nodes, "gpus",
+                     gpus);
+}
+
+/* What each rank has, told to rank 0. */
 static ls_status gather_ranks(device_view *view, const ls_processes *processes)
 {
     if (!view->ranks)
         return LS_OK;
     view->rank_texts = calloc((size_t)view->ranks, sizeof *view->rank_texts);
-    json_t *cores = json_array();
-    for (int i = 0; i < ls_machine_count(view->machine, LS_DEVICE_CPU); i++) {
-        int held[CORES_MOST];
-        const int count = ls_machine_cores(view->machine, i, held, CORES_MOST);
-        for (int k = 0; k < count; k++)
-            json_array_append_new(cores, json_integer(held[k]));
-    }
-    json_t *rank = json_pack("{s:i, s:s, s:o}", "rank", processes->rank, "host",
-                             ls_machine_describe(view->machine)->host, "cores", cores);
+    json_t *rank = json_of_rank(view->machine, processes->rank);
     char *text = rank ? json_dumps(rank, JSON_COMPACT) : NULL;
     ls_status status = text && view->rank_texts
                            ? ls_team_gather(processes->comm, text, view->rank_texts)

@@ -116,7 +116,14 @@ expect "and keeps one row" [ "$("$LOCKSTEP" results list --results r.db --format
 rows "unbound ranks take cores of their own" "r['provenance']['oversubscribed'] == ($(nproc) < 2)"
 ranks_ok 2 verify --strategy mirrored --load saved $small
 ranks_ok 2 devices
-expect "devices names each rank" [ "$(sed -n '/^rank  *host/,$p' out | wc -l)" -eq 3 ]
+expect "devices names each rank" [ "$(sed -n '/^rank  *host  *cores  *numa  *gpus$/,$p' out | wc -l)" -eq 3 ]
+ranks_ok 2 devices --format json
+expect "with host, cores, NUMA nodes and GPUs" python3 -c "
+import json
+ranks = json.load(open('out'))['ranks']
+assert [r['rank'] for r in ranks] == [0, 1]
+assert all(r['host'] == '$(hostname)' and r['cores'] and r['numa'] and r['gpus'] == [] or r['gpus'] for r in ranks)
+assert len({c for r in ranks for c in r['cores']}) == min(2, $(nproc))"
 ranks_ok 2 list strategies
 expect "rank 0 alone prints" [ "$(grep -c mirrored out)" -eq 1 ]
 

@@ -109,16 +109,20 @@ static ls_status list_cores(ls_machine *machine, hwloc_topology_t topology, hwlo
     const hwloc_obj_type_t type = total > 0 ? HWLOC_OBJ_CORE : HWLOC_OBJ_PU;
     info->cores_total = total > 0 ? total : hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_PU);
     machine->cores = calloc((size_t)info->cores_total + 1, sizeof *machine->cores);
+    machine->nodes = calloc((size_t)info->cores_total + 1, sizeof *machine->nodes);
     hwloc_bitmap_t mine = hwloc_bitmap_alloc();
-    if (!machine->cores || !mine) {
+    if (!machine->cores || !machine->nodes || !mine) {
         hwloc_bitmap_free(mine);
         return ls_fail_memory("machine", (size_t)info->cores_total * sizeof *machine->cores);
     }
     hwloc_obj_t core = NULL;
     while ((core = hwloc_get_next_obj_by_type(topology, type, core)) != NULL) {
         hwloc_bitmap_and(mine, core->cpuset, usable);
-        if (!hwloc_bitmap_iszero(mine))
-            machine->cores[info->cores_allowed++] = hwloc_bitmap_first(mine);
+        if (hwloc_bitmap_iszero(mine))
+            continue;
+        const int node = core->nodeset ? hwloc_bitmap_first(core->nodeset) : -1;
+        machine->nodes[info->cores_allowed] = node;
+        machine->cores[info->cores_allowed++] = hwloc_bitmap_first(mine);
     }
     hwloc_bitmap_free(mine);
     if (!info->cores_allowed)
@@ -223,6 +227,8 @@ static void keep_part(ls_machine *machine, const ls_machine_options *options)
         info->cores_allowed = last > first ? last - first : 1;
         memmove(machine->cores, machine->cores + first,
                 (size_t)info->cores_allowed * sizeof *machine->cores);
+        memmove(machine->nodes, machine->nodes + first,
+                (size_t)info->cores_allowed * sizeof *machine->nodes);
     }
     if (options->neighbours > 1)
         info->memory_limit /= (size_t)options->neighbours;
@@ -280,6 +286,7 @@ void ls_machine_close(ls_machine *machine)
     free(machine->arenas);
     free(machine->gpus.items);
     free(machine->cores);
+    free(machine->nodes);
     free(machine);
 }
 

@@ -91,6 +91,9 @@ char *ls_machine_list(const ls_machine *machine, char *text, size_t size);
  */
 int ls_machine_cores(const ls_machine *machine, int index, int *cores, int capacity);
 
+/** NUMA node (operating-system number) of a core that this process may use; -1: not known. */
+int ls_machine_numa_node(const ls_machine *machine, int core);
+
 /** Whether any two of these devices share a core, or a GPU. */
 bool ls_machine_oversubscribed(const ls_machine *machine, const ls_device_name *names,
                                size_t count);

@@ -65,6 +65,14 @@ int ls_machine_cores(const ls_machine *machine, int index, int *cores, int capac
     return machine->cores_per_device;
 }
 
+int ls_machine_numa_node(const ls_machine *machine, int core)
+{
+    for (int i = 0; i < machine->info.cores_allowed; i++)
+        if (machine->cores[i] == core)
+            return machine->nodes[i];
+    return -1;
+}
+
 static bool share_core(const ls_machine *machine, int a, int b)
 {
     const int64_t n = machine->info.cores_allowed;

@@ -51,7 +51,7 @@ for n in 1 2 3 4; do
             [x['equivalence']['digest'] for x in rows if x['case']['reduce'] == 'exact'] ==
             [digest('single')]"
         rows "$n ranks of $devices: the row has all of them" "all(
-            c['ranks'] == $n and c['hosts'] == 1 and c['comm'] == 'mpi' and
+            c['ranks'] == $n and c['hosts'] == 1 and c['comm'] == ('mpi' if $n > 1 else 'thread') and
             len(c['devices']) == len(c['batch_per_device']) == $n * $devices and
             sum(c['batch_per_device']) == 60 and
             [d['device'] for d in x['memory']['devices']] == c['devices'] and

@@ -47,4 +47,7 @@ size_t ls_product_workspace(const ls_product *product);
 /** On a thread of the device. */
 ls_status ls_product_run(const ls_product *product);
 
+/** A product at once, by dnnl_sgemm, on a thread of the device: for parts whose place moves. */
+ls_status ls_product_once(const ls_gemm_args *gemm);
+
 #endif

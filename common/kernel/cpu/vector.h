@@ -64,13 +64,14 @@ typedef struct ls_vector_lstm {
     ls_lstm_shape shape;
     const float *packed; /**< the recurrent weights, by pack_recurrent */
     const float *bias;   /**< [4H]; forward */
-    float *gates;        /**< [B,T,4H] forward: W_ih x, becomes the gates; backward: the gates,
-                              becomes the gradient of z */
-    float *cells;        /**< [B,T,H] c_t */
-    float *previous;     /**< [B,T,H] h_(t-1) */
-    float *y;            /**< forward: the output */
-    const float *dy;     /**< backward: its gradient */
-    float *scratch;      /**< backward: LS_VECTOR_LSTM_ROWS * 2 * ls_vector_pad(H) */
+    float *gates;        /**< [B,T,4H] forward: W_ih x, becomes the gates; backward: the gates */
+    float *dz;           /**< [.,T,4H] backward: the gradient of z, from row dz_row on */
+    int64_t dz_row;
+    float *cells;    /**< [B,T,H] c_t */
+    float *previous; /**< [B,T,H] h_(t-1) */
+    float *y;        /**< forward: the output */
+    const float *dy; /**< backward: its gradient */
+    float *scratch;  /**< backward: LS_VECTOR_LSTM_ROWS * 2 * ls_vector_pad(H) */
 } ls_vector_lstm;
 
 /** Floats that lrn and lrn_back work in. */

@@ -124,8 +124,9 @@ static inline __attribute__((always_inline)) void cell_backward(const ls_vector_
 {
     const int64_t H = l->shape.hidden, at = row * l->shape.steps + t;
     const int64_t count = H - first < LS_LANES ? H - first : LS_LANES;
-    float *gates = l->gates + at * 4 * H + first;
+    const float *gates = l->gates + at * 4 * H + first;
     const float *cells = l->cells + at * H + first;
+    float *dz = l->dz + (at - l->dz_row * l->shape.steps) * 4 * H + first;
     float z[4][LS_LANES], c[LS_LANES], before[LS_LANES] = {0}, dh[LS_LANES];
     lanes part, sum = lanes_get(dh_in);
     for (int g = 0; g < 4; g++) {
@@ -153,7 +154,7 @@ static inline __attribute__((always_inline)) void cell_backward(const ls_vector_
         dc[j] = d * f;
     }
     for (int g = 0; g < 4; g++)
-        put_part(gates + g * H, z[g], count);
+        put_part(dz + g * H, z[g], count);
 }
 
 /* dh of step t - 1 from the gates' gradients of step t, [rows, padded]. */
@@ -161,7 +162,7 @@ static inline __attribute__((always_inline)) void
 states_backward(const ls_vector_lstm *l, int64_t row, int64_t t, int rows, float *dh)
 {
     const int64_t H = l->shape.hidden, T = l->shape.steps, padded = ls_vector_pad(H);
-    const float *dz = l->gates + (row * T + t) * 4 * H;
+    const float *dz = l->dz + ((row - l->dz_row) * T + t) * 4 * H;
     lanes sum[LS_VECTOR_LSTM_ROWS][4];
     int64_t first = 0;
     for (; first + 4 * LS_LANES <= padded; first += 4 * LS_LANES) {

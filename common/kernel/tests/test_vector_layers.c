@@ -121,6 +121,8 @@ static void call_lstm(const ls_vector_loops *l, outcome *o, int s, int first, in
         ls_vector_lstm lstm = {.shape = {ROWS, T, 1, H, i},
                                .bias = o->data[1] + s,
                                .gates = kept,
+                               .dz = o->data[5] + s + 20000 * i + first * T * 4 * H,
+                               .dz_row = first,
                                .cells = kept + ROWS * T * 4 * H,
                                .previous = kept + ROWS * T * 5 * H,
                                .y = o->data[4] + s + 20000 * i,

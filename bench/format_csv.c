@@ -129,6 +129,7 @@ static const char *const csv_columns[] = {
     "memory.rss_peak",
     "program.nodes",
     "program.bytes",
+    "program.uncaptured",
     "lead.bound",
     "lead.max",
     "lead.histogram",

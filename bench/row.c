@@ -134,7 +134,7 @@ static json_t *case_group(const ls_row_facts *f)
         put_text(group, "inject", ls_fault_text(&c->fault, text, sizeof text));
     if (plan->devices->kind == LS_DEVICE_GPU) /* others have one arithmetic */
         put_text(group, "math", c->math == LS_MATH_TF32 ? "tf32" : "float32");
-    json_object_set_new(group, "capture", json_boolean(c->capture));
+    json_object_set_new(group, "capture", json_boolean(job->capture));
     put_integer(group, "parameters", plan->model->graph->variables.elements);
     return group;
 }
@@ -346,9 +346,15 @@ static json_t *program_group(const ls_trial *trial)
 {
     ls_run_info info;
     trial->session.run->strategy->describe(trial->session.run, &info);
-    if (!info.program.nodes)
-        return NULL;
     json_t *group = json_object();
+    if (ls_plan_mixes_kinds(trial->session.plan) && trial->session.plan->config->capture) {
+        put_text(group, "uncaptured", "the host orders the queues of a CPU and a GPU");
+        return group;
+    }
+    if (!info.program.nodes) {
+        json_decref(group);
+        return NULL;
+    }
     put_integer(group, "nodes", info.program.nodes);
     put_integer(group, "bytes", info.program.bytes);
     return group;

@@ -205,11 +205,11 @@ static ls_status choose_transport(ls_plan_of_case *plan)
     ls_job *job = &plan->job;
     char text[2][32];
     job->transport = ls_comm_backend_auto(job->comm, plan->devices->kind);
-    for (size_t i = 1; i < plan->device_count && plan->strategy->reduces; i++)
+    for (size_t i = 1; i < plan->device_count && plan->strategy->equivalent; i++)
         if (plan->devices[i].kind != plan->devices->kind)
             return ls_fail(LS_CODE_USAGE, "option", "--devices",
-                           "%s and %s are of two kinds, which cannot add up gradients for each "
-                           "other; CPU devices or GPUs alone do, and towers on both",
+                           "%s and %s are of two kinds, which do not give the same bits; CPU "
+                           "devices or GPUs alone do, and --strategy independent takes both",
                            ls_device_name_text(plan->devices, text[0]),
                            ls_device_name_text(&plan->devices[i], text[1]));
     return strcmp(c->comm, "device") == 0 ? ls_comm_backend_find(c->comm, &job->transport) : LS_OK;
@@ -261,6 +261,11 @@ static ls_status check_math(const ls_plan_of_case *plan)
     return LS_OK;
 }
 
+bool ls_plan_mixes_kinds(const ls_plan_of_case *plan)
+{
+    return plan->strategy->holds_variables && plan->variable_device.kind != plan->devices->kind;
+}
+
 /* The variable device must be one of the case's, or exist. */
 static ls_status place_variables(const ls_workplace *place, ls_plan_of_case *plan)
 {
@@ -275,6 +280,16 @@ static ls_status place_variables(const ls_workplace *place, ls_plan_of_case *pla
             return LS_OK;
     LS_TRY(ls_machine_resolve(place->machine, text, &names, &count));
     free(names);
+    if (!ls_plan_mixes_kinds(plan))
+        return LS_OK;
+    if (plan->variable_device.kind == LS_DEVICE_GPU)
+        return ls_fail(LS_CODE_USAGE, "option --variable-device", text,
+                       "towers on CPU devices do not reach a GPU's memory; a CPU device holds "
+                       "their variables");
+    if (!plan->config->colocate_gradients)
+        return ls_fail(LS_CODE_USAGE, "option --colocate-gradients", "no",
+                       "a CPU device does not go backward for a GPU; yes, or --variable-device on "
+                       "a GPU");
     return LS_OK;
 }
 
@@ -372,7 +387,7 @@ static ls_status resolve(ls_workplace *place, ls_plan_of_case *plan)
         .exact = c->reduce == LS_REDUCE_EXACT,
         .micro_shards = c->micro_shards > 0 ? c->micro_shards : 16,
         .math = c->math,
-        .capture = c->capture,
+        .capture = c->capture && !ls_plan_mixes_kinds(plan),
         .microbatches = ls_applies_pipeline(c) ? c->microbatches : 0,
         .one_f_one_b = c->one_f_one_b,
         .towers_staged = c->towers_staged,

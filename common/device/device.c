@@ -177,12 +177,14 @@ ls_status ls_queue_record(ls_queue *queue, ls_event *event)
 ls_status ls_queue_wait(ls_queue *queue, ls_event *event)
 {
     const ls_device *here = queue->device, *there = event->device;
-    if (here->backend != there->backend)
+    if (here->backend == there->backend)
+        return here->backend->queue_wait(queue, event);
+    if (here->backend->queue_captured(queue))
         return ls_fail(LS_CODE_USAGE, "queue", here->info.text,
-                       "cannot wait for an event of %s; give devices of one kind, also to "
-                       "--variable-device",
+                       "cannot be captured while it waits for an event of %s, which the host does; "
+                       "--capture no works",
                        there->info.text);
-    return queue->device->backend->queue_wait(queue, event);
+    return ls_event_sync(event); /* what is put from here on comes after it */
 }
 
 ls_status ls_event_sync(ls_event *event)

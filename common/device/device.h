@@ -179,7 +179,8 @@ void *ls_queue_native(const ls_queue *queue);
 ls_status ls_queue_put(ls_queue *queue, ls_op *op);
 
 /** Puts a copy between two places in this device's memory, or from or to another device's; over a
- *  link (link.h) it takes the link's time. */
+ *  link (link.h) it takes the link's time. A GPU's queue also copies from and to a CPU device's
+ *  memory, which that pins; a CPU's queue does not. */
 ls_status ls_queue_copy(ls_queue *queue, void *to, const ls_device *to_device, const void *from,
                         const ls_device *from_device, size_t bytes);
 
@@ -211,10 +212,13 @@ void ls_event_close(ls_event *event);
 /** The event happens when the queue gets here. One record per event in a captured program. */
 ls_status ls_queue_record(ls_queue *queue, ls_event *event);
 
-/** The queue goes on when the latest record of the event has happened. Joins a capture. */
+/** The queue goes on when the latest record of the event has happened. Joins a capture. A CPU's
+ *  queue and a GPU's know nothing of each other: there the host waits, here and now, which no
+ *  capture can hold. */
 ls_status ls_queue_wait(ls_queue *queue, ls_event *event);
 
-/** The host waits for the latest record. Not for events recorded in a capture. */
+/** The host waits for the latest record; fails where its queue had failed. Not for events recorded
+ *  in a capture. */
 ls_status ls_event_sync(ls_event *event);
 
 /* ---- Programs ----------------------------------------------------------------------------- */

@@ -37,6 +37,7 @@ typedef struct chunk {
     char *start;
     size_t bytes;
     block *first;
+    void (*unpin)(void *start); /* NULL: not pinned */
 } chunk;
 
 struct ls_pool {
@@ -255,6 +256,25 @@ bool ls_pool_release(ls_pool *pool, void *memory)
     return b != NULL;
 }
 
+ls_status ls_pool_pin(ls_pool *pool, const void *memory,
+                      ls_status (*pin)(void *start, size_t bytes), void (*unpin)(void *start))
+{
+    pthread_mutex_lock(&pool->lock);
+    chunk *c = pool->chunks;
+    while (c && (uintptr_t)memory - (uintptr_t)c->start >= c->bytes)
+        c = c->next;
+    ls_status status = LS_OK;
+    if (!c)
+        status = ls_fail(LS_CODE_USAGE, "memory", pool->name,
+                         "is asked to pin what it has not; give it memory of its own");
+    else if (!c->unpin)
+        status = pin(c->start, c->bytes);
+    if (!status)
+        c->unpin = unpin;
+    pthread_mutex_unlock(&pool->lock);
+    return status;
+}
+
 ls_memory_ledger ls_pool_ledger(const ls_pool *pool)
 {
     ls_pool *shared = (ls_pool *)pool; /* the lock alone changes */
@@ -322,6 +342,8 @@ void ls_pool_close(ls_pool *pool)
             c->first = b->next;
             free(b);
         }
+        if (c->unpin)
+            c->unpin(c->start);
         pool->options.release(pool->options.context, c->start, c->bytes);
         free(c);
     }

@@ -47,6 +47,14 @@ ls_status ls_pool_allocate(ls_pool *pool, ls_memory_use use, size_t bytes, void 
 /** false: `memory` is no live piece of this pool, and nothing was done. NULL is fine: true. */
 bool ls_pool_release(ls_pool *pool, void *memory);
 
+/**
+ * Has the chunk around `memory` pinned by `pin`, once, for systems that reach it past the
+ * processor; `unpin` is called before the chunk goes back. LS_CODE_USAGE for memory that is not of
+ * this pool.
+ */
+ls_status ls_pool_pin(ls_pool *pool, const void *memory,
+                      ls_status (*pin)(void *start, size_t bytes), void (*unpin)(void *start));
+
 /** Any thread. */
 ls_memory_ledger ls_pool_ledger(const ls_pool *pool);
 

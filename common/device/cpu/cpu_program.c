@@ -208,8 +208,12 @@ ls_status ls_cpu_event_sync(ls_event *base)
 {
     cpu_event *event = (cpu_event *)base;
     if (event->capture)
-        return ls_fail(LS_CODE_USAGE, "event", base->device->info.text,
-                       "was recorded in a capture; wait for the queue instead");
+        return ls_fail(
+            LS_CODE_USAGE, "event", base->device->info.text,
+            "was recorded in a capture, for which the host cannot wait; --capture no works");
     ls_signal_wait(&event->signal, event->recorded, 0);
-    return LS_OK;
+    if (!atomic_load_explicit(&event->failed, memory_order_relaxed))
+        return LS_OK;
+    return ls_status_follows(ls_fail(LS_CODE_MISSING, "event", base->device->info.text,
+                                     "is of a queue that failed; mend what that one says"));
 }

@@ -61,6 +61,7 @@ ls_status ls_cuda_queue_open(ls_device *device, const char *name, ls_queue **out
 void ls_cuda_queue_close(ls_queue *queue);
 void *ls_cuda_queue_native(const ls_queue *queue);
 ls_status ls_cuda_queue_put(ls_queue *queue, ls_op *op);
+bool ls_cuda_queue_captured(const ls_queue *queue);
 ls_status ls_cuda_queue_copy(ls_queue *queue, void *to, const ls_device *to_device,
                              const void *from, const ls_device *from_device, size_t bytes);
 ls_status ls_cuda_queue_read(ls_queue *queue, void *host, const void *device, size_t bytes);

@@ -24,6 +24,16 @@ ls_status ls_cuda_not_capturing(const cuda_queue *queue, const char *why)
     return ls_fail(LS_CODE_USAGE, "queue", base->name, "%s", why);
 }
 
+/* A stream that cannot be asked has fallen over, and its next call says so. */
+bool ls_cuda_queue_captured(const ls_queue *base)
+{
+    enum cudaStreamCaptureStatus state;
+    if (cudaStreamIsCapturing(((const cuda_queue *)base)->stream, &state) == cudaSuccess)
+        return state != cudaStreamCaptureStatusNone;
+    cudaGetLastError();
+    return false;
+}
+
 /* ---- Events ---------------------------------------------------------------------------------- */
 
 ls_status ls_cuda_event_open(ls_device *device, ls_event **out)

@@ -9,6 +9,7 @@
  */
 #include "common/device/cuda/cuda.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,6 +73,12 @@ ls_status ls_cuda_queue_put(ls_queue *base, ls_op *op)
     return ls_cuda_check(base->device->info.text, op->name, cudaGetLastError());
 }
 
+/* For calls that are no part of a capture of this thread, and are not to break it; and back. */
+static ls_status exchange_mode(const char *where, enum cudaStreamCaptureMode *mode)
+{
+    return ls_cuda_check(where, "capture mode", cudaThreadExchangeStreamCaptureMode(mode));
+}
+
 /* Lets a GPU read and write another's memory, where the two can; else the driver stages copies. */
 static ls_status ask_for_access(cuda_device *device, int peer)
 {
@@ -84,15 +91,47 @@ static ls_status ask_for_access(cuda_device *device, int peer)
     device->peers[peer] = true;
     if (!can)
         return LS_OK;
-    /* A capture of this thread is not to be broken by what is no part of it. */
-    LS_TRY(ls_cuda_check(where, "peer access", cudaThreadExchangeStreamCaptureMode(&mode)));
+    LS_TRY(exchange_mode(where, &mode));
     cudaError_t error = cudaDeviceEnablePeerAccess(peer, 0);
     if (error == cudaErrorPeerAccessAlreadyEnabled) {
         cudaGetLastError();
         error = cudaSuccess;
     }
-    LS_TRY(ls_cuda_check(where, "peer access", cudaThreadExchangeStreamCaptureMode(&mode)));
+    LS_TRY(exchange_mode(where, &mode));
     return ls_cuda_check(where, "peer access", error);
+}
+
+/* ---- Memory of CPU devices: pinned, a chunk of their pool at a time, so that copies need no host
+ * thread and do not wait for the stream. ------------------------------------------------------- */
+
+static ls_status pin_memory(void *memory, size_t bytes)
+{
+    enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+    char doing[96];
+    snprintf(doing, sizeof doing, "pin %zu bytes, which copies to and from a GPU need", bytes);
+    LS_TRY(exchange_mode("host memory", &mode));
+    const cudaError_t error = cudaHostRegister(memory, bytes, cudaHostRegisterPortable);
+    LS_TRY(exchange_mode("host memory", &mode));
+    return ls_cuda_check("host memory", doing, error);
+}
+
+static void unpin_memory(void *memory)
+{
+    cudaHostUnregister(memory);
+    cudaGetLastError(); /* of a device that fell over: that has been reported */
+}
+
+static ls_status copy_host(cuda_queue *queue, void *to, const ls_device *to_device,
+                           const void *from, const ls_device *from_device, size_t bytes)
+{
+    const bool out = to_device->info.name.kind == LS_DEVICE_CPU;
+    const char *where = queue->base.device->info.text;
+    LS_TRY(ls_pool_pin(out ? to_device->pool : from_device->pool, out ? to : from, pin_memory,
+                       unpin_memory));
+    return ls_cuda_check(where, out ? "copy to a CPU device" : "copy from a CPU device",
+                         cudaMemcpyAsync(to, from, bytes,
+                                         out ? cudaMemcpyDeviceToHost : cudaMemcpyHostToDevice,
+                                         queue->stream));
 }
 
 ls_status ls_cuda_queue_copy(ls_queue *base, void *to, const ls_device *to_device, const void *from,
@@ -109,11 +148,12 @@ ls_status ls_cuda_queue_copy(ls_queue *base, void *to, const ls_device *to_devic
     LS_TRY(ls_cuda_use(base->device));
     if (!bytes)
         return LS_OK;
-    if (!both || to_gpu == from_gpu)
-        return ls_cuda_check(base->device->info.text, "copy",
-                             cudaMemcpyAsync(to, from, bytes,
-                                             both ? cudaMemcpyDeviceToDevice : cudaMemcpyDefault,
-                                             queue->stream));
+    if (!both)
+        return copy_host(queue, to, to_device, from, from_device, bytes);
+    if (to_gpu == from_gpu)
+        return ls_cuda_check(
+            base->device->info.text, "copy",
+            cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, queue->stream));
     const int other = to_gpu == device->gpu ? from_gpu : to_gpu;
     if (other != device->gpu)
         LS_TRY(ask_for_access(device, other));

@@ -421,18 +421,72 @@ static void threads_are_bound_and_flush_denormals(void **state)
     }
 }
 
-/* An event of another back end means nothing to a queue: made up, as no GPU need be here. */
-static void events_stay_with_their_kind(void **state)
+/* A device of another kind, as no GPU need be here: the same functions behind another table. */
+static void be_another_kind(ls_device *device)
+{
+    static ls_device_backend elsewhere;
+    elsewhere = *device->backend;
+    device->backend = &elsewhere;
+}
+
+static void the_host_orders_kinds(void **state)
 {
     fixture *f = *state;
-    static const ls_device_backend elsewhere = {.name = "made up", .kind = LS_DEVICE_GPU};
-    ls_device gpu = {.backend = &elsewhere, .info.text = "gpu:0"};
-    ls_event event = {.device = &gpu};
-    ls_status status = ls_queue_wait(f->queue[0], &event);
-    assert_non_null(status);
-    assert_non_null(
-        strstr(ls_status_text(status), "queue: cpu:0: cannot wait for an event of gpu:0"));
+    enum { ROUNDS = 200 };
+    const ls_device_backend *own = f->device[1]->backend;
+    uint64_t value = 1;
+    ls_event *done[2];
+    be_another_kind(f->device[1]);
+    affine twice = make_affine(&value, 2, 0), more = make_affine(&value, 1, 3);
+    for (int i = 0; i < 2; i++)
+        must(ls_event_open(f->device[i], &done[i]));
+    uint64_t expected = 1;
+    for (int round = 0; round < ROUNDS; round++) { /* never waited for but by events */
+        must(ls_queue_put(f->queue[0], &twice.op));
+        must(ls_queue_record(f->queue[0], done[0]));
+        must(ls_queue_wait(f->queue[1], done[0]));
+        must(ls_queue_put(f->queue[1], &more.op));
+        must(ls_queue_record(f->queue[1], done[1]));
+        must(ls_queue_wait(f->queue[0], done[1]));
+        expected = expected * 2 + 3;
+    }
+    must(ls_queue_sync(f->queue[0]));
+    assert_true(value == expected);
+    for (int i = 0; i < 2; i++)
+        ls_event_close(done[i]);
+    f->device[1]->backend = own;
+}
+
+/* What cannot be ordered so, and a failure that must not be waited past. */
+static void kinds_are_not_captured_together(void **state)
+{
+    fixture *f = *state;
+    const ls_device_backend *own = f->device[1]->backend;
+    ls_event *event, *captured;
+    ls_program *program;
+    ls_op bad = {.name = "failing", .run = run_failing, .destroy = keep};
+    be_another_kind(f->device[1]);
+    must(ls_event_open(f->device[1], &event));
+    must(ls_event_open(f->device[0], &captured));
+    must(ls_queue_record(f->queue[1], event));
+    must(ls_program_begin(f->queue[0]));
+    ls_status status = ls_queue_wait(f->queue[0], event);
+    assert_non_null(strstr(ls_status_text(status), "cannot be captured while it waits"));
     refused(status, LS_CODE_USAGE);
+    must(ls_queue_record(f->queue[0], captured));
+    refused(ls_queue_wait(f->queue[1], captured), LS_CODE_USAGE);
+    must(ls_program_end(f->queue[0], &program));
+    ls_program_close(program);
+    must(ls_queue_put(f->queue[1], &bad));
+    must(ls_queue_record(f->queue[1], event));
+    status = ls_queue_wait(f->queue[0], event);
+    assert_true(ls_status_is_consequence(status));
+    refused(status, LS_CODE_MISSING);
+    ls_status_free(ls_queue_sync(f->queue[1]));
+    must(ls_queue_sync(f->queue[0]));
+    ls_event_close(event);
+    ls_event_close(captured);
+    f->device[1]->backend = own;
 }
 
 int main(void)
@@ -450,7 +504,8 @@ int main(void)
         cmocka_unit_test(memory_that_does_not_fit_is_refused),
         cmocka_unit_test(copies_between_devices),
         cmocka_unit_test(threads_are_bound_and_flush_denormals),
-        cmocka_unit_test(events_stay_with_their_kind),
+        cmocka_unit_test(the_host_orders_kinds),
+        cmocka_unit_test(kinds_are_not_captured_together),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -321,6 +321,60 @@ static void foreign_and_double_releases_do_nothing(void **state)
     ls_pool_close(pool);
 }
 
+static char *pinned_at;
+static size_t pinned_bytes;
+static int pins, unpins;
+
+static ls_status pin(void *start, size_t bytes)
+{
+    pinned_at = start;
+    pinned_bytes = bytes;
+    pins++;
+    return LS_OK;
+}
+
+static void unpin(void *start)
+{
+    memset(start, 0, 1); /* it is still there */
+    unpins++;
+}
+
+static ls_status refuse_pin(void *start, size_t bytes)
+{
+    (void)start;
+    (void)bytes;
+    return ls_fail(LS_CODE_MISSING, "pin", NULL, "on purpose");
+}
+
+/* A chunk at a time, once, and undone before the system gets it back. */
+static void chunks_are_pinned_once(void **state)
+{
+    (void)state;
+    system_memory system = {.left = 64 * mib};
+    ls_pool *pool = open_pool(&system, (ls_memory_policy){.kind = LS_MEMORY_GROWTH}, 64 * mib);
+    char *small = take(pool, LS_MEMORY_PARAMETERS, 100),
+         *other = take(pool, LS_MEMORY_GRADIENTS, 9);
+    char *large = take(pool, LS_MEMORY_PARAMETERS, 8 * mib);
+    ls_status status = ls_pool_pin(pool, small, refuse_pin, unpin);
+    assert_int_equal(ls_status_code(status), LS_CODE_MISSING);
+    ls_status_free(status);
+    pins = unpins = 0;
+    assert_null(ls_pool_pin(pool, small, pin, unpin));
+    assert_null(ls_pool_pin(pool, other + 5, pin, unpin));
+    assert_int_equal(pins, 1);
+    assert_true(pinned_at <= small && other + 9 <= pinned_at + pinned_bytes);
+    assert_null(ls_pool_pin(pool, large + 8 * mib - 1, pin, unpin));
+    assert_int_equal(pins, 2);
+    assert_true(pinned_at <= large && large + 8 * mib <= pinned_at + pinned_bytes);
+    status = ls_pool_pin(pool, &system, pin, unpin);
+    assert_int_equal(ls_status_code(status), LS_CODE_USAGE);
+    ls_status_free(status);
+    ls_pool_release(pool, small);
+    assert_int_equal(unpins, 0);
+    ls_pool_close(pool);
+    assert_int_equal(unpins, 2);
+}
+
 static void *take_and_release(void *context)
 {
     ls_pool *pool = context;
@@ -372,6 +426,7 @@ int main(void)
         cmocka_unit_test(bad_fractions_are_refused),
         cmocka_unit_test(zero_bytes_are_distinct),
         cmocka_unit_test(foreign_and_double_releases_do_nothing),
+        cmocka_unit_test(chunks_are_pinned_once),
         cmocka_unit_test(threads_share_a_pool),
         cmocka_unit_test(uses_have_names),
     };

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Towers whose variable device is of another kind than theirs, as a CPU's is beside GPUs: the host
+ * orders their queues, and the parameters have the bits that they have where events do. No GPU need
+ * be here: the other kind is the same functions behind another table. Towers' variables fetched at
+ * once or ahead, backward here or there, fast and exact. No tolerance: bits.
+ */
+#include "common/device/backend.h"
+#include "impl/strategies.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { TOWERS = 3, STEPS = 7 };
+
+typedef struct fixture {
+    ls_machine *machine;
+    ls_device *device[TOWERS + 1]; /* the last one holds the variables */
+    ls_model *model;
+    ls_data *data;
+} fixture;
+
+static void must(ls_status status)
+{
+    if (status)
+        print_error("%s\n", ls_status_text(status));
+    assert_null(status);
+}
+
+static int setup(void **state)
+{
+    fixture *f = calloc(1, sizeof *f);
+    const ls_memory_policy policy = {.kind = LS_MEMORY_GROWTH};
+    must(ls_machine_open(&(ls_machine_options){.cpu_devices = TOWERS + 1}, &f->machine));
+    for (int i = 0; i <= TOWERS; i++) {
+        const ls_device_name name = {.kind = LS_DEVICE_CPU, .index = i, .logical = -1};
+        must(ls_device_open(f->machine, &name, &policy, &f->device[i]));
+    }
+    must(ls_model_open("mlp:784-16-10", &f->model));
+    must(ls_data_open("synthetic:500", &f->model->need, &f->data));
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    fixture *f = *state;
+    ls_data_close(f->data);
+    ls_model_close(f->model);
+    for (int i = 0; i <= TOWERS; i++)
+        ls_device_close(f->device[i]);
+    ls_machine_close(f->machine);
+    free(f);
+    return 0;
+}
+
+/* The parameters after some steps; the caller frees them. */
+static float *train(const fixture *f, const ls_job *job)
+{
+    const size_t elements = f->model->graph->variables.elements;
+    float *values = calloc(elements, sizeof *values);
+    ls_traffic sent, formula;
+    ls_run *run;
+    must(ls_strategy_towers.open(job, &run));
+    ls_variables_initialize(&f->model->graph->variables, 1, values);
+    must(run->strategy->load(run, values));
+    must(run->strategy->step(run, false, STEPS));
+    must(run->strategy->sync(run));
+    must(run->strategy->gather(run, values));
+    must(run->strategy->traffic(run, &sent, &formula));
+    assert_true(sent.bytes_sent == formula.bytes_sent && sent.bytes_sent > 0);
+    run->strategy->close(run);
+    return values;
+}
+
+static void the_host_orders_towers(void **state)
+{
+    fixture *f = *state;
+    const ls_device_backend *own = f->device[TOWERS]->backend, elsewhere = *own;
+    for (int way = 0; way < 8; way++) {
+        ls_job job = {.model = f->model,
+                      .data = f->data,
+                      .devices = f->device,
+                      .device_count = TOWERS,
+                      .variable_device = f->device[TOWERS],
+                      .towers_staged = way & 1,
+                      .towers_apart = way & 2,
+                      .batch = 64,
+                      .seed = 1,
+                      .shuffle = true,
+                      .flip_replica = -1,
+                      .schedule = {.initial = 0.001},
+                      .exact = way & 4,
+                      .micro_shards = 16,
+                      .capture = true,
+                      .records = 64};
+        must(ls_optimizer_parse("adam", &job.optimizer));
+        float *expected = train(f, &job);
+        f->device[TOWERS]->backend = &elsewhere;
+        ls_run *run;
+        ls_status status = ls_strategy_towers.open(&job, &run);
+        assert_int_equal(ls_status_code(status), LS_CODE_USAGE); /* captured they cannot be */
+        assert_non_null(strstr(ls_status_text(status), "--capture no"));
+        ls_status_free(status);
+        job.capture = false;
+        float *got = train(f, &job);
+        f->device[TOWERS]->backend = own;
+        assert_memory_equal(expected, got, f->model->graph->variables.elements * sizeof *expected);
+        free(expected);
+        free(got);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(the_host_orders_towers)};
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -351,8 +351,10 @@ static ls_status link_members(ls_micro *m, const collective *c)
 /* What there is to know of the ranks before they are opened. */
 static ls_comm outline_of(const ls_micro *m, const collective *c)
 {
-    return (ls_comm){
-        .backend = ls_comm_backends()[0], .size = c->ranks, .linked = m->network != NULL};
+    return (ls_comm){.backend = ls_comm_backends()[0],
+                     .size = c->ranks,
+                     .linked = m->network != NULL,
+                     .shared = m->network == NULL};
 }
 
 /* Rank 0 is the device and the queue that the bench has. */

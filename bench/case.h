@@ -65,7 +65,7 @@ typedef struct ls_case {
     int64_t flip_step;
     ls_fault fault; /**< --inject kill=RANK:STEP and the like; all zero: none */
     int ranks;      /**< 1; of comm mpi the processes, of others ranks in this one */
-    char comm[8];   /**< "thread" (of GPUs: device), "mpi", "device" */
+    char comm[8];   /**< "thread" (of GPUs: device), "mpi", "device", "nccl" */
 } ls_case;
 
 /** What the whole command shares. Text is owned by the request. */

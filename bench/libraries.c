@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Libraries: versions are those of the libraries loaded (of hwloc, which does
- * not tell, its headers'; of CUDA and cuBLAS, which are looked for
+ * not tell, its headers'; of CUDA, cuBLAS and NCCL, which are looked for
  * when a GPU is used, the build's); see libraries.h. */
 #include "bench/libraries.h"
 
@@ -65,6 +65,14 @@ static const char *cublas(char scratch[32])
 }
 #endif
 
+#if LS_HAS_NCCL
+static const char *nccl(char scratch[32])
+{
+    (void)scratch;
+    return LS_NCCL_VERSION;
+}
+#endif
+
 static const ls_library libraries[] = {
     {"oneDNN", onednn},
     {"hwloc", hwloc},
@@ -76,6 +84,9 @@ static const ls_library libraries[] = {
 #if LS_HAS_CUDA
     {"CUDA", cuda},
     {"cuBLAS", cublas},
+#endif
+#if LS_HAS_NCCL
+    {"NCCL", nccl},
 #endif
 #ifdef LOCKSTEP_MPI
     {"OpenMPI", ls_processes_library},

@@ -484,7 +484,8 @@ ls_status ls_set_link(const ls_setting *setting)
 static ls_status check_comm(const ls_setting *setting, const char *word)
 {
     const ls_processes *processes = setting->names->processes;
-    if (strcmp(word, "nccl") == 0 || (strcmp(word, "mpi") == 0 && !ls_processes_built()))
+    if ((strcmp(word, "nccl") == 0 && !LS_HAS_NCCL) ||
+        (strcmp(word, "mpi") == 0 && !ls_processes_built()))
         return ls_setting_refuse(setting, LS_CODE_MISSING,
                                  "%s is not in this build; auto or thread", word);
     if (strcmp(word, "mpi") == 0 && (!processes || !processes->comm))

@@ -13,7 +13,10 @@ static const char *const absent[] = {
 #if !LS_HAS_CUDA
     "CUDA",    "cuBLAS",
 #endif
-    "cuDNN",   "NCCL",
+    "cuDNN",
+#if !LS_HAS_NCCL
+    "NCCL",
+#endif
 };
 
 void ls_version_print(FILE *stream)

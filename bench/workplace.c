@@ -212,7 +212,10 @@ static ls_status choose_transport(ls_plan_of_case *plan)
                            "devices or GPUs alone do, and --strategy independent takes both",
                            ls_device_name_text(plan->devices, text[0]),
                            ls_device_name_text(&plan->devices[i], text[1]));
-    return strcmp(c->comm, "device") == 0 ? ls_comm_backend_find(c->comm, &job->transport) : LS_OK;
+    if (strcmp(c->comm, "device") == 0 || strcmp(c->comm, "nccl") == 0)
+        LS_TRY(ls_comm_backend_find(c->comm, &job->transport));
+    return job->transport->check ? job->transport->check(plan->devices, (int)plan->device_count)
+                                 : LS_OK;
 }
 
 /*
@@ -341,10 +344,13 @@ static void log_placement(const ls_placement *placement, const ls_plan_of_case *
 }
 
 /* The devices of this process; ranks that are its threads each have as many. */
-static ls_status place_devices(const ls_placement *placement, ls_plan_of_case *plan)
+static ls_status place_devices(const ls_placement *placement, const ls_processes *processes,
+                               ls_plan_of_case *plan)
 {
     const ls_case *c = plan->config;
-    const int here = strcmp(c->comm, "mpi") == 0 ? 1 : c->ranks;
+    const bool apart =
+        strcmp(c->comm, "mpi") == 0 || (strcmp(c->comm, "nccl") == 0 && processes->comm);
+    const int here = apart ? 1 : c->ranks;
     char all[32];
     int64_t devices;
     const char *spec = c->devices;
@@ -368,7 +374,7 @@ static ls_status resolve(ls_workplace *place, ls_plan_of_case *plan)
     LS_TRY(ls_model_open(c->model, &plan->model));
     LS_TRY(ls_strategy_find(c->strategy, &plan->strategy));
     const ls_placement placement = placement_of(place);
-    LS_TRY(place_devices(&placement, plan));
+    LS_TRY(place_devices(&placement, processes, plan));
     LS_TRY(check_math(plan));
     LS_TRY(place_variables(place, plan));
     plan->oversubscribed =
@@ -380,6 +386,7 @@ static ls_status resolve(ls_workplace *place, ls_plan_of_case *plan)
         .device_count = plan->device_count,
         .comm = c->ranks > 1 ? processes->comm : NULL,
         .processes = processes,
+        .timeout_ns = place->request->timeout_ns,
         .seed = c->seed,
         .shuffle = c->shuffle,
         .augment = c->augment,

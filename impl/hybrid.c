@@ -56,6 +56,9 @@ static ls_status check(const ls_outline *o)
                        "keeps a replica's %lld devices in one process in this version, which has "
                        "%zu; more --hybrid-replicas or --devices work",
                        (long long)(devices / o->replicas), o->devices);
+    if (strcmp(o->comm, "nccl") == 0)
+        return ls_fail(LS_CODE_USAGE, "option", "--comm",
+                       "nccl adds up whole models, and hybrid's are split; use auto");
     if (strcmp(o->allreduce, "library") == 0)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
                        "library adds up whole models, and hybrid's are split; use direct, ring, "

@@ -34,6 +34,8 @@ typedef struct ls_job {
     ls_comm *comm;              /**< of the processes, each a rank; NULL: this one alone */
     const ls_comm_backend
         *transport; /**< by which devices exchange; NULL: ls_comm_backend_auto's */
+    uint64_t
+        timeout_ns; /**< without progress of another rank, where a library does not see to it */
     int64_t batch;  /**< global; of every step but the last of an epoch */
     bool epochs;    /**< an epoch's last batch is what is left of it */
     uint64_t seed;

@@ -119,6 +119,14 @@ ls_status ls_mirror_update(ls_mirror *mirror, int index)
 
 /* ---- The rest ------------------------------------------------------------------------------- */
 
+ls_status ls_mirror_wait(ls_mirror *mirror, uint64_t timeout_ns)
+{
+    ls_status status = LS_OK;
+    for (int i = 0; i < mirror->count; i++)
+        status = ls_status_first(status, ls_reducer_wait(&mirror->reducers[i], timeout_ns));
+    return status;
+}
+
 ls_status ls_mirror_sync(ls_mirror *mirror)
 {
     ls_status status = LS_OK;

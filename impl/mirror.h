@@ -49,6 +49,9 @@ bool ls_mirror_together(const ls_mirror *mirror);
 /** Together: puts the all-reduces of all members. */
 ls_status ls_mirror_put(ls_mirror *mirror, int which);
 
+/** Before the members' queues are waited for (ls_reducer_wait). */
+ls_status ls_mirror_wait(ls_mirror *mirror, uint64_t timeout_ns);
+
 /** Waits for the all-reduces' own queues, after the members'. */
 ls_status ls_mirror_sync(ls_mirror *mirror);
 

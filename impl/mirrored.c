@@ -141,8 +141,10 @@ static ls_status check(const ls_outline *outline)
 /* The replicas first: a reducer's own queue has nothing to wait for that they have not put. */
 static ls_status sync_run(ls_run *base)
 {
-    ls_status status = ls_replicated_sync(base);
-    return ls_status_first(status, ls_mirror_sync(&((mirrored *)base)->mirror));
+    mirrored *me = (mirrored *)base;
+    ls_status status = ls_mirror_wait(&me->mirror, base->job->timeout_ns);
+    status = ls_status_first(status, ls_replicated_sync(base));
+    return ls_status_first(status, ls_mirror_sync(&me->mirror));
 }
 
 static void close_run(ls_run *base)

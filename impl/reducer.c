@@ -204,6 +204,14 @@ ls_status ls_reducer_update(ls_reducer *r, size_t bucket)
     return ls_op_list_put(&r->update[bucket], queue);
 }
 
+ls_status ls_reducer_wait(ls_reducer *r, uint64_t timeout_ns)
+{
+    const ls_comm_backend *backend = r->comm ? r->comm->backend : NULL;
+    if (!backend || !backend->wait || !r->queue)
+        return LS_OK;
+    return backend->wait(r->comm, r->member->replica->queue, r->queue, timeout_ns);
+}
+
 ls_status ls_reducer_sync(ls_reducer *r)
 {
     return r->own_queue ? ls_queue_sync(r->queue) : LS_OK;

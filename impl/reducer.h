@@ -57,6 +57,10 @@ ls_status ls_reducers_put(ls_reducer *reducers, int count, int which);
 /** Puts the update of a bucket's parameters on the replica's queue, once its sum is there. */
 ls_status ls_reducer_update(ls_reducer *reducer, size_t bucket);
 
+/** Before the replica's queue is waited for: where a library could keep that for ever, waits until
+ *  it is empty or the library is given up. */
+ls_status ls_reducer_wait(ls_reducer *reducer, uint64_t timeout_ns);
+
 /** Waits for the reducer's own queue; its failure, if any. */
 ls_status ls_reducer_sync(ls_reducer *reducer);
 

@@ -37,6 +37,14 @@ ls_status ls_strategy_find(const char *name, const ls_strategy **out)
 static ls_status check_ranks(const ls_outline *o)
 {
     const bool mpi = strcmp(o->comm, "mpi") == 0 && o->ranks > 1;
+    const bool library = strcmp(o->allreduce, "library") == 0;
+    if (strcmp(o->comm, "nccl") == 0 &&
+        (o->exact || !(library || strcmp(o->allreduce, "auto") == 0)))
+        return ls_fail(LS_CODE_USAGE, "option", "--comm",
+                       "nccl has an all-reduce and an order of its own; --reduce fast with "
+                       "--allreduce library or auto, or --comm auto, work");
+    if (strcmp(o->comm, "nccl") == 0)
+        return LS_OK;
     if (mpi && o->linked)
         return ls_fail(LS_CODE_USAGE, "option", "--link",
                        "joins devices of one process, and ranks of --comm mpi are several; leave "
@@ -45,13 +53,12 @@ static ls_status check_ranks(const ls_outline *o)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
                        "direct reads the others' memory, and ranks of --comm mpi share none; use "
                        "ring, tree, halving-doubling, flat, library or auto");
-    if (strcmp(o->allreduce, "library") != 0)
+    if (!library)
         return LS_OK;
     if (!mpi)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
-                       "library is that of several ranks of --comm mpi; use direct, ring, tree, "
-                       "halving-doubling, "
-                       "flat or auto");
+                       "library is that of several ranks of --comm mpi, or of --comm nccl; use "
+                       "direct, ring, tree, halving-doubling, flat or auto");
     if (o->devices != 1)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
                        "library adds up one device of each rank, not %zu; --devices 1 and more "

@@ -122,7 +122,10 @@ static void test_what_this_build_has_not(void **state)
     (void)state;
     const char *why = ls_processes_built() ? "mpirun -n N" : "mpi is not in this build";
     REFUSED(LS_CODE_MISSING, "run --comm mpi", "--comm", why, "thread");
-    REFUSED(LS_CODE_MISSING, "run --comm nccl", "nccl is not in this build");
+    if (LS_HAS_NCCL) /* whether there are GPUs is looked at later */
+        ls_request_free(accept_line("run --comm nccl"));
+    else
+        REFUSED(LS_CODE_MISSING, "run --comm nccl", "nccl is not in this build");
     REFUSED(LS_CODE_MISSING, "run --comm auto,mpi", why);
     USAGE("run --comm tcp", "auto, thread, mpi, nccl, device");
     if (ls_kernel_table_default(LS_DEVICE_GPU)) /* whether there is a GPU is looked at later */

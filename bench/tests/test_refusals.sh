@@ -178,6 +178,12 @@ for value in gpu cpu cpu: cpu:x cpu:-1 cpu:0+ +cpu:0 cpu:0++cpu:1 tpu:0 cpu:9999
 done
 refused 3 'mpi' run --model poly --comm mpi
 refused 3 'nccl' run --model poly --comm nccl
+# NCCL is of GPUs, has one all-reduce and an order of its own; ranks that share none of these are refused.
+if "$LOCKSTEP" list | grep -q '^ *nccl '; then
+  refused 3 'cpu:0|GPUs' run --strategy mirrored --devices 2 --comm nccl
+  refused 2 '--comm|nccl|--reduce fast' run --strategy mirrored --devices 2 --comm nccl --reduce exact
+  refused 2 '--comm|nccl|library' run --strategy mirrored --devices 2 --comm nccl --allreduce ring
+fi
 
 # ---- Files that are not there -----------------------------------------------------------------
 

@@ -17,7 +17,7 @@ set(lockstep_info_command ${CMAKE_COMMAND}
   -DSOURCE=${CMAKE_CURRENT_SOURCE_DIR} -DOUT=${CMAKE_CURRENT_BINARY_DIR}/generated/build_info.h
   -DVERSION=${PROJECT_VERSION} -DTYPE=${lockstep_type}
   "-DCOMPILER=${CMAKE_C_COMPILER_ID} ${CMAKE_C_COMPILER_VERSION}" "-DFLAGS=${lockstep_flags}"
-  "-DCUDA=${LOCKSTEP_CUDA_VERSION}" "-DCUBLAS=${LOCKSTEP_CUBLAS_VERSION}"
+  "-DCUDA=${LOCKSTEP_CUDA_VERSION}" "-DCUBLAS=${LOCKSTEP_CUBLAS_VERSION}" "-DNCCL=${LOCKSTEP_NCCL_VERSION}"
   -P ${CMAKE_CURRENT_LIST_DIR}/WriteBuildInfo.cmake)
 execute_process(COMMAND ${lockstep_info_command})
 add_custom_target(build_info ALL COMMAND ${lockstep_info_command} VERBATIM

@@ -103,6 +103,10 @@ if(LOCKSTEP_CUDA)
   endif()
 endif()
 
+if(NOT LOCKSTEP_HAS_CUDA)
+  set(LOCKSTEP_HAS_NCCL 0)
+endif()
+
 # Kernels: bits are a contract there too, so nothing is contracted or approximated.
 add_library(lockstep_cuda_options INTERFACE)
 target_include_directories(lockstep_cuda_options INTERFACE ${CMAKE_CURRENT_SOURCE_DIR})

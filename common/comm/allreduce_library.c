@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All-reduce `library`: the back end's own (MPI_Iallreduce). Which messages it sends and in which
- * order it adds, only the library knows: there is no formula and no oracle, and its traffic is not
- * counted.
+ * All-reduce `library`: the back end's own (MPI_Iallreduce, ncclAllReduce). Which messages it sends
+ * and in which order it adds, only the library knows: there is no formula and no oracle, and its
+ * traffic is not counted.
  */
 #include "common/comm/comm_parts.h"
 
@@ -28,7 +28,7 @@ static ls_status build(ls_comm *comm, const ls_allreduce_args *a, ls_op_list *op
 
 const ls_allreduce ls_allreduce_library = {
     .name = "library",
-    .help = "the communicator's own (MPI_Iallreduce); one device per rank",
+    .help = "the communicator's own (MPI_Iallreduce, one device per rank; ncclAllReduce)",
     .check = check,
     .build = build,
 };

@@ -12,6 +12,9 @@ static const ls_comm_backend *const backends[] = {
 #ifdef LOCKSTEP_MPI
     &ls_comm_mpi,
 #endif
+#if LS_HAS_NCCL
+    &ls_comm_nccl,
+#endif
     NULL,
 };
 
@@ -54,6 +57,8 @@ ls_status ls_allreduce_find(const char *name, const ls_allreduce **out)
 const ls_allreduce *ls_allreduce_auto(const ls_comm *comm, size_t bytes)
 {
     static const size_t small_bytes = 16384;
+    if (!comm->backend->exchange)
+        return &ls_allreduce_library;
     if (comm->backend->direct && comm->shared)
         return &ls_allreduce_direct;
     if (bytes <= small_bytes)
@@ -181,6 +186,9 @@ ls_status ls_comm_put_exchange(ls_comm *comm, ls_op_list *ops, const ls_exchange
     }
     if (e.to < 0 && e.from < 0)
         return LS_OK;
+    if (!comm->backend->exchange)
+        return ls_fail(LS_CODE_USAGE, "communicator", comm->backend->name,
+                       "has its library's all-reduce alone; --allreduce library or auto works");
     LS_TRY(comm->backend->exchange(comm, &e, &op));
     return ls_op_list_add(ops, op);
 }

@@ -7,7 +7,8 @@
  * they block that queue, not the host. All operations of one communicator go to one queue per
  * rank, and every rank puts matching ones in the same order. Back ends: `thread` (ranks are queues
  * of one process), `mpi` (of many), `device` (devices of one process, GPUs too, whose queues are
- * ordered by events: ls_comm_put puts all ranks' operations by one call), later `nccl`.
+ * ordered by events: ls_comm_put puts all ranks' operations by one call), `nccl` (GPUs; that
+ * library's all-reduce alone).
  *
  * When a queue has failed, its operations are abandoned (device.h): the communicator then lets go
  * every rank, whose waiting operations fail with "abandoned by rank R", so nobody hangs. It stays
@@ -64,17 +65,27 @@ enum { LS_DIRECT_FEW = 8 };
 struct ls_comm_backend {
     const char *name;
     const char *help;
-    /** Makes the operation of one exchange (a send, a receive, or both); memory is borrowed. */
+    /** Whether devices of these names of one process can be ranks of it, and what it needs is here;
+     *  says why not, and what would work. May be NULL: seen when it is opened. */
+    ls_status (*check)(const ls_device_name *names, int count);
+    /** Makes the operation of one exchange (a send, a receive, or both); memory is borrowed. May be
+     *  NULL, where there is `library` alone. */
     ls_status (*exchange)(ls_comm *comm, const ls_exchange *exchange, ls_op **out);
     /** May be NULL, and is for ranks that share memory: all-reduce in it, each rank summing its
      * slice from all the others in rank order and writing it to all; up to LS_DIRECT_FEW elements,
      * each sums all. */
     ls_status (*direct)(ls_comm *comm, float *data, size_t count, ls_op **out);
-    /** May be NULL: all-reduce by the back end's library, in the library's own order. Every rank is
-     *  a process of its own, else LS_CODE_USAGE. */
+    /** May be NULL: all-reduce by the back end's library, in the library's own order. Of mpi every
+     *  rank is a process of its own, else LS_CODE_USAGE. */
     ls_status (*library)(ls_comm *comm, float *data, size_t count, ls_op **out);
     /** See ls_comm_put. NULL: a rank's operations are put by themselves. */
     ls_status (*put)(ls_comm *const *comms, const ls_comm_list *lists, int count);
+    /** Waits until `queue`, which waits for the operations on `sums`, is empty; fails where the
+     *  library says, or a time without any progress shows, that it never will be, and has then
+     * given up, so that ls_queue_sync ends. Before that. May be NULL: queues see to it themselves.
+     */
+    ls_status (*wait)(ls_comm *comm, const ls_queue *queue, const ls_queue *sums,
+                      uint64_t timeout_ns);
     /** Bytes of device memory that this end holds for its operations. May be NULL: none. */
     size_t (*memory)(const ls_comm *comm);
     /** Host calls: they block the calling thread; each rank calls from a thread of its own. All are

@@ -45,6 +45,7 @@ extern const ls_allreduce ls_allreduce_flat, ls_allreduce_ring, ls_allreduce_tre
     ls_allreduce_library;
 
 extern const ls_comm_backend ls_comm_thread, ls_comm_device;
-extern const ls_comm_backend ls_comm_mpi; /* in builds with MPI */
+extern const ls_comm_backend ls_comm_mpi;  /* in builds with MPI */
+extern const ls_comm_backend ls_comm_nccl; /* where LS_HAS_NCCL */
 
 #endif

@@ -33,6 +33,7 @@ typedef struct ls_device_backend {
     ls_status (*queue_write)(ls_queue *queue, void *device, const void *host, size_t bytes);
     ls_status (*queue_sync)(ls_queue *queue);
     bool (*queue_captured)(const ls_queue *queue); /**< whether a capture has it */
+    ls_status (*queue_idle)(const ls_queue *queue, bool *out);
     ls_status (*queue_profile)(ls_queue *queue, ls_time_profile *profile); /**< may be NULL */
     ls_status (*event_open)(ls_device *device, ls_event **out);
     void (*event_close)(ls_event *event);

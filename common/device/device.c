@@ -133,6 +133,11 @@ ls_status ls_queue_write(ls_queue *queue, void *device, const void *host, size_t
     return queue->device->backend->queue_write(queue, device, host, bytes);
 }
 
+ls_status ls_queue_idle(const ls_queue *queue, bool *out)
+{
+    return queue->device->backend->queue_idle(queue, out);
+}
+
 ls_status ls_queue_sync(ls_queue *queue)
 {
     return queue->device->backend->queue_sync(queue);

@@ -188,6 +188,9 @@ ls_status ls_queue_copy(ls_queue *queue, void *to, const ls_device *to_device, c
 ls_status ls_queue_read(ls_queue *queue, void *host, const void *device, size_t bytes);
 ls_status ls_queue_write(ls_queue *queue, void *device, const void *host, size_t bytes);
 
+/** Whether the queue is empty. Not while capturing. */
+ls_status ls_queue_idle(const ls_queue *queue, bool *out);
+
 /** Waits until the queue is empty; returns the first failure of an operation, once. */
 ls_status ls_queue_sync(ls_queue *queue);
 

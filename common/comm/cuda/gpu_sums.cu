@@ -30,11 +30,22 @@ __global__ void sums(sum_steps steps, int step_count, int64_t count)
         }
 }
 
+__global__ void pulse(unsigned *word)
+{
+    ls_gpu_tell_host(word, *(volatile unsigned *)word + 1);
+}
+
 } // namespace
 
 int ls_gpu_load_sums(void)
 {
-    return ls_gpu_load_kernel(sums);
+    const int errors[] = {ls_gpu_load_kernel(sums), ls_gpu_load_kernel(pulse)};
+    return ls_gpu_first_failure(errors, 2);
+}
+
+int ls_gpu_pulse(void *stream, unsigned *word)
+{
+    return ls_gpu_launch(stream, 1, 1, pulse, word);
 }
 
 int ls_gpu_sums(void *stream, const ls_sum_step *steps, size_t step_count, size_t count)

@@ -17,6 +17,9 @@ int ls_gpu_load_sums(void);
  *  refused. Allocates nothing and waits for nothing, so it can be captured. */
 int ls_gpu_sums(void *stream, const ls_sum_step *steps, size_t step_count, size_t count);
 
+/** Adds one to a word of pinned host memory. 0, or the cudaError_t of a launch that was refused. */
+int ls_gpu_pulse(void *stream, unsigned *word);
+
 #ifdef __cplusplus
 }
 #endif

@@ -49,7 +49,10 @@ static void kernel_has_the_loops_bits(void **state)
         }
         ls_op_free(op);
     }
+    unsigned pulses = 5;
     assert_int_equal(ls_gpu_load_sums(), 0);
+    assert_int_equal(ls_gpu_pulse(NULL, &pulses), 0);
+    assert_int_equal(pulses, 6);
 }
 
 int main(void)

@@ -152,6 +152,13 @@ static bool cpu_queue_captured(const ls_queue *queue)
     return ((const cpu_queue *)queue)->capture != NULL;
 }
 
+static ls_status cpu_queue_idle(const ls_queue *base, bool *out)
+{
+    cpu_queue *queue = (cpu_queue *)base; /* it is only looked at */
+    *out = ls_signal_value(&queue->consumed) >= queue->put;
+    return LS_OK;
+}
+
 static ls_status cpu_queue_put(ls_queue *queue, ls_op *op)
 {
     return ls_cpu_queue_push((cpu_queue *)queue, &(cpu_command){.kind = CPU_RUN, .op = op});
@@ -205,6 +212,7 @@ const ls_device_backend ls_cpu_backend = {
     .queue_write = cpu_queue_write,
     .queue_sync = ls_cpu_queue_sync,
     .queue_captured = cpu_queue_captured,
+    .queue_idle = cpu_queue_idle,
     .queue_profile = ls_cpu_queue_profile,
     .event_open = ls_cpu_event_open,
     .event_close = ls_cpu_event_close,

@@ -26,6 +26,7 @@ typedef struct cuda_device {
 typedef struct cuda_pinned {
     char staging[(size_t)1 << 20]; /* of reads and writes */
     unsigned fault;                /* a kernel's complaint: ls_cuda_fault, 0: none */
+    unsigned pulse;                /* counted up by kernels: a sign of life */
 } cuda_pinned;
 
 typedef struct cuda_queue {
@@ -69,6 +70,9 @@ ls_status ls_cuda_queue_write(ls_queue *queue, void *device, const void *host, s
 ls_status ls_cuda_queue_sync(ls_queue *queue);
 /* Where the kernels of this queue leave a complaint: device-visible. */
 unsigned *ls_cuda_queue_fault(const ls_queue *queue);
+/* Where kernels of this queue count, for the host to see that it goes on: device-visible. */
+unsigned *ls_cuda_queue_pulse(const ls_queue *queue);
+ls_status ls_cuda_queue_idle(const ls_queue *queue, bool *out);
 
 /* cuda_program.c */
 /* LS_CODE_USAGE, with `why`, where the queue is being captured. */

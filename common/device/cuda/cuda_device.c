@@ -224,6 +224,7 @@ const ls_device_backend ls_cuda_backend = {
     .queue_write = ls_cuda_queue_write,
     .queue_sync = ls_cuda_queue_sync,
     .queue_captured = ls_cuda_queue_captured,
+    .queue_idle = ls_cuda_queue_idle,
     .event_open = ls_cuda_event_open,
     .event_close = ls_cuda_event_close,
     .queue_record = ls_cuda_queue_record,

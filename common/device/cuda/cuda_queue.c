@@ -25,6 +25,7 @@ static ls_status open_stream(cuda_queue *queue, const ls_device *device)
                                        cudaHostAllocPortable | cudaHostAllocMapped)));
     queue->pinned = pinned;
     queue->pinned->fault = LS_CUDA_FAULT_NONE;
+    queue->pinned->pulse = 0;
     return LS_OK;
 }
 
@@ -64,6 +65,23 @@ void *ls_cuda_queue_native(const ls_queue *base)
 unsigned *ls_cuda_queue_fault(const ls_queue *base)
 {
     return &((const cuda_queue *)base)->pinned->fault;
+}
+
+unsigned *ls_cuda_queue_pulse(const ls_queue *base)
+{
+    return &((const cuda_queue *)base)->pinned->pulse;
+}
+
+ls_status ls_cuda_queue_idle(const ls_queue *base, bool *out)
+{
+    LS_TRY(ls_cuda_use(base->device));
+    const cudaError_t error = cudaStreamQuery(((const cuda_queue *)base)->stream);
+    *out = error == cudaSuccess;
+    if (error == cudaErrorNotReady) {
+        cudaGetLastError();
+        return LS_OK;
+    }
+    return ls_cuda_check(base->device->info.text, base->name, error);
 }
 
 ls_status ls_cuda_queue_put(ls_queue *base, ls_op *op)

@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Back end `nccl`: ranks are GPUs of one process, or of several that another communicator has met;
+ * rank 0's unique id goes to all through that. All-reduce is the library's, on the queue that it is
+ * put on; its order of summation is NCCL's own, so the gate bounds the sum.
+ *
+ *     put    the operations of all ranks of this process, in one group: NCCL asks for that where
+ *            one thread drives several GPUs, and a capture then holds all of them
+ *     wait   looks at the queue and at NCCL's asynchronous error in turns; an error, or a time
+ *            without any finished all-reduce, gives the communicators of this process up
+ *
+ * After every all-reduce a kernel of one thread counts in pinned memory: a sign of life.
+ * Leaves out: exchanges (algorithms of our own need them), host calls, split. NCCL refuses two
+ * ranks on one GPU: there, communicator `device` exchanges. Not yet run on a GPU; its logic is
+ * tested with functions in place of NCCL's (nccl_emulate.h).
+ */
+#include "common/comm/nccl/comm_nccl.h"
+
+#include "common/base/clock.h"
+#include "common/comm/cuda/gpu_sums.h"
+#include "common/device/cuda/cuda.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LOOK_NS = 50000 }; /* between two looks of who waits */
+
+typedef struct nccl_group {
+    ls_nccl nccl;
+    int locals, members;     /* ranks of this process; ends that are not closed */
+    struct nccl_comm **ends; /* [locals] */
+    bool given_up;
+} nccl_group;
+
+typedef struct nccl_comm {
+    ls_comm base;
+    nccl_group *group;
+    ncclComm_t comm; /* NULL: not opened, or given up */
+} nccl_comm;
+
+typedef struct allreduce_op {
+    ls_op op;
+    nccl_comm *comm;
+    float *data;
+    size_t count;
+} allreduce_op;
+
+/* ---- Operations ------------------------------------------------------------------------------ */
+
+static ls_status run_alone(ls_op *op, ls_queue *queue)
+{
+    (void)queue;
+    return ls_fail(LS_CODE_USAGE, "communicator", op->name,
+                   "belongs to ranks that are put together; ls_comm_put puts it");
+}
+
+static void destroy_op(ls_op *op)
+{
+    free(op);
+}
+
+static ls_status make_library(ls_comm *base, float *data, size_t count, ls_op **out)
+{
+    allreduce_op *a = calloc(1, sizeof *a);
+    if (!a)
+        return ls_fail_memory("communicator", sizeof *a);
+    *a = (allreduce_op){.op = {.name = "allreduce.nccl",
+                               .run = run_alone,
+                               .destroy = destroy_op,
+                               .use = LS_TIME_COMMUNICATION},
+                        .comm = (nccl_comm *)base,
+                        .data = data,
+                        .count = count};
+    *out = &a->op;
+    return LS_OK;
+}
+
+static ls_status refuse_lists(const nccl_group *group)
+{
+    return ls_fail(
+        LS_CODE_USAGE, "communicator", "nccl",
+        "the %d ranks of this process put different operations; every rank puts matching "
+        "ones in the same order",
+        group->locals);
+}
+
+static bool is_gpu(const ls_device *device)
+{
+    return ls_device_describe(device)->name.kind == LS_DEVICE_GPU;
+}
+
+/* Makes a GPU the calling thread's, whose groups NCCL keeps apart from other threads'. */
+static ls_status use(const ls_device *device)
+{
+    return is_gpu(device) ? ls_cuda_use(device) : LS_OK;
+}
+
+/* A kernel that counts: on a GPU, where there is one. */
+static ls_status put_pulse(ls_queue *queue)
+{
+    const ls_device *device = ls_queue_device(queue);
+    if (!is_gpu(device))
+        return LS_OK;
+    LS_TRY(use(device));
+    const int error = ls_gpu_pulse(ls_queue_native(queue), ls_cuda_queue_pulse(queue));
+    return ls_cuda_check(ls_device_describe(device)->text, "count an all-reduce",
+                         (cudaError_t)error);
+}
+
+/* Operation `at` of all lists, which are all-reduces: one group. */
+static ls_status put_group(nccl_group *group, const ls_comm_list *lists, size_t at)
+{
+    const ls_nccl_functions *call = &group->nccl.call;
+    LS_TRY(ls_nccl_check(&group->nccl, call->ncclGroupStart(), "begin a group"));
+    ncclResult_t result = ncclSuccess;
+    for (int r = 0; r < group->locals && result == ncclSuccess; r++) {
+        const allreduce_op *a = (const allreduce_op *)lists[r].ops->items[at];
+        result = call->ncclAllReduce(a->data, a->data, a->count, ncclFloat, ncclSum, a->comm->comm,
+                                     (cudaStream_t)ls_queue_native(lists[r].queue));
+    }
+    const ncclResult_t end = call->ncclGroupEnd();
+    LS_TRY(ls_nccl_check(&group->nccl, result == ncclSuccess ? end : result, "all-reduce"));
+    for (int r = 0; r < group->locals; r++)
+        LS_TRY(put_pulse(lists[r].queue));
+    return LS_OK;
+}
+
+static bool is_ours(const ls_comm_list *list, size_t at)
+{
+    return at < list->ops->count && list->ops->items[at]->run == run_alone;
+}
+
+static ls_status put_lists(ls_comm *const *comms, const ls_comm_list *lists, int count)
+{
+    nccl_group *group = ((nccl_comm *)comms[0])->group;
+    if (count != group->locals)
+        return refuse_lists(group);
+    if (group->given_up)
+        return ls_fail(LS_CODE_MISSING, "communicator", "nccl",
+                       "was given up after a failure; start again");
+    for (size_t at = 0; at < lists->ops->count; at++) {
+        for (int r = 1; r < count; r++)
+            if (lists[r].ops->count != lists->ops->count ||
+                is_ours(&lists[r], at) != is_ours(lists, at))
+                return refuse_lists(group);
+        if (is_ours(lists, at)) {
+            LS_TRY(put_group(group, lists, at));
+            continue;
+        }
+        for (int r = 0; r < count; r++)
+            LS_TRY(ls_queue_put(lists[r].queue, lists[r].ops->items[at]));
+    }
+    return LS_OK;
+}
+
+/* ---- Waiting --------------------------------------------------------------------------------- */
+
+/* Operations that are under way end, and the queues go on to their end. */
+static void give_up(nccl_group *group)
+{
+    for (int r = 0; r < group->locals; r++) {
+        if (group->ends[r] && group->ends[r]->comm)
+            group->nccl.call.ncclCommAbort(group->ends[r]->comm);
+        if (group->ends[r])
+            group->ends[r]->comm = NULL;
+    }
+    group->given_up = true;
+}
+
+static void abandon(ls_comm *base)
+{
+    nccl_group *group = ((nccl_comm *)base)->group;
+    if (!group->given_up)
+        give_up(group);
+}
+
+/* All-reduces that this queue has finished, of one that is on a GPU. */
+static unsigned pulse_of(const ls_queue *queue)
+{
+    if (!is_gpu(ls_queue_device(queue)))
+        return 0;
+    return __atomic_load_n(ls_cuda_queue_pulse(queue), __ATOMIC_ACQUIRE);
+}
+
+static ls_status find_failure(const nccl_comm *comm)
+{
+    ncclResult_t error = ncclSuccess;
+    const ls_nccl *nccl = &comm->group->nccl;
+    LS_TRY(ls_nccl_check(nccl, nccl->call.ncclCommGetAsyncError(comm->comm, &error),
+                         "ask for errors"));
+    return error == ncclInProgress ? LS_OK : ls_nccl_check(nccl, error, "an all-reduce under way");
+}
+
+static ls_status wait_for(ls_comm *base, const ls_queue *queue, const ls_queue *sums,
+                          uint64_t timeout_ns)
+{
+    nccl_comm *comm = (nccl_comm *)base;
+    const char *where = ls_device_describe(base->device)->text;
+    uint64_t since_ns = ls_clock_ns();
+    unsigned pulse = pulse_of(sums);
+    bool idle = false;
+    ls_status status = LS_OK;
+    while (!status && !comm->group->given_up) {
+        LS_TRY(ls_queue_idle(queue, &idle));
+        if (idle)
+            return LS_OK;
+        status = find_failure(comm);
+        if (pulse_of(sums) != pulse) {
+            pulse = pulse_of(sums);
+            since_ns = ls_clock_ns();
+        }
+        if (!status && ls_clock_ns() - since_ns > timeout_ns)
+            status = ls_fail(LS_CODE_MISSING, "NCCL", where,
+                             "no all-reduce has ended for %.3g s (--timeout); a rank is gone or "
+                             "stuck, so look at the others' messages, or give more time",
+                             (double)timeout_ns * 1e-9);
+        ls_clock_sleep(LOOK_NS);
+    }
+    if (status)
+        give_up(comm->group);
+    return status;
+}
+
+/* ---- Opening and closing --------------------------------------------------------------------- */
+
+static void close_group(nccl_group *group)
+{
+    ls_nccl_unload(&group->nccl);
+    free(group->ends);
+    free(group);
+}
+
+static void close_comm(ls_comm *base)
+{
+    nccl_comm *comm = (nccl_comm *)base;
+    nccl_group *group = comm->group;
+    if (comm->comm)
+        group->nccl.call.ncclCommDestroy(comm->comm);
+    for (int r = 0; r < group->locals; r++)
+        if (group->ends[r] == comm)
+            group->ends[r] = NULL;
+    if (--group->members == 0)
+        close_group(group);
+    free(comm);
+}
+
+/* What each process tells the others. */
+typedef struct hello {
+    int count; /* devices; -1: it has failed */
+    ncclUniqueId id;
+} hello;
+
+/* The ranks of all processes, the first of this one, and rank 0's id. */
+typedef struct meeting {
+    int size, first;
+    ncclUniqueId id;
+} meeting;
+
+/* All processes hear of all; `mine`, if any, is the failure of this one. */
+static ls_status meet(const ls_nccl *nccl, ls_status mine, ls_comm *processes, int count,
+                      meeting *out)
+{
+    const int others = processes ? processes->size : 1, self = processes ? processes->rank : 0;
+    hello own = {.count = mine ? -1 : count}, *all = calloc((size_t)others, sizeof *all);
+    if (!mine && self == 0)
+        mine = ls_nccl_check(nccl, nccl->call.ncclGetUniqueId(&own.id), "make an id");
+    if (!all)
+        mine = ls_status_first(mine, ls_fail_memory("nccl", (size_t)others * sizeof *all));
+    own.count = mine ? -1 : count;
+    ls_status met = all ? ls_comm_collect(processes, &own, sizeof own, all) : LS_OK;
+    *out = (meeting){0};
+    for (int p = 0; p < others && !mine && !met; p++) {
+        if (all[p].count < 0)
+            met = ls_status_follows(ls_fail(LS_CODE_MISSING, "comm: nccl", NULL,
+                                            "rank %d cannot use it, and says why", p));
+        out->first += p < self ? all[p].count : 0;
+        out->size += all[p].count;
+    }
+    if (!mine && !met)
+        out->id = all[0].id;
+    free(all);
+    return ls_status_first(mine, met);
+}
+
+static ls_status init_end(nccl_comm *end, const meeting *met)
+{
+    const ls_nccl *nccl = &end->group->nccl;
+    LS_TRY(use(end->base.device));
+    return ls_nccl_check(
+        nccl, nccl->call.ncclCommInitRank(&end->comm, met->size, met->id, end->base.rank),
+        "open a communicator");
+}
+
+static ls_status open_ends(nccl_group *group, const meeting *met, ls_device *const *devices,
+                           ls_comm **comms)
+{
+    for (int i = 0; i < group->locals; i++) {
+        nccl_comm *end = calloc(1, sizeof *end);
+        if (!end)
+            return ls_fail_memory("communicator", sizeof *end);
+        end->base = (ls_comm){.backend = &ls_comm_nccl,
+                              .rank = met->first + i,
+                              .size = met->size,
+                              .device = devices[i]};
+        end->group = group;
+        group->ends[i] = end;
+        group->members++;
+        comms[i] = &end->base;
+    }
+    LS_TRY(ls_nccl_check(&group->nccl, group->nccl.call.ncclGroupStart(), "begin a group"));
+    ls_status status = LS_OK;
+    for (int i = 0; i < group->locals && !status; i++)
+        status = init_end(group->ends[i], met);
+    return ls_status_first(status, ls_nccl_check(&group->nccl, group->nccl.call.ncclGroupEnd(),
+                                                 "open the communicators"));
+}
+
+ls_status ls_comm_nccl_open(ls_nccl *nccl, ls_status mine, ls_comm *processes,
+                            ls_device *const *devices, int count, ls_comm **comms)
+{
+    meeting met;
+    nccl_group *group = calloc(1, sizeof *group);
+    if (group)
+        group->ends = calloc((size_t)count, sizeof(nccl_comm *));
+    if (!mine && (!group || !group->ends))
+        mine = ls_fail_memory("communicator", sizeof *group);
+    ls_status status = meet(nccl, mine, processes, count, &met);
+    if (!status) {
+        group->nccl = *nccl;
+        group->locals = count;
+        status = open_ends(group, &met, devices, comms);
+        if (!status)
+            return LS_OK;
+        give_up(group);
+        for (int i = 0; i < count; i++)
+            free(group->ends[i]);
+    }
+    ls_nccl_unload(nccl);
+    if (group)
+        free(group->ends);
+    free(group);
+    return status;
+}
+
+static ls_status check_names(const ls_device_name *names, int count)
+{
+    char text[2][32];
+    for (int i = 0; i < count; i++) {
+        if (names[i].kind != LS_DEVICE_GPU)
+            return ls_fail(LS_CODE_MISSING, "comm: nccl", ls_device_name_text(&names[i], text[0]),
+                           "is no GPU, and NCCL exchanges between GPUs only; --comm auto, or GPUs, "
+                           "work");
+        for (int k = 0; k < i; k++)
+            if (names[k].index == names[i].index)
+                return ls_fail(LS_CODE_USAGE, "comm: nccl", ls_device_name_text(&names[i], text[0]),
+                               "is on the same GPU as %s, and NCCL refuses two ranks on one; "
+                               "--comm auto, where logical GPUs exchange by communicator device, "
+                               "works",
+                               ls_device_name_text(&names[k], text[1]));
+    }
+    ls_nccl nccl;
+    LS_TRY(ls_nccl_load(&nccl));
+    ls_nccl_unload(&nccl);
+    return LS_OK;
+}
+
+static ls_status open_loaded(ls_comm *processes, ls_device *const *devices, int count,
+                             ls_comm **comms)
+{
+    ls_nccl nccl;
+    ls_status status = ls_nccl_load(&nccl);
+    return ls_comm_nccl_open(&nccl, status, processes, devices, count, comms);
+}
+
+/* What NCCL sends, only NCCL knows. */
+static ls_traffic get_traffic(const ls_comm *base)
+{
+    (void)base;
+    return (ls_traffic){0};
+}
+
+const ls_comm_backend ls_comm_nccl = {
+    .name = "nccl",
+    .help = "ranks are GPUs of one process or several; NCCL's own all-reduce",
+    .check = check_names,
+    .library = make_library,
+    .put = put_lists,
+    .wait = wait_for,
+    .open = open_loaded,
+    .abandon = abandon,
+    .traffic = get_traffic,
+    .close = close_comm,
+};

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* The NCCL back end's opening with functions that are loaded already, or a test's own. */
+#ifndef LS_COMMON_COMM_NCCL_COMM_NCCL_H
+#define LS_COMMON_COMM_NCCL_COMM_NCCL_H
+
+#include "common/comm/comm_parts.h"
+#include "common/comm/nccl/nccl_library.h"
+
+/**
+ * See ls_comm_open; takes `nccl` over, also on failure. `mine` is this process's failure so far, if
+ * any: the others of `processes` hear that there is one, and all fail together.
+ */
+ls_status ls_comm_nccl_open(ls_nccl *nccl, ls_status mine, ls_comm *processes,
+                            ls_device *const *devices, int count, ls_comm **comms);
+
+#endif

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Communicator nccl without a GPU: its logic on functions in place of the library's
+ * (nccl_emulate.h), as one process and as several that are threads here; what it refuses; and that
+ * the library which the build found can be loaded and has all functions. No tolerance: bits.
+ * Skipped in a build without NCCL.
+ */
+#include "common/comm/tests/comm_fixture.h"
+
+#include <stdio.h>
+
+#if LS_HAS_NCCL
+#include "common/comm/tests/nccl_emulate.h"
+
+enum { RANKS = 3, COUNT = 1000 };
+
+static const uint64_t short_ns = 20000000, long_ns = 60000000000;
+
+typedef struct group {
+    ls_comm *comms[RANKS];
+    ls_op_list ops[RANKS];
+    ls_comm_list lists[RANKS];
+    float *data[RANKS], *expected;
+} group;
+
+static void open_group(fixture *f, group *g)
+{
+    const ls_allreduce *library;
+    ls_nccl nccl = {.call = nccl_emulated};
+    *g = (group){0};
+    emulated.aborted = emulated.destroyed = emulated.ids = 0;
+    must(ls_allreduce_find("library", &library));
+    must(ls_comm_nccl_open(&nccl, LS_OK, NULL, f->device, RANKS, g->comms));
+    g->expected = calloc(COUNT, sizeof *g->expected);
+    for (int r = 0; r < RANKS; r++) {
+        g->data[r] = random_floats("nccl", r, COUNT);
+        for (size_t i = 0; i < COUNT; i++)
+            g->expected[i] = r ? g->expected[i] + g->data[r][i] : g->data[r][i];
+        must(library->build(g->comms[r], &(ls_allreduce_args){.data = g->data[r], .count = COUNT},
+                            &g->ops[r]));
+        g->lists[r] = (ls_comm_list){&g->ops[r], f->queue[r]};
+    }
+}
+
+static void close_group(group *g)
+{
+    for (int r = 0; r < RANKS; r++)
+        free(g->data[r]);
+    free(g->expected);
+    close_all(g->comms, g->ops, RANKS);
+}
+
+static void ranks_of_a_process_are_one_group(void **state)
+{
+    fixture *f = *state;
+    group g;
+    open_group(f, &g);
+    assert_true(emulated.joined == RANKS && emulated.ids == 1);
+    assert_true(ls_comm_together(g.comms[0]));
+    assert_string_equal(ls_allreduce_auto(g.comms[0], 1 << 20)->name, "library");
+    must(ls_comm_put(g.comms, g.lists, RANKS));
+    for (int r = 0; r < RANKS; r++) {
+        assert_memory_equal(g.data[r], g.expected, COUNT * sizeof(float));
+        must(g.comms[r]->backend->wait(g.comms[r], f->queue[r], f->queue[r], long_ns));
+    }
+    close_group(&g);
+    assert_true(emulated.destroyed == RANKS && emulated.aborted == 0);
+}
+
+/* ---- Several processes, which are threads here ----------------------------------------------- */
+
+typedef struct process {
+    ls_comm *self; /* among the processes */
+    ls_device *device;
+    ls_queue *queue;
+    float *data;
+    bool fails;
+    ls_status status;
+} process;
+
+static ls_status run_process(process *p)
+{
+    const ls_allreduce *library;
+    ls_nccl nccl = {.call = nccl_emulated};
+    ls_op_list ops = {0};
+    ls_comm *comm;
+    LS_TRY(ls_comm_nccl_open(
+        &nccl, p->fails ? ls_fail(LS_CODE_MISSING, "NCCL", NULL, "is not here; none") : LS_OK,
+        p->self, &p->device, 1, &comm));
+    must(ls_allreduce_find("library", &library));
+    must(library->build(comm, &(ls_allreduce_args){.data = p->data, .count = COUNT}, &ops));
+    assert_true(comm->rank == p->self->rank && comm->size == RANKS);
+    const ls_comm_list list = {&ops, p->queue};
+    ls_status status = ls_comm_put(&comm, &list, 1);
+    ls_op_list_clear(&ops);
+    ls_comm_close(comm);
+    return status;
+}
+
+static void *process_thread(void *context)
+{
+    process *p = context;
+    p->status = run_process(p);
+    return NULL;
+}
+
+static void run_processes(fixture *f, int culprit, process *p)
+{
+    pthread_t threads[RANKS];
+    ls_comm *selves[RANKS];
+    must(ls_comm_thread_open(f->device, RANKS, selves));
+    for (int r = 0; r < RANKS; r++) {
+        p[r] = (process){selves[r],    f->device[r], f->queue[r], random_floats("nccl", r, COUNT),
+                         r == culprit, LS_OK};
+        assert_int_equal(pthread_create(&threads[r], NULL, process_thread, &p[r]), 0);
+    }
+    for (int r = 0; r < RANKS; r++)
+        pthread_join(threads[r], NULL);
+    for (int r = 0; r < RANKS; r++)
+        ls_comm_close(selves[r]);
+}
+
+static void processes_get_the_id_of_the_first(void **state)
+{
+    process p[RANKS];
+    run_processes(*state, -1, p);
+    float *inputs[RANKS];
+    for (int r = 0; r < RANKS; r++) {
+        inputs[r] = random_floats("nccl", r, COUNT);
+        must(p[r].status);
+    }
+    for (size_t i = 0; i < COUNT; i++)
+        for (int r = 0; r < RANKS; r++)
+            assert_true(p[r].data[i] == inputs[0][i] + inputs[1][i] + inputs[2][i]);
+    for (int r = 0; r < RANKS; r++) {
+        free(inputs[r]);
+        free(p[r].data);
+    }
+}
+
+/* The others say that they only follow; nobody waits for who has not come. */
+static void one_that_cannot_stops_all(void **state)
+{
+    for (int culprit = 0; culprit < RANKS; culprit++) {
+        process p[RANKS];
+        char expected[64];
+        snprintf(expected, sizeof expected, "rank %d cannot use it", culprit);
+        run_processes(*state, culprit, p);
+        for (int r = 0; r < RANKS; r++) {
+            assert_true(ls_status_is_consequence(p[r].status) == (r != culprit));
+            refused(p[r].status, LS_CODE_MISSING, r == culprit ? "is not here" : expected);
+            free(p[r].data);
+        }
+    }
+}
+
+/* ---- What goes wrong ------------------------------------------------------------------------- */
+
+static void lists_must_match(void **state)
+{
+    fixture *f = *state;
+    group g;
+    open_group(f, &g);
+    refused(ls_comm_put(g.comms, g.lists, RANKS - 1), LS_CODE_USAGE, "matching");
+    put_op(&g.ops[1], run_fill, NULL, NULL, 0);
+    refused(ls_comm_put(g.comms, g.lists, RANKS), LS_CODE_USAGE, "matching");
+    const ls_allreduce *ring;
+    must(ls_allreduce_find("ring", &ring));
+    refused(
+        ring->build(g.comms[0], &(ls_allreduce_args){.data = g.data[0], .count = COUNT}, &g.ops[0]),
+        LS_CODE_USAGE, "library's all-reduce alone");
+    must(ls_queue_put(f->queue[0], g.ops[0].items[0]));
+    refused(ls_queue_sync(f->queue[0]), LS_CODE_USAGE, "ls_comm_put");
+    close_group(&g);
+}
+
+/* A queue that is kept until the test says so. */
+typedef struct gate_op {
+    ls_op op;
+    atomic_bool open;
+} gate_op;
+
+static ls_status run_gate(ls_op *op, ls_queue *queue)
+{
+    (void)queue;
+    while (!atomic_load(&((gate_op *)op)->open))
+        ls_clock_sleep(1000);
+    return LS_OK;
+}
+
+static void keep(ls_op *op)
+{
+    (void)op;
+}
+
+/* An error of a rank elsewhere, and silence: one message each, and everything is let go. */
+static void errors_and_silence_end_the_wait(void **state)
+{
+    fixture *f = *state;
+    for (int silent = 0; silent < 2; silent++) {
+        group g;
+        gate_op gate = {.op = {.name = "gate", .run = run_gate, .destroy = keep}};
+        open_group(f, &g);
+        must(ls_queue_put(f->queue[0], &gate.op));
+        atomic_store(&emulated.async_error, silent ? ncclInProgress : ncclRemoteError);
+        const ls_comm_backend *b = g.comms[0]->backend;
+        refused(b->wait(g.comms[0], f->queue[0], f->queue[0], silent ? short_ns : long_ns),
+                LS_CODE_MISSING, silent ? "--timeout" : "remote process exited");
+        assert_int_equal(emulated.aborted, RANKS);
+        atomic_store(&gate.open, true);
+        must(ls_queue_sync(f->queue[0]));
+        must(b->wait(g.comms[1], f->queue[1], f->queue[1], long_ns)); /* said once */
+        refused(ls_comm_put(g.comms, g.lists, RANKS), LS_CODE_MISSING, "was given up");
+        atomic_store(&emulated.async_error, ncclSuccess);
+        close_group(&g);
+        assert_int_equal(emulated.destroyed, 0);
+    }
+}
+
+static void a_clique_that_cannot_be_opened_is_refused(void **state)
+{
+    fixture *f = *state;
+    ls_nccl nccl = {.call = nccl_emulated};
+    ls_comm *comms[RANKS];
+    atomic_store(&emulated.refuse_init, ncclInvalidUsage);
+    refused(ls_comm_nccl_open(&nccl, LS_OK, NULL, f->device, RANKS, comms), LS_CODE_MISSING,
+            "made up (the emulation says so)");
+    atomic_store(&emulated.refuse_init, ncclSuccess);
+}
+
+static void devices_that_cannot_are_refused(void **state)
+{
+    const ls_comm_backend *nccl;
+    const ls_device_name cpu = {.kind = LS_DEVICE_CPU, .logical = -1},
+                         part = {.kind = LS_DEVICE_GPU, .logical = 0},
+                         other = {.kind = LS_DEVICE_GPU, .logical = 1};
+    (void)state;
+    must(ls_comm_backend_find("nccl", &nccl));
+    refused(nccl->check((ls_device_name[]){part, cpu}, 2), LS_CODE_MISSING, "between GPUs only");
+    refused(nccl->check((ls_device_name[]){part, other}, 2), LS_CODE_USAGE,
+            "gpu:0/1: is on the same GPU as gpu:0/0");
+}
+
+/* The library itself, where it is installed: loaded, complete, of the headers' major version. */
+static void the_library_has_all_functions(void **state)
+{
+    ls_nccl nccl;
+    int version = 0;
+    (void)state;
+    ls_status status = ls_nccl_load(&nccl);
+    if (status && strstr(ls_status_text(status), "cannot be loaded")) {
+        print_message("skipped: %s\n", ls_status_text(status));
+        ls_status_free(status);
+        skip();
+    }
+    must(status);
+    assert_int_equal(nccl.call.ncclGetVersion(&version), ncclSuccess);
+    print_message("NCCL %d\n", version);
+    refused(ls_nccl_check(&nccl, ncclInvalidArgument, "test"), LS_CODE_MISSING, "NCCL: test: ");
+    ls_nccl_unload(&nccl);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ranks_of_a_process_are_one_group),
+        cmocka_unit_test(processes_get_the_id_of_the_first),
+        cmocka_unit_test(one_that_cannot_stops_all),
+        cmocka_unit_test(lists_must_match),
+        cmocka_unit_test(errors_and_silence_end_the_wait),
+        cmocka_unit_test(a_clique_that_cannot_be_opened_is_refused),
+        cmocka_unit_test(devices_that_cannot_are_refused),
+        cmocka_unit_test(the_library_has_all_functions),
+    };
+    return cmocka_run_group_tests(tests, setup_devices, teardown_devices);
+}
+#else
+int main(void)
+{
+    puts("skipped: this build has no NCCL");
+    return 77;
+}
+#endif

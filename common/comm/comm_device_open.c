@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Groups of the device back end: opened, closed; see comm_device.h. */
 #include "common/comm/comm_device.h"
+#include "common/comm/comm_sums.h"
 #include "common/device/link.h"
 
 #include <stdlib.h>
@@ -69,6 +70,7 @@ static ls_status check_devices(ls_device *const *devices, int ranks)
 
 static ls_status open_end(device_group *group, int rank, ls_device *device, ls_comm **out)
 {
+    LS_TRY(ls_sums_load(device));
     device_comm *comm = calloc(1, sizeof *comm);
     if (!comm)
         return ls_fail_memory("communicator", sizeof *comm);

@@ -58,11 +58,21 @@ static ls_status run_kernel(ls_op *op, ls_queue *queue)
                                                             sums->step_count, sums->count));
 }
 
-static ls_status load_kernel(void *device)
+static ls_status load_kernels(void *device)
 {
     return check_launch(device, ls_gpu_load_sums());
 }
 #endif
+
+ls_status ls_sums_load(ls_device *device)
+{
+#if LS_HAS_CUDA
+    if (ls_device_describe(device)->name.kind == LS_DEVICE_GPU)
+        return ls_device_call(device, load_kernels, device);
+#endif
+    (void)device;
+    return LS_OK;
+}
 
 static void destroy_sums(ls_op *op)
 {
@@ -86,14 +96,8 @@ ls_status ls_sums_make(const ls_device *device, const char *name, const ls_sum_s
         sums->op.bytes += (double)ls_comm_bytes(steps[s].b ? 3 : 2, count);
     }
 #if LS_HAS_CUDA
-    if (ls_device_describe(device)->name.kind == LS_DEVICE_GPU) {
+    if (ls_device_describe(device)->name.kind == LS_DEVICE_GPU)
         sums->op.run = run_kernel;
-        ls_status status = ls_device_call((ls_device *)device, load_kernel, (ls_device *)device);
-        if (status) {
-            free(sums);
-            return status;
-        }
-    }
 #else
     (void)device;
 #endif

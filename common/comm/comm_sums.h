@@ -16,6 +16,10 @@ typedef struct ls_sum_step {
     const float *a, *b;
 } ls_sum_step;
 
+/** Has a GPU's driver load what the operations launch, now and not in a capture. Before they are
+ *  put. */
+ls_status ls_sums_load(ls_device *device);
+
 /**
  * An operation that does the steps in turn. `device` reads and writes all their memory. `name` is
  * static text; the steps are copied. There is one step at least.

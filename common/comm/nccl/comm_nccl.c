@@ -17,6 +17,7 @@
 #include "common/comm/nccl/comm_nccl.h"
 
 #include "common/base/clock.h"
+#include "common/comm/comm_sums.h"
 #include "common/comm/cuda/gpu_sums.h"
 #include "common/device/cuda/cuda.h"
 
@@ -287,6 +288,7 @@ static ls_status meet(const ls_nccl *nccl, ls_status mine, ls_comm *processes, i
 static ls_status init_end(nccl_comm *end, const meeting *met)
 {
     const ls_nccl *nccl = &end->group->nccl;
+    LS_TRY(ls_sums_load(end->base.device));
     LS_TRY(use(end->base.device));
     return ls_nccl_check(
         nccl, nccl->call.ncclCommInitRank(&end->comm, met->size, met->id, end->base.rank),
@@ -370,6 +372,8 @@ static ls_status open_loaded(ls_comm *processes, ls_device *const *devices, int 
                              ls_comm **comms)
 {
     ls_nccl nccl;
+    /* Peers connect when they are opened, not in their first all-reduce, which is in a capture. */
+    setenv("NCCL_RUNTIME_CONNECT", "0", 0);
     ls_status status = ls_nccl_load(&nccl);
     return ls_comm_nccl_open(&nccl, status, processes, devices, count, comms);
 }

@@ -125,7 +125,19 @@ static ls_status send_gradient(const passage *p, size_t border)
     size_t bytes = (size_t)ls_net_rows(from) * b->samples * real_bytes(p->me);
     LS_TRY(put_copy(p, b->to, b->from, ends, bytes));
     LS_TRY(ls_queue_record(queue_of(p->me, b->to), piece_of(p)->gradient[border]));
+    if (p->me->run->staged)
+        return LS_OK; /* its stage may take a forward pass first */
     return ls_queue_wait(queue_of(p->me, b->from), piece_of(p)->gradient[border]);
+}
+
+/* A stage's backward pass begins when the gradients of all that it sent are there. */
+static ls_status await_gradients(const passage *p, int stage)
+{
+    const ls_graph_parts *parts = parts_of(p->me);
+    for (size_t i = 0; i < parts->border_count; i++)
+        if (parts->borders[i].from == stage && parts->borders[i].gradient)
+            LS_TRY(ls_queue_wait(queue_of(p->me, stage), piece_of(p)->gradient[i]));
+    return LS_OK;
 }
 
 /* The gradient of a copy goes to the owner, when that has added the piece before's. */
@@ -256,6 +268,7 @@ static ls_status put_stage_backward(ls_spread *me, int which, int stage, int m)
         const passage p = {me, which, i};
         if (parts_of(me)->place[nodes - 1] == stage)
             LS_TRY(put_forward(&p, nodes - 1));
+        LS_TRY(await_gradients(&p, stage));
         for (int n = nodes - 1; n >= 0; n--)
             if (parts_of(me)->place[n] == stage)
                 LS_TRY(put_backward(&p, n));

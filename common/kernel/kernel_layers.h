@@ -4,8 +4,9 @@
  * Part of kernel.h, which says what holds for all.
  *
  * Images are [B, height, width, channels], channels last: one layout from the first layer to the
- * last, in which oneDNN and cuDNN are as fast as in blocked ones, and a pixel's channels are a run
- * that vector loops read. Weights are as files have them, [O, channels, height, width].
+ * last, in which oneDNN is as fast as in blocked ones, and a pixel's channels are a run that vector
+ * loops and neighbouring threads read. Weights are as files have them,
+ * [O, channels, height, width].
  */
 #ifndef LS_COMMON_KERNEL_KERNEL_LAYERS_H
 #define LS_COMMON_KERNEL_KERNEL_LAYERS_H

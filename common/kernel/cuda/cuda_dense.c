@@ -140,7 +140,7 @@ ls_status ls_cuda_dense_forward(ls_kernels *kernels, const ls_dense_forward_args
 static int rest_of_weights(const dense_op *dense, void *stream)
 {
     const ls_dense_backward_weights_args *d = &dense->weights;
-    return d->dbias ? ls_gpu_column_sums(stream, d->dy, d->rows, d->outputs, d->dbias) : 0;
+    return d->dbias ? ls_gpu_column_sums(stream, d->dy, d->rows, d->outputs, NULL, d->dbias) : 0;
 }
 
 ls_status ls_cuda_dense_backward_weights(ls_kernels *kernels,

@@ -128,3 +128,37 @@ ls_status ls_cuda_lrn_backward(ls_kernels *kernels, const ls_lrn_backward_args *
     LS_TRY(lrn_radius("lrn_backward", arguments->radius, arguments->channels, &like.radius));
     return ls_cuda_op_put(kernels, &like, &work, out);
 }
+
+static int launch_conv_max_forward(const cuda_op *op, ls_queue *queue)
+{
+    return ls_gpu_conv_max_forward(ls_queue_native(queue), &op->args.conv_max_forward);
+}
+
+ls_status ls_cuda_conv_max_forward(ls_kernels *kernels, const ls_conv_max_forward_args *arguments,
+                                   ls_op **out)
+{
+    const cuda_op like = {.op.name = "conv_max_forward.cuda",
+                          .launch = launch_conv_max_forward,
+                          .args.conv_max_forward = *arguments};
+    ls_work work;
+    LS_TRY(ls_check_conv_max_forward(arguments, kernels->table->real_bytes, &work));
+    return ls_cuda_op_put(kernels, &like, &work, out);
+}
+
+static int launch_conv_max_backward_weights(const cuda_op *op, ls_queue *queue)
+{
+    return ls_gpu_conv_max_backward_weights(ls_queue_native(queue),
+                                            &op->args.conv_max_backward_weights);
+}
+
+ls_status ls_cuda_conv_max_backward_weights(ls_kernels *kernels,
+                                            const ls_conv_max_backward_weights_args *arguments,
+                                            ls_op **out)
+{
+    const cuda_op like = {.op.name = "conv_max_backward_weights.cuda",
+                          .launch = launch_conv_max_backward_weights,
+                          .args.conv_max_backward_weights = *arguments};
+    ls_work work;
+    LS_TRY(ls_check_conv_max_backward_weights(arguments, kernels->table->real_bytes, &work));
+    return ls_cuda_op_put(kernels, &like, &work, out);
+}

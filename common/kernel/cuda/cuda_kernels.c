@@ -78,11 +78,16 @@ static ls_status load(void *context)
     cuda_kernels *kernels = context;
     const char *where = ls_device_describe(kernels->base.device)->text;
     const int errors[] = {ls_gpu_load_elements(), ls_gpu_load_batch(), ls_gpu_load_losses(),
-                          ls_gpu_load_dense(),    ls_gpu_load_pools(), ls_gpu_load_layout()};
+                          ls_gpu_load_dense(),    ls_gpu_load_pools(), ls_gpu_load_layout(),
+                          ls_gpu_load_lstm(),     ls_gpu_load_conv(),  ls_gpu_load_conv_max()};
     for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
         LS_TRY(ls_cuda_check(where, "load the kernels", (cudaError_t)errors[i]));
     return ls_blas_open(&kernels->blas);
 }
+
+/* Of a convolution's windows at a time: one launch for the batches that models here are trained
+ * with, and no bound on those that they may be. */
+static const size_t window_bytes = (size_t)128 << 20;
 
 static ls_status open_table(ls_device *device, ls_kernels **out)
 {
@@ -93,6 +98,7 @@ static ls_status open_table(ls_device *device, ls_kernels **out)
     if (!kernels)
         return ls_fail_memory("cuda kernels", sizeof *kernels);
     kernels->base = (ls_kernels){.table = &ls_cuda_kernels, .device = device};
+    kernels->window_bytes = window_bytes;
     ls_status status = ls_blas_load(&kernels->blas);
     if (!status)
         status = ls_device_call(device, load, kernels);
@@ -147,6 +153,13 @@ const ls_kernel_table ls_cuda_kernels = {
     .lrn_backward = ls_cuda_lrn_backward,
     .transpose = ls_cuda_transpose,
     .weight_decay = ls_cuda_weight_decay,
+    .conv_forward = ls_cuda_conv_forward,
+    .conv_backward_weights = ls_cuda_conv_backward_weights,
+    .conv_backward_data = ls_cuda_conv_backward_data,
+    .conv_max_forward = ls_cuda_conv_max_forward,
+    .conv_max_backward_weights = ls_cuda_conv_max_backward_weights,
+    .lstm_forward = ls_cuda_lstm_forward,
+    .lstm_backward = ls_cuda_lstm_backward,
     .logistic_loss = ls_cuda_logistic_loss,
     .copy_columns = ls_cuda_copy_columns,
 };

@@ -11,6 +11,7 @@
 typedef struct cuda_kernels {
     ls_kernels base;
     ls_blas blas;
+    size_t window_bytes; /**< that a convolution makes at a time */
     char library[64];
 } cuda_kernels;
 
@@ -103,5 +104,23 @@ ls_status ls_cuda_lrn_forward(ls_kernels *kernels, const ls_lrn_forward_args *ar
                               ls_op **out);
 ls_status ls_cuda_lrn_backward(ls_kernels *kernels, const ls_lrn_backward_args *arguments,
                                ls_op **out);
+ls_status ls_cuda_conv_max_forward(ls_kernels *kernels, const ls_conv_max_forward_args *arguments,
+                                   ls_op **out);
+ls_status ls_cuda_conv_max_backward_weights(ls_kernels *kernels,
+                                            const ls_conv_max_backward_weights_args *arguments,
+                                            ls_op **out);
+/* cuda_conv.c */
+ls_status ls_cuda_conv_forward(ls_kernels *kernels, const ls_conv_forward_args *arguments,
+                               ls_op **out);
+ls_status ls_cuda_conv_backward_weights(ls_kernels *kernels,
+                                        const ls_conv_backward_weights_args *arguments,
+                                        ls_op **out);
+ls_status ls_cuda_conv_backward_data(ls_kernels *kernels,
+                                     const ls_conv_backward_data_args *arguments, ls_op **out);
+/* cuda_lstm.c */
+ls_status ls_cuda_lstm_forward(ls_kernels *kernels, const ls_lstm_forward_args *arguments,
+                               ls_op **out);
+ls_status ls_cuda_lstm_backward(ls_kernels *kernels, const ls_lstm_backward_args *arguments,
+                                ls_op **out);
 
 #endif

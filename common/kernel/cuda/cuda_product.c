@@ -187,16 +187,22 @@ static ls_status choose(ls_cuda_product *p, cublasLtMatmulPreference_t preferenc
                    "version of the library");
 }
 
-static ls_status multiply(const ls_cuda_product *p, float scale, void *stream)
+static ls_status multiply(const ls_cuda_product *p, const ls_cuda_operands *on, float scale,
+                          void *stream)
+{
+    const float before = on->accumulate ? 1 : 0;
+    return ls_blas_check(p->blas,
+                         p->blas->call.cublasLtMatmul(
+                             p->blas->handle, p->desc, &scale, on->b, p->layout[0], on->a,
+                             p->layout[1], &before, on->c, p->layout[2], on->c, p->layout[2],
+                             &p->algorithm, p->workspace, p->workspace_bytes, stream),
+                         "multiply");
+}
+
+static ls_cuda_operands own_operands(const ls_cuda_product *p)
 {
     const ls_gemm_args *g = &p->spec.gemm;
-    const float before = g->accumulate ? 1 : 0;
-    return ls_blas_check(
-        p->blas,
-        p->blas->call.cublasLtMatmul(p->blas->handle, p->desc, &scale, g->b, p->layout[0], g->a,
-                                     p->layout[1], &before, g->c, p->layout[2], g->c, p->layout[2],
-                                     &p->algorithm, p->workspace, p->workspace_bytes, stream),
-        "multiply");
+    return (ls_cuda_operands){.a = g->a, .b = g->b, .c = g->c, .accumulate = g->accumulate};
 }
 
 /* Runs it once, so that what the library has to load is not loaded in a capture. A c that is added
@@ -204,7 +210,8 @@ static ls_status multiply(const ls_cuda_product *p, float scale, void *stream)
 static ls_status try_out(void *context)
 {
     const ls_cuda_product *p = context;
-    LS_TRY(multiply(p, p->spec.gemm.accumulate ? 0 : 1, cudaStreamPerThread));
+    const ls_cuda_operands on = own_operands(p);
+    LS_TRY(multiply(p, &on, on.accumulate ? 0 : 1, cudaStreamPerThread));
     return ls_cuda_check(ls_device_describe(p->device)->text, "try a product",
                          cudaStreamSynchronize(cudaStreamPerThread));
 }
@@ -272,5 +279,12 @@ size_t ls_cuda_product_workspace(const ls_cuda_product *p)
 
 ls_status ls_cuda_product_run(const ls_cuda_product *p, ls_queue *queue)
 {
-    return multiply(p, 1, ls_queue_native(queue));
+    const ls_cuda_operands on = own_operands(p);
+    return multiply(p, &on, 1, ls_queue_native(queue));
+}
+
+ls_status ls_cuda_product_run_on(const ls_cuda_product *p, ls_queue *queue,
+                                 const ls_cuda_operands *on)
+{
+    return multiply(p, on, 1, ls_queue_native(queue));
 }

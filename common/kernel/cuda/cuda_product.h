@@ -39,4 +39,15 @@ size_t ls_cuda_product_workspace(const ls_cuda_product *product);
 
 ls_status ls_cuda_product_run(const ls_cuda_product *product, ls_queue *queue);
 
+/** Matrices in place of the product's own, which lie on as many bytes as those, of up to 16. */
+typedef struct ls_cuda_operands {
+    const void *a, *b;
+    void *c;
+    bool accumulate;
+} ls_cuda_operands;
+
+/** Runs it on other matrices of the same sizes. */
+ls_status ls_cuda_product_run_on(const ls_cuda_product *product, ls_queue *queue,
+                                 const ls_cuda_operands *operands);
+
 #endif

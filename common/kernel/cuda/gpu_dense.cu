@@ -78,19 +78,25 @@ int ls_gpu_bias(void *stream, float *y, const float *bias, int64_t rows, int64_t
 
 /* A block sums up to 32 neighbouring columns: so many that a warp reads whole sectors, and no more
  * than there are, so that narrow matrices have many threads to a column. Row r is in the thread
- * r % threads of its column; these are folded by halves. */
+ * r % threads of its column; these are folded by halves. Where rows are many they are cut into
+ * pieces of equal length, whose sums are then added up in the same way. */
 enum { SUM_THREADS = 1024 };
+static const int64_t PIECE_ROWS = 2048, PIECES_MOST = 256;
 
+/* sums[piece, column] of the rows of each piece. */
 __global__ static void column_sums_kernel(const float *x, int64_t rows, int64_t columns,
-                                          unsigned width, float *sums)
+                                          int64_t piece_rows, unsigned width, float *sums)
 {
     __shared__ float space[SUM_THREADS];
     const unsigned thread = threadIdx.x, height = blockDim.x / width;
-    const int64_t column = (int64_t)blockIdx.x * width + thread % width;
+    const int64_t groups = (columns + width - 1) / width, piece = ls_gpu_divide(blockIdx.x, groups);
+    const int64_t column = (blockIdx.x - piece * groups) * width + thread % width;
+    const int64_t first = piece * piece_rows;
+    const int64_t last = first + piece_rows < rows ? first + piece_rows : rows;
     float sum = 0;
     if (column < columns) {
 #pragma unroll 8
-        for (int64_t r = thread / width; r < rows; r += height)
+        for (int64_t r = first + thread / width; r < last; r += height)
             sum += x[r * columns + column];
     }
     space[thread] = sum;
@@ -101,18 +107,36 @@ __global__ static void column_sums_kernel(const float *x, int64_t rows, int64_t 
         __syncthreads();
     }
     if (thread < width && column < columns)
-        sums[column] = space[thread];
+        sums[piece * columns + column] = space[thread];
 }
 
-int ls_gpu_column_sums(void *stream, const float *x, int64_t rows, int64_t columns, float *sums)
+int64_t ls_gpu_column_pieces(int64_t rows)
 {
-    if (!columns)
-        return 0;
+    const int64_t pieces = rows / PIECE_ROWS;
+    return pieces < 2 ? 1 : pieces > PIECES_MOST ? PIECES_MOST : pieces;
+}
+
+static int sum_columns(void *stream, const float *x, int64_t rows, int64_t columns, int64_t pieces,
+                       float *sums)
+{
     unsigned width = 1;
     while (width < WARP && width < columns)
         width *= 2;
-    return ls_gpu_launch(stream, (unsigned)((columns + width - 1) / width), SUM_THREADS,
-                         column_sums_kernel, x, rows, columns, width, sums);
+    const int64_t groups = (columns + width - 1) / width, piece_rows = (rows + pieces - 1) / pieces;
+    return ls_gpu_launch(stream, (unsigned)(groups * pieces), SUM_THREADS, column_sums_kernel, x,
+                         rows, columns, piece_rows, width, sums);
+}
+
+int ls_gpu_column_sums(void *stream, const float *x, int64_t rows, int64_t columns, float *memory,
+                       float *sums)
+{
+    const int64_t pieces = memory ? ls_gpu_column_pieces(rows) : 1;
+    if (!columns)
+        return 0;
+    if (pieces == 1)
+        return sum_columns(stream, x, rows, columns, 1, sums);
+    const int error = sum_columns(stream, x, rows, columns, pieces, memory);
+    return error ? error : sum_columns(stream, memory, pieces, columns, 1, sums);
 }
 
 int ls_gpu_load_dense(void)

@@ -25,6 +25,9 @@ int ls_gpu_load_losses(void);
 int ls_gpu_load_dense(void);
 int ls_gpu_load_pools(void);
 int ls_gpu_load_layout(void);
+int ls_gpu_load_lstm(void);
+int ls_gpu_load_conv(void);
+int ls_gpu_load_conv_max(void);
 
 /* ---- gpu_elements.cu: the same bits as the cpu table ---------------------------------------- */
 
@@ -98,8 +101,11 @@ int ls_gpu_plain_product(void *stream, const ls_gpu_product *product);
 /** y[r] += bias (where not NULL), then ReLU where set. */
 int ls_gpu_bias(void *stream, float *y, const float *bias, int64_t rows, int64_t columns,
                 bool relu);
-/** sums[c] = sum of x[r,c] over the rows. */
-int ls_gpu_column_sums(void *stream, const float *x, int64_t rows, int64_t columns, float *sums);
+/** Pieces that many rows are summed in; 1: as a whole. */
+int64_t ls_gpu_column_pieces(int64_t rows);
+/** sums[c] = sum of x[r,c] over the rows; `memory` [pieces, columns], or NULL: as a whole. */
+int ls_gpu_column_sums(void *stream, const float *x, int64_t rows, int64_t columns, float *memory,
+                       float *sums);
 
 /* ---- gpu_pools.cu: the same bits as the cpu table -------------------------------------------- */
 
@@ -116,6 +122,34 @@ int ls_gpu_transpose(void *stream, const ls_transpose_args *args);
 int ls_gpu_copy_columns(void *stream, const ls_copy_columns_args *args);
 /** `random` is ls_random_stream(seed, "augment"). */
 int ls_gpu_gather_crops(void *stream, const ls_gather_crops_args *args, ls_random random);
+
+/* ---- gpu_lstm.cu ----------------------------------------------------------------------------- */
+
+/** The recurrence of an LSTM, either way. */
+typedef struct ls_gpu_lstm {
+    ls_lstm_shape shape;
+    const float *weight; /**< [4H,H]: W_hh */
+    float *packed;       /**< [H,4H], forward: the same, columns as rows */
+    float *partial;      /**< [B,4,H], backward: memory */
+    const float *bias;   /**< [4H], forward */
+    float *gates;    /**< [B,T,4H]: W_ih x; gates after forward, their gradients after backward */
+    float *cells;    /**< [B,T,H]: by forward, used up by backward */
+    float *previous; /**< [B,T,H]: by forward, the state before each step */
+    float *y;        /**< [B,T,H] or [B,H], forward */
+    const float *dy; /**< [B,T,H] or [B,H], backward */
+} ls_gpu_lstm;
+
+int ls_gpu_lstm_forward(void *stream, const ls_gpu_lstm *lstm);
+int ls_gpu_lstm_backward(void *stream, const ls_gpu_lstm *lstm);
+
+/* ---- gpu_conv.cu, gpu_conv_max.cu ------------------------------------------------------------ */
+
+/** Images [B, in_height, in_width, C] to windows [B, out_height, out_width, height, width, C]. */
+int ls_gpu_windows(void *stream, const ls_conv_shape *shape, const float *x, float *windows);
+/** dx = at each pixel the sum of what the windows have there. */
+int ls_gpu_windows_back(void *stream, const ls_conv_shape *shape, const float *windows, float *dx);
+int ls_gpu_conv_max_forward(void *stream, const ls_conv_max_forward_args *args);
+int ls_gpu_conv_max_backward_weights(void *stream, const ls_conv_max_backward_weights_args *args);
 
 #ifdef __cplusplus
 }

@@ -8,26 +8,11 @@
  * input element looks at the windows that cover it, in their order, so nothing is added at once
  * by two threads, and every element is written.
  */
+#include "common/kernel/cuda/gpu_images.cuh"
 #include "common/kernel/cuda/gpu_kernels.h"
-#include "common/device/cuda/gpu_launch.cuh"
 #include "common/kernel/element_inline.h"
 
 /* ---- Max pool -------------------------------------------------------------------------------- */
-
-/* An element of an image: row, pixel, channel. */
-struct pool_place {
-    int64_t row, y, x, channel;
-};
-
-/* Of element `at * WIDE` of images [rows, height, width, channels]. */
-template <int WIDE>
-__device__ static inline pool_place place_of(int64_t at, int64_t height, int64_t width,
-                                             int64_t channels)
-{
-    const int64_t packs = channels / WIDE, pixel = ls_gpu_divide(at, packs);
-    const int64_t line = ls_gpu_divide(pixel, width), row = ls_gpu_divide(line, height);
-    return pool_place{row, line - row * height, pixel - line * width, (at - pixel * packs) * WIDE};
-}
 
 template <int WIDE> __global__ void pool_kernel(ls_max_pool_forward_args args, int64_t packs)
 {
@@ -35,7 +20,7 @@ template <int WIDE> __global__ void pool_kernel(ls_max_pool_forward_args args, i
     typedef ls_gpu_pack<int32_t, WIDE> places;
     const ls_window &w = args.window;
     for (int64_t i = ls_gpu_first(); i < packs; i += ls_gpu_stride()) {
-        const pool_place out = place_of<WIDE>(i, w.out_height, w.out_width, args.channels);
+        const ls_gpu_place out = ls_gpu_place_of<WIDE>(i, w.out_height, w.out_width, args.channels);
         const float *image =
             (const float *)args.x + out.row * w.in_height * w.in_width * args.channels;
         const int64_t top = out.y * w.stride_y - w.top, left = out.x * w.stride_x - w.left;
@@ -75,7 +60,7 @@ template <int WIDE> __global__ void pool_back_kernel(ls_max_pool_backward_args a
     typedef ls_gpu_pack<int32_t, WIDE> places;
     const ls_window &w = args.window;
     for (int64_t i = ls_gpu_first(); i < packs; i += ls_gpu_stride()) {
-        const pool_place in = place_of<WIDE>(i, w.in_height, w.in_width, args.channels);
+        const ls_gpu_place in = ls_gpu_place_of<WIDE>(i, w.in_height, w.in_width, args.channels);
         const int32_t pixel = (int32_t)(in.y * w.in_width + in.x);
         int64_t y[2], x[2];
         covering(in.y + w.top, w.height, w.stride_y, w.out_height, &y[0], &y[1]);
@@ -99,21 +84,13 @@ template <int WIDE> __global__ void pool_back_kernel(ls_max_pool_backward_args a
     }
 }
 
-/* Whether all of it can be moved four channels at a time; NULL lies everywhere. */
-static bool moves_fours(int64_t channels, const void *a, const void *b, const void *c,
-                        const void *d)
-{
-    return channels % 4 == 0 &&
-           ((uintptr_t)a | (uintptr_t)b | (uintptr_t)c | (uintptr_t)d) % (4 * sizeof(float)) == 0;
-}
-
 int ls_gpu_max_pool_forward(void *stream, const ls_max_pool_forward_args *args)
 {
     const ls_window *w = &args->window;
     const int64_t count = args->rows * w->out_height * w->out_width * args->channels;
     if (!count)
         return 0;
-    if (moves_fours(args->channels, args->x, args->y, args->place, NULL))
+    if (ls_gpu_moves_fours(args->channels, args->x, args->y, args->place, NULL))
         return ls_gpu_launch(stream, ls_gpu_blocks(count / 4, LS_GPU_THREADS), LS_GPU_THREADS,
                              pool_kernel<4>, *args, count / 4);
     return ls_gpu_launch(stream, ls_gpu_blocks(count, LS_GPU_THREADS), LS_GPU_THREADS,
@@ -126,7 +103,7 @@ int ls_gpu_max_pool_backward(void *stream, const ls_max_pool_backward_args *args
     const int64_t count = args->rows * w->in_height * w->in_width * args->channels;
     if (!count)
         return 0;
-    if (moves_fours(args->channels, args->dy, args->place, args->relu_output, args->dx))
+    if (ls_gpu_moves_fours(args->channels, args->dy, args->place, args->relu_output, args->dx))
         return ls_gpu_launch(stream, ls_gpu_blocks(count / 4, LS_GPU_THREADS), LS_GPU_THREADS,
                              pool_back_kernel<4>, *args, count / 4);
     return ls_gpu_launch(stream, ls_gpu_blocks(count, LS_GPU_THREADS), LS_GPU_THREADS,

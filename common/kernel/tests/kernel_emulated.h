@@ -28,6 +28,7 @@ static void open_emulated(fixture *f)
 {
     cuda_kernels *kernels = calloc(1, sizeof *kernels);
     kernels->base = (ls_kernels){.table = &ls_cuda_kernels, .device = f->device};
+    kernels->window_bytes = 1024; /* a few images at a time, so that there are parts */
     kernels->blas.call = blas_emulated;
     must(ls_blas_open(&kernels->blas));
     f->cpu = &kernels->base;

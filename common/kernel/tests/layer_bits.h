@@ -3,7 +3,7 @@
  * What the cuda table promises of images and sequences beyond the bounds of test_layer_kernels.c:
  * crops, normalisation, weight decay and the gradient of the logistic loss have the bits of the cpu
  * table, at any alignment; the losses, sums in double in another order, 1e-13 of them. (Pools and
- * moves have the bits of the reference.)
+ * moves have the bits of the reference.) And sizes that its kernels treat apart.
  */
 #ifndef LS_COMMON_KERNEL_TESTS_LAYER_BITS_H
 #define LS_COMMON_KERNEL_TESTS_LAYER_BITS_H
@@ -153,9 +153,37 @@ static void test_logistic_bits(void **state)
     cpu->table->close(cpu);
 }
 
+/* Sizes that the kernels treat apart: many rows, states that shared memory does not hold at once.
+ */
+static void test_lstm_sizes(void **state)
+{
+    static const int64_t more[][4] = {{513, 3, 4, 5}, {1, 3, 3, 270}, {2, 2, 3, 1030}};
+    for (int i = 0; i < 3; i++)
+        for (int last = 0; last < 2; last++)
+            check_lstm(*state, more[i], last, true);
+}
+
+/* Column sums in pieces: rows times positions beyond the length of a piece; 1 x 1; more channels
+ * than outputs; weights that lie as they are multiplied. */
+static void test_conv_sizes(void **state)
+{
+    static const ls_conv_shape more[] = {
+        {70, 1, 3, {9, 8, 9, 8, 3, 3, 1, 1, 1, 1}},
+        {6, 7, 5, {5, 4, 5, 4, 1, 1, 1, 1, 0, 0}},
+        {5, 8, 4, {5, 4, 3, 2, 1, 1, 2, 2, 0, 0}},
+        {9, 12, 6, {5, 5, 3, 3, 2, 3, 2, 2, 0, 1}},
+    };
+    for (int i = 0; i < 4; i++) {
+        check_conv_forward(*state, &more[i], i & 1, LS_ACTIVATION_RELU);
+        check_conv_weights(*state, &more[i], true);
+        check_conv_data(*state, &more[i]);
+    }
+}
+
 #define LAYER_BITS_TESTS                                                                           \
     cmocka_unit_test(test_crop_bits), cmocka_unit_test(test_lrn_bits),                             \
         cmocka_unit_test(test_lrn_refusal), cmocka_unit_test(test_decay_bits),                     \
-        cmocka_unit_test(test_logistic_bits)
+        cmocka_unit_test(test_logistic_bits), cmocka_unit_test(test_lstm_sizes),                   \
+        cmocka_unit_test(test_conv_sizes)
 
 #endif

@@ -176,63 +176,67 @@ static void test_conv_forward(void **state)
                                way & 2 ? LS_ACTIVATION_RELU : LS_ACTIVATION_NONE);
 }
 
+static void check_conv_weights(fixture *f, const ls_conv_shape *s, bool with_bias)
+{
+    int64_t count = s->rows * out_elements(s), weights = s->outputs * filter_elements(s);
+    int64_t positions = s->window.out_height * s->window.out_width;
+    float *x = randoms(s->rows * in_elements(s), 1), *dy = randoms(count, 2);
+    float *x1 = absolutes(x, s->rows * in_elements(s)), *dy1 = absolutes(dy, count);
+    float *dw[3] = {randoms(weights, 4), randoms(weights, 5), randoms(weights, 6)};
+    float *db[3] = {randoms(s->outputs, 7), randoms(s->outputs, 7), randoms(s->outputs, 7)};
+    ls_kernels *const tables[] = {f->cpu, f->reference, f->reference};
+    for (int k = 0; k < 3; k++) {
+        ls_op *op;
+        must(tables[k]->table->conv_backward_weights(
+            tables[k],
+            &(ls_conv_backward_weights_args){*s, k == 2 ? x1 : x, k == 2 ? dy1 : dy, dw[k],
+                                             with_bias ? db[k] : NULL},
+            &op));
+        run(f, op);
+    }
+    double bound = (double)(s->rows * positions + 4) * U;
+    compare("dweight", dw[0], dw[1], dw[2], bound, weights);
+    if (with_bias)
+        compare("dbias", db[0], db[1], db[2], bound, s->outputs);
+    else
+        same_bits("no dbias", db[0], db[2], (size_t)s->outputs * sizeof **db);
+    for (int k = 0; k < 3; k++)
+        free(dw[k]), free(db[k]);
+    free(x), free(x1), free(dy), free(dy1);
+}
+
 static void test_conv_backward_weights(void **state)
 {
-    fixture *f = *state;
-    for (int i = 0; i < 2 * CONV_SHAPES; i++) {
-        const ls_conv_shape *s = &conv_shapes[i / 2];
-        int64_t count = s->rows * out_elements(s), weights = s->outputs * filter_elements(s);
-        int64_t positions = s->window.out_height * s->window.out_width;
-        float *x = randoms(s->rows * in_elements(s), 1), *dy = randoms(count, 2);
-        float *x1 = absolutes(x, s->rows * in_elements(s)), *dy1 = absolutes(dy, count);
-        float *dw[3] = {randoms(weights, 4), randoms(weights, 5), randoms(weights, 6)};
-        float *db[3] = {randoms(s->outputs, 7), randoms(s->outputs, 7), randoms(s->outputs, 7)};
-        ls_kernels *const tables[] = {f->cpu, f->reference, f->reference};
-        for (int k = 0; k < 3; k++) {
-            ls_op *op;
-            must(tables[k]->table->conv_backward_weights(
-                tables[k],
-                &(ls_conv_backward_weights_args){*s, k == 2 ? x1 : x, k == 2 ? dy1 : dy, dw[k],
-                                                 i & 1 ? db[k] : NULL},
-                &op));
-            run(f, op);
-        }
-        double bound = (double)(s->rows * positions + 4) * U;
-        compare("dweight", dw[0], dw[1], dw[2], bound, weights);
-        if (i & 1)
-            compare("dbias", db[0], db[1], db[2], bound, s->outputs);
-        else
-            same_bits("no dbias", db[0], db[2], (size_t)s->outputs * sizeof **db);
-        for (int k = 0; k < 3; k++)
-            free(dw[k]), free(db[k]);
-        free(x), free(x1), free(dy), free(dy1);
+    for (int i = 0; i < 2 * CONV_SHAPES; i++)
+        check_conv_weights(*state, &conv_shapes[i / 2], i & 1);
+}
+
+static void check_conv_data(fixture *f, const ls_conv_shape *s)
+{
+    int64_t count = s->rows * in_elements(s), taps = filter_elements(s);
+    float *w = randoms(s->outputs * taps, 1), *dy = randoms(s->rows * out_elements(s), 2);
+    float *w1 = absolutes(w, s->outputs * taps);
+    float *dy1 = absolutes(dy, s->rows * out_elements(s));
+    float *dx[3] = {randoms(count, 4), randoms(count, 5), randoms(count, 6)};
+    ls_kernels *const tables[] = {f->cpu, f->reference, f->reference};
+    for (int k = 0; k < 3; k++) {
+        ls_op *op;
+        must(tables[k]->table->conv_backward_data(
+            tables[k], &(ls_conv_backward_data_args){*s, k == 2 ? dy1 : dy, k == 2 ? w1 : w, dx[k]},
+            &op));
+        run(f, op);
     }
+    double terms = (double)(s->outputs * s->window.height * s->window.width);
+    compare("dx", dx[0], dx[1], dx[2], (terms + 4) * U, count);
+    for (int k = 0; k < 3; k++)
+        free(dx[k]);
+    free(w), free(w1), free(dy), free(dy1);
 }
 
 static void test_conv_backward_data(void **state)
 {
-    fixture *f = *state;
-    for (int i = 0; i < CONV_SHAPES; i++) {
-        const ls_conv_shape *s = &conv_shapes[i];
-        int64_t count = s->rows * in_elements(s), taps = filter_elements(s);
-        float *w = randoms(s->outputs * taps, 1), *dy = randoms(s->rows * out_elements(s), 2);
-        float *w1 = absolutes(w, s->outputs * taps);
-        float *dy1 = absolutes(dy, s->rows * out_elements(s));
-        float *dx[3] = {randoms(count, 4), randoms(count, 5), randoms(count, 6)};
-        ls_kernels *const tables[] = {f->cpu, f->reference, f->reference};
-        for (int k = 0; k < 3; k++) {
-            ls_op *op;
-            must(tables[k]->table->conv_backward_data(
-                tables[k],
-                &(ls_conv_backward_data_args){*s, k == 2 ? dy1 : dy, k == 2 ? w1 : w, dx[k]}, &op));
-            run(f, op);
-        }
-        double terms = (double)(s->outputs * s->window.height * s->window.width);
-        compare("dx", dx[0], dx[1], dx[2], (terms + 4) * U, count);
-        for (int k = 0; k < 3; k++)
-            free(dx[k]);
-        free(w), free(w1), free(dy), free(dy1);
-    }
+    for (int i = 0; i < CONV_SHAPES; i++)
+        check_conv_data(*state, &conv_shapes[i]);
 }
 
 /* rows, channels, side of the image, of the crop */

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* What the kernels of images share: where an element lies. Not yet run on a GPU. */
+#ifndef LS_COMMON_KERNEL_CUDA_GPU_IMAGES_CUH
+#define LS_COMMON_KERNEL_CUDA_GPU_IMAGES_CUH
+
+#include "common/device/cuda/gpu_launch.cuh"
+
+/* An element of an image: row, pixel, channel. */
+struct ls_gpu_place {
+    int64_t row, y, x, channel;
+};
+
+/* Of element `at * WIDE` of images [rows, height, width, channels]. */
+template <int WIDE>
+__device__ static inline ls_gpu_place ls_gpu_place_of(int64_t at, int64_t height, int64_t width,
+                                                      int64_t channels)
+{
+    const int64_t packs = channels / WIDE, pixel = ls_gpu_divide(at, packs);
+    const int64_t line = ls_gpu_divide(pixel, width), row = ls_gpu_divide(line, height);
+    return ls_gpu_place{row, line - row * height, pixel - line * width,
+                        (at - pixel * packs) * WIDE};
+}
+
+/* Whether all of it can be moved four channels at a time; NULL lies everywhere. */
+static inline bool ls_gpu_moves_fours(int64_t channels, const void *a, const void *b, const void *c,
+                                      const void *d)
+{
+    return channels % 4 == 0 &&
+           ((uintptr_t)a | (uintptr_t)b | (uintptr_t)c | (uintptr_t)d) % (4 * sizeof(float)) == 0;
+}
+
+#endif

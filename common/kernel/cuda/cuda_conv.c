@@ -272,6 +272,7 @@ static ls_status prepare(conv_op *c, const cuda_kernels *cuda)
         const ls_cuda_product_spec spec = {.gemm = gemm_of(c, rows[i]),
                                            .bias = c->y ? c->bias : NULL,
                                            .relu = c->y && c->relu,
+                                           .cut = c->dweight != NULL,
                                            .math = cuda->base.math};
         LS_TRY(ls_cuda_product_open(c->device, &cuda->blas, &spec, &c->product[i]));
         c->op.workspace += ls_cuda_product_workspace(c->product[i]);

@@ -22,6 +22,7 @@ typedef struct dense_op {
     ls_op op;
     ls_cuda_product *product; /* NULL: plain */
     ls_gpu_product plain;
+    bool cut; /* the product's sum may be */
     /* The kernel behind the product; NULL: none. */
     int (*rest)(const struct dense_op *dense, void *stream);
     union {
@@ -77,6 +78,7 @@ static ls_status make(ls_kernels *kernels, const dense_names *names, const dense
         const ls_cuda_product_spec spec = {.gemm = like->plain.gemm,
                                            .bias = like->plain.bias,
                                            .relu = like->plain.relu,
+                                           .cut = like->cut,
                                            .math = kernels->math};
         ls_status status =
             ls_cuda_product_open(kernels->device, &cuda->blas, &spec, &dense->product);
@@ -160,6 +162,7 @@ ls_status ls_cuda_dense_backward_weights(ls_kernels *kernels,
                                           .a = d->dy,
                                           .b = d->x,
                                           .c = d->dweight},
+                           .cut = true,
                            .rest = rest_of_weights,
                            .weights = *d};
     return make(kernels, &names, &like, &work, is_plain(d->rows, d->inputs, d->outputs), out);

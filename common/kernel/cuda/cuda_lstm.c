@@ -90,7 +90,8 @@ static ls_status prepare(lstm_op *l, const cuda_kernels *cuda, const ls_gemm_arg
     l->column_memory = l->loop.partial + 4 * s->hidden * l->more;
     l->op.workspace = bytes;
     for (int i = 0; i < PRODUCTS; i++) {
-        const ls_cuda_product_spec spec = {.gemm = specs[i], .math = cuda->base.math};
+        const ls_cuda_product_spec spec = {
+            .gemm = specs[i], .cut = specs[i].transpose_a, .math = cuda->base.math};
         if (!specs[i].c)
             continue;
         LS_TRY(ls_cuda_product_open(l->device, &cuda->blas, &spec, &l->product[i]));

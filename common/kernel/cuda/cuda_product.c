@@ -9,6 +9,7 @@
 #include "common/kernel/cuda/cuda_product.h"
 
 #include "common/device/cuda/cuda.h"
+#include "common/kernel/cuda/gpu_kernels.h"
 
 #include <inttypes.h>
 #include <stdint.h>
@@ -20,6 +21,10 @@ static const uint64_t workspace_most = (uint64_t)32 << 20;
 
 enum { MATRICES = 3, CANDIDATES = 32, ALIGNMENT_MOST = 16 };
 
+/* When a sum is cut: the least terms of a piece; a tile's side, as large ones are; and the most
+ * pieces of tiles, about two for each multiprocessor of a large GPU. */
+enum { PIECE_TERMS = 256, TILE_SIDE = 64, TILES_MOST = 256, PIECES_MOST = 32 };
+
 struct ls_cuda_product {
     ls_cuda_product_spec spec;
     ls_device *device;
@@ -30,6 +35,8 @@ struct ls_cuda_product {
     bool fused;
     size_t workspace_bytes;
     void *workspace;
+    int32_t pieces; /* of the sum */
+    float *parts;   /* [pieces,m,n]; NULL: the sum is whole */
 };
 
 /* ---- Descriptions ---------------------------------------------------------------------------- */
@@ -56,32 +63,60 @@ static ls_status describe(ls_cuda_product *p)
     return set_desc(p, CUBLASLT_MATMUL_DESC_TRANSB, &trans_b, sizeof trans_b);
 }
 
-/* Of a row-major matrix [rows, columns] as it lies in memory. */
+static int32_t pieces_of(const ls_cuda_product_spec *spec)
+{
+    const ls_gemm_args *g = &spec->gemm;
+    const int64_t tiles =
+        ((g->m + TILE_SIDE - 1) / TILE_SIDE) * ((g->n + TILE_SIDE - 1) / TILE_SIDE);
+    int32_t pieces = 1;
+    while (spec->cut && 2 * pieces <= PIECES_MOST && 2 * pieces * tiles <= TILES_MOST &&
+           g->k % (2 * pieces) == 0 && g->k / (2 * pieces) >= PIECE_TERMS)
+        pieces *= 2;
+    return pieces;
+}
+
+/* Of a row-major matrix [rows, columns] as it lies in memory; of that many for each piece, one
+ * behind the other. */
 static ls_status lay_out(ls_cuda_product *p, int matrix, int64_t rows, int64_t columns)
 {
-    return ls_blas_check(p->blas,
-                         p->blas->call.cublasLtMatrixLayoutCreate(&p->layout[matrix], CUDA_R_32F,
-                                                                  (uint64_t)columns, (uint64_t)rows,
-                                                                  columns),
-                         "describe a matrix");
+    const int64_t apart = rows * columns;
+    cublasLtMatrixLayout_t *layout = &p->layout[matrix];
+    LS_TRY(ls_blas_check(p->blas,
+                         p->blas->call.cublasLtMatrixLayoutCreate(
+                             layout, CUDA_R_32F, (uint64_t)columns, (uint64_t)rows, columns),
+                         "describe a matrix"));
+    if (p->pieces == 1)
+        return LS_OK;
+    LS_TRY(ls_blas_check(
+        p->blas,
+        p->blas->call.cublasLtMatrixLayoutSetAttribute(*layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
+                                                       &p->pieces, sizeof p->pieces),
+        "describe a matrix"));
+    return ls_blas_check(
+        p->blas,
+        p->blas->call.cublasLtMatrixLayoutSetAttribute(
+            *layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &apart, sizeof apart),
+        "describe a matrix");
 }
 
 static ls_status lay_out_all(ls_cuda_product *p)
 {
     const ls_gemm_args *g = &p->spec.gemm;
-    LS_TRY(lay_out(p, 0, g->transpose_b ? g->n : g->k, g->transpose_b ? g->k : g->n));
-    LS_TRY(lay_out(p, 1, g->transpose_a ? g->k : g->m, g->transpose_a ? g->m : g->k));
+    const int64_t k = g->k / p->pieces;
+    LS_TRY(lay_out(p, 0, g->transpose_b ? g->n : k, g->transpose_b ? k : g->n));
+    LS_TRY(lay_out(p, 1, g->transpose_a ? k : g->m, g->transpose_a ? g->m : k));
     return lay_out(p, 2, g->m, g->n);
 }
 
 /* ---- The algorithm --------------------------------------------------------------------------- */
 
-/* What a matrix lies on, in bytes: 4, 8 or 16. More is not told: algorithms must not differ by it.
- */
-static uint32_t alignment_of(const void *matrix)
+/* What a matrix, and those of the other pieces behind it, lie on, in bytes: 4, 8 or 16. More is not
+ * told: algorithms must not differ by it. */
+static uint32_t alignment_of(const ls_cuda_product *p, const void *matrix, int64_t elements)
 {
+    const uintptr_t apart = p->pieces > 1 ? (uintptr_t)elements * sizeof(float) : 0;
     uint32_t bytes = ALIGNMENT_MOST;
-    while ((uintptr_t)matrix % bytes)
+    while (((uintptr_t)matrix | apart) % bytes)
         bytes /= 2;
     return bytes;
 }
@@ -90,7 +125,10 @@ static ls_status set_preference(const ls_cuda_product *p, cublasLtMatmulPreferen
                                 uint32_t schemes)
 {
     const ls_gemm_args *g = &p->spec.gemm;
-    const uint32_t a = alignment_of(g->b), b = alignment_of(g->a), c = alignment_of(g->c);
+    const void *c_place = p->parts ? p->parts : g->c;
+    const uint32_t a = alignment_of(p, g->b, g->k / p->pieces * g->n);
+    const uint32_t b = alignment_of(p, g->a, g->k / p->pieces * g->m);
+    const uint32_t c = alignment_of(p, c_place, g->m * g->n);
     const struct {
         cublasLtMatmulPreferenceAttributes_t attribute;
         const void *value;
@@ -190,13 +228,20 @@ static ls_status choose(ls_cuda_product *p, cublasLtMatmulPreference_t preferenc
 static ls_status multiply(const ls_cuda_product *p, const ls_cuda_operands *on, float scale,
                           void *stream)
 {
-    const float before = on->accumulate ? 1 : 0;
-    return ls_blas_check(p->blas,
-                         p->blas->call.cublasLtMatmul(
-                             p->blas->handle, p->desc, &scale, on->b, p->layout[0], on->a,
-                             p->layout[1], &before, on->c, p->layout[2], on->c, p->layout[2],
-                             &p->algorithm, p->workspace, p->workspace_bytes, stream),
-                         "multiply");
+    const float before = on->accumulate && !p->parts ? 1 : 0;
+    void *c = p->parts ? p->parts : on->c;
+    LS_TRY(ls_blas_check(p->blas,
+                         p->blas->call.cublasLtMatmul(p->blas->handle, p->desc, &scale, on->b,
+                                                      p->layout[0], on->a, p->layout[1], &before, c,
+                                                      p->layout[2], c, p->layout[2], &p->algorithm,
+                                                      p->workspace, p->workspace_bytes, stream),
+                         "multiply"));
+    if (!p->parts || scale == 0)
+        return LS_OK;
+    const int64_t count = p->spec.gemm.m * p->spec.gemm.n;
+    return ls_cuda_check(
+        ls_device_describe(p->device)->text, "add pieces",
+        (cudaError_t)ls_gpu_add_pieces(stream, p->parts, p->pieces, count, on->accumulate, on->c));
 }
 
 static ls_cuda_operands own_operands(const ls_cuda_product *p)
@@ -230,18 +275,30 @@ static ls_status create(void *context)
     return status;
 }
 
+static size_t parts_bytes(const ls_cuda_product *p)
+{
+    return (size_t)p->pieces * (size_t)(p->spec.gemm.m * p->spec.gemm.n) * sizeof(float);
+}
+
 /* ---- The interface --------------------------------------------------------------------------- */
 
 ls_status ls_cuda_product_open(ls_device *device, const ls_blas *blas,
                                const ls_cuda_product_spec *spec, ls_cuda_product **out)
 {
     ls_cuda_product *p = calloc(1, sizeof *p);
+    void *parts = NULL;
     if (!p)
         return ls_fail_memory("product", sizeof *p);
     p->spec = *spec;
     p->device = device;
     p->blas = blas;
-    ls_status status = ls_device_call(device, create, p);
+    p->pieces = pieces_of(spec);
+    ls_status status = LS_OK;
+    if (p->pieces > 1)
+        status = ls_device_allocate(device, LS_MEMORY_WORKSPACE, parts_bytes(p), &parts);
+    p->parts = parts;
+    if (!status)
+        status = ls_device_call(device, create, p);
     if (!status && p->workspace_bytes)
         status = ls_device_allocate(device, LS_MEMORY_WORKSPACE, p->workspace_bytes, &p->workspace);
     if (!status)
@@ -264,6 +321,7 @@ void ls_cuda_product_close(ls_cuda_product *p)
     if (p->desc)
         p->blas->call.cublasLtMatmulDescDestroy(p->desc);
     ls_device_release(p->device, p->workspace);
+    ls_device_release(p->device, p->parts);
     free(p);
 }
 
@@ -274,7 +332,7 @@ bool ls_cuda_product_fused(const ls_cuda_product *p)
 
 size_t ls_cuda_product_workspace(const ls_cuda_product *p)
 {
-    return p->workspace ? p->workspace_bytes : 0;
+    return (p->workspace ? p->workspace_bytes : 0) + (p->parts ? parts_bytes(p) : 0);
 }
 
 ls_status ls_cuda_product_run(const ls_cuda_product *p, ls_queue *queue)

@@ -5,8 +5,12 @@
  * The algorithm is the first that the library's heuristic names which does not split the sum over
  * k; nothing is timed. So it is a function of the shape, the layouts and whether the matrices lie
  * on 16 bytes, which on all devices of a run are the same, and the sums of an element have one
- * order: the same bits in every mode. The cost: a product of few output tiles and a long sum leaves
- * multiprocessors idle.
+ * order: the same bits in every mode.
+ *
+ * A gradient of weights, dy^T x over many rows, has few output tiles and a long sum, which would
+ * leave most multiprocessors idle. Where `cut` allows it the rows are cut into equal pieces, whose
+ * products are one call of the library, and then added in their order: how many is a function of
+ * the sizes alone.
  */
 #ifndef LS_COMMON_KERNEL_CUDA_CUDA_PRODUCT_H
 #define LS_COMMON_KERNEL_CUDA_CUDA_PRODUCT_H
@@ -19,6 +23,7 @@ typedef struct ls_cuda_product_spec {
     ls_gemm_args gemm;
     const float *bias; /**< [n]; NULL: none */
     bool relu;
+    bool cut; /**< op(a) and op(b) have their k as rows (transpose_a only): it may be cut */
     ls_math math;
 } ls_cuda_product_spec;
 

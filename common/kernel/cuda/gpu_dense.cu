@@ -139,9 +139,43 @@ int ls_gpu_column_sums(void *stream, const float *x, int64_t rows, int64_t colum
     return error ? error : sum_columns(stream, memory, pieces, columns, 1, sums);
 }
 
+/* ---- add_pieces ------------------------------------------------------------------------------ */
+
+/* Elements in packs of WIDE. */
+template <int WIDE>
+__global__ void pieces_kernel(const float *parts, int pieces, int64_t packs, bool accumulate,
+                              float *c)
+{
+    typedef ls_gpu_pack<float, WIDE> pack;
+    for (int64_t i = ls_gpu_first(); i < packs; i += ls_gpu_stride()) {
+        pack sum = {};
+        if (accumulate)
+            sum = ((const pack *)c)[i];
+        for (int p = 0; p < pieces; p++) {
+            const pack part = ((const pack *)parts)[p * packs + i];
+#pragma unroll
+            for (int k = 0; k < WIDE; k++)
+                sum.element[k] += part.element[k];
+        }
+        ((pack *)c)[i] = sum;
+    }
+}
+
+int ls_gpu_add_pieces(void *stream, const float *parts, int pieces, int64_t count, bool accumulate,
+                      float *c)
+{
+    if (count % 4 == 0 && ((uintptr_t)parts | (uintptr_t)c) % (4 * sizeof(float)) == 0)
+        return ls_gpu_launch(stream, ls_gpu_blocks(count / 4, LS_GPU_THREADS), LS_GPU_THREADS,
+                             pieces_kernel<4>, parts, pieces, count / 4, accumulate, c);
+    return ls_gpu_launch(stream, ls_gpu_blocks(count, LS_GPU_THREADS), LS_GPU_THREADS,
+                         pieces_kernel<1>, parts, pieces, count, accumulate, c);
+}
+
 int ls_gpu_load_dense(void)
 {
     const int errors[] = {ls_gpu_load_kernel(product_kernel), ls_gpu_load_kernel(bias_kernel),
-                          ls_gpu_load_kernel(column_sums_kernel)};
+                          ls_gpu_load_kernel(column_sums_kernel),
+                          ls_gpu_load_kernel(pieces_kernel<4>),
+                          ls_gpu_load_kernel(pieces_kernel<1>)};
     return ls_gpu_first_failure(errors, sizeof errors / sizeof *errors);
 }

@@ -107,6 +107,10 @@ int64_t ls_gpu_column_pieces(int64_t rows);
 int ls_gpu_column_sums(void *stream, const float *x, int64_t rows, int64_t columns, float *memory,
                        float *sums);
 
+/** c = the sum of parts [pieces, count] in their order (+ c where `accumulate`). */
+int ls_gpu_add_pieces(void *stream, const float *parts, int pieces, int64_t count, bool accumulate,
+                      float *c);
+
 /* ---- gpu_pools.cu: the same bits as the cpu table -------------------------------------------- */
 
 int ls_gpu_max_pool_forward(void *stream, const ls_max_pool_forward_args *args);

@@ -143,7 +143,7 @@ __global__ static void lrn_kernel(ls_lrn_forward_args args, int radius, int64_t 
         const int64_t i = first + threadIdx.x;
         if (i < count) {
             const int64_t c = i - ls_gpu_divide(i, args.channels) * args.channels;
-            const float sum = lrn_sum(&square[radius + threadIdx.x], c, args.channels, radius);
+            const float sum = lrn_sum(&square[radius + (int)threadIdx.x], c, args.channels, radius);
             ((float *)args.y)[i] = x[i] * ls_lrn_power(1.0f + alpha * sum);
         }
         __syncthreads();

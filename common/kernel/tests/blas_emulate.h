@@ -29,6 +29,8 @@ typedef struct blas_desc {
 typedef struct blas_layout {
     uint64_t rows, columns;
     int64_t leading;
+    int32_t batch;
+    int64_t apart;
 } blas_layout;
 
 typedef struct blas_preference {
@@ -116,7 +118,7 @@ static cublasStatus_t blas_layout_create(cublasLtMatrixLayout_t *out, cudaDataTy
     blas_layout *layout = calloc(1, sizeof *layout);
     if (type != CUDA_R_32F || leading < (int64_t)rows)
         return CUBLAS_STATUS_INVALID_VALUE;
-    *layout = (blas_layout){rows, columns, leading};
+    *layout = (blas_layout){rows, columns, leading, 1, 0};
     *out = (cublasLtMatrixLayout_t)(void *)layout;
     return CUBLAS_STATUS_SUCCESS;
 }
@@ -124,6 +126,21 @@ static cublasStatus_t blas_layout_create(cublasLtMatrixLayout_t *out, cudaDataTy
 static cublasStatus_t blas_layout_destroy(cublasLtMatrixLayout_t layout)
 {
     free(layout);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+static cublasStatus_t blas_layout_set(cublasLtMatrixLayout_t out,
+                                      cublasLtMatrixLayoutAttribute_t attribute, const void *value,
+                                      size_t bytes)
+{
+    blas_layout *layout = (blas_layout *)(void *)out;
+    if (attribute == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT && bytes == sizeof layout->batch)
+        memcpy(&layout->batch, value, bytes);
+    else if (attribute == CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET &&
+             bytes == sizeof layout->apart)
+        memcpy(&layout->apart, value, bytes);
+    else
+        return CUBLAS_STATUS_INVALID_VALUE;
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -170,7 +187,8 @@ static bool blas_fits(const blas_desc *desc, const blas_layout *a, const blas_la
                       const blas_layout *d, uint64_t *terms)
 {
     *terms = desc->transpose_a ? a->rows : a->columns;
-    return (desc->transpose_a ? a->columns : a->rows) == d->rows &&
+    return a->batch == d->batch && b->batch == d->batch &&
+           (desc->transpose_a ? a->columns : a->rows) == d->rows &&
            (desc->transpose_b ? b->columns : b->rows) == *terms &&
            (desc->transpose_b ? b->rows : b->columns) == d->columns;
 }
@@ -232,6 +250,27 @@ static float blas_element(const blas_desc *desc, uint64_t row, double sum)
     return (float)(desc->epilogue & CUBLASLT_EPILOGUE_RELU && !(sum > 0) ? 0 : sum);
 }
 
+/* d = factor[0] op(a) op(b) + factor[1] d, of one batch. */
+static void blas_multiply(const blas_desc *desc, const float *const factors[2],
+                          const blas_layout *const layouts[3], const float factor[2], float *d)
+{
+    const float *a = factors[0], *b = factors[1];
+    const uint64_t lead_a = (uint64_t)layouts[0]->leading, lead_b = (uint64_t)layouts[1]->leading;
+    const uint64_t terms = desc->transpose_a ? layouts[0]->rows : layouts[0]->columns;
+    for (uint64_t j = 0; j < layouts[2]->columns; j++)
+        for (uint64_t i = 0; i < layouts[2]->rows; i++) {
+            const uint64_t at = j * (uint64_t)layouts[2]->leading + i;
+            double sum = 0;
+            for (uint64_t k = 0; k < terms; k++)
+                sum += blas_factor(desc, a[desc->transpose_a ? i * lead_a + k : k * lead_a + i]) *
+                       blas_factor(desc, b[desc->transpose_b ? k * lead_b + j : j * lead_b + k]);
+            sum *= (double)factor[0];
+            if (factor[1] != 0)
+                sum += (double)factor[1] * (double)d[at];
+            d[at] = blas_element(desc, i, sum);
+        }
+}
+
 static cublasStatus_t blas_matmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc_,
                                   const void *alpha, const void *a_,
                                   cublasLtMatrixLayout_t a_layout, const void *b_,
@@ -243,7 +282,7 @@ static cublasStatus_t blas_matmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t 
     (void)stream;
     const blas_desc *desc = (const blas_desc *)(void *)desc_;
     const blas_layout *la = (void *)a_layout, *lb = (void *)b_layout, *ld = (void *)d_layout;
-    const float *a = a_, *b = b_, *c = c_, scale = *(const float *)alpha;
+    const float *a = a_, *b = b_, scale = *(const float *)alpha;
     float *d = d_;
     blas_algorithm algorithm;
     uint64_t terms;
@@ -252,23 +291,19 @@ static cublasStatus_t blas_matmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t 
     for (int i = 0; i < 4; i++)
         if ((uintptr_t)places[i] % algorithm.alignment[i])
             return CUBLAS_STATUS_INVALID_VALUE;
-    if (!handle || c_layout != d_layout || algorithm.pieces != 1 || !workspace ||
+    if (!handle || c_ != d_ || c_layout != d_layout || algorithm.pieces != 1 || !workspace ||
         bytes < BLAS_EMULATED_WORKSPACE || !blas_fits(desc, la, lb, ld, &terms))
         return CUBLAS_STATUS_INVALID_VALUE;
-    for (uint64_t j = 0; j < ld->columns; j++)
-        for (uint64_t i = 0; i < ld->rows; i++) {
-            const uint64_t at = j * (uint64_t)ld->leading + i;
-            double sum = 0;
-            for (uint64_t k = 0; k < terms; k++)
-                sum += blas_factor(desc, a[desc->transpose_a ? i * (uint64_t)la->leading + k
-                                                             : k * (uint64_t)la->leading + i]) *
-                       blas_factor(desc, b[desc->transpose_b ? k * (uint64_t)lb->leading + j
-                                                             : j * (uint64_t)lb->leading + k]);
-            sum *= (double)scale;
-            if (*(const float *)beta != 0)
-                sum += (double)*(const float *)beta * (double)c[at];
-            d[at] = blas_element(desc, i, sum);
-        }
+    for (int32_t i = 0; i < ld->batch; i++) {
+        const float *const factors[] = {a + i * la->apart, b + i * lb->apart};
+        const float factor[] = {scale, *(const float *)beta};
+        if (((uintptr_t)factors[0] % algorithm.alignment[0]) |
+            ((uintptr_t)factors[1] % algorithm.alignment[1]) |
+            ((uintptr_t)(d + i * ld->apart) % algorithm.alignment[3]))
+            return CUBLAS_STATUS_INVALID_VALUE;
+        blas_multiply(desc, factors, (const blas_layout *[]){la, lb, ld}, factor,
+                      d + i * ld->apart);
+    }
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -283,6 +318,7 @@ static const ls_blas_functions blas_emulated = {
     .cublasLtMatmulDescSetAttribute = blas_desc_set,
     .cublasLtMatrixLayoutCreate = blas_layout_create,
     .cublasLtMatrixLayoutDestroy = blas_layout_destroy,
+    .cublasLtMatrixLayoutSetAttribute = blas_layout_set,
     .cublasLtMatmulPreferenceCreate = blas_preference_create,
     .cublasLtMatmulPreferenceDestroy = blas_preference_destroy,
     .cublasLtMatmulPreferenceSetAttribute = blas_preference_set,

@@ -163,17 +163,16 @@ static void test_lstm_sizes(void **state)
             check_lstm(*state, more[i], last, true);
 }
 
-/* Column sums in pieces: rows times positions beyond the length of a piece; 1 x 1; more channels
- * than outputs; weights that lie as they are multiplied. */
+/* Sums in pieces: rows times positions beyond the length of one; 1 x 1; more channels than outputs;
+ * weights that lie as they are multiplied. */
 static void test_conv_sizes(void **state)
 {
     static const ls_conv_shape more[] = {
-        {70, 1, 3, {9, 8, 9, 8, 3, 3, 1, 1, 1, 1}},
-        {6, 7, 5, {5, 4, 5, 4, 1, 1, 1, 1, 0, 0}},
-        {5, 8, 4, {5, 4, 3, 2, 1, 1, 2, 2, 0, 0}},
-        {9, 12, 6, {5, 5, 3, 3, 2, 3, 2, 2, 0, 1}},
+        {70, 1, 3, {9, 8, 9, 8, 3, 3, 1, 1, 1, 1}},    {6, 7, 5, {5, 4, 5, 4, 1, 1, 1, 1, 0, 0}},
+        {5, 8, 4, {5, 4, 3, 2, 1, 1, 2, 2, 0, 0}},     {9, 12, 6, {5, 5, 3, 3, 2, 3, 2, 2, 0, 1}},
+        {9, 1, 3, {28, 28, 26, 26, 3, 3, 1, 1, 0, 0}},
     };
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 5; i++) {
         check_conv_forward(*state, &more[i], i & 1, LS_ACTIVATION_RELU);
         check_conv_weights(*state, &more[i], true);
         check_conv_data(*state, &more[i]);

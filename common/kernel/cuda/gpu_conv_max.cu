@@ -144,17 +144,27 @@ int ls_gpu_conv_max_forward(void *stream, const ls_conv_max_forward_args *args)
 
 /* ---- Backward -------------------------------------------------------------------------------- */
 
-/* The block's sum of a value of each thread, in thread 0; to be called again at once. */
-__device__ static inline float fold_sum(float value, float *space)
+enum { FOLDED = AT_ONCE + 1 };
+
+/* The block's sum of each of a thread's values, value q in thread q, by halves. */
+__device__ static inline float fold_sums(const float values[FOLDED])
 {
-    const float sum = ls_gpu_block_sum(value, space);
+    __shared__ float space[FOLDED][LS_GPU_THREADS];
+    const unsigned thread = threadIdx.x;
+    __syncthreads(); /* what is there has been used */
+    for (int q = 0; q < FOLDED; q++)
+        space[q][thread] = values[q];
     __syncthreads();
-    return sum;
+    for (unsigned half = blockDim.x / 2; half; half /= 2) {
+        for (int q = 0; q < FOLDED && thread < half; q++)
+            space[q][thread] += space[q][thread + half];
+        __syncthreads();
+    }
+    return thread < FOLDED ? space[thread][0] : 0;
 }
 
 __global__ static void conv_max_back_kernel(ls_conv_max_backward_weights_args args, int64_t parts)
 {
-    __shared__ float space[LS_GPU_THREADS];
     const ls_conv_shape &s = args.shape;
     const ls_window &w = s.window;
     const int64_t all = s.channels * w.height * w.width;
@@ -163,7 +173,7 @@ __global__ static void conv_max_back_kernel(ls_conv_max_backward_weights_args ar
         const int64_t output = ls_gpu_divide(turn, parts),
                       first = (turn - output * parts) * AT_ONCE;
         tap_place taps[AT_ONCE];
-        float sum[AT_ONCE] = {}, bias = 0;
+        float sum[FOLDED] = {}; /* of the taps, and of dy */
 #pragma unroll
         for (int q = 0; q < AT_ONCE; q++)
             taps[q] = tap_of(s, first + q < all ? first + q : 0);
@@ -176,20 +186,18 @@ __global__ static void conv_max_back_kernel(ls_conv_max_backward_weights_args ar
             const int64_t y = line * w.stride_y - w.top;
             const int64_t x = (place - line * w.out_width) * w.stride_x - w.left;
             const float *image = (const float *)args.x + row * pixels;
-            bias += dy;
+            sum[AT_ONCE] += dy;
 #pragma unroll
             for (int q = 0; q < AT_ONCE; q++)
                 sum[q] = fmaf(dy, pixel_of(s, image, y + taps[q].y, x + taps[q].x, taps[q].channel),
                               sum[q]);
         }
-        for (int q = 0; q < AT_ONCE; q++) {
-            const float total = fold_sum(sum[q], space);
-            if (threadIdx.x == 0 && first + q < all)
-                ((float *)args.dweight)[output * all + first + q] = total;
-        }
-        bias = fold_sum(bias, space);
-        if (threadIdx.x == 0 && first == 0 && args.dbias)
-            ((float *)args.dbias)[output] = bias;
+        const float total = fold_sums(sum);
+        const int64_t tap = first + threadIdx.x;
+        if (threadIdx.x < AT_ONCE && tap < all)
+            ((float *)args.dweight)[output * all + tap] = total;
+        if (threadIdx.x == AT_ONCE && first == 0 && args.dbias)
+            ((float *)args.dbias)[output] = total;
     }
 }
 

@@ -85,7 +85,7 @@ static double bus_factor(const collective *c)
 static ls_traffic formula(const collective *c)
 {
     if (is(c, "allreduce"))
-        return c->algorithm->formula(c->ranks, c->count, c->ranks);
+        return c->algorithm->formula(c->ranks, c->count, c->ranks, NULL);
     if (is(c, "allgather"))
         return ls_allgather_formula(c->ranks, c->counts);
     if (is(c, "reducescatter"))

@@ -387,6 +387,7 @@ static ls_status resolve(ls_workplace *place, ls_plan_of_case *plan)
         .comm = c->ranks > 1 ? processes->comm : NULL,
         .processes = processes,
         .timeout_ns = place->request->timeout_ns,
+        .layout = c->ranks > 1 && processes->comm ? &processes->layout : NULL,
         .seed = c->seed,
         .shuffle = c->shuffle,
         .augment = c->augment,

@@ -54,6 +54,7 @@ typedef struct ls_job {
     uint64_t flip_step;  /**< in which step */
     uint64_t records;    /**< capacity of the ring of step records */
 
+    const ls_layout *layout;       /**< where replicas are, if not all in this process; else NULL */
     const ls_processes *processes; /**< who may wait for this one, told of progress; may be NULL */
 } ls_job;
 

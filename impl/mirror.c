@@ -208,7 +208,8 @@ ls_status ls_mirror_sum(const ls_mirror_options *o, const float *const *parts, i
         const ls_bucket *bucket = &buckets.items[b];
         for (int d = 0; d < count; d++)
             inputs[d] = (parts[d] ? parts[d] : zeros) + bucket->first;
-        o->job->allreduce->oracle(inputs, count, bucket->count, out + bucket->first);
+        o->job->allreduce->oracle(inputs, count, bucket->count, out + bucket->first,
+                                  o->job->layout);
     }
     ls_buckets_close(&buckets);
     free(zeros);

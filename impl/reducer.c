@@ -261,8 +261,8 @@ ls_traffic ls_reducer_formula(const ls_job *job, const ls_buckets *buckets, int 
     bool any = ls_replicated_batch(job, which) > 0;
     ls_traffic sum = {0};
     for (size_t b = 0; b < buckets->count && any; b++) {
-        ls_traffic t =
-            job->allreduce->formula(replicas, buckets->items[b].count, shards_of(job, which));
+        ls_traffic t = job->allreduce->formula(replicas, buckets->items[b].count,
+                                               shards_of(job, which), job->layout);
         sum.bytes_sent += t.bytes_sent;
         sum.messages_sent += t.messages_sent;
     }

@@ -25,12 +25,12 @@ sent() { # sent WHAT BYTES: of n ranks, s bytes
 
 for devices in 1 2 3 5; do
     lockstep_ok micro allreduce --devices $devices --sizes 4,32,36,4000,100KiB --format jsonl \
-        --allreduce auto,flat,ring,tree,halving-doubling,direct,canonical
+        --allreduce auto,flat,ring,tree,halving-doubling,direct,hierarchical,canonical
     rows "allreduce on $devices: rows are sound" "$sound"
-    rows "a row for each algorithm, size and place" "len(rows) == 7 * 5 * 2 and
+    rows "a row for each algorithm, size and place" "len(rows) == 8 * 5 * 2 and
         all(x['micro']['ranks'] == $devices and x['micro']['redop'] == 'sum' for x in rows)"
     rows "which name the algorithm" "{x['micro']['kernel'] for x in rows} ==
-        {'flat', 'ring', 'tree', 'halving-doubling', 'direct', 'canonical'}"
+        {'flat', 'ring', 'tree', 'halving-doubling', 'direct', 'hierarchical', 'canonical'}"
     bus allreduce "2 * (n - 1) / n"
     rows "allreduce: bytes sent" "all(m['bytes_sent'] == (n * (n - 1) * s
         if m['kernel'] == 'direct' and s <= 32 else 2 * (n - 1) * s)

@@ -66,8 +66,8 @@ done
 ranks_ok 2 verify --strategy mirrored --devices 2 --allreduce ring $small
 rows "verify has no times" "'time' not in r and r['equivalence']['pass']"
 rows "an order is the same in one process and in two" "r['equivalence']['digest'] == digest('ring4')"
-ranks_ok 3 run --strategy mirrored --allreduce flat,tree,halving-doubling,ring --bucket-bytes auto,0 $small
-rows "every algorithm, with one bucket and many" "len(rows) == 8 and
+ranks_ok 3 run --strategy mirrored --allreduce flat,tree,halving-doubling,ring,hierarchical --bucket-bytes auto,0 $small
+rows "every algorithm, with one bucket and many" "len(rows) == 10 and
     all(x['equivalence']['oracle'] == 'same bits' and
         x['traffic']['bytes_sent'] == x['traffic']['bytes_formula'] > 0 and
         x['traffic']['messages_sent'] == x['traffic']['messages_formula'] > 0 for x in rows)"

@@ -40,8 +40,8 @@ for n in 2 3; do
     rows "$n hosts: by name" "all(x['case']['hosts'] == $n and
         [y['host'] for y in x['provenance']['ranks']] == ['node%d' % i for i in range($n)] for x in rows)"
 done
-hosts_ok 2 "\$mpirun -n 4 --oversubscribe --map-by node \$LOCKSTEP verify --strategy mirrored --results none $small"
-rows "two ranks on each host" "[x['host'] for x in r['provenance']['ranks']] ==
+hosts_ok 2 "\$mpirun -n 4 --oversubscribe --map-by node \$LOCKSTEP verify --strategy mirrored --devices 2 --allreduce hierarchical --results none $small"
+rows "two ranks on each host" "r['equivalence']['oracle'] == 'same bits' and [x['host'] for x in r['provenance']['ranks']] ==
     ['node0', 'node1', 'node0', 'node1'] and r['case']['hosts'] == 2"
 hosts_ok 2 "\$mpirun -n 2 \$LOCKSTEP devices"
 expect "devices names the hosts" [ "$(grep -c '^[01]  *node[01] ' out)" -eq 2 ]

@@ -200,8 +200,9 @@ static size_t scratch(int rank, int ranks, size_t count, int64_t shards)
     return others * ls_comm_parts(count, rank, 1, ranks).count;
 }
 
-static ls_traffic formula(int ranks, size_t count, int64_t shards)
+static ls_traffic formula(int ranks, size_t count, int64_t shards, const ls_layout *layout)
 {
+    (void)layout;
     ls_subtree nodes[LS_SUBTREES];
     uint64_t filled = ls_comm_filled(count, ranks);
     ls_traffic sum = {.messages_sent = ((uint64_t)ranks - 1) * filled,

@@ -36,8 +36,9 @@ static ls_status build(ls_comm *comm, const ls_allreduce_args *a, ls_op_list *op
     return ls_op_list_add(ops, op);
 }
 
-static ls_traffic formula(int ranks, size_t count, int64_t shards)
+static ls_traffic formula(int ranks, size_t count, int64_t shards, const ls_layout *layout)
 {
+    (void)layout;
     uint64_t others = (uint64_t)ranks - 1, twice = 2 * others;
     (void)shards;
     if (count > 0 && count <= LS_DIRECT_FEW)
@@ -47,9 +48,10 @@ static ls_traffic formula(int ranks, size_t count, int64_t shards)
                         .messages_sent = twice * ls_comm_filled(count, ranks)};
 }
 
-static void oracle(const float *const *inputs, int ranks, size_t count, float *out)
+static void oracle(const float *const *inputs, int ranks, size_t count, float *out,
+                   const ls_layout *layout)
 {
-    ls_allreduce_flat.oracle(inputs, ranks, count, out);
+    ls_allreduce_flat.oracle(inputs, ranks, count, out, layout);
 }
 
 const ls_allreduce ls_allreduce_direct = {

@@ -84,8 +84,10 @@ static float halving_sum(const float *const *inputs, int ranks, int r, int d, si
     return halving_sum(inputs, ranks, r, 2 * d, i) + halving_sum(inputs, ranks, r ^ d, 2 * d, i);
 }
 
-static void oracle(const float *const *inputs, int ranks, size_t count, float *out)
+static void oracle(const float *const *inputs, int ranks, size_t count, float *out,
+                   const ls_layout *layout)
 {
+    (void)layout;
     int p = power_below(ranks);
     for (int b = 0; b < p; b++) {
         ls_range block = ls_comm_parts(count, b, 1, p);
@@ -94,8 +96,9 @@ static void oracle(const float *const *inputs, int ranks, size_t count, float *o
     }
 }
 
-static ls_traffic formula(int ranks, size_t count, int64_t shards)
+static ls_traffic formula(int ranks, size_t count, int64_t shards, const ls_layout *layout)
 {
+    (void)layout;
     int p = power_below(ranks);
     uint64_t messages = count ? 2 * (uint64_t)(ranks - p) : 0;
     (void)shards;

@@ -51,8 +51,10 @@ static float tree_sum(const float *const *inputs, int ranks, int r, int m, size_
     return r + m / 2 < ranks ? sum + tree_sum(inputs, ranks, r + m / 2, m / 2, i) : sum;
 }
 
-static void oracle(const float *const *inputs, int ranks, size_t count, float *out)
+static void oracle(const float *const *inputs, int ranks, size_t count, float *out,
+                   const ls_layout *layout)
 {
+    (void)layout;
     int m = 1;
     while (m < ranks)
         m *= 2;
@@ -60,8 +62,9 @@ static void oracle(const float *const *inputs, int ranks, size_t count, float *o
         out[i] = tree_sum(inputs, ranks, 0, m, i);
 }
 
-static ls_traffic formula(int ranks, size_t count, int64_t shards)
+static ls_traffic formula(int ranks, size_t count, int64_t shards, const ls_layout *layout)
 {
+    (void)layout;
     uint64_t messages = count ? 2 * ((uint64_t)ranks - 1) : 0;
     (void)shards;
     return (ls_traffic){.bytes_sent = ls_comm_bytes(messages, count), .messages_sent = messages};

@@ -19,10 +19,15 @@ static const ls_comm_backend *const backends[] = {
 };
 
 static const ls_allreduce *const allreduces[] = {
-    &ls_allreduce_flat,    &ls_allreduce_ring,
-    &ls_allreduce_tree,    &ls_allreduce_halving_doubling,
-    &ls_allreduce_direct,  &ls_allreduce_canonical,
-    &ls_allreduce_library, NULL,
+    &ls_allreduce_flat,
+    &ls_allreduce_ring,
+    &ls_allreduce_tree,
+    &ls_allreduce_halving_doubling,
+    &ls_allreduce_direct,
+    &ls_allreduce_hierarchical,
+    &ls_allreduce_canonical,
+    &ls_allreduce_library,
+    NULL,
 };
 
 const ls_comm_backend *const *ls_comm_backends(void)
@@ -37,7 +42,7 @@ const ls_allreduce *const *ls_allreduces(void)
 
 ls_status ls_allreduce_find(const char *name, const ls_allreduce **out)
 {
-    char names[128] = "";
+    char names[160] = "";
     for (size_t i = 0; allreduces[i]; i++) {
         if (strcmp(allreduces[i]->name, name) == 0) {
             *out = allreduces[i];

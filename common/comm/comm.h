@@ -33,12 +33,20 @@ typedef struct ls_traffic {
 
 typedef struct ls_comm_backend ls_comm_backend;
 
+/** Where the ranks of a communicator are: rank r in process r / (ranks / processes), which is on
+ *  host[that]. NULL stands for one process. */
+typedef struct ls_layout {
+    int processes;
+    const int *host; /**< [processes] */
+} ls_layout;
+
 /** One rank's end of a communicator. Back ends embed it first in their own struct. */
 typedef struct ls_comm {
     const ls_comm_backend *backend;
     int rank, size;
     ls_device *device;
-    bool linked; /**< messages go over shaped links (link.h) */
+    const ls_layout *layout; /**< NULL: one process */
+    bool linked;             /**< messages go over shaped links (link.h) */
     bool shared; /**< every rank's device reads and writes the others' memory: `direct` */
 } ls_comm;
 
@@ -175,13 +183,15 @@ typedef struct ls_allreduce {
     /** Appends this rank's operations. */
     ls_status (*build)(ls_comm *comm, const ls_allreduce_args *args, ls_op_list *ops);
     /** What one call moves, summed over ranks. NULL: only a library knows. */
-    ls_traffic (*formula)(int ranks, size_t count, int64_t shards);
+    ls_traffic (*formula)(int ranks, size_t count, int64_t shards, const ls_layout *layout);
     /** The same sum, computed in one thread in the documented order: the same bits. inputs[r] is
      *  [count] of rank r. NULL for canonical, and where only a library knows. */
-    void (*oracle)(const float *const *inputs, int ranks, size_t count, float *out);
+    void (*oracle)(const float *const *inputs, int ranks, size_t count, float *out,
+                   const ls_layout *layout);
 } ls_allreduce;
 
-/** NULL-terminated: flat, ring, tree, halving-doubling, direct, canonical, library. */
+/** NULL-terminated: flat, ring, tree, halving-doubling, direct, hierarchical, canonical,
+ *  library. */
 const ls_allreduce *const *ls_allreduces(void);
 
 /** LS_CODE_USAGE with the valid names where there is none of this name. */

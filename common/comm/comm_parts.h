@@ -42,7 +42,7 @@ void ls_loop_sum_to_all(float *const *data, int ranks, ls_range range);
 
 extern const ls_allreduce ls_allreduce_flat, ls_allreduce_ring, ls_allreduce_tree,
     ls_allreduce_halving_doubling, ls_allreduce_direct, ls_allreduce_canonical,
-    ls_allreduce_library;
+    ls_allreduce_hierarchical, ls_allreduce_library;
 
 extern const ls_comm_backend ls_comm_thread, ls_comm_device;
 extern const ls_comm_backend ls_comm_mpi;  /* in builds with MPI */

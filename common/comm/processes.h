@@ -18,6 +18,7 @@ typedef struct ls_processes {
     int host, hosts;  /**< hosts are numbered in the order of their lowest ranks */
     int neighbours;   /**< ranks on this host, this one too */
     int part, parts;  /**< ranks on this host with the same cores to use: which one, of how many */
+    ls_layout layout; /**< of them; as long as they are together */
     ls_comm *comm;    /**< each process a rank, without a device; NULL: alone */
     char version[32]; /**< of the MPI library, "Open MPI 4.1.4"; "": none in use */
 } ls_processes;

@@ -48,10 +48,12 @@ typedef struct mpi_life {
     _Atomic bool alike;           /* each of them runs the same operations */
     bool (*ending)(void);         /* whether this process was told to end; NULL: not asked */
     void (*say)(const char *line);
-    _Atomic uint64_t told_ns;  /* when a wait saw so; 0: none has */
-    _Atomic bool said;         /* this process has said its part */
-    bool speaks;               /* it is the one that words the autopsy */
-    char waited[384];          /* of this process, as it gave up first; behind the mutex */
+    _Atomic uint64_t told_ns; /* when a wait saw so; 0: none has */
+    _Atomic bool said;        /* this process has said its part */
+    int *hosts;               /* [processes] */
+    ls_layout layout; /* of all processes, each with as many members; processes 0: not yet */
+    bool speaks;      /* it is the one that words the autopsy */
+    char waited[384]; /* of this process, as it gave up first; behind the mutex */
     struct mpi_report *report; /* with that, as it is sent; NULL: not yet; the same */
 } mpi_life;
 

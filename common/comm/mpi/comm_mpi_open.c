@@ -26,6 +26,7 @@ static void free_group(mpi_group *group)
     free(group->meeting.split);
     if (group->world == group && group->life) {
         free(group->life->peers);
+        free(group->life->hosts);
         free(group->life->heard_ns);
         free(group->life);
     }
@@ -166,6 +167,9 @@ ls_status ls_comm_mpi_end(mpi_group *group, int local, ls_device *device, ls_com
                            .size = group->size,
                            .device = device};
     comm->group = group;
+    const ls_layout *layout = &group->life->layout; /* of all processes, each with as many */
+    if (layout->processes == group->processes && group->locals * group->processes == group->size)
+        comm->base.layout = layout;
     group->devices[local] = device;
     group->open++;
     *out = &comm->base;

@@ -88,6 +88,19 @@ static ls_status keep_peers(const standing *all, const ls_processes *processes)
     return LS_OK;
 }
 
+/* The number of each process's host. */
+static ls_status keep_layout(const standing *all, ls_processes *out)
+{
+    mpi_life *life = ((mpi_comm *)out->comm)->group->life;
+    life->hosts = calloc((size_t)out->size, sizeof *life->hosts);
+    if (!life->hosts)
+        return ls_fail_memory("processes", (size_t)out->size * sizeof *life->hosts);
+    for (int r = 0, hosts = 0; r < out->size; r++)
+        life->hosts[r] = all[r].peer.leader == r ? hosts++ : life->hosts[all[r].peer.leader];
+    life->layout = out->layout = (ls_layout){.processes = out->size, .host = life->hosts};
+    return LS_OK;
+}
+
 static ls_status look_around(ls_processes *out)
 {
     standing mine, *all = calloc((size_t)out->size, sizeof *all);
@@ -103,6 +116,8 @@ static ls_status look_around(ls_processes *out)
         find_place(all, out);
     if (!status)
         status = keep_peers(all, out);
+    if (!status)
+        status = keep_layout(all, out);
     free(all);
     return status;
 }

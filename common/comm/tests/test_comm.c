@@ -82,13 +82,14 @@ static void replay_and_judge(fixture *f, const trial *t, workspace *w, const cha
 
 static void build_and_judge(fixture *f, const ls_allreduce *a, const trial *t, workspace *w)
 {
-    a->oracle((const float *const *)w->inputs, t->ranks, t->count, w->expected);
+    a->oracle((const float *const *)w->inputs, t->ranks, t->count, w->expected,
+              w->comms[0]->layout);
     for (int r = 0; r < t->ranks; r++) {
         const ls_allreduce_args args = {.data = w->data[r], .count = t->count};
         must(a->build(w->comms[r], &args, &w->ops[r]));
         w->checks[r] = put_op(&w->ops[r], run_check, w->data[r], w->expected, t->count);
     }
-    replay_and_judge(f, t, w, a->name, a->formula(t->ranks, t->count, 0));
+    replay_and_judge(f, t, w, a->name, a->formula(t->ranks, t->count, 0, w->comms[0]->layout));
 }
 
 static void try_allreduce(fixture *f, const ls_allreduce *a, const trial *t)
@@ -136,10 +137,49 @@ static void all_reduces_bear_delays(void **state)
             }
 }
 
+/* Processes of one and more ranks on hosts with as many and with different numbers of them, side by
+ * side and in turns. */
+static void hierarchies_follow_their_layout(void **state)
+{
+    static const int hosts[][6] = {{0, 0, 1, 1}, {0, 1, 0, 1}, {0, 1, 2}, {0, 0, 0, 1, 2, 1}};
+    static const int processes[] = {4, 4, 3, 6};
+    static const size_t counts[] = {0, 1, 2, 3, 1000};
+    const ls_allreduce *hierarchical;
+    must(ls_allreduce_find("hierarchical", &hierarchical));
+    for (size_t l = 0; l < sizeof processes / sizeof *processes; l++)
+        for (int each = 1; each <= 2; each++)
+            for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+                const ls_layout layout = {.processes = processes[l], .host = hosts[l]};
+                const trial t = {processes[l] * each, counts[c], REPLAYS, c % 2};
+                workspace w;
+                open_workspace(*state, &t, &w);
+                for (int r = 0; r < t.ranks; r++)
+                    w.comms[r]->layout = &layout;
+                build_and_judge(*state, hierarchical, &t, &w);
+                close_workspace(&t, &w);
+            }
+}
+
+/* Only the hosts' first ranks talk to other hosts: what crosses is what a ring of hosts moves. */
+static void hierarchies_send_little_between_hosts(void **state)
+{
+    enum { RANKS = 8, COUNT = 100 };
+    static const int host[RANKS] = {0, 0, 0, 0, 1, 1, 1, 1};
+    const ls_layout layout = {.processes = RANKS, .host = host};
+    const ls_allreduce *hierarchical;
+    (void)state;
+    must(ls_allreduce_find("hierarchical", &hierarchical));
+    const ls_traffic all = hierarchical->formula(RANKS, COUNT, 0, &layout);
+    assert_int_equal(all.messages_sent, 2 * 6 + 2 * 2);
+    assert_int_equal(all.bytes_sent, 2 * 7 * COUNT * sizeof(float));
+}
+
 /* Sums do differ by algorithm: else the comparisons above would not see a wrong order. */
 static void orders_of_summation_differ(void **state)
 {
     enum { COUNT = 4000, RANKS = 7 };
+    static const int host[RANKS] = {0, 0, 1, 1, 1, 2, 2};
+    const ls_layout layout = {.processes = RANKS, .host = host};
     (void)state;
     float *inputs[RANKS], *sums[8];
     size_t algorithms = 0;
@@ -148,9 +188,9 @@ static void orders_of_summation_differ(void **state)
     for (const ls_allreduce *const *a = ls_allreduces(); *a; a++)
         if ((*a)->oracle && strcmp((*a)->name, "direct") != 0) {
             sums[algorithms] = malloc(COUNT * sizeof(float));
-            (*a)->oracle((const float *const *)inputs, RANKS, COUNT, sums[algorithms++]);
+            (*a)->oracle((const float *const *)inputs, RANKS, COUNT, sums[algorithms++], &layout);
         }
-    assert_int_equal(algorithms, 4);
+    assert_int_equal(algorithms, 5);
     for (size_t a = 0; a < algorithms; a++)
         for (size_t b = 0; b < a; b++)
             assert_true(memcmp(sums[a], sums[b], COUNT * sizeof(float)) != 0);
@@ -271,6 +311,8 @@ int main(void)
         cmocka_unit_test(all_reduces_give_their_oracles_bits),
         cmocka_unit_test(all_reduces_replay_without_the_host),
         cmocka_unit_test(all_reduces_bear_delays),
+        cmocka_unit_test(hierarchies_follow_their_layout),
+        cmocka_unit_test(hierarchies_send_little_between_hosts),
         cmocka_unit_test(orders_of_summation_differ),
         cmocka_unit_test(broadcasts_reach_all),
         cmocka_unit_test(all_gathers_fill_every_block),
@@ -282,6 +324,7 @@ int main(void)
         cmocka_unit_test(all_reduces_give_their_oracles_bits),
         cmocka_unit_test(all_reduces_replay_without_the_host),
         cmocka_unit_test(all_reduces_bear_delays),
+        cmocka_unit_test(hierarchies_follow_their_layout),
         cmocka_unit_test(broadcasts_reach_all),
         cmocka_unit_test(all_gathers_fill_every_block),
         cmocka_unit_test(reduce_scatters_sum_a_block_each),

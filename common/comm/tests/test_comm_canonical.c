@@ -77,7 +77,7 @@ static void try_ranks(fixture *f, int ranks, int64_t shard_count, float *const *
         open_member(&members[r], comms[r], shards, shard_count, count, expected, &ops[r]);
     const uint64_t counted = replay_comms(f, comms, ops, ranks, REPLAYS);
     ls_traffic moved = total_traffic(comms, ranks);
-    ls_traffic formula = canonical()->formula(ranks, count, shard_count);
+    ls_traffic formula = canonical()->formula(ranks, count, shard_count, NULL);
     assert_true(moved.bytes_sent == counted * formula.bytes_sent);
     assert_true(moved.messages_sent == counted * formula.messages_sent);
     for (int r = 0; r < ranks; r++) {

@@ -163,11 +163,11 @@ static uint64_t run_linked(fixture *f, const ls_allreduce *a, int n)
         must(a->build(comms[r], &(ls_allreduce_args){.data = data[r], .count = COUNT}, &ops[r]));
         checks[r] = put_op(&ops[r], run_check, data[r], expected, COUNT);
     }
-    a->oracle((const float *const *)inputs, n, COUNT, expected);
+    a->oracle((const float *const *)inputs, n, COUNT, expected, NULL);
     uint64_t begin_ns = ls_clock_ns();
     replay_all(f, ops, n, REPLAYS, NULL);
     uint64_t took_ns = ls_clock_ns() - begin_ns;
-    ls_traffic moved = total_traffic(comms, n), formula = a->formula(n, COUNT, 0);
+    ls_traffic moved = total_traffic(comms, n), formula = a->formula(n, COUNT, 0, NULL);
     assert_true(moved.bytes_sent == REPLAYS * formula.bytes_sent);
     assert_true(moved.messages_sent == REPLAYS * formula.messages_sent);
     for (int r = 0; r < n; r++) {

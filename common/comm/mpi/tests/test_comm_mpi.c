@@ -102,7 +102,7 @@ static void try_allreduce(const mpi_fixture *f, const ls_allreduce *a, const wor
 {
     workspace w;
     open_workspace(f, size->locals, size->count, &w);
-    a->oracle((const float *const *)w.inputs, w.ranks, w.count, w.expected);
+    a->oracle((const float *const *)w.inputs, w.ranks, w.count, w.expected, w.comms[0]->layout);
     for (int i = 0; i < w.locals; i++) {
         const ls_allreduce_args args = {.data = w.data[i], .count = w.count};
         must(a->build(w.comms[i], &args, &w.ops[i]));
@@ -110,7 +110,7 @@ static void try_allreduce(const mpi_fixture *f, const ls_allreduce *a, const wor
         if (seed)
             delay_all(&w.ops[i], seed, (uint64_t)(w.first + i));
     }
-    replay_and_judge(&w, a->name, replays, a->formula(w.ranks, w.count, 0));
+    replay_and_judge(&w, a->name, replays, a->formula(w.ranks, w.count, 0, w.comms[0]->layout));
     close_workspace(&w);
 }
 
@@ -144,7 +144,7 @@ static void the_librarys_sum_is_near(void **state)
     must(ls_allreduce_find("library", &library));
     must(ls_allreduce_find("flat", &flat));
     open_workspace(f, 1, 100000, &w);
-    flat->oracle((const float *const *)w.inputs, w.ranks, w.count, w.expected);
+    flat->oracle((const float *const *)w.inputs, w.ranks, w.count, w.expected, NULL);
     const ls_allreduce_args args = {.data = w.data[0], .count = w.count};
     must(library->check(w.comms[0]));
     must(library->build(w.comms[0], &args, &w.ops[0]));
@@ -199,7 +199,7 @@ static void canonical_gives_the_bits_of_the_tree(void **state)
                 w.checks[i] = put_op(&w.ops[i], run_check, w.data[i], w.expected, w.count);
             }
             replay_and_judge(&w, "canonical", REPLAYS,
-                             canonical->formula(w.ranks, w.count, w.ranks));
+                             canonical->formula(w.ranks, w.count, w.ranks, NULL));
             close_workspace(&w);
             for (int i = 0; i < locals; i++)
                 free(scratch[i]);

@@ -15,7 +15,8 @@
 /** `run` and `verify`. Borrows the request. */
 ls_status ls_command_run(const ls_request *request, int *exit_status);
 
-ls_status ls_command_micro(int argc, char **argv, int *exit_status);
+/** On every rank; collectives are of all, the rest is rank 0's. */
+ls_status ls_command_micro(const ls_processes *processes, int argc, char **argv, int *exit_status);
 /** On every rank; rank 0 prints what each has. */
 ls_status ls_command_devices(const ls_processes *processes, int argc, char **argv,
                              int *exit_status);

@@ -59,7 +59,7 @@ static const command_entry commands[] = {
      .run = run_cases},
     {"micro", " OPERATION [--OPTION VALUE]...",
      "gemm, copy, optimizer, floor, layers; allreduce and other collectives: rates, roofs",
-     LS_FOR_MICRO, .alone = ls_command_micro},
+     LS_FOR_MICRO, .run = ls_command_micro},
     {"devices", " [SPEC]... [--OPTION VALUE]...",
      "what this machine has, and how device names resolve", LS_FOR_DEVICES,
      .run = ls_command_devices},

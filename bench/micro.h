@@ -7,7 +7,7 @@
 #include "bench/option_set.h"
 #include "bench/timing.h"
 #include "common/base/numbers.h"
-#include "common/comm/comm.h"
+#include "common/comm/processes.h"
 #include "common/device/link.h"
 #include "common/nn/layer.h"
 #include "common/nn/model.h"
@@ -18,9 +18,10 @@ enum { LS_MICRO_ROUNDS = 21, LS_MICRO_SIZES = 32 };
 /** What a `micro` command works with. */
 typedef struct ls_micro {
     ls_machine *machine;
-    ls_device_name *names; /**< [ranks] */
-    int ranks;             /**< 1 but for collectives */
-    ls_device *device;     /**< the first rank's */
+    ls_device_name *names;         /**< [ranks] */
+    const ls_processes *processes; /**< each with as many of the ranks; all run a collective */
+    int ranks;                     /**< of this process; 1 but for collectives */
+    ls_device *device;             /**< the first rank's */
     ls_bench bench;
     ls_model *model;
     int64_t batch;
@@ -55,6 +56,7 @@ typedef struct ls_micro_figure {
     const char *redop;  /**< "sum", "none"; NULL: not told */
     double bus_factor;  /**< bus bandwidth over algorithm bandwidth */
     ls_traffic sent;    /**< of one operation, summed over ranks */
+    bool uncounted;     /**< only a library knows what it sends */
     const char *reason; /**< why the row fails, where not for wrong elements; NULL */
 } ls_micro_figure;
 

@@ -2,7 +2,8 @@
 /*
  * `lockstep micro allreduce|broadcast|allgather|reducescatter|sendrecv`: collectives by size.
  *
- * Each rank is a queue on a device of its own with two buffers. A program per rank holds one
+ * Each rank is a queue on a device of its own with two buffers, of this process or (mpirun) of each
+ * of several. A program per rank holds one
  * call; all ranks replay it as often as makes a sample long enough, between two stamps of rank
  * 0's clock. In place, a call works on the same buffer again and again; out of place, each rank
  * first copies its input over the buffer, which is in the time, so every call finds data that
@@ -11,12 +12,14 @@
  * formula. size is the whole buffer; algorithm bandwidth is size over time.
  */
 #include "bench/micro.h"
+#include "bench/team.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const double shortest_ns = 1e6;
+/* Processes begin a sample some 0.1 ms apart. */
+static const double shortest_ns = 1e6, shortest_apart_ns = 1e7;
 
 /* One rank's part. */
 typedef struct member {
@@ -33,6 +36,8 @@ typedef struct collective {
     const char *name, *redop;
     const ls_allreduce *algorithm; /* of an all-reduce; else NULL */
     bool out_of_place;
+    ls_comm *comm;   /* of the processes; NULL: this one alone */
+    int first, here; /* this process's ranks: members [here] */
     int ranks;
     size_t count;
     size_t *offsets, *counts; /* [ranks]: an even split of the buffer */
@@ -85,7 +90,7 @@ static double bus_factor(const collective *c)
 static ls_traffic formula(const collective *c)
 {
     if (is(c, "allreduce"))
-        return c->algorithm->formula(c->ranks, c->count, c->ranks, NULL);
+        return c->algorithm->formula(c->ranks, c->count, c->ranks, c->members[0].comm->layout);
     if (is(c, "allgather"))
         return ls_allgather_formula(c->ranks, c->counts);
     if (is(c, "reducescatter"))
@@ -98,9 +103,9 @@ static ls_traffic formula(const collective *c)
 
 /* ---- One call as a program ------------------------------------------------------------------ */
 
-static ls_status build_sendrecv(const collective *c, int rank, ls_op_list *ops)
+static ls_status build_sendrecv(const collective *c, const member *me, ls_op_list *ops)
 {
-    const member *me = &c->members[rank];
+    const int rank = me->comm->rank;
     const ls_exchange exchange = {.to = (rank + 1) % c->ranks,
                                   .send = me->input,
                                   .send_count = c->count,
@@ -113,9 +118,8 @@ static ls_status build_sendrecv(const collective *c, int rank, ls_op_list *ops)
 }
 
 /* canonical: as many shards as ranks, one each. */
-static ls_status build_call(const collective *c, int rank, ls_op_list *ops)
+static ls_status build_call(const collective *c, member *me, ls_op_list *ops)
 {
-    member *me = &c->members[rank];
     const ls_allreduce_args args = {.data = me->data,
                                     .count = c->count,
                                     .scratch = me->scratch,
@@ -130,13 +134,13 @@ static ls_status build_call(const collective *c, int rank, ls_op_list *ops)
         return ls_allgather_build(me->comm, me->data, c->offsets, c->counts, ops);
     if (is(c, "reducescatter"))
         return ls_reducescatter_build(me->comm, me->data, c->offsets, c->counts, ops);
-    return build_sendrecv(c, rank, ops);
+    return build_sendrecv(c, me, ops);
 }
 
 /* Out of place: what the rank brings goes from its input to the buffer that the call works on. */
-static ls_status put_input(const collective *c, int rank)
+static ls_status put_input(const collective *c, const member *me)
 {
-    const member *me = &c->members[rank];
+    const int rank = me->comm->rank;
     size_t first = 0, count = c->count;
     if (is(c, "allgather")) {
         first = c->offsets[rank];
@@ -148,12 +152,11 @@ static ls_status put_input(const collective *c, int rank)
                          count * sizeof(float));
 }
 
-static ls_status capture(const collective *c, int rank)
+static ls_status capture(const collective *c, member *me)
 {
-    member *me = &c->members[rank];
-    LS_TRY(build_call(c, rank, &me->ops));
+    LS_TRY(build_call(c, me, &me->ops));
     LS_TRY(ls_program_begin(me->queue));
-    ls_status status = put_input(c, rank);
+    ls_status status = put_input(c, me);
     if (!status)
         status = ls_op_list_put(&me->ops, me->queue);
     return ls_status_first(status, ls_program_end(me->queue, &me->program));
@@ -162,24 +165,35 @@ static ls_status capture(const collective *c, int rank)
 static ls_status sync_all(const collective *c)
 {
     ls_status status = LS_OK;
-    for (int r = 0; r < c->ranks; r++)
+    for (int r = 0; r < c->here; r++)
         status = ls_status_first(status, ls_queue_sync(c->members[r].queue));
     return status;
 }
 
 /* ---- Timing and checking -------------------------------------------------------------------- */
 
-static ls_status time_calls(ls_micro *m, collective *c, uint64_t times, double *ns)
+static ls_status launch(ls_micro *m, const collective *c, uint64_t times, uint64_t *ns)
 {
     uint64_t stamps[2];
-    for (int r = 1; r < c->ranks; r++)
+    for (int r = 1; r < c->here; r++)
         LS_TRY(ls_program_launch(c->members[r].program, times));
     LS_TRY(ls_queue_put(m->bench.queue, m->bench.stamp[0]));
     LS_TRY(ls_program_launch(c->members[0].program, times));
     LS_TRY(ls_queue_put(m->bench.queue, m->bench.stamp[1]));
     LS_TRY(sync_all(c));
     LS_TRY(ls_queue_read(m->bench.queue, stamps, m->bench.stamps, sizeof stamps));
-    *ns = (double)(stamps[1] - stamps[0]);
+    *ns = stamps[1] - stamps[0];
+    return LS_OK;
+}
+
+/* All processes together, each with the time of rank 0. */
+static ls_status time_calls(ls_micro *m, collective *c, uint64_t times, double *ns)
+{
+    uint64_t taken = 0;
+    bool stop = false;
+    ls_status status = launch(m, c, times, &taken);
+    LS_TRY(ls_team_turn(c->comm, status, &taken, &stop));
+    *ns = (double)taken;
     c->calls += times;
     return LS_OK;
 }
@@ -190,7 +204,7 @@ static ls_status sample(ls_micro *m, collective *c, ls_statistics *out)
     double ns = 0, samples[LS_MICRO_ROUNDS];
     for (;;) { /* the warm-up, too: doubles until a sample is long enough */
         LS_TRY(time_calls(m, c, times, &ns));
-        if (ns >= shortest_ns || times > UINT64_MAX / 4)
+        if (ns >= (c->comm ? shortest_apart_ns : shortest_ns) || times > UINT64_MAX / 4)
             break;
         times *= 2;
     }
@@ -208,34 +222,61 @@ static ls_status check_call(ls_micro *m, collective *c, float *host, uint64_t *w
     double ns;
     size_t bytes = c->count * sizeof(float);
     *wrong = 0;
-    for (int r = 0; r < c->ranks; r++) {
+    for (int r = 0; r < c->here; r++) {
         member *me = &c->members[r];
         for (size_t i = 0; i < c->count; i++)
-            host[i] = input_of(r, i);
+            host[i] = input_of(c->first + r, i);
         LS_TRY(ls_queue_write(me->queue, me->input, host, bytes));
         if (!c->out_of_place)
             LS_TRY(ls_queue_write(me->queue, me->data, host, bytes));
     }
     LS_TRY(time_calls(m, c, 1, &ns));
-    for (int r = 0; r < c->ranks; r++) {
+    for (int r = 0; r < c->here; r++) {
         LS_TRY(ls_queue_read(c->members[r].queue, host, c->members[r].data, bytes));
         for (size_t i = 0; i < c->count; i++) {
             float expected = 0;
-            *wrong += expected_of(c, r, i, &expected) && host[i] != expected;
+            *wrong += expected_of(c, c->first + r, i, &expected) && host[i] != expected;
         }
     }
     return LS_OK;
 }
 
-/* What the calls moved against the formula; `why` is written where they differ. */
-static bool check_traffic(const collective *c, ls_micro_figure *figure, char why[160])
+/* What this process found and sent, then of all. */
+typedef struct tally {
+    uint64_t wrong;
+    ls_traffic sent;
+} tally;
+
+static ls_status add_up(const collective *c, tally *sum)
 {
-    ls_traffic expected = formula(c), sum = {0};
-    for (int r = 0; r < c->ranks; r++) {
+    const size_t processes = c->comm ? (size_t)c->comm->size : 1;
+    tally *all = calloc(processes, sizeof *all);
+    if (!all)
+        return ls_fail_memory(c->name, processes * sizeof *all);
+    for (int r = 0; r < c->here; r++) {
         ls_traffic t = c->members[r].comm->backend->traffic(c->members[r].comm);
-        sum.bytes_sent += t.bytes_sent;
-        sum.messages_sent += t.messages_sent;
+        sum->sent.bytes_sent += t.bytes_sent;
+        sum->sent.messages_sent += t.messages_sent;
     }
+    ls_status status = ls_comm_collect(c->comm, sum, sizeof *sum, all);
+    *sum = (tally){0};
+    for (size_t p = 0; p < processes && !status; p++) {
+        sum->wrong += all[p].wrong;
+        sum->sent.bytes_sent += all[p].sent.bytes_sent;
+        sum->sent.messages_sent += all[p].sent.messages_sent;
+    }
+    free(all);
+    return status;
+}
+
+/* What the calls moved against the formula; `why` is written where they differ. */
+static bool check_traffic(const collective *c, ls_traffic sum, ls_micro_figure *figure,
+                          char why[160])
+{
+    figure->uncounted = c->algorithm && !c->algorithm->formula;
+    if (figure->uncounted)
+        return true;
+    const ls_traffic expected = formula(c);
     figure->sent = (ls_traffic){sum.bytes_sent / c->calls, sum.messages_sent / c->calls};
     if (sum.bytes_sent == c->calls * expected.bytes_sent &&
         sum.messages_sent == c->calls * expected.messages_sent)
@@ -252,6 +293,7 @@ static bool check_traffic(const collective *c, ls_micro_figure *figure, char why
 static ls_status measure(ls_micro *m, collective *c)
 {
     char why[160];
+    tally all = {0};
     ls_micro_figure figure = {.op = c->name,
                               .shape = c->out_of_place ? "out of place" : "in place",
                               .bytes = c->count * sizeof(float),
@@ -267,10 +309,12 @@ static ls_status measure(ls_micro *m, collective *c)
         return ls_fail_memory(c->name, c->count * sizeof *host);
     ls_status status = sample(m, c, &figure.ns);
     if (!status)
-        status = check_call(m, c, host, &figure.wrong);
+        status = check_call(m, c, host, &all.wrong);
     free(host);
-    LS_TRY(status);
-    if (!check_traffic(c, &figure, why))
+    LS_TRY(ls_team_agree(c->comm, status));
+    LS_TRY(add_up(c, &all));
+    figure.wrong = all.wrong;
+    if (!check_traffic(c, all.sent, &figure, why))
         figure.reason = why;
     return ls_micro_row(m, &figure);
 }
@@ -289,26 +333,28 @@ static ls_status open_buffers(collective *c)
 {
     ls_device *devices[1024];
     ls_comm *comms[1024];
-    for (int r = 0; r < c->ranks; r++)
+    for (int r = 0; r < c->here; r++)
         devices[r] = c->members[r].device;
-    LS_TRY(ls_comm_thread_open(devices, c->ranks, comms));
-    for (int r = 0; r < c->ranks; r++)
+    LS_TRY(c->comm ? ls_comm_open(NULL, c->comm, devices, c->here, comms)
+                   : ls_comm_thread_open(devices, c->here, comms));
+    for (int r = 0; r < c->here; r++)
         c->members[r].comm = comms[r];
-    for (int r = 0; r < c->ranks; r++) {
+    for (int r = 0; r < c->here; r++) {
         member *me = &c->members[r];
         LS_TRY(take(me->device, c->count, &me->input));
         LS_TRY(take(me->device, c->count, &me->data));
         if (c->algorithm && c->algorithm->scratch)
-            LS_TRY(take(me->device, c->algorithm->scratch(r, c->ranks, c->count, c->ranks),
+            LS_TRY(take(me->device,
+                        c->algorithm->scratch(c->first + r, c->ranks, c->count, c->ranks),
                         &me->scratch));
-        LS_TRY(capture(c, r));
+        LS_TRY(capture(c, me));
     }
     return LS_OK;
 }
 
 static void close_buffers(collective *c)
 {
-    for (int r = 0; r < c->ranks; r++) {
+    for (int r = 0; r < c->here; r++) {
         member *me = &c->members[r];
         if (me->program)
             ls_program_close(me->program);
@@ -319,7 +365,7 @@ static void close_buffers(collective *c)
         ls_device_release(me->device, me->scratch);
         me->input = me->data = me->scratch = NULL;
     }
-    for (int r = 0; r < c->ranks; r++) {
+    for (int r = 0; r < c->here; r++) {
         ls_comm_close(c->members[r].comm);
         c->members[r].comm = NULL;
     }
@@ -333,7 +379,7 @@ static ls_status run_size(ls_micro *m, collective *c, size_t bytes)
         c->offsets[r] = ls_comm_share(c->count, r, c->ranks);
         c->counts[r] = ls_comm_share(c->count, r + 1, c->ranks) - c->offsets[r];
     }
-    ls_status status = open_buffers(c);
+    ls_status status = ls_team_agree(c->comm, open_buffers(c));
     if (!status)
         status = measure(m, c);
     close_buffers(c);
@@ -342,8 +388,8 @@ static ls_status run_size(ls_micro *m, collective *c, size_t bytes)
 
 static ls_status link_members(ls_micro *m, const collective *c)
 {
-    LS_TRY(ls_network_open(&m->link, c->ranks, &m->network));
-    for (int r = 0; r < c->ranks; r++)
+    LS_TRY(ls_network_open(&m->link, c->here, &m->network));
+    for (int r = 0; r < c->here; r++)
         ls_device_link(c->members[r].device, m->network, r);
     return LS_OK;
 }
@@ -351,18 +397,21 @@ static ls_status link_members(ls_micro *m, const collective *c)
 /* What there is to know of the ranks before they are opened. */
 static ls_comm outline_of(const ls_micro *m, const collective *c)
 {
-    return (ls_comm){.backend = ls_comm_backends()[0],
+    return (ls_comm){.backend = c->comm ? c->comm->backend : ls_comm_backends()[0],
                      .size = c->ranks,
                      .linked = m->network != NULL,
-                     .shared = m->network == NULL};
+                     .shared = !c->comm && !m->network};
 }
 
-/* Rank 0 is the device and the queue that the bench has. */
+/* A process's first rank is the device and the queue that the bench has. */
 static ls_status open_members(ls_micro *m, collective *c)
 {
     const ls_memory_policy policy = {.kind = LS_MEMORY_GROWTH};
-    size_t n = (size_t)m->ranks;
-    c->ranks = m->ranks;
+    c->comm = m->processes->comm;
+    c->here = m->ranks;
+    c->first = m->processes->rank * c->here;
+    c->ranks = m->processes->size * c->here;
+    const size_t n = (size_t)c->ranks;
     c->members = calloc(n, sizeof *c->members);
     c->offsets = calloc(2 * n, sizeof *c->offsets);
     if (!c->members || !c->offsets)
@@ -379,7 +428,7 @@ static ls_status open_members(ls_micro *m, collective *c)
 
 static void close_members(collective *c)
 {
-    for (int r = 1; c->members && r < c->ranks; r++) {
+    for (int r = 1; c->members && r < c->here; r++) {
         ls_queue_close(c->members[r].queue);
         ls_device_close(c->members[r].device);
     }

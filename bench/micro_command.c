@@ -20,6 +20,7 @@
 #include "bench/option_set.h"
 #include "bench/roof.h"
 #include "bench/row_id.h"
+#include "bench/team.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,6 +86,10 @@ static ls_status resolve_devices(const ls_option_set *set, const ls_micro_op *op
     int64_t devices;
     size_t count = 0;
     LS_TRY(read_number(set, "ranks", 1024, &ranks));
+    if (ranks > 1 && m->processes->comm)
+        return ls_fail(LS_CODE_USAGE, "option", "--ranks",
+                       "makes ranks of threads, and the launcher started %d; leave it out",
+                       m->processes->size);
     if (ranks > 1 && !ls_parse_integer(spec, 1, 1024, &devices))
         return ls_fail(LS_CODE_USAGE, "option --devices", spec,
                        "must be a number with --ranks: that many devices of each rank");
@@ -133,6 +138,12 @@ static ls_status open_micro(const ls_option_set *set, const ls_micro_op *op, ls_
     LS_TRY(ls_optimizer_parse(
         ls_option_set_text(set, "optimizer", m->model->kind->default_optimizer), &m->optimizer));
     LS_TRY(read_link(set, m));
+    if (m->link_text && m->processes->comm)
+        return ls_fail(LS_CODE_USAGE, "option", "--link",
+                       "shapes links between devices of one process; without a launcher it works");
+    options.part = m->processes->part;
+    options.parts = m->processes->parts;
+    options.neighbours = m->processes->neighbours;
     LS_TRY(ls_machine_open(&options, &m->machine));
     LS_TRY(resolve_devices(set, op, m));
     LS_TRY(ls_device_open(m->machine, &m->names[0], &policy, &m->device));
@@ -181,13 +192,17 @@ static ls_status refuse_strangers(const ls_option_set *set, const ls_micro_op *o
     return LS_OK;
 }
 
-static ls_status run_micro(const ls_option_set *set, int *exit_status)
+static ls_status run_micro(const ls_option_set *set, const ls_processes *processes,
+                           int *exit_status)
 {
+    const ls_processes alone = ls_processes_alone();
     const ls_micro_op *op = NULL;
-    ls_micro m = {0};
     LS_TRY(find_operation(set, &op));
     LS_TRY(refuse_strangers(set, op));
-    ls_status status = open_micro(set, op, &m);
+    if (processes->rank > 0 && !op->collective)
+        return LS_OK;
+    ls_micro m = {.processes = op->collective ? processes : &alone};
+    ls_status status = ls_team_agree(m.processes->comm, open_micro(set, op, &m));
     if (!status && op->needs_roof)
         status = ls_roof_get(m.machine, m.device, LS_MATH_FLOAT32, NULL, &m.roof);
     if (!status)
@@ -199,13 +214,13 @@ static ls_status run_micro(const ls_option_set *set, int *exit_status)
     return status;
 }
 
-ls_status ls_command_micro(int argc, char **argv, int *exit_status)
+ls_status ls_command_micro(const ls_processes *processes, int argc, char **argv, int *exit_status)
 {
     ls_option_set set;
     LS_TRY(ls_option_set_open(LS_FOR_MICRO, &set));
     ls_status status = ls_option_set_read(&set, argc, argv, 1);
     if (!status)
-        status = run_micro(&set, exit_status);
+        status = run_micro(&set, processes, exit_status);
     ls_option_set_close(&set);
     return status;
 }
@@ -264,6 +279,8 @@ ls_status ls_micro_row(ls_micro *m, const ls_micro_figure *f)
     if (f->ranks) {
         json_object_set_new(micro, "busbw_gbs",
                             json_real(f->bus_factor * f->moved_bytes / f->ns.median));
+    }
+    if (f->ranks && !f->uncounted) {
         json_object_set_new(micro, "bytes_sent", json_integer((json_int_t)f->sent.bytes_sent));
         json_object_set_new(micro, "messages_sent",
                             json_integer((json_int_t)f->sent.messages_sent));

@@ -134,6 +134,28 @@ rows "ranks as threads" "all(x['case']['ranks'] == 3 and len(x['case']['devices'
 lockstep_ok verify --strategy mirrored --ranks 3 --devices 2 --reduce exact $small
 rows "have single's bits, too" "r['equivalence']['digest'] == digest('single')"
 
+# ---- Collectives alone ------------------------------------------------------------------------
+
+ranks_ok 2 micro allreduce --devices 2 --sizes 4,40000 --format jsonl \
+    --allreduce ring,hierarchical,canonical
+rows "right in every element, on all ranks, by the formula" "len(rows) == 3 * 2 * 2 and
+    all(m['wrong'] == 0 and m['ranks'] == 4 and m['time_us'] > 0 and 'result' not in x and
+        (m['kernel'] == 'canonical' or m['bytes_sent'] == 2 * 3 * m['size_bytes'])
+        for x in rows for m in [x['micro']])"
+for op in broadcast allgather reducescatter sendrecv; do
+    ranks_ok 2 micro $op --sizes 400KiB --format jsonl
+    rows "$op" "all(x['micro']['wrong'] == 0 and x['micro']['ranks'] == 2 and x['micro']['bytes_sent'] > 0
+        for x in rows)"
+done
+ranks_ok 2 micro allreduce --allreduce library --sizes 400KiB --format jsonl
+rows "the library's, which alone knows what it sends" "all(x['micro']['wrong'] == 0 and
+    x['micro']['busbw_gbs'] > 0 and 'bytes_sent' not in x['micro'] for x in rows)"
+ranks_ok 2 micro copy --sizes 4KiB --format jsonl
+rows "what is of one device is rank 0's" "len(rows) == 1"
+refused 2 'direct' 2 micro allreduce --allreduce direct
+refused 2 '--ranks' 2 micro allreduce --ranks 2
+refused 2 '--link' 2 micro allreduce --link latency=1us
+
 # ---- Refusals ---------------------------------------------------------------------------------
 
 refused 2 'strategy: single' 2 run --strategy single $small

@@ -342,6 +342,7 @@ static void who_does_not_come_is_named(void **state)
     assert_non_null(strstr(ls_status_text(status), f->processes.rank ? " 400 bytes, rank 0, step 37"
                                                    : f->processes.size == 2 ? expected
                                                                             : " 400 bytes, rank "));
+    assert_non_null(strstr(ls_status_text(status), ", step 37"));
     ls_status_free(status);
     refused(b->barrier(f->processes.comm), LS_CODE_MISSING, "abandoned by rank");
     assert_true(ls_processes_lost(&f->processes));

@@ -60,6 +60,7 @@ typedef struct ls_case {
     bool hybrid_pipeline;     /**< hybrid: the split; false: model-parallel */
     bool towers_staged;       /**< false */
     bool augment;             /**< cifar10: true */
+    bool sync_bn;             /**< resnet: false */
     bool colocate_gradients;  /**< towers: true */
     int flip_device;          /**< --inject bitflip=DEVICE:STEP; -1: none */
     int64_t flip_step;

@@ -40,6 +40,7 @@ static const char *const csv_columns[] = {
     "case.overlap",
     "case.variable_device",
     "case.augment",
+    "case.sync_bn",
     "case.colocate_gradients",
     "case.link",
     "case.inject",

@@ -5,6 +5,7 @@
 #include "bench/interrupt.h"
 #include "bench/reference.h"
 #include "bench/row.h"
+#include "bench/sync_bn.h"
 #include "bench/team.h"
 #include "common/base/digest.h"
 #include "impl/oracle.h"
@@ -272,7 +273,7 @@ static ls_status judge_step(contest *c, uint64_t step, ls_gate *gate)
         note_difference(c, judge, step, &d, gate);
     if (c->library)
         judge_library(c, step, gate);
-    if (step == 0 && (c->here[ORACLE] || c->plan->job.exact))
+    if (step == 0 && (c->here[ORACLE] || c->plan->job.exact) && !ls_sync_bn_is_own(c->plan))
         judge_first_step(c, gate);
     return LS_OK;
 }

@@ -14,7 +14,8 @@
  *
  * Where each replica has parameters of its own, all have the same bits after each step, too.
  * So that judge and candidate cannot be wrong together, the first step's gradient and loss are
- * compared with those of `single` on the whole batch in one piece, within bounds. Then the same
+ * compared with those of `single` on the whole batch in one piece, within bounds (not where parts
+ * of the batch are normalised by statistics of their own: the oracle alone judges). Then the same
  * steps are made again, put at once, and must end in the same bits: that finds what is only right
  * while the host waits after each step (a library's sums need not repeat: not there). Last, what a
  * step sent must be what the formula says.

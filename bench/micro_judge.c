@@ -253,9 +253,9 @@ static ls_status open_reference(trial *t)
         return ls_fail_memory("layers", kept);
     t->reference.kept = t->kept;
     if (ls_net_node_ops(t->net, (int)(t->node - t->graph->nodes), false)->count)
-        LS_TRY(layer->forward(&t->reference, &t->forward));
+        LS_TRY(ls_layer_forward(&t->reference, &t->forward));
     if (ls_net_node_ops(t->net, (int)(t->node - t->graph->nodes), true)->count)
-        LS_TRY(layer->backward(&t->reference, &t->backward));
+        LS_TRY(ls_layer_backward(&t->reference, &t->backward));
     return LS_OK;
 }
 

@@ -69,13 +69,25 @@ bool ls_applies_link(const ls_case *one)
            ls_parse_integer(one->devices, 2, INT32_MAX, &number);
 }
 
+/* Whether a text of a model or a data set is of this kind, with whatever sizes or place. */
+static bool is_of(const char *text, const char *kind)
+{
+    const size_t length = strlen(kind);
+    return strncmp(text, kind, length) == 0 && (!text[length] || text[length] == ':');
+}
+
 /* The data set that has images to crop, named or the model's. */
 bool ls_applies_augment(const ls_case *one)
 {
     static const char name[] = "cifar10";
-    const char *data = *one->data ? one->data : one->model;
-    return strncmp(data, name, strlen(name)) == 0 &&
-           (!data[strlen(name)] || data[strlen(name)] == ':');
+    if (!*one->data)
+        return is_of(one->model, name) || is_of(one->model, "resnet");
+    return is_of(one->data, name);
+}
+
+bool ls_applies_sync_bn(const ls_case *one)
+{
+    return is_of(one->model, "resnet");
 }
 
 bool ls_applies_exact(const ls_case *one)

@@ -72,6 +72,8 @@ static json_t *case_group(const ls_row_facts *f)
     }
     put_text(group, "model", plan->model->name);
     put_text(group, "data", *c->data ? c->data : plan->model->kind->default_data);
+    if (ls_applies_sync_bn(c))
+        json_object_set_new(group, "sync_bn", json_boolean(c->sync_bn));
     if (ls_applies_augment(c))
         json_object_set_new(group, "augment", json_boolean(c->augment));
     put_text(group, "strategy", plan->strategy->name);

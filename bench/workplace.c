@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Workplace, plans and sessions: a case resolved, then opened; see trial.h. */
 #include "bench/trial.h"
+#include "bench/sync_bn.h"
 
 #include "bench/option_values.h"
 #include "common/base/clock.h"
@@ -391,7 +392,10 @@ static ls_status resolve(ls_workplace *place, ls_plan_of_case *plan)
         .seed = c->seed,
         .shuffle = c->shuffle,
         .augment = c->augment,
-        .schedule = {.initial = c->learning_rate >= 0 ? c->learning_rate : kind->default_rate},
+        .sync_statistics = c->sync_bn,
+        .schedule = {.initial = c->learning_rate >= 0 ? c->learning_rate : kind->default_rate,
+                     .factor = 0.1},
+        .average = kind->average,
         .exact = c->reduce == LS_REDUCE_EXACT,
         .micro_shards = c->micro_shards > 0 ? c->micro_shards : 16,
         .math = c->math,
@@ -409,6 +413,7 @@ static ls_status resolve(ls_workplace *place, ls_plan_of_case *plan)
     job->data = plan->data;
     LS_TRY(take_places(plan));
     LS_TRY(size_steps(plan));
+    job->schedule.period = (uint64_t)kind->rate_epochs * ls_job_steps_per_epoch(job);
     uint64_t steps = (uint64_t)(plan->warmup + plan->timed);
     job->records = steps < record_capacity ? steps + 1 : record_capacity;
     const ls_outline outline = {.devices = (size_t)(plan->all_devices / c->ranks),
@@ -428,6 +433,7 @@ static ls_status resolve(ls_workplace *place, ls_plan_of_case *plan)
     LS_TRY(check_fault(plan));
     LS_TRY(check_rank_fault(place, plan));
     LS_TRY(check_target(plan));
+    LS_TRY(ls_sync_bn_check(plan));
     log_placement(&placement, plan);
     return make_initial(place, plan);
 }

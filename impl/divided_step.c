@@ -428,7 +428,7 @@ static ls_status predict(ls_spread *me, const passage *p)
         const int place = parts->place[n];
         if (parts->whole->nodes[n].layer->role == LS_LAYER_INPUT)
             continue;
-        LS_TRY(ls_net_node_forward(net_of(p, place), local(p, place, n), queue_of(me, place)));
+        LS_TRY(ls_net_node_predict(net_of(p, place), local(p, place, n), queue_of(me, place)));
         for (size_t i = 0; i < parts->border_count; i++) {
             const ls_border *b = &parts->borders[i];
             if (b->node != n)
@@ -452,13 +452,18 @@ ls_status ls_divided_evaluate(ls_run *run, double *accuracy)
     ls_replica *judge = me->members[parts_of(me)->place[parts_of(me)->whole->count - 1]].replica;
     const uint64_t samples = run->job->data->test.samples;
     const uint64_t rows = (uint64_t)ls_net_rows(net_of(&p, 0));
-    for (int place = 0; place < parts_of(me)->count; place++)
+    for (int place = 0; place < parts_of(me)->count; place++) {
+        LS_TRY(ls_replica_average_in(me->members[place].replica));
         LS_TRY(ls_replica_test_begin(me->members[place].replica, net_of(&p, place)));
+    }
     for (uint64_t at = 0; at < samples; at += rows) {
         for (int place = 0; place < parts_of(me)->count; place++)
             LS_TRY(ls_replica_test_feed(me->members[place].replica, at));
         LS_TRY(predict(me, &p));
         LS_TRY(ls_replica_test_count(judge));
     }
-    return ls_replica_test_end(judge, accuracy);
+    LS_TRY(ls_replica_test_end(judge, accuracy));
+    for (int place = 0; place < parts_of(me)->count; place++)
+        LS_TRY(ls_replica_average_out(me->members[place].replica));
+    return LS_OK;
 }

@@ -42,7 +42,10 @@ typedef struct ls_job {
     bool shuffle;
     bool augment; /**< images to train on are cropped anywhere and flipped; else in the middle */
     ls_optimizer optimizer;
+    double average; /**< evaluation uses moving averages of the parameters, of this decay or, early,
+                         a smaller one (kernel.h, moving_average); 0: the parameters */
     ls_rate_schedule schedule;
+    bool sync_statistics;          /**< batch statistics are those of the global batch */
     bool exact;                    /**< canonical shards, summed over a fixed tree */
     int64_t micro_shards;          /**< S; a batch of B is cut into min(S, B) */
     const ls_allreduce *allreduce; /**< which algorithm; exact: canonical */

@@ -164,13 +164,6 @@ static ls_status count_all(const ls_mirror *mirror, ls_comm *comm, ls_traffic *s
     return status;
 }
 
-/* What `steps` steps counted, of one of them: rounded away from what it must be, so that a
- * difference in one step alone shows, too. */
-static uint64_t part_of_one(uint64_t all, uint64_t steps, uint64_t expected)
-{
-    return all / steps + (all / steps >= expected && all % steps);
-}
-
 /* Of what was counted, the part of one full step: less the formula's smaller ones. */
 ls_status ls_mirror_traffic(const ls_mirror *mirror, const ls_job *job, const uint64_t *steps,
                             ls_traffic *sent, ls_traffic *formula)
@@ -188,10 +181,10 @@ ls_status ls_mirror_traffic(const ls_mirror *mirror, const ls_job *job, const ui
         return LS_OK;
     }
     LS_TRY(count_all(mirror, job->comm, &all));
-    sent->bytes_sent += part_of_one(all.bytes_sent - steps[LS_TAIL] * tail.bytes_sent,
-                                    steps[LS_FULL], full.bytes_sent);
-    sent->messages_sent += part_of_one(all.messages_sent - steps[LS_TAIL] * tail.messages_sent,
-                                       steps[LS_FULL], full.messages_sent);
+    sent->bytes_sent +=
+        ls_steps_part_of_one(steps, all.bytes_sent, tail.bytes_sent, full.bytes_sent);
+    sent->messages_sent +=
+        ls_steps_part_of_one(steps, all.messages_sent, tail.messages_sent, full.messages_sent);
     return LS_OK;
 }
 

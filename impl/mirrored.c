@@ -207,10 +207,15 @@ static ls_memory_formula memory(const ls_run *base, size_t index)
 static ls_status traffic(const ls_run *base, ls_traffic *sent, ls_traffic *formula)
 {
     const mirrored *me = (const mirrored *)base;
+    ls_traffic met[2];
     *formula = *sent = (ls_traffic){0};
     if (!base->job->allreduce->formula) /* only its library knows what it sends */
         return LS_OK;
-    return ls_mirror_traffic(&me->mirror, base->job, me->shared.steps, sent, formula);
+    LS_TRY(ls_mirror_traffic(&me->mirror, base->job, me->shared.steps, sent, formula));
+    LS_TRY(ls_replicated_statistics_traffic(&me->shared, &met[0], &met[1]));
+    ls_traffic_add(sent, met[0]);
+    ls_traffic_add(formula, met[1]);
+    return LS_OK;
 }
 
 /* The reduced one: buckets are summed in place, in every replica alike. */
@@ -230,6 +235,7 @@ const ls_strategy ls_strategy_mirrored = {
     .name = "mirrored",
     .help = "a replica per device, gradients summed by an all-reduce in buckets",
     .equivalent = true,
+    .meets = true,
     .replicated = true,
     .reduces = true,
     .check = check,

@@ -13,7 +13,8 @@ typedef struct oracle {
     const ls_job *its_job;
     int count; /* n: parts */
     ls_replica *replica;
-    ls_slice **slices[LS_BATCHES]; /* [n]; the largest holds the memory of all */
+    ls_slice **slices[LS_BATCHES]; /* [n]; the largest holds the memory of all. Where replicas add
+                                      batch statistics up: one of n pieces, the others NULL */
     ls_op_list update, finish[LS_BATCHES];
     float *parts;       /* [n, P] each slice's gradient */
     const float **each; /* [n] into parts; NULL: an empty slice */
@@ -23,6 +24,20 @@ typedef struct oracle {
     float *wide;        /* [P] once one was given */
 } oracle;
 
+static ls_status open_together(oracle *me, int which)
+{
+    const int64_t batch = ls_replicated_batch(me->base.job, which);
+    const ls_slice_options options = {.replica = me->replica,
+                                      .batch = batch,
+                                      .count = 1,
+                                      .pieces = me->count,
+                                      .together = true,
+                                      .apart = true,
+                                      .memory_of = me->slices[LS_FULL][0]};
+    LS_TRY(ls_slice_open(&options, &me->slices[which][0]));
+    return ls_replica_finish(me->replica, batch, &me->finish[which]);
+}
+
 static ls_status open_slices(oracle *me, int which)
 {
     const ls_job *job = me->base.job;
@@ -31,6 +46,8 @@ static ls_status open_slices(oracle *me, int which)
         return ls_fail_memory("oracle", (size_t)me->count * sizeof(ls_slice *));
     if (!ls_replicated_batch(job, which))
         return LS_OK;
+    if (job->sync_statistics)
+        return open_together(me, which);
     /* Slices differ by one row at most and the last one is never the smaller. */
     for (int d = me->count; d-- > 0;) {
         const ls_slice_options options = {.replica = me->replica,
@@ -90,15 +107,27 @@ static double sum_losses(const oracle *me)
 static ls_status run_slices(oracle *me, int which)
 {
     ls_replica *r = me->replica;
+    const ls_slice *all = r->job->sync_statistics ? me->slices[which][0] : NULL;
+    size_t taken = 0;
+    if (all)
+        LS_TRY(ls_slice_put(me->slices[which][0], NULL, NULL));
     for (int d = 0; d < me->count; d++) {
         ls_slice *slice = me->slices[which][d];
+        const void *gradients = r->gradients;
+        const double *its_loss = r->loss;
         float *part = me->parts + (size_t)d * r->elements;
         me->each[d] = NULL;
-        if (!ls_slice_sums(slice))
+        if (all ? !ls_slice_count_sums(r->job, ls_replicated_batch(r->job, which), d, me->count)
+                : !ls_slice_sums(slice))
             continue;
-        LS_TRY(ls_slice_put(slice, NULL, NULL));
-        LS_TRY(ls_queue_read(r->queue, part, r->gradients, r->elements * sizeof *part));
-        LS_TRY(ls_queue_read(r->queue, &me->losses[d], r->loss, sizeof *me->losses));
+        if (all) {
+            gradients = ls_slice_gradients(all, taken);
+            its_loss = ls_slice_loss(all, taken++);
+        } else {
+            LS_TRY(ls_slice_put(slice, NULL, NULL));
+        }
+        LS_TRY(ls_queue_read(r->queue, part, gradients, r->elements * sizeof *part));
+        LS_TRY(ls_queue_read(r->queue, &me->losses[d], its_loss, sizeof *me->losses));
         me->each[d] = part;
     }
     return LS_OK;

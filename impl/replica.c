@@ -32,6 +32,9 @@ static ls_status take_buffers(ls_replica *r, int64_t rows)
     for (int i = 0; i < r->slots; i++)
         LS_TRY(ls_device_allocate(r->device, LS_MEMORY_OPTIMIZER, r->owned * real_bytes(r),
                                   &r->slot[i]));
+    if (r->job->average != 0 && r->updates)
+        LS_TRY(ls_device_allocate(r->device, LS_MEMORY_OPTIMIZER, r->owned * real_bytes(r),
+                                  &r->average));
     if (r->own_variables)
         LS_TRY(take_workspace(r, sizeof *r->state, &r->state));
     LS_TRY(take_workspace(r, LS_REPLICA_LOSSES * sizeof *r->loss, &r->loss));
@@ -132,6 +135,7 @@ ls_status ls_replica_open(const ls_replica_options *options, ls_replica **out)
     replica->sums = options->sums;
     replica->slots = options->no_optimizer ? 0 : job->optimizer.rule->slots;
     replica->own_variables = !options->variables_of;
+    replica->updates = !options->no_optimizer && replica->own_variables;
     if (options->variables_of) {
         replica->parameters = options->variables_of->parameters;
         replica->state = options->variables_of->state;
@@ -140,7 +144,7 @@ ls_status ls_replica_open(const ls_replica_options *options, ls_replica **out)
     replica->elements = replica->graph->variables.elements;
     replica->owned = options->part ? options->part->owned : replica->elements;
     replica->more = replica->sums - 1;
-    if (!options->no_optimizer && replica->own_variables && decays(replica))
+    if (replica->updates && decays(replica))
         replica->more++;
     ls_status status = open_parts(replica, options->rows);
     if (status) {
@@ -168,6 +172,7 @@ void ls_replica_close(ls_replica *r)
                             r->gradients,
                             r->slot[0],
                             r->slot[1],
+                            r->average,
                             r->own_variables ? r->state : NULL,
                             r->loss,
                             r->mark_ns,
@@ -226,7 +231,8 @@ static ls_status append_crops(ls_replica *r, const feed_source *source, const ls
                                         .seed = r->job->seed,
                                         .offset = first,
                                         .state = source->state,
-                                        .out = ls_net_input(net, 0)};
+                                        .out = ls_net_input(net, 0),
+                                        .pad = r->job->model->need.border};
     ls_op *op;
     LS_TRY(ls_kernel_table_need(r->kernels->table, "gather_crops", "the data set"));
     LS_TRY(r->kernels->table->gather_crops(r->kernels, &crops, &op));
@@ -285,51 +291,6 @@ ls_status ls_replica_feed(ls_replica *r, ls_net *net, uint64_t first, ls_op_list
     return append_feed(r, &source, net, first, ops);
 }
 
-/* gradient += decay * w where the range meets a variable that decays. */
-static ls_status append_decay(ls_replica *r, size_t first, size_t count, ls_op_list *ops)
-{
-    const ls_variables *variables = &r->graph->variables;
-    for (size_t i = 0; i < variables->count; i++) {
-        const ls_variable *v = &variables->items[i];
-        size_t from = v->offset > first ? v->offset : first, to = v->offset + v->count;
-        to = to < first + count ? to : first + count;
-        if (v->decay == 0 || from >= to)
-            continue;
-        const ls_weight_decay_args args = {.count = (int64_t)(to - from),
-                                           .decay = v->decay,
-                                           .weight = element_at(r, r->parameters, from),
-                                           .gradient = element_at(r, r->gradients, from)};
-        ls_op *op;
-        LS_TRY(r->kernels->table->weight_decay(r->kernels, &args, &op));
-        op->use = LS_TIME_OPTIMIZER;
-        LS_TRY(ls_op_list_add(ops, op));
-    }
-    return LS_OK;
-}
-
-ls_status ls_replica_update(ls_replica *r, size_t first, size_t count, ls_op_list *ops)
-{
-    const ls_optimizer *o = &r->job->optimizer;
-    const ls_optimizer_args args = {
-        .kind = o->rule->kind,
-        .count = (int64_t)count,
-        .weight = element_at(r, r->parameters, first),
-        .gradient = element_at(r, r->gradients, first),
-        .slot = {element_at(r, r->slot[0], first), element_at(r, r->slot[1], first)},
-        .mu = o->mu,
-        .beta1 = o->beta1,
-        .beta2 = o->beta2,
-        .rho = o->rho,
-        .epsilon = o->epsilon,
-        .state = r->state,
-    };
-    ls_op *op;
-    LS_TRY(append_decay(r, first, count, ops));
-    LS_TRY(r->kernels->table->optimizer(r->kernels, &args, &op));
-    op->use = LS_TIME_OPTIMIZER;
-    return ls_op_list_add(ops, op);
-}
-
 ls_status ls_replica_finish(ls_replica *r, int64_t batch, ls_op_list *ops)
 {
     const ls_finish_step_args args = {.state = r->state,
@@ -369,6 +330,8 @@ ls_status ls_replica_load(ls_replica *r, const float *parameters)
     free(zeros);
     if (!status)
         status = ls_queue_write(r->queue, r->state, &start, sizeof start);
+    if (!status && r->average)
+        status = ls_queue_write(r->queue, r->average, parameters, r->owned * real_bytes(r));
     if (!status && r->decay)
         status = ls_queue_write(r->queue, r->decay, (const double[]){0, 0}, 2 * sizeof *r->decay);
     return status ? status : ls_op_list_put(&r->decay_loss, r->queue);
@@ -487,7 +450,8 @@ ls_memory_formula ls_replica_memory(const ls_replica *r)
     ls_memory_formula formula = {0};
     formula.bytes[LS_MEMORY_PARAMETERS] = r->own_variables ? flat : 0;
     formula.bytes[LS_MEMORY_GRADIENTS] = flat;
-    formula.bytes[LS_MEMORY_OPTIMIZER] = r->owned * real_bytes(r) * (size_t)r->slots;
+    formula.bytes[LS_MEMORY_OPTIMIZER] =
+        r->owned * real_bytes(r) * ((size_t)r->slots + (r->average != NULL));
     formula.bytes[LS_MEMORY_WORKSPACE] = r->workspace;
     return formula;
 }

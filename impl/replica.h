@@ -35,8 +35,10 @@ typedef struct ls_replica {
     size_t owned;            /**< of those, the first that it updates itself */
     void *parameters;        /**< real [P] */
     bool own_variables;      /**< parameters and argument block are not another replica's */
+    bool updates;            /**< the update happens here */
     void *gradients;         /**< real [P] */
     void *slot[2];           /**< real [owned], as many as the optimizer has; else NULL */
+    void *average;           /**< real [owned]: moving averages, where it updates; or NULL */
     ls_step_state *state;    /**< argument block of training */
     double *loss;            /**< [LS_REPLICA_LOSSES] parts of the loss; in fast mode the first */
     size_t sums;             /**< how many parts a step has at most */
@@ -79,7 +81,8 @@ void ls_replica_close(ls_replica *replica);
 /** Appends the operations that gather samples [first, first + rows) of each batch into the net. */
 ls_status ls_replica_feed(ls_replica *replica, ls_net *net, uint64_t first, ls_op_list *ops);
 
-/** Appends weight decay and the optimizer's pass over elements [first, first + count). */
+/** Appends weight decay, the optimizer's pass, and what else each step moves on, over elements
+ *  [first, first + count). */
 ls_status ls_replica_update(ls_replica *replica, size_t first, size_t count, ls_op_list *ops);
 
 /** Appends the end of a step of `batch` samples. */
@@ -110,6 +113,11 @@ ls_status ls_replica_test_begin(ls_replica *replica, ls_net *net);
 ls_status ls_replica_test_feed(ls_replica *replica, uint64_t position);
 ls_status ls_replica_test_count(ls_replica *replica);
 ls_status ls_replica_test_end(ls_replica *replica, double *accuracy);
+
+/** Around an evaluation, where there are moving averages: puts them in the parameters' place, and
+ *  the parameters back. They wait. */
+ls_status ls_replica_average_in(ls_replica *replica);
+ls_status ls_replica_average_out(ls_replica *replica);
 
 /** Share of the test set that `net` classifies rightly with this replica's parameters. */
 ls_status ls_replica_evaluate(ls_replica *replica, ls_net *net, double *accuracy);

@@ -6,6 +6,11 @@
 
 #include <stdlib.h>
 
+bool ls_replicated_meets(const ls_job *job)
+{
+    return job->sync_statistics && (job->exact || ls_job_replicas(job) > 1);
+}
+
 int64_t ls_replicated_batch(const ls_job *job, int which)
 {
     return which == LS_FULL ? job->batch : ls_job_tail(job);
@@ -23,7 +28,9 @@ ls_status ls_replicated_open_slices(const ls_job *job, int number, ls_member *m)
                                         .number = number,
                                         .count = ls_job_replicas(job),
                                         .pieces = job->microbatches,
-                                        .slots = m->slots};
+                                        .slots = m->slots,
+                                        .together = ls_replicated_meets(job),
+                                        .comm = m->meeting};
         if (options[b].batch && number >= 0)
             rows[b] = ls_slice_rows(job, &options[b]);
     }
@@ -66,8 +73,20 @@ static ls_status open_member(const ls_replicated *run, int number, ls_member *m)
         int64_t batch = ls_replicated_batch(job, b);
         place.rows = batch > place.rows ? batch : place.rows;
     }
+    m->meeting = replica && run->meetings ? run->meetings[number] : NULL;
     LS_TRY(ls_replica_open(&place, &m->replica));
     return ls_replicated_open_slices(job, replica ? global : -1, m);
+}
+
+/* Where pieces of a batch, or replicas, add up batch statistics, they meet on a communicator. */
+static ls_status open_meetings(ls_replicated *run, const ls_job *job)
+{
+    if (!ls_replicated_meets(job) || ls_job_replicas(job) == 1)
+        return LS_OK;
+    run->meetings = calloc((size_t)run->count, sizeof(ls_comm *));
+    return run->meetings ? ls_comm_open(ls_comm_backend_auto(job->comm, LS_DEVICE_CPU), job->comm,
+                                        job->devices, run->count, run->meetings)
+                         : ls_fail_memory("replicas", (size_t)run->count * sizeof(ls_comm *));
 }
 
 ls_status ls_replicated_open(ls_replicated *run, const ls_strategy *strategy, const ls_job *job,
@@ -82,6 +101,7 @@ ls_status ls_replicated_open(ls_replicated *run, const ls_strategy *strategy, co
     run->count = (int)job->device_count;
     run->places = 1;
     run->total = (int)total;
+    LS_TRY(open_meetings(run, job));
     for (int i = 0; i < run->total; i++)
         LS_TRY(open_member(run, i, &run->members[i]));
     return LS_OK;
@@ -170,6 +190,9 @@ void ls_replicated_close(ls_run *base)
     ls_replicated_close_programs(run);
     for (int i = 0; i < run->total; i++)
         ls_member_close(&run->members[i]);
+    for (int i = 0; run->meetings && i < run->count; i++)
+        ls_comm_close(run->meetings[i]);
+    free(run->meetings);
     free(run->members);
     free(run);
 }
@@ -383,7 +406,9 @@ ls_status ls_replicated_evaluate(ls_run *base, double *accuracy)
 {
     ls_replicated *run = replicated(base);
     const ls_member *m = &run->members[0];
-    return ls_replica_evaluate(m->replica, ls_slice_net(m->slice[LS_FULL]), accuracy);
+    LS_TRY(ls_replica_average_in(m->replica));
+    ls_status status = ls_replica_evaluate(m->replica, ls_slice_net(m->slice[LS_FULL]), accuracy);
+    return ls_status_first(status, ls_replica_average_out(m->replica));
 }
 
 void ls_replicated_describe(const ls_run *base, ls_run_info *out)

@@ -16,7 +16,8 @@ enum { LS_FULL, LS_TAIL, LS_BATCHES }; /* the two sizes of a batch */
 /** One replica, its slices, and its own part of the two steps. */
 typedef struct ls_member {
     ls_replica *replica;
-    int slots; /**< pieces of a slice that are at work at once (slice.h); 0: one */
+    ls_comm *meeting; /**< on which batch statistics are added up; NULL: nowhere else. Borrowed */
+    int slots;        /**< pieces of a slice that are at work at once (slice.h); 0: one */
     ls_slice *slice[LS_BATCHES];     /**< LS_TAIL: NULL where every batch is full */
     ls_op_list update[LS_BATCHES];   /**< filled by the strategy, freed here */
     ls_op_list finish[LS_BATCHES];   /**< filled here: the end of the step */
@@ -42,8 +43,12 @@ struct ls_replicated {
     int losses;    /**< which of these has the loss */
     int total;     /**< members: count x places, or count + 1 */
     ls_member *members;
+    ls_comm **meetings;         /**< [count] ends of a communicator for batch statistics; or NULL */
     uint64_t steps[LS_BATCHES]; /**< put so far */
 };
+
+/** Whether pieces of a batch go together and add up its statistics. */
+bool ls_replicated_meets(const ls_job *job);
 
 /** Batch size of the full batch or the tail; 0 where there is no tail. */
 int64_t ls_replicated_batch(const ls_job *job, int which);
@@ -93,6 +98,23 @@ void ls_replicated_each(const ls_run *run, ls_op_visit visit, void *context);
 ls_status ls_replicated_profile(ls_run *run, bool on);
 ls_time_profile ls_replicated_times(const ls_run *run, size_t index);
 ls_memory_formula ls_replicated_memory(const ls_run *run, size_t index);
+
+/** What the exchange of batch statistics sent in one full step, by all processes, which all call
+ *  it, and what it must by formula; 0 where there is none. After a full step. */
+ls_status ls_replicated_statistics_traffic(const ls_replicated *run, ls_traffic *sent,
+                                           ls_traffic *formula);
+
+/** *sum += more. */
+static inline void ls_traffic_add(ls_traffic *sum, ls_traffic more)
+{
+    sum->bytes_sent += more.bytes_sent;
+    sum->messages_sent += more.messages_sent;
+}
+
+/** Of a count over all steps put, the part of a full one, a tail's being `tail`: rounded away from
+ *  `expected`, so that a difference in one step alone shows. */
+uint64_t ls_steps_part_of_one(const uint64_t steps[LS_BATCHES], uint64_t all, uint64_t tail,
+                              uint64_t expected);
 
 /** Waits and closes the programs alone: before what joined their captures is closed. */
 void ls_replicated_close_programs(ls_replicated *run);

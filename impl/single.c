@@ -51,6 +51,7 @@ const ls_strategy ls_strategy_single = {
     .name = "single",
     .help = "one device, no replication: the reference",
     .equivalent = true,
+    .meets = true,
     .replicated = true,
     .check = check,
     .open = open_run,

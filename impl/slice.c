@@ -6,41 +6,12 @@
  * at l, sum(mid, hi) at l + 1, and adds the second to the first; so a tree over S shards needs
  * about log2 S more buffers. Finished subtree k starts at level k and stays there.
  */
-#include "impl/slice.h"
+#include "impl/slice_private.h"
 
 #include "common/base/hooks.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-enum { LEVELS = LS_REPLICA_LOSSES };
-
-typedef struct level {
-    void *gradients; /* real [P] */
-    double *loss;    /* [1] */
-} level;
-
-typedef struct level_net {
-    size_t level;
-    int slot;
-    ls_net *net;
-} level_net;
-
-struct ls_slice {
-    ls_slice_options options;
-    int64_t pieces;      /* S', or 1 */
-    int64_t first, last; /* pieces [first, last) of them are this replica's */
-    level levels[LEVELS];
-    size_t level_count; /* that have buffers */
-    size_t own_levels;  /* of those, the last ones that were allocated here */
-    level_net *nets;
-    size_t net_count;
-    ls_slice_part *parts;
-    size_t part_count;
-    int64_t piece_count; /* parts with nets */
-    size_t sums;
-    ls_op *flip; /* a fault on purpose; NULL: none */
-};
 
 int64_t ls_slice_begin(int64_t total, int64_t d, int64_t n)
 {
@@ -61,22 +32,22 @@ static int64_t piece_begin(const ls_slice *s, int64_t piece)
     return ls_slice_begin(o->batch, piece, all);
 }
 
-static int64_t piece_rows(const ls_slice *s, int64_t piece)
+int64_t ls_slice_piece_rows(const ls_slice *s, int64_t piece)
 {
     return piece_begin(s, piece + 1) - piece_begin(s, piece);
 }
 
 /* ---- Buffers and nets ----------------------------------------------------------------------- */
 
-static ls_status need_level(ls_slice *s, size_t index)
+ls_status ls_slice_need_level(ls_slice *s, size_t index)
 {
     ls_replica *r = s->options.replica;
     if (index < s->level_count)
         return LS_OK;
-    if (index >= LEVELS)
+    if (index >= LS_SLICE_LEVELS)
         return ls_fail(LS_CODE_USAGE, "option", "--micro-shards", "the tree is too high");
-    level *l = &s->levels[index];
-    *l = (level){.gradients = r->gradients, .loss = r->loss + index};
+    ls_slice_level *l = &s->levels[index];
+    *l = (ls_slice_level){.gradients = r->gradients, .loss = r->loss + index};
     if (index > 0) {
         LS_TRY(ls_device_allocate(r->device, LS_MEMORY_GRADIENTS,
                                   r->elements * r->kernels->table->real_bytes, &l->gradients));
@@ -96,19 +67,19 @@ static uint64_t divisor_of(const ls_slice *s)
     return (uint64_t)o->batch;
 }
 
-/* The first net of a slot, whose memory the others of it use; NULL: none yet. */
+/* The first net of a slot, here or in the slice whose memory is used; NULL: none yet. */
 static ls_net *slot_net(const ls_slice *s, int slot)
 {
-    for (size_t i = 0; i < s->net_count; i++)
+    ls_net *borrowed = s->options.memory_of ? slot_net(s->options.memory_of, slot) : NULL;
+    for (size_t i = 0; i < s->net_count && !borrowed; i++)
         if (s->nets[i].slot == slot)
             return s->nets[i].net;
-    return NULL;
+    return borrowed;
 }
 
-/* The net for pieces of `rows`, at work in a slot, whose gradients go to a level. */
-static ls_status need_net(ls_slice *s, size_t index, int64_t rows, int slot, ls_net **out)
+ls_status ls_slice_need_net(ls_slice *s, size_t index, int64_t rows, int slot, ls_net **out)
 {
-    LS_TRY(need_level(s, index));
+    LS_TRY(ls_slice_need_level(s, index));
     for (size_t i = 0; i < s->net_count; i++) {
         if (s->nets[i].level == index && s->nets[i].slot == slot &&
             ls_net_rows(s->nets[i].net) == rows) {
@@ -116,7 +87,7 @@ static ls_status need_net(ls_slice *s, size_t index, int64_t rows, int slot, ls_
             return LS_OK;
         }
     }
-    level_net *nets = realloc(s->nets, (s->net_count + 1) * sizeof *nets);
+    ls_slice_net_at *nets = realloc(s->nets, (s->net_count + 1) * sizeof *nets);
     if (!nets)
         return ls_fail_memory("slice", (s->net_count + 1) * sizeof *nets);
     s->nets = nets;
@@ -129,10 +100,11 @@ static ls_status need_net(ls_slice *s, size_t index, int64_t rows, int slot, ls_
         .parameters = r->parameters,
         .gradients = s->levels[index].gradients,
         .loss = s->levels[index].loss,
-        .memory_of = slot_net(s->options.memory_of ? s->options.memory_of : s, slot),
+        .memory_of = slot_net(s, slot),
+        .together = s->options.together,
     };
     LS_TRY(ls_net_open(&options, out));
-    nets[s->net_count++] = (level_net){index, slot, *out};
+    nets[s->net_count++] = (ls_slice_net_at){index, slot, !options.memory_of, *out};
     return LS_OK;
 }
 
@@ -154,20 +126,25 @@ static int64_t slots(const ls_slice_options *o)
     return o->slots > 1 ? o->slots : 1;
 }
 
-static ls_status build_piece(ls_slice *s, int64_t piece, size_t index)
+ls_status ls_slice_build_piece(ls_slice *s, int64_t piece, size_t index, int slot)
 {
     ls_slice_part *p = NULL;
-    int slot = (int)(s->piece_count++ % slots(&s->options));
+    s->piece_count++;
     LS_TRY(new_part(s, &p));
-    LS_TRY(need_net(s, index, piece_rows(s, piece), slot, &p->net));
+    LS_TRY(ls_slice_need_net(s, index, ls_slice_piece_rows(s, piece), slot, &p->net));
     return ls_replica_feed(s->options.replica, p->net, (uint64_t)piece_begin(s, piece), &p->ops);
 }
 
-/* Level `index` += level `index` + 1: gradients and losses. */
-static ls_status build_sum(ls_slice *s, size_t index)
+/* The next piece, in the slot whose turn it is. */
+static ls_status build_next(ls_slice *s, int64_t piece, size_t index)
+{
+    return ls_slice_build_piece(s, piece, index, (int)(s->piece_count % slots(&s->options)));
+}
+
+ls_status ls_slice_build_sum(ls_slice *s, size_t into, size_t from)
 {
     ls_replica *r = s->options.replica;
-    const level *left = &s->levels[index], *right = &s->levels[index + 1];
+    const ls_slice_level *left = &s->levels[into], *right = &s->levels[from];
     const ls_add_args add = {.count = (int64_t)r->elements,
                              .a = left->gradients,
                              .b = right->gradients,
@@ -182,8 +159,7 @@ static ls_status build_sum(ls_slice *s, size_t index)
     return ls_op_list_add(&p->loss, op);
 }
 
-/* lo + the largest power of two below hi - lo. */
-static int64_t middle(int64_t lo, int64_t hi)
+int64_t ls_slice_middle(int64_t lo, int64_t hi)
 {
     int64_t half = 1;
     while (2 * half < hi - lo)
@@ -195,10 +171,10 @@ static int64_t middle(int64_t lo, int64_t hi)
 static ls_status build_tree(ls_slice *s, int64_t lo, int64_t hi, size_t index)
 {
     if (hi - lo == 1)
-        return build_piece(s, lo, index);
-    LS_TRY(build_tree(s, lo, middle(lo, hi), index));
-    LS_TRY(build_tree(s, middle(lo, hi), hi, index + 1));
-    return build_sum(s, index);
+        return build_next(s, lo, index);
+    LS_TRY(build_tree(s, lo, ls_slice_middle(lo, hi), index));
+    LS_TRY(build_tree(s, ls_slice_middle(lo, hi), hi, index + 1));
+    return ls_slice_build_sum(s, index, index + 1);
 }
 
 static int64_t shards_of(const ls_job *job, int64_t batch)
@@ -245,8 +221,8 @@ static size_t tree_below(tree_builder *b, int64_t lo, int64_t hi)
         if (lo >= ls_slice_begin(b->shards, d, b->replicas) &&
             hi <= ls_slice_begin(b->shards, d + 1, b->replicas))
             return b->leaves++;
-    size_t left = tree_below(b, lo, middle(lo, hi));
-    size_t right = tree_below(b, middle(lo, hi), hi);
+    size_t left = tree_below(b, lo, ls_slice_middle(lo, hi));
+    size_t right = tree_below(b, ls_slice_middle(lo, hi), hi);
     b->sums[b->count++] = (ls_tree_sum){left, right};
     return left;
 }
@@ -280,8 +256,8 @@ static double loss_below(const double *const *parts, size_t *taken, int64_t lo, 
     for (int64_t d = 0; d < count; d++)
         if (lo >= ls_slice_begin(shards, d, count) && hi <= ls_slice_begin(shards, d + 1, count))
             return parts[d][taken[d]++];
-    double left = loss_below(parts, taken, lo, middle(lo, hi), tree);
-    return left + loss_below(parts, taken, middle(lo, hi), hi, tree);
+    double left = loss_below(parts, taken, lo, ls_slice_middle(lo, hi), tree);
+    return left + loss_below(parts, taken, ls_slice_middle(lo, hi), hi, tree);
 }
 
 double ls_slice_loss_sum(const ls_job *job, int64_t batch, const double *const *parts, int count)
@@ -306,11 +282,11 @@ double ls_slice_loss_sum(const ls_job *job, int64_t batch, const double *const *
 static ls_status build_fast(ls_slice *s)
 {
     for (int64_t piece = s->first; piece < s->last; piece++) {
-        if (!piece_rows(s, piece))
+        if (!ls_slice_piece_rows(s, piece))
             continue;
-        LS_TRY(build_piece(s, piece, s->sums ? 1 : 0));
+        LS_TRY(build_next(s, piece, s->sums ? 1 : 0));
         if (s->sums)
-            LS_TRY(build_sum(s, 0));
+            LS_TRY(ls_slice_build_sum(s, 0, 1));
         s->sums = 1;
     }
     return LS_OK;
@@ -322,12 +298,14 @@ static ls_status build(ls_slice *s)
     const ls_job *job = o->replica->job;
     const int64_t rows = ls_slice_rows(job, o);
     ls_net *net;
-    LS_TRY(need_level(s, 0));
+    if (o->together)
+        return ls_slice_build_together(s, rows);
+    LS_TRY(ls_slice_need_level(s, 0));
     if (!rows) /* an epoch's last batch, smaller than the replicas are many */
         return LS_OK;
     /* The largest piece of each slot comes first: its net's memory serves the others. */
     for (int slot = 0; slot < slots(o); slot++)
-        LS_TRY(need_net(s, 0, rows, slot, &net));
+        LS_TRY(ls_slice_need_net(s, 0, rows, slot, &net));
     if (!job->exact) {
         s->first = o->number * fast_pieces(o);
         s->last = s->first + fast_pieces(o);
@@ -391,6 +369,13 @@ void ls_slice_close(ls_slice *s)
         ls_net_close(s->nets[i].net);
     for (size_t i = s->level_count - s->own_levels; i < s->level_count; i++)
         ls_device_release(s->options.replica->device, s->levels[i].gradients);
+    for (int n = 0; s->met[0] && n < s->options.replica->graph->count; n++) {
+        ls_op_list_clear(&s->met[0][n]);
+        ls_op_list_clear(&s->met[1][n]);
+    }
+    if (s->gathered)
+        ls_device_release(s->options.replica->device, s->gathered);
+    free(s->met[0]);
     ls_op_free(s->flip);
     free(s->parts);
     free(s->nets);
@@ -401,6 +386,8 @@ ls_status ls_slice_put(ls_slice *s, ls_range_final final, void *context)
 {
     ls_queue *queue = s->options.replica->queue;
     bool whole = ls_slice_reports(s);
+    if (s->options.together)
+        return ls_slice_put_together(s);
     for (size_t i = 0; i < s->part_count; i++) {
         const ls_slice_part *p = &s->parts[i];
         LS_TRY(ls_op_list_put(&p->ops, queue));
@@ -420,7 +407,7 @@ ls_status ls_slice_put_fault(const ls_slice *s)
 
 bool ls_slice_reports(const ls_slice *slice)
 {
-    return slice->part_count == 1 && !slice->flip;
+    return slice->part_count == 1 && !slice->flip && !slice->options.together;
 }
 
 const ls_slice_part *ls_slice_part_at(const ls_slice *slice, size_t index)
@@ -459,6 +446,10 @@ void ls_slice_each(const ls_slice *s, ls_op_visit visit, void *context)
         ls_op_list_each(&s->parts[i].ops, visit, context);
         ls_op_list_each(&s->parts[i].loss, visit, context);
     }
+    for (int n = 0; s->met[0] && n < s->options.replica->graph->count; n++) {
+        ls_op_list_each(&s->met[0][n], visit, context);
+        ls_op_list_each(&s->met[1][n], visit, context);
+    }
     for (size_t i = 0; i < s->net_count; i++)
         ls_net_each(s->nets[i].net, visit, context);
 }
@@ -472,12 +463,17 @@ void ls_slice_memory(const ls_slice *s, ls_memory_formula *formula)
     for (size_t i = 0; i < s->part_count; i++)
         formula->bytes[LS_MEMORY_WORKSPACE] +=
             ls_op_list_workspace(&s->parts[i].ops) + ls_op_list_workspace(&s->parts[i].loss);
-    for (size_t i = 0; i < s->net_count; i++)
-        formula->bytes[LS_MEMORY_WORKSPACE] += ls_net_workspace(s->nets[i].net);
-    if (!s->options.memory_of && s->net_count) {
-        const size_t each = (size_t)slots(&s->options);
+    for (size_t i = 0; i < s->net_count; i++) {
+        const ls_slice_net_at *at = &s->nets[i];
+        formula->bytes[LS_MEMORY_WORKSPACE] += ls_net_workspace(at->net);
+        if (!at->own)
+            continue;
         formula->bytes[LS_MEMORY_ACTIVATIONS] +=
-            each * ls_net_activation_bytes(graph, real, ls_net_rows(s->nets[0].net));
-        formula->bytes[LS_MEMORY_WORKSPACE] += each * ls_net_shared_bytes(graph, real);
+            ls_net_activation_bytes(graph, real, ls_net_rows(at->net));
+        formula->bytes[LS_MEMORY_WORKSPACE] += ls_net_shared_bytes(graph, real);
     }
+    for (int n = 0; s->met[0] && n < graph->count; n++)
+        formula->bytes[LS_MEMORY_WORKSPACE] +=
+            ls_op_list_workspace(&s->met[0][n]) + ls_op_list_workspace(&s->met[1][n]);
+    formula->bytes[LS_MEMORY_COMMUNICATION] += s->gathered_bytes;
 }

@@ -29,6 +29,11 @@ typedef struct ls_slice_options {
     int slots;         /**< pieces that are at work at once, each with memory of its own; 0: one */
     ls_slice
         *memory_of; /**< NULL, or a slice with pieces as large, whose memory this one uses too */
+    bool together;  /**< its pieces go node by node together, each with memory and gradients of its
+                         own, by statistics of the whole batch: sums over samples are added up in
+                         the order in which gradients are */
+    bool apart;     /**< together: each piece's gradient is a sum of its own */
+    ls_comm *comm;  /**< together: of all replicas; NULL: this slice is the whole batch */
 } ls_slice_options;
 
 /** A piece goes through its net; a part without a net is a sum of two pieces or sums. */
@@ -39,6 +44,9 @@ typedef struct ls_slice_part {
 } ls_slice_part;
 
 ls_status ls_slice_open(const ls_slice_options *options, ls_slice **out);
+
+/** What a slice's exchange of statistics moves in one step, summed over the `count` replicas. */
+ls_traffic ls_slice_statistics_formula(const ls_job *job, int64_t batch, int count);
 
 /** Before the replica closes. Takes NULL. */
 void ls_slice_close(ls_slice *slice);

@@ -52,6 +52,7 @@ struct ls_strategy {
     bool holds_variables; /**< asks for job->variable_device */
     bool staged;          /**< divided into stages: uses job->microbatches */
     bool divided;         /**< asks for job->place: a model on several devices together */
+    bool meets;           /**< its replicas can add up batch statistics in a step */
     bool replicated;      /**< has several replicas: each needs a sample of every full batch */
     /** LS_CODE_USAGE, saying why and what would work, where it cannot run this job. */
     ls_status (*check)(const ls_outline *outline);

@@ -292,16 +292,26 @@ static ls_status gather(ls_run *base, float *parameters)
     return ls_replica_gather(run->members[run->holder].replica, parameters);
 }
 
-/* With the first tower's net, on the variables as they are now. */
+static ls_status fetch_all(const ls_replica *tower, const ls_replica *holder)
+{
+    return ls_queue_copy(tower->queue, tower->parameters, tower->device, holder->parameters,
+                         holder->device, holder->elements * tower->kernels->table->real_bytes);
+}
+
+/* With the first tower's net, on the variables as they are now, or their averages; towers that
+ * fetched ahead find the variables again. */
 static ls_status evaluate(ls_run *base, double *accuracy)
 {
     const ls_replicated *run = (const ls_replicated *)base;
-    const ls_replica *holder = run->members[run->holder].replica;
+    ls_replica *holder = run->members[run->holder].replica;
     const ls_replica *tower = run->members[0].replica;
-    if (tower != holder)
-        LS_TRY(ls_queue_copy(tower->queue, tower->parameters, tower->device, holder->parameters,
-                             holder->device, holder->elements * real_bytes((towers *)base)));
-    return ls_replicated_evaluate(base, accuracy);
+    if (tower == holder)
+        return ls_replicated_evaluate(base, accuracy);
+    LS_TRY(ls_replica_average_in(holder));
+    LS_TRY(fetch_all(tower, holder));
+    LS_TRY(ls_replicated_evaluate(base, accuracy));
+    LS_TRY(ls_replica_average_out(holder));
+    return fetch_all(tower, holder);
 }
 
 static ls_memory_formula memory(const ls_run *base, size_t index)
@@ -347,6 +357,10 @@ static ls_status traffic(const ls_run *base, ls_traffic *sent, ls_traffic *formu
         formula->bytes_sent +=
             flat + (is_apart(me, t) ? back.bytes_sent : back.messages_sent * flat);
     }
+    ls_traffic met[2];
+    LS_TRY(ls_replicated_statistics_traffic(&me->shared, &met[0], &met[1]));
+    ls_traffic_add(sent, met[0]);
+    ls_traffic_add(formula, met[1]);
     return LS_OK;
 }
 
@@ -354,6 +368,7 @@ const ls_strategy ls_strategy_towers = {
     .name = "towers",
     .help = "in-graph: one program drives a tower per device, variables on the variable device",
     .equivalent = true,
+    .meets = true,
     .holds_variables = true,
     .replicated = true,
     .check = check,

@@ -154,6 +154,12 @@ done <<'T'
 --inject kill=0:999999
 --inject kill=0
 T
+refused 2 '--reduce exact|statistics' run --model resnet:8 --data synthetic:45 --reduce exact --results none
+refused 2 'micro-batches' run --model resnet:8 --data synthetic:45 --sync-bn yes --strategy pipeline --devices 2 --cpu-devices 2 --results none
+refused 2 'single, towers, mirrored' run --model resnet:8 --data synthetic:45 --sync-bn yes --reduce exact --strategy model-parallel --devices 2 --cpu-devices 2 --results none
+refused 2 'capture' run --model resnet:8 --data synthetic:45 --sync-bn yes --strategy mirrored --capture no --devices 2 --cpu-devices 2 --results none
+refused 2 'colocate-gradients' run --model resnet:8 --data synthetic:45 --sync-bn yes --strategy towers --colocate-gradients no --devices 2 --cpu-devices 2 --results none
+refused 2 'resnet|21' run --model resnet:21 --data synthetic:45 --results none
 refused 2 '--strategy|single' run --model poly --strategy ps
 # What this version cannot do is refused as well; accepted and ignored would be worse.
 refused 2 '--logical-gpus' run --model poly --results none --steps 1 --logical-gpus 2

@@ -40,6 +40,7 @@
     BUG(state_not_mirrored) /* optimizer state is set on the first device alone */                 \
     BUG(update_left_out)    /* the last replica does not update its first bucket */                \
     BUG(first_loss)         /* the first replica's part of the loss is taken for the whole */      \
+    BUG(local_statistics)   /* batch statistics are not added up over the replicas */              \
     BUG(tail_position)      /* after an epoch's smaller last batch the position is a batch on */   \
     BUG(branch_left_out)    /* the gradient of a copy is not added to its owner's */               \
     BUG(copy_stale)         /* copies of shared variables keep their first values */               \

@@ -94,9 +94,10 @@ static ls_status read_cifar10(const char *argument, const ls_data_need *need, ls
     const int64_t *shape = need->shape[0];
     if (need->inputs != 1 || need->classes != CLASSES || need->rank[0] != 3 ||
         shape[0] != COLOURS || shape[1] != shape[2] || shape[1] > SIDE)
-        return ls_fail(LS_CODE_USAGE, "--data", data->name,
-                       "holds images of %dx%d in colour, of %d classes; the model cifar10 works",
-                       SIDE, SIDE, CLASSES);
+        return ls_fail(
+            LS_CODE_USAGE, "--data", data->name,
+            "holds images of %dx%d in colour, of %d classes; the models cifar10 and resnet work",
+            SIDE, SIDE, CLASSES);
     if (!argument)
         return ls_fail(LS_CODE_USAGE, "--data", data->name,
                        "no package brings these files; give their directory: cifar10:DIR, which "

@@ -42,6 +42,7 @@ typedef struct ls_data_need {
     int rank[LS_DATA_INPUTS];                    /**< of one sample of each input */
     int64_t shape[LS_DATA_INPUTS][LS_DATA_RANK]; /**< of one sample: mlp {784}; poly {1} */
     int classes;                                 /**< labels 0..classes-1; 0: a real target */
+    int64_t border; /**< of zeros, that larger images get before they are cropped to the shape */
     const char *synthetic; /**< which generator: "classes", "polynomial", "windows" */
 } ls_data_need;
 

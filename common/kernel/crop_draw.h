@@ -6,6 +6,7 @@
 #include "common/base/philox_inline.h"
 #include "common/kernel/kernel.h"
 
+/** Its first pixel, on the image; -pad is the first of the border. */
 typedef struct ls_crop {
     int64_t y, x;
     bool flip;
@@ -14,17 +15,17 @@ typedef struct ls_crop {
 /** `random` is ls_random_stream(seed, "augment"). */
 LS_DEVICE_FN ls_crop ls_crop_draw(const ls_gather_crops_args *a, ls_random random, int64_t row)
 {
-    const uint32_t places = (uint32_t)(a->in_side - a->out_side) + 1;
+    const uint32_t places = (uint32_t)(a->in_side + 2 * a->pad - a->out_side) + 1;
     const uint64_t at = 4 * (a->state->position + a->offset + (uint64_t)row);
     ls_crop crop;
-    crop.y = crop.x = places / 2;
+    crop.y = crop.x = places / 2 - a->pad;
     crop.flip = false;
     if (!a->augment)
         return crop;
     uint32_t words[4];
     ls_random_block(random, at / 4, words);
-    crop.y = words[0] % places;
-    crop.x = words[1] % places;
+    crop.y = words[0] % places - a->pad;
+    crop.x = words[1] % places - a->pad;
     crop.flip = words[2] & 1;
     return crop;
 }

@@ -84,11 +84,12 @@ ls_status ls_check_gather_crops(const ls_gather_crops_args *g, size_t real_bytes
         {"out", g->out, g->rows, out, real_bytes, NEEDED}};
     LS_TRY(ls_check_tensors(op, 4, tensors, work));
     work->flops = 5.0 * (double)g->rows * (double)out;
-    if (g->channels < 1 || g->out_side < 1 || g->out_side > g->in_side || g->in_side > 1 << 12)
+    if (g->channels < 1 || g->pad < 0 || g->pad > g->in_side || g->out_side < 1 ||
+        g->out_side > g->in_side + 2 * g->pad || g->in_side > 1 << 12)
         return ls_fail(LS_CODE_USAGE, op, "out_side",
                        "a crop of %" PRId64 " does not fit an image of %" PRId64
-                       "; give 1 to the image's, of at most %d",
-                       g->out_side, g->in_side, 1 << 12);
+                       " with a border of %" PRId64 "; give 1 to the image's, of at most %d",
+                       g->out_side, g->in_side, g->pad, 1 << 12);
     return LS_OK;
 }
 

@@ -11,6 +11,8 @@
 #ifndef LS_COMMON_KERNEL_KERNEL_LAYERS_H
 #define LS_COMMON_KERNEL_KERNEL_LAYERS_H
 
+#include "common/kernel/kernel_residual.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -125,7 +127,8 @@ typedef struct ls_weight_decay_args {
  * values x of the crop being 0 to 255 and n = C side^2 their number. The crop of row i lies in the
  * middle, or with `augment` anywhere, and is flipped left to right or not, by Philox4x32-10 of
  * (seed, state->position + offset + i): so a sample of the endless sequence is the same whatever
- * replica gathers it. (A random brightness is not drawn: the mean takes it away again.)
+ * replica gathers it. Images have a border of `pad` zeros, which a crop may reach into. (A random
+ * brightness is not drawn: the mean takes it away again.)
  */
 typedef struct ls_gather_crops_args {
     int64_t rows, channels, in_side, out_side;
@@ -134,7 +137,8 @@ typedef struct ls_gather_crops_args {
     bool augment;
     uint64_t seed, offset;
     const ls_step_state *state;
-    void *out; /**< real [B, C, out_side, out_side] */
+    void *out;   /**< real [B, C, out_side, out_side] */
+    int64_t pad; /**< on each side */
 } ls_gather_crops_args;
 
 /**
@@ -221,8 +225,7 @@ typedef struct ls_copy_columns_args {
     void *y;
 } ls_copy_columns_args;
 
-/** Entries that a table may leave out (NULL): models that need them are refused there. */
-#define LS_KERNEL_LAYER_ENTRIES(X)                                                                 \
+#define LS_KERNEL_IMAGE_ENTRIES(X)                                                                 \
     X(gather_crops, ls_gather_crops_args)                                                          \
     X(conv_forward, ls_conv_forward_args)                                                          \
     X(conv_backward_weights, ls_conv_backward_weights_args)                                        \
@@ -239,5 +242,10 @@ typedef struct ls_copy_columns_args {
     X(lstm_backward, ls_lstm_backward_args)                                                        \
     X(logistic_loss, ls_logistic_loss_args)                                                        \
     X(copy_columns, ls_copy_columns_args)
+
+/** Entries that a table may leave out (NULL): models that need them are refused there. */
+#define LS_KERNEL_LAYER_ENTRIES(X)                                                                 \
+    LS_KERNEL_IMAGE_ENTRIES(X)                                                                     \
+    LS_KERNEL_RESIDUAL_ENTRIES(X)
 
 #endif

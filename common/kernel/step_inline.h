@@ -39,6 +39,25 @@ LS_DEVICE_FN void ls_step_advance(ls_step_state *state, uint64_t batch,
         state->learning_rate *= ls_power(schedule->factor, state->step / schedule->period);
 }
 
+/** How much of a moving average stays in this step. */
+LS_DEVICE_FN double ls_moving_average_decay(const ls_moving_average_args *a)
+{
+    if (!a->state)
+        return a->decay;
+    const double t = (double)(a->state->step + 1), early = (1 + t) / (10 + t);
+    return early < a->decay ? early : a->decay;
+}
+
+/** A batch's moments of one channel, from its sums over `count` pixels. */
+LS_DEVICE_FN void ls_bn_moment(double sum, double squares, double count, double *mean,
+                               double *variance)
+{
+    *mean = sum / count;
+    *variance = squares / count - *mean * *mean;
+    if (*variance < 0) /* rounding; NaN stays */
+        *variance = 0;
+}
+
 /** The scalars of an optimizer's pass, rounded to float. */
 typedef struct ls_update_scalars {
     double beta1, beta2;           /**< adam */

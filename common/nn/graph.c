@@ -64,6 +64,7 @@ static ls_status share_variables(ls_graph *graph, ls_node *node)
         owner->options.window.width != node->options.window.width ||
         owner->options.window.stride != node->options.window.stride ||
         owner->options.window.same != node->options.window.same ||
+        owner->options.centred != node->options.centred ||
         owner->options.global_max != node->options.global_max ||
         owner->options.all_states != node->options.all_states)
         return ls_fail(LS_CODE_USAGE, "graph", node->layer->name,
@@ -111,7 +112,9 @@ ls_status ls_graph_add(ls_graph *graph, const char *layer, const int *inputs, in
                 return ls_fail(LS_CODE_USAGE, "graph", layer, "takes node %d twice", input);
         node->inputs[node->input_count] = input;
     }
-    if (node->input_count != node->layer->inputs || shares >= graph->count)
+    if (node->input_count < node->layer->inputs ||
+        node->input_count > node->layer->inputs + node->layer->more_inputs ||
+        shares >= graph->count)
         return ls_fail(LS_CODE_USAGE, "graph", layer, "takes %d inputs, was given %d",
                        node->layer->inputs, node->input_count);
     LS_TRY(shares >= 0 ? share_variables(graph, node) : node->layer->infer(graph, node));

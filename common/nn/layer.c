@@ -22,10 +22,27 @@ static const ls_layer *const layers[] = {
     &ls_layer_max_pool,
     &ls_layer_global_max_pool,
     &ls_layer_lrn,
+    &ls_layer_bn,
+    &ls_layer_shortcut,
+    &ls_layer_global_mean_pool,
     &ls_layer_channels_first,
     &ls_layer_channels_last,
     NULL,
 };
+
+ls_status ls_layer_forward(const ls_layer_site *site, ls_op_list *ops)
+{
+    const ls_layer *layer = site->node->layer;
+    LS_TRY(layer->forward(site, ops));
+    return layer->forward_rest ? layer->forward_rest(site, ops) : LS_OK;
+}
+
+ls_status ls_layer_backward(const ls_layer_site *site, ls_op_list *ops)
+{
+    const ls_layer *layer = site->node->layer;
+    LS_TRY(layer->backward(site, ops));
+    return layer->backward_rest ? layer->backward_rest(site, ops) : LS_OK;
+}
 
 const ls_layer *const *ls_layers(void)
 {

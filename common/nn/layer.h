@@ -16,7 +16,10 @@ typedef struct ls_layer_site {
     const ls_node *node;
     ls_kernels *kernels;
     int64_t rows;
-    double scale; /**< 1 / global batch size, for losses */
+    int64_t batch; /**< rows of the batch, of which these are part */
+    bool together; /**< statistics are those of the batch: sums of all its parts are added up
+                      between the two halves of a layer that has any */
+    double scale;  /**< 1 / global batch size, for losses */
     const ls_node *input_node[LS_NODE_INPUTS];
     void *input[LS_NODE_INPUTS];          /**< real [rows, elements] */
     void *input_gradient[LS_NODE_INPUTS]; /**< to be overwritten; NULL: not wanted */
@@ -24,7 +27,8 @@ typedef struct ls_layer_site {
     void *output_gradient;                /**< real [rows, elements] */
     const void *variable[LS_NODE_VARIABLES];
     void *variable_gradient[LS_NODE_VARIABLES]; /**< to be overwritten */
-    bool relu_follows;      /**< forward: apply the ReLU that alone takes this output (fused) */
+    bool relu_follows;      /**< forward: apply the ReLU that alone takes this output (fused);
+                                 backward, of a layer with masks_relu: its mask, too */
     const void *input_relu; /**< backward: the first input is a ReLU's output, which is this;
                                  its mask is applied to input_gradient[0] (fused) */
     void *kept;             /**< kept_bytes of memory from forward to backward; or NULL */
@@ -53,7 +57,9 @@ struct ls_layer {
     const char *help;
     ls_layer_role role;
     int inputs;           /**< how many it takes */
+    int more_inputs;      /**< and how many more it may */
     bool fuses_relu;      /**< honours relu_follows */
+    bool masks_relu;      /**< in backward, too */
     bool fuses_relu_mask; /**< honours input_relu */
     bool integer_target;  /**< loss: the target is int32 [rows] */
     /** Entries of the kernel table beyond the core that this node needs, NULL-terminated. NULL:
@@ -69,6 +75,15 @@ struct ls_layer {
     ls_status (*forward)(const ls_layer_site *site, ls_op_list *ops);
     /** Appends operations. NULL for inputs and losses. */
     ls_status (*backward)(const ls_layer_site *site, ls_op_list *ops);
+    /** Second halves of both, for a layer with statistics of a batch: what comes once `sums` of the
+     *  batch's parts may have been added up. NULL: it has none. */
+    ls_status (*forward_rest)(const ls_layer_site *site, ls_op_list *ops);
+    ls_status (*backward_rest)(const ls_layer_site *site, ls_op_list *ops);
+    /** The sums that the first half of forward, or of backward, leaves; device memory, *count,
+     *  which is a node's for all sites. */
+    double *(*sums)(const ls_layer_site *site, bool backward, size_t *count);
+    /** Appends what stands for forward in evaluation. NULL: forward. */
+    ls_status (*predict)(const ls_layer_site *site, ls_op_list *ops);
     /** Floating-point operations for one sample: forward and weight gradients; and, apart, the
      *  gradient of its inputs. NULL: not counted. */
     double (*flops)(const ls_graph *graph, const ls_node *node, double *input_gradient);
@@ -77,6 +92,10 @@ struct ls_layer {
     int (*products)(const ls_graph *graph, const ls_node *node, int64_t rows, bool inputs_too,
                     ls_layer_product out[LS_LAYER_PRODUCTS]);
 };
+
+/** Appends both halves of a pass, where the statistics are of these samples alone. */
+ls_status ls_layer_forward(const ls_layer_site *site, ls_op_list *ops);
+ls_status ls_layer_backward(const ls_layer_site *site, ls_op_list *ops);
 
 /** NULL-terminated. */
 const ls_layer *const *ls_layers(void);

@@ -15,7 +15,12 @@ static ls_status shape_of(const ls_graph *graph, const ls_node *node, int64_t ro
     const ls_shape *image = &graph->nodes[node->inputs[0]].shape;
     *out =
         (ls_conv_shape){.rows = rows, .channels = image->size[2], .outputs = node->options.units};
-    return ls_layer_windows("conv", image, &node->options.window, &out->window);
+    LS_TRY(ls_layer_windows("conv", image, &node->options.window, &out->window));
+    if (node->options.centred) {
+        out->window.top = out->window.height / 2;
+        out->window.left = out->window.width / 2;
+    }
+    return LS_OK;
 }
 
 static ls_status infer(ls_graph *graph, ls_node *node)
@@ -24,6 +29,10 @@ static ls_status infer(ls_graph *graph, ls_node *node)
     LS_TRY(shape_of(graph, node, 1, &s));
     if (s.outputs < 1)
         return ls_fail(LS_CODE_USAGE, "graph", "conv", "needs at least one unit");
+    if (node->options.centred &&
+        (!node->options.window.same || s.window.height % 2 == 0 || s.window.width % 2 == 0))
+        return ls_fail(LS_CODE_USAGE, "graph", "conv",
+                       "is centred with odd windows padded as SAME");
     if (node->options.global_max && graph->nodes[node->inputs[0]].layer->role != LS_LAYER_INPUT)
         return ls_fail(
             LS_CODE_USAGE, "graph", "conv",

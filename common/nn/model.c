@@ -15,6 +15,7 @@ static const ls_model_kind *const kinds[] = {
     &ls_model_twin_lstm,
     &ls_model_lstm_stack,
     &ls_model_cifar10,
+    &ls_model_resnet,
 #ifdef LOCKSTEP_HOOKS
     &ls_model_tied,
 #endif

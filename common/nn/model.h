@@ -25,6 +25,8 @@ struct ls_model_kind {
     const char *default_optimizer; /**< text of --optimizer */
     double default_rate;
     int64_t default_batch;
+    int64_t rate_epochs; /**< the learning rate goes down to a tenth every so many; 0: never */
+    double average;      /**< decay of the moving averages that are evaluated; 0: none */
     /** Builds the graph and the need; `sizes` is what follows the colon, or NULL. */
     ls_status (*build)(const char *sizes, ls_model *model);
 };

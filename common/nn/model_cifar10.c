@@ -62,5 +62,7 @@ const ls_model_kind ls_model_cifar10 = {
     .default_optimizer = "sgd",
     .default_rate = 0.1,
     .default_batch = 128,
+    .rate_epochs = 350,
+    .average = 0.9999,
     .build = build,
 };

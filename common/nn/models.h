@@ -6,7 +6,7 @@
 #include "common/nn/model.h"
 
 extern const ls_model_kind ls_model_cnn;
-extern const ls_model_kind ls_model_cifar10;
+extern const ls_model_kind ls_model_cifar10, ls_model_resnet;
 extern const ls_model_kind ls_model_mlp;
 extern const ls_model_kind ls_model_poly;
 extern const ls_model_kind ls_model_twin_lstm;

@@ -20,12 +20,14 @@ typedef struct net_node {
     size_t output_bytes;
     bool wants_gradient; /* a gradient must reach its output */
     bool fused_forward;  /* a ReLU that lives in its input's buffers */
-    bool fused_backward; /* a ReLU whose mask its only user applies */
+    bool fused_backward; /* a ReLU whose mask its only user applies, or what is before it */
+    bool masked_before;  /* of these, the latter */
     int last_use;        /* node that takes the output last; -1: none */
     void *output, *gradient, *kept;
     void *input_scratch[LS_NODE_INPUTS]; /* gradient of an input that another use wrote first */
     void *shared_gradient[LS_NODE_VARIABLES]; /* where a sharing node puts its gradients */
-    ls_op_list forward, backward;
+    ls_op_list forward, forward_rest, backward, backward_rest;
+    ls_op_list predict; /* where evaluation differs from forward */
 } net_node;
 
 struct ls_net {
@@ -69,17 +71,19 @@ static void plan_nodes(const ls_graph *graph, net_node *nodes)
             const ls_node *before = &graph->nodes[node->inputs[0]];
             nodes[n].fused_forward =
                 before->layer->fuses_relu && before->uses == 1 && !before->exported;
+            nodes[n].masked_before = nodes[n].fused_forward && before->layer->masks_relu;
         }
     }
     for (int n = 0; n < graph->count; n++) {
         const ls_node *user = nodes[n].last_use >= 0 ? &graph->nodes[nodes[n].last_use] : NULL;
+        nodes[n].fused_backward = nodes[n].masked_before;
         if (graph->nodes[n]
                 .exported) { /* its last use is elsewhere: that one's gradient is first */
             nodes[n].last_use = -1;
             continue;
         }
-        nodes[n].fused_backward = nodes[n].fused_forward && graph->nodes[n].uses == 1 &&
-                                  user->layer->fuses_relu_mask && user->inputs[0] == n;
+        nodes[n].fused_backward |= nodes[n].fused_forward && graph->nodes[n].uses == 1 &&
+                                   user->layer->fuses_relu_mask && user->inputs[0] == n;
     }
 }
 
@@ -191,7 +195,7 @@ static void aim_gradients(ls_net *net, int n, ls_layer_site *site)
             continue;
         site->input_gradient[i] =
             net->nodes[n].input_scratch[i] ? net->nodes[n].input_scratch[i] : input->gradient;
-        if (input->fused_backward)
+        if (input->fused_backward && !input->masked_before)
             site->input_relu = input->output;
     }
 }
@@ -205,6 +209,8 @@ ls_layer_site ls_net_site(ls_net *net, int n)
         .node = node,
         .kernels = o->kernels,
         .rows = o->rows,
+        .batch = (int64_t)o->divisor,
+        .together = o->together,
         .scale = 1.0 / (double)o->divisor,
         .output = net->nodes[n].output,
         .output_gradient = net->nodes[n].gradient,
@@ -244,7 +250,13 @@ static ls_status build_forward(ls_net *net, int n)
     if (node->layer->role == LS_LAYER_INPUT || my->fused_forward)
         return LS_OK;
     const ls_layer_site site = ls_net_site(net, n);
-    return node->layer->forward(&site, &my->forward);
+    if (net->options.together && node->layer->forward_rest) {
+        LS_TRY(node->layer->forward(&site, &my->forward));
+        LS_TRY(node->layer->forward_rest(&site, &my->forward_rest));
+    } else {
+        LS_TRY(ls_layer_forward(&site, &my->forward));
+    }
+    return node->layer->predict ? node->layer->predict(&site, &my->predict) : LS_OK;
 }
 
 /* Adds what later nodes computed for variables that node n owns, in forward order. */
@@ -270,14 +282,20 @@ static ls_status build_backward(ls_net *net, int n)
     if (node->layer->role != LS_LAYER_COMPUTE || !my->wants_gradient)
         return LS_OK;
     const ls_layer_site site = ls_net_site(net, n);
-    if (!my->fused_backward)
+    ls_op_list *last = &my->backward;
+    if (net->options.together && node->layer->backward_rest) {
+        last = &my->backward_rest;
         LS_TRY(node->layer->backward(&site, &my->backward));
+        LS_TRY(node->layer->backward_rest(&site, last));
+    } else if (!my->fused_backward) {
+        LS_TRY(ls_layer_backward(&site, last));
+    }
     for (int i = 0; i < node->input_count; i++)
         if (my->input_scratch[i])
             LS_TRY(append_add(net, net->nodes[node->inputs[i]].gradient, my->input_scratch[i],
                               net->options.rows * ls_shape_elements(&site.input_node[i]->shape),
-                              &my->backward));
-    return node->shares < 0 ? add_shared(net, n, &my->backward) : LS_OK;
+                              last));
+    return node->shares < 0 ? add_shared(net, n, last) : LS_OK;
 }
 
 /* The first entry that a layer of the graph needs and the table lacks. */
@@ -329,8 +347,11 @@ void ls_net_close(ls_net *net)
     if (!net)
         return;
     for (int n = 0; net->nodes && n < net->options.graph->count; n++) {
-        ls_op_list_clear(&net->nodes[n].forward);
-        ls_op_list_clear(&net->nodes[n].backward);
+        net_node *my = &net->nodes[n];
+        ls_op_list *lists[] = {&my->forward, &my->forward_rest, &my->backward, &my->backward_rest,
+                               &my->predict};
+        for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+            ls_op_list_clear(lists[i]);
     }
     for (size_t i = 0; i < net->memory_count; i++)
         ls_device_release(net->options.kernels->device, net->memory[i]);
@@ -424,42 +445,74 @@ int64_t ls_net_rows(const ls_net *net)
 
 void ls_net_each(const ls_net *net, ls_op_visit visit, void *context)
 {
-    for (int n = 0; n < net->options.graph->count; n++)
+    for (int n = 0; n < net->options.graph->count; n++) {
         ls_op_list_each(&net->nodes[n].forward, visit, context);
-    for (int n = 0; n < net->options.graph->count; n++)
+        ls_op_list_each(&net->nodes[n].forward_rest, visit, context);
+    }
+    for (int n = 0; n < net->options.graph->count; n++) {
         ls_op_list_each(&net->nodes[n].backward, visit, context);
+        ls_op_list_each(&net->nodes[n].backward_rest, visit, context);
+    }
 }
 
 size_t ls_net_workspace(const ls_net *net)
 {
     size_t bytes = 0;
-    for (int n = 0; n < net->options.graph->count; n++)
-        bytes += ls_op_list_workspace(&net->nodes[n].forward) +
-                 ls_op_list_workspace(&net->nodes[n].backward);
+    for (int n = 0; n < net->options.graph->count; n++) {
+        const net_node *my = &net->nodes[n];
+        bytes += ls_op_list_workspace(&my->forward) + ls_op_list_workspace(&my->forward_rest) +
+                 ls_op_list_workspace(&my->backward) + ls_op_list_workspace(&my->backward_rest) +
+                 ls_op_list_workspace(&my->predict);
+    }
     return bytes;
 }
 
 ls_status ls_net_node_forward(ls_net *net, int node, ls_queue *queue)
 {
-    return ls_op_list_put(&net->nodes[node].forward, queue);
+    LS_TRY(ls_op_list_put(&net->nodes[node].forward, queue));
+    return ls_op_list_put(&net->nodes[node].forward_rest, queue);
 }
 
 ls_status ls_net_node_backward(ls_net *net, int node, ls_queue *queue)
 {
-    return ls_op_list_put(&net->nodes[node].backward, queue);
+    LS_TRY(ls_op_list_put(&net->nodes[node].backward, queue));
+    return ls_op_list_put(&net->nodes[node].backward_rest, queue);
+}
+
+ls_status ls_net_node_half(ls_net *net, int node, bool backward, bool second, ls_queue *queue)
+{
+    const net_node *my = &net->nodes[node];
+    return ls_op_list_put(backward ? (second ? &my->backward_rest : &my->backward)
+                          : second ? &my->forward_rest
+                                   : &my->forward,
+                          queue);
+}
+
+double *ls_net_node_sums(ls_net *net, int node, bool backward, size_t *count)
+{
+    const ls_layer *layer = graph_node(net, node)->layer;
+    const ls_layer_site site = ls_net_site(net, node);
+    return layer->sums ? layer->sums(&site, backward, count) : NULL;
+}
+
+ls_status ls_net_node_predict(ls_net *net, int node, ls_queue *queue)
+{
+    return graph_node(net, node)->layer->predict ? ls_op_list_put(&net->nodes[node].predict, queue)
+                                                 : ls_net_node_forward(net, node, queue);
 }
 
 ls_status ls_net_predict(ls_net *net, ls_queue *queue)
 {
     for (int n = 0; n + 1 < net->options.graph->count; n++)
-        LS_TRY(ls_net_node_forward(net, n, queue));
+        LS_TRY(ls_net_node_predict(net, n, queue));
     return LS_OK;
 }
 
 ls_status ls_net_forward(ls_net *net, ls_queue *queue)
 {
-    LS_TRY(ls_net_predict(net, queue));
-    return ls_net_node_forward(net, net->options.graph->count - 1, queue);
+    for (int n = 0; n < net->options.graph->count; n++)
+        LS_TRY(ls_net_node_forward(net, n, queue));
+    return LS_OK;
 }
 
 /* Whether an earlier node's backward pass, later on, has more of node n's variables' gradient. */

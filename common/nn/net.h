@@ -25,6 +25,8 @@ typedef struct ls_net_options {
     double *loss;        /**< [1], device memory, borrowed; NULL: not wanted */
     ls_net *memory_of;   /**< NULL, or a net with at least as many rows whose memory this one
                               uses as well: they never run at the same time */
+    bool together; /**< its layers' statistics are of the whole batch, `divisor` rows: who puts
+                        the halves of nodes adds sums up in between */
 } ls_net_options;
 
 /** Takes all memory and makes all operations. LS_CODE_MISSING where the kernel table lacks what a
@@ -77,6 +79,12 @@ ls_status ls_net_forward(ls_net *net, ls_queue *queue);
 /** Puts one node's part of the forward, or of the backward pass. */
 ls_status ls_net_node_forward(ls_net *net, int node, ls_queue *queue);
 ls_status ls_net_node_backward(ls_net *net, int node, ls_queue *queue);
+/** Half of it, where the net's layers take their statistics `together`. */
+ls_status ls_net_node_half(ls_net *net, int node, bool backward, bool second, ls_queue *queue);
+/** The sums between the halves, device memory, *count; NULL: the node has none. */
+double *ls_net_node_sums(ls_net *net, int node, bool backward, size_t *count);
+/** The same of evaluation. */
+ls_status ls_net_node_predict(ls_net *net, int node, ls_queue *queue);
 
 /** Puts the backward pass, last node first. `final` may be NULL. */
 ls_status ls_net_backward(ls_net *net, ls_queue *queue, ls_range_final final, void *context);

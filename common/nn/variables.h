@@ -31,7 +31,9 @@ typedef struct ls_variable {
     ls_initializer initializer;
     int64_t fan_in, fan_out; /**< for LS_INITIALIZER_GLOROT_UNIFORM */
     double decay;            /**< weight decay: decay * sum(w^2) / 2 is part of the loss */
-    size_t offset, count;    /**< elements of the flat buffer */
+    double keep; /**< 0; or a moving statistic, which is no optimizer's: the batch's takes the
+                      gradient's place, and each step makes it keep * itself + (1 - keep) * that */
+    size_t offset, count; /**< elements of the flat buffer */
 } ls_variable;
 
 typedef struct ls_variables {

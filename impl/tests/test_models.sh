@@ -26,6 +26,43 @@ for model in "cnn --batch 31" "cifar10 --batch 7" "twin-lstm:9 --batch 10" \
     expect "a flipped bit in $model is found" [ "$code" -eq 1 ]
 done
 
+# Batch normalisation: in fast mode each replica, or micro-batch, has statistics of its own, and the
+# oracle alone judges; a model on one replica is `single`. Moving statistics are each replica's alike.
+for strategy in "single --devices 1" "towers --devices 2,3" "mirrored --devices 2,3" \
+    "mirrored --devices 3 --allreduce ring --bucket-bytes 0" "model-parallel --devices 2" \
+    "towers --devices 2 --colocate-gradients no" "pipeline --devices 2 --pipeline-microbatches 3" \
+    "pipeline --devices 3 --pipeline-microbatches 4 --pipeline-schedule 1f1b"; do
+    lockstep_ok verify --model resnet:8 --data synthetic:21 --batch 8 --strategy $strategy \
+        --cpu-devices 3 --epochs 1 $small --format jsonl
+    rows "resnet:8 $strategy" 'rows and all(r["result"]["status"] == "ok" and
+        r["equivalence"]["pass"] and r["equivalence"]["steps"] == 3 for r in rows)'
+done
+# With --sync-bn they are of the global batch, and every strategy is what `single` is: in exact mode
+# bit by bit. Uneven slices, a last batch smaller than the devices are many, no program, staged.
+for strategy in "single --devices 1" "towers --devices 2,3" "mirrored --devices 2,3" \
+    "towers --devices 3 --towers-staged yes" "mirrored --devices 1 --ranks 3"; do
+    lockstep_ok verify --model resnet:8 --data synthetic:18 --batch 8 --strategy $strategy \
+        --cpu-devices 3 --epochs 1 --sync-bn yes --reduce exact $small --format jsonl
+    rows "resnet:8 --sync-bn --reduce exact, $strategy" 'rows and all(r["equivalence"]["pass"] and
+        r["equivalence"]["grade"] == "exact" and r["case"]["sync_bn"] and
+        r["equivalence"]["digest"] == r["equivalence"]["reference_digest"] for r in rows)'
+    [[ $strategy != *ranks* ]] || continue
+    lockstep_ok verify --model resnet:8 --data synthetic:18 --batch 8 --strategy $strategy \
+        --cpu-devices 3 --epochs 1 --sync-bn yes $small --format jsonl
+    rows "resnet:8 --sync-bn, $strategy" 'rows and all(r["equivalence"]["pass"] and
+        r["equivalence"]["steps"] == 3 for r in rows)'
+    [[ $strategy == single* ]] ||
+        rows "the first gradient is single's" 'all(r["equivalence"]["gradient_rel"] < 2e-2
+            for r in rows)'
+done
+lockstep_ok run --model resnet:8 --data synthetic:45 --batch 6 --strategy mirrored --devices 2 \
+    --cpu-devices 3 --steps 2 --gate-steps 0 $small --sync-bn no,yes --format jsonl
+rows "ledger of resnet:8" 'all(d[use] == bytes for r in rows for d in r["memory"]["devices"]
+    for use, bytes in d["formula"].items())'
+lockstep verify --model resnet:8 --data synthetic:45 --batch 6 --strategy mirrored --devices 2 \
+    --cpu-devices 3 --steps 2 --inject bitflip=1:1 $small
+expect "a flipped bit in resnet:8 is found" [ "$code" -eq 1 ]
+
 # Crops are drawn by a sample's place in the endless sequence, so they are the same on every device.
 mkdir cifar
 for file in data_batch_1 data_batch_2 data_batch_3 data_batch_4 data_batch_5 test_batch; do

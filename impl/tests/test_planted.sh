@@ -76,6 +76,9 @@ first_loss 0 --strategy towers --devices 2
 first_loss 0 --strategy towers --devices 3 --reduce exact
 first_loss 0 --strategy mirrored --devices 2
 first_loss 0 --strategy mirrored --devices 3 --reduce exact
+local_statistics 0 --strategy towers --devices 3 --model resnet:8 --sync-bn yes --batch 9 --data synthetic:36 --steps 2
+local_statistics 0 --strategy mirrored --devices 2 --model resnet:8 --sync-bn yes --batch 9 --data synthetic:36 --steps 2
+local_statistics 0 --strategy mirrored --devices 3 --model resnet:8 --sync-bn yes --batch 9 --data synthetic:36 --steps 2 --reduce exact
 tail_position 0 --strategy towers --devices 3 --data synthetic:250 --epochs 3
 tail_position 0 --strategy mirrored --devices 3 --data synthetic:250 --epochs 3
 branch_left_out 0 --strategy model-parallel --devices 2 --model twin-lstm:8 --data synthetic:60 --batch 20

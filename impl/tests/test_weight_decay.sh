@@ -55,4 +55,29 @@ for case in "single --devices 1" "single --devices 1 --reduce exact" "towers --d
     checks=$((checks + 1))
     python3 check.py before.st after.st row.json || wrong "weight decay of --strategy $case"
 done
+# The learning rate is a tenth after 350 epochs, here of one step each: seen in what decay leaves.
+python3 - <<'END'
+import json, struct
+images = bytes(4 * 3 * 24 * 24)
+header = json.dumps({"x0": {"dtype": "F32", "shape": [1, 3, 24, 24], "data_offsets": [0, len(images)]},
+                     "y": {"dtype": "F32", "shape": [1],
+                           "data_offsets": [len(images), len(images) + 4]}}).encode()
+open("one.st", "wb").write(struct.pack("<Q", len(header)) + header + images + struct.pack("<f", 3))
+END
+lockstep_ok run --model cifar10 --data file:one.st --batch 1 --warmup 0 --results none \
+    --gate-steps 0 --epochs 360 --save late.st --format jsonl
+cat >late.py <<'END'
+import json, struct
+def weight(path, name="dense0.weight"):
+    raw = open(path, "rb").read()
+    size = struct.unpack("<Q", raw[:8])[0]
+    begin, end = (8 + size + o for o in json.loads(raw[8:8 + size])[name]["data_offsets"])
+    return struct.unpack("<%df" % ((end - begin) // 4), raw[begin:end])
+want = (1 - 0.1 * 0.004) ** 350 * (1 - 0.01 * 0.004) ** 10
+before, after = weight("before.st"), weight("late.st")
+worst = max(abs(a / b - want) for a, b in zip(after, before) if abs(b) > 1e-4)
+assert worst < 2e-4, (worst, want)
+END
+checks=$((checks + 1))
+python3 late.py || wrong "learning rate after 350 epochs"
 finish

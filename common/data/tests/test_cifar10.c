@@ -82,7 +82,7 @@ static void test_refusals(void **state)
     snprintf(spec, sizeof spec, "cifar10:%s", directory);
     expect_refusal(ls_data_open("cifar10", &need, &data), LS_CODE_USAGE, "cifar10:DIR",
                    "test_batch.bin");
-    expect_refusal(ls_data_open(spec, &mlp, &data), LS_CODE_USAGE, "32x32", "model cifar10");
+    expect_refusal(ls_data_open(spec, &mlp, &data), LS_CODE_USAGE, "32x32", "models cifar10");
     write_all(directory);
     unlink(join(path, directory, names[3]));
     expect_refusal(ls_data_open(spec, &need, &data), LS_CODE_MISSING, names[3], "No such file");

@@ -157,6 +157,17 @@ typedef struct ls_vector_loops {
     /** gradient += factor * weight. */
     void (*decay)(const float *weight, float factor, float *gradient, int64_t count);
     double (*sum_squares)(const float *x, int64_t count);
+    /** Pixels of bn_sums and bn_backward_sums, added to `sums`, [2,C]; and of the others. */
+    void (*bn_sums)(const ls_bn_sums_args *bn, int64_t first, int64_t last, double *sums);
+    void (*bn_forward)(const ls_bn_forward_args *bn, int64_t first, int64_t last);
+    void (*bn_backward_sums)(const ls_bn_backward_sums_args *bn, int64_t first, int64_t last,
+                             double *sums);
+    void (*bn_backward)(const ls_bn_backward_args *bn, int64_t first, int64_t last);
+    /** Rows of mean_pool_forward and mean_pool_backward. */
+    void (*mean_pool)(const ls_mean_pool_forward_args *pool, int64_t first, int64_t last);
+    void (*mean_pool_back)(const ls_mean_pool_backward_args *pool, int64_t first, int64_t last);
+    /** average += rate * (value - average). */
+    void (*moving_average)(const float *value, float rate, float *average, int64_t count);
     /** y = e^x for x of at most 0: within 2 ulp; 0 below -87; NaN stays NaN. For tests. */
     void (*exponential)(const float *x, float *y, int64_t count);
     /** y = ln x in double for normal x above 0: within 4e-16 (1 + |ln x|). For tests. */

@@ -9,6 +9,7 @@
 #include "common/kernel/cpu/vector_images.h"
 #include "common/kernel/cpu/vector_losses.h"
 #include "common/kernel/cpu/vector_pools.h"
+#include "common/kernel/cpu/vector_residual.h"
 #include "common/kernel/cpu/vector_sequences.h"
 
 #define LS_JOIN_(a, b)  a##b
@@ -55,6 +56,13 @@ const ls_vector_loops LS_VECTOR_TABLE = {
     .transpose = transposed,
     .decay = decay,
     .sum_squares = sum_squares,
+    .bn_sums = bn_sums,
+    .bn_forward = bn_forward,
+    .bn_backward_sums = bn_backward_sums,
+    .bn_backward = bn_backward,
+    .mean_pool = mean_pool,
+    .mean_pool_back = mean_pool_back,
+    .moving_average = moving_average,
     .exponential = exponential,
     .logarithm = logarithm,
 };

@@ -229,12 +229,14 @@ static void crop_image(const ls_gather_crops_args *a, const ls_crop *crop, int64
     float *out = (float *)a->out + row * n;
     uint64_t total = 0, squares = 0;
     for (int64_t l = 0; l < lines; l++) {
-        const uint8_t *from =
-            image + (l / side * a->in_side + crop->y + l % side) * a->in_side + crop->x;
+        const int64_t y = crop->y + l % side;
+        const uint8_t *from = image + (l / side * a->in_side + y) * a->in_side;
+        const bool outside = y < 0 || y >= a->in_side;
         float *to = out + l * side;
         uint32_t sum = 0, square = 0; /* of at most 4096 bytes: below 2^32 */
         for (int64_t x = 0; x < side; x++) {
-            const uint32_t value = from[crop->flip ? side - 1 - x : x];
+            const int64_t at = crop->x + (crop->flip ? side - 1 - x : x);
+            const uint32_t value = outside || at < 0 || at >= a->in_side ? 0 : from[at];
             to[x] = (float)value;
             sum += value;
             square += value * value;

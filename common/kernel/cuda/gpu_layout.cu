@@ -85,8 +85,10 @@ __device__ static inline float crop_element(const ls_gather_crops_args &args, co
 {
     const int64_t side = args.out_side, line = ls_gpu_divide(i, side), x = i - line * side;
     const int64_t channel = ls_gpu_divide(line, side), y = line - channel * side;
-    return (float)image[(channel * args.in_side + crop.y + y) * args.in_side + crop.x +
-                        (crop.flip ? side - 1 - x : x)];
+    const int64_t row = crop.y + y, column = crop.x + (crop.flip ? side - 1 - x : x);
+    if (row < 0 || row >= args.in_side || column < 0 || column >= args.in_side)
+        return 0; /* the border */
+    return (float)image[(channel * args.in_side + row) * args.in_side + column];
 }
 
 /* Sums of bytes and of their squares are whole numbers: exact in any order. */

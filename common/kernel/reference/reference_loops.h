@@ -13,6 +13,7 @@
 #include "common/kernel/kernel_check.h"
 #include "common/kernel/op_bind.h"
 #include "common/kernel/reference/reference.h"
+#include "common/kernel/step_inline.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -399,6 +400,7 @@ static ls_status optimizer(ls_kernels *kernels, const ls_optimizer_args *argumen
 
 #include "common/kernel/reference/reference_images.h"
 #include "common/kernel/reference/reference_pools.h"
+#include "common/kernel/reference/reference_residual.h"
 #include "common/kernel/reference/reference_sequences.h"
 
 /* ---- The table ----------------------------------------------------------------------------- */

@@ -152,9 +152,10 @@ static ls_status run_gather_crops(ls_op *op, ls_queue *queue)
         real *out = (real *)a->out + b * n;
         double sum = 0, squares = 0;
         for (int64_t i = 0; i < n; i++) {
-            int64_t c = i / (side * side), y = i / side % side, x = i % side;
-            double value = image[(c * a->in_side + crop.y + y) * a->in_side + crop.x +
-                                 (crop.flip ? side - 1 - x : x)];
+            int64_t c = i / (side * side), y = crop.y + i / side % side;
+            int64_t x = crop.x + (crop.flip ? side - 1 - i % side : i % side);
+            bool border = y < 0 || y >= a->in_side || x < 0 || x >= a->in_side;
+            double value = border ? 0 : image[(c * a->in_side + y) * a->in_side + x];
             out[i] = (real)value;
             sum += value;
             squares += value * value;

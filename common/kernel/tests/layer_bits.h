@@ -32,10 +32,11 @@ static void test_crop_bits(void **state)
         indices[i] = ROWS - 1 - i;
     for (int k = 0; k < 2; k++) {
         ls_op *op;
-        must(both[k]->table->gather_crops(
-            both[k],
-            &(ls_gather_crops_args){ROWS, 3, SIDE, CROP, source, indices, true, 5, 11, &at, out[k]},
-            &op));
+        must(both[k]->table->gather_crops(both[k],
+                                          &(ls_gather_crops_args){ROWS, 3, SIDE, CROP, source,
+                                                                  indices, true, 5, 11, &at, out[k],
+                                                                  3},
+                                          &op));
         run(f, op);
     }
     same_bits("crops", out[0], out[1], ROWS * COUNT * sizeof **out);

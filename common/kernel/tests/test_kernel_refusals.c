@@ -150,18 +150,61 @@ static void refuses_images(ls_kernels *k)
     const uint8_t bytes[64] = {0};
     const uint32_t indices[1] = {0};
     const ls_step_state state = {0};
+    refused(t->gather_crops(
+                k, &(ls_gather_crops_args){1, 1, 4, 5, bytes, indices, true, 1, 0, &state, data, 0},
+                &op),
+            op, "a crop of 5 does not fit");
     refused(
         t->gather_crops(
-            k, &(ls_gather_crops_args){1, 1, 4, 5, bytes, indices, true, 1, 0, &state, data}, &op),
-        op, "a crop of 5 does not fit");
-    refused(
-        t->gather_crops(
-            k, &(ls_gather_crops_args){1, 1, 4, 4, bytes, indices, true, 1, 0, NULL, data}, &op),
+            k, &(ls_gather_crops_args){1, 1, 4, 4, bytes, indices, true, 1, 0, NULL, data, 0}, &op),
         op, "state");
     refused(t->transpose(k, &(ls_transpose_args){2, -3, 4, data, data + 8}, &op), op, "-3");
     refused(t->weight_decay(
                 k, &(ls_weight_decay_args){4, (double)INFINITY, data, data, NULL, false}, &op),
             op, "decay");
+}
+
+static void refuses_residual(ls_kernels *k)
+{
+    const ls_kernel_table *t = k->table;
+    double data[64], sums[8];
+    ls_op *op = NULL;
+    refused(t->bn_sums(k, &(ls_bn_sums_args){4, -1, data, sums}, &op), op, "-1");
+    refused(t->bn_sums(k, &(ls_bn_sums_args){4, 1, data, NULL}, &op), op, "bn_sums: sums");
+    refused(t->bn_moments(k, &(ls_bn_moments_args){2, 0, 1e-5, 1, sums, data, NULL, NULL}, &op), op,
+            "0 pixels");
+    refused(
+        t->bn_moments(k, &(ls_bn_moments_args){2, 1, (double)NAN, 1, sums, data, NULL, NULL}, &op),
+        op, "epsilon");
+    refused(t->bn_moments(k, &(ls_bn_moments_args){2, 1, 1e-5, 1, sums, data, data, NULL}, &op), op,
+            "variance");
+    refused(t->bn_moving_moments(k, &(ls_bn_moving_moments_args){2, 1e-5, data, NULL, data}, &op),
+            op, "variance");
+    refused(
+        t->bn_forward(k, &(ls_bn_forward_args){2, 2, data, data, data, data, NULL, NULL, 0}, &op),
+        op, "bn_forward: y");
+    refused(t->bn_backward_sums(k,
+                                &(ls_bn_backward_sums_args){2, 2, data, data, data, data, 0, NULL,
+                                                            data, NULL, sums, NULL, data},
+                                &op),
+            op, "dweight");
+    refused(
+        t->bn_backward(
+            k, &(ls_bn_backward_args){2, 2, 0, data, data, data, data, 0, sums, data, data}, &op),
+        op, "count");
+    refused(
+        t->shortcut_forward(k, &(ls_shortcut_forward_args){{1, 4, 4, 3, 2, 2}, data, data}, &op),
+        op, "to 2 channels");
+    refused(
+        t->shortcut_backward(k, &(ls_shortcut_backward_args){{1, 4, 4, 3, 3, 0}, data, data}, &op),
+        op, "a stride of 0");
+    refused(t->mean_pool_forward(k, &(ls_mean_pool_forward_args){1, 0, 2, data, data}, &op), op,
+            "0 pixels");
+    refused(t->mean_pool_backward(k, &(ls_mean_pool_backward_args){1, 1, -2, data, data}, &op), op,
+            "-2");
+    refused(t->add_sums(k, &(ls_add_sums_args){2, sums, NULL, NULL}, &op), op, "out");
+    refused(t->moving_average(k, &(ls_moving_average_args){-1, 0.5, NULL, data, data}, &op), op,
+            "-1");
 }
 
 static void refuses_sequences(ls_kernels *k)
@@ -204,6 +247,7 @@ static void test_refusals(void **state)
         refuses_elements(kernels);
         refuses_batches(kernels);
         refuses_images(kernels);
+        refuses_residual(kernels);
         refuses_sequences(kernels);
         table->close(kernels);
     }

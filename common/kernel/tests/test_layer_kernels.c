@@ -239,8 +239,8 @@ static void test_conv_backward_data(void **state)
         check_conv_data(*state, &conv_shapes[i]);
 }
 
-/* rows, channels, side of the image, of the crop */
-static void check_crops(fixture *f, const int64_t s[4], bool augment, int low, int high)
+/* rows, channels, side of the image, of the crop, width of the border */
+static void check_crops(fixture *f, const int64_t s[5], bool augment, int low, int high)
 {
     enum { SAMPLES = 7 };
     const int64_t image = s[1] * s[2] * s[2], count = s[0] * s[1] * s[3] * s[3];
@@ -254,7 +254,8 @@ static void check_crops(fixture *f, const int64_t s[4], bool augment, int low, i
     }
     for (int64_t i = 0; i < s[0]; i++)
         indices[i] = (uint32_t)(i * 3 % SAMPLES);
-    ls_gather_crops_args args = {s[0], s[1], s[2], s[3], source, indices, augment, 5, 11, &at, got};
+    ls_gather_crops_args args = {s[0],    s[1], s[2], s[3], source, indices,
+                                 augment, 5,    11,   &at,  got,    s[4]};
     ls_op *op;
     must(f->cpu->table->gather_crops(f->cpu, &args, &op));
     run(f, op);
@@ -273,11 +274,13 @@ static void check_crops(fixture *f, const int64_t s[4], bool augment, int low, i
 
 static void test_gather_crops(void **state)
 {
-    static const int64_t shapes[][4] = {{0, 3, 8, 4}, {50, 3, 32, 24}, {9, 1, 5, 5}, {20, 2, 9, 8}};
-    for (int i = 0; i < 4; i++)
+    static const int64_t shapes[][5] = {
+        {0, 3, 8, 4, 0}, {50, 3, 32, 24, 0}, {9, 1, 5, 5, 0}, {20, 2, 9, 8, 0}, {40, 3, 32, 32, 4}};
+    for (int i = 0; i < 5; i++)
         for (int augment = 0; augment < 2; augment++) {
             check_crops(*state, shapes[i], augment, 0, 255);
-            check_crops(*state, shapes[i], augment, 7, 7); /* one colour: all 0 */
+            if (!shapes[i][4])
+                check_crops(*state, shapes[i], augment, 7, 7); /* one colour: all 0 */
         }
 }
 
@@ -558,7 +561,7 @@ static int run_layer_tests(const ls_kernel_table *table)
     const struct {
         struct CMUnitTest test;
         bool here;
-    } all[] = {LS_KERNEL_LAYER_ENTRIES(ENTRY_TEST)};
+    } all[] = {LS_KERNEL_IMAGE_ENTRIES(ENTRY_TEST)};
 #undef ENTRY_TEST
     enum { ALL = sizeof all / sizeof *all };
     struct CMUnitTest tests[ALL];

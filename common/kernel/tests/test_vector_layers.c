@@ -149,8 +149,53 @@ static void call_sums(const ls_vector_loops *l, outcome *o, int s, int first, in
                                                         o->data[4] + s, NULL});
 }
 
-static const loop_call calls[] = {call_conv_max, call_pools, call_lrn,
-                                  call_lstm,     call_sums,  call_conv_few};
+/* Rows are tiles of pixels here, or one pixel each. */
+static void call_bn(const ls_vector_loops *l, outcome *o, int s, int first, int last)
+{
+    for (int i = 0; i < 4; i++) {
+        const int64_t C = i & 1 ? 20 : 32;
+        const ls_activation relu = i & 2 ? LS_ACTIVATION_RELU : LS_ACTIVATION_NONE;
+        const float *x = o->data[0] + s, *dy = o->data[1] + s, *moments = o->data[2] + s;
+        const float *weight = moments + 2 * C, *bias = weight + C, *z = i & 1 ? dy : NULL;
+        const double sums[64] = {1, 2, 3};
+        float *out = o->data[3] + s + 1000 * i;
+        l->bn_forward(&(ls_bn_forward_args){ROWS, C, x, moments, weight, bias, z, out, relu}, first,
+                      last);
+        l->bn_backward(&(ls_bn_backward_args){ROWS, C, 11, x, moments, weight, bias, relu, sums, dy,
+                                              o->data[4] + s + 1000 * i},
+                       first, last);
+    }
+    l->mean_pool(&(ls_mean_pool_forward_args){ROWS, 7, 20, o->data[0] + s, o->data[5] + s}, first,
+                 last);
+    l->mean_pool_back(
+        &(ls_mean_pool_backward_args){ROWS, 7, 20, o->data[0] + s, o->data[5] + s + 2000}, first,
+        last);
+}
+
+static void call_bn_sums(const ls_vector_loops *l, outcome *o, int s, int first, int last)
+{
+    enum { PIXELS = 150 };
+    (void)first;
+    if (last != ROWS)
+        return;
+    for (int i = 0; i < 3; i++) {
+        const int64_t C = i & 1 ? 20 : 32;
+        const float *x = o->data[0] + s, *dy = o->data[1] + s, *moments = o->data[2] + s;
+        double sums[2][128] = {{0}};
+        l->bn_sums(&(ls_bn_sums_args){PIXELS, C, x, sums[0]}, 0, PIXELS, sums[0]);
+        l->bn_backward_sums(
+            &(ls_bn_backward_sums_args){
+                PIXELS, C, x, moments, moments + 2 * C, moments + 3 * C,
+                i ? LS_ACTIVATION_RELU : LS_ACTIVATION_NONE, i == 1 ? x + 99 : NULL, dy,
+                i == 2 ? NULL : o->data[4] + s + 5000 * i, NULL, NULL, NULL},
+            0, PIXELS, sums[1]);
+        memcpy(o->data[3] + s + 1000 * i, sums, sizeof sums);
+    }
+    l->moving_average(o->data[0] + s, 0.3f, o->data[5] + s, 1003);
+}
+
+static const loop_call calls[] = {call_conv_max, call_pools, call_lrn,     call_lstm,
+                                  call_bn,       call_sums,  call_bn_sums, call_conv_few};
 enum { CALLS = sizeof calls / sizeof *calls };
 
 /* By one table, all rows at once or one by one. */
@@ -196,8 +241,9 @@ static void test_rows_apart(void **state)
     (void)state;
     const ls_vector_loops *loops = ls_vector_loops_pick();
     outcome *want = malloc(sizeof *want), *got = malloc(sizeof *got);
-    static const int by_rows[] = {1, 2, 3, 5}; /* pools, normalisation, LSTM, few channels */
-    for (int i = 0; i < 4; i++) {
+    /* pools, normalisations, LSTM, few channels */
+    static const int by_rows[] = {1, 2, 3, 4, 7};
+    for (int i = 0; i < 5; i++) {
         run_rows(loops, by_rows[i], 0, false, want);
         run_rows(loops, by_rows[i], 0, true, got);
         same_outcome(by_rows[i], "rows apart", got, 0, want, 0);

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* Batch statistics: of which samples a case's batch normalisation takes them, and what follows. */
+#ifndef LS_BENCH_SYNC_BN_H
+#define LS_BENCH_SYNC_BN_H
+
+#include "bench/trial.h"
+
+/** LS_CODE_USAGE where the case's mode needs statistics of the whole batch and it has others. */
+ls_status ls_sync_bn_check(const ls_plan_of_case *plan);
+
+/** Whether parts of the batch have statistics of their own: then no such case computes what
+ *  `single` does, and its oracle alone judges. */
+bool ls_sync_bn_is_own(const ls_plan_of_case *plan);
+
+#endif

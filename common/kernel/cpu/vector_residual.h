@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Vector loops of residual networks. Part of vector_loops.c. Channels are the lanes: 16 of them go
+ * down a tile of pixels, what belongs to a channel staying in registers, so every line of memory is
+ * read once. Sums are added in double pixel by pixel, tile by tile.
+ */
+#ifndef LS_COMMON_KERNEL_CPU_VECTOR_RESIDUAL_H
+#define LS_COMMON_KERNEL_CPU_VECTOR_RESIDUAL_H
+
+#include "common/kernel/cpu/vector_loops.h"
+
+#define LS_ALWAYS static inline __attribute__((always_inline))
+
+enum { BN_TILE = 64 };
+
+/* `count` is 16 but for the last channels of an odd number. */
+LS_ALWAYS lanes channels_get(const float *from, int64_t count)
+{
+    return count < LS_LANES ? lanes_get_some(from, count, 0) : lanes_get(from);
+}
+
+LS_ALWAYS void channels_put(float *to, const lanes *value, int64_t count)
+{
+    if (count == LS_LANES)
+        lanes_put(to, value);
+    else
+        memcpy(to, value, (size_t)count * sizeof *to);
+}
+
+LS_ALWAYS void channels_add(double *sums, const wide_lanes *part, int64_t count)
+{
+    double each[LS_LANES];
+    memcpy(each, part, sizeof each);
+    for (int64_t i = 0; i < count; i++)
+        sums[i] += each[i];
+}
+
+/* value > 0 ? chosen : 0 */
+LS_ALWAYS lanes where_positive(const lanes *value, const lanes *chosen)
+{
+    return (lanes)((*value > (lanes){0}) & (lanes_mask)*chosen);
+}
+
+/* Pixels [p, end) of a tile and channels [c, c + count) of each. */
+typedef struct bn_block {
+    int64_t p, end, c, count, channels;
+} bn_block;
+
+/* Calls body(arguments, block, ...) for every block of pixels [first, last). */
+#define BN_EACH_BLOCK(a, first, last, body, ...)                                                   \
+    for (int64_t p = first; p < last; p += BN_TILE) {                                              \
+        const int64_t end = p + BN_TILE < last ? p + BN_TILE : last, C = (a)->channels;            \
+        int64_t c = 0;                                                                             \
+        for (; c + LS_LANES <= C; c += LS_LANES)                                                   \
+            body(a, &(bn_block){p, end, c, LS_LANES, C}, __VA_ARGS__);                             \
+        if (c < C)                                                                                 \
+            body(a, &(bn_block){p, end, c, C - c, C}, __VA_ARGS__);                                \
+    }
+
+LS_ALWAYS void bn_sums_block(const ls_bn_sums_args *a, const bn_block *b, double *sums)
+{
+    wide_lanes sum = {0}, squares = {0};
+    for (int64_t p = b->p; p < b->end; p++) {
+        const lanes x = channels_get((const float *)a->x + p * b->channels + b->c, b->count);
+        const wide_lanes wide = __builtin_convertvector(x, wide_lanes);
+        sum += wide;
+        squares += wide * wide;
+    }
+    channels_add(sums + b->c, &sum, b->count);
+    channels_add(sums + b->channels + b->c, &squares, b->count);
+}
+
+static void bn_sums(const ls_bn_sums_args *a, int64_t first, int64_t last, double *sums)
+{
+    BN_EACH_BLOCK(a, first, last, bn_sums_block, sums)
+}
+
+/* What belongs to the block's channels: mean, 1 / deviation, weight over deviation, bias. */
+typedef struct bn_channels {
+    lanes mean, rate, scale, bias;
+} bn_channels;
+
+LS_ALWAYS bn_channels bn_channels_get(const bn_block *b, const float *moments, const float *weight,
+                                      const float *bias)
+{
+    bn_channels of = {.mean = channels_get(moments + b->c, b->count),
+                      .rate = channels_get(moments + b->channels + b->c, b->count),
+                      .bias = channels_get(bias + b->c, b->count)};
+    of.scale = channels_get(weight + b->c, b->count) * of.rate;
+    return of;
+}
+
+LS_ALWAYS void bn_forward_block(const ls_bn_forward_args *a, const bn_block *b, bool with_z,
+                                bool relu)
+{
+    const bn_channels of = bn_channels_get(b, a->moments, a->weight, a->bias);
+    for (int64_t p = b->p; p < b->end; p++) {
+        const int64_t at = p * b->channels + b->c;
+        lanes y = (channels_get((const float *)a->x + at, b->count) - of.mean) * of.scale + of.bias;
+        if (with_z)
+            y += channels_get((const float *)a->z + at, b->count);
+        if (relu)
+            y = where_positive(&y, &y);
+        channels_put((float *)a->y + at, &y, b->count);
+    }
+}
+
+static void bn_forward(const ls_bn_forward_args *a, int64_t first, int64_t last)
+{
+    const bool relu = a->activation == LS_ACTIVATION_RELU;
+    if (a->z && relu) {
+        BN_EACH_BLOCK(a, first, last, bn_forward_block, true, true)
+    } else if (relu) {
+        BN_EACH_BLOCK(a, first, last, bn_forward_block, false, true)
+    } else {
+        BN_EACH_BLOCK(a, first, last, bn_forward_block, a->z != NULL, false)
+    }
+}
+
+/* What of dy counts: `mask` says how that is known. */
+enum bn_mask { BN_ALL, BN_WHERE_Y, BN_WHERE_AGAIN };
+
+LS_ALWAYS void bn_backward_sums_block(const ls_bn_backward_sums_args *a, const bn_block *b,
+                                      enum bn_mask mask, bool with_dz, double *sums)
+{
+    const bn_channels of = bn_channels_get(b, a->moments, a->weight, a->bias);
+    wide_lanes sum = {0}, with = {0};
+    for (int64_t p = b->p; p < b->end; p++) {
+        const int64_t at = p * b->channels + b->c;
+        const lanes x = channels_get((const float *)a->x + at, b->count) - of.mean;
+        lanes g = channels_get((const float *)a->dy + at, b->count), out = x * of.scale + of.bias;
+        if (mask == BN_WHERE_Y)
+            out = channels_get((const float *)a->y + at, b->count);
+        if (mask != BN_ALL)
+            g = where_positive(&out, &g);
+        const lanes n = x * of.rate;
+        sum += __builtin_convertvector(g, wide_lanes);
+        with += __builtin_convertvector(g, wide_lanes) * __builtin_convertvector(n, wide_lanes);
+        if (with_dz)
+            channels_put((float *)a->dz + at, &g, b->count);
+    }
+    channels_add(sums + b->c, &sum, b->count);
+    channels_add(sums + b->channels + b->c, &with, b->count);
+}
+
+static void bn_backward_sums(const ls_bn_backward_sums_args *a, int64_t first, int64_t last,
+                             double *sums)
+{
+    const enum bn_mask mask = a->activation != LS_ACTIVATION_RELU ? BN_ALL
+                              : a->y                              ? BN_WHERE_Y
+                                                                  : BN_WHERE_AGAIN;
+    if (mask == BN_WHERE_Y && a->dz) {
+        BN_EACH_BLOCK(a, first, last, bn_backward_sums_block, BN_WHERE_Y, true, sums)
+    } else if (mask == BN_WHERE_AGAIN && !a->dz) {
+        BN_EACH_BLOCK(a, first, last, bn_backward_sums_block, BN_WHERE_AGAIN, false, sums)
+    } else {
+        BN_EACH_BLOCK(a, first, last, bn_backward_sums_block, mask, a->dz != NULL, sums)
+    }
+}
+
+LS_ALWAYS void bn_backward_block(const ls_bn_backward_args *a, const bn_block *b, bool relu)
+{
+    const bn_channels of = bn_channels_get(b, a->moments, a->weight, a->bias);
+    float means[2][LS_LANES] = {{0}};
+    for (int64_t i = 0; i < 2 * b->count; i++) {
+        const int64_t row = i / b->count, c = i % b->count;
+        means[row][c] = (float)(a->sums[row * b->channels + b->c + c] / (double)a->count);
+    }
+    const lanes mean_g = lanes_get(means[0]), mean_with = lanes_get(means[1]);
+    for (int64_t p = b->p; p < b->end; p++) {
+        const int64_t at = p * b->channels + b->c;
+        const lanes x = channels_get((const float *)a->x + at, b->count) - of.mean;
+        lanes g = channels_get((const float *)a->dy + at, b->count);
+        if (relu) {
+            const lanes out = x * of.scale + of.bias;
+            g = where_positive(&out, &g);
+        }
+        const lanes dx = of.scale * (g - mean_g - x * of.rate * mean_with);
+        channels_put((float *)a->dx + at, &dx, b->count);
+    }
+}
+
+static void bn_backward(const ls_bn_backward_args *a, int64_t first, int64_t last)
+{
+    if (a->activation == LS_ACTIVATION_RELU) {
+        BN_EACH_BLOCK(a, first, last, bn_backward_block, true)
+    } else {
+        BN_EACH_BLOCK(a, first, last, bn_backward_block, false)
+    }
+}
+
+/* Rows of both directions; sums in the order of the pixels. */
+static void mean_pool(const ls_mean_pool_forward_args *a, int64_t first, int64_t last)
+{
+    const int64_t C = a->channels;
+    for (int64_t r = first; r < last; r++) {
+        const float *restrict x = (const float *)a->x + r * a->pixels * C;
+        float *restrict y = (float *)a->y + r * C;
+        for (int64_t c = 0; c < C; c++)
+            y[c] = x[c];
+        for (int64_t p = 1; p < a->pixels; p++)
+            for (int64_t c = 0; c < C; c++)
+                y[c] += x[p * C + c];
+        for (int64_t c = 0; c < C; c++)
+            y[c] /= (float)a->pixels;
+    }
+}
+
+static void mean_pool_back(const ls_mean_pool_backward_args *a, int64_t first, int64_t last)
+{
+    const int64_t C = a->channels;
+    for (int64_t r = first; r < last; r++) {
+        const float *restrict dy = (const float *)a->dy + r * C;
+        float *restrict dx = (float *)a->dx + r * a->pixels * C;
+        for (int64_t c = 0; c < C; c++)
+            dx[c] = dy[c] / (float)a->pixels;
+        for (int64_t p = 1; p < a->pixels; p++)
+            memcpy(dx + p * C, dx, (size_t)C * sizeof *dx);
+    }
+}
+
+static void moving_average(const float *restrict value, float rate, float *restrict average,
+                           int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        average[i] += rate * (value[i] - average[i]);
+}
+
+#endif

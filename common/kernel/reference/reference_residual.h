@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: MIT */
+/* Loops of residual networks' operations. Part of reference_loops.h, which says how they count. */
+
+/* ---- Batch normalisation -------------------------------------------------------------------- */
+
+static ls_status run_bn_sums(ls_op *op, ls_queue *queue)
+{
+    (void)queue;
+    const ls_bn_sums_args *b = ls_op_arguments(op);
+    const real *x = b->x;
+    for (int64_t c = 0; c < b->channels; c++) {
+        double sum = 0, squares = 0;
+        for (int64_t p = 0; p < b->pixels; p++) {
+            double value = (double)x[p * b->channels + c];
+            sum += value;
+            squares += value * value;
+        }
+        b->sums[c] = sum;
+        b->sums[b->channels + c] = squares;
+    }
+    return LS_OK;
+}
+
+static ls_status bn_sums(ls_kernels *kernels, const ls_bn_sums_args *arguments, ls_op **out)
+{
+    ls_work work;
+    LS_TRY(ls_check_bn_sums(arguments, kernels->table->real_bytes, &work));
+    return bind("bn_sums.plain", run_bn_sums, work, arguments, sizeof *arguments, out);
+}
+
+static ls_status run_bn_moments(ls_op *op, ls_queue *queue)
+{
+    (void)queue;
+    const ls_bn_moments_args *b = ls_op_arguments(op);
+    const int64_t C = b->channels;
+    const double count = (double)b->count;
+    real *moments = b->moments, *means = b->mean, *variances = b->variance;
+    for (int64_t c = 0; c < C; c++) {
+        double mean, variance;
+        ls_bn_moment(b->sums[c], b->sums[C + c], count, &mean, &variance);
+        moments[c] = (real)mean;
+        moments[C + c] = (real)(1 / sqrt(variance + b->epsilon));
+        if (!means)
+            continue;
+        means[c] = (real)(b->share * mean);
+        variances[c] = (real)(count > 1 ? b->share * (variance * count / (count - 1)) : 0);
+    }
+    return LS_OK;
+}
+
+static ls_status bn_moments(ls_kernels *kernels, const ls_bn_moments_args *arguments, ls_op **out)
+{
+    ls_work work;
+    LS_TRY(ls_check_bn_moments(arguments, kernels->table->real_bytes, &work));
+    return bind("bn_moments.plain", run_bn_moments, work, arguments, sizeof *arguments, out);
+}
+
+static ls_status run_bn_moving_moments(ls_op *op, ls_queue *queue)
+{
+    (void)queue;
+    const ls_bn_moving_moments_args *b = ls_op_arguments(op);
+    const real *mean = b->mean, *variance = b->variance;
+    real *moments = b->moments;
+    for (int64_t c = 0; c < b->channels; c++) {
+        moments[c] = mean[c];
+        moments[b->channels + c] = (real)(1 / sqrt((double)variance[c] + b->epsilon));
+    }
+    return LS_OK;
+}
+
+static ls_status bn_moving_moments(ls_kernels *kernels, const ls_bn_moving_moments_args *arguments,
+                                   ls_op **out)
+{
+    ls_work work;
+    LS_TRY(ls_check_bn_moving_moments(arguments, kernels->table->real_bytes, &work));
+    return bind("bn_moving_moments.plain", run_bn_moving_moments, work, arguments,
+                sizeof *arguments, out);
+}
+
+/* The output before the shortcut and the ReLU. */
+static double bn_value(double x, const real *const of_channel[4], int64_t c)
+{
+    const real *mean = of_channel[0], *rate = of_channel[1];
+    return (x - (double)mean[c]) * ((double)of_channel[2][c] * (double)rate[c]) +
+           (double)of_channel[3][c];
+}
+
+static ls_status run_bn_forward(ls_op *op, ls_queue *queue)
+{
+    (void)queue;
+    const ls_bn_forward_args *b = ls_op_arguments(op);
+    const int64_t C = b->channels;
+    const real *x = b->x, *z = b->z, *moments = b->moments;
+    const real *const of_channel[4] = {moments, moments + C, b->weight, b->bias};
+    real *y = b->y;
+    for (int64_t i = 0; i < b->pixels * C; i++) {
+        double value = bn_value((double)x[i], of_channel, i % C);
+        value += z ? (double)z[i] : 0;
+        y[i] = (real)(b->activation == LS_ACTIVATION_RELU && !(value > 0) ? 0 : value);
+    }
+    return LS_OK;
+}
+
+static ls_status bn_forward(ls_kernels *kernels, const ls_bn_forward_args *arguments, ls_op **out)
+{
+    ls_work work;
+    LS_TRY(ls_check_bn_forward(arguments, kernels->table->real_bytes, &work));
+    return bind("bn_forward.plain", run_bn_forward, work, arguments, sizeof *arguments, out);
+}
+
+static ls_status run_bn_backward_sums(ls_op *op, ls_queue *queue)
+{
+    (void)queue;
+    const ls_bn_backward_sums_args *b = ls_op_arguments(op);
+    const int64_t C = b->channels;
+    const real *x = b->x, *y = b->y, *dy = b->dy, *moments = b->moments;
+    const real *const of_channel[4] = {moments, moments + C, b->weight, b->bias};
+    real *dz = b->dz;
+    for (int64_t c = 0; c < C; c++) {
+        double sum = 0, with = 0;
+        for (int64_t i = c; i < b->pixels * C; i += C) {
+            double out = y ? (double)y[i] : bn_value((double)x[i], of_channel, c);
+            double g = b->activation == LS_ACTIVATION_RELU && !(out > 0) ? 0 : (double)dy[i];
+            sum += g;
+            with += g * (((double)x[i] - (double)moments[c]) * (double)moments[C + c]);
+            if (dz)
+                dz[i] = (real)g;
+        }
+        b->sums[c] = sum;
+        b->sums[C + c] = with;
+        ((real *)b->dbias)[c] = (real)sum;
+        ((real *)b->dweight)[c] = (real)with;
+    }
+    return LS_OK;
+}
+
+static ls_status bn_backward_sums(ls_kernels *kernels, const ls_bn_backward_sums_args *arguments,
+                                  ls_op **out)
+{
+    ls_work work;
+    LS_TRY(ls_check_bn_backward_sums(arguments, kernels->table->real_bytes, &work));
+    return bind("bn_backward_sums.plain", run_bn_backward_sums, work, arguments, sizeof *arguments,
+                out);
+}
+
+static ls_status run_bn_backward(ls_op *op, ls_queue *queue)
+{
+    (void)queue;
+    const ls_bn_backward_args *b = ls_op_arguments(op);
+    const int64_t C = b->channels;
+    const double count = (double)b->count;
+    const real *x = b->x, *dy = b->dy, *moments = b->moments, *weight = b->weight;
+    const real *const of_channel[4] = {moments, moments + C, b->weight, b->bias};
+    real *dx = b->dx;
+    for (int64_t i = 0; i < b->pixels * C; i++) {
+        const int64_t c = i % C;
+        double n = ((double)x[i] - (double)moments[c]) * (double)moments[C + c];
+        bool cut =
+            b->activation == LS_ACTIVATION_RELU && !(bn_value((double)x[i], of_channel, c) > 0);
+        double g = (cut ? 0 : (double)dy[i]) - b->sums[c] / count - n * (b->sums[C + c] / count);
+        dx[i] = (real)((double)weight[c] * (double)moments[C + c] * g);
+    }
+    return LS_OK;
+}
+
+static ls_status bn_backward(ls_kernels *kernels, const ls_bn_backward_args *arguments, ls_op **out)
+{
+    ls_work work;
+    LS_TRY(ls_check_bn_backward(arguments, kernels->table->real_bytes, &work));
+    return bind("bn_backward.plain", run_bn_backward, work, arguments, sizeof *arguments, out);
+}
+
+/* ---- Shortcuts ------------------------------------------------------------------------------ */
+
+/* Copies between the larger image and the smaller one; what has no partner becomes 0. */
+static void shortcut_copy(const ls_shortcut_shape *s, bool forward, const real *from, real *to)
+{
+    const int64_t height = (s->in_height + s->stride - 1) / s->stride;
+    const int64_t width = (s->in_width + s->stride - 1) / s->stride;
+    const int64_t large = s->in_height * s->in_width * s->channels;
+    const int64_t small = height * width * s->outputs;
+    for (int64_t i = 0; i < s->rows * (forward ? small : large); i++)
+        to[i] = 0;
+    for (int64_t i = 0; i < s->rows * small; i++) {
+        const int64_t b = i / small, pixel = i % small / s->outputs, c = i % s->outputs;
+        const int64_t y = pixel / width * s->stride, x = pixel % width * s->stride;
+        const int64_t at = b * large + (y * s->in_width + x) * s->channels + c;
+        if (c < s->channels)
+            to[forward ? i : at] = from[forward ? at : i];
+    }
+}
+
+static ls_status run_shortcut_forward(ls_op *op, ls_queue *queue)
+{
+    (void)queue;
+    const ls_shortcut_forward_args *s = ls_op_arguments(op);
+    shortcut_copy(&s->shape, true, s->x, s->y);
+    return LS_OK;
+}
+
+static ls_status shortcut_forward(ls_kernels *kernels, const ls_shortcut_forward_args *arguments,
+                                  ls_op **out)
+{
+    ls_work work;
+    LS_TRY(ls_check_shortcut_forward(arguments, kernels->table->real_bytes, &work));
+    return bind("shortcut_forward.plain", run_shortcut_forward, work, arguments, sizeof *arguments,
+                out);
+}
+
+static ls_status run_shortcut_backward(ls_op *op, ls_queue *queue)
+{
+    (void)queue;
+    const ls_shortcut_backward_args *s = ls_op_arguments(op);
+    shortcut_copy(&s->shape, false, s->dy, s->dx);
+    return LS_OK;
+}
+
+static ls_status shortcut_backward(ls_kernels *kernels, const ls_shortcut_backward_args *arguments,
+                                   ls_op **out)
+{
+    ls_work work;
+    LS_TRY(ls_check_shortcut_backward(arguments, kernels->table->real_bytes, &work));
+    return bind("shortcut_backward.plain", run_shortcut_backward, work, arguments,
+                sizeof *arguments, out);
+}
+
+/* ---- Means ---------------------------------------------------------------------------------- */
+
+static ls_status run_mean_pool_forward(ls_op *op, ls_queue *queue)
+{
+    (void)queue;
+    const ls_mean_pool_forward_args *m = ls_op_arguments(op);
+    const int64_t C = m->channels;
+    for (int64_t b = 0; b < m->rows; b++)
+        for (int64_t c = 0; c < C; c++) {
+            double sum = 0;
+            for (int64_t p = 0; p < m->pixels; p++)
+                sum += (double)((const real *)m->x)[(b * m->pixels + p) * C + c];
+            ((real *)m->y)[b * C + c] = (real)(sum / (double)m->pixels);
+        }
+    return LS_OK;
+}
+
+static ls_status mean_pool_forward(ls_kernels *kernels, const ls_mean_pool_forward_args *arguments,
+                                   ls_op **out)
+{
+    ls_work work;
+    LS_TRY(ls_check_mean_pool_forward(arguments, kernels->table->real_bytes, &work));
+    return bind("mean_pool_forward.plain", run_mean_pool_forward, work, arguments,
+                sizeof *arguments, out);
+}
+
+static ls_status run_mean_pool_backward(ls_op *op, ls_queue *queue)
+{
+    (void)queue;
+    const ls_mean_pool_backward_args *m = ls_op_arguments(op);
+    const int64_t C = m->channels;
+    for (int64_t i = 0; i < m->rows * m->pixels * C; i++) {
+        const double dy = (double)((const real *)m->dy)[i / (m->pixels * C) * C + i % C];
+        ((real *)m->dx)[i] = (real)(dy / (double)m->pixels);
+    }
+    return LS_OK;
+}
+
+static ls_status mean_pool_backward(ls_kernels *kernels,
+                                    const ls_mean_pool_backward_args *arguments, ls_op **out)
+{
+    ls_work work;
+    LS_TRY(ls_check_mean_pool_backward(arguments, kernels->table->real_bytes, &work));
+    return bind("mean_pool_backward.plain", run_mean_pool_backward, work, arguments,
+                sizeof *arguments, out);
+}
+
+static ls_status run_moving_average(ls_op *op, ls_queue *queue)
+{
+    (void)queue;
+    const ls_moving_average_args *m = ls_op_arguments(op);
+    const double rate = 1 - ls_moving_average_decay(m);
+    const real *value = m->value;
+    real *average = m->average;
+    for (int64_t i = 0; i < m->count; i++)
+        average[i] = (real)((double)average[i] + rate * ((double)value[i] - (double)average[i]));
+    return LS_OK;
+}
+
+static ls_status moving_average(ls_kernels *kernels, const ls_moving_average_args *arguments,
+                                ls_op **out)
+{
+    ls_work work;
+    LS_TRY(ls_check_moving_average(arguments, kernels->table->real_bytes, &work));
+    return bind("moving_average.plain", run_moving_average, work, arguments, sizeof *arguments,
+                out);
+}
+
+static ls_status run_add_sums(ls_op *op, ls_queue *queue)
+{
+    (void)queue;
+    const ls_add_sums_args *a = ls_op_arguments(op);
+    for (int64_t i = 0; i < a->count; i++)
+        a->out[i] = a->b ? a->a[i] + a->b[i] : a->a[i];
+    return LS_OK;
+}
+
+static ls_status add_sums(ls_kernels *kernels, const ls_add_sums_args *arguments, ls_op **out)
+{
+    ls_work work;
+    LS_TRY(ls_check_add_sums(arguments, kernels->table->real_bytes, &work));
+    return bind("add_sums.plain", run_add_sums, work, arguments, sizeof *arguments, out);
+}

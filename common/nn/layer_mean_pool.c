@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/* Global mean pool: the mean of each channel over all pixels, [H,W,C] to [C]. */
+#include "common/nn/layers.h"
+
+static ls_status infer(ls_graph *graph, ls_node *node)
+{
+    const ls_shape *image = &graph->nodes[node->inputs[0]].shape;
+    if (image->rank != 3 || ls_shape_elements(image) < 1)
+        return ls_fail(LS_CODE_USAGE, "graph", "global_mean_pool", "takes an image of three axes");
+    node->shape = (ls_shape){.rank = 1, .size = {image->size[2]}};
+    return LS_OK;
+}
+
+static int64_t pixels_of(const ls_layer_site *site)
+{
+    return site->input_node[0]->shape.size[0] * site->input_node[0]->shape.size[1];
+}
+
+static ls_status forward(const ls_layer_site *site, ls_op_list *ops)
+{
+    const ls_mean_pool_forward_args args = {.rows = site->rows,
+                                            .pixels = pixels_of(site),
+                                            .channels = site->node->shape.size[0],
+                                            .x = site->input[0],
+                                            .y = site->output};
+    ls_op *op;
+    LS_TRY(site->kernels->table->mean_pool_forward(site->kernels, &args, &op));
+    return ls_op_list_add(ops, op);
+}
+
+static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
+{
+    if (!site->input_gradient[0])
+        return LS_OK;
+    const ls_mean_pool_backward_args args = {.rows = site->rows,
+                                             .pixels = pixels_of(site),
+                                             .channels = site->node->shape.size[0],
+                                             .dy = site->output_gradient,
+                                             .dx = site->input_gradient[0]};
+    ls_op *op;
+    LS_TRY(site->kernels->table->mean_pool_backward(site->kernels, &args, &op));
+    return ls_op_list_add(ops, op);
+}
+
+static const char *const *needs(const ls_node *node)
+{
+    static const char *const entries[] = {"mean_pool_forward", "mean_pool_backward", NULL};
+    (void)node;
+    return entries;
+}
+
+const ls_layer ls_layer_global_mean_pool = {
+    .name = "global_mean_pool",
+    .help = "the mean of each channel over all pixels",
+    .role = LS_LAYER_COMPUTE,
+    .inputs = 1,
+    .needs = needs,
+    .infer = infer,
+    .forward = forward,
+    .backward = backward,
+};

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/* What the examples that train by a strategy share: a job of a model and a data set, and a run of
+ * it over whole epochs or steps. */
+#ifndef LS_IMPL_EXAMPLES_EXAMPLE_TRAINING_H
+#define LS_IMPL_EXAMPLES_EXAMPLE_TRAINING_H
+
+#include "impl/examples/example.h"
+#include "impl/strategy.h"
+
+#include <stdlib.h>
+
+/** Opens both on the example's first `devices`; the rest of the job is the model's default. */
+static inline ls_status example_job(const example *e, const char *model, const char *data,
+                                    size_t devices, ls_model **out_model, ls_data **out_data,
+                                    ls_job *out)
+{
+    *out_data = NULL;
+    LS_TRY(ls_model_open(model, out_model));
+    LS_TRY(ls_data_open(data, &(*out_model)->need, out_data));
+    const ls_model_kind *kind = (*out_model)->kind;
+    *out = (ls_job){.model = *out_model,
+                    .data = *out_data,
+                    .devices = e->device,
+                    .device_count = devices,
+                    .batch = kind->default_batch,
+                    .seed = 1,
+                    .shuffle = true,
+                    .schedule = {.initial = kind->default_rate},
+                    .bucket_bytes = SIZE_MAX,
+                    .micro_shards = 16,
+                    .capture = true,
+                    .flip_replica = -1,
+                    .records = 4096};
+    LS_TRY(ls_allreduce_find("ring", &out->allreduce));
+    return ls_optimizer_parse(kind->default_optimizer, &out->optimizer);
+}
+
+/** What a run came to. */
+typedef struct example_outcome {
+    double first, last; /**< losses */
+    double accuracy;    /**< of the test set */
+    size_t nodes;       /**< of the program */
+    float *parameters;  /**< [elements], the caller's (free) */
+} example_outcome;
+
+/** `steps` full steps, or with job->epochs so many epochs, from the initial values. */
+static inline ls_status example_run(ls_run *run, uint64_t steps, example_outcome *out)
+{
+    const ls_job *job = run->job;
+    const ls_strategy *strategy = run->strategy;
+    const ls_variables *variables = &job->model->graph->variables;
+    const uint64_t each = job->epochs ? ls_job_steps_per_epoch(job) : steps;
+    const bool tail = job->epochs && ls_job_tail(job) > 0;
+    ls_step_record record;
+    ls_run_info info;
+    uint64_t mark;
+    out->parameters = calloc(variables->elements, sizeof *out->parameters);
+    if (!out->parameters)
+        return ls_fail_memory("example", variables->elements * sizeof *out->parameters);
+    ls_variables_initialize(variables, job->seed, out->parameters);
+    LS_TRY(strategy->load(run, out->parameters));
+    for (uint64_t epoch = 0; epoch < (job->epochs ? steps : 1); epoch++) {
+        LS_TRY(strategy->step(run, false, each - tail));
+        if (tail)
+            LS_TRY(strategy->step(run, true, 1));
+        LS_TRY(strategy->sync(run));
+    }
+    const uint64_t all = job->epochs ? steps * each : steps;
+    LS_TRY(strategy->records(run, 0, 1, &record, &mark));
+    out->first = record.loss;
+    LS_TRY(strategy->records(run, all - 1, 1, &record, &mark));
+    out->last = record.loss;
+    LS_TRY(strategy->evaluate(run, &out->accuracy));
+    strategy->describe(run, &info);
+    out->nodes = info.program.nodes;
+    return strategy->gather(run, out->parameters);
+}
+
+/** The same, by a strategy's name. */
+static inline ls_status example_train(const ls_job *job, const char *name, uint64_t steps,
+                                      example_outcome *out)
+{
+    const ls_strategy *strategy;
+    ls_run *run;
+    LS_TRY(ls_strategy_find(name, &strategy));
+    LS_TRY(strategy->open(job, &run));
+    ls_status status = example_run(run, steps, out);
+    strategy->close(run);
+    return status;
+}
+
+#endif

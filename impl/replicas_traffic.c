@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* Traffic of replicas that add up batch statistics, and parts of what many steps counted. */
+#include "impl/replicas.h"
+
+uint64_t ls_steps_part_of_one(const uint64_t steps[LS_BATCHES], uint64_t all, uint64_t tail,
+                              uint64_t expected)
+{
+    all -= steps[LS_TAIL] * tail;
+    return all / steps[LS_FULL] + (all / steps[LS_FULL] >= expected && all % steps[LS_FULL]);
+}
+
+ls_status ls_replicated_statistics_traffic(const ls_replicated *run, ls_traffic *sent,
+                                           ls_traffic *formula)
+{
+    const ls_job *job = run->base.job;
+    const int processes = job->comm ? job->comm->size : 1, n = ls_job_replicas(job);
+    *sent = *formula = (ls_traffic){0};
+    if (!run->meetings)
+        return LS_OK;
+    ls_traffic mine = {0}, tail = {0}, all[LS_JOB_REPLICAS];
+    for (int i = 0; i < run->count; i++)
+        ls_traffic_add(&mine, run->meetings[i]->backend->traffic(run->meetings[i]));
+    LS_TRY(ls_comm_collect(job->comm, &mine, sizeof mine, all));
+    for (int p = 0; p < processes; p++)
+        ls_traffic_add(sent, all[p]);
+    *formula = ls_slice_statistics_formula(job, job->batch, n);
+    if (ls_job_tail(job))
+        tail = ls_slice_statistics_formula(job, ls_job_tail(job), n);
+    sent->bytes_sent =
+        ls_steps_part_of_one(run->steps, sent->bytes_sent, tail.bytes_sent, formula->bytes_sent);
+    sent->messages_sent = ls_steps_part_of_one(run->steps, sent->messages_sent, tail.messages_sent,
+                                               formula->messages_sent);
+    return LS_OK;
+}

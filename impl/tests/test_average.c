@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Moving averages of parameters: after each step a += (1 - d)(w - a), d = min(0.9999, (1 + t) /
+ * (10 + t)), t counting the updates, within 1e-6; evaluation uses them and leaves the parameters as
+ * they were, whatever the strategy. Bits, but for the average itself.
+ */
+#include "impl/replicas.h"
+#include "impl/strategies.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+
+enum { DEVICES = 2, STEPS = 5, PARAMETERS = 6 * 5 + 5 + 5 * 3 + 3 };
+
+typedef struct fixture {
+    ls_machine *machine;
+    ls_device *device[DEVICES];
+    ls_model *model;
+    ls_data *data;
+    ls_job job;
+} fixture;
+
+static void must(ls_status status)
+{
+    if (status)
+        print_error("%s\n", ls_status_text(status));
+    assert_null(status);
+}
+
+static int setup(void **state)
+{
+    static fixture f;
+    const ls_memory_policy policy = {.kind = LS_MEMORY_GROWTH};
+    must(ls_machine_open(&(ls_machine_options){.cpu_devices = DEVICES}, &f.machine));
+    for (int i = 0; i < DEVICES; i++) {
+        const ls_device_name name = {.kind = LS_DEVICE_CPU, .index = i, .logical = -1};
+        must(ls_device_open(f.machine, &name, &policy, &f.device[i]));
+    }
+    must(ls_model_open("mlp:6-5-3", &f.model));
+    must(ls_data_open("synthetic:12000", &f.model->need, &f.data));
+    assert_int_equal(f.model->graph->variables.elements, PARAMETERS);
+    f.job = (ls_job){.model = f.model,
+                     .data = f.data,
+                     .devices = f.device,
+                     .variable_device = f.device[1],
+                     .batch = 10,
+                     .seed = 1,
+                     .shuffle = true,
+                     .schedule = {.initial = 1},
+                     .average = 0.9999,
+                     .bucket_bytes = 64,
+                     .capture = true,
+                     .flip_replica = -1,
+                     .records = STEPS};
+    must(ls_optimizer_parse("sgd", &f.job.optimizer));
+    must(ls_allreduce_find("ring", &f.job.allreduce));
+    *state = &f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    fixture *f = *state;
+    ls_data_close(f->data);
+    ls_model_close(f->model);
+    for (int i = 0; i < DEVICES; i++)
+        ls_device_close(f->device[i]);
+    ls_machine_close(f->machine);
+    return 0;
+}
+
+/* The member that updates. */
+static ls_replica *updates(ls_run *run)
+{
+    const ls_replicated *all = (const ls_replicated *)run;
+    for (int i = 0; i < all->total; i++)
+        if (all->members[i].replica->average)
+            return all->members[i].replica;
+    fail_msg("nobody keeps averages");
+    return NULL;
+}
+
+/* What the parameters themselves classify rightly. */
+static double accuracy_of(const ls_job *like, const float *parameters)
+{
+    ls_job job = *like;
+    ls_run *run;
+    double accuracy;
+    job.average = 0;
+    job.device_count = 1;
+    must(ls_strategy_single.open(&job, &run));
+    must(run->strategy->load(run, parameters));
+    must(run->strategy->evaluate(run, &accuracy));
+    run->strategy->close(run);
+    return accuracy;
+}
+
+static void check(fixture *f, const char *name, size_t devices, bool staged)
+{
+    const ls_strategy *strategy;
+    ls_job job = f->job;
+    ls_run *run;
+    float w[PARAMETERS], after[PARAMETERS], average[PARAMETERS];
+    double want[PARAMETERS], accuracy;
+    job.device_count = devices;
+    job.towers_staged = staged;
+    must(ls_strategy_find(name, &strategy));
+    must(strategy->open(&job, &run));
+    ls_variables_initialize(&f->model->graph->variables, 1, w);
+    must(strategy->load(run, w));
+    for (int i = 0; i < PARAMETERS; i++)
+        want[i] = (double)w[i];
+    for (int t = 1; t <= STEPS; t++) {
+        must(strategy->step(run, false, 1));
+        must(strategy->sync(run));
+        must(strategy->gather(run, w));
+        for (int i = 0; i < PARAMETERS; i++)
+            want[i] += (1 - (1.0 + t) / (10.0 + t)) * ((double)w[i] - want[i]);
+        must(strategy->evaluate(run, &accuracy)); /* between steps, as after each epoch */
+    }
+    const ls_replica *r = updates(run);
+    must(ls_queue_read(r->queue, average, r->average, sizeof average));
+    for (int i = 0; i < PARAMETERS; i++)
+        if (fabs((double)average[i] - want[i]) > 1e-6 * fmax(1, fabs(want[i])))
+            fail_msg("%s: average %d is %.9g, not %.9g", name, i, (double)average[i], want[i]);
+    must(strategy->gather(run, after));
+    assert_memory_equal(after, w, sizeof w);
+    assert_true(accuracy == accuracy_of(&job, average));
+    assert_true(accuracy != accuracy_of(&job, w)); /* else nothing would be seen */
+    strategy->close(run);
+}
+
+static void single(void **state)
+{
+    check(*state, "single", 1, false);
+}
+
+static void mirrored(void **state)
+{
+    check(*state, "mirrored", 2, false);
+}
+
+static void towers(void **state)
+{
+    check(*state, "towers", 2, false);
+    check(*state, "towers", 2, true);
+    check(*state, "towers", 1, true); /* variables on a device without a tower */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(single), cmocka_unit_test(mirrored),
+                                       cmocka_unit_test(towers)};
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

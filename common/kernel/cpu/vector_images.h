@@ -105,40 +105,62 @@ static void conv_max(const ls_vector_conv_max *m, int64_t first, int64_t last)
     }
 }
 
-/* dweight of output o: rows in their order; rows whose gradient a ReLU has cut add nothing. */
-static void conv_max_weights(const ls_conv_max_backward_weights_args *a, int64_t o)
+/* dweight += dy times the taps of rows [y[0], y[1]) and columns [x[0], x[1]) of a window. */
+static inline __attribute__((always_inline)) void add_taps(const float *image, int64_t line,
+                                                           const int64_t y[2], const int64_t x[2],
+                                                           int64_t channels, const ls_window *w,
+                                                           float dy, float *dweight)
+{
+    const int64_t taps = w->height * w->width;
+    for (int64_t ky = y[0]; ky < y[1]; ky++)
+        for (int64_t kx = x[0]; kx < x[1]; kx++)
+            for (int64_t c = 0; c < channels; c++)
+                dweight[c * taps + ky * w->width + kx] += dy * image[ky * line + kx * channels + c];
+}
+
+/* Adds a row's part of the gradient of output o: dy times the window at the place, of which only
+ * the taps on the image count, rows [y0, y1) and columns [x0, x1) of it. */
+static inline void conv_max_add(const ls_conv_max_backward_weights_args *a, int64_t r, int64_t o,
+                                float dy)
 {
     const ls_conv_shape *s = &a->shape;
     const ls_window *w = &s->window;
-    const int64_t taps = w->height * w->width, line = w->in_width * s->channels;
-    float *dweight = (float *)a->dweight + o * taps * s->channels, sum = 0;
-    memset(dweight, 0, (size_t)(taps * s->channels) * sizeof *dweight);
-    for (int64_t r = 0; r < s->rows; r++) {
-        const float dy = ((const float *)a->dy)[r * s->outputs + o];
-        if (dy == 0)
-            continue;
-        const int64_t place = a->place[r * s->outputs + o];
-        const int64_t y = place / w->out_width * w->stride_y - w->top;
-        const int64_t x = place % w->out_width * w->stride_x - w->left;
-        const float *image = (const float *)a->x + r * w->in_height * line;
-        sum += dy;
-        for (int64_t t = 0; t < taps; t++) {
-            const int64_t py = y + t / w->width, px = x + t % w->width;
-            if (py < 0 || py >= w->in_height || px < 0 || px >= w->in_width)
-                continue;
-            for (int64_t c = 0; c < s->channels; c++)
-                dweight[c * taps + t] += dy * image[py * line + px * s->channels + c];
-        }
-    }
-    if (a->dbias)
-        ((float *)a->dbias)[o] = sum;
+    const int64_t C = s->channels, line = w->in_width * C;
+    const int32_t place = a->place[r * s->outputs + o], width = (int32_t)w->out_width;
+    const int64_t y = place / width * w->stride_y - w->top;
+    const int64_t x = place % width * w->stride_x - w->left;
+    const int64_t ys[2] = {y < 0 ? -y : 0,
+                           y + w->height > w->in_height ? w->in_height - y : w->height};
+    const int64_t xs[2] = {x < 0 ? -x : 0, x + w->width > w->in_width ? w->in_width - x : w->width};
+    const float *image = (const float *)a->x + (r * w->in_height + y) * line + x * C;
+    float *dweight = (float *)a->dweight + o * w->height * w->width * C;
+    static const int64_t whole[2] = {0, 3};
+    if (C == 1 && w->height == 3 && w->width == 3 && !ys[0] && !xs[0] && ys[1] == 3 && xs[1] == 3)
+        add_taps(image, line, whole, whole, 1, &(ls_window){.height = 3, .width = 3}, dy, dweight);
+    else
+        add_taps(image, line, ys, xs, C, w, dy, dweight);
 }
 
-static void conv_max_backward(const ls_conv_max_backward_weights_args *arguments, int64_t first,
+/* Rows in their order, so that one image after the other is in the cache; what a ReLU has cut adds
+ * nothing. */
+static void conv_max_backward(const ls_conv_max_backward_weights_args *a, int64_t first,
                               int64_t last)
 {
-    for (int64_t o = first; o < last; o++)
-        conv_max_weights(arguments, o);
+    const ls_conv_shape *s = &a->shape;
+    const int64_t weights = s->window.height * s->window.width * s->channels;
+    float *dweight = a->dweight, *dbias = a->dbias;
+    memset(dweight + first * weights, 0, (size_t)((last - first) * weights) * sizeof *dweight);
+    if (dbias)
+        memset(dbias + first, 0, (size_t)(last - first) * sizeof *dbias);
+    for (int64_t r = 0; r < s->rows; r++)
+        for (int64_t o = first; o < last; o++) {
+            const float dy = ((const float *)a->dy)[r * s->outputs + o];
+            if (dy == 0)
+                continue;
+            if (dbias)
+                dbias[o] += dy;
+            conv_max_add(a, r, o, dy);
+        }
 }
 
 #endif

@@ -47,6 +47,7 @@ TIME_CASES = (
     ("lstm-stack:4", 64, 10, 2, 20),
 )
 PAIRED_KINDS = ("mlp", "poly")  # that the peers on two cores know
+TEXT_KINDS = ("twin-lstm", "lstm-stack")  # timed on lockstep's own text, bytes made one-hot
 
 
 
@@ -86,6 +87,10 @@ class Comparison:
     def options(self, model, init):
         """lockstep's options for the values and the data."""
         return ["--load", init, *self.files(model)]
+
+    def timed_files(self, model):
+        """lockstep's option for the data that it is timed on."""
+        return [] if models.parse_model(model)[0] in TEXT_KINDS else self.files(model)
 
     def takers(self, model):
         """The peers that know the model."""
@@ -164,11 +169,11 @@ def time_case(comparison, case, rounds):
     for turn in range(rounds):
         say(f"time: {model}, batch {batch}, round {turn + 1} of {rounds}")
         own = comparison.lockstep.time(
-            model, batch, (own_steps, block), comparison.options(model, init)
+            model, batch, (own_steps, block), ["--load", init, *comparison.timed_files(model)]
         )
         medians["lockstep"].append(own["median"])
         means["lockstep"].append(own["mean"])
-        floors.append(comparison.lockstep.floor(model, batch, comparison.files(model)))
+        floors.append(comparison.lockstep.floor(model, batch, comparison.timed_files(model)))
         for peer in comparison.peers:
             blocks = peer.ask(op="time", steps=steps, warmup=block, block=block)["step_ms"]
             medians[peer.name].append(statistics.median(blocks))

@@ -4,8 +4,9 @@
  * cache. Forward: one product of the inputs of all their steps, then the recurrence by a vector
  * loop. Backward: the recurrence, then one product each for both weights' gradients, added to those
  * of the samples before, and the inputs'. (One direction of 64 samples, 140 steps, 256 inputs and
- * 64 states, AVX-512, one core, in ms forward and backward: so 8.2 and 8.6; with all samples in one
- * product 11.7 and 12.3; oneDNN 2.6's LSTM, its plain reference on some processors, 14 and 22.)
+ * 64 states, AVX-512, one core of a busy machine, in ms forward and backward: so 9.1 and 10.1; with
+ * all samples in one product 14.3 and 15.0. oneDNN 2.6's LSTM, its plain reference on some
+ * processors, took 8.2 and 17.1 on a quiet one, where all samples in one product took 6.6 and 9.4.)
  *
  * Rows of the recurrence are split over the device's threads; how many samples go together depends
  * on the sizes and the number of threads only.

@@ -287,7 +287,7 @@ ls_status ls_micro_row(ls_micro *m, const ls_micro_figure *f)
     }
     if (f->flops > 0) {
         json_object_set_new(micro, "gflops", json_real(f->flops / f->ns.median));
-        if (!f->roof_ns)
+        if (f->roof_ns <= 0)
             json_object_set_new(micro, "roof_share",
                                 json_real(f->flops / (f->ns.median * 1e-9) / m->roof));
     }

@@ -17,6 +17,7 @@ if(LOCKSTEP_HAS_CUDA) # the kernels of GPUs once more, for CPUs
   endforeach()
   list(APPEND unit_tests ${CMAKE_CURRENT_SOURCE_DIR}/common/kernel/tests/test_kernels_emulated.c
        ${CMAKE_CURRENT_SOURCE_DIR}/common/kernel/tests/test_layer_kernels_emulated.c
+       ${CMAKE_CURRENT_SOURCE_DIR}/common/kernel/tests/test_residual_kernels_emulated.c
        ${CMAKE_CURRENT_SOURCE_DIR}/common/comm/tests/test_sums_emulated.c)
 endif()
 foreach(source ${unit_tests})
@@ -34,7 +35,7 @@ endforeach()
 
 if(TARGET test_kernels_emulated) # their own ls_gpu_ functions come before the library's
   target_link_libraries(test_sums_emulated PRIVATE sums_emulated)
-  foreach(name test_kernels_emulated test_layer_kernels_emulated)
+  foreach(name test_kernels_emulated test_layer_kernels_emulated test_residual_kernels_emulated)
     target_link_libraries(${name} PRIVATE gpu_emulated)
     target_link_options(${name} PRIVATE -Wl,--wrap=ls_cuda_queue_fault
       -Wl,--wrap=cudaStreamSynchronize)

@@ -79,7 +79,8 @@ static ls_status load(void *context)
     const char *where = ls_device_describe(kernels->base.device)->text;
     const int errors[] = {ls_gpu_load_elements(), ls_gpu_load_batch(), ls_gpu_load_losses(),
                           ls_gpu_load_dense(),    ls_gpu_load_pools(), ls_gpu_load_layout(),
-                          ls_gpu_load_lstm(),     ls_gpu_load_conv(),  ls_gpu_load_conv_max()};
+                          ls_gpu_load_lstm(),     ls_gpu_load_conv(),  ls_gpu_load_conv_max(),
+                          ls_gpu_load_residual()};
     for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
         LS_TRY(ls_cuda_check(where, "load the kernels", (cudaError_t)errors[i]));
     return ls_blas_open(&kernels->blas);
@@ -162,4 +163,16 @@ const ls_kernel_table ls_cuda_kernels = {
     .lstm_backward = ls_cuda_lstm_backward,
     .logistic_loss = ls_cuda_logistic_loss,
     .copy_columns = ls_cuda_copy_columns,
+    .bn_sums = ls_cuda_bn_sums,
+    .bn_moments = ls_cuda_bn_moments,
+    .bn_moving_moments = ls_cuda_bn_moving_moments,
+    .bn_forward = ls_cuda_bn_forward,
+    .bn_backward_sums = ls_cuda_bn_backward_sums,
+    .bn_backward = ls_cuda_bn_backward,
+    .shortcut_forward = ls_cuda_shortcut_forward,
+    .shortcut_backward = ls_cuda_shortcut_backward,
+    .mean_pool_forward = ls_cuda_mean_pool_forward,
+    .mean_pool_backward = ls_cuda_mean_pool_backward,
+    .moving_average = ls_cuda_moving_average,
+    .add_sums = ls_cuda_add_sums,
 };

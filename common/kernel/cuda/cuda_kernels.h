@@ -122,5 +122,26 @@ ls_status ls_cuda_lstm_forward(ls_kernels *kernels, const ls_lstm_forward_args *
                                ls_op **out);
 ls_status ls_cuda_lstm_backward(ls_kernels *kernels, const ls_lstm_backward_args *arguments,
                                 ls_op **out);
+/* cuda_residual.c */
+ls_status ls_cuda_bn_sums(ls_kernels *kernels, const ls_bn_sums_args *arguments, ls_op **out);
+ls_status ls_cuda_bn_moments(ls_kernels *kernels, const ls_bn_moments_args *arguments, ls_op **out);
+ls_status ls_cuda_bn_moving_moments(ls_kernels *kernels, const ls_bn_moving_moments_args *arguments,
+                                    ls_op **out);
+ls_status ls_cuda_bn_forward(ls_kernels *kernels, const ls_bn_forward_args *arguments, ls_op **out);
+ls_status ls_cuda_bn_backward_sums(ls_kernels *kernels, const ls_bn_backward_sums_args *arguments,
+                                   ls_op **out);
+ls_status ls_cuda_bn_backward(ls_kernels *kernels, const ls_bn_backward_args *arguments,
+                              ls_op **out);
+ls_status ls_cuda_shortcut_forward(ls_kernels *kernels, const ls_shortcut_forward_args *arguments,
+                                   ls_op **out);
+ls_status ls_cuda_shortcut_backward(ls_kernels *kernels, const ls_shortcut_backward_args *arguments,
+                                    ls_op **out);
+ls_status ls_cuda_mean_pool_forward(ls_kernels *kernels, const ls_mean_pool_forward_args *arguments,
+                                    ls_op **out);
+ls_status ls_cuda_mean_pool_backward(ls_kernels *kernels,
+                                     const ls_mean_pool_backward_args *arguments, ls_op **out);
+ls_status ls_cuda_moving_average(ls_kernels *kernels, const ls_moving_average_args *arguments,
+                                 ls_op **out);
+ls_status ls_cuda_add_sums(ls_kernels *kernels, const ls_add_sums_args *arguments, ls_op **out);
 
 #endif

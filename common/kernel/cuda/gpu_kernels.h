@@ -28,6 +28,7 @@ int ls_gpu_load_layout(void);
 int ls_gpu_load_lstm(void);
 int ls_gpu_load_conv(void);
 int ls_gpu_load_conv_max(void);
+int ls_gpu_load_residual(void);
 
 /* ---- gpu_elements.cu: the same bits as the cpu table ---------------------------------------- */
 
@@ -154,6 +155,24 @@ int ls_gpu_windows(void *stream, const ls_conv_shape *shape, const float *x, flo
 int ls_gpu_windows_back(void *stream, const ls_conv_shape *shape, const float *windows, float *dx);
 int ls_gpu_conv_max_forward(void *stream, const ls_conv_max_forward_args *args);
 int ls_gpu_conv_max_backward_weights(void *stream, const ls_conv_max_backward_weights_args *args);
+
+/* ---- gpu_residual.cu: elements have the bits of the cpu table ---------------------------------
+ */
+
+/** Doubles of memory that the sums below need. */
+size_t ls_gpu_bn_parts(int64_t pixels, int64_t channels);
+int ls_gpu_bn_sums(void *stream, const ls_bn_sums_args *args, double *parts);
+int ls_gpu_bn_moments(void *stream, const ls_bn_moments_args *args);
+int ls_gpu_bn_moving_moments(void *stream, const ls_bn_moving_moments_args *args);
+int ls_gpu_bn_forward(void *stream, const ls_bn_forward_args *args);
+int ls_gpu_bn_backward_sums(void *stream, const ls_bn_backward_sums_args *args, double *parts);
+int ls_gpu_bn_backward(void *stream, const ls_bn_backward_args *args);
+int ls_gpu_shortcut_forward(void *stream, const ls_shortcut_forward_args *args);
+int ls_gpu_shortcut_backward(void *stream, const ls_shortcut_backward_args *args);
+int ls_gpu_mean_pool_forward(void *stream, const ls_mean_pool_forward_args *args);
+int ls_gpu_mean_pool_backward(void *stream, const ls_mean_pool_backward_args *args);
+int ls_gpu_moving_average(void *stream, const ls_moving_average_args *args);
+int ls_gpu_add_sums(void *stream, const ls_add_sums_args *args);
 
 #ifdef __cplusplus
 }

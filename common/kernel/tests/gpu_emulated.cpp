@@ -11,3 +11,4 @@
 #include "common/kernel/cuda/gpu_losses.cu"
 #include "common/kernel/cuda/gpu_lstm.cu"
 #include "common/kernel/cuda/gpu_pools.cu"
+#include "common/kernel/cuda/gpu_residual.cu"

@@ -399,22 +399,14 @@ static inline ls_status staged_flip_bit(ls_kernels *k, const ls_flip_bit_args *a
 }
 
 #include "common/kernel/tests/layer_staging.h"
+#include "common/kernel/tests/residual_staging.h"
 
 /* ---- The table ------------------------------------------------------------------------------- */
 
-static const ls_kernel_table staging_table = {
-    .name = "staging",
-    .real_bytes = sizeof(float),
+static const ls_kernel_table staging_table = {.name = "staging",
+                                              .real_bytes = sizeof(float),
 #define STAGING_ENTRY(entry, args) .entry = staged_##entry,
-    LS_KERNEL_CORE_ENTRIES(STAGING_ENTRY) STAGING_ENTRY(gather_crops, )
-        STAGING_ENTRY(conv_forward, ) STAGING_ENTRY(conv_backward_weights, )
-            STAGING_ENTRY(conv_backward_data, ) STAGING_ENTRY(max_pool_forward, )
-                STAGING_ENTRY(max_pool_backward, ) STAGING_ENTRY(lrn_forward, )
-                    STAGING_ENTRY(lrn_backward, ) STAGING_ENTRY(transpose, )
-                        STAGING_ENTRY(weight_decay, ) STAGING_ENTRY(conv_max_forward, )
-                            STAGING_ENTRY(conv_max_backward_weights, ) STAGING_ENTRY(lstm_forward, )
-                                STAGING_ENTRY(lstm_backward, ) STAGING_ENTRY(logistic_loss, )
-                                    STAGING_ENTRY(copy_columns, )
+                                              LS_KERNEL_ENTRIES(STAGING_ENTRY)
 #undef STAGING_ENTRY
 };
 

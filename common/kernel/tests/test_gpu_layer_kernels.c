@@ -17,6 +17,5 @@ int main(void)
     const struct CMUnitTest tests[] = {LAYER_BITS_TESTS};
     if (!gpu_here())
         return 77;
-    return run_layer_tests(ls_kernel_table_default(LS_DEVICE_GPU)) +
-           cmocka_run_group_tests(tests, setup, teardown);
+    return run_layer_tests() + cmocka_run_group_tests(tests, setup, teardown);
 }

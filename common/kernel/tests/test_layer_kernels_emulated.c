@@ -37,5 +37,5 @@ static void test_logistic_fault(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {LAYER_BITS_TESTS, cmocka_unit_test(test_logistic_fault)};
-    return run_layer_tests(&ls_cuda_kernels) + cmocka_run_group_tests(tests, setup, teardown);
+    return run_layer_tests() + cmocka_run_group_tests(tests, setup, teardown);
 }

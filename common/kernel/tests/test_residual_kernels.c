@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The cpu table against the reference: every entry of residual networks, over edge shapes.
- * u = 2^-24.
+ * u = 2^-24. Other files include this one to do the same with other tables.
  *
  * Bounds:
  *     bn_sums           1e-13 sum |terms|: sums in double in another order
@@ -418,7 +418,7 @@ static void test_add_sums(void **state)
     same_bits("add_sums", got, want, sizeof got);
 }
 
-int main(void)
+static int run_residual_tests(void)
 {
     /* One test for each entry of the table: a new entry without a test does not compile. */
 #define ENTRY_TEST(entry, args) cmocka_unit_test(test_##entry),
@@ -426,3 +426,10 @@ int main(void)
 #undef ENTRY_TEST
     return cmocka_run_group_tests(tests, setup, teardown);
 }
+
+#ifndef OTHER_MAIN
+int main(void)
+{
+    return run_residual_tests();
+}
+#endif

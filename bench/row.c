@@ -45,17 +45,23 @@ static int64_t slice_of(const ls_plan_of_case *plan, int64_t i)
 }
 
 /* The plan as it came out, balanced or named: "dense0=cpu:0,relu0=cpu:0,..."; the first replica's.
- */
+ * Of several processes: "/task:1/cpu:0" is one of rank 1. */
 static void put_place(json_t *group, const ls_plan_of_case *plan)
 {
     const ls_graph *graph = plan->model->graph;
-    char text[4096] = "", name[LS_NODE_NAME], device[32];
+    const int here = (int)plan->device_count;
+    char text[4096] = "", name[LS_NODE_NAME], device[32], task[32] = "";
     size_t used = 0;
-    for (int n = 0; n < graph->count && used < sizeof text; n++)
-        if (graph->nodes[n].input_count)
-            used += (size_t)snprintf(text + used, sizeof text - used, "%s%s=%s", used ? "," : "",
-                                     ls_graph_node_name(graph, n, name),
-                                     ls_device_name_text(&plan->devices[plan->place[n]], device));
+    for (int n = 0; n < graph->count && used < sizeof text; n++) {
+        const int place = plan->place[n];
+        if (!graph->nodes[n].input_count)
+            continue;
+        if (ls_job_places(&plan->job) > here)
+            snprintf(task, sizeof task, "/task:%d/", place / here);
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s=%s%s", used ? "," : "",
+                                 ls_graph_node_name(graph, n, name), task,
+                                 ls_device_name_text(&plan->devices[place % here], device));
+    }
     put_text(group, "model_parallel_place", text);
 }
 
@@ -236,7 +242,7 @@ static json_t *pipeline_group(const ls_trial *trial)
     json_t *group = json_object();
     if (!isfinite(trial->bubble))
         return group;
-    double p = (double)trial->session.device_count, m = trial->session.job.microbatches;
+    double p = (double)ls_job_places(&trial->session.job), m = trial->session.job.microbatches;
     put_real(group, "bubble", trial->bubble);
     put_real(group, "bubble_formula", trial->bubble_formula);
     put_real(group, "bubble_equal", (p - 1) / (m + p - 1));

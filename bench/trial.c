@@ -112,7 +112,7 @@ static ls_status look_at_accuracy(ls_trial *trial)
 {
     if (trial->plan->config->target_kind != LS_TARGET_ACCURACY || trial->target_reached ||
         trial->session.step % ls_job_steps_per_epoch(&trial->session.job) ||
-        !ls_session_leads(&trial->session))
+        !ls_session_evaluates(&trial->session))
         return LS_OK;
     ls_run *run = trial->session.run;
     LS_TRY(run->strategy->evaluate(run, &trial->accuracy));
@@ -261,6 +261,21 @@ static void measure_bubble(ls_trial *trial, const ls_time_profile *times, size_t
     trial->bubble_formula = 1 - m * sum / ((double)stages * (sum + (m - 1) * slowest));
 }
 
+/* The stages of all processes. */
+static ls_status measure_all_stages(ls_trial *trial, const ls_time_profile *mine)
+{
+    ls_comm *comm = trial->session.job.comm;
+    const size_t here = trial->session.device_count, processes = comm ? (size_t)comm->size : 1;
+    ls_time_profile *all = calloc(here * processes, sizeof *all);
+    if (!all)
+        return ls_fail_memory("profile", here * processes * sizeof *all);
+    ls_status status = ls_comm_collect(comm, mine, here * sizeof *all, all);
+    if (!status)
+        measure_bubble(trial, all, here * processes);
+    free(all);
+    return status;
+}
+
 /*
  * Some more full steps with a reading of the clock after each operation, when all that the row and
  * the user keep has been taken: the mean over the devices of what their queues' time goes to, as
@@ -292,9 +307,9 @@ static ls_status profile_steps(ls_trial *trial)
             all += (double)times[d].ns[use];
         }
     }
-    if (strategy->staged && all > 0)
-        measure_bubble(trial, times, session->device_count);
+    ls_status status = strategy->staged && all > 0 ? measure_all_stages(trial, times) : LS_OK;
     free(times);
+    LS_TRY(status);
     double mean_ms = trial->timed_ms / (double)trial->timed_done;
     for (int use = 0; use < LS_TIME_USES && all > 0; use++)
         trial->part_ms[use] = sum[use] / all * mean_ms;
@@ -343,7 +358,7 @@ ls_status ls_trial_finish(ls_trial *trial)
     LS_TRY(check_traffic(trial));
     LS_TRY(ls_variables_digest(variables, trial->parameters, trial->digest));
     if (plan->model->need.classes && plan->data->test.samples && !trial->failed &&
-        ls_session_leads(&trial->session))
+        ls_session_evaluates(&trial->session))
         LS_TRY(run->strategy->evaluate(run, &trial->accuracy));
     if (trial->timed_done && !trial->failed && !trial->interrupted)
         ls_status_free(profile_steps(trial)); /* without it the row has no waterfall */

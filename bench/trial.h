@@ -86,6 +86,10 @@ void ls_session_close(ls_session *session);
 /** Whether this process is the one that looks at what all have alike: parameters, the test set. */
 bool ls_session_leads(const ls_session *session);
 
+/** Whether this process takes part in an evaluation: the one that leads, or all where a model is
+ *  divided over them. */
+bool ls_session_evaluates(const ls_session *session);
+
 /** Puts `count` steps, full batches and epochs' last ones as they come, and waits for them.
  *  count is at most job.records. */
 ls_status ls_session_steps(ls_session *session, uint64_t count);

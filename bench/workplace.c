@@ -320,6 +320,11 @@ static ls_status divide_model(ls_plan_of_case *plan)
     if (!plan->strategy->divided)
         return LS_OK;
     const int places = ls_job_places(&plan->job);
+    if (*text && places > (int)plan->device_count)
+        return ls_fail(LS_CODE_USAGE, "option", "--model-parallel-place",
+                       "names devices of one process, and a replica's %d are on several; leave it "
+                       "out, or give each more --devices",
+                       places);
     LS_TRY(*text ? ls_places_parse(graph, text, plan->devices, places, plan->place)
                  : ls_places_balance(graph, places, plan->place));
     return ls_places_check(graph, plan->place, places, plan->job.microbatches > 0);
@@ -333,7 +338,7 @@ static void log_placement(const ls_placement *placement, const ls_plan_of_case *
         const ls_device_name *holder =
             plan->strategy->holds_variables ? &plan->variable_device : &plan->devices[d];
         for (int n = 0; n < graph->count; n++) {
-            if (plan->place && plan->place[n] != (int)d)
+            if (plan->place && plan->place[n] != ls_job_place_of(&plan->job, d))
                 continue;
             const ls_node *node = &graph->nodes[n];
             char name[64];
@@ -543,6 +548,12 @@ ls_status ls_session_open_one(const ls_workplace *place, const ls_plan_of_case *
     if (!status)
         status = open(plan, &out->job, &out->run);
     return finish_open(out, status, begin_ns);
+}
+
+bool ls_session_evaluates(const ls_session *session)
+{
+    return ls_session_leads(session) ||
+           ls_job_places(&session->job) > (int)session->job.device_count;
 }
 
 bool ls_session_leads(const ls_session *session)

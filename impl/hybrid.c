@@ -51,11 +51,12 @@ static ls_status check(const ls_outline *o)
         return ls_fail(LS_CODE_USAGE, "option", "--hybrid-replicas",
                        "%d replicas cannot share %lld devices evenly; %s can", o->replicas,
                        (long long)devices, divisors);
-    if ((int64_t)o->devices % (devices / o->replicas) && strcmp(o->comm, "mpi") == 0)
-        return ls_fail(LS_CODE_USAGE, "strategy", "hybrid",
-                       "keeps a replica's %lld devices in one process in this version, which has "
-                       "%zu; more --hybrid-replicas or --devices work",
-                       (long long)(devices / o->replicas), o->devices);
+    const int64_t places = devices / o->replicas, here = (int64_t)o->devices;
+    if (here % places && places % here && strcmp(o->comm, "mpi") == 0)
+        return ls_fail(LS_CODE_USAGE, "option", "--hybrid-replicas",
+                       "replicas of %lld devices cannot be dealt out to processes of %lld; a "
+                       "multiple or a part of these works",
+                       (long long)places, (long long)here);
     if (strcmp(o->comm, "nccl") == 0)
         return ls_fail(LS_CODE_USAGE, "option", "--comm",
                        "nccl adds up whole models, and hybrid's are split; use auto");
@@ -133,14 +134,14 @@ static void each_op(const ls_run *base, ls_op_visit visit, void *context)
 {
     const ls_divided *me = (const ls_divided *)base;
     ls_replicated_each(base, visit, context);
-    for (int p = 0; p < me->shared.places; p++)
+    for (int p = 0; p < me->parts.count; p++)
         ls_mirror_each(&me->mirrors[p], visit, context);
 }
 
 static ls_status profile(ls_run *base, bool on)
 {
     ls_divided *me = (ls_divided *)base;
-    for (int p = 0; p < me->shared.places; p++)
+    for (int p = 0; p < me->parts.count; p++)
         LS_TRY(ls_mirror_profile(&me->mirrors[p], on));
     return ls_replicated_profile(base, on);
 }
@@ -148,10 +149,11 @@ static ls_status profile(ls_run *base, bool on)
 static ls_time_profile times(const ls_run *base, size_t index)
 {
     const ls_divided *me = (const ls_divided *)base;
-    const size_t places = (size_t)me->shared.places;
-    const ls_mirror *mirror = &me->mirrors[index % places];
+    const size_t here = (size_t)me->shared.places;
+    const ls_spread *spread = &me->spreads[index / here];
+    const ls_mirror *mirror = &me->mirrors[(size_t)spread->first + index % here];
     const ls_time_profile own = ls_replicated_times(base, index);
-    return mirror->count ? ls_reducer_times(&mirror->reducers[index / places], own) : own;
+    return mirror->count ? ls_reducer_times(&mirror->reducers[index / here], own) : own;
 }
 
 const ls_strategy ls_strategy_hybrid = {

@@ -70,6 +70,9 @@ int ls_job_places(const ls_job *job);
 /** Number of the replica on devices[index]: of device rank x devices + index, over M. */
 int ls_job_replica_on(const ls_job *job, size_t index);
 
+/** Which of its replica's devices devices[index] is. */
+int ls_job_place_of(const ls_job *job, size_t index);
+
 /** Parts of a batch whose gradients fast mode adds up: one of each replica, or its micro-batches.
  */
 int ls_job_parts(const ls_job *job);

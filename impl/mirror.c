@@ -16,9 +16,9 @@ static ls_status open_buckets(const ls_mirror_options *o, ls_buckets *out)
 static ls_status open_ends(ls_mirror *mirror, const ls_mirror_options *o)
 {
     const size_t n = (size_t)o->count;
-    ls_comm **comms = calloc(n, sizeof *comms);
-    ls_device **devices = calloc(n, sizeof *devices);
-    mirror->reducers = calloc(n, sizeof *mirror->reducers);
+    ls_comm **comms = calloc(n + 1, sizeof *comms);
+    ls_device **devices = calloc(n + 1, sizeof *devices);
+    mirror->reducers = calloc(n + 1, sizeof *mirror->reducers);
     ls_status status = LS_OK;
     if (!comms || !devices || !mirror->reducers)
         status = ls_fail_memory("mirror", n * sizeof *mirror->reducers);
@@ -40,7 +40,7 @@ ls_status ls_mirror_open(const ls_mirror_options *o, ls_mirror *out)
     if (!out->buckets.count)
         return LS_OK;
     LS_TRY(open_ends(out, o));
-    if (o->job->allreduce->check)
+    if (o->job->allreduce->check && o->count)
         LS_TRY(o->job->allreduce->check(out->reducers[0].comm));
     for (int i = 0; i < o->count; i++)
         LS_TRY(ls_reducer_open(o->job, &out->buckets, o->members[i], &out->reducers[i]));
@@ -169,7 +169,7 @@ ls_status ls_mirror_traffic(const ls_mirror *mirror, const ls_job *job, const ui
                             ls_traffic *sent, ls_traffic *formula)
 {
     const int n = ls_job_replicas(job);
-    if (!mirror->count)
+    if (!mirror->buckets.count)
         return LS_OK;
     ls_traffic all = {0}, tail = ls_reducer_formula(job, &mirror->buckets, n, LS_TAIL);
     const ls_traffic full = ls_reducer_formula(job, &mirror->buckets, n, LS_FULL);

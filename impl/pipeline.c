@@ -13,18 +13,10 @@
 #include "impl/divided.h"
 #include "impl/strategies.h"
 
-#include <string.h>
-
 static ls_status check(const ls_outline *o)
 {
     int64_t shards = o->micro_shards < o->batch ? o->micro_shards : o->batch;
     int64_t most = o->exact ? shards : o->batch;
-    if (o->ranks != 1 && strcmp(o->comm, "mpi") == 0)
-        return ls_fail(
-            LS_CODE_USAGE, "strategy", "pipeline",
-            "runs in one process in this version, not on %d of --comm mpi; use --ranks without "
-            "mpirun",
-            o->ranks);
     if (o->microbatches > most)
         return ls_fail(LS_CODE_USAGE, "option", "--pipeline-microbatches",
                        "%d micro-batches are more than the %lld %s of a batch; at most %lld work",

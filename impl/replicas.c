@@ -272,6 +272,15 @@ static int processes_of(const ls_job *job)
     return job->comm ? job->comm->size : 1;
 }
 
+/* The replica whose loss member `index` of process p has: it is where the last node is. -1: none.
+ */
+static int loss_of(const ls_replicated *run, int p, int index)
+{
+    const int here = run->count * run->places, places = ls_job_places(run->base.job);
+    const int device = p * here + index;
+    return index < here && device % places == run->losses ? device / places : -1;
+}
+
 /* Most numbers that a process tells of a record. */
 static size_t width_of(const ls_replicated *run)
 {
@@ -279,17 +288,18 @@ static size_t width_of(const ls_replicated *run)
     size_t most = 0;
     for (int p = 0; p < processes_of(job); p++) {
         size_t numbers = 1;
-        for (int i = 0; i < run->count; i++)
-            numbers += ls_replicated_sums(job, p * run->count + i);
+        for (int i = 0; i < run->total; i++)
+            if (loss_of(run, p, i) >= 0)
+                numbers += ls_replicated_sums(job, loss_of(run, p, i));
         most = numbers > most ? numbers : most;
     }
     return most;
 }
 
-/* A replica's loss is where its last node is. */
 static bool has_loss(const ls_replicated *run, int index)
 {
-    return index < run->count * run->places && index % run->places == run->losses;
+    const ls_comm *comm = run->base.job->comm;
+    return loss_of(run, comm ? comm->rank : 0, index) >= 0;
 }
 
 static ls_status read_member(reading *r, int index, size_t place)
@@ -335,7 +345,10 @@ static void add_up(const reading *r, uint64_t k, ls_step_record *out)
         const double *numbers = r->all + ((uint64_t)p * r->count + k) * r->width;
         end_ns = *numbers > end_ns ? *numbers : end_ns;
         numbers++;
-        for (int d = p * run->count; d < (p + 1) * run->count; d++) {
+        for (int i = 0; i < run->total; i++) {
+            const int d = loss_of(run, p, i);
+            if (d < 0)
+                continue;
             r->each[d] = numbers;
             numbers += ls_replicated_sums(job, d);
         }
@@ -344,6 +357,23 @@ static void add_up(const reading *r, uint64_t k, ls_step_record *out)
     out->loss = ls_slice_loss_sum(job, batch, r->each, ls_job_replicas(job));
     if (LS_PLANTED(first_loss))
         out->loss = r->each[0][0];
+}
+
+/* The first replica's places are on several processes: their parts, added up. */
+static ls_status collect_decay(const ls_replicated *run, uint64_t count, ls_step_record *sums)
+{
+    ls_comm *comm = run->base.job->comm;
+    ls_step_record *all = calloc((count + 1) * (size_t)comm->size, sizeof *all);
+    if (!all)
+        return ls_fail_memory("records", count * (size_t)comm->size * sizeof *all);
+    ls_status status = ls_comm_collect(comm, sums, count * sizeof *sums, all);
+    for (uint64_t k = 0; k < count && !status; k++) {
+        sums[k].loss = 0;
+        for (int p = 0; p * run->places < ls_job_places(run->base.job); p++)
+            sums[k].loss += all[(uint64_t)p * count + k].loss;
+    }
+    free(all);
+    return status;
 }
 
 /* Weight decay's part, of who updates: the parts of a replica's places are added up first. */
@@ -355,6 +385,8 @@ static ls_status add_decay(const ls_replicated *run, uint64_t first, uint64_t co
     ls_status status = sums ? LS_OK : ls_fail_memory("records", count * sizeof *sums);
     for (int i = from; i < from + run->places && !status; i++)
         status = ls_replica_add_decay(run->members[i].replica, first, count, sums);
+    if (!status && ls_job_places(run->base.job) > run->places)
+        status = collect_decay(run, count, sums);
     for (uint64_t k = 0; k < count && !status; k++)
         out[k].loss += sums[k].loss;
     free(sums);
@@ -367,7 +399,7 @@ ls_status ls_replicated_records(ls_run *base, uint64_t first, uint64_t count, ls
     ls_replicated *run = replicated(base);
     const ls_job *job = base->job;
     ls_replica *updates = run->members[run->holder >= 0 ? run->holder : 0].replica;
-    if (ls_job_replicas(job) == 1 && run->total == 1 && updates->sums == 1) {
+    if (ls_job_replicas(job) * ls_job_places(job) == 1 && run->total == 1 && updates->sums == 1) {
         LS_TRY(ls_replica_records(updates, first, count, out, mark_ns));
         return add_decay(run, first, count, out);
     }

@@ -83,7 +83,7 @@ ls_status ls_strategy_check(const ls_strategy *strategy, const ls_outline *o)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
                        "direct reads the others' memory, and with --link none is shared; use "
                        "ring, tree, halving-doubling, flat or auto");
-    if (strategy->reduces)
+    if (strategy->reduces || strategy->divided)
         LS_TRY(check_ranks(o));
     int64_t replicas = o->replicas > 0 ? o->replicas : (int64_t)o->devices * o->ranks;
     int64_t shards = o->micro_shards < o->batch ? o->micro_shards : o->batch;
@@ -121,6 +121,12 @@ int ls_job_replica_on(const ls_job *job, size_t index)
 {
     size_t before = job->comm ? (size_t)job->comm->rank * job->device_count : 0;
     return (int)((before + index) / (size_t)ls_job_places(job));
+}
+
+int ls_job_place_of(const ls_job *job, size_t index)
+{
+    size_t before = job->comm ? (size_t)job->comm->rank * job->device_count : 0;
+    return (int)((before + index) % (size_t)ls_job_places(job));
 }
 
 int ls_job_parts(const ls_job *job)

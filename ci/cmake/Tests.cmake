@@ -107,8 +107,8 @@ if(NOT LOCKSTEP_SANITIZE AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
   add_test(NAME fuzz COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/ci/fuzz.sh 5)
   set_tests_properties(fuzz PROPERTIES LABELS unit TIMEOUT 240 SKIP_RETURN_CODE 77)
 endif()
-set_tests_properties(integration.test_mpi integration.test_faults integration.test_netns
-                     integration.test_slurm PROPERTIES LABELS mpi TIMEOUT 900)
+set_tests_properties(integration.test_mpi integration.test_mpi_divided integration.test_faults
+                     integration.test_netns integration.test_slurm PROPERTIES LABELS mpi TIMEOUT 900)
 if(TEST integration.test_peers)
   set_tests_properties(integration.test_peers PROPERTIES LABELS peers TIMEOUT 900)
 endif()

@@ -252,6 +252,8 @@ ls_status ls_comm_mpi_open(ls_comm *processes, ls_device *const *devices, int co
     free(counts);
     LS_TRY(status);
     LS_TRY(ls_comm_mpi_group(made, places, size, world, &group));
+    if (!count) /* only others bring devices */
+        ls_comm_mpi_close_group(group);
     for (int i = 0; i < count && !status; i++) {
         status = ls_comm_mpi_end(group, i, devices[i], &comms[i]);
         for (int opened = 0; status && opened < i; opened++)

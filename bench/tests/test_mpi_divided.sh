@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# A model divided over processes: places of one replica on several ranks, replicas of places on several, or whole ones
+# on each. The bits of `single` and of the oracle, accuracy and saved parameters too; traffic and memory by the formulas.
+# Leaves out: several hosts, and how fast it is. No tolerance.
+set -euo pipefail
+launcher=$(cd "$(dirname "$0")" && pwd)/mpirun.sh
+. "$(dirname "$0")/lib.sh"
+command -v mpirun >/dev/null || { echo "skipped: mpirun is not installed (openmpi-bin)"; exit 77; }
+! "$LOCKSTEP" --version | grep -q 'OpenMPI *not in this build' || { echo "skipped: no MPI in this build"; exit 77; }
+! "$LOCKSTEP" --version | grep -q 'fsanitize=thread' || { echo "skipped: Open MPI is not instrumented"; exit 77; }
+export ASAN_OPTIONS=detect_leaks=0 # Open MPI frees some of its memory at no time
+mlp="--model mlp:784-32-24-16-10 --data synthetic:75 --batch 29 --epochs 1"
+small="--results none --warmup 0 --format jsonl"
+same='all(r["result"]["status"] == "ok" and r["equivalence"]["oracle"] == "same bits" for r in rows)'
+
+# ranks N ARGUMENTS...: as lockstep does, on N ranks.
+ranks() {
+    local n=$1
+    shift
+    command_line="(on $n ranks) $*"
+    code=0
+    MPIRUN_SECONDS=100 "$launcher" "$n" "$LOCKSTEP" "$@" >"$work/out" 2>"$work/all" </dev/null ||
+        code=$?
+    grep '^lockstep: ' "$work/all" >"$work/err" || true # the launcher's own lines come on top
+}
+# equal ROWS N ARGUMENTS...: so many rows, all with the same bits.
+equal() {
+    local count=$1
+    shift
+    ranks "$@"
+    expect "status 0" [ "$code" -eq 0 ]
+    rows "$count rows with the same bits" "len(rows) == $count and $same"
+}
+equal 6 2 verify --strategy pipeline,model-parallel --devices 1 $mlp --reduce fast,exact --pipeline-schedule gpipe,1f1b $small
+equal 4 3 verify --strategy pipeline,model-parallel --devices 2 $mlp --reduce fast,exact --pipeline-microbatches 3 \
+    --capture no $small
+# D replicas of M places on 4 processes of 2 devices: 1 x 8, 2 x 4, 4 x 2.
+equal 12 4 verify --strategy hybrid --devices 2 --hybrid-replicas 1,2,4 --hybrid-inner model-parallel,pipeline \
+    --pipeline-microbatches 2 $mlp --reduce fast,exact $small
+# Shared variables, and weight decay, in parts on several processes.
+equal 4 4 verify --strategy hybrid,model-parallel --devices 1 --model twin-lstm:8 --data synthetic:60 --batch 20 --steps 3 \
+    --reduce fast,exact $small
+equal 2 2 verify --strategy model-parallel --devices 1 --model cifar10 --data synthetic:23 --batch 6 --steps 2 \
+    --reduce fast,exact $small
+
+lockstep_ok run --strategy single $mlp --reduce exact --save single.safetensors $small
+keep single
+ranks 2 run --strategy pipeline --devices 1 $mlp --reduce exact --save pipeline.safetensors $small
+rows "what it learns is single's" 'r["train"] == old("single")[0]["train"] and "accuracy" in r["train"]'
+expect "saved parameters are single's" cmp single.safetensors pipeline.safetensors
+# 32 values of a sample go over the border, and back, in 4 micro-batches of the 16 shards each.
+rows "traffic by hand" 'r["traffic"] == {"bytes_sent": 2 * 29 * 32 * 4, "messages_sent": 2 * 16,
+    "bytes_formula": 2 * 29 * 32 * 4, "messages_formula": 2 * 16}'
+rows "places of both ranks" 'r["case"]["model_parallel_place"].startswith(
+    "dense0=/task:0/cpu:0,relu0=/task:0/cpu:0,dense1=/task:1/cpu:0") and r["case"]["batch_per_device"] == [29, 29]'
+rows "ledger" 'len(r["memory"]["devices"]) == 2 and all(d[use] == bytes for d in r["memory"]["devices"]
+    for use, bytes in d["formula"].items())'
+for device in 0 1; do
+    ranks 2 verify --strategy pipeline --devices 1 --model mlp:784-16-10 --data synthetic:75 --batch 30 --steps 4 \
+        --inject bitflip=$device:2 $small
+    expect "a flipped bit on rank $device fails" [ "$code" -eq 1 ]
+    rows "at its step" '"step 2" in r["result"]["reason"]'
+done
+
+refused() { # refused WORDS N ARGUMENTS...
+    local words=$1
+    shift
+    ranks "$@" --results none
+    expect "status 2" [ "$code" -eq 2 ]
+    expect "one line, of rank 0, that has $words" one_line "$words"
+}
+refused 'replicas of 3 devices.*processes of 2' 3 run --strategy hybrid --devices 2 --hybrid-replicas 2 --model mlp:784-16-10 \
+    --data synthetic:50
+refused 'model-parallel-place.*several' 2 run --strategy model-parallel --devices 1 --model-parallel-place dense0=cpu:0 \
+    --model mlp:784-16-10 --data synthetic:50
+refused '5 devices.*4 layers' 5 run --strategy pipeline --devices 1 --model mlp:784-16-10 --data synthetic:50
+refused 'link' 2 run --strategy pipeline --devices 1 --link latency=1us --model mlp:784-16-10 --data synthetic:50
+finish

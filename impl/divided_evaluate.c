@@ -55,7 +55,7 @@ static ls_status predict(const ls_spread *s)
         if (parts->whole->nodes[n].layer->role == LS_LAYER_INPUT)
             continue;
         if (ls_spread_has(s, place))
-            LS_TRY(ls_net_node_forward(net_of(s, place), local(s, place, n), queue_of(s, place)));
+            LS_TRY(ls_net_node_predict(net_of(s, place), local(s, place, n), queue_of(s, place)));
         for (size_t i = 0; i < parts->border_count; i++)
             if (parts->borders[i].node == n)
                 LS_TRY(carry(s, i));
@@ -85,8 +85,10 @@ ls_status ls_divided_evaluate(ls_run *run, double *accuracy)
     const ls_member *judge = ls_spread_member(s, parts->place[parts->whole->count - 1]);
     const uint64_t samples = run->job->data->test.samples;
     const uint64_t rows = (uint64_t)ls_net_rows(net_of(s, s->first));
-    for (int i = 0; i < s->here; i++)
+    for (int i = 0; i < s->here; i++) {
+        LS_TRY(ls_replica_average_in(s->members[i].replica));
         LS_TRY(ls_replica_test_begin(s->members[i].replica, net_of(s, s->first + i)));
+    }
     for (uint64_t at = 0; at < samples; at += rows) {
         for (int i = 0; i < s->here; i++)
             LS_TRY(ls_replica_test_feed(s->members[i].replica, at));
@@ -97,5 +99,7 @@ ls_status ls_divided_evaluate(ls_run *run, double *accuracy)
     *accuracy = -1;
     if (judge)
         LS_TRY(ls_replica_test_end(judge->replica, accuracy));
+    for (int i = 0; i < s->here; i++)
+        LS_TRY(ls_replica_average_out(s->members[i].replica));
     return s->ends ? share(s, accuracy) : LS_OK;
 }

@@ -59,6 +59,11 @@ typedef struct ls_case {
     int hybrid_replicas;      /**< hybrid: 2 */
     bool hybrid_pipeline;     /**< hybrid: the split; false: model-parallel */
     bool towers_staged;       /**< false */
+    int ps_mode;              /**< ps: ls_ps_mode, sync */
+    int ps_staleness;         /**< ps, ssp: K, 2; else -1: no part of such a case */
+    int ps_servers;           /**< ps: of several ranks, 1 */
+    bool ps_colocate;         /**< ps: of several ranks, false */
+    bool ps_by_variable;      /**< ps: shards; false: by bytes */
     bool augment;             /**< cifar10: true */
     bool sync_bn;             /**< resnet: false */
     bool colocate_gradients;  /**< towers: true */
@@ -84,6 +89,7 @@ typedef struct ls_request {
     uint64_t timeout_ns;           /**< without progress of another rank */
     char *load;                    /**< NULL: none */
     char *save;                    /**< NULL: none */
+    char *ps_record;               /**< NULL: none */
     char *label;                   /**< NULL: none */
     char *results;                 /**< file; NULL: none */
     char *format;                  /**< "table", "jsonl", "json", "csv", "md" */

@@ -2,6 +2,7 @@
 /* Gate: candidate and judges side by side, step by step; see gate.h. */
 #include "bench/gate.h"
 
+#include "bench/gate_replay.h"
 #include "bench/interrupt.h"
 #include "bench/reference.h"
 #include "bench/row.h"
@@ -208,10 +209,8 @@ static ls_status judge_at_once(contest *c, uint64_t steps, ls_gate *gate)
     return LS_OK;
 }
 
-/* What a full step sent, against the formula. */
-static ls_status judge_traffic(const contest *c, ls_gate *gate)
+ls_status ls_gate_traffic(const ls_run *run, ls_gate *gate)
 {
-    const ls_run *run = c->run[CANDIDATE].run;
     ls_traffic sent, formula;
     if (!run->strategy->traffic || (ls_job_tail(run->job) && ls_job_steps_per_epoch(run->job) == 1))
         return LS_OK;
@@ -278,11 +277,10 @@ static ls_status judge_step(contest *c, uint64_t step, ls_gate *gate)
     return LS_OK;
 }
 
-/* One rank that does not pass is enough; it says why. */
-static ls_status agree_on_pass(const contest *c, ls_gate *gate)
+ls_status ls_gate_agree(ls_comm *comm, ls_gate *gate)
 {
     ls_status failed = gate->pass ? LS_OK : ls_fail(LS_CODE_CHECK, NULL, NULL, "%s", gate->oracle);
-    ls_status status = ls_team_agree(c->plan->job.comm, failed);
+    ls_status status = ls_team_agree(comm, failed);
     if (ls_status_code(status) != LS_CODE_CHECK)
         return status;
     gate->pass = false;
@@ -302,7 +300,7 @@ static ls_status compare_step(contest *c, uint64_t step, ls_gate *gate)
         status = compare_replicas(c, step, gate);
     gate->interrupted = ls_interrupted();
     LS_TRY(ls_team_turn(comm, status, &number, &gate->interrupted));
-    LS_TRY(agree_on_pass(c, gate));
+    LS_TRY(ls_gate_agree(c->plan->job.comm, gate));
     gate->steps = step + 1;
     if (!*gate->diverged)
         ls_loss_diverged(c->loss[CANDIDATE], step, gate->diverged);
@@ -332,9 +330,9 @@ static ls_status compare(contest *c, uint64_t steps, ls_gate *gate)
         LS_TRY(compare_step(c, step, gate));
     if (gate->pass && steps && !gate->interrupted && !c->library)
         LS_TRY(judge_at_once(c, steps, gate));
-    LS_TRY(agree_on_pass(c, gate));
+    LS_TRY(ls_gate_agree(c->plan->job.comm, gate));
     if (gate->pass && steps && !gate->interrupted)
-        LS_TRY(judge_traffic(c, gate));
+        LS_TRY(ls_gate_traffic(c->run[CANDIDATE].run, gate));
     if (!*gate->diverged)
         ls_values_diverged(variables, c->values[CANDIDATE], gate->steps, gate->diverged);
     LS_TRY(ls_variables_digest(variables, c->values[CANDIDATE], gate->digest));
@@ -354,11 +352,13 @@ ls_status ls_gate_run(ls_workplace *place, const ls_plan_of_case *plan, ls_gate 
                             : "not compared: this strategy is not meant to be equal");
         return LS_OK;
     }
+    uint64_t steps = asked < 0 || (uint64_t)asked > all ? all : (uint64_t)asked;
+    if (plan->job.ps.mode != LS_PS_SYNC)
+        return ls_gate_replay(place, plan, steps, out);
     out->grade = plan->job.exact ? "exact" : "bounded";
     out->compared = true;
     snprintf(out->oracle, sizeof out->oracle, "same bits");
     contest c;
-    uint64_t steps = asked < 0 || (uint64_t)asked > all ? all : (uint64_t)asked;
     ls_status status = open_contest(place, plan, steps, &c);
     if (!status)
         status = compare(&c, steps, out);

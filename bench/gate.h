@@ -30,8 +30,10 @@
 #include <jansson.h>
 
 typedef struct ls_gate {
-    const char *grade; /**< "exact", "bounded" or "none" */
-    bool compared;     /**< false: the row says why in `oracle` */
+    const char *grade;  /**< "exact", "bounded" or "none" */
+    bool compared;      /**< false: the row says why in `oracle` */
+    bool replayed;      /**< not compared, but with its own replay (gate_replay.h) */
+    const char *reason; /**< why there is no grade, where `oracle` says something else; NULL */
     bool pass;
     bool interrupted; /**< before all steps were compared */
     uint64_t steps;   /**< how many were compared */
@@ -49,6 +51,12 @@ typedef struct ls_gate {
 
 /** A failed comparison is no failure of this function: see `pass`. */
 ls_status ls_gate_run(ls_workplace *place, const ls_plan_of_case *plan, ls_gate *out);
+
+/** The pass of all ranks: one that does not is enough; it says why. */
+ls_status ls_gate_agree(ls_comm *comm, ls_gate *gate);
+
+/** What a full step sent, against the formula. All ranks call it. */
+ls_status ls_gate_traffic(const ls_run *run, ls_gate *gate);
 
 /** Frees what a gate holds; a zero-filled one holds nothing. */
 void ls_gate_close(ls_gate *gate);

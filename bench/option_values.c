@@ -5,6 +5,8 @@
  */
 #include "bench/option_values.h"
 
+#include "bench/option_ps.h"
+
 #include "bench/format.h"
 #include "bench/options.h"
 #include "common/base/numbers.h"
@@ -48,6 +50,11 @@ bool ls_applies_buckets(const ls_case *one)
 bool ls_applies_towers(const ls_case *one)
 {
     return strcmp(one->strategy, "towers") == 0;
+}
+
+bool ls_applies_variable_device(const ls_case *one)
+{
+    return ls_applies_towers(one) || (ls_applies_ps(one) && one->ranks == 1);
 }
 
 bool ls_applies_model_parallel(const ls_case *one)
@@ -136,7 +143,7 @@ ls_status ls_set_seed(const ls_setting *setting)
 }
 
 /* Index of the value among `words`, which a NULL ends. */
-static ls_status read_word(const ls_setting *setting, const char *const *words, int *out)
+ls_status ls_setting_word(const ls_setting *setting, const char *const *words, int *out)
 {
     char valid[128] = "";
     size_t used = 0;
@@ -157,7 +164,7 @@ static const char *const no_yes[] = {"no", "yes", NULL};
 ls_status ls_set_switch(const ls_setting *setting)
 {
     int word;
-    LS_TRY(read_word(setting, no_yes, &word));
+    LS_TRY(ls_setting_word(setting, no_yes, &word));
     *(bool *)field(setting) = word == 1;
     return LS_OK;
 }
@@ -246,7 +253,7 @@ ls_status ls_set_schedule(const ls_setting *setting)
 {
     static const char *const words[] = {"gpipe", "1f1b", NULL};
     int word;
-    LS_TRY(read_word(setting, words, &word));
+    LS_TRY(ls_setting_word(setting, words, &word));
     *(bool *)field(setting) = word == 1;
     return LS_OK;
 }
@@ -255,7 +262,7 @@ ls_status ls_set_inner(const ls_setting *setting)
 {
     static const char *const words[] = {"model-parallel", "pipeline", NULL};
     int word;
-    LS_TRY(read_word(setting, words, &word));
+    LS_TRY(ls_setting_word(setting, words, &word));
     *(bool *)field(setting) = word == 1;
     return LS_OK;
 }
@@ -365,7 +372,7 @@ ls_status ls_set_scaling(const ls_setting *setting)
 {
     static const char *const words[] = {"strong", "weak", NULL};
     int word;
-    LS_TRY(read_word(setting, words, &word));
+    LS_TRY(ls_setting_word(setting, words, &word));
     setting->one->scaling = word ? LS_SCALING_WEAK : LS_SCALING_STRONG;
     return LS_OK;
 }
@@ -446,7 +453,7 @@ ls_status ls_set_reduce(const ls_setting *setting)
 {
     static const char *const words[] = {"fast", "exact", NULL};
     int word;
-    LS_TRY(read_word(setting, words, &word));
+    LS_TRY(ls_setting_word(setting, words, &word));
     setting->one->reduce = word ? LS_REDUCE_EXACT : LS_REDUCE_FAST;
     return LS_OK;
 }
@@ -474,7 +481,7 @@ ls_status ls_set_math(const ls_setting *setting)
 {
     static const char *const words[] = {"float32", "tf32", NULL};
     int word;
-    LS_TRY(read_word(setting, words, &word));
+    LS_TRY(ls_setting_word(setting, words, &word));
     if (word == 1 && !ls_kernel_table_default(LS_DEVICE_GPU))
         return ls_setting_refuse(setting, LS_CODE_USAGE,
                                  "tf32 concerns no case of this command; it concerns GPUs, which "
@@ -518,7 +525,7 @@ ls_status ls_set_comm(const ls_setting *setting)
     static const char *const words[] = {"auto", "thread", "mpi", "nccl", "device", NULL};
     const ls_processes *processes = setting->names->processes;
     int word;
-    LS_TRY(read_word(setting, words, &word));
+    LS_TRY(ls_setting_word(setting, words, &word));
     LS_TRY(check_comm(setting, words[word]));
     const char *name = word ? words[word] : processes && processes->comm ? "mpi" : "thread";
     memset(setting->one->comm, 0, sizeof setting->one->comm);
@@ -576,7 +583,7 @@ ls_status ls_set_progress(const ls_setting *setting)
 {
     static const char *const words[] = {"auto", "no", "yes", NULL};
     int word;
-    LS_TRY(read_word(setting, words, &word));
+    LS_TRY(ls_setting_word(setting, words, &word));
     setting->request->progress = word - 1;
     return LS_OK;
 }
@@ -585,7 +592,7 @@ ls_status ls_set_progress(const ls_setting *setting)
 static ls_status set_level(const ls_setting *setting, ls_log_level level)
 {
     int word;
-    LS_TRY(read_word(setting, no_yes, &word));
+    LS_TRY(ls_setting_word(setting, no_yes, &word));
     if (word)
         setting->request->log.level = level;
     return LS_OK;

@@ -45,6 +45,9 @@ ls_status ls_set_inner(const ls_setting *setting);
 ls_status
 ls_set_nothing(const ls_setting *setting); /**< read elsewhere: --plan, and all of micro */
 
+/** One of the NULL-terminated words, *out its number; else a refusal that lists them. */
+ls_status ls_setting_word(const ls_setting *setting, const char *const *words, int *out);
+
 /** Whether the case is reduced exactly, so has micro-shards. */
 bool ls_applies_exact(const ls_case *one);
 bool ls_applies_augment(const ls_case *one);
@@ -56,6 +59,7 @@ bool ls_applies_towers(const ls_case *one);
 bool ls_applies_hybrid(const ls_case *one);
 /** Replicas of a model that is `divided` over the devices: D of hybrid, else 1; 0: it is not. */
 int ls_case_split_replicas(const ls_case *one, bool divided);
+bool ls_applies_variable_device(const ls_case *one);
 bool ls_applies_model_parallel(const ls_case *one);
 bool ls_applies_pipeline(const ls_case *one);
 bool ls_applies_link(const ls_case *one); /**< there is, or could be, more than one device */

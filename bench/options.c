@@ -52,6 +52,8 @@ static void default_case(ls_case *one, bool verify, const ls_processes *processe
     one->colocate_gradients = true;
     one->microbatches = 4;
     one->hybrid_replicas = 2;
+    one->ps_servers = 1;
+    one->ps_staleness = 2;
     one->ranks = processes->size;
 }
 
@@ -87,6 +89,7 @@ void ls_request_free(ls_request *request)
     free(request->cases);
     free(request->load);
     free(request->save);
+    free(request->ps_record);
     free(request->label);
     free(request->results);
     free(request->format);
@@ -335,6 +338,12 @@ static ls_status build_request(request_parsing *parsing)
         return ls_setting_refuse(&save, LS_CODE_USAGE,
                                  "%zu cases cannot be saved to one file; give one case, or leave "
                                  "it out",
+                                 parsing->request->case_count);
+    ls_setting record = setting_of(parsing, "ps-record");
+    if (parsing->request->ps_record && parsing->request->case_count > 1)
+        return ls_setting_refuse(&record, LS_CODE_USAGE,
+                                 "%zu cases cannot be recorded in one file; give one case, or "
+                                 "leave it out",
                                  parsing->request->case_count);
     return drop_impossible(parsing);
 }

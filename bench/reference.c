@@ -44,6 +44,10 @@ ls_case ls_reference_case(const ls_case *c)
     single.bucket_bytes = -1;
     memset(single.place, 0, sizeof single.place);
     single.microbatches = 4;
+    single.ps_servers = 1;
+    single.ps_mode = 0;
+    single.ps_staleness = 2;
+    single.ps_colocate = single.ps_by_variable = false;
     single.one_f_one_b = false;
     single.hybrid_replicas = 2;
     single.hybrid_pipeline = false;

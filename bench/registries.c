@@ -12,6 +12,7 @@
 #include "common/nn/model.h"
 #include "common/nn/optimizer.h"
 #include "impl/places.h"
+#include "impl/ps_layout.h"
 #include "impl/strategy.h"
 
 #include <stdlib.h>
@@ -236,11 +237,19 @@ static ls_status check_model_case(const ls_case *one, const ls_strategy *strateg
                           .allreduce = one->allreduce,
                           .microbatches = ls_applies_pipeline(one) ? one->microbatches : 0,
                           .replicas = ls_case_split_replicas(one, strategy->divided),
+                          .ps_servers = one->ps_servers,
+                          .ps_colocate = one->ps_colocate,
+                          .ps_alone = one->ps_mode != LS_PS_SYNC,
                           .comm = one->comm,
                           .linked = *one->link_text != 0};
-    int64_t devices, replicas = outline.replicas;
+    int64_t devices;
+    const ls_ps_options ps = {
+        .ranks = one->ranks, .servers = one->ps_servers, .colocate = one->ps_colocate};
     if (__builtin_mul_overflow((int64_t)outline.devices, (int64_t)outline.ranks, &devices))
         return ls_fail(LS_CODE_USAGE, "option", "--devices", "times the ranks overflows");
+    if (strategy->serves && devices <= INT32_MAX)
+        outline.replicas = ls_ps_workers(&ps, (int)devices);
+    const int64_t replicas = outline.replicas;
     if (one->scaling == LS_SCALING_WEAK &&
         __builtin_mul_overflow(outline.batch, replicas > 0 ? replicas : devices, &outline.batch))
         return ls_fail(LS_CODE_USAGE, "option", "--batch", "times the devices overflows");

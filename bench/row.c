@@ -5,7 +5,9 @@
 #include "bench/option_values.h"
 
 #include "bench/provenance.h"
+#include "bench/row_ps.h"
 #include "bench/statistics.h"
+#include "impl/ps_layout.h"
 #include "impl/slice.h"
 
 #include <math.h>
@@ -35,6 +37,10 @@ static int64_t slice_of(const ls_plan_of_case *plan, int64_t i)
 {
     const ls_job *job = &plan->job;
     int64_t n = ls_job_replicas(job), d = ls_job_replica_on(job, (size_t)i);
+    if (plan->strategy->serves)
+        d = ls_ps_worker_on(job, (int)i);
+    if (d < 0) /* a server */
+        return 0;
     int64_t first = d, last = d + 1, parts = n;
     if (job->exact) { /* whole shards */
         parts = job->micro_shards < job->batch ? job->micro_shards : job->batch;
@@ -112,8 +118,11 @@ static json_t *case_group(const ls_row_facts *f)
                         : job->bucket_bytes);
         json_object_set_new(group, "overlap", json_boolean(job->overlap));
     }
-    if (plan->strategy->holds_variables) {
+    if (ls_plan_has_variable_device(plan))
         put_text(group, "variable_device", c->variable_device);
+    if (plan->strategy->serves)
+        ls_row_put_ps_case(group, plan);
+    else if (plan->strategy->holds_variables) {
         json_object_set_new(group, "towers_staged", json_boolean(c->towers_staged));
         json_object_set_new(group, "colocate_gradients", json_boolean(c->colocate_gradients));
     }
@@ -198,7 +207,9 @@ static json_t *time_group(const ls_row_facts *f)
     if (f->place->request->baseline && f->baseline_ms > 0) {
         double speedup = f->baseline_ms / (s.median / (double)plan->job.batch);
         put_real(group, "speedup", speedup);
-        put_real(group, "efficiency", speedup / plan->all_devices);
+        put_real(group, "efficiency",
+                 speedup /
+                     (plan->strategy->serves ? ls_job_replicas(&plan->job) : plan->all_devices));
     }
     if (f->exact_cost > 0) /* exact mode over fast mode */
         put_real(group, "exact_cost", f->exact_cost);
@@ -288,6 +299,12 @@ static json_t *equivalence_group(const ls_row_facts *f)
         put_real(group, "bound", gate->bound); /* exact: 0, no difference at all */
         put_integer(group, "steps", gate->steps);
     }
+    if (gate->replayed) {
+        json_object_set_new(group, "pass", json_boolean(gate->pass));
+        put_integer(group, "steps", gate->steps);
+    }
+    if (gate->reason)
+        put_text(group, "reason", gate->reason);
     put_real(group, "gradient_rel", gate->gradient_rel);
     put_real(group, "library_rel", gate->library_rel);
     put_text(group, "oracle", gate->oracle);
@@ -471,6 +488,7 @@ ls_status ls_row_build(const ls_row_facts *f, json_t **out)
         put_group(row, "traffic", traffic_group(f->trial));
         put_group(row, "memory", memory_group(f));
         put_group(row, "program", program_group(f->trial));
+        ls_row_put_ps(row, f->trial);
     }
     put_group(row, "provenance", provenance);
     *out = row;

@@ -13,13 +13,19 @@
 
 /* Steps put at once last about this long, so that an interrupt is answered soon. */
 static const double chunk_ms = 50.0;
+/* Workers that do not wait for each other do so at a chunk's end. */
+static const double chunk_alone_ms = 1000.0;
 enum { LOSS_TARGET_STEPS = 10 };
 
 ls_status ls_trial_open(const ls_workplace *place, const ls_plan_of_case *plan, ls_trial *out)
 {
     const ls_request *request = place->request;
-    *out = (ls_trial){
-        .plan = plan, .accuracy = NAN, .chunk = 1, .bubble = NAN, .processes = request->processes};
+    *out = (ls_trial){.record = request->ps_record,
+                      .plan = plan,
+                      .accuracy = NAN,
+                      .chunk = 1,
+                      .bubble = NAN,
+                      .processes = request->processes};
     size_t timed = (size_t)plan->timed, elements = plan->model->graph->variables.elements;
     ls_status status = ls_session_open(place, plan, &out->session);
     out->step_ms = calloc(timed + 1, sizeof *out->step_ms);
@@ -48,6 +54,7 @@ void ls_trial_close(ls_trial *trial)
     free(trial->losses);
     free(trial->records);
     free(trial->ledgers);
+    free(trial->servers);
     free(trial->parameters);
     *trial = (ls_trial){0};
 }
@@ -143,7 +150,9 @@ static uint64_t next_chunk(const ls_trial *trial, uint64_t left)
 
 static void adapt_chunk(ls_trial *trial, uint64_t count, double ms)
 {
-    double fitting = ms > 0 ? chunk_ms / ms * (double)count : (double)trial->chunk * 2;
+    const bool alone = trial->session.job.ps.mode != LS_PS_SYNC;
+    double fitting = ms > 0 ? (alone ? chunk_alone_ms : chunk_ms) / ms * (double)count
+                            : (double)trial->chunk * 2;
     double doubled = (double)trial->chunk * 4;
     double chunk = fitting < doubled ? fitting : doubled;
     trial->chunk = chunk < 1 ? 1 : (uint64_t)chunk;
@@ -307,6 +316,8 @@ static ls_status profile_steps(ls_trial *trial)
             all += (double)times[d].ns[use];
         }
     }
+    for (size_t s = 0; s < trial->server_count; s++)
+        trial->servers[s].busy = ls_ps_report_busy(session->run, s);
     ls_status status = strategy->staged && all > 0 ? measure_all_stages(trial, times) : LS_OK;
     free(times);
     LS_TRY(status);
@@ -324,7 +335,8 @@ static ls_status check_traffic(ls_trial *trial)
     const ls_traffic *sent = &trial->sent, *formula = &trial->formula;
     uint64_t tails =
         ls_job_tail(&session->job) ? session->step / ls_job_steps_per_epoch(&session->job) : 0;
-    if (!run->strategy->traffic || trial->plan->all_devices == 1 || session->step == tails)
+    const bool alone = trial->plan->all_devices == 1 && !run->strategy->serves;
+    if (!run->strategy->traffic || alone || session->step == tails)
         return LS_OK;
     LS_TRY(run->strategy->traffic(run, &trial->sent, &trial->formula));
     trial->counted = formula->messages_sent > 0; /* else only a library knows */
@@ -337,6 +349,32 @@ static ls_status check_traffic(ls_trial *trial)
              (unsigned long long)formula->bytes_sent, (unsigned long long)formula->messages_sent);
     stop(trial);
     return LS_OK;
+}
+
+/* What servers have seen so far, and the order in which they did it, for the user. */
+static ls_status take_report(ls_trial *trial)
+{
+    const ls_run *run = trial->session.run;
+    const char *path = trial->record;
+    ls_ps_log *logs = NULL;
+    int servers = 0;
+    LS_TRY(ls_ps_report_collect(run, &trial->report));
+    trial->server_count = ls_ps_report_servers(run);
+    trial->servers = calloc(trial->server_count + 1, sizeof *trial->servers);
+    if (!trial->servers)
+        return ls_fail_memory("trial", trial->server_count * sizeof *trial->servers);
+    for (size_t s = 0; s < trial->server_count; s++) {
+        const ls_device *device;
+        trial->servers[s].bytes = ls_ps_report_bytes(run, s, &device);
+        trial->servers[s].device = ls_device_describe(device)->text;
+    }
+    if (!path)
+        return LS_OK;
+    ls_status status = ls_ps_report_logs(run, &logs, &servers);
+    if (!status && ls_session_leads(&trial->session))
+        status = ls_ps_logs_write(logs, servers, path);
+    ls_ps_report_free(logs, logs ? servers : 0);
+    return status;
 }
 
 ls_status ls_trial_finish(ls_trial *trial)
@@ -360,6 +398,8 @@ ls_status ls_trial_finish(ls_trial *trial)
     if (plan->model->need.classes && plan->data->test.samples && !trial->failed &&
         ls_session_evaluates(&trial->session))
         LS_TRY(run->strategy->evaluate(run, &trial->accuracy));
+    if (plan->strategy->serves)
+        LS_TRY(take_report(trial));
     if (trial->timed_done && !trial->failed && !trial->interrupted)
         ls_status_free(profile_steps(trial)); /* without it the row has no waterfall */
     return LS_OK;

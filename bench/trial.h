@@ -13,6 +13,7 @@
 
 #include "bench/case.h"
 #include "bench/progress.h"
+#include "impl/ps_report.h"
 #include "impl/strategy.h"
 
 #include <stdbool.h>
@@ -56,6 +57,9 @@ void ls_plan_close(ls_plan_of_case *plan);
 /** Whether the variables are on a device of another kind than the towers: then the host orders
  *  their queues (ls_queue_wait), and no step is captured. */
 bool ls_plan_mixes_kinds(const ls_plan_of_case *plan);
+
+/** Whether the variables are on a device that the case names. */
+bool ls_plan_has_variable_device(const ls_plan_of_case *plan);
 
 /** A strategy at work on opened devices. */
 typedef struct ls_session {
@@ -111,6 +115,13 @@ bool ls_loss_diverged(double loss, uint64_t step, char reason[LS_REASON_SIZE]);
 bool ls_values_diverged(const ls_variables *variables, const float *values, uint64_t steps,
                         char reason[LS_REASON_SIZE]);
 
+/** What a parameter server holds, and how busy it is. */
+typedef struct ls_server_load {
+    const char *device; /**< its name */
+    size_t bytes;       /**< of variables */
+    double busy;        /**< share of its time that it did not wait */
+} ls_server_load;
+
 /** What the trial found out; filled by ls_trial_block and ls_trial_finish. */
 typedef struct ls_trial {
     ls_session session;
@@ -138,7 +149,11 @@ typedef struct ls_trial {
     double bubble, bubble_formula; /**< of a pipeline: idle share, and by its stages' times; NaN */
     bool counted;                  /**< full steps crossed borders: sent and formula are known */
     ls_traffic sent, formula;      /**< of one full step */
-    size_t in_use_start;           /**< bytes on the devices when the timed steps began */
+    const char *record;            /**< file for what servers did; NULL: none */
+    ls_ps_report report;           /**< of parameter servers, when the last step was done */
+    ls_server_load *servers;       /**< [server_count] of this process */
+    size_t server_count;
+    size_t in_use_start; /**< bytes on the devices when the timed steps began */
     ls_progress *progress;
     const ls_processes *processes; /**< who may wait for this one */
     uint64_t chunk;                /**< how many steps the next put may have */

@@ -181,9 +181,10 @@ static ls_status check_fault(const ls_plan_of_case *plan)
         return LS_OK;
     snprintf(where, sizeof where, "--inject bitflip=%d:%lld", c->flip_device,
              (long long)c->flip_step);
-    if (c->flip_device >= plan->all_devices)
-        return ls_fail(LS_CODE_USAGE, "option", where, "the case has %d devices, numbered from 0",
-                       plan->all_devices);
+    const int devices = plan->strategy->serves ? ls_job_replicas(&plan->job) : plan->all_devices;
+    if (c->flip_device >= devices)
+        return ls_fail(LS_CODE_USAGE, "option", where, "the case has %d %s, numbered from 0",
+                       devices, plan->strategy->serves ? "workers" : "devices");
     if (c->flip_step >= compared || !plan->strategy->equivalent)
         return ls_fail(LS_CODE_USAGE, "option", where,
                        "the step is none of the %lld that are compared, numbered from 0",
@@ -265,9 +266,14 @@ static ls_status check_math(const ls_plan_of_case *plan)
     return LS_OK;
 }
 
+bool ls_plan_has_variable_device(const ls_plan_of_case *plan)
+{
+    return plan->strategy->holds_variables && (!plan->strategy->serves || plan->config->ranks == 1);
+}
+
 bool ls_plan_mixes_kinds(const ls_plan_of_case *plan)
 {
-    return plan->strategy->holds_variables && plan->variable_device.kind != plan->devices->kind;
+    return ls_plan_has_variable_device(plan) && plan->variable_device.kind != plan->devices->kind;
 }
 
 /* The variable device must be one of the case's, or exist. */
@@ -277,7 +283,7 @@ static ls_status place_variables(const ls_workplace *place, ls_plan_of_case *pla
     ls_device_name *names;
     size_t count;
     LS_TRY(ls_device_name_parse(text, &plan->variable_device));
-    if (!plan->strategy->holds_variables)
+    if (!ls_plan_has_variable_device(plan))
         return LS_OK;
     for (size_t i = 0; i < plan->device_count; i++)
         if (ls_device_name_overlaps(&plan->devices[i], &plan->variable_device))
@@ -336,7 +342,7 @@ static void log_placement(const ls_placement *placement, const ls_plan_of_case *
     const ls_graph *graph = plan->model->graph;
     for (size_t d = 0; d < plan->device_count; d++) {
         const ls_device_name *holder =
-            plan->strategy->holds_variables ? &plan->variable_device : &plan->devices[d];
+            ls_plan_has_variable_device(plan) ? &plan->variable_device : &plan->devices[d];
         for (int n = 0; n < graph->count; n++) {
             if (plan->place && plan->place[n] != ls_job_place_of(&plan->job, d))
                 continue;
@@ -407,6 +413,12 @@ static ls_status resolve(ls_workplace *place, ls_plan_of_case *plan)
         .capture = c->capture && !ls_plan_mixes_kinds(plan),
         .microbatches = ls_applies_pipeline(c) ? c->microbatches : 0,
         .one_f_one_b = c->one_f_one_b,
+        .ps = {.ranks = plan->strategy->serves ? c->ranks : 0,
+               .mode = plan->strategy->serves ? (ls_ps_mode)c->ps_mode : LS_PS_SYNC,
+               .staleness = c->ps_staleness,
+               .servers = c->ps_servers,
+               .colocate = c->ps_colocate,
+               .by_variable = c->ps_by_variable},
         .towers_staged = c->towers_staged,
         .towers_apart = !c->colocate_gradients,
         .flip_replica = c->flip_device,
@@ -421,6 +433,10 @@ static ls_status resolve(ls_workplace *place, ls_plan_of_case *plan)
     job->schedule.period = (uint64_t)kind->rate_epochs * ls_job_steps_per_epoch(job);
     uint64_t steps = (uint64_t)(plan->warmup + plan->timed);
     job->records = steps < record_capacity ? steps + 1 : record_capacity;
+    const uint64_t gated = c->gate_steps < 0 ? steps : (uint64_t)c->gate_steps;
+    const uint64_t noted = place->request->ps_record ? steps : gated < steps ? gated : steps;
+    if (job->ps.mode != LS_PS_SYNC) /* a pull and a push of each worker in each step */
+        job->ps.log_events = 2 * noted * (uint64_t)ls_job_replicas(job);
     const ls_outline outline = {.devices = (size_t)(plan->all_devices / c->ranks),
                                 .ranks = c->ranks,
                                 .batch = job->batch,
@@ -428,7 +444,11 @@ static ls_status resolve(ls_workplace *place, ls_plan_of_case *plan)
                                 .micro_shards = job->micro_shards,
                                 .allreduce = c->allreduce,
                                 .microbatches = job->microbatches,
-                                .replicas = job->split_replicas,
+                                .replicas = plan->strategy->serves ? ls_job_replicas(job)
+                                                                   : job->split_replicas,
+                                .ps_servers = c->ps_servers,
+                                .ps_colocate = c->ps_colocate,
+                                .ps_alone = job->ps.mode != LS_PS_SYNC,
                                 .comm = c->comm,
                                 .linked = *c->link_text != 0};
     LS_TRY(ls_strategy_check(plan->strategy, &outline));
@@ -483,7 +503,7 @@ static ls_status open_devices(const ls_workplace *place, const ls_plan_of_case *
                               ls_session *out)
 {
     const size_t count = judge ? 1 : plan->device_count;
-    const bool holder = !judge && plan->strategy->holds_variables;
+    const bool holder = !judge && ls_plan_has_variable_device(plan);
     *out = (ls_session){.plan = plan, .job = plan->job, .device_count = count};
     out->devices = calloc(count + 1, sizeof *out->devices);
     if (!out->devices)
@@ -544,6 +564,7 @@ ls_status ls_session_open_one(const ls_workplace *place, const ls_plan_of_case *
     out->job.flip_replica = -1; /* a judge is not to be broken */
     out->job.microbatches = 0;  /* to it they are slices */
     out->job.place = NULL;      /* of a whole model */
+    out->job.ps = (ls_ps_options){0};
     out->job.comm = NULL;
     if (!status)
         status = open(plan, &out->job, &out->run);
@@ -552,7 +573,7 @@ ls_status ls_session_open_one(const ls_workplace *place, const ls_plan_of_case *
 
 bool ls_session_evaluates(const ls_session *session)
 {
-    return ls_session_leads(session) ||
+    return ls_session_leads(session) || session->plan->strategy->serves ||
            ls_job_places(&session->job) > (int)session->job.device_count;
 }
 

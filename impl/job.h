@@ -16,6 +16,20 @@
 
 enum { LS_JOB_REPLICAS = 1024 }; /* most replicas of a job */
 
+/** When gradients are applied: all of a step together; each when it comes; the same, in bounds. */
+typedef enum ls_ps_mode { LS_PS_SYNC, LS_PS_ASYNC, LS_PS_SSP } ls_ps_mode;
+
+/** How parameter servers work (ps_layout.h). */
+typedef struct ls_ps_options {
+    int ranks; /**< of the case: threads of this process, or processes; 0: no servers */
+    ls_ps_mode mode;
+    int staleness;     /**< ssp: steps that a worker may be ahead of the slowest */
+    size_t log_events; /**< how much of what it serves each server notes */
+    int servers;       /**< of several ranks, the first ones */
+    bool colocate;     /**< every rank works, servers too */
+    bool by_variable;  /**< shards are whole variables; else the same number of bytes each */
+} ls_ps_options;
+
 /** Borrowed by a run, which it must outlive. */
 typedef struct ls_job {
     const ls_model *model;
@@ -31,6 +45,7 @@ typedef struct ls_job {
                                      replica has one */
     int split_replicas;         /**< D, where there is `place`: over how many replicas the devices
                                      of all ranks are dealt out, M after M; 0: 1 */
+    ls_ps_options ps;           /**< parameter servers */
     ls_comm *comm;              /**< of the processes, each a rank; NULL: this one alone */
     const ls_comm_backend
         *transport; /**< by which devices exchange; NULL: ls_comm_backend_auto's */
@@ -61,7 +76,7 @@ typedef struct ls_job {
     const ls_processes *processes; /**< who may wait for this one, told of progress; may be NULL */
 } ls_job;
 
-/** n: replicas of all ranks. */
+/** n: replicas of all ranks; of parameter servers the workers. */
 int ls_job_replicas(const ls_job *job);
 
 /** M: devices of one replica. */

@@ -2,6 +2,8 @@
 /* Mirror: the reducers of the same variables on several replicas; see mirror.h. */
 #include "impl/mirror.h"
 
+#include "impl/traffic.h"
+
 #include <stdlib.h>
 
 /* ---- Building ------------------------------------------------------------------------------- */
@@ -148,22 +150,6 @@ void ls_mirror_each(const ls_mirror *mirror, ls_op_visit visit, void *context)
         ls_reducer_each(&mirror->reducers[i], visit, context);
 }
 
-/* What the communicators of all processes have counted. */
-static ls_status count_all(const ls_mirror *mirror, ls_comm *comm, ls_traffic *sum)
-{
-    const size_t processes = comm ? (size_t)comm->size : 1;
-    ls_traffic mine = count_own(mirror), *all = calloc(processes, sizeof *all);
-    if (!all)
-        return ls_fail_memory("mirror", processes * sizeof *all);
-    ls_status status = ls_comm_collect(comm, &mine, sizeof mine, all);
-    for (size_t p = 0; p < processes && !status; p++) {
-        sum->bytes_sent += all[p].bytes_sent;
-        sum->messages_sent += all[p].messages_sent;
-    }
-    free(all);
-    return status;
-}
-
 /* Of what was counted, the part of one full step: less the formula's smaller ones. */
 ls_status ls_mirror_traffic(const ls_mirror *mirror, const ls_job *job, const uint64_t *steps,
                             ls_traffic *sent, ls_traffic *formula)
@@ -171,7 +157,7 @@ ls_status ls_mirror_traffic(const ls_mirror *mirror, const ls_job *job, const ui
     const int n = ls_job_replicas(job);
     if (!mirror->buckets.count)
         return LS_OK;
-    ls_traffic all = {0}, tail = ls_reducer_formula(job, &mirror->buckets, n, LS_TAIL);
+    ls_traffic all, tail = ls_reducer_formula(job, &mirror->buckets, n, LS_TAIL);
     const ls_traffic full = ls_reducer_formula(job, &mirror->buckets, n, LS_FULL);
     formula->bytes_sent += full.bytes_sent;
     formula->messages_sent += full.messages_sent;
@@ -180,11 +166,10 @@ ls_status ls_mirror_traffic(const ls_mirror *mirror, const ls_job *job, const ui
         sent->messages_sent += mirror->sent[LS_FULL].messages_sent;
         return LS_OK;
     }
-    LS_TRY(count_all(mirror, job->comm, &all));
-    sent->bytes_sent +=
-        ls_steps_part_of_one(steps, all.bytes_sent, tail.bytes_sent, full.bytes_sent);
-    sent->messages_sent +=
-        ls_steps_part_of_one(steps, all.messages_sent, tail.messages_sent, full.messages_sent);
+    LS_TRY(ls_traffic_collect(job->comm, count_own(mirror), &all));
+    const ls_traffic one = ls_traffic_of_step(&all, &tail, steps, &full);
+    sent->bytes_sent += one.bytes_sent;
+    sent->messages_sent += one.messages_sent;
     return LS_OK;
 }
 

@@ -144,7 +144,9 @@ ls_status ls_replica_open(const ls_replica_options *options, ls_replica **out)
     replica->elements = replica->graph->variables.elements;
     replica->owned = options->part ? options->part->owned : replica->elements;
     replica->more = replica->sums - 1;
-    if (replica->updates && decays(replica))
+    replica->decays = options->decay_loss;
+    if (decays(replica) &&
+        (replica->decays == LS_DECAY_UPDATES ? replica->updates : replica->decays == LS_DECAY_HERE))
         replica->more++;
     ls_status status = open_parts(replica, options->rows);
     if (status) {
@@ -310,7 +312,7 @@ ls_status ls_replica_finish(ls_replica *r, int64_t batch, ls_op_list *ops)
     LS_TRY(r->kernels->table->finish_step(r->kernels, &args, &op));
     op->use = LS_TIME_HARNESS;
     LS_TRY(ls_op_list_add(ops, op));
-    return r->decay ? append_decay_loss(r, ops) : LS_OK;
+    return r->decay && r->decays == LS_DECAY_UPDATES ? append_decay_loss(r, ops) : LS_OK;
 }
 
 /* ---- Values in and out ---------------------------------------------------------------------- */

@@ -24,16 +24,24 @@ enum {
     LS_REPLICA_LOSSES = 128 /* more than an exact tree's height and finished subtrees, and decay */
 };
 
+/** Who computes weight decay's part of the loss. */
+typedef enum ls_decay_loss {
+    LS_DECAY_UPDATES,  /**< who updates the variables */
+    LS_DECAY_HERE,     /**< this one, from variables that it gets each step: it puts decay_loss */
+    LS_DECAY_ELSEWHERE /**< another one */
+} ls_decay_loss;
+
 typedef struct ls_replica {
     const ls_job *job;
     ls_device *device;
     int number; /**< of the device that it computes for */
     ls_queue *queue;
     ls_kernels *kernels;
-    const ls_graph *graph;   /**< the model's, or one place's part of it */
-    size_t elements;         /**< P: parameters of the graph */
-    size_t owned;            /**< of those, the first that it updates itself */
-    void *parameters;        /**< real [P] */
+    const ls_graph *graph; /**< the model's, or one place's part of it */
+    size_t elements;       /**< P: parameters of the graph */
+    size_t owned;          /**< of those, the first that it updates itself */
+    void *parameters;      /**< real [P] */
+    ls_decay_loss decays;
     bool own_variables;      /**< parameters and argument block are not another replica's */
     bool updates;            /**< the update happens here */
     void *gradients;         /**< real [P] */
@@ -68,6 +76,7 @@ typedef struct ls_replica_options {
     const ls_graph_part *part; /**< NULL: the whole model */
     size_t sums;               /**< parts that its gradient comes in at most: 1 in fast mode */
     bool no_optimizer;         /**< no optimizer state: the update happens elsewhere */
+    ls_decay_loss decay_loss;
     const struct ls_replica *variables_of; /**< NULL, or one on the same device whose parameters
                                                 and argument block it uses */
 } ls_replica_options;

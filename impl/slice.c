@@ -64,6 +64,9 @@ static uint64_t divisor_of(const ls_slice *s)
         return (uint64_t)(o->batch * o->count);
     if (LS_PLANTED(local_scale))
         return (uint64_t)(o->batch / o->count);
+    if (o->replica->job->ps.mode != LS_PS_SYNC) /* a gradient of its own, applied alone */
+        return (uint64_t)(ls_slice_begin(o->batch, o->number + 1, o->count) -
+                          ls_slice_begin(o->batch, o->number, o->count));
     return (uint64_t)o->batch;
 }
 

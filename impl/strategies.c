@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /* The table of strategies; see strategy.h. */
+#include "impl/ps_layout.h"
 #include "impl/strategies.h"
 
 #include <stdio.h>
 #include <string.h>
 
 static const ls_strategy *const strategies[] = {
-    &ls_strategy_single,         &ls_strategy_independent,
-    &ls_strategy_towers,         &ls_strategy_mirrored,
-    &ls_strategy_model_parallel, &ls_strategy_pipeline,
-    &ls_strategy_hybrid,         NULL,
+    &ls_strategy_single,
+    &ls_strategy_independent,
+    &ls_strategy_towers,
+    &ls_strategy_mirrored,
+    &ls_strategy_model_parallel,
+    &ls_strategy_pipeline,
+    &ls_strategy_hybrid,
+    &ls_strategy_ps,
+    NULL,
 };
 
 const ls_strategy *const *ls_strategies(void)
@@ -83,7 +89,7 @@ ls_status ls_strategy_check(const ls_strategy *strategy, const ls_outline *o)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
                        "direct reads the others' memory, and with --link none is shared; use "
                        "ring, tree, halving-doubling, flat or auto");
-    if (strategy->reduces || strategy->divided)
+    if (strategy->reduces || strategy->divided || strategy->serves)
         LS_TRY(check_ranks(o));
     int64_t replicas = o->replicas > 0 ? o->replicas : (int64_t)o->devices * o->ranks;
     int64_t shards = o->micro_shards < o->batch ? o->micro_shards : o->batch;
@@ -109,11 +115,14 @@ int ls_job_replicas(const ls_job *job)
 {
     if (job->place)
         return job->split_replicas > 1 ? job->split_replicas : 1;
-    return (int)job->device_count * (job->comm ? job->comm->size : 1);
+    const int devices = (int)job->device_count * (job->comm ? job->comm->size : 1);
+    return job->ps.ranks ? ls_ps_workers(&job->ps, devices) : devices;
 }
 
 int ls_job_places(const ls_job *job)
 {
+    if (job->ps.ranks)
+        return 1;
     return (int)job->device_count * (job->comm ? job->comm->size : 1) / ls_job_replicas(job);
 }
 

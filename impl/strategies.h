@@ -12,5 +12,6 @@ extern const ls_strategy ls_strategy_mirrored;
 extern const ls_strategy ls_strategy_model_parallel;
 extern const ls_strategy ls_strategy_pipeline;
 extern const ls_strategy ls_strategy_hybrid;
+extern const ls_strategy ls_strategy_ps;
 
 #endif

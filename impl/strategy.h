@@ -41,6 +41,9 @@ typedef struct ls_outline {
     int microbatches;      /**< of a pipeline; 0: none */
     int replicas;          /**< D, over which all devices are dealt out; 0: strategy's own number */
     const char *comm;      /**< the ranks' communicator: "thread", "mpi" */
+    int ps_servers;        /**< of ps: how many ranks are servers */
+    bool ps_colocate;      /**< of ps: every rank works */
+    bool ps_alone;         /**< of ps: gradients are not added up */
     bool linked;           /**< devices are joined by links (link.h), and share no memory */
 } ls_outline;
 
@@ -50,6 +53,8 @@ struct ls_strategy {
     bool equivalent;      /**< computes what `single` computes; false: says so in its row */
     bool reduces;         /**< uses job->allreduce and job->bucket_bytes */
     bool holds_variables; /**< asks for job->variable_device */
+    bool serves;          /**< has parameter servers: uses job->ps; of several ranks, those hold
+                               the variables */
     bool staged;          /**< divided into stages: uses job->microbatches */
     bool divided;         /**< asks for job->place: a model on several devices together */
     bool meets;           /**< its replicas can add up batch statistics in a step */

@@ -160,7 +160,22 @@ refused 2 'single, towers, mirrored' run --model resnet:8 --data synthetic:45 --
 refused 2 'capture' run --model resnet:8 --data synthetic:45 --sync-bn yes --strategy mirrored --capture no --devices 2 --cpu-devices 2 --results none
 refused 2 'colocate-gradients' run --model resnet:8 --data synthetic:45 --sync-bn yes --strategy towers --colocate-gradients no --devices 2 --cpu-devices 2 --results none
 refused 2 'resnet|21' run --model resnet:21 --data synthetic:45 --results none
-refused 2 '--strategy|single' run --model poly --strategy ps
+# Servers are ranks, or in one process the variable device.
+refused 2 '--ps-servers' run --model poly --strategy ps --ps-servers 1 --results none
+refused 2 '--ps-colocate' run --model poly --strategy ps --devices 2 --ps-colocate yes --results none
+refused 2 '3 servers' run --model poly --strategy ps --ranks 3 --ps-servers 3 --results none
+refused 2 '4 servers' run --model poly --strategy ps --ranks 3 --ps-servers 4 --ps-colocate yes --results none
+refused 2 '--devices' run --model poly --strategy ps --ranks 3 --devices 2 --results none
+refused 2 '--comm|receive' run --model poly --strategy ps --devices 2 --comm device --results none
+refused 2 '--variable-device' run --model poly --strategy ps --ranks 3 --variable-device /cpu:0 --results none
+refused 2 '--reduce fast' run --model poly --strategy ps --devices 2 --ps-mode async --reduce exact --results none
+refused 2 'sync, async, ssp' run --model poly --strategy ps --ps-mode some --results none
+refused 2 '--ps-staleness' run --model poly --strategy ps --ps-mode async --ps-staleness 1 --results none
+refused 2 '--ps-staleness' run --model poly --strategy ps --ps-mode ssp --ps-staleness -1 --results none
+refused 2 '--ps-record' run --model poly --strategy ps --ps-record f --results none
+refused 2 'one case' run --model poly --strategy ps --ps-mode async --devices 1,2 --ps-record f --results none
+refused 2 'bytes, variable' run --model poly --strategy ps --ranks 3 --ps-shard some --results none
+refused 2 '2 workers' run --model poly --strategy ps --ranks 3 --inject bitflip=2:0 --results none
 # What this version cannot do is refused as well; accepted and ignored would be worse.
 refused 2 '--logical-gpus' run --model poly --results none --steps 1 --logical-gpus 2
 refused 2 '--timeout' run --model poly --results none --steps 1 --timeout 5s

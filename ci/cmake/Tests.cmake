@@ -70,7 +70,8 @@ endif()
 
 # Tests of what only a build with hooks has take the program of the preset `hooks`, unless this
 # build has them itself.
-set(hooks_tests test_planted test_schedules test_schedules_slow test_worker_failure)
+set(hooks_tests test_planted test_schedules test_schedules_slow test_ps_schedules test_ps_schedules_slow
+    test_worker_failure)
 file(GLOB integration_tests CONFIGURE_DEPENDS bench/tests/test_*.sh impl/tests/test_*.sh
      reports/tests/test_*.sh)
 foreach(source ${integration_tests})
@@ -107,8 +108,9 @@ if(NOT LOCKSTEP_SANITIZE AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
   add_test(NAME fuzz COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/ci/fuzz.sh 5)
   set_tests_properties(fuzz PROPERTIES LABELS unit TIMEOUT 240 SKIP_RETURN_CODE 77)
 endif()
-set_tests_properties(integration.test_mpi integration.test_mpi_divided integration.test_faults
-                     integration.test_netns integration.test_slurm PROPERTIES LABELS mpi TIMEOUT 900)
+set_tests_properties(integration.test_mpi integration.test_mpi_divided integration.test_ps_mpi
+                     integration.test_faults integration.test_netns integration.test_slurm
+                     PROPERTIES LABELS mpi TIMEOUT 900)
 if(TEST integration.test_peers)
   set_tests_properties(integration.test_peers PROPERTIES LABELS peers TIMEOUT 900)
 endif()

@@ -39,6 +39,11 @@
     BUG(applied_twice)      /* the gradient is applied twice */                                    \
     BUG(state_not_mirrored) /* optimizer state is set on the first device alone */                 \
     BUG(update_left_out)    /* the last replica does not update its first bucket */                \
+    BUG(push_early)         /* a worker pushes a range before backward has made it final */        \
+    BUG(push_overwrites)    /* a server keeps the last worker's gradient alone */                  \
+    BUG(bound_left_out)     /* ssp lets workers go on as far as they come */                       \
+    BUG(order_noted)        /* servers note a gradient as none */                                  \
+    BUG(pull_wait)          /* a worker does not wait for the variables that it pulls */           \
     BUG(first_loss)         /* the first replica's part of the loss is taken for the whole */      \
     BUG(local_statistics)   /* batch statistics are not added up over the replicas */              \
     BUG(tail_position)      /* after an epoch's smaller last batch the position is a batch on */   \

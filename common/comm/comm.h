@@ -65,6 +65,7 @@ typedef struct ls_exchange {
     float *receive;
     size_t receive_count; /**< elements */
     bool add;             /**< receive[i] = receive[i] + what comes; else it is overwritten */
+    bool inside;          /**< both ends are on one device: this is no traffic */
 } ls_exchange;
 
 enum { LS_DIRECT_FEW = 8 };

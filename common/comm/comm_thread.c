@@ -175,7 +175,8 @@ static ls_status run_exchange(ls_op *op, ls_queue *queue)
         out->count = x->what.send_count;
         out->ready_ns = x->comm->base.linked ? ls_clock_ns() : 0;
         post(x->comm, &out->ready, ++out->sent);
-        ls_comm_thread_count(x->comm, 1, ls_comm_bytes(1, out->count));
+        if (!x->what.inside)
+            ls_comm_thread_count(x->comm, 1, ls_comm_bytes(1, out->count));
     }
     if (x->in)
         LS_TRY(receive(x, queue));

@@ -67,6 +67,23 @@ applied_twice 0 --strategy towers --devices 2
 applied_twice 0 --strategy towers --devices 3 --reduce exact
 applied_twice 0 --strategy mirrored --devices 2
 applied_twice 0 --strategy mirrored --devices 3 --reduce exact
+applied_twice 0 --strategy ps --devices 2
+applied_twice 0 --strategy ps --ranks 4 --ps-servers 2 --reduce exact
+average 0 --strategy ps --devices 3
+uneven_share 0 --strategy ps --ranks 4
+replica_seed 0 --strategy ps --ranks 3 --ps-colocate yes
+tree_order 0 --strategy ps --devices 3 --reduce exact
+push_overwrites 0 --strategy ps --devices 2
+push_overwrites 0 --strategy ps --ranks 5 --ps-servers 2 --ps-shard variable
+push_early 20 --strategy ps --cpu-devices 3 --cores-per-device 2 --devices 2 --capture no
+push_early 20 --strategy ps --cpu-devices 4 --cores-per-device 2 --ranks 4 --ps-servers 2 --capture no
+pull_wait 20 --strategy ps --cpu-devices 3 --cores-per-device 2 --devices 2 --capture no
+pull_wait 20 --strategy ps --cpu-devices 3 --cores-per-device 2 --ranks 3 --capture no --reduce exact
+applied_twice 0 --strategy ps --devices 3 --ps-mode async
+pull_wait 20 --strategy ps --cpu-devices 3 --cores-per-device 2 --devices 2 --ps-mode async --capture no
+push_early 20 --strategy ps --cpu-devices 3 --cores-per-device 2 --devices 2 --ps-mode ssp --capture no
+bound_left_out 20 --strategy ps --devices 3 --ps-mode ssp --ps-staleness 0
+order_noted 0 --strategy ps --ranks 4 --ps-servers 2 --ps-mode async
 state_not_mirrored 0 --strategy mirrored --devices 2
 state_not_mirrored 0 --strategy mirrored --devices 3 --reduce exact
 update_left_out 0 --strategy mirrored --devices 2 --steps 1
@@ -135,6 +152,7 @@ reason, status = row["result"].get("reason", ""), row["result"].get("status")
 judges = {"oracle": r"^step (\d+): .*, oracle ", "reference": r"^step (\d+): .*, reference ",
           "gradient bound": r"^step (\d+): the gradient differs ", "loss bound": r"^step (\d+): .*of the whole batch",
           "steps at once": r"^(\d+) steps at once: ",
+          "replay": r"^after (\d+) steps: .*, in sequence ", "bound": r"^lead: ",
           "replicas": r"^step (\d+): .* on replica 0 ", "traffic": r"^traffic: "}
 for judge, pattern in judges.items():
     match = re.match(pattern, reason)

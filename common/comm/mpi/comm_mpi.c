@@ -197,7 +197,7 @@ static ls_status run_exchange(ls_op *op, ls_queue *queue)
         return ls_comm_mpi_abandoned(x->comm);
     ls_comm_mpi_turn(x->comm->group, &x->turns);
     x->in.posted = x->in.done = x->out.posted = x->out.done = 0;
-    if (x->out.count)
+    if (x->out.count && !x->what.inside)
         ls_comm_mpi_count(x->comm, 1, ls_comm_bytes(1, x->out.count));
     ls_status status = move_pieces(x, queue);
     if (status)

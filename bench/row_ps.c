@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/* Rows of parameter servers; see row_ps.h. */
+#include "bench/row_ps.h"
+
+#include <stdlib.h>
+
+void ls_row_put_ps_case(json_t *group, const ls_plan_of_case *plan)
+{
+    static const char *const modes[] = {
+        [LS_PS_SYNC] = "sync", [LS_PS_ASYNC] = "async", [LS_PS_SSP] = "ssp"};
+    const ls_case *c = plan->config;
+    json_object_set_new(group, "ps_mode", json_string(modes[c->ps_mode]));
+    if (c->ps_mode == LS_PS_SSP)
+        json_object_set_new(group, "ps_staleness", json_integer(c->ps_staleness));
+    if (c->ranks == 1)
+        return;
+    json_object_set_new(group, "ps_servers", json_integer(c->ps_servers));
+    json_object_set_new(group, "ps_colocate", json_boolean(c->ps_colocate));
+    json_object_set_new(group, "ps_shard", json_string(c->ps_by_variable ? "variable" : "bytes"));
+}
+
+static json_t *histogram_group(const ls_ps_histogram *h)
+{
+    json_t *group = json_object(), *bins = json_array();
+    json_object_set_new(group, "max", json_integer((json_int_t)h->max));
+    for (uint64_t i = 0; i <= h->max && i < LS_PS_BINS; i++)
+        json_array_append_new(bins, json_integer((json_int_t)h->bins[i]));
+    json_object_set_new(group, "histogram", bins);
+    return group;
+}
+
+/* Each server's bytes of variables, and of its time the share that it did not wait. */
+static json_t *server_loads(const ls_trial *trial)
+{
+    json_t *loads = json_array();
+    for (size_t s = 0; s < trial->server_count; s++)
+        json_array_append_new(loads, json_pack("{s:s,s:I,s:f}", "device", trial->servers[s].device,
+                                               "bytes", (json_int_t)trial->servers[s].bytes, "busy",
+                                               trial->servers[s].busy));
+    return loads;
+}
+
+void ls_row_put_ps(json_t *row, const ls_trial *trial)
+{
+    const ls_job *job = &trial->session.job;
+    const ls_ps_histogram *staleness = &trial->report.staleness;
+    if (!staleness->count) /* no gradient was applied */
+        return;
+    json_t *lead = histogram_group(&trial->report.lead);
+    json_t *stale = histogram_group(staleness);
+    if (job->ps.mode == LS_PS_SSP)
+        json_object_set_new(lead, "bound", json_integer(job->ps.staleness));
+    json_object_set_new(stale, "mean",
+                        json_real((double)staleness->sum / (double)staleness->count));
+    json_object_set_new(row, "lead", lead);
+    json_object_set_new(row, "staleness", stale);
+    json_object_set_new(row, "server_load", server_loads(trial));
+}

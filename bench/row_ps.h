@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* Groups of a row that cases with parameter servers have. */
+#ifndef LS_BENCH_ROW_PS_H
+#define LS_BENCH_ROW_PS_H
+
+#include "bench/trial.h"
+
+#include <jansson.h>
+
+/** The case's own options. */
+void ls_row_put_ps_case(json_t *group, const ls_plan_of_case *plan);
+
+/** lead, staleness, server_load. */
+void ls_row_put_ps(json_t *row, const ls_trial *trial);
+
+#endif

@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Parameter servers as processes under mpirun, 2 to 6 ranks: the same bits as `single` and as the
+# oracle, rows of all ranks, refusals said once. Bits are compared; no tolerance.
+set -euo pipefail
+launcher=$(cd "$(dirname "$0")" && pwd)/mpirun.sh
+. "$(dirname "$0")/lib.sh"
+command -v mpirun >/dev/null || { echo "skipped: mpirun is not installed (openmpi-bin)"; exit 77; }
+! "$LOCKSTEP" --version | grep -q 'OpenMPI *not in this build' || { echo "skipped: no MPI in this build"; exit 77; }
+! "$LOCKSTEP" --version | grep -q 'fsanitize=thread' || { echo "skipped: Open MPI is not instrumented"; exit 77; }
+export ASAN_OPTIONS=detect_leaks=0 # Open MPI frees some of its memory at no time
+small="--model mlp:784-16-10 --data synthetic:230 --batch 100 --epochs 2 --warmup 1 --results none --format jsonl"
+
+# ranks N ARGUMENTS...: as lockstep does, on N ranks.
+ranks() {
+    local n=$1
+    shift
+    command_line="(on $n ranks) $*"
+    code=0
+    MPIRUN_SECONDS=100 "$launcher" "$n" "$LOCKSTEP" "$@" >"$work/out" 2>"$work/all" </dev/null || code=$?
+    grep '^lockstep: ' "$work/all" >"$work/err" || true # the launcher's own lines come on top
+}
+
+lockstep_ok verify --strategy single --reduce exact $small
+keep single
+for n in 2 3 4 6; do
+    more=$([ "$n" -eq 2 ] && echo "--ps-servers 1" || echo "--ps-servers 1,2 --ps-shard bytes,variable")
+    want=$([ "$n" -eq 2 ] && echo 4 || echo 16)
+    # shellcheck disable=SC2086
+    ranks $n run --strategy ps $more --ps-colocate yes,no --reduce fast,exact $small
+    expect "$n ranks end well" [ "$code" -eq 0 ]
+    rows "$n ranks: equal, exact with single's digest" "len(rows) == $want and all(x['result']['status'] == 'ok'
+        and x['equivalence']['oracle'] == 'same bits' for x in rows) and {x['equivalence']['digest'] for x in rows
+        if x['case']['reduce'] == 'exact'} == {digest('single')}"
+    rows "$n ranks: the row has all of them" "all(x['case']['ranks'] == $n and x['case']['comm'] == 'mpi' and
+        len(x['memory']['devices']) == $n and sum(x['case']['batch_per_device']) == 100 and
+        all(d[k] == d['formula'][k] for d in x['memory']['devices'] for k in d['formula']) and
+        x['traffic']['bytes_sent'] == x['traffic']['bytes_formula'] > 0 and
+        x['traffic']['messages_sent'] == x['traffic']['messages_formula'] > 0 for x in rows)"
+done
+ranks 3 run --strategy ps --data synthetic:500 --batch 60 --target accuracy=0.5 --epochs 3 --warmup 0 --results none \
+    --format jsonl --gate-steps 0
+rows "the chief evaluates, rank 0 writes" "r['train']['accuracy'] > 0.5 and r['train']['steps_to_target'] % 9 == 0"
+ranks 2 run --strategy ps --ps-servers 2 $small
+expect "too few ranks for the servers: status 2" [ "$code" -eq 2 ]
+expect "said once" one_line "2 servers.*2 ranks"
+finish

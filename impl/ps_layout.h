@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Layout of parameter servers: which rank is a server, which a worker, and which ranges of the flat
+ * buffer each server holds. A function of the job: every process finds the same.
+ *
+ *     one process      a worker on each device; the server on the variable device
+ *     several ranks    the first S are servers, the others workers; colocated, every rank works
+ *
+ * Sharded by bytes, server s holds elements floor(s P / S) to floor((s+1) P / S) - 1. By variable,
+ * each variable goes whole to the server that holds the least so far, the largest first.
+ */
+#ifndef LS_IMPL_PS_LAYOUT_H
+#define LS_IMPL_PS_LAYOUT_H
+
+#include "impl/buckets.h"
+#include "impl/job.h"
+
+/** An end of the communicator, in the order of its ranks. */
+typedef struct ls_ps_member {
+    bool server;
+    int number;  /**< among servers, or among workers */
+    int process; /**< whose device it is on */
+    int device;  /**< of that process; its device_count: the variable device */
+} ls_ps_member;
+
+/** A range of a server's shard; a shard's ranges lie one after the other. */
+typedef struct ls_ps_range {
+    int server;
+    size_t first, count; /**< elements of the flat buffer */
+    size_t at;           /**< element of the shard where it begins */
+    size_t bucket;       /**< of a piece: by which it travels */
+} ls_ps_range;
+
+typedef struct ls_ps_layout {
+    int servers, workers;
+    ls_ps_member *members; /**< [member_count] */
+    int member_count;
+    int *server_rank, *worker_rank; /**< [servers], [workers] in the communicator */
+    ls_ps_range *ranges;            /**< of all servers, by place in the flat buffer: pulled */
+    size_t range_count;
+    ls_ps_range *pieces; /**< ranges cut by buckets, in the order of these: pushed */
+    size_t piece_count;
+    size_t *elements; /**< [servers] of each shard */
+} ls_ps_layout;
+
+/** Workers of a job on so many devices of all ranks together. */
+int ls_ps_workers(const ls_ps_options *options, int all_devices);
+
+/** `buckets` are those that gradients become final in. */
+ls_status ls_ps_layout_open(const ls_job *job, const ls_buckets *buckets, ls_ps_layout *out);
+void ls_ps_layout_close(ls_ps_layout *layout);
+
+/** Whether the two are on one device, so that what they tell each other crosses no border. */
+bool ls_ps_together(const ls_job *job, const ls_ps_layout *layout, int server, int worker);
+
+/** Number of the worker on device `index` of this process; -1: none works there. */
+int ls_ps_worker_on(const ls_job *job, int index);
+
+/** This process's number. */
+int ls_ps_process(const ls_job *job);
+
+/** Device number `device` of a member of this process. */
+ls_device *ls_ps_device(const ls_job *job, const ls_ps_member *member);
+
+#endif

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the processes of a `ps` run find out together: ends and losses of steps, the parameters,
+ * accuracy, traffic. All of them call these; each brings what its own members know. The chief,
+ * worker 0, adds weight decay's part to the loss, and evaluates with its net.
+ */
+#include "impl/ps.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int processes_of(const ls_job *job)
+{
+    return job->comm ? job->comm->size : 1;
+}
+
+static int process_of_chief(const ls_ps *me)
+{
+    return me->layout.members[me->layout.worker_rank[0]].process;
+}
+
+/* ---- Records -------------------------------------------------------------------------------- */
+
+/*
+ * Of each record a process tells END (ns from its latest mark to the last end of its members),
+ * DECAY (the chief's), and `parts` numbers for each worker, of which it fills in its own.
+ */
+enum { END, DECAY, LOSSES };
+
+typedef struct reading {
+    ls_ps *me;
+    uint64_t first, count;
+    size_t parts, width;
+    uint64_t mark_ns;
+    ls_step_record *records; /* [count] of one member */
+    uint64_t *ends_ns;       /* [count] */
+    double *mine, *all;      /* [count, width], [processes, count, width] */
+} reading;
+
+static ls_status read_ends(reading *r, ls_replica *replica)
+{
+    uint64_t mark_ns;
+    LS_TRY(ls_replica_records(replica, r->first, r->count, r->records, &mark_ns));
+    r->mark_ns = mark_ns > r->mark_ns ? mark_ns : r->mark_ns;
+    for (uint64_t k = 0; k < r->count; k++)
+        if (r->records[k].end_ns > r->ends_ns[k])
+            r->ends_ns[k] = r->records[k].end_ns;
+    return LS_OK;
+}
+
+static ls_status read_worker(reading *r, const ls_ps_worker *w)
+{
+    ls_replica *replica = w->member.replica;
+    const size_t place = LOSSES + (size_t)w->place->number * r->parts;
+    LS_TRY(read_ends(r, replica));
+    for (uint64_t k = 0; k < r->count; k++) {
+        double *numbers = r->mine + k * r->width;
+        numbers[place] = r->records[k].loss;
+        if (replica->sums > 1)
+            LS_TRY(ls_replica_more_losses(replica, r->first + k, numbers + place + 1));
+        r->records[k].loss = 0;
+    }
+    LS_TRY(ls_replica_add_decay(replica, r->first, r->count, r->records));
+    for (uint64_t k = 0; k < r->count; k++)
+        r->mine[k * r->width + DECAY] += r->records[k].loss;
+    return LS_OK;
+}
+
+static ls_status read_members(reading *r)
+{
+    for (int i = 0; i < r->me->worker_count; i++)
+        LS_TRY(read_worker(r, &r->me->workers[i]));
+    const bool alone = r->me->base.job->ps.mode != LS_PS_SYNC; /* a server's records are updates */
+    for (int i = 0; i < r->me->server_count && !alone; i++)
+        LS_TRY(read_ends(r, r->me->servers[i].replica));
+    for (uint64_t k = 0; k < r->count; k++)
+        r->mine[k * r->width + END] = (double)(r->ends_ns[k] - r->mark_ns);
+    return ls_comm_collect(r->me->base.job->comm, r->mine, r->count * r->width * sizeof *r->mine,
+                           r->all);
+}
+
+static bool is_tail_record(const ls_job *job, uint64_t index)
+{
+    uint64_t per_epoch = ls_job_steps_per_epoch(job);
+    return ls_job_tail(job) && index % per_epoch == per_epoch - 1;
+}
+
+/* What process `process` tells of record k. */
+static const double *told(const reading *r, int process, uint64_t k)
+{
+    return r->all + ((uint64_t)process * r->count + k) * r->width;
+}
+
+/* Of losses that are means over the workers' shares. */
+static double mean_loss(int64_t batch, const double *const *each, int workers)
+{
+    double sum = 0;
+    if (workers == 1)
+        return each[0][0];
+    for (int64_t w = 0; w < workers; w++) {
+        int64_t rows = ls_slice_begin(batch, w + 1, workers) - ls_slice_begin(batch, w, workers);
+        sum += rows ? (double)rows * each[w][0] : 0;
+    }
+    return sum / (double)batch;
+}
+
+static void add_up(const reading *r, uint64_t k, ls_step_record *out)
+{
+    const ls_ps *me = r->me;
+    const ls_job *job = me->base.job;
+    const double *each[LS_JOB_REPLICAS];
+    int64_t batch = ls_replicated_batch(job, is_tail_record(job, r->first + k) ? LS_TAIL : LS_FULL);
+    double end_ns = 0;
+    for (int p = 0; p < processes_of(job); p++)
+        end_ns = told(r, p, k)[END] > end_ns ? told(r, p, k)[END] : end_ns;
+    for (int w = 0; w < me->layout.workers; w++)
+        each[w] = told(r, me->layout.members[me->layout.worker_rank[w]].process, k) + LOSSES +
+                  (size_t)w * r->parts;
+    out->end_ns = r->mark_ns + (uint64_t)end_ns;
+    out->loss =
+        (job->ps.mode == LS_PS_SYNC ? ls_slice_loss_sum(job, batch, each, me->layout.workers)
+                                    : mean_loss(batch, each, me->layout.workers)) +
+        told(r, process_of_chief(me), k)[DECAY];
+}
+
+ls_status ls_ps_records(ls_run *run, uint64_t first, uint64_t count, ls_step_record *out,
+                        uint64_t *mark_ns)
+{
+    ls_ps *me = (ls_ps *)run;
+    const size_t processes = (size_t)processes_of(run->job);
+    reading r = {.me = me, .first = first, .count = count, .parts = 1};
+    for (int w = 0; w < me->layout.workers; w++) {
+        size_t sums = ls_replicated_sums(run->job, w);
+        r.parts = sums > r.parts ? sums : r.parts;
+    }
+    r.width = LOSSES + (size_t)me->layout.workers * r.parts;
+    const size_t numbers = count * r.width + 1;
+    r.records = calloc(count + 1, sizeof *r.records);
+    r.ends_ns = calloc(count + 1, sizeof *r.ends_ns);
+    r.mine = calloc(numbers, sizeof *r.mine);
+    r.all = calloc(numbers * processes, sizeof *r.all);
+    ls_status status = r.records && r.ends_ns && r.mine && r.all
+                           ? read_members(&r)
+                           : ls_fail_memory("records", numbers * sizeof *r.mine);
+    *mark_ns = r.mark_ns;
+    for (uint64_t k = 0; k < count && !status; k++)
+        add_up(&r, k, &out[k]);
+    free(r.records);
+    free(r.ends_ns);
+    free(r.mine);
+    free(r.all);
+    return status;
+}
+
+/* ---- Parameters ----------------------------------------------------------------------------- */
+
+/* Every range from the process of its server to all. */
+static ls_status spread_ranges(const ls_ps *me, float *parameters)
+{
+    enum { TAG = 0x7073 };
+    const ls_ps_layout *l = &me->layout;
+    ls_comm *comm = me->base.job->comm;
+    for (size_t i = 0; i < l->range_count && comm; i++) {
+        const ls_ps_range *range = &l->ranges[i];
+        const int from = l->members[l->server_rank[range->server]].process;
+        float *data = parameters + range->first;
+        const size_t bytes = range->count * sizeof *data;
+        if (comm->rank != from)
+            LS_TRY(comm->backend->receive(comm, from, TAG, data, bytes));
+        for (int to = 0; to < comm->size && comm->rank == from; to++)
+            if (to != from)
+                LS_TRY(comm->backend->send(comm, to, TAG, data, bytes));
+    }
+    return LS_OK;
+}
+
+ls_status ls_ps_gather(ls_run *run, float *parameters)
+{
+    ls_ps *me = (ls_ps *)run;
+    for (int s = 0; s < me->server_count; s++)
+        LS_TRY(ls_ps_server_gather(me, &me->servers[s], parameters));
+    return spread_ranges(me, parameters);
+}
+
+/* ---- Evaluation ----------------------------------------------------------------------------- */
+
+static ls_status evaluate_here(ls_ps_worker *chief, const float *parameters, double *accuracy)
+{
+    ls_replica *r = chief->member.replica;
+    LS_TRY(ls_queue_write(r->queue, r->parameters, parameters, r->elements * sizeof *parameters));
+    return ls_replica_evaluate(r, ls_slice_net(chief->member.slice[LS_FULL]), accuracy);
+}
+
+ls_status ls_ps_evaluate(ls_run *run, double *accuracy)
+{
+    ls_ps *me = (ls_ps *)run;
+    const size_t elements = run->job->model->graph->variables.elements;
+    const int chief = process_of_chief(me), processes = processes_of(run->job);
+    float *parameters = malloc((elements + 1) * sizeof *parameters);
+    double mine = 0, *all = calloc((size_t)processes, sizeof *all);
+    ls_status status = parameters && all ? ls_ps_gather(run, parameters)
+                                         : ls_fail_memory("ps", elements * sizeof *parameters);
+    if (!status && chief == ls_ps_process(run->job))
+        status = evaluate_here(&me->workers[0], parameters, &mine);
+    if (!status)
+        status = ls_comm_collect(run->job->comm, &mine, sizeof mine, all);
+    if (!status)
+        *accuracy = all[chief];
+    free(parameters);
+    free(all);
+    return status;
+}
+
+/* ---- Traffic -------------------------------------------------------------------------------- */
+
+/* Every worker that is not on the server's device: the ranges to it, and back its sums' pieces. */
+static ls_traffic formula_of(const ls_ps *me, int which)
+{
+    const ls_job *job = me->base.job;
+    const ls_ps_layout *l = &me->layout;
+    const int64_t batch = ls_replicated_batch(job, which);
+    const bool alone = job->ps.mode != LS_PS_SYNC; /* whole shards go back */
+    const ls_ps_range *back = alone ? l->ranges : l->pieces;
+    const size_t back_count = alone ? l->range_count : l->piece_count;
+    ls_traffic sum = {0};
+    for (int w = 0; w < l->workers && batch; w++) {
+        const uint64_t sums = ls_slice_count_sums(job, batch, w, l->workers);
+        for (size_t i = 0; i < l->range_count; i++) {
+            if (ls_ps_together(job, l, l->ranges[i].server, w))
+                continue;
+            sum.messages_sent++;
+            sum.bytes_sent += l->ranges[i].count * sizeof(float);
+        }
+        for (size_t i = 0; i < back_count; i++) {
+            if (ls_ps_together(job, l, back[i].server, w))
+                continue;
+            sum.messages_sent += sums;
+            sum.bytes_sent += sums * back[i].count * sizeof(float);
+        }
+    }
+    return sum;
+}
+
+static void add_traffic(ls_comm *end, ls_traffic *sum)
+{
+    const ls_traffic one = end->backend->traffic(end);
+    sum->bytes_sent += one.bytes_sent;
+    sum->messages_sent += one.messages_sent;
+}
+
+ls_status ls_ps_traffic(const ls_run *run, ls_traffic *sent, ls_traffic *formula)
+{
+    const ls_ps *me = (const ls_ps *)run;
+    ls_traffic all, mine = {0};
+    for (int w = 0; w < me->worker_count; w++)
+        add_traffic(me->workers[w].comm, &mine);
+    for (int s = 0; s < me->server_count; s++)
+        add_traffic(me->servers[s].comm, &mine);
+    const ls_traffic tail = formula_of(me, LS_TAIL);
+    LS_TRY(ls_traffic_collect(run->job->comm, mine, &all));
+    *formula = formula_of(me, LS_FULL);
+    *sent = ls_traffic_of_step(&all, &tail, me->steps, formula);
+    return LS_OK;
+}

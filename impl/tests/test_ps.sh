@@ -1,0 +1,114 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Parameter servers: every arrangement of workers and servers trains as `single` does, rows say who
+# worked and what crossed borders, and a planted bit is found whoever's it is. Bits are compared;
+# no tolerance. Leaves out: processes (bench/tests/test_ps_mpi.sh).
+set -euo pipefail
+. "$(cd "$(dirname "$0")/../.." && pwd)/bench/tests/lib.sh"
+small="--model mlp:784-16-10 --data synthetic:230 --batch 100 --epochs 2 --warmup 0 --results none --format jsonl"
+equal="all(x['result']['status'] == 'ok' and x['equivalence']['oracle'] == 'same bits' for x in rows)"
+
+lockstep_ok verify --strategy single --reduce exact $small
+keep single
+lockstep_ok verify --strategy ps --devices 1,2,3,4,5,6 --reduce fast,exact $small
+rows "1 to 6 workers in one process are equal" "len(rows) == 12 and $equal"
+rows "exact mode has one digest" "{x['equivalence']['digest'] for x in rows
+    if x['case']['reduce'] == 'exact'} == {digest('single')}"
+lockstep_ok verify --strategy ps --ranks 3,4,5,6,8 --ps-servers 1,2 --ps-shard bytes,variable --ps-colocate yes,no \
+    --reduce fast,exact $small
+rows "ranks, servers, shards, colocated or not are equal" "len(rows) == 80 and $equal"
+rows "exact mode has one digest" "{x['equivalence']['digest'] for x in rows
+    if x['case']['reduce'] == 'exact'} == {digest('single')}"
+rows "samples are the workers'" "all(c['batch_per_device'][:c['ps_servers']] == [0] * c['ps_servers']
+    or c['ps_colocate'] for x in rows for c in [x['case']]) and
+    all(sum(x['case']['batch_per_device']) == 100 for x in rows)"
+lockstep_ok verify --strategy ps --ranks 3 --ps-servers 2 --model poly,cnn,twin-lstm:8 --data synthetic:64 \
+    --batch 7 --steps 3 --warmup 0 --reduce fast,exact --capture yes,no --results none --format jsonl
+rows "all kinds of models, more servers than variables" "len(rows) == 12 and $equal"
+lockstep_ok verify --strategy ps --ranks 5 --ps-servers 2 --ps-shard bytes,variable --model cifar10 --data synthetic:64 \
+    --batch 8 --steps 3 --warmup 0 --reduce fast,exact --results none --format jsonl
+rows "weight decay in a variable that two servers share" "len(rows) == 4 and $equal"
+# Messages on a queue of their own, in buckets.
+lockstep_ok verify --strategy ps --devices 2,3 --cpu-devices 3 --cores-per-device 2 --capture yes,no --reduce fast,exact \
+    --model mlp:784-700-300-10 --data synthetic:80 --batch 30 --epochs 2 --warmup 0 --results none --format jsonl
+rows "overlapped" "len(rows) == 8 and $equal"
+
+# What crosses a border: 4 bytes of each parameter there, and back the sums of each worker elsewhere.
+lockstep_ok run --strategy ps --devices 3 --baseline --reduce fast,exact --data synthetic:500 --batch 64 --results none \
+    --format jsonl
+rows "the worker on the server's device crosses none" "sorted((x['traffic']['bytes_sent'], x['traffic']['messages_sent'])
+    for x in rows if 'traffic' in x) == [(4 * 4 * 101770, 4), (7 * 4 * 101770, 7)]"
+rows "traffic by the formula" "all(x['traffic'][k + '_sent'] == x['traffic'][k + '_formula'] for x in rows
+    if 'traffic' in x for k in ['bytes', 'messages'])"
+memory="all(d[k] == d['formula'][k] for x in rows for d in x['memory']['devices'] for k in d['formula'])"
+rows "memory by the formula" "$memory"
+lockstep_ok run --strategy ps --ranks 5 --ps-servers 2 --ps-colocate yes,no --baseline --reduce fast,exact \
+    --data synthetic:500 --batch 64 --results none --format jsonl
+rows "memory by the formula" "$memory"
+rows "efficiency counts workers" "all(abs(x['time']['speedup'] / x['time']['efficiency'] -
+    (5 if x['case'].get('ps_colocate') else 3)) < 1e-6 for x in rows if x['case']['strategy'] == 'ps')"
+rows "the chief has the test set" "all(x['train']['accuracy'] > 0.3 for x in rows)"
+lockstep_ok run --strategy ps --devices cpu:1 --cpu-devices 2 --variable-device cpu:0 --data synthetic:500 --batch 64 \
+    --results none --format jsonl
+rows "one worker away from its server" "r['traffic']['messages_sent'] == r['traffic']['messages_formula'] == 2 and
+    [d['device'] for d in r['memory']['devices']] == ['cpu:1', 'cpu:0'] and
+    r['memory']['devices'][0]['optimizer'] == 0 and r['memory']['devices'][1]['optimizer'] == 2 * 4 * 101770"
+# Shards: as many bytes on each server, or whole variables by size.
+lockstep_ok run --strategy ps --ranks 3 --ps-servers 2 --ps-shard bytes,variable --data synthetic:500 --batch 64 \
+    --results none --format jsonl
+rows "shards" "[sorted(d['parameters'] // 4 for d in x['memory']['devices'][:2]) for x in
+    sorted(rows, key=lambda x: x['case']['ps_shard'])] == [[50885, 50885], [1280 + 128 + 10, 100352]]"
+
+for worker in 0 2; do
+    lockstep verify --strategy ps --ranks 4 --inject bitflip=$worker:1 --reduce fast,exact --steps 3 --warmup 0 \
+        --model mlp:784-16-10 --data synthetic:230 --batch 100 --results none --format jsonl
+    expect "a flipped bit ends in status 1" [ "$code" -eq 1 ]
+    rows "a flipped bit is found at its step" "len(rows) == 2 and all('step 1' in x['result']['reason'] for x in rows)"
+done
+
+# ---- Not synchronous: what a run served, replayed in sequence, makes the same bits --------------
+
+run="--model mlp:784-16-10 --data synthetic:230 --batch 100 --steps 60 --warmup 0 --results none --format jsonl"
+replayed="all(x['result']['status'] == 'ok' and x['equivalence']['grade'] == 'none' and x['equivalence']['pass'] and
+    x['equivalence']['oracle'] == 'same bits' and 'order' in x['equivalence']['reason'] for x in rows)"
+lockstep_ok run --strategy ps --devices 1 --ps-mode sync,async,ssp $run
+rows "one worker alone is as synchronous" "len({x['equivalence']['digest'] for x in rows}) == 1 and len(rows) == 3"
+lockstep_ok verify --strategy ps --devices 2,5 --ps-mode async,ssp --ps-staleness 0,1,4 $small
+rows "workers of one process" "len(rows) == 8 and $replayed"
+lockstep_ok verify --strategy ps --ranks 3,6 --ps-servers 1,2 --ps-shard bytes,variable --ps-colocate yes,no \
+    --ps-mode async,ssp --capture yes,no $small
+rows "ranks, servers, shards" "len(rows) == 64 and $replayed"
+lockstep_ok verify --strategy ps --ranks 4 --ps-servers 2 --model poly,cnn,twin-lstm:8,cifar10 --data synthetic:64 \
+    --batch 7 --steps 3 --warmup 0 --ps-mode async,ssp --results none --format jsonl
+rows "all kinds of models" "len(rows) == 8 and $replayed"
+lockstep_ok verify --strategy ps --devices 3 --cpu-devices 3 --cores-per-device 2 --capture yes,no --ps-mode async,ssp \
+    --model mlp:784-700-300-10 --data synthetic:80 --batch 30 --epochs 3 --warmup 0 --results none --format jsonl
+rows "overlapped" "len(rows) == 4 and $replayed"
+lockstep_ok verify --strategy ps --devices 5 --batch 8 --model poly --data synthetic:11 --epochs 3 --warmup 0 \
+    --ps-mode async,ssp --results none --format jsonl
+rows "an epoch's last batch leaves workers without a sample" "len(rows) == 2 and $replayed"
+
+lockstep_ok run --strategy ps --ranks 4 --ps-mode async,sync,ssp --ps-staleness 0,1 $run
+rows "gradients are counted" "len(rows) == 4 and all(sum(x[k]['histogram']) == 60 * 3 and
+    x[k]['max'] == len(x[k]['histogram']) - 1 for x in rows for k in ['lead', 'staleness'])"
+rows "ssp keeps its bound, sync and ssp 0 are never ahead" "all(x['lead']['bound'] == x['case']['ps_staleness'] and
+    x['lead']['max'] <= x['lead']['bound'] for x in rows if x['case']['ps_mode'] == 'ssp') and
+    all('bound' not in x['lead'] for x in rows if x['case']['ps_mode'] != 'ssp') and
+    all(x['staleness']['max'] == x['lead']['max'] == 0 for x in rows if x['case']['ps_mode'] == 'sync')"
+rows "what is stale is another's" "all(abs(s['mean'] - sum(i * n for i, n in enumerate(s['histogram'])) / 180) < 1e-9
+    for x in rows for s in [x['staleness']])"
+rows "traffic and memory by the formula" "$memory and all(x['traffic'][k + '_sent'] == x['traffic'][k + '_formula']
+    for x in rows for k in ['bytes', 'messages'])"
+rows "the server's load" "all(s['bytes'] == 4 * x['case']['parameters'] and 0 < s['busy'] <= 1 and len(x['server_load']) == 1
+    for x in rows for s in x['server_load'])"
+lockstep_ok run --strategy ps --ranks 4 --ps-servers 2 --ps-mode async --ps-record order $run
+expect "the order is written" [ "$(head -n 1 order)" = "lockstep ps order 1" ]
+expect "of each server each worker's pulls and pushes" [ "$(grep -cE '^[01] (pull|push) [01]$' order)" -eq 480 ]
+lockstep verify --strategy ps --devices 3 --ps-mode async --inject bitflip=1:2 $small
+expect "a flipped bit ends in status 1" [ "$code" -eq 1 ]
+rows "and the replay finds it" "'in sequence' in r['result']['reason']"
+
+# Over links, which every message takes.
+lockstep_ok verify --strategy ps --devices 3 --link latency=100us $small
+rows "equal over links" "len(rows) == 1 and $equal"
+finish

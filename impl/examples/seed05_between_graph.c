@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Seed 5: between-graph replication. Every worker builds only its own program, which has as many
+ * nodes with 1, 2, 4 and 6 workers; the variables live once, on the server: dense0.weight there is
+ * what each worker has after it has pulled. In exact mode two workers have the bits of one. One
+ * worker is as asynchronous as it is synchronous, bit by bit.
+ */
+#include "impl/examples/example.h"
+#include "impl/ps.h"
+
+#include <string.h>
+
+enum { STEPS = 50, PARAMETERS = 784 * 16 + 16 + 16 * 10 + 10, WORKERS = 6 };
+
+static float initial[PARAMETERS], values[2][PARAMETERS], pulled[PARAMETERS];
+
+static ls_status train(const ls_job *job, float *out, size_t *nodes)
+{
+    const ls_strategy *ps;
+    ls_run *run;
+    LS_TRY(ls_strategy_find("ps", &ps));
+    LS_TRY(ps->open(job, &run));
+    const ls_ps *members = (const ls_ps *)run;
+    *nodes = ls_program_describe(members->workers[0].member.program[LS_FULL]).nodes;
+    ls_status status = ps->load(run, initial);
+    if (!status)
+        status = ps->step(run, false, STEPS);
+    if (!status)
+        status = ps->sync(run);
+    if (!status)
+        status = ps->gather(run, out);
+    ps->close(run);
+    return status;
+}
+
+/* The size of a worker's program does not depend on how many there are. */
+static ls_status show_programs(ls_job *job)
+{
+    size_t first = 0, nodes;
+    for (size_t n = 1; n <= WORKERS; n += n < 2 ? 1 : 2) {
+        job->device_count = n;
+        LS_TRY(train(job, values[0], &nodes));
+        printf("%zu workers: %zu nodes in the program of each\n", n, nodes);
+        first = first ? first : nodes;
+        LS_TRY(example_expect(nodes == first, "the number of nodes with one worker"));
+    }
+    return LS_OK;
+}
+
+/* One variable of one name: what workers pull is what the server holds. */
+static ls_status show_variable(ls_job *job)
+{
+    const ls_strategy *ps;
+    ls_run *run;
+    job->device_count = 2;
+    LS_TRY(ls_strategy_find("ps", &ps));
+    LS_TRY(ps->open(job, &run));
+    const ls_ps *members = (const ls_ps *)run;
+    const ls_variables *server = &members->servers[0].part.graph->variables;
+    ls_status status = ps->load(run, initial);
+    if (!status) /* the step pulls what was loaded, and the server then updates it */
+        status = ps->step(run, false, 1);
+    if (!status)
+        status = ps->sync(run);
+    for (int w = 0; w < 2 && !status; w++) {
+        status = ls_replica_gather(members->workers[w].member.replica, pulled);
+        if (!status)
+            status = example_expect(!memcmp(pulled, initial, sizeof pulled),
+                                    "the server's variables, on each worker");
+    }
+    if (!status)
+        status = ps->gather(run, values[0]);
+    if (!status) {
+        printf("%s: %zu elements on the server, pulled by 2 workers, updated there\n",
+               server->items[0].name, server->items[0].count);
+        status = example_expect(server->elements == PARAMETERS && server->count == 4 &&
+                                    memcmp(values[0], initial, sizeof initial) != 0,
+                                "one set of variables, updated");
+    }
+    ps->close(run);
+    return status;
+}
+
+static ls_status show_bits(ls_job *job)
+{
+    size_t nodes;
+    job->exact = true;
+    for (size_t n = 1; n <= 2; n++) {
+        job->device_count = n;
+        LS_TRY(train(job, values[n - 1], &nodes));
+    }
+    LS_TRY(example_expect(!memcmp(values[0], values[1], sizeof values[0]),
+                          "the bits of one worker, in exact mode"));
+    job->exact = false;
+    job->device_count = 1;
+    LS_TRY(train(job, values[0], &nodes));
+    job->ps.mode = LS_PS_ASYNC;
+    LS_TRY(train(job, values[1], &nodes));
+    puts("2 workers in exact mode, and 1 asynchronous: the bits of 1 synchronous");
+    return example_expect(!memcmp(values[0], values[1], sizeof values[0]),
+                          "the bits of one synchronous worker");
+}
+
+static ls_status show(example *e)
+{
+    ls_model *model;
+    ls_data *data = NULL;
+    LS_TRY(ls_model_open("mlp:784-16-10", &model));
+    ls_status status = ls_data_open("synthetic:1000", &model->need, &data);
+    ls_job job = {.model = model,
+                  .data = data,
+                  .devices = e->device,
+                  .device_count = 1,
+                  .variable_device = e->device[WORKERS],
+                  .ps = {.ranks = 1, .servers = 1},
+                  .batch = 96,
+                  .seed = 1,
+                  .shuffle = true,
+                  .schedule = {.initial = 0.001},
+                  .micro_shards = 16,
+                  .bucket_bytes = SIZE_MAX,
+                  .capture = true,
+                  .flip_replica = -1,
+                  .records = STEPS + 1};
+    ls_variables_initialize(&model->graph->variables, 1, initial);
+    if (!status)
+        status = ls_optimizer_parse("adam", &job.optimizer);
+    if (!status)
+        status = show_programs(&job);
+    if (!status)
+        status = show_variable(&job);
+    if (!status)
+        status = show_bits(&job);
+    ls_data_close(data);
+    ls_model_close(model);
+    return status;
+}
+
+int main(void)
+{
+    return example_main(WORKERS + 1, show);
+}

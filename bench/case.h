@@ -67,7 +67,9 @@ typedef struct ls_case {
     bool augment;             /**< cifar10: true */
     bool sync_bn;             /**< resnet: false */
     bool colocate_gradients;  /**< towers: true */
-    int flip_device;          /**< --inject bitflip=DEVICE:STEP; -1: none */
+    int delay_rank;           /**< --inject delay=RANK:TIME; -1: none */
+    uint64_t delay_ns;
+    int flip_device; /**< --inject bitflip=DEVICE:STEP; -1: none */
     int64_t flip_step;
     ls_fault fault; /**< --inject kill=RANK:STEP and the like; all zero: none */
     int ranks;      /**< 1; of comm mpi the processes, of others ranks in this one */

@@ -402,6 +402,30 @@ static const char *after_name(const char *text, const char *name)
     return strncmp(text, name, length) == 0 && text[length] == '=' ? text + length + 1 : NULL;
 }
 
+/* RANK:TIME of a delay. */
+static ls_status set_delay(const ls_setting *setting, const char *text)
+{
+    char rank[24];
+    const size_t length = strcspn(text, ":");
+    int64_t number;
+    uint64_t ns;
+    bool valid = text[length] == ':' && length < sizeof rank;
+    if (valid) {
+        memcpy(rank, text, length);
+        rank[length] = 0;
+        valid = ls_parse_integer(rank, 0, 1023, &number) &&
+                ls_parse_duration(text + length + 1, &ns) && ns > 0 && ns <= 10000000000u;
+    }
+    if (!valid)
+        return ls_setting_refuse(setting, LS_CODE_USAGE,
+                                 "'%s' is not valid; delay=RANK:TIME with a rank (in one process a "
+                                 "device's number) and a time of each step up to 10s",
+                                 setting->text);
+    setting->one->delay_rank = (int)number;
+    setting->one->delay_ns = ns;
+    return LS_OK;
+}
+
 ls_status ls_set_inject(const ls_setting *setting)
 {
     const char *text = after_name(setting->text, "bitflip");
@@ -409,10 +433,7 @@ ls_status ls_set_inject(const ls_setting *setting)
     size_t length = text ? strcspn(text, ":") : 0;
     int64_t number, step;
     if (after_name(setting->text, "delay"))
-        return ls_setting_refuse(setting, LS_CODE_USAGE,
-                                 "'%s' is not in this version; bitflip=DEVICE:STEP, "
-                                 "kill=RANK:STEP work",
-                                 setting->text);
+        return set_delay(setting, after_name(setting->text, "delay"));
     if (strcmp(setting->text, "none") == 0 || ls_fault_parse(setting->text, &setting->one->fault))
         return LS_OK;
     bool valid = text && text[length] == ':' && length < sizeof device;
@@ -425,8 +446,8 @@ ls_status ls_set_inject(const ls_setting *setting)
     if (!valid)
         return ls_setting_refuse(setting, LS_CODE_USAGE,
                                  "'%s' is not valid; bitflip=DEVICE:STEP with a device of the case "
-                                 "and a step that is compared; kill=, stop=, exit= or "
-                                 "hang=RANK:STEP",
+                                 "and a step that is compared; delay=RANK:TIME; kill=, "
+                                 "stop=, exit= or hang=RANK:STEP",
                                  setting->text);
     setting->one->flip_device = (int)number;
     setting->one->flip_step = step;

@@ -36,6 +36,7 @@ static void default_case(ls_case *one, bool verify, const ls_processes *processe
     memcpy(one->allreduce, "auto", sizeof "auto");
     one->bucket_bytes = -1;
     one->flip_device = -1;
+    one->delay_rank = -1;
     memcpy(one->comm, processes->comm ? "mpi" : "thread",
            processes->comm ? sizeof "mpi" : sizeof "thread");
     one->batch = -1;

@@ -149,6 +149,10 @@ static json_t *case_group(const ls_row_facts *f)
     }
     if (c->fault.kind)
         put_text(group, "inject", ls_fault_text(&c->fault, text, sizeof text));
+    if (c->delay_rank >= 0) {
+        snprintf(text, sizeof text, "delay=%d:%gms", c->delay_rank, (double)c->delay_ns * 1e-6);
+        put_text(group, "inject", text);
+    }
     if (plan->devices->kind == LS_DEVICE_GPU) /* others have one arithmetic */
         put_text(group, "math", c->math == LS_MATH_TF32 ? "tf32" : "float32");
     json_object_set_new(group, "capture", json_boolean(job->capture));

@@ -27,7 +27,7 @@ ls_status ls_trial_open(const ls_workplace *place, const ls_plan_of_case *plan, 
                       .bubble = NAN,
                       .processes = request->processes};
     size_t timed = (size_t)plan->timed, elements = plan->model->graph->variables.elements;
-    ls_status status = ls_session_open(place, plan, &out->session);
+    ls_status status = ls_session_open_delayed(place, plan, &out->session);
     out->step_ms = calloc(timed + 1, sizeof *out->step_ms);
     out->parameters = calloc(elements + 1, sizeof *out->parameters);
     out->ledgers = calloc(plan->device_count + 1, sizeof *out->ledgers);

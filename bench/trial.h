@@ -85,6 +85,10 @@ typedef ls_status (*ls_session_opener)(const ls_plan_of_case *plan, const ls_job
 ls_status ls_session_open_one(const ls_workplace *place, const ls_plan_of_case *plan,
                               ls_session_opener open, ls_session *out);
 
+/** The same, with the delay that --inject asks for: not for what is compared. */
+ls_status ls_session_open_delayed(const ls_workplace *place, const ls_plan_of_case *plan,
+                                  ls_session *out);
+
 void ls_session_close(ls_session *session);
 
 /** Whether this process is the one that looks at what all have alike: parameters, the test set. */

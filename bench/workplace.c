@@ -170,6 +170,40 @@ static ls_status check_rank_fault(const ls_workplace *place, const ls_plan_of_ca
     return LS_OK;
 }
 
+/* A straggler must be a replica of several, on a CPU; which replicas are on that rank. */
+static ls_status place_delay(const ls_workplace *place, ls_plan_of_case *plan)
+{
+    const ls_case *c = plan->config;
+    ls_job *job = &plan->job;
+    const bool serves = plan->strategy->serves;
+    const int ranks = c->ranks > 1 ? c->ranks : plan->all_devices;
+    char where[64];
+    if (c->delay_rank < 0)
+        return LS_OK;
+    snprintf(where, sizeof where, "--inject delay=%d:%gms", c->delay_rank,
+             (double)c->delay_ns * 1e-6);
+    if (place->request->verify)
+        return ls_fail(LS_CODE_USAGE, "option", where,
+                       "is of timed steps, which verify has not; run has them");
+    if (!plan->strategy->replicated || plan->strategy->divided || plan->all_devices == 1 ||
+        plan->devices->kind == LS_DEVICE_GPU)
+        return ls_fail(
+            LS_CODE_USAGE, "option", where,
+            "is of one of several replicas on CPU devices; towers, mirrored, independent or ps");
+    if (c->delay_rank >= ranks)
+        return ls_fail(LS_CODE_USAGE, "option", where, "the case has %d %s, numbered from 0", ranks,
+                       c->ranks > 1 ? "ranks" : "devices");
+    job->delay_count = plan->all_devices / ranks;
+    job->delay_replica = c->delay_rank * job->delay_count;
+    if (serves && c->ranks > 1 && !c->ps_colocate)
+        job->delay_replica -= c->ps_servers;
+    if (job->delay_replica < 0)
+        return ls_fail(LS_CODE_USAGE, "option", where,
+                       "rank %d is a server, and workers are delayed; %d to %d work", c->delay_rank,
+                       c->ps_servers, ranks - 1);
+    return LS_OK;
+}
+
 /* A fault on purpose must hit a device of the case that has samples, in a step that is compared. */
 static ls_status check_fault(const ls_plan_of_case *plan)
 {
@@ -457,6 +491,7 @@ static ls_status resolve(ls_workplace *place, ls_plan_of_case *plan)
     LS_TRY(divide_model(plan));
     LS_TRY(check_fault(plan));
     LS_TRY(check_rank_fault(place, plan));
+    LS_TRY(place_delay(place, plan));
     LS_TRY(check_target(plan));
     LS_TRY(ls_sync_bn_check(plan));
     log_placement(&placement, plan);
@@ -545,15 +580,29 @@ static ls_status finish_open(ls_session *session, ls_status status, uint64_t beg
     return status;
 }
 
-ls_status ls_session_open(const ls_workplace *place, const ls_plan_of_case *plan, ls_session *out)
+static ls_status open_session(const ls_workplace *place, const ls_plan_of_case *plan,
+                              uint64_t delay_ns, ls_session *out)
 {
     uint64_t begin_ns = ls_clock_ns();
     ls_status status = open_devices(place, plan, false, out);
+    out->job.delay_ns = delay_ns;
     if (!status)
         status = link_devices(out);
     if (!status)
         status = plan->strategy->open(&out->job, &out->run);
     return finish_open(out, status, begin_ns);
+}
+
+ls_status ls_session_open(const ls_workplace *place, const ls_plan_of_case *plan, ls_session *out)
+{
+    return open_session(place, plan, 0, out);
+}
+
+ls_status ls_session_open_delayed(const ls_workplace *place, const ls_plan_of_case *plan,
+                                  ls_session *out)
+{
+    return open_session(place, plan, plan->config->delay_rank < 0 ? 0 : plan->config->delay_ns,
+                        out);
 }
 
 ls_status ls_session_open_one(const ls_workplace *place, const ls_plan_of_case *plan,

@@ -70,6 +70,9 @@ typedef struct ls_job {
     bool capture;        /**< replay captured programs */
     int flip_replica;    /**< a fault on purpose: whose gradient has a bit flipped; -1: none */
     uint64_t flip_step;  /**< in which step */
+    uint64_t delay_ns;   /**< a straggler on purpose: so long each step; 0: none */
+    int delay_replica;   /**< the first that is slow */
+    int delay_count;     /**< how many are */
     uint64_t records;    /**< capacity of the ring of step records */
 
     const ls_layout *layout;       /**< where replicas are, if not all in this process; else NULL */

@@ -9,6 +9,7 @@
 #include "impl/slice_private.h"
 
 #include "common/base/hooks.h"
+#include "impl/delay.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -328,6 +329,9 @@ static ls_status build_fault(ls_slice *s)
 {
     ls_replica *r = s->options.replica;
     const ls_job *job = r->job;
+    if (job->delay_ns && r->number >= job->delay_replica &&
+        r->number < job->delay_replica + job->delay_count)
+        LS_TRY(ls_delay_open(job->delay_ns, &s->delay));
     if (job->flip_replica != r->number || !s->sums)
         return LS_OK;
     const ls_flip_bit_args args = {.count = (int64_t)r->elements,
@@ -380,6 +384,7 @@ void ls_slice_close(ls_slice *s)
         ls_device_release(s->options.replica->device, s->gathered);
     free(s->met[0]);
     ls_op_free(s->flip);
+    ls_op_free(s->delay);
     free(s->parts);
     free(s->nets);
     free(s);
@@ -389,6 +394,8 @@ ls_status ls_slice_put(ls_slice *s, ls_range_final final, void *context)
 {
     ls_queue *queue = s->options.replica->queue;
     bool whole = ls_slice_reports(s);
+    if (s->delay)
+        LS_TRY(ls_queue_put(queue, s->delay));
     if (s->options.together)
         return ls_slice_put_together(s);
     for (size_t i = 0; i < s->part_count; i++) {

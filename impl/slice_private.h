@@ -32,7 +32,8 @@ struct ls_slice {
     size_t part_count;
     int64_t piece_count; /* parts with nets */
     size_t sums;
-    ls_op *flip; /* a fault on purpose; NULL: none */
+    ls_op *flip;  /* a fault on purpose; NULL: none */
+    ls_op *delay; /* a straggler on purpose; NULL: none */
     /* together: */
     ls_op_list *met[2]; /* [nodes] forward, backward: what adds the statistics' sums up */
     double *gathered;   /* those of all replicas */

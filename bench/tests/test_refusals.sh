@@ -174,6 +174,11 @@ refused 2 '--ps-staleness' run --model poly --strategy ps --ps-mode async --ps-s
 refused 2 '--ps-staleness' run --model poly --strategy ps --ps-mode ssp --ps-staleness -1 --results none
 refused 2 '--ps-record' run --model poly --strategy ps --ps-record f --results none
 refused 2 'one case' run --model poly --strategy ps --ps-mode async --devices 1,2 --ps-record f --results none
+refused 2 'a server' run --model poly --strategy ps --ranks 3 --inject delay=0:1ms --results none
+refused 2 '2 devices' run --model poly --strategy towers --devices 2 --inject delay=2:1ms --results none
+refused 2 'RANK:TIME' run --model poly --strategy towers --devices 2 --inject delay=1 --results none
+refused 2 'RANK:TIME' run --model poly --strategy towers --devices 2 --inject delay=1:1h --results none
+refused 2 'replicas' run --model mlp --strategy pipeline --devices 2 --inject delay=1:1ms --results none
 refused 2 'bytes, variable' run --model poly --strategy ps --ranks 3 --ps-shard some --results none
 refused 2 '2 workers' run --model poly --strategy ps --ranks 3 --inject bitflip=2:0 --results none
 # What this version cannot do is refused as well; accepted and ignored would be worse.

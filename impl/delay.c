@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/* A straggler on purpose; see delay.h. CPU devices only: it sleeps on the queue's thread. */
+#include "impl/delay.h"
+
+#include "common/base/clock.h"
+
+#include <stdlib.h>
+
+typedef struct delay_op {
+    ls_op op;
+    uint64_t ns;
+} delay_op;
+
+static ls_status run_delay(ls_op *op, ls_queue *queue)
+{
+    (void)queue;
+    ls_clock_sleep(((delay_op *)op)->ns);
+    return LS_OK;
+}
+
+static void destroy_delay(ls_op *op)
+{
+    free(op);
+}
+
+ls_status ls_delay_open(uint64_t ns, ls_op **out)
+{
+    delay_op *delay = calloc(1, sizeof *delay);
+    if (!delay)
+        return ls_fail_memory("delay", sizeof *delay);
+    *delay = (delay_op){
+        .op = {.name = "delay", .run = run_delay, .destroy = destroy_delay, .use = LS_TIME_WAIT},
+        .ns = ns};
+    *out = &delay->op;
+    return LS_OK;
+}

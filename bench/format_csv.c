@@ -154,6 +154,8 @@ static const char *const csv_columns[] = {
     "micro.roof_share",
     "micro.roof_us",
     "micro.roof",
+    "micro.host_us",
+    "micro.build_us",
     "micro.wrong",
     "micro.bytes_sent",
     "micro.messages_sent",

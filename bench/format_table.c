@@ -40,6 +40,7 @@ static const ls_column micro_column[] = {
     {"busbw GB/s", "micro.busbw_gbs", 10, true, LS_CELL_FIGURE},
     {"GFLOP/s", "micro.gflops", 7, true, LS_CELL_FIGURE},
     {"roof", "micro.roof_share", 6, true, LS_CELL_PERCENT},
+    {"host us", "micro.host_us", 7, true, LS_CELL_FIGURE},
     {"wrong", "micro.wrong", 5, true, LS_CELL_TEXT},
     {"kernel", "micro.kernel", 16, false, LS_CELL_TEXT},
 };

@@ -51,6 +51,8 @@ typedef struct ls_micro_figure {
     bool checked;
     uint64_t wrong;
     const char *kernel; /**< which was chosen; NULL: not told */
+    double host_ns;     /**< the host's own time to have it run; 0: not told */
+    double build_ns;    /**< of a program; 0: none */
     /* Of collectives. */
     int ranks;          /**< 0: 1 */
     const char *redop;  /**< "sum", "none"; NULL: not told */
@@ -66,6 +68,7 @@ typedef struct ls_micro_op {
     ls_status (*run)(ls_micro *m);
     bool needs_roof;
     bool collective; /**< several devices, and --ranks */
+    bool pairs;      /**< one device, or two */
 } ls_micro_op;
 
 /** The sizes asked for, in bytes, or `smallest` by a factor of 4, and 64 MiB. */
@@ -91,6 +94,7 @@ ls_status ls_micro_time_optimizer(ls_micro *m, size_t count, ls_micro_figure *fi
 
 ls_status ls_micro_gemm(ls_micro *m);
 ls_status ls_micro_copy(ls_micro *m);
+ls_status ls_micro_launch(ls_micro *m);
 ls_status ls_micro_optimizer(ls_micro *m);
 ls_status ls_micro_floor(ls_micro *m);
 ls_status ls_micro_layers(ls_micro *m);

@@ -5,7 +5,9 @@
  *
  *     gemm        the products of a model's layers, and squares; GFLOP/s, share of the roof
  *     layers      each layer of a model, forward and backward, against the roof of its shape
- *     copy        bytes read and written by a copy, by size
+ *     copy        bytes read and written by a copy, by size: within the device, from a second one,
+ *                 from and to the host
+ *     launch      what it costs to replay a program, or to put operations one by one
  *     optimizer   one pass over flat buffers, by number of parameters
  *     floor       a model's step as the sum of its parts, each timed alone: layers of products,
  *                 optimizer, gathering of the batch
@@ -30,7 +32,10 @@
 
 static const ls_micro_op operations[] = {
     {"gemm", "matrix products of a model and of squares", ls_micro_gemm, .needs_roof = true},
-    {"copy", "copies within the device's memory", ls_micro_copy, .needs_roof = false},
+    {"copy", "copies within the device's memory, from another's, from and to the host",
+     ls_micro_copy, .pairs = true},
+    {"launch", "what the device and the host need to have operations run", ls_micro_launch,
+     .needs_roof = false},
     {"optimizer", "one optimizer pass over flat buffers", ls_micro_optimizer, .needs_roof = true},
     {"floor", "a model's step as the sum of its parts, each alone", ls_micro_floor,
      .needs_roof = true},
@@ -99,9 +104,10 @@ static ls_status resolve_devices(const ls_option_set *set, const ls_micro_op *op
     }
     LS_TRY(ls_machine_resolve(m->machine, spec, &m->names, &count));
     m->ranks = (int)count;
-    if (count != 1 && !op->collective)
+    if (count != 1 && !op->collective && (count != 2 || !op->pairs))
         return ls_fail(LS_CODE_USAGE, "option --devices", ls_option_set_text(set, "devices", "1"),
-                       "micro %s runs on one device; use --devices 1 or a name", op->name);
+                       "micro %s runs on one device%s; use --devices 1 or a name", op->name,
+                       op->pairs ? " or between two" : "");
     return LS_OK;
 }
 
@@ -129,6 +135,7 @@ static ls_status open_micro(const ls_option_set *set, const ls_micro_op *op, ls_
     const ls_memory_policy policy = {.kind = LS_MEMORY_GROWTH};
     LS_TRY(read_number(set, "cores-per-device", 64, &options.cores_per_device));
     LS_TRY(read_number(set, "cpu-devices", 1024, &options.cpu_devices));
+    LS_TRY(read_number(set, "logical-gpus", 64, &options.logical_gpus));
     LS_TRY(ls_format_find(ls_option_set_text(set, "format", "table"), &format));
     LS_TRY(ls_model_open(ls_option_set_text(set, "model", "mlp"), &m->model));
     const char *batch = ls_option_set_text(set, "batch", NULL);
@@ -296,6 +303,10 @@ ls_status ls_micro_row(ls_micro *m, const ls_micro_figure *f)
         json_object_set_new(micro, "roof_us", json_real(f->roof_ns * 1e-3));
         json_object_set_new(micro, "roof", json_string(f->roof));
     }
+    if (f->host_ns > 0)
+        json_object_set_new(micro, "host_us", json_real(f->host_ns * 1e-3));
+    if (f->build_ns > 0)
+        json_object_set_new(micro, "build_us", json_real(f->build_ns * 1e-3));
     if (f->checked) {
         json_object_set_new(micro, "wrong", json_integer((json_int_t)f->wrong));
         m->wrong += f->wrong;

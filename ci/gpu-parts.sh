@@ -204,11 +204,15 @@ part_bench() {
 }
 
 part_micro() {
-  local failed=''
+  local failed='' few=()
   rm -f "$out/micro.jsonl"
+  [ -z "$rehearse" ] || few=(--sizes 4KiB,64KiB)
+  must micro micro launch
+  must micro micro copy "${few[@]}"
+  # shellcheck disable=SC2046
+  must micro micro copy $(split 2) --devices "$(pick cpu:0+cpu:1 gpu:0/0+gpu:0/1)" "${few[@]}"
+  must micro micro optimizer --model "$(pick poly mlp:784-4096-4096-10)" "${few[@]}"
   [ -n "$rehearse" ] || must micro micro gemm # of large squares, which take a CPU too long
-  must micro micro copy $(pick "--sizes 4KiB,1MiB" "")
-  must micro micro optimizer --model "$(pick poly mlp:784-4096-4096-10)" $(pick "--sizes 4KiB" "")
   [ -z "$failed" ] || broken "failed:${failed#;}"
 }
 

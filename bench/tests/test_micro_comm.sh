@@ -78,7 +78,7 @@ refused() { # refused STATUS WORD ARGUMENTS...
 refused 2 halving-doubling micro allreduce --allreduce rings
 refused 2 --allreduce micro broadcast --allreduce ring
 refused 2 --ranks micro gemm --ranks 2
-refused 2 --devices micro copy --devices 2
+refused 2 --devices micro copy --devices 3
 refused 2 --devices micro allreduce --ranks 2 --devices cpu:0
 refused 2 --ranks micro allreduce --ranks 0
 refused 2 --cpu-devices micro allreduce --cpu-devices 0

@@ -1,75 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `lockstep micro copy` and `lockstep micro optimizer`: bound by memory bandwidth. Bytes are those
- * that must be read and written: a copy 2 per byte; an optimizer pass the gradient once, weights
- * and slots twice.
+ * `lockstep micro optimizer`: bound by memory bandwidth. Bytes are those that must be read and
+ * written: the gradient once, weights and slots twice.
  */
 #include "bench/micro.h"
 
 #include "common/nn/net.h"
-
-#include <string.h>
-
-/* A copy as an operation, for timing. */
-typedef struct copy_op {
-    ls_op op;
-    void *to;
-    const void *from;
-    size_t bytes;
-} copy_op;
-
-static ls_status run_copy(ls_op *op, ls_queue *queue)
-{
-    copy_op *c = (copy_op *)op;
-    const ls_device *device = ls_queue_device(queue);
-    if (ls_device_describe(device)->name.kind == LS_DEVICE_GPU) /* run by the host: launches */
-        return ls_queue_copy(queue, c->to, device, c->from, device, c->bytes);
-    memcpy(c->to, c->from, c->bytes);
-    return LS_OK;
-}
-
-static void keep_copy(ls_op *op)
-{
-    (void)op;
-}
-
-ls_status ls_micro_time_copy(ls_micro *m, size_t bytes, ls_statistics *ns)
-{
-    const size_t floats = bytes / sizeof(float);
-    float *from = NULL, *to = NULL;
-    ls_status status = ls_bench_floats(&m->bench, floats, &from);
-    if (!status)
-        status = ls_bench_floats(&m->bench, floats, &to);
-    copy_op copy = {.op = {.name = "copy", .run = run_copy, .destroy = keep_copy},
-                    .to = to,
-                    .from = from,
-                    .bytes = floats * sizeof(float)};
-    ls_op *op = &copy.op;
-    if (!status)
-        status = ls_bench_time(&m->bench, &op, 1, LS_MICRO_ROUNDS, ns);
-    ls_device_release(m->device, from);
-    ls_device_release(m->device, to);
-    return status;
-}
-
-static ls_status time_copy(ls_micro *m, size_t bytes)
-{
-    ls_micro_figure figure = {.op = "copy",
-                              .bytes = bytes,
-                              .count = bytes / sizeof(float),
-                              .moved_bytes = 2.0 * (double)bytes};
-    LS_TRY(ls_micro_time_copy(m, bytes, &figure.ns));
-    return ls_micro_row(m, &figure);
-}
-
-ls_status ls_micro_copy(ls_micro *m)
-{
-    size_t sizes[LS_MICRO_SIZES], count;
-    LS_TRY(ls_micro_sizes(m, 4096, sizes, &count));
-    for (size_t i = 0; i < count; i++)
-        LS_TRY(time_copy(m, sizes[i]));
-    return LS_OK;
-}
 
 ls_status ls_micro_time_optimizer(ls_micro *m, size_t count, ls_micro_figure *figure)
 {

@@ -216,6 +216,25 @@ part_micro() {
   [ -z "$failed" ] || broken "failed:${failed#;}"
 }
 
+# PyTorch and JAX, in turns with the program. They are to load the libraries of their own packages,
+# so they do without the prefix; the program gets it back.
+part_peers() {
+  local program_here=$out/peers-lockstep code=0 data
+  python3 -c 'import importlib.util as u, sys
+here = [u.find_spec(name) is not None for name in ("numpy", "safetensors", "torch", "jax")]
+sys.exit(not (all(here[:2]) and any(here[2:])))' ||
+    left_out "neither PyTorch nor JAX, with numpy and safetensors, in this python3"
+  printf '#!/bin/sh\n%s exec "%s" "$@"\n' "${LD_LIBRARY_PATH:+LD_LIBRARY_PATH=\"$LD_LIBRARY_PATH\"}" "$program" >"$program_here"
+  chmod +x "$program_here"
+  data=$deps/usr/share/datasets/fashion-mnist
+  [ -e "$data" ] || data=/usr/share/datasets/fashion-mnist
+  env -u LD_LIBRARY_PATH ${LOCKSTEP_USER_LIBRARIES:+LD_LIBRARY_PATH="$LOCKSTEP_USER_LIBRARIES"} \
+    LOCKSTEP_FASHION_MNIST="$data" python3 -B bench/peers/gpu.py --lockstep "$program_here" \
+    --device "$(pick cpu cuda)" --rounds "$(pick 1 3)" --json "$out/peers.json" || code=$?
+  rm -f "$program_here"
+  return "$code"
+}
+
 # What the device holds while a case trains, by each policy: the driver's figure ten times a second
 # (memory.csv), and the ledger in the rows.
 part_memory() {

@@ -15,7 +15,7 @@
 # Exit status: 0 all parts went well; 1 one failed; 2 wrong usage; 3 no GPU, or something is missing.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
-parts=(machine configure build devices tests verify compare bench micro memory sanitizer)
+parts=(machine configure build devices tests verify compare bench peers micro memory sanitizer)
 PATH=$PATH:/usr/local/cuda/bin:/usr/local/nvidia/bin
 out=
 rehearse=
@@ -77,7 +77,7 @@ say() { echo "gpu.sh: $*" >&2; }
 limit_of() {
   case "$1" in
   build) echo 300 ;;
-  tests | verify | sanitizer) echo 150 ;;
+  tests | verify | peers | sanitizer) echo 150 ;;
   *) echo 90 ;;
   esac
 }
@@ -116,6 +116,7 @@ is_vital() { [[ $1 =~ ^(configure|build|devices)$ ]] && [[ $(cat "$out/$1.state"
 if [ -n "$deps" ] && [ -e "$deps/packages/complete" ]; then
   "$root/ci/gpu-deps.sh" "$deps" >/dev/null
 fi
+export LOCKSTEP_USER_LIBRARIES=${LD_LIBRARY_PATH:-}
 export LD_LIBRARY_PATH=${libraries:+$libraries:}${LD_LIBRARY_PATH:-}
 [ -n "$LD_LIBRARY_PATH" ] || unset LD_LIBRARY_PATH
 deadline=$((SECONDS + ${LOCKSTEP_GPU_SECONDS:-460}))

@@ -194,6 +194,26 @@ def bench_section(out):
     ]
 
 
+def peers_section(out):
+    """PyTorch and JAX beside lockstep, in turns in the same run."""
+    path = out / "peers.json"
+    results = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+    text = []
+    for result in results:
+        worst = max(result["differences"].values(), default=0)
+        lines = [[name, f"{ms:.4g}", f"{ms / result['step_ms']['lockstep']:.2f}"]
+                 for name, ms in result["step_ms"].items()]
+        lines += [[name, "failed", why] for name, why in result["errors"].items()]
+        text += [f"{result['model']}, batch {result['batch']}; losses differ by {worst:.1e} at most:", ""]
+        text += table(["", "step ms", "over lockstep"], lines)
+        if result["ratio"]:
+            least = 1 if result["batch"] > 1000 else 2
+            reached = "reached" if result["ratio"] >= least else "MISSED"
+            text += [f"Fastest peer {result['fastest']}: {result['ratio']:.2f} (by means "
+                     f"{result['ratio_of_means']:.2f}), at least {least} wanted: {reached}.", ""]
+    return ["## Peers: float32, TF32 off", "", *text] if text else []
+
+
 def micro_section(out):
     """Single operations."""
     lines = []
@@ -239,7 +259,9 @@ def summary(out, parts, rehearse):
         title, "", f"{len(bad)} of {len(found)} parts failed.", "",
         *table(["part", "state", "seconds", "why"], lines),
     ]
-    for section in (machine_section, verify_section, bench_section, micro_section, memory_section):
+    sections = (machine_section, verify_section, bench_section, peers_section, micro_section,
+                memory_section)
+    for section in sections:
         text += section(out)
     tests = log_lines(out, "tests", r"Test +#\d+:")
     if tests:

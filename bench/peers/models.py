@@ -7,12 +7,13 @@ read by lockstep (--data file:PATH) and by the peers.
 """
 
 import gzip
+import os
 import struct
 
 import numpy as np
 from safetensors.numpy import load_file, save_file
 
-FASHION_MNIST = "/usr/share/datasets/fashion-mnist"
+FASHION_MNIST = os.environ.get("LOCKSTEP_FASHION_MNIST", "/usr/share/datasets/fashion-mnist")
 BATCHES = 20  # at most; fewer where the file has fewer samples, and then again from the first
 STEPS, BYTES, STACK_UNITS = 140, 256, 64  # of the LSTM models
 LRN_RADIUS, LRN_ALPHA = 4, 0.001 / 9
@@ -132,6 +133,8 @@ def make_batches(kind, batch, data):
     images [B,channels,height,width]; twin-lstm [2,B,140,256]; lstm-stack [B,140,256]."""
     if kind in ("mlp", "cnn"):
         x, y = read_images(BATCHES * batch)
+        whole = len(y) // batch * batch  # gpu.py's large batches
+        x, y = x[:whole], y[:whole]
         x = x.reshape(len(x), -1) if kind == "mlp" else x[:, None]
     else:
         tensors = load_file(data)

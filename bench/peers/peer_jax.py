@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""The training step in JAX as one jitted function with donated state, on one CPU thread.
+"""The training step in JAX as one jitted function with donated state, on one CPU thread or a GPU.
 
 Variants: `tuned` (dispatched on the caller's thread; 512-bit vectors where the processor has them),
 `default` (neither), `scan` (tuned, BATCHES steps in one call: no dispatch between steps), `threads`
-(tuned, with as many threads as the process has cores) and `sharded` (tuned, every batch split over
-two devices of one thread each; the compiler puts in the all-reduce).
+(tuned, with as many threads as the process has cores), `sharded` (tuned, every batch split over
+two devices of one thread each; the compiler puts in the all-reduce) and `cuda` (on a GPU, products
+in full float32).
 """
 
 import argparse
@@ -25,6 +26,10 @@ DEVICES = 2  # of variant sharded
 
 def set_flags(variant):
     """Threads and vectors; must run before JAX is imported, which reads the environment."""
+    if variant == "cuda":
+        os.environ.setdefault("JAX_PLATFORMS", "cuda")
+        os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"  # others use the GPU in turns
+        return
     flags = [] if variant == "threads" else ["--xla_cpu_multi_thread_eigen=false"]
     wide = "avx512f" in pathlib.Path("/proc/cpuinfo").read_text(encoding="ascii")
     if variant != "default" and wide:
@@ -126,13 +131,15 @@ def make_build(jax, jnp, variant):
 def main():
     """Serves one variant on stdin and stdout."""
     parser = argparse.ArgumentParser(description=__doc__)
-    variants = ("tuned", "default", "scan", "threads", "sharded")
+    variants = ("tuned", "default", "scan", "threads", "sharded", "cuda")
     parser.add_argument("--variant", choices=variants, default="tuned")
     variant = parser.parse_args().variant
     set_flags(variant)
     import jax  # pylint: disable=import-outside-toplevel
 
-    jax.config.update("jax_cpu_enable_async_dispatch", variant == "default")
+    jax.config.update("jax_default_matmul_precision", "highest")
+    if variant != "cuda":
+        jax.config.update("jax_cpu_enable_async_dispatch", variant == "default")
     if variant == "sharded":
         jax.config.update("jax_num_cpu_devices", DEVICES)
     common.serve(

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""The training step in PyTorch, on one CPU thread unless --threads says more.
+"""The training step in PyTorch, on one CPU thread unless --threads says more, or on a GPU.
 
 Variants: `tuned` (fused optimizer, denormals flushed), `default` (the optimizer as it comes),
-`compile` (tuned, loss and gradients through torch.compile) and `float64` (double throughout: what
-the others are rounded from).
+`compile` (tuned, loss and gradients through torch.compile, on a GPU with CUDA graphs), `float64`
+(double throughout: what the others are rounded from) and `graph` (on a GPU: tuned, the whole step
+captured as one CUDA graph). TF32 is off.
 """
 
 import argparse
@@ -14,20 +15,47 @@ import common
 import torch_models
 
 
-def make_build(variant, wrap=lambda model: model):
+def capture(train, case):
+    """The step as one CUDA graph over places of its own, which each batch is copied to."""
+    x, y = (part.clone() for part in case.batches[0])
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):  # what the first steps allocate is not to be captured
+        for _ in range(3):
+            train(x, y)
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        loss = train(x, y)
+
+    def step(new_x, new_y):
+        x.copy_(new_x)
+        y.copy_(new_y)
+        graph.replay()
+        return loss
+
+    return step
+
+
+def make_build(variant, wrap=lambda model: model, device="cpu"):
     """The build function of one variant, see common.py; wrap makes a model a replica of several."""
 
     def build(case):
-        case.batches = torch_models.to_tensors(case)
-        model = torch_models.make_model(case)
+        case.batches = torch_models.to_tensors(case, device)
+        model = torch_models.make_model(case).to(device)
         parameters = [p for p in model.parameters() if p.requires_grad]
-        fast = True if variant in ("tuned", "compile") else None
+        fast = True if variant in ("tuned", "compile", "graph") else None
         optimizer = torch_models.make_optimizer(case, parameters, fast)
+        if variant == "graph":
+            for group in optimizer.param_groups:
+                group["capturable"] = True
         forward = torch_models.make_forward(case, wrap(model), model)
         if variant == "compile":
-            forward = torch.compile(forward)
+            forward = torch.compile(forward, mode="reduce-overhead" if device == "cuda" else None)
 
-        def step(x, y):
+        def train(x, y):
+            if variant == "compile" and device == "cuda":
+                torch.compiler.cudagraph_mark_step_begin()
             loss = forward(x, y)
             optimizer.zero_grad()
             loss.backward()
@@ -43,6 +71,7 @@ def make_build(variant, wrap=lambda model: model):
                         if tensor is not None:
                             tensor.zero_()
 
+        step = capture(train, case) if variant == "graph" else train
         return step, reset, lambda loss: [loss.item()]
 
     return build
@@ -51,8 +80,10 @@ def make_build(variant, wrap=lambda model: model):
 def prepare(variant, threads):
     """Sets the threads and denormals of this process; returns what `info` answers."""
     torch.set_num_threads(threads)
+    torch.set_float32_matmul_precision("highest")
+    torch.backends.cudnn.allow_tf32 = False
     torch.set_num_interop_threads(1)
-    flushed = variant in ("tuned", "compile") and torch.set_flush_denormal(True)
+    flushed = variant in ("tuned", "compile", "graph") and torch.set_flush_denormal(True)
     if variant == "float64":
         torch.set_default_dtype(torch.float64)
     return {"name": "PyTorch", "version": torch.__version__, "denormals_flushed": flushed}
@@ -61,12 +92,13 @@ def prepare(variant, threads):
 def main():
     """Serves one variant on stdin and stdout."""
     parser = argparse.ArgumentParser(description=__doc__)
-    variants = ("tuned", "default", "compile", "float64")
+    variants = ("tuned", "default", "compile", "float64", "graph")
     parser.add_argument("--variant", choices=variants, default="tuned")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     arguments = parser.parse_args()
     info = prepare(arguments.variant, arguments.threads)
-    common.serve(make_build(arguments.variant), lambda: info)
+    common.serve(make_build(arguments.variant, device=arguments.device), lambda: info)
 
 
 if __name__ == "__main__":

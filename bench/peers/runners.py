@@ -35,6 +35,13 @@ PAIRS = {
     "jax-threads": ("peer_jax.py", "--variant threads", "JAX 2 threads"),
 }
 JUDGES = {"torch-float64": ("peer_torch.py", "--variant float64", "PyTorch in double precision")}
+# those on a GPU, bound to no core (gpu.py)
+GPU_PEERS = {
+    "torch-cuda": ("peer_torch.py", "--device cuda", "PyTorch, eager, fused Adam"),
+    "torch-compile-cuda": ("peer_torch.py", "--device cuda --variant compile", "torch.compile"),
+    "torch-graph-cuda": ("peer_torch.py", "--device cuda --variant graph", "PyTorch, one graph"),
+    "jax-cuda": ("peer_jax.py", "--variant cuda", "JAX, jit"),
+}
 MAIN_PEERS = ("torch", "tensorflow", "jax")
 MAIN_PAIRS = ("torch-ddp", "tensorflow-mirrored", "jax-sharded")  # data-parallel replicas
 ONE_CALL = ("jax-scan",)  # not one call per step: kept out of "fastest peer"
@@ -49,15 +56,21 @@ class RunError(Exception):
     """A process could not do what it was asked; the text says which and why."""
 
 
+def bound_to(cores):
+    """The start of a command that runs on these cores alone; nothing where there are none."""
+    return ["taskset", "-c", ",".join(map(str, cores))] if cores else []
+
+
 class Peer:
-    """One peer process. cores: their numbers, one for each of PEERS, two for each of PAIRS."""
+    """One peer process. cores: their numbers, one for each of PEERS, two for each of PAIRS; none:
+    it is bound to none."""
 
     def __init__(self, name, cores, log_directory):
-        program, options, _ = (PEERS | PAIRS | JUDGES)[name]
+        program, options, _ = (PEERS | PAIRS | JUDGES | GPU_PEERS)[name]
         self.name = name
         self.log = pathlib.Path(log_directory) / f"{name}.log"
         listed = ",".join(map(str, cores))
-        command = ["taskset", "-c", listed, sys.executable, "-B", str(HERE / program)]
+        command = [*bound_to(cores), sys.executable, "-B", str(HERE / program)]
         with open(self.log, "w", encoding="utf-8") as log:
             self.process = subprocess.Popen(
                 [*command, *options.format(cores=listed).split()],
@@ -92,7 +105,7 @@ class Lockstep:
 
     def __init__(self, path, cores):
         self.path = path
-        self.program = ["taskset", "-c", ",".join(map(str, cores)), os.path.abspath(path)]
+        self.program = [*bound_to(cores), os.path.abspath(path)]
 
     def rows(self, model, *options):
         """Runs the cases that the options name; returns their rows."""

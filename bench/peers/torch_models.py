@@ -114,11 +114,11 @@ def make_forward(case, model, module):
     return lambda x, y: functional.cross_entropy(model(x), y)
 
 
-def to_tensors(case):
+def to_tensors(case, device="cpu"):
     """The batches as tensors of PyTorch's default type; labels as the losses ask for."""
     real = torch.get_default_dtype()
     kind = torch.int64 if case.kind in ("mlp", "cnn", "cifar10") else real
-    tensors = [(torch.from_numpy(x).to(real), torch.from_numpy(y).to(kind)) for x, y in
+    tensors = [(torch.from_numpy(x).to(device, real), torch.from_numpy(y).to(device, kind)) for x, y in
                case.batches]
     if case.kind == "cifar10":
         tensors = [(x.contiguous(memory_format=torch.channels_last), y) for x, y in tensors]

@@ -32,6 +32,7 @@ typedef struct case_run {
     ls_gate gate;
     ls_trial trial;
     bool gated, trained;  /* the gate ran; the trial is open */
+    bool ended;           /* it has its row */
     size_t baseline;      /* case whose step this one's is compared with; its own number: none */
     double ms_per_sample; /* median step over its samples; 0: not known */
     ls_status error;      /* why it could not run */
@@ -47,6 +48,7 @@ typedef struct command_run {
     ls_writer *writer;
     const ls_processes *processes;
     char lost[512];    /* how the processes lost each other; "": they have not */
+    char over[512];    /* why no further case can run; "": they can */
     ls_code code;      /* worst so far */
     ls_status unsaved; /* first row that could not be committed or printed */
 } command_run;
@@ -97,13 +99,15 @@ static void settle(command_run *run, case_run *c, ls_status status)
     c->error = ls_team_agree(c->plan.job.comm, status);
     if (c->error && ls_processes_lost(run->processes) && !*run->lost)
         snprintf(run->lost, sizeof run->lost, "%s", ls_status_text(c->error));
+    if (ls_status_is_final(c->error) && !*run->over)
+        snprintf(run->over, sizeof run->over, "%s", ls_status_text(c->error));
 }
 
-/* All ranks see an interrupt at the same place. */
+/* All ranks see an interrupt at the same place. A device that fell over ends the sweep, too. */
 static bool is_interrupted(const command_run *run)
 {
     uint64_t number = 0;
-    bool stop = ls_interrupted();
+    bool stop = ls_interrupted() || *run->over;
     ls_status_free(ls_team_turn(run->processes->comm, LS_OK, &number, &stop));
     return stop;
 }
@@ -186,6 +190,13 @@ static void note_median(case_run *c)
     c->ms_per_sample = s.median / (double)c->plan.job.batch;
 }
 
+/* A case that was under way when a device fell over. */
+static void give_up(command_run *run, case_run *c)
+{
+    if (*run->over && c->trained && !c->error)
+        c->error = ls_fail(LS_CODE_MISSING, "run", "not finished", "in another case %s", run->over);
+}
+
 /* The end of a case: accuracy, digest, saved parameters, row. Frees its devices. */
 static void end_case(command_run *run, case_run *c)
 {
@@ -212,6 +223,7 @@ static void end_case(command_run *run, case_run *c)
     }
     if (!is_elsewhere(run, c))
         run->unsaved = ls_status_first(run->unsaved, emit(run, c));
+    c->ended = true;
     if (c->trained)
         ls_trial_close(&c->trial);
     c->trained = false;
@@ -268,7 +280,7 @@ static void take_turns(command_run *run, size_t *order)
         shuffle_order(order, run->count, block);
         for (size_t i = 0; i < run->count; i++) {
             case_run *c = &run->cases[order[i]];
-            if (!c->trained || c->error || c->trial.stopped)
+            if (!c->trained || c->error || c->trial.stopped || *run->over)
                 continue;
             settle(run, c, ls_trial_block(&c->trial, block, request->blocks));
             bool last = block + 1 == request->blocks || c->trial.stopped;
@@ -278,9 +290,24 @@ static void take_turns(command_run *run, size_t *order)
     }
     for (size_t i = 0; i < run->count; i++) /* who waits for a baseline: all are known now */
         note_median(&run->cases[i]);
-    for (size_t i = 0; i < run->count; i++)
+    for (size_t i = 0; i < run->count; i++) {
+        give_up(run, &run->cases[i]);
         if (run->cases[i].trained)
             end_case(run, &run->cases[i]);
+    }
+}
+
+/* Of a sweep that a device ended, the cases that have no row. */
+static void tell_left_out(const command_run *run)
+{
+    size_t left = 0;
+    for (size_t i = 0; i < run->count; i++)
+        left += !run->cases[i].ended;
+    if (*run->over && left && run->processes->rank == 0)
+        fprintf(stderr,
+                "lockstep: run: %zu of %zu cases: not run, for a device has fallen over; "
+                "the same command with these alone goes on\n",
+                left, run->count);
 }
 
 static ls_status train_all(command_run *run)
@@ -295,6 +322,7 @@ static ls_status train_all(command_run *run)
         if (!run->cases[i].error && run->cases[i].gate.pass)
             open_case(run, &run->cases[i]);
     take_turns(run, order);
+    tell_left_out(run);
     if (ls_interrupted())
         worsen(run, LS_CODE_INTERRUPTED);
     free(order);

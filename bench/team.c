@@ -12,7 +12,7 @@ enum { TAG_TEXT = 0x7465, LINE = 1024 };
 /* What a rank says when it is its turn. */
 typedef struct saying {
     ls_code code;
-    int stop, follows; /* its failure is of another one's */
+    int stop, follows, final; /* its failure is of another one's; it ends the sweep */
     uint64_t number;
     char host[64], text[LINE];
 } saying;
@@ -56,10 +56,10 @@ static ls_status word_failure(const saying *all, int ranks, int culprit)
     char rank[100];
     for (int r = 0; r < ranks; r++)
         everybody &= all[r].code == c->code && strcmp(all[r].text, c->text) == 0;
-    if (everybody || culprit == 0)
-        return ls_fail(c->code, NULL, NULL, "%s", c->text);
     snprintf(rank, sizeof rank, "rank %d on %s", culprit, c->host);
-    return ls_fail(c->code, rank, NULL, "%s", c->text);
+    ls_status status =
+        ls_fail(c->code, everybody || culprit == 0 ? NULL : rank, NULL, "%s", c->text);
+    return c->final ? ls_status_final(status) : status;
 }
 
 ls_status ls_team_turn(ls_comm *comm, ls_status mine, uint64_t *number, bool *stop)
@@ -68,6 +68,7 @@ ls_status ls_team_turn(ls_comm *comm, ls_status mine, uint64_t *number, bool *st
     if (!comm)
         return mine;
     said.follows = ls_status_is_consequence(mine);
+    said.final = ls_status_is_final(mine);
     name_host(said.host);
     if (mine)
         snprintf(said.text, sizeof said.text, "%s", ls_status_text(mine));

@@ -85,9 +85,14 @@ limit_of() {
 # keep PART STATE SECONDS WHY: "ok", "failed" or "left-out", one line a part.
 keep() { printf '%s\t%s\t%s\n' "$2" "$3" "$4" >"$out/$1.state"; }
 
+# Whether a part has been done; the program, only where it still is there.
+is_done() {
+  [[ $(cat "$out/$1.state" 2>/dev/null) == ok* ]] && { [[ ! $1 =~ ^(configure|build)$ ]] || [ -x "$program" ]; }
+}
+
 run_part() {
   local name=$1 begin=$SECONDS code=0 most left=$((deadline - SECONDS)) why
-  if [[ $(cat "$out/$name.state" 2>/dev/null) == ok* ]]; then
+  if is_done "$name"; then
     say "$name: done before"
     return 0
   fi

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: MIT
 # A build with CUDA needs nothing of it to start: no library of CUDA is linked in, and without a
 # driver the program works, says so, and refuses a GPU in one line. With a GPU: the same where
-# CUDA_VISIBLE_DEVICES hides it. Leaves out: anything on a GPU (test_gpu_*).
+# CUDA_VISIBLE_DEVICES hides it. What a driver that is too old, or has no GPU, makes of it is shown
+# by one that is made up here: the program's own run-time library asks it. Leaves out: anything on a
+# GPU (test_gpu_*).
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 export CUDA_VISIBLE_DEVICES=
@@ -31,6 +33,45 @@ esac
 refused "device: gpu:0: does not exist here (${reason:0:20}" run --model poly --results none --devices gpu:0
 refused "device: gpu:0/0: does not exist here" run --model poly --results none \
     --strategy mirrored --devices gpu:0/0+gpu:0/1
+
+# A driver that answers with a version and no more; everything else it refuses, as where there is no
+# GPU (CUDA_ERROR_NO_DEVICE, 100).
+if [[ $built == [0-9]* ]] && command -v cc >/dev/null; then
+    cat >driver.c <<'C'
+#include <string.h>
+static int version_of(int *version) { *version = VERSION; return 0; }
+static int refuse(void) { return 100; }
+int cuGetProcAddress_v2(const char *name, void **out, int version, unsigned long long flags, int *found)
+{
+    (void)version, (void)flags;
+    *out = strcmp(name, "cuDriverGetVersion") == 0  ? (void *)version_of
+           : strcmp(name, "cuGetProcAddress") == 0 ? (void *)cuGetProcAddress_v2
+                                                    : (void *)refuse;
+    if (found)
+        *found = 0;
+    return 0;
+}
+C
+    for version in 12040 13020; do
+        mkdir -p "driver$version"
+        cc -shared -fPIC -w -DVERSION=$version -o "driver$version/libcuda.so.1" driver.c
+    done
+    export LD_LIBRARY_PATH=$work/driver12040
+    lockstep_ok devices
+    expect "an old driver is said to be so" grep -qx \
+        'gpu  *driver too old: it knows CUDA 12.4, this build needs CUDA 13.0; driver: CUDA 12.4' out
+    refused "device: gpu:0: does not exist here (driver too old: it knows CUDA 12.4" run --model poly \
+        --results none --devices gpu:0
+    lockstep_ok run --model poly --steps 20 --results none --format jsonl
+    rows "CPUs work beside an old driver" "r['result']['status'] == 'ok'"
+    export LD_LIBRARY_PATH=$work/driver13020
+    lockstep_ok devices
+    expect "a driver without a GPU" grep -q '^gpu  *no GPU: no CUDA-capable device is detected' out
+    refused "device: gpu:0: does not exist here (no GPU: no CUDA-capable device" micro copy --devices gpu:0
+    unset LD_LIBRARY_PATH
+else
+    echo "no made-up driver: this build has no CUDA, or there is no cc"
+fi
 lockstep_ok run --model poly --steps 20 --results none --format jsonl # a CPU is the default
 rows "on a CPU" "r['case']['devices'] == ['cpu:0'] and r['case']['memory'] == 'growth'"
 finish

@@ -28,7 +28,7 @@ static const char *const names[] = {LS_PLANTED_BUGS(BUG_NAME) NULL};
 static struct {
     pthread_once_t once;
     int plant; /* -1: none */
-    bool fuzz, fail;
+    bool fuzz, fail, final;
     uint64_t seed;
     char device[32];
     int64_t step, operation;
@@ -69,7 +69,8 @@ static ls_status read_fail(const char *text)
     long long step, operation = 0;
     int fields = sscanf(text, "%7[a-z]:%d:%lld%n:%lld%n", kind, &device, &step, &length, &operation,
                         &length);
-    if (fields < 3 || text[length])
+    hooks.final = fields >= 3 && strcmp(text + length, "!") == 0;
+    if (fields < 3 || (text[length] && !hooks.final))
         return ls_fail(LS_CODE_USAGE, "LOCKSTEP_FAIL", text,
                        "is no place; DEVICE:STEP[:OPERATION] is, such as cpu:1:20:3");
     snprintf(hooks.device, sizeof hooks.device, "%s:%d", kind, device);
@@ -139,8 +140,9 @@ ls_status ls_hooks_fail(ls_hooks_place *place, const char *device, bool last)
     if (!hooks.fail || step != hooks.step || strcmp(device, hooks.device) != 0 ||
         (operation != hooks.operation && !(last && operation < hooks.operation)))
         return LS_OK;
-    return ls_fail(LS_CODE_MISSING, "LOCKSTEP_FAIL", device,
-                   "fails in step %lld as it was told; unset it", step);
+    ls_status status = ls_fail(LS_CODE_MISSING, "LOCKSTEP_FAIL", device,
+                               "fails in step %lld as it was told; unset it", step);
+    return hooks.final ? ls_status_final(status) : status;
 }
 
 #else

@@ -6,10 +6,10 @@
  *
  *     LOCKSTEP_PLANT=BUG           plants a bug, by its name in the table below
  *     LOCKSTEP_FUZZ=SEED           threads pause at random before queue, event and rank operations
- *     LOCKSTEP_FAIL=DEVICE:STEP[:OPERATION]
+ *     LOCKSTEP_FAIL=DEVICE:STEP[:OPERATION][!]
  *                                  an operation of a device's queue fails: of its step STEP the
  *                                  one of that number, both from 0, or the last where there are
- * less
+ * less; with `!` so that nothing more can be done on it
  */
 #ifndef LS_COMMON_BASE_HOOKS_H
 #define LS_COMMON_BASE_HOOKS_H

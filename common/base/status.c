@@ -10,11 +10,12 @@
 struct ls_failure {
     ls_code code;
     bool follows;     /* from a failure elsewhere */
+    bool final;       /* nothing more can be done there */
     const char *text; /* behind the struct, in the same allocation */
 };
 
 /* What is left to say when there is no memory to say more. */
-static const struct ls_failure out_of_memory = {LS_CODE_MISSING, false,
+static const struct ls_failure out_of_memory = {LS_CODE_MISSING, false, false,
                                                 "memory: out of memory while reporting a failure"};
 
 ls_status ls_fail(ls_code code, const char *what, const char *where, const char *why, ...)
@@ -34,7 +35,7 @@ ls_status ls_fail(ls_code code, const char *what, const char *where, const char 
     }
     char *text = (char *)(failure + 1);
     failure->code = code;
-    failure->follows = false;
+    failure->follows = failure->final = false;
     failure->text = text;
     int used = snprintf(text, size, "%s%s%s%s", what ? what : "", what ? ": " : "",
                         where ? where : "", where ? ": " : "");
@@ -75,6 +76,13 @@ ls_status ls_status_follows(ls_status status)
     return status;
 }
 
+ls_status ls_status_final(ls_status status)
+{
+    if (status && status != &out_of_memory)
+        ((struct ls_failure *)status)->final = true;
+    return status;
+}
+
 ls_status ls_status_within(const char *what, const char *where, ls_status status)
 {
     if (!status)
@@ -82,6 +90,8 @@ ls_status ls_status_within(const char *what, const char *where, ls_status status
     ls_status outer = ls_fail(status->code, what, where, "%s", status->text);
     if (status->follows)
         outer = ls_status_follows(outer);
+    if (status->final)
+        outer = ls_status_final(outer);
     ls_status_free(status);
     return outer;
 }
@@ -95,6 +105,11 @@ ls_status ls_status_first(ls_status first, ls_status second)
     if (first)
         ls_status_free(second);
     return first ? first : second;
+}
+
+bool ls_status_is_final(ls_status status)
+{
+    return status && status->final;
 }
 
 bool ls_status_is_consequence(ls_status status)

@@ -60,7 +60,16 @@ ls_status ls_status_follows(ls_status status) __attribute__((warn_unused_result)
 /** Whether it is so marked; false for NULL. */
 bool ls_status_is_consequence(ls_status status);
 
-/** The failure as that of a part: "<what>: <where>: <its text>", its code and mark. Frees the old.
+/**
+ * Marks a failure that ends what a sweep is doing: what failed is of no more use to this process (a
+ * GPU that fell over). Takes NULL; returns its argument.
+ */
+ls_status ls_status_final(ls_status status) __attribute__((warn_unused_result));
+
+/** Whether it is so marked; false for NULL. */
+bool ls_status_is_final(ls_status status);
+
+/** The failure as that of a part: "<what>: <where>: <its text>", its code and marks. Frees the old.
  */
 ls_status ls_status_within(const char *what, const char *where, ls_status status)
     __attribute__((warn_unused_result));

@@ -105,5 +105,19 @@ run --strategy towers,mirrored --devices 2,3
 format=table
 run --strategy mirrored --devices 3
 [ "$(grep -c LOCKSTEP_FAIL "$dir/rows")/$(wc -l <"$dir/rows")/$(wc -l <"$dir/err")" = 1/3/0 ] || wrong "not one message in the table"
+format=
+# A device that can be used no more ends the sweep: what was under way has rows of status "error", the
+# rest is counted in one line.
+export LOCKSTEP_FAIL=cpu:0:30!
+run --strategy single --seed 1,2,3
+[ "$code/$(grep -c '"status": *"error"' "$dir/rows")/$(wc -l <"$dir/rows")/$(wc -l <"$dir/err")" = 3/3/3/0 ] ||
+  wrong "status $code; three rows of status error, and no more, were wanted"
+[ "$(grep -c '"reason": *"operation: cpu:0 ' "$dir/rows")/$(grep -c '"reason": *"run: not finished: in another case operation: cpu:0 ' \
+  "$dir/rows")" = 1/2 ] || wrong "one case fails, two are not finished"
+export LOCKSTEP_FAIL=cpu:0:1!
+run --strategy single --seed 1,2,3
+[ "$code/$(wc -l <"$dir/rows")" = 3/1 ] || wrong "status $code, and one row, of the case whose gate the device failed, were wanted"
+[ "$(cat "$dir/err")" = "lockstep: run: 2 of 3 cases: not run, for a device has fallen over; the same command with these alone goes on" ] ||
+  wrong "the cases that were not run are not told"
 unset LOCKSTEP_FAIL
 echo "$runs runs end as they should"

@@ -27,6 +27,22 @@ static void test_line(void **state)
     ls_status_free(status);
 }
 
+static void test_final(void **state)
+{
+    (void)state;
+    ls_status status = ls_status_final(ls_fail(LS_CODE_MISSING, "gpu", "gpu:0", "fell over"));
+    assert_true(ls_status_is_final(status));
+    assert_false(ls_status_is_consequence(status));
+    status = ls_status_within("operation", "gpu:0 copy", status);
+    assert_true(ls_status_is_final(status)); /* also as that of a part */
+    ls_status_free(status);
+    status = ls_status_within("a", "b", ls_fail(LS_CODE_MISSING, "c", NULL, "d"));
+    assert_false(ls_status_is_final(status));
+    ls_status_free(status);
+    assert_false(ls_status_is_final(LS_OK));
+    assert_null(ls_status_final(LS_OK));
+}
+
 static void test_ok(void **state)
 {
     (void)state;
@@ -117,13 +133,10 @@ static void test_follows(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_line),
-        cmocka_unit_test(test_ok),
-        cmocka_unit_test(test_control_characters),
-        cmocka_unit_test(test_long_text),
-        cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_relay),
-        cmocka_unit_test(test_first),
+        cmocka_unit_test(test_line),      cmocka_unit_test(test_final),
+        cmocka_unit_test(test_ok),        cmocka_unit_test(test_control_characters),
+        cmocka_unit_test(test_long_text), cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_relay),     cmocka_unit_test(test_first),
         cmocka_unit_test(test_follows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

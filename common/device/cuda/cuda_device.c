@@ -39,11 +39,12 @@ ls_status ls_cuda_check(const char *where, const char *doing, cudaError_t error)
     if (error == cudaSuccess)
         return LS_OK;
     cudaGetLastError(); /* this failure is reported here, not by the next check */
-    return ls_fail(LS_CODE_MISSING, "gpu", where, "%s: %s (%s)%s", doing, cudaGetErrorString(error),
-                   cudaGetErrorName(error),
-                   is_sticky(error) ? "; the device has fallen over, and this process can use it "
-                                      "no more"
-                                    : "");
+    ls_status status = ls_fail(LS_CODE_MISSING, "gpu", where, "%s: %s (%s)%s", doing,
+                               cudaGetErrorString(error), cudaGetErrorName(error),
+                               is_sticky(error) ? "; the device has fallen over, and this process "
+                                                  "can use it no more"
+                                                : "");
+    return is_sticky(error) ? ls_status_final(status) : status;
 }
 
 ls_status ls_cuda_use(const ls_device *base)

@@ -47,7 +47,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 
-if [ -z "$rehearse" ] && ! nvidia-smi -L 2>/dev/null | grep -q '^GPU [0-9]'; then
+if [ -z "$rehearse" ] && [[ $(nvidia-smi -L 2>/dev/null || true) != *"GPU "[0-9]* ]]; then
   fail "no GPU here: nvidia-smi -L names none; --rehearse runs the same parts on CPU devices" 3
 fi
 command -v python3 >/dev/null || fail "python3: missing; the summary and the checks of rows need it" 3

@@ -226,7 +226,8 @@ static json_t *time_group(const ls_row_facts *f)
         put_real(group, "build_ms", (double)info.program.build_ns * 1e-6);
     put_real(group, "data_ms", (double)plan->data->read_ns * 1e-6); /* waited for at the start */
     put_real(group, "setup_ms", (double)trial->session.setup_ns * 1e-6);
-    put_real(group, "host_us", trial->host_ns * 1e-3 / (double)trial->timed_done);
+    ls_statistics_compute(trial->put_ns, trial->puts, &s);
+    put_real(group, "host_us", s.median * 1e-3);
     if (f->harness_ns > 0)
         put_real(group, "harness_us", f->harness_ns * 1e-3);
     return group;

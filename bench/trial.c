@@ -29,13 +29,14 @@ ls_status ls_trial_open(const ls_workplace *place, const ls_plan_of_case *plan, 
     size_t timed = (size_t)plan->timed, elements = plan->model->graph->variables.elements;
     ls_status status = ls_session_open_delayed(place, plan, &out->session);
     out->step_ms = calloc(timed + 1, sizeof *out->step_ms);
+    out->put_ns = calloc(timed + 1, sizeof *out->put_ns);
     out->parameters = calloc(elements + 1, sizeof *out->parameters);
     out->ledgers = calloc(plan->device_count + 1, sizeof *out->ledgers);
     out->records = calloc(plan->job.records, sizeof *out->records);
     if (request->log.level >= LS_LOG_VERBOSE)
         out->losses = calloc(timed + 1, sizeof *out->losses);
-    if (!status && (!out->step_ms || !out->parameters || !out->records || !out->ledgers ||
-                    (request->log.level >= LS_LOG_VERBOSE && !out->losses)))
+    if (!status && (!out->step_ms || !out->put_ns || !out->parameters || !out->records ||
+                    !out->ledgers || (request->log.level >= LS_LOG_VERBOSE && !out->losses)))
         status = ls_fail_memory("trial", timed * sizeof *out->step_ms);
     char title[192];
     snprintf(title, sizeof title, "%s %s", plan->model->name, plan->strategy->name);
@@ -51,6 +52,7 @@ void ls_trial_close(ls_trial *trial)
     ls_progress_close(trial->progress);
     ls_session_close(&trial->session);
     free(trial->step_ms);
+    free(trial->put_ns);
     free(trial->losses);
     free(trial->records);
     free(trial->ledgers);
@@ -219,7 +221,7 @@ static ls_status train(ls_trial *trial, uint64_t steps, bool timed)
         strike(trial);
         LS_TRY(ls_session_steps(&trial->session, count));
         if (timed)
-            trial->host_ns += (double)trial->session.put_ns;
+            trial->put_ns[trial->puts++] = trial->session.put_ns;
         LS_TRY(take_records(trial, count, timed));
         LS_TRY(look_at_accuracy(trial));
         show_progress(trial);

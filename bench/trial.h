@@ -71,7 +71,7 @@ typedef struct ls_session {
     ls_run *run;
     uint64_t step;     /**< steps done */
     uint64_t setup_ns; /**< time that opening took */
-    uint64_t put_ns;   /**< host time that the latest ls_session_steps took to put its steps */
+    double put_ns;     /**< host time to put a step, of the first of the latest ls_session_steps */
 } ls_session;
 
 /** Opens the plan's devices and its strategy, and loads the initial values. */
@@ -135,7 +135,8 @@ typedef struct ls_trial {
     double *losses;          /**< [timed], kept with --verbose; else NULL */
     uint64_t timed_done;
     double timed_ms; /**< sum of step_ms */
-    double host_ns;  /**< host time that putting the timed steps took */
+    double *put_ns;  /**< [puts] session.put_ns, each time that timed steps were put */
+    uint64_t puts;
     double loss_first, loss_last;
     double accuracy; /**< NaN: none */
     bool target_reached;

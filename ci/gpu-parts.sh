@@ -113,7 +113,7 @@ part_tests() {
   mkdir -p "$out/ctest" # its own notes, so that a run of ctest in the build folder keeps its
   echo "subdirs(\"$build\")" >"$out/ctest/CTestTestfile.cmake"
   ctest --test-dir "$out/ctest" -L gpu --no-tests=error --output-on-failure -j 2 --timeout 100 2>&1 ||
-    broken "tests failed: $(grep -cE '\*\*\*(Failed|Timeout|Exception)' "$out/tests.log")"
+    broken "ctest failed: $(grep -cE '\*\*\*(Failed|Timeout|Exception)' "$out/tests.log") tests; see tests.log"
   passed=$(grep -cE ' Passed ' "$out/tests.log" || true)
   skipped=$(grep -cE '\*\*\*Skipped' "$out/tests.log" || true)
   [ -n "$rehearse" ] || [ "$skipped" -eq 0 ] || broken "$skipped tests were skipped though there is a GPU"

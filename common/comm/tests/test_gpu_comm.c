@@ -72,7 +72,7 @@ static void open_reduction(fixture *f, const ls_allreduce *a, int ranks, size_t 
         r->lists[i] = (ls_comm_list){&r->ops[i], f->queue[i]};
         must(ls_event_open(f->device[i], &r->left[i]));
     }
-    a->oracle((const float *const *)r->inputs, ranks, count, r->expected);
+    a->oracle((const float *const *)r->inputs, ranks, count, r->expected, NULL);
 }
 
 static void close_reduction(fixture *f, reduction *r)
@@ -115,7 +115,7 @@ static void judge(fixture *f, const ls_allreduce *a, const reduction *r, uint64_
                      r->count, i);
     }
     const ls_traffic sent = total_traffic(r->comms, r->ranks);
-    const ls_traffic formula = a->formula(r->ranks, r->count, 0);
+    const ls_traffic formula = a->formula(r->ranks, r->count, 0, NULL);
     assert_true(sent.bytes_sent == counted * formula.bytes_sent);
     assert_true(sent.messages_sent == counted * formula.messages_sent);
     free(got);

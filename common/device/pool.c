@@ -18,6 +18,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(start, bytes)   ((void)(start), (void)(bytes))
+#define ASAN_UNPOISON_MEMORY_REGION(start, bytes) ((void)(start), (void)(bytes))
+#endif
+
 static const size_t alignment = 64;
 static const size_t page_bytes = (size_t)64 << 10; /* chunks are multiples, the largest page */
 static const size_t unit_least = (size_t)2 << 20;
@@ -77,6 +84,16 @@ static size_t in_use(const ls_memory_ledger *ledger)
     return sum;
 }
 
+/* In a build with the address sanitizer: of the block, what was asked for is there, no more. */
+static void watch(const ls_pool *pool, const block *b)
+{
+    if (!pool->options.watched)
+        return;
+    ASAN_POISON_MEMORY_REGION(b->start, b->bytes);
+    if (b->used)
+        ASAN_UNPOISON_MEMORY_REGION(b->start, b->asked);
+}
+
 /* Takes exactly `bytes` from the system, as one free block. */
 static ls_status add_chunk(ls_pool *pool, size_t bytes)
 {
@@ -100,6 +117,7 @@ static ls_status add_chunk(ls_pool *pool, size_t bytes)
         end = &(*end)->next;
     *end = added;
     pool->ledger.reserved += bytes;
+    watch(pool, whole);
     return LS_OK;
 }
 
@@ -200,6 +218,7 @@ static ls_status allocate_locked(ls_pool *pool, ls_memory_use use, size_t bytes,
     found->used = true;
     found->asked = bytes;
     found->use = use;
+    watch(pool, found);
     pool->ledger.in_use[use] += bytes;
     pool->ledger.in_use_peak = larger(pool->ledger.in_use_peak, in_use(&pool->ledger));
     *out = found->start;
@@ -249,6 +268,7 @@ bool ls_pool_release(ls_pool *pool, void *memory)
         pool->ledger.in_use[b->use] -= b->asked;
         b->used = false;
         b->asked = 0;
+        watch(pool, b);
         join_next(b);
         join_next(b->previous);
     }
@@ -318,6 +338,7 @@ ls_status ls_pool_open(const ls_pool_options *options, ls_pool **out)
     pool->options = *options;
     snprintf(pool->name, sizeof pool->name, "%s", options->name);
     pool->options.name = pool->name;
+    pool->options.watched &= options->policy.kind != LS_MEMORY_ALL;
     pthread_mutex_init(&pool->lock, NULL);
     ls_status status = set_policy(pool);
     if (!status && takes_all(pool) && pool->ledger.limit)
@@ -344,6 +365,8 @@ void ls_pool_close(ls_pool *pool)
         }
         if (c->unpin)
             c->unpin(c->start);
+        if (pool->options.watched)
+            ASAN_UNPOISON_MEMORY_REGION(c->start, c->bytes);
         pool->options.release(pool->options.context, c->start, c->bytes);
         free(c);
     }

@@ -25,6 +25,8 @@ typedef struct ls_pool_options {
     ls_memory_policy policy;
     size_t capacity; /**< bytes of the device */
     bool on_demand;  /**< `all` as a limit only: somebody else has taken the memory already */
+    bool watched;    /**< processors' memory: a build with the address sanitizer knows its pieces,
+                          but for `all`, whose marks would take an eighth of the machine */
     /** Takes memory from the system: at least `bytes`, 64-byte aligned. Called under a lock. */
     ls_status (*reserve)(void *context, size_t bytes, void **out);
     /** Gives back all that one call of `reserve` took. */

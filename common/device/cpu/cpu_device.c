@@ -80,6 +80,7 @@ static ls_status cpu_open(const ls_machine *machine, const ls_device_name *name,
     const ls_pool_options options = {.name = info->text,
                                      .policy = *policy,
                                      .capacity = info->capacity,
+                                     .watched = true,
                                      .reserve = reserve_memory,
                                      .release = release_memory};
     ls_status status = ls_pool_open(&options, &device->base.pool);

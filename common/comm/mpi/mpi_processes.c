@@ -79,10 +79,11 @@ static ls_status find_host(int rank, int *leader)
 /* Who the others are, as long as they are together. */
 static ls_status keep_peers(const standing *all, const ls_processes *processes)
 {
-    mpi_peer *peers = calloc((size_t)processes->size, sizeof *peers);
+    const size_t count = processes->size > 0 ? (size_t)processes->size : 1;
+    mpi_peer *peers = calloc(count, sizeof *peers);
     if (!peers)
-        return ls_fail_memory("processes", (size_t)processes->size * sizeof *peers);
-    for (int r = 0; r < processes->size; r++)
+        return ls_fail_memory("processes", count * sizeof *peers);
+    for (size_t r = 0; r < count; r++)
         peers[r] = all[r].peer;
     ((mpi_comm *)processes->comm)->group->life->peers = peers;
     return LS_OK;

@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-enum { REPLAYS = 6, MANY_REPLAYS = 2000, SOME_REPLAYS = 100, DELAYED_REPLAYS = 12, SEEDS = 3 };
+enum { REPLAYS = 6, MANY_REPLAYS = 500, SOME_REPLAYS = 100, DELAYED_REPLAYS = 12, SEEDS = 3 };
 
 static const int rank_counts[] = {1, 2, 3, 4, 5, 8, 6, 7, 16};
 enum { RANK_COUNTS = sizeof rank_counts / sizeof *rank_counts, RANK_COUNTS_AGAIN = 6 };

@@ -142,6 +142,7 @@ static const char *const csv_columns[] = {
     "micro.size_bytes",
     "micro.count",
     "micro.type",
+    "micro.comm",
     "micro.redop",
     "micro.ranks",
     "micro.time_us",

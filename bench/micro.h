@@ -29,6 +29,7 @@ typedef struct ls_micro {
     const char *data;                 /**< of --data; NULL: the model's */
     const ls_option_given *sizes;     /**< of --sizes, as given */
     const ls_option_given *allreduce; /**< of --allreduce, as given */
+    const ls_comm_backend *comm;      /**< of a collective */
     const char *link_text;            /**< of --link; NULL: none */
     ls_link link;
     ls_network *network; /**< between the ranks' devices, opened by a collective; NULL: none */
@@ -55,6 +56,7 @@ typedef struct ls_micro_figure {
     double build_ns;    /**< of a program; 0: none */
     /* Of collectives. */
     int ranks;          /**< 0: 1 */
+    const char *comm;   /**< communicator; NULL: not told */
     const char *redop;  /**< "sum", "none"; NULL: not told */
     double bus_factor;  /**< bus bandwidth over algorithm bandwidth */
     ls_traffic sent;    /**< of one operation, summed over ranks */

@@ -3,15 +3,14 @@
  * `lockstep micro allreduce|broadcast|allgather|reducescatter|sendrecv`: collectives by size.
  *
  * Each rank is a queue on a device of its own with two buffers, of this process or (mpirun) of each
- * of several. A program per rank holds one
- * call; all ranks replay it as often as makes a sample long enough, between two stamps of rank
- * 0's clock. In place, a call works on the same buffer again and again; out of place, each rank
- * first copies its input over the buffer, which is in the time, so every call finds data that
- * another core has just written. Inputs are whole numbers from -2 to 2, so sums are exact; after
- * the timing one more call is checked in every element, and the traffic of all calls against the
- * formula. size is the whole buffer; algorithm bandwidth is size over time.
+ * of several. Programs of one call (micro_calls.c) are replayed as often as makes a sample long
+ * enough, between two stamps of rank 0's clock. In place, a call works on the same buffer again and
+ * again; out of place, each rank first copies its input over the buffer, which is in the time, so
+ * every call finds data that another core has just written. Inputs are whole numbers from -2 to 2,
+ * so sums are exact; after the timing one more call is checked in every element, and the traffic of
+ * all calls against the formula. size is the whole buffer; algorithm bandwidth is size over time.
  */
-#include "bench/micro.h"
+#include "bench/micro_comm.h"
 #include "bench/team.h"
 
 #include <stdio.h>
@@ -21,56 +20,32 @@
 /* Processes begin a sample some 0.1 ms apart. */
 static const double shortest_ns = 1e6, shortest_apart_ns = 1e7;
 
-/* One rank's part. */
-typedef struct member {
-    ls_device *device;
-    ls_queue *queue;
-    ls_comm *comm;
-    float *input, *data, *scratch; /* [count], [count], as the algorithm needs */
-    ls_op_list ops;
-    ls_program *program;
-} member;
-
-/* A collective, and one size of it. */
-typedef struct collective {
-    const char *name, *redop;
-    const ls_allreduce *algorithm; /* of an all-reduce; else NULL */
-    bool out_of_place;
-    ls_comm *comm;   /* of the processes; NULL: this one alone */
-    int first, here; /* this process's ranks: members [here] */
-    int ranks;
-    size_t count;
-    size_t *offsets, *counts; /* [ranks]: an even split of the buffer */
-    member *members;
-    uint64_t calls;
-} collective;
-
 static float input_of(int rank, size_t i)
 {
     return (float)((int)((i * 2654435761u + (unsigned)rank * 40503u) >> 7 & 0xffff) % 5 - 2);
 }
 
-static bool is(const collective *c, const char *name)
+bool ls_collective_is(const ls_collective *c, const char *name)
 {
     return strcmp(c->name, name) == 0;
 }
 
 /* What the rank has after a call, at element i; false: nothing is promised there. */
-static bool expected_of(const collective *c, int rank, size_t i, float *out)
+static bool expected_of(const ls_collective *c, int rank, size_t i, float *out)
 {
-    if (is(c, "broadcast"))
+    if (ls_collective_is(c, "broadcast"))
         *out = input_of(0, i);
-    if (is(c, "sendrecv"))
+    if (ls_collective_is(c, "sendrecv"))
         *out = input_of((rank + c->ranks - 1) % c->ranks, i);
-    if (is(c, "allgather")) {
+    if (ls_collective_is(c, "allgather")) {
         int owner = 0;
         while (owner + 1 < c->ranks && c->offsets[owner + 1] <= i)
             owner++;
         *out = input_of(owner, i);
     }
-    if (is(c, "reducescatter") && i - c->offsets[rank] >= c->counts[rank])
+    if (ls_collective_is(c, "reducescatter") && i - c->offsets[rank] >= c->counts[rank])
         return false; /* i before the block wraps around to a large number */
-    if (is(c, "allreduce") || is(c, "reducescatter")) {
+    if (ls_collective_is(c, "allreduce") || ls_collective_is(c, "reducescatter")) {
         float sum = 0;
         for (int r = 0; r < c->ranks; r++)
             sum += input_of(r, i);
@@ -79,126 +54,43 @@ static bool expected_of(const collective *c, int rank, size_t i, float *out)
     return true;
 }
 
-static double bus_factor(const collective *c)
+static double bus_factor(const ls_collective *c)
 {
-    return is(c, "allreduce")       ? ls_allreduce_bus_factor(c->ranks)
-           : is(c, "allgather")     ? ls_allgather_bus_factor(c->ranks)
-           : is(c, "reducescatter") ? ls_reducescatter_bus_factor(c->ranks)
-                                    : ls_broadcast_bus_factor(c->ranks);
+    return ls_collective_is(c, "allreduce")       ? ls_allreduce_bus_factor(c->ranks)
+           : ls_collective_is(c, "allgather")     ? ls_allgather_bus_factor(c->ranks)
+           : ls_collective_is(c, "reducescatter") ? ls_reducescatter_bus_factor(c->ranks)
+                                                  : ls_broadcast_bus_factor(c->ranks);
 }
 
-static ls_traffic formula(const collective *c)
+static ls_traffic formula(const ls_collective *c)
 {
-    if (is(c, "allreduce"))
+    if (ls_collective_is(c, "allreduce"))
         return c->algorithm->formula(c->ranks, c->count, c->ranks, c->members[0].comm->layout);
-    if (is(c, "allgather"))
+    if (ls_collective_is(c, "allgather"))
         return ls_allgather_formula(c->ranks, c->counts);
-    if (is(c, "reducescatter"))
+    if (ls_collective_is(c, "reducescatter"))
         return ls_reducescatter_formula(c->ranks, c->counts);
-    if (is(c, "broadcast"))
+    if (ls_collective_is(c, "broadcast"))
         return ls_broadcast_formula(c->ranks, c->count);
     return (ls_traffic){.bytes_sent = (uint64_t)c->ranks * c->count * sizeof(float),
                         .messages_sent = (uint64_t)c->ranks};
 }
 
-/* ---- One call as a program ------------------------------------------------------------------ */
-
-static ls_status build_sendrecv(const collective *c, const member *me, ls_op_list *ops)
-{
-    const int rank = me->comm->rank;
-    const ls_exchange exchange = {.to = (rank + 1) % c->ranks,
-                                  .send = me->input,
-                                  .send_count = c->count,
-                                  .from = (rank + c->ranks - 1) % c->ranks,
-                                  .receive = me->data,
-                                  .receive_count = c->count};
-    ls_op *op;
-    LS_TRY(me->comm->backend->exchange(me->comm, &exchange, &op));
-    return ls_op_list_add(ops, op);
-}
-
-/* canonical: as many shards as ranks, one each. */
-static ls_status build_call(const collective *c, member *me, ls_op_list *ops)
-{
-    const ls_allreduce_args args = {.data = me->data,
-                                    .count = c->count,
-                                    .scratch = me->scratch,
-                                    .shards = c->ranks,
-                                    .sums = &me->data,
-                                    .sum_count = 1};
-    if (is(c, "allreduce"))
-        return c->algorithm->build(me->comm, &args, ops);
-    if (is(c, "broadcast"))
-        return ls_broadcast_build(me->comm, 0, me->data, c->count, ops);
-    if (is(c, "allgather"))
-        return ls_allgather_build(me->comm, me->data, c->offsets, c->counts, ops);
-    if (is(c, "reducescatter"))
-        return ls_reducescatter_build(me->comm, me->data, c->offsets, c->counts, ops);
-    return build_sendrecv(c, me, ops);
-}
-
-/* Out of place: what the rank brings goes from its input to the buffer that the call works on. */
-static ls_status put_input(const collective *c, const member *me)
-{
-    const int rank = me->comm->rank;
-    size_t first = 0, count = c->count;
-    if (is(c, "allgather")) {
-        first = c->offsets[rank];
-        count = c->counts[rank];
-    }
-    if (!c->out_of_place || is(c, "sendrecv") || (is(c, "broadcast") && rank != 0))
-        return LS_OK;
-    return ls_queue_copy(me->queue, me->data + first, me->device, me->input + first, me->device,
-                         count * sizeof(float));
-}
-
-static ls_status capture(const collective *c, member *me)
-{
-    LS_TRY(build_call(c, me, &me->ops));
-    LS_TRY(ls_program_begin(me->queue));
-    ls_status status = put_input(c, me);
-    if (!status)
-        status = ls_op_list_put(&me->ops, me->queue);
-    return ls_status_first(status, ls_program_end(me->queue, &me->program));
-}
-
-static ls_status sync_all(const collective *c)
-{
-    ls_status status = LS_OK;
-    for (int r = 0; r < c->here; r++)
-        status = ls_status_first(status, ls_queue_sync(c->members[r].queue));
-    return status;
-}
-
 /* ---- Timing and checking -------------------------------------------------------------------- */
 
-static ls_status launch(ls_micro *m, const collective *c, uint64_t times, uint64_t *ns)
-{
-    uint64_t stamps[2];
-    for (int r = 1; r < c->here; r++)
-        LS_TRY(ls_program_launch(c->members[r].program, times));
-    LS_TRY(ls_queue_put(m->bench.queue, m->bench.stamp[0]));
-    LS_TRY(ls_program_launch(c->members[0].program, times));
-    LS_TRY(ls_queue_put(m->bench.queue, m->bench.stamp[1]));
-    LS_TRY(sync_all(c));
-    LS_TRY(ls_queue_read(m->bench.queue, stamps, m->bench.stamps, sizeof stamps));
-    *ns = stamps[1] - stamps[0];
-    return LS_OK;
-}
-
 /* All processes together, each with the time of rank 0. */
-static ls_status time_calls(ls_micro *m, collective *c, uint64_t times, double *ns)
+static ls_status time_calls(ls_micro *m, ls_collective *c, uint64_t times, double *ns)
 {
     uint64_t taken = 0;
     bool stop = false;
-    ls_status status = launch(m, c, times, &taken);
+    ls_status status = ls_collective_time(c, &m->bench, times, &taken);
     LS_TRY(ls_team_turn(c->comm, status, &taken, &stop));
     *ns = (double)taken;
     c->calls += times;
     return LS_OK;
 }
 
-static ls_status sample(ls_micro *m, collective *c, ls_statistics *out)
+static ls_status sample(ls_micro *m, ls_collective *c, ls_statistics *out)
 {
     uint64_t times = 1;
     double ns = 0, samples[LS_MICRO_ROUNDS];
@@ -217,13 +109,13 @@ static ls_status sample(ls_micro *m, collective *c, ls_statistics *out)
 }
 
 /* One more call, on fresh inputs; every element of every rank. `host` is [count]. */
-static ls_status check_call(ls_micro *m, collective *c, float *host, uint64_t *wrong)
+static ls_status check_call(ls_micro *m, ls_collective *c, float *host, uint64_t *wrong)
 {
     double ns;
     size_t bytes = c->count * sizeof(float);
     *wrong = 0;
     for (int r = 0; r < c->here; r++) {
-        member *me = &c->members[r];
+        ls_micro_member *me = &c->members[r];
         for (size_t i = 0; i < c->count; i++)
             host[i] = input_of(c->first + r, i);
         LS_TRY(ls_queue_write(me->queue, me->input, host, bytes));
@@ -247,7 +139,7 @@ typedef struct tally {
     ls_traffic sent;
 } tally;
 
-static ls_status add_up(const collective *c, tally *sum)
+static ls_status add_up(const ls_collective *c, tally *sum)
 {
     const size_t processes = c->comm ? (size_t)c->comm->size : 1;
     tally *all = calloc(processes, sizeof *all);
@@ -270,27 +162,29 @@ static ls_status add_up(const collective *c, tally *sum)
 }
 
 /* What the calls moved against the formula; `why` is written where they differ. */
-static bool check_traffic(const collective *c, ls_traffic sum, ls_micro_figure *figure,
+static bool check_traffic(const ls_collective *c, ls_traffic sum, ls_micro_figure *figure,
                           char why[160])
 {
+    /* Ranks that are put together count once: when the call is captured. */
+    const uint64_t calls = ls_comm_together(c->members->comm) ? 1 : c->calls;
     figure->uncounted = c->algorithm && !c->algorithm->formula;
     if (figure->uncounted)
         return true;
     const ls_traffic expected = formula(c);
-    figure->sent = (ls_traffic){sum.bytes_sent / c->calls, sum.messages_sent / c->calls};
-    if (sum.bytes_sent == c->calls * expected.bytes_sent &&
-        sum.messages_sent == c->calls * expected.messages_sent)
+    figure->sent = (ls_traffic){sum.bytes_sent / calls, sum.messages_sent / calls};
+    if (sum.bytes_sent == calls * expected.bytes_sent &&
+        sum.messages_sent == calls * expected.messages_sent)
         return true;
     snprintf(why, 160,
              "traffic: %llu bytes, %llu messages in %llu calls; the formula says %llu, "
              "%llu a call",
              (unsigned long long)sum.bytes_sent, (unsigned long long)sum.messages_sent,
-             (unsigned long long)c->calls, (unsigned long long)expected.bytes_sent,
+             (unsigned long long)calls, (unsigned long long)expected.bytes_sent,
              (unsigned long long)expected.messages_sent);
     return false;
 }
 
-static ls_status measure(ls_micro *m, collective *c)
+static ls_status measure(ls_micro *m, ls_collective *c)
 {
     char why[160];
     tally all = {0};
@@ -302,6 +196,7 @@ static ls_status measure(ls_micro *m, collective *c)
                               .checked = true,
                               .kernel = c->algorithm ? c->algorithm->name : NULL,
                               .ranks = c->ranks,
+                              .comm = m->comm->name,
                               .redop = c->redop,
                               .bus_factor = bus_factor(c)};
     float *host = malloc((c->count + 1) * sizeof *host);
@@ -329,37 +224,32 @@ static ls_status take(ls_device *device, size_t count, float **out)
     return LS_OK;
 }
 
-static ls_status open_buffers(collective *c)
+static ls_status open_buffers(const ls_micro *m, ls_collective *c)
 {
     ls_device *devices[1024];
     ls_comm *comms[1024];
     for (int r = 0; r < c->here; r++)
         devices[r] = c->members[r].device;
-    LS_TRY(c->comm ? ls_comm_open(NULL, c->comm, devices, c->here, comms)
-                   : ls_comm_thread_open(devices, c->here, comms));
+    LS_TRY(ls_comm_open(m->comm, c->comm, devices, c->here, comms));
     for (int r = 0; r < c->here; r++)
         c->members[r].comm = comms[r];
     for (int r = 0; r < c->here; r++) {
-        member *me = &c->members[r];
+        ls_micro_member *me = &c->members[r];
         LS_TRY(take(me->device, c->count, &me->input));
         LS_TRY(take(me->device, c->count, &me->data));
         if (c->algorithm && c->algorithm->scratch)
             LS_TRY(take(me->device,
                         c->algorithm->scratch(c->first + r, c->ranks, c->count, c->ranks),
                         &me->scratch));
-        LS_TRY(capture(c, me));
     }
-    return LS_OK;
+    return ls_collective_capture(c);
 }
 
-static void close_buffers(collective *c)
+static void close_buffers(ls_collective *c)
 {
+    ls_collective_clear(c);
     for (int r = 0; r < c->here; r++) {
-        member *me = &c->members[r];
-        if (me->program)
-            ls_program_close(me->program);
-        me->program = NULL;
-        ls_op_list_clear(&me->ops);
+        ls_micro_member *me = &c->members[r];
         ls_device_release(me->device, me->input);
         ls_device_release(me->device, me->data);
         ls_device_release(me->device, me->scratch);
@@ -371,7 +261,7 @@ static void close_buffers(collective *c)
     }
 }
 
-static ls_status run_size(ls_micro *m, collective *c, size_t bytes)
+static ls_status run_size(ls_micro *m, ls_collective *c, size_t bytes)
 {
     c->count = bytes / sizeof(float);
     c->calls = 0;
@@ -379,14 +269,14 @@ static ls_status run_size(ls_micro *m, collective *c, size_t bytes)
         c->offsets[r] = ls_comm_share(c->count, r, c->ranks);
         c->counts[r] = ls_comm_share(c->count, r + 1, c->ranks) - c->offsets[r];
     }
-    ls_status status = ls_team_agree(c->comm, open_buffers(c));
+    ls_status status = ls_team_agree(c->comm, open_buffers(m, c));
     if (!status)
         status = measure(m, c);
     close_buffers(c);
     return status;
 }
 
-static ls_status link_members(ls_micro *m, const collective *c)
+static ls_status link_members(ls_micro *m, const ls_collective *c)
 {
     LS_TRY(ls_network_open(&m->link, c->here, &m->network));
     for (int r = 0; r < c->here; r++)
@@ -395,16 +285,16 @@ static ls_status link_members(ls_micro *m, const collective *c)
 }
 
 /* What there is to know of the ranks before they are opened. */
-static ls_comm outline_of(const ls_micro *m, const collective *c)
+static ls_comm outline_of(const ls_micro *m, const ls_collective *c)
 {
-    return (ls_comm){.backend = c->comm ? c->comm->backend : ls_comm_backends()[0],
+    return (ls_comm){.backend = m->comm,
                      .size = c->ranks,
                      .linked = m->network != NULL,
-                     .shared = !c->comm && !m->network};
+                     .shared = !c->comm && !m->network && ls_comm_shares(m->names, c->here)};
 }
 
 /* A process's first rank is the device and the queue that the bench has. */
-static ls_status open_members(ls_micro *m, collective *c)
+static ls_status open_members(ls_micro *m, ls_collective *c)
 {
     const ls_memory_policy policy = {.kind = LS_MEMORY_GROWTH};
     c->comm = m->processes->comm;
@@ -412,6 +302,8 @@ static ls_status open_members(ls_micro *m, collective *c)
     c->first = m->processes->rank * c->here;
     c->ranks = m->processes->size * c->here;
     const size_t n = (size_t)c->ranks;
+    if (m->comm->check)
+        LS_TRY(m->comm->check(m->names, c->here));
     c->members = calloc(n, sizeof *c->members);
     c->offsets = calloc(2 * n, sizeof *c->offsets);
     if (!c->members || !c->offsets)
@@ -426,7 +318,7 @@ static ls_status open_members(ls_micro *m, collective *c)
     return m->link_text ? link_members(m, c) : LS_OK;
 }
 
-static void close_members(collective *c)
+static void close_members(ls_collective *c)
 {
     for (int r = 1; c->members && r < c->here; r++) {
         ls_queue_close(c->members[r].queue);
@@ -437,12 +329,12 @@ static void close_members(collective *c)
 }
 
 /* `algorithm`: of an all-reduce, or "auto"; NULL: another collective. */
-static ls_status run_sizes(ls_micro *m, collective *c, const char *algorithm)
+static ls_status run_sizes(ls_micro *m, ls_collective *c, const char *algorithm)
 {
     size_t sizes[LS_MICRO_SIZES], count;
     LS_TRY(ls_micro_sizes(m, 8, sizes, &count));
     for (size_t i = 0; i < count; i++)
-        for (int place = 0; place < (is(c, "sendrecv") ? 1 : 2); place++) {
+        for (int place = 0; place < (ls_collective_is(c, "sendrecv") ? 1 : 2); place++) {
             bool automatic = algorithm && strcmp(algorithm, "auto") == 0;
             const ls_comm end = outline_of(m, c);
             c->out_of_place = place == 0;
@@ -455,10 +347,21 @@ static ls_status run_sizes(ls_micro *m, collective *c, const char *algorithm)
     return LS_OK;
 }
 
+/* Exchanges are what all is made of but a library's own all-reduce. */
+static ls_status check_exchanges(const ls_micro *m)
+{
+    if (m->comm->exchange)
+        return LS_OK;
+    return ls_fail(LS_CODE_USAGE, "option --comm", m->comm->name,
+                   "has an all-reduce of its own and nothing else; micro allreduce with "
+                   "--allreduce library or auto, or --comm auto, work");
+}
+
 static ls_status run_collective(ls_micro *m, const char *name, const char *redop)
 {
-    collective c = {.name = name, .redop = redop};
-    ls_status status = open_members(m, &c);
+    ls_collective c = {.name = name, .redop = redop};
+    LS_TRY(check_exchanges(m));
+    ls_status status = ls_team_agree(m->processes->comm, open_members(m, &c));
     if (!status)
         status = run_sizes(m, &c, NULL);
     close_members(&c);
@@ -466,21 +369,23 @@ static ls_status run_collective(ls_micro *m, const char *name, const char *redop
 }
 
 /* All that were given, before any is measured. */
-static ls_status check_algorithm(const ls_micro *m, const collective *c, const char *name)
+static ls_status check_algorithm(const ls_micro *m, const ls_collective *c, const char *name)
 {
     const ls_comm end = outline_of(m, c);
     const ls_allreduce *found;
     if (strcmp(name, "auto") == 0)
         return LS_OK;
     LS_TRY(ls_allreduce_find(name, &found));
+    if (strcmp(name, "library") != 0)
+        LS_TRY(check_exchanges(m));
     return found->check ? found->check(&end) : LS_OK;
 }
 
 ls_status ls_micro_allreduce(ls_micro *m)
 {
-    collective c = {.name = "allreduce", .redop = "sum"};
+    ls_collective c = {.name = "allreduce", .redop = "sum"};
     const ls_option_given *given = m->allreduce;
-    ls_status status = open_members(m, &c);
+    ls_status status = ls_team_agree(m->processes->comm, open_members(m, &c));
     for (size_t i = 0; i < given->count && !status; i++)
         status = check_algorithm(m, &c, given->values[i].text);
     for (size_t i = 0; i < (given->count ? given->count : 1) && !status; i++)

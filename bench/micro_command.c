@@ -20,6 +20,8 @@
 #include "bench/command.h"
 #include "bench/micro.h"
 #include "bench/option_set.h"
+#include "bench/option_values.h"
+#include "bench/options.h"
 #include "bench/roof.h"
 #include "bench/row_id.h"
 #include "bench/team.h"
@@ -128,6 +130,29 @@ static ls_status read_link(const ls_option_set *set, ls_micro *m)
     return named;
 }
 
+/* What --comm says, as for `run`; a GPU needs another communicator than threads. */
+static ls_status read_comm(const ls_option_set *set, ls_micro *m)
+{
+    const ls_option_given *given = ls_option_set_find(set, "comm");
+    const ls_option_names names = {.processes = m->processes};
+    ls_device_kind kind = LS_DEVICE_CPU;
+    ls_case one = {0};
+    const ls_setting setting = {.option = ls_option_find("comm", strlen("comm")),
+                                .text = ls_option_set_text(set, "comm", "auto"),
+                                .names = &names,
+                                .one = &one};
+    if (given->count > 1)
+        return ls_fail(LS_CODE_USAGE, "option", "--comm",
+                       "micro takes one communicator, not a list");
+    LS_TRY(ls_set_comm(&setting));
+    if (strcmp(one.comm, "device") == 0 || strcmp(one.comm, "nccl") == 0)
+        return ls_comm_backend_find(one.comm, &m->comm);
+    for (int r = 0; r < m->ranks; r++)
+        kind = m->names[r].kind == LS_DEVICE_GPU ? LS_DEVICE_GPU : kind;
+    m->comm = ls_comm_backend_auto(m->processes->comm, kind);
+    return LS_OK;
+}
+
 static ls_status open_micro(const ls_option_set *set, const ls_micro_op *op, ls_micro *m)
 {
     const ls_format *format;
@@ -153,6 +178,7 @@ static ls_status open_micro(const ls_option_set *set, const ls_micro_op *op, ls_
     options.neighbours = m->processes->neighbours;
     LS_TRY(ls_machine_open(&options, &m->machine));
     LS_TRY(resolve_devices(set, op, m));
+    LS_TRY(read_comm(set, m));
     LS_TRY(ls_device_open(m->machine, &m->names[0], &policy, &m->device));
     LS_TRY(ls_bench_open(m->device, LS_MATH_FLOAT32, &m->bench));
     m->data = ls_option_set_text(set, "data", NULL);
@@ -186,6 +212,7 @@ static ls_status refuse_strangers(const ls_option_set *set, const ls_micro_op *o
         {"ranks", COLLECTIVES},
         {"allreduce", "allreduce"},
         {"link", COLLECTIVES},
+        {"comm", COLLECTIVES},
     };
     for (size_t i = 0; i < sizeof concerns / sizeof *concerns; i++)
         if (ls_option_set_find(set, concerns[i].option)->count &&
@@ -272,6 +299,8 @@ ls_status ls_micro_row(ls_micro *m, const ls_micro_figure *f)
     if (f->count)
         json_object_set_new(micro, "count", json_integer((json_int_t)f->count));
     json_object_set_new(micro, "type", json_string("float"));
+    if (f->comm)
+        json_object_set_new(micro, "comm", json_string(f->comm));
     if (f->redop)
         json_object_set_new(micro, "redop", json_string(f->redop));
     json_object_set_new(micro, "ranks", json_integer(f->ranks ? f->ranks : 1));

@@ -206,7 +206,7 @@ part_bench() {
 }
 
 part_micro() {
-  local failed='' few=()
+  local failed='' few=() op gpus
   rm -f "$out/micro.jsonl"
   [ -z "$rehearse" ] || few=(--sizes 4KiB,64KiB)
   must micro micro launch
@@ -214,6 +214,17 @@ part_micro() {
   # shellcheck disable=SC2046
   must micro micro copy $(split 2) --devices "$(pick cpu:0+cpu:1 gpu:0/0+gpu:0/1)" "${few[@]}"
   must micro micro optimizer --model "$(pick poly mlp:784-4096-4096-10)" "${few[@]}"
+  for op in allreduce broadcast allgather reducescatter sendrecv; do
+    # shellcheck disable=SC2046
+    must micro micro "$op" $(split 4) --devices 4 --comm device --sizes "$(pick 4KiB 4KiB,1MiB,64MiB)"
+  done
+  gpus=$(pick 0 "$(nvidia-smi -L 2>/dev/null | grep -c '^GPU ' || true)")
+  if [ "$gpus" -gt 1 ]; then # NCCL refuses two ranks on one GPU; it may be missing
+    must micro micro allreduce --comm device --devices "$gpus" --sizes 4KiB,1MiB,64MiB
+    rows micro micro allreduce --comm nccl --devices "$gpus" --sizes 4KiB,1MiB,64MiB
+    [ "$code" -eq 0 ] || [[ $said == *"cannot be loaded"* || $said == *"not in this build"* ]] ||
+      failed="$failed; micro allreduce --comm nccl (exit status $code)"
+  fi
   [ -n "$rehearse" ] || must micro micro gemm # of large squares, which take a CPU too long
   [ -z "$failed" ] || broken "failed:${failed#;}"
 }

@@ -220,13 +220,16 @@ def micro_section(out):
     for row in read_rows(out / "micro.jsonl"):
         micro = row["micro"]
         lines.append([
-            micro["op"], micro.get("shape", ""), micro.get("size_bytes", micro.get("count", "")),
+            micro["op"],
+            ", ".join(micro[name] for name in ("shape", "comm", "kernel") if name in micro and
+                      (name == "shape" or "comm" in micro)),
+            micro.get("size_bytes", micro.get("count", "")),
             micro["ranks"],
             f"{micro['time_us']:.4g}", f"{micro['algbw_gbs']:.4g}" if "algbw_gbs" in micro else "",
             f"{micro['gflops']:.4g}" if "gflops" in micro else "",
             f"{micro['host_us']:.3g}" if "host_us" in micro else "", micro.get("wrong", ""),
         ])
-    head = ["op", "shape", "bytes, or how many", "ranks", "us", "GB/s", "GFLOP/s", "host us", "wrong"]
+    head = ["op", "what", "bytes, or how many", "ranks", "us", "GB/s", "GFLOP/s", "host us", "wrong"]
     return ["## Single operations", "", *table(head, lines)] if lines else []
 
 

@@ -38,7 +38,8 @@ for words in '^| mlp:784-16-10 | towers | exact | yes | 1, 2, 4, 8 | exact | equ
     '^| poly | pipeline | fast | yes | 1, 2 | bounded | equal |$' \
     '^- mlp:784-16-10: [1-9][0-9]* exact rows, 1 digest(s)$' 'GPU against CPU: largest relative difference' \
     'poly, pipeline, devices [0-9,]*: .*placement: ' '^| small | mlp:784-128-10 | single | 1 | 24 | no |' \
-    '^| large step / its products' '^| copy | from cpu:1 |' '^| launch | program |' '^| fraction=0.4 | cpu:0 |' 'test_gpu_device'; do
+    '^| large step / its products' '^| copy | from cpu:1 |' '^| launch | program |' \
+    '^| allreduce | in place, device, direct | 4096 | 4 |' '^| sendrecv | out of place, device |' '^| fraction=0.4 | cpu:0 |' 'test_gpu_device'; do
     expect "the summary has $words" grep -q -- "$words" all/SUMMARY.md
 done
 expect "the folder is small" [ "$(tar -C all -cz . | wc -c)" -lt 1000000 ]

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # `lockstep micro` of collectives: rows for each operation, algorithm and number of ranks; no wrong
-# element; bytes sent as computed here; bandwidths that follow from size and time; refusals of
-# what does not concern the operation. Leaves out: figures, which depend on the machine.
+# element; bytes sent as computed here, by each communicator of one process; bandwidths that follow
+# from size and time; refusals of what does not concern the operation. Leaves out: figures, which
+# depend on the machine.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
@@ -48,6 +49,26 @@ for devices in 1 2 3 5; do
     done
 done
 
+# Ranks that are put together, as on GPUs: the same rows; traffic counts once for all replays.
+fields="('size_bytes', 'shape', 'kernel', 'bytes_sent', 'messages_sent')"
+for op in allreduce broadcast allgather reducescatter sendrecv; do
+    algorithms=
+    [ $op != allreduce ] ||
+        algorithms="--allreduce auto,flat,ring,tree,halving-doubling,direct,hierarchical,canonical"
+    for comm in thread device; do
+        # shellcheck disable=SC2086
+        lockstep_ok micro $op --comm $comm --devices 3 --sizes 8,40000 --format jsonl $algorithms
+        rows "$op by $comm: rows are sound, and say so" "$sound and
+            all(x['micro']['comm'] == '$comm' and 'result' not in x for x in rows)"
+        [ $comm = device ] || keep thread
+    done
+    rows "$op: by device the same as by threads" "len(rows) > 1 and
+        [[x['micro'].get(f) for f in $fields] for x in rows] ==
+        [[x['micro'].get(f) for f in $fields] for x in old('thread')]"
+done
+lockstep_ok micro allreduce --comm device --devices 2 --link latency=200us --sizes 4KiB --format jsonl
+rows "over links: at least their latency, twice" "r['micro']['kernel'] == 'tree' and r['micro']['time_us'] >= 400"
+
 lockstep_ok micro sendrecv --ranks 2 --devices 2 --sizes 4KiB --format jsonl
 rows "devices are of each rank" "r['micro']['ranks'] == 4"
 lockstep_ok micro broadcast --cpu-devices 2 --devices cpu:1+cpu:0 --sizes 4KiB --format jsonl
@@ -85,4 +106,10 @@ refused 2 --cpu-devices micro allreduce --cpu-devices 0
 refused 2 --sizes micro allreduce --sizes 2
 refused 2 --batch micro allreduce --batch 4
 refused 2 allgather micro allgathers
+refused 2 --comm micro copy --comm device
+refused 2 'auto, thread, mpi, nccl, device' micro allreduce --comm devices
+refused 2 'not a list' micro allreduce --comm thread,device
+refused 2 'has no library' micro allreduce --comm device --devices 2 --allreduce library
+refused 3 'needs ranks that a launcher started' micro allreduce --comm mpi
+refused 3 nccl micro allreduce --comm nccl --cpu-devices 2 --devices cpu:0+cpu:1
 finish

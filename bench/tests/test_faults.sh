@@ -58,7 +58,7 @@ judge_cell() { # judge_cell FOLDER FAULT VICTIM NAME
         ;;
     *)
         expect "the silent rank is named first" eval "head -n 1 err | grep -q \
-            '^lockstep: rank $victim on [^ ]*: silent: pid [0-9]* $([ "$fault" = stop ] && echo "is stopped" || echo "runs without progress"), last sign of life [2-9][.][0-9] s ago; '"
+            '^lockstep: rank $victim on [^ ]*: silent: pid [0-9]* $([ "$fault" = stop ] && echo "is stopped" || echo "runs without progress"), last sign of life \(1[.][89]\|[2-9][.][0-9]\) s ago; '"
         expect "each of the others waited" [ "$(grep -c \
             "^lockstep: rank [0-9]* on [^ ]*: waited [0-9.]* s for .* of [0-9]* bytes, rank [0-9]" err)" -eq $others ]
         expect "and that is all" [ "$(wc -l <err)" -eq $ranks ]

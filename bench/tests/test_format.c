@@ -101,7 +101,7 @@ static void table(void **state)
     assert_non_null(strstr(
         text, "\n"
               "copy                                               4096                             "
-              "      0.5000      8.192                     50.0%     0 memcpy\n"));
+              "      0.5000      8.192                     50.0%             0 memcpy\n"));
     free(text);
 }
 

@@ -151,7 +151,8 @@ ranks_ok 2 micro allreduce --allreduce library --sizes 400KiB --format jsonl
 rows "the library's, which alone knows what it sends" "all(x['micro']['wrong'] == 0 and
     x['micro']['busbw_gbs'] > 0 and 'bytes_sent' not in x['micro'] for x in rows)"
 ranks_ok 2 micro copy --sizes 4KiB --format jsonl
-rows "what is of one device is rank 0's" "len(rows) == 1"
+rows "what is of one device is rank 0's" "[x['micro']['shape'] for x in rows] ==
+    ['within', 'from host', 'to host']"
 refused 2 'direct' 2 micro allreduce --allreduce direct
 refused 2 '--ranks' 2 micro allreduce --ranks 2
 refused 2 '--link' 2 micro allreduce --link latency=1us

@@ -16,6 +16,8 @@
 
 enum {
     LOOKS = 256,   /* between looks at what is rare */
+    SLEEPS = 16,   /* likewise: on a busy machine a sleep takes milliseconds, and a launcher that
+                      ended this process gives it a second to say its part */
     YIELDS = 20000 /* looks before sleeping between them */
 };
 
@@ -284,9 +286,10 @@ ls_status ls_comm_mpi_pause(mpi_wait *wait)
 {
     if (ls_comm_mpi_is_abandoned(wait->comm->group))
         return fail_abandoned(wait);
-    if (++wait->looks % LOOKS == 0)
+    const bool awake = ++wait->looks < YIELDS;
+    if (wait->looks % (awake ? LOOKS : SLEEPS) == 0)
         LS_TRY(look_up(wait));
-    if (wait->looks < YIELDS)
+    if (awake)
         sched_yield();
     else
         ls_clock_sleep(nap_ns);

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # The fault matrix: a rank of three is killed, stopped, exits or hangs (--inject) while they train.
-# Each cell of strategies x faults x (worker, chief): the others end in time with the right status;
-# what they say names the rank, and what each of the others waited for; rows so far are printed and
-# kept. Cells run some at a time: they mostly wait. REPEATS=N runs each N times (test_faults_slow).
+# Each cell of strategies x faults x (server, chief, worker): the others end in time with the right
+# status; what they say names the rank, and what each of the others waited for; rows so far are
+# printed and kept. Cells run some at a time: they mostly wait. REPEATS=N runs each N times
+# (test_faults_slow).
 # Leaves out: several hosts (test_netns.sh).
 set -euo pipefail
 launcher=$(cd "$(dirname "$0")" && pwd)/mpirun.sh
@@ -16,12 +17,15 @@ export ASAN_OPTIONS=detect_leaks=0 # Open MPI frees some of its memory at no tim
 ranks=3
 step=30
 : "${REPEATS:=1}"
-at_once=4 # cells
+at_once=6 # cells
 
-# name: options
+# name: ranks that it happens to: options. Of ps rank 0 is the server, 1 the chief, 2 a worker.
 cells="
-mirrored: --strategy mirrored --allreduce ring --devices 2
-independent: --strategy independent
+mirrored: 1 0: --strategy mirrored --allreduce ring --devices 2
+independent: 1 0: --strategy independent
+ps sync: 2 0 1: --strategy ps
+ps async: 2 0 1: --strategy ps --ps-mode async
+ps ssp: 2 0 1: --strategy ps --ps-mode ssp
 "
 lockstep run --steps 1 --results none # measures the roof, which rank 0 would do while others wait
 
@@ -40,6 +44,7 @@ run_cell() { # run_cell FOLDER FAULT VICTIM OPTIONS...
 
 judge_cell() { # judge_cell FOLDER FAULT VICTIM NAME
     local folder=$1 fault=$2 victim=$3 name=$4 rank others=$((ranks - 1))
+    local awaited='\(of [0-9]* bytes, rank [0-9]\|any rank\)' # a server takes from whoever comes
     command_line="($name: $fault of rank $victim)"
     code=$(cat "$folder/status")
     grep '^lockstep: ' "$folder/all" >err || true
@@ -52,23 +57,28 @@ judge_cell() { # judge_cell FOLDER FAULT VICTIM NAME
     case $fault in
     kill | exit) # the launcher ends all: each of the others says its part
         expect "each of the others says what it waited for" [ "$(grep -c \
-            "^lockstep: rank [0-9]* on [^ ]*: told to end while it waited [0-9.]* s for .* of [0-9]* bytes, rank [0-9]" err)" -eq $others ]
+            "^lockstep: rank [0-9]* on [^ ]*: told to end while it waited [0-9.]* s for .*$awaited" err)" -eq $others ]
         expect "and that the rank is gone" \
             [ "$(grep -c "; rank $victim on [^ ]* (pid [0-9]*) is gone$" err)" -eq $others ]
         ;;
     *)
         expect "the silent rank is named first" eval "head -n 1 err | grep -q \
-            '^lockstep: rank $victim on [^ ]*: silent: pid [0-9]* $([ "$fault" = stop ] && echo "is stopped" || echo "runs without progress"), last sign of life \(1[.][89]\|[2-9][.][0-9]\) s ago; '"
+            '^lockstep: rank $victim on [^ ]*: silent: pid [0-9]* $([ "$fault" = stop ] && echo "is stopped" || echo "runs without progress"), last sign of life [0-9.]* s ago; '"
         expect "each of the others waited" [ "$(grep -c \
-            "^lockstep: rank [0-9]* on [^ ]*: waited [0-9.]* s for .* of [0-9]* bytes, rank [0-9]" err)" -eq $others ]
+            "^lockstep: rank [0-9]* on [^ ]*: waited [0-9.]* s for .*$awaited" err)" -eq $others ]
         expect "and that is all" [ "$(wc -l <err)" -eq $ranks ]
         ;;
     esac
     for ((rank = 0; rank < ranks; rank++)); do
         [ "$rank" -eq "$victim" ] || expect "rank $rank speaks" grep -q "^lockstep: rank $rank on " err
     done
+    local exchange="an exchange to .*, rank $victim\b.*, step $step\b"
     case $name in
-    mirrored*) expect "exchanges name their step" grep -q "an exchange to .*, rank $victim\b.*, step $step\b" err ;;
+    mirrored | 'ps sync') expect "exchanges name their step" grep -q "$exchange" err ;;
+    ps*) # whoever waits for the server waits in its step; the server's steps are not its workers'
+        [ "$victim" -ne 0 ] || expect "exchanges name their step" grep -q "$exchange" err
+        [ "$victim" -eq 0 ] || expect "messages name the steps before" grep -q 'a message.*, after step [0-9]' err
+        ;;
     *) expect "messages name the steps before" grep -q 'a message.*, after step [0-9]' err ;;
     esac
     rows "the row so far is printed" "r['result']['status'] == 'ok' and 'inject' not in r['case'] and
@@ -82,10 +92,10 @@ judge_cell() { # judge_cell FOLDER FAULT VICTIM NAME
 for ((turn = 0; turn < REPEATS; turn++)); do
     running=0
     number=0
-    while IFS=: read -r name options; do
+    while IFS=: read -r name victims options; do
         [ -n "$name" ] || continue
         for fault in kill stop exit hang; do
-            for victim in 1 0; do
+            for victim in $victims; do
                 run_cell "$work/cell$number" $fault $victim $options &
                 number=$((number + 1))
                 running=$((running + 1))
@@ -95,10 +105,10 @@ for ((turn = 0; turn < REPEATS; turn++)); do
     done <<<"$cells"
     wait
     number=0
-    while IFS=: read -r name options; do
+    while IFS=: read -r name victims options; do
         [ -n "$name" ] || continue
         for fault in kill stop exit hang; do
-            for victim in 1 0; do
+            for victim in $victims; do
                 judge_cell "$work/cell$number" $fault $victim "$name"
                 number=$((number + 1))
             done

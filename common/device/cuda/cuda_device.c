@@ -28,6 +28,8 @@ static bool is_sticky(cudaError_t error)
     case cudaErrorInvalidAddressSpace:
     case cudaErrorInvalidPc:
     case cudaErrorLaunchFailure:
+    case cudaErrorTensorMemoryLeak:
+    case cudaErrorContained:
         return true;
     default:
         return false;
@@ -91,8 +93,10 @@ static ls_status upload(void *context, void *to, const void *host, size_t bytes)
     char where[32];
     snprintf(where, sizeof where, "gpu:%d", gpu_of(context));
     LS_TRY(ls_cuda_check(where, "select the device", cudaSetDevice(gpu_of(context))));
-    return ls_cuda_check(where, "copy a data set",
-                         cudaMemcpy(to, host, bytes, cudaMemcpyHostToDevice));
+    LS_TRY(ls_cuda_check(where, "copy a data set",
+                         cudaMemcpy(to, host, bytes, cudaMemcpyHostToDevice)));
+    /* It returns when the bytes have been staged; no queue waits for the stream it is on. */
+    return ls_cuda_check(where, "copy a data set", cudaStreamSynchronize(cudaStreamLegacy));
 }
 
 static ls_status enter_arena(const ls_machine *machine, cuda_device *device, bool all)

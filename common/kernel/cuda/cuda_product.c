@@ -34,9 +34,10 @@ struct ls_cuda_product {
     cublasLtMatmulAlgo_t algorithm;
     bool fused;
     size_t workspace_bytes;
-    void *workspace;
-    int32_t pieces; /* of the sum */
-    float *parts;   /* [pieces,m,n]; NULL: the sum is whole */
+    void *room;      /* [workspace_room]; NULL: none */
+    void *workspace; /* in it, aligned */
+    int32_t pieces;  /* of the sum */
+    float *parts;    /* [pieces,m,n]; NULL: the sum is whole */
 };
 
 /* ---- Descriptions ---------------------------------------------------------------------------- */
@@ -280,6 +281,19 @@ static size_t parts_bytes(const ls_cuda_product *p)
     return (size_t)p->pieces * (size_t)(p->spec.gemm.m * p->spec.gemm.n) * sizeof(float);
 }
 
+/* Kernels of Hopper want a workspace that begins as cudaMalloc's do; a pool's pieces may not. */
+enum { WORKSPACE_ALIGNMENT = 256 };
+
+static size_t workspace_room(const ls_cuda_product *p)
+{
+    return p->workspace_bytes + WORKSPACE_ALIGNMENT;
+}
+
+static void *align_workspace(void *room)
+{
+    return (char *)room + (WORKSPACE_ALIGNMENT - (uintptr_t)room % WORKSPACE_ALIGNMENT);
+}
+
 /* ---- The interface --------------------------------------------------------------------------- */
 
 ls_status ls_cuda_product_open(ls_device *device, const ls_blas *blas,
@@ -300,7 +314,8 @@ ls_status ls_cuda_product_open(ls_device *device, const ls_blas *blas,
     if (!status)
         status = ls_device_call(device, create, p);
     if (!status && p->workspace_bytes)
-        status = ls_device_allocate(device, LS_MEMORY_WORKSPACE, p->workspace_bytes, &p->workspace);
+        status = ls_device_allocate(device, LS_MEMORY_WORKSPACE, workspace_room(p), &p->room);
+    p->workspace = p->room ? align_workspace(p->room) : NULL;
     if (!status)
         status = ls_device_call(device, try_out, p);
     if (status) {
@@ -320,7 +335,7 @@ void ls_cuda_product_close(ls_cuda_product *p)
             p->blas->call.cublasLtMatrixLayoutDestroy(p->layout[i]);
     if (p->desc)
         p->blas->call.cublasLtMatmulDescDestroy(p->desc);
-    ls_device_release(p->device, p->workspace);
+    ls_device_release(p->device, p->room);
     ls_device_release(p->device, p->parts);
     free(p);
 }
@@ -332,7 +347,7 @@ bool ls_cuda_product_fused(const ls_cuda_product *p)
 
 size_t ls_cuda_product_workspace(const ls_cuda_product *p)
 {
-    return (p->workspace ? p->workspace_bytes : 0) + (p->parts ? parts_bytes(p) : 0);
+    return (p->room ? workspace_room(p) : 0) + (p->parts ? parts_bytes(p) : 0);
 }
 
 ls_status ls_cuda_product_run(const ls_cuda_product *p, ls_queue *queue)

@@ -13,6 +13,7 @@ export TSAN_OPTIONS
 # What a sanitizer can find lies in the library and the strategies, not in option parsing again, nor
 # in bugs that are planted. Only the thread sanitizer's build has hooks of its own.
 skip='^check|test_planted|micro_comm|test_refusals|test_results|test_arithmetic|test_options|test_install|test_gpu_rehearsal'
+skip+='|test_interrupt|test_links|test_accuracy|test_syscalls|seed08'
 [[ $dir == *tsan ]] || skip+='|test_schedules|test_worker_failure'
 # Another compiler is held to the bits: what each part computes, and one matrix of strategies.
 [[ $dir == *clang ]] && skip+='|integration\.test_[^s]|test_syscalls'

@@ -15,7 +15,10 @@ for argument in "$@"; do
 done
 ci/install.sh test
 launcher=()
-command -v ccache >/dev/null && launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache)
+if command -v ccache >/dev/null; then # two of the builds have the same kernels of GPUs
+  launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache)
+  export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$PWD} CCACHE_NOHASHDIR=yes
+fi
 for preset in release clang asan tsan hooks; do
   echo "building: $preset"
   log=$(mktemp)

@@ -48,7 +48,7 @@ PYTHON
 
 # Every place in a step: its first operation, one in the middle, the last; also while ranks pause.
 # The thread sanitizer's build does so on 3 devices, captured; threads wait for each other alike there.
-captures="yes no" counts="2 3 5"
+captures="yes no" counts="2 5"
 [[ $("$LOCKSTEP" --version) != *fsanitize=thread* ]] || captures=yes counts=3
 for capture in $captures; do
   for place in 30 30:5 30:999; do

@@ -55,6 +55,8 @@ class Trainer:
 
     def run(self, steps):
         """Trains `steps` steps, waits for the last, returns the losses of the last call."""
+        if steps % self.case.stride != 0:
+            raise ValueError(f"steps: {steps}: not a multiple of {self.case.stride}, one call's")
         batches, step, at, losses = self.case.batches, self.step, self.at, None
         for _ in range(steps // self.case.stride):
             losses = step(*batches[at])

@@ -12,6 +12,12 @@
 
 #include <stdio.h>
 
+/**
+ * In an exit status beside the status itself: a device has fallen over, and what its libraries do
+ * when a process ends in order could wait for it. So main leaves without them.
+ */
+enum { LS_EXIT_AT_ONCE = 0x100 };
+
 /** `run` and `verify`. Borrows the request. */
 ls_status ls_command_run(const ls_request *request, int *exit_status);
 

@@ -278,8 +278,12 @@ int main(int argc, char **argv)
     if (!status && unwritten && exit_status == 0)
         status = ls_fail(LS_CODE_MISSING, "standard output", NULL,
                          "not all of it could be written; a full disk or a closed pipe?");
+    const bool at_once = ls_status_is_final(status) || (exit_status & LS_EXIT_AT_ONCE);
+    exit_status &= ~LS_EXIT_AT_ONCE;
     if (status)
         exit_status = report(&processes, status);
     ls_processes_end(&processes, !ls_processes_lost(&processes), exit_status);
+    if (at_once)
+        _exit(exit_status);
     return exit_status;
 }

@@ -176,6 +176,7 @@ static ls_status open_micro(const ls_option_set *set, const ls_micro_op *op, ls_
     options.part = m->processes->part;
     options.parts = m->processes->parts;
     options.neighbours = m->processes->neighbours;
+    options.neighbour = m->processes->neighbour;
     LS_TRY(ls_machine_open(&options, &m->machine));
     LS_TRY(resolve_devices(set, op, m));
     LS_TRY(read_comm(set, m));

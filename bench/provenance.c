@@ -76,6 +76,29 @@ static int add_cores(json_t *counts, json_t *lists, const ls_device_info *device
     return failed;
 }
 
+/* Which GPUs the devices are, or are parts of. */
+static int add_gpus(json_t *group, const ls_provenance *facts)
+{
+    json_t *list = json_array();
+    int failed = 0;
+    for (size_t i = 0; i < facts->device_count; i++) {
+        const ls_device_info *device = facts->devices[i];
+        json_t *gpu = json_object();
+        if (device->name.kind == LS_DEVICE_GPU) {
+            failed |= set_text(gpu, "device", device->text);
+            failed |= set_text(gpu, "pci", device->pci);
+            failed |=
+                json_object_set_new(gpu, "multiprocessors", json_integer(device->multiprocessors));
+            failed |= json_array_append(list, gpu);
+        }
+        json_decref(gpu);
+    }
+    failed |= set_text(group, "gpu", facts->machine->gpu);
+    failed |= set_text(group, "driver", facts->machine->driver);
+    failed |= json_object_set_new(group, "gpus", list);
+    return failed;
+}
+
 static int add_devices(json_t *group, const ls_provenance *facts)
 {
     json_t *counts = json_array(), *lists = json_array();
@@ -96,10 +119,8 @@ static int add_devices(json_t *group, const ls_provenance *facts)
     if (any_cpu)
         failed |= json_object_set_new(group, "denormals_flushed", json_boolean(flushed));
     failed |= json_object_set_new(group, "huge_pages", json_boolean(huge_pages));
-    if (any_gpu) {
-        failed |= set_text(group, "gpu", facts->machine->gpu);
-        failed |= set_text(group, "driver", facts->machine->driver);
-    }
+    if (any_gpu)
+        failed |= add_gpus(group, facts);
     return failed;
 }
 

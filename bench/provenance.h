@@ -26,9 +26,10 @@ typedef struct ls_provenance {
  * compiler, compiler_flags, libraries {name: version}, kernels {operation: kernel}, cpu, isa,
  * arch, os, host, cores_allowed; of each device in turn, cores_per_device (how many) and cores
  * (which, operating-system numbers); oversubscribed, denormals_flushed (on every CPU device),
- * huge_pages (any device asks for them), ci95 (what the interval of the median is). gpu and driver
- * are there where a device is a GPU, mpi where it is in use, commit and dirty where the source
- * was under git. Text that is not UTF-8 has '?' for its bytes beyond ASCII.
+ * huge_pages (any device asks for them), ci95 (what the interval of the median is). gpu, driver and
+ * gpus (of each one in turn: device, pci, multiprocessors) are there where a device is a GPU, mpi
+ * where it is in use, commit and dirty where the source was under git. Text that is not UTF-8 has
+ * '?' for its bytes beyond ASCII.
  */
 ls_status ls_provenance_build(const ls_provenance *facts, json_t **out);
 

@@ -217,9 +217,12 @@ static json_t *time_group(const ls_row_facts *f)
     }
     if (f->exact_cost > 0) /* exact mode over fast mode */
         put_real(group, "exact_cost", f->exact_cost);
-    if (f->roof_flops > 0) {
+    if (f->roof_flops > 0) { /* the roof is that of a whole device, which its parts share */
+        const int here = (int)plan->device_count;
+        const double wholes =
+            (double)plan->all_devices / here * ls_device_name_wholes(plan->devices, here);
         double flops = ls_graph_flops(plan->model->graph) * (double)plan->job.batch;
-        put_real(group, "mfu", flops / (s.median * 1e-3 * f->roof_flops * plan->all_devices));
+        put_real(group, "mfu", flops / (s.median * 1e-3 * f->roof_flops * wholes));
         put_real(group, "roof_gflops", f->roof_flops * 1e-9);
     }
     if (info.program.nodes) /* else steps are put one by one */
@@ -430,8 +433,11 @@ static ls_status provenance_group(const ls_row_facts *f, json_t **out)
         ls_device_info *d = &copies[i];
         d->name = plan->devices[i];
         ls_device_name_text(&d->name, d->text);
-        d->core_count = ls_machine_cores(f->place->machine, d->name.index, d->cores,
-                                         (int)(sizeof d->cores / sizeof *d->cores));
+        if (d->name.kind == LS_DEVICE_GPU)
+            ls_device_info_of_gpu(ls_machine_gpu(f->place->machine, d->name.index), d);
+        else
+            d->core_count = ls_machine_cores(f->place->machine, d->name.index, d->cores,
+                                             (int)(sizeof d->cores / sizeof *d->cores));
         devices[i] = d;
     }
     if (f->trial && !status)

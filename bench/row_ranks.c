@@ -8,11 +8,10 @@
 #include <string.h>
 
 /* What is of devices: every rank's in turn. */
-static const char *const of_devices[][2] = {{"case", "devices"},
-                                            {"case", "batch_per_device"},
-                                            {"memory", "devices"},
-                                            {"provenance", "cores_per_device"},
-                                            {"provenance", "cores"}};
+static const char *const of_devices[][2] = {
+    {"case", "devices"},     {"case", "batch_per_device"},
+    {"memory", "devices"},   {"provenance", "cores_per_device"},
+    {"provenance", "cores"}, {"provenance", "gpus"}};
 
 static json_t *group_of(json_t *row, const char *group, const char *name)
 {
@@ -32,7 +31,18 @@ static bool share_cores(const json_t *a, const json_t *b)
     return false;
 }
 
-/* Ranks on one host that have a core in common are too many for it. */
+/* Whether devices of two ranks are on one GPU; each a list of what provenance has of them. */
+static bool share_gpu(const json_t *a, const json_t *b)
+{
+    for (size_t i = 0; i < json_array_size(a); i++)
+        for (size_t k = 0; k < json_array_size(b); k++)
+            if (json_equal(json_object_get(json_array_get(a, i), "pci"),
+                           json_object_get(json_array_get(b, k), "pci")))
+                return true;
+    return false;
+}
+
+/* Ranks on one host that have a core or a GPU in common are too many for it. */
 static bool is_crowded(json_t *const *rows, int ranks)
 {
     for (int a = 0; a < ranks; a++) {
@@ -40,8 +50,10 @@ static bool is_crowded(json_t *const *rows, int ranks)
             return true;
         for (int b = 0; b < a; b++)
             if (json_equal(json_object_get(rows[a], "host"), json_object_get(rows[b], "host")) &&
-                share_cores(group_of(rows[a], "provenance", "cores"),
-                            group_of(rows[b], "provenance", "cores")))
+                (share_cores(group_of(rows[a], "provenance", "cores"),
+                             group_of(rows[b], "provenance", "cores")) ||
+                 share_gpu(group_of(rows[a], "provenance", "gpus"),
+                           group_of(rows[b], "provenance", "gpus"))))
                 return true;
     }
     return false;
@@ -87,7 +99,7 @@ static void join(json_t *const *rows, int ranks)
         for (int r = 0; r < ranks; r++)
             json_array_extend(all, group_of(rows[r], of_devices[i][0], of_devices[i][1]));
         json_t *group = json_object_get(rows[0], of_devices[i][0]);
-        if (group)
+        if (group && (json_array_size(all) || json_object_get(group, of_devices[i][1])))
             json_object_set(group, of_devices[i][1], all);
         json_decref(all);
     }

@@ -430,7 +430,7 @@ ls_status ls_command_run(const ls_request *request, int *exit_status)
         worsen(&run, ls_status_code(lost));
         ls_status_free(lost);
     }
-    *exit_status = (int)run.code;
+    *exit_status = (int)run.code | (*run.over ? LS_EXIT_AT_ONCE : 0);
     if (*run.lost)
         return ls_fail(LS_CODE_MISSING, NULL, NULL, "%s", run.lost);
     return LS_OK;

@@ -31,7 +31,8 @@ ls_status ls_workplace_open(const ls_request *request, ls_workplace *out)
                                         .logical_gpus = request->logical_gpus,
                                         .part = request->processes->part,
                                         .parts = request->processes->parts,
-                                        .neighbours = request->processes->neighbours};
+                                        .neighbours = request->processes->neighbours,
+                                        .neighbour = request->processes->neighbour};
     *out = (ls_workplace){.request = request};
     LS_TRY(ls_machine_open(&options, &out->machine));
     if (request->logical_gpus > 1 && !ls_machine_count(out->machine, LS_DEVICE_GPU))

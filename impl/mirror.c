@@ -121,6 +121,11 @@ ls_status ls_mirror_update(ls_mirror *mirror, int index)
 
 /* ---- The rest ------------------------------------------------------------------------------- */
 
+bool ls_mirror_waits(const ls_mirror *mirror)
+{
+    return mirror->count && mirror->reducers[0].comm->backend->wait;
+}
+
 ls_status ls_mirror_wait(ls_mirror *mirror, uint64_t timeout_ns)
 {
     ls_status status = LS_OK;

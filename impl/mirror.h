@@ -49,6 +49,9 @@ bool ls_mirror_together(const ls_mirror *mirror);
 /** Together: puts the all-reduces of all members. */
 ls_status ls_mirror_put(ls_mirror *mirror, int which);
 
+/** Whether a library can make the queues wait for ever, so that ls_mirror_wait is needed. */
+bool ls_mirror_waits(const ls_mirror *mirror);
+
 /** Before the members' queues are waited for (ls_reducer_wait). */
 ls_status ls_mirror_wait(ls_mirror *mirror, uint64_t timeout_ns);
 

@@ -138,6 +138,25 @@ static ls_status check(const ls_outline *outline)
     return LS_OK;
 }
 
+/*
+ * A call that puts more replays than fit into a GPU's queue blocks until some are done, which those
+ * of a library that waits for a lost rank never are. So there is a look at them before there are
+ * as many.
+ */
+enum { REPLAYS_AHEAD = 128 };
+
+static ls_status step_run(ls_run *base, bool tail, uint64_t times)
+{
+    mirrored *me = (mirrored *)base;
+    const bool waits = ls_mirror_waits(&me->mirror);
+    while (waits && times > REPLAYS_AHEAD) {
+        LS_TRY(ls_replicated_step(base, tail, REPLAYS_AHEAD));
+        LS_TRY(ls_mirror_wait(&me->mirror, base->job->timeout_ns));
+        times -= REPLAYS_AHEAD;
+    }
+    return ls_replicated_step(base, tail, times);
+}
+
 /* The replicas first: a reducer's own queue has nothing to wait for that they have not put. */
 static ls_status sync_run(ls_run *base)
 {
@@ -241,7 +260,7 @@ const ls_strategy ls_strategy_mirrored = {
     .check = check,
     .open = open_run,
     .load = ls_replicated_load,
-    .step = ls_replicated_step,
+    .step = step_run,
     .sync = sync_run,
     .mark = ls_replicated_mark,
     .records = ls_replicated_records,

@@ -238,7 +238,8 @@ ls_status ls_replicated_mark(ls_run *base)
     ls_replicated *run = replicated(base);
     for (int i = 0; i < run->total; i++) {
         const ls_replica *replica = run->members[i].replica;
-        LS_TRY(ls_queue_put(replica->queue, replica->mark));
+        if (!is_driven(run, i)) /* what others do is ordered after their driver's queue alone */
+            LS_TRY(ls_queue_put(replica->queue, replica->mark));
     }
     return LS_OK;
 }

@@ -98,13 +98,12 @@ ls_status ls_status_within(const char *what, const char *where, ls_status status
 
 ls_status ls_status_first(ls_status first, ls_status second)
 {
-    if (first && first->follows && second && !second->follows) {
-        ls_status_free(first);
-        return second;
-    }
-    if (first)
-        ls_status_free(second);
-    return first ? first : second;
+    const bool swapped = !first || (first->follows && second && !second->follows);
+    ls_status kept = swapped ? second : first, other = swapped ? first : second;
+    if (ls_status_is_final(other))
+        kept = ls_status_final(kept);
+    ls_status_free(other);
+    return kept;
 }
 
 bool ls_status_is_final(ls_status status)

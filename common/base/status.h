@@ -74,7 +74,8 @@ bool ls_status_is_final(ls_status status);
 ls_status ls_status_within(const char *what, const char *where, ls_status status)
     __attribute__((warn_unused_result));
 
-/** Keeps the failure and frees the other; where both fail, the first that does not only follow. */
+/** Keeps the failure and frees the other; where both fail, the first that does not only follow,
+ *  which is final where either is. */
 ls_status ls_status_first(ls_status first, ls_status second) __attribute__((warn_unused_result));
 
 /** Relays a failure of `call` to the caller. */

@@ -12,6 +12,7 @@
 
 #if LS_HAS_CUDA
 #include "common/comm/cuda/gpu_sums.h"
+#include "common/device/cuda/cuda_check.h"
 #endif
 
 enum { BLOCK = 4096 };
@@ -43,24 +44,18 @@ static ls_status run_loops(ls_op *op, ls_queue *queue)
 }
 
 #if LS_HAS_CUDA
-static ls_status check_launch(const ls_device *device, int error)
-{
-    if (!error)
-        return LS_OK;
-    return ls_fail(LS_CODE_MISSING, "gpu", ls_device_describe(device)->text,
-                   "a sum could not be launched: CUDA error %d; another device works", error);
-}
-
 static ls_status run_kernel(ls_op *op, ls_queue *queue)
 {
     const sums_op *sums = (const sums_op *)op;
-    return check_launch(ls_queue_device(queue), ls_gpu_sums(ls_queue_native(queue), sums->steps,
-                                                            sums->step_count, sums->count));
+    return ls_cuda_check_code(
+        ls_device_describe(ls_queue_device(queue))->text, op->name,
+        ls_gpu_sums(ls_queue_native(queue), sums->steps, sums->step_count, sums->count));
 }
 
 static ls_status load_kernels(void *device)
 {
-    return check_launch(device, ls_gpu_load_sums());
+    return ls_cuda_check_code(ls_device_describe(device)->text, "load the kernel of sums",
+                              ls_gpu_load_sums());
 }
 #endif
 

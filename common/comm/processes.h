@@ -17,6 +17,7 @@ typedef struct ls_processes {
     int rank, size;
     int host, hosts;  /**< hosts are numbered in the order of their lowest ranks */
     int neighbours;   /**< ranks on this host, this one too */
+    int neighbour;    /**< which of them this is, in the order of ranks */
     int part, parts;  /**< ranks on this host with the same cores to use: which one, of how many */
     ls_layout layout; /**< of them; as long as they are together */
     ls_comm *comm;    /**< each process a rank, without a device; NULL: alone */

@@ -8,6 +8,7 @@
 #include "common/device/pool.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -27,7 +28,38 @@ struct ls_arena {
     size_t capacity;
     ls_pool *pool; /* while there are users */
     shared_copy *copies;
+    atomic_bool lost;
 };
+
+void ls_arena_lose(ls_arena *arena)
+{
+    atomic_store(&arena->lost, true);
+}
+
+bool ls_arena_is_lost(const ls_arena *arena)
+{
+    return atomic_load(&arena->lost);
+}
+
+static ls_status refuse_lost(const ls_arena *arena)
+{
+    return ls_status_final(ls_status_follows(
+        ls_fail(LS_CODE_MISSING, "GPU memory", arena->name,
+                "the GPU answers no more, and this process can use it no more; start again")));
+}
+
+/*
+ * Left free by every policy, for what CUDA and its libraries take past us, and mostly after us: the
+ * kernels of cuBLASLt and cuDNN, which are loaded when first used (some hundred megabytes), stacks
+ * of threads, instantiated graphs, NCCL's buffers (some megabytes a peer and channel). Of a small
+ * GPU, or of what others have left, an eighth.
+ */
+static const size_t spare_most = (size_t)1 << 30;
+
+static size_t spare_of(size_t available)
+{
+    return available / 8 < spare_most ? available / 8 : spare_most;
+}
 
 ls_status ls_arena_create(ls_arena **out)
 {
@@ -59,17 +91,33 @@ void ls_arena_destroy(ls_arena *arena)
     free(arena);
 }
 
+static ls_status reserve(void *context, size_t bytes, void **out)
+{
+    const ls_arena *arena = context;
+    return arena->system.reserve(arena->system.context, bytes, out);
+}
+
+static void release(void *context, void *memory, size_t bytes)
+{
+    const ls_arena *arena = context;
+    if (!ls_arena_is_lost(arena))
+        arena->system.release(arena->system.context, memory, bytes);
+}
+
 static ls_status open_memory(ls_arena *arena, const ls_arena_system *system, bool all)
 {
+    if (ls_arena_is_lost(arena))
+        return refuse_lost(arena);
     LS_TRY(system->find_free(system->context, &arena->capacity));
+    arena->capacity -= spare_of(arena->capacity);
     arena->system = *system;
     snprintf(arena->name, sizeof arena->name, "%s", system->name);
     const ls_pool_options options = {.name = arena->name,
                                      .policy.kind = all ? LS_MEMORY_ALL : LS_MEMORY_GROWTH,
                                      .capacity = arena->capacity,
-                                     .reserve = system->reserve,
-                                     .release = system->release,
-                                     .context = system->context};
+                                     .reserve = reserve,
+                                     .release = release,
+                                     .context = arena};
     return ls_pool_open(&options, &arena->pool);
 }
 
@@ -79,6 +127,8 @@ ls_status ls_arena_enter(ls_arena *arena, const ls_arena_system *system, bool al
     pthread_mutex_lock(&arena->lock);
     if (!arena->users)
         status = open_memory(arena, system, all);
+    else if (all)
+        status = ls_pool_take_all(arena->pool);
     if (!status)
         arena->users++;
     pthread_mutex_unlock(&arena->lock);
@@ -108,6 +158,8 @@ static size_t in_use(const ls_memory_ledger *ledger)
 
 static ls_status take_locked(ls_arena *arena, size_t bytes, void **out)
 {
+    if (ls_arena_is_lost(arena))
+        return refuse_lost(arena);
     ls_status status = ls_pool_allocate(arena->pool, LS_MEMORY_WORKSPACE, bytes, out);
     if (!status)
         return LS_OK;
@@ -137,6 +189,19 @@ void ls_arena_give(ls_arena *arena, void *memory)
     pthread_mutex_unlock(&arena->lock);
 }
 
+/* A device's pool words its own refusal; a data set has none. */
+static ls_status take_for_data(ls_arena *arena, size_t bytes, void **out)
+{
+    ls_status status = take_locked(arena, bytes, out);
+    if (!status || ls_status_is_final(status))
+        return status;
+    ls_status outer =
+        ls_fail(ls_status_code(status), "data set", NULL,
+                "%s; --memory growth or fraction=F, or less data may fit", ls_status_text(status));
+    ls_status_free(status);
+    return outer;
+}
+
 static shared_copy *find_copy(const ls_arena *arena, const void *host, size_t bytes)
 {
     shared_copy *copy = arena->copies;
@@ -151,7 +216,7 @@ static ls_status make_copy(ls_arena *arena, const void *host, size_t bytes, shar
     if (!copy)
         return ls_fail_memory("arena", sizeof *copy);
     *copy = (shared_copy){.next = arena->copies, .host = host, .bytes = bytes};
-    ls_status status = take_locked(arena, bytes, &copy->memory);
+    ls_status status = take_for_data(arena, bytes, &copy->memory);
     if (!status && bytes)
         status = arena->system.upload(arena->system.context, copy->memory, host, bytes);
     if (status) {

@@ -36,13 +36,21 @@ ls_status ls_arena_create(ls_arena **out);
 void ls_arena_destroy(ls_arena *arena);
 
 /**
- * One more device. The first one sets the capacity to what is free then and, with `all`, takes
- * 19/20 of it. Undone with ls_arena_leave.
+ * One more device. The first one sets the capacity to what is free then, less what is left to
+ * CUDA's libraries (arena.c). The first one with `all` takes 19/20 of it, or what is missing of
+ * that. Undone with ls_arena_leave.
  */
 ls_status ls_arena_enter(ls_arena *arena, const ls_arena_system *system, bool all);
 void ls_arena_leave(ls_arena *arena);
 
-/** Bytes that were free when the first device came; a device's capacity is its share of them. */
+/**
+ * The GPU answers no more, and a call that frees its memory could wait for ever: what was taken is
+ * left to the process's end, and nothing more is given out.
+ */
+void ls_arena_lose(ls_arena *arena);
+bool ls_arena_is_lost(const ls_arena *arena);
+
+/** Bytes for all devices; a device's capacity is its share of them. */
 size_t ls_arena_capacity(ls_arena *arena);
 
 /** Memory for a device's pool. LS_CODE_MISSING: bytes asked for, free, and held by how many. */

@@ -23,6 +23,7 @@ typedef struct ls_device_backend {
     ls_status (*share)(ls_device *device, const void *host, size_t bytes, const void **out);
     void (*unshare)(ls_device *device, const void *shared);
     ls_status (*call)(ls_device *device, ls_status (*call)(void *context), void *context);
+    void (*lose)(ls_device *device); /**< may be NULL: its queues always end */
     ls_status (*queue_open)(ls_device *device, const char *name, ls_queue **out);
     void (*queue_close)(ls_queue *queue);
     void *(*queue_native)(const ls_queue *queue);

@@ -6,6 +6,7 @@
 #include "common/device/backend.h"
 
 #include <stddef.h>
+#include <string.h>
 
 static const ls_device_backend *const backends[] = {
     &ls_cpu_backend,
@@ -20,6 +21,12 @@ const ls_device_backend *ls_device_backend_find(ls_device_kind kind)
         if (backends[i]->kind == kind)
             return backends[i];
     return NULL;
+}
+
+void ls_device_info_of_gpu(const ls_gpu *gpu, ls_device_info *out)
+{
+    memcpy(out->pci, gpu->pci, sizeof out->pci);
+    out->multiprocessors = gpu->multiprocessors;
 }
 
 ls_status ls_device_open(const ls_machine *machine, const ls_device_name *name,
@@ -38,6 +45,12 @@ void ls_device_close(ls_device *device)
 {
     if (device)
         device->backend->close(device);
+}
+
+void ls_device_lose(ls_device *device)
+{
+    if (device->backend->lose)
+        device->backend->lose(device);
 }
 
 const ls_device_info *ls_device_describe(const ls_device *device)

@@ -103,9 +103,14 @@ typedef struct ls_device_info {
     int cores[64];          /**< operating-system numbers; the first core_count of them */
     int core_count;         /**< 0 for a GPU */
     size_t capacity;        /**< bytes */
+    char pci[16];           /**< of the GPU that it is, or is a part of; "" for a CPU */
+    int multiprocessors;    /**< that its queues may use; 0 for a CPU */
     bool flushes_denormals; /**< on every thread of the device */
     bool huge_pages;        /**< large allocations ask for them */
 } ls_device_info;
+
+/** What is known of a GPU before it is opened. */
+void ls_device_info_of_gpu(const ls_gpu *gpu, ls_device_info *out);
 
 /** Opens a device of the machine, which must outlive it. A CPU device sets glibc's malloc (mallopt)
  *  to keep what it has, for the whole process, so that no step gives memory back to the system. */
@@ -116,6 +121,13 @@ ls_status ls_device_open(const ls_machine *machine, const ls_device_name *name,
 void ls_device_close(ls_device *device);
 
 const ls_device_info *ls_device_describe(const ls_device *device);
+
+/**
+ * What the device does will not end, and nobody is to wait for it: from here on every call on a
+ * device of the same GPU fails at once, with a final failure, and closing leaves what it has to
+ * the process's end. Does nothing on a CPU, whose queues end.
+ */
+void ls_device_lose(ls_device *device);
 
 /**
  * Runs `call` on a thread set up as the device's own (its cores, its OpenMP team, denormals

@@ -134,3 +134,15 @@ bool ls_device_name_overlaps(const ls_device_name *a, const ls_device_name *b)
     return a->kind == b->kind && a->index == b->index &&
            (a->logical == b->logical || a->logical < 0 || b->logical < 0);
 }
+
+int ls_device_name_wholes(const ls_device_name *names, int count)
+{
+    int wholes = 0;
+    for (int i = 0; i < count; i++) {
+        bool known = false;
+        for (int k = 0; k < i; k++)
+            known |= names[k].kind == names[i].kind && names[k].index == names[i].index;
+        wholes += !known;
+    }
+    return wholes;
+}

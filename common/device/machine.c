@@ -251,6 +251,7 @@ static ls_status set_devices(ls_machine *machine, const ls_machine_options *opti
     if (machine->cpu_devices > LS_MACHINE_DEVICES_MOST)
         machine->cpu_devices = LS_MACHINE_DEVICES_MOST;
     machine->logical_gpus = options->logical_gpus ? options->logical_gpus : 1;
+    machine->neighbour = options->neighbour;
     return LS_OK;
 }
 

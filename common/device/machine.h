@@ -11,6 +11,9 @@
  * driver's matter). With n logical GPUs gpu:g/0 to gpu:g/n-1 are parts of it: each has its queues
  * and an n-th of its memory; they share its multiprocessors as the hardware lets them, and so are
  * oversubscribed, too.
+ *
+ * Of several processes on a host, number r, a number N in `--devices` means GPUs r N to r N + N - 1
+ * of those that it sees, as is usual; past their end it starts anew. A name means what it says.
  */
 #ifndef LS_COMMON_DEVICE_MACHINE_H
 #define LS_COMMON_DEVICE_MACHINE_H
@@ -30,6 +33,7 @@ typedef struct ls_machine_options {
     int logical_gpus;     /**< 0: 1; each GPU counts as this many */
     int part, parts;      /**< the cores are shared by `parts` processes: which one; 0: by none */
     int neighbours;       /**< processes that share the memory; 0: 1 */
+    int neighbour;        /**< which of them: whose GPUs a number in `--devices` means */
 } ls_machine_options;
 
 typedef struct ls_machine_cache {

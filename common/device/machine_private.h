@@ -17,6 +17,7 @@ struct ls_machine {
     ls_gpus gpus;
     ls_arena **arenas; /* [gpus.count]: the memory of each, for all devices on it */
     int logical_gpus;  /* of each GPU */
+    int neighbour;     /* this process among those of the host */
 };
 
 /* Gives the machine these GPUs, whose items it takes over, also where it fails. */

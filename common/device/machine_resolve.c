@@ -180,15 +180,18 @@ static ls_status resolve_number(const ls_machine *machine, const char *spec, ls_
                        "is no number of devices; 1 to %d, or names such as cpu:0+cpu:1",
                        LS_MACHINE_DEVICES_MOST);
     const ls_device_kind kind = ls_machine_best_kind(machine);
-    if (kind == LS_DEVICE_GPU && count > ls_machine_count(machine, kind))
+    const int named = ls_machine_count(machine, kind);
+    if (kind == LS_DEVICE_GPU && count > named)
         return fail_missing(machine, spec,
                             "are more GPUs than there are; --logical-gpus splits "
                             "each, and names may mix kinds");
     ls_device_name *names = calloc((size_t)count, sizeof *names);
     if (!names)
         return ls_fail_memory("device names", (size_t)count * sizeof *names);
-    for (int i = 0; i < (int)count; i++)
-        names[i] = name_at(machine, kind, i);
+    for (int64_t i = 0; i < count; i++) /* cores have been shared out among the processes */
+        names[i] =
+            name_at(machine, kind,
+                    (int)(kind == LS_DEVICE_GPU ? (machine->neighbour * count + i) % named : i));
     *out = names;
     *out_count = (size_t)count;
     return LS_OK;

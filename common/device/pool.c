@@ -330,6 +330,21 @@ static ls_status set_policy(ls_pool *pool)
     return LS_OK;
 }
 
+ls_status ls_pool_take_all(ls_pool *pool)
+{
+    pthread_mutex_lock(&pool->lock);
+    const size_t capacity = pool->options.capacity, all = capacity - capacity / 20;
+    const size_t reserved = pool->ledger.reserved;
+    ls_status status = all > reserved ? add_chunk(pool, all - reserved) : LS_OK;
+    if (!status) {
+        pool->options.policy.kind = LS_MEMORY_ALL;
+        status = set_policy(pool);
+        pool->ledger.limit = larger(all, reserved);
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return status;
+}
+
 ls_status ls_pool_open(const ls_pool_options *options, ls_pool **out)
 {
     ls_pool *pool = calloc(1, sizeof *pool);

@@ -37,6 +37,10 @@ typedef struct ls_pool_options {
 /** LS_CODE_USAGE for a fraction outside (0, 1]; the failure of `reserve` under LS_MEMORY_ALL. */
 ls_status ls_pool_open(const ls_pool_options *options, ls_pool **out);
 
+/** Goes over to the policy `all`: takes what is missing of it, as one chunk. On failure nothing has
+ *  changed. */
+ls_status ls_pool_take_all(ls_pool *pool);
+
 /** Gives all memory back, also what was not released. Takes NULL. */
 void ls_pool_close(ls_pool *pool);
 

@@ -39,6 +39,13 @@ static void test_final(void **state)
     status = ls_status_within("a", "b", ls_fail(LS_CODE_MISSING, "c", NULL, "d"));
     assert_false(ls_status_is_final(status));
     ls_status_free(status);
+    /* The cause is what is read, and what follows from it may tell how bad it is. */
+    status = ls_status_first(
+        ls_fail(LS_CODE_MISSING, "cause", NULL, "it"),
+        ls_status_final(ls_status_follows(ls_fail(LS_CODE_MISSING, "gpu", NULL, "lost"))));
+    assert_string_equal(ls_status_text(status), "cause: it");
+    assert_true(ls_status_is_final(status));
+    ls_status_free(status);
     assert_false(ls_status_is_final(LS_OK));
     assert_null(ls_status_final(LS_OK));
 }

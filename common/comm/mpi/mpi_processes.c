@@ -50,13 +50,14 @@ typedef struct standing {
 static void find_place(const standing *all, ls_processes *out)
 {
     const standing *mine = &all[out->rank];
-    out->hosts = out->neighbours = out->parts = 0;
+    out->hosts = out->neighbours = out->neighbour = out->parts = 0;
     for (int r = 0; r < out->size; r++) {
         out->hosts += all[r].peer.leader == r;
         out->host += all[r].peer.leader == r && r < mine->peer.leader;
         if (all[r].peer.leader != mine->peer.leader)
             continue;
         out->neighbours++;
+        out->neighbour += r < out->rank;
         if (memcmp(&all[r].cores, &mine->cores, sizeof mine->cores) != 0)
             continue;
         out->part += r < out->rank;

@@ -7,7 +7,10 @@
  *     put    the operations of all ranks of this process, in one group: NCCL asks for that where
  *            one thread drives several GPUs, and a capture then holds all of them
  *     wait   looks at the queue and at NCCL's asynchronous error in turns; an error, or a time
- *            without any finished all-reduce, gives the communicators of this process up
+ *            without any finished all-reduce, gives the communicators of this process up: each is
+ *            aborted in a thread of its own, which nobody waits for, since NCCL keeps it until no
+ *            graph holds the communicator. A queue that even so does not end is lost, and its
+ *            device with it (ls_device_lose), so that the process ends whatever NCCL does
  *
  * After every all-reduce a kernel of one thread counts in pinned memory: a sign of life.
  * Leaves out: exchanges (algorithms of our own need them), host calls, split. NCCL refuses two
@@ -19,20 +22,27 @@
 #include "common/base/clock.h"
 #include "common/comm/comm_sums.h"
 #include "common/comm/cuda/gpu_sums.h"
+#include "common/comm/nccl/nccl_meeting.h"
 #include "common/device/cuda/cuda.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOOK_NS = 50000 }; /* between two looks of who waits */
+enum { LOOK_NS = 20000 }; /* between two looks of who waits */
+
+/* What queues get to end in, once the communicators are given up: kernels see that within
+ * milliseconds. */
+static const uint64_t grace_ns = 3000000000;
 
 typedef struct nccl_group {
     ls_nccl nccl;
     int locals, members;     /* ranks of this process; ends that are not closed */
     struct nccl_comm **ends; /* [locals] */
     bool given_up;
+    uint64_t given_up_ns; /* when */
 } nccl_group;
 
 typedef struct nccl_comm {
@@ -156,19 +166,81 @@ static ls_status put_lists(ls_comm *const *comms, const ls_comm_list *lists, int
     return LS_OK;
 }
 
-/* ---- Waiting --------------------------------------------------------------------------------- */
+/* ---- Giving up ------------------------------------------------------------------------------- */
+
+typedef struct abort_job {
+    __typeof__(ncclCommAbort) *abort;
+    ncclComm_t comm;
+} abort_job;
+
+static void *abort_thread(void *context)
+{
+    const abort_job job = *(const abort_job *)context;
+    free(context);
+    job.abort(job.comm);
+    return NULL;
+}
+
+/* Of several, none waits for another's to come back; one that cannot be begun is left as it is. */
+static void begin_abort(const ls_nccl *nccl, ncclComm_t comm)
+{
+    pthread_t thread;
+    abort_job *job = malloc(sizeof *job);
+    if (!job)
+        return;
+    *job = (abort_job){nccl->call.ncclCommAbort, comm};
+    if (pthread_create(&thread, NULL, abort_thread, job) == 0)
+        pthread_detach(thread);
+    else
+        free(job);
+}
 
 /* Operations that are under way end, and the queues go on to their end. */
 static void give_up(nccl_group *group)
 {
     for (int r = 0; r < group->locals; r++) {
         if (group->ends[r] && group->ends[r]->comm)
-            group->nccl.call.ncclCommAbort(group->ends[r]->comm);
+            begin_abort(&group->nccl, group->ends[r]->comm);
         if (group->ends[r])
             group->ends[r]->comm = NULL;
     }
     group->given_up = true;
+    group->given_up_ns = ls_clock_ns();
 }
+
+/* Whether the queues have ended, or fallen over, which their next call says. */
+static bool have_ended(const ls_queue *queue, const ls_queue *sums)
+{
+    const ls_queue *queues[] = {queue, sums};
+    bool all = true;
+    for (int i = 0; i < 2; i++) {
+        bool idle = true;
+        ls_status_free(ls_queue_idle(queues[i], &idle));
+        all &= idle;
+    }
+    return all;
+}
+
+/* After giving up: waits for the queues a while, else loses the devices, whose steps are one. */
+static ls_status let_go(const nccl_comm *comm, const ls_queue *queue, const ls_queue *sums)
+{
+    const nccl_group *group = comm->group;
+    bool ended = have_ended(queue, sums);
+    while (!ended && ls_clock_ns() - group->given_up_ns < grace_ns) {
+        ls_clock_sleep(LOOK_NS);
+        ended = have_ended(queue, sums);
+    }
+    if (ended)
+        return LS_OK;
+    for (int r = 0; r < group->locals; r++)
+        if (group->ends[r])
+            ls_device_lose(group->ends[r]->base.device);
+    return ls_status_final(ls_status_follows(
+        ls_fail(LS_CODE_MISSING, "NCCL", ls_device_describe(comm->base.device)->text,
+                "does not end an all-reduce that was given up; start again")));
+}
+
+/* ---- Waiting --------------------------------------------------------------------------------- */
 
 static void abandon(ls_comm *base)
 {
@@ -219,9 +291,9 @@ static ls_status wait_for(ls_comm *base, const ls_queue *queue, const ls_queue *
                              (double)timeout_ns * 1e-9);
         ls_clock_sleep(LOOK_NS);
     }
-    if (status)
+    if (!comm->group->given_up)
         give_up(comm->group);
-    return status;
+    return ls_status_first(status, let_go(comm, queue, sums));
 }
 
 /* ---- Opening and closing --------------------------------------------------------------------- */
@@ -247,45 +319,7 @@ static void close_comm(ls_comm *base)
     free(comm);
 }
 
-/* What each process tells the others. */
-typedef struct hello {
-    int count; /* devices; -1: it has failed */
-    ncclUniqueId id;
-} hello;
-
-/* The ranks of all processes, the first of this one, and rank 0's id. */
-typedef struct meeting {
-    int size, first;
-    ncclUniqueId id;
-} meeting;
-
-/* All processes hear of all; `mine`, if any, is the failure of this one. */
-static ls_status meet(const ls_nccl *nccl, ls_status mine, ls_comm *processes, int count,
-                      meeting *out)
-{
-    const int others = processes ? processes->size : 1, self = processes ? processes->rank : 0;
-    hello own = {.count = mine ? -1 : count}, *all = calloc((size_t)others, sizeof *all);
-    if (!mine && self == 0)
-        mine = ls_nccl_check(nccl, nccl->call.ncclGetUniqueId(&own.id), "make an id");
-    if (!all)
-        mine = ls_status_first(mine, ls_fail_memory("nccl", (size_t)others * sizeof *all));
-    own.count = mine ? -1 : count;
-    ls_status met = all ? ls_comm_collect(processes, &own, sizeof own, all) : LS_OK;
-    *out = (meeting){0};
-    for (int p = 0; p < others && !mine && !met; p++) {
-        if (all[p].count < 0)
-            met = ls_status_follows(ls_fail(LS_CODE_MISSING, "comm: nccl", NULL,
-                                            "rank %d cannot use it, and says why", p));
-        out->first += p < self ? all[p].count : 0;
-        out->size += all[p].count;
-    }
-    if (!mine && !met)
-        out->id = all[0].id;
-    free(all);
-    return ls_status_first(mine, met);
-}
-
-static ls_status init_end(nccl_comm *end, const meeting *met)
+static ls_status init_end(nccl_comm *end, const ls_nccl_meeting *met)
 {
     const ls_nccl *nccl = &end->group->nccl;
     LS_TRY(ls_sums_load(end->base.device));
@@ -295,7 +329,7 @@ static ls_status init_end(nccl_comm *end, const meeting *met)
         "open a communicator");
 }
 
-static ls_status open_ends(nccl_group *group, const meeting *met, ls_device *const *devices,
+static ls_status open_ends(nccl_group *group, const ls_nccl_meeting *met, ls_device *const *devices,
                            ls_comm **comms)
 {
     for (int i = 0; i < group->locals; i++) {
@@ -322,13 +356,13 @@ static ls_status open_ends(nccl_group *group, const meeting *met, ls_device *con
 ls_status ls_comm_nccl_open(ls_nccl *nccl, ls_status mine, ls_comm *processes,
                             ls_device *const *devices, int count, ls_comm **comms)
 {
-    meeting met;
+    ls_nccl_meeting met;
     nccl_group *group = calloc(1, sizeof *group);
     if (group)
         group->ends = calloc((size_t)count, sizeof(nccl_comm *));
     if (!mine && (!group || !group->ends))
         mine = ls_fail_memory("communicator", sizeof *group);
-    ls_status status = meet(nccl, mine, processes, count, &met);
+    ls_status status = ls_nccl_meet(nccl, mine, processes, devices, count, &met);
     if (!status) {
         group->nccl = *nccl;
         group->locals = count;

@@ -6,6 +6,7 @@
  * Skipped in a build without NCCL.
  */
 #include "common/comm/tests/comm_fixture.h"
+#include "common/device/backend.h"
 
 #include <stdio.h>
 
@@ -28,7 +29,8 @@ static void open_group(fixture *f, group *g)
     const ls_allreduce *library;
     ls_nccl nccl = {.call = nccl_emulated};
     *g = (group){0};
-    emulated.aborted = emulated.destroyed = emulated.ids = 0;
+    emulated.destroyed = emulated.ids = 0;
+    atomic_store(&emulated.aborted, 0);
     must(ls_allreduce_find("library", &library));
     must(ls_comm_nccl_open(&nccl, LS_OK, NULL, f->device, RANKS, g->comms));
     g->expected = calloc(COUNT, sizeof *g->expected);
@@ -154,6 +156,22 @@ static void one_that_cannot_stops_all(void **state)
     }
 }
 
+/* Two of them were given the same GPU of one host: all are refused, with the same words. */
+static void a_gpu_of_two_processes_is_refused(void **state)
+{
+    fixture *f = *state;
+    process p[RANKS];
+    for (int r = 0; r < RANKS; r++)
+        snprintf(f->device[r]->info.pci, sizeof f->device[r]->info.pci, "0000:%d7:00.0", r % 2);
+    run_processes(f, -1, p);
+    for (int r = 0; r < RANKS; r++) {
+        refused(p[r].status, LS_CODE_USAGE,
+                "is the GPU (PCI 0000:07:00.0) of both rank 0 and rank 2, and NCCL refuses");
+        free(p[r].data);
+        *f->device[r]->info.pci = 0;
+    }
+}
+
 /* ---- What goes wrong ------------------------------------------------------------------------- */
 
 static void lists_must_match(void **state)
@@ -193,27 +211,98 @@ static void keep(ls_op *op)
     (void)op;
 }
 
+/* An abort as NCCL's: the kernels end at once, the call comes back when no graph holds the
+ * communicator, which is closed after the wait. */
+static gate_op the_gate;
+static atomic_bool graphs_are_gone;
+static atomic_int aborts_over;
+
+static void end_kernels_then_wait(void)
+{
+    atomic_store(&the_gate.open, true);
+    while (!atomic_load(&graphs_are_gone))
+        ls_clock_sleep(1000);
+    atomic_fetch_add(&aborts_over, 1);
+}
+
+static void wait_for_graphs(void)
+{
+    while (!atomic_load(&graphs_are_gone))
+        ls_clock_sleep(1000);
+    atomic_fetch_add(&aborts_over, 1);
+}
+
+static void open_stuck_group(fixture *f, group *g, void (*abort_call)(void))
+{
+    open_group(f, g);
+    the_gate.op = (ls_op){.name = "gate", .run = run_gate, .destroy = keep};
+    atomic_store(&the_gate.open, false);
+    atomic_store(&graphs_are_gone, false);
+    atomic_store(&aborts_over, 0);
+    emulated.abort = abort_call;
+    atomic_store(&emulated.async_error, ncclInProgress);
+    must(ls_queue_put(f->queue[0], &the_gate.op));
+}
+
+static void close_stuck_group(fixture *f, group *g)
+{
+    atomic_store(&the_gate.open, true);
+    must(ls_queue_sync(f->queue[0]));
+    close_group(g);
+    atomic_store(&graphs_are_gone, true);
+    while (atomic_load(&aborts_over) < RANKS)
+        ls_clock_sleep(1000);
+    atomic_store(&emulated.async_error, ncclSuccess);
+    emulated.abort = NULL;
+    assert_int_equal(emulated.destroyed, 0);
+}
+
+/* Every communicator is aborted, though none of the aborts has come back. */
+static void an_abort_that_waits_is_not_waited_for(void **state)
+{
+    fixture *f = *state;
+    group g;
+    open_stuck_group(f, &g, end_kernels_then_wait);
+    const ls_comm_backend *b = g.comms[0]->backend;
+    ls_status status = b->wait(g.comms[0], f->queue[0], f->queue[0], short_ns);
+    assert_false(ls_status_is_final(status));
+    refused(status, LS_CODE_MISSING, "--timeout");
+    while (atomic_load(&emulated.aborted) < RANKS)
+        ls_clock_sleep(1000);
+    assert_int_equal(atomic_load(&aborts_over), 0);
+    close_stuck_group(f, &g);
+}
+
+/* Kernels that do not end even so: the wait does, and the failure ends the sweep. */
+static void a_queue_that_never_ends_is_lost(void **state)
+{
+    fixture *f = *state;
+    group g;
+    open_stuck_group(f, &g, wait_for_graphs);
+    const ls_comm_backend *b = g.comms[0]->backend;
+    ls_status status = b->wait(g.comms[0], f->queue[0], f->queue[0], short_ns);
+    assert_true(ls_status_is_final(status));
+    refused(status, LS_CODE_MISSING, "--timeout");
+    close_stuck_group(f, &g);
+}
+
 /* An error of a rank elsewhere, and silence: one message each, and everything is let go. */
 static void errors_and_silence_end_the_wait(void **state)
 {
     fixture *f = *state;
     for (int silent = 0; silent < 2; silent++) {
         group g;
-        gate_op gate = {.op = {.name = "gate", .run = run_gate, .destroy = keep}};
-        open_group(f, &g);
-        must(ls_queue_put(f->queue[0], &gate.op));
+        open_stuck_group(f, &g, end_kernels_then_wait);
+        atomic_store(&graphs_are_gone, true);
         atomic_store(&emulated.async_error, silent ? ncclInProgress : ncclRemoteError);
         const ls_comm_backend *b = g.comms[0]->backend;
         refused(b->wait(g.comms[0], f->queue[0], f->queue[0], silent ? short_ns : long_ns),
                 LS_CODE_MISSING, silent ? "--timeout" : "remote process exited");
-        assert_int_equal(emulated.aborted, RANKS);
-        atomic_store(&gate.open, true);
         must(ls_queue_sync(f->queue[0]));
         must(b->wait(g.comms[1], f->queue[1], f->queue[1], long_ns)); /* said once */
         refused(ls_comm_put(g.comms, g.lists, RANKS), LS_CODE_MISSING, "was given up");
-        atomic_store(&emulated.async_error, ncclSuccess);
-        close_group(&g);
-        assert_int_equal(emulated.destroyed, 0);
+        close_stuck_group(f, &g);
+        assert_int_equal(atomic_load(&emulated.aborted), RANKS);
     }
 }
 
@@ -266,7 +355,10 @@ int main(void)
         cmocka_unit_test(ranks_of_a_process_are_one_group),
         cmocka_unit_test(processes_get_the_id_of_the_first),
         cmocka_unit_test(one_that_cannot_stops_all),
+        cmocka_unit_test(a_gpu_of_two_processes_is_refused),
         cmocka_unit_test(lists_must_match),
+        cmocka_unit_test(an_abort_that_waits_is_not_waited_for),
+        cmocka_unit_test(a_queue_that_never_ends_is_lost),
         cmocka_unit_test(errors_and_silence_end_the_wait),
         cmocka_unit_test(a_clique_that_cannot_be_opened_is_refused),
         cmocka_unit_test(devices_that_cannot_are_refused),

@@ -13,45 +13,35 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* After these CUDA answers nothing else on the device until the process ends. */
-static bool is_sticky(cudaError_t error)
+/* A call on a GPU that does not end what it has to do may never return. */
+static bool is_lost(const cuda_device *device)
 {
-    switch (error) {
-    case cudaErrorECCUncorrectable:
-    case cudaErrorNvlinkUncorrectable:
-    case cudaErrorIllegalAddress:
-    case cudaErrorLaunchTimeout:
-    case cudaErrorAssert:
-    case cudaErrorHardwareStackError:
-    case cudaErrorIllegalInstruction:
-    case cudaErrorMisalignedAddress:
-    case cudaErrorInvalidAddressSpace:
-    case cudaErrorInvalidPc:
-    case cudaErrorLaunchFailure:
-    case cudaErrorTensorMemoryLeak:
-    case cudaErrorContained:
-        return true;
-    default:
-        return false;
-    }
+    return device->arena && ls_arena_is_lost(device->arena);
 }
 
-ls_status ls_cuda_check(const char *where, const char *doing, cudaError_t error)
+static void cuda_lose(ls_device *base)
 {
-    if (error == cudaSuccess)
-        return LS_OK;
-    cudaGetLastError(); /* this failure is reported here, not by the next check */
-    ls_status status = ls_fail(LS_CODE_MISSING, "gpu", where, "%s: %s (%s)%s", doing,
-                               cudaGetErrorString(error), cudaGetErrorName(error),
-                               is_sticky(error) ? "; the device has fallen over, and this process "
-                                                  "can use it no more"
-                                                : "");
-    return is_sticky(error) ? ls_status_final(status) : status;
+    ls_arena_lose(((cuda_device *)base)->arena);
+}
+
+bool ls_cuda_reaches(const ls_device *base)
+{
+    const cuda_device *device = (const cuda_device *)base;
+    if (base->info.name.kind != LS_DEVICE_GPU)
+        return true;
+    const bool reaches = !is_lost(device) && cudaSetDevice(device->gpu) == cudaSuccess;
+    if (!reaches)
+        cudaGetLastError(); /* of a device that fell over: that has been reported */
+    return reaches;
 }
 
 ls_status ls_cuda_use(const ls_device *base)
 {
     const cuda_device *device = (const cuda_device *)base;
+    if (is_lost(device))
+        return ls_status_final(ls_status_follows(
+            ls_fail(LS_CODE_MISSING, "gpu", base->info.text,
+                    "answers no more, and this process can use it no more; start again")));
     return ls_cuda_check(base->info.text, "select the device", cudaSetDevice(device->gpu));
 }
 
@@ -149,7 +139,7 @@ static ls_status open_pool(const ls_machine *machine, cuda_device *device,
 static void cuda_close(ls_device *base)
 {
     cuda_device *device = (cuda_device *)base;
-    if (device->service && cudaSetDevice(device->gpu) == cudaSuccess)
+    if (device->service && ls_cuda_reaches(base))
         cudaStreamDestroy(device->service);
     ls_pool_close(base->pool);
     if (device->arena)
@@ -168,6 +158,7 @@ static ls_status cuda_open(const ls_machine *machine, const ls_device_name *name
     device->base.info.name = *name;
     ls_device_name_text(name, device->base.info.text);
     device->gpu = name->index;
+    ls_device_info_of_gpu(ls_machine_gpu(machine, device->gpu), &device->base.info);
     ls_status status = open_pool(machine, device, policy);
     if (!status)
         status = ls_cuda_use(&device->base);
@@ -220,6 +211,7 @@ const ls_device_backend ls_cuda_backend = {
     .share = cuda_share,
     .unshare = cuda_unshare,
     .call = cuda_call,
+    .lose = cuda_lose,
     .queue_open = ls_cuda_queue_open,
     .queue_close = ls_cuda_queue_close,
     .queue_native = ls_cuda_queue_native,

@@ -57,7 +57,7 @@ ls_status ls_cuda_event_open(ls_device *device, ls_event **out)
 void ls_cuda_event_close(ls_event *base)
 {
     cuda_event *event = (cuda_event *)base;
-    if (cudaSetDevice(((cuda_device *)base->device)->gpu) == cudaSuccess)
+    if (ls_cuda_reaches(base->device))
         cudaEventDestroy(event->event);
     cudaGetLastError();
     free(event);
@@ -104,14 +104,13 @@ ls_status ls_cuda_program_begin(ls_queue *base)
 /* Why a step could not be captured, and what works. */
 static ls_status fail_capture(const cuda_queue *queue, const char *doing, cudaError_t error)
 {
+    if (error != cudaErrorStreamCaptureUnjoined)
+        return ls_cuda_fail(queue->base.device->info.text, doing, error,
+                            "--capture no runs the step uncaptured");
     cudaGetLastError();
-    if (error == cudaErrorStreamCaptureUnjoined)
-        return ls_fail(LS_CODE_USAGE, "program", queue->base.name,
-                       "a queue joined the capture and was not joined back; record an event last "
-                       "on it and wait for that");
-    return ls_fail(LS_CODE_MISSING, "program", queue->base.name,
-                   "%s: %s (%s); --capture no runs the step uncaptured", doing,
-                   cudaGetErrorString(error), cudaGetErrorName(error));
+    return ls_fail(LS_CODE_USAGE, "program", queue->base.name,
+                   "a queue joined the capture and was not joined back; record an event last on it "
+                   "and wait for that");
 }
 
 static ls_status instantiate(cuda_program *program, cudaGraph_t graph)
@@ -119,15 +118,15 @@ static ls_status instantiate(cuda_program *program, cudaGraph_t graph)
     const cuda_queue *queue = program->queue;
     cudaError_t error = cudaGraphGetNodes(graph, NULL, &program->base.info.nodes);
     if (error != cudaSuccess)
-        return fail_capture(queue, "count the nodes", error);
+        return fail_capture(queue, "count the nodes of the step", error);
     error = cudaGraphInstantiate(&program->graph, graph, 0);
     if (error != cudaSuccess)
-        return fail_capture(queue, "instantiate the graph", error);
+        return fail_capture(queue, "instantiate the step", error);
     program->base.info.bytes = sizeof *program;
     program->base.info.build_ns = ls_clock_ns() - queue->begun_ns;
     /* So that the first launch is like the others. */
     error = cudaGraphUpload(program->graph, queue->stream);
-    return error == cudaSuccess ? LS_OK : fail_capture(queue, "upload the graph", error);
+    return error == cudaSuccess ? LS_OK : fail_capture(queue, "upload the step", error);
 }
 
 ls_status ls_cuda_program_end(ls_queue *base, ls_program **out)
@@ -141,7 +140,7 @@ ls_status ls_cuda_program_end(ls_queue *base, ls_program **out)
     cuda_program *program = calloc(1, sizeof *program);
     ls_status status = LS_OK;
     if (error != cudaSuccess)
-        status = fail_capture(queue, "capture", error);
+        status = fail_capture(queue, "capture the step", error);
     else if (!program)
         status = ls_fail_memory("program", sizeof *program);
     if (!status) {
@@ -175,7 +174,7 @@ ls_status ls_cuda_program_launch(ls_program *base, uint64_t times)
 void ls_cuda_program_close(ls_program *base)
 {
     cuda_program *program = (cuda_program *)base;
-    if (program->graph && cudaSetDevice(((cuda_device *)base->device)->gpu) == cudaSuccess) {
+    if (program->graph && ls_cuda_reaches(base->device)) {
         cudaStreamSynchronize(program->queue->stream);
         cudaGraphExecDestroy(program->graph);
     }

@@ -16,11 +16,13 @@
 static ls_status open_stream(cuda_queue *queue, const ls_device *device)
 {
     const char *where = device->info.text;
+    char doing[64];
     void *pinned = NULL;
+    snprintf(doing, sizeof doing, "pin %zu bytes of host memory", sizeof *queue->pinned);
     LS_TRY(ls_cuda_use(device));
     LS_TRY(ls_cuda_check(where, "create a stream",
                          cudaStreamCreateWithFlags(&queue->stream, cudaStreamNonBlocking)));
-    LS_TRY(ls_cuda_check(where, "pin host memory",
+    LS_TRY(ls_cuda_check(where, doing,
                          cudaHostAlloc(&pinned, sizeof *queue->pinned,
                                        cudaHostAllocPortable | cudaHostAllocMapped)));
     queue->pinned = pinned;
@@ -47,11 +49,12 @@ ls_status ls_cuda_queue_open(ls_device *device, const char *name, ls_queue **out
 void ls_cuda_queue_close(ls_queue *base)
 {
     cuda_queue *queue = (cuda_queue *)base;
-    if (cudaSetDevice(((cuda_device *)base->device)->gpu) == cudaSuccess && queue->stream) {
+    const bool reaches = ls_cuda_reaches(base->device);
+    if (reaches && queue->stream) {
         cudaStreamSynchronize(queue->stream);
         cudaStreamDestroy(queue->stream);
     }
-    if (queue->pinned)
+    if (reaches && queue->pinned)
         cudaFreeHost(queue->pinned);
     cudaGetLastError(); /* of a device that fell over: ls_queue_sync has said so */
     free(queue);
@@ -84,10 +87,25 @@ ls_status ls_cuda_queue_idle(const ls_queue *base, bool *out)
     return ls_cuda_check(base->device->info.text, base->name, error);
 }
 
+/* A library's failure may have its cause in the capture, of which it says nothing. */
+static ls_status explain_capture(const ls_queue *base, ls_status status)
+{
+    static const char remedy[] = "--capture no";
+    if (ls_status_is_final(status) || strstr(ls_status_text(status), remedy) ||
+        !ls_cuda_queue_captured(base))
+        return status;
+    ls_status outer = ls_fail(ls_status_code(status), NULL, NULL, "%s; %s runs the step uncaptured",
+                              ls_status_text(status), remedy);
+    ls_status_free(status);
+    return outer;
+}
+
 ls_status ls_cuda_queue_put(ls_queue *base, ls_op *op)
 {
     LS_TRY(ls_cuda_use(base->device));
-    LS_TRY(op->run(op, base));
+    ls_status status = op->run(op, base);
+    if (status)
+        return explain_capture(base, status);
     return ls_cuda_check(base->device->info.text, op->name, cudaGetLastError());
 }
 

@@ -22,6 +22,7 @@ static const size_t mib = (size_t)1 << 20;
 typedef struct made_up_gpu {
     size_t free;
     int chunks, uploads;
+    void *last; /* that was taken */
     bool fails_upload;
 } made_up_gpu;
 
@@ -40,6 +41,7 @@ static ls_status reserve(void *context, size_t bytes, void **out)
     assert_non_null(*out);
     gpu->free -= bytes;
     gpu->chunks++;
+    gpu->last = *out;
     return LS_OK;
 }
 
@@ -117,27 +119,79 @@ static void refused(ls_pool *pool, size_t bytes, const char *expected)
     ls_status_free(status);
 }
 
+/* Of what is free, an eighth, at most 1 GiB, is left to CUDA's libraries by every policy. */
+static void libraries_have_a_share(void **state)
+{
+    (void)state;
+    const size_t gib = (size_t)1 << 30;
+    static const size_t available[] = {0, 7, 64, 8 * 1024, 80 * 1024};
+    static const size_t left[] = {0, 7, 56, 7 * 1024, 79 * 1024};
+    for (size_t i = 0; i < sizeof left / sizeof *left; i++) {
+        const bool small = i < 2;
+        made_up_gpu gpu = {.free = available[i] * (small ? 1 : mib)};
+        ls_arena *arena = open_arena(&gpu, false);
+        assert_int_equal(ls_arena_capacity(arena), left[i] * (small ? 1 : mib));
+        assert_true(gpu.free - ls_arena_capacity(arena) <= gib);
+        ls_arena_leave(arena);
+        ls_arena_destroy(arena);
+    }
+}
+
+/* A judge has come first, which takes as it goes: `all` takes what is missing, once. */
+static void all_takes_what_is_missing(void **state)
+{
+    (void)state;
+    made_up_gpu gpu = {.free = 80 * mib};
+    ls_arena *arena = open_arena(&gpu, false);
+    const ls_arena_system system = system_of(&gpu);
+    ls_pool *judge = open_pool(arena, "gpu:0", LS_MEMORY_GROWTH, 1);
+    void *memory;
+    assert_null(ls_pool_allocate(judge, LS_MEMORY_PARAMETERS, 10 * mib, &memory));
+    assert_int_equal(gpu.free, 70 * mib);
+    assert_null(ls_arena_enter(arena, &system, true));
+    assert_int_equal(gpu.free, 80 * mib - (70 * mib - 70 * mib / 20));
+    assert_int_equal(gpu.chunks, 2);
+    assert_null(ls_arena_enter(arena, &system, true));
+    assert_int_equal(gpu.chunks, 2);
+    assert_null(ls_pool_allocate(judge, LS_MEMORY_PARAMETERS, 50 * mib, &memory));
+    assert_int_equal(gpu.chunks, 2);
+    ls_pool_close(judge);
+    for (int i = 0; i < 3; i++)
+        ls_arena_leave(arena);
+    assert_int_equal(gpu.free, 80 * mib);
+
+    ls_arena_destroy(arena);
+    arena = open_arena(&gpu, false);
+    gpu.free = mib; /* somebody else has come */
+    ls_status status = ls_arena_enter(arena, &system, true);
+    assert_int_equal(ls_status_code(status), LS_CODE_MISSING);
+    ls_status_free(status);
+    ls_arena_leave(arena); /* the other did not enter */
+    assert_int_equal(gpu.chunks, 0);
+    ls_arena_destroy(arena);
+}
+
 /* `all` takes nearly the whole once; what comes later lives from that, and nothing is left. */
 static void all_is_taken_once(void **state)
 {
     (void)state;
-    made_up_gpu gpu = {.free = 100 * mib};
+    made_up_gpu gpu = {.free = 120 * mib};
     ls_arena *arena = open_arena(&gpu, true);
     const ls_arena_system system = system_of(&gpu);
     assert_int_equal(gpu.chunks, 1);
-    assert_int_equal(gpu.free, 5 * mib);
+    assert_int_equal(gpu.free, 15 * mib + 105 * mib / 20);
     assert_null(ls_arena_enter(arena, &system, true));
     assert_int_equal(gpu.chunks, 1);
-    assert_int_equal(ls_arena_capacity(arena), 100 * mib);
+    assert_int_equal(ls_arena_capacity(arena), 105 * mib);
 
     ls_pool *first = open_pool(arena, "gpu:0/0", LS_MEMORY_ALL, 2);
     ls_pool *second = open_pool(arena, "gpu:0/1", LS_MEMORY_ALL, 2);
     void *memory;
-    assert_int_equal(ls_pool_ledger(first).limit, 50 * mib - 50 * mib / 20);
+    assert_int_equal(ls_pool_ledger(first).limit, 105 * mib / 2 - 105 * mib / 40);
     assert_int_equal(ls_pool_ledger(first).reserved, 0);
     assert_null(ls_pool_allocate(first, LS_MEMORY_PARAMETERS, 47 * mib, &memory));
-    refused(first, mib,
-            "memory: gpu:0/0: 1048576 bytes for activations do not fit: 49283072 in "
+    refused(first, 3 * mib,
+            "memory: gpu:0/0: 3145728 bytes for activations do not fit: 49283072 in "
             "use, ");
     assert_null(ls_pool_allocate(second, LS_MEMORY_PARAMETERS, 47 * mib, &memory));
     assert_int_equal(gpu.chunks, 1);
@@ -147,7 +201,7 @@ static void all_is_taken_once(void **state)
     assert_int_equal(gpu.chunks, 1);
     ls_arena_leave(arena);
     assert_int_equal(gpu.chunks, 0);
-    assert_int_equal(gpu.free, 100 * mib);
+    assert_int_equal(gpu.free, 120 * mib);
     ls_arena_destroy(arena);
     ls_arena_destroy(NULL);
 }
@@ -188,14 +242,39 @@ static void capacity_is_of_the_first_to_come(void **state)
     ls_arena_leave(arena);
     gpu.free = 32 * mib;
     assert_null(ls_arena_enter(arena, &system, true));
-    assert_int_equal(ls_arena_capacity(arena), 32 * mib);
+    assert_int_equal(ls_arena_capacity(arena), 28 * mib);
     gpu.free = 8 * mib;
     assert_null(ls_arena_enter(arena, &system, true));
-    assert_int_equal(ls_arena_capacity(arena), 32 * mib);
+    assert_int_equal(ls_arena_capacity(arena), 28 * mib);
     ls_arena_leave(arena);
     ls_arena_leave(arena);
     assert_int_equal(gpu.chunks, 0);
     ls_arena_destroy(arena);
+}
+
+/* A GPU that answers no more: nothing is asked of it, and what it has stays taken. */
+static void a_lost_gpu_is_left_alone(void **state)
+{
+    (void)state;
+    made_up_gpu gpu = {.free = 64 * mib};
+    ls_arena *arena = open_arena(&gpu, false);
+    const ls_arena_system system = system_of(&gpu);
+    ls_pool *pool = open_pool(arena, "gpu:0", LS_MEMORY_GROWTH, 1);
+    void *memory, *mine;
+    assert_null(ls_pool_allocate(pool, LS_MEMORY_PARAMETERS, 8 * mib, &memory));
+    mine = gpu.last;
+    assert_false(ls_arena_is_lost(arena));
+    ls_arena_lose(arena);
+    assert_true(ls_arena_is_lost(arena));
+    refused(pool, 16 * mib, "answers no more");
+    ls_pool_close(pool);
+    ls_arena_leave(arena);
+    assert_int_equal(gpu.chunks, 1);
+    ls_status status = ls_arena_enter(arena, &system, true);
+    assert_true(ls_status_is_final(status) && ls_status_is_consequence(status));
+    ls_status_free(status);
+    ls_arena_destroy(arena);
+    free(mine);
 }
 
 static ls_status find_none(void *context, size_t *out)
@@ -264,9 +343,12 @@ static void data_is_copied_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(libraries_have_a_share),
+        cmocka_unit_test(all_takes_what_is_missing),
         cmocka_unit_test(all_is_taken_once),
         cmocka_unit_test(growth_meets_the_others),
         cmocka_unit_test(capacity_is_of_the_first_to_come),
+        cmocka_unit_test(a_lost_gpu_is_left_alone),
         cmocka_unit_test(failed_entry_leaves_nothing),
         cmocka_unit_test(data_is_copied_once),
     };

@@ -145,6 +145,18 @@ static void whole_overlaps_its_parts(void **state)
     assert_false(overlap("cpu:0", "cpu:1"));
 }
 
+static void parts_are_counted_once(void **state)
+{
+    (void)state;
+    const ls_device_name names[] = {
+        PLAIN(LS_DEVICE_GPU, 0, 0), PLAIN(LS_DEVICE_GPU, 0, 1),  PLAIN(LS_DEVICE_GPU, 1, 1),
+        PLAIN(LS_DEVICE_GPU, 0, 2), PLAIN(LS_DEVICE_CPU, 0, -1), PLAIN(LS_DEVICE_CPU, 1, -1),
+    };
+    static const int expected[] = {0, 1, 1, 2, 2, 3, 4};
+    for (int count = 0; count <= 6; count++)
+        assert_int_equal(ls_device_name_wholes(names, count), expected[count]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -152,6 +164,7 @@ int main(void)
         cmocka_unit_test(garbage_is_refused),
         cmocka_unit_test(longest_job_name_fits),
         cmocka_unit_test(whole_overlaps_its_parts),
+        cmocka_unit_test(parts_are_counted_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

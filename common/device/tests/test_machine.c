@@ -425,6 +425,30 @@ static void gpus_come_first_and_split(void **state)
     check_resolve(&split, "5", LS_CODE_MISSING, "gpu:0/0, gpu:0/1, gpu:1/0, gpu:1/1");
 }
 
+/* Of several processes on a host each takes its own, where there are so many; names stay. */
+static void neighbours_take_gpus_in_turn(void **state)
+{
+    (void)state;
+    static const char *const ones[] = {"gpu:0", "gpu:1", "gpu:2", "gpu:3", "gpu:0"};
+    static const char *const twos[] = {"gpu:0 gpu:1", "gpu:2 gpu:3", "gpu:0 gpu:1"};
+    static const char *const threes[] = {"gpu:0 gpu:1 gpu:2", "gpu:3 gpu:0 gpu:1"};
+    static const char *const parts[] = {"gpu:0/0 gpu:0/1 gpu:1/0", "gpu:1/1 gpu:2/0 gpu:2/1"};
+    ls_machine machine = made_up(4, 1), split = made_up(4, 2), none = made_up(0, 1);
+    for (int r = 0; r < 5; r++) {
+        machine.neighbour = split.neighbour = none.neighbour = r;
+        check_resolve(&machine, "1", LS_CODE_OK, ones[r]);
+        if (r < 3)
+            check_resolve(&machine, "2", LS_CODE_OK, twos[r]);
+        if (r < 2)
+            check_resolve(&machine, "3", LS_CODE_OK, threes[r]);
+        if (r < 2)
+            check_resolve(&split, "3", LS_CODE_OK, parts[r]);
+        check_resolve(&machine, "gpu:1", LS_CODE_OK, "gpu:1");
+        check_resolve(&machine, "5", LS_CODE_MISSING, "are more GPUs than there are");
+        check_resolve(&none, "2", LS_CODE_OK, "cpu:0 cpu:1");
+    }
+}
+
 /* A list as a back end would bring it, given to a machine that was looked at. */
 static void found_gpus_get_names(void **state)
 {
@@ -495,6 +519,7 @@ int main(void)
         cmocka_unit_test(shared_cores_are_seen),
         cmocka_unit_test(specs_resolve),
         cmocka_unit_test(gpus_come_first_and_split),
+        cmocka_unit_test(neighbours_take_gpus_in_turn),
         cmocka_unit_test(found_gpus_get_names),
         cmocka_unit_test(missing_gpu_says_why),
         cmocka_unit_test(lists_are_short),

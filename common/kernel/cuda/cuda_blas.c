@@ -3,6 +3,7 @@
 #include "common/kernel/cuda/cuda_blas.h"
 
 #include "common/base/dynamic.h"
+#include "common/device/cuda/cuda_check.h"
 
 #include <stdio.h>
 
@@ -56,7 +57,8 @@ ls_status ls_blas_check(const ls_blas *blas, cublasStatus_t status, const char *
 {
     if (status == CUBLAS_STATUS_SUCCESS)
         return LS_OK;
-    return ls_fail(LS_CODE_MISSING, "cuBLASLt", what,
-                   "it failed: %s; free memory of the GPU, or try another version of the library",
-                   blas->call.cublasLtGetStatusString(status));
+    return ls_cuda_blame(
+        ls_fail(LS_CODE_MISSING, "cuBLASLt", what,
+                "it failed: %s; free memory of the GPU, or try another version of the library",
+                blas->call.cublasLtGetStatusString(status)));
 }

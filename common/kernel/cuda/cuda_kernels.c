@@ -67,7 +67,10 @@ static void close_table(ls_kernels *kernels)
 {
     if (!kernels)
         return;
-    ls_blas_close(&((cuda_kernels *)kernels)->blas);
+    ls_blas *blas = &((cuda_kernels *)kernels)->blas;
+    if (!ls_cuda_reaches(kernels->device))
+        blas->handle = NULL; /* to destroy it could wait for the device */
+    ls_blas_close(blas);
     free(kernels);
 }
 

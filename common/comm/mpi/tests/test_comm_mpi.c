@@ -453,6 +453,8 @@ static void hosts_collect(void **state)
         assert_true(all[2 * p] == p && all[2 * p + 1] == 7);
     assert_true(f->processes.hosts >= 1 && f->processes.neighbours <= f->processes.size);
     assert_true(f->processes.part < f->processes.parts);
+    if (f->processes.hosts == 1)
+        assert_int_equal(f->processes.neighbour, f->processes.rank);
 }
 
 int main(void)

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/* Processes that open communicators of NCCL: who brings which GPUs, and rank 0's id; see
+ * nccl_meeting.h. */
+#include "common/comm/nccl/nccl_meeting.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What each process tells the others. */
+typedef struct hello {
+    int count; /* devices; -1: it has failed */
+    ncclUniqueId id;
+    char host[64];               /* of the system that has been started there; "": not known */
+    char pci[LS_GPUS_MOST][16];  /* [count] of its GPUs; "": none */
+    char text[LS_GPUS_MOST][32]; /* what it calls them */
+} hello;
+
+/* Which GPUs this process brings: one system counts its PCI devices, whatever containers call it.
+ */
+static void introduce(ls_device *const *devices, int count, hello *out)
+{
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "r");
+    if (file && !fgets(out->host, sizeof out->host, file))
+        *out->host = 0;
+    if (file)
+        fclose(file);
+    for (int i = 0; i < count && i < LS_GPUS_MOST; i++) {
+        const ls_device_info *info = ls_device_describe(devices[i]);
+        memcpy(out->pci[i], info->pci, sizeof out->pci[i]);
+        memcpy(out->text[i], info->text, sizeof out->text[i]);
+    }
+}
+
+/* Two ranks on one GPU hang or fail in NCCL, which says so late and to one of them. */
+static ls_status refuse_shared(const hello *all, int a, int b)
+{
+    const hello *one = &all[a], *other = &all[b];
+    for (int i = 0; i < one->count; i++)
+        for (int k = 0; k < other->count; k++)
+            if (*one->pci[i] && *one->host && strcmp(one->host, other->host) == 0 &&
+                strcmp(one->pci[i], other->pci[k]) == 0)
+                return ls_fail(
+                    LS_CODE_USAGE, "comm: nccl", one->text[i],
+                    "is the GPU (PCI %s) of both rank %d and rank %d, and NCCL refuses two ranks "
+                    "on one; a GPU for each rank works, or one process with --logical-gpus N, "
+                    "whose parts exchange by --comm device",
+                    one->pci[i], a, b);
+    return LS_OK;
+}
+
+/* All processes hear of all; `mine`, if any, is the failure of this one. */
+ls_status ls_nccl_meet(const ls_nccl *nccl, ls_status mine, ls_comm *processes,
+                       ls_device *const *devices, int count, ls_nccl_meeting *out)
+{
+    const int others = processes ? processes->size : 1, self = processes ? processes->rank : 0;
+    hello own = {.count = mine ? -1 : count}, *all = calloc((size_t)others, sizeof *all);
+    introduce(devices, count, &own);
+    if (!mine && count > LS_GPUS_MOST)
+        mine = ls_fail(LS_CODE_USAGE, "comm: nccl", NULL, "%d GPUs are too many; at most %d", count,
+                       LS_GPUS_MOST);
+    if (!mine && self == 0)
+        mine = ls_nccl_check(nccl, nccl->call.ncclGetUniqueId(&own.id), "make an id");
+    if (!all)
+        mine = ls_status_first(mine, ls_fail_memory("nccl", (size_t)others * sizeof *all));
+    own.count = mine ? -1 : count;
+    ls_status met = all ? ls_comm_collect(processes, &own, sizeof own, all) : LS_OK;
+    *out = (ls_nccl_meeting){0};
+    for (int p = 0; p < others && !mine && !met; p++) {
+        if (all[p].count < 0)
+            met = ls_status_follows(ls_fail(LS_CODE_MISSING, "comm: nccl", NULL,
+                                            "rank %d cannot use it, and says why", p));
+        out->first += p < self ? all[p].count : 0;
+        out->size += all[p].count;
+    }
+    for (int p = 0; p < others && !mine && !met; p++) /* of each process the same, and once */
+        for (int q = 0; q < p && !met; q++)
+            met = refuse_shared(all, q, p);
+    if (!mine && !met)
+        out->id = all[0].id;
+    free(all);
+    return ls_status_first(mine, met);
+}

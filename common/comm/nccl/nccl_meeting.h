@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* Processes that open communicators of NCCL meet first, over another communicator. */
+#ifndef LS_COMMON_COMM_NCCL_NCCL_MEETING_H
+#define LS_COMMON_COMM_NCCL_NCCL_MEETING_H
+
+#include "common/comm/comm.h"
+#include "common/comm/nccl/nccl_library.h"
+
+/** The ranks of all processes, the first of this one, and rank 0's id. */
+typedef struct ls_nccl_meeting {
+    int size, first;
+    ncclUniqueId id;
+} ls_nccl_meeting;
+
+/**
+ * All processes (NULL: this one alone) hear of all, each with `count` devices; `mine`, if any, is
+ * the failure of this one, which the others then follow. LS_CODE_USAGE where two hold one GPU.
+ */
+ls_status ls_nccl_meet(const ls_nccl *nccl, ls_status mine, ls_comm *processes,
+                       ls_device *const *devices, int count, ls_nccl_meeting *out);
+
+#endif

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Failures of CUDA's run-time library in words; see cuda_check.h. What they mean is tested with
+ * made-up ones (test_cuda_emulated); that a GPU gives them so is not yet seen.
+ */
+#include "common/device/cuda/cuda_check.h"
+
+#include "common/device/cuda/cuda.h"
+
+#include <stdio.h>
+
+/* After these CUDA answers nothing else on the device until the process ends. */
+static bool is_sticky(cudaError_t error)
+{
+    switch (error) {
+    case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable:
+    case cudaErrorIllegalAddress:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorAssert:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorLaunchFailure:
+    case cudaErrorTensorMemoryLeak:
+    case cudaErrorContained:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* A call that a capture cannot hold, or that it does not outlive. */
+static bool is_of_capture(cudaError_t error)
+{
+    return error >= cudaErrorStreamCaptureUnsupported && error <= cudaErrorStreamCaptureWrongThread;
+}
+
+/* Memory of the device that is free, and all of it; also while this thread captures. */
+static cudaError_t ask_memory(size_t *available, size_t *total)
+{
+    enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+    *available = *total = 0;
+    cudaThreadExchangeStreamCaptureMode(&mode);
+    const cudaError_t error = cudaMemGetInfo(available, total);
+    cudaThreadExchangeStreamCaptureMode(&mode);
+    cudaGetLastError(); /* who asked reports it */
+    return error;
+}
+
+ls_status ls_cuda_fail(const char *where, const char *doing, cudaError_t error, const char *remedy)
+{
+    char memory[160] = "";
+    size_t available, total;
+    cudaGetLastError(); /* this failure is reported here, not by the next check */
+    if (is_sticky(error))
+        return ls_status_final(
+            ls_fail(LS_CODE_MISSING, "gpu", where,
+                    "%s: %s (%s); the device has fallen over, and this process can use it no more",
+                    doing, cudaGetErrorString(error), cudaGetErrorName(error)));
+    if (is_of_capture(error) && !remedy)
+        remedy = "--capture no runs the step uncaptured";
+    if (error == cudaErrorMemoryAllocation && ask_memory(&available, &total) == cudaSuccess) {
+        snprintf(memory, sizeof memory, "; %zu of its %zu bytes are free", available, total);
+        if (!remedy)
+            remedy = "--memory growth or fraction=F, a smaller batch or more devices may fit";
+    }
+    return ls_fail(LS_CODE_MISSING, "gpu", where, "%s: %s (%s)%s%s%s", doing,
+                   cudaGetErrorString(error), cudaGetErrorName(error), memory, remedy ? "; " : "",
+                   remedy ? remedy : "");
+}
+
+ls_status ls_cuda_check(const char *where, const char *doing, cudaError_t error)
+{
+    return error == cudaSuccess ? LS_OK : ls_cuda_fail(where, doing, error, NULL);
+}
+
+ls_status ls_cuda_check_code(const char *where, const char *doing, int error)
+{
+    return ls_cuda_check(where, doing, (cudaError_t)error);
+}
+
+/* A device that has fallen over answers every call with the same error; this one does no more than
+ * ask. */
+ls_status ls_cuda_blame(ls_status status)
+{
+    size_t available, total;
+    return status && is_sticky(ask_memory(&available, &total)) ? ls_status_final(status) : status;
+}

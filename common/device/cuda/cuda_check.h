@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * CUDA's failures in words, for those who have no header of CUDA. Here alone is decided what a
+ * failure means: a device that has fallen over (final), a step that cannot be captured, memory that
+ * is not there.
+ */
+#ifndef LS_COMMON_DEVICE_CUDA_CUDA_CHECK_H
+#define LS_COMMON_DEVICE_CUDA_CUDA_CHECK_H
+
+#include "common/base/status.h"
+
+/** LS_OK for 0, else the failure of `doing` on a device ("gpu:0"); `error` is a cudaError_t. */
+ls_status ls_cuda_check_code(const char *where, const char *doing, int error);
+
+/**
+ * A failure that a library has reported of the calling thread's device: final where that has fallen
+ * over, which the library need not know. Takes LS_OK; returns its argument.
+ */
+ls_status ls_cuda_blame(ls_status status);
+
+#endif

@@ -225,20 +225,15 @@ static ls_status start(int argc, char **argv, ls_processes *processes)
     return compare_ranks(processes, argc, argv);
 }
 
-/* What went wrong, by rank 0. Ranks that have lost each other: who is missing and what each of the
- * others waited for, by one of them, each a line. */
+/* What went wrong, by rank 0. Ranks that have lost each other: who is missing, by one of them, and
+ * what each of the others waited for. */
 static int report(const ls_processes *processes, ls_status status)
 {
     int exit_status = (int)ls_status_code(status);
-    if (!ls_processes_lost(processes)) {
-        if (processes->rank == 0)
-            fprintf(stderr, "lockstep: %s\n", ls_status_text(status));
-    } else {
-        char *autopsy = ls_processes_autopsy(processes), *rest = autopsy, *line;
-        while (rest && (line = strsep(&rest, "\n")) && *line)
-            fprintf(stderr, "lockstep: %s\n", line);
-        free(autopsy);
-    }
+    if (ls_processes_lost(processes))
+        ls_processes_autopsy(processes);
+    else if (processes->rank == 0)
+        fprintf(stderr, "lockstep: %s\n", ls_status_text(status));
     ls_status_free(status);
     return exit_status;
 }

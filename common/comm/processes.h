@@ -47,7 +47,8 @@ void ls_processes_set_timeout(const ls_processes *processes, uint64_t timeout_ns
 /**
  * `ending` tells, from any thread, whether this process was told to end: a wait then fails, at once
  * where another process of this host is gone, else if nothing comes for a while. `say` is called
- * with what it waited for, a line with its newline. `ending` NULL: never.
+ * with what it waited for, a line with its newline; so is it by ls_processes_autopsy. `ending`
+ * NULL: never.
  */
 void ls_processes_watch(const ls_processes *processes, bool (*ending)(void),
                         void (*say)(const char *line));
@@ -64,11 +65,11 @@ void ls_processes_progress(const ls_processes *processes);
 bool ls_processes_lost(const ls_processes *processes);
 
 /**
- * Of processes that have lost each other: which are gone or silent, since when, and what each of
- * the others waited for, a line each with its newline; owned by the caller (free). All that are
- * left call it, and one gets it; NULL: another one says it, or this one has said its part.
+ * Of processes that have lost each other, by `say` of ls_processes_watch, a line each: which are
+ * gone or silent, since when, by one of the others; what each of the others waited for, by itself.
+ * All that are left call it.
  */
-char *ls_processes_autopsy(const ls_processes *processes);
+void ls_processes_autopsy(const ls_processes *processes);
 
 /** After every communicator is closed. `in_order`: all processes come here; else the launcher is
  *  told to end them all with this exit status, and the call does not return. */

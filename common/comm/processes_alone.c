@@ -54,10 +54,9 @@ bool ls_processes_lost(const ls_processes *processes)
     return false;
 }
 
-char *ls_processes_autopsy(const ls_processes *processes)
+void ls_processes_autopsy(const ls_processes *processes)
 {
     (void)processes;
-    return NULL;
 }
 
 void ls_processes_end(ls_processes *processes, bool in_order, int exit_status)

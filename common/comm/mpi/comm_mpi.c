@@ -200,6 +200,7 @@ static ls_status run_exchange(ls_op *op, ls_queue *queue)
     if (x->out.count && !x->what.inside)
         ls_comm_mpi_count(x->comm, 1, ls_comm_bytes(1, x->out.count));
     ls_status status = move_pieces(x, queue);
+    ls_comm_mpi_end_wait(x->comm->group);
     if (status)
         drop_pieces(x);
     return status;
@@ -307,6 +308,7 @@ static ls_status run_library(ls_op *op, ls_queue *queue)
         }
     }
     const uint64_t now_ns = ls_clock_ns();
+    ls_comm_mpi_end_wait(l->comm->group);
     for (int p = 0; p < l->comm->group->processes; p++)
         ls_comm_mpi_heard(l->comm->group, p, now_ns);
     return LS_OK;

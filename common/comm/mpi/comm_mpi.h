@@ -2,7 +2,7 @@
 /*
  * The MPI back end's own types, shared by its files: queues (comm_mpi.c), waiting
  * (comm_mpi_wait.c), host calls (comm_mpi_host.c), groups (comm_mpi_open.c), processes
- * (mpi_processes.c), who is left when they lose each other (mpi_autopsy.c).
+ * (mpi_processes.c), who is left when they lose each other (mpi_autopsy.c, mpi_ending.c).
  *
  * A rank is a member: a device of some process. Members of one process talk through MPI, too, to
  * their own process: one path for all, and which member a message is from and for is in its tag.
@@ -35,6 +35,17 @@ typedef struct mpi_peer {
     uint64_t start_ticks; /* when it began: another process may get its number */
 } mpi_peer;
 
+/* What a member waits for, for the line that says so when it has waited too long. */
+typedef struct mpi_wait {
+    struct mpi_comm *comm;
+    const char *what;              /* "a message" */
+    int peer;                      /* member; -1: any */
+    size_t bytes;                  /* 0: not known */
+    const struct mpi_turns *turns; /* NULL: of no step */
+    uint64_t since_ns;
+    uint64_t looks;
+} mpi_wait;
+
 /* What all groups of a process share. */
 typedef struct mpi_life {
     mpi_peer *peers;            /* [processes]; NULL until they have met */
@@ -52,9 +63,15 @@ typedef struct mpi_life {
     _Atomic bool said;        /* this process has said its part */
     int *hosts;               /* [processes] */
     ls_layout layout; /* of all processes, each with as many members; processes 0: not yet */
-    bool speaks;      /* it is the one that words the autopsy */
+    bool speaks;      /* it is the one that names who is silent */
     char waited[384]; /* of this process, as it gave up first; behind the mutex */
     struct mpi_report *report; /* with that, as it is sent; NULL: not yet; the same */
+    mpi_wait wait;             /* the one that began last, behind the mutex */
+    pthread_t waiter;          /* whose it is */
+    bool waits;                /* it has not ended */
+    pthread_t watcher;         /* mpi_ending.c */
+    pthread_cond_t watch_changed;
+    bool watched, watch_ends;
 } mpi_life;
 
 /* How often an operation ran since steps were put last, which tells the step it is in. */
@@ -105,17 +122,6 @@ typedef struct mpi_comm {
     size_t scratch_elements;
     _Atomic uint64_t bytes_sent, messages_sent;
 } mpi_comm;
-
-/* What a member waits for, for the line that says so when it has waited too long. */
-typedef struct mpi_wait {
-    mpi_comm *comm;
-    const char *what;       /* "a message" */
-    int peer;               /* member; -1: any */
-    size_t bytes;           /* 0: not known */
-    const mpi_turns *turns; /* NULL: of no step */
-    uint64_t since_ns;
-    uint64_t looks;
-} mpi_wait;
 
 /* Tags: exchanges from 0 up by pair of local members, then these. */
 static inline int ls_comm_mpi_tag(const mpi_group *group, int from, int to)
@@ -173,6 +179,9 @@ ls_status ls_comm_mpi_abandoned(const mpi_comm *comm);
  * gave up, this process was told to end, or the time is over. */
 ls_status ls_comm_mpi_pause(mpi_wait *wait);
 
+/* "a message of 8 bytes, rank 2, step 37": what is waited for, from whom, in which step. */
+void ls_comm_mpi_describe(const mpi_wait *wait, char text[192]);
+
 void ls_comm_mpi_abandon(ls_comm *comm);
 void ls_comm_mpi_count(mpi_comm *comm, uint64_t messages, uint64_t bytes);
 
@@ -192,11 +201,20 @@ const char *ls_comm_mpi_fate(const mpi_group *world, int process);
 /* Who this process is, but for its leader. */
 void ls_comm_mpi_introduce(mpi_peer *out);
 
-/* Sends what this process waited for to those that word the autopsy; once. */
+/* Says that this process is left to those that name who is silent; once. */
 void ls_comm_mpi_report(mpi_group *world);
 
-/* Says this process's part of an autopsy that nobody may be left to word; once. */
+/* Says this process's part of an autopsy; once. */
 void ls_comm_mpi_last_words(mpi_group *world, const char *line);
+
+/* mpi_ending.c. A wait's first pause, and its end on the same thread: for who says it instead. */
+void ls_comm_mpi_begin_wait(const mpi_wait *wait);
+void ls_comm_mpi_end_wait(const mpi_group *group);
+
+/* From here on a thread speaks where the others are held by MPI when this process is told to end.
+ */
+void ls_comm_mpi_watch(mpi_group *world);
+void ls_comm_mpi_end_watch(mpi_group *world);
 
 /* Does not return. `world` NULL: there is none yet. */
 void ls_comm_mpi_end_all(const mpi_group *world, int exit_status);

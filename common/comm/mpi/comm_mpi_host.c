@@ -125,6 +125,7 @@ static ls_status send_to(mpi_comm *comm, int process, const mpi_header *header, 
         if (!status && !flag)
             status = ls_comm_mpi_pause(&wait);
     }
+    ls_comm_mpi_end_wait(group);
     for (int i = 0; status && i < count; i++)
         if (requests[i] != MPI_REQUEST_NULL)
             MPI_Request_free(&requests[i]);
@@ -188,6 +189,7 @@ static ls_status take_message(mpi_comm *comm, const mpi_header *wanted, mpi_mess
             break;
         LS_TRY(ls_comm_mpi_pause(&wait));
     }
+    ls_comm_mpi_end_wait(comm->group);
     return LS_OK;
 }
 

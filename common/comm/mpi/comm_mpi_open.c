@@ -216,9 +216,11 @@ static ls_status duplicate(mpi_comm *processes, MPI_Comm *out)
     for (;;) {
         LS_TRY(ls_comm_mpi_check(MPI_Test(&request, &flag, MPI_STATUS_IGNORE), "MPI_Comm_idup"));
         if (flag)
-            return LS_OK;
+            break;
         LS_TRY(ls_comm_mpi_pause(&wait));
     }
+    ls_comm_mpi_end_wait(processes->group);
+    return LS_OK;
 }
 
 /* A count below 0: that rank's devices cannot take part. */

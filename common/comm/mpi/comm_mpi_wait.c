@@ -146,8 +146,7 @@ static void name_step(const mpi_wait *wait, char text[64])
         snprintf(text, 64, ", one of steps %llu to %llu", first, first + steps - 1);
 }
 
-/* "a message of 8 bytes, rank 2, step 37": what is waited for, from whom, in which step. */
-static void describe_wait(const mpi_wait *wait, char text[192])
+void ls_comm_mpi_describe(const mpi_wait *wait, char text[192])
 {
     const mpi_group *group = wait->comm->group;
     char peer[64] = "any rank", bytes[48] = "", step[64];
@@ -192,7 +191,7 @@ static void note_wait(const mpi_wait *wait, const char *what)
 static ls_status fail_abandoned(const mpi_wait *wait)
 {
     char what[192], who[32], why[320];
-    describe_wait(wait, what);
+    ls_comm_mpi_describe(wait, what);
     note_wait(wait, what);
     name_abandoner(wait->comm->group, who);
     snprintf(why, sizeof why, "abandoned by %s while it waited for %s; mend what that one says",
@@ -205,7 +204,7 @@ static ls_status fail_late(const mpi_wait *wait, uint64_t waited_ns)
 {
     mpi_group *group = wait->comm->group;
     char what[192], why[320];
-    describe_wait(wait, what);
+    ls_comm_mpi_describe(wait, what);
     if (group->world != group)
         abandon(group->world, group->world->process);
     ls_comm_mpi_abandon(&wait->comm->base);
@@ -248,7 +247,7 @@ static ls_status fail_ended(const mpi_wait *wait, uint64_t now_ns)
     const uint64_t from_ns = later(told_ns, later(wait->since_ns, atomic_load(&life->alive_ns)));
     if (gone < 0 && now_ns < from_ns + ending_ns)
         return LS_OK;
-    describe_wait(wait, what);
+    ls_comm_mpi_describe(wait, what);
     if (gone >= 0)
         snprintf(dead, sizeof dead, "; rank %d on %.64s (pid %d) %s", gone, life->peers[gone].host,
                  life->peers[gone].pid, ls_comm_mpi_fate(world, gone));
@@ -287,11 +286,14 @@ ls_status ls_comm_mpi_pause(mpi_wait *wait)
     if (ls_comm_mpi_is_abandoned(wait->comm->group))
         return fail_abandoned(wait);
     const bool awake = ++wait->looks < YIELDS;
-    if (wait->looks % (awake ? LOOKS : SLEEPS) == 0)
-        LS_TRY(look_up(wait));
-    if (awake)
+    if (wait->looks == 1 && !is_local(wait))
+        ls_comm_mpi_begin_wait(wait);
+    ls_status status = wait->looks % (awake ? LOOKS : SLEEPS) == 0 ? look_up(wait) : LS_OK;
+    if (status)
+        ls_comm_mpi_end_wait(wait->comm->group);
+    else if (awake)
         sched_yield();
     else
         ls_clock_sleep(nap_ns);
-    return LS_OK;
+    return status;
 }

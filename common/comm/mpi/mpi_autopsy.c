@@ -3,13 +3,14 @@
  * Autopsy: what is said when processes have lost each other, by timeout or because the launcher
  * ends them all.
  *
- * Who gives up a wait sends a report to the lowest ranks at once: what it waited for, and how long
- * ago it heard of each other process. Of these ranks the lowest that is left waits a while for
- * reports, and words all: a line for each process, those first that sent none. Of its own host a
- * process reads what became of the others in /proc.
+ * Who gives up a wait sends a report to the lowest ranks at once: how long ago it heard of each
+ * other process. Of these ranks the lowest that is left waits a while for reports, names those
+ * that sent none, a line each, and bids the others speak. Of its own host a process reads what
+ * became of the others in /proc. What a process waited for it says itself, once: when it is bidden,
+ * when the launcher tells it to end, or when nothing comes.
  *
- * Leaves out: processes of other hosts are silent, whatever it was; more ranks than SCRIBES that go
- * at once, the lowest ones all among them, go unsaid.
+ * Leaves out: processes of other hosts are silent, whatever it was; where the lowest SCRIBES ranks
+ * all go at once, nobody names them.
  */
 #include "common/comm/mpi/comm_mpi.h"
 #include "common/comm/processes.h"
@@ -23,13 +24,18 @@
 
 enum { SCRIBES = 4, LINE = 640 };
 
-/* How long reports are waited for, and how long the others wait to be ended by who words them. */
-static const uint64_t collect_ns = 1500000000, linger_ns = 2200000000, nap_ns = 1000000;
+/* How long reports are waited for, and to be bidden; how long the others have to speak before they
+ * are all ended by who bade them, and by who was not. */
+static const uint64_t collect_ns = 1500000000, bid_ns = 2200000000, nap_ns = 1000000;
+static const uint64_t grace_ns = 300000000, linger_ns = 1500000000;
+
+/* What a message of these says. The last two are to who has reported, and who was named. */
+enum { REPORT, SPEAK, NAMED };
 
 /* Ages have a place for each process: bytes, and what a message has room for. */
 struct mpi_report {
-    char waited[sizeof((mpi_life *)0)->waited];
-    uint32_t age_ms[]; /* UINT32_MAX: never heard of */
+    uint32_t kind;
+    uint32_t age_ms[]; /* of a REPORT; UINT32_MAX: never heard of */
 };
 
 /* ---- Processes of this host ----------------------------------------------------------------- */
@@ -94,8 +100,6 @@ static struct mpi_report *make_report(const mpi_group *world)
         const uint64_t heard_ns = atomic_load(&world->life->heard_ns[p]);
         report->age_ms[p] = heard_ns ? (uint32_t)((now_ns - heard_ns) / 1000000) : UINT32_MAX;
     }
-    if (report)
-        memcpy(report->waited, world->life->waited, sizeof report->waited);
     return report;
 }
 
@@ -115,10 +119,12 @@ void ls_comm_mpi_report(mpi_group *world)
     }
 }
 
-/* reports[p] becomes that of process p, with its ages as of now, where one has come. */
-static void take_reports(const mpi_group *world, struct mpi_report **reports)
+/* reports[p] becomes that of process p, with its ages as of now, where one has come. False: this
+ * process is to say its part, or (it has none any more) was named. */
+static bool take_reports(const mpi_group *world, struct mpi_report **reports)
 {
     const int bytes = (int)report_bytes(world);
+    bool bidden = false;
     for (int flag = 1; flag;) {
         MPI_Message message;
         MPI_Status from;
@@ -129,11 +135,19 @@ static void take_reports(const mpi_group *world, struct mpi_report **reports)
             !flag ||
             MPI_Mrecv(report, bytes, MPI_BYTE, &message, MPI_STATUS_IGNORE) != MPI_SUCCESS) {
             free(report);
-            return;
+            break;
         }
-        free(reports[from.MPI_SOURCE]);
-        reports[from.MPI_SOURCE] = report;
+        if (report->kind == REPORT) {
+            free(reports[from.MPI_SOURCE]);
+            reports[from.MPI_SOURCE] = report;
+            continue;
+        }
+        bidden = true;
+        if (report->kind == NAMED)
+            atomic_store(&world->life->said, true);
+        free(report);
     }
+    return !bidden;
 }
 
 /* Whether more can be learnt: a process has sent nothing, and nothing is known of it. */
@@ -157,14 +171,13 @@ static uint32_t age_of(const mpi_group *world, struct mpi_report *const *reports
     return age_ms;
 }
 
-static void word_silent(const mpi_group *world, struct mpi_report *const *reports, int process,
-                        char line[LINE])
+static void name_silent(const mpi_group *world, struct mpi_report *const *reports, int process)
 {
     const mpi_peer *peer = &world->life->peers[process];
     const uint32_t age_ms = age_of(world, reports, process);
     const char *fate = ls_comm_mpi_fate(world, process);
     const bool here = peer->leader == world->life->peers[world->process].leader;
-    char heard[64] = "never heard of";
+    char heard[64] = "never heard of", line[LINE];
     if (age_ms != UINT32_MAX)
         snprintf(heard, sizeof heard, "last sign of life %.1f s ago", (double)age_ms * 1e-3);
     snprintf(line, LINE,
@@ -175,23 +188,23 @@ static void word_silent(const mpi_group *world, struct mpi_report *const *report
              : here ? "runs without progress"
                     : "does not answer",
              heard);
+    world->life->say(line);
 }
 
-static char *word_all(const mpi_group *world, struct mpi_report *const *reports)
+/* Names who sent no report, then bids the others speak. */
+static void speak_for_all(const mpi_group *world, struct mpi_report *const *reports)
 {
-    char *text = calloc((size_t)world->processes + 1, LINE), *at = text;
-    for (int silent = 1; silent >= 0 && text; silent--)
-        for (int p = 0; p < world->processes; p++) {
-            if (silent == (reports[p] != NULL))
-                continue;
-            if (silent)
-                word_silent(world, reports, p, at);
-            else
-                snprintf(at, LINE, "rank %d on %.64s: %s\n", p, world->life->peers[p].host,
-                         *reports[p]->waited ? reports[p]->waited : "waited for nobody");
-            at += strlen(at);
-        }
-    return text;
+    static const uint32_t bidding[] = {SPEAK, NAMED};
+    for (int p = 0; p < world->processes; p++)
+        if (!reports[p])
+            name_silent(world, reports, p);
+    for (int p = 0; p < world->processes; p++) {
+        MPI_Request request;
+        if (p != world->process &&
+            MPI_Isend(&bidding[!reports[p]], sizeof *bidding, MPI_BYTE, p,
+                      ls_comm_mpi_report_tag(world), world->comm, &request) == MPI_SUCCESS)
+            MPI_Request_free(&request);
+    }
 }
 
 void ls_comm_mpi_last_words(mpi_group *world, const char *line)
@@ -214,36 +227,48 @@ static bool is_speaker(const mpi_group *world, struct mpi_report *const *reports
     return true;
 }
 
-char *ls_processes_autopsy(const ls_processes *processes)
+/* Until it is clear who speaks. True: this process does, for all. */
+static bool await_bidding(mpi_group *world, struct mpi_report **reports)
+{
+    const mpi_life *life = world->life;
+    const uint64_t begin_ns = ls_clock_ns();
+    for (;;) {
+        const bool waits = take_reports(world, reports);
+        const uint64_t waited_ns = ls_clock_ns() - begin_ns;
+        if (!waits || (life->ending && life->ending()) || waited_ns > bid_ns)
+            return false;
+        if (world->process < SCRIBES && is_speaker(world, reports) &&
+            (waited_ns > collect_ns || !is_open(world, reports)))
+            return true;
+        ls_clock_sleep(nap_ns);
+    }
+}
+
+void ls_processes_autopsy(const ls_processes *processes)
 {
     mpi_group *world = processes->comm ? ((mpi_comm *)processes->comm)->group : NULL;
-    if (!world || !world->life->peers || (world->life->ending && world->life->ending()))
-        return NULL; /* told to end: it has said its part, or another has worded all */
+    mpi_life *life = world ? world->life : NULL;
+    if (!life || !life->peers || !life->say || atomic_load(&life->said))
+        return;
     ls_comm_mpi_report(world);
     struct mpi_report **reports = calloc((size_t)world->processes, sizeof *reports);
-    if (!reports || world->process >= SCRIBES) {
-        free(reports);
-        return NULL;
+    if (reports) {
+        reports[world->process] = life->report;
+        life->speaks = await_bidding(world, reports);
+        if (life->speaks)
+            speak_for_all(world, reports);
     }
-    reports[world->process] = world->life->report;
-    const uint64_t end_ns = ls_clock_ns() + collect_ns;
-    do {
-        take_reports(world, reports);
-        ls_clock_sleep(nap_ns);
-    } while (is_open(world, reports) && ls_clock_ns() < end_ns);
-    world->life->speaks = is_speaker(world, reports);
-    char *text = world->life->speaks ? word_all(world, reports) : NULL;
-    for (int p = 0; p < world->processes; p++)
+    for (int p = 0; reports && p < world->processes; p++)
         if (p != world->process)
             free(reports[p]);
     free(reports);
-    return text;
+    ls_comm_mpi_last_words(world, *life->waited ? life->waited : "waited for nobody");
 }
 
-/* Ends all; who has nothing to say gives the one that has time to do so. */
+/* Ends all, once they have had time to speak. */
 void ls_comm_mpi_end_all(const mpi_group *world, int exit_status)
 {
-    if (world && ls_comm_mpi_is_abandoned(world) && !world->life->speaks)
-        ls_clock_sleep(linger_ns);
+    if (world && ls_comm_mpi_is_abandoned(world))
+        ls_clock_sleep(world->life->speaks ? grace_ns : linger_ns);
     MPI_Abort(MPI_COMM_WORLD, exit_status);
 }

@@ -176,6 +176,7 @@ void ls_processes_watch(const ls_processes *processes, bool (*ending)(void),
         return;
     life->ending = ending;
     life->say = say;
+    ls_comm_mpi_watch(((mpi_comm *)processes->comm)->group);
 }
 
 void ls_processes_step(const ls_processes *processes, uint64_t first, uint64_t count, bool alike)
@@ -224,6 +225,8 @@ void ls_processes_end(ls_processes *processes, bool in_order, int exit_status)
     if (!in_order)
         ls_comm_mpi_end_all(processes->comm ? ((mpi_comm *)processes->comm)->group : NULL,
                             exit_status);
+    if (processes->comm)
+        ls_comm_mpi_end_watch(((mpi_comm *)processes->comm)->group);
     ls_comm_close(processes->comm);
     processes->comm = NULL;
     MPI_Finalize();

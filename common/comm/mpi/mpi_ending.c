@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A process that was told to end, and is held by a call of MPI: Open MPI reports a broken
+ * connection through its launcher, which answers nobody while it ends the job. So a thread that
+ * calls no MPI says what this process waits for, where none of those that wait has come to that.
+ */
+#include "common/comm/mpi/comm_mpi.h"
+
+#include "common/base/clock.h"
+
+#include <stdio.h>
+#include <time.h>
+
+/* Those that wait themselves say so before; launchers give a second. */
+static const uint64_t held_ns = 500000000;
+static const long look_ns = 50000000;
+
+void ls_comm_mpi_begin_wait(const mpi_wait *wait)
+{
+    mpi_group *world = wait->comm->group->world;
+    pthread_mutex_lock(&world->mutex);
+    world->life->wait = *wait;
+    world->life->waiter = pthread_self();
+    world->life->waits = true;
+    pthread_mutex_unlock(&world->mutex);
+}
+
+void ls_comm_mpi_end_wait(const mpi_group *group)
+{
+    mpi_group *world = group->world;
+    pthread_mutex_lock(&world->mutex);
+    if (pthread_equal(world->life->waiter, pthread_self()))
+        world->life->waits = false;
+    pthread_mutex_unlock(&world->mutex);
+}
+
+/* What this process gave up waiting for, or waits for since before it was told to end. False:
+ * nothing. With the mutex held. */
+static bool word_wait(mpi_life *life, uint64_t told_ns, char line[512])
+{
+    char what[192];
+    if (*life->waited) {
+        snprintf(line, 512, "%s", life->waited);
+        return true;
+    }
+    if (!life->waits || life->wait.since_ns > told_ns)
+        return false;
+    ls_comm_mpi_describe(&life->wait, what);
+    snprintf(line, 512, "told to end while it waited %.1f s for %s",
+             (double)(ls_clock_ns() - life->wait.since_ns) * 1e-9, what);
+    return true;
+}
+
+static void *watch_thread(void *argument)
+{
+    mpi_group *world = argument;
+    mpi_life *life = world->life;
+    uint64_t told_ns = 0;
+    char line[512];
+    pthread_mutex_lock(&world->mutex);
+    while (!life->watch_ends) {
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += look_ns;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        pthread_cond_timedwait(&life->watch_changed, &world->mutex, &until);
+        if (!told_ns && life->ending())
+            told_ns = ls_clock_ns();
+        if (told_ns && ls_clock_ns() - told_ns > held_ns && word_wait(life, told_ns, line))
+            ls_comm_mpi_last_words(world, line);
+    }
+    pthread_mutex_unlock(&world->mutex);
+    return NULL;
+}
+
+void ls_comm_mpi_watch(mpi_group *world)
+{
+    mpi_life *life = world->life;
+    if (life->watched || !life->ending)
+        return;
+    life->watch_ends = false;
+    pthread_cond_init(&life->watch_changed, NULL);
+    life->watched = pthread_create(&life->watcher, NULL, watch_thread, world) == 0;
+    if (!life->watched) /* who waits speaks, but where MPI holds it */
+        pthread_cond_destroy(&life->watch_changed);
+}
+
+void ls_comm_mpi_end_watch(mpi_group *world)
+{
+    mpi_life *life = world->life;
+    if (!life->watched)
+        return;
+    pthread_mutex_lock(&world->mutex);
+    life->watch_ends = true;
+    pthread_cond_signal(&life->watch_changed);
+    pthread_mutex_unlock(&world->mutex);
+    pthread_join(life->watcher, NULL);
+    pthread_cond_destroy(&life->watch_changed);
+    life->watched = false;
+}

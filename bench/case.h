@@ -61,6 +61,7 @@ typedef struct ls_case {
     bool towers_staged;       /**< false */
     int ps_mode;              /**< ps: ls_ps_mode, sync */
     int ps_staleness;         /**< ps, ssp: K, 2; else -1: no part of such a case */
+    int ps_backup_workers;    /**< ps, sync: 0 */
     int ps_servers;           /**< ps: of several ranks, 1 */
     bool ps_colocate;         /**< ps: of several ranks, false */
     bool ps_by_variable;      /**< ps: shards; false: by bytes */

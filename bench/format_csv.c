@@ -137,6 +137,7 @@ static const char *const csv_columns[] = {
     "staleness.max",
     "staleness.mean",
     "staleness.histogram",
+    "dropped",
     "micro.op",
     "micro.shape",
     "micro.size_bytes",

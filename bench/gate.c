@@ -353,7 +353,7 @@ ls_status ls_gate_run(ls_workplace *place, const ls_plan_of_case *plan, ls_gate 
         return LS_OK;
     }
     uint64_t steps = asked < 0 || (uint64_t)asked > all ? all : (uint64_t)asked;
-    if (plan->job.ps.mode != LS_PS_SYNC)
+    if (ls_ps_by_arrival(&plan->job.ps))
         return ls_gate_replay(place, plan, steps, out);
     out->grade = plan->job.exact ? "exact" : "bounded";
     out->compared = true;

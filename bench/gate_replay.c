@@ -100,7 +100,9 @@ ls_status ls_gate_replay(ls_workplace *place, const ls_plan_of_case *plan, uint6
 {
     ls_session session;
     gate->replayed = true;
-    gate->reason = "timing decides in which order gradients are applied";
+    gate->reason = plan->job.ps.backups
+                       ? "timing decides which gradients a step has, and in which order"
+                       : "timing decides in which order gradients are applied";
     snprintf(gate->oracle, sizeof gate->oracle, "same bits");
     ls_status status = ls_session_open(place, plan, &session);
     const bool open = !status;

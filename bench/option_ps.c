@@ -33,9 +33,14 @@ bool ls_applies_ssp(const ls_case *one)
     return ls_applies_ps(one) && one->ps_mode == LS_PS_SSP;
 }
 
-bool ls_applies_ps_alone(const ls_case *one)
+bool ls_applies_ps_sync(const ls_case *one)
 {
-    return ls_applies_ps(one) && one->ps_mode != LS_PS_SYNC;
+    return ls_applies_ps(one) && one->ps_mode == LS_PS_SYNC;
+}
+
+bool ls_applies_ps_order(const ls_case *one)
+{
+    return ls_applies_ps(one) && (one->ps_mode != LS_PS_SYNC || one->ps_backup_workers > 0);
 }
 
 bool ls_applies_ps_ranks(const ls_case *one)

@@ -10,7 +10,8 @@ ls_status ls_set_ps_shard(const ls_setting *setting);
 
 bool ls_applies_ps(const ls_case *one);
 bool ls_applies_ssp(const ls_case *one);
-bool ls_applies_ps_alone(const ls_case *one); /**< gradients are not added up */
+bool ls_applies_ps_sync(const ls_case *one);
+bool ls_applies_ps_order(const ls_case *one); /**< the order of arrival counts */
 bool ls_applies_ps_ranks(const ls_case *one); /**< in one process the server is a device */
 
 #endif

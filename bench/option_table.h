@@ -49,12 +49,12 @@ typedef struct ls_option {
     bool sweeps;             /**< a list makes a case of each value */
     bool continues;          /**< a comma before `name=` continues the value */
     bool is_switch;          /**< yes or no; yes where no value follows */
-    /** Reads the value, or refuses it. NULL: no case that this version can run has it. */
+    /** Reads the value, or refuses it. */
     ls_status (*set)(const ls_setting *setting);
     size_t offset;     /**< of the field in ls_case (swept) or ls_request */
     int64_t low, high; /**< valid range of a whole number; `high` is the size of a text field */
     bool (*applies)(const ls_case *one); /**< whether a case has it; NULL: every one */
-    const char *concerns;                /**< what does have it, where `set` or `applies` say no */
+    const char *concerns;                /**< what does have it, where `applies` says no */
 } ls_option;
 
 /** The table. */

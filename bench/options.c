@@ -187,11 +187,6 @@ static ls_status set_request(const request_parsing *parsing, size_t index)
     const ls_option *option = &ls_option_table(&count)[index];
     const ls_option_given *given = &parsing->set.given[index];
     ls_setting setting = setting_of(parsing, option->name);
-    if (!option->set)
-        return ls_setting_refuse(&setting, LS_CODE_USAGE,
-                                 "concerns no case of this command; it concerns %s, which this "
-                                 "version has not",
-                                 option->concerns);
     if (option->sweeps)
         return LS_OK;
     setting.text = given->values[0].text;

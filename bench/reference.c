@@ -47,6 +47,7 @@ ls_case ls_reference_case(const ls_case *c)
     single.ps_servers = 1;
     single.ps_mode = 0;
     single.ps_staleness = 2;
+    single.ps_backup_workers = 0;
     single.ps_colocate = single.ps_by_variable = false;
     single.one_f_one_b = false;
     single.hybrid_replicas = 2;

@@ -240,6 +240,7 @@ static ls_status check_model_case(const ls_case *one, const ls_strategy *strateg
                           .ps_servers = one->ps_servers,
                           .ps_colocate = one->ps_colocate,
                           .ps_alone = one->ps_mode != LS_PS_SYNC,
+                          .ps_backups = one->ps_backup_workers,
                           .comm = one->comm,
                           .linked = *one->link_text != 0};
     int64_t devices;

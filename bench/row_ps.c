@@ -12,6 +12,8 @@ void ls_row_put_ps_case(json_t *group, const ls_plan_of_case *plan)
     json_object_set_new(group, "ps_mode", json_string(modes[c->ps_mode]));
     if (c->ps_mode == LS_PS_SSP)
         json_object_set_new(group, "ps_staleness", json_integer(c->ps_staleness));
+    if (c->ps_mode == LS_PS_SYNC)
+        json_object_set_new(group, "ps_backup_workers", json_integer(c->ps_backup_workers));
     if (c->ranks == 1)
         return;
     json_object_set_new(group, "ps_servers", json_integer(c->ps_servers));
@@ -54,5 +56,9 @@ void ls_row_put_ps(json_t *row, const ls_trial *trial)
                         json_real((double)staleness->sum / (double)staleness->count));
     json_object_set_new(row, "lead", lead);
     json_object_set_new(row, "staleness", stale);
+    if (job->ps.backups) /* in timed steps */
+        json_object_set_new(
+            row, "dropped",
+            json_integer((json_int_t)(trial->report.dropped - trial->warm_report.dropped)));
     json_object_set_new(row, "server_load", server_loads(trial));
 }

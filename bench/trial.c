@@ -152,7 +152,7 @@ static uint64_t next_chunk(const ls_trial *trial, uint64_t left)
 
 static void adapt_chunk(ls_trial *trial, uint64_t count, double ms)
 {
-    const bool alone = trial->session.job.ps.mode != LS_PS_SYNC;
+    const bool alone = ls_ps_by_arrival(&trial->session.job.ps);
     double fitting = ms > 0 ? (alone ? chunk_alone_ms : chunk_ms) / ms * (double)count
                             : (double)trial->chunk * 2;
     double doubled = (double)trial->chunk * 4;
@@ -236,6 +236,8 @@ ls_status ls_trial_warm_up(ls_trial *trial)
 {
     ls_status status = train(trial, (uint64_t)trial->plan->warmup, false);
     trial->in_use_start = ls_session_in_use(&trial->session);
+    if (!status && trial->plan->strategy->serves)
+        status = ls_ps_report_collect(trial->session.run, &trial->warm_report);
     return status;
 }
 

@@ -156,6 +156,7 @@ typedef struct ls_trial {
     ls_traffic sent, formula;      /**< of one full step */
     const char *record;            /**< file for what servers did; NULL: none */
     ls_ps_report report;           /**< of parameter servers, when the last step was done */
+    ls_ps_report warm_report;      /**< the same, when the warm-up was */
     ls_server_load *servers;       /**< [server_count] of this process */
     size_t server_count;
     size_t in_use_start; /**< bytes on the devices when the timed steps began */

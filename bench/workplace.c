@@ -138,13 +138,6 @@ static ls_placement placement_of(const ls_workplace *place)
                           .logged = place->request->log_placement};
 }
 
-/* Whether step number `step` is the smaller one at the end of an epoch. */
-static bool is_tail(const ls_job *job, uint64_t step)
-{
-    uint64_t per_epoch = ls_job_steps_per_epoch(job);
-    return ls_job_tail(job) && step % per_epoch == per_epoch - 1;
-}
-
 /* A rank that is struck must be there, in a step of the timed run. One that is a thread can only be
  * killed, and all with it. */
 static ls_status check_rank_fault(const ls_workplace *place, const ls_plan_of_case *plan)
@@ -225,7 +218,7 @@ static ls_status check_fault(const ls_plan_of_case *plan)
                        "the step is none of the %lld that are compared, numbered from 0",
                        plan->strategy->equivalent ? (long long)compared : 0);
     const ls_job *job = &plan->job;
-    if (plan->strategy->replicated && is_tail(job, (uint64_t)c->flip_step) &&
+    if (plan->strategy->replicated && ls_job_is_tail(job, (uint64_t)c->flip_step) &&
         !ls_slice_count_sums(job, ls_job_tail(job), c->flip_device / ls_job_places(job),
                              ls_job_replicas(job)))
         return ls_fail(LS_CODE_USAGE, "option", where,
@@ -451,6 +444,7 @@ static ls_status resolve(ls_workplace *place, ls_plan_of_case *plan)
         .ps = {.ranks = plan->strategy->serves ? c->ranks : 0,
                .mode = plan->strategy->serves ? (ls_ps_mode)c->ps_mode : LS_PS_SYNC,
                .staleness = c->ps_staleness,
+               .backups = plan->strategy->serves ? c->ps_backup_workers : 0,
                .servers = c->ps_servers,
                .colocate = c->ps_colocate,
                .by_variable = c->ps_by_variable},
@@ -470,7 +464,7 @@ static ls_status resolve(ls_workplace *place, ls_plan_of_case *plan)
     job->records = steps < record_capacity ? steps + 1 : record_capacity;
     const uint64_t gated = c->gate_steps < 0 ? steps : (uint64_t)c->gate_steps;
     const uint64_t noted = place->request->ps_record ? steps : gated < steps ? gated : steps;
-    if (job->ps.mode != LS_PS_SYNC) /* a pull and a push of each worker in each step */
+    if (ls_ps_by_arrival(&job->ps)) /* a pull and a push of each worker in each step */
         job->ps.log_events = 2 * noted * (uint64_t)ls_job_replicas(job);
     const ls_outline outline = {.devices = (size_t)(plan->all_devices / c->ranks),
                                 .ranks = c->ranks,
@@ -484,6 +478,7 @@ static ls_status resolve(ls_workplace *place, ls_plan_of_case *plan)
                                 .ps_servers = c->ps_servers,
                                 .ps_colocate = c->ps_colocate,
                                 .ps_alone = job->ps.mode != LS_PS_SYNC,
+                                .ps_backups = job->ps.backups,
                                 .comm = c->comm,
                                 .linked = *c->link_text != 0};
     LS_TRY(ls_strategy_check(plan->strategy, &outline));
@@ -652,11 +647,11 @@ ls_status ls_session_steps(ls_session *session, uint64_t count)
     const ls_strategy *strategy = session->run->strategy;
     uint64_t end = session->step + count;
     ls_processes_step(session->job.processes, session->step, count,
-                      !ls_job_tail(&session->job) || count == 1);
+                      (!ls_job_tail(&session->job) || count == 1) && !session->job.ps.backups);
     LS_TRY(strategy->mark(session->run));
     const uint64_t begin = session->step;
     while (session->step < end) {
-        bool tail = is_tail(&session->job, session->step);
+        bool tail = ls_job_is_tail(&session->job, session->step);
         uint64_t run = 1;
         if (!tail && ls_job_tail(&session->job)) {
             uint64_t per_epoch = ls_job_steps_per_epoch(&session->job);

@@ -24,6 +24,7 @@ typedef struct ls_ps_options {
     int ranks; /**< of the case: threads of this process, or processes; 0: no servers */
     ls_ps_mode mode;
     int staleness;     /**< ssp: steps that a worker may be ahead of the slowest */
+    int backups;       /**< sync: gradients that a step does not wait for */
     size_t log_events; /**< how much of what it serves each server notes */
     int servers;       /**< of several ranks, the first ones */
     bool colocate;     /**< every rank works, servers too */
@@ -81,6 +82,16 @@ typedef struct ls_job {
 
 /** n: replicas of all ranks; of parameter servers the workers. */
 int ls_job_replicas(const ls_job *job);
+
+/** Whether servers serve whoever comes first (ps_async.c): what a run does then depends on who
+ *  does. Else the workers' gradients are added up in the order of their numbers. */
+static inline bool ls_ps_by_arrival(const ls_ps_options *ps)
+{
+    return ps->mode != LS_PS_SYNC || ps->backups > 0;
+}
+
+/** Whether step number `step`, from 0, has an epoch's last, smaller batch. */
+bool ls_job_is_tail(const ls_job *job, uint64_t step);
 
 /** M: devices of one replica. */
 int ls_job_places(const ls_job *job);

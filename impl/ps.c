@@ -11,7 +11,8 @@
  * ((g0 + g1) + g2) + ... by number of the worker; exact mode the rest of the tree over the workers'
  * finished subtrees (slice.h). Asynchronous and ssp (ps_async.c): each gradient, the mean over its
  * worker's share, is applied when it comes, and its worker goes on with what that made of the
- * variables; so a run depends on the order of arrival, and on that alone (ps_replay.c). Who is what
+ * variables. With backup workers (ps_backup.c) a step's update is by the gradients that come first.
+ * So a run depends on the order of arrival, and on that alone (ps_replay.c). Who is what
  * and which ranges a server holds: ps_layout.h; the steps themselves: ps_worker.c, ps_server.c.
  */
 #include "impl/ps.h"
@@ -49,8 +50,7 @@ static ls_status open_members(ls_ps *me)
             devices[count++] = ls_ps_device(job, &me->layout.members[m]);
     if (!status)
         status = ls_comm_open(job->transport, job->comm, devices, count, comms);
-    const bool alone = job->ps.mode != LS_PS_SYNC;
-    if (!status && alone)
+    if (!status && ls_ps_by_arrival(&job->ps))
         status = ls_comm_open(job->transport, job->comm, devices, count, controls);
     count = 0;
     for (size_t m = 0; m < most && !status; m++) {
@@ -147,6 +147,14 @@ static ls_status check(const ls_outline *o)
         return ls_fail(LS_CODE_USAGE, "option", "--ps-mode",
                        "async and ssp have no sum of all gradients that could be exact; --reduce "
                        "fast, or sync, works");
+    if (o->exact && o->ps_backups)
+        return ls_fail(LS_CODE_USAGE, "option", "--ps-backup-workers",
+                       "leaves gradients out, and the exact sum has all; --reduce fast, or 0, "
+                       "works");
+    if (o->ps_backups && o->ps_backups >= o->replicas)
+        return ls_fail(LS_CODE_USAGE, "option", "--ps-backup-workers",
+                       "%d of %d workers leave none to wait for; at most %d, or more workers, work",
+                       o->ps_backups, o->replicas, o->replicas - 1);
     if (o->ranks > 1 && o->devices != 1)
         return ls_fail(LS_CODE_USAGE, "option", "--devices",
                        "is 1 for each rank of ps, not %zu; more ranks work", o->devices);
@@ -167,8 +175,10 @@ static ls_status load(ls_run *run, const float *parameters)
     ls_ps *me = (ls_ps *)run;
     for (int s = 0; s < me->server_count; s++)
         LS_TRY(ls_ps_server_load(me, &me->servers[s], parameters));
-    for (int w = 0; w < me->worker_count; w++)
+    for (int w = 0; w < me->worker_count; w++) {
+        me->workers[w].newest = 0;
         LS_TRY(ls_replica_load(me->workers[w].member.replica, parameters));
+    }
     return LS_OK;
 }
 
@@ -194,7 +204,7 @@ static ls_status step(ls_run *run, bool tail, uint64_t times)
     const int which = tail ? LS_TAIL : LS_FULL;
     const bool captured = run->job->capture;
     me->steps[which] += times;
-    if (run->job->ps.mode != LS_PS_SYNC)
+    if (ls_ps_by_arrival(&run->job->ps))
         return step_alone(me, which, times);
     for (; times; times = captured ? 0 : times - 1) {
         for (int s = 0; s < me->server_count; s++)

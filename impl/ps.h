@@ -26,12 +26,24 @@ typedef struct ls_ps_worker {
     ls_op_list *push[LS_BATCHES]; /**< [buckets] what goes when bucket b is final */
     ls_op_list bye;               /**< after the last step; empty: synchronous */
     ls_time_profile times;        /**< of its own queue, while profiled */
+    /* Backup workers: */
+    ls_op_list begin; /**< of a step: is it late already? Empty: nobody is */
+    bool late;        /**< the step at hand is decided without it: it is passed over */
+    uint64_t newest;  /**< steps before it are */
+    bool *took;       /**< [job->records] whether it computed the step of each record */
 } ls_ps_worker;
+
+/** What a worker says to a server. */
+typedef struct ls_ps_message {
+    ls_ps_event what;
+    uint64_t step; /**< of the worker's, from 0 */
+} ls_ps_message;
 
 /** What a server knows of a worker. */
 typedef struct ls_ps_clock {
     uint64_t steps;  /**< whose gradients were applied */
     uint64_t pulled; /**< version of the shard that it has */
+    uint64_t asked;  /**< the step that it waits for the variables of */
     bool waits;      /**< has asked for the variables */
 } ls_ps_clock;
 
@@ -55,6 +67,14 @@ typedef struct ls_ps_server {
     uint64_t version; /**< updates so far */
     ls_ps_log log;
     ls_ps_histogram lead, staleness;
+    /* Backup workers: */
+    const struct ls_ps *run; /**< that it is of */
+    ls_op_list *add;         /**< [worker_count] a gradient, added to what is there */
+    ls_op_list *drop;        /**< [worker_count] a gradient, to where nobody looks */
+    int accepted;            /**< gradients of the update at hand */
+    int64_t samples;         /**< that these are of */
+    uint64_t dropped;        /**< gradients that came too late */
+    ls_traffic served;       /**< what the shards and gradients, each time, are by formula */
 } ls_ps_server;
 
 /** A run; of this process's members. */
@@ -93,6 +113,7 @@ void ls_ps_server_memory(const ls_ps_server *server, ls_memory_formula *formula)
 ls_status ls_ps_shard_open(const ls_ps *run, ls_ps_server *server, ls_device *device);
 
 /* ps_async.c: servers that do not wait for all workers. */
+enum { LS_PS_TAG = 0x7073, LS_PS_ANSWER }; /* of small messages: to a server, to a worker */
 ls_status ls_ps_async_open(const ls_ps *run, ls_ps_server *server);
 void ls_ps_async_close(ls_ps_server *server);
 /** Nothing was served yet. */
@@ -102,6 +123,26 @@ ls_status ls_ps_apply_build(const ls_job *job, ls_replica *shard, ls_op_list *op
 /** Appends the message of a worker to a server. */
 ls_status ls_ps_say(const ls_ps *run, const ls_ps_worker *worker, int server, ls_ps_kind kind,
                     ls_op_list *ops);
+/** Appends what receives a worker's gradient of the whole shard to `to`, real [elements]. */
+ls_status ls_ps_receive_build(const ls_ps *run, ls_ps_server *server, int worker, float *to,
+                              bool add, ls_op_list *ops);
+/** Runs operations here and now, on the queue's own thread. */
+ls_status ls_ps_run(const ls_op_list *ops, ls_queue *queue);
+
+/* ps_backup.c: synchronous steps that do not wait for the slowest workers. */
+ls_status ls_ps_backup_open(const ls_ps *run, ls_ps_server *server);
+void ls_ps_backup_close(ls_ps_server *server);
+/** Nothing was served yet. */
+void ls_ps_backup_load(ls_ps_server *server);
+/** Serves what a worker said. */
+ls_status ls_ps_backup_serve(ls_ps_server *server, const ls_ps_message *message, ls_queue *queue);
+/** How many gradients make an update of a batch of so many samples. */
+int ls_ps_backup_needed(const ls_job *job, int workers, int64_t batch);
+/** Takes `took`, and appends the beginning of each of a worker's steps. */
+ls_status ls_ps_begin(const ls_ps *run, ls_ps_worker *worker, ls_op_list *ops);
+/** Appends a worker's question for the variables of its step to a server, and the answer: it is
+ *  `late`, or they follow. */
+ls_status ls_ps_ask(const ls_ps *run, ls_ps_worker *worker, int server, ls_op_list *ops);
 
 /* ps_records.c: what the processes find out together, all calling it. Entries of ls_strategy. */
 ls_status ls_ps_records(ls_run *run, uint64_t first, uint64_t count, ls_step_record *out,

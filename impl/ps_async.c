@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Servers that do not wait for all workers (async, ssp). A worker says what it wants in a small
- * message; its server takes these from any worker, in the order in which they come, and serves one
- * at a time:
+ * Servers that serve whoever comes first: async, ssp; how synchronous steps with backup workers do,
+ * is in ps_backup.c. A worker says what it wants in a small message; its server takes these from
+ * any worker, in the order in which they come, and serves one at a time:
  *
  *     pull      sends its shard to that worker
  *     push      receives that worker's gradient of the shard, straight into the shard's own, and
@@ -22,15 +22,14 @@
 
 #include <stdlib.h>
 
-enum { TAG = 0x7073 };
-
 /* ---- What workers say ----------------------------------------------------------------------- */
 
 typedef struct say_op {
     ls_op op;
     ls_comm *control;
     int to;
-    ls_ps_event event;
+    const ls_step_state *state;
+    ls_ps_message message;
 } say_op;
 
 static ls_status run_say(ls_op *op, ls_queue *queue)
@@ -38,7 +37,9 @@ static ls_status run_say(ls_op *op, ls_queue *queue)
     say_op *say = (say_op *)op;
     (void)queue;
     ls_hooks_pause();
-    return say->control->backend->send(say->control, say->to, TAG, &say->event, sizeof say->event);
+    say->message.step = say->state->step;
+    return say->control->backend->send(say->control, say->to, LS_PS_TAG, &say->message,
+                                       sizeof say->message);
 }
 
 static void abandon_say(ls_op *op)
@@ -65,7 +66,8 @@ ls_status ls_ps_say(const ls_ps *run, const ls_ps_worker *w, int server, ls_ps_k
                            .use = LS_TIME_COMMUNICATION},
                     .control = w->control,
                     .to = run->layout.server_rank[server],
-                    .event = {(uint32_t)w->place->number, (uint32_t)kind}};
+                    .state = w->member.replica->state,
+                    .message = {.what = {(uint32_t)w->place->number, (uint32_t)kind}}};
     return ls_op_list_add(ops, &say->op);
 }
 
@@ -88,8 +90,7 @@ static uint64_t slowest(const serve_op *serve)
     return least;
 }
 
-/* Runs operations here and now, on the queue's own thread. */
-static ls_status run_ops(const ls_op_list *ops, ls_queue *queue)
+ls_status ls_ps_run(const ls_op_list *ops, ls_queue *queue)
 {
     for (size_t i = 0; i < ops->count; i++)
         LS_TRY(ops->items[i]->run(ops->items[i], queue));
@@ -102,10 +103,10 @@ static ls_status apply(serve_op *serve, int worker, ls_queue *queue)
     ls_ps_clock *clock = &s->clocks[worker];
     ls_ps_histogram_note(&s->lead, clock->steps - slowest(serve));
     ls_ps_histogram_note(&s->staleness, s->version - clock->pulled);
-    LS_TRY(run_ops(&s->receive[worker], queue));
-    LS_TRY(run_ops(&s->apply, queue));
+    LS_TRY(ls_ps_run(&s->receive[worker], queue));
+    LS_TRY(ls_ps_run(&s->apply, queue));
     if (LS_PLANTED(applied_twice))
-        LS_TRY(run_ops(&s->apply, queue));
+        LS_TRY(ls_ps_run(&s->apply, queue));
     s->version++;
     return LS_OK;
 }
@@ -123,19 +124,22 @@ static ls_status let_go(serve_op *serve, ls_queue *queue)
         clock->waits = false;
         clock->pulled = s->version;
         ls_ps_log_note(&s->log, w, LS_PS_PULL);
-        LS_TRY(run_ops(&s->send[w], queue));
+        LS_TRY(ls_ps_run(&s->send[w], queue));
     }
     return LS_OK;
 }
 
-static ls_status serve_one(serve_op *serve, const ls_ps_event *event, ls_queue *queue)
+static ls_status serve_one(serve_op *serve, const ls_ps_message *message, ls_queue *queue)
 {
     ls_ps_server *s = serve->server;
+    const ls_ps_event *event = &message->what;
     const int worker = (int)event->worker;
     if (event->kind == LS_PS_BYE) {
         s->byes++;
         return LS_OK;
     }
+    if (serve->job->ps.backups)
+        return ls_ps_backup_serve(s, message, queue);
     if (event->kind == LS_PS_PULL) {
         s->clocks[worker].waits = true;
         return let_go(serve, queue);
@@ -151,13 +155,14 @@ static ls_status serve_all(serve_op *serve, ls_queue *queue)
 {
     ls_comm *control = serve->server->control;
     for (serve->server->byes = 0; serve->server->byes < serve->workers;) {
-        ls_ps_event event;
+        ls_ps_message message;
         size_t bytes;
         int from;
         uint64_t begin_ns = ls_queue_wait_begin(queue);
-        LS_TRY(control->backend->receive_any(control, TAG, &event, sizeof event, &from, &bytes));
+        LS_TRY(control->backend->receive_any(control, LS_PS_TAG, &message, sizeof message, &from,
+                                             &bytes));
         ls_queue_wait_end(queue, begin_ns);
-        LS_TRY(serve_one(serve, &event, queue));
+        LS_TRY(serve_one(serve, &message, queue));
     }
     return LS_OK;
 }
@@ -179,24 +184,36 @@ static ls_status run_serve(ls_op *op, ls_queue *queue)
 
 /* ---- Building ------------------------------------------------------------------------------- */
 
-static ls_status build_exchanges(const ls_ps *run, ls_ps_server *s, int worker)
+static ls_status build_send(const ls_ps *run, ls_ps_server *s, int worker)
 {
     const ls_ps_layout *l = &run->layout;
     const bool together = ls_ps_together(run->base.job, l, s->place->number, worker);
     for (size_t i = 0; i < l->range_count; i++) {
         const ls_ps_range *range = &l->ranges[i];
-        if (range->server != s->place->number)
-            continue;
         const ls_exchange send = {.to = l->worker_rank[worker],
                                   .send = (const float *)s->replica->parameters + range->at,
                                   .send_count = range->count,
                                   .from = -1};
+        if (range->server == s->place->number)
+            LS_TRY(ls_ps_exchange(s->comm, send, together, &s->send[worker]));
+    }
+    return LS_OK;
+}
+
+ls_status ls_ps_receive_build(const ls_ps *run, ls_ps_server *s, int worker, float *to, bool add,
+                              ls_op_list *ops)
+{
+    const ls_ps_layout *l = &run->layout;
+    const bool together = ls_ps_together(run->base.job, l, s->place->number, worker);
+    for (size_t i = 0; i < l->range_count; i++) {
+        const ls_ps_range *range = &l->ranges[i];
         const ls_exchange receive = {.to = -1,
                                      .from = l->worker_rank[worker],
-                                     .receive = (float *)s->replica->gradients + range->at,
-                                     .receive_count = range->count};
-        LS_TRY(ls_ps_exchange(s->comm, send, together, &s->send[worker]));
-        LS_TRY(ls_ps_exchange(s->comm, receive, together, &s->receive[worker]));
+                                     .receive = to + range->at,
+                                     .receive_count = range->count,
+                                     .add = add};
+        if (range->server == s->place->number)
+            LS_TRY(ls_ps_exchange(s->comm, receive, together, ops));
     }
     return LS_OK;
 }
@@ -225,8 +242,12 @@ ls_status ls_ps_async_open(const ls_ps *run, ls_ps_server *s)
                         .workers = run->layout.workers};
     s->worker_count = run->layout.workers;
     LS_TRY(ls_ps_log_open(job->ps.log_events, &s->log));
-    for (int w = 0; s->replica && w < run->layout.workers; w++)
-        LS_TRY(build_exchanges(run, s, w));
+    for (int w = 0; w < run->layout.workers; w++) {
+        LS_TRY(build_send(run, s, w));
+        LS_TRY(ls_ps_receive_build(run, s, w, s->replica->gradients, false, &s->receive[w]));
+    }
+    if (job->ps.backups)
+        LS_TRY(ls_ps_backup_open(run, s));
     return ls_ps_apply_build(job, s->replica, &s->apply);
 }
 
@@ -243,6 +264,7 @@ void ls_ps_async_close(ls_ps_server *s)
         ls_op_list_clear(&s->send[w]);
         ls_op_list_clear(&s->receive[w]);
     }
+    ls_ps_backup_close(s);
     ls_op_list_clear(&s->apply);
     ls_op_free(s->serve);
     ls_ps_log_close(&s->log);
@@ -258,4 +280,5 @@ void ls_ps_async_load(ls_ps_server *s)
     s->version = 0;
     s->log.count = s->log.lost = 0;
     s->lead = s->staleness = (ls_ps_histogram){0};
+    ls_ps_backup_load(s);
 }

@@ -23,9 +23,11 @@ static int process_of_chief(const ls_ps *me)
 
 /*
  * Of each record a process tells END (ns from its latest mark to the last end of its members),
- * DECAY (the chief's), and `parts` numbers for each worker, of which it fills in its own.
+ * DECAY (the chief's), and `parts` numbers for each worker, of which it fills in its own: the parts
+ * of its loss; with backup workers these three.
  */
 enum { END, DECAY, LOSSES };
+enum { LOSS, OWN_DECAY, TOOK, BACKUP_PARTS }; /* TOOK: whether it took the step at all */
 
 typedef struct reading {
     ls_ps *me;
@@ -48,10 +50,31 @@ static ls_status read_ends(reading *r, ls_replica *replica)
     return LS_OK;
 }
 
+/* It may be behind: a step ends where the servers end it, and began where they did. */
+static ls_status read_backup_worker(reading *r, const ls_ps_worker *w)
+{
+    ls_replica *replica = w->member.replica;
+    const size_t place = LOSSES + (size_t)w->place->number * r->parts;
+    uint64_t mark_ns;
+    LS_TRY(ls_replica_records(replica, r->first, r->count, r->records, &mark_ns));
+    for (uint64_t k = 0; k < r->count; k++) {
+        double *numbers = r->mine + k * r->width + place;
+        numbers[LOSS] = r->records[k].loss;
+        numbers[TOOK] = w->took[(r->first + k) % replica->job->records];
+        r->records[k].loss = 0;
+    }
+    LS_TRY(ls_replica_add_decay(replica, r->first, r->count, r->records));
+    for (uint64_t k = 0; k < r->count; k++)
+        r->mine[k * r->width + place + OWN_DECAY] = r->records[k].loss;
+    return LS_OK;
+}
+
 static ls_status read_worker(reading *r, const ls_ps_worker *w)
 {
     ls_replica *replica = w->member.replica;
     const size_t place = LOSSES + (size_t)w->place->number * r->parts;
+    if (r->me->base.job->ps.backups)
+        return read_backup_worker(r, w);
     LS_TRY(read_ends(r, replica));
     for (uint64_t k = 0; k < r->count; k++) {
         double *numbers = r->mine + k * r->width;
@@ -71,18 +94,14 @@ static ls_status read_members(reading *r)
     for (int i = 0; i < r->me->worker_count; i++)
         LS_TRY(read_worker(r, &r->me->workers[i]));
     const bool alone = r->me->base.job->ps.mode != LS_PS_SYNC; /* a server's records are updates */
+    const bool backups = r->me->base.job->ps.backups > 0;
     for (int i = 0; i < r->me->server_count && !alone; i++)
-        LS_TRY(read_ends(r, r->me->servers[i].replica));
+        if (!backups || r->me->servers[i].replica->elements) /* else it is asked for nothing */
+            LS_TRY(read_ends(r, r->me->servers[i].replica));
     for (uint64_t k = 0; k < r->count; k++)
         r->mine[k * r->width + END] = (double)(r->ends_ns[k] - r->mark_ns);
     return ls_comm_collect(r->me->base.job->comm, r->mine, r->count * r->width * sizeof *r->mine,
                            r->all);
-}
-
-static bool is_tail_record(const ls_job *job, uint64_t index)
-{
-    uint64_t per_epoch = ls_job_steps_per_epoch(job);
-    return ls_job_tail(job) && index % per_epoch == per_epoch - 1;
 }
 
 /* What process `process` tells of record k. */
@@ -104,12 +123,30 @@ static double mean_loss(int64_t batch, const double *const *each, int workers)
     return sum / (double)batch;
 }
 
+/* Of those that took the step, which know the same of weight decay; parts are scaled by the whole
+ * batch. */
+static double backup_loss(const reading *r, int64_t batch, const double *const *each)
+{
+    const int64_t workers = r->me->layout.workers;
+    double sum = 0, decay = 0;
+    int64_t samples = 0;
+    for (int64_t w = 0; w < workers; w++) {
+        int64_t rows = ls_slice_begin(batch, w + 1, workers) - ls_slice_begin(batch, w, workers);
+        if (!rows || !each[w][TOOK])
+            continue;
+        sum += each[w][LOSS];
+        decay = each[w][OWN_DECAY];
+        samples += rows;
+    }
+    return sum * (double)batch / (double)samples + decay;
+}
+
 static void add_up(const reading *r, uint64_t k, ls_step_record *out)
 {
     const ls_ps *me = r->me;
     const ls_job *job = me->base.job;
     const double *each[LS_JOB_REPLICAS];
-    int64_t batch = ls_replicated_batch(job, is_tail_record(job, r->first + k) ? LS_TAIL : LS_FULL);
+    int64_t batch = ls_replicated_batch(job, ls_job_is_tail(job, r->first + k) ? LS_TAIL : LS_FULL);
     double end_ns = 0;
     for (int p = 0; p < processes_of(job); p++)
         end_ns = told(r, p, k)[END] > end_ns ? told(r, p, k)[END] : end_ns;
@@ -117,10 +154,13 @@ static void add_up(const reading *r, uint64_t k, ls_step_record *out)
         each[w] = told(r, me->layout.members[me->layout.worker_rank[w]].process, k) + LOSSES +
                   (size_t)w * r->parts;
     out->end_ns = r->mark_ns + (uint64_t)end_ns;
-    out->loss =
-        (job->ps.mode == LS_PS_SYNC ? ls_slice_loss_sum(job, batch, each, me->layout.workers)
-                                    : mean_loss(batch, each, me->layout.workers)) +
-        told(r, process_of_chief(me), k)[DECAY];
+    if (job->ps.backups)
+        out->loss = backup_loss(r, batch, each);
+    else if (job->ps.mode == LS_PS_SYNC)
+        out->loss = ls_slice_loss_sum(job, batch, each, me->layout.workers);
+    else
+        out->loss = mean_loss(batch, each, me->layout.workers);
+    out->loss += told(r, process_of_chief(me), k)[DECAY];
 }
 
 ls_status ls_ps_records(ls_run *run, uint64_t first, uint64_t count, ls_step_record *out,
@@ -129,6 +169,8 @@ ls_status ls_ps_records(ls_run *run, uint64_t first, uint64_t count, ls_step_rec
     ls_ps *me = (ls_ps *)run;
     const size_t processes = (size_t)processes_of(run->job);
     reading r = {.me = me, .first = first, .count = count, .parts = 1};
+    if (run->job->ps.backups)
+        r.parts = BACKUP_PARTS;
     for (int w = 0; w < me->layout.workers; w++) {
         size_t sums = ls_replicated_sums(run->job, w);
         r.parts = sums > r.parts ? sums : r.parts;
@@ -219,7 +261,7 @@ static ls_traffic formula_of(const ls_ps *me, int which)
     const ls_job *job = me->base.job;
     const ls_ps_layout *l = &me->layout;
     const int64_t batch = ls_replicated_batch(job, which);
-    const bool alone = job->ps.mode != LS_PS_SYNC; /* whole shards go back */
+    const bool alone = ls_ps_by_arrival(&job->ps); /* whole shards go back */
     const ls_ps_range *back = alone ? l->ranges : l->pieces;
     const size_t back_count = alone ? l->range_count : l->piece_count;
     ls_traffic sum = {0};
@@ -248,6 +290,22 @@ static void add_traffic(ls_comm *end, ls_traffic *sum)
     sum->messages_sent += one.messages_sent;
 }
 
+/* With backup workers a step has as much as its servers served; what all steps sent beyond that, or
+ * did not, is shown as of one of them. */
+static ls_status backup_traffic(const ls_ps *me, const ls_traffic *all, ls_traffic *sent,
+                                ls_traffic *formula)
+{
+    const uint64_t steps = me->steps[LS_FULL] + me->steps[LS_TAIL];
+    ls_traffic mine = {0}, served;
+    for (int s = 0; s < me->server_count; s++)
+        ls_traffic_add(&mine, me->servers[s].served);
+    LS_TRY(ls_traffic_collect(me->base.job->comm, mine, &served));
+    *formula = (ls_traffic){served.bytes_sent / steps, served.messages_sent / steps};
+    sent->bytes_sent = formula->bytes_sent + (all->bytes_sent - served.bytes_sent);
+    sent->messages_sent = formula->messages_sent + (all->messages_sent - served.messages_sent);
+    return LS_OK;
+}
+
 ls_status ls_ps_traffic(const ls_run *run, ls_traffic *sent, ls_traffic *formula)
 {
     const ls_ps *me = (const ls_ps *)run;
@@ -256,8 +314,10 @@ ls_status ls_ps_traffic(const ls_run *run, ls_traffic *sent, ls_traffic *formula
         add_traffic(me->workers[w].comm, &mine);
     for (int s = 0; s < me->server_count; s++)
         add_traffic(me->servers[s].comm, &mine);
-    const ls_traffic tail = formula_of(me, LS_TAIL);
     LS_TRY(ls_traffic_collect(run->job->comm, mine, &all));
+    if (run->job->ps.backups)
+        return backup_traffic(me, &all, sent, formula);
+    const ls_traffic tail = formula_of(me, LS_TAIL);
     *formula = formula_of(me, LS_FULL);
     *sent = ls_traffic_of_step(&all, &tail, me->steps, formula);
     return LS_OK;

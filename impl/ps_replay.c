@@ -6,8 +6,10 @@
  *     push w s     (worker w has pulled every shard) the gradient of its slice of the batch of its
  *                  step, from its copy, is applied to shard s
  *
- * An event waits until its worker is that far; the servers' logs are merged so. Whatever a message
- * that came late, early, twice or torn does to a run, it does not to this.
+ * An event waits until its worker is that far; the servers' logs are merged so. With backup workers
+ * a worker is as far as the shards: update k of each takes the gradients that were first, of slices
+ * of batch k, from all shards as they were before; the rest of the log says who was too late.
+ * Whatever a message that came late, early, twice or torn does to a run, it does not to this.
  */
 #include "impl/ps.h"
 #include "impl/ps_report.h"
@@ -120,11 +122,9 @@ static void close_replay(replay *me)
 static uint64_t position_of(const ls_job *job, uint64_t step, int *which)
 {
     const uint64_t per_epoch = ls_job_steps_per_epoch(job), batch = (uint64_t)job->batch;
-    *which = LS_FULL;
+    *which = ls_job_is_tail(job, step) ? LS_TAIL : LS_FULL;
     if (!ls_job_tail(job))
         return step * batch;
-    if (step % per_epoch == per_epoch - 1)
-        *which = LS_TAIL;
     return step / per_epoch * job->data->train.samples + step % per_epoch * batch;
 }
 
@@ -143,20 +143,34 @@ static ls_status compute(replay *me, int worker)
     return ls_queue_read(r->queue, c->gradient, r->gradients, bytes);
 }
 
-static ls_status push(replay *me, int server, int worker)
+/* A worker's gradient of the shard, or that and what `shard` has. */
+static ls_status take_gradient(replay *me, int server, int worker, bool add)
 {
     copy *c = &me->copies[worker];
-    ls_replica *r = me->shards[server].replica;
     if (!c->computed)
         LS_TRY(compute(me, worker));
     for (size_t i = 0; i < me->run->layout.range_count; i++) {
         const ls_ps_range *range = &me->run->layout.ranges[i];
-        if (range->server == server)
-            memcpy(me->shard + range->at, c->gradient + range->first, range->count * sizeof(float));
+        const float *from = c->gradient + range->first;
+        float *to = me->shard + range->at;
+        for (size_t k = 0; range->server == server && k < range->count; k++)
+            to[k] = add ? to[k] + from[k] : from[k];
     }
+    return LS_OK;
+}
+
+static ls_status apply(replay *me, int server)
+{
+    ls_replica *r = me->shards[server].replica;
     LS_TRY(ls_queue_write(r->queue, r->gradients, me->shard, r->elements * sizeof(float)));
     LS_TRY(ls_op_list_put(&me->shards[server].apply, r->queue));
     return ls_queue_sync(r->queue);
+}
+
+static ls_status push(replay *me, int server, int worker)
+{
+    LS_TRY(take_gradient(me, server, worker, false));
+    return apply(me, server);
 }
 
 /* *done: the worker is that far, and the event has happened. */
@@ -181,6 +195,11 @@ static ls_status take_event(replay *me, int server, const ls_ps_event *event, bo
     return LS_OK;
 }
 
+static ls_status not_so(void)
+{
+    return ls_fail(LS_CODE_CHECK, "ps", "order", "no run can have served so");
+}
+
 static ls_status take_all(replay *me, const ls_ps_log *logs)
 {
     const int servers = me->run->layout.servers;
@@ -200,8 +219,84 @@ static ls_status take_all(replay *me, const ls_ps_log *logs)
         }
     }
     free(next);
-    if (!status && left)
-        status = ls_fail(LS_CODE_CHECK, "ps", "order", "no run can have served so");
+    return !status && left ? not_so() : status;
+}
+
+/* ---- Backup workers ------------------------------------------------------------------------- */
+
+/* The next update of a shard, from event *next on: of the step that `copies` are in, whose batch
+ * has so many samples. */
+static ls_status take_update(replay *me, int server, const ls_ps_log *log, int64_t batch,
+                             size_t *next)
+{
+    const int workers = me->run->layout.workers;
+    const int needed = ls_ps_backup_needed(me->job, workers, batch);
+    const size_t elements = me->shards[server].replica->elements;
+    int64_t samples = 0;
+    for (int w = 0; w < workers; w++)
+        me->copies[w].pushed = 0;
+    for (int taken = 0; taken < needed; ++*next) {
+        if (*next == log->count)
+            return not_so();
+        const ls_ps_event *event = &log->events[*next];
+        if (event->kind != LS_PS_PUSH)
+            continue;
+        const int64_t w = event->worker, begin = ls_slice_begin(batch, w, workers);
+        const int64_t rows = ls_slice_begin(batch, w + 1, workers) - begin;
+        if (!rows || me->copies[w].pushed++) /* twice in one sum */
+            return not_so();
+        LS_TRY(take_gradient(me, server, (int)w, taken++ > 0));
+        samples += rows;
+    }
+    const float factor = (float)((double)batch / (double)samples);
+    for (size_t i = 0; i < elements; i++)
+        me->shard[i] *= factor;
+    return apply(me, server);
+}
+
+/* Whether the log has another gradient that was taken; pulls and drops may follow the last. */
+static bool has_push(const ls_ps_log *log, size_t next)
+{
+    while (next < log->count && log->events[next].kind != LS_PS_PUSH)
+        next++;
+    return next < log->count;
+}
+
+/* The workers' copies are the shards as they are now, and nobody has computed anything. */
+static ls_status begin_step(replay *me, uint64_t step)
+{
+    const ls_ps_layout *l = &me->run->layout;
+    for (int w = 0; w < l->workers; w++) {
+        copy *c = &me->copies[w];
+        c->step = step;
+        c->computed = false;
+        for (int s = 0; s < l->servers; s++)
+            LS_TRY(ls_ps_server_gather(me->run, &me->shards[s], c->parameters));
+    }
+    return LS_OK;
+}
+
+static ls_status take_updates(replay *me, const ls_ps_log *logs)
+{
+    const ls_ps_layout *l = &me->run->layout;
+    size_t *next = calloc((size_t)l->servers, sizeof *next);
+    if (!next)
+        return ls_fail_memory("ps", (size_t)l->servers * sizeof *next);
+    ls_status status = LS_OK;
+    bool left = true;
+    for (uint64_t step = 0; left && !status; step++) {
+        const int64_t batch =
+            ls_replicated_batch(me->job, ls_job_is_tail(me->job, step) ? LS_TAIL : LS_FULL);
+        left = false;
+        for (int s = 0; s < l->servers; s++)
+            left |= has_push(&logs[s], next[s]);
+        if (left)
+            status = begin_step(me, step);
+        for (int s = 0; s < l->servers && left && !status; s++)
+            if (l->elements[s])
+                status = take_update(me, s, &logs[s], batch, &next[s]);
+    }
+    free(next);
     return status;
 }
 
@@ -210,7 +305,7 @@ ls_status ls_ps_replay(const ls_run *run, const ls_ps_log *logs, const float *in
     replay me = {.run = (const ls_ps *)run, .job = run->job};
     ls_status status = open_replay(&me, initial);
     if (!status)
-        status = take_all(&me, logs);
+        status = me.job->ps.backups ? take_updates(&me, logs) : take_all(&me, logs);
     for (int s = 0; s < me.run->layout.servers && !status; s++)
         status = ls_ps_server_gather(me.run, &me.shards[s], out);
     close_replay(&me);

@@ -34,15 +34,17 @@ ls_status ls_ps_report_collect(const ls_run *run, ls_ps_report *out)
     for (int s = 0; s < me->server_count; s++) {
         ls_ps_histogram_join(&mine.lead, &me->servers[s].lead);
         ls_ps_histogram_join(&mine.staleness, &me->servers[s].staleness);
+        mine.dropped += me->servers[s].dropped;
     }
     ls_status status = ls_comm_collect(comm, &mine, sizeof mine, all);
     *out = (ls_ps_report){0};
     for (size_t p = 0; p < processes && !status; p++) {
         ls_ps_histogram_join(&out->lead, &all[p].lead);
         ls_ps_histogram_join(&out->staleness, &all[p].staleness);
+        out->dropped += all[p].dropped;
     }
     free(all);
-    if (run->job->ps.mode == LS_PS_SYNC) /* all of a step at once: nobody is ahead */
+    if (!ls_ps_by_arrival(&run->job->ps)) /* all of a step at once: nobody is ahead */
         all_together(me, out);
     return status;
 }
@@ -137,8 +139,10 @@ void ls_ps_report_free(ls_ps_log *logs, int servers)
 
 ls_status ls_ps_logs_write(const ls_ps_log *logs, int servers, const char *path)
 {
-    static const char *const kinds[] = {
-        [LS_PS_PULL] = "pull", [LS_PS_PUSH] = "push", [LS_PS_EMPTY] = "empty"};
+    static const char *const kinds[] = {[LS_PS_PULL] = "pull",
+                                        [LS_PS_PUSH] = "push",
+                                        [LS_PS_EMPTY] = "empty",
+                                        [LS_PS_DROP] = "drop"};
     FILE *file = fopen(path, "w");
     if (!file)
         return ls_fail(LS_CODE_MISSING, "ps-record", path, "%s; a file that can be written works",

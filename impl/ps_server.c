@@ -170,7 +170,7 @@ ls_status ls_ps_server_open(const ls_ps *run, ls_ps_server *s)
 {
     const ls_job *job = run->base.job;
     LS_TRY(ls_ps_shard_open(run, s, ls_ps_device(job, s->place)));
-    if (job->ps.mode != LS_PS_SYNC)
+    if (ls_ps_by_arrival(&job->ps))
         return ls_ps_async_open(run, s);
     LS_TRY(take_arrivals(run, s));
     for (int b = 0; b < LS_BATCHES; b++) {

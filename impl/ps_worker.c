@@ -40,18 +40,29 @@ static ls_status range_final(void *context, size_t first, size_t count)
     return ls_buckets_final(&sink->worker->buckets, first, count, put_bucket, context);
 }
 
+/* From here on, or no longer, what is put is passed over where the worker is late. */
+static ls_status pass_if_late(const ls_ps_worker *w, bool on)
+{
+    if (!w->begin.count) /* it never is */
+        return LS_OK;
+    LS_TRY(ls_queue_pass(w->queue, on ? &w->late : NULL));
+    return ls_queue_pass(w->member.replica->queue, on ? &w->late : NULL);
+}
+
 /* The variables of this step are there before anything reads them, and nothing of the step before
  * reads them any more. */
 static ls_status put_pull(ls_ps_worker *w)
 {
     ls_replica *r = w->member.replica;
-    if (!w->own_queue) {
-        LS_TRY(ls_op_list_put(&w->pull, w->queue));
-        return ls_op_list_put(&r->decay_loss, r->queue);
+    if (w->own_queue) {
+        LS_TRY(ls_queue_record(r->queue, w->begun));
+        LS_TRY(ls_queue_wait(w->queue, w->begun));
     }
-    LS_TRY(ls_queue_record(r->queue, w->begun));
-    LS_TRY(ls_queue_wait(w->queue, w->begun));
+    LS_TRY(ls_op_list_put(&w->begin, w->queue));
+    LS_TRY(pass_if_late(w, true));
     LS_TRY(ls_op_list_put(&w->pull, w->queue));
+    if (!w->own_queue)
+        return ls_op_list_put(&r->decay_loss, r->queue);
     LS_TRY(ls_queue_record(w->queue, w->pulled));
     if (!LS_PLANTED(pull_wait))
         LS_TRY(ls_queue_wait(r->queue, w->pulled));
@@ -73,6 +84,7 @@ ls_status ls_ps_worker_put(ls_ps_worker *w, int which)
         LS_TRY(ls_queue_record(w->queue, w->pushed));
         LS_TRY(ls_queue_wait(r->queue, w->pushed));
     }
+    LS_TRY(pass_if_late(w, false));
     return ls_op_list_put(&w->member.finish[which], r->queue);
 }
 
@@ -81,13 +93,14 @@ ls_status ls_ps_worker_put(ls_ps_worker *w, int which)
 static ls_status open_replica(const ls_ps *run, ls_ps_worker *w)
 {
     const ls_job *job = run->base.job;
-    const bool chief = w->place->number == 0;
+    /* A chief that is late does not know what step's variables decay by. */
+    const bool decays = w->place->number == 0 || job->ps.backups > 0;
     ls_replica_options options = {.job = job,
                                   .device = ls_ps_device(job, w->place),
                                   .number = w->place->number,
                                   .sums = ls_replicated_sums(job, w->place->number),
                                   .no_optimizer = true,
-                                  .decay_loss = chief ? LS_DECAY_HERE : LS_DECAY_ELSEWHERE};
+                                  .decay_loss = decays ? LS_DECAY_HERE : LS_DECAY_ELSEWHERE};
     for (int b = 0; b < LS_BATCHES; b++) {
         int64_t batch = ls_replicated_batch(job, b);
         options.rows = batch > options.rows ? batch : options.rows;
@@ -117,7 +130,7 @@ static ls_status open_queue(const ls_ps *run, ls_ps_worker *w)
 
 static bool asks(const ls_ps *run)
 {
-    return run->base.job->ps.mode != LS_PS_SYNC;
+    return ls_ps_by_arrival(&run->base.job->ps);
 }
 
 /* Server by server, each asked right before where it waits to be. */
@@ -127,7 +140,9 @@ static ls_status build_pull(const ls_ps *run, ls_ps_worker *w)
     float *parameters = w->member.replica->parameters;
     for (int s = 0; s < l->servers; s++) {
         const bool together = ls_ps_together(run->base.job, l, s, w->place->number);
-        if (asks(run) && l->elements[s])
+        if (run->base.job->ps.backups && l->elements[s])
+            LS_TRY(ls_ps_ask(run, w, s, &w->pull));
+        else if (asks(run) && l->elements[s])
             LS_TRY(ls_ps_say(run, w, s, LS_PS_PULL, &w->pull));
         for (size_t i = 0; i < l->range_count; i++) {
             const ls_ps_range *range = &l->ranges[i];
@@ -180,6 +195,8 @@ static ls_status build_shard_push(const ls_ps *run, ls_ps_worker *w, int which, 
     const ls_ps_layout *l = &run->layout;
     const bool empty = !ls_slice_sums(w->member.slice[which]);
     ls_op_list *ops = &w->push[which][last_bucket(l, server)];
+    if (empty && run->base.job->ps.backups) /* no gradient, which nobody waits for */
+        return LS_OK;
     LS_TRY(ls_ps_say(run, w, server, empty ? LS_PS_EMPTY : LS_PS_PUSH, ops));
     for (size_t i = 0; i < l->range_count && !empty; i++) {
         const ls_ps_range *range = &l->ranges[i];
@@ -226,6 +243,8 @@ ls_status ls_ps_worker_open(const ls_ps *run, ls_ps_worker *w)
     LS_TRY(ls_buckets_open(job->model->graph, job->model->graph->variables.elements,
                            job->bucket_bytes, &w->buckets));
     LS_TRY(open_queue(run, w));
+    if (job->ps.backups)
+        LS_TRY(ls_ps_begin(run, w, &w->begin));
     LS_TRY(build_pull(run, w));
     for (int b = 0; b < LS_BATCHES; b++)
         if (ls_replicated_batch(job, b))
@@ -254,8 +273,10 @@ void ls_ps_worker_close(ls_ps_worker *w)
             ls_op_list_clear(&w->push[b][k]);
         free(w->push[b]);
     }
+    ls_op_list_clear(&w->begin);
     ls_op_list_clear(&w->pull);
     ls_op_list_clear(&w->bye);
+    free(w->took);
     if (w->own_queue)
         ls_queue_close(w->queue);
     for (size_t b = 0; w->final && b < w->buckets.count; b++)
@@ -273,6 +294,7 @@ void ls_ps_worker_close(ls_ps_worker *w)
 void ls_ps_worker_each(const ls_ps_worker *w, ls_op_visit visit, void *context)
 {
     ls_slice_each(w->member.slice[LS_FULL], visit, context);
+    ls_op_list_each(&w->begin, visit, context);
     ls_op_list_each(&w->pull, visit, context);
     for (size_t b = 0; b < w->buckets.count; b++)
         ls_op_list_each(&w->push[LS_FULL][b], visit, context);

@@ -153,3 +153,9 @@ int64_t ls_job_tail(const ls_job *job)
 {
     return job->epochs ? (int64_t)(job->data->train.samples % (uint64_t)job->batch) : 0;
 }
+
+bool ls_job_is_tail(const ls_job *job, uint64_t step)
+{
+    const uint64_t per_epoch = ls_job_steps_per_epoch(job);
+    return ls_job_tail(job) && step % per_epoch == per_epoch - 1;
+}

@@ -44,6 +44,7 @@ typedef struct ls_outline {
     int ps_servers;        /**< of ps: how many ranks are servers */
     bool ps_colocate;      /**< of ps: every rank works */
     bool ps_alone;         /**< of ps: gradients are not added up */
+    int ps_backups;        /**< of ps: gradients that a step does not wait for */
     bool linked;           /**< devices are joined by links (link.h), and share no memory */
 } ls_outline;
 

@@ -26,6 +26,7 @@ independent: 1 0: --strategy independent
 ps sync: 2 0 1: --strategy ps
 ps async: 2 0 1: --strategy ps --ps-mode async
 ps ssp: 2 0 1: --strategy ps --ps-mode ssp
+ps backup: 2 0 1: --strategy ps --ps-backup-workers 1
 "
 lockstep run --steps 1 --results none # measures the roof, which rank 0 would do while others wait
 
@@ -75,6 +76,8 @@ judge_cell() { # judge_cell FOLDER FAULT VICTIM NAME
     local exchange="an exchange to .*, rank $victim\b.*, step $step\b"
     case $name in
     mirrored | 'ps sync') expect "exchanges name their step" grep -q "$exchange" err ;;
+    'ps backup') # the server and the other worker go on without a worker
+        [ "$victim" -ne 0 ] || expect "messages name the steps before" grep -q 'a message.*, after step [0-9]' err ;;
     ps*) # whoever waits for the server waits in its step; the server's steps are not its workers'
         [ "$victim" -ne 0 ] || expect "exchanges name their step" grep -q "$exchange" err
         [ "$victim" -eq 0 ] || expect "messages name the steps before" grep -q 'a message.*, after step [0-9]' err

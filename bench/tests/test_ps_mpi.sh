@@ -41,6 +41,13 @@ done
 ranks 3 run --strategy ps --data synthetic:500 --batch 60 --target accuracy=0.5 --epochs 3 --warmup 0 --results none \
     --format jsonl --gate-steps 0
 rows "the chief evaluates, rank 0 writes" "r['train']['accuracy'] > 0.5 and r['train']['steps_to_target'] % 9 == 0"
+for n in 3 5; do
+    ranks $n run --strategy ps --ps-servers $((n / 2)) --ps-colocate yes,no --ps-backup-workers 1 $small
+    expect "$n ranks end well" [ "$code" -eq 0 ]
+    rows "$n ranks: backup workers, replayed" "len(rows) == 2 and all(x['result']['status'] == 'ok' and
+        x['equivalence']['oracle'] == 'same bits' and x['equivalence']['grade'] == 'none' and
+        x['traffic']['bytes_sent'] == x['traffic']['bytes_formula'] > 0 and 'dropped' in x for x in rows)"
+done
 ranks 2 run --strategy ps --ps-servers 2 $small
 expect "too few ranks for the servers: status 2" [ "$code" -eq 2 ]
 expect "said once" one_line "2 servers.*2 ranks"

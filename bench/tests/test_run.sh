@@ -55,7 +55,7 @@ def judge(r, asked):
     has(r, dict(schema=WHOLE, id=TEXT, timestamp=TEXT, command=TEXT, case=GROUP, result=GROUP,
                 equivalence=GROUP, provenance=GROUP), "row")
     assert r["schema"] == 1
-    absent(r, ("traffic", "lead", "staleness", "micro"), "row")
+    absent(r, ("traffic", "lead", "staleness", "dropped", "micro"), "row")
     has(r["case"], CASE, "case")
     for name in r["case"]:
         assert not name.startswith(OTHERS), f"case.{name} is no part of this case"

@@ -43,6 +43,8 @@
     BUG(push_overwrites)    /* a server keeps the last worker's gradient alone */                  \
     BUG(bound_left_out)     /* ssp lets workers go on as far as they come */                       \
     BUG(order_noted)        /* servers note a gradient as none */                                  \
+    BUG(mean_over_all)      /* with backup workers, a sum is not scaled to the samples used */     \
+    BUG(late_added)         /* a gradient that came too late is added to the next step's */        \
     BUG(pull_wait)          /* a worker does not wait for the variables that it pulls */           \
     BUG(first_loss)         /* the first replica's part of the loss is taken for the whole */      \
     BUG(local_statistics)   /* batch statistics are not added up over the replicas */              \

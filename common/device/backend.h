@@ -59,6 +59,7 @@ struct ls_device {
 struct ls_queue {
     ls_device *device;
     const char *name;
+    const bool *pass;         /**< of what is put next; NULL: it runs always */
     ls_time_profile *profile; /**< NULL: not profiled */
     uint64_t waited_ns;       /**< within the operation that runs, where profiled */
 };

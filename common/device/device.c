@@ -130,6 +130,15 @@ ls_status ls_queue_put(ls_queue *queue, ls_op *op)
     return queue->device->backend->queue_put(queue, op);
 }
 
+ls_status ls_queue_pass(ls_queue *queue, const bool *pass)
+{
+    if (queue->device->info.name.kind == LS_DEVICE_GPU)
+        return ls_fail(LS_CODE_MISSING, "queue", queue->device->info.text,
+                       "does all that is in a program of a GPU; a CPU device can pass over it");
+    queue->pass = pass;
+    return LS_OK;
+}
+
 ls_status ls_queue_copy(ls_queue *queue, void *to, const ls_device *to_device, const void *from,
                         const ls_device *from_device, size_t bytes)
 {

@@ -200,6 +200,14 @@ ls_status ls_queue_copy(ls_queue *queue, void *to, const ls_device *to_device, c
 ls_status ls_queue_read(ls_queue *queue, void *host, const void *device, size_t bytes);
 ls_status ls_queue_write(ls_queue *queue, void *device, const void *host, size_t bytes);
 
+/**
+ * Operations that are put from here on are passed over in every run in which *pass holds when their
+ * turn comes; events happen, and copies are made, in any case. Whoever sets it comes before them,
+ * on this queue or on one that this has waited for. NULL ends that. `pass` is borrowed as they are.
+ * LS_CODE_MISSING on a GPU.
+ */
+ls_status ls_queue_pass(ls_queue *queue, const bool *pass);
+
 /** Whether the queue is empty. Not while capturing. */
 ls_status ls_queue_idle(const ls_queue *queue, bool *out);
 

@@ -84,6 +84,9 @@ pull_wait 20 --strategy ps --cpu-devices 3 --cores-per-device 2 --devices 2 --ps
 push_early 20 --strategy ps --cpu-devices 3 --cores-per-device 2 --devices 2 --ps-mode ssp --capture no
 bound_left_out 20 --strategy ps --devices 3 --ps-mode ssp --ps-staleness 0
 order_noted 0 --strategy ps --ranks 4 --ps-servers 2 --ps-mode async
+mean_over_all 0 --strategy ps --devices 3 --ps-backup-workers 1
+mean_over_all 0 --strategy ps --ranks 6 --ps-servers 2 --ps-backup-workers 2
+late_added 20 --strategy ps --devices 4 --ps-backup-workers 2
 state_not_mirrored 0 --strategy mirrored --devices 2
 state_not_mirrored 0 --strategy mirrored --devices 3 --reduce exact
 update_left_out 0 --strategy mirrored --devices 2 --steps 1
@@ -152,7 +155,7 @@ reason, status = row["result"].get("reason", ""), row["result"].get("status")
 judges = {"oracle": r"^step (\d+): .*, oracle ", "reference": r"^step (\d+): .*, reference ",
           "gradient bound": r"^step (\d+): the gradient differs ", "loss bound": r"^step (\d+): .*of the whole batch",
           "steps at once": r"^(\d+) steps at once: ",
-          "replay": r"^after (\d+) steps: .*, in sequence ", "bound": r"^lead: ",
+          "replay": r"^after (\d+) steps: .*, in sequence ", "bound": r"^lead: ", "order": r"^ps: order: ",
           "replicas": r"^step (\d+): .* on replica 0 ", "traffic": r"^traffic: "}
 for judge, pattern in judges.items():
     match = re.match(pattern, reason)

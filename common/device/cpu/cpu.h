@@ -23,6 +23,7 @@ typedef struct cpu_program cpu_program;
 
 typedef enum cpu_kind {
     CPU_RUN,    /* an operation */
+    CPU_UNLESS, /* the same, unless `pass` holds */
     CPU_COPY,   /* bytes from one place to another */
     CPU_CARRY,  /* the same, over a link: it takes the link's time */
     CPU_ZERO,   /* bytes set to 0 */
@@ -48,6 +49,7 @@ typedef struct cpu_command {
     };
     union {
         const void *from;
+        const bool *pass;
         void *context;
     };
     union {

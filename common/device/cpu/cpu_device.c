@@ -162,7 +162,9 @@ static ls_status cpu_queue_idle(const ls_queue *base, bool *out)
 
 static ls_status cpu_queue_put(ls_queue *queue, ls_op *op)
 {
-    return ls_cpu_queue_push((cpu_queue *)queue, &(cpu_command){.kind = CPU_RUN, .op = op});
+    return ls_cpu_queue_push(
+        (cpu_queue *)queue,
+        &(cpu_command){.kind = queue->pass ? CPU_UNLESS : CPU_RUN, .op = op, .pass = queue->pass});
 }
 
 static ls_status cpu_queue_copy(ls_queue *queue, void *to, const ls_device *to_device,

@@ -76,6 +76,10 @@ static void run_command(cpu_queue *queue, const cpu_command *command)
 {
     ls_status status = LS_OK;
     switch (command->kind) {
+    case CPU_UNLESS:
+        if (*command->pass && !queue->failed)
+            break;
+        __attribute__((fallthrough));
     case CPU_RUN:
         if (!queue->failed)
             status = run_op(queue, command->op);
@@ -118,14 +122,16 @@ static void run_command(cpu_queue *queue, const cpu_command *command)
     case CPU_STOP:
         break;
     }
+    const bool is_op = command->kind == CPU_RUN || command->kind == CPU_UNLESS;
     if (status)
-        fail_queue(queue, command->kind == CPU_RUN ? command->op : NULL, status);
+        fail_queue(queue, is_op ? command->op : NULL, status);
 }
 
 static ls_time_use use_of(const cpu_command *command)
 {
     switch (command->kind) {
     case CPU_RUN:
+    case CPU_UNLESS:
         return command->op->use;
     case CPU_COPY:
     case CPU_CARRY:

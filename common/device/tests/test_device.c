@@ -234,6 +234,65 @@ static void events_order_queues(void **state)
     ls_event_close(event);
 }
 
+/* Every other run is one to pass over. */
+typedef struct choice {
+    ls_op op;
+    uint64_t runs;
+    bool pass;
+} choice;
+
+static ls_status run_choice(ls_op *op, ls_queue *queue)
+{
+    choice *c = (choice *)op;
+    (void)queue;
+    c->pass = c->runs++ % 2 == 1;
+    return LS_OK;
+}
+
+/* On the queue that chooses, and on one that waits for it; what is put afterwards runs always. */
+static void operations_are_passed_over(void **state)
+{
+    fixture *f = *state;
+    choice chooses = {.op = {.name = "choice", .run = run_choice, .destroy = keep}};
+    uint64_t count[4] = {0};
+    affine plus[4];
+    ls_event *chosen, *done;
+    ls_program *program;
+    for (int i = 0; i < 4; i++)
+        plus[i] = make_affine(&count[i], 1, 1);
+    must(ls_event_open(f->device[0], &chosen));
+    must(ls_event_open(f->device[1], &done));
+    must(ls_program_begin(f->queue[0]));
+    must(ls_queue_put(f->queue[0], &chooses.op));
+    must(ls_queue_record(f->queue[0], chosen));
+    must(ls_queue_wait(f->queue[1], chosen));
+    for (int q = 0; q < 2; q++) {
+        must(ls_queue_pass(f->queue[q], &chooses.pass));
+        must(ls_queue_put(f->queue[q], &plus[2 * q].op));
+        must(ls_queue_pass(f->queue[q], NULL));
+        must(ls_queue_put(f->queue[q], &plus[2 * q + 1].op));
+    }
+    must(ls_queue_record(f->queue[1], done));
+    must(ls_queue_wait(f->queue[0], done));
+    must(ls_program_end(f->queue[0], &program));
+    must(ls_program_launch(program, REPLAYS));
+    must(ls_queue_sync(f->queue[0]));
+    must(ls_queue_sync(f->queue[1]));
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(count[i], i % 2 ? REPLAYS : REPLAYS / 2);
+    chooses.pass = true;
+    must(ls_queue_pass(f->queue[0], &chooses.pass));
+    must(ls_queue_put(f->queue[0], &plus[0].op));
+    must(ls_queue_pass(f->queue[0], NULL));
+    must(ls_queue_put(f->queue[0], &plus[1].op));
+    must(ls_queue_sync(f->queue[0]));
+    assert_int_equal(count[0], REPLAYS / 2);
+    assert_int_equal(count[1], REPLAYS + 1);
+    ls_program_close(program);
+    ls_event_close(chosen);
+    ls_event_close(done);
+}
+
 static ls_status run_failing(ls_op *op, ls_queue *queue)
 {
     (void)op;
@@ -503,6 +562,7 @@ int main(void)
         cmocka_unit_test(memory_is_zero_and_counted),
         cmocka_unit_test(memory_that_does_not_fit_is_refused),
         cmocka_unit_test(copies_between_devices),
+        cmocka_unit_test(operations_are_passed_over),
         cmocka_unit_test(threads_are_bound_and_flush_denormals),
         cmocka_unit_test(the_host_orders_kinds),
         cmocka_unit_test(kinds_are_not_captured_together),

@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Backup workers of parameter servers: whatever came first, the replay in sequence has the run's bits;
+# a step's gradient is the mean over the samples used, whoever's they are; who is late is dropped and
+# nobody waits for it, which the order of service shows (no clock does). Bits are compared; the
+# losses of alike samples within 1e-4, since float32 sums differ in order.
+# Leaves out: processes (bench/tests/test_ps_mpi.sh), random pauses (test_ps_schedules.sh).
+set -euo pipefail
+. "$(cd "$(dirname "$0")/../.." && pwd)/bench/tests/lib.sh"
+small="--model mlp:784-16-10 --data synthetic:230 --batch 100 --epochs 2 --warmup 0 --results none --format jsonl"
+run="--model mlp:784-16-10 --data synthetic:500 --batch 60 --warmup 0 --results none --format jsonl"
+replayed="all(x['result']['status'] == 'ok' and x['equivalence']['grade'] == 'none' and x['equivalence']['pass'] and
+    x['equivalence']['oracle'] == 'same bits' and 'which gradients' in x['equivalence']['reason'] for x in rows)"
+
+lockstep_ok verify --strategy ps --devices 2,5 --ps-backup-workers 1 --capture yes,no $small
+rows "workers of one process" "len(rows) == 4 and $replayed"
+lockstep_ok verify --strategy ps --ranks 5,6 --ps-servers 1,2 --ps-shard bytes,variable --ps-colocate yes,no \
+    --ps-backup-workers 1,2 $small
+rows "ranks, servers, shards, colocated or not" "len(rows) == 32 and $replayed"
+lockstep_ok verify --strategy ps --ranks 5 --ps-servers 2 --model poly,cnn,twin-lstm:8,cifar10 --data synthetic:64 \
+    --batch 7 --steps 3 --warmup 0 --ps-backup-workers 1 --results none --format jsonl
+rows "all kinds of models, weight decay" "len(rows) == 4 and $replayed"
+lockstep_ok verify --strategy ps --devices 3 --cpu-devices 3 --cores-per-device 2 --capture yes,no --ps-backup-workers 1 \
+    --model mlp:784-700-300-10 --data synthetic:80 --batch 30 --epochs 3 --warmup 0 --results none --format jsonl
+rows "overlapped" "len(rows) == 2 and $replayed"
+lockstep_ok verify --strategy ps --devices 5 --ps-backup-workers 1,3 --batch 8 --model poly --data synthetic:11 --epochs 3 \
+    --warmup 0 --results none --format jsonl
+rows "an epoch's last batch leaves workers without a sample" "len(rows) == 2 and $replayed"
+lockstep_ok run --strategy ps --ranks 4 --ps-backup-workers 0,1 --steps 10 $run
+rows "without backup workers all is as before" "sorted((x['case']['ps_backup_workers'], x['equivalence']['grade'],
+    'dropped' in x) for x in rows) == [(0, 'bounded', False), (1, 'none', True)]"
+
+# Samples that are all alike: the mean over any of them is the same, and a wrong divisor shows.
+python3 - <<'P'
+import json, struct
+n = 21
+header = json.dumps({"x0": {"dtype": "F32", "shape": [n, 1], "data_offsets": [0, 4 * n]},
+                     "y": {"dtype": "F32", "shape": [n], "data_offsets": [4 * n, 8 * n]}}).encode()
+with open("alike.safetensors", "wb") as file:
+    file.write(struct.pack("<Q", len(header)) + header + struct.pack(f"<{2 * n}f", *[0.5] * n, *[2.0] * n))
+P
+lockstep_ok run --strategy ps --devices 5 --ps-backup-workers 0,1,2,4 --model poly --data file:alike.safetensors --batch 8 \
+    --epochs 4 --warmup 0 --optimizer sgd --lr 0.1 --verbose --results none --format jsonl
+rows "the mean over the samples used, also of a smaller batch" "len(rows) == 4 and len(r['train']['losses']) == 12 and
+    r['train']['losses'][-1] < 0.2 * r['train']['losses'][0] and all(abs(a / b - 1) < 1e-4 for x in rows
+    for a, b in zip(x['train']['losses'], r['train']['losses']))"
+
+# One worker sleeps for longer than the others take for many steps: they go on without it.
+lockstep_ok run --strategy ps --ranks 4 --ps-servers 1 --ps-backup-workers 1 --inject delay=3:400ms --steps 40 --blocks 2 \
+    --ps-record order $run
+rows "as many updates as steps, each of two gradients of three" "r['train']['loss_last'] < r['train']['loss_first'] and
+    sum(r['lead']['histogram']) == sum(r['staleness']['histogram']) == 80 and r['lead']['max'] == r['staleness']['max'] == 0"
+rows "traffic of what was served, memory by the formula" "all(r['traffic'][k + '_sent'] == r['traffic'][k + '_formula'] > 0
+    for k in ['bytes', 'messages']) and all(d[k] == d['formula'][k] for d in r['memory']['devices'] for k in d['formula'])"
+served() { grep -c "^0 $1 $2$" order || true; }
+expect "all drops are the slow worker's, which the row counts" [ "$(grep -c drop order)" -eq "$(served drop 2)" ]
+rows "the row counts them" "r['dropped'] == $(served drop 2) >= 2"
+expect "the others work for every step" [ "$(served push 0)/$(served push 1)" = 40/40 ]
+expect "the slow one passes over what it is too late for" [ "$(served pull 2)" -eq "$(served drop 2)" ]
+expect "which is most steps" [ "$(served pull 2)" -lt 20 ]
+# Two servers, two backup workers, and a warm-up, whose drops are not counted.
+lockstep_ok run --strategy ps --ranks 6 --ps-servers 2 --ps-backup-workers 2 --inject delay=5:400ms --ps-record order \
+    ${run/--warmup 0/--warmup 4} --steps 8 --blocks 1
+expect "each server updates as often as there are steps" \
+    [ "$(grep -c '^0 push' order)/$(grep -c '^1 push' order)" = 24/24 ]
+rows "drops of timed steps alone" "0 < r['dropped'] < $(grep -c drop order)"
+
+lockstep verify --strategy ps --devices 3 --ps-backup-workers 1 --inject bitflip=1:2 $small
+rows "a flipped bit is found, or its gradient was too late" "($code == 1 and 'in sequence' in r['result']['reason']) or
+    ($code == 0 and r['equivalence']['pass'])"
+
+refuse() { # refuse TEXT ARGUMENTS...
+    local text=$1
+    shift
+    lockstep run --strategy ps --model poly --results none "$@"
+    expect "refused with status 2" [ "$code" -eq 2 ]
+    expect "in one line" one_line "$text"
+}
+refuse '--ps-backup-workers: 3 of 3 workers' --devices 3 --ps-backup-workers 3
+refuse '--ps-backup-workers: 3 of 3 workers' --ranks 5 --ps-servers 2 --ps-backup-workers 3
+refuse '--ps-backup-workers: .*--reduce fast' --devices 3 --ps-backup-workers 1 --reduce exact
+refuse '--ps-backup-workers: concerns no case.*--ps-mode sync' --devices 3 --ps-backup-workers 1 --ps-mode async
+refuse '--ps-backup-workers: concerns no case.*--ps-mode sync' --devices 3 --ps-backup-workers 1 --ps-mode ssp
+refuse '--ps-record: concerns no case' --devices 3 --ps-backup-workers 0 --ps-record order
+finish

@@ -170,9 +170,6 @@ static ls_status open_micro(const ls_option_set *set, const ls_micro_op *op, ls_
     LS_TRY(ls_optimizer_parse(
         ls_option_set_text(set, "optimizer", m->model->kind->default_optimizer), &m->optimizer));
     LS_TRY(read_link(set, m));
-    if (m->link_text && m->processes->comm)
-        return ls_fail(LS_CODE_USAGE, "option", "--link",
-                       "shapes links between devices of one process; without a launcher it works");
     options.part = m->processes->part;
     options.parts = m->processes->parts;
     options.neighbours = m->processes->neighbours;

@@ -51,10 +51,6 @@ static ls_status check_ranks(const ls_outline *o)
                        "--allreduce library or auto, or --comm auto, work");
     if (strcmp(o->comm, "nccl") == 0)
         return LS_OK;
-    if (mpi && o->linked)
-        return ls_fail(LS_CODE_USAGE, "option", "--link",
-                       "joins devices of one process, and ranks of --comm mpi are several; leave "
-                       "it out, or use --ranks without mpirun");
     if (mpi && strcmp(o->allreduce, "direct") == 0)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
                        "direct reads the others' memory, and ranks of --comm mpi share none; use "
@@ -65,6 +61,10 @@ static ls_status check_ranks(const ls_outline *o)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
                        "library is that of several ranks of --comm mpi, or of --comm nccl; use "
                        "direct, ring, tree, halving-doubling, flat or auto");
+    if (o->linked)
+        return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
+                       "library sends messages of MPI's own, which --link cannot delay; use ring, "
+                       "tree, halving-doubling, flat or auto");
     if (o->devices != 1)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
                        "library adds up one device of each rank, not %zu; --devices 1 and more "

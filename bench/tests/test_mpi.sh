@@ -4,29 +4,9 @@
 # oracle, rows of all ranks, traffic by the formula, refusals said once, ranks that differ or fail.
 # Leaves out: ranks that are gone (test_faults.sh), several hosts, and how fast it is.
 set -euo pipefail
-launcher=$(cd "$(dirname "$0")" && pwd)/mpirun.sh
-. "$(dirname "$0")/lib.sh"
-command -v mpirun >/dev/null || { echo "skipped: mpirun is not installed (openmpi-bin)"; exit 77; }
-! "$LOCKSTEP" --version | grep -q 'OpenMPI *not in this build' || { echo "skipped: no MPI in this build"; exit 77; }
-! "$LOCKSTEP" --version | grep -q 'fsanitize=thread' || { echo "skipped: Open MPI is not instrumented"; exit 77; }
-export ASAN_OPTIONS=detect_leaks=0 # Open MPI frees some of its memory at no time
+. "$(dirname "$0")/lib_mpi.sh"
 small="--data synthetic:500 --batch 60 --steps 6 --warmup 2 --results none --format jsonl"
 
-# ranks N ARGUMENTS...: as lockstep does, on N ranks.
-ranks() {
-    local n=$1
-    shift
-    command_line="(on $n ranks) $*"
-    code=0
-    MPIRUN_SECONDS=100 "$launcher" "$n" "$LOCKSTEP" "$@" >"$work/out" 2>"$work/all" </dev/null ||
-        code=$?
-    grep '^lockstep: ' "$work/all" >"$work/err" || true # the launcher's own lines come on top
-}
-ranks_ok() {
-    ranks "$@"
-    checks=$((checks + 1))
-    [ "$code" -eq 0 ] || { wrong "exit status $code, 0 wanted"; head -n 20 "$work/all"; }
-}
 refused() { # refused STATUS WORD N ARGUMENTS...
     local status=$1 word=$2
     shift 2
@@ -155,7 +135,6 @@ rows "what is of one device is rank 0's" "[x['micro']['shape'] for x in rows] ==
     ['within', 'from host', 'to host']"
 refused 2 'direct' 2 micro allreduce --allreduce direct
 refused 2 '--ranks' 2 micro allreduce --ranks 2
-refused 2 '--link' 2 micro allreduce --link latency=1us
 
 # ---- Refusals ---------------------------------------------------------------------------------
 
@@ -169,7 +148,6 @@ refused 2 '--inject kill=2:3: the case has 2 ranks' 2 run --strategy mirrored --
 refused 2 '--inject stop=1:8: the case has 8 steps' 2 run --strategy mirrored --inject stop=1:8 $small
 refused 2 '--inject hang=1:2: .*run works' 2 verify --strategy mirrored --inject hang=1:2 $small
 refused 2 "'exit=1' is not valid" 2 run --strategy mirrored --inject exit=1 $small
-refused 2 '--link' 2 run --strategy mirrored --link latency=1us $small
 refused 2 '--batch' 4 run --strategy mirrored --devices 2 --data synthetic:500 --batch 7 --results none
 refused 2 'model' 3 run --model nope $small
 refused 3 'nowhere' 3 run --strategy mirrored --data file:nowhere --model mlp:3-2 --results none

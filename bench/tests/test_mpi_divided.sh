@@ -4,26 +4,11 @@
 # on each. The bits of `single` and of the oracle, accuracy and saved parameters too; traffic and memory by the formulas.
 # Leaves out: several hosts, and how fast it is. No tolerance.
 set -euo pipefail
-launcher=$(cd "$(dirname "$0")" && pwd)/mpirun.sh
-. "$(dirname "$0")/lib.sh"
-command -v mpirun >/dev/null || { echo "skipped: mpirun is not installed (openmpi-bin)"; exit 77; }
-! "$LOCKSTEP" --version | grep -q 'OpenMPI *not in this build' || { echo "skipped: no MPI in this build"; exit 77; }
-! "$LOCKSTEP" --version | grep -q 'fsanitize=thread' || { echo "skipped: Open MPI is not instrumented"; exit 77; }
-export ASAN_OPTIONS=detect_leaks=0 # Open MPI frees some of its memory at no time
+. "$(dirname "$0")/lib_mpi.sh"
 mlp="--model mlp:784-32-24-16-10 --data synthetic:75 --batch 29 --epochs 1"
 small="--results none --warmup 0 --format jsonl"
 same='all(r["result"]["status"] == "ok" and r["equivalence"]["oracle"] == "same bits" for r in rows)'
 
-# ranks N ARGUMENTS...: as lockstep does, on N ranks.
-ranks() {
-    local n=$1
-    shift
-    command_line="(on $n ranks) $*"
-    code=0
-    MPIRUN_SECONDS=100 "$launcher" "$n" "$LOCKSTEP" "$@" >"$work/out" 2>"$work/all" </dev/null ||
-        code=$?
-    grep '^lockstep: ' "$work/all" >"$work/err" || true # the launcher's own lines come on top
-}
 # equal ROWS N ARGUMENTS...: so many rows, all with the same bits.
 equal() {
     local count=$1
@@ -75,5 +60,4 @@ refused 'replicas of 3 devices.*processes of 2' 3 run --strategy hybrid --device
 refused 'model-parallel-place.*several' 2 run --strategy model-parallel --devices 1 --model-parallel-place dense0=cpu:0 \
     --model mlp:784-16-10 --data synthetic:50
 refused '5 devices.*4 layers' 5 run --strategy pipeline --devices 1 --model mlp:784-16-10 --data synthetic:50
-refused 'link' 2 run --strategy pipeline --devices 1 --link latency=1us --model mlp:784-16-10 --data synthetic:50
 finish

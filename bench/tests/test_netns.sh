@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # Two and three hosts for real (ci/netns.sh): the same bits as one process, rows with the hosts' names,
-# hosts that differ or are not there, a rank of another host that is lost; a slow network. Skipped
+# hosts that differ or are not there, a rank of another host that is lost; a slow network, a link. Skipped
 # where no namespaces can be made. Leaves out: how fast several machines are.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
@@ -53,6 +53,12 @@ for rate in 1gbit 20mbit; do
 done
 rows "a slow network is seen" "old('20mbit')[0]['time']['step_ms']['median'] >
     3 * old('1gbit')[0]['time']['step_ms']['median']"
+
+hosts_ok 2 "\$mpirun -n 2 \$LOCKSTEP run --strategy mirrored --results none $small"
+keep unlinked
+hosts_ok 2 "\$mpirun -n 2 \$LOCKSTEP run --strategy mirrored --results none $small --link latency=20ms"
+rows "a link between hosts: there and back, the same bits" "r['time']['step_ms']['median'] >= 40 and
+    r['equivalence']['digest'] == digest('unlinked')"
 
 # ---- What goes wrong --------------------------------------------------------------------------
 

@@ -56,15 +56,17 @@ endforeach()
 # Tests of several processes: each runs on 2, 3 and 4 ranks, under the label mpi. Open MPI is not
 # instrumented, so they say nothing in a build for the thread sanitizer.
 if(LOCKSTEP_HAS_MPI AND NOT LOCKSTEP_SANITIZE MATCHES "thread")
-  add_executable(test_comm_mpi common/comm/mpi/tests/test_comm_mpi.c)
-  target_link_libraries(test_comm_mpi PRIVATE bench ${LOCKSTEP_TEST_LIBRARIES})
-  foreach(ranks 2 3 4)
-    add_test(NAME mpi.test_comm_mpi.${ranks}
-             COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/bench/tests/mpirun.sh ${ranks}
-                     $<TARGET_FILE:test_comm_mpi>)
-    # Leaks: Open MPI's own, which it frees at no time.
-    set_tests_properties(mpi.test_comm_mpi.${ranks} PROPERTIES LABELS mpi TIMEOUT 300
-      SKIP_RETURN_CODE 77 ENVIRONMENT "ASAN_OPTIONS=detect_leaks=0")
+  foreach(name test_comm_mpi test_comm_mpi_link)
+    add_executable(${name} common/comm/mpi/tests/${name}.c)
+    target_link_libraries(${name} PRIVATE bench ${LOCKSTEP_TEST_LIBRARIES})
+    foreach(ranks 2 3 4)
+      add_test(NAME mpi.${name}.${ranks}
+               COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/bench/tests/mpirun.sh ${ranks}
+                       $<TARGET_FILE:${name}>)
+      # Leaks: Open MPI's own, which it frees at no time.
+      set_tests_properties(mpi.${name}.${ranks} PROPERTIES LABELS mpi TIMEOUT 300
+        SKIP_RETURN_CODE 77 ENVIRONMENT "ASAN_OPTIONS=detect_leaks=0")
+    endforeach()
   endforeach()
 endif()
 

@@ -8,6 +8,10 @@
 
 static ls_status check(const ls_comm *comm)
 {
+    if (comm->linked)
+        return ls_fail(LS_CODE_USAGE, "all-reduce", "library",
+                       "sends messages of the library's own, which no link delays; ring, tree, "
+                       "halving-doubling, flat and auto work");
     if (comm->backend->library)
         return LS_OK;
     return ls_fail(LS_CODE_USAGE, "all-reduce", "library",

@@ -127,6 +127,17 @@ uint64_t ls_network_reserve(ls_network *network, int from, int to, size_t bytes,
     return end + network->link.latency_ns;
 }
 
+/* One port of a transfer whose other end books its own. */
+static uint64_t reserve_port(ls_network *network, uint64_t *port, size_t bytes, uint64_t ready_ns)
+{
+    pthread_mutex_lock(&network->mutex);
+    uint64_t start = ready_ns > *port ? ready_ns : *port;
+    uint64_t end = start + occupied_ns(&network->link, bytes);
+    *port = end;
+    pthread_mutex_unlock(&network->mutex);
+    return end + network->link.latency_ns;
+}
+
 /* ---- Devices ------------------------------------------------------------------------------- */
 
 void ls_device_link(ls_device *device, ls_network *network, int port)
@@ -146,4 +157,27 @@ uint64_t ls_device_transfer(const ls_device *from, const ls_device *to, size_t b
     if (!ls_device_linked(from, to))
         return 0;
     return ls_network_reserve(from->network, from->port, to->port, bytes, ready_ns);
+}
+
+bool ls_device_plugged(const ls_device *device)
+{
+    return device->network != NULL;
+}
+
+uint64_t ls_device_transfer_ns(const ls_device *device, size_t bytes)
+{
+    const ls_link *link = &device->network->link;
+    return occupied_ns(link, bytes) + link->latency_ns;
+}
+
+uint64_t ls_device_send(const ls_device *from, size_t bytes, uint64_t ready_ns)
+{
+    ls_network *network = from->network;
+    return reserve_port(network, &network->ports[from->port].out_ns, bytes, ready_ns);
+}
+
+uint64_t ls_device_receive(const ls_device *to, size_t bytes, uint64_t ready_ns)
+{
+    ls_network *network = to->network;
+    return reserve_port(network, &network->ports[to->port].in_ns, bytes, ready_ns);
 }

@@ -9,6 +9,11 @@
  * everything. Ports are booked in the clock's time, not when a thread wakes up: waking late does
  * not add up in them.
  *
+ * Between devices of different processes each end books its own port, with its own clock: a
+ * transfer leaves when its sender is ready and the port out is free; it comes in, as long and a
+ * latency later, when its receiver is ready, too, and the port in is free. So a port out does not
+ * know that the other end is late or busy: the network in between holds what it sent.
+ *
  * What goes over a link: copies between devices (ls_queue_copy), messages between ranks (comm.h).
  * What does not: copies within a device, to or from the host, and meetings (barrier, agree, split).
  * Leaves out: packets, switches, loss; a gap before a booked transfer is not used by a later one.
@@ -50,6 +55,19 @@ void ls_device_link(ls_device *device, ls_network *network, int port);
 
 /** Whether what goes from one device to the other goes over a link. */
 bool ls_device_linked(const ls_device *from, const ls_device *to);
+
+/** Whether it is plugged into a network: then other processes' devices are, too, if all plug theirs
+ *  in. */
+bool ls_device_plugged(const ls_device *device);
+
+/** What a transfer of a plugged device takes when its ports are free: latency + bytes / bandwidth.
+ */
+uint64_t ls_device_transfer_ns(const ls_device *device, size_t bytes);
+
+/** Books a plugged device's own port alone, out or in, for a transfer that starts at `ready_ns` or
+ *  when the port is free; returns when it has arrived as far as this end knows. */
+uint64_t ls_device_send(const ls_device *from, size_t bytes, uint64_t ready_ns);
+uint64_t ls_device_receive(const ls_device *to, size_t bytes, uint64_t ready_ns);
 
 /** Books a transfer, as ls_network_reserve; 0 where no link is between. */
 uint64_t ls_device_transfer(const ls_device *from, const ls_device *to, size_t bytes,

@@ -6,6 +6,9 @@
  *           no count is too large for MPI, a piece that is to be added is still in the cache, and
  *           on a network one piece travels while the next is announced. What is added arrives in
  *           the member's scratch; else it arrives in place.
+ *           Over a link (link.h) pieces go at once, and one more, which is empty, when the time of
+ *           the link is over at the sender's end; the receiver then books its own port and waits
+ *           until the message has arrived. Nobody sleeps for what another of its flows could do.
  * library   MPI_Iallreduce in place, over processes.
  * giving up What a failed exchange has on its way is cancelled; nobody receives in this
  * communicator any more (comm_mpi_wait.c).
@@ -15,6 +18,7 @@
 #include "common/comm/mpi/comm_mpi.h"
 
 #include "common/base/clock.h"
+#include "common/device/link.h"
 
 #include <sched.h>
 #include <stdio.h>
@@ -34,8 +38,12 @@ static const uint64_t cancel_ns = 100000000;
 /* The pieces of one direction. Those between `done` and `posted` are on their way, piece k in place
  * k modulo WINDOW. */
 typedef struct flow {
-    size_t count, posted, done; /* elements */
+    size_t count; /* elements */
+    size_t pieces, posted, done;
     int process, tag;
+    bool linked;     /* its last piece is empty: the link's time is over */
+    uint64_t due_ns; /* linked: before that no last piece goes, or comes; then, when all has arrived
+                      */
     MPI_Request request[WINDOW];
 } flow;
 
@@ -47,41 +55,59 @@ typedef struct exchange_op {
     mpi_turns turns;
 } exchange_op;
 
-static int place_of(size_t element)
+static int place_of(size_t piece)
 {
-    return (int)(element / PIECE % WINDOW);
+    return (int)(piece % WINDOW);
 }
 
-static int piece_at(const flow *f, size_t element)
+static int elements_of(const flow *f, size_t piece)
 {
-    return f->count - element < PIECE ? (int)(f->count - element) : PIECE;
+    const size_t first = piece * PIECE;
+    return first >= f->count ? 0 : f->count - first < PIECE ? (int)(f->count - first) : PIECE;
 }
 
 static bool has_room(const flow *f)
 {
-    return f->posted < f->count && f->posted / PIECE - f->done / PIECE < WINDOW;
+    return f->posted < f->pieces && f->posted - f->done < WINDOW;
 }
 
-/* Where piece `element` of what comes arrives. */
-static float *arrival(const exchange_op *x, size_t element)
+/* Whether all but the last piece of a link is through, and nothing can happen before `due_ns`. */
+static bool is_held(const flow *f)
 {
-    return x->what.add ? x->comm->scratch + (size_t)place_of(element) * PIECE
-                       : x->what.receive + element;
+    return f->linked && f->done + 1 >= f->pieces && ls_clock_ns() < f->due_ns;
+}
+
+static bool is_through(const flow *f)
+{
+    return f->done == f->pieces && !is_held(f);
+}
+
+/* Where a piece of what comes arrives. */
+static float *arrival(const exchange_op *x, size_t piece)
+{
+    if (!elements_of(&x->in, piece))
+        return NULL;
+    return x->what.add ? x->comm->scratch + (size_t)place_of(piece) * PIECE
+                       : x->what.receive + piece * PIECE;
 }
 
 static ls_status post_pieces(exchange_op *x)
 {
     MPI_Comm comm = x->comm->group->comm;
-    for (flow *f = &x->in; has_room(f); f->posted += (size_t)piece_at(f, f->posted))
+    for (flow *f = &x->in; has_room(f); f->posted++)
         LS_TRY(
-            ls_comm_mpi_check(MPI_Irecv(arrival(x, f->posted), piece_at(f, f->posted), MPI_FLOAT,
+            ls_comm_mpi_check(MPI_Irecv(arrival(x, f->posted), elements_of(f, f->posted), MPI_FLOAT,
                                         f->process, f->tag, comm, &f->request[place_of(f->posted)]),
                               "MPI_Irecv"));
-    for (flow *f = &x->out; has_room(f); f->posted += (size_t)piece_at(f, f->posted))
-        LS_TRY(
-            ls_comm_mpi_check(MPI_Isend(x->what.send + f->posted, piece_at(f, f->posted), MPI_FLOAT,
-                                        f->process, f->tag, comm, &f->request[place_of(f->posted)]),
-                              "MPI_Isend"));
+    for (flow *f = &x->out; has_room(f); f->posted++) {
+        const int count = elements_of(f, f->posted);
+        if (!count && ls_clock_ns() < f->due_ns)
+            break;
+        LS_TRY(ls_comm_mpi_check(MPI_Isend(count ? x->what.send + f->posted * PIECE : NULL, count,
+                                           MPI_FLOAT, f->process, f->tag, comm,
+                                           &f->request[place_of(f->posted)]),
+                                 "MPI_Isend"));
+    }
     return LS_OK;
 }
 
@@ -100,11 +126,24 @@ static ls_status refuse_counts(exchange_op *x, size_t theirs, bool more)
     return usage;
 }
 
+/* The sender's end of a link is through: the port in has been taken since it could be, or is from
+ * when it is free. */
+static void book_arrival(exchange_op *x)
+{
+    flow *f = &x->in;
+    const size_t bytes = f->count * sizeof(float);
+    const uint64_t takes_ns = ls_device_transfer_ns(x->comm->base.device, bytes);
+    const uint64_t came_ns =
+        ls_clock_ns(); /* no earlier than `due_ns`, or than this end was ready */
+    const uint64_t since_ns = (came_ns > f->due_ns ? came_ns : f->due_ns) - takes_ns;
+    f->due_ns = ls_device_receive(x->comm->base.device, bytes, since_ns);
+}
+
 /* The oldest piece that is to come is there, with this error. */
 static ls_status take_piece(exchange_op *x, int error, const MPI_Status *arrived)
 {
     flow *f = &x->in;
-    int class = MPI_SUCCESS, count = 0, wanted = piece_at(f, f->done);
+    int class = MPI_SUCCESS, count = 0, wanted = elements_of(f, f->done);
     if (error != MPI_SUCCESS)
         MPI_Error_class(error, &class);
     if (class == MPI_ERR_TRUNCATE)
@@ -112,10 +151,12 @@ static ls_status take_piece(exchange_op *x, int error, const MPI_Status *arrived
     LS_TRY(ls_comm_mpi_check(error, "MPI_Irecv"));
     MPI_Get_count(arrived, MPI_FLOAT, &count);
     if (count != wanted)
-        return refuse_counts(x, f->done + (size_t)count, false);
-    if (x->what.add)
-        ls_loop_add(x->what.receive + f->done, arrival(x, f->done), (size_t)count);
-    f->done += (size_t)count;
+        return refuse_counts(x, f->done * PIECE + (size_t)count, false);
+    if (x->what.add && count)
+        ls_loop_add(x->what.receive + f->done * PIECE, arrival(x, f->done), (size_t)count);
+    f->done++;
+    if (f->linked && f->done == f->pieces)
+        book_arrival(x);
     return LS_OK;
 }
 
@@ -135,7 +176,7 @@ static ls_status test_pieces(exchange_op *x, bool *moved)
                                  "MPI_Isend"));
         if (!flag)
             break;
-        f->done += (size_t)piece_at(f, f->done);
+        f->done++;
     }
     return LS_OK;
 }
@@ -145,7 +186,7 @@ static ls_status test_pieces(exchange_op *x, bool *moved)
 static void drop_pieces(exchange_op *x)
 {
     const uint64_t end_ns = ls_clock_ns() + cancel_ns;
-    for (size_t at = x->in.done; at < x->in.posted; at += PIECE) {
+    for (size_t at = x->in.done; at < x->in.posted; at++) {
         MPI_Request *request = &x->in.request[place_of(at)];
         int flag = 0;
         if (*request == MPI_REQUEST_NULL)
@@ -157,9 +198,19 @@ static void drop_pieces(exchange_op *x)
         if (*request != MPI_REQUEST_NULL)
             MPI_Request_free(request);
     }
-    for (size_t at = x->out.done; at < x->out.posted; at += PIECE)
+    for (size_t at = x->out.done; at < x->out.posted; at++)
         if (x->out.request[place_of(at)] != MPI_REQUEST_NULL)
             MPI_Request_free(&x->out.request[place_of(at)]);
+}
+
+/* Until when nothing can happen that is looked for; 0: something can. */
+static uint64_t idle_until(const exchange_op *x)
+{
+    const flow *in = &x->in, *out = &x->out;
+    const bool comes = !is_through(in), goes = !is_through(out);
+    if ((comes && !is_held(in)) || (goes && !is_held(out)))
+        return 0;
+    return comes && (!goes || in->due_ns < out->due_ns) ? in->due_ns : out->due_ns;
 }
 
 static ls_status move_pieces(exchange_op *x, ls_queue *queue)
@@ -167,7 +218,7 @@ static ls_status move_pieces(exchange_op *x, ls_queue *queue)
     flow *in = &x->in, *out = &x->out;
     mpi_wait wait = {.comm = x->comm, .turns = &x->turns, .since_ns = ls_clock_ns()};
     uint64_t begin_ns = in->count ? ls_queue_wait_begin(queue) : 0;
-    while (in->done < in->count || out->done < out->count) {
+    while (!is_through(in) || !is_through(out)) {
         const size_t before = in->done;
         bool moved = false, first = before == 0;
         LS_TRY(post_pieces(x));
@@ -181,13 +232,28 @@ static ls_status move_pieces(exchange_op *x, ls_queue *queue)
                 ls_comm_mpi_heard(x->comm->group, in->process, wait.since_ns);
             continue;
         }
-        const bool comes = in->done < in->count;
+        const bool comes = in->done < in->pieces;
         wait.what = comes ? "an exchange to come" : "an exchange to be taken";
         wait.peer = comes ? x->what.from : x->what.to;
         wait.bytes = ls_comm_bytes(1, comes ? in->count : out->count);
-        LS_TRY(ls_comm_mpi_pause(&wait));
+        LS_TRY(ls_comm_mpi_pause_until(&wait, idle_until(x)));
     }
     return LS_OK;
+}
+
+/* Both directions from their beginning; links are asked for. */
+static void begin_flows(exchange_op *x)
+{
+    flow *in = &x->in, *out = &x->out;
+    const ls_device *device = x->comm->base.device;
+    in->posted = in->done = out->posted = out->done = 0;
+    if (!in->linked && !out->linked)
+        return;
+    const uint64_t now_ns = ls_clock_ns();
+    if (in->linked)
+        in->due_ns = now_ns + ls_device_transfer_ns(device, in->count * sizeof(float));
+    if (out->linked)
+        out->due_ns = ls_device_send(device, out->count * sizeof(float), now_ns);
 }
 
 static ls_status run_exchange(ls_op *op, ls_queue *queue)
@@ -196,7 +262,7 @@ static ls_status run_exchange(ls_op *op, ls_queue *queue)
     if (ls_comm_mpi_is_abandoned(x->comm->group))
         return ls_comm_mpi_abandoned(x->comm);
     ls_comm_mpi_turn(x->comm->group, &x->turns);
-    x->in.posted = x->in.done = x->out.posted = x->out.done = 0;
+    begin_flows(x);
     if (x->out.count && !x->what.inside)
         ls_comm_mpi_count(x->comm, 1, ls_comm_bytes(1, x->out.count));
     ls_status status = move_pieces(x, queue);
@@ -234,6 +300,18 @@ static ls_status take_scratch(mpi_comm *comm, size_t count)
     return LS_OK;
 }
 
+/* What goes to or comes from a peer; `from`, `to`: which members of their processes. */
+static flow open_flow(const exchange_op *x, int peer, int from, int to, size_t count)
+{
+    const mpi_group *group = x->comm->group;
+    const bool linked = x->comm->base.linked && !x->what.inside && peer != x->comm->base.rank;
+    return (flow){.count = count,
+                  .pieces = count ? (count + PIECE - 1) / PIECE + linked : 0,
+                  .process = group->places[peer].process,
+                  .tag = ls_comm_mpi_tag(group, from, to),
+                  .linked = linked && count};
+}
+
 static ls_status make_exchange(ls_comm *base, const ls_exchange *exchange, ls_op **out)
 {
     mpi_comm *comm = (mpi_comm *)base;
@@ -254,17 +332,12 @@ static ls_status make_exchange(ls_comm *base, const ls_exchange *exchange, ls_op
                               .use = LS_TIME_COMMUNICATION},
                        .comm = comm,
                        .what = *exchange};
-    if (exchange->to >= 0) {
-        const mpi_place *to = &group->places[exchange->to];
-        x->out = (flow){.count = exchange->send_count,
-                        .process = to->process,
-                        .tag = ls_comm_mpi_tag(group, mine, to->local)};
-    }
+    if (exchange->to >= 0)
+        x->out = open_flow(x, exchange->to, mine, group->places[exchange->to].local,
+                           exchange->send_count);
     if (exchange->from >= 0) {
-        const mpi_place *from = &group->places[exchange->from];
-        x->in = (flow){.count = exchange->receive_count,
-                       .process = from->process,
-                       .tag = ls_comm_mpi_tag(group, from->local, mine)};
+        x->in = open_flow(x, exchange->from, group->places[exchange->from].local, mine,
+                          exchange->receive_count);
         x->op.flops = exchange->add ? (double)exchange->receive_count : 0;
         x->op.bytes = (double)ls_comm_bytes(exchange->add ? 3 : 2, exchange->receive_count);
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The MPI back end's own types, shared by its files: queues (comm_mpi.c), waiting
- * (comm_mpi_wait.c), host calls (comm_mpi_host.c), groups (comm_mpi_open.c), processes
- * (mpi_processes.c), who is left when they lose each other (mpi_autopsy.c, mpi_ending.c).
+ * (comm_mpi_wait.c), host calls (comm_mpi_host.c, comm_mpi_meet.c), groups (comm_mpi_open.c),
+ * processes (mpi_processes.c), who is left when they lose each other (mpi_autopsy.c, mpi_ending.c).
  *
  * A rank is a member: a device of some process. Members of one process talk through MPI, too, to
  * their own process: one path for all, and which member a message is from and for is in its tag.
@@ -25,6 +25,8 @@ typedef struct mpi_place {
 typedef struct mpi_header {
     int from, to, tag;
     size_t bytes;
+    uint64_t arrival_ns; /* over a link: by the sender's clock; else 0 */
+    uint64_t after_ns;   /* over a link: that after it was sent */
 } mpi_header;
 
 /* Who a process is, for those that must say what became of it. */
@@ -179,6 +181,9 @@ ls_status ls_comm_mpi_abandoned(const mpi_comm *comm);
  * gave up, this process was told to end, or the time is over. */
 ls_status ls_comm_mpi_pause(mpi_wait *wait);
 
+/* The same, where nothing can have happened before `until_ns`, which is no time waited in vain. */
+ls_status ls_comm_mpi_pause_until(mpi_wait *wait, uint64_t until_ns);
+
 /* "a message of 8 bytes, rank 2, step 37": what is waited for, from whom, in which step. */
 void ls_comm_mpi_describe(const mpi_wait *wait, char text[192]);
 
@@ -225,6 +230,15 @@ ls_status ls_comm_mpi_receive(ls_comm *comm, int from, int tag, void *data, size
 ls_status ls_comm_mpi_receive_any(ls_comm *comm, int tag, void *data, size_t capacity, int *from,
                                   size_t *bytes);
 ls_status ls_comm_mpi_test_any(ls_comm *comm, int tag, bool *ready);
+
+/* To a process; the memory is free again. */
+ls_status ls_comm_mpi_send_to(mpi_comm *comm, int process, const mpi_header *header,
+                              const void *data);
+
+/* From a member, or (to -1) a process: as many bytes as the header wants. */
+ls_status ls_comm_mpi_receive_from(mpi_comm *comm, const mpi_header *wanted, void *data);
+
+/* comm_mpi_meet.c */
 ls_status ls_comm_mpi_barrier(ls_comm *comm);
 ls_status ls_comm_mpi_agree(ls_comm *comm, ls_code mine, ls_code *worst);
 ls_status ls_comm_mpi_split(ls_comm *comm, int color, int key, ls_comm **out);

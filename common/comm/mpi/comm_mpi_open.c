@@ -3,6 +3,7 @@
 #include "common/comm/mpi/comm_mpi.h"
 
 #include "common/base/clock.h"
+#include "common/device/link.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -165,7 +166,8 @@ ls_status ls_comm_mpi_end(mpi_group *group, int local, ls_device *device, ls_com
     comm->base = (ls_comm){.backend = &ls_comm_mpi,
                            .rank = member_of(group, local),
                            .size = group->size,
-                           .device = device};
+                           .device = device,
+                           .linked = device && ls_device_plugged(device)};
     comm->group = group;
     const ls_layout *layout = &group->life->layout; /* of all processes, each with as many */
     if (layout->processes == group->processes && group->locals * group->processes == group->size)

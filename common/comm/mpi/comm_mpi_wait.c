@@ -23,6 +23,9 @@ enum {
 
 static const uint64_t nap_ns = 20000;
 
+/* Of a wait for a link's time: it looks at what is rare in between. */
+static const uint64_t long_nap_ns = 5000000;
+
 /* What healthy ranks get to finish their steps; launchers give a second. */
 static const uint64_t ending_ns = 400000000;
 
@@ -295,5 +298,18 @@ ls_status ls_comm_mpi_pause(mpi_wait *wait)
         sched_yield();
     else
         ls_clock_sleep(nap_ns);
+    return status;
+}
+
+ls_status ls_comm_mpi_pause_until(mpi_wait *wait, uint64_t until_ns)
+{
+    const uint64_t now_ns = until_ns ? ls_clock_ns() : 0;
+    if (until_ns <= now_ns)
+        return ls_comm_mpi_pause(wait);
+    ls_clock_sleep_until(until_ns - now_ns < long_nap_ns ? until_ns : now_ns + long_nap_ns);
+    wait->since_ns = later(wait->since_ns, until_ns);
+    ls_status status = look_up(wait);
+    if (status)
+        ls_comm_mpi_end_wait(wait->comm->group);
     return status;
 }

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: MIT
+# What integration tests of several processes share: skips where there are none, and the program on
+# several ranks. Sourced in place of lib.sh, which it takes in.
+launcher=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)/mpirun.sh
+. "$(dirname "$launcher")/lib.sh"
+command -v mpirun >/dev/null || { echo "skipped: mpirun is not installed (openmpi-bin)"; exit 77; }
+! "$LOCKSTEP" --version | grep -q 'OpenMPI *not in this build' || { echo "skipped: no MPI in this build"; exit 77; }
+! "$LOCKSTEP" --version | grep -q 'fsanitize=thread' || { echo "skipped: Open MPI is not instrumented"; exit 77; }
+export ASAN_OPTIONS=detect_leaks=0 # Open MPI frees some of its memory at no time
+
+# ranks N ARGUMENTS...: as lockstep does, on N ranks.
+ranks() {
+    local n=$1
+    shift
+    command_line="(on $n ranks) $*"
+    code=0
+    MPIRUN_SECONDS=100 "$launcher" "$n" "$LOCKSTEP" "$@" >"$work/out" 2>"$work/all" </dev/null ||
+        code=$?
+    grep '^lockstep: ' "$work/all" >"$work/err" || true # the launcher's own lines come on top
+}
+ranks_ok() {
+    ranks "$@"
+    checks=$((checks + 1))
+    [ "$code" -eq 0 ] || { wrong "exit status $code, 0 wanted"; head -n 20 "$work/all"; }
+}

@@ -274,25 +274,45 @@ static void measure_bubble(ls_trial *trial, const ls_time_profile *times, size_t
     trial->bubble_formula = 1 - m * sum / ((double)stages * (sum + (m - 1) * slowest));
 }
 
-/* The stages of all processes. */
-static ls_status measure_all_stages(ls_trial *trial, const ls_time_profile *mine)
+/* The mean over all devices' times, as shares of the mean timed step. */
+static void measure_parts(ls_trial *trial, const ls_time_profile *times, size_t devices)
 {
-    ls_comm *comm = trial->session.job.comm;
-    const size_t here = trial->session.device_count, processes = comm ? (size_t)comm->size : 1;
-    ls_time_profile *all = calloc(here * processes, sizeof *all);
+    const double mean_ms = trial->timed_ms / (double)trial->timed_done;
+    double sum[LS_TIME_USES] = {0}, all = 0;
+    for (size_t d = 0; d < devices; d++)
+        for (int use = 0; use < LS_TIME_USES; use++) {
+            sum[use] += (double)times[d].ns[use];
+            all += (double)times[d].ns[use];
+        }
+    for (int use = 0; use < LS_TIME_USES && all > 0; use++)
+        trial->part_ms[use] = sum[use] / all * mean_ms;
+    if (trial->session.run->strategy->staged && all > 0)
+        measure_bubble(trial, times, devices);
+}
+
+/* What the queues' time went to, on the devices of all processes. */
+static ls_status collect_times(ls_trial *trial)
+{
+    const ls_session *session = &trial->session;
+    const ls_strategy *strategy = session->run->strategy;
+    ls_comm *comm = session->job.comm;
+    const size_t here = session->device_count, devices = here * (comm ? (size_t)comm->size : 1);
+    ls_time_profile *all = calloc(devices + here, sizeof *all);
     if (!all)
-        return ls_fail_memory("profile", here * processes * sizeof *all);
-    ls_status status = ls_comm_collect(comm, mine, here * sizeof *all, all);
+        return ls_fail_memory("profile", devices * sizeof *all);
+    for (size_t d = 0; d < here; d++)
+        all[devices + d] = strategy->times(session->run, d);
+    ls_status status = ls_comm_collect(comm, all + devices, here * sizeof *all, all);
     if (!status)
-        measure_bubble(trial, all, here * processes);
+        measure_parts(trial, all, devices);
     free(all);
     return status;
 }
 
 /*
  * Some more full steps with a reading of the clock after each operation, when all that the row and
- * the user keep has been taken: the mean over the devices of what their queues' time goes to, as
- * shares of the mean timed step. Time that a queue spends on nothing it knows of counts as idle.
+ * the user keep has been taken: where the devices' time goes, of parameter servers the workers'.
+ * Time that a queue spends on nothing it knows of counts as idle.
  */
 static ls_status profile_steps(ls_trial *trial)
 {
@@ -300,8 +320,6 @@ static ls_status profile_steps(ls_trial *trial)
     ls_session *session = &trial->session;
     const ls_strategy *strategy = session->run->strategy;
     uint64_t steps = trial->timed_done < MOST ? trial->timed_done : MOST;
-    double sum[LS_TIME_USES] = {0}, all = 0;
-    ls_time_profile *times;
     bool stop = false;
     if (trial->chunk < steps) /* of long steps, few */
         steps = trial->chunk;
@@ -310,25 +328,9 @@ static ls_status profile_steps(ls_trial *trial)
     LS_TRY(strategy->step(session->run, false, steps));
     LS_TRY(strategy->sync(session->run));
     LS_TRY(strategy->profile(session->run, false));
-    times = calloc(session->device_count, sizeof *times);
-    if (!times)
-        return ls_fail_memory("profile", session->device_count * sizeof *times);
-    for (size_t d = 0; d < session->device_count; d++) {
-        times[d] = strategy->times(session->run, d);
-        for (int use = 0; use < LS_TIME_USES; use++) {
-            sum[use] += (double)times[d].ns[use];
-            all += (double)times[d].ns[use];
-        }
-    }
     for (size_t s = 0; s < trial->server_count; s++)
         trial->servers[s].busy = ls_ps_report_busy(session->run, s);
-    ls_status status = strategy->staged && all > 0 ? measure_all_stages(trial, times) : LS_OK;
-    free(times);
-    LS_TRY(status);
-    double mean_ms = trial->timed_ms / (double)trial->timed_done;
-    for (int use = 0; use < LS_TIME_USES && all > 0; use++)
-        trial->part_ms[use] = sum[use] / all * mean_ms;
-    return LS_OK;
+    return collect_times(trial);
 }
 
 /* What full steps sent must be what the formula says; where none was taken, nothing is known. */

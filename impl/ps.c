@@ -286,7 +286,7 @@ static ls_status profile(ls_run *run, bool on)
     return LS_OK;
 }
 
-/* Of each of this process's members on the device number `index`. */
+/* Whether the member, of this process, is on the device number `index`. */
 static bool is_on(const ls_ps *me, const ls_ps_member *place, size_t index)
 {
     const ls_job *job = me->base.job;
@@ -295,13 +295,11 @@ static bool is_on(const ls_ps *me, const ls_ps_member *place, size_t index)
     return ls_ps_device(job, place) == device;
 }
 
+/* The workers'; how busy a server is, its report says. */
 static ls_time_profile times(const ls_run *run, size_t index)
 {
     const ls_ps *me = (const ls_ps *)run;
     ls_time_profile sum = {0};
-    for (int s = 0; s < me->server_count; s++)
-        for (int use = 0; use < LS_TIME_USES && is_on(me, me->servers[s].place, index); use++)
-            sum.ns[use] += me->servers[s].times.ns[use];
     for (int w = 0; w < me->worker_count; w++) {
         const ls_ps_worker *worker = &me->workers[w];
         const ls_reducer messages = {.own_queue = worker->own_queue, .times = worker->times};

@@ -88,7 +88,8 @@ struct ls_strategy {
     /** Begins to note what the time of each device's steps goes to (true), or ends it. After sync.
      *  LS_CODE_MISSING where a device cannot. */
     ls_status (*profile)(ls_run *run, bool on);
-    /** What the time of device `index` went to meanwhile, from its first operation to its last. */
+    /** What the time of device `index` went to meanwhile, from its first operation to its last; all
+     * 0 where nothing on it trains, as on a server's. */
     ls_time_profile (*times)(const ls_run *run, size_t index);
     /** Formula of device `index` of the job. */
     ls_memory_formula (*memory)(const ls_run *run, size_t index);

@@ -176,7 +176,7 @@ static void test_ranks_of_a_launcher(void **state)
     ls_request_free(request);
 }
 
-/* --model poly alone has none of the options that not every case has. */
+/* A case of `single` has none of the options of other strategies. */
 static void test_options_that_concern_no_case(void **state)
 {
     (void)state;

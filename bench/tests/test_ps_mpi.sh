@@ -41,6 +41,10 @@ done
 ranks 3 run --strategy ps --data synthetic:500 --batch 60 --target accuracy=0.5 --epochs 3 --warmup 0 --results none \
     --format jsonl --gate-steps 0
 rows "the chief evaluates, rank 0 writes" "r['train']['accuracy'] > 0.5 and r['train']['steps_to_target'] % 9 == 0"
+ranks 2 run --strategy ps,mirrored --data synthetic:500 --batch 60 --steps 20 --results none --format jsonl
+rows "the waterfall is the workers', where rank 0 is none" "len(rows) == 2 and all(w['compute_ms'] > 0 and
+    abs(sum(w.values()) / x['time']['step_ms']['mean'] - 1) < 1e-6 and ('optimizer_ms' in w) ==
+    (x['case']['strategy'] == 'mirrored') for x in rows for w in [x['waterfall']])"
 for n in 3 5; do
     ranks $n run --strategy ps --ps-servers $((n / 2)) --ps-colocate yes,no --ps-backup-workers 1 $small
     expect "$n ranks end well" [ "$code" -eq 0 ]

@@ -99,6 +99,8 @@ rows "what is stale is another's" "all(abs(s['mean'] - sum(i * n for i, n in enu
     for x in rows for s in [x['staleness']])"
 rows "traffic and memory by the formula" "$memory and all(x['traffic'][k + '_sent'] == x['traffic'][k + '_formula']
     for x in rows for k in ['bytes', 'messages'])"
+rows "the waterfall is the workers', which optimize nothing" "all(w['compute_ms'] > 0 and 'optimizer_ms' not in w and
+    abs(sum(w.values()) / x['time']['step_ms']['mean'] - 1) < 1e-6 for x in rows for w in [x['waterfall']])"
 rows "the server's load" "all(s['bytes'] == 4 * x['case']['parameters'] and 0 < s['busy'] <= 1 and len(x['server_load']) == 1
     for x in rows for s in x['server_load'])"
 lockstep_ok run --strategy ps --ranks 4 --ps-servers 2 --ps-mode async --ps-record order $run

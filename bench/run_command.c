@@ -197,6 +197,16 @@ static void give_up(command_run *run, case_run *c)
         c->error = ls_fail(LS_CODE_MISSING, "run", "not finished", "in another case %s", run->over);
 }
 
+/* Of a case that was asked for: a baseline that was added is not what the user saves. */
+static ls_status save_parameters(const command_run *run, const case_run *c)
+{
+    const bool asked = (size_t)(c - run->cases) < run->request->case_count;
+    if (!run->request->save || !asked || c->trial.failed || !ls_session_leads(&c->trial.session))
+        return LS_OK;
+    return ls_variables_save(&c->plan.model->graph->variables, run->request->save,
+                             c->trial.parameters);
+}
+
 /* The end of a case: accuracy, digest, saved parameters, row. Frees its devices. */
 static void end_case(command_run *run, case_run *c)
 {
@@ -209,10 +219,8 @@ static void end_case(command_run *run, case_run *c)
                      "interrupted after %llu of %lld steps; the figures are of those",
                      (unsigned long long)c->trial.session.step,
                      (long long)(c->plan.warmup + c->plan.timed));
-        if (!c->error && !c->trial.failed && run->request->save &&
-            ls_session_leads(&c->trial.session))
-            c->error = ls_variables_save(&c->plan.model->graph->variables, run->request->save,
-                                         c->trial.parameters);
+        if (!c->error && run->request->save) /* whether it could be is known to all */
+            settle(run, c, save_parameters(run, c));
     }
     if (c->trained && !c->error && c->gated) {
         compare_digests(c);

@@ -95,6 +95,7 @@ ls_status ls_divided_evaluate(ls_run *run, double *accuracy)
         LS_TRY(predict(s));
         if (judge)
             LS_TRY(ls_replica_test_count(judge->replica));
+        ls_processes_progress(run->job->processes); /* others may wait for this one */
     }
     *accuracy = -1;
     if (judge)

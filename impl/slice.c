@@ -394,8 +394,7 @@ ls_status ls_slice_put(ls_slice *s, ls_range_final final, void *context)
 {
     ls_queue *queue = s->options.replica->queue;
     bool whole = ls_slice_reports(s);
-    if (s->delay)
-        LS_TRY(ls_queue_put(queue, s->delay));
+    LS_TRY(ls_slice_put_delay(s));
     if (s->options.together)
         return ls_slice_put_together(s);
     for (size_t i = 0; i < s->part_count; i++) {
@@ -408,6 +407,11 @@ ls_status ls_slice_put(ls_slice *s, ls_range_final final, void *context)
         LS_TRY(ls_net_backward(p->net, queue, whole ? final : NULL, context));
     }
     return ls_slice_put_fault(s);
+}
+
+ls_status ls_slice_put_delay(const ls_slice *s)
+{
+    return s->delay ? ls_queue_put(s->options.replica->queue, s->delay) : LS_OK;
 }
 
 ls_status ls_slice_put_fault(const ls_slice *s)

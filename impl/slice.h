@@ -62,9 +62,12 @@ bool ls_slice_reports(const ls_slice *slice);
  */
 ls_status ls_slice_put(ls_slice *slice, ls_range_final final, void *context);
 
-/** Part number `index`, in order; NULL: there are no more. For who puts them himself, and behind
- *  them the fault. */
+/** Part number `index`, in order; NULL: there are no more. For who puts them himself, before them
+ *  the delay and behind them the fault. */
 const ls_slice_part *ls_slice_part_at(const ls_slice *slice, size_t index);
+
+/** Puts the straggler's delay on purpose, where the slice has one; else nothing. */
+ls_status ls_slice_put_delay(const ls_slice *slice);
 
 /** Puts the job's fault on purpose, where it is this slice's; else nothing. */
 ls_status ls_slice_put_fault(const ls_slice *slice);

@@ -85,6 +85,7 @@ ls_status ls_apart_put(ls_apart *apart, const ls_member *tower, int which, ls_tr
 {
     const ls_slice_part *part;
     struct ls_apart_piece *next = apart->pieces[which];
+    LS_TRY(ls_slice_put_delay(tower->slice[which]));
     for (size_t i = 0; (part = ls_slice_part_at(tower->slice[which], i)); i++) {
         const ls_slice_part *behind = ls_slice_part_at(apart->shadow.slice[which], i);
         if (part->net) {

@@ -48,6 +48,21 @@ for device in 0 1; do
     rows "at its step" '"step 2" in r["result"]["reason"]'
 done
 
+# Of whole replicas rank 0 evaluates alone, in some seconds: the others hear that it goes on.
+ranks 2 run --strategy hybrid --devices 2 --hybrid-replicas 2 --model mlp:8-8-2 --data synthetic:300000 --batch 2 --steps 2 \
+    --gate-steps 0 --timeout 1500ms $small
+expect "a long evaluation ends in status 0" [ "$code" -eq 0 ]
+rows "and has its accuracy" 'r["result"]["status"] == "ok" and "accuracy" in r["train"]'
+
+# What rank 0 could not save all ranks hear of at once: the row is of all, and none waits for another until the timeout.
+mkdir gone
+(while ! grep -q 'node 0' all 2>/dev/null; do sleep 0.05; done; rm -r gone) &
+ranks 2 run --strategy mirrored --devices 1 --model poly --steps 150 --inject delay=0:10ms --log-placement \
+    --save gone/parameters.safetensors $small
+wait
+expect "parameters that cannot be saved end in status 3" [ "$code" -eq 3 ]
+rows "the row says so, of both ranks" '"cannot be written" in r["result"]["reason"] and len(r["case"]["devices"]) == 2'
+
 refused() { # refused WORDS N ARGUMENTS...
     local words=$1
     shift

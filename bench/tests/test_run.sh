@@ -294,6 +294,9 @@ lockstep_ok run $small --seed 9 --steps 0 --warmup 0 --load initial.safetensors 
 rows "loaded values have the digest of those saved" \
     "r['equivalence']['digest'] == digest('initial')"
 expect "a file loaded and saved is the same" cmp -s initial.safetensors again.safetensors
+lockstep_ok run $small --strategy mirrored --devices 3 --steps 6 --save alone.safetensors
+lockstep_ok run $small --strategy mirrored --devices 3 --steps 6 --baseline yes --save beside.safetensors
+expect "a baseline's parameters are not what is saved" cmp -s alone.safetensors beside.safetensors
 lockstep_ok run $small --steps 10 --warmup 5 --load initial.safetensors
 rows "training from a file of initial values" \
     "r['equivalence']['digest'] == digest('reference_fast')"

@@ -180,6 +180,14 @@ for strategy in towers mirrored; do
     --warmup 0 --inject bitflip=0:1 --results none >"$dir/rows" 2>"$dir/err" || code=$?
   [ "$code" -eq 2 ] && [ "$(wc -l <"$dir/err")" -eq 1 ] || { bad; fail "status $code, not 2: $strategy, a fault nowhere"; }
 done
+# A straggler among towers is slow wherever its backward pass runs.
+"$LOCKSTEP" run --strategy towers --devices 3 --colocate-gradients yes,no --model poly --inject delay=1:3ms --steps 10 \
+  --warmup 0 --results none --format jsonl >"$dir/rows"
+python3 - "$dir/rows" <<'P' || fail "a delay that nobody waits for"
+import json, sys
+medians = {r["case"]["colocate_gradients"]: r["time"]["step_ms"]["median"] for r in map(json.loads, open(sys.argv[1]))}
+assert len(medians) == 2 and min(medians.values()) >= 3, medians
+P
 # Traffic is that of full steps: absent where none was taken.
 for steps in "--steps 0 --warmup 0" "--epochs 2 --warmup 2" "--epochs 2 --warmup 0"; do
   # shellcheck disable=SC2086

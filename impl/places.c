@@ -6,6 +6,7 @@
 #include "common/nn/layer.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -217,10 +218,17 @@ static ls_status read_plan(const char *path, char **out)
         else if (!comment && !isspace(c))
             text[used++] = (char)c;
     }
+    const int error = ferror(file) ? errno : 0; /* of a directory, say */
     fclose(file);
     if (!text)
         return ls_fail_memory("placement", MOST);
-    if (used && text[used - 1] == ',')
+    if (error)
+        return ls_fail(LS_CODE_USAGE, "placement", path, "cannot be read: %s; %s", strerror(error),
+                       plan_form);
+    if (!used || used == MOST)
+        return ls_fail(LS_CODE_USAGE, "placement", path, "%s; %s",
+                       used ? "is longer than any plan" : "places no node", plan_form);
+    if (text[used - 1] == ',')
         text[used - 1] = 0;
     return LS_OK;
 }

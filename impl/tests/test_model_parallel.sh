@@ -90,4 +90,9 @@ refused '4 layers' --strategy model-parallel --devices 5
 echo 'dense0=cpu:0,dense1' >"$dir/plan"
 refused 'dense1: names no device' --strategy model-parallel --devices 2 --model-parallel-place "$dir/plan"
 refused 'no file' --strategy model-parallel --devices 2 --model-parallel-place "$dir/none"
+refused 'Is a directory' --strategy model-parallel --devices 2 --model-parallel-place "$dir"
+printf '# nothing\n\n' >"$dir/plan"
+refused 'places no node' --strategy model-parallel --devices 2 --model-parallel-place "$dir/plan"
+yes dense0=cpu:0 | head -c 70000 >"$dir/plan" || true
+refused 'longer than any plan' --strategy model-parallel --devices 2 --model-parallel-place "$dir/plan"
 refused 'model-parallel' --strategy towers --devices 2 --model-parallel-place dense0=cpu:0

@@ -3,7 +3,8 @@
  * Option table: every option of the command line, once. The one table feeds argp, `--help`, the
  * keys of a plan file, and the errors that name what is valid.
  *
- * To add an option: one line in option_table.c; a setter in option_values.c if none there fits. A
+ * To add an option: one line in option_table.c; a setter in option_values.c, or option_grammar.c,
+ * if none there fits; whom it concerns in option_applies.c. A
  * swept option sets a field of ls_case, any other one of ls_request.
  */
 #ifndef LS_BENCH_OPTION_TABLE_H

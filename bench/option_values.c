@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Option values: see option_values.h. Names are looked up in the registries that the caller of
- * ls_request_parse passed; whether a device exists here is for the machine to say, later.
+ * Option values that are numbers, texts, names and words: see option_values.h. Names are looked up
+ * in the registries that the caller of ls_request_parse passed.
  */
 #include "bench/option_values.h"
-
-#include "bench/option_ps.h"
 
 #include "bench/format.h"
 #include "bench/options.h"
 #include "common/base/numbers.h"
-#include "common/device/device_name.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -20,86 +17,6 @@ static void *field(const ls_setting *setting)
 {
     char *base = setting->one ? (char *)setting->one : (char *)setting->request;
     return base + setting->option->offset;
-}
-
-bool ls_applies_ranks(const ls_case *one)
-{
-    return one->ranks > 1;
-}
-
-bool ls_applies_hybrid(const ls_case *one)
-{
-    return strcmp(one->strategy, "hybrid") == 0;
-}
-
-int ls_case_split_replicas(const ls_case *one, bool divided)
-{
-    return !divided ? 0 : ls_applies_hybrid(one) ? one->hybrid_replicas : 1;
-}
-
-bool ls_applies_mirrored(const ls_case *one)
-{
-    return strcmp(one->strategy, "mirrored") == 0 || ls_applies_hybrid(one);
-}
-
-bool ls_applies_buckets(const ls_case *one)
-{
-    return ls_applies_mirrored(one) && one->reduce == LS_REDUCE_FAST;
-}
-
-bool ls_applies_towers(const ls_case *one)
-{
-    return strcmp(one->strategy, "towers") == 0;
-}
-
-bool ls_applies_variable_device(const ls_case *one)
-{
-    return ls_applies_towers(one) || (ls_applies_ps(one) && one->ranks == 1);
-}
-
-bool ls_applies_model_parallel(const ls_case *one)
-{
-    return strcmp(one->strategy, "model-parallel") == 0 ||
-           (ls_applies_hybrid(one) && !one->hybrid_pipeline);
-}
-
-bool ls_applies_pipeline(const ls_case *one)
-{
-    return strcmp(one->strategy, "pipeline") == 0 ||
-           (ls_applies_hybrid(one) && one->hybrid_pipeline);
-}
-
-bool ls_applies_link(const ls_case *one)
-{
-    int64_t number;
-    return strcmp(one->strategy, "single") != 0 || one->ranks > 1 || strchr(one->devices, '+') ||
-           ls_parse_integer(one->devices, 2, INT32_MAX, &number);
-}
-
-/* Whether a text of a model or a data set is of this kind, with whatever sizes or place. */
-static bool is_of(const char *text, const char *kind)
-{
-    const size_t length = strlen(kind);
-    return strncmp(text, kind, length) == 0 && (!text[length] || text[length] == ':');
-}
-
-/* The data set that has images to crop, named or the model's. */
-bool ls_applies_augment(const ls_case *one)
-{
-    static const char name[] = "cifar10";
-    if (!*one->data)
-        return is_of(one->model, name) || is_of(one->model, "resnet");
-    return is_of(one->data, name);
-}
-
-bool ls_applies_sync_bn(const ls_case *one)
-{
-    return is_of(one->model, "resnet");
-}
-
-bool ls_applies_exact(const ls_case *one)
-{
-    return one->reduce == LS_REDUCE_EXACT;
 }
 
 ls_status ls_set_nothing(const ls_setting *setting)
@@ -142,7 +59,6 @@ ls_status ls_set_seed(const ls_setting *setting)
     return LS_OK;
 }
 
-/* Index of the value among `words`, which a NULL ends. */
 ls_status ls_setting_word(const ls_setting *setting, const char *const *words, int *out)
 {
     char valid[128] = "";
@@ -180,8 +96,7 @@ ls_status ls_set_text(const ls_setting *setting)
     return LS_OK;
 }
 
-/* Copies into the field, an array of `high` characters; the rest of it becomes zero. */
-static ls_status set_array(const ls_setting *setting)
+ls_status ls_setting_array(const ls_setting *setting)
 {
     size_t capacity = (size_t)setting->option->high, length = strlen(setting->text);
     if (length >= capacity)
@@ -194,8 +109,7 @@ static ls_status set_array(const ls_setting *setting)
     return LS_OK;
 }
 
-/* Relays what the reader of a value says, with the option's name. */
-static ls_status name_option(const ls_setting *setting, ls_status status)
+ls_status ls_setting_relay(const ls_setting *setting, ls_status status)
 {
     if (!status)
         return LS_OK;
@@ -230,8 +144,8 @@ static ls_status set_named(const ls_setting *setting, const ls_option_registry *
 {
     if (registry->section)
         LS_TRY(check_name(setting, registry->section, noun));
-    LS_TRY(set_array(setting));
-    return name_option(setting, registry->check ? registry->check(setting->text) : LS_OK);
+    LS_TRY(ls_setting_array(setting));
+    return ls_setting_relay(setting, registry->check ? registry->check(setting->text) : LS_OK);
 }
 
 ls_status ls_set_model(const ls_setting *setting)
@@ -270,13 +184,13 @@ ls_status ls_set_inner(const ls_setting *setting)
 /* "none": the empty plan; nodes and devices are looked up when the model is known. */
 ls_status ls_set_place(const ls_setting *setting)
 {
-    return strcmp(setting->text, "none") == 0 ? LS_OK : set_array(setting);
+    return strcmp(setting->text, "none") == 0 ? LS_OK : ls_setting_array(setting);
 }
 
 ls_status ls_set_allreduce(const ls_setting *setting)
 {
     if (strcmp(setting->text, "auto") == 0)
-        return set_array(setting);
+        return ls_setting_array(setting);
     return set_named(setting, &setting->names->allreduces, "all-reduce algorithm");
 }
 
@@ -301,72 +215,7 @@ ls_status ls_set_optimizer(const ls_setting *setting)
     return set_named(setting, &setting->names->optimizers, "optimizer");
 }
 
-/* ---- Devices ------------------------------------------------------------------------------- */
-
-/* Refuses a list of names, "cpu:0+cpu:1", that does not parse or has a device twice. */
-static ls_status check_device_names(const ls_setting *setting, char *list)
-{
-    enum { CAPACITY = 128 };
-    ls_device_name names[CAPACITY];
-    size_t count = 0;
-    for (char *next = list, *part; next; count++) {
-        part = next;
-        next = strchr(part, '+');
-        if (next)
-            *next++ = 0;
-        if (count == CAPACITY)
-            return ls_setting_refuse(setting, LS_CODE_USAGE,
-                                     "more than %d names; a number "
-                                     "makes more",
-                                     CAPACITY);
-        LS_TRY(name_option(setting, ls_device_name_parse(part, &names[count])));
-        for (size_t i = 0; i < count; i++)
-            if (ls_device_name_overlaps(&names[i], &names[count]))
-                return ls_setting_refuse(setting, LS_CODE_USAGE,
-                                         "%s is named twice; name each device once, or give a "
-                                         "number of devices",
-                                         part);
-    }
-    return LS_OK;
-}
-
-ls_status ls_set_devices(const ls_setting *setting)
-{
-    char copy[sizeof setting->one->devices];
-    size_t length = strlen(setting->text);
-    if (length >= sizeof copy)
-        return ls_setting_refuse(setting, LS_CODE_USAGE,
-                                 "the value has %zu characters; at most %zu are taken", length,
-                                 sizeof copy - 1);
-    int64_t number;
-    memcpy(copy, setting->text, length + 1);
-    if (strpbrk(copy, ":/+"))
-        LS_TRY(check_device_names(setting, copy));
-    else if (!ls_parse_integer(copy, setting->option->low, setting->option->high, &number))
-        return ls_setting_refuse(setting, LS_CODE_USAGE,
-                                 "'%s' is not valid; a number from %" PRId64 " to %" PRId64
-                                 ", or names as cpu:0+cpu:1",
-                                 copy, setting->option->low, setting->option->high);
-    memset(setting->one->devices, 0, sizeof setting->one->devices);
-    memcpy(setting->one->devices, setting->text, length);
-    return LS_OK;
-}
-
-ls_status ls_set_device(const ls_setting *setting)
-{
-    ls_device_name name;
-    ls_status status = ls_device_name_parse(setting->text, &name);
-    if (status)
-        ls_status_free(status);
-    else if (strlen(setting->text) < (size_t)setting->option->high)
-        return set_array(setting);
-    return ls_setting_refuse(setting, LS_CODE_USAGE,
-                             "'%.64s' is no device name; names are as /cpu:0, gpu:1, "
-                             "/job:worker/task:1/device:GPU:0",
-                             setting->text);
-}
-
-/* ---- Options with a grammar of their own --------------------------------------------------- */
+/* ---- Words, ranks, and what the whole command has ------------------------------------------ */
 
 ls_status ls_set_scaling(const ls_setting *setting)
 {
@@ -384,92 +233,6 @@ ls_status ls_set_epochs(const ls_setting *setting)
     return LS_OK;
 }
 
-ls_status ls_set_learning_rate(const ls_setting *setting)
-{
-    double value;
-    if (!ls_parse_real(setting->text, &value) || value < 1e-30 || value > 1e6)
-        return ls_setting_refuse(setting, LS_CODE_USAGE,
-                                 "'%s' is not valid; a number above 0, from 1e-30 to 1e6",
-                                 setting->text);
-    setting->one->learning_rate = value;
-    return LS_OK;
-}
-
-/* The text after "<name>="; NULL where the value does not begin so. */
-static const char *after_name(const char *text, const char *name)
-{
-    size_t length = strlen(name);
-    return strncmp(text, name, length) == 0 && text[length] == '=' ? text + length + 1 : NULL;
-}
-
-/* RANK:TIME of a delay. */
-static ls_status set_delay(const ls_setting *setting, const char *text)
-{
-    char rank[24];
-    const size_t length = strcspn(text, ":");
-    int64_t number;
-    uint64_t ns;
-    bool valid = text[length] == ':' && length < sizeof rank;
-    if (valid) {
-        memcpy(rank, text, length);
-        rank[length] = 0;
-        valid = ls_parse_integer(rank, 0, 1023, &number) &&
-                ls_parse_duration(text + length + 1, &ns) && ns > 0 && ns <= 10000000000u;
-    }
-    if (!valid)
-        return ls_setting_refuse(setting, LS_CODE_USAGE,
-                                 "'%s' is not valid; delay=RANK:TIME with a rank (in one process a "
-                                 "device's number) and a time of each step up to 10s",
-                                 setting->text);
-    setting->one->delay_rank = (int)number;
-    setting->one->delay_ns = ns;
-    return LS_OK;
-}
-
-ls_status ls_set_inject(const ls_setting *setting)
-{
-    const char *text = after_name(setting->text, "bitflip");
-    char device[24];
-    size_t length = text ? strcspn(text, ":") : 0;
-    int64_t number, step;
-    if (after_name(setting->text, "delay"))
-        return set_delay(setting, after_name(setting->text, "delay"));
-    if (strcmp(setting->text, "none") == 0 || ls_fault_parse(setting->text, &setting->one->fault))
-        return LS_OK;
-    bool valid = text && text[length] == ':' && length < sizeof device;
-    if (valid) {
-        memcpy(device, text, length);
-        device[length] = 0;
-        valid = ls_parse_integer(device, 0, 1023, &number) &&
-                ls_parse_integer(text + length + 1, 0, INT32_MAX, &step);
-    }
-    if (!valid)
-        return ls_setting_refuse(setting, LS_CODE_USAGE,
-                                 "'%s' is not valid; bitflip=DEVICE:STEP with a device of the case "
-                                 "and a step that is compared; delay=RANK:TIME; kill=, "
-                                 "stop=, exit= or hang=RANK:STEP",
-                                 setting->text);
-    setting->one->flip_device = (int)number;
-    setting->one->flip_step = step;
-    return LS_OK;
-}
-
-ls_status ls_set_target(const ls_setting *setting)
-{
-    const char *accuracy = after_name(setting->text, "accuracy");
-    const char *loss = after_name(setting->text, "loss");
-    double value;
-    bool valid = ls_parse_real(accuracy ? accuracy : loss, &value) && value > 0;
-    if (!valid || (accuracy && value > 1))
-        return ls_setting_refuse(setting, LS_CODE_USAGE,
-                                 "'%s' is not valid; accuracy=A with A above 0 and at most 1, or "
-                                 "loss=L with L above 0",
-                                 setting->text);
-    setting->one->target_kind = accuracy ? LS_TARGET_ACCURACY : LS_TARGET_LOSS;
-    setting->one->target = value;
-    return LS_OK;
-}
-
 ls_status ls_set_reduce(const ls_setting *setting)
 {
     static const char *const words[] = {"fast", "exact", NULL};
@@ -477,25 +240,6 @@ ls_status ls_set_reduce(const ls_setting *setting)
     LS_TRY(ls_setting_word(setting, words, &word));
     setting->one->reduce = word ? LS_REDUCE_EXACT : LS_REDUCE_FAST;
     return LS_OK;
-}
-
-ls_status ls_set_memory(const ls_setting *setting)
-{
-    const char *fraction = after_name(setting->text, "fraction");
-    ls_memory_policy_kind kind = LS_MEMORY_GROWTH;
-    double share = 0;
-    if (fraction && ls_parse_real(fraction, &share) && share > 0 && share <= 1)
-        kind = LS_MEMORY_FRACTION;
-    else if (strcmp(setting->text, "all") == 0)
-        kind = LS_MEMORY_ALL;
-    else if (strcmp(setting->text, "growth") != 0)
-        return ls_setting_refuse(setting, LS_CODE_USAGE,
-                                 "'%s' is not valid; valid are: growth, all, fraction=F with F "
-                                 "above 0 and at most 1",
-                                 setting->text);
-    setting->one->memory.kind = kind;
-    setting->one->memory.fraction = share;
-    return set_array(setting);
 }
 
 ls_status ls_set_math(const ls_setting *setting)
@@ -508,15 +252,6 @@ ls_status ls_set_math(const ls_setting *setting)
                                  "tf32 concerns no case of this command; it concerns GPUs, which "
                                  "this build has not: float32");
     setting->one->math = word ? LS_MATH_TF32 : LS_MATH_FLOAT32;
-    return LS_OK;
-}
-
-ls_status ls_set_link(const ls_setting *setting)
-{
-    LS_TRY(name_option(setting, ls_link_parse(setting->text, &setting->one->link)));
-    if (strcmp(setting->text, "none") != 0)
-        return set_array(setting);
-    memset(field(setting), 0, (size_t)setting->option->high);
     return LS_OK;
 }
 
@@ -564,17 +299,6 @@ ls_status ls_set_ranks(const ls_setting *setting)
                                  "'%s' are not the %d that the launcher started; leave it out, or "
                                  "mpirun -n %s",
                                  setting->text, processes->size, setting->text);
-    return LS_OK;
-}
-
-ls_status ls_set_timeout(const ls_setting *setting)
-{
-    uint64_t ns;
-    if (!ls_parse_duration(setting->text, &ns) || ns < 1000000 || ns > 86400u * 1000000000ull)
-        return ls_setting_refuse(setting, LS_CODE_USAGE,
-                                 "'%s' is not valid; a time from 1ms to 86400s: 20s, 500ms, 2min",
-                                 setting->text);
-    setting->request->timeout_ns = ns;
     return LS_OK;
 }
 

@@ -6,7 +6,7 @@
 #ifndef LS_BENCH_OPTION_VALUES_H
 #define LS_BENCH_OPTION_VALUES_H
 
-#include "bench/option_table.h"
+#include "bench/option_applies.h"
 
 ls_status ls_set_int64(const ls_setting *setting);  /**< within [low, high], an int64_t */
 ls_status ls_set_int(const ls_setting *setting);    /**< the same, an int */
@@ -48,20 +48,10 @@ ls_set_nothing(const ls_setting *setting); /**< read elsewhere: --plan, and all 
 /** One of the NULL-terminated words, *out its number; else a refusal that lists them. */
 ls_status ls_setting_word(const ls_setting *setting, const char *const *words, int *out);
 
-/** Whether the case is reduced exactly, so has micro-shards. */
-bool ls_applies_exact(const ls_case *one);
-bool ls_applies_augment(const ls_case *one);
-bool ls_applies_sync_bn(const ls_case *one);
-bool ls_applies_ranks(const ls_case *one);
-bool ls_applies_mirrored(const ls_case *one);
-bool ls_applies_buckets(const ls_case *one); /**< exact mode reduces everything at once */
-bool ls_applies_towers(const ls_case *one);
-bool ls_applies_hybrid(const ls_case *one);
-/** Replicas of a model that is `divided` over the devices: D of hybrid, else 1; 0: it is not. */
-int ls_case_split_replicas(const ls_case *one, bool divided);
-bool ls_applies_variable_device(const ls_case *one);
-bool ls_applies_model_parallel(const ls_case *one);
-bool ls_applies_pipeline(const ls_case *one);
-bool ls_applies_link(const ls_case *one); /**< there is, or could be, more than one device */
+/** Copies the value into the field, an array of `high` characters; the rest of it becomes zero. */
+ls_status ls_setting_array(const ls_setting *setting);
+
+/** Relays what the reader of a value says, with the option's name. */
+ls_status ls_setting_relay(const ls_setting *setting, ls_status status);
 
 #endif

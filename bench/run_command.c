@@ -123,7 +123,7 @@ static ls_status emit(command_run *run, case_run *c)
                           .error = c->error ? ls_status_text(c->error) : NULL,
                           .baseline_ms = run->cases[c->baseline].ms_per_sample};
     json_t *row;
-    if (c->trained && c->trial.timed_done && !c->trial.failed) {
+    if (c->trained && c->trial.timed_done && !c->trial.failed && !c->error) {
         ls_device *device = c->trial.session.devices[0];
         /* A row is not lost for what stands beside it: without a roof it has no mfu. */
         if (ls_session_leads(&c->trial.session)) {

@@ -3,6 +3,7 @@
 #include "bench/trial.h"
 
 #include "bench/interrupt.h"
+#include "bench/session_watch.h"
 #include "bench/team.h"
 
 #include <math.h>
@@ -200,12 +201,16 @@ static void show_progress(ls_trial *trial)
 }
 
 /* The fault on purpose, where it is this rank's and due. */
-static void strike(const ls_trial *trial)
+static ls_status strike(const ls_trial *trial)
 {
     const ls_fault *fault = &trial->plan->config->fault;
     const bool mine = trial->processes->size == 1 || fault->rank == trial->processes->rank;
-    if (fault->kind && mine && (uint64_t)fault->step == trial->session.step)
-        ls_fault_strike(fault->kind);
+    if (!fault->kind || !mine || (uint64_t)fault->step != trial->session.step)
+        return LS_OK;
+    if (fault->kind == LS_FAULT_HANG && trial->session.watch)
+        return ls_session_hang(&trial->session, fault->rank);
+    ls_fault_strike(fault->kind);
+    return LS_OK;
 }
 
 static ls_status train(ls_trial *trial, uint64_t steps, bool timed)
@@ -218,7 +223,7 @@ static ls_status train(ls_trial *trial, uint64_t steps, bool timed)
             trial->stopped = trial->interrupted = true;
             break;
         }
-        strike(trial);
+        LS_TRY(strike(trial));
         LS_TRY(ls_session_steps(&trial->session, count));
         if (timed)
             trial->put_ns[trial->puts++] = trial->session.put_ns;

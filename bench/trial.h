@@ -13,6 +13,7 @@
 
 #include "bench/case.h"
 #include "bench/progress.h"
+#include "common/device/watch.h"
 #include "impl/ps_report.h"
 #include "impl/strategy.h"
 
@@ -68,10 +69,12 @@ typedef struct ls_session {
     ls_device **devices; /**< [device_count] */
     size_t device_count;
     ls_network *network; /**< between the devices; NULL: no links */
+    ls_watch *watch;     /**< of the devices; NULL: none (bench/session_watch.h) */
     ls_run *run;
-    uint64_t step;     /**< steps done */
-    uint64_t setup_ns; /**< time that opening took */
-    double put_ns;     /**< host time to put a step, of the first of the latest ls_session_steps */
+    uint64_t step;                 /**< steps done */
+    uint64_t put_first, put_count; /**< steps of the latest ls_session_steps */
+    uint64_t setup_ns;             /**< time that opening took */
+    double put_ns; /**< host time to put a step, of the first of the latest ls_session_steps */
 } ls_session;
 
 /** Opens the plan's devices and its strategy, and loads the initial values. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Workplace, plans and sessions: a case resolved, then opened; see trial.h. */
 #include "bench/trial.h"
+#include "bench/session_watch.h"
 #include "bench/sync_bn.h"
 
 #include "bench/option_values.h"
@@ -138,8 +139,8 @@ static ls_placement placement_of(const ls_workplace *place)
                           .logged = place->request->log_placement};
 }
 
-/* A rank that is struck must be there, in a step of the timed run. One that is a thread can only be
- * killed, and all with it. */
+/* A rank that is struck must be there, in a step of the timed run. One that is a thread can only
+ * hang, or be killed and all with it. */
 static ls_status check_rank_fault(const ls_workplace *place, const ls_plan_of_case *plan)
 {
     const ls_case *c = plan->config;
@@ -151,16 +152,21 @@ static ls_status check_rank_fault(const ls_workplace *place, const ls_plan_of_ca
     if (place->request->verify)
         return ls_fail(LS_CODE_USAGE, "option", where,
                        "strikes after the gate, which is all that verify does; run works");
-    if (fault->rank >= c->ranks)
-        return ls_fail(LS_CODE_USAGE, "option", where, "the case has %d rank%s, numbered from 0",
-                       c->ranks, c->ranks == 1 ? "" : "s");
+    const bool process = place->request->processes->size > 1;
+    const bool device = fault->kind == LS_FAULT_HANG && !process && ls_plan_is_watched(plan);
+    if (fault->kind != LS_FAULT_KILL && !process && !device)
+        return ls_fail(LS_CODE_USAGE, "option", where,
+                       "concerns ranks that are processes%s; mpirun -n N lockstep, or kill works",
+                       fault->kind == LS_FAULT_HANG ? ", or several CPU devices without links"
+                                                    : "");
+    const int ranks = device && c->ranks == 1 ? plan->all_devices : c->ranks;
+    if (fault->rank >= ranks)
+        return ls_fail(LS_CODE_USAGE, "option", where, "the case has %d %s%s, numbered from 0",
+                       ranks, ranks == c->ranks ? "rank" : "device", ranks == 1 ? "" : "s");
     if (fault->step >= plan->warmup + plan->timed)
         return ls_fail(LS_CODE_USAGE, "option", where,
                        "the case has %lld steps, numbered from 0, warm-up included",
                        (long long)(plan->warmup + plan->timed));
-    if (fault->kind != LS_FAULT_KILL && place->request->processes->size == 1)
-        return ls_fail(LS_CODE_USAGE, "option", where,
-                       "concerns ranks that are processes; mpirun -n N lockstep, or kill works");
     return LS_OK;
 }
 
@@ -585,6 +591,8 @@ static ls_status open_session(const ls_workplace *place, const ls_plan_of_case *
     if (!status)
         status = link_devices(out);
     if (!status)
+        status = ls_session_watch(out);
+    if (!status)
         status = plan->strategy->open(&out->job, &out->run);
     return finish_open(out, status, begin_ns);
 }
@@ -630,11 +638,17 @@ bool ls_session_leads(const ls_session *session)
 void ls_session_close(ls_session *session)
 {
     ls_processes_step(session->job.processes, 0, 0, false);
+    if (ls_watch_lost(session->watch)) { /* threads that hang use all of it */
+        ls_session_autopsy(session);
+        *session = (ls_session){0};
+        return;
+    }
     if (session->run)
         session->run->strategy->close(session->run);
     for (size_t i = 0; session->devices && i < session->device_count; i++)
         ls_device_close(session->devices[i]);
     ls_network_close(session->network);
+    ls_watch_close(session->watch);
     free(session->devices);
     *session = (ls_session){0};
 }
@@ -648,6 +662,9 @@ ls_status ls_session_steps(ls_session *session, uint64_t count)
     uint64_t end = session->step + count;
     ls_processes_step(session->job.processes, session->step, count,
                       (!ls_job_tail(&session->job) || count == 1) && !session->job.ps.backups);
+    session->put_first = session->step;
+    session->put_count = count;
+    ls_watch_begin(session->watch);
     LS_TRY(strategy->mark(session->run));
     const uint64_t begin = session->step;
     while (session->step < end) {

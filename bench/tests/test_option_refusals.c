@@ -107,7 +107,7 @@ static void test_bad_words(void **state)
     USAGE("run --target 0.85", "accuracy=A");
     USAGE("run --ranks 2 --timeout 0", "20s");
     USAGE("run --ranks 2 --timeout soon", "20s");
-    USAGE("run --timeout 5s", "several ranks");
+    USAGE("run --timeout 5s", "several devices or ranks");
     USAGE("run --devices cpu:0+cpu:0", "cpu:0 is named twice");
     USAGE("run --devices gpu:0+gpu:0/1", "named twice");
     USAGE("run --devices cpu:x", "--devices");

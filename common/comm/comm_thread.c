@@ -185,6 +185,18 @@ static ls_status run_exchange(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
+/* What comes has not: as many messages were taken as were there. */
+static void describe_exchange(const ls_op *op, char *text, size_t size)
+{
+    const exchange_op *x = (const exchange_op *)op;
+    const bool comes =
+        x->in && (!x->out || ls_signal_value(&x->in->ready) == ls_signal_value(&x->in->taken));
+    const ls_device *peer = x->comm->group->devices[comes ? x->what.from : x->what.to];
+    snprintf(text, size, "an exchange to %s of %zu bytes, %s", comes ? "come" : "be taken",
+             (comes ? x->what.receive_count : x->what.send_count) * sizeof(float),
+             ls_device_describe(peer)->text);
+}
+
 static void abandon_exchange(ls_op *op)
 {
     ls_comm_thread_abandon(&((exchange_op *)op)->comm->base);
@@ -232,6 +244,7 @@ static ls_status make_exchange(ls_comm *base, const ls_exchange *exchange, ls_op
                               .run = run_exchange,
                               .abandon = abandon_exchange,
                               .destroy = destroy_op,
+                              .awaits = describe_exchange,
                               .use = LS_TIME_COMMUNICATION},
                        .comm = comm,
                        .what = *exchange,
@@ -300,6 +313,12 @@ static ls_status run_direct(ls_op *op, ls_queue *queue)
     return LS_PLANTED(meeting_left_out) || meet(comm) ? LS_OK : ls_comm_thread_abandoned(comm);
 }
 
+static void describe_direct(const ls_op *op, char *text, size_t size)
+{
+    snprintf(text, size, "%s of %zu bytes, all", op->name,
+             ((const direct_op *)op)->count * sizeof(float));
+}
+
 static void abandon_direct(ls_op *op)
 {
     ls_comm_thread_abandon(&((direct_op *)op)->comm->base);
@@ -319,6 +338,7 @@ static ls_status make_direct(ls_comm *base, float *data, size_t count, ls_op **o
                     .run = run_direct,
                     .abandon = abandon_direct,
                     .destroy = destroy_op,
+                    .awaits = describe_direct,
                     .use = LS_TIME_COMMUNICATION};
     d->comm = (thread_comm *)base;
     d->data = data;

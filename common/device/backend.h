@@ -9,6 +9,7 @@
 #include "common/device/device.h"
 #include "common/device/link.h"
 #include "common/device/pool.h"
+#include "common/device/watch.h"
 
 typedef struct ls_device_backend {
     const char *name;
@@ -35,6 +36,8 @@ typedef struct ls_device_backend {
     ls_status (*queue_sync)(ls_queue *queue);
     bool (*queue_captured)(const ls_queue *queue); /**< whether a capture has it */
     ls_status (*queue_idle)(const ls_queue *queue, bool *out);
+    /** For a watch, from another thread; NULL where queues are not watched. */
+    void (*queue_activity)(const ls_queue *queue, ls_activity *out);
     ls_status (*queue_profile)(ls_queue *queue, ls_time_profile *profile); /**< may be NULL */
     ls_status (*event_open)(ls_device *device, ls_event **out);
     void (*event_close)(ls_event *event);
@@ -54,6 +57,7 @@ struct ls_device {
     ls_pool *pool;
     ls_network *network; /**< that the device is plugged into; NULL: none */
     int port;            /**< there */
+    ls_watch *watch;     /**< of its queues; NULL: none */
 };
 
 struct ls_queue {

@@ -165,10 +165,13 @@ typedef struct ls_op {
      *  operation on another queue. May be NULL. */
     void (*abandon)(struct ls_op *op);
     void (*destroy)(struct ls_op *op); /**< frees the op itself; never NULL */
-    ls_time_use use;                   /**< what its time counts as in a profile */
-    double flops;                      /**< floating-point operations of one run */
-    double bytes;                      /**< bytes read and written of one run */
-    size_t workspace;                  /**< bytes of device memory that it holds */
+    /** What a communicator's operation waits for, in words: "an exchange of 8 bytes, cpu:1". Called
+     *  by another thread while it runs. NULL: its name says it. */
+    void (*awaits)(const struct ls_op *op, char *text, size_t size);
+    ls_time_use use;  /**< what its time counts as in a profile */
+    double flops;     /**< floating-point operations of one run */
+    double bytes;     /**< bytes read and written of one run */
+    size_t workspace; /**< bytes of device memory that it holds */
 } ls_op;
 
 /** Takes NULL. */

@@ -72,6 +72,7 @@ struct cpu_edge {
     _Atomic bool failed;     /* the latest record is of a queue that had failed; rarely written */
     bool waited;             /* some queue waits for it */
     struct cpu_event *event; /* that it came of, until the capture ends or the event closes */
+    const ls_device *device; /* whose queue records it */
     cpu_edge *next;
 };
 
@@ -94,6 +95,8 @@ typedef struct cpu_queue {
     bool flushed;         /* the thread flushes denormals */
     bool bound;           /* one thread per core, or (for set-up work) anywhere on the cores */
     bool failed;          /* the thread's own: skip what follows */
+    _Atomic(const cpu_command *) at; /* what the thread is at; NULL: between commands */
+    _Atomic uint64_t replays;        /* done */
 #ifdef LOCKSTEP_HOOKS
     ls_hooks_place place; /* the thread's own: which operation of which step comes next */
 #endif
@@ -126,6 +129,11 @@ void ls_cpu_queue_close(cpu_queue *queue);
 ls_status ls_cpu_queue_push(cpu_queue *queue, const cpu_command *command);
 ls_status ls_cpu_queue_sync(ls_queue *queue);
 ls_status ls_cpu_queue_profile(ls_queue *queue, ls_time_profile *profile);
+
+/* cpu_watch.c */
+/* The host waits, under the device's watch. */
+ls_status ls_cpu_await(const ls_device *device, ls_signal *signal, uint64_t target);
+void ls_cpu_queue_activity(const ls_queue *queue, ls_activity *out);
 
 /* cpu_program.c */
 ls_status ls_cpu_program_append(cpu_queue *queue, const cpu_command *command);

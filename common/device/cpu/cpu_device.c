@@ -133,8 +133,12 @@ static ls_status cpu_queue_open(ls_device *device, const char *name, ls_queue **
 {
     cpu_queue *queue;
     LS_TRY(ls_cpu_queue_open(device, name, true, &queue));
-    *out = &queue->base;
-    return LS_OK;
+    ls_status status = device->watch ? ls_watch_add(device->watch, &queue->base) : LS_OK;
+    if (status)
+        ls_cpu_queue_close(queue);
+    else
+        *out = &queue->base;
+    return status;
 }
 
 static void cpu_queue_close(ls_queue *queue)
@@ -216,6 +220,7 @@ const ls_device_backend ls_cpu_backend = {
     .queue_sync = ls_cpu_queue_sync,
     .queue_captured = cpu_queue_captured,
     .queue_idle = cpu_queue_idle,
+    .queue_activity = ls_cpu_queue_activity,
     .queue_profile = ls_cpu_queue_profile,
     .event_open = ls_cpu_event_open,
     .event_close = ls_cpu_event_close,

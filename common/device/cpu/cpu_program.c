@@ -168,6 +168,7 @@ static ls_status record_captured(cpu_queue *queue, cpu_event *event)
     memset(edge, 0, sizeof *edge);
     forget_capture(event);
     edge->event = event;
+    edge->device = queue->base.device;
     edge->next = queue->capture->edges;
     queue->capture->edges = edge;
     event->capture = queue->capture;
@@ -211,7 +212,7 @@ ls_status ls_cpu_event_sync(ls_event *base)
         return ls_fail(
             LS_CODE_USAGE, "event", base->device->info.text,
             "was recorded in a capture, for which the host cannot wait; --capture no works");
-    ls_signal_wait(&event->signal, event->recorded, 0);
+    LS_TRY(ls_cpu_await(base->device, &event->signal, event->recorded));
     if (!atomic_load_explicit(&event->failed, memory_order_relaxed))
         return LS_OK;
     return ls_status_follows(ls_fail(LS_CODE_MISSING, "event", base->device->info.text,

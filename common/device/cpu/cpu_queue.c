@@ -72,6 +72,18 @@ static ls_status wait_for_event(cpu_queue *queue, ls_signal *signal, const _Atom
 
 static void run_nodes(cpu_queue *queue, const cpu_command *nodes, size_t count);
 
+/* What a watch sees: plain stores, by this thread alone. */
+static void at_command(cpu_queue *queue, const cpu_command *command)
+{
+    atomic_store_explicit(&queue->at, command, memory_order_release);
+}
+
+static void at_replay(cpu_queue *queue)
+{
+    const uint64_t done = atomic_load_explicit(&queue->replays, memory_order_relaxed);
+    atomic_store_explicit(&queue->replays, done + 1, memory_order_release);
+}
+
 static void run_command(cpu_queue *queue, const cpu_command *command)
 {
     ls_status status = LS_OK;
@@ -116,8 +128,10 @@ static void run_command(cpu_queue *queue, const cpu_command *command)
                                 ++((cpu_command *)command)->count);
         break;
     case CPU_LIST:
-        for (uint64_t i = 0; i < command->count; i++)
+        for (uint64_t i = 0; i < command->count; i++) {
             run_nodes(queue, command->list->nodes, command->list->count);
+            at_replay(queue);
+        }
         break;
     case CPU_STOP:
         break;
@@ -161,11 +175,14 @@ static void run_profiled(cpu_queue *queue, const cpu_command *command)
 static void run_nodes(cpu_queue *queue, const cpu_command *nodes, size_t count)
 {
     if (queue->base.profile) {
-        for (size_t i = 0; i < count; i++)
+        for (size_t i = 0; i < count; i++) {
+            at_command(queue, &nodes[i]);
             run_profiled(queue, &nodes[i]);
+        }
         return;
     }
     for (size_t i = 0; i < count; i++) {
+        at_command(queue, &nodes[i]);
         ls_hooks_pause();
         if (nodes[i].kind == CPU_RUN && !queue->failed) {
             ls_status status = run_op(queue, nodes[i].op);
@@ -190,6 +207,7 @@ static void *queue_thread(void *argument)
         cpu_command command = queue->ring[next % LS_CPU_RING];
         if (command.kind == CPU_STOP)
             return NULL;
+        at_command(queue, &queue->ring[next % LS_CPU_RING]);
         if (queue->base.profile && command.kind != CPU_LIST) {
             uint64_t now = ls_clock_ns();
             queue->base.profile->ns[LS_TIME_IDLE] += now - queue->profiled_ns;
@@ -198,6 +216,7 @@ static void *queue_thread(void *argument)
         } else {
             run_command(queue, &command);
         }
+        at_command(queue, NULL);
         ls_signal_post(&queue->consumed, next + 1);
     }
 }
@@ -227,11 +246,9 @@ ls_status ls_cpu_queue_open(ls_device *device, const char *name, bool bound, cpu
     return LS_OK;
 }
 
+/* Where the ring has room. */
 static void put_command(cpu_queue *queue, const cpu_command *command)
 {
-    ls_hooks_pause();
-    if (queue->put >= LS_CPU_RING)
-        ls_signal_wait(&queue->consumed, queue->put - LS_CPU_RING + 1, 0);
     queue->ring[queue->put % LS_CPU_RING] = *command;
     ls_signal_post(&queue->produced, ++queue->put);
 }
@@ -240,6 +257,9 @@ ls_status ls_cpu_queue_push(cpu_queue *queue, const cpu_command *command)
 {
     if (queue->capture)
         return ls_cpu_program_append(queue, command);
+    ls_hooks_pause();
+    if (queue->put >= LS_CPU_RING)
+        LS_TRY(ls_cpu_await(queue->base.device, &queue->consumed, queue->put - LS_CPU_RING + 1));
     put_command(queue, command);
     return LS_OK;
 }
@@ -249,7 +269,7 @@ ls_status ls_cpu_queue_sync(ls_queue *base)
     cpu_queue *queue = (cpu_queue *)base;
     if (queue->capture)
         return ls_fail(LS_CODE_USAGE, "queue", base->name, "cannot be waited for while captured");
-    ls_signal_wait(&queue->consumed, queue->put, 0);
+    LS_TRY(ls_cpu_await(base->device, &queue->consumed, queue->put));
     ls_status failure = atomic_exchange(&queue->failure, LS_OK);
     if (failure)
         queue->failed = false; /* the thread sleeps until the next command publishes this */
@@ -269,6 +289,9 @@ void ls_cpu_queue_close(cpu_queue *queue)
 {
     if (!queue)
         return;
+    if (queue->base.device->watch)
+        ls_watch_remove(queue->base.device->watch, &queue->base);
+    ls_signal_wait(&queue->consumed, queue->put, 0);
     put_command(queue, &(cpu_command){.kind = CPU_STOP});
     pthread_join(queue->thread, NULL);
     ((cpu_device *)queue->base.device)->queues -= queue->bound;

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* A session's devices under a watch (common/device/watch.h): --timeout where ranks are devices of
+ * one process. */
+#ifndef LS_BENCH_SESSION_WATCH_H
+#define LS_BENCH_SESSION_WATCH_H
+
+#include "bench/trial.h"
+
+/** Whether one of the case's devices can be lost, and it is noticed here: several CPU devices of
+ *  this process alone. Not over links, where long waits are what was asked for. */
+bool ls_plan_is_watched(const ls_plan_of_case *plan);
+
+/** Watches the session's devices where its plan wants it; before its strategy is opened. */
+ls_status ls_session_watch(ls_session *session);
+
+/** Of a session that has lost a device, a line each on stderr: which hangs, and what the others
+ *  waited for. */
+void ls_session_autopsy(const ls_session *session);
+
+/** A rank's devices hang from here on (--inject hang); one device where the case has one rank. */
+ls_status ls_session_hang(const ls_session *session, int rank);
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/* CPU queues under a watch: how the host waits for them, and what they are at; see watch.h. */
+#include "common/device/cpu/cpu.h"
+
+#include <stdio.h>
+
+ls_status ls_cpu_await(const ls_device *device, ls_signal *signal, uint64_t target)
+{
+    ls_watch *watch = device->watch;
+    if (!watch) {
+        ls_signal_wait(signal, target, 0);
+        return LS_OK;
+    }
+    while (!ls_signal_wait_for(signal, target, 0, ls_watch_patience_ns(watch)))
+        LS_TRY(ls_watch_look(watch));
+    return LS_OK;
+}
+
+static void look_at_wait(const ls_device *for_device, ls_activity *out)
+{
+    out->kind = LS_AT_WAIT;
+    snprintf(out->what, sizeof out->what, "an event of %s", for_device->info.text);
+}
+
+static void look_at_op(const ls_op *op, ls_activity *out)
+{
+    out->kind = op->use == LS_TIME_COMMUNICATION ? LS_AT_WAIT : LS_AT_WORK;
+    snprintf(out->what, sizeof out->what, "%s", op->name);
+    if (op->awaits)
+        op->awaits(op, out->what, sizeof out->what);
+}
+
+/* The host alone frees what a command points to, and calls this. */
+void ls_cpu_queue_activity(const ls_queue *base, ls_activity *out)
+{
+    cpu_queue *queue = (cpu_queue *)base; /* it is only looked at */
+    const cpu_command *at = atomic_load_explicit(&queue->at, memory_order_acquire);
+    *out = (ls_activity){.kind = LS_AT_REST,
+                         .command = at,
+                         .done = ls_signal_value(&queue->consumed),
+                         .replays = atomic_load_explicit(&queue->replays, memory_order_acquire)};
+    if (out->done == ls_signal_value(&queue->produced))
+        return;
+    out->kind = LS_AT_WORK;
+    if (at && at->kind == CPU_RUN)
+        look_at_op(at->op, out);
+    else if (at && at->kind == CPU_WAIT)
+        look_at_wait(at->event->base.device, out);
+    else if (at && at->kind == CPU_AWAIT)
+        look_at_wait(at->edge->device, out);
+}

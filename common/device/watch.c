@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Watch; see watch.h. Looks are counted, not the time between them: while the process itself was
+ * stopped nothing could move, and that is one look.
+ */
+#include "common/device/watch.h"
+
+#include "common/base/clock.h"
+#include "common/device/backend.h"
+
+#include <stdlib.h>
+
+enum { LOOKS = 8 }; /* a timeout */
+
+typedef struct watched {
+    struct watched *next;
+    ls_queue *queue;
+    ls_activity seen; /* at the latest look */
+    uint64_t replays; /* before ls_watch_begin */
+} watched;
+
+struct ls_watch {
+    watched *first, **end; /* in the order of opening */
+    uint64_t patience_ns, moved_ns, lost_ns;
+    int looks; /* since something moved */
+    const ls_device *lost;
+};
+
+ls_status ls_watch_open(uint64_t timeout_ns, ls_watch **out)
+{
+    ls_watch *watch = calloc(1, sizeof *watch);
+    if (!watch)
+        return ls_fail_memory("watch", sizeof *watch);
+    watch->end = &watch->first;
+    watch->patience_ns = timeout_ns / LOOKS + 1;
+    *out = watch;
+    return LS_OK;
+}
+
+void ls_watch_close(ls_watch *watch)
+{
+    while (watch && watch->first)
+        ls_watch_remove(watch, watch->first->queue);
+    free(watch);
+}
+
+void ls_device_watch(ls_device *device, ls_watch *watch)
+{
+    device->watch = watch;
+}
+
+ls_status ls_watch_add(ls_watch *watch, ls_queue *queue)
+{
+    watched *w = calloc(1, sizeof *w);
+    if (!w)
+        return ls_fail_memory("watch", sizeof *w);
+    w->queue = queue;
+    *watch->end = w;
+    watch->end = &w->next;
+    return LS_OK;
+}
+
+void ls_watch_remove(ls_watch *watch, const ls_queue *queue)
+{
+    for (watched **at = &watch->first; *at; at = &(*at)->next) {
+        if ((*at)->queue != queue)
+            continue;
+        watched *gone = *at;
+        *at = gone->next;
+        if (!*at)
+            watch->end = at;
+        free(gone);
+        return;
+    }
+}
+
+static ls_activity activity_of(const ls_queue *queue)
+{
+    ls_activity now = {.kind = LS_AT_REST};
+    queue->device->backend->queue_activity(queue, &now);
+    return now;
+}
+
+void ls_watch_begin(ls_watch *watch)
+{
+    for (watched *w = watch ? watch->first : NULL; w; w = w->next)
+        w->replays = activity_of(w->queue).replays;
+}
+
+ls_activity ls_watch_activity(const ls_watch *watch, const ls_device *device)
+{
+    ls_activity most = {.kind = LS_AT_REST};
+    for (const watched *w = watch->first; w; w = w->next) {
+        ls_activity now = activity_of(w->queue);
+        now.replays -= w->replays;
+        if (w->queue->device == device && now.kind > most.kind)
+            most = now;
+    }
+    return most;
+}
+
+ls_queue *ls_watch_queue(const ls_watch *watch, const ls_device *device)
+{
+    const watched *w = watch->first;
+    while (w && w->queue->device != device)
+        w = w->next;
+    return w ? w->queue : NULL;
+}
+
+bool ls_watch_lost(const ls_watch *watch)
+{
+    return watch && watch->lost;
+}
+
+double ls_watch_seconds(const ls_watch *watch)
+{
+    return (double)(watch->lost_ns - watch->moved_ns) * 1e-9;
+}
+
+uint64_t ls_watch_patience_ns(const ls_watch *watch)
+{
+    return watch->patience_ns;
+}
+
+/* Whether any queue has moved on since the latest look. */
+static bool has_moved(ls_watch *watch)
+{
+    bool moved = false;
+    for (watched *w = watch->first; w; w = w->next) {
+        const ls_activity now = activity_of(w->queue);
+        moved |= now.command != w->seen.command || now.done != w->seen.done ||
+                 now.replays != w->seen.replays;
+        w->seen = now;
+    }
+    return moved;
+}
+
+/* The device that the others need: one at work, while another is not; where none works and some
+ * wait, the first of these. NULL: there is no such. */
+static const ls_device *find_lost(const ls_watch *watch)
+{
+    const ls_device *works = NULL, *waits = NULL;
+    bool rests = false;
+    for (const watched *w = watch->first; w; w = w->next) {
+        const ls_device *device = w->queue->device;
+        const ls_activity now = ls_watch_activity(watch, device);
+        rests |= now.kind != LS_AT_WORK;
+        if (now.kind == LS_AT_WORK && !works)
+            works = device;
+        if (now.kind == LS_AT_WAIT && !waits)
+            waits = device;
+    }
+    return works && rests ? works : works ? NULL : waits;
+}
+
+ls_status ls_watch_look(ls_watch *watch)
+{
+    if (!watch->lost && has_moved(watch)) {
+        watch->looks = 0;
+        watch->moved_ns = ls_clock_ns();
+    } else if (!watch->lost && ++watch->looks >= LOOKS) {
+        watch->lost = find_lost(watch);
+        watch->lost_ns = ls_clock_ns();
+    }
+    if (!watch->lost)
+        return LS_OK;
+    return ls_status_final(ls_fail(LS_CODE_MISSING, "device", watch->lost->info.text,
+                                   "no progress for %.1f s, while others wait for it; see what "
+                                   "holds it, or raise --timeout",
+                                   ls_watch_seconds(watch)));
+}

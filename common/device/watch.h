@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Watch: notices that one of several devices of this process hangs, while the others need it.
+ *
+ * Whoever waits for a queue of a watched device looks, some times a timeout, whether any queue of
+ * any of these devices has moved on. None has for the whole timeout, and one device is at work
+ * while another has nothing to do but wait: that one is lost, and every wait for a queue fails, for
+ * good. Threads that hang cannot be ended: such devices, and what was made on them, are not closed.
+ *
+ * One host thread uses a watch and the queues of its devices. Leaves out GPUs.
+ */
+#ifndef LS_COMMON_DEVICE_WATCH_H
+#define LS_COMMON_DEVICE_WATCH_H
+
+#include "common/device/device.h"
+
+typedef struct ls_watch ls_watch;
+
+/** What a queue, or a device, is at. */
+typedef struct ls_activity {
+    enum { LS_AT_REST, LS_AT_WAIT, LS_AT_WORK } kind;
+    const void *command; /**< these two change as it goes on */
+    uint64_t done;       /**< commands */
+    uint64_t replays;    /**< of programs, done: since ls_watch_begin where a watch tells it */
+    char what[128];      /**< an operation's name, or what is waited for */
+} ls_activity;
+
+ls_status ls_watch_open(uint64_t timeout_ns, ls_watch **out);
+
+/** After its devices are closed. Takes NULL. */
+void ls_watch_close(ls_watch *watch);
+
+/** From here on the device's queues are watched: before any is opened. */
+void ls_device_watch(ls_device *device, ls_watch *watch);
+
+/** Replays count from here. Takes NULL. */
+void ls_watch_begin(ls_watch *watch);
+
+/** Whether a device was lost. Takes NULL: no. */
+bool ls_watch_lost(const ls_watch *watch);
+
+/** How long nothing has moved, where a device was lost. */
+double ls_watch_seconds(const ls_watch *watch);
+
+/** What a device is at: at work where any of its queues is, else waiting where any is. */
+ls_activity ls_watch_activity(const ls_watch *watch, const ls_device *device);
+
+/** The queue of the device that was opened first; NULL: it has none. */
+ls_queue *ls_watch_queue(const ls_watch *watch, const ls_device *device);
+
+/* For back ends. */
+
+ls_status ls_watch_add(ls_watch *watch, ls_queue *queue);
+void ls_watch_remove(ls_watch *watch, const ls_queue *queue);
+
+/** How long to wait before a look. */
+uint64_t ls_watch_patience_ns(const ls_watch *watch);
+
+/** A look, after that: fails where a device is lost. */
+ls_status ls_watch_look(ls_watch *watch);
+
+#endif

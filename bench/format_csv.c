@@ -94,6 +94,7 @@ static const char *const csv_columns[] = {
     "train.losses",
     "train.accuracy",
     "train.steps_to_target",
+    "train.seconds_to_target",
     "train.target",
     "equivalence.grade",
     "equivalence.pass",

@@ -285,8 +285,10 @@ static json_t *train_group(const ls_row_facts *f)
         json_object_set_new(group, "losses", losses);
     }
     put_real(group, "accuracy", trial->accuracy);
-    if (trial->target_reached)
+    if (trial->target_reached) {
         put_integer(group, "steps_to_target", trial->steps_to_target);
+        put_real(group, "seconds_to_target", trial->ms_to_target * 1e-3);
+    }
     if (c->target_kind != LS_TARGET_NONE) {
         json_t *target = json_object();
         put_real(target, c->target_kind == LS_TARGET_LOSS ? "loss" : "accuracy", c->target);

@@ -34,10 +34,12 @@ ls_status ls_trial_open(const ls_workplace *place, const ls_plan_of_case *plan, 
     out->parameters = calloc(elements + 1, sizeof *out->parameters);
     out->ledgers = calloc(plan->device_count + 1, sizeof *out->ledgers);
     out->records = calloc(plan->job.records, sizeof *out->records);
+    out->chunk_ms = calloc(plan->job.records, sizeof *out->chunk_ms);
     if (request->log.level >= LS_LOG_VERBOSE)
         out->losses = calloc(timed + 1, sizeof *out->losses);
-    if (!status && (!out->step_ms || !out->put_ns || !out->parameters || !out->records ||
-                    !out->ledgers || (request->log.level >= LS_LOG_VERBOSE && !out->losses)))
+    if (!status &&
+        (!out->step_ms || !out->put_ns || !out->parameters || !out->records || !out->chunk_ms ||
+         !out->ledgers || (request->log.level >= LS_LOG_VERBOSE && !out->losses)))
         status = ls_fail_memory("trial", timed * sizeof *out->step_ms);
     char title[192];
     snprintf(title, sizeof title, "%s %s", plan->model->name, plan->strategy->name);
@@ -56,6 +58,7 @@ void ls_trial_close(ls_trial *trial)
     free(trial->put_ns);
     free(trial->losses);
     free(trial->records);
+    free(trial->chunk_ms);
     free(trial->ledgers);
     free(trial->servers);
     free(trial->parameters);
@@ -102,6 +105,7 @@ static void reach_target(ls_trial *trial, uint64_t steps)
         return;
     trial->target_reached = true;
     trial->steps_to_target = steps;
+    trial->ms_to_target = trial->trained_ms;
 }
 
 /* Loss targets look at the mean of ten steps at a time. */
@@ -151,13 +155,24 @@ static uint64_t next_chunk(const ls_trial *trial, uint64_t left)
     return chunk < trial->session.job.records ? chunk : trial->session.job.records;
 }
 
+static int compare_ms(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* `ms`: of a step of the last `count`, in the mean. Workers that are by themselves go on at the
+ * pace of the fastest; a slow one is not to hold up the others at the ends of many small chunks. */
 static void adapt_chunk(ls_trial *trial, uint64_t count, double ms)
 {
     const bool alone = ls_ps_by_arrival(&trial->session.job.ps);
-    double fitting = ms > 0 ? (alone ? chunk_alone_ms : chunk_ms) / ms * (double)count
-                            : (double)trial->chunk * 2;
-    double doubled = (double)trial->chunk * 4;
-    double chunk = fitting < doubled ? fitting : doubled;
+    double most = (double)trial->chunk * (alone && count > 1 ? 256 : 4);
+    if (alone) {
+        qsort(trial->chunk_ms, count, sizeof *trial->chunk_ms, compare_ms);
+        ms = trial->chunk_ms[count / 10];
+    }
+    double fitting = ms > 0 ? (alone ? chunk_alone_ms : chunk_ms) / ms : most;
+    double chunk = fitting < most ? fitting : most;
     trial->chunk = chunk < 1 ? 1 : (uint64_t)chunk;
 }
 
@@ -176,6 +191,8 @@ static ls_status take_records(ls_trial *trial, uint64_t count, bool timed)
             trial->loss_first = loss;
         trial->loss_last = loss;
         all_ms += ms;
+        trial->trained_ms += ms;
+        trial->chunk_ms[i] = ms;
         look_at_loss(trial, first + i, loss);
         if (timed) {
             if (trial->losses)
@@ -186,7 +203,7 @@ static ls_status take_records(ls_trial *trial, uint64_t count, bool timed)
             stop(trial);
     }
     trial->timed_ms = timed ? before + all_ms : before;
-    adapt_chunk(trial, count, all_ms);
+    adapt_chunk(trial, count, all_ms / (double)count);
     return LS_OK;
 }
 

@@ -135,6 +135,8 @@ typedef struct ls_trial {
     const ls_plan_of_case *plan;
     double *step_ms;         /**< [timed] */
     ls_step_record *records; /**< [job.records] */
+    double *chunk_ms;        /**< [job.records] of the steps put last */
+    double trained_ms;       /**< all steps so far, with the warm-up's */
     double *losses;          /**< [timed], kept with --verbose; else NULL */
     uint64_t timed_done;
     double timed_ms; /**< sum of step_ms */
@@ -144,8 +146,9 @@ typedef struct ls_trial {
     double accuracy; /**< NaN: none */
     bool target_reached;
     uint64_t steps_to_target;
-    double target_sum; /**< losses since the last look */
-    bool stopped;      /**< interrupted, or failed: no more steps */
+    double ms_to_target; /**< that these took, with the warm-up's */
+    double target_sum;   /**< losses since the last look */
+    bool stopped;        /**< interrupted, or failed: no more steps */
     bool interrupted;
     bool failed; /**< a check: reason says which */
     char reason[LS_REASON_SIZE];

@@ -37,7 +37,9 @@ static ls_status run_say(ls_op *op, ls_queue *queue)
     say_op *say = (say_op *)op;
     (void)queue;
     ls_hooks_pause();
-    say->message.step = say->state->step;
+    if (say->message.what.kind !=
+        LS_PS_BYE) /* which is of no step, and waits for the end of none */
+        say->message.step = say->state->step;
     return say->control->backend->send(say->control, say->to, LS_PS_TAG, &say->message,
                                        sizeof say->message);
 }

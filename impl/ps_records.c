@@ -24,10 +24,17 @@ static int process_of_chief(const ls_ps *me)
 /*
  * Of each record a process tells END (ns from its latest mark to the last end of its members),
  * DECAY (the chief's), and `parts` numbers for each worker, of which it fills in its own: the parts
- * of its loss; with backup workers these three.
+ * of its loss; with backup workers, and where workers are by themselves, these.
  */
 enum { END, DECAY, LOSSES };
 enum { LOSS, OWN_DECAY, TOOK, BACKUP_PARTS }; /* TOOK: whether it took the step at all */
+enum { OWN_END = 1, ALONE_PARTS };            /* OWN_END: ns from its process's latest mark */
+
+/** One of the gradients of workers that are by themselves. */
+typedef struct gradient {
+    double end_ns, loss; /* as told */
+    int64_t rows;        /* samples that it is of */
+} gradient;
 
 typedef struct reading {
     ls_ps *me;
@@ -79,6 +86,8 @@ static ls_status read_worker(reading *r, const ls_ps_worker *w)
     for (uint64_t k = 0; k < r->count; k++) {
         double *numbers = r->mine + k * r->width;
         numbers[place] = r->records[k].loss;
+        if (r->me->base.job->ps.mode != LS_PS_SYNC)
+            numbers[place + OWN_END] = (double)r->records[k].end_ns;
         if (replica->sums > 1)
             LS_TRY(ls_replica_more_losses(replica, r->first + k, numbers + place + 1));
         r->records[k].loss = 0;
@@ -100,6 +109,10 @@ static ls_status read_members(reading *r)
             LS_TRY(read_ends(r, r->me->servers[i].replica));
     for (uint64_t k = 0; k < r->count; k++)
         r->mine[k * r->width + END] = (double)(r->ends_ns[k] - r->mark_ns);
+    for (int i = 0; i < r->me->worker_count && alone; i++) /* counted from the mark, now known */
+        for (uint64_t k = 0; k < r->count; k++)
+            r->mine[k * r->width + LOSSES + (size_t)r->me->workers[i].place->number * r->parts +
+                    OWN_END] -= (double)r->mark_ns;
     return ls_comm_collect(r->me->base.job->comm, r->mine, r->count * r->width * sizeof *r->mine,
                            r->all);
 }
@@ -108,19 +121,6 @@ static ls_status read_members(reading *r)
 static const double *told(const reading *r, int process, uint64_t k)
 {
     return r->all + ((uint64_t)process * r->count + k) * r->width;
-}
-
-/* Of losses that are means over the workers' shares. */
-static double mean_loss(int64_t batch, const double *const *each, int workers)
-{
-    double sum = 0;
-    if (workers == 1)
-        return each[0][0];
-    for (int64_t w = 0; w < workers; w++) {
-        int64_t rows = ls_slice_begin(batch, w + 1, workers) - ls_slice_begin(batch, w, workers);
-        sum += rows ? (double)rows * each[w][0] : 0;
-    }
-    return sum / (double)batch;
 }
 
 /* Of those that took the step, which know the same of weight decay; parts are scaled by the whole
@@ -141,26 +141,90 @@ static double backup_loss(const reading *r, int64_t batch, const double *const *
     return sum * (double)batch / (double)samples + decay;
 }
 
+static int64_t batch_at(const reading *r, uint64_t k)
+{
+    const ls_job *job = r->me->base.job;
+    return ls_replicated_batch(job, ls_job_is_tail(job, r->first + k) ? LS_TAIL : LS_FULL);
+}
+
+/* What worker `worker` tells of record k. */
+static const double *told_by(const reading *r, int worker, uint64_t k)
+{
+    const ls_ps_layout *l = &r->me->layout;
+    return told(r, l->members[l->worker_rank[worker]].process, k) + LOSSES +
+           (size_t)worker * r->parts;
+}
+
 static void add_up(const reading *r, uint64_t k, ls_step_record *out)
 {
     const ls_ps *me = r->me;
     const ls_job *job = me->base.job;
     const double *each[LS_JOB_REPLICAS];
-    int64_t batch = ls_replicated_batch(job, ls_job_is_tail(job, r->first + k) ? LS_TAIL : LS_FULL);
+    const int64_t batch = batch_at(r, k);
     double end_ns = 0;
     for (int p = 0; p < processes_of(job); p++)
         end_ns = told(r, p, k)[END] > end_ns ? told(r, p, k)[END] : end_ns;
     for (int w = 0; w < me->layout.workers; w++)
-        each[w] = told(r, me->layout.members[me->layout.worker_rank[w]].process, k) + LOSSES +
-                  (size_t)w * r->parts;
+        each[w] = told_by(r, w, k);
     out->end_ns = r->mark_ns + (uint64_t)end_ns;
-    if (job->ps.backups)
-        out->loss = backup_loss(r, batch, each);
-    else if (job->ps.mode == LS_PS_SYNC)
-        out->loss = ls_slice_loss_sum(job, batch, each, me->layout.workers);
-    else
-        out->loss = mean_loss(batch, each, me->layout.workers);
+    out->loss = job->ps.backups ? backup_loss(r, batch, each)
+                                : ls_slice_loss_sum(job, batch, each, me->layout.workers);
     out->loss += told(r, process_of_chief(me), k)[DECAY];
+}
+
+/* ---- Workers by themselves ------------------------------------------------------------------ */
+
+static int ends_before(const void *a, const void *b)
+{
+    const gradient *x = a, *y = b;
+    return (x->end_ns > y->end_ns) - (x->end_ns < y->end_ns);
+}
+
+/* All workers' gradients, but for those of no samples. */
+static size_t list_gradients(const reading *r, gradient *out)
+{
+    const int64_t workers = r->me->layout.workers;
+    size_t count = 0;
+    for (uint64_t k = 0; k < r->count; k++) {
+        const int64_t batch = batch_at(r, k);
+        for (int64_t w = 0; w < workers; w++) {
+            const double *numbers = told_by(r, (int)w, k);
+            const int64_t rows =
+                ls_slice_begin(batch, w + 1, workers) - ls_slice_begin(batch, w, workers);
+            if (rows)
+                out[count++] = (gradient){numbers[OWN_END], numbers[LOSS], rows};
+        }
+    }
+    return count;
+}
+
+/* A step is as many gradients as it has workers with samples, in the order in which they ended: the
+ * first steps are of those that run ahead, the last ones of the slowest. Losses are means over
+ * their workers' shares. */
+static ls_status add_up_alone(const reading *r, ls_step_record *out)
+{
+    const int workers = r->me->layout.workers;
+    gradient *all = calloc(r->count * (size_t)workers + 1, sizeof *all);
+    if (!all)
+        return ls_fail_memory("records", r->count * (size_t)workers * sizeof *all);
+    qsort(all, list_gradients(r, all), sizeof *all, ends_before);
+    const gradient *next = all;
+    for (uint64_t k = 0; k < r->count; k++) {
+        const int64_t batch = batch_at(r, k), of_step = batch < workers ? batch : workers;
+        const gradient *end = next + of_step;
+        double sum = of_step == 1 ? next->loss : 0;
+        int64_t samples = 0;
+        for (; of_step > 1 && next < end; next++) {
+            sum += (double)next->rows * next->loss;
+            samples += next->rows;
+        }
+        next = end;
+        out[k].end_ns = r->mark_ns + (uint64_t)(end[-1].end_ns > 0 ? end[-1].end_ns : 0);
+        out[k].loss =
+            (samples ? sum / (double)samples : sum) + told(r, process_of_chief(r->me), k)[DECAY];
+    }
+    free(all);
+    return LS_OK;
 }
 
 ls_status ls_ps_records(ls_run *run, uint64_t first, uint64_t count, ls_step_record *out,
@@ -171,6 +235,8 @@ ls_status ls_ps_records(ls_run *run, uint64_t first, uint64_t count, ls_step_rec
     reading r = {.me = me, .first = first, .count = count, .parts = 1};
     if (run->job->ps.backups)
         r.parts = BACKUP_PARTS;
+    if (run->job->ps.mode != LS_PS_SYNC)
+        r.parts = ALONE_PARTS;
     for (int w = 0; w < me->layout.workers; w++) {
         size_t sums = ls_replicated_sums(run->job, w);
         r.parts = sums > r.parts ? sums : r.parts;
@@ -185,8 +251,11 @@ ls_status ls_ps_records(ls_run *run, uint64_t first, uint64_t count, ls_step_rec
                            ? read_members(&r)
                            : ls_fail_memory("records", numbers * sizeof *r.mine);
     *mark_ns = r.mark_ns;
-    for (uint64_t k = 0; k < count && !status; k++)
-        add_up(&r, k, &out[k]);
+    if (!status && run->job->ps.mode != LS_PS_SYNC)
+        status = add_up_alone(&r, out);
+    else
+        for (uint64_t k = 0; k < count && !status; k++)
+            add_up(&r, k, &out[k]);
     free(r.records);
     free(r.ends_ns);
     free(r.mine);

@@ -117,7 +117,7 @@ def judge(r, asked):
     else:
         absent(train, ("losses",), "train")
     if "target" not in asked:
-        absent(train, ("target", "steps_to_target"), "train")
+        absent(train, ("target", "steps_to_target", "seconds_to_target"), "train")
     if case["model"].startswith("mlp") and case["steps"] + case["warmup"] > 0:
         has(train, dict(accuracy=NUMBER), "train")
         assert 0 <= train["accuracy"] <= 1
@@ -345,9 +345,15 @@ lockstep_ok run $poly --steps 200 --warmup 0 --target loss=5000 --verbose
 fields "target verbose"
 rows "mean of ten steps, each ten steps" "r['train']['steps_to_target'] == next(k for k in
     range(10, 201, 10) if sum(r['train']['losses'][k - 10:k]) / 10 <= 5000)"
+for warmup in 0 10; do # a target that all losses reach, after the first ten steps
+    lockstep_ok run $poly --steps 10 --warmup $warmup --target loss=1e30
+    rows "the time of the steps to it, with the warm-up's" "r['train']['steps_to_target'] == 10 and
+        ($warmup > 0 or abs(r['train']['seconds_to_target'] / (10e-3 * r['time']['step_ms']['mean']) - 1) < 1e-9) and
+        r['train']['seconds_to_target'] > 0"
+done
 lockstep_ok run $poly --steps 20 --target loss=1e-9
 rows "a target that is not reached" \
-    "'target' in r['train'] and 'steps_to_target' not in r['train']"
+    "'target' in r['train'] and not {'steps_to_target', 'seconds_to_target'} & r['train'].keys()"
 learn="--model mlp:784-10 --data synthetic:500 --batch 50 --results none --format jsonl"
 for epochs in 1 2 3; do
     lockstep_ok run $learn --epochs $epochs

@@ -110,6 +110,12 @@ lockstep verify --strategy ps --devices 3 --ps-mode async --inject bitflip=1:2 $
 expect "a flipped bit ends in status 1" [ "$code" -eq 1 ]
 rows "and the replay finds it" "'in sequence' in r['result']['reason']"
 
+# A step of asynchronous workers is as many gradients, in the order in which they ended: time goes on, and the mean
+# of the losses of all steps is that of all gradients.
+lockstep_ok run --strategy ps --ranks 4 --ps-mode async,ssp --verbose --target loss=1e30 $run
+rows "losses and times of all steps" "len(rows) == 2 and all(len(x['train']['losses']) == 60 and x['train']['steps_to_target'] == 10
+    and 0 < x['train']['seconds_to_target'] < 60e-3 * x['time']['step_ms']['mean'] for x in rows)"
+
 # A straggler is slow in the timed steps alone, and changes no bit of a synchronous run.
 lockstep_ok run --strategy ps,towers,mirrored --devices 3 --inject delay=1:3ms --steps 20 --warmup 0 --data synthetic:500 \
     --batch 60 --model mlp:784-16-10 --results none --format jsonl --gate-steps 20

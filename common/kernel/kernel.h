@@ -266,7 +266,9 @@ typedef enum ls_math { LS_MATH_FLOAT32, LS_MATH_TF32 } ls_math;
 typedef struct ls_kernels {
     const ls_kernel_table *table;
     ls_device *device;
-    ls_math math; /**< of the products that are made from here on; float32 where just opened */
+    ls_math math;   /**< of the products that are made from here on; float32 where just opened */
+    bool any_order; /**< a product of gemm that is made from here on may add in any order, if that
+                       is faster on a GPU: to measure what a library can do, for no step */
 } ls_kernels;
 
 /** Entries that every table has. */

@@ -23,6 +23,7 @@ typedef struct dense_op {
     ls_cuda_product *product; /* NULL: plain */
     ls_gpu_product plain;
     bool cut; /* the product's sum may be */
+    bool any_order;
     /* The kernel behind the product; NULL: none. */
     int (*rest)(const struct dense_op *dense, void *stream);
     union {
@@ -79,7 +80,8 @@ static ls_status make(ls_kernels *kernels, const dense_names *names, const dense
                                            .bias = like->plain.bias,
                                            .relu = like->plain.relu,
                                            .cut = like->cut,
-                                           .math = kernels->math};
+                                           .math = kernels->math,
+                                           .any_order = like->any_order};
         ls_status status =
             ls_cuda_product_open(kernels->device, &cuda->blas, &spec, &dense->product);
         if (status) {
@@ -101,7 +103,7 @@ ls_status ls_cuda_gemm(ls_kernels *kernels, const ls_gemm_args *arguments, ls_op
     const ls_gemm_args *g = arguments;
     ls_work work;
     LS_TRY(ls_check_gemm(g, kernels->table->real_bytes, &work));
-    const dense_op like = {.plain.gemm = *g};
+    const dense_op like = {.plain.gemm = *g, .any_order = kernels->any_order};
     return make(kernels, &names, &like, &work, is_plain(g->m, g->k, g->n), out);
 }
 

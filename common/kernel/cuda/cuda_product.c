@@ -162,7 +162,7 @@ static bool suits(const ls_cuda_product *p, const cublasLtMatmulHeuristicResult_
             &candidate->algo, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, &pieces, sizeof pieces, &written) !=
         CUBLAS_STATUS_SUCCESS)
         return false;
-    return pieces <= 1;
+    return pieces <= 1 || p->spec.any_order;
 }
 
 /* The first that suits, of those that the heuristic names for these reduction schemes. That it
@@ -213,7 +213,7 @@ static ls_status choose(ls_cuda_product *p, cublasLtMatmulPreference_t preferenc
     bool found = false;
     for (int fused = fusable; fused >= 0 && !found; fused--) {
         LS_TRY(set_epilogue(p, fused));
-        for (int i = 0; i < 2 && !found; i++)
+        for (int i = p->spec.any_order; i < 2 && !found; i++)
             LS_TRY(ask(p, preference, schemes[i], &found));
     }
     if (found)

@@ -25,6 +25,7 @@ typedef struct ls_cuda_product_spec {
     bool relu;
     bool cut; /**< op(a) and op(b) have their k as rows (transpose_a only): it may be cut */
     ls_math math;
+    bool any_order; /**< sums may be split: the library's own first choice, for roofs alone */
 } ls_cuda_product_spec;
 
 typedef struct ls_cuda_product ls_cuda_product;

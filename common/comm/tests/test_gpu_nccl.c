@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * NCCL on one GPU: a communicator of one rank, whose all-reduce leaves every bit as it is, captured
+ * and not; that it counts its all-reduces; two ranks on one GPU, and a communicator that was given
+ * up. Skipped where there is no GPU or no NCCL; not yet run on one. What the ranks of several GPUs
+ * do is test_comm_nccl's, on functions in NCCL's place. No tolerance: bits.
+ */
+#include "common/comm/tests/comm_fixture.h"
+
+#include <stdio.h>
+
+enum { PARTS = 2, SKIPPED = 77, TIMES = 3, COUNT = 100003 };
+
+static const uint64_t long_ns = 20000000000;
+
+static const ls_comm_backend *nccl;
+
+/* gpu:0 as two logical devices, of which the second is there to be refused. */
+static int setup_gpu(void **state)
+{
+    fixture *f = calloc(1, sizeof *f);
+    const ls_memory_policy policy = {.kind = LS_MEMORY_GROWTH};
+    must(ls_machine_open(&(ls_machine_options){.logical_gpus = PARTS}, &f->machine));
+    for (int i = 0; i < PARTS; i++) {
+        const ls_device_name name = {.kind = LS_DEVICE_GPU, .index = 0, .logical = i};
+        must(ls_device_open(f->machine, &name, &policy, &f->device[i]));
+        must(ls_queue_open(f->device[i], "test", &f->queue[i]));
+    }
+    *state = f;
+    return 0;
+}
+
+static int close_gpu(void **state)
+{
+    fixture *f = *state;
+    for (int i = 0; i < PARTS; i++) {
+        ls_queue_close(f->queue[i]);
+        ls_device_close(f->device[i]);
+    }
+    ls_machine_close(f->machine);
+    free(f);
+    return 0;
+}
+
+/* A communicator of one rank and its all-reduce. */
+typedef struct alone {
+    ls_comm *comm;
+    ls_op_list ops;
+    float *input, *data; /* [COUNT], on the host and on the GPU */
+} alone;
+
+static void open_alone(fixture *f, alone *a)
+{
+    const ls_allreduce *library;
+    void *memory;
+    *a = (alone){.input = random_floats("nccl", 0, COUNT)};
+    must(ls_allreduce_find("library", &library));
+    must(ls_comm_open(nccl, NULL, f->device, 1, &a->comm));
+    must(ls_device_allocate(f->device[0], LS_MEMORY_WORKSPACE, COUNT * sizeof(float), &memory));
+    a->data = memory;
+    must(ls_queue_write(f->queue[0], a->data, a->input, COUNT * sizeof(float)));
+    must(library->build(a->comm, &(ls_allreduce_args){.data = a->data, .count = COUNT}, &a->ops));
+}
+
+static void close_alone(fixture *f, alone *a)
+{
+    close_all(&a->comm, &a->ops, 1);
+    ls_device_release(f->device[0], a->data);
+    free(a->input);
+}
+
+static void judge(fixture *f, const alone *a)
+{
+    float *got = calloc(COUNT, sizeof *got);
+    must(nccl->wait(a->comm, f->queue[0], f->queue[0], long_ns));
+    must(ls_queue_read(f->queue[0], got, a->data, COUNT * sizeof *got));
+    assert_memory_equal(got, a->input, COUNT * sizeof *got);
+    free(got);
+}
+
+static void a_sum_of_one_is_itself(void **state)
+{
+    fixture *f = *state;
+    ls_program *program;
+    alone a;
+    open_alone(f, &a);
+    const ls_comm_list list = {&a.ops, f->queue[0]};
+    for (int time = 0; time < TIMES; time++)
+        must(ls_comm_put(&a.comm, &list, 1));
+    judge(f, &a);
+    must(ls_program_begin(f->queue[0]));
+    must(ls_comm_put(&a.comm, &list, 1));
+    must(ls_program_end(f->queue[0], &program));
+    assert_true(ls_program_describe(program).nodes >= 2); /* the sum, and what counts it */
+    must(ls_program_launch(program, TIMES));
+    judge(f, &a);
+    ls_program_close(program);
+    close_alone(f, &a);
+}
+
+/* Also one that a graph still holds. */
+static void what_is_given_up_ends(void **state)
+{
+    fixture *f = *state;
+    ls_program *program;
+    alone a;
+    open_alone(f, &a);
+    const ls_comm_list list = {&a.ops, f->queue[0]};
+    must(ls_program_begin(f->queue[0]));
+    must(ls_comm_put(&a.comm, &list, 1));
+    must(ls_program_end(f->queue[0], &program));
+    nccl->abandon(a.comm);
+    refused(ls_comm_put(&a.comm, &list, 1), LS_CODE_MISSING, "was given up");
+    must(nccl->wait(a.comm, f->queue[0], f->queue[0], long_ns));
+    must(ls_queue_sync(f->queue[0]));
+    ls_program_close(program);
+    close_alone(f, &a);
+}
+
+static void two_ranks_on_one_gpu_are_refused(void **state)
+{
+    fixture *f = *state;
+    ls_comm *comms[PARTS];
+    const ls_device_name names[] = {ls_device_describe(f->device[0])->name,
+                                    ls_device_describe(f->device[1])->name};
+    refused(nccl->check(names, PARTS), LS_CODE_USAGE, "NCCL refuses two ranks on one");
+    refused(ls_comm_open(nccl, NULL, f->device, PARTS, comms), LS_CODE_MISSING, "NCCL: ");
+}
+
+/* Why NCCL cannot run here; NULL: it can. */
+static ls_status look(void)
+{
+    const ls_device_name name = {.kind = LS_DEVICE_GPU, .index = 0, .logical = -1};
+    ls_machine *machine;
+    must(ls_machine_open(&(ls_machine_options){0}, &machine));
+    ls_status status = LS_OK;
+    if (!ls_machine_count(machine, LS_DEVICE_GPU))
+        status = ls_fail(LS_CODE_MISSING, NULL, NULL, "no GPU here: %s",
+                         ls_machine_describe(machine)->gpu);
+    ls_machine_close(machine);
+    if (!status)
+        status = ls_comm_backend_find("nccl", &nccl);
+    return status ? status : nccl->check(&name, 1);
+}
+
+int main(void)
+{
+    ls_status status = look();
+    if (status) {
+        printf("skipped: %s\n", ls_status_text(status));
+        ls_status_free(status);
+        return SKIPPED;
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_sum_of_one_is_itself),
+        cmocka_unit_test(what_is_given_up_ends),
+        cmocka_unit_test(two_ranks_on_one_gpu_are_refused),
+    };
+    return cmocka_run_group_tests(tests, setup_gpu, close_gpu);
+}

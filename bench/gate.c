@@ -320,6 +320,19 @@ static ls_status compare_ranks(const contest *c, ls_gate *gate)
     return LS_OK;
 }
 
+ls_status ls_gate_keep(const ls_workplace *place, const ls_plan_of_case *plan, const float *values,
+                       ls_gate *gate)
+{
+    const size_t bytes = plan->model->graph->variables.elements * sizeof *values;
+    if (!place->request->verify || !place->request->save)
+        return LS_OK;
+    gate->parameters = malloc(bytes + 1);
+    if (!gate->parameters)
+        return ls_fail_memory("gate", bytes);
+    memcpy(gate->parameters, values, bytes);
+    return LS_OK;
+}
+
 static ls_status compare(contest *c, uint64_t steps, ls_gate *gate)
 {
     const ls_plan_of_case *plan = c->plan;
@@ -336,6 +349,7 @@ static ls_status compare(contest *c, uint64_t steps, ls_gate *gate)
     if (!*gate->diverged)
         ls_values_diverged(variables, c->values[CANDIDATE], gate->steps, gate->diverged);
     LS_TRY(ls_variables_digest(variables, c->values[CANDIDATE], gate->digest));
+    LS_TRY(ls_gate_keep(c->place, plan, c->values[CANDIDATE], gate));
     if (steps == (uint64_t)(plan->warmup + plan->timed) && c->judges)
         LS_TRY(ls_variables_digest(variables, c->values[SINGLE], gate->reference_digest));
     return compare_ranks(c, gate);
@@ -369,5 +383,6 @@ ls_status ls_gate_run(ls_workplace *place, const ls_plan_of_case *plan, ls_gate 
 void ls_gate_close(ls_gate *gate)
 {
     json_decref(gate->kernels);
+    free(gate->parameters);
     *gate = (ls_gate){0};
 }

@@ -47,10 +47,16 @@ typedef struct ls_gate {
     char oracle[256];              /**< "same bits", or what differed first */
     char diverged[LS_REASON_SIZE]; /**< where the candidate stopped being finite; "": nowhere */
     json_t *kernels;               /**< of the candidate's step; NULL where nothing was compared */
+    float
+        *parameters; /**< of the candidate after the last step, where verify saves them; or NULL */
 } ls_gate;
 
 /** A failed comparison is no failure of this function: see `pass`. */
 ls_status ls_gate_run(ls_workplace *place, const ls_plan_of_case *plan, ls_gate *out);
+
+/** Copies the candidate's parameters, where the request is to verify and to save them. */
+ls_status ls_gate_keep(const ls_workplace *place, const ls_plan_of_case *plan, const float *values,
+                       ls_gate *gate);
 
 /** The pass of all ranks: one that does not is enough; it says why. */
 ls_status ls_gate_agree(ls_comm *comm, ls_gate *gate);

@@ -73,7 +73,8 @@ static ls_status judge_bound(const ls_session *session, ls_gate *gate)
     return LS_OK;
 }
 
-static ls_status judge(ls_session *session, uint64_t steps, ls_gate *gate)
+static ls_status judge(const ls_workplace *place, ls_session *session, uint64_t steps,
+                       ls_gate *gate)
 {
     const ls_variables *variables = &session->plan->model->graph->variables;
     float *values = calloc(variables->elements + 1, sizeof *values);
@@ -91,6 +92,8 @@ static ls_status judge(ls_session *session, uint64_t steps, ls_gate *gate)
         status = ls_gate_traffic(session->run, gate);
     if (!status)
         ls_values_diverged(variables, values, gate->steps, gate->diverged);
+    if (!status && !gate->interrupted)
+        status = ls_gate_keep(place, session->plan, values, gate);
     free(values);
     return status;
 }
@@ -108,7 +111,7 @@ ls_status ls_gate_replay(ls_workplace *place, const ls_plan_of_case *plan, uint6
     const bool open = !status;
     status = ls_team_agree(plan->job.comm, status);
     if (!status)
-        status = judge(&session, steps, gate);
+        status = judge(place, &session, steps, gate);
     if (!status)
         status = ls_gate_agree(plan->job.comm, gate);
     if (open)

@@ -197,14 +197,20 @@ static void give_up(command_run *run, case_run *c)
         c->error = ls_fail(LS_CODE_MISSING, "run", "not finished", "in another case %s", run->over);
 }
 
-/* Of a case that was asked for: a baseline that was added is not what the user saves. */
+/* Of a case that was asked for: a baseline that was added is not what the user saves. verify has
+ * what the gate reached. */
 static ls_status save_parameters(const command_run *run, const case_run *c)
 {
     const bool asked = (size_t)(c - run->cases) < run->request->case_count;
-    if (!run->request->save || !asked || c->trial.failed || !ls_session_leads(&c->trial.session))
+    const float *values = c->trained ? c->trial.parameters : c->gate.parameters;
+    if (!run->request->save || !asked || !c->gate.pass || *c->gate.diverged || c->trial.failed ||
+        run->processes->rank > 0)
         return LS_OK;
-    return ls_variables_save(&c->plan.model->graph->variables, run->request->save,
-                             c->trial.parameters);
+    if (!values)
+        return ls_fail(LS_CODE_MISSING, "option", "--save",
+                       "verify compares nothing of %s, and so trains nothing; run works",
+                       c->plan.strategy->name);
+    return ls_variables_save(&c->plan.model->graph->variables, run->request->save, values);
 }
 
 /* The end of a case: accuracy, digest, saved parameters, row. Frees its devices. */
@@ -219,9 +225,9 @@ static void end_case(command_run *run, case_run *c)
                      "interrupted after %llu of %lld steps; the figures are of those",
                      (unsigned long long)c->trial.session.step,
                      (long long)(c->plan.warmup + c->plan.timed));
-        if (!c->error && run->request->save) /* whether it could be is known to all */
-            settle(run, c, save_parameters(run, c));
     }
+    if (!c->error && run->request->save && !is_elsewhere(run, c)) /* all hear whether it could be */
+        settle(run, c, save_parameters(run, c));
     if (c->trained && !c->error && c->gated) {
         compare_digests(c);
         uint64_t failed = c->trial.failed; /* rank 0 has the reference's */

@@ -297,6 +297,14 @@ expect "a file loaded and saved is the same" cmp -s initial.safetensors again.sa
 lockstep_ok run $small --strategy mirrored --devices 3 --steps 6 --save alone.safetensors
 lockstep_ok run $small --strategy mirrored --devices 3 --steps 6 --baseline yes --save beside.safetensors
 expect "a baseline's parameters are not what is saved" cmp -s alone.safetensors beside.safetensors
+lockstep_ok verify $small --strategy mirrored --devices 3 --steps 6 --save checked.safetensors
+expect "verify saves what it has checked" cmp -s alone.safetensors checked.safetensors
+lockstep_ok verify $small --strategy ps --ps-mode async --devices 1 --steps 6 --save checked.safetensors
+lockstep_ok run $small --steps 6 --save alone.safetensors
+expect "of parameters that come one by one, too" cmp -s alone.safetensors checked.safetensors
+lockstep verify $small --strategy independent --devices 2 --steps 6 --save none.safetensors
+expect "what was not trained is not saved" [ "$code" -eq 3 ]
+rows "and the row says so" "'--save' in r['result']['reason']"
 lockstep_ok run $small --steps 10 --warmup 5 --load initial.safetensors
 rows "training from a file of initial values" \
     "r['equivalence']['digest'] == digest('reference_fast')"

@@ -111,7 +111,8 @@ typedef struct ls_transpose_args {
 
 /**
  * Weight decay of decay * sum(w^2) / 2 over a range: gradient += decay * w, and the loss's part,
- * added to *loss where `accumulate`, else overwriting it. Either may be NULL.
+ * added to *loss where `accumulate`, else overwriting it. Either may be NULL. The loss's part is
+ * rounded to a multiple of 2^-40 (ls_decay_loss).
  */
 typedef struct ls_weight_decay_args {
     int64_t count;

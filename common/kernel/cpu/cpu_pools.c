@@ -6,6 +6,7 @@
  */
 #include "common/device/cpu/team.h"
 #include "common/kernel/cpu/cpu_kernels.h"
+#include "common/kernel/step_inline.h"
 
 #include <stdlib.h>
 
@@ -187,8 +188,7 @@ static ls_status run_decay(ls_op *op, ls_queue *queue)
     if (a->gradient)
         ls_team_run(p->threads, team_part, p);
     if (a->loss)
-        *a->loss = (a->accumulate ? *a->loss : 0) +
-                   a->decay * p->loops->sum_squares(a->weight, a->count) / 2;
+        *a->loss = ls_decay_loss(a, *a->loss, p->loops->sum_squares(a->weight, a->count));
     return LS_OK;
 }
 

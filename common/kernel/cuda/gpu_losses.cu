@@ -10,14 +10,15 @@
 #include "common/kernel/cuda/gpu_kernels.h"
 #include "common/device/cuda/gpu_launch.cuh"
 #include "common/kernel/element_inline.h"
+#include "common/kernel/step_inline.h"
 
 /* ---- The sum of the parts -------------------------------------------------------------------- */
 
-/* To be called by all threads once their parts are written: *loss = scale * sum of `count` parts
- * (+ *loss where `accumulate`), by the block that comes last; it leaves `arrived` as it was found.
- */
+/* To be called by all threads once their parts are written: *loss = scale * sum of `count` parts,
+ * or what weight decay makes of their sum, by the block that comes last; it leaves `arrived` as it
+ * was found. */
 __device__ static void finish_loss(ls_gpu_parts parts, int64_t count, double scale, double *loss,
-                                   bool accumulate = false)
+                                   const ls_weight_decay_args *decay = nullptr)
 {
     __shared__ bool last;
     __shared__ double space[LS_GPU_THREADS];
@@ -35,7 +36,7 @@ __device__ static void finish_loss(ls_gpu_parts parts, int64_t count, double sca
         sum += ls_gpu_fetch(&parts.values[i]);
     sum = ls_gpu_block_sum(sum, space);
     if (threadIdx.x == 0) {
-        *loss = (accumulate ? *loss : 0) + scale * sum;
+        *loss = decay ? ls_decay_loss(decay, *loss, sum) : scale * sum;
         *parts.arrived = 0;
     }
 }
@@ -213,7 +214,7 @@ __global__ static void squares_kernel(ls_weight_decay_args args, ls_gpu_parts pa
     sum = ls_gpu_block_sum(sum, space);
     if (threadIdx.x == 0)
         parts.values[blockIdx.x] = sum;
-    finish_loss(parts, gridDim.x, args.decay / 2, args.loss, args.accumulate);
+    finish_loss(parts, gridDim.x, 1, args.loss, &args);
 }
 
 size_t ls_gpu_decay_parts(int64_t count)

@@ -211,7 +211,7 @@ static ls_status run_weight_decay(ls_op *op, ls_queue *queue)
             gradient[i] = (real)((double)gradient[i] + d->decay * (double)weight[i]);
     }
     if (d->loss)
-        *d->loss = (d->accumulate ? *d->loss : 0) + d->decay * sum / 2;
+        *d->loss = ls_decay_loss(d, *d->loss, sum);
     return LS_OK;
 }
 

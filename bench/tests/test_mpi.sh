@@ -56,6 +56,25 @@ ranks_ok 2 run --strategy mirrored --devices 2 --reduce exact,fast --model mlp:7
 rows "an epoch's smaller batch" "len(rows) == 2 and all(x['equivalence']['pass'] and
     x['traffic']['bytes_sent'] == x['traffic']['bytes_formula'] for x in rows)"
 
+# Batch statistics of all ranks: single's bits in exact mode, the oracle's in fast mode; an epoch's
+# last batch of 4, 1 or 2 samples a rank.
+resnet="--model resnet:8 --data synthetic:20 --batch 8 --epochs 1 --warmup 0 --sync-bn yes --results none --format jsonl"
+lockstep_ok verify --strategy single --reduce exact $resnet
+keep statistics
+for n in 2 3; do
+    ranks_ok $n verify --strategy mirrored --devices 1 --reduce exact,fast $resnet
+    rows "$n ranks with one batch's statistics" "len(rows) == 2 and all(x['case']['sync_bn'] and
+        x['equivalence']['pass'] and x['equivalence']['steps'] == 3 and
+        x['equivalence']['oracle'] == 'same bits' for x in rows) and
+        [x['equivalence']['digest'] for x in rows if x['case']['reduce'] == 'exact'] ==
+        [digest('statistics')]"
+    ranks_ok $n run --strategy mirrored --devices 1 --reduce exact,fast --model resnet:8 --data synthetic:20 --batch 8 \
+        --steps 2 --warmup 0 --sync-bn yes --results none --format jsonl
+    rows "$n ranks: statistics' traffic by the formula" "len(rows) == 2 and all(
+        x['traffic']['bytes_sent'] == x['traffic']['bytes_formula'] > 0 and
+        x['traffic']['messages_sent'] == x['traffic']['messages_formula'] for x in rows)"
+done
+
 # A library's order is its own: near the slices' sum, and the update is single's.
 ranks_ok 3 run --strategy mirrored --allreduce library $small
 rows "the library's sum is judged" "r['equivalence']['pass'] and

@@ -28,11 +28,11 @@ import runners
 MEDIAN_BOUND = 2e-5
 LARGEST_BOUND = 2e-2
 CORES_HELP = "one or two core numbers with a comma: the first for what needs one (the last two)"
-# model, batch, learning rate (None: the model's; cifar10's makes a rounding difference ten times as
-# large each step)
+# model, batch, learning rate (None: the model's; those of cifar10 and resnet make a rounding
+# difference several times as large each step)
 AGREE_CASES = (
     ("mlp:784-128-10", 256, None), ("poly", 100, None), ("cnn", 256, None), ("cifar10", 128, 1e-3),
-    ("twin-lstm:64", 64, None), ("lstm-stack:2", 64, None),
+    ("twin-lstm:64", 64, None), ("lstm-stack:2", 64, None), ("resnet:20", 128, 1e-4),
 )
 # model, batch, peers' timed steps, peers' block and warm-up, lockstep's timed steps
 TIME_CASES = (
@@ -45,6 +45,7 @@ TIME_CASES = (
     ("cifar10", 128, 10, 2, 20),
     ("twin-lstm:64", 64, 20, 2, 40),
     ("lstm-stack:4", 64, 10, 2, 20),
+    ("resnet:20", 128, 10, 2, 20),
 )
 PAIRED_KINDS = ("mlp", "poly")  # that the peers on two cores know
 TEXT_KINDS = ("twin-lstm", "lstm-stack")  # timed on lockstep's own text, bytes made one-hot

@@ -13,7 +13,7 @@ UNROLL = 10
 
 def layout(case):
     """The batches as the losses take them."""
-    if case.kind in ("cnn", "cifar10"):
+    if case.kind in ("cnn", *models.SIDES):
         return [(np.ascontiguousarray(x.transpose(0, 2, 3, 1)), y) for x, y in case.batches]
     if case.kind in ("twin-lstm", "lstm-stack"):
         first = [(x.reshape(-1, *x.shape[-2:]).transpose(1, 0, 2), y) for x, y in case.batches]
@@ -46,10 +46,11 @@ def mlp(weights, x, y):
     return cross_entropy(x, y)
 
 
-def convolve(x, weight, padding):
+def convolve(x, weight, padding, stride=1):
     """[B,H,W,C] and [height,width,in,out]."""
     names = ("NHWC", "HWIO", "NHWC")
-    return jax.lax.conv_general_dilated(x, weight, (1, 1), padding, dimension_numbers=names)
+    strides = (stride, stride)
+    return jax.lax.conv_general_dilated(x, weight, strides, padding, dimension_numbers=names)
 
 
 def cnn(weights, x, y):
@@ -78,6 +79,28 @@ def cifar10(weights, x, y):
     decay = jnp.sum(jnp.square(weights[4])) + jnp.sum(jnp.square(weights[6]))
     loss = cross_entropy(x @ weights[8] + weights[9], y)
     return loss + models.CIFAR_DECAY / 2 * decay
+
+
+def resnet(weights, x, y):
+    """Two convolutions a block; each unit's weights are the convolution's, the normalisation's."""
+
+    def unit(x, i, stride=1):
+        weight, scale, offset = weights[3 * i : 3 * i + 3]
+        x = convolve(x, weight, ((1, 1), (1, 1)), stride)
+        mean = jnp.mean(x, (0, 1, 2))
+        variance = jnp.mean(jnp.square(x), (0, 1, 2)) - jnp.square(mean)
+        return (x - mean) * (scale * jax.lax.rsqrt(variance + models.BN_EPSILON)) + offset
+
+    x = jax.nn.relu(unit(x, 0))
+    for i in range(1, (len(weights) - 2) // 3, 2):
+        more = weights[3 * i].shape[3] - x.shape[3]
+        stride = 2 if more else 1
+        z = unit(jax.nn.relu(unit(x, i, stride)), i + 1)
+        x = jnp.pad(x[:, ::stride, ::stride], ((0, 0), (0, 0), (0, 0), (0, more)))
+        x = jax.nn.relu(z + x)
+    decay = sum(jnp.sum(jnp.square(w)) for w in weights if w.ndim > 1)
+    logits = jnp.mean(x, (1, 2)) @ weights[-2] + weights[-1]
+    return cross_entropy(logits, y) + models.RESNET_DECAY / 2 * decay
 
 
 def lstm(weight_ih, weight_hh, bias, x):
@@ -118,5 +141,5 @@ def lstm_stack(weights, x, y):
 
 LOSSES = {
     "mlp": mlp, "poly": poly, "cnn": cnn, "cifar10": cifar10, "twin-lstm": twin_lstm,
-    "lstm-stack": lstm_stack,
+    "lstm-stack": lstm_stack, "resnet": resnet,
 }

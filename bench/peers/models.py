@@ -17,15 +17,18 @@ FASHION_MNIST = os.environ.get("LOCKSTEP_FASHION_MNIST", "/usr/share/datasets/fa
 BATCHES = 20  # at most; fewer where the file has fewer samples, and then again from the first
 STEPS, BYTES, STACK_UNITS = 140, 256, 64  # of the LSTM models
 LRN_RADIUS, LRN_ALPHA = 4, 0.001 / 9
-CIFAR_DECAY = 0.004
+CIFAR_DECAY, RESNET_DECAY = 0.004, 1e-4
+BN_EPSILON = 1e-5
 # optimizer, learning rate
 TRAINING = {
     "mlp": ("adam", 1e-3), "poly": ("adam", 0.1), "cnn": ("adam", 1e-3), "cifar10": ("sgd", 0.1),
-    "twin-lstm": ("rmsprop", 1e-3), "lstm-stack": ("rmsprop", 1e-3),
+    "twin-lstm": ("rmsprop", 1e-3), "lstm-stack": ("rmsprop", 1e-3), "resnet": ("momentum", 0.1),
 }
 ADAM = {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8}
 RMSPROP = {"rho": 0.9, "eps": 1e-7}
-SAMPLES = {"poly": 10000, "cifar10": 2560, "twin-lstm": 256, "lstm-stack": 256}
+MOMENTUM = 0.9
+SAMPLES = {"poly": 10000, "cifar10": 2560, "twin-lstm": 256, "lstm-stack": 256, "resnet": 2560}
+SIDES = {"cifar10": 24, "resnet": 32}  # of the images that are made here
 
 
 def parse_model(text):
@@ -33,7 +36,9 @@ def parse_model(text):
     kind, _, sizes = text.partition(":")
     if kind not in TRAINING:
         raise ValueError(f"model: {text}: unknown; valid: {', '.join(TRAINING)}")
-    default = {"mlp": "784-128-10", "poly": "3-1", "twin-lstm": "64", "lstm-stack": "4"}
+    default = {
+        "mlp": "784-128-10", "poly": "3-1", "twin-lstm": "64", "lstm-stack": "4", "resnet": "20",
+    }
     return kind, [int(n) for n in (sizes or default.get(kind, "0")).split("-")]
 
 
@@ -43,10 +48,30 @@ def dense(index, fan_in, fan_out, bias=True):
     return [weight, (f"dense{index}.bias", (fan_out,))] if bias else [weight]
 
 
-def conv(index, channels, units, side):
+def conv(index, channels, units, side, bias=True):
     """Names and shapes of a convolution."""
     weight = (f"conv{index}.weight", (units, channels, side, side))
-    return [weight, (f"conv{index}.bias", (units,))]
+    return [weight, (f"conv{index}.bias", (units,))] if bias else [weight]
+
+
+def resnet_units(layers):
+    """[(channels in, channels out, stride)] of a residual network's convolutions; each has batch
+    normalisation, and from the second on two are a block."""
+    units = [(3, 16, 1)]
+    for stage in range(3):
+        for block in range((layers - 2) // 6):
+            width, first = 16 << stage, stage > 0 and block == 0
+            units += [(width // 2 if first else width, width, 2 if first else 1), (width, width, 1)]
+    return units
+
+
+def residual(layers):
+    """Names and shapes of a residual network."""
+    parts = []
+    for i, (channels, units, _) in enumerate(resnet_units(layers)):
+        parts += conv(i, channels, units, 3, False)
+        parts += [(f"bn{i}.{name}", (units,)) for name in ("weight", "bias", "mean", "variance")]
+    return parts + dense(0, 64, 10)
 
 
 def lstm(index, inputs, units):
@@ -58,7 +83,9 @@ def lstm(index, inputs, units):
 
 
 def shapes(kind, sizes):
-    """[(name, shape)] of the parameters."""
+    """[(name, shape)] of the parameters, moving statistics included."""
+    if kind == "resnet":
+        return residual(sizes[0])
     if kind in ("mlp", "poly"):
         layers = enumerate(zip(sizes[:-1], sizes[1:]))
         return [part for i, (a, b) in layers for part in dense(i, a, b, kind == "mlp")]
@@ -74,12 +101,13 @@ def shapes(kind, sizes):
 
 
 def load_values(path, kind, sizes):
-    """The parameters of a safetensors file as numpy arrays."""
+    """The trained parameters of a safetensors file as numpy arrays. Moving statistics, which no
+    loss depends on, are left out."""
     tensors = load_file(path)
-    values = [take(tensors, name, shape) for name, shape in shapes(kind, sizes)]
+    values = [(name, take(tensors, name, shape)) for name, shape in shapes(kind, sizes)]
     if tensors:
         raise ValueError(f"init: {path}: unexpected tensors {sorted(tensors)}")
-    return values
+    return [value for name, value in values if not name.endswith((".mean", ".variance"))]
 
 
 def take(tensors, name, shape):
@@ -140,7 +168,7 @@ def make_batches(kind, batch, data):
         tensors = load_file(data)
         x, y = tensors["x0"], tensors["y"]
         x = poly_features(x) if kind == "poly" else x
-        y = y.astype(np.int32) if kind == "cifar10" else y
+        y = y.astype(np.int32) if kind in SIDES else y
     count = min(BATCHES, len(y) // batch)
     if count < BATCHES and count * batch != len(y):
         raise ValueError(f"data: {len(y)} samples are not a multiple of the batch {batch}")
@@ -165,10 +193,11 @@ def write_data(kind, path):
     if kind == "poly":
         x = random.uniform(-10, 10, (count, 1)).astype(np.float32)
         tensors = {"x0": x, "y": (np.float32(5) * x * x + np.float32(3))[:, 0]}
-    elif kind == "cifar10":
+    elif kind in SIDES:
+        image = (3, SIDES[kind], SIDES[kind])
         y = random.integers(0, 10, count)
-        classes = random.standard_normal((10, 3, 24, 24), np.float32)
-        x = random.standard_normal((count, 3, 24, 24), np.float32) + classes[y]
+        classes = random.standard_normal((10, *image), np.float32)
+        x = random.standard_normal((count, *image), np.float32) + classes[y]
         x -= x.mean((1, 2, 3), keepdims=True)  # as lockstep makes CIFAR-10's images
         x /= x.std((1, 2, 3), keepdims=True)
         tensors = {"x0": x, "y": y.astype(np.float32)}

@@ -65,7 +65,11 @@ def make_step(jax, jnp, loss_of, case):
     def sgd(weights, m, v, _, gradients):
         return [w - case.lr * g for w, g in zip(weights, gradients)], m, v
 
-    update = {"adam": adam, "rmsprop": rmsprop, "sgd": sgd}[case.optimizer]
+    def momentum(weights, m, v, _, gradients):
+        m = [models.MOMENTUM * a + g for a, g in zip(m, gradients)]
+        return [w - case.lr * a for w, a in zip(weights, m)], m, v
+
+    update = {"adam": adam, "rmsprop": rmsprop, "sgd": sgd, "momentum": momentum}[case.optimizer]
 
     def step(state, x, y):
         weights, m, v, t = state

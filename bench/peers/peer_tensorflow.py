@@ -63,6 +63,14 @@ def rmsprop(lr, triples, gradients):
         weight.assign_sub(lr * gradient / (tf.sqrt(square) + eps))
 
 
+def momentum(lr, triples, gradients):
+    """TensorFlow's own kernel."""
+    for (weight, m, _), gradient in zip(triples, gradients):
+        tf.raw_ops.ResourceApplyMomentum(
+            var=weight.handle, accum=m.handle, lr=lr, grad=gradient, momentum=models.MOMENTUM
+        )
+
+
 def update(case, variant, t, triples, gradients):
     """The case's optimizer."""
     if case.optimizer == "sgd":
@@ -70,6 +78,8 @@ def update(case, variant, t, triples, gradients):
             weight.assign_sub(case.lr * gradient)
     elif case.optimizer == "rmsprop":
         rmsprop(case.lr, triples, gradients)
+    elif case.optimizer == "momentum":
+        momentum(case.lr, triples, gradients)
     else:
         adam = adam_kernel if variant == "graph" else adam_plain
         adam(case.lr, t, triples, gradients)

@@ -13,7 +13,7 @@ import models
 
 def layout(case):
     """The batches as the losses take them."""
-    if case.kind in ("cnn", "cifar10"):
+    if case.kind in ("cnn", *models.SIDES):
         return [(np.ascontiguousarray(x.transpose(0, 2, 3, 1)), y) for x, y in case.batches]
     if case.kind in ("twin-lstm", "lstm-stack"):
         return [(np.ascontiguousarray(steps_first(x)), y) for x, y in case.batches]
@@ -72,6 +72,28 @@ def cifar10(weights, x, y):
     return loss + models.CIFAR_DECAY * decay
 
 
+def resnet(weights, x, y):
+    """Two convolutions a block; each unit's weights are the convolution's, the normalisation's."""
+
+    def unit(x, i, stride=1):
+        weight, scale, offset = weights[3 * i : 3 * i + 3]
+        around = "SAME" if stride == 1 else [[0, 0], [1, 1], [1, 1], [0, 0]]
+        x = tf.nn.conv2d(x, weight, stride, around)
+        return tf.compat.v1.nn.fused_batch_norm(x, scale, offset, epsilon=models.BN_EPSILON)[0]
+
+    x = tf.nn.relu(unit(x, 0))
+    for i in range(1, (len(weights) - 2) // 3, 2):
+        more = weights[3 * i].shape[3] - x.shape[3]
+        stride = 2 if more else 1
+        z = unit(tf.nn.relu(unit(x, i, stride)), i + 1)
+        if more:
+            x = tf.pad(x[:, ::stride, ::stride], [[0, 0], [0, 0], [0, 0], [0, more]])
+        x = tf.nn.relu(z + x)
+    decay = tf.add_n([tf.nn.l2_loss(w) for w in weights if len(w.shape) > 1])
+    logits = tf.matmul(tf.reduce_mean(x, [1, 2]), weights[-2]) + weights[-1]
+    return cross_entropy(logits, y) + models.RESNET_DECAY * decay
+
+
 def lstm(weight_ih, weight_hh, bias, x):
     """All states of [T,B,I], unrolled."""
     steps, rows, inputs = x.shape
@@ -111,5 +133,5 @@ def lstm_stack(weights, x, y):
 
 LOSSES = {
     "mlp": mlp, "poly": poly, "cnn": cnn, "cifar10": cifar10, "twin-lstm": twin_lstm,
-    "lstm-stack": lstm_stack,
+    "lstm-stack": lstm_stack, "resnet": resnet,
 }

@@ -3,7 +3,8 @@
 
 Tuned: images channels last; ReLU after the global max pool, which is the same and less; LRN's sum
 over channels as a 1x1 convolution with a band of ones, and its power by roots; both windows of
-twin-lstm in one call. PyTorch's LSTM has two biases, whose sum is ours: the second stays 0.
+twin-lstm in one call; resnet's weight decay by the optimizer. PyTorch's LSTM has two biases, whose
+sum is ours: the second stays 0.
 """
 
 import torch
@@ -59,6 +60,41 @@ class Cifar10(nn.Module):
         return models.CIFAR_DECAY / 2 * squares
 
 
+class Residual(nn.Module):
+    """Convolutions with batch normalisation, two a block, and shortcuts padded with zero channels.
+    Its weight decay is the optimizer's."""
+
+    def __init__(self, layers):
+        super().__init__()
+        units = models.resnet_units(layers)
+        self.units = nn.ModuleList(
+            nn.Sequential(
+                nn.Conv2d(channels, width, 3, stride, 1, bias=False),
+                nn.BatchNorm2d(width, eps=models.BN_EPSILON),
+            )
+            for channels, width, stride in units
+        )
+        self.widths = [(stride, width - channels) for channels, width, stride in units]
+        self.dense = nn.Linear(64, 10)
+
+    def forward(self, x):
+        """[B,3,32,32] -> [B,10]"""
+        x = self.units[0](x).relu_()
+        for i in range(1, len(self.units), 2):
+            stride, more = self.widths[i]
+            y = self.units[i + 1](self.units[i](x).relu_())
+            if stride > 1:
+                x = functional.pad(x[:, :, ::stride, ::stride], (0, 0, 0, 0, 0, more))
+            x = y.add_(x).relu_()
+        return self.dense(x.mean((2, 3)))
+
+    def decay(self):
+        """The part of the loss that weight decay is, which no gradient goes through."""
+        with torch.no_grad():
+            norms = torch._foreach_norm([p for p in self.parameters() if p.ndim > 1])
+            return models.RESNET_DECAY / 2 * torch.stack(norms).square().sum()
+
+
 class Recurrent(nn.Module):
     """LSTMs, the last state, dense 1; of two windows their states one after the other."""
 
@@ -95,6 +131,8 @@ def make_model(case):
         return Cnn()
     if case.kind == "cifar10":
         return Cifar10().to(memory_format=torch.channels_last)
+    if case.kind == "resnet":
+        return Residual(case.sizes[0]).to(memory_format=torch.channels_last)
     if case.kind == "twin-lstm":
         return Recurrent([(models.BYTES, case.sizes[0])], 2)
     if case.kind == "lstm-stack":
@@ -109,7 +147,7 @@ def make_forward(case, model, module):
         return lambda x, y: functional.mse_loss(model(x).squeeze(1), y)
     if case.kind.endswith("lstm") or case.kind == "lstm-stack":
         return lambda x, y: functional.binary_cross_entropy_with_logits(model(x), y)
-    if case.kind == "cifar10":
+    if case.kind in ("cifar10", "resnet"):
         return lambda x, y: functional.cross_entropy(model(x), y) + module.decay()
     return lambda x, y: functional.cross_entropy(model(x), y)
 
@@ -117,10 +155,10 @@ def make_forward(case, model, module):
 def to_tensors(case, device="cpu"):
     """The batches as tensors of PyTorch's default type; labels as the losses ask for."""
     real = torch.get_default_dtype()
-    kind = torch.int64 if case.kind in ("mlp", "cnn", "cifar10") else real
+    kind = torch.int64 if case.kind in ("mlp", "cnn", "cifar10", "resnet") else real
     tensors = [(torch.from_numpy(x).to(device, real), torch.from_numpy(y).to(device, kind)) for x, y in
                case.batches]
-    if case.kind == "cifar10":
+    if case.kind in ("cifar10", "resnet"):
         tensors = [(x.contiguous(memory_format=torch.channels_last), y) for x, y in tensors]
     return tensors
 
@@ -129,6 +167,13 @@ def make_optimizer(case, parameters, fast):
     """The case's optimizer; fast: one pass over all parameters."""
     if case.optimizer == "sgd":
         return torch.optim.SGD(parameters, lr=case.lr, fused=fast)
+    if case.optimizer == "momentum":
+        weights = {"params": [p for p in parameters if p.ndim > 1],
+                   "weight_decay": models.RESNET_DECAY}
+        others = {"params": [p for p in parameters if p.ndim == 1]}
+        return torch.optim.SGD(
+            [weights, others], lr=case.lr, momentum=models.MOMENTUM, fused=fast
+        )
     if case.optimizer == "rmsprop":
         values = models.RMSPROP
         return torch.optim.RMSprop(

@@ -131,6 +131,8 @@ static const char *const csv_columns[] = {
     "memory.rss_peak",
     "program.nodes",
     "program.bytes",
+    "program.reorders",
+    "program.reordered_bytes",
     "program.uncaptured",
     "lead.bound",
     "lead.max",

@@ -392,6 +392,10 @@ static json_t *program_group(const ls_trial *trial)
     }
     put_integer(group, "nodes", info.program.nodes);
     put_integer(group, "bytes", info.program.bytes);
+    if (trial->session.plan->devices->kind == LS_DEVICE_CPU) { /* others are not counted */
+        put_integer(group, "reorders", info.program.reorders);
+        put_integer(group, "reordered_bytes", info.program.reordered_bytes);
+    }
     return group;
 }
 

@@ -239,6 +239,8 @@ static void add_program(const ls_program *program, ls_run_info *out)
         return;
     ls_program_info info = ls_program_describe(program);
     out->program.nodes += info.nodes;
+    out->program.reorders += info.reorders;
+    out->program.reordered_bytes += info.reordered_bytes;
     out->program.bytes += info.bytes;
     out->program.build_ns += info.build_ns;
 }

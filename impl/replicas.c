@@ -455,6 +455,8 @@ void ls_replicated_describe(const ls_run *base, ls_run_info *out)
             continue;
         ls_program_info info = ls_program_describe(run->members[i].program[LS_FULL]);
         out->program.nodes += info.nodes;
+        out->program.reorders += info.reorders;
+        out->program.reordered_bytes += info.reordered_bytes;
         out->program.bytes += info.bytes;
         out->program.build_ns += info.build_ns;
     }

@@ -168,10 +168,13 @@ typedef struct ls_op {
     /** What a communicator's operation waits for, in words: "an exchange of 8 bytes, cpu:1". Called
      *  by another thread while it runs. NULL: its name says it. */
     void (*awaits)(const struct ls_op *op, char *text, size_t size);
-    ls_time_use use;  /**< what its time counts as in a profile */
-    double flops;     /**< floating-point operations of one run */
-    double bytes;     /**< bytes read and written of one run */
-    size_t workspace; /**< bytes of device memory that it holds */
+    ls_time_use use; /**< what its time counts as in a profile */
+    double flops;    /**< floating-point operations of one run */
+    double bytes;    /**< bytes read and written of one run */
+    int reorders;    /**< how often one run only moves values: another layout of weights or images,
+                          copies of columns */
+    size_t reordered_bytes; /**< what that writes */
+    size_t workspace;       /**< bytes of device memory that it holds */
 } ls_op;
 
 /** Takes NULL. */
@@ -250,9 +253,10 @@ ls_status ls_event_sync(ls_event *event);
 /* ---- Programs ----------------------------------------------------------------------------- */
 
 typedef struct ls_program_info {
-    size_t nodes;      /**< operations, copies, records and waits */
-    size_t bytes;      /**< host memory that the program takes */
-    uint64_t build_ns; /**< from begin to end of the capture */
+    size_t nodes;                     /**< operations, copies, records and waits */
+    size_t reorders, reordered_bytes; /**< of its operations (ls_op); not counted on a GPU */
+    size_t bytes;                     /**< host memory that the program takes */
+    uint64_t build_ns;                /**< from begin to end of the capture */
 } ls_program_info;
 
 /**

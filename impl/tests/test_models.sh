@@ -74,6 +74,24 @@ lockstep verify --model resnet:8 --data synthetic:45 --batch 6 --strategy mirror
     --cpu-devices 3 --steps 2 --inject bitflip=1:1 $small
 expect "a flipped bit in resnet:8 is found" [ "$code" -eq 1 ]
 
+# What a step only moves is named: transpositions of images, weights in and out of a library's layout
+# (oneDNN's may be the files' on some processors: so at least, and at most), columns, shortcuts.
+reorders() { # reorders MODEL LEAST MOST TIMES ARGUMENTS...: so many, TIMES as often in exact mode
+    local model=$1 least=$2 most=$3 times=$4
+    shift 4
+    lockstep_ok run --model $model --data synthetic:45 --batch 12 --steps 1 --gate-steps 0 $small \
+        --reduce fast,exact --micro-shards $times --format jsonl "$@"
+    rows "reorders of $model" "(lambda fast, exact: $least <= fast['reorders'] <= $most and
+        exact['reorders'] == $times * fast['reorders'] and fast['reordered_bytes'] > 0)(
+        *[r['program'] for r in sorted(rows, key=lambda r: r['case']['reduce'] == 'exact')])"
+}
+reorders cnn 1 1 3                  # its filters
+rows "bytes" 'all(r["program"]["reordered_bytes"] == 3 * 3 * 32 * 4 * (3 if r["case"]["reduce"] == "exact" else 1) for r in rows)'
+reorders cifar10 3 8 2              # 3 images; weights: 2 forward, 2 to weights, 1 to data
+reorders twin-lstm:8 8 8 3          # of 2 branches: recurrent weights, last state; and back
+reorders lstm-stack:3 6 6 1
+reorders resnet:8 5 25 1 --sync-bn yes # the input; 2 shortcuts and back; weights of 7 convolutions: 7, 7 and 6
+
 # Crops are drawn by a sample's place in the endless sequence, so they are the same on every device.
 mkdir cifar
 for file in data_batch_1 data_batch_2 data_batch_3 data_batch_4 data_batch_5 test_batch; do

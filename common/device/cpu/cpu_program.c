@@ -95,6 +95,11 @@ ls_status ls_cpu_program_end(ls_queue *base, ls_program **out)
         cpu_list *list = &program->lists[i];
         list->queue->capture = NULL;
         program->base.info.nodes += list->count;
+        for (size_t n = 0; n < list->count; n++) {
+            const ls_op *op = list->nodes[n].kind == CPU_RUN ? list->nodes[n].op : NULL;
+            program->base.info.reorders += op ? (size_t)op->reorders : 0;
+            program->base.info.reordered_bytes += op ? op->reordered_bytes : 0;
+        }
         program->base.info.bytes += sizeof *list + list->capacity * sizeof *list->nodes;
     }
     for (const cpu_edge *edge = program->edges; edge; edge = edge->next)

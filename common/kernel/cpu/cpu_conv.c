@@ -213,6 +213,8 @@ static ls_status add_memories(conv_op *c, const ls_dnnl_shape shapes[TENSORS])
     const int *names = argument_names(c->direction);
     const bool back = c->direction == TO_WEIGHTS;
     if (c->reorder.primitive) {
+        c->op.reorders = 1;
+        c->op.reordered_bytes = c->packed_bytes;
         LS_TRY(ls_device_allocate(c->device, LS_MEMORY_WORKSPACE, c->packed_bytes, &c->packed));
         LS_TRY(ls_dnnl_call_add(&c->reorder, back ? DNNL_ARG_TO : DNNL_ARG_FROM,
                                 ls_dnnl_shape_see(&shapes[WEIGHTS]), c->tensors[WEIGHTS]));

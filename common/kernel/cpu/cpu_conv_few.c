@@ -72,6 +72,8 @@ static ls_status prepare(few_op *f)
     LS_TRY(ls_device_allocate(f->device, LS_MEMORY_WORKSPACE, elements * sizeof(float), &scratch));
     f->scratch = scratch;
     f->op.workspace = elements * sizeof(float);
+    f->op.reorders = 1; /* images, with their padding */
+    f->op.reordered_bytes = (size_t)f->threads * (size_t)s->rows * f->image * sizeof(float);
     f->loop.sums = f->scratch;
     f->loop.image = f->scratch + sums;
     return LS_OK;

@@ -69,6 +69,8 @@ static ls_status prepare(conv_max_op *c)
     LS_TRY(ls_device_allocate(c->device, LS_MEMORY_WORKSPACE, elements * sizeof(float), &scratch));
     c->scratch = scratch;
     c->op.workspace = elements * sizeof(float);
+    c->op.reorders = 1 + pads; /* filters; images, with their padding */
+    c->op.reordered_bytes = (packed + (size_t)s->rows * c->image) * sizeof(float);
     c->loop.bias = c->scratch;
     c->loop.packed = c->scratch + outputs;
     c->loop.image = pads ? c->scratch + (size_t)outputs + packed : NULL;

@@ -168,6 +168,8 @@ static ls_status prepare(lstm_op *l)
     l->loop.dz = l->bias_sums + sums;
     l->loop.scratch = l->loop.dz + dz;
     l->op.workspace = elements * sizeof(float);
+    l->op.reorders = 1; /* recurrent weights */
+    l->op.reordered_bytes = packed * sizeof(float);
     return LS_OK;
 }
 

@@ -168,7 +168,10 @@ ls_status ls_cpu_transpose(ls_kernels *kernels, const ls_transpose_args *a, ls_o
     ls_work work;
     LS_TRY(ls_check_transpose(a, kernels->table->real_bytes, &work));
     const pool_op like = {
-        .op.name = "transpose.loop", .part = transpose_part, .parts = a->batch, .transpose = *a};
+        .op = {.name = "transpose.loop", .reorders = 1, .reordered_bytes = (size_t)work.bytes / 2},
+        .part = transpose_part,
+        .parts = a->batch,
+        .transpose = *a};
     return make(kernels, &like, &work, out);
 }
 

@@ -265,6 +265,16 @@ static void shortcut_rows(const ls_shortcut_shape *s, bool forward, const float 
     }
 }
 
+/* What a shortcut writes. */
+static size_t shortcut_bytes(const ls_shortcut_shape *s, bool forward)
+{
+    const int64_t height = (s->in_height + s->stride - 1) / s->stride;
+    const int64_t width = (s->in_width + s->stride - 1) / s->stride;
+    return (size_t)(s->rows * (forward ? height * width * s->outputs
+                                       : s->in_height * s->in_width * s->channels)) *
+           sizeof(float);
+}
+
 static void shortcut_part(const residual_op *r, int64_t first, int64_t last, double *sums)
 {
     (void)sums;
@@ -277,7 +287,9 @@ ls_status ls_cpu_shortcut_forward(ls_kernels *kernels, const ls_shortcut_forward
 {
     ls_work work;
     LS_TRY(ls_check_shortcut_forward(a, kernels->table->real_bytes, &work));
-    const residual_op like = {.op.name = "shortcut_forward.loop",
+    const residual_op like = {.op = {.name = "shortcut_forward.loop",
+                                     .reorders = 1,
+                                     .reordered_bytes = shortcut_bytes(&a->shape, true)},
                               .part = shortcut_part,
                               .parts = a->shape.rows,
                               .shortcut = *a};
@@ -296,7 +308,9 @@ ls_status ls_cpu_shortcut_backward(ls_kernels *kernels, const ls_shortcut_backwa
 {
     ls_work work;
     LS_TRY(ls_check_shortcut_backward(a, kernels->table->real_bytes, &work));
-    const residual_op like = {.op.name = "shortcut_backward.loop",
+    const residual_op like = {.op = {.name = "shortcut_backward.loop",
+                                     .reorders = 1,
+                                     .reordered_bytes = shortcut_bytes(&a->shape, false)},
                               .part = shortcut_back_part,
                               .parts = a->shape.rows,
                               .shortcut_back = *a};

@@ -55,6 +55,10 @@ ls_status ls_cpu_copy_columns(ls_kernels *kernels, const ls_copy_columns_args *a
 {
     ls_work work;
     LS_TRY(ls_check_copy_columns(arguments, kernels->table->real_bytes, &work));
-    const ls_op like = {.name = "copy_columns.memcpy", .run = run_copy, .bytes = work.bytes};
+    const ls_op like = {.name = "copy_columns.memcpy",
+                        .run = run_copy,
+                        .bytes = work.bytes,
+                        .reorders = 1,
+                        .reordered_bytes = (size_t)work.bytes / 2};
     return ls_op_bind(&like, arguments, sizeof *arguments, out);
 }

@@ -247,6 +247,7 @@ static json_t *waterfall_group(const ls_trial *trial)
     double ms[LS_TIME_USES];
     json_t *group = json_object();
     memcpy(ms, trial->part_ms, sizeof ms);
+    ms[LS_TIME_COMPUTE] += ms[LS_TIME_BACKWARD];
     ms[LS_TIME_WAIT] += ms[LS_TIME_IDLE];
     for (size_t use = 0; use < sizeof names / sizeof *names; use++)
         if (names[use] && ms[use] > 0)
@@ -254,8 +255,8 @@ static json_t *waterfall_group(const ls_trial *trial)
     return group;
 }
 
-/* The idle share of the stages: measured, by the closed form for their measured times, and for
- * equal ones (p - 1) / (m + p - 1). */
+/* The idle share of the stages (bubble.h): measured, by the closed form for their measured times,
+ * and for equal ones (p - 1) / (m + p - 1). */
 static json_t *pipeline_group(const ls_trial *trial)
 {
     json_t *group = json_object();

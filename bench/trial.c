@@ -272,89 +272,6 @@ ls_status ls_trial_block(ls_trial *trial, int64_t index, int64_t blocks)
 
 /* ---- The end -------------------------------------------------------------------------------- */
 
-/*
- * The idle share of a pipeline's devices, and what it is by the closed form for stages that take
- * t[s] a micro-batch, m of them: the first passes through all stages, the others follow at the pace
- * of the slowest, so a step takes sum t + (m - 1) max t, of which stage s works m t[s].
- */
-static void measure_bubble(ls_trial *trial, const ls_time_profile *times, size_t stages)
-{
-    double sum = 0, slowest = 0, idle = 0, all = 0;
-    const double m = trial->session.job.microbatches;
-    for (size_t s = 0; s < stages; s++) {
-        double busy = 0,
-               rest = (double)times[s].ns[LS_TIME_IDLE] + (double)times[s].ns[LS_TIME_WAIT];
-        for (int use = 0; use < LS_TIME_USES; use++)
-            busy += (double)times[s].ns[use];
-        all += busy;
-        busy -= rest;
-        idle += rest;
-        sum += busy;
-        slowest = busy > slowest ? busy : slowest;
-    }
-    trial->bubble = idle / all;
-    trial->bubble_formula = 1 - m * sum / ((double)stages * (sum + (m - 1) * slowest));
-}
-
-/* The mean over all devices' times, as shares of the mean timed step. */
-static void measure_parts(ls_trial *trial, const ls_time_profile *times, size_t devices)
-{
-    const double mean_ms = trial->timed_ms / (double)trial->timed_done;
-    double sum[LS_TIME_USES] = {0}, all = 0;
-    for (size_t d = 0; d < devices; d++)
-        for (int use = 0; use < LS_TIME_USES; use++) {
-            sum[use] += (double)times[d].ns[use];
-            all += (double)times[d].ns[use];
-        }
-    for (int use = 0; use < LS_TIME_USES && all > 0; use++)
-        trial->part_ms[use] = sum[use] / all * mean_ms;
-    if (trial->session.run->strategy->staged && all > 0)
-        measure_bubble(trial, times, devices);
-}
-
-/* What the queues' time went to, on the devices of all processes. */
-static ls_status collect_times(ls_trial *trial)
-{
-    const ls_session *session = &trial->session;
-    const ls_strategy *strategy = session->run->strategy;
-    ls_comm *comm = session->job.comm;
-    const size_t here = session->device_count, devices = here * (comm ? (size_t)comm->size : 1);
-    ls_time_profile *all = calloc(devices + here, sizeof *all);
-    if (!all)
-        return ls_fail_memory("profile", devices * sizeof *all);
-    for (size_t d = 0; d < here; d++)
-        all[devices + d] = strategy->times(session->run, d);
-    ls_status status = ls_comm_collect(comm, all + devices, here * sizeof *all, all);
-    if (!status)
-        measure_parts(trial, all, devices);
-    free(all);
-    return status;
-}
-
-/*
- * Some more full steps with a reading of the clock after each operation, when all that the row and
- * the user keep has been taken: where the devices' time goes, of parameter servers the workers'.
- * Time that a queue spends on nothing it knows of counts as idle.
- */
-static ls_status profile_steps(ls_trial *trial)
-{
-    enum { MOST = 100 };
-    ls_session *session = &trial->session;
-    const ls_strategy *strategy = session->run->strategy;
-    uint64_t steps = trial->timed_done < MOST ? trial->timed_done : MOST;
-    bool stop = false;
-    if (trial->chunk < steps) /* of long steps, few */
-        steps = trial->chunk;
-    LS_TRY(ls_team_turn(session->job.comm, LS_OK, &steps, &stop));
-    LS_TRY(strategy->profile(session->run, true));
-    LS_TRY(strategy->step(session->run, false, steps));
-    LS_TRY(strategy->sync(session->run));
-    LS_TRY(strategy->profile(session->run, false));
-    for (size_t s = 0; s < trial->server_count; s++)
-        trial->servers[s].busy = ls_ps_report_busy(session->run, s);
-    return collect_times(trial);
-}
-
 /* What full steps sent must be what the formula says; where none was taken, nothing is known. */
 static ls_status check_traffic(ls_trial *trial)
 {
@@ -429,6 +346,6 @@ ls_status ls_trial_finish(ls_trial *trial)
     if (plan->strategy->serves)
         LS_TRY(take_report(trial));
     if (trial->timed_done && !trial->failed && !trial->interrupted)
-        ls_status_free(profile_steps(trial)); /* without it the row has no waterfall */
+        ls_status_free(ls_trial_profile(trial)); /* without it the row has no waterfall */
     return LS_OK;
 }

@@ -157,7 +157,7 @@ typedef struct ls_trial {
     ls_memory_ledger *ledgers;     /**< [devices] when the last step was done */
     size_t rss_peak;               /**< bytes, when the last step was done */
     double part_ms[LS_TIME_USES];  /**< of the mean step: what its time goes to; all 0: not known */
-    double bubble, bubble_formula; /**< of a pipeline: idle share, and by its stages' times; NaN */
+    double bubble, bubble_formula; /**< of a pipeline: medians of rounds (bubble.h); else NaN */
     bool counted;                  /**< full steps crossed borders: sent and formula are known */
     ls_traffic sent, formula;      /**< of one full step */
     const char *record;            /**< file for what servers did; NULL: none */
@@ -181,6 +181,9 @@ ls_status ls_trial_block(ls_trial *trial, int64_t index, int64_t blocks);
 
 /** Accuracy, parameters and digest. */
 ls_status ls_trial_finish(ls_trial *trial);
+
+/** Of ls_trial_finish (trial_profile.c): some more full steps, for what the step's time goes to. */
+ls_status ls_trial_profile(ls_trial *trial);
 
 void ls_trial_close(ls_trial *trial);
 

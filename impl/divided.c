@@ -16,10 +16,9 @@ static size_t real_bytes(const ls_replicated *run)
 
 /* ---- Building ------------------------------------------------------------------------------- */
 
-int ls_divided_in_flight(const ls_job *job, int stages, int stage, int microbatches)
+ls_schedule ls_divided_schedule(const ls_job *job, int stages, int microbatches)
 {
-    int most = job->one_f_one_b ? stages - stage : microbatches;
-    return most < microbatches ? most : microbatches;
+    return (ls_schedule){stages, microbatches, job->one_f_one_b};
 }
 
 /* Pieces of a pipeline's stage that are at work at once: those of the micro-batches in flight. */
@@ -32,7 +31,8 @@ static int slots_of(const ls_spread *s, int d, int place)
         const int m = job->microbatches < pieces ? job->microbatches : pieces;
         if (!m)
             continue;
-        int slots = (pieces + m - 1) / m * ls_divided_in_flight(job, s->run->parts.count, place, m);
+        const ls_schedule schedule = ls_divided_schedule(job, s->run->parts.count, m);
+        int slots = (pieces + m - 1) / m * ls_schedule_in_flight(&schedule, place);
         slots = slots < pieces ? slots : pieces;
         most = slots > most ? slots : most;
     }

@@ -15,6 +15,7 @@
 
 #include "common/nn/graph_parts.h"
 #include "impl/mirror.h"
+#include "impl/pipeline_schedule.h"
 
 /** Of one piece: what its queues tell each other. */
 typedef struct ls_divided_piece {
@@ -79,8 +80,8 @@ int ls_divided_microbatches(const ls_spread *split, int which);
 /** Pieces of replica d's slice of a batch; 0: it is empty. */
 int ls_divided_pieces(const ls_job *job, int d, int which);
 
-/** Micro-batches that a pipeline's stage has begun and not ended at most. */
-int ls_divided_in_flight(const ls_job *job, int stages, int stage, int microbatches);
+/** The schedule that a pipeline's job asks for. */
+ls_schedule ls_divided_schedule(const ls_job *job, int stages, int microbatches);
 
 /** Whether a place is of this process; its member and device, NULL where it is not. */
 bool ls_spread_has(const ls_spread *spread, int place);

@@ -7,12 +7,7 @@
  *     of shared variables. Then every place updates what it owns, and sends copies of it
  *
  * In a pipeline several micro-batches are on their way at once, and each stage takes its passes in
- * the order of the schedule:
- *
- *     gpipe   all forward passes, then all backward passes (Huang et al., NeurIPS 2019)
- *     1f1b    stage s of p has at most p - s micro-batches in flight: forward until it has, then a
- *             backward pass after each forward one (Narayanan et al., PipeDream, SOSP 2019,
- *             with a flush at the end of the step)
+ * the order of the schedule (pipeline_schedule.h).
  *
  * Order of summation: that of `single`, over the pieces in order.
  */
@@ -345,51 +340,23 @@ static ls_status put_stage_backward(ls_spread *me, int which, int stage, int m)
     return LS_OK;
 }
 
-/* How far each stage's forward and backward passes have been put. */
-typedef struct progress {
-    int forward, backward;
-} progress;
+typedef struct schedule_target {
+    ls_spread *me;
+    int which;
+} schedule_target;
 
-/* Whether a stage's next pass is a forward one: as many are in flight as its schedule lets. */
-static bool wants_forward(const ls_spread *me, const progress *at, int stage, int microbatches)
+static ls_status put_pass(void *context, const ls_pass *pass)
 {
-    const int in_flight =
-        ls_divided_in_flight(me->run->shared.base.job, parts_of(me)->count, stage, microbatches);
-    return at[stage].forward < microbatches && at[stage].forward - at[stage].backward < in_flight;
+    const schedule_target *to = context;
+    return (pass->backward ? put_stage_backward : put_stage_forward)(to->me, to->which, pass->stage,
+                                                                     pass->microbatch);
 }
 
-/* Whether what the stage's next pass waits for has been put. */
-static bool is_ready(const ls_spread *me, const progress *at, int stage, int microbatches)
-{
-    const bool last = stage + 1 == parts_of(me)->count;
-    if (!wants_forward(me, at, stage, microbatches))
-        return at[stage].backward < at[stage].forward &&
-               (last || at[stage + 1].backward > at[stage].backward);
-    const int next_slots = last
-                               ? 0
-                               : ls_divided_in_flight(me->run->shared.base.job, parts_of(me)->count,
-                                                      stage + 1, microbatches);
-    return (stage == 0 || at[stage - 1].forward > at[stage].forward) &&
-           (last || at[stage].forward - at[stage + 1].backward < next_slots);
-}
-
-/* Each stage's passes in the order of its schedule, after what they wait for. */
 static ls_status put_schedule(ls_spread *me, int which)
 {
-    const int stages = parts_of(me)->count, microbatches = ls_divided_microbatches(me, which);
-    progress *at = calloc((size_t)stages, sizeof *at);
-    ls_status status = at ? LS_OK : ls_fail_memory("pipeline", (size_t)stages * sizeof *at);
-    while (!status && at[0].backward < microbatches) {
-        for (int s = 0; s < stages && !status; s++) {
-            if (!is_ready(me, at, s, microbatches))
-                continue;
-            status = wants_forward(me, at, s, microbatches)
-                         ? put_stage_forward(me, which, s, at[s].forward++)
-                         : put_stage_backward(me, which, s, at[s].backward++);
-        }
-    }
-    free(at);
-    return status;
+    const ls_schedule schedule = ls_divided_schedule(me->run->shared.base.job, parts_of(me)->count,
+                                                     ls_divided_microbatches(me, which));
+    return ls_schedule_each(&schedule, put_pass, &(schedule_target){me, which});
 }
 
 /* ---- The step ------------------------------------------------------------------------------- */

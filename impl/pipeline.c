@@ -4,8 +4,8 @@
  * into micro-batches, so that stages work at once, each on another micro-batch.
  *
  *     every stage takes its forward and backward passes in the order of the schedule
- *     (divided_step.c), adds the micro-batches' gradients up in order, and updates its own
- * variables
+ *     (pipeline_schedule.h), adds the micro-batches' gradients up in order, and updates its own
+ *     variables
  *
  * Order of summation: fast mode ((g0 + g1) + g2) + ... over the micro-batches; exact mode the tree
  * over the shards, of which a micro-batch is one or more.

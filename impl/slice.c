@@ -158,6 +158,7 @@ ls_status ls_slice_build_sum(ls_slice *s, size_t into, size_t from)
     ls_op *op;
     LS_TRY(new_part(s, &p));
     LS_TRY(r->kernels->table->add(r->kernels, &add, &op));
+    op->use = LS_TIME_BACKWARD;
     LS_TRY(ls_op_list_add(&p->ops, op));
     LS_TRY(r->kernels->table->add_loss(r->kernels, &loss, &op));
     return ls_op_list_add(&p->loss, op);

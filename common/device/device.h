@@ -139,7 +139,8 @@ ls_status ls_device_call(ls_device *device, ls_status (*call)(void *context), vo
 
 /** What a queue's time goes to: the columns of the waterfall. */
 typedef enum ls_time_use {
-    LS_TIME_COMPUTE, /**< operations that are nothing of the following */
+    LS_TIME_COMPUTE,  /**< operations that are nothing of the following */
+    LS_TIME_BACKWARD, /**< the same, of a backward pass */
     LS_TIME_OPTIMIZER,
     LS_TIME_COMMUNICATION, /**< of a communicator, once its peer is there */
     LS_TIME_COPY,

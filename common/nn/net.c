@@ -298,6 +298,16 @@ static ls_status build_backward(ls_net *net, int n)
     return node->shares < 0 ? add_shared(net, n, last) : LS_OK;
 }
 
+/* A profile tells backward passes from the rest. */
+static void mark_backward(net_node *my)
+{
+    const ls_op_list *lists[] = {&my->backward, &my->backward_rest};
+    for (size_t l = 0; l < 2; l++)
+        for (size_t i = 0; i < lists[l]->count; i++)
+            if (lists[l]->items[i]->use == LS_TIME_COMPUTE)
+                lists[l]->items[i]->use = LS_TIME_BACKWARD;
+}
+
 /* The first entry that a layer of the graph needs and the table lacks. */
 static ls_status check_entries(const ls_net_options *options)
 {
@@ -332,8 +342,10 @@ ls_status ls_net_open(const ls_net_options *options, ls_net **out)
     }
     for (int n = 0; n < graph->count && !status; n++)
         status = build_forward(net, n);
-    for (int n = graph->count - 1; n >= 0 && options->gradients && !status; n--)
+    for (int n = graph->count - 1; n >= 0 && options->gradients && !status; n--) {
         status = build_backward(net, n);
+        mark_backward(&net->nodes[n]);
+    }
     if (status) {
         ls_net_close(net);
         return status;

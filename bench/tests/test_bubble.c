@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The idle share of a pipeline, from what its stages' queues did: measured, and of the schedule.
+ * Tolerance: 1e-12.
+ */
+#include "bench/bubble.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+
+static void check(const ls_schedule *schedule, const ls_time_profile *stages, double measured,
+                  double formula)
+{
+    ls_bubble got;
+    assert_null(ls_bubble_measure(schedule, stages, &got));
+    assert_true(fabs(got.measured - measured) <= 1e-12);
+    assert_true(fabs(got.formula - formula) <= 1e-12);
+}
+
+/* Two equal stages, four micro-batches of 10 forward and 20 backward: idle for 1 of 5. The second
+ * stage's queue ends when it has nothing more to do: it idles on, all the same. */
+static void test_equal(void **state)
+{
+    (void)state;
+    ls_time_profile stages[2] = {{{0}}, {{0}}};
+    for (int s = 0; s < 2; s++) {
+        stages[s].ns[LS_TIME_COMPUTE] = 40;
+        stages[s].ns[LS_TIME_BACKWARD] = 80;
+    }
+    stages[0].ns[LS_TIME_IDLE] = 30;
+    stages[1].ns[LS_TIME_IDLE] = 10;
+    for (int kind = 0; kind < 2; kind++)
+        check(&(ls_schedule){2, 4, kind == 1}, stages, 0.2, 0.2);
+    stages[0].ns[LS_TIME_WAIT] = 50; /* what they waited for each other is idle, too */
+    check(&(ls_schedule){2, 4, false}, stages, 1 - 240.0 / 400, 0.2);
+}
+
+/* Copies belong to the passes, updates come after them. GPipe: 10 + 30 + 3 x 30 forward, 20 + 40 +
+ * 3 x 40 backward, 8 in the end: 318, of which the stages work 120 + 8 and 280. */
+static void test_unequal(void **state)
+{
+    (void)state;
+    ls_time_profile stages[2] = {{{0}}, {{0}}};
+    stages[0].ns[LS_TIME_COMPUTE] = 28;
+    stages[0].ns[LS_TIME_COPY] = 12;
+    stages[0].ns[LS_TIME_BACKWARD] = 80;
+    stages[0].ns[LS_TIME_OPTIMIZER] = 6;
+    stages[0].ns[LS_TIME_HARNESS] = 2;
+    stages[0].ns[LS_TIME_IDLE] = 200;
+    stages[1].ns[LS_TIME_COMPUTE] = 120;
+    stages[1].ns[LS_TIME_BACKWARD] = 150;
+    stages[1].ns[LS_TIME_COPY] = 10;
+    check(&(ls_schedule){2, 4, false}, stages, 1 - 408.0 / 656, 1 - 408.0 / 636);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_equal),
+        cmocka_unit_test(test_unequal),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a step's time goes to: some more full steps with a reading of the clock after each
+ * operation, when all that the row and the user keep has been taken. Where the devices' time goes,
+ * of parameter servers the workers'; time that a queue spends on nothing it knows of counts as
+ * idle. Of a pipeline several rounds, for medians of its idle share (bubble.h).
+ */
+#include "bench/bubble.h"
+#include "bench/statistics.h"
+#include "bench/team.h"
+#include "bench/trial.h"
+
+#include <stdlib.h>
+
+enum { PROFILED = 100, ROUNDS = 15 }; /* steps at most; of a pipeline, in so many rounds */
+
+/* The rounds of a trial. */
+typedef struct profile {
+    ls_trial *trial;
+    size_t here, devices;    /* of this process, of all */
+    ls_time_profile *times;  /* [devices] of the latest round */
+    ls_time_profile *sums;   /* [devices] of all */
+    ls_time_profile *mine;   /* [here] */
+    double measured[ROUNDS]; /* idle shares of a pipeline */
+    double formula[ROUNDS];
+} profile;
+
+/* Some steps; what their time went to, on the devices of all processes. */
+static ls_status take_round(profile *p, uint64_t steps)
+{
+    ls_session *session = &p->trial->session;
+    const ls_strategy *strategy = session->run->strategy;
+    bool stop = false;
+    LS_TRY(ls_team_turn(session->job.comm, LS_OK, &steps, &stop));
+    LS_TRY(strategy->profile(session->run, true));
+    LS_TRY(strategy->step(session->run, false, steps));
+    LS_TRY(strategy->sync(session->run));
+    LS_TRY(strategy->profile(session->run, false));
+    for (size_t d = 0; d < p->here; d++)
+        p->mine[d] = strategy->times(session->run, d);
+    LS_TRY(ls_comm_collect(session->job.comm, p->mine, p->here * sizeof *p->mine, p->times));
+    for (size_t d = 0; d < p->devices; d++)
+        for (int use = 0; use < LS_TIME_USES; use++)
+            p->sums[d].ns[use] += p->times[d].ns[use];
+    return LS_OK;
+}
+
+static double median(double *values, uint64_t count)
+{
+    ls_statistics s;
+    ls_statistics_compute(values, count, &s);
+    return s.median;
+}
+
+static ls_status take_rounds(profile *p, uint64_t rounds, uint64_t steps)
+{
+    const ls_job *job = &p->trial->session.job;
+    const bool staged = p->trial->plan->strategy->staged;
+    const ls_schedule schedule = {(int)p->devices, job->microbatches, job->one_f_one_b};
+    for (uint64_t r = 0; r < rounds; r++) {
+        ls_bubble bubble = {0, 0};
+        LS_TRY(take_round(p, steps));
+        if (staged)
+            LS_TRY(ls_bubble_measure(&schedule, p->times, &bubble));
+        p->measured[r] = bubble.measured;
+        p->formula[r] = bubble.formula;
+    }
+    if (staged) {
+        p->trial->bubble = median(p->measured, rounds);
+        p->trial->bubble_formula = median(p->formula, rounds);
+    }
+    return LS_OK;
+}
+
+/* The mean over all devices' times, as shares of the mean timed step. */
+static void measure_parts(const profile *p)
+{
+    ls_trial *trial = p->trial;
+    const double mean_ms = trial->timed_ms / (double)trial->timed_done;
+    double sum[LS_TIME_USES] = {0}, all = 0;
+    for (size_t d = 0; d < p->devices; d++)
+        for (int use = 0; use < LS_TIME_USES; use++) {
+            sum[use] += (double)p->sums[d].ns[use];
+            all += (double)p->sums[d].ns[use];
+        }
+    for (int use = 0; use < LS_TIME_USES && all > 0; use++)
+        trial->part_ms[use] = sum[use] / all * mean_ms;
+}
+
+/* Of long steps, few. */
+ls_status ls_trial_profile(ls_trial *trial)
+{
+    const ls_session *session = &trial->session;
+    const ls_comm *comm = session->job.comm;
+    const size_t here = session->device_count, devices = here * (comm ? (size_t)comm->size : 1);
+    const uint64_t all = trial->timed_done < PROFILED ? trial->timed_done : PROFILED;
+    const uint64_t most = trial->plan->strategy->staged ? ROUNDS : 1;
+    const uint64_t rounds = all < most ? all : most, each = all / rounds;
+    ls_time_profile *memory = calloc(2 * devices + here, sizeof *memory);
+    if (!memory)
+        return ls_fail_memory("profile", (2 * devices + here) * sizeof *memory);
+    profile p = {.trial = trial,
+                 .here = here,
+                 .devices = devices,
+                 .times = memory,
+                 .sums = memory + devices,
+                 .mine = memory + 2 * devices};
+    ls_status status = take_rounds(&p, rounds, trial->chunk < each ? trial->chunk : each);
+    if (!status)
+        measure_parts(&p);
+    for (size_t s = 0; s < trial->server_count && !status; s++)
+        trial->servers[s].busy = ls_ps_report_busy(session->run, s);
+    free(memory);
+    return status;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The order in which a pipeline's stages take their passes. A pass is one stage's forward or
+ * backward of one micro-batch. Stage s of p, m micro-batches:
+ *
+ *     gpipe   all forward passes, then all backward passes (Huang et al., NeurIPS 2019)
+ *     1f1b    at most p - s micro-batches in flight: forward until there are, then a backward
+ *             pass after each forward one (Narayanan et al., PipeDream, SOSP 2019, with a flush at
+ *             the end of the step)
+ *
+ * Each kind of pass takes the micro-batches in order. Knows no device and no time but those that it
+ * is given.
+ */
+#ifndef LS_IMPL_PIPELINE_SCHEDULE_H
+#define LS_IMPL_PIPELINE_SCHEDULE_H
+
+#include "common/base/status.h"
+
+#include <stdbool.h>
+
+typedef struct ls_schedule {
+    int stages, microbatches;
+    bool one_f_one_b; /**< else gpipe */
+} ls_schedule;
+
+typedef struct ls_pass {
+    int stage, microbatch;
+    bool backward;
+} ls_pass;
+
+/** Micro-batches that a stage has begun and not ended, at most: whose activations it keeps. */
+int ls_schedule_in_flight(const ls_schedule *schedule, int stage);
+
+typedef ls_status (*ls_pass_visit)(void *context, const ls_pass *pass);
+
+/** Visits every pass once: those of a stage in its order, each after all that it waits for. Ends
+ *  with the first failure. */
+ls_status ls_schedule_each(const ls_schedule *schedule, ls_pass_visit visit, void *context);
+
+/** What a stage's passes take, of one micro-batch, and what it does once they are all done. */
+typedef struct ls_stage_time {
+    double forward, backward, rest;
+} ls_stage_time;
+
+/**
+ * How long a step takes whose stages take times [stages]. For gpipe that is, with F and B the
+ * stages' forward and backward times, sum F + (m - 1) max F + sum B + (m - 1) max B, and the rest:
+ * the first micro-batch goes through all stages, the others follow at the pace of the slowest.
+ * Equal stages take (m + p - 1) (F + B) in both schedules, idle for (p - 1) / (m + p - 1) of it.
+ */
+ls_status ls_schedule_span(const ls_schedule *schedule, const ls_stage_time *times, double *out);
+
+#endif

@@ -4,6 +4,8 @@
 
     series.py scaling FILE...    samples per second on one core and on two, by strategy
     series.py growth FILE...     size and build time of the step's program, by number of towers
+    series.py training FILE...   accuracy on the test set after so many steps, by model
+    series.py pipeline FILE...   idle share and activations of a pipeline, by micro-batches
 
 Tab-separated on stdout; the first line is `#`, the picture's title, the columns' names in the
 second. Rows of several files are one set; of two rows of one case the later counts. Peers (rows
@@ -136,7 +138,59 @@ def growth(rows):
     return title, ["name", "towers", "nodes", "nodes_of_a_replica", "bytes", "build_ms"], lines
 
 
-PICTURES = {"scaling": scaling, "growth": growth}
+def steps_of(row):
+    """All steps trained."""
+    return row["case"]["steps"] + row["case"]["warmup"]
+
+
+def training(rows):
+    """model, steps, accuracy: the middle, the lowest and the highest of the seeds."""
+    table = {}
+    for row in rows:
+        if "accuracy" in row.get("train", {}):
+            table.setdefault((row["case"]["model"], steps_of(row)), []).append(row)
+    if not all(sum(model == name for model, _ in table) > 1 for name, _ in table) or not table:
+        raise InputError("no model with accuracies after several numbers of steps; use --steps 10,100")
+    lines = []
+    for (model, steps), same in sorted(table.items()):
+        values = [row["train"]["accuracy"] for row in same]
+        figures = [f"{f(values):.6f}" for f in (statistics.median, min, max)]
+        lines.append([model, str(steps), *figures])
+    data = {row["case"]["model"]: row["case"]["data"] for same in table.values() for row in same}
+    title = ["; ".join(f"{model} on {data[model]}" for model in sorted(data)), ""]
+    return title, ["name", "steps", "accuracy", "low", "high"], lines
+
+
+def pipeline(rows):
+    """schedule, micro-batches, idle share: measured, of the schedule, of equal stages,
+    (p - 1) / (m + p - 1); activations of the first stage and their formula, in bytes."""
+    table = {
+        (row["case"]["pipeline_schedule"], row["case"]["pipeline_microbatches"]): row
+        for row in rows if "pipeline" in row
+    }
+    cases = {
+        (row["case"]["model"], row["case"]["batch_global"], len(row["case"]["devices"]))
+        for row in table.values()
+    }
+    if len({m for _, m in table}) < 2 or len(cases) != 1:
+        raise InputError(
+            "not one pipeline with several numbers of micro-batches; use --pipeline-microbatches 1,2,4"
+        )
+    lines = []
+    for (schedule, microbatches), row in sorted(table.items()):
+        bubble, first = row["pipeline"], row["memory"]["devices"][0]
+        shares = [bubble[name] for name in ("bubble", "bubble_formula", "bubble_equal")]
+        held = (first["activations"], first["formula"]["activations"])
+        lines.append([
+            schedule, str(microbatches), *(f"{share:.6f}" for share in shares), *map(str, held),
+        ])
+    model, batch, stages = cases.pop()
+    title = [f"{model}, batch {batch}, {stages} stages, {machine(row)}", ""]
+    names = ["name", "microbatches", "bubble", "formula", "equal", "activations", "activations_formula"]
+    return title, names, lines
+
+
+PICTURES = {"scaling": scaling, "growth": growth, "training": training, "pipeline": pipeline}
 
 
 def main(arguments):

@@ -326,6 +326,10 @@ static ls_status place_variables(const ls_workplace *place, ls_plan_of_case *pla
     free(names);
     if (!ls_plan_mixes_kinds(plan))
         return LS_OK;
+    if (plan->strategy->serves)
+        return ls_fail(LS_CODE_USAGE, "option --variable-device", text,
+                       "a parameter server and its workers are of one kind; %s works",
+                       plan->devices->kind == LS_DEVICE_GPU ? "/gpu:0" : "/cpu:0");
     if (plan->variable_device.kind == LS_DEVICE_GPU)
         return ls_fail(LS_CODE_USAGE, "option --variable-device", text,
                        "towers on CPU devices do not reach a GPU's memory; a CPU device holds "

@@ -168,7 +168,7 @@ part_verify() {
     devices=1,2,4,8
     [ "$strategy" != independent ] || options=()
     [ "$strategy" != single ] || devices=1
-    [ "$strategy" != towers ] || options+=(--variable-device "$holder")
+    [[ $strategy != towers && $strategy != ps ]] || options+=(--variable-device "$holder")
     verify_one "$devices" poly "$strategy" "${options[@]}"
     verify_one "$devices" "$(pick mlp:784-16-10 mlp)" "$strategy" --data "$(images)" --batch "$(pick 24 256)" "${options[@]}"
     [ -n "$rehearse" ] || verify_one "$devices" mlp:784-64-32-10 "$strategy" --data "$(images)" --batch 100 --capture no "${options[@]}"

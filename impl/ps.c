@@ -13,7 +13,8 @@
  * worker's share, is applied when it comes, and its worker goes on with what that made of the
  * variables. With backup workers (ps_backup.c) a step's update is by the gradients that come first.
  * So a run depends on the order of arrival, and on that alone (ps_replay.c). Who is what
- * and which ranges a server holds: ps_layout.h; the steps themselves: ps_worker.c, ps_server.c.
+ * and which ranges a server holds: ps_layout.h; the steps themselves: ps_worker.c, ps_server.c;
+ * where queues are ordered by events (GPUs), all of them in one: ps_joint.c.
  */
 #include "impl/ps.h"
 #include "impl/reducer.h"
@@ -71,13 +72,19 @@ static ls_status open_members(ls_ps *me)
     return status;
 }
 
+static ls_status refuse_arrival(const char *comm)
+{
+    return ls_fail(LS_CODE_USAGE, "option", "--comm",
+                   "%s (of GPUs) cannot receive from any rank, as servers do that do not wait for "
+                   "all; --ps-mode sync without backup workers, or CPU devices, work",
+                   comm);
+}
+
 static ls_status build(ls_ps *me)
 {
     const ls_job *job = me->base.job;
-    if (ls_device_describe(job->devices[0])->name.kind == LS_DEVICE_GPU)
-        return ls_fail(LS_CODE_MISSING, "strategy", "ps",
-                       "servers take gradients from any worker, which no communicator of GPUs can "
-                       "yet; CPU devices work");
+    if (ls_ps_is_joint(job) && ls_ps_by_arrival(&job->ps))
+        return refuse_arrival(job->transport->name);
     LS_TRY(ls_buckets_open(job->model->graph, job->model->graph->variables.elements,
                            job->bucket_bytes, &me->buckets));
     LS_TRY(ls_ps_layout_open(job, &me->buckets, &me->layout));
@@ -86,7 +93,7 @@ static ls_status build(ls_ps *me)
         LS_TRY(ls_ps_server_open(me, &me->servers[s]));
     for (int w = 0; w < me->worker_count; w++)
         LS_TRY(ls_ps_worker_open(me, &me->workers[w]));
-    return LS_OK;
+    return ls_ps_is_joint(job) ? ls_ps_joint_open(me) : LS_OK;
 }
 
 static ls_status sync_run(ls_run *run)
@@ -105,6 +112,7 @@ static void close_run(ls_run *run)
 {
     ls_ps *me = (ls_ps *)run;
     ls_status_free(sync_run(run)); /* of all, before memory that others read is released */
+    ls_ps_joint_close(me);
     for (int w = 0; w < me->worker_count; w++)
         ls_ps_worker_close(&me->workers[w]);
     for (int s = 0; s < me->server_count; s++)
@@ -135,9 +143,12 @@ static ls_status open_run(const ls_job *job, ls_run **out)
 /* Servers are ranks, or in one process the one variable device. */
 static ls_status check(const ls_outline *o)
 {
-    if (strcmp(o->comm, "thread") != 0 && strcmp(o->comm, "mpi") != 0)
+    const bool joint = strcmp(o->comm, "device") == 0;
+    if (joint && (o->ps_alone || o->ps_backups))
+        return refuse_arrival(o->comm);
+    if (strcmp(o->comm, "thread") != 0 && strcmp(o->comm, "mpi") != 0 && !joint)
         return ls_fail(LS_CODE_USAGE, "option", "--comm",
-                       "%s cannot receive from any rank, as servers do; thread, mpi or auto",
+                       "%s cannot send to one rank, as servers do; thread, mpi, device or auto",
                        o->comm);
     if (o->ranks == 1 && (o->ps_servers != 1 || o->ps_colocate))
         return ls_fail(LS_CODE_USAGE, "option", o->ps_colocate ? "--ps-colocate" : "--ps-servers",
@@ -206,11 +217,12 @@ static ls_status step(ls_run *run, bool tail, uint64_t times)
     me->steps[which] += times;
     if (ls_ps_by_arrival(&run->job->ps))
         return step_alone(me, which, times);
+    if (me->joint)
+        return ls_ps_joint_step(me, which, times);
     for (; times; times = captured ? 0 : times - 1) {
         for (int s = 0; s < me->server_count; s++)
             LS_TRY(captured ? ls_program_launch(me->servers[s].program[which], times)
-                            : ls_op_list_put(&me->servers[s].step[which],
-                                             me->servers[s].replica->queue));
+                            : ls_ps_server_put(&me->servers[s], which));
         for (int w = 0; w < me->worker_count; w++)
             LS_TRY(captured ? ls_program_launch(me->workers[w].member.program[which], times)
                             : ls_ps_worker_put(&me->workers[w], which));
@@ -228,7 +240,7 @@ static ls_status mark(ls_run *run)
     ls_ps *me = (ls_ps *)run;
     for (int s = 0; s < me->server_count; s++)
         LS_TRY(put_mark(me->servers[s].replica));
-    for (int w = 0; w < me->worker_count; w++)
+    for (int w = 0; w < me->worker_count && !me->joint; w++) /* else the server's queue drives */
         LS_TRY(put_mark(me->workers[w].member.replica));
     return LS_OK;
 }
@@ -252,6 +264,7 @@ static void describe(const ls_run *run, ls_run_info *out)
         me->worker_count ? me->workers[0].member.replica : me->servers[0].replica;
     *out = (ls_run_info){.kernels = any->kernels->table->name,
                          .kernel_library = any->kernels->table->library(any->kernels)};
+    add_program(ls_ps_joint_program(me), out);
     for (int s = 0; s < me->server_count; s++)
         add_program(me->servers[s].program[LS_FULL], out);
     for (int w = 0; w < me->worker_count; w++)
@@ -261,8 +274,10 @@ static void describe(const ls_run *run, ls_run_info *out)
 static void each_op(const ls_run *run, ls_op_visit visit, void *context)
 {
     const ls_ps *me = (const ls_ps *)run;
-    for (int s = 0; s < me->server_count; s++)
+    for (int s = 0; s < me->server_count; s++) {
+        ls_op_list_each(&me->servers[s].deal, visit, context);
         ls_op_list_each(&me->servers[s].step[LS_FULL], visit, context);
+    }
     for (int w = 0; w < me->worker_count; w++)
         ls_ps_worker_each(&me->workers[w], visit, context);
 }

@@ -50,12 +50,13 @@ typedef struct ls_ps_clock {
 typedef struct ls_ps_server {
     const ls_ps_member *place;
     ls_comm *comm;
-    ls_comm *control;     /**< NULL: synchronous */
-    ls_graph_part part;   /**< its shard: variables without nodes */
-    ls_replica *replica;  /**< of the shard */
-    void **arrivals;      /**< [arrival_count] exact: finished subtrees but the first */
-    size_t arrival_count; /**< real [elements of the shard] each */
-    ls_op_list step[LS_BATCHES];
+    ls_comm *control;            /**< NULL: synchronous */
+    ls_graph_part part;          /**< its shard: variables without nodes */
+    ls_replica *replica;         /**< of the shard */
+    void **arrivals;             /**< [arrival_count] exact: finished subtrees but the first */
+    size_t arrival_count;        /**< real [elements of the shard] each */
+    ls_op_list deal;             /**< sync: each range of the shard to every worker */
+    ls_op_list step[LS_BATCHES]; /**< sync: gradients in, the shard updated */
     ls_program *program[LS_BATCHES];
     ls_time_profile times;
     /* Not synchronous: */
@@ -77,6 +78,9 @@ typedef struct ls_ps_server {
     ls_traffic served;       /**< what the shards and gradients, each time, are by formula */
 } ls_ps_server;
 
+/** A step of all members in one (ps_joint.c). */
+typedef struct ls_ps_joint ls_ps_joint;
+
 /** A run; of this process's members. */
 typedef struct ls_ps {
     ls_run base;
@@ -86,6 +90,7 @@ typedef struct ls_ps {
     ls_ps_server *servers; /**< [server_count] */
     int worker_count, server_count;
     uint64_t steps[LS_BATCHES]; /**< put so far */
+    ls_ps_joint *joint;         /**< NULL: each member has a step of its own */
 } ls_ps;
 
 /** Appends an exchange; `together`: it crosses no border. */
@@ -97,6 +102,8 @@ ls_status ls_ps_worker_open(const ls_ps *run, ls_ps_worker *worker);
 void ls_ps_worker_close(ls_ps_worker *worker);
 /** Puts a step: pull, forward, backward, and the gradients' ranges as they become final. */
 ls_status ls_ps_worker_put(ls_ps_worker *worker, int which);
+/** Puts forward and backward alone. */
+ls_status ls_ps_worker_compute(ls_ps_worker *worker, int which);
 ls_status ls_ps_worker_sync(ls_ps_worker *worker);
 void ls_ps_worker_each(const ls_ps_worker *worker, ls_op_visit visit, void *context);
 void ls_ps_worker_memory(const ls_ps_worker *worker, ls_memory_formula *formula);
@@ -104,6 +111,8 @@ void ls_ps_worker_memory(const ls_ps_worker *worker, ls_memory_formula *formula)
 /* ps_server.c, likewise. */
 ls_status ls_ps_server_open(const ls_ps *run, ls_ps_server *server);
 void ls_ps_server_close(ls_ps_server *server);
+/** Puts a synchronous step: the shard to the workers; gradients in, the update. */
+ls_status ls_ps_server_put(ls_ps_server *server, int which);
 /** Sets its shard from the whole parameters, float32 [elements]; the other way round. */
 ls_status ls_ps_server_load(const ls_ps *run, ls_ps_server *server, const float *parameters);
 ls_status ls_ps_server_gather(const ls_ps *run, ls_ps_server *server, float *parameters);
@@ -111,6 +120,17 @@ void ls_ps_server_memory(const ls_ps_server *server, ls_memory_formula *formula)
 
 /** Opens its replica alone, on that device. */
 ls_status ls_ps_shard_open(const ls_ps *run, ls_ps_server *server, ls_device *device);
+
+/* ps_joint.c: one step, and program, of all members, whose queues are ordered by events. */
+bool ls_ps_is_joint(const ls_job *job);
+/** The members are open. To be closed before them, also on failure. */
+ls_status ls_ps_joint_open(ls_ps *run);
+void ls_ps_joint_close(ls_ps *run);
+ls_status ls_ps_joint_step(ls_ps *run, int which, uint64_t times);
+/** The program of a full step; NULL: not captured. */
+const ls_program *ls_ps_joint_program(const ls_ps *run);
+/** What one step sent. */
+ls_traffic ls_ps_joint_sent(const ls_ps *run, int which);
 
 /* ps_async.c: servers that do not wait for all workers. */
 enum { LS_PS_TAG = 0x7073, LS_PS_ANSWER }; /* of small messages: to a server, to a worker */

@@ -379,6 +379,11 @@ ls_status ls_ps_traffic(const ls_run *run, ls_traffic *sent, ls_traffic *formula
 {
     const ls_ps *me = (const ls_ps *)run;
     ls_traffic all, mine = {0};
+    if (me->joint) {
+        *formula = formula_of(me, LS_FULL);
+        *sent = ls_ps_joint_sent(me, LS_FULL);
+        return LS_OK;
+    }
     for (int w = 0; w < me->worker_count; w++)
         add_traffic(me->workers[w].comm, &mine);
     for (int s = 0; s < me->server_count; s++)

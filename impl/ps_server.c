@@ -56,7 +56,7 @@ ls_status ls_ps_shard_open(const ls_ps *run, ls_ps_server *s, ls_device *device)
 
 /* ---- The synchronous step ------------------------------------------------------------------- */
 
-static ls_status build_sends(const ls_ps *run, ls_ps_server *s, ls_op_list *ops)
+static ls_status build_deal(const ls_ps *run, ls_ps_server *s)
 {
     const ls_ps_layout *l = &run->layout;
     for (size_t i = 0; i < l->range_count; i++) {
@@ -67,7 +67,7 @@ static ls_status build_sends(const ls_ps *run, ls_ps_server *s, ls_op_list *ops)
                                    .send_count = range->count,
                                    .from = -1};
             bool together = ls_ps_together(run->base.job, l, s->place->number, w);
-            LS_TRY(ls_ps_exchange(s->comm, e, together, ops));
+            LS_TRY(ls_ps_exchange(s->comm, e, together, &s->deal));
         }
     }
     return LS_OK;
@@ -128,7 +128,6 @@ static ls_status build_step(const ls_ps *run, ls_ps_server *s, int which)
 {
     const ls_job *job = run->base.job;
     const ls_ps_layout *l = &run->layout;
-    LS_TRY(build_sends(run, s, &s->step[which]));
     for (size_t i = 0; i < l->piece_count; i++) {
         const ls_ps_range *piece = &l->pieces[i];
         if (piece->server != s->place->number)
@@ -173,17 +172,24 @@ ls_status ls_ps_server_open(const ls_ps *run, ls_ps_server *s)
     if (ls_ps_by_arrival(&job->ps))
         return ls_ps_async_open(run, s);
     LS_TRY(take_arrivals(run, s));
+    LS_TRY(build_deal(run, s));
     for (int b = 0; b < LS_BATCHES; b++) {
         if (!ls_replicated_batch(job, b))
             continue;
         LS_TRY(build_step(run, s, b));
-        if (!job->capture)
+        if (!job->capture || ls_ps_is_joint(job))
             continue;
         LS_TRY(ls_program_begin(s->replica->queue));
-        ls_status put = ls_op_list_put(&s->step[b], s->replica->queue);
+        ls_status put = ls_ps_server_put(s, b);
         LS_TRY(ls_status_first(put, ls_program_end(s->replica->queue, &s->program[b])));
     }
     return LS_OK;
+}
+
+ls_status ls_ps_server_put(ls_ps_server *s, int which)
+{
+    LS_TRY(ls_op_list_put(&s->deal, s->replica->queue));
+    return ls_op_list_put(&s->step[which], s->replica->queue);
 }
 
 void ls_ps_server_close(ls_ps_server *s)
@@ -194,6 +200,7 @@ void ls_ps_server_close(ls_ps_server *s)
         ls_program_close(s->program[b]);
         ls_op_list_clear(&s->step[b]);
     }
+    ls_op_list_clear(&s->deal);
     for (size_t i = 0; i < s->arrival_count; i++)
         ls_device_release(s->replica->device, s->arrivals[i]);
     free(s->arrivals);

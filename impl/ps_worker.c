@@ -88,6 +88,12 @@ ls_status ls_ps_worker_put(ls_ps_worker *w, int which)
     return ls_op_list_put(&w->member.finish[which], r->queue);
 }
 
+ls_status ls_ps_worker_compute(ls_ps_worker *w, int which)
+{
+    LS_TRY(ls_op_list_put(&w->member.replica->decay_loss, w->queue));
+    return ls_slice_put(w->member.slice[which], NULL, NULL);
+}
+
 /* ---- Building ------------------------------------------------------------------------------- */
 
 static ls_status open_replica(const ls_ps *run, ls_ps_worker *w)
@@ -113,7 +119,7 @@ static ls_status open_queue(const ls_ps *run, ls_ps_worker *w)
 {
     const ls_replica *r = w->member.replica;
     w->queue = r->queue;
-    if (!run->base.job->overlap)
+    if (!run->base.job->overlap || ls_ps_is_joint(run->base.job))
         return LS_OK;
     LS_TRY(ls_queue_open(r->device, "communication", &w->queue));
     w->own_queue = true;
@@ -166,6 +172,7 @@ static ls_status build_push(const ls_ps *run, ls_ps_worker *w, int which)
         return ls_fail_memory("ps", w->buckets.count * sizeof *w->push[which]);
     for (size_t i = 0; i < l->piece_count && !asks(run); i++) {
         const ls_ps_range *piece = &l->pieces[i];
+        const size_t bucket = ls_ps_is_joint(run->base.job) ? 0 : piece->bucket; /* all at once */
         bool together = ls_ps_together(run->base.job, l, piece->server, w->place->number);
         for (size_t k = 0; k < ls_slice_sums(w->member.slice[which]); k++) {
             const float *sum = ls_slice_gradients(w->member.slice[which], k);
@@ -173,7 +180,7 @@ static ls_status build_push(const ls_ps *run, ls_ps_worker *w, int which)
                                    .send = sum + piece->first,
                                    .send_count = piece->count,
                                    .from = -1};
-            LS_TRY(ls_ps_exchange(w->comm, e, together, &w->push[which][piece->bucket]));
+            LS_TRY(ls_ps_exchange(w->comm, e, together, &w->push[which][bucket]));
         }
     }
     return LS_OK;
@@ -225,7 +232,7 @@ static ls_status build_alone(const ls_ps *run, ls_ps_worker *w)
 
 static ls_status capture(const ls_job *job, ls_ps_worker *w)
 {
-    for (int b = 0; b < LS_BATCHES && job->capture; b++) {
+    for (int b = 0; b < LS_BATCHES && job->capture && !ls_ps_is_joint(job); b++) {
         if (!ls_replicated_batch(job, b))
             continue;
         LS_TRY(ls_program_begin(w->member.replica->queue));

@@ -166,7 +166,7 @@ refused 2 '--ps-colocate' run --model poly --strategy ps --devices 2 --ps-coloca
 refused 2 '3 servers' run --model poly --strategy ps --ranks 3 --ps-servers 3 --results none
 refused 2 '4 servers' run --model poly --strategy ps --ranks 3 --ps-servers 4 --ps-colocate yes --results none
 refused 2 '--devices' run --model poly --strategy ps --ranks 3 --devices 2 --results none
-refused 2 '--comm|receive' run --model poly --strategy ps --devices 2 --comm device --results none
+refused 2 '--comm|receive' run --model poly --strategy ps --devices 2 --comm device --ps-mode async --results none
 refused 2 '--variable-device' run --model poly --strategy ps --ranks 3 --variable-device /cpu:0 --results none
 refused 2 '--reduce fast' run --model poly --strategy ps --devices 2 --ps-mode async --reduce exact --results none
 refused 2 'sync, async, ssp' run --model poly --strategy ps --ps-mode some --results none

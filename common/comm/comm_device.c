@@ -146,7 +146,8 @@ static ls_status put_exchange(device_op *op, ls_queue *queue, bool *done)
     if (comm->stage == SEND && sends) {
         op->taker = NULL;
         *message_of(group, rank, op->what.to) = op;
-        count(comm, 1, ls_comm_bytes(1, op->what.send_count));
+        if (!op->what.inside)
+            count(comm, 1, ls_comm_bytes(1, op->what.send_count));
         LS_TRY(ls_queue_record(queue, op->ready));
     }
     if (comm->stage == SEND)

@@ -33,6 +33,22 @@ lockstep_ok verify --strategy ps --devices 2,3 --cpu-devices 3 --cores-per-devic
     --model mlp:784-700-300-10 --data synthetic:80 --batch 30 --epochs 2 --warmup 0 --results none --format jsonl
 rows "overlapped" "len(rows) == 8 and $equal"
 
+# Queues ordered by events, as GPUs' are: one program of the server and its workers, the same bits.
+lockstep_ok verify --strategy ps --comm device --devices 1,2,3,4 --capture yes,no --reduce fast,exact $small
+rows "one step of all members is equal" "len(rows) == 16 and $equal"
+rows "exact mode has one digest" "{x['equivalence']['digest'] for x in rows
+    if x['case']['reduce'] == 'exact'} == {digest('single')}"
+lockstep_ok run --strategy ps --comm device --devices 3 --reduce fast,exact --data synthetic:500 \
+    --batch 64 --results none --format jsonl
+rows "one step of all members sends the same" "sorted((x['traffic']['bytes_sent'], x['traffic']['messages_sent'])
+    for x in rows) == [(4 * 4 * 101770, 4), (7 * 4 * 101770, 7)] and all(x['traffic'][k + '_sent'] ==
+    x['traffic'][k + '_formula'] for x in rows for k in ['bytes', 'messages'])"
+rows "one step of all members, memory by the formula" "all(d[k] == d['formula'][k] for x in rows
+    for d in x['memory']['devices'] for k in d['formula'])"
+lockstep run --strategy ps --comm device --devices 2 --ps-mode async --results none
+expect "servers that take what comes first want more" [ "$code" -eq 2 ]
+expect "servers that take what comes first want more" one_line "cannot receive from any rank"
+
 # What crosses a border: 4 bytes of each parameter there, and back the sums of each worker elsewhere.
 lockstep_ok run --strategy ps --devices 3 --baseline --reduce fast,exact --data synthetic:500 --batch 64 --results none \
     --format jsonl

@@ -283,6 +283,33 @@ ls_status ls_micro_sizes(const ls_micro *m, size_t smallest, size_t sizes[LS_MIC
     return LS_OK;
 }
 
+/* How fast it was, and beside its roof. */
+static void put_rates(json_t *micro, const ls_micro *m, const ls_micro_figure *f)
+{
+    if (f->moved_bytes > 0)
+        json_object_set_new(micro, "algbw_gbs", json_real(f->moved_bytes / f->ns.median));
+    if (f->ranks) {
+        json_object_set_new(micro, "busbw_gbs",
+                            json_real(f->bus_factor * f->moved_bytes / f->ns.median));
+    }
+    if (f->ranks && !f->uncounted) {
+        json_object_set_new(micro, "bytes_sent", json_integer((json_int_t)f->sent.bytes_sent));
+        json_object_set_new(micro, "messages_sent",
+                            json_integer((json_int_t)f->sent.messages_sent));
+    }
+    if (f->flops > 0) {
+        json_object_set_new(micro, "gflops", json_real(f->flops / f->ns.median));
+        if (f->roof_ns <= 0)
+            json_object_set_new(micro, "roof_share",
+                                json_real(f->flops / (f->ns.median * 1e-9) / m->roof));
+    }
+    if (f->roof_ns > 0) {
+        json_object_set_new(micro, "roof_share", json_real(f->roof_ns / f->ns.median));
+        json_object_set_new(micro, "roof_us", json_real(f->roof_ns * 1e-3));
+        json_object_set_new(micro, "roof", json_string(f->roof));
+    }
+}
+
 ls_status ls_micro_row(ls_micro *m, const ls_micro_figure *f)
 {
     ls_row_id id;
@@ -308,28 +335,7 @@ ls_status ls_micro_row(ls_micro *m, const ls_micro_figure *f)
         json_object_set_new(micro, "time_p90_us", json_real(f->ns.p90 * 1e-3));
         json_object_set_new(micro, "time_p99_us", json_real(f->ns.p99 * 1e-3));
     }
-    if (f->moved_bytes > 0)
-        json_object_set_new(micro, "algbw_gbs", json_real(f->moved_bytes / f->ns.median));
-    if (f->ranks) {
-        json_object_set_new(micro, "busbw_gbs",
-                            json_real(f->bus_factor * f->moved_bytes / f->ns.median));
-    }
-    if (f->ranks && !f->uncounted) {
-        json_object_set_new(micro, "bytes_sent", json_integer((json_int_t)f->sent.bytes_sent));
-        json_object_set_new(micro, "messages_sent",
-                            json_integer((json_int_t)f->sent.messages_sent));
-    }
-    if (f->flops > 0) {
-        json_object_set_new(micro, "gflops", json_real(f->flops / f->ns.median));
-        if (f->roof_ns <= 0)
-            json_object_set_new(micro, "roof_share",
-                                json_real(f->flops / (f->ns.median * 1e-9) / m->roof));
-    }
-    if (f->roof_ns > 0) {
-        json_object_set_new(micro, "roof_share", json_real(f->roof_ns / f->ns.median));
-        json_object_set_new(micro, "roof_us", json_real(f->roof_ns * 1e-3));
-        json_object_set_new(micro, "roof", json_string(f->roof));
-    }
+    put_rates(micro, m, f);
     if (f->host_ns > 0)
         json_object_set_new(micro, "host_us", json_real(f->host_ns * 1e-3));
     if (f->build_ns > 0)

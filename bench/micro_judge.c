@@ -111,7 +111,7 @@ static tensor *add_tensor(trial *t, void *device, int64_t width, bool of_rows, i
     *x = (tensor){.device = device, .width = width, .of_rows = of_rows, .judged_as = judged_as};
     x->host = calloc(1, all_bytes(t, x) + sizeof(double));
     x->reference = calloc(1, row_bytes(x) * (size_t)(of_rows ? t->picked : 1) + sizeof(double));
-    return x;
+    return x->host && x->reference ? x : NULL; /* open_reference tells */
 }
 
 static void *reference_of(const tensor *x)
@@ -185,7 +185,7 @@ static void add_variables(trial *t)
         const ls_variable *variable = &t->graph->variables.items[t->node->variables[v]];
         const int64_t count = (int64_t)variable->count;
         tensor *x = add_tensor(t, (void *)(uintptr_t)t->site.variable[v], count, false, -1);
-        if (x && x->host)
+        if (x)
             fill_variable(t, x, variable);
         t->reference.variable[v] = reference_of(x);
         t->reference.variable_gradient[v] =

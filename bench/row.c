@@ -2,13 +2,10 @@
 /* Row of figures from a trial and its gate; see row.h. */
 #include "bench/row.h"
 
-#include "bench/option_values.h"
-
 #include "bench/provenance.h"
+#include "bench/row_case.h"
 #include "bench/row_ps.h"
 #include "bench/statistics.h"
-#include "impl/ps_layout.h"
-#include "impl/slice.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -30,134 +27,6 @@ static void put_integer(json_t *object, const char *name, uint64_t value)
 static void put_text(json_t *object, const char *name, const char *value)
 {
     json_object_set_new(object, name, json_string(value));
-}
-
-/* Samples of the full batch that device i of this process takes. */
-static int64_t slice_of(const ls_plan_of_case *plan, int64_t i)
-{
-    const ls_job *job = &plan->job;
-    int64_t n = ls_job_replicas(job), d = ls_job_replica_on(job, (size_t)i);
-    if (plan->strategy->serves)
-        d = ls_ps_worker_on(job, (int)i);
-    if (d < 0) /* a server */
-        return 0;
-    int64_t first = d, last = d + 1, parts = n;
-    if (job->exact) { /* whole shards */
-        parts = job->micro_shards < job->batch ? job->micro_shards : job->batch;
-        first = ls_slice_begin(parts, d, n);
-        last = ls_slice_begin(parts, d + 1, n);
-    }
-    return ls_slice_begin(job->batch, last, parts) - ls_slice_begin(job->batch, first, parts);
-}
-
-/* The plan as it came out, balanced or named: "dense0=cpu:0,relu0=cpu:0,..."; the first replica's.
- * Of several processes: "/task:1/cpu:0" is one of rank 1. */
-static void put_place(json_t *group, const ls_plan_of_case *plan)
-{
-    const ls_graph *graph = plan->model->graph;
-    const int here = (int)plan->device_count;
-    char text[4096] = "", name[LS_NODE_NAME], device[32], task[32] = "";
-    size_t used = 0;
-    for (int n = 0; n < graph->count && used < sizeof text; n++) {
-        const int place = plan->place[n];
-        if (!graph->nodes[n].input_count)
-            continue;
-        if (ls_job_places(&plan->job) > here)
-            snprintf(task, sizeof task, "/task:%d/", place / here);
-        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s=%s%s", used ? "," : "",
-                                 ls_graph_node_name(graph, n, name), task,
-                                 ls_device_name_text(&plan->devices[place % here], device));
-    }
-    put_text(group, "model_parallel_place", text);
-}
-
-static json_t *case_group(const ls_row_facts *f)
-{
-    const ls_plan_of_case *plan = f->plan;
-    const ls_case *c = plan->config;
-    const ls_job *job = &plan->job;
-    json_t *group = json_object(), *devices = json_array(), *batches = json_array();
-    char text[256];
-    for (size_t i = 0; i < plan->device_count; i++) {
-        json_array_append_new(devices, json_string(ls_device_name_text(&plan->devices[i], text)));
-        json_array_append_new(batches, json_integer(slice_of(plan, (int64_t)i)));
-    }
-    put_text(group, "model", plan->model->name);
-    put_text(group, "data", *c->data ? c->data : plan->model->kind->default_data);
-    if (ls_applies_sync_bn(c))
-        json_object_set_new(group, "sync_bn", json_boolean(c->sync_bn));
-    if (ls_applies_augment(c))
-        json_object_set_new(group, "augment", json_boolean(c->augment));
-    put_text(group, "strategy", plan->strategy->name);
-    if (plan->soft_placed)
-        put_text(group, "devices_asked", c->devices);
-    json_object_set_new(group, "devices", devices);
-    put_integer(group, "ranks", (uint64_t)c->ranks);
-    put_integer(group, "hosts", (uint64_t)(job->comm ? f->place->request->processes->hosts : 1));
-    put_integer(group, "batch_global", (uint64_t)job->batch);
-    json_object_set_new(group, "batch_per_device", batches);
-    put_text(group, "scaling", c->scaling == LS_SCALING_WEAK ? "weak" : "strong");
-    put_integer(group, "steps", (uint64_t)plan->timed);
-    put_integer(group, "warmup", (uint64_t)plan->warmup);
-    if (job->epochs)
-        put_integer(group, "epochs", (uint64_t)c->epochs);
-    if (!f->place->request->verify)
-        put_integer(group, "blocks", (uint64_t)f->place->request->blocks);
-    put_integer(group, "seed", c->seed);
-    json_object_set_new(group, "shuffle", json_boolean(c->shuffle));
-    put_text(group, "optimizer", ls_optimizer_text(&job->optimizer, text, sizeof text));
-    put_real(group, "lr", job->schedule.initial);
-    put_text(group, "reduce", job->exact ? "exact" : "fast");
-    if (job->exact)
-        put_integer(group, "micro_shards", (uint64_t)job->micro_shards);
-    if (plan->strategy->reduces) {
-        put_text(group, "allreduce", job->allreduce->name);
-        put_integer(group, "bucket_bytes",
-                    job->bucket_bytes == SIZE_MAX
-                        ? plan->model->graph->variables.elements * sizeof(float)
-                        : job->bucket_bytes);
-        json_object_set_new(group, "overlap", json_boolean(job->overlap));
-    }
-    if (ls_plan_has_variable_device(plan))
-        put_text(group, "variable_device", c->variable_device);
-    if (plan->strategy->serves)
-        ls_row_put_ps_case(group, plan);
-    else if (plan->strategy->holds_variables) {
-        json_object_set_new(group, "towers_staged", json_boolean(c->towers_staged));
-        json_object_set_new(group, "colocate_gradients", json_boolean(c->colocate_gradients));
-    }
-    if (plan->strategy->divided)
-        put_place(group, plan);
-    if (plan->strategy->divided && plan->strategy->replicated) {
-        put_integer(group, "hybrid_replicas", (uint64_t)c->hybrid_replicas);
-        put_text(group, "hybrid_inner", c->hybrid_pipeline ? "pipeline" : "model-parallel");
-    }
-    if (job->microbatches) {
-        put_integer(group, "pipeline_microbatches", (uint64_t)c->microbatches);
-        put_text(group, "pipeline_schedule", c->one_f_one_b ? "1f1b" : "gpipe");
-    }
-    put_text(group, "comm", job->transport->name);
-    put_text(group, "memory",
-             *c->memory_text                        ? c->memory_text
-             : plan->devices->kind == LS_DEVICE_GPU ? "all"
-                                                    : "growth");
-    if (*c->link_text)
-        put_text(group, "link", c->link_text);
-    if (c->flip_device >= 0) {
-        snprintf(text, sizeof text, "bitflip=%d:%lld", c->flip_device, (long long)c->flip_step);
-        put_text(group, "inject", text);
-    }
-    if (c->fault.kind)
-        put_text(group, "inject", ls_fault_text(&c->fault, text, sizeof text));
-    if (c->delay_rank >= 0) {
-        snprintf(text, sizeof text, "delay=%d:%gms", c->delay_rank, (double)c->delay_ns * 1e-6);
-        put_text(group, "inject", text);
-    }
-    if (plan->devices->kind == LS_DEVICE_GPU) /* others have one arithmetic */
-        put_text(group, "math", c->math == LS_MATH_TF32 ? "tf32" : "float32");
-    json_object_set_new(group, "capture", json_boolean(job->capture));
-    put_integer(group, "parameters", plan->model->graph->variables.elements);
-    return group;
 }
 
 /* Why the row is not ok: the gate's finding, the trial's, or that it could not run. */
@@ -488,7 +357,7 @@ ls_status ls_row_build(const ls_row_facts *f, json_t **out)
     put_text(row, "command", request->command);
     if (request->label)
         put_text(row, "label", request->label);
-    put_group(row, "case", case_group(f));
+    put_group(row, "case", ls_row_case(f));
     put_group(row, "result", result_group(f));
     bool keeps_time = f->trial && f->trial->timed_done && !f->trial->failed && !f->error &&
                       (!f->gate || f->gate->pass) && !request->verify;

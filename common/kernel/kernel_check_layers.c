@@ -259,6 +259,9 @@ ls_status ls_check_conv_max_forward(const ls_conv_max_forward_args *c, size_t re
     LS_TRY(ls_check_tensors(op, 5, tensors, work));
     if (s->rows && !(s->window.out_height && s->window.out_width))
         return ls_fail(LS_CODE_USAGE, op, "window", "it has no position; give larger images");
+    if (s->window.out_height * s->window.out_width > INT32_MAX)
+        return ls_fail(LS_CODE_USAGE, op, "window",
+                       "it has more than %" PRId32 " positions; give smaller images", INT32_MAX);
     work->flops = 2.0 * (double)s->rows * (double)size.y * (double)size.weight;
     return check_activation(op, c->activation);
 }

@@ -74,6 +74,9 @@ print(1.3 * peak / json.loads(devices)["devices"][0]["capacity"])' "$LOCKSTEP")
 big single 1 "fraction=$part" csv >"$dir/rows" && fail "the whole model fits"
 grep -q 'do not fit' "$dir/rows" || fail "not refused for memory: $(tail -n 1 "$dir/rows" | cut -c 1-400)"
 big model-parallel 2 "fraction=$part" csv | grep -q ',ok,' || fail "the split model does not fit"
+# The row has the whole plan of a deep network.
+"$LOCKSTEP" run --strategy model-parallel --devices 2 --model resnet:110 --data synthetic:10 --batch 2 --steps 0 --warmup 0 \
+  --results none --format jsonl | grep -q 'softmax_cross_entropy0=cpu:1"' || fail "a long plan is cut"
 # Refusals: one line, exit status 2.
 refused() {
   local words=$1 code=0

@@ -205,88 +205,88 @@ static void test_impossible_cases_are_left_out(void **state)
     REFUSED(LS_CODE_MISSING, "run --model mlp,poly --strategy single,towers", "broken here");
 }
 
-/* Every option of the table either has a setter, or is refused with what it concerns. */
 /* Options that users and programs rely on, with their defaults (and units) in --help. */
+static const char *const in_help[][2] = {
+    {"model", "mlp"},
+    {"data", "the model's"},
+    {"augment", "yes"},
+    {"strategy", "single"},
+    {"devices", "1"},
+    {"cpu-devices", "cores"},
+    {"cores-per-device", "1; unit: cores"},
+    {"logical-gpus", "1"},
+    {"batch", "the model's; unit: samples"},
+    {"scaling", "strong"},
+    {"steps", "100; unit: steps"},
+    {"epochs", "none; unit: epochs"},
+    {"warmup", "10; unit: steps"},
+    {"blocks", "5"},
+    {"optimizer", "the model's"},
+    {"lr", "the model's"},
+    {"seed", "1"},
+    {"target", "none"},
+    {"shuffle", "yes"},
+    {"load", "none"},
+    {"save", "none"},
+    {"reduce", "fast"},
+    {"micro-shards", "16"},
+    {"gate-steps", "10; unit: steps"},
+    {"baseline", "no"},
+    {"allreduce", "auto"},
+    {"bucket-bytes", "auto; unit: bytes"},
+    {"comm", "auto"},
+    {"ranks", "1"},
+    {"memory", "growth"},
+    {"link", "none"},
+    {"variable-device", "/cpu:0"},
+    {"colocate-gradients", "yes"},
+    {"soft-placement", "no"},
+    {"log-placement", "no"},
+    {"math", "float32"},
+    {"capture", "yes"},
+    {"inject", "none"},
+    {"timeout", "20s"},
+    {"label", "none"},
+    {"format", "table"},
+    {"results", "results/lockstep.db"},
+    {"plan", "none"},
+    {"progress", "auto"},
+    {"quiet", "no"},
+    {"verbose", "no"},
+    {"towers-staged", "no"},
+    {"ps-mode", "sync"},
+    {"ps-staleness", "2"},
+    {"ps-servers", "1"},
+    {"ps-colocate", "no"},
+    {"ps-shard", "bytes"},
+    {"ps-backup-workers", "0"},
+    {"ps-record", "none"},
+    {"model-parallel-place", "none"},
+    {"pipeline-microbatches", "4"},
+    {"pipeline-schedule", "gpipe"},
+    {"hybrid-replicas", "2"},
+    {"hybrid-inner", "model-parallel"},
+    {"sync-bn", "no"},
+};
+
 static void test_help_has_every_option(void **state)
 {
     (void)state;
-    static const char *const expected[][2] = {
-        {"model", "mlp"},
-        {"data", "the model's"},
-        {"augment", "yes"},
-        {"strategy", "single"},
-        {"devices", "1"},
-        {"cpu-devices", "cores"},
-        {"cores-per-device", "1; unit: cores"},
-        {"logical-gpus", "1"},
-        {"batch", "the model's; unit: samples"},
-        {"scaling", "strong"},
-        {"steps", "100; unit: steps"},
-        {"epochs", "none; unit: epochs"},
-        {"warmup", "10; unit: steps"},
-        {"blocks", "5"},
-        {"optimizer", "the model's"},
-        {"lr", "the model's"},
-        {"seed", "1"},
-        {"target", "none"},
-        {"shuffle", "yes"},
-        {"load", "none"},
-        {"save", "none"},
-        {"reduce", "fast"},
-        {"micro-shards", "16"},
-        {"gate-steps", "10; unit: steps"},
-        {"baseline", "no"},
-        {"allreduce", "auto"},
-        {"bucket-bytes", "auto; unit: bytes"},
-        {"comm", "auto"},
-        {"ranks", "1"},
-        {"memory", "growth"},
-        {"link", "none"},
-        {"variable-device", "/cpu:0"},
-        {"colocate-gradients", "yes"},
-        {"soft-placement", "no"},
-        {"log-placement", "no"},
-        {"math", "float32"},
-        {"capture", "yes"},
-        {"inject", "none"},
-        {"timeout", "20s"},
-        {"label", "none"},
-        {"format", "table"},
-        {"results", "results/lockstep.db"},
-        {"plan", "none"},
-        {"progress", "auto"},
-        {"quiet", "no"},
-        {"verbose", "no"},
-        {"towers-staged", "no"},
-        {"ps-mode", "sync"},
-        {"ps-staleness", "2"},
-        {"ps-servers", "1"},
-        {"ps-colocate", "no"},
-        {"ps-shard", "bytes"},
-        {"ps-backup-workers", "0"},
-        {"ps-record", "none"},
-        {"model-parallel-place", "none"},
-        {"pipeline-microbatches", "4"},
-        {"pipeline-schedule", "gpipe"},
-        {"hybrid-replicas", "2"},
-        {"hybrid-inner", "model-parallel"},
-        {"sync-bn", "no"},
-    };
     char *text = NULL;
     size_t size = 0;
     FILE *stream = open_memstream(&text, &size);
     ls_option_help(stream, LS_FOR_RUN);
     fclose(stream);
-    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+    for (size_t i = 0; i < sizeof in_help / sizeof *in_help; i++) {
         char start[64], fallback[64];
-        snprintf(start, sizeof start, "  --%s ", expected[i][0]);
-        snprintf(fallback, sizeof fallback, "(default: %s", expected[i][1]);
+        snprintf(start, sizeof start, "  --%s ", in_help[i][0]);
+        snprintf(fallback, sizeof fallback, "(default: %s", in_help[i][1]);
         const char *line = strstr(text, start);
         if (!line)
-            fail_msg("--%s is not in --help", expected[i][0]);
+            fail_msg("--%s is not in --help", in_help[i][0]);
         const char *found = strstr(line, fallback), *end = strchr(line, '\n');
         if (!found || found > end)
-            fail_msg("--%s: no '%s' in its line", expected[i][0], fallback);
+            fail_msg("--%s: no '%s' in its line", in_help[i][0], fallback);
     }
     assert_null(strstr(text, "--sizes"));
     free(text);

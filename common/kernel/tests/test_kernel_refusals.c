@@ -102,7 +102,7 @@ static void refuses_batches(ls_kernels *k)
             op, "records");
 }
 
-static void refuses_images(ls_kernels *k)
+static void refuses_convolutions(ls_kernels *k)
 {
     const ls_kernel_table *t = k->table;
     double data[64];
@@ -140,11 +140,19 @@ static void refuses_images(ls_kernels *k)
     refused(t->conv_max_backward_weights(
                 k, &(ls_conv_max_backward_weights_args){good, data, NULL, place, data, NULL}, &op),
             op, "dy");
-    refused(t->max_pool_forward(
-                k, &(ls_max_pool_forward_args){1, 1, good.window, data, NULL, place}, &op),
+}
+
+static void refuses_images(ls_kernels *k)
+{
+    const ls_kernel_table *t = k->table;
+    double data[64];
+    int32_t place[64];
+    ls_op *op = NULL;
+    const ls_window good = {3, 3, 2, 2, 2, 2, 1, 1, 0, 0};
+    refused(t->max_pool_forward(k, &(ls_max_pool_forward_args){1, 1, good, data, NULL, place}, &op),
             op, "max_pool_forward: y");
     refused(t->max_pool_backward(
-                k, &(ls_max_pool_backward_args){1, -2, good.window, data, place, NULL, data}, &op),
+                k, &(ls_max_pool_backward_args){1, -2, good, data, place, NULL, data}, &op),
             op, "-2");
     refused(t->lrn_forward(k, &(ls_lrn_forward_args){1, 4, -1, 1, data, data + 8}, &op), op,
             "radius: -1");
@@ -250,6 +258,7 @@ static void test_refusals(void **state)
         refuses_products(kernels);
         refuses_elements(kernels);
         refuses_batches(kernels);
+        refuses_convolutions(kernels);
         refuses_images(kernels);
         refuses_residual(kernels);
         refuses_sequences(kernels);

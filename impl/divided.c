@@ -254,6 +254,7 @@ static ls_status open_mirror(ls_divided *me, int place)
     const ls_mirror_options options = {.job = me->shared.base.job,
                                        .graph = me->parts.parts[place].graph,
                                        .elements = me->parts.parts[place].owned,
+                                       .place = place,
                                        .members = members,
                                        .count = n};
     ls_status status = ls_mirror_open(&options, &me->mirrors[place]);

@@ -97,7 +97,8 @@ static ls_status sum_place(const ls_job *job, const ls_graph_parts *parts, int p
     const ls_graph_part *part = &parts->parts[place];
     const int n = ls_job_replicas(job), m = ls_job_parts(job) / n;
     const size_t elements = part->elements + 1;
-    const ls_mirror_options options = {.job = job, .graph = part->graph, .elements = part->owned};
+    const ls_mirror_options options = {
+        .job = job, .graph = part->graph, .elements = part->owned, .place = place};
     const float *inputs[LS_JOB_REPLICAS];
     float *memory = calloc(((size_t)n + 2) * elements, sizeof *memory);
     if (!memory)

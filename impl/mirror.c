@@ -14,6 +14,21 @@ static ls_status open_buckets(const ls_mirror_options *o, ls_buckets *out)
                            out);
 }
 
+/* Where the members are. Of a replica on q processes, place m is on the one after m / (its devices
+ * on each) others, so replica d's on process d q + that; hosts [LS_JOB_REPLICAS] and `spread` hold
+ * what is returned. */
+static const ls_layout *find_layout(const ls_mirror_options *o, int *hosts, ls_layout *spread)
+{
+    const ls_job *job = o->job;
+    const int here = (int)job->device_count, places = ls_job_places(job);
+    if (!job->layout || places <= here)
+        return job->layout;
+    for (int d = 0; d < ls_job_replicas(job); d++)
+        hosts[d] = job->layout->host[d * (places / here) + o->place / here];
+    *spread = (ls_layout){.processes = ls_job_replicas(job), .host = hosts};
+    return spread;
+}
+
 /* A communicator's end for each reducer. */
 static ls_status open_ends(ls_mirror *mirror, const ls_mirror_options *o)
 {
@@ -30,6 +45,8 @@ static ls_status open_ends(ls_mirror *mirror, const ls_mirror_options *o)
         status = ls_comm_open(o->job->transport, o->job->comm, devices, o->count, comms);
     for (size_t i = 0; i < n && !status; i++)
         mirror->reducers[i].comm = comms[i];
+    for (size_t i = 0; i < n && !status; i++)
+        comms[i]->layout = mirror->layout;
     mirror->count = status ? 0 : o->count;
     free(comms);
     free(devices);
@@ -41,6 +58,10 @@ ls_status ls_mirror_open(const ls_mirror_options *o, ls_mirror *out)
     LS_TRY(open_buckets(o, &out->buckets));
     if (!out->buckets.count)
         return LS_OK;
+    out->hosts = calloc(LS_JOB_REPLICAS, sizeof *out->hosts);
+    if (!out->hosts)
+        return ls_fail_memory("mirror", LS_JOB_REPLICAS * sizeof *out->hosts);
+    out->layout = find_layout(o, out->hosts, &out->spread);
     LS_TRY(open_ends(out, o));
     if (o->job->allreduce->check && o->count)
         LS_TRY(o->job->allreduce->check(out->reducers[0].comm));
@@ -54,6 +75,7 @@ void ls_mirror_close(ls_mirror *mirror)
     for (int i = 0; i < mirror->count; i++)
         ls_reducer_close(&mirror->reducers[i]);
     free(mirror->reducers);
+    free(mirror->hosts);
     ls_buckets_close(&mirror->buckets);
     *mirror = (ls_mirror){0};
 }
@@ -159,11 +181,10 @@ void ls_mirror_each(const ls_mirror *mirror, ls_op_visit visit, void *context)
 ls_status ls_mirror_traffic(const ls_mirror *mirror, const ls_job *job, const uint64_t *steps,
                             ls_traffic *sent, ls_traffic *formula)
 {
-    const int n = ls_job_replicas(job);
     if (!mirror->buckets.count)
         return LS_OK;
-    ls_traffic all, tail = ls_reducer_formula(job, &mirror->buckets, n, LS_TAIL);
-    const ls_traffic full = ls_reducer_formula(job, &mirror->buckets, n, LS_FULL);
+    ls_traffic all, tail = ls_reducer_formula(job, &mirror->buckets, mirror->layout, LS_TAIL);
+    const ls_traffic full = ls_reducer_formula(job, &mirror->buckets, mirror->layout, LS_FULL);
     formula->bytes_sent += full.bytes_sent;
     formula->messages_sent += full.messages_sent;
     if (ls_mirror_together(mirror)) {
@@ -182,6 +203,9 @@ ls_status ls_mirror_sum(const ls_mirror_options *o, const float *const *parts, i
                         float *out)
 {
     const float *inputs[LS_JOB_REPLICAS];
+    int hosts[LS_JOB_REPLICAS];
+    ls_layout spread;
+    const ls_layout *layout = find_layout(o, hosts, &spread);
     float *zeros = calloc(o->elements + 1, sizeof *zeros);
     ls_buckets buckets;
     if (!zeros)
@@ -191,8 +215,7 @@ ls_status ls_mirror_sum(const ls_mirror_options *o, const float *const *parts, i
         const ls_bucket *bucket = &buckets.items[b];
         for (int d = 0; d < count; d++)
             inputs[d] = (parts[d] ? parts[d] : zeros) + bucket->first;
-        o->job->allreduce->oracle(inputs, count, bucket->count, out + bucket->first,
-                                  o->job->layout);
+        o->job->allreduce->oracle(inputs, count, bucket->count, out + bucket->first, layout);
     }
     ls_buckets_close(&buckets);
     free(zeros);

@@ -21,6 +21,9 @@ typedef struct ls_mirror {
     ls_buckets buckets;
     ls_reducer *reducers; /**< [count] of this process's replicas; NULL: nothing to reduce */
     int count;
+    const ls_layout *layout; /**< where the members are; NULL: in this process */
+    ls_layout spread;        /**< that, where a replica is on several processes */
+    int *hosts;
     ls_traffic sent[LS_BATCHES]; /**< together: by one step, counted when it is put or captured */
 } ls_mirror;
 
@@ -28,6 +31,7 @@ typedef struct ls_mirror_options {
     const ls_job *job;
     const ls_graph *graph; /**< of the members: the model's, or a place's part of it */
     size_t elements;       /**< of its variables those that the members update, the first ones */
+    int place;             /**< of each replica, that the members are */
     ls_member *const *members; /**< [count] one of each replica of this process */
     int count;
 } ls_mirror_options;

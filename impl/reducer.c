@@ -256,13 +256,14 @@ void ls_reducer_memory(const ls_reducer *r, ls_memory_formula *formula)
         formula->bytes[LS_MEMORY_WORKSPACE] += ls_op_list_workspace(&r->zero[b]);
 }
 
-ls_traffic ls_reducer_formula(const ls_job *job, const ls_buckets *buckets, int replicas, int which)
+ls_traffic ls_reducer_formula(const ls_job *job, const ls_buckets *buckets, const ls_layout *layout,
+                              int which)
 {
     bool any = ls_replicated_batch(job, which) > 0;
     ls_traffic sum = {0};
     for (size_t b = 0; b < buckets->count && any; b++) {
-        ls_traffic t = job->allreduce->formula(replicas, buckets->items[b].count,
-                                               shards_of(job, which), job->layout);
+        ls_traffic t = job->allreduce->formula(ls_job_replicas(job), buckets->items[b].count,
+                                               shards_of(job, which), layout);
         sum.bytes_sent += t.bytes_sent;
         sum.messages_sent += t.messages_sent;
     }

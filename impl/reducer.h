@@ -76,8 +76,9 @@ void ls_reducer_each(const ls_reducer *reducer, ls_op_visit visit, void *context
 /** Adds to the formula of the replica's device what it holds. */
 void ls_reducer_memory(const ls_reducer *reducer, ls_memory_formula *formula);
 
-/** What the all-reduces of one step move by formula, summed over replicas. */
-ls_traffic ls_reducer_formula(const ls_job *job, const ls_buckets *buckets, int replicas,
+/** What the all-reduces of one step move by formula, summed over replicas, which are where `layout`
+ *  says. */
+ls_traffic ls_reducer_formula(const ls_job *job, const ls_buckets *buckets, const ls_layout *layout,
                               int which);
 
 #endif

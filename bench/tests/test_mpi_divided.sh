@@ -23,6 +23,8 @@ equal 4 3 verify --strategy pipeline,model-parallel --devices 2 $mlp --reduce fa
 # D replicas of M places on 4 processes of 2 devices: 1 x 8, 2 x 4, 4 x 2.
 equal 12 4 verify --strategy hybrid --devices 2 --hybrid-replicas 1,2,4 --hybrid-inner model-parallel,pipeline \
     --pipeline-microbatches 2 $mlp --reduce fast,exact $small
+# An all-reduce that asks where its ranks are: places on a part of the processes, and on all.
+equal 2 4 verify --strategy hybrid --devices 2 --hybrid-replicas 2,4 --allreduce hierarchical $mlp $small
 # Shared variables, and weight decay, in parts on several processes.
 equal 4 4 verify --strategy hybrid,model-parallel --devices 1 --model twin-lstm:8 --data synthetic:60 --batch 20 --steps 3 \
     --reduce fast,exact $small

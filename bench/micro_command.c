@@ -78,8 +78,8 @@ static ls_status read_number(const ls_option_set *set, const char *name, int64_t
         return LS_OK;
     snprintf(where, sizeof where, "option --%s", name);
     if (!ls_parse_integer(text, 1, high, &number))
-        return ls_fail(LS_CODE_USAGE, where, text, "must be a whole number from 1 to %lld",
-                       (long long)high);
+        return ls_fail(LS_CODE_USAGE, where, text,
+                       "is no such number; a whole one from 1 to %lld works", (long long)high);
     *value = (int)number;
     return LS_OK;
 }
@@ -99,7 +99,7 @@ static ls_status resolve_devices(const ls_option_set *set, const ls_micro_op *op
                        m->processes->size);
     if (ranks > 1 && !ls_parse_integer(spec, 1, 1024, &devices))
         return ls_fail(LS_CODE_USAGE, "option --devices", spec,
-                       "must be a number with --ranks: that many devices of each rank");
+                       "names devices, of which each rank has its own; a number of them works");
     if (ranks > 1) {
         snprintf(all, sizeof all, "%lld", (long long)devices * ranks);
         spec = all;
@@ -119,7 +119,8 @@ static ls_status read_link(const ls_option_set *set, ls_micro *m)
     if (!given->count)
         return LS_OK;
     if (given->count > 1)
-        return ls_fail(LS_CODE_USAGE, "option", "--link", "micro takes one link, not a list");
+        return ls_fail(LS_CODE_USAGE, "option", "--link",
+                       "is a list, and micro takes one link; name one");
     const char *text = given->values[0].text;
     ls_status status = ls_link_parse(text, &m->link);
     m->link_text = strcmp(text, "none") == 0 ? NULL : text;
@@ -143,7 +144,7 @@ static ls_status read_comm(const ls_option_set *set, ls_micro *m)
                                 .one = &one};
     if (given->count > 1)
         return ls_fail(LS_CODE_USAGE, "option", "--comm",
-                       "micro takes one communicator, not a list");
+                       "is a list, and micro takes one communicator; name one");
     LS_TRY(ls_set_comm(&setting));
     if (strcmp(one.comm, "device") == 0 || strcmp(one.comm, "nccl") == 0)
         return ls_comm_backend_find(one.comm, &m->comm);
@@ -166,7 +167,8 @@ static ls_status open_micro(const ls_option_set *set, const ls_micro_op *op, ls_
     const char *batch = ls_option_set_text(set, "batch", NULL);
     m->batch = m->model->kind->default_batch;
     if (batch && !ls_parse_integer(batch, 1, INT32_MAX, &m->batch))
-        return ls_fail(LS_CODE_USAGE, "option --batch", batch, "must be a whole number from 1");
+        return ls_fail(LS_CODE_USAGE, "option --batch", batch,
+                       "is no such number; a whole one from 1 works");
     LS_TRY(ls_optimizer_parse(
         ls_option_set_text(set, "optimizer", m->model->kind->default_optimizer), &m->optimizer));
     LS_TRY(read_link(set, m));
@@ -272,12 +274,12 @@ ls_status ls_micro_sizes(const ls_micro *m, size_t smallest, size_t sizes[LS_MIC
     for (size_t i = 0; i < m->sizes->count; i++) {
         const char *text = m->sizes->values[i].text;
         if (*count == LS_MICRO_SIZES)
-            return ls_fail(LS_CODE_USAGE, "option", "--sizes", "more than %d sizes",
-                           LS_MICRO_SIZES);
+            return ls_fail(LS_CODE_USAGE, "option", "--sizes",
+                           "are more than %d sizes; so many work in one command", LS_MICRO_SIZES);
         if (!ls_parse_bytes(text, &sizes[*count]) || sizes[*count] < sizeof(float) ||
             sizes[*count] > (size_t)4 << 30)
             return ls_fail(LS_CODE_USAGE, "option --sizes", text,
-                           "must be a size from 4 to 4GiB, such as 64KiB or 1MiB");
+                           "is no size of a message; one from 4 to 4GiB, such as 64KiB, works");
         (*count)++;
     }
     return LS_OK;

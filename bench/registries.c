@@ -3,6 +3,7 @@
 #include "bench/list.h"
 #include "bench/option_values.h"
 #include "bench/options.h"
+#include "bench/sync_bn.h"
 
 #include "common/base/numbers.h"
 #include "common/comm/comm.h"
@@ -247,14 +248,17 @@ static ls_status check_model_case(const ls_case *one, const ls_strategy *strateg
     const ls_ps_options ps = {
         .ranks = one->ranks, .servers = one->ps_servers, .colocate = one->ps_colocate};
     if (__builtin_mul_overflow((int64_t)outline.devices, (int64_t)outline.ranks, &devices))
-        return ls_fail(LS_CODE_USAGE, "option", "--devices", "times the ranks overflows");
+        return ls_fail(LS_CODE_USAGE, "option", "--devices",
+                       "times the ranks overflows; fewer devices work");
     if (strategy->serves && devices <= INT32_MAX)
         outline.replicas = ls_ps_workers(&ps, (int)devices);
     const int64_t replicas = outline.replicas;
     if (one->scaling == LS_SCALING_WEAK &&
         __builtin_mul_overflow(outline.batch, replicas > 0 ? replicas : devices, &outline.batch))
-        return ls_fail(LS_CODE_USAGE, "option", "--batch", "times the devices overflows");
+        return ls_fail(LS_CODE_USAGE, "option", "--batch",
+                       "times the devices overflows; a smaller one works");
     LS_TRY(ls_strategy_check(strategy, &outline));
+    LS_TRY(ls_sync_bn_check(one, strategy, model, replicas > 0 ? replicas : devices, devices));
     return strategy->divided ? check_division(one, model, devices / replicas) : LS_OK;
 }
 

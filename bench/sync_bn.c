@@ -2,9 +2,11 @@
 /* Batch statistics of a case; see sync_bn.h. */
 #include "bench/sync_bn.h"
 
-static bool has_statistics(const ls_plan_of_case *plan)
+#include "bench/option_values.h"
+
+static bool has_statistics(const ls_model *model)
 {
-    const ls_variables *variables = &plan->model->graph->variables;
+    const ls_variables *variables = &model->graph->variables;
     for (size_t i = 0; i < variables->count; i++)
         if (variables->items[i].keep != 0)
             return true;
@@ -12,51 +14,59 @@ static bool has_statistics(const ls_plan_of_case *plan)
 }
 
 /* Statistics of the whole batch where it goes in parts, one way or another. */
-static ls_status check_meeting(const ls_plan_of_case *plan, bool parts)
+static ls_status check_meeting(const ls_case *one, const ls_strategy *strategy, bool parts,
+                               int64_t devices)
 {
-    const ls_job *job = &plan->job;
-    const char *name = plan->strategy->name;
-    if (plan->strategy->staged && plan->config->microbatches > 1)
+    const char *name = strategy->name;
+    if (strategy->staged && one->microbatches > 1)
         return ls_fail(LS_CODE_USAGE, "option", "--sync-bn",
                        "%s goes through the batch in micro-batches, of which none has all "
                        "statistics; --pipeline-microbatches 1 works, and --sync-bn no",
                        name);
-    if (!plan->strategy->meets && parts)
+    if (!strategy->meets && parts)
         return ls_fail(LS_CODE_USAGE, "option", "--sync-bn",
                        "%s has no way to add statistics up in a step; single, towers, mirrored "
                        "work",
                        name);
-    if (plan->strategy->holds_variables && job->towers_apart && parts)
+    if (strategy->holds_variables && !one->colocate_gradients && parts)
         return ls_fail(LS_CODE_USAGE, "option", "--sync-bn",
                        "statistics are added up where gradients are computed; "
                        "--colocate-gradients yes works");
-    if (!job->capture && plan->all_devices > 1)
+    if (!one->capture && devices > 1)
         return ls_fail(LS_CODE_USAGE, "option", "--sync-bn",
                        "replicas that wait for each other within a step take it as a program; "
                        "--capture yes works");
-    if (plan->devices[0].kind == LS_DEVICE_GPU && plan->all_devices > 1)
+    return LS_OK;
+}
+
+ls_status ls_sync_bn_check(const ls_case *one, const ls_strategy *strategy, const ls_model *model,
+                           int64_t replicas, int64_t devices)
+{
+    const bool exact = one->reduce == LS_REDUCE_EXACT;
+    const bool pieces = ls_applies_pipeline(one) && one->microbatches > 1;
+    if (!has_statistics(model))
+        return LS_OK;
+    if (one->sync_bn)
+        return check_meeting(one, strategy, exact || replicas > 1 || pieces, devices);
+    if (!exact)
+        return LS_OK;
+    return ls_fail(LS_CODE_USAGE, "option", "--reduce exact",
+                   "%s normalises by statistics of the batch, and each shard would have its own; "
+                   "--sync-bn works, and --reduce fast",
+                   model->name);
+}
+
+ls_status ls_sync_bn_check_devices(const ls_plan_of_case *plan)
+{
+    if (has_statistics(plan->model) && plan->job.sync_statistics && plan->all_devices > 1 &&
+        plan->devices[0].kind == LS_DEVICE_GPU)
         return ls_fail(LS_CODE_USAGE, "option", "--sync-bn",
                        "this version adds statistics up on CPU devices alone; --sync-bn no works");
     return LS_OK;
 }
 
-ls_status ls_sync_bn_check(const ls_plan_of_case *plan)
-{
-    const ls_job *job = &plan->job;
-    const int parts = ls_job_parts(job);
-    if (!has_statistics(plan))
-        return LS_OK;
-    if (job->sync_statistics)
-        return check_meeting(plan, job->exact || parts > 1);
-    if (!job->exact)
-        return LS_OK;
-    return ls_fail(LS_CODE_USAGE, "option", "--reduce exact",
-                   "%s normalises by statistics of the batch, and each shard would have its own; "
-                   "--sync-bn works, and --reduce fast",
-                   plan->model->name);
-}
-
 bool ls_sync_bn_is_own(const ls_plan_of_case *plan)
 {
-    return has_statistics(plan) && !plan->job.sync_statistics && ls_job_parts(&plan->job) > 1;
+    return has_statistics(plan->model) && !plan->job.sync_statistics &&
+           ls_job_parts(&plan->job) > 1;
 }

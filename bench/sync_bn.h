@@ -5,8 +5,13 @@
 
 #include "bench/trial.h"
 
-/** LS_CODE_USAGE where the case's mode needs statistics of the whole batch and it has others. */
-ls_status ls_sync_bn_check(const ls_plan_of_case *plan);
+/** LS_CODE_USAGE where the case's mode needs statistics of the whole batch and its strategy, of so
+ *  many replicas and devices over all ranks, has others. */
+ls_status ls_sync_bn_check(const ls_case *one, const ls_strategy *strategy, const ls_model *model,
+                           int64_t replicas, int64_t devices);
+
+/** The same of where the devices are. */
+ls_status ls_sync_bn_check_devices(const ls_plan_of_case *plan);
 
 /** Whether parts of the batch have statistics of their own: then no such case computes what
  *  `single` does, and its oracle alone judges. */

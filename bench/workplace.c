@@ -90,7 +90,8 @@ static ls_status size_steps(ls_plan_of_case *plan)
     int64_t global = batch;
     if (c->scaling == LS_SCALING_WEAK &&
         __builtin_mul_overflow(batch, (int64_t)ls_job_replicas(job), &global))
-        return ls_fail(LS_CODE_USAGE, "option", "--batch", "times the devices overflows");
+        return ls_fail(LS_CODE_USAGE, "option", "--batch",
+                       "times the devices overflows; a smaller one works");
     if (global > INT32_MAX)
         return ls_fail(LS_CODE_USAGE, "option", "--batch", "%lld samples are too many; at most %d",
                        (long long)global, INT32_MAX);
@@ -102,7 +103,8 @@ static ls_status size_steps(ls_plan_of_case *plan)
         return LS_OK;
     int64_t total;
     if (__builtin_mul_overflow((int64_t)ls_job_steps_per_epoch(job), c->epochs, &total))
-        return ls_fail(LS_CODE_USAGE, "option", "--epochs", "the number of steps overflows");
+        return ls_fail(LS_CODE_USAGE, "option", "--epochs",
+                       "the number of steps overflows; fewer epochs work");
     plan->warmup = c->warmup < total ? c->warmup : total;
     plan->timed = total - plan->warmup;
     return LS_OK;
@@ -161,12 +163,14 @@ static ls_status check_rank_fault(const ls_workplace *place, const ls_plan_of_ca
                                                     : "");
     const int ranks = device && c->ranks == 1 ? plan->all_devices : c->ranks;
     if (fault->rank >= ranks)
-        return ls_fail(LS_CODE_USAGE, "option", where, "the case has %d %s%s, numbered from 0",
-                       ranks, ranks == c->ranks ? "rank" : "device", ranks == 1 ? "" : "s");
-    if (fault->step >= plan->warmup + plan->timed)
         return ls_fail(LS_CODE_USAGE, "option", where,
-                       "the case has %lld steps, numbered from 0, warm-up included",
-                       (long long)(plan->warmup + plan->timed));
+                       "the case has %d %s%s; one of these, numbered from 0, works", ranks,
+                       ranks == c->ranks ? "rank" : "device", ranks == 1 ? "" : "s");
+    if (fault->step >= plan->warmup + plan->timed)
+        return ls_fail(
+            LS_CODE_USAGE, "option", where,
+            "the case has %lld steps, warm-up included; one of these, numbered from 0, works",
+            (long long)(plan->warmup + plan->timed));
     return LS_OK;
 }
 
@@ -191,7 +195,8 @@ static ls_status place_delay(const ls_workplace *place, ls_plan_of_case *plan)
             LS_CODE_USAGE, "option", where,
             "is of one of several replicas on CPU devices; towers, mirrored, independent or ps");
     if (c->delay_rank >= ranks)
-        return ls_fail(LS_CODE_USAGE, "option", where, "the case has %d %s, numbered from 0", ranks,
+        return ls_fail(LS_CODE_USAGE, "option", where,
+                       "the case has %d %s; one of these, numbered from 0, works", ranks,
                        c->ranks > 1 ? "ranks" : "devices");
     job->delay_count = plan->all_devices / ranks;
     job->delay_replica = c->delay_rank * job->delay_count;
@@ -217,12 +222,14 @@ static ls_status check_fault(const ls_plan_of_case *plan)
              (long long)c->flip_step);
     const int devices = plan->strategy->serves ? ls_job_replicas(&plan->job) : plan->all_devices;
     if (c->flip_device >= devices)
-        return ls_fail(LS_CODE_USAGE, "option", where, "the case has %d %s, numbered from 0",
-                       devices, plan->strategy->serves ? "workers" : "devices");
-    if (c->flip_step >= compared || !plan->strategy->equivalent)
         return ls_fail(LS_CODE_USAGE, "option", where,
-                       "the step is none of the %lld that are compared, numbered from 0",
-                       plan->strategy->equivalent ? (long long)compared : 0);
+                       "the case has %d %s; one of these, numbered from 0, works", devices,
+                       plan->strategy->serves ? "workers" : "devices");
+    if (c->flip_step >= compared || !plan->strategy->equivalent)
+        return ls_fail(
+            LS_CODE_USAGE, "option", where,
+            "the step is none of the %lld that are compared; one of these, numbered from 0, works",
+            plan->strategy->equivalent ? (long long)compared : 0);
     const ls_job *job = &plan->job;
     if (plan->strategy->replicated && ls_job_is_tail(job, (uint64_t)c->flip_step) &&
         !ls_slice_count_sums(job, ls_job_tail(job), c->flip_device / ls_job_places(job),
@@ -407,7 +414,7 @@ static ls_status place_devices(const ls_placement *placement, const ls_processes
     if (here > 1) {
         if (!ls_parse_integer(spec, 1, INT32_MAX, &devices))
             return ls_fail(LS_CODE_USAGE, "option", "--devices",
-                           "must be a number with --ranks: that many devices of each rank");
+                           "names devices, of which each rank has its own; a number of them works");
         snprintf(all, sizeof all, "%lld", (long long)devices * here);
         spec = all;
     }
@@ -499,7 +506,7 @@ static ls_status resolve(ls_workplace *place, ls_plan_of_case *plan)
     LS_TRY(check_rank_fault(place, plan));
     LS_TRY(place_delay(place, plan));
     LS_TRY(check_target(plan));
-    LS_TRY(ls_sync_bn_check(plan));
+    LS_TRY(ls_sync_bn_check_devices(plan));
     log_placement(&placement, plan);
     return make_initial(place, plan);
 }

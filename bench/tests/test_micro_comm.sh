@@ -108,7 +108,7 @@ refused 2 --batch micro allreduce --batch 4
 refused 2 allgather micro allgathers
 refused 2 --comm micro copy --comm device
 refused 2 'auto, thread, mpi, nccl, device' micro allreduce --comm devices
-refused 2 'not a list' micro allreduce --comm thread,device
+refused 2 'is a list' micro allreduce --comm thread,device
 refused 2 'has no library' micro allreduce --comm device --devices 2 --allreduce library
 refused 3 'needs ranks that a launcher started' micro allreduce --comm mpi
 refused 3 nccl micro allreduce --comm nccl --cpu-devices 2 --devices cpu:0+cpu:1

@@ -19,6 +19,7 @@ refused() {
     [ "$code" -eq "$status" ] || why+=" status $code, not $status;"
     [ "$(wc -l <err)" -eq 1 ] || why+=" $(wc -l <err) lines on stderr, not 1;"
     [[ "$(head -c 10 err)" == "lockstep: " ]] || why+=" does not start with 'lockstep: ';"
+    [[ "$(cat err)" == *": "*"; "* ]] || why+=" does not say what would work;"
     [ ! -s out ] || why+=" something on stdout;"
     [ "$took" -lt 5000 ] || why+=" took $took ms;"
     [ -z "$(tr -d '[:print:]\n' <err)" ] || why+=" control characters;"

@@ -235,6 +235,11 @@ lockstep run $poly --steps 2 --devices 1,2
 expect "status 0" [ "$code" -eq 0 ]
 expect "a case left out is one line" [ "$(wc -l <err)" -eq 1 ]
 rows "the other case runs" "len(rows) == 1"
+lockstep run --model resnet:8 --data synthetic:8 --batch 2 --steps 1 --warmup 0 --gate-steps 0 --results none \
+    --format jsonl --sync-bn no,yes --reduce fast,exact --strategy single,model-parallel
+expect "statistics of the batch: a line for each case that would lack them" [ "$code" -eq 0 -a \
+    "$(grep -c 'left out.*resnet:8' err)" -eq 3 ]
+rows "the others run" "len(rows) == 5"
 lockstep_ok run $poly --steps 2 --scaling weak,strong --batch 24
 fields ""
 rows "both ways of scaling" "sorted(x['case']['scaling'] for x in rows) == ['strong', 'weak'] and

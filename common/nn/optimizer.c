@@ -85,14 +85,16 @@ static ls_status parse_value(const char *item, bool first, unsigned *seen, ls_op
         if (!ls_parse_real(bare ? item : equals + 1, &value) || value < fields[i].low ||
             value >= fields[i].high)
             return ls_fail(LS_CODE_USAGE, "optimizer", item,
-                           "%s must be a number from %g to below %g", fields[i].name, fields[i].low,
-                           fields[i].high);
+                           "%s has no such value; a number from %g to below %g works",
+                           fields[i].name, fields[i].low, fields[i].high);
         *seen |= 1u << i;
         *field_at(out, &fields[i]) = value;
         return LS_OK;
     }
-    return ls_fail(LS_CODE_USAGE, "optimizer", *item ? item : "(empty)", "%s takes %s%s",
-                   out->rule->name, *names ? "name=value of " : "no values", names);
+    return ls_fail(LS_CODE_USAGE, "optimizer", *item ? item : "(empty)", "is no value of %s; %s%s",
+                   out->rule->name,
+                   *names ? "it takes name=value of " : "it takes none, so the name alone works",
+                   names);
 }
 
 ls_status ls_optimizer_parse(const char *text, ls_optimizer *out)
@@ -116,7 +118,8 @@ ls_status ls_optimizer_parse(const char *text, ls_optimizer *out)
     for (const char *rest = text[length] ? text + length + 1 : NULL; rest;) {
         size_t size = strcspn(rest, ",");
         if (size >= sizeof item)
-            return ls_fail(LS_CODE_USAGE, "optimizer", text, "a value is too long");
+            return ls_fail(LS_CODE_USAGE, "optimizer", text,
+                           "a value is too long; 63 characters work");
         memcpy(item, rest, size);
         item[size] = 0;
         LS_TRY(parse_value(item, rest == text + length + 1, &seen, &optimizer));

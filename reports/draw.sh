@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # Draws a picture from rows of `lockstep run --format jsonl`, as OUT.svg and OUT.png:
-#   reports/draw.sh scaling|growth|training|pipeline RESULTS.jsonl [MORE.jsonl ...] OUT.svg
+#   reports/draw.sh scaling|growth|training|pipeline|stragglers RESULTS.jsonl [MORE.jsonl ...] OUT.svg
 # The picture is <kind>.gp, its data what series.py makes of the rows. Exit status: 2 wrong usage,
 # 3 rows that do not make the picture, or no gnuplot.
 set -euo pipefail
@@ -10,7 +10,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 kind=${1:-}
 out=${*: -1}
 if [ $# -lt 3 ] || [ ! -f "$here/$kind.gp" ] || [ "${out%.svg}" = "$out" ]; then
-  echo "usage: reports/draw.sh scaling|growth|training|pipeline RESULTS.jsonl [MORE.jsonl ...] OUT.svg" >&2
+  echo "usage: reports/draw.sh scaling|growth|training|pipeline|stragglers RESULTS.jsonl [MORE.jsonl ...] OUT.svg" >&2
   exit 2
 fi
 command -v gnuplot >/dev/null || {

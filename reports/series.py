@@ -6,6 +6,7 @@
     series.py growth FILE...     size and build time of the step's program, by number of towers
     series.py training FILE...   accuracy on the test set after so many steps, by model
     series.py pipeline FILE...   idle share and activations of a pipeline, by micro-batches
+    series.py stragglers FILE...  time to a target and of a step, by delay of one of ps's workers
 
 Tab-separated on stdout; the first line is `#`, the picture's title, the columns' names in the
 second. Rows of several files are one set; of two rows of one case the later counts. Peers (rows
@@ -190,7 +191,73 @@ def pipeline(rows):
     return title, names, lines
 
 
-PICTURES = {"scaling": scaling, "growth": growth, "training": training, "pipeline": pipeline}
+MODES = ("sync", "backup", "ssp", "async")  # in the picture's order
+
+
+def mode_of(case):
+    """Place in MODES and name of a case of parameter servers."""
+    if case["ps_mode"] == "sync" and case["ps_backup_workers"]:
+        return MODES.index("backup"), f"sync, {case['ps_backup_workers']} backup"
+    bound = f" {case['ps_staleness']}" if case["ps_mode"] == "ssp" else ""
+    return MODES.index(case["ps_mode"]), case["ps_mode"] + bound
+
+
+def delay_of(case):
+    """Milliseconds that the slow worker sleeps each step."""
+    return float(case["inject"].split(":")[1].removesuffix("ms")) if "inject" in case else 0.0
+
+
+def slope_of(points):
+    """Least squares: how much y grows with x."""
+    xs, ys = [x for x, _ in points], [y for _, y in points]
+    x_mean, y_mean = statistics.mean(xs), statistics.mean(ys)
+    return (sum((x - x_mean) * (y - y_mean) for x, y in points)
+            / sum((x - x_mean) ** 2 for x in xs))
+
+
+def stragglers(rows):
+    """name and slope of the mode, delay, seconds to the target (middle, low, high), ms a step.
+
+    Rows of one case that differ in the seed are one point: medians, and the lowest and highest. Of
+    a point that not all its rows reach the target at there is no time to it.
+    """
+    rows = [
+        row for row in rows
+        if row["case"]["strategy"] == "ps" and "target" in row["train"]
+        and row["case"].get("inject", "delay").startswith("delay")
+    ]
+    table = {}
+    for row in rows:
+        table.setdefault(mode_of(row["case"]), {}).setdefault(delay_of(row["case"]), []).append(row)
+    alike = {
+        (row["case"]["model"], row["case"]["ranks"], json.dumps(row["train"]["target"]))
+        for row in rows
+    }
+    if len(alike) != 1 or any(len(delays) < 2 for delays in table.values()):
+        raise InputError("not parameter servers of one model and target with several delays; use "
+                         "reports/stragglers.sh")
+    lines = []
+    for (_, name), delays in sorted(table.items()):
+        steps = {delay: statistics.median(row["time"]["step_ms"]["median"] for row in same)
+                 for delay, same in delays.items()}
+        slope = round(slope_of(list(steps.items())), 2) + 0.0  # no -0.00
+        label = f"{name} (slope {slope:.2f})"
+        lines += [[], []] if lines else []
+        for delay, same in sorted(delays.items()):
+            seconds = [row["train"].get("seconds_to_target") for row in same]
+            times = ["-"] * 3 if None in seconds else [
+                f"{f(seconds):.6f}" for f in (statistics.median, min, max)]
+            lines.append([label, f"{delay:g}", *times, f"{steps[delay]:.6f}"])
+    case, target = rows[0]["case"], rows[0]["train"]["target"]
+    workers = sum(1 for samples in case["batch_per_device"] if samples)
+    title = [f"{case['model']}, {workers} workers, global batch {case['batch_global']}, "
+             f"{machine(rows[0])}", f"{len(table)} " + " ".join(f"{k} {v:g}"
+                                                                for k, v in target.items())]
+    return title, ["name", "delay_ms", "seconds", "low", "high", "step_ms"], lines
+
+
+PICTURES = {"scaling": scaling, "growth": growth, "training": training, "pipeline": pipeline,
+            "stragglers": stragglers}
 
 
 def main(arguments):

@@ -66,8 +66,36 @@ def check_growth(lines, rows):
             fail(f"growth: {name}, {count}: {build} ms are not the rows' median")
 
 
+def check_stragglers(lines, rows):
+    """Every mode at every delay; figures are the medians of the rows', slopes those of lines drawn
+    through the first and the last delay, nearly."""
+    ends = {}
+    for name, delay, middle, low, high, step in (line for line in lines if line != [""]):
+        mode = name.split(" (")[0]
+        asked = {"sync": ("sync", 0), "sync, 1 backup": ("sync", 1), "ssp 4": ("ssp", None),
+                 "async": ("async", None)}[mode]
+        inject = None if delay == "0" else f"delay=3:{delay}ms"
+        same = [row for row in rows if row["case"].get("inject") == inject
+                and (row["case"]["ps_mode"], row["case"].get("ps_backup_workers")) == asked]
+        medians = sorted(row["time"]["step_ms"]["median"] for row in same)
+        if len(same) % 2 != 1 or abs(float(step) - medians[len(same) // 2]) > 1e-6:
+            fail(f"stragglers: {mode}, {delay} ms: {step} ms is not the rows' median")
+        seconds = sorted(row["train"].get("seconds_to_target", -1) for row in same)
+        expected = [seconds[len(same) // 2], seconds[0], seconds[-1]]
+        if seconds[0] < 0:
+            expected = ["-"] * 3
+        elif any(abs(float(a) - b) > 1e-6 for a, b in zip((middle, low, high), expected)):
+            fail(f"stragglers: {mode}, {delay} ms: {middle}, {low}, {high} are not the rows'")
+        ends.setdefault(mode, [float(name.split()[-1][:-1])]).append((float(delay), float(step)))
+    if {len(points) for points in ends.values()} != {5} or len(ends) != 4:
+        fail("stragglers: not four modes at four delays")
+    for mode, (slope, (x0, y0), *_, (x1, y1)) in ends.items():
+        if abs(slope - (y1 - y0) / (x1 - x0)) > 0.1:
+            fail(f"stragglers: {mode}: slope {slope} is not that of its ends")
+
+
 def main(data, *paths):
-    """Which of the two it is, the columns tell."""
+    """Which of them it is, the columns tell."""
     with open(data, encoding="utf-8") as stream:
         lines = [line.rstrip("\n").split("\t") for line in stream]
     rows = []
@@ -75,6 +103,8 @@ def main(data, *paths):
         with open(path, encoding="utf-8") as stream:
             rows += [json.loads(line) for line in stream]
     check = check_growth if "towers" in lines[1] else check_scaling
+    if "delay_ms" in lines[1]:
+        check = check_stragglers
     check(lines[2:], rows)
 
 

@@ -9,6 +9,7 @@ cd "$SOURCE_DIR"
 temp=$(mktemp -d)
 trap 'rm -rf "$temp"' EXIT
 scaling=(results/amd-epyc-zen5.jsonl)
+stragglers=(results/stragglers-amd-epyc-zen5.jsonl)
 growth=(results/growth-amd-epyc-zen5.jsonl results/growth-tensorflow1.jsonl)
 
 fail() {
@@ -31,7 +32,9 @@ python3 -B reports/series.py scaling "${scaling[@]}" >"$temp/scaling.tsv"
 python3 -B reports/series.py growth "${growth[@]}" >"$temp/growth.tsv"
 python3 -B reports/tests/check_series.py "$temp/scaling.tsv" "${scaling[@]}"
 python3 -B reports/tests/check_series.py "$temp/growth.tsv" "${growth[@]}"
-for kind in scaling growth; do
+python3 -B reports/series.py stragglers "${stragglers[@]}" >"$temp/stragglers.tsv"
+python3 -B reports/tests/check_series.py "$temp/stragglers.tsv" "${stragglers[@]}"
+for kind in scaling growth stragglers; do
   python3 -B reports/tests/check_picture.py "results/$kind.svg" "$temp/$kind.tsv"
 done
 python3 -B reports/series.py scaling results/amd-epyc-zen5-scaling.jsonl >"$temp/peers.tsv"
@@ -48,6 +51,10 @@ for kind in scaling growth; do
   refused 3 "$temp/bare.jsonl" python3 -B reports/series.py "$kind" "$temp/bare.jsonl"
   refused 3 "use --devices 1,2" python3 -B reports/series.py "$kind" "$temp/one.jsonl"
 done
+refused 3 "reports/stragglers.sh" python3 -B reports/series.py stragglers "${scaling[0]}"
+grep -v inject "${stragglers[0]}" >"$temp/quick.jsonl"
+refused 3 "several delays" python3 -B reports/series.py stragglers "$temp/quick.jsonl"
+refused 2 usage reports/stragglers.sh "$temp/x.jsonl" "$temp/x.png"
 refused 2 usage reports/draw.sh scaling "${scaling[0]}" "$temp/x.png"
 refused 2 usage reports/draw.sh pie "${scaling[0]}" "$temp/x.svg"
 
@@ -57,7 +64,8 @@ command -v gnuplot >/dev/null || {
 }
 reports/draw.sh scaling "${scaling[@]}" "$temp/scaling.svg"
 reports/draw.sh growth "${growth[@]}" "$temp/growth.svg"
-for kind in scaling growth; do
+reports/draw.sh stragglers "${stragglers[@]}" "$temp/stragglers.svg"
+for kind in scaling growth stragglers; do
   python3 -B reports/tests/check_picture.py "$temp/$kind.svg" "$temp/$kind.tsv"
   [ "$(head -c 8 "$temp/$kind.png" | od -An -tx1 | tr -d ' \n')" = 89504e470d0a1a0a ] ||
     fail "$kind.png: not a PNG"

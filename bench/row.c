@@ -234,12 +234,34 @@ static json_t *memory_group(const ls_row_facts *f)
     return group;
 }
 
+/* How copies between devices went, of a case with a GPU in it: a program's once. */
+static void put_copies(json_t *group, const ls_session *session)
+{
+    ls_copies all = {0};
+    bool any_gpu = false;
+    for (size_t i = 0; i < session->device_count; i++) {
+        const ls_copies one = ls_device_copies(session->devices[i]);
+        any_gpu |= ls_device_describe(session->devices[i])->name.kind == LS_DEVICE_GPU;
+        all.peer_bytes += one.peer_bytes;
+        all.staged_bytes += one.staged_bytes;
+        all.host_bytes += one.host_bytes;
+    }
+    if (!any_gpu || session->device_count == 1)
+        return;
+    json_t *copies = json_object();
+    put_integer(copies, "peer_bytes", all.peer_bytes);
+    put_integer(copies, "staged_bytes", all.staged_bytes);
+    put_integer(copies, "host_bytes", all.host_bytes);
+    json_object_set_new(group, "copies_put", copies);
+}
+
 /* Absent where nothing crossed a border, and where only a library knows what did. */
 static json_t *traffic_group(const ls_trial *trial)
 {
-    if (!trial->counted)
-        return NULL;
     json_t *group = json_object();
+    put_copies(group, &trial->session);
+    if (!trial->counted)
+        return group;
     put_integer(group, "bytes_sent", trial->sent.bytes_sent);
     put_integer(group, "messages_sent", trial->sent.messages_sent);
     put_integer(group, "bytes_formula", trial->formula.bytes_sent);

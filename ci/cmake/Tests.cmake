@@ -42,6 +42,15 @@ if(TARGET test_kernels_emulated) # their own ls_gpu_ functions come before the l
   endforeach()
 endif()
 
+if(LOCKSTEP_HAS_CUDA) # functions of the test come before CUDA's
+  foreach(name SetDevice MemGetInfo Malloc Free HostAlloc FreeHost HostRegister HostUnregister
+          StreamCreateWithFlags StreamDestroy StreamSynchronize StreamQuery StreamIsCapturing
+          ThreadExchangeStreamCaptureMode MemsetAsync MemcpyAsync MemcpyPeerAsync
+          DeviceCanAccessPeer DeviceEnablePeerAccess GetLastError)
+    target_link_options(test_cuda_emulated PRIVATE -Wl,--wrap=cuda${name})
+  endforeach()
+endif()
+
 # The examples: an installed user's programs, that check their own figures.
 file(GLOB examples CONFIGURE_DEPENDS impl/examples/*.c)
 foreach(source ${examples})

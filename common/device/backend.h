@@ -57,6 +57,7 @@ struct ls_device {
     ls_pool *pool;
     ls_network *network; /**< that the device is plugged into; NULL: none */
     int port;            /**< there */
+    ls_copies copies;    /**< put so far */
     ls_watch *watch;     /**< of its queues; NULL: none */
 };
 

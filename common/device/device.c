@@ -145,6 +145,11 @@ ls_status ls_queue_copy(ls_queue *queue, void *to, const ls_device *to_device, c
     return queue->device->backend->queue_copy(queue, to, to_device, from, from_device, bytes);
 }
 
+ls_copies ls_device_copies(const ls_device *device)
+{
+    return device->copies;
+}
+
 ls_status ls_queue_read(ls_queue *queue, void *host, const void *device, size_t bytes)
 {
     return queue->device->backend->queue_read(queue, host, device, bytes);

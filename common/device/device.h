@@ -203,6 +203,19 @@ ls_status ls_queue_put(ls_queue *queue, ls_op *op);
 ls_status ls_queue_copy(ls_queue *queue, void *to, const ls_device *to_device, const void *from,
                         const ls_device *from_device, size_t bytes);
 
+/**
+ * Bytes of the copies between devices that were put on a GPU's queues: a captured one counts once,
+ * however often it is replayed. Copies within a GPU are none. All zero for a CPU.
+ */
+typedef struct ls_copies {
+    uint64_t peer_bytes; /**< from GPU to GPU, by themselves */
+    uint64_t
+        staged_bytes;    /**< where they do not reach each other: by the driver, through the host */
+    uint64_t host_bytes; /**< from or to a CPU device */
+} ls_copies;
+
+ls_copies ls_device_copies(const ls_device *device);
+
 /** Copies from or to host memory and waits until it is done. Not while capturing. */
 ls_status ls_queue_read(ls_queue *queue, void *host, const void *device, size_t bytes);
 ls_status ls_queue_write(ls_queue *queue, void *device, const void *host, size_t bytes);

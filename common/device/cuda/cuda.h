@@ -15,12 +15,14 @@
 
 #include <cuda_runtime_api.h>
 
+typedef enum cuda_reach { CUDA_NOT_ASKED, CUDA_PEER, CUDA_STAGED } cuda_reach;
+
 typedef struct cuda_device {
     ls_device base;
-    int gpu;                  /* CUDA's number of it */
-    ls_arena *arena;          /* entered; NULL: not yet */
-    cudaStream_t service;     /* zero-filling */
-    bool peers[LS_GPUS_MOST]; /* GPUs whose access has been asked for */
+    int gpu;                        /* CUDA's number of it */
+    ls_arena *arena;                /* entered; NULL: not yet */
+    cudaStream_t service;           /* zero-filling */
+    cuda_reach peers[LS_GPUS_MOST]; /* how copies from and to other GPUs go */
 } cuda_device;
 
 /* What a queue has in pinned memory, which the GPU writes too. */

@@ -121,10 +121,10 @@ static ls_status ask_for_access(cuda_device *device, int peer)
     enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
     const char *where = device->base.info.text;
     int can = 0;
-    if (device->peers[peer])
+    if (device->peers[peer] != CUDA_NOT_ASKED)
         return LS_OK;
     LS_TRY(ls_cuda_check(where, "peer access", cudaDeviceCanAccessPeer(&can, device->gpu, peer)));
-    device->peers[peer] = true;
+    device->peers[peer] = can ? CUDA_PEER : CUDA_STAGED;
     if (!can)
         return LS_OK;
     LS_TRY(exchange_mode(where, &mode));
@@ -164,6 +164,7 @@ static ls_status copy_host(cuda_queue *queue, void *to, const ls_device *to_devi
     const char *where = queue->base.device->info.text;
     LS_TRY(ls_pool_pin(out ? to_device->pool : from_device->pool, out ? to : from, pin_memory,
                        unpin_memory));
+    queue->base.device->copies.host_bytes += bytes;
     return ls_cuda_check(where, out ? "copy to a CPU device" : "copy from a CPU device",
                          cudaMemcpyAsync(to, from, bytes,
                                          out ? cudaMemcpyDeviceToHost : cudaMemcpyHostToDevice,
@@ -193,6 +194,10 @@ ls_status ls_cuda_queue_copy(ls_queue *base, void *to, const ls_device *to_devic
     const int other = to_gpu == device->gpu ? from_gpu : to_gpu;
     if (other != device->gpu)
         LS_TRY(ask_for_access(device, other));
+    if (device->peers[other] == CUDA_PEER)
+        device->base.copies.peer_bytes += bytes;
+    else
+        device->base.copies.staged_bytes += bytes;
     return ls_cuda_check(base->device->info.text, "copy between GPUs",
                          cudaMemcpyPeerAsync(to, to_gpu, from, from_gpu, bytes, queue->stream));
 }

@@ -214,7 +214,7 @@ static ls_status take_staging(ls_spread *s)
     return LS_OK;
 }
 
-/* Every place and what belongs to the pieces of one replica. */
+/* Every place of one replica that is here. */
 static ls_status open_spread(ls_divided *me, int number)
 {
     const ls_job *job = me->shared.base.job;
@@ -233,12 +233,25 @@ static ls_status open_spread(ls_divided *me, int number)
     for (int p = s->first; p < s->first + s->here; p++)
         LS_TRY(open_place(s, p));
     LS_TRY(ls_event_open(s->devices[0], &s->begun));
-    LS_TRY(take_staging(s));
-    if (here < places)
+    return take_staging(s);
+}
+
+static ls_status open_spreads(ls_divided *me)
+{
+    for (int d = 0; d < me->shared.count; d++)
+        LS_TRY(open_spread(me, d));
+    return LS_OK;
+}
+
+/* What belongs to the pieces, and what goes between processes. */
+static ls_status open_ways(ls_spread *s)
+{
+    const bool apart = s->here < s->run->parts.count;
+    if (apart)
         LS_TRY(ls_transfers_open(s));
     for (int b = 0; b < LS_BATCHES; b++)
         LS_TRY(open_pieces(s, b));
-    return here < places ? ls_transfers_values(s) : LS_OK;
+    return apart ? ls_transfers_values(s) : LS_OK;
 }
 
 /* What a place owns, over all replicas. */
@@ -285,8 +298,9 @@ ls_status ls_divided_open(ls_divided *me, const ls_strategy *strategy, const ls_
     run->count = (int)count;
     run->places = (int)here;
     run->total = (int)(count * here);
+    LS_TRY(ls_job_agree(job, open_spreads(me)));
     for (int d = 0; d < run->count; d++)
-        LS_TRY(open_spread(me, d));
+        LS_TRY(open_ways(&me->spreads[d]));
     for (int p = 0; p < me->parts.count && mirrored; p++) {
         LS_TRY(open_mirror(me, p));
         run->together |= ls_mirror_together(&me->mirrors[p]);

@@ -80,6 +80,10 @@ typedef struct ls_job {
     const ls_processes *processes; /**< who may wait for this one, told of progress; may be NULL */
 } ls_job;
 
+/** What this rank's opening came to, agreed on with all ranks: where it failed on any, all fail,
+ * the others with a failure that follows. So none waits in what all do together next. */
+ls_status ls_job_agree(const ls_job *job, ls_status mine);
+
 /** n: replicas of all ranks; of parameter servers the workers. */
 int ls_job_replicas(const ls_job *job);
 

@@ -53,6 +53,15 @@ static ls_status open_ends(ls_mirror *mirror, const ls_mirror_options *o)
     return status;
 }
 
+static ls_status open_reducers(ls_mirror *out, const ls_mirror_options *o)
+{
+    if (o->job->allreduce->check && o->count)
+        LS_TRY(o->job->allreduce->check(out->reducers[0].comm));
+    for (int i = 0; i < o->count; i++)
+        LS_TRY(ls_reducer_open(o->job, &out->buckets, o->members[i], &out->reducers[i]));
+    return LS_OK;
+}
+
 ls_status ls_mirror_open(const ls_mirror_options *o, ls_mirror *out)
 {
     LS_TRY(open_buckets(o, &out->buckets));
@@ -63,11 +72,7 @@ ls_status ls_mirror_open(const ls_mirror_options *o, ls_mirror *out)
         return ls_fail_memory("mirror", LS_JOB_REPLICAS * sizeof *out->hosts);
     out->layout = find_layout(o, out->hosts, &out->spread);
     LS_TRY(open_ends(out, o));
-    if (o->job->allreduce->check && o->count)
-        LS_TRY(o->job->allreduce->check(out->reducers[0].comm));
-    for (int i = 0; i < o->count; i++)
-        LS_TRY(ls_reducer_open(o->job, &out->buckets, o->members[i], &out->reducers[i]));
-    return LS_OK;
+    return ls_job_agree(o->job, open_reducers(out, o));
 }
 
 void ls_mirror_close(ls_mirror *mirror)

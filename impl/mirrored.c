@@ -122,7 +122,7 @@ static ls_status build(mirrored *me, const ls_job *job)
 {
     ls_replicated *run = &me->shared;
     run->holder = -1;
-    LS_TRY(ls_replicated_open(run, &ls_strategy_mirrored, job, put_alone));
+    LS_TRY(ls_job_agree(job, ls_replicated_open(run, &ls_strategy_mirrored, job, put_alone)));
     LS_TRY(open_mirror(me, job));
     if (ls_mirror_together(&me->mirror))
         LS_TRY(open_together(me, job));

@@ -65,6 +65,16 @@ wait
 expect "parameters that cannot be saved end in status 3" [ "$code" -eq 3 ]
 rows "the row says so, of both ranks" '"cannot be written" in r["result"]["reason"] and len(r["case"]["devices"]) == 2'
 
+# A place that does not fit its rank's device: the other ranks hear of it before they wait for it, and the sweep goes on.
+fraction=$("$LOCKSTEP" devices --format json | python3 -c '
+import json, sys
+print("%.12f" % (20e6 / json.load(sys.stdin)["devices"][0]["capacity"]))')
+ranks 2 run --strategy pipeline,hybrid --hybrid-replicas 1 --devices 1 --model mlp:784-4000-10-10,mlp:784-16-10 --data synthetic:100 \
+    --batch 20 --steps 2 --gate-steps 0 --memory fraction="$fraction" $small
+expect "a place that does not fit ends in status 3" [ "$code" -eq 3 ]
+rows "and the other model runs" 'sorted(r["result"]["status"] for r in rows) == ["error", "error", "ok", "ok"] and
+    all("do not fit" in r["result"]["reason"] for r in rows if r["result"]["status"] == "error")'
+
 refused() { # refused WORDS N ARGUMENTS...
     local words=$1
     shift

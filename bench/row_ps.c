@@ -31,14 +31,27 @@ static json_t *histogram_group(const ls_ps_histogram *h)
     return group;
 }
 
-/* Each server's bytes of variables, and of its time the share that it did not wait. */
+/* Bytes of a step, in the mean. */
+static json_t *of_step(uint64_t bytes, uint64_t steps)
+{
+    return json_integer((json_int_t)((bytes + steps / 2) / steps));
+}
+
+/* Each server's bytes of variables, the share of its time that it did not wait, and the bytes of
+ * gradients that it receives and copies in a step. */
 static json_t *server_loads(const ls_trial *trial)
 {
     json_t *loads = json_array();
-    for (size_t s = 0; s < trial->server_count; s++)
-        json_array_append_new(loads, json_pack("{s:s,s:I,s:f}", "device", trial->servers[s].device,
-                                               "bytes", (json_int_t)trial->servers[s].bytes, "busy",
-                                               trial->servers[s].busy));
+    for (size_t i = 0; i < trial->server_count; i++) {
+        const ls_server_load *s = &trial->servers[i];
+        json_t *load = json_pack("{s:s,s:I,s:f}", "device", s->device, "bytes",
+                                 (json_int_t)s->bytes, "busy", s->busy);
+        if (s->steps) {
+            json_object_set_new(load, "received_bytes", of_step(s->received.bytes, s->steps));
+            json_object_set_new(load, "copied_bytes", of_step(s->received.copied, s->steps));
+        }
+        json_array_append_new(loads, load);
+    }
     return loads;
 }
 

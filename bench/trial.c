@@ -312,6 +312,7 @@ static ls_status take_report(ls_trial *trial)
         const ls_device *device;
         trial->servers[s].bytes = ls_ps_report_bytes(run, s, &device);
         trial->servers[s].device = ls_device_describe(device)->text;
+        trial->servers[s].received = ls_ps_report_received(run, s, &trial->servers[s].steps);
     }
     if (!path)
         return LS_OK;

@@ -124,9 +124,11 @@ bool ls_values_diverged(const ls_variables *variables, const float *values, uint
 
 /** What a parameter server holds, and how busy it is. */
 typedef struct ls_server_load {
-    const char *device; /**< its name */
-    size_t bytes;       /**< of variables */
-    double busy;        /**< share of its time that it did not wait */
+    const char *device;   /**< its name */
+    size_t bytes;         /**< of variables */
+    double busy;          /**< share of its time that it did not wait */
+    ls_received received; /**< of gradients, in `steps` steps */
+    uint64_t steps;       /**< 0: not counted */
 } ls_server_load;
 
 /** What the trial found out; filled by ls_trial_block and ls_trial_finish. */

@@ -61,6 +61,15 @@ size_t ls_ps_report_bytes(const ls_run *run, size_t index, const ls_device **dev
     return shard->elements * sizeof(float);
 }
 
+ls_received ls_ps_report_received(const ls_run *run, size_t index, uint64_t *steps)
+{
+    const ls_ps *me = (const ls_ps *)run;
+    const ls_comm *comm = me->servers[index].comm;
+    const bool counted = comm->backend->received != NULL;
+    *steps = counted ? me->steps[LS_FULL] + me->steps[LS_TAIL] : 0;
+    return counted ? comm->backend->received(comm) : (ls_received){0};
+}
+
 double ls_ps_report_busy(const ls_run *run, size_t index)
 {
     const ls_time_profile *times = &((const ls_ps *)run)->servers[index].times;

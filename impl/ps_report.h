@@ -25,6 +25,11 @@ size_t ls_ps_report_servers(const ls_run *run);
 /** Bytes of variables that server `index` of this process holds, and where. */
 size_t ls_ps_report_bytes(const ls_run *run, size_t index, const ls_device **device);
 
+/** Bytes of gradients that it received from other devices, and that it only moved from one place of
+ *  its own to another, for the worker on it; in `steps` steps, all that were put. 0: not counted.
+ */
+ls_received ls_ps_report_received(const ls_run *run, size_t index, uint64_t *steps);
+
 /** Share of its time that it did not wait, while the run was profiled last. */
 double ls_ps_report_busy(const ls_run *run, size_t index);
 

@@ -45,6 +45,11 @@ ranks 2 run --strategy ps,mirrored --data synthetic:500 --batch 60 --steps 20 --
 rows "the waterfall is the workers', where rank 0 is none" "len(rows) == 2 and all(w['compute_ms'] > 0 and
     abs(sum(w.values()) / x['time']['step_ms']['mean'] - 1) < 1e-6 and ('optimizer_ms' in w) ==
     (x['case']['strategy'] == 'mirrored') for x in rows for w in [x['waterfall']])"
+ranks 3 run --strategy ps --ps-mode sync,async --ps-colocate yes,no --data synthetic:500 --batch 60 --steps 20 --results none \
+    --format jsonl
+rows "gradients are received once; the server's own worker's is copied" "len(rows) == 4 and all(
+    (s['received_bytes'], s['copied_bytes']) == (2 * s['bytes'], s['bytes'] if x['case']['ps_colocate'] else 0)
+    for x in rows for s in x['server_load'])"
 for n in 3 5; do
     ranks $n run --strategy ps --ps-servers $((n / 2)) --ps-colocate yes,no --ps-backup-workers 1 $small
     expect "$n ranks end well" [ "$code" -eq 0 ]

@@ -31,6 +31,13 @@ typedef struct ls_traffic {
     uint64_t messages_sent;
 } ls_traffic;
 
+/** What this rank received: bytes that crossed a border, added where they arrive or arriving where
+ *  they are wanted; and bytes that were only moved from one place to another of its own device. */
+typedef struct ls_received {
+    uint64_t bytes;
+    uint64_t copied;
+} ls_received;
+
 typedef struct ls_comm_backend ls_comm_backend;
 
 /** Where the ranks of a communicator are: rank r in process r / (ranks / processes), which is on
@@ -113,6 +120,7 @@ struct ls_comm_backend {
     /** This rank gives up: whoever waits, or will, in an operation or a host call, fails. */
     void (*abandon)(ls_comm *comm);
     ls_traffic (*traffic)(const ls_comm *comm);
+    ls_received (*received)(const ls_comm *comm); /**< by exchanges; may be NULL: not counted */
     void (*close)(ls_comm *comm);
 };
 

@@ -160,6 +160,9 @@ static ls_status receive(exchange_op *x, ls_queue *queue)
         ls_clock_sleep_until(arrival_ns);
     if (x->what.add)
         ls_loop_add(x->what.receive, in->data, count);
+    if (!x->what.inside || !x->what.add) /* else it is added from where it is */
+        atomic_fetch_add_explicit(x->what.inside ? &comm->copied : &comm->received,
+                                  ls_comm_bytes(1, count), memory_order_relaxed);
     post(comm, &in->taken, ++in->received);
     return LS_OK;
 }
@@ -363,6 +366,12 @@ static ls_traffic get_traffic(const ls_comm *base)
                         .messages_sent = atomic_load(&comm->messages_sent)};
 }
 
+static ls_received get_received(const ls_comm *base)
+{
+    const thread_comm *comm = (const thread_comm *)base;
+    return (ls_received){atomic_load(&comm->received), atomic_load(&comm->copied)};
+}
+
 static void close_group(thread_group *group)
 {
     while (group->channels) {
@@ -511,5 +520,6 @@ const ls_comm_backend ls_comm_thread = {
     .open = open_ends,
     .abandon = ls_comm_thread_abandon,
     .traffic = get_traffic,
+    .received = get_received,
     .close = close_comm,
 };

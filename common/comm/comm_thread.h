@@ -78,6 +78,7 @@ typedef struct thread_comm {
     int spins, yields;
     _Alignas(64) _Atomic uint64_t bytes_sent;
     _Atomic uint64_t messages_sent;
+    _Atomic uint64_t received, copied; /* bytes, as in ls_received */
 } thread_comm;
 
 void ls_comm_thread_count(thread_comm *comm, uint64_t messages, uint64_t bytes);

@@ -117,6 +117,8 @@ rows "traffic and memory by the formula" "$memory and all(x['traffic'][k + '_sen
     for x in rows for k in ['bytes', 'messages'])"
 rows "the waterfall is the workers', which optimize nothing" "all(w['compute_ms'] > 0 and 'optimizer_ms' not in w and
     abs(sum(w.values()) / x['time']['step_ms']['mean'] - 1) < 1e-6 for x in rows for w in [x['waterfall']])"
+rows "no gradient is copied on its way" "all(s['received_bytes'] == 3 * s['bytes'] and s['copied_bytes'] == 0
+    for x in rows for s in x['server_load'])"
 rows "the server's load" "all(s['bytes'] == 4 * x['case']['parameters'] and 0 < s['busy'] <= 1 and len(x['server_load']) == 1
     for x in rows for s in x['server_load'])"
 lockstep_ok run --strategy ps --ranks 4 --ps-servers 2 --ps-mode async --ps-record order $run

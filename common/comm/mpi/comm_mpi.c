@@ -154,6 +154,9 @@ static ls_status take_piece(exchange_op *x, int error, const MPI_Status *arrived
         return refuse_counts(x, f->done * PIECE + (size_t)count, false);
     if (x->what.add && count)
         ls_loop_add(x->what.receive + f->done * PIECE, arrival(x, f->done), (size_t)count);
+    if (!x->what.inside || !x->what.add) /* else it is added from where it arrived */
+        atomic_fetch_add_explicit(x->what.inside ? &x->comm->copied : &x->comm->received,
+                                  ls_comm_bytes(1, (size_t)count), memory_order_relaxed);
     f->done++;
     if (f->linked && f->done == f->pieces)
         book_arrival(x);
@@ -431,6 +434,12 @@ static ls_traffic get_traffic(const ls_comm *base)
                         .messages_sent = atomic_load(&comm->messages_sent)};
 }
 
+static ls_received get_received(const ls_comm *base)
+{
+    const mpi_comm *comm = (const mpi_comm *)base;
+    return (ls_received){atomic_load(&comm->received), atomic_load(&comm->copied)};
+}
+
 static void close_comm(ls_comm *base)
 {
     mpi_comm *comm = (mpi_comm *)base;
@@ -461,5 +470,6 @@ const ls_comm_backend ls_comm_mpi = {
     .open = ls_comm_mpi_open,
     .abandon = ls_comm_mpi_abandon,
     .traffic = get_traffic,
+    .received = get_received,
     .close = close_comm,
 };

@@ -123,6 +123,7 @@ typedef struct mpi_comm {
     float *scratch; /* device memory: what is to be added arrives here */
     size_t scratch_elements;
     _Atomic uint64_t bytes_sent, messages_sent;
+    _Atomic uint64_t received, copied; /* bytes, as in ls_received */
 } mpi_comm;
 
 /* Tags: exchanges from 0 up by pair of local members, then these. */

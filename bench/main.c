@@ -10,6 +10,7 @@
 #include "bench/team.h"
 #include "build_info.h"
 #include "common/base/digest.h"
+#include "common/base/numbers.h"
 
 #include "common/base/hooks.h"
 
@@ -142,11 +143,26 @@ static ls_status help(int argc, char **argv)
     return LS_OK;
 }
 
+/* Rank 0 says so; the first rank that failed would have its launcher end that one before. */
+static ls_status refuse_ranks(const char *command)
+{
+    if (ls_processes_launched_rank() > 0)
+        return LS_OK;
+    return ls_fail(LS_CODE_MISSING, "MPI", command,
+                   "a launcher started %d ranks, and this build has no MPI, by which they meet; "
+                   "-DLOCKSTEP_MPI=ON builds it in, and without a launcher it works",
+                   ls_processes_launched_size());
+}
+
 static ls_status run_command(const ls_processes *processes, const command_entry *command, int argc,
                              char **argv, int *exit_status)
 {
-    if (command->run)
-        return command->run(processes, argc, argv, exit_status);
+    if (command->run && !ls_processes_built() && ls_processes_launched_size() > 1)
+        return refuse_ranks(command->name);
+    if (command->run) { /* nobody goes before all are through: MPI would wait for ever */
+        LS_TRY(command->run(processes, argc, argv, exit_status));
+        return ls_team_agree(processes->comm, LS_OK);
+    }
     if (processes->rank > 0)
         return LS_OK;
     return command->alone(argc, argv, exit_status);
@@ -211,13 +227,48 @@ static void say(const char *line)
     fprintf(stderr, "lockstep: %s", line);
 }
 
+/* Until the command's own is known; and what --timeout leaves of five seconds, by rank, so that one
+ * rank speaks before the launcher ends the others. */
+static const uint64_t first_timeout_ns = 60000000000, late_ns = 3500000000, turn_ns = 100000000;
+
+/* What --timeout says, before the command line is read. */
+static uint64_t find_timeout(int argc, char **argv)
+{
+    static const char name[] = "--timeout";
+    uint64_t ns = 0;
+    for (int i = 1; i < argc && !ns; i++) {
+        const char *value = argv[i] + strlen(name);
+        if (strncmp(argv[i], name, strlen(name)) != 0)
+            continue;
+        if (*value == '=' || (!*value && i + 1 < argc))
+            value = *value ? value + 1 : argv[i + 1];
+        if (!ls_parse_duration(value, &ns))
+            ns = 0; /* refused later */
+    }
+    return ns ? ns : first_timeout_ns;
+}
+
+static void tell_late(void)
+{
+    char host[64] = "";
+    gethostname(host, sizeof host - 1);
+    fprintf(stderr,
+            "lockstep: MPI: rank %d of %d on %s: not every rank has come to MPI_Init; is each of "
+            "them lockstep, and does it run? --timeout gives them longer\n",
+            ls_processes_launched_rank(), ls_processes_launched_size(), host);
+    _Exit(LS_CODE_MISSING);
+}
+
 /* Meets the other ranks, where a launcher started some; only rank 0 has a standard output. */
 static ls_status start(int argc, char **argv, ls_processes *processes)
 {
     *processes = ls_processes_alone();
     if (!ls_processes_built() || !ls_processes_launched())
         return LS_OK;
-    LS_TRY(ls_processes_start(processes));
+    const uint64_t timeout_ns = find_timeout(argc, argv);
+    const uint64_t turn = (uint64_t)ls_processes_launched_rank() % 10;
+    LS_TRY(ls_processes_start(timeout_ns + late_ns + turn * turn_ns, tell_late, processes));
+    ls_processes_set_timeout(processes, timeout_ns);
     ls_processes_watch(processes, ls_interrupted, say);
     if (processes->rank > 0 && !freopen("/dev/null", "w", stdout))
         return ls_fail(LS_CODE_MISSING, "standard output", NULL,
@@ -238,24 +289,12 @@ static int report(const ls_processes *processes, ls_status status)
     return exit_status;
 }
 
-/* Whether this process is rank 0, or was not started by a launcher: one refusal is enough. */
-static bool is_first(void)
-{
-    static const char *const variables[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"};
-    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
-        const char *rank = getenv(variables[i]);
-        if (rank && strtol(rank, NULL, 10) > 0)
-            return false;
-    }
-    return true;
-}
-
 int main(int argc, char **argv)
 {
     hold_standard_streams();
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write that fails, and is reported as such */
     if (argc < 2) {
-        if (is_first())
+        if (ls_processes_launched_rank() == 0)
             print_usage(stderr);
         return LS_CODE_USAGE;
     }
@@ -263,7 +302,7 @@ int main(int argc, char **argv)
     ls_processes processes;
     ls_status status = start(argc, argv, &processes);
     if (!ls_processes_built()) /* ranks that cannot meet: each is told by its launcher */
-        processes.rank = is_first() ? 0 : 1;
+        processes.rank = ls_processes_launched_rank();
     if (!status)
         status = ls_hooks_check();
     if (!status)

@@ -80,9 +80,9 @@ if(LOCKSTEP_HAS_MPI AND NOT LOCKSTEP_SANITIZE MATCHES "thread")
 endif()
 
 # Tests of what only a build with hooks has take the program of the preset `hooks`, unless this
-# build has them itself.
+# build has them itself; so does what only a build without MPI has, which that is.
 set(hooks_tests test_planted test_schedules test_schedules_slow test_ps_schedules test_ps_schedules_slow
-    test_worker_failure)
+    test_worker_failure test_no_mpi)
 file(GLOB integration_tests CONFIGURE_DEPENDS bench/tests/test_*.sh impl/tests/test_*.sh
      reports/tests/test_*.sh)
 foreach(source ${integration_tests})
@@ -119,7 +119,7 @@ if(NOT LOCKSTEP_SANITIZE AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
   add_test(NAME fuzz COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/ci/fuzz.sh 5)
   set_tests_properties(fuzz PROPERTIES LABELS unit TIMEOUT 240 SKIP_RETURN_CODE 77)
 endif()
-set_tests_properties(integration.test_mpi integration.test_mpi_divided integration.test_ps_mpi
+set_tests_properties(integration.test_mpi integration.test_mpi_start integration.test_mpi_divided integration.test_ps_mpi
                      integration.test_faults integration.test_netns integration.test_slurm
                      PROPERTIES LABELS mpi TIMEOUT 900)
 if(TEST integration.test_peers)

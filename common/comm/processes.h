@@ -33,12 +33,17 @@ const char *ls_processes_library(char text[32]);
 /** Whether a launcher started this process. */
 bool ls_processes_launched(void);
 
+/** How many processes it says it started, and which this one is: 1 and 0 where it does not. */
+int ls_processes_launched_size(void);
+int ls_processes_launched_rank(void);
+
 /** A process alone. */
 ls_processes ls_processes_alone(void);
 
 /** Meets the others; all do so, once. LS_CODE_MISSING where MPI, or what it must be able to, is not
- *  there. */
-ls_status ls_processes_start(ls_processes *out);
+ *  there. Who waits longer than the timeout for others to come has `late` called, on another
+ * thread, which does not return: MPI itself waits for ever. */
+ls_status ls_processes_start(uint64_t timeout_ns, void (*late)(void), ls_processes *out);
 
 /** How long a wait for another process may last without any sign of life. Longer: the processes
  *  have lost each other, and every wait fails. */

@@ -15,8 +15,10 @@ const char *ls_processes_library(char text[32])
     return NULL;
 }
 
-ls_status ls_processes_start(ls_processes *out)
+ls_status ls_processes_start(uint64_t timeout_ns, void (*late)(void), ls_processes *out)
 {
+    (void)timeout_ns;
+    (void)late;
     *out = ls_processes_alone();
     return LS_OK;
 }

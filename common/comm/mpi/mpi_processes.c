@@ -7,6 +7,7 @@
 #include "common/comm/processes.h"
 
 #include "common/base/clock.h"
+#include "common/base/signal.h"
 
 #include <sched.h>
 #include <stdio.h>
@@ -141,10 +142,9 @@ static ls_status open_world(ls_processes *out)
     return status ? status : look_around(out);
 }
 
-ls_status ls_processes_start(ls_processes *out)
+static ls_status meet(ls_processes *out)
 {
     int level = MPI_THREAD_SINGLE;
-    *out = ls_processes_alone();
     LS_TRY(ls_comm_mpi_check(MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level),
                              "MPI_Init_thread"));
     name_library(out->version);
@@ -154,6 +154,34 @@ ls_status ls_processes_start(ls_processes *out)
                        "gives no MPI_THREAD_MULTIPLE, which a queue per device needs; a library "
                        "built with it works");
     return open_world(out);
+}
+
+/* Who waits for the others to come. */
+typedef struct vigil {
+    ls_signal met;
+    uint64_t timeout_ns;
+    void (*late)(void);
+} vigil;
+
+static void *keep_vigil(void *argument)
+{
+    vigil *v = argument;
+    if (!ls_signal_wait_for(&v->met, 1, 0, v->timeout_ns))
+        v->late();
+    return NULL;
+}
+
+ls_status ls_processes_start(uint64_t timeout_ns, void (*late)(void), ls_processes *out)
+{
+    vigil v = {.timeout_ns = timeout_ns, .late = late};
+    pthread_t thread;
+    *out = ls_processes_alone();
+    if (pthread_create(&thread, NULL, keep_vigil, &v))
+        return ls_fail(LS_CODE_MISSING, "MPI", "thread", "could not be started; is there a limit?");
+    ls_status status = meet(out);
+    ls_signal_post(&v.met, 1);
+    pthread_join(thread, NULL);
+    return status;
 }
 
 static mpi_life *life_of(const ls_processes *processes)

@@ -121,7 +121,7 @@ static inline int run_group(const struct CMUnitTest *tests, size_t count)
     void *devices = NULL;
     int failed = 0;
     alarm(LONGEST_S);
-    ls_status status = ls_processes_start(&f.processes);
+    ls_status status = ls_processes_start(120000000000, abort, &f.processes);
     if (status) {
         fprintf(stderr, "%s\n", ls_status_text(status));
         return 1;

@@ -200,9 +200,9 @@ static void signs_of_life_are_waited_for(void **state)
     const mpi_fixture *f = *state;
     const ls_comm_backend *b = f->processes.comm->backend;
     must(b->barrier(f->processes.comm));
-    ls_processes_set_timeout(&f->processes, 600000000);
-    for (int i = 0; i < 8 && f->processes.rank == f->processes.size - 1; i++) {
-        ls_clock_sleep(150000000);
+    ls_processes_set_timeout(&f->processes, 2000000000);
+    for (int i = 0; i < 7 && f->processes.rank == f->processes.size - 1; i++) {
+        ls_clock_sleep(400000000);
         ls_processes_progress(&f->processes);
     }
     must(b->barrier(f->processes.comm));
@@ -232,7 +232,7 @@ static void check_autopsy(const mpi_fixture *f)
         return;
     snprintf(expected, sizeof expected, "rank %d on ", rank ? rank : last);
     assert_memory_equal(said, expected, strlen(expected));
-    assert_non_null(strstr(said, "waited 0.3 s for an exchange to come of 400 bytes, rank "));
+    assert_non_null(strstr(said, " s for an exchange to come of 400 bytes, rank "));
     if (rank)
         return;
     assert_non_null(strstr(said, ": silent: pid "));
@@ -267,8 +267,7 @@ static void who_does_not_come_is_named(void **state)
     }
     ls_processes_step(&f->processes, 37, 1, true);
     replay_all(f->devices, w.ops, 1, 1, &status);
-    snprintf(expected, sizeof expected,
-             "waited 0.3 s for an exchange to come of 400 bytes, rank %d", last);
+    snprintf(expected, sizeof expected, " s for an exchange to come of 400 bytes, rank %d", last);
     assert_non_null(strstr(ls_status_text(status), f->processes.rank ? " 400 bytes, rank 0, step 37"
                                                    : f->processes.size == 2 ? expected
                                                                             : " 400 bytes, rank "));

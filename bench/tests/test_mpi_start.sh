@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Ranks that do not come together: one that never calls MPI_Init, one that is stopped before it, and
+# what is told at start: another build, other data, another command line. Each ends in time, with one
+# line. Leaves out: ranks that go later (test_faults.sh), several hosts (test_netns.sh).
+set -euo pipefail
+. "$(dirname "$0")/lib_mpi.sh"
+small="--data synthetic:500 --batch 60 --steps 6 --warmup 2 --results none --format jsonl"
+
+# beside PROGRAM...: rank 0 is the program under test, rank 1 another one.
+beside() { ranks 1 run --strategy mirrored $small --timeout 1s : -n 1 "$@"; }
+ended() { # ended STATUS WORD
+    expect "status $1" [ "$code" -eq "$1" ]
+    expect "one line that has $2" one_line "$2"
+    expect "no row" [ ! -s out ]
+}
+absent='MPI: rank 0 of 2 on .*: not every rank has come to MPI_Init; '
+beside true # which the launcher ends itself, where rank 0 had come before it went
+expect "status not 0, in time" [ "$code" -ne 0 -a "$code" -ne 124 ]
+expect "it is said" eval "one_line '$absent' || grep -q 'exiting improperly' all"
+beside sleep 100
+ended 3 "$absent"
+beside sh -c 'kill -STOP $$; exec true'
+ended 3 "$absent"
+
+# The same but for a word of its build.
+version=$("$LOCKSTEP" --version | sed -n 's/^lockstep  *\([0-9.]*\).*/\1/p;q')
+sed "s/${version//./\\.} /${version//[0-9]/9} /g" "$LOCKSTEP" >other
+chmod +x other
+beside "$work/other" run --strategy mirrored $small --timeout 1s
+ended 2 'rank: 1 on .*: has another build than rank 0: '
+beside "$LOCKSTEP" run --strategy mirrored $small --timeout 2s
+ended 2 'rank: 1 on .*: has another command line than rank 0: .*; start all ranks alike'
+# A file of the same name on two disks, which differs in one value.
+mkdir one two
+python3 - <<'P'
+import json, struct
+for name, value in ("one", 1.0), ("two", 2.0):
+    header = json.dumps({"x0": {"dtype": "F32", "shape": [4, 3], "data_offsets": [0, 48]},
+                         "y": {"dtype": "F32", "shape": [4], "data_offsets": [48, 64]}}).encode()
+    with open(name + "/d.safetensors", "wb") as f:
+        f.write(struct.pack("<Q", len(header)) + header + struct.pack("<16f", *[value] * 12, 0, 1, 0, 1))
+P
+apart="run --strategy mirrored --model mlp:3-2 --data file:d.safetensors --batch 2 --steps 3 --results none"
+MPIRUN_FLAGS="--wdir $work/one" ranks 1 $apart : --wdir "$work/two" -n 1 "$LOCKSTEP" $apart
+ended 2 'rank: 1 on .*: has another data set than rank 0'
+finish

@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# A build without MPI and CUDA (that of the preset `hooks` is one): it is refused what it cannot do,
+# with one line, also where a launcher starts several of it; by itself it does the rest.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+[ -x "$LOCKSTEP" ] || { echo "skipped: $LOCKSTEP is not built; cmake --preset hooks"; exit 77; }
+"$LOCKSTEP" --version | grep -q 'OpenMPI *not in this build' || { echo "skipped: this build has MPI"; exit 77; }
+small="--strategy mirrored --data synthetic:500 --batch 60 --steps 6 --warmup 2 --results none --format jsonl"
+
+refused() { # refused STATUS WORD
+    expect "status $1" [ "$code" -eq "$1" ]
+    expect "one line that has $2" one_line "$2"
+    expect "no row" [ ! -s out ]
+}
+lockstep run $small --comm mpi
+refused 3 '--comm: mpi is not in this build; '
+lockstep run $small --devices gpu:0
+refused 3 'gpu:0: '
+lockstep_ok run $small --devices 2
+lockstep_ok list communicators
+expect "mpi is not listed" [ -z "$(grep '^mpi' out)" ]
+command -v mpirun >/dev/null || { echo "without mpirun no more is tested"; finish; exit 0; }
+# under N OPTIONS...: on N ranks of a launcher.
+under() {
+    local n=$1
+    shift
+    command_line="(on $n ranks) $*"
+    code=0
+    bash "$SOURCE_DIR/bench/tests/mpirun.sh" "$n" "$LOCKSTEP" "$@" >out 2>all </dev/null || code=$?
+    grep '^lockstep: ' all >err || true # the launcher's own lines come on top
+}
+for command in "run $small" "verify $small" devices "micro floor"; do
+    under 3 $command
+    refused 3 'a launcher started 3 ranks, and this build has no MPI'
+done
+under 1 run $small
+expect "one rank is a process alone" [ "$code" -eq 0 -a ! -s err ]
+rows "and has its row" "r['result']['status'] == 'ok' and r['case']['ranks'] == 1"
+under 2 list strategies
+expect "rank 0 alone prints" [ "$(grep -c mirrored out)" -eq 1 ]
+finish

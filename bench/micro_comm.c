@@ -6,9 +6,11 @@
  * of several. Programs of one call (micro_calls.c) are replayed as often as makes a sample long
  * enough, between two stamps of rank 0's clock. In place, a call works on the same buffer again and
  * again; out of place, each rank first copies its input over the buffer, which is in the time, so
- * every call finds data that another core has just written. Inputs are whole numbers from -2 to 2,
- * so sums are exact; after the timing one more call is checked in every element, and the traffic of
- * all calls against the formula. size is the whole buffer; algorithm bandwidth is size over time.
+ * every call finds data that another core has just written (in place, `direct` finds each slice in
+ * the cache of the rank that sums it: that is the meetings' time, not the data's). Inputs are whole
+ * numbers from -2 to 2, so sums are exact; after the timing one more call is checked in every
+ * element, and the traffic of all calls against the formula. size is the whole buffer; algorithm
+ * bandwidth is size over time.
  */
 #include "bench/micro_comm.h"
 #include "bench/team.h"
@@ -290,7 +292,8 @@ static ls_comm outline_of(const ls_micro *m, const ls_collective *c)
     return (ls_comm){.backend = m->comm,
                      .size = c->ranks,
                      .linked = m->network != NULL,
-                     .shared = !c->comm && !m->network && ls_comm_shares(m->names, c->here)};
+                     .shared = m->processes->hosts == 1 && !m->network &&
+                               ls_comm_shares(m->names, c->here)};
 }
 
 /* A process's first rank is the device and the queue that the bench has. */

@@ -228,7 +228,7 @@ static ls_status check_division(const ls_case *one, const ls_model *model, int64
 }
 
 static ls_status check_model_case(const ls_case *one, const ls_strategy *strategy,
-                                  const ls_model *model)
+                                  const ls_model *model, int hosts)
 {
     ls_outline outline = {.devices = count_devices(one->devices),
                           .ranks = one->ranks,
@@ -243,7 +243,8 @@ static ls_status check_model_case(const ls_case *one, const ls_strategy *strateg
                           .ps_alone = one->ps_mode != LS_PS_SYNC,
                           .ps_backups = one->ps_backup_workers,
                           .comm = one->comm,
-                          .linked = *one->link_text != 0};
+                          .linked = *one->link_text != 0,
+                          .hosts = hosts};
     int64_t devices;
     const ls_ps_options ps = {
         .ranks = one->ranks, .servers = one->ps_servers, .colocate = one->ps_colocate};
@@ -266,10 +267,10 @@ static ls_status check_case(const ls_case *one, const ls_request *request)
 {
     const ls_strategy *strategy;
     ls_model *model;
-    (void)request;
     LS_TRY(ls_strategy_find(one->strategy, &strategy));
     LS_TRY(ls_model_open(one->model, &model));
-    ls_status status = check_model_case(one, strategy, model);
+    const int hosts = request->processes ? request->processes->hosts : 1;
+    ls_status status = check_model_case(one, strategy, model, hosts);
     ls_model_close(model);
     return status;
 }

@@ -275,8 +275,9 @@ static ls_status choose_reduction(const ls_workplace *place, ls_plan_of_case *pl
     const ls_comm like = {.backend = job->transport,
                           .size = ls_job_replicas(job),
                           .linked = linked,
-                          .shared =
-                              !linked && ls_comm_shares(plan->devices, (int)plan->device_count)};
+                          .shared = !linked &&
+                                    ls_comm_shares(plan->devices, (int)plan->device_count) &&
+                                    (!job->comm || place->request->processes->hosts == 1)};
     const size_t gradients = plan->model->graph->variables.elements * sizeof(float);
     const size_t least = 512 << 10, eighth = gradients / 8 > least ? gradients / 8 : least;
     job->overlap =
@@ -497,7 +498,8 @@ static ls_status resolve(ls_workplace *place, ls_plan_of_case *plan)
                                 .ps_alone = job->ps.mode != LS_PS_SYNC,
                                 .ps_backups = job->ps.backups,
                                 .comm = c->comm,
-                                .linked = *c->link_text != 0};
+                                .linked = *c->link_text != 0,
+                                .hosts = place->request->processes->hosts};
     LS_TRY(ls_strategy_check(plan->strategy, &outline));
     LS_TRY(choose_transport(plan));
     LS_TRY(choose_reduction(place, plan));

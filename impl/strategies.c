@@ -51,9 +51,9 @@ static ls_status check_ranks(const ls_outline *o)
                        "--allreduce library or auto, or --comm auto, work");
     if (strcmp(o->comm, "nccl") == 0)
         return LS_OK;
-    if (mpi && strcmp(o->allreduce, "direct") == 0)
+    if (mpi && o->hosts > 1 && strcmp(o->allreduce, "direct") == 0)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
-                       "direct reads the others' memory, and ranks of --comm mpi share none; use "
+                       "direct reads the others' memory, and hosts share none; use hierarchical, "
                        "ring, tree, halving-doubling, flat, library or auto");
     if (!library)
         return LS_OK;

@@ -46,6 +46,7 @@ typedef struct ls_outline {
     bool ps_alone;         /**< of ps: gradients are not added up */
     int ps_backups;        /**< of ps: gradients that a step does not wait for */
     bool linked;           /**< devices are joined by links (link.h), and share no memory */
+    int hosts;             /**< of the ranks */
 } ls_outline;
 
 struct ls_strategy {

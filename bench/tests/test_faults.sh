@@ -22,6 +22,7 @@ at_once=6 # cells
 # name: ranks that it happens to: options. Of ps rank 0 is the server, 1 the chief, 2 a worker.
 cells="
 mirrored: 1 0: --strategy mirrored --allreduce ring --devices 2
+direct: 1 0: --strategy mirrored --allreduce direct
 independent: 1 0: --strategy independent
 ps sync: 2 0 1: --strategy ps
 ps async: 2 0 1: --strategy ps --ps-mode async
@@ -75,6 +76,7 @@ judge_cell() { # judge_cell FOLDER FAULT VICTIM NAME
     done
     local exchange="an exchange to .*, rank $victim\b.*, step $step\b"
     case $name in
+    direct) expect "all-reduces name their step" grep -q "an all-reduce of .*, rank $victim\b.*, step $step\b" err ;;
     mirrored | 'ps sync') expect "exchanges name their step" grep -q "$exchange" err ;;
     'ps backup') # the server and the other worker go on without a worker
         [ "$victim" -ne 0 ] || expect "messages name the steps before" grep -q 'a message.*, after step [0-9]' err ;;

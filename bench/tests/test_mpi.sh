@@ -46,8 +46,8 @@ done
 ranks_ok 2 verify --strategy mirrored --devices 2 --allreduce ring $small
 rows "verify has no times" "'time' not in r and r['equivalence']['pass']"
 rows "an order is the same in one process and in two" "r['equivalence']['digest'] == digest('ring4')"
-ranks_ok 3 run --strategy mirrored --allreduce flat,tree,halving-doubling,ring,hierarchical --bucket-bytes auto,0 $small
-rows "every algorithm, with one bucket and many" "len(rows) == 10 and
+ranks_ok 3 run --strategy mirrored --allreduce flat,tree,halving-doubling,ring,hierarchical,direct --bucket-bytes auto,0 $small
+rows "every algorithm, with one bucket and many" "len(rows) == 12 and
     all(x['equivalence']['oracle'] == 'same bits' and
         x['traffic']['bytes_sent'] == x['traffic']['bytes_formula'] > 0 and
         x['traffic']['messages_sent'] == x['traffic']['messages_formula'] > 0 for x in rows)"
@@ -74,6 +74,10 @@ for n in 2 3; do
         x['traffic']['bytes_sent'] == x['traffic']['bytes_formula'] > 0 and
         x['traffic']['messages_sent'] == x['traffic']['messages_formula'] for x in rows)"
 done
+ranks_ok 2 run --strategy mirrored --devices 2 --memory growth,fraction=0.3 --cores-per-device 1 $small
+rows "one host's ranks share their memory, whatever its policy" "len(rows) == 2 and all(x['equivalence']['oracle'] ==
+    'same bits' and x['case']['allreduce'] == 'direct' and all(d['communication'] == 0
+    for d in x['memory']['devices']) for x in rows)"
 
 # A library's order is its own: near the slices' sum, and the update is single's.
 ranks_ok 3 run --strategy mirrored --allreduce library $small
@@ -136,10 +140,11 @@ rows "have single's bits, too" "r['equivalence']['digest'] == digest('single')"
 # ---- Collectives alone ------------------------------------------------------------------------
 
 ranks_ok 2 micro allreduce --devices 2 --sizes 4,40000 --format jsonl \
-    --allreduce ring,hierarchical,canonical
-rows "right in every element, on all ranks, by the formula" "len(rows) == 3 * 2 * 2 and
+    --allreduce ring,hierarchical,canonical,direct,auto
+rows "right in every element, on all ranks, by the formula" "len(rows) == 5 * 2 * 2 and
     all(m['wrong'] == 0 and m['ranks'] == 4 and m['time_us'] > 0 and 'result' not in x and
-        (m['kernel'] == 'canonical' or m['bytes_sent'] == 2 * 3 * m['size_bytes'])
+        (m['kernel'] == 'canonical' or m['bytes_sent'] == 2 * 3 * m['size_bytes'] or
+         m['kernel'] == 'direct' and m['size_bytes'] == 4)
         for x in rows for m in [x['micro']])"
 for op in broadcast allgather reducescatter sendrecv; do
     ranks_ok 2 micro $op --sizes 400KiB --format jsonl
@@ -152,7 +157,6 @@ rows "the library's, which alone knows what it sends" "all(x['micro']['wrong'] =
 ranks_ok 2 micro copy --sizes 4KiB --format jsonl
 rows "what is of one device is rank 0's" "[x['micro']['shape'] for x in rows] ==
     ['within', 'from host', 'to host']"
-refused 2 'direct' 2 micro allreduce --allreduce direct
 refused 2 '--ranks' 2 micro allreduce --ranks 2
 
 # ---- Refusals ---------------------------------------------------------------------------------
@@ -161,7 +165,6 @@ refused 2 'strategy: single' 2 run --strategy single $small
 refused 2 'towers' 2 run --strategy towers $small
 refused 2 '--comm' 2 run --strategy mirrored --comm thread $small
 refused 2 '--ranks' 2 run --strategy mirrored --ranks 3 $small
-refused 2 '--allreduce' 2 run --strategy mirrored --allreduce direct $small
 refused 2 'library' 2 run --strategy mirrored --devices 2 --allreduce library $small
 refused 2 '--inject kill=2:3: the case has 2 ranks' 2 run --strategy mirrored --inject kill=2:3 $small
 refused 2 '--inject stop=1:8: the case has 8 steps' 2 run --strategy mirrored --inject stop=1:8 $small

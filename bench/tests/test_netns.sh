@@ -55,7 +55,13 @@ rows "a slow network is seen" "old('20mbit')[0]['time']['step_ms']['median'] >
     3 * old('1gbit')[0]['time']['step_ms']['median']"
 
 hosts_ok 2 "\$mpirun -n 2 \$LOCKSTEP run --strategy mirrored --results none $small"
+rows "hosts share no memory" "r['case']['allreduce'] != 'direct'"
 keep unlinked
+for command in "run --strategy mirrored --results none" "micro allreduce"; do
+    hosts 2 "\$mpirun -n 2 \$LOCKSTEP $command --allreduce direct"
+    expect "direct between hosts: status 2" [ "$code" -eq 2 ]
+    expect "said once" one_line 'direct.*halving-doubling'
+done
 hosts_ok 2 "\$mpirun -n 2 \$LOCKSTEP run --strategy mirrored --results none $small --link latency=20ms"
 rows "a link between hosts: there and back, the same bits" "r['time']['step_ms']['median'] >= 40 and
     r['equivalence']['digest'] == digest('unlinked')"

@@ -20,10 +20,29 @@ static ls_status check(const ls_comm *comm)
                        "halving-doubling, flat and auto work");
     if (comm->backend->direct && comm->shared)
         return LS_OK;
+    if (comm->unshared)
+        return ls_fail(LS_CODE_MISSING, "all-reduce", "direct",
+                       "%s; --allreduce halving-doubling, ring, tree and flat need none",
+                       comm->unshared);
     return ls_fail(LS_CODE_USAGE, "all-reduce", "direct",
                    "ranks of communicator %s share no memory; flat, ring, tree and "
                    "halving-doubling need none",
                    comm->backend->name);
+}
+
+/* What it sends: its part of each other's slice, and its own slice's sum to each; of a few
+ * elements, all to each. */
+ls_direct_part ls_comm_direct_part(int rank, int ranks, size_t count)
+{
+    const bool few = count <= LS_DIRECT_FEW;
+    const uint64_t others = (uint64_t)ranks - 1, filled = ls_comm_filled(count, ranks);
+    ls_direct_part part = {
+        .few = few, .slice = few ? (ls_range){0, count} : ls_comm_parts(count, rank, 1, ranks)};
+    const bool mine = part.slice.count > 0;
+    part.messages = few ? others : filled - mine + (mine ? others : 0);
+    part.bytes =
+        ls_comm_bytes(1, count - part.slice.count) + ls_comm_bytes(others, part.slice.count);
+    return part;
 }
 
 static ls_status build(ls_comm *comm, const ls_allreduce_args *a, ls_op_list *ops)

@@ -54,7 +54,8 @@ typedef struct ls_comm {
     ls_device *device;
     const ls_layout *layout; /**< NULL: one process */
     bool linked;             /**< messages go over shaped links (link.h) */
-    bool shared; /**< every rank's device reads and writes the others' memory: `direct` */
+    bool shared;          /**< every rank's device reads and writes the others' memory: `direct` */
+    const char *unshared; /**< why not, where the system is what refused it; NULL */
 } ls_comm;
 
 /** What a rank puts, on which queue; all borrowed. */
@@ -89,7 +90,7 @@ struct ls_comm_backend {
     ls_status (*exchange)(ls_comm *comm, const ls_exchange *exchange, ls_op **out);
     /** May be NULL, and is for ranks that share memory: all-reduce in it, each rank summing its
      * slice from all the others in rank order and writing it to all; up to LS_DIRECT_FEW elements,
-     * each sums all. */
+     * each sums all. Of mpi, nothing may be at work on the data meanwhile (ls_device_register). */
     ls_status (*direct)(ls_comm *comm, float *data, size_t count, ls_op **out);
     /** May be NULL: all-reduce by the back end's library, in the library's own order. Of mpi every
      *  rank is a process of its own, else LS_CODE_USAGE. */

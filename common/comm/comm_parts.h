@@ -40,6 +40,15 @@ void ls_loop_add(float *to, const float *from, size_t count);
 /** data[q][i] = ((data[0][i] + data[1][i]) + data[2][i]) ... for each q, i in the range. */
 void ls_loop_sum_to_all(float *const *data, int ranks, ls_range range);
 
+/** What a rank does in a direct all-reduce: sums a slice, and sends. */
+typedef struct ls_direct_part {
+    bool few; /**< up to LS_DIRECT_FEW elements: it sums all, for itself */
+    ls_range slice;
+    uint64_t messages, bytes;
+} ls_direct_part;
+
+ls_direct_part ls_comm_direct_part(int rank, int ranks, size_t count);
+
 extern const ls_allreduce ls_allreduce_flat, ls_allreduce_ring, ls_allreduce_tree,
     ls_allreduce_halving_doubling, ls_allreduce_direct, ls_allreduce_canonical,
     ls_allreduce_hierarchical, ls_allreduce_library;

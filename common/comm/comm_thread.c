@@ -268,8 +268,7 @@ typedef struct direct_op {
     thread_comm *comm;
     float *data;
     size_t count;
-    ls_range slice; /* that this rank sums */
-    uint64_t messages, bytes;
+    ls_direct_part part;
     float *all[]; /* [size] of each rank, in this run */
 } direct_op;
 
@@ -288,14 +287,13 @@ static ls_status run_direct(ls_op *op, ls_queue *queue)
     direct_op *d = (direct_op *)op;
     thread_comm *comm = d->comm;
     thread_group *group = comm->group;
-    const bool few = d->count <= LS_DIRECT_FEW;
     const unsigned place = comm->directs++ % 2;
     thread_shown *mine = &group->slots[comm->base.rank].shown[place];
     if (is_abandoned(comm))
         return ls_comm_thread_abandoned(comm);
     mine->data = d->data;
     mine->count = d->count;
-    if (few)
+    if (d->part.few)
         memcpy(mine->few, d->data, d->count * sizeof(float));
     uint64_t begin = ls_queue_wait_begin(queue);
     if (!meet(comm))
@@ -306,13 +304,13 @@ static ls_status run_direct(ls_op *op, ls_queue *queue)
         if (group->slots[r].shown[place].count != d->count)
             return refuse_counts(comm, d->count, r, group->slots[r].shown[place].count);
     }
-    ls_comm_thread_count(comm, d->messages, d->bytes);
-    if (few) {
+    ls_comm_thread_count(comm, d->part.messages, d->part.bytes);
+    if (d->part.few) {
         sum_few(group, place, d);
         return LS_OK;
     }
-    if (d->slice.count)
-        ls_loop_sum_to_all(d->all, group->size, d->slice);
+    if (d->part.slice.count)
+        ls_loop_sum_to_all(d->all, group->size, d->part.slice);
     return LS_PLANTED(meeting_left_out) || meet(comm) ? LS_OK : ls_comm_thread_abandoned(comm);
 }
 
@@ -327,16 +325,12 @@ static void abandon_direct(ls_op *op)
     ls_comm_thread_abandon(&((direct_op *)op)->comm->base);
 }
 
-/* What this rank sends: its part of each other's slice, and its own slice's sum to each; of a few
- * elements, all to each. */
 static ls_status make_direct(ls_comm *base, float *data, size_t count, ls_op **out)
 {
     size_t bytes = sizeof(direct_op) + (size_t)base->size * sizeof(float *);
     direct_op *d = calloc(1, bytes);
     if (!d)
         return ls_fail_memory("communicator", bytes);
-    uint64_t others = (uint64_t)base->size - 1, filled = ls_comm_filled(count, base->size);
-    const bool few = count <= LS_DIRECT_FEW;
     d->op = (ls_op){.name = "allreduce.direct",
                     .run = run_direct,
                     .abandon = abandon_direct,
@@ -346,13 +340,11 @@ static ls_status make_direct(ls_comm *base, float *data, size_t count, ls_op **o
     d->comm = (thread_comm *)base;
     d->data = data;
     d->count = count;
-    d->slice = few ? (ls_range){0, count} : ls_comm_parts(count, base->rank, 1, base->size);
-    bool mine = d->slice.count > 0;
-    d->slice.count -= LS_PLANTED(slice_element) && mine && !few;
-    d->messages = few ? others : filled - mine + (mine ? others : 0);
-    d->bytes = ls_comm_bytes(1, count - d->slice.count) + ls_comm_bytes(others, d->slice.count);
-    d->op.flops = (double)others * (double)d->slice.count;
-    d->op.bytes = (double)ls_comm_bytes(2 * (others + 1), d->slice.count);
+    d->part = ls_comm_direct_part(base->rank, base->size, count);
+    const ls_range *slice = &d->part.slice;
+    d->op.flops = (double)(base->size - 1) * (double)slice->count;
+    d->op.bytes = (double)ls_comm_bytes(2 * (uint64_t)base->size, slice->count);
+    d->part.slice.count -= LS_PLANTED(slice_element) && slice->count && !d->part.few;
     *out = &d->op;
     return LS_OK;
 }

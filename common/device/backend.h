@@ -23,6 +23,8 @@ typedef struct ls_device_backend {
     ls_status (*zero)(ls_device *device, void *memory, size_t bytes);
     ls_status (*share)(ls_device *device, const void *host, size_t bytes, const void **out);
     void (*unshare)(ls_device *device, const void *shared);
+    ls_status (*register_memory)(ls_device *device, void *memory, size_t bytes,
+                                 int *file); /**< may be NULL */
     ls_status (*call)(ls_device *device, ls_status (*call)(void *context), void *context);
     void (*lose)(ls_device *device); /**< may be NULL: its queues always end */
     ls_status (*queue_open)(ls_device *device, const char *name, ls_queue **out);

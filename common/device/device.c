@@ -98,6 +98,14 @@ void ls_device_unshare(ls_device *device, const void *shared)
         device->backend->unshare(device, shared);
 }
 
+ls_status ls_device_register(ls_device *device, void *memory, size_t bytes, int *file)
+{
+    if (!device->backend->register_memory)
+        return ls_fail(LS_CODE_MISSING, "shared memory", device->info.text,
+                       "other processes cannot map this device's; that of CPU devices they can");
+    return device->backend->register_memory(device, memory, bytes, file);
+}
+
 void ls_op_free(ls_op *op)
 {
     if (op)

@@ -95,6 +95,14 @@ ls_memory_ledger ls_device_ledger(const ls_device *device);
 ls_status ls_device_share(ls_device *device, const void *host, size_t bytes, const void **out);
 void ls_device_unshare(ls_device *device, const void *shared);
 
+/**
+ * Lets other processes of this host map the pages that hold a piece of the device's memory, until
+ * the device closes. *file: a descriptor of this process, in which address a is at offset a; who
+ * may see this process's files opens it as /proc/PID/fd/FILE. What the pages hold stays; nothing
+ * may be at work on them meanwhile: before a step. LS_CODE_MISSING where the system refuses.
+ */
+ls_status ls_device_register(ls_device *device, void *memory, size_t bytes, int *file);
+
 /* ---- Device ------------------------------------------------------------------------------- */
 
 typedef struct ls_device_info {

@@ -13,7 +13,8 @@
  * giving up What a failed exchange has on its way is cancelled; nobody receives in this
  * communicator any more (comm_mpi_wait.c).
  *
- * Leaves out: single copies between members of one process, which shared memory could do better.
+ * Leaves out: single copies between members of one process, which shared memory could do better;
+ * `direct` does (comm_mpi_shared.c).
  */
 #include "common/comm/mpi/comm_mpi.h"
 
@@ -111,21 +112,6 @@ static ls_status post_pieces(exchange_op *x)
     return LS_OK;
 }
 
-/* This operation cannot go on: nor can the others'. */
-static ls_status refuse_counts(exchange_op *x, size_t theirs, bool more)
-{
-    char why[160];
-    ls_comm_mpi_abandon(&x->comm->base);
-    snprintf(why, sizeof why,
-             "%zu elements here, %s%zu on rank %d; every rank puts matching operations in the same "
-             "order",
-             x->in.count, more ? "more than " : "", theirs, x->what.from);
-    ls_status status = ls_comm_mpi_fail(x->comm, why);
-    ls_status usage = ls_fail(LS_CODE_USAGE, NULL, NULL, "%s", ls_status_text(status));
-    ls_status_free(status);
-    return usage;
-}
-
 /* The sender's end of a link is through: the port in has been taken since it could be, or is from
  * when it is free. */
 static void book_arrival(exchange_op *x)
@@ -147,11 +133,12 @@ static ls_status take_piece(exchange_op *x, int error, const MPI_Status *arrived
     if (error != MPI_SUCCESS)
         MPI_Error_class(error, &class);
     if (class == MPI_ERR_TRUNCATE)
-        return refuse_counts(x, f->count, true);
+        return ls_comm_mpi_mismatch(x->comm, f->count, f->count, x->what.from, true);
     LS_TRY(ls_comm_mpi_check(error, "MPI_Irecv"));
     MPI_Get_count(arrived, MPI_FLOAT, &count);
     if (count != wanted)
-        return refuse_counts(x, f->done * PIECE + (size_t)count, false);
+        return ls_comm_mpi_mismatch(x->comm, f->count, f->done * PIECE + (size_t)count,
+                                    x->what.from, false);
     if (x->what.add && count)
         ls_loop_add(x->what.receive + f->done * PIECE, arrival(x, f->done), (size_t)count);
     if (!x->what.inside || !x->what.add) /* else it is added from where it arrived */
@@ -458,6 +445,7 @@ const ls_comm_backend ls_comm_mpi = {
     .name = "mpi",
     .help = "ranks are devices of the processes that mpirun or srun started",
     .exchange = make_exchange,
+    .direct = ls_comm_mpi_direct,
     .library = make_library,
     .memory = held_memory,
     .send = ls_comm_mpi_send,

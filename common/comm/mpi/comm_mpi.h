@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The MPI back end's own types, shared by its files: queues (comm_mpi.c), waiting
- * (comm_mpi_wait.c), host calls (comm_mpi_host.c, comm_mpi_meet.c), groups (comm_mpi_open.c),
- * processes (mpi_processes.c), who is left when they lose each other (mpi_autopsy.c, mpi_ending.c).
+ * (comm_mpi_wait.c), memory that processes of a host share (comm_mpi_shared.c), host calls
+ * (comm_mpi_host.c, comm_mpi_meet.c), groups (comm_mpi_open.c), processes (mpi_processes.c), who is
+ * left when they lose each other (mpi_autopsy.c, mpi_ending.c).
  *
  * A rank is a member: a device of some process. Members of one process talk through MPI, too, to
  * their own process: one path for all, and which member a message is from and for is in its tag.
@@ -81,6 +82,14 @@ typedef struct mpi_turns {
     uint64_t put, runs;
 } mpi_turns;
 
+/* What a process brings to a communicator. */
+typedef struct mpi_offer {
+    int members;    /* below 0: its devices cannot take part */
+    int file;       /* its board, in the process; -1: there is none, `error` says why */
+    int error;      /* errno */
+    uint64_t token; /* what the board begins with */
+} mpi_offer;
+
 /* A host message that has come; its bytes follow. */
 typedef struct mpi_message {
     struct mpi_message *next;
@@ -113,8 +122,13 @@ typedef struct mpi_group {
     pthread_cond_t changed;
     mpi_message *messages, **messages_end;
     mpi_meeting meeting;
-    pthread_mutex_t pulling; /* one thread at a time takes messages from MPI */
-    pthread_mutex_t sending; /* a message's header and bytes go one after the other */
+    /* Of a host, comm_mpi_shared.c; NULL: not opened by ls_comm_mpi_open. */
+    mpi_offer *offers;         /* [processes] */
+    struct mpi_board **boards; /* [processes]; NULL: not mapped */
+    bool shared;               /* all members' are */
+    char unshared[192];        /* why not, though all are on one host */
+    pthread_mutex_t pulling;   /* one thread at a time takes messages from MPI */
+    pthread_mutex_t sending;   /* a message's header and bytes go one after the other */
 } mpi_group;
 
 typedef struct mpi_comm {
@@ -122,6 +136,7 @@ typedef struct mpi_comm {
     mpi_group *group;
     float *scratch; /* device memory: what is to be added arrives here */
     size_t scratch_elements;
+    uint64_t meetings, directs; /* in shared memory, that its queue has been through */
     _Atomic uint64_t bytes_sent, messages_sent;
     _Atomic uint64_t received, copied; /* bytes, as in ls_received */
 } mpi_comm;
@@ -171,6 +186,9 @@ static inline void ls_comm_mpi_turn(const mpi_group *group, mpi_turns *turns)
 
 /* The failure of an MPI call; LS_OK for MPI_SUCCESS. */
 ls_status ls_comm_mpi_check(int error, const char *call);
+
+/* LS_CODE_USAGE, and nobody goes on: member `other` has put another operation. */
+ls_status ls_comm_mpi_mismatch(mpi_comm *comm, size_t mine, size_t theirs, int other, bool more);
 
 /* LS_CODE_MISSING: "communicator: rank R: <why>". */
 ls_status ls_comm_mpi_fail(const mpi_comm *comm, const char *why);
@@ -224,6 +242,16 @@ void ls_comm_mpi_end_watch(mpi_group *world);
 
 /* Does not return. `world` NULL: there is none yet. */
 void ls_comm_mpi_end_all(const mpi_group *world, int exit_status);
+
+/* comm_mpi_shared.c. A board for this process's members, and what the others are told of it. */
+void ls_comm_mpi_offer(int rank, int members, mpi_offer *out, struct mpi_board **board);
+
+/* Takes over the own board, and maps the others' where all are on one host. */
+ls_status ls_comm_mpi_join(ls_comm *processes, mpi_group *group, const mpi_offer *offers,
+                           struct mpi_board *own);
+void ls_comm_mpi_part(mpi_group *group);
+void ls_comm_mpi_withdraw(const mpi_offer *offer, struct mpi_board *board);
+ls_status ls_comm_mpi_direct(ls_comm *comm, float *data, size_t count, ls_op **out);
 
 /* comm_mpi_host.c */
 ls_status ls_comm_mpi_send(ls_comm *comm, int to, int tag, const void *data, size_t bytes);

@@ -34,6 +34,7 @@ static void free_group(mpi_group *group)
     free(group->places);
     free(group->ranks);
     free(group->devices);
+    ls_comm_mpi_part(group);
     free(group);
 }
 
@@ -168,6 +169,8 @@ ls_status ls_comm_mpi_end(mpi_group *group, int local, ls_device *device, ls_com
                            .size = group->size,
                            .device = device,
                            .linked = device && ls_device_plugged(device)};
+    comm->base.shared = group->shared && !comm->base.linked;
+    comm->base.unshared = *group->unshared ? group->unshared : NULL;
     comm->group = group;
     const ls_layout *layout = &group->life->layout; /* of all processes, each with as many */
     if (layout->processes == group->processes && group->locals * group->processes == group->size)
@@ -179,24 +182,24 @@ ls_status ls_comm_mpi_end(mpi_group *group, int local, ls_device *device, ls_com
 }
 
 /* Members in the order of processes, then of their devices. */
-static mpi_place *list_places(const int *counts, int processes, int *size)
+static mpi_place *list_places(const mpi_offer *offers, int processes, int *size)
 {
     *size = 0;
     for (int p = 0; p < processes; p++)
-        *size += counts[p];
+        *size += offers[p].members;
     mpi_place *places = calloc((size_t)*size + 1, sizeof *places), *at = places;
     for (int p = 0; p < processes && places; p++)
-        for (int i = 0; i < counts[p]; i++)
+        for (int i = 0; i < offers[p].members; i++)
             *at++ = (mpi_place){p, i};
     return places;
 }
 
 /* What one rank cannot do, none can: all refuse together. */
-static ls_status refuse_gpus(const int *counts, int processes)
+static ls_status refuse_gpus(const mpi_offer *offers, int processes)
 {
     char rank[32];
     int p = 0;
-    while (p < processes && counts[p] >= 0)
+    while (p < processes && offers[p].members >= 0)
         p++;
     if (p == processes)
         return LS_OK;
@@ -225,12 +228,12 @@ static ls_status duplicate(mpi_comm *processes, MPI_Comm *out)
     return LS_OK;
 }
 
-/* A count below 0: that rank's devices cannot take part. */
-static ls_status meet_all(ls_comm *processes, int count, int *counts, MPI_Comm *out)
+static ls_status meet_all(ls_comm *processes, const mpi_offer *mine, mpi_offer *offers,
+                          MPI_Comm *out)
 {
     const mpi_group *world = ((mpi_comm *)processes)->group;
-    LS_TRY(ls_comm_collect(processes, &count, sizeof count, counts));
-    LS_TRY(refuse_gpus(counts, world->processes));
+    LS_TRY(ls_comm_collect(processes, mine, sizeof *mine, offers));
+    LS_TRY(refuse_gpus(offers, world->processes));
     return duplicate((mpi_comm *)processes, out);
 }
 
@@ -243,21 +246,43 @@ static bool any_gpu(ls_device *const *devices, int count)
     return false;
 }
 
+/* The group of all members; takes over the board. */
+static ls_status open_group(ls_comm *processes, const mpi_offer *mine, struct mpi_board *board,
+                            mpi_group **out)
+{
+    mpi_group *world = ((mpi_comm *)processes)->group, *group = NULL;
+    const size_t n = (size_t)world->processes;
+    mpi_offer *offers = calloc(n, sizeof *offers);
+    int size = 0;
+    MPI_Comm made;
+    ls_status status = offers ? meet_all(processes, mine, offers, &made)
+                              : ls_fail_memory("communicator", n * sizeof *offers);
+    if (!status) {
+        mpi_place *places = list_places(offers, world->processes, &size);
+        status = ls_comm_mpi_group(made, places, size, world, &group);
+    }
+    if (status)
+        ls_comm_mpi_withdraw(mine, board);
+    else
+        status = ls_comm_mpi_join(processes, group, offers, board);
+    free(offers);
+    if (status && group)
+        ls_comm_mpi_close_group(group);
+    *out = group;
+    return status;
+}
+
 ls_status ls_comm_mpi_open(ls_comm *processes, ls_device *const *devices, int count,
                            ls_comm **comms)
 {
-    mpi_group *world = ((mpi_comm *)processes)->group, *group = NULL;
-    int *counts = calloc((size_t)world->processes, sizeof *counts), size;
-    MPI_Comm made;
-    if (!counts)
-        return ls_fail_memory("communicator", (size_t)world->processes * sizeof *counts);
-    ls_status status = meet_all(processes, any_gpu(devices, count) ? -1 : count, counts, &made);
-    mpi_place *places = status ? NULL : list_places(counts, world->processes, &size);
-    free(counts);
-    LS_TRY(status);
-    LS_TRY(ls_comm_mpi_group(made, places, size, world, &group));
+    mpi_group *group = NULL;
+    mpi_offer mine;
+    struct mpi_board *board;
+    ls_comm_mpi_offer(processes->rank, any_gpu(devices, count) ? -1 : count, &mine, &board);
+    LS_TRY(open_group(processes, &mine, board, &group));
     if (!count) /* only others bring devices */
         ls_comm_mpi_close_group(group);
+    ls_status status = LS_OK;
     for (int i = 0; i < count && !status; i++) {
         status = ls_comm_mpi_end(group, i, devices[i], &comms[i]);
         for (int opened = 0; status && opened < i; opened++)

@@ -119,7 +119,8 @@ typedef struct cpu_device {
     ls_device base;
     cpu_queue *service; /* zero-filling and calls */
     bool shares_cores;
-    int queues; /* open, but for the service's */
+    int pages_file; /* of what other processes map (cpu_register.c); -1: none yet */
+    int queues;     /* open, but for the service's */
 } cpu_device;
 
 /* cpu_queue.c */
@@ -134,6 +135,10 @@ ls_status ls_cpu_queue_profile(ls_queue *queue, ls_time_profile *profile);
 /* The host waits, under the device's watch. */
 ls_status ls_cpu_await(const ls_device *device, ls_signal *signal, uint64_t target);
 void ls_cpu_queue_activity(const ls_queue *queue, ls_activity *out);
+
+/* cpu_register.c */
+ls_status ls_cpu_register(ls_device *device, void *memory, size_t bytes, int *file);
+void ls_cpu_unregister_all(cpu_device *device);
 
 /* cpu_program.c */
 ls_status ls_cpu_program_append(cpu_queue *queue, const cpu_command *command);

@@ -53,6 +53,7 @@ static void cpu_close(ls_device *base)
     cpu_device *device = (cpu_device *)base;
     ls_cpu_queue_close(device->service);
     ls_pool_close(base->pool);
+    ls_cpu_unregister_all(device);
     free(device);
 }
 
@@ -62,6 +63,7 @@ static ls_status cpu_open(const ls_machine *machine, const ls_device_name *name,
     cpu_device *device = calloc(1, sizeof *device);
     if (!device)
         return ls_fail_memory("cpu device", sizeof *device);
+    device->pages_file = -1;
     keep_heap();
     device->base.backend = &ls_cpu_backend;
     ls_device_info *info = &device->base.info;
@@ -209,6 +211,7 @@ const ls_device_backend ls_cpu_backend = {
     .zero = cpu_zero,
     .share = cpu_share,
     .unshare = cpu_unshare,
+    .register_memory = ls_cpu_register,
     .call = cpu_call,
     .queue_open = cpu_queue_open,
     .queue_close = cpu_queue_close,

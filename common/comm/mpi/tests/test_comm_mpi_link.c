@@ -32,7 +32,7 @@ static void links_change_no_bits(void **state)
     const ls_link link = {.latency_ns = 30000, .bytes_per_s = 4e9};
     ls_network *network = plug_all(*state, &link);
     for (const ls_allreduce *const *a = ls_allreduces(); *a; a++)
-        for (int locals = 1; locals <= MOST_LOCALS && runs_here(*a); locals++)
+        for (int locals = 1; locals <= MOST_LOCALS && (*a)->oracle && !(*a)->check; locals++)
             for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
                 try_allreduce(*state, *a, &(workspace){.locals = locals, .count = counts[c]},
                               REPLAYS, c % 2);
@@ -189,7 +189,7 @@ static void a_failed_rank_lets_all_go(void **state)
     for (const ls_allreduce *const *a = ls_allreduces(); *a; a++) {
         workspace w;
         ls_status status;
-        if (!runs_here(*a))
+        if (!(*a)->oracle || (*a)->check)
             continue;
         open_workspace(f, 1, ELEMENTS, &w);
         const ls_allreduce_args args = {.data = w.data[0], .count = ELEMENTS};

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory that processes of one host share: all-reduce `direct` between them.
+ *
+ * board     Each process brings a page or so with a slot for each of its members; when a
+ *           communicator is opened, the processes tell each other where, and map all of them.
+ * buffers   An all-reduce registers the data that it is made for (ls_device_register); in its first
+ *           run each member maps the others', and keeps that as long as the operation lives.
+ * direct    As between threads (comm_thread.c): all show their buffers and meet; each sums its
+ *           slice from all buffers in rank order and writes it to all; all meet again. A few
+ *           elements are shown themselves: one meeting.
+ * meeting   A member raises its own counter and looks at the others', in the loop in which messages
+ *           are waited for (comm_mpi_wait.c): with its timeout, and its words.
+ *
+ * Leaves out: sleeping until another process wakes this one; groups that a split makes.
+ */
+#include "common/comm/mpi/comm_mpi.h"
+
+#include "common/base/clock.h"
+#include "common/base/signal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* Looks before the core is given to what else may run there. */
+enum { SPINS = 100 };
+
+/* What a member shows in an all-reduce: where its data are in its process, or the data. */
+typedef struct mpi_shown {
+    _Alignas(64) uint64_t address, count;
+    float few[LS_DIRECT_FEW];
+} mpi_shown;
+
+/* Of one member. Operations take turns with the two places: one is rewritten only after a meeting
+ * that everybody entered after having read it. */
+struct mpi_slot {
+    _Alignas(64) _Atomic uint64_t met; /* meetings that it has come to */
+    mpi_shown shown[2];
+    int file; /* of its device's registered pages, in its process */
+};
+
+/* Of one process. */
+struct mpi_board {
+    uint64_t token; /* whose it is, and of which communicator */
+    struct mpi_slot slots[];
+};
+
+static size_t board_bytes(int members)
+{
+    return sizeof(struct mpi_board) + (size_t)members * sizeof(struct mpi_slot);
+}
+
+/* ---- Boards --------------------------------------------------------------------------------- */
+
+void ls_comm_mpi_offer(int rank, int members, mpi_offer *out, struct mpi_board **board)
+{
+    *out = (mpi_offer){.members = members, .file = -1};
+    *board = NULL;
+    if (members <= 0)
+        return;
+    void *memory = MAP_FAILED;
+    const int file = memfd_create("lockstep board", MFD_CLOEXEC);
+    if (file >= 0 && ftruncate(file, (off_t)board_bytes(members)) == 0)
+        memory = mmap(NULL, board_bytes(members), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (memory == MAP_FAILED) {
+        out->error = errno;
+        if (file >= 0)
+            close(file);
+        return;
+    }
+    *board = memory;
+    (*board)->token = out->token = ls_clock_ns() << 16 | (uint64_t)(rank & 0xffff);
+    out->file = file;
+}
+
+void ls_comm_mpi_withdraw(const mpi_offer *offer, struct mpi_board *board)
+{
+    if (board)
+        munmap(board, board_bytes(offer->members));
+    if (offer->file >= 0)
+        close(offer->file);
+}
+
+/* Maps bytes of a file that another process of this host has open; NULL, with the reason. */
+static void *map_file(const mpi_peer *peer, int file, uint64_t offset, size_t bytes, char why[128])
+{
+    char path[48];
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", peer->pid, file);
+    void *memory = MAP_FAILED;
+    const int opened = open(path, O_RDWR | O_CLOEXEC);
+    if (opened >= 0)
+        memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, opened,
+                      (off_t)offset);
+    const int error = errno;
+    if (opened >= 0)
+        close(opened);
+    if (memory != MAP_FAILED)
+        return memory;
+    snprintf(why, 128, "%s: %s", path, strerror(error));
+    return NULL;
+}
+
+static const mpi_peer *peer_of(const mpi_group *group, int process)
+{
+    return &group->life->peers[group->ranks[process]];
+}
+
+/* The board of another process; NULL, with the reason. */
+static struct mpi_board *map_board(const mpi_group *group, int process, const mpi_offer *offer,
+                                   char why[128])
+{
+    if (offer->file < 0) {
+        snprintf(why, 128, "memfd_create: %s", strerror(offer->error));
+        return NULL;
+    }
+    struct mpi_board *board =
+        map_file(peer_of(group, process), offer->file, 0, board_bytes(offer->members), why);
+    if (!board || board->token == offer->token)
+        return board;
+    munmap(board, board_bytes(offer->members)); /* another process has this one's number here */
+    snprintf(why, 128, "/proc/%d is not its process", peer_of(group, process)->pid);
+    return NULL;
+}
+
+/* Whether all that have members are on one host, where they can share memory. */
+static bool is_together(const mpi_group *group)
+{
+    if (!group->life->peers)
+        return false;
+    for (int m = 1; m < group->size; m++)
+        if (peer_of(group, group->places[m].process)->leader !=
+            peer_of(group, group->places[0].process)->leader)
+            return false;
+    return true;
+}
+
+/* Maps all boards; `why` stays empty where that worked. */
+static void map_boards(mpi_group *group, char why[sizeof group->unshared])
+{
+    char reason[128];
+    for (int p = 0; p < group->processes && !*why; p++) {
+        if (group->boards[p] || group->offers[p].members <= 0)
+            continue;
+        group->boards[p] = map_board(group, p, &group->offers[p], reason);
+        if (!group->boards[p])
+            snprintf(why, sizeof group->unshared,
+                     "the memory of rank %d on this host cannot be shared (%s)", group->ranks[p],
+                     reason);
+    }
+}
+
+/* Each hears from all how they fared: nobody is left alone, and all boards are there until then. */
+static ls_status agree_on_boards(ls_comm *processes, mpi_group *group)
+{
+    const size_t bytes = sizeof group->unshared;
+    char mine[sizeof group->unshared] = "", *all = calloc((size_t)group->processes, bytes);
+    if (!all)
+        return ls_fail_memory("communicator", (size_t)group->processes * bytes);
+    map_boards(group, mine);
+    ls_status status = ls_comm_collect(processes, mine, bytes, all);
+    for (int p = 0; p < group->processes && !status && !*group->unshared; p++)
+        memcpy(group->unshared, all + (size_t)p * bytes, bytes);
+    free(all);
+    group->shared = !status && !*group->unshared;
+    return status;
+}
+
+ls_status ls_comm_mpi_join(ls_comm *processes, mpi_group *group, const mpi_offer *offers,
+                           struct mpi_board *own)
+{
+    const size_t n = (size_t)group->processes;
+    group->boards = calloc(n, sizeof(struct mpi_board *));
+    group->offers = calloc(n, sizeof *group->offers);
+    if (!group->boards || !group->offers) {
+        ls_comm_mpi_withdraw(&offers[group->process], own);
+        return ls_fail_memory("communicator", n * sizeof *group->offers);
+    }
+    memcpy(group->offers, offers, n * sizeof *offers);
+    group->boards[group->process] = own;
+    return is_together(group) ? agree_on_boards(processes, group) : LS_OK;
+}
+
+void ls_comm_mpi_part(mpi_group *group)
+{
+    for (int p = 0; group->boards && group->offers && p < group->processes; p++) {
+        if (p == group->process)
+            ls_comm_mpi_withdraw(&group->offers[p], group->boards[p]);
+        else if (group->boards[p])
+            munmap(group->boards[p], board_bytes(group->offers[p].members));
+    }
+    free(group->boards);
+    free(group->offers);
+}
+
+static struct mpi_slot *slot_of(const mpi_group *group, int member)
+{
+    const mpi_place *place = &group->places[member];
+    return &group->boards[place->process]->slots[place->local];
+}
+
+/* ---- Direct --------------------------------------------------------------------------------- */
+
+/* A member's data as this process sees them. */
+typedef struct window {
+    uint64_t address; /* there; 0: not mapped yet */
+    void *pages;      /* here; NULL: of this process */
+    size_t bytes;
+} window;
+
+typedef struct direct_op {
+    ls_op op;
+    mpi_comm *comm;
+    float *data;
+    size_t count;
+    ls_direct_part part;
+    mpi_turns turns;
+    window *windows; /* [size] */
+    float *all[];    /* [size] */
+} direct_op;
+
+static ls_status meet(direct_op *d)
+{
+    mpi_comm *comm = d->comm;
+    const mpi_group *group = comm->group;
+    const uint64_t meeting = ++comm->meetings;
+    mpi_wait wait = {.comm = comm,
+                     .what = "an all-reduce",
+                     .bytes = ls_comm_bytes(1, d->count),
+                     .turns = &d->turns};
+    atomic_store_explicit(&slot_of(group, comm->base.rank)->met, meeting, memory_order_release);
+    for (int m = 0; m < group->size; m++) {
+        const _Atomic uint64_t *met = &slot_of(group, m)->met;
+        wait.peer = m;
+        wait.since_ns = wait.looks = 0;
+        for (int looks = 0; atomic_load_explicit(met, memory_order_acquire) < meeting; looks++) {
+            if (looks < SPINS) {
+                ls_cpu_relax();
+                continue;
+            }
+            wait.since_ns = wait.since_ns ? wait.since_ns : ls_clock_ns();
+            LS_TRY(ls_comm_mpi_pause(&wait));
+        }
+        if (!wait.since_ns)
+            continue;
+        ls_comm_mpi_end_wait(group);
+        ls_comm_mpi_heard(group, group->places[m].process, ls_clock_ns());
+    }
+    return LS_OK;
+}
+
+/* Where member `m` has its data, which it shows for the first time, or which are others now. */
+static ls_status map_window(direct_op *d, int m, uint64_t address)
+{
+    const mpi_group *group = d->comm->group;
+    const int process = group->places[m].process;
+    window *w = &d->windows[m];
+    char why[128], text[240];
+    if (w->pages)
+        munmap(w->pages, w->bytes);
+    *w = (window){.address = address};
+    d->all[m] = (float *)(uintptr_t)address; /* NOLINT: an address of this process */
+    if (process == group->process)
+        return LS_OK;
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), into = address % page;
+    w->bytes = (size_t)((into + ls_comm_bytes(1, d->count) + page - 1) / page * page);
+    w->pages =
+        map_file(peer_of(group, process), slot_of(group, m)->file, address - into, w->bytes, why);
+    if (w->pages) {
+        d->all[m] = (float *)((char *)w->pages + into);
+        return LS_OK;
+    }
+    w->address = 0;
+    ls_comm_mpi_abandon(&d->comm->base);
+    snprintf(text, sizeof text,
+             "the memory of rank %d cannot be shared (%s); --allreduce halving-doubling needs none",
+             group->ranks[process], why);
+    return ls_comm_mpi_fail(d->comm, text);
+}
+
+/* What all have shown. */
+static ls_status read_shown(direct_op *d, unsigned place)
+{
+    const mpi_group *group = d->comm->group;
+    for (int m = 0; m < group->size; m++) {
+        const mpi_shown *shown = &slot_of(group, m)->shown[place];
+        if (shown->count != d->count)
+            return ls_comm_mpi_mismatch(d->comm, d->count, (size_t)shown->count, m, false);
+        if (!d->part.few && shown->address != d->windows[m].address)
+            LS_TRY(map_window(d, m, shown->address));
+    }
+    return LS_OK;
+}
+
+static void sum_few(direct_op *d, unsigned place)
+{
+    const mpi_group *group = d->comm->group;
+    for (size_t i = 0; i < d->count; i++) {
+        float sum = slot_of(group, 0)->shown[place].few[i];
+        for (int m = 1; m < group->size; m++)
+            sum = sum + slot_of(group, m)->shown[place].few[i];
+        d->data[i] = sum;
+    }
+}
+
+static ls_status run_direct(ls_op *op, ls_queue *queue)
+{
+    direct_op *d = (direct_op *)op;
+    mpi_comm *comm = d->comm;
+    const unsigned place = comm->directs++ % 2;
+    mpi_shown *mine = &slot_of(comm->group, comm->base.rank)->shown[place];
+    if (ls_comm_mpi_is_abandoned(comm->group))
+        return ls_comm_mpi_abandoned(comm);
+    ls_comm_mpi_turn(comm->group, &d->turns);
+    mine->address = (uintptr_t)d->data;
+    mine->count = d->count;
+    if (d->part.few)
+        memcpy(mine->few, d->data, d->count * sizeof(float));
+    const uint64_t begin_ns = ls_queue_wait_begin(queue);
+    LS_TRY(meet(d));
+    ls_queue_wait_end(queue, begin_ns);
+    LS_TRY(read_shown(d, place));
+    ls_comm_mpi_count(comm, d->part.messages, d->part.bytes);
+    if (d->part.few) {
+        sum_few(d, place);
+        return LS_OK;
+    }
+    if (d->part.slice.count)
+        ls_loop_sum_to_all(d->all, comm->base.size, d->part.slice);
+    return meet(d);
+}
+
+static void abandon_direct(ls_op *op)
+{
+    ls_comm_mpi_abandon(&((direct_op *)op)->comm->base);
+}
+
+static void destroy_direct(ls_op *op)
+{
+    direct_op *d = (direct_op *)op;
+    for (int m = 0; d->windows && m < d->comm->base.size; m++)
+        if (d->windows[m].pages)
+            munmap(d->windows[m].pages, d->windows[m].bytes);
+    free(d->windows);
+    free(d);
+}
+
+ls_status ls_comm_mpi_direct(ls_comm *base, float *data, size_t count, ls_op **out)
+{
+    mpi_comm *comm = (mpi_comm *)base;
+    const size_t members = (size_t)base->size,
+                 bytes = sizeof(direct_op) + members * sizeof(float *);
+    const size_t data_bytes = count > LS_DIRECT_FEW ? count * sizeof(float) : 0;
+    LS_TRY(ls_device_register(base->device, data, data_bytes,
+                              &slot_of(comm->group, base->rank)->file));
+    direct_op *d = calloc(1, bytes);
+    window *windows = calloc(members, sizeof *windows);
+    if (!d || !windows) {
+        free(d);
+        free(windows);
+        return ls_fail_memory("communicator", bytes);
+    }
+    d->windows = windows;
+    d->op = (ls_op){.name = "allreduce.direct",
+                    .run = run_direct,
+                    .abandon = abandon_direct,
+                    .destroy = destroy_direct,
+                    .use = LS_TIME_COMMUNICATION};
+    d->comm = comm;
+    d->data = data;
+    d->count = count;
+    d->part = ls_comm_direct_part(base->rank, base->size, count);
+    d->op.flops = (double)(base->size - 1) * (double)d->part.slice.count;
+    d->op.bytes = (double)ls_comm_bytes(2 * members, d->part.slice.count);
+    *out = &d->op;
+    return LS_OK;
+}

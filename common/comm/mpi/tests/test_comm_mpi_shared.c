@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * All-reduce `direct` between processes of one host, beyond its bits and traffic (test_comm_mpi):
+ * pages that several buffers share, buffers given back and taken again, what the system refuses,
+ * who does not come. Bits; no tolerance.
+ */
+#include "common/comm/mpi/tests/mpi_fixture.h"
+
+#include <sys/resource.h>
+
+enum { ODD = 1001, BUFFERS = 5 };
+
+static const ls_allreduce *find_direct(void)
+{
+    const ls_allreduce *direct;
+    must(ls_allreduce_find("direct", &direct));
+    return direct;
+}
+
+/* What buffer b of a rank holds at i: small whole numbers, whose sums are exact. */
+static float value_of(int rank, int buffer, size_t i)
+{
+    return (float)((rank * 31 + buffer * 7 + (int)(i % 97)) % 50);
+}
+
+static float sum_of(int ranks, int buffer, size_t i)
+{
+    float sum = 0;
+    for (int r = 0; r < ranks; r++)
+        sum += value_of(r, buffer, i);
+    return sum;
+}
+
+/* Buffers lie in the same pages: every other one is added up, then all. The second time they are
+ * taken, pages are registered that are so already. */
+static void pages_next_door_keep_what_they_hold(void **state)
+{
+    const mpi_fixture *f = *state;
+    ls_device *device = f->devices->device[0];
+    for (int time = 0; time < 3; time++) {
+        ls_comm *comm;
+        ls_op_list ops[2] = {{0}};
+        void *data[BUFFERS];
+        must(ls_comm_open(NULL, f->processes.comm, &device, 1, &comm));
+        assert_true(comm->shared);
+        for (int b = 0; b < BUFFERS; b++) {
+            must(ls_device_allocate(device, LS_MEMORY_GRADIENTS, ODD * sizeof(float), &data[b]));
+            for (size_t i = 0; i < ODD; i++)
+                ((float *)data[b])[i] = value_of(comm->rank, b, i);
+        }
+        for (int late = 0; late < 2; late++)
+            for (int b = 1 - late; b < BUFFERS; b += 2) {
+                const ls_allreduce_args args = {.data = data[b], .count = ODD};
+                must(find_direct()->build(comm, &args, &ops[late]));
+            }
+        for (int late = 0; late < 2; late++) {
+            replay_all(f->devices, &ops[late], 1, 1, NULL);
+            for (int b = 0; b < BUFFERS; b++)
+                for (size_t i = 0; i < ODD; i++) {
+                    const bool added = late || b % 2;
+                    assert_true(((float *)data[b])[i] ==
+                                (added ? sum_of(comm->size, b, i) : value_of(comm->rank, b, i)));
+                }
+        }
+        for (int late = 0; late < 2; late++)
+            ls_op_list_clear(&ops[late]);
+        ls_comm_close(comm);
+        for (int b = 0; b < BUFFERS; b++)
+            ls_device_release(device, data[b]);
+    }
+}
+
+/* A process that may open no more files has no memory to share: all are told, and nobody falls
+ * back on another way. */
+static void what_the_system_refuses_is_said(void **state)
+{
+    const mpi_fixture *f = *state;
+    const bool last = f->processes.rank + 1 == f->processes.size;
+    struct rlimit usual, none;
+    ls_comm *comm;
+    ls_op_list ops = {0};
+    float data[ODD];
+    const ls_allreduce_args args = {.data = data, .count = ODD};
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &usual), 0);
+    none = usual;
+    none.rlim_cur = 0;
+    if (last)
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    must(ls_comm_open(NULL, f->processes.comm, f->devices->device, 1, &comm));
+    if (last)
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &usual), 0);
+    assert_false(comm->shared);
+    refused(find_direct()->check(comm), LS_CODE_MISSING, "Too many open files");
+    refused(find_direct()->build(comm, &args, &ops), LS_CODE_MISSING,
+            "--allreduce halving-doubling");
+    assert_ptr_not_equal(ls_allreduce_auto(comm, 1 << 20), find_direct());
+    ls_comm_close(comm);
+}
+
+/* The last rank never comes: this is the end of the job, the last test. */
+static void who_does_not_come_is_named(void **state)
+{
+    const mpi_fixture *f = *state;
+    const ls_comm_backend *b = f->processes.comm->backend;
+    const int last = f->processes.size - 1;
+    ls_status status;
+    char expected[128];
+    workspace w;
+    open_workspace(f, 1, 100, &w);
+    const ls_allreduce_args args = {.data = w.data[0], .count = 100};
+    must(find_direct()->build(w.comms[0], &args, &w.ops[0]));
+    must(b->barrier(f->processes.comm));
+    ls_processes_set_timeout(&f->processes, 300000000);
+    if (f->processes.rank == last) { /* longer than any of them waits */
+        ls_clock_sleep(1500000000);
+        refused(b->barrier(f->processes.comm), LS_CODE_MISSING, "abandoned by rank");
+        close_workspace(&w);
+        return;
+    }
+    ls_processes_step(&f->processes, 37, 1, true);
+    replay_all(f->devices, w.ops, 1, 1, &status);
+    snprintf(expected, sizeof expected, "for an all-reduce of 400 bytes, rank %d, step 37", last);
+    assert_non_null(strstr(ls_status_text(status), expected));
+    ls_status_free(status);
+    assert_true(ls_processes_lost(&f->processes));
+    close_workspace(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pages_next_door_keep_what_they_hold),
+        cmocka_unit_test(what_the_system_refuses_is_said),
+        cmocka_unit_test(who_does_not_come_is_named),
+    };
+    return run_group(tests, sizeof tests / sizeof *tests);
+}

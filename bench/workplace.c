@@ -429,7 +429,7 @@ static ls_status resolve(ls_workplace *place, ls_plan_of_case *plan)
 {
     const ls_case *c = plan->config;
     const ls_processes *processes = place->request->processes;
-    LS_TRY(ls_model_open(c->model, &plan->model));
+    LS_TRY(ls_model_open_for(c->model, c->data, &plan->model));
     LS_TRY(ls_strategy_find(c->strategy, &plan->strategy));
     const ls_placement placement = placement_of(place);
     LS_TRY(place_devices(&placement, processes, plan));

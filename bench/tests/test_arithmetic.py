@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The arithmetic that the command-line page fixes, computed a second time by something that shares
-no code with the program: perceptron and polynomial, forward and backward, the four optimizers,
-in Python's float64 from the same data and the same initial values (taken from --save).
+no code with the program: perceptron, polynomial and shared LSTM, forward and backward, the four
+optimizers, in Python's float64 from the same data and the same initial values (taken from --save).
 
 The losses of every step and the parameters after the last are compared; likewise the initial
 values with their limits, pixels / 255, the batches of steps and of epochs in file order, exact and
@@ -207,6 +207,44 @@ def polynomial_step(w, _, batch):
     return loss / len(batch), [g / len(batch) for g in gradient]
 
 
+def twin_loss(w, sizes, batch):
+    """Mean logistic loss of twin-lstm: gates i, f, g, o; encodings of x0, then of x1."""
+    parts, at = {}, 0
+    for key, shape in sizes:
+        parts[key] = nest(w[at:at + math.prod(shape)], shape)
+        at += math.prod(shape)
+    input_weights, state_weights = parts["lstm0.weight_ih"], parts["lstm0.weight_hh"]
+    units = len(state_weights[0])
+    sigmoid = lambda x: 1 / (1 + math.exp(-x))
+
+    def encode(sequence):
+        h, c = [0.0] * units, [0.0] * units
+        for x in sequence:
+            gates = [b + sum(map(float.__mul__, u, x)) + sum(map(float.__mul__, v, h))
+                     for u, v, b in zip(input_weights, state_weights, parts["lstm0.bias"])]
+            for k in range(units):
+                i, f, g, o = gates[k::units]
+                c[k] = sigmoid(f) * c[k] + sigmoid(i) * math.tanh(g)
+                gates[k] = sigmoid(o) * math.tanh(c[k])
+            h = gates[:units]
+        return h
+    total = 0
+    for (first, second), y in batch:
+        both = encode(first) + encode(second)
+        z = sum(map(float.__mul__, parts["dense0.weight"][0], both)) + parts["dense0.bias"][0]
+        total += math.log1p(math.exp(-z)) + (1 - y) * z
+    return total / len(batch)
+
+
+def twin_step(w, sizes, batch):
+    """Its loss, and its gradient by central differences."""
+    gradient = []
+    for i, value in enumerate(w):
+        ends = [twin_loss(w[:i] + [value + d] + w[i + 1:], sizes, batch) for d in (1e-5, -1e-5)]
+        gradient.append((ends[0] - ends[1]) / 2e-5)
+    return twin_loss(w, sizes, batch), gradient
+
+
 def batches_of_steps(samples, size, steps):
     return [[samples[(t * size + i) % len(samples)] for i in range(size)] for t in range(steps)]
 
@@ -323,6 +361,28 @@ def check_polynomial(rng):
                         losses, w)
 
 
+def check_twin(rng):
+    """twin-lstm:2 on a file's own sequences of 3 steps of 4 values, 7 samples, B = 3."""
+    samples = [([[[float32(rng.gauss(0, 1)) for _ in range(4)] for _ in range(3)]
+                 for _ in range(2)], i % 2) for i in range(7)]
+    write_tensors("twins.safetensors", {"x0": [x[0] for x, _ in samples],
+                                        "x1": [x[1] for x, _ in samples],
+                                        "y": [y for _, y in samples]})
+    common = ["--model", "twin-lstm:2", "--data", "file:twins.safetensors", "--batch", 3,
+              "--shuffle", "no", "--warmup", 0, "--verbose"]
+    run(*common, "--steps", 0, "--save", "start")
+    start = read_tensors("start")
+    sizes = [(key, shape_of(values)) for key, values in start.items()]
+    values_of = lambda tensors: [x for key, _ in sizes for x in flat(tensors[key])]
+    for length, batches in ((("--steps", 6), batches_of_steps(samples, 3, 6)),
+                            (("--epochs", 2), batches_of_epochs(samples, 3, 2))):
+        row = run(*common, *length, "--optimizer", "sgd", "--lr", 0.3, "--load", "start",
+                  "--save", "end")
+        w = values_of(start)
+        losses = train(twin_step, w, sizes, batches, optimizer("sgd", 0.3))
+        compare(f"twin-lstm, {length[0]}", row, values_of(read_tensors("end")), losses, w)
+
+
 def check_images(rng):
     """mnist:DIR made here, plain and gz: pixels / 255 and the accuracy on the test set."""
     def images(count):
@@ -427,6 +487,7 @@ rng = random.Random(7)
 check_initial_values()
 check_perceptron(rng)
 check_polynomial(rng)
+check_twin(rng)
 check_images(rng)
 check_division(rng)
 if failures:

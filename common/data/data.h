@@ -62,6 +62,10 @@ typedef struct ls_data {
  */
 ls_status ls_data_open(const char *spec, const ls_data_need *need, ls_data **out);
 
+/** Whether `spec` is "file:PATH" of an intact file whose x0 is [N, shape...] of so many axes, which
+ *  are then filled in; false says nothing about why. Reads the file. */
+bool ls_data_peek(const char *spec, int rank, int64_t *shape);
+
 /** Takes NULL. */
 void ls_data_close(ls_data *data);
 

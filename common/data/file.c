@@ -121,6 +121,24 @@ static ls_status read_file(const char *argument, const ls_data_need *need, ls_da
     return LS_OK;
 }
 
+bool ls_data_peek(const char *spec, int rank, int64_t *shape)
+{
+    static const char prefix[] = "file:";
+    ls_tensor_file *file = NULL;
+    if (strncmp(spec, prefix, sizeof prefix - 1) != 0)
+        return false;
+    ls_status status = ls_tensors_read(spec + sizeof prefix - 1, &file);
+    const ls_tensor *x = status ? NULL : ls_tensors_find(file, "x0");
+    bool fits = x && x->rank == 1 + rank;
+    for (int i = 0; fits && i < rank; i++) {
+        shape[i] = x->shape[1 + i];
+        fits = shape[i] > 0;
+    }
+    ls_tensors_close(file);
+    ls_status_free(status);
+    return fits;
+}
+
 const ls_data_source ls_source_file = {
     .name = "file",
     .help = "your own: file:PATH.safetensors with float32 tensors x0 [N,...] (and x1) and y [N]",

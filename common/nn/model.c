@@ -63,6 +63,23 @@ ls_status ls_model_open(const char *text, ls_model **out)
     return LS_OK;
 }
 
+ls_status ls_model_open_for(const char *text, const char *data, ls_model **out)
+{
+    int64_t shape[LS_DATA_RANK];
+    char fitted[sizeof(((ls_model *)0)->name)];
+    ls_model *model;
+    LS_TRY(ls_model_open(text, &model));
+    *out = model;
+    const char *sizes = strchr(text, ':');
+    if (!model->kind->fit || (sizes && strchr(sizes, '-')) ||
+        !ls_data_peek(data, model->need.rank[0], shape))
+        return LS_OK;
+    model->kind->fit(model, shape, fitted, sizeof fitted);
+    ls_model_close(model);
+    *out = NULL;
+    return ls_model_open(fitted, out);
+}
+
 void ls_model_close(ls_model *model)
 {
     if (!model)

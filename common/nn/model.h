@@ -29,6 +29,8 @@ struct ls_model_kind {
     double average;      /**< decay of the moving averages that are evaluated; 0: none */
     /** Builds the graph and the need; `sizes` is what follows the colon, or NULL. */
     ls_status (*build)(const char *sizes, ls_model *model);
+    /** Writes the text of the model for samples of that shape. NULL: its text says all. */
+    void (*fit)(const ls_model *model, const int64_t *shape, char *text, size_t size);
 };
 
 /** NULL-terminated. */
@@ -36,6 +38,10 @@ const ls_model_kind *const *ls_model_kinds(void);
 
 /** LS_CODE_USAGE with the valid names, or forms of the sizes, where `text` is none. */
 ls_status ls_model_open(const char *text, ls_model **out);
+
+/** The same, of what `data`, the text of --data, brings: sizes that `text` leaves to a file are
+ *  those that it has. */
+ls_status ls_model_open_for(const char *text, const char *data, ls_model **out);
 
 /** Takes NULL. */
 void ls_model_close(ls_model *model);

@@ -7,11 +7,6 @@
 
 #include <string.h>
 
-bool ls_applies_ranks(const ls_case *one)
-{
-    return one->ranks > 1;
-}
-
 bool ls_applies_hybrid(const ls_case *one)
 {
     return strcmp(one->strategy, "hybrid") == 0;

@@ -9,7 +9,6 @@
 bool ls_applies_exact(const ls_case *one);
 bool ls_applies_augment(const ls_case *one);
 bool ls_applies_sync_bn(const ls_case *one);
-bool ls_applies_ranks(const ls_case *one);
 bool ls_applies_mirrored(const ls_case *one);
 bool ls_applies_buckets(const ls_case *one); /**< exact mode reduces everything at once */
 bool ls_applies_towers(const ls_case *one);

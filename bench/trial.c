@@ -161,18 +161,26 @@ static int compare_ms(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* How many steps of `ms` fit; `most` where that is not known. */
+static double fitting(double all_ms, double ms, double most)
+{
+    const double count = ms > 0 ? all_ms / ms : most;
+    return count < most ? count : most;
+}
+
 /* `ms`: of a step of the last `count`, in the mean. Workers that are by themselves go on at the
- * pace of the fastest; a slow one is not to hold up the others at the ends of many small chunks. */
+ * pace of the fastest, so that a slow one does not hold up the others at the ends of many small
+ * chunks; but not so far ahead of it that those who have ended would take it for lost. */
 static void adapt_chunk(ls_trial *trial, uint64_t count, double ms)
 {
-    const bool alone = ls_ps_by_arrival(&trial->session.job.ps);
-    double most = (double)trial->chunk * (alone && count > 1 ? 256 : 4);
+    const ls_job *job = &trial->session.job;
+    const bool alone = ls_ps_by_arrival(&job->ps);
+    const double most = (double)trial->chunk * (alone && count > 1 ? 256 : 4);
+    double chunk = fitting(alone ? (double)job->timeout_ns * 1e-6 / 4 : chunk_ms, ms, most);
     if (alone) {
         qsort(trial->chunk_ms, count, sizeof *trial->chunk_ms, compare_ms);
-        ms = trial->chunk_ms[count / 10];
+        chunk = fitting(chunk_alone_ms, trial->chunk_ms[count / 10], chunk);
     }
-    double fitting = ms > 0 ? (alone ? chunk_alone_ms : chunk_ms) / ms : most;
-    double chunk = fitting < most ? fitting : most;
     trial->chunk = chunk < 1 ? 1 : (uint64_t)chunk;
 }
 

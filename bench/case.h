@@ -49,6 +49,7 @@ typedef struct ls_case {
     ls_target_kind target_kind;
     double target;
     ls_math math;
+    ls_convolution convolution; /**< LS_CONVOLUTION_AUTO, also where there is none */
     bool capture;
     char allreduce[32];       /**< mirrored: "auto", or a name */
     int64_t bucket_bytes;     /**< mirrored: -1: auto; 0: one per variable */

@@ -47,6 +47,7 @@ static const char *const csv_columns[] = {
     "case.comm",
     "case.memory",
     "case.math",
+    "case.convolution",
     "case.capture",
     "case.parameters",
     "case.towers_staged",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Libraries: versions are those of the libraries loaded (of hwloc, which does
- * not tell, its headers'; of CUDA, cuBLAS and NCCL, which are looked for
- * when a GPU is used, the build's); see libraries.h. */
+ * not tell, its headers'; of CUDA, cuBLAS, cuDNN and NCCL, which are
+ * looked for when a GPU is used, the build's); see libraries.h. */
 #include "bench/libraries.h"
 
 #include "common/base/digest.h"
@@ -65,6 +65,14 @@ static const char *cublas(char scratch[32])
 }
 #endif
 
+#if LS_HAS_CUDNN
+static const char *cudnn(char scratch[32])
+{
+    (void)scratch;
+    return LS_CUDNN_VERSION;
+}
+#endif
+
 #if LS_HAS_NCCL
 static const char *nccl(char scratch[32])
 {
@@ -84,6 +92,9 @@ static const ls_library libraries[] = {
 #if LS_HAS_CUDA
     {"CUDA", cuda},
     {"cuBLAS", cublas},
+#endif
+#if LS_HAS_CUDNN
+    {"cuDNN", cudnn},
 #endif
 #if LS_HAS_NCCL
     {"NCCL", nccl},

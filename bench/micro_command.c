@@ -19,6 +19,7 @@
  */
 #include "bench/command.h"
 #include "bench/micro.h"
+#include "bench/option_gpu.h"
 #include "bench/option_set.h"
 #include "bench/option_values.h"
 #include "bench/options.h"
@@ -154,10 +155,31 @@ static ls_status read_comm(const ls_option_set *set, ls_micro *m)
     return LS_OK;
 }
 
+/* What --convolution says, as for `run`; only a GPU has a choice. */
+static ls_status read_convolution(const ls_option_set *set, const ls_micro *m, ls_convolution *out)
+{
+    static const char name[] = "convolution";
+    const ls_option_given *given = ls_option_set_find(set, name);
+    ls_case one = {0};
+    const ls_setting setting = {.option = ls_option_find(name, strlen(name)),
+                                .text = ls_option_set_text(set, name, "auto"),
+                                .one = &one};
+    if (given->count > 1)
+        return ls_fail(LS_CODE_USAGE, "option", "--convolution",
+                       "micro takes one of them, not a list; a command for each works");
+    LS_TRY(ls_set_convolution(&setting));
+    if (one.convolution != LS_CONVOLUTION_AUTO && m->names[0].kind != LS_DEVICE_GPU)
+        return ls_fail(LS_CODE_USAGE, "option --convolution", setting.text,
+                       "concerns GPUs, and this is none; auto works");
+    *out = one.convolution;
+    return LS_OK;
+}
+
 static ls_status open_micro(const ls_option_set *set, const ls_micro_op *op, ls_micro *m)
 {
     const ls_format *format;
     ls_machine_options options = {0};
+    ls_convolution convolution = LS_CONVOLUTION_AUTO;
     const ls_memory_policy policy = {.kind = LS_MEMORY_GROWTH};
     LS_TRY(read_number(set, "cores-per-device", 64, &options.cores_per_device));
     LS_TRY(read_number(set, "cpu-devices", 1024, &options.cpu_devices));
@@ -179,8 +201,10 @@ static ls_status open_micro(const ls_option_set *set, const ls_micro_op *op, ls_
     LS_TRY(ls_machine_open(&options, &m->machine));
     LS_TRY(resolve_devices(set, op, m));
     LS_TRY(read_comm(set, m));
+    LS_TRY(read_convolution(set, m, &convolution));
     LS_TRY(ls_device_open(m->machine, &m->names[0], &policy, &m->device));
     LS_TRY(ls_bench_open(m->device, LS_MATH_FLOAT32, &m->bench));
+    m->bench.kernels->convolution = convolution;
     m->data = ls_option_set_text(set, "data", NULL);
     m->sizes = ls_option_set_find(set, "sizes");
     m->allreduce = ls_option_set_find(set, "allreduce");

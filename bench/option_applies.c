@@ -72,6 +72,12 @@ bool ls_applies_augment(const ls_case *one)
     return is_of(one->data, name);
 }
 
+/* Models with a convolution that stands alone; that of `cnn` is one operation with its pool. */
+bool ls_applies_convolution(const ls_case *one)
+{
+    return is_of(one->model, "cifar10") || is_of(one->model, "resnet");
+}
+
 bool ls_applies_sync_bn(const ls_case *one)
 {
     return is_of(one->model, "resnet");

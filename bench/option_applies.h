@@ -8,6 +8,7 @@
 /** Whether the case is reduced exactly, so has micro-shards. */
 bool ls_applies_exact(const ls_case *one);
 bool ls_applies_augment(const ls_case *one);
+bool ls_applies_convolution(const ls_case *one);
 bool ls_applies_sync_bn(const ls_case *one);
 bool ls_applies_mirrored(const ls_case *one);
 bool ls_applies_buckets(const ls_case *one); /**< exact mode reduces everything at once */

@@ -8,6 +8,7 @@
  */
 #include "bench/option_table.h"
 
+#include "bench/option_gpu.h"
 #include "bench/option_ps.h"
 #include "bench/option_values.h"
 
@@ -122,6 +123,11 @@ static const ls_option table[] = {
      .is_switch = true, .set = ls_set_switch, IN_REQUEST(log_placement)},
     {"math", "float32|tf32", "float32", "", "arithmetic of products (tf32 on GPUs only)",
      RUN_VERIFY, .set = ls_set_math, IN_CASE(math)},
+    {"convolution", "auto|cudnn|own", "auto", "",
+     "on GPUs: by cuDNN where it is here and takes the shape; cudnn: or not at all; own: by "
+     "products",
+     RUN_VERIFY | LS_FOR_MICRO, .set = ls_set_convolution, IN_CASE(convolution),
+     .applies = ls_applies_convolution, .concerns = "cases with --model cifar10 or resnet"},
     {"capture", "yes|no", "yes", "", "no: steps are put one by one, not as a program", RUN_VERIFY,
      .is_switch = true, .set = ls_set_switch, IN_CASE(capture)},
     {"inject", "bitflip=D:S|kill=R:S|..", "none", "device:step, rank:step",

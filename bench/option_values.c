@@ -242,19 +242,6 @@ ls_status ls_set_reduce(const ls_setting *setting)
     return LS_OK;
 }
 
-ls_status ls_set_math(const ls_setting *setting)
-{
-    static const char *const words[] = {"float32", "tf32", NULL};
-    int word;
-    LS_TRY(ls_setting_word(setting, words, &word));
-    if (word == 1 && !ls_kernel_table_default(LS_DEVICE_GPU))
-        return ls_setting_refuse(setting, LS_CODE_USAGE,
-                                 "tf32 concerns no case of this command; it concerns GPUs, which "
-                                 "this build has not: float32");
-    setting->one->math = word ? LS_MATH_TF32 : LS_MATH_FLOAT32;
-    return LS_OK;
-}
-
 /* What a communicator needs of those that run the command. */
 static ls_status check_comm(const ls_setting *setting, const char *word)
 {

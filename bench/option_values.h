@@ -30,7 +30,6 @@ ls_status ls_set_target(const ls_setting *setting);
 ls_status ls_set_reduce(const ls_setting *setting);
 ls_status ls_set_memory(const ls_setting *setting);
 ls_status ls_set_link(const ls_setting *setting);
-ls_status ls_set_math(const ls_setting *setting);
 ls_status ls_set_comm(const ls_setting *setting);
 ls_status ls_set_ranks(const ls_setting *setting);
 ls_status ls_set_timeout(const ls_setting *setting);

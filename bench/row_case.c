@@ -2,7 +2,8 @@
 /* What of a row says which case it is; see row_case.h. */
 #include "bench/row_case.h"
 
-#include "bench/option_values.h"
+#include "bench/option_applies.h"
+#include "bench/option_gpu.h"
 #include "bench/row_ps.h"
 #include "impl/ps_layout.h"
 #include "impl/slice.h"
@@ -170,6 +171,8 @@ json_t *ls_row_case(const ls_row_facts *f)
     put_injected(group, c);
     if (plan->devices->kind == LS_DEVICE_GPU) /* others have one arithmetic */
         put_text(group, "math", c->math == LS_MATH_TF32 ? "tf32" : "float32");
+    if (plan->devices->kind == LS_DEVICE_GPU && ls_applies_convolution(c))
+        put_text(group, "convolution", ls_convolution_name(c->convolution));
     json_object_set_new(group, "capture", json_boolean(job->capture));
     put_integer(group, "parameters", plan->model->graph->variables.elements);
     return group;

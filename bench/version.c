@@ -5,7 +5,7 @@
 
 #include "build_info.h"
 
-/* Libraries that other builds have. */
+/* Libraries that other builds have; NULL at the end. */
 static const char *const absent[] = {
 #ifndef LOCKSTEP_MPI
     "OpenMPI",
@@ -13,10 +13,13 @@ static const char *const absent[] = {
 #if !LS_HAS_CUDA
     "CUDA",    "cuBLAS",
 #endif
+#if !LS_HAS_CUDNN
     "cuDNN",
+#endif
 #if !LS_HAS_NCCL
     "NCCL",
 #endif
+    NULL,
 };
 
 void ls_version_print(FILE *stream)
@@ -31,6 +34,6 @@ void ls_version_print(FILE *stream)
     fprintf(stream, "  %-10s %s\n", "flags", LS_COMPILER_FLAGS);
     for (size_t i = 0; i < count; i++)
         fprintf(stream, "  %-10s %s\n", libraries[i].name, libraries[i].version(scratch));
-    for (size_t i = 0; i < sizeof absent / sizeof *absent; i++)
+    for (size_t i = 0; absent[i]; i++)
         fprintf(stream, "  %-10s not in this build\n", absent[i]);
 }

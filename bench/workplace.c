@@ -4,6 +4,7 @@
 #include "bench/session_watch.h"
 #include "bench/sync_bn.h"
 
+#include "bench/option_gpu.h"
 #include "bench/option_values.h"
 #include "common/base/clock.h"
 #include "common/base/numbers.h"
@@ -308,6 +309,21 @@ static ls_status check_math(const ls_plan_of_case *plan)
     return LS_OK;
 }
 
+/* And of which library its convolutions are, if not of the one that each device has. */
+static ls_status check_convolution(const ls_plan_of_case *plan)
+{
+    char text[32];
+    if (plan->config->convolution == LS_CONVOLUTION_AUTO)
+        return LS_OK;
+    for (size_t i = 0; i < plan->device_count; i++)
+        if (plan->devices[i].kind != LS_DEVICE_GPU)
+            return ls_fail(LS_CODE_USAGE, "option --convolution",
+                           ls_convolution_name(plan->config->convolution),
+                           "concerns GPUs, which %s is not; auto works",
+                           ls_device_name_text(&plan->devices[i], text));
+    return LS_OK;
+}
+
 bool ls_plan_has_variable_device(const ls_plan_of_case *plan)
 {
     return plan->strategy->holds_variables && (!plan->strategy->serves || plan->config->ranks == 1);
@@ -434,6 +450,7 @@ static ls_status resolve(ls_workplace *place, ls_plan_of_case *plan)
     const ls_placement placement = placement_of(place);
     LS_TRY(place_devices(&placement, processes, plan));
     LS_TRY(check_math(plan));
+    LS_TRY(check_convolution(plan));
     LS_TRY(place_variables(place, plan));
     plan->oversubscribed =
         ls_machine_oversubscribed(place->machine, plan->devices, plan->device_count);
@@ -456,6 +473,7 @@ static ls_status resolve(ls_workplace *place, ls_plan_of_case *plan)
         .exact = c->reduce == LS_REDUCE_EXACT,
         .micro_shards = c->micro_shards > 0 ? c->micro_shards : 16,
         .math = c->math,
+        .convolution = c->convolution,
         .capture = c->capture && !ls_plan_mixes_kinds(plan),
         .microbatches = ls_applies_pipeline(c) ? c->microbatches : 0,
         .one_f_one_b = c->one_f_one_b,

@@ -12,7 +12,7 @@ BEGIN {
   rank["common/nn"] = 3; rank["impl"] = 4; rank["bench"] = 5
   split("^dnnl common/kernel/cpu/ ^oneapi/dnnl common/kernel/cpu/ ^hwloc common/device/ " \
         "^mpi\\.h common/comm/mpi/ ^cuda common/(device|kernel|comm)/(cuda|nccl)/ " \
-        "^cublas common/kernel/cuda/ ^cudnn common/kernel/cuda/ ^nccl common/comm/nccl/ " \
+        "^cublas common/kernel/cuda/ ^cudnn common/kernel/(cuda/|tests/made_up) ^nccl common/comm/nccl/ " \
         "^xxhash common/base/ ^zlib common/data/ ^jansson (bench|common/data)/ " \
         "^sqlite3 bench/ ^libfyaml bench/ ^cmocka /tests/", vendors, " ")
 }

@@ -34,6 +34,9 @@ images() {
   fi
 }
 
+# Whether the program was built with cuDNN.
+has_cudnn() { grep -q '^ *cuDNN *[0-9]' <<<"$("$program" --version)"; }
+
 # rows FILE ARGUMENT...: runs the program; its rows are among those of OUT/FILE.jsonl, its status is
 # kept in $code, and what it said on stderr in $said (and in the log). A command that went well in an
 # earlier run of this part, by the same program, is not run again; of one that was cut nothing is kept.
@@ -135,7 +138,7 @@ part_tests() {
   ctest --test-dir "$out/ctest" -L gpu --no-tests=error --output-on-failure -j 2 --timeout 100 2>&1 ||
     broken "ctest failed: $(grep -cE '\*\*\*(Failed|Timeout|Exception)' "$out/tests.log") tests; see tests.log"
   passed=$(grep -cE ' Passed ' "$out/tests.log" || true)
-  skipped=$(grep -E '\*\*\*Skipped' "$out/tests.log" | grep -vc 'test_gpu_nccl ' || true) # NCCL may be missing
+  skipped=$(grep -E '\*\*\*Skipped' "$out/tests.log" | grep -vcE 'test_gpu_(nccl|conv_kernels) ' || true) # NCCL and cuDNN may be missing
   [ -n "$rehearse" ] || [ "$skipped" -eq 0 ] || broken "$skipped tests were skipped though there is a GPU"
   echo "$passed passed, $skipped skipped"
 }
@@ -176,7 +179,9 @@ part_verify() {
   for model in $(pick "" "cnn lstm-stack:1 twin-lstm cifar10"); do
     for strategy in single mirrored; do
       [ "$strategy" = single ] && devices=1 || devices=2,4
-      verify_one "$devices" "$model" "$strategy" --data synthetic:600 --batch 16 --reduce exact,fast
+      local convolution=()
+      [ "$model" != cifar10 ] || convolution=(--convolution "auto,own")
+      verify_one "$devices" "$model" "$strategy" --data synthetic:600 --batch 16 --reduce exact,fast "${convolution[@]}"
     done
   done
   python3 -B ci/gpu_summary.py --digests "$out/verify.jsonl" || failed="$failed digests"
@@ -220,6 +225,7 @@ part_bench() {
   must bench run --model "$(pick mlp:784-16-10 mlp:784-1024-1024-10)" --batch "$(pick 24 2048)" --steps "$(pick 5 100)" \
     --strategy mirrored,independent --devices 1,2,4,8 $(split 8) --baseline "${common[@]}" --label logical
   [ -n "$rehearse" ] || must bench run --model "$(big)" --batch "$(big_batch)" --steps 60 --math tf32 "${common[@]}" --label large-tf32
+  [ -n "$rehearse" ] || must bench run --model cifar10 --data synthetic:2048 --results none --steps 200 --convolution auto,own --label convolutions
   [ -z "$failed" ] || broken "failed:${failed#;}"
 }
 
@@ -242,6 +248,9 @@ part_micro() {
     [ "$code" -eq 0 ] || [[ $said == *"cannot be loaded"* || $said == *"not in this build"* ]] ||
       failed="$failed; micro allreduce --comm nccl (exit status $code)"
   fi
+  for op in $(pick "" "own $(has_cudnn && echo cudnn)"); do # each layer, both ways of convolutions
+    must micro micro layers --model cifar10 --batch 128 --convolution "$op"
+  done
   [ -n "$rehearse" ] || must micro micro gemm # of large squares, which take a CPU too long
   [ -z "$failed" ] || broken "failed:${failed#;}"
 }

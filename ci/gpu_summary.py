@@ -64,7 +64,7 @@ def compare(path_a, path_b):
 def group_of(row):
     """What exact rows with the same bits have in common."""
     case = row["case"]
-    keys = ("model", "data", "batch_global", "steps", "seed", "optimizer", "lr", "micro_shards")
+    keys = ("model", "data", "batch_global", "steps", "seed", "optimizer", "lr", "micro_shards", "convolution")
     return tuple(str(case.get(key)) for key in keys)
 
 
@@ -116,7 +116,9 @@ def log_lines(out, part, pattern):
 def machine_section(out):
     """What it ran on and what the program was built with."""
     built = log_lines(out, "devices", r"^  (commit|CUDA|cuBLAS|cuDNN|NCCL|OpenMPI|oneDNN) ")
-    return ["## Machine", "", "```", *log_lines(out, "machine", r"."), *built, "```", ""]
+    loaded = {row["provenance"].get("kernels", {}).get("library") for row in read_rows(out / "verify.jsonl")}
+    used = [f"used: {library}" for library in sorted(loaded - {None, ""})]
+    return ["## Machine", "", "```", *log_lines(out, "machine", r"."), *built, *used, "```", ""]
 
 
 def verify_section(out):
@@ -124,7 +126,7 @@ def verify_section(out):
     groups = {}
     for row in read_rows(out / "verify.jsonl"):
         case = row["case"]
-        key = (case["model"], case["strategy"], case["reduce"], "yes" if case["capture"] else "no")
+        key = (case["model"], case["strategy"] + convolutions(row), case["reduce"], "yes" if case["capture"] else "no")
         groups.setdefault(key, []).append(row)
     lines = []
     for key, rows in groups.items():
@@ -172,6 +174,13 @@ def verdict(what, value, most):
     return [what, f"{value:.4g}", f"at most {most:g}", "reached" if value <= most else "MISSED"]
 
 
+def convolutions(row):
+    """Which way a GPU's convolutions went: ", cudnn_fused"; "" where there is no choice."""
+    kernels = row["provenance"].get("kernels", {})
+    asked = row["case"].get("convolution")
+    return f", convolution {asked}: {kernels.get('conv_forward', 'none')}" if asked else ""
+
+
 def bench_section(out):
     """The benchmark table and the targets."""
     rows = [row for row in read_rows(out / "bench.jsonl") if step_ms(row)]
@@ -180,7 +189,7 @@ def bench_section(out):
         case, time = row["case"], row["time"]
         captured = "yes" if case["capture"] else "no"
         lines.append([
-            row.get("label", ""), case["model"], case["strategy"], len(case["devices"]),
+            row.get("label", ""), case["model"], case["strategy"] + convolutions(row), len(case["devices"]),
             case["batch_global"], captured, f"{step_ms(row):.4g}", f"{time['samples_per_s']:.4g}",
             f"{time['mfu']:.2f}" if "mfu" in time else "", row.get("program", {}).get("nodes", ""),
             f"{time['build_ms']:.3g}" if "build_ms" in time else "", f"{time['host_us']:.3g}" if "host_us" in time else "",
@@ -227,7 +236,7 @@ def micro_section(out):
         lines.append([
             micro["op"],
             ", ".join(micro[name] for name in ("shape", "comm", "kernel") if name in micro and
-                      (name == "shape" or "comm" in micro)),
+                      (name == "shape" or "comm" in micro or micro["op"] == "layers")),
             micro.get("size_bytes", micro.get("count", "")),
             micro["ranks"],
             f"{micro['time_us']:.4g}", f"{micro['algbw_gbs']:.4g}" if "algbw_gbs" in micro else "",

@@ -75,6 +75,8 @@ typedef struct ls_job {
     int delay_replica;   /**< the first that is slow */
     int delay_count;     /**< how many are */
     uint64_t records;    /**< capacity of the ring of step records */
+    /** On GPUs. */
+    ls_convolution convolution;
 
     const ls_layout *layout;       /**< where replicas are, if not all in this process; else NULL */
     const ls_processes *processes; /**< who may wait for this one, told of progress; may be NULL */

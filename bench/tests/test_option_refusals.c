@@ -132,6 +132,7 @@ static void test_what_this_build_has_not(void **state)
         ls_request_free(accept_line("run --math tf32,float32"));
     else
         USAGE("run --math tf32", "tf32", "GPUs", "float32");
+    USAGE("run --model mlp --convolution own", "--convolution", "cifar10 or resnet");
     USAGE("run --math tf16", "tf16", "float32, tf32");
     setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
     if (!ls_processes_built())

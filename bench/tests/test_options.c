@@ -243,6 +243,7 @@ static const char *const in_help[][2] = {
     {"soft-placement", "no"},
     {"log-placement", "no"},
     {"math", "float32"},
+    {"convolution", "auto"},
     {"capture", "yes"},
     {"inject", "none"},
     {"timeout", "20s"},

@@ -124,6 +124,16 @@ refused 2 'single' run --model poly --devices 2
 refused 2 'single' run --model poly --ranks 2
 refused 2 'single' run --model poly --devices 2,3
 refused 2 '--math|tf32' run --model poly --math tf32
+refused 2 '--convolution|own|GPUs' run --model cifar10 --data synthetic:64 --devices cpu:0 --convolution own
+refused 2 '--convolution|own|GPUs' micro layers --model cifar10 --devices cpu:0 --convolution own
+refused 2 '--convolution|auto, cudnn, own' run --model cifar10 --data synthetic:64 --convolution fft
+if "$LOCKSTEP" --version | grep -q '^ *cuDNN *[0-9]'; then
+    refused 2 '--convolution|cudnn|GPUs' run --model resnet:20 --data synthetic:64 --devices cpu:0 --convolution cudnn
+else # not in this build; one without CUDA has no GPUs at all
+    refused "$("$LOCKSTEP" --version | grep -q '^ *CUDA *[0-9]' && echo 3 || echo 2)" '--convolution|cudnn|build' \
+        run --model cifar10 --data synthetic:64 --convolution cudnn
+fi
+refused 2 '--convolution|list' micro layers --model cifar10 --devices cpu:0 --convolution own,auto
 while read -r option value; do
     refused 2 "$option" run --model poly --results none "$option" "$value"
     refused 2 "$option" verify --model poly --results none "$option" "$value"

@@ -29,7 +29,7 @@ DEVICE = dict(device=TEXT, parameters=WHOLE, gradients=WHOLE, optimizer=WHOLE, a
 PROVENANCE = dict(commit=TEXT, dirty=LOGICAL, build_type=TEXT, compiler=TEXT, libraries=GROUP,
                   kernels=GROUP, cpu=TEXT, cores_per_device=LIST, oversubscribed=LOGICAL, host=TEXT)
 LEDGER = ("parameters", "gradients", "optimizer", "activations", "communication", "workspace")
-OTHERS = ("towers_", "ps_", "model_parallel_", "pipeline_", "hybrid_", "sync_bn", "allreduce",
+OTHERS = ("convolution", "towers_", "ps_", "model_parallel_", "pipeline_", "hybrid_", "sync_bn", "allreduce",
           "bucket_bytes", "augment", "link", "inject")
 
 def has(group, names, where):

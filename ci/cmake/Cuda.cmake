@@ -104,6 +104,7 @@ if(LOCKSTEP_CUDA)
 endif()
 
 if(NOT LOCKSTEP_HAS_CUDA)
+  set(LOCKSTEP_HAS_CUDNN 0)
   set(LOCKSTEP_HAS_NCCL 0)
 endif()
 

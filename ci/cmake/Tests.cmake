@@ -19,6 +19,9 @@ if(LOCKSTEP_HAS_CUDA) # the kernels of GPUs once more, for CPUs
        ${CMAKE_CURRENT_SOURCE_DIR}/common/kernel/tests/test_layer_kernels_emulated.c
        ${CMAKE_CURRENT_SOURCE_DIR}/common/kernel/tests/test_residual_kernels_emulated.c
        ${CMAKE_CURRENT_SOURCE_DIR}/common/comm/tests/test_sums_emulated.c)
+  if(LOCKSTEP_HAS_CUDNN)
+    list(APPEND unit_tests ${CMAKE_CURRENT_SOURCE_DIR}/common/kernel/tests/test_conv_kernels_emulated.c)
+  endif()
 endif()
 foreach(source ${unit_tests})
   get_filename_component(name ${source} NAME_WE)
@@ -49,6 +52,18 @@ if(LOCKSTEP_HAS_CUDA) # functions of the test come before CUDA's
           DeviceCanAccessPeer DeviceEnablePeerAccess GetLastError)
     target_link_options(test_cuda_emulated PRIVATE -Wl,--wrap=cuda${name})
   endforeach()
+endif()
+
+if(TARGET test_conv_kernels_emulated) # a library in place of cuDNN, loaded as that is
+  add_library(made_up_cudnn SHARED common/kernel/tests/made_up_cudnn.c)
+  target_link_libraries(made_up_cudnn PRIVATE lockstep_options m)
+  target_include_directories(made_up_cudnn SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
+  set_target_properties(made_up_cudnn PROPERTIES OUTPUT_NAME cudnn VERSION 9 SOVERSION 9
+    LIBRARY_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/made_up)
+  add_dependencies(test_conv_kernels_emulated made_up_cudnn)
+  target_link_libraries(test_conv_kernels_emulated PRIVATE gpu_emulated)
+  target_link_options(test_conv_kernels_emulated PRIVATE -Wl,--wrap=ls_cuda_queue_fault
+    -Wl,--wrap=cudaStreamSynchronize -Wl,--wrap=ls_dnn_load)
 endif()
 
 # The examples: an installed user's programs, that check their own figures.

@@ -6,18 +6,41 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
-static void *open_library(const ls_dynamic *library, char why[256])
+enum { WHY = 256 };
+
+static void *open_file(const char *file, char why[WHY])
 {
-    enum { FLAGS = RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE };
-    void *handle = dlopen(library->file, FLAGS);
+    void *handle = dlopen(file, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     const char *error = handle ? NULL : dlerror();
-    snprintf(why, 256, "%s", error ? error : "");
-    if (handle || !*library->folder)
-        return handle;
+    snprintf(why, WHY, "%s", error ? error : "");
+    return handle;
+}
+
+/* Where in `folder` it would be; false: nowhere. */
+static bool path_in_folder(const ls_dynamic *library, char path[PATH_MAX])
+{
+    return *library->folder &&
+           snprintf(path, PATH_MAX, "%s/%s", library->folder, library->file) < PATH_MAX &&
+           access(path, F_OK) == 0;
+}
+
+/* The system names a file by its path where it found one, and by what it was asked for where not.
+ */
+static bool not_found(const ls_dynamic *library, const char *why)
+{
+    const size_t length = strlen(library->file);
+    return strncmp(why, library->file, length) == 0 && why[length] == ':';
+}
+
+/* One that the system finds, and that is broken, is not passed over for another. */
+static void *open_library(const ls_dynamic *library, char why[WHY])
+{
     char path[PATH_MAX];
-    if (snprintf(path, sizeof path, "%s/%s", library->folder, library->file) < (int)sizeof path)
-        handle = dlopen(path, FLAGS);
+    void *handle = open_file(library->file, why);
+    if (!handle && not_found(library, why) && path_in_folder(library, path))
+        handle = open_file(path, why);
     return handle;
 }
 
@@ -36,7 +59,7 @@ static ls_status find_functions(const ls_dynamic *library, void *handle, void *f
 
 ls_status ls_dynamic_load(const ls_dynamic *library, void *functions, void **out)
 {
-    char why[256];
+    char why[WHY];
     void *handle = open_library(library, why);
     if (!handle)
         return ls_fail(LS_CODE_MISSING, library->name, library->file, "cannot be loaded (%s); %s",
@@ -53,6 +76,14 @@ ls_status ls_dynamic_load(const ls_dynamic *library, void *functions, void **out
     }
     *out = handle;
     return LS_OK;
+}
+
+bool ls_dynamic_absent(const ls_dynamic *library)
+{
+    char why[WHY], path[PATH_MAX];
+    void *handle = open_file(library->file, why);
+    ls_dynamic_unload(handle);
+    return !handle && not_found(library, why) && !path_in_folder(library, path);
 }
 
 void ls_dynamic_unload(void *handle)

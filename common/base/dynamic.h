@@ -8,6 +8,8 @@
 
 #include "common/base/status.h"
 
+#include <stdbool.h>
+
 typedef struct ls_dynamic {
     const char *name;   /**< "cuDNN", for messages */
     const char *file;   /**< "libcudnn.so.9": looked for as the system does, then in `folder` */
@@ -25,6 +27,12 @@ typedef struct ls_dynamic {
  * version is not there. *out is for ls_dynamic_unload.
  */
 ls_status ls_dynamic_load(const ls_dynamic *library, void *functions, void **out);
+
+/**
+ * After a load that failed: whether the file is neither where the system looks nor in `folder`.
+ * False: it is there, and broken, of another version, or in want of something itself.
+ */
+bool ls_dynamic_absent(const ls_dynamic *library);
 
 /** Takes NULL. The code stays in the process: these libraries do not like to be taken out. */
 void ls_dynamic_unload(void *handle);

@@ -11,7 +11,7 @@
  *     reference    plain C; its loops are the definition of each operation. float32 with sums in
  *                  double, or (reference64) double throughout, for gradient checks
  *     cpu          oneDNN and vectorised loops
- *     cuda         cuBLASLt and own kernels, in builds with CUDA
+ *     cuda         cuBLASLt, cuDNN where it is here, and own kernels, in builds with CUDA
  *
  * Tensors are dense and row-major. `real` below is the table's element type: 4 bytes, or 8 for
  * reference64. B rows (samples of this replica's slice), I inputs, O outputs, C classes. What only
@@ -262,13 +262,24 @@ typedef struct ls_kernel_table ls_kernel_table;
 /** Arithmetic of products: float32, or with factors rounded to 10 bits (TF32), sums in float32. */
 typedef enum ls_math { LS_MATH_FLOAT32, LS_MATH_TF32 } ls_math;
 
-/** A table opened for a device. Back ends embed it first in their own struct. */
+/** How a GPU's convolutions are computed: by cuDNN where it is here and takes the shape, or else by
+ *  products of windows; by cuDNN, or not at all; by products. Other tables have one way. */
+typedef enum ls_convolution {
+    LS_CONVOLUTION_AUTO,
+    LS_CONVOLUTION_CUDNN,
+    LS_CONVOLUTION_OWN
+} ls_convolution;
+
+/** A table opened for a device. Back ends embed it first in their own struct. What is chosen holds
+ *  for operations that are made from here on. */
 typedef struct ls_kernels {
     const ls_kernel_table *table;
     ls_device *device;
-    ls_math math;   /**< of the products that are made from here on; float32 where just opened */
-    bool any_order; /**< a product of gemm that is made from here on may add in any order, if that
-                       is faster on a GPU: to measure what a library can do, for no step */
+    ls_math math;   /**< of products; float32 where just opened */
+    bool any_order; /**< a product of gemm may add in any order, if that is faster on a GPU: to
+                       measure what a library can do, for no step */
+    ls_convolution convolution; /**< auto where just opened; LS_CODE_MISSING from an operation that
+                                     needs what is not here */
 } ls_kernels;
 
 /** Entries that every table has. */

@@ -6,8 +6,10 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -79,11 +81,34 @@ static void failures_are_one_line(void **state)
     refused(&library, "zlib: libz.so.1: has no inflateIntoTheVoid");
 }
 
+/* A file of this name in a folder of its own: what is no library. */
+static void a_broken_file_is_not_absent(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/ls_dynamic_XXXXXX", path[64];
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/libz-that-nobody-has.so.1", folder);
+    ls_dynamic library = zlib();
+    assert_false(ls_dynamic_absent(&library));
+    library.file = "libz-that-nobody-has.so.1";
+    assert_true(ls_dynamic_absent(&library));
+    library.folder = folder;
+    assert_true(ls_dynamic_absent(&library));
+    FILE *file = fopen(path, "w");
+    fputs("no library\n", file);
+    fclose(file);
+    assert_false(ls_dynamic_absent(&library));
+    refused(&library, path); /* the loader's word on this file, not on the one it looked for */
+    unlink(path);
+    rmdir(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(functions_are_found),
         cmocka_unit_test(failures_are_one_line),
+        cmocka_unit_test(a_broken_file_is_not_absent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

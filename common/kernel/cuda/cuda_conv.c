@@ -9,14 +9,12 @@
  * images of a batch are taken in parts, so many that their windows fit `window_bytes`; the parts of
  * a gradient are added in their order. A 1 x 1 convolution of stride 1 multiplies the image itself.
  *
- * Why not cuDNN: its functions for this are deprecated in version 9, pad both sides alike (`same`
- * windows of stride 2 do not), and which of its engines answer for float32, channels last, without
- * TF32, and with one order of sums, only a GPU tells. Every kernel here runs in a test on a CPU,
- * and the products honour --math. What it costs: the windows are written and read once, for the
- * second layer of cifar10 at batch 128 118 MB each way beside 3.8 GFLOP.
+ * What it costs: the windows are written and read once, for the second layer of cifar10 at batch
+ * 128 118 MB each way beside 3.8 GFLOP. cuDNN, where it is here and takes the shape, needs none
+ * (cuda_conv_dnn.c); this takes any.
  */
 #include "common/device/cuda/cuda.h"
-#include "common/kernel/cuda/cuda_kernels.h"
+#include "common/kernel/cuda/cuda_conv.h"
 #include "common/kernel/cuda/cuda_product.h"
 
 #include <stdlib.h>
@@ -39,26 +37,10 @@ typedef struct conv_op {
     float *y, *dx, *dweight, *dbias; /* of these what the operation makes is not NULL */
 } conv_op;
 
-/* What follows of a shape. */
-static int64_t positions_of(const ls_conv_shape *s)
-{
-    return s->window.out_height * s->window.out_width;
-}
-
-static int64_t pixels_of(const ls_conv_shape *s)
-{
-    return s->window.in_height * s->window.in_width;
-}
-
-static int64_t taps_of(const ls_conv_shape *s)
-{
-    return s->window.height * s->window.width;
-}
-
 static bool is_direct(const ls_conv_shape *s)
 {
     const ls_window *w = &s->window;
-    return taps_of(s) == 1 && w->stride_y == 1 && w->stride_x == 1 &&
+    return ls_conv_taps(s) == 1 && w->stride_y == 1 && w->stride_x == 1 &&
            w->in_height == w->out_height && w->in_width == w->out_width;
 }
 
@@ -77,25 +59,32 @@ static const ls_cuda_product *product_of(const conv_op *c, int64_t rows)
     return c->product[rows == c->part_rows ? 0 : 1];
 }
 
-/* Weights between [O, C, taps] and [O, taps, C]. */
+int ls_conv_swap_taps(void *stream, const ls_conv_shape *s, bool back, const float *from, float *to)
+{
+    const ls_transpose_args args = {.batch = s->outputs,
+                                    .rows = back ? ls_conv_taps(s) : s->channels,
+                                    .columns = back ? s->channels : ls_conv_taps(s),
+                                    .x = from,
+                                    .y = to};
+    return ls_gpu_transpose(stream, &args);
+}
+
+/* The weights in their order, or back; where they lie so there is nothing to do. */
 static ls_status swap_taps(const conv_op *c, ls_queue *queue, bool back)
 {
-    const ls_conv_shape *s = &c->shape;
     if (!c->packed)
         return LS_OK;
-    const ls_transpose_args args = {.batch = s->outputs,
-                                    .rows = back ? taps_of(s) : s->channels,
-                                    .columns = back ? s->channels : taps_of(s),
-                                    .x = back ? c->packed : c->weight,
-                                    .y = back ? c->dweight : c->packed};
-    return ls_cuda_launched(&c->op, queue, ls_gpu_transpose(ls_queue_native(queue), &args));
+    return ls_cuda_launched(&c->op, queue,
+                            ls_conv_swap_taps(ls_queue_native(queue), &c->shape, back,
+                                              back ? c->packed : c->weight,
+                                              back ? c->dweight : c->packed));
 }
 
 /* The windows of a part, made where they are not the images. */
 static ls_status make_windows(const conv_op *c, ls_queue *queue, const ls_conv_shape *part,
                               int64_t first, const float **out)
 {
-    const float *x = c->x + first * pixels_of(part) * part->channels;
+    const float *x = c->x + first * ls_conv_pixels(part) * part->channels;
     *out = c->direct ? x : c->windows;
     if (c->direct)
         return LS_OK;
@@ -114,16 +103,17 @@ static ls_status run_forward(ls_op *op, ls_queue *queue)
         const ls_conv_shape part = part_at(c, first);
         const ls_cuda_product *product = product_of(c, part.rows);
         ls_cuda_operands on = {.b = c->packed ? c->packed : c->weight,
-                               .c = c->y + first * positions_of(&part) * outputs};
+                               .c = c->y + first * ls_conv_positions(&part) * outputs};
         const float *windows;
         LS_TRY(make_windows(c, queue, &part, first, &windows));
         on.a = windows;
         LS_TRY(ls_cuda_product_run_on(product, queue, &on));
         if (ls_cuda_product_fused(product) || !(c->bias || c->relu))
             continue;
-        LS_TRY(ls_cuda_launched(op, queue,
-                                ls_gpu_bias(ls_queue_native(queue), on.c, c->bias,
-                                            part.rows * positions_of(&part), outputs, c->relu)));
+        LS_TRY(
+            ls_cuda_launched(op, queue,
+                             ls_gpu_bias(ls_queue_native(queue), on.c, c->bias,
+                                         part.rows * ls_conv_positions(&part), outputs, c->relu)));
     }
     return LS_OK;
 }
@@ -133,9 +123,9 @@ static ls_status run_zero(const conv_op *c, ls_queue *queue)
 {
     const ls_conv_shape *s = &c->shape;
     const ls_fill_args zeros[] = {
-        {.count = c->dweight ? s->outputs * s->channels * taps_of(s) : 0, .y = c->dweight},
+        {.count = c->dweight ? s->outputs * s->channels * ls_conv_taps(s) : 0, .y = c->dweight},
         {.count = c->dbias ? s->outputs : 0, .y = c->dbias},
-        {.count = c->dx ? s->rows * pixels_of(s) * s->channels : 0, .y = c->dx}};
+        {.count = c->dx ? s->rows * ls_conv_pixels(s) * s->channels : 0, .y = c->dx}};
     for (size_t i = 0; i < sizeof zeros / sizeof *zeros; i++)
         LS_TRY(ls_cuda_launched(&c->op, queue, ls_gpu_fill(ls_queue_native(queue), &zeros[i])));
     return LS_OK;
@@ -144,7 +134,7 @@ static ls_status run_zero(const conv_op *c, ls_queue *queue)
 static ls_status run_backward_weights(ls_op *op, ls_queue *queue)
 {
     const conv_op *c = (const conv_op *)op;
-    const int64_t outputs = c->shape.outputs, positions = positions_of(&c->shape);
+    const int64_t outputs = c->shape.outputs, positions = ls_conv_positions(&c->shape);
     if (!c->product[0])
         return run_zero(c, queue);
     for (int64_t first = 0; first < c->shape.rows; first += c->part_rows) {
@@ -174,8 +164,8 @@ static ls_status run_backward_data(ls_op *op, ls_queue *queue)
     LS_TRY(swap_taps(c, queue, false));
     for (int64_t first = 0; first < c->shape.rows; first += c->part_rows) {
         const ls_conv_shape part = part_at(c, first);
-        float *dx = c->dx + first * pixels_of(&part) * part.channels;
-        const ls_cuda_operands on = {.a = c->dy + first * positions_of(&part) * part.outputs,
+        float *dx = c->dx + first * ls_conv_pixels(&part) * part.channels;
+        const ls_cuda_operands on = {.a = c->dy + first * ls_conv_positions(&part) * part.outputs,
                                      .b = c->packed ? c->packed : c->weight,
                                      .c = c->direct ? dx : c->windows};
         LS_TRY(ls_cuda_product_run_on(product_of(c, part.rows), queue, &on));
@@ -201,7 +191,7 @@ static void destroy(ls_op *op)
 static ls_gemm_args gemm_of(const conv_op *c, int64_t rows)
 {
     const ls_conv_shape *s = &c->shape;
-    const int64_t windows = rows * positions_of(s), taps = taps_of(s) * s->channels;
+    const int64_t windows = rows * ls_conv_positions(s), taps = ls_conv_taps(s) * s->channels;
     const float *weight = c->packed ? c->packed : c->weight;
     if (c->y)
         return (ls_gemm_args){.transpose_b = true,
@@ -237,18 +227,18 @@ static size_t padded(int64_t elements)
 static ls_status take_memory(conv_op *c, size_t window_bytes)
 {
     const ls_conv_shape *s = &c->shape;
-    const int64_t image = positions_of(s) * taps_of(s) * s->channels;
+    const int64_t image = ls_conv_positions(s) * ls_conv_taps(s) * s->channels;
     const int64_t most = (int64_t)(window_bytes / sizeof(float)) / image;
     const int64_t together = most / ROWS_TOGETHER * ROWS_TOGETHER;
     c->direct = is_direct(s);
     c->part_rows = together < ROWS_TOGETHER ? ROWS_TOGETHER : together;
     if (c->direct || c->part_rows > s->rows)
         c->part_rows = s->rows;
-    const bool pack = taps_of(s) > 1 && s->channels > 1;
+    const bool pack = ls_conv_taps(s) > 1 && s->channels > 1;
     const size_t windows = c->direct ? 0 : padded(c->part_rows * image);
-    const size_t weights = pack ? padded(s->outputs * taps_of(s) * s->channels) : 0;
+    const size_t weights = pack ? padded(s->outputs * ls_conv_taps(s) * s->channels) : 0;
     const size_t sums =
-        c->dbias ? padded(ls_gpu_column_pieces(s->rows * positions_of(s)) * s->outputs) : 0;
+        c->dbias ? padded(ls_gpu_column_pieces(s->rows * ls_conv_positions(s)) * s->outputs) : 0;
     c->op.workspace = (windows + weights + sums) * sizeof(float);
     if (!c->op.workspace)
         return LS_OK;
@@ -262,7 +252,7 @@ static ls_status take_memory(conv_op *c, size_t window_bytes)
 static ls_status prepare(conv_op *c, const cuda_kernels *cuda)
 {
     const ls_conv_shape *s = &c->shape;
-    if (!s->rows || !positions_of(s))
+    if (!s->rows || !ls_conv_positions(s))
         return LS_OK;
     LS_TRY(take_memory(c, cuda->window_bytes));
     const int64_t rows[PARTS] = {c->part_rows, s->rows % c->part_rows};
@@ -299,8 +289,8 @@ static ls_status make(ls_kernels *kernels, const conv_op *like, const ls_work *w
     return LS_OK;
 }
 
-ls_status ls_cuda_conv_forward(ls_kernels *kernels, const ls_conv_forward_args *arguments,
-                               ls_op **out)
+ls_status ls_product_conv_forward(ls_kernels *kernels, const ls_conv_forward_args *arguments,
+                                  ls_op **out)
 {
     const ls_conv_forward_args *a = arguments;
     ls_work work;
@@ -315,8 +305,9 @@ ls_status ls_cuda_conv_forward(ls_kernels *kernels, const ls_conv_forward_args *
     return make(kernels, &like, &work, out);
 }
 
-ls_status ls_cuda_conv_backward_weights(ls_kernels *kernels,
-                                        const ls_conv_backward_weights_args *arguments, ls_op **out)
+ls_status ls_product_conv_backward_weights(ls_kernels *kernels,
+                                           const ls_conv_backward_weights_args *arguments,
+                                           ls_op **out)
 {
     const ls_conv_backward_weights_args *a = arguments;
     ls_work work;
@@ -331,8 +322,8 @@ ls_status ls_cuda_conv_backward_weights(ls_kernels *kernels,
     return make(kernels, &like, &work, out);
 }
 
-ls_status ls_cuda_conv_backward_data(ls_kernels *kernels,
-                                     const ls_conv_backward_data_args *arguments, ls_op **out)
+ls_status ls_product_conv_backward_data(ls_kernels *kernels,
+                                        const ls_conv_backward_data_args *arguments, ls_op **out)
 {
     const ls_conv_backward_data_args *a = arguments;
     ls_work work;

@@ -3,6 +3,8 @@
  * yet run on a GPU. */
 #include "common/kernel/cuda/cuda_kernels.h"
 
+#include "common/kernel/cuda/cuda_conv.h"
+
 #include "common/device/cuda/cuda.h"
 
 #include <stdio.h>
@@ -68,6 +70,7 @@ static void close_table(ls_kernels *kernels)
     if (!kernels)
         return;
     ls_blas *blas = &((cuda_kernels *)kernels)->blas;
+    ls_dnn_leave((cuda_kernels *)kernels);
     if (!ls_cuda_reaches(kernels->device))
         blas->handle = NULL; /* to destroy it could wait for the device */
     ls_blas_close(blas);
@@ -124,7 +127,7 @@ static const char *library(const ls_kernels *kernels)
 
 const ls_kernel_table ls_cuda_kernels = {
     .name = "cuda",
-    .help = "cuBLASLt products and own kernels, float32 or TF32; not yet run on a GPU",
+    .help = "cuBLASLt, cuDNN and own kernels, float32 or TF32; not yet run on a GPU",
     .kind = LS_DEVICE_GPU,
     .real_bytes = sizeof(float),
     .tf32 = true,

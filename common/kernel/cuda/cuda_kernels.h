@@ -8,11 +8,15 @@
 #include "common/kernel/kernel.h"
 #include "common/kernel/kernel_check.h"
 
+typedef struct ls_dnn ls_dnn;
+
 typedef struct cuda_kernels {
     ls_kernels base;
     ls_blas blas;
     size_t window_bytes; /**< that a convolution makes at a time */
-    char library[64];
+    ls_dnn *dnn;         /**< cuDNN, where a convolution has looked for it and it is here */
+    bool dnn_absent;     /**< it is not */
+    char library[96];
 } cuda_kernels;
 
 /** An operation that is one launch of an own kernel. */
@@ -109,7 +113,7 @@ ls_status ls_cuda_conv_max_forward(ls_kernels *kernels, const ls_conv_max_forwar
 ls_status ls_cuda_conv_max_backward_weights(ls_kernels *kernels,
                                             const ls_conv_max_backward_weights_args *arguments,
                                             ls_op **out);
-/* cuda_conv.c */
+/* cuda_conv_choice.c */
 ls_status ls_cuda_conv_forward(ls_kernels *kernels, const ls_conv_forward_args *arguments,
                                ls_op **out);
 ls_status ls_cuda_conv_backward_weights(ls_kernels *kernels,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The cuda table on a CPU device, for tests: see test_kernels_emulated.c. */
+/* The cuda table on a CPU device, for tests: see test_kernels_emulated.c. Convolutions are its own
+ * products where EMULATED_CONVOLUTION says nothing else. */
 #ifndef LS_COMMON_KERNEL_TESTS_KERNEL_EMULATED_H
 #define LS_COMMON_KERNEL_TESTS_KERNEL_EMULATED_H
 
@@ -24,10 +25,15 @@ cudaError_t __wrap_cudaStreamSynchronize(cudaStream_t stream)
     return cudaSuccess;
 }
 
+#ifndef EMULATED_CONVOLUTION
+#define EMULATED_CONVOLUTION LS_CONVOLUTION_OWN
+#endif
+
 static void open_emulated(fixture *f)
 {
     cuda_kernels *kernels = calloc(1, sizeof *kernels);
     kernels->base = (ls_kernels){.table = &ls_cuda_kernels, .device = f->device};
+    kernels->base.convolution = EMULATED_CONVOLUTION;
     kernels->window_bytes = 1024; /* a few images at a time, so that there are parts */
     kernels->blas.call = blas_emulated;
     must(ls_blas_open(&kernels->blas));

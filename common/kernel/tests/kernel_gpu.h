@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* The default table of gpu:0 behind kernel_staging.h, for tests. */
+/* The default table of gpu:0 behind kernel_staging.h, for tests; convolutions are its own products
+ * where GPU_CONVOLUTION says nothing else. */
 #ifndef LS_COMMON_KERNEL_TESTS_KERNEL_GPU_H
 #define LS_COMMON_KERNEL_TESTS_KERNEL_GPU_H
 
 #include "common/kernel/tests/kernel_fixture.h"
 #include "common/kernel/tests/kernel_staging.h"
+
+#ifndef GPU_CONVOLUTION
+#define GPU_CONVOLUTION LS_CONVOLUTION_OWN
+#endif
 
 static void open_gpu(fixture *f)
 {
@@ -16,6 +21,7 @@ static void open_gpu(fixture *f)
     must(ls_device_open(f->machine, &name, &policy, &gpu));
     must(ls_queue_open(gpu, "staging", &queue));
     must(ls_kernels_open(gpu, LS_MATH_FLOAT32, &inner));
+    inner->convolution = GPU_CONVOLUTION;
     print_message("%s\n", inner->table->library(inner));
     f->cpu = staging_open(inner, queue);
 }

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* Options of GPUs' arithmetic and kernels: the setters that the option table points to. */
+#ifndef LS_BENCH_OPTION_GPU_H
+#define LS_BENCH_OPTION_GPU_H
+
+#include "bench/option_table.h"
+
+ls_status ls_set_math(const ls_setting *setting);
+ls_status ls_set_convolution(const ls_setting *setting);
+
+/** "auto", "cudnn", "own" */
+const char *ls_convolution_name(ls_convolution convolution);
+
+#endif

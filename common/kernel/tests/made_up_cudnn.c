@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A made-up libcudnn.so.9: the functions that the cuda table calls, by what NVIDIA's documentation
+ * and header say of them, in loops on host memory, sums in double. So that the table's own loading,
+ * checking and calling of cuDNN runs where there is no GPU.
+ *
+ * It insists on what the table is to keep: channels last in float32, the algorithm of one order of
+ * each direction, results of the size that padding on both sides gives, a stream that was set, a
+ * workspace as large as was said, at 256 bytes, and tensors at 16. Its workspace is written over.
+ * It takes no window of 4 columns, and fuses bias and ReLU only for images of more than one
+ * channel.
+ */
+#include "common/kernel/tests/made_up_cudnn.h"
+
+#include <cudnn.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+made_up_control made_up_cudnn = {.version = CUDNN_VERSION};
+
+struct cudnnContext {
+    cudaStream_t stream;
+    bool set;
+};
+struct cudnnTensorStruct {
+    int n, c, h, w;
+};
+struct cudnnFilterStruct {
+    int k, c, h, w;
+};
+struct cudnnActivationStruct {
+    cudnnActivationMode_t mode;
+};
+struct cudnnConvolutionStruct {
+    int pad[2], stride[2];
+    cudnnMathType_t math;
+};
+
+enum { WORKSPACE = 1000 };
+
+static cudnnStatus_t fails(const char *function)
+{
+    if (made_up_cudnn.fail && strcmp(made_up_cudnn.fail, function) == 0)
+        return (cudnnStatus_t)made_up_cudnn.failure;
+    return CUDNN_STATUS_SUCCESS;
+}
+
+static cudnnStatus_t create(const char *function, void *out, size_t bytes)
+{
+    const cudnnStatus_t status = fails(function);
+    if (status)
+        return status;
+    void *made = calloc(1, bytes);
+    memcpy(out, &made, sizeof made);
+    made_up_cudnn.open++;
+    return CUDNN_STATUS_SUCCESS;
+}
+
+static cudnnStatus_t destroy(void *made)
+{
+    free(made);
+    made_up_cudnn.open--;
+    return CUDNN_STATUS_SUCCESS;
+}
+
+size_t cudnnGetVersion(void)
+{
+    return made_up_cudnn.version;
+}
+
+const char *cudnnGetErrorString(cudnnStatus_t status)
+{
+    return status == CUDNN_STATUS_BAD_PARAM         ? "CUDNN_STATUS_BAD_PARAM"
+           : status == CUDNN_STATUS_NOT_INITIALIZED ? "CUDNN_STATUS_NOT_INITIALIZED"
+                                                    : "CUDNN_STATUS_OF_THE_MADE_UP_LIBRARY";
+}
+
+void cudnnGetLastErrorString(char *message, size_t most)
+{
+    snprintf(message, most, "%s", made_up_cudnn.fail ? made_up_cudnn.fail : "");
+}
+
+cudnnStatus_t cudnnCreate(cudnnHandle_t *handle)
+{
+    return create(__func__, handle, sizeof **handle);
+}
+
+cudnnStatus_t cudnnDestroy(cudnnHandle_t handle)
+{
+    return destroy(handle);
+}
+
+cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream)
+{
+    handle->stream = stream;
+    handle->set = true;
+    return fails(__func__);
+}
+
+/* ---- Descriptions ---------------------------------------------------------------------------- */
+
+cudnnStatus_t cudnnCreateTensorDescriptor(cudnnTensorDescriptor_t *out)
+{
+    return create(__func__, out, sizeof **out);
+}
+
+cudnnStatus_t cudnnDestroyTensorDescriptor(cudnnTensorDescriptor_t tensor)
+{
+    return destroy(tensor);
+}
+
+cudnnStatus_t cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t tensor, cudnnTensorFormat_t format,
+                                         cudnnDataType_t type, int n, int c, int h, int w)
+{
+    if (format != CUDNN_TENSOR_NHWC || type != CUDNN_DATA_FLOAT || n < 1 || c < 1 || h < 1 || w < 1)
+        return CUDNN_STATUS_BAD_PARAM;
+    *tensor = (struct cudnnTensorStruct){n, c, h, w};
+    return fails(__func__);
+}
+
+cudnnStatus_t cudnnCreateFilterDescriptor(cudnnFilterDescriptor_t *out)
+{
+    return create(__func__, out, sizeof **out);
+}
+
+cudnnStatus_t cudnnDestroyFilterDescriptor(cudnnFilterDescriptor_t filter)
+{
+    return destroy(filter);
+}
+
+cudnnStatus_t cudnnSetFilter4dDescriptor(cudnnFilterDescriptor_t filter, cudnnDataType_t type,
+                                         cudnnTensorFormat_t format, int k, int c, int h, int w)
+{
+    if (format != CUDNN_TENSOR_NHWC || type != CUDNN_DATA_FLOAT || k < 1 || c < 1 || h < 1 || w < 1)
+        return CUDNN_STATUS_BAD_PARAM;
+    *filter = (struct cudnnFilterStruct){k, c, h, w};
+    return fails(__func__);
+}
+
+cudnnStatus_t cudnnCreateActivationDescriptor(cudnnActivationDescriptor_t *out)
+{
+    return create(__func__, out, sizeof **out);
+}
+
+cudnnStatus_t cudnnDestroyActivationDescriptor(cudnnActivationDescriptor_t activation)
+{
+    return destroy(activation);
+}
+
+cudnnStatus_t cudnnSetActivationDescriptor(cudnnActivationDescriptor_t activation,
+                                           cudnnActivationMode_t mode, cudnnNanPropagation_t nan,
+                                           double coefficient)
+{
+    (void)nan, (void)coefficient;
+    activation->mode = mode;
+    return fails(__func__);
+}
+
+cudnnStatus_t cudnnCreateConvolutionDescriptor(cudnnConvolutionDescriptor_t *out)
+{
+    return create(__func__, out, sizeof **out);
+}
+
+cudnnStatus_t cudnnDestroyConvolutionDescriptor(cudnnConvolutionDescriptor_t convolution)
+{
+    return destroy(convolution);
+}
+
+cudnnStatus_t cudnnSetConvolution2dDescriptor(cudnnConvolutionDescriptor_t convolution, int pad_h,
+                                              int pad_w, int stride_h, int stride_w, int dilation_h,
+                                              int dilation_w, cudnnConvolutionMode_t mode,
+                                              cudnnDataType_t type)
+{
+    if (pad_h < 0 || pad_w < 0 || stride_h < 1 || stride_w < 1 || dilation_h != 1 ||
+        dilation_w != 1 || mode != CUDNN_CROSS_CORRELATION || type != CUDNN_DATA_FLOAT)
+        return CUDNN_STATUS_BAD_PARAM;
+    *convolution =
+        (struct cudnnConvolutionStruct){{pad_h, pad_w}, {stride_h, stride_w}, CUDNN_DEFAULT_MATH};
+    return fails(__func__);
+}
+
+cudnnStatus_t cudnnSetConvolutionMathType(cudnnConvolutionDescriptor_t convolution,
+                                          cudnnMathType_t math)
+{
+    convolution->math = math;
+    return fails(__func__);
+}
+
+/* ---- What a convolution is ------------------------------------------------------------------- */
+
+/* Its descriptions, and its tensors: x or dx, weights or their gradient, y or dy. */
+typedef struct convolution {
+    cudnnTensorDescriptor_t image, result;
+    cudnnFilterDescriptor_t filter;
+    cudnnConvolutionDescriptor_t window;
+    const float *x, *w, *y;
+} convolution;
+
+static bool fits(int in, int out, int window, int pad, int stride)
+{
+    return in + 2 * pad >= window && (in + 2 * pad - window) / stride + 1 == out;
+}
+
+static cudnnStatus_t check(const convolution *c)
+{
+    const struct cudnnConvolutionStruct *w = c->window;
+    if (c->image->n != c->result->n || c->image->c != c->filter->c ||
+        c->result->c != c->filter->k ||
+        !fits(c->image->h, c->result->h, c->filter->h, w->pad[0], w->stride[0]) ||
+        !fits(c->image->w, c->result->w, c->filter->w, w->pad[1], w->stride[1]))
+        return CUDNN_STATUS_BAD_PARAM;
+    return c->filter->w == 4 ? CUDNN_STATUS_NOT_SUPPORTED_SHAPE : CUDNN_STATUS_SUCCESS;
+}
+
+static cudnnStatus_t find_workspace(const char *function, const convolution *c, size_t *out)
+{
+    const cudnnStatus_t status = check(c), failure = fails(function);
+    *out = WORKSPACE;
+    return failure ? failure : status;
+}
+
+/* Before a run. Both factors are those that overwrite. */
+static cudnnStatus_t begin(const char *function, cudnnHandle_t handle, const convolution *c,
+                           const void *factors[2], void *workspace, size_t bytes)
+{
+    const cudnnStatus_t status = check(c), failure = fails(function);
+    const uintptr_t all = (uintptr_t)c->x | (uintptr_t)c->w | (uintptr_t)c->y;
+    float one, zero;
+    memcpy(&one, factors[0], sizeof one);
+    memcpy(&zero, factors[1], sizeof zero);
+    if (failure)
+        return failure;
+    if (status)
+        return status;
+    if (!handle->set || bytes != WORKSPACE || (uintptr_t)workspace % 256 || all % 16)
+        return CUDNN_STATUS_BAD_PARAM;
+    if (one < 1 || one > 1 || zero < 0 || zero > 0)
+        return CUDNN_STATUS_BAD_PARAM;
+    memset(workspace, 0x7f, bytes);
+    made_up_cudnn.calls++;
+    made_up_cudnn.stream = handle->stream;
+    return CUDNN_STATUS_SUCCESS;
+}
+
+/* A factor as the arithmetic takes it: TF32 has 10 bits behind the first. */
+static double factor(const convolution *c, float value)
+{
+    int exponent;
+    const double fraction = frexp((double)value, &exponent);
+    return c->window->math == CUDNN_FMA_MATH ? (double)value
+                                             : ldexp(rint(fraction * 2048), exponent - 11);
+}
+
+/* One product of the convolution: which elements of its three tensors meet. */
+typedef struct meeting {
+    size_t x, w, y;
+} meeting;
+
+/* Calls `meet` for each: y[n,p,q,k] has x[n,p sy - py + r,q sx - px + s,c] w[k,r,s,c]. */
+static void each(const convolution *c, void (*meet)(const convolution *, meeting, double *),
+                 double *sums)
+{
+    const struct cudnnTensorStruct *i = c->image, *o = c->result;
+    const struct cudnnFilterStruct *f = c->filter;
+    for (int n = 0; n < o->n; n++)
+        for (int at = 0; at < o->h * o->w * f->h * f->w; at++) {
+            const int s = at % f->w, r = at / f->w % f->h, q = at / f->w / f->h % o->w;
+            const int p = at / f->w / f->h / o->w;
+            const int y = p * c->window->stride[0] - c->window->pad[0] + r;
+            const int x = q * c->window->stride[1] - c->window->pad[1] + s;
+            if (y < 0 || y >= i->h || x < 0 || x >= i->w)
+                continue;
+            const int pixel = (n * i->h + y) * i->w + x, position = (n * o->h + p) * o->w + q;
+            for (int k = 0; k < f->k; k++)
+                for (int ch = 0; ch < f->c; ch++)
+                    meet(c,
+                         (meeting){(size_t)(pixel * i->c + ch),
+                                   (size_t)(((k * f->h + r) * f->w + s) * f->c + ch),
+                                   (size_t)(position * o->c + k)},
+                         sums);
+        }
+}
+
+static void meet_y(const convolution *c, meeting m, double *sums)
+{
+    sums[m.y] += factor(c, c->x[m.x]) * factor(c, c->w[m.w]);
+}
+
+static void meet_w(const convolution *c, meeting m, double *sums)
+{
+    sums[m.w] += factor(c, c->x[m.x]) * factor(c, c->y[m.y]);
+}
+
+static void meet_x(const convolution *c, meeting m, double *sums)
+{
+    sums[m.x] += factor(c, c->w[m.w]) * factor(c, c->y[m.y]);
+}
+
+static double *sum_up(const convolution *c, size_t count,
+                      void (*meet)(const convolution *, meeting, double *))
+{
+    double *sums = calloc(count, sizeof *sums);
+    each(c, meet, sums);
+    return sums;
+}
+
+static void store(double *sums, size_t count, float *out)
+{
+    for (size_t i = 0; i < count; i++)
+        out[i] = (float)sums[i];
+    free(sums);
+}
+
+static size_t count_tensor(cudnnTensorDescriptor_t t)
+{
+    return (size_t)t->n * (size_t)t->c * (size_t)t->h * (size_t)t->w;
+}
+
+/* ---- Forward --------------------------------------------------------------------------------- */
+
+cudnnStatus_t cudnnGetConvolutionForwardWorkspaceSize(
+    cudnnHandle_t handle, const cudnnTensorDescriptor_t x, const cudnnFilterDescriptor_t w,
+    const cudnnConvolutionDescriptor_t window, const cudnnTensorDescriptor_t y,
+    cudnnConvolutionFwdAlgo_t algorithm, size_t *out)
+{
+    const convolution c = {.image = x, .result = y, .filter = w, .window = window};
+    if (!handle || algorithm != CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM)
+        return CUDNN_STATUS_BAD_PARAM;
+    return find_workspace(__func__, &c, out);
+}
+
+cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void *alpha,
+                                      const cudnnTensorDescriptor_t x_tensor, const void *x,
+                                      const cudnnFilterDescriptor_t filter, const void *w,
+                                      const cudnnConvolutionDescriptor_t window,
+                                      cudnnConvolutionFwdAlgo_t algorithm, void *workspace,
+                                      size_t bytes, const void *beta,
+                                      const cudnnTensorDescriptor_t y_tensor, void *y)
+{
+    const convolution c = {x_tensor, y_tensor, filter, window, x, w, y};
+    const size_t count = count_tensor(y_tensor);
+    if (algorithm != CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM)
+        return CUDNN_STATUS_BAD_PARAM;
+    const cudnnStatus_t status =
+        begin(__func__, handle, &c, (const void *[]){alpha, beta}, workspace, bytes);
+    if (!status)
+        store(sum_up(&c, count, meet_y), count, y);
+    return status;
+}
+
+cudnnStatus_t cudnnConvolutionBiasActivationForward(
+    cudnnHandle_t handle, const void *alpha, const cudnnTensorDescriptor_t x_tensor, const void *x,
+    const cudnnFilterDescriptor_t filter, const void *w, const cudnnConvolutionDescriptor_t window,
+    cudnnConvolutionFwdAlgo_t algorithm, void *workspace, size_t bytes, const void *beta,
+    const cudnnTensorDescriptor_t z_tensor, const void *z,
+    const cudnnTensorDescriptor_t bias_tensor, const void *bias,
+    const cudnnActivationDescriptor_t activation, const cudnnTensorDescriptor_t y_tensor, void *y)
+{
+    const convolution c = {x_tensor, y_tensor, filter, window, x, w, y};
+    const size_t count = count_tensor(y_tensor);
+    const float *add = bias;
+    if (x_tensor->c == 1)
+        return CUDNN_STATUS_NOT_SUPPORTED;
+    if (algorithm != CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM || !z ||
+        z_tensor->c != y_tensor->c || (uintptr_t)bias % 16 || bias_tensor->c != y_tensor->c ||
+        bias_tensor->n * bias_tensor->h * bias_tensor->w != 1)
+        return CUDNN_STATUS_BAD_PARAM;
+    const cudnnStatus_t status =
+        begin(__func__, handle, &c, (const void *[]){alpha, beta}, workspace, bytes);
+    if (status)
+        return status;
+    double *sums = sum_up(&c, count, meet_y);
+    for (size_t i = 0; i < count; i++) {
+        sums[i] += (double)add[i % (size_t)y_tensor->c];
+        if (activation->mode == CUDNN_ACTIVATION_RELU && !(sums[i] > 0))
+            sums[i] = 0;
+    }
+    store(sums, count, y);
+    return status;
+}
+
+/* ---- Backward -------------------------------------------------------------------------------- */
+
+cudnnStatus_t cudnnGetConvolutionBackwardDataWorkspaceSize(
+    cudnnHandle_t handle, const cudnnFilterDescriptor_t w, const cudnnTensorDescriptor_t dy,
+    const cudnnConvolutionDescriptor_t window, const cudnnTensorDescriptor_t dx,
+    cudnnConvolutionBwdDataAlgo_t algorithm, size_t *out)
+{
+    const convolution c = {.image = dx, .result = dy, .filter = w, .window = window};
+    if (!handle || algorithm != CUDNN_CONVOLUTION_BWD_DATA_ALGO_1)
+        return CUDNN_STATUS_BAD_PARAM;
+    return find_workspace(__func__, &c, out);
+}
+
+cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void *alpha,
+                                           const cudnnFilterDescriptor_t filter, const void *w,
+                                           const cudnnTensorDescriptor_t dy_tensor, const void *dy,
+                                           const cudnnConvolutionDescriptor_t window,
+                                           cudnnConvolutionBwdDataAlgo_t algorithm, void *workspace,
+                                           size_t bytes, const void *beta,
+                                           const cudnnTensorDescriptor_t dx_tensor, void *dx)
+{
+    const convolution c = {dx_tensor, dy_tensor, filter, window, dx, w, dy};
+    const size_t count = count_tensor(dx_tensor);
+    if (algorithm != CUDNN_CONVOLUTION_BWD_DATA_ALGO_1)
+        return CUDNN_STATUS_BAD_PARAM;
+    const cudnnStatus_t status =
+        begin(__func__, handle, &c, (const void *[]){alpha, beta}, workspace, bytes);
+    if (!status)
+        store(sum_up(&c, count, meet_x), count, dx);
+    return status;
+}
+
+cudnnStatus_t cudnnGetConvolutionBackwardFilterWorkspaceSize(
+    cudnnHandle_t handle, const cudnnTensorDescriptor_t x, const cudnnTensorDescriptor_t dy,
+    const cudnnConvolutionDescriptor_t window, const cudnnFilterDescriptor_t dw,
+    cudnnConvolutionBwdFilterAlgo_t algorithm, size_t *out)
+{
+    const convolution c = {.image = x, .result = dy, .filter = dw, .window = window};
+    if (!handle || algorithm != CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1)
+        return CUDNN_STATUS_BAD_PARAM;
+    return find_workspace(__func__, &c, out);
+}
+
+cudnnStatus_t cudnnConvolutionBackwardFilter(
+    cudnnHandle_t handle, const void *alpha, const cudnnTensorDescriptor_t x_tensor, const void *x,
+    const cudnnTensorDescriptor_t dy_tensor, const void *dy,
+    const cudnnConvolutionDescriptor_t window, cudnnConvolutionBwdFilterAlgo_t algorithm,
+    void *workspace, size_t bytes, const void *beta, const cudnnFilterDescriptor_t filter, void *dw)
+{
+    const convolution c = {x_tensor, dy_tensor, filter, window, x, dw, dy};
+    const size_t count =
+        (size_t)filter->k * (size_t)filter->c * (size_t)filter->h * (size_t)filter->w;
+    if (algorithm != CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1)
+        return CUDNN_STATUS_BAD_PARAM;
+    const cudnnStatus_t status =
+        begin(__func__, handle, &c, (const void *[]){alpha, beta}, workspace, bytes);
+    if (!status)
+        store(sum_up(&c, count, meet_w), count, dw);
+    return status;
+}

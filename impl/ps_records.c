@@ -132,7 +132,7 @@ static double backup_loss(const reading *r, int64_t batch, const double *const *
     int64_t samples = 0;
     for (int64_t w = 0; w < workers; w++) {
         int64_t rows = ls_slice_begin(batch, w + 1, workers) - ls_slice_begin(batch, w, workers);
-        if (!rows || !each[w][TOOK])
+        if (!rows || each[w][TOOK] == 0)
             continue;
         sum += each[w][LOSS];
         decay = each[w][OWN_DECAY];

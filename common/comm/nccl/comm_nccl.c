@@ -22,6 +22,7 @@
 #include "common/base/clock.h"
 #include "common/comm/comm_sums.h"
 #include "common/comm/cuda/gpu_sums.h"
+#include "common/comm/nccl/nccl_bound.h"
 #include "common/comm/nccl/nccl_meeting.h"
 #include "common/device/cuda/cuda.h"
 
@@ -37,12 +38,17 @@ enum { LOOK_NS = 20000 }; /* between two looks of who waits */
  * milliseconds. */
 static const uint64_t grace_ns = 3000000000;
 
+/* Most time to open: of many hosts it takes some ten seconds, whatever --timeout says of a step. */
+static const uint64_t open_most_ns = 120000000000;
+
 typedef struct nccl_group {
     ls_nccl nccl;
     int locals, members;     /* ranks of this process; ends that are not closed */
     struct nccl_comm **ends; /* [locals] */
+    ncclUniqueId id;
     bool given_up;
     uint64_t given_up_ns; /* when */
+    bool stuck;           /* in its opening, whose thread still has it */
 } nccl_group;
 
 typedef struct nccl_comm {
@@ -319,14 +325,41 @@ static void close_comm(ls_comm *base)
     free(comm);
 }
 
-static ls_status init_end(nccl_comm *end, const ls_nccl_meeting *met)
+static ls_status init_ends(void *context)
 {
-    const ls_nccl *nccl = &end->group->nccl;
-    LS_TRY(ls_sums_load(end->base.device));
-    LS_TRY(use(end->base.device));
-    return ls_nccl_check(
-        nccl, nccl->call.ncclCommInitRank(&end->comm, met->size, met->id, end->base.rank),
-        "open a communicator");
+    nccl_group *group = context;
+    const ls_nccl *nccl = &group->nccl;
+    LS_TRY(ls_nccl_check(nccl, nccl->call.ncclGroupStart(), "begin a group"));
+    ls_status status = LS_OK;
+    for (int i = 0; i < group->locals && !status; i++) {
+        nccl_comm *end = group->ends[i];
+        status = use(end->base.device);
+        if (!status)
+            status = ls_nccl_check(
+                nccl,
+                nccl->call.ncclCommInitRank(&end->comm, end->base.size, group->id, end->base.rank),
+                "open a communicator");
+    }
+    return ls_status_first(
+        status, ls_nccl_check(nccl, nccl->call.ncclGroupEnd(), "open the communicators"));
+}
+
+/* All ranks' ends; where they do not come to it, the devices are lost, and the group is the
+ * thread's that still tries. */
+static ls_status join(nccl_group *group)
+{
+    const uint64_t longest_ns = group->nccl.open_ns ? group->nccl.open_ns : open_most_ns;
+    bool done = false;
+    ls_status status = ls_nccl_bound(init_ends, group, longest_ns, &done);
+    if (done)
+        return status;
+    group->stuck = true;
+    for (int i = 0; i < group->locals; i++)
+        ls_device_lose(group->ends[i]->base.device);
+    return ls_status_final(ls_fail(LS_CODE_MISSING, "NCCL", "open the communicators",
+                                   "not done after %.3g s; a rank is gone, or they do not reach "
+                                   "each other: NCCL_DEBUG=INFO tells more",
+                                   (double)longest_ns * 1e-9));
 }
 
 static ls_status open_ends(nccl_group *group, const ls_nccl_meeting *met, ls_device *const *devices,
@@ -344,13 +377,18 @@ static ls_status open_ends(nccl_group *group, const ls_nccl_meeting *met, ls_dev
         group->ends[i] = end;
         group->members++;
         comms[i] = &end->base;
+        LS_TRY(ls_sums_load(devices[i]));
     }
-    LS_TRY(ls_nccl_check(&group->nccl, group->nccl.call.ncclGroupStart(), "begin a group"));
-    ls_status status = LS_OK;
-    for (int i = 0; i < group->locals && !status; i++)
-        status = init_end(group->ends[i], met);
-    return ls_status_first(status, ls_nccl_check(&group->nccl, group->nccl.call.ncclGroupEnd(),
-                                                 "open the communicators"));
+    return LS_OK;
+}
+
+static void drop_group(nccl_group *group)
+{
+    give_up(group);
+    for (int i = 0; i < group->locals; i++)
+        free(group->ends[i]);
+    free(group->ends);
+    free(group);
 }
 
 ls_status ls_comm_nccl_open(ls_nccl *nccl, ls_status mine, ls_comm *processes,
@@ -366,12 +404,16 @@ ls_status ls_comm_nccl_open(ls_nccl *nccl, ls_status mine, ls_comm *processes,
     if (!status) {
         group->nccl = *nccl;
         group->locals = count;
+        group->id = met.id;
         status = open_ends(group, &met, devices, comms);
         if (!status)
+            status = join(group);
+        if (!status)
             return LS_OK;
-        give_up(group);
-        for (int i = 0; i < count; i++)
-            free(group->ends[i]);
+        if (!group->stuck)
+            drop_group(group);
+        ls_nccl_unload(nccl);
+        return status;
     }
     ls_nccl_unload(nccl);
     if (group)

@@ -9,6 +9,7 @@
 #include "common/base/status.h"
 
 #include <nccl.h>
+#include <stdint.h>
 
 #define LS_NCCL_FUNCTIONS(X)                                                                       \
     X(ncclGetVersion)                                                                              \
@@ -32,7 +33,8 @@ typedef struct ls_nccl_functions {
 
 typedef struct ls_nccl {
     ls_nccl_functions call;
-    void *library; /**< for ls_nccl_unload; NULL: functions of a test */
+    void *library;    /**< for ls_nccl_unload; NULL: functions of a test */
+    uint64_t open_ns; /**< most time to open communicators; 0: as long as is usual */
 } ls_nccl;
 
 /** LS_CODE_MISSING where the library is not there or of another major version. */

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { EMULATED_RANKS = 8, EMULATED_ID = 77 };
 
@@ -36,6 +37,8 @@ static struct {
     int came;
     uint64_t rounds;
     _Atomic ncclResult_t async_error, refuse_init;
+    atomic_bool never_opens; /* until it is false */
+    atomic_int openings;     /* that have come to an end */
 } emulated = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
 /* Of this thread: what its open group has. */
@@ -152,6 +155,9 @@ static ncclResult_t emulated_end(void)
 {
     emulation_wants(emulated_group.open, "no group ends");
     emulated_group.open = false;
+    while (atomic_load(&emulated.never_opens))
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    atomic_fetch_add(&emulated.openings, emulated_group.inits > 0);
     pthread_mutex_lock(&emulated.mutex);
     if (emulated_group.inits)
         emulated_meet(emulated_group.inits, emulated_group.ranks, finish_joining);

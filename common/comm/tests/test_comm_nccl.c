@@ -317,6 +317,23 @@ static void a_clique_that_cannot_be_opened_is_refused(void **state)
     atomic_store(&emulated.refuse_init, ncclSuccess);
 }
 
+/* A rank that never comes: NCCL waits, this process does not. */
+static void an_opening_that_waits_is_left(void **state)
+{
+    fixture *f = *state;
+    ls_nccl nccl = {.call = nccl_emulated, .open_ns = short_ns};
+    ls_comm *comms[RANKS];
+    atomic_store(&emulated.never_opens, true);
+    atomic_store(&emulated.openings, 0);
+    ls_status status = ls_comm_nccl_open(&nccl, LS_OK, NULL, f->device, RANKS, comms);
+    assert_true(ls_status_is_final(status));
+    refused(status, LS_CODE_MISSING, "not done after 0.02 s; a rank is gone");
+    assert_int_equal(atomic_load(&emulated.openings), 0);
+    atomic_store(&emulated.never_opens, false);
+    while (!atomic_load(&emulated.openings))
+        ls_clock_sleep(1000);
+}
+
 static void devices_that_cannot_are_refused(void **state)
 {
     const ls_comm_backend *nccl;
@@ -361,6 +378,7 @@ int main(void)
         cmocka_unit_test(a_queue_that_never_ends_is_lost),
         cmocka_unit_test(errors_and_silence_end_the_wait),
         cmocka_unit_test(a_clique_that_cannot_be_opened_is_refused),
+        cmocka_unit_test(an_opening_that_waits_is_left),
         cmocka_unit_test(devices_that_cannot_are_refused),
         cmocka_unit_test(the_library_has_all_functions),
     };

@@ -46,6 +46,11 @@ typedef struct blas_algorithm {
 
 enum { BLAS_EMULATED_WORKSPACE = 4096 };
 
+/* Into how many pieces a product may split its sums, and the latest one has. */
+static struct {
+    int32_t allowed, latest;
+} blas_pieces = {.allowed = 1};
+
 static size_t blas_get_version(void)
 {
     return CUBLAS_VERSION;
@@ -287,12 +292,13 @@ static cublasStatus_t blas_matmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t 
     blas_algorithm algorithm;
     uint64_t terms;
     memcpy(&algorithm, algo, sizeof algorithm);
+    blas_pieces.latest = algorithm.pieces;
     const void *const places[4] = {a_, b_, c_, d_};
     for (int i = 0; i < 4; i++)
         if ((uintptr_t)places[i] % algorithm.alignment[i])
             return CUBLAS_STATUS_INVALID_VALUE;
-    if (!handle || c_ != d_ || c_layout != d_layout || algorithm.pieces != 1 || !workspace ||
-        bytes < BLAS_EMULATED_WORKSPACE || !blas_fits(desc, la, lb, ld, &terms))
+    if (!handle || c_ != d_ || c_layout != d_layout || algorithm.pieces > blas_pieces.allowed ||
+        !workspace || bytes < BLAS_EMULATED_WORKSPACE || !blas_fits(desc, la, lb, ld, &terms))
         return CUBLAS_STATUS_INVALID_VALUE;
     for (int32_t i = 0; i < ld->batch; i++) {
         const float *const factors[] = {a + i * la->apart, b + i * lb->apart};

@@ -99,6 +99,25 @@ static void test_tf32(void **state)
     check_tf32(f, f->cpu, 100);
 }
 
+/* Only where roofs are measured is the library's first choice taken, which splits sums. */
+static void test_any_order(void **state)
+{
+    fixture *f = *state;
+    enum { SIDE = 20 };
+    float a[SIDE * SIDE] = {0}, b[SIDE * SIDE] = {0}, c[SIDE * SIDE];
+    const ls_gemm_args args = {.m = SIDE, .n = SIDE, .k = SIDE, .a = a, .b = b, .c = c};
+    for (int any = 0; any < 2; any++) {
+        ls_op *op;
+        f->cpu->any_order = any;
+        blas_pieces.allowed = any ? 4 : 1;
+        must(f->cpu->table->gemm(f->cpu, &args, &op));
+        assert_int_equal(blas_pieces.latest, any ? 4 : 1);
+        ls_op_free(op);
+    }
+    f->cpu->any_order = false;
+    blas_pieces.allowed = 1;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -106,6 +125,7 @@ int main(void)
         cmocka_unit_test(test_optimizer_bits), cmocka_unit_test(test_fault),
         cmocka_unit_test(test_flips),          cmocka_unit_test(test_more_losses),
         cmocka_unit_test(test_step),           cmocka_unit_test(test_tf32),
+        cmocka_unit_test(test_any_order),
     };
     return run_kernel_tests() + cmocka_run_group_tests(tests, setup, teardown);
 }

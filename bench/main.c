@@ -21,6 +21,12 @@
 #include <string.h>
 #include <unistd.h>
 
+static uint64_t hash_request(const ls_request *request)
+{
+    return ls_hash64(request->cases, request->case_count * sizeof *request->cases) +
+           (uint64_t)request->blocks * 2 + request->baseline;
+}
+
 /* Rank 0 alone says what is left out and shows progress; all refuse together. */
 static ls_status run_cases(const ls_processes *processes, int argc, char **argv, int *exit_status)
 {
@@ -30,6 +36,8 @@ static ls_status run_cases(const ls_processes *processes, int argc, char **argv,
     names.processes = processes;
     ls_status status = ls_request_parse(argc, argv, &names, quiet ? quiet : stderr, &request);
     status = ls_team_agree(processes->comm, status);
+    if (!status) /* of one command line, that names a --plan file of another disk */
+        status = ls_team_same(processes->comm, "set of options", hash_request(request), NULL);
     if (!status) {
         request->progress = processes->rank > 0 ? 0 : request->progress;
         ls_processes_set_timeout(processes, request->timeout_ns);

@@ -44,4 +44,12 @@ P
 apart="run --strategy mirrored --model mlp:3-2 --data file:d.safetensors --batch 2 --steps 3 --results none"
 MPIRUN_FLAGS="--wdir $work/one" ranks 1 $apart : --wdir "$work/two" -n 1 "$LOCKSTEP" $apart
 ended 2 'rank: 1 on .*: has another data set than rank 0'
+# One command line, and a plan of each one's own.
+for options in 'steps: 3/steps: 6' 'lr: 0.1/lr: 0.2' 'allreduce: ring/allreduce: tree'; do
+    echo "${options%/*}" >one/p.yaml
+    echo "${options#*/}" >two/p.yaml
+    apart="run --strategy mirrored --model mlp:784-16-10 --data synthetic:500 --batch 60 --plan p.yaml --results none"
+    MPIRUN_FLAGS="--wdir $work/one" ranks 1 $apart : --wdir "$work/two" -n 1 "$LOCKSTEP" $apart
+    ended 2 'rank: 1 on .*: has another set of options than rank 0; '
+done
 finish

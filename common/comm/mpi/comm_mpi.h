@@ -203,6 +203,9 @@ ls_status ls_comm_mpi_pause(mpi_wait *wait);
 /* The same, where nothing can have happened before `until_ns`, which is no time waited in vain. */
 ls_status ls_comm_mpi_pause_until(mpi_wait *wait, uint64_t until_ns);
 
+/* How long a process that was told to end lets others come to the end of their steps. */
+uint64_t ls_comm_mpi_ending_ns(const mpi_group *world);
+
 /* "a message of 8 bytes, rank 2, step 37": what is waited for, from whom, in which step. */
 void ls_comm_mpi_describe(const mpi_wait *wait, char text[192]);
 

@@ -26,8 +26,9 @@ static const uint64_t nap_ns = 20000;
 /* Of a wait for a link's time: it looks at what is rare in between. */
 static const uint64_t long_nap_ns = 5000000;
 
-/* What healthy ranks get to finish their steps; launchers give a second. */
-static const uint64_t ending_ns = 400000000;
+/* What healthy ranks get to finish their steps; launchers give a second. Where all are on this
+ * host, which shows that they live, nearly all of it. */
+static const uint64_t ending_ns = 400000000, ending_here_ns = 800000000;
 
 void ls_comm_mpi_count(mpi_comm *comm, uint64_t messages, uint64_t bytes)
 {
@@ -242,6 +243,15 @@ static int find_dead(const mpi_group *world)
     return -1;
 }
 
+uint64_t ls_comm_mpi_ending_ns(const mpi_group *world)
+{
+    const int *hosts = world->life->hosts;
+    bool here = hosts != NULL;
+    for (int p = 1; p < world->processes && here; p++)
+        here = hosts[p] == hosts[0];
+    return here ? ending_here_ns : ending_ns;
+}
+
 static uint64_t later(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
@@ -262,7 +272,7 @@ static ls_status fail_ended(const mpi_wait *wait, uint64_t now_ns)
         told_ns = now_ns;
     const int gone = find_dead(world);
     const uint64_t from_ns = later(told_ns, later(wait->since_ns, atomic_load(&life->alive_ns)));
-    if (gone < 0 && now_ns < from_ns + ending_ns)
+    if (gone < 0 && now_ns < from_ns + ls_comm_mpi_ending_ns(world))
         return LS_OK;
     ls_comm_mpi_describe(wait, what);
     if (gone >= 0)

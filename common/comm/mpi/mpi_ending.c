@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <time.h>
 
-/* Those that wait themselves say so before; launchers give a second. */
-static const uint64_t held_ns = 500000000;
+/* Beyond what those that wait themselves take. */
+static const uint64_t held_ns = 100000000;
 static const long look_ns = 50000000;
 
 void ls_comm_mpi_begin_wait(const mpi_wait *wait)
@@ -67,7 +67,8 @@ static void *watch_thread(void *argument)
         pthread_cond_timedwait(&life->watch_changed, &world->mutex, &until);
         if (!told_ns && life->ending())
             told_ns = ls_clock_ns();
-        if (told_ns && ls_clock_ns() - told_ns > held_ns && word_wait(life, told_ns, line))
+        if (told_ns && ls_clock_ns() - told_ns > ls_comm_mpi_ending_ns(world) + held_ns &&
+            word_wait(life, told_ns, line))
             ls_comm_mpi_last_words(world, line);
     }
     pthread_mutex_unlock(&world->mutex);

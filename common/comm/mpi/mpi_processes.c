@@ -156,6 +156,8 @@ static ls_status meet(ls_processes *out)
     return open_world(out);
 }
 
+enum { PARTS = 8 }; /* of the time that is waited */
+
 /* Who waits for the others to come. */
 typedef struct vigil {
     ls_signal met;
@@ -166,8 +168,10 @@ typedef struct vigil {
 static void *keep_vigil(void *argument)
 {
     vigil *v = argument;
-    if (!ls_signal_wait_for(&v->met, 1, 0, v->timeout_ns))
-        v->late();
+    for (int part = 0; part < PARTS; part++) /* one that was stopped itself has some left */
+        if (ls_signal_wait_for(&v->met, 1, 0, v->timeout_ns / PARTS))
+            return NULL;
+    v->late();
     return NULL;
 }
 

@@ -94,6 +94,43 @@ def check_stragglers(lines, rows):
             fail(f"stragglers: {mode}: slope {slope} is not that of its ends")
 
 
+def check_training(lines, rows):
+    """Each line against its rows, of which there are as many as its model has seeds; it learns."""
+    for name, steps, *figures in lines:
+        same = sorted(
+            row["train"]["accuracy"] for row in rows
+            if (row["case"]["model"], row["case"]["steps"]) == (name, int(steps))
+        )
+        expected = [same[len(same) // 2], same[0], same[-1]]  # an odd number of seeds
+        if any(abs(float(text) - value) > 1e-6 for text, value in zip(figures, expected)):
+            fail(f"training: {name}, {steps}: {figures} are not the rows' {expected}")
+    for model in {row["case"]["model"] for row in rows}:
+        wanted = len({row["case"]["steps"] for row in rows if row["case"]["model"] == model})
+        values = [float(line[2]) for line in lines if line[0] == model]
+        if len(values) != wanted or max(values[1:]) <= values[0]:
+            fail(f"training: {model}: {len(values)} points of {wanted}, or it learns nothing")
+
+
+def check_pipeline(lines, rows):
+    """Both schedules; shares and bytes are the rows'; GPipe holds the same, 1F1B less and less."""
+    for name, microbatches, *figures in lines:
+        (row,) = [
+            row for row in rows if row["case"]["pipeline_schedule"] == name
+            and row["case"]["pipeline_microbatches"] == int(microbatches)
+        ]
+        m, p = int(microbatches), len(row["case"]["devices"])
+        first = row["memory"]["devices"][0]
+        expected = [
+            row["pipeline"]["bubble"], row["pipeline"]["bubble_formula"], (p - 1) / (m + p - 1),
+            first["activations"], first["formula"]["activations"],
+        ]
+        if any(abs(float(text) - value) > 1e-6 for text, value in zip(figures, expected)):
+            fail(f"pipeline: {name}, {microbatches}: {figures} are not the rows' {expected}")
+    held = {name: [int(line[5]) for line in lines if line[0] == name] for name in ("gpipe", "1f1b")}
+    if len(set(held["gpipe"])) != 1 or sorted(held["1f1b"], reverse=True) != held["1f1b"]:
+        fail(f"pipeline: activations are {held}")
+
+
 def main(data, *paths):
     """Which of them it is, the columns tell."""
     with open(data, encoding="utf-8") as stream:
@@ -102,10 +139,12 @@ def main(data, *paths):
     for path in paths:
         with open(path, encoding="utf-8") as stream:
             rows += [json.loads(line) for line in stream]
-    check = check_growth if "towers" in lines[1] else check_scaling
-    if "delay_ms" in lines[1]:
-        check = check_stragglers
-    check(lines[2:], rows)
+    checks = {
+        "towers": check_growth, "delay_ms": check_stragglers, "accuracy": check_training,
+        "bubble": check_pipeline,
+    }
+    found = [check for column, check in checks.items() if column in lines[1]]
+    (found[0] if found else check_scaling)(lines[2:], rows)
 
 
 main(*sys.argv[1:])

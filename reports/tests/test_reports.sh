@@ -11,6 +11,8 @@ trap 'rm -rf "$temp"' EXIT
 scaling=(results/amd-epyc-zen5.jsonl)
 stragglers=(results/stragglers-amd-epyc-zen5.jsonl)
 growth=(results/growth-amd-epyc-zen5.jsonl results/growth-tensorflow1.jsonl)
+training=(results/training.jsonl)
+pipeline=(results/pipeline-amd-epyc-zen5.jsonl)
 
 fail() {
   echo "FAILED: $1" >&2
@@ -34,7 +36,11 @@ python3 -B reports/tests/check_series.py "$temp/scaling.tsv" "${scaling[@]}"
 python3 -B reports/tests/check_series.py "$temp/growth.tsv" "${growth[@]}"
 python3 -B reports/series.py stragglers "${stragglers[@]}" >"$temp/stragglers.tsv"
 python3 -B reports/tests/check_series.py "$temp/stragglers.tsv" "${stragglers[@]}"
-for kind in scaling growth stragglers; do
+python3 -B reports/series.py training "${training[@]}" >"$temp/training.tsv"
+python3 -B reports/tests/check_series.py "$temp/training.tsv" "${training[@]}"
+python3 -B reports/series.py pipeline "${pipeline[@]}" >"$temp/pipeline.tsv"
+python3 -B reports/tests/check_series.py "$temp/pipeline.tsv" "${pipeline[@]}"
+for kind in scaling growth stragglers training pipeline; do
   python3 -B reports/tests/check_picture.py "results/$kind.svg" "$temp/$kind.tsv"
 done
 python3 -B reports/series.py scaling results/amd-epyc-zen5-scaling.jsonl >"$temp/peers.tsv"
@@ -51,6 +57,8 @@ for kind in scaling growth; do
   refused 3 "$temp/bare.jsonl" python3 -B reports/series.py "$kind" "$temp/bare.jsonl"
   refused 3 "use --devices 1,2" python3 -B reports/series.py "$kind" "$temp/one.jsonl"
 done
+refused 3 "use --steps 10,100" python3 -B reports/series.py training "${pipeline[@]}"
+refused 3 "use --pipeline-microbatches 1,2,4" python3 -B reports/series.py pipeline "$temp/one.jsonl"
 refused 3 "reports/stragglers.sh" python3 -B reports/series.py stragglers "${scaling[0]}"
 grep -v inject "${stragglers[0]}" >"$temp/quick.jsonl"
 refused 3 "several delays" python3 -B reports/series.py stragglers "$temp/quick.jsonl"
@@ -65,7 +73,9 @@ command -v gnuplot >/dev/null || {
 reports/draw.sh scaling "${scaling[@]}" "$temp/scaling.svg"
 reports/draw.sh growth "${growth[@]}" "$temp/growth.svg"
 reports/draw.sh stragglers "${stragglers[@]}" "$temp/stragglers.svg"
-for kind in scaling growth stragglers; do
+reports/draw.sh training "${training[@]}" "$temp/training.svg"
+reports/draw.sh pipeline "${pipeline[@]}" "$temp/pipeline.svg"
+for kind in scaling growth stragglers training pipeline; do
   python3 -B reports/tests/check_picture.py "$temp/$kind.svg" "$temp/$kind.tsv"
   [ "$(head -c 8 "$temp/$kind.png" | od -An -tx1 | tr -d ' \n')" = 89504e470d0a1a0a ] ||
     fail "$kind.png: not a PNG"

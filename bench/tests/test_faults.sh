@@ -64,8 +64,8 @@ judge_cell() { # judge_cell FOLDER FAULT VICTIM NAME
             [ "$(grep -c "; rank $victim on [^ ]* (pid [0-9]*) is gone$" err)" -eq $others ]
         ;;
     *)
-        expect "the silent rank is named first" eval "head -n 1 err | grep -q \
-            '^lockstep: rank $victim on [^ ]*: silent: pid [0-9]* $([ "$fault" = stop ] && echo "is stopped" || echo "runs without progress"), last sign of life [0-9.]* s ago; '"
+        expect "the silent rank is named" eval "grep -q \
+            '^lockstep: rank $victim on [^ ]*: silent: pid [0-9]* $([ "$fault" = stop ] && echo "is stopped" || echo "runs without progress"), last sign of life [0-9.]* s ago; ' err"
         expect "each of the others waited" [ "$(grep -c \
             "^lockstep: rank [0-9]* on [^ ]*: waited [0-9.]* s for .*$awaited" err)" -eq $others ]
         expect "and that is all" [ "$(wc -l <err)" -eq $ranks ]

@@ -376,6 +376,7 @@ static void close_group(thread_group *group)
         free(group->messages);
         group->messages = next;
     }
+    ls_spares_close(&group->spares);
     pthread_cond_destroy(&group->changed);
     pthread_mutex_destroy(&group->mutex);
     free(group->meeting.color);
@@ -406,6 +407,7 @@ static ls_status open_group(int ranks, thread_group **out)
     memset(group, 0, sizeof *group);
     group->size = ranks;
     group->messages_end = &group->messages;
+    ls_spares_stock(&group->spares, LS_THREAD_SPARES * ranks);
     pthread_mutex_init(&group->mutex, NULL);
     pthread_cond_init(&group->changed, NULL);
     group->slots = aligned_alloc(64, n * sizeof *group->slots);

@@ -6,6 +6,7 @@
 
 #include "common/base/signal.h"
 #include "common/comm/comm_parts.h"
+#include "common/comm/comm_spares.h"
 
 #include <pthread.h>
 
@@ -53,6 +54,9 @@ typedef struct thread_slot {
     thread_shown shown[2];
 } thread_slot;
 
+/* Small messages of a rank that wait at a time, of parameter servers: more are made as needed. */
+enum { LS_THREAD_SPARES = 4 };
+
 typedef struct thread_group {
     int size, members; /* members: ends that are not closed */
     bool crowded;      /* some ranks share a core */
@@ -68,6 +72,7 @@ typedef struct thread_group {
     pthread_cond_t changed;
     thread_channel *channels;
     thread_message *messages, **messages_end;
+    ls_spares spares; /* that messages are made of */
     thread_meeting meeting;
 } thread_group;
 

@@ -36,7 +36,9 @@ ls_status ls_comm_thread_send(ls_comm *base, int to, int tag, const void *data, 
     LS_TRY(check_rank(base, to));
     if (is_abandoned(comm))
         return ls_comm_thread_abandoned(comm);
-    thread_message *message = malloc(sizeof *message + bytes);
+    pthread_mutex_lock(&group->mutex);
+    thread_message *message = ls_spares_take(&group->spares, sizeof *message + bytes);
+    pthread_mutex_unlock(&group->mutex);
     if (!message)
         return ls_fail_memory("message", bytes);
     *message = (thread_message){.from = base->rank, .to = to, .tag = tag, .bytes = bytes};
@@ -61,6 +63,13 @@ static thread_message **find_message(thread_comm *comm, int from, int tag)
         if ((*at)->to == comm->base.rank && (*at)->tag == tag && (from < 0 || (*at)->from == from))
             return at;
     return NULL;
+}
+
+static void free_message(thread_comm *comm, thread_message *message)
+{
+    pthread_mutex_lock(&comm->group->mutex);
+    ls_spares_give(&comm->group->spares, message, sizeof *message + message->bytes);
+    pthread_mutex_unlock(&comm->group->mutex);
 }
 
 /* Waits for a message and takes it out of the list, for the caller to free. */
@@ -100,7 +109,7 @@ ls_status ls_comm_thread_receive_any(ls_comm *base, int tag, void *data, size_t 
         *from = message->from;
         *bytes = message->bytes;
     }
-    free(message);
+    free_message((thread_comm *)base, message);
     return status;
 }
 
@@ -116,7 +125,7 @@ ls_status ls_comm_thread_receive(ls_comm *base, int from, int tag, void *data, s
                          message->bytes, from, bytes);
     else if (bytes)
         memcpy(data, message + 1, bytes);
-    free(message);
+    free_message((thread_comm *)base, message);
     return status;
 }
 

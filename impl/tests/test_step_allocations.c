@@ -185,6 +185,42 @@ static void poly_fast(void **state)
     check("poly", "synthetic", false);
 }
 
+/* What parameter servers and their workers say to each other in a step. */
+static void small_messages(void **state)
+{
+    enum { BYTES = 64, TAG = 1 };
+    ls_machine *machine;
+    ls_device *device[2];
+    ls_comm *comms[2];
+    const ls_memory_policy policy = {.kind = LS_MEMORY_GROWTH};
+    char message[BYTES] = "", more[BYTES];
+    (void)state;
+    must(ls_machine_open(&(ls_machine_options){0}, &machine));
+    for (int i = 0; i < 2; i++) {
+        const ls_device_name name = {.kind = LS_DEVICE_CPU, .index = i, .logical = -1};
+        must(ls_device_open(machine, &name, &policy, &device[i]));
+    }
+    must(ls_comm_thread_open(device, 2, comms));
+    const ls_comm_backend *b = comms[0]->backend;
+    atomic_store(&own_calls, 0);
+    atomic_store(&counting, 1);
+    for (int i = 0; i < STEPS; i++) {
+        int from;
+        size_t bytes;
+        ls_status_free(b->send(comms[0], 1, TAG, message, BYTES));
+        ls_status_free(b->send(comms[1], 1, TAG, message, BYTES));
+        ls_status_free(b->receive(comms[1], 0, TAG, more, BYTES));
+        ls_status_free(b->receive_any(comms[1], TAG, more, BYTES, &from, &bytes));
+    }
+    atomic_store(&counting, 0);
+    assert_int_equal(own_calls, 0);
+    for (int i = 0; i < 2; i++)
+        ls_comm_close(comms[i]);
+    for (int i = 0; i < 2; i++)
+        ls_device_close(device[i]);
+    ls_machine_close(machine);
+}
+
 /* The interception works: an allocation here is one of ours. */
 static void interception_counts(void **state)
 {
@@ -200,10 +236,9 @@ static void interception_counts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(interception_counts),
-        cmocka_unit_test(mlp_fast),
-        cmocka_unit_test(mlp_exact),
-        cmocka_unit_test(poly_fast),
+        cmocka_unit_test(interception_counts), cmocka_unit_test(mlp_fast),
+        cmocka_unit_test(mlp_exact),           cmocka_unit_test(poly_fast),
+        cmocka_unit_test(small_messages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

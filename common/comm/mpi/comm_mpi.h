@@ -12,6 +12,7 @@
 #define LS_COMMON_COMM_MPI_COMM_MPI_H
 
 #include "common/comm/comm_parts.h"
+#include "common/comm/comm_spares.h"
 
 #include <mpi.h>
 #include <pthread.h>
@@ -121,6 +122,7 @@ typedef struct mpi_group {
     pthread_mutex_t mutex;   /* of the following */
     pthread_cond_t changed;
     mpi_message *messages, **messages_end;
+    ls_spares spares; /* that messages are made of */
     mpi_meeting meeting;
     /* Of a host, comm_mpi_shared.c; NULL: not opened by ls_comm_mpi_open. */
     mpi_offer *offers;         /* [processes] */

@@ -46,6 +46,22 @@ static void book_arrival(const mpi_group *group, mpi_header *h)
         ls_device_receive(device, h->bytes, end_ns - ls_device_transfer_ns(device, h->bytes));
 }
 
+/* Room for a message of so many bytes; NULL: there is no memory. */
+static mpi_message *make_message(mpi_group *group, size_t bytes)
+{
+    pthread_mutex_lock(&group->mutex);
+    mpi_message *message = ls_spares_take(&group->spares, sizeof *message + bytes);
+    pthread_mutex_unlock(&group->mutex);
+    return message;
+}
+
+static void free_message(mpi_group *group, mpi_message *message)
+{
+    pthread_mutex_lock(&group->mutex);
+    ls_spares_give(&group->spares, message, sizeof *message + message->header.bytes);
+    pthread_mutex_unlock(&group->mutex);
+}
+
 static void keep_message(mpi_group *group, mpi_message *message)
 {
     if (message->header.arrival_ns)
@@ -65,7 +81,7 @@ static ls_status take_in(mpi_group *group, MPI_Message *found, int process)
     LS_TRY(ls_comm_mpi_check(
         MPI_Mrecv(&header, (int)sizeof header, MPI_BYTE, found, MPI_STATUS_IGNORE), "MPI_Mrecv"));
     ls_comm_mpi_heard(group, process, ls_clock_ns());
-    mpi_message *message = malloc(sizeof *message + header.bytes);
+    mpi_message *message = make_message(group, header.bytes);
     if (!message)
         return ls_fail_memory("message", header.bytes);
     message->header = header;
@@ -75,7 +91,7 @@ static ls_status take_in(mpi_group *group, MPI_Message *found, int process)
         int error = MPI_Recv(body + done, left < BODY_MOST ? (int)left : BODY_MOST, MPI_BYTE,
                              process, ls_comm_mpi_host_tag(group), group->comm, MPI_STATUS_IGNORE);
         if (error != MPI_SUCCESS) {
-            free(message);
+            free_message(group, message);
             return ls_comm_mpi_check(error, "MPI_Recv");
         }
     }
@@ -129,9 +145,10 @@ ls_status ls_comm_mpi_send_to(mpi_comm *comm, int process, const mpi_header *hea
     mpi_group *group = comm->group;
     mpi_wait wait = begin_wait(comm, "a message to be taken", header->to, header->bytes);
     size_t parts = 2 + header->bytes / BODY_MOST;
-    MPI_Request *requests = malloc(parts * sizeof *requests);
+    MPI_Request few[4], *all = parts > 4 ? malloc(parts * sizeof *all) : NULL;
+    MPI_Request *requests = all ? all : few;
     int count = 0, flag = 0;
-    if (!requests)
+    if (parts > 4 && !all)
         return ls_fail_memory("message", parts * sizeof *requests);
     ls_status status = post_message(group, process, header, data, requests, &count);
     while (!status && !flag) {
@@ -146,7 +163,7 @@ ls_status ls_comm_mpi_send_to(mpi_comm *comm, int process, const mpi_header *hea
     for (int i = 0; status && i < count; i++)
         if (requests[i] != MPI_REQUEST_NULL)
             MPI_Request_free(&requests[i]);
-    free(requests);
+    free(all);
     return status;
 }
 
@@ -166,7 +183,7 @@ ls_status ls_comm_mpi_send(ls_comm *base, int to, int tag, const void *data, siz
     ls_comm_mpi_count(comm, 1, bytes);
     if (group->places[to].process != group->process)
         return ls_comm_mpi_send_to(comm, group->places[to].process, &header, data);
-    mpi_message *message = malloc(sizeof *message + bytes);
+    mpi_message *message = make_message(group, bytes);
     if (!message)
         return ls_fail_memory("message", bytes);
     message->header = header;
@@ -235,7 +252,7 @@ ls_status ls_comm_mpi_receive_any(ls_comm *base, int tag, void *data, size_t cap
         *from = came.from;
         *bytes = came.bytes;
     }
-    free(message);
+    free_message(((mpi_comm *)base)->group, message);
     return status;
 }
 
@@ -250,7 +267,7 @@ ls_status ls_comm_mpi_receive_from(mpi_comm *comm, const mpi_header *wanted, voi
                          message->header.bytes, wanted->from, wanted->bytes);
     else if (wanted->bytes)
         memcpy(data, message + 1, wanted->bytes);
-    free(message);
+    free_message(comm->group, message);
     return status;
 }
 

@@ -12,6 +12,9 @@
 /* Until the command's own is known. */
 static const uint64_t first_timeout_ns = 60000000000;
 
+/* Small messages of a member that wait at a time, of parameter servers: more are made as needed. */
+enum { SPARES = 4 };
+
 static void free_group(mpi_group *group)
 {
     while (group->messages) {
@@ -19,6 +22,7 @@ static void free_group(mpi_group *group)
         free(group->messages);
         group->messages = next;
     }
+    ls_spares_close(&group->spares);
     pthread_mutex_destroy(&group->mutex);
     pthread_mutex_destroy(&group->pulling);
     pthread_mutex_destroy(&group->sending);
@@ -138,6 +142,7 @@ ls_status ls_comm_mpi_group(MPI_Comm comm, mpi_place *places, int size, mpi_grou
     group->size = size;
     group->world = world ? world : group;
     group->messages_end = &group->messages;
+    ls_spares_stock(&group->spares, SPARES * size);
     pthread_mutex_init(&group->mutex, NULL);
     pthread_mutex_init(&group->pulling, NULL);
     pthread_mutex_init(&group->sending, NULL);

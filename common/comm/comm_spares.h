@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Spare blocks: memory for small messages, which is given back to be taken again, so that steps
+ * that say something to each other allocate nothing. Zero-filled there are none; a block that is
+ * larger than a spare one is the system's each time. The caller holds a lock.
+ */
+#ifndef LS_COMMON_COMM_COMM_SPARES_H
+#define LS_COMMON_COMM_COMM_SPARES_H
+
+#include <stddef.h>
+#include <stdlib.h>
+
+enum { LS_SPARE_BYTES = 256 };
+
+typedef struct ls_spare {
+    struct ls_spare *next;
+} ls_spare;
+
+typedef struct ls_spares {
+    ls_spare *first;
+} ls_spares;
+
+/** NULL: the system has no more. */
+static inline void *ls_spares_take(ls_spares *spares, size_t bytes)
+{
+    ls_spare *block = spares->first;
+    if (bytes > LS_SPARE_BYTES)
+        return malloc(bytes);
+    if (!block)
+        return malloc(LS_SPARE_BYTES);
+    spares->first = block->next;
+    return block;
+}
+
+/** `bytes` as it was taken with. */
+static inline void ls_spares_give(ls_spares *spares, void *block, size_t bytes)
+{
+    ls_spare *spare = block;
+    if (bytes > LS_SPARE_BYTES) {
+        free(block);
+        return;
+    }
+    spare->next = spares->first;
+    spares->first = spare;
+}
+
+/** Has so many there before they are needed, as far as the system has them. */
+static inline void ls_spares_stock(ls_spares *spares, int count)
+{
+    for (void *block; count-- > 0 && (block = malloc(LS_SPARE_BYTES));)
+        ls_spares_give(spares, block, LS_SPARE_BYTES);
+}
+
+static inline void ls_spares_close(ls_spares *spares)
+{
+    for (ls_spare *block; (block = spares->first);) {
+        spares->first = block->next;
+        free(block);
+    }
+}
+
+#endif

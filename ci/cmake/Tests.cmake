@@ -92,6 +92,13 @@ if(LOCKSTEP_HAS_MPI AND NOT LOCKSTEP_SANITIZE MATCHES "thread")
         SKIP_RETURN_CODE 77 ENVIRONMENT "ASAN_OPTIONS=detect_leaks=0")
     endforeach()
   endforeach()
+  add_executable(test_comm_mpi_large common/comm/mpi/tests/test_comm_mpi_large.c)
+  target_link_libraries(test_comm_mpi_large PRIVATE bench ${LOCKSTEP_TEST_LIBRARIES})
+  add_test(NAME mpi.test_comm_mpi_large
+           COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/bench/tests/mpirun.sh 2
+                   $<TARGET_FILE:test_comm_mpi_large>)
+  set_tests_properties(mpi.test_comm_mpi_large PROPERTIES LABELS slow TIMEOUT 300
+    SKIP_RETURN_CODE 77 ENVIRONMENT "ASAN_OPTIONS=detect_leaks=0")
 endif()
 
 # Tests of what only a build with hooks has take the program of the preset `hooks`, unless this

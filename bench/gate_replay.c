@@ -88,7 +88,7 @@ static ls_status judge(const ls_workplace *place, ls_session *session, uint64_t 
         status = replay(session, values, gate);
     if (!status && !gate->interrupted)
         status = judge_bound(session, gate);
-    if (!status && !gate->interrupted)
+    if (!status && steps && !gate->interrupted)
         status = ls_gate_traffic(session->run, gate);
     if (!status)
         ls_values_diverged(variables, values, gate->steps, gate->diverged);

@@ -390,8 +390,10 @@ static ls_status resolve_all(command_run *run)
     LS_TRY(ls_format_find(request->format, &format));
     LS_TRY(ls_workplace_open(request, &run->place));
     LS_TRY(list_cases(run));
-    for (size_t i = 0; i < run->count; i++)
+    for (size_t i = 0; i < run->count; i++) {
         LS_TRY(ls_plan_open(&run->place, &run->configs[i], &run->cases[i].plan));
+        ls_plan_log(&run->place, &run->cases[i].plan);
+    }
     const bool first = run->processes->rank == 0;
     if (request->save && first)
         LS_TRY(ls_tensors_writable(request->save));

@@ -349,9 +349,11 @@ ls_status ls_trial_finish(ls_trial *trial)
         stop(trial);
     LS_TRY(check_traffic(trial));
     LS_TRY(ls_variables_digest(variables, trial->parameters, trial->digest));
+    ls_status status = LS_OK;
     if (plan->model->need.classes && plan->data->test.samples && !trial->failed &&
         ls_session_evaluates(&trial->session))
-        LS_TRY(run->strategy->evaluate(run, &trial->accuracy));
+        status = run->strategy->evaluate(run, &trial->accuracy);
+    LS_TRY(ls_team_agree(trial->session.job.comm, status)); /* rank 0 alone may have evaluated */
     if (plan->strategy->serves)
         LS_TRY(take_report(trial));
     if (trial->timed_done && !trial->failed && !trial->interrupted)

@@ -55,6 +55,9 @@ typedef struct ls_plan_of_case {
 ls_status ls_plan_open(ls_workplace *place, const ls_case *config, ls_plan_of_case *out);
 void ls_plan_close(ls_plan_of_case *plan);
 
+/** Logs which device each node of the model runs on, and where its variables are, if asked to. */
+void ls_plan_log(const ls_workplace *place, const ls_plan_of_case *plan);
+
 /** Whether the variables are on a device of another kind than the towers: then the host orders
  *  their queues (ls_queue_wait), and no step is captured. */
 bool ls_plan_mixes_kinds(const ls_plan_of_case *plan);

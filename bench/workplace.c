@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Workplace, plans and sessions: a case resolved, then opened; see trial.h. */
-#include "bench/trial.h"
-#include "bench/session_watch.h"
+/* Workplace and plans: a case resolved; see trial.h. */
+#include "bench/plan_faults.h"
 #include "bench/sync_bn.h"
+#include "bench/trial.h"
 
 #include "bench/option_gpu.h"
 #include "bench/option_values.h"
-#include "common/base/clock.h"
 #include "common/base/numbers.h"
 #include "common/device/placement.h"
-#include "common/nn/layer.h"
 #include "impl/places.h"
-#include "impl/slice.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -140,106 +137,6 @@ static ls_placement placement_of(const ls_workplace *place)
                           .log = &place->request->log,
                           .soft = place->request->soft_placement,
                           .logged = place->request->log_placement};
-}
-
-/* A rank that is struck must be there, in a step of the timed run. One that is a thread can only
- * hang, or be killed and all with it. */
-static ls_status check_rank_fault(const ls_workplace *place, const ls_plan_of_case *plan)
-{
-    const ls_case *c = plan->config;
-    const ls_fault *fault = &c->fault;
-    char text[64], where[96];
-    if (!fault->kind)
-        return LS_OK;
-    snprintf(where, sizeof where, "--inject %s", ls_fault_text(fault, text, sizeof text));
-    if (place->request->verify)
-        return ls_fail(LS_CODE_USAGE, "option", where,
-                       "strikes after the gate, which is all that verify does; run works");
-    const bool process = place->request->processes->size > 1;
-    const bool device = fault->kind == LS_FAULT_HANG && !process && ls_plan_is_watched(plan);
-    if (fault->kind != LS_FAULT_KILL && !process && !device)
-        return ls_fail(LS_CODE_USAGE, "option", where,
-                       "concerns ranks that are processes%s; mpirun -n N lockstep, or kill works",
-                       fault->kind == LS_FAULT_HANG ? ", or several CPU devices without links"
-                                                    : "");
-    const int ranks = device && c->ranks == 1 ? plan->all_devices : c->ranks;
-    if (fault->rank >= ranks)
-        return ls_fail(LS_CODE_USAGE, "option", where,
-                       "the case has %d %s%s; one of these, numbered from 0, works", ranks,
-                       ranks == c->ranks ? "rank" : "device", ranks == 1 ? "" : "s");
-    if (fault->step >= plan->warmup + plan->timed)
-        return ls_fail(
-            LS_CODE_USAGE, "option", where,
-            "the case has %lld steps, warm-up included; one of these, numbered from 0, works",
-            (long long)(plan->warmup + plan->timed));
-    return LS_OK;
-}
-
-/* A straggler must be a replica of several, on a CPU; which replicas are on that rank. */
-static ls_status place_delay(const ls_workplace *place, ls_plan_of_case *plan)
-{
-    const ls_case *c = plan->config;
-    ls_job *job = &plan->job;
-    const bool serves = plan->strategy->serves;
-    const int ranks = c->ranks > 1 ? c->ranks : plan->all_devices;
-    char where[64];
-    if (c->delay_rank < 0)
-        return LS_OK;
-    snprintf(where, sizeof where, "--inject delay=%d:%gms", c->delay_rank,
-             (double)c->delay_ns * 1e-6);
-    if (place->request->verify)
-        return ls_fail(LS_CODE_USAGE, "option", where,
-                       "is of timed steps, which verify has not; run has them");
-    if (!plan->strategy->replicated || plan->strategy->divided || plan->all_devices == 1 ||
-        plan->devices->kind == LS_DEVICE_GPU)
-        return ls_fail(
-            LS_CODE_USAGE, "option", where,
-            "is of one of several replicas on CPU devices; towers, mirrored, independent or ps");
-    if (c->delay_rank >= ranks)
-        return ls_fail(LS_CODE_USAGE, "option", where,
-                       "the case has %d %s; one of these, numbered from 0, works", ranks,
-                       c->ranks > 1 ? "ranks" : "devices");
-    job->delay_count = plan->all_devices / ranks;
-    job->delay_replica = c->delay_rank * job->delay_count;
-    if (serves && c->ranks > 1 && !c->ps_colocate)
-        job->delay_replica -= c->ps_servers;
-    if (job->delay_replica < 0)
-        return ls_fail(LS_CODE_USAGE, "option", where,
-                       "rank %d is a server, and workers are delayed; %d to %d work", c->delay_rank,
-                       c->ps_servers, ranks - 1);
-    return LS_OK;
-}
-
-/* A fault on purpose must hit a device of the case that has samples, in a step that is compared. */
-static ls_status check_fault(const ls_plan_of_case *plan)
-{
-    const ls_case *c = plan->config;
-    int64_t all = plan->warmup + plan->timed;
-    int64_t compared = c->gate_steps < 0 || c->gate_steps > all ? all : c->gate_steps;
-    char where[64];
-    if (c->flip_device < 0)
-        return LS_OK;
-    snprintf(where, sizeof where, "--inject bitflip=%d:%lld", c->flip_device,
-             (long long)c->flip_step);
-    const int devices = plan->strategy->serves ? ls_job_replicas(&plan->job) : plan->all_devices;
-    if (c->flip_device >= devices)
-        return ls_fail(LS_CODE_USAGE, "option", where,
-                       "the case has %d %s; one of these, numbered from 0, works", devices,
-                       plan->strategy->serves ? "workers" : "devices");
-    if (c->flip_step >= compared || !plan->strategy->equivalent)
-        return ls_fail(
-            LS_CODE_USAGE, "option", where,
-            "the step is none of the %lld that are compared; one of these, numbered from 0, works",
-            plan->strategy->equivalent ? (long long)compared : 0);
-    const ls_job *job = &plan->job;
-    if (plan->strategy->replicated && ls_job_is_tail(job, (uint64_t)c->flip_step) &&
-        !ls_slice_count_sums(job, ls_job_tail(job), c->flip_device / ls_job_places(job),
-                             ls_job_replicas(job)))
-        return ls_fail(LS_CODE_USAGE, "option", where,
-                       "the step is an epoch's last, whose %lld samples leave none for this "
-                       "device; another step or device works",
-                       (long long)ls_job_tail(job));
-    return LS_OK;
 }
 
 /* By which devices exchange: the processes' communicator, or one of this process. */
@@ -398,9 +295,9 @@ static ls_status divide_model(ls_plan_of_case *plan)
     return ls_places_check(graph, plan->place, places, plan->job.microbatches > 0);
 }
 
-/* Which device each node of the model runs on, and where its variables are. */
-static void log_placement(const ls_placement *placement, const ls_plan_of_case *plan)
+void ls_plan_log(const ls_workplace *place, const ls_plan_of_case *plan)
 {
+    const ls_placement here = placement_of(place), *placement = &here;
     const ls_graph *graph = plan->model->graph;
     for (size_t d = 0; d < plan->device_count; d++) {
         const ls_device_name *holder =
@@ -441,22 +338,13 @@ static ls_status place_devices(const ls_placement *placement, const ls_processes
     return LS_OK;
 }
 
-static ls_status resolve(ls_workplace *place, ls_plan_of_case *plan)
+/* What the case says of itself; what has to be found comes after. */
+static ls_job job_of(const ls_workplace *place, const ls_plan_of_case *plan)
 {
     const ls_case *c = plan->config;
     const ls_processes *processes = place->request->processes;
-    LS_TRY(ls_model_open_for(c->model, c->data, &plan->model));
-    LS_TRY(ls_strategy_find(c->strategy, &plan->strategy));
-    const ls_placement placement = placement_of(place);
-    LS_TRY(place_devices(&placement, processes, plan));
-    LS_TRY(check_math(plan));
-    LS_TRY(check_convolution(plan));
-    LS_TRY(place_variables(place, plan));
-    plan->oversubscribed =
-        ls_machine_oversubscribed(place->machine, plan->devices, plan->device_count);
     const ls_model_kind *kind = plan->model->kind;
-    ls_job *job = &plan->job;
-    *job = (ls_job){
+    return (ls_job){
         .model = plan->model,
         .device_count = plan->device_count,
         .comm = c->ranks > 1 ? processes->comm : NULL,
@@ -489,6 +377,24 @@ static ls_status resolve(ls_workplace *place, ls_plan_of_case *plan)
         .flip_replica = c->flip_device,
         .flip_step = (uint64_t)c->flip_step,
     };
+}
+
+static ls_status resolve(ls_workplace *place, ls_plan_of_case *plan)
+{
+    const ls_case *c = plan->config;
+    const ls_processes *processes = place->request->processes;
+    LS_TRY(ls_model_open_for(c->model, c->data, &plan->model));
+    LS_TRY(ls_strategy_find(c->strategy, &plan->strategy));
+    const ls_placement placement = placement_of(place);
+    LS_TRY(place_devices(&placement, processes, plan));
+    LS_TRY(check_math(plan));
+    LS_TRY(check_convolution(plan));
+    LS_TRY(place_variables(place, plan));
+    plan->oversubscribed =
+        ls_machine_oversubscribed(place->machine, plan->devices, plan->device_count);
+    const ls_model_kind *kind = plan->model->kind;
+    ls_job *job = &plan->job;
+    *job = job_of(place, plan);
     LS_TRY(ls_optimizer_parse(*c->optimizer ? c->optimizer : kind->default_optimizer,
                               &job->optimizer));
     LS_TRY(find_data(place, *c->data ? c->data : kind->default_data, plan->model, &plan->data));
@@ -522,12 +428,9 @@ static ls_status resolve(ls_workplace *place, ls_plan_of_case *plan)
     LS_TRY(choose_transport(plan));
     LS_TRY(choose_reduction(place, plan));
     LS_TRY(divide_model(plan));
-    LS_TRY(check_fault(plan));
-    LS_TRY(check_rank_fault(place, plan));
-    LS_TRY(place_delay(place, plan));
+    LS_TRY(ls_plan_place_faults(place, plan));
     LS_TRY(check_target(plan));
     LS_TRY(ls_sync_bn_check_devices(plan));
-    log_placement(&placement, plan);
     return make_initial(place, plan);
 }
 
@@ -547,212 +450,4 @@ void ls_plan_close(ls_plan_of_case *plan)
     free(plan->place);
     free(plan->initial);
     *plan = (ls_plan_of_case){0};
-}
-
-/* ---- Sessions ------------------------------------------------------------------------------- */
-
-static ls_status open_device(const ls_workplace *place, const ls_plan_of_case *plan,
-                             const ls_device_name *name, bool judge, ls_device **out)
-{
-    ls_memory_policy policy = {.kind = LS_MEMORY_GROWTH};
-    if (!judge && *plan->config->memory_text)
-        policy = plan->config->memory;
-    else if (!judge && name->kind == LS_DEVICE_GPU)
-        policy.kind = LS_MEMORY_ALL;
-    return ls_device_open(place->machine, name, &policy, out);
-}
-
-/*
- * Opens the plan's devices, and the variable device where a strategy needs it; for a `judge` the
- * first device alone, without the case's limit on memory: a model that is divided over devices may
- * be too large for one of them.
- */
-static ls_status open_devices(const ls_workplace *place, const ls_plan_of_case *plan, bool judge,
-                              ls_session *out)
-{
-    const size_t count = judge ? 1 : plan->device_count;
-    const bool holder = !judge && ls_plan_has_variable_device(plan);
-    *out = (ls_session){.plan = plan, .job = plan->job, .device_count = count};
-    out->devices = calloc(count + 1, sizeof *out->devices);
-    if (!out->devices)
-        return ls_fail_memory("session", count * sizeof *out->devices);
-    for (size_t i = 0; i < count; i++) {
-        LS_TRY(open_device(place, plan, &plan->devices[i], judge, &out->devices[i]));
-        if (ls_device_name_overlaps(&plan->devices[i], &plan->variable_device))
-            out->job.variable_device = out->devices[i];
-    }
-    out->job.devices = out->devices;
-    out->job.device_count = count;
-    if (out->job.variable_device || !holder)
-        return LS_OK;
-    LS_TRY(open_device(place, plan, &plan->variable_device, judge, &out->devices[count]));
-    out->job.variable_device = out->devices[count];
-    out->device_count++;
-    return LS_OK;
-}
-
-/* Joins the session's devices by the links of the case; without --link there are none. */
-static ls_status link_devices(ls_session *session)
-{
-    const ls_case *c = session->plan->config;
-    if (!*c->link_text)
-        return LS_OK;
-    LS_TRY(ls_network_open(&c->link, (int)session->device_count, &session->network));
-    for (size_t i = 0; i < session->device_count; i++)
-        ls_device_link(session->devices[i], session->network, (int)i);
-    return LS_OK;
-}
-
-static ls_status finish_open(ls_session *session, ls_status status, uint64_t begin_ns)
-{
-    if (!status)
-        status = session->run->strategy->load(session->run, session->plan->initial);
-    session->setup_ns = ls_clock_ns() - begin_ns;
-    if (status)
-        ls_session_close(session);
-    return status;
-}
-
-static ls_status open_session(const ls_workplace *place, const ls_plan_of_case *plan,
-                              uint64_t delay_ns, ls_session *out)
-{
-    uint64_t begin_ns = ls_clock_ns();
-    ls_status status = open_devices(place, plan, false, out);
-    out->job.delay_ns = delay_ns;
-    if (!status)
-        status = link_devices(out);
-    if (!status)
-        status = ls_session_watch(out);
-    if (!status)
-        status = plan->strategy->open(&out->job, &out->run);
-    return finish_open(out, status, begin_ns);
-}
-
-ls_status ls_session_open(const ls_workplace *place, const ls_plan_of_case *plan, ls_session *out)
-{
-    return open_session(place, plan, 0, out);
-}
-
-ls_status ls_session_open_delayed(const ls_workplace *place, const ls_plan_of_case *plan,
-                                  ls_session *out)
-{
-    return open_session(place, plan, plan->config->delay_rank < 0 ? 0 : plan->config->delay_ns,
-                        out);
-}
-
-ls_status ls_session_open_one(const ls_workplace *place, const ls_plan_of_case *plan,
-                              ls_session_opener open, ls_session *out)
-{
-    uint64_t begin_ns = ls_clock_ns();
-    ls_status status = open_devices(place, plan, true, out);
-    out->job.flip_replica = -1; /* a judge is not to be broken */
-    out->job.microbatches = 0;  /* to it they are slices */
-    out->job.place = NULL;      /* of a whole model */
-    out->job.ps = (ls_ps_options){0};
-    out->job.comm = NULL;
-    if (!status)
-        status = open(plan, &out->job, &out->run);
-    return finish_open(out, status, begin_ns);
-}
-
-bool ls_session_evaluates(const ls_session *session)
-{
-    return ls_session_leads(session) || session->plan->strategy->serves ||
-           ls_job_places(&session->job) > (int)session->job.device_count;
-}
-
-bool ls_session_leads(const ls_session *session)
-{
-    return !session->job.comm || session->job.comm->rank == 0;
-}
-
-void ls_session_close(ls_session *session)
-{
-    ls_processes_step(session->job.processes, 0, 0, false);
-    if (ls_watch_lost(session->watch)) { /* threads that hang use all of it */
-        ls_session_autopsy(session);
-        *session = (ls_session){0};
-        return;
-    }
-    if (session->run)
-        session->run->strategy->close(session->run);
-    for (size_t i = 0; session->devices && i < session->device_count; i++)
-        ls_device_close(session->devices[i]);
-    ls_network_close(session->network);
-    ls_watch_close(session->watch);
-    free(session->devices);
-    *session = (ls_session){0};
-}
-
-/* So few replays fit into any queue: what the host takes for them has no waiting in it. */
-enum { TIMED_PUTS = 64 };
-
-ls_status ls_session_steps(ls_session *session, uint64_t count)
-{
-    const ls_strategy *strategy = session->run->strategy;
-    uint64_t end = session->step + count;
-    ls_processes_step(session->job.processes, session->step, count,
-                      (!ls_job_tail(&session->job) || count == 1) && !session->job.ps.backups);
-    session->put_first = session->step;
-    session->put_count = count;
-    ls_watch_begin(session->watch);
-    LS_TRY(strategy->mark(session->run));
-    const uint64_t begin = session->step;
-    while (session->step < end) {
-        bool tail = ls_job_is_tail(&session->job, session->step);
-        uint64_t run = 1;
-        if (!tail && ls_job_tail(&session->job)) {
-            uint64_t per_epoch = ls_job_steps_per_epoch(&session->job);
-            uint64_t until_tail = per_epoch - 1 - session->step % per_epoch;
-            run = until_tail < end - session->step ? until_tail : end - session->step;
-        } else if (!tail) {
-            run = end - session->step;
-        }
-        const bool timed = session->step == begin;
-        if (timed && run > TIMED_PUTS)
-            run = TIMED_PUTS;
-        const uint64_t begin_ns = ls_clock_ns();
-        LS_TRY(strategy->step(session->run, tail, run));
-        if (timed)
-            session->put_ns = (double)(ls_clock_ns() - begin_ns) / (double)run;
-        session->step += run;
-    }
-    return strategy->sync(session->run);
-}
-
-ls_status ls_session_records(ls_session *session, uint64_t count, ls_step_record *out,
-                             uint64_t *mark_ns)
-{
-    return session->run->strategy->records(session->run, session->step - count, count, out,
-                                           mark_ns);
-}
-
-ls_status ls_session_one_step(ls_session *session, float *values, double *loss)
-{
-    ls_step_record record;
-    uint64_t mark_ns;
-    LS_TRY(ls_session_steps(session, 1));
-    LS_TRY(ls_session_records(session, 1, &record, &mark_ns));
-    *loss = record.loss;
-    return session->run->strategy->gather(session->run, values);
-}
-
-uint64_t ls_session_samples(const ls_session *session, uint64_t steps)
-{
-    const ls_job *job = &session->job;
-    if (!job->epochs)
-        return steps * (uint64_t)job->batch;
-    uint64_t per_epoch = ls_job_steps_per_epoch(job);
-    return steps / per_epoch * job->data->train.samples + steps % per_epoch * (uint64_t)job->batch;
-}
-
-size_t ls_session_in_use(const ls_session *session)
-{
-    size_t bytes = 0;
-    for (size_t i = 0; i < session->device_count; i++) {
-        ls_memory_ledger ledger = ls_device_ledger(session->devices[i]);
-        for (int use = 0; use < LS_MEMORY_USES; use++)
-            bytes += ledger.in_use[use];
-    }
-    return bytes;
 }

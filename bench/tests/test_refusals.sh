@@ -197,6 +197,8 @@ refused 2 '--logical-gpus' run --model poly --results none --steps 1 --logical-g
 refused 2 '--timeout' run --model poly --results none --steps 1 --timeout 5s
 lockstep run --model poly --results none --steps 1 --log-placement yes
 expect "--log-placement yes logs where nodes run, or is refused" [ -s err ]
+lockstep run --model poly --reduce exact --results none --steps 1 --log-placement yes
+expect "the placement is logged once" [ "$(grep -c 'node 0' "$work/err")" -eq 1 ]
 lockstep run --model poly --results none --steps 1 --soft-placement yes --devices gpu:0
 expect "--soft-placement yes replaces a device that is not here, or is refused as an option" \
     [ "$code" -eq 0 -o "$(grep -c -- --soft-placement err)" -eq 1 ]

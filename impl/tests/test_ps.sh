@@ -49,6 +49,9 @@ lockstep run --strategy ps --comm device --devices 2 --ps-mode async --results n
 expect "servers that take what comes first want more" [ "$code" -eq 2 ]
 expect "servers that take what comes first want more" one_line "cannot receive from any rank"
 
+lockstep_ok run --strategy ps --devices 2 --ps-mode sync,async,ssp --model poly --steps 0 --warmup 0 --results none --format jsonl
+rows "no steps at all are a row" "len(rows) == 3 and all(x['result']['status'] == 'ok' and 'time' not in x for x in rows)"
+
 # What crosses a border: 4 bytes of each parameter there, and back the sums of each worker elsewhere.
 lockstep_ok run --strategy ps --devices 3 --baseline --reduce fast,exact --data synthetic:500 --batch 64 --results none \
     --format jsonl

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+/* Sessions: a plan's devices opened, and its strategy on them; see trial.h. */
+#include "bench/session_watch.h"
+#include "bench/trial.h"
+#include "common/base/clock.h"
+#include "impl/slice.h"
+
+#include <stdlib.h>
+
+static ls_status open_device(const ls_workplace *place, const ls_plan_of_case *plan,
+                             const ls_device_name *name, bool judge, ls_device **out)
+{
+    ls_memory_policy policy = {.kind = LS_MEMORY_GROWTH};
+    if (!judge && *plan->config->memory_text)
+        policy = plan->config->memory;
+    else if (!judge && name->kind == LS_DEVICE_GPU)
+        policy.kind = LS_MEMORY_ALL;
+    return ls_device_open(place->machine, name, &policy, out);
+}
+
+/*
+ * Opens the plan's devices, and the variable device where a strategy needs it; for a `judge` the
+ * first device alone, without the case's limit on memory: a model that is divided over devices may
+ * be too large for one of them.
+ */
+static ls_status open_devices(const ls_workplace *place, const ls_plan_of_case *plan, bool judge,
+                              ls_session *out)
+{
+    const size_t count = judge ? 1 : plan->device_count;
+    const bool holder = !judge && ls_plan_has_variable_device(plan);
+    *out = (ls_session){.plan = plan, .job = plan->job, .device_count = count};
+    out->devices = calloc(count + 1, sizeof *out->devices);
+    if (!out->devices)
+        return ls_fail_memory("session", count * sizeof *out->devices);
+    for (size_t i = 0; i < count; i++) {
+        LS_TRY(open_device(place, plan, &plan->devices[i], judge, &out->devices[i]));
+        if (ls_device_name_overlaps(&plan->devices[i], &plan->variable_device))
+            out->job.variable_device = out->devices[i];
+    }
+    out->job.devices = out->devices;
+    out->job.device_count = count;
+    if (out->job.variable_device || !holder)
+        return LS_OK;
+    LS_TRY(open_device(place, plan, &plan->variable_device, judge, &out->devices[count]));
+    out->job.variable_device = out->devices[count];
+    out->device_count++;
+    return LS_OK;
+}
+
+/* Joins the session's devices by the links of the case; without --link there are none. */
+static ls_status link_devices(ls_session *session)
+{
+    const ls_case *c = session->plan->config;
+    if (!*c->link_text)
+        return LS_OK;
+    LS_TRY(ls_network_open(&c->link, (int)session->device_count, &session->network));
+    for (size_t i = 0; i < session->device_count; i++)
+        ls_device_link(session->devices[i], session->network, (int)i);
+    return LS_OK;
+}
+
+static ls_status finish_open(ls_session *session, ls_status status, uint64_t begin_ns)
+{
+    if (!status)
+        status = session->run->strategy->load(session->run, session->plan->initial);
+    session->setup_ns = ls_clock_ns() - begin_ns;
+    if (status)
+        ls_session_close(session);
+    return status;
+}
+
+static ls_status open_session(const ls_workplace *place, const ls_plan_of_case *plan,
+                              uint64_t delay_ns, ls_session *out)
+{
+    uint64_t begin_ns = ls_clock_ns();
+    ls_status status = open_devices(place, plan, false, out);
+    out->job.delay_ns = delay_ns;
+    if (!status)
+        status = link_devices(out);
+    if (!status)
+        status = ls_session_watch(out);
+    if (!status)
+        status = plan->strategy->open(&out->job, &out->run);
+    return finish_open(out, status, begin_ns);
+}
+
+ls_status ls_session_open(const ls_workplace *place, const ls_plan_of_case *plan, ls_session *out)
+{
+    return open_session(place, plan, 0, out);
+}
+
+ls_status ls_session_open_delayed(const ls_workplace *place, const ls_plan_of_case *plan,
+                                  ls_session *out)
+{
+    return open_session(place, plan, plan->config->delay_rank < 0 ? 0 : plan->config->delay_ns,
+                        out);
+}
+
+ls_status ls_session_open_one(const ls_workplace *place, const ls_plan_of_case *plan,
+                              ls_session_opener open, ls_session *out)
+{
+    uint64_t begin_ns = ls_clock_ns();
+    ls_status status = open_devices(place, plan, true, out);
+    out->job.flip_replica = -1; /* a judge is not to be broken */
+    out->job.microbatches = 0;  /* to it they are slices */
+    out->job.place = NULL;      /* of a whole model */
+    out->job.ps = (ls_ps_options){0};
+    out->job.comm = NULL;
+    if (!status)
+        status = open(plan, &out->job, &out->run);
+    return finish_open(out, status, begin_ns);
+}
+
+bool ls_session_evaluates(const ls_session *session)
+{
+    return ls_session_leads(session) || session->plan->strategy->serves ||
+           ls_job_places(&session->job) > (int)session->job.device_count;
+}
+
+bool ls_session_leads(const ls_session *session)
+{
+    return !session->job.comm || session->job.comm->rank == 0;
+}
+
+void ls_session_close(ls_session *session)
+{
+    ls_processes_step(session->job.processes, 0, 0, false);
+    if (ls_watch_lost(session->watch)) { /* threads that hang use all of it */
+        ls_session_autopsy(session);
+        *session = (ls_session){0};
+        return;
+    }
+    if (session->run)
+        session->run->strategy->close(session->run);
+    for (size_t i = 0; session->devices && i < session->device_count; i++)
+        ls_device_close(session->devices[i]);
+    ls_network_close(session->network);
+    ls_watch_close(session->watch);
+    free(session->devices);
+    *session = (ls_session){0};
+}
+
+/* So few replays fit into any queue: what the host takes for them has no waiting in it. */
+enum { TIMED_PUTS = 64 };
+
+ls_status ls_session_steps(ls_session *session, uint64_t count)
+{
+    const ls_strategy *strategy = session->run->strategy;
+    uint64_t end = session->step + count;
+    ls_processes_step(session->job.processes, session->step, count,
+                      (!ls_job_tail(&session->job) || count == 1) && !session->job.ps.backups);
+    session->put_first = session->step;
+    session->put_count = count;
+    ls_watch_begin(session->watch);
+    LS_TRY(strategy->mark(session->run));
+    const uint64_t begin = session->step;
+    while (session->step < end) {
+        bool tail = ls_job_is_tail(&session->job, session->step);
+        uint64_t run = 1;
+        if (!tail && ls_job_tail(&session->job)) {
+            uint64_t per_epoch = ls_job_steps_per_epoch(&session->job);
+            uint64_t until_tail = per_epoch - 1 - session->step % per_epoch;
+            run = until_tail < end - session->step ? until_tail : end - session->step;
+        } else if (!tail) {
+            run = end - session->step;
+        }
+        const bool timed = session->step == begin;
+        if (timed && run > TIMED_PUTS)
+            run = TIMED_PUTS;
+        const uint64_t begin_ns = ls_clock_ns();
+        LS_TRY(strategy->step(session->run, tail, run));
+        if (timed)
+            session->put_ns = (double)(ls_clock_ns() - begin_ns) / (double)run;
+        session->step += run;
+    }
+    return strategy->sync(session->run);
+}
+
+ls_status ls_session_records(ls_session *session, uint64_t count, ls_step_record *out,
+                             uint64_t *mark_ns)
+{
+    return session->run->strategy->records(session->run, session->step - count, count, out,
+                                           mark_ns);
+}
+
+ls_status ls_session_one_step(ls_session *session, float *values, double *loss)
+{
+    ls_step_record record;
+    uint64_t mark_ns;
+    LS_TRY(ls_session_steps(session, 1));
+    LS_TRY(ls_session_records(session, 1, &record, &mark_ns));
+    *loss = record.loss;
+    return session->run->strategy->gather(session->run, values);
+}
+
+uint64_t ls_session_samples(const ls_session *session, uint64_t steps)
+{
+    const ls_job *job = &session->job;
+    if (!job->epochs)
+        return steps * (uint64_t)job->batch;
+    uint64_t per_epoch = ls_job_steps_per_epoch(job);
+    return steps / per_epoch * job->data->train.samples + steps % per_epoch * (uint64_t)job->batch;
+}
+
+size_t ls_session_in_use(const ls_session *session)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < session->device_count; i++) {
+        ls_memory_ledger ledger = ls_device_ledger(session->devices[i]);
+        for (int use = 0; use < LS_MEMORY_USES; use++)
+            bytes += ledger.in_use[use];
+    }
+    return bytes;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/* A net's inside, shared by its files: memory and operations (net.c), what runs them (net_run.c).
+ */
+#ifndef LS_COMMON_NN_NET_PRIVATE_H
+#define LS_COMMON_NN_NET_PRIVATE_H
+
+#include "common/nn/layer.h"
+#include "common/nn/net.h"
+
+typedef struct net_node {
+    size_t output_bytes;
+    bool wants_gradient; /* a gradient must reach its output */
+    bool fused_forward;  /* a ReLU that lives in its input's buffers */
+    bool fused_backward; /* a ReLU whose mask its only user applies, or what is before it */
+    bool masked_before;  /* of these, the latter */
+    int last_use;        /* node that takes the output last; -1: none */
+    void *output, *gradient, *kept;
+    void *input_scratch[LS_NODE_INPUTS]; /* gradient of an input that another use wrote first */
+    void *shared_gradient[LS_NODE_VARIABLES]; /* where a sharing node puts its gradients */
+    ls_op_list forward, forward_rest, backward, backward_rest;
+    ls_op_list predict; /* where evaluation differs from forward */
+} net_node;
+
+struct ls_net {
+    ls_net_options options;
+    net_node *nodes; /* [graph->count] */
+    void *target;
+    void **memory; /* what was allocated here */
+    size_t memory_count;
+};
+
+static inline const ls_node *graph_node(const ls_net *net, int n)
+{
+    return &net->options.graph->nodes[n];
+}
+
+/* What it keeps from forward to backward beside its output. */
+static inline size_t kept_bytes(const ls_graph *graph, int n, size_t real_bytes, int64_t rows)
+{
+    const ls_node *node = &graph->nodes[n];
+    return node->layer->kept_bytes ? node->layer->kept_bytes(graph, node, rows, real_bytes) : 0;
+}
+
+static inline size_t node_bytes(const ls_graph *graph, int n, size_t real_bytes, int64_t rows)
+{
+    return (size_t)rows * (size_t)ls_shape_elements(&graph->nodes[n].shape) * real_bytes;
+}
+
+#endif

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+/* A net's buffers and operations, looked at and put; see net.h. */
+#include "common/nn/net_private.h"
+
+#include "common/base/hooks.h"
+
+#include <stdlib.h>
+
+void *ls_net_input(const ls_net *net, int index)
+{
+    for (int n = 0; n < net->options.graph->count; n++)
+        if (graph_node(net, n)->layer->role == LS_LAYER_INPUT &&
+            graph_node(net, n)->options.input == index)
+            return net->nodes[n].output;
+    return NULL;
+}
+
+void *ls_net_target(const ls_net *net)
+{
+    return net->target;
+}
+
+const void *ls_net_output(const ls_net *net)
+{
+    return net->nodes[graph_node(net, net->options.graph->count - 1)->inputs[0]].output;
+}
+
+void *ls_net_node_output(const ls_net *net, int node)
+{
+    return net->nodes[node].output;
+}
+
+void *ls_net_node_gradient(const ls_net *net, int node)
+{
+    return net->nodes[node].gradient;
+}
+
+static bool feeds_a_layer(const ls_net *net, int n)
+{
+    for (int user = n + 1; user < net->options.graph->count; user++) {
+        const ls_node *node = graph_node(net, user);
+        for (int i = 0; i < node->input_count; i++)
+            if (node->inputs[i] == n && node->layer->role == LS_LAYER_COMPUTE)
+                return true;
+    }
+    return false;
+}
+
+bool ls_net_kept(const ls_net *net, size_t index, void **memory, size_t *bytes)
+{
+    const ls_net_options *o = &net->options;
+    const int loss = o->graph->count - 1;
+    const size_t real = o->kernels->table->real_bytes;
+    for (int n = 0; n < loss; n++) {
+        if (net->nodes[n].fused_forward || !feeds_a_layer(net, n) || index-- > 0)
+            continue;
+        *memory = net->nodes[n].output;
+        *bytes = node_bytes(o->graph, n, real, o->rows);
+        return true;
+    }
+    for (int n = 0; n < loss; n++) {
+        if (!net->nodes[n].kept || !net->nodes[n].wants_gradient || index-- > 0)
+            continue;
+        *memory = net->nodes[n].kept;
+        *bytes = kept_bytes(o->graph, n, real, o->rows);
+        return true;
+    }
+    if (index > 0)
+        return false;
+    const int logits = graph_node(net, loss)->inputs[0];
+    void *scratch = net->nodes[loss].input_scratch[0];
+    *memory = scratch ? scratch : net->nodes[logits].gradient;
+    *bytes = node_bytes(o->graph, logits, real, o->rows);
+    return true;
+}
+
+const ls_op_list *ls_net_node_ops(const ls_net *net, int node, bool backward)
+{
+    return backward ? &net->nodes[node].backward : &net->nodes[node].forward;
+}
+
+void *ls_net_gradients(const ls_net *net)
+{
+    return net->options.gradients;
+}
+
+int64_t ls_net_rows(const ls_net *net)
+{
+    return net->options.rows;
+}
+
+void ls_net_each(const ls_net *net, ls_op_visit visit, void *context)
+{
+    for (int n = 0; n < net->options.graph->count; n++) {
+        ls_op_list_each(&net->nodes[n].forward, visit, context);
+        ls_op_list_each(&net->nodes[n].forward_rest, visit, context);
+    }
+    for (int n = 0; n < net->options.graph->count; n++) {
+        ls_op_list_each(&net->nodes[n].backward, visit, context);
+        ls_op_list_each(&net->nodes[n].backward_rest, visit, context);
+    }
+}
+
+size_t ls_net_workspace(const ls_net *net)
+{
+    size_t bytes = 0;
+    for (int n = 0; n < net->options.graph->count; n++) {
+        const net_node *my = &net->nodes[n];
+        bytes += ls_op_list_workspace(&my->forward) + ls_op_list_workspace(&my->forward_rest) +
+                 ls_op_list_workspace(&my->backward) + ls_op_list_workspace(&my->backward_rest) +
+                 ls_op_list_workspace(&my->predict);
+    }
+    return bytes;
+}
+
+ls_status ls_net_node_forward(ls_net *net, int node, ls_queue *queue)
+{
+    LS_TRY(ls_op_list_put(&net->nodes[node].forward, queue));
+    return ls_op_list_put(&net->nodes[node].forward_rest, queue);
+}
+
+ls_status ls_net_node_backward(ls_net *net, int node, ls_queue *queue)
+{
+    LS_TRY(ls_op_list_put(&net->nodes[node].backward, queue));
+    return ls_op_list_put(&net->nodes[node].backward_rest, queue);
+}
+
+ls_status ls_net_node_half(ls_net *net, int node, bool backward, bool second, ls_queue *queue)
+{
+    const net_node *my = &net->nodes[node];
+    return ls_op_list_put(backward ? (second ? &my->backward_rest : &my->backward)
+                          : second ? &my->forward_rest
+                                   : &my->forward,
+                          queue);
+}
+
+double *ls_net_node_sums(ls_net *net, int node, bool backward, size_t *count)
+{
+    const ls_layer *layer = graph_node(net, node)->layer;
+    const ls_layer_site site = ls_net_site(net, node);
+    return layer->sums ? layer->sums(&site, backward, count) : NULL;
+}
+
+ls_status ls_net_node_predict(ls_net *net, int node, ls_queue *queue)
+{
+    return graph_node(net, node)->layer->predict ? ls_op_list_put(&net->nodes[node].predict, queue)
+                                                 : ls_net_node_forward(net, node, queue);
+}
+
+ls_status ls_net_predict(ls_net *net, ls_queue *queue)
+{
+    for (int n = 0; n + 1 < net->options.graph->count; n++)
+        LS_TRY(ls_net_node_predict(net, n, queue));
+    return LS_OK;
+}
+
+ls_status ls_net_forward(ls_net *net, ls_queue *queue)
+{
+    for (int n = 0; n < net->options.graph->count; n++)
+        LS_TRY(ls_net_node_forward(net, n, queue));
+    return LS_OK;
+}
+
+/* Whether an earlier node's backward pass, later on, has more of node n's variables' gradient. */
+static bool is_shared_on(const ls_net *net, int n)
+{
+    const ls_node *node = graph_node(net, n);
+    if (!LS_PLANTED(shared_once))
+        return node->shares >= 0;
+    for (int later = n + 1; later < net->options.graph->count; later++)
+        if (graph_node(net, later)->shares == n)
+            return true; /* was reported then */
+    return false;
+}
+
+ls_status ls_net_backward(ls_net *net, ls_queue *queue, ls_range_final final, void *context)
+{
+    const ls_variables *variables = &net->options.graph->variables;
+    for (int n = net->options.graph->count - 1; n >= 0; n--) {
+        const ls_node *node = graph_node(net, n);
+        LS_TRY(ls_net_node_backward(net, n, queue));
+        if (!final || !node->variable_count || is_shared_on(net, n))
+            continue;
+        const ls_variable *first = &variables->items[node->variables[0]];
+        const ls_variable *last = &variables->items[node->variables[node->variable_count - 1]];
+        LS_TRY(final(context, first->offset, last->offset + last->count - first->offset));
+    }
+    return LS_OK;
+}

@@ -145,5 +145,5 @@ set_tests_properties(integration.test_mpi integration.test_mpi_start integration
                      integration.test_faults integration.test_netns integration.test_slurm
                      PROPERTIES LABELS mpi TIMEOUT 900)
 if(TEST integration.test_peers)
-  set_tests_properties(integration.test_peers PROPERTIES LABELS peers TIMEOUT 900)
+  set_tests_properties(integration.test_peers PROPERTIES LABELS peers TIMEOUT 1800)
 endif()

@@ -22,6 +22,7 @@ cells="
 0 2: --strategy ps --devices 3
 0 2: --strategy ps --ranks 3
 0 2: --strategy ps --ranks 3 --ps-mode async
+0 2 3: --strategy ps --ranks 4 --ps-servers 2 --ps-backup-workers 1
 0: --strategy model-parallel --devices 2
 0: --strategy pipeline --devices 2
 0 2 3: --strategy hybrid --devices 4
@@ -44,7 +45,7 @@ judge_cell() { # judge_cell FOLDER DEVICES OPTIONS
     code=$(cat "$folder/status")
     cp "$folder/out" "$folder/err" .
     [[ $options != *--ranks* ]] || who='rank [01-9] on'
-    wait="waited [0-9.]* s for .*\(of [0-9]* bytes, \(cpu:[0-9]\|all\)\|an event of cpu:[0-9]\|ps.serve\), \(step 3[01]\|one of steps $step to [0-9]*\)"
+    wait="waited [0-9.]* s for .*\(of [0-9]* bytes, \(cpu:[0-9]\|all\)\|an event of cpu:[0-9]\|ps.serve\|ps.ask\), \(step 3[01]\|one of steps $step to [0-9]*\)"
     expect "status 3" [ "$code" -eq 3 ]
     expect "what hangs is named first" eval "head -n 1 err | grep -q \
         '^lockstep: $who cpu:[12]: silent: runs without progress in delay, last sign of life [0-9.]* s ago, .*$step.*; see what holds it'"

@@ -42,7 +42,7 @@ void ls_cpu_queue_activity(const ls_queue *base, ls_activity *out)
     if (out->done == ls_signal_value(&queue->produced))
         return;
     out->kind = LS_AT_WORK;
-    if (at && at->kind == CPU_RUN)
+    if (at && (at->kind == CPU_RUN || at->kind == CPU_UNLESS))
         look_at_op(at->op, out);
     else if (at && at->kind == CPU_WAIT)
         look_at_wait(at->event->base.device, out);

@@ -12,7 +12,7 @@ small="--model mlp:784-16-10 $short"
 link=latency=2ms,bandwidth=20MB/s # L = 2 ms; P = 12,730 elements take 2.546 ms
 form="lambda x, f: x['time']['step_ms']['median'] >= f(len(x['case']['devices']),
     x['case']['parameters'] * 4 / 20e6 * 1e3, 2)"
-bits="[(x['equivalence']['digest'], x['traffic'], x['train']['loss_last']) for x in"
+bits="sorted((x['equivalence']['digest'], json.dumps(x['traffic']), x['train']['loss_last']) for x in"
 
 # twice WHAT COUNT N ARGUMENTS...: so many rows over links, then the same bits and traffic without.
 twice() {
@@ -24,13 +24,14 @@ twice() {
     rows "$what: each step has a message there and one back" "all(($form)(x, lambda n, p, l: 2 * l) for x in rows)"
     keep linked
     ranks_ok "$@"
-    rows "$what: bits and traffic are those without links" "$bits rows] == $bits old('linked')]"
+    rows "$what: bits and traffic are those without links" "$bits rows) == $bits old('linked'))"
 }
 
 # shellcheck disable=SC2086
-twice "mirrored, 2 ranks of 2" 3 2 run --strategy mirrored --devices 2 --allreduce ring,flat,auto $small
-rows "auto is none that needs shared memory, or that no link delays" "all(x['case']['allreduce'] not in
-    ('direct', 'library') for x in old('linked'))"
+ranks_ok 2 run --strategy mirrored --devices 2 $small --link $link
+rows "auto is none that needs shared memory, or that no link delays" "r['case']['allreduce'] not in ('direct', 'library')"
+# shellcheck disable=SC2086
+twice "mirrored, 2 ranks of 2" 3 2 run --strategy mirrored --devices 2 --allreduce ring,flat,halving-doubling $small
 rows "no less than the closed forms" "all(($form)(x, lambda n, p, l: {'ring': 2 * (n - 1) *
     (l + p / n), 'flat': 2 * (l + p)}.get(x['case']['allreduce'], 0)) for x in old('linked'))"
 # shellcheck disable=SC2086

@@ -37,6 +37,7 @@ ls_status ls_bubble_measure(const ls_schedule *schedule, const ls_time_profile *
     }
     ls_status status = ls_schedule_span(schedule, times, &span);
     free(times);
-    *out = (ls_bubble){1 - work / ((double)count * longest), 1 - work / ((double)count * span)};
+    if (!status)
+        *out = (ls_bubble){1 - work / ((double)count * longest), 1 - work / ((double)count * span)};
     return status;
 }

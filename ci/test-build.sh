@@ -20,4 +20,4 @@ case $dir in
 *clang) skip+='|integration|example|test_schedules|test_worker_failure' ;; # another compiler: the units
 *) skip+='|test_schedules|test_worker_failure' ;;
 esac
-ctest --test-dir "$dir" --output-on-failure --no-tests=error -L 'unit|integration|example' -LE 'slow|peers' -E "$skip"
+ctest --test-dir "$dir" -j2 --output-on-failure --no-tests=error -L 'unit|integration|example' -LE 'slow|peers' -E "$skip"

@@ -51,8 +51,11 @@ static ls_status open_members(ls_ps *me)
             devices[count++] = ls_ps_device(job, &me->layout.members[m]);
     if (!status)
         status = ls_comm_open(job->transport, job->comm, devices, count, comms);
-    if (!status && ls_ps_by_arrival(&job->ps))
+    if (!status && ls_ps_by_arrival(&job->ps)) {
         status = ls_comm_open(job->transport, job->comm, devices, count, controls);
+        for (int m = 0; m < count && status; m++) /* they belong to no member yet */
+            ls_comm_close(comms[m]);
+    }
     count = 0;
     for (size_t m = 0; m < most && !status; m++) {
         const ls_ps_member *place = &me->layout.members[m];

@@ -144,6 +144,14 @@ endif()
 set_tests_properties(integration.test_mpi integration.test_mpi_start integration.test_mpi_divided integration.test_ps_mpi
                      integration.test_faults integration.test_netns integration.test_slurm
                      PROPERTIES LABELS mpi TIMEOUT 900)
+# Two tests run at a time; alone run those that take both cores, and those in which time matters.
+get_property(all_tests DIRECTORY PROPERTY TESTS)
+foreach(name ${all_tests})
+  if(name MATCHES
+     "^mpi|^sanitizer|^fuzz|progress|interrupt|accuracy|syscalls|faults|failure|links|micro_comm|mpi|netns|slurm|peers|install|rehearsal")
+    set_tests_properties(${name} PROPERTIES RUN_SERIAL ON)
+  endif()
+endforeach()
 if(TEST integration.test_peers)
   set_tests_properties(integration.test_peers PROPERTIES LABELS peers TIMEOUT 1800)
 endif()

@@ -322,6 +322,8 @@ ls_status ls_cpu_conv_forward(ls_kernels *kernels, const ls_conv_forward_args *a
 {
     ls_work work;
     LS_TRY(ls_check_conv_forward(a, kernels->table->real_bytes, &work));
+    if (ls_cpu_winograd((const cpu_kernels *)kernels, &a->shape))
+        return ls_cpu_winograd_forward((const cpu_kernels *)kernels, a, &work, out);
     const conv_op like = {
         .op.name = "conv_forward.primitive",
         .direction = FORWARD,
@@ -338,6 +340,8 @@ ls_status ls_cpu_conv_backward_weights(ls_kernels *kernels, const ls_conv_backwa
     LS_TRY(ls_check_conv_backward_weights(a, kernels->table->real_bytes, &work));
     if (ls_cpu_conv_few((const cpu_kernels *)kernels, &a->shape))
         return ls_cpu_conv_few_weights((const cpu_kernels *)kernels, a, &work, out);
+    if (ls_cpu_winograd((const cpu_kernels *)kernels, &a->shape))
+        return ls_cpu_winograd_weights((const cpu_kernels *)kernels, a, &work, out);
     const conv_op like = {.op.name = "conv_backward_weights.primitive",
                           .direction = TO_WEIGHTS,
                           .shape = a->shape,
@@ -350,6 +354,8 @@ ls_status ls_cpu_conv_backward_data(ls_kernels *kernels, const ls_conv_backward_
 {
     ls_work work;
     LS_TRY(ls_check_conv_backward_data(a, kernels->table->real_bytes, &work));
+    if (ls_cpu_winograd((const cpu_kernels *)kernels, &a->shape))
+        return ls_cpu_winograd_data((const cpu_kernels *)kernels, a, &work, out);
     const conv_op like = {.op.name = "conv_backward_data.primitive",
                           .direction = TO_DATA,
                           .shape = a->shape,

@@ -13,7 +13,7 @@ size_t ls_vector_loops_list(const ls_vector_loops *list[4])
     size_t count = 0;
     list[count++] = &ls_vector_loops_portable;
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2"))
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
         list[count++] = &ls_vector_loops_avx2;
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw"))

@@ -3,7 +3,7 @@
  * Vector loops: the hand-written loops of the cpu table, compiled once per instruction set from
  * vector_loops.c; ls_vector_loops_pick says which one this processor runs.
  *
- * All give the same bits: no contraction, no reassociation; a sum has 16 lanes (element i in lane
+ * All give the same bits: a product and a sum are rounded once (lanes_fma) or twice as written, no reassociation; a sum has 16 lanes (element i in lane
  * i % 16), folded by halves, whatever the width of the processor's vectors; the exponential and the
  * logarithm are polynomials of their own. Elements do not depend on where a range starts or ends.
  */
@@ -58,6 +58,31 @@ typedef struct ls_vector_conv_few {
 } ls_vector_conv_few;
 
 enum { LS_VECTOR_FEW = 15 };
+
+/**
+ * A convolution by Winograd's minimal filtering: stride 1, a square window of 3 or 5, channels and
+ * outputs in multiples of 16 (vector_winograd.h). For the gradient of the data the shape is that of
+ * the convolution of dy that gives it, and the weights are `turned`.
+ */
+typedef struct ls_vector_winograd {
+    ls_conv_shape shape;
+    bool turned, relu;   /**< relu: on the outputs */
+    const float *x, *dy; /**< dy: of the weights' gradient, which overwrites dweight and dbias */
+    const float *weight, *bias; /**< bias, dbias: NULL: none */
+    float *y, *dweight, *dbias;
+    float *packed;   /**< [6, 6, C, O]: weights, or sums for their gradient */
+    float *in, *out; /**< [6, 6, C / 16 or O / 16, LS_WINOGRAD_TILES, 16]: tiles at work */
+} ls_vector_winograd;
+
+enum { LS_WINOGRAD_AXIS = 6, LS_WINOGRAD_TILES = 24 };
+
+/** Tiles of 4x4 outputs, 2x2 of a 5x5 window, of all rows. */
+static inline int64_t ls_vector_winograd_tiles(const ls_conv_shape *s)
+{
+    const int64_t side = LS_WINOGRAD_AXIS + 1 - s->window.height;
+    return s->rows * ((s->window.out_height + side - 1) / side) *
+           ((s->window.out_width + side - 1) / side);
+}
 
 /** An LSTM's recurrence, the part after the inputs' product. */
 typedef struct ls_vector_lstm {
@@ -136,6 +161,11 @@ typedef struct ls_vector_loops {
                               int64_t last);
     /** Units of conv_backward_weights: window rows by outputs / 16. */
     void (*conv_few_weights)(const ls_vector_conv_few *conv, int64_t first, int64_t last);
+    /** Blocks of 16 channels: of the weights into `packed`; and of their gradient. */
+    void (*winograd_pack)(const ls_vector_winograd *winograd, int64_t first, int64_t last);
+    void (*winograd_weights)(const ls_vector_winograd *winograd, int64_t first, int64_t last);
+    /** Tiles. */
+    void (*winograd_forward)(const ls_vector_winograd *winograd, int64_t first, int64_t last);
     /** Recurrent weights [4H,H] for lstm_forward [H,4,ls_vector_pad(H)], for lstm_backward
      *  [4H,ls_vector_pad(H)]. */
     void (*pack_recurrent)(const float *weight, int64_t hidden, bool backward, float *packed);

@@ -11,6 +11,7 @@
 #include "common/kernel/cpu/vector_pools.h"
 #include "common/kernel/cpu/vector_residual.h"
 #include "common/kernel/cpu/vector_sequences.h"
+#include "common/kernel/cpu/vector_winograd.h"
 
 #define LS_JOIN_(a, b)  a##b
 #define LS_JOIN(a, b)   LS_JOIN_(a, b)
@@ -44,6 +45,9 @@ const ls_vector_loops LS_VECTOR_TABLE = {
     .conv_max = conv_max,
     .conv_max_backward = conv_max_backward,
     .conv_few_weights = conv_few_weights,
+    .winograd_pack = winograd_pack,
+    .winograd_weights = winograd_weights,
+    .winograd_forward = winograd_forward,
     .pack_recurrent = pack_recurrent,
     .lstm_forward = lstm_forward,
     .lstm_backward = lstm_backward,

@@ -13,6 +13,11 @@
 
 #include <stdint.h>
 #include <string.h>
+#if defined(__AVX512F__) || defined(__FMA__)
+#include <immintrin.h>
+#else
+#include <math.h>
+#endif
 
 /* Wide values are passed between inlined functions only: there is no ABI to differ. */
 #pragma GCC diagnostic ignored "-Wpsabi"
@@ -45,6 +50,41 @@ static inline __attribute__((always_inline)) lanes lanes_get(const float *from)
 static inline __attribute__((always_inline)) void lanes_put(float *to, const lanes *value)
 {
     *(lanes_load *)to = *value;
+}
+
+/* A number in each lane. */
+static inline __attribute__((always_inline)) lanes lanes_all(float x)
+{
+    return (lanes){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x};
+}
+
+/* a b + c, rounded once, whatever the processor. */
+static inline __attribute__((always_inline)) lanes lanes_fma(lanes a, lanes b, lanes c)
+{
+#if defined(__AVX512F__)
+    return (lanes)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+#elif defined(__FMA__)
+    lanes sum;
+    __m256 part[3][2];
+    memcpy(part[0], &a, sizeof a);
+    memcpy(part[1], &b, sizeof b);
+    memcpy(part[2], &c, sizeof c);
+    for (int i = 0; i < 2; i++)
+        part[0][i] = _mm256_fmadd_ps(part[0][i], part[1][i], part[2][i]);
+    memcpy(&sum, part[0], sizeof sum);
+    return sum;
+#else
+    lanes sum;
+    for (int i = 0; i < LS_LANES; i++)
+        sum[i] = fmaf(a[i], b[i], c[i]);
+    return sum;
+#endif
+}
+
+/* max(x, 0). */
+static inline __attribute__((always_inline)) lanes lanes_positive(lanes x)
+{
+    return (lanes)((x > 0) & (lanes_mask)x);
 }
 
 /* `count` below 16 elements; the other lanes are `rest`. */

@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Vector loops of Winograd's convolution (Lavin and Gray 2015, arXiv:1509.09308): stride 1, a window
+ * of 3x3 or 5x5, channels and outputs in multiples of 16. Part of vector_loops.c.
+ *
+ * A tile of 4x4 outputs (5x5 windows: 2x2) sees 6x6 pixels. These, the window and the outputs are
+ * taken as polynomials in two variables; at 6 points an axis a convolution is one product, so that
+ * 36 products do the work of 144 (100). The points are 0, a, -a, b, -b and infinity. With an axis'
+ * values d[0..5], g[0..r-1] and y[0..m-1], m + r - 1 = 6:
+ *
+ *   of d:  the coefficients of d divided by each factor of x(x^2 - a^2)(x^2 - b^2), last that whole
+ *   of g:  g at each point, divided by the product of its distances from the others; last g[r-1]
+ *   y[k]:  the sum over the points p of p^k times the product, to the last that of infinity
+ *
+ * The weights' gradient is the same read the other way round: dy taken at the points as g is, but not
+ * divided, times d's; of the sums over all tiles the elements as y from the points, divided.
+ *
+ * Each element is a sum over the channels in their order: a sample does not depend on the others, nor
+ * on how tiles are shared out. An element of a gradient is a sum over tiles in their order.
+ */
+#ifndef LS_COMMON_KERNEL_CPU_VECTOR_WINOGRAD_H
+#define LS_COMMON_KERNEL_CPU_VECTOR_WINOGRAD_H
+
+#include "common/kernel/cpu/vector_loops.h"
+
+#define WINOGRAD_INLINE static inline __attribute__((always_inline))
+
+enum { AXIS = LS_WINOGRAD_AXIS, TILES = LS_WINOGRAD_TILES, MOST_WINDOW = 5, MOST_SIDE = 4 };
+
+/* ---- One axis ------------------------------------------------------------------------------- */
+
+/* The points a and b: of small error, and exact in binary. */
+#define POINT_A 0.625f
+#define POINT_B 1.5f
+#define A2      (POINT_A * POINT_A)
+#define B2      (POINT_B * POINT_B)
+
+static const float powers_a[] = {1, POINT_A, A2, A2 *POINT_A, A2 *A2};
+static const float powers_b[] = {1, POINT_B, B2, B2 *POINT_B, B2 *B2};
+
+/* One over the product of a point's distances from the other finite ones; infinity: 1. */
+static const float divided[AXIS] = {1 / (A2 * B2),
+                                    1 / (2 * A2 * (A2 - B2)),
+                                    1 / (2 * A2 * (A2 - B2)),
+                                    1 / (2 * B2 * (B2 - A2)),
+                                    1 / (2 * B2 * (B2 - A2)),
+                                    1};
+
+WINOGRAD_INLINE void of_pixels(const lanes d[AXIS], lanes t[AXIS])
+{
+    const lanes a = lanes_all(POINT_A), b = lanes_all(POINT_B);
+    const lanes product = lanes_all(A2 * B2), sum = lanes_all(-A2 - B2);
+    const lanes even_a = lanes_fma(lanes_all(-B2), d[2], d[4]);
+    const lanes odd_a = lanes_fma(lanes_all(-B2), d[1], d[3]);
+    const lanes even_b = lanes_fma(lanes_all(-A2), d[2], d[4]);
+    const lanes odd_b = lanes_fma(lanes_all(-A2), d[1], d[3]);
+    t[0] = lanes_fma(product, d[0], lanes_fma(sum, d[2], d[4]));
+    t[1] = lanes_fma(a, odd_a, even_a);
+    t[2] = lanes_fma(-a, odd_a, even_a);
+    t[3] = lanes_fma(b, odd_b, even_b);
+    t[4] = lanes_fma(-b, odd_b, even_b);
+    t[5] = lanes_fma(product, d[1], lanes_fma(sum, d[3], d[5]));
+}
+
+/* y as a polynomial of `count` coefficients, at the points. */
+WINOGRAD_INLINE void at_points(const lanes *y, int count, lanes z[AXIS])
+{
+    lanes even_a = y[0], even_b = y[0];
+    lanes odd_a = lanes_all(POINT_A) * y[1], odd_b = lanes_all(POINT_B) * y[1];
+    for (int k = 2; k < count; k++) {
+        lanes *to_a = k % 2 ? &odd_a : &even_a, *to_b = k % 2 ? &odd_b : &even_b;
+        *to_a = lanes_fma(lanes_all(powers_a[k]), y[k], *to_a);
+        *to_b = lanes_fma(lanes_all(powers_b[k]), y[k], *to_b);
+    }
+    z[0] = y[0];
+    z[1] = even_a + odd_a;
+    z[2] = even_a - odd_a;
+    z[3] = even_b + odd_b;
+    z[4] = even_b - odd_b;
+    z[5] = y[count - 1];
+}
+
+/* `count` coefficients from what is at the points. */
+WINOGRAD_INLINE void from_points(const lanes z[AXIS], int count, lanes *y)
+{
+    const lanes even_a = z[1] + z[2], odd_a = z[1] - z[2];
+    const lanes even_b = z[3] + z[4], odd_b = z[3] - z[4];
+    y[0] = z[0] + even_a + even_b;
+    for (int k = 1; k < count; k++) {
+        const lanes a = k % 2 ? odd_a : even_a, b = k % 2 ? odd_b : even_b;
+        const lanes first = k + 1 < count ? lanes_all(powers_a[k]) * a
+                                          : lanes_fma(lanes_all(powers_a[k]), a, z[5]);
+        y[k] = lanes_fma(lanes_all(powers_b[k]), b, first);
+    }
+}
+
+/* ---- Weights -------------------------------------------------------------------------------- */
+
+/* Where element (y, x) of output o and channel c is: weights are [O, C, side, side], and of the
+ * convolution that gives a data gradient those of the other, [C, O, side, side], turned half round. */
+WINOGRAD_INLINE int64_t weight_at(const ls_vector_winograd *w, int64_t o, int64_t c, int64_t at)
+{
+    const ls_conv_shape *s = &w->shape;
+    const int64_t elements = s->window.height * s->window.width;
+    return w->turned ? (c * s->outputs + o) * elements + elements - 1 - at
+                     : (o * s->channels + c) * elements + at;
+}
+
+/* packed[6, 6, C, O] of channel c, outputs o to o + 15. */
+WINOGRAD_INLINE void pack_block(const ls_vector_winograd *w, int side, int64_t c, int64_t o)
+{
+    const ls_conv_shape *s = &w->shape;
+    lanes half[MOST_WINDOW][AXIS], line[MOST_WINDOW], point[AXIS];
+    for (int x = 0; x < side; x++) {
+        for (int y = 0; y < side; y++) {
+            float part[LS_LANES];
+            for (int l = 0; l < LS_LANES; l++)
+                part[l] = w->weight[weight_at(w, o + l, c, y * side + x)];
+            line[y] = lanes_get(part);
+        }
+        at_points(line, side, half[x]);
+    }
+    for (int i = 0; i < AXIS; i++) {
+        for (int x = 0; x < side; x++)
+            line[x] = half[x][i];
+        at_points(line, side, point);
+        for (int j = 0; j < AXIS; j++) {
+            point[j] *= lanes_all(divided[i] * divided[j]);
+            lanes_put(w->packed + ((i * AXIS + j) * s->channels + c) * s->outputs + o, &point[j]);
+        }
+    }
+}
+
+static void winograd_pack(const ls_vector_winograd *w, int64_t first, int64_t last)
+{
+    for (int64_t c = first * LS_LANES; c < last * LS_LANES; c++)
+        for (int64_t o = 0; o < w->shape.outputs; o += LS_LANES)
+            if (w->shape.window.height == 3)
+                pack_block(w, 3, c, o);
+            else
+                pack_block(w, 5, c, o);
+}
+
+/* The gradient of the weights from the sums over all tiles, which are where packed weights are. */
+WINOGRAD_INLINE void unpack_block(const ls_vector_winograd *w, int side, int64_t c, int64_t o)
+{
+    const ls_conv_shape *s = &w->shape;
+    lanes half[AXIS][MOST_WINDOW], point[AXIS], line[MOST_WINDOW];
+    for (int j = 0; j < AXIS; j++) {
+        for (int i = 0; i < AXIS; i++)
+            point[i] = lanes_all(divided[i] * divided[j]) *
+                       lanes_get(w->packed + ((i * AXIS + j) * s->channels + c) * s->outputs + o);
+        from_points(point, side, half[j]);
+    }
+    for (int y = 0; y < side; y++) {
+        for (int j = 0; j < AXIS; j++)
+            point[j] = half[j][y];
+        from_points(point, side, line);
+        for (int x = 0; x < side; x++) {
+            float part[LS_LANES];
+            lanes_put(part, &line[x]);
+            for (int l = 0; l < LS_LANES; l++)
+                w->dweight[weight_at(w, o + l, c, y * side + x)] = part[l];
+        }
+    }
+}
+
+/* ---- Images --------------------------------------------------------------------------------- */
+
+/* A tile: row `row` of the batch, outputs from (y, x) on. */
+typedef struct winograd_tile {
+    int64_t row, y, x;
+} winograd_tile;
+
+WINOGRAD_INLINE winograd_tile tile_number(const ls_window *w, int side, int64_t number)
+{
+    const int64_t down = (w->out_height + side - 1) / side, across = (w->out_width + side - 1) / side;
+    return (winograd_tile){number / (down * across), number / across % down * side,
+                           number % across * side};
+}
+
+WINOGRAD_INLINE void tile_next(const ls_window *w, int side, winograd_tile *tile)
+{
+    tile->x += side;
+    if (tile->x < w->out_width)
+        return;
+    tile->x = 0;
+    tile->y += side;
+    if (tile->y < w->out_height)
+        return;
+    tile->y = 0;
+    tile->row++;
+}
+
+/* The pixels that a tile sees, at the points: to[6, 6, C / 16, TILES, 16]. */
+WINOGRAD_INLINE void tile_in(const ls_vector_winograd *v, const winograd_tile *tile, int64_t first,
+                             int64_t last, float *to)
+{
+    const ls_conv_shape *s = &v->shape;
+    const ls_window *w = &s->window;
+    const int64_t C = s->channels, top = tile->y - w->top, left = tile->x - w->left;
+    const int64_t apart = C / LS_LANES * TILES * LS_LANES;
+    const float *image = v->x + tile->row * w->in_height * w->in_width * C;
+    for (int64_t c = first; c < last; c++) {
+        lanes half[AXIS][AXIS], line[AXIS], point[AXIS];
+        for (int x = 0; x < AXIS; x++) {
+            const bool inside = left + x >= 0 && left + x < w->in_width;
+            const float *from = image + (top * w->in_width + left + x) * C + c * LS_LANES;
+            for (int y = 0; y < AXIS; y++)
+                line[y] = inside && top + y >= 0 && top + y < w->in_height
+                              ? lanes_get(from + y * w->in_width * C)
+                              : (lanes){0};
+            of_pixels(line, half[x]);
+        }
+        for (int i = 0; i < AXIS; i++) {
+            for (int x = 0; x < AXIS; x++)
+                line[x] = half[x][i];
+            of_pixels(line, point);
+            for (int j = 0; j < AXIS; j++)
+                lanes_put(to + (i * AXIS + j) * apart + c * TILES * LS_LANES, &point[j]);
+        }
+    }
+}
+
+/* A tile's outputs from the points, from[6, 6, O / 16, TILES, 16]. */
+WINOGRAD_INLINE void tile_out(const ls_vector_winograd *v, const winograd_tile *tile, int side,
+                              const float *from)
+{
+    const ls_conv_shape *s = &v->shape;
+    const ls_window *w = &s->window;
+    const int64_t O = s->outputs, apart = O / LS_LANES * TILES * LS_LANES;
+    float *image = v->y + ((tile->row * w->out_height + tile->y) * w->out_width + tile->x) * O;
+    for (int64_t o = 0; o < O; o += LS_LANES) {
+        const lanes bias = v->bias ? lanes_get(v->bias + o) : (lanes){0};
+        lanes half[AXIS][MOST_SIDE], point[AXIS], line[MOST_SIDE];
+        for (int j = 0; j < AXIS; j++) {
+            for (int i = 0; i < AXIS; i++)
+                point[i] = lanes_get(from + (i * AXIS + j) * apart + o * TILES);
+            from_points(point, side, half[j]);
+        }
+        for (int y = 0; y < side; y++) {
+            if (tile->y + y >= w->out_height)
+                break;
+            for (int j = 0; j < AXIS; j++)
+                point[j] = half[j][y];
+            from_points(point, side, line);
+            for (int x = 0; x < side; x++) {
+                line[x] += bias;
+                if (v->relu)
+                    line[x] = lanes_positive(line[x]);
+                if (tile->x + x < w->out_width)
+                    lanes_put(image + (y * w->out_width + x) * O + o, &line[x]);
+            }
+        }
+    }
+}
+
+/* The gradient of a tile's outputs, at the points: to[6, 6, O / 16, TILES, 16]; added to dbias. */
+WINOGRAD_INLINE void tile_gradient(const ls_vector_winograd *v, const winograd_tile *tile, int side,
+                                   float *dbias, float *to)
+{
+    const ls_conv_shape *s = &v->shape;
+    const ls_window *w = &s->window;
+    const int64_t O = s->outputs, apart = O / LS_LANES * TILES * LS_LANES;
+    const float *image =
+        v->dy + ((tile->row * w->out_height + tile->y) * w->out_width + tile->x) * O;
+    for (int64_t o = 0; o < O; o += LS_LANES) {
+        lanes half[MOST_SIDE][AXIS], line[MOST_SIDE], point[AXIS], sum = {0};
+        for (int x = 0; x < side; x++) {
+            for (int y = 0; y < side; y++) {
+                line[y] = tile->y + y < w->out_height && tile->x + x < w->out_width
+                              ? lanes_get(image + (y * w->out_width + x) * O + o)
+                              : (lanes){0};
+                sum += line[y];
+            }
+            at_points(line, side, half[x]);
+        }
+        for (int i = 0; i < AXIS; i++) {
+            for (int x = 0; x < side; x++)
+                line[x] = half[x][i];
+            at_points(line, side, point);
+            for (int j = 0; j < AXIS; j++)
+                lanes_put(to + (i * AXIS + j) * apart + o * TILES, &point[j]);
+        }
+        if (dbias) {
+            sum += lanes_get(dbias + o);
+            lanes_put(dbias + o, &sum);
+        }
+    }
+}
+
+/* ---- Products ------------------------------------------------------------------------------- */
+
+/* At one point, outputs o to o + 16 blocks: out[., TILES, 16] = in[C / 16, TILES, 16] weights[C, O]
+ * for `count` tiles, `rows` at a time; some more are computed. */
+WINOGRAD_INLINE void tiles_product(const float *in, int64_t C, const float *weights, int64_t O,
+                                   int64_t count, int rows, int blocks, float *out)
+{
+    for (int64_t first = 0; first < count; first += rows) {
+        const float *weight = weights;
+        lanes sum[24];
+        for (int i = 0; i < rows * blocks; i++)
+            sum[i] = (lanes){0};
+        for (int64_t c = 0; c < C; c += LS_LANES) {
+            const float *from = in + c * TILES + first * LS_LANES;
+            for (int k = 0; k < LS_LANES; k++) {
+                for (int b = 0; b < blocks; b++) {
+                    const lanes value = lanes_get(weight + b * LS_LANES);
+                    for (int r = 0; r < rows; r++)
+                        sum[r * blocks + b] = lanes_fma(lanes_all(from[r * LS_LANES + k]), value,
+                                                        sum[r * blocks + b]);
+                }
+                weight += O;
+            }
+        }
+        for (int r = 0; r < rows; r++)
+            for (int b = 0; b < blocks; b++)
+                lanes_put(out + (b * TILES + first + r) * LS_LANES, &sum[r * blocks + b]);
+    }
+}
+
+static void point_product(const float *in, int64_t C, const float *weights, int64_t O, int64_t count,
+                          float *out)
+{
+    int64_t o = 0;
+    for (; o + 4 * LS_LANES <= O; o += 4 * LS_LANES)
+        tiles_product(in, C, weights + o, O, count, 6, 4, out + o * TILES);
+    for (; o + 2 * LS_LANES <= O; o += 2 * LS_LANES)
+        tiles_product(in, C, weights + o, O, count, 12, 2, out + o * TILES);
+    for (; o < O; o += LS_LANES)
+        tiles_product(in, C, weights + o, O, count, 24, 1, out + o * TILES);
+}
+
+/* At one point, channels c to c + 15, outputs o to o + 16 blocks: sums[., O] += the sum over `count`
+ * tiles of in[TILES, 16] out[., TILES, 16], `rows` channels at a time. */
+WINOGRAD_INLINE void sums_product(const float *in, const float *out, int64_t O, int64_t count,
+                                  int rows, int blocks, float *sums)
+{
+    for (int first = 0; first < LS_LANES; first += rows) {
+        lanes sum[16];
+        for (int r = 0; r < rows; r++)
+            for (int b = 0; b < blocks; b++)
+                sum[r * blocks + b] = lanes_get(sums + (first + r) * O + b * LS_LANES);
+        for (int64_t t = 0; t < count; t++)
+            for (int b = 0; b < blocks; b++) {
+                const lanes value = lanes_get(out + (b * TILES + t) * LS_LANES);
+                for (int r = 0; r < rows; r++)
+                    sum[r * blocks + b] = lanes_fma(lanes_all(in[t * LS_LANES + first + r]), value,
+                                                    sum[r * blocks + b]);
+            }
+        for (int r = 0; r < rows; r++)
+            for (int b = 0; b < blocks; b++)
+                lanes_put(sums + (first + r) * O + b * LS_LANES, &sum[r * blocks + b]);
+    }
+}
+
+static void point_sums(const float *in, const float *out, int64_t O, int64_t count, float *sums)
+{
+    int64_t o = 0;
+    for (; o + 4 * LS_LANES <= O; o += 4 * LS_LANES)
+        sums_product(in, out + o * TILES, O, count, 4, 4, sums + o);
+    for (; o + 2 * LS_LANES <= O; o += 2 * LS_LANES)
+        sums_product(in, out + o * TILES, O, count, 8, 2, sums + o);
+    for (; o < O; o += LS_LANES)
+        sums_product(in, out + o * TILES, O, count, 16, 1, sums + o);
+}
+
+/* ---- Whole convolutions --------------------------------------------------------------------- */
+
+/* Tiles [first, last), at most TILES. */
+WINOGRAD_INLINE void forward_tiles(const ls_vector_winograd *w, int side, int64_t first,
+                                   int64_t last)
+{
+    const ls_conv_shape *s = &w->shape;
+    const int64_t C = s->channels, O = s->outputs;
+    winograd_tile tile = tile_number(&s->window, side, first);
+    const winograd_tile begin = tile;
+    for (int64_t t = 0; t < last - first; t++) {
+        tile_in(w, &tile, 0, C / LS_LANES, w->in + t * LS_LANES);
+        tile_next(&s->window, side, &tile);
+    }
+    for (int64_t p = 0; p < AXIS * AXIS; p++)
+        point_product(w->in + p * C * TILES, C, w->packed + p * C * O, O, last - first,
+                      w->out + p * O * TILES);
+    tile = begin;
+    for (int64_t t = 0; t < last - first; t++) {
+        tile_out(w, &tile, side, w->out + t * LS_LANES);
+        tile_next(&s->window, side, &tile);
+    }
+}
+
+static void winograd_forward(const ls_vector_winograd *w, int64_t first, int64_t last)
+{
+    for (; first < last; first += TILES) {
+        const int64_t end = first + TILES < last ? first + TILES : last;
+        if (w->shape.window.height == 3)
+            forward_tiles(w, 4, first, end);
+        else
+            forward_tiles(w, 2, first, end);
+    }
+}
+
+/* Tiles [from, to), at most TILES, for the channels of blocks [first, last). */
+WINOGRAD_INLINE void weights_tiles(const ls_vector_winograd *w, int side, int64_t from, int64_t to,
+                                   int64_t first, int64_t last)
+{
+    const ls_conv_shape *s = &w->shape;
+    const int64_t C = s->channels, O = s->outputs;
+    winograd_tile tile = tile_number(&s->window, side, from);
+    for (int64_t t = 0; t < to - from; t++) {
+        tile_in(w, &tile, first, last, w->in + t * LS_LANES);
+        tile_gradient(w, &tile, side, first ? NULL : w->dbias, w->out + t * LS_LANES);
+        tile_next(&s->window, side, &tile);
+    }
+    for (int64_t p = 0; p < AXIS * AXIS; p++)
+        for (int64_t c = first * LS_LANES; c < last * LS_LANES; c += LS_LANES)
+            point_sums(w->in + (p * C + c) * TILES, w->out + p * O * TILES, O, to - from,
+                       w->packed + (p * C + c) * O);
+}
+
+static void winograd_weights(const ls_vector_winograd *w, int64_t first, int64_t last)
+{
+    const ls_conv_shape *s = &w->shape;
+    const int64_t C = s->channels, O = s->outputs;
+    const int64_t tiles = ls_vector_winograd_tiles(s);
+    for (int64_t p = 0; p < AXIS * AXIS; p++)
+        memset(w->packed + (p * C + first * LS_LANES) * O, 0,
+               (size_t)((last - first) * LS_LANES * O) * sizeof(float));
+    if (w->dbias && !first)
+        memset(w->dbias, 0, (size_t)O * sizeof(float));
+    for (int64_t from = 0; from < tiles; from += TILES) {
+        const int64_t to = from + TILES < tiles ? from + TILES : tiles;
+        if (s->window.height == 3)
+            weights_tiles(w, 4, from, to, first, last);
+        else
+            weights_tiles(w, 2, from, to, first, last);
+    }
+    for (int64_t c = first * LS_LANES; c < last * LS_LANES; c++)
+        for (int64_t o = 0; o < O; o += LS_LANES)
+            if (s->window.height == 3)
+                unpack_block(w, 3, c, o);
+            else
+                unpack_block(w, 5, c, o);
+}
+
+#endif

@@ -36,7 +36,7 @@ few_unit(const ls_vector_conv_few *f, const float *image, const float *dy, int r
         for (int64_t x = 0; x < w->out_width; x++) {
             const lanes value = lanes_get(dy);
             for (int t = 0; t < run; t++)
-                sum[t] += from[t] * value;
+                sum[t] = lanes_fma(lanes_all(from[t]), value, sum[t]);
             sum[run] += value;
             from += w->stride_x * s->channels;
             dy += s->outputs;

@@ -42,6 +42,14 @@ typedef double wide_lanes __attribute__((vector_size(128)));
 #define LS_INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
+/* The next loop, of a constant number of turns, is written out, so that what it indexes is in
+ * registers. */
+#if defined(__clang__)
+#define LS_WRITE_OUT _Pragma("clang loop unroll(full)")
+#else
+#define LS_WRITE_OUT _Pragma("GCC unroll 64")
+#endif
+
 static inline __attribute__((always_inline)) lanes lanes_get(const float *from)
 {
     return *(const lanes_load *)from;

@@ -52,7 +52,7 @@ product_block(const float *a, int64_t pitch, int64_t count, const float *w, cons
         for (int b = 0; b < blocks; b++) {
             const lanes weight = lanes_get(w + k * step + b * apart);
             for (int r = 0; r < rows; r++)
-                sum[r][b] += a[r * pitch + k] * weight;
+                sum[r][b] = lanes_fma(lanes_all(a[r * pitch + k]), weight, sum[r][b]);
         }
 }
 

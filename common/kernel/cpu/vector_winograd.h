@@ -26,6 +26,12 @@
 #define WINOGRAD_INLINE static inline __attribute__((always_inline))
 
 enum { AXIS = LS_WINOGRAD_AXIS, TILES = LS_WINOGRAD_TILES, MOST_WINDOW = 5, MOST_SIDE = 4 };
+enum { POINT_LANES = AXIS * AXIS * LS_LANES };
+
+WINOGRAD_INLINE int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
 
 /* ---- One axis ------------------------------------------------------------------------------- */
 
@@ -192,50 +198,70 @@ WINOGRAD_INLINE void tile_next(const ls_window *w, int side, winograd_tile *tile
     tile->row++;
 }
 
-/* The pixels that a tile sees, at the points: to[6, 6, C / 16, TILES, 16]. */
+/* 6x6 pixels of 16 channels, `line` and `pixel` floats apart, at the points: to[6, 6, 16]. */
+WINOGRAD_INLINE void patch_in(const float *from, int64_t line, int64_t pixel, float *to)
+{
+    lanes half[AXIS][AXIS], values[AXIS];
+    for (int x = 0; x < AXIS; x++) {
+        for (int y = 0; y < AXIS; y++)
+            values[y] = lanes_get(from + y * line + x * pixel);
+        of_pixels(values, half[x]);
+    }
+    for (int i = 0; i < AXIS; i++) {
+        for (int x = 0; x < AXIS; x++)
+            values[x] = half[x][i];
+        lanes point[AXIS];
+        of_pixels(values, point);
+        for (int j = 0; j < AXIS; j++)
+            lanes_put(to + (i * AXIS + j) * LS_LANES, &point[j]);
+    }
+}
+
+/* The same where lines [y[0], y[1]) and columns [x[0], x[1]) are on the image, the others 0. */
+static void patch_in_part(const float *from, int64_t line, int64_t pixel, const int64_t y[2],
+                          const int64_t x[2], float *to)
+{
+    float patch[AXIS * AXIS * LS_LANES] = {0};
+    for (int64_t i = y[0]; i < y[1]; i++)
+        for (int64_t j = x[0]; j < x[1]; j++)
+            memcpy(patch + (i * AXIS + j) * LS_LANES, from + i * line + j * pixel,
+                   LS_LANES * sizeof *patch);
+    patch_in(patch, AXIS * LS_LANES, LS_LANES, to);
+}
+
+/* The pixels that a tile sees, at the points: to[C / 16, TILES, 6, 6, 16]. */
 WINOGRAD_INLINE void tile_in(const ls_vector_winograd *v, const winograd_tile *tile, int64_t first,
                              int64_t last, float *to)
 {
     const ls_conv_shape *s = &v->shape;
     const ls_window *w = &s->window;
-    const int64_t C = s->channels, top = tile->y - w->top, left = tile->x - w->left;
-    const int64_t apart = C / LS_LANES * TILES * LS_LANES;
-    const float *image = v->x + tile->row * w->in_height * w->in_width * C;
-    for (int64_t c = first; c < last; c++) {
-        lanes half[AXIS][AXIS], line[AXIS], point[AXIS];
-        for (int x = 0; x < AXIS; x++) {
-            const bool inside = left + x >= 0 && left + x < w->in_width;
-            const float *from = image + (top * w->in_width + left + x) * C + c * LS_LANES;
-            for (int y = 0; y < AXIS; y++)
-                line[y] = inside && top + y >= 0 && top + y < w->in_height
-                              ? lanes_get(from + y * w->in_width * C)
-                              : (lanes){0};
-            of_pixels(line, half[x]);
-        }
-        for (int i = 0; i < AXIS; i++) {
-            for (int x = 0; x < AXIS; x++)
-                line[x] = half[x][i];
-            of_pixels(line, point);
-            for (int j = 0; j < AXIS; j++)
-                lanes_put(to + (i * AXIS + j) * apart + c * TILES * LS_LANES, &point[j]);
-        }
-    }
+    const int64_t C = s->channels, line = w->in_width * C;
+    const int64_t top = tile->y - w->top, left = tile->x - w->left;
+    const int64_t y[2] = {top < 0 ? -top : 0, least(AXIS, w->in_height - top)};
+    const int64_t x[2] = {left < 0 ? -left : 0, least(AXIS, w->in_width - left)};
+    const bool whole = !y[0] && y[1] == AXIS && !x[0] && x[1] == AXIS;
+    const float *image = v->x + ((tile->row * w->in_height + top) * w->in_width + left) * C;
+    for (int64_t c = first; c < last; c++)
+        if (whole)
+            patch_in(image + c * LS_LANES, line, C, to + c * TILES * POINT_LANES);
+        else
+            patch_in_part(image + c * LS_LANES, line, C, y, x, to + c * TILES * POINT_LANES);
 }
 
-/* A tile's outputs from the points, from[6, 6, O / 16, TILES, 16]. */
+/* A tile's outputs from the points, from[O / 16, TILES, 6, 6, 16]. */
 WINOGRAD_INLINE void tile_out(const ls_vector_winograd *v, const winograd_tile *tile, int side,
                               const float *from)
 {
     const ls_conv_shape *s = &v->shape;
     const ls_window *w = &s->window;
-    const int64_t O = s->outputs, apart = O / LS_LANES * TILES * LS_LANES;
+    const int64_t O = s->outputs;
     float *image = v->y + ((tile->row * w->out_height + tile->y) * w->out_width + tile->x) * O;
     for (int64_t o = 0; o < O; o += LS_LANES) {
         const lanes bias = v->bias ? lanes_get(v->bias + o) : (lanes){0};
         lanes half[AXIS][MOST_SIDE], point[AXIS], line[MOST_SIDE];
         for (int j = 0; j < AXIS; j++) {
             for (int i = 0; i < AXIS; i++)
-                point[i] = lanes_get(from + (i * AXIS + j) * apart + o * TILES);
+                point[i] = lanes_get(from + o * TILES * AXIS * AXIS + (i * AXIS + j) * LS_LANES);
             from_points(point, side, half[j]);
         }
         for (int y = 0; y < side; y++) {
@@ -255,13 +281,13 @@ WINOGRAD_INLINE void tile_out(const ls_vector_winograd *v, const winograd_tile *
     }
 }
 
-/* The gradient of a tile's outputs, at the points: to[6, 6, O / 16, TILES, 16]; added to dbias. */
+/* The gradient of a tile's outputs, at the points: to[O / 16, TILES, 6, 6, 16]; added to dbias. */
 WINOGRAD_INLINE void tile_gradient(const ls_vector_winograd *v, const winograd_tile *tile, int side,
                                    float *dbias, float *to)
 {
     const ls_conv_shape *s = &v->shape;
     const ls_window *w = &s->window;
-    const int64_t O = s->outputs, apart = O / LS_LANES * TILES * LS_LANES;
+    const int64_t O = s->outputs;
     const float *image =
         v->dy + ((tile->row * w->out_height + tile->y) * w->out_width + tile->x) * O;
     for (int64_t o = 0; o < O; o += LS_LANES) {
@@ -280,7 +306,7 @@ WINOGRAD_INLINE void tile_gradient(const ls_vector_winograd *v, const winograd_t
                 line[x] = half[x][i];
             at_points(line, side, point);
             for (int j = 0; j < AXIS; j++)
-                lanes_put(to + (i * AXIS + j) * apart + o * TILES, &point[j]);
+                lanes_put(to + o * TILES * AXIS * AXIS + (i * AXIS + j) * LS_LANES, &point[j]);
         }
         if (dbias) {
             sum += lanes_get(dbias + o);
@@ -299,23 +325,28 @@ WINOGRAD_INLINE void tiles_product(const float *in, int64_t C, const float *weig
     for (int64_t first = 0; first < count; first += rows) {
         const float *weight = weights;
         lanes sum[24];
+        LS_WRITE_OUT
         for (int i = 0; i < rows * blocks; i++)
             sum[i] = (lanes){0};
         for (int64_t c = 0; c < C; c += LS_LANES) {
-            const float *from = in + c * TILES + first * LS_LANES;
+            const float *from = in + (c / LS_LANES * TILES + first) * POINT_LANES;
             for (int k = 0; k < LS_LANES; k++) {
+                LS_WRITE_OUT
                 for (int b = 0; b < blocks; b++) {
                     const lanes value = lanes_get(weight + b * LS_LANES);
+                    LS_WRITE_OUT
                     for (int r = 0; r < rows; r++)
-                        sum[r * blocks + b] = lanes_fma(lanes_all(from[r * LS_LANES + k]), value,
+                        sum[r * blocks + b] = lanes_fma(lanes_all(from[r * POINT_LANES + k]), value,
                                                         sum[r * blocks + b]);
                 }
                 weight += O;
             }
         }
+        LS_WRITE_OUT
         for (int r = 0; r < rows; r++)
+            LS_WRITE_OUT
             for (int b = 0; b < blocks; b++)
-                lanes_put(out + (b * TILES + first + r) * LS_LANES, &sum[r * blocks + b]);
+                lanes_put(out + (b * TILES + first + r) * POINT_LANES, &sum[r * blocks + b]);
     }
 }
 
@@ -324,11 +355,11 @@ static void point_product(const float *in, int64_t C, const float *weights, int6
 {
     int64_t o = 0;
     for (; o + 4 * LS_LANES <= O; o += 4 * LS_LANES)
-        tiles_product(in, C, weights + o, O, count, 6, 4, out + o * TILES);
+        tiles_product(in, C, weights + o, O, count, 6, 4, out + o * TILES * AXIS * AXIS);
     for (; o + 2 * LS_LANES <= O; o += 2 * LS_LANES)
-        tiles_product(in, C, weights + o, O, count, 12, 2, out + o * TILES);
+        tiles_product(in, C, weights + o, O, count, 12, 2, out + o * TILES * AXIS * AXIS);
     for (; o < O; o += LS_LANES)
-        tiles_product(in, C, weights + o, O, count, 24, 1, out + o * TILES);
+        tiles_product(in, C, weights + o, O, count, 24, 1, out + o * TILES * AXIS * AXIS);
 }
 
 /* At one point, channels c to c + 15, outputs o to o + 16 blocks: sums[., O] += the sum over `count`
@@ -338,17 +369,23 @@ WINOGRAD_INLINE void sums_product(const float *in, const float *out, int64_t O, 
 {
     for (int first = 0; first < LS_LANES; first += rows) {
         lanes sum[16];
+        LS_WRITE_OUT
         for (int r = 0; r < rows; r++)
+            LS_WRITE_OUT
             for (int b = 0; b < blocks; b++)
                 sum[r * blocks + b] = lanes_get(sums + (first + r) * O + b * LS_LANES);
         for (int64_t t = 0; t < count; t++)
+            LS_WRITE_OUT
             for (int b = 0; b < blocks; b++) {
-                const lanes value = lanes_get(out + (b * TILES + t) * LS_LANES);
+                const lanes value = lanes_get(out + (b * TILES + t) * POINT_LANES);
+                LS_WRITE_OUT
                 for (int r = 0; r < rows; r++)
-                    sum[r * blocks + b] = lanes_fma(lanes_all(in[t * LS_LANES + first + r]), value,
+                    sum[r * blocks + b] = lanes_fma(lanes_all(in[t * POINT_LANES + first + r]), value,
                                                     sum[r * blocks + b]);
             }
+        LS_WRITE_OUT
         for (int r = 0; r < rows; r++)
+            LS_WRITE_OUT
             for (int b = 0; b < blocks; b++)
                 lanes_put(sums + (first + r) * O + b * LS_LANES, &sum[r * blocks + b]);
     }
@@ -358,11 +395,11 @@ static void point_sums(const float *in, const float *out, int64_t O, int64_t cou
 {
     int64_t o = 0;
     for (; o + 4 * LS_LANES <= O; o += 4 * LS_LANES)
-        sums_product(in, out + o * TILES, O, count, 4, 4, sums + o);
+        sums_product(in, out + o * TILES * AXIS * AXIS, O, count, 4, 4, sums + o);
     for (; o + 2 * LS_LANES <= O; o += 2 * LS_LANES)
-        sums_product(in, out + o * TILES, O, count, 8, 2, sums + o);
+        sums_product(in, out + o * TILES * AXIS * AXIS, O, count, 8, 2, sums + o);
     for (; o < O; o += LS_LANES)
-        sums_product(in, out + o * TILES, O, count, 16, 1, sums + o);
+        sums_product(in, out + o * TILES * AXIS * AXIS, O, count, 16, 1, sums + o);
 }
 
 /* ---- Whole convolutions --------------------------------------------------------------------- */
@@ -376,15 +413,15 @@ WINOGRAD_INLINE void forward_tiles(const ls_vector_winograd *w, int side, int64_
     winograd_tile tile = tile_number(&s->window, side, first);
     const winograd_tile begin = tile;
     for (int64_t t = 0; t < last - first; t++) {
-        tile_in(w, &tile, 0, C / LS_LANES, w->in + t * LS_LANES);
+        tile_in(w, &tile, 0, C / LS_LANES, w->in + t * POINT_LANES);
         tile_next(&s->window, side, &tile);
     }
     for (int64_t p = 0; p < AXIS * AXIS; p++)
-        point_product(w->in + p * C * TILES, C, w->packed + p * C * O, O, last - first,
-                      w->out + p * O * TILES);
+        point_product(w->in + p * LS_LANES, C, w->packed + p * C * O, O, last - first,
+                      w->out + p * LS_LANES);
     tile = begin;
     for (int64_t t = 0; t < last - first; t++) {
-        tile_out(w, &tile, side, w->out + t * LS_LANES);
+        tile_out(w, &tile, side, w->out + t * POINT_LANES);
         tile_next(&s->window, side, &tile);
     }
 }
@@ -408,13 +445,13 @@ WINOGRAD_INLINE void weights_tiles(const ls_vector_winograd *w, int side, int64_
     const int64_t C = s->channels, O = s->outputs;
     winograd_tile tile = tile_number(&s->window, side, from);
     for (int64_t t = 0; t < to - from; t++) {
-        tile_in(w, &tile, first, last, w->in + t * LS_LANES);
-        tile_gradient(w, &tile, side, first ? NULL : w->dbias, w->out + t * LS_LANES);
+        tile_in(w, &tile, first, last, w->in + t * POINT_LANES);
+        tile_gradient(w, &tile, side, first ? NULL : w->dbias, w->out + t * POINT_LANES);
         tile_next(&s->window, side, &tile);
     }
     for (int64_t p = 0; p < AXIS * AXIS; p++)
         for (int64_t c = first * LS_LANES; c < last * LS_LANES; c += LS_LANES)
-            point_sums(w->in + (p * C + c) * TILES, w->out + p * O * TILES, O, to - from,
+            point_sums(w->in + c * TILES * AXIS * AXIS + p * LS_LANES, w->out + p * LS_LANES, O, to - from,
                        w->packed + (p * C + c) * O);
 }
 

@@ -100,10 +100,11 @@ reorders() { # reorders MODEL LEAST MOST TIMES ARGUMENTS...: so many, TIMES as o
 }
 reorders cnn 1 1 3                  # its filters
 rows "bytes" 'all(r["program"]["reordered_bytes"] == 3 * 3 * 32 * 4 * (3 if r["case"]["reduce"] == "exact" else 1) for r in rows)'
-reorders cifar10 3 8 2              # 3 images; weights: 2 forward, 2 to weights, 1 to data
+reorders cifar10 3 11 2             # 3 images; weights: 2 forward, 2 to weights, 1 to data; tiles of 3
 reorders twin-lstm:8 8 8 3          # of 2 branches: recurrent weights, last state; and back
 reorders lstm-stack:3 6 6 1
-reorders resnet:8 5 25 1 --sync-bn yes # the input; 2 shortcuts and back; weights of 7 convolutions: 7, 7 and 6
+# The input; 2 shortcuts and back; weights of 7 convolutions: 7, 7 and 6; tiles of 4 of these: 12.
+reorders resnet:8 5 37 1 --sync-bn yes
 
 # Crops are drawn by a sample's place in the endless sequence, so they are the same on every device.
 mkdir cifar

@@ -142,7 +142,7 @@ lockstep_ok run --strategy ps,towers,mirrored --devices 3 --inject delay=1:3ms -
     --batch 60 --model mlp:784-16-10 --results none --format jsonl --gate-steps 20
 rows "the others wait for it" "len(rows) == 3 and all(x['time']['step_ms']['median'] >= 3 and x['equivalence']['pass'] and
     x['case']['inject'] == 'delay=1:3ms' for x in rows)"
-lockstep_ok run --strategy ps --ranks 4 --inject delay=3:5ms --ps-mode async,ssp --steps 20 --warmup 0 \
+lockstep_ok run --strategy ps --ranks 4 --inject delay=3:5ms --ps-mode async,ssp --steps 100 --warmup 0 \
     --data synthetic:500 --batch 60 --model mlp:784-16-10 --results none --format jsonl
 rows "asynchronous workers do not, within the bound" "{x['case']['ps_mode']: x['lead']['max'] > 2 for x in rows} ==
     {'async': True, 'ssp': False}"

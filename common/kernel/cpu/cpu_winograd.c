@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Convolutions of stride 1 and their gradients by Winograd's method (vector_winograd.h), which takes
- * a quarter of the products of a direct one (5x5 windows: a bit more than a third).
+ * Convolutions of stride 1 and their gradients by Winograd's method (vector_winograd.h), which
+ * takes a quarter of the products of a direct one (5x5 windows: a bit more than a third).
  *
  * A few tiles go through all points together, so that they stay in the second-level cache. Tiles
  * are split over the device's threads, for the weights' gradient channels: no split changes a bit.
@@ -111,7 +111,8 @@ static ls_status prepare(winograd_op *w)
     w->loop.packed = w->scratch;
     w->loop.in = w->scratch + packed;
     w->op.workspace = elements * sizeof(float);
-    w->op.reorders = 2; /* weights or their gradient; images, or an image and its gradient, in tiles */
+    w->op.reorders =
+        2; /* weights or their gradient; images, or an image and its gradient, in tiles */
     w->op.reordered_bytes = (packed + tiles * (w->loop.dweight ? in + out : in)) * sizeof(float);
     return LS_OK;
 }
@@ -155,12 +156,10 @@ ls_status ls_cpu_winograd_forward(const cpu_kernels *cpu, const ls_conv_forward_
 ls_status ls_cpu_winograd_weights(const cpu_kernels *cpu, const ls_conv_backward_weights_args *a,
                                   const ls_work *work, ls_op **out)
 {
-    const winograd_op like = {.op = {.name = "conv_backward_weights.winograd", .run = run_weights},
-                              .loop = {.shape = a->shape,
-                                       .x = a->x,
-                                       .dy = a->dy,
-                                       .dweight = a->dweight,
-                                       .dbias = a->dbias}};
+    const winograd_op like = {
+        .op = {.name = "conv_backward_weights.winograd", .run = run_weights},
+        .loop = {
+            .shape = a->shape, .x = a->x, .dy = a->dy, .dweight = a->dweight, .dbias = a->dbias}};
     return make(cpu, &like, work, out);
 }
 

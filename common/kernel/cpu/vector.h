@@ -3,9 +3,10 @@
  * Vector loops: the hand-written loops of the cpu table, compiled once per instruction set from
  * vector_loops.c; ls_vector_loops_pick says which one this processor runs.
  *
- * All give the same bits: a product and a sum are rounded once (lanes_fma) or twice as written, no reassociation; a sum has 16 lanes (element i in lane
- * i % 16), folded by halves, whatever the width of the processor's vectors; the exponential and the
- * logarithm are polynomials of their own. Elements do not depend on where a range starts or ends.
+ * All give the same bits: a product and a sum are rounded once (lanes_fma) or twice as written, no
+ * reassociation; a sum has 16 lanes (element i in lane i % 16), folded by halves, whatever the
+ * width of the processor's vectors; the exponential and the logarithm are polynomials of their own.
+ * Elements do not depend on where a range starts or ends.
  */
 #ifndef LS_COMMON_KERNEL_CPU_VECTOR_H
 #define LS_COMMON_KERNEL_CPU_VECTOR_H

@@ -63,10 +63,9 @@ conv_max_block(const ls_vector_conv_max *m, const float *image, int64_t first, i
             for (int64_t ky = 0; ky < height; ky++)
                 for (int64_t j = 0; j < run; j++)
                     for (int k = 0; k < blocks; k++)
-                        sum[k] =
-                            lanes_fma(lanes_all(from[ky * line + j]),
-                                      lanes_get(packed + (ky * run + j) * outputs + k * LS_LANES),
-                                      sum[k]);
+                        sum[k] = lanes_fma(
+                            lanes_all(from[ky * line + j]),
+                            lanes_get(packed + (ky * run + j) * outputs + k * LS_LANES), sum[k]);
             for (int k = 0; k < blocks; k++) {
                 lanes_mask greater = sum[k] > most[k];
                 most[k] =

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Vector loops of Winograd's convolution (Lavin and Gray 2015, arXiv:1509.09308): stride 1, a window
- * of 3x3 or 5x5, channels and outputs in multiples of 16. Part of vector_loops.c.
+ * Vector loops of Winograd's convolution (Lavin and Gray 2015, arXiv:1509.09308): stride 1, a
+ * window of 3x3 or 5x5, channels and outputs in multiples of 16. Part of vector_loops.c.
  *
  * A tile of 4x4 outputs (5x5 windows: 2x2) sees 6x6 pixels. These, the window and the outputs are
  * taken as polynomials in two variables; at 6 points an axis a convolution is one product, so that
@@ -12,11 +12,11 @@
  *   of g:  g at each point, divided by the product of its distances from the others; last g[r-1]
  *   y[k]:  the sum over the points p of p^k times the product, to the last that of infinity
  *
- * The weights' gradient is the same read the other way round: dy taken at the points as g is, but not
- * divided, times d's; of the sums over all tiles the elements as y from the points, divided.
+ * The weights' gradient is the same read the other way round: dy taken at the points as g is, but
+ * not divided, times d's; of the sums over all tiles the elements as y from the points, divided.
  *
- * Each element is a sum over the channels in their order: a sample does not depend on the others, nor
- * on how tiles are shared out. An element of a gradient is a sum over tiles in their order.
+ * Each element is a sum over the channels in their order: a sample does not depend on the others,
+ * nor on how tiles are shared out. An element of a gradient is a sum over tiles in their order.
  */
 #ifndef LS_COMMON_KERNEL_CPU_VECTOR_WINOGRAD_H
 #define LS_COMMON_KERNEL_CPU_VECTOR_WINOGRAD_H
@@ -94,8 +94,8 @@ WINOGRAD_INLINE void from_points(const lanes z[AXIS], int count, lanes *y)
     y[0] = z[0] + even_a + even_b;
     for (int k = 1; k < count; k++) {
         const lanes a = k % 2 ? odd_a : even_a, b = k % 2 ? odd_b : even_b;
-        const lanes first = k + 1 < count ? lanes_all(powers_a[k]) * a
-                                          : lanes_fma(lanes_all(powers_a[k]), a, z[5]);
+        const lanes first =
+            k + 1 < count ? lanes_all(powers_a[k]) * a : lanes_fma(lanes_all(powers_a[k]), a, z[5]);
         y[k] = lanes_fma(lanes_all(powers_b[k]), b, first);
     }
 }
@@ -103,7 +103,8 @@ WINOGRAD_INLINE void from_points(const lanes z[AXIS], int count, lanes *y)
 /* ---- Weights -------------------------------------------------------------------------------- */
 
 /* Where element (y, x) of output o and channel c is: weights are [O, C, side, side], and of the
- * convolution that gives a data gradient those of the other, [C, O, side, side], turned half round. */
+ * convolution that gives a data gradient those of the other, [C, O, side, side], turned half round.
+ */
 WINOGRAD_INLINE int64_t weight_at(const ls_vector_winograd *w, int64_t o, int64_t c, int64_t at)
 {
     const ls_conv_shape *s = &w->shape;
@@ -180,7 +181,8 @@ typedef struct winograd_tile {
 
 WINOGRAD_INLINE winograd_tile tile_number(const ls_window *w, int side, int64_t number)
 {
-    const int64_t down = (w->out_height + side - 1) / side, across = (w->out_width + side - 1) / side;
+    const int64_t down = (w->out_height + side - 1) / side,
+                  across = (w->out_width + side - 1) / side;
     return (winograd_tile){number / (down * across), number / across % down * side,
                            number % across * side};
 }
@@ -345,13 +347,13 @@ WINOGRAD_INLINE void tiles_product(const float *in, int64_t C, const float *weig
         LS_WRITE_OUT
         for (int r = 0; r < rows; r++)
             LS_WRITE_OUT
-            for (int b = 0; b < blocks; b++)
-                lanes_put(out + (b * TILES + first + r) * POINT_LANES, &sum[r * blocks + b]);
+        for (int b = 0; b < blocks; b++)
+            lanes_put(out + (b * TILES + first + r) * POINT_LANES, &sum[r * blocks + b]);
     }
 }
 
-static void point_product(const float *in, int64_t C, const float *weights, int64_t O, int64_t count,
-                          float *out)
+static void point_product(const float *in, int64_t C, const float *weights, int64_t O,
+                          int64_t count, float *out)
 {
     int64_t o = 0;
     for (; o + 4 * LS_LANES <= O; o += 4 * LS_LANES)
@@ -362,8 +364,8 @@ static void point_product(const float *in, int64_t C, const float *weights, int6
         tiles_product(in, C, weights + o, O, count, 24, 1, out + o * TILES * AXIS * AXIS);
 }
 
-/* At one point, channels c to c + 15, outputs o to o + 16 blocks: sums[., O] += the sum over `count`
- * tiles of in[TILES, 16] out[., TILES, 16], `rows` channels at a time. */
+/* At one point, channels c to c + 15, outputs o to o + 16 blocks: sums[., O] += the sum over
+ * `count` tiles of in[TILES, 16] out[., TILES, 16], `rows` channels at a time. */
 WINOGRAD_INLINE void sums_product(const float *in, const float *out, int64_t O, int64_t count,
                                   int rows, int blocks, float *sums)
 {
@@ -372,22 +374,22 @@ WINOGRAD_INLINE void sums_product(const float *in, const float *out, int64_t O, 
         LS_WRITE_OUT
         for (int r = 0; r < rows; r++)
             LS_WRITE_OUT
-            for (int b = 0; b < blocks; b++)
-                sum[r * blocks + b] = lanes_get(sums + (first + r) * O + b * LS_LANES);
+        for (int b = 0; b < blocks; b++)
+            sum[r * blocks + b] = lanes_get(sums + (first + r) * O + b * LS_LANES);
         for (int64_t t = 0; t < count; t++)
             LS_WRITE_OUT
-            for (int b = 0; b < blocks; b++) {
-                const lanes value = lanes_get(out + (b * TILES + t) * POINT_LANES);
-                LS_WRITE_OUT
-                for (int r = 0; r < rows; r++)
-                    sum[r * blocks + b] = lanes_fma(lanes_all(in[t * POINT_LANES + first + r]), value,
-                                                    sum[r * blocks + b]);
-            }
+        for (int b = 0; b < blocks; b++) {
+            const lanes value = lanes_get(out + (b * TILES + t) * POINT_LANES);
+            LS_WRITE_OUT
+            for (int r = 0; r < rows; r++)
+                sum[r * blocks + b] = lanes_fma(lanes_all(in[t * POINT_LANES + first + r]), value,
+                                                sum[r * blocks + b]);
+        }
         LS_WRITE_OUT
         for (int r = 0; r < rows; r++)
             LS_WRITE_OUT
-            for (int b = 0; b < blocks; b++)
-                lanes_put(sums + (first + r) * O + b * LS_LANES, &sum[r * blocks + b]);
+        for (int b = 0; b < blocks; b++)
+            lanes_put(sums + (first + r) * O + b * LS_LANES, &sum[r * blocks + b]);
     }
 }
 
@@ -451,8 +453,8 @@ WINOGRAD_INLINE void weights_tiles(const ls_vector_winograd *w, int side, int64_
     }
     for (int64_t p = 0; p < AXIS * AXIS; p++)
         for (int64_t c = first * LS_LANES; c < last * LS_LANES; c += LS_LANES)
-            point_sums(w->in + c * TILES * AXIS * AXIS + p * LS_LANES, w->out + p * LS_LANES, O, to - from,
-                       w->packed + (p * C + c) * O);
+            point_sums(w->in + c * TILES * AXIS * AXIS + p * LS_LANES, w->out + p * LS_LANES, O,
+                       to - from, w->packed + (p * C + c) * O);
 }
 
 static void winograd_weights(const ls_vector_winograd *w, int64_t first, int64_t last)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Roof: the most that the cores of one device do, measured: the rate of single-precision matrix
- * products, which `mfu` is a share of.
+ * products, which `mfu` is a share of. The other side of that share is the model's FLOPs as written
+ * down, whatever an algorithm makes of them: convolutions by Winograd's method can pass 100%.
  *
  * Measured once per machine, library and number of cores (per GPU and arithmetic), and kept in the
  * user's cache folder

@@ -7,8 +7,7 @@
  *           when it sees that. No staging, and a channel holds one message at a time.
  *           Over a link (link.h) the transfer starts when both are at it, and is taken when it has
  *           arrived; what is added is added then. So the sender's operation lasts as long.
- * direct    All show their buffers and meet; each sums its slice from all buffers in rank order
- *           and writes it to all; all meet again. A few elements are shown themselves: one meeting.
+ * direct    comm_thread_direct.c
  * waiting   looks, then looks between yields of the core, then sleep (signal.h). Ranks that share
  *           a core do not look before they yield.
  * giving up An abandoned operation sets `abandoned`, then raises every signal to its largest
@@ -67,21 +66,21 @@ ls_status ls_comm_thread_abandoned(const thread_comm *comm)
                 atomic_load(&comm->group->abandoned) - 1));
 }
 
-static bool is_abandoned(const thread_comm *comm)
+bool ls_comm_thread_is_abandoned(const thread_comm *comm)
 {
     return atomic_load(&comm->group->abandoned) != 0;
 }
 
-static void post(thread_comm *comm, ls_signal *signal, uint64_t value)
+void ls_comm_thread_post(thread_comm *comm, ls_signal *signal, uint64_t value)
 {
     ls_hooks_pause();
     ls_signal_post(signal, value);
-    if (is_abandoned(comm))
+    if (ls_comm_thread_is_abandoned(comm))
         ls_signal_post(signal, UINT64_MAX);
 }
 
 /* False: a rank gave up. */
-static bool await(thread_comm *comm, ls_signal *signal, uint64_t target)
+bool ls_comm_thread_await(thread_comm *comm, ls_signal *signal, uint64_t target)
 {
     ls_hooks_pause();
     bool there = ls_signal_value(signal) >= target;
@@ -95,30 +94,11 @@ static bool await(thread_comm *comm, ls_signal *signal, uint64_t target)
     }
     if (!there)
         ls_signal_wait(signal, target, 0);
-    return !is_abandoned(comm);
-}
-
-/* All ranks' queues. With a core each, ranks look at each other's own counter, which takes the
- * fewest cache lines from core to core; in a crowd each sleeps and wakes once at most. */
-static bool meet(thread_comm *comm)
-{
-    thread_group *group = comm->group;
-    uint64_t meeting = ++comm->meetings;
-    if (group->crowded) {
-        uint64_t all = (uint64_t)group->size * meeting;
-        if (atomic_fetch_add(&group->arrived, 1) + 1 == all)
-            post(comm, &group->released, meeting);
-        return await(comm, &group->released, meeting);
-    }
-    post(comm, &group->slots[comm->base.rank].met, meeting);
-    for (int r = 0; r < group->size; r++)
-        if (!await(comm, &group->slots[r].met, meeting))
-            return false;
-    return true;
+    return !ls_comm_thread_is_abandoned(comm);
 }
 
 /* This operation cannot go on: nor can the others'. */
-static ls_status refuse_counts(thread_comm *comm, size_t mine, int other, size_t theirs)
+ls_status ls_comm_thread_refuse_counts(thread_comm *comm, size_t mine, int other, size_t theirs)
 {
     char rank[32];
     snprintf(rank, sizeof rank, "rank %d", comm->base.rank);
@@ -144,11 +124,11 @@ static ls_status receive(exchange_op *x, ls_queue *queue)
     thread_comm *comm = x->comm;
     size_t count = x->what.receive_count;
     uint64_t begin = ls_queue_wait_begin(queue), ready_ns = comm->base.linked ? ls_clock_ns() : 0;
-    if (!await(comm, &in->ready, in->received + 1))
+    if (!ls_comm_thread_await(comm, &in->ready, in->received + 1))
         return ls_comm_thread_abandoned(comm);
     ls_queue_wait_end(queue, begin);
     if (in->count != count)
-        return refuse_counts(comm, count, in->from, in->count);
+        return ls_comm_thread_refuse_counts(comm, count, in->from, in->count);
     /* When both were at it, not when this thread woke up and saw that they are. */
     if (in->ready_ns > ready_ns)
         ready_ns = in->ready_ns;
@@ -163,7 +143,7 @@ static ls_status receive(exchange_op *x, ls_queue *queue)
     if (!x->what.inside || !x->what.add) /* else it is added from where it is */
         atomic_fetch_add_explicit(x->what.inside ? &comm->copied : &comm->received,
                                   ls_comm_bytes(1, count), memory_order_relaxed);
-    post(comm, &in->taken, ++in->received);
+    ls_comm_thread_post(comm, &in->taken, ++in->received);
     return LS_OK;
 }
 
@@ -171,19 +151,19 @@ static ls_status run_exchange(ls_op *op, ls_queue *queue)
 {
     exchange_op *x = (exchange_op *)op;
     thread_channel *out = x->out;
-    if (is_abandoned(x->comm))
+    if (ls_comm_thread_is_abandoned(x->comm))
         return ls_comm_thread_abandoned(x->comm);
     if (out) {
         out->data = x->what.send;
         out->count = x->what.send_count;
         out->ready_ns = x->comm->base.linked ? ls_clock_ns() : 0;
-        post(x->comm, &out->ready, ++out->sent);
+        ls_comm_thread_post(x->comm, &out->ready, ++out->sent);
         if (!x->what.inside)
             ls_comm_thread_count(x->comm, 1, ls_comm_bytes(1, out->count));
     }
     if (x->in)
         LS_TRY(receive(x, queue));
-    if (out && !await(x->comm, &out->taken, out->sent))
+    if (out && !ls_comm_thread_await(x->comm, &out->taken, out->sent))
         return ls_comm_thread_abandoned(x->comm);
     return LS_OK;
 }
@@ -205,7 +185,7 @@ static void abandon_exchange(ls_op *op)
     ls_comm_thread_abandon(&((exchange_op *)op)->comm->base);
 }
 
-static void destroy_op(ls_op *op)
+static void destroy_exchange(ls_op *op)
 {
     free(op);
 }
@@ -246,7 +226,7 @@ static ls_status make_exchange(ls_comm *base, const ls_exchange *exchange, ls_op
     *x = (exchange_op){.op = {.name = exchange->add ? "exchange.add" : "exchange.copy",
                               .run = run_exchange,
                               .abandon = abandon_exchange,
-                              .destroy = destroy_op,
+                              .destroy = destroy_exchange,
                               .awaits = describe_exchange,
                               .use = LS_TIME_COMMUNICATION},
                        .comm = comm,
@@ -258,94 +238,6 @@ static ls_status make_exchange(ls_comm *base, const ls_exchange *exchange, ls_op
         x->op.bytes = (double)ls_comm_bytes(exchange->add ? 3 : 2, exchange->receive_count);
     }
     *out = &x->op;
-    return LS_OK;
-}
-
-/* ---- Direct -------------------------------------------------------------------------------- */
-
-typedef struct direct_op {
-    ls_op op;
-    thread_comm *comm;
-    float *data;
-    size_t count;
-    ls_direct_part part;
-    float *all[]; /* [size] of each rank, in this run */
-} direct_op;
-
-static void sum_few(const thread_group *group, unsigned place, direct_op *d)
-{
-    for (size_t i = 0; i < d->count; i++) {
-        float sum = group->slots[0].shown[place].few[i];
-        for (int r = 1; r < group->size; r++)
-            sum = sum + group->slots[r].shown[place].few[i];
-        d->data[i] = sum;
-    }
-}
-
-static ls_status run_direct(ls_op *op, ls_queue *queue)
-{
-    direct_op *d = (direct_op *)op;
-    thread_comm *comm = d->comm;
-    thread_group *group = comm->group;
-    const unsigned place = comm->directs++ % 2;
-    thread_shown *mine = &group->slots[comm->base.rank].shown[place];
-    if (is_abandoned(comm))
-        return ls_comm_thread_abandoned(comm);
-    mine->data = d->data;
-    mine->count = d->count;
-    if (d->part.few)
-        memcpy(mine->few, d->data, d->count * sizeof(float));
-    uint64_t begin = ls_queue_wait_begin(queue);
-    if (!meet(comm))
-        return ls_comm_thread_abandoned(comm);
-    ls_queue_wait_end(queue, begin);
-    for (int r = 0; r < group->size; r++) {
-        d->all[r] = group->slots[r].shown[place].data;
-        if (group->slots[r].shown[place].count != d->count)
-            return refuse_counts(comm, d->count, r, group->slots[r].shown[place].count);
-    }
-    ls_comm_thread_count(comm, d->part.messages, d->part.bytes);
-    if (d->part.few) {
-        sum_few(group, place, d);
-        return LS_OK;
-    }
-    if (d->part.slice.count)
-        ls_loop_sum_to_all(d->all, group->size, d->part.slice);
-    return LS_PLANTED(meeting_left_out) || meet(comm) ? LS_OK : ls_comm_thread_abandoned(comm);
-}
-
-static void describe_direct(const ls_op *op, char *text, size_t size)
-{
-    snprintf(text, size, "%s of %zu bytes, all", op->name,
-             ((const direct_op *)op)->count * sizeof(float));
-}
-
-static void abandon_direct(ls_op *op)
-{
-    ls_comm_thread_abandon(&((direct_op *)op)->comm->base);
-}
-
-static ls_status make_direct(ls_comm *base, float *data, size_t count, ls_op **out)
-{
-    size_t bytes = sizeof(direct_op) + (size_t)base->size * sizeof(float *);
-    direct_op *d = calloc(1, bytes);
-    if (!d)
-        return ls_fail_memory("communicator", bytes);
-    d->op = (ls_op){.name = "allreduce.direct",
-                    .run = run_direct,
-                    .abandon = abandon_direct,
-                    .destroy = destroy_op,
-                    .awaits = describe_direct,
-                    .use = LS_TIME_COMMUNICATION};
-    d->comm = (thread_comm *)base;
-    d->data = data;
-    d->count = count;
-    d->part = ls_comm_direct_part(base->rank, base->size, count);
-    const ls_range *slice = &d->part.slice;
-    d->op.flops = (double)(base->size - 1) * (double)slice->count;
-    d->op.bytes = (double)ls_comm_bytes(2 * (uint64_t)base->size, slice->count);
-    d->part.slice.count -= LS_PLANTED(slice_element) && slice->count && !d->part.few;
-    *out = &d->op;
     return LS_OK;
 }
 
@@ -503,7 +395,7 @@ const ls_comm_backend ls_comm_thread = {
     .name = "thread",
     .help = "ranks are threads of one process and read each other's memory",
     .exchange = make_exchange,
-    .direct = make_direct,
+    .direct = ls_comm_thread_make_direct,
     .send = ls_comm_thread_send,
     .receive = ls_comm_thread_receive,
     .receive_any = ls_comm_thread_receive_any,

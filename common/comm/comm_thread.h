@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The thread back end's own types, shared by its files: queues (comm_thread.c), host calls
- * (comm_thread_host.c). */
+/* The thread back end's own types, shared by its files: queues (comm_thread.c,
+ * comm_thread_direct.c), host calls (comm_thread_host.c). */
 #ifndef LS_COMMON_COMM_COMM_THREAD_H
 #define LS_COMMON_COMM_COMM_THREAD_H
 
@@ -86,11 +86,23 @@ typedef struct thread_comm {
     _Atomic uint64_t received, copied; /* bytes, as in ls_received */
 } thread_comm;
 
+/* comm_thread.c */
 void ls_comm_thread_count(thread_comm *comm, uint64_t messages, uint64_t bytes);
 void ls_comm_thread_abandon(ls_comm *comm);
 
 /* The failure of an operation or call that cannot end because a rank gave up. */
 ls_status ls_comm_thread_abandoned(const thread_comm *comm);
+bool ls_comm_thread_is_abandoned(const thread_comm *comm);
+
+/* For a queue: raises a counter; waits until one is there, false where a rank gave up. */
+void ls_comm_thread_post(thread_comm *comm, ls_signal *signal, uint64_t value);
+bool ls_comm_thread_await(thread_comm *comm, ls_signal *signal, uint64_t target);
+
+/* An operation that cannot go on since another rank's is of another size: nor can the others'. */
+ls_status ls_comm_thread_refuse_counts(thread_comm *comm, size_t mine, int other, size_t theirs);
+
+/* comm_thread_direct.c */
+ls_status ls_comm_thread_make_direct(ls_comm *comm, float *data, size_t count, ls_op **out);
 
 /* comm_thread_host.c */
 ls_status ls_comm_thread_send(ls_comm *comm, int to, int tag, const void *data, size_t bytes);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Convolutions of the cpu table, by oneDNN, images channels last: in 2.6 its kernels read and write
+ * Convolutions of the cpu table by oneDNN, which are those that cpu_winograd.c and cpu_conv_few.c do
+ * not take. Images are channels last: in 2.6 its kernels read and write
  * these as fast as its blocked layouts (64 to 64 channels, 5x5 on 12x12: 321, 318 and 302 GFLOP/s
  * forward, to weights and to data, against 294, 278 and 299), so no image is ever reordered.
  *

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Back end `thread`, the direct all-reduce: all show their buffers and meet; each sums its slice
+ * from all buffers in rank order and writes it to all; all meet again. A few elements are shown
+ * themselves: one meeting.
+ */
+#include "common/base/hooks.h"
+#include "common/comm/comm_thread.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* All ranks' queues. With a core each, ranks look at each other's own counter, which takes the
+ * fewest cache lines from core to core; in a crowd each sleeps and wakes once at most. */
+static bool meet(thread_comm *comm)
+{
+    thread_group *group = comm->group;
+    uint64_t meeting = ++comm->meetings;
+    if (group->crowded) {
+        uint64_t all = (uint64_t)group->size * meeting;
+        if (atomic_fetch_add(&group->arrived, 1) + 1 == all)
+            ls_comm_thread_post(comm, &group->released, meeting);
+        return ls_comm_thread_await(comm, &group->released, meeting);
+    }
+    ls_comm_thread_post(comm, &group->slots[comm->base.rank].met, meeting);
+    for (int r = 0; r < group->size; r++)
+        if (!ls_comm_thread_await(comm, &group->slots[r].met, meeting))
+            return false;
+    return true;
+}
+
+typedef struct direct_op {
+    ls_op op;
+    thread_comm *comm;
+    float *data;
+    size_t count;
+    ls_direct_part part;
+    float *all[]; /* [size] of each rank, in this run */
+} direct_op;
+
+static void sum_few(const thread_group *group, unsigned place, direct_op *d)
+{
+    for (size_t i = 0; i < d->count; i++) {
+        float sum = group->slots[0].shown[place].few[i];
+        for (int r = 1; r < group->size; r++)
+            sum = sum + group->slots[r].shown[place].few[i];
+        d->data[i] = sum;
+    }
+}
+
+static ls_status run_direct(ls_op *op, ls_queue *queue)
+{
+    direct_op *d = (direct_op *)op;
+    thread_comm *comm = d->comm;
+    thread_group *group = comm->group;
+    const unsigned place = comm->directs++ % 2;
+    thread_shown *mine = &group->slots[comm->base.rank].shown[place];
+    if (ls_comm_thread_is_abandoned(comm))
+        return ls_comm_thread_abandoned(comm);
+    mine->data = d->data;
+    mine->count = d->count;
+    if (d->part.few)
+        memcpy(mine->few, d->data, d->count * sizeof(float));
+    uint64_t begin = ls_queue_wait_begin(queue);
+    if (!meet(comm))
+        return ls_comm_thread_abandoned(comm);
+    ls_queue_wait_end(queue, begin);
+    for (int r = 0; r < group->size; r++) {
+        d->all[r] = group->slots[r].shown[place].data;
+        if (group->slots[r].shown[place].count != d->count)
+            return ls_comm_thread_refuse_counts(comm, d->count, r,
+                                                group->slots[r].shown[place].count);
+    }
+    ls_comm_thread_count(comm, d->part.messages, d->part.bytes);
+    if (d->part.few) {
+        sum_few(group, place, d);
+        return LS_OK;
+    }
+    if (d->part.slice.count)
+        ls_loop_sum_to_all(d->all, group->size, d->part.slice);
+    return LS_PLANTED(meeting_left_out) || meet(comm) ? LS_OK : ls_comm_thread_abandoned(comm);
+}
+
+static void describe_direct(const ls_op *op, char *text, size_t size)
+{
+    snprintf(text, size, "%s of %zu bytes, all", op->name,
+             ((const direct_op *)op)->count * sizeof(float));
+}
+
+static void abandon_direct(ls_op *op)
+{
+    ls_comm_thread_abandon(&((direct_op *)op)->comm->base);
+}
+
+static void destroy_direct(ls_op *op)
+{
+    free(op);
+}
+
+ls_status ls_comm_thread_make_direct(ls_comm *base, float *data, size_t count, ls_op **out)
+{
+    size_t bytes = sizeof(direct_op) + (size_t)base->size * sizeof(float *);
+    direct_op *d = calloc(1, bytes);
+    if (!d)
+        return ls_fail_memory("communicator", bytes);
+    d->op = (ls_op){.name = "allreduce.direct",
+                    .run = run_direct,
+                    .abandon = abandon_direct,
+                    .destroy = destroy_direct,
+                    .awaits = describe_direct,
+                    .use = LS_TIME_COMMUNICATION};
+    d->comm = (thread_comm *)base;
+    d->data = data;
+    d->count = count;
+    d->part = ls_comm_direct_part(base->rank, base->size, count);
+    const ls_range *slice = &d->part.slice;
+    d->op.flops = (double)(base->size - 1) * (double)slice->count;
+    d->op.bytes = (double)ls_comm_bytes(2 * (uint64_t)base->size, slice->count);
+    d->part.slice.count -= LS_PLANTED(slice_element) && slice->count && !d->part.few;
+    *out = &d->op;
+    return LS_OK;
+}

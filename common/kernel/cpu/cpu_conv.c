@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Convolutions of the cpu table by oneDNN, which are those that cpu_winograd.c and cpu_conv_few.c do
- * not take. Images are channels last: in 2.6 its kernels read and write
- * these as fast as its blocked layouts (64 to 64 channels, 5x5 on 12x12: 321, 318 and 302 GFLOP/s
- * forward, to weights and to data, against 294, 278 and 299), so no image is ever reordered.
+ * Convolutions of the cpu table by oneDNN, which are those that cpu_winograd.c and cpu_conv_few.c
+ * do not take. Images are channels last: in 2.6 its kernels read and write these as fast as its
+ * blocked layouts (64 to 64 channels, 5x5 on 12x12: 321, 318 and 302 GFLOP/s forward, to weights
+ * and to data, against 294, 278 and 299), so no image is reordered for it.
  *
  * Weights are reordered, since files and the flat buffer have them as [O,C,height,width]: into the
  * layout that oneDNN likes before a forward or data pass, and their gradient back out of it.
@@ -341,7 +341,7 @@ ls_status ls_cpu_conv_backward_weights(ls_kernels *kernels, const ls_conv_backwa
     LS_TRY(ls_check_conv_backward_weights(a, kernels->table->real_bytes, &work));
     if (ls_cpu_conv_few((const cpu_kernels *)kernels, &a->shape))
         return ls_cpu_conv_few_weights((const cpu_kernels *)kernels, a, &work, out);
-    if (ls_cpu_winograd((const cpu_kernels *)kernels, &a->shape))
+    if (ls_cpu_winograd_shared((const cpu_kernels *)kernels, &a->shape))
         return ls_cpu_winograd_weights((const cpu_kernels *)kernels, a, &work, out);
     const conv_op like = {.op.name = "conv_backward_weights.primitive",
                           .direction = TO_WEIGHTS,

@@ -79,9 +79,11 @@ bool ls_cpu_conv_few(const cpu_kernels *cpu, const ls_conv_shape *shape);
 ls_status ls_cpu_conv_few_weights(const cpu_kernels *cpu, const ls_conv_backward_weights_args *a,
                                   const ls_work *work, ls_op **out);
 
-/** Whether this convolution and its gradients go by Winograd's method: a function of the shape and
- *  the instruction set. */
+/** Whether this convolution and the gradient of its data go by Winograd's method: a function of the
+ *  shape and the instruction set. */
 bool ls_cpu_winograd(const cpu_kernels *cpu, const ls_conv_shape *shape);
+/** The same of its weights' gradient, which not every number of cores can share. */
+bool ls_cpu_winograd_shared(const cpu_kernels *cpu, const ls_conv_shape *shape);
 ls_status ls_cpu_winograd_forward(const cpu_kernels *cpu, const ls_conv_forward_args *a,
                                   const ls_work *work, ls_op **out);
 ls_status ls_cpu_winograd_weights(const cpu_kernels *cpu, const ls_conv_backward_weights_args *a,

@@ -4,7 +4,10 @@
  * takes a quarter of the products of a direct one (5x5 windows: a bit more than a third).
  *
  * A few tiles go through all points together, so that they stay in the second-level cache. Tiles
- * are split over the device's threads, for the weights' gradient channels: no split changes a bit.
+ * are split over the device's threads, for the weights' gradient blocks of 16 channels, each with
+ * all tiles of dy: no split changes a bit. Where a device has more cores than blocks that gradient
+ * is left to oneDNN, and so are convolutions of a few rows, for which packing weights does not pay,
+ * and of more channels than were measured.
  */
 #include "common/device/cpu/team.h"
 #include "common/kernel/cpu/cpu_kernels.h"
@@ -12,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { POINTS = LS_WINOGRAD_AXIS * LS_WINOGRAD_AXIS };
+enum { POINTS = LS_WINOGRAD_AXIS * LS_WINOGRAD_AXIS, MOST_CHANNELS = 128 };
 
 typedef struct winograd_op {
     ls_op op;
@@ -28,11 +31,17 @@ bool ls_cpu_winograd(const cpu_kernels *cpu, const ls_conv_shape *s)
     const ls_window *w = &s->window;
     const bool square = w->height == w->width && (w->height == 3 || w->height == 5);
     if (strcmp(cpu->loops->isa, "avx512") != 0 || !square || w->stride_y != 1 || w->stride_x != 1 ||
-        s->channels % 16 || s->outputs % 16)
+        s->channels % 16 || s->outputs % 16 || s->channels > MOST_CHANNELS ||
+        s->outputs > MOST_CHANNELS || w->in_height < 1 || w->in_width < 1)
         return false;
     const int64_t tiles = ls_vector_winograd_tiles(s);
     const int64_t direct = s->rows * w->out_height * w->out_width * w->height * w->width;
-    return tiles >= 2 * (int64_t)LS_WINOGRAD_TILES && tiles * POINTS * 2 <= direct;
+    return tiles >= 2 * (int64_t)LS_WINOGRAD_TILES && tiles <= direct / (2 * POINTS);
+}
+
+bool ls_cpu_winograd_shared(const cpu_kernels *cpu, const ls_conv_shape *s)
+{
+    return ls_cpu_winograd(cpu, s) && s->channels / 16 >= cpu->threads;
 }
 
 static ls_vector_winograd of_thread(const winograd_op *w, int part)
@@ -111,9 +120,9 @@ static ls_status prepare(winograd_op *w)
     w->loop.packed = w->scratch;
     w->loop.in = w->scratch + packed;
     w->op.workspace = elements * sizeof(float);
-    w->op.reorders =
-        2; /* weights or their gradient; images, or an image and its gradient, in tiles */
-    w->op.reordered_bytes = (packed + tiles * (w->loop.dweight ? in + out : in)) * sizeof(float);
+    w->op.reorders = 2; /* weights, or their gradient; images, or images and gradients, to tiles */
+    w->op.reordered_bytes =
+        (packed + tiles * (w->loop.dweight ? in + (size_t)w->threads * out : in)) * sizeof(float);
     return LS_OK;
 }
 

@@ -72,7 +72,7 @@ typedef struct ls_vector_winograd {
     const float *weight, *bias; /**< bias, dbias: NULL: none */
     float *y, *dweight, *dbias;
     float *packed;   /**< [6, 6, C, O]: weights, or sums for their gradient */
-    float *in, *out; /**< [6, 6, C / 16 or O / 16, LS_WINOGRAD_TILES, 16]: tiles at work */
+    float *in, *out; /**< [C / 16 or O / 16, LS_WINOGRAD_TILES, 6, 6, 16]: tiles at work */
 } ls_vector_winograd;
 
 enum { LS_WINOGRAD_AXIS = 6, LS_WINOGRAD_TILES = 24 };

@@ -22,7 +22,8 @@
 /* Wide values are passed between inlined functions only: there is no ABI to differ. */
 #pragma GCC diagnostic ignored "-Wpsabi"
 
-#define LS_LANES 16
+#define LS_ALWAYS static inline __attribute__((always_inline))
+#define LS_LANES  16
 typedef float lanes __attribute__((vector_size(64)));
 typedef float lanes_load __attribute__((vector_size(64), aligned(4), may_alias));
 typedef int32_t lanes_mask __attribute__((vector_size(64)));
@@ -50,24 +51,25 @@ typedef double wide_lanes __attribute__((vector_size(128)));
 #define LS_WRITE_OUT _Pragma("GCC unroll 64")
 #endif
 
-static inline __attribute__((always_inline)) lanes lanes_get(const float *from)
+LS_ALWAYS lanes lanes_get(const float *from)
 {
     return *(const lanes_load *)from;
 }
 
-static inline __attribute__((always_inline)) void lanes_put(float *to, const lanes *value)
+LS_ALWAYS void lanes_put(float *to, const lanes *value)
 {
     *(lanes_load *)to = *value;
 }
 
 /* A number in each lane. */
-static inline __attribute__((always_inline)) lanes lanes_all(float x)
+LS_ALWAYS lanes lanes_all(float x)
 {
     return (lanes){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x};
 }
 
-/* a b + c, rounded once, whatever the processor. */
-static inline __attribute__((always_inline)) lanes lanes_fma(lanes a, lanes b, lanes c)
+/* a b + c, rounded once, whatever the processor: one without such an instruction is slow at it
+ * (the C library computes it), and has the bits of the others. */
+LS_ALWAYS lanes lanes_fma(lanes a, lanes b, lanes c)
 {
 #if defined(__AVX512F__)
     return (lanes)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
@@ -90,14 +92,13 @@ static inline __attribute__((always_inline)) lanes lanes_fma(lanes a, lanes b, l
 }
 
 /* max(x, 0). */
-static inline __attribute__((always_inline)) lanes lanes_positive(lanes x)
+LS_ALWAYS lanes lanes_positive(lanes x)
 {
     return (lanes)((x > 0) & (lanes_mask)x);
 }
 
 /* `count` below 16 elements; the other lanes are `rest`. */
-static inline __attribute__((always_inline)) lanes lanes_get_some(const float *from, int64_t count,
-                                                                  float rest)
+LS_ALWAYS lanes lanes_get_some(const float *from, int64_t count, float rest)
 {
     float some[LS_LANES];
     for (int i = 0; i < LS_LANES; i++)
@@ -108,7 +109,7 @@ static inline __attribute__((always_inline)) lanes lanes_get_some(const float *f
 }
 
 /* most = value where it is greater. */
-static inline __attribute__((always_inline)) void lanes_max(lanes *most, const lanes *value)
+LS_ALWAYS void lanes_max(lanes *most, const lanes *value)
 {
     lanes_mask greater = *value > *most;
     *most = (lanes)((greater & (lanes_mask)*value) | (~greater & (lanes_mask)*most));

@@ -9,8 +9,6 @@
 
 #include "common/kernel/cpu/vector_loops.h"
 
-#define LS_ALWAYS static inline __attribute__((always_inline))
-
 enum { BN_TILE = 64 };
 
 /* `count` is 16 but for the last channels of an odd number. */

@@ -8,7 +8,8 @@
  * 36 products do the work of 144 (100). The points are 0, a, -a, b, -b and infinity. With an axis'
  * values d[0..5], g[0..r-1] and y[0..m-1], m + r - 1 = 6:
  *
- *   of d:  the coefficients of d divided by each factor of x(x^2 - a^2)(x^2 - b^2), last that whole
+ *   of d:  the sum of d[k] times coefficient k of x(x^2 - a^2)(x^2 - b^2) without the point's
+ *          factor; last of all factors
  *   of g:  g at each point, divided by the product of its distances from the others; last g[r-1]
  *   y[k]:  the sum over the points p of p^k times the product, to the last that of infinity
  *
@@ -21,14 +22,11 @@
 #ifndef LS_COMMON_KERNEL_CPU_VECTOR_WINOGRAD_H
 #define LS_COMMON_KERNEL_CPU_VECTOR_WINOGRAD_H
 
-#include "common/kernel/cpu/vector_loops.h"
+#include "common/kernel/cpu/vector_winograd_products.h"
 
-#define WINOGRAD_INLINE static inline __attribute__((always_inline))
+enum { MOST_WINDOW = 5, MOST_SIDE = 4 };
 
-enum { AXIS = LS_WINOGRAD_AXIS, TILES = LS_WINOGRAD_TILES, MOST_WINDOW = 5, MOST_SIDE = 4 };
-enum { POINT_LANES = AXIS * AXIS * LS_LANES };
-
-WINOGRAD_INLINE int64_t least(int64_t a, int64_t b)
+LS_ALWAYS int64_t least(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
@@ -52,7 +50,7 @@ static const float divided[AXIS] = {1 / (A2 * B2),
                                     1 / (2 * B2 * (B2 - A2)),
                                     1};
 
-WINOGRAD_INLINE void of_pixels(const lanes d[AXIS], lanes t[AXIS])
+LS_ALWAYS void of_pixels(const lanes d[AXIS], lanes t[AXIS])
 {
     const lanes a = lanes_all(POINT_A), b = lanes_all(POINT_B);
     const lanes product = lanes_all(A2 * B2), sum = lanes_all(-A2 - B2);
@@ -69,7 +67,7 @@ WINOGRAD_INLINE void of_pixels(const lanes d[AXIS], lanes t[AXIS])
 }
 
 /* y as a polynomial of `count` coefficients, at the points. */
-WINOGRAD_INLINE void at_points(const lanes *y, int count, lanes z[AXIS])
+LS_ALWAYS void at_points(const lanes *y, int count, lanes z[AXIS])
 {
     lanes even_a = y[0], even_b = y[0];
     lanes odd_a = lanes_all(POINT_A) * y[1], odd_b = lanes_all(POINT_B) * y[1];
@@ -87,7 +85,7 @@ WINOGRAD_INLINE void at_points(const lanes *y, int count, lanes z[AXIS])
 }
 
 /* `count` coefficients from what is at the points. */
-WINOGRAD_INLINE void from_points(const lanes z[AXIS], int count, lanes *y)
+LS_ALWAYS void from_points(const lanes z[AXIS], int count, lanes *y)
 {
     const lanes even_a = z[1] + z[2], odd_a = z[1] - z[2];
     const lanes even_b = z[3] + z[4], odd_b = z[3] - z[4];
@@ -105,7 +103,7 @@ WINOGRAD_INLINE void from_points(const lanes z[AXIS], int count, lanes *y)
 /* Where element (y, x) of output o and channel c is: weights are [O, C, side, side], and of the
  * convolution that gives a data gradient those of the other, [C, O, side, side], turned half round.
  */
-WINOGRAD_INLINE int64_t weight_at(const ls_vector_winograd *w, int64_t o, int64_t c, int64_t at)
+LS_ALWAYS int64_t weight_at(const ls_vector_winograd *w, int64_t o, int64_t c, int64_t at)
 {
     const ls_conv_shape *s = &w->shape;
     const int64_t elements = s->window.height * s->window.width;
@@ -114,7 +112,7 @@ WINOGRAD_INLINE int64_t weight_at(const ls_vector_winograd *w, int64_t o, int64_
 }
 
 /* packed[6, 6, C, O] of channel c, outputs o to o + 15. */
-WINOGRAD_INLINE void pack_block(const ls_vector_winograd *w, int side, int64_t c, int64_t o)
+LS_ALWAYS void pack_block(const ls_vector_winograd *w, int side, int64_t c, int64_t o)
 {
     const ls_conv_shape *s = &w->shape;
     lanes half[MOST_WINDOW][AXIS], line[MOST_WINDOW], point[AXIS];
@@ -149,7 +147,7 @@ static void winograd_pack(const ls_vector_winograd *w, int64_t first, int64_t la
 }
 
 /* The gradient of the weights from the sums over all tiles, which are where packed weights are. */
-WINOGRAD_INLINE void unpack_block(const ls_vector_winograd *w, int side, int64_t c, int64_t o)
+LS_ALWAYS void unpack_block(const ls_vector_winograd *w, int side, int64_t c, int64_t o)
 {
     const ls_conv_shape *s = &w->shape;
     lanes half[AXIS][MOST_WINDOW], point[AXIS], line[MOST_WINDOW];
@@ -179,7 +177,7 @@ typedef struct winograd_tile {
     int64_t row, y, x;
 } winograd_tile;
 
-WINOGRAD_INLINE winograd_tile tile_number(const ls_window *w, int side, int64_t number)
+LS_ALWAYS winograd_tile tile_number(const ls_window *w, int side, int64_t number)
 {
     const int64_t down = (w->out_height + side - 1) / side,
                   across = (w->out_width + side - 1) / side;
@@ -187,7 +185,7 @@ WINOGRAD_INLINE winograd_tile tile_number(const ls_window *w, int side, int64_t 
                            number % across * side};
 }
 
-WINOGRAD_INLINE void tile_next(const ls_window *w, int side, winograd_tile *tile)
+LS_ALWAYS void tile_next(const ls_window *w, int side, winograd_tile *tile)
 {
     tile->x += side;
     if (tile->x < w->out_width)
@@ -201,7 +199,7 @@ WINOGRAD_INLINE void tile_next(const ls_window *w, int side, winograd_tile *tile
 }
 
 /* 6x6 pixels of 16 channels, `line` and `pixel` floats apart, at the points: to[6, 6, 16]. */
-WINOGRAD_INLINE void patch_in(const float *from, int64_t line, int64_t pixel, float *to)
+LS_ALWAYS void patch_in(const float *from, int64_t line, int64_t pixel, float *to)
 {
     lanes half[AXIS][AXIS], values[AXIS];
     for (int x = 0; x < AXIS; x++) {
@@ -232,8 +230,8 @@ static void patch_in_part(const float *from, int64_t line, int64_t pixel, const 
 }
 
 /* The pixels that a tile sees, at the points: to[C / 16, TILES, 6, 6, 16]. */
-WINOGRAD_INLINE void tile_in(const ls_vector_winograd *v, const winograd_tile *tile, int64_t first,
-                             int64_t last, float *to)
+LS_ALWAYS void tile_in(const ls_vector_winograd *v, const winograd_tile *tile, int64_t first,
+                       int64_t last, float *to)
 {
     const ls_conv_shape *s = &v->shape;
     const ls_window *w = &s->window;
@@ -251,8 +249,8 @@ WINOGRAD_INLINE void tile_in(const ls_vector_winograd *v, const winograd_tile *t
 }
 
 /* A tile's outputs from the points, from[O / 16, TILES, 6, 6, 16]. */
-WINOGRAD_INLINE void tile_out(const ls_vector_winograd *v, const winograd_tile *tile, int side,
-                              const float *from)
+LS_ALWAYS void tile_out(const ls_vector_winograd *v, const winograd_tile *tile, int side,
+                        const float *from)
 {
     const ls_conv_shape *s = &v->shape;
     const ls_window *w = &s->window;
@@ -283,9 +281,10 @@ WINOGRAD_INLINE void tile_out(const ls_vector_winograd *v, const winograd_tile *
     }
 }
 
-/* The gradient of a tile's outputs, at the points: to[O / 16, TILES, 6, 6, 16]; added to dbias. */
-WINOGRAD_INLINE void tile_gradient(const ls_vector_winograd *v, const winograd_tile *tile, int side,
-                                   float *dbias, float *to)
+/* The gradient of a tile's outputs of blocks [first, last), at the points: to[O / 16, TILES, 6, 6,
+ * 16]; added to dbias. */
+LS_ALWAYS void tile_gradient(const ls_vector_winograd *v, const winograd_tile *tile, int side,
+                             float *dbias, float *to)
 {
     const ls_conv_shape *s = &v->shape;
     const ls_window *w = &s->window;
@@ -317,110 +316,22 @@ WINOGRAD_INLINE void tile_gradient(const ls_vector_winograd *v, const winograd_t
     }
 }
 
-/* ---- Products ------------------------------------------------------------------------------- */
-
-/* At one point, outputs o to o + 16 blocks: out[., TILES, 16] = in[C / 16, TILES, 16] weights[C, O]
- * for `count` tiles, `rows` at a time; some more are computed. */
-WINOGRAD_INLINE void tiles_product(const float *in, int64_t C, const float *weights, int64_t O,
-                                   int64_t count, int rows, int blocks, float *out)
-{
-    for (int64_t first = 0; first < count; first += rows) {
-        const float *weight = weights;
-        lanes sum[24];
-        LS_WRITE_OUT
-        for (int i = 0; i < rows * blocks; i++)
-            sum[i] = (lanes){0};
-        for (int64_t c = 0; c < C; c += LS_LANES) {
-            const float *from = in + (c / LS_LANES * TILES + first) * POINT_LANES;
-            for (int k = 0; k < LS_LANES; k++) {
-                LS_WRITE_OUT
-                for (int b = 0; b < blocks; b++) {
-                    const lanes value = lanes_get(weight + b * LS_LANES);
-                    LS_WRITE_OUT
-                    for (int r = 0; r < rows; r++)
-                        sum[r * blocks + b] = lanes_fma(lanes_all(from[r * POINT_LANES + k]), value,
-                                                        sum[r * blocks + b]);
-                }
-                weight += O;
-            }
-        }
-        LS_WRITE_OUT
-        for (int r = 0; r < rows; r++)
-            LS_WRITE_OUT
-        for (int b = 0; b < blocks; b++)
-            lanes_put(out + (b * TILES + first + r) * POINT_LANES, &sum[r * blocks + b]);
-    }
-}
-
-static void point_product(const float *in, int64_t C, const float *weights, int64_t O,
-                          int64_t count, float *out)
-{
-    int64_t o = 0;
-    for (; o + 4 * LS_LANES <= O; o += 4 * LS_LANES)
-        tiles_product(in, C, weights + o, O, count, 6, 4, out + o * TILES * AXIS * AXIS);
-    for (; o + 2 * LS_LANES <= O; o += 2 * LS_LANES)
-        tiles_product(in, C, weights + o, O, count, 12, 2, out + o * TILES * AXIS * AXIS);
-    for (; o < O; o += LS_LANES)
-        tiles_product(in, C, weights + o, O, count, 24, 1, out + o * TILES * AXIS * AXIS);
-}
-
-/* At one point, channels c to c + 15, outputs o to o + 16 blocks: sums[., O] += the sum over
- * `count` tiles of in[TILES, 16] out[., TILES, 16], `rows` channels at a time. */
-WINOGRAD_INLINE void sums_product(const float *in, const float *out, int64_t O, int64_t count,
-                                  int rows, int blocks, float *sums)
-{
-    for (int first = 0; first < LS_LANES; first += rows) {
-        lanes sum[16];
-        LS_WRITE_OUT
-        for (int r = 0; r < rows; r++)
-            LS_WRITE_OUT
-        for (int b = 0; b < blocks; b++)
-            sum[r * blocks + b] = lanes_get(sums + (first + r) * O + b * LS_LANES);
-        for (int64_t t = 0; t < count; t++)
-            LS_WRITE_OUT
-        for (int b = 0; b < blocks; b++) {
-            const lanes value = lanes_get(out + (b * TILES + t) * POINT_LANES);
-            LS_WRITE_OUT
-            for (int r = 0; r < rows; r++)
-                sum[r * blocks + b] = lanes_fma(lanes_all(in[t * POINT_LANES + first + r]), value,
-                                                sum[r * blocks + b]);
-        }
-        LS_WRITE_OUT
-        for (int r = 0; r < rows; r++)
-            LS_WRITE_OUT
-        for (int b = 0; b < blocks; b++)
-            lanes_put(sums + (first + r) * O + b * LS_LANES, &sum[r * blocks + b]);
-    }
-}
-
-static void point_sums(const float *in, const float *out, int64_t O, int64_t count, float *sums)
-{
-    int64_t o = 0;
-    for (; o + 4 * LS_LANES <= O; o += 4 * LS_LANES)
-        sums_product(in, out + o * TILES * AXIS * AXIS, O, count, 4, 4, sums + o);
-    for (; o + 2 * LS_LANES <= O; o += 2 * LS_LANES)
-        sums_product(in, out + o * TILES * AXIS * AXIS, O, count, 8, 2, sums + o);
-    for (; o < O; o += LS_LANES)
-        sums_product(in, out + o * TILES * AXIS * AXIS, O, count, 16, 1, sums + o);
-}
-
 /* ---- Whole convolutions --------------------------------------------------------------------- */
 
 /* Tiles [first, last), at most TILES. */
-WINOGRAD_INLINE void forward_tiles(const ls_vector_winograd *w, int side, int64_t first,
-                                   int64_t last)
+LS_ALWAYS void forward_tiles(const ls_vector_winograd *w, int side, int64_t first, int64_t last)
 {
     const ls_conv_shape *s = &w->shape;
-    const int64_t C = s->channels, O = s->outputs;
     winograd_tile tile = tile_number(&s->window, side, first);
     const winograd_tile begin = tile;
     for (int64_t t = 0; t < last - first; t++) {
-        tile_in(w, &tile, 0, C / LS_LANES, w->in + t * POINT_LANES);
+        tile_in(w, &tile, 0, s->channels / LS_LANES, w->in + t * POINT_LANES);
         tile_next(&s->window, side, &tile);
     }
-    for (int64_t p = 0; p < AXIS * AXIS; p++)
-        point_product(w->in + p * LS_LANES, C, w->packed + p * C * O, O, last - first,
-                      w->out + p * LS_LANES);
+    for (int64_t p = 0; p < AXIS * AXIS; p++) {
+        const winograd_point point = point_of(w, p, last - first);
+        point_product(&point);
+    }
     tile = begin;
     for (int64_t t = 0; t < last - first; t++) {
         tile_out(w, &tile, side, w->out + t * POINT_LANES);
@@ -440,21 +351,21 @@ static void winograd_forward(const ls_vector_winograd *w, int64_t first, int64_t
 }
 
 /* Tiles [from, to), at most TILES, for the channels of blocks [first, last). */
-WINOGRAD_INLINE void weights_tiles(const ls_vector_winograd *w, int side, int64_t from, int64_t to,
-                                   int64_t first, int64_t last)
+LS_ALWAYS void weights_tiles(const ls_vector_winograd *w, int side, int64_t from, int64_t to,
+                             int64_t first, int64_t last)
 {
     const ls_conv_shape *s = &w->shape;
-    const int64_t C = s->channels, O = s->outputs;
     winograd_tile tile = tile_number(&s->window, side, from);
     for (int64_t t = 0; t < to - from; t++) {
         tile_in(w, &tile, first, last, w->in + t * POINT_LANES);
         tile_gradient(w, &tile, side, first ? NULL : w->dbias, w->out + t * POINT_LANES);
         tile_next(&s->window, side, &tile);
     }
-    for (int64_t p = 0; p < AXIS * AXIS; p++)
+    for (int64_t p = 0; p < AXIS * AXIS; p++) {
+        const winograd_point point = point_of(w, p, to - from);
         for (int64_t c = first * LS_LANES; c < last * LS_LANES; c += LS_LANES)
-            point_sums(w->in + c * TILES * AXIS * AXIS + p * LS_LANES, w->out + p * LS_LANES, O,
-                       to - from, w->packed + (p * C + c) * O);
+            point_sums(&point, c);
+    }
 }
 
 static void winograd_weights(const ls_vector_winograd *w, int64_t first, int64_t last)

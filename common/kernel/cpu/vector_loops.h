@@ -44,8 +44,10 @@ typedef double wide_lanes __attribute__((vector_size(128)));
 #endif
 
 /* The next loop, of a constant number of turns, is written out, so that what it indexes is in
- * registers. */
-#if defined(__clang__)
+ * registers: where there are enough of these. */
+#if !defined(__AVX512F__) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define LS_WRITE_OUT
+#elif defined(__clang__)
 #define LS_WRITE_OUT _Pragma("clang loop unroll(full)")
 #else
 #define LS_WRITE_OUT _Pragma("GCC unroll 64")
@@ -69,11 +71,14 @@ LS_ALWAYS lanes lanes_all(float x)
 
 /* a b + c, rounded once, whatever the processor: one without such an instruction is slow at it
  * (the C library computes it), and has the bits of the others. */
+#if defined(__AVX512F__)
 LS_ALWAYS lanes lanes_fma(lanes a, lanes b, lanes c)
 {
-#if defined(__AVX512F__)
     return (lanes)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+}
 #elif defined(__FMA__)
+LS_ALWAYS lanes lanes_fma(lanes a, lanes b, lanes c)
+{
     lanes sum;
     __m256 part[3][2];
     memcpy(part[0], &a, sizeof a);
@@ -83,13 +88,15 @@ LS_ALWAYS lanes lanes_fma(lanes a, lanes b, lanes c)
         part[0][i] = _mm256_fmadd_ps(part[0][i], part[1][i], part[2][i]);
     memcpy(&sum, part[0], sizeof sum);
     return sum;
-#else
-    lanes sum;
-    for (int i = 0; i < LS_LANES; i++)
-        sum[i] = fmaf(a[i], b[i], c[i]);
-    return sum;
-#endif
 }
+#else
+static __attribute__((noinline)) lanes lanes_fma(lanes a, lanes b, lanes c)
+{
+    for (int i = 0; i < LS_LANES; i++)
+        c[i] = fmaf(a[i], b[i], c[i]);
+    return c;
+}
+#endif
 
 /* max(x, 0). */
 LS_ALWAYS lanes lanes_positive(lanes x)

@@ -7,7 +7,7 @@
  * are split over the device's threads, for the weights' gradient blocks of 16 channels, each with
  * all tiles of dy: no split changes a bit. Where a device has more cores than blocks that gradient
  * is left to oneDNN, and so are convolutions of a few rows, for which packing weights does not pay,
- * and of more channels than were measured.
+ * and of more than 128 channels, whose tiles leave the cache.
  */
 #include "common/device/cpu/team.h"
 #include "common/kernel/cpu/cpu_kernels.h"

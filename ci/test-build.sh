@@ -17,7 +17,7 @@ skip='^check|test_planted|test_micro|test_refusals|test_results|test_arithmetic|
 skip+='|test_interrupt|test_links|test_reports|test_weight_decay|test_slurm|test_accuracy|test_syscalls|seed08|test_pipeline|test_model_parallel'
 case $dir in
 *tsan) skip+='|test_models|test_strategies|test_hybrid|test_ps$|test_run$|test_weight_decay|test_average|kernels|_layers|winograd|seed03|seed17' ;; # where threads meet: test_schedules has all strategies
-*clang) skip+='|integration|example|test_schedules|test_worker_failure' ;; # another compiler: the units
+*clang) skip+='|integration|example|test_schedules|test_worker_failure|test_comm|emulated' ;; # another compiler: units that compute
 # Of the address sanitizer: those that wait, for threads; ps: its other tests, seed05; strategies: all
 # are in test_models, with the larger models.
 *) skip+='|test_schedules|test_ps_schedules|test_worker_failure|test_faults_devices|test_ps$|test_strategies|test_no_mpi|seed17' ;;

@@ -281,8 +281,7 @@ LS_ALWAYS void tile_out(const ls_vector_winograd *v, const winograd_tile *tile, 
     }
 }
 
-/* The gradient of a tile's outputs of blocks [first, last), at the points: to[O / 16, TILES, 6, 6,
- * 16]; added to dbias. */
+/* The gradient of a tile's outputs, at the points: to[O / 16, TILES, 6, 6, 16]; added to dbias. */
 LS_ALWAYS void tile_gradient(const ls_vector_winograd *v, const winograd_tile *tile, int side,
                              float *dbias, float *to)
 {

@@ -227,7 +227,13 @@ fi
 # ---- Files that are not there -----------------------------------------------------------------
 
 refused 3 'dataset-fashion-mnist|./nowhere' run --data fashion-mnist:./nowhere --results none
-refused 3 './nowhere' run --data mnist:./nowhere --results none
+refused 3 './nowhere|no package|--data fashion-mnist' run --data mnist:./nowhere --results none
+refused 2 'no package|mnist:DIR|--data fashion-mnist' run --data mnist --results none
+refused 3 './nowhere|package base-files|text:DIR' run --model twin-lstm --data text:./nowhere --results none
+for model in cifar10 resnet:20; do # the model's data set, which lies nowhere
+    refused 3 'datasets/fetch.sh cifar10|--data synthetic' run --model $model --results none
+    refused 3 './nowhere|datasets/fetch.sh cifar10|--data synthetic' run --model $model --data cifar10:./nowhere
+done
 refused 3 './nowhere.safetensors' run --data file:./nowhere.safetensors --results none
 refused 3 './nowhere' run --model poly --load ./nowhere --results none
 refused 3 './nowhere' run --plan ./nowhere --results none

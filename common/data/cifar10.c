@@ -3,15 +3,20 @@
  * CIFAR-10's binary files: records of a label and 32x32 pixels, red, green, blue, 3073 bytes;
  * data_batch_1.bin to data_batch_5.bin to train on, test_batch.bin to test on, of any number of
  * records. Images stay bytes; they are cropped when a batch is gathered (kernel_layers.h).
+ * datasets/fetch.sh brings the authors' files to DIRECTORY, under the working directory.
  */
 #include "common/data/data_source.h"
 #include "common/data/raw.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { SIDE = 32, COLOURS = 3, PIXELS = COLOURS * SIDE * SIDE, RECORD = 1 + PIXELS, CLASSES = 10 };
+
+#define DIRECTORY "datasets/cifar-10-batches-bin"
 
 static const char what[] = "cifar10";
 
@@ -40,6 +45,11 @@ static ls_status open_file(const char *directory, const char *name, char path[64
                            ls_raw_file *file)
 {
     snprintf(path, 640, "%s/%s", directory, name);
+    if (access(path, R_OK) != 0)
+        return ls_fail(LS_CODE_MISSING, what, path,
+                       "cannot be read: %s; datasets/fetch.sh cifar10 brings CIFAR-10's files, "
+                       "--data cifar10:DIR reads them elsewhere, and --data synthetic needs none",
+                       strerror(errno));
     LS_TRY(ls_raw_open(what, path, file));
     if (file->size && file->size % RECORD == 0)
         return LS_OK;
@@ -98,16 +108,14 @@ static ls_status read_cifar10(const char *argument, const ls_data_need *need, ls
             LS_CODE_USAGE, "--data", data->name,
             "holds images of %dx%d in colour, of %d classes; the models cifar10 and resnet work",
             SIDE, SIDE, CLASSES);
-    if (!argument)
-        return ls_fail(LS_CODE_USAGE, "--data", data->name,
-                       "no package brings these files; give their directory: cifar10:DIR, which "
-                       "holds data_batch_1.bin to data_batch_5.bin and test_batch.bin");
-    snprintf(data->path, sizeof data->path, "%s", argument);
-    return ls_splits_read(read_split, argument, data);
+    const char *directory = argument ? argument : DIRECTORY;
+    snprintf(data->path, sizeof data->path, "%s", directory);
+    return ls_splits_read(read_split, directory, data);
 }
 
 const ls_data_source ls_source_cifar10 = {
     .name = "cifar10",
-    .help = "CIFAR-10's binary files, 32x32 in colour, cropped to the model's size: cifar10:DIR",
+    .help = "CIFAR-10's binary files, 32x32 in colour, cropped to the model's size: "
+            "datasets/fetch.sh cifar10 brings them, or cifar10:DIR",
     .read = read_cifar10,
 };

@@ -119,12 +119,15 @@ static ls_status read_fashion(const char *argument, const ls_data_need *need, ls
 
 static ls_status read_mnist(const char *argument, const ls_data_need *need, ls_data *data)
 {
-    const layout from = {.hint = "MNIST's four files belong in the DIR of --data mnist:DIR"};
+    const layout from = {.hint =
+                             "MNIST's four files, which no package brings, belong in the DIR of "
+                             "--data mnist:DIR; --data fashion-mnist and synthetic need none"};
     if (!argument)
         return ls_fail(LS_CODE_USAGE, "--data", data->name,
                        "no package brings these files; give their directory: mnist:DIR, which "
                        "holds train-images-idx3-ubyte, train-labels-idx1-ubyte, "
-                       "t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte, plain or .gz");
+                       "t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte, plain or .gz; or take "
+                       "--data fashion-mnist or synthetic");
     return read_layout(from, argument, need, data);
 }
 
@@ -137,6 +140,6 @@ const ls_data_source ls_source_fashion_mnist = {
 
 const ls_data_source ls_source_mnist = {
     .name = "mnist",
-    .help = "files in the layout of MNIST, plain or gz: mnist:DIR",
+    .help = "files in the layout of MNIST, plain or gz, which no package brings: mnist:DIR",
     .read = read_mnist,
 };

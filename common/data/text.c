@@ -23,6 +23,8 @@
 
 enum { TRAIN_SAMPLES = 12000, TEST_SAMPLES = 2000, TEST_PART = 6, VALUES = 256, FILES = 4096 };
 
+#define DIRECTORY "/usr/share/common-licenses"
+
 static const char what[] = "text";
 
 typedef struct text_file {
@@ -93,7 +95,8 @@ static ls_status take_files(text_set *set)
     int count = scandir(set->directory, &names, NULL, alphasort);
     if (count < 0)
         return ls_fail(LS_CODE_MISSING, what, set->directory,
-                       "it cannot be read: %s; give a directory of text files: --data text:DIR",
+                       "it cannot be read: %s; the Debian package base-files brings " DIRECTORY
+                       ", or give a directory of text files: --data text:DIR",
                        strerror(errno));
     ls_status status = LS_OK;
     for (int i = 0; i < count; i++) {
@@ -105,7 +108,9 @@ static ls_status take_files(text_set *set)
     if (!status && set->count < 2)
         status =
             ls_fail(LS_CODE_MISSING, what, set->directory,
-                    "it has %zu files; windows of two files or more can be told apart", set->count);
+                    "it has %zu files; windows of two files or more can be told apart: those of "
+                    "the Debian package base-files in " DIRECTORY ", or --data text:DIR",
+                    set->count);
     return status;
 }
 
@@ -168,7 +173,7 @@ static ls_status read_text(const char *argument, const ls_data_need *need, ls_da
                        "holds windows of text for a yes or no; the models twin-lstm and lstm-stack "
                        "work");
     text_set set = {.need = need,
-                    .directory = argument ? argument : "/usr/share/common-licenses",
+                    .directory = argument ? argument : DIRECTORY,
                     .window = (size_t)need->shape[0][0] / (need->inputs == 1 ? 2 : 1),
                     .files = calloc(FILES, sizeof *set.files)};
     if (!set.files)

@@ -80,12 +80,12 @@ static void test_refusals(void **state)
     (void)state;
     make_directory(directory);
     snprintf(spec, sizeof spec, "cifar10:%s", directory);
-    expect_refusal(ls_data_open("cifar10", &need, &data), LS_CODE_USAGE, "cifar10:DIR",
-                   "test_batch.bin");
     expect_refusal(ls_data_open(spec, &mlp, &data), LS_CODE_USAGE, "32x32", "models cifar10");
     write_all(directory);
     unlink(join(path, directory, names[3]));
     expect_refusal(ls_data_open(spec, &need, &data), LS_CODE_MISSING, names[3], "No such file");
+    expect_refusal(ls_data_open(spec, &need, &data), LS_CODE_MISSING, "datasets/fetch.sh cifar10",
+                   "--data synthetic");
     write_file(path, bytes_of, RECORD + 5);
     expect_refusal(ls_data_open(spec, &need, &data), LS_CODE_MISSING, "3078 bytes", "3073");
     write_file(path, bytes_of, 2 * RECORD + 2);

@@ -1,17 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # Installs Debian packages that are missing: ci/install.sh build | test
-#   build    what building and running needs
+#   build    what building needs, and running: MPI, gnuplot for plots, curl for datasets/fetch.sh
 #   test     that, and what the tests need (clang, sanitizers, clang-format, cmocka, tools)
 # As root, or with sudo. Does nothing, and asks nobody, where all of them are there.
 set -euo pipefail
 packages=(gcc libc6-dev cmake ninja-build git ca-certificates libdnnl-dev libhwloc-dev
   libxxhash-dev libjansson-dev libsqlite3-dev libfyaml-dev zlib1g-dev libgomp1
-  dataset-fashion-mnist)
+  libopenmpi-dev openmpi-bin gnuplot-nox curl dataset-fashion-mnist)
 case "${1:-build}" in
 build) ;;
-test) packages+=(libcmocka-dev clang clang-format libclang-rt-14-dev python3 strace sqlite3 ccache
-  gnuplot-nox libopenmpi-dev openmpi-bin) ;;
+test) packages+=(libcmocka-dev clang clang-format libclang-rt-14-dev python3 strace sqlite3 ccache) ;;
 *) echo "usage: ci/install.sh build|test" >&2; exit 2 ;;
 esac
 missing=()

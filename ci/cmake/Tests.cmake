@@ -148,7 +148,7 @@ set_tests_properties(integration.test_mpi integration.test_mpi_start integration
 get_property(all_tests DIRECTORY PROPERTY TESTS)
 foreach(name ${all_tests})
   if(name MATCHES
-     "^mpi|^sanitizer|^fuzz|progress|interrupt|accuracy|syscalls|faults|failure|links|micro_comm|mpi|netns|slurm|peers|install|rehearsal")
+     "^mpi|^sanitizer|^fuzz|progress|interrupt|accuracy|syscalls|faults|failure|links|micro_comm|mpi|netns|slurm|peers|install|rehearsal|readme")
     set_tests_properties(${name} PROPERTIES RUN_SERIAL ON)
   endif()
 endforeach()

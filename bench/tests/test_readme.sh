@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# The commands of the README do what it says, as they stand there: each line of its `sh` blocks runs in
+# one folder, in order, as a reader would do it after ci/quickstart.sh; it ends well (or not, where its
+# comment says "exit status not 0") and prints something. What is not run is listed with its reason.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+command -v mpirun >/dev/null || { echo "skipped: mpirun is not installed (openmpi-bin)"; exit 77; }
+! "$LOCKSTEP" --version | grep -q 'OpenMPI *not in this build' || { echo "skipped: no MPI in this build"; exit 77; }
+unset OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM OMPI_MCA_rmaps_base_oversubscribe # as they stand
+
+# Not run: the command as it stands, and why. One that the README has no more is a fault.
+declare -A reasons=(
+    [ci/quickstart.sh]="installs packages and builds"
+    [ci/test.sh]="takes a quarter of an hour, and runs this"
+    ["datasets/fetch.sh cifar10"]="brings 170 MB; test_fetch.sh has it from a server of this machine"
+)
+
+# commands README: a line each of status ("0", "not 0") and command, comments and continuations gone.
+# Every block says whether it is commands (sh) or what something prints (text).
+commands() {
+    python3 - "$1" <<'P'
+import re, sys
+kind, status, begun = None, "0", ""
+for line in open(sys.argv[1], encoding="utf-8"):
+    fence = re.match(r"\s*```(.*)", line)
+    if fence:
+        if kind is None and fence[1].strip() not in ("sh", "text"):
+            sys.exit(f"a block is neither sh nor text: {line.strip()}")
+        kind = None if kind else fence[1].strip()
+        continue
+    if kind != "sh":
+        continue
+    command, comment = re.match(r"(.*?)(?:(?:^|\s+)#(.*))?$", line.strip()).groups(default="")
+    status = "not 0" if "exit status not 0" in comment else status
+    begun += command
+    if begun.endswith("\\"):
+        begun = begun[:-1]
+    elif begun:
+        print(f"{status}\t{begun}")
+        status, begun = "0", ""
+if kind:
+    sys.exit("a block has no end")
+P
+}
+
+run_one() { # STATUS COMMAND: in the folder; stdout (on a failure that is wanted, either) is not empty
+    command_line=$2
+    code=0
+    timeout --kill-after=5 100 bash -c "$2" >out 2>err </dev/null || code=$?
+    checks=$((checks + 1))
+    [ "$code" -ne 124 ] || { wrong "no end in 100 s"; return; }
+    case $1 in
+    0) [ "$code" -eq 0 ] && [ -s out ] || wrong "exit status $code, 0 and an output wanted" ;;
+    *) [ "$code" -ne 0 ] && [ -s err ] || wrong "exit status $code, another and a message wanted" ;;
+    esac
+}
+
+mkdir build
+ln -s "$LOCKSTEP" build/lockstep
+ln -s "$SOURCE_DIR/ci" "$SOURCE_DIR/datasets" .
+commands "$SOURCE_DIR/README.md" >commands.list || wrong "README.md cannot be taken apart"
+expect "there are commands" test "$(wc -l <commands.list)" -gt 20
+declare -A seen=()
+while IFS=$'\t' read -r -u 3 status command; do
+    if [ -n "${reasons[$command]:-}" ]; then
+        seen[$command]=1
+        expect "not run, but there: $command" test -x "${command%% *}"
+    else
+        run_one "$status" "$command"
+    fi
+done 3<commands.list
+command_line=
+for command in "${!reasons[@]}"; do
+    expect "an exception that the README has no more: $command" test -n "${seen[$command]:-}"
+done
+expect "one name of the program throughout: build/lockstep" \
+    test -z "$(grep -nE '(^|[`(; ])lockstep (run|verify|micro|devices|list|results|trace|report|regress)' "$SOURCE_DIR/README.md")"
+
+# The first of them installs what the others need: asked where nothing is installed, as a user with sudo.
+mkdir bin
+printf '#!/bin/sh\nexit 1\n' >bin/dpkg-query
+printf '#!/bin/sh\necho 1000\n' >bin/id
+printf '#!/bin/sh\necho "sudo $*" >>"%s"\n' "$work/asked" >bin/sudo
+chmod +x bin/*
+expect "quickstart installs for building" grep -q '^ci/install.sh build$' ci/quickstart.sh
+PATH="$work/bin:$PATH" bash ci/install.sh build >/dev/null 2>err || wrong "install.sh does not go through sudo"
+for package in openmpi-bin libopenmpi-dev gnuplot-nox curl dataset-fashion-mnist; do
+    expect "installed for the README's commands: $package" grep -q "^sudo .*install.* $package\b" asked
+done
+finish

@@ -116,6 +116,11 @@ fetch whole/cifar.tar.gz
 fetched "all of it came, the run ended"
 requests "all of it came, the run ended" ""
 rm -r datasets/cifar-10-batches-bin
+cp cifar.tar.gz datasets/cifar-10-binary.tar.gz
+fetch whole/cifar.tar.gz
+fetched "brought by hand"
+requests "brought by hand" ""
+rm -r datasets/cifar-10-batches-bin
 
 fetch whole/cifar.tar.gz 0123456789abcdef0123456789abcdef
 refused "wrong checksum" 3 "has MD5 $right, not 0123456789abcdef0123456789abcdef: kept as .*.bad"

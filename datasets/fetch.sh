@@ -42,6 +42,7 @@ bring() {
     --continue-at - --output "$part" --write-out '%{errormsg}' "$url"); do
     before=$after
     after=$(stat -c %s "$part" 2>/dev/null || echo 0)
+    [ "$after" -gt 0 ] || fail 3 "$url" "$why; CIFAR10_URL=ADDRESS names another place"
     [ "$after" -gt "$before" ] || fail 3 "$url" \
       "$why; $after bytes are in datasets/$part: run this again to go on, remove it to begin anew"
   done

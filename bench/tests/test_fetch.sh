@@ -141,7 +141,7 @@ fetch whole/cifar.tar.gz
 refused "more than there is" 3 "416.*remove it to begin anew"
 rm "$part"
 fetch nowhere
-refused "no such address" 3 "127.0.0.1.*404"
+refused "no such address" 3 "127.0.0.1.*404.*; CIFAR10_URL"
 for arguments in "" nope "cifar10 cifar10"; do
     code=0
     datasets/fetch.sh $arguments >out 2>err || code=$?

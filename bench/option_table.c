@@ -11,6 +11,7 @@
 #include "bench/option_gpu.h"
 #include "bench/option_ps.h"
 #include "bench/option_values.h"
+#include "bench/results_db.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -190,7 +191,7 @@ static const ls_option table[] = {
     {"format", "NAME", "table", "", "table, jsonl, json, csv or md",
      PRINTING | LS_FOR_MICRO | LS_FOR_RESULTS | LS_FOR_DEVICES, .set = ls_set_format,
      IN_REQUEST(format)},
-    {"results", "FILE|none", "results/lockstep.db", "", "database that rows are kept in",
+    {"results", "FILE|none", LS_RESULTS_DEFAULT, "", "database that rows are kept in",
      PRINTING | LS_FOR_RESULTS, .set = ls_set_results, IN_REQUEST(results)},
     {"plan", "FILE", "none", "", "YAML file with these names as keys; values or lists", RUN_VERIFY,
      .set = ls_set_nothing},

@@ -11,6 +11,7 @@
 
 #include "bench/option_set.h"
 #include "bench/plan.h"
+#include "bench/results_db.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -72,7 +73,7 @@ static ls_status default_request(bool verify, const ls_processes *processes, FIL
     request->progress = -1;
     request->log = (ls_log){err, LS_LOG_NORMAL};
     request->format = strdup("table");
-    request->results = strdup("results/lockstep.db");
+    request->results = strdup(LS_RESULTS_DEFAULT);
     request->cases = malloc(sizeof *request->cases);
     *out = request;
     if (!request->format || !request->results || !request->cases)

@@ -10,8 +10,6 @@
 
 #include <string.h>
 
-static const char default_file[] = "results/lockstep.db";
-
 static const ls_column list_column[] = {
     {"id", "id", 29, false, LS_CELL_TEXT},
     {"time", "timestamp", 20, false, LS_CELL_TEXT},
@@ -95,7 +93,7 @@ static ls_status perform(const ls_option_set *set)
 {
     results_task task = {0};
     const ls_format *format;
-    const char *file = ls_option_set_text(set, "results", default_file);
+    const char *file = ls_option_set_text(set, "results", LS_RESULTS_DEFAULT);
     bool formatted = ls_option_set_find(set, "format")->count > 0;
     LS_TRY(check_operands(set));
     LS_TRY(ls_format_find(ls_option_set_text(set, "format", "table"), &format));

@@ -3,11 +3,15 @@
  * Results database; see results_db.h. One table, rows: the whole row as JSON, and beside it what
  * a person filters by with SQL. A file is ours by the application id in its header.
  *   Open: look at the header with plain reads; refuse; only then hand the file to SQLite.
- *   New (missing or empty): table, application id and version in one transaction of a rollback
- *   journal, so that a header, once there, is complete; WAL mode comes after it.
+ *   New (missing or empty): table, application id and version in one transaction, so that a header,
+ *   once there, is complete.
  *   Append: one insert, a transaction of its own, synchronous=FULL: on disk when it returns.
- * Leaves out: migration from older schemas (there is none), file systems without WAL, and reading
- * in a folder that cannot be written (WAL keeps its index there).
+ *   The journal is a rollback journal: a write-ahead log needs memory that all who use the file
+ *   share, which those of two hosts on a network file system do not. A file that is in that mode
+ *   leaves it when it is next written.
+ *   Read: some rows at a time, no lock held while they are looked at: who pages through them for an
+ *   hour keeps nobody from writing.
+ * Leaves out: migration from older schemas (there is none).
  */
 #include "bench/results_db.h"
 
@@ -28,7 +32,8 @@ enum {
     SCHEMA = 1,
     HEADER_SIZE = 100,
     BUSY_TIMEOUT_MS = 10000,
-    WAL_TRY_MS = 5
+    TRY_MS = 5,
+    READ_AT_ONCE = 64
 };
 
 struct ls_results {
@@ -45,10 +50,30 @@ static ls_status refuse(const char *path, const char *why)
     return ls_fail(LS_CODE_MISSING, "results", path, "%s; --results FILE names another", why);
 }
 
+/* Refused where the file cannot be locked at all: SQLite takes ENOLCK for a lock that another one
+ * holds. Not within a transaction: to close a file gives up what this process has locked of it. */
+static ls_status check_locks(const char *path)
+{
+    struct flock first_byte = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_len = 1};
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (file < 0) /* another matter, and SQLite's to tell */
+        return LS_OK;
+    int error = fcntl(file, F_SETLK, &first_byte) == 0 ? 0 : errno;
+    close(file);
+    if (error == 0 || error == EAGAIN || error == EACCES || error == EINTR)
+        return LS_OK;
+    return ls_fail(LS_CODE_MISSING, "results", path,
+                   "this folder has no file locks (%s), and without them two programs would spoil "
+                   "the file; --results FILE names one in another folder, or none",
+                   strerror(error));
+}
+
+/* Not before the statement that failed is reset or finalized. */
 static ls_status refuse_sqlite(const ls_results *results, int code)
 {
     const char *text = results->db ? sqlite3_errmsg(results->db) : sqlite3_errstr(code);
     int system_error = results->db ? sqlite3_system_errno(results->db) : 0;
+    LS_TRY(check_locks(results->path));
     switch (code & 0xff) {
     case SQLITE_FULL:
         return refuse(results->path, "cannot be written: the disk is full");
@@ -105,8 +130,8 @@ static ls_status check_file(const char *path, bool *empty)
     return *empty ? LS_OK : check_header(path, header, (size_t)size);
 }
 
-/* Makes the folder that the file is to lie in, if it is missing (not the folders above it). */
-static ls_status make_parent(const char *path)
+/* The folder that the file is to lie in has to be there; that of the default's is made. */
+static ls_status check_parent(const char *path)
 {
     const char *slash = strrchr(path, '/');
     if (!slash || slash == path)
@@ -115,10 +140,16 @@ static ls_status make_parent(const char *path)
     if (!folder)
         return ls_fail_memory(path, strlen(path));
     ls_status status = LS_OK;
-    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
-        status =
-            ls_fail(LS_CODE_MISSING, "results", path,
-                    "its folder cannot be made: %s; --results FILE names another", strerror(errno));
+    if (strcmp(path, LS_RESULTS_DEFAULT) == 0) {
+        if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+            status = ls_fail(LS_CODE_MISSING, "results", path,
+                             "its folder cannot be made: %s; --results FILE names another",
+                             strerror(errno));
+    } else if (access(folder, F_OK) != 0) {
+        status = ls_fail(LS_CODE_MISSING, "results", path,
+                         "its folder %s: %s; make it, or --results FILE names another", folder,
+                         strerror(errno));
+    }
     free(folder);
     return status;
 }
@@ -137,7 +168,7 @@ static ls_status examine(const char *path, bool create, bool *fresh)
             return ls_fail(LS_CODE_MISSING, "results", path,
                            "no such file; lockstep run makes it, --results FILE names another");
         *fresh = true;
-        return make_parent(path);
+        return check_parent(path);
     }
     if (S_ISDIR(facts.st_mode))
         return refuse(path, "is a folder");
@@ -187,31 +218,37 @@ static int initialise(ls_results *results)
     return code;
 }
 
-/* The change to WAL needs the file alone, and SQLite does not wait for that: so try again. */
-static int enter_wal(ls_results *results)
+/* A file of older versions is in WAL mode. The change needs it alone, and SQLite does not wait for
+ * that: so try again. */
+static int enter_rollback(ls_results *results)
 {
     int code = SQLITE_BUSY;
-    for (int waited = 0; code == SQLITE_BUSY && waited < BUSY_TIMEOUT_MS; waited += WAL_TRY_MS) {
+    for (int waited = 0; code == SQLITE_BUSY && waited < BUSY_TIMEOUT_MS; waited += TRY_MS) {
         if (waited > 0)
-            ls_clock_sleep(WAL_TRY_MS * UINT64_C(1000000));
-        code = execute(results, "PRAGMA journal_mode = WAL");
+            ls_clock_sleep(TRY_MS * UINT64_C(1000000));
+        code = execute(results, "PRAGMA journal_mode = DELETE");
     }
     return code;
 }
 
-/* What SQLite sees, in the file and its write-ahead log, has to be what the header promised. */
+/* What SQLite sees, in the file and its journal, has to be what the header promised: the table as
+ * it was made, no view of that name, and nothing that runs when a row comes in. */
 static ls_status verify(ls_results *results)
 {
-    int id = 0, schema = 0, tables = 0;
+    char sql[sizeof schema_sql + 160];
+    snprintf(sql, sizeof sql,
+             "SELECT sum(type = 'table' AND sql = '%s') = 1 AND sum(type != 'index') = 1"
+             " FROM sqlite_master WHERE tbl_name = 'rows'",
+             schema_sql);
+    int id = 0, schema = 0, ours = 0;
     int code = query_integer(results, "PRAGMA application_id", &id);
     if (code == SQLITE_OK)
         code = query_integer(results, "PRAGMA user_version", &schema);
     if (code == SQLITE_OK)
-        code = query_integer(results, "SELECT count(*) FROM sqlite_master WHERE name = 'rows'",
-                             &tables);
+        code = query_integer(results, sql, &ours);
     if (code != SQLITE_OK)
         return refuse_sqlite(results, code);
-    if (id != APPLICATION_ID || schema != SCHEMA || tables != 1)
+    if (id != APPLICATION_ID || schema != SCHEMA || !ours)
         return refuse(results->path, "is damaged: it has not the table of its schema");
     return LS_OK;
 }
@@ -223,7 +260,7 @@ static ls_status prepare_writing(ls_results *results, bool fresh)
     if (code == SQLITE_OK && sqlite3_db_readonly(results->db, "main") == 1)
         code = SQLITE_READONLY;
     if (code == SQLITE_OK)
-        code = enter_wal(results);
+        code = enter_rollback(results);
     if (code == SQLITE_OK)
         code = execute(results, "PRAGMA synchronous = FULL; BEGIN IMMEDIATE; COMMIT");
     return code == SQLITE_OK ? LS_OK : refuse_sqlite(results, code);
@@ -242,6 +279,10 @@ static ls_status connect(ls_results *results, bool create, bool fresh)
         return refuse_sqlite(results, code);
     sqlite3_extended_result_codes(results->db, 0);
     sqlite3_busy_timeout(results->db, BUSY_TIMEOUT_MS);
+    ls_status status = check_locks(results->path);
+    if (status && fresh) /* made just now */
+        unlink(results->path);
+    LS_TRY(status);
     if (create)
         LS_TRY(prepare_writing(results, fresh));
     return verify(results);
@@ -297,10 +338,9 @@ ls_status ls_results_append(ls_results *results, const json_t *row)
         sqlite3_bind_text(statement, 7, text, -1, SQLITE_STATIC);
         code = sqlite3_step(statement);
     }
-    ls_status status = code == SQLITE_DONE ? LS_OK : refuse_sqlite(results, code);
     sqlite3_finalize(statement);
     free(text);
-    return status;
+    return code == SQLITE_DONE ? LS_OK : refuse_sqlite(results, code);
 }
 
 static ls_status parse_row(const ls_results *results, sqlite3_stmt *statement, json_t **out)
@@ -311,25 +351,50 @@ static ls_status parse_row(const ls_results *results, sqlite3_stmt *statement, j
     return *out ? LS_OK : refuse(results->path, "is damaged: a row in it is no JSON");
 }
 
+/* Appends the rows after rowid *last to `rows`, some of them, and moves it on. Numbers that do not
+ * grow are those of a file that leads in circles. */
+static ls_status read_some(ls_results *results, sqlite3_int64 *last, json_t *rows)
+{
+    sqlite3_stmt *statement;
+    int code = sqlite3_prepare_v2(
+        results->db, "SELECT row, rowid FROM rows WHERE rowid > ? ORDER BY rowid LIMIT ?", -1,
+        &statement, NULL);
+    if (code != SQLITE_OK)
+        return refuse_sqlite(results, code);
+    sqlite3_bind_int64(statement, 1, *last);
+    sqlite3_bind_int(statement, 2, READ_AT_ONCE);
+    ls_status status = LS_OK;
+    while (!status && (code = sqlite3_step(statement)) == SQLITE_ROW) {
+        json_t *row = NULL;
+        const sqlite3_int64 number = sqlite3_column_int64(statement, 1);
+        if (number <= *last)
+            status = refuse(results->path, "is damaged: its rows are out of order");
+        else
+            status = parse_row(results, statement, &row);
+        *last = number;
+        if (!status)
+            json_array_append_new(rows, row);
+    }
+    sqlite3_finalize(statement);
+    if (!status && code != SQLITE_DONE)
+        return refuse_sqlite(results, code);
+    return status;
+}
+
 ls_status ls_results_each(ls_results *results, ls_status (*visit)(void *context, const json_t *row),
                           void *context)
 {
-    sqlite3_stmt *statement;
-    int code = sqlite3_prepare_v2(results->db, "SELECT row FROM rows ORDER BY rowid", -1,
-                                  &statement, NULL);
-    if (code != SQLITE_OK)
-        return refuse_sqlite(results, code);
+    sqlite3_int64 last = INT64_MIN;
+    size_t count = READ_AT_ONCE;
     ls_status status = LS_OK;
-    while (!status && (code = sqlite3_step(statement)) == SQLITE_ROW) {
-        json_t *row;
-        status = parse_row(results, statement, &row);
-        if (!status)
-            status = visit(context, row);
-        json_decref(row);
+    while (!status && count == READ_AT_ONCE) {
+        json_t *rows = json_array();
+        status = read_some(results, &last, rows);
+        count = json_array_size(rows);
+        for (size_t i = 0; i < count && !status; i++)
+            status = visit(context, json_array_get(rows, i));
+        json_decref(rows);
     }
-    if (!status && code != SQLITE_DONE)
-        status = refuse_sqlite(results, code);
-    sqlite3_finalize(statement);
     return status;
 }
 
@@ -342,8 +407,10 @@ static ls_status find_row(const ls_results *results, sqlite3_stmt *statement, co
     if (code == SQLITE_DONE)
         return ls_fail(LS_CODE_MISSING, "row", id,
                        "not in %s; lockstep results list shows those that are", results->path);
-    if (code != SQLITE_ROW)
+    if (code != SQLITE_ROW) {
+        sqlite3_reset(statement);
         return refuse_sqlite(results, code);
+    }
     bool whole = sqlite3_column_int(statement, 1);
     json_t *row;
     LS_TRY(parse_row(results, statement, &row));
@@ -353,8 +420,10 @@ static ls_status find_row(const ls_results *results, sqlite3_stmt *statement, co
         return LS_OK;
     }
     json_decref(row);
-    if (code != SQLITE_ROW)
+    if (code != SQLITE_ROW) {
+        sqlite3_reset(statement);
         return refuse_sqlite(results, code);
+    }
     return ls_fail(LS_CODE_USAGE, "row", id, "several ids in %s begin so; give more of it",
                    results->path);
 }

@@ -120,8 +120,8 @@ static void cache_key(const ls_machine *machine, const ls_device *device, ls_mat
                  math == LS_MATH_TF32 ? "tf32" : "float32");
         return;
     }
-    snprintf(key, size, "%s|%s|%s|cpu|oneDNN %s|%d cores", info->host, info->cpu, info->isa,
-             ls_kernel_library_version(version), d->core_count);
+    snprintf(key, size, "%s|%s|%s|%s|cpu|oneDNN %s|%d cores", info->host, info->cpu,
+             info->cpu_identity, info->isa, ls_kernel_library_version(version), d->core_count);
 }
 
 static void write_cache(json_t *cache)
@@ -137,19 +137,21 @@ static void write_cache(json_t *cache)
 }
 
 ls_status ls_roof_get(const ls_machine *machine, ls_device *device, ls_math math,
-                      const ls_processes *processes, double *flops_per_s)
+                      double reached, const ls_processes *processes, double *flops_per_s)
 {
     char path[600], key[512];
     cache_key(machine, device, math, key, sizeof key);
     json_t *cache = cache_file(path, sizeof path, false) ? json_load_file(path, 0, NULL) : NULL;
     double cached = json_number_value(json_object_get(cache, key));
-    if (cached > 0) {
+    if (cached > 0 && cached >= reached) {
         *flops_per_s = cached;
         json_decref(cache);
         return LS_OK;
     }
     ls_status status = measure(device, math, processes, flops_per_s);
     if (!status) {
+        if (cached > *flops_per_s)
+            *flops_per_s = cached;
         if (!json_is_object(cache)) {
             json_decref(cache);
             cache = json_object();

@@ -56,15 +56,62 @@ static json_t *result_group(const ls_row_facts *f)
     return group;
 }
 
+/* FLOPs of a step on each whole device, whose roof its parts share. */
+static double step_flops(const ls_plan_of_case *plan)
+{
+    const int here = (int)plan->device_count;
+    const double wholes =
+        (double)plan->all_devices / here * ls_device_name_wholes(plan->devices, here);
+    return ls_graph_flops(plan->model->graph) * (double)plan->job.batch / wholes;
+}
+
+double ls_row_reached(const ls_row_facts *f)
+{
+    ls_statistics s;
+    const char *entry;
+    json_t *kernels = ls_row_kernels(f->trial->session.run), *kernel;
+    bool direct = true;
+    json_object_foreach(kernels, entry, kernel)
+    {
+        const char *name = json_string_value(kernel);
+        direct = direct && !strstr(name, "winograd") && !strstr(name, "cudnn");
+    }
+    json_decref(kernels);
+    ls_statistics_compute(f->trial->step_ms, f->trial->timed_done, &s);
+    return direct && s.p10 > 0 ? step_flops(f->plan) / (s.p10 * 1e-3) : 0;
+}
+
+/* Samples per second: of all workers over the time where each goes its own way, else of a full
+ * batch in the median step; and in the mean. */
+static void put_rates(json_t *group, const ls_row_facts *f, const ls_statistics *s)
+{
+    const ls_trial *trial = f->trial;
+    const ls_job *job = &f->plan->job;
+    const uint64_t warmup = (uint64_t)f->plan->warmup;
+    const uint64_t samples = ls_session_samples(&trial->session, warmup + trial->timed_done) -
+                             ls_session_samples(&trial->session, warmup);
+    const double mean = (double)samples / (trial->timed_ms * 1e-3);
+    const bool alone = f->plan->strategy->serves && ls_ps_by_arrival(&job->ps);
+    put_real(group, "samples_per_s", alone ? mean : (double)job->batch / (s->median * 1e-3));
+    put_real(group, "samples_per_s_mean", mean);
+}
+
+/* Where the two rates say different things, one figure does not tell how fast it was. */
+static void warn_of_skew(json_t *result, const json_t *time)
+{
+    static const double most = 1.1;
+    const double median = json_number_value(json_object_get(time, "samples_per_s"));
+    const double mean = json_number_value(json_object_get(time, "samples_per_s_mean"));
+    if (median > most * mean || mean > most * median)
+        json_object_set_new(result, "warnings", json_pack("[s]", "skewed"));
+}
+
 static json_t *time_group(const ls_row_facts *f)
 {
     ls_trial *trial = f->trial;
     const ls_plan_of_case *plan = f->plan;
-    uint64_t warmup = (uint64_t)plan->warmup;
     ls_statistics s;
     ls_run_info info;
-    uint64_t samples = ls_session_samples(&trial->session, warmup + trial->timed_done) -
-                       ls_session_samples(&trial->session, warmup);
     ls_statistics_compute(trial->step_ms, trial->timed_done, &s);
     trial->session.run->strategy->describe(trial->session.run, &info);
     json_t *group = json_object(), *step = json_object();
@@ -76,7 +123,7 @@ static json_t *time_group(const ls_row_facts *f)
     json_object_set_new(step, "ci95", json_pack("[f,f]", s.ci95[0], s.ci95[1]));
     put_integer(step, "n", s.n);
     json_object_set_new(group, "step_ms", step);
-    put_real(group, "samples_per_s", (double)samples / (trial->timed_ms * 1e-3));
+    put_rates(group, f, &s);
     if (f->place->request->baseline && f->baseline_ms > 0) {
         double speedup = f->baseline_ms / (s.median / (double)plan->job.batch);
         put_real(group, "speedup", speedup);
@@ -86,12 +133,8 @@ static json_t *time_group(const ls_row_facts *f)
     }
     if (f->exact_cost > 0) /* exact mode over fast mode */
         put_real(group, "exact_cost", f->exact_cost);
-    if (f->roof_flops > 0) { /* the roof is that of a whole device, which its parts share */
-        const int here = (int)plan->device_count;
-        const double wholes =
-            (double)plan->all_devices / here * ls_device_name_wholes(plan->devices, here);
-        double flops = ls_graph_flops(plan->model->graph) * (double)plan->job.batch;
-        put_real(group, "mfu", flops / (s.median * 1e-3 * f->roof_flops * wholes));
+    if (f->roof_flops > 0) {
+        put_real(group, "mfu", step_flops(plan) / (s.median * 1e-3 * f->roof_flops));
         put_real(group, "roof_gflops", f->roof_flops * 1e-9);
     }
     if (info.program.nodes) /* else steps are put one by one */
@@ -229,7 +272,7 @@ static json_t *memory_group(const ls_row_facts *f)
         put_real(group, "growth_per_step",
                  ((double)ls_session_in_use(&trial->session) - (double)trial->in_use_start) /
                      (double)trial->timed_done);
-    if (trial->rss_peak)
+    if (trial->rss_peak && !f->shared)
         put_integer(group, "rss_peak", trial->rss_peak);
     return group;
 }
@@ -383,12 +426,13 @@ ls_status ls_row_build(const ls_row_facts *f, json_t **out)
     put_group(row, "result", result_group(f));
     bool keeps_time = f->trial && f->trial->timed_done && !f->trial->failed && !f->error &&
                       (!f->gate || f->gate->pass) && !request->verify;
-    if (keeps_time)
-        put_group(row, "time", time_group(f));
-    if (keeps_time)
+    if (keeps_time) {
+        json_t *time = time_group(f);
+        warn_of_skew(json_object_get(row, "result"), time);
+        put_group(row, "time", time);
         put_group(row, "waterfall", waterfall_group(f->trial));
-    if (keeps_time)
         put_group(row, "pipeline", pipeline_group(f->trial));
+    }
     if (f->trial)
         put_group(row, "train", train_group(f)); /* empty where nothing was trained or tested */
     if (f->gate)

@@ -23,7 +23,13 @@ typedef struct ls_row_facts {
     double roof_flops;   /**< 0: not known */
     double harness_ns;   /**< of a step; 0: not known */
     double exact_cost;   /**< exact mode's median step over fast mode's; 0: not known */
+    bool shared;         /**< other cases ran in the same process, too */
 } ls_row_facts;
+
+/** The rate at which each whole device did the model's FLOPs in the tenth percentile of the steps,
+ *  floating-point operations per second; 0 where an algorithm may have had fewer of them to do than
+ *  are counted (Winograd's, or a library's choice), so that it says nothing of the roof. */
+double ls_row_reached(const ls_row_facts *facts);
 
 /** Which kernel each operation of a step got: {operation: kernel, ...}, owned by the caller. */
 json_t *ls_row_kernels(const ls_run *run);

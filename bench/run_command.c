@@ -122,14 +122,15 @@ static ls_status emit(command_run *run, case_run *c)
                           .trial = c->trained ? &c->trial : NULL,
                           .error = c->error ? ls_status_text(c->error) : NULL,
                           .baseline_ms = run->cases[c->baseline].ms_per_sample};
+    facts.shared = run->count > 1;
     json_t *row;
     if (c->trained && c->trial.timed_done && !c->trial.failed && !c->error) {
         ls_device *device = c->trial.session.devices[0];
         /* A row is not lost for what stands beside it: without a roof it has no mfu. */
         if (ls_session_leads(&c->trial.session)) {
             ls_status_free(ls_harness_cost(device, &facts.harness_ns));
-            ls_status_free(ls_roof_get(run->place.machine, device, c->plan.job.math, run->processes,
-                                       &facts.roof_flops));
+            ls_status_free(ls_roof_get(run->place.machine, device, c->plan.job.math,
+                                       ls_row_reached(&facts), run->processes, &facts.roof_flops));
             ls_processes_progress(run->processes);
         }
         if (c->plan.job.exact && !c->trial.interrupted)

@@ -58,6 +58,8 @@ static void describe_cpu(ls_machine_info *info, hwloc_topology_t topology)
 {
     char *text = ls_limits_read("/proc/cpuinfo");
     const bool found = text && ls_limits_cpu_model(text, info->cpu, sizeof info->cpu);
+    if (text)
+        ls_limits_cpu_identity(text, info->cpu_identity, sizeof info->cpu_identity);
     free(text);
     if (found)
         return;

@@ -45,12 +45,13 @@ typedef struct ls_machine_cache {
 /** Facts for provenance and `lockstep devices`. Text is never NULL. */
 typedef struct ls_machine_info {
     char host[64];
-    char cpu[128];     /**< model name as the system tells it */
-    char arch[32];     /**< uname machine */
-    char kernel[64];   /**< operating system and release */
-    char isa[32];      /**< widest vector extension found: "avx512f", "avx2", "portable" */
-    int cores_total;   /**< cores of the machine, hardware threads counted once */
-    int cores_allowed; /**< after the affinity mask and the CPU quota */
+    char cpu[128];         /**< model name as the system tells it */
+    char cpu_identity[96]; /**< what tells processors of one name apart (machine_limits.h) */
+    char arch[32];         /**< uname machine */
+    char kernel[64];       /**< operating system and release */
+    char isa[32];          /**< widest vector extension found: "avx512f", "avx2", "portable" */
+    int cores_total;       /**< cores of the machine, hardware threads counted once */
+    int cores_allowed;     /**< after the affinity mask and the CPU quota */
     int numa_nodes;
     double cpu_quota;    /**< cores' worth of the cgroup's quota; 0: none */
     size_t memory_total; /**< bytes */

@@ -10,6 +10,8 @@
  */
 #include "common/device/machine_limits.h"
 
+#include "common/base/digest.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <stdint.h>
@@ -267,4 +269,40 @@ bool ls_limits_cpu_model(const char *cpuinfo, char *out, size_t size)
         return *out != 0;
     }
     return false;
+}
+
+/* Whether the line has this key, white space and a colon; *value is what follows, up to the end. */
+static bool has_key(const char *line, const char *key, const char **value)
+{
+    const size_t length = strlen(key);
+    const char *rest = line + length;
+    if (strncmp(line, key, length) != 0)
+        return false;
+    rest += strspn(rest, " \t");
+    *value = rest + 1 + strspn(rest + (*rest == ':'), " \t");
+    return *rest == ':';
+}
+
+void ls_limits_cpu_identity(const char *cpuinfo, char *out, size_t size)
+{
+    static const char *const numbers[] = {
+        "cpu family",       "model",       "stepping", "CPU implementer",
+        "CPU architecture", "CPU variant", "CPU part", "CPU revision"};
+    static const char *const lists[] = {"flags", "Features"};
+    const char *value;
+    size_t used = 0;
+    *out = 0;
+    for (const char *line = cpuinfo; *line && *line != '\n';
+         line += line[strcspn(line, "\n")] != 0) {
+        for (size_t i = 0; i < sizeof numbers / sizeof *numbers && used < size; i++)
+            if (has_key(line, numbers[i], &value))
+                used += (size_t)snprintf(out + used, size - used, "%s%.*s", used ? "-" : "",
+                                         (int)strcspn(value, "\n"), value);
+        for (size_t i = 0; i < sizeof lists / sizeof *lists && used < size; i++)
+            if (has_key(line, lists[i], &value))
+                used +=
+                    (size_t)snprintf(out + used, size - used, " %016llx",
+                                     (unsigned long long)ls_hash64(value, strcspn(value, "\n")));
+        line += strcspn(line, "\n");
+    }
 }

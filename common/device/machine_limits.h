@@ -40,4 +40,11 @@ ls_limits ls_limits_find(const char *groups, const char *mounts);
 /** "model name" of the text of /proc/cpuinfo; false where it has none. */
 bool ls_limits_cpu_model(const char *cpuinfo, char *out, size_t size);
 
+/**
+ * What tells processors of one name apart, of the first in the text of /proc/cpuinfo: family, model
+ * and stepping (or what Arm has for them), and a hash of its flags: "6-143-8 1f0c9a7be2440a13".
+ * Empty where there is nothing of it.
+ */
+void ls_limits_cpu_identity(const char *cpuinfo, char *out, size_t size);
+
 #endif

@@ -60,6 +60,42 @@ static void cpu_models_parse(void **state)
     assert_false(ls_limits_cpu_model("processor : 0\nBogoMIPS : 50.0\n", model, sizeof model));
 }
 
+/* Processors of one name that are not one kind: each number and each flag tells, whatever is of one
+ * core, of the next processor, or of the moment does not. */
+static void cpu_identities_differ(void **state)
+{
+    (void)state;
+    static const char form[] =
+        "processor\t: 0\ncpu family\t: %s\nmodel\t\t: %s\n"
+        "model name\t: Xeon\nstepping\t: %s\ncpu MHz\t\t: %s\nflags\t\t: %s\n"
+        "\nprocessor\t: 1\nmodel\t\t: 99\n";
+    static const char *const values[][5] = {{"6", "143", "8", "2000", "fpu avx512f amx_tile"},
+                                            {"6", "143", "8", "3000", "fpu avx512f amx_tile"},
+                                            {"25", "143", "8", "2000", "fpu avx512f amx_tile"},
+                                            {"6", "106", "8", "2000", "fpu avx512f amx_tile"},
+                                            {"6", "143", "6", "2000", "fpu avx512f amx_tile"},
+                                            {"6", "143", "8", "2000", "fpu avx512f"}};
+    enum { COUNT = sizeof values / sizeof *values };
+    char found[COUNT][96];
+    for (size_t i = 0; i < COUNT; i++) {
+        char text[512];
+        const char *const *v = values[i];
+        snprintf(text, sizeof text, form, v[0], v[1], v[2], v[3], v[4]);
+        ls_limits_cpu_identity(text, found[i], sizeof found[i]);
+        assert_int_equal(strncmp(found[i], "6-143-8 ", 8) == 0, i < 2 || i == 5);
+        for (size_t k = 0; k < i; k++)
+            assert_int_equal(strcmp(found[i], found[k]) == 0, i == 1 && k == 0);
+    }
+    ls_limits_cpu_identity("processor : 0\nFeatures : fp sve\nCPU part : 0xd40\nCPU revision : 1\n",
+                           found[0], sizeof found[0]);
+    assert_non_null(strstr(found[0], "0xd40-1"));
+    ls_limits_cpu_identity("", found[0], sizeof found[0]);
+    assert_string_equal(found[0], "");
+    char little[8];
+    ls_limits_cpu_identity("cpu family : 12345678\nmodel : 9\n", little, sizeof little);
+    assert_string_equal(little, "1234567");
+}
+
 static const char mounts[] =
     "22 1 0:20 / /proc rw,nosuid - proc proc rw\n"
     "31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw,mode=755\n"
@@ -507,6 +543,7 @@ int main(void)
         cmocka_unit_test(quotas_parse),
         cmocka_unit_test(memory_limits_parse),
         cmocka_unit_test(cpu_models_parse),
+        cmocka_unit_test(cpu_identities_differ),
         cmocka_unit_test(groups_are_found),
         cmocka_unit_test(smallest_limit_on_the_way_up_counts),
         cmocka_unit_test(this_machine_is_described),

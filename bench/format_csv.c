@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * CSV: the same columns for every row, those of the row's schema, with the groups' names before
- * the fields' ("time.step_ms.median"). Quoted as RFC 4180 says; lines end in a line feed alone.
- * What a row holds beyond them is not lost: the last column has it as one JSON object.
+ * CSV: the same columns for every row, those of bench/row.schema.json, with the groups' names
+ * before the fields' ("time.step_ms.median"). A list is joined by '+'; of `memory.devices` the
+ * fullest device stands, the one with the largest peak. Quoted as RFC 4180 says; lines end in a
+ * line feed alone.
  */
 #include "bench/format_parts.h"
+#include "common/kernel/kernel.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#define KERNEL_COLUMN(entry, args) "provenance.kernels." #entry,
+
+/* clang-format off */
 static const char *const csv_columns[] = {
     "schema",
     "id",
@@ -63,9 +68,9 @@ static const char *const csv_columns[] = {
     "case.pipeline_schedule",
     "case.hybrid_replicas",
     "case.hybrid_inner",
-    "case.sync_bn",
     "result.status",
     "result.reason",
+    "result.warnings",
     "time.step_ms.mean",
     "time.step_ms.median",
     "time.step_ms.p10",
@@ -74,6 +79,8 @@ static const char *const csv_columns[] = {
     "time.step_ms.ci95",
     "time.step_ms.n",
     "time.samples_per_s",
+    "time.samples_per_s_mean",
+    "time.discarded",
     "time.speedup",
     "time.efficiency",
     "time.exact_cost",
@@ -90,27 +97,37 @@ static const char *const csv_columns[] = {
     "waterfall.copy_ms",
     "waterfall.optimizer_ms",
     "waterfall.harness_ms",
+    "pipeline.bubble",
+    "pipeline.bubble_formula",
+    "pipeline.bubble_equal",
     "train.loss_first",
     "train.loss_last",
     "train.losses",
     "train.accuracy",
     "train.steps_to_target",
     "train.seconds_to_target",
-    "train.target",
+    "train.target.accuracy",
+    "train.target.loss",
     "equivalence.grade",
     "equivalence.pass",
     "equivalence.max_ulp",
     "equivalence.max_rel",
     "equivalence.bound",
     "equivalence.gradient_rel",
+    "equivalence.library_rel",
+    "equivalence.kernels",
     "equivalence.digest",
     "equivalence.reference_digest",
     "equivalence.steps",
     "equivalence.oracle",
+    "equivalence.reason",
     "traffic.bytes_sent",
     "traffic.messages_sent",
     "traffic.bytes_formula",
     "traffic.messages_formula",
+    "traffic.copies_put.peer_bytes",
+    "traffic.copies_put.staged_bytes",
+    "traffic.copies_put.host_bytes",
     "memory.devices.device",
     "memory.devices.parameters",
     "memory.devices.gradients",
@@ -142,6 +159,11 @@ static const char *const csv_columns[] = {
     "staleness.mean",
     "staleness.histogram",
     "dropped",
+    "server_load.device",
+    "server_load.bytes",
+    "server_load.busy",
+    "server_load.received_bytes",
+    "server_load.copied_bytes",
     "micro.op",
     "micro.shape",
     "micro.size_bytes",
@@ -173,8 +195,25 @@ static const char *const csv_columns[] = {
     "provenance.build_type",
     "provenance.compiler",
     "provenance.compiler_flags",
-    "provenance.libraries",
-    "provenance.kernels",
+    "provenance.libraries.oneDNN",
+    "provenance.libraries.hwloc",
+    "provenance.libraries.SQLite",
+    "provenance.libraries.jansson",
+    "provenance.libraries.xxHash",
+    "provenance.libraries.libfyaml",
+    "provenance.libraries.zlib",
+    "provenance.libraries.CUDA",
+    "provenance.libraries.cuBLAS",
+    "provenance.libraries.cuDNN",
+    "provenance.libraries.NCCL",
+    "provenance.libraries.OpenMPI",
+    "provenance.kernels.table",
+    "provenance.kernels.library",
+    "provenance.kernels.allreduce",
+    "provenance.kernels.exchange",
+    "provenance.kernels.ps",
+    "provenance.kernels.delay",
+    LS_KERNEL_ENTRIES(KERNEL_COLUMN)
     "provenance.cpu",
     "provenance.isa",
     "provenance.arch",
@@ -188,11 +227,19 @@ static const char *const csv_columns[] = {
     "provenance.huge_pages",
     "provenance.gpu",
     "provenance.driver",
+    "provenance.gpus.device",
+    "provenance.gpus.pci",
+    "provenance.gpus.multiprocessors",
     "provenance.mpi",
+    "provenance.ranks.host",
+    "provenance.ranks.cores",
     "provenance.ci95",
 };
+/* clang-format on */
 
-enum { CSV_COUNT = sizeof csv_columns / sizeof *csv_columns, PATH_SIZE = 256 };
+enum { CSV_COUNT = sizeof csv_columns / sizeof *csv_columns };
+
+static const char of_devices[] = "memory.devices.";
 
 static void print_field(FILE *stream, const char *text)
 {
@@ -212,74 +259,41 @@ static void print_field(FILE *stream, const char *text)
 static void print_header(ls_writer *writer)
 {
     for (size_t i = 0; i < CSV_COUNT; i++)
-        fprintf(writer->stream, "%s,", csv_columns[i]);
-    fputs("other\n", writer->stream);
+        fprintf(writer->stream, "%s%s", i ? "," : "", csv_columns[i]);
+    fputc('\n', writer->stream);
 }
 
-static bool is_column(const char *path)
+/* Of memory.devices the one with the largest peak, the first of several; borrowed. */
+static const json_t *fullest_device(const json_t *row)
 {
-    for (size_t i = 0; i < CSV_COUNT; i++)
-        if (strcmp(csv_columns[i], path) == 0)
-            return true;
-    return false;
-}
-
-static bool holds_columns(const char *path)
-{
-    size_t length = strlen(path);
-    for (size_t i = 0; i < CSV_COUNT; i++)
-        if (strncmp(csv_columns[i], path, length) == 0 && csv_columns[i][length] == '.')
-            return true;
-    return false;
-}
-
-/* Puts what no column shows into `other`, by its path. */
-static void collect_others(const json_t *row, const json_t *value, const char *path, json_t *other)
-{
-    const char *name;
-    json_t *member;
-    if (json_is_array(value)) {
-        for (size_t i = 0; i < json_array_size(value); i++)
-            collect_others(row, json_array_get(value, i), path, other);
-        return;
+    const json_t *devices = json_object_get(json_object_get(row, "memory"), "devices");
+    const json_t *fullest = json_array_get(devices, 0);
+    for (size_t i = 1; i < json_array_size(devices); i++) {
+        const json_t *device = json_array_get(devices, i);
+        if (json_integer_value(json_object_get(device, "peak")) >
+            json_integer_value(json_object_get(fullest, "peak")))
+            fullest = device;
     }
-    json_object_foreach((json_t *)(size_t)value, name, member)
-    {
-        char below[PATH_SIZE];
-        snprintf(below, sizeof below, "%s%s%s", path, *path ? "." : "", name);
-        if (is_column(below))
-            continue;
-        if (holds_columns(below))
-            collect_others(row, member, below, other);
-        else
-            json_object_set_new(other, below, ls_row_find(row, below));
-    }
+    return fullest;
 }
 
 void ls_csv_row(ls_writer *writer, const json_t *row)
 {
+    const json_t *fullest = fullest_device(row);
     if (writer->rows == 0)
         print_header(writer);
     for (size_t i = 0; i < CSV_COUNT; i++) {
-        json_t *value = ls_row_find(row, csv_columns[i]);
+        const char *path = csv_columns[i];
+        const size_t skip =
+            strncmp(path, of_devices, sizeof of_devices - 1) ? 0 : sizeof of_devices - 1;
+        json_t *value = ls_row_find(skip ? fullest : row, path + skip);
         char *text = ls_value_text(value);
+        if (i > 0)
+            fputc(',', writer->stream);
         print_field(writer->stream, text ? text : "");
-        fputc(',', writer->stream);
         free(text);
         json_decref(value);
     }
-    json_t *other = json_object();
-    collect_others(row, row, "", other);
-    char *text = NULL;
-    size_t size;
-    FILE *stream = json_object_size(other) ? open_memstream(&text, &size) : NULL;
-    if (stream) {
-        ls_json_print(stream, other, -1);
-        fclose(stream);
-        print_field(writer->stream, text);
-        free(text);
-    }
-    json_decref(other);
     fputc('\n', writer->stream);
 }
 

@@ -24,8 +24,8 @@ char *ls_real_text(double value, char text[32]);
 
 /**
  * Writes a value without structure: numbers and true, false as in JSON, text as it is, nothing for
- * NULL and null. An array of text is joined by '+', of anything else by ';', an array inside an
- * array by '+'; an object is name=value joined by ';'.
+ * NULL, null and an object. An array is joined by '+' (its reals have none in their exponents),
+ * arrays inside an array by ','.
  */
 void ls_value_print(FILE *stream, const json_t *value);
 

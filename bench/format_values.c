@@ -65,35 +65,37 @@ static void print_number(FILE *stream, const json_t *value)
         fputs(ls_real_text(json_real_value(value), text), stream);
 }
 
-static void print_joined(FILE *stream, const json_t *array, bool inner)
+/* In a list, where '+' parts the elements, an exponent goes without it: "1e20". */
+static void print_element(FILE *stream, const json_t *value)
 {
-    bool plus = inner || json_is_string(json_array_get(array, 0));
+    char text[32];
+    if (!json_is_real(value)) {
+        ls_value_print(stream, value);
+        return;
+    }
+    for (const char *c = ls_real_text(json_real_value(value), text); *c; c++)
+        if (*c != '+')
+            fputc(*c, stream);
+}
+
+static void print_joined(FILE *stream, const json_t *array, char between)
+{
     for (size_t i = 0; i < json_array_size(array); i++) {
         const json_t *element = json_array_get(array, i);
         if (i > 0)
-            fputc(plus ? '+' : ';', stream);
+            fputc(between, stream);
         if (json_is_array(element))
-            print_joined(stream, element, true);
+            print_joined(stream, element, ',');
         else
-            ls_value_print(stream, element);
+            print_element(stream, element);
     }
 }
 
 void ls_value_print(FILE *stream, const json_t *value)
 {
-    const char *name;
-    json_t *member;
-    size_t count = 0;
     switch (value ? json_typeof(value) : JSON_NULL) {
-    case JSON_OBJECT:
-        json_object_foreach((json_t *)(size_t)value, name, member)
-        {
-            fprintf(stream, "%s%s=", count++ ? ";" : "", name);
-            ls_value_print(stream, member);
-        }
-        break;
     case JSON_ARRAY:
-        print_joined(stream, value, false);
+        print_joined(stream, value, '+');
         break;
     case JSON_STRING:
         fputs(json_string_value(value), stream);
@@ -106,6 +108,7 @@ void ls_value_print(FILE *stream, const json_t *value)
     case JSON_FALSE:
         fputs(json_is_true(value) ? "true" : "false", stream);
         break;
+    case JSON_OBJECT: /* its members have paths of their own */
     case JSON_NULL:
         break;
     }

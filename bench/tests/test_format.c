@@ -23,13 +23,16 @@ static const char full_row[] =
     "\"result\":{\"status\":\"ok\"},"
     "\"time\":{\"step_ms\":{\"median\":0.6823,\"p90\":12.0,\"ci95\":[0.1,0.30000000000000004],"
     "\"n\":100},\"samples_per_s\":374890.5,\"mfu\":0.8412},"
-    "\"train\":{\"loss_last\":1e-07,\"losses\":[0.5,null,0.25],\"accuracy\":0.85,"
+    "\"train\":{\"loss_last\":1e-07,\"losses\":[0.5,null,1e+20],\"accuracy\":0.85,"
     "\"target\":{\"accuracy\":0.85}},"
     "\"equivalence\":{\"grade\":\"bounded\",\"pass\":true},"
-    "\"memory\":{\"devices\":[{\"device\":\"cpu:0\",\"parameters\":8,\"formula\":{\"parameters\":8}"
+    "\"memory\":{\"devices\":[{\"device\":\"cpu:0\",\"parameters\":8,\"peak\":8,\"formula\":{"
+    "\"parameters\":8}"
     ","
-    "\"extra\":1},{\"device\":\"cpu:1\",\"parameters\":9,\"formula\":{\"parameters\":9}}]},"
-    "\"provenance\":{\"kernels\":{\"sgemm\":\"dnnl\",\"adam\":\"c\"},\"cores\":[[0,1],[2]]},"
+    "\"extra\":1},{\"device\":\"cpu:1\",\"parameters\":9,\"peak\":10,\"formula\":{\"parameters\":9}"
+    "}]},"
+    "\"provenance\":{\"libraries\":{\"zlib\":\"1.2\"},\"kernels\":{\"gemm\":\"dnnl\"},\"cores\":[["
+    "0,1],[2]]},"
     "\"novel\":{\"x\":[1,2]}}";
 
 static const char failed_row[] =
@@ -208,19 +211,21 @@ static void csv(void **state)
         {"label", "\"a|b\n\033[2J\"", ""},
         {"case.strategy", "single", "model-parallel"},
         {"case.devices", "cpu:0+cpu:1", "cpu:0+cpu:1+cpu:2"},
-        {"case.batch_per_device", "128;128", ""},
+        {"case.batch_per_device", "128+128", ""},
         {"case.shuffle", "true", ""},
         {"case.bucket_bytes", "", ""},
         {"result.reason", "", "loss is NaN: step 7: a | b; a smaller --lr"},
-        {"time.step_ms.ci95", "0.1;0.30000000000000004", ""},
+        {"time.step_ms.ci95", "0.1+0.30000000000000004", ""},
         {"time.samples_per_s", "374890.5", ""},
-        {"train.losses", "0.5;;0.25", ""},
-        {"train.target", "accuracy=0.85", ""},
+        {"train.losses", "0.5++1e20", ""},
+        {"train.target.accuracy", "0.85", ""},
         {"equivalence.pass", "true", "false"},
-        {"memory.devices.parameters", "8;9", ""},
-        {"provenance.kernels", "sgemm=dnnl;adam=c", ""},
-        {"provenance.cores", "0+1;2", ""},
-        {"other", "\"{\"\"memory.devices.extra\"\":[1],\"\"novel\"\":{\"\"x\"\":[1,2]}}\"", ""},
+        {"memory.devices.device", "cpu:1", ""},
+        {"memory.devices.parameters", "9", ""},
+        {"memory.devices.formula.parameters", "9", ""},
+        {"provenance.kernels.gemm", "dnnl", ""},
+        {"provenance.libraries.zlib", "1.2", ""},
+        {"provenance.cores", "\"0,1+2\"", ""},
     };
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         assert_field(text, line, values[i][0], values[i][1]);

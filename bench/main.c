@@ -16,6 +16,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <jansson.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -176,9 +177,30 @@ static ls_status run_command(const ls_processes *processes, const command_entry 
     return command->alone(argc, argv, exit_status);
 }
 
+/* Rows, which are JSON, have the command line and what it names in them. */
+static ls_status check_text(const char *argument)
+{
+    char shown[256];
+    size_t used = 0;
+    json_t *text = json_string(argument);
+    const bool valid = text;
+    json_decref(text);
+    if (valid)
+        return LS_OK;
+    for (const char *c = argument; *c && used + 5 < sizeof shown; c++) {
+        const bool plain = *c >= ' ' && *c < 0x7f;
+        used += (size_t)snprintf(shown + used, sizeof shown - used, plain ? "%c" : "\\x%02x",
+                                 (unsigned char)*c);
+    }
+    return ls_fail(LS_CODE_USAGE, "argument", shown,
+                   "is not valid UTF-8; rows are JSON, so every argument has to be");
+}
+
 static ls_status dispatch(const ls_processes *processes, int argc, char **argv, int *exit_status)
 {
     const char *first = argv[0];
+    for (int i = 0; i < argc; i++)
+        LS_TRY(check_text(argv[i]));
     bool wants_help = strcmp(first, "--help") == 0, wants_version = strcmp(first, "--version") == 0;
     if ((wants_help || wants_version) && argc > 1)
         return ls_fail(LS_CODE_USAGE, "argument", argv[1], "unexpected after %s; give it alone",

@@ -112,6 +112,14 @@ refused 2 '--steps|--epochs' run --steps 10 --epochs 1
 refused 2 '--steps|--epochs' run --epochs 1 --steps 10
 refused 2 '--steps' run --steps 1 --steps 2
 refused 2 '--label' run --label a --label b
+refused 2 'a\xffb|UTF-8' run --model poly --steps 2 --label $'a\xffb'
+refused 2 'a\xffb|UTF-8' verify --model poly --steps 2 --label=$'a\xffb'
+refused 2 '\xc3(|UTF-8' run --model poly --data $'file:\xc3('
+refused 2 '\xed\xa0\x80|UTF-8' results show $'\xed\xa0\x80'
+refused 2 '\xfe|UTF-8' micro $'\xfe'
+refused 2 '\xfe|UTF-8' $'\xfe'
+lockstep_ok run --model poly --steps 2 --results none --format jsonl --label $'caf\xc3\xa9 \xf0\x9f\x98\x80'
+rows "valid UTF-8 is kept" "r['label'] == 'caf\u00e9 \U0001F600' and r['label'] in r['command']"
 refused 2 '--steps' run --steps
 refused 2 '--save' run --model poly --seed 1,2 --save x
 refused 2 '--gate-steps' verify --model poly --gate-steps 3

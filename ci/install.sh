@@ -10,7 +10,8 @@ packages=(gcc libc6-dev cmake ninja-build git ca-certificates libdnnl-dev libhwl
   libopenmpi-dev openmpi-bin gnuplot-nox curl dataset-fashion-mnist)
 case "${1:-build}" in
 build) ;;
-test) packages+=(libcmocka-dev clang clang-format libclang-rt-14-dev python3 strace sqlite3 ccache) ;;
+test) packages+=(libcmocka-dev clang clang-format libclang-rt-14-dev python3 python3-jsonschema strace sqlite3
+  ccache) ;;
 *) echo "usage: ci/install.sh build|test" >&2; exit 2 ;;
 esac
 missing=()

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 # Helpers of the integration tests: a folder to work in that is removed at the end, the program run
 # with its status and both outputs kept, and rows judged by a line of Python. Sourced, not run.
-# Needs LOCKSTEP (path of the program); python3 with its standard library alone. Leaves out:
-# anything that knows how the program is made; tests judge what an outsider sees.
+# Needs LOCKSTEP (path of the program), python3 and, for the schema of rows, python3-jsonschema.
+# Leaves out: anything that knows how the program is made; tests judge what an outsider sees.
 : "${LOCKSTEP:?path of the program}"
+library=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
 work=$(mktemp -d)
 export XDG_CACHE_HOME=$work/cache # the measured roof, too, stays in the folder that is removed
@@ -27,11 +28,16 @@ wrong() {
     [ ! -s "$work/err" ] || head -c 1500 "$work/err" | sed 's/^/  stderr:  /'
 }
 
+# Every row that a test has made, from `out` or the files named, is held against the schema at its
+# end (check_rows.py).
+collect_rows() { sed -n '/^{"schema":.*}$/p' "${@:-$work/out}" >>"$work/every.rows"; }
+
 # Runs the program with the arguments; leaves its status in $code, its outputs in $work/out and err.
 lockstep() {
     command_line=$*
     code=0
     timeout 50 "$LOCKSTEP" "$@" >"$work/out" 2>"$work/err" </dev/null || code=$?
+    collect_rows
 }
 
 # The same for a command that must go well and, unless asked to, say nothing on stderr.
@@ -85,6 +91,12 @@ keep() { cp "$work/out" "$work/$1.kept"; }
 finish() {
     command_line=
     : >"$work/err"
+    if [ -s "$work/every.rows" ]; then
+        local why
+        checks=$((checks + 1))
+        why=$(python3 -B "$library/check_rows.py" "$work/every.rows" 2>&1) ||
+            { wrong "rows against their schema"; printf '%s\n' "$why" | sed 's/^/  /'; }
+    fi
     if [ "$failures" -gt 0 ]; then
         printf '%d of %d checks failed\n' "$failures" "$checks"
         exit 1

@@ -16,6 +16,7 @@ ranks() {
     code=0
     MPIRUN_SECONDS=100 "$launcher" "$n" "$LOCKSTEP" "$@" >"$work/out" 2>"$work/all" </dev/null ||
         code=$?
+    collect_rows
     grep '^lockstep: ' "$work/all" >"$work/err" || true # the launcher's own lines come on top
 }
 ranks_ok() {

@@ -13,6 +13,7 @@ trap 'rm -rf "$dir"' EXIT
 export XDG_CACHE_HOME=$dir
 "$LOCKSTEP" run --epochs 5 --seed 1,2,3,4,5 --gate-steps 0 --results none --format jsonl >"$dir/mlp.jsonl"
 "$LOCKSTEP" run --epochs 1 --results none --format jsonl >"$dir/one.jsonl"
+python3 -B "$(dirname "$0")/check_rows.py" "$dir/mlp.jsonl" "$dir/one.jsonl"
 for steps in 1000 3000; do
   for seed in 1 2 3 4 5 6; do
     "$LOCKSTEP" run --model poly --steps $steps --warmup 0 --seed $seed --gate-steps 0 --results none \

@@ -106,6 +106,8 @@ def run(*options):
     if done.returncode != 0:
         said = done.stderr or done.stdout
         sys.exit(f"FAILED: {' '.join(command)}: status {done.returncode}: {said}")
+    with open(os.path.join(FOLDER, "every.rows"), "a", encoding="utf-8") as rows:
+        rows.write(done.stdout)
     return json.loads(done.stdout)
 
 

@@ -40,7 +40,7 @@ for row in table:
     for name in ("schema", "id", "case.model", "case.seed", "case.batch_global", "result.status",
                  "time.step_ms.median", "time.samples_per_s", "train.loss_last",
                  "equivalence.digest",
-                 "memory.rss_peak", "provenance.commit"):
+                 "memory.devices.peak", "provenance.libraries.zlib", "provenance.commit"):
         assert row[name], f"csv has no {name}"
     assert row["traffic.bytes_sent"] == "" if "traffic.bytes_sent" in row else True
 by_seed = {str(r["case"]["seed"]): r for r in lines}

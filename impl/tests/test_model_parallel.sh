@@ -44,6 +44,7 @@ for run in "single --devices 1" "model-parallel --devices 2"; do
   "$LOCKSTEP" run --strategy $run --model mlp:784-16-12-10 --data synthetic:500 --batch 50 --epochs 2 --results none \
     --format jsonl --save "$dir/${run%% *}.safetensors" >"$dir/${run%% *}.json"
 done
+python3 -B "$(dirname "$0")/../../bench/tests/check_rows.py" "$dir/single.json" "$dir/model-parallel.json"
 cmp "$dir/single.safetensors" "$dir/model-parallel.safetensors"
 python3 - "$dir/single.json" "$dir/model-parallel.json" <<'P'
 import json, sys

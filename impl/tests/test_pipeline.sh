@@ -25,6 +25,7 @@ done
 # shellcheck disable=SC2086
 "$LOCKSTEP" run --strategy pipeline $model --devices 3 --batch 64 --steps 20 --pipeline-microbatches 8 \
   --pipeline-schedule gpipe,1f1b --results none --format jsonl >"$dir/rows"
+python3 -B "$(dirname "$0")/../../bench/tests/check_rows.py" "$dir/rows"
 python3 - "$dir/rows" <<'P'
 import json, sys
 rows = [json.loads(line) for line in open(sys.argv[1])]

@@ -129,6 +129,7 @@ verify() {
   [[ $options == *" --epochs "* || $options == *" --steps "* ]] || set -- "$@" --steps 8
   code=0
   timeout -k 5 60 "$LOCKSTEP" verify "$@" --warmup 0 --results none --format jsonl >"$dir/row" 2>"$dir/err" || code=$?
+  cat "$dir/row" >>"$dir/every"
 }
 
 # Nothing is planted: all is equal, with pauses and without.
@@ -191,3 +192,4 @@ code=0
 LOCKSTEP_PLANT=averag "$LOCKSTEP" list strategies >"$dir/out" 2>"$dir/err" || code=$?
 [ "$code" -eq 2 ] && [ "$(wc -l <"$dir/err")" -eq 1 ] && [ ! -s "$dir/out" ] || fail "a wrong name is not refused"
 echo "$(wc -l <"$dir/names") bugs are found, in $(wc -l <"$dir/table") configurations"
+python3 -B "$(dirname "$0")/../../bench/tests/check_rows.py" "$dir/every" # also rows that failed

@@ -82,6 +82,7 @@ done | sort -u >"$dir/alone"
 # Traffic of every algorithm is what its formula says, and what the communicators counted.
 "$LOCKSTEP" run --strategy mirrored --devices 3 --batch 60 --data synthetic:500 --steps 12 --results none \
   --allreduce flat,ring,tree,halving-doubling,direct --format jsonl >"$dir/rows"
+cat "$dir/rows" >>"$dir/every"
 python3 - "$dir/rows" <<'P'
 import json, sys
 rows = [json.loads(line) for line in open(sys.argv[1])]
@@ -117,8 +118,10 @@ for row in rows:
 P
 # What a step's time goes to: the parts are the mean step, and those that there are none of are absent.
 "$LOCKSTEP" run --strategy towers,mirrored --devices 2 --batch 64 --data synthetic:500 --results none --format jsonl >"$dir/rows"
+cat "$dir/rows" >>"$dir/every"
 "$LOCKSTEP" run --strategy mirrored --devices 2 --cpu-devices 2 --cores-per-device 2 --batch 64 --data synthetic:500 \
   --results none --format jsonl >>"$dir/rows"
+cat "$dir/rows" >>"$dir/every"
 python3 - "$dir/rows" <<'P'
 import json, sys
 rows = [json.loads(line) for line in open(sys.argv[1])]
@@ -138,6 +141,7 @@ for strategy in "single --devices 1 --inject bitflip=0:3" "towers --devices 3 --
   code=0
   # shellcheck disable=SC2086
   "$LOCKSTEP" run --strategy $strategy --batch 60 --data synthetic:500 --results none --format jsonl >"$dir/rows" 2>/dev/null || code=$?
+  cat "$dir/rows" >>"$dir/every"
   [ "$code" -eq 1 ] || fail "status $code, not 1: $strategy"
   python3 - "$dir/rows" <<'P' || fail "the gate missed it: $strategy"
 import json, sys
@@ -152,6 +156,7 @@ done
 # A baseline is a row of its own, and efficiency is speed-up over the devices.
 "$LOCKSTEP" run --strategy mirrored,towers --devices 2 --batch 60 --data synthetic:500 --steps 20 --baseline yes \
   --results none --format jsonl >"$dir/rows"
+cat "$dir/rows" >>"$dir/every"
 python3 - "$dir/rows" <<'P' || fail "baselines are wrong"
 import json, sys
 rows = {row["case"]["strategy"]: row for row in map(json.loads, open(sys.argv[1]))}
@@ -166,6 +171,7 @@ P
 code=0
 "$LOCKSTEP" run --strategy mirrored --devices 2 --batch 60 --data synthetic:500 --steps 5 --inject bitflip=1:2 \
   --baseline yes --results none --format jsonl >"$dir/rows" || code=$?
+cat "$dir/rows" >>"$dir/every"
 [ "$code" -eq 1 ] || fail "status $code, not 1: a fault and a baseline"
 python3 - "$dir/rows" <<'P' || fail "a fault reaches the baseline"
 import json, sys
@@ -183,6 +189,7 @@ done
 # A straggler among towers is slow wherever its backward pass runs.
 "$LOCKSTEP" run --strategy towers --devices 3 --colocate-gradients yes,no --model poly --inject delay=1:3ms --steps 10 \
   --warmup 0 --results none --format jsonl >"$dir/rows"
+cat "$dir/rows" >>"$dir/every"
 python3 - "$dir/rows" <<'P' || fail "a delay that nobody waits for"
 import json, sys
 medians = {r["case"]["colocate_gradients"]: r["time"]["step_ms"]["median"] for r in map(json.loads, open(sys.argv[1]))}
@@ -193,6 +200,7 @@ for steps in "--steps 0 --warmup 0" "--epochs 2 --warmup 2" "--epochs 2 --warmup
   # shellcheck disable=SC2086
   "$LOCKSTEP" run --strategy towers,mirrored --devices 3 --model poly --data synthetic:50 --batch 100 $steps \
     --capture no,yes --results none --format jsonl >"$dir/rows"
+cat "$dir/rows" >>"$dir/every"
   [ "$(grep -c '"status":"ok"' "$dir/rows")" -eq 4 ] || { bad; fail "not 4 rows are ok: $steps"; }
   grep -q '"traffic"' "$dir/rows" && fail "traffic of steps that were not taken: $steps"
 done
@@ -207,3 +215,5 @@ assert re.split(r"  +", head.strip()) == ["model", "strategy", "devices", "batch
 assert [row.split()[7] for row in rows] == ["ring", "tree"], rows
 assert all(0 < float(row.split()[9]) < 1e-5 for row in rows), rows
 P
+# All rows are as their schema says.
+python3 -B "$(dirname "$0")/../../bench/tests/check_rows.py" "$dir/every"

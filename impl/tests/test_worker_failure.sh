@@ -25,6 +25,7 @@ run() {
   code=0
   timeout -k 5 60 "$LOCKSTEP" run --results none --format "${format:-jsonl}" --model mlp:784-16-10 --data synthetic:200 \
     --batch 20 --steps 60 --warmup 5 --gate-steps "${gate:-3}" "$@" >"$dir/rows" 2>"$dir/err" || code=$?
+  cat "$dir/rows" >>"$dir/every"
   runs=$((runs + 1))
 }
 # fails DEVICE:STEP[:OPERATION] OPTIONS: that ends the run as it should.
@@ -121,3 +122,4 @@ run --strategy single --seed 1,2,3
   wrong "the cases that were not run are not told"
 unset LOCKSTEP_FAIL
 echo "$runs runs end as they should"
+python3 -B "$(dirname "$0")/../../bench/tests/check_rows.py" "$dir/every"

@@ -1,0 +1,48 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Holds rows against bench/row.schema.json: check_rows.py FILE...
+
+Each line that is a JSON object has to be a row; others, and a last line that was cut, are passed
+over. Prints what is wrong, each thing once; exit status 1 if anything is, 3 without jsonschema.
+"""
+
+import json
+import os
+import sys
+
+try:
+    import jsonschema
+except ImportError:  # another Python than the one that Debian's packages are for
+    if os.path.realpath(sys.executable) == os.path.realpath("/usr/bin/python3"):
+        print("rows: python3-jsonschema is not installed; ci/install.sh test brings it")
+        sys.exit(3)
+    os.execv("/usr/bin/python3", ["/usr/bin/python3", *sys.argv])
+
+SCHEMA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "row.schema.json")
+
+
+def errors(path, validator):
+    """What is wrong with the rows of a file: texts without the rows' own values in them."""
+    with open(path, encoding="utf-8") as stream:
+        for line in stream:
+            if not line.startswith("{") or not line.endswith("}\n"):
+                continue
+            row = json.loads(line)
+            for error in validator.iter_errors(row):
+                yield f"{'.'.join(map(str, error.absolute_path)) or 'row'}: {error.message[:300]}"
+
+
+def main():
+    """Checks the files of the command line."""
+    with open(SCHEMA, encoding="utf-8") as stream:
+        schema = json.load(stream)
+    jsonschema.Draft7Validator.check_schema(schema)
+    validator = jsonschema.Draft7Validator(schema)
+    wrong = sorted({text for path in sys.argv[1:] for text in errors(path, validator)})
+    for text in wrong[:20]:
+        print(f"not as in row.schema.json: {text}")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

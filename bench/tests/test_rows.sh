@@ -1,0 +1,135 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Rows of every strategy, and of cases that fail or stop, against bench/row.schema.json, and the
+# CSV of the same rows, cell by cell, against its list of columns, which are the schema's. Leaves
+# out: rows of several processes and of `micro` (their own tests hold these against the schema).
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+
+small="--model mlp:784-16-10 --data synthetic:200 --batch 60 --warmup 1 --cpu-devices 4 --results rows.db --format jsonl"
+strategies=$("$LOCKSTEP" list strategies | awk '/^ +[a-z]/ {print $1}')
+expect "there are strategies" [ "$(wc -w <<<"$strategies")" -ge 8 ]
+for strategy in $strategies; do
+    devices=2
+    [ "$strategy" != single ] || devices=1
+    [ "$strategy" != hybrid ] || devices=4
+    lockstep run $small --strategy "$strategy" --devices $devices --steps 4 --baseline yes
+    expect "$strategy: status 0" [ "$code" -eq 0 ]
+    rows "$strategy has a row" "'$strategy' in [x['case']['strategy'] for x in rows]"
+done
+lockstep run $small --strategy ps --devices 2 --ps-mode sync,async,ssp --epochs 2 --verbose --capture no
+expect "modes of ps: status 0" [ "$code" -eq 0 ]
+rows "modes of ps" "len(rows) == 3"
+rows "asynchronous workers' samples are all in one rate" "[x['time']['samples_per_s'] ==
+    x['time']['samples_per_s_mean'] for x in rows if x['case']['ps_mode'] != 'sync'] == [True, True]"
+lockstep_ok run $small --strategy ps --devices 3 --ps-backup-workers 1 --steps 5
+lockstep_ok run $small --strategy mirrored --devices 2 --reduce exact,fast --steps 4 --label 'a "b", c'
+lockstep_ok run $small --strategy mirrored --devices 2 --link latency=1us --steps 3
+lockstep_ok run $small --steps 20 --target loss=0.3 --lr 0.01
+lockstep_ok run --model resnet:8 --data synthetic:40 --batch 8 --steps 2 --warmup 0 --gate-steps 1 \
+    --strategy mirrored --devices 2 --sync-bn yes --results rows.db --format jsonl
+lockstep_ok verify $small --strategy towers --devices 2 --steps 3
+lockstep run $small --strategy mirrored --devices 2 --steps 4 --inject bitflip=1:2
+expect "a flipped bit: status 1" [ "$code" -eq 1 ]
+lockstep run $small --optimizer sgd --lr 1e6 --steps 40 --verbose
+expect "a diverged case: status 1" [ "$code" -eq 1 ]
+lockstep run $small --memory fraction=0.0000001 --steps 2
+rows "too little memory is a row" "r['result']['status'] == 'error'"
+
+"$LOCKSTEP" results list --results rows.db --format csv >rows.csv
+lockstep_ok results list --results rows.db --format jsonl
+checks=$((checks + 1))
+why=$(python3 - "$library/../row.schema.json" 2>&1 <<'P'
+import csv, json, sys
+schema = json.load(open(sys.argv[1]))
+
+def paths(part, at=""):
+    """Of all that the schema names and that holds no more names."""
+    if "$ref" in part:
+        part = schema["definitions"][part["$ref"].split("/")[-1]]
+    if part.get("type") == "object":
+        return [p for k, v in part["properties"].items() for p in paths(v, f"{at}.{k}" if at else k)]
+    return paths(part["items"], at) if part.get("type") == "array" else [at]
+
+def text(value, inner=False):
+    if isinstance(value, list):
+        return ("," if inner else "+").join(
+            text(v, True).replace("e+", "e") for v in value)
+    return {None: "", True: "true", False: "false"}.get(value) if value is None or \
+        isinstance(value, bool) else value if isinstance(value, str) else json.dumps(value)
+
+def cells(value, at=""):
+    """The row as its columns have it."""
+    if isinstance(value, dict):
+        found = {}
+        for name, member in value.items():
+            path = f"{at}.{name}" if at else name
+            if path == "memory.devices":
+                member = max(member, key=lambda device: device["peak"])
+            found.update(cells(member, path))
+        return found
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        each = [cells(member, at) for member in value]
+        return {k: [e[k] for e in each if k in e] for e in each for k in e}
+    return {at: value}
+
+table = list(csv.reader(open("rows.csv", newline="")))
+head = table[0]
+assert len(set(head)) == len(head), f"twice: {sorted({c for c in head if head.count(c) > 1})}"
+known = paths(schema)
+assert sorted(head) == sorted(known), f"columns and schema differ: {set(head) ^ set(known)}"
+rows = [json.loads(line) for line in open("out")]
+assert len(rows) == len(table) - 1 > 20, "other rows in csv"
+wrong = set()
+for row, line in zip(rows, table[1:]):
+    assert len(line) == len(head)
+    found = dict(zip(head, line))
+    for path, value in cells(row).items():
+        if path not in found:
+            wrong.add(f"{path} has no column")
+            continue
+        cell, want = found.pop(path), text(value)
+        same = cell == want
+        if not same and not isinstance(value, (str, list)):
+            same = cell != "" and float(cell) == value
+        elif not same and isinstance(value, list):
+            parts, wants = (s.replace(",", "+").split("+") for s in (cell, want))
+            same = len(parts) == len(wants) and all(
+                a == b or a and b and float(a) == float(b) for a, b in zip(parts, wants))
+        if not same:
+            wrong.add(f"{path}: {cell!r}, not {want!r}")
+        if cell.startswith(("[", "{")):
+            wrong.add(f"{path} is JSON: {cell!r}")
+    wrong |= {f"{path} is {cell!r}, and the row has none" for path, cell in found.items() if cell}
+assert not wrong, "; ".join(sorted(wrong)[:10])
+P
+) || { wrong "csv"; printf '%s\n' "$why" | tail -1; }
+
+# ---- What the schema finds --------------------------------------------------------------------
+
+checks=$((checks + 1))
+why=$(python3 - "$library/check_rows.py" 2>&1 <<'P'
+import copy, json, subprocess, sys
+row = next(r for r in map(json.loads, open("out")) if "time" in r and "memory" in r)
+
+def judged(change, word):
+    other = copy.deepcopy(row)
+    change(other)
+    open("one.rows", "w").write(json.dumps(other) + "\n")
+    done = subprocess.run(["python3", "-B", sys.argv[1], "one.rows"], capture_output=True, text=True)
+    assert done.returncode == (1 if word else 0) and word in done.stdout, f"{word}: {done}"
+
+judged(lambda r: None, "")
+judged(lambda r: r.update(novel=1), "novel")
+judged(lambda r: r["case"].update(novel=1), "novel")
+judged(lambda r: r["memory"]["devices"][0].update(novel=1), "novel")
+judged(lambda r: r["provenance"]["kernels"].update(novel="c"), "novel")
+judged(lambda r: r["case"].update(lr=None), "None")
+judged(lambda r: r["case"].update(steps="4"), "'4'")
+judged(lambda r: r["time"].pop("samples_per_s_mean"), "samples_per_s_mean")
+judged(lambda r: r["result"].update(status="fine"), "fine")
+judged(lambda r: r.pop("case"), "case")
+judged(lambda r: r["equivalence"].update(kernels=0.001), "")
+P
+) || { wrong "the schema finds nothing"; printf '%s\n' "$why" | tail -1; }
+finish

@@ -31,7 +31,7 @@ enum {
     APPLICATION_ID = 0x4c6b7374, /* "Lkst" */
     SCHEMA = 1,
     HEADER_SIZE = 100,
-    BUSY_TIMEOUT_MS = 10000,
+    BUSY_TIMEOUT_MS = 30000,
     TRY_MS = 5,
     READ_AT_ONCE = 64
 };

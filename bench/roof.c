@@ -136,8 +136,8 @@ static void write_cache(json_t *cache)
         unlink(temporary);
 }
 
-ls_status ls_roof_get(const ls_machine *machine, ls_device *device, ls_math math,
-                      double reached, const ls_processes *processes, double *flops_per_s)
+ls_status ls_roof_get(const ls_machine *machine, ls_device *device, ls_math math, double reached,
+                      const ls_processes *processes, double *flops_per_s)
 {
     char path[600], key[512];
     cache_key(machine, device, math, key, sizeof key);

@@ -23,8 +23,8 @@
  * or measured badly: it is measured again, and the larger one kept. A cache that cannot be written
  * is no failure. `processes`, those that wait for it, may be NULL.
  */
-ls_status ls_roof_get(const ls_machine *machine, ls_device *device, ls_math math,
-                      double reached, const ls_processes *processes, double *flops_per_s);
+ls_status ls_roof_get(const ls_machine *machine, ls_device *device, ls_math math, double reached,
+                      const ls_processes *processes, double *flops_per_s);
 
 /** What the harness itself costs a step on this device: nanoseconds of one finish_step. */
 ls_status ls_harness_cost(ls_device *device, double *ns);

@@ -6,7 +6,8 @@
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
-small="--model mlp:784-16-10 --data synthetic:200 --batch 60 --warmup 1 --cpu-devices 4 --results rows.db --format jsonl"
+kept="--warmup 1 --cpu-devices 4 --results rows.db --format jsonl"
+small="--model mlp:784-16-10 --data synthetic:200 --batch 60 $kept"
 strategies=$("$LOCKSTEP" list strategies | awk '/^ +[a-z]/ {print $1}')
 expect "there are strategies" [ "$(wc -w <<<"$strategies")" -ge 8 ]
 for strategy in $strategies; do
@@ -31,7 +32,7 @@ lockstep_ok run --model resnet:8 --data synthetic:40 --batch 8 --steps 2 --warmu
 lockstep_ok verify $small --strategy towers --devices 2 --steps 3
 lockstep run $small --strategy mirrored --devices 2 --steps 4 --inject bitflip=1:2
 expect "a flipped bit: status 1" [ "$code" -eq 1 ]
-lockstep run $small --optimizer sgd --lr 1e6 --steps 40 --verbose
+lockstep run --model poly --optimizer sgd --lr 1e6 --steps 50 --verbose --results rows.db --format jsonl
 expect "a diverged case: status 1" [ "$code" -eq 1 ]
 lockstep run $small --memory fraction=0.0000001 --steps 2
 rows "too little memory is a row" "r['result']['status'] == 'error'"

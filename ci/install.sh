@@ -1,18 +1,21 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Installs Debian packages that are missing: ci/install.sh build | test
+# Installs Debian packages that are missing: ci/install.sh build | test | all
 #   build    what building needs, and running: MPI, gnuplot for plots, curl for datasets/fetch.sh
 #   test     that, and what the tests need (clang, sanitizers, clang-format, cmocka, tools)
+#   all      that, and what the slow tests need (Slurm; its daemons have nothing to serve)
 # As root, or with sudo. Does nothing, and asks nobody, where all of them are there.
 set -euo pipefail
 packages=(gcc libc6-dev cmake ninja-build git ca-certificates libdnnl-dev libhwloc-dev
   libxxhash-dev libjansson-dev libsqlite3-dev libfyaml-dev zlib1g-dev libgomp1
   libopenmpi-dev openmpi-bin gnuplot-nox curl dataset-fashion-mnist)
+test_packages=(libcmocka-dev clang clang-format libclang-rt-14-dev python3 python3-jsonschema strace sqlite3
+  ccache)
 case "${1:-build}" in
 build) ;;
-test) packages+=(libcmocka-dev clang clang-format libclang-rt-14-dev python3 python3-jsonschema strace sqlite3
-  ccache) ;;
-*) echo "usage: ci/install.sh build|test" >&2; exit 2 ;;
+test) packages+=("${test_packages[@]}") ;;
+all) packages+=("${test_packages[@]}" munge slurmctld slurmd slurm-client libpmix2) ;;
+*) echo "usage: ci/install.sh build|test|all" >&2; exit 2 ;;
 esac
 missing=()
 for package in "${packages[@]}"; do

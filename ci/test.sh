@@ -7,13 +7,14 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 exclude=(-LE 'slow|peers')
+packages=test
 for argument in "$@"; do
   case "$argument" in
-  --all) exclude=() ;;
+  --all) exclude=() packages=all ;;
   *) echo "usage: ci/test.sh [--all]" >&2; exit 2 ;;
   esac
 done
-ci/install.sh test
+ci/install.sh "$packages"
 launcher=()
 if command -v ccache >/dev/null; then # two of the builds have the same kernels of GPUs
   launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache)

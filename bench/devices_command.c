@@ -7,6 +7,7 @@
  * does not exist here is shown with the reason, and the command then ends with that failure.
  */
 #include "bench/command.h"
+#include "bench/launch.h"
 #include "bench/option_set.h"
 #include "bench/team.h"
 #include "common/base/numbers.h"
@@ -420,6 +421,7 @@ static ls_status run(const ls_option_set *set, const ls_processes *processes)
     printer *print = NULL;
     ls_machine_options options;
     ls_machine *machine;
+    LS_TRY(ls_launch_check_option(set));
     LS_TRY(find_printer(ls_option_set_text(set, "format", "table"), &print));
     LS_TRY(read_machine_options(set, &options));
     options.part = processes->part;

@@ -5,6 +5,7 @@
  */
 #include "bench/command.h"
 #include "bench/interrupt.h"
+#include "bench/launch.h"
 #include "bench/option_table.h"
 #include "bench/options.h"
 #include "bench/team.h"
@@ -152,22 +153,11 @@ static ls_status help(int argc, char **argv)
     return LS_OK;
 }
 
-/* Rank 0 says so; the first rank that failed would have its launcher end that one before. */
-static ls_status refuse_ranks(const char *command)
-{
-    if (ls_processes_launched_rank() > 0)
-        return LS_OK;
-    return ls_fail(LS_CODE_MISSING, "MPI", command,
-                   "a launcher started %d ranks, and this build has no MPI, by which they meet; "
-                   "-DLOCKSTEP_MPI=ON builds it in, and without a launcher it works",
-                   ls_processes_launched_size());
-}
-
 static ls_status run_command(const ls_processes *processes, const command_entry *command, int argc,
                              char **argv, int *exit_status)
 {
-    if (command->run && !ls_processes_built() && ls_processes_launched_size() > 1)
-        return refuse_ranks(command->name);
+    if (command->run && !ls_launch_none(argc, argv))
+        LS_TRY(ls_launch_check(processes, command->name));
     if (command->run) { /* nobody goes before all are through: MPI would wait for ever */
         LS_TRY(command->run(processes, argc, argv, exit_status));
         return ls_team_agree(processes->comm, LS_OK);
@@ -264,18 +254,9 @@ static const uint64_t first_timeout_ns = 60000000000, late_ns = 3500000000, turn
 /* What --timeout says, before the command line is read. */
 static uint64_t find_timeout(int argc, char **argv)
 {
-    static const char name[] = "--timeout";
+    const char *value = ls_launch_option(argc, argv, "--timeout");
     uint64_t ns = 0;
-    for (int i = 1; i < argc && !ns; i++) {
-        const char *value = argv[i] + strlen(name);
-        if (strncmp(argv[i], name, strlen(name)) != 0)
-            continue;
-        if (*value == '=' || (!*value && i + 1 < argc))
-            value = *value ? value + 1 : argv[i + 1];
-        if (!ls_parse_duration(value, &ns))
-            ns = 0; /* refused later */
-    }
-    return ns ? ns : first_timeout_ns;
+    return value && ls_parse_duration(value, &ns) && ns ? ns : first_timeout_ns; /* refused later */
 }
 
 static void tell_late(void)
@@ -289,17 +270,26 @@ static void tell_late(void)
     _Exit(LS_CODE_MISSING);
 }
 
-/* Meets the other ranks, where a launcher started some; only rank 0 has a standard output. */
-static ls_status start(int argc, char **argv, ls_processes *processes)
+static ls_status meet(int argc, char **argv, ls_processes *processes)
 {
-    *processes = ls_processes_alone();
-    if (!ls_processes_built() || !ls_processes_launched())
-        return LS_OK;
     const uint64_t timeout_ns = find_timeout(argc, argv);
     const uint64_t turn = (uint64_t)ls_processes_launched_rank() % 10;
     LS_TRY(ls_processes_start(timeout_ns + late_ns + turn * turn_ns, tell_late, processes));
     ls_processes_set_timeout(processes, timeout_ns);
     ls_processes_watch(processes, ls_interrupted, say);
+    return LS_OK;
+}
+
+/* Meets the other ranks, where a launcher started some; only rank 0 has a standard output. */
+static ls_status start(int argc, char **argv, ls_processes *processes)
+{
+    *processes = ls_processes_alone();
+    if (ls_launch_none(argc, argv))
+        return LS_OK;
+    if (ls_processes_built() && ls_processes_launched())
+        LS_TRY(meet(argc, argv, processes));
+    if (processes->size == 1) /* tasks that do not meet: each is told by its launcher */
+        processes->rank = ls_processes_launched_rank();
     if (processes->rank > 0 && !freopen("/dev/null", "w", stdout))
         return ls_fail(LS_CODE_MISSING, "standard output", NULL,
                        "/dev/null cannot be opened, which ranks above 0 write to; mount /dev");
@@ -331,8 +321,6 @@ int main(int argc, char **argv)
     int exit_status = 0;
     ls_processes processes;
     ls_status status = start(argc, argv, &processes);
-    if (!ls_processes_built()) /* ranks that cannot meet: each is told by its launcher */
-        processes.rank = ls_processes_launched_rank();
     if (!status)
         status = ls_hooks_check();
     if (!status)

@@ -18,6 +18,7 @@
  * the reference table; wrong elements make the exit status 1.
  */
 #include "bench/command.h"
+#include "bench/launch.h"
 #include "bench/micro.h"
 #include "bench/option_gpu.h"
 #include "bench/option_set.h"
@@ -255,6 +256,7 @@ static ls_status run_micro(const ls_option_set *set, const ls_processes *process
 {
     const ls_processes alone = ls_processes_alone();
     const ls_micro_op *op = NULL;
+    LS_TRY(ls_launch_check_option(set));
     LS_TRY(find_operation(set, &op));
     LS_TRY(refuse_strangers(set, op));
     if (processes->rank > 0 && !op->collective)

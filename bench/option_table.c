@@ -8,6 +8,7 @@
  */
 #include "bench/option_table.h"
 
+#include "bench/launch.h"
 #include "bench/option_gpu.h"
 #include "bench/option_ps.h"
 #include "bench/option_values.h"
@@ -137,6 +138,9 @@ static const ls_option table[] = {
     {"timeout", "TIME", "20s", "time", "without progress of another rank", RUN_VERIFY,
      .set = ls_set_timeout, IN_REQUEST(timeout_ns), .applies = ls_applies_link,
      .concerns = "cases with several devices or ranks"},
+    {"launcher", "auto|none", "auto", "",
+     "auto: ranks meet as the launcher's variables say; none: each of its tasks runs alone",
+     MACHINE, .set = ls_set_launcher},
     {"towers-staged", "yes|no", "no", "", "variables of the next step fetched ahead", RUN_VERIFY,
      .is_switch = true, .set = ls_set_switch, IN_CASE(towers_staged), .applies = ls_applies_towers,
      .concerns = "cases with --strategy towers"},

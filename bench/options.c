@@ -158,28 +158,6 @@ static ls_status check_concerned(const request_parsing *parsing)
     return LS_OK;
 }
 
-/* A launcher started several of us, and this build cannot talk between processes. */
-static ls_status check_launcher(const request_parsing *parsing)
-{
-    static const char *const variables[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS"};
-    if (ls_processes_built())
-        return LS_OK;
-    const ls_option_given *comm = ls_option_set_find(&parsing->set, "comm");
-    bool automatic = comm->count == 0;
-    for (size_t i = 0; i < comm->count; i++)
-        automatic |= strcmp(comm->values[i].text, "auto") == 0;
-    for (size_t i = 0; automatic && i < sizeof variables / sizeof *variables; i++) {
-        const char *size = getenv(variables[i]);
-        ls_setting setting = setting_of(parsing, "comm");
-        if (size && strtol(size, NULL, 10) > 1)
-            return ls_setting_refuse(&setting, LS_CODE_MISSING,
-                                     "auto is mpi under mpirun (%s is %s), and mpi is not in this "
-                                     "build; run without mpirun, with --ranks for several ranks",
-                                     variables[i], size);
-    }
-    return LS_OK;
-}
-
 /* ---- The request and the product of its lists ---------------------------------------------- */
 
 static ls_status set_request(const request_parsing *parsing, size_t index)
@@ -325,7 +303,6 @@ static ls_status build_request(request_parsing *parsing)
     for (size_t i = 0; i < count; i++)
         if (parsing->set.given[i].count > 0 && table[i].sweeps)
             LS_TRY(sweep(parsing, i));
-    LS_TRY(check_launcher(parsing));
     fill_defaults(parsing->request);
     LS_TRY(drop_repeated(parsing));
     /* Before cases are left out: the lines about them are no part of a refusal. */

@@ -37,6 +37,9 @@ done
 under 1 run $small
 expect "one rank is a process alone" [ "$code" -eq 0 -a ! -s err ]
 rows "and has its row" "r['result']['status'] == 'ok' and r['case']['ranks'] == 1"
+under 2 run $small --launcher none
+expect "on purpose each works alone" [ "$code" -eq 0 -a ! -s err ]
+rows "and has its row" "len(rows) == 2 and all(x['case']['ranks'] == 1 for x in rows)"
 under 2 list strategies
 expect "rank 0 alone prints" [ "$(grep -c mirrored out)" -eq 1 ]
 finish

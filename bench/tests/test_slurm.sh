@@ -1,20 +1,112 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The job scripts of ci/slurm run as written, with their options, on this machine: srun is stood in
-# for by mpirun, or by the program itself where there is one rank. Leaves out: Slurm.
+# Slurm without Slurm: what launchers' variables say, set by hand, and the job scripts of ci/slurm as
+# written, with their options: srun is stood in for by mpirun, or by the program itself where there
+# is one rank. Leaves out: Slurm (test_slurm_slow.sh).
 set -euo pipefail
 launcher=$(cd "$(dirname "$0")" && pwd)/mpirun.sh
 . "$(dirname "$0")/lib.sh"
-command -v mpirun >/dev/null || { echo "skipped: mpirun is not installed (openmpi-bin)"; exit 77; }
-! "$LOCKSTEP" --version | grep -q 'OpenMPI *not in this build' || { echo "skipped: no MPI in this build"; exit 77; }
-! "$LOCKSTEP" --version | grep -q 'fsanitize=thread' || { echo "skipped: Open MPI is not instrumented"; exit 77; }
+unset "${!SLURM_@}" "${!PMI_@}" "${!PMIX_@}" "${!OMPI_@}"
+small="--data synthetic:500 --batch 60 --steps 4 --warmup 1 --results none --format jsonl"
+
+# ---- Tasks that MPI does not bring together ---------------------------------------------------
+
+# as VARIABLES COMMAND...: as a task whose launcher set these.
+as() {
+    local variables=$1
+    shift
+    command_line="($variables) $*"
+    code=0
+    env $variables timeout 50 "$LOCKSTEP" "$@" >out 2>err </dev/null || code=$?
+}
+refused() {
+    expect "status 3" [ "$code" -eq 3 ]
+    expect "one line that names what works" one_line "; .*$1.* --launcher none "
+    expect "and nothing is printed" [ ! -s out ]
+}
+step="SLURM_JOB_ID=7 SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=2 SLURM_NTASKS=2"
+built=1
+! "$LOCKSTEP" --version | grep -q 'OpenMPI *not in this build' || built=
+works=${built:+srun --mpi=pmix, or mpirun in the allocation}
+for command in "run $small" "verify --data synthetic:500 --results none" devices "micro floor" "micro allreduce"; do
+    as "$step SLURM_PROCID=0" $command
+    refused "${works:-without a launcher}"
+done
+as "$step SLURM_PROCID=1" run $small
+expect "every task fails" [ "$code" -eq 3 ]
+expect "but the first of them says nothing" [ ! -s out -a ! -s err ]
+for variables in "$step SLURM_PROCID=0 PMI_RANK=0 PMI_SIZE=2" "SLURM_STEP_NUM_TASKS=2"; do
+    as "$variables" run $small # nothing of MPI's own: MPI_Init does not come to it
+    refused "${works:-without a launcher}"
+done
+for variables in "PMI_RANK=0 PMI_SIZE=2" "MV2_COMM_WORLD_RANK=0 MV2_COMM_WORLD_SIZE=2"; do
+    as "$variables" run $small
+    refused "${built:+mpirun}"
+done
+if [ "$built" ] && ! "$LOCKSTEP" --version | grep -q 'fsanitize=thread'; then
+    as "OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2" run $small # MPI_Init meets nobody
+    refused mpirun
+fi
+as "$step SLURM_PROCID=0" list strategies
+expect "rank 0 lists" [ "$code" -eq 0 -a "$(grep -c mirrored out)" -eq 1 ]
+as "$step SLURM_PROCID=1" list strategies
+expect "and it alone" [ "$code" -eq 0 -a ! -s out -a ! -s err ]
+
+# On purpose.
+for rank in 0 1; do
+    as "$step SLURM_PROCID=$rank PMI_RANK=$rank PMI_SIZE=2" run $small --launcher none
+    expect "alone, task $rank is well" [ "$code" -eq 0 -a ! -s err ]
+    rows "and has its row" "len(rows) == 1 and r['result']['status'] == 'ok' and r['case']['ranks'] == 1"
+done
+as "$step SLURM_PROCID=1" devices --launcher=none
+expect "devices, too" [ "$code" -eq 0 -a -s out -a ! -s err ]
+for command in run devices micro\ floor; do
+    lockstep $command --launcher some
+    expect "another word is refused" [ "$code" -eq 2 ]
+    expect "with what is valid" one_line 'launcher: .*auto, none'
+done
+echo 'launcher: none' >plan.yaml
+lockstep run $small --plan plan.yaml
+expect "in a plan it comes too late" [ "$code" -eq 2 ]
+expect "which is said" one_line 'plan.yaml.*launcher.*command line'
+
+# Processes that are no task of several: a batch script's own, a shell's, a step of one.
+for variables in "SLURM_JOB_ID=7 SLURM_NTASKS=2 SLURM_NPROCS=2 SLURM_PROCID=0 SLURM_TASKS_PER_NODE=2" \
+    "SLURM_NTASKS=2 SLURM_STEP_ID=batch SLURM_STEP_NUM_TASKS=2" \
+    "SLURM_NTASKS=2 SLURM_STEP_ID=4294967291 SLURM_STEP_NUM_TASKS=2" \
+    "SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=1 SLURM_PROCID=0 PMI_RANK=0 PMI_SIZE=1"; do
+    as "$variables" run $small
+    expect "it works" [ "$code" -eq 0 -a ! -s err ]
+    rows "and has its row" "r['result']['status'] == 'ok' and r['case']['ranks'] == 1"
+done
+
+# ---- The job scripts --------------------------------------------------------------------------
+
+if [ -z "$built" ] || ! command -v mpirun >/dev/null || "$LOCKSTEP" --version | grep -q 'fsanitize=thread'; then
+    echo "without mpirun, or an MPI that this build may use, no more is tested"
+    finish
+    exit 0
+fi
 export ASAN_OPTIONS=detect_leaks=0 LOCKSTEP
+for n in 1 2; do # mpirun's daemons are tasks of a step themselves
+    code=0
+    command_line="(mpirun -n $n in a step) run"
+    env $step SLURM_PROCID=1 bash "$launcher" "$n" "$LOCKSTEP" run $small --strategy mirrored >out 2>err || code=$?
+    expect "mpirun in an allocation works" [ "$code" -eq 0 ]
+    rows "on its own number of ranks" "r['result']['status'] == 'ok' and r['case']['ranks'] == $n"
+done
 mkdir bin
 cat >bin/srun <<S
 #!/usr/bin/env bash
+[ "\$1" != --mpi=list ] || exec echo "\${MPI_LIST:-none pmi2 pmix}"
 while [[ \$1 == --* ]]; do shift; done
 [ "\$SLURM_NTASKS" -gt 1 ] || exec "\$@"
 exec bash "$launcher" "\$SLURM_NTASKS" "\$@"
+S
+cat >bin/lscpu <<'S'
+#!/usr/bin/env bash
+# two cores of two threads
+printf '# Core,Socket\n0,0\n1,0\n0,0\n1,0\n'
 S
 cat >bin/short <<'S'
 #!/usr/bin/env bash
@@ -23,22 +115,30 @@ cat >bin/short <<'S'
 [ "$1" != run ] || set -- "$@" --steps 4
 exec "$LOCKSTEP" "$@"
 S
-chmod +x bin/srun bin/short
-job() { # job FILE RANKS
+chmod +x bin/srun bin/lscpu bin/short
+sed -i "s|exec \"\$LOCKSTEP\"|exec \"$LOCKSTEP\"|" bin/short
+job() { # job FILE RANKS PROGRAM
     command_line="(job $1)"
     code=0
-    env PATH="$work/bin:$PATH" LOCKSTEP="$work/bin/short" SLURM_NTASKS="$2" SLURM_SUBMIT_DIR="$work" SLURM_JOB_ID="$1" \
-        SLURM_CPUS_PER_TASK=1 SLURM_JOB_NUM_NODES=1 SLURM_GPUS_ON_NODE=2 bash "$SOURCE_DIR/ci/slurm/$1.sbatch" \
-        >out.log 2>err </dev/null || code=$?
-    lockstep_ok results list --format jsonl --results "lockstep-$1.db"
+    env PATH="$work/bin:$PATH" LOCKSTEP="$3" SLURM_NTASKS="$2" SLURM_SUBMIT_DIR="$work" SLURM_JOB_ID="$1" \
+        SLURM_NTASKS_PER_NODE="$2" SLURM_CPUS_ON_NODE=4 SLURM_JOB_NUM_NODES=1 SLURM_GPUS_ON_NODE=2 \
+        bash "$SOURCE_DIR/ci/slurm/$1.sbatch" >out.log 2>err </dev/null || code=$?
 }
-sed -i "s|exec \"\$LOCKSTEP\"|exec \"$LOCKSTEP\"|" bin/short
-job cpu 2
+job cpu 2 "$work/bin/short"
+lockstep_ok results list --format jsonl --results lockstep-cpu.db
 rows "strong and weak, with baselines" "all(x['result']['status'] == 'ok' for x in rows) and
     sorted((x['case']['strategy'], x['case']['scaling'], x['case']['ranks']) for x in rows
         if x['case']['strategy'] != 'single') ==
     [(s, k, 2) for s in ('independent', 'mirrored') for k in ('strong', 'weak')]"
-job gpu 1
+job gpu 1 "$work/bin/short"
+lockstep_ok results list --format jsonl --results lockstep-gpu.db
 rows "one and all devices" "all(x['result']['status'] == 'ok' for x in rows) and
     {len(x['case']['devices']) for x in rows} == {1, 2}"
+for file in cpu gpu; do
+    job $file 2 "$work/nowhere"
+    expect "a program that is not there: status 3" [ "$code" -eq 3 ]
+    expect "one line" [ "$(grep -c "^$file.sbatch: LOCKSTEP: .*/nowhere: .*; " err)/$(wc -l <err)" = 1/1 ]
+done
+MPI_LIST="none pmi2" job cpu 2 "$work/bin/short"
+expect "a Slurm without PMIx: status 3, and what works" [ "$code$(grep -c 'mpirun.* works' err)" = 31 ]
 finish

@@ -30,12 +30,19 @@ bool ls_processes_built(void);
 /** Version of the MPI library in this build, "4.1.4"; NULL: none. Returns `text`. */
 const char *ls_processes_library(char text[32]);
 
-/** Whether a launcher started this process. */
+/** Whether the MPI of this build meets by PMI-1 and PMI-2, too, not only by PMIx and its mpirun. */
+bool ls_processes_take_pmi(void);
+
+/** Whether a launcher started this process by which MPI meets. */
 bool ls_processes_launched(void);
 
-/** How many processes it says it started, and which this one is: 1 and 0 where it does not. */
+/** How many processes a launcher, whichever it is, says it started, and which this one is: 1 and 0
+ *  where it does not. */
 int ls_processes_launched_size(void);
 int ls_processes_launched_rank(void);
+
+/** Whether this is a task of a step that Slurm's srun began: a batch script is none. */
+bool ls_processes_stepped(void);
 
 /** A process alone. */
 ls_processes ls_processes_alone(void);

@@ -15,6 +15,11 @@ const char *ls_processes_library(char text[32])
     return NULL;
 }
 
+bool ls_processes_take_pmi(void)
+{
+    return false;
+}
+
 ls_status ls_processes_start(uint64_t timeout_ns, void (*late)(void), ls_processes *out)
 {
     (void)timeout_ns;

@@ -41,6 +41,15 @@ const char *ls_processes_library(char text[32])
     return text;
 }
 
+bool ls_processes_take_pmi(void)
+{
+#ifdef OPEN_MPI
+    return false;
+#else
+    return true;
+#endif
+}
+
 /* What a process tells the others of itself. */
 typedef struct standing {
     mpi_peer peer;

@@ -3,7 +3,7 @@
  * The MPI back end's own types, shared by its files: queues (comm_mpi.c), waiting
  * (comm_mpi_wait.c), memory that processes of a host share (comm_mpi_shared.c), host calls
  * (comm_mpi_host.c, comm_mpi_meet.c), groups (comm_mpi_open.c), processes (mpi_processes.c), who is
- * left when they lose each other (mpi_autopsy.c, mpi_ending.c).
+ * left when they lose each other (mpi_autopsy.c, mpi_ending.c, mpi_keeper.c).
  *
  * A rank is a member: a device of some process. Members of one process talk through MPI, too, to
  * their own process: one path for all, and which member a message is from and for is in its tag.
@@ -50,8 +50,12 @@ typedef struct mpi_wait {
     uint64_t looks;
 } mpi_wait;
 
+/* mpi_keeper.c */
+typedef struct mpi_keeper mpi_keeper;
+
 /* What all groups of a process share. */
 typedef struct mpi_life {
+    mpi_keeper *keeper;         /* NULL: none */
     mpi_peer *peers;            /* [processes]; NULL until they have met */
     _Atomic uint64_t *heard_ns; /* [processes] when something came from each; 0: never */
     _Atomic uint64_t timeout_ns;
@@ -247,6 +251,16 @@ void ls_comm_mpi_end_watch(mpi_group *world);
 
 /* Does not return. `world` NULL: there is none yet. */
 void ls_comm_mpi_end_all(const mpi_group *world, int exit_status);
+
+/* mpi_keeper.c. Begins a keeper where this process is a task of srun; else NULL. Before MPI_Init.
+ */
+ls_status ls_comm_mpi_keep(mpi_keeper **out);
+
+/* From here on it keeps connections open for so long after this process died. Takes NULL. */
+void ls_comm_mpi_keep_for(mpi_keeper *keeper, uint64_t linger_ns);
+
+/* Before this process ends in order. Takes NULL. */
+void ls_comm_mpi_dismiss(mpi_keeper *keeper);
 
 /* comm_mpi_shared.c. A board for this process's members, and what the others are told of it. */
 void ls_comm_mpi_offer(int rank, int members, mpi_offer *out, struct mpi_board **board);

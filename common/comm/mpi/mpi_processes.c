@@ -184,29 +184,42 @@ static void *keep_vigil(void *argument)
     return NULL;
 }
 
-ls_status ls_processes_start(uint64_t timeout_ns, void (*late)(void), ls_processes *out)
-{
-    vigil v = {.timeout_ns = timeout_ns, .late = late};
-    pthread_t thread;
-    *out = ls_processes_alone();
-    if (pthread_create(&thread, NULL, keep_vigil, &v))
-        return ls_fail(LS_CODE_MISSING, "MPI", "thread", "could not be started; is there a limit?");
-    ls_status status = meet(out);
-    ls_signal_post(&v.met, 1);
-    pthread_join(thread, NULL);
-    return status;
-}
-
 static mpi_life *life_of(const ls_processes *processes)
 {
     return processes && processes->comm ? ((mpi_comm *)processes->comm)->group->life : NULL;
 }
 
+ls_status ls_processes_start(uint64_t timeout_ns, void (*late)(void), ls_processes *out)
+{
+    vigil v = {.timeout_ns = timeout_ns, .late = late};
+    pthread_t thread;
+    *out = ls_processes_alone();
+    mpi_keeper *keeper;
+    LS_TRY(ls_comm_mpi_keep(&keeper));
+    if (pthread_create(&thread, NULL, keep_vigil, &v)) {
+        ls_comm_mpi_dismiss(keeper);
+        return ls_fail(LS_CODE_MISSING, "MPI", "thread", "could not be started; is there a limit?");
+    }
+    ls_status status = meet(out);
+    ls_signal_post(&v.met, 1);
+    pthread_join(thread, NULL);
+    if (status)
+        ls_comm_mpi_dismiss(keeper);
+    else
+        life_of(out)->keeper = keeper;
+    return status;
+}
+
+/* What those that are left may take, beyond their timeout, to say who is not. */
+static const uint64_t speech_ns = 30000000000;
+
 void ls_processes_set_timeout(const ls_processes *processes, uint64_t timeout_ns)
 {
     mpi_life *life = life_of(processes);
-    if (life)
-        atomic_store(&life->timeout_ns, timeout_ns);
+    if (!life)
+        return;
+    atomic_store(&life->timeout_ns, timeout_ns);
+    ls_comm_mpi_keep_for(life->keeper, 2 * timeout_ns + speech_ns);
 }
 
 void ls_processes_watch(const ls_processes *processes, bool (*ending)(void),
@@ -266,9 +279,13 @@ void ls_processes_end(ls_processes *processes, bool in_order, int exit_status)
     if (!in_order)
         ls_comm_mpi_end_all(processes->comm ? ((mpi_comm *)processes->comm)->group : NULL,
                             exit_status);
-    if (processes->comm)
+    mpi_keeper *keeper = NULL;
+    if (processes->comm) {
+        keeper = life_of(processes)->keeper;
         ls_comm_mpi_end_watch(((mpi_comm *)processes->comm)->group);
+    }
     ls_comm_close(processes->comm);
     processes->comm = NULL;
     MPI_Finalize();
+    ls_comm_mpi_dismiss(keeper);
 }

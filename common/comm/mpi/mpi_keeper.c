@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A keeper: a process beside this one that shares its table of open files, and so keeps its
+ * connections open for a while when it dies.
+ *
+ * Under srun a process's connection to Slurm's PMIx is its sign of life: where it breaks, Slurm
+ * ends all tasks of the step by SIGKILL, within milliseconds and wherever they are (but under
+ * --kill-on-bad-exit, which sends SIGTERM first). Nobody who is left could say what it waited for
+ * and who is gone, nor keep the row of what was under way. With a keeper a process that dies is
+ * silent instead, as one that hangs: the others find out by their timeout, say so, and end the
+ * step.
+ *
+ * It is begun before MPI, threads and devices, so that nothing of theirs is copied; it sleeps, and
+ * goes with its process where that ends in order, else with the step. Leaves out mpirun, which sees
+ * its children die.
+ */
+#include "common/comm/mpi/comm_mpi.h"
+#include "common/comm/processes.h"
+
+#include "common/base/clock.h"
+
+#include <dirent.h>
+#include <limits.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { STACK = 64 << 10, CONNECTIONS = 256 };
+
+/* In memory that both processes see; the keeper's stack follows. */
+struct mpi_keeper {
+    pid_t process, keeper;
+    _Atomic uint64_t linger_ns; /* 0: until the others are met there is nothing to keep */
+    _Alignas(64) char stack[STACK];
+};
+
+/* Whether it leads to another process, or could. */
+static bool is_connection(int file, int *peer_family)
+{
+    struct sockaddr_storage peer = {0};
+    socklen_t length = sizeof peer;
+    struct stat about;
+    if (fstat(file, &about) || !S_ISSOCK(about.st_mode))
+        return false;
+    *peer_family = getpeername(file, (struct sockaddr *)&peer, &length) ? 0 : peer.ss_family;
+    return true;
+}
+
+/* Of the open files only connections are kept, so that nobody waits for the end of the rest: pipes,
+ * locks. Lists those that another process can end. */
+static int keep_connections(struct pollfd *kept)
+{
+    int count = 0;
+    DIR *files = unshare(CLONE_FILES) ? NULL : opendir("/proc/self/fd");
+    for (struct dirent *entry; files && (entry = readdir(files));) {
+        const int file = (int)strtol(entry->d_name, NULL, 10);
+        int family = 0;
+        if (*entry->d_name == '.' || file == dirfd(files))
+            continue;
+        if (file <= 2 || !is_connection(file, &family))
+            close(file);
+        else if (count < CONNECTIONS && (family == AF_INET || family == AF_INET6))
+            kept[count++] = (struct pollfd){.fd = file, .events = POLLRDHUP};
+    }
+    if (files)
+        closedir(files);
+    return count;
+}
+
+/* Until nobody is at the other end of any connection, or the time is over. */
+static void linger(uint64_t linger_ns)
+{
+    const uint64_t end_ns = ls_clock_ns() + linger_ns;
+    struct pollfd kept[CONNECTIONS];
+    int count = keep_connections(kept);
+    for (uint64_t now_ns; count > 0 && (now_ns = ls_clock_ns()) < end_ns;) {
+        const uint64_t left_ms = (end_ns - now_ns) / 1000000 + 1;
+        if (poll(kept, (nfds_t)count, left_ms < INT_MAX ? (int)left_ms : INT_MAX) < 0)
+            return;
+        for (int i = count; i-- > 0;)
+            if (kept[i].revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL))
+                kept[i] = kept[--count];
+    }
+}
+
+static int keep(void *argument)
+{
+    const struct mpi_keeper *k = argument;
+    sigset_t all, wakes;
+    sigfillset(&all); /* what ends the process tells the keeper nothing */
+    sigprocmask(SIG_SETMASK, &all, NULL);
+    sigemptyset(&wakes);
+    sigaddset(&wakes, SIGUSR1);
+    prctl(PR_SET_NAME, "lockstep-keeper");
+    prctl(PR_SET_PDEATHSIG, SIGUSR1);
+    while (getppid() == k->process)
+        sigwaitinfo(&wakes, NULL);
+    const uint64_t linger_ns = atomic_load(&k->linger_ns);
+    if (linger_ns)
+        linger(linger_ns);
+    _exit(0);
+}
+
+ls_status ls_comm_mpi_keep(mpi_keeper **out)
+{
+    *out = NULL;
+    if (!ls_processes_stepped() || getenv("OMPI_COMM_WORLD_RANK"))
+        return LS_OK;
+    mpi_keeper *k =
+        mmap(NULL, sizeof *k, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (k == MAP_FAILED)
+        return ls_fail_memory("keeper", sizeof *k);
+    k->process = getpid();
+    k->keeper = clone(keep, k->stack + STACK, SIGCHLD | CLONE_FILES, k);
+    if (k->keeper < 0) {
+        munmap(k, sizeof *k);
+        return ls_fail(LS_CODE_MISSING, "MPI", "keeper",
+                       "a process beside this one could not be started; is there a limit?");
+    }
+    *out = k;
+    return LS_OK;
+}
+
+void ls_comm_mpi_keep_for(mpi_keeper *k, uint64_t linger_ns)
+{
+    if (k)
+        atomic_store(&k->linger_ns, linger_ns);
+}
+
+void ls_comm_mpi_dismiss(mpi_keeper *k)
+{
+    if (!k)
+        return;
+    kill(k->keeper, SIGKILL);
+    waitpid(k->keeper, NULL, 0);
+    munmap(k, sizeof *k);
+}

@@ -13,6 +13,9 @@ unset OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM OMPI_MCA_rmaps_base_
 declare -A reasons=(
     [ci/quickstart.sh]="installs packages and builds"
     [ci/test.sh]="takes a quarter of an hour, and runs this"
+    ["LOCKSTEP=build/lockstep sbatch ci/slurm/cpu.sbatch"]="wants Slurm: test_slurm_slow.sh runs it"
+    ["srun --mpi=pmix -n 2 --kill-on-bad-exit=1 build/lockstep run --strategy mirrored"]="the same"
+    ["salloc -n 2 mpirun build/lockstep run --strategy mirrored"]="the same"
     ["datasets/fetch.sh cifar10"]="brings 170 MB; test_fetch.sh has it from a server of this machine"
 )
 
@@ -65,7 +68,7 @@ declare -A seen=()
 while IFS=$'\t' read -r -u 3 status command; do
     if [ -n "${reasons[$command]:-}" ]; then
         seen[$command]=1
-        expect "not run, but there: $command" test -x "${command%% *}"
+        [[ ${command%% *} != [a-z]*/* ]] || expect "not run, but there: $command" test -x "${command%% *}"
     else
         run_one "$status" "$command"
     fi

@@ -125,4 +125,16 @@ for file in cpu gpu; do
     lockstep_ok results list --format jsonl --results "lockstep-$(cat out).db"
     rows "its rows are well" "len(rows) > 4 and all(x['result']['status'] == 'ok' for x in rows)"
 done
+
+# ---- The README's -----------------------------------------------------------------------------
+
+mkdir build
+ln -s "$LOCKSTEP" build/lockstep
+ln -s "$SOURCE_DIR/ci" .
+grep -E '^[^#`]*\b(sbatch|srun|salloc) .*lockstep|^LOCKSTEP=.* sbatch ' "$SOURCE_DIR/README.md" | grep -v '[.`]$' >commands
+expect "three commands" [ "$(wc -l <commands)" -eq 3 ]
+while read -r -u 3 line; do
+    under bash -c "${line/sbatch /sbatch --wait }"
+    expect "well" [ "$code" -eq 0 -a -s out ]
+done 3<commands
 finish

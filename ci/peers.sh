@@ -2,12 +2,16 @@
 # SPDX-License-Identifier: MIT
 # Compares lockstep with PyTorch, TensorFlow and JAX (bench/peers/README.md).
 #
-#   ci/peers.sh                     makes the virtual environment if need be, then compares
 #   ci/peers.sh --install           makes the virtual environment only
-#   ci/peers.sh [agree|time] ...    arguments of bench/peers/compare.py
-#   ci/peers.sh scaling ...         one core and two: arguments of bench/peers/scaling.py
+#   ci/peers.sh agree ...           the first losses of everyone
+#   ci/peers.sh all ...             measures all that README.md has tables of, then prints them:
+#   ci/peers.sh time|scaling|processes ...    one part of it
+#   ci/peers.sh tables --file FILE  the tables of what was measured
 #
-# The environment is <repository>/.peers/venv; requirements.txt changed = installed anew.
+# Arguments are those of bench/peers/compare.py. Measurements are kept turn by turn in
+# results/<processor>-rounds.jsonl; the same command again goes on where one was cut off.
+# The environment is <repository>/.peers/venv, a folder or a link to one elsewhere;
+# requirements.txt changed = installed anew.
 # LOCKSTEP names the program (build/lockstep). Left out: building lockstep.
 set -eu
 
@@ -38,10 +42,5 @@ make_environment() {
 
 make_environment >&2
 if [ "${1:-}" = --install ]; then exit 0; fi
-program=compare.py
-if [ "${1:-}" = scaling ]; then
-    program=scaling.py
-    shift
-fi
-exec "$venv/bin/python" -B "$root/bench/peers/$program" \
+exec "$venv/bin/python" -B "$root/bench/peers/compare.py" \
     --lockstep "${LOCKSTEP:-$root/build/lockstep}" "$@"

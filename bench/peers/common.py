@@ -8,7 +8,8 @@ stdout, so that it starts (and compiles) once and then takes turns with the othe
      "lr": RATE (the model's)}                   -> {"ok": true}
     {"op": "load", "init": FILE}                 -> {"ok": true}       other initial values
     {"op": "losses"}                             -> {"losses": [...]}  of the first BATCHES steps
-    {"op": "time", "steps": n, "warmup": w, "block": k} -> {"step_ms": [one mean per block]}
+    {"op": "time", "steps": n, "warmup": w, "block": k} -> {"step_ms": [one mean per block],
+                                                         "huge_bytes": memory on huge pages}
     {"op": "info"}                               -> {"name": ..., "version": ...}
 
 `losses` and `time` start again from the initial values. A framework supplies build(case) ->
@@ -20,6 +21,7 @@ Left out: gathering, shuffling and evaluation; BATCHES batches lie ready as floa
 
 import json
 import os
+import pathlib
 import sys
 import time
 import traceback
@@ -97,7 +99,17 @@ def answer(request, trainer, build, info):
         return trainer, {"ok": True}
     if op == "losses":
         return trainer, {"losses": trainer.losses()}
-    return trainer, {"step_ms": trainer.time(request["steps"], request["warmup"], request["block"])}
+    blocks = trainer.time(request["steps"], request["warmup"], request["block"])
+    return trainer, {"step_ms": blocks, "huge_bytes": huge_bytes()}
+
+
+def huge_bytes():
+    """How much of this process's memory lies on huge pages; 0 where the system does not say."""
+    try:
+        lines = pathlib.Path("/proc/self/smaps_rollup").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) << 10 for line in lines if line.startswith("AnonHugePages:"))
 
 
 def shard(case, rank, ranks):

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Compares lockstep with PyTorch and JAX on a GPU: same values, same data, in turns.
 
-For each case, rounds in which lockstep and every peer train from the same initial values; a round's
-figure is the median, the table shows the median over the rounds. Peers: means of blocks of steps,
-with one wait at the end of a block. float32, TF32 off, JAX at precision `highest`. The losses of the
-first steps must agree within LARGEST_BOUND. A peer that fails is named with its last line, and the
+For each case, rounds in which lockstep and every peer train from the same initial values; everyone's
+figure is that of rounds.py, the median over the blocks of all rounds. float32, TF32 off, JAX at
+precision `highest`. The losses of the first steps must agree within LARGEST_BOUND. A peer that fails is named with its last line, and the
 others go on. `--device cpu` rehearses it.
 Exit status: 0 all well; 1 losses disagree, or a peer failed; 3 lockstep failed; 77 there is neither
 framework here.
@@ -15,25 +14,17 @@ import importlib.util
 import json
 import os
 import pathlib
-import statistics
 import sys
 import tempfile
 
 import models
+import rounds as book
 import runners
 
 LARGEST_BOUND = 2e-2
-# model, batch, peers' timed steps, block and warm-up, lockstep's timed steps
-CASES = (
-    ("mlp:784-4096-4096-10", 8192, 30, 10, 60),
-    ("mlp:784-128-10", 256, 2000, 200, 5000),
-)
-REHEARSAL = (("mlp:784-16-10", 32, 40, 20, 40),)
-
-
-def say(text):
-    """Progress, on stderr."""
-    print(text, file=sys.stderr, flush=True)
+# model, batch, steps of a block; warm-up is as long
+CASES = (("mlp:784-4096-4096-10", 8192, 10), ("mlp:784-128-10", 256, 1000))
+REHEARSAL = (("mlp:784-16-10", 32, 20),)
 
 
 def peers_here(device):
@@ -48,16 +39,9 @@ class Turns:
 
     def __init__(self, lockstep, options, case, directory):
         self.lockstep, self.options = lockstep, options
-        self.model, self.batch, self.steps, self.block, self.own_steps = case
+        self.model, self.batch, self.steps = case
         self.init = str(pathlib.Path(directory) / "init.safetensors")
-        self.medians, self.means, self.errors, self.differences = {}, {}, {}, {}
-
-    def own_row(self, *more):
-        """A row of lockstep."""
-        return self.lockstep.run(
-            self.model, "--batch", self.batch, "--load", self.init, *self.options[1:], *more,
-            place=self.options[0],
-        )
+        self.blocks, self.errors, self.differences = {}, {}, {}
 
     def attempt(self, peer, call):
         """Calls; where the peer fails, notes why, and it takes no more part."""
@@ -67,7 +51,7 @@ class Turns:
             return call(peer)
         except (runners.RunError, ValueError) as error:
             self.errors[peer.name] = str(error).strip().splitlines()[-1][:200]
-            say(f"{peer.name}: {self.errors[peer.name]}")
+            runners.say(f"{peer.name}: {self.errors[peer.name]}")
             return None
 
     def prepare(self, peers):
@@ -76,11 +60,13 @@ class Turns:
             self.model, "--steps", 0, "--warmup", 0, "--save", self.init, *self.options[1:],
             place=self.options[0],
         )
-        row = self.own_row("--steps", models.BATCHES, "--warmup", 0, "--verbose")
-        own = row["train"]["losses"]
+        own = self.lockstep.losses(
+            self.model, self.batch, models.BATCHES, ["--load", self.init, *self.options[1:]],
+            self.options[0],
+        )
         whole = min(models.BATCHES, 60000 // self.batch)
         for peer in peers:
-            say(f"{peer.name}: {self.model}")
+            runners.say(f"{peer.name}: {self.model}")
             self.attempt(peer, lambda p: p.ask(
                 op="build", model=self.model, batch=self.batch, init=self.init, data=None))
             losses = self.attempt(peer, lambda p: p.ask(op="losses")["losses"])
@@ -90,31 +76,30 @@ class Turns:
 
     def take(self, peers):
         """One round."""
-        step = self.own_row("--steps", self.own_steps, "--warmup", self.block)["time"]["step_ms"]
-        self.note("lockstep", step["median"], step["mean"])
+        self.note("lockstep", self.lockstep.blocks(
+            self.model, self.batch, self.steps, ["--load", self.init, *self.options[1:]],
+            self.options[0],
+        ))
         for peer in peers:
             blocks = self.attempt(peer, lambda p: p.ask(
-                op="time", steps=self.steps, warmup=self.block, block=self.block)["step_ms"])
+                op="time", steps=book.BLOCKS * self.steps, warmup=self.steps, block=self.steps,
+            )["step_ms"])
             if blocks:
-                self.note(peer.name, statistics.median(blocks), statistics.mean(blocks))
+                self.note(peer.name, blocks)
 
-    def note(self, name, median, mean):
-        """A figure of one round."""
-        self.medians.setdefault(name, []).append(median)
-        self.means.setdefault(name, []).append(mean)
+    def note(self, name, blocks):
+        """The blocks of one round."""
+        self.blocks.setdefault(name, []).append(blocks)
 
     def result(self):
-        """Medians over the rounds, and the fastest peer over lockstep."""
-        step = {name: statistics.median(values) for name, values in self.medians.items()}
-        mean = {name: statistics.median(values) for name, values in self.means.items()}
+        """The figures, and the fastest peer over lockstep."""
+        step = {name: book.figure(sum(rounds, [])) for name, rounds in self.blocks.items()}
         peers = [name for name in step if name != "lockstep"]
         fastest = min(peers, key=step.get, default=None)
         return {
-            "model": self.model, "batch": self.batch, "step_ms": step, "mean_ms": mean,
-            "fastest": fastest, "ratio": step[fastest] / step["lockstep"] if fastest else None,
-            "ratio_of_means": mean[fastest] / mean["lockstep"] if fastest else None,
-            "differences": self.differences, "errors": self.errors,
-            "rounds": self.medians,
+            "model": self.model, "batch": self.batch, "step_ms": step, "fastest": fastest,
+            "ratio": step[fastest] / step["lockstep"] if fastest else None,
+            "differences": self.differences, "errors": self.errors, "blocks_ms": self.blocks,
         }
 
 
@@ -130,7 +115,7 @@ def compare(arguments, directory):
         turns = Turns(lockstep, options, case, directory)
         turns.prepare(peers)
         for turn in range(arguments.rounds):
-            say(f"{case[0]}: round {turn + 1} of {arguments.rounds}")
+            runners.say(f"{case[0]}: round {turn + 1} of {arguments.rounds}")
             turns.take(peers)
         results.append(turns.result())
     for peer in peers:

@@ -16,8 +16,7 @@ def layout(case):
     if case.kind in ("cnn", *models.SIDES):
         return [(np.ascontiguousarray(x.transpose(0, 2, 3, 1)), y) for x, y in case.batches]
     if case.kind in ("twin-lstm", "lstm-stack"):
-        first = [(x.reshape(-1, *x.shape[-2:]).transpose(1, 0, 2), y) for x, y in case.batches]
-        return [(np.ascontiguousarray(x), y) for x, y in first]
+        return [(models.steps_first(x), y) for x, y in case.batches]
     return case.batches
 
 

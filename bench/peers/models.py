@@ -42,6 +42,11 @@ def parse_model(text):
     return kind, [int(n) for n in (sizes or default.get(kind, "0")).split("-")]
 
 
+def chosen(cases, kinds):
+    """The cases, whose first part is a model, of these kinds; all where None."""
+    return [case for case in cases if not kinds or parse_model(case[0])[0] in kinds]
+
+
 def dense(index, fan_in, fan_out, bias=True):
     """Names and shapes of a dense layer."""
     weight = (f"dense{index}.weight", (fan_out, fan_in))
@@ -127,6 +132,12 @@ def inputs_first(kind, values):
             value = value.reshape(384, 64, 6, 6).transpose(0, 2, 3, 1).reshape(384, 2304)
         out.append(value.transpose(2, 3, 1, 0) if value.ndim == 4 else value.T)
     return out
+
+
+def steps_first(x):
+    """Windows with the step first, those of two inputs in one batch: [B,T,I] or [2,B,T,I] ->
+    [T,B,I] or [T,2B,I]"""
+    return np.ascontiguousarray(x.reshape(-1, *x.shape[-2:]).transpose(1, 0, 2))
 
 
 def channels_band(channels):

@@ -2,7 +2,8 @@
 """The training step in TensorFlow as one tf.function, on one CPU thread unless --threads says
 more.
 
-Variants: `graph` (tf.function) and `xla` (tf.function with jit_compile=True).
+Variants: `graph` (tf.function), `xla` (tf.function with jit_compile=True) and `fused` (graph, LSTMs by
+TensorFlow's own kernel).
 Keras's Adam puts epsilon elsewhere, so Adam is written here. The graph variant uses TensorFlow's
 own fused kernel: with epsilon' = epsilon sqrt(1 - beta2^t) its update
 lr sqrt(1 - beta2^t) / (1 - beta1^t) m / (sqrt(v) + epsilon') is lr mhat / (sqrt(vhat) + epsilon).
@@ -81,7 +82,7 @@ def update(case, variant, t, triples, gradients):
     elif case.optimizer == "momentum":
         momentum(case.lr, triples, gradients)
     else:
-        adam = adam_kernel if variant == "graph" else adam_plain
+        adam = adam_plain if variant == "xla" else adam_kernel
         adam(case.lr, t, triples, gradients)
 
 
@@ -96,7 +97,7 @@ def make_build(variant):
             (w, tf.Variable(tf.zeros_like(w)), tf.Variable(tf.zeros_like(w))) for w in weights
         ]
         count = tf.Variable(0.0)
-        loss_of = tensorflow_models.LOSSES[case.kind]
+        loss_of = tensorflow_models.loss_of(case.kind, variant)
 
         @tf.function(jit_compile=variant == "xla")
         def step(x, y):
@@ -123,7 +124,7 @@ def make_build(variant):
 def main():
     """Serves one variant on stdin and stdout."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--variant", choices=("graph", "xla"), default="graph")
+    parser.add_argument("--variant", choices=("graph", "xla", "fused"), default="graph")
     parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
     tf.config.threading.set_intra_op_parallelism_threads(arguments.threads)

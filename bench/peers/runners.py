@@ -12,6 +12,9 @@ import pathlib
 import subprocess
 import sys
 
+import models
+import rounds
+
 HERE = pathlib.Path(__file__).resolve().parent
 
 # name: (program, its options, what it is); bench/peers/README.md says more
@@ -21,6 +24,7 @@ PEERS = {
     "torch-compile": ("peer_torch.py", "--variant compile", "PyTorch, torch.compile"),
     "tensorflow": ("peer_tensorflow.py", "--variant graph", "TensorFlow, tf.function"),
     "tensorflow-xla": ("peer_tensorflow.py", "--variant xla", "TensorFlow, jit_compile=True"),
+    "tensorflow-fused": ("peer_tensorflow.py", "--variant fused", "TensorFlow, its LSTM kernel"),
     "jax": ("peer_jax.py", "--variant tuned", "JAX, jit, synchronous dispatch"),
     "jax-default": ("peer_jax.py", "--variant default", "JAX, jit as it comes"),
     "jax-scan": ("peer_jax.py", "--variant scan", "JAX, 20 steps in one call"),
@@ -45,15 +49,38 @@ GPU_PEERS = {
 MAIN_PEERS = ("torch", "tensorflow", "jax")
 MAIN_PAIRS = ("torch-ddp", "tensorflow-mirrored", "jax-sharded")  # data-parallel replicas
 ONE_CALL = ("jax-scan",)  # not one call per step: kept out of "fastest peer"
+STRIDES = {"jax-scan": models.BATCHES}  # steps of a call
+ONLY_KINDS = {"tensorflow-fused": ("twin-lstm", "lstm-stack")}  # the others know every model
+# those that `time` takes; the fastest of a framework's counts
+TIMED = (
+    "torch", "torch-compile", "tensorflow", "tensorflow-xla", "tensorflow-fused", "jax", "jax-default",
+)
 
-
-# glibc gives large blocks back to the system each step unless told not to; PyTorch's LSTM took six
-# times as long
-MALLOC = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 40), "MALLOC_TOP_PAD_": str(1 << 26)}
+# Large blocks on huge pages, as lockstep has them. And glibc gives large blocks back to the system
+# each step unless told not to; PyTorch's LSTM took six times as long.
+MALLOC = {
+    "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", "THP_MEM_ALLOC_ENABLE": "1",
+    "MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 40),
+    "MALLOC_TOP_PAD_": str(1 << 26),
+}
 
 
 class RunError(Exception):
     """A process could not do what it was asked; the text says which and why."""
+
+
+class PeerError(RunError):
+    """The process is a peer's."""
+
+
+def say(text):
+    """Progress, on stderr."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def cores_of(name):
+    """How many cores a peer works on."""
+    return 2 if name in PAIRS else 1
 
 
 def bound_to(cores):
@@ -87,10 +114,10 @@ class Peer:
             line = ""
         if not line:
             tail = self.log.read_text(encoding="utf-8", errors="replace")[-2000:]
-            raise RunError(f"{self.name}: ended early:\n{tail}")
+            raise PeerError(f"{self.name}: ended early:\n{tail}")
         reply = json.loads(line)
         if "error" in reply:
-            raise RunError(f"{self.name}: {request['op']}: {reply['error']}")
+            raise PeerError(f"{self.name}: {request['op']}: {reply['error']}")
         return reply
 
     def close(self):
@@ -100,6 +127,23 @@ class Peer:
         self.process.wait()
 
 
+def launcher(processes):
+    """mpirun for that many processes of this host; nothing where they are threads."""
+    if not processes:
+        return []
+    root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
+    return ["mpirun", *root, "--oversubscribe", "--bind-to", "none", "-n", str(processes)]
+
+
+def mean_step(row):
+    """A row's mean step in ms: its time over its steps. Workers that go on by themselves have no
+    common step: the time in which all of them take a global batch."""
+    case = row["case"]
+    if case.get("ps_mode", "sync") != "sync":
+        return case["batch_global"] / row["time"]["samples_per_s"] * 1e3
+    return row["time"]["step_ms"]["mean"]
+
+
 class Lockstep:
     """The lockstep program, called anew for every measurement."""
 
@@ -107,17 +151,34 @@ class Lockstep:
         self.path = path
         self.program = [*bound_to(cores), os.path.abspath(path)]
 
-    def rows(self, model, *options):
-        """Runs the cases that the options name; returns their rows."""
+    def rows(self, model, *options, processes=0):
+        """Runs the cases that the options name, under mpirun where there are processes; returns
+        their rows."""
         command = [
-            *self.program, "run", "--model", model, "--shuffle", "no", "--results", "none",
-            "--format", "jsonl", *map(str, options),
+            *self.program[:-1], *launcher(processes), self.program[-1], "run", "--model", model,
+            "--shuffle", "no", "--results", "none", "--format", "jsonl", *map(str, options),
         ]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         lines = done.stdout.splitlines()
         if done.returncode != 0 or not lines:
             raise RunError(f"{' '.join(command)}: status {done.returncode}: {done.stderr.strip()}")
         return [json.loads(line) for line in lines]
+
+    def block_rows(self, model, batch, steps, options, place=("--devices", "cpu:0"), *, gated=False,
+                   processes=0):
+        """Rows of a turn's blocks: cases of one block each that differ in a seed, which nothing
+        here depends on: the values are loaded, the samples come in the file's order."""
+        seeds = ",".join(str(seed) for seed in range(1, rounds.BLOCKS + 1))
+        gate = () if gated else ("--gate-steps", 0)
+        return self.rows(
+            model, *place, "--batch", batch, "--steps", steps, "--warmup", steps, "--blocks", 1,
+            "--seed", seeds, *gate, *options, processes=processes,
+        )
+
+    def blocks(self, model, batch, steps, options, place=("--devices", "cpu:0")):
+        """The mean step of each block of a turn, in ms."""
+        rows = self.block_rows(model, batch, steps, options, place)
+        return [mean_step(row) for row in rows]
 
     def run(self, model, *options, place=("--devices", "cpu:0")):
         """Runs one case, of `single` unless place says where else; returns its row."""
@@ -152,9 +213,3 @@ class Lockstep:
         options = ["--batch", batch, "--steps", steps, "--warmup", 0, "--verbose", *files]
         row = self.run(model, *options, place=place)
         return row["train"]["losses"]
-
-    def time(self, model, batch, timing, files):
-        """step_ms of one run; timing is (steps, warm-up)."""
-        steps, warmup = timing
-        row = self.run(model, "--batch", batch, "--steps", steps, "--warmup", warmup, *files)
-        return row["time"]["step_ms"]

@@ -2,13 +2,18 @@
 """The models in TensorFlow: losses of the parameters laid out by models.inputs_first.
 
 Tuned: images [B,height,width,channels]; windows with the step first and both of twin-lstm in one
-batch; the LSTM's steps unrolled behind one product of all inputs.
+batch; the LSTM by variant: all steps unrolled behind one product of all inputs, which XLA does not
+compile in minutes; for XLA a loop with UNROLL steps a turn; TensorFlow's fused kernel.
 """
+
+import functools
 
 import numpy as np
 import tensorflow as tf
 
 import models
+
+UNROLL = 10
 
 
 def layout(case):
@@ -16,13 +21,8 @@ def layout(case):
     if case.kind in ("cnn", *models.SIDES):
         return [(np.ascontiguousarray(x.transpose(0, 2, 3, 1)), y) for x, y in case.batches]
     if case.kind in ("twin-lstm", "lstm-stack"):
-        return [(np.ascontiguousarray(steps_first(x)), y) for x, y in case.batches]
+        return [(models.steps_first(x), y) for x, y in case.batches]
     return case.batches
-
-
-def steps_first(x):
-    """[B,T,I] or [2,B,T,I] -> [T,B,I] or [T,2B,I]"""
-    return x.reshape(-1, *x.shape[-2:]).transpose(1, 0, 2)
 
 
 def cross_entropy(logits, y):
@@ -94,21 +94,68 @@ def resnet(weights, x, y):
     return cross_entropy(logits, y) + models.RESNET_DECAY * decay
 
 
-def lstm(weight_ih, weight_hh, bias, x):
-    """All states of [T,B,I], unrolled."""
+def cell(z, h, c, weight_hh):
+    """One step of an LSTM -> h, c; before the first they are None, which is 0."""
+    i, f, g, o = tf.split(z if h is None else z + tf.matmul(h, weight_hh), 4, 1)
+    new = tf.sigmoid(i) * tf.tanh(g)
+    c = new if c is None else tf.sigmoid(f) * c + new
+    return tf.sigmoid(o) * tf.tanh(c), c
+
+
+def input_products(weight_ih, bias, x):
+    """[T,B,I] -> [T,B,4H]"""
     steps, rows, inputs = x.shape
-    z_of_inputs = tf.nn.bias_add(tf.matmul(tf.reshape(x, [-1, inputs]), weight_ih), bias)
-    units = weight_hh.shape[0]
+    z = tf.nn.bias_add(tf.matmul(tf.reshape(x, [-1, inputs]), weight_ih), bias)
+    return tf.reshape(z, [steps, rows, weight_ih.shape[1]])
+
+
+def lstm_unrolled(weight_ih, weight_hh, bias, x):
+    """All states of [T,B,I], as a list."""
     h = c = None
     states = []
-    for z in tf.unstack(tf.reshape(z_of_inputs, [steps, rows, 4 * units])):
-        z = z if h is None else z + tf.matmul(h, weight_hh)
-        i, f, g, o = tf.split(z, 4, 1)
-        new = tf.sigmoid(i) * tf.tanh(g)
-        c = new if c is None else tf.sigmoid(f) * c + new
-        h = tf.sigmoid(o) * tf.tanh(c)
+    for z in tf.unstack(input_products(weight_ih, bias, x)):
+        h, c = cell(z, h, c, weight_hh)
         states.append(h)
     return states
+
+
+def lstm_loop(weight_ih, weight_hh, bias, x):
+    """The same as a loop with UNROLL steps a turn."""
+    z = input_products(weight_ih, bias, x)
+    steps, rows, units = z.shape[0], z.shape[1], weight_hh.shape[0]
+
+    def turn(state, zs):
+        h, c, _ = state
+        states = []
+        for one in tf.unstack(zs):
+            h, c = cell(one, h, c, weight_hh)
+            states.append(h)
+        return h, c, tf.stack(states)
+
+    zero = tf.zeros([rows, units])
+    first = (zero, zero, tf.zeros([UNROLL, rows, units]))
+    states = tf.scan(turn, tf.reshape(z, [-1, UNROLL, rows, 4 * units]), first)[2]
+    return tf.reshape(states, [steps, rows, units])
+
+
+def lstm_fused(weight_ih, weight_hh, bias, x):
+    """The same by TensorFlow's kernel. BlockLSTM has its gates in the order i, g, f, o. (The
+    gradient of BlockLSTMV2 is that of BlockLSTM in TensorFlow 2.21, so it mistakes the gates.)"""
+
+    def ordered(values):
+        i, f, g, o = tf.split(values, 4, -1)
+        return tf.concat([i, g, f, o], -1)
+
+    units = weight_hh.shape[0]
+    state, none = tf.zeros([x.shape[1], units]), tf.zeros([units])
+    return tf.raw_ops.BlockLSTM(
+        seq_len_max=tf.constant(x.shape[0], tf.int64), x=x, cs_prev=state, h_prev=state,
+        w=ordered(tf.concat([weight_ih, weight_hh], 0)), wci=none, wcf=none, wco=none,
+        b=ordered(bias), forget_bias=0.0, cell_clip=-1.0, use_peephole=False,
+    ).h
+
+
+LSTMS = {"graph": lstm_unrolled, "xla": lstm_loop, "fused": lstm_fused}
 
 
 def logistic(weights, last, y):
@@ -117,21 +164,25 @@ def logistic(weights, last, y):
     return tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(labels=y, logits=z))
 
 
-def twin_lstm(weights, x, y):
+def twin_lstm(lstm, weights, x, y):
     """Both windows in one batch."""
     last = tf.concat(tf.split(lstm(*weights[:3], x)[-1], 2), 1)
     return logistic(weights[3:], last, y)
 
 
-def lstm_stack(weights, x, y):
+def lstm_stack(lstm, weights, x, y):
     """One LSTM after the other."""
-    states = None
     for i in range(0, len(weights) - 2, 3):
-        states = lstm(*weights[i : i + 3], x if states is None else tf.stack(states))
-    return logistic(weights[-2:], states[-1], y)
+        x = lstm(*weights[i : i + 3], tf.stack(x))
+    return logistic(weights[-2:], x[-1], y)
 
 
-LOSSES = {
-    "mlp": mlp, "poly": poly, "cnn": cnn, "cifar10": cifar10, "twin-lstm": twin_lstm,
-    "lstm-stack": lstm_stack, "resnet": resnet,
-}
+LOSSES = {"mlp": mlp, "poly": poly, "cnn": cnn, "cifar10": cifar10, "resnet": resnet}
+RECURRENT = {"twin-lstm": twin_lstm, "lstm-stack": lstm_stack}
+
+
+def loss_of(kind, variant="graph"):
+    """(weights, x, y) -> the loss of a kind of model."""
+    if kind in LOSSES:
+        return LOSSES[kind]
+    return functools.partial(RECURRENT[kind], LSTMS[variant])

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The models as PyTorch modules; their trainable parameters are in the order of models.shapes.
 
-Tuned: images channels last; ReLU after the global max pool, which is the same and less; LRN's sum
+Tuned: images channels last; windows with the step first; ReLU after the global max pool, which is the same and less; LRN's sum
 over channels as a 1x1 convolution with a band of ones, and its power by roots; both windows of
-twin-lstm in one call; resnet's weight decay by the optimizer. PyTorch's LSTM has two biases, whose
+twin-lstm in one batch; resnet's weight decay by the optimizer. PyTorch's LSTM has two biases, whose
 sum is ours: the second stays 0.
 """
 
@@ -100,17 +100,14 @@ class Recurrent(nn.Module):
 
     def __init__(self, sizes, windows):
         super().__init__()
-        self.lstms = nn.ModuleList(
-            nn.LSTM(inputs, units, batch_first=True) for inputs, units in sizes
-        )
+        self.lstms = nn.ModuleList(nn.LSTM(inputs, units) for inputs, units in sizes)
         for lstm in self.lstms:
             lstm.bias_hh_l0.requires_grad_(False).zero_()
         self.windows = windows
         self.dense = nn.Linear(windows * sizes[-1][1], 1)
 
     def forward(self, x):
-        """[B,T,I], of two windows [2,B,T,I] -> [B]"""
-        x = x.flatten(0, -3)
+        """[T,B,I], of two windows [T,2B,I] -> [B]"""
         for lstm in self.lstms:
             x, (last, _) = lstm(x)
         last = torch.cat(last[0].chunk(self.windows), 1)
@@ -156,8 +153,10 @@ def to_tensors(case, device="cpu"):
     """The batches as tensors of PyTorch's default type; labels as the losses ask for."""
     real = torch.get_default_dtype()
     kind = torch.int64 if case.kind in ("mlp", "cnn", "cifar10", "resnet") else real
+    windows = case.kind in ("twin-lstm", "lstm-stack")
+    batches = [(models.steps_first(x) if windows else x, y) for x, y in case.batches]
     tensors = [(torch.from_numpy(x).to(device, real), torch.from_numpy(y).to(device, kind)) for x, y in
-               case.batches]
+               batches]
     if case.kind in ("cifar10", "resnet"):
         tensors = [(x.contiguous(memory_format=torch.channels_last), y) for x, y in tensors]
     return tensors

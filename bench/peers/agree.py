@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: MIT
+"""The losses of the first steps: lockstep's against every peer's."""
+
+import statistics
+
+import models
+import runners
+
+MEDIAN_BOUND = 2e-5
+LARGEST_BOUND = 2e-2
+# model, batch, learning rate (None: the model's; those of cifar10 and resnet make a rounding
+# difference several times as large each step)
+CASES = (
+    ("mlp:784-128-10", 256, None), ("poly", 100, None), ("cnn", 256, None), ("cifar10", 128, 1e-3),
+    ("twin-lstm:64", 64, None), ("lstm-stack:2", 64, None), ("resnet:20", 128, 1e-4),
+)
+
+
+def own_losses(comparison, case, init):
+    """lockstep's first losses as {False: of `single`, True: of `mirrored` on two devices}."""
+    model, batch, rate = case
+    files = comparison.options(model, init) + (["--lr", rate] if rate else [])
+    places = {False: (comparison.lockstep, "single", 1), True: (comparison.pair, "mirrored", 2)}
+    return {
+        paired: lockstep.losses(
+            model, batch, models.BATCHES, files, ("--strategy", strategy, "--devices", devices)
+        )
+        for paired, (lockstep, strategy, devices) in places.items()
+        if paired in {peer.name in runners.PAIRS for peer in comparison.takers(model)}
+    }
+
+
+def relative(ours, theirs):
+    """Largest relative difference of two lists of losses."""
+    if len(ours) != len(theirs):
+        raise runners.RunError(f"{len(ours)} losses against {len(theirs)}")
+    return max(abs(a - b) / abs(b) for a, b in zip(ours, theirs))
+
+
+def agree(comparison, seeds, kinds):
+    """Differences per model, peer and seed, with the verdict."""
+    results = []
+    for model, batch, rate in models.chosen(CASES, kinds):
+        runners.say(f"agree: {model}, batch {batch}, {seeds} seeds")
+        peers = comparison.takers(model)
+        for peer in peers:
+            comparison.build(peer, model, batch, rate)
+        differences = {peer.name: [] for peer in peers}
+        for seed in range(1, seeds + 1):
+            init = comparison.initial(model, seed)
+            ours = own_losses(comparison, (model, batch, rate), init)
+            for peer in peers:
+                peer.ask(op="load", init=init)
+                theirs = peer.ask(op="losses")["losses"]
+                differences[peer.name].append(relative(ours[peer.name in runners.PAIRS], theirs))
+        results += [judge(model, batch, name, values) for name, values in differences.items()]
+    return results
+
+
+def judge(model, batch, peer, values):
+    """One line of the agreement table."""
+    median, largest = statistics.median(values), max(values)
+    passed = median <= MEDIAN_BOUND and largest <= LARGEST_BOUND  # false for NaN
+    return {
+        "model": model, "batch": batch, "peer": peer, "largest_per_seed": values,
+        "median": median, "largest": largest, "pass": passed,
+    }
+
+
+def table(results):
+    """Markdown of the agreement."""
+    head = ["model", "batch", "peer", "median over seeds", "largest", "verdict"]
+    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+    for r in results:
+        verdict = "agrees" if r["pass"] else "DISAGREES"
+        lines.append(
+            f"| {r['model']} | {r['batch']} | {r['peer']} | {r['median']:.1e} "
+            f"| {r['largest']:.1e} | {verdict} |"
+        )
+    return "\n".join(lines)

@@ -119,8 +119,8 @@ def make_parser():
     parser.add_argument(
         "--peers", help="comma-separated; agree, time: of "
         f"{', '.join(runners.PEERS)}; agree also: {', '.join(runners.PAIRS)}, "
-        f"{', '.join(runners.JUDGES)} (agree: {', '.join(runners.MAIN_PEERS)}, the judge and, where "
-        f"there are two cores, {', '.join(runners.MAIN_PAIRS)}; time: {', '.join(runners.TIMED)})",
+        f"{', '.join(runners.JUDGES)} ({', '.join(runners.TIMED)}; agree also the judge and, "
+        f"where there are two cores, {', '.join(runners.MAIN_PAIRS)})",
     )
     parser.add_argument(
         "--models", help=f"of agree and time, comma-separated, of {', '.join(models.TRAINING)} (all)"
@@ -167,7 +167,7 @@ def peers_of(part, arguments):
     """The names of a part's peers."""
     if part == "agree":
         pairs = runners.MAIN_PAIRS if len(arguments.cores) > 1 else ()
-        return arguments.peers or (*runners.MAIN_PEERS, *runners.JUDGES, *pairs)
+        return arguments.peers or (*runners.TIMED, *runners.JUDGES, *pairs)
     if part == "time":
         return arguments.peers or runners.TIMED
     return (*runners.MAIN_PEERS, *runners.PAIRS) if part == "scaling" else ()

@@ -153,5 +153,6 @@ foreach(name ${all_tests})
   endif()
 endforeach()
 if(TEST integration.test_peers)
-  set_tests_properties(integration.test_peers PROPERTIES LABELS peers TIMEOUT 1800)
+  set_tests_properties(integration.test_peers integration.test_peers_rounds
+                       PROPERTIES LABELS peers TIMEOUT 1800)
 endif()

@@ -6,6 +6,8 @@ and what the peers make of two cores, at each global batch. `processes`: replica
 threads of one process and as processes of one host.
 """
 
+import time
+
 import models
 import rounds as book
 import runners
@@ -52,6 +54,7 @@ class Measurement:
         if self.rounds.has(key, turn):
             return
         runners.say(f"{key[0]}: {key[1]}, batch {key[2]}, round {turn} of {self.count}: {key[3]}")
+        start = time.monotonic()
         try:
             blocks, more = call()
         except runners.PeerError as error:
@@ -59,7 +62,7 @@ class Measurement:
             runners.say(f"{key[3]}: {why}")
             self.rounds.fail(key, turn, why)
             return
-        self.rounds.add(key, turn, blocks, **more)
+        self.rounds.add(key, turn, blocks, seconds=round(time.monotonic() - start, 2), **more)
 
     def timed_peer(self, peer, built, model, batch, steps):
         """A peer's turn; built: the (peer, model, batch) that its process holds."""
@@ -92,7 +95,8 @@ class Measurement:
             return [lockstep.floor(model, batch, files)], {}
 
         self.turn(("time", model, batch, "lockstep", 1), turn, own)
-        self.turn(("time", model, batch, "floor", 1), turn, floor)
+        if turn % 2:  # it takes as long as a turn of several, and is steadier
+            self.turn(("time", model, batch, "floor", 1), turn, floor)
         for peer in comparison.takers(model):
             key = ("time", model, batch, peer.name, 1)
             if steps % runners.STRIDES.get(peer.name, 1) or out_of_reach(self.rounds, key, turn):

@@ -174,24 +174,36 @@ def against(rounds):
 # ---- Threads and processes ----------------------------------------------------------------------
 
 
+# what README.md's table has: text, place without its kind, batch of `single`
+PLACED = (
+    ("`mirrored`, strong, 512", "mirrored", 512), ("`mirrored`, weak, 256 a core", "mirrored", 256),
+    ("`ps`, sync, 1 worker and 1 server", "ps sync 1+1", 256),
+    ("`ps`, async, 2 workers and 1 server", "ps async 2+1", 256),
+)
+
+
 def processes_table(rounds):
-    """Threads beside processes. Efficiency is over one core with a worker's batch, a core."""
-    lines = []
+    """Threads beside processes: README.md's table. Efficiency is over `single`, a core in use."""
     singles = {b: rounds.figure(("processes", measure.SCALED, b, "single", 1)) for b in measure.BATCHES}
-    for name, (_, cores, batch, _) in measure.PLACES.items():
-        key = ("processes", measure.SCALED, batch, name, cores)
-        ms = rounds.figure(key)
-        samples = batch / ms * 1e3
-        strong, weak = (samples / (size / singles[size] * 1e3) / cores for size in (
-            batch, measure.WEAK_BATCH))
-        lines.append([
-            name, str(batch), milliseconds(ms), f"{samples:.0f}", f"{strong:.0%}", f"{weak:.0%}",
-            str(rounds.rounds(key)),
-        ])
-    head = ["strategy", "global batch", "ms", "samples/s", "efficiency a core",
-            f"weak, {measure.WEAK_BATCH} a worker", "rounds"]
-    text = ", ".join(f"{b}: {milliseconds(ms)}" for b, ms in singles.items())
-    return markdown(head, lines) + f"\n\n`single` at global batch {text} ms."
+    lines = []
+    for text, place, base in PLACED:
+        cells = [text]
+        for kind in ("threads", "processes"):
+            name = f"{place}, {kind}"
+            _, cores, batch, _ = measure.PLACES.get(name, (0, 1, 1, ()))
+            ms = rounds.figure(("processes", measure.SCALED, batch, name, cores))
+            per_core = batch / ms * singles[base] / base / cores
+            known = not math.isnan(ms)
+            cells += [milliseconds(ms), f"{batch / ms * 1e3:.0f}" if known else "",
+                      f"{per_core:.0%}" if known else ""]
+        lines.append(cells)
+    head = [f"`{measure.SCALED}` on 2 cores", "threads: ms", "samples/s", "efficiency",
+            "processes: ms", "samples/s", "efficiency"]
+    single = ", ".join(f"{milliseconds(ms)} ms at global batch {b}" for b, ms in singles.items())
+    keys = rounds.keys("processes")
+    count = min(rounds.rounds(key) for key in keys)
+    return (f"{markdown(head, lines)}\n\n`single` on one core: {single}. Efficiency is per core in use, "
+            f"over `single` at 512, or with 256 samples for weak scaling and `ps`. {count} rounds.")
 
 
 # ---- All of it ----------------------------------------------------------------------------------

@@ -30,6 +30,16 @@ def milliseconds(value):
     return f"{value:.{digits}f}"
 
 
+def percent(value):
+    """A share; nothing for NaN."""
+    return "" if math.isnan(value) else f"{value:.0%}"
+
+
+def quotient(value):
+    """A ratio; nothing for NaN."""
+    return "" if math.isnan(value) else f"{value:.2f}"
+
+
 def framework(name):
     """Which of FRAMEWORKS a peer is of."""
     return name.split("-")[0]
@@ -151,7 +161,7 @@ def pairs_table(rounds):
         cells = [TITLES.get(name, f"`{name}`")]
         for scaling, size in CASES:
             gain = speed_up(rounds, name, size, scaling)
-            cells += [milliseconds(scaled(rounds, name, 2, size)), f"{gain / 2:.0%}"]
+            cells += [milliseconds(scaled(rounds, name, 2, size)), percent(gain / 2)]
         lines.append(cells)
     head = ["two cores"]
     for scaling, size in CASES:
@@ -164,10 +174,7 @@ def against(rounds):
     lines = []
     for name in runners.PAIRS:
         ratios = [scaled(rounds, name, 2, b) / scaled(rounds, "mirrored", 2, b) for b in measure.BATCHES]
-        lines.append([TITLES[name], *(f"{ratio:.2f}" for ratio in ratios)])
-    best = [min(scaled(rounds, n, 2, b) for n in runners.PAIRS) / scaled(rounds, "mirrored", 2, b)
-            for b in measure.BATCHES]
-    lines.append(["fastest of them", *(f"{ratio:.2f}" for ratio in best)])
+        lines.append([TITLES[name], *map(quotient, ratios)])
     return markdown(["`mirrored` is faster than", *(f"batch {b}" for b in measure.BATCHES)], lines)
 
 
@@ -193,9 +200,8 @@ def processes_table(rounds):
             _, cores, batch, _ = measure.PLACES.get(name, (0, 1, 1, ()))
             ms = rounds.figure(("processes", measure.SCALED, batch, name, cores))
             per_core = batch / ms * singles[base] / base / cores
-            known = not math.isnan(ms)
-            cells += [milliseconds(ms), f"{batch / ms * 1e3:.0f}" if known else "",
-                      f"{per_core:.0%}" if known else ""]
+            samples = "" if math.isnan(ms) else f"{batch / ms * 1e3:.0f}"
+            cells += [milliseconds(ms), samples, percent(per_core)]
         lines.append(cells)
     head = [f"`{measure.SCALED}` on 2 cores", "threads: ms", "samples/s", "efficiency",
             "processes: ms", "samples/s", "efficiency"]
@@ -203,7 +209,7 @@ def processes_table(rounds):
     keys = rounds.keys("processes")
     count = min(rounds.rounds(key) for key in keys)
     return (f"{markdown(head, lines)}\n\n`single` on one core: {single}. Efficiency is per core in use, "
-            f"over `single` at 512, or with 256 samples for weak scaling and `ps`. {count} rounds.")
+            f"over `single` at 512, or with 256 samples for weak scaling and `ps`. Rounds: {count}.")
 
 
 # ---- All of it ----------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ compare() {
     "$venv/bin/python" -B "$SOURCE_DIR/bench/peers/compare.py" "$@" --lockstep "$LOCKSTEP" --file "$file"
 }
 measure() {
-    compare time --models mlp --peers jax --rounds "$1" >"$work/out" 2>"$work/err"
+    compare time --models poly --peers jax --rounds "$1" >"$work/out" 2>"$work/err"
 }
 fail() {
     echo "FAILED: $1"
@@ -40,7 +40,7 @@ import json, pathlib, sys
 lines = [json.loads(line) for line in open(sys.argv[1], encoding="utf-8")]
 turns = [line for line in lines if "machine" not in line]
 cases = {(t["model"], t["batch"]) for t in turns}
-assert len(cases) == 4, cases
+assert cases == {("poly", 100)}, cases
 huge = pathlib.Path("/sys/kernel/mm/transparent_hugepage/enabled")
 for case in cases:
     same = {t["name"]: t for t in turns if (t["model"], t["batch"]) == case}

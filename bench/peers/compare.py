@@ -29,7 +29,7 @@ import rounds as book
 import runners
 import tables
 
-PARTS = ("time", "scaling", "processes")
+PARTS = ("scaling", "processes", "time")  # the longest last
 PAIRED_KINDS = ("mlp", "poly")  # that the peers on two cores know
 TEXT_KINDS = ("twin-lstm", "lstm-stack")  # timed on lockstep's own text, bytes made one-hot
 CORES_HELP = "one or two core numbers with a comma: the first for what needs one (the last two)"

@@ -115,6 +115,9 @@ int ls_job_parts(const ls_job *job);
 /** Steps of one epoch: ceil(samples / batch); 0 where there are no samples. */
 uint64_t ls_job_steps_per_epoch(const ls_job *job);
 
+/** Before each step that is put operation by operation: a turn of all devices (ls_device_turn). */
+void ls_job_turn(const ls_job *job);
+
 /** Samples of an epoch's last batch where it is smaller than the others, else 0. */
 int64_t ls_job_tail(const ls_job *job);
 

@@ -196,18 +196,22 @@ static ls_status load(ls_run *run, const float *parameters)
     return LS_OK;
 }
 
-/* Every worker by itself, `times` steps; each server until all are through. */
+/*
+ * Every worker by itself, `times` steps; each server until all are through. Steps that are put
+ * operation by operation are no turns (ls_device_turn): one worker may wait for another's, and none
+ * is held up because another's queue is full.
+ */
 static ls_status step_alone(ls_ps *me, int which, uint64_t times)
 {
     for (int s = 0; s < me->server_count; s++)
         LS_TRY(ls_queue_put(me->servers[s].replica->queue, me->servers[s].serve));
-    for (int i = 0; i < me->worker_count; i++) {
-        ls_ps_worker *w = &me->workers[i];
-        if (w->member.program[which])
-            LS_TRY(ls_program_launch(w->member.program[which], times));
-        for (uint64_t t = 0; t < times && !w->member.program[which]; t++)
-            LS_TRY(ls_ps_worker_put(w, which));
-        LS_TRY(ls_op_list_put(&w->bye, w->queue));
+    for (uint64_t t = 0; t < times && !me->base.job->capture; t++)
+        for (int w = 0; w < me->worker_count; w++)
+            LS_TRY(ls_ps_worker_put(&me->workers[w], which));
+    for (int w = 0; w < me->worker_count; w++) {
+        if (me->base.job->capture)
+            LS_TRY(ls_program_launch(me->workers[w].member.program[which], times));
+        LS_TRY(ls_op_list_put(&me->workers[w].bye, me->workers[w].queue));
     }
     return LS_OK;
 }
@@ -223,6 +227,8 @@ static ls_status step(ls_run *run, bool tail, uint64_t times)
     if (me->joint)
         return ls_ps_joint_step(me, which, times);
     for (; times; times = captured ? 0 : times - 1) {
+        if (!captured)
+            ls_job_turn(run->job);
         for (int s = 0; s < me->server_count; s++)
             LS_TRY(captured ? ls_program_launch(me->servers[s].program[which], times)
                             : ls_ps_server_put(&me->servers[s], which));

@@ -92,8 +92,10 @@ ls_status ls_ps_joint_step(ls_ps *run, int which, uint64_t times)
 {
     if (run->joint->program[which])
         return ls_program_launch(run->joint->program[which], times);
-    for (; times; times--)
+    for (; times; times--) {
+        ls_job_turn(run->base.job);
         LS_TRY(put_counted(run, which));
+    }
     return LS_OK;
 }
 

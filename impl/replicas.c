@@ -204,6 +204,8 @@ ls_status ls_replicated_step(ls_run *base, bool tail, uint64_t times)
     bool captured = base->job->capture;
     run->steps[which] += times;
     for (; times; times = captured ? 0 : times - 1) {
+        if (!captured)
+            ls_job_turn(base->job);
         for (int i = 0; i < run->total; i++) {
             ls_member *m = &run->members[i];
             if (is_driven(run, i))

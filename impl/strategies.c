@@ -171,3 +171,11 @@ bool ls_job_is_tail(const ls_job *job, uint64_t step)
     const uint64_t per_epoch = ls_job_steps_per_epoch(job);
     return ls_job_tail(job) && step % per_epoch == per_epoch - 1;
 }
+
+void ls_job_turn(const ls_job *job)
+{
+    for (size_t i = 0; i < job->device_count; i++)
+        ls_device_turn(job->devices[i]);
+    if (job->variable_device)
+        ls_device_turn(job->variable_device);
+}

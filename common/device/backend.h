@@ -61,6 +61,7 @@ struct ls_device {
     int port;            /**< there */
     ls_copies copies;    /**< put so far */
     ls_watch *watch;     /**< of its queues; NULL: none */
+    uint64_t turns;      /**< begun (ls_device_turn) */
 };
 
 struct ls_queue {

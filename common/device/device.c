@@ -138,6 +138,11 @@ ls_status ls_queue_put(ls_queue *queue, ls_op *op)
     return queue->device->backend->queue_put(queue, op);
 }
 
+void ls_device_turn(ls_device *device)
+{
+    device->turns++;
+}
+
 ls_status ls_queue_pass(ls_queue *queue, const bool *pass)
 {
     if (queue->device->info.name.kind == LS_DEVICE_GPU)

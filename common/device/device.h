@@ -202,8 +202,18 @@ ls_device *ls_queue_device(const ls_queue *queue);
 void *ls_queue_native(const ls_queue *queue);
 
 /** Puts an operation; it is borrowed and must outlive the queue's work and every program with it.
- */
+ *  The host may be held up until what was put before the device's latest turn is done, never by
+ *  what was put after. */
 ls_status ls_queue_put(ls_queue *queue, ls_op *op);
+
+/**
+ * A turn begins: what was put until now, into any queue, ends without what is put from here on. So
+ * one who puts many steps is not further ahead than a step and some operations, and the queues keep
+ * the size of a step. Between the steps that are put one by one: not within one, whose queues may
+ * wait for each other in any order. Who never says so may put as much as the memory holds. By the
+ * host thread that uses the device's queues.
+ */
+void ls_device_turn(ls_device *device);
 
 /** Puts a copy between two places in this device's memory, or from or to another device's; over a
  *  link (link.h) it takes the link's time. A GPU's queue also copies from and to a CPU device's

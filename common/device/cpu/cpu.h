@@ -2,8 +2,9 @@
 /*
  * The CPU back end's own types, shared by its files.
  *
- * A queue is a thread that takes commands from a ring; the host is the only producer. The nodes
- * of a program are commands too, so replaying a list and draining the ring are the same loop.
+ * A queue is a thread that takes commands from a ring of segments; the host is the only producer.
+ * The nodes of a program are commands too, so replaying a list and draining the ring are the same
+ * loop.
  */
 #ifndef LS_COMMON_DEVICE_CPU_CPU_H
 #define LS_COMMON_DEVICE_CPU_CPU_H
@@ -15,7 +16,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { LS_CPU_RING = 256 };
+enum { LS_CPU_SEGMENT = 256 };
 
 typedef struct cpu_edge cpu_edge;
 typedef struct cpu_list cpu_list;
@@ -58,6 +59,13 @@ typedef struct cpu_command {
     };
 } cpu_command;
 
+/* A piece of a queue's ring. */
+typedef struct cpu_segment {
+    struct cpu_segment *next; /* the one filled after it, and emptied before all others */
+    uint64_t end;             /* the host's count of commands when it was full */
+    cpu_command commands[LS_CPU_SEGMENT];
+} cpu_segment;
+
 /* What one queue does in a program. */
 struct cpu_list {
     struct cpu_queue *queue;
@@ -90,6 +98,8 @@ typedef struct cpu_queue {
     ls_signal produced;   /* commands put */
     ls_signal consumed;   /* commands done */
     uint64_t put;         /* the host's own count of `produced` */
+    uint64_t settled;     /* of these, what was put before the device's latest turn */
+    uint64_t turns;       /* of the device, when that was looked at last */
     uint64_t profiled_ns; /* the profile's latest reading of the clock */
     int spins;            /* looks before the thread sleeps */
     bool flushed;         /* the thread flushes denormals */
@@ -103,7 +113,9 @@ typedef struct cpu_queue {
     _Atomic(ls_status) failure; /* first failure, for the host */
     cpu_program *capture;       /* what is put goes here instead */
     size_t capture_list;        /* this queue's index in capture->lists */
-    cpu_command ring[LS_CPU_RING];
+    cpu_segment *filled;        /* that the host puts into; its next one is the oldest */
+    size_t fill;                /* commands in it */
+    size_t room;                /* commands in all segments */
 } cpu_queue;
 
 typedef struct cpu_event {

@@ -3,7 +3,10 @@
  * CPU queue: a bound thread and a ring of commands.
  *
  * The host fills a slot and raises `produced`; the thread runs it and raises `consumed`. Both are
- * signals, so either side can sleep. After a failed operation the thread skips work but goes on
+ * signals, so either side can sleep. The ring is of segments. Where the next one is not empty, the
+ * host waits for it if what it holds is of an earlier turn (ls_device_turn); else what it holds may
+ * wait for what is still to be put, and another segment goes in between. So the ring grows to the
+ * size of a step, in the first one. After a failed operation the thread skips work but goes on
  * posting events and finishing lists, so that no other queue waits for ever. Such events are
  * marked, and a queue that waits for one fails, too: it would go on with what was never computed.
  */
@@ -200,14 +203,20 @@ static void *queue_thread(void *argument)
     const ls_device_info *info = &queue->base.device->info;
     queue->flushed = ls_team_setup(info->cores, info->core_count, queue->bound);
     ls_hooks_thread();
+    const cpu_segment *segment = queue->filled;
+    size_t slot = 0;
     ls_signal_post(&queue->consumed, 1); /* ready: the count starts at 1 */
-    for (uint64_t next = 1;; next++) {
+    for (uint64_t next = 1;; next++, slot++) {
         ls_signal_wait(&queue->produced, next + 1, queue->spins);
         ls_hooks_pause();
-        cpu_command command = queue->ring[next % LS_CPU_RING];
+        if (slot == LS_CPU_SEGMENT) { /* the host is past it: what comes next is certain */
+            segment = segment->next;
+            slot = 0;
+        }
+        cpu_command command = segment->commands[slot];
         if (command.kind == CPU_STOP)
             return NULL;
-        at_command(queue, &queue->ring[next % LS_CPU_RING]);
+        at_command(queue, &segment->commands[slot]);
         if (queue->base.profile && command.kind != CPU_LIST) {
             uint64_t now = ls_clock_ns();
             queue->base.profile->ns[LS_TIME_IDLE] += now - queue->profiled_ns;
@@ -221,12 +230,43 @@ static void *queue_thread(void *argument)
     }
 }
 
+/* Another segment, to be filled next. */
+static ls_status add_segment(cpu_queue *queue)
+{
+    cpu_segment *segment = malloc(sizeof *segment);
+    if (!segment)
+        return ls_fail_memory("queue", sizeof *segment);
+    segment->end = 0; /* empty */
+    segment->next = queue->filled ? queue->filled->next : segment;
+    if (queue->filled)
+        queue->filled->next = segment;
+    else
+        queue->filled = segment;
+    queue->room += LS_CPU_SEGMENT;
+    return LS_OK;
+}
+
+static void free_queue(cpu_queue *queue)
+{
+    for (; queue->room; queue->room -= LS_CPU_SEGMENT) {
+        cpu_segment *segment = queue->filled;
+        queue->filled = segment->next;
+        free(segment);
+    }
+    free(queue);
+}
+
 ls_status ls_cpu_queue_open(ls_device *device, const char *name, bool bound, cpu_queue **out)
 {
     cpu_queue *queue = aligned_alloc(64, sizeof *queue);
     if (!queue)
         return ls_fail_memory("queue", sizeof *queue);
     memset(queue, 0, sizeof *queue);
+    ls_status status = add_segment(queue);
+    if (status) {
+        free_queue(queue);
+        return status;
+    }
     queue->base = (ls_queue){.device = device, .name = name};
     queue->bound = bound;
     queue->put = 1;
@@ -236,7 +276,7 @@ ls_status ls_cpu_queue_open(ls_device *device, const char *name, bool bound, cpu
     queue->spins = alone && bound ? QUEUE_SPINS : 0;
     if (pthread_create(&queue->thread, NULL, queue_thread, queue)) {
         owner->queues -= bound;
-        free(queue);
+        free_queue(queue);
         return ls_fail(LS_CODE_MISSING, "queue", device->info.text,
                        "its thread could not be started; fewer devices need fewer threads");
     }
@@ -246,11 +286,39 @@ ls_status ls_cpu_queue_open(ls_device *device, const char *name, bool bound, cpu
     return LS_OK;
 }
 
-/* Where the ring has room. */
+/* Where the segment has room. */
 static void put_command(cpu_queue *queue, const cpu_command *command)
 {
-    queue->ring[queue->put % LS_CPU_RING] = *command;
+    queue->filled->commands[queue->fill++] = *command;
     ls_signal_post(&queue->produced, ++queue->put);
+}
+
+/* Goes on to the next segment, once that is empty. */
+static ls_status turn_over(cpu_queue *queue)
+{
+    queue->filled->end = queue->put;
+    const uint64_t end = queue->filled->next->end;
+    if (ls_signal_value(&queue->consumed) < end && end > queue->settled)
+        LS_TRY(add_segment(queue));
+    else
+        LS_TRY(ls_cpu_await(queue->base.device, &queue->consumed, end));
+    queue->filled = queue->filled->next;
+    queue->fill = 0;
+    return LS_OK;
+}
+
+/*
+ * A turn of the device has begun. The ring takes the size of the turn before, and a segment: so
+ * turns that are no larger find what they need, however slow or fast the queue is.
+ */
+static ls_status begin_turn(cpu_queue *queue)
+{
+    const uint64_t latest = queue->put - queue->settled;
+    queue->turns = queue->base.device->turns;
+    queue->settled = queue->put;
+    while (queue->room < latest + LS_CPU_SEGMENT)
+        LS_TRY(add_segment(queue));
+    return LS_OK;
 }
 
 ls_status ls_cpu_queue_push(cpu_queue *queue, const cpu_command *command)
@@ -258,8 +326,10 @@ ls_status ls_cpu_queue_push(cpu_queue *queue, const cpu_command *command)
     if (queue->capture)
         return ls_cpu_program_append(queue, command);
     ls_hooks_pause();
-    if (queue->put >= LS_CPU_RING)
-        LS_TRY(ls_cpu_await(queue->base.device, &queue->consumed, queue->put - LS_CPU_RING + 1));
+    if (queue->turns != queue->base.device->turns)
+        LS_TRY(begin_turn(queue));
+    if (queue->fill == LS_CPU_SEGMENT)
+        LS_TRY(turn_over(queue));
     put_command(queue, command);
     return LS_OK;
 }
@@ -292,9 +362,13 @@ void ls_cpu_queue_close(cpu_queue *queue)
     if (queue->base.device->watch)
         ls_watch_remove(queue->base.device->watch, &queue->base);
     ls_signal_wait(&queue->consumed, queue->put, 0);
+    if (queue->fill == LS_CPU_SEGMENT) {
+        queue->filled = queue->filled->next;
+        queue->fill = 0;
+    }
     put_command(queue, &(cpu_command){.kind = CPU_STOP});
     pthread_join(queue->thread, NULL);
     ((cpu_device *)queue->base.device)->queues -= queue->bound;
     ls_status_free(atomic_load(&queue->failure));
-    free(queue);
+    free_queue(queue);
 }

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How much a queue holds (ls_queue_put, ls_device_turn): who puts is never held up by what waits
+ * for what is still to be put, however much that is, and once turns are taken the queue keeps the
+ * size of a turn. No tolerance. What fails here would wait for ever: an alarm ends it.
+ */
+#include "common/base/signal.h"
+#include "common/device/device.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { DEVICES = 2, MANY = 5000, STEP = 700, STEPS = 20, SECONDS = 60 };
+
+typedef struct fixture {
+    ls_machine *machine;
+    ls_device *device[DEVICES];
+    ls_queue *queue[DEVICES];
+} fixture;
+
+/* Meets the other side's operation of the same number. */
+typedef struct meeting {
+    ls_op op;
+    ls_signal *mine, *theirs;
+    uint64_t done;
+} meeting;
+
+static ls_status run_meeting(ls_op *op, ls_queue *queue)
+{
+    meeting *m = (meeting *)op;
+    (void)queue;
+    ls_signal_post(m->mine, ++m->done);
+    ls_signal_wait(m->theirs, m->done, 0);
+    return LS_OK;
+}
+
+static void keep(ls_op *op)
+{
+    (void)op;
+}
+
+static meeting make_meeting(ls_signal *mine, ls_signal *theirs)
+{
+    return (meeting){.op = {.name = "meeting", .run = run_meeting, .destroy = keep},
+                     .mine = mine,
+                     .theirs = theirs};
+}
+
+static void must(ls_status status)
+{
+    if (status)
+        print_error("%s\n", ls_status_text(status));
+    assert_null(status);
+}
+
+static int setup(void **state)
+{
+    fixture *f = calloc(1, sizeof *f);
+    const ls_memory_policy policy = {.kind = LS_MEMORY_GROWTH};
+    alarm(SECONDS);
+    must(ls_machine_open(&(ls_machine_options){.cpu_devices = DEVICES}, &f->machine));
+    for (int i = 0; i < DEVICES; i++) {
+        const ls_device_name name = {.kind = LS_DEVICE_CPU, .index = i, .logical = -1};
+        must(ls_device_open(f->machine, &name, &policy, &f->device[i]));
+        must(ls_queue_open(f->device[i], "test", &f->queue[i]));
+    }
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    fixture *f = *state;
+    for (int i = 0; i < DEVICES; i++) {
+        ls_queue_close(f->queue[i]);
+        ls_device_close(f->device[i]);
+    }
+    ls_machine_close(f->machine);
+    free(f);
+    return 0;
+}
+
+/* One queue's whole part is put before the other's, for which it waits at every operation. */
+static void put_apart(fixture *f, int count, bool turns, int steps)
+{
+    ls_signal signals[DEVICES] = {0};
+    meeting meetings[DEVICES] = {make_meeting(&signals[0], &signals[1]),
+                                 make_meeting(&signals[1], &signals[0])};
+    for (int s = 0; s < steps; s++) {
+        for (int d = 0; d < DEVICES && turns; d++)
+            ls_device_turn(f->device[d]);
+        for (int d = 0; d < DEVICES; d++)
+            for (int i = 0; i < count; i++)
+                must(ls_queue_put(f->queue[d], &meetings[d].op));
+    }
+    for (int d = 0; d < DEVICES; d++)
+        must(ls_queue_sync(f->queue[d]));
+    for (int d = 0; d < DEVICES; d++)
+        assert_true(meetings[d].done == (uint64_t)(count * steps));
+}
+
+static void a_part_of_any_size_is_put_before_the_other(void **state)
+{
+    put_apart(*state, MANY, false, 1);
+}
+
+static void so_it_is_in_every_turn(void **state)
+{
+    put_apart(*state, STEP, true, STEPS);
+}
+
+static void turns_may_grow_and_shrink(void **state)
+{
+    for (int count = 1; count < MANY; count = 2 * count + 1)
+        put_apart(*state, count, true, 2);
+    put_apart(*state, 1, true, STEP);
+}
+
+/* ---- One who takes turns is not far ahead --------------------------------------------------- */
+
+typedef struct producer {
+    fixture *f;
+    ls_op *op;
+    ls_signal steps; /* put */
+} producer;
+
+static void *produce(void *argument)
+{
+    producer *p = argument;
+    for (uint64_t s = 1; s <= STEPS; s++) {
+        ls_device_turn(p->f->device[0]);
+        for (int i = 0; i < STEP; i++)
+            must(ls_queue_put(p->f->queue[0], p->op));
+        ls_signal_post(&p->steps, s);
+    }
+    return NULL;
+}
+
+/* The first operation waits for the test: three steps cannot be in the queue beside it, however
+ * long one looks. */
+static void turns_hold_up_who_is_ahead(void **state)
+{
+    ls_signal signals[DEVICES] = {0};
+    meeting m = make_meeting(&signals[0], &signals[1]);
+    producer p = {.f = *state, .op = &m.op};
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, produce, &p), 0);
+    ls_signal_wait(&p.steps, 1, 0); /* a whole step fits in any case */
+    assert_false(ls_signal_wait_for(&p.steps, 3, 0, 200000000));
+    ls_signal_post(&signals[1], UINT64_MAX);
+    pthread_join(thread, NULL);
+    must(ls_queue_sync(p.f->queue[0]));
+    assert_true(m.done == STEP * STEPS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_part_of_any_size_is_put_before_the_other, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(so_it_is_in_every_turn, setup, teardown),
+        cmocka_unit_test_setup_teardown(turns_may_grow_and_shrink, setup, teardown),
+        cmocka_unit_test_setup_teardown(turns_hold_up_who_is_ahead, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -6,9 +6,10 @@
 #include <stdbool.h>
 
 /**
- * From here on the first SIGINT or SIGTERM only sets a flag. The second is ignored too, since
- * launchers often pass on a signal that the terminal has sent already, but restores the default
- * actions, so the next one kills. Interrupted system calls go on.
+ * From here on the first SIGINT or SIGTERM only sets a flag. A second SIGINT ends the program at
+ * once, with status 130, whatever it is stuck in; but for one within 0.2 s of the first: launchers
+ * often pass on what the terminal has sent already. So does a third signal of either kind (SIGTERM:
+ * 143). Interrupted system calls go on.
  */
 void ls_interrupt_install(void);
 

@@ -24,8 +24,7 @@ static ls_status check_rank_fault(const ls_workplace *place, const ls_plan_of_ca
     if (fault->kind != LS_FAULT_KILL && !process && !device)
         return ls_fail(LS_CODE_USAGE, "option", where,
                        "concerns ranks that are processes%s; mpirun -n N lockstep, or kill works",
-                       fault->kind == LS_FAULT_HANG ? ", or several CPU devices without links"
-                                                    : "");
+                       fault->kind == LS_FAULT_HANG ? ", or several CPU devices" : "");
     const int ranks = device && c->ranks == 1 ? plan->all_devices : c->ranks;
     if (fault->rank >= ranks)
         return ls_fail(LS_CODE_USAGE, "option", where,

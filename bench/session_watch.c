@@ -15,7 +15,7 @@ bool ls_plan_is_watched(const ls_plan_of_case *plan)
     bool cpus = plan->variable_device.kind == LS_DEVICE_CPU || !ls_plan_has_variable_device(plan);
     for (size_t i = 0; i < plan->device_count; i++)
         cpus &= plan->devices[i].kind == LS_DEVICE_CPU;
-    return cpus && plan->all_devices > 1 && !plan->job.comm && !*plan->config->link_text;
+    return cpus && plan->all_devices > 1 && !plan->job.comm;
 }
 
 ls_status ls_session_watch(ls_session *session)

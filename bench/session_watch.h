@@ -7,7 +7,7 @@
 #include "bench/trial.h"
 
 /** Whether one of the case's devices can be lost, and it is noticed here: several CPU devices of
- *  this process alone. Not over links, where long waits are what was asked for. */
+ *  this process alone. */
 bool ls_plan_is_watched(const ls_plan_of_case *plan);
 
 /** Watches the session's devices where its plan wants it; before its strategy is opened. */

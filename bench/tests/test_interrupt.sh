@@ -20,10 +20,12 @@ begin() {
     started=$!
 }
 
-# end SIGNAL: sends it, waits, leaves the status in $code and the milliseconds in $took.
+# end SIGNAL: sends it, waits (a minute, if it does not end), leaves the status in $code and the
+# milliseconds in $took.
 end() {
     local start=$EPOCHREALTIME
     kill -"$1" "$started" 2>/dev/null || wrong "it ended before the signal"
+    timeout 60 tail --pid="$started" -s 0.05 -f /dev/null || kill -9 "$started"
     code=0
     wait "$started" || code=$?
     started=
@@ -72,6 +74,23 @@ sleep 0.5
 end INT
 expect "the gate ends soon (took $took ms)" [ "$took" -lt 15000 ]
 expect "the gate: status 130" [ "$code" -eq 130 ]
+# A second one ends what is stuck: devices that hang, or are far from their timeout.
+stuck="--model mlp:20-8-3 --data synthetic:100 --batch 10 --strategy mirrored --devices 2"
+stuck+=" --steps 100 --warmup 0 --gate-steps 0 --timeout 60min --results none"
+for options in "--inject hang=1:0" "--inject hang=1:0 --link latency=1us" "--link bandwidth=1kB/s" \
+    "--inject delay=1:10s"; do
+    begin run $stuck $options
+    sleep 1
+    kill -INT "$started" 2>/dev/null || true
+    sleep 0.5
+    if ! kill -0 "$started" 2>/dev/null; then
+        wrong "it ended at the first signal: it was not stuck"
+        continue
+    fi
+    end INT
+    expect "a second signal ends it at once (took $took ms)" [ "$took" -lt 5000 ]
+    expect "a second signal: status 130" [ "$code" -eq 130 ]
+done
 # Cases of a sweep that are done stay done.
 sweep="run --model poly --steps 100000 --blocks 1 --gate-steps 0 --format jsonl"
 sweep+=" --seed $(seq -s, 1 200)"

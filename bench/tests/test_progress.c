@@ -155,26 +155,47 @@ static void nothing_is_shown_where_nobody_looks(void **state)
     fclose(file);
 }
 
-static void signals_set_a_flag_and_the_third_kills(void **state)
+/* What a child's exit status is that is sent these signals, ends with 0: a pause of 0.3 s. */
+static int status_after(const int *signals, int count)
 {
-    (void)state;
-    pid_t child = fork();
+    int how;
+    const pid_t child = fork();
     if (child == 0) {
         ls_interrupt_install();
         if (ls_interrupted())
             _exit(1);
-        raise(SIGINT);
-        if (!ls_interrupted())
-            _exit(2);
-        raise(SIGTERM);
-        if (!ls_interrupted())
-            _exit(3);
-        raise(SIGINT);
-        _exit(4);
+        for (int i = 0; i < count; i++) {
+            if (signals[i])
+                raise(signals[i]);
+            else
+                ls_clock_sleep(300000000);
+            if (!ls_interrupted())
+                _exit(2);
+        }
+        _exit(0);
     }
-    int how;
     assert_int_equal(waitpid(child, &how, 0), child);
-    assert_true(WIFSIGNALED(how) && WTERMSIG(how) == SIGINT);
+    assert_true(WIFEXITED(how));
+    return WEXITSTATUS(how);
+}
+
+static void signals_set_a_flag_then_end_the_program(void **state)
+{
+    (void)state;
+    static const struct {
+        int signals[4], count, status;
+    } cases[] = {
+        {{SIGINT, 0}, 2, 0},
+        {{SIGTERM, 0, SIGTERM}, 3, 0},
+        {{SIGTERM, SIGINT, 0}, 3, 0}, /* a launcher's, and the terminal's */
+        {{SIGINT, SIGINT}, 2, 0},     /* the same, passed on */
+        {{SIGINT, 0, SIGINT}, 3, 130},
+        {{SIGTERM, SIGINT, 0, SIGINT}, 4, 130},
+        {{SIGINT, SIGTERM, SIGINT}, 3, 130},
+        {{SIGTERM, SIGTERM, SIGTERM}, 3, 143},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_int_equal(status_after(cases[i].signals, cases[i].count), cases[i].status);
 }
 
 int main(void)
@@ -185,7 +206,7 @@ int main(void)
         cmocka_unit_test(bar_keeps_to_the_width),
         cmocka_unit_test(lines_come_once_a_second_and_at_the_end),
         cmocka_unit_test(nothing_is_shown_where_nobody_looks),
-        cmocka_unit_test(signals_set_a_flag_and_the_third_kills),
+        cmocka_unit_test(signals_set_a_flag_then_end_the_program),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,6 +22,7 @@ typedef struct booking {
 struct ls_network {
     ls_link link;
     pthread_mutex_t mutex;
+    uint64_t arrival_ns; /* the latest */
     booking ports[];
 };
 
@@ -115,6 +116,15 @@ static uint64_t occupied_ns(const ls_link *link, size_t bytes)
     return link->bytes_per_s > 0 ? (uint64_t)ceil((double)bytes * 1e9 / link->bytes_per_s) : 0;
 }
 
+/* With the mutex held: a transfer has left at `end_ns`; returns when it has arrived. */
+static uint64_t note_arrival(ls_network *network, uint64_t end_ns)
+{
+    const uint64_t arrival_ns = end_ns + network->link.latency_ns;
+    if (arrival_ns > network->arrival_ns)
+        network->arrival_ns = arrival_ns;
+    return arrival_ns;
+}
+
 uint64_t ls_network_reserve(ls_network *network, int from, int to, size_t bytes, uint64_t ready_ns)
 {
     uint64_t *out = &network->ports[from].out_ns, *in = &network->ports[to].in_ns;
@@ -123,8 +133,9 @@ uint64_t ls_network_reserve(ls_network *network, int from, int to, size_t bytes,
     start = ready_ns > start ? ready_ns : start;
     uint64_t end = start + occupied_ns(&network->link, bytes);
     *out = *in = end;
+    const uint64_t arrival_ns = note_arrival(network, end);
     pthread_mutex_unlock(&network->mutex);
-    return end + network->link.latency_ns;
+    return arrival_ns;
 }
 
 /* One port of a transfer whose other end books its own. */
@@ -134,8 +145,17 @@ static uint64_t reserve_port(ls_network *network, uint64_t *port, size_t bytes, 
     uint64_t start = ready_ns > *port ? ready_ns : *port;
     uint64_t end = start + occupied_ns(&network->link, bytes);
     *port = end;
+    const uint64_t arrival_ns = note_arrival(network, end);
     pthread_mutex_unlock(&network->mutex);
-    return end + network->link.latency_ns;
+    return arrival_ns;
+}
+
+uint64_t ls_network_arrival_ns(ls_network *network)
+{
+    pthread_mutex_lock(&network->mutex);
+    const uint64_t arrival_ns = network->arrival_ns;
+    pthread_mutex_unlock(&network->mutex);
+    return arrival_ns;
 }
 
 /* ---- Devices ------------------------------------------------------------------------------- */

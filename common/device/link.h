@@ -50,6 +50,9 @@ void ls_network_close(ls_network *network);
  *  thread. Nothing waits: that is ls_clock_sleep_until. */
 uint64_t ls_network_reserve(ls_network *network, int from, int to, size_t bytes, uint64_t ready_ns);
 
+/** When the latest of all that was booked arrives; 0: nothing was. Any thread. */
+uint64_t ls_network_arrival_ns(ls_network *network);
+
 /** Plugs an idle device into a port of its own; NULL: unplugs it. Borrows the network. */
 void ls_device_link(ls_device *device, ls_network *network, int port);
 

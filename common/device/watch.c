@@ -122,11 +122,15 @@ uint64_t ls_watch_patience_ns(const ls_watch *watch)
     return watch->patience_ns;
 }
 
-/* Whether any queue has moved on since the latest look. */
+/* Whether any queue has moved on since the latest look, or a transfer is on its way, for which one
+ * sleeps: however long it takes, its end is known (link.h). */
 static bool has_moved(ls_watch *watch)
 {
+    const uint64_t now_ns = ls_clock_ns();
     bool moved = false;
     for (watched *w = watch->first; w; w = w->next) {
+        ls_network *network = w->queue->device->network;
+        moved |= network && ls_network_arrival_ns(network) > now_ns;
         const ls_activity now = activity_of(w->queue);
         moved |= now.command != w->seen.command || now.done != w->seen.done ||
                  now.replays != w->seen.replays;

@@ -3,9 +3,10 @@
  * Watch: notices that one of several devices of this process hangs, while the others need it.
  *
  * Whoever waits for a queue of a watched device looks, some times a timeout, whether any queue of
- * any of these devices has moved on. None has for the whole timeout, and one device is at work
- * while another has nothing to do but wait: that one is lost, and every wait for a queue fails, for
- * good. Threads that hang cannot be ended: such devices, and what was made on them, are not closed.
+ * any of these devices has moved on. None has for the whole timeout, no transfer is on its way over
+ * a link, and one device is at work while another has nothing to do but wait: that one is lost, and
+ * every wait for a queue fails, for good. Threads that hang cannot be ended: such devices, and what
+ * was made on them, are not closed.
  *
  * One host thread uses a watch and the queues of its devices. Leaves out GPUs.
  */

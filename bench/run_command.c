@@ -93,6 +93,12 @@ static bool is_elsewhere(const command_run *run, const case_run *c)
     return !c->plan.job.comm && run->processes->rank > 0;
 }
 
+/* Whether a session was left with a device that it has lost. */
+static bool is_left(const command_run *run)
+{
+    return run->place.left && *run->place.left;
+}
+
 /* The case's error is what all its ranks have to say of this part of it. */
 static void settle(command_run *run, case_run *c, ls_status status)
 {
@@ -242,6 +248,10 @@ static void end_case(command_run *run, case_run *c)
     if (c->trained)
         ls_trial_close(&c->trial);
     c->trained = false;
+    if (is_left(run) && !*run->over) { /* beside the row, which is good */
+        snprintf(run->over, sizeof run->over, "a device was lost after the last step");
+        worsen(run, LS_CODE_MISSING);
+    }
 }
 
 /* ---- Cases ---------------------------------------------------------------------------------- */
@@ -412,21 +422,24 @@ static ls_status open_command(command_run *run)
     return compare_data(run);
 }
 
+/* But for what the threads of a lost device may use. */
 static void close_command(command_run *run)
 {
-    for (size_t i = 0; run->cases && i < run->count; i++) {
+    for (size_t i = 0; run->cases && i < run->count; i++)
         if (run->cases[i].trained)
             ls_trial_close(&run->cases[i].trial);
+    ls_results_close(run->results);
+    if (is_left(run))
+        return;
+    for (size_t i = 0; run->cases && i < run->count; i++) {
         ls_status_free(run->cases[i].error);
         ls_gate_close(&run->cases[i].gate);
         ls_plan_close(&run->cases[i].plan);
     }
     free(run->cases);
     free(run->configs);
-    ls_results_close(run->results);
     ls_references_close(&run->place);
-    if (run->place.machine)
-        ls_workplace_close(&run->place);
+    ls_workplace_close(&run->place);
 }
 
 ls_status ls_command_run(const ls_request *request, int *exit_status)
@@ -447,7 +460,7 @@ ls_status ls_command_run(const ls_request *request, int *exit_status)
         worsen(&run, ls_status_code(lost));
         ls_status_free(lost);
     }
-    *exit_status = (int)run.code | (*run.over ? LS_EXIT_AT_ONCE : 0);
+    *exit_status = (int)run.code | (*run.over || is_left(&run) ? LS_EXIT_AT_ONCE : 0);
     if (*run.lost)
         return ls_fail(LS_CODE_MISSING, NULL, NULL, "%s", run.lost);
     return LS_OK;

@@ -28,9 +28,10 @@ static ls_status open_devices(const ls_workplace *place, const ls_plan_of_case *
 {
     const size_t count = judge ? 1 : plan->device_count;
     const bool holder = !judge && ls_plan_has_variable_device(plan);
-    *out = (ls_session){.plan = plan, .job = plan->job, .device_count = count};
+    *out = (ls_session){.plan = plan, .job = plan->job, .left = place->left, .device_count = count};
+    out->lent = malloc(sizeof *out->lent);
     out->devices = calloc(count + 1, sizeof *out->devices);
-    if (!out->devices)
+    if (!out->lent || !out->devices)
         return ls_fail_memory("session", count * sizeof *out->devices);
     for (size_t i = 0; i < count; i++) {
         LS_TRY(open_device(place, plan, &plan->devices[i], judge, &out->devices[i]));
@@ -79,8 +80,10 @@ static ls_status open_session(const ls_workplace *place, const ls_plan_of_case *
         status = link_devices(out);
     if (!status)
         status = ls_session_watch(out);
-    if (!status)
-        status = plan->strategy->open(&out->job, &out->run);
+    if (!status) {
+        *out->lent = out->job;
+        status = plan->strategy->open(out->lent, &out->run);
+    }
     return finish_open(out, status, begin_ns);
 }
 
@@ -106,8 +109,10 @@ ls_status ls_session_open_one(const ls_workplace *place, const ls_plan_of_case *
     out->job.place = NULL;      /* of a whole model */
     out->job.ps = (ls_ps_options){0};
     out->job.comm = NULL;
-    if (!status)
-        status = open(plan, &out->job, &out->run);
+    if (!status) {
+        *out->lent = out->job;
+        status = open(plan, out->lent, &out->run);
+    }
     return finish_open(out, status, begin_ns);
 }
 
@@ -122,11 +127,23 @@ bool ls_session_leads(const ls_session *session)
     return !session->job.comm || session->job.comm->rank == 0;
 }
 
+static bool has_lost(const ls_session *session)
+{
+    bool lost = ls_watch_lost(session->watch);
+    for (size_t i = 0; session->devices && i < session->device_count; i++)
+        lost |= session->devices[i] && ls_device_is_lost(session->devices[i]);
+    return lost;
+}
+
 void ls_session_close(ls_session *session)
 {
     ls_processes_step(session->job.processes, 0, 0, false);
-    if (ls_watch_lost(session->watch)) { /* threads that hang use all of it */
-        ls_session_autopsy(session);
+    if (session->run && !has_lost(session)) /* what was put may be a part of a step */
+        ls_status_free(session->run->strategy->sync(session->run));
+    if (has_lost(session)) { /* threads that hang use all of it */
+        if (session->watch)
+            ls_session_autopsy(session);
+        *session->left = true;
         *session = (ls_session){0};
         return;
     }
@@ -137,6 +154,7 @@ void ls_session_close(ls_session *session)
     ls_network_close(session->network);
     ls_watch_close(session->watch);
     free(session->devices);
+    free(session->lent);
     *session = (ls_session){0};
 }
 

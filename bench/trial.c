@@ -356,7 +356,11 @@ ls_status ls_trial_finish(ls_trial *trial)
     LS_TRY(ls_team_agree(trial->session.job.comm, status)); /* rank 0 alone may have evaluated */
     if (plan->strategy->serves)
         LS_TRY(take_report(trial));
-    if (trial->timed_done && !trial->failed && !trial->interrupted)
-        ls_status_free(ls_trial_profile(trial)); /* without it the row has no waterfall */
+    if (!trial->timed_done || trial->failed || trial->interrupted)
+        return LS_OK;
+    status = ls_trial_profile(trial);
+    if (ls_status_is_final(status))
+        return status;
+    ls_status_free(status); /* without it the row has no waterfall */
     return LS_OK;
 }

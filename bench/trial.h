@@ -27,6 +27,8 @@ typedef struct ls_workplace {
     ls_machine *machine;
     struct ls_data_cache *data;      /**< data sets by text and model */
     struct ls_reference *references; /**< bench/reference.h */
+    bool *left; /**< a session has lost a device: its threads go on using what is opened here and in
+                     plans, all of which stays until the process ends, at once */
 } ls_workplace;
 
 ls_status ls_workplace_open(const ls_request *request, ls_workplace *out);
@@ -69,6 +71,8 @@ bool ls_plan_has_variable_device(const ls_plan_of_case *plan);
 typedef struct ls_session {
     const ls_plan_of_case *plan;
     ls_job job;
+    ls_job *lent;        /**< a copy for `run`, which stays where a device is lost */
+    bool *left;          /**< of the workplace */
     ls_device **devices; /**< [device_count] */
     size_t device_count;
     ls_network *network; /**< between the devices; NULL: no links */
@@ -95,6 +99,8 @@ ls_status ls_session_open_one(const ls_workplace *place, const ls_plan_of_case *
 ls_status ls_session_open_delayed(const ls_workplace *place, const ls_plan_of_case *plan,
                                   ls_session *out);
 
+/** Waits for what was put. A session that has lost a device, or loses it now, is left as it is
+ *  (ls_workplace.left). */
 void ls_session_close(ls_session *session);
 
 /** Whether this process is the one that looks at what all have alike: parameters, the test set. */

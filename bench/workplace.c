@@ -32,7 +32,9 @@ ls_status ls_workplace_open(const ls_request *request, ls_workplace *out)
                                         .parts = request->processes->parts,
                                         .neighbours = request->processes->neighbours,
                                         .neighbour = request->processes->neighbour};
-    *out = (ls_workplace){.request = request};
+    *out = (ls_workplace){.request = request, .left = calloc(1, sizeof *out->left)};
+    if (!out->left)
+        return ls_fail_memory("workplace", sizeof *out->left);
     LS_TRY(ls_machine_open(&options, &out->machine));
     if (request->logical_gpus > 1 && !ls_machine_count(out->machine, LS_DEVICE_GPU))
         return ls_fail(LS_CODE_USAGE, "option", "--logical-gpus",
@@ -49,6 +51,7 @@ void ls_workplace_close(ls_workplace *place)
         place->data = next;
     }
     ls_machine_close(place->machine);
+    free(place->left);
 }
 
 /* ---- Plans ---------------------------------------------------------------------------------- */

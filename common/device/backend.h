@@ -62,6 +62,7 @@ struct ls_device {
     ls_copies copies;    /**< put so far */
     ls_watch *watch;     /**< of its queues; NULL: none */
     uint64_t turns;      /**< begun (ls_device_turn) */
+    bool lost;           /**< ls_device_lose was called */
 };
 
 struct ls_queue {

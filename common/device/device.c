@@ -49,8 +49,14 @@ void ls_device_close(ls_device *device)
 
 void ls_device_lose(ls_device *device)
 {
+    device->lost = true;
     if (device->backend->lose)
         device->backend->lose(device);
+}
+
+bool ls_device_is_lost(const ls_device *device)
+{
+    return device->lost;
 }
 
 const ls_device_info *ls_device_describe(const ls_device *device)

@@ -133,9 +133,13 @@ const ls_device_info *ls_device_describe(const ls_device *device);
 /**
  * What the device does will not end, and nobody is to wait for it: from here on every call on a
  * device of the same GPU fails at once, with a final failure, and closing leaves what it has to
- * the process's end. Does nothing on a CPU, whose queues end.
+ * the process's end. Threads of the process may go on using what was made on it: none of that is to
+ * be freed. On a CPU, whose queues end, it is only noted.
  */
 void ls_device_lose(ls_device *device);
+
+/** Whether that was called on this device. */
+bool ls_device_is_lost(const ls_device *device);
 
 /**
  * Runs `call` on a thread set up as the device's own (its cores, its OpenMP team, denormals

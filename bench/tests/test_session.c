@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A session that loses a device is left as it is: its threads go on with all that they use, the job
+ * among it, and end well. A healthy one is closed, with its threads. No tolerance; an alarm ends
+ * what hangs.
+ */
+#include "bench/options.h"
+#include "bench/trial.h"
+#include "common/base/clock.h"
+#include "common/base/signal.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { SECONDS = 100 };
+
+static void must(ls_status status)
+{
+    if (status)
+        print_error("%s\n", ls_status_text(status));
+    assert_null(status);
+}
+
+static int count_threads(void)
+{
+    int count = 0;
+    DIR *folder = opendir("/proc/self/task");
+    assert_non_null(folder);
+    while (readdir(folder))
+        count++;
+    closedir(folder);
+    return count;
+}
+
+/* An operation that lasts as long as the test wants. */
+typedef struct gate {
+    ls_op op;
+    ls_signal open;
+} gate;
+
+static ls_status run_gate(ls_op *op, ls_queue *queue)
+{
+    (void)queue;
+    ls_signal_wait(&((gate *)op)->open, 1, 0);
+    return LS_OK;
+}
+
+static void keep(ls_op *op)
+{
+    (void)op;
+}
+
+typedef struct fixture {
+    ls_processes alone;
+    ls_request *request;
+    ls_workplace place;
+    ls_plan_of_case plan;
+} fixture;
+
+/* Workers whose operations read the job in every step, and a server. */
+static int setup(void **state)
+{
+    static const ls_option_names any_names;
+    static char words[][24] = {
+        "run",        "--model=poly",          "--strategy=ps",  "--ranks=3",
+        "--steps=50", "--ps-backup-workers=1", "--timeout=0.3s", "--results=none"};
+    char *arguments[sizeof words / sizeof *words];
+    fixture *f = calloc(1, sizeof *f);
+    alarm(SECONDS);
+    f->alone = ls_processes_alone();
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        arguments[i] = words[i];
+    must(ls_request_parse((int)(sizeof words / sizeof *words), arguments, &any_names, stderr,
+                          &f->request));
+    f->request->processes = &f->alone;
+    must(ls_workplace_open(f->request, &f->place));
+    must(ls_plan_open(&f->place, &f->request->cases[0], &f->plan));
+    *state = f;
+    return 0;
+}
+
+static void a_healthy_one_is_closed(void **state)
+{
+    fixture *f = *state;
+    ls_session session;
+    const int before = count_threads();
+    must(ls_session_open(&f->place, &f->plan, &session));
+    must(ls_session_steps(&session, 20));
+    assert_true(count_threads() > before);
+    ls_session_close(&session);
+    assert_int_equal(count_threads(), before);
+    assert_false(*f->place.left);
+}
+
+static void one_that_lost_a_device_is_left(void **state)
+{
+    fixture *f = *state;
+    ls_session session;
+    gate held = {.op = {.name = "gate", .run = run_gate, .destroy = keep}};
+    must(ls_session_open(&f->place, &f->plan, &session));
+    const int threads = count_threads();
+    const ls_run *run = session.run;
+    ls_queue *queue = ls_watch_queue(session.watch, session.devices[0]); /* the server's */
+    must(ls_queue_put(queue, &held.op));
+    ls_status status = ls_session_steps(&session, 20);
+    assert_true(ls_status_is_final(status));
+    ls_status_free(status);
+    ls_session_close(&session);
+    assert_int_equal(count_threads(), threads);
+    assert_true(*f->place.left);
+    assert_int_equal(run->job->ps.backups, 1); /* what all of them go by */
+    ls_signal_post(&held.open, 1);
+    for (bool idle = false; !idle; ls_clock_sleep(1000000)) /* what was put comes to its end */
+        must(ls_queue_idle(queue, &idle));
+    assert_int_equal(count_threads(), threads);
+}
+
+static void so_is_one_whose_back_end_gave_it_up(void **state)
+{
+    fixture *f = *state;
+    ls_session session;
+    *f->place.left = false;
+    must(ls_session_open(&f->place, &f->plan, &session));
+    const int threads = count_threads();
+    const ls_device *device = session.devices[1];
+    ls_device_lose(session.devices[1]);
+    ls_session_close(&session);
+    assert_int_equal(count_threads(), threads);
+    assert_true(*f->place.left && ls_device_is_lost(device));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_healthy_one_is_closed),
+        cmocka_unit_test(one_that_lost_a_device_is_left),
+        cmocka_unit_test(so_is_one_whose_back_end_gave_it_up),
+    };
+    /* What a lost session uses cannot be freed, nor waited for: the process ends at once. */
+    _exit(cmocka_run_group_tests(tests, setup, NULL));
+}

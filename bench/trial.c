@@ -129,7 +129,9 @@ static ls_status look_at_accuracy(ls_trial *trial)
         !ls_session_evaluates(&trial->session))
         return LS_OK;
     ls_run *run = trial->session.run;
-    LS_TRY(run->strategy->evaluate(run, &trial->accuracy));
+    ls_evaluation found;
+    LS_TRY(run->strategy->evaluate(run, UINT64_MAX, &found));
+    trial->accuracy = found.accuracy;
     if (trial->accuracy >= trial->plan->config->target)
         reach_target(trial, trial->session.step);
     return LS_OK;
@@ -349,11 +351,13 @@ ls_status ls_trial_finish(ls_trial *trial)
         stop(trial);
     LS_TRY(check_traffic(trial));
     LS_TRY(ls_variables_digest(variables, trial->parameters, trial->digest));
+    ls_evaluation found = {.accuracy = trial->accuracy};
     ls_status status = LS_OK;
     if (plan->model->need.classes && plan->data->test.samples && !trial->failed &&
         ls_session_evaluates(&trial->session))
-        status = run->strategy->evaluate(run, &trial->accuracy);
+        status = run->strategy->evaluate(run, UINT64_MAX, &found);
     LS_TRY(ls_team_agree(trial->session.job.comm, status)); /* rank 0 alone may have evaluated */
+    trial->accuracy = found.accuracy;
     if (plan->strategy->serves)
         LS_TRY(take_report(trial));
     if (!trial->timed_done || trial->failed || trial->interrupted)

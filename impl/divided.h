@@ -130,7 +130,7 @@ ls_status ls_divided_load(ls_run *run, const float *parameters);
 ls_status ls_divided_sync(ls_run *run);
 ls_status ls_divided_gather(ls_run *run, float *parameters);
 ls_status ls_divided_gather_replica(ls_run *run, int index, float *parameters);
-ls_status ls_divided_evaluate(ls_run *run, double *accuracy);
+ls_status ls_divided_evaluate(ls_run *run, uint64_t most, ls_evaluation *out);
 ls_memory_formula ls_divided_memory(const ls_run *run, size_t index);
 ls_status ls_divided_traffic(const ls_run *run, ls_traffic *sent, ls_traffic *formula);
 

@@ -64,26 +64,26 @@ static ls_status predict(const ls_spread *s)
 }
 
 /* Whoever has the loss tells the others. */
-static ls_status share(const ls_spread *s, double *accuracy)
+static ls_status share(const ls_spread *s, ls_evaluation *out)
 {
     ls_comm *comm = s->run->shared.base.job->comm;
-    double *all = calloc((size_t)comm->size, sizeof *all);
+    ls_evaluation *all = calloc((size_t)comm->size, sizeof *all);
     if (!all)
         return ls_fail_memory("accuracy", (size_t)comm->size * sizeof *all);
-    ls_status status = ls_comm_collect(comm, accuracy, sizeof *accuracy, all);
+    ls_status status = ls_comm_collect(comm, out, sizeof *out, all);
     for (int r = comm->size; r-- > 0 && !status;)
-        if (all[r] >= 0)
-            *accuracy = all[r];
+        if (all[r].accuracy >= 0)
+            *out = all[r];
     free(all);
     return status;
 }
 
-ls_status ls_divided_evaluate(ls_run *run, double *accuracy)
+ls_status ls_divided_evaluate(ls_run *run, uint64_t most, ls_evaluation *out)
 {
     const ls_spread *s = ((ls_divided *)run)->spreads;
     const ls_graph_parts *parts = &s->run->parts;
     const ls_member *judge = ls_spread_member(s, parts->place[parts->whole->count - 1]);
-    const uint64_t samples = run->job->data->test.samples;
+    const uint64_t samples = ls_replica_test_samples(run->job, most);
     const uint64_t rows = (uint64_t)ls_net_rows(net_of(s, s->first));
     for (int i = 0; i < s->here; i++) {
         LS_TRY(ls_replica_average_in(s->members[i].replica));
@@ -97,10 +97,10 @@ ls_status ls_divided_evaluate(ls_run *run, double *accuracy)
             LS_TRY(ls_replica_test_count(judge->replica));
         ls_processes_progress(run->job->processes); /* others may wait for this one */
     }
-    *accuracy = -1;
+    *out = (ls_evaluation){.accuracy = -1};
     if (judge)
-        LS_TRY(ls_replica_test_end(judge->replica, accuracy));
+        LS_TRY(ls_replica_test_end(judge->replica, out));
     for (int i = 0; i < s->here; i++)
         LS_TRY(ls_replica_average_out(s->members[i].replica));
-    return s->ends ? share(s, accuracy) : LS_OK;
+    return s->ends ? share(s, out) : LS_OK;
 }

@@ -194,6 +194,18 @@ static ls_status gather(ls_run *run, float *parameters)
     return ls_replica_gather(((oracle *)run)->replica, parameters);
 }
 
+/* With the net that the first replica has for its first piece. */
+static ls_status evaluate(ls_run *run, uint64_t most, ls_evaluation *out)
+{
+    oracle *me = (oracle *)run;
+    ls_net *net = NULL;
+    for (int d = 0; d < me->count && !net; d++)
+        net = me->slices[LS_FULL][d] ? ls_slice_net(me->slices[LS_FULL][d]) : NULL;
+    LS_TRY(ls_replica_average_in(me->replica));
+    ls_status status = ls_replica_evaluate(me->replica, net, most, out);
+    return ls_status_first(status, ls_replica_average_out(me->replica));
+}
+
 static void close_run(ls_run *run)
 {
     oracle *me = (oracle *)run;
@@ -222,6 +234,7 @@ static const ls_strategy entries = {
     .mark = sync, /* nothing is timed */
     .records = records,
     .gather = gather,
+    .evaluate = evaluate,
     .close = close_run,
 };
 

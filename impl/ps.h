@@ -116,6 +116,8 @@ ls_status ls_ps_server_put(ls_ps_server *server, int which);
 /** Sets its shard from the whole parameters, float32 [elements]; the other way round. */
 ls_status ls_ps_server_load(const ls_ps *run, ls_ps_server *server, const float *parameters);
 ls_status ls_ps_server_gather(const ls_ps *run, ls_ps_server *server, float *parameters);
+/** The same of what is evaluated: moving averages, where there are some. */
+ls_status ls_ps_server_averages(const ls_ps *run, ls_ps_server *server, float *averages);
 void ls_ps_server_memory(const ls_ps_server *server, ls_memory_formula *formula);
 
 /** Opens its replica alone, on that device. */
@@ -168,7 +170,7 @@ ls_status ls_ps_ask(const ls_ps *run, ls_ps_worker *worker, int server, ls_op_li
 ls_status ls_ps_records(ls_run *run, uint64_t first, uint64_t count, ls_step_record *out,
                         uint64_t *mark_ns);
 ls_status ls_ps_gather(ls_run *run, float *parameters);
-ls_status ls_ps_evaluate(ls_run *run, double *accuracy);
+ls_status ls_ps_evaluate(ls_run *run, uint64_t most, ls_evaluation *out);
 ls_status ls_ps_traffic(const ls_run *run, ls_traffic *sent, ls_traffic *formula);
 
 #endif

@@ -295,29 +295,34 @@ ls_status ls_ps_gather(ls_run *run, float *parameters)
 
 /* ---- Evaluation ----------------------------------------------------------------------------- */
 
-static ls_status evaluate_here(ls_ps_worker *chief, const float *parameters, double *accuracy)
+/* Its own variables are not needed any more: it gets them before it computes again. */
+static ls_status evaluate_here(ls_ps_worker *chief, const float *values, uint64_t most,
+                               ls_evaluation *out)
 {
     ls_replica *r = chief->member.replica;
-    LS_TRY(ls_queue_write(r->queue, r->parameters, parameters, r->elements * sizeof *parameters));
-    return ls_replica_evaluate(r, ls_slice_net(chief->member.slice[LS_FULL]), accuracy);
+    LS_TRY(ls_queue_write(r->queue, r->parameters, values, r->elements * sizeof *values));
+    return ls_replica_evaluate(r, ls_slice_net(chief->member.slice[LS_FULL]), most, out);
 }
 
-ls_status ls_ps_evaluate(ls_run *run, double *accuracy)
+ls_status ls_ps_evaluate(ls_run *run, uint64_t most, ls_evaluation *out)
 {
     ls_ps *me = (ls_ps *)run;
     const size_t elements = run->job->model->graph->variables.elements;
     const int chief = process_of_chief(me), processes = processes_of(run->job);
-    float *parameters = malloc((elements + 1) * sizeof *parameters);
-    double mine = 0, *all = calloc((size_t)processes, sizeof *all);
-    ls_status status = parameters && all ? ls_ps_gather(run, parameters)
-                                         : ls_fail_memory("ps", elements * sizeof *parameters);
+    float *values = malloc((elements + 1) * sizeof *values);
+    ls_evaluation mine = {0}, *all = calloc((size_t)processes, sizeof *all);
+    ls_status status = values && all ? LS_OK : ls_fail_memory("ps", elements * sizeof *values);
+    for (int s = 0; s < me->server_count && !status; s++)
+        status = ls_ps_server_averages(me, &me->servers[s], values);
+    if (!status)
+        status = spread_ranges(me, values);
     if (!status && chief == ls_ps_process(run->job))
-        status = evaluate_here(&me->workers[0], parameters, &mine);
+        status = evaluate_here(&me->workers[0], values, most, &mine);
     if (!status)
         status = ls_comm_collect(run->job->comm, &mine, sizeof mine, all);
     if (!status)
-        *accuracy = all[chief];
-    free(parameters);
+        *out = all[chief];
+    free(values);
     free(all);
     return status;
 }

@@ -229,16 +229,27 @@ ls_status ls_ps_server_load(const ls_ps *run, ls_ps_server *s, const float *para
     return status;
 }
 
-ls_status ls_ps_server_gather(const ls_ps *run, ls_ps_server *s, float *parameters)
+/* Its ranges of the whole flat buffer, from one like it of the shard. */
+static ls_status gather(const ls_ps *run, ls_ps_server *s, const float *shard, float *whole)
 {
-    const float *shard = s->replica->parameters;
     for (size_t i = 0; i < run->layout.range_count; i++) {
         const ls_ps_range *range = &run->layout.ranges[i];
         if (range->server == s->place->number)
-            LS_TRY(ls_queue_read(s->replica->queue, parameters + range->first, shard + range->at,
+            LS_TRY(ls_queue_read(s->replica->queue, whole + range->first, shard + range->at,
                                  range->count * sizeof *shard));
     }
     return LS_OK;
+}
+
+ls_status ls_ps_server_gather(const ls_ps *run, ls_ps_server *s, float *parameters)
+{
+    return gather(run, s, s->replica->parameters, parameters);
+}
+
+ls_status ls_ps_server_averages(const ls_ps *run, ls_ps_server *s, float *averages)
+{
+    const ls_replica *r = s->replica;
+    return gather(run, s, r->average ? r->average : r->parameters, averages);
 }
 
 void ls_ps_server_memory(const ls_ps_server *s, ls_memory_formula *formula)

@@ -2,6 +2,7 @@
 /* Replica: a device's buffers and the operations of a step; see replica.h. */
 #include "impl/replica.h"
 
+#include "common/base/digest.h"
 #include "common/base/hooks.h"
 
 #include <stdlib.h>
@@ -166,6 +167,7 @@ void ls_replica_close(ls_replica *r)
     ls_op_list_clear(&r->decay_loss);
     ls_op_list_clear(&r->test_feed);
     ls_op_list_clear(&r->test_count);
+    free(r->test_outputs);
     ls_op_free(r->mark);
     for (int i = 0; i < LS_REPLICA_ARRAYS; i++) {
         ls_device_unshare(r->device, r->train[i]);
@@ -381,6 +383,14 @@ ls_status ls_replica_add_decay(ls_replica *r, uint64_t first, uint64_t count,
 
 /* ---- Evaluation ----------------------------------------------------------------------------- */
 
+/* Of the batch of the test set that is at work. */
+struct ls_test_outputs {
+    const void *device;          /* real [rows, classes] */
+    uint64_t rows, done, digest; /* done: samples so far */
+    size_t row_bytes;
+    unsigned char host[];
+};
+
 static ls_status build_evaluation(ls_replica *r, ls_net *net)
 {
     const ls_split *test = &r->job->data->test;
@@ -402,7 +412,15 @@ static ls_status build_evaluation(ls_replica *r, ls_net *net)
                                          .correct = r->correct};
     ls_op *op;
     LS_TRY(r->kernels->table->count_correct(r->kernels, &count, &op));
-    return ls_op_list_add(&r->test_count, op);
+    LS_TRY(ls_op_list_add(&r->test_count, op));
+    const size_t row_bytes = (size_t)count.classes * real_bytes(r);
+    r->test_outputs = calloc(1, sizeof *r->test_outputs + (size_t)ls_net_rows(net) * row_bytes);
+    if (!r->test_outputs)
+        return ls_fail_memory("replica", (size_t)ls_net_rows(net) * row_bytes);
+    r->test_outputs->device = ls_net_output(net);
+    r->test_outputs->rows = (uint64_t)ls_net_rows(net);
+    r->test_outputs->row_bytes = row_bytes;
+    return LS_OK;
 }
 
 ls_status ls_replica_test_begin(ls_replica *r, ls_net *net)
@@ -410,6 +428,8 @@ ls_status ls_replica_test_begin(ls_replica *r, ls_net *net)
     const uint64_t none = 0;
     if (!r->test_feed.count)
         LS_TRY(build_evaluation(r, net));
+    if (r->test_outputs)
+        r->test_outputs->done = r->test_outputs->digest = 0;
     return ls_queue_write(r->queue, r->correct, &none, sizeof none);
 }
 
@@ -422,20 +442,34 @@ ls_status ls_replica_test_feed(ls_replica *r, uint64_t position)
 
 ls_status ls_replica_test_count(ls_replica *r)
 {
-    return ls_op_list_put(&r->test_count, r->queue);
-}
-
-ls_status ls_replica_test_end(ls_replica *r, double *accuracy)
-{
-    uint64_t correct;
-    LS_TRY(ls_queue_read(r->queue, &correct, r->correct, sizeof correct));
-    *accuracy = (double)correct / (double)r->job->data->test.samples;
+    struct ls_test_outputs *o = r->test_outputs;
+    const uint64_t left = r->job->data->test.samples - o->done;
+    const uint64_t rows = left < o->rows ? left : o->rows;
+    LS_TRY(ls_op_list_put(&r->test_count, r->queue));
+    LS_TRY(ls_queue_read(r->queue, o->host, o->device, rows * o->row_bytes));
+    const uint64_t digests[] = {o->digest, ls_hash64(o->host, rows * o->row_bytes)};
+    o->digest = ls_hash64(digests, sizeof digests);
+    o->done += rows;
     return LS_OK;
 }
 
-ls_status ls_replica_evaluate(ls_replica *r, ls_net *net, double *accuracy)
+ls_status ls_replica_test_end(ls_replica *r, ls_evaluation *out)
 {
-    const uint64_t samples = r->job->data->test.samples;
+    const struct ls_test_outputs *o = r->test_outputs;
+    uint64_t correct;
+    LS_TRY(ls_queue_read(r->queue, &correct, r->correct, sizeof correct));
+    *out = (ls_evaluation){(double)correct / (double)o->done, o->digest};
+    return LS_OK;
+}
+
+uint64_t ls_replica_test_samples(const ls_job *job, uint64_t most)
+{
+    return most < job->data->test.samples ? most : job->data->test.samples;
+}
+
+ls_status ls_replica_evaluate(ls_replica *r, ls_net *net, uint64_t most, ls_evaluation *out)
+{
+    const uint64_t samples = ls_replica_test_samples(r->job, most);
     LS_TRY(ls_replica_test_begin(r, net));
     for (uint64_t at = 0; at < samples; at += (uint64_t)ls_net_rows(net)) {
         LS_TRY(ls_replica_test_feed(r, at));
@@ -444,7 +478,7 @@ ls_status ls_replica_evaluate(ls_replica *r, ls_net *net, double *accuracy)
         LS_TRY(ls_queue_sync(r->queue)); /* others may wait for it: they hear that it goes on */
         ls_processes_progress(r->job->processes);
     }
-    return ls_replica_test_end(r, accuracy);
+    return ls_replica_test_end(r, out);
 }
 
 ls_memory_formula ls_replica_memory(const ls_replica *r)

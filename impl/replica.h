@@ -64,8 +64,9 @@ typedef struct ls_replica {
     uint64_t *correct;         /**< [1] */
     ls_op_list test_feed;      /**< made by the first evaluation */
     ls_op_list test_count;
-    int slots;        /**< of the optimizer that are kept here */
-    size_t workspace; /**< bytes of the small buffers above */
+    struct ls_test_outputs *test_outputs; /**< likewise; NULL: they are on another place */
+    int slots;                            /**< of the optimizer that are kept here */
+    size_t workspace;                     /**< bytes of the small buffers above */
 } ls_replica;
 
 typedef struct ls_replica_options {
@@ -121,15 +122,18 @@ ls_status ls_replica_add_decay(ls_replica *replica, uint64_t first, uint64_t cou
 ls_status ls_replica_test_begin(ls_replica *replica, ls_net *net);
 ls_status ls_replica_test_feed(ls_replica *replica, uint64_t position);
 ls_status ls_replica_test_count(ls_replica *replica);
-ls_status ls_replica_test_end(ls_replica *replica, double *accuracy);
+ls_status ls_replica_test_end(ls_replica *replica, ls_evaluation *out);
+
+/** Of how many samples an evaluation of `most` is. */
+uint64_t ls_replica_test_samples(const ls_job *job, uint64_t most);
 
 /** Around an evaluation, where there are moving averages: puts them in the parameters' place, and
  *  the parameters back. They wait. */
 ls_status ls_replica_average_in(ls_replica *replica);
 ls_status ls_replica_average_out(ls_replica *replica);
 
-/** Share of the test set that `net` classifies rightly with this replica's parameters. */
-ls_status ls_replica_evaluate(ls_replica *replica, ls_net *net, double *accuracy);
+/** See ls_strategy.evaluate: by `net`, with this replica's parameters. */
+ls_status ls_replica_evaluate(ls_replica *replica, ls_net *net, uint64_t most, ls_evaluation *out);
 
 /** Ledger formula but for activations: flat buffers, and workspace of buffers and operations. */
 ls_memory_formula ls_replica_memory(const ls_replica *replica);

@@ -253,12 +253,12 @@ ls_status ls_replicated_gather(ls_run *base, float *parameters)
     return ls_replica_gather(replicated(base)->members[0].replica, parameters);
 }
 
-ls_status ls_replicated_evaluate(ls_run *base, double *accuracy)
+ls_status ls_replicated_evaluate(ls_run *base, uint64_t most, ls_evaluation *out)
 {
     ls_replicated *run = replicated(base);
     const ls_member *m = &run->members[0];
     LS_TRY(ls_replica_average_in(m->replica));
-    ls_status status = ls_replica_evaluate(m->replica, ls_slice_net(m->slice[LS_FULL]), accuracy);
+    ls_status status = ls_replica_evaluate(m->replica, ls_slice_net(m->slice[LS_FULL]), most, out);
     return ls_status_first(status, ls_replica_average_out(m->replica));
 }
 

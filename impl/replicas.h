@@ -92,7 +92,7 @@ ls_status ls_replicated_mark(ls_run *run);
 ls_status ls_replicated_records(ls_run *run, uint64_t first, uint64_t count, ls_step_record *out,
                                 uint64_t *mark_ns);
 ls_status ls_replicated_gather(ls_run *run, float *parameters);
-ls_status ls_replicated_evaluate(ls_run *run, double *accuracy);
+ls_status ls_replicated_evaluate(ls_run *run, uint64_t most, ls_evaluation *out);
 void ls_replicated_describe(const ls_run *run, ls_run_info *out);
 void ls_replicated_each(const ls_run *run, ls_op_visit visit, void *context);
 ls_status ls_replicated_profile(ls_run *run, bool on);

@@ -452,7 +452,10 @@ double *ls_slice_loss(const ls_slice *slice, size_t index)
 
 ls_net *ls_slice_net(const ls_slice *slice)
 {
-    return slice->net_count ? slice->nets[0].net : NULL;
+    for (size_t i = 0; i < slice->part_count; i++)
+        if (slice->parts[i].net)
+            return slice->parts[i].net;
+    return NULL;
 }
 
 void ls_slice_each(const ls_slice *s, ls_op_visit visit, void *context)

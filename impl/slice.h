@@ -107,7 +107,9 @@ typedef struct ls_tree_sum {
 ls_status ls_slice_tree(const ls_job *job, int64_t batch, int count, ls_tree_sum **out,
                         size_t *out_count);
 
-/** A net over the rows of the slice's largest piece, for evaluation; NULL for an empty slice. */
+/** The net of the slice's first piece, for evaluation; NULL for an empty slice. Of the first
+ * replica it has as many rows as that of `single`'s slice in exact mode, so outputs have the same
+ * bits. */
 ls_net *ls_slice_net(const ls_slice *slice);
 
 /** Visits every operation of the slice. */

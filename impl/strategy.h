@@ -30,6 +30,13 @@ typedef struct ls_run_info {
     const char *kernel_library; /**< with its version */
 } ls_run_info;
 
+/** What evaluation found. Runs of one batch, mode and number of parts that have the same parameters
+ *  find the same, to the bit. */
+typedef struct ls_evaluation {
+    double accuracy;  /**< share of the samples that is classified rightly */
+    uint64_t outputs; /**< digest of what the model makes of them: XXH3, batch after batch */
+} ls_evaluation;
+
 /** What a strategy is asked before anything is opened. */
 typedef struct ls_outline {
     size_t devices; /**< of each rank */
@@ -81,8 +88,9 @@ struct ls_strategy {
     ls_status (*gather)(ls_run *run, float *parameters);
     /** The same of replica `index`, where each has its own and all must be equal. NULL: one set. */
     ls_status (*gather_replica)(ls_run *run, int index, float *parameters);
-    /** Share of the test set that is classified rightly. After sync; waits. */
-    ls_status (*evaluate)(ls_run *run, double *accuracy);
+    /** Of `most` samples of the test set, or all where it has no more; rounded up to whole batches.
+     *  After sync; waits. */
+    ls_status (*evaluate)(ls_run *run, uint64_t most, ls_evaluation *out);
     void (*describe)(const ls_run *run, ls_run_info *out);
     /** Visits the operations of the step, each once. */
     void (*each_op)(const ls_run *run, ls_op_visit visit, void *context);

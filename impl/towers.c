@@ -300,16 +300,16 @@ static ls_status fetch_all(const ls_replica *tower, const ls_replica *holder)
 
 /* With the first tower's net, on the variables as they are now, or their averages; towers that
  * fetched ahead find the variables again. */
-static ls_status evaluate(ls_run *base, double *accuracy)
+static ls_status evaluate(ls_run *base, uint64_t most, ls_evaluation *out)
 {
     const ls_replicated *run = (const ls_replicated *)base;
     ls_replica *holder = run->members[run->holder].replica;
     const ls_replica *tower = run->members[0].replica;
     if (tower == holder)
-        return ls_replicated_evaluate(base, accuracy);
+        return ls_replicated_evaluate(base, most, out);
     LS_TRY(ls_replica_average_in(holder));
     LS_TRY(fetch_all(tower, holder));
-    LS_TRY(ls_replicated_evaluate(base, accuracy));
+    LS_TRY(ls_replicated_evaluate(base, most, out));
     LS_TRY(ls_replica_average_out(holder));
     return fetch_all(tower, holder);
 }

@@ -70,7 +70,9 @@ static inline ls_status example_run(ls_run *run, uint64_t steps, example_outcome
     out->first = record.loss;
     LS_TRY(strategy->records(run, all - 1, 1, &record, &mark));
     out->last = record.loss;
-    LS_TRY(strategy->evaluate(run, &out->accuracy));
+    ls_evaluation found;
+    LS_TRY(strategy->evaluate(run, job->data->test.samples, &found));
+    out->accuracy = found.accuracy;
     strategy->describe(run, &info);
     out->nodes = info.program.nodes;
     return strategy->gather(run, out->parameters);

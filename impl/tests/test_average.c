@@ -4,7 +4,7 @@
  * (10 + t)), t counting the updates, within 1e-6; evaluation uses them and leaves the parameters as
  * they were, whatever the strategy. Bits, but for the average itself.
  */
-#include "impl/replicas.h"
+#include "impl/ps.h"
 #include "impl/strategies.h"
 
 #include <setjmp.h>
@@ -17,7 +17,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { DEVICES = 2, STEPS = 5, PARAMETERS = 6 * 5 + 5 + 5 * 3 + 3 };
+enum { DEVICES = 2, STEPS = 5, SAMPLES = 2000, PARAMETERS = 6 * 5 + 5 + 5 * 3 + 3 };
 
 typedef struct fixture {
     ls_machine *machine;
@@ -57,6 +57,7 @@ static int setup(void **state)
                      .average = 0.9999,
                      .bucket_bytes = 64,
                      .capture = true,
+                     .ps = {.ranks = 1, .servers = 1},
                      .flip_replica = -1,
                      .records = STEPS};
     must(ls_optimizer_parse("sgd", &f.job.optimizer));
@@ -87,19 +88,30 @@ static ls_replica *updates(ls_run *run)
     return NULL;
 }
 
-/* What the parameters themselves classify rightly. */
-static double accuracy_of(const ls_job *like, const float *parameters)
+/* Those of the whole model. */
+static void averages_of(ls_run *run, float *out)
+{
+    if (run->strategy->serves) {
+        must(ls_ps_server_averages((ls_ps *)run, ((ls_ps *)run)->servers, out));
+        return;
+    }
+    const ls_replica *r = updates(run);
+    must(ls_queue_read(r->queue, out, r->average, PARAMETERS * sizeof *out));
+}
+
+/* What `single` makes of the parameters themselves. */
+static ls_evaluation evaluation_of(const ls_job *like, const float *parameters)
 {
     ls_job job = *like;
     ls_run *run;
-    double accuracy;
+    ls_evaluation found;
     job.average = 0;
     job.device_count = 1;
     must(ls_strategy_single.open(&job, &run));
     must(run->strategy->load(run, parameters));
-    must(run->strategy->evaluate(run, &accuracy));
+    must(run->strategy->evaluate(run, SAMPLES, &found));
     run->strategy->close(run);
-    return accuracy;
+    return found;
 }
 
 static void check(fixture *f, const char *name, size_t devices, bool staged)
@@ -108,7 +120,8 @@ static void check(fixture *f, const char *name, size_t devices, bool staged)
     ls_job job = f->job;
     ls_run *run;
     float w[PARAMETERS], after[PARAMETERS], average[PARAMETERS];
-    double want[PARAMETERS], accuracy;
+    double want[PARAMETERS];
+    ls_evaluation found, same, other;
     job.device_count = devices;
     job.towers_staged = staged;
     must(ls_strategy_find(name, &strategy));
@@ -123,17 +136,21 @@ static void check(fixture *f, const char *name, size_t devices, bool staged)
         must(strategy->gather(run, w));
         for (int i = 0; i < PARAMETERS; i++)
             want[i] += (1 - (1.0 + t) / (10.0 + t)) * ((double)w[i] - want[i]);
-        must(strategy->evaluate(run, &accuracy)); /* between steps, as after each epoch */
+        must(strategy->evaluate(run, SAMPLES, &found)); /* between steps, as after each epoch */
     }
-    const ls_replica *r = updates(run);
-    must(ls_queue_read(r->queue, average, r->average, sizeof average));
+    averages_of(run, average);
     for (int i = 0; i < PARAMETERS; i++)
         if (fabs((double)average[i] - want[i]) > 1e-6 * fmax(1, fabs(want[i])))
             fail_msg("%s: average %d is %.9g, not %.9g", name, i, (double)average[i], want[i]);
     must(strategy->gather(run, after));
     assert_memory_equal(after, w, sizeof w);
-    assert_true(accuracy == accuracy_of(&job, average));
-    assert_true(accuracy != accuracy_of(&job, w)); /* else nothing would be seen */
+    same = evaluation_of(&job, average);
+    other = evaluation_of(&job, w);
+    assert_true(found.accuracy == same.accuracy);
+    assert_true(found.accuracy != other.accuracy); /* else nothing would be seen */
+    if (devices == 1)                              /* as many rows at a time */
+        assert_true(found.outputs == same.outputs);
+    assert_true(found.outputs != other.outputs);
     strategy->close(run);
 }
 
@@ -154,9 +171,15 @@ static void towers(void **state)
     check(*state, "towers", 1, true); /* variables on a device without a tower */
 }
 
+static void ps(void **state)
+{
+    check(*state, "ps", 1, false);
+    check(*state, "ps", 2, false);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(single), cmocka_unit_test(mirrored),
-                                       cmocka_unit_test(towers)};
+                                       cmocka_unit_test(towers), cmocka_unit_test(ps)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -3,6 +3,7 @@
 #include "bench/gate.h"
 
 #include "bench/gate_replay.h"
+#include "bench/gate_sides.h"
 #include "bench/interrupt.h"
 #include "bench/reference.h"
 #include "bench/row.h"
@@ -302,6 +303,8 @@ static ls_status compare_step(contest *c, uint64_t step, ls_gate *gate)
     LS_TRY(ls_team_turn(comm, status, &number, &gate->interrupted));
     LS_TRY(ls_gate_agree(c->plan->job.comm, gate));
     gate->steps = step + 1;
+    gate->loss_last = c->loss[CANDIDATE];
+    gate->loss_first = step ? gate->loss_first : gate->loss_last;
     if (!*gate->diverged)
         ls_loss_diverged(c->loss[CANDIDATE], step, gate->diverged);
     return LS_OK;
@@ -339,8 +342,15 @@ static ls_status compare(contest *c, uint64_t steps, ls_gate *gate)
     const ls_variables *variables = &plan->model->graph->variables;
     gate->bound = plan->job.exact ? 0 : gradient_bound;
     gate->kernels = ls_row_kernels(c->run[CANDIDATE].run);
+    const ls_gate_sides sides = {.place = c->place,
+                                 .candidate = &c->run[CANDIDATE],
+                                 .oracle = c->here[ORACLE] ? &c->run[ORACLE] : NULL,
+                                 .reference = c->single};
     for (uint64_t step = 0; step < steps && !gate->interrupted; step++)
         LS_TRY(compare_step(c, step, gate));
+    if (steps && !gate->interrupted)
+        LS_TRY(ls_gate_evaluation(&sides, gate));
+    LS_TRY(ls_gate_agree(plan->job.comm, gate));
     if (gate->pass && steps && !gate->interrupted && !c->library)
         LS_TRY(judge_at_once(c, steps, gate));
     LS_TRY(ls_gate_agree(c->plan->job.comm, gate));

@@ -15,10 +15,11 @@
  * Where each replica has parameters of its own, all have the same bits after each step, too.
  * So that judge and candidate cannot be wrong together, the first step's gradient and loss are
  * compared with those of `single` on the whole batch in one piece, within bounds (not where parts
- * of the batch are normalised by statistics of their own: the oracle alone judges). Then the same
- * steps are made again, put at once, and must end in the same bits: that finds what is only right
- * while the host waits after each step (a library's sums need not repeat: not there). Last, what a
- * step sent must be what the formula says.
+ * of the batch are normalised by statistics of their own: the oracle alone judges). What candidate
+ * and judge then make of 256 samples of the test set must have the same bits (gate_sides.h). Then
+ * the same steps are made again, put at once, and must end in the same bits: that finds what is
+ * only right while the host waits after each step (a library's sums need not repeat: not there).
+ * Last, what a step sent must be what the formula says.
  *
  * Of several ranks each runs its part of the candidate; rank 0 judges, and all get its verdict.
  */
@@ -39,6 +40,7 @@ typedef struct ls_gate {
     uint64_t steps;   /**< how many were compared */
     uint32_t max_ulp; /**< of parameters against `single`, over all compared steps */
     double max_rel;
+    double loss_first, loss_last; /**< of the compared steps */
     double bound;        /**< on the first step's gradient against `single`; 0: bits are compared */
     double gradient_rel; /**< what that was; NaN: not looked at */
     double library_rel;  /**< largest distance of a library's sum; NaN: none was compared */

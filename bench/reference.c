@@ -20,6 +20,7 @@ struct ls_reference {
     float *gradient; /* [elements] of step 0 */
     float *whole;    /* [elements] of step 0 in one piece; NULL: that is the same */
     double whole_loss;
+    ls_evaluation evaluation; /* after all steps */
     ls_session session;
     ls_reference *next;
 };
@@ -164,11 +165,11 @@ ls_status ls_reference_get(ls_workplace *place, const ls_plan_of_case *plan, uin
     for (ls_reference *r = place->references, *next; r; r = next) {
         next = r->next;
         bool same = memcmp(&r->key, &key, sizeof key) == 0;
-        if (same && r->steps >= steps) {
+        if (same && r->steps == steps) {
             *out = r;
             return LS_OK;
         }
-        if (same)
+        if (same && r->steps < steps)
             drop(place, r);
         else
             left -= kept_bytes(r->elements, r->steps);
@@ -201,8 +202,11 @@ static ls_status compute(ls_reference *r)
     LS_TRY(ls_session_one_step(&r->session, place_of(r, r->known), &r->loss[r->known]));
     if (r->known == 0)
         LS_TRY(run->strategy->gradient(run, r->gradient));
-    if (++r->known == r->steps)
-        close_session(r); /* nothing more is asked of it: its devices are free */
+    if (++r->known < r->steps)
+        return LS_OK;
+    if (ls_plan_tests(r->session.plan))
+        LS_TRY(run->strategy->evaluate(run, LS_REFERENCE_TESTED, &r->evaluation));
+    close_session(r); /* nothing more is asked of it: its devices are free */
     return LS_OK;
 }
 
@@ -224,6 +228,11 @@ const float *ls_reference_whole(const ls_reference *r, double *loss)
 {
     *loss = r->whole ? r->whole_loss : r->loss[0];
     return r->whole ? r->whole : r->gradient;
+}
+
+const ls_evaluation *ls_reference_evaluation(const ls_reference *r)
+{
+    return &r->evaluation;
 }
 
 /* An interrupted one ends where it is. */

@@ -158,18 +158,32 @@ static ls_status emit(command_run *run, case_run *c)
     return ls_status_first(saved, printed);
 }
 
+static bool same_bits(double a, double b)
+{
+    return memcmp(&a, &b, sizeof a) == 0;
+}
+
 /* Where the gate compared every step, the timed run must end where the checked one did; but for a
- * library's sums, which may not repeat. */
+ * library's sums, which may not repeat. The first loss is known before any sum. */
 static void compare_digests(case_run *c)
 {
     const ls_job *job = &c->plan.job;
     const bool repeats = !c->plan.strategy->reduces || job->exact || job->allreduce->oracle;
-    if (!repeats || !*c->gate.reference_digest || c->trial.interrupted || c->trial.failed ||
-        strcmp(c->trial.digest, c->gate.digest) == 0)
+    const char *differs = NULL;
+    if (c->trial.interrupted || c->trial.failed || !c->gate.compared || !c->gate.steps)
+        return;
+    if (!same_bits(c->trial.loss_first, c->gate.loss_first))
+        differs = "began with another loss";
+    else if (repeats && *c->gate.reference_digest && strcmp(c->trial.digest, c->gate.digest) != 0)
+        differs = "ended with other parameters";
+    else if (repeats && *c->gate.reference_digest &&
+             !same_bits(c->trial.loss_last, c->gate.loss_last))
+        differs = "ended with another loss";
+    if (!differs)
         return;
     c->trial.failed = true;
-    snprintf(c->trial.reason, sizeof c->trial.reason,
-             "the timed run ended with other parameters than the checked one");
+    snprintf(c->trial.reason, sizeof c->trial.reason, "the timed run %s than the checked one",
+             differs);
 }
 
 /* Replicas that are kept equal must be so on every rank. */

@@ -116,6 +116,11 @@ ls_status ls_session_open_one(const ls_workplace *place, const ls_plan_of_case *
     return finish_open(out, status, begin_ns);
 }
 
+bool ls_plan_tests(const ls_plan_of_case *plan)
+{
+    return plan->model->need.classes && plan->data->test.samples;
+}
+
 bool ls_session_evaluates(const ls_session *session)
 {
     return ls_session_leads(session) || session->plan->strategy->serves ||

@@ -353,8 +353,7 @@ ls_status ls_trial_finish(ls_trial *trial)
     LS_TRY(ls_variables_digest(variables, trial->parameters, trial->digest));
     ls_evaluation found = {.accuracy = trial->accuracy};
     ls_status status = LS_OK;
-    if (plan->model->need.classes && plan->data->test.samples && !trial->failed &&
-        ls_session_evaluates(&trial->session))
+    if (ls_plan_tests(plan) && !trial->failed && ls_session_evaluates(&trial->session))
         status = run->strategy->evaluate(run, UINT64_MAX, &found);
     LS_TRY(ls_team_agree(trial->session.job.comm, status)); /* rank 0 alone may have evaluated */
     trial->accuracy = found.accuracy;

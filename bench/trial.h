@@ -67,6 +67,9 @@ bool ls_plan_mixes_kinds(const ls_plan_of_case *plan);
 /** Whether the variables are on a device that the case names. */
 bool ls_plan_has_variable_device(const ls_plan_of_case *plan);
 
+/** Whether there is accuracy to speak of: classes, and samples to test on. */
+bool ls_plan_tests(const ls_plan_of_case *plan);
+
 /** A strategy at work on opened devices. */
 typedef struct ls_session {
     const ls_plan_of_case *plan;

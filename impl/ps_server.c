@@ -249,7 +249,8 @@ ls_status ls_ps_server_gather(const ls_ps *run, ls_ps_server *s, float *paramete
 ls_status ls_ps_server_averages(const ls_ps *run, ls_ps_server *s, float *averages)
 {
     const ls_replica *r = s->replica;
-    return gather(run, s, r->average ? r->average : r->parameters, averages);
+    const bool raw = !r->average || LS_PLANTED(raw_evaluated);
+    return gather(run, s, raw ? r->parameters : r->average, averages);
 }
 
 void ls_ps_server_memory(const ls_ps_server *s, ls_memory_formula *formula)

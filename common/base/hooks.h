@@ -41,6 +41,7 @@
     BUG(update_left_out)    /* the last replica does not update its first bucket */                \
     BUG(push_early)         /* a worker pushes a range before backward has made it final */        \
     BUG(push_overwrites)    /* a server keeps the last worker's gradient alone */                  \
+    BUG(raw_evaluated)      /* servers' variables are evaluated, not their averages */             \
     BUG(bound_left_out)     /* ssp lets workers go on as far as they come */                       \
     BUG(order_noted)        /* servers note a gradient as none */                                  \
     BUG(mean_over_all)      /* with backup workers, a sum is not scaled to the samples used */     \

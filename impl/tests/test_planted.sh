@@ -84,6 +84,8 @@ pull_wait 20 --strategy ps --cpu-devices 3 --cores-per-device 2 --devices 2 --ps
 push_early 20 --strategy ps --cpu-devices 3 --cores-per-device 2 --devices 2 --ps-mode ssp --capture no
 bound_left_out 20 --strategy ps --devices 3 --ps-mode ssp --ps-staleness 0
 order_noted 0 --strategy ps --ranks 4 --ps-servers 2 --ps-mode async
+raw_evaluated 0 --strategy ps --devices 2 --model cifar10 --data synthetic:60 --batch 8 --steps 2
+raw_evaluated 0 --strategy ps --ranks 3 --model cifar10 --data synthetic:60 --batch 8 --steps 2 --reduce exact
 mean_over_all 0 --strategy ps --devices 3 --ps-backup-workers 1
 mean_over_all 0 --strategy ps --ranks 6 --ps-servers 2 --ps-backup-workers 2
 late_added 20 --strategy ps --devices 4 --ps-backup-workers 2
@@ -155,13 +157,13 @@ row = json.loads(lines[0]) if len(lines) == 1 else {"result": {}}
 reason, status = row["result"].get("reason", ""), row["result"].get("status")
 judges = {"oracle": r"^step (\d+): .*, oracle ", "reference": r"^step (\d+): .*, reference ",
           "gradient bound": r"^step (\d+): the gradient differs ", "loss bound": r"^step (\d+): .*of the whole batch",
-          "steps at once": r"^(\d+) steps at once: ",
+          "steps at once": r"^(\d+) steps at once: ", "evaluation": r"^evaluation after (\d+) steps: ",
           "replay": r"^after (\d+) steps: .*, in sequence ", "bound": r"^lead: ", "order": r"^ps: order: ",
           "replicas": r"^step (\d+): .* on replica 0 ", "traffic": r"^traffic: "}
 for judge, pattern in judges.items():
     match = re.match(pattern, reason)
     if match and status == "failed" and not row["equivalence"]["pass"]:
-        steps = int(match[1]) + (judge != "steps at once") if match.groups() else row["equivalence"]["steps"]
+        steps = int(match[1]) + (judge not in ("steps at once", "evaluation")) if match.groups() else row["equivalence"]["steps"]
         print(f"{judge:14} {steps:>5}")
         break
 else:

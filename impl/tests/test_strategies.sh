@@ -66,7 +66,7 @@ for strategy in "single --devices 1" "towers --devices 2" "towers --devices 5" "
     --batch 100 --results none --format jsonl | grep -oE '"digest": *"[0-9a-f]+"' | head -n 1
 done | sort -u >"$dir/digests"
 [ "$(wc -l <"$dir/digests")" -eq 1 ] || { cat "$dir/digests"; fail "exact mode has several digests"; }
-# The reference is computed once and serves cases of fewer and of more steps, all of which can fail.
+# The reference is computed once for cases of as many steps, and those of fewer and of more can fail.
 verify 6 --strategy towers,mirrored --devices 2 --model mlp:784-16-10 --data synthetic:500 --batch 100 --reduce exact \
   --steps 6,12,3 --warmup 0
 for steps in 12 6 3; do

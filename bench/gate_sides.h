@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the gate compares beyond the steps themselves: evaluation, and an epoch's last, smaller
+ * batch, which has a program of its own.
+ */
+#ifndef LS_BENCH_GATE_SIDES_H
+#define LS_BENCH_GATE_SIDES_H
+
+#include "bench/gate.h"
+#include "bench/reference.h"
+
+/** The candidate and who judges it, in this process. Borrowed. */
+typedef struct ls_gate_sides {
+    const ls_workplace *place;
+    ls_session *candidate;
+    ls_session *oracle;      /**< NULL: `single` judges, or this process does not */
+    ls_reference *reference; /**< NULL: this process does not judge */
+} ls_gate_sides;
+
+/**
+ * Evaluates candidate and judge, which have the same parameters, on some samples of the test set:
+ * what the model makes of them must have the same bits. After the last compared step. All ranks
+ * call it.
+ */
+ls_status ls_gate_evaluation(const ls_gate_sides *sides, ls_gate *gate);
+
+#endif

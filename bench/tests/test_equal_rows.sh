@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 # What is printed beside equal digests is equal: over every model and every strategy, cases that end with
 # the same parameters have the same losses and the same accuracy; in exact mode all strategies that are
-# meant to be equal have the same parameters. With shards of 3 and 4 samples, and an epoch's last, smaller
-# batch. No tolerance, but 1e-12 on losses in fast mode, which adds them up in an order of the devices'.
+# meant to be equal have the same parameters. With shards of 1 and 2 samples; in fast mode with an epoch's
+# last, smaller batch. No tolerance, but 1e-12 on losses in fast mode, which adds them up in an order of the devices'.
 . "$SOURCE_DIR/bench/tests/lib.sh"
 
 # A model that is not named here runs in its own size.
@@ -23,8 +23,8 @@ expect "models are listed" [ "$(wc -w <<<"$models")" -ge 7 ]
 
 # together OPTIONS: cases that their strategy cannot run are left out, with a line.
 together() {
-    lockstep run --strategy "$strategies" --cpu-devices 4 --data synthetic:45 --batch 14 --epochs 1 \
-        --warmup 1 --gate-steps 2 --verbose --format jsonl --results none "$@"
+    lockstep run --strategy "$strategies" --cpu-devices 4 --batch 6 --warmup 1 --gate-steps 2 \
+        --verbose --format jsonl --results none "$@"
     expect "all is well" [ "$code" -eq 0 ]
     rows "equal digests, equal figures" 'len(rows) > 3 and all(a["train"].get("accuracy") == b["train"].get("accuracy")
         and all(math.isclose(x, y, rel_tol=0 if a["case"]["reduce"] == "exact" else 1e-12)
@@ -34,14 +34,15 @@ together() {
         ("accuracy" in r["train"]) == (r["case"]["model"] != "poly") for r in rows)'
 }
 
+exact="--data synthetic:1200 --steps 19 --reduce exact --micro-shards 4"
 for model in $models; do
     case $model in
         resnet) # statistics are of the whole batch only where replicas meet
-            together --model "$(small resnet)" --devices 1,2 --sync-bn yes --reduce exact --micro-shards 4
+            together --model "$(small resnet)" --devices 1,2 --sync-bn yes $exact
             least=4
             ;;
         *)
-            together --model "$(small "$model")" --devices 1,4 --reduce exact --micro-shards 4
+            together --model "$(small "$model")" --devices 1,4 $exact
             least=8
             ;;
     esac
@@ -49,7 +50,7 @@ for model in $models; do
     rows "exact: one digest of $model" "len({r['equivalence']['digest'] for r in rows
         if r['equivalence']['grade'] == 'exact'}) == 1 and
         sum(r['equivalence']['grade'] == 'exact' for r in rows) >= $least"
-    together --model "$(small "$model")" --devices 1,2
+    together --model "$(small "$model")" --devices 1,2 --data synthetic:45 --epochs 1
     rows "fast: some digests of $model are equal" 'len({r["equivalence"]["digest"] for r in rows}) < len(rows)'
 done
 finish

@@ -116,6 +116,7 @@ static const char *const csv_columns[] = {
     "equivalence.gradient_rel",
     "equivalence.library_rel",
     "equivalence.kernels",
+    "equivalence.kernels_compared",
     "equivalence.digest",
     "equivalence.reference_digest",
     "equivalence.steps",

@@ -2,6 +2,7 @@
 /* Gate: candidate and judges side by side, step by step; see gate.h. */
 #include "bench/gate.h"
 
+#include "bench/gate_kernels.h"
 #include "bench/gate_replay.h"
 #include "bench/gate_sides.h"
 #include "bench/interrupt.h"
@@ -365,20 +366,10 @@ static ls_status compare(contest *c, uint64_t steps, ls_gate *gate)
     return compare_ranks(c, gate);
 }
 
-ls_status ls_gate_run(ls_workplace *place, const ls_plan_of_case *plan, ls_gate *out)
+/* The steps side by side. */
+static ls_status run_contest(ls_workplace *place, const ls_plan_of_case *plan, uint64_t steps,
+                             ls_gate *out)
 {
-    uint64_t all = (uint64_t)(plan->warmup + plan->timed);
-    int64_t asked = plan->config->gate_steps;
-    *out = (ls_gate){.grade = "none", .pass = true, .gradient_rel = NAN, .library_rel = NAN};
-    if (asked == 0 || !plan->strategy->equivalent) {
-        snprintf(out->oracle, sizeof out->oracle, "%s",
-                 asked == 0 ? "not compared: --gate-steps 0"
-                            : "not compared: this strategy is not meant to be equal");
-        return LS_OK;
-    }
-    uint64_t steps = asked < 0 || (uint64_t)asked > all ? all : (uint64_t)asked;
-    if (ls_ps_by_arrival(&plan->job.ps))
-        return ls_gate_replay(place, plan, steps, out);
     out->grade = plan->job.exact ? "exact" : "bounded";
     out->compared = true;
     snprintf(out->oracle, sizeof out->oracle, "same bits");
@@ -387,6 +378,26 @@ ls_status ls_gate_run(ls_workplace *place, const ls_plan_of_case *plan, ls_gate 
     if (!status)
         status = compare(&c, steps, out);
     close_contest(place, &c);
+    return status;
+}
+
+ls_status ls_gate_run(ls_workplace *place, const ls_plan_of_case *plan, ls_gate *out)
+{
+    uint64_t all = (uint64_t)(plan->warmup + plan->timed);
+    int64_t asked = plan->config->gate_steps;
+    *out = (ls_gate){
+        .grade = "none", .pass = true, .gradient_rel = NAN, .library_rel = NAN, .kernels_rel = NAN};
+    if (asked == 0 || !plan->strategy->equivalent) {
+        snprintf(out->oracle, sizeof out->oracle, "%s",
+                 asked == 0 ? "not compared: --gate-steps 0"
+                            : "not compared: this strategy is not meant to be equal");
+        return LS_OK;
+    }
+    uint64_t steps = asked < 0 || (uint64_t)asked > all ? all : (uint64_t)asked;
+    ls_status status = ls_ps_by_arrival(&plan->job.ps) ? ls_gate_replay(place, plan, steps, out)
+                                                       : run_contest(place, plan, steps, out);
+    if (!status && steps && !out->interrupted)
+        status = ls_gate_kernels(place, plan, out);
     return status;
 }
 

@@ -19,7 +19,8 @@
  * and judge then make of 256 samples of the test set must have the same bits (gate_sides.h). Then
  * the same steps are made again, put at once, and must end in the same bits: that finds what is
  * only right while the host waits after each step (a library's sums need not repeat: not there).
- * Last, what a step sent must be what the formula says.
+ * Then what a step sent must be what the formula says. Last, the kernels that candidate and judges
+ * share are compared with plain C (gate_kernels.h), also where nothing else is.
  *
  * Of several ranks each runs its part of the candidate; rank 0 judges, and all get its verdict.
  */
@@ -44,7 +45,9 @@ typedef struct ls_gate {
     double bound;        /**< on the first step's gradient against `single`; 0: bits are compared */
     double gradient_rel; /**< what that was; NaN: not looked at */
     double library_rel;  /**< largest distance of a library's sum; NaN: none was compared */
-    char digest[33];     /**< of the candidate after the last compared step */
+    double kernels_rel;  /**< of the first gradients against plain C kernels; NaN: not compared */
+    char kernels_compared[160];    /**< with what; "" */
+    char digest[33];               /**< of the candidate after the last compared step */
     char reference_digest[33];     /**< of `single`; "" unless all steps were compared */
     char oracle[256];              /**< "same bits", or what differed first */
     char diverged[LS_REASON_SIZE]; /**< where the candidate stopped being finite; "": nowhere */

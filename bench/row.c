@@ -230,6 +230,9 @@ static json_t *equivalence_group(const ls_row_facts *f)
         put_text(group, "reason", gate->reason);
     put_real(group, "gradient_rel", gate->gradient_rel);
     put_real(group, "library_rel", gate->library_rel);
+    put_real(group, "kernels", gate->kernels_rel);
+    if (*gate->kernels_compared)
+        put_text(group, "kernels_compared", gate->kernels_compared);
     put_text(group, "oracle", gate->oracle);
     if (f->trial && *f->trial->digest)
         put_text(group, "digest", f->trial->digest);

@@ -11,6 +11,7 @@
 #include "bench/exact_cost.h"
 #include "bench/format_parts.h"
 #include "bench/gate.h"
+#include "bench/gate_kernels.h"
 #include "bench/interrupt.h"
 #include "bench/reference.h"
 #include "bench/results_db.h"
@@ -453,6 +454,7 @@ static void close_command(command_run *run)
     free(run->cases);
     free(run->configs);
     ls_references_close(&run->place);
+    ls_gate_kernels_close(&run->place);
     ls_workplace_close(&run->place);
 }
 

@@ -25,8 +25,9 @@ enum { LS_REASON_SIZE = 256 }; /**< bytes of why a row is not ok */
 typedef struct ls_workplace {
     const ls_request *request;
     ls_machine *machine;
-    struct ls_data_cache *data;      /**< data sets by text and model */
-    struct ls_reference *references; /**< bench/reference.h */
+    struct ls_data_cache *data;       /**< data sets by text and model */
+    struct ls_reference *references;  /**< bench/reference.h */
+    struct ls_kernels_known *kernels; /**< bench/gate_kernels.h */
     bool *left; /**< a session has lost a device: its threads go on using what is opened here and in
                      plans, all of which stays until the process ends, at once */
 } ls_workplace;

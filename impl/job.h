@@ -68,13 +68,14 @@ typedef struct ls_job {
     size_t bucket_bytes; /**< least size of a bucket; 0: one per variable; SIZE_MAX: one for all */
     bool overlap;        /**< all-reduces have a queue of their own */
     ls_math math;        /**< of products */
-    bool capture;        /**< replay captured programs */
-    int flip_replica;    /**< a fault on purpose: whose gradient has a bit flipped; -1: none */
-    uint64_t flip_step;  /**< in which step */
-    uint64_t delay_ns;   /**< a straggler on purpose: so long each step; 0: none */
-    int delay_replica;   /**< the first that is slow */
-    int delay_count;     /**< how many are */
-    uint64_t records;    /**< capacity of the ring of step records */
+    const ls_kernel_table *table; /**< of all operations; NULL: the device's own */
+    bool capture;                 /**< replay captured programs */
+    int flip_replica;   /**< a fault on purpose: whose gradient has a bit flipped; -1: none */
+    uint64_t flip_step; /**< in which step */
+    uint64_t delay_ns;  /**< a straggler on purpose: so long each step; 0: none */
+    int delay_replica;  /**< the first that is slow */
+    int delay_count;    /**< how many are */
+    uint64_t records;   /**< capacity of the ring of step records */
     /** On GPUs. */
     ls_convolution convolution;
 

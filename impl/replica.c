@@ -106,7 +106,7 @@ static ls_status append_decay_loss(ls_replica *r, ls_op_list *ops)
 static ls_status open_parts(ls_replica *r, int64_t rows)
 {
     LS_TRY(ls_queue_open(r->device, "compute", &r->queue));
-    LS_TRY(ls_kernels_open(r->device, r->job->math, &r->kernels));
+    LS_TRY(ls_kernels_open_table(r->job->table, r->device, r->job->math, &r->kernels));
     r->kernels->convolution = r->job->convolution;
     LS_TRY(take_buffers(r, rows));
     LS_TRY(share_split(r, &r->job->data->train, r->train));

@@ -43,6 +43,8 @@
     BUG(push_overwrites)    /* a server keeps the last worker's gradient alone */                  \
     BUG(raw_evaluated)      /* servers' variables are evaluated, not their averages */             \
     BUG(bound_left_out)     /* ssp lets workers go on as far as they come */                       \
+    BUG(mask_left_out)      /* a fast dense layer's gradient goes past the ReLU before */          \
+    BUG(not_turned)         /* Winograd's data gradient takes the windows as they are */           \
     BUG(order_noted)        /* servers note a gradient as none */                                  \
     BUG(mean_over_all)      /* with backup workers, a sum is not scaled to the samples used */     \
     BUG(late_added)         /* a gradient that came too late is added to the next step's */        \

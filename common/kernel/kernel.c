@@ -80,8 +80,15 @@ const ls_kernel_table *ls_kernel_table_default(ls_device_kind kind)
 
 ls_status ls_kernels_open(ls_device *device, ls_math math, ls_kernels **out)
 {
+    return ls_kernels_open_table(NULL, device, math, out);
+}
+
+ls_status ls_kernels_open_table(const ls_kernel_table *table, ls_device *device, ls_math math,
+                                ls_kernels **out)
+{
     const ls_device_info *info = ls_device_describe(device);
-    const ls_kernel_table *table = ls_kernel_table_default(info->name.kind);
+    if (!table)
+        table = ls_kernel_table_default(info->name.kind);
     if (!table)
         return ls_fail(LS_CODE_MISSING, "kernels", info->text,
                        "this build has none for it; use a CPU device");

@@ -342,6 +342,10 @@ const ls_kernel_table *ls_kernel_table_default(ls_device_kind kind);
  *  table, LS_CODE_USAGE where it does not know the arithmetic. */
 ls_status ls_kernels_open(ls_device *device, ls_math math, ls_kernels **out);
 
+/** The same of a table that runs on the device; NULL: the default. */
+ls_status ls_kernels_open_table(const ls_kernel_table *table, ls_device *device, ls_math math,
+                                ls_kernels **out);
+
 /** Version of the oneDNN that is loaded: "2.6.3". Returns `text`. */
 const char *ls_kernel_library_version(char text[32]);
 

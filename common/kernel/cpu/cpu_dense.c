@@ -6,6 +6,7 @@
  * a vector loop: a library call costs more than it computes. Which one depends on the weights'
  * shape only, not on the rows, so a slice of a batch is computed as the batch is.
  */
+#include "common/base/hooks.h"
 #include "common/device/cpu/team.h"
 #include "common/kernel/cpu/cpu_kernels.h"
 #include "common/kernel/cpu/cpu_product.h"
@@ -252,9 +253,11 @@ ls_status ls_cpu_dense_backward_data(ls_kernels *kernels,
     const ls_dense_backward_data_args *d = arguments;
     ls_work work;
     LS_TRY(ls_check_dense_backward_data(d, kernels->table->real_bytes, &work));
-    const dense_op like = {.op = {.flops = work.flops, .bytes = work.bytes},
-                           .threads = ls_cpu_threads_for(cpu, d->rows * d->inputs),
-                           .data = *d};
+    dense_op like = {.op = {.flops = work.flops, .bytes = work.bytes},
+                     .threads = ls_cpu_threads_for(cpu, d->rows * d->inputs),
+                     .data = *d};
+    if (LS_PLANTED(mask_left_out))
+        like.data.relu_output = NULL;
     const ls_product_spec spec = {
         .gemm = {
             .m = d->rows, .n = d->inputs, .k = d->outputs, .a = d->dy, .b = d->weight, .c = d->dx}};

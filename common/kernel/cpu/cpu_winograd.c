@@ -9,6 +9,7 @@
  * is left to oneDNN, and so are convolutions of a few rows, for which packing weights does not pay,
  * and of more than 128 channels, whose tiles leave the cache.
  */
+#include "common/base/hooks.h"
 #include "common/device/cpu/team.h"
 #include "common/kernel/cpu/cpu_kernels.h"
 
@@ -190,8 +191,11 @@ ls_status ls_cpu_winograd_data(const cpu_kernels *cpu, const ls_conv_backward_da
                                             .stride_x = 1,
                                             .top = w->height - 1 - w->top,
                                             .left = w->width - 1 - w->left}};
-    const winograd_op like = {
-        .op = {.name = "conv_backward_data.winograd", .run = run_forward},
-        .loop = {.shape = shape, .turned = true, .x = a->dy, .weight = a->weight, .y = a->dx}};
+    const winograd_op like = {.op = {.name = "conv_backward_data.winograd", .run = run_forward},
+                              .loop = {.shape = shape,
+                                       .turned = !LS_PLANTED(not_turned),
+                                       .x = a->dy,
+                                       .weight = a->weight,
+                                       .y = a->dx}};
     return make(cpu, &like, work, out);
 }

@@ -134,24 +134,15 @@ static void note_difference(const contest *c, int judge, uint64_t step, const ls
  * and after the last step there are none. */
 static ls_status compare_replicas(contest *c, uint64_t step, ls_gate *gate)
 {
-    const ls_variables *variables = &c->plan->model->graph->variables;
-    ls_run *run = c->run[CANDIDATE].run;
-    const float *first = c->own[CANDIDATE];
-    if (!run->strategy->gather_replica)
+    char differs[LS_REASON_SIZE];
+    if (!gate->pass)
         return LS_OK;
-    const size_t here = c->plan->device_count / (size_t)ls_job_places(&c->plan->job);
-    for (size_t i = 1; i < here && gate->pass; i++) {
-        LS_TRY(run->strategy->gather_replica(run, (int)i, c->other));
-        if (memcmp(c->other, first, variables->elements * sizeof *first) == 0)
-            continue;
-        const size_t at = ls_variables_compare(variables, c->other, first).first;
-        const ls_variable *v = ls_variables_holding(variables, at);
-        gate->pass = false;
-        snprintf(gate->oracle, sizeof gate->oracle,
-                 "step %llu: %s element %zu is %.9g on replica %zu, on replica 0 %.9g",
-                 (unsigned long long)step, v->name, at - v->offset, (double)c->other[at], i,
-                 (double)first[at]);
-    }
+    LS_TRY(ls_session_compare_replicas(&c->run[CANDIDATE], c->own[CANDIDATE], c->other, differs));
+    if (!*differs)
+        return LS_OK;
+    gate->pass = false;
+    snprintf(gate->oracle, sizeof gate->oracle, "step %llu: %.220s", (unsigned long long)step,
+             differs);
     return LS_OK;
 }
 

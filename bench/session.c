@@ -5,7 +5,9 @@
 #include "common/base/clock.h"
 #include "impl/slice.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static ls_status open_device(const ls_workplace *place, const ls_plan_of_case *plan,
                              const ls_device_name *name, bool judge, ls_device **out)
@@ -214,6 +216,27 @@ ls_status ls_session_one_step(ls_session *session, float *values, double *loss)
     LS_TRY(ls_session_records(session, 1, &record, &mark_ns));
     *loss = record.loss;
     return session->run->strategy->gather(session->run, values);
+}
+
+ls_status ls_session_compare_replicas(ls_session *session, const float *first, float *other,
+                                      char differs[LS_REASON_SIZE])
+{
+    const ls_strategy *strategy = session->run->strategy;
+    const ls_variables *variables = &session->job.model->graph->variables;
+    const size_t here = session->job.device_count / (size_t)ls_job_places(&session->job);
+    *differs = 0;
+    for (size_t i = 1; i < here && strategy->gather_replica && strategy->equivalent; i++) {
+        LS_TRY(strategy->gather_replica(session->run, (int)i, other));
+        if (memcmp(other, first, variables->elements * sizeof *first) == 0)
+            continue;
+        const size_t at = ls_variables_compare(variables, other, first).first;
+        const ls_variable *v = ls_variables_holding(variables, at);
+        snprintf(differs, LS_REASON_SIZE,
+                 "%s element %zu is %.9g on replica %zu, on replica 0 %.9g", v->name,
+                 at - v->offset, (double)other[at], i, (double)first[at]);
+        return LS_OK;
+    }
+    return LS_OK;
 }
 
 uint64_t ls_session_samples(const ls_session *session, uint64_t steps)

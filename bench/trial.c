@@ -333,6 +333,30 @@ static ls_status take_report(ls_trial *trial)
     return status;
 }
 
+/* All replicas of all ranks still have the same parameters; all ranks hear of it. Several ranks'
+ * first ones are compared by their digests. */
+static ls_status check_replicas(ls_trial *trial)
+{
+    char differs[LS_REASON_SIZE];
+    const size_t bytes = trial->plan->model->graph->variables.elements * sizeof(float);
+    float *other = malloc(bytes + 1);
+    ls_status status =
+        other ? ls_session_compare_replicas(&trial->session, trial->parameters, other, differs)
+              : ls_fail_memory("trial", bytes);
+    free(other);
+    if (!status && *differs)
+        status = ls_fail(LS_CODE_CHECK, NULL, NULL, "after %llu steps: %.220s",
+                         (unsigned long long)trial->session.step, differs);
+    status = ls_team_agree(trial->session.job.comm, status);
+    if (ls_status_code(status) != LS_CODE_CHECK)
+        return status;
+    if (!trial->failed)
+        snprintf(trial->reason, sizeof trial->reason, "%s", ls_status_text(status));
+    ls_status_free(status);
+    stop(trial);
+    return LS_OK;
+}
+
 ls_status ls_trial_finish(ls_trial *trial)
 {
     ls_run *run = trial->session.run;
@@ -345,6 +369,7 @@ ls_status ls_trial_finish(ls_trial *trial)
     for (size_t i = 0; i < trial->session.device_count; i++)
         trial->ledgers[i] = ls_device_ledger(trial->session.devices[i]);
     LS_TRY(run->strategy->gather(run, trial->parameters));
+    LS_TRY(check_replicas(trial));
     const ls_variables *variables = &plan->model->graph->variables;
     if (!trial->failed &&
         ls_values_diverged(variables, trial->parameters, trial->session.step, trial->reason))

@@ -125,6 +125,12 @@ ls_status ls_session_records(ls_session *session, uint64_t count, ls_step_record
 /** One step, waited for; parameters [elements] and loss after it. */
 ls_status ls_session_one_step(ls_session *session, float *values, double *loss);
 
+/** What differs between `first`, the parameters [elements] of replica 0, and those of the others of
+ *  this process that keep their own: goes into `differs`; "": nothing. `other` [elements] is used.
+ */
+ls_status ls_session_compare_replicas(ls_session *session, const float *first, float *other,
+                                      char differs[LS_REASON_SIZE]);
+
 /** Samples that steps [0, steps) have taken, all together. */
 uint64_t ls_session_samples(const ls_session *session, uint64_t steps);
 

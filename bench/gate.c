@@ -328,6 +328,23 @@ ls_status ls_gate_keep(const ls_workplace *place, const ls_plan_of_case *plan, c
     return LS_OK;
 }
 
+/* An epoch's last, smaller batch has a program of its own. Where the compared steps do not come to
+ * it, one is compared by itself, with the first parameters. */
+static ls_status compare_tail(contest *c, uint64_t steps, ls_gate *gate)
+{
+    const ls_plan_of_case *plan = c->plan;
+    const uint64_t last = ls_job_steps_per_epoch(&plan->job) - 1;
+    if (!gate->pass || !steps || !ls_job_tail(&plan->job) || last < steps)
+        return LS_OK;
+    ls_status status = ls_session_begin_at(&c->run[CANDIDATE], last, plan->initial);
+    if (!status && c->here[ORACLE])
+        status = ls_session_begin_at(&c->run[ORACLE], last, plan->initial);
+    LS_TRY(ls_team_agree(plan->job.comm, status));
+    LS_TRY(compare_step(c, last, gate));
+    gate->steps = steps + 1;
+    return LS_OK;
+}
+
 static ls_status compare(contest *c, uint64_t steps, ls_gate *gate)
 {
     const ls_plan_of_case *plan = c->plan;
@@ -354,7 +371,9 @@ static ls_status compare(contest *c, uint64_t steps, ls_gate *gate)
     LS_TRY(ls_gate_keep(c->place, plan, c->values[CANDIDATE], gate));
     if (steps == (uint64_t)(plan->warmup + plan->timed) && c->judges)
         LS_TRY(ls_variables_digest(variables, c->values[SINGLE], gate->reference_digest));
-    return compare_ranks(c, gate);
+    LS_TRY(compare_ranks(c, gate));
+    LS_TRY(ls_gate_agree(plan->job.comm, gate));
+    return gate->interrupted ? LS_OK : compare_tail(c, steps, gate);
 }
 
 /* The steps side by side. */

@@ -20,6 +20,8 @@ struct ls_reference {
     float *gradient; /* [elements] of step 0 */
     float *whole;    /* [elements] of step 0 in one piece; NULL: that is the same */
     double whole_loss;
+    float *tail; /* [elements] after an epoch's last batch alone; NULL: that is among the steps */
+    double tail_loss;
     ls_evaluation evaluation; /* after all steps */
     ls_session session;
     ls_reference *next;
@@ -95,6 +97,7 @@ static void close_reference(ls_reference *r)
     free(r->loss);
     free(r->gradient);
     free(r->whole);
+    free(r->tail);
     free(r);
 }
 
@@ -130,6 +133,20 @@ static ls_status step_whole(const ls_workplace *place, const ls_plan_of_case *pl
     return status;
 }
 
+/* An epoch's last batch, where the steps do not come to it. */
+static ls_status step_tail(const ls_plan_of_case *plan, ls_reference *r)
+{
+    const uint64_t last = ls_job_steps_per_epoch(&plan->job) - 1;
+    if (!r->steps || !ls_job_tail(&plan->job) || last < r->steps)
+        return LS_OK;
+    r->tail = calloc(r->elements + 1, sizeof *r->tail);
+    if (!r->tail)
+        return ls_fail_memory("reference", r->elements * sizeof *r->tail);
+    LS_TRY(ls_session_begin_at(&r->session, last, plan->initial));
+    LS_TRY(ls_session_one_step(&r->session, r->tail, &r->tail_loss));
+    return ls_session_begin_at(&r->session, 0, plan->initial);
+}
+
 static ls_status begin(const ls_workplace *place, const ls_plan_of_case *plan, size_t left,
                        ls_reference *r)
 {
@@ -144,7 +161,7 @@ static ls_status begin(const ls_workplace *place, const ls_plan_of_case *plan, s
         LS_TRY(step_whole(place, plan, r));
     LS_TRY(ls_session_open_one(place, plan, open_single, &r->session));
     r->here = true;
-    return LS_OK;
+    return step_tail(plan, r);
 }
 
 /* A known one with fewer steps than are asked for now is replaced. */
@@ -212,6 +229,11 @@ static ls_status compute(ls_reference *r)
 
 ls_status ls_reference_step(ls_reference *r, uint64_t step, const float **values, double *loss)
 {
+    if (step >= r->steps) {
+        *values = r->tail;
+        *loss = r->tail_loss;
+        return LS_OK;
+    }
     if (step >= r->known)
         LS_TRY(compute(r));
     *values = place_of(r, step);

@@ -21,7 +21,8 @@ ls_status ls_reference_get(ls_workplace *place, const ls_plan_of_case *plan, uin
 
 /**
  * Parameters [elements] and loss after `step`. Steps are asked for in order; the values stay until
- * the next one.
+ * the next one. After them, of an epoch's last, smaller batch that is not among them: after that
+ * one step, from the first parameters.
  */
 ls_status ls_reference_step(ls_reference *reference, uint64_t step, const float **values,
                             double *loss);

@@ -218,6 +218,12 @@ ls_status ls_session_one_step(ls_session *session, float *values, double *loss)
     return session->run->strategy->gather(session->run, values);
 }
 
+ls_status ls_session_begin_at(ls_session *session, uint64_t step, const float *values)
+{
+    session->job.start = session->step = step;
+    return session->run->strategy->load(session->run, values);
+}
+
 ls_status ls_session_compare_replicas(ls_session *session, const float *first, float *other,
                                       char differs[LS_REASON_SIZE])
 {
@@ -241,11 +247,7 @@ ls_status ls_session_compare_replicas(ls_session *session, const float *first, f
 
 uint64_t ls_session_samples(const ls_session *session, uint64_t steps)
 {
-    const ls_job *job = &session->job;
-    if (!job->epochs)
-        return steps * (uint64_t)job->batch;
-    uint64_t per_epoch = ls_job_steps_per_epoch(job);
-    return steps / per_epoch * job->data->train.samples + steps % per_epoch * (uint64_t)job->batch;
+    return ls_job_samples(&session->job, steps);
 }
 
 size_t ls_session_in_use(const ls_session *session)

@@ -122,6 +122,9 @@ ls_status ls_session_steps(ls_session *session, uint64_t count);
 ls_status ls_session_records(ls_session *session, uint64_t count, ls_step_record *out,
                              uint64_t *mark_ns);
 
+/** Goes on at step number `step` with these parameters [elements], the optimizer's state zero. */
+ls_status ls_session_begin_at(ls_session *session, uint64_t step, const float *values);
+
 /** One step, waited for; parameters [elements] and loss after it. */
 ls_status ls_session_one_step(ls_session *session, float *values, double *loss);
 

@@ -76,6 +76,7 @@ typedef struct ls_job {
     int delay_replica;  /**< the first that is slow */
     int delay_count;    /**< how many are */
     uint64_t records;   /**< capacity of the ring of step records */
+    uint64_t start;     /**< number of the first step after parameters are loaded: mostly 0 */
     /** On GPUs. */
     ls_convolution convolution;
 
@@ -118,6 +119,12 @@ uint64_t ls_job_steps_per_epoch(const ls_job *job);
 
 /** Before each step that is put operation by operation: a turn of all devices (ls_device_turn). */
 void ls_job_turn(const ls_job *job);
+
+/** Samples that steps [0, steps) take, all together. */
+uint64_t ls_job_samples(const ls_job *job, uint64_t steps);
+
+/** The argument block of step number job->start. */
+ls_step_state ls_job_start(const ls_job *job);
 
 /** Samples of an epoch's last batch where it is smaller than the others, else 0. */
 int64_t ls_job_tail(const ls_job *job);

@@ -2,6 +2,7 @@
 /* Mirror: the reducers of the same variables on several replicas; see mirror.h. */
 #include "impl/mirror.h"
 
+#include "common/base/hooks.h"
 #include "impl/traffic.h"
 
 #include <stdlib.h>
@@ -95,6 +96,8 @@ typedef struct bucket_sink {
 static ls_status put_bucket(void *context, size_t bucket)
 {
     const bucket_sink *sink = context;
+    if (LS_PLANTED(tail_not_reduced) && sink->which == LS_TAIL)
+        return LS_OK;
     return ls_reducer_put(sink->reducer, sink->which, bucket);
 }
 

@@ -322,7 +322,7 @@ ls_status ls_replica_finish(ls_replica *r, int64_t batch, ls_op_list *ops)
 
 ls_status ls_replica_load(ls_replica *r, const float *parameters)
 {
-    const ls_step_state start = {.learning_rate = r->job->schedule.initial};
+    const ls_step_state start = ls_job_start(r->job);
     size_t bytes = r->elements * real_bytes(r);
     LS_TRY(ls_queue_write(r->queue, r->parameters, parameters, bytes));
     void *zeros = calloc(r->elements + 1, real_bytes(r));

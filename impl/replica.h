@@ -98,7 +98,7 @@ ls_status ls_replica_update(ls_replica *replica, size_t first, size_t count, ls_
 /** Appends the end of a step of `batch` samples. */
 ls_status ls_replica_finish(ls_replica *replica, int64_t batch, ls_op_list *ops);
 
-/** Sets parameters from the host, optimizer state to zero, the argument block to step 0. */
+/** Sets parameters from the host, optimizer state to zero, the argument block to job->start. */
 ls_status ls_replica_load(ls_replica *replica, const float *parameters);
 
 ls_status ls_replica_gather(ls_replica *replica, float *parameters);

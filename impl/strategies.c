@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The table of strategies; see strategy.h. */
+#include "common/kernel/step_inline.h"
 #include "impl/ps_layout.h"
 #include "impl/strategies.h"
 
@@ -159,6 +160,24 @@ uint64_t ls_job_steps_per_epoch(const ls_job *job)
 {
     uint64_t samples = job->data->train.samples, batch = (uint64_t)job->batch;
     return samples / batch + (samples % batch != 0);
+}
+
+uint64_t ls_job_samples(const ls_job *job, uint64_t steps)
+{
+    if (!job->epochs)
+        return steps * (uint64_t)job->batch;
+    const uint64_t per_epoch = ls_job_steps_per_epoch(job);
+    return steps / per_epoch * job->data->train.samples + steps % per_epoch * (uint64_t)job->batch;
+}
+
+ls_step_state ls_job_start(const ls_job *job)
+{
+    const ls_rate_schedule *rate = &job->schedule;
+    const double power = rate->period ? ls_power(rate->factor, job->start / rate->period) : 1;
+    return (ls_step_state){.step = job->start,
+                           .position = ls_job_samples(job, job->start),
+                           .record = job->start,
+                           .learning_rate = rate->initial * power};
 }
 
 int64_t ls_job_tail(const ls_job *job)

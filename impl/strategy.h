@@ -72,7 +72,8 @@ struct ls_strategy {
     ls_status (*check)(const ls_outline *outline);
     /** Partitions, allocates everything, captures the step. */
     ls_status (*open)(const ls_job *job, ls_run **out);
-    /** Sets all parameters from a host copy of the flat buffer, float32 [elements]. */
+    /** Sets all parameters from a host copy of the flat buffer, float32 [elements]; the next step
+     * is number job->start. */
     ls_status (*load)(ls_run *run, const float *parameters);
     /** Puts `times` steps of the full batch, or of an epoch's last one. Returns at once. */
     ls_status (*step)(ls_run *run, bool tail, uint64_t times);

@@ -43,6 +43,7 @@
     BUG(push_overwrites)    /* a server keeps the last worker's gradient alone */                  \
     BUG(raw_evaluated)      /* servers' variables are evaluated, not their averages */             \
     BUG(bound_left_out)     /* ssp lets workers go on as far as they come */                       \
+    BUG(tail_not_reduced)   /* gradients of an epoch's smaller last batch are not reduced */       \
     BUG(mask_left_out)      /* a fast dense layer's gradient goes past the ReLU before */          \
     BUG(not_turned)         /* Winograd's data gradient takes the windows as they are */           \
     BUG(order_noted)        /* servers note a gradient as none */                                  \

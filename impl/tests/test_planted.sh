@@ -108,6 +108,7 @@ local_statistics 0 --strategy mirrored --devices 2 --model resnet:8 --sync-bn ye
 local_statistics 0 --strategy mirrored --devices 3 --model resnet:8 --sync-bn yes --batch 9 --data synthetic:36 --steps 2 --reduce exact
 tail_position 0 --strategy towers --devices 3 --data synthetic:250 --epochs 3
 tail_position 0 --strategy mirrored --devices 3 --data synthetic:250 --epochs 3
+tail_not_reduced 0 --strategy mirrored --devices 3 --data synthetic:250 --epochs 3
 branch_left_out 0 --strategy model-parallel --devices 2 --model twin-lstm:8 --data synthetic:60 --batch 20
 branch_left_out 0 --strategy hybrid --devices 4 --model twin-lstm:8 --data synthetic:60 --batch 20 --reduce exact
 copy_stale 0 --strategy model-parallel --devices 2 --model twin-lstm:8 --data synthetic:60 --batch 20
@@ -202,6 +203,30 @@ while read -r bug seeds options; do
   printf '%-19s %s  %5s  %s\n' "$bug" "$found" "${seed:--}" "$options"
 done <"$dir/table"
 [ "$missed" -eq 0 ] || fail "$missed lines of the table are not found with status 1"
+# A timed run: an epoch's last batch, which comes after the compared steps, is compared, too; and replicas
+# that nothing was compared of are so in the end. Bug, what its reason begins with, options.
+while IFS='|' read -r bug reason options; do
+  for plant in '' $bug; do
+    code=0
+    # shellcheck disable=SC2086
+    LOCKSTEP_PLANT=$plant timeout -k 5 60 "$LOCKSTEP" run --model mlp:784-16-16-10 --batch 100 --warmup 0 --results none \
+      --format jsonl $options >"$dir/row" 2>"$dir/err" || code=$?
+    python3 - "$dir/row" "$code" "${plant:+$reason}" <<'PYTHON' || { cat "$dir/err"; fail "$plant: $options"; }
+import json, re, sys
+row, code, reason = json.loads(open(sys.argv[1]).read()), int(sys.argv[2]), sys.argv[3]
+found = row["result"].get("reason", "")
+good = code == 1 and re.match(reason, found) and "time" not in row if reason else code == 0
+tail = row["case"].get("epochs") and not reason
+sys.exit(0 if good and (not tail or row["equivalence"]["steps"] == 4) else f"{code}: {found}; {row['equivalence']}")
+PYTHON
+  done
+  echo "$bug: found in a timed run, $options"
+done <<'RUNS'
+tail_not_reduced|step 10: .* oracle |--strategy mirrored --devices 2 --data synthetic:1050 --epochs 1 --gate-steps 3
+tail_not_reduced|step 10: .* reference |--strategy hybrid --devices 4 --data synthetic:1050 --epochs 2 --gate-steps 3 --reduce exact
+update_left_out|after 8 steps: .* on replica 1, on replica 0 |--strategy mirrored --devices 2 --data synthetic:1000 --steps 8 --gate-steps 0
+update_left_out|after 8 steps: .* on replica 2, on replica 0 |--strategy mirrored --ranks 3 --data synthetic:1000 --steps 8 --gate-steps 0
+RUNS
 # A name that is none is refused, in one line.
 code=0
 LOCKSTEP_PLANT=averag "$LOCKSTEP" list strategies >"$dir/out" 2>"$dir/err" || code=$?

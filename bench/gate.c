@@ -25,7 +25,7 @@ static const double gradient_bound = 2e-2;
 static const double loss_bound = 1e-4;
 
 /* Steps put at once in the second pass, so that an interrupt is answered between. */
-enum { STEPS_AT_ONCE = 32 };
+enum { STEPS_AT_ONCE = 32, LIBRARY_AT_ONCE = 4 };
 /* A library may add in any order: rounding, far less than a slice that is lost. */
 static const double library_bound = 1e-5;
 
@@ -43,6 +43,7 @@ typedef struct contest {
     float *own[SINGLE];         /* [elements] their parameters */
     const float *values[SIDES]; /* [elements] that each has reached */
     float *other;               /* [elements] of another replica of the candidate */
+    float *again;               /* [elements] of the candidate, of steps put at once */
     double loss[SIDES];
     ls_reference *single;
 } contest;
@@ -55,6 +56,7 @@ static void close_contest(ls_workplace *place, contest *c)
         free(c->own[i]);
     }
     free(c->other);
+    free(c->again);
     if (c->single)
         ls_reference_done(place, c->single);
     free(c->given);
@@ -89,7 +91,8 @@ static ls_status take_memory(contest *c)
     }
     c->given = malloc(bytes);
     c->other = malloc(bytes);
-    return c->given && c->other ? LS_OK : ls_fail_memory("gate", bytes);
+    c->again = malloc(bytes);
+    return c->given && c->other && c->again ? LS_OK : ls_fail_memory("gate", bytes);
 }
 
 static ls_status open_contest(ls_workplace *place, const ls_plan_of_case *plan, uint64_t steps,
@@ -178,7 +181,7 @@ static ls_status judge_at_once(contest *c, uint64_t steps, ls_gate *gate)
 {
     const ls_variables *variables = &c->plan->model->graph->variables;
     ls_session *session = &c->run[CANDIDATE];
-    float *again = c->own[ORACLE]; /* which has done its work */
+    float *again = c->again;
     LS_TRY(session->run->strategy->load(session->run, c->plan->initial));
     session->step = 0;
     while (session->step < steps) {
@@ -199,6 +202,68 @@ static ls_status judge_at_once(contest *c, uint64_t steps, ls_gate *gate)
              "%llu steps at once: %s element %zu is %.9g, one by one %.9g",
              (unsigned long long)steps, v->name, d.first - v->offset, (double)again[d.first],
              (double)c->values[CANDIDATE][d.first]);
+    return LS_OK;
+}
+
+static ls_status take_step(contest *c, int side)
+{
+    LS_TRY(ls_session_one_step(&c->run[side], c->own[side], &c->loss[side]));
+    c->values[side] = c->own[side];
+    return LS_OK;
+}
+
+/* Some steps at once from `values`, which they leave their own in; and the judge's, one by one. */
+static ls_status run_at_once(contest *c, uint64_t first, uint64_t count, float *values)
+{
+    ls_session *candidate = &c->run[CANDIDATE], *oracle = &c->run[ORACLE];
+    const bool judges = c->here[ORACLE];
+    ls_status status = judges ? ls_session_begin_at(oracle, first, values) : LS_OK;
+    if (!status)
+        status = ls_session_begin_at(candidate, first, values);
+    LS_TRY(ls_team_agree(c->plan->job.comm, status));
+    status = ls_session_steps(candidate, count);
+    if (!status)
+        status = candidate->run->strategy->gather(candidate->run, values);
+    LS_TRY(ls_team_agree(c->plan->job.comm, status));
+    if (judges)
+        ls_oracle_widely(oracle->run);
+    for (uint64_t i = 0; i < count && judges && !status; i++)
+        status = take_step(c, ORACLE);
+    if (judges && !status)
+        status = candidate->run->strategy->gradient(candidate->run, c->given);
+    return ls_team_agree(c->plan->job.comm, status);
+}
+
+/* A library's sums need not repeat, so that bits say nothing. A few steps at a time are put at
+ * once, from where the ones before ended: the last one's gradient is near what the judge has, whose
+ * parameters only rounding tells apart, and replicas have the same parameters. */
+static ls_status judge_library_at_once(contest *c, uint64_t steps, ls_gate *gate)
+{
+    float *values = c->again;
+    char differs[LS_REASON_SIZE];
+    memcpy(values, c->plan->initial,
+           c->run[CANDIDATE].job.model->graph->variables.elements * sizeof *values);
+    steps = steps < STEPS_AT_ONCE ? steps : STEPS_AT_ONCE;
+    for (uint64_t first = 0, count; first < steps && gate->pass; first += count) {
+        count = steps - first < LIBRARY_AT_ONCE ? steps - first : LIBRARY_AT_ONCE;
+        LS_TRY(run_at_once(c, first, count, values));
+        const ls_difference d =
+            c->here[ORACLE] ? ls_variables_compare(&c->plan->model->graph->variables, c->given,
+                                                   ls_oracle_gradient(c->run[ORACLE].run))
+                            : (ls_difference){.same_bits = true};
+        LS_TRY(ls_session_compare_replicas(&c->run[CANDIDATE], values, c->other, differs));
+        if (!(d.max_rel <= gradient_bound))
+            snprintf(gate->oracle, sizeof gate->oracle,
+                     "%llu steps at once: the reduced gradient of step %llu differs from the "
+                     "slices' sum by %.3g relative, bound %.3g",
+                     (unsigned long long)count, (unsigned long long)(first + count - 1), d.max_rel,
+                     gradient_bound);
+        else if (*differs)
+            snprintf(gate->oracle, sizeof gate->oracle, "%llu steps at once: %.220s",
+                     (unsigned long long)count, differs);
+        gate->pass = d.max_rel <= gradient_bound && !*differs;
+        LS_TRY(ls_gate_agree(c->plan->job.comm, gate));
+    }
     return LS_OK;
 }
 
@@ -232,13 +297,6 @@ static void judge_library(const contest *c, uint64_t step, ls_gate *gate)
              "step %llu: the reduced gradient differs from the slices' sum by %.3g relative, bound "
              "%.3g",
              (unsigned long long)step, d.max_rel, library_bound);
-}
-
-static ls_status take_step(contest *c, int side)
-{
-    LS_TRY(ls_session_one_step(&c->run[side], c->own[side], &c->loss[side]));
-    c->values[side] = c->own[side];
-    return LS_OK;
 }
 
 /* One step of each judge; what differs from the candidate's goes into the gate. */
@@ -360,8 +418,8 @@ static ls_status compare(contest *c, uint64_t steps, ls_gate *gate)
     if (steps && !gate->interrupted)
         LS_TRY(ls_gate_evaluation(&sides, gate));
     LS_TRY(ls_gate_agree(plan->job.comm, gate));
-    if (gate->pass && steps && !gate->interrupted && !c->library)
-        LS_TRY(judge_at_once(c, steps, gate));
+    if (gate->pass && steps && !gate->interrupted)
+        LS_TRY(c->library ? judge_library_at_once(c, steps, gate) : judge_at_once(c, steps, gate));
     LS_TRY(ls_gate_agree(c->plan->job.comm, gate));
     if (gate->pass && steps && !gate->interrupted)
         LS_TRY(ls_gate_traffic(c->run[CANDIDATE].run, gate));

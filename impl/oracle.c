@@ -15,13 +15,15 @@ typedef struct oracle {
     ls_replica *replica;
     ls_slice **slices[LS_BATCHES]; /* [n]; the largest holds the memory of all. Where replicas add
                                       batch statistics up: one of n pieces, the others NULL */
-    ls_op_list update, finish[LS_BATCHES];
+    ls_op_list update, apply; /* `apply`: of a gradient that was given, with weight decay in it */
+    ls_op_list finish[LS_BATCHES];
     float *parts;       /* [n, P] each slice's gradient */
     const float **each; /* [n] into parts; NULL: an empty slice */
     double *losses;     /* [n] each slice's */
     float *gradient;    /* [P] */
     const float *given; /* [P] or NULL */
-    float *wide;        /* [P] once one was given */
+    bool widely;        /* the float64 sum is what a step updates by */
+    float *wide;        /* [P] that sum, where one of these is so */
 } oracle;
 
 static ls_status open_together(oracle *me, int which)
@@ -76,6 +78,7 @@ static ls_status open_parts(oracle *me)
     LS_TRY(ls_replica_open(&place, &me->replica));
     LS_TRY(open_slices(me, LS_FULL));
     LS_TRY(open_slices(me, LS_TAIL));
+    LS_TRY(ls_replica_apply(me->replica, 0, elements, &me->apply));
     return ls_replica_update(me->replica, 0, elements, &me->update);
 }
 
@@ -133,8 +136,8 @@ static ls_status run_slices(oracle *me, int which)
     return LS_OK;
 }
 
-/* The sum as nearly as it can be told; what is used is what was given. */
-static void take_given(oracle *me)
+/* The sum as nearly as it can be told. */
+static void sum_widely(oracle *me)
 {
     for (size_t i = 0; i < me->replica->elements; i++) {
         double sum = 0;
@@ -142,7 +145,35 @@ static void take_given(oracle *me)
             sum += me->each[d] ? (double)me->each[d][i] : 0;
         me->wide[i] = (float)sum;
     }
-    memcpy(me->gradient, me->given, me->replica->elements * sizeof *me->gradient);
+}
+
+/* What was given has weight decay in it, of the parameters before the update: so gets the sum. */
+static ls_status add_decay(oracle *me)
+{
+    const ls_variables *variables = &me->replica->graph->variables;
+    const size_t bytes = me->replica->elements * sizeof(float);
+    float *values = malloc(bytes + 1);
+    if (!values)
+        return ls_fail_memory("oracle", bytes);
+    ls_status status = ls_queue_read(me->replica->queue, values, me->replica->parameters, bytes);
+    for (size_t i = 0; i < variables->count && !status; i++) {
+        const ls_variable *v = &variables->items[i];
+        for (size_t k = v->offset; k < v->offset + v->count && v->decay != 0; k++)
+            me->wide[k] += (float)(v->decay * (double)values[k]);
+    }
+    free(values);
+    return status;
+}
+
+/* The gradient that a step updates by. */
+static ls_status take_gradient(oracle *me)
+{
+    const size_t bytes = me->replica->elements * sizeof *me->gradient;
+    if (!me->given && !me->widely)
+        return me->of->sum(me->its_job, me->each, me->count, me->gradient);
+    sum_widely(me);
+    memcpy(me->gradient, me->given ? me->given : me->wide, bytes);
+    return me->given ? add_decay(me) : LS_OK;
 }
 
 static ls_status one_step(oracle *me, int which)
@@ -150,13 +181,10 @@ static ls_status one_step(oracle *me, int which)
     ls_replica *r = me->replica;
     LS_TRY(run_slices(me, which));
     const double loss = sum_losses(me);
-    if (me->given)
-        take_given(me);
-    else
-        LS_TRY(me->of->sum(me->its_job, me->each, me->count, me->gradient));
+    LS_TRY(take_gradient(me));
     LS_TRY(ls_queue_write(r->queue, r->gradients, me->gradient, r->elements * sizeof(float)));
     LS_TRY(ls_queue_write(r->queue, r->loss, &loss, sizeof loss));
-    LS_TRY(ls_op_list_put(&me->update, r->queue));
+    LS_TRY(ls_op_list_put(me->given ? &me->apply : &me->update, r->queue));
     LS_TRY(ls_op_list_put(&me->finish[which], r->queue));
     /* With what decay added to it. */
     return ls_queue_read(r->queue, me->gradient, r->gradients, r->elements * sizeof(float));
@@ -210,6 +238,7 @@ static void close_run(ls_run *run)
 {
     oracle *me = (oracle *)run;
     ls_op_list_clear(&me->update);
+    ls_op_list_clear(&me->apply);
     for (int b = LS_BATCHES; b-- > 0;) {
         ls_op_list_clear(&me->finish[b]);
         for (int d = 0; me->slices[b] && d < me->count; d++) /* the memory's holder last */
@@ -257,6 +286,12 @@ ls_status ls_oracle_open(const ls_strategy *strategy, const ls_job *of, const ls
 void ls_oracle_give(ls_run *run, const float *gradient)
 {
     ((oracle *)run)->given = gradient;
+}
+
+void ls_oracle_widely(ls_run *run)
+{
+    ((oracle *)run)->given = NULL;
+    ((oracle *)run)->widely = true;
 }
 
 const float *ls_oracle_wide_sum(const ls_run *run)

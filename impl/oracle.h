@@ -18,12 +18,16 @@ ls_status ls_oracle_open(const ls_strategy *strategy, const ls_job *of, const ls
                          ls_run **out);
 
 /** From here on a step updates by this gradient, float32 [elements], which only a library knows how
- *  it was summed; NULL: by its own sum, in the strategy's order. Borrowed until the step is done.
+ *  it was summed, weight decay in it; NULL: by its own sum, in the strategy's order. Borrowed until
+ *  the step is done.
  */
 void ls_oracle_give(ls_run *run, const float *gradient);
 
+/** From here on a step updates by the slices' gradients, added up in float64. */
+void ls_oracle_widely(ls_run *run);
+
 /** Where a gradient was given: the sum of the slices' gradients of the latest step, added up in
- *  float64, as float32 [elements] on the host. */
+ *  float64, with weight decay, as float32 [elements] on the host. */
 const float *ls_oracle_wide_sum(const ls_run *run);
 
 /** Gradient of the latest step, all replicas added up, float32 [elements] on the host. */

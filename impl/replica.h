@@ -95,6 +95,9 @@ ls_status ls_replica_feed(ls_replica *replica, ls_net *net, uint64_t first, ls_o
  *  [first, first + count). */
 ls_status ls_replica_update(ls_replica *replica, size_t first, size_t count, ls_op_list *ops);
 
+/** The same of a gradient that has weight decay in it. */
+ls_status ls_replica_apply(ls_replica *replica, size_t first, size_t count, ls_op_list *ops);
+
 /** Appends the end of a step of `batch` samples. */
 ls_status ls_replica_finish(ls_replica *replica, int64_t batch, ls_op_list *ops);
 

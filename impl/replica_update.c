@@ -103,9 +103,14 @@ static ls_status append_update(ls_replica *r, size_t first, size_t count, ls_op_
     return first < end || !count ? append_optimizer(r, first, end - first, ops) : LS_OK;
 }
 
+ls_status ls_replica_apply(ls_replica *r, size_t first, size_t count, ls_op_list *ops)
+{
+    LS_TRY(append_update(r, first, count, ops));
+    return r->average ? append_average(r, first, count, ops) : LS_OK;
+}
+
 ls_status ls_replica_update(ls_replica *r, size_t first, size_t count, ls_op_list *ops)
 {
     LS_TRY(append_decay(r, first, count, ops));
-    LS_TRY(append_update(r, first, count, ops));
-    return r->average ? append_average(r, first, count, ops) : LS_OK;
+    return ls_replica_apply(r, first, count, ops);
 }

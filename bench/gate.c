@@ -241,8 +241,9 @@ static ls_status judge_library_at_once(contest *c, uint64_t steps, ls_gate *gate
 {
     float *values = c->again;
     char differs[LS_REASON_SIZE];
-    memcpy(values, c->plan->initial,
-           c->run[CANDIDATE].job.model->graph->variables.elements * sizeof *values);
+    int other;
+    const size_t bytes = c->plan->model->graph->variables.elements * sizeof *values;
+    memcpy(values, c->plan->initial, bytes);
     steps = steps < STEPS_AT_ONCE ? steps : STEPS_AT_ONCE;
     for (uint64_t first = 0, count; first < steps && gate->pass; first += count) {
         count = steps - first < LIBRARY_AT_ONCE ? steps - first : LIBRARY_AT_ONCE;
@@ -252,6 +253,9 @@ static ls_status judge_library_at_once(contest *c, uint64_t steps, ls_gate *gate
                                                    ls_oracle_gradient(c->run[ORACLE].run))
                             : (ls_difference){.same_bits = true};
         LS_TRY(ls_session_compare_replicas(&c->run[CANDIDATE], values, c->other, differs));
+        LS_TRY(ls_team_differs(c->plan->job.comm, ls_hash64(values, bytes), &other));
+        if (other >= 0 && !*differs)
+            snprintf(differs, sizeof differs, "rank %d has other parameters than rank 0", other);
         if (!(d.max_rel <= gradient_bound))
             snprintf(gate->oracle, sizeof gate->oracle,
                      "%llu steps at once: the reduced gradient of step %llu differs from the "

@@ -329,7 +329,7 @@ ls_status ls_replica_load(ls_replica *r, const float *parameters)
     if (!zeros)
         return ls_fail_memory("replica", bytes);
     ls_status status = LS_OK;
-    bool left = LS_PLANTED(state_not_mirrored) && ls_device_describe(r->device)->name.index > 0;
+    bool left = LS_PLANTED(state_not_mirrored) && r->number > 0;
     for (int i = 0; i < r->slots && !status && !left; i++)
         status = ls_queue_write(r->queue, r->slot[i], zeros, r->owned * real_bytes(r));
     free(zeros);

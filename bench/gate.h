@@ -18,11 +18,12 @@
  * of the batch are normalised by statistics of their own: the oracle alone judges). What candidate
  * and judge then make of 256 samples of the test set must have the same bits (gate_sides.h). Then
  * the same steps are made again, put at once, and must end in the same bits: that finds what is
- * only right while the host waits after each step (a library's sums need not repeat: not there).
- * Then what a step sent must be what the formula says; where the case has epochs, and these a last,
- * smaller batch that the steps did not come to, that one is compared, too, by itself. Last, the
- * kernels that candidate and judges share are compared with plain C (gate_kernels.h), also where
- * nothing else is.
+ * only right while the host waits after each step. A library's sums need not repeat: there a few
+ * steps at a time are put at once, and the last one's gradient is compared with the slices' sum,
+ * within the bound of the first step's. Then what a step sent must be what the formula says; where
+ * the case has epochs, and these a last, smaller batch that the steps did not come to, that one is
+ * compared, too, by itself. Last, the kernels that candidate and judges share are compared with
+ * plain C (gate_kernels.h), also where nothing else is.
  *
  * Of several ranks each runs its part of the candidate; rank 0 judges, and all get its verdict.
  */

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What the gate compares beyond the steps themselves: evaluation, and an epoch's last, smaller
- * batch, which has a program of its own.
- */
+/* What the gate compares beyond the steps themselves: evaluation. */
 #ifndef LS_BENCH_GATE_SIDES_H
 #define LS_BENCH_GATE_SIDES_H
 

@@ -80,7 +80,7 @@ endforeach()
 # Tests of several processes: each runs on 2, 3 and 4 ranks, under the label mpi. Open MPI is not
 # instrumented, so they say nothing in a build for the thread sanitizer.
 if(LOCKSTEP_HAS_MPI AND NOT LOCKSTEP_SANITIZE MATCHES "thread")
-  foreach(name test_comm_mpi test_comm_mpi_link test_comm_mpi_shared)
+  foreach(name test_comm_mpi test_comm_mpi_link test_comm_mpi_shared test_comm_mpi_waits)
     add_executable(${name} common/comm/mpi/tests/${name}.c)
     target_link_libraries(${name} PRIVATE bench ${LOCKSTEP_TEST_LIBRARIES})
     foreach(ranks 2 3 4)

@@ -345,36 +345,42 @@ typedef struct library_op {
     mpi_turns turns;
 } library_op;
 
+/* One call's worth of it, waited for. */
+static ls_status add_up(library_op *l, size_t first, int count, mpi_wait *wait)
+{
+    MPI_Request request;
+    LS_TRY(ls_comm_mpi_check(MPI_Iallreduce(MPI_IN_PLACE, l->data + first, count, MPI_FLOAT,
+                                            MPI_SUM, l->comm->group->comm, &request),
+                             "MPI_Iallreduce"));
+    wait->since_ns = ls_clock_ns();
+    wait->looks = 0;
+    wait->bytes = ls_comm_bytes(1, (size_t)count);
+    for (int flag = 0; !flag;) {
+        LS_TRY(ls_comm_mpi_check(MPI_Test(&request, &flag, MPI_STATUS_IGNORE), "MPI_Iallreduce"));
+        if (!flag)
+            LS_TRY(ls_comm_mpi_pause(wait));
+    }
+    return LS_OK;
+}
+
 static ls_status run_library(ls_op *op, ls_queue *queue)
 {
     library_op *l = (library_op *)op;
     mpi_wait wait = {.comm = l->comm, .what = "MPI_Iallreduce", .peer = -1, .turns = &l->turns};
+    ls_status status = LS_OK;
     (void)queue;
     if (ls_comm_mpi_is_abandoned(l->comm->group))
         return ls_comm_mpi_abandoned(l->comm);
     ls_comm_mpi_turn(l->comm->group, &l->turns);
-    for (size_t done = 0; done < l->count; done += LIBRARY_MOST) {
+    for (size_t done = 0; done < l->count && !status; done += LIBRARY_MOST) {
         const size_t left = l->count - done;
-        const int count = left < LIBRARY_MOST ? (int)left : LIBRARY_MOST;
-        MPI_Request request;
-        LS_TRY(ls_comm_mpi_check(MPI_Iallreduce(MPI_IN_PLACE, l->data + done, count, MPI_FLOAT,
-                                                MPI_SUM, l->comm->group->comm, &request),
-                                 "MPI_Iallreduce"));
-        wait.since_ns = ls_clock_ns();
-        wait.looks = 0;
-        wait.bytes = ls_comm_bytes(1, (size_t)count);
-        for (int flag = 0; !flag;) {
-            LS_TRY(
-                ls_comm_mpi_check(MPI_Test(&request, &flag, MPI_STATUS_IGNORE), "MPI_Iallreduce"));
-            if (!flag)
-                LS_TRY(ls_comm_mpi_pause(&wait));
-        }
+        status = add_up(l, done, left < LIBRARY_MOST ? (int)left : LIBRARY_MOST, &wait);
     }
-    const uint64_t now_ns = ls_clock_ns();
     ls_comm_mpi_end_wait(l->comm->group);
-    for (int p = 0; p < l->comm->group->processes; p++)
+    const uint64_t now_ns = ls_clock_ns();
+    for (int p = 0; p < l->comm->group->processes && !status; p++)
         ls_comm_mpi_heard(l->comm->group, p, now_ns);
-    return LS_OK;
+    return status;
 }
 
 static void abandon_library(ls_op *op)

@@ -19,10 +19,20 @@ enum { BODY_MOST = 1 << 30 };
 
 /* ---- Messages ------------------------------------------------------------------------------- */
 
-static mpi_wait begin_wait(mpi_comm *comm, const char *what, int peer, size_t bytes)
+/* `from`: a member, or -1. */
+static mpi_wait begin_wait(mpi_comm *comm, const char *what, int from, size_t bytes)
 {
     return (mpi_wait){
-        .comm = comm, .what = what, .peer = peer, .bytes = bytes, .since_ns = ls_clock_ns()};
+        .comm = comm, .what = what, .peer = from, .bytes = bytes, .since_ns = ls_clock_ns()};
+}
+
+/* Of what goes between processes: the first member that this one has. */
+static int first_member(const mpi_group *group, int process)
+{
+    int member = 0;
+    while (group->places[member].process != process)
+        member++;
+    return member;
 }
 
 static ls_status check_rank(const ls_comm *comm, int rank)
@@ -74,9 +84,52 @@ static void keep_message(mpi_group *group, mpi_message *message)
     pthread_mutex_unlock(&group->mutex);
 }
 
-/* Takes a message that the probe has found; its bytes follow from the same process. */
-static ls_status take_in(mpi_group *group, MPI_Message *found, int process)
+/* What has begun to come and is given up: it may still be written, so then its memory stays. */
+static void drop_body(mpi_group *group, mpi_message *message, MPI_Request *request)
 {
+    int flag = *request == MPI_REQUEST_NULL;
+    if (!flag)
+        MPI_Cancel(request);
+    if (flag || (MPI_Test(request, &flag, MPI_STATUS_IGNORE) == MPI_SUCCESS && flag))
+        free_message(group, message);
+    else
+        MPI_Request_free(request);
+}
+
+/* The bytes of a message whose header came from this process: whoever sent that may stop before it
+ * sends them, so they are waited for like any other. */
+static ls_status take_body(mpi_comm *comm, mpi_message *message, int process)
+{
+    mpi_group *group = comm->group;
+    const size_t bytes = message->header.bytes;
+    mpi_wait wait = begin_wait(comm, "the rest of a message", first_member(group, process), bytes);
+    ls_status status = LS_OK;
+    for (size_t done = 0; done < bytes && !status; done += BODY_MOST) {
+        const size_t left = bytes - done;
+        MPI_Request request;
+        int flag = 0;
+        status = ls_comm_mpi_check(
+            MPI_Irecv((char *)(message + 1) + done, left < BODY_MOST ? (int)left : BODY_MOST,
+                      MPI_BYTE, process, ls_comm_mpi_host_tag(group), group->comm, &request),
+            "MPI_Irecv");
+        if (status)
+            free_message(group, message);
+        while (!status && !flag) {
+            status = ls_comm_mpi_check(MPI_Test(&request, &flag, MPI_STATUS_IGNORE), "MPI_Irecv");
+            if (!status && !flag)
+                status = ls_comm_mpi_pause(&wait);
+            if (status)
+                drop_body(group, message, &request);
+        }
+    }
+    ls_comm_mpi_end_wait(group);
+    return status;
+}
+
+/* Takes a message that the probe has found; its bytes follow from the same process. */
+static ls_status take_in(mpi_comm *comm, MPI_Message *found, int process)
+{
+    mpi_group *group = comm->group;
     mpi_header header;
     LS_TRY(ls_comm_mpi_check(
         MPI_Mrecv(&header, (int)sizeof header, MPI_BYTE, found, MPI_STATUS_IGNORE), "MPI_Mrecv"));
@@ -85,24 +138,16 @@ static ls_status take_in(mpi_group *group, MPI_Message *found, int process)
     if (!message)
         return ls_fail_memory("message", header.bytes);
     message->header = header;
-    char *body = (char *)(message + 1);
-    for (size_t done = 0; done < header.bytes; done += BODY_MOST) {
-        size_t left = header.bytes - done;
-        int error = MPI_Recv(body + done, left < BODY_MOST ? (int)left : BODY_MOST, MPI_BYTE,
-                             process, ls_comm_mpi_host_tag(group), group->comm, MPI_STATUS_IGNORE);
-        if (error != MPI_SUCCESS) {
-            free_message(group, message);
-            return ls_comm_mpi_check(error, "MPI_Recv");
-        }
-    }
+    LS_TRY(take_body(comm, message, process));
     keep_message(group, message);
     return LS_OK;
 }
 
 /* All messages that have come to this process go into its list. One thread at a time: a header's
  * bytes are the next message from there. */
-static ls_status pull(mpi_group *group)
+static ls_status pull(mpi_comm *comm)
 {
+    mpi_group *group = comm->group;
     ls_status status = LS_OK;
     if (pthread_mutex_trylock(&group->pulling))
         return LS_OK;
@@ -113,7 +158,7 @@ static ls_status pull(mpi_group *group)
                                                group->comm, &flag, &found, &from),
                                    "MPI_Improbe");
         if (!status && flag)
-            status = take_in(group, &found, from.MPI_SOURCE);
+            status = take_in(comm, &found, from.MPI_SOURCE);
     }
     pthread_mutex_unlock(&group->pulling);
     return status;
@@ -143,7 +188,8 @@ ls_status ls_comm_mpi_send_to(mpi_comm *comm, int process, const mpi_header *hea
                               const void *data)
 {
     mpi_group *group = comm->group;
-    mpi_wait wait = begin_wait(comm, "a message to be taken", header->to, header->bytes);
+    mpi_wait wait =
+        begin_wait(comm, "a message to be taken", first_member(group, process), header->bytes);
     size_t parts = 2 + header->bytes / BODY_MOST;
     MPI_Request few[4], *all = parts > 4 ? malloc(parts * sizeof *all) : NULL;
     MPI_Request *requests = all ? all : few;
@@ -155,7 +201,7 @@ ls_status ls_comm_mpi_send_to(mpi_comm *comm, int process, const mpi_header *hea
         status = ls_comm_mpi_check(MPI_Testall(count, requests, &flag, MPI_STATUSES_IGNORE),
                                    "MPI_Isend");
         if (!status && !flag)
-            status = pull(group);
+            status = pull(comm);
         if (!status && !flag)
             status = ls_comm_mpi_pause(&wait);
     }
@@ -219,19 +265,27 @@ static mpi_message *take_out(mpi_group *group, int to, int from, int tag)
     return message;
 }
 
-static ls_status take_message(mpi_comm *comm, const mpi_header *wanted, mpi_message **out)
+static ls_status await_message(mpi_wait *wait, const mpi_header *wanted, mpi_message **out)
 {
-    mpi_wait wait = begin_wait(comm, "a message", wanted->from, wanted->bytes);
+    mpi_comm *comm = wait->comm;
     while (!(*out = take_out(comm->group, wanted->to, wanted->from, wanted->tag))) {
-        LS_TRY(pull(comm->group));
+        LS_TRY(pull(comm));
         if ((*out = take_out(comm->group, wanted->to, wanted->from, wanted->tag)))
             break;
-        LS_TRY(ls_comm_mpi_pause(&wait));
+        LS_TRY(ls_comm_mpi_pause(wait));
     }
-    ls_comm_mpi_end_wait(comm->group);
-    if ((*out)->header.arrival_ns)
-        ls_clock_sleep_until((*out)->header.arrival_ns);
     return LS_OK;
+}
+
+static ls_status take_message(mpi_comm *comm, const mpi_header *wanted, mpi_message **out)
+{
+    const int from = wanted->to < 0 ? first_member(comm->group, wanted->from) : wanted->from;
+    mpi_wait wait = begin_wait(comm, "a message", from, wanted->bytes);
+    ls_status status = await_message(&wait, wanted, out);
+    ls_comm_mpi_end_wait(comm->group); /* however it ended: the watcher speaks of waits that last */
+    if (!status && (*out)->header.arrival_ns)
+        ls_clock_sleep_until((*out)->header.arrival_ns);
+    return status;
 }
 
 ls_status ls_comm_mpi_receive_any(ls_comm *base, int tag, void *data, size_t capacity, int *from,
@@ -281,7 +335,7 @@ ls_status ls_comm_mpi_receive(ls_comm *base, int from, int tag, void *data, size
 ls_status ls_comm_mpi_test_any(ls_comm *base, int tag, bool *ready)
 {
     mpi_comm *comm = (mpi_comm *)base;
-    LS_TRY(pull(comm->group));
+    LS_TRY(pull(comm));
     pthread_mutex_lock(&comm->group->mutex);
     mpi_message **at = find_message(comm->group, base->rank, -1, tag);
     *ready = at && (*at)->header.arrival_ns <= ls_clock_ns();

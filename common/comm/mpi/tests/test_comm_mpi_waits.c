@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How waits of the MPI back end end when something goes wrong in them: MPI reports an error, a peer
+ * stops in the midst of a message. The last test is the end of the job.
+ *
+ * Calls of MPI that fail are made so here, in the library's place. No tolerance; the timeouts are
+ * what is given, and far more is never waited.
+ */
+#include "common/comm/mpi/comm_mpi.h"
+#include "common/comm/mpi/tests/mpi_fixture.h"
+
+#include <mpi.h>
+
+/* From the call after so many on MPI_Improbe and MPI_Test fail, once each; below 0: never. */
+static _Atomic int probes_left = -1, tests_left = -1;
+
+static bool fails_now(_Atomic int *left)
+{
+    return atomic_load(left) >= 0 && atomic_fetch_sub(left, 1) == 0;
+}
+
+int MPI_Improbe(int source, int tag, MPI_Comm comm, int *flag, MPI_Message *message,
+                MPI_Status *status)
+{
+    return fails_now(&probes_left) ? MPI_ERR_OTHER
+                                   : PMPI_Improbe(source, tag, comm, flag, message, status);
+}
+
+int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
+{
+    return fails_now(&tests_left) ? MPI_ERR_OTHER : PMPI_Test(request, flag, status);
+}
+
+enum { WELL_WITHIN = 2000, LATE_NS = 400000000 };
+
+static mpi_group *group_of(const ls_comm *comm)
+{
+    return ((const mpi_comm *)comm)->group;
+}
+
+/* Nothing is left of the wait for whoever speaks of it later. */
+static void nobody_waits(const mpi_fixture *f)
+{
+    const mpi_group *world = group_of(f->processes.comm);
+    assert_false(world->life->waits);
+}
+
+/* Rank 0's wait for a message ends by an error of MPI, which it had been in for a while. */
+static void a_message_that_mpi_fails_leaves_no_wait(void **state)
+{
+    enum { TAG = 5 };
+    const mpi_fixture *f = *state;
+    ls_comm *comm = f->processes.comm;
+    char data[8] = "message";
+    if (comm->rank == 1) {
+        ls_clock_sleep(LATE_NS);
+        must(comm->backend->send(comm, 0, TAG, data, sizeof data));
+    }
+    if (comm->rank == 0) {
+        atomic_store(&probes_left, WELL_WITHIN);
+        refused(comm->backend->receive(comm, 1, TAG, data, sizeof data), LS_CODE_MISSING,
+                "MPI_Improbe");
+        nobody_waits(f);
+        must(comm->backend->receive(comm, 1, TAG, data, sizeof data));
+    }
+    must(comm->backend->barrier(comm));
+}
+
+/* The same of an all-reduce of the library's, on a queue. */
+static void a_sum_that_mpi_fails_leaves_no_wait(void **state)
+{
+    const mpi_fixture *f = *state;
+    const ls_allreduce *library;
+    ls_status status = LS_OK;
+    workspace w;
+    must(ls_allreduce_find("library", &library));
+    open_workspace(f, 1, 1000, &w);
+    const ls_allreduce_args args = {.data = w.data[0], .count = 1000};
+    must(library->build(w.comms[0], &args, &w.ops[0]));
+    if (w.first > 0)
+        ls_clock_sleep(LATE_NS);
+    else
+        atomic_store(&tests_left, WELL_WITHIN);
+    replay_all(f->devices, w.ops, 1, 1, &status);
+    assert_int_equal(ls_status_code(status), w.first > 0 ? LS_CODE_OK : LS_CODE_MISSING);
+    ls_status_free(status);
+    nobody_waits(f);
+    must(f->processes.comm->backend->barrier(f->processes.comm));
+    close_workspace(&w);
+}
+
+/* The last rank tells that eight bytes come, and sends none: rank 0, which has begun to take them
+ * in, loses it when the time is over, as it would have before. The end of the job. */
+static void who_stops_in_a_message_is_lost_in_time(void **state)
+{
+    enum { TAG = 6 };
+    const mpi_fixture *f = *state;
+    ls_comm *comm = f->processes.comm;
+    const mpi_group *group = group_of(comm);
+    const int last = comm->size - 1;
+    const mpi_header header = {.from = last, .to = 0, .tag = TAG, .bytes = 8};
+    char data[8];
+    must(comm->backend->barrier(comm));
+    ls_processes_set_timeout(&f->processes, 500000000);
+    alarm(30); /* sixty times that */
+    if (comm->rank == last) {
+        assert_int_equal(
+            MPI_Send(&header, sizeof header, MPI_BYTE, 0, ls_comm_mpi_host_tag(group), group->comm),
+            MPI_SUCCESS);
+    }
+    if (comm->rank == 0) {
+        refused(comm->backend->receive(comm, last, TAG, data, sizeof data), LS_CODE_MISSING,
+                "and saw no progress");
+        nobody_waits(f);
+    } else {
+        ls_clock_sleep(3000000000); /* longer than rank 0 waits */
+    }
+    refused(comm->backend->barrier(comm), LS_CODE_MISSING, "abandoned by rank");
+    alarm(LONGEST_S);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_message_that_mpi_fails_leaves_no_wait),
+        cmocka_unit_test(a_sum_that_mpi_fails_leaves_no_wait),
+        cmocka_unit_test(who_stops_in_a_message_is_lost_in_time),
+    };
+    return run_group(tests, sizeof tests / sizeof *tests);
+}

@@ -315,9 +315,7 @@ static ls_status judge_step(contest *c, uint64_t step, ls_gate *gate)
     }
     if (c->here[ORACLE])
         LS_TRY(take_step(c, ORACLE));
-    ls_processes_progress(c->place->request->processes);
     LS_TRY(ls_reference_step(c->single, step, &c->values[SINGLE], &c->loss[SINGLE]));
-    ls_processes_progress(c->place->request->processes);
     ls_difference drift = ls_variables_compare(variables, c->values[CANDIDATE], c->values[SINGLE]);
     ls_difference d = ls_variables_compare(variables, c->values[CANDIDATE], c->values[judge]);
     gate->max_ulp = drift.max_ulp > gate->max_ulp ? drift.max_ulp : gate->max_ulp;

@@ -264,7 +264,7 @@ static ls_status run_micro(const ls_option_set *set, const ls_processes *process
     ls_micro m = {.processes = op->collective ? processes : &alone};
     ls_status status = ls_team_agree(m.processes->comm, open_micro(set, op, &m));
     if (!status && op->needs_roof)
-        status = ls_roof_get(m.machine, m.device, LS_MATH_FLOAT32, 0, NULL, &m.roof);
+        status = ls_roof_get(m.machine, m.device, LS_MATH_FLOAT32, 0, &m.roof);
     if (!status)
         status = op->run(&m);
     if (m.writer)

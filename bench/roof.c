@@ -62,8 +62,7 @@ static size_t largest_matrix(const int64_t (*list)[3], size_t count)
     return largest;
 }
 
-static ls_status measure(ls_device *device, ls_math math, const ls_processes *processes,
-                         double *flops_per_s)
+static ls_status measure(ls_device *device, ls_math math, double *flops_per_s)
 {
     const bool gpu = ls_device_describe(device)->name.kind == LS_DEVICE_GPU;
     const int64_t(*list)[3] = gpu ? sizes_on_gpu : sizes;
@@ -75,7 +74,6 @@ static ls_status measure(ls_device *device, ls_math math, const ls_processes *pr
     ls_status status = ls_bench_floats(&bench, 3 * largest, &memory);
     for (size_t i = 0; i < count && !status; i++) {
         status = measure_size(&bench, list[i], largest, memory, &best);
-        ls_processes_progress(processes);
     }
     ls_device_release(device, memory);
     ls_bench_close(&bench);
@@ -137,7 +135,7 @@ static void write_cache(json_t *cache)
 }
 
 ls_status ls_roof_get(const ls_machine *machine, ls_device *device, ls_math math, double reached,
-                      const ls_processes *processes, double *flops_per_s)
+                      double *flops_per_s)
 {
     char path[600], key[512];
     cache_key(machine, device, math, key, sizeof key);
@@ -148,7 +146,7 @@ ls_status ls_roof_get(const ls_machine *machine, ls_device *device, ls_math math
         json_decref(cache);
         return LS_OK;
     }
-    ls_status status = measure(device, math, processes, flops_per_s);
+    ls_status status = measure(device, math, flops_per_s);
     if (!status) {
         if (cached > *flops_per_s)
             *flops_per_s = cached;

@@ -12,7 +12,6 @@
 #define LS_BENCH_ROOF_H
 
 #include "common/device/device.h"
-#include "common/comm/processes.h"
 #include "common/kernel/kernel.h"
 
 /**
@@ -21,10 +20,10 @@
  * kernels: the cached figure, or it is measured, which takes about a second, and kept. A figure
  * below `reached`, a rate at which the device has been seen to work (0: none), is of another time
  * or measured badly: it is measured again, and the larger one kept. A cache that cannot be written
- * is no failure. `processes`, those that wait for it, may be NULL.
+ * is no failure.
  */
 ls_status ls_roof_get(const ls_machine *machine, ls_device *device, ls_math math, double reached,
-                      const ls_processes *processes, double *flops_per_s);
+                      double *flops_per_s);
 
 /** What the harness itself costs a step on this device: nanoseconds of one finish_step. */
 ls_status ls_harness_cost(ls_device *device, double *ns);

@@ -137,8 +137,7 @@ static ls_status emit(command_run *run, case_run *c)
         if (ls_session_leads(&c->trial.session)) {
             ls_status_free(ls_harness_cost(device, &facts.harness_ns));
             ls_status_free(ls_roof_get(run->place.machine, device, c->plan.job.math,
-                                       ls_row_reached(&facts), run->processes, &facts.roof_flops));
-            ls_processes_progress(run->processes);
+                                       ls_row_reached(&facts), &facts.roof_flops));
         }
         if (c->plan.job.exact && !c->trial.interrupted)
             ls_status_free(ls_exact_cost(&run->place, &c->trial, &facts.exact_cost));

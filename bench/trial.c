@@ -257,8 +257,6 @@ static ls_status train(ls_trial *trial, uint64_t steps, bool timed)
         LS_TRY(take_records(trial, count, timed));
         LS_TRY(look_at_accuracy(trial));
         show_progress(trial);
-        if (!trial->session.job.comm)
-            ls_processes_progress(trial->processes);
         steps -= count;
     }
     return LS_OK;

@@ -8,6 +8,7 @@
 #include "bench/option_values.h"
 #include "common/base/numbers.h"
 #include "common/device/placement.h"
+#include "common/device/pulse.h"
 #include "impl/places.h"
 
 #include <stdio.h>
@@ -23,6 +24,12 @@ struct ls_data_cache {
     struct ls_data_cache *next;
 };
 
+/* Work is what the devices' queues do: signs of life to other processes come of that. */
+static bool has_moved(void *pulse)
+{
+    return ls_pulse_moved(pulse);
+}
+
 ls_status ls_workplace_open(const ls_request *request, ls_workplace *out)
 {
     const ls_machine_options options = {.cpu_devices = request->cpu_devices,
@@ -36,6 +43,7 @@ ls_status ls_workplace_open(const ls_request *request, ls_workplace *out)
     if (!out->left)
         return ls_fail_memory("workplace", sizeof *out->left);
     LS_TRY(ls_machine_open(&options, &out->machine));
+    LS_TRY(ls_processes_pulse(request->processes, has_moved, ls_machine_pulse(out->machine)));
     if (request->logical_gpus > 1 && !ls_machine_count(out->machine, LS_DEVICE_GPU))
         return ls_fail(LS_CODE_USAGE, "option", "--logical-gpus",
                        "concerns no case here: there is no GPU to split; leave it out");
@@ -50,6 +58,7 @@ void ls_workplace_close(ls_workplace *place)
         free(place->data);
         place->data = next;
     }
+    ls_status_free(ls_processes_pulse(place->request->processes, NULL, NULL));
     ls_machine_close(place->machine);
     free(place->left);
 }

@@ -95,7 +95,6 @@ ls_status ls_divided_evaluate(ls_run *run, uint64_t most, ls_evaluation *out)
         LS_TRY(predict(s));
         if (judge)
             LS_TRY(ls_replica_test_count(judge->replica));
-        ls_processes_progress(run->job->processes); /* others may wait for this one */
     }
     *out = (ls_evaluation){.accuracy = -1};
     if (judge)

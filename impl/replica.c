@@ -475,8 +475,7 @@ ls_status ls_replica_evaluate(ls_replica *r, ls_net *net, uint64_t most, ls_eval
         LS_TRY(ls_replica_test_feed(r, at));
         LS_TRY(ls_net_predict(net, r->queue));
         LS_TRY(ls_replica_test_count(r));
-        LS_TRY(ls_queue_sync(r->queue)); /* others may wait for it: they hear that it goes on */
-        ls_processes_progress(r->job->processes);
+        LS_TRY(ls_queue_sync(r->queue));
     }
     return ls_replica_test_end(r, out);
 }

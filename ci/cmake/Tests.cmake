@@ -141,7 +141,7 @@ if(NOT LOCKSTEP_SANITIZE AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
   add_test(NAME fuzz COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/ci/fuzz.sh 5)
   set_tests_properties(fuzz PROPERTIES LABELS unit TIMEOUT 240 SKIP_RETURN_CODE 77)
 endif()
-set_tests_properties(integration.test_mpi integration.test_mpi_start integration.test_mpi_divided integration.test_ps_mpi
+set_tests_properties(integration.test_mpi integration.test_mpi_lone integration.test_mpi_start integration.test_mpi_divided integration.test_ps_mpi
                      integration.test_faults integration.test_netns integration.test_slurm
                      PROPERTIES LABELS mpi TIMEOUT 900)
 # Two tests run at a time; alone run those that take both cores, and those in which time matters.

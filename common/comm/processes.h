@@ -69,9 +69,14 @@ void ls_processes_watch(const ls_processes *processes, bool (*ending)(void),
  *  same operations. `count` 0: none are. Takes NULL. */
 void ls_processes_step(const ls_processes *processes, uint64_t first, uint64_t count, bool alike);
 
-/** A sign of life to all that wait: work goes on that none of them sees. At most some a timeout are
- *  sent. Takes NULL. */
-void ls_processes_progress(const ls_processes *processes);
+/**
+ * From here on all that wait get a sign of life whenever `moved` says that this process has gone
+ * on: it is asked some times a timeout, by a thread of its own, so that whoever works need not
+ * think of it. `moved` NULL: no more; it is not asked any more when the call returns. Does nothing
+ * alone.
+ */
+ls_status ls_processes_pulse(const ls_processes *processes, bool (*moved)(void *context),
+                             void *context);
 
 /** Whether the processes have lost each other: a host call between them has failed. */
 bool ls_processes_lost(const ls_processes *processes);

@@ -50,9 +50,13 @@ void ls_processes_step(const ls_processes *processes, uint64_t first, uint64_t c
     (void)alike;
 }
 
-void ls_processes_progress(const ls_processes *processes)
+ls_status ls_processes_pulse(const ls_processes *processes, bool (*moved)(void *context),
+                             void *context)
 {
     (void)processes;
+    (void)moved;
+    (void)context;
+    return LS_OK;
 }
 
 bool ls_processes_lost(const ls_processes *processes)

@@ -9,6 +9,7 @@
 #include "common/device/device.h"
 #include "common/device/link.h"
 #include "common/device/pool.h"
+#include "common/device/pulse.h"
 #include "common/device/watch.h"
 
 typedef struct ls_device_backend {
@@ -40,6 +41,8 @@ typedef struct ls_device_backend {
     ls_status (*queue_idle)(const ls_queue *queue, bool *out);
     /** For a watch, from another thread; NULL where queues are not watched. */
     void (*queue_activity)(const ls_queue *queue, ls_activity *out);
+    /** A number that changes as the queue goes on, from any thread; of queues in a pulse. */
+    uint64_t (*queue_progress)(const ls_queue *queue);
     ls_status (*queue_profile)(ls_queue *queue, ls_time_profile *profile); /**< may be NULL */
     ls_status (*event_open)(ls_device *device, ls_event **out);
     void (*event_close)(ls_event *event);
@@ -61,6 +64,7 @@ struct ls_device {
     int port;            /**< there */
     ls_copies copies;    /**< put so far */
     ls_watch *watch;     /**< of its queues; NULL: none */
+    ls_pulse *pulse;     /**< of all queues of its machine; NULL: none */
     uint64_t turns;      /**< begun (ls_device_turn) */
     bool lost;           /**< ls_device_lose was called */
 };
@@ -71,6 +75,8 @@ struct ls_queue {
     const bool *pass;         /**< of what is put next; NULL: it runs always */
     ls_time_profile *profile; /**< NULL: not profiled */
     uint64_t waited_ns;       /**< within the operation that runs, where profiled */
+    ls_queue *next;           /**< in a pulse, which alone uses these two */
+    uint64_t seen;
 };
 
 struct ls_event {

@@ -33,8 +33,11 @@ ls_status ls_device_open(const ls_machine *machine, const ls_device_name *name,
                          const ls_memory_policy *policy, ls_device **out)
 {
     const ls_device_backend *backend = ls_device_backend_find(name->kind);
-    if (backend)
-        return backend->open(machine, name, policy, out);
+    if (backend) {
+        LS_TRY(backend->open(machine, name, policy, out));
+        (*out)->pulse = ls_machine_pulse(machine);
+        return LS_OK;
+    }
     char text[32], list[512];
     return ls_fail(LS_CODE_MISSING, "device", ls_device_name_text(name, text),
                    "this build has no back end for it; devices are %s",
@@ -64,9 +67,17 @@ const ls_device_info *ls_device_describe(const ls_device *device)
     return &device->info;
 }
 
+/* The host has called: all that is seen of a queue that cannot be looked at. */
+static ls_status beat(const ls_device *device, ls_status status)
+{
+    if (!device->backend->queue_progress)
+        ls_pulse_beat(device->pulse);
+    return status;
+}
+
 ls_status ls_device_call(ls_device *device, ls_status (*call)(void *context), void *context)
 {
-    return device->backend->call(device, call, context);
+    return beat(device, device->backend->call(device, call, context));
 }
 
 ls_status ls_device_allocate(ls_device *device, ls_memory_use use, size_t bytes, void **out)
@@ -141,7 +152,7 @@ void *ls_queue_native(const ls_queue *queue)
 
 ls_status ls_queue_put(ls_queue *queue, ls_op *op)
 {
-    return queue->device->backend->queue_put(queue, op);
+    return beat(queue->device, queue->device->backend->queue_put(queue, op));
 }
 
 void ls_device_turn(ls_device *device)
@@ -171,12 +182,12 @@ ls_copies ls_device_copies(const ls_device *device)
 
 ls_status ls_queue_read(ls_queue *queue, void *host, const void *device, size_t bytes)
 {
-    return queue->device->backend->queue_read(queue, host, device, bytes);
+    return beat(queue->device, queue->device->backend->queue_read(queue, host, device, bytes));
 }
 
 ls_status ls_queue_write(ls_queue *queue, void *device, const void *host, size_t bytes)
 {
-    return queue->device->backend->queue_write(queue, device, host, bytes);
+    return beat(queue->device, queue->device->backend->queue_write(queue, device, host, bytes));
 }
 
 ls_status ls_queue_idle(const ls_queue *queue, bool *out)
@@ -186,7 +197,7 @@ ls_status ls_queue_idle(const ls_queue *queue, bool *out)
 
 ls_status ls_queue_sync(ls_queue *queue)
 {
-    return queue->device->backend->queue_sync(queue);
+    return beat(queue->device, queue->device->backend->queue_sync(queue));
 }
 
 ls_status ls_queue_profile(ls_queue *queue, ls_time_profile *profile)
@@ -255,7 +266,7 @@ ls_status ls_program_end(ls_queue *queue, ls_program **out)
 
 ls_status ls_program_launch(ls_program *program, uint64_t times)
 {
-    return program->device->backend->program_launch(program, times);
+    return beat(program->device, program->device->backend->program_launch(program, times));
 }
 
 ls_program_info ls_program_describe(const ls_program *program)

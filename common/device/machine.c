@@ -265,7 +265,9 @@ ls_status ls_machine_open(const ls_machine_options *options, ls_machine **out)
     ls_machine *machine = calloc(1, sizeof *machine);
     if (!machine)
         return ls_fail_memory("machine", sizeof *machine);
-    ls_status status = look(machine);
+    ls_status status = ls_pulse_open(&machine->pulse);
+    if (!status)
+        status = look(machine);
     if (!status)
         keep_part(machine, options);
     if (!status)
@@ -290,7 +292,13 @@ void ls_machine_close(ls_machine *machine)
     free(machine->gpus.items);
     free(machine->cores);
     free(machine->nodes);
+    ls_pulse_close(machine->pulse);
     free(machine);
+}
+
+ls_pulse *ls_machine_pulse(const ls_machine *machine)
+{
+    return machine->pulse;
 }
 
 const ls_machine_info *ls_machine_describe(const ls_machine *machine)

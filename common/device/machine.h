@@ -66,6 +66,9 @@ typedef struct ls_machine_info {
 ls_status ls_machine_open(const ls_machine_options *options, ls_machine **out);
 void ls_machine_close(ls_machine *machine);
 
+/** Of all queues of devices that are opened on it; see pulse.h. */
+struct ls_pulse *ls_machine_pulse(const ls_machine *machine);
+
 const ls_machine_info *ls_machine_describe(const ls_machine *machine);
 
 /** Version of the topology library that this build uses: "2.9.0". */

@@ -5,6 +5,7 @@
 
 #include "common/device/arena.h"
 #include "common/device/machine.h"
+#include "common/device/pulse.h"
 
 enum { LS_MACHINE_DEVICES_MOST = 1024, LS_MACHINE_CORES_MOST = 64, LS_MACHINE_LOGICAL_MOST = 64 };
 
@@ -18,6 +19,7 @@ struct ls_machine {
     ls_arena **arenas; /* [gpus.count]: the memory of each, for all devices on it */
     int logical_gpus;  /* of each GPU */
     int neighbour;     /* this process among those of the host */
+    ls_pulse *pulse;
 };
 
 /* Gives the machine these GPUs, whose items it takes over, also where it fails. */

@@ -3,7 +3,8 @@
  * The MPI back end's own types, shared by its files: queues (comm_mpi.c), waiting
  * (comm_mpi_wait.c), memory that processes of a host share (comm_mpi_shared.c), host calls
  * (comm_mpi_host.c, comm_mpi_meet.c), groups (comm_mpi_open.c), processes (mpi_processes.c), who is
- * left when they lose each other (mpi_autopsy.c, mpi_ending.c, mpi_keeper.c).
+ * left when they lose each other (mpi_autopsy.c, mpi_ending.c, mpi_keeper.c), signs of life
+ * (mpi_pulse.c).
  *
  * A rank is a member: a device of some process. Members of one process talk through MPI, too, to
  * their own process: one path for all, and which member a message is from and for is in its tag.
@@ -48,6 +49,7 @@ typedef struct mpi_wait {
     const struct mpi_turns *turns; /* NULL: of no step */
     uint64_t since_ns;
     uint64_t looks;
+    uint64_t looked_ns, vain_ns; /* at what is rare; how long so without any sign of life */
 } mpi_wait;
 
 /* mpi_keeper.c */
@@ -60,8 +62,7 @@ typedef struct mpi_life {
     _Atomic uint64_t *heard_ns; /* [processes] when something came from each; 0: never */
     _Atomic uint64_t timeout_ns;
     _Atomic uint64_t alive_ns;    /* when another process showed a sign of life */
-    _Atomic uint64_t beaten_ns;   /* when this one did last */
-    int beat;                     /* what that is sent from */
+    int beat;                     /* what this one's are sent from */
     _Atomic uint64_t put;         /* how often steps were put: a round of each operation's runs */
     _Atomic uint64_t step, steps; /* of those put last: the first, how many; 0: none were */
     _Atomic bool alike;           /* each of them runs the same operations */
@@ -80,6 +81,11 @@ typedef struct mpi_life {
     pthread_t watcher;         /* mpi_ending.c */
     pthread_cond_t watch_changed;
     bool watched, watch_ends;
+    pthread_t pulse; /* mpi_pulse.c */
+    pthread_cond_t pulse_changed;
+    pthread_mutex_t pulse_mutex;  /* of the following */
+    bool (*moved)(void *context); /* whether this process has gone on; NULL: not asked */
+    void *moved_context;
 } mpi_life;
 
 /* How often an operation ran since steps were put last, which tells the step it is in. */
@@ -202,7 +208,10 @@ ls_status ls_comm_mpi_fail(const mpi_comm *comm, const char *why);
 /* The failure of what cannot end because a member gave up. */
 ls_status ls_comm_mpi_abandoned(const mpi_comm *comm);
 
-/* comm_mpi_wait.c. Between two looks at what is waited for: lets others run; fails where a member
+/* comm_mpi_wait.c. Takes what has come: who gave up, signs of life. */
+void ls_comm_mpi_read_control(mpi_group *group);
+
+/* Between two looks at what is waited for: lets others run; fails where a member
  * gave up, this process was told to end, or the time is over. */
 ls_status ls_comm_mpi_pause(mpi_wait *wait);
 

@@ -89,6 +89,8 @@ static ls_status join_world(mpi_group *group)
             group->life->heard_ns = calloc(n, sizeof *group->life->heard_ns);
         if (group->life)
             atomic_init(&group->life->timeout_ns, first_timeout_ns);
+        pthread_mutex_init(&group->life->pulse_mutex, NULL);
+        pthread_cond_init(&group->life->pulse_changed, NULL);
     } else {
         group->life = group->world->life;
     }

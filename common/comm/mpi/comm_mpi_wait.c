@@ -15,10 +15,11 @@
 #include <stdio.h>
 
 enum {
-    LOOKS = 256,   /* between looks at what is rare */
-    SLEEPS = 16,   /* likewise: on a busy machine a sleep takes milliseconds, and a launcher that
-                      ended this process gives it a second to say its part */
-    YIELDS = 20000 /* looks before sleeping between them */
+    LOOKS = 256,    /* between looks at what is rare */
+    SLEEPS = 16,    /* likewise: on a busy machine a sleep takes milliseconds, and a launcher that
+                       ended this process gives it a second to say its part */
+    YIELDS = 20000, /* looks before sleeping between them */
+    VAIN_LOOKS = 8  /* a timeout is so many looks at least */
 };
 
 static const uint64_t nap_ns = 20000;
@@ -129,7 +130,7 @@ void ls_comm_mpi_abandon(ls_comm *base)
 }
 
 /* Who gave up, or a sign of life (0): all that have come. */
-static void read_control(mpi_group *group)
+void ls_comm_mpi_read_control(mpi_group *group)
 {
     for (int flag = 1; flag;) {
         MPI_Message message;
@@ -194,7 +195,7 @@ static bool is_local(const mpi_wait *wait)
 static void note_wait(const mpi_wait *wait, const char *what)
 {
     mpi_group *world = wait->comm->group->world;
-    read_control(world);
+    ls_comm_mpi_read_control(world);
     if (!atomic_load(&world->abandoned) || is_local(wait))
         return;
     pthread_mutex_lock(&world->mutex);
@@ -286,24 +287,41 @@ static ls_status fail_ended(const mpi_wait *wait, uint64_t now_ns)
     return ls_comm_mpi_fail(wait->comm, line);
 }
 
+/*
+ * How long this wait has lasted without a sign of life. No more of it counts than some looks saw:
+ * while this process itself was stopped, or had no core, it heard nobody, and what others said
+ * meanwhile is there to be taken in first.
+ */
+static uint64_t count_vain(mpi_wait *wait, uint64_t now_ns, uint64_t timeout_ns)
+{
+    const uint64_t alive_ns = atomic_load(&wait->comm->group->life->alive_ns);
+    const uint64_t from_ns = later(wait->since_ns, alive_ns), most_ns = timeout_ns / VAIN_LOOKS;
+    if (from_ns >= wait->looked_ns)
+        wait->vain_ns = 0;
+    const uint64_t since_ns = later(from_ns, wait->looked_ns);
+    const uint64_t passed_ns = now_ns > since_ns ? now_ns - since_ns : 0;
+    wait->vain_ns += passed_ns < most_ns ? passed_ns : most_ns;
+    wait->looked_ns = now_ns;
+    return wait->vain_ns;
+}
+
 /* What is looked at between many looks at what is waited for. */
 static ls_status look_up(mpi_wait *wait)
 {
     mpi_group *group = wait->comm->group;
     mpi_life *life = group->life;
-    const uint64_t now_ns = ls_clock_ns();
-    const uint64_t from_ns = later(wait->since_ns, atomic_load(&life->alive_ns));
     uint64_t timeout_ns = atomic_load(&life->timeout_ns);
     if (is_local(wait)) /* what that one waits for is said first */
         timeout_ns += timeout_ns / 4;
-    read_control(group);
+    ls_comm_mpi_read_control(group);
     if (group->world != group)
-        read_control(group->world);
+        ls_comm_mpi_read_control(group->world);
+    const uint64_t now_ns = ls_clock_ns();
     if (ls_comm_mpi_is_abandoned(group)) /* by another, that says why */
         return fail_abandoned(wait);
     if (life->ending && life->ending() && !is_local(wait))
         LS_TRY(fail_ended(wait, now_ns));
-    if (now_ns > from_ns && now_ns - from_ns > timeout_ns)
+    if (count_vain(wait, now_ns, timeout_ns) >= timeout_ns)
         return fail_late(wait, now_ns - wait->since_ns);
     return LS_OK;
 }

@@ -244,27 +244,6 @@ void ls_processes_step(const ls_processes *processes, uint64_t first, uint64_t c
     atomic_fetch_add(&life->put, 1);
 }
 
-/* Often enough for who waits with this timeout, and no more often. */
-void ls_processes_progress(const ls_processes *processes)
-{
-    mpi_life *life = life_of(processes);
-    if (!life)
-        return;
-    const mpi_group *world = ((mpi_comm *)processes->comm)->group;
-    const uint64_t now_ns = ls_clock_ns(), every_ns = atomic_load(&life->timeout_ns) / 16;
-    uint64_t beaten_ns = atomic_load(&life->beaten_ns);
-    if (now_ns < beaten_ns + every_ns ||
-        !atomic_compare_exchange_strong(&life->beaten_ns, &beaten_ns, now_ns))
-        return;
-    for (int p = 0; p < world->processes; p++) {
-        MPI_Request request;
-        if (p != world->process &&
-            MPI_Isend(&life->beat, 1, MPI_INT, p, ls_comm_mpi_control_tag(world), world->comm,
-                      &request) == MPI_SUCCESS)
-            MPI_Request_free(&request);
-    }
-}
-
 bool ls_processes_lost(const ls_processes *processes)
 {
     return processes->comm && ls_comm_mpi_is_abandoned(((const mpi_comm *)processes->comm)->group);

@@ -147,6 +147,7 @@ ls_status ls_cpu_queue_profile(ls_queue *queue, ls_time_profile *profile);
 /* The host waits, under the device's watch. */
 ls_status ls_cpu_await(const ls_device *device, ls_signal *signal, uint64_t target);
 void ls_cpu_queue_activity(const ls_queue *queue, ls_activity *out);
+uint64_t ls_cpu_queue_progress(const ls_queue *queue);
 
 /* cpu_register.c */
 ls_status ls_cpu_register(ls_device *device, void *memory, size_t bytes, int *file);

@@ -64,6 +64,7 @@ static ls_status cpu_open(const ls_machine *machine, const ls_device_name *name,
     if (!device)
         return ls_fail_memory("cpu device", sizeof *device);
     device->pages_file = -1;
+    device->base.pulse = ls_machine_pulse(machine);
     keep_heap();
     device->base.backend = &ls_cpu_backend;
     ls_device_info *info = &device->base.info;
@@ -224,6 +225,7 @@ const ls_device_backend ls_cpu_backend = {
     .queue_captured = cpu_queue_captured,
     .queue_idle = cpu_queue_idle,
     .queue_activity = ls_cpu_queue_activity,
+    .queue_progress = ls_cpu_queue_progress,
     .queue_profile = ls_cpu_queue_profile,
     .event_open = ls_cpu_event_open,
     .event_close = ls_cpu_event_close,

@@ -282,6 +282,7 @@ ls_status ls_cpu_queue_open(ls_device *device, const char *name, bool bound, cpu
     }
     pthread_setname_np(queue->thread, device->info.text);
     ls_signal_wait(&queue->consumed, 1, 0);
+    ls_pulse_add(device->pulse, &queue->base);
     *out = queue;
     return LS_OK;
 }
@@ -362,6 +363,7 @@ void ls_cpu_queue_close(cpu_queue *queue)
     if (queue->base.device->watch)
         ls_watch_remove(queue->base.device->watch, &queue->base);
     ls_signal_wait(&queue->consumed, queue->put, 0);
+    ls_pulse_remove(queue->base.device->pulse, &queue->base);
     if (queue->fill == LS_CPU_SEGMENT) {
         queue->filled = queue->filled->next;
         queue->fill = 0;

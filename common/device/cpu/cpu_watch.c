@@ -49,3 +49,13 @@ void ls_cpu_queue_activity(const ls_queue *base, ls_activity *out)
     else if (at && at->kind == CPU_AWAIT)
         look_at_wait(at->edge->device, out);
 }
+
+/* What is at work is compared, never looked into: any thread may ask. */
+uint64_t ls_cpu_queue_progress(const ls_queue *base)
+{
+    cpu_queue *queue = (cpu_queue *)base; /* it is only looked at */
+    const uint64_t at = (uintptr_t)atomic_load_explicit(&queue->at, memory_order_relaxed);
+    const uint64_t replays = atomic_load_explicit(&queue->replays, memory_order_relaxed);
+    return at + ls_signal_value(&queue->consumed) * UINT64_C(0x9e3779b97f4a7c15) +
+           replays * UINT64_C(0xc2b2ae3d27d4eb4f);
+}

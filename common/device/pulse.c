@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/* Pulse: queues in a list, looked at; see pulse.h. */
+#include "common/device/pulse.h"
+
+#include "common/device/backend.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+struct ls_pulse {
+    pthread_mutex_t mutex; /* of the list: a queue is not closed while it is looked at */
+    ls_queue *first;
+    _Atomic uint64_t beats;
+    uint64_t seen; /* of those */
+};
+
+ls_status ls_pulse_open(ls_pulse **out)
+{
+    ls_pulse *pulse = calloc(1, sizeof *pulse);
+    if (!pulse)
+        return ls_fail_memory("pulse", sizeof *pulse);
+    pthread_mutex_init(&pulse->mutex, NULL);
+    *out = pulse;
+    return LS_OK;
+}
+
+void ls_pulse_close(ls_pulse *pulse)
+{
+    if (!pulse)
+        return;
+    pthread_mutex_destroy(&pulse->mutex);
+    free(pulse);
+}
+
+void ls_pulse_add(ls_pulse *pulse, ls_queue *queue)
+{
+    if (!pulse)
+        return;
+    pthread_mutex_lock(&pulse->mutex);
+    queue->next = pulse->first;
+    pulse->first = queue;
+    pthread_mutex_unlock(&pulse->mutex);
+}
+
+void ls_pulse_remove(ls_pulse *pulse, ls_queue *queue)
+{
+    if (!pulse)
+        return;
+    pthread_mutex_lock(&pulse->mutex);
+    ls_queue **at = &pulse->first;
+    while (*at && *at != queue)
+        at = &(*at)->next;
+    if (*at)
+        *at = queue->next;
+    pthread_mutex_unlock(&pulse->mutex);
+}
+
+void ls_pulse_beat(ls_pulse *pulse)
+{
+    if (pulse)
+        atomic_fetch_add_explicit(&pulse->beats, 1, memory_order_relaxed);
+}
+
+bool ls_pulse_moved(ls_pulse *pulse)
+{
+    const uint64_t beats = atomic_load_explicit(&pulse->beats, memory_order_relaxed);
+    bool moved = beats != pulse->seen;
+    pulse->seen = beats;
+    pthread_mutex_lock(&pulse->mutex);
+    for (ls_queue *q = pulse->first; q; q = q->next) {
+        const uint64_t now = q->device->backend->queue_progress(q);
+        moved |= now != q->seen;
+        q->seen = now;
+    }
+    pthread_mutex_unlock(&pulse->mutex);
+    return moved;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Pulse: whether the queues of a machine's devices go on, for a thread that works on none of them
+ * and waits for none: one that tells other processes that this one lives.
+ *
+ * On CPU devices every command and every operation of a program counts; on GPUs what the host puts
+ * and comes back from, since what a stream is at cannot be looked at.
+ */
+#ifndef LS_COMMON_DEVICE_PULSE_H
+#define LS_COMMON_DEVICE_PULSE_H
+
+#include "common/base/status.h"
+
+#include <stdbool.h>
+
+typedef struct ls_pulse ls_pulse;
+struct ls_queue;
+
+ls_status ls_pulse_open(ls_pulse **out);
+
+/** After its queues are closed. Takes NULL. */
+void ls_pulse_close(ls_pulse *pulse);
+
+/** Whether anything has moved on since the latest call. From any one thread. */
+bool ls_pulse_moved(ls_pulse *pulse);
+
+/* For back ends, and device.c. Each takes NULL. */
+
+/** From here on the queue is looked at, until it is removed. */
+void ls_pulse_add(ls_pulse *pulse, struct ls_queue *queue);
+void ls_pulse_remove(ls_pulse *pulse, struct ls_queue *queue);
+
+/** The host has put something, or has come back from what it waited for. */
+void ls_pulse_beat(ls_pulse *pulse);
+
+#endif

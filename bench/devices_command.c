@@ -382,8 +382,9 @@ static ls_status gather_ranks(device_view *view, const ls_processes *processes)
     json_t *rank = json_of_rank(view->machine, processes->rank);
     char *text = rank ? json_dumps(rank, JSON_COMPACT) : NULL;
     ls_status status = text && view->rank_texts
-                           ? ls_team_gather(processes->comm, text, view->rank_texts)
+                           ? LS_OK
                            : ls_fail_memory("devices", (size_t)view->ranks * sizeof(char *));
+    status = ls_team_gather(processes->comm, status, text, view->rank_texts);
     free(text);
     json_decref(rank);
     return status;

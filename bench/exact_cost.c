@@ -51,13 +51,20 @@ ls_status ls_exact_cost(ls_workplace *place, ls_trial *trial, double *out)
     memset(fast.allreduce, 0, sizeof fast.allreduce);
     memcpy(fast.allreduce, "auto", sizeof "auto");
     bool stop = false;
-    LS_TRY(ls_team_turn(trial->session.job.comm, LS_OK, &count, &stop));
-    LS_TRY(ls_plan_open(place, &fast, &plan));
-    ls_status status = ls_session_open(place, &plan, &session);
+    ls_comm *comm = trial->session.job.comm;
+    LS_TRY(ls_team_turn(comm, LS_OK, &count, &stop));
+    ls_status status = ls_plan_open(place, &fast, &plan);
+    const bool planned = !status;
+    status = ls_team_agree(comm, status);
     if (!status) {
-        status = take_turns((ls_session *const[]){&trial->session, &session}, count, out);
-        ls_session_close(&session);
+        status = ls_session_open(place, &plan, &session);
+        const bool open = !status;
+        if (!status)
+            status = take_turns((ls_session *const[]){&trial->session, &session}, count, out);
+        if (open)
+            ls_session_close(&session);
     }
-    ls_plan_close(&plan);
+    if (planned)
+        ls_plan_close(&plan);
     return status;
 }

@@ -110,9 +110,9 @@ static ls_status open_contest(ls_workplace *place, const ls_plan_of_case *plan, 
     if (!status)
         status = open_judges(place, steps, c);
     LS_TRY(ls_team_agree(job->comm, status));
-    status = ls_session_open(place, plan, &c->run[CANDIDATE]);
-    c->here[CANDIDATE] = !status;
-    return ls_team_agree(job->comm, status);
+    LS_TRY(ls_session_open(place, plan, &c->run[CANDIDATE]));
+    c->here[CANDIDATE] = true;
+    return LS_OK;
 }
 
 /* ---- Judging -------------------------------------------------------------------------------- */
@@ -182,7 +182,8 @@ static ls_status judge_at_once(contest *c, uint64_t steps, ls_gate *gate)
     const ls_variables *variables = &c->plan->model->graph->variables;
     ls_session *session = &c->run[CANDIDATE];
     float *again = c->again;
-    LS_TRY(session->run->strategy->load(session->run, c->plan->initial));
+    LS_TRY(ls_team_agree(c->plan->job.comm,
+                         session->run->strategy->load(session->run, c->plan->initial)));
     session->step = 0;
     while (session->step < steps) {
         uint64_t left = steps - session->step;
@@ -192,7 +193,7 @@ static ls_status judge_at_once(contest *c, uint64_t steps, ls_gate *gate)
             return LS_OK;
         LS_TRY(ls_session_steps(session, left < STEPS_AT_ONCE ? left : STEPS_AT_ONCE));
     }
-    LS_TRY(session->run->strategy->gather(session->run, again));
+    LS_TRY(ls_session_gather(session, again));
     ls_difference d = ls_variables_compare(variables, again, c->values[CANDIDATE]);
     if (d.same_bits)
         return LS_OK;
@@ -347,7 +348,7 @@ static ls_status compare_step(contest *c, uint64_t step, ls_gate *gate)
 {
     ls_comm *comm = c->plan->job.comm;
     uint64_t number = 0;
-    LS_TRY(ls_team_agree(comm, take_step(c, CANDIDATE)));
+    LS_TRY(take_step(c, CANDIDATE));
     ls_status status = c->judges ? judge_step(c, step, gate) : LS_OK;
     if (!status)
         status = compare_replicas(c, step, gate);
@@ -385,6 +386,18 @@ ls_status ls_gate_keep(const ls_workplace *place, const ls_plan_of_case *plan, c
     if (!gate->parameters)
         return ls_fail_memory("gate", bytes);
     memcpy(gate->parameters, values, bytes);
+    return LS_OK;
+}
+
+/* By each rank for itself. */
+static ls_status keep_results(const contest *c, uint64_t steps, ls_gate *gate)
+{
+    const ls_plan_of_case *plan = c->plan;
+    const ls_variables *variables = &plan->model->graph->variables;
+    LS_TRY(ls_variables_digest(variables, c->values[CANDIDATE], gate->digest));
+    LS_TRY(ls_gate_keep(c->place, plan, c->values[CANDIDATE], gate));
+    if (steps == (uint64_t)(plan->warmup + plan->timed) && c->judges)
+        LS_TRY(ls_variables_digest(variables, c->values[SINGLE], gate->reference_digest));
     return LS_OK;
 }
 
@@ -427,10 +440,7 @@ static ls_status compare(contest *c, uint64_t steps, ls_gate *gate)
         LS_TRY(ls_gate_traffic(c->run[CANDIDATE].run, gate));
     if (!*gate->diverged)
         ls_values_diverged(variables, c->values[CANDIDATE], gate->steps, gate->diverged);
-    LS_TRY(ls_variables_digest(variables, c->values[CANDIDATE], gate->digest));
-    LS_TRY(ls_gate_keep(c->place, plan, c->values[CANDIDATE], gate));
-    if (steps == (uint64_t)(plan->warmup + plan->timed) && c->judges)
-        LS_TRY(ls_variables_digest(variables, c->values[SINGLE], gate->reference_digest));
+    LS_TRY(ls_team_agree(plan->job.comm, keep_results(c, steps, gate)));
     LS_TRY(compare_ranks(c, gate));
     LS_TRY(ls_gate_agree(plan->job.comm, gate));
     return gate->interrupted ? LS_OK : compare_tail(c, steps, gate);

@@ -5,16 +5,11 @@
 
 #include <stdio.h>
 
-static ls_status evaluate(ls_session *session, ls_evaluation *out)
-{
-    return session->run->strategy->evaluate(session->run, LS_REFERENCE_TESTED, out);
-}
-
 static ls_status judge(const ls_gate_sides *sides, const ls_evaluation *mine, ls_gate *gate)
 {
     ls_evaluation its;
     if (sides->oracle)
-        LS_TRY(evaluate(sides->oracle, &its));
+        LS_TRY(ls_session_evaluate(sides->oracle, LS_REFERENCE_TESTED, &its));
     else
         its = *ls_reference_evaluation(sides->reference);
     ls_processes_progress(sides->place->request->processes);
@@ -34,13 +29,8 @@ ls_status ls_gate_evaluation(const ls_gate_sides *sides, ls_gate *gate)
 {
     ls_session *candidate = sides->candidate;
     ls_evaluation mine = {0};
-    ls_status status = LS_OK;
     if (!gate->pass || !ls_plan_tests(candidate->plan))
         return LS_OK;
-    if (ls_session_evaluates(candidate))
-        status = evaluate(candidate, &mine);
-    LS_TRY(ls_team_agree(candidate->job.comm, status));
-    if (sides->reference)
-        status = judge(sides, &mine, gate);
-    return ls_team_agree(candidate->job.comm, status);
+    LS_TRY(ls_session_evaluate(candidate, LS_REFERENCE_TESTED, &mine));
+    return ls_team_agree(candidate->job.comm, sides->reference ? judge(sides, &mine, gate) : LS_OK);
 }

@@ -29,33 +29,62 @@ static ls_status train(ls_session *session, uint64_t steps, ls_gate *gate)
     return LS_OK;
 }
 
-/* By process 0. */
-static ls_status replay(const ls_session *session, const float *values, ls_gate *gate)
+/* What process 0 does with the servers' logs. */
+typedef struct replaying {
+    const ls_workplace *place;
+    const ls_session *session;
+    const ls_ps_log *logs;
+    const float *values; /* [elements] that the run has reached */
+    float *again;        /* [elements] that the replay has */
+    ls_gate *gate;
+} replaying;
+
+/* What a replay takes is not the case's: on a device of its own, without the case's limit. A GPU's
+ * memory is all the case's already. */
+static ls_status replay_apart(const replaying *r)
 {
-    const ls_variables *variables = &session->plan->model->graph->variables;
-    ls_ps_log *logs = NULL;
+    const ls_session *session = r->session;
+    ls_device *own = NULL, *device = session->devices[0];
+    if (ls_device_describe(device)->name.kind == LS_DEVICE_CPU)
+        LS_TRY(ls_session_judge_device(r->place, session->plan, &own));
+    ls_status status =
+        ls_ps_replay(session->run, own ? own : device, r->logs, session->plan->initial, r->again);
+    ls_device_close(own);
+    return status;
+}
+
+static ls_status judge_replay(void *context)
+{
+    const replaying *r = context;
+    const ls_variables *variables = &r->session->plan->model->graph->variables;
+    ls_gate *gate = r->gate;
+    ls_status status = replay_apart(r);
+    if (status && ls_status_code(status) != LS_CODE_CHECK)
+        return status;
+    const ls_difference d = ls_variables_compare(variables, r->values, r->again);
+    if (!status && d.same_bits)
+        return LS_OK;
+    const ls_variable *v = ls_variables_holding(variables, d.first);
+    gate->pass = false;
+    snprintf(gate->oracle, sizeof gate->oracle,
+             "after %llu steps: %s element %zu is %.9g, in sequence %.9g",
+             (unsigned long long)gate->steps, v->name, d.first - v->offset,
+             (double)r->values[d.first], (double)r->again[d.first]);
+    if (status)
+        snprintf(gate->oracle, sizeof gate->oracle, "%s", ls_status_text(status));
+    ls_status_free(status);
+    return LS_OK;
+}
+
+static ls_status replay(const ls_workplace *place, const ls_session *session, const float *values,
+                        float *again, ls_gate *gate)
+{
+    ls_ps_log *logs;
     int servers;
-    float *again = calloc(variables->elements + 1, sizeof *again);
-    ls_status status = again ? ls_ps_report_logs(session->run, &logs, &servers)
-                             : ls_fail_memory("gate", variables->elements * sizeof *again);
-    if (!status && ls_session_leads(session)) {
-        status = ls_ps_replay(session->run, logs, session->plan->initial, again);
-        ls_difference d = ls_variables_compare(variables, values, again);
-        if (ls_status_code(status) == LS_CODE_CHECK || (!status && !d.same_bits)) {
-            gate->pass = false;
-            const ls_variable *v = ls_variables_holding(variables, d.first);
-            snprintf(gate->oracle, sizeof gate->oracle,
-                     "after %llu steps: %s element %zu is %.9g, in sequence %.9g",
-                     (unsigned long long)gate->steps, v->name, d.first - v->offset,
-                     (double)values[d.first], (double)again[d.first]);
-            if (status)
-                snprintf(gate->oracle, sizeof gate->oracle, "%s", ls_status_text(status));
-            ls_status_free(status);
-            status = LS_OK;
-        }
-    }
-    ls_ps_report_free(logs, logs ? servers : 0);
-    free(again);
+    LS_TRY(ls_ps_report_logs(session->run, &logs, &servers));
+    replaying r = {place, session, logs, values, again, gate};
+    ls_status status = ls_session_alone(session, judge_replay, &r);
+    ls_ps_report_free(logs, servers);
     return status;
 }
 
@@ -73,29 +102,22 @@ static ls_status judge_bound(const ls_session *session, ls_gate *gate)
     return LS_OK;
 }
 
+/* values, again: [elements] */
 static ls_status judge(const ls_workplace *place, ls_session *session, uint64_t steps,
-                       ls_gate *gate)
+                       float *values, float *again, ls_gate *gate)
 {
     const ls_variables *variables = &session->plan->model->graph->variables;
-    float *values = calloc(variables->elements + 1, sizeof *values);
-    if (!values)
-        return ls_fail_memory("gate", variables->elements * sizeof *values);
     gate->kernels = ls_row_kernels(session->run);
-    ls_status status = train(session, steps, gate);
-    if (!status && !gate->interrupted)
-        status = session->run->strategy->gather(session->run, values);
-    if (!status && !gate->interrupted)
-        status = replay(session, values, gate);
-    if (!status && !gate->interrupted)
-        status = judge_bound(session, gate);
-    if (!status && steps && !gate->interrupted)
-        status = ls_gate_traffic(session->run, gate);
-    if (!status)
-        ls_values_diverged(variables, values, gate->steps, gate->diverged);
-    if (!status && !gate->interrupted)
-        status = ls_gate_keep(place, session->plan, values, gate);
-    free(values);
-    return status;
+    LS_TRY(train(session, steps, gate));
+    if (gate->interrupted)
+        return LS_OK;
+    LS_TRY(ls_session_gather(session, values));
+    LS_TRY(replay(place, session, values, again, gate));
+    LS_TRY(judge_bound(session, gate));
+    if (steps)
+        LS_TRY(ls_gate_traffic(session->run, gate));
+    ls_values_diverged(variables, values, gate->steps, gate->diverged);
+    return ls_team_agree(session->job.comm, ls_gate_keep(place, session->plan, values, gate));
 }
 
 ls_status ls_gate_replay(ls_workplace *place, const ls_plan_of_case *plan, uint64_t steps,
@@ -107,14 +129,19 @@ ls_status ls_gate_replay(ls_workplace *place, const ls_plan_of_case *plan, uint6
                        ? "timing decides which gradients a step has, and in which order"
                        : "timing decides in which order gradients are applied";
     snprintf(gate->oracle, sizeof gate->oracle, "same bits");
-    ls_status status = ls_session_open(place, plan, &session);
-    const bool open = !status;
+    const size_t elements = plan->model->graph->variables.elements;
+    float *memory = calloc(2 * elements + 1, sizeof *memory);
+    ls_status status = memory ? LS_OK : ls_fail_memory("gate", 2 * elements * sizeof *memory);
     status = ls_team_agree(plan->job.comm, status);
     if (!status)
-        status = judge(place, &session, steps, gate);
+        status = ls_session_open(place, plan, &session);
+    const bool open = !status;
+    if (!status)
+        status = judge(place, &session, steps, memory, memory + elements, gate);
     if (!status)
         status = ls_gate_agree(plan->job.comm, gate);
     if (open)
         ls_session_close(&session);
+    free(memory);
     return status;
 }

@@ -222,7 +222,7 @@ static ls_status compute(ls_reference *r)
     if (++r->known < r->steps)
         return LS_OK;
     if (ls_plan_tests(r->session.plan))
-        LS_TRY(run->strategy->evaluate(run, LS_REFERENCE_TESTED, &r->evaluation));
+        LS_TRY(ls_session_evaluate(&r->session, LS_REFERENCE_TESTED, &r->evaluation));
     close_session(r); /* nothing more is asked of it: its devices are free */
     return LS_OK;
 }

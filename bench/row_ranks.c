@@ -132,11 +132,11 @@ ls_status ls_row_join(const ls_processes *processes, json_t *row)
 {
     ls_comm *comm = processes->comm;
     char **texts = calloc((size_t)processes->size, sizeof *texts);
-    json_object_set_new(row, "host", json_integer(processes->host));
-    char *mine = json_dumps(row, JSON_COMPACT);
+    if (row)
+        json_object_set_new(row, "host", json_integer(processes->host));
+    char *mine = row ? json_dumps(row, JSON_COMPACT) : NULL;
     ls_status status = texts && mine ? LS_OK : ls_fail_memory("row", sizeof *texts);
-    if (!status)
-        status = ls_team_gather(comm, mine, texts);
+    status = ls_team_gather(comm, status, mine, texts);
     if (!status && processes->rank == 0)
         status = join_texts(row, texts, processes->size);
     json_object_del(row, "host");

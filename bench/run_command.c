@@ -146,9 +146,10 @@ static ls_status emit(command_run *run, case_run *c)
         ls_log_line(&run->request->log, LS_LOG_VERBOSE,
                     "the harness takes %.0f ns of a step (a clock reading and a record)",
                     facts.harness_ns);
-    LS_TRY(ls_row_build(&facts, &row));
+    ls_status built = ls_row_build(&facts, &row);
     if (c->plan.job.comm) /* ranks that have lost each other: rank 0's part is kept */
-        ls_status_free(ls_row_join(run->processes, row));
+        ls_status_free(ls_row_join(run->processes, built ? NULL : row));
+    LS_TRY(built);
     ls_status saved = run->results ? ls_results_append(run->results, row) : LS_OK;
     if (saved)
         ls_row_mark_error(row, ls_status_text(saved));
@@ -422,6 +423,8 @@ static ls_status resolve_all(command_run *run)
     const bool first = run->processes->rank == 0;
     if (request->save && first)
         LS_TRY(ls_tensors_writable(request->save));
+    if (request->ps_record && first)
+        LS_TRY(ls_ps_logs_writable(request->ps_record));
     if (request->results && first)
         LS_TRY(ls_results_open(request->results, true, &run->results));
     LS_TRY(ls_writer_open(format, stdout, &run->writer));

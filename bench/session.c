@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Sessions: a plan's devices opened, and its strategy on them; see trial.h. */
 #include "bench/session_watch.h"
+#include "bench/team.h"
 #include "bench/trial.h"
 #include "common/base/clock.h"
 #include "impl/slice.h"
@@ -18,6 +19,12 @@ static ls_status open_device(const ls_workplace *place, const ls_plan_of_case *p
     else if (!judge && name->kind == LS_DEVICE_GPU)
         policy.kind = LS_MEMORY_ALL;
     return ls_device_open(place->machine, name, &policy, out);
+}
+
+ls_status ls_session_judge_device(const ls_workplace *place, const ls_plan_of_case *plan,
+                                  ls_device **out)
+{
+    return open_device(place, plan, &plan->devices[0], true, out);
 }
 
 /*
@@ -66,6 +73,7 @@ static ls_status finish_open(ls_session *session, ls_status status, uint64_t beg
 {
     if (!status)
         status = session->run->strategy->load(session->run, session->plan->initial);
+    status = ls_team_agree(session->job.comm, status);
     session->setup_ns = ls_clock_ns() - begin_ns;
     if (status)
         ls_session_close(session);
@@ -82,6 +90,7 @@ static ls_status open_session(const ls_workplace *place, const ls_plan_of_case *
         status = link_devices(out);
     if (!status)
         status = ls_session_watch(out);
+    status = ls_team_agree(out->job.comm, status); /* from here on some do things together */
     if (!status) {
         *out->lent = out->job;
         status = plan->strategy->open(out->lent, &out->run);
@@ -123,12 +132,6 @@ bool ls_plan_tests(const ls_plan_of_case *plan)
     return plan->model->need.classes && plan->data->test.samples;
 }
 
-bool ls_session_evaluates(const ls_session *session)
-{
-    return ls_session_leads(session) || session->plan->strategy->serves ||
-           ls_job_places(&session->job) > (int)session->job.device_count;
-}
-
 bool ls_session_leads(const ls_session *session)
 {
     return !session->job.comm || session->job.comm->rank == 0;
@@ -168,7 +171,7 @@ void ls_session_close(ls_session *session)
 /* So few replays fit into any queue: what the host takes for them has no waiting in it. */
 enum { TIMED_PUTS = 64 };
 
-ls_status ls_session_steps(ls_session *session, uint64_t count)
+static ls_status take_steps(ls_session *session, uint64_t count)
 {
     const ls_strategy *strategy = session->run->strategy;
     uint64_t end = session->step + count;
@@ -201,11 +204,47 @@ ls_status ls_session_steps(ls_session *session, uint64_t count)
     return strategy->sync(session->run);
 }
 
+ls_status ls_session_steps(ls_session *session, uint64_t count)
+{
+    return ls_team_agree(session->job.comm, take_steps(session, count));
+}
+
 ls_status ls_session_records(ls_session *session, uint64_t count, ls_step_record *out,
                              uint64_t *mark_ns)
 {
-    return session->run->strategy->records(session->run, session->step - count, count, out,
-                                           mark_ns);
+    return ls_team_agree(
+        session->job.comm,
+        session->run->strategy->records(session->run, session->step - count, count, out, mark_ns));
+}
+
+ls_status ls_session_gather(ls_session *session, float *values)
+{
+    return ls_team_agree(session->job.comm, session->run->strategy->gather(session->run, values));
+}
+
+/* The one that leads, or all where servers have the parameters or a model is divided over them. */
+static bool evaluates(const ls_session *session)
+{
+    return ls_session_leads(session) || session->plan->strategy->serves ||
+           ls_job_places(&session->job) > (int)session->job.device_count;
+}
+
+ls_status ls_session_evaluate(ls_session *session, uint64_t most, ls_evaluation *out)
+{
+    ls_run *run = session->run;
+    uint64_t bits = 0;
+    bool stop = false;
+    ls_status status = evaluates(session) ? run->strategy->evaluate(run, most, out) : LS_OK;
+    memcpy(&bits, &out->accuracy, sizeof bits);
+    LS_TRY(ls_team_turn(session->job.comm, status, &bits, &stop)); /* rank 0's, for all */
+    memcpy(&out->accuracy, &bits, sizeof bits);
+    return LS_OK;
+}
+
+ls_status ls_session_alone(const ls_session *session, ls_status (*work)(void *context),
+                           void *context)
+{
+    return ls_team_agree(session->job.comm, ls_session_leads(session) ? work(context) : LS_OK);
 }
 
 ls_status ls_session_one_step(ls_session *session, float *values, double *loss)
@@ -215,7 +254,7 @@ ls_status ls_session_one_step(ls_session *session, float *values, double *loss)
     LS_TRY(ls_session_steps(session, 1));
     LS_TRY(ls_session_records(session, 1, &record, &mark_ns));
     *loss = record.loss;
-    return session->run->strategy->gather(session->run, values);
+    return ls_session_gather(session, values);
 }
 
 ls_status ls_session_begin_at(ls_session *session, uint64_t step, const float *values)

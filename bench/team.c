@@ -136,26 +136,34 @@ ls_status ls_team_differs(ls_comm *comm, uint64_t value, int *rank)
     return LS_OK;
 }
 
-ls_status ls_team_gather(ls_comm *comm, const char *mine, char **texts)
+/* Room for all texts, of rank 0 alone; its own is there. */
+static ls_status make_room(ls_comm *comm, const char *mine, const uint64_t *bytes, char **texts)
 {
-    const uint64_t length = strlen(mine) + 1;
-    const int ranks = comm ? comm->size : 1;
-    ls_status status = LS_OK;
-    if (comm && comm->rank > 0) {
-        LS_TRY(comm->backend->send(comm, 0, TAG_TEXT, &length, sizeof length));
-        return comm->backend->send(comm, 0, TAG_TEXT, mine, length);
+    for (int r = 0; r < (comm ? comm->size : 1) && (!comm || comm->rank == 0); r++) {
+        texts[r] = malloc(bytes[r]);
+        if (!texts[r])
+            return ls_fail_memory("ranks", bytes[r]);
     }
-    for (int r = 0; r < ranks && !status; r++) {
-        uint64_t bytes = length;
-        if (r > 0)
-            status = comm->backend->receive(comm, r, TAG_TEXT, &bytes, sizeof bytes);
-        texts[r] = status ? NULL : malloc(bytes);
-        if (!status && !texts[r])
-            status = ls_fail_memory("ranks", bytes);
-        if (!status && r > 0)
-            status = comm->backend->receive(comm, r, TAG_TEXT, texts[r], bytes);
-        else if (!status)
-            memcpy(texts[0], mine, bytes);
-    }
+    if (!comm || comm->rank == 0)
+        memcpy(texts[0], mine, bytes[0]);
+    return LS_OK;
+}
+
+/* Rank 0 has room for all before any sends: what nobody takes would be taken for another's. */
+ls_status ls_team_gather(ls_comm *comm, ls_status ready, const char *mine, char **texts)
+{
+    const size_t ranks = comm ? (size_t)comm->size : 1;
+    const uint64_t length = mine ? strlen(mine) + 1 : 0;
+    uint64_t *bytes = calloc(ranks, sizeof *bytes);
+    if (!ready && !bytes)
+        ready = ls_fail_memory("ranks", ranks * sizeof *bytes);
+    ls_status status = ls_comm_bring(comm, ready, &length, sizeof length, bytes);
+    if (!status)
+        status = ls_comm_agree(comm, make_room(comm, mine, bytes, texts));
+    if (!status && comm && comm->rank > 0)
+        status = comm->backend->send(comm, 0, TAG_TEXT, mine, length);
+    for (int r = 1; r < (int)ranks && !status && comm->rank == 0; r++)
+        status = comm->backend->receive(comm, r, TAG_TEXT, texts[r], bytes[r]);
+    free(bytes);
     return status;
 }

@@ -25,7 +25,8 @@ ls_status ls_team_same(ls_comm *comm, const char *what, uint64_t value, const ch
 /** The first rank whose value is not rank 0's; -1: none. */
 ls_status ls_team_differs(ls_comm *comm, uint64_t value, int *rank);
 
-/** Texts of all ranks, for rank 0 to use: texts[r] is owned by the caller; the others get none. */
-ls_status ls_team_gather(ls_comm *comm, const char *mine, char **texts);
+/** Texts of all ranks, for rank 0 to use: texts[r] is owned by the caller; the others get none.
+ *  `ready`, taken over, is whether this rank has its text: where one has not, all fail. */
+ls_status ls_team_gather(ls_comm *comm, ls_status ready, const char *mine, char **texts);
 
 #endif

@@ -125,12 +125,10 @@ static void look_at_loss(ls_trial *trial, uint64_t step, double loss)
 static ls_status look_at_accuracy(ls_trial *trial)
 {
     if (trial->plan->config->target_kind != LS_TARGET_ACCURACY || trial->target_reached ||
-        trial->session.step % ls_job_steps_per_epoch(&trial->session.job) ||
-        !ls_session_evaluates(&trial->session))
+        trial->session.step % ls_job_steps_per_epoch(&trial->session.job))
         return LS_OK;
-    ls_run *run = trial->session.run;
     ls_evaluation found;
-    LS_TRY(run->strategy->evaluate(run, UINT64_MAX, &found));
+    LS_TRY(ls_session_evaluate(&trial->session, UINT64_MAX, &found));
     trial->accuracy = found.accuracy;
     if (trial->accuracy >= trial->plan->config->target)
         reach_target(trial, trial->session.step);
@@ -304,14 +302,10 @@ static ls_status check_traffic(ls_trial *trial)
     return LS_OK;
 }
 
-/* What servers have seen so far, and the order in which they did it, for the user. */
-static ls_status take_report(ls_trial *trial)
+/* The servers of this process. */
+static ls_status list_servers(ls_trial *trial)
 {
     const ls_run *run = trial->session.run;
-    const char *path = trial->record;
-    ls_ps_log *logs = NULL;
-    int servers = 0;
-    LS_TRY(ls_ps_report_collect(run, &trial->report));
     trial->server_count = ls_ps_report_servers(run);
     trial->servers = calloc(trial->server_count + 1, sizeof *trial->servers);
     if (!trial->servers)
@@ -322,17 +316,39 @@ static ls_status take_report(ls_trial *trial)
         trial->servers[s].device = ls_device_describe(device)->text;
         trial->servers[s].received = ls_ps_report_received(run, s, &trial->servers[s].steps);
     }
-    if (!path)
+    return LS_OK;
+}
+
+/* The order in which servers did what they did, as a file. */
+typedef struct order_file {
+    const char *path;
+    ls_ps_log *logs;
+    int servers;
+} order_file;
+
+static ls_status write_order(void *context)
+{
+    const order_file *o = context;
+    return ls_ps_logs_write(o->logs, o->servers, o->path);
+}
+
+/* What servers have seen so far, and the order in which they did it, for the user. */
+static ls_status take_report(ls_trial *trial)
+{
+    const ls_run *run = trial->session.run;
+    order_file order = {.path = trial->record};
+    LS_TRY(ls_ps_report_collect(run, &trial->report));
+    LS_TRY(ls_team_agree(trial->session.job.comm, list_servers(trial)));
+    if (!order.path)
         return LS_OK;
-    ls_status status = ls_ps_report_logs(run, &logs, &servers);
-    if (!status && ls_session_leads(&trial->session))
-        status = ls_ps_logs_write(logs, servers, path);
-    ls_ps_report_free(logs, logs ? servers : 0);
+    LS_TRY(ls_ps_report_logs(run, &order.logs, &order.servers));
+    ls_status status = ls_session_alone(&trial->session, write_order, &order);
+    ls_ps_report_free(order.logs, order.servers);
     return status;
 }
 
-/* All replicas of all ranks still have the same parameters; all ranks hear of it. Several ranks'
- * first ones are compared by their digests. */
+/* All replicas of this process still have the same parameters. Those of several processes are
+ * compared by their digests. */
 static ls_status check_replicas(ls_trial *trial)
 {
     char differs[LS_REASON_SIZE];
@@ -342,14 +358,23 @@ static ls_status check_replicas(ls_trial *trial)
         other ? ls_session_compare_replicas(&trial->session, trial->parameters, other, differs)
               : ls_fail_memory("trial", bytes);
     free(other);
-    if (!status && *differs)
-        status = ls_fail(LS_CODE_CHECK, NULL, NULL, "after %llu steps: %.220s",
-                         (unsigned long long)trial->session.step, differs);
-    status = ls_team_agree(trial->session.job.comm, status);
+    if (!status && *differs && !trial->failed) {
+        snprintf(trial->reason, sizeof trial->reason, "after %llu steps: %.220s",
+                 (unsigned long long)trial->session.step, differs);
+        stop(trial);
+    }
+    return ls_team_agree(trial->session.job.comm, status);
+}
+
+/* A check that failed on one rank has failed the case: what follows is the same for all. */
+static ls_status share_failure(ls_trial *trial)
+{
+    ls_status failed =
+        trial->failed ? ls_fail(LS_CODE_CHECK, NULL, NULL, "%s", trial->reason) : LS_OK;
+    ls_status status = ls_team_agree(trial->session.job.comm, failed);
     if (ls_status_code(status) != LS_CODE_CHECK)
         return status;
-    if (!trial->failed)
-        snprintf(trial->reason, sizeof trial->reason, "%s", ls_status_text(status));
+    snprintf(trial->reason, sizeof trial->reason, "%s", ls_status_text(status));
     ls_status_free(status);
     stop(trial);
     return LS_OK;
@@ -357,7 +382,6 @@ static ls_status check_replicas(ls_trial *trial)
 
 ls_status ls_trial_finish(ls_trial *trial)
 {
-    ls_run *run = trial->session.run;
     const ls_plan_of_case *plan = trial->plan;
     struct rusage usage;
     ls_progress_close(trial->progress);
@@ -366,19 +390,19 @@ ls_status ls_trial_finish(ls_trial *trial)
         trial->rss_peak = (size_t)usage.ru_maxrss * 1024;
     for (size_t i = 0; i < trial->session.device_count; i++)
         trial->ledgers[i] = ls_device_ledger(trial->session.devices[i]);
-    LS_TRY(run->strategy->gather(run, trial->parameters));
+    LS_TRY(ls_session_gather(&trial->session, trial->parameters));
     LS_TRY(check_replicas(trial));
     const ls_variables *variables = &plan->model->graph->variables;
     if (!trial->failed &&
         ls_values_diverged(variables, trial->parameters, trial->session.step, trial->reason))
         stop(trial);
     LS_TRY(check_traffic(trial));
-    LS_TRY(ls_variables_digest(variables, trial->parameters, trial->digest));
+    LS_TRY(share_failure(trial));
+    LS_TRY(ls_team_agree(trial->session.job.comm,
+                         ls_variables_digest(variables, trial->parameters, trial->digest)));
     ls_evaluation found = {.accuracy = trial->accuracy};
-    ls_status status = LS_OK;
-    if (ls_plan_tests(plan) && !trial->failed && ls_session_evaluates(&trial->session))
-        status = run->strategy->evaluate(run, UINT64_MAX, &found);
-    LS_TRY(ls_team_agree(trial->session.job.comm, status)); /* rank 0 alone may have evaluated */
+    if (ls_plan_tests(plan) && !trial->failed)
+        LS_TRY(ls_session_evaluate(&trial->session, UINT64_MAX, &found));
     trial->accuracy = found.accuracy;
     if (plan->strategy->serves)
         LS_TRY(take_report(trial));

@@ -88,7 +88,8 @@ typedef struct ls_session {
     double put_ns; /**< host time to put a step, of the first of the latest ls_session_steps */
 } ls_session;
 
-/** Opens the plan's devices and its strategy, and loads the initial values. */
+/** Opens the plan's devices and its strategy, and loads the initial values; all processes of the
+ *  case together, which get the same: success, or the failure of the one that failed. */
 ls_status ls_session_open(const ls_workplace *place, const ls_plan_of_case *plan, ls_session *out);
 
 /** Makes the run of a judge of the plan; `job` is the plan's, on one device. */
@@ -98,6 +99,10 @@ typedef ls_status (*ls_session_opener)(const ls_plan_of_case *plan, const ls_job
 /** Opens the plan's first device alone and a run on it; loads the initial values. */
 ls_status ls_session_open_one(const ls_workplace *place, const ls_plan_of_case *plan,
                               ls_session_opener open, ls_session *out);
+
+/** Opens that device alone, of a judge: without the case's limit on memory. */
+ls_status ls_session_judge_device(const ls_workplace *place, const ls_plan_of_case *plan,
+                                  ls_device **out);
 
 /** The same, with the delay that --inject asks for: not for what is compared. */
 ls_status ls_session_open_delayed(const ls_workplace *place, const ls_plan_of_case *plan,
@@ -110,9 +115,11 @@ void ls_session_close(ls_session *session);
 /** Whether this process is the one that looks at what all have alike: parameters, the test set. */
 bool ls_session_leads(const ls_session *session);
 
-/** Whether this process takes part in an evaluation: the one that leads, or all where a model is
- *  divided over them. */
-bool ls_session_evaluates(const ls_session *session);
+/*
+ * The following are called by all processes of the case together, each with what it has alone to do
+ * in them, and all get the same: success, or the failure of the one that failed. So nobody goes on
+ * to what the others never come to.
+ */
 
 /** Puts `count` steps, full batches and epochs' last ones as they come, and waits for them.
  *  count is at most job.records. */
@@ -124,6 +131,17 @@ ls_status ls_session_records(ls_session *session, uint64_t count, ls_step_record
 
 /** Goes on at step number `step` with these parameters [elements], the optimizer's state zero. */
 ls_status ls_session_begin_at(ls_session *session, uint64_t step, const float *values);
+
+/** Copies the parameters to the host, float32 [elements]. */
+ls_status ls_session_gather(ls_session *session, float *values);
+
+/** What the model makes of the first `most` test samples. All ranks call it, and all get rank 0's
+ * accuracy; `outputs` are of those that evaluate, rank 0 among them. */
+ls_status ls_session_evaluate(ls_session *session, uint64_t most, ls_evaluation *out);
+
+/** Work of the process that leads alone. */
+ls_status ls_session_alone(const ls_session *session, ls_status (*work)(void *context),
+                           void *context);
 
 /** One step, waited for; parameters [elements] and loss after it. */
 ls_status ls_session_one_step(ls_session *session, float *values, double *loss);

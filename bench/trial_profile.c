@@ -25,20 +25,28 @@ typedef struct profile {
     double formula[ROUNDS];
 } profile;
 
-/* Some steps; what their time went to, on the devices of all processes. */
-static ls_status take_round(profile *p, uint64_t steps)
+/* Some steps; what their time went to. */
+static ls_status profile_here(profile *p, uint64_t steps)
 {
     ls_session *session = &p->trial->session;
     const ls_strategy *strategy = session->run->strategy;
-    bool stop = false;
-    LS_TRY(ls_team_turn(session->job.comm, LS_OK, &steps, &stop));
-    LS_TRY(strategy->profile(session->run, true));
     LS_TRY(strategy->step(session->run, false, steps));
     LS_TRY(strategy->sync(session->run));
     LS_TRY(strategy->profile(session->run, false));
     for (size_t d = 0; d < p->here; d++)
         p->mine[d] = strategy->times(session->run, d);
-    LS_TRY(ls_comm_collect(session->job.comm, p->mine, p->here * sizeof *p->mine, p->times));
+    return LS_OK;
+}
+
+/* The same, on the devices of all processes; none begins where one cannot. */
+static ls_status take_round(profile *p, uint64_t steps)
+{
+    const ls_session *session = &p->trial->session;
+    ls_comm *comm = session->job.comm;
+    bool stop = false;
+    LS_TRY(ls_team_turn(comm, session->run->strategy->profile(session->run, true), &steps, &stop));
+    LS_TRY(
+        ls_comm_bring(comm, profile_here(p, steps), p->mine, p->here * sizeof *p->mine, p->times));
     for (size_t d = 0; d < p->devices; d++)
         for (int use = 0; use < LS_TIME_USES; use++)
             p->sums[d].ns[use] += p->times[d].ns[use];
@@ -97,15 +105,16 @@ ls_status ls_trial_profile(ls_trial *trial)
     const uint64_t most = trial->plan->strategy->staged ? ROUNDS : 1;
     const uint64_t rounds = all < most ? all : most, each = all / rounds;
     ls_time_profile *memory = calloc(2 * devices + here, sizeof *memory);
-    if (!memory)
-        return ls_fail_memory("profile", (2 * devices + here) * sizeof *memory);
+    ls_status status =
+        memory ? LS_OK : ls_fail_memory("profile", (2 * devices + here) * sizeof *memory);
+    LS_TRY(ls_team_agree(session->job.comm, status));
     profile p = {.trial = trial,
                  .here = here,
                  .devices = devices,
                  .times = memory,
                  .sums = memory + devices,
                  .mine = memory + 2 * devices};
-    ls_status status = take_rounds(&p, rounds, trial->chunk < each ? trial->chunk : each);
+    status = take_rounds(&p, rounds, trial->chunk < each ? trial->chunk : each);
     if (!status)
         measure_parts(&p);
     for (size_t s = 0; s < trial->server_count && !status; s++)

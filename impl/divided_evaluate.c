@@ -64,13 +64,13 @@ static ls_status predict(const ls_spread *s)
 }
 
 /* Whoever has the loss tells the others. */
-static ls_status share(const ls_spread *s, ls_evaluation *out)
+static ls_status share(const ls_spread *s, ls_status mine, ls_evaluation *out)
 {
     ls_comm *comm = s->run->shared.base.job->comm;
     ls_evaluation *all = calloc((size_t)comm->size, sizeof *all);
-    if (!all)
-        return ls_fail_memory("accuracy", (size_t)comm->size * sizeof *all);
-    ls_status status = ls_comm_collect(comm, out, sizeof *out, all);
+    if (!all && !mine)
+        mine = ls_fail_memory("accuracy", (size_t)comm->size * sizeof *all);
+    ls_status status = ls_comm_bring(comm, mine, out, sizeof *out, all);
     for (int r = comm->size; r-- > 0 && !status;)
         if (all[r].accuracy >= 0)
             *out = all[r];
@@ -78,12 +78,11 @@ static ls_status share(const ls_spread *s, ls_evaluation *out)
     return status;
 }
 
-ls_status ls_divided_evaluate(ls_run *run, uint64_t most, ls_evaluation *out)
+static ls_status evaluate_here(const ls_spread *s, uint64_t most, ls_evaluation *out)
 {
-    const ls_spread *s = ((ls_divided *)run)->spreads;
     const ls_graph_parts *parts = &s->run->parts;
     const ls_member *judge = ls_spread_member(s, parts->place[parts->whole->count - 1]);
-    const uint64_t samples = ls_replica_test_samples(run->job, most);
+    const uint64_t samples = ls_replica_test_samples(s->run->shared.base.job, most);
     const uint64_t rows = (uint64_t)ls_net_rows(net_of(s, s->first));
     for (int i = 0; i < s->here; i++) {
         LS_TRY(ls_replica_average_in(s->members[i].replica));
@@ -101,5 +100,14 @@ ls_status ls_divided_evaluate(ls_run *run, uint64_t most, ls_evaluation *out)
         LS_TRY(ls_replica_test_end(judge->replica, out));
     for (int i = 0; i < s->here; i++)
         LS_TRY(ls_replica_average_out(s->members[i].replica));
-    return s->ends ? share(s, out) : LS_OK;
+    return LS_OK;
+}
+
+ls_status ls_divided_evaluate(ls_run *run, uint64_t most, ls_evaluation *out)
+{
+    const ls_spread *s = ((ls_divided *)run)->spreads;
+    ls_status status = evaluate_here(s, most, out);
+    for (int i = 0; status && s->ends && i < s->here; i++) /* who waits at a border for this one */
+        s->ends[i]->backend->abandon(s->ends[i]);
+    return s->ends ? share(s, status, out) : status;
 }

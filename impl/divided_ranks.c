@@ -230,10 +230,10 @@ ls_status ls_transfers_gather(const ls_divided *run, float *parameters)
     float *here = calloc(most, sizeof *here);
     float *all = calloc(most * (size_t)job->comm->size, sizeof *all);
     ls_status status = here && all ? LS_OK : ls_fail_memory("parameters", most * sizeof *all);
+    status = ls_comm_agree(job->comm, status);
     for (int i = 0; i < s->here && !status; i++) {
-        status = ls_replica_gather(s->members[i].replica, here);
-        if (!status)
-            status = ls_comm_collect(job->comm, here, most * sizeof *here, all);
+        status = ls_comm_bring(job->comm, ls_replica_gather(s->members[i].replica, here), here,
+                               most * sizeof *here, all);
         for (int r = 0; r < job->comm->size && !status; r++) {
             const int device = r * s->here + i;
             if (device / places == mine)

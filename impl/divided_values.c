@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* One model over several places: what goes in and out, holds and moves; see divided.h. */
 #include "impl/divided.h"
+#include "impl/traffic.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -106,22 +107,12 @@ ls_memory_formula ls_divided_memory(const ls_run *run, size_t index)
 /* What the splits of all processes put in a full step. */
 static ls_status add_sent(const ls_divided *me, ls_traffic *sent)
 {
-    ls_comm *comm = me->shared.base.job->comm;
-    const size_t processes = comm ? (size_t)comm->size : 1;
-    ls_traffic mine = {0}, *all = calloc(processes, sizeof *all);
-    if (!all)
-        return ls_fail_memory("placement", processes * sizeof *all);
+    ls_traffic mine = {0};
     for (int d = 0; d < me->shared.count; d++) {
         mine.bytes_sent += me->spreads[d].sent[LS_FULL].bytes_sent;
         mine.messages_sent += me->spreads[d].sent[LS_FULL].messages_sent;
     }
-    ls_status status = ls_comm_collect(comm, &mine, sizeof mine, all);
-    for (size_t p = 0; p < processes && !status; p++) {
-        sent->bytes_sent += all[p].bytes_sent;
-        sent->messages_sent += all[p].messages_sent;
-    }
-    free(all);
-    return status;
+    return ls_traffic_collect(me->shared.base.job->comm, mine, sent);
 }
 
 /* Rows of a step: every output over a border, its gradient back; gradients of copies once a piece,

@@ -98,7 +98,7 @@ static ls_status read_worker(reading *r, const ls_ps_worker *w)
     return LS_OK;
 }
 
-static ls_status read_members(reading *r)
+static ls_status read_here(reading *r)
 {
     for (int i = 0; i < r->me->worker_count; i++)
         LS_TRY(read_worker(r, &r->me->workers[i]));
@@ -113,8 +113,7 @@ static ls_status read_members(reading *r)
         for (uint64_t k = 0; k < r->count; k++)
             r->mine[k * r->width + LOSSES + (size_t)r->me->workers[i].place->number * r->parts +
                     OWN_END] -= (double)r->mark_ns;
-    return ls_comm_collect(r->me->base.job->comm, r->mine, r->count * r->width * sizeof *r->mine,
-                           r->all);
+    return LS_OK;
 }
 
 /* What process `process` tells of record k. */
@@ -248,8 +247,9 @@ ls_status ls_ps_records(ls_run *run, uint64_t first, uint64_t count, ls_step_rec
     r.mine = calloc(numbers, sizeof *r.mine);
     r.all = calloc(numbers * processes, sizeof *r.all);
     ls_status status = r.records && r.ends_ns && r.mine && r.all
-                           ? read_members(&r)
+                           ? read_here(&r)
                            : ls_fail_memory("records", numbers * sizeof *r.mine);
+    status = ls_comm_bring(run->job->comm, status, r.mine, count * r.width * sizeof *r.mine, r.all);
     *mark_ns = r.mark_ns;
     if (!status && run->job->ps.mode != LS_PS_SYNC)
         status = add_up_alone(&r, out);
@@ -288,8 +288,10 @@ static ls_status spread_ranges(const ls_ps *me, float *parameters)
 ls_status ls_ps_gather(ls_run *run, float *parameters)
 {
     ls_ps *me = (ls_ps *)run;
-    for (int s = 0; s < me->server_count; s++)
-        LS_TRY(ls_ps_server_gather(me, &me->servers[s], parameters));
+    ls_status status = LS_OK;
+    for (int s = 0; s < me->server_count && !status; s++)
+        status = ls_ps_server_gather(me, &me->servers[s], parameters);
+    LS_TRY(ls_comm_agree(run->job->comm, status));
     return spread_ranges(me, parameters);
 }
 
@@ -312,14 +314,15 @@ ls_status ls_ps_evaluate(ls_run *run, uint64_t most, ls_evaluation *out)
     float *values = malloc((elements + 1) * sizeof *values);
     ls_evaluation mine = {0}, *all = calloc((size_t)processes, sizeof *all);
     ls_status status = values && all ? LS_OK : ls_fail_memory("ps", elements * sizeof *values);
+    status = ls_comm_agree(run->job->comm, status);
     for (int s = 0; s < me->server_count && !status; s++)
         status = ls_ps_server_averages(me, &me->servers[s], values);
+    status = ls_comm_agree(run->job->comm, status);
     if (!status)
         status = spread_ranges(me, values);
     if (!status && chief == ls_ps_process(run->job))
         status = evaluate_here(&me->workers[0], values, most, &mine);
-    if (!status)
-        status = ls_comm_collect(run->job->comm, &mine, sizeof mine, all);
+    status = ls_comm_bring(run->job->comm, status, &mine, sizeof mine, all);
     if (!status)
         *out = all[chief];
     free(values);

@@ -27,6 +27,7 @@ typedef struct copy {
 typedef struct replay {
     const ls_ps *run;
     const ls_job *job;
+    ls_device *device;
     ls_replica *replica;           /* computes for every worker in turn */
     ls_slice **slices[LS_BATCHES]; /* [workers] */
     ls_ps_server *shards;          /* [servers]: no communicator, no messages */
@@ -73,7 +74,7 @@ static ls_status open_copies(replay *me, const float *initial)
     }
     for (int s = 0; s < l->servers; s++) {
         me->shards[s].place = &l->members[l->server_rank[s]];
-        LS_TRY(ls_ps_shard_open(me->run, &me->shards[s], me->job->devices[0]));
+        LS_TRY(ls_ps_shard_open(me->run, &me->shards[s], me->device));
         LS_TRY(ls_ps_apply_build(me->job, me->shards[s].replica, &me->shards[s].apply));
         LS_TRY(ls_ps_server_load(me->run, &me->shards[s], initial));
         me->active += l->elements[s] > 0;
@@ -84,7 +85,7 @@ static ls_status open_copies(replay *me, const float *initial)
 static ls_status open_replay(replay *me, const float *initial)
 {
     const ls_replica_options place = {.job = me->job,
-                                      .device = me->job->devices[0],
+                                      .device = me->device,
                                       .number = -2, /* nobody: no fault is put into it */
                                       .rows = me->job->batch,
                                       .sums = 1,
@@ -300,9 +301,10 @@ static ls_status take_updates(replay *me, const ls_ps_log *logs)
     return status;
 }
 
-ls_status ls_ps_replay(const ls_run *run, const ls_ps_log *logs, const float *initial, float *out)
+ls_status ls_ps_replay(const ls_run *run, ls_device *device, const ls_ps_log *logs,
+                       const float *initial, float *out)
 {
-    replay me = {.run = (const ls_ps *)run, .job = run->job};
+    replay me = {.run = (const ls_ps *)run, .job = run->job, .device = device};
     ls_status status = open_replay(&me, initial);
     if (!status)
         status = me.job->ps.backups ? take_updates(&me, logs) : take_all(&me, logs);

@@ -5,9 +5,12 @@
 #include "impl/ps.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum { TAG = 0x706c };
 
@@ -29,14 +32,13 @@ ls_status ls_ps_report_collect(const ls_run *run, ls_ps_report *out)
     ls_comm *comm = run->job->comm;
     const size_t processes = comm ? (size_t)comm->size : 1;
     ls_ps_report mine = {0}, *all = calloc(processes, sizeof *all);
-    if (!all)
-        return ls_fail_memory("ps", processes * sizeof *all);
+    ls_status status = all ? LS_OK : ls_fail_memory("ps", processes * sizeof *all);
     for (int s = 0; s < me->server_count; s++) {
         ls_ps_histogram_join(&mine.lead, &me->servers[s].lead);
         ls_ps_histogram_join(&mine.staleness, &me->servers[s].staleness);
         mine.dropped += me->servers[s].dropped;
     }
-    ls_status status = ls_comm_collect(comm, &mine, sizeof mine, all);
+    status = ls_comm_bring(comm, status, &mine, sizeof mine, all);
     *out = (ls_ps_report){0};
     for (size_t p = 0; p < processes && !status; p++) {
         ls_ps_histogram_join(&out->lead, &all[p].lead);
@@ -82,31 +84,10 @@ double ls_ps_report_busy(const ls_run *run, size_t index)
 
 /* ---- Logs ----------------------------------------------------------------------------------- */
 
-static ls_status copy_log(const ls_ps_log *from, ls_ps_log *to)
-{
-    LS_TRY(ls_ps_log_open(from->count, to));
-    memcpy(to->events, from->events, from->count * sizeof *to->events);
-    to->count = from->count;
-    to->lost = from->lost;
-    return LS_OK;
-}
-
-static ls_status send_log(ls_comm *comm, const ls_ps_log *log)
-{
-    const uint64_t sizes[] = {log->count, log->lost};
-    LS_TRY(comm->backend->send(comm, 0, TAG, sizes, sizeof sizes));
-    return comm->backend->send(comm, 0, TAG, log->events, log->count * sizeof *log->events);
-}
-
-static ls_status receive_log(ls_comm *comm, int from, ls_ps_log *log)
-{
-    uint64_t sizes[2];
-    LS_TRY(comm->backend->receive(comm, from, TAG, sizes, sizeof sizes));
-    LS_TRY(ls_ps_log_open(sizes[0], log));
-    log->count = sizes[0];
-    log->lost = sizes[1];
-    return comm->backend->receive(comm, from, TAG, log->events, log->count * sizeof *log->events);
-}
+/* Of a server's log, as its process tells it. */
+typedef struct log_size {
+    uint64_t count, lost;
+} log_size;
 
 /* The server of this process with that number; NULL: elsewhere. */
 static const ls_ps_server *server_here(const ls_ps *me, int number)
@@ -117,25 +98,61 @@ static const ls_ps_server *server_here(const ls_ps *me, int number)
     return NULL;
 }
 
+/* What comes of one server's log, to process 0. */
 static ls_status bring_log(const ls_ps *me, int number, ls_ps_log *log)
 {
     ls_comm *comm = me->base.job->comm;
     const ls_ps_server *here = server_here(me, number);
     const int from = me->layout.members[me->layout.server_rank[number]].process;
-    if (ls_ps_process(me->base.job) > 0)
-        return here ? send_log(comm, &here->log) : LS_OK;
-    return here ? copy_log(&here->log, log) : receive_log(comm, from, log);
+    const size_t bytes = log->count * sizeof *log->events;
+    if (here && comm && comm->rank > 0)
+        return comm->backend->send(comm, 0, TAG, here->log.events,
+                                   here->log.count * sizeof *log->events);
+    if (comm && comm->rank > 0)
+        return LS_OK;
+    if (!here)
+        return comm->backend->receive(comm, from, TAG, log->events, bytes);
+    memcpy(log->events, here->log.events, bytes);
+    return LS_OK;
 }
 
-ls_status ls_ps_report_logs(const ls_run *run, ls_ps_log **logs, int *servers)
+/* Room for all logs, of process 0 alone. */
+static ls_status make_room(const ls_ps *me, const log_size *sizes, ls_ps_log *logs)
+{
+    for (int s = 0; s < me->layout.servers && ls_ps_process(me->base.job) == 0; s++) {
+        const int process = me->layout.members[me->layout.server_rank[s]].process;
+        const log_size *size = &sizes[(size_t)process * (size_t)me->layout.servers + (size_t)s];
+        LS_TRY(ls_ps_log_open(size->count, &logs[s]));
+        logs[s].count = size->count;
+        logs[s].lost = size->lost;
+    }
+    return LS_OK;
+}
+
+/* Process 0 has room for all before any sends: what nobody takes would be taken for another's. */
+ls_status ls_ps_report_logs(const ls_run *run, ls_ps_log **out, int *servers)
 {
     const ls_ps *me = (const ls_ps *)run;
+    ls_comm *comm = run->job->comm;
+    const size_t n = (size_t)me->layout.servers, processes = comm ? (size_t)comm->size : 1;
+    ls_ps_log *logs = calloc(n, sizeof *logs);
+    log_size *mine = calloc(n * (1 + processes), sizeof *mine), *all = mine ? mine + n : NULL;
+    ls_status status = logs && mine ? LS_OK : ls_fail_memory("ps", n * processes * sizeof *mine);
+    for (int s = 0; s < me->server_count && !status; s++)
+        mine[me->servers[s].place->number] =
+            (log_size){me->servers[s].log.count, me->servers[s].log.lost};
+    status = ls_comm_bring(comm, status, mine, n * sizeof *mine, all);
+    if (!status)
+        status = ls_comm_agree(comm, make_room(me, all, logs));
+    for (int s = 0; s < me->layout.servers && !status; s++)
+        status = bring_log(me, s, &logs[s]);
+    free(mine);
+    if (status) {
+        ls_ps_report_free(logs, logs ? me->layout.servers : 0);
+        return status;
+    }
     *servers = me->layout.servers;
-    *logs = calloc((size_t)*servers, sizeof **logs);
-    if (!*logs)
-        return ls_fail_memory("ps", (size_t)*servers * sizeof **logs);
-    for (int s = 0; s < *servers; s++)
-        LS_TRY(bring_log(me, s, &(*logs)[s]));
+    *out = logs;
     return LS_OK;
 }
 
@@ -144,6 +161,27 @@ void ls_ps_report_free(ls_ps_log *logs, int servers)
     for (int s = 0; logs && s < servers; s++)
         ls_ps_log_close(&logs[s]);
     free(logs);
+}
+
+ls_status ls_ps_logs_writable(const char *path)
+{
+    int error = 0;
+    const int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (file >= 0) {
+        close(file);
+        unlink(path);
+    } else {
+        error = errno;
+    }
+    if (error == EEXIST)
+        error = access(path, W_OK) ? errno : 0;
+    struct stat facts;
+    if (!error && stat(path, &facts) == 0 && S_ISDIR(facts.st_mode))
+        error = EISDIR;
+    if (!error)
+        return LS_OK;
+    return ls_fail(LS_CODE_MISSING, "ps-record", path, "%s; a file that can be written works",
+                   strerror(error));
 }
 
 ls_status ls_ps_logs_write(const ls_ps_log *logs, int servers, const char *path)

@@ -33,16 +33,21 @@ ls_received ls_ps_report_received(const ls_run *run, size_t index, uint64_t *ste
 /** Share of its time that it did not wait, while the run was profiled last. */
 double ls_ps_report_busy(const ls_run *run, size_t index);
 
-/** What each server did, in order: process 0 gets [servers] logs, its own to close (and free). */
+/** What each server did, in order: process 0 gets [servers] logs, the others empty ones; to be
+ *  freed. All have the same success. */
 ls_status ls_ps_report_logs(const ls_run *run, ls_ps_log **logs, int *servers);
 void ls_ps_report_free(ls_ps_log *logs, int servers);
 
 /**
- * The same again in sequence, on devices[0] of this process, from parameters `initial` and logs
+ * The same again in sequence, on `device`, from parameters `initial` and logs
  * since the load: out, float32 [elements], has the run's bits. LS_CODE_CHECK where the logs cannot
  * be those of such a run. Process 0 alone.
  */
-ls_status ls_ps_replay(const ls_run *run, const ls_ps_log *logs, const float *initial, float *out);
+ls_status ls_ps_replay(const ls_run *run, ls_device *device, const ls_ps_log *logs,
+                       const float *initial, float *out);
+
+/** Whether a file of that name can be written; leaves none behind. LS_CODE_MISSING where not. */
+ls_status ls_ps_logs_writable(const char *path);
 
 /** Writes the logs, a line each event: server, what, worker. LS_CODE_MISSING where it cannot. */
 ls_status ls_ps_logs_write(const ls_ps_log *logs, int servers, const char *path);

@@ -76,7 +76,7 @@ static ls_status read_member(reading *r, int index, size_t place)
     return LS_OK;
 }
 
-static ls_status read_members(reading *r)
+static ls_status read_here(reading *r)
 {
     size_t place = 1;
     for (int i = 0; i < r->run->total; i++) {
@@ -85,8 +85,7 @@ static ls_status read_members(reading *r)
     }
     for (uint64_t k = 0; k < r->count; k++)
         r->mine[k * r->width] = (double)(r->ends_ns[k] - r->mark_ns);
-    return ls_comm_collect(r->run->base.job->comm, r->mine, r->count * r->width * sizeof *r->mine,
-                           r->all);
+    return LS_OK;
 }
 
 /* The latest end of any process, and the loss of all replicas. */
@@ -115,13 +114,14 @@ static void add_up(const reading *r, uint64_t k, ls_step_record *out)
 }
 
 /* The first replica's places are on several processes: their parts, added up. */
-static ls_status collect_decay(const ls_replicated *run, uint64_t count, ls_step_record *sums)
+static ls_status collect_decay(const ls_replicated *run, ls_status mine, uint64_t count,
+                               ls_step_record *sums)
 {
     ls_comm *comm = run->base.job->comm;
     ls_step_record *all = calloc((count + 1) * (size_t)comm->size, sizeof *all);
-    if (!all)
-        return ls_fail_memory("records", count * (size_t)comm->size * sizeof *all);
-    ls_status status = ls_comm_collect(comm, sums, count * sizeof *sums, all);
+    if (!all && !mine)
+        mine = ls_fail_memory("records", count * (size_t)comm->size * sizeof *all);
+    ls_status status = ls_comm_bring(comm, mine, sums, count * sizeof *sums, all);
     for (uint64_t k = 0; k < count && !status; k++) {
         sums[k].loss = 0;
         for (int p = 0; p * run->places < ls_job_places(run->base.job); p++)
@@ -140,8 +140,8 @@ static ls_status add_decay(const ls_replicated *run, uint64_t first, uint64_t co
     ls_status status = sums ? LS_OK : ls_fail_memory("records", count * sizeof *sums);
     for (int i = from; i < from + run->places && !status; i++)
         status = ls_replica_add_decay(run->members[i].replica, first, count, sums);
-    if (!status && ls_job_places(run->base.job) > run->places)
-        status = collect_decay(run, count, sums);
+    if (ls_job_places(run->base.job) > run->places)
+        status = collect_decay(run, status, count, sums);
     for (uint64_t k = 0; k < count && !status; k++)
         out[k].loss += sums[k].loss;
     free(sums);
@@ -169,8 +169,9 @@ ls_status ls_replicated_records(ls_run *base, uint64_t first, uint64_t count, ls
                  .all = calloc(numbers * (size_t)processes_of(job), sizeof *r.all),
                  .each = calloc((size_t)ls_job_replicas(job), sizeof *r.each)};
     ls_status status = r.ends_ns && r.records && r.mine && r.all && r.each
-                           ? read_members(&r)
+                           ? read_here(&r)
                            : ls_fail_memory("records", numbers * sizeof *r.mine);
+    status = ls_comm_bring(job->comm, status, r.mine, count * width * sizeof *r.mine, r.all);
     *mark_ns = r.mark_ns;
     for (uint64_t k = 0; k < count && !status; k++)
         add_up(&r, k, &out[k]);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Traffic of replicas that add up batch statistics, and parts of what many steps counted. */
 #include "impl/replicas.h"
+#include "impl/traffic.h"
 
 uint64_t ls_steps_part_of_one(const uint64_t steps[LS_BATCHES], uint64_t all, uint64_t tail,
                               uint64_t expected)
@@ -13,16 +14,14 @@ ls_status ls_replicated_statistics_traffic(const ls_replicated *run, ls_traffic 
                                            ls_traffic *formula)
 {
     const ls_job *job = run->base.job;
-    const int processes = job->comm ? job->comm->size : 1, n = ls_job_replicas(job);
+    const int n = ls_job_replicas(job);
     *sent = *formula = (ls_traffic){0};
     if (!run->meetings)
         return LS_OK;
-    ls_traffic mine = {0}, tail = {0}, all[LS_JOB_REPLICAS];
+    ls_traffic mine = {0}, tail = {0};
     for (int i = 0; i < run->count; i++)
         ls_traffic_add(&mine, run->meetings[i]->backend->traffic(run->meetings[i]));
-    LS_TRY(ls_comm_collect(job->comm, &mine, sizeof mine, all));
-    for (int p = 0; p < processes; p++)
-        ls_traffic_add(sent, all[p]);
+    LS_TRY(ls_traffic_collect(job->comm, mine, sent));
     *formula = ls_slice_statistics_formula(job, job->batch, n);
     if (ls_job_tail(job))
         tail = ls_slice_statistics_formula(job, ls_job_tail(job), n);

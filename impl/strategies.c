@@ -114,14 +114,7 @@ ls_status ls_strategy_check(const ls_strategy *strategy, const ls_outline *o)
 
 ls_status ls_job_agree(const ls_job *job, ls_status mine)
 {
-    ls_code worst = LS_CODE_OK;
-    if (!job->comm)
-        return mine;
-    ls_status heard = job->comm->backend->agree(job->comm, ls_status_code(mine), &worst);
-    if (mine || heard || !worst)
-        return ls_status_first(mine, heard);
-    return ls_status_follows(
-        ls_fail(worst, "rank", "another", "could not open its part; mend what that one says"));
+    return ls_comm_agree(job->comm, mine);
 }
 
 int ls_job_replicas(const ls_job *job)

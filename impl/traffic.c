@@ -8,9 +8,8 @@ ls_status ls_traffic_collect(ls_comm *processes, ls_traffic mine, ls_traffic *su
 {
     const size_t n = processes ? (size_t)processes->size : 1;
     ls_traffic *all = calloc(n, sizeof *all);
-    if (!all)
-        return ls_fail_memory("traffic", n * sizeof *all);
-    ls_status status = ls_comm_collect(processes, &mine, sizeof mine, all);
+    ls_status status = all ? LS_OK : ls_fail_memory("traffic", n * sizeof *all);
+    status = ls_comm_bring(processes, status, &mine, sizeof mine, all);
     *sum = (ls_traffic){0};
     for (size_t p = 0; p < n && !status; p++) {
         sum->bytes_sent += all[p].bytes_sent;

@@ -10,18 +10,54 @@ nobody_lost() { ! grep -q 'silent\|waited [0-9.]* s for' "$work/all"; }
 # ---- Alive -------------------------------------------------------------------------------------
 
 # Rank 0's judges take every rank's slice one after the other, some seconds a step; nobody else works meanwhile.
-ranks_ok 2 run --strategy mirrored --model resnet:20 --data synthetic:1024 --batch 512 --gate-steps 1 --warmup 0 --steps 1 \
+ranks_ok 2 run --strategy mirrored --model resnet:20 --data synthetic:512 --batch 256 --gate-steps 1 --warmup 0 --steps 1 \
     --timeout 1s --results none --format jsonl
 expect "nobody is lost: judges" nobody_lost
 rows "judges that take longer than the timeout" "r['result']['status'] == 'ok' and r['equivalence']['steps'] == 1"
 # A job of many ranks, here of as many as two cores bear: 256 samples each.
-ranks_ok 6 run --strategy mirrored --model mlp:784-1000-1000-10 --data synthetic:3072 --batch 1536 --gate-steps 4 --warmup 0 --steps 4 \
+ranks_ok 6 run --strategy mirrored --model mlp:784-1000-1000-10 --data synthetic:3072 --batch 1536 --gate-steps 2 --warmup 0 --steps 2 \
     --timeout 1s --results none --format jsonl
 expect "nobody is lost: many ranks" nobody_lost
 rows "many ranks" "r['result']['status'] == 'ok' and r['case']['ranks'] == 6"
 # What `single` beside the case and the test set take, rank 0 alone.
-ranks_ok 2 run --strategy mirrored --model resnet:8 --data synthetic:2048 --batch 512 --gate-steps 0 --warmup 0 --steps 2 --blocks 1 \
+ranks_ok 2 run --strategy mirrored --model resnet:8 --data synthetic:1024 --batch 512 --gate-steps 0 --warmup 0 --steps 2 --blocks 1 \
     --baseline yes --timeout 1s --results none --format jsonl
 expect "nobody is lost: the baseline" nobody_lost
 rows "the baseline" "[x['result']['status'] for x in rows] == ['ok', 'ok']"
+
+# ---- Failed ------------------------------------------------------------------------------------
+
+small="--model mlp:784-16-10 --data synthetic:500 --batch 60 --steps 20 --results none --format jsonl --timeout 5s"
+# A file that cannot be written is refused before any training.
+ranks 2 run --strategy ps --ps-mode async --ps-record "$work/nowhere/x" $small
+expect "status 3" [ "$code" -eq 3 ]
+expect "said once" one_line 'ps-record: .*nowhere/x: No such file'
+expect "no row" [ ! -s out ]
+touch there && ln -s there link
+for file in there link new; do
+    ranks_ok 2 run --strategy ps --ps-mode async --ps-record "$work/$file" $small
+    expect "$file is written" grep -q '^0 push' "$work/$file"
+done
+# One that rank 0 cannot write to its end, when all have trained: the row says so, and the next case runs.
+if [ -e /dev/full ]; then
+    ranks 2 run --strategy ps --ps-mode async --ps-record /dev/full --baseline yes $small
+    expect "status 3" [ "$code" -eq 3 ]
+    expect "nobody is lost: a full disk" nobody_lost
+    rows "a full disk" "sorted((x['case']['strategy'], x['result']['status']) for x in rows) ==
+        [('ps', 'error'), ('single', 'ok')] and any('/dev/full' in x['result'].get('reason', '') for x in rows)"
+fi
+# The gate's replay is on rank 0 alone, and what it takes is not the case's: from some limit on all fits,
+# below it the row says what does not, and nobody is lost.
+"$LOCKSTEP" devices --format json >devices.json
+fitted=0
+for k in 4 6 8 10 12 16 24; do
+    fraction=$(python3 -c "import json; print('%.8f' % ($k * 262144 / json.load(open('devices.json'))['devices'][0]['capacity']))")
+    ranks 2 run --strategy ps --ps-mode async --memory "fraction=$fraction" --data synthetic:500 --steps 5 --warmup 0 \
+        --results none --format jsonl --timeout 5s
+    expect "nobody is lost: memory" nobody_lost
+    rows "what fits, and what does not" "r['result']['status'] == 'ok' or
+        r['result']['status'] == 'error' and 'memory: ' in r['result']['reason']"
+    [ "$code" -ne 0 ] || { fitted=$k; break; }
+done
+expect "it fits from somewhere on" [ "$fitted" -gt 0 ]
 finish

@@ -146,6 +146,25 @@ ls_status ls_comm_collect(ls_comm *comm, const void *mine, size_t bytes, void *a
     return LS_OK;
 }
 
+ls_status ls_comm_agree(ls_comm *comm, ls_status mine)
+{
+    ls_code worst = LS_CODE_OK;
+    if (!comm)
+        return mine;
+    ls_status heard = comm->backend->agree(comm, ls_status_code(mine), &worst);
+    if (mine || heard || !worst)
+        return ls_status_first(mine, heard);
+    return ls_status_follows(
+        ls_fail(worst, "rank", "another", "failed in its part; mend what that one says"));
+}
+
+ls_status ls_comm_bring(ls_comm *comm, ls_status mine, const void *bytes_of_mine, size_t bytes,
+                        void *all)
+{
+    LS_TRY(ls_comm_agree(comm, mine));
+    return ls_comm_collect(comm, bytes_of_mine, bytes, all);
+}
+
 void ls_comm_close(ls_comm *comm)
 {
     if (comm)

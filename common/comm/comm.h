@@ -163,6 +163,17 @@ bool ls_comm_shares(const ls_device_name *names, int count);
  *  rank. `all` is [size, bytes]. */
 ls_status ls_comm_collect(ls_comm *comm, const void *mine, size_t bytes, void *all);
 
+/**
+ * The same of what each has found by itself, `mine` being how that went, which is taken over: where
+ * one has failed all fail, the others with a failure that follows, and nobody waits for its bytes.
+ * What a rank does alone before all meet goes through this, or through ls_team_agree.
+ */
+ls_status ls_comm_bring(ls_comm *comm, ls_status mine, const void *bytes_of_mine, size_t bytes,
+                        void *all);
+
+/** The agreement alone. */
+ls_status ls_comm_agree(ls_comm *comm, ls_status mine);
+
 /** After the rank's operations are freed. Takes NULL. */
 void ls_comm_close(ls_comm *comm);
 

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a rank does alone between two things that all do together, and fails in: all ranks hear it,
+ * none hangs, and what they do together next is the same for all. Ranks are threads; each part of a
+ * step fails on each rank in turn. No tolerance.
+ */
+#include "bench/team.h"
+#include "bench/trial.h"
+#include "common/comm/tests/comm_fixture.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+
+enum { RANKS = 3, LONGEST_S = 60 };
+
+/* The part of a step that fails. */
+typedef enum lone_part {
+    NOTHING,
+    STEP,
+    SYNC,
+    RECORDS,
+    GATHER,
+    EVALUATE,
+    ALONE,
+    TEXT,
+    PARTS
+} lone_part;
+
+/* A strategy that does nothing, and fails where it is told to. */
+typedef struct made_up {
+    ls_run base;
+    int rank;
+    lone_part fails; /* here; NOTHING: nothing does */
+} made_up;
+
+static ls_status fail_if(const ls_run *run, lone_part part)
+{
+    const made_up *m = (const made_up *)run;
+    return m->fails == part ? ls_fail(LS_CODE_MISSING, "test", "part", "number %d failed", part)
+                            : LS_OK;
+}
+
+static ls_status mark(ls_run *run)
+{
+    (void)run;
+    return LS_OK;
+}
+
+static ls_status step(ls_run *run, bool tail, uint64_t times)
+{
+    (void)tail;
+    (void)times;
+    return fail_if(run, STEP);
+}
+
+static ls_status sync_run(ls_run *run)
+{
+    return fail_if(run, SYNC);
+}
+
+static ls_status records(ls_run *run, uint64_t first, uint64_t count, ls_step_record *out,
+                         uint64_t *mark_ns)
+{
+    (void)first;
+    *mark_ns = 0;
+    memset(out, 0, count * sizeof *out);
+    return fail_if(run, RECORDS);
+}
+
+static ls_status gather(ls_run *run, float *parameters)
+{
+    *parameters = 1;
+    return fail_if(run, GATHER);
+}
+
+static ls_status evaluate(ls_run *run, double *accuracy)
+{
+    *accuracy = 0.25 + ((made_up *)run)->rank;
+    return fail_if(run, EVALUATE);
+}
+
+static const ls_strategy strategy = {.name = "made up",
+                                     .mark = mark,
+                                     .step = step,
+                                     .sync = sync_run,
+                                     .records = records,
+                                     .gather = gather,
+                                     .evaluate = evaluate};
+
+static ls_status work_alone(void *context)
+{
+    return fail_if(context, ALONE);
+}
+
+/* A rank, and what came of it. */
+typedef struct rank {
+    pthread_t thread;
+    ls_comm *comm;
+    made_up run;
+    ls_status status; /* of the round in which something fails */
+    ls_status after;  /* of what all do together then */
+    double accuracy;
+    char *texts[RANKS];
+} rank;
+
+static ls_status bring_texts(rank *r)
+{
+    const bool fails = r->run.fails == TEXT;
+    char mine[16];
+    snprintf(mine, sizeof mine, "rank %d", r->comm->rank);
+    return ls_team_gather(r->comm, fails ? ls_fail(LS_CODE_MISSING, "test", "text", "none") : LS_OK,
+                          fails ? NULL : mine, r->texts);
+}
+
+/* All that a session's ranks do together, until something fails. */
+static ls_status take_round(rank *r)
+{
+    const ls_plan_of_case plan = {.strategy = &strategy};
+    const ls_data data = {.train = {.samples = 8}};
+    ls_session session = {.plan = &plan, .run = &r->run.base};
+    ls_step_record record;
+    uint64_t mark_ns;
+    float value;
+    session.job =
+        (ls_job){.comm = r->comm, .data = &data, .device_count = 1, .batch = 1, .records = 1};
+    r->accuracy = -1;
+    LS_TRY(ls_session_steps(&session, 1));
+    LS_TRY(ls_session_records(&session, 1, &record, &mark_ns));
+    LS_TRY(ls_session_gather(&session, &value));
+    LS_TRY(ls_session_evaluate(&session, &r->accuracy));
+    LS_TRY(ls_session_alone(&session, work_alone, &r->run));
+    return bring_texts(r);
+}
+
+static void *rank_thread(void *argument)
+{
+    rank *r = argument;
+    r->status = take_round(r);
+    r->run.fails = NOTHING;
+    r->after = ls_team_same(r->comm, "number", 7, NULL);
+    return NULL;
+}
+
+static void forget(rank *r)
+{
+    ls_status_free(r->status);
+    ls_status_free(r->after);
+    for (int t = 0; t < RANKS; t++) {
+        free(r->texts[t]);
+        r->texts[t] = NULL;
+    }
+}
+
+/* The part fails on one rank; then all are in step still. */
+static void run_ranks(ls_comm **comms, lone_part fails, int who, rank *ranks)
+{
+    for (int i = 0; i < RANKS; i++) {
+        ranks[i] = (rank){.comm = comms[i],
+                          .run = {.base = {.strategy = &strategy},
+                                  .rank = i,
+                                  .fails = i == who ? fails : NOTHING}};
+        assert_int_equal(pthread_create(&ranks[i].thread, NULL, rank_thread, &ranks[i]), 0);
+    }
+    for (int i = 0; i < RANKS; i++)
+        pthread_join(ranks[i].thread, NULL);
+}
+
+static void who_fails_alone_is_heard_by_all(void **state)
+{
+    fixture *f = *state;
+    ls_comm *comms[RANKS];
+    rank ranks[RANKS];
+    alarm(LONGEST_S); /* a rank that waits for what others never come to */
+    must(ls_comm_open(f->backend, NULL, f->device, RANKS, comms));
+    for (int part = STEP; part < PARTS; part++)
+        for (int who = 0; who < RANKS; who++) {
+            const bool leads =
+                part == EVALUATE || part == ALONE; /* the others have no part in it */
+            run_ranks(comms, (lone_part)part, who, ranks);
+            for (int i = 0; i < RANKS; i++) {
+                const bool fails = who == 0 || !leads;
+                if (fails != (ranks[i].status != LS_OK) || ranks[i].after)
+                    fail_msg("part %d failed on rank %d: rank %d has %s, then %s", part, who, i,
+                             ranks[i].status ? ls_status_text(ranks[i].status) : "success",
+                             ranks[i].after ? ls_status_text(ranks[i].after) : "success");
+                forget(&ranks[i]);
+            }
+        }
+    for (int i = 0; i < RANKS; i++)
+        ls_comm_close(comms[i]);
+    alarm(0);
+}
+
+/* Where nothing fails: what rank 0 found, and the texts of all. */
+static void who_leads_tells_the_others(void **state)
+{
+    fixture *f = *state;
+    ls_comm *comms[RANKS];
+    rank ranks[RANKS];
+    alarm(LONGEST_S);
+    must(ls_comm_open(f->backend, NULL, f->device, RANKS, comms));
+    run_ranks(comms, TEXT, 2, ranks); /* leaves nothing behind */
+    for (int i = 0; i < RANKS; i++)
+        forget(&ranks[i]);
+    run_ranks(comms, NOTHING, 0, ranks);
+    for (int i = 0; i < RANKS; i++) {
+        must(ranks[i].status);
+        assert_true(ranks[i].accuracy == 0.25);
+    }
+    assert_string_equal(ranks[0].texts[0], "rank 0");
+    assert_string_equal(ranks[0].texts[1], "rank 1");
+    assert_string_equal(ranks[0].texts[2], "rank 2");
+    for (int i = 0; i < RANKS; i++) {
+        forget(&ranks[i]);
+        ls_comm_close(comms[i]);
+    }
+    alarm(0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(who_fails_alone_is_heard_by_all),
+                                       cmocka_unit_test(who_leads_tells_the_others)};
+    return cmocka_run_group_tests(tests, setup_devices, teardown_devices);
+}

@@ -150,7 +150,9 @@ static ls_status emit(command_run *run, case_run *c)
     if (c->plan.job.comm) /* ranks that have lost each other: rank 0's part is kept */
         ls_status_free(ls_row_join(run->processes, built ? NULL : row));
     LS_TRY(built);
+    ls_workplace_writes(&run->place, true);
     ls_status saved = run->results ? ls_results_append(run->results, row) : LS_OK;
+    ls_workplace_writes(&run->place, false);
     if (saved)
         ls_row_mark_error(row, ls_status_text(saved));
     worsen(run, c->trained && c->trial.interrupted ? LS_CODE_INTERRUPTED : ls_row_code(row));
@@ -221,7 +223,7 @@ static void give_up(command_run *run, case_run *c)
 
 /* Of a case that was asked for: a baseline that was added is not what the user saves. verify has
  * what the gate reached. */
-static ls_status save_parameters(const command_run *run, const case_run *c)
+static ls_status save_parameters(command_run *run, const case_run *c)
 {
     const bool asked = (size_t)(c - run->cases) < run->request->case_count;
     const float *values = c->trained ? c->trial.parameters : c->gate.parameters;
@@ -232,7 +234,11 @@ static ls_status save_parameters(const command_run *run, const case_run *c)
         return ls_fail(LS_CODE_MISSING, "option", "--save",
                        "verify compares nothing of %s, and so trains nothing; run works",
                        c->plan.strategy->name);
-    return ls_variables_save(&c->plan.model->graph->variables, run->request->save, values);
+    ls_workplace_writes(&run->place, true);
+    ls_status status =
+        ls_variables_save(&c->plan.model->graph->variables, run->request->save, values);
+    ls_workplace_writes(&run->place, false);
+    return status;
 }
 
 /* The end of a case: accuracy, digest, saved parameters, row. Frees its devices. */

@@ -11,6 +11,7 @@
 #include "common/device/pulse.h"
 #include "impl/places.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,10 +25,22 @@ struct ls_data_cache {
     struct ls_data_cache *next;
 };
 
-/* Work is what the devices' queues do: signs of life to other processes come of that. */
-static bool has_moved(void *pulse)
+/* Looks of mpi_pulse.c, for eight timeouts. */
+enum { WRITE_LOOKS = 8 * 16 };
+
+void ls_workplace_writes(ls_workplace *place, bool begins)
 {
-    return ls_pulse_moved(pulse);
+    atomic_store(&place->writes, begins ? WRITE_LOOKS : 0);
+}
+
+/* Work is what the devices' queues do: signs of life to other processes come of that. */
+static bool has_moved(void *context)
+{
+    ls_workplace *place = context;
+    int writes = atomic_load(&place->writes);
+    if (writes > 0)
+        atomic_compare_exchange_strong(&place->writes, &writes, writes - 1);
+    return ls_pulse_moved(ls_machine_pulse(place->machine)) || writes > 0;
 }
 
 ls_status ls_workplace_open(const ls_request *request, ls_workplace *out)
@@ -43,7 +56,7 @@ ls_status ls_workplace_open(const ls_request *request, ls_workplace *out)
     if (!out->left)
         return ls_fail_memory("workplace", sizeof *out->left);
     LS_TRY(ls_machine_open(&options, &out->machine));
-    LS_TRY(ls_processes_pulse(request->processes, has_moved, ls_machine_pulse(out->machine)));
+    LS_TRY(ls_processes_pulse(request->processes, has_moved, out));
     if (request->logical_gpus > 1 && !ls_machine_count(out->machine, LS_DEVICE_GPU))
         return ls_fail(LS_CODE_USAGE, "option", "--logical-gpus",
                        "concerns no case here: there is no GPU to split; leave it out");

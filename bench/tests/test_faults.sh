@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # The fault matrix: a rank of three is killed, stopped, exits or hangs (--inject) while they train.
-# Each cell of strategies x faults x (server, chief, worker): the others end in time with the right
-# status; what they say names the rank, and what each of the others waited for; rows so far are
-# printed and kept. Cells run some at a time: they mostly wait. REPEATS=N runs each N times
-# (test_faults_slow).
-# Leaves out: several hosts (test_netns.sh).
+# Each cell of strategies x faults x (server, chief, worker), however slow the machine: the job ends
+# in time, not with 0; each of the others says what it waited for once at most; one of them at least
+# names the lost one; rows so far are printed and kept. Cells run some at a time: they mostly wait.
+# REPEATS=N runs each N times (test_faults_slow).
+# Leaves out: who speaks first, whether what a launcher ends was gone or only silent, and in which
+# step who waited, which all depend on time (test_comm_mpi has them); several hosts (test_netns.sh).
 set -euo pipefail
 launcher=$(cd "$(dirname "$0")" && pwd)/mpirun.sh
 . "$(dirname "$0")/lib.sh"
@@ -17,7 +18,7 @@ export ASAN_OPTIONS=detect_leaks=0 # Open MPI frees some of its memory at no tim
 ranks=3
 step=30
 : "${REPEATS:=1}"
-at_once=6 # cells
+at_once=4 # cells
 
 # name: ranks that it happens to: options. Of ps rank 0 is the server, 1 the chief, 2 a worker.
 cells="
@@ -37,56 +38,27 @@ run_cell() { # run_cell FOLDER FAULT VICTIM OPTIONS...
     shift 3
     mkdir "$folder"
     printf 'inject: ["%s=%s:%s", none]\n' "$fault" "$victim" $step >"$folder/plan.yaml"
-    # 2 s without progress and 5 s to end, after the start and the healthy case
-    MPIRUN_SECONDS=40 "$launcher" $ranks "$LOCKSTEP" run "$@" --model mlp:784-16-10 --data synthetic:500 \
-        --batch 60 --steps 200 --blocks 1 --format jsonl --results "$folder/r.db" --timeout 2s \
+    # 2 s without progress and some to end, after the start and the healthy case: a hang is what never ends
+    MPIRUN_SECONDS=150 "$launcher" $ranks "$LOCKSTEP" run "$@" --model mlp:784-16-10 --data synthetic:500 \
+        --batch 60 --steps 60 --blocks 1 --format jsonl --results "$folder/r.db" --timeout 2s \
         --plan "$folder/plan.yaml" >"$folder/out" 2>"$folder/all" </dev/null || status=$?
     echo "$status" >"$folder/status"
 }
 
 judge_cell() { # judge_cell FOLDER FAULT VICTIM NAME
-    local folder=$1 fault=$2 victim=$3 name=$4 rank others=$((ranks - 1))
-    local awaited='\(of [0-9]* bytes, rank [0-9]\|any rank\)' # a server takes from whoever comes
+    local folder=$1 fault=$2 victim=$3 name=$4 rank
     command_line="($name: $fault of rank $victim)"
     code=$(cat "$folder/status")
     grep '^lockstep: ' "$folder/all" >err || true
     cp "$folder/out" out
-    case $fault in
-    kill) expect "status 137" [ "$code" -eq 137 ] ;;
-    exit) expect "status not 0, not a timeout" [ "$code" -ne 0 -a "$code" -ne 124 ] ;;
-    *) expect "status 3" [ "$code" -eq 3 ] ;;
-    esac
-    case $fault in
-    kill | exit) # the launcher ends all: each of the others says its part; on a busy machine the time is out before
-        expect "each of the others says what it waited for" [ "$(grep -c \
-            "^lockstep: rank [0-9]* on [^ ]*: \(told to end while it \)\?waited [0-9.]* s for .*$awaited" err)" -eq $others ]
-        expect "and that the rank is gone" \
-            [ "$(grep -c "; rank $victim on [^ ]* (pid [0-9]*) is gone$" err)" -eq $others -o \
-            "$(grep -c "^lockstep: rank $victim on [^ ]*: silent: pid [0-9]* is gone, " err)" -eq 1 ]
-        ;;
-    *)
-        expect "the silent rank is named" eval "grep -q \
-            '^lockstep: rank $victim on [^ ]*: silent: pid [0-9]* $([ "$fault" = stop ] && echo "is stopped" || echo "runs without progress"), last sign of life [0-9.]* s ago; ' err"
-        expect "each of the others waited" [ "$(grep -c \
-            "^lockstep: rank [0-9]* on [^ ]*: waited [0-9.]* s for .*$awaited" err)" -eq $others ]
-        expect "and that is all" [ "$(wc -l <err)" -eq $ranks ]
-        ;;
-    esac
+    expect "status not 0, in time" [ "$code" -ne 0 -a "$code" -ne 124 ]
     for ((rank = 0; rank < ranks; rank++)); do
-        [ "$rank" -eq "$victim" ] || expect "rank $rank speaks" grep -q "^lockstep: rank $rank on " err
+        expect "rank $rank says its part once at most" [ "$(grep -c \
+            "^lockstep: rank $rank on [^ ]*: \(told to end while it \)\?waited [0-9.]* s for " err)" -le 1 ]
     done
-    local exchange="an exchange to .*, rank $victim\b.*, step $step\b"
-    case $name in
-    direct) expect "all-reduces name their step" grep -q "an all-reduce of .*, rank $victim\b.*, step $step\b" err ;;
-    mirrored | 'ps sync') expect "exchanges name their step" grep -q "$exchange" err ;;
-    'ps backup') # the server and the other worker go on without a worker
-        [ "$victim" -ne 0 ] || expect "messages name the steps before" grep -q 'a message.*, after step [0-9]' err ;;
-    ps*) # whoever waits for the server waits in its step; the server's steps are not its workers'
-        [ "$victim" -ne 0 ] || expect "exchanges name their step" grep -q "$exchange" err
-        [ "$victim" -eq 0 ] || expect "messages name the steps before" grep -q 'a message.*, after step [0-9]' err
-        ;;
-    *) expect "messages name the steps before" grep -q 'a message.*, after step [0-9]' err ;;
-    esac
+    expect "the lost rank is named by another" eval "grep -v '^lockstep: rank $victim on [^ ]*: \(told\|waited\)' err |
+        grep -q '\brank $victim\b'"
+    expect "nobody else is named as lost" eval "! grep '\(: silent: \|is gone$\)' err | grep -v '\brank $victim on [^ ]*\(: silent\| (pid [0-9]*) is gone$\)' | grep -q ."
     rows "the row so far is printed" "r['result']['status'] == 'ok' and 'inject' not in r['case'] and
         all(x['result']['status'] == 'error' and x['case']['inject'] == '$fault=$victim:$step'
             for x in rows[1:])"

@@ -69,16 +69,15 @@ rows "a link between hosts: there and back, the same bits" "r['time']['step_ms']
 # ---- What goes wrong --------------------------------------------------------------------------
 
 # The launcher takes seconds to tell the ranks of other hosts of a killed one: that comes before, in
-# the midst of, or after what the timeout begins.
+# the midst of, or after what the timeout begins. So who speaks, and what it calls the lost one, is not said.
 for turn in "stop 2s" "hang 2s" "kill 2s" "kill 20s"; do
     read -r fault timeout <<<"$turn"
     hosts 3 "\$mpirun -n 3 \$LOCKSTEP run --strategy mirrored --inject $fault=1:5 --timeout $timeout --results none $small"
     expect "$turn: status not 0, in time" [ "$code" -ne 0 -a "$code" -ne 124 ]
-    for host in 0 2; do
-        expect "$turn: host $host speaks, once" [ "$(grep -c "^lockstep: rank $host on node$host: .*waited [0-9.]* s for .*, rank [01], step 5" err)" -eq 1 ]
+    for host in 0 1 2; do
+        expect "$turn: host $host says its part once at most" [ "$(grep -c "^lockstep: rank $host on node$host: .*waited [0-9.]* s for " err)" -le 1 ]
     done
-    [ $fault = kill ] || expect "$fault: the lost one is named" grep -q \
-        '^lockstep: rank 1 on node1: silent: pid [0-9]* does not answer, last sign of life' err
+    expect "$turn: the lost one is named by another" eval "grep -v '^lockstep: rank 1 on node1: \(told\|waited\)' err | grep -q '\brank 1\b'"
 done
 # Another program on one host: the same but for a word of its build.
 mkdir node0 node1

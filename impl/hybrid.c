@@ -74,57 +74,88 @@ static ls_status open_run(const ls_job *job, ls_run **out)
 
 /* ---- The gate's: sums in sequence ----------------------------------------------------------- */
 
-/* A replica's parts of a place, added up in order; false: its slice is empty. */
-static bool sum_parts(const ls_graph_parts *parts, int place, const float *const *part, int count,
-                      float *memory[2])
+/* A place's sums: those of its mirror, and above them what a replica's parts add up to. */
+typedef struct place_sum {
+    const ls_graph_part *part;
+    const ls_variables *whole;
+    const bool *has; /* [replicas, parts] */
+    int parts;       /* of a replica */
+    int above;       /* the sum of these */
+    ls_sum_order *out;
+} place_sum;
+
+/* A step over elements of the place, as steps over the whole's. */
+static ls_status add_step(const place_sum *p, ls_order_step step)
 {
-    const size_t owned = parts->parts[place].owned;
-    bool any = false;
-    for (int i = 0; i < count; i++) {
-        if (!part[i])
+    const size_t first = step.first, last = step.first + step.count;
+    for (size_t v = 0; v < p->part->graph->variables.count; v++) {
+        const ls_variable *mine = &p->part->graph->variables.items[v];
+        const size_t begin = first > mine->offset ? first : mine->offset;
+        const size_t end = mine->offset + mine->count;
+        if (begin >= (last < end ? last : end))
             continue;
-        ls_divided_move(parts, place, (float *)part[i], memory[any], false);
-        for (size_t k = 0; k < owned && any; k++)
-            memory[0][k] += memory[1][k];
-        any = true;
+        step.first = p->whole->items[p->part->variable[v]].offset + begin - mine->offset;
+        step.count = (last < end ? last : end) - begin;
+        LS_TRY(ls_sum_order_add(p->out, &step));
     }
-    return any;
+    return LS_OK;
+}
+
+/* A replica's input is its parts, added up in order. */
+static ls_status add_replica(const place_sum *p, const ls_order_step *step)
+{
+    const size_t first = (size_t)step->input * (size_t)p->parts;
+    ls_order_step each = *step, fold = *step;
+    each.into = fold.from = p->above;
+    each.begins = true;
+    for (int i = 0; i < p->parts; i++) {
+        if (!p->has[first + (size_t)i])
+            continue;
+        each.input = (int)first + i;
+        each.visit = step->visit * (size_t)p->parts + (size_t)i;
+        LS_TRY(add_step(p, each));
+        each.begins = false;
+    }
+    fold.input = each.begins ? LS_SUM_ZEROS : LS_SUM_OTHER;
+    fold.visit = (step->visit + 1) * (size_t)p->parts - 1;
+    return add_step(p, fold);
 }
 
 static ls_status sum_place(const ls_job *job, const ls_graph_parts *parts, int place,
-                           const float *const *each, float *out)
+                           const bool *has, ls_sum_order *out)
 {
     const ls_graph_part *part = &parts->parts[place];
-    const int n = ls_job_replicas(job), m = ls_job_parts(job) / n;
-    const size_t elements = part->elements + 1;
+    const int n = ls_job_replicas(job);
     const ls_mirror_options options = {
         .job = job, .graph = part->graph, .elements = part->owned, .place = place};
-    const float *inputs[LS_JOB_REPLICAS];
-    float *memory = calloc(((size_t)n + 2) * elements, sizeof *memory);
-    if (!memory)
-        return ls_fail_memory("hybrid", ((size_t)n + 2) * elements * sizeof *memory);
-    float *more = memory + (size_t)n * elements, *sum = more + elements;
-    for (int d = 0; d < n; d++) {
-        float *mine = memory + (size_t)d * elements;
-        inputs[d] =
-            sum_parts(parts, place, each + (size_t)d * (size_t)m, m, (float *[]){mine, more})
-                ? mine
-                : NULL;
+    bool all[LS_JOB_REPLICAS];
+    for (int d = 0; d < n; d++)
+        all[d] = true; /* zeros are found out here */
+    ls_sum_order mirror = {0};
+    ls_status status = ls_mirror_sum(&options, all, n, &mirror);
+    const place_sum p = {part, &parts->whole->variables, has, ls_job_parts(job) / n, mirror.sums,
+                         out};
+    for (size_t i = 0; i < mirror.count && !status; i++) {
+        ls_order_step step = mirror.steps[i];
+        if (step.input >= 0) {
+            status = add_replica(&p, &step);
+            continue;
+        }
+        step.visit = (step.visit + 1) * (size_t)p.parts - 1;
+        status = add_step(&p, step);
     }
-    ls_status status = ls_mirror_sum(&options, inputs, n, sum);
-    ls_divided_move(parts, place, out, sum, true);
-    free(memory);
+    ls_sum_order_close(&mirror);
     return status;
 }
 
-static ls_status sum(const ls_job *job, const float *const *each, int count, float *out)
+static ls_status sum(const ls_job *job, const bool *has, int count, ls_sum_order *out)
 {
     ls_graph_parts parts = {0};
     (void)count;
     LS_TRY(ls_graph_parts_open(job->model->graph, job->place, ls_job_places(job), &parts));
     ls_status status = LS_OK;
     for (int p = 0; p < parts.count && !status; p++)
-        status = sum_place(job, &parts, p, each, out);
+        status = sum_place(job, &parts, p, has, out);
     ls_graph_parts_close(&parts);
     return status;
 }

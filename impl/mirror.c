@@ -207,25 +207,33 @@ ls_status ls_mirror_traffic(const ls_mirror *mirror, const ls_job *job, const ui
     return LS_OK;
 }
 
-ls_status ls_mirror_sum(const ls_mirror_options *o, const float *const *parts, int count,
-                        float *out)
+/* The steps of one bucket. */
+static ls_status sum_bucket(const ls_mirror_options *o, const ls_layout *layout, const bool *has,
+                            int count, const ls_bucket *bucket, ls_sum_order *out)
 {
-    const float *inputs[LS_JOB_REPLICAS];
+    ls_sum_order steps = {0};
+    ls_status status = o->job->allreduce->oracle(count, bucket->count, layout, &steps);
+    for (size_t i = 0; i < steps.count && !status; i++) {
+        ls_order_step step = steps.steps[i];
+        step.first += bucket->first;
+        if (step.input >= 0 && !has[step.input])
+            step.input = LS_SUM_ZEROS;
+        status = ls_sum_order_add(out, &step);
+    }
+    ls_sum_order_close(&steps);
+    return status;
+}
+
+ls_status ls_mirror_sum(const ls_mirror_options *o, const bool *has, int count, ls_sum_order *out)
+{
     int hosts[LS_JOB_REPLICAS];
     ls_layout spread;
-    const ls_layout *layout = find_layout(o, hosts, &spread);
-    float *zeros = calloc(o->elements + 1, sizeof *zeros);
     ls_buckets buckets;
-    if (!zeros)
-        return ls_fail_memory("mirror", o->elements * sizeof *zeros);
-    ls_status status = open_buckets(o, &buckets);
-    for (size_t b = 0; b < buckets.count && !status; b++) {
-        const ls_bucket *bucket = &buckets.items[b];
-        for (int d = 0; d < count; d++)
-            inputs[d] = (parts[d] ? parts[d] : zeros) + bucket->first;
-        o->job->allreduce->oracle(inputs, count, bucket->count, out + bucket->first, layout);
-    }
+    LS_TRY(open_buckets(o, &buckets));
+    const ls_layout *layout = find_layout(o, hosts, &spread);
+    ls_status status = LS_OK;
+    for (size_t b = 0; b < buckets.count && !status; b++)
+        status = sum_bucket(o, layout, has, count, &buckets.items[b], out);
     ls_buckets_close(&buckets);
-    free(zeros);
     return status;
 }

@@ -72,9 +72,9 @@ void ls_mirror_each(const ls_mirror *mirror, ls_op_visit visit, void *context);
 ls_status ls_mirror_traffic(const ls_mirror *mirror, const ls_job *job, const uint64_t *steps,
                             ls_traffic *sent, ls_traffic *formula);
 
-/** Fast mode, in sequence: out [elements] = the sum of parts[d] [elements], NULL for zeros, in the
- *  order of the algorithm, bucket by bucket. */
-ls_status ls_mirror_sum(const ls_mirror_options *options, const float *const *parts, int count,
-                        float *out);
+/** Fast mode, in sequence: the steps of a sum of parts of [elements], `count` of them, zeros where
+ *  there is none (has[d]), in the order of the algorithm, bucket by bucket. */
+ls_status ls_mirror_sum(const ls_mirror_options *options, const bool *has, int count,
+                        ls_sum_order *out);
 
 #endif

@@ -244,10 +244,10 @@ static ls_status gradient(ls_run *run, float *out)
     return ls_queue_read(r->queue, out, r->gradients, r->elements * sizeof *out);
 }
 
-static ls_status sum(const ls_job *job, const float *const *parts, int count, float *out)
+static ls_status sum(const ls_job *job, const bool *has, int count, ls_sum_order *out)
 {
     const ls_mirror_options options = options_of(job);
-    return ls_mirror_sum(&options, parts, count, out);
+    return ls_mirror_sum(&options, has, count, out);
 }
 
 const ls_strategy ls_strategy_mirrored = {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Oracle: slices in sequence, sums on the host in the strategy's order; see oracle.h. */
+/* Oracle: slices in sequence, sums on the host in the strategy's order; see oracle.h. One slice's
+ * gradient is held at a time, and a few sums: an order that goes around takes slices twice. */
 #include "impl/oracle.h"
 
 #include "impl/replicas.h"
@@ -17,13 +18,16 @@ typedef struct oracle {
                                       batch statistics up: one of n pieces, the others NULL */
     ls_op_list update, apply; /* `apply`: of a gradient that was given, with weight decay in it */
     ls_op_list finish[LS_BATCHES];
-    float *parts;       /* [n, P] each slice's gradient */
-    const float **each; /* [n] into parts; NULL: an empty slice */
+    bool *has[LS_BATCHES];          /* [n] which slices are not empty */
+    ls_sum_order order[LS_BATCHES]; /* of the strategy's sum; none where only a library knows */
+    float *part;                    /* [P] gradient of the slice at hand */
+    float **sums; /* [sums of the orders] of [P] on the way; the first is the gradient */
+    int sum_count;
     double *losses;     /* [n] each slice's */
-    float *gradient;    /* [P] */
     const float *given; /* [P] or NULL */
     bool widely;        /* the float64 sum is what a step updates by */
-    float *wide;        /* [P] that sum, where one of these is so */
+    double *exact;      /* [P] that sum, where one of these is so */
+    float *wide;        /* [P] the same, rounded */
 } oracle;
 
 static ls_status open_together(oracle *me, int which)
@@ -62,30 +66,63 @@ static ls_status open_slices(oracle *me, int which)
     return ls_replica_finish(me->replica, ls_replicated_batch(job, which), &me->finish[which]);
 }
 
+/* Which slices there are, and in which order they are added up. */
+static ls_status open_order(oracle *me, int which)
+{
+    const ls_job *job = me->base.job;
+    const int64_t batch = ls_replicated_batch(job, which);
+    me->has[which] = calloc((size_t)me->count, sizeof *me->has[which]);
+    if (!me->has[which])
+        return ls_fail_memory("oracle", (size_t)me->count * sizeof *me->has[which]);
+    for (int d = 0; d < me->count && batch; d++)
+        me->has[which][d] = job->sync_statistics ? ls_slice_count_sums(job, batch, d, me->count) > 0
+                                                 : ls_slice_sums(me->slices[which][d]) > 0;
+    if (!batch || (me->of->reduces && !me->its_job->allreduce->oracle))
+        return LS_OK;
+    LS_TRY(me->of->sum(me->its_job, me->has[which], me->count, &me->order[which]));
+    LS_TRY(ls_sum_order_sort(&me->order[which]));
+    if (me->order[which].sums > me->sum_count)
+        me->sum_count = me->order[which].sums;
+    return LS_OK;
+}
+
+/* Memory for a few gradients, however many slices there are. */
+static ls_status open_sums(oracle *me)
+{
+    const size_t bytes = (me->base.job->model->graph->variables.elements + 1) * sizeof(float);
+    me->sums = calloc((size_t)me->sum_count, sizeof *me->sums);
+    me->part = calloc(1, bytes);
+    me->wide = calloc(1, bytes);
+    me->exact = calloc(2, bytes);
+    me->losses = calloc((size_t)me->count, sizeof *me->losses);
+    bool all = me->sums && me->part && me->wide && me->exact && me->losses;
+    for (int s = 0; all && s < me->sum_count; s++) {
+        me->sums[s] = calloc(1, bytes);
+        all = me->sums[s] != NULL;
+    }
+    return all ? LS_OK : ls_fail_memory("oracle", bytes);
+}
+
 static ls_status open_parts(oracle *me)
 {
     const ls_job *job = me->base.job;
     const ls_replica_options place = {
         .job = job, .device = job->devices[0], .rows = job->batch, .sums = 1};
-    size_t elements = job->model->graph->variables.elements, n = (size_t)me->count;
-    me->parts = calloc(n * elements + 1, sizeof *me->parts);
-    me->each = calloc(n, sizeof *me->each);
-    me->losses = calloc(n, sizeof *me->losses);
-    me->gradient = calloc(elements + 1, sizeof *me->gradient);
-    me->wide = calloc(elements + 1, sizeof *me->wide);
-    if (!me->parts || !me->each || !me->losses || !me->gradient || !me->wide)
-        return ls_fail_memory("oracle", n * elements * sizeof *me->parts);
     LS_TRY(ls_replica_open(&place, &me->replica));
     LS_TRY(open_slices(me, LS_FULL));
     LS_TRY(open_slices(me, LS_TAIL));
-    LS_TRY(ls_replica_apply(me->replica, 0, elements, &me->apply));
-    return ls_replica_update(me->replica, 0, elements, &me->update);
+    me->sum_count = 1;
+    LS_TRY(open_order(me, LS_FULL));
+    LS_TRY(open_order(me, LS_TAIL));
+    LS_TRY(open_sums(me));
+    LS_TRY(ls_replica_apply(me->replica, 0, me->replica->elements, &me->apply));
+    return ls_replica_update(me->replica, 0, me->replica->elements, &me->update);
 }
 
 /* ---- The step ------------------------------------------------------------------------------- */
 
 /* Each replica's parts in order, then the replicas'. */
-static double sum_losses(const oracle *me)
+static double sum_losses(const oracle *me, int which)
 {
     const int replicas = ls_job_replicas(me->its_job), each = me->count / replicas;
     double all = 0;
@@ -94,7 +131,7 @@ static double sum_losses(const oracle *me)
         double mine = 0;
         bool some = false;
         for (int i = d * each; i < (d + 1) * each; i++) {
-            if (!me->each[i])
+            if (!me->has[which][i])
                 continue;
             mine = some ? mine + me->losses[i] : me->losses[i];
             some = true;
@@ -106,45 +143,57 @@ static double sum_losses(const oracle *me)
     return all;
 }
 
-/* Every slice's gradient and part of the loss. */
-static ls_status run_slices(oracle *me, int which)
+/* A slice's gradient and part of the loss; a second time in a step it gives the same. */
+static ls_status run_slice(oracle *me, int which, int d)
 {
     ls_replica *r = me->replica;
     const ls_slice *all = r->job->sync_statistics ? me->slices[which][0] : NULL;
-    size_t taken = 0;
-    if (all)
-        LS_TRY(ls_slice_put(me->slices[which][0], NULL, NULL));
-    for (int d = 0; d < me->count; d++) {
-        ls_slice *slice = me->slices[which][d];
-        const void *gradients = r->gradients;
-        const double *its_loss = r->loss;
-        float *part = me->parts + (size_t)d * r->elements;
-        me->each[d] = NULL;
-        if (all ? !ls_slice_count_sums(r->job, ls_replicated_batch(r->job, which), d, me->count)
-                : !ls_slice_sums(slice))
-            continue;
-        if (all) {
-            gradients = ls_slice_gradients(all, taken);
-            its_loss = ls_slice_loss(all, taken++);
-        } else {
-            LS_TRY(ls_slice_put(slice, NULL, NULL));
-        }
-        LS_TRY(ls_queue_read(r->queue, part, gradients, r->elements * sizeof *part));
-        LS_TRY(ls_queue_read(r->queue, &me->losses[d], its_loss, sizeof *me->losses));
-        me->each[d] = part;
+    const void *gradients = r->gradients;
+    const double *its_loss = r->loss;
+    size_t before = 0;
+    for (int i = 0; i < d; i++)
+        before += me->has[which][i];
+    if (all) { /* which has run, all pieces together */
+        gradients = ls_slice_gradients(all, before);
+        its_loss = ls_slice_loss(all, before);
+    } else {
+        LS_TRY(ls_slice_put(me->slices[which][d], NULL, NULL));
+    }
+    LS_TRY(ls_queue_read(r->queue, me->part, gradients, r->elements * sizeof *me->part));
+    return ls_queue_read(r->queue, &me->losses[d], its_loss, sizeof *me->losses);
+}
+
+/* The slices one after the other, as the order asks for them. */
+static ls_status run_order(oracle *me, int which)
+{
+    const ls_sum_order *order = &me->order[which];
+    int at = -1; /* whose gradient is at hand */
+    for (size_t i = 0; i < order->count; i++) {
+        const ls_order_step *s = &order->steps[i];
+        if (s->input >= 0 && s->input != at)
+            LS_TRY(run_slice(me, which, s->input));
+        at = s->input >= 0 ? s->input : at;
+        ls_order_step_take(s, me->part, me->sums);
     }
     return LS_OK;
 }
 
 /* The sum as nearly as it can be told. */
-static void sum_widely(oracle *me)
+static ls_status sum_widely(oracle *me, int which)
 {
-    for (size_t i = 0; i < me->replica->elements; i++) {
-        double sum = 0;
-        for (int d = 0; d < me->count; d++)
-            sum += me->each[d] ? (double)me->each[d][i] : 0;
-        me->wide[i] = (float)sum;
+    const size_t elements = me->replica->elements;
+    for (size_t i = 0; i < elements; i++)
+        me->exact[i] = 0;
+    for (int d = 0; d < me->count; d++) {
+        if (!me->has[which][d])
+            continue;
+        LS_TRY(run_slice(me, which, d));
+        for (size_t i = 0; i < elements; i++)
+            me->exact[i] += (double)me->part[i];
     }
+    for (size_t i = 0; i < elements; i++)
+        me->wide[i] = (float)me->exact[i];
+    return LS_OK;
 }
 
 /* What was given has weight decay in it, of the parameters before the update: so gets the sum. */
@@ -165,29 +214,31 @@ static ls_status add_decay(oracle *me)
     return status;
 }
 
-/* The gradient that a step updates by. */
-static ls_status take_gradient(oracle *me)
+/* The gradient that a step updates by, into the first sum. */
+static ls_status take_gradient(oracle *me, int which)
 {
-    const size_t bytes = me->replica->elements * sizeof *me->gradient;
+    const size_t bytes = me->replica->elements * sizeof(float);
     if (!me->given && !me->widely)
-        return me->of->sum(me->its_job, me->each, me->count, me->gradient);
-    sum_widely(me);
-    memcpy(me->gradient, me->given ? me->given : me->wide, bytes);
+        return run_order(me, which);
+    LS_TRY(sum_widely(me, which));
+    memcpy(me->sums[0], me->given ? me->given : me->wide, bytes);
     return me->given ? add_decay(me) : LS_OK;
 }
 
 static ls_status one_step(oracle *me, int which)
 {
     ls_replica *r = me->replica;
-    LS_TRY(run_slices(me, which));
-    const double loss = sum_losses(me);
-    LS_TRY(take_gradient(me));
-    LS_TRY(ls_queue_write(r->queue, r->gradients, me->gradient, r->elements * sizeof(float)));
+    if (r->job->sync_statistics)
+        LS_TRY(ls_slice_put(me->slices[which][0], NULL, NULL));
+    LS_TRY(take_gradient(me, which));
+    const double loss = sum_losses(me, which);
+    float *gradient = me->sums[0];
+    LS_TRY(ls_queue_write(r->queue, r->gradients, gradient, r->elements * sizeof *gradient));
     LS_TRY(ls_queue_write(r->queue, r->loss, &loss, sizeof loss));
     LS_TRY(ls_op_list_put(me->given ? &me->apply : &me->update, r->queue));
     LS_TRY(ls_op_list_put(&me->finish[which], r->queue));
     /* With what decay added to it. */
-    return ls_queue_read(r->queue, me->gradient, r->gradients, r->elements * sizeof(float));
+    return ls_queue_read(r->queue, gradient, r->gradients, r->elements * sizeof *gradient);
 }
 
 static ls_status step(ls_run *run, bool tail, uint64_t times)
@@ -246,10 +297,16 @@ static void close_run(ls_run *run)
         free(me->slices[b]);
     }
     ls_replica_close(me->replica);
-    free(me->parts);
-    free(me->each);
+    for (int b = 0; b < LS_BATCHES; b++) {
+        ls_sum_order_close(&me->order[b]);
+        free(me->has[b]);
+    }
+    for (int s = 0; me->sums && s < me->sum_count; s++)
+        free(me->sums[s]);
+    free(me->sums);
+    free(me->part);
     free(me->losses);
-    free(me->gradient);
+    free(me->exact);
     free(me->wide);
     free(me);
 }
@@ -301,21 +358,19 @@ const float *ls_oracle_wide_sum(const ls_run *run)
 
 const float *ls_oracle_gradient(const ls_run *run)
 {
-    return ((const oracle *)run)->gradient;
+    return ((const oracle *)run)->sums[0];
 }
 
-ls_status ls_sum_in_order(const ls_job *job, const float *const *parts, int count, float *out)
+ls_status ls_sum_in_order(const ls_job *job, const bool *has, int count, ls_sum_order *out)
 {
-    size_t elements = job->model->graph->variables.elements;
-    bool first = true;
+    ls_order_step step = {.begins = true, .count = job->model->graph->variables.elements};
     for (int d = 0; d < count; d++) {
-        if (!parts[d])
+        if (!has[d])
             continue;
-        if (first)
-            memcpy(out, parts[d], elements * sizeof *out);
-        for (size_t i = 0; i < elements && !first; i++)
-            out[i] += parts[d][i];
-        first = false;
+        step.visit = (size_t)d;
+        step.input = d;
+        LS_TRY(ls_sum_order_add(out, &step));
+        step.begins = false;
     }
     return LS_OK;
 }

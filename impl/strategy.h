@@ -110,14 +110,15 @@ struct ls_strategy {
     /** The latest step's gradient, whole, to the host, float32 [elements]. After sync. NULL: not
      *  to be had. */
     ls_status (*gradient)(ls_run *run, float *gradient);
-    /** Fast mode's order of summation, in sequence on the host: out = the sum of the replicas'
-     *  gradients, parts[d] float32 [elements], NULL for an empty slice. NULL: not equivalent. */
-    ls_status (*sum)(const ls_job *job, const float *const *parts, int count, float *out);
+    /** Fast mode's order of summation: appends the steps of a sum of the parts' gradients, each
+     *  [elements], of which there are `count`; has[d]: part d is not empty. NULL: not equivalent.
+     */
+    ls_status (*sum)(const ls_job *job, const bool *has, int count, ls_sum_order *out);
     void (*close)(ls_run *run);
 };
 
 /** ((p0 + p1) + p2) + ...: the order of towers, and of one part alone. */
-ls_status ls_sum_in_order(const ls_job *job, const float *const *parts, int count, float *out);
+ls_status ls_sum_in_order(const ls_job *job, const bool *has, int count, ls_sum_order *out);
 
 /** The strategy's own check, and that every replica gets a sample (exact: a shard) of a full batch.
  */

@@ -19,6 +19,15 @@ ranks_ok 6 run --strategy mirrored --model mlp:784-1000-1000-10 --data synthetic
     --timeout 1s --results none --format jsonl
 expect "nobody is lost: many ranks" nobody_lost
 rows "many ranks" "r['result']['status'] == 'ok' and r['case']['ranks'] == 6"
+# The judges' memory on rank 0 is that of a few models, however many ranks there are: each one's slice is
+# summed when it has been computed. 21.3 MiB of parameters; the fullest rank's peak.
+for n in 2 6; do
+    ranks_ok $n run --strategy mirrored --allreduce ring --model mlp:784-2000-2000-10 --data synthetic:60 --batch 12 --gate-steps 1 \
+        --warmup 0 --steps 1 --results none --format jsonl
+    keep peak$n
+done
+rows "four ranks more take no two models more" "old('peak6')[0]['memory']['rss_peak'] - old('peak2')[0]['memory']['rss_peak'] <
+    2 * 4 * r['case']['parameters'] and r['equivalence']['oracle'] == 'same bits'"
 # What `single` beside the case and the test set take, rank 0 alone.
 ranks_ok 2 run --strategy mirrored --model resnet:8 --data synthetic:1024 --batch 512 --gate-steps 0 --warmup 0 --steps 2 --blocks 1 \
     --baseline yes --timeout 1s --results none --format jsonl

@@ -67,10 +67,9 @@ static ls_traffic formula(int ranks, size_t count, int64_t shards, const ls_layo
                         .messages_sent = twice * ls_comm_filled(count, ranks)};
 }
 
-static void oracle(const float *const *inputs, int ranks, size_t count, float *out,
-                   const ls_layout *layout)
+static ls_status oracle(int ranks, size_t count, const ls_layout *layout, ls_sum_order *out)
 {
-    ls_allreduce_flat.oracle(inputs, ranks, count, out, layout);
+    return ls_allreduce_flat.oracle(ranks, count, layout, out);
 }
 
 const ls_allreduce ls_allreduce_direct = {

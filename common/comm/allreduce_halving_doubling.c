@@ -75,25 +75,39 @@ static ls_status build(ls_comm *comm, const ls_allreduce_args *a, ls_op_list *op
     return put_whole(comm, a, extra, -1, ops);
 }
 
-/* H(r, d) of element i. */
-static float halving_sum(const float *const *inputs, int ranks, int r, int d, size_t i)
+/* H(r, d) of all elements into sum `into`; those above it are free. Blocks differ only in which of
+ * two sums is added to which. *visit: inputs taken so far. */
+static ls_status put_halving(int ranks, size_t count, int r, int d, int into, size_t *visit,
+                             ls_sum_order *out)
 {
-    int p = power_below(ranks);
-    if (d == p)
-        return r + p < ranks ? inputs[r][i] + inputs[r + p][i] : inputs[r][i];
-    return halving_sum(inputs, ranks, r, 2 * d, i) + halving_sum(inputs, ranks, r ^ d, 2 * d, i);
+    const int p = power_below(ranks);
+    ls_order_step step = {
+        .visit = *visit, .input = r, .into = into, .begins = true, .count = count};
+    if (d == p) {
+        LS_TRY(ls_sum_order_add(out, &step));
+        step.visit = ++*visit;
+        step.input = r + p;
+        step.begins = false;
+        if (r + p < ranks) {
+            LS_TRY(ls_sum_order_add(out, &step));
+            ++*visit;
+        }
+        return LS_OK;
+    }
+    LS_TRY(put_halving(ranks, count, r, 2 * d, into, visit, out));
+    LS_TRY(put_halving(ranks, count, r ^ d, 2 * d, into + 1, visit, out));
+    return ls_sum_order_add(out, &(ls_order_step){.visit = *visit - 1,
+                                                  .input = LS_SUM_OTHER,
+                                                  .from = into + 1,
+                                                  .into = into,
+                                                  .count = count});
 }
 
-static void oracle(const float *const *inputs, int ranks, size_t count, float *out,
-                   const ls_layout *layout)
+static ls_status oracle(int ranks, size_t count, const ls_layout *layout, ls_sum_order *out)
 {
+    size_t visit = 0;
     (void)layout;
-    int p = power_below(ranks);
-    for (int b = 0; b < p; b++) {
-        ls_range block = ls_comm_parts(count, b, 1, p);
-        for (size_t i = block.first; i < block.first + block.count; i++)
-            out[i] = halving_sum(inputs, ranks, b, 1, i);
-    }
+    return put_halving(ranks, count, 0, 1, 0, &visit, out);
 }
 
 static ls_traffic formula(int ranks, size_t count, int64_t shards, const ls_layout *layout)

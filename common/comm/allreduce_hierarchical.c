@@ -141,41 +141,63 @@ static ls_traffic formula(int ranks, size_t count, int64_t shards, const ls_layo
                         .messages_sent = ring.messages_sent + messages};
 }
 
-/* Element i of what the processes of a host, or the ranks of a process, add up to. */
-static float level_sum(const float *const *inputs, int ranks, const ls_layout *layout, int leader,
-                       size_t i)
+enum { RING, HOST, PROCESS }; /* sums on the way */
+
+/* What a process's ranks add up to. */
+static ls_status put_process(const ls_layout *layout, int ranks, size_t count, int leader,
+                             size_t *visit, ls_sum_order *out)
 {
-    float sum = inputs[leader][i];
-    for (int r = 0; r < ranks; r++)
-        if (sends_to(layout, ranks, r, leader, false))
-            sum = sum + inputs[r][i];
-    return sum;
+    ls_order_step step = {.input = leader, .into = PROCESS, .begins = true, .count = count};
+    for (int r = -1; r < ranks; r++) {
+        if (r >= 0 && !sends_to(layout, ranks, r, leader, false))
+            continue;
+        step.visit = (*visit)++;
+        step.input = r < 0 ? leader : r;
+        step.begins = r < 0;
+        LS_TRY(ls_sum_order_add(out, &step));
+    }
+    return LS_OK;
 }
 
-static float host_sum(const float *const *inputs, int ranks, const ls_layout *layout, int leader,
-                      size_t i)
+/* What a host's processes add up to. */
+static ls_status put_host(const ls_layout *layout, int ranks, size_t count, int leader,
+                          size_t *visit, ls_sum_order *out)
 {
-    float sum = level_sum(inputs, ranks, layout, leader, i);
-    for (int r = 0; r < ranks; r++)
-        if (sends_to(layout, ranks, r, leader, true))
-            sum = sum + level_sum(inputs, ranks, layout, r, i);
-    return sum;
+    for (int r = -1; r < ranks; r++) {
+        if (r >= 0 && !sends_to(layout, ranks, r, leader, true))
+            continue;
+        LS_TRY(put_process(layout, ranks, count, r < 0 ? leader : r, visit, out));
+        LS_TRY(ls_sum_order_add(out, &(ls_order_step){.visit = *visit - 1,
+                                                      .input = LS_SUM_OTHER,
+                                                      .from = PROCESS,
+                                                      .into = HOST,
+                                                      .begins = r < 0,
+                                                      .count = count}));
+    }
+    return LS_OK;
 }
 
-static void oracle(const float *const *inputs, int ranks, size_t count, float *out,
-                   const ls_layout *layout)
+/* The ring's order, of hosts. */
+static ls_status oracle(int ranks, size_t count, const ls_layout *layout, ls_sum_order *out)
 {
     int leaders[1024];
     const int hosts = list_hosts(layout, ranks, leaders);
-    for (size_t i = 0; i < count; i++) {
-        int b = 0; /* the ring's block that has element i */
-        while (ls_comm_share(count, b + 1, hosts) <= i)
-            b++;
-        float sum = host_sum(inputs, ranks, layout, leaders[(b + 1) % hosts], i);
-        for (int k = 2; k <= hosts; k++)
-            sum = host_sum(inputs, ranks, layout, leaders[(b + k) % hosts], i) + sum;
-        out[i] = sum;
+    size_t visit = 0;
+    ls_sum_order ring = {0};
+    ls_status status = ls_allreduce_ring.oracle(hosts, count, NULL, &ring);
+    for (size_t i = 0; i < ring.count && !status; i++) {
+        ls_order_step step = ring.steps[i];
+        const bool known = i > 0 && ring.steps[i - 1].visit == step.visit;
+        if (!known)
+            status = put_host(layout, ranks, count, leaders[step.input], &visit, out);
+        step.visit = visit - 1;
+        step.input = LS_SUM_OTHER;
+        step.from = HOST;
+        if (!status)
+            status = ls_sum_order_add(out, &step);
     }
+    ls_sum_order_close(&ring);
+    return status;
 }
 
 const ls_allreduce ls_allreduce_hierarchical = {

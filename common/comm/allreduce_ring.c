@@ -32,19 +32,29 @@ static ls_traffic formula(int ranks, size_t count, int64_t shards, const ls_layo
                         .messages_sent = twice * ls_comm_filled(count, ranks)};
 }
 
-static void oracle(const float *const *inputs, int ranks, size_t count, float *out,
-                   const ls_layout *layout)
+/* Block b begins with rank b + 1 and ends with rank b: ranks come round twice, and each block takes
+ * those above its own the first time, the others the second. */
+static ls_status oracle(int ranks, size_t count, const ls_layout *layout, ls_sum_order *out)
 {
     (void)layout;
-    for (size_t i = 0; i < count; i++) {
-        int b = 0; /* the block that has element i */
-        while (ls_comm_share(count, b + 1, ranks) <= i)
-            b++;
-        float sum = inputs[(b + 1) % ranks][i];
-        for (int k = 2; k <= ranks; k++)
-            sum = inputs[(b + k) % ranks][i] + sum;
-        out[i] = sum;
+    for (int visit = 0; visit < 2 * ranks; visit++) {
+        const int r = visit % ranks;
+        const ls_range begun = ls_comm_parts(count, (r + ranks - 1) % ranks, 1, ranks);
+        const ls_range more = visit < ranks
+                                  ? ls_comm_parts(count, 0, r > 0 ? r - 1 : 0, ranks)
+                                  : ls_comm_parts(count, r, r ? ranks - r : ranks - 1, ranks);
+        ls_order_step step = {.visit = (size_t)visit, .input = r, .begins = true};
+        if ((visit < ranks) == (r > 0)) { /* the last block begins with rank 0, after all others */
+            step.first = begun.first;
+            step.count = begun.count;
+            LS_TRY(ls_sum_order_add(out, &step));
+        }
+        step.begins = false;
+        step.first = more.first;
+        step.count = more.count;
+        LS_TRY(ls_sum_order_add(out, &step));
     }
+    return LS_OK;
 }
 
 const ls_allreduce ls_allreduce_ring = {

@@ -42,24 +42,33 @@ static ls_status build(ls_comm *comm, const ls_allreduce_args *a, ls_op_list *op
     return LS_OK;
 }
 
-/* T(r, m) of element i. */
-static float tree_sum(const float *const *inputs, int ranks, int r, int m, size_t i)
+/* T(r, m) into sum `into`; those above it are free. */
+static ls_status put_tree(int ranks, size_t count, int r, int m, int into, ls_sum_order *out)
 {
+    const size_t visit = (size_t)(r + m / 2);
     if (m == 1)
-        return inputs[r][i];
-    float sum = tree_sum(inputs, ranks, r, m / 2, i);
-    return r + m / 2 < ranks ? sum + tree_sum(inputs, ranks, r + m / 2, m / 2, i) : sum;
+        return ls_sum_order_add(
+            out, &(ls_order_step){
+                     .visit = (size_t)r, .input = r, .into = into, .begins = true, .count = count});
+    LS_TRY(put_tree(ranks, count, r, m / 2, into, out));
+    if (r + m / 2 >= ranks)
+        return LS_OK;
+    LS_TRY(put_tree(ranks, count, r + m / 2, m / 2, into + 1, out));
+    const size_t last = (size_t)(r + m <= ranks ? r + m : ranks) - 1;
+    return ls_sum_order_add(out, &(ls_order_step){.visit = last > visit ? last : visit,
+                                                  .input = LS_SUM_OTHER,
+                                                  .from = into + 1,
+                                                  .into = into,
+                                                  .count = count});
 }
 
-static void oracle(const float *const *inputs, int ranks, size_t count, float *out,
-                   const ls_layout *layout)
+static ls_status oracle(int ranks, size_t count, const ls_layout *layout, ls_sum_order *out)
 {
     (void)layout;
     int m = 1;
     while (m < ranks)
         m *= 2;
-    for (size_t i = 0; i < count; i++)
-        out[i] = tree_sum(inputs, ranks, 0, m, i);
+    return put_tree(ranks, count, 0, m, 0, out);
 }
 
 static ls_traffic formula(int ranks, size_t count, int64_t shards, const ls_layout *layout)

@@ -17,6 +17,7 @@
 #ifndef LS_COMMON_COMM_COMM_H
 #define LS_COMMON_COMM_COMM_H
 
+#include "common/comm/sum_order.h"
 #include "common/base/status.h"
 #include "common/device/device.h"
 #include "common/device/op_list.h"
@@ -205,10 +206,9 @@ typedef struct ls_allreduce {
     ls_status (*build)(ls_comm *comm, const ls_allreduce_args *args, ls_op_list *ops);
     /** What one call moves, summed over ranks. NULL: only a library knows. */
     ls_traffic (*formula)(int ranks, size_t count, int64_t shards, const ls_layout *layout);
-    /** The same sum, computed in one thread in the documented order: the same bits. inputs[r] is
-     *  [count] of rank r. NULL for canonical, and where only a library knows. */
-    void (*oracle)(const float *const *inputs, int ranks, size_t count, float *out,
-                   const ls_layout *layout);
+    /** The same sum, in one thread in the documented order, which gives the same bits: appends its
+     *  steps. NULL for canonical, and where only a library knows. */
+    ls_status (*oracle)(int ranks, size_t count, const ls_layout *layout, ls_sum_order *out);
 } ls_allreduce;
 
 /** NULL-terminated: flat, ring, tree, halving-doubling, direct, hierarchical, canonical,
@@ -217,6 +217,10 @@ const ls_allreduce *const *ls_allreduces(void);
 
 /** LS_CODE_USAGE with the valid names where there is none of this name. */
 ls_status ls_allreduce_find(const char *name, const ls_allreduce **out);
+
+/** The oracle's sum where all inputs are at hand: inputs[r] and out are [count]. */
+ls_status ls_allreduce_sum(const ls_allreduce *algorithm, const float *const *inputs, int ranks,
+                           size_t count, float *out, const ls_layout *layout);
 
 /** `auto`: a fixed function of bytes, ranks, back end and whether ranks are linked. */
 const ls_allreduce *ls_allreduce_auto(const ls_comm *comm, size_t bytes);

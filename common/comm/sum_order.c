@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/* Orders of sums; see sum_order.h. */
+#include "common/comm/sum_order.h"
+
+#include "common/comm/comm_parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+ls_status ls_sum_order_add(ls_sum_order *order, const ls_order_step *step)
+{
+    if (step->into >= order->sums)
+        order->sums = step->into + 1;
+    if (!step->count)
+        return LS_OK;
+    if (order->count == order->capacity) {
+        const size_t capacity = order->capacity ? 2 * order->capacity : 64;
+        ls_order_step *more = realloc(order->steps, capacity * sizeof *more);
+        if (!more)
+            return ls_fail_memory("sum", capacity * sizeof *more);
+        order->steps = more;
+        order->capacity = capacity;
+    }
+    order->steps[order->count++] = *step;
+    return LS_OK;
+}
+
+/* Parts are of other elements each, so only the order within one matters: it is that of the
+ * visits, and within one that of appending, which `from` and the ranges tell. */
+typedef struct numbered {
+    ls_order_step step;
+    size_t number;
+} numbered;
+
+static int comes_before(const void *a, const void *b)
+{
+    const numbered *x = a, *y = b;
+    if (x->step.visit != y->step.visit)
+        return x->step.visit < y->step.visit ? -1 : 1;
+    return (x->number > y->number) - (x->number < y->number);
+}
+
+ls_status ls_sum_order_sort(ls_sum_order *order)
+{
+    numbered *all = malloc((order->count + 1) * sizeof *all);
+    if (!all)
+        return ls_fail_memory("sum", order->count * sizeof *all);
+    for (size_t i = 0; i < order->count; i++)
+        all[i] = (numbered){order->steps[i], i};
+    qsort(all, order->count, sizeof *all, comes_before);
+    for (size_t i = 0; i < order->count; i++)
+        order->steps[i] = all[i].step;
+    free(all);
+    return LS_OK;
+}
+
+void ls_sum_order_close(ls_sum_order *order)
+{
+    free(order->steps);
+    *order = (ls_sum_order){0};
+}
+
+void ls_order_step_take(const ls_order_step *step, const float *input, float *const *sums)
+{
+    const size_t first = step->first, count = step->count;
+    float *to = sums[step->into] + first;
+    const float *from = step->input == LS_SUM_OTHER ? sums[step->from] : input;
+    if (step->input == LS_SUM_ZEROS && step->begins)
+        memset(to, 0, count * sizeof *to);
+    else if (step->input == LS_SUM_ZEROS)
+        for (size_t i = 0; i < count; i++)
+            to[i] += 0.0f; /* -0 becomes 0, as it does where zeros arrive */
+    else if (step->begins)
+        memcpy(to, from + first, count * sizeof *to);
+    else
+        ls_loop_add(to, from + first, count);
+}
+
+ls_status ls_allreduce_sum(const ls_allreduce *algorithm, const float *const *inputs, int ranks,
+                           size_t count, float *out, const ls_layout *layout)
+{
+    ls_sum_order order = {.sums = 1};
+    ls_status status = algorithm->oracle(ranks, count, layout, &order);
+    if (!status)
+        status = ls_sum_order_sort(&order);
+    float *memory = calloc((size_t)order.sums * count + 1, sizeof *memory);
+    float **sums = calloc((size_t)order.sums, sizeof *sums);
+    if (!status && (!memory || !sums))
+        status = ls_fail_memory("sum", (size_t)order.sums * count * sizeof *memory);
+    for (int s = 0; s < order.sums && !status; s++)
+        sums[s] = s ? memory + (size_t)s * count : out;
+    for (size_t i = 0; i < order.count && !status; i++)
+        ls_order_step_take(&order.steps[i],
+                           order.steps[i].input >= 0 ? inputs[order.steps[i].input] : NULL, sums);
+    free(memory);
+    free(sums);
+    ls_sum_order_close(&order);
+    return status;
+}

@@ -135,9 +135,11 @@ static ls_status emit(command_run *run, case_run *c)
         ls_device *device = c->trial.session.devices[0];
         /* A row is not lost for what stands beside it: without a roof it has no mfu. */
         if (ls_session_leads(&c->trial.session)) {
+            ls_workplace_busy(&run->place, true);
             ls_status_free(ls_harness_cost(device, &facts.harness_ns));
             ls_status_free(ls_roof_get(run->place.machine, device, c->plan.job.math,
                                        ls_row_reached(&facts), &facts.roof_flops));
+            ls_workplace_busy(&run->place, false);
         }
         if (c->plan.job.exact && !c->trial.interrupted)
             ls_status_free(ls_exact_cost(&run->place, &c->trial, &facts.exact_cost));
@@ -150,9 +152,9 @@ static ls_status emit(command_run *run, case_run *c)
     if (c->plan.job.comm) /* ranks that have lost each other: rank 0's part is kept */
         ls_status_free(ls_row_join(run->processes, built ? NULL : row));
     LS_TRY(built);
-    ls_workplace_writes(&run->place, true);
+    ls_workplace_busy(&run->place, true);
     ls_status saved = run->results ? ls_results_append(run->results, row) : LS_OK;
-    ls_workplace_writes(&run->place, false);
+    ls_workplace_busy(&run->place, false);
     if (saved)
         ls_row_mark_error(row, ls_status_text(saved));
     worsen(run, c->trained && c->trial.interrupted ? LS_CODE_INTERRUPTED : ls_row_code(row));
@@ -234,10 +236,10 @@ static ls_status save_parameters(command_run *run, const case_run *c)
         return ls_fail(LS_CODE_MISSING, "option", "--save",
                        "verify compares nothing of %s, and so trains nothing; run works",
                        c->plan.strategy->name);
-    ls_workplace_writes(&run->place, true);
+    ls_workplace_busy(&run->place, true);
     ls_status status =
         ls_variables_save(&c->plan.model->graph->variables, run->request->save, values);
-    ls_workplace_writes(&run->place, false);
+    ls_workplace_busy(&run->place, false);
     return status;
 }
 

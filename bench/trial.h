@@ -30,15 +30,16 @@ typedef struct ls_workplace {
     struct ls_kernels_known *kernels; /**< bench/gate_kernels.h */
     bool *left; /**< a session has lost a device: its threads go on using what is opened here and in
                      plans, all of which stays until the process ends, at once */
-    _Atomic int writes; /**< looks for which other processes believe that a file is written */
+    _Atomic int busy; /**< looks for which other processes are told that this one goes on */
 } ls_workplace;
 
 ls_status ls_workplace_open(const ls_request *request, ls_workplace *out);
 void ls_workplace_close(ls_workplace *place);
 
-/** A file is written from here on, or no more: no queue tells that to processes that wait, and a
- *  disk may be slow; they wait for some timeouts at most. */
-void ls_workplace_writes(ls_workplace *place, bool begins);
+/** From here on something is done that may take long and that no queue tells to processes that
+ *  wait, or no more: a file is written, one large product is timed. They wait for some timeouts at
+ *  most. */
+void ls_workplace_busy(ls_workplace *place, bool begins);
 
 /** A case with everything resolved, before any device is opened. */
 typedef struct ls_plan_of_case {

@@ -26,21 +26,21 @@ struct ls_data_cache {
 };
 
 /* Looks of mpi_pulse.c, for eight timeouts. */
-enum { WRITE_LOOKS = 8 * 16 };
+enum { BUSY_LOOKS = 8 * 16 };
 
-void ls_workplace_writes(ls_workplace *place, bool begins)
+void ls_workplace_busy(ls_workplace *place, bool begins)
 {
-    atomic_store(&place->writes, begins ? WRITE_LOOKS : 0);
+    atomic_store(&place->busy, begins ? BUSY_LOOKS : 0);
 }
 
 /* Work is what the devices' queues do: signs of life to other processes come of that. */
 static bool has_moved(void *context)
 {
     ls_workplace *place = context;
-    int writes = atomic_load(&place->writes);
-    if (writes > 0)
-        atomic_compare_exchange_strong(&place->writes, &writes, writes - 1);
-    return ls_pulse_moved(ls_machine_pulse(place->machine)) || writes > 0;
+    int busy = atomic_load(&place->busy);
+    if (busy > 0)
+        atomic_compare_exchange_strong(&place->busy, &busy, busy - 1);
+    return ls_pulse_moved(ls_machine_pulse(place->machine)) || busy > 0;
 }
 
 ls_status ls_workplace_open(const ls_request *request, ls_workplace *out)

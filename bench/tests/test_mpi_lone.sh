@@ -14,8 +14,8 @@ ranks_ok 2 run --strategy mirrored --model resnet:20 --data synthetic:512 --batc
     --timeout 1s --results none --format jsonl
 expect "nobody is lost: judges" nobody_lost
 rows "judges that take longer than the timeout" "r['result']['status'] == 'ok' and r['equivalence']['steps'] == 1"
-# A job of many ranks, here of as many as two cores bear: 256 samples each.
-ranks_ok 6 run --strategy mirrored --model mlp:784-1000-1000-10 --data synthetic:3072 --batch 1536 --gate-steps 2 --warmup 0 --steps 2 \
+# A job of many ranks, here of as many as two cores bear.
+ranks_ok 6 run --strategy mirrored --model resnet:8 --data synthetic:384 --batch 384 --gate-steps 2 --warmup 0 --steps 2 \
     --timeout 1s --results none --format jsonl
 expect "nobody is lost: many ranks" nobody_lost
 rows "many ranks" "r['result']['status'] == 'ok' and r['case']['ranks'] == 6"

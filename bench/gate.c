@@ -222,10 +222,8 @@ static ls_status run_at_once(contest *c, uint64_t first, uint64_t count, float *
     if (!status)
         status = ls_session_begin_at(candidate, first, values);
     LS_TRY(ls_team_agree(c->plan->job.comm, status));
-    status = ls_session_steps(candidate, count);
-    if (!status)
-        status = candidate->run->strategy->gather(candidate->run, values);
-    LS_TRY(ls_team_agree(c->plan->job.comm, status));
+    LS_TRY(ls_session_steps(candidate, count));
+    LS_TRY(ls_session_gather(candidate, values));
     if (judges)
         ls_oracle_widely(oracle->run);
     for (uint64_t i = 0; i < count && judges && !status; i++)
@@ -253,7 +251,9 @@ static ls_status judge_library_at_once(contest *c, uint64_t steps, ls_gate *gate
             c->here[ORACLE] ? ls_variables_compare(&c->plan->model->graph->variables, c->given,
                                                    ls_oracle_gradient(c->run[ORACLE].run))
                             : (ls_difference){.same_bits = true};
-        LS_TRY(ls_session_compare_replicas(&c->run[CANDIDATE], values, c->other, differs));
+        LS_TRY(
+            ls_team_agree(c->plan->job.comm, ls_session_compare_replicas(&c->run[CANDIDATE], values,
+                                                                         c->other, differs)));
         LS_TRY(ls_team_differs(c->plan->job.comm, ls_hash64(values, bytes), &other));
         if (other >= 0 && !*differs)
             snprintf(differs, sizeof differs, "rank %d has other parameters than rank 0", other);

@@ -108,7 +108,6 @@ static ls_status compute(const ls_workplace *place, const ls_plan_of_case *plan,
     if (!status)
         status = session.run->strategy->gradient(session.run, gradient);
     ls_session_close(&session);
-    ls_processes_progress(place->request->processes);
     return status;
 }
 

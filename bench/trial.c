@@ -408,7 +408,7 @@ ls_status ls_trial_finish(ls_trial *trial)
         LS_TRY(take_report(trial));
     if (!trial->timed_done || trial->failed || trial->interrupted)
         return LS_OK;
-    status = ls_trial_profile(trial);
+    const ls_status status = ls_trial_profile(trial);
     if (ls_status_is_final(status))
         return status;
     ls_status_free(status); /* without it the row has no waterfall */

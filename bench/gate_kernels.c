@@ -15,7 +15,8 @@
 
 /* A rounding difference can flip a ReLU. */
 static const double kernels_bound = 2e-2;
-/* What plain C does in under half a second, on a slow core. */
+/* What plain C does in under half a second, on a slow core; one sample, of a deep model, may be
+ * more. */
 static const double reference_flops = 2.5e8;
 enum { MOST_SAMPLES = 32 };
 
@@ -76,14 +77,6 @@ static ls_status open_data(const ls_job *job, size_t count, ls_data *out)
 
 /* ---- Gradients ------------------------------------------------------------------------------ */
 
-static ls_status open_single(const ls_plan_of_case *plan, const ls_job *job, ls_run **out)
-{
-    const ls_strategy *single;
-    (void)plan;
-    LS_TRY(ls_strategy_find("single", &single));
-    return single->open(job, out);
-}
-
 /* Of the first step of `single` on so many rows of the data; by the device's own table, or `table`
  * on a CPU. */
 static ls_status compute(const ls_workplace *place, const ls_plan_of_case *plan,
@@ -103,7 +96,7 @@ static ls_status compute(const ls_workplace *place, const ls_plan_of_case *plan,
     one.job.epochs = one.job.shuffle = one.job.augment = false;
     one.job.exact = one.job.sync_statistics = false;
     one.job.capture = true;
-    LS_TRY(ls_session_open_one(place, &one, open_single, &session));
+    LS_TRY(ls_session_open_single(place, &one, &session));
     ls_status status = ls_session_one_step(&session, gradient, &loss);
     if (!status)
         status = session.run->strategy->gradient(session.run, gradient);

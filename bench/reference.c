@@ -108,14 +108,6 @@ static size_t kept_bytes(size_t elements, uint64_t steps)
     return __builtin_mul_overflow(elements * sizeof(float), steps, &bytes) ? SIZE_MAX : bytes;
 }
 
-static ls_status open_single(const ls_plan_of_case *plan, const ls_job *job, ls_run **out)
-{
-    const ls_strategy *single;
-    (void)plan;
-    LS_TRY(ls_strategy_find("single", &single));
-    return single->open(job, out);
-}
-
 /* Exact mode's first step once more, the batch in one piece. */
 static ls_status step_whole(const ls_workplace *place, const ls_plan_of_case *plan, ls_reference *r)
 {
@@ -125,7 +117,7 @@ static ls_status step_whole(const ls_workplace *place, const ls_plan_of_case *pl
     r->whole = calloc(r->elements + 1, sizeof *r->whole);
     if (!r->whole)
         return ls_fail_memory("reference", r->elements * sizeof *r->whole);
-    LS_TRY(ls_session_open_one(place, &fast, open_single, &session));
+    LS_TRY(ls_session_open_single(place, &fast, &session));
     ls_status status = ls_session_one_step(&session, r->whole, &r->whole_loss);
     if (!status)
         status = session.run->strategy->gradient(session.run, r->whole);
@@ -159,7 +151,7 @@ static ls_status begin(const ls_workplace *place, const ls_plan_of_case *plan, s
         return ls_fail_memory("reference", bytes);
     if (plan->job.exact && r->steps)
         LS_TRY(step_whole(place, plan, r));
-    LS_TRY(ls_session_open_one(place, plan, open_single, &r->session));
+    LS_TRY(ls_session_open_single(place, plan, &r->session));
     r->here = true;
     return step_tail(plan, r);
 }

@@ -127,6 +127,20 @@ ls_status ls_session_open_one(const ls_workplace *place, const ls_plan_of_case *
     return finish_open(out, status, begin_ns);
 }
 
+static ls_status open_single(const ls_plan_of_case *plan, const ls_job *job, ls_run **out)
+{
+    const ls_strategy *single;
+    (void)plan;
+    LS_TRY(ls_strategy_find("single", &single));
+    return single->open(job, out);
+}
+
+ls_status ls_session_open_single(const ls_workplace *place, const ls_plan_of_case *plan,
+                                 ls_session *out)
+{
+    return ls_session_open_one(place, plan, open_single, out);
+}
+
 bool ls_plan_tests(const ls_plan_of_case *plan)
 {
     return plan->model->need.classes && plan->data->test.samples;
@@ -259,7 +273,7 @@ ls_status ls_session_one_step(ls_session *session, float *values, double *loss)
 
 ls_status ls_session_begin_at(ls_session *session, uint64_t step, const float *values)
 {
-    session->job.start = session->step = step;
+    session->lent->start = session->job.start = session->step = step;
     return session->run->strategy->load(session->run, values);
 }
 

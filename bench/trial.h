@@ -106,6 +106,10 @@ typedef ls_status (*ls_session_opener)(const ls_plan_of_case *plan, const ls_job
 ls_status ls_session_open_one(const ls_workplace *place, const ls_plan_of_case *plan,
                               ls_session_opener open, ls_session *out);
 
+/** The same of `single`. */
+ls_status ls_session_open_single(const ls_workplace *place, const ls_plan_of_case *plan,
+                                 ls_session *out);
+
 /** Opens that device alone, of a judge: without the case's limit on memory. */
 ls_status ls_session_judge_device(const ls_workplace *place, const ls_plan_of_case *plan,
                                   ls_device **out);

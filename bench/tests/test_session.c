@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A session that loses a device is left as it is: its threads go on with all that they use, the job
- * among it, and end well. A healthy one is closed, with its threads. No tolerance; an alarm ends
- * what hangs.
+ * among it, and end well. A healthy one is closed, with its threads, and begins at any step. No
+ * tolerance; an alarm ends what hangs.
  */
 #include "bench/options.h"
 #include "bench/trial.h"
@@ -100,6 +100,35 @@ static void a_healthy_one_is_closed(void **state)
     assert_false(*f->place.left);
 }
 
+/* A step in the middle takes the samples that stand there, and its record is its own. */
+static void a_step_is_begun_where_it_stands(void **state)
+{
+    enum { STEPS = 3 };
+    fixture *f = *state;
+    ls_session session;
+    double loss[STEPS], again;
+    const size_t elements = f->plan.model->graph->variables.elements;
+    float *values[STEPS], *ends = calloc(elements + 1, sizeof *ends);
+    must(ls_session_open_single(&f->place, &f->plan, &session));
+    for (int i = 0; i < STEPS; i++) {
+        values[i] = calloc(elements + 1, sizeof *values[i]);
+        assert_true(ends && values[i]);
+        must(ls_session_begin_at(&session, (uint64_t)i * 7, f->plan.initial));
+        must(ls_session_one_step(&session, values[i], &loss[i]));
+        assert_true(loss[i] > 0);
+        for (int before = 0; before < i; before++)
+            assert_true(loss[i] != loss[before]);
+    }
+    must(ls_session_begin_at(&session, 7, f->plan.initial));
+    must(ls_session_one_step(&session, ends, &again));
+    assert_true(again == loss[1]);
+    assert_memory_equal(ends, values[1], elements * sizeof *ends);
+    ls_session_close(&session);
+    for (int i = 0; i < STEPS; i++)
+        free(values[i]);
+    free(ends);
+}
+
 static void one_that_lost_a_device_is_left(void **state)
 {
     fixture *f = *state;
@@ -141,6 +170,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_healthy_one_is_closed),
+        cmocka_unit_test(a_step_is_begun_where_it_stands),
         cmocka_unit_test(one_that_lost_a_device_is_left),
         cmocka_unit_test(so_is_one_whose_back_end_gave_it_up),
     };

@@ -64,7 +64,7 @@ ls_status ls_exact_cost(ls_workplace *place, ls_trial *trial, double *out)
         if (open)
             ls_session_close(&session);
     }
-    if (planned)
+    if (planned && !*place->left) /* else threads of a lost device use it */
         ls_plan_close(&plan);
     return status;
 }

@@ -364,11 +364,10 @@ static ls_status compare_step(contest *c, uint64_t step, ls_gate *gate)
 }
 
 /* What all ranks hold must be what rank 0 holds, with which the judges were compared. */
-static ls_status compare_ranks(const contest *c, ls_gate *gate)
+static ls_status compare_ranks(const contest *c, uint64_t digest, ls_gate *gate)
 {
     int other;
-    LS_TRY(ls_team_differs(c->plan->job.comm, ls_hash64(gate->digest, sizeof gate->digest - 1),
-                           &other));
+    LS_TRY(ls_team_differs(c->plan->job.comm, digest, &other));
     if (other < 0 || !gate->pass)
         return LS_OK;
     gate->pass = false;
@@ -415,7 +414,9 @@ static ls_status compare_tail(contest *c, uint64_t steps, ls_gate *gate)
     LS_TRY(ls_team_agree(plan->job.comm, status));
     LS_TRY(compare_step(c, last, gate));
     gate->steps = steps + 1;
-    return LS_OK;
+    const size_t bytes = plan->model->graph->variables.elements * sizeof(float);
+    LS_TRY(compare_ranks(c, ls_hash64(c->values[CANDIDATE], bytes), gate));
+    return ls_gate_agree(plan->job.comm, gate);
 }
 
 static ls_status compare(contest *c, uint64_t steps, ls_gate *gate)
@@ -441,7 +442,7 @@ static ls_status compare(contest *c, uint64_t steps, ls_gate *gate)
     if (!*gate->diverged)
         ls_values_diverged(variables, c->values[CANDIDATE], gate->steps, gate->diverged);
     LS_TRY(ls_team_agree(plan->job.comm, keep_results(c, steps, gate)));
-    LS_TRY(compare_ranks(c, gate));
+    LS_TRY(compare_ranks(c, ls_hash64(gate->digest, sizeof gate->digest - 1), gate));
     LS_TRY(ls_gate_agree(plan->job.comm, gate));
     return gate->interrupted ? LS_OK : compare_tail(c, steps, gate);
 }

@@ -5,7 +5,8 @@
  *   Open: look at the header with plain reads; refuse; only then hand the file to SQLite.
  *   New (missing or empty): table, application id and version in one transaction, so that a header,
  *   once there, is complete.
- *   Append: one insert, a transaction of its own, synchronous=FULL: on disk when it returns.
+ *   Append: one insert, a transaction of its own, synchronous=EXTRA: on disk, and its
+ *   journal gone from the folder, when it returns.
  *   The journal is a rollback journal: a write-ahead log needs memory that all who use the file
  *   share, which those of two hosts on a network file system do not. A file that is in that mode
  *   leaves it when it is next written.
@@ -262,7 +263,7 @@ static ls_status prepare_writing(ls_results *results, bool fresh)
     if (code == SQLITE_OK)
         code = enter_rollback(results);
     if (code == SQLITE_OK)
-        code = execute(results, "PRAGMA synchronous = FULL; BEGIN IMMEDIATE; COMMIT");
+        code = execute(results, "PRAGMA synchronous = EXTRA; BEGIN IMMEDIATE; COMMIT");
     return code == SQLITE_OK ? LS_OK : refuse_sqlite(results, code);
 }
 
@@ -272,6 +273,7 @@ static ls_status connect(ls_results *results, bool create, bool fresh)
     char *name = sqlite3_mprintf("%s%s", results->path[0] == '/' ? "" : "./", results->path);
     if (!name)
         return ls_fail_memory(results->path, strlen(results->path));
+    const bool made = access(name, F_OK) != 0; /* now */
     int flags = SQLITE_OPEN_READWRITE | (fresh ? SQLITE_OPEN_CREATE : 0);
     int code = sqlite3_open_v2(name, &results->db, flags, NULL);
     sqlite3_free(name);
@@ -280,7 +282,7 @@ static ls_status connect(ls_results *results, bool create, bool fresh)
     sqlite3_extended_result_codes(results->db, 0);
     sqlite3_busy_timeout(results->db, BUSY_TIMEOUT_MS);
     ls_status status = check_locks(results->path);
-    if (status && fresh) /* made just now */
+    if (status && made)
         unlink(results->path);
     LS_TRY(status);
     if (create)

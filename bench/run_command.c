@@ -433,8 +433,12 @@ static ls_status resolve_all(command_run *run)
         LS_TRY(ls_tensors_writable(request->save));
     if (request->ps_record && first)
         LS_TRY(ls_ps_logs_writable(request->ps_record));
-    if (request->results && first)
-        LS_TRY(ls_results_open(request->results, true, &run->results));
+    if (request->results && first) {
+        ls_workplace_busy(&run->place, true); /* another program may hold the file's lock */
+        ls_status status = ls_results_open(request->results, true, &run->results);
+        ls_workplace_busy(&run->place, false);
+        LS_TRY(status);
+    }
     LS_TRY(ls_writer_open(format, stdout, &run->writer));
     if (request->verify)
         ls_writer_set_columns(run->writer, &verify_columns);
@@ -454,8 +458,10 @@ static void close_command(command_run *run)
         if (run->cases[i].trained)
             ls_trial_close(&run->cases[i].trial);
     ls_results_close(run->results);
-    if (is_left(run))
+    if (is_left(run)) {
+        ls_status_free(ls_processes_pulse(run->processes, NULL, NULL)); /* it looks at the place */
         return;
+    }
     for (size_t i = 0; run->cases && i < run->count; i++) {
         ls_status_free(run->cases[i].error);
         ls_gate_close(&run->cases[i].gate);

@@ -94,6 +94,12 @@ ls_status ls_team_agree(ls_comm *comm, ls_status mine)
 {
     uint64_t number = 0;
     bool stop = false;
+    ls_code worst = LS_CODE_OK;
+    if (!comm)
+        return mine;
+    ls_status heard = comm->backend->agree(comm, ls_status_code(mine), &worst);
+    if (heard || !worst) /* words only where there are some */
+        return ls_status_first(mine, heard);
     return ls_team_turn(comm, mine, &number, &stop);
 }
 

@@ -127,7 +127,7 @@ static ls_status look_at_accuracy(ls_trial *trial)
     if (trial->plan->config->target_kind != LS_TARGET_ACCURACY || trial->target_reached ||
         trial->session.step % ls_job_steps_per_epoch(&trial->session.job))
         return LS_OK;
-    ls_evaluation found;
+    ls_evaluation found = {0};
     LS_TRY(ls_session_evaluate(&trial->session, UINT64_MAX, &found));
     trial->accuracy = found.accuracy;
     if (trial->accuracy >= trial->plan->config->target)

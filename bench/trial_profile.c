@@ -68,8 +68,8 @@ static ls_status take_rounds(profile *p, uint64_t rounds, uint64_t steps)
     for (uint64_t r = 0; r < rounds; r++) {
         ls_bubble bubble = {0, 0};
         LS_TRY(take_round(p, steps));
-        if (staged)
-            LS_TRY(ls_bubble_measure(&schedule, p->times, &bubble));
+        LS_TRY(ls_team_agree(job->comm,
+                             staged ? ls_bubble_measure(&schedule, p->times, &bubble) : LS_OK));
         p->measured[r] = bubble.measured;
         p->formula[r] = bubble.formula;
     }

@@ -104,6 +104,7 @@ static ls_status take_body(mpi_comm *comm, mpi_message *message, int process)
     const size_t bytes = message->header.bytes;
     mpi_wait wait = begin_wait(comm, "the rest of a message", first_member(group, process), bytes);
     ls_status status = LS_OK;
+    wait.looks = 1; /* the watcher goes on knowing the wait within which this one is */
     for (size_t done = 0; done < bytes && !status; done += BODY_MOST) {
         const size_t left = bytes - done;
         MPI_Request request;
@@ -122,7 +123,6 @@ static ls_status take_body(mpi_comm *comm, mpi_message *message, int process)
                 drop_body(group, message, &request);
         }
     }
-    ls_comm_mpi_end_wait(group);
     return status;
 }
 
@@ -135,12 +135,18 @@ static ls_status take_in(mpi_comm *comm, MPI_Message *found, int process)
         MPI_Mrecv(&header, (int)sizeof header, MPI_BYTE, found, MPI_STATUS_IGNORE), "MPI_Mrecv"));
     ls_comm_mpi_heard(group, process, ls_clock_ns());
     mpi_message *message = make_message(group, header.bytes);
-    if (!message)
-        return ls_fail_memory("message", header.bytes);
-    message->header = header;
-    LS_TRY(take_body(comm, message, process));
-    keep_message(group, message);
-    return LS_OK;
+    ls_status status = LS_OK;
+    if (message) {
+        message->header = header;
+        status = take_body(comm, message, process);
+    } else {
+        status = ls_fail_memory("message", header.bytes);
+    }
+    if (status) /* what comes next would be taken for a header */
+        ls_comm_mpi_abandon(&comm->base);
+    else
+        keep_message(group, message);
+    return status;
 }
 
 /* All messages that have come to this process go into its list. One thread at a time: a header's

@@ -85,12 +85,12 @@ static ls_status join_world(mpi_group *group)
     group->ranks = malloc(n * sizeof *group->ranks);
     if (group->world == group) {
         group->life = calloc(1, sizeof *group->life);
-        if (group->life)
+        if (group->life) {
             group->life->heard_ns = calloc(n, sizeof *group->life->heard_ns);
-        if (group->life)
             atomic_init(&group->life->timeout_ns, first_timeout_ns);
-        pthread_mutex_init(&group->life->pulse_mutex, NULL);
-        pthread_cond_init(&group->life->pulse_changed, NULL);
+            pthread_mutex_init(&group->life->pulse_mutex, NULL);
+            pthread_cond_init(&group->life->pulse_changed, NULL);
+        }
     } else {
         group->life = group->world->life;
     }
@@ -223,16 +223,15 @@ static ls_status duplicate(mpi_comm *processes, MPI_Comm *out)
         .comm = processes, .what = "MPI_Comm_idup", .peer = -1, .since_ns = ls_clock_ns()};
     MPI_Request request;
     int flag = 0;
-    LS_TRY(
-        ls_comm_mpi_check(MPI_Comm_idup(processes->group->comm, out, &request), "MPI_Comm_idup"));
-    for (;;) {
-        LS_TRY(ls_comm_mpi_check(MPI_Test(&request, &flag, MPI_STATUS_IGNORE), "MPI_Comm_idup"));
-        if (flag)
-            break;
-        LS_TRY(ls_comm_mpi_pause(&wait));
+    ls_status status =
+        ls_comm_mpi_check(MPI_Comm_idup(processes->group->comm, out, &request), "MPI_Comm_idup");
+    while (!status && !flag) {
+        status = ls_comm_mpi_check(MPI_Test(&request, &flag, MPI_STATUS_IGNORE), "MPI_Comm_idup");
+        if (!status && !flag)
+            status = ls_comm_mpi_pause(&wait);
     }
     ls_comm_mpi_end_wait(processes->group);
-    return LS_OK;
+    return status;
 }
 
 static ls_status meet_all(ls_comm *processes, const mpi_offer *mine, mpi_offer *offers,

@@ -328,8 +328,10 @@ static ls_status look_up(mpi_wait *wait)
 
 ls_status ls_comm_mpi_pause(mpi_wait *wait)
 {
-    if (ls_comm_mpi_is_abandoned(wait->comm->group))
+    if (ls_comm_mpi_is_abandoned(wait->comm->group)) {
+        ls_comm_mpi_end_wait(wait->comm->group);
         return fail_abandoned(wait);
+    }
     const bool awake = ++wait->looks < YIELDS;
     if (wait->looks == 1 && !is_local(wait))
         ls_comm_mpi_begin_wait(wait);

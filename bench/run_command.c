@@ -451,8 +451,8 @@ static ls_status open_command(command_run *run)
     return compare_data(run);
 }
 
-/* But for what the threads of a lost device may use. */
-static void close_command(command_run *run)
+/* But for what the threads of a lost device may use: true where there is such. */
+static bool close_command(command_run *run)
 {
     for (size_t i = 0; run->cases && i < run->count; i++)
         if (run->cases[i].trained)
@@ -460,7 +460,7 @@ static void close_command(command_run *run)
     ls_results_close(run->results);
     if (is_left(run)) {
         ls_status_free(ls_processes_pulse(run->processes, NULL, NULL)); /* it looks at the place */
-        return;
+        return true;
     }
     for (size_t i = 0; run->cases && i < run->count; i++) {
         ls_status_free(run->cases[i].error);
@@ -472,6 +472,7 @@ static void close_command(command_run *run)
     ls_references_close(&run->place);
     ls_gate_kernels_close(&run->place);
     ls_workplace_close(&run->place);
+    return false;
 }
 
 ls_status ls_command_run(const ls_request *request, int *exit_status)
@@ -482,7 +483,7 @@ ls_status ls_command_run(const ls_request *request, int *exit_status)
     ls_status lost = refused ? LS_OK : train_all(&run);
     if (run.writer)
         lost = ls_status_first(lost, ls_writer_close(run.writer));
-    close_command(&run);
+    const bool left = close_command(&run);
     if (refused) {
         ls_status_free(lost);
         return refused;
@@ -492,7 +493,7 @@ ls_status ls_command_run(const ls_request *request, int *exit_status)
         worsen(&run, ls_status_code(lost));
         ls_status_free(lost);
     }
-    *exit_status = (int)run.code | (*run.over || is_left(&run) ? LS_EXIT_AT_ONCE : 0);
+    *exit_status = (int)run.code | (*run.over || left ? LS_EXIT_AT_ONCE : 0);
     if (*run.lost)
         return ls_fail(LS_CODE_MISSING, NULL, NULL, "%s", run.lost);
     return LS_OK;

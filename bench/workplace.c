@@ -71,7 +71,8 @@ void ls_workplace_close(ls_workplace *place)
         free(place->data);
         place->data = next;
     }
-    ls_status_free(ls_processes_pulse(place->request->processes, NULL, NULL));
+    if (place->request) /* it was opened */
+        ls_status_free(ls_processes_pulse(place->request->processes, NULL, NULL));
     ls_machine_close(place->machine);
     free(place->left);
 }

@@ -36,17 +36,17 @@ lockstep run --steps 1 --results none # measures the roof, which rank 0 would do
 run_cell() { # run_cell FOLDER FAULT VICTIM OPTIONS...
     local folder=$1 fault=$2 victim=$3 status=0
     shift 3
-    mkdir "$folder"
+    mkdir "$folder" "$folder/tmp" # mpirun's own files, which one that ends would take from one that begins
     printf 'inject: ["%s=%s:%s", none]\n' "$fault" "$victim" $step >"$folder/plan.yaml"
     # 2 s without progress and some to end, after the start and the healthy case: a hang is what never ends
-    MPIRUN_SECONDS=150 "$launcher" $ranks "$LOCKSTEP" run "$@" --model mlp:784-16-10 --data synthetic:500 \
+    TMPDIR=$folder/tmp MPIRUN_SECONDS=150 "$launcher" $ranks "$LOCKSTEP" run "$@" --model mlp:784-16-10 --data synthetic:500 \
         --batch 60 --steps 60 --blocks 1 --format jsonl --results "$folder/r.db" --timeout 2s \
         --plan "$folder/plan.yaml" >"$folder/out" 2>"$folder/all" </dev/null || status=$?
     echo "$status" >"$folder/status"
 }
 
 judge_cell() { # judge_cell FOLDER FAULT VICTIM NAME
-    local folder=$1 fault=$2 victim=$3 name=$4 rank
+    local folder=$1 fault=$2 victim=$3 name=$4 rank before=$failures
     command_line="($name: $fault of rank $victim)"
     code=$(cat "$folder/status")
     grep '^lockstep: ' "$folder/all" >err || true
@@ -64,6 +64,7 @@ judge_cell() { # judge_cell FOLDER FAULT VICTIM NAME
             for x in rows[1:])"
     "$LOCKSTEP" results list --results "$folder/r.db" --format jsonl >kept
     expect "and kept" cmp -s <(head -n 1 out) <(head -n 1 kept)
+    [ "$failures" -eq "$before" ] || tail -n 30 "$folder/all" | sed 's/^/  all: /'
     rm -rf "$folder"
 }
 

@@ -34,7 +34,7 @@ together() {
         ("accuracy" in r["train"]) == (r["case"]["model"] != "poly") for r in rows)'
 }
 
-exact="--data synthetic:1200 --steps 19 --reduce exact --micro-shards 4"
+exact="--data synthetic:600 --steps 9 --reduce exact --micro-shards 4"
 for model in $models; do
     case $model in
         resnet) # statistics are of the whole batch only where replicas meet

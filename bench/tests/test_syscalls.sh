@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # A step makes no call that maps, unmaps or grows memory, and hardly any that waits. Traces
-# test_step_allocations, which marks its thousands of steps with a getppid call on either side, and
+# test_step_allocations, which marks its hundreds of steps with a getppid call on either side, and
 # counts the system calls of all threads between the marks.
 set -euo pipefail
 program=$(dirname "$LOCKSTEP")/test_step_allocations

@@ -91,7 +91,7 @@ __attribute__((noinline)) int posix_memalign(void **out, size_t alignment, size_
     return *out ? 0 : ENOMEM;
 }
 
-enum { STEPS = 1000 };
+enum { STEPS = 250 };
 
 typedef struct counts {
     long own, library;

@@ -8,7 +8,7 @@ set -euo pipefail
 cd "$SOURCE_DIR"
 temp=$(mktemp -d)
 trap 'rm -rf "$temp"' EXIT
-scaling=(results/amd-epyc-zen5.jsonl)
+scaling=(results/intel-xeon-emerald-rapids.jsonl)
 stragglers=(results/stragglers-amd-epyc-zen5.jsonl)
 growth=(results/growth-amd-epyc-zen5.jsonl results/growth-tensorflow1.jsonl)
 training=(results/training.jsonl)
@@ -43,13 +43,13 @@ python3 -B reports/tests/check_series.py "$temp/pipeline.tsv" "${pipeline[@]}"
 for kind in scaling growth stragglers training pipeline; do
   python3 -B reports/tests/check_picture.py "results/$kind.svg" "$temp/$kind.tsv"
 done
-python3 -B reports/series.py scaling results/amd-epyc-zen5-scaling.jsonl >"$temp/peers.tsv"
+python3 -B reports/series.py scaling results/intel-xeon-emerald-rapids-scaling.jsonl >"$temp/peers.tsv"
 python3 -B reports/tests/check_picture.py results/scaling-peers.svg "$temp/peers.tsv"
 
 : >"$temp/empty.jsonl"
 echo '{"schema":1,"case":' >"$temp/cut.jsonl"
 echo '{"case":{"strategy":"towers"},"result":{"status":"ok"},"program":{"nodes":1}}' >"$temp/bare.jsonl"
-grep '"devices":\["cpu:0"\]' "${scaling[0]}" >"$temp/one.jsonl"
+grep -E '"devices": *\["cpu:0"\]' "${scaling[0]}" >"$temp/one.jsonl"
 for kind in scaling growth; do
   refused 3 "$temp/empty.jsonl" python3 -B reports/series.py "$kind" "$temp/empty.jsonl"
   refused 3 "$temp/cut.jsonl:1: not a row" python3 -B reports/series.py "$kind" "$temp/cut.jsonl"

@@ -20,6 +20,6 @@ case $dir in
 *clang) skip+='|integration|example|test_schedules|test_worker_failure|test_comm|emulated' ;; # another compiler: units that compute
 # Of the address sanitizer: those that wait, for threads; ps: its other tests, seed05; strategies: all
 # are in test_models, with the larger models.
-*) skip+='|test_schedules|test_ps_schedules|test_worker_failure|test_faults_devices|test_ps$|test_strategies|test_no_mpi|seed17' ;;
+*) skip+='|test_schedules|test_ps_schedules|test_worker_failure|test_faults_devices|test_ps$|test_strategies|test_uncaptured|test_no_mpi|seed17' ;;
 esac
-ctest --test-dir "$dir" -j2 --output-on-failure --no-tests=error -L 'unit|integration|example' -LE 'slow|peers' -E "$skip"
+ctest --test-dir "$dir" -j$((2 * $(nproc) + 1)) --output-on-failure --no-tests=error -L 'unit|integration|example' -LE 'slow|peers' -E "$skip"

@@ -30,4 +30,4 @@ for preset in release clang asan tsan hooks; do
   fi
   rm -f "$log"
 done
-ctest --test-dir build -j2 --output-on-failure --no-tests=error "${exclude[@]}"
+ctest --test-dir build -j$((2 * $(nproc) + 1)) --output-on-failure --no-tests=error "${exclude[@]}"

@@ -12,7 +12,7 @@ trace=$(mktemp)
 trap 'rm -f "$trace"' EXIT
 export ASAN_OPTIONS=detect_leaks=0 # the leak check cannot run in a traced program
 code=0
-strace -f -o "$trace" -e trace=getppid,mmap,munmap,brk,mremap,madvise,futex "$program" >/dev/null 2>&1 || code=$?
+strace --seccomp-bpf -f -o "$trace" -e trace=getppid,mmap,munmap,brk,mremap,madvise,futex "$program" >/dev/null 2>&1 || code=$?
 [ "$code" -ne 77 ] || { echo "skipped: a sanitizer maps memory of its own"; exit 77; }
 [ "$code" -eq 0 ] || { echo "$program failed: $code"; exit 1; }
 awk '

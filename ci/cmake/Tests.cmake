@@ -144,11 +144,20 @@ endif()
 set_tests_properties(integration.test_mpi integration.test_mpi_lone integration.test_mpi_start integration.test_mpi_divided integration.test_ps_mpi
                      integration.test_faults integration.test_netns integration.test_slurm
                      PROPERTIES LABELS mpi TIMEOUT 900)
-# Two tests run at a time; alone run those that take both cores, and those in which time matters.
+# ctest -jN with N twice the cores and 1: a test counts for one core (2), or for two where it computes on both
+# (4: other builds' tests, builds, MPI ranks that spin). Those that mostly wait run beside them (1), one
+# at a time, the longest first. Alone run those that count what the system does.
 get_property(all_tests DIRECTORY PROPERTY TESTS)
 foreach(name ${all_tests})
-  if(name MATCHES
-     "^mpi|^sanitizer|^fuzz|progress|interrupt|accuracy|syscalls|faults|failure|links|micro_comm|mpi|netns|slurm|peers|install|rehearsal|readme")
+  set(processors 2)
+  if(name MATCHES "^mpi|^sanitizer|^fuzz|test_mpi|ps_mpi|micro_comm|install|rehearsal|readme|failures$")
+    set(processors 4)
+  elseif(name MATCHES "integration.test_(faults|faults_devices|netns|interrupt|links|links_mpi|slurm)$")
+    set(processors 1)
+    set_tests_properties(${name} PROPERTIES RESOURCE_LOCK waits COST 100)
+  endif()
+  set_tests_properties(${name} PROPERTIES PROCESSORS ${processors})
+  if(name MATCHES "progress|syscalls|peers")
     set_tests_properties(${name} PROPERTIES RUN_SERIAL ON)
   endif()
 endforeach()

@@ -8,6 +8,7 @@
 #include "bench/trial.h"
 #include "common/base/clock.h"
 #include "common/base/signal.h"
+#include "common/base/tests/must.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,13 +22,6 @@
 #include <unistd.h>
 
 enum { SECONDS = 100 };
-
-static void must(ls_status status)
-{
-    if (status)
-        print_error("%s\n", ls_status_text(status));
-    assert_null(status);
-}
 
 static int count_threads(void)
 {

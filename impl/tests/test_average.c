@@ -4,6 +4,7 @@
  * (10 + t)), t counting the updates, within 1e-6; evaluation uses them and leaves the parameters as
  * they were, whatever the strategy. Bits, but for the average itself.
  */
+#include "common/base/tests/must.h"
 #include "impl/ps.h"
 #include "impl/strategies.h"
 
@@ -26,13 +27,6 @@ typedef struct fixture {
     ls_data *data;
     ls_job job;
 } fixture;
-
-static void must(ls_status status)
-{
-    if (status)
-        print_error("%s\n", ls_status_text(status));
-    assert_null(status);
-}
 
 static int setup(void **state)
 {

@@ -4,6 +4,7 @@
  * program holds the steps of several devices, the others' queues have no place in its order, and a
  * mark there could come after the step has begun. No tolerance.
  */
+#include "common/base/tests/must.h"
 #include "impl/replicas.h"
 #include "impl/strategies.h"
 
@@ -16,13 +17,6 @@
 #include <cmocka.h>
 
 enum { DEVICES = 3, STEPS = 4 };
-
-static void must(ls_status status)
-{
-    if (status)
-        print_error("%s\n", ls_status_text(status));
-    assert_null(status);
-}
 
 /* The time that a member's mark has; 0: none was put. */
 static uint64_t mark_of(ls_run *run, int index, uint64_t *end_ns)

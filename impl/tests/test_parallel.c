@@ -3,6 +3,7 @@
  * make_parallel: which rows each part gets, outputs in place, variables shared, sums in order
  * whatever the devices, copies counted, refusals, a part that fails. No tolerance: bits.
  */
+#include "common/base/tests/must.h"
 #include "common/nn/model.h"
 #include "impl/parallel_training.h"
 
@@ -31,13 +32,6 @@ typedef struct behaviour {
     int fails;  /* number of the part whose operation fails; -1: none */
     int broken; /* number of the part that cannot be opened; -1: none */
 } behaviour;
-
-static void must(ls_status status)
-{
-    if (status)
-        print_error("%s\n", ls_status_text(status));
-    assert_null(status);
-}
 
 static ls_status run_failing(ls_op *op, ls_queue *queue)
 {

@@ -4,6 +4,7 @@
  * definition, as planned and as the recorded program of a step has them; how long a step takes is
  * what the closed forms say. Tolerance: 1e-12 of a time.
  */
+#include "common/base/tests/must.h"
 #include "impl/pipeline_schedule.h"
 
 #include "common/device/cpu/cpu.h"
@@ -28,13 +29,6 @@ typedef struct order {
     int passes[PASSES];
     int count;
 } order;
-
-static void must(ls_status status)
-{
-    if (status)
-        print_error("%s\n", ls_status_text(status));
-    assert_null(status);
-}
 
 /* ---- The definition ------------------------------------------------------------------------- */
 

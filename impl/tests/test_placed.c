@@ -3,6 +3,7 @@
  * Placed operations: operands are copied where they are elsewhere, once per device, in order;
  * shapes, devices and foreign tensors are refused. Small integers: exact.
  */
+#include "common/base/tests/must.h"
 #include "impl/placed.h"
 
 #include <setjmp.h>
@@ -23,13 +24,6 @@ typedef struct fixture {
     ls_placed *program;
     const ls_matrix *a;
 } fixture;
-
-static void must(ls_status status)
-{
-    if (status)
-        print_error("%s\n", ls_status_text(status));
-    assert_null(status);
-}
 
 static int setup(void **state)
 {

@@ -4,6 +4,7 @@
  * bit, whole and as finished subtrees of several replicas; fast mode takes the right samples.
  * No tolerance: equality is of bits.
  */
+#include "common/base/tests/must.h"
 #include "impl/slice.h"
 
 #include <setjmp.h>
@@ -25,13 +26,6 @@ typedef struct fixture {
     ls_replica *replica;
     float *parameters;
 } fixture;
-
-static void must(ls_status status)
-{
-    if (status)
-        print_error("%s\n", ls_status_text(status));
-    assert_null(status);
-}
 
 static void open_all(fixture *f, bool exact, int64_t shards, int64_t batch)
 {

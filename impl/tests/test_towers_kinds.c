@@ -5,6 +5,7 @@
  * be here: the other kind is the same functions behind another table. Towers' variables fetched at
  * once or ahead, backward here or there, fast and exact. No tolerance: bits.
  */
+#include "common/base/tests/must.h"
 #include "common/device/backend.h"
 #include "impl/strategies.h"
 
@@ -26,13 +27,6 @@ typedef struct fixture {
     ls_model *model;
     ls_data *data;
 } fixture;
-
-static void must(ls_status status)
-{
-    if (status)
-        print_error("%s\n", ls_status_text(status));
-    assert_null(status);
-}
 
 static int setup(void **state)
 {

@@ -10,6 +10,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/philox.h"
+#include "common/base/tests/must.h"
 #include "common/comm/comm.h"
 #include "common/device/link.h"
 
@@ -39,13 +40,6 @@ typedef struct fixture {
     ls_device *device[MOST_RANKS];
     ls_queue *queue[MOST_RANKS];
 } fixture;
-
-static inline void must(ls_status status)
-{
-    if (status)
-        print_error("%s\n", ls_status_text(status));
-    assert_null(status);
-}
 
 static inline void refused(ls_status status, ls_code code, const char *word)
 {

@@ -4,6 +4,7 @@
  * (cuda_emulate.h): what a failure means and says, a device that is lost, how copies are counted,
  * that nothing is left behind. No tolerance. Skipped in a build without CUDA.
  */
+#include "common/base/tests/must.h"
 #include "common/device/machine_private.h"
 
 #include <setjmp.h>
@@ -24,13 +25,6 @@ typedef struct fixture {
     ls_device *device[EMULATED_GPUS + 1]; /* the last one: cpu:0 */
     ls_queue *queue[EMULATED_GPUS];
 } fixture;
-
-static void must(ls_status status)
-{
-    if (status)
-        print_error("%s\n", ls_status_text(status));
-    assert_null(status);
-}
 
 static void says(ls_status status, const char *part)
 {

@@ -17,11 +17,7 @@
 
 enum { DEVICES = 3, REPLAYS = 1000 };
 
-typedef struct fixture {
-    ls_machine *machine;
-    ls_device *device[DEVICES];
-    ls_queue *queue[DEVICES];
-} fixture;
+#include "common/device/tests/device_fixture.h"
 
 /* An operation of the test: value = value * factor + addend, so that order shows. */
 typedef struct affine {
@@ -38,11 +34,6 @@ static ls_status run_affine(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-static void keep(ls_op *op)
-{
-    (void)op;
-}
-
 static affine make_affine(uint64_t *value, uint64_t factor, uint64_t addend)
 {
     return (affine){.op = {.name = "affine", .run = run_affine, .destroy = keep},
@@ -51,44 +42,11 @@ static affine make_affine(uint64_t *value, uint64_t factor, uint64_t addend)
                     .addend = addend};
 }
 
-static void must(ls_status status)
-{
-    if (status)
-        print_error("%s\n", ls_status_text(status));
-    assert_null(status);
-}
-
 static void refused(ls_status status, ls_code code)
 {
     assert_non_null(status);
     assert_int_equal(ls_status_code(status), code);
     ls_status_free(status);
-}
-
-static int setup(void **state)
-{
-    fixture *f = calloc(1, sizeof *f);
-    const ls_memory_policy policy = {.kind = LS_MEMORY_GROWTH};
-    must(ls_machine_open(&(ls_machine_options){.cpu_devices = DEVICES}, &f->machine));
-    for (int i = 0; i < DEVICES; i++) {
-        const ls_device_name name = {.kind = LS_DEVICE_CPU, .index = i, .logical = -1};
-        must(ls_device_open(f->machine, &name, &policy, &f->device[i]));
-        must(ls_queue_open(f->device[i], "test", &f->queue[i]));
-    }
-    *state = f;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    fixture *f = *state;
-    for (int i = 0; i < DEVICES; i++) {
-        ls_queue_close(f->queue[i]);
-        ls_device_close(f->device[i]);
-    }
-    ls_machine_close(f->machine);
-    free(f);
-    return 0;
 }
 
 static void operations_run_in_order(void **state)

@@ -4,6 +4,7 @@
  * where there is no GPU; not yet run on one. Only copies are put, so that no kernel is needed: a
  * step here swaps two places, which shows how often it ran. No tolerance: all is exact.
  */
+#include "common/base/tests/must.h"
 #include "common/device/device.h"
 
 #include <setjmp.h>
@@ -25,13 +26,6 @@ typedef struct fixture {
     ls_device *device[DEVICES]; /* gpu:0/0 and gpu:0/1 */
     ls_queue *queue[DEVICES];
 } fixture;
-
-static void must(ls_status status)
-{
-    if (status)
-        print_error("%s\n", ls_status_text(status));
-    assert_null(status);
-}
 
 static void refused(ls_status status, ls_code code, const char *part)
 {

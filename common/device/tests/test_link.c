@@ -5,6 +5,7 @@
  * take less than its formula.
  */
 #include "common/base/clock.h"
+#include "common/base/tests/must.h"
 #include "common/device/link.h"
 
 #include <setjmp.h>
@@ -31,13 +32,6 @@ typedef struct fixture {
     ls_queue *queue[DEVICES];
     void *memory[DEVICES]; /* [COPY_BYTES] */
 } fixture;
-
-static void must(ls_status status)
-{
-    if (status)
-        print_error("%s\n", ls_status_text(status));
-    assert_null(status);
-}
 
 static void refused(ls_status status, const char *word)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Placement: names, the default, what is not here, soft placement, the log's lines. Exact. */
+#include "common/base/tests/must.h"
 #include "common/device/placement.h"
 
 #include <setjmp.h>
@@ -18,13 +19,6 @@ typedef struct fixture {
     ls_log log;
     ls_placement placement;
 } fixture;
-
-static void must(ls_status status)
-{
-    if (status)
-        print_error("%s\n", ls_status_text(status));
-    assert_null(status);
-}
 
 static int setup(void **state)
 {

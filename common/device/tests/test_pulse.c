@@ -2,6 +2,7 @@
 /* Pulse: queues that go on are seen to, from another thread than the one that works; what waits,
  * rests or hangs is not. Nothing here depends on how long anything takes. */
 #include "common/base/signal.h"
+#include "common/base/tests/must.h"
 #include "common/device/device.h"
 #include "common/device/pulse.h"
 
@@ -11,13 +12,6 @@
 #include <stdint.h>
 
 #include <cmocka.h>
-
-static void must(ls_status status)
-{
-    if (status)
-        print_error("%s\n", ls_status_text(status));
-    assert_null(status);
-}
 
 /* An operation that says that it has begun, and ends when it is let go. */
 typedef struct gate_op {

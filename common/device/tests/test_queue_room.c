@@ -20,11 +20,7 @@
 
 enum { DEVICES = 2, MANY = 5000, STEP = 700, STEPS = 20, SECONDS = 60 };
 
-typedef struct fixture {
-    ls_machine *machine;
-    ls_device *device[DEVICES];
-    ls_queue *queue[DEVICES];
-} fixture;
+#include "common/device/tests/device_fixture.h"
 
 /* Meets the other side's operation of the same number. */
 typedef struct meeting {
@@ -42,50 +38,11 @@ static ls_status run_meeting(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-static void keep(ls_op *op)
-{
-    (void)op;
-}
-
 static meeting make_meeting(ls_signal *mine, ls_signal *theirs)
 {
     return (meeting){.op = {.name = "meeting", .run = run_meeting, .destroy = keep},
                      .mine = mine,
                      .theirs = theirs};
-}
-
-static void must(ls_status status)
-{
-    if (status)
-        print_error("%s\n", ls_status_text(status));
-    assert_null(status);
-}
-
-static int setup(void **state)
-{
-    fixture *f = calloc(1, sizeof *f);
-    const ls_memory_policy policy = {.kind = LS_MEMORY_GROWTH};
-    alarm(SECONDS);
-    must(ls_machine_open(&(ls_machine_options){.cpu_devices = DEVICES}, &f->machine));
-    for (int i = 0; i < DEVICES; i++) {
-        const ls_device_name name = {.kind = LS_DEVICE_CPU, .index = i, .logical = -1};
-        must(ls_device_open(f->machine, &name, &policy, &f->device[i]));
-        must(ls_queue_open(f->device[i], "test", &f->queue[i]));
-    }
-    *state = f;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    fixture *f = *state;
-    for (int i = 0; i < DEVICES; i++) {
-        ls_queue_close(f->queue[i]);
-        ls_device_close(f->device[i]);
-    }
-    ls_machine_close(f->machine);
-    free(f);
-    return 0;
 }
 
 /* One queue's whole part is put before the other's, for which it waits at every operation. */
@@ -170,5 +127,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(turns_may_grow_and_shrink, setup, teardown),
         cmocka_unit_test_setup_teardown(turns_hold_up_who_is_ahead, setup, teardown),
     };
+    alarm(SECONDS);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,7 @@
 #ifndef LS_COMMON_KERNEL_TESTS_KERNEL_FIXTURE_H
 #define LS_COMMON_KERNEL_TESTS_KERNEL_FIXTURE_H
 
+#include "common/base/tests/must.h"
 #include "common/kernel/kernel.h"
 
 #include <setjmp.h>
@@ -29,13 +30,6 @@ typedef struct fixture {
     ls_kernels *reference, *cpu;
     void *more; /* FIXTURE_OPEN's */
 } fixture;
-
-static inline void must(ls_status status)
-{
-    if (status)
-        print_error("%s\n", ls_status_text(status));
-    assert_null(status);
-}
 
 #ifdef FIXTURE_OPEN
 static void FIXTURE_OPEN(fixture *f); /* sets f->cpu */

@@ -4,6 +4,7 @@
 #ifndef LS_COMMON_NN_TESTS_NET_FIXTURE_H
 #define LS_COMMON_NN_TESTS_NET_FIXTURE_H
 
+#include "common/base/tests/must.h"
 #include "common/nn/net.h"
 
 #include "common/base/philox.h"
@@ -34,13 +35,6 @@ typedef struct fixture {
     ls_net *net;
     double *parameters, *gradients, *loss; /* device memory of a CPU */
 } fixture;
-
-static inline void must(ls_status status)
-{
-    if (status)
-        print_error("%s\n", ls_status_text(status));
-    assert_null(status);
-}
 
 static inline void open_device(fixture *f)
 {

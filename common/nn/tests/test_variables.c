@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Variables, models and optimizers' texts: layout, initial values, files, digests, comparisons. */
+#include "common/base/tests/must.h"
 #include "common/nn/model.h"
 #include "common/nn/optimizer.h"
 
@@ -18,13 +19,6 @@
 
 /* Mean of n uniform numbers on +-limit: standard deviation limit / sqrt(3 n); five of them. */
 static const double mean_deviations = 5;
-
-static void must(ls_status status)
-{
-    if (status)
-        print_error("%s\n", ls_status_text(status));
-    assert_null(status);
-}
 
 /* Refused with `code`, in one line that holds `part`. */
 static void refused(ls_status status, ls_code code, const char *part)

@@ -150,7 +150,7 @@ set_tests_properties(integration.test_mpi integration.test_mpi_lone integration.
 get_property(all_tests DIRECTORY PROPERTY TESTS)
 foreach(name ${all_tests})
   set(processors 2)
-  if(name MATCHES "^mpi|^sanitizer|^fuzz|test_mpi|ps_mpi|micro_comm|install|rehearsal|readme")
+  if(name MATCHES "^mpi|^sanitizer|^fuzz|test_mpi$|install|rehearsal|readme")
     set(processors 4)
   elseif(name MATCHES "integration.test_(faults|faults_devices|netns|interrupt|links|links_mpi|slurm)$")
     set(processors 1)

@@ -9,12 +9,12 @@ export XDG_CACHE_HOME=$dir
 fail() { echo "$1"; exit 1; }
 model="--model mlp:784-32-24-16-10 --data synthetic:300"
 # shellcheck disable=SC2086
-"$LOCKSTEP" verify --strategy pipeline $model --devices 1,2,3,4 --batch 64,9 --epochs 2 --warmup 0 --reduce fast,exact \
-  --pipeline-microbatches 1,3,4,9 --pipeline-schedule gpipe,1f1b --capture yes,no --results none --format csv >"$dir/rows" || {
+"$LOCKSTEP" verify --strategy pipeline $model --devices 2,3,4 --batch 64,9 --epochs 2 --warmup 0 --reduce fast,exact \
+  --pipeline-microbatches 1,4,9 --pipeline-schedule gpipe,1f1b --capture yes,no --results none --format csv >"$dir/rows" || {
   grep -v ',ok,' "$dir/rows" | cut -c 1-900 | head -n 3
   fail "verify failed"
 }
-[ "$(grep -c ',ok,.*same bits' "$dir/rows")" -eq 256 ] || fail "$(grep -c ',ok,' "$dir/rows") rows are ok, not 256"
+[ "$(grep -c ',ok,.*same bits' "$dir/rows")" -eq 144 ] || fail "$(grep -c ',ok,' "$dir/rows") rows are ok, not 144"
 # The gate finds a flipped bit on either stage.
 for stage in 0 1; do
   # shellcheck disable=SC2086

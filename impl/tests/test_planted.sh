@@ -147,17 +147,15 @@ verify() {
   cat "$dir/row" >>"$dir/every"
 }
 
-# Nothing is planted: all is equal, with pauses and without.
-while read -r _ _ options; do echo "$options"; done <"$dir/table" | sort -u >"$dir/configurations"
-while read -r options; do
-  for seed in '' 1; do
-    # shellcheck disable=SC2086
-    LOCKSTEP_FUZZ=$seed verify $options
-    [ "$code" -eq 0 ] && continue
-    cat "$dir/err"
-    cut -c 1-600 "$dir/row"
-    fail "nothing is planted, but status $code: seed '$seed' $options"
-  done
+# Nothing is planted: all is equal, with pauses where a race is looked for.
+while read -r _ seeds options; do echo "${seeds/20/1} $options"; done <"$dir/table" | sort -u >"$dir/configurations"
+while read -r seed options; do
+  # shellcheck disable=SC2086
+  LOCKSTEP_FUZZ=${seed/0/} verify $options
+  [ "$code" -eq 0 ] && continue
+  cat "$dir/err"
+  cut -c 1-600 "$dir/row"
+  fail "nothing is planted, but status $code: seed $seed $options"
 done <"$dir/configurations"
 echo "$(wc -l <"$dir/configurations") configurations are equal where nothing is planted"
 

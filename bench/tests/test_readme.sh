@@ -50,7 +50,7 @@ P
 run_one() { # STATUS COMMAND: in the folder; stdout is not empty, or, on a failure that is wanted, lockstep says why
     command_line="(README) $2"
     code=0
-    timeout --kill-after=5 100 bash -c "$2" >out 2>err </dev/null || code=$?
+    timeout --kill-after=5 200 bash -c "$2" >out 2>err </dev/null || code=$?
     checks=$((checks + 1))
     [ "$code" -ne 124 ] || { wrong "no end in 100 s"; return; }
     case $1 in

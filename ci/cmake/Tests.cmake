@@ -114,7 +114,7 @@ foreach(source ${integration_tests})
     set(program ${CMAKE_CURRENT_SOURCE_DIR}/build-hooks/lockstep)
   endif()
   add_test(NAME integration.${name} COMMAND bash ${source})
-  set_tests_properties(integration.${name} PROPERTIES LABELS integration TIMEOUT 300
+  set_tests_properties(integration.${name} PROPERTIES LABELS integration TIMEOUT 900
     SKIP_RETURN_CODE 77 ENVIRONMENT
     "LOCKSTEP=${program};SOURCE_DIR=${CMAKE_CURRENT_SOURCE_DIR}")
 endforeach()

@@ -143,7 +143,7 @@ verify() {
   [[ $options == *" --batch "* ]] || set -- "$@" --batch 100
   [[ $options == *" --epochs "* || $options == *" --steps "* ]] || set -- "$@" --steps 8
   code=0
-  timeout -k 5 60 "$LOCKSTEP" verify "$@" --warmup 0 --results none --format jsonl >"$dir/row" 2>"$dir/err" || code=$?
+  timeout -k 5 150 "$LOCKSTEP" verify "$@" --warmup 0 --results none --format jsonl >"$dir/row" 2>"$dir/err" || code=$?
   cat "$dir/row" >>"$dir/every"
 }
 
@@ -207,7 +207,7 @@ while IFS='|' read -r bug reason options; do
   for plant in '' $bug; do
     code=0
     # shellcheck disable=SC2086
-    LOCKSTEP_PLANT=$plant timeout -k 5 60 "$LOCKSTEP" run --model mlp:784-16-16-10 --batch 100 --warmup 0 --results none \
+    LOCKSTEP_PLANT=$plant timeout -k 5 150 "$LOCKSTEP" run --model mlp:784-16-16-10 --batch 100 --warmup 0 --results none \
       --format jsonl $options >"$dir/row" 2>"$dir/err" || code=$?
     python3 - "$dir/row" "$code" "${plant:+$reason}" <<'PYTHON' || { cat "$dir/err"; fail "$plant: $options"; }
 import json, re, sys

@@ -23,7 +23,7 @@ wrong() {
 # run OPTIONS: status in $code, rows in $dir/rows.
 run() {
   code=0
-  timeout -k 5 60 "$LOCKSTEP" run --results none --format "${format:-jsonl}" --model mlp:784-16-10 --data synthetic:200 \
+  timeout -k 5 150 "$LOCKSTEP" run --results none --format "${format:-jsonl}" --model mlp:784-16-10 --data synthetic:200 \
     --batch 20 --steps 60 --warmup 5 --gate-steps "${gate:-3}" "$@" >"$dir/rows" 2>"$dir/err" || code=$?
   cat "$dir/rows" >>"$dir/every"
   runs=$((runs + 1))

@@ -30,7 +30,7 @@ foreach(source ${unit_tests})
   target_compile_definitions(${name} PRIVATE
     LS_SOURCE_DIR="${CMAKE_CURRENT_SOURCE_DIR}" LS_BUILD_DIR="${CMAKE_CURRENT_BINARY_DIR}")
   add_test(NAME unit.${name} COMMAND ${name})
-  set_tests_properties(unit.${name} PROPERTIES LABELS unit TIMEOUT 120 SKIP_RETURN_CODE 77)
+  set_tests_properties(unit.${name} PROPERTIES LABELS unit TIMEOUT 300 SKIP_RETURN_CODE 77)
   if(name MATCHES "^test_gpu_") # also of label `gpu`: skipped where there is none
     set_tests_properties(unit.${name} PROPERTIES LABELS "unit;gpu")
   endif()
@@ -130,7 +130,7 @@ endforeach()
 # Checks of the tree itself, and the tests of the other builds (made by ci/test.sh).
 add_test(NAME check.format COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/ci/check-format.sh)
 add_test(NAME check.layering COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/ci/check-layering.sh)
-set_tests_properties(check.format check.layering PROPERTIES LABELS unit TIMEOUT 60)
+set_tests_properties(check.format check.layering PROPERTIES LABELS unit TIMEOUT 120)
 if(NOT LOCKSTEP_SANITIZE AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
   foreach(build asan tsan clang)
     add_test(NAME sanitizer.${build} COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/ci/test-build.sh

@@ -112,6 +112,8 @@ foreach(source ${integration_tests})
   set(program $<TARGET_FILE:lockstep>)
   if(name IN_LIST hooks_tests AND NOT LOCKSTEP_HOOKS)
     set(program ${CMAKE_CURRENT_SOURCE_DIR}/build-hooks/lockstep)
+  elseif(name STREQUAL "test_planted_mpi") # hooks and MPI
+    set(program ${CMAKE_CURRENT_SOURCE_DIR}/build-tsan/lockstep)
   endif()
   add_test(NAME integration.${name} COMMAND bash ${source})
   set_tests_properties(integration.${name} PROPERTIES LABELS integration TIMEOUT 900
@@ -141,7 +143,7 @@ if(NOT LOCKSTEP_SANITIZE AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
   add_test(NAME fuzz COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/ci/fuzz.sh 5)
   set_tests_properties(fuzz PROPERTIES LABELS unit TIMEOUT 240 SKIP_RETURN_CODE 77)
 endif()
-set_tests_properties(integration.test_mpi integration.test_mpi_lone integration.test_mpi_start integration.test_mpi_divided integration.test_ps_mpi
+set_tests_properties(integration.test_mpi integration.test_planted_mpi integration.test_mpi_lone integration.test_mpi_start integration.test_mpi_divided integration.test_ps_mpi
                      integration.test_faults integration.test_netns integration.test_slurm
                      PROPERTIES LABELS mpi TIMEOUT 900)
 # ctest -jN with N twice the cores and 1: a test counts for one core (2), or for two where it computes on both

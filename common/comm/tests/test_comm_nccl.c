@@ -69,6 +69,34 @@ static void ranks_of_a_process_are_one_group(void **state)
     assert_true(emulated.destroyed == RANKS && emulated.aborted == 0);
 }
 
+/* NCCL puts nothing on a stream for it: a program of it alone may have no node at all. */
+static void a_rank_alone_keeps_its_bits(void **state)
+{
+    fixture *f = *state;
+    const ls_allreduce *library;
+    ls_nccl nccl = {.call = nccl_emulated};
+    ls_op_list ops = {0};
+    ls_comm *comm;
+    ls_program *program;
+    float *data = random_floats("nccl", 0, COUNT), *expected = random_floats("nccl", 0, COUNT);
+    must(ls_allreduce_find("library", &library));
+    must(ls_comm_nccl_open(&nccl, LS_OK, NULL, f->device, 1, &comm));
+    must(library->build(comm, &(ls_allreduce_args){.data = data, .count = COUNT}, &ops));
+    const ls_comm_list list = {&ops, f->queue[0]};
+    must(ls_program_begin(f->queue[0]));
+    must(ls_comm_put(&comm, &list, 1));
+    must(ls_program_end(f->queue[0], &program));
+    must(ls_program_launch(program, 2));
+    must(comm->backend->wait(comm, f->queue[0], f->queue[0], long_ns));
+    must(ls_queue_sync(f->queue[0]));
+    assert_memory_equal(data, expected, COUNT * sizeof *data);
+    assert_int_equal(ls_program_describe(program).nodes, 0);
+    ls_program_close(program);
+    close_all(&comm, &ops, 1);
+    free(expected);
+    free(data);
+}
+
 /* ---- Several processes, which are threads here ----------------------------------------------- */
 
 typedef struct process {
@@ -370,6 +398,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranks_of_a_process_are_one_group),
+        cmocka_unit_test(a_rank_alone_keeps_its_bits),
         cmocka_unit_test(processes_get_the_id_of_the_first),
         cmocka_unit_test(one_that_cannot_stops_all),
         cmocka_unit_test(a_gpu_of_two_processes_is_refused),

@@ -90,7 +90,7 @@ typedef struct ls_request {
     bool baseline;
     bool soft_placement;
     bool log_placement;
-    uint64_t timeout_ns;           /**< without progress of another rank */
+    uint64_t timeout_ns;           /**< without progress of another rank, or of a GPU */
     char *load;                    /**< NULL: none */
     char *save;                    /**< NULL: none */
     char *ps_record;               /**< NULL: none */

@@ -56,6 +56,12 @@ bool ls_applies_link(const ls_case *one)
            ls_parse_integer(one->devices, 2, INT32_MAX, &number);
 }
 
+/* A GPU alone is watched, too. */
+bool ls_applies_timeout(const ls_case *one)
+{
+    return ls_applies_link(one) || strcasestr(one->devices, "gpu:");
+}
+
 /* Whether a text of a model or a data set is of this kind, with whatever sizes or place. */
 static bool is_of(const char *text, const char *kind)
 {

@@ -20,5 +20,6 @@ bool ls_applies_variable_device(const ls_case *one);
 bool ls_applies_model_parallel(const ls_case *one);
 bool ls_applies_pipeline(const ls_case *one);
 bool ls_applies_link(const ls_case *one); /**< there is, or could be, more than one device */
+bool ls_applies_timeout(const ls_case *one);
 
 #endif

@@ -20,7 +20,7 @@ static ls_status check_rank_fault(const ls_workplace *place, const ls_plan_of_ca
         return ls_fail(LS_CODE_USAGE, "option", where,
                        "strikes after the gate, which is all that verify does; run works");
     const bool process = place->request->processes->size > 1;
-    const bool device = fault->kind == LS_FAULT_HANG && !process && ls_plan_is_watched(plan);
+    const bool device = fault->kind == LS_FAULT_HANG && !process && ls_plan_can_hang(plan);
     if (fault->kind != LS_FAULT_KILL && !process && !device)
         return ls_fail(LS_CODE_USAGE, "option", where,
                        "concerns ranks that are processes%s; mpirun -n N lockstep, or kill works",

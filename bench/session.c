@@ -120,6 +120,8 @@ ls_status ls_session_open_one(const ls_workplace *place, const ls_plan_of_case *
     out->job.place = NULL;      /* of a whole model */
     out->job.ps = (ls_ps_options){0};
     out->job.comm = NULL;
+    if (!status)
+        status = ls_session_watch(out);
     if (!status) {
         *out->lent = out->job;
         status = open(plan, out->lent, &out->run);
@@ -165,7 +167,7 @@ void ls_session_close(ls_session *session)
     if (session->run && !has_lost(session)) /* what was put may be a part of a step */
         ls_status_free(session->run->strategy->sync(session->run));
     if (has_lost(session)) { /* threads that hang use all of it */
-        if (session->watch)
+        if (ls_watch_lost(session->watch))
             ls_session_autopsy(session);
         *session->left = true;
         *session = (ls_session){0};
@@ -193,7 +195,7 @@ static ls_status take_steps(ls_session *session, uint64_t count)
                       (!ls_job_tail(&session->job) || count == 1) && !session->job.ps.backups);
     session->put_first = session->step;
     session->put_count = count;
-    ls_watch_begin(session->watch);
+    ls_watch_begin(session->watch, session->step);
     LS_TRY(strategy->mark(session->run));
     const uint64_t begin = session->step;
     while (session->step < end) {

@@ -10,7 +10,7 @@
 /* Longer than any run. */
 static const uint64_t for_ever_ns = UINT64_MAX / 4;
 
-bool ls_plan_is_watched(const ls_plan_of_case *plan)
+bool ls_plan_can_hang(const ls_plan_of_case *plan)
 {
     bool cpus = plan->variable_device.kind == LS_DEVICE_CPU || !ls_plan_has_variable_device(plan);
     for (size_t i = 0; i < plan->device_count; i++)
@@ -18,9 +18,18 @@ bool ls_plan_is_watched(const ls_plan_of_case *plan)
     return cpus && plan->all_devices > 1 && !plan->job.comm;
 }
 
+static bool has_gpu(const ls_session *session)
+{
+    bool gpu = false;
+    for (size_t i = 0; i < session->device_count; i++)
+        gpu |= ls_device_describe(session->devices[i])->name.kind == LS_DEVICE_GPU;
+    return gpu;
+}
+
 ls_status ls_session_watch(ls_session *session)
 {
-    if (!ls_plan_is_watched(session->plan) || session->device_count == 1)
+    const bool several = ls_plan_can_hang(session->plan) && session->device_count > 1;
+    if (!several && !has_gpu(session))
         return LS_OK;
     LS_TRY(ls_watch_open(session->job.timeout_ns, &session->watch));
     for (size_t i = 0; i < session->device_count; i++)
@@ -70,8 +79,8 @@ static void tell(const ls_session *session, size_t device)
                 who, *at.what ? " in " : "", at.what, seconds, step);
     else if (at.kind == LS_AT_WAIT)
         fprintf(stderr, "lockstep: %s: waited %.1f s for %s%s\n", who, seconds, at.what, step);
-    else
-        fprintf(stderr, "lockstep: %s: waited for nobody\n", who);
+    else if (ls_device_describe(session->devices[device])->name.kind == LS_DEVICE_CPU)
+        fprintf(stderr, "lockstep: %s: waited for nobody\n", who); /* a GPU may be in a program */
 }
 
 void ls_session_autopsy(const ls_session *session)

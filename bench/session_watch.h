@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* A session's devices under a watch (common/device/watch.h): --timeout where ranks are devices of
- * one process. */
+ * one process, and of GPUs. */
 #ifndef LS_BENCH_SESSION_WATCH_H
 #define LS_BENCH_SESSION_WATCH_H
 
 #include "bench/trial.h"
 
-/** Whether one of the case's devices can be lost, and it is noticed here: several CPU devices of
- *  this process alone. */
-bool ls_plan_is_watched(const ls_plan_of_case *plan);
+/** Whether one of the case's devices can be made to hang: several CPU devices of this process
+ *  alone. */
+bool ls_plan_can_hang(const ls_plan_of_case *plan);
 
-/** Watches the session's devices where its plan wants it; before its strategy is opened. */
+/** Watches the session's devices where they are such, or a GPU is among them; before its strategy
+ * is opened. */
 ls_status ls_session_watch(ls_session *session);
 
 /** Of a session that has lost a device, a line each on stderr: which hangs, and what the others

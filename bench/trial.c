@@ -232,7 +232,7 @@ static ls_status strike(const ls_trial *trial)
     const bool mine = trial->processes->size == 1 || fault->rank == trial->processes->rank;
     if (!fault->kind || !mine || (uint64_t)fault->step != trial->session.step)
         return LS_OK;
-    if (fault->kind == LS_FAULT_HANG && trial->session.watch)
+    if (fault->kind == LS_FAULT_HANG && ls_plan_can_hang(trial->plan))
         return ls_session_hang(&trial->session, fault->rank);
     ls_fault_strike(fault->kind);
     return LS_OK;

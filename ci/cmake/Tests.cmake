@@ -48,9 +48,12 @@ endif()
 if(LOCKSTEP_HAS_CUDA) # functions of the test come before CUDA's
   foreach(name SetDevice MemGetInfo Malloc Free HostAlloc FreeHost HostRegister HostUnregister
           StreamCreateWithFlags StreamDestroy StreamSynchronize StreamQuery StreamIsCapturing
-          ThreadExchangeStreamCaptureMode MemsetAsync MemcpyAsync MemcpyPeerAsync
+          StreamBeginCapture StreamEndCapture GraphGetNodes GraphInstantiate GraphUpload GraphLaunch
+          GraphDestroy GraphExecDestroy EventCreateWithFlags EventDestroy EventRecord EventQuery
+          EventSynchronize ThreadExchangeStreamCaptureMode MemsetAsync MemcpyAsync MemcpyPeerAsync
           DeviceCanAccessPeer DeviceEnablePeerAccess GetLastError)
     target_link_options(test_cuda_emulated PRIVATE -Wl,--wrap=cuda${name})
+    target_link_options(test_watch_emulated PRIVATE -Wl,--wrap=cuda${name})
   endforeach()
 endif()
 

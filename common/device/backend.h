@@ -39,7 +39,10 @@ typedef struct ls_device_backend {
     ls_status (*queue_sync)(ls_queue *queue);
     bool (*queue_captured)(const ls_queue *queue); /**< whether a capture has it */
     ls_status (*queue_idle)(const ls_queue *queue, bool *out);
-    /** For a watch, from another thread; NULL where queues are not watched. */
+    /** For a watch: the step put next is number `step`, and replays count from there; the queue is
+     *  empty. May be NULL: they count from its opening on. */
+    void (*queue_begin)(ls_queue *queue, uint64_t step);
+    /** For a watch, from the host thread that uses the queue. */
     void (*queue_activity)(const ls_queue *queue, ls_activity *out);
     /** A number that changes as the queue goes on, from any thread; of queues in a pulse. */
     uint64_t (*queue_progress)(const ls_queue *queue);

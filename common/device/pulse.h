@@ -3,8 +3,8 @@
  * Pulse: whether the queues of a machine's devices go on, for a thread that works on none of them
  * and waits for none: one that tells other processes that this one lives.
  *
- * On CPU devices every command and every operation of a program counts; on GPUs what the host puts
- * and comes back from, since what a stream is at cannot be looked at.
+ * On CPU devices every command and every operation of a program counts; on GPUs every end of a
+ * step, every all-reduce of NCCL's, and what the host puts and comes back from.
  */
 #ifndef LS_COMMON_DEVICE_PULSE_H
 #define LS_COMMON_DEVICE_PULSE_H

@@ -81,10 +81,15 @@ static ls_activity activity_of(const ls_queue *queue)
     return now;
 }
 
-void ls_watch_begin(ls_watch *watch)
+void ls_watch_begin(ls_watch *watch, uint64_t step)
 {
-    for (watched *w = watch ? watch->first : NULL; w; w = w->next)
-        w->replays = activity_of(w->queue).replays;
+    for (watched *w = watch ? watch->first : NULL; w; w = w->next) {
+        const ls_device_backend *backend = w->queue->device->backend;
+        if (backend->queue_begin)
+            backend->queue_begin(w->queue, step);
+        else
+            w->replays = activity_of(w->queue).replays;
+    }
 }
 
 ls_activity ls_watch_activity(const ls_watch *watch, const ls_device *device)
@@ -139,8 +144,13 @@ static bool has_moved(ls_watch *watch)
     return moved;
 }
 
-/* The device that the others need: one at work, while another is not; where none works and some
- * wait, the first of these. NULL: there is no such. */
+static bool is_gpu(const ls_device *device)
+{
+    return device->info.name.kind == LS_DEVICE_GPU;
+}
+
+/* A GPU at work; else the device that the others need: one at work, while another is not; where
+ * none works and some wait, the first of these. NULL: there is no such. */
 static const ls_device *find_lost(const ls_watch *watch)
 {
     const ls_device *works = NULL, *waits = NULL;
@@ -148,6 +158,8 @@ static const ls_device *find_lost(const ls_watch *watch)
     for (const watched *w = watch->first; w; w = w->next) {
         const ls_device *device = w->queue->device;
         const ls_activity now = ls_watch_activity(watch, device);
+        if (now.kind == LS_AT_WORK && is_gpu(device))
+            return device;
         rests |= now.kind != LS_AT_WORK;
         if (now.kind == LS_AT_WORK && !works)
             works = device;
@@ -155,6 +167,25 @@ static const ls_device *find_lost(const ls_watch *watch)
             waits = device;
     }
     return works && rests ? works : works ? NULL : waits;
+}
+
+static ls_status fail_lost(const ls_watch *watch)
+{
+    const ls_activity at = ls_watch_activity(watch, watch->lost);
+    const bool gpu = is_gpu(watch->lost);
+    return ls_status_final(ls_fail(LS_CODE_MISSING, "device", watch->lost->info.text,
+                                   "no progress%s%s for %.1f s%s; see what holds it, or raise "
+                                   "--timeout",
+                                   gpu ? " in " : "", gpu ? at.what : "", ls_watch_seconds(watch),
+                                   gpu ? "" : ", while others wait for it"));
+}
+
+/* From here on nothing calls a GPU that may never answer. */
+static void lose_gpus(const ls_watch *watch)
+{
+    for (const watched *w = watch->first; w; w = w->next)
+        if (is_gpu(w->queue->device) && !w->queue->device->lost)
+            ls_device_lose(w->queue->device);
 }
 
 ls_status ls_watch_look(ls_watch *watch)
@@ -165,11 +196,8 @@ ls_status ls_watch_look(ls_watch *watch)
     } else if (!watch->lost && ++watch->looks >= LOOKS) {
         watch->lost = find_lost(watch);
         watch->lost_ns = ls_clock_ns();
+        if (watch->lost && is_gpu(watch->lost))
+            lose_gpus(watch);
     }
-    if (!watch->lost)
-        return LS_OK;
-    return ls_status_final(ls_fail(LS_CODE_MISSING, "device", watch->lost->info.text,
-                                   "no progress for %.1f s, while others wait for it; see what "
-                                   "holds it, or raise --timeout",
-                                   ls_watch_seconds(watch)));
+    return watch->lost ? fail_lost(watch) : LS_OK;
 }

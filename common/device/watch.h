@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Watch: notices that one of several devices of this process hangs, while the others need it.
+ * Watch: notices that a device of this process hangs: one of several, while the others need it; a
+ * GPU whose work does not end.
  *
  * Whoever waits for a queue of a watched device looks, some times a timeout, whether any queue of
  * any of these devices has moved on. None has for the whole timeout, no transfer is on its way over
@@ -8,7 +9,12 @@
  * every wait for a queue fails, for good. Threads that hang cannot be ended: such devices, and what
  * was made on them, are not closed.
  *
- * One host thread uses a watch and the queues of its devices. Leaves out GPUs.
+ * A GPU goes on where a step or an all-reduce of NCCL's ends, and a step is not as long as a
+ * timeout: one that is at work and does not go on is lost, whoever needs it, and with it all GPUs
+ * of the watch, since they share programs.
+ *
+ * One host thread uses a watch and the queues of its devices. Leaves out a CPU device alone: nobody
+ * waits for it but the host, which cannot tell long work from a hang.
  */
 #ifndef LS_COMMON_DEVICE_WATCH_H
 #define LS_COMMON_DEVICE_WATCH_H
@@ -22,7 +28,8 @@ typedef struct ls_activity {
     enum { LS_AT_REST, LS_AT_WAIT, LS_AT_WORK } kind;
     const void *command; /**< these two change as it goes on */
     uint64_t done;       /**< commands */
-    uint64_t replays;    /**< of programs, done: since ls_watch_begin where a watch tells it */
+    uint64_t replays;    /**< of programs, done: since ls_watch_begin where a watch tells it;
+                              UINT64_MAX: not known */
     char what[128];      /**< an operation's name, or what is waited for */
 } ls_activity;
 
@@ -34,8 +41,8 @@ void ls_watch_close(ls_watch *watch);
 /** From here on the device's queues are watched: before any is opened. */
 void ls_device_watch(ls_device *device, ls_watch *watch);
 
-/** Replays count from here. Takes NULL. */
-void ls_watch_begin(ls_watch *watch);
+/** Replays count from here; the first one is step `step`. The queues are empty. Takes NULL. */
+void ls_watch_begin(ls_watch *watch, uint64_t step);
 
 /** Whether a device was lost. Takes NULL: no. */
 bool ls_watch_lost(const ls_watch *watch);

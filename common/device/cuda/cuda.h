@@ -30,13 +30,20 @@ typedef struct cuda_pinned {
     char staging[(size_t)1 << 20]; /* of reads and writes */
     unsigned fault;                /* a kernel's complaint: ls_cuda_fault, 0: none */
     unsigned pulse;                /* counted up by kernels: a sign of life */
+    unsigned steps;                /* that have ended: the low bits of the next one's number */
 } cuda_pinned;
 
 typedef struct cuda_queue {
     ls_queue base;
     cudaStream_t stream;
     cuda_pinned *pinned;
-    uint64_t begun_ns; /* of the capture that began here; 0: none */
+    uint64_t begun_ns;   /* of the capture that began here; 0: none */
+    uint32_t first;      /* step of those that ls_cuda_queue_begin began */
+    uint32_t put;        /* replays since then */
+    uint64_t ops;        /* put, under a watch */
+    cudaEvent_t lots[2]; /* at the ends of the latest two lots of these; NULL: not yet */
+    bool counted;        /* its steps tell when they end */
+    bool busy;           /* when it was looked at latest */
 } cuda_queue;
 
 typedef struct cuda_event {
@@ -83,6 +90,20 @@ unsigned *ls_cuda_queue_fault(const ls_queue *queue);
 /* Where kernels of this queue count, for the host to see that it goes on: device-visible. */
 unsigned *ls_cuda_queue_pulse(const ls_queue *queue);
 ls_status ls_cuda_queue_idle(const ls_queue *queue, bool *out);
+
+/* cuda_watch.c */
+/* Wait for all that is in the queue; for an event; under a watch, until the queue has room for one
+ * more replay, or operation. */
+ls_status ls_cuda_await_stream(cuda_queue *queue);
+ls_status ls_cuda_await_event(const cuda_event *event);
+ls_status ls_cuda_await_replay(cuda_queue *queue);
+ls_status ls_cuda_await_lot(cuda_queue *queue);
+/* Where the last operation of a step on this queue writes the number of the next one: device-
+ * visible. NULL: it is a CPU's. */
+unsigned *ls_cuda_queue_steps(ls_queue *queue);
+void ls_cuda_queue_begin(ls_queue *queue, uint64_t step);
+void ls_cuda_queue_activity(const ls_queue *queue, ls_activity *out);
+uint64_t ls_cuda_queue_progress(const ls_queue *queue);
 
 /* cuda_program.c */
 /* LS_CODE_USAGE, with `why`, where the queue is being captured. */

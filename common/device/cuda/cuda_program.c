@@ -82,8 +82,7 @@ ls_status ls_cuda_queue_wait(ls_queue *base, ls_event *base_event)
 ls_status ls_cuda_event_sync(ls_event *base)
 {
     LS_TRY(ls_cuda_use(base->device));
-    return ls_cuda_check(base->device->info.text, "wait for an event",
-                         cudaEventSynchronize(((cuda_event *)base)->event));
+    return ls_cuda_await_event((const cuda_event *)base);
 }
 
 /* ---- Programs -------------------------------------------------------------------------------- */
@@ -165,9 +164,11 @@ ls_status ls_cuda_program_launch(ls_program *base, uint64_t times)
     const cuda_program *program = (const cuda_program *)base;
     LS_TRY(ls_cuda_use(base->device));
     LS_TRY(ls_cuda_not_capturing(program->queue, "a program cannot be launched into a capture"));
-    for (uint64_t i = 0; i < times; i++)
+    for (uint64_t i = 0; i < times; i++) {
+        LS_TRY(ls_cuda_await_replay(program->queue));
         LS_TRY(ls_cuda_check(base->device->info.text, "launch the program",
                              cudaGraphLaunch(program->graph, program->queue->stream)));
+    }
     return LS_OK;
 }
 

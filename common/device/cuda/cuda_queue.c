@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static ls_status open_stream(cuda_queue *queue, const ls_device *device)
+static ls_status open_stream(cuda_queue *queue, ls_device *device)
 {
     const char *where = device->info.text;
     char doing[64];
@@ -28,7 +28,8 @@ static ls_status open_stream(cuda_queue *queue, const ls_device *device)
     queue->pinned = pinned;
     queue->pinned->fault = LS_CUDA_FAULT_NONE;
     queue->pinned->pulse = 0;
-    return LS_OK;
+    queue->pinned->steps = 0;
+    return device->watch ? ls_watch_add(device->watch, &queue->base) : LS_OK;
 }
 
 ls_status ls_cuda_queue_open(ls_device *device, const char *name, ls_queue **out)
@@ -42,6 +43,7 @@ ls_status ls_cuda_queue_open(ls_device *device, const char *name, ls_queue **out
         ls_cuda_queue_close(&queue->base);
         return status;
     }
+    ls_pulse_add(device->pulse, &queue->base);
     *out = &queue->base;
     return LS_OK;
 }
@@ -49,11 +51,17 @@ ls_status ls_cuda_queue_open(ls_device *device, const char *name, ls_queue **out
 void ls_cuda_queue_close(ls_queue *base)
 {
     cuda_queue *queue = (cuda_queue *)base;
+    ls_pulse_remove(base->device->pulse, base);
+    if (base->device->watch)
+        ls_watch_remove(base->device->watch, base);
     const bool reaches = ls_cuda_reaches(base->device);
     if (reaches && queue->stream) {
         cudaStreamSynchronize(queue->stream);
         cudaStreamDestroy(queue->stream);
     }
+    for (int i = 0; i < 2 && reaches; i++)
+        if (queue->lots[i])
+            cudaEventDestroy(queue->lots[i]);
     if (reaches && queue->pinned)
         cudaFreeHost(queue->pinned);
     cudaGetLastError(); /* of a device that fell over: ls_queue_sync has said so */
@@ -103,6 +111,7 @@ static ls_status explain_capture(const ls_queue *base, ls_status status)
 ls_status ls_cuda_queue_put(ls_queue *base, ls_op *op)
 {
     LS_TRY(ls_cuda_use(base->device));
+    LS_TRY(ls_cuda_await_lot((cuda_queue *)base));
     ls_status status = op->run(op, base);
     if (status)
         return explain_capture(base, status);
@@ -258,7 +267,6 @@ ls_status ls_cuda_queue_sync(ls_queue *base)
     cuda_queue *queue = (cuda_queue *)base;
     LS_TRY(ls_cuda_use(base->device));
     LS_TRY(ls_cuda_not_capturing(queue, "cannot be waited for while captured"));
-    LS_TRY(
-        ls_cuda_check(base->device->info.text, base->name, cudaStreamSynchronize(queue->stream)));
+    LS_TRY(ls_cuda_await_stream(queue));
     return take_fault(queue);
 }

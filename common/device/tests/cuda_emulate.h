@@ -2,15 +2,19 @@
 /*
  * CUDA's run-time library on a CPU, for the host logic of the CUDA devices: the linker puts these
  * functions in place of the library's (-Wl,--wrap, ci/cmake/Tests.cmake). Memory is the host's,
- * streams do at once what they are given, and errors come on demand. Left out: kernels, graphs,
- * time; what a call that is left out finds is the real library, which has no driver here.
+ * streams do at once what they are given, and errors come on demand. Graphs are empty; launches of
+ * them, on one stream at a time, take the time that a test wants, or for ever. A call that would
+ * wait for such a stream ends the test. Left out: kernels; what a call that is left out finds is
+ * the real library, which has no driver here.
  */
 #ifndef LS_COMMON_DEVICE_TESTS_CUDA_EMULATE_H
 #define LS_COMMON_DEVICE_TESTS_CUDA_EMULATE_H
 
+#include "common/base/clock.h"
 #include "common/device/cuda/cuda.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,11 +30,49 @@ static struct {
     int current;
     int calls;  /* that would wait for the device, or touch it */
     int pieces; /* of memory and streams that are taken */
+    /* Launches: on which stream, how long each takes, after how many none ends. */
+    cudaStream_t busy;
+    uint64_t begun_ns, launch_ns, launched, ended, last;
+    unsigned *word, word_first; /* where steps tell that they end */
 } cuda_emulated = {.available = (size_t)4 << 30, .total = (size_t)8 << 30};
 
 #define EMULATED(name, ...)                                                                        \
     cudaError_t __wrap_##name(__VA_ARGS__);                                                        \
     cudaError_t __wrap_##name(__VA_ARGS__)
+
+/* What has ended by now, and what it has told. */
+static bool emulated_is_busy(cudaStream_t stream)
+{
+    const uint64_t passed_ns = ls_clock_ns() - cuda_emulated.begun_ns;
+    uint64_t ended = cuda_emulated.launched;
+    if (cuda_emulated.launch_ns && passed_ns / cuda_emulated.launch_ns < ended)
+        ended = passed_ns / cuda_emulated.launch_ns;
+    cuda_emulated.ended = ended < cuda_emulated.last ? ended : cuda_emulated.last;
+    if (cuda_emulated.word)
+        *cuda_emulated.word = cuda_emulated.word_first + (unsigned)cuda_emulated.ended;
+    return stream == cuda_emulated.busy && cuda_emulated.ended < cuda_emulated.launched;
+}
+
+/* From here on `stream` takes launch_ns for each launch, and none ends after the first `last`. */
+static inline void emulate_launches(cudaStream_t stream, unsigned *word, uint64_t launch_ns,
+                                    uint64_t last)
+{
+    cuda_emulated.busy = stream;
+    cuda_emulated.begun_ns = ls_clock_ns();
+    cuda_emulated.launch_ns = launch_ns;
+    cuda_emulated.launched = cuda_emulated.ended = 0;
+    cuda_emulated.last = last;
+    cuda_emulated.word = word;
+    cuda_emulated.word_first = word ? *word : 0;
+}
+
+static void emulation_wants(bool right, const char *why)
+{
+    if (right)
+        return;
+    fprintf(stderr, "cuda emulation: %s\n", why);
+    abort();
+}
 
 EMULATED(cudaSetDevice, int device)
 {
@@ -107,21 +149,118 @@ EMULATED(cudaStreamDestroy, cudaStream_t stream)
 
 EMULATED(cudaStreamSynchronize, cudaStream_t stream)
 {
-    (void)stream;
+    emulation_wants(!emulated_is_busy(stream), "the host waits for a stream that is busy");
     cuda_emulated.calls++;
     return cuda_emulated.query;
 }
 
 EMULATED(cudaStreamQuery, cudaStream_t stream)
 {
-    (void)stream;
-    return cuda_emulated.query;
+    return emulated_is_busy(stream) ? cudaErrorNotReady : cuda_emulated.query;
 }
 
 EMULATED(cudaStreamIsCapturing, cudaStream_t stream, enum cudaStreamCaptureStatus *out)
 {
     (void)stream;
     *out = cuda_emulated.capturing ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+    return cudaSuccess;
+}
+
+EMULATED(cudaStreamBeginCapture, cudaStream_t stream, enum cudaStreamCaptureMode mode)
+{
+    (void)stream, (void)mode;
+    cuda_emulated.capturing = true;
+    return cudaSuccess;
+}
+
+EMULATED(cudaStreamEndCapture, cudaStream_t stream, cudaGraph_t *out)
+{
+    (void)stream;
+    cuda_emulated.capturing = false;
+    *out = malloc(1);
+    cuda_emulated.pieces++;
+    return cudaSuccess;
+}
+
+EMULATED(cudaGraphGetNodes, cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count)
+{
+    (void)graph, (void)nodes;
+    *count = 0;
+    return cudaSuccess;
+}
+
+EMULATED(cudaGraphInstantiate, cudaGraphExec_t *out, cudaGraph_t graph, unsigned long long flags)
+{
+    (void)graph, (void)flags;
+    *out = malloc(1);
+    cuda_emulated.pieces++;
+    return cudaSuccess;
+}
+
+EMULATED(cudaGraphUpload, cudaGraphExec_t graph, cudaStream_t stream)
+{
+    (void)graph, (void)stream;
+    return cudaSuccess;
+}
+
+EMULATED(cudaGraphLaunch, cudaGraphExec_t graph, cudaStream_t stream)
+{
+    enum { ROOM = 1000 }; /* about: CUDA does not say */
+    (void)graph;
+    emulation_wants(!emulated_is_busy(stream) ||
+                        cuda_emulated.launched - cuda_emulated.ended < ROOM,
+                    "a launch waits for room");
+    cuda_emulated.launched++;
+    return cudaSuccess;
+}
+
+EMULATED(cudaGraphDestroy, cudaGraph_t graph)
+{
+    free(graph);
+    cuda_emulated.pieces--;
+    return cudaSuccess;
+}
+
+EMULATED(cudaGraphExecDestroy, cudaGraphExec_t graph)
+{
+    free(graph);
+    cuda_emulated.pieces--;
+    return cudaSuccess;
+}
+
+EMULATED(cudaEventCreateWithFlags, cudaEvent_t *out, unsigned flags)
+{
+    (void)flags;
+    *out = calloc(1, sizeof(cudaStream_t));
+    cuda_emulated.pieces++;
+    return cudaSuccess;
+}
+
+EMULATED(cudaEventDestroy, cudaEvent_t event)
+{
+    free(event);
+    cuda_emulated.pieces--;
+    return cudaSuccess;
+}
+
+/* An event is as far as the stream that it was recorded on. */
+EMULATED(cudaEventRecord, cudaEvent_t event, cudaStream_t stream)
+{
+    memcpy((void *)event, &stream, sizeof stream);
+    return cudaSuccess;
+}
+
+EMULATED(cudaEventQuery, cudaEvent_t event)
+{
+    cudaStream_t stream;
+    memcpy(&stream, (const void *)event, sizeof stream);
+    return emulated_is_busy(stream) ? cudaErrorNotReady : cudaSuccess;
+}
+
+EMULATED(cudaEventSynchronize, cudaEvent_t event)
+{
+    emulation_wants(__wrap_cudaEventQuery(event) == cudaSuccess,
+                    "the host waits for an event that has not happened");
     return cudaSuccess;
 }
 

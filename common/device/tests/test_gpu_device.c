@@ -17,6 +17,14 @@
 
 #include <cmocka.h>
 
+#include <stdatomic.h>
+
+#if LS_HAS_CUDA
+#include "common/base/clock.h"
+#include "common/device/cuda/cuda.h"
+#include "common/device/watch.h"
+#endif
+
 enum { DEVICES = 2, SKIPPED = 77 };
 
 static const size_t mib = (size_t)1 << 20;
@@ -306,6 +314,50 @@ static void failures_come_back(void **state)
     must(ls_queue_sync(f->queue[0]));
 }
 
+/* ---- A stream that hangs: a function of the host is what it waits for ------------------------ */
+
+#if LS_HAS_CUDA
+static atomic_bool let_go;
+
+static void hold(void *context)
+{
+    (void)context;
+    while (!atomic_load(&let_go))
+        ls_clock_sleep(1000000);
+}
+
+static ls_status run_hold(ls_op *op, ls_queue *queue)
+{
+    return ls_cuda_check("gpu:0", op->name, cudaLaunchHostFunc(ls_queue_native(queue), hold, NULL));
+}
+#endif
+
+static void a_queue_that_hangs_is_lost(void **state)
+{
+#if LS_HAS_CUDA
+    fixture *f = *state;
+    ls_op op = {.name = "hold", .run = run_hold, .destroy = keep};
+    ls_watch *watch;
+    ls_queue *queue;
+    must(ls_watch_open(200000000, &watch));
+    ls_device_watch(f->device[0], watch);
+    must(ls_queue_open(f->device[0], "stuck", &queue));
+    must(ls_queue_sync(queue));
+    must(ls_queue_put(queue, &op));
+    refused(ls_queue_sync(queue), LS_CODE_MISSING, "gpu:0/0: no progress in queue stuck for ");
+    refused(ls_queue_sync(f->queue[1]), LS_CODE_MISSING, "answers no more"); /* it is one GPU */
+    atomic_store(&let_go, true);
+    ls_queue_close(queue);
+    ls_queue_close(f->queue[0]);
+    ls_device_close(f->device[0]);
+    ls_watch_close(watch);
+    f->queue[0] = NULL;
+    f->device[0] = NULL;
+#else
+    (void)state;
+#endif
+}
+
 int main(void)
 {
     ls_machine *machine;
@@ -325,6 +377,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(parts_have_a_share_each, setup, teardown),
         cmocka_unit_test_setup_teardown(data_is_shared, setup, teardown),
         cmocka_unit_test_setup_teardown(failures_come_back, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_queue_that_hangs_is_lost, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

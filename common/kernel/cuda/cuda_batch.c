@@ -74,7 +74,8 @@ ls_status ls_cuda_add_loss(ls_kernels *kernels, const ls_add_loss_args *argument
 
 static int launch_finish_step(const cuda_op *op, ls_queue *queue)
 {
-    return ls_gpu_finish_step(ls_queue_native(queue), &op->args.finish_step);
+    return ls_gpu_finish_step(ls_queue_native(queue), &op->args.finish_step,
+                              ls_cuda_queue_steps(queue));
 }
 
 ls_status ls_cuda_finish_step(ls_kernels *kernels, const ls_finish_step_args *arguments,

@@ -156,7 +156,7 @@ int ls_gpu_add_loss(void *stream, const ls_add_loss_args *args)
     return ls_gpu_launch(stream, 1, 1, add_loss_kernel, *args);
 }
 
-__global__ static void finish_kernel(ls_finish_step_args args)
+__global__ static void finish_kernel(ls_finish_step_args args, unsigned *steps)
 {
     const uint64_t place = args.state->record % args.capacity;
     for (uint64_t i = threadIdx.x; i < args.more; i += blockDim.x)
@@ -167,11 +167,13 @@ __global__ static void finish_kernel(ls_finish_step_args args)
     args.records[place].end_ns = ls_gpu_now();
     args.records[place].loss = args.loss ? *args.loss : 0;
     ls_step_advance(args.state, args.batch, &args.schedule);
+    if (steps)
+        ls_gpu_tell_host(steps, (unsigned)args.state->record);
 }
 
-int ls_gpu_finish_step(void *stream, const ls_finish_step_args *args)
+int ls_gpu_finish_step(void *stream, const ls_finish_step_args *args, unsigned *steps)
 {
-    return ls_gpu_launch(stream, 1, args->more ? 128 : 1, finish_kernel, *args);
+    return ls_gpu_launch(stream, 1, args->more ? 128 : 1, finish_kernel, *args, steps);
 }
 
 __global__ static void stamp_kernel(uint64_t *time_ns)

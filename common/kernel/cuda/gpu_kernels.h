@@ -56,7 +56,8 @@ int ls_gpu_batch_indices(void *stream, const ls_batch_indices_args *args,
 int ls_gpu_gather(void *stream, const ls_gather_args *args);
 int ls_gpu_count_correct(void *stream, const ls_count_correct_args *args);
 int ls_gpu_add_loss(void *stream, const ls_add_loss_args *args);
-int ls_gpu_finish_step(void *stream, const ls_finish_step_args *args);
+/* *steps, in host memory: the low bits of the number of steps recorded; NULL: nobody asks. */
+int ls_gpu_finish_step(void *stream, const ls_finish_step_args *args, unsigned *steps);
 int ls_gpu_stamp(void *stream, const ls_stamp_args *args);
 int ls_gpu_flip_bit(void *stream, const ls_flip_bit_args *args);
 

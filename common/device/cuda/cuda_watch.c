@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * GPU queues under a watch: how the host waits for them, and what they are at; see watch.h. Not yet
+ * run on a GPU; what hangs and what is slow is tested with made-up streams (test_watch_emulated).
+ *
+ * A call that waits behind a stream that hangs never comes back. So under a watch the host only
+ * asks: the stream or event whether it is done, and a word in pinned memory, which the last
+ * operation of each step writes, how many steps have ended. CUDA bounds how much can be put, to
+ * some thousand launches, and waits for room in the call that puts; so the host puts replays no
+ * further ahead of that word, and of operations that are put one by one at most two lots: an event
+ * tells the end of each.
+ */
+#include "common/base/clock.h"
+#include "common/device/cuda/cuda.h"
+
+#include <stdio.h>
+
+/* How many replays the host may be ahead, and the operations of a lot, which may be some launches
+ * each. */
+enum { MOST_REPLAYS = 512, LOT = 64 };
+
+/* So long the host asks without a pause; then it sleeps a part of what it has waited for, at most
+ * 0.2 ms. */
+static const uint64_t awake_ns = 100000, part = 16, nap_ns = 200000;
+
+/* ---- Waiting --------------------------------------------------------------------------------- */
+
+typedef struct cuda_wait {
+    cuda_queue *queue;
+    cudaEvent_t event;
+} cuda_wait;
+
+typedef cudaError_t cuda_look(const cuda_wait *wait);
+
+static uint32_t steps_done(const cuda_queue *queue)
+{
+    return __atomic_load_n(&queue->pinned->steps, __ATOMIC_ACQUIRE) - queue->first;
+}
+
+static cudaError_t look_at_stream(const cuda_wait *wait)
+{
+    return cudaStreamQuery(wait->queue->stream);
+}
+
+static cudaError_t look_at_event(const cuda_wait *wait)
+{
+    return cudaEventQuery(wait->event);
+}
+
+/* An empty stream has done all that was put, whatever its word says. */
+static cudaError_t look_for_room(const cuda_wait *wait)
+{
+    cuda_queue *queue = wait->queue;
+    if (queue->put - steps_done(queue) < MOST_REPLAYS)
+        return cudaSuccess;
+    const cudaError_t error = cudaStreamQuery(queue->stream);
+    if (error == cudaSuccess)
+        queue->put = steps_done(queue);
+    return error;
+}
+
+static ls_status await(const ls_device *device, const char *doing, const cuda_wait *wait,
+                       cuda_look *look)
+{
+    const uint64_t begin_ns = ls_clock_ns();
+    uint64_t looked_ns = begin_ns;
+    cudaError_t error;
+    while ((error = look(wait)) == cudaErrorNotReady) {
+        const uint64_t now_ns = ls_clock_ns(), nap = (now_ns - begin_ns) / part;
+        if (now_ns - looked_ns >= ls_watch_patience_ns(device->watch)) {
+            looked_ns = now_ns;
+            LS_TRY(ls_watch_look(device->watch));
+        }
+        if (now_ns - begin_ns > awake_ns)
+            ls_clock_sleep(nap < nap_ns ? nap : nap_ns);
+    }
+    cudaGetLastError(); /* that it was not ready is no failure */
+    return ls_cuda_check(device->info.text, doing, error);
+}
+
+ls_status ls_cuda_await_stream(cuda_queue *queue)
+{
+    const ls_device *device = queue->base.device;
+    if (!device->watch)
+        return ls_cuda_check(device->info.text, queue->base.name,
+                             cudaStreamSynchronize(queue->stream));
+    return await(device, queue->base.name, &(cuda_wait){.queue = queue}, look_at_stream);
+}
+
+ls_status ls_cuda_await_event(const cuda_event *event)
+{
+    static const char doing[] = "wait for an event";
+    const ls_device *device = event->base.device;
+    if (!device->watch)
+        return ls_cuda_check(device->info.text, doing, cudaEventSynchronize(event->event));
+    return await(device, doing, &(cuda_wait){.event = event->event}, look_at_event);
+}
+
+ls_status ls_cuda_await_replay(cuda_queue *queue)
+{
+    if (queue->base.device->watch && queue->counted)
+        LS_TRY(await(queue->base.device, queue->base.name, &(cuda_wait){.queue = queue},
+                     look_for_room));
+    queue->put++;
+    return LS_OK;
+}
+
+ls_status ls_cuda_await_lot(cuda_queue *queue)
+{
+    const ls_device *device = queue->base.device;
+    cudaEvent_t *event = &queue->lots[queue->ops / LOT % 2];
+    if (!device->watch || ++queue->ops % LOT || ls_cuda_queue_captured(&queue->base))
+        return LS_OK;
+    if (!*event)
+        LS_TRY(ls_cuda_check(device->info.text, "create an event",
+                             cudaEventCreateWithFlags(event, cudaEventDisableTiming)));
+    LS_TRY(await(device, queue->base.name, &(cuda_wait){.event = *event}, look_at_event));
+    return ls_cuda_check(device->info.text, "record an event",
+                         cudaEventRecord(*event, queue->stream));
+}
+
+/* ---- What a queue is at ---------------------------------------------------------------------- */
+
+unsigned *ls_cuda_queue_steps(ls_queue *base)
+{
+    cuda_queue *queue = (cuda_queue *)base;
+    if (base->device->info.name.kind != LS_DEVICE_GPU)
+        return NULL;
+    queue->counted = true;
+    return &queue->pinned->steps;
+}
+
+void ls_cuda_queue_begin(ls_queue *base, uint64_t step)
+{
+    cuda_queue *queue = (cuda_queue *)base;
+    queue->first = (uint32_t)step;
+    queue->put = 0;
+    __atomic_store_n(&queue->pinned->steps, queue->first, __ATOMIC_RELEASE);
+}
+
+/* A device that is lost is asked nothing: its queues are at what they were. */
+void ls_cuda_queue_activity(const ls_queue *base, ls_activity *out)
+{
+    cuda_queue *queue = (cuda_queue *)base; /* it is only looked at */
+    if (ls_cuda_reaches(base->device) && !ls_cuda_queue_captured(base)) {
+        queue->busy = cudaStreamQuery(queue->stream) == cudaErrorNotReady;
+        cudaGetLastError(); /* of a device that fell over: the next wait says so */
+    }
+    *out = (ls_activity){.kind = queue->busy ? LS_AT_WORK : LS_AT_REST,
+                         .done = __atomic_load_n(&queue->pinned->pulse, __ATOMIC_ACQUIRE) +
+                                 queue->ops + queue->put,
+                         .replays = queue->counted ? steps_done(queue) : UINT64_MAX};
+    snprintf(out->what, sizeof out->what, "queue %s", base->name);
+}
+
+/* From any thread: no call of CUDA is in it. */
+uint64_t ls_cuda_queue_progress(const ls_queue *base)
+{
+    const cuda_pinned *pinned = ((const cuda_queue *)base)->pinned;
+    return __atomic_load_n(&pinned->steps, __ATOMIC_RELAXED) +
+           __atomic_load_n(&pinned->pulse, __ATOMIC_RELAXED) * UINT64_C(0x9e3779b97f4a7c15);
+}

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * LSTM of the cuda table. Forward: one product of the inputs of all steps, then the recurrence, one
- * launch (gpu_lstm.cu). Backward: the recurrence, then a product each for both weights' gradients
- * and the inputs', and the bias's column sums. Not yet run on a GPU.
+ * launch (gpu_lstm.cu), before which more than a few states have their weights transposed.
+ * Backward: the recurrence, then a product each for both weights' gradients and the inputs', and
+ * the bias's column sums. Not yet run on a GPU.
  *
  * cuDNN's LSTM is left out: its weights, two biases and states lie in an order of its own, so a
  * step would copy the weights in and their gradients out, and its recurrence costs a launch a step
@@ -30,9 +31,16 @@ typedef struct lstm_op {
     int64_t more, column_pieces; /* memory beside the tensors, in lines of 4H floats */
 } lstm_op;
 
+static bool are_few(const ls_lstm_shape *shape)
+{
+    return shape->hidden <= LS_GPU_LSTM_FEW;
+}
+
 static int pack(const lstm_op *l, void *stream)
 {
     const int64_t hidden = l->loop.shape.hidden;
+    if (are_few(&l->loop.shape))
+        return 0;
     const ls_transpose_args args = {1, 4 * hidden, hidden, l->loop.weight, l->loop.packed};
     return ls_gpu_transpose(stream, &args);
 }
@@ -142,7 +150,7 @@ ls_status ls_cuda_lstm_forward(ls_kernels *kernels, const ls_lstm_forward_args *
                                  .flops = work.flops,
                                  .bytes = work.bytes},
                           .loop = {.shape = *s, .weight = a->weight_hh, .bias = a->bias, .y = a->y},
-                          .more = s->hidden};
+                          .more = are_few(s) ? 0 : s->hidden};
     return make(kernels, &like, a->kept, specs, out);
 }
 
@@ -178,7 +186,7 @@ ls_status ls_cuda_lstm_backward(ls_kernels *kernels, const ls_lstm_backward_args
                           .loop = {.shape = *s, .weight = a->weight_hh, .dy = a->dy},
                           .sums = {a->dweight_ih, a->dweight_hh, a->dbias},
                           .sum_count = {4 * H * I, 4 * H * H, 4 * H},
-                          .more = s->rows,
+                          .more = are_few(s) ? 0 : s->rows,
                           .column_pieces = ls_gpu_column_pieces(N)};
     return make(kernels, &like, a->kept, specs, out);
 }

@@ -26,6 +26,7 @@ int ls_gpu_load_dense(void);
 int ls_gpu_load_pools(void);
 int ls_gpu_load_layout(void);
 int ls_gpu_load_lstm(void);
+int ls_gpu_load_lstm_few(void);
 int ls_gpu_load_conv(void);
 int ls_gpu_load_conv_max(void);
 int ls_gpu_load_residual(void);
@@ -129,7 +130,10 @@ int ls_gpu_copy_columns(void *stream, const ls_copy_columns_args *args);
 /** `random` is ls_random_stream(seed, "augment"). */
 int ls_gpu_gather_crops(void *stream, const ls_gather_crops_args *args, ls_random random);
 
-/* ---- gpu_lstm.cu ----------------------------------------------------------------------------- */
+/* ---- gpu_lstm.cu, gpu_lstm_few.cu ------------------------------------------------------------ */
+
+/** So many states have kernels of their own, which take neither `packed` nor `partial`. */
+enum { LS_GPU_LSTM_FEW = 64 };
 
 /** The recurrence of an LSTM, either way. */
 typedef struct ls_gpu_lstm {
@@ -147,6 +151,9 @@ typedef struct ls_gpu_lstm {
 
 int ls_gpu_lstm_forward(void *stream, const ls_gpu_lstm *lstm);
 int ls_gpu_lstm_backward(void *stream, const ls_gpu_lstm *lstm);
+/** The same of few states; `four` samples a block, or one. */
+int ls_gpu_lstm_few_forward(void *stream, const ls_gpu_lstm *lstm, bool four);
+int ls_gpu_lstm_few_backward(void *stream, const ls_gpu_lstm *lstm, bool four);
 
 /* ---- gpu_conv.cu, gpu_conv_max.cu ------------------------------------------------------------ */
 

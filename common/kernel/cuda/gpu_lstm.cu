@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kernels of an LSTM's recurrence; the products over all steps are the library's. Not yet run on a
- * GPU.
+ * Kernels of an LSTM's recurrence; the products over all steps are the library's, and few states
+ * have kernels of their own (gpu_lstm_few.cu). Not yet run on a GPU.
  *
  * A block takes one sample, or four where there are many, through all steps by itself: a step is a
  * product with the recurrent weights and the cell's functions, with barriers of the block between,
  * and no launch. The weights are read again in each step, in whole lines, from the caches: made for
- * the states that stay there, up to a few hundred (64 are 64 KiB); it is right for more, and slow.
- * Each sum is in the order of its terms, so a sample does not depend on the others.
+ * the states that stay there, up to a few hundred (128 are 256 KiB); it is right for more, and
+ * slow. Each sum is in the order of its terms, so a sample does not depend on the others.
  */
 #include "common/kernel/cuda/gpu_kernels.h"
 #include "common/device/cuda/gpu_launch.cuh"
@@ -192,11 +192,15 @@ static int launch_recurrence(void *stream, const ls_gpu_lstm *l, void (*one)(ls_
 
 int ls_gpu_lstm_forward(void *stream, const ls_gpu_lstm *lstm)
 {
+    if (lstm->shape.rows && lstm->shape.hidden <= LS_GPU_LSTM_FEW)
+        return ls_gpu_lstm_few_forward(stream, lstm, lstm->shape.rows >= FEW_ROWS);
     return launch_recurrence(stream, lstm, lstm_kernel<1>, lstm_kernel<4>);
 }
 
 int ls_gpu_lstm_backward(void *stream, const ls_gpu_lstm *lstm)
 {
+    if (lstm->shape.rows && lstm->shape.hidden <= LS_GPU_LSTM_FEW)
+        return ls_gpu_lstm_few_backward(stream, lstm, lstm->shape.rows >= FEW_ROWS);
     return launch_recurrence(stream, lstm, lstm_back_kernel<1>, lstm_back_kernel<4>);
 }
 
@@ -204,6 +208,6 @@ int ls_gpu_load_lstm(void)
 {
     const int errors[] = {ls_gpu_load_kernel(lstm_kernel<1>), ls_gpu_load_kernel(lstm_kernel<4>),
                           ls_gpu_load_kernel(lstm_back_kernel<1>),
-                          ls_gpu_load_kernel(lstm_back_kernel<4>)};
+                          ls_gpu_load_kernel(lstm_back_kernel<4>), ls_gpu_load_lstm_few()};
     return ls_gpu_first_failure(errors, sizeof errors / sizeof *errors);
 }

@@ -10,6 +10,7 @@
 #include "common/kernel/cuda/gpu_layout.cu"
 #include "common/kernel/cuda/gpu_losses.cu"
 #include "common/kernel/cuda/gpu_lstm.cu"
+#include "common/kernel/cuda/gpu_lstm_few.cu"
 #include "common/kernel/cuda/gpu_pools.cu"
 #include "common/kernel/cuda/gpu_residual.cu"
 

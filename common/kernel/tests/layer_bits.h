@@ -158,8 +158,9 @@ static void test_logistic_bits(void **state)
  */
 static void test_lstm_sizes(void **state)
 {
-    static const int64_t more[][4] = {{513, 3, 4, 5}, {1, 3, 3, 270}, {2, 2, 3, 1030}};
-    for (int i = 0; i < 3; i++)
+    static const int64_t more[][4] = {
+        {513, 3, 4, 5}, {513, 2, 3, 70}, {1, 3, 3, 270}, {2, 2, 3, 1030}};
+    for (int i = 0; i < 4; i++)
         check_lstm(*state, more[i], i & 1, true);
 }
 

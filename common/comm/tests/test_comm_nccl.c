@@ -69,20 +69,26 @@ static void ranks_of_a_process_are_one_group(void **state)
     assert_true(emulated.destroyed == RANKS && emulated.aborted == 0);
 }
 
-/* NCCL puts nothing on a stream for it: a program of it alone may have no node at all. */
+/* A step of one rank has no all-reduce; one that is asked for is put, and adds no node of ours on a
+ * CPU. */
 static void a_rank_alone_keeps_its_bits(void **state)
 {
     fixture *f = *state;
     const ls_allreduce *library;
     ls_nccl nccl = {.call = nccl_emulated};
     ls_op_list ops = {0};
+    ls_op *op;
     ls_comm *comm;
     ls_program *program;
     float *data = random_floats("nccl", 0, COUNT), *expected = random_floats("nccl", 0, COUNT);
     must(ls_allreduce_find("library", &library));
     must(ls_comm_nccl_open(&nccl, LS_OK, NULL, f->device, 1, &comm));
     must(library->build(comm, &(ls_allreduce_args){.data = data, .count = COUNT}, &ops));
+    assert_int_equal(ops.count, 0);
+    must(comm->backend->library(comm, data, COUNT, &op));
+    must(ls_op_list_add(&ops, op));
     const ls_comm_list list = {&ops, f->queue[0]};
+    const uint64_t rounds = emulated.rounds;
     must(ls_program_begin(f->queue[0]));
     must(ls_comm_put(&comm, &list, 1));
     must(ls_program_end(f->queue[0], &program));
@@ -90,6 +96,7 @@ static void a_rank_alone_keeps_its_bits(void **state)
     must(comm->backend->wait(comm, f->queue[0], f->queue[0], long_ns));
     must(ls_queue_sync(f->queue[0]));
     assert_memory_equal(data, expected, COUNT * sizeof *data);
+    assert_int_equal(emulated.rounds - rounds, 1); /* it was put, in a group */
     assert_int_equal(ls_program_describe(program).nodes, 0);
     ls_program_close(program);
     close_all(&comm, &ops, 1);

@@ -75,7 +75,8 @@ static inline ls_status check_case(const ls_case *one, const ls_request *request
 {
     assert_non_null(request);
     bool single = strcmp(one->strategy, "single") == 0;
-    if (single && strcmp(one->devices, "1") != 0 && strcmp(one->devices, "cpu:0") != 0)
+    if (single && strcmp(one->devices, "1") != 0 && strcmp(one->devices, "cpu:0") != 0 &&
+        strcmp(one->devices, "gpu:0") != 0)
         return ls_fail(LS_CODE_USAGE, "single", one->devices, "several devices; one");
     if (!single && one->ranks > 1)
         return ls_fail(LS_CODE_USAGE, "towers", "ranks", "several ranks; one");

@@ -124,6 +124,9 @@ static void test_values_reach_the_request(void **state)
     assert_true(request->soft_placement && request->log_placement);
     assert_string_equal(request->results, "x.db");
     ls_request_free(request);
+    request = accept_line("run --devices gpu:0 --timeout 3s"); /* one GPU is watched, too */
+    assert_true(request->timeout_ns == 3000000000u);
+    ls_request_free(request);
     request = accept_line("run --verbose yes --quiet no --progress yes");
     assert_int_equal(request->log.level, LS_LOG_VERBOSE);
     assert_int_equal(request->progress, 1);

@@ -34,7 +34,7 @@ end() {
 
 two_rows() { # waits until two cases of a sweep have been printed
     local waited=0
-    until [ "$(wc -l <out)" -ge 2 ] || [ "$((waited += 1))" -gt 400 ]; do sleep 0.05; done
+    until [ "$(wc -l <out)" -ge 2 ] || [ "$((waited += 1))" -gt 2400 ]; do sleep 0.05; done
 }
 
 # ---- SIGINT -----------------------------------------------------------------------------------

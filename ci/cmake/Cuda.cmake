@@ -42,6 +42,9 @@ endfunction()
 # comes of MACRO_MAJOR and so on in its header; the folder is where a loader may look for it.
 function(lockstep_find_loaded name header library macro)
   find_path(LOCKSTEP_${name}_INCLUDE_DIR ${header} HINTS ${lockstep_cuda_folders} PATH_SUFFIXES include)
+  get_filename_component(beside "${LOCKSTEP_${name}_INCLUDE_DIR}" DIRECTORY) # the header's own first
+  find_file(LOCKSTEP_${name}_LIBRARY NAMES lib${library}.so ${ARGN} PATHS ${beside}
+            PATH_SUFFIXES lib64 lib NO_DEFAULT_PATH)
   find_file(LOCKSTEP_${name}_LIBRARY NAMES lib${library}.so ${ARGN} HINTS ${lockstep_cuda_folders}
             PATHS /usr/lib/${CMAKE_C_LIBRARY_ARCHITECTURE} /usr/lib64 PATH_SUFFIXES lib64 lib)
   mark_as_advanced(LOCKSTEP_${name}_INCLUDE_DIR LOCKSTEP_${name}_LIBRARY)
@@ -104,6 +107,7 @@ if(LOCKSTEP_CUDA)
 endif()
 
 if(NOT LOCKSTEP_HAS_CUDA)
+  set(LOCKSTEP_HAS_CUBLAS 0)
   set(LOCKSTEP_HAS_CUDNN 0)
   set(LOCKSTEP_HAS_NCCL 0)
 endif()

@@ -1,131 +1,196 @@
 # SPDX-License-Identifier: MIT
 """Compares lockstep with PyTorch and JAX on a GPU: same values, same data, in turns.
 
-For each case, rounds in which lockstep and every peer train from the same initial values; everyone's
-figure is that of rounds.py, the median over the blocks of all rounds. float32, TF32 off, JAX at
-precision `highest`. The losses of the first steps must agree within LARGEST_BOUND. A peer that fails is named with its last line, and the
-others go on. `--device cpu` rehearses it.
-Exit status: 0 all well; 1 losses disagree, or a peer failed; 3 lockstep failed; 77 there is neither
-framework here.
+Case by case, rounds in which lockstep and every peer train from the same initial values; each turn is
+in --file (rounds.py) as soon as it ended, and one that is there is not taken again. Before a case's
+first round all peers build it at once, and the losses of the first steps are compared, at the rates
+of agree.py: they must agree within LARGEST_BOUND. float32, TF32 off, JAX at precision `highest`. Who
+fails, or needs longer than PATIENCE, is named with its last line, and the others go on.
+`--device cpu` rehearses it. Not yet run on a GPU.
+Exit status: 0 all well; 1 losses disagree, or someone failed; 3 broken; 77 neither framework is here.
 """
 
 import argparse
+import datetime
 import importlib.util
-import json
 import os
 import pathlib
 import sys
 import tempfile
+import time
 
+import agree
+import compare
 import models
 import rounds as book
 import runners
 
 LARGEST_BOUND = 2e-2
-# model, batch, steps of a block; warm-up is as long
-CASES = (("mlp:784-4096-4096-10", 8192, 10), ("mlp:784-128-10", 256, 1000))
-REHEARSAL = (("mlp:784-16-10", 32, 20),)
+PATIENCE = 45  # seconds: torch.compile of a large model, with others beside it
+# model, batch, steps of a block; warm-up is as long. The most telling first.
+CASES = (
+    ("mlp:784-4096-4096-10", 8192, 5), ("mlp:784-128-10", 256, 1000), ("resnet:20", 128, 30),
+    ("cifar10", 128, 100), ("twin-lstm:64", 64, 20), ("cnn", 256, 300), ("lstm-stack:4", 64, 10),
+)
+REHEARSAL = (("mlp:784-16-10", 32, 20), ("cnn", 16, 2))
+RATES = {models.parse_model(model)[0]: rate for model, _, rate in agree.CASES}
 
 
 def peers_here(device):
     """The peers whose framework is here."""
-    gpu = tuple(runners.GPU_PEERS)
-    names = gpu if device == "cuda" else ("torch", "jax")
+    names = tuple(runners.GPU_PEERS) if device == "cuda" else ("torch", "jax")
     return [n for n in names if importlib.util.find_spec(n.split("-", maxsplit=1)[0])]
 
 
 class Turns:
-    """Everyone's figures of one case; failed peers are left out of what follows."""
+    """One case: who takes turns, and the file that keeps them."""
 
-    def __init__(self, lockstep, options, case, directory):
-        self.lockstep, self.options = lockstep, options
+    def __init__(self, comparison, rounds, case, count):
+        self.comparison, self.rounds, self.count = comparison, rounds, count
         self.model, self.batch, self.steps = case
-        self.init = str(pathlib.Path(directory) / "init.safetensors")
-        self.blocks, self.errors, self.differences = {}, {}, {}
+        self.differences, self.failed = {}, set()
 
-    def attempt(self, peer, call):
-        """Calls; where the peer fails, notes why, and it takes no more part."""
-        if peer.name in self.errors:
-            return None
+    def key(self, name):
+        """What turns are known by."""
+        return ("gpu", self.model, self.batch, name, 1)
+
+    def lacks(self, name):
+        """The rounds that are not there yet."""
+        return [turn for turn in range(1, self.count + 1) if not self.rounds.has(self.key(name), turn)]
+
+    def attempt(self, name, turn, call):
+        """Calls; where it fails, that is noted, and the name takes no more part."""
         try:
-            return call(peer)
-        except (runners.RunError, ValueError) as error:
-            self.errors[peer.name] = str(error).strip().splitlines()[-1][:200]
-            runners.say(f"{peer.name}: {self.errors[peer.name]}")
+            return call()
+        except runners.RunError as error:
+            why = str(error).strip().splitlines()[-1][:200]
+            runners.say(f"{name}: {why}")
+            self.rounds.fail(self.key(name), turn, why)
+            self.failed.add(name)
             return None
+
+    def all_at_once(self, peers, **request):
+        """[(peer, reply)] of those that did not fail."""
+        for peer in peers:
+            peer.send(**request)
+        end = time.monotonic() + PATIENCE
+
+        def left():
+            return max(1, end - time.monotonic())
+
+        replies = [(p, self.attempt(p.name, 1, lambda p=p: p.receive(left()))) for p in peers]
+        return [(peer, reply) for peer, reply in replies if reply]
+
+    def options(self):
+        """lockstep's, of values, data and memory."""
+        files = self.comparison.files(self.model) or ["--data", f"fashion-mnist:{models.FASHION_MNIST}"]
+        rate = RATES.get(models.parse_model(self.model)[0])
+        return ["--load", self.comparison.initial(self.model, 1), "--memory", "growth", *files,
+                *(("--lr", rate) if rate else ())]
 
     def prepare(self, peers):
-        """Builds every peer on lockstep's first values and compares the first losses."""
-        self.lockstep.run(
-            self.model, "--steps", 0, "--warmup", 0, "--save", self.init, *self.options[1:],
-            place=self.options[0],
-        )
-        own = self.lockstep.losses(
-            self.model, self.batch, models.BATCHES, ["--load", self.init, *self.options[1:]],
-            self.options[0],
-        )
-        whole = min(models.BATCHES, 60000 // self.batch)
-        for peer in peers:
-            runners.say(f"{peer.name}: {self.model}")
-            self.attempt(peer, lambda p: p.ask(
-                op="build", model=self.model, batch=self.batch, init=self.init, data=None))
-            losses = self.attempt(peer, lambda p: p.ask(op="losses")["losses"])
-            if losses:
-                pairs = list(zip(own, losses))[:whole]
-                self.differences[peer.name] = max(abs(a - b) / abs(b) for a, b in pairs)
+        """Builds the case in every peer on lockstep's first values, and compares the first losses."""
+        rate = RATES.get(models.parse_model(self.model)[0])
+        request = {"model": self.model, "batch": self.batch, "data": self.comparison.data(self.model),
+                   "init": self.comparison.initial(self.model, 1), **({"lr": rate} if rate else {})}
+        ready = [peer for peer, _ in self.all_at_once(peers, op="build", **request)]
+        own = self.attempt("lockstep", 1, lambda: self.comparison.lockstep.losses(
+            self.model, self.batch, models.BATCHES, self.options(), ("--devices", "1")))
+        # of Fashion-MNIST a peer has whole batches, and then again from the first
+        whole = models.BATCHES if request["data"] else min(models.BATCHES, max(1, 60000 // self.batch))
+        for peer, reply in self.all_at_once(ready, op="losses"):
+            if own:
+                self.differences[peer.name] = agree.relative(own[:whole], reply["losses"][:whole])
+        return [peer for peer in ready if self.lacks(peer.name)]
 
-    def take(self, peers):
-        """One round."""
-        self.note("lockstep", self.lockstep.blocks(
-            self.model, self.batch, self.steps, ["--load", self.init, *self.options[1:]],
-            self.options[0],
-        ))
-        for peer in peers:
-            blocks = self.attempt(peer, lambda p: p.ask(
-                op="time", steps=book.BLOCKS * self.steps, warmup=self.steps, block=self.steps,
-            )["step_ms"])
-            if blocks:
-                self.note(peer.name, blocks)
+    def take(self, name, turn, call):
+        """A turn. call() -> blocks in ms."""
+        blocks = self.attempt(name, turn, call) if turn in self.lacks(name) else None
+        if blocks:
+            more = {"difference": self.differences[name]} if name in self.differences else {}
+            self.rounds.add(self.key(name), turn, blocks, steps=self.steps, **more)
 
-    def note(self, name, blocks):
-        """The blocks of one round."""
-        self.blocks.setdefault(name, []).append(blocks)
+    def run(self, peers):
+        """All rounds of the case that are not there."""
+        peers = [peer for peer in peers if self.lacks(peer.name)]
+        if not peers and not self.lacks("lockstep"):
+            return
+        runners.say(f"{self.model}, batch {self.batch}")
+        peers = self.prepare(peers)
+        for turn in range(1, self.count + 1):
+            self.take("lockstep", turn, lambda: self.comparison.lockstep.blocks(
+                self.model, self.batch, self.steps, self.options(), ("--devices", "1")))
+            for peer in peers:
+                self.take(peer.name, turn, lambda p=peer: self.timed(p))
 
-    def result(self):
-        """The figures, and the fastest peer over lockstep."""
-        step = {name: book.figure(sum(rounds, [])) for name, rounds in self.blocks.items()}
-        peers = [name for name in step if name != "lockstep"]
-        fastest = min(peers, key=step.get, default=None)
-        return {
-            "model": self.model, "batch": self.batch, "step_ms": step, "fastest": fastest,
-            "ratio": step[fastest] / step["lockstep"] if fastest else None,
-            "differences": self.differences, "errors": self.errors, "blocks_ms": self.blocks,
-        }
+    def timed(self, peer):
+        """A peer's turn."""
+        peer.send(op="time", steps=book.BLOCKS * self.steps, warmup=self.steps, block=self.steps)
+        return peer.receive(PATIENCE)["step_ms"]
 
 
-def compare(arguments, directory):
-    """The results of all cases."""
-    lockstep = runners.Lockstep(arguments.lockstep, ())
-    place = ("--devices", "1")
-    options = (place, "--data", f"fashion-mnist:{models.FASHION_MNIST}", "--memory", "growth")
-    names = peers_here(arguments.device)
-    peers = [runners.Peer(name, (), directory) for name in names]
-    results = []
+class Peers:
+    """The peers of all cases; who failed in one begins the next as a process of its own anew."""
+
+    def __init__(self, names, directory):
+        self.directory = directory
+        self.peers = [runners.Peer(name, (), directory) for name in names]
+
+    def info(self):
+        """{name: what it is}; those that cannot say it take no part."""
+        infos = {}
+        for peer in self.peers:
+            peer.send(op="info")
+        for peer in list(self.peers):
+            try:
+                infos[peer.name] = peer.receive(2 * PATIENCE)
+            except runners.RunError as error:
+                runners.say(str(error))
+                self.peers.remove(peer)
+        return infos
+
+    def renew(self, failed):
+        """Those of these names."""
+        for index, peer in enumerate(self.peers):
+            if peer.name in failed:
+                peer.close()
+                self.peers[index] = runners.Peer(peer.name, (), self.directory)
+
+    def close(self):
+        """Ends all."""
+        for peer in self.peers:
+            peer.close()
+
+
+def measure(arguments, directory):
+    """Takes the turns that the file lacks; returns the rounds."""
+    path = pathlib.Path(arguments.file)
+    peers = Peers(peers_here(arguments.device), directory)
+    comparison = compare.Comparison(arguments.lockstep, (), peers.peers, directory)
+    now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+    here = {"part": "gpu", "time": now, "cpu": book.cpu_text(), "peers": peers.info(),
+            "lockstep": comparison.lockstep.version()}
+    try:
+        rounds = book.Rounds(path)
+        rounds.begin(here)
+    except book.FileError as error:  # of another program or machine: kept, and begun anew
+        runners.say(str(error))
+        os.replace(path, f"{path}.before")
+        rounds = book.Rounds(path)
+        rounds.begin(here)
     for case in CASES if arguments.device == "cuda" else REHEARSAL:
-        turns = Turns(lockstep, options, case, directory)
-        turns.prepare(peers)
-        for turn in range(arguments.rounds):
-            runners.say(f"{case[0]}: round {turn + 1} of {arguments.rounds}")
-            turns.take(peers)
-        results.append(turns.result())
-    for peer in peers:
-        peer.close()
-    return results
+        turns = Turns(comparison, rounds, case, arguments.rounds)
+        turns.run(peers.peers)
+        peers.renew(turns.failed)
+    peers.close()
+    return rounds
 
 
-def is_well(result):
-    """Whether no peer failed, and all losses agree."""
-    return not result["errors"] and all(d <= LARGEST_BOUND for d in result["differences"].values())
+def disagree(rounds):
+    """[(key, difference)] of losses too far from lockstep's."""
+    lines = [(key, line) for key, turns in rounds.turns.items() for line in turns.values()]
+    return [(key, line["difference"]) for key, line in lines
+            if not line.get("difference", 0) <= LARGEST_BOUND]  # true for NaN
 
 
 def main():
@@ -135,8 +200,8 @@ def main():
     )
     parser.add_argument("--lockstep", default="build/lockstep", help="the program (%(default)s)")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
-    parser.add_argument("--rounds", type=int, default=3, help="rounds (%(default)s)")
-    parser.add_argument("--json", metavar="FILE", help="where the results go")
+    parser.add_argument("--rounds", type=int, default=2, help="rounds (%(default)s)")
+    parser.add_argument("--file", required=True, help="keeps the turns; those there are not taken again")
     arguments = parser.parse_args()
     if not peers_here(arguments.device):
         print("neither PyTorch nor JAX in this python3")
@@ -146,15 +211,14 @@ def main():
         return 77
     with tempfile.TemporaryDirectory(prefix="lockstep-peers-") as directory:
         try:
-            results = compare(arguments, directory)
-        except (runners.RunError, OSError, KeyError) as error:
+            rounds = measure(arguments, directory)
+        except (runners.RunError, book.FileError, OSError, KeyError, ValueError) as error:
             print(f"{type(error).__name__}: {error}")
             return 3
-    if arguments.json:
-        pathlib.Path(arguments.json).write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-    for result in results:
-        print(json.dumps({key: result[key] for key in ("model", "step_ms", "ratio", "errors")}))
-    return 0 if all(map(is_well, results)) else 1
+    wrong = [f"{' '.join(map(str, key[1:4]))}: {why}" for key, why in rounds.failed()]
+    wrong += [f"{' '.join(map(str, key[1:4]))}: losses differ by {far:.1e}" for key, far in disagree(rounds)]
+    print("\n".join(wrong or ["all turns taken, losses agree"]))
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import pathlib
+import select
 import subprocess
 import sys
 
@@ -94,7 +95,7 @@ class Peer:
 
     def __init__(self, name, cores, log_directory):
         program, options, _ = (PEERS | PAIRS | JUDGES | GPU_PEERS)[name]
-        self.name = name
+        self.name, self.asked = name, None
         self.log = pathlib.Path(log_directory) / f"{name}.log"
         listed = ",".join(map(str, cores))
         command = [*bound_to(cores), sys.executable, "-B", str(HERE / program)]
@@ -105,20 +106,31 @@ class Peer:
                 env=os.environ | MALLOC,
             )
 
-    def ask(self, **request):
-        """Sends one request, waits for its reply."""
-        try:
+    def send(self, **request):
+        """Sends one request; receive() waits for its reply."""
+        self.asked = request["op"]
+        with contextlib.suppress(BrokenPipeError):  # receive() says that it has ended
             print(json.dumps(request), file=self.process.stdin, flush=True)
-            line = self.process.stdout.readline()
-        except BrokenPipeError:
-            line = ""
+
+    def receive(self, seconds=None):
+        """Waits for the reply, so long at most: a peer that needs longer is ended."""
+        if seconds is not None and not select.select([self.process.stdout], [], [], seconds)[0]:
+            self.process.kill()
+            self.process.wait()
+            raise PeerError(f"{self.name}: {self.asked}: no reply within {seconds:.0f} s")
+        line = self.process.stdout.readline()
         if not line:
             tail = self.log.read_text(encoding="utf-8", errors="replace")[-2000:]
             raise PeerError(f"{self.name}: ended early:\n{tail}")
         reply = json.loads(line)
         if "error" in reply:
-            raise PeerError(f"{self.name}: {request['op']}: {reply['error']}")
+            raise PeerError(f"{self.name}: {self.asked}: {reply['error']}")
         return reply
+
+    def ask(self, **request):
+        """Sends one request, waits for its reply."""
+        self.send(**request)
+        return self.receive()
 
     def close(self):
         """Ends the process."""

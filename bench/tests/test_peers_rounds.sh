@@ -68,3 +68,36 @@ sed -i 's/"lockstep": "lockstep /"lockstep": "other /' "$file"
 code=0
 measure 1 || code=$?
 [ "$code" -eq 3 ] && grep -q 'name another file' "$work/err" || fail "rounds of another program: status $code"
+
+# The comparison on a GPU, rehearsed: a peer that ends in one case is named, and takes part in the next;
+# turns that are there are not taken again.
+cat >"$work/rehearse.py" <<'END'
+import sys
+sys.path.insert(0, sys.argv.pop(1))
+import gpu
+
+first, timed = gpu.REHEARSAL[0][0], gpu.Turns.timed
+
+
+def timed_or_ended(self, peer):
+    if self.model == first:
+        peer.process.kill()
+    return timed(self, peer)
+
+
+gpu.Turns.timed = timed_or_ended
+gpu.peers_here = lambda device: ["jax"]
+sys.exit(gpu.main())
+END
+gpu() {
+    "$venv/bin/python" -B "$work/rehearse.py" "$SOURCE_DIR/bench/peers" --lockstep "$LOCKSTEP" --device cpu \
+        --rounds 2 --file "$work/gpu.jsonl" >"$work/out" 2>"$work/err"
+}
+code=0
+gpu || code=$?
+[ "$code" -eq 1 ] && grep -q '^mlp.* jax: .*ended early' "$work/out" || fail "a peer that ended: status $code"
+grep -c '"round"' "$work/gpu.jsonl" | grep -qx 7 || fail "the turns of both cases" # 2 and the end, 2 and 2
+grep '"cnn"' "$work/gpu.jsonl" | grep '"jax"' | grep -q '"difference"' || fail "the peer in the next case"
+code=0
+gpu || code=$?
+[ "$code" -eq 1 ] && grep -c '"round"' "$work/gpu.jsonl" | grep -qx 7 || fail "turns taken again"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Parts of ci/gpu.sh, one function each: part_NAME. Sourced by it, in the top folder, with `out`,
 # `build`, `program`, `deps` and `rehearse` set; what a part prints is its log, its last line the
-# reason where it fails. Rows go to OUT/PART.jsonl. Exit status 77: left out, for the last line.
+# reason where it fails. `out` is the folder of what is kept: rows go to PART.jsonl there. Exit status 77: left out, for the last line.
 # In a rehearsal the devices are CPU devices, and sizes and steps few.
 
 # Sizes of a rehearsal, or the real ones: pick SMALL REAL.
@@ -37,9 +37,10 @@ images() {
 # Whether the program was built with cuDNN.
 has_cudnn() { grep -q '^ *cuDNN *[0-9]' <<<"$("$program" --version)"; }
 
-# rows FILE ARGUMENT...: runs the program; its rows are among those of OUT/FILE.jsonl, its status is
-# kept in $code, and what it said on stderr in $said (and in the log). A command that went well in an
-# earlier run of this part, by the same program, is not run again; of one that was cut nothing is kept.
+# rows FILE ARGUMENT...: runs the program, for at most LIMIT seconds; its rows are among those of
+# FILE.jsonl, its status is kept in $code, and what it said on stderr in $said (and in the log). A
+# command that went well in an earlier run of this part, by the same program, is not run again; of one
+# that was cut nothing is kept.
 rows() {
   local file=$1 folder unit
   shift
@@ -56,14 +57,18 @@ rows() {
   fi
   rm -f "$folder/$order"-* # of another program
   echo "+ lockstep $*"
-  "$program" "$@" --format jsonl >"$folder/now" 2>"$out/stderr" </dev/null || code=$?
-  said=$(head -c 2000 "$out/stderr")
+  timeout -k 2 "${limit:-60}" "$program" "$@" --format jsonl >"$folder/now-$order" 2>"$folder/said-$order" </dev/null || code=$?
+  said=$(head -c 2000 "$folder/said-$order")
   [ -z "$said" ] || echo "$said"
-  rm -f "$out/stderr"
+  rm -f "$folder/said-$order"
+  [ "$code" -ne 124 ] || said="no end after ${limit:-60} s"
   [ "$code" -eq 0 ] || echo "exit status $code"
-  mv "$folder/now" "$unit.$([ "$code" -eq 0 ] && echo jsonl || echo bad)"
-  cat "$folder"/*.jsonl "$folder"/*.bad >"$out/$file.jsonl" 2>/dev/null || true
+  mv "$folder/now-$order" "$unit.$([ "$code" -eq 0 ] && echo jsonl || echo bad)"
+  [ -n "${together:-}" ] || gather "$file"
 }
+
+# The rows of a file's commands, in their order.
+gather() { cat "$out/rows/$1"/*.jsonl "$out/rows/$1"/*.bad >"$out/$1.jsonl" 2>/dev/null || true; }
 
 # again FILE: forgets the rows of a file, whose commands belong together.
 again() {
@@ -90,13 +95,14 @@ for d in m.distributions():
   if [ -z "$rehearse" ]; then
     nvcc --version | tail -n 2
     nvidia-smi --query-gpu=index,name,memory.total,memory.used,driver_version,clocks.max.sm,clocks.sm,clocks.mem,power.limit \
-      --format=csv
+      --format=csv || true
   fi
 }
 
-part_configure() {
-  local generator="Unix Makefiles"
+part_build() {
+  local generator="Unix Makefiles" begin=$SECONDS
   if [ -n "${LOCKSTEP_PROGRAM_BUILT:-}" ]; then
+    [ -x "$program" ] || broken "$program: is not there"
     echo "given: $build"
     return
   fi
@@ -104,15 +110,10 @@ part_configure() {
   [ ! -e "$build/CMakeCache.txt" ] || rm "$build/CMakeCache.txt" # what has come since is found
   cmake -S . -B "$build" -G "$generator" -DCMAKE_BUILD_TYPE=Release -DLOCKSTEP_TESTS=ON \
     -DLOCKSTEP_CUDA="$(pick AUTO ON)" ${deps:+-DLOCKSTEP_DEPS="$deps"} 2>&1 || broken "$(
-    tail -n 30 "$out/configure.log" | grep -m 1 -E 'LOCKSTEP|  [a-z]+ \(' || echo "cmake failed; see configure.log")"
-}
-
-part_build() {
-  if [ -n "${LOCKSTEP_PROGRAM_BUILT:-}" ]; then
-    [ -x "$program" ] || broken "$program: is not there"
-    return
-  fi
+    tail -n 30 "$out/build.log" | grep -m 1 -E 'LOCKSTEP|  [a-zA-Z]+ \(' || echo "cmake failed; see build.log")"
+  echo "configured in $((SECONDS - begin)) s"
   cmake --build "$build" -j "$(nproc)" 2>&1 || broken "$(grep -m 1 -E 'error|Error' "$out/build.log" || echo "see build.log")"
+  echo "configured and built in $((SECONDS - begin)) s"
 }
 
 # The program starts without a library of CUDA and sees the devices.
@@ -130,28 +131,56 @@ part_devices() {
     sed -n 's/^gpu  *//p' <<<"$seen")"
 }
 
-# A test that is skipped though there is a GPU proves nothing: that fails.
+# The tests of GPUs and of what is loaded for them, two at a time; those that passed before are not run
+# again. A test that is skipped though there is a GPU proves nothing: that fails, but for NCCL and
+# cuDNN, which may be missing.
 part_tests() {
-  local passed skipped
-  mkdir -p "$out/ctest" # its own notes, so that a run of ctest in the build folder keeps its
-  echo "subdirs(\"$build\")" >"$out/ctest/CTestTestfile.cmake"
-  ctest --test-dir "$out/ctest" -L gpu --no-tests=error --output-on-failure -j 2 --timeout 100 2>&1 ||
-    broken "ctest failed: $(grep -cE '\*\*\*(Failed|Timeout|Exception)' "$out/tests.log") tests; see tests.log"
-  passed=$(grep -cE ' Passed ' "$out/tests.log" || true)
-  skipped=$(grep -E '\*\*\*Skipped' "$out/tests.log" | grep -vcE 'test_gpu_(nccl|conv_kernels) ' || true) # NCCL and cuDNN may be missing
-  [ -n "$rehearse" ] || [ "$skipped" -eq 0 ] || broken "$skipped tests were skipped though there is a GPU"
-  echo "$passed passed, $skipped skipped"
+  local test name line failed=0
+  mkdir -p "$out/tests"
+  for test in "$build"/test_gpu_* "$build"/test_cuda_*; do
+    name=$(basename "$test")
+    [ -x "$test" ] && [ -f "$test" ] || continue
+    [[ $(cat "$out/tests/$name.code" 2>/dev/null) != 0 ]] || continue
+    while [ "$(jobs -rp | wc -l)" -ge 2 ]; do wait -n || true; done
+    (
+      code=0
+      cd "$build" && timeout -k 2 60 "$test" >"$out/tests/$name.now" 2>&1 </dev/null || code=$?
+      tail -c 200000 "$out/tests/$name.now" >"$out/tests/$name.log"
+      rm -f "$out/tests/$name.now"
+      echo "$code" >"$out/tests/$name.code"
+    ) &
+  done
+  wait
+  for test in "$out"/tests/*.code; do
+    [ -e "$test" ] || broken "$build: has no tests"
+    name=$(basename "$test" .code)
+    line=$(grep -avE '^ *$' "$out/tests/$name.log" | tail -n 1 | cut -c 1-160 || true)
+    case "$(cat "$test")" in
+    0) line="passed: $line" ;;
+    77)
+      line="skipped: ${line#skipped: }"
+      [ -n "$rehearse" ] || [[ $name =~ ^test_(gpu_(nccl|conv_kernels)|cuda_dnn)$ ]] || failed=$((failed + 1))
+      ;;
+    124 | 137) line="no end after 60 s" failed=$((failed + 1)) ;;
+    *)
+      line="exit status $(cat "$test"): $(grep -aE 'FAILED|rror|ailure|wrong' "$out/tests/$name.log" | head -n 1 | cut -c 1-160 || true)"
+      failed=$((failed + 1))
+      ;;
+    esac
+    echo "$name: $line"
+  done
+  [ "$failed" -eq 0 ] || broken "$failed tests failed, or were skipped though there is a GPU; see tests/"
 }
 
 # ---- Equality -------------------------------------------------------------------------------------
 
 # verify_one DEVICES MODEL STRATEGY OPTION...: where a list of numbers is refused as a whole, each is
-# asked by itself. What is refused is listed, what fails is counted.
+# asked by itself. What is refused is listed, and so is what fails.
 verify_one() {
   local devices=$1 model=$2 strategy=$3 line n
   # shellcheck disable=SC2046
   rows verify verify --model "$model" --strategy "$strategy" $(split 8) --devices "$devices" \
-    --steps 10 --warmup 0 --results none "${@:4}"
+    --warmup 0 --results none --memory growth "${@:4}"
   if [ "$code" -eq 2 ] && [[ $devices == *,* ]]; then
     for n in ${devices//,/ }; do verify_one "$n" "${@:2}"; done
     return
@@ -159,33 +188,51 @@ verify_one() {
   while [ -n "$said" ] && read -r line; do
     echo "$model, $strategy, devices $devices: ${line#lockstep: }" >>"$out/refused.txt"
   done <<<"$said"
-  [ "$code" -eq 0 ] || [ "$code" -eq 2 ] || failed="$failed $model/$strategy"
+  [ "$code" -eq 0 ] || [ "$code" -eq 2 ] || echo "$model/$strategy" >>"$out/unequal.txt"
 }
 
+# The models of the gate, each with its options; one of odd sizes, where a part's variables start anywhere.
+verify_models() {
+  cat <<END
+poly --steps 10
+$(pick mlp:784-16-10 mlp) --data $(images) --batch $(pick 24 256) --steps 10
+mlp:785-33-17-11 --data synthetic:600 --batch 37 --steps $(pick 3 10)
+END
+  [ -n "$rehearse" ] || cat <<END
+mlp:784-64-32-10 --data $(images) --batch 100 --steps 10 --capture no
+cnn --data $(images) --batch 64 --steps 10
+cifar10 --data synthetic:600 --batch 24 --steps 4 --convolution $(has_cudnn && echo auto,)own
+resnet:8 --data synthetic:600 --batch 24 --steps 4 --convolution $(has_cudnn && echo auto,)own
+twin-lstm --data synthetic:600 --batch 24 --steps 4
+lstm-stack:3 --data synthetic:600 --batch 24 --steps 4
+END
+}
+
+# Each case a command, some at once: nothing is timed here, and a GPU shares itself out.
 part_verify() {
-  local strategy model devices failed=
-  local holder=/cpu:0
-  [ -n "$rehearse" ] || holder=gpu:0/0
-  while read -r strategy; do
-    local options=(--reduce "exact,fast")
-    devices=1,2,4,8
-    [ "$strategy" != independent ] || options=()
-    [ "$strategy" != single ] || devices=1
-    [[ $strategy != towers && $strategy != ps ]] || options+=(--variable-device "$holder")
-    verify_one "$devices" poly "$strategy" "${options[@]}"
-    verify_one "$devices" "$(pick mlp:784-16-10 mlp)" "$strategy" --data "$(images)" --batch "$(pick 24 256)" "${options[@]}"
-    [ -n "$rehearse" ] || verify_one "$devices" mlp:784-64-32-10 "$strategy" --data "$(images)" --batch 100 --capture no "${options[@]}"
-  done < <("$program" list strategies | sed -nE 's/^  ([a-z-]+) .*/\1/p')
-  for model in $(pick "" "cnn lstm-stack:1 twin-lstm cifar10"); do
-    for strategy in single mirrored; do
-      [ "$strategy" = single ] && devices=1 || devices=2,4
-      local convolution=()
-      [ "$model" != cifar10 ] || convolution=(--convolution "auto,own")
-      verify_one "$devices" "$model" "$strategy" --data synthetic:600 --batch 16 --reduce exact,fast "${convolution[@]}"
-    done
-  done
-  python3 -B ci/gpu_summary.py --digests "$out/verify.jsonl" || failed="$failed digests"
-  [ -z "$failed" ] || broken "not equal, or could not run:$failed"
+  local strategy model options devices holder gpu_holder together=yes at=1000 limit=45
+  gpu_holder=$(pick cpu:1 gpu:0/0)
+  identity=$("$program" --version 2>&1 | cksum)
+  rm -f "$out/unequal.txt"
+  while read -r model options; do
+    while read -r strategy; do
+      local more=(--reduce exact,fast)
+      devices=1,2,4,8
+      [ "$strategy" != independent ] || more=()
+      [ "$strategy" != single ] || devices=1
+      [[ $strategy != towers && $strategy != ps ]] || more+=(--variable-device "$gpu_holder,/cpu:0")
+      at=$((at + 10))
+      while [ "$(jobs -rp | wc -l)" -ge "$(pick 2 4)" ]; do wait -n || true; done
+      # shellcheck disable=SC2086
+      (order=$at verify_one "$devices" "$model" "$strategy" $options "${more[@]}") &
+    done < <("$program" list strategies | sed -nE 's/^  ([a-z-]+) .*/\1/p')
+    [ -n "$rehearse" ] || gather verify # so far
+  done < <(verify_models)
+  wait
+  gather verify
+  python3 -B ci/gpu_summary.py --digests "$out/verify.jsonl" || echo digests >>"$out/unequal.txt"
+  [ ! -e "$out/unequal.txt" ] || broken "not equal, or could not run, $(sort -u "$out/unequal.txt" | wc -l): $(
+    sort -u "$out/unequal.txt" | paste -sd ' ')"
 }
 
 # After 20 steps a GPU's parameters and a CPU's are as close as their products' orders let them be.
@@ -197,7 +244,7 @@ part_compare() {
   rows compare run $common --data "$(images)" --devices cpu:0 --verbose --save "$out/cpu.safetensors"
   [ "$code" -eq 0 ] || broken "on a CPU: exit status $code"
   # shellcheck disable=SC2086
-  rows compare run $common --data "$(images)" --devices 1 --verbose --save "$out/gpu.safetensors"
+  rows compare run $common --data "$(images)" --devices "$(pick cpu:0 gpu:0)" --verbose --save "$out/gpu.safetensors"
   [ "$code" -eq 0 ] || broken "on a GPU: exit status $code"
   python3 -B ci/gpu_summary.py --compare "$out/cpu.safetensors" "$out/gpu.safetensors" || broken "the GPU's parameters differ from the CPU's by more than the bound"
   rm -f "$out"/*.safetensors
@@ -255,8 +302,8 @@ part_micro() {
   [ -z "$failed" ] || broken "failed:${failed#;}"
 }
 
-# PyTorch and JAX, in turns with the program. They are to load the libraries of their own packages,
-# so they do without the prefix; the program gets it back.
+# PyTorch and JAX, in turns with the program; each turn is kept as soon as it ended. They are to load
+# the libraries of their own packages, so they do without the prefix; the program gets it back.
 part_peers() {
   local program_here=$out/peers-lockstep code=0 data
   python3 -c 'import importlib.util as u, sys
@@ -269,13 +316,49 @@ sys.exit(not (all(here[:2]) and any(here[2:])))' ||
   [ -e "$data" ] || data=/usr/share/datasets/fashion-mnist
   env -u LD_LIBRARY_PATH ${LOCKSTEP_USER_LIBRARIES:+LD_LIBRARY_PATH="$LOCKSTEP_USER_LIBRARIES"} \
     LOCKSTEP_FASHION_MNIST="$data" python3 -B bench/peers/gpu.py --lockstep "$program_here" \
-    --device "$(pick cpu cuda)" --rounds "$(pick 1 3)" --json "$out/peers.json" || code=$?
+    --device "$(pick cpu cuda)" --rounds "$(pick 1 2)" --file "$out/peers.jsonl" || code=$?
   rm -f "$program_here"
   return "$code"
 }
 
-# What the device holds while a case trains, by each policy: the driver's figure ten times a second
-# (memory.csv), and the ledger in the rows.
+# Time and DRAM bytes of each kernel of one step that is put, not replayed: ncu counts them as they
+# come, without touching clocks or caches. Two steps and one evaluation, of which gpu_summary.py takes
+# the last step.
+part_kernels() {
+  local model batch name why failed=''
+  command -v ncu >/dev/null || left_out "no ncu here"
+  mkdir -p "$out/kernels"
+  while read -r model batch; do
+    name=${model//:/-}.$batch
+    [ ! -e "$out/kernels/$name.csv" ] || continue
+    rm -f "$out/kernels/now"
+    timeout -k 2 "${limit:-25}" ncu --csv --page raw --print-units base --print-kernel-base function \
+      --clock-control none --cache-control none --launch-count 3000 --log-file "$out/kernels/now" --metrics \
+      gpu__time_duration.sum,dram__bytes_read.sum,dram__bytes_write.sum,dram__throughput.avg.pct_of_peak_sustained_elapsed,sm__throughput.avg.pct_of_peak_sustained_elapsed \
+      "$program" run --model "$model" --batch "$batch" --data "synthetic:$((4 * batch))" --steps 2 --warmup 0 --blocks 1 \
+      --gate-steps 0 --capture no --memory growth --results none >"$out/kernels/said" 2>&1 </dev/null || true
+    if grep -qs '^"ID"' "$out/kernels/now"; then
+      mv "$out/kernels/now" "$out/kernels/$name.csv"
+      continue
+    fi
+    why=$(cat "$out/kernels/now" "$out/kernels/said" 2>/dev/null | grep -m 1 -E '==(ERROR|WARNING)==|^lockstep: ' | cut -c 1-160 || true)
+    echo "$name: ${why:=no kernels counted within ${limit:-25} s}"
+    [ -n "$(ls "$out"/kernels/*.csv 2>/dev/null)" ] || left_out "ncu: $why"
+    failed="$failed $name"
+  done <<END
+$(pick "mlp:784-16-10 24" "mlp:784-4096-4096-10 8192
+mlp 256
+cifar10 128
+twin-lstm:64 64
+lstm-stack:4 64
+cnn 256
+resnet:20 128")
+END
+  [ -z "$failed" ] || broken "not counted:$failed"
+}
+
+# What devices hold while a case trains, by policy and by logical GPUs: the driver's figure ten times a
+# second (memory.csv), and the ledger in the rows.
 part_memory() {
   local failed='' sampler='' policy
   if [ -z "$rehearse" ]; then
@@ -283,8 +366,9 @@ part_memory() {
     sampler=$!
   fi
   for policy in all growth fraction=0.4; do
+    # shellcheck disable=SC2046
     must memory run --model "$(pick mlp:784-16-10 mlp:784-1024-1024-10)" --data "$(images)" --batch "$(pick 24 1024)" \
-      --steps "$(pick 20 2000)" --memory "$policy" --results none --label "$policy"
+      --strategy mirrored $(split 8) --devices 1,2,4,8 --steps "$(pick 20 500)" --memory "$policy" --results none --label "$policy"
   done
   [ -z "$sampler" ] || kill "$sampler" || true
   [ -z "$failed" ] || broken "failed:${failed#;}"
@@ -316,14 +400,14 @@ part_sanitizer() {
   probe=$(timeout 30 compute-sanitizer --tool memcheck "$program" micro copy --sizes 4KiB 2>&1 || true)
   if [[ $probe == *"not supported"* ]]; then left_out "compute-sanitizer does not support this device here"; fi
   mkdir -p "$out/sanitized"
-  sanitize memcheck "$program" run --model poly --steps 20 --memory growth --results none
+  sanitize memcheck "$program" run --model poly --devices gpu:0 --steps 20 --memory growth --results none
   for tool in memcheck racecheck; do
     for unit in "${units[@]}"; do sanitize "$tool" "$build/$unit"; done
   done
   wait
   for file in "$out"/sanitized/*.code; do
     echo "$(basename "$file" .code): exit status $(cat "$file")"
-    [ "$(cat "$file")" -eq 0 ] || failed="$failed $(basename "$file" .code)"
+    [[ "$(cat "$file") $file" =~ ^(0 |77 .*_conv_kernels.code) ]] || failed="$failed $(basename "$file" .code)" # cuDNN may be missing
   done
   [ -z "$failed" ] || broken "errors (see sanitized/):$failed"
 }

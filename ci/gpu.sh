@@ -4,20 +4,25 @@
 #
 #   ci/gpu.sh [--rehearse] [--only PART,PART] [OUT]
 #
-# Configures, builds, and goes through the parts of ci/gpu-parts.sh; everything goes to OUT (default
-# build-gpu/results), with SUMMARY.md written at the end, also where it is told to end (SIGTERM). Each
-# part has seconds of its own (budget_of), and what the parts before it left; one that needs more is
-# cut. What is done is not done again, part by part and, within a part, command by command, so the
-# same command goes on; a part that fails is kept, reported, and the others go on.
+# In a checkout, or in a folder of ci/gpu-pack.sh, of which it takes to a folder of its own what it
+# needs, so that the packed one may be read-only and nothing but a compiler be there. Builds, and goes
+# through the parts of ci/gpu-parts.sh, while a process keeps the GPU open. OUT (the work folder's out)
+# gets two files, anew after each part: SUMMARY.md, the most telling lines first, and results.tar.gz:
+# rows, logs. Each part has seconds of its own (budget_of), and what the parts before it left; one that
+# needs more is cut. What is done is not done again, part by part and, within a part, command by
+# command, so the same command goes on, on another machine, too, where OUT has the results.tar.gz of
+# before; a part that fails is kept, reported, and the others go on.
 #   --rehearse   the same parts on CPU devices, with small sizes: shows that this script works
 #   --only       these parts alone
-# Needs no root: CUDA 13, CMake, gcc, python3, and the libraries, where LOCKSTEP_DEPS=DIR may hold
-# the packages of ci/gpu-deps.sh. Environment: LOCKSTEP_BUILD, the build folder (build-gpu);
-# LOCKSTEP_PROGRAM_BUILT=yes, it is built; LOCKSTEP_GPU_SECONDS, time for all parts (460).
+# Needs no root: CUDA 13, CMake, gcc, python3, and the libraries, of the packed folder, of the system,
+# or of a prefix LOCKSTEP_DEPS. Environment: LOCKSTEP_WORK, the work folder (build-gpu; of a packed
+# folder one in /tmp), to be removed to start anew (of a checkout another OUT will do);
+# LOCKSTEP_PROGRAM_BUILT=yes, LOCKSTEP_BUILD is a build with tests; LOCKSTEP_GPU_SECONDS, time for all
+# parts (460).
 # Exit status: 0 all parts went well; 1 one failed or was cut; 2 wrong usage; 3 no GPU, or something is missing.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
-parts=(machine configure build devices tests verify compare bench peers micro memory sanitizer)
+parts=(machine build devices tests verify compare bench peers kernels memory micro sanitizer)
 PATH=$PATH:/usr/local/cuda/bin:/usr/local/nvidia/bin
 out=
 rehearse=
@@ -54,11 +59,41 @@ if [ -z "$rehearse" ] && [[ $(nvidia-smi -L 2>/dev/null || true) != *"GPU "[0-9]
 fi
 command -v python3 >/dev/null || fail "python3: missing; the summary and the checks of rows need it" 3
 
-mkdir -p "${out:=$root/build-gpu/results}" || fail "$out: cannot be made; name a folder that can" 3
-out=$(cd "$out" && pwd)
-build=${LOCKSTEP_BUILD:-$root/build-gpu}
-program=$build/lockstep
+work=${LOCKSTEP_WORK:-$root/build-gpu}
 deps=${LOCKSTEP_DEPS:+$(cd "$LOCKSTEP_DEPS" && pwd)}
+if [ -e "$root/packed/commit" ]; then
+  work=${LOCKSTEP_WORK:-/tmp/lockstep-gpu-$(id -u)-$(sed -n '3s/^\(.\{12\}\).*/\1/p' "$root/packed/commit")}
+fi
+mkdir -p "$work" && [ -O "$work" ] && [ -w "$work" ] || fail "$work: is not this user's; name a folder in LOCKSTEP_WORK" 3
+work=$(cd "$work" && pwd)
+export LOCKSTEP_WORK=$work
+if [ ! -w "${HOME:-/}" ]; then # caches of everyone's: measured roofs, what frameworks compile
+  mkdir -p "$work/home"
+  export HOME=$work/home
+fi
+
+# Each is whole once it has its name: a copy that was cut is made again.
+take_along() {
+  [ -e "$work/source" ] || {
+    rm -rf "$work/source.part" && mkdir "$work/source.part" &&
+      tar -C "$root" --exclude=./packed/prefix.tar.gz -cf - . | tar -C "$work/source.part" --no-same-owner -xf - &&
+      chmod -R u+rwX "$work/source.part" && mv "$work/source.part" "$work/source"
+  } || return 1
+  [ -e "$work/prefix" ] || [ ! -e "$root/packed/prefix.tar.gz" ] || {
+    rm -rf "$work/prefix.part" && mkdir "$work/prefix.part" &&
+      tar -C "$work/prefix.part" --no-same-owner -xzf "$root/packed/prefix.tar.gz" &&
+      mv "$work/prefix.part" "$work/prefix"
+  }
+}
+if [ -e "$root/packed/commit" ]; then
+  [ "$root" = "$work/source" ] || take_along || fail "$work: the packed folder could not be copied there; the lines above say why" 3
+  root=$work/source
+  [ -n "$deps" ] || [ ! -e "$work/prefix" ] || deps=$work/prefix
+fi
+mkdir -p "${out:=$work/out}" && [ -w "$out" ] || fail "$out: cannot be written; name a folder that can" 3
+out=$(cd "$out" && pwd)
+build=${LOCKSTEP_BUILD:-$work/build}
+program=$build/lockstep
 libraries=${deps:+$deps/usr/lib/$(uname -m)-linux-gnu}
 
 # ---- One part, in a process of its own, so that a time limit ends all of it -----------------------
@@ -78,14 +113,14 @@ say() { echo "gpu.sh: $*" >&2; }
 # Seconds that a part has for certain; 460 in all, which leaves 20 of 8 minutes to the summary.
 budget_of() {
   case "$1" in
-  build) echo 130 ;;
-  verify) echo 70 ;;
-  tests | peers | sanitizer) echo 45 ;;
-  bench) echo 35 ;;
-  micro) echo 25 ;;
-  configure) echo 20 ;;
-  memory) echo 15 ;;
-  *) echo 10 ;; # machine, devices, compare
+  peers) echo 120 ;;
+  verify) echo 75 ;;
+  build) echo 65 ;;
+  tests) echo 40 ;;
+  kernels | sanitizer) echo 35 ;;
+  bench) echo 30 ;;
+  machine | micro) echo 15 ;;
+  *) echo 10 ;; # devices, compare, memory
   esac
 }
 
@@ -103,11 +138,11 @@ kept_for_later() {
 }
 
 # keep PART STATE SECONDS WHY: "ok", "failed", "cut" or "left-out", one line a part.
-keep() { printf '%s\t%s\t%s\n' "$2" "$3" "$4" >"$out/$1.state"; }
+keep() { printf '%s\t%s\t%s\n' "$2" "$3" "$4" >"$kept/$1.state"; }
 
 # Whether a part has been done; the program, only where it still is there.
 is_done() {
-  [[ $(cat "$out/$1.state" 2>/dev/null) == ok* ]] && { [[ ! $1 =~ ^(configure|build)$ ]] || [ -x "$program" ]; }
+  [[ $(cat "$kept/$1.state" 2>/dev/null) == ok* ]] && { [ "$1" != build ] || [ -x "$program" ]; }
 }
 
 run_part() {
@@ -127,39 +162,73 @@ run_part() {
   say "$name (up to $most s)"
   # Beside this shell, which then hears at once that it is to end.
   timeout --kill-after=5 "$most" bash "$root/ci/gpu.sh" \
-    ${rehearse:+--rehearse} --part "$name" "$out" >"$out/$name.log" 2>&1 </dev/null &
+    ${rehearse:+--rehearse} --part "$name" "$kept" >"$kept/$name.log" 2>&1 </dev/null &
   child=$!
   wait "$child" || code=$?
   child=
-  why=$(sed '/^ *$/d' "$out/$name.log" | tail -n 1 | cut -c 1-200)
+  why=$(sed '/^ *$/d' "$kept/$name.log" | tail -n 1 | cut -c 1-200)
   case "$code" in
   0) keep "$name" ok $((SECONDS - begin)) "" ;;
   77) keep "$name" left-out $((SECONDS - begin)) "$why" ;;
   124 | 137) keep "$name" cut $((SECONDS - begin)) "cut short after its $most s; the same command goes on from there" ;;
   *) keep "$name" failed $((SECONDS - begin)) "$why" ;;
   esac
-  [ "$code" -eq 0 ] || say "$name: $(cut -f 1,3 "$out/$name.state" | tr '\t' ' ')"
+  [ "$code" -eq 0 ] || say "$name: $(cut -f 1,3 "$kept/$name.state" | tr '\t' ' ')"
 }
 
 # Whether the rest can go on without this part.
-is_vital() { [[ $1 =~ ^(configure|build|devices)$ ]] && [[ $(cat "$out/$1.state") != ok* ]]; }
+is_vital() { [[ $1 =~ ^(build|devices)$ ]] && [[ $(cat "$kept/$1.state") != ok* ]]; }
 
-if [ -n "$deps" ] && [ -e "$deps/packages/complete" ]; then
-  "$root/ci/gpu-deps.sh" "$deps" >/dev/null
-fi
 export LOCKSTEP_USER_LIBRARIES=${LD_LIBRARY_PATH:-}
 export LD_LIBRARY_PATH=${libraries:+$libraries:}${LD_LIBRARY_PATH:-}
 [ -n "$LD_LIBRARY_PATH" ] || unset LD_LIBRARY_PATH
 deadline=$((SECONDS + ${LOCKSTEP_GPU_SECONDS:-460}))
 child=
 missing=
+kept=$work/kept${rehearse:+-rehearsal}
+if [ ! -e "$root/packed/commit" ]; then # the sources may be others now: a new OUT begins anew
+  [ "$(cat "$kept/out" 2>/dev/null)" = "$out" ] && [ -e "$out/results.tar.gz" ] || rm -rf "$kept"
+fi
+if [ ! -e "$kept" ] && [ -e "$out/results.tar.gz" ]; then # of a run elsewhere
+  rm -rf "$kept.part" && mkdir "$kept.part"
+  tar -C "$kept.part" -xzf "$out/results.tar.gz" || fail "$out/results.tar.gz: cannot be unpacked; remove it to start anew" 3
+  mv "$kept.part" "$kept"
+fi
+mkdir -p "$kept"
+echo "$out" >"$kept/out"
 
-# Writes and shows the summary.
+# Opening a GPU that nobody has open takes seconds each time: this has it open until its input ends.
+keep_open() {
+  exec {held}> >(exec python3 -c '
+import ctypes, sys
+cuda, count, device, context = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(), ctypes.c_int(), ctypes.c_void_p()
+def must(name, *arguments):
+    code = getattr(cuda, name)(*arguments)
+    if code: sys.exit(f"not kept open: {name}: error {code}")
+must("cuInit", 0)
+must("cuDeviceGetCount", ctypes.byref(count))
+for i in range(count.value):
+    must("cuDeviceGet", ctypes.byref(device), i)
+    must("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
+print(f"kept open: {count.value} GPU(s)", flush=True)
+sys.stdin.read()' >"$kept/open.log" 2>&1)
+}
+
+# Both files, each whole at any time.
+publish() {
+  python3 -B "$root/ci/gpu_summary.py" ${rehearse:+--rehearse} "$kept" "${parts[@]}" >"$out/SUMMARY.md.part" || return
+  mv "$out/SUMMARY.md.part" "$out/SUMMARY.md"
+  tar -C "$kept" -czf "$out/results.tar.gz.part" .
+  if [ "$(wc -c <"$out/results.tar.gz.part")" -gt $((15 << 20)) ]; then # what takes one away may take no more
+    tar -C "$kept" --exclude='*.log' --exclude='*.csv' -czf "$out/results.tar.gz.part" .
+  fi
+  mv "$out/results.tar.gz.part" "$out/results.tar.gz"
+}
+
 sum_up() {
-  python3 -B "$root/ci/gpu_summary.py" ${rehearse:+--rehearse} "$out" "${parts[@]}" >"$out/SUMMARY.md" ||
-    fail "$out/SUMMARY.md: could not be written; the lines above say why" 3
+  publish || fail "$out: SUMMARY.md, results.tar.gz: could not be written; the lines above say why" 3
   cat "$out/SUMMARY.md"
-  say "all of it is in $out ($(tar -C "$out" -cz . | wc -c) bytes packed)"
+  say "$out: SUMMARY.md, results.tar.gz ($(wc -c <"$out/results.tar.gz") bytes)"
 }
 
 # Told to end: what was under way is cut.
@@ -174,6 +243,7 @@ end_early() {
   exit 1
 }
 trap end_early TERM INT
+[ -n "$rehearse" ] || keep_open
 
 for name in "${parts[@]}"; do
   is_wanted "$name" || continue
@@ -182,8 +252,9 @@ for name in "${parts[@]}"; do
     continue
   fi
   run_part "$name"
+  publish || say "$name: could not be summed up; the lines above say why"
   if is_vital "$name"; then missing=$name; fi
 done
 sum_up
 [ -z "$missing" ] || exit 3
-! grep -qE '^(failed|cut)' "$out"/*.state || exit 1
+! grep -qE '^(failed|cut)' "$kept"/*.state || exit 1

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Judges and sums up what ci/gpu.sh measured; Python's standard library alone.
 
-    gpu_summary.py [--rehearse] OUT PART...   Markdown on stdout: parts, machine, equality, figures
+    gpu_summary.py [--rehearse] KEPT PART...  Markdown on stdout: what tells most, then part by part
     gpu_summary.py --digests FILE             exact rows of one model and batch must have one digest
     gpu_summary.py --compare A B              two parameter files must agree within COMPARE_BOUND
 
@@ -9,10 +9,12 @@ Exit status: 0 all well; 1 the check failed. A figure that misses its target is 
 and is no failure. Left out: running anything.
 """
 
+import csv
 import json
 import math
 import pathlib
 import re
+import statistics
 import struct
 import sys
 
@@ -22,10 +24,16 @@ COMPARE_BOUND = 1e-4
 
 
 def read_rows(path):
-    """The rows of a JSON-lines file; none where there is no such file."""
+    """The rows of a JSON-lines file, but for what a cut left of one; none where there is no such file."""
     if not path.exists():
         return []
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
+    rows = []
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        try:
+            rows.append(json.loads(line))
+        except ValueError:
+            continue
+    return rows
 
 
 # ---- Checks that parts ask for --------------------------------------------------------------------
@@ -208,24 +216,130 @@ def bench_section(out):
     ]
 
 
+def peer_cases(out):
+    """{(model, batch): {name: median ms of a step over all blocks, or why it failed}} and the largest
+    difference of losses of each."""
+    turns, differences = {}, {}
+    for line in read_rows(out / "peers.jsonl"):
+        if "machine" in line:
+            continue
+        case = (line["model"], line["batch"])
+        names = turns.setdefault(case, {})
+        if "error" in line:
+            names[line["name"]] = line["error"]
+        elif not isinstance(names.setdefault(line["name"], []), str):
+            names[line["name"]] += line["blocks_ms"]
+        differences[case] = max(differences.get(case, 0), line.get("difference", 0))
+    figures = {case: {name: blocks if isinstance(blocks, str) else statistics.median(blocks)
+                      for name, blocks in names.items()} for case, names in turns.items()}
+    return figures, differences
+
+
+def peer_ratio(figures):
+    """(fastest peer, its step over lockstep's); None where either is missing."""
+    well = {name: ms for name, ms in figures.items() if not isinstance(ms, str)}
+    own = well.pop("lockstep", None)
+    if not own or not well:
+        return None
+    fastest = min(well, key=well.get)
+    return fastest, well[fastest] / own
+
+
+def peer_targets(model, batch):
+    """The least ratio wanted: of products alone no library is much faster than another."""
+    return 1 if batch > 1000 else 2 if model.startswith("mlp") else 1
+
+
 def peers_section(out):
     """PyTorch and JAX beside lockstep, in turns in the same run."""
-    path = out / "peers.json"
-    results = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
     text = []
-    for result in results:
-        worst = max(result["differences"].values(), default=0)
-        lines = [[name, f"{ms:.4g}", f"{ms / result['step_ms']['lockstep']:.2f}"]
-                 for name, ms in result["step_ms"].items()]
-        lines += [[name, "failed", why] for name, why in result["errors"].items()]
-        text += [f"{result['model']}, batch {result['batch']}; losses differ by {worst:.1e} at most:", ""]
+    figures, differences = peer_cases(out)
+    for (model, batch), names in figures.items():
+        own = names.get("lockstep")
+        lines = []
+        for name, ms in names.items():
+            if isinstance(ms, str):
+                lines.append([name, "failed", ms])
+            else:
+                lines.append([name, f"{ms:.4g}", f"{ms / own:.2f}" if isinstance(own, float) else ""])
+        text += [f"{model}, batch {batch}; losses differ by {differences[model, batch]:.1e} at most:", ""]
         text += table(["", "step ms", "over lockstep"], lines)
-        if result["ratio"]:
-            least = 1 if result["batch"] > 1000 else 2
-            reached = "reached" if result["ratio"] >= least else "MISSED"
-            text += [f"Fastest peer {result['fastest']}: {result['ratio']:.2f}, "
-                     f"at least {least} wanted: {reached}.", ""]
     return ["## Peers: float32, TF32 off", "", *text] if text else []
+
+
+# ---- Kernels: what ncu counted ---------------------------------------------------------------------
+
+UNITS = {"byte": 1, "Kbyte": 1e3, "Mbyte": 1e6, "Gbyte": 1e9, "ns": 1, "nsecond": 1, "us": 1e3,
+         "usecond": 1e3, "ms": 1e6, "msecond": 1e6, "%": 1, "": 1}
+
+
+PEAKS = {"DRAM": "dram__throughput", "SM": "sm__throughput"}  # of which ncu knows the roofs
+
+
+def counted_kernels(path):
+    """[(name, grid, block, us, bytes, [% of each of PEAKS])] in the order of their launches."""
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    begin = next((i for i, line in enumerate(lines) if line.startswith('"ID"')), len(lines))
+    found, unit = [], {}
+    for row in csv.DictReader(lines[begin:]):
+        if not row["ID"]:  # the second line has the units
+            unit = row
+            continue
+
+        def number(name, row=row):
+            text = (row.get(name) or "").replace(",", "")
+            return float(text) * UNITS.get(unit.get(name, ""), 1) if text else 0.0
+
+        found.append((
+            row["Kernel Name"], row.get("Grid Size"), row.get("Block Size"),
+            number("gpu__time_duration.sum") * 1e-3,
+            number("dram__bytes_read.sum") + number("dram__bytes_write.sum"),
+            [number(f"{name}.avg.pct_of_peak_sustained_elapsed") for name in PEAKS.values()],
+        ))
+    return found
+
+
+def last_step(kernels):
+    """The kernels of the last step of two: the longest run that comes twice on end, whatever
+    (an evaluation, say) comes before or after it. All of them where nothing comes twice."""
+    what = [kernel[:3] for kernel in kernels]
+    best = (0, 0)
+    for end in range(2, len(what) + 1):  # an evaluation may begin as a step does
+        for period in range(end // 2, best[0], -1):
+            if what[end - period] == what[end - 2 * period] and \
+                    what[end - period : end] == what[end - 2 * period : end - period]:
+                best = (period, end)
+                break
+    period, end = best
+    return kernels[end - period : end] if period else kernels
+
+
+def kernel_line(kernels, total):
+    """Launches, us, share of the step, MB, GB/s, and the shares of the peaks over the kernels' time."""
+    us = sum(kernel[3] for kernel in kernels)
+    moved = sum(kernel[4] for kernel in kernels)
+    peaks = [sum(kernel[5][i] * kernel[3] for kernel in kernels) / (us or 1) for i in range(len(PEAKS))]
+    return [len(kernels), f"{us:.1f}", f"{100 * us / total:.0f}%", f"{moved * 1e-6:.2f}",
+            f"{moved / (us or 1) * 1e-3:.0f}", *(f"{peak:.0f}%" for peak in peaks)]
+
+
+def kernels_section(out):
+    """Where a step's time goes, by kernel, and how far from the roofs."""
+    text = []
+    head = ["", "launches", "us", "of the step", "MB of DRAM", "GB/s", *(f"of {name}'s peak" for name in PEAKS)]
+    for path in sorted((out / "kernels").glob("*.csv")):
+        step = last_step(counted_kernels(path))
+        total = sum(kernel[3] for kernel in step)
+        if not total:
+            continue
+        groups = {}
+        for kernel in step:
+            groups.setdefault(kernel[0], []).append(kernel)
+        longest = sorted(groups.items(), key=lambda item: -sum(kernel[3] for kernel in item[1]))
+        lines = [[f"{path.stem}, all", *kernel_line(step, total)]]
+        lines += [[name[:60], *kernel_line(kernels, total)] for name, kernels in longest[:12]]
+        text += table(head, lines)
+    return ["## Kernels of one step, put one by one (ncu)", "", *text] if text else []
 
 
 def micro_section(out):
@@ -251,12 +365,12 @@ def memory_section(out):
     """What devices held, by policy."""
     lines = []
     for row in read_rows(out / "memory.jsonl"):
-        for device in row.get("memory", {}).get("devices", []):
+        for device in row.get("memory", {}).get("devices", [])[:1]:  # replicas are alike
             lines.append([
-                row["case"]["memory"], device["device"], device["reserved"], device["peak"],
+                row["case"]["memory"], len(row["case"]["devices"]), device["device"], device["reserved"], device["peak"],
                 device["formula"]["peak"], row["memory"].get("growth_per_step", ""),
             ])
-    head = ["policy", "device", "reserved", "peak", "formula", "growth per step"]
+    head = ["policy", "devices", "device", "reserved", "peak", "formula", "growth per step"]
     series = out / "memory.csv"
     used = [int(found) for found in re.findall(r", (\d+) MiB", series.read_text(encoding="utf-8"))] \
         if series.exists() else []
@@ -266,23 +380,76 @@ def memory_section(out):
     return ["## Memory", "", *table(head, lines), *note] if lines else []
 
 
+def guarded(section):
+    """A section's lines; what cannot be summed up is no reason to lose the rest."""
+    try:
+        return section()
+    except (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError) as error:
+        return [f"Could not be summed up: {type(error).__name__}: {error}", ""]
+
+
+def gate_lines(out):
+    """What the gate found, in a line or few."""
+    rows = [row for row in read_rows(out / "verify.jsonl") if row["result"]["status"]]
+    bad = [row for row in rows if row["result"]["status"] != "ok"]
+    if not rows:
+        return ["Gate: not seen."]
+    exact = [row for row in rows if row["case"]["reduce"] == "exact"]
+    lines = [f"Gate: {len(rows) - len(bad)} of {len(rows)} cases equal ({len(exact)} of them exact), on 1 to "
+             f"{max(len(row['case']['devices']) for row in rows)} devices."]
+    for row in bad[:20]:
+        case = row["case"]
+        lines.append(f"Gate: **{row['result']['status']}**: {case['model']}, {case['strategy']}, {case['reduce']}, "
+                     f"{len(case['devices'])} devices: {row['result'].get('reason', '')}")
+    if len(bad) > 20:
+        lines.append(f"Gate: and {len(bad) - 20} more.")
+    return lines
+
+
+def telling(out, found, rehearse):
+    """What tells most: verdicts, ratios, and what nobody has seen."""
+    lines = [line for line in guarded(lambda: gate_lines(out)) if line]
+    lines += [f"GPU against CPU: {line}." for line in log_lines(out, "compare", r"^largest")]
+    figures, _ = peer_cases(out)
+    for (model, batch), names in figures.items():
+        ratio = peer_ratio(names)
+        if ratio:
+            least = peer_targets(model, batch)
+            lines.append(f"{model}, batch {batch}: {names['lockstep']:.4g} ms; the fastest peer, {ratio[0]}, takes "
+                         f"{ratio[1]:.2f} times as long (at least {least} wanted: "
+                         f"{'reached' if ratio[1] >= least else 'MISSED'}).")
+    for part, state in found.items():
+        if state[0] in ("failed", "cut"):
+            lines.append(f"{part}: **{state[0]}**: {state[2] if len(state) > 2 else ''}")
+        elif state[0] == "left-out":
+            lines.append(f"{part}: unseen: {state[2]}")
+    tests = log_lines(out, "tests", r"^test_[a-z_]+: (skipped|no end|exit)")
+    lines += [f"{line}" for line in tests]
+    if not rehearse and len(log_lines(out, "machine", r"^[0-9]+, .*MiB")) == 1:
+        lines.append("Unseen on one GPU: copies between GPUs, NCCL between ranks, peer access.")
+    return lines
+
+
 def summary(out, parts, rehearse):
     """The lines of the summary."""
     found = states(out, parts)
     bad = [part for part, state in found.items() if state[0] in ("failed", "cut")]
     title = "# Rehearsal on CPU devices: nothing here is a GPU's" if rehearse else "# GPU run"
     lines = [[part, *state, ""][:4] for part, state in found.items()]
+    missing = [part for part in parts if part not in found]
     text = [
-        title, "", f"{len(bad)} of {len(found)} parts failed or were cut.", "",
+        title, "", f"{len(bad)} of {len(found)} parts failed or were cut"
+        f"{'; not begun: ' + ', '.join(missing) if missing else ''}.", "",
+        *(f"- {line}" for line in guarded(lambda: telling(out, found, rehearse))), "",
         *table(["part", "state", "seconds", "why"], lines),
     ]
-    sections = (machine_section, verify_section, bench_section, peers_section, micro_section,
-                memory_section)
+    sections = (machine_section, verify_section, bench_section, peers_section, kernels_section,
+                micro_section, memory_section)
     for section in sections:
-        text += section(out)
-    tests = log_lines(out, "tests", r"Test +#\d+:")
+        text += guarded(lambda of=section: of(out))
+    tests = log_lines(out, "tests", r"^test_[a-z_]+: ")
     if tests:
-        text += ["## Tests (label gpu)", "", "```", *tests, "```", ""]
+        text += ["## Tests", "", "```", *tests, "```", ""]
     return text
 
 

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# ci/gpu.sh, on CPU devices: every part goes well or says why it is left out, rows and summary are
-# there, a part that fails is reported and the others go on, and what is done is not done again.
-# Without a GPU it refuses in one line. Leaves out: configuring and building (the build is given),
-# and every figure.
+# ci/gpu.sh, on CPU devices: every part goes well or says why it is left out, one archive and one
+# summary are there, a part that fails is reported and the others go on, and what is done is not done
+# again, on another machine neither. Without a GPU it refuses in one line; with a made-up driver, it
+# keeps the GPU open. ci/gpu-pack.sh, of made-up packages: sources that know their commit, a folder
+# that is only read, not too large. What a made-up ncu counts, and turns of peers, are summed up.
+# Leaves out: building (the build is given; test_gpu_pack_slow.sh does all of it), and every figure.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 script=$SOURCE_DIR/ci/gpu.sh
@@ -16,70 +18,180 @@ gpu() {
     timeout 100 "$script" "$@" >"$work/out" 2>"$work/err" </dev/null || code=$?
 }
 
+# made_up NAME: a program in bin, of its input.
+made_up() {
+    { echo '#!/bin/sh' && cat; } >"$work/bin/$1"
+    chmod +x "$work/bin/$1"
+}
 mkdir bin broken
-printf '#!/bin/sh\nexit 9\n' >bin/nvidia-smi
-chmod +x bin/nvidia-smi
-PATH=$work/bin:$PATH gpu "$work/none"
+export PATH=$work/bin:$PATH LOCKSTEP_WORK=$work/w
+made_up nvidia-smi <<<'exit 9'
+gpu "$work/none"
 expect "no GPU: status 3" [ "$code" -eq 3 ]
 expect "no GPU: one line" grep -qx 'ci/gpu.sh: no GPU here: .*; --rehearse .*' err
 expect "no GPU: no more than that" [ "$(wc -l <err)/$(wc -c <out)" = 1/0 ]
 gpu --rehearse --only nope
 expect "an unknown part: status 2, and the parts" eval '[ $code -eq 2 ] && grep -q "nope: unknown; parts are machine .*sanitizer" err'
 
+# ncu counts two steps of three launches, the first two alike, and an evaluation of the first of them.
+made_up ncu <<'S'
+while [ "$1" != --log-file ]; do shift; done
+row() { printf '"%s","%s","(%s, 1, 1)","(64, 1, 1)","%s","%s","0","%s","%s"\n' "$@"; }
+{
+    echo '==PROF== Connected'
+    echo '"ID","Kernel Name","Grid Size","Block Size","gpu__time_duration.sum","dram__bytes_read.sum","dram__bytes_write.sum","dram__throughput.avg.pct_of_peak_sustained_elapsed","sm__throughput.avg.pct_of_peak_sustained_elapsed"'
+    echo '"","","","","ns","Mbyte","byte","%","%"'
+    row 0 fill_kernel 9 1000 1 1 1
+    for step in 1 2; do row 1 gather_kernel 7 2000 1 10 80; row 2 gather_kernel 7 2000 2 10 80; row 3 update_kernel 8 4,000 4 50 20; done
+    row 4 gather_kernel 7 3000 1 10 80
+} >"$2"
+S
 LOCKSTEP_BUILD=$(dirname "$LOCKSTEP") gpu --rehearse "$work/all"
 expect "all parts: status 0" [ "$code" -eq 0 ]
-expect "a state for each part" [ "$(cat all/*.state | wc -l)" -eq 12 ]
-expect "one is left out, with its reason" [ "$(grep -hv '^ok' all/[!p]*.state | cut -f 1,3)" = \
+expect "two files, and no more" [ "$(ls all)" = $'SUMMARY.md\nresults.tar.gz' ]
+expect "both are small" [ "$(cat all/* | wc -c)" -lt 1000000 ]
+mkdir kept && tar -C kept -xzf all/results.tar.gz
+expect "a state for each part" [ "$(cat kept/*.state | wc -l)" -eq 12 ]
+expect "one is left out, with its reason" [ "$(grep -hv '^ok' kept/[!p]*.state | cut -f 1,3)" = \
     $'left-out\tnothing of a rehearsal runs on a GPU' ]
 expect "peers too, where they are not here" grep -Eq \
-    '^(ok|left-out.*neither PyTorch nor JAX, with numpy and safetensors, in this python3$)' all/peers.state
+    '^(ok|left-out.*neither PyTorch nor JAX, with numpy and safetensors, in this python3$)' kept/peers.state
 expect "the summary says that it is no GPU's" grep -q '^# Rehearsal on CPU devices' all/SUMMARY.md
-for words in '^| mlp:784-16-10 | towers | exact | yes | 1, 2, 4, 8 | exact | equal |$' \
+expect "what tells most comes first" eval 'sed -n 5,6p all/SUMMARY.md | paste -sd " " |
+    grep -Eq "^- Gate: ([0-9]+) of \1 cases equal .*, on 1 to 8 devices. - GPU against CPU: largest"'
+for words in '^| mlp:784-16-10 | towers | exact | yes | 1, 1, 2, 2, 4, 4, 8, 8 | exact | equal |$' \
     '^| poly | pipeline | fast | yes | 1, 2 | bounded | equal |$' \
+    '^| mlp:785-33-17-11 | pipeline | exact | yes | 1, 2, 4 | exact | equal |$' \
+    '^| mlp:785-33-17-11 | model-parallel | exact | yes | 1, 2, 4 | exact | equal |$' \
     '^- mlp:784-16-10: [1-9][0-9]* exact rows, 1 digest(s)$' 'GPU against CPU: largest relative difference' \
     'poly, pipeline, devices [0-9,]*: .*placement: ' '^| small | mlp:784-128-10 | single | 1 | 24 | no |' \
     '^| large step / its products' '^| copy | from cpu:1 |' '^| launch | program |' \
-    '^| allreduce | in place, device, direct | 4096 | 4 |' '^| sendrecv | out of place, device |' '^| fraction=0.4 | cpu:0 |' 'test_gpu_device'; do
+    '^| allreduce | in place, device, direct | 4096 | 4 |' '^| sendrecv | out of place, device |' \
+    '^| fraction=0.4 | 8 | cpu:0 |' '^test_gpu_device: skipped: no GPU here' '^test_cuda_blas: passed' \
+    '^| mlp-784-16-10.24, all | 3 | 8.0 | 100% | 7.00 | 875 | 30% | 50% |$' \
+    '^| gather_kernel | 2 | 4.0 | 50% | 3.00 | 750 | 10% | 80% |$' '^| update_kernel | 1 | 4.0 | 50% | 4.00 | 1000 | 50% | 20% |$'; do
     expect "the summary has $words" grep -q -- "$words" all/SUMMARY.md
 done
-expect "the folder is small" [ "$(tar -C all -cz . | wc -c)" -lt 1000000 ]
 
 # A program whose gate fails; the parts after it run, and once it is mended only that one is redone.
+export LOCKSTEP_WORK=$work/part-w LOCKSTEP_BUILD=$work/broken
+kept=$work/part-w/kept-rehearsal
 printf '#!/bin/sh\n[ "$1" != verify ] || exit 1\nexec "%s" "$@"\n' "$LOCKSTEP" >broken/lockstep
 chmod +x broken/lockstep
-LOCKSTEP_BUILD=$work/broken gpu --rehearse --only devices,verify,memory "$work/part"
+gpu --rehearse --only devices,verify,memory "$work/part"
 expect "a part failed: status 1" [ "$code" -eq 1 ]
-expect "it is the failed one" grep -q '^failed.*not equal, or could not run: poly/single' part/verify.state
-expect "the next one ran" grep -q '^ok' part/memory.state
-expect "the summary counts it" grep -q '^1 of 3 parts failed or were cut' part/SUMMARY.md
+expect "it is the failed one" grep -q '^failed.*not equal, or could not run, 25: digests mlp:784-16-10/' "$kept/verify.state"
+expect "the next one ran" grep -q '^ok' "$kept/memory.state"
+expect "the summary counts it, and what was not begun" grep -q '^1 of 3 parts failed or were cut; not begun: machine, build' \
+    part/SUMMARY.md
+expect "it is among what tells most" grep -q '^- verify: \*\*failed\*\*: not equal' part/SUMMARY.md
 # Mended, but slow from the third command on: what is cut is kept so far, and the summary is written,
 # also where the script itself is told to end.
 printf '#!/bin/sh\n[ "$1" != verify ] || { echo >>"%s/calls"; [ "$(wc -l <"%s/calls")" -lt 3 ] || sleep 60; }\nexec "%s" "$@"\n' \
     "$work" "$work" "$LOCKSTEP" >broken/lockstep
-LOCKSTEP_GPU_SECONDS=8 LOCKSTEP_BUILD=$work/broken gpu --rehearse --only devices,verify,memory "$work/part"
+LOCKSTEP_GPU_SECONDS=8 gpu --rehearse --only devices,verify,memory "$work/part"
 expect "cut: status 1" [ "$code" -eq 1 ]
-expect "cut: it says so" grep -q '^cut.*cut short after its .* goes on from there' part/verify.state
-expect "cut: rows so far are there" [ "$(wc -l <part/verify.jsonl)" -ge 2 ]
-rm part/verify.log
-LOCKSTEP_BUILD=$work/broken "$script" --rehearse --only verify "$work/part" >out 2>err </dev/null &
+expect "cut: it says so" grep -q '^cut.*cut short after its .* goes on from there' "$kept/verify.state"
+expect "cut: commands so far are there" [ "$(ls "$kept/rows/verify" | grep -c 'jsonl$')" -ge 2 ]
+rm "$kept/verify.log"
+"$script" --rehearse --only verify "$work/part" >out 2>err </dev/null &
 child=$!
-until grep '^+ lockstep' part/verify.log 2>/dev/null | grep -qv 'done before$'; do sleep 0.1; done
+until grep '^+ lockstep' "$kept/verify.log" 2>/dev/null | grep -qv 'done before$'; do sleep 0.1; done
 kill -TERM "$child"
 code=0
 wait "$child" || code=$?
 expect "told to end: status 1" [ "$code" -eq 1 ]
-expect "told to end: it says so, and sums up" eval 'grep -q "^cut.*told to end" part/verify.state && grep -q "^1 of 3 parts" out'
+expect "told to end: it says so, and sums up" eval 'grep -q "^cut.*told to end" "$kept/verify.state" && grep -q "^1 of 3 parts" out'
+# On another machine, which has the archive alone.
 printf '#!/bin/sh\nexec "%s" "$@"\n' "$LOCKSTEP" >broken/lockstep
-LOCKSTEP_BUILD=$work/broken gpu --rehearse --only devices,verify,memory "$work/part"
-expect "what a cut part had done is not done again" [ "$(grep -c 'done before' part/verify.log)" -ge 1 ]
-expect "and no row is there twice" [ "$(wc -l <part/verify.jsonl)" -eq "$(python3 -c '
-import json; print(len({json.loads(line)["id"] for line in open("part/verify.jsonl")}))')" ]
+mkdir moved && cp part/results.tar.gz moved
+export LOCKSTEP_WORK=$work/moved-w
+kept=$work/moved-w/kept-rehearsal
+gpu --rehearse --only devices,verify,memory "$work/moved"
+expect "what a cut part had done is not done again" [ "$(grep -c 'done before' "$kept/verify.log")" -ge 1 ]
+expect "and no row is there twice" [ "$(wc -l <"$kept/verify.jsonl")" -eq "$(python3 -c '
+import json, sys; print(len({json.loads(line)["id"] for line in open(sys.argv[1])}))' "$kept/verify.jsonl")" ]
 expect "mended: status 0" [ "$code" -eq 0 ]
 expect "what was done is not done again" [ "$(grep -c 'done before' err)" -eq 2 ]
+export LOCKSTEP_WORK=$work/gone-w
 printf '#!/bin/sh\nexit 3\n' >broken/lockstep
-LOCKSTEP_BUILD=$work/broken gpu --rehearse --only devices,memory "$work/gone"
+gpu --rehearse --only devices,memory "$work/gone"
 expect "a program that sees no device: status 3" [ "$code" -eq 3 ]
-expect "what cannot be done says so" grep -q "^failed.*the part 'devices' failed" gone/memory.state
-LOCKSTEP_GPU_SECONDS=1 LOCKSTEP_BUILD=$work/broken gpu --rehearse --only machine "$work/late"
-expect "no time: status 1, and it says so" eval '[ $code -eq 1 ] && grep -q "^cut.*no time was left" late/machine.state'
+expect "what cannot be done says so" grep -q "^failed.*the part 'devices' failed" gone-w/kept-rehearsal/memory.state
+LOCKSTEP_GPU_SECONDS=1 gpu --rehearse --only machine "$work/late"
+expect "no time: status 1, and it says so" eval '[ $code -eq 1 ] && grep -q "^cut.*no time was left" gone-w/kept-rehearsal/machine.state'
+made_up ncu <<<'while [ "$1" != --log-file ]; do shift; done; echo "==ERROR== no permission for counters" >"$2"; exit 1'
+gpu --rehearse --only kernels "$work/gone"
+expect "ncu refuses: one line" grep -q '^- kernels: unseen: ncu: ==ERROR== no permission for counters$' gone/SUMMARY.md
+
+# Turns of peers: the fastest that did not fail.
+mkdir turns
+python3 - >turns/peers.jsonl <<'P'
+import json
+print(json.dumps({"machine": {}}))
+for name, blocks in (("lockstep", [2.0, 1.0, 3.0]), ("torch-cuda", [9.0]), ("jax-cuda", [5.0, 5.0])):
+    print(json.dumps({"model": "cnn", "batch": 256, "name": name, "round": 1, "blocks_ms": blocks, "difference": 1e-6}))
+print(json.dumps({"model": "cnn", "batch": 256, "name": "torch-graph-cuda", "round": 1, "error": "out of words"}))
+P
+printf '{"cut' >>turns/peers.jsonl # by a session's end
+echo '{"case": {}, "result": {}}' >turns/verify.jsonl
+python3 -B "$SOURCE_DIR/ci/gpu_summary.py" turns peers >out
+expect "a section that cannot be summed up is named, and alone" grep -q '^Could not be summed up: KeyError' out
+expect "peers: the ratio comes first" grep -q '^- cnn, batch 256: 2 ms; the fastest peer, jax-cuda, takes 2.50 times' out
+expect "peers: who failed is named" grep -q '^| torch-graph-cuda | failed | out of words |$' out
+
+# A driver that is made up: the GPU is open from before the first part until after the last.
+cat >cuda.c <<'C'
+#include <stdio.h>
+#include <unistd.h>
+static int note(const char *what) { FILE *f = fopen(getenv("NOTES"), "a"); fprintf(f, "%s\n", what); return fclose(f); }
+static __attribute__((destructor)) void end(void) { note("closed"); }
+int cuInit(unsigned flags) { return (int)flags; }
+int cuDeviceGetCount(int *count) { return *count = 2, 0; }
+int cuDeviceGet(int *device, int ordinal) { return *device = ordinal, 0; }
+int cuDevicePrimaryCtxRetain(void **context, int device) { *context = &note; return note(device ? "opened 1" : "opened 0"); }
+C
+sed -i '1i #include <stdlib.h>' cuda.c
+mkdir driver && gcc -shared -fPIC -o driver/libcuda.so.1 cuda.c
+made_up nvidia-smi <<'S'
+[ "$1" != -L ] || { echo "GPU 0: made up"; exit; }
+n=0
+while [ "$(grep -c opened "$NOTES" 2>/dev/null)" != 2 ] && [ $((n += 1)) -lt 100 ]; do sleep 0.1; done
+echo machine >>"$NOTES"
+S
+made_up nvcc <<<'echo 13'
+LOCKSTEP_WORK=$work/open NOTES=$work/notes LD_LIBRARY_PATH=$work/driver gpu --only machine "$work/opened"
+for _ in $(seq 100); do ! grep -q closed notes || break; sleep 0.1; done
+expect "kept open" [ "$(paste -sd , notes)" = "opened 0,opened 1,machine,closed" ]
+
+# Packed, of made-up packages.
+git -c safe.directory='*' -C "$SOURCE_DIR" rev-parse HEAD >head 2>/dev/null || { echo "not packed: no git history"; finish; exit 0; }
+made_up apt-cache <<<:
+made_up apt-get <<<'shift; touch "$1.deb"'
+made_up dpkg-deb <<<'mkdir -p "$3/usr/lib" && head -c "${PACKAGE_BYTES:-9}" /dev/urandom >"$3/usr/lib/made-up"'
+pack() {
+    command_line="(ci/gpu-pack.sh) $*"
+    code=0
+    "$SOURCE_DIR/ci/gpu-pack.sh" "$@" >out 2>err || code=$?
+}
+mkdir foreign && touch foreign/file
+pack foreign
+expect "another's folder: status 2" eval '[ $code -eq 2 ] && grep -q "foreign: is not empty, and was not packed by this" err'
+PACKAGE_BYTES=62914560 pack large
+expect "too large: status 1, one line, nothing there" eval '[ $code -eq 1 ] && grep -q "more than 60 MiB" err && [ -z "$(ls large)" ]'
+pack packed-here
+expect "packed, and its size said" eval '[ $code -eq 0 ] && grep -Eq "packed-here: [0-9]{7,8} bytes, commit $(cat head) (clean|changed)" out'
+pack packed-here
+expect "once more" [ "$code" -eq 0 ]
+cmake -DSOURCE="$work/packed-here" -DOUT="$work/info.h" -P "$SOURCE_DIR/ci/cmake/WriteBuildInfo.cmake"
+dirty=$(sed -n '2s/clean/0/p; 2s/changed/1/p' packed-here/packed/commit)
+expect "its build knows the commit, without git" eval \
+    'grep -q "LS_GIT_COMMIT \"$(cat head)\"" info.h && grep -q "LS_GIT_DIRTY $dirty$" info.h'
+chmod -R a-w packed-here
+find packed-here | sort >before
+LOCKSTEP_BUILD=$(dirname "$LOCKSTEP") script=$work/packed-here/ci/gpu.sh LOCKSTEP_WORK=$work/packed-w gpu --rehearse --only machine,build
+expect "its gpu.sh: status 0" [ "$code" -eq 0 ]
+expect "works elsewhere" [ -e packed-w/source/CMakeLists.txt -a -e packed-w/prefix/usr/lib/made-up -a -e packed-w/out/results.tar.gz ]
+expect "writes nothing there" eval 'find packed-here | sort | cmp -s before -'
+chmod -R u+w packed-here packed-w
 finish

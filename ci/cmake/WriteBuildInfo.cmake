@@ -2,7 +2,16 @@
 # cmake -P script: writes build_info.h where its text has changed.
 set(commit "unknown")
 set(dirty 0)
-find_program(git git)
+if(EXISTS ${SOURCE}/packed/commit) # of ci/gpu-pack.sh; git would tell of what is around the folder
+  file(STRINGS ${SOURCE}/packed/commit packed)
+  list(GET packed 0 commit)
+  list(GET packed 1 state)
+  if(NOT state STREQUAL "clean")
+    set(dirty 1)
+  endif()
+else()
+  find_program(git git)
+endif()
 if(git)
   execute_process(COMMAND ${git} -c safe.directory=* -C ${SOURCE} rev-parse HEAD OUTPUT_VARIABLE head
                   RESULT_VARIABLE code OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)

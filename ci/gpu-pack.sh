@@ -1,0 +1,103 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Packs a folder to take to a machine with a GPU that has neither Lockstep's libraries nor a network.
+#
+#   ci/gpu-pack.sh FOLDER
+#
+# FOLDER has the sources that git tracks, as they are now; packed/commit, which commit that is, whether
+# anything was changed since, and a name for the tree; and packed/prefix.tar.gz, Debian's packages of
+# the libraries and Fashion-MNIST, unpacked. There, FOLDER/ci/gpu.sh does the rest. A folder packed
+# before is replaced. More than MOST_MIB is refused.
+# apt-get download takes the packages from the sources that this machine has, without root; what
+# depends on what is asked of apt-cache. Left out: what comes with a compiler (the C and C++
+# libraries, libgomp), MPI, and everything of CUDA.
+set -euo pipefail
+MOST_MIB=60
+wanted=(libdnnl-dev libhwloc-dev libxxhash-dev libjansson-dev libsqlite3-dev libfyaml-dev
+  zlib1g-dev libcmocka-dev dataset-fashion-mnist)
+with_compiler='^(libc6|libc6-dev|libc-dev-bin|libgcc-s1|libstdc\+\+6|libgomp1|gcc-[0-9]+-base)$'
+root=$(cd "$(dirname "$0")/.." && pwd)
+
+fail() { # WHY STATUS
+  echo "ci/gpu-pack.sh: $1" >&2
+  exit "$2"
+}
+
+in_git() { git -c safe.directory='*' -c user.name=pack -c user.email=pack -C "$root" "$@"; }
+
+# The sources as they are, and what they are.
+pack_sources() { # TO
+  local head changed state=clean
+  head=$(in_git rev-parse --verify HEAD 2>/dev/null) || fail "$root: git knows no commit of it; pack a checkout" 3
+  changed=$(in_git stash create) || fail "git stash create: failed; the line above says why" 3
+  [ -z "$changed" ] || state=changed
+  in_git archive "${changed:-$head}" | tar -xC "$1" || fail "git archive: failed; the line above says why" 3
+  mkdir -p "$1/packed"
+  printf '%s\n%s\n%s\n' "$head" "$state" "$(in_git rev-parse "${changed:-$head}^{tree}")" >"$1/packed/commit"
+}
+
+# The wanted packages and those that they depend on, one a line.
+list_packages() {
+  local queue=("${wanted[@]}") package dependency
+  declare -A seen=()
+  while [ ${#queue[@]} -gt 0 ]; do
+    package=${queue[0]}
+    queue=("${queue[@]:1}")
+    [ -z "${seen[$package]:-}" ] || continue
+    seen[$package]=yes
+    echo "$package"
+    while read -r dependency; do
+      [[ $dependency =~ $with_compiler ]] || queue+=("$dependency")
+    done < <(apt-cache depends --important "$package" 2>/dev/null |
+      sed -nE 's/^ [ |](Pre)?Depends: ([a-z0-9][^ <>:]*).*/\2/p')
+  done
+}
+
+# /lib is a link to /usr/lib on the systems that these packages are for; links that name a place
+# from the root on would lead out of the prefix.
+settle() {
+  local prefix=$1 link target
+  if [ -d "$prefix/lib" ]; then
+    cp -a "$prefix/lib/." "$prefix/usr/lib/"
+  fi
+  find "$prefix/usr" -type l -lname '/*' | while read -r link; do
+    target=$(readlink "$link")
+    target=$prefix/usr${target#/usr}
+    [ ! -e "$target" ] || ln -sfr "$target" "$link"
+  done
+  rm -rf "$prefix"/usr/share/{doc,man,lintian,bug,aclocal,libtool}
+  find "$prefix/usr/lib" -name '*.a' -delete
+}
+
+pack_prefix() { # TO TEMPORARY
+  local packages package
+  command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null ||
+    fail "apt-get, dpkg-deb: missing; pack on a Debian machine" 3
+  mkdir "$2/packages" "$2/prefix"
+  mapfile -t packages < <(list_packages)
+  if ! (cd "$2/packages" && apt-get download "${packages[@]}") >"$2/log" 2>&1; then
+    fail "apt-get download: $(grep -m 1 '^E:' "$2/log" || tail -n 1 "$2/log"); apt-get update, or sources that have it, mend that" 3
+  fi
+  for package in "$2"/packages/*.deb; do
+    dpkg-deb -x "$package" "$2/prefix" || fail "$package: cannot be unpacked" 3
+  done
+  settle "$2/prefix"
+  tar -C "$2/prefix" --owner=0 --group=0 -cf - usr | gzip -9 >"$1/packed/prefix.tar.gz"
+}
+
+[ $# -eq 1 ] && [[ $1 != -* ]] || fail "usage: ci/gpu-pack.sh FOLDER" 2
+if [ -e "$1" ] && [ ! -e "$1/packed/commit" ] && [ -n "$(ls -A "$1")" ]; then
+  fail "$1: is not empty, and was not packed by this; name another folder" 2
+fi
+mkdir -p "$1" || fail "$1: cannot be made; name a folder that can" 3
+folder=$(cd "$1" && pwd)
+temporary=$(mktemp -d)
+trap 'rm -rf "$temporary"' EXIT
+mkdir "$temporary/all"
+pack_sources "$temporary/all"
+pack_prefix "$temporary/all" "$temporary"
+bytes=$(du -sb "$temporary/all" | cut -f 1)
+[ "$bytes" -le $((MOST_MIB << 20)) ] || fail "$bytes bytes, more than $MOST_MIB MiB; see what is large: du -a" 1
+find "$folder" -mindepth 1 -delete
+cp -a "$temporary/all/." "$folder/"
+echo "$folder: $bytes bytes, commit $(head -n 2 "$folder/packed/commit" | paste -sd ' '); there: ci/gpu.sh OUT"

@@ -77,18 +77,23 @@ static void close_table(ls_kernels *kernels)
     free(kernels);
 }
 
-/* On the device: the library's handle, and what a step launches, which is not to be loaded in a
- * capture. */
-static ls_status load(void *context)
+ls_status ls_cuda_load_own(const char *where)
 {
-    cuda_kernels *kernels = context;
-    const char *where = ls_device_describe(kernels->base.device)->text;
     const int errors[] = {ls_gpu_load_elements(), ls_gpu_load_batch(), ls_gpu_load_losses(),
                           ls_gpu_load_dense(),    ls_gpu_load_pools(), ls_gpu_load_layout(),
                           ls_gpu_load_lstm(),     ls_gpu_load_conv(),  ls_gpu_load_conv_max(),
                           ls_gpu_load_residual()};
     for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
         LS_TRY(ls_cuda_check(where, "load the kernels", (cudaError_t)errors[i]));
+    return LS_OK;
+}
+
+/* On the device: the library's handle, and what a step launches, which is not to be loaded in a
+ * capture. */
+static ls_status load(void *context)
+{
+    cuda_kernels *kernels = context;
+    LS_TRY(ls_cuda_load_own(ls_device_describe(kernels->base.device)->text));
     return ls_blas_open(&kernels->blas);
 }
 

@@ -54,6 +54,9 @@ ls_status ls_cuda_op_put(ls_kernels *kernels, const cuda_op *like, const ls_work
 /** LS_OK, or the failure of a launch. */
 ls_status ls_cuda_launched(const ls_op *op, const ls_queue *queue, int error);
 
+/** Has the driver load all own kernels onto the current device, which `where` names. */
+ls_status ls_cuda_load_own(const char *where);
+
 extern const ls_kernel_table ls_cuda_kernels;
 
 /* Entries of the table, by file: cuda_dense.c */

@@ -242,6 +242,7 @@ int ls_gpu_load_batch(void)
                           ls_gpu_load_kernel(gather_kernel<bytes_to_unit, 1>),
                           ls_gpu_load_kernel(gather_kernel<copy_word, 4>),
                           ls_gpu_load_kernel(gather_kernel<copy_word, 1>),
+                          ls_gpu_load_kernel(one_hot_kernel),
                           ls_gpu_load_kernel(count_kernel),
                           ls_gpu_load_kernel(add_loss_kernel),
                           ls_gpu_load_kernel(finish_kernel),

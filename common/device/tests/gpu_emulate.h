@@ -6,7 +6,8 @@
  * forwards in one launch and backwards in the next, so that what depends on their order shows.
  *
  * A barrier that a thread of the block, or an exchange that a lane of the warp, never comes to ends
- * the test; so does the launch of a kernel that was not loaded before. Left out: what the hardware does about memory (caches, fences, banks), and time.
+ * the test; so does the launch of a kernel that was not loaded before. Left out: what the hardware
+ * does about memory (caches, fences, banks), and time.
  */
 #ifndef LS_COMMON_DEVICE_CUDA_GPU_DEVICE_CUH
 #define LS_COMMON_DEVICE_CUDA_GPU_DEVICE_CUH

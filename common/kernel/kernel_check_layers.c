@@ -243,6 +243,20 @@ ls_status ls_check_weight_decay(const ls_weight_decay_args *d, size_t real_bytes
     return ls_check_value("weight_decay", "decay", d->decay);
 }
 
+/* Positions are 32-bit numbers, and what kernels count of a sample, too. */
+static ls_status check_conv_max(const char *op, const ls_conv_shape *s, const conv_sizes *size)
+{
+    if (s->window.out_height * s->window.out_width > INT32_MAX)
+        return ls_fail(LS_CODE_USAGE, op, "window",
+                       "it has more than %" PRId32 " positions; give smaller images", INT32_MAX);
+    if (size->x > INT32_MAX || size->weight > INT32_MAX)
+        return ls_fail(LS_CODE_USAGE, op, "shape",
+                       "a sample, or an output's weights, have more than %" PRId32
+                       " elements; give smaller images",
+                       INT32_MAX);
+    return LS_OK;
+}
+
 ls_status ls_check_conv_max_forward(const ls_conv_max_forward_args *c, size_t real_bytes,
                                     ls_work *work)
 {
@@ -259,9 +273,7 @@ ls_status ls_check_conv_max_forward(const ls_conv_max_forward_args *c, size_t re
     LS_TRY(ls_check_tensors(op, 5, tensors, work));
     if (s->rows && !(s->window.out_height && s->window.out_width))
         return ls_fail(LS_CODE_USAGE, op, "window", "it has no position; give larger images");
-    if (s->window.out_height * s->window.out_width > INT32_MAX)
-        return ls_fail(LS_CODE_USAGE, op, "window",
-                       "it has more than %" PRId32 " positions; give smaller images", INT32_MAX);
+    LS_TRY(check_conv_max(op, s, &size));
     work->flops = 2.0 * (double)s->rows * (double)size.y * (double)size.weight;
     return check_activation(op, c->activation);
 }
@@ -280,6 +292,7 @@ ls_status ls_check_conv_max_backward_weights(const ls_conv_max_backward_weights_
         {"dweight", c->dweight, s->outputs, size.weight, real_bytes, NEEDED},
         {"dbias", c->dbias, s->outputs, 1, real_bytes, OPTIONAL}};
     LS_TRY(ls_check_tensors(op, 5, tensors, work));
+    LS_TRY(check_conv_max(op, s, &size));
     work->flops = 2.0 * (double)s->rows * (double)s->outputs * (double)size.weight;
     return LS_OK;
 }

@@ -8,6 +8,7 @@
 #ifndef LS_COMMON_KERNEL_TESTS_LAYER_BITS_H
 #define LS_COMMON_KERNEL_TESTS_LAYER_BITS_H
 
+#include "common/kernel/tests/conv_max_bits.h"
 #include "common/kernel/tests/kernel_fixture.h"
 
 static ls_kernels *cpu_of(fixture *f)
@@ -183,6 +184,6 @@ static void test_conv_sizes(void **state)
     cmocka_unit_test(test_crop_bits), cmocka_unit_test(test_lrn_bits),                             \
         cmocka_unit_test(test_lrn_refusal), cmocka_unit_test(test_decay_bits),                     \
         cmocka_unit_test(test_logistic_bits), cmocka_unit_test(test_lstm_sizes),                   \
-        cmocka_unit_test(test_conv_sizes)
+        cmocka_unit_test(test_conv_sizes), cmocka_unit_test(test_conv_max_bits)
 
 #endif

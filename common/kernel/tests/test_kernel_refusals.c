@@ -137,6 +137,10 @@ static void refuses_convolutions(ls_kernels *k)
     refused(t->conv_max_forward(
                 k, &(ls_conv_max_forward_args){bad, data, data, NULL, data, place, 0}, &op),
             op, "conv_max_forward: window: it has more than 2147483647 positions");
+    bad.window = (ls_window){1 << 16, 1 << 16, 1, 1, 1, 1, 1, 1, 0, 0};
+    refused(t->conv_max_backward_weights(
+                k, &(ls_conv_max_backward_weights_args){bad, data, data, place, data, NULL}, &op),
+            op, "a sample, or an output's weights, have more than 2147483647 elements");
     refused(t->conv_max_backward_weights(
                 k, &(ls_conv_max_backward_weights_args){good, data, NULL, place, data, NULL}, &op),
             op, "dy");

@@ -16,6 +16,7 @@ typedef struct cuda_kernels {
     size_t window_bytes; /**< that a convolution makes at a time */
     ls_dnn *dnn;         /**< cuDNN, where a convolution has looked for it and it is here */
     bool dnn_absent;     /**< it is not */
+    const struct ls_dnn_way *dnn_way[3]; /**< by direction, to measure: in place of the table's */
     char library[96];
 } cuda_kernels;
 

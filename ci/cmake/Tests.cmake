@@ -132,7 +132,9 @@ endforeach()
 # Checks of the tree itself, and the tests of the other builds (made by ci/test.sh).
 add_test(NAME check.format COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/ci/check-format.sh)
 add_test(NAME check.layering COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/ci/check-layering.sh)
-set_tests_properties(check.format check.layering PROPERTIES LABELS unit TIMEOUT 120)
+add_test(NAME check.kernels COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/ci/check-kernels.py
+         $<$<BOOL:${LOCKSTEP_HAS_CUDA}>:$<TARGET_FILE:liblockstep>>)
+set_tests_properties(check.format check.layering check.kernels PROPERTIES LABELS unit TIMEOUT 120)
 if(NOT LOCKSTEP_SANITIZE AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
   foreach(build asan tsan clang)
     add_test(NAME sanitizer.${build} COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/ci/test-build.sh

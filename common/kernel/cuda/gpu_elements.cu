@@ -85,7 +85,7 @@ template <typename F> __device__ static inline void walk(const F &f, range r)
         do_one(f, i < r.head ? i : i + inside);
 }
 
-template <typename F> __global__ void element_kernel(F f, range r)
+template <typename F> __global__ void __launch_bounds__(LS_GPU_THREADS) element_kernel(F f, range r)
 {
     walk(f, r);
 }
@@ -201,7 +201,8 @@ int ls_gpu_weight_decay(void *stream, const ls_weight_decay_args *args)
 
 /* ---- Polynomial ------------------------------------------------------------------------------ */
 
-__global__ static void polynomial_kernel(const float *x, float *y, int64_t rows)
+__global__ static void __launch_bounds__(LS_GPU_THREADS)
+    polynomial_kernel(const float *x, float *y, int64_t rows)
 {
     for (int64_t r = ls_gpu_first(); r < rows; r += ls_gpu_stride()) {
         y[3 * r] = x[r] * x[r];
@@ -263,8 +264,8 @@ template <typename Rule> struct update : Rule {
 
 /* The step's scalars are computed once a block: powers and divisions in double. */
 template <typename Rule>
-__global__ void update_kernel(update<Rule> f, ls_optimizer_kind kind, const ls_step_state *state,
-                              range r)
+__global__ void __launch_bounds__(LS_GPU_THREADS)
+    update_kernel(update<Rule> f, ls_optimizer_kind kind, const ls_step_state *state, range r)
 {
     __shared__ ls_update_scalars now;
     if (threadIdx.x == 0) {

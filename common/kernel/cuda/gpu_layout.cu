@@ -12,8 +12,8 @@
 enum { TILE = 32, TILE_LINES = LS_GPU_THREADS / TILE };
 
 /* [rows, columns] of which tile number `at` begins at (row, column). */
-__global__ static void transpose_kernel(ls_transpose_args args, int64_t tiles_down,
-                                        int64_t tiles_across)
+__global__ static void __launch_bounds__(LS_GPU_THREADS)
+    transpose_kernel(ls_transpose_args args, int64_t tiles_down, int64_t tiles_across)
 {
     __shared__ float tile[TILE][TILE + 1]; /* one more: a column is in as many banks as it has */
     const int64_t size = args.rows * args.columns, all = args.batch * tiles_down * tiles_across;
@@ -49,8 +49,9 @@ int ls_gpu_transpose(void *stream, const ls_transpose_args *args)
 
 /* Sizes in packs of WIDE. */
 template <int WIDE>
-__global__ void columns_kernel(const float *x, float *y, int64_t all, int64_t width,
-                               int64_t x_pitch, int64_t y_pitch)
+__global__ void __launch_bounds__(LS_GPU_THREADS)
+    columns_kernel(const float *x, float *y, int64_t all, int64_t width, int64_t x_pitch,
+                   int64_t y_pitch)
 {
     typedef ls_gpu_pack<float, WIDE> pack;
     for (int64_t i = ls_gpu_first(); i < all; i += ls_gpu_stride()) {
@@ -92,7 +93,8 @@ __device__ static inline float crop_element(const ls_gather_crops_args &args, co
 }
 
 /* Sums of bytes and of their squares are whole numbers: exact in any order. */
-__global__ static void crops_kernel(ls_gather_crops_args args, ls_random random)
+__global__ static void __launch_bounds__(LS_GPU_THREADS)
+    crops_kernel(ls_gather_crops_args args, ls_random random)
 {
     __shared__ unsigned long long space[LS_GPU_THREADS];
     __shared__ float shift, factor;

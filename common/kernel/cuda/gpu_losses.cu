@@ -82,8 +82,8 @@ __device__ static inline double softmax_row(const ls_softmax_cross_entropy_args 
 }
 
 template <int ROW_LANES>
-__global__ void softmax_kernel(ls_softmax_cross_entropy_args args, ls_gpu_parts parts,
-                               ls_gpu_fault fault)
+__global__ void __launch_bounds__(LS_GPU_THREADS)
+    softmax_kernel(ls_softmax_cross_entropy_args args, ls_gpu_parts parts, ls_gpu_fault fault)
 {
     const int64_t rows_of_block = blockDim.x / ROW_LANES, offset = threadIdx.x / ROW_LANES;
     for (int64_t first = blockIdx.x * rows_of_block; first < args.rows;
@@ -112,9 +112,9 @@ int ls_gpu_softmax_cross_entropy(void *stream, const ls_softmax_cross_entropy_ar
     if (args->classes <= NARROW_CLASSES) {
         /* Few rows: small blocks, on many multiprocessors. Many: the last block has more to add up.
          */
-        const unsigned threads = args->rows <= 1024 ? 64 : LS_GPU_THREADS;
-        return ls_gpu_launch(stream, ls_gpu_blocks(args->rows, threads), threads, softmax_kernel<1>,
-                             *args, *parts, *fault);
+        const bool few = args->rows <= 1024;
+        return ls_gpu_launch(stream, ls_gpu_blocks(args->rows, few ? 64 : LS_GPU_THREADS),
+                             few ? 64 : LS_GPU_THREADS, softmax_kernel<1>, *args, *parts, *fault);
     }
     return ls_gpu_launch(stream, ls_gpu_blocks(args->rows, LS_GPU_THREADS / LANES), LS_GPU_THREADS,
                          softmax_kernel<LANES>, *args, *parts, *fault);
@@ -124,8 +124,8 @@ int ls_gpu_softmax_cross_entropy(void *stream, const ls_softmax_cross_entropy_ar
 
 static const unsigned SUM_BLOCKS = 256;
 
-__global__ static void squared_error_kernel(ls_squared_error_args args, ls_gpu_parts parts,
-                                            int64_t count)
+__global__ static void __launch_bounds__(LS_GPU_THREADS)
+    squared_error_kernel(ls_squared_error_args args, ls_gpu_parts parts, int64_t count)
 {
     __shared__ double space[LS_GPU_THREADS];
     const float *y = (const float *)args.y, *target = (const float *)args.target;
@@ -166,8 +166,10 @@ int ls_gpu_squared_error(void *stream, const ls_squared_error_args *args, const 
 
 /* ---- logistic_loss --------------------------------------------------------------------------- */
 
-__global__ static void logistic_kernel(ls_logistic_loss_args args, ls_gpu_parts parts,
-                                       ls_gpu_fault fault)
+enum { LOGISTIC_THREADS = 64 };
+
+__global__ static void __launch_bounds__(LOGISTIC_THREADS)
+    logistic_kernel(ls_logistic_loss_args args, ls_gpu_parts parts, ls_gpu_fault fault)
 {
     const float *logits = (const float *)args.logits;
     float *dlogits = (float *)args.dlogits;
@@ -196,14 +198,14 @@ size_t ls_gpu_logistic_parts(int64_t rows)
 int ls_gpu_logistic_loss(void *stream, const ls_logistic_loss_args *args, const ls_gpu_parts *parts,
                          const ls_gpu_fault *fault)
 {
-    enum { THREADS = 64 };
-    return ls_gpu_launch(stream, ls_gpu_blocks(args->rows, THREADS), THREADS, logistic_kernel,
-                         *args, *parts, *fault);
+    return ls_gpu_launch(stream, ls_gpu_blocks(args->rows, LOGISTIC_THREADS), LOGISTIC_THREADS,
+                         logistic_kernel, *args, *parts, *fault);
 }
 
 /* ---- The loss of weight decay ---------------------------------------------------------------- */
 
-__global__ static void squares_kernel(ls_weight_decay_args args, ls_gpu_parts parts)
+__global__ static void __launch_bounds__(LS_GPU_THREADS)
+    squares_kernel(ls_weight_decay_args args, ls_gpu_parts parts)
 {
     __shared__ double space[LS_GPU_THREADS];
     const float *weight = (const float *)args.weight;

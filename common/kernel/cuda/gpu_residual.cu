@@ -45,7 +45,8 @@ __device__ static inline channel_share share_of(const channel_grid &g)
 }
 
 /* Elements: element(i) of f for each, once begin(channel) has been called. */
-template <typename F> __global__ void channels_kernel(F f, channel_grid g)
+template <typename F>
+__global__ void __launch_bounds__(LS_GPU_THREADS) channels_kernel(F f, channel_grid g)
 {
     const channel_share s = share_of(g);
     if (s.channel >= g.channels)
@@ -68,7 +69,9 @@ static int walk_channels(void *stream, const F &f, int64_t pixels, int64_t chann
 }
 
 /* Sums: add(i, sum) of f adds an element's two terms; parts [runs, 2, channels]. */
-template <typename F> __global__ void channel_sums_kernel(F f, channel_grid g, double *parts)
+template <typename F>
+__global__ void __launch_bounds__(LS_GPU_THREADS)
+    channel_sums_kernel(F f, channel_grid g, double *parts)
 {
     __shared__ double space[2][LS_GPU_THREADS];
     const channel_share s = share_of(g);
@@ -94,9 +97,12 @@ template <typename F> __global__ void channel_sums_kernel(F f, channel_grid g, d
             parts[(s.run * 2 + k) * g.channels + s.channel] = space[k][thread];
 }
 
+enum { CHANNEL_THREADS = 64 };
+
 /* sums [2, channels] of the runs; and rounded, the first as dbias, the second as dweight. */
-__global__ static void fold_runs_kernel(const double *parts, int64_t runs, int64_t channels,
-                                        double *sums, float *dbias, float *dweight)
+__global__ static void __launch_bounds__(CHANNEL_THREADS)
+    fold_runs_kernel(const double *parts, int64_t runs, int64_t channels, double *sums,
+                     float *dbias, float *dweight)
 {
     for (int64_t i = ls_gpu_first(); i < 2 * channels; i += ls_gpu_stride()) {
         double sum = 0;
@@ -130,7 +136,6 @@ struct sums_place {
 template <typename F>
 static int sum_channels(void *stream, const F &f, int64_t pixels, int64_t channels, sums_place to)
 {
-    enum { THREADS = 64 };
     if (!channels)
         return 0;
     const int64_t runs = runs_of(pixels);
@@ -139,8 +144,9 @@ static int sum_channels(void *stream, const F &f, int64_t pixels, int64_t channe
         ls_gpu_launch(stream, g.blocks, LS_GPU_THREADS, channel_sums_kernel<F>, f, g, to.parts);
     if (error)
         return error;
-    return ls_gpu_launch(stream, ls_gpu_blocks(2 * channels, THREADS), THREADS, fold_runs_kernel,
-                         (const double *)to.parts, runs, channels, to.sums, to.dbias, to.dweight);
+    return ls_gpu_launch(stream, ls_gpu_blocks(2 * channels, CHANNEL_THREADS), CHANNEL_THREADS,
+                         fold_runs_kernel, (const double *)to.parts, runs, channels, to.sums,
+                         to.dbias, to.dweight);
 }
 
 /* ---- Batch normalisation --------------------------------------------------------------------- */
@@ -165,7 +171,7 @@ int ls_gpu_bn_sums(void *stream, const ls_bn_sums_args *args, double *parts)
                         sums_place{parts, args->sums, NULL, NULL});
 }
 
-__global__ static void moments_kernel(ls_bn_moments_args args)
+__global__ static void __launch_bounds__(CHANNEL_THREADS) moments_kernel(ls_bn_moments_args args)
 {
     const int64_t C = args.channels;
     const double count = (double)args.count;
@@ -183,7 +189,8 @@ __global__ static void moments_kernel(ls_bn_moments_args args)
     }
 }
 
-__global__ static void moving_moments_kernel(ls_bn_moving_moments_args args)
+__global__ static void __launch_bounds__(CHANNEL_THREADS)
+    moving_moments_kernel(ls_bn_moving_moments_args args)
 {
     const float *mean = (const float *)args.mean, *variance = (const float *)args.variance;
     float *moments = (float *)args.moments;
@@ -192,8 +199,6 @@ __global__ static void moving_moments_kernel(ls_bn_moving_moments_args args)
         moments[args.channels + c] = (float)(1 / sqrt((double)variance[c] + args.epsilon));
     }
 }
-
-enum { CHANNEL_THREADS = 64 };
 
 int ls_gpu_bn_moments(void *stream, const ls_bn_moments_args *args)
 {
@@ -303,7 +308,8 @@ __device__ static inline int64_t shorter(int64_t side, int64_t stride)
     return (side + stride - 1) / stride;
 }
 
-__global__ static void shortcut_kernel(ls_shortcut_shape s, const float *x, float *y, int64_t count)
+__global__ static void __launch_bounds__(LS_GPU_THREADS)
+    shortcut_kernel(ls_shortcut_shape s, const float *x, float *y, int64_t count)
 {
     const int64_t height = shorter(s.in_height, s.stride), width = shorter(s.in_width, s.stride);
     for (int64_t i = ls_gpu_first(); i < count; i += ls_gpu_stride()) {
@@ -315,8 +321,8 @@ __global__ static void shortcut_kernel(ls_shortcut_shape s, const float *x, floa
     }
 }
 
-__global__ static void shortcut_back_kernel(ls_shortcut_shape s, const float *dy, float *dx,
-                                            int64_t count)
+__global__ static void __launch_bounds__(LS_GPU_THREADS)
+    shortcut_back_kernel(ls_shortcut_shape s, const float *dy, float *dx, int64_t count)
 {
     const int64_t height = shorter(s.in_height, s.stride), width = shorter(s.in_width, s.stride);
     for (int64_t i = ls_gpu_first(); i < count; i += ls_gpu_stride()) {
@@ -353,7 +359,8 @@ int ls_gpu_shortcut_backward(void *stream, const ls_shortcut_backward_args *args
                          count);
 }
 
-__global__ static void mean_pool_kernel(ls_mean_pool_forward_args args)
+__global__ static void __launch_bounds__(CHANNEL_THREADS)
+    mean_pool_kernel(ls_mean_pool_forward_args args)
 {
     const int64_t count = args.rows * args.channels;
     for (int64_t i = ls_gpu_first(); i < count; i += ls_gpu_stride()) {
@@ -367,7 +374,8 @@ __global__ static void mean_pool_kernel(ls_mean_pool_forward_args args)
     }
 }
 
-__global__ static void mean_pool_back_kernel(ls_mean_pool_backward_args args)
+__global__ static void __launch_bounds__(LS_GPU_THREADS)
+    mean_pool_back_kernel(ls_mean_pool_backward_args args)
 {
     const int64_t image = args.pixels * args.channels, count = args.rows * image;
     for (int64_t i = ls_gpu_first(); i < count; i += ls_gpu_stride()) {
@@ -396,7 +404,7 @@ int ls_gpu_mean_pool_backward(void *stream, const ls_mean_pool_backward_args *ar
                          mean_pool_back_kernel, *args);
 }
 
-__global__ static void average_kernel(ls_moving_average_args args)
+__global__ static void __launch_bounds__(LS_GPU_THREADS) average_kernel(ls_moving_average_args args)
 {
     const float rate = (float)(1 - ls_moving_average_decay(&args));
     const float *value = (const float *)args.value;
@@ -413,7 +421,7 @@ int ls_gpu_moving_average(void *stream, const ls_moving_average_args *args)
                          average_kernel, *args);
 }
 
-__global__ static void add_sums_kernel(ls_add_sums_args args)
+__global__ static void __launch_bounds__(CHANNEL_THREADS) add_sums_kernel(ls_add_sums_args args)
 {
     for (int64_t i = ls_gpu_first(); i < args.count; i += ls_gpu_stride())
         args.out[i] = args.b ? args.a[i] + args.b[i] : args.a[i];

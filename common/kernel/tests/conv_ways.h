@@ -46,17 +46,22 @@ static ls_status case_open(fixture *f, const ls_conv_shape *s, ls_dnn_direction 
                    .sums = randoms(s->outputs, 5),
                    .count = count[which]};
     ls_status status;
+    const ls_conv_forward_args forward = {.shape = *s,
+                                          .x = c.in[0],
+                                          .weight = c.in[1],
+                                          .bias = c.bias,
+                                          .y = c.out,
+                                          .activation = LS_ACTIVATION_RELU};
+    const ls_conv_backward_weights_args weights = {
+        .shape = *s, .x = c.in[0], .dy = c.in[1], .dweight = c.out, .dbias = c.sums};
+    const ls_conv_backward_data_args data = {
+        .shape = *s, .dy = c.in[0], .weight = c.in[1], .dx = c.out};
     if (which == LS_DNN_FORWARD)
-        status = table->conv_forward(
-            f->cpu,
-            &(ls_conv_forward_args){*s, c.in[0], c.in[1], c.bias, c.out, LS_ACTIVATION_RELU},
-            &c.op);
+        status = table->conv_forward(f->cpu, &forward, &c.op);
     else if (which == LS_DNN_WEIGHTS)
-        status = table->conv_backward_weights(
-            f->cpu, &(ls_conv_backward_weights_args){*s, c.in[0], c.in[1], c.out, c.sums}, &c.op);
+        status = table->conv_backward_weights(f->cpu, &weights, &c.op);
     else
-        status = table->conv_backward_data(
-            f->cpu, &(ls_conv_backward_data_args){*s, c.in[0], c.in[1], c.out}, &c.op);
+        status = table->conv_backward_data(f->cpu, &data, &c.op);
     if (status)
         case_close(&c);
     else

@@ -177,15 +177,19 @@ static void test_alignment(void **state)
     float *weight = randoms(s->outputs * filter_elements(s) + 1, 1);
     memcpy(bias + 1, c.bias, (size_t)s->outputs * sizeof *bias);
     memcpy(weight + 1, c.in[1], (size_t)(s->outputs * filter_elements(s)) * sizeof *weight);
-    must(f->cpu->table->conv_forward(
-        f->cpu, &(ls_conv_forward_args){*s, c.in[0], weight + 1, bias + 1, y, LS_ACTIVATION_RELU},
-        &op));
+    ls_conv_forward_args args = {.shape = *s,
+                                 .x = c.in[0],
+                                 .weight = weight + 1,
+                                 .bias = bias + 1,
+                                 .y = y,
+                                 .activation = LS_ACTIVATION_RELU};
+    must(f->cpu->table->conv_forward(f->cpu, &args, &op));
     assert_string_equal(op->name, way_of(&c));
     run(f, op);
     same_bits("a bias elsewhere", y, c.out, (size_t)c.count * sizeof *y);
     float *x = randoms(s->rows * in_elements(s) + 1, 1);
-    must(f->cpu->table->conv_forward(
-        f->cpu, &(ls_conv_forward_args){*s, x + 1, weight, bias, y, LS_ACTIVATION_NONE}, &op));
+    args.x = x + 1;
+    must(f->cpu->table->conv_forward(f->cpu, &args, &op));
     assert_string_equal(op->name, "conv_forward.cublaslt");
     run(f, op);
     free(x), free(y), free(bias), free(weight);

@@ -133,7 +133,7 @@ endforeach()
 add_test(NAME check.format COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/ci/check-format.sh)
 add_test(NAME check.layering COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/ci/check-layering.sh)
 add_test(NAME check.kernels COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/ci/check-kernels.py
-         $<$<BOOL:${LOCKSTEP_HAS_CUDA}>:$<TARGET_FILE:liblockstep>>)
+         $<$<BOOL:${LOCKSTEP_HAS_CUDA}>:$<TARGET_FILE:liblockstep>> COMMAND_EXPAND_LISTS)
 set_tests_properties(check.format check.layering check.kernels PROPERTIES LABELS unit TIMEOUT 120)
 if(NOT LOCKSTEP_SANITIZE AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
   foreach(build asan tsan clang)

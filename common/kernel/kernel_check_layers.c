@@ -233,14 +233,10 @@ ls_status ls_check_transpose(const ls_transpose_args *t, size_t real_bytes, ls_w
 
 ls_status ls_check_weight_decay(const ls_weight_decay_args *d, size_t real_bytes, ls_work *work)
 {
-    const ls_checked_tensor tensors[] = {
-        {"weight", d->weight, d->count, 1, real_bytes, NEEDED},
-        {"gradient", d->gradient, d->count, 1, real_bytes, OPTIONAL},
-        {"loss", d->loss, 1, 1, sizeof *d->loss, OPTIONAL}};
-    LS_TRY(ls_check_tensors("weight_decay", 3, tensors, work));
-    work->flops =
-        (d->gradient ? 2.0 : 0) * (double)d->count + (d->loss ? 2.0 : 0) * (double)d->count;
-    return ls_check_value("weight_decay", "decay", d->decay);
+    const ls_checked_tensor tensors[] = {{"weight", d->weight, d->count, 1, real_bytes, NEEDED},
+                                         {"loss", d->loss, 1, 1, sizeof *d->loss, NEEDED}};
+    LS_TRY(ls_check_tensors("weight_decay", 2, tensors, work));
+    return ls_check_ranges("weight_decay", d->ranges, d->range_count, d->count, true, &work->flops);
 }
 
 ls_status ls_check_conv_max_forward(const ls_conv_max_forward_args *c, size_t real_bytes,

@@ -110,17 +110,16 @@ typedef struct ls_transpose_args {
 } ls_transpose_args;
 
 /**
- * Weight decay of decay * sum(w^2) / 2 over a range: gradient += decay * w, and the loss's part,
- * added to *loss where `accumulate`, else overwriting it. Either may be NULL. The loss's part is
- * rounded to a multiple of 2^-40 (ls_decay_loss).
+ * Weight decay's part of the loss: *loss = the sum over the ranges of decay * sum(w^2) / 2, each
+ * rounded to a multiple of 2^-40 (ls_decay_part). (The gradient's is the update's:
+ * ls_update_range.)
  */
 typedef struct ls_weight_decay_args {
     int64_t count;
-    double decay;
-    const void *weight; /**< real [count] */
-    void *gradient;     /**< real [count] */
-    double *loss;       /**< [1] */
-    bool accumulate;
+    const void *weight;            /**< real [count] */
+    const ls_update_range *ranges; /**< that decay, in order; copied */
+    int64_t range_count;
+    double *loss; /**< [1] */
 } ls_weight_decay_args;
 
 /**

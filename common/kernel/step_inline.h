@@ -48,12 +48,12 @@ LS_DEVICE_FN double ls_moving_average_decay(const ls_moving_average_args *a)
     return early < a->decay ? early : a->decay;
 }
 
-/** What weight decay leaves in *loss, given that and the sum of squares. A variable's part is a
- *  multiple of 2^-40, so that parts add up to the same in any order, below 2^13. */
-LS_DEVICE_FN double ls_decay_loss(const ls_weight_decay_args *d, double loss, double squares)
+/** A range's part of the loss, given its sum of squares: a multiple of 2^-40, so that parts add up
+ *  to the same in any order, below 2^13. */
+LS_DEVICE_FN double ls_decay_part(double decay, double squares)
 {
     const double grains = 1099511627776.0; /* 2^40 */
-    return (d->accumulate ? loss : 0) + rint(d->decay * squares / 2 * grains) / grains;
+    return rint(decay * squares / 2 * grains) / grains;
 }
 
 /** A batch's moments of one channel, from its sums over `count` pixels. */

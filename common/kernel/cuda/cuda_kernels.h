@@ -41,7 +41,9 @@ typedef struct cuda_op {
         int radius;                /**< lrn */
     };
     ls_device *device;
-    void *workspace; /**< NULL: none */
+    void *workspace;         /**< NULL: none */
+    ls_gpu_ranges ranges;    /**< of an operation that has any */
+    ls_gpu_range *of_ranges; /**< what ranges.at is the device's copy of; NULL: none */
 } cuda_op;
 
 /**
@@ -54,6 +56,14 @@ ls_status ls_cuda_op_open(ls_kernels *kernels, const cuda_op *like, const ls_wor
 /** The same for one without workspace. */
 ls_status ls_cuda_op_put(ls_kernels *kernels, const cuda_op *like, const ls_work *work,
                          ls_op **out);
+
+/**
+ * The same for one over ranges, each shared by as many blocks as `blocks` says of its elements;
+ * with `part` zeroed bytes for every block, and one more, and a word; 0: none.
+ */
+ls_status ls_cuda_op_ranges(ls_kernels *kernels, const cuda_op *like, const ls_work *work,
+                            const ls_update_range *ranges, int64_t count,
+                            unsigned (*blocks)(int64_t count), size_t part, ls_op **out);
 
 /** LS_OK, or the failure of a launch. */
 ls_status ls_cuda_launched(const ls_op *op, const ls_queue *queue, int error);

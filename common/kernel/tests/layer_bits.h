@@ -96,41 +96,6 @@ static void test_lrn_refusal(void **state)
     ls_status_free(status);
 }
 
-/* Gradient and loss of a range, which may begin anywhere; each also without the other. */
-static void check_decay_bits(fixture *f, ls_kernels *cpu, int64_t first, int64_t count, int what)
-{
-    ls_kernels *const both[] = {f->cpu, cpu};
-    const int64_t all = first + count;
-    float *w = randoms(all, 1), *gradient[] = {randoms(all, 2), randoms(all, 2)};
-    double loss[] = {0.5, 0.5};
-    for (int k = 0; k < 2; k++) {
-        ls_op *op;
-        const ls_weight_decay_args args = {count,
-                                           0.004,
-                                           w + first,
-                                           what & 1 ? gradient[k] + first : NULL,
-                                           what & 2 ? &loss[k] : NULL,
-                                           true};
-        must(both[k]->table->weight_decay(both[k], &args, &op));
-        must(ls_queue_put(f->queue, op)); /* a second time: what it leaves is what it found */
-        run(f, op);
-    }
-    same_bits("weight_decay", gradient[0], gradient[1], (size_t)(all + 1) * sizeof **gradient);
-    assert_true(fabs(loss[0] - loss[1]) <= 1e-13 * loss[1]);
-    free(w), free(gradient[0]), free(gradient[1]);
-}
-
-static void test_decay_bits(void **state)
-{
-    static const int64_t counts[] = {1, 3, 4, 255, 257, 70001};
-    ls_kernels *cpu = cpu_of(*state);
-    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
-        for (int64_t first = 0; first < (counts[c] > 1000 ? 1 : 4); first++)
-            for (int what = 1; what < 4; what++)
-                check_decay_bits(*state, cpu, first, counts[c], what);
-    cpu->table->close(cpu);
-}
-
 static void test_logistic_bits(void **state)
 {
     enum { ROWS = 1025 };
@@ -181,8 +146,7 @@ static void test_conv_sizes(void **state)
 
 #define LAYER_BITS_TESTS                                                                           \
     cmocka_unit_test(test_crop_bits), cmocka_unit_test(test_lrn_bits),                             \
-        cmocka_unit_test(test_lrn_refusal), cmocka_unit_test(test_decay_bits),                     \
-        cmocka_unit_test(test_logistic_bits), cmocka_unit_test(test_lstm_sizes),                   \
-        cmocka_unit_test(test_conv_sizes)
+        cmocka_unit_test(test_lrn_refusal), cmocka_unit_test(test_logistic_bits),                  \
+        cmocka_unit_test(test_lstm_sizes), cmocka_unit_test(test_conv_sizes)
 
 #endif

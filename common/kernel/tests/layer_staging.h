@@ -145,7 +145,6 @@ static inline ls_status staged_weight_decay(ls_kernels *k, const ls_weight_decay
     staged_op *s = staged_open(k);
     ls_kernels *inner = staging_of(k)->inner;
     stage_in(s, &a.weight, reals(a.count));
-    stage_out(s, &a.gradient, reals(a.count));
     stage_out(s, &a.loss, sizeof *a.loss);
     return staged_close(s, inner->table->weight_decay(inner, &a, &s->inner), out);
 }

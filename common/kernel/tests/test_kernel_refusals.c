@@ -60,6 +60,12 @@ static void refuses_elements(ls_kernels *k)
     refused(t->optimizer(k, &o, &op), op, "slot[1]");
     o.slot[1] = data, o.beta2 = (double)NAN;
     refused(t->optimizer(k, &o, &op), op, "beta2");
+    o.beta2 = 0.5;
+    const ls_update_range gap[] = {{0, 1, 0, 0}, {2, 1, 0, 0}}, some[] = {{0, 2, 0, 0}};
+    o.ranges = gap, o.range_count = 2;
+    refused(t->optimizer(k, &o, &op), op, "1 elements from 2");
+    o.ranges = some, o.range_count = 1;
+    refused(t->optimizer(k, &o, &op), op, "end at 2 of 3");
     o.kind = (ls_optimizer_kind)17;
     refused(t->optimizer(k, &o, &op), op, "17");
 }
@@ -171,9 +177,14 @@ static void refuses_images(ls_kernels *k)
             k, &(ls_gather_crops_args){1, 1, 4, 4, bytes, indices, true, 1, 0, NULL, data, 0}, &op),
         op, "state");
     refused(t->transpose(k, &(ls_transpose_args){2, -3, 4, data, data + 8}, &op), op, "-3");
-    refused(t->weight_decay(
-                k, &(ls_weight_decay_args){4, (double)INFINITY, data, data, NULL, false}, &op),
-            op, "decay");
+    double loss;
+    const ls_update_range endless = {0, 4, (double)INFINITY, 0}, beyond = {1, 4, 1, 0};
+    refused(t->weight_decay(k, &(ls_weight_decay_args){4, data, &endless, 1, &loss}, &op), op,
+            "decay");
+    refused(t->weight_decay(k, &(ls_weight_decay_args){4, data, &beyond, 1, &loss}, &op), op,
+            "4 elements from 1");
+    refused(t->weight_decay(k, &(ls_weight_decay_args){4, data, NULL, 1, &loss}, &op), op,
+            "ranges");
 }
 
 static void refuses_residual(ls_kernels *k)

@@ -66,6 +66,22 @@ LS_DEVICE_FN void ls_bn_moment(double sum, double squares, double count, double 
         *variance = 0;
 }
 
+/** The reciprocal deviation that a variance comes to. */
+LS_DEVICE_FN double ls_bn_rate(double variance, double epsilon)
+{
+    return 1 / sqrt(variance + epsilon);
+}
+
+/** Channel c's part of the moving statistics. */
+LS_DEVICE_FN void ls_bn_share(const ls_bn_backward_sums_args *b, int64_t c, double *mean,
+                              double *variance)
+{
+    const double count = (double)b->count;
+    ls_bn_moment(b->batch[c], b->batch[b->channels + c], count, mean, variance);
+    *mean = b->share * *mean;
+    *variance = count > 1 ? b->share * (*variance * count / (count - 1)) : 0;
+}
+
 /** The scalars of an optimizer's pass, rounded to float. */
 typedef struct ls_update_scalars {
     double beta1, beta2;           /**< adam */

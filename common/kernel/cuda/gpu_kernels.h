@@ -176,13 +176,15 @@ int ls_gpu_conv_max_backward_weights(void *stream, const ls_conv_max_backward_we
 /* ---- gpu_residual.cu: elements have the bits of the cpu table ---------------------------------
  */
 
-/** Doubles of memory that the sums below need. */
+/** Parts that the sums below need, and words of `arrived`. */
 size_t ls_gpu_bn_parts(int64_t pixels, int64_t channels);
-int ls_gpu_bn_sums(void *stream, const ls_bn_sums_args *args, double *parts);
+size_t ls_gpu_bn_arrivals(int64_t channels);
+int ls_gpu_bn_sums(void *stream, const ls_bn_sums_args *args, const ls_gpu_parts *parts);
 int ls_gpu_bn_moments(void *stream, const ls_bn_moments_args *args);
 int ls_gpu_bn_moving_moments(void *stream, const ls_bn_moving_moments_args *args);
 int ls_gpu_bn_forward(void *stream, const ls_bn_forward_args *args);
-int ls_gpu_bn_backward_sums(void *stream, const ls_bn_backward_sums_args *args, double *parts);
+int ls_gpu_bn_backward_sums(void *stream, const ls_bn_backward_sums_args *args,
+                            const ls_gpu_parts *parts);
 int ls_gpu_bn_backward(void *stream, const ls_bn_backward_args *args);
 int ls_gpu_shortcut_forward(void *stream, const ls_shortcut_forward_args *args);
 int ls_gpu_shortcut_backward(void *stream, const ls_shortcut_backward_args *args);

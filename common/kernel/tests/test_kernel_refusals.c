@@ -192,25 +192,27 @@ static void refuses_residual(ls_kernels *k)
     const ls_kernel_table *t = k->table;
     double data[64], sums[8];
     ls_op *op = NULL;
-    refused(t->bn_sums(k, &(ls_bn_sums_args){4, -1, data, sums}, &op), op, "-1");
-    refused(t->bn_sums(k, &(ls_bn_sums_args){4, 1, data, NULL}, &op), op, "bn_sums: sums");
-    refused(t->bn_moments(k, &(ls_bn_moments_args){2, 0, 1e-5, 1, sums, data, NULL, NULL}, &op), op,
-            "0 pixels");
-    refused(
-        t->bn_moments(k, &(ls_bn_moments_args){2, 1, (double)NAN, 1, sums, data, NULL, NULL}, &op),
-        op, "epsilon");
-    refused(t->bn_moments(k, &(ls_bn_moments_args){2, 1, 1e-5, 1, sums, data, data, NULL}, &op), op,
-            "variance");
+    refused(t->bn_sums(k, &(ls_bn_sums_args){4, -1, data, sums, NULL, 0}, &op), op, "-1");
+    refused(t->bn_sums(k, &(ls_bn_sums_args){4, 1, data, NULL, NULL, 0}, &op), op, "bn_sums: sums");
+    refused(t->bn_sums(k, &(ls_bn_sums_args){4, 1, data, sums, data, (double)NAN}, &op), op,
+            "epsilon");
+    refused(t->bn_moments(k, &(ls_bn_moments_args){2, 0, 1e-5, sums, data}, &op), op, "0 pixels");
+    refused(t->bn_moments(k, &(ls_bn_moments_args){2, 1, (double)NAN, sums, data}, &op), op,
+            "epsilon");
     refused(t->bn_moving_moments(k, &(ls_bn_moving_moments_args){2, 1e-5, data, NULL, data}, &op),
             op, "variance");
     refused(
         t->bn_forward(k, &(ls_bn_forward_args){2, 2, data, data, data, data, NULL, NULL, 0}, &op),
         op, "bn_forward: y");
-    refused(t->bn_backward_sums(k,
-                                &(ls_bn_backward_sums_args){2, 2, data, data, data, data, 0, NULL,
-                                                            data, NULL, sums, NULL, data},
-                                &op),
-            op, "dweight");
+    ls_bn_backward_sums_args b = {.pixels = 2, .channels = 2, .x = data, .moments = data};
+    b.weight = b.bias = b.dy = data, b.sums = sums, b.dbias = b.mean = data, b.batch = sums;
+    refused(t->bn_backward_sums(k, &b, &op), op, "dweight");
+    b.dweight = data;
+    refused(t->bn_backward_sums(k, &b, &op), op, "variance");
+    b.variance = data;
+    refused(t->bn_backward_sums(k, &b, &op), op, "0 pixels");
+    b.count = 2, b.share = (double)NAN;
+    refused(t->bn_backward_sums(k, &b, &op), op, "share");
     refused(
         t->bn_backward(
             k, &(ls_bn_backward_args){2, 2, 0, data, data, data, data, 0, sums, data, data}, &op),

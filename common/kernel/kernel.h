@@ -318,7 +318,8 @@ typedef struct ls_kernels {
 
 #define LS_KERNEL_ENTRIES(X)                                                                       \
     LS_KERNEL_CORE_ENTRIES(X)                                                                      \
-    LS_KERNEL_LAYER_ENTRIES(X)
+    LS_KERNEL_LAYER_ENTRIES(X)                                                                     \
+    LS_KERNEL_PACK_ENTRIES(X)
 
 struct ls_kernel_table {
     const char *name;
@@ -331,7 +332,7 @@ struct ls_kernel_table {
     /** Version of the library behind it: "oneDNN 2.6.3 (avx512)"; "" where there is none. */
     const char *(*library)(const ls_kernels *kernels);
     /* The operations: constructors; arguments are copied, memory is borrowed. Those of
-     * LS_KERNEL_LAYER_ENTRIES may be NULL. */
+     * LS_KERNEL_LAYER_ENTRIES and LS_KERNEL_PACK_ENTRIES may be NULL. */
 #define LS_KERNEL_MEMBER(entry, args)                                                              \
     ls_status (*entry)(ls_kernels * kernels, const args *arguments, ls_op **out);
     LS_KERNEL_ENTRIES(LS_KERNEL_MEMBER)

@@ -231,6 +231,27 @@ ls_status ls_check_transpose(const ls_transpose_args *t, size_t real_bytes, ls_w
     return ls_check_tensors("transpose", 2, tensors, work);
 }
 
+ls_status ls_check_pack_weights(const ls_pack_weights_args *p, size_t real_bytes, ls_work *work)
+{
+    *work = (ls_work){0};
+    if (p->count < 0 || (p->count && !p->items))
+        return ls_fail(LS_CODE_USAGE, "pack_weights", "items",
+                       "%" PRId64 " of them are none; give as many as there are", p->count);
+    for (int64_t i = 0; i < p->count; i++) {
+        const ls_packed_weights *w = &p->items[i];
+        ls_work one;
+        int64_t size = 0;
+        LS_TRY(count_elements("pack_weights", "weight", (const int64_t[]){w->channels, w->taps, 1},
+                              &size));
+        const ls_checked_tensor tensors[] = {
+            {"weight", w->weight, w->outputs, size, real_bytes, NEEDED},
+            {"packed", w->packed, w->outputs, size, real_bytes, NEEDED}};
+        LS_TRY(ls_check_tensors("pack_weights", 2, tensors, &one));
+        work->bytes += one.bytes;
+    }
+    return LS_OK;
+}
+
 ls_status ls_check_weight_decay(const ls_weight_decay_args *d, size_t real_bytes, ls_work *work)
 {
     const ls_checked_tensor tensors[] = {{"weight", d->weight, d->count, 1, real_bytes, NEEDED},

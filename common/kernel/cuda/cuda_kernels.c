@@ -27,8 +27,8 @@ static void destroy(ls_op *base)
 {
     cuda_op *op = (cuda_op *)base;
     ls_device_release(op->device, op->workspace);
-    ls_device_unshare(op->device, op->ranges.at);
-    free(op->of_ranges);
+    ls_device_unshare(op->device, op->shared);
+    free(op->table);
     free(op);
 }
 
@@ -41,7 +41,8 @@ ls_status ls_cuda_op_open(ls_kernels *kernels, const cuda_op *like, const ls_wor
     *op = *like;
     op->device = kernels->device;
     op->workspace = NULL;
-    op->of_ranges = NULL;
+    op->table = NULL;
+    op->shared = NULL;
     op->op.run = run;
     op->op.destroy = destroy;
     op->op.flops = work->flops;
@@ -66,23 +67,32 @@ ls_status ls_cuda_op_put(ls_kernels *kernels, const cuda_op *like, const ls_work
     return LS_OK;
 }
 
-/* Has the table of several ranges on the device. */
+ls_status ls_cuda_op_share(cuda_op *op, const void *table, size_t bytes)
+{
+    op->table = malloc(bytes);
+    if (!op->table)
+        return ls_fail_memory(op->op.name, bytes);
+    memcpy(op->table, table, bytes);
+    return ls_device_share(op->device, op->table, bytes, &op->shared);
+}
+
+/* The table of several ranges. */
 static ls_status share_ranges(cuda_op *op, const ls_update_range *ranges,
                               unsigned (*blocks)(int64_t count))
 {
-    const size_t bytes = (size_t)op->ranges.count * sizeof *op->of_ranges;
-    const void *shared;
+    const size_t bytes = (size_t)op->ranges.count * sizeof(ls_gpu_range);
     int64_t block = 0;
-    op->of_ranges = malloc(bytes);
-    if (!op->of_ranges)
+    ls_gpu_range *table = malloc(bytes);
+    if (!table)
         return ls_fail_memory(op->op.name, bytes);
     for (int64_t r = 0; r < op->ranges.count; r++) {
-        op->of_ranges[r] = (ls_gpu_range){ranges[r], block};
+        table[r] = (ls_gpu_range){ranges[r], block};
         block += blocks(ranges[r].count);
     }
-    LS_TRY(ls_device_share(op->device, op->of_ranges, bytes, &shared));
-    op->ranges.at = shared;
-    return LS_OK;
+    ls_status status = ls_cuda_op_share(op, table, bytes);
+    op->ranges.at = op->shared;
+    free(table);
+    return status;
 }
 
 ls_status ls_cuda_op_ranges(ls_kernels *kernels, const cuda_op *like, const ls_work *work,
@@ -198,6 +208,7 @@ const ls_kernel_table ls_cuda_kernels = {
     .lrn_forward = ls_cuda_lrn_forward,
     .lrn_backward = ls_cuda_lrn_backward,
     .transpose = ls_cuda_transpose,
+    .pack_weights = ls_cuda_pack_weights,
     .weight_decay = ls_cuda_weight_decay,
     .conv_forward = ls_cuda_conv_forward,
     .conv_backward_weights = ls_cuda_conv_backward_weights,

@@ -289,25 +289,25 @@ __device__ static inline range cut_range(const ls_update_range &of, int64_t lead
 }
 
 template <typename Rule>
-__device__ static inline void update_share(const update<Rule> &all, const ls_gpu_share &s,
-                                           int64_t lead)
+__device__ static inline void update_share(const update<Rule> &all, const ls_update_range &of,
+                                           const ls_gpu_share &s, int64_t lead)
 {
-    const range r = cut_range(s.range, lead);
-    if (s.range.keep != 0) {
+    const range r = cut_range(of, lead);
+    if (of.keep != 0) {
         update_statistics f;
-        take_arrays(f, all, s.range.first);
-        f.rate = (float)(1 - s.range.keep);
+        take_arrays(f, all, of.first);
+        f.rate = (float)(1 - of.keep);
         walk(f, r, s.first, s.stride);
-    } else if (s.range.decay != 0) {
+    } else if (of.decay != 0) {
         update_decayed<Rule> f;
-        take_arrays(f, all, s.range.first);
+        take_arrays(f, all, of.first);
         f.out[Rule::OUTPUTS] = (float *)f.in[1];
         f.scalars = all.scalars;
-        f.decay = (float)s.range.decay;
+        f.decay = (float)of.decay;
         walk(f, r, s.first, s.stride);
     } else {
         update<Rule> f;
-        take_arrays(f, all, s.range.first);
+        take_arrays(f, all, of.first);
         f.scalars = all.scalars;
         walk(f, r, s.first, s.stride);
     }
@@ -328,7 +328,7 @@ __global__ void update_kernel(update<Rule> f, ls_optimizer_kind kind, const ls_s
     ls_gpu_find_range(ranges, &place);
     __syncthreads();
     f.scalars = now;
-    update_share(f, ls_gpu_share_of(ranges, place), lead);
+    update_share(f, ls_gpu_range_at(ranges, place), ls_gpu_range_share(ranges, place), lead);
 }
 
 template <typename Rule>

@@ -141,6 +141,15 @@ int ls_gpu_lrn_backward(void *stream, const ls_lrn_backward_args *args, int radi
 /* ---- gpu_layout.cu: the same bits as the cpu table ------------------------------------------- */
 
 int ls_gpu_transpose(void *stream, const ls_transpose_args *args);
+/** Weights to be packed, and the first of the blocks that share them. */
+typedef struct ls_gpu_packing {
+    ls_packed_weights weights;
+    int64_t block;
+} ls_gpu_packing;
+
+unsigned ls_gpu_pack_blocks(const ls_packed_weights *weights);
+/** `at`: [count], device memory, of a launch of `blocks`. */
+int ls_gpu_pack_weights(void *stream, const ls_gpu_packing *at, int64_t count, int64_t blocks);
 int ls_gpu_copy_columns(void *stream, const ls_copy_columns_args *args);
 /** `random` is ls_random_stream(seed, "augment"). */
 int ls_gpu_gather_crops(void *stream, const ls_gather_crops_args *args, ls_random random);

@@ -218,10 +218,11 @@ __global__ static void squares_kernel(const float *weight, ls_gpu_ranges ranges,
     ls_gpu_find_range(ranges, &place);
     __syncthreads();
     if (blockIdx.x < ranges.blocks) { /* of nothing there is one block all the same */
-        const ls_gpu_share s = ls_gpu_share_of(ranges, place);
-        const float *w = weight + s.range.first;
+        const ls_gpu_share s = ls_gpu_range_share(ranges, place);
+        const ls_update_range range = ls_gpu_range_at(ranges, place);
+        const float *w = weight + range.first;
 #pragma unroll 4
-        for (int64_t i = s.first; i < s.range.count; i += s.stride)
+        for (int64_t i = s.first; i < range.count; i += s.stride)
             sum += (double)w[i] * (double)w[i];
     }
     sum = ls_gpu_block_sum(sum, space);
@@ -231,10 +232,11 @@ __global__ static void squares_kernel(const float *weight, ls_gpu_ranges ranges,
         return;
     sum = 0;
     for (int64_t r = threadIdx.x / DECAY_WARP; r < ranges.count; r += blockDim.x / DECAY_WARP) {
-        const bool more = r + 1 < ranges.count;
-        const double squares = sum_parts(parts.values, ranges.at ? ranges.at[r].block : 0,
-                                         more ? ranges.at[r + 1].block : ranges.blocks);
-        const double decay = ranges.at ? ranges.at[r].range.decay : ranges.one.decay;
+        const int64_t begin = ranges.at ? ranges.at[r].block : 0;
+        const int64_t end =
+            ranges.at ? ls_gpu_block_end(ranges.at, ranges.count, ranges.blocks, r) : ranges.blocks;
+        const double squares = sum_parts(parts.values, begin, end);
+        const double decay = ls_gpu_range_at(ranges, r).decay;
         if (threadIdx.x % DECAY_WARP == 0)
             sum += ls_decay_part(decay, squares);
     }

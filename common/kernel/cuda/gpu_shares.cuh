@@ -10,33 +10,55 @@
 #include "common/device/cuda/gpu_launch.cuh"
 #include "common/kernel/cuda/gpu_kernels.h"
 
-/* Sets *place, in shared memory, to the range that this block has a part of; known to all behind a
- * barrier. */
-__device__ static inline void ls_gpu_find_range(const ls_gpu_ranges &ranges, int64_t *place)
+/* Item i of a table and this block: the first block behind its own. */
+template <typename Item>
+__device__ static inline int64_t ls_gpu_block_end(const Item *at, int64_t count, int64_t blocks,
+                                                  int64_t i)
 {
-    if (!ranges.at && threadIdx.x == 0)
-        *place = 0;
-    for (int64_t i = threadIdx.x; ranges.at && i < ranges.count; i += blockDim.x) {
-        const int64_t end = i + 1 < ranges.count ? ranges.at[i + 1].block : ranges.blocks;
-        if (ranges.at[i].block <= blockIdx.x && blockIdx.x < end)
-            *place = i;
-    }
+    return i + 1 < count ? at[i + 1].block : blocks;
 }
 
-/* A thread's part of its range: its first item of a loop, and the distance to its next. */
+/* Sets *place, in shared memory, to the item that this block has a part of, of a table for `blocks`
+ * in all; known to all threads behind a barrier. */
+template <typename Item>
+__device__ static inline void ls_gpu_find(const Item *at, int64_t count, int64_t blocks,
+                                          int64_t *place)
+{
+    for (int64_t i = threadIdx.x; i < count; i += blockDim.x)
+        if (at[i].block <= blockIdx.x && blockIdx.x < ls_gpu_block_end(at, count, blocks, i))
+            *place = i;
+}
+
+/* A thread's part of an item: its first element of a loop, and the distance to its next. */
 struct ls_gpu_share {
-    ls_update_range range;
     int64_t first, stride;
 };
 
-__device__ static inline ls_gpu_share ls_gpu_share_of(const ls_gpu_ranges &ranges, int64_t place)
+template <typename Item>
+__device__ static inline ls_gpu_share ls_gpu_share_of(const Item *at, int64_t count, int64_t blocks,
+                                                      int64_t place)
 {
-    if (!ranges.at)
-        return ls_gpu_share{ranges.one, ls_gpu_first(), ls_gpu_stride()};
-    const ls_gpu_range &at = ranges.at[place];
-    const int64_t end = place + 1 < ranges.count ? ranges.at[place + 1].block : ranges.blocks;
-    return ls_gpu_share{at.range, (blockIdx.x - at.block) * blockDim.x + threadIdx.x,
-                        (end - at.block) * blockDim.x};
+    const int64_t begin = at[place].block, end = ls_gpu_block_end(at, count, blocks, place);
+    return ls_gpu_share{(blockIdx.x - begin) * blockDim.x + threadIdx.x,
+                        (end - begin) * blockDim.x};
+}
+
+/* The same of ranges, of which one needs no table. */
+__device__ static inline void ls_gpu_find_range(const ls_gpu_ranges &ranges, int64_t *place)
+{
+    if (ranges.at)
+        ls_gpu_find(ranges.at, ranges.count, ranges.blocks, place);
+}
+
+__device__ static inline ls_update_range ls_gpu_range_at(const ls_gpu_ranges &ranges, int64_t place)
+{
+    return ranges.at ? ranges.at[place].range : ranges.one;
+}
+
+__device__ static inline ls_gpu_share ls_gpu_range_share(const ls_gpu_ranges &ranges, int64_t place)
+{
+    return ranges.at ? ls_gpu_share_of(ranges.at, ranges.count, ranges.blocks, place)
+                     : ls_gpu_share{ls_gpu_first(), ls_gpu_stride()};
 }
 
 /* To be called by all threads once they have left what others are to see: whether their block is

@@ -158,7 +158,7 @@ static void check_conv_forward(fixture *f, const ls_conv_shape *s, bool with_bia
         must(tables[k]->table->conv_forward(tables[k],
                                             &(ls_conv_forward_args){*s, from->x, from->weight,
                                                                     with_bias ? from->bias : NULL,
-                                                                    y[k], act},
+                                                                    y[k], act, NULL},
                                             &op));
         run(f, op);
     }
@@ -222,7 +222,8 @@ static void check_conv_data(fixture *f, const ls_conv_shape *s)
     for (int k = 0; k < 3; k++) {
         ls_op *op;
         must(tables[k]->table->conv_backward_data(
-            tables[k], &(ls_conv_backward_data_args){*s, k == 2 ? dy1 : dy, k == 2 ? w1 : w, dx[k]},
+            tables[k],
+            &(ls_conv_backward_data_args){*s, k == 2 ? dy1 : dy, k == 2 ? w1 : w, dx[k], NULL},
             &op));
         run(f, op);
     }

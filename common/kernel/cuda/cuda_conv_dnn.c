@@ -45,6 +45,7 @@ typedef struct dnn_conv {
     void *memory;                /* of what follows */
     void *workspace;             /* [workspace_bytes] */
     float *packed;               /* weights or their gradient, in the layout's order */
+    const float *given;          /* packed weights, made ready by others; NULL: not */
     float *bias_at;              /* [O] */
     float *sums;                 /* of columns in pieces */
     float *image_at, *result_at; /* [rows, channels, pixels]; NULL: as they lie */
@@ -98,6 +99,11 @@ static bool aligned(const void *tensor)
 
 /* ---- The library's calls --------------------------------------------------------------------- */
 
+static const float *weight_of(const dnn_conv *c)
+{
+    return c->given ? c->given : c->packed;
+}
+
 static cudnnStatus_t call_forward(const dnn_conv *c)
 {
     const ls_dnn *d = c->dnn;
@@ -105,12 +111,12 @@ static cudnnStatus_t call_forward(const dnn_conv *c)
     const float *x = c->image_at ? c->image_at : c->x;
     float *y = c->result_at ? c->result_at : c->y;
     if (!c->fused)
-        return d->call.cudnnConvolutionForward(d->handle, &one, c->image, x, c->weights, c->packed,
-                                               c->window, way, c->workspace, c->workspace_bytes,
-                                               &zero, c->result, y);
+        return d->call.cudnnConvolutionForward(d->handle, &one, c->image, x, c->weights,
+                                               weight_of(c), c->window, way, c->workspace,
+                                               c->workspace_bytes, &zero, c->result, y);
     /* What would be added, times 0, is to be a tensor all the same. */
     return d->call.cudnnConvolutionBiasActivationForward(
-        d->handle, &one, c->image, x, c->weights, c->packed, c->window, way, c->workspace,
+        d->handle, &one, c->image, x, c->weights, weight_of(c), c->window, way, c->workspace,
         c->workspace_bytes, &zero, c->result, y, c->bias_tensor, c->bias_at, c->activation,
         c->result, y);
 }
@@ -129,7 +135,7 @@ static cudnnStatus_t call_data(const dnn_conv *c)
 {
     const ls_dnn *d = c->dnn;
     return d->call.cudnnConvolutionBackwardData(
-        d->handle, &one, c->weights, c->packed, c->result, c->result_at ? c->result_at : c->dy,
+        d->handle, &one, c->weights, weight_of(c), c->result, c->result_at ? c->result_at : c->dy,
         c->window, (cudnnConvolutionBwdDataAlgo_t)c->way->algorithm, c->workspace,
         c->workspace_bytes, &zero, c->image, c->image_at ? c->image_at : c->dx);
 }
@@ -198,7 +204,7 @@ static ls_status bring(const dnn_conv *c, ls_queue *queue)
     const ls_conv_shape *s = &c->shape;
     void *stream = ls_queue_native(queue);
     const int errors[] = {
-        c->weight ? bring_weights(c, stream, false, c->weight, c->packed) : 0,
+        c->weight && !c->given ? bring_weights(c, stream, false, c->weight, c->packed) : 0,
         c->fused ? copy(stream, s->outputs, c->bias, c->bias_at) : 0,
         bring_images(c, stream, ls_conv_pixels(s), s->channels, false, c->x, c->image_at),
         bring_images(c, stream, ls_conv_positions(s), s->outputs, false, c->dy, c->result_at)};
@@ -338,7 +344,7 @@ static ls_status take_memory(dnn_conv *c)
         float **at;
         int64_t count;
     } rooms[] = {
-        {&c->packed, s->outputs * ls_conv_taps(s) * s->channels},
+        {&c->packed, c->given ? 0 : s->outputs * ls_conv_taps(s) * s->channels},
         {&c->bias_at, c->fused ? s->outputs : 0},
         {&c->sums, c->dbias ? pieces * s->outputs : 0},
         {&c->image_at, turned ? s->rows * ls_conv_pixels(s) * s->channels : 0},
@@ -425,6 +431,8 @@ static ls_status make(ls_kernels *kernels, const dnn_conv *like, ls_dnn_directio
     c->device = kernels->device;
     c->dnn = cuda->dnn;
     c->way = way;
+    if (way->layout != CUDNN_TENSOR_NHWC)
+        c->given = NULL; /* which are in the order of images */
     c->math = kernels->math;
     c->fused = c->bias != NULL;
     ls_status status = prepare(c, why);
@@ -449,7 +457,8 @@ ls_status ls_dnn_conv_forward(ls_kernels *kernels, const ls_conv_forward_args *a
                            .x = a->x,
                            .weight = a->weight,
                            .bias = a->bias,
-                           .y = a->y};
+                           .y = a->y,
+                           .given = a->packed};
     return make(kernels, &like, LS_DNN_FORWARD, &work, out, why);
 }
 
@@ -476,7 +485,11 @@ ls_status ls_dnn_conv_backward_data(ls_kernels *kernels,
     const ls_conv_backward_data_args *a = arguments;
     ls_work work;
     LS_TRY(ls_check_conv_backward_data(a, kernels->table->real_bytes, &work));
-    const dnn_conv like = {
-        .shape = a->shape, .call = call_data, .dy = a->dy, .weight = a->weight, .dx = a->dx};
+    const dnn_conv like = {.shape = a->shape,
+                           .call = call_data,
+                           .dy = a->dy,
+                           .weight = a->weight,
+                           .dx = a->dx,
+                           .given = a->packed};
     return make(kernels, &like, LS_DNN_DATA, &work, out, why);
 }

@@ -77,7 +77,7 @@ double ls_row_reached(const ls_row_facts *f)
         direct = direct && !strstr(name, "winograd") && !strstr(name, "cudnn");
     }
     json_decref(kernels);
-    ls_statistics_compute(f->trial->step_ms, f->trial->timed_done, &s);
+    ls_statistics_compute(f->trial->step_ms, f->trial->samples, &s);
     /* Where each worker goes its own way, the fastest steps are nobody's pace. */
     direct = direct && !ls_ps_by_arrival(&f->plan->job.ps);
     return direct && s.p10 > 0 ? step_flops(f->plan) / (s.p10 * 1e-3) : 0;
@@ -114,10 +114,10 @@ static json_t *time_group(const ls_row_facts *f)
     const ls_plan_of_case *plan = f->plan;
     ls_statistics s;
     ls_run_info info;
-    ls_statistics_compute(trial->step_ms, trial->timed_done, &s);
+    ls_statistics_compute(trial->step_ms, trial->samples, &s);
     trial->session.run->strategy->describe(trial->session.run, &info);
     json_t *group = json_object(), *step = json_object();
-    put_real(step, "mean", s.mean);
+    put_real(step, "mean", trial->timed_ms / (double)trial->timed_done);
     put_real(step, "median", s.median);
     put_real(step, "p10", s.p10);
     put_real(step, "p90", s.p90);

@@ -212,7 +212,7 @@ static void note_median(case_run *c)
     ls_statistics s;
     if (!c->trained || c->error || c->trial.failed || !c->trial.timed_done)
         return;
-    ls_statistics_compute(c->trial.step_ms, c->trial.timed_done, &s);
+    ls_statistics_compute(c->trial.step_ms, c->trial.samples, &s);
     c->ms_per_sample = s.median / (double)c->plan.job.batch;
 }
 

@@ -169,6 +169,26 @@ void ls_statistics_compute(double *samples, size_t n, ls_statistics *out)
     };
 }
 
+size_t ls_statistics_together(double tick, double mean)
+{
+    static const double share = 0.005;
+    return tick > share * mean && mean > 0 ? (size_t)ceil(tick / (share * mean)) : 1;
+}
+
+size_t ls_statistics_group(const double *times, size_t n, size_t together, double *samples)
+{
+    size_t count = 0;
+    for (size_t first = 0; first < n; count++) {
+        const size_t size = n - first < 2 * together ? n - first : together;
+        double sum = 0;
+        for (size_t i = 0; i < size; i++)
+            sum += times[first + i];
+        samples[count] = sum / (double)size;
+        first += size;
+    }
+    return count;
+}
+
 const char *ls_statistics_meaning(void)
 {
     return "95% percentile bootstrap interval of the median over the timed steps, exact "

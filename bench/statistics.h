@@ -25,6 +25,18 @@ void ls_statistics_compute(double *samples, size_t n, ls_statistics *out);
 /** The quantile p in [0, 1] of `sorted` [n], n > 0, as defined above. */
 double ls_statistics_quantile(const double *sorted, size_t n, double p);
 
+/**
+ * How many steps of `mean` their time is to be a mean of, where the clock ticks in `tick` (of one
+ * unit): so many that a tick is at most half a percent of it.
+ */
+size_t ls_statistics_together(double tick, double mean);
+
+/**
+ * Writes the mean of each `together` times [n] to `samples` [n], of the last with what is left
+ * over. Returns how many.
+ */
+size_t ls_statistics_group(const double *times, size_t n, size_t together, double *samples);
+
 /** One line for the row: what `ci95` is. Static text. */
 const char *ls_statistics_meaning(void);
 

@@ -4,6 +4,7 @@
 
 #include "bench/interrupt.h"
 #include "bench/session_watch.h"
+#include "bench/statistics.h"
 #include "bench/team.h"
 
 #include <math.h>
@@ -184,6 +185,28 @@ static void adapt_chunk(ls_trial *trial, uint64_t count, double ms)
     trial->chunk = chunk < 1 ? 1 : (uint64_t)chunk;
 }
 
+static uint64_t common_divisor(uint64_t a, uint64_t b)
+{
+    while (b) {
+        const uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* The times of the last `count` steps, `ms` in the mean, as samples: one by one, but on GPUs, whose
+ * clock may tick in whole microseconds, together with so many as make a tick small. */
+static void take_samples(ls_trial *trial, uint64_t count, double ms)
+{
+    const bool coarse = trial->plan->devices->kind == LS_DEVICE_GPU;
+    const double tick_ms = (double)trial->tick_ns * 1e-6;
+    trial->samples += ls_statistics_group(trial->chunk_ms, count,
+                                          coarse ? ls_statistics_together(tick_ms, ms) : 1,
+                                          trial->step_ms + trial->samples);
+    trial->timed_ms += ms * (double)count;
+}
+
 /* Takes over the records of the last `count` steps. */
 static ls_status take_records(ls_trial *trial, uint64_t count, bool timed)
 {
@@ -191,9 +214,11 @@ static ls_status take_records(ls_trial *trial, uint64_t count, bool timed)
     uint64_t mark_ns;
     LS_TRY(ls_session_records(&trial->session, count, trial->records, &mark_ns));
     uint64_t first = trial->session.step - count;
-    double before = trial->timed_ms, all_ms = 0;
+    double all_ms = 0;
     for (uint64_t i = 0; i < count; i++) {
-        double ms = (double)(records[i].end_ns - (i ? records[i - 1].end_ns : mark_ns)) * 1e-6;
+        const uint64_t ns = records[i].end_ns - (i ? records[i - 1].end_ns : mark_ns);
+        const double ms = (double)ns * 1e-6;
+        trial->tick_ns = common_divisor(trial->tick_ns, ns);
         double loss = records[i].loss;
         if (first + i == 0)
             trial->loss_first = loss;
@@ -205,12 +230,13 @@ static ls_status take_records(ls_trial *trial, uint64_t count, bool timed)
         if (timed) {
             if (trial->losses)
                 trial->losses[trial->timed_done] = loss;
-            trial->step_ms[trial->timed_done++] = ms;
+            trial->timed_done++;
         }
         if (!trial->failed && ls_loss_diverged(loss, first + i, trial->reason))
             stop(trial);
     }
-    trial->timed_ms = timed ? before + all_ms : before;
+    if (timed)
+        take_samples(trial, count, all_ms / (double)count);
     adapt_chunk(trial, count, all_ms / (double)count);
     return LS_OK;
 }

@@ -185,13 +185,16 @@ typedef struct ls_server_load {
 typedef struct ls_trial {
     ls_session session;
     const ls_plan_of_case *plan;
-    double *step_ms;         /**< [timed] */
+    double *step_ms; /**< [samples] of timed steps; on GPUs the mean of some, where their
+                          clock ticks too slowly for one */
+    size_t samples;
+    uint64_t tick_ns;        /**< what times of steps have been multiples of so far; 0: none yet */
     ls_step_record *records; /**< [job.records] */
     double *chunk_ms;        /**< [job.records] of the steps put last */
     double trained_ms;       /**< all steps so far, with the warm-up's */
     double *losses;          /**< [timed], kept with --verbose; else NULL */
     uint64_t timed_done;
-    double timed_ms; /**< sum of step_ms */
+    double timed_ms; /**< of all timed steps */
     double *put_ns;  /**< [puts] session.put_ns, each time that timed steps were put */
     uint64_t puts;
     double loss_first, loss_last;

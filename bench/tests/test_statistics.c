@@ -154,12 +154,40 @@ static void large_samples(void **state)
     }
 }
 
+/* A clock that ticks in whole microseconds, and steps of 37.3: one by one they are 37 or 38. */
+static void coarse_clock(void **state)
+{
+    (void)state;
+    enum { STEPS = 1003 };
+    const double step = 37.3e-3, tick = 1e-3;
+    double times[STEPS], samples[STEPS], one[STEPS];
+    for (int i = 0; i < STEPS; i++)
+        times[i] = (floor((i + 1) * step / tick) - floor(i * step / tick)) * tick;
+    ls_statistics s;
+    size_t n = ls_statistics_group(times, STEPS, 1, one);
+    assert_int_equal(n, STEPS);
+    assert_memory_equal(one, times, sizeof times);
+    ls_statistics_compute(one, n, &s);
+    assert_true(fabs(s.median - step) > 0.007 * step);
+    const size_t together = ls_statistics_together(tick, step);
+    assert_int_equal(together, 6);
+    n = ls_statistics_group(times, STEPS, together, samples);
+    assert_int_equal(n, STEPS / 6); /* the last of 7 */
+    assert_close(samples[n - 1] * 7, times[996] + times[997] + times[998] + times[999] +
+                                         times[1000] + times[1001] + times[1002]);
+    ls_statistics_compute(samples, n, &s);
+    assert_true(fabs(s.median - step) < 0.005 * step && fabs(s.p90 - step) < 0.005 * step);
+    assert_int_equal(ls_statistics_together(1e-6, 3e-3), 1); /* nanoseconds */
+    assert_int_equal(ls_statistics_group(times, 3, 200, samples), 1);
+    assert_int_equal(ls_statistics_group(times, 0, 200, samples), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(known_figures), cmocka_unit_test(smallest_samples),
         cmocka_unit_test(nine_samples),  cmocka_unit_test(interval_is_the_bootstrap),
-        cmocka_unit_test(large_samples),
+        cmocka_unit_test(large_samples), cmocka_unit_test(coarse_clock),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

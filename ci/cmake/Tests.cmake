@@ -4,7 +4,7 @@
 # with the reason in the output.
 file(GLOB unit_tests CONFIGURE_DEPENDS common/*/tests/test_*.c impl/tests/test_*.c
      bench/tests/test_*.c)
-list(FILTER unit_tests EXCLUDE REGEX "/test_[a-z_]*(kernels|sums|launches)_emulated\\.c$")
+list(FILTER unit_tests EXCLUDE REGEX "/test_[a-z_]*(kernels|sums|launches|nets)_emulated\\.c$")
 if(LOCKSTEP_HAS_CUDA) # the kernels of GPUs once more, for CPUs
   enable_language(CXX)
   add_library(gpu_emulated OBJECT common/kernel/tests/gpu_emulated.cpp)
@@ -19,7 +19,8 @@ if(LOCKSTEP_HAS_CUDA) # the kernels of GPUs once more, for CPUs
        ${CMAKE_CURRENT_SOURCE_DIR}/common/kernel/tests/test_layer_kernels_emulated.c
        ${CMAKE_CURRENT_SOURCE_DIR}/common/kernel/tests/test_residual_kernels_emulated.c
        ${CMAKE_CURRENT_SOURCE_DIR}/common/comm/tests/test_sums_emulated.c
-       ${CMAKE_CURRENT_SOURCE_DIR}/impl/tests/test_launches_emulated.c)
+       ${CMAKE_CURRENT_SOURCE_DIR}/impl/tests/test_launches_emulated.c
+       ${CMAKE_CURRENT_SOURCE_DIR}/impl/tests/test_nets_emulated.c)
   if(LOCKSTEP_HAS_CUDNN)
     list(APPEND unit_tests ${CMAKE_CURRENT_SOURCE_DIR}/common/kernel/tests/test_conv_kernels_emulated.c)
   endif()
@@ -41,7 +42,7 @@ if(TARGET test_kernels_emulated) # their own ls_gpu_ functions come before the l
   target_link_libraries(test_sums_emulated PRIVATE sums_emulated)
   target_link_libraries(test_launches_emulated PRIVATE sums_emulated)
   foreach(name test_kernels_emulated test_layer_kernels_emulated test_residual_kernels_emulated
-          test_launches_emulated)
+          test_launches_emulated test_nets_emulated)
     target_link_libraries(${name} PRIVATE gpu_emulated)
     target_link_options(${name} PRIVATE -Wl,--wrap=ls_cuda_queue_fault
       -Wl,--wrap=cudaStreamSynchronize)
@@ -139,7 +140,9 @@ endforeach()
 # Checks of the tree itself, and the tests of the other builds (made by ci/test.sh).
 add_test(NAME check.format COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/ci/check-format.sh)
 add_test(NAME check.layering COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/ci/check-layering.sh)
-set_tests_properties(check.format check.layering PROPERTIES LABELS unit TIMEOUT 120)
+add_test(NAME check.kernels COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/ci/check-kernels.py
+         $<$<BOOL:${LOCKSTEP_HAS_CUDA}>:$<TARGET_FILE:liblockstep>> COMMAND_EXPAND_LISTS)
+set_tests_properties(check.format check.layering check.kernels PROPERTIES LABELS unit TIMEOUT 120)
 if(NOT LOCKSTEP_SANITIZE AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
   foreach(build asan tsan clang)
     add_test(NAME sanitizer.${build} COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/ci/test-build.sh

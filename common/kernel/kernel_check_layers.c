@@ -231,16 +231,47 @@ ls_status ls_check_transpose(const ls_transpose_args *t, size_t real_bytes, ls_w
     return ls_check_tensors("transpose", 2, tensors, work);
 }
 
+ls_status ls_check_pack_weights(const ls_pack_weights_args *p, size_t real_bytes, ls_work *work)
+{
+    *work = (ls_work){0};
+    if (p->count < 0 || (p->count && !p->items))
+        return ls_fail(LS_CODE_USAGE, "pack_weights", "items",
+                       "%" PRId64 " of them are none; give as many as there are", p->count);
+    for (int64_t i = 0; i < p->count; i++) {
+        const ls_packed_weights *w = &p->items[i];
+        ls_work one;
+        int64_t size = 0;
+        LS_TRY(count_elements("pack_weights", "weight", (const int64_t[]){w->channels, w->taps, 1},
+                              &size));
+        const ls_checked_tensor tensors[] = {
+            {"weight", w->weight, w->outputs, size, real_bytes, NEEDED},
+            {"packed", w->packed, w->outputs, size, real_bytes, NEEDED}};
+        LS_TRY(ls_check_tensors("pack_weights", 2, tensors, &one));
+        work->bytes += one.bytes;
+    }
+    return LS_OK;
+}
+
 ls_status ls_check_weight_decay(const ls_weight_decay_args *d, size_t real_bytes, ls_work *work)
 {
-    const ls_checked_tensor tensors[] = {
-        {"weight", d->weight, d->count, 1, real_bytes, NEEDED},
-        {"gradient", d->gradient, d->count, 1, real_bytes, OPTIONAL},
-        {"loss", d->loss, 1, 1, sizeof *d->loss, OPTIONAL}};
-    LS_TRY(ls_check_tensors("weight_decay", 3, tensors, work));
-    work->flops =
-        (d->gradient ? 2.0 : 0) * (double)d->count + (d->loss ? 2.0 : 0) * (double)d->count;
-    return ls_check_value("weight_decay", "decay", d->decay);
+    const ls_checked_tensor tensors[] = {{"weight", d->weight, d->count, 1, real_bytes, NEEDED},
+                                         {"loss", d->loss, 1, 1, sizeof *d->loss, NEEDED}};
+    LS_TRY(ls_check_tensors("weight_decay", 2, tensors, work));
+    return ls_check_ranges("weight_decay", d->ranges, d->range_count, d->count, true, &work->flops);
+}
+
+/* Positions are 32-bit numbers, and what kernels count of a sample, too. */
+static ls_status check_conv_max(const char *op, const ls_conv_shape *s, const conv_sizes *size)
+{
+    if (s->window.out_height * s->window.out_width > INT32_MAX)
+        return ls_fail(LS_CODE_USAGE, op, "window",
+                       "it has more than %" PRId32 " positions; give smaller images", INT32_MAX);
+    if (size->x > INT32_MAX || size->weight > INT32_MAX)
+        return ls_fail(LS_CODE_USAGE, op, "shape",
+                       "a sample, or an output's weights, have more than %" PRId32
+                       " elements; give smaller images",
+                       INT32_MAX);
+    return LS_OK;
 }
 
 ls_status ls_check_conv_max_forward(const ls_conv_max_forward_args *c, size_t real_bytes,
@@ -259,9 +290,7 @@ ls_status ls_check_conv_max_forward(const ls_conv_max_forward_args *c, size_t re
     LS_TRY(ls_check_tensors(op, 5, tensors, work));
     if (s->rows && !(s->window.out_height && s->window.out_width))
         return ls_fail(LS_CODE_USAGE, op, "window", "it has no position; give larger images");
-    if (s->window.out_height * s->window.out_width > INT32_MAX)
-        return ls_fail(LS_CODE_USAGE, op, "window",
-                       "it has more than %" PRId32 " positions; give smaller images", INT32_MAX);
+    LS_TRY(check_conv_max(op, s, &size));
     work->flops = 2.0 * (double)s->rows * (double)size.y * (double)size.weight;
     return check_activation(op, c->activation);
 }
@@ -280,6 +309,7 @@ ls_status ls_check_conv_max_backward_weights(const ls_conv_max_backward_weights_
         {"dweight", c->dweight, s->outputs, size.weight, real_bytes, NEEDED},
         {"dbias", c->dbias, s->outputs, 1, real_bytes, OPTIONAL}};
     LS_TRY(ls_check_tensors(op, 5, tensors, work));
+    LS_TRY(check_conv_max(op, s, &size));
     work->flops = 2.0 * (double)s->rows * (double)s->outputs * (double)size.weight;
     return LS_OK;
 }

@@ -21,7 +21,8 @@ struct sum_steps {
     ls_sum_step step[MOST];
 };
 
-__global__ void sums(sum_steps steps, int step_count, int64_t count)
+__global__ void __launch_bounds__(LS_GPU_THREADS)
+    sums(sum_steps steps, int step_count, int64_t count)
 {
     for (int64_t i = ls_gpu_first(); i < count; i += ls_gpu_stride())
         for (int s = 0; s < step_count; s++) {
@@ -30,7 +31,7 @@ __global__ void sums(sum_steps steps, int step_count, int64_t count)
         }
 }
 
-__global__ void pulse(unsigned *word)
+__global__ void __launch_bounds__(1) pulse(unsigned *word)
 {
     ls_gpu_tell_host(word, *(volatile unsigned *)word + 1);
 }

@@ -6,12 +6,14 @@
  * forwards in one launch and backwards in the next, so that what depends on their order shows.
  *
  * A barrier that a thread of the block, or an exchange that a lane of the warp, never comes to ends
- * the test. Left out: what the hardware does about memory (caches, fences, banks), and time.
+ * the test; so does the launch of a kernel that was not loaded before. Left out: what the hardware
+ * does about memory (caches, fences, banks), and time.
  */
 #ifndef LS_COMMON_DEVICE_CUDA_GPU_DEVICE_CUH
 #define LS_COMMON_DEVICE_CUDA_GPU_DEVICE_CUH
 
 #include <functional>
+#include <set>
 #include <setjmp.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -23,6 +25,7 @@
 #define __global__
 #define __device__
 #define __shared__ static
+#define __launch_bounds__(...)
 
 struct emulated_size {
     unsigned x;
@@ -45,6 +48,13 @@ static fiber fibers[FIBERS];
 static jmp_buf scheduler;
 static std::function<void()> kernel_body;
 static bool backwards;
+static std::set<void (*)()> kernels_loaded;
+
+/* Launches so far, and whether they are only counted: then no kernel runs. */
+static struct {
+    uint64_t launches;
+    bool only;
+} counted;
 
 /* Launches so far, and whether they are only counted: then no kernel runs. */
 static struct {
@@ -155,6 +165,8 @@ static int ls_gpu_launch(void *, unsigned blocks, unsigned threads, void (*kerne
     kernel_body = [=]() { kernel(arguments...); };
     gridDim.x = blocks;
     blockDim.x = threads;
+    if (!kernels_loaded.count((void (*)())kernel))
+        emulation_fails("its kernel was not loaded before: on a GPU that could be in a capture");
     for (unsigned b = 0; b < blocks; b++) {
         blockIdx.x = backwards ? blocks - 1 - b : b;
         run_block();
@@ -163,8 +175,9 @@ static int ls_gpu_launch(void *, unsigned blocks, unsigned threads, void (*kerne
     return 0;
 }
 
-template <typename... Parameters> static int ls_gpu_load_kernel(void (*)(Parameters...))
+template <typename... Parameters> static int ls_gpu_load_kernel(void (*kernel)(Parameters...))
 {
+    kernels_loaded.insert((void (*)())kernel);
     return 0;
 }
 

@@ -3,16 +3,16 @@
  * Convolutions by cuDNN. Not yet run on a GPU.
  *
  * Its functions of fixed algorithms, which version 9 still has, rather than its graphs, whose
- * engines a heuristic picks: of each direction the one algorithm that takes images and weights
- * channels last in float32 and that its documentation does not name among those without fixed
- * order. So the algorithm depends on nothing, and a shape that it does not take is known when the
- * operation is made, which runs it once: what the library loads is not loaded in a capture.
- * Float32 is CUDNN_FMA_MATH, which leaves tensor cores out; TF32 is what the library may use else.
+ * engines a heuristic picks: the algorithm and the layout that cuda_dnn_ways.c says for the shape.
+ * A shape that the library does not take so is known when the operation is made, which runs it
+ * once: what the library loads is not loaded in a capture. Float32 is CUDNN_FMA_MATH, which leaves
+ * tensor cores out; TF32 is what the library may use else.
  *
- * Weights are put into [O, height, width, C] and their gradient back, as for products; bias and
- * ReLU are in the library's forward pass where it takes them, else a pass of our own; the bias's
- * gradient is our column sums. Left out: padding that differs between the sides, which it does not
- * know.
+ * Weights and bias are brought into memory of the operation, in the layout's order, and the
+ * weights' gradient from there; so are images for channels first. So what the library does depends
+ * on nothing outside, such as where a variable begins. Bias and ReLU are in the library's forward
+ * pass where it takes them, else a pass of our own; the bias's gradient is our column sums. Left
+ * out: padding that differs between the sides, which it does not know.
  */
 #include "common/device/cuda/cuda.h"
 #include "common/kernel/cuda/cuda_conv.h"
@@ -20,10 +20,6 @@
 
 #include <stdint.h>
 #include <stdlib.h>
-
-static const cudnnConvolutionFwdAlgo_t forward = CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM;
-static const cudnnConvolutionBwdDataAlgo_t data = CUDNN_CONVOLUTION_BWD_DATA_ALGO_1;
-static const cudnnConvolutionBwdFilterAlgo_t filter = CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1;
 
 static const float one = 1, zero = 0;
 
@@ -34,6 +30,7 @@ typedef struct dnn_conv {
     ls_op op;
     ls_device *device;
     const ls_dnn *dnn;
+    const ls_dnn_way *way;
     ls_conv_shape shape;
     ls_math math;
     cudnnTensorDescriptor_t image, result, bias_tensor; /* x, dx; y, dy; [O] */
@@ -45,10 +42,13 @@ typedef struct dnn_conv {
     bool relu;
     bool fused; /* bias and ReLU are in the call */
     size_t workspace_bytes;
-    void *memory;    /* of what follows */
-    void *workspace; /* [workspace_bytes] */
-    float *packed;   /* [O, height, width, C] */
-    float *sums;     /* of columns in pieces */
+    void *memory;                /* of what follows */
+    void *workspace;             /* [workspace_bytes] */
+    float *packed;               /* weights or their gradient, in the layout's order */
+    const float *given;          /* packed weights, made ready by others; NULL: not */
+    float *bias_at;              /* [O] */
+    float *sums;                 /* of columns in pieces */
+    float *image_at, *result_at; /* [rows, channels, pixels]; NULL: as they lie */
     const float *x, *dy, *weight, *bias;
     float *y, *dx, *dweight, *dbias; /* of these what the operation makes is not NULL */
 } dnn_conv;
@@ -92,29 +92,6 @@ void ls_dnn_leave(cuda_kernels *cuda)
     cuda->dnn = NULL;
 }
 
-/* ---- Which shapes ---------------------------------------------------------------------------- */
-
-static bool pads_alike(int64_t in, int64_t out, int64_t window, int64_t stride, int64_t before)
-{
-    const int64_t room = in + 2 * before - window;
-    return room >= 0 && room / stride + 1 == out;
-}
-
-const char *ls_dnn_refuses(const ls_conv_shape *s)
-{
-    const ls_window *w = &s->window;
-    const int64_t counts[] = {s->rows * ls_conv_pixels(s) * s->channels,
-                              s->rows * ls_conv_positions(s) * s->outputs,
-                              s->outputs * ls_conv_taps(s) * s->channels};
-    if (!pads_alike(w->in_height, w->out_height, w->height, w->stride_y, w->top) ||
-        !pads_alike(w->in_width, w->out_width, w->width, w->stride_x, w->left))
-        return "it pads both sides alike";
-    for (int i = 0; i < 3; i++)
-        if (counts[i] < 1 || counts[i] > INT32_MAX)
-            return "its tensors have 1 to 2^31 - 1 elements";
-    return NULL;
-}
-
 static bool aligned(const void *tensor)
 {
     return (uintptr_t)tensor % TENSOR_ALIGNMENT == 0;
@@ -122,34 +99,45 @@ static bool aligned(const void *tensor)
 
 /* ---- The library's calls --------------------------------------------------------------------- */
 
+static const float *weight_of(const dnn_conv *c)
+{
+    return c->given ? c->given : c->packed;
+}
+
 static cudnnStatus_t call_forward(const dnn_conv *c)
 {
     const ls_dnn *d = c->dnn;
+    const cudnnConvolutionFwdAlgo_t way = (cudnnConvolutionFwdAlgo_t)c->way->algorithm;
+    const float *x = c->image_at ? c->image_at : c->x;
+    float *y = c->result_at ? c->result_at : c->y;
     if (!c->fused)
-        return d->call.cudnnConvolutionForward(d->handle, &one, c->image, c->x, c->weights,
-                                               c->packed, c->window, forward, c->workspace,
-                                               c->workspace_bytes, &zero, c->result, c->y);
+        return d->call.cudnnConvolutionForward(d->handle, &one, c->image, x, c->weights,
+                                               weight_of(c), c->window, way, c->workspace,
+                                               c->workspace_bytes, &zero, c->result, y);
     /* What would be added, times 0, is to be a tensor all the same. */
     return d->call.cudnnConvolutionBiasActivationForward(
-        d->handle, &one, c->image, c->x, c->weights, c->packed, c->window, forward, c->workspace,
-        c->workspace_bytes, &zero, c->result, c->y, c->bias_tensor, c->bias, c->activation,
-        c->result, c->y);
+        d->handle, &one, c->image, x, c->weights, weight_of(c), c->window, way, c->workspace,
+        c->workspace_bytes, &zero, c->result, y, c->bias_tensor, c->bias_at, c->activation,
+        c->result, y);
 }
 
 static cudnnStatus_t call_weights(const dnn_conv *c)
 {
     const ls_dnn *d = c->dnn;
-    return d->call.cudnnConvolutionBackwardFilter(d->handle, &one, c->image, c->x, c->result, c->dy,
-                                                  c->window, filter, c->workspace,
-                                                  c->workspace_bytes, &zero, c->weights, c->packed);
+    return d->call.cudnnConvolutionBackwardFilter(
+        d->handle, &one, c->image, c->image_at ? c->image_at : c->x, c->result,
+        c->result_at ? c->result_at : c->dy, c->window,
+        (cudnnConvolutionBwdFilterAlgo_t)c->way->algorithm, c->workspace, c->workspace_bytes, &zero,
+        c->weights, c->packed);
 }
 
 static cudnnStatus_t call_data(const dnn_conv *c)
 {
     const ls_dnn *d = c->dnn;
-    return d->call.cudnnConvolutionBackwardData(d->handle, &one, c->weights, c->packed, c->result,
-                                                c->dy, c->window, data, c->workspace,
-                                                c->workspace_bytes, &zero, c->image, c->dx);
+    return d->call.cudnnConvolutionBackwardData(
+        d->handle, &one, c->weights, weight_of(c), c->result, c->result_at ? c->result_at : c->dy,
+        c->window, (cudnnConvolutionBwdDataAlgo_t)c->way->algorithm, c->workspace,
+        c->workspace_bytes, &zero, c->image, c->image_at ? c->image_at : c->dx);
 }
 
 /* The handle is the table's, and one table may have several queues. */
@@ -162,39 +150,94 @@ static cudnnStatus_t call_on(const dnn_conv *c, void *stream)
 static cudnnStatus_t find_workspace(const dnn_conv *c, size_t *out)
 {
     const ls_dnn *d = c->dnn;
+    const int way = c->way->algorithm;
     if (c->y)
         return d->call.cudnnGetConvolutionForwardWorkspaceSize(d->handle, c->image, c->weights,
-                                                               c->window, c->result, forward, out);
+                                                               c->window, c->result,
+                                                               (cudnnConvolutionFwdAlgo_t)way, out);
     if (c->dweight)
         return d->call.cudnnGetConvolutionBackwardFilterWorkspaceSize(
-            d->handle, c->image, c->result, c->window, c->weights, filter, out);
-    return d->call.cudnnGetConvolutionBackwardDataWorkspaceSize(d->handle, c->weights, c->result,
-                                                                c->window, c->image, data, out);
+            d->handle, c->image, c->result, c->window, c->weights,
+            (cudnnConvolutionBwdFilterAlgo_t)way, out);
+    return d->call.cudnnGetConvolutionBackwardDataWorkspaceSize(
+        d->handle, c->weights, c->result, c->window, c->image, (cudnnConvolutionBwdDataAlgo_t)way,
+        out);
 }
 
 /* ---- A run ----------------------------------------------------------------------------------- */
 
-static ls_status run(ls_op *op, ls_queue *queue)
+static bool channels_first(const dnn_conv *c)
 {
-    const dnn_conv *c = (const dnn_conv *)op;
+    return c->way->layout == CUDNN_TENSOR_NCHW;
+}
+
+static int copy(void *stream, int64_t count, const float *from, float *to)
+{
+    return ls_gpu_add(stream, &(ls_add_args){count, from, NULL, to});
+}
+
+/* Weights of files, [O, C, height, width], into the layout's order; `back`: from there. */
+static int bring_weights(const dnn_conv *c, void *stream, bool back, const float *from, float *to)
+{
+    const ls_conv_shape *s = &c->shape;
+    if (channels_first(c))
+        return copy(stream, s->outputs * ls_conv_taps(s) * s->channels, from, to);
+    return ls_conv_swap_taps(stream, s, back, from, to);
+}
+
+/* Images from channels last to channels first; `back`: the other way. Without `from` or `to` there
+ * is nothing to bring. */
+static int bring_images(const dnn_conv *c, void *stream, int64_t pixels, int64_t channels,
+                        bool back, const float *from, float *to)
+{
+    const ls_transpose_args args = {.batch = c->shape.rows,
+                                    .rows = back ? channels : pixels,
+                                    .columns = back ? pixels : channels,
+                                    .x = from,
+                                    .y = to};
+    return from && to ? ls_gpu_transpose(stream, &args) : 0;
+}
+
+/* What the library reads. */
+static ls_status bring(const dnn_conv *c, ls_queue *queue)
+{
+    const ls_conv_shape *s = &c->shape;
+    void *stream = ls_queue_native(queue);
+    const int errors[] = {
+        c->weight && !c->given ? bring_weights(c, stream, false, c->weight, c->packed) : 0,
+        c->fused ? copy(stream, s->outputs, c->bias, c->bias_at) : 0,
+        bring_images(c, stream, ls_conv_pixels(s), s->channels, false, c->x, c->image_at),
+        bring_images(c, stream, ls_conv_positions(s), s->outputs, false, c->dy, c->result_at)};
+    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
+        LS_TRY(ls_cuda_launched(&c->op, queue, errors[i]));
+    return LS_OK;
+}
+
+/* What it has written, and what it leaves out. */
+static ls_status finish(const dnn_conv *c, ls_queue *queue)
+{
     const ls_conv_shape *s = &c->shape;
     const int64_t positions = s->rows * ls_conv_positions(s);
     void *stream = ls_queue_native(queue);
-    if (c->weight)
-        LS_TRY(
-            ls_cuda_launched(op, queue, ls_conv_swap_taps(stream, s, false, c->weight, c->packed)));
-    LS_TRY(ls_dnn_check(c->dnn, call_on(c, stream), op->name));
-    if (c->dweight)
-        LS_TRY(
-            ls_cuda_launched(op, queue, ls_conv_swap_taps(stream, s, true, c->packed, c->dweight)));
-    if (c->dbias)
-        LS_TRY(ls_cuda_launched(
-            op, queue,
-            ls_gpu_column_sums(stream, c->dy, positions, s->outputs, c->sums, c->dbias)));
-    if (c->y && !c->fused && (c->bias || c->relu))
-        LS_TRY(ls_cuda_launched(
-            op, queue, ls_gpu_bias(stream, c->y, c->bias, positions, s->outputs, c->relu)));
-    return LS_OK;
+    const int errors[] = {
+        c->dweight ? bring_weights(c, stream, true, c->packed, c->dweight) : 0,
+        bring_images(c, stream, ls_conv_pixels(s), s->channels, true, c->image_at, c->dx),
+        bring_images(c, stream, ls_conv_positions(s), s->outputs, true, c->result_at, c->y),
+        c->dbias ? ls_gpu_column_sums(stream, c->dy, positions, s->outputs, c->sums, c->dbias) : 0};
+    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
+        LS_TRY(ls_cuda_launched(&c->op, queue, errors[i]));
+    if (!c->y || c->fused || !(c->bias || c->relu))
+        return LS_OK;
+    return ls_cuda_launched(&c->op, queue,
+                            ls_gpu_bias(stream, c->y, c->bias, positions, s->outputs, c->relu));
+}
+
+static ls_status run(ls_op *op, ls_queue *queue)
+{
+    const dnn_conv *c = (const dnn_conv *)op;
+    LS_TRY(bring(c, queue));
+    LS_TRY(ls_dnn_check(c->dnn, call_on(c, ls_queue_native(queue)), op->name));
+    return finish(c, queue);
 }
 
 /* ---- Making one ------------------------------------------------------------------------------ */
@@ -219,16 +262,17 @@ static void destroy(ls_op *op)
     free(c);
 }
 
-/* [rows, height, width, channels] */
-static ls_status describe_tensor(const ls_dnn *d, cudnnTensorDescriptor_t *out,
+/* size: rows, height, width, channels */
+static ls_status describe_tensor(const dnn_conv *c, cudnnTensorDescriptor_t *out,
                                  const int64_t size[4])
 {
+    const ls_dnn *d = c->dnn;
     LS_TRY(ls_dnn_check(d, d->call.cudnnCreateTensorDescriptor(out), "describe a tensor"));
-    return ls_dnn_check(
-        d,
-        d->call.cudnnSetTensor4dDescriptor(*out, CUDNN_TENSOR_NHWC, CUDNN_DATA_FLOAT, (int)size[0],
-                                           (int)size[3], (int)size[1], (int)size[2]),
-        "describe a tensor");
+    return ls_dnn_check(d,
+                        d->call.cudnnSetTensor4dDescriptor(*out, c->way->layout, CUDNN_DATA_FLOAT,
+                                                           (int)size[0], (int)size[3], (int)size[1],
+                                                           (int)size[2]),
+                        "describe a tensor");
 }
 
 static ls_status describe_weights(dnn_conv *c)
@@ -238,7 +282,7 @@ static ls_status describe_weights(dnn_conv *c)
     LS_TRY(ls_dnn_check(d, d->call.cudnnCreateFilterDescriptor(&c->weights), "describe weights"));
     return ls_dnn_check(d,
                         d->call.cudnnSetFilter4dDescriptor(
-                            c->weights, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NHWC, (int)s->outputs,
+                            c->weights, CUDNN_DATA_FLOAT, c->way->layout, (int)s->outputs,
                             (int)s->channels, (int)s->window.height, (int)s->window.width),
                         "describe weights");
 }
@@ -264,7 +308,7 @@ static ls_status describe_fusion(dnn_conv *c)
     const ls_dnn *d = c->dnn;
     const int64_t bias[] = {1, 1, 1, c->shape.outputs};
     const cudnnActivationMode_t mode = c->relu ? CUDNN_ACTIVATION_RELU : CUDNN_ACTIVATION_IDENTITY;
-    LS_TRY(describe_tensor(d, &c->bias_tensor, bias));
+    LS_TRY(describe_tensor(c, &c->bias_tensor, bias));
     LS_TRY(ls_dnn_check(d, d->call.cudnnCreateActivationDescriptor(&c->activation),
                         "describe an activation"));
     return ls_dnn_check(
@@ -278,8 +322,8 @@ static ls_status describe(dnn_conv *c)
     const ls_window *w = &s->window;
     const int64_t image[] = {s->rows, w->in_height, w->in_width, s->channels};
     const int64_t result[] = {s->rows, w->out_height, w->out_width, s->outputs};
-    LS_TRY(describe_tensor(c->dnn, &c->image, image));
-    LS_TRY(describe_tensor(c->dnn, &c->result, result));
+    LS_TRY(describe_tensor(c, &c->image, image));
+    LS_TRY(describe_tensor(c, &c->result, result));
     LS_TRY(describe_weights(c));
     LS_TRY(describe_window(c));
     return c->fused ? describe_fusion(c) : LS_OK;
@@ -294,17 +338,30 @@ static size_t padded(size_t bytes)
 static ls_status take_memory(dnn_conv *c)
 {
     const ls_conv_shape *s = &c->shape;
-    const int64_t weights = s->outputs * ls_conv_taps(s) * s->channels;
+    const bool turned = channels_first(c);
     const int64_t pieces = ls_gpu_column_pieces(s->rows * ls_conv_positions(s));
-    const size_t workspace = padded(c->workspace_bytes);
-    const size_t packed = padded((size_t)weights * sizeof(float));
-    const size_t sums = c->dbias ? padded((size_t)(pieces * s->outputs) * sizeof(float)) : 0;
-    c->op.workspace = workspace + packed + sums + ROOM_ALIGNMENT;
+    const struct {
+        float **at;
+        int64_t count;
+    } rooms[] = {
+        {&c->packed, c->given ? 0 : s->outputs * ls_conv_taps(s) * s->channels},
+        {&c->bias_at, c->fused ? s->outputs : 0},
+        {&c->sums, c->dbias ? pieces * s->outputs : 0},
+        {&c->image_at, turned ? s->rows * ls_conv_pixels(s) * s->channels : 0},
+        {&c->result_at, turned ? s->rows * ls_conv_positions(s) * s->outputs : 0},
+    };
+    const size_t count = sizeof rooms / sizeof *rooms;
+    c->op.workspace = padded(c->workspace_bytes) + ROOM_ALIGNMENT;
+    for (size_t i = 0; i < count; i++)
+        c->op.workspace += padded((size_t)rooms[i].count * sizeof(float));
     LS_TRY(ls_device_allocate(c->device, LS_MEMORY_WORKSPACE, c->op.workspace, &c->memory));
     char *room = (char *)padded((uintptr_t)c->memory);
     c->workspace = c->workspace_bytes ? room : NULL;
-    c->packed = (float *)(void *)(room + workspace);
-    c->sums = (float *)(void *)(room + workspace + packed);
+    room += padded(c->workspace_bytes);
+    for (size_t i = 0; i < count; i++) {
+        *rooms[i].at = rooms[i].count ? (float *)(void *)room : NULL;
+        room += padded((size_t)rooms[i].count * sizeof(float));
+    }
     return LS_OK;
 }
 
@@ -329,8 +386,8 @@ static ls_status try_out(void *context)
         a->conv->fused = false;
         a->status = call_on(a->conv, cudaStreamPerThread);
     }
-    if (ls_dnn_unsupported(a->status))
-        cudaGetLastError(); /* what it may have tried is no failure of ours */
+    if (a->status)
+        cudaGetLastError(); /* told by the status; the next launch is not to find it */
     return ls_cuda_check(ls_device_describe(a->conv->device)->text, "try a convolution",
                          cudaStreamSynchronize(cudaStreamPerThread));
 }
@@ -346,14 +403,17 @@ static ls_status prepare(dnn_conv *c, const char **why)
     }
     if (!ls_dnn_unsupported(a.status))
         return ls_dnn_check(c->dnn, a.status, c->op.name);
-    *why = "its algorithm of one fixed order does not take it";
+    *why = "the algorithm that it is asked for does not take it";
     return LS_OK;
 }
 
-/* `names`: with bias and ReLU in the library's call, and without. */
-static ls_status make(ls_kernels *kernels, const dnn_conv *like, const char *const names[2],
+static ls_status make(ls_kernels *kernels, const dnn_conv *like, ls_dnn_direction direction,
                       const ls_work *work, ls_op **out, const char **why)
 {
+    const cuda_kernels *cuda = (const cuda_kernels *)kernels;
+    const ls_dnn_way *way = cuda->dnn_way[direction];
+    if (!way)
+        way = ls_dnn_way_for(direction, &like->shape);
     *why = ls_dnn_refuses(&like->shape);
     if (!*why && !(aligned(like->x) && aligned(like->y) && aligned(like->dx) && aligned(like->dy)))
         *why = "its tensors begin on 16 bytes";
@@ -361,23 +421,26 @@ static ls_status make(ls_kernels *kernels, const dnn_conv *like, const char *con
         return LS_OK;
     dnn_conv *c = malloc(sizeof *c);
     if (!c)
-        return ls_fail_memory(names[1], sizeof *c);
+        return ls_fail_memory(way->op[1], sizeof *c);
     *c = *like;
-    c->op = (ls_op){.name = names[1],
+    c->op = (ls_op){.name = way->op[1],
                     .run = run,
                     .destroy = destroy,
                     .flops = work->flops,
                     .bytes = work->bytes};
     c->device = kernels->device;
-    c->dnn = ((const cuda_kernels *)kernels)->dnn;
+    c->dnn = cuda->dnn;
+    c->way = way;
+    if (way->layout != CUDNN_TENSOR_NHWC)
+        c->given = NULL; /* which are in the order of images */
     c->math = kernels->math;
-    c->fused = c->bias && aligned(c->bias);
+    c->fused = c->bias != NULL;
     ls_status status = prepare(c, why);
     if (status || *why) {
         destroy(&c->op);
         return status;
     }
-    c->op.name = names[c->fused ? 0 : 1];
+    c->op.name = way->op[c->fused ? 0 : 1];
     *out = &c->op;
     return LS_OK;
 }
@@ -385,7 +448,6 @@ static ls_status make(ls_kernels *kernels, const dnn_conv *like, const char *con
 ls_status ls_dnn_conv_forward(ls_kernels *kernels, const ls_conv_forward_args *arguments,
                               ls_op **out, const char **why)
 {
-    static const char *const names[] = {"conv_forward.cudnn_fused", "conv_forward.cudnn"};
     const ls_conv_forward_args *a = arguments;
     ls_work work;
     LS_TRY(ls_check_conv_forward(a, kernels->table->real_bytes, &work));
@@ -395,15 +457,15 @@ ls_status ls_dnn_conv_forward(ls_kernels *kernels, const ls_conv_forward_args *a
                            .x = a->x,
                            .weight = a->weight,
                            .bias = a->bias,
-                           .y = a->y};
-    return make(kernels, &like, names, &work, out, why);
+                           .y = a->y,
+                           .given = a->packed};
+    return make(kernels, &like, LS_DNN_FORWARD, &work, out, why);
 }
 
 ls_status ls_dnn_conv_backward_weights(ls_kernels *kernels,
                                        const ls_conv_backward_weights_args *arguments, ls_op **out,
                                        const char **why)
 {
-    static const char *const names[] = {NULL, "conv_backward_weights.cudnn"};
     const ls_conv_backward_weights_args *a = arguments;
     ls_work work;
     LS_TRY(ls_check_conv_backward_weights(a, kernels->table->real_bytes, &work));
@@ -413,18 +475,21 @@ ls_status ls_dnn_conv_backward_weights(ls_kernels *kernels,
                            .dy = a->dy,
                            .dweight = a->dweight,
                            .dbias = a->dbias};
-    return make(kernels, &like, names, &work, out, why);
+    return make(kernels, &like, LS_DNN_WEIGHTS, &work, out, why);
 }
 
 ls_status ls_dnn_conv_backward_data(ls_kernels *kernels,
                                     const ls_conv_backward_data_args *arguments, ls_op **out,
                                     const char **why)
 {
-    static const char *const names[] = {NULL, "conv_backward_data.cudnn"};
     const ls_conv_backward_data_args *a = arguments;
     ls_work work;
     LS_TRY(ls_check_conv_backward_data(a, kernels->table->real_bytes, &work));
-    const dnn_conv like = {
-        .shape = a->shape, .call = call_data, .dy = a->dy, .weight = a->weight, .dx = a->dx};
-    return make(kernels, &like, names, &work, out, why);
+    const dnn_conv like = {.shape = a->shape,
+                           .call = call_data,
+                           .dy = a->dy,
+                           .weight = a->weight,
+                           .dx = a->dx,
+                           .given = a->packed};
+    return make(kernels, &like, LS_DNN_DATA, &work, out, why);
 }

@@ -10,7 +10,10 @@
 
 /* ---- batch_indices: every thread finds its sample by itself ---------------------------------- */
 
-__global__ static void indices_kernel(ls_batch_indices_args args, ls_gpu_order order)
+enum { INDEX_THREADS = 64 }; /* a batch of 256 is on four multiprocessors */
+
+__global__ static void __launch_bounds__(INDEX_THREADS)
+    indices_kernel(ls_batch_indices_args args, ls_gpu_order order)
 {
     const uint64_t first = args.state->position + args.offset, samples = args.order.samples;
     for (int64_t i = ls_gpu_first(); i < args.rows; i += ls_gpu_stride()) {
@@ -29,9 +32,8 @@ int ls_gpu_batch_indices(void *stream, const ls_batch_indices_args *args, const 
 {
     if (!args->rows)
         return 0;
-    enum { THREADS = 64 }; /* a batch of 256 is on four multiprocessors */
-    return ls_gpu_launch(stream, ls_gpu_blocks(args->rows, THREADS), THREADS, indices_kernel, *args,
-                         *order);
+    return ls_gpu_launch(stream, ls_gpu_blocks(args->rows, INDEX_THREADS), INDEX_THREADS,
+                         indices_kernel, *args, *order);
 }
 
 /* ---- gather ---------------------------------------------------------------------------------- */
@@ -57,8 +59,9 @@ struct copy_word {
 
 /* A thread moves WIDE neighbours of a row; `packs` of these are in a row. */
 template <typename How, int WIDE>
-__global__ void gather_kernel(const typename How::from *source, const uint32_t *indices,
-                              typename How::to *out, int64_t rows, int64_t packs)
+__global__ void __launch_bounds__(LS_GPU_THREADS)
+    gather_kernel(const typename How::from *source, const uint32_t *indices, typename How::to *out,
+                  int64_t rows, int64_t packs)
 {
     typedef ls_gpu_pack<typename How::from, WIDE> from_pack;
     typedef ls_gpu_pack<typename How::to, WIDE> to_pack;
@@ -93,7 +96,7 @@ template <typename How> static int gather(void *stream, const ls_gather_args *ar
 }
 
 /* A thread for each of a byte's 256 values. */
-__global__ static void one_hot_kernel(ls_gather_args args)
+__global__ static void __launch_bounds__(LS_GPU_THREADS) one_hot_kernel(ls_gather_args args)
 {
     const uint8_t *source = (const uint8_t *)args.source;
     float *out = (float *)args.out;
@@ -118,7 +121,7 @@ int ls_gpu_gather(void *stream, const ls_gather_args *args)
 
 /* ---- count_correct --------------------------------------------------------------------------- */
 
-__global__ static void count_kernel(ls_count_correct_args args)
+__global__ static void __launch_bounds__(LS_GPU_THREADS) count_kernel(ls_count_correct_args args)
 {
     const uint64_t position = args.state->position;
     const float *logits = (const float *)args.logits;
@@ -146,7 +149,7 @@ int ls_gpu_count_correct(void *stream, const ls_count_correct_args *args)
 
 /* ---- add_loss, finish_step, stamp ------------------------------------------------------------ */
 
-__global__ static void add_loss_kernel(ls_add_loss_args args)
+__global__ static void __launch_bounds__(1) add_loss_kernel(ls_add_loss_args args)
 {
     *args.out = *args.a + *args.b;
 }
@@ -156,7 +159,9 @@ int ls_gpu_add_loss(void *stream, const ls_add_loss_args *args)
     return ls_gpu_launch(stream, 1, 1, add_loss_kernel, *args);
 }
 
-__global__ static void finish_kernel(ls_finish_step_args args, unsigned *steps)
+enum { FINISH_THREADS = 128 }; /* where there are more losses than one */
+
+__global__ static void __launch_bounds__(FINISH_THREADS) finish_kernel(ls_finish_step_args args, unsigned *steps)
 {
     const uint64_t place = args.state->record % args.capacity;
     for (uint64_t i = threadIdx.x; i < args.more; i += blockDim.x)
@@ -173,10 +178,10 @@ __global__ static void finish_kernel(ls_finish_step_args args, unsigned *steps)
 
 int ls_gpu_finish_step(void *stream, const ls_finish_step_args *args, unsigned *steps)
 {
-    return ls_gpu_launch(stream, 1, args->more ? 128 : 1, finish_kernel, *args, steps);
+    return ls_gpu_launch(stream, 1, args->more ? FINISH_THREADS : 1, finish_kernel, *args, steps);
 }
 
-__global__ static void stamp_kernel(uint64_t *time_ns)
+__global__ static void __launch_bounds__(1) stamp_kernel(uint64_t *time_ns)
 {
     *time_ns = ls_gpu_now();
 }
@@ -208,7 +213,7 @@ __device__ static inline candidate larger(candidate a, candidate b)
 }
 
 /* One block: it runs in tests of the checks only. */
-__global__ static void flip_kernel(ls_flip_bit_args args)
+__global__ static void __launch_bounds__(LS_GPU_THREADS) flip_kernel(ls_flip_bit_args args)
 {
     __shared__ candidate best[LS_GPU_THREADS];
     const unsigned thread = threadIdx.x;
@@ -244,6 +249,7 @@ int ls_gpu_load_batch(void)
                           ls_gpu_load_kernel(gather_kernel<bytes_to_unit, 1>),
                           ls_gpu_load_kernel(gather_kernel<copy_word, 4>),
                           ls_gpu_load_kernel(gather_kernel<copy_word, 1>),
+                          ls_gpu_load_kernel(one_hot_kernel),
                           ls_gpu_load_kernel(count_kernel),
                           ls_gpu_load_kernel(add_loss_kernel),
                           ls_gpu_load_kernel(finish_kernel),

@@ -11,7 +11,8 @@
 #include "common/kernel/cuda/gpu_kernels.h"
 
 template <int WIDE>
-__global__ void windows_kernel(ls_conv_shape shape, const float *x, float *windows, int64_t packs)
+__global__ void __launch_bounds__(LS_GPU_THREADS)
+    windows_kernel(ls_conv_shape shape, const float *x, float *windows, int64_t packs)
 {
     typedef ls_gpu_pack<float, WIDE> pack;
     const ls_window &w = shape.window;
@@ -43,8 +44,8 @@ __device__ static inline int64_t position_of(int64_t at, int64_t tap, int64_t st
 }
 
 template <int WIDE>
-__global__ void windows_back_kernel(ls_conv_shape shape, const float *windows, float *dx,
-                                    int64_t packs)
+__global__ void __launch_bounds__(LS_GPU_THREADS)
+    windows_back_kernel(ls_conv_shape shape, const float *windows, float *dx, int64_t packs)
 {
     typedef ls_gpu_pack<float, WIDE> pack;
     const ls_window &w = shape.window;

@@ -4,40 +4,45 @@
  * GPU.
  *
  * Forward, a block has 32 outputs of one sample, a lane for each, and its warps share the
- * positions, eight at a time each, so a weight is read once for eight. The weights of up to 64 taps
- * lie in shared memory; a pixel is the same for all lanes. Backward, a block has one output and
- * eight taps, its threads share the rows: only the window that was the largest is read, and rows
- * whose gradient is 0 are left out. Sums have the order of the taps, and of rows folded by halves.
+ * positions, eight neighbours of a line at a time. A sample's image lies in shared memory, a plane
+ * for each channel with the padding around it, so that no pixel is checked and all lanes read the
+ * same; one that is too large is read where it is. Taps lie in registers where they are 3 x 3 of
+ * one channel, which a line's pixels then serve from registers, too; else 64 at a time in shared
+ * memory. Backward, a block has one output and eight taps, its threads share the rows: only the
+ * window that was the largest is read, and rows whose gradient is 0 are left out. Sums have the
+ * order of the taps, and of rows folded by halves.
+ *
+ * Instructions for a tap at eight positions, of which 8 are the products, in the code for sm_90: 20
+ * with image and taps held so, 30 with the image alone, 103 with neither.
  */
 #include "common/device/cuda/gpu_launch.cuh"
 #include "common/kernel/cuda/gpu_kernels.h"
 #include "common/kernel/element_inline.h"
 
-enum { GROUP = 32, GROUP_WARPS = LS_GPU_THREADS / GROUP, AT_ONCE = 8 };
-static const int TAPS_HELD = 64;
+enum { GROUP = 32, GROUP_WARPS = LS_GPU_THREADS / GROUP, AT_ONCE = 8, PACK = 4 };
+enum { TAPS_HELD = 64, PIXELS_HELD = 4096, SMALL_SIDE = 3 };
 
-/* Where a tap lies in its window. */
+typedef ls_gpu_pack<float, PACK> pixel_pack;
+
+/* A sample's positions in chunks of AT_ONCE of a line, and its image with the padding that their
+ * windows meet, beyond a line's end too: [channels, lines, pitch]. */
+struct image_plan {
+    int chunks, chunks_of_line;
+    int lines, pitch;
+};
+
+/* Where a tap lies in its window, and from a window's first pixel in the image of the plan. */
 struct tap_place {
-    int y, x, channel;
+    int y, x, channel, offset;
 };
 
 /* Taps are numbered as in the weights: [channels, height, width]. */
-__device__ static inline tap_place tap_of(const ls_conv_shape &s, int64_t tap)
+__device__ static inline tap_place tap_of(const ls_conv_shape &s, const image_plan &plan, int tap)
 {
-    const int64_t line = ls_gpu_divide(tap, s.window.width);
-    const int64_t channel = ls_gpu_divide(line, s.window.height);
-    return tap_place{(int)(line - channel * s.window.height), (int)(tap - line * s.window.width),
-                     (int)channel};
-}
-
-/* A pixel's channel of a sample; 0 in the padding. */
-__device__ static inline float pixel_of(const ls_conv_shape &s, const float *image, int64_t y,
-                                        int64_t x, int channel)
-{
-    const ls_window &w = s.window;
-    if (y < 0 || y >= w.in_height || x < 0 || x >= w.in_width)
-        return 0;
-    return image[(y * w.in_width + x) * s.channels + channel];
+    const int width = (int)s.window.width, height = (int)s.window.height;
+    const int line = tap / width, channel = line / height;
+    const int y = line - channel * height, x = tap - line * width;
+    return tap_place{y, x, channel, (channel * plan.lines + y) * plan.pitch + x};
 }
 
 /* ---- Forward --------------------------------------------------------------------------------- */
@@ -54,75 +59,184 @@ __device__ static inline largest_place larger_place(largest_place a, largest_pla
     return b.value > a.value || (b.value == a.value && b.at < a.at) ? b : a;
 }
 
-/* sum[q] = the convolution of one output (a lane's) at positions first + q * GROUP_WARPS, without
- * bias.
- */
-__device__ static inline void convolve(const ls_conv_max_forward_args &args, const float *image,
-                                       int64_t group, int64_t first, float sum[AT_ONCE])
+/* Brings a sample's image, a warp for each line. */
+__device__ static inline void hold_image(const ls_conv_shape &s, const image_plan &plan,
+                                         const float *image, float *pixels)
 {
-    __shared__ float weight[TAPS_HELD][GROUP];
-    __shared__ tap_place taps[TAPS_HELD];
-    const ls_conv_shape &s = args.shape;
-    const ls_window &w = s.window;
-    const int64_t all = s.channels * w.height * w.width;
+    const int height = (int)s.window.in_height, width = (int)s.window.in_width;
+    const int channels = (int)s.channels, top = (int)s.window.top, left = (int)s.window.left;
     const int lane = (int)threadIdx.x % GROUP;
-    int64_t y[AT_ONCE], x[AT_ONCE];
-#pragma unroll
-    for (int q = 0; q < AT_ONCE; q++) { /* beyond the last: below the image, all padding */
-        const int64_t line = ls_gpu_divide(first + q * GROUP_WARPS, w.out_width);
-        y[q] = line < w.out_height ? line * w.stride_y - w.top : w.in_height;
-        x[q] = (first + q * GROUP_WARPS - line * w.out_width) * w.stride_x - w.left;
-        sum[q] = 0;
-    }
-    for (int64_t start = 0; start < all; start += TAPS_HELD) {
-        const int count = (int)(all - start < TAPS_HELD ? all - start : TAPS_HELD);
-        __syncthreads(); /* what is there has been used */
-        for (int i = (int)threadIdx.x; i < count * GROUP; i += LS_GPU_THREADS) {
-            const int64_t output = group * GROUP + i % GROUP;
-            weight[i / GROUP][i % GROUP] =
-                output < s.outputs ? ((const float *)args.weight)[output * all + start + i / GROUP]
-                                   : 0;
+    for (int line = (int)threadIdx.x / GROUP; line < channels * plan.lines; line += GROUP_WARPS) {
+        const int channel = line / plan.lines, y = line - channel * plan.lines - top;
+        for (int at = lane; at < plan.pitch; at += GROUP) {
+            const int x = at - left;
+            const bool here = (unsigned)y < (unsigned)height && (unsigned)x < (unsigned)width;
+            pixels[line * plan.pitch + at] = here ? image[(y * width + x) * channels + channel] : 0;
         }
-        if ((int)threadIdx.x < count)
-            taps[threadIdx.x] = tap_of(s, start + threadIdx.x);
-        __syncthreads();
-        for (int t = 0; t < count; t++) {
-            const tap_place tap = taps[t];
-            const float factor = weight[t][lane];
+    }
+    __syncthreads();
+}
+
+/* sum[q] = the convolution at q pixels from `window`, of taps in registers. */
+template <int SIDE>
+__device__ static inline void convolve_small(const float *window, int pitch,
+                                             const float taps[SIDE * SIDE], float sum[AT_ONCE])
+{
+    enum { PACKS = (AT_ONCE + SIDE - 1 + PACK - 1) / PACK };
+#pragma unroll
+    for (int y = 0; y < SIDE; y++) {
+        pixel_pack line[PACKS];
+#pragma unroll
+        for (int p = 0; p < PACKS; p++)
+            line[p] = ((const pixel_pack *)(window + y * pitch))[p];
+#pragma unroll
+        for (int x = 0; x < SIDE; x++)
 #pragma unroll
             for (int q = 0; q < AT_ONCE; q++)
-                sum[q] = fmaf(pixel_of(s, image, y[q] + tap.y, x[q] + tap.x, tap.channel), factor,
-                              sum[q]);
+                sum[q] =
+                    fmaf(line[(q + x) / PACK].element[(q + x) % PACK], taps[y * SIDE + x], sum[q]);
+    }
+}
+
+/* Of a chunk: its line, and its first position there. */
+struct chunk_place {
+    int line, first;
+};
+
+/* Some taps of a group of outputs, in shared memory. */
+struct held_taps {
+    float weight[TAPS_HELD][GROUP];
+    tap_place place[TAPS_HELD];
+};
+
+__device__ static inline int hold_taps(const ls_conv_max_forward_args &args, const image_plan &plan,
+                                       int64_t group, int start, held_taps *taps)
+{
+    const ls_conv_shape &s = args.shape;
+    const int all = (int)(s.channels * s.window.height * s.window.width);
+    const int count = all - start < TAPS_HELD ? all - start : TAPS_HELD;
+    __syncthreads(); /* what is there has been used */
+    for (int i = (int)threadIdx.x; i < count * GROUP; i += LS_GPU_THREADS) {
+        const int64_t output = group * GROUP + i % GROUP;
+        taps->weight[i / GROUP][i % GROUP] =
+            output < s.outputs ? ((const float *)args.weight)[output * all + start + i / GROUP] : 0;
+    }
+    if ((int)threadIdx.x < count)
+        taps->place[threadIdx.x] = tap_of(s, plan, start + (int)threadIdx.x);
+    __syncthreads();
+    return count;
+}
+
+/* sum[q] += some taps at position q of the chunk, in the image as the plan has it. */
+__device__ static inline void add_held(const ls_conv_shape &s, const image_plan &plan,
+                                       const float *pixels, chunk_place chunk,
+                                       const held_taps *taps, int count, float sum[AT_ONCE])
+{
+    const int lane = (int)threadIdx.x % GROUP, stride = (int)s.window.stride_x;
+    const float *window =
+        pixels + chunk.line * (int)s.window.stride_y * plan.pitch + chunk.first * stride;
+    for (int t = 0; t < count; t++) {
+        const float *pixel = window + taps->place[t].offset, factor = taps->weight[t][lane];
+#pragma unroll
+        for (int q = 0; q < AT_ONCE; q++)
+            sum[q] = fmaf(pixel[q * stride], factor, sum[q]);
+    }
+}
+
+/* The same in the image where it is; 0 in the padding. */
+__device__ static inline void add_far(const ls_conv_shape &s, const float *image, chunk_place chunk,
+                                      const held_taps *taps, int count, float sum[AT_ONCE])
+{
+    const int lane = (int)threadIdx.x % GROUP, stride = (int)s.window.stride_x;
+    const int height = (int)s.window.in_height, width = (int)s.window.in_width;
+    const int channels = (int)s.channels;
+    const int top = chunk.line * (int)s.window.stride_y - (int)s.window.top;
+    const int left = chunk.first * stride - (int)s.window.left;
+    for (int t = 0; t < count; t++) {
+        const tap_place tap = taps->place[t];
+        const int y = top + tap.y, x = left + tap.x;
+        const float factor = taps->weight[t][lane];
+        const bool inside = (unsigned)y < (unsigned)height;
+        const float *pixel = image + ((int64_t)(y * width + x) * channels + tap.channel);
+#pragma unroll
+        for (int q = 0; q < AT_ONCE; q++) {
+            const bool here = inside && (unsigned)(x + q * stride) < (unsigned)width;
+            sum[q] = fmaf(here ? pixel[q * stride * channels] : 0, factor, sum[q]);
         }
     }
 }
 
-__global__ static void conv_max_kernel(ls_conv_max_forward_args args, int64_t groups)
+/* sum[q] = the convolution of one output (a lane's) at the positions of the chunk, without bias.
+ * All threads of the block call it. */
+template <bool HELD>
+__device__ static inline void convolve(const ls_conv_max_forward_args &args, const image_plan &plan,
+                                       const float *image, int64_t group, chunk_place chunk,
+                                       float sum[AT_ONCE])
+{
+    __shared__ held_taps taps;
+    const ls_conv_shape &s = args.shape;
+    const int all = (int)(s.channels * s.window.height * s.window.width);
+    for (int start = 0; start < all; start += TAPS_HELD) {
+        const int count = hold_taps(args, plan, group, start, &taps);
+        if (chunk.line >= s.window.out_height)
+            continue;
+        if (HELD)
+            add_held(s, plan, image, chunk, &taps, count, sum);
+        else
+            add_far(s, image, chunk, &taps, count, sum);
+    }
+}
+
+/* SIDE: of the window, of one channel and stride 1 in a line, whose taps are held in registers; 0:
+ * any. HELD: whether the image is in shared memory. */
+template <int SIDE, bool HELD>
+__global__ void __launch_bounds__(LS_GPU_THREADS)
+    conv_max_kernel(ls_conv_max_forward_args args, image_plan plan, int64_t groups)
 {
     __shared__ largest_place found[GROUP_WARPS][GROUP];
+    __shared__ pixel_pack space[HELD ? PIXELS_HELD / PACK : 1];
     const ls_conv_shape &s = args.shape;
-    const int64_t positions = s.window.out_height * s.window.out_width;
+    const int width = (int)s.window.out_width, height = (int)s.window.out_height;
     const int64_t pixels = s.window.in_height * s.window.in_width * s.channels;
     const int lane = (int)threadIdx.x % GROUP, warp = (int)threadIdx.x / GROUP;
     for (int64_t turn = blockIdx.x; turn < s.rows * groups; turn += gridDim.x) {
         const int64_t row = ls_gpu_divide(turn, groups), group = turn - row * groups;
         const int64_t output = group * GROUP + lane;
+        const bool here = output < s.outputs;
         const float *image = (const float *)args.x + row * pixels;
-        const float bias = args.bias && output < s.outputs ? ((const float *)args.bias)[output] : 0;
-        largest_place most = {-INFINITY, 0};
-        for (int64_t base = 0; base < positions; base += AT_ONCE * GROUP_WARPS) {
-            float sum[AT_ONCE];
-            convolve(args, image, group, base + warp, sum);
+        const float bias = args.bias && here ? ((const float *)args.bias)[output] : 0;
+        float taps[SIDE ? SIDE * SIDE : 1];
 #pragma unroll
-            for (int q = 0; q < AT_ONCE; q++) {
-                const int64_t at = base + warp + q * GROUP_WARPS;
-                if (at < positions)
-                    most = larger_place(most, largest_place{sum[q] + bias, (int32_t)at});
+        for (int t = 0; t < SIDE * SIDE; t++)
+            taps[t] = here ? ((const float *)args.weight)[output * SIDE * SIDE + t] : 0;
+        if (HELD) {
+            hold_image(s, plan, image, space[0].element);
+            image = space[0].element;
+        }
+        largest_place most = {-INFINITY, 0};
+        for (int base = 0; base < plan.chunks; base += GROUP_WARPS) {
+            const int line = (base + warp) / plan.chunks_of_line;
+            const chunk_place chunk = {line, (base + warp - line * plan.chunks_of_line) * AT_ONCE};
+            float sum[AT_ONCE] = {};
+            if (!SIDE)
+                convolve<HELD>(args, plan, image, group, chunk, sum);
+            else if (line < height)
+                convolve_small<SIDE ? SIDE : 1>(image + line * (int)s.window.stride_y * plan.pitch +
+                                                    chunk.first,
+                                                plan.pitch, taps, sum);
+            const int last = line < height ? width - chunk.first : 0;
+            const int at = line * width + chunk.first;
+#pragma unroll
+            for (int q = 0; q < AT_ONCE; q++) { /* in their order: of equals the first stays */
+                const float value = sum[q] + bias;
+                const bool larger = q < last && value > most.value;
+                most.value = larger ? value : most.value;
+                most.at = larger ? at + q : most.at;
             }
         }
         found[warp][lane] = most;
         __syncthreads();
-        if (warp == 0 && output < s.outputs) {
+        if (warp == 0 && here) {
             for (int k = 1; k < GROUP_WARPS; k++)
                 most = larger_place(most, found[k][lane]);
             ((float *)args.y)[row * s.outputs + output] =
@@ -133,13 +247,36 @@ __global__ static void conv_max_kernel(ls_conv_max_forward_args args, int64_t gr
     }
 }
 
+/* A plan of which no line is held where the image is too large. */
+static image_plan plan_image(const ls_conv_shape *s)
+{
+    const ls_window *w = &s->window;
+    const int64_t chunks = (w->out_width + AT_ONCE - 1) / AT_ONCE;
+    const int64_t lines = (w->out_height - 1) * w->stride_y + w->height;
+    const int64_t reach = (chunks * AT_ONCE - 1) * w->stride_x + w->width;
+    const int64_t pitch = (reach + PACK - 1) / PACK * PACK;
+    const bool held = lines * pitch <= PIXELS_HELD && lines * pitch * s->channels <= PIXELS_HELD;
+    return image_plan{(int)(chunks * w->out_height), (int)chunks, held ? (int)lines : 0,
+                      held ? (int)pitch : 0};
+}
+
 int ls_gpu_conv_max_forward(void *stream, const ls_conv_max_forward_args *args)
 {
-    const int64_t groups = (args->shape.outputs + GROUP - 1) / GROUP;
-    if (!args->shape.rows)
+    const ls_conv_shape *s = &args->shape;
+    const ls_window *w = &s->window;
+    const int64_t groups = (s->outputs + GROUP - 1) / GROUP;
+    const unsigned blocks = ls_gpu_blocks(s->rows * groups, 1);
+    if (!s->rows)
         return 0;
-    return ls_gpu_launch(stream, ls_gpu_blocks(args->shape.rows * groups, 1), LS_GPU_THREADS,
-                         conv_max_kernel, *args, groups);
+    const image_plan plan = plan_image(s);
+    if (!plan.lines)
+        return ls_gpu_launch(stream, blocks, LS_GPU_THREADS, conv_max_kernel<0, false>, *args, plan,
+                             groups);
+    if (s->channels == 1 && w->height == SMALL_SIDE && w->width == SMALL_SIDE && w->stride_x == 1)
+        return ls_gpu_launch(stream, blocks, LS_GPU_THREADS, conv_max_kernel<SMALL_SIDE, true>,
+                             *args, plan, groups);
+    return ls_gpu_launch(stream, blocks, LS_GPU_THREADS, conv_max_kernel<0, true>, *args, plan,
+                         groups);
 }
 
 /* ---- Backward -------------------------------------------------------------------------------- */
@@ -163,37 +300,42 @@ __device__ static inline float fold_sums(const float values[FOLDED])
     return thread < FOLDED ? space[thread][0] : 0;
 }
 
-__global__ static void conv_max_back_kernel(ls_conv_max_backward_weights_args args, int64_t parts)
+__global__ static void __launch_bounds__(LS_GPU_THREADS)
+    conv_max_back_kernel(ls_conv_max_backward_weights_args args, int64_t parts)
 {
     const ls_conv_shape &s = args.shape;
     const ls_window &w = s.window;
-    const int64_t all = s.channels * w.height * w.width;
-    const int64_t pixels = w.in_height * w.in_width * s.channels;
+    const int all = (int)(s.channels * w.height * w.width), channels = (int)s.channels;
+    const int height = (int)w.in_height, width = (int)w.in_width, across = (int)w.out_width;
     for (int64_t turn = blockIdx.x; turn < s.outputs * parts; turn += gridDim.x) {
-        const int64_t output = ls_gpu_divide(turn, parts),
-                      first = (turn - output * parts) * AT_ONCE;
+        const int64_t output = ls_gpu_divide(turn, parts);
+        const int first = (int)(turn - output * parts) * AT_ONCE;
         tap_place taps[AT_ONCE];
         float sum[FOLDED] = {}; /* of the taps, and of dy */
 #pragma unroll
-        for (int q = 0; q < AT_ONCE; q++)
-            taps[q] = tap_of(s, first + q < all ? first + q : 0);
+        for (int q = 0; q < AT_ONCE; q++) {
+            taps[q] = tap_of(s, image_plan{}, first + q < all ? first + q : 0);
+            taps[q].offset = (taps[q].y * width + taps[q].x) * channels + taps[q].channel;
+        }
         for (int64_t row = threadIdx.x; row < s.rows; row += blockDim.x) {
             const float dy = ((const float *)args.dy)[row * s.outputs + output];
             if (dy == 0) /* as after a ReLU: half of them, and more */
                 continue;
-            const int64_t place = args.place[row * s.outputs + output];
-            const int64_t line = ls_gpu_divide(place, w.out_width);
-            const int64_t y = line * w.stride_y - w.top;
-            const int64_t x = (place - line * w.out_width) * w.stride_x - w.left;
-            const float *image = (const float *)args.x + row * pixels;
+            const int place = args.place[row * s.outputs + output], line = place / across;
+            const int y = line * (int)w.stride_y - (int)w.top;
+            const int x = (place - line * across) * (int)w.stride_x - (int)w.left;
+            const float *window =
+                (const float *)args.x + ((row * height + y) * width + x) * channels;
             sum[AT_ONCE] += dy;
 #pragma unroll
-            for (int q = 0; q < AT_ONCE; q++)
-                sum[q] = fmaf(dy, pixel_of(s, image, y + taps[q].y, x + taps[q].x, taps[q].channel),
-                              sum[q]);
+            for (int q = 0; q < AT_ONCE; q++) {
+                const bool here = (unsigned)(y + taps[q].y) < (unsigned)height &&
+                                  (unsigned)(x + taps[q].x) < (unsigned)width;
+                sum[q] = fmaf(dy, here ? window[taps[q].offset] : 0, sum[q]);
+            }
         }
         const float total = fold_sums(sum);
-        const int64_t tap = first + threadIdx.x;
+        const int tap = first + (int)threadIdx.x;
         if (threadIdx.x < AT_ONCE && tap < all)
             ((float *)args.dweight)[output * all + tap] = total;
         if (threadIdx.x == AT_ONCE && first == 0 && args.dbias)
@@ -212,7 +354,9 @@ int ls_gpu_conv_max_backward_weights(void *stream, const ls_conv_max_backward_we
 
 int ls_gpu_load_conv_max(void)
 {
-    const int errors[] = {ls_gpu_load_kernel(conv_max_kernel),
+    const int errors[] = {ls_gpu_load_kernel(conv_max_kernel<SMALL_SIDE, true>),
+                          ls_gpu_load_kernel(conv_max_kernel<0, true>),
+                          ls_gpu_load_kernel(conv_max_kernel<0, false>),
                           ls_gpu_load_kernel(conv_max_back_kernel)};
     return ls_gpu_first_failure(errors, sizeof errors / sizeof *errors);
 }

@@ -23,7 +23,7 @@ __device__ static inline float finish_element(const ls_gpu_product &p, int64_t a
     return p.mask ? ls_relu_mask(p.mask[at], value) : value;
 }
 
-__global__ static void product_kernel(ls_gpu_product p)
+__global__ static void __launch_bounds__(LS_GPU_THREADS) product_kernel(ls_gpu_product p)
 {
     const ls_gemm_args &g = p.gemm;
     const float *a = (const float *)g.a, *b = (const float *)g.b;
@@ -54,8 +54,8 @@ int ls_gpu_plain_product(void *stream, const ls_gpu_product *product)
 
 /* ---- bias ------------------------------------------------------------------------------------ */
 
-__global__ static void bias_kernel(float *y, const float *bias, int64_t elements, int64_t columns,
-                                   bool relu)
+__global__ static void __launch_bounds__(LS_GPU_THREADS)
+    bias_kernel(float *y, const float *bias, int64_t elements, int64_t columns, bool relu)
 {
     for (int64_t i = ls_gpu_first(); i < elements; i += ls_gpu_stride()) {
         float value = y[i];
@@ -84,8 +84,9 @@ enum { SUM_THREADS = 1024 };
 static const int64_t PIECE_ROWS = 2048, PIECES_MOST = 256;
 
 /* sums[piece, column] of the rows of each piece. */
-__global__ static void column_sums_kernel(const float *x, int64_t rows, int64_t columns,
-                                          int64_t piece_rows, unsigned width, float *sums)
+__global__ static void __launch_bounds__(SUM_THREADS)
+    column_sums_kernel(const float *x, int64_t rows, int64_t columns, int64_t piece_rows,
+                       unsigned width, float *sums)
 {
     __shared__ float space[SUM_THREADS];
     const unsigned thread = threadIdx.x, height = blockDim.x / width;
@@ -143,8 +144,8 @@ int ls_gpu_column_sums(void *stream, const float *x, int64_t rows, int64_t colum
 
 /* Elements in packs of WIDE. */
 template <int WIDE>
-__global__ void pieces_kernel(const float *parts, int pieces, int64_t packs, bool accumulate,
-                              float *c)
+__global__ void __launch_bounds__(LS_GPU_THREADS)
+    pieces_kernel(const float *parts, int pieces, int64_t packs, bool accumulate, float *c)
 {
     typedef ls_gpu_pack<float, WIDE> pack;
     for (int64_t i = ls_gpu_first(); i < packs; i += ls_gpu_stride()) {

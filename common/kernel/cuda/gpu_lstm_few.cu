@@ -77,7 +77,8 @@ __device__ inline void write_state(const ls_gpu_lstm &l, int64_t row, int64_t t,
         l.y[row * H + j] = h;
 }
 
-template <int ROWS> __global__ void lstm_few_kernel(ls_gpu_lstm l)
+template <int ROWS>
+__global__ void __launch_bounds__(LSTM_THREADS) lstm_few_kernel(ls_gpu_lstm l)
 {
     alignas(16) __shared__ float state[ROWS][UNITS];
     __shared__ float gates[ROWS][LSTM_GATES][UNITS];
@@ -164,7 +165,8 @@ __device__ inline float step_back(const kept_step &s, float dh, float dc, float 
 
 /* Of a thread: the sum over its gate's elements of their gradients times the weights of its state.
  */
-template <int ROWS> __global__ void lstm_few_back_kernel(ls_gpu_lstm l)
+template <int ROWS>
+__global__ void __launch_bounds__(LSTM_THREADS) lstm_few_back_kernel(ls_gpu_lstm l)
 {
     alignas(16) __shared__ float term[LSTM_GATES][ROWS][UNITS];
     __shared__ float part[ROWS][LSTM_GATES][UNITS];

@@ -14,7 +14,9 @@
 
 /* ---- Max pool -------------------------------------------------------------------------------- */
 
-template <int WIDE> __global__ void pool_kernel(ls_max_pool_forward_args args, int64_t packs)
+template <int WIDE>
+__global__ void __launch_bounds__(LS_GPU_THREADS)
+    pool_kernel(ls_max_pool_forward_args args, int64_t packs)
 {
     typedef ls_gpu_pack<float, WIDE> reals;
     typedef ls_gpu_pack<int32_t, WIDE> places;
@@ -54,7 +56,9 @@ __device__ static inline void covering(int64_t at, int64_t size, int64_t stride,
     *last = *last < positions ? *last : positions - 1;
 }
 
-template <int WIDE> __global__ void pool_back_kernel(ls_max_pool_backward_args args, int64_t packs)
+template <int WIDE>
+__global__ void __launch_bounds__(LS_GPU_THREADS)
+    pool_back_kernel(ls_max_pool_backward_args args, int64_t packs)
 {
     typedef ls_gpu_pack<float, WIDE> reals;
     typedef ls_gpu_pack<int32_t, WIDE> places;
@@ -129,7 +133,8 @@ __device__ static inline float lrn_sum(const float *value, int64_t c, int64_t ch
     return sum;
 }
 
-__global__ static void lrn_kernel(ls_lrn_forward_args args, int radius, int64_t count)
+__global__ static void __launch_bounds__(LRN_RUN)
+    lrn_kernel(ls_lrn_forward_args args, int radius, int64_t count)
 {
     __shared__ float square[LRN_RUN + 2 * LRN_HALO];
     const float *x = (const float *)args.x, alpha = (float)args.alpha;
@@ -150,7 +155,8 @@ __global__ static void lrn_kernel(ls_lrn_forward_args args, int radius, int64_t 
     }
 }
 
-__global__ static void lrn_back_kernel(ls_lrn_backward_args args, int radius, int64_t count)
+__global__ static void __launch_bounds__(LRN_RUN)
+    lrn_back_kernel(ls_lrn_backward_args args, int radius, int64_t count)
 {
     __shared__ float square[LRN_RUN + 4 * LRN_HALO], term[LRN_RUN + 2 * LRN_HALO];
     const float *x = (const float *)args.x, *dy = (const float *)args.dy;

@@ -36,6 +36,7 @@ static void open_emulated(fixture *f)
     kernels->base.convolution = EMULATED_CONVOLUTION;
     kernels->window_bytes = 1024; /* a few images at a time, so that there are parts */
     kernels->blas.call = blas_emulated;
+    must(ls_cuda_load_own("emulated"));
     must(ls_blas_open(&kernels->blas));
     f->cpu = &kernels->base;
 }

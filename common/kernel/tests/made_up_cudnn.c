@@ -4,11 +4,12 @@
  * and header say of them, in loops on host memory, sums in double. So that the table's own loading,
  * checking and calling of cuDNN runs where there is no GPU.
  *
- * It insists on what the table is to keep: channels last in float32, the algorithm of one order of
- * each direction, results of the size that padding on both sides gives, a stream that was set, a
- * workspace as large as was said, at 256 bytes, and tensors at 16. Its workspace is written over.
- * It takes no window of 4 columns, and fuses bias and ReLU only for images of more than one
- * channel.
+ * It insists on what the table is to keep: float32, all tensors in one layout, an algorithm of one
+ * order, results of the size that padding on both sides gives, a stream that was set, a workspace
+ * as large as was said, at 256 bytes, and tensors at 16. Its workspace is written over. It takes no
+ * window of 4 columns, channels last only with implicit products, Winograd's only 3 x 3 and 5 x 5
+ * of stride 1, and fuses bias and ReLU only for images of more than one channel. A test may have it
+ * spoil what an algorithm makes, always alike or not.
  */
 #include "common/kernel/tests/made_up_cudnn.h"
 
@@ -20,16 +21,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-made_up_control made_up_cudnn = {.version = CUDNN_VERSION};
+made_up_control made_up_cudnn = {.version = CUDNN_VERSION, .refused = -1};
 
 struct cudnnContext {
     cudaStream_t stream;
     bool set;
 };
 struct cudnnTensorStruct {
+    cudnnTensorFormat_t format;
     int n, c, h, w;
 };
 struct cudnnFilterStruct {
+    cudnnTensorFormat_t format;
     int k, c, h, w;
 };
 struct cudnnActivationStruct {
@@ -116,9 +119,9 @@ cudnnStatus_t cudnnDestroyTensorDescriptor(cudnnTensorDescriptor_t tensor)
 cudnnStatus_t cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t tensor, cudnnTensorFormat_t format,
                                          cudnnDataType_t type, int n, int c, int h, int w)
 {
-    if (format != CUDNN_TENSOR_NHWC || type != CUDNN_DATA_FLOAT || n < 1 || c < 1 || h < 1 || w < 1)
+    if (type != CUDNN_DATA_FLOAT || n < 1 || c < 1 || h < 1 || w < 1)
         return CUDNN_STATUS_BAD_PARAM;
-    *tensor = (struct cudnnTensorStruct){n, c, h, w};
+    *tensor = (struct cudnnTensorStruct){format, n, c, h, w};
     return fails(__func__);
 }
 
@@ -135,9 +138,9 @@ cudnnStatus_t cudnnDestroyFilterDescriptor(cudnnFilterDescriptor_t filter)
 cudnnStatus_t cudnnSetFilter4dDescriptor(cudnnFilterDescriptor_t filter, cudnnDataType_t type,
                                          cudnnTensorFormat_t format, int k, int c, int h, int w)
 {
-    if (format != CUDNN_TENSOR_NHWC || type != CUDNN_DATA_FLOAT || k < 1 || c < 1 || h < 1 || w < 1)
+    if (type != CUDNN_DATA_FLOAT || k < 1 || c < 1 || h < 1 || w < 1)
         return CUDNN_STATUS_BAD_PARAM;
-    *filter = (struct cudnnFilterStruct){k, c, h, w};
+    *filter = (struct cudnnFilterStruct){format, k, c, h, w};
     return fails(__func__);
 }
 
@@ -192,12 +195,36 @@ cudnnStatus_t cudnnSetConvolutionMathType(cudnnConvolutionDescriptor_t convoluti
 
 /* ---- What a convolution is ------------------------------------------------------------------- */
 
+/* Which layouts and windows an algorithm takes; UNKNOWN: none, or it has no fixed order of sums. */
+typedef enum manner { UNKNOWN, PRODUCTS, PLANAR, WINOGRAD } manner;
+
+static const manner forward[CUDNN_CONVOLUTION_FWD_ALGO_COUNT] = {
+    [CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM] = PRODUCTS,
+    [CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM] = PRODUCTS,
+    [CUDNN_CONVOLUTION_FWD_ALGO_GEMM] = PLANAR,
+    [CUDNN_CONVOLUTION_FWD_ALGO_FFT] = PLANAR,
+    [CUDNN_CONVOLUTION_FWD_ALGO_FFT_TILING] = PLANAR,
+    [CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD] = WINOGRAD,
+    [CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED] = WINOGRAD};
+static const manner data[CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT] = {
+    [CUDNN_CONVOLUTION_BWD_DATA_ALGO_1] = PRODUCTS,
+    [CUDNN_CONVOLUTION_BWD_DATA_ALGO_FFT] = PLANAR,
+    [CUDNN_CONVOLUTION_BWD_DATA_ALGO_FFT_TILING] = PLANAR,
+    [CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD] = WINOGRAD,
+    [CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD_NONFUSED] = WINOGRAD};
+static const manner weights[CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT] = {
+    [CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1] = PRODUCTS,
+    [CUDNN_CONVOLUTION_BWD_FILTER_ALGO_FFT] = PLANAR,
+    [CUDNN_CONVOLUTION_BWD_FILTER_ALGO_FFT_TILING] = PLANAR,
+    [CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD_NONFUSED] = WINOGRAD};
+
 /* Its descriptions, and its tensors: x or dx, weights or their gradient, y or dy. */
 typedef struct convolution {
     cudnnTensorDescriptor_t image, result;
     cudnnFilterDescriptor_t filter;
     cudnnConvolutionDescriptor_t window;
     const float *x, *w, *y;
+    manner manner;
 } convolution;
 
 static bool fits(int in, int out, int window, int pad, int stride)
@@ -213,7 +240,16 @@ static cudnnStatus_t check(const convolution *c)
         !fits(c->image->h, c->result->h, c->filter->h, w->pad[0], w->stride[0]) ||
         !fits(c->image->w, c->result->w, c->filter->w, w->pad[1], w->stride[1]))
         return CUDNN_STATUS_BAD_PARAM;
-    return c->filter->w == 4 ? CUDNN_STATUS_NOT_SUPPORTED_SHAPE : CUDNN_STATUS_SUCCESS;
+    if (c->manner == UNKNOWN || c->image->format != c->filter->format ||
+        c->result->format != c->filter->format)
+        return CUDNN_STATUS_BAD_PARAM;
+    const bool small = c->filter->h == c->filter->w && (c->filter->w == 3 || c->filter->w == 5) &&
+                       w->stride[0] == 1 && w->stride[1] == 1;
+    if (c->filter->w == 4 || (int)c->filter->format == made_up_cudnn.refused ||
+        (c->manner == WINOGRAD && !small) ||
+        (c->manner != PRODUCTS && c->filter->format != CUDNN_TENSOR_NCHW))
+        return CUDNN_STATUS_NOT_SUPPORTED_SHAPE;
+    return CUDNN_STATUS_SUCCESS;
 }
 
 static cudnnStatus_t find_workspace(const char *function, const convolution *c, size_t *out)
@@ -260,6 +296,14 @@ typedef struct meeting {
     size_t x, w, y;
 } meeting;
 
+/* Where an element of a tensor, or of a filter, lies. */
+static size_t place_of(cudnnTensorFormat_t format, const int sizes[3], const int at[4])
+{
+    const int c = sizes[0], h = sizes[1], w = sizes[2];
+    return (size_t)(format == CUDNN_TENSOR_NCHW ? ((at[0] * c + at[1]) * h + at[2]) * w + at[3]
+                                                : ((at[0] * h + at[2]) * w + at[3]) * c + at[1]);
+}
+
 /* Calls `meet` for each: y[n,p,q,k] has x[n,p sy - py + r,q sx - px + s,c] w[k,r,s,c]. */
 static void each(const convolution *c, void (*meet)(const convolution *, meeting, double *),
                  double *sums)
@@ -274,13 +318,15 @@ static void each(const convolution *c, void (*meet)(const convolution *, meeting
             const int x = q * c->window->stride[1] - c->window->pad[1] + s;
             if (y < 0 || y >= i->h || x < 0 || x >= i->w)
                 continue;
-            const int pixel = (n * i->h + y) * i->w + x, position = (n * o->h + p) * o->w + q;
             for (int k = 0; k < f->k; k++)
                 for (int ch = 0; ch < f->c; ch++)
                     meet(c,
-                         (meeting){(size_t)(pixel * i->c + ch),
-                                   (size_t)(((k * f->h + r) * f->w + s) * f->c + ch),
-                                   (size_t)(position * o->c + k)},
+                         (meeting){place_of(i->format, (const int[]){i->c, i->h, i->w},
+                                            (const int[]){n, ch, y, x}),
+                                   place_of(f->format, (const int[]){f->c, f->h, f->w},
+                                            (const int[]){k, ch, r, s}),
+                                   place_of(o->format, (const int[]){o->c, o->h, o->w},
+                                            (const int[]){n, k, p, q})},
                          sums);
         }
 }
@@ -309,8 +355,10 @@ static double *sum_up(const convolution *c, size_t count,
     return sums;
 }
 
-static void store(double *sums, size_t count, float *out)
+static void store(double *sums, size_t count, float *out, const convolution *c)
 {
+    const bool spoil = made_up_cudnn.spoil && c->manner == WINOGRAD;
+    sums[count / 2] += spoil ? made_up_cudnn.spoil == 1 ? 100 : made_up_cudnn.calls * 1e-6 : 0;
     for (size_t i = 0; i < count; i++)
         out[i] = (float)sums[i];
     free(sums);
@@ -328,10 +376,9 @@ cudnnStatus_t cudnnGetConvolutionForwardWorkspaceSize(
     const cudnnConvolutionDescriptor_t window, const cudnnTensorDescriptor_t y,
     cudnnConvolutionFwdAlgo_t algorithm, size_t *out)
 {
-    const convolution c = {.image = x, .result = y, .filter = w, .window = window};
-    if (!handle || algorithm != CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM)
-        return CUDNN_STATUS_BAD_PARAM;
-    return find_workspace(__func__, &c, out);
+    const convolution c = {
+        .image = x, .result = y, .filter = w, .window = window, .manner = forward[algorithm]};
+    return !handle ? CUDNN_STATUS_BAD_PARAM : find_workspace(__func__, &c, out);
 }
 
 cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void *alpha,
@@ -342,14 +389,12 @@ cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void *alpha,
                                       size_t bytes, const void *beta,
                                       const cudnnTensorDescriptor_t y_tensor, void *y)
 {
-    const convolution c = {x_tensor, y_tensor, filter, window, x, w, y};
+    const convolution c = {x_tensor, y_tensor, filter, window, x, w, y, forward[algorithm]};
     const size_t count = count_tensor(y_tensor);
-    if (algorithm != CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM)
-        return CUDNN_STATUS_BAD_PARAM;
     const cudnnStatus_t status =
         begin(__func__, handle, &c, (const void *[]){alpha, beta}, workspace, bytes);
     if (!status)
-        store(sum_up(&c, count, meet_y), count, y);
+        store(sum_up(&c, count, meet_y), count, y, &c);
     return status;
 }
 
@@ -361,13 +406,12 @@ cudnnStatus_t cudnnConvolutionBiasActivationForward(
     const cudnnTensorDescriptor_t bias_tensor, const void *bias,
     const cudnnActivationDescriptor_t activation, const cudnnTensorDescriptor_t y_tensor, void *y)
 {
-    const convolution c = {x_tensor, y_tensor, filter, window, x, w, y};
+    const convolution c = {x_tensor, y_tensor, filter, window, x, w, y, forward[algorithm]};
     const size_t count = count_tensor(y_tensor);
     const float *add = bias;
     if (x_tensor->c == 1)
         return CUDNN_STATUS_NOT_SUPPORTED;
-    if (algorithm != CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM || !z ||
-        z_tensor->c != y_tensor->c || (uintptr_t)bias % 16 || bias_tensor->c != y_tensor->c ||
+    if (!z || z_tensor->c != y_tensor->c || (uintptr_t)bias % 16 || bias_tensor->c != y_tensor->c ||
         bias_tensor->n * bias_tensor->h * bias_tensor->w != 1)
         return CUDNN_STATUS_BAD_PARAM;
     const cudnnStatus_t status =
@@ -376,11 +420,13 @@ cudnnStatus_t cudnnConvolutionBiasActivationForward(
         return status;
     double *sums = sum_up(&c, count, meet_y);
     for (size_t i = 0; i < count; i++) {
-        sums[i] += (double)add[i % (size_t)y_tensor->c];
+        const size_t plane = (size_t)(y_tensor->h * y_tensor->w);
+        const size_t pixel = y_tensor->format == CUDNN_TENSOR_NCHW ? i / plane : i;
+        sums[i] += (double)add[pixel % (size_t)y_tensor->c];
         if (activation->mode == CUDNN_ACTIVATION_RELU && !(sums[i] > 0))
             sums[i] = 0;
     }
-    store(sums, count, y);
+    store(sums, count, y, &c);
     return status;
 }
 
@@ -391,10 +437,9 @@ cudnnStatus_t cudnnGetConvolutionBackwardDataWorkspaceSize(
     const cudnnConvolutionDescriptor_t window, const cudnnTensorDescriptor_t dx,
     cudnnConvolutionBwdDataAlgo_t algorithm, size_t *out)
 {
-    const convolution c = {.image = dx, .result = dy, .filter = w, .window = window};
-    if (!handle || algorithm != CUDNN_CONVOLUTION_BWD_DATA_ALGO_1)
-        return CUDNN_STATUS_BAD_PARAM;
-    return find_workspace(__func__, &c, out);
+    const convolution c = {
+        .image = dx, .result = dy, .filter = w, .window = window, .manner = data[algorithm]};
+    return !handle ? CUDNN_STATUS_BAD_PARAM : find_workspace(__func__, &c, out);
 }
 
 cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void *alpha,
@@ -405,14 +450,12 @@ cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void *alp
                                            size_t bytes, const void *beta,
                                            const cudnnTensorDescriptor_t dx_tensor, void *dx)
 {
-    const convolution c = {dx_tensor, dy_tensor, filter, window, dx, w, dy};
+    const convolution c = {dx_tensor, dy_tensor, filter, window, dx, w, dy, data[algorithm]};
     const size_t count = count_tensor(dx_tensor);
-    if (algorithm != CUDNN_CONVOLUTION_BWD_DATA_ALGO_1)
-        return CUDNN_STATUS_BAD_PARAM;
     const cudnnStatus_t status =
         begin(__func__, handle, &c, (const void *[]){alpha, beta}, workspace, bytes);
     if (!status)
-        store(sum_up(&c, count, meet_x), count, dx);
+        store(sum_up(&c, count, meet_x), count, dx, &c);
     return status;
 }
 
@@ -421,10 +464,9 @@ cudnnStatus_t cudnnGetConvolutionBackwardFilterWorkspaceSize(
     const cudnnConvolutionDescriptor_t window, const cudnnFilterDescriptor_t dw,
     cudnnConvolutionBwdFilterAlgo_t algorithm, size_t *out)
 {
-    const convolution c = {.image = x, .result = dy, .filter = dw, .window = window};
-    if (!handle || algorithm != CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1)
-        return CUDNN_STATUS_BAD_PARAM;
-    return find_workspace(__func__, &c, out);
+    const convolution c = {
+        .image = x, .result = dy, .filter = dw, .window = window, .manner = weights[algorithm]};
+    return !handle ? CUDNN_STATUS_BAD_PARAM : find_workspace(__func__, &c, out);
 }
 
 cudnnStatus_t cudnnConvolutionBackwardFilter(
@@ -433,14 +475,12 @@ cudnnStatus_t cudnnConvolutionBackwardFilter(
     const cudnnConvolutionDescriptor_t window, cudnnConvolutionBwdFilterAlgo_t algorithm,
     void *workspace, size_t bytes, const void *beta, const cudnnFilterDescriptor_t filter, void *dw)
 {
-    const convolution c = {x_tensor, dy_tensor, filter, window, x, dw, dy};
+    const convolution c = {x_tensor, dy_tensor, filter, window, x, dw, dy, weights[algorithm]};
     const size_t count =
         (size_t)filter->k * (size_t)filter->c * (size_t)filter->h * (size_t)filter->w;
-    if (algorithm != CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1)
-        return CUDNN_STATUS_BAD_PARAM;
     const cudnnStatus_t status =
         begin(__func__, handle, &c, (const void *[]){alpha, beta}, workspace, bytes);
     if (!status)
-        store(sum_up(&c, count, meet_w), count, dw);
+        store(sum_up(&c, count, meet_w), count, dw, &c);
     return status;
 }

@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Convolutions of gpu:0 by cuDNN where it takes the shape: the tests of test_layer_kernels.c with
- * the bounds there, which way each shape went (printed), the same bits each time and from a CUDA
- * graph, TF32 only where asked for. The own way is in test_gpu_layer_kernels. Skipped where there
- * is no GPU, or no cuDNN. Not yet run on one.
+ * the bounds there, the same bits each time and from a CUDA graph, TF32 only where asked for. What
+ * only a GPU can say is printed: which way each shape went, and of the shapes of cnn, cifar10 and
+ * resnet:20 each way's time, distance and bits (conv_ways.h); a way that is wrong, or has no fixed
+ * order, fails, and so does a plain shape of which cuDNN has nothing where it is insisted on. The
+ * own way is in test_gpu_layer_kernels. Skipped where there is no GPU, or no cuDNN. Not yet run on
+ * one.
  */
+#include <stdio.h>
+
+#if LS_HAS_CUDNN
 #define FIXTURE_OPEN    open_gpu
 #define FIXTURE_CLOSE   close_gpu
 #define GPU_CONVOLUTION LS_CONVOLUTION_AUTO
@@ -13,44 +19,15 @@
 #define OTHER_MAIN
 #include "common/kernel/tests/test_layer_kernels.c"
 
-enum { OPERATIONS = 3, REPLAYS = 3 };
+#include "common/kernel/tests/conv_ways.h"
 
-/* One operation of a shape, and what it writes. */
-typedef struct conv_case {
-    float *in[2], *bias, *out, *sums;
-    int64_t count; /* of out */
-    ls_op *op;
-} conv_case;
+#include "common/base/clock.h"
 
-static conv_case case_open(fixture *f, const ls_conv_shape *s, int which)
+enum { REPLAYS = 3, TIMED = 50 };
+
+static cuda_kernels *cuda_of(const fixture *f)
 {
-    const ls_kernel_table *table = f->cpu->table;
-    const int64_t x = s->rows * in_elements(s), y = s->rows * out_elements(s);
-    const int64_t w = s->outputs * filter_elements(s);
-    const int64_t in[OPERATIONS][2] = {{x, w}, {x, y}, {y, w}}, out[OPERATIONS] = {y, w, x};
-    conv_case c = {.in = {randoms(in[which][0], 1), randoms(in[which][1], 2)},
-                   .bias = randoms(s->outputs, 3),
-                   .out = randoms(out[which], 4),
-                   .sums = randoms(s->outputs, 5),
-                   .count = out[which]};
-    if (which == 0)
-        must(table->conv_forward(
-            f->cpu,
-            &(ls_conv_forward_args){*s, c.in[0], c.in[1], c.bias, c.out, LS_ACTIVATION_RELU},
-            &c.op));
-    else if (which == 1)
-        must(table->conv_backward_weights(
-            f->cpu, &(ls_conv_backward_weights_args){*s, c.in[0], c.in[1], c.out, c.sums}, &c.op));
-    else
-        must(table->conv_backward_data(
-            f->cpu, &(ls_conv_backward_data_args){*s, c.in[0], c.in[1], c.out}, &c.op));
-    return c;
-}
-
-static void case_close(conv_case c)
-{
-    ls_op_free(c.op);
-    free(c.in[0]), free(c.in[1]), free(c.bias), free(c.out), free(c.sums);
+    return (cuda_kernels *)staging_of(f->cpu)->inner;
 }
 
 static const char *way_of(const conv_case *c)
@@ -58,37 +35,77 @@ static const char *way_of(const conv_case *c)
     return ((const staged_op *)c->op)->inner->name;
 }
 
-static void put(fixture *f, const conv_case *c)
-{
-    must(ls_queue_put(f->queue, c->op));
-    must(ls_queue_sync(f->queue));
-}
-
-/* A plain shape is the library's, both ways; of the others it is told. */
+/* What each shape gets, by the table. */
 static void test_ways(void **state)
 {
     fixture *f = *state;
     for (int i = 1; i < CONV_SHAPES; i++)
-        for (int which = 0; which < OPERATIONS; which++) {
-            const conv_case c = case_open(f, &conv_shapes[i], which);
+        for (int which = 0; which < LS_DNN_DIRECTIONS; which++) {
+            conv_case c;
+            must(case_open(f, &conv_shapes[i], (ls_dnn_direction)which, &c));
             print_message("shape %d: %s\n", i, way_of(&c));
-            if (i == 6)
-                assert_non_null(strstr(way_of(&c), ".cudnn"));
-            case_close(c);
+            case_close(&c);
         }
 }
 
-/* Put once more, and replayed: what its memory on the GPU then has. */
-static void replay(fixture *f, const conv_case *c)
+/* A plain shape. */
+static void test_usable(void **state)
 {
-    const staged_op *s = (const staged_op *)c->op;
+    int none = 0;
+    for (int which = 0; which < LS_DNN_DIRECTIONS; which++)
+        none += !usable(*state, &conv_shapes[6], (ls_dnn_direction)which);
+    assert_int_equal(none, 0);
+}
+
+static ls_program *program_of(const fixture *f, const conv_case *c)
+{
     ls_queue *queue = staging_of(f->cpu)->queue;
     ls_program *program;
     must(ls_program_begin(queue));
-    must(ls_queue_put(queue, s->inner));
+    must(ls_queue_put(queue, ((const staged_op *)c->op)->inner));
     must(ls_program_end(queue, &program));
+    return program;
+}
+
+static double time_us(const fixture *f, const conv_case *c)
+{
+    ls_queue *queue = staging_of(f->cpu)->queue;
+    ls_program *program = program_of(f, c);
+    uint64_t begin_ns = 0;
+    for (int warm = 1; warm >= 0; warm--) {
+        begin_ns = ls_clock_ns();
+        must(ls_program_launch(program, TIMED));
+        must(ls_queue_sync(queue));
+    }
+    const double us = (double)(ls_clock_ns() - begin_ns) * 1e-3 / TIMED;
+    ls_program_close(program);
+    return us;
+}
+
+/* The layers of cnn (which is trained with its pool), cifar10 and resnet:20, at their batches. */
+static void test_each_way(void **state)
+{
+    static const ls_conv_shape models[] = {
+        {256, 1, 32, {28, 28, 26, 26, 3, 3, 1, 1, 0, 0}},
+        {128, 3, 64, {24, 24, 24, 24, 5, 5, 1, 1, 2, 2}},
+        {128, 64, 64, {12, 12, 12, 12, 5, 5, 1, 1, 2, 2}},
+        {128, 3, 16, {32, 32, 32, 32, 3, 3, 1, 1, 1, 1}},
+        {128, 16, 16, {32, 32, 32, 32, 3, 3, 1, 1, 1, 1}},
+        {128, 16, 32, {32, 32, 16, 16, 3, 3, 2, 2, 1, 1}},
+        {128, 32, 32, {16, 16, 16, 16, 3, 3, 1, 1, 1, 1}},
+        {128, 32, 64, {16, 16, 8, 8, 3, 3, 2, 2, 1, 1}},
+        {128, 64, 64, {8, 8, 8, 8, 3, 3, 1, 1, 1, 1}},
+    };
+    assert_int_equal(measure_ways(*state, models, sizeof models / sizeof *models), 0);
+}
+
+/* Put once more, and replayed: what its memory on the GPU then has. */
+static void replay(const fixture *f, const conv_case *c)
+{
+    const staged_op *s = (const staged_op *)c->op;
+    ls_program *program = program_of(f, c);
     must(ls_program_launch(program, REPLAYS));
-    must(ls_queue_sync(queue));
+    must(ls_queue_sync(staging_of(f->cpu)->queue));
     for (int i = 0; i < s->count; i++)
         must(take_field(s, &s->fields[i]));
     ls_program_close(program);
@@ -103,8 +120,9 @@ static void test_same_bits(void **state)
     };
     fixture *f = *state;
     for (int i = 0; i < 3; i++)
-        for (int which = 0; which < OPERATIONS; which++) {
-            const conv_case c = case_open(f, &cifar[i], which);
+        for (int which = 0; which < LS_DNN_DIRECTIONS; which++) {
+            conv_case c;
+            must(case_open(f, &cifar[i], (ls_dnn_direction)which, &c));
             put(f, &c);
             float *first = randoms(c.count, 9);
             memcpy(first, c.out, (size_t)c.count * sizeof *first);
@@ -115,7 +133,7 @@ static void test_same_bits(void **state)
             replay(f, &c);
             same_bits("replayed", c.out, first, (size_t)c.count * sizeof *first);
             free(first);
-            case_close(c);
+            case_close(&c);
         }
 }
 
@@ -124,9 +142,10 @@ static void test_tf32(void **state)
 {
     fixture *f = *state;
     const ls_conv_shape *s = &conv_shapes[6];
-    const conv_case exact = case_open(f, s, 0);
-    staging_of(f->cpu)->inner->math = LS_MATH_TF32;
-    const conv_case rounded = case_open(f, s, 0);
+    conv_case exact, rounded;
+    must(case_open(f, s, LS_DNN_FORWARD, &exact));
+    cuda_of(f)->base.math = LS_MATH_TF32;
+    must(case_open(f, s, LS_DNN_FORWARD, &rounded));
     put(f, &exact);
     put(f, &rounded);
     compare("tf32", rounded.out, exact.out, NULL, 0x1p-10 * (double)filter_elements(s),
@@ -134,8 +153,9 @@ static void test_tf32(void **state)
     print_message("TF32 %s bits\n", memcmp(rounded.out, exact.out, (size_t)exact.count * 4)
                                         ? "has other"
                                         : "has the same");
-    case_close(exact);
-    case_close(rounded);
+    case_close(&exact);
+    case_close(&rounded);
+    cuda_of(f)->base.math = LS_MATH_FLOAT32;
 }
 
 /* Whether the table has loaded cuDNN when it has made a convolution. */
@@ -143,7 +163,9 @@ static bool dnn_here(void)
 {
     fixture *f;
     setup((void **)&f);
-    case_close(case_open(f, &conv_shapes[6], 0));
+    conv_case c;
+    must(case_open(f, &conv_shapes[6], LS_DNN_FORWARD, &c));
+    case_close(&c);
     const ls_kernels *inner = staging_of(f->cpu)->inner;
     const bool here = strstr(inner->table->library(inner), ", cuDNN ") != NULL;
     print_message("%s\n", inner->table->library(inner));
@@ -154,12 +176,24 @@ static bool dnn_here(void)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_conv_forward),       cmocka_unit_test(test_conv_backward_weights),
-        cmocka_unit_test(test_conv_backward_data), cmocka_unit_test(test_ways),
-        cmocka_unit_test(test_same_bits),          cmocka_unit_test(test_tf32),
+        cmocka_unit_test(test_conv_forward),
+        cmocka_unit_test(test_conv_backward_weights),
+        cmocka_unit_test(test_conv_backward_data),
+        cmocka_unit_test(test_ways),
+        cmocka_unit_test(test_usable),
+        cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_tf32),
+        cmocka_unit_test(test_each_way),
     };
     (void)run_layer_tests;
     if (!gpu_here() || !dnn_here())
         return 77;
     return cmocka_run_group_tests(tests, setup, teardown);
 }
+#else
+int main(void)
+{
+    puts("skipped: this build has no cuDNN");
+    return 77;
+}
+#endif

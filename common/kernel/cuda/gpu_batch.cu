@@ -161,7 +161,8 @@ int ls_gpu_add_loss(void *stream, const ls_add_loss_args *args)
 
 enum { FINISH_THREADS = 128 }; /* where there are more losses than one */
 
-__global__ static void __launch_bounds__(FINISH_THREADS) finish_kernel(ls_finish_step_args args, unsigned *steps)
+__global__ static void __launch_bounds__(FINISH_THREADS)
+    finish_kernel(ls_finish_step_args args, unsigned *steps)
 {
     const uint64_t place = args.state->record % args.capacity;
     for (uint64_t i = threadIdx.x; i < args.more; i += blockDim.x)

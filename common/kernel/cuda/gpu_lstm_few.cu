@@ -77,8 +77,7 @@ __device__ inline void write_state(const ls_gpu_lstm &l, int64_t row, int64_t t,
         l.y[row * H + j] = h;
 }
 
-template <int ROWS>
-__global__ void __launch_bounds__(LSTM_THREADS) lstm_few_kernel(ls_gpu_lstm l)
+template <int ROWS> __global__ void __launch_bounds__(LSTM_THREADS) lstm_few_kernel(ls_gpu_lstm l)
 {
     alignas(16) __shared__ float state[ROWS][UNITS];
     __shared__ float gates[ROWS][LSTM_GATES][UNITS];

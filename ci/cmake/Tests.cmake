@@ -4,7 +4,7 @@
 # with the reason in the output.
 file(GLOB unit_tests CONFIGURE_DEPENDS common/*/tests/test_*.c impl/tests/test_*.c
      bench/tests/test_*.c)
-list(FILTER unit_tests EXCLUDE REGEX "/test_[a-z_]*(kernels|sums)_emulated\\.c$")
+list(FILTER unit_tests EXCLUDE REGEX "/test_[a-z_]*(kernels|sums|launches)_emulated\\.c$")
 if(LOCKSTEP_HAS_CUDA) # the kernels of GPUs once more, for CPUs
   enable_language(CXX)
   add_library(gpu_emulated OBJECT common/kernel/tests/gpu_emulated.cpp)
@@ -18,7 +18,8 @@ if(LOCKSTEP_HAS_CUDA) # the kernels of GPUs once more, for CPUs
   list(APPEND unit_tests ${CMAKE_CURRENT_SOURCE_DIR}/common/kernel/tests/test_kernels_emulated.c
        ${CMAKE_CURRENT_SOURCE_DIR}/common/kernel/tests/test_layer_kernels_emulated.c
        ${CMAKE_CURRENT_SOURCE_DIR}/common/kernel/tests/test_residual_kernels_emulated.c
-       ${CMAKE_CURRENT_SOURCE_DIR}/common/comm/tests/test_sums_emulated.c)
+       ${CMAKE_CURRENT_SOURCE_DIR}/common/comm/tests/test_sums_emulated.c
+       ${CMAKE_CURRENT_SOURCE_DIR}/impl/tests/test_launches_emulated.c)
   if(LOCKSTEP_HAS_CUDNN)
     list(APPEND unit_tests ${CMAKE_CURRENT_SOURCE_DIR}/common/kernel/tests/test_conv_kernels_emulated.c)
   endif()
@@ -38,7 +39,9 @@ endforeach()
 
 if(TARGET test_kernels_emulated) # their own ls_gpu_ functions come before the library's
   target_link_libraries(test_sums_emulated PRIVATE sums_emulated)
-  foreach(name test_kernels_emulated test_layer_kernels_emulated test_residual_kernels_emulated)
+  target_link_libraries(test_launches_emulated PRIVATE sums_emulated)
+  foreach(name test_kernels_emulated test_layer_kernels_emulated test_residual_kernels_emulated
+          test_launches_emulated)
     target_link_libraries(${name} PRIVATE gpu_emulated)
     target_link_options(${name} PRIVATE -Wl,--wrap=ls_cuda_queue_fault
       -Wl,--wrap=cudaStreamSynchronize)
@@ -61,6 +64,7 @@ if(TARGET test_conv_kernels_emulated) # a library in place of cuDNN, loaded as t
   set_target_properties(made_up_cudnn PROPERTIES OUTPUT_NAME cudnn VERSION 9 SOVERSION 9
     LIBRARY_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/made_up)
   add_dependencies(test_conv_kernels_emulated made_up_cudnn)
+  add_dependencies(test_launches_emulated made_up_cudnn)
   target_link_libraries(test_conv_kernels_emulated PRIVATE gpu_emulated)
   target_link_options(test_conv_kernels_emulated PRIVATE -Wl,--wrap=ls_cuda_queue_fault
     -Wl,--wrap=cudaStreamSynchronize -Wl,--wrap=ls_dnn_load)

@@ -92,10 +92,6 @@ static ls_status load(void *context)
     return ls_blas_open(&kernels->blas);
 }
 
-/* Of a convolution's windows at a time: one launch for the batches that models here are trained
- * with, and no bound on those that they may be. */
-static const size_t window_bytes = (size_t)128 << 20;
-
 static ls_status open_table(ls_device *device, ls_kernels **out)
 {
     if (ls_device_describe(device)->name.kind != LS_DEVICE_GPU)
@@ -105,7 +101,7 @@ static ls_status open_table(ls_device *device, ls_kernels **out)
     if (!kernels)
         return ls_fail_memory("cuda kernels", sizeof *kernels);
     kernels->base = (ls_kernels){.table = &ls_cuda_kernels, .device = device};
-    kernels->window_bytes = window_bytes;
+    kernels->window_bytes = LS_CUDA_WINDOW_BYTES;
     ls_status status = ls_blas_load(&kernels->blas);
     if (!status)
         status = ls_device_call(device, load, kernels);

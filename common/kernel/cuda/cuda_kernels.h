@@ -8,6 +8,10 @@
 #include "common/kernel/kernel.h"
 #include "common/kernel/kernel_check.h"
 
+/** Of a convolution's windows at a time: one launch for the batches that models here are trained
+ *  with, and no bound on those that they may be. */
+enum { LS_CUDA_WINDOW_BYTES = 128 << 20 };
+
 typedef struct ls_dnn ls_dnn;
 
 typedef struct cuda_kernels {

@@ -11,6 +11,7 @@ typedef struct made_up_control {
     const char *fail; /**< the function that fails; NULL: none */
     int failure;      /**< its status */
     int calls;        /**< convolutions that were computed */
+    int only_counted; /**< no, they were not: only checked */
     void *stream;     /**< of the last of them */
     int open;         /**< handles and descriptors that are not destroyed */
 } made_up_control;

@@ -6,12 +6,14 @@
  * forwards in one launch and backwards in the next, so that what depends on their order shows.
  *
  * A barrier that a thread of the block, or an exchange that a lane of the warp, never comes to ends
- * the test. Left out: what the hardware does about memory (caches, fences, banks), and time.
+ * the test. Launches of several host threads take turns. Left out: what the hardware does about
+ * memory (caches, fences, banks), and time.
  */
 #ifndef LS_COMMON_DEVICE_CUDA_GPU_DEVICE_CUH
 #define LS_COMMON_DEVICE_CUDA_GPU_DEVICE_CUH
 
 #include <functional>
+#include <mutex>
 #include <setjmp.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -45,6 +47,7 @@ static fiber fibers[FIBERS];
 static jmp_buf scheduler;
 static std::function<void()> kernel_body;
 static bool backwards;
+static std::mutex one_at_a_time;
 
 /* Launches so far, and whether they are only counted: then no kernel runs. */
 static struct {
@@ -149,6 +152,7 @@ static int ls_gpu_launch(void *, unsigned blocks, unsigned threads, void (*kerne
     enum { INVALID_CONFIGURATION = 9 }; /* as CUDA numbers it */
     if (!blocks || !threads || threads > FIBERS)
         return INVALID_CONFIGURATION;
+    const std::lock_guard<std::mutex> turn(one_at_a_time);
     counted.launches++;
     if (counted.only)
         return 0;

@@ -3,12 +3,13 @@
  * Dense layers and gemm of the cuda table: a product, and a kernel for what the product leaves. Not
  * yet run on a GPU.
  *
- * The product is cuBLASLt's (cuda_product.h), with the bias and the ReLU of a forward pass in it;
- * for a layer of a few weights, and where a size is 0, an own kernel. Which one depends on the
- * weights' shape only, so a slice of a batch is computed as the batch is. The gradient of a bias
- * and the mask of a ReLU are kernels of their own: cuBLASLt's epilogue for the first (BGRADB) has
- * been seen to take a training step 1.6 times as long (NVIDIA/CUDALibrarySamples, issue 90), the
- * one for the second (DRELU) wants a bit mask that no operation here leaves.
+ * The product is cuBLASLt's (cuda_product.h), with bias, ReLU or mask in a kernel behind it; for a
+ * layer of a few weights, and where a size is 0, an own kernel. Which one depends on the weights'
+ * shape only, so a slice of a batch is computed as the batch is. No epilogue of cuBLASLt is used:
+ * that of a bias wants an alignment that a part of a model has not (cuda_product.c), that of its
+ * gradient (BGRADB) has been seen to take a training step 1.6 times as long
+ * (NVIDIA/CUDALibrarySamples, issue 90), that of a mask (DRELU) wants bits that no operation here
+ * leaves.
  */
 #include "common/kernel/cuda/cuda_kernels.h"
 #include "common/kernel/cuda/cuda_product.h"
@@ -26,15 +27,12 @@ typedef struct dense_op {
     bool any_order;
     /* The kernel behind the product; NULL: none. */
     int (*rest)(const struct dense_op *dense, void *stream);
-    union {
-        ls_dense_backward_weights_args weights;
-        ls_dense_backward_data_args data;
-    };
+    ls_dense_backward_weights_args weights;
 } dense_op;
 
 /* The names of one operation, by how its product is computed. */
 typedef struct dense_names {
-    const char *fused, *library, *plain;
+    const char *library, *plain;
 } dense_names;
 
 static void destroy(ls_op *op)
@@ -79,6 +77,7 @@ static ls_status make(ls_kernels *kernels, const dense_names *names, const dense
         const ls_cuda_product_spec spec = {.gemm = like->plain.gemm,
                                            .bias = like->plain.bias,
                                            .relu = like->plain.relu,
+                                           .mask = like->plain.mask,
                                            .cut = like->cut,
                                            .math = kernels->math,
                                            .any_order = like->any_order};
@@ -88,7 +87,7 @@ static ls_status make(ls_kernels *kernels, const dense_names *names, const dense
             free(dense);
             return status;
         }
-        dense->op.name = ls_cuda_product_fused(dense->product) ? names->fused : names->library;
+        dense->op.name = names->library;
         dense->op.workspace = ls_cuda_product_workspace(dense->product);
     }
     *out = &dense->op;
@@ -99,7 +98,7 @@ static ls_status make(ls_kernels *kernels, const dense_names *names, const dense
 
 ls_status ls_cuda_gemm(ls_kernels *kernels, const ls_gemm_args *arguments, ls_op **out)
 {
-    static const dense_names names = {"gemm.cublaslt", "gemm.cublaslt", "gemm.cuda"};
+    static const dense_names names = {"gemm.cublaslt", "gemm.cuda"};
     const ls_gemm_args *g = arguments;
     ls_work work;
     LS_TRY(ls_check_gemm(g, kernels->table->real_bytes, &work));
@@ -109,20 +108,10 @@ ls_status ls_cuda_gemm(ls_kernels *kernels, const ls_gemm_args *arguments, ls_op
 
 /* ---- dense_forward --------------------------------------------------------------------------- */
 
-static int rest_of_forward(const dense_op *dense, void *stream)
-{
-    const ls_gpu_product *p = &dense->plain;
-    const bool extra = p->bias || p->relu;
-    if (!extra || !dense->product || ls_cuda_product_fused(dense->product))
-        return 0;
-    return ls_gpu_bias(stream, p->gemm.c, p->bias, p->gemm.m, p->gemm.n, p->relu);
-}
-
 ls_status ls_cuda_dense_forward(ls_kernels *kernels, const ls_dense_forward_args *arguments,
                                 ls_op **out)
 {
-    static const dense_names names = {"dense_forward.cublaslt_fused", "dense_forward.cublaslt",
-                                      "dense_forward.cuda"};
+    static const dense_names names = {"dense_forward.cublaslt", "dense_forward.cuda"};
     const ls_dense_forward_args *d = arguments;
     ls_work work;
     LS_TRY(ls_check_dense_forward(d, kernels->table->real_bytes, &work));
@@ -134,8 +123,7 @@ ls_status ls_cuda_dense_forward(ls_kernels *kernels, const ls_dense_forward_args
                                               .b = d->weight,
                                               .c = d->y},
                                      .bias = d->bias,
-                                     .relu = d->activation == LS_ACTIVATION_RELU},
-                           .rest = rest_of_forward};
+                                     .relu = d->activation == LS_ACTIVATION_RELU}};
     return make(kernels, &names, &like, &work, is_plain(d->rows, d->inputs, d->outputs), out);
 }
 
@@ -152,7 +140,6 @@ ls_status ls_cuda_dense_backward_weights(ls_kernels *kernels,
                                          ls_op **out)
 {
     static const dense_names names = {"dense_backward_weights.cublaslt",
-                                      "dense_backward_weights.cublaslt",
                                       "dense_backward_weights.cuda"};
     const ls_dense_backward_weights_args *d = arguments;
     ls_work work;
@@ -172,20 +159,10 @@ ls_status ls_cuda_dense_backward_weights(ls_kernels *kernels,
 
 /* ---- dense_backward_data --------------------------------------------------------------------- */
 
-static int rest_of_data(const dense_op *dense, void *stream)
-{
-    const ls_dense_backward_data_args *d = &dense->data;
-    if (!d->relu_output || !dense->product)
-        return 0;
-    const ls_relu_backward_args mask = {d->rows * d->inputs, d->relu_output, d->dx, d->dx};
-    return ls_gpu_relu_backward(stream, &mask);
-}
-
 ls_status ls_cuda_dense_backward_data(ls_kernels *kernels,
                                       const ls_dense_backward_data_args *arguments, ls_op **out)
 {
-    static const dense_names names = {"dense_backward_data.cublaslt",
-                                      "dense_backward_data.cublaslt", "dense_backward_data.cuda"};
+    static const dense_names names = {"dense_backward_data.cublaslt", "dense_backward_data.cuda"};
     const ls_dense_backward_data_args *d = arguments;
     ls_work work;
     LS_TRY(ls_check_dense_backward_data(d, kernels->table->real_bytes, &work));
@@ -195,8 +172,6 @@ ls_status ls_cuda_dense_backward_data(ls_kernels *kernels,
                                               .a = d->dy,
                                               .b = d->weight,
                                               .c = d->dx},
-                                     .mask = d->relu_output},
-                           .rest = rest_of_data,
-                           .data = *d};
+                                     .mask = d->relu_output}};
     return make(kernels, &names, &like, &work, is_plain(d->rows, d->inputs, d->outputs), out);
 }

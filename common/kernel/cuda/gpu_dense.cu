@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Kernels of dense layers beside the library's products: products of a few weights or of no terms,
- * a bias with its ReLU, column sums (the gradient of a bias). Not yet run on a GPU.
+ * what a product leaves (its pieces, bias, ReLU, mask), column sums (the gradient of a bias). Not
+ * yet run on a GPU.
  */
 #include "common/kernel/cuda/gpu_kernels.h"
 #include "common/device/cuda/gpu_launch.cuh"
@@ -50,28 +51,6 @@ int ls_gpu_plain_product(void *stream, const ls_gpu_product *product)
         return 0;
     return ls_gpu_launch(stream, ls_gpu_blocks(elements, LS_GPU_THREADS / WARP), LS_GPU_THREADS,
                          product_kernel, *product);
-}
-
-/* ---- bias ------------------------------------------------------------------------------------ */
-
-__global__ static void bias_kernel(float *y, const float *bias, int64_t elements, int64_t columns,
-                                   bool relu)
-{
-    for (int64_t i = ls_gpu_first(); i < elements; i += ls_gpu_stride()) {
-        float value = y[i];
-        if (bias)
-            value += bias[i - ls_gpu_divide(i, columns) * columns];
-        y[i] = relu ? ls_relu(value) : value;
-    }
-}
-
-int ls_gpu_bias(void *stream, float *y, const float *bias, int64_t rows, int64_t columns, bool relu)
-{
-    const int64_t elements = rows * columns;
-    if (!elements)
-        return 0;
-    return ls_gpu_launch(stream, ls_gpu_blocks(elements, LS_GPU_THREADS), LS_GPU_THREADS,
-                         bias_kernel, y, bias, elements, columns, relu);
 }
 
 /* ---- column_sums ----------------------------------------------------------------------------- */
@@ -139,43 +118,65 @@ int ls_gpu_column_sums(void *stream, const float *x, int64_t rows, int64_t colum
     return error ? error : sum_columns(stream, memory, pieces, columns, 1, sums);
 }
 
-/* ---- add_pieces ------------------------------------------------------------------------------ */
+/* ---- finish_product -------------------------------------------------------------------------- */
 
 /* Elements in packs of WIDE. */
 template <int WIDE>
-__global__ void pieces_kernel(const float *parts, int pieces, int64_t packs, bool accumulate,
-                              float *c)
+__device__ static inline void finish_pack(const ls_gpu_rest &r, int64_t packs, int64_t at)
 {
     typedef ls_gpu_pack<float, WIDE> pack;
-    for (int64_t i = ls_gpu_first(); i < packs; i += ls_gpu_stride()) {
-        pack sum = {};
-        if (accumulate)
-            sum = ((const pack *)c)[i];
-        for (int p = 0; p < pieces; p++) {
-            const pack part = ((const pack *)parts)[p * packs + i];
+    pack sum = {}, mask = {};
+    if (!r.parts || r.accumulate)
+        sum = ((const pack *)r.c)[at];
+    for (int p = 0; r.parts && p < r.pieces; p++) {
+        const pack part = ((const pack *)r.parts)[p * packs + at];
 #pragma unroll
-            for (int k = 0; k < WIDE; k++)
-                sum.element[k] += part.element[k];
-        }
-        ((pack *)c)[i] = sum;
+        for (int k = 0; k < WIDE; k++)
+            sum.element[k] += part.element[k];
     }
+    const float *bias =
+        r.bias ? r.bias + at * WIDE - ls_gpu_divide(at * WIDE, r.columns) * r.columns : NULL;
+    if (r.mask)
+        mask = ((const pack *)r.mask)[at];
+#pragma unroll
+    for (int k = 0; k < WIDE; k++) {
+        float value = bias ? sum.element[k] + bias[k] : sum.element[k];
+        value = r.relu ? ls_relu(value) : value;
+        sum.element[k] = r.mask ? ls_relu_mask(mask.element[k], value) : value;
+    }
+    ((pack *)r.c)[at] = sum;
 }
 
-int ls_gpu_add_pieces(void *stream, const float *parts, int pieces, int64_t count, bool accumulate,
-                      float *c)
+template <int WIDE> __global__ void finish_kernel(ls_gpu_rest rest, int64_t packs)
 {
-    if (count % 4 == 0 && ((uintptr_t)parts | (uintptr_t)c) % (4 * sizeof(float)) == 0)
+    for (int64_t i = ls_gpu_first(); i < packs; i += ls_gpu_stride())
+        finish_pack<WIDE>(rest, packs, i);
+}
+
+int ls_gpu_finish_product(void *stream, const ls_gpu_rest *rest)
+{
+    const ls_gpu_rest &r = *rest;
+    const int64_t count = r.rows * r.columns;
+    const uintptr_t places = (uintptr_t)r.parts | (uintptr_t)r.c | (uintptr_t)r.mask;
+    if (!count)
+        return 0;
+    if ((r.bias ? r.columns : count) % 4 == 0 && places % (4 * sizeof(float)) == 0)
         return ls_gpu_launch(stream, ls_gpu_blocks(count / 4, LS_GPU_THREADS), LS_GPU_THREADS,
-                             pieces_kernel<4>, parts, pieces, count / 4, accumulate, c);
+                             finish_kernel<4>, r, count / 4);
     return ls_gpu_launch(stream, ls_gpu_blocks(count, LS_GPU_THREADS), LS_GPU_THREADS,
-                         pieces_kernel<1>, parts, pieces, count, accumulate, c);
+                         finish_kernel<1>, r, count);
+}
+
+int ls_gpu_bias(void *stream, float *y, const float *bias, int64_t rows, int64_t columns, bool relu)
+{
+    const ls_gpu_rest rest = {NULL, 1, rows, columns, false, bias, relu, NULL, y};
+    return ls_gpu_finish_product(stream, &rest);
 }
 
 int ls_gpu_load_dense(void)
 {
-    const int errors[] = {ls_gpu_load_kernel(product_kernel), ls_gpu_load_kernel(bias_kernel),
-                          ls_gpu_load_kernel(column_sums_kernel),
-                          ls_gpu_load_kernel(pieces_kernel<4>),
-                          ls_gpu_load_kernel(pieces_kernel<1>)};
+    const int errors[] = {
+        ls_gpu_load_kernel(product_kernel), ls_gpu_load_kernel(column_sums_kernel),
+        ls_gpu_load_kernel(finish_kernel<4>), ls_gpu_load_kernel(finish_kernel<1>)};
     return ls_gpu_first_failure(errors, sizeof errors / sizeof *errors);
 }

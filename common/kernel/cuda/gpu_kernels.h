@@ -99,6 +99,20 @@ typedef struct ls_gpu_product {
 } ls_gpu_product;
 
 int ls_gpu_plain_product(void *stream, const ls_gpu_product *product);
+/** What a product leaves: c = (c +) the sum of its pieces in their order, then + bias, ReLU, and 0
+ *  where `mask` is not positive. */
+typedef struct ls_gpu_rest {
+    const float *parts; /**< [pieces,rows,columns]; NULL: c is whole */
+    int pieces;
+    int64_t rows, columns;
+    bool accumulate;   /**< c is added to, where there are parts */
+    const float *bias; /**< [columns]; NULL: none */
+    bool relu;
+    const float *mask; /**< [rows,columns]; NULL: none */
+    float *c;          /**< [rows,columns] */
+} ls_gpu_rest;
+
+int ls_gpu_finish_product(void *stream, const ls_gpu_rest *rest);
 /** y[r] += bias (where not NULL), then ReLU where set. */
 int ls_gpu_bias(void *stream, float *y, const float *bias, int64_t rows, int64_t columns,
                 bool relu);
@@ -107,10 +121,6 @@ int64_t ls_gpu_column_pieces(int64_t rows);
 /** sums[c] = sum of x[r,c] over the rows; `memory` [pieces, columns], or NULL: as a whole. */
 int ls_gpu_column_sums(void *stream, const float *x, int64_t rows, int64_t columns, float *memory,
                        float *sums);
-
-/** c = the sum of parts [pieces, count] in their order (+ c where `accumulate`). */
-int ls_gpu_add_pieces(void *stream, const float *parts, int pieces, int64_t count, bool accumulate,
-                      float *c);
 
 /* ---- gpu_pools.cu: the same bits as the cpu table -------------------------------------------- */
 

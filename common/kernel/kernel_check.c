@@ -103,6 +103,21 @@ ls_status ls_check_dense_backward_data(const ls_dense_backward_data_args *d, siz
     return LS_OK;
 }
 
+ls_status ls_check_dense_backward(const ls_dense_backward_args *d, size_t real_bytes, ls_work *work)
+{
+    const ls_dense_backward_weights_args *w = &d->weights;
+    ls_work data;
+    LS_TRY(ls_check_dense_backward_weights(w, real_bytes, work));
+    LS_TRY(ls_check_dense_backward_data(&d->data, real_bytes, &data));
+    if (w->rows != d->data.rows || w->inputs != d->data.inputs || w->outputs != d->data.outputs ||
+        w->dy != d->data.dy)
+        return ls_fail(LS_CODE_USAGE, "dense_backward", "data",
+                       "is of another layer than the weights; both have one dy and its sizes");
+    work->flops += data.flops;
+    work->bytes += data.bytes;
+    return LS_OK;
+}
+
 ls_status ls_check_relu_forward(const ls_relu_forward_args *r, size_t real_bytes, ls_work *work)
 {
     const tensor tensors[] = {{"x", r->x, r->count, 1, real_bytes, NEEDED},

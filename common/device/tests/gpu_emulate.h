@@ -25,6 +25,7 @@
 #define __global__
 #define __device__
 #define __shared__ static
+#define __launch_bounds__(...)
 
 struct emulated_size {
     unsigned x;

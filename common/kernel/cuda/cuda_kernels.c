@@ -134,6 +134,7 @@ const ls_kernel_table ls_cuda_kernels = {
     .dense_forward = ls_cuda_dense_forward,
     .dense_backward_weights = ls_cuda_dense_backward_weights,
     .dense_backward_data = ls_cuda_dense_backward_data,
+    .dense_backward = ls_cuda_dense_backward,
     .relu_forward = ls_cuda_relu_forward,
     .relu_backward = ls_cuda_relu_backward,
     .polynomial = ls_cuda_polynomial,

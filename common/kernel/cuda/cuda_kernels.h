@@ -69,6 +69,8 @@ ls_status ls_cuda_dense_backward_weights(ls_kernels *kernels,
                                          ls_op **out);
 ls_status ls_cuda_dense_backward_data(ls_kernels *kernels,
                                       const ls_dense_backward_data_args *arguments, ls_op **out);
+ls_status ls_cuda_dense_backward(ls_kernels *kernels, const ls_dense_backward_args *arguments,
+                                 ls_op **out);
 /* cuda_elements.c */
 ls_status ls_cuda_relu_forward(ls_kernels *kernels, const ls_relu_forward_args *arguments,
                                ls_op **out);

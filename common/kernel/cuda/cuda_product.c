@@ -30,9 +30,10 @@ enum { MATRICES = 3, CANDIDATES = 32 };
 /* What every matrix is said to lie on, in bytes. */
 static const uint32_t alignment = sizeof(float);
 
-/* When a sum is cut: the least terms of a piece; a tile's side, as large ones are; and the most
- * pieces of tiles, about two for each multiprocessor of a large GPU. */
-enum { PIECE_TERMS = 256, TILE_SIDE = 64, TILES_MOST = 256, PIECES_MOST = 32 };
+/* When a sum is cut: the least terms of one that is worth a kernel behind it, and of a piece; a
+ * tile's side, as large ones are; and the most pieces of tiles, about two for each multiprocessor
+ * of a large GPU. */
+enum { CUT_TERMS = 256, PIECE_TERMS = 48, TILE_SIDE = 64, TILES_MOST = 256, PIECES_MOST = 32 };
 
 struct ls_cuda_product {
     ls_cuda_product_spec spec;
@@ -78,21 +79,25 @@ static int32_t pieces_of(const ls_cuda_product_spec *spec)
     const int64_t tiles =
         ((g->m + TILE_SIDE - 1) / TILE_SIDE) * ((g->n + TILE_SIDE - 1) / TILE_SIDE);
     int32_t pieces = 1;
-    while (spec->cut && 2 * pieces <= PIECES_MOST && 2 * pieces * tiles <= TILES_MOST &&
-           g->k % (2 * pieces) == 0 && g->k / (2 * pieces) >= PIECE_TERMS)
+    while (spec->cut && g->k >= CUT_TERMS && 2 * pieces <= PIECES_MOST &&
+           2 * pieces * tiles <= TILES_MOST && g->k % (2 * pieces) == 0 &&
+           g->k / (2 * pieces) >= PIECE_TERMS)
         pieces *= 2;
     return pieces;
 }
 
-/* Of a row-major matrix [rows, columns] as it lies in memory; of that many for each piece, one
- * behind the other. */
-static ls_status lay_out(ls_cuda_product *p, int matrix, int64_t rows, int64_t columns)
+/* A row-major matrix as it lies in memory; and of that many for each piece, how far apart. */
+typedef struct matrix_shape {
+    int64_t rows, columns, leading, apart;
+} matrix_shape;
+
+static ls_status lay_out(ls_cuda_product *p, int matrix, const matrix_shape *s)
 {
-    const int64_t apart = rows * columns;
     cublasLtMatrixLayout_t *layout = &p->layout[matrix];
     LS_TRY(ls_blas_check(p->blas,
-                         p->blas->call.cublasLtMatrixLayoutCreate(
-                             layout, CUDA_R_32F, (uint64_t)columns, (uint64_t)rows, columns),
+                         p->blas->call.cublasLtMatrixLayoutCreate(layout, CUDA_R_32F,
+                                                                  (uint64_t)s->columns,
+                                                                  (uint64_t)s->rows, s->leading),
                          "describe a matrix"));
     if (p->pieces == 1)
         return LS_OK;
@@ -104,17 +109,22 @@ static ls_status lay_out(ls_cuda_product *p, int matrix, int64_t rows, int64_t c
     return ls_blas_check(
         p->blas,
         p->blas->call.cublasLtMatrixLayoutSetAttribute(
-            *layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &apart, sizeof apart),
+            *layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &s->apart, sizeof s->apart),
         "describe a matrix");
 }
 
+/* A piece of a factor is some of its rows, or of its columns, by which way its terms lie. */
 static ls_status lay_out_all(ls_cuda_product *p)
 {
     const ls_gemm_args *g = &p->spec.gemm;
     const int64_t k = g->k / p->pieces;
-    LS_TRY(lay_out(p, 0, g->transpose_b ? g->n : k, g->transpose_b ? k : g->n));
-    LS_TRY(lay_out(p, 1, g->transpose_a ? k : g->m, g->transpose_a ? g->m : k));
-    return lay_out(p, 2, g->m, g->n);
+    const matrix_shape a =
+        g->transpose_a ? (matrix_shape){k, g->m, g->m, k * g->m} : (matrix_shape){g->m, k, g->k, k};
+    const matrix_shape b =
+        g->transpose_b ? (matrix_shape){g->n, k, g->k, k} : (matrix_shape){k, g->n, g->n, k * g->n};
+    LS_TRY(lay_out(p, 0, &b));
+    LS_TRY(lay_out(p, 1, &a));
+    return lay_out(p, 2, &(matrix_shape){g->m, g->n, g->n, g->m * g->n});
 }
 
 /* ---- The algorithm --------------------------------------------------------------------------- */
@@ -204,26 +214,29 @@ static ls_status multiply(const ls_cuda_product *p, const ls_cuda_operands *on, 
 {
     const float before = on->accumulate && !p->parts ? 1 : 0;
     void *c = p->parts ? p->parts : on->c;
-    LS_TRY(ls_blas_check(p->blas,
+    return ls_blas_check(p->blas,
                          p->blas->call.cublasLtMatmul(p->blas->handle, p->desc, &scale, on->b,
                                                       p->layout[0], on->a, p->layout[1], &before, c,
                                                       p->layout[2], c, p->layout[2], &p->algorithm,
                                                       p->workspace, p->workspace_bytes, stream),
-                         "multiply"));
+                         "multiply");
+}
+
+/* What multiply leaves; of no rows where that is nothing. */
+static ls_gpu_rest rest_of(const ls_cuda_product *p, const ls_cuda_operands *on)
+{
     const ls_cuda_product_spec *spec = &p->spec;
-    if (scale == 0 || !(p->parts || spec->bias || spec->relu || spec->mask))
-        return LS_OK;
-    const ls_gpu_rest rest = {.parts = p->parts,
-                              .pieces = p->pieces,
-                              .rows = spec->gemm.m,
-                              .columns = spec->gemm.n,
-                              .accumulate = on->accumulate,
-                              .bias = spec->bias,
-                              .relu = spec->relu,
-                              .mask = spec->mask,
-                              .c = on->c};
-    return ls_cuda_check(ls_device_describe(p->device)->text, "finish a product",
-                         (cudaError_t)ls_gpu_finish_product(stream, &rest));
+    if (!(p->parts || spec->bias || spec->relu || spec->mask))
+        return (ls_gpu_rest){.rows = 0};
+    return (ls_gpu_rest){.parts = p->parts,
+                         .pieces = p->pieces,
+                         .rows = spec->gemm.m,
+                         .columns = spec->gemm.n,
+                         .accumulate = on->accumulate,
+                         .bias = spec->bias,
+                         .relu = spec->relu,
+                         .mask = spec->mask,
+                         .c = on->c};
 }
 
 static ls_cuda_operands own_operands(const ls_cuda_product *p)
@@ -326,14 +339,24 @@ size_t ls_cuda_product_workspace(const ls_cuda_product *p)
     return (p->room ? workspace_room(p) : 0) + (p->parts ? parts_bytes(p) : 0);
 }
 
+ls_status ls_cuda_product_multiply(const ls_cuda_product *p, ls_queue *queue, ls_gpu_rest *rest)
+{
+    const ls_cuda_operands on = own_operands(p);
+    *rest = rest_of(p, &on);
+    return multiply(p, &on, 1, ls_queue_native(queue));
+}
+
 ls_status ls_cuda_product_run(const ls_cuda_product *p, ls_queue *queue)
 {
     const ls_cuda_operands on = own_operands(p);
-    return multiply(p, &on, 1, ls_queue_native(queue));
+    return ls_cuda_product_run_on(p, queue, &on);
 }
 
 ls_status ls_cuda_product_run_on(const ls_cuda_product *p, ls_queue *queue,
                                  const ls_cuda_operands *on)
 {
-    return multiply(p, on, 1, ls_queue_native(queue));
+    const ls_gpu_rest rest = rest_of(p, on);
+    LS_TRY(multiply(p, on, 1, ls_queue_native(queue)));
+    return ls_cuda_check(ls_device_describe(p->device)->text, "finish a product",
+                         (cudaError_t)ls_gpu_finish_product(ls_queue_native(queue), &rest));
 }

@@ -113,6 +113,19 @@ typedef struct ls_gpu_rest {
 } ls_gpu_rest;
 
 int ls_gpu_finish_product(void *stream, const ls_gpu_rest *rest);
+/** What the products of a layer's backward pass leave, and the gradient of its bias: one launch.
+ *  Rests of no rows are nothing; `dbias` NULL: not wanted. */
+typedef struct ls_gpu_backward_rest {
+    ls_gpu_rest weights, data;
+    int64_t rows, outputs;
+    const float *dy; /**< [rows,outputs] */
+    float *dbias;    /**< [outputs] */
+} ls_gpu_backward_rest;
+
+int ls_gpu_finish_backward(void *stream, const ls_gpu_backward_rest *rest);
+/** The backward pass of a layer of a few outputs, whole: one launch. `dweight`, `dx` NULL: not
+ *  wanted. Any size, 0 too. */
+int ls_gpu_narrow_backward(void *stream, const ls_dense_backward_args *args);
 /** y[r] += bias (where not NULL), then ReLU where set. */
 int ls_gpu_bias(void *stream, float *y, const float *bias, int64_t rows, int64_t columns,
                 bool relu);

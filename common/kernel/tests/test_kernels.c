@@ -412,7 +412,8 @@ static int run_kernel_tests(void)
 {
     /* One test for each entry of the table: a new entry without a test does not compile. */
 #define ENTRY_TEST(entry, args) cmocka_unit_test(test_##entry),
-    const struct CMUnitTest tests[] = {LS_KERNEL_CORE_ENTRIES(ENTRY_TEST)};
+    const struct CMUnitTest tests[] = {LS_KERNEL_CORE_ENTRIES(ENTRY_TEST)
+                                           LS_KERNEL_JOINT_ENTRIES(ENTRY_TEST)};
 #undef ENTRY_TEST
     return cmocka_run_group_tests(tests, setup, teardown);
 }

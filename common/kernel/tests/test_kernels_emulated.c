@@ -175,6 +175,21 @@ static void run_moved(fixture *f, int moved, size_t by, float *out[3])
         free(base[i]);
 }
 
+/* Both halves of a backward pass are of one layer. */
+static void test_halves(void **state)
+{
+    fixture *f = *state;
+    float data[4] = {0};
+    ls_dense_backward_args args = {{2, 2, 1, data, data, data, NULL},
+                                   {2, 1, 1, data, data, NULL, data}};
+    ls_op *op = NULL;
+    ls_status status = f->cpu->table->dense_backward(f->cpu, &args, &op);
+    assert_int_equal(ls_status_code(status), LS_CODE_USAGE);
+    assert_non_null(strstr(ls_status_text(status), "another layer"));
+    assert_null(op);
+    ls_status_free(status);
+}
+
 /* The library is told the same, and the bits are the same. */
 static void test_places(void **state)
 {
@@ -206,15 +221,11 @@ static void test_places(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_places),
-        cmocka_unit_test(test_softmax_bits),
-        cmocka_unit_test(test_squared_error_bits),
-        cmocka_unit_test(test_optimizer_bits),
-        cmocka_unit_test(test_fault),
-        cmocka_unit_test(test_flips),
-        cmocka_unit_test(test_more_losses),
-        cmocka_unit_test(test_step),
-        cmocka_unit_test(test_tf32),
+        cmocka_unit_test(test_places),         cmocka_unit_test(test_halves),
+        cmocka_unit_test(test_softmax_bits),   cmocka_unit_test(test_squared_error_bits),
+        cmocka_unit_test(test_optimizer_bits), cmocka_unit_test(test_fault),
+        cmocka_unit_test(test_flips),          cmocka_unit_test(test_more_losses),
+        cmocka_unit_test(test_step),           cmocka_unit_test(test_tf32),
         cmocka_unit_test(test_any_order),
     };
     return run_kernel_tests() + cmocka_run_group_tests(tests, setup, teardown);

@@ -185,6 +185,15 @@ typedef struct ls_gather_args {
     void *out; /**< [B, width]; one-hot: [B, width, 256] */
 } ls_gather_args;
 
+enum { LS_GATHERS = 4 };
+
+/** Which samples, and then their rows of several arrays: one operation where a table has it. */
+typedef struct ls_gather_batch_args {
+    ls_batch_indices_args indices;
+    int count;
+    ls_gather_args gather[LS_GATHERS]; /**< of these rows, by these indices */
+} ls_gather_batch_args;
+
 typedef enum ls_optimizer_kind {
     LS_OPTIMIZER_SGD,
     LS_OPTIMIZER_MOMENTUM,
@@ -312,7 +321,9 @@ typedef struct ls_kernels {
     X(flip_bit, ls_flip_bit_args)
 
 /** Several operations as one. NULL in a table that gains nothing by it: those are put instead. */
-#define LS_KERNEL_JOINT_ENTRIES(X) X(dense_backward, ls_dense_backward_args)
+#define LS_KERNEL_JOINT_ENTRIES(X)                                                                 \
+    X(dense_backward, ls_dense_backward_args)                                                      \
+    X(gather_batch, ls_gather_batch_args)
 
 #define LS_KERNEL_ENTRIES(X)                                                                       \
     LS_KERNEL_CORE_ENTRIES(X)                                                                      \

@@ -212,6 +212,24 @@ ls_status ls_check_gather(const ls_gather_args *g, size_t real_bytes, ls_work *w
     return LS_OK;
 }
 
+ls_status ls_check_gather_batch(const ls_gather_batch_args *b, size_t real_bytes, ls_work *work)
+{
+    LS_TRY(ls_check_batch_indices(&b->indices, real_bytes, work));
+    if (b->count < 0 || b->count > LS_GATHERS)
+        return ls_fail(LS_CODE_USAGE, "gather_batch", "count", "%d arrays; give 0 to %d", b->count,
+                       LS_GATHERS);
+    for (int i = 0; i < b->count; i++) {
+        ls_work one;
+        LS_TRY(ls_check_gather(&b->gather[i], real_bytes, &one));
+        if (b->gather[i].rows != b->indices.rows || b->gather[i].indices != b->indices.indices)
+            return ls_fail(LS_CODE_USAGE, "gather_batch", "gather",
+                           "number %d is of other rows; give those of the indices", i);
+        work->flops += one.flops;
+        work->bytes += one.bytes;
+    }
+    return LS_OK;
+}
+
 ls_status ls_check_optimizer(const ls_optimizer_args *o, size_t real_bytes, ls_work *work)
 {
     static const int slots_of[] = {[LS_OPTIMIZER_SGD] = 0,

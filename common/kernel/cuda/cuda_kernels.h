@@ -100,6 +100,9 @@ ls_status ls_cuda_logistic_loss(ls_kernels *kernels, const ls_logistic_loss_args
                                 ls_op **out);
 ls_status ls_cuda_weight_decay(ls_kernels *kernels, const ls_weight_decay_args *arguments,
                                ls_op **out);
+/* cuda_feed.c */
+ls_status ls_cuda_gather_batch(ls_kernels *kernels, const ls_gather_batch_args *arguments,
+                               ls_op **out);
 /* cuda_images.c */
 ls_status ls_cuda_max_pool_forward(ls_kernels *kernels, const ls_max_pool_forward_args *arguments,
                                    ls_op **out);

@@ -21,6 +21,7 @@ extern "C" {
 /* Have the driver load the kernels of a file onto the current device. */
 int ls_gpu_load_elements(void);
 int ls_gpu_load_batch(void);
+int ls_gpu_load_feed(void);
 int ls_gpu_load_losses(void);
 int ls_gpu_load_dense(void);
 int ls_gpu_load_pools(void);
@@ -42,7 +43,7 @@ int ls_gpu_weight_decay(void *stream, const ls_weight_decay_args *args);
 /** `scalars`: those that no step changes. */
 int ls_gpu_optimizer(void *stream, const ls_optimizer_args *args, const ls_update_scalars *scalars);
 
-/* ---- gpu_batch.cu ---------------------------------------------------------------------------- */
+/* ---- gpu_feed.cu ----------------------------------------------------------------------------- */
 
 /** An order made ready on the host. */
 typedef struct ls_gpu_order {
@@ -54,6 +55,10 @@ typedef struct ls_gpu_order {
 int ls_gpu_batch_indices(void *stream, const ls_batch_indices_args *args,
                          const ls_gpu_order *order);
 int ls_gpu_gather(void *stream, const ls_gather_args *args);
+int ls_gpu_gather_batch(void *stream, const ls_gather_batch_args *args, const ls_gpu_order *order);
+
+/* ---- gpu_batch.cu ---------------------------------------------------------------------------- */
+
 int ls_gpu_count_correct(void *stream, const ls_count_correct_args *args);
 int ls_gpu_add_loss(void *stream, const ls_add_loss_args *args);
 int ls_gpu_finish_step(void *stream, const ls_finish_step_args *args);

@@ -325,6 +325,25 @@ static inline ls_status staged_batch_indices(ls_kernels *k, const ls_batch_indic
     return staged_close(s, inner->table->batch_indices(inner, &a, &s->inner), out);
 }
 
+static inline ls_status staged_gather_batch(ls_kernels *k, const ls_gather_batch_args *args,
+                                            ls_op **out)
+{
+    ls_gather_batch_args a = *args;
+    staged_op *s = staged_open(k);
+    ls_kernels *inner = staging_of(k)->inner;
+    stage_in(s, &a.indices.state, sizeof *a.indices.state);
+    stage_out(s, &a.indices.indices, (size_t)a.indices.rows * sizeof *a.indices.indices);
+    for (int i = 0; i < a.count; i++) {
+        ls_gather_args *g = &a.gather[i];
+        const bool hot = g->type == LS_GATHER_ONE_HOT, bytes = g->type == LS_GATHER_BYTES_TO_UNIT;
+        stage_in(s, &g->source,
+                 a.indices.order.samples * (size_t)g->width * (hot || bytes ? 1 : 4));
+        g->indices = a.indices.indices;
+        stage_out(s, &g->out, reals(g->rows * g->width * (hot ? 256 : 1)));
+    }
+    return staged_close(s, inner->table->gather_batch(inner, &a, &s->inner), out);
+}
+
 /* As many samples as the indices name. */
 static inline ls_status staged_gather(ls_kernels *k, const ls_gather_args *args, ls_op **out)
 {

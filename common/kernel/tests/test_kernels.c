@@ -264,6 +264,55 @@ static void test_gather(void **state)
     check_gather(*state, 256, 1, LS_GATHER_INT32);
 }
 
+/* Which samples and their rows at once: the bits of one after the other. */
+static void check_gather_batch(fixture *f, int64_t rows, const int64_t widths[3], int count)
+{
+    enum { SAMPLES = 53 };
+    static const ls_gather_type types[] = {LS_GATHER_BYTES_TO_UNIT, LS_GATHER_INT32,
+                                           LS_GATHER_ONE_HOT};
+    uint32_t *indices = calloc((size_t)rows + 1, 4), *want_indices = calloc((size_t)rows + 1, 4);
+    const ls_step_state at = {.position = 5 * SAMPLES - 3};
+    ls_gather_batch_args args = {{rows, {SAMPLES, 7, true}, 2, &at, indices}, count, {{0}}};
+    ls_batch_indices_args alone = args.indices;
+    float *got[3], *want[3];
+    ls_op *op;
+    alone.indices = want_indices;
+    must(f->reference->table->batch_indices(f->reference, &alone, &op));
+    run(f, op);
+    for (int i = 0; i < 3; i++) {
+        const int64_t out = rows * widths[i] * (i == 2 ? 256 : 1);
+        got[i] = randoms(out, 1), want[i] = randoms(out, 1);
+        args.gather[i] = (ls_gather_args){
+            rows, widths[i], types[i], randoms(SAMPLES * widths[i], 2), indices, got[i]};
+        ls_gather_args one = args.gather[i];
+        one.indices = want_indices, one.out = want[i];
+        must(f->reference->table->gather(f->reference, &one, &op));
+        if (i < count)
+            run(f, op);
+        else
+            ls_op_free(op);
+    }
+    must(f->cpu->table->gather_batch(f->cpu, &args, &op));
+    run(f, op);
+    same_bits("gather_batch", indices, want_indices, (size_t)rows * sizeof *indices);
+    for (int i = 0; i < 3; i++) {
+        const int64_t out = rows * widths[i] * (i == 2 ? 256 : 1);
+        same_bits("gather_batch", got[i], want[i], (size_t)(out + 1) * sizeof *got[i]);
+        free(got[i]), free(want[i]), free((void *)(uintptr_t)args.gather[i].source);
+    }
+    free(indices), free(want_indices);
+}
+
+/* Tables may be without it. */
+static void test_gather_batch(void **state)
+{
+    static const int64_t widths[][3] = {{1, 1, 1}, {784, 1, 3}, {13, 4, 20}, {4, 0, 1}};
+    const fixture *f = *state;
+    for (int r = 0; r < SIZES && f->cpu->table->gather_batch; r++)
+        for (int way = 0; way < 16; way++)
+            check_gather_batch(*state, sizes[r], widths[way / 4], way % 4);
+}
+
 /* ---- Optimizer ----------------------------------------------------------------------------- */
 
 /* The bounds of one element, from its values before the step. */

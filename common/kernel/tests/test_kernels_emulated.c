@@ -11,6 +11,7 @@
 #define FIXTURE_CLOSE close_emulated
 #include "common/kernel/tests/kernel_bits.h"
 #include "common/kernel/tests/kernel_emulated.h"
+#include "common/kernel/tests/kernel_staging.h"
 #include "common/kernel/tests/kernel_step.h"
 
 #define OTHER_MAIN
@@ -190,6 +191,21 @@ static void test_halves(void **state)
     ls_status_free(status);
 }
 
+/* What kernel_staging.h makes of joint operations, which the cpu table has not. */
+static void test_staged(void **state)
+{
+    fixture *f = *state;
+    ls_kernels *inner = f->cpu;
+    ls_queue *queue;
+    must(ls_queue_open(f->device, "staging", &queue));
+    f->cpu = staging_open(inner, queue);
+    test_dense_backward(state);
+    test_gather_batch(state);
+    free(f->cpu);
+    f->cpu = inner;
+    ls_queue_close(queue);
+}
+
 /* The library is told the same, and the bits are the same. */
 static void test_places(void **state)
 {
@@ -221,11 +237,17 @@ static void test_places(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_places),         cmocka_unit_test(test_halves),
-        cmocka_unit_test(test_softmax_bits),   cmocka_unit_test(test_squared_error_bits),
-        cmocka_unit_test(test_optimizer_bits), cmocka_unit_test(test_fault),
-        cmocka_unit_test(test_flips),          cmocka_unit_test(test_more_losses),
-        cmocka_unit_test(test_step),           cmocka_unit_test(test_tf32),
+        cmocka_unit_test(test_places),
+        cmocka_unit_test(test_halves),
+        cmocka_unit_test(test_staged),
+        cmocka_unit_test(test_softmax_bits),
+        cmocka_unit_test(test_squared_error_bits),
+        cmocka_unit_test(test_optimizer_bits),
+        cmocka_unit_test(test_fault),
+        cmocka_unit_test(test_flips),
+        cmocka_unit_test(test_more_losses),
+        cmocka_unit_test(test_step),
+        cmocka_unit_test(test_tf32),
         cmocka_unit_test(test_any_order),
     };
     return run_kernel_tests() + cmocka_run_group_tests(tests, setup, teardown);

@@ -74,33 +74,29 @@ static ls_status share_split(ls_replica *r, const ls_split *split,
     return LS_OK;
 }
 
-static void *element_at(const ls_replica *r, void *flat, size_t index)
-{
-    return flat ? (char *)flat + index * real_bytes(r) : NULL;
-}
-
-/* decay[0] = weight decay's part: one operation for each variable that decays, in their order. */
+/* decay[0] = weight decay's part, of the variables that decay, each for itself, in their order. */
 static ls_status append_decay_loss(ls_replica *r, ls_op_list *ops)
 {
-    bool more = false;
     const ls_variables *variables = &r->graph->variables;
+    ls_update_range *ranges = calloc(variables->count + 1, sizeof *ranges);
+    if (!ranges)
+        return ls_fail_memory("replica", (variables->count + 1) * sizeof *ranges);
+    ls_weight_decay_args args = {
+        .count = (int64_t)r->owned, .weight = r->parameters, .ranges = ranges, .loss = r->decay};
     for (size_t i = 0; i < variables->count; i++) {
         const ls_variable *v = &variables->items[i];
-        if (v->decay == 0 || v->offset >= r->owned) /* another part's */
-            continue;
-        const ls_weight_decay_args args = {.count = (int64_t)v->count,
-                                           .decay = v->decay,
-                                           .weight = element_at(r, r->parameters, v->offset),
-                                           .loss = r->decay,
-                                           .accumulate = more};
-        ls_op *op;
-        LS_TRY(ls_kernel_table_need(r->kernels->table, "weight_decay", "the model"));
-        LS_TRY(r->kernels->table->weight_decay(r->kernels, &args, &op));
-        op->use = LS_TIME_OPTIMIZER;
-        LS_TRY(ls_op_list_add(ops, op));
-        more = true;
+        if (v->decay != 0 && v->offset < r->owned) /* else another part's */
+            ranges[args.range_count++] =
+                (ls_update_range){(int64_t)v->offset, (int64_t)v->count, v->decay, 0};
     }
-    return LS_OK;
+    ls_op *op;
+    ls_status status = ls_kernel_table_need(r->kernels->table, "weight_decay", "the model");
+    if (!status)
+        status = r->kernels->table->weight_decay(r->kernels, &args, &op);
+    free(ranges);
+    LS_TRY(status);
+    op->use = LS_TIME_OPTIMIZER;
+    return ls_op_list_add(ops, op);
 }
 
 static ls_status open_parts(ls_replica *r, int64_t rows)

@@ -1,41 +1,64 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A replica's update of a range of the flat buffers: weight decay, then the optimizer's pass over
- * what is trained, and moving statistics moved on; then moving averages of all of it.
+ * A replica's update of a range of the flat buffers: weight decay, the optimizer's pass over what
+ * is trained, and moving statistics moved on, in one operation; then moving averages of all of it.
  */
 #include "impl/replica.h"
+
+#include <stdlib.h>
 
 static void *element_at(const ls_replica *r, void *flat, size_t index)
 {
     return flat ? (char *)flat + index * r->kernels->table->real_bytes : NULL;
 }
 
-/* gradient += decay * w where the range meets a variable that decays. */
-static ls_status append_decay(ls_replica *r, size_t first, size_t count, ls_op_list *ops)
+/* ---- What is done alike ---------------------------------------------------------------------- */
+
+typedef struct range_list {
+    ls_update_range *items;
+    int64_t count;
+} range_list;
+
+/* Elements of a variable from `first` on; those of neighbours that are treated alike are one. */
+static void add_elements(range_list *list, size_t first, size_t count, double decay, double keep)
+{
+    ls_update_range *last = list->count ? &list->items[list->count - 1] : NULL;
+    if (last && last->decay == decay && last->keep == keep)
+        last->count += (int64_t)count;
+    else
+        list->items[list->count++] = (ls_update_range){(int64_t)first, (int64_t)count, decay, keep};
+}
+
+/* The variables that elements [first, first + count) meet. */
+static ls_status find_ranges(const ls_replica *r, size_t first, size_t count, bool decay,
+                             range_list *out)
 {
     const ls_variables *variables = &r->graph->variables;
+    *out = (range_list){.items = calloc(variables->count + 1, sizeof *out->items)};
+    if (!out->items)
+        return ls_fail_memory("update", (variables->count + 1) * sizeof *out->items);
     for (size_t i = 0; i < variables->count; i++) {
         const ls_variable *v = &variables->items[i];
-        size_t from = v->offset > first ? v->offset : first, to = v->offset + v->count;
-        to = to < first + count ? to : first + count;
-        if (v->decay == 0 || from >= to)
-            continue;
-        const ls_weight_decay_args args = {.count = (int64_t)(to - from),
-                                           .decay = v->decay,
-                                           .weight = element_at(r, r->parameters, from),
-                                           .gradient = element_at(r, r->gradients, from)};
-        ls_op *op;
-        LS_TRY(r->kernels->table->weight_decay(r->kernels, &args, &op));
-        op->use = LS_TIME_OPTIMIZER;
-        LS_TRY(ls_op_list_add(ops, op));
+        const size_t from = v->offset > first ? v->offset : first, end = v->offset + v->count;
+        const size_t to = end < first + count ? end : first + count;
+        if (from < to)
+            add_elements(out, from - first, to - from, decay ? v->decay : 0, v->keep);
     }
+    if (out->count == 1 && out->items[0].decay == 0 && out->items[0].keep == 0)
+        out->count = 0;
     return LS_OK;
 }
 
-/* The optimizer's pass over a range that it trains all of. */
-static ls_status append_optimizer(ls_replica *r, size_t first, size_t count, ls_op_list *ops)
+/* ---- The operations -------------------------------------------------------------------------- */
+
+/* Weight decay's gradient where `decay`, the optimizer's pass, and moving statistics towards the
+ * batch's, which stand where gradients do. */
+static ls_status append_update(ls_replica *r, size_t first, size_t count, bool decay,
+                               ls_op_list *ops)
 {
     const ls_optimizer *o = &r->job->optimizer;
+    range_list ranges;
+    LS_TRY(find_ranges(r, first, count, decay, &ranges));
     const ls_optimizer_args args = {
         .kind = o->rule->kind,
         .count = (int64_t)count,
@@ -48,9 +71,13 @@ static ls_status append_optimizer(ls_replica *r, size_t first, size_t count, ls_
         .rho = o->rho,
         .epsilon = o->epsilon,
         .state = r->state,
+        .ranges = ranges.items,
+        .range_count = ranges.count,
     };
     ls_op *op;
-    LS_TRY(r->kernels->table->optimizer(r->kernels, &args, &op));
+    ls_status status = r->kernels->table->optimizer(r->kernels, &args, &op);
+    free(ranges.items);
+    LS_TRY(status);
     op->use = LS_TIME_OPTIMIZER;
     return ls_op_list_add(ops, op);
 }
@@ -70,47 +97,18 @@ static ls_status append_average(ls_replica *r, size_t first, size_t count, ls_op
     return ls_op_list_add(ops, op);
 }
 
-/* Moving statistics move towards the batch's, which stand where gradients do. */
-static ls_status append_statistics(ls_replica *r, size_t first, size_t count, double keep,
-                                   ls_op_list *ops)
+static ls_status append(ls_replica *r, size_t first, size_t count, bool decay, ls_op_list *ops)
 {
-    const ls_moving_average_args args = {.count = (int64_t)count,
-                                         .decay = keep,
-                                         .value = element_at(r, r->gradients, first),
-                                         .average = element_at(r, r->parameters, first)};
-    ls_op *op;
-    LS_TRY(r->kernels->table->moving_average(r->kernels, &args, &op));
-    op->use = LS_TIME_OPTIMIZER;
-    return ls_op_list_add(ops, op);
-}
-
-/* The optimizer's pass over what it trains of the range, and the batch's statistics. */
-static ls_status append_update(ls_replica *r, size_t first, size_t count, ls_op_list *ops)
-{
-    const ls_variables *variables = &r->graph->variables;
-    const size_t end = first + count;
-    for (size_t i = 0; i < variables->count; i++) {
-        const ls_variable *v = &variables->items[i];
-        const size_t from = v->offset > first ? v->offset : first, to = v->offset + v->count;
-        const size_t last = to < end ? to : end;
-        if (v->keep == 0 || from >= last)
-            continue;
-        if (from > first)
-            LS_TRY(append_optimizer(r, first, from - first, ops));
-        LS_TRY(append_statistics(r, from, last - from, v->keep, ops));
-        first = last;
-    }
-    return first < end || !count ? append_optimizer(r, first, end - first, ops) : LS_OK;
+    LS_TRY(append_update(r, first, count, decay, ops));
+    return r->average ? append_average(r, first, count, ops) : LS_OK;
 }
 
 ls_status ls_replica_apply(ls_replica *r, size_t first, size_t count, ls_op_list *ops)
 {
-    LS_TRY(append_update(r, first, count, ops));
-    return r->average ? append_average(r, first, count, ops) : LS_OK;
+    return append(r, first, count, false, ops);
 }
 
 ls_status ls_replica_update(ls_replica *r, size_t first, size_t count, ls_op_list *ops)
 {
-    LS_TRY(append_decay(r, first, count, ops));
-    return ls_replica_apply(r, first, count, ops);
+    return append(r, first, count, true, ops);
 }

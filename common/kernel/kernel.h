@@ -202,6 +202,16 @@ typedef enum ls_optimizer_kind {
 } ls_optimizer_kind;
 
 /**
+ * Elements that an update treats alike. Where `decay` is not 0, their gradient has it first:
+ * gradient += decay * weight. Where `keep` is not 0 they are moving statistics, which are no
+ * optimizer's: weight += (1 - keep) (gradient - weight).
+ */
+typedef struct ls_update_range {
+    int64_t first, count; /**< of the arrays of the operation that takes it */
+    double decay, keep;
+} ls_update_range;
+
+/**
  * One pass over a range of the flat buffers. With g the gradient, lr = state->learning_rate:
  *     sgd        w -= lr g
  *     momentum   v = mu v + g; w -= lr v
@@ -214,11 +224,13 @@ typedef enum ls_optimizer_kind {
 typedef struct ls_optimizer_args {
     ls_optimizer_kind kind;
     int64_t count;
-    void *weight;         /**< real [count] */
-    const void *gradient; /**< real [count] */
-    void *slot[2];        /**< real [count]: momentum v; adam m, v; rmsprop v; else NULL */
+    void *weight;   /**< real [count] */
+    void *gradient; /**< real [count]; written only where a range decays */
+    void *slot[2];  /**< real [count]: momentum v; adam m, v; rmsprop v; else NULL */
     double mu, beta1, beta2, rho, epsilon;
     const ls_step_state *state;
+    const ls_update_range *ranges; /**< of 0 to count, one after the other; copied */
+    int64_t range_count;           /**< 0: all is trained, and nothing decays */
 } ls_optimizer_args;
 
 /** y = a + b elementwise; y may be a or b. Without b (NULL) y = a, a copy. */
@@ -328,7 +340,8 @@ typedef struct ls_kernels {
 #define LS_KERNEL_ENTRIES(X)                                                                       \
     LS_KERNEL_CORE_ENTRIES(X)                                                                      \
     LS_KERNEL_LAYER_ENTRIES(X)                                                                     \
-    LS_KERNEL_JOINT_ENTRIES(X)
+    LS_KERNEL_JOINT_ENTRIES(X)                                                                     \
+    LS_KERNEL_PACK_ENTRIES(X)
 
 struct ls_kernel_table {
     const char *name;
@@ -341,7 +354,7 @@ struct ls_kernel_table {
     /** Version of the library behind it: "oneDNN 2.6.3 (avx512)"; "" where there is none. */
     const char *(*library)(const ls_kernels *kernels);
     /* The operations: constructors; arguments are copied, memory is borrowed. Those of
-     * LS_KERNEL_LAYER_ENTRIES and LS_KERNEL_JOINT_ENTRIES may be NULL. */
+     * LS_KERNEL_LAYER_ENTRIES, LS_KERNEL_JOINT_ENTRIES and LS_KERNEL_PACK_ENTRIES may be NULL. */
 #define LS_KERNEL_MEMBER(entry, args)                                                              \
     ls_status (*entry)(ls_kernels * kernels, const args *arguments, ls_op **out);
     LS_KERNEL_ENTRIES(LS_KERNEL_MEMBER)

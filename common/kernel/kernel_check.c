@@ -43,6 +43,32 @@ ls_status ls_check_value(const char *op, const char *name, double value)
     return ls_fail(LS_CODE_USAGE, op, name, "it is %g; give a finite number", value);
 }
 
+ls_status ls_check_ranges(const char *op, const ls_update_range *ranges, int64_t range_count,
+                          int64_t count, bool gaps, double *flops)
+{
+    int64_t at = 0;
+    if (range_count < 0 || (range_count && !ranges))
+        return ls_fail(LS_CODE_USAGE, op, "ranges",
+                       "%" PRId64 " of them are none; give as many as there are", range_count);
+    for (int64_t r = 0; r < range_count; r++) {
+        const ls_update_range *range = &ranges[r];
+        if (range->count < 0 || range->first < at || (!gaps && range->first > at) ||
+            range->first > count || range->count > count - range->first)
+            return ls_fail(LS_CODE_USAGE, op, "ranges",
+                           "that of %" PRId64 " elements from %" PRId64
+                           " on is none of what is left; give 0 to %" PRId64 " in order",
+                           range->count, range->first, count);
+        LS_TRY(ls_check_value(op, "decay", range->decay));
+        LS_TRY(ls_check_value(op, "keep", range->keep));
+        *flops += range->decay != 0 ? 2 * (double)range->count : 0;
+        at = range->first + range->count;
+    }
+    if (range_count && !gaps && at != count)
+        return ls_fail(LS_CODE_USAGE, op, "ranges",
+                       "they end at %" PRId64 " of %" PRId64 "; give all, in order", at, count);
+    return LS_OK;
+}
+
 ls_status ls_label_fail(const char *op, int64_t row, int32_t label, int64_t classes)
 {
     char where[48];
@@ -253,6 +279,7 @@ ls_status ls_check_optimizer(const ls_optimizer_args *o, size_t real_bytes, ls_w
     work->flops = flops_of[o->kind] * (double)o->count;
     /* What is written was read before: weight and slots count twice. */
     work->bytes += (double)(1 + slots) * (double)o->count * (double)real_bytes;
+    LS_TRY(ls_check_ranges("optimizer", o->ranges, o->range_count, o->count, false, &work->flops));
     const double values[] = {o->mu, o->beta1, o->beta2, o->rho, o->epsilon};
     static const char *const names[] = {"mu", "beta1", "beta2", "rho", "epsilon"};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)

@@ -231,16 +231,33 @@ ls_status ls_check_transpose(const ls_transpose_args *t, size_t real_bytes, ls_w
     return ls_check_tensors("transpose", 2, tensors, work);
 }
 
+ls_status ls_check_pack_weights(const ls_pack_weights_args *p, size_t real_bytes, ls_work *work)
+{
+    *work = (ls_work){0};
+    if (p->count < 0 || (p->count && !p->items))
+        return ls_fail(LS_CODE_USAGE, "pack_weights", "items",
+                       "%" PRId64 " of them are none; give as many as there are", p->count);
+    for (int64_t i = 0; i < p->count; i++) {
+        const ls_packed_weights *w = &p->items[i];
+        ls_work one;
+        int64_t size = 0;
+        LS_TRY(count_elements("pack_weights", "weight", (const int64_t[]){w->channels, w->taps, 1},
+                              &size));
+        const ls_checked_tensor tensors[] = {
+            {"weight", w->weight, w->outputs, size, real_bytes, NEEDED},
+            {"packed", w->packed, w->outputs, size, real_bytes, NEEDED}};
+        LS_TRY(ls_check_tensors("pack_weights", 2, tensors, &one));
+        work->bytes += one.bytes;
+    }
+    return LS_OK;
+}
+
 ls_status ls_check_weight_decay(const ls_weight_decay_args *d, size_t real_bytes, ls_work *work)
 {
-    const ls_checked_tensor tensors[] = {
-        {"weight", d->weight, d->count, 1, real_bytes, NEEDED},
-        {"gradient", d->gradient, d->count, 1, real_bytes, OPTIONAL},
-        {"loss", d->loss, 1, 1, sizeof *d->loss, OPTIONAL}};
-    LS_TRY(ls_check_tensors("weight_decay", 3, tensors, work));
-    work->flops =
-        (d->gradient ? 2.0 : 0) * (double)d->count + (d->loss ? 2.0 : 0) * (double)d->count;
-    return ls_check_value("weight_decay", "decay", d->decay);
+    const ls_checked_tensor tensors[] = {{"weight", d->weight, d->count, 1, real_bytes, NEEDED},
+                                         {"loss", d->loss, 1, 1, sizeof *d->loss, NEEDED}};
+    LS_TRY(ls_check_tensors("weight_decay", 2, tensors, work));
+    return ls_check_ranges("weight_decay", d->ranges, d->range_count, d->count, true, &work->flops);
 }
 
 ls_status ls_check_conv_max_forward(const ls_conv_max_forward_args *c, size_t real_bytes,

@@ -18,6 +18,11 @@ typedef struct ls_checked_tensor {
 ls_status ls_check_tensors(const char *op, size_t count, const ls_checked_tensor *tensors,
                            ls_work *work);
 
+/** Refuses ranges that are not of 0 to `count` in their order (`gaps`: some of it), or have values
+ *  without meaning; adds what decay computes to *flops. */
+ls_status ls_check_ranges(const char *op, const ls_update_range *ranges, int64_t range_count,
+                          int64_t count, bool gaps, double *flops);
+
 /** Refuses what is not finite. */
 ls_status ls_check_value(const char *op, const char *name, double value);
 

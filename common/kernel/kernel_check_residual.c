@@ -18,25 +18,23 @@ static ls_status check_count(const char *op, int64_t count, int64_t least)
 
 ls_status ls_check_bn_sums(const ls_bn_sums_args *b, size_t real_bytes, ls_work *work)
 {
-    const ls_checked_tensor tensors[] = {{"x", b->x, b->pixels, b->channels, real_bytes, NEEDED},
-                                         {"sums", b->sums, 2, b->channels, sizeof(double), NEEDED}};
-    LS_TRY(ls_check_tensors("bn_sums", 2, tensors, work));
+    const ls_checked_tensor tensors[] = {
+        {"x", b->x, b->pixels, b->channels, real_bytes, NEEDED},
+        {"sums", b->sums, 2, b->channels, sizeof(double), NEEDED},
+        {"moments", b->moments, 2, b->channels, real_bytes, OPTIONAL}};
+    LS_TRY(ls_check_tensors("bn_sums", 3, tensors, work));
     work->flops = 3.0 * (double)b->pixels * (double)b->channels;
-    return LS_OK;
+    return ls_check_value("bn_sums", "epsilon", b->epsilon);
 }
 
 ls_status ls_check_bn_moments(const ls_bn_moments_args *b, size_t real_bytes, ls_work *work)
 {
     static const char op[] = "bn_moments";
     const int64_t C = b->channels;
-    const ls_checked_tensor tensors[] = {
-        {"sums", b->sums, 2, C, sizeof(double), NEEDED},
-        {"moments", b->moments, 2, C, real_bytes, NEEDED},
-        {"mean", b->mean, C, 1, real_bytes, OPTIONAL},
-        {"variance", b->variance, C, 1, real_bytes, b->mean ? NEEDED : OPTIONAL}};
-    LS_TRY(ls_check_tensors(op, 4, tensors, work));
+    const ls_checked_tensor tensors[] = {{"sums", b->sums, 2, C, sizeof(double), NEEDED},
+                                         {"moments", b->moments, 2, C, real_bytes, NEEDED}};
+    LS_TRY(ls_check_tensors(op, 2, tensors, work));
     LS_TRY(check_count(op, b->count, 1));
-    LS_TRY(ls_check_value(op, "share", b->share));
     return ls_check_value(op, "epsilon", b->epsilon);
 }
 
@@ -78,10 +76,14 @@ ls_status ls_check_bn_backward_sums(const ls_bn_backward_sums_args *b, size_t re
                                          {"dz", b->dz, N, C, real_bytes, OPTIONAL},
                                          {"sums", b->sums, 2, C, sizeof(double), NEEDED},
                                          {"dweight", b->dweight, C, 1, real_bytes, NEEDED},
-                                         {"dbias", b->dbias, C, 1, real_bytes, NEEDED}};
-    LS_TRY(ls_check_tensors("bn_backward_sums", 10, tensors, work));
+                                         {"dbias", b->dbias, C, 1, real_bytes, NEEDED},
+                                         {"batch", b->batch, 2, C, sizeof(double), NEEDED},
+                                         {"mean", b->mean, C, 1, real_bytes, NEEDED},
+                                         {"variance", b->variance, C, 1, real_bytes, NEEDED}};
+    LS_TRY(ls_check_tensors("bn_backward_sums", 13, tensors, work));
     work->flops = 5.0 * (double)N * (double)C;
-    return LS_OK;
+    LS_TRY(check_count("bn_backward_sums", b->count, 1));
+    return ls_check_value("bn_backward_sums", "share", b->share);
 }
 
 ls_status ls_check_bn_backward(const ls_bn_backward_args *b, size_t real_bytes, ls_work *work)

@@ -40,6 +40,7 @@ typedef struct ls_conv_forward_args {
     const void *bias;   /**< real [O]; NULL: none */
     void *y;            /**< real [B, out_height, out_width, O] */
     ls_activation activation;
+    const void *packed; /**< the weights by pack_weights, before each run; NULL: not there */
 } ls_conv_forward_args;
 
 /** The gradients of the weights and the bias. Overwrites. */
@@ -57,6 +58,7 @@ typedef struct ls_conv_backward_data_args {
     const void *dy;     /**< real [B, out_height, out_width, O] */
     const void *weight; /**< real [O, C, height, width] */
     void *dx;           /**< real [B, in_height, in_width, C] */
+    const void *packed; /**< as in forward */
 } ls_conv_backward_data_args;
 
 /** The largest of each window, and where in the image it is (y in_width + x; the first among
@@ -110,17 +112,16 @@ typedef struct ls_transpose_args {
 } ls_transpose_args;
 
 /**
- * Weight decay of decay * sum(w^2) / 2 over a range: gradient += decay * w, and the loss's part,
- * added to *loss where `accumulate`, else overwriting it. Either may be NULL. The loss's part is
- * rounded to a multiple of 2^-40 (ls_decay_loss).
+ * Weight decay's part of the loss: *loss = the sum over the ranges of decay * sum(w^2) / 2, each
+ * rounded to a multiple of 2^-40 (ls_decay_part). (The gradient's is the update's:
+ * ls_update_range.)
  */
 typedef struct ls_weight_decay_args {
     int64_t count;
-    double decay;
-    const void *weight; /**< real [count] */
-    void *gradient;     /**< real [count] */
-    double *loss;       /**< [1] */
-    bool accumulate;
+    const void *weight;            /**< real [count] */
+    const ls_update_range *ranges; /**< that decay, in order; copied */
+    int64_t range_count;
+    double *loss; /**< [1] */
 } ls_weight_decay_args;
 
 /**
@@ -225,6 +226,23 @@ typedef struct ls_copy_columns_args {
     const void *x;
     void *y;
 } ls_copy_columns_args;
+
+/** A convolution's weights: `packed` begins as memory of a device does. */
+typedef struct ls_packed_weights {
+    int64_t outputs, channels, taps; /**< taps: height times width */
+    const void *weight;              /**< real [O, C, taps] */
+    void *packed;                    /**< real [O, taps, C] */
+} ls_packed_weights;
+
+/** The weights of several convolutions, in the order of images: where a table has this, its
+ *  convolutions need not do it each for itself. */
+typedef struct ls_pack_weights_args {
+    const ls_packed_weights *items; /**< [count], copied */
+    int64_t count;
+} ls_pack_weights_args;
+
+/** Entries that only tables have whose convolutions can do without. */
+#define LS_KERNEL_PACK_ENTRIES(X) X(pack_weights, ls_pack_weights_args)
 
 #define LS_KERNEL_IMAGE_ENTRIES(X)                                                                 \
     X(gather_crops, ls_gather_crops_args)                                                          \

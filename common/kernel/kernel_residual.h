@@ -7,7 +7,7 @@
  * Batch normalisation is cut where sums over pixels are complete, so that those of several replicas
  * can be added in between:
  *
- *     forward    bn_sums; bn_moments; bn_forward
+ *     forward    bn_sums; where others' sums were added, bn_moments; bn_forward
  *     backward   bn_backward_sums; bn_backward
  *
  * Sums are double, [2,C]; moments are real [2,C]: the mean, and 1 / sqrt(variance + epsilon).
@@ -18,25 +18,23 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/** sums[0,c] = sum over pixels of x[p,c], sums[1,c] that of x[p,c]^2. */
+/** sums[0,c] = sum over pixels of x[p,c], sums[1,c] that of x[p,c]^2; and their moments, as
+ *  bn_moments of these pixels. */
 typedef struct ls_bn_sums_args {
     int64_t pixels, channels; /**< pixels: of all rows */
     const void *x;            /**< real [pixels, C] */
     double *sums;             /**< [2,C] */
+    void *moments;            /**< real [2,C]; NULL: not wanted */
+    double epsilon;
 } ls_bn_sums_args;
 
-/**
- * Moments of a batch of `count` pixels, from their sums; the variance is that of the batch,
- * sum / count. And the batch's part of the moving statistics: mean = share * the batch's mean,
- * variance = share * its unbiased variance (sum / (count - 1); of one pixel 0).
- */
+/** Moments of a batch of `count` pixels, from their sums; the variance is that of the batch,
+ *  sum / count. */
 typedef struct ls_bn_moments_args {
     int64_t channels, count;
-    double epsilon, share;
+    double epsilon;
     const double *sums; /**< [2,C] */
     void *moments;      /**< real [2,C] */
-    void *mean;         /**< real [C]; NULL: not wanted, nor the variance */
-    void *variance;     /**< real [C] */
 } ls_bn_moments_args;
 
 /** Moments of the moving statistics, for evaluation. */
@@ -64,6 +62,10 @@ typedef struct ls_bn_forward_args {
  * the output is `y`, or, where that is NULL, computed again from x as bn_forward does without z.
  * With n = (x - mean) / sqrt(variance + epsilon): sums[0,c] = sum of g, sums[1,c] = sum of g n;
  * dbias and dweight are the same, rounded. Where `dz` is not NULL it becomes g; it may be dy.
+ *
+ * And the part of the moving statistics that a batch of `count` pixels has, from its sums by
+ * bn_sums, `batch`: mean = share * the batch's mean, variance = share * its unbiased variance
+ * (sum / (count - 1); of one pixel 0).
  */
 typedef struct ls_bn_backward_sums_args {
     int64_t pixels, channels;
@@ -72,12 +74,17 @@ typedef struct ls_bn_backward_sums_args {
     const void *weight;  /**< real [C] */
     const void *bias;    /**< real [C] */
     ls_activation activation;
-    const void *y;  /**< real [pixels, C] or NULL */
-    const void *dy; /**< real [pixels, C] */
-    void *dz;       /**< real [pixels, C] or NULL */
-    double *sums;   /**< [2,C] */
-    void *dweight;  /**< real [C] */
-    void *dbias;    /**< real [C] */
+    const void *y;       /**< real [pixels, C] or NULL */
+    const void *dy;      /**< real [pixels, C] */
+    void *dz;            /**< real [pixels, C] or NULL */
+    double *sums;        /**< [2,C] */
+    void *dweight;       /**< real [C] */
+    void *dbias;         /**< real [C] */
+    const double *batch; /**< [2,C] */
+    int64_t count;
+    double share;
+    void *mean;     /**< real [C] */
+    void *variance; /**< real [C] */
 } ls_bn_backward_sums_args;
 
 /** dx = weight / sqrt(variance + epsilon) * (g - sums[0] / count - n sums[1] / count), `sums` being

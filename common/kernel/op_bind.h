@@ -17,6 +17,17 @@ typedef struct ls_bound_op {
  */
 ls_status ls_op_bind(const ls_op *like, const void *arguments, size_t bytes, ls_op **out);
 
+/** The same, with a copy of an array behind that of the arguments, whose size is a multiple of the
+ *  array's alignment. */
+ls_status ls_op_bind_array(const ls_op *like, const void *arguments, size_t bytes,
+                           const void *array, size_t array_bytes, ls_op **out);
+
+/** The copy of the array behind arguments of `bytes`. */
+static inline void *ls_op_array(ls_op *op, size_t bytes)
+{
+    return ((ls_bound_op *)op)->arguments + bytes;
+}
+
 /** The copy. */
 static inline void *ls_op_arguments(ls_op *op)
 {

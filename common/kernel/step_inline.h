@@ -48,12 +48,12 @@ LS_DEVICE_FN double ls_moving_average_decay(const ls_moving_average_args *a)
     return early < a->decay ? early : a->decay;
 }
 
-/** What weight decay leaves in *loss, given that and the sum of squares. A variable's part is a
- *  multiple of 2^-40, so that parts add up to the same in any order, below 2^13. */
-LS_DEVICE_FN double ls_decay_loss(const ls_weight_decay_args *d, double loss, double squares)
+/** A range's part of the loss, given its sum of squares: a multiple of 2^-40, so that parts add up
+ *  to the same in any order, below 2^13. */
+LS_DEVICE_FN double ls_decay_part(double decay, double squares)
 {
     const double grains = 1099511627776.0; /* 2^40 */
-    return (d->accumulate ? loss : 0) + rint(d->decay * squares / 2 * grains) / grains;
+    return rint(decay * squares / 2 * grains) / grains;
 }
 
 /** A batch's moments of one channel, from its sums over `count` pixels. */
@@ -64,6 +64,22 @@ LS_DEVICE_FN void ls_bn_moment(double sum, double squares, double count, double 
     *variance = squares / count - *mean * *mean;
     if (*variance < 0) /* rounding; NaN stays */
         *variance = 0;
+}
+
+/** The reciprocal deviation that a variance comes to. */
+LS_DEVICE_FN double ls_bn_rate(double variance, double epsilon)
+{
+    return 1 / sqrt(variance + epsilon);
+}
+
+/** Channel c's part of the moving statistics. */
+LS_DEVICE_FN void ls_bn_share(const ls_bn_backward_sums_args *b, int64_t c, double *mean,
+                              double *variance)
+{
+    const double count = (double)b->count;
+    ls_bn_moment(b->batch[c], b->batch[b->channels + c], count, mean, variance);
+    *mean = b->share * *mean;
+    *variance = count > 1 ? b->share * (*variance * count / (count - 1)) : 0;
 }
 
 /** The scalars of an optimizer's pass, rounded to float. */

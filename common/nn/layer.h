@@ -32,6 +32,7 @@ typedef struct ls_layer_site {
     const void *input_relu; /**< backward: the first input is a ReLU's output, which is this;
                                  its mask is applied to input_gradient[0] (fused) */
     void *kept;             /**< kept_bytes of memory from forward to backward; or NULL */
+    const void *packed;     /**< of a layer that packs: the first variable so; NULL: it is not */
     double *loss;           /**< loss layers: [1] or NULL */
     void *target;           /**< loss layers: int32 or real [rows, elements] */
 } ls_layer_site;
@@ -62,6 +63,9 @@ struct ls_layer {
     bool masks_relu;      /**< in backward, too */
     bool fuses_relu_mask; /**< honours input_relu */
     bool integer_target;  /**< loss: the target is int32 [rows] */
+    /** Whether this node's first variable is a convolution's weights that pack_weights may bring
+     *  into the order of images, before forward. NULL: no. */
+    bool (*packs)(const ls_node *node);
     /** Entries of the kernel table beyond the core that this node needs, NULL-terminated. NULL:
      *  none. */
     const char *const *(*needs)(const ls_node *node);

@@ -93,12 +93,15 @@ static ls_activation activation_of(const ls_layer_site *site)
 
 /* ---- Forward -------------------------------------------------------------------------------- */
 
+/* With the moments, where the sums are those of all. */
 static ls_status forward(const ls_layer_site *site, ls_op_list *ops)
 {
     const ls_bn_sums_args args = {.pixels = pixels_in(site, site->rows),
                                   .channels = channels_of(site),
                                   .x = site->input[0],
-                                  .sums = sums_of(site, false)};
+                                  .sums = sums_of(site, false),
+                                  .moments = site->together ? NULL : moments_of(site),
+                                  .epsilon = epsilon};
     ls_op *op;
     LS_TRY(site->kernels->table->bn_sums(site->kernels, &args, &op));
     return ls_op_list_add(ops, op);
@@ -120,19 +123,13 @@ static ls_status append_normalise(const ls_layer_site *site, ls_op_list *ops)
     return ls_op_list_add(ops, op);
 }
 
-/* The moments of the sums; in backward also this part's share of the moving statistics, then,
- * because pieces whose gradients are not added up yet may have gone forward meanwhile. */
-static ls_status append_moments(const ls_layer_site *site, bool backward, ls_op_list *ops)
+static ls_status append_moments(const ls_layer_site *site, ls_op_list *ops)
 {
     const ls_bn_moments_args args = {.channels = channels_of(site),
                                      .count = count_of(site),
                                      .epsilon = epsilon,
-                                     .share = (double)site->rows * site->scale,
                                      .sums = sums_of(site, false),
-                                     .moments = moments_of(site),
-                                     .mean = backward ? site->variable_gradient[MEAN] : NULL,
-                                     .variance =
-                                         backward ? site->variable_gradient[VARIANCE] : NULL};
+                                     .moments = moments_of(site)};
     ls_op *op;
     LS_TRY(site->kernels->table->bn_moments(site->kernels, &args, &op));
     return ls_op_list_add(ops, op);
@@ -140,7 +137,8 @@ static ls_status append_moments(const ls_layer_site *site, bool backward, ls_op_
 
 static ls_status forward_rest(const ls_layer_site *site, ls_op_list *ops)
 {
-    LS_TRY(append_moments(site, false, ops));
+    if (site->together)
+        LS_TRY(append_moments(site, ops));
     return append_normalise(site, ops);
 }
 
@@ -160,7 +158,9 @@ static ls_status predict(const ls_layer_site *site, ls_op_list *ops)
 /* ---- Backward ------------------------------------------------------------------------------- */
 
 /* With a shortcut, the ReLU's mask needs the output, and what is left of dy is the shortcut's
- * gradient, which the second half takes; it stays in dy's place where nobody wants it. */
+ * gradient, which the second half takes; it stays in dy's place where nobody wants it. This part's
+ * share of the moving statistics comes only now, because pieces whose gradients are not added up
+ * yet may have gone forward meanwhile. */
 static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
 {
     const bool shortcut = site->input[1] != NULL;
@@ -178,9 +178,13 @@ static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
                                                                            : site->output_gradient,
                                            .sums = sums_of(site, true),
                                            .dweight = site->variable_gradient[WEIGHT],
-                                           .dbias = site->variable_gradient[BIAS]};
+                                           .dbias = site->variable_gradient[BIAS],
+                                           .batch = sums_of(site, false),
+                                           .count = count_of(site),
+                                           .share = (double)site->rows * site->scale,
+                                           .mean = site->variable_gradient[MEAN],
+                                           .variance = site->variable_gradient[VARIANCE]};
     ls_op *op;
-    LS_TRY(append_moments(site, true, ops));
     LS_TRY(site->kernels->table->bn_backward_sums(site->kernels, &args, &op));
     return ls_op_list_add(ops, op);
 }

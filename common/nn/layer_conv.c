@@ -90,6 +90,7 @@ static ls_status forward(const ls_layer_site *site, ls_op_list *ops)
         .bias = site->node->options.no_bias ? NULL : site->variable[1],
         .y = site->output,
         .activation = site->relu_follows ? LS_ACTIVATION_RELU : LS_ACTIVATION_NONE,
+        .packed = site->packed,
     };
     ls_op *op;
     LS_TRY(shape_of(site->graph, site->node, site->rows, &args.shape));
@@ -133,9 +134,15 @@ static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
         .dy = site->output_gradient,
         .weight = site->variable[0],
         .dx = site->input_gradient[0],
+        .packed = site->packed,
     };
     LS_TRY(site->kernels->table->conv_backward_data(site->kernels, &data, &op));
     return ls_op_list_add(ops, op);
+}
+
+static bool packs(const ls_node *node)
+{
+    return !node->options.global_max;
 }
 
 static double flops(const ls_graph *graph, const ls_node *node, double *input_gradient)
@@ -187,6 +194,7 @@ const ls_layer ls_layer_conv = {
     .role = LS_LAYER_COMPUTE,
     .inputs = 1,
     .fuses_relu = true,
+    .packs = packs,
     .needs = needs,
     .infer = infer,
     .kept_bytes = kept_bytes,

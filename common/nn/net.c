@@ -92,7 +92,7 @@ static ls_status each_buffer(const ls_net_options *o, net_node *nodes, void **ta
 
 /* ---- Memory --------------------------------------------------------------------------------- */
 
-static ls_status allocate(void *context, ls_memory_use use, size_t bytes, void **where)
+ls_status ls_net_allocate(void *context, ls_memory_use use, size_t bytes, void **where)
 {
     ls_net *net = context;
     void **memory = realloc(net->memory, (net->memory_count + 1) * sizeof *memory);
@@ -125,7 +125,7 @@ static ls_status take_buffers(ls_net *net)
     if (o->memory_of)
         borrow(net, o->memory_of);
     else
-        LS_TRY(each_buffer(o, net->nodes, &net->target, allocate, net));
+        LS_TRY(each_buffer(o, net->nodes, &net->target, ls_net_allocate, net));
     for (int n = 0; n < o->graph->count; n++) {
         if (!net->nodes[n].fused_forward)
             continue;
@@ -173,6 +173,7 @@ ls_layer_site ls_net_site(ls_net *net, int n)
         .output = net->nodes[n].output,
         .output_gradient = net->nodes[n].gradient,
         .kept = net->nodes[n].kept,
+        .packed = net->nodes[n].packed,
         .loss = o->loss,
         .target = net->target,
     };
@@ -298,6 +299,8 @@ ls_status ls_net_open(const ls_net_options *options, ls_net **out)
         plan_nodes(graph, net->nodes);
         status = take_buffers(net);
     }
+    if (!status)
+        status = ls_net_build_pack(net);
     for (int n = 0; n < graph->count && !status; n++)
         status = build_forward(net, n);
     for (int n = graph->count - 1; n >= 0 && options->gradients && !status; n--) {
@@ -323,6 +326,7 @@ void ls_net_close(ls_net *net)
         for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
             ls_op_list_clear(lists[i]);
     }
+    ls_op_list_clear(&net->pack);
     for (size_t i = 0; i < net->memory_count; i++)
         ls_device_release(net->options.kernels->device, net->memory[i]);
     free(net->memory);

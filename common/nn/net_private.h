@@ -15,6 +15,7 @@ typedef struct net_node {
     bool masked_before;  /* of these, the latter */
     int last_use;        /* node that takes the output last; -1: none */
     void *output, *gradient, *kept;
+    void *packed; /* its weights in the order of images; NULL: they are not */
     void *input_scratch[LS_NODE_INPUTS]; /* gradient of an input that another use wrote first */
     void *shared_gradient[LS_NODE_VARIABLES]; /* where a sharing node puts its gradients */
     ls_op_list forward, forward_rest, backward, backward_rest;
@@ -27,7 +28,16 @@ struct ls_net {
     void *target;
     void **memory; /* what was allocated here */
     size_t memory_count;
+    ls_op_list pack; /* brings weights into the order of images, before node pack_at; or empty */
+    int pack_at;
+    size_t packed_bytes;
 };
+
+/* Memory that is released with the net. */
+ls_status ls_net_allocate(void *net, ls_memory_use use, size_t bytes, void **out);
+
+/* net_pack.c: before other operations are made. */
+ls_status ls_net_build_pack(ls_net *net);
 
 static inline const ls_node *graph_node(const ls_net *net, int n)
 {

@@ -91,6 +91,7 @@ int64_t ls_net_rows(const ls_net *net)
 
 void ls_net_each(const ls_net *net, ls_op_visit visit, void *context)
 {
+    ls_op_list_each(&net->pack, visit, context);
     for (int n = 0; n < net->options.graph->count; n++) {
         ls_op_list_each(&net->nodes[n].forward, visit, context);
         ls_op_list_each(&net->nodes[n].forward_rest, visit, context);
@@ -103,7 +104,7 @@ void ls_net_each(const ls_net *net, ls_op_visit visit, void *context)
 
 size_t ls_net_workspace(const ls_net *net)
 {
-    size_t bytes = 0;
+    size_t bytes = net->packed_bytes + ls_op_list_workspace(&net->pack);
     for (int n = 0; n < net->options.graph->count; n++) {
         const net_node *my = &net->nodes[n];
         bytes += ls_op_list_workspace(&my->forward) + ls_op_list_workspace(&my->forward_rest) +
@@ -113,8 +114,14 @@ size_t ls_net_workspace(const ls_net *net)
     return bytes;
 }
 
+static ls_status put_pack(ls_net *net, int node, ls_queue *queue)
+{
+    return node == net->pack_at ? ls_op_list_put(&net->pack, queue) : LS_OK;
+}
+
 ls_status ls_net_node_forward(ls_net *net, int node, ls_queue *queue)
 {
+    LS_TRY(put_pack(net, node, queue));
     LS_TRY(ls_op_list_put(&net->nodes[node].forward, queue));
     return ls_op_list_put(&net->nodes[node].forward_rest, queue);
 }
@@ -128,6 +135,8 @@ ls_status ls_net_node_backward(ls_net *net, int node, ls_queue *queue)
 ls_status ls_net_node_half(ls_net *net, int node, bool backward, bool second, ls_queue *queue)
 {
     const net_node *my = &net->nodes[node];
+    if (!backward && !second)
+        LS_TRY(put_pack(net, node, queue));
     return ls_op_list_put(backward ? (second ? &my->backward_rest : &my->backward)
                           : second ? &my->forward_rest
                                    : &my->forward,

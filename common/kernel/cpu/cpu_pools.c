@@ -25,7 +25,6 @@ typedef struct pool_op {
         ls_lrn_forward_args lrn;
         ls_lrn_backward_args lrn_back;
         ls_transpose_args transpose;
-        ls_weight_decay_args decay;
     };
 } pool_op;
 
@@ -175,23 +174,23 @@ ls_status ls_cpu_transpose(ls_kernels *kernels, const ls_transpose_args *a, ls_o
     return make(kernels, &like, &work, out);
 }
 
-static void decay_part(const pool_op *p, int64_t first, int64_t last, float *tile)
-{
-    (void)tile;
-    p->loops->decay((const float *)p->decay.weight + first, (float)p->decay.decay,
-                    (float *)p->decay.gradient + first, last - first);
-}
+typedef struct decay_op {
+    ls_weight_decay_args a; /* its ranges are behind this */
+    const ls_vector_loops *loops;
+} decay_op;
 
 /* The sum of squares is one thread's: one order. */
 static ls_status run_decay(ls_op *op, ls_queue *queue)
 {
     (void)queue;
-    pool_op *p = (pool_op *)op;
-    const ls_weight_decay_args *a = &p->decay;
-    if (a->gradient)
-        ls_team_run(p->threads, team_part, p);
-    if (a->loss)
-        *a->loss = ls_decay_loss(a, *a->loss, p->loops->sum_squares(a->weight, a->count));
+    const decay_op *d = ls_op_arguments(op);
+    const ls_update_range *ranges = ls_op_array(op, sizeof *d);
+    double loss = 0;
+    for (int64_t r = 0; r < d->a.range_count; r++)
+        loss += ls_decay_part(
+            ranges[r].decay,
+            d->loops->sum_squares((const float *)d->a.weight + ranges[r].first, ranges[r].count));
+    *d->a.loss = loss;
     return LS_OK;
 }
 
@@ -199,9 +198,9 @@ ls_status ls_cpu_weight_decay(ls_kernels *kernels, const ls_weight_decay_args *a
 {
     ls_work work;
     LS_TRY(ls_check_weight_decay(a, kernels->table->real_bytes, &work));
-    const pool_op like = {.op = {.name = "weight_decay.loop", .run = run_decay},
-                          .part = decay_part,
-                          .parts = a->count,
-                          .decay = *a};
-    return make(kernels, &like, &work, out);
+    const decay_op bound = {.a = *a, .loops = ((const cpu_kernels *)kernels)->loops};
+    const ls_op like = {
+        .name = "weight_decay.loop", .run = run_decay, .flops = work.flops, .bytes = work.bytes};
+    return ls_op_bind_array(&like, &bound, sizeof bound, a->ranges,
+                            (size_t)a->range_count * sizeof *a->ranges, out);
 }

@@ -112,11 +112,25 @@ static void sums_part(const residual_op *r, int64_t first, int64_t last, double 
     r->loops->bn_sums(&r->sums, first, last, sums);
 }
 
+static void set_moments(const double *sums, int64_t C, double count, double epsilon, float *moments)
+{
+    for (int64_t c = 0; c < C; c++) {
+        double mean, variance;
+        ls_bn_moment(sums[c], sums[C + c], count, &mean, &variance);
+        moments[c] = (float)mean;
+        moments[C + c] = (float)ls_bn_rate(variance, epsilon);
+    }
+}
+
 static ls_status run_bn_sums(ls_op *op, ls_queue *queue)
 {
     (void)queue;
     residual_op *r = (residual_op *)op;
-    run_sums(r, r->sums.sums);
+    const ls_bn_sums_args *a = &r->sums;
+    run_sums(r, a->sums);
+    if (a->moments)
+        set_moments(a->sums, a->channels, a->pixels ? (double)a->pixels : 1, a->epsilon,
+                    a->moments);
     return LS_OK;
 }
 
@@ -136,19 +150,7 @@ static ls_status run_bn_moments(ls_op *op, ls_queue *queue)
 {
     (void)queue;
     const ls_bn_moments_args *a = &((residual_op *)op)->moments;
-    const int64_t C = a->channels;
-    const double count = (double)a->count;
-    float *moments = a->moments, *means = a->mean, *variances = a->variance;
-    for (int64_t c = 0; c < C; c++) {
-        double mean, variance;
-        ls_bn_moment(a->sums[c], a->sums[C + c], count, &mean, &variance);
-        moments[c] = (float)mean;
-        moments[C + c] = (float)(1 / sqrt(variance + a->epsilon));
-        if (!means)
-            continue;
-        means[c] = (float)(a->share * mean);
-        variances[c] = (float)(count > 1 ? a->share * (variance * count / (count - 1)) : 0);
-    }
+    set_moments(a->sums, a->channels, (double)a->count, a->epsilon, a->moments);
     return LS_OK;
 }
 
@@ -169,7 +171,7 @@ static ls_status run_bn_moving_moments(ls_op *op, ls_queue *queue)
     float *moments = a->moments;
     for (int64_t c = 0; c < a->channels; c++) {
         moments[c] = mean[c];
-        moments[a->channels + c] = (float)(1 / sqrt((double)variance[c] + a->epsilon));
+        moments[a->channels + c] = (float)ls_bn_rate((double)variance[c], a->epsilon);
     }
     return LS_OK;
 }
@@ -214,6 +216,10 @@ static ls_status run_bn_backward_sums(ls_op *op, ls_queue *queue)
     for (int64_t c = 0; c < a->channels; c++) {
         ((float *)a->dbias)[c] = (float)a->sums[c];
         ((float *)a->dweight)[c] = (float)a->sums[a->channels + c];
+        double mean, variance;
+        ls_bn_share(a, c, &mean, &variance);
+        ((float *)a->mean)[c] = (float)mean;
+        ((float *)a->variance)[c] = (float)variance;
     }
     return LS_OK;
 }

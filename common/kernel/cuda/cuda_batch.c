@@ -182,13 +182,11 @@ ls_status ls_cuda_logistic_loss(ls_kernels *kernels, const ls_logistic_loss_args
     return put_loss(kernels, &like, &work, ls_gpu_logistic_parts(arguments->rows), out);
 }
 
-/* The gradient, the loss, or both. */
 static int launch_weight_decay(const cuda_op *op, ls_queue *queue)
 {
-    const ls_weight_decay_args *args = &op->args.weight_decay;
-    void *stream = ls_queue_native(queue);
-    const int error = args->gradient ? ls_gpu_weight_decay(stream, args) : 0;
-    return error || !args->loss ? error : ls_gpu_decay_loss(stream, args, &op->parts);
+    const ls_gpu_parts parts = {op->workspace,
+                                (unsigned *)((double *)op->workspace + op->ranges.blocks + 1)};
+    return ls_gpu_decay_loss(ls_queue_native(queue), &op->args.weight_decay, &op->ranges, &parts);
 }
 
 ls_status ls_cuda_weight_decay(ls_kernels *kernels, const ls_weight_decay_args *arguments,
@@ -199,7 +197,6 @@ ls_status ls_cuda_weight_decay(ls_kernels *kernels, const ls_weight_decay_args *
                           .args.weight_decay = *arguments};
     ls_work work;
     LS_TRY(ls_check_weight_decay(arguments, kernels->table->real_bytes, &work));
-    if (!arguments->loss)
-        return ls_cuda_op_put(kernels, &like, &work, out);
-    return put_loss(kernels, &like, &work, ls_gpu_decay_parts(arguments->count), out);
+    return ls_cuda_op_ranges(kernels, &like, &work, arguments->ranges, arguments->range_count,
+                             ls_gpu_decay_parts, sizeof(double), out);
 }

@@ -5,7 +5,8 @@
  *
  * Forward y = windows weight^T, with bias and ReLU in the product; backward dweight = dy^T windows
  * and dwindows = dy weight, added back into the images. Windows have their channels last, as images
- * do; the weights, [O,C,height,width] as files have them, are put into that order once a run. The
+ * do; the weights, [O,C,height,width] as files have them, are put into that order once a run, where
+ * they are not given so. The
  * images of a batch are taken in parts, so many that their windows fit `window_bytes`; the parts of
  * a gradient are added in their order. A 1 x 1 convolution of stride 1 multiplies the image itself.
  *
@@ -31,8 +32,9 @@ typedef struct conv_op {
     bool relu;
     void *memory;
     float *windows; /* [part_rows, out_height, out_width, height, width, C] */
-    float *packed;  /* [O, height, width, C]; NULL: the weights lie so */
-    float *sums;    /* of columns in pieces */
+    float *packed;  /* [O, height, width, C]; NULL: the weights lie so, or are `given` so */
+    const float *given;
+    float *sums; /* of columns in pieces */
     const float *x, *dy, *weight, *bias;
     float *y, *dx, *dweight, *dbias; /* of these what the operation makes is not NULL */
 } conv_op;
@@ -52,6 +54,12 @@ static ls_conv_shape part_at(const conv_op *c, int64_t first)
     ls_conv_shape part = c->shape;
     part.rows = c->shape.rows - first < c->part_rows ? c->shape.rows - first : c->part_rows;
     return part;
+}
+
+/* The weights in their order. */
+static const float *weight_of(const conv_op *c)
+{
+    return c->given ? c->given : c->packed ? c->packed : c->weight;
 }
 
 static const ls_cuda_product *product_of(const conv_op *c, int64_t rows)
@@ -101,7 +109,7 @@ static ls_status run_forward(ls_op *op, ls_queue *queue)
     LS_TRY(swap_taps(c, queue, false));
     for (int64_t first = 0; first < c->shape.rows; first += c->part_rows) {
         const ls_conv_shape part = part_at(c, first);
-        ls_cuda_operands on = {.b = c->packed ? c->packed : c->weight,
+        ls_cuda_operands on = {.b = weight_of(c),
                                .c = c->y + first * ls_conv_positions(&part) * outputs};
         const float *windows;
         LS_TRY(make_windows(c, queue, &part, first, &windows));
@@ -159,7 +167,7 @@ static ls_status run_backward_data(ls_op *op, ls_queue *queue)
         const ls_conv_shape part = part_at(c, first);
         float *dx = c->dx + first * ls_conv_pixels(&part) * part.channels;
         const ls_cuda_operands on = {.a = c->dy + first * ls_conv_positions(&part) * part.outputs,
-                                     .b = c->packed ? c->packed : c->weight,
+                                     .b = weight_of(c),
                                      .c = c->direct ? dx : c->windows};
         LS_TRY(ls_cuda_product_run_on(product_of(c, part.rows), queue, &on));
         if (!c->direct)
@@ -185,7 +193,7 @@ static ls_gemm_args gemm_of(const conv_op *c, int64_t rows)
 {
     const ls_conv_shape *s = &c->shape;
     const int64_t windows = rows * ls_conv_positions(s), taps = ls_conv_taps(s) * s->channels;
-    const float *weight = c->packed ? c->packed : c->weight;
+    const float *weight = weight_of(c);
     if (c->y)
         return (ls_gemm_args){.transpose_b = true,
                               .m = windows,
@@ -227,7 +235,7 @@ static ls_status take_memory(conv_op *c, size_t window_bytes)
     c->part_rows = together < ROWS_TOGETHER ? ROWS_TOGETHER : together;
     if (c->direct || c->part_rows > s->rows)
         c->part_rows = s->rows;
-    const bool pack = ls_conv_taps(s) > 1 && s->channels > 1;
+    const bool pack = !c->given && ls_conv_taps(s) > 1 && s->channels > 1;
     const size_t windows = c->direct ? 0 : padded(c->part_rows * image);
     const size_t weights = pack ? padded(s->outputs * ls_conv_taps(s) * s->channels) : 0;
     const size_t sums =
@@ -294,7 +302,8 @@ ls_status ls_product_conv_forward(ls_kernels *kernels, const ls_conv_forward_arg
                           .x = a->x,
                           .weight = a->weight,
                           .bias = a->bias,
-                          .y = a->y};
+                          .y = a->y,
+                          .given = a->packed};
     return make(kernels, &like, &work, out);
 }
 
@@ -325,6 +334,7 @@ ls_status ls_product_conv_backward_data(ls_kernels *kernels,
                           .shape = a->shape,
                           .dy = a->dy,
                           .weight = a->weight,
-                          .dx = a->dx};
+                          .dx = a->dx,
+                          .given = a->packed};
     return make(kernels, &like, &work, out);
 }

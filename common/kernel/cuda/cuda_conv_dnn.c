@@ -45,10 +45,11 @@ typedef struct dnn_conv {
     bool relu;
     bool fused; /* bias and ReLU are in the call */
     size_t workspace_bytes;
-    void *memory;    /* of what follows */
-    void *workspace; /* [workspace_bytes] */
-    float *packed;   /* [O, height, width, C] */
-    float *sums;     /* of columns in pieces */
+    void *memory;       /* of what follows */
+    void *workspace;    /* [workspace_bytes] */
+    float *packed;      /* [O, height, width, C] */
+    const float *given; /* the same, made ready by others; NULL: not */
+    float *sums;        /* of columns in pieces */
     const float *x, *dy, *weight, *bias;
     float *y, *dx, *dweight, *dbias; /* of these what the operation makes is not NULL */
 } dnn_conv;
@@ -122,16 +123,21 @@ static bool aligned(const void *tensor)
 
 /* ---- The library's calls --------------------------------------------------------------------- */
 
+static const float *weight_of(const dnn_conv *c)
+{
+    return c->given ? c->given : c->packed;
+}
+
 static cudnnStatus_t call_forward(const dnn_conv *c)
 {
     const ls_dnn *d = c->dnn;
     if (!c->fused)
         return d->call.cudnnConvolutionForward(d->handle, &one, c->image, c->x, c->weights,
-                                               c->packed, c->window, forward, c->workspace,
+                                               weight_of(c), c->window, forward, c->workspace,
                                                c->workspace_bytes, &zero, c->result, c->y);
     /* What would be added, times 0, is to be a tensor all the same. */
     return d->call.cudnnConvolutionBiasActivationForward(
-        d->handle, &one, c->image, c->x, c->weights, c->packed, c->window, forward, c->workspace,
+        d->handle, &one, c->image, c->x, c->weights, weight_of(c), c->window, forward, c->workspace,
         c->workspace_bytes, &zero, c->result, c->y, c->bias_tensor, c->bias, c->activation,
         c->result, c->y);
 }
@@ -147,8 +153,8 @@ static cudnnStatus_t call_weights(const dnn_conv *c)
 static cudnnStatus_t call_data(const dnn_conv *c)
 {
     const ls_dnn *d = c->dnn;
-    return d->call.cudnnConvolutionBackwardData(d->handle, &one, c->weights, c->packed, c->result,
-                                                c->dy, c->window, data, c->workspace,
+    return d->call.cudnnConvolutionBackwardData(d->handle, &one, c->weights, weight_of(c),
+                                                c->result, c->dy, c->window, data, c->workspace,
                                                 c->workspace_bytes, &zero, c->image, c->dx);
 }
 
@@ -180,7 +186,7 @@ static ls_status run(ls_op *op, ls_queue *queue)
     const ls_conv_shape *s = &c->shape;
     const int64_t positions = s->rows * ls_conv_positions(s);
     void *stream = ls_queue_native(queue);
-    if (c->weight)
+    if (c->weight && !c->given)
         LS_TRY(
             ls_cuda_launched(op, queue, ls_conv_swap_taps(stream, s, false, c->weight, c->packed)));
     LS_TRY(ls_dnn_check(c->dnn, call_on(c, stream), op->name));
@@ -297,7 +303,7 @@ static ls_status take_memory(dnn_conv *c)
     const int64_t weights = s->outputs * ls_conv_taps(s) * s->channels;
     const int64_t pieces = ls_gpu_column_pieces(s->rows * ls_conv_positions(s));
     const size_t workspace = padded(c->workspace_bytes);
-    const size_t packed = padded((size_t)weights * sizeof(float));
+    const size_t packed = c->given ? 0 : padded((size_t)weights * sizeof(float));
     const size_t sums = c->dbias ? padded((size_t)(pieces * s->outputs) * sizeof(float)) : 0;
     c->op.workspace = workspace + packed + sums + ROOM_ALIGNMENT;
     LS_TRY(ls_device_allocate(c->device, LS_MEMORY_WORKSPACE, c->op.workspace, &c->memory));
@@ -395,7 +401,8 @@ ls_status ls_dnn_conv_forward(ls_kernels *kernels, const ls_conv_forward_args *a
                            .x = a->x,
                            .weight = a->weight,
                            .bias = a->bias,
-                           .y = a->y};
+                           .y = a->y,
+                           .given = a->packed};
     return make(kernels, &like, names, &work, out, why);
 }
 
@@ -424,7 +431,11 @@ ls_status ls_dnn_conv_backward_data(ls_kernels *kernels,
     const ls_conv_backward_data_args *a = arguments;
     ls_work work;
     LS_TRY(ls_check_conv_backward_data(a, kernels->table->real_bytes, &work));
-    const dnn_conv like = {
-        .shape = a->shape, .call = call_data, .dy = a->dy, .weight = a->weight, .dx = a->dx};
+    const dnn_conv like = {.shape = a->shape,
+                           .call = call_data,
+                           .dy = a->dy,
+                           .weight = a->weight,
+                           .dx = a->dx,
+                           .given = a->packed};
     return make(kernels, &like, names, &work, out, why);
 }

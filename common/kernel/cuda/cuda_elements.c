@@ -76,7 +76,7 @@ ls_status ls_cuda_fill(ls_kernels *kernels, const ls_fill_args *arguments, ls_op
 
 static int launch_optimizer(const cuda_op *op, ls_queue *queue)
 {
-    return ls_gpu_optimizer(ls_queue_native(queue), &op->args.optimizer, &op->scalars);
+    return ls_gpu_optimizer(ls_queue_native(queue), &op->args.optimizer, &op->ranges, &op->scalars);
 }
 
 ls_status ls_cuda_optimizer(ls_kernels *kernels, const ls_optimizer_args *arguments, ls_op **out)
@@ -91,5 +91,8 @@ ls_status ls_cuda_optimizer(ls_kernels *kernels, const ls_optimizer_args *argume
                           .launch = launch_optimizer,
                           .args.optimizer = *arguments,
                           .scalars = ls_update_scalars_make(arguments)};
-    return ls_cuda_op_put(kernels, &like, &work, out);
+    const ls_update_range all = {.count = arguments->count};
+    return ls_cuda_op_ranges(
+        kernels, &like, &work, arguments->range_count ? arguments->ranges : &all,
+        arguments->range_count ? arguments->range_count : 1, ls_gpu_optimizer_blocks, 0, out);
 }

@@ -3,6 +3,7 @@
 #include "common/kernel/cuda/cuda_kernels.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 
 static int launch_max_pool_forward(const cuda_op *op, ls_queue *queue)
 {
@@ -48,6 +49,47 @@ ls_status ls_cuda_transpose(ls_kernels *kernels, const ls_transpose_args *argume
     ls_work work;
     LS_TRY(ls_check_transpose(arguments, kernels->table->real_bytes, &work));
     return ls_cuda_op_put(kernels, &like, &work, out);
+}
+
+static int launch_pack_weights(const cuda_op *op, ls_queue *queue)
+{
+    return ls_gpu_pack_weights(ls_queue_native(queue), op->shared, op->args.pack_weights.count,
+                               op->blocks);
+}
+
+static ls_status share_weights(cuda_op *op, const ls_pack_weights_args *a)
+{
+    const size_t bytes = (size_t)a->count * sizeof(ls_gpu_packing);
+    ls_gpu_packing *table = malloc(bytes);
+    if (!table)
+        return ls_fail_memory(op->op.name, bytes);
+    op->blocks = 0;
+    for (int64_t i = 0; i < a->count; i++) {
+        table[i] = (ls_gpu_packing){a->items[i], op->blocks};
+        op->blocks += ls_gpu_pack_blocks(&a->items[i]);
+    }
+    ls_status status = ls_cuda_op_share(op, table, bytes);
+    free(table);
+    return status;
+}
+
+ls_status ls_cuda_pack_weights(ls_kernels *kernels, const ls_pack_weights_args *arguments,
+                               ls_op **out)
+{
+    const cuda_op like = {.op.name = "pack_weights.cuda",
+                          .launch = launch_pack_weights,
+                          .args.pack_weights.count = arguments->count};
+    ls_work work;
+    cuda_op *op;
+    LS_TRY(ls_check_pack_weights(arguments, kernels->table->real_bytes, &work));
+    LS_TRY(ls_cuda_op_open(kernels, &like, &work, 0, &op));
+    ls_status status = arguments->count ? share_weights(op, arguments) : LS_OK;
+    if (status) {
+        ls_op_free(&op->op);
+        return status;
+    }
+    *out = &op->op;
+    return LS_OK;
 }
 
 static int launch_copy_columns(const cuda_op *op, ls_queue *queue)

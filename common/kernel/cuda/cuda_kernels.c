@@ -27,6 +27,8 @@ static void destroy(ls_op *base)
 {
     cuda_op *op = (cuda_op *)base;
     ls_device_release(op->device, op->workspace);
+    ls_device_unshare(op->device, op->shared);
+    free(op->table);
     free(op);
 }
 
@@ -39,6 +41,8 @@ ls_status ls_cuda_op_open(ls_kernels *kernels, const cuda_op *like, const ls_wor
     *op = *like;
     op->device = kernels->device;
     op->workspace = NULL;
+    op->table = NULL;
+    op->shared = NULL;
     op->op.run = run;
     op->op.destroy = destroy;
     op->op.flops = work->flops;
@@ -59,6 +63,55 @@ ls_status ls_cuda_op_put(ls_kernels *kernels, const cuda_op *like, const ls_work
 {
     cuda_op *op;
     LS_TRY(ls_cuda_op_open(kernels, like, work, 0, &op));
+    *out = &op->op;
+    return LS_OK;
+}
+
+ls_status ls_cuda_op_share(cuda_op *op, const void *table, size_t bytes)
+{
+    op->table = malloc(bytes);
+    if (!op->table)
+        return ls_fail_memory(op->op.name, bytes);
+    memcpy(op->table, table, bytes);
+    return ls_device_share(op->device, op->table, bytes, &op->shared);
+}
+
+/* The table of several ranges. */
+static ls_status share_ranges(cuda_op *op, const ls_update_range *ranges,
+                              unsigned (*blocks)(int64_t count))
+{
+    const size_t bytes = (size_t)op->ranges.count * sizeof(ls_gpu_range);
+    int64_t block = 0;
+    ls_gpu_range *table = malloc(bytes);
+    if (!table)
+        return ls_fail_memory(op->op.name, bytes);
+    for (int64_t r = 0; r < op->ranges.count; r++) {
+        table[r] = (ls_gpu_range){ranges[r], block};
+        block += blocks(ranges[r].count);
+    }
+    ls_status status = ls_cuda_op_share(op, table, bytes);
+    op->ranges.at = op->shared;
+    free(table);
+    return status;
+}
+
+ls_status ls_cuda_op_ranges(ls_kernels *kernels, const cuda_op *like, const ls_work *work,
+                            const ls_update_range *ranges, int64_t count,
+                            unsigned (*blocks)(int64_t count), size_t part, ls_op **out)
+{
+    cuda_op *op, with = *like;
+    with.ranges = (ls_gpu_ranges){.count = count};
+    for (int64_t r = 0; r < count; r++)
+        with.ranges.blocks += blocks(ranges[r].count);
+    const size_t parts = ((size_t)with.ranges.blocks + 1) * part;
+    LS_TRY(ls_cuda_op_open(kernels, &with, work, part ? parts + sizeof(unsigned) : 0, &op));
+    if (count == 1)
+        op->ranges.one = ranges[0];
+    ls_status status = count > 1 ? share_ranges(op, ranges, blocks) : LS_OK;
+    if (status) {
+        ls_op_free(&op->op);
+        return status;
+    }
     *out = &op->op;
     return LS_OK;
 }
@@ -157,6 +210,7 @@ const ls_kernel_table ls_cuda_kernels = {
     .lrn_forward = ls_cuda_lrn_forward,
     .lrn_backward = ls_cuda_lrn_backward,
     .transpose = ls_cuda_transpose,
+    .pack_weights = ls_cuda_pack_weights,
     .weight_decay = ls_cuda_weight_decay,
     .conv_forward = ls_cuda_conv_forward,
     .conv_backward_weights = ls_cuda_conv_backward_weights,

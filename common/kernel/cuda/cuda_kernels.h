@@ -39,9 +39,13 @@ typedef struct cuda_op {
         ls_gpu_parts parts;        /**< losses */
         ls_random random;          /**< gather_crops */
         int radius;                /**< lrn */
+        int64_t blocks;            /**< pack_weights */
     };
     ls_device *device;
-    void *workspace; /**< NULL: none */
+    void *workspace;      /**< NULL: none */
+    ls_gpu_ranges ranges; /**< of an operation that has any */
+    void *table;          /**< [op's] of which the device has a copy; NULL: none */
+    const void *shared;   /**< that */
 } cuda_op;
 
 /**
@@ -54,6 +58,17 @@ ls_status ls_cuda_op_open(ls_kernels *kernels, const cuda_op *like, const ls_wor
 /** The same for one without workspace. */
 ls_status ls_cuda_op_put(ls_kernels *kernels, const cuda_op *like, const ls_work *work,
                          ls_op **out);
+
+/** Has a table of `bytes` where kernels of this operation find it: op->shared. */
+ls_status ls_cuda_op_share(cuda_op *op, const void *table, size_t bytes);
+
+/**
+ * The same for one over ranges, each shared by as many blocks as `blocks` says of its elements;
+ * with `part` zeroed bytes for every block, and one more, and a word; 0: none.
+ */
+ls_status ls_cuda_op_ranges(ls_kernels *kernels, const cuda_op *like, const ls_work *work,
+                            const ls_update_range *ranges, int64_t count,
+                            unsigned (*blocks)(int64_t count), size_t part, ls_op **out);
 
 /** LS_OK, or the failure of a launch. */
 ls_status ls_cuda_launched(const ls_op *op, const ls_queue *queue, int error);
@@ -109,6 +124,8 @@ ls_status ls_cuda_max_pool_forward(ls_kernels *kernels, const ls_max_pool_forwar
 ls_status ls_cuda_max_pool_backward(ls_kernels *kernels, const ls_max_pool_backward_args *arguments,
                                     ls_op **out);
 ls_status ls_cuda_transpose(ls_kernels *kernels, const ls_transpose_args *arguments, ls_op **out);
+ls_status ls_cuda_pack_weights(ls_kernels *kernels, const ls_pack_weights_args *arguments,
+                               ls_op **out);
 ls_status ls_cuda_copy_columns(ls_kernels *kernels, const ls_copy_columns_args *arguments,
                                ls_op **out);
 ls_status ls_cuda_gather_crops(ls_kernels *kernels, const ls_gather_crops_args *arguments,

@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: MIT */
-/* Residual networks' operations of the cuda table: a launch each, two where pixels are summed. Not
- * yet run on a GPU. */
+/* Residual networks' operations of the cuda table: a launch each. Not yet run on a GPU. */
 #include "common/kernel/cuda/cuda_kernels.h"
 
-/* With memory for `parts` doubles. */
+/* With memory for the parts of sums of images. */
 static ls_status put_sums(ls_kernels *kernels, const cuda_op *like, const ls_work *work,
-                          size_t parts, ls_op **out)
+                          int64_t pixels, int64_t channels, ls_op **out)
 {
+    const size_t parts = ls_gpu_bn_parts(pixels, channels);
+    const size_t arrivals = ls_gpu_bn_arrivals(channels);
     cuda_op *op;
-    LS_TRY(ls_cuda_op_open(kernels, like, work, parts * sizeof(double), &op));
+    LS_TRY(ls_cuda_op_open(kernels, like, work,
+                           parts * sizeof(double) + arrivals * sizeof(unsigned), &op));
+    op->parts.values = op->workspace;
+    op->parts.arrived = (unsigned *)(op->parts.values + parts);
     *out = &op->op;
     return LS_OK;
 }
 
 static int launch_bn_sums(const cuda_op *op, ls_queue *queue)
 {
-    return ls_gpu_bn_sums(ls_queue_native(queue), &op->args.bn_sums, op->workspace);
+    return ls_gpu_bn_sums(ls_queue_native(queue), &op->args.bn_sums, &op->parts);
 }
 
 ls_status ls_cuda_bn_sums(ls_kernels *kernels, const ls_bn_sums_args *arguments, ls_op **out)
@@ -24,8 +28,7 @@ ls_status ls_cuda_bn_sums(ls_kernels *kernels, const ls_bn_sums_args *arguments,
         .op.name = "bn_sums.cuda", .launch = launch_bn_sums, .args.bn_sums = *arguments};
     ls_work work;
     LS_TRY(ls_check_bn_sums(arguments, kernels->table->real_bytes, &work));
-    return put_sums(kernels, &like, &work, ls_gpu_bn_parts(arguments->pixels, arguments->channels),
-                    out);
+    return put_sums(kernels, &like, &work, arguments->pixels, arguments->channels, out);
 }
 
 static int launch_bn_moments(const cuda_op *op, ls_queue *queue)
@@ -74,8 +77,7 @@ ls_status ls_cuda_bn_forward(ls_kernels *kernels, const ls_bn_forward_args *argu
 
 static int launch_bn_backward_sums(const cuda_op *op, ls_queue *queue)
 {
-    return ls_gpu_bn_backward_sums(ls_queue_native(queue), &op->args.bn_backward_sums,
-                                   op->workspace);
+    return ls_gpu_bn_backward_sums(ls_queue_native(queue), &op->args.bn_backward_sums, &op->parts);
 }
 
 ls_status ls_cuda_bn_backward_sums(ls_kernels *kernels, const ls_bn_backward_sums_args *arguments,
@@ -86,8 +88,7 @@ ls_status ls_cuda_bn_backward_sums(ls_kernels *kernels, const ls_bn_backward_sum
                           .args.bn_backward_sums = *arguments};
     ls_work work;
     LS_TRY(ls_check_bn_backward_sums(arguments, kernels->table->real_bytes, &work));
-    return put_sums(kernels, &like, &work, ls_gpu_bn_parts(arguments->pixels, arguments->channels),
-                    out);
+    return put_sums(kernels, &like, &work, arguments->pixels, arguments->channels, out);
 }
 
 static int launch_bn_backward(const cuda_op *op, ls_queue *queue)

@@ -8,8 +8,7 @@
  * functions either way (element_inline.h, step_inline.h; compiled without contraction, denormals
  * flushed), so its bits do not depend on where the range starts, and are those of the cpu table.
  */
-#include "common/kernel/cuda/gpu_kernels.h"
-#include "common/device/cuda/gpu_launch.cuh"
+#include "common/kernel/cuda/gpu_shares.cuh"
 #include "common/kernel/element_inline.h"
 
 typedef ls_gpu_pack<float, 4> pack4;
@@ -74,20 +73,21 @@ template <typename F> __device__ static inline void do_pack(const F &f, int64_t 
         *(pack4 *)(f.out[k] + i) = to[k];
 }
 
-template <typename F> __device__ static inline void walk(const F &f, range r)
+template <typename F>
+__device__ static inline void walk(const F &f, range r, int64_t first, int64_t stride)
 {
     const int64_t inside = 4 * r.packs;
 #pragma unroll 1 /* few turns: counting them first, by a division, would cost more */
-    for (int64_t p = ls_gpu_first(); p < r.packs; p += ls_gpu_stride())
+    for (int64_t p = first; p < r.packs; p += stride)
         do_pack(f, r.head + 4 * p);
 #pragma unroll 1
-    for (int64_t i = ls_gpu_first(); i < r.count - inside; i += ls_gpu_stride())
+    for (int64_t i = first; i < r.count - inside; i += stride)
         do_one(f, i < r.head ? i : i + inside);
 }
 
 template <typename F> __global__ void element_kernel(F f, range r)
 {
-    walk(f, r);
+    walk(f, r, ls_gpu_first(), ls_gpu_stride());
 }
 
 static unsigned blocks_of(range r)
@@ -141,15 +141,6 @@ struct fill_with : arrays<0, 1> {
     }
 };
 
-/* gradient + decay * weight. */
-struct add_decay : arrays<2, 1> {
-    float decay;
-    __device__ void apply(const float *x, float *y) const
-    {
-        y[0] = x[0] + decay * x[1];
-    }
-};
-
 int ls_gpu_relu_forward(void *stream, const ls_relu_forward_args *args)
 {
     relu_forward f = {};
@@ -187,15 +178,6 @@ int ls_gpu_fill(void *stream, const ls_fill_args *args)
     fill_with f = {};
     f.out[0] = (float *)args->y;
     f.value = (float)args->value;
-    return launch_elements(stream, f, args->count);
-}
-
-int ls_gpu_weight_decay(void *stream, const ls_weight_decay_args *args)
-{
-    add_decay f = {};
-    f.in[0] = f.out[0] = (float *)args->gradient;
-    f.in[1] = (const float *)args->weight;
-    f.decay = (float)args->decay;
     return launch_elements(stream, f, args->count);
 }
 
@@ -261,24 +243,96 @@ template <typename Rule> struct update : Rule {
     }
 };
 
+/* The same of a gradient that has weight decay first, and keeps it. */
+template <typename Rule> struct update_decayed : arrays<Rule::INPUTS, Rule::OUTPUTS + 1> {
+    ls_update_scalars scalars;
+    float decay;
+    __device__ void apply(const float *x, float *y) const
+    {
+        float decayed[Rule::INPUTS];
+#pragma unroll
+        for (int k = 0; k < Rule::INPUTS; k++)
+            decayed[k] = x[k];
+        decayed[1] = y[Rule::OUTPUTS] = x[1] + decay * x[0];
+        Rule::apply(&scalars, decayed, y);
+    }
+};
+
+/* Moving statistics, towards the batch's. */
+struct update_statistics : arrays<2, 1> {
+    float rate;
+    __device__ void apply(const float *x, float *y) const
+    {
+        y[0] = x[0] + rate * (x[1] - x[0]);
+    }
+};
+
+/* Elements `first` on of the arrays of `from`. */
+template <typename F, typename From>
+__device__ static inline void take_arrays(F &f, const From &from, int64_t first)
+{
+#pragma unroll
+    for (int k = 0; k < F::INPUTS; k++)
+        f.in[k] = from.in[k] + first;
+#pragma unroll
+    for (int k = 0; k < F::OUTPUTS && k < From::OUTPUTS; k++)
+        f.out[k] = from.out[k] + first;
+}
+
+/* A range of arrays whose pack begins at element `lead`; -1: they do not lie alike. */
+__device__ static inline range cut_range(const ls_update_range &of, int64_t lead)
+{
+    if (lead < 0)
+        return range{of.count, 0, 0};
+    const int64_t before = (lead - of.first) & 3, head = before < of.count ? before : of.count;
+    return range{of.count, head, (of.count - head) / 4};
+}
+
+template <typename Rule>
+__device__ static inline void update_share(const update<Rule> &all, const ls_update_range &of,
+                                           const ls_gpu_share &s, int64_t lead)
+{
+    const range r = cut_range(of, lead);
+    if (of.keep != 0) {
+        update_statistics f;
+        take_arrays(f, all, of.first);
+        f.rate = (float)(1 - of.keep);
+        walk(f, r, s.first, s.stride);
+    } else if (of.decay != 0) {
+        update_decayed<Rule> f;
+        take_arrays(f, all, of.first);
+        f.out[Rule::OUTPUTS] = (float *)f.in[1];
+        f.scalars = all.scalars;
+        f.decay = (float)of.decay;
+        walk(f, r, s.first, s.stride);
+    } else {
+        update<Rule> f;
+        take_arrays(f, all, of.first);
+        f.scalars = all.scalars;
+        walk(f, r, s.first, s.stride);
+    }
+}
+
 /* The step's scalars are computed once a block: powers and divisions in double. */
 template <typename Rule>
 __global__ void update_kernel(update<Rule> f, ls_optimizer_kind kind, const ls_step_state *state,
-                              range r)
+                              ls_gpu_ranges ranges, int64_t lead)
 {
     __shared__ ls_update_scalars now;
+    __shared__ int64_t place;
     if (threadIdx.x == 0) {
         ls_update_scalars scalars = f.scalars;
         ls_update_scalars_set(&scalars, kind, state);
         now = scalars;
     }
+    ls_gpu_find_range(ranges, &place);
     __syncthreads();
     f.scalars = now;
-    walk(f, r);
+    update_share(f, ls_gpu_range_at(ranges, place), ls_gpu_range_share(ranges, place), lead);
 }
 
 template <typename Rule>
-static int launch_update(void *stream, const ls_optimizer_args *args,
+static int launch_update(void *stream, const ls_optimizer_args *args, const ls_gpu_ranges *ranges,
                          const ls_update_scalars *scalars)
 {
     update<Rule> f = {};
@@ -287,26 +341,32 @@ static int launch_update(void *stream, const ls_optimizer_args *args,
     f.in[1] = (const float *)args->gradient;
     for (int k = 0; k + 1 < Rule::OUTPUTS; k++)
         f.in[2 + k] = f.out[1 + k] = (float *)args->slot[k];
-    const range r = cut(f, args->count);
-    return ls_gpu_launch(stream, blocks_of(r), LS_GPU_THREADS, update_kernel<Rule>, f, args->kind,
-                         args->state, r);
+    const range r = cut(f, INT64_MAX);
+    return ls_gpu_launch(stream, (unsigned)ranges->blocks, LS_GPU_THREADS, update_kernel<Rule>, f,
+                         args->kind, args->state, *ranges, r.packs ? r.head : -1);
 }
 
-int ls_gpu_optimizer(void *stream, const ls_optimizer_args *args, const ls_update_scalars *scalars)
+unsigned ls_gpu_optimizer_blocks(int64_t count)
 {
-    if (!args->count)
+    return count ? ls_gpu_blocks((count + 3) / 4, LS_GPU_THREADS) : 0;
+}
+
+int ls_gpu_optimizer(void *stream, const ls_optimizer_args *args, const ls_gpu_ranges *ranges,
+                     const ls_update_scalars *scalars)
+{
+    if (!ranges->blocks)
         return 0;
     switch (args->kind) {
     case LS_OPTIMIZER_SGD:
-        return launch_update<sgd>(stream, args, scalars);
+        return launch_update<sgd>(stream, args, ranges, scalars);
     case LS_OPTIMIZER_MOMENTUM:
-        return launch_update<momentum>(stream, args, scalars);
+        return launch_update<momentum>(stream, args, ranges, scalars);
     case LS_OPTIMIZER_ADAM:
-        return launch_update<adam>(stream, args, scalars);
+        return launch_update<adam>(stream, args, ranges, scalars);
     case LS_OPTIMIZER_RMSPROP:
         break;
     }
-    return launch_update<rmsprop>(stream, args, scalars);
+    return launch_update<rmsprop>(stream, args, ranges, scalars);
 }
 
 int ls_gpu_load_elements(void)
@@ -316,7 +376,6 @@ int ls_gpu_load_elements(void)
                           ls_gpu_load_kernel(element_kernel<add_two>),
                           ls_gpu_load_kernel(element_kernel<copy_one>),
                           ls_gpu_load_kernel(element_kernel<fill_with>),
-                          ls_gpu_load_kernel(element_kernel<add_decay>),
                           ls_gpu_load_kernel(polynomial_kernel),
                           ls_gpu_load_kernel(update_kernel<sgd>),
                           ls_gpu_load_kernel(update_kernel<momentum>),

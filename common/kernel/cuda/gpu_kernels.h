@@ -38,10 +38,25 @@ int ls_gpu_relu_backward(void *stream, const ls_relu_backward_args *args);
 int ls_gpu_polynomial(void *stream, const ls_polynomial_args *args);
 int ls_gpu_add(void *stream, const ls_add_args *args);
 int ls_gpu_fill(void *stream, const ls_fill_args *args);
-/** The gradient only; its loss is ls_gpu_decay_loss. */
-int ls_gpu_weight_decay(void *stream, const ls_weight_decay_args *args);
+
+/** A range, and the first of the blocks that share it. */
+typedef struct ls_gpu_range {
+    ls_update_range range;
+    int64_t block;
+} ls_gpu_range;
+
+/** All ranges of a launch of `blocks`. */
+typedef struct ls_gpu_ranges {
+    const ls_gpu_range *at; /**< [count], device memory; NULL: there is `one` */
+    ls_update_range one;
+    int64_t count, blocks;
+} ls_gpu_ranges;
+
+/** Blocks for a range of so many elements. */
+unsigned ls_gpu_optimizer_blocks(int64_t count);
 /** `scalars`: those that no step changes. */
-int ls_gpu_optimizer(void *stream, const ls_optimizer_args *args, const ls_update_scalars *scalars);
+int ls_gpu_optimizer(void *stream, const ls_optimizer_args *args, const ls_gpu_ranges *ranges,
+                     const ls_update_scalars *scalars);
 
 /* ---- gpu_feed.cu ----------------------------------------------------------------------------- */
 
@@ -82,7 +97,8 @@ typedef struct ls_gpu_fault {
 size_t ls_gpu_softmax_parts(int64_t rows);
 size_t ls_gpu_squared_error_parts(int64_t count);
 size_t ls_gpu_logistic_parts(int64_t rows);
-size_t ls_gpu_decay_parts(int64_t count);
+/** Of a range; as many as the blocks that share it. */
+unsigned ls_gpu_decay_parts(int64_t count);
 
 int ls_gpu_softmax_cross_entropy(void *stream, const ls_softmax_cross_entropy_args *args,
                                  const ls_gpu_parts *parts, const ls_gpu_fault *fault);
@@ -90,7 +106,8 @@ int ls_gpu_squared_error(void *stream, const ls_squared_error_args *args,
                          const ls_gpu_parts *parts);
 int ls_gpu_logistic_loss(void *stream, const ls_logistic_loss_args *args, const ls_gpu_parts *parts,
                          const ls_gpu_fault *fault);
-int ls_gpu_decay_loss(void *stream, const ls_weight_decay_args *args, const ls_gpu_parts *parts);
+int ls_gpu_decay_loss(void *stream, const ls_weight_decay_args *args, const ls_gpu_ranges *ranges,
+                      const ls_gpu_parts *parts);
 
 /* ---- gpu_dense.cu ---------------------------------------------------------------------------- */
 
@@ -152,6 +169,15 @@ int ls_gpu_lrn_backward(void *stream, const ls_lrn_backward_args *args, int radi
 /* ---- gpu_layout.cu: the same bits as the cpu table ------------------------------------------- */
 
 int ls_gpu_transpose(void *stream, const ls_transpose_args *args);
+/** Weights to be packed, and the first of the blocks that share them. */
+typedef struct ls_gpu_packing {
+    ls_packed_weights weights;
+    int64_t block;
+} ls_gpu_packing;
+
+unsigned ls_gpu_pack_blocks(const ls_packed_weights *weights);
+/** `at`: [count], device memory, of a launch of `blocks`. */
+int ls_gpu_pack_weights(void *stream, const ls_gpu_packing *at, int64_t count, int64_t blocks);
 int ls_gpu_copy_columns(void *stream, const ls_copy_columns_args *args);
 /** `random` is ls_random_stream(seed, "augment"). */
 int ls_gpu_gather_crops(void *stream, const ls_gather_crops_args *args, ls_random random);
@@ -187,13 +213,15 @@ int ls_gpu_conv_max_backward_weights(void *stream, const ls_conv_max_backward_we
 /* ---- gpu_residual.cu: elements have the bits of the cpu table ---------------------------------
  */
 
-/** Doubles of memory that the sums below need. */
+/** Parts that the sums below need, and words of `arrived`. */
 size_t ls_gpu_bn_parts(int64_t pixels, int64_t channels);
-int ls_gpu_bn_sums(void *stream, const ls_bn_sums_args *args, double *parts);
+size_t ls_gpu_bn_arrivals(int64_t channels);
+int ls_gpu_bn_sums(void *stream, const ls_bn_sums_args *args, const ls_gpu_parts *parts);
 int ls_gpu_bn_moments(void *stream, const ls_bn_moments_args *args);
 int ls_gpu_bn_moving_moments(void *stream, const ls_bn_moving_moments_args *args);
 int ls_gpu_bn_forward(void *stream, const ls_bn_forward_args *args);
-int ls_gpu_bn_backward_sums(void *stream, const ls_bn_backward_sums_args *args, double *parts);
+int ls_gpu_bn_backward_sums(void *stream, const ls_bn_backward_sums_args *args,
+                            const ls_gpu_parts *parts);
 int ls_gpu_bn_backward(void *stream, const ls_bn_backward_args *args);
 int ls_gpu_shortcut_forward(void *stream, const ls_shortcut_forward_args *args);
 int ls_gpu_shortcut_backward(void *stream, const ls_shortcut_backward_args *args);

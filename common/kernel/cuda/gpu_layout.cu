@@ -4,8 +4,7 @@
  * table. Not yet run on a GPU.
  */
 #include "common/kernel/crop_draw.h"
-#include "common/kernel/cuda/gpu_kernels.h"
-#include "common/device/cuda/gpu_launch.cuh"
+#include "common/kernel/cuda/gpu_shares.cuh"
 
 /* ---- transpose: tiles of 32 x 32 by way of shared memory, both sides in whole lines ---------- */
 
@@ -43,6 +42,38 @@ int ls_gpu_transpose(void *stream, const ls_transpose_args *args)
         return 0;
     return ls_gpu_launch(stream, ls_gpu_blocks(args->batch * down * across, 1), LS_GPU_THREADS,
                          transpose_kernel, *args, down, across);
+}
+
+/* ---- pack_weights: few elements, read from the cache, of all convolutions at once -------------
+ */
+
+__global__ static void pack_kernel(const ls_gpu_packing *at, int64_t count, int64_t blocks)
+{
+    __shared__ int64_t place;
+    ls_gpu_find(at, count, blocks, &place);
+    __syncthreads();
+    const ls_packed_weights w = at[place].weights;
+    const ls_gpu_share s = ls_gpu_share_of(at, count, blocks, place);
+    const int64_t all = w.outputs * w.channels * w.taps;
+    for (int64_t i = s.first; i < all; i += s.stride) {
+        const int64_t pixel = ls_gpu_divide(i, w.channels), channel = i - pixel * w.channels;
+        const int64_t output = ls_gpu_divide(pixel, w.taps), tap = pixel - output * w.taps;
+        ((float *)w.packed)[i] =
+            ((const float *)w.weight)[(output * w.channels + channel) * w.taps + tap];
+    }
+}
+
+unsigned ls_gpu_pack_blocks(const ls_packed_weights *w)
+{
+    const int64_t all = w->outputs * w->channels * w->taps;
+    return all ? ls_gpu_blocks(all, LS_GPU_THREADS) : 0;
+}
+
+int ls_gpu_pack_weights(void *stream, const ls_gpu_packing *at, int64_t count, int64_t blocks)
+{
+    if (!blocks)
+        return 0;
+    return ls_gpu_launch(stream, (unsigned)blocks, LS_GPU_THREADS, pack_kernel, at, count, blocks);
 }
 
 /* ---- copy_columns ---------------------------------------------------------------------------- */
@@ -134,7 +165,7 @@ int ls_gpu_gather_crops(void *stream, const ls_gather_crops_args *args, ls_rando
 
 int ls_gpu_load_layout(void)
 {
-    const int errors[] = {ls_gpu_load_kernel(transpose_kernel),
+    const int errors[] = {ls_gpu_load_kernel(transpose_kernel), ls_gpu_load_kernel(pack_kernel),
                           ls_gpu_load_kernel(columns_kernel<4>),
                           ls_gpu_load_kernel(columns_kernel<1>), ls_gpu_load_kernel(crops_kernel)};
     return ls_gpu_first_failure(errors, sizeof errors / sizeof *errors);

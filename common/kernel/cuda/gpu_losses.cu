@@ -7,38 +7,26 @@
  * folded by halves. The parts of a loss (one of each row, or of each block) are left in memory; the
  * block that comes last adds them up, in double, always in the same order.
  */
-#include "common/kernel/cuda/gpu_kernels.h"
-#include "common/device/cuda/gpu_launch.cuh"
+#include "common/kernel/cuda/gpu_shares.cuh"
 #include "common/kernel/element_inline.h"
 #include "common/kernel/step_inline.h"
 
 /* ---- The sum of the parts -------------------------------------------------------------------- */
 
 /* To be called by all threads once their parts are written: *loss = scale * sum of `count` parts,
- * or what weight decay makes of their sum, by the block that comes last; it leaves `arrived` as it
- * was found. */
-__device__ static void finish_loss(ls_gpu_parts parts, int64_t count, double scale, double *loss,
-                                   const ls_weight_decay_args *decay = nullptr)
+ * by the block that comes last. */
+__device__ static void finish_loss(ls_gpu_parts parts, int64_t count, double scale, double *loss)
 {
-    __shared__ bool last;
     __shared__ double space[LS_GPU_THREADS];
-    __threadfence(); /* the parts are there before their block is counted */
-    __syncthreads();
-    if (threadIdx.x == 0)
-        last = atomicAdd(parts.arrived, 1u) == gridDim.x - 1;
-    __syncthreads();
-    if (!last)
+    if (!ls_gpu_comes_last(parts.arrived, gridDim.x))
         return;
-    __threadfence();
     double sum = 0;
 #pragma unroll 8
     for (int64_t i = threadIdx.x; i < count; i += blockDim.x)
         sum += ls_gpu_fetch(&parts.values[i]);
     sum = ls_gpu_block_sum(sum, space);
-    if (threadIdx.x == 0) {
-        *loss = decay ? ls_decay_loss(decay, *loss, sum) : scale * sum;
-        *parts.arrived = 0;
-    }
+    if (threadIdx.x == 0)
+        *loss = scale * sum;
 }
 
 /* ---- softmax_cross_entropy ------------------------------------------------------------------- */
@@ -203,29 +191,70 @@ int ls_gpu_logistic_loss(void *stream, const ls_logistic_loss_args *args, const 
 
 /* ---- The loss of weight decay ---------------------------------------------------------------- */
 
-__global__ static void squares_kernel(ls_weight_decay_args args, ls_gpu_parts parts)
+enum { DECAY_WARP = 32 };
+
+/* The sum of a range's parts, by a warp, in all its lanes: part i in lane i % 32, then by halves.
+ */
+__device__ static inline double sum_parts(const double *parts, int64_t first, int64_t last)
+{
+    double sum = 0;
+#pragma unroll 8
+    for (int64_t i = first + threadIdx.x % DECAY_WARP; i < last; i += DECAY_WARP)
+        sum += ls_gpu_fetch(&parts[i]);
+#pragma unroll
+    for (int half = DECAY_WARP / 2; half; half /= 2)
+        sum += ls_gpu_exchange(sum, half);
+    return sum;
+}
+
+/* The parts of a range have the same places in it wherever it lies, and their sums an order that is
+ * its own; what the ranges come to adds up to the same in any order (ls_decay_part). */
+__global__ static void squares_kernel(const float *weight, ls_gpu_ranges ranges, ls_gpu_parts parts,
+                                      double *loss)
 {
     __shared__ double space[LS_GPU_THREADS];
-    const float *weight = (const float *)args.weight;
+    __shared__ int64_t place;
     double sum = 0;
+    ls_gpu_find_range(ranges, &place);
+    __syncthreads();
+    if (blockIdx.x < ranges.blocks) { /* of nothing there is one block all the same */
+        const ls_gpu_share s = ls_gpu_range_share(ranges, place);
+        const ls_update_range range = ls_gpu_range_at(ranges, place);
+        const float *w = weight + range.first;
 #pragma unroll 4
-    for (int64_t i = ls_gpu_first(); i < args.count; i += ls_gpu_stride())
-        sum += (double)weight[i] * (double)weight[i];
+        for (int64_t i = s.first; i < range.count; i += s.stride)
+            sum += (double)w[i] * (double)w[i];
+    }
     sum = ls_gpu_block_sum(sum, space);
     if (threadIdx.x == 0)
         parts.values[blockIdx.x] = sum;
-    finish_loss(parts, gridDim.x, 1, args.loss, &args);
+    if (!ls_gpu_comes_last(parts.arrived, gridDim.x))
+        return;
+    sum = 0;
+    for (int64_t r = threadIdx.x / DECAY_WARP; r < ranges.count; r += blockDim.x / DECAY_WARP) {
+        const int64_t begin = ranges.at ? ranges.at[r].block : 0;
+        const int64_t end =
+            ranges.at ? ls_gpu_block_end(ranges.at, ranges.count, ranges.blocks, r) : ranges.blocks;
+        const double squares = sum_parts(parts.values, begin, end);
+        const double decay = ls_gpu_range_at(ranges, r).decay;
+        if (threadIdx.x % DECAY_WARP == 0)
+            sum += ls_decay_part(decay, squares);
+    }
+    sum = ls_gpu_block_sum(sum, space);
+    if (threadIdx.x == 0)
+        *loss = sum;
 }
 
-size_t ls_gpu_decay_parts(int64_t count)
+unsigned ls_gpu_decay_parts(int64_t count)
 {
-    return sum_blocks(count);
+    return count ? sum_blocks(count) : 0;
 }
 
-int ls_gpu_decay_loss(void *stream, const ls_weight_decay_args *args, const ls_gpu_parts *parts)
+int ls_gpu_decay_loss(void *stream, const ls_weight_decay_args *args, const ls_gpu_ranges *ranges,
+                      const ls_gpu_parts *parts)
 {
-    return ls_gpu_launch(stream, sum_blocks(args->count), LS_GPU_THREADS, squares_kernel, *args,
-                         *parts);
+    return ls_gpu_launch(stream, ranges->blocks ? (unsigned)ranges->blocks : 1, LS_GPU_THREADS,
+                         squares_kernel, (const float *)args->weight, *ranges, *parts, args->loss);
 }
 
 int ls_gpu_load_losses(void)

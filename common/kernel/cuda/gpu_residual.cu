@@ -6,26 +6,27 @@
  * A block has up to 32 neighbouring channels and a run of pixels; a thread keeps its channel, and
  * what belongs to it, and goes down the pixels. So a warp reads whole sectors and each image is
  * read once. Sums are double: of a thread's pixels, folded by halves over the block, then of the
- * runs in their order. Elements are computed as the cpu table computes them.
+ * runs, in a fixed order, by the last block of the same channels. Elements are computed as the cpu
+ * table computes them.
  */
-#include "common/device/cuda/gpu_launch.cuh"
-#include "common/kernel/cuda/gpu_kernels.h"
+#include "common/kernel/cuda/gpu_shares.cuh"
 #include "common/kernel/element_inline.h"
 
 /* ---- Channels down the pixels ---------------------------------------------------------------- */
 
-/* How images [pixels, channels] are shared out: blocks of `width` channels, runs of pixels. */
+/* How images [pixels, channels] are shared out: blocks of `width` channels, `runs` of pixels. */
 struct channel_grid {
-    int64_t pixels, channels, run;
+    int64_t pixels, channels, runs, run, groups; /* run: pixels of one; groups: of channels */
     unsigned width, blocks;
 };
 
 static channel_grid grid_of(int64_t pixels, int64_t channels, int64_t runs)
 {
-    channel_grid g = {pixels, channels, (pixels + runs - 1) / runs, 1, 0};
+    channel_grid g = {pixels, channels, runs, (pixels + runs - 1) / runs, 0, 1, 0};
     while (g.width < 32 && g.width < channels)
         g.width *= 2;
-    g.blocks = (unsigned)((channels + g.width - 1) / g.width * runs);
+    g.groups = (channels + g.width - 1) / g.width;
+    g.blocks = (unsigned)(g.groups * runs);
     return g;
 }
 
@@ -36,10 +37,9 @@ struct channel_share {
 
 __device__ static inline channel_share share_of(const channel_grid &g)
 {
-    const int64_t groups = (g.channels + g.width - 1) / g.width;
-    const int64_t run = ls_gpu_divide(blockIdx.x, groups), first = run * g.run;
+    const int64_t run = ls_gpu_divide(blockIdx.x, g.groups), first = run * g.run;
     const int64_t last = first + g.run < g.pixels ? first + g.run : g.pixels;
-    const int64_t channel = (blockIdx.x - run * groups) * g.width + threadIdx.x % g.width;
+    const int64_t channel = (blockIdx.x - run * g.groups) * g.width + threadIdx.x % g.width;
     return channel_share{channel, run, first + threadIdx.x / g.width,
                          channel < g.channels ? last : 0, blockDim.x / g.width};
 }
@@ -67,10 +67,37 @@ static int walk_channels(void *stream, const F &f, int64_t pixels, int64_t chann
     return ls_gpu_launch(stream, g.blocks, LS_GPU_THREADS, channels_kernel<F>, f, g);
 }
 
-/* Sums: add(i, sum) of f adds an element's two terms; parts [runs, 2, channels]. */
-template <typename F> __global__ void channel_sums_kernel(F f, channel_grid g, double *parts)
+/* The sums of the runs, by the block that comes last of those that have these channels: each by
+ * several threads, of every so-many-th run, folded by halves. Threads of the first `width` return
+ * with both of their channel. */
+__device__ static inline void fold_runs(const channel_grid &g, const double *parts, int64_t group,
+                                        double *space, double sum[2])
 {
-    __shared__ double space[2][LS_GPU_THREADS];
+    const unsigned thread = threadIdx.x, sums = 2 * g.width, folds = blockDim.x / sums;
+    const int64_t channel = group * g.width + thread % g.width;
+    const int64_t row = thread % sums / g.width, runs = g.runs;
+    double mine = 0;
+    if (channel < g.channels) {
+#pragma unroll 8
+        for (int64_t r = thread / sums; r < runs; r += folds)
+            mine += ls_gpu_fetch(&parts[(r * 2 + row) * g.channels + channel]);
+    }
+    space[thread] = mine;
+    __syncthreads();
+    for (unsigned half = folds / 2; half; half /= 2) {
+        if (thread < half * sums)
+            space[thread] += space[thread + half * sums];
+        __syncthreads();
+    }
+    for (int k = 0; k < 2; k++)
+        sum[k] = space[thread % g.width + (unsigned)k * g.width];
+}
+
+/* Sums: add(i, sum) of f adds an element's two terms, finish(channel, sum) takes what they come to;
+ * parts [runs, 2, channels]. */
+template <typename F> __global__ void channel_sums_kernel(F f, channel_grid g, ls_gpu_parts parts)
+{
+    __shared__ double space[2 * LS_GPU_THREADS];
     const channel_share s = share_of(g);
     const unsigned thread = threadIdx.x;
     double sum[2] = {0, 0};
@@ -80,33 +107,27 @@ template <typename F> __global__ void channel_sums_kernel(F f, channel_grid g, d
         for (int64_t p = s.first; p < s.last; p += s.step)
             f.add(p * g.channels + s.channel, sum);
     }
-    space[0][thread] = sum[0];
-    space[1][thread] = sum[1];
+    for (int k = 0; k < 2; k++)
+        space[(unsigned)k * LS_GPU_THREADS + thread] = sum[k];
     __syncthreads();
     for (unsigned half = blockDim.x / 2; half >= g.width; half /= 2) {
         if (thread < half)
-            for (int k = 0; k < 2; k++)
-                space[k][thread] += space[k][thread + half];
+            for (int k = 0; k < 2; k++) {
+                double *at = &space[(unsigned)k * LS_GPU_THREADS + thread];
+                *at += at[half];
+            }
         __syncthreads();
     }
     if (thread < g.width && s.channel < g.channels)
         for (int k = 0; k < 2; k++)
-            parts[(s.run * 2 + k) * g.channels + s.channel] = space[k][thread];
-}
-
-/* sums [2, channels] of the runs; and rounded, the first as dbias, the second as dweight. */
-__global__ static void fold_runs_kernel(const double *parts, int64_t runs, int64_t channels,
-                                        double *sums, float *dbias, float *dweight)
-{
-    for (int64_t i = ls_gpu_first(); i < 2 * channels; i += ls_gpu_stride()) {
-        double sum = 0;
-#pragma unroll 8
-        for (int64_t r = 0; r < runs; r++)
-            sum += parts[r * 2 * channels + i];
-        sums[i] = sum;
-        if (dbias)
-            (i < channels ? dbias + i : dweight + (i - channels))[0] = (float)sum;
-    }
+            parts.values[(s.run * 2 + k) * g.channels + s.channel] =
+                space[(unsigned)k * LS_GPU_THREADS + thread];
+    const int64_t group = blockIdx.x - s.run * g.groups;
+    if (!ls_gpu_comes_last(&parts.arrived[group], (unsigned)g.runs))
+        return;
+    fold_runs(g, parts.values, group, space, sum);
+    if (thread < g.width && s.channel < g.channels)
+        f.finish(s.channel, sum);
 }
 
 /* Runs that many pixels are summed in. */
@@ -121,65 +142,65 @@ size_t ls_gpu_bn_parts(int64_t pixels, int64_t channels)
     return (size_t)(runs_of(pixels) * 2 * channels);
 }
 
-/* What becomes of the sums. */
-struct sums_place {
-    double *parts, *sums;
-    float *dbias, *dweight;
-};
+size_t ls_gpu_bn_arrivals(int64_t channels)
+{
+    return (size_t)grid_of(0, channels, 1).groups;
+}
 
 template <typename F>
-static int sum_channels(void *stream, const F &f, int64_t pixels, int64_t channels, sums_place to)
+static int sum_channels(void *stream, const F &f, int64_t pixels, int64_t channels,
+                        const ls_gpu_parts *parts)
 {
-    enum { THREADS = 64 };
     if (!channels)
         return 0;
-    const int64_t runs = runs_of(pixels);
-    const channel_grid g = grid_of(pixels, channels, runs);
-    const int error =
-        ls_gpu_launch(stream, g.blocks, LS_GPU_THREADS, channel_sums_kernel<F>, f, g, to.parts);
-    if (error)
-        return error;
-    return ls_gpu_launch(stream, ls_gpu_blocks(2 * channels, THREADS), THREADS, fold_runs_kernel,
-                         (const double *)to.parts, runs, channels, to.sums, to.dbias, to.dweight);
+    const channel_grid g = grid_of(pixels, channels, runs_of(pixels));
+    return ls_gpu_launch(stream, g.blocks, LS_GPU_THREADS, channel_sums_kernel<F>, f, g, *parts);
 }
 
 /* ---- Batch normalisation --------------------------------------------------------------------- */
 
+/* A batch's moments of a channel, from its sums. */
+__device__ static inline void set_moments(const double sum[2], double count, double epsilon,
+                                          float *moments, int64_t channels, int64_t c)
+{
+    double mean, variance;
+    ls_bn_moment(sum[0], sum[1], count, &mean, &variance);
+    moments[c] = (float)mean;
+    moments[channels + c] = (float)ls_bn_rate(variance, epsilon);
+}
+
 struct sums_of_x {
-    const float *x;
+    ls_bn_sums_args a;
     __device__ void begin(int64_t)
     {
     }
     __device__ void add(int64_t i, double sum[2]) const
     {
-        const double value = (double)x[i];
+        const double value = (double)((const float *)a.x)[i];
         sum[0] += value;
         sum[1] += value * value;
     }
+    __device__ void finish(int64_t c, const double sum[2]) const
+    {
+        a.sums[c] = sum[0];
+        a.sums[a.channels + c] = sum[1];
+        if (a.moments)
+            set_moments(sum, a.pixels ? (double)a.pixels : 1, a.epsilon, (float *)a.moments,
+                        a.channels, c);
+    }
 };
 
-int ls_gpu_bn_sums(void *stream, const ls_bn_sums_args *args, double *parts)
+int ls_gpu_bn_sums(void *stream, const ls_bn_sums_args *args, const ls_gpu_parts *parts)
 {
-    const sums_of_x f = {(const float *)args->x};
-    return sum_channels(stream, f, args->pixels, args->channels,
-                        sums_place{parts, args->sums, NULL, NULL});
+    const sums_of_x f = {*args};
+    return sum_channels(stream, f, args->pixels, args->channels, parts);
 }
 
 __global__ static void moments_kernel(ls_bn_moments_args args)
 {
-    const int64_t C = args.channels;
-    const double count = (double)args.count;
-    float *moments = (float *)args.moments, *means = (float *)args.mean;
-    for (int64_t c = ls_gpu_first(); c < C; c += ls_gpu_stride()) {
-        double mean, variance;
-        ls_bn_moment(args.sums[c], args.sums[C + c], count, &mean, &variance);
-        moments[c] = (float)mean;
-        moments[C + c] = (float)(1 / sqrt(variance + args.epsilon));
-        if (!means)
-            continue;
-        means[c] = (float)(args.share * mean);
-        ((float *)args.variance)[c] =
-            (float)(count > 1 ? args.share * (variance * count / (count - 1)) : 0);
+    for (int64_t c = ls_gpu_first(); c < args.channels; c += ls_gpu_stride()) {
+        const double sum[2] = {args.sums[c], args.sums[args.channels + c]};
+        set_moments(sum, (double)args.count, args.epsilon, (float *)args.moments, args.channels, c);
     }
 }
 
@@ -189,7 +210,7 @@ __global__ static void moving_moments_kernel(ls_bn_moving_moments_args args)
     float *moments = (float *)args.moments;
     for (int64_t c = ls_gpu_first(); c < args.channels; c += ls_gpu_stride()) {
         moments[c] = mean[c];
-        moments[args.channels + c] = (float)(1 / sqrt((double)variance[c] + args.epsilon));
+        moments[args.channels + c] = (float)ls_bn_rate((double)variance[c], args.epsilon);
     }
 }
 
@@ -260,14 +281,24 @@ struct sums_of_gradient {
         if (a.dz)
             ((float *)a.dz)[i] = g;
     }
+    __device__ void finish(int64_t c, const double sum[2]) const
+    {
+        double mean, variance;
+        a.sums[c] = sum[0];
+        a.sums[a.channels + c] = sum[1];
+        ((float *)a.dbias)[c] = (float)sum[0];
+        ((float *)a.dweight)[c] = (float)sum[1];
+        ls_bn_share(&a, c, &mean, &variance);
+        ((float *)a.mean)[c] = (float)mean;
+        ((float *)a.variance)[c] = (float)variance;
+    }
 };
 
-int ls_gpu_bn_backward_sums(void *stream, const ls_bn_backward_sums_args *args, double *parts)
+int ls_gpu_bn_backward_sums(void *stream, const ls_bn_backward_sums_args *args,
+                            const ls_gpu_parts *parts)
 {
     const sums_of_gradient f = {*args, {}};
-    return sum_channels(
-        stream, f, args->pixels, args->channels,
-        sums_place{parts, args->sums, (float *)args->dbias, (float *)args->dweight});
+    return sum_channels(stream, f, args->pixels, args->channels, parts);
 }
 
 struct normalise_back {
@@ -433,7 +464,6 @@ int ls_gpu_load_residual(void)
                           ls_gpu_load_kernel(channels_kernel<normalise_back>),
                           ls_gpu_load_kernel(channel_sums_kernel<sums_of_x>),
                           ls_gpu_load_kernel(channel_sums_kernel<sums_of_gradient>),
-                          ls_gpu_load_kernel(fold_runs_kernel),
                           ls_gpu_load_kernel(moments_kernel),
                           ls_gpu_load_kernel(moving_moments_kernel),
                           ls_gpu_load_kernel(shortcut_kernel),

@@ -27,6 +27,15 @@ static ls_status bind(const char *name, ls_status (*run)(ls_op *, ls_queue *), l
     return ls_op_bind(&like, arguments, bytes, out);
 }
 
+/* With ranges behind the arguments. */
+static ls_status bind_ranges(const char *name, ls_status (*run)(ls_op *, ls_queue *), ls_work work,
+                             const void *arguments, size_t bytes, const ls_update_range *ranges,
+                             int64_t count, ls_op **out)
+{
+    const ls_op like = {.name = name, .run = run, .flops = work.flops, .bytes = work.bytes};
+    return ls_op_bind_array(&like, arguments, bytes, ranges, (size_t)count * sizeof *ranges, out);
+}
+
 /* ---- Products ------------------------------------------------------------------------------ */
 
 static ls_status run_gemm(ls_op *op, ls_queue *queue)
@@ -354,15 +363,13 @@ static ls_status gather(ls_kernels *kernels, const ls_gather_args *arguments, ls
     return bind("gather.plain", run_gather, work, arguments, sizeof *arguments, out);
 }
 
-static ls_status run_optimizer(ls_op *op, ls_queue *queue)
+static void update(const ls_optimizer_args *o, int64_t from, int64_t to)
 {
-    (void)queue;
-    const ls_optimizer_args *o = ls_op_arguments(op);
     const real *gradient = o->gradient;
     real *weight = o->weight, *first = o->slot[0], *second = o->slot[1];
     double rate = o->state->learning_rate, t = (double)o->state->step + 1;
     double correct_m = 1 - pow(o->beta1, t), correct_v = 1 - pow(o->beta2, t);
-    for (int64_t i = 0; i < o->count; i++) {
+    for (int64_t i = from; i < to; i++) {
         double w = (double)weight[i], g = (double)gradient[i], m, v;
         switch (o->kind) {
         case LS_OPTIMIZER_SGD:
@@ -388,6 +395,30 @@ static ls_status run_optimizer(ls_op *op, ls_queue *queue)
         }
         weight[i] = (real)w;
     }
+}
+
+static void update_range(const ls_optimizer_args *o, const ls_update_range *range)
+{
+    const int64_t last = range->first + range->count;
+    real *weight = o->weight, *gradient = o->gradient;
+    for (int64_t i = range->first; i < last && range->keep != 0; i++)
+        weight[i] = (real)((double)weight[i] +
+                           (1 - range->keep) * ((double)gradient[i] - (double)weight[i]));
+    for (int64_t i = range->first; i < last && range->decay != 0; i++)
+        gradient[i] = (real)((double)gradient[i] + range->decay * (double)weight[i]);
+    if (range->keep == 0)
+        update(o, range->first, last);
+}
+
+static ls_status run_optimizer(ls_op *op, ls_queue *queue)
+{
+    (void)queue;
+    const ls_optimizer_args *o = ls_op_arguments(op);
+    const ls_update_range *ranges = ls_op_array(op, sizeof *o);
+    if (!o->range_count)
+        update(o, 0, o->count);
+    for (int64_t r = 0; r < o->range_count; r++)
+        update_range(o, &ranges[r]);
     return LS_OK;
 }
 
@@ -395,7 +426,8 @@ static ls_status optimizer(ls_kernels *kernels, const ls_optimizer_args *argumen
 {
     ls_work work;
     LS_TRY(ls_check_optimizer(arguments, kernels->table->real_bytes, &work));
-    return bind("optimizer.plain", run_optimizer, work, arguments, sizeof *arguments, out);
+    return bind_ranges("optimizer.plain", run_optimizer, work, arguments, sizeof *arguments,
+                       arguments->ranges, arguments->range_count, out);
 }
 
 #include "common/kernel/reference/reference_images.h"

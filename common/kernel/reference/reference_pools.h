@@ -202,16 +202,15 @@ static ls_status run_weight_decay(ls_op *op, ls_queue *queue)
 {
     (void)queue;
     const ls_weight_decay_args *d = ls_op_arguments(op);
-    const real *weight = d->weight;
-    real *gradient = d->gradient;
-    double sum = 0;
-    for (int64_t i = 0; i < d->count; i++) {
-        sum += (double)weight[i] * (double)weight[i];
-        if (gradient)
-            gradient[i] = (real)((double)gradient[i] + d->decay * (double)weight[i]);
+    const ls_update_range *ranges = ls_op_array(op, sizeof *d);
+    *d->loss = 0;
+    for (int64_t r = 0; r < d->range_count; r++) {
+        const real *weight = (const real *)d->weight + ranges[r].first;
+        double sum = 0;
+        for (int64_t i = 0; i < ranges[r].count; i++)
+            sum += (double)weight[i] * (double)weight[i];
+        *d->loss += ls_decay_part(ranges[r].decay, sum);
     }
-    if (d->loss)
-        *d->loss = ls_decay_loss(d, *d->loss, sum);
     return LS_OK;
 }
 
@@ -220,7 +219,8 @@ static ls_status weight_decay(ls_kernels *kernels, const ls_weight_decay_args *a
 {
     ls_work work;
     LS_TRY(ls_check_weight_decay(arguments, kernels->table->real_bytes, &work));
-    return bind("weight_decay.plain", run_weight_decay, work, arguments, sizeof *arguments, out);
+    return bind_ranges("weight_decay.plain", run_weight_decay, work, arguments, sizeof *arguments,
+                       arguments->ranges, arguments->range_count, out);
 }
 
 #endif

@@ -3,6 +3,16 @@
 
 /* ---- Batch normalisation -------------------------------------------------------------------- */
 
+static void set_moments(const double *sums, int64_t C, double count, double epsilon, real *moments)
+{
+    for (int64_t c = 0; c < C; c++) {
+        double mean, variance;
+        ls_bn_moment(sums[c], sums[C + c], count, &mean, &variance);
+        moments[c] = (real)mean;
+        moments[C + c] = (real)ls_bn_rate(variance, epsilon);
+    }
+}
+
 static ls_status run_bn_sums(ls_op *op, ls_queue *queue)
 {
     (void)queue;
@@ -18,6 +28,9 @@ static ls_status run_bn_sums(ls_op *op, ls_queue *queue)
         b->sums[c] = sum;
         b->sums[b->channels + c] = squares;
     }
+    if (b->moments)
+        set_moments(b->sums, b->channels, b->pixels ? (double)b->pixels : 1, b->epsilon,
+                    b->moments);
     return LS_OK;
 }
 
@@ -32,19 +45,7 @@ static ls_status run_bn_moments(ls_op *op, ls_queue *queue)
 {
     (void)queue;
     const ls_bn_moments_args *b = ls_op_arguments(op);
-    const int64_t C = b->channels;
-    const double count = (double)b->count;
-    real *moments = b->moments, *means = b->mean, *variances = b->variance;
-    for (int64_t c = 0; c < C; c++) {
-        double mean, variance;
-        ls_bn_moment(b->sums[c], b->sums[C + c], count, &mean, &variance);
-        moments[c] = (real)mean;
-        moments[C + c] = (real)(1 / sqrt(variance + b->epsilon));
-        if (!means)
-            continue;
-        means[c] = (real)(b->share * mean);
-        variances[c] = (real)(count > 1 ? b->share * (variance * count / (count - 1)) : 0);
-    }
+    set_moments(b->sums, b->channels, (double)b->count, b->epsilon, b->moments);
     return LS_OK;
 }
 
@@ -63,7 +64,7 @@ static ls_status run_bn_moving_moments(ls_op *op, ls_queue *queue)
     real *moments = b->moments;
     for (int64_t c = 0; c < b->channels; c++) {
         moments[c] = mean[c];
-        moments[b->channels + c] = (real)(1 / sqrt((double)variance[c] + b->epsilon));
+        moments[b->channels + c] = (real)ls_bn_rate((double)variance[c], b->epsilon);
     }
     return LS_OK;
 }
@@ -130,6 +131,10 @@ static ls_status run_bn_backward_sums(ls_op *op, ls_queue *queue)
         b->sums[C + c] = with;
         ((real *)b->dbias)[c] = (real)sum;
         ((real *)b->dweight)[c] = (real)with;
+        double mean, variance;
+        ls_bn_share(b, c, &mean, &variance);
+        ((real *)b->mean)[c] = (real)mean;
+        ((real *)b->variance)[c] = (real)variance;
     }
     return LS_OK;
 }

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STAGED_FIELDS = 10, STAGED_GUARD = 64, STAGED_GUARD_BYTE = 0xA5 };
+enum { STAGED_FIELDS = 13, STAGED_GUARD = 64, STAGED_GUARD_BYTE = 0xA5 };
 
 typedef struct staging_kernels {
     ls_kernels base;
@@ -361,13 +361,21 @@ static inline ls_status staged_gather(ls_kernels *k, const ls_gather_args *args,
     return staged_close(s, inner->table->gather(inner, &a, &s->inner), out);
 }
 
+static inline bool decays(const ls_optimizer_args *a)
+{
+    for (int64_t r = 0; r < a->range_count; r++)
+        if (a->ranges[r].decay != 0)
+            return true;
+    return false;
+}
+
 static inline ls_status staged_optimizer(ls_kernels *k, const ls_optimizer_args *args, ls_op **out)
 {
     ls_optimizer_args a = *args;
     staged_op *s = staged_open(k);
     ls_kernels *inner = staging_of(k)->inner;
     stage_out(s, &a.weight, reals(a.count));
-    stage_in(s, &a.gradient, reals(a.count));
+    stage(s, &a.gradient, reals(a.count), decays(&a));
     stage_out(s, &a.slot[0], reals(a.count));
     stage_out(s, &a.slot[1], reals(a.count));
     stage_in(s, &a.state, sizeof *a.state);

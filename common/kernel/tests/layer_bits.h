@@ -96,41 +96,6 @@ static void test_lrn_refusal(void **state)
     ls_status_free(status);
 }
 
-/* Gradient and loss of a range, which may begin anywhere; each also without the other. */
-static void check_decay_bits(fixture *f, ls_kernels *cpu, int64_t first, int64_t count, int what)
-{
-    ls_kernels *const both[] = {f->cpu, cpu};
-    const int64_t all = first + count;
-    float *w = randoms(all, 1), *gradient[] = {randoms(all, 2), randoms(all, 2)};
-    double loss[] = {0.5, 0.5};
-    for (int k = 0; k < 2; k++) {
-        ls_op *op;
-        const ls_weight_decay_args args = {count,
-                                           0.004,
-                                           w + first,
-                                           what & 1 ? gradient[k] + first : NULL,
-                                           what & 2 ? &loss[k] : NULL,
-                                           true};
-        must(both[k]->table->weight_decay(both[k], &args, &op));
-        must(ls_queue_put(f->queue, op)); /* a second time: what it leaves is what it found */
-        run(f, op);
-    }
-    same_bits("weight_decay", gradient[0], gradient[1], (size_t)(all + 1) * sizeof **gradient);
-    assert_true(fabs(loss[0] - loss[1]) <= 1e-13 * loss[1]);
-    free(w), free(gradient[0]), free(gradient[1]);
-}
-
-static void test_decay_bits(void **state)
-{
-    static const int64_t counts[] = {1, 3, 4, 255, 257, 70001};
-    ls_kernels *cpu = cpu_of(*state);
-    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
-        for (int64_t first = 0; first < (counts[c] > 1000 ? 1 : 4); first++)
-            for (int what = 1; what < 4; what++)
-                check_decay_bits(*state, cpu, first, counts[c], what);
-    cpu->table->close(cpu);
-}
-
 static void test_logistic_bits(void **state)
 {
     enum { ROWS = 1025 };
@@ -179,10 +144,76 @@ static void test_conv_sizes(void **state)
     }
 }
 
+/* y and dx of a convolution whose weights are packed, or not. */
+static void convolve(fixture *f, const ls_conv_shape *s, const float *w, const float *packed,
+                     float *y, float *dx)
+{
+    float *x = randoms(s->rows * in_elements(s), 1), *dy = randoms(s->rows * out_elements(s), 2);
+    ls_op *op;
+    const ls_conv_forward_args forward = {*s, x, w, NULL, y, LS_ACTIVATION_RELU, packed};
+    must(f->cpu->table->conv_forward(f->cpu, &forward, &op));
+    run(f, op);
+    const ls_conv_backward_data_args data = {*s, dy, w, dx, packed};
+    must(f->cpu->table->conv_backward_data(f->cpu, &data, &op));
+    run(f, op);
+    free(x), free(dy);
+}
+
+/* Several at once are what a transposition makes of each; a convolution that is given them has the
+ * bits of one that is not, and reads no others. */
+static void test_pack_weights(void **state)
+{
+    fixture *f = *state;
+    static const ls_conv_shape shapes[] = {
+        {3, 3, 16, {9, 8, 9, 8, 3, 3, 1, 1, 1, 1}},
+        {6, 7, 5, {5, 4, 5, 4, 1, 1, 1, 1, 0, 0}},
+        {5, 40, 24, {5, 4, 3, 2, 3, 3, 2, 2, 1, 1}},
+        {2, 1, 3, {8, 8, 6, 6, 3, 3, 1, 1, 0, 0}},
+    };
+    enum { COUNT = sizeof shapes / sizeof *shapes };
+    ls_packed_weights items[COUNT];
+    float *packed[COUNT];
+    ls_op *op;
+    for (int i = 0; i < COUNT; i++) {
+        const ls_conv_shape *s = &shapes[i];
+        const int64_t taps = s->window.height * s->window.width;
+        const int64_t all = s->outputs * s->channels * taps;
+        items[i] =
+            (ls_packed_weights){s->outputs, s->channels, taps, randoms(all + i, 5) + i, NULL};
+        packed[i] = items[i].packed = aligned_alloc(256, ((size_t)all + 64) / 64 * 256);
+    }
+    must(f->cpu->table->pack_weights(f->cpu, &(ls_pack_weights_args){items, COUNT}, &op));
+    run(f, op);
+    for (int i = 0; i < COUNT; i++) {
+        const ls_conv_shape *s = &shapes[i];
+        const int64_t all = s->outputs * s->channels * items[i].taps;
+        const int64_t in = s->rows * in_elements(s), out = s->rows * out_elements(s);
+        float *want = randoms(all, 6), *w = (float *)items[i].weight - i;
+        float *y[2] = {randoms(out, 7), randoms(out, 7)}, *dx[2] = {randoms(in, 8), randoms(in, 8)};
+        must(f->cpu->table->transpose(
+            f->cpu,
+            &(ls_transpose_args){s->outputs, s->channels, items[i].taps, items[i].weight, want},
+            &op));
+        run(f, op);
+        same_bits("pack_weights", packed[i], want, (size_t)all * sizeof *want);
+        convolve(f, s, w + i, NULL, y[0], dx[0]);
+        for (int64_t k = 0; k < all; k++)
+            w[i + k] = NAN;
+        convolve(f, s, w + i, packed[i], y[1], dx[1]);
+        same_bits("y", y[0], y[1], (size_t)(out + 1) * sizeof **y);
+        same_bits("dx", dx[0], dx[1], (size_t)(in + 1) * sizeof **dx);
+        free(want), free(w), free(packed[i]);
+        for (int k = 0; k < 2; k++)
+            free(y[k]), free(dx[k]);
+    }
+    must(f->cpu->table->pack_weights(f->cpu, &(ls_pack_weights_args){NULL, 0}, &op));
+    run(f, op);
+}
+
 #define LAYER_BITS_TESTS                                                                           \
     cmocka_unit_test(test_crop_bits), cmocka_unit_test(test_lrn_bits),                             \
-        cmocka_unit_test(test_lrn_refusal), cmocka_unit_test(test_decay_bits),                     \
-        cmocka_unit_test(test_logistic_bits), cmocka_unit_test(test_lstm_sizes),                   \
-        cmocka_unit_test(test_conv_sizes)
+        cmocka_unit_test(test_lrn_refusal), cmocka_unit_test(test_logistic_bits),                  \
+        cmocka_unit_test(test_lstm_sizes), cmocka_unit_test(test_conv_sizes),                      \
+        cmocka_unit_test(test_pack_weights)
 
 #endif

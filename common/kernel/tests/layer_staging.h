@@ -43,6 +43,7 @@ static inline ls_status staged_conv_forward(ls_kernels *k, const ls_conv_forward
     stage_in(s, &a.x, reals(size.x));
     stage_in(s, &a.weight, reals(size.weight));
     stage_in(s, &a.bias, reals(a.shape.outputs));
+    stage_in(s, &a.packed, reals(size.weight));
     stage_out(s, &a.y, reals(size.y));
     return staged_close(s, inner->table->conv_forward(inner, &a, &s->inner), out);
 }
@@ -70,8 +71,26 @@ staged_conv_backward_data(ls_kernels *k, const ls_conv_backward_data_args *args,
     const staged_sizes size = staged_conv(&a.shape);
     stage_in(s, &a.dy, reals(size.y));
     stage_in(s, &a.weight, reals(size.weight));
+    stage_in(s, &a.packed, reals(size.weight));
     stage_out(s, &a.dx, reals(size.x));
     return staged_close(s, inner->table->conv_backward_data(inner, &a, &s->inner), out);
+}
+
+static inline ls_status staged_pack_weights(ls_kernels *k, const ls_pack_weights_args *args,
+                                            ls_op **out)
+{
+    ls_packed_weights items[STAGED_FIELDS / 2];
+    staged_op *s = staged_open(k);
+    ls_kernels *inner = staging_of(k)->inner;
+    for (int64_t i = 0; i < args->count; i++) {
+        const size_t bytes =
+            reals(args->items[i].outputs * args->items[i].channels * args->items[i].taps);
+        items[i] = args->items[i];
+        stage_in(s, &items[i].weight, bytes);
+        stage_out(s, &items[i].packed, bytes);
+    }
+    const ls_pack_weights_args a = {items, args->count};
+    return staged_close(s, inner->table->pack_weights(inner, &a, &s->inner), out);
 }
 
 static inline ls_status staged_max_pool_forward(ls_kernels *k, const ls_max_pool_forward_args *args,
@@ -145,7 +164,6 @@ static inline ls_status staged_weight_decay(ls_kernels *k, const ls_weight_decay
     staged_op *s = staged_open(k);
     ls_kernels *inner = staging_of(k)->inner;
     stage_in(s, &a.weight, reals(a.count));
-    stage_out(s, &a.gradient, reals(a.count));
     stage_out(s, &a.loss, sizeof *a.loss);
     return staged_close(s, inner->table->weight_decay(inner, &a, &s->inner), out);
 }

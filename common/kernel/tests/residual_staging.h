@@ -10,6 +10,7 @@ static inline ls_status staged_bn_sums(ls_kernels *k, const ls_bn_sums_args *arg
     ls_kernels *inner = staging_of(k)->inner;
     stage_in(s, &a.x, reals(a.pixels * a.channels));
     stage_out(s, &a.sums, 2 * (size_t)a.channels * sizeof(double));
+    stage_out(s, &a.moments, reals(2 * a.channels));
     return staged_close(s, inner->table->bn_sums(inner, &a, &s->inner), out);
 }
 
@@ -21,8 +22,6 @@ static inline ls_status staged_bn_moments(ls_kernels *k, const ls_bn_moments_arg
     ls_kernels *inner = staging_of(k)->inner;
     stage_in(s, &a.sums, 2 * (size_t)a.channels * sizeof(double));
     stage_out(s, &a.moments, reals(2 * a.channels));
-    stage_out(s, &a.mean, reals(a.channels));
-    stage_out(s, &a.variance, reals(a.channels));
     return staged_close(s, inner->table->bn_moments(inner, &a, &s->inner), out);
 }
 
@@ -71,6 +70,9 @@ static inline ls_status staged_bn_backward_sums(ls_kernels *k, const ls_bn_backw
     stage_out(s, &a.sums, 2 * (size_t)a.channels * sizeof(double));
     stage_out(s, &a.dweight, line);
     stage_out(s, &a.dbias, line);
+    stage_in(s, &a.batch, 2 * (size_t)a.channels * sizeof(double));
+    stage_out(s, &a.mean, line);
+    stage_out(s, &a.variance, line);
     return staged_close(s, inner->table->bn_backward_sums(inner, &a, &s->inner), out);
 }
 

@@ -67,13 +67,13 @@ static ls_status make_one(fixture *f, const ls_conv_shape *s, const tensors *t, 
     const ls_kernel_table *table = f->cpu->table;
     if (which == 0)
         return table->conv_forward(
-            f->cpu, &(ls_conv_forward_args){*s, t->x, t->w, t->bias, t->y, LS_ACTIVATION_RELU},
-            out);
+            f->cpu,
+            &(ls_conv_forward_args){*s, t->x, t->w, t->bias, t->y, LS_ACTIVATION_RELU, NULL}, out);
     if (which == 1)
         return table->conv_backward_weights(
             f->cpu, &(ls_conv_backward_weights_args){*s, t->x, t->dy, t->dw, t->dbias}, out);
-    return table->conv_backward_data(f->cpu, &(ls_conv_backward_data_args){*s, t->dy, t->w, t->dx},
-                                     out);
+    return table->conv_backward_data(
+        f->cpu, &(ls_conv_backward_data_args){*s, t->dy, t->w, t->dx, NULL}, out);
 }
 
 /* One code and one line with this text, and nothing made. */
@@ -133,12 +133,14 @@ static void test_alignment(void **state)
     tensors t = tensors_open(s);
     ls_op *op;
     must(f->cpu->table->conv_forward(
-        f->cpu, &(ls_conv_forward_args){*s, t.x, t.w, t.dy + 1, t.y, LS_ACTIVATION_NONE}, &op));
+        f->cpu, &(ls_conv_forward_args){*s, t.x, t.w, t.dy + 1, t.y, LS_ACTIVATION_NONE, NULL},
+        &op));
     assert_string_equal(op->name, "conv_forward.cudnn");
     run(f, op);
     float *x = randoms(s->rows * in_elements(s) + 1, 1);
     must(f->cpu->table->conv_forward(
-        f->cpu, &(ls_conv_forward_args){*s, x + 1, t.w, t.bias, t.y, LS_ACTIVATION_NONE}, &op));
+        f->cpu, &(ls_conv_forward_args){*s, x + 1, t.w, t.bias, t.y, LS_ACTIVATION_NONE, NULL},
+        &op));
     assert_string_equal(op->name, "conv_forward.cublaslt");
     run(f, op);
     free(x);

@@ -36,14 +36,14 @@ static conv_case case_open(fixture *f, const ls_conv_shape *s, int which)
     if (which == 0)
         must(table->conv_forward(
             f->cpu,
-            &(ls_conv_forward_args){*s, c.in[0], c.in[1], c.bias, c.out, LS_ACTIVATION_RELU},
+            &(ls_conv_forward_args){*s, c.in[0], c.in[1], c.bias, c.out, LS_ACTIVATION_RELU, NULL},
             &c.op));
     else if (which == 1)
         must(table->conv_backward_weights(
             f->cpu, &(ls_conv_backward_weights_args){*s, c.in[0], c.in[1], c.out, c.sums}, &c.op));
     else
         must(table->conv_backward_data(
-            f->cpu, &(ls_conv_backward_data_args){*s, c.in[0], c.in[1], c.out}, &c.op));
+            f->cpu, &(ls_conv_backward_data_args){*s, c.in[0], c.in[1], c.out, NULL}, &c.op));
     return c;
 }
 

@@ -60,6 +60,12 @@ static void refuses_elements(ls_kernels *k)
     refused(t->optimizer(k, &o, &op), op, "slot[1]");
     o.slot[1] = data, o.beta2 = (double)NAN;
     refused(t->optimizer(k, &o, &op), op, "beta2");
+    o.beta2 = 0.5;
+    const ls_update_range gap[] = {{0, 1, 0, 0}, {2, 1, 0, 0}}, some[] = {{0, 2, 0, 0}};
+    o.ranges = gap, o.range_count = 2;
+    refused(t->optimizer(k, &o, &op), op, "1 elements from 2");
+    o.ranges = some, o.range_count = 1;
+    refused(t->optimizer(k, &o, &op), op, "end at 2 of 3");
     o.kind = (ls_optimizer_kind)17;
     refused(t->optimizer(k, &o, &op), op, "17");
 }
@@ -111,21 +117,23 @@ static void refuses_convolutions(ls_kernels *k)
     const ls_conv_shape good = {1, 1, 1, {3, 3, 2, 2, 2, 2, 1, 1, 0, 0}};
     ls_conv_shape bad = good;
     bad.window.out_height = 5;
-    refused(t->conv_forward(k, &(ls_conv_forward_args){bad, data, data, NULL, data, 0}, &op), op,
-            "conv_forward: height: a window of 2");
+    refused(t->conv_forward(k, &(ls_conv_forward_args){bad, data, data, NULL, data, 0, NULL}, &op),
+            op, "conv_forward: height: a window of 2");
     bad = good, bad.window.stride_x = 0;
-    refused(t->conv_backward_data(k, &(ls_conv_backward_data_args){bad, data, data, data}, &op), op,
-            "conv_backward_data: width");
+    refused(
+        t->conv_backward_data(k, &(ls_conv_backward_data_args){bad, data, data, data, NULL}, &op),
+        op, "conv_backward_data: width");
     bad = good, bad.channels = 0;
     refused(t->conv_backward_weights(
                 k, &(ls_conv_backward_weights_args){bad, data, data, data, NULL}, &op),
             op, "0 channels");
     bad = good, bad.rows = -1;
-    refused(t->conv_forward(k, &(ls_conv_forward_args){bad, data, data, NULL, data, 0}, &op), op,
-            "-1");
-    refused(t->conv_forward(
-                k, &(ls_conv_forward_args){good, data, data, NULL, data, (ls_activation)7}, &op),
-            op, "activation");
+    refused(t->conv_forward(k, &(ls_conv_forward_args){bad, data, data, NULL, data, 0, NULL}, &op),
+            op, "-1");
+    refused(
+        t->conv_forward(
+            k, &(ls_conv_forward_args){good, data, data, NULL, data, (ls_activation)7, NULL}, &op),
+        op, "activation");
     refused(t->conv_max_forward(
                 k, &(ls_conv_max_forward_args){good, data, data, NULL, data, NULL, 0}, &op),
             op, "place");
@@ -171,9 +179,14 @@ static void refuses_images(ls_kernels *k)
             k, &(ls_gather_crops_args){1, 1, 4, 4, bytes, indices, true, 1, 0, NULL, data, 0}, &op),
         op, "state");
     refused(t->transpose(k, &(ls_transpose_args){2, -3, 4, data, data + 8}, &op), op, "-3");
-    refused(t->weight_decay(
-                k, &(ls_weight_decay_args){4, (double)INFINITY, data, data, NULL, false}, &op),
-            op, "decay");
+    double loss;
+    const ls_update_range endless = {0, 4, (double)INFINITY, 0}, beyond = {1, 4, 1, 0};
+    refused(t->weight_decay(k, &(ls_weight_decay_args){4, data, &endless, 1, &loss}, &op), op,
+            "decay");
+    refused(t->weight_decay(k, &(ls_weight_decay_args){4, data, &beyond, 1, &loss}, &op), op,
+            "4 elements from 1");
+    refused(t->weight_decay(k, &(ls_weight_decay_args){4, data, NULL, 1, &loss}, &op), op,
+            "ranges");
 }
 
 static void refuses_residual(ls_kernels *k)
@@ -181,25 +194,27 @@ static void refuses_residual(ls_kernels *k)
     const ls_kernel_table *t = k->table;
     double data[64], sums[8];
     ls_op *op = NULL;
-    refused(t->bn_sums(k, &(ls_bn_sums_args){4, -1, data, sums}, &op), op, "-1");
-    refused(t->bn_sums(k, &(ls_bn_sums_args){4, 1, data, NULL}, &op), op, "bn_sums: sums");
-    refused(t->bn_moments(k, &(ls_bn_moments_args){2, 0, 1e-5, 1, sums, data, NULL, NULL}, &op), op,
-            "0 pixels");
-    refused(
-        t->bn_moments(k, &(ls_bn_moments_args){2, 1, (double)NAN, 1, sums, data, NULL, NULL}, &op),
-        op, "epsilon");
-    refused(t->bn_moments(k, &(ls_bn_moments_args){2, 1, 1e-5, 1, sums, data, data, NULL}, &op), op,
-            "variance");
+    refused(t->bn_sums(k, &(ls_bn_sums_args){4, -1, data, sums, NULL, 0}, &op), op, "-1");
+    refused(t->bn_sums(k, &(ls_bn_sums_args){4, 1, data, NULL, NULL, 0}, &op), op, "bn_sums: sums");
+    refused(t->bn_sums(k, &(ls_bn_sums_args){4, 1, data, sums, data, (double)NAN}, &op), op,
+            "epsilon");
+    refused(t->bn_moments(k, &(ls_bn_moments_args){2, 0, 1e-5, sums, data}, &op), op, "0 pixels");
+    refused(t->bn_moments(k, &(ls_bn_moments_args){2, 1, (double)NAN, sums, data}, &op), op,
+            "epsilon");
     refused(t->bn_moving_moments(k, &(ls_bn_moving_moments_args){2, 1e-5, data, NULL, data}, &op),
             op, "variance");
     refused(
         t->bn_forward(k, &(ls_bn_forward_args){2, 2, data, data, data, data, NULL, NULL, 0}, &op),
         op, "bn_forward: y");
-    refused(t->bn_backward_sums(k,
-                                &(ls_bn_backward_sums_args){2, 2, data, data, data, data, 0, NULL,
-                                                            data, NULL, sums, NULL, data},
-                                &op),
-            op, "dweight");
+    ls_bn_backward_sums_args b = {.pixels = 2, .channels = 2, .x = data, .moments = data};
+    b.weight = b.bias = b.dy = data, b.sums = sums, b.dbias = b.mean = data, b.batch = sums;
+    refused(t->bn_backward_sums(k, &b, &op), op, "dweight");
+    b.dweight = data;
+    refused(t->bn_backward_sums(k, &b, &op), op, "variance");
+    b.variance = data;
+    refused(t->bn_backward_sums(k, &b, &op), op, "0 pixels");
+    b.count = 2, b.share = (double)NAN;
+    refused(t->bn_backward_sums(k, &b, &op), op, "share");
     refused(
         t->bn_backward(
             k, &(ls_bn_backward_args){2, 2, 0, data, data, data, data, 0, sums, data, data}, &op),

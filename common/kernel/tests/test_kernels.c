@@ -15,6 +15,7 @@
  */
 #include "common/kernel/tests/kernel_fixture.h"
 #include "common/kernel/tests/kernel_products.h"
+#include "common/kernel/tests/kernel_ranges.h"
 
 static const int64_t sizes[] = {0, 1, 2, 3, 7, 16, 17, 31, 64, 97, 130};
 enum { SIZES = sizeof sizes / sizeof *sizes };
@@ -461,8 +462,8 @@ static int run_kernel_tests(void)
 {
     /* One test for each entry of the table: a new entry without a test does not compile. */
 #define ENTRY_TEST(entry, args) cmocka_unit_test(test_##entry),
-    const struct CMUnitTest tests[] = {LS_KERNEL_CORE_ENTRIES(ENTRY_TEST)
-                                           LS_KERNEL_JOINT_ENTRIES(ENTRY_TEST)};
+    const struct CMUnitTest tests[] = {LS_KERNEL_CORE_ENTRIES(ENTRY_TEST) LS_KERNEL_JOINT_ENTRIES(
+        ENTRY_TEST) cmocka_unit_test(test_ranges)};
 #undef ENTRY_TEST
     return cmocka_run_group_tests(tests, setup, teardown);
 }

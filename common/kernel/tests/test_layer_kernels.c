@@ -9,7 +9,7 @@
  *     max_pool_*   the same bits: sums of a few in one order
  *     lrn_*        64 u sum |terms|: powers known to 16 u and 10 terms of each sum
  *     transpose    the same bits
- *     weight_decay gradient: 4 u sum |terms|; loss: 4 u loss
+ *     weight_decay      1e-12 of the loss; the same bits wherever a range lies
  *     conv_max_*   (terms + 4) u sum |terms|; on small whole numbers, whose sums are exact, the
  *                  same bits and the same places
  *     lstm_*       4 (I + H + 16) T u of the largest: the product's bound, and a step's functions
@@ -158,7 +158,7 @@ static void check_conv_forward(fixture *f, const ls_conv_shape *s, bool with_bia
         must(tables[k]->table->conv_forward(tables[k],
                                             &(ls_conv_forward_args){*s, from->x, from->weight,
                                                                     with_bias ? from->bias : NULL,
-                                                                    y[k], act},
+                                                                    y[k], act, NULL},
                                             &op));
         run(f, op);
     }
@@ -222,7 +222,8 @@ static void check_conv_data(fixture *f, const ls_conv_shape *s)
     for (int k = 0; k < 3; k++) {
         ls_op *op;
         must(tables[k]->table->conv_backward_data(
-            tables[k], &(ls_conv_backward_data_args){*s, k == 2 ? dy1 : dy, k == 2 ? w1 : w, dx[k]},
+            tables[k],
+            &(ls_conv_backward_data_args){*s, k == 2 ? dy1 : dy, k == 2 ? w1 : w, dx[k], NULL},
             &op));
         run(f, op);
     }
@@ -417,29 +418,45 @@ static void test_transpose(void **state)
     }
 }
 
+/* Ranges with gaps between them; a variable's part is the same wherever it lies. */
 static void test_weight_decay(void **state)
 {
     fixture *f = *state;
-    static const int64_t counts[] = {0, 1, 15, 16, 17, 1000};
-    for (int i = 0; i < 12; i++) {
-        const int64_t count = counts[i / 2];
-        float *w = randoms(count, 1), *got = randoms(count, 2), *want = randoms(count, 2);
-        float *limit = absolutes(want, count);
-        double losses[2] = {2, 2};
-        ls_weight_decay_args args = {count, 0.25, w, got, &losses[0], i & 1};
-        ls_op *op;
+    static const int64_t counts[] = {0, 1, 15, 16, 17, 1000, 70001};
+    enum { COUNTS = sizeof counts / sizeof *counts, GAP = 3 };
+    ls_update_range ranges[COUNTS];
+    int64_t all = 0;
+    double losses[2] = {2, 2}, apart = 0;
+    ls_op *op;
+    for (int i = 0; i < COUNTS; i++) {
+        ranges[i] = (ls_update_range){all + GAP, counts[i], 0.25 / (i + 1), 0};
+        all += GAP + counts[i];
+    }
+    float *w = randoms(all, 1);
+    for (int k = 0; k < 2; k++) {
+        ls_kernels *table = k ? f->reference : f->cpu;
+        const ls_weight_decay_args args = {all, w, ranges, COUNTS, &losses[k]};
+        must(table->table->weight_decay(table, &args, &op));
+        must(ls_queue_put(f->queue, op)); /* a second time: what it leaves is what it found */
+        run(f, op);
+    }
+    assert_true(fabs(losses[0] - losses[1]) <= 1e-12 * losses[1] && losses[0] > 0.25);
+    for (int i = COUNTS - 1; i >= 0; i--) {
+        double loss = 2;
+        float *moved = randoms(counts[i] + i, 2) + i;
+        memcpy(moved, w + ranges[i].first, (size_t)counts[i] * sizeof *w);
+        const ls_update_range one = {0, counts[i], ranges[i].decay, 0};
+        const ls_weight_decay_args args = {counts[i], moved, &one, 1, &loss};
         must(f->cpu->table->weight_decay(f->cpu, &args, &op));
         run(f, op);
-        args.gradient = want, args.loss = &losses[1];
-        must(f->reference->table->weight_decay(f->reference, &args, &op));
-        run(f, op);
-        for (int64_t j = 0; j < count; j++)
-            limit[j] += 0.25f * fabsf(w[j]);
-        compare("weight_decay", got, want, limit, 4 * U, count);
-        assert_true(fabs(losses[0] - losses[1]) <= 4 * U * losses[1]);
-        assert_true(count || losses[0] == (i & 1 ? 2 : 0));
-        free(w), free(got), free(want), free(limit);
+        apart += loss;
+        free(moved - i);
     }
+    assert_true(apart == losses[0]);
+    must(f->cpu->table->weight_decay(f->cpu, &(ls_weight_decay_args){0, w, NULL, 0, losses}, &op));
+    run(f, op);
+    assert_true(losses[0] == 0);
+    free(w);
 }
 
 /* ---- Sequences ------------------------------------------------------------------------------ */

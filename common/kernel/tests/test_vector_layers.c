@@ -182,12 +182,18 @@ static void call_bn_sums(const ls_vector_loops *l, outcome *o, int s, int first,
         const int64_t C = i & 1 ? 20 : 32;
         const float *x = o->data[0] + s, *dy = o->data[1] + s, *moments = o->data[2] + s;
         double sums[2][128] = {{0}};
-        l->bn_sums(&(ls_bn_sums_args){PIXELS, C, x, sums[0]}, 0, PIXELS, sums[0]);
+        l->bn_sums(&(ls_bn_sums_args){.pixels = PIXELS, .channels = C, .x = x}, 0, PIXELS, sums[0]);
         l->bn_backward_sums(
-            &(ls_bn_backward_sums_args){
-                PIXELS, C, x, moments, moments + 2 * C, moments + 3 * C,
-                i ? LS_ACTIVATION_RELU : LS_ACTIVATION_NONE, i == 1 ? x + 99 : NULL, dy,
-                i == 2 ? NULL : o->data[4] + s + 5000 * i, NULL, NULL, NULL},
+            &(ls_bn_backward_sums_args){.pixels = PIXELS,
+                                        .channels = C,
+                                        .x = x,
+                                        .moments = moments,
+                                        .weight = moments + 2 * C,
+                                        .bias = moments + 3 * C,
+                                        .activation = i ? LS_ACTIVATION_RELU : LS_ACTIVATION_NONE,
+                                        .y = i == 1 ? x + 99 : NULL,
+                                        .dy = dy,
+                                        .dz = i == 2 ? NULL : o->data[4] + s + 5000 * i},
             0, PIXELS, sums[1]);
         memcpy(o->data[3] + s + 1000 * i, sums, sizeof sums);
     }

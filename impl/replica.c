@@ -240,42 +240,49 @@ static ls_status append_crops(ls_replica *r, const feed_source *source, const ls
     return ls_op_list_add(ops, op);
 }
 
-static ls_status append_feed(ls_replica *r, const feed_source *source, ls_net *net, uint64_t first,
-                             ls_op_list *ops)
+/* At once where the table can. */
+static ls_status append_gathers(ls_replica *r, const ls_gather_batch_args *batch, ls_op_list *ops)
 {
     const ls_kernel_table *table = r->kernels->table;
-    const ls_batch_indices_args indices = {.rows = ls_net_rows(net),
-                                           .order = source->order,
-                                           .offset = first,
-                                           .state = source->state,
-                                           .indices = r->indices};
-    bool any = false;
     ls_op *op;
-    for (int i = 0; i < LS_DATA_INPUTS; i++)
-        any |= ls_net_input(net, i) != NULL;
-    if (!any && !ls_net_target(net)) /* a part of a model that takes nothing from the data */
-        return LS_OK;
-    LS_TRY(table->batch_indices(r->kernels, &indices, &op));
+    if (table->gather_batch) {
+        LS_TRY(table->gather_batch(r->kernels, batch, &op));
+        return ls_op_list_add(ops, op);
+    }
+    LS_TRY(table->batch_indices(r->kernels, &batch->indices, &op));
     LS_TRY(ls_op_list_add(ops, op));
-    for (int i = 0; i < LS_REPLICA_ARRAYS; i++) {
-        const ls_array *array = array_at(source->split, i);
-        void *out = i < LS_DATA_INPUTS ? ls_net_input(net, i) : ls_net_target(net);
-        if (!array->data || !out) /* another place takes it */
-            continue;
-        if (array->type == LS_ARRAY_IMAGE) {
-            LS_TRY(append_crops(r, source, net, first, ops));
-            continue;
-        }
-        const ls_gather_args gather = {.rows = ls_net_rows(net),
-                                       .width = array->width,
-                                       .type = gather_type(array->type),
-                                       .source = source->shared[i],
-                                       .indices = r->indices,
-                                       .out = out};
-        LS_TRY(table->gather(r->kernels, &gather, &op));
+    for (int i = 0; i < batch->count; i++) {
+        LS_TRY(table->gather(r->kernels, &batch->gather[i], &op));
         LS_TRY(ls_op_list_add(ops, op));
     }
     return LS_OK;
+}
+
+static ls_status append_feed(ls_replica *r, const feed_source *source, ls_net *net, uint64_t first,
+                             ls_op_list *ops)
+{
+    ls_gather_batch_args batch = {.indices = {.rows = ls_net_rows(net),
+                                              .order = source->order,
+                                              .offset = first,
+                                              .state = source->state,
+                                              .indices = r->indices}};
+    const bool images = source->split->input[0].type == LS_ARRAY_IMAGE && ls_net_input(net, 0);
+    for (int i = 0; i < LS_REPLICA_ARRAYS; i++) {
+        const ls_array *array = array_at(source->split, i);
+        void *out = i < LS_DATA_INPUTS ? ls_net_input(net, i) : ls_net_target(net);
+        if (!array->data || !out || array->type == LS_ARRAY_IMAGE) /* another place takes it */
+            continue;
+        batch.gather[batch.count++] = (ls_gather_args){.rows = ls_net_rows(net),
+                                                       .width = array->width,
+                                                       .type = gather_type(array->type),
+                                                       .source = source->shared[i],
+                                                       .indices = r->indices,
+                                                       .out = out};
+    }
+    if (!batch.count && !images) /* a part of a model that takes nothing from the data */
+        return LS_OK;
+    LS_TRY(append_gathers(r, &batch, ops));
+    return images ? append_crops(r, source, net, first, ops) : LS_OK;
 }
 
 ls_status ls_replica_feed(ls_replica *r, ls_net *net, uint64_t first, ls_op_list *ops)

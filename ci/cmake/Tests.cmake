@@ -4,7 +4,7 @@
 # with the reason in the output.
 file(GLOB unit_tests CONFIGURE_DEPENDS common/*/tests/test_*.c impl/tests/test_*.c
      bench/tests/test_*.c)
-list(FILTER unit_tests EXCLUDE REGEX "/test_[a-z_]*(kernels|sums|launches|nets)_emulated\\.c$")
+list(FILTER unit_tests EXCLUDE REGEX "/test_[a-z_]*(kernels|sums|launches|parts|nets)_emulated\\.c$")
 if(LOCKSTEP_HAS_CUDA) # the kernels of GPUs once more, for CPUs
   enable_language(CXX)
   add_library(gpu_emulated OBJECT common/kernel/tests/gpu_emulated.cpp)
@@ -20,6 +20,7 @@ if(LOCKSTEP_HAS_CUDA) # the kernels of GPUs once more, for CPUs
        ${CMAKE_CURRENT_SOURCE_DIR}/common/kernel/tests/test_residual_kernels_emulated.c
        ${CMAKE_CURRENT_SOURCE_DIR}/common/comm/tests/test_sums_emulated.c
        ${CMAKE_CURRENT_SOURCE_DIR}/impl/tests/test_launches_emulated.c
+       ${CMAKE_CURRENT_SOURCE_DIR}/impl/tests/test_parts_emulated.c
        ${CMAKE_CURRENT_SOURCE_DIR}/impl/tests/test_nets_emulated.c)
   if(LOCKSTEP_HAS_CUDNN)
     list(APPEND unit_tests ${CMAKE_CURRENT_SOURCE_DIR}/common/kernel/tests/test_conv_kernels_emulated.c)
@@ -41,8 +42,9 @@ endforeach()
 if(TARGET test_kernels_emulated) # their own ls_gpu_ functions come before the library's
   target_link_libraries(test_sums_emulated PRIVATE sums_emulated)
   target_link_libraries(test_launches_emulated PRIVATE sums_emulated)
+  target_link_libraries(test_parts_emulated PRIVATE sums_emulated)
   foreach(name test_kernels_emulated test_layer_kernels_emulated test_residual_kernels_emulated
-          test_launches_emulated test_nets_emulated)
+          test_launches_emulated test_parts_emulated test_nets_emulated)
     target_link_libraries(${name} PRIVATE gpu_emulated)
     target_link_options(${name} PRIVATE -Wl,--wrap=ls_cuda_queue_fault
       -Wl,--wrap=cudaStreamSynchronize)

@@ -93,6 +93,13 @@ typedef struct ls_dense_backward_data_args {
     void *dx;                /**< real [B,I] */
 } ls_dense_backward_data_args;
 
+/** Both of one layer, in any order: one operation where a table has it. Rows, sizes and dy are the
+ *  same. */
+typedef struct ls_dense_backward_args {
+    ls_dense_backward_weights_args weights;
+    ls_dense_backward_data_args data;
+} ls_dense_backward_args;
+
 /** Forward: y = max(x, 0); x may be y. */
 typedef struct ls_relu_forward_args {
     int64_t count;
@@ -177,6 +184,15 @@ typedef struct ls_gather_args {
     const uint32_t *indices;
     void *out; /**< [B, width]; one-hot: [B, width, 256] */
 } ls_gather_args;
+
+enum { LS_GATHERS = 4 };
+
+/** Which samples, and then their rows of several arrays: one operation where a table has it. */
+typedef struct ls_gather_batch_args {
+    ls_batch_indices_args indices;
+    int count;
+    ls_gather_args gather[LS_GATHERS]; /**< of these rows, by these indices */
+} ls_gather_batch_args;
 
 typedef enum ls_optimizer_kind {
     LS_OPTIMIZER_SGD,
@@ -316,9 +332,15 @@ typedef struct ls_kernels {
     X(stamp, ls_stamp_args)                                                                        \
     X(flip_bit, ls_flip_bit_args)
 
+/** Several operations as one. NULL in a table that gains nothing by it: those are put instead. */
+#define LS_KERNEL_JOINT_ENTRIES(X)                                                                 \
+    X(dense_backward, ls_dense_backward_args)                                                      \
+    X(gather_batch, ls_gather_batch_args)
+
 #define LS_KERNEL_ENTRIES(X)                                                                       \
     LS_KERNEL_CORE_ENTRIES(X)                                                                      \
     LS_KERNEL_LAYER_ENTRIES(X)                                                                     \
+    LS_KERNEL_JOINT_ENTRIES(X)                                                                     \
     LS_KERNEL_PACK_ENTRIES(X)
 
 struct ls_kernel_table {
@@ -332,7 +354,7 @@ struct ls_kernel_table {
     /** Version of the library behind it: "oneDNN 2.6.3 (avx512)"; "" where there is none. */
     const char *(*library)(const ls_kernels *kernels);
     /* The operations: constructors; arguments are copied, memory is borrowed. Those of
-     * LS_KERNEL_LAYER_ENTRIES and LS_KERNEL_PACK_ENTRIES may be NULL. */
+     * LS_KERNEL_LAYER_ENTRIES, LS_KERNEL_JOINT_ENTRIES and LS_KERNEL_PACK_ENTRIES may be NULL. */
 #define LS_KERNEL_MEMBER(entry, args)                                                              \
     ls_status (*entry)(ls_kernels * kernels, const args *arguments, ls_op **out);
     LS_KERNEL_ENTRIES(LS_KERNEL_MEMBER)

@@ -129,6 +129,21 @@ ls_status ls_check_dense_backward_data(const ls_dense_backward_data_args *d, siz
     return LS_OK;
 }
 
+ls_status ls_check_dense_backward(const ls_dense_backward_args *d, size_t real_bytes, ls_work *work)
+{
+    const ls_dense_backward_weights_args *w = &d->weights;
+    ls_work data;
+    LS_TRY(ls_check_dense_backward_weights(w, real_bytes, work));
+    LS_TRY(ls_check_dense_backward_data(&d->data, real_bytes, &data));
+    if (w->rows != d->data.rows || w->inputs != d->data.inputs || w->outputs != d->data.outputs ||
+        w->dy != d->data.dy)
+        return ls_fail(LS_CODE_USAGE, "dense_backward", "data",
+                       "is of another layer than the weights; both have one dy and its sizes");
+    work->flops += data.flops;
+    work->bytes += data.bytes;
+    return LS_OK;
+}
+
 ls_status ls_check_relu_forward(const ls_relu_forward_args *r, size_t real_bytes, ls_work *work)
 {
     const tensor tensors[] = {{"x", r->x, r->count, 1, real_bytes, NEEDED},
@@ -220,6 +235,24 @@ ls_status ls_check_gather(const ls_gather_args *g, size_t real_bytes, ls_work *w
     LS_TRY(ls_check_tensors("gather", 3, tensors, work));
     if (g->type == LS_GATHER_BYTES_TO_UNIT)
         work->flops = (double)g->rows * (double)g->width;
+    return LS_OK;
+}
+
+ls_status ls_check_gather_batch(const ls_gather_batch_args *b, size_t real_bytes, ls_work *work)
+{
+    LS_TRY(ls_check_batch_indices(&b->indices, real_bytes, work));
+    if (b->count < 0 || b->count > LS_GATHERS)
+        return ls_fail(LS_CODE_USAGE, "gather_batch", "count", "%d arrays; give 0 to %d", b->count,
+                       LS_GATHERS);
+    for (int i = 0; i < b->count; i++) {
+        ls_work one;
+        LS_TRY(ls_check_gather(&b->gather[i], real_bytes, &one));
+        if (b->gather[i].rows != b->indices.rows || b->gather[i].indices != b->indices.indices)
+            return ls_fail(LS_CODE_USAGE, "gather_batch", "gather",
+                           "number %d is of other rows; give those of the indices", i);
+        work->flops += one.flops;
+        work->bytes += one.bytes;
+    }
     return LS_OK;
 }
 

@@ -54,11 +54,8 @@ static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
         .dweight = site->variable_gradient[0],
         .dbias = site->node->options.no_bias ? NULL : site->variable_gradient[1],
     };
+    const ls_kernel_table *table = site->kernels->table;
     ls_op *op;
-    LS_TRY(site->kernels->table->dense_backward_weights(site->kernels, &weights, &op));
-    LS_TRY(ls_op_list_add(ops, op));
-    if (!site->input_gradient[0])
-        return LS_OK;
     const ls_dense_backward_data_args data = {
         .rows = site->rows,
         .inputs = inputs,
@@ -68,7 +65,16 @@ static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
         .relu_output = site->input_relu,
         .dx = site->input_gradient[0],
     };
-    LS_TRY(site->kernels->table->dense_backward_data(site->kernels, &data, &op));
+    if (data.dx && table->dense_backward) {
+        const ls_dense_backward_args both = {weights, data};
+        LS_TRY(table->dense_backward(site->kernels, &both, &op));
+        return ls_op_list_add(ops, op);
+    }
+    LS_TRY(table->dense_backward_weights(site->kernels, &weights, &op));
+    LS_TRY(ls_op_list_add(ops, op));
+    if (!data.dx)
+        return LS_OK;
+    LS_TRY(table->dense_backward_data(site->kernels, &data, &op));
     return ls_op_list_add(ops, op);
 }
 

@@ -8,11 +8,9 @@
  * A library's call counts as one node; what it launches inside is not seen here. That a step copies
  * and sets nothing besides is seen by the program's having no nodes but operations.
  */
-#define FIXTURE_OPEN  open_emulated
-#define FIXTURE_CLOSE close_emulated
-#include "common/kernel/tests/kernel_emulated.h"
-#include "common/kernel/tests/made_up_cudnn.h"
+#include "impl/tests/run_emulated.h"
 
+#include "common/kernel/tests/made_up_cudnn.h"
 #include "impl/strategies.h"
 
 #include <dlfcn.h>
@@ -20,18 +18,6 @@
 uint64_t gpu_emulated_launches(bool only);
 
 static made_up_control *made_up; /* NULL: a build without cuDNN */
-
-static ls_kernel_table table;
-
-static ls_status open_table(ls_device *device, ls_kernels **out)
-{
-    fixture f = {.device = device};
-    open_emulated(&f);
-    ((cuda_kernels *)f.cpu)->window_bytes = LS_CUDA_WINDOW_BYTES;
-    f.cpu->table = &table;
-    *out = f.cpu;
-    return LS_OK;
-}
 
 static uint64_t nodes_so_far(void)
 {
@@ -89,7 +75,7 @@ static uint64_t count_nodes(const char *model_name, ls_convolution convolution)
                   .flip_replica = -1,
                   .schedule = {.initial = model->kind->default_rate, .factor = 0.1},
                   .average = model->kind->average,
-                  .table = &table,
+                  .table = emulated_table(),
                   .capture = true,
                   .convolution = convolution,
                   .records = 8};
@@ -156,9 +142,6 @@ static void test_counts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_counts)};
-    table = ls_cuda_kernels;
-    table.kind = LS_DEVICE_CPU;
-    table.open = open_table;
     blas_counted.only = true;
     gpu_emulated_launches(true);
     if (LS_HAS_CUDNN) {

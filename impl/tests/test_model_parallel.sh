@@ -21,6 +21,8 @@ verify() {
 }
 verify 96 --devices 1,2,3,5 --batch 100,7 --model mlp:784-16-12-10 --data synthetic:230 --reduce exact,fast \
   --epochs 2 --warmup 0 --capture yes,no --optimizer adam,momentum:0.9,sgd
+# Odd sizes: a part's variables lie elsewhere than the whole's.
+verify 24 --devices 2,3 --batch 61,7 --model mlp:785-33-17-11,mlp:3-5-7-11,mlp:1-1-2 --data synthetic:230 --reduce exact,fast --steps 3
 verify 4 --devices 1,2 --model poly --reduce exact,fast --steps 5
 for plan in dense0=cpu:0,dense1=cpu:1,dense2=cpu:2 dense0=cpu:2,dense1=cpu:0,dense2=cpu:1 \
   dense0=cpu:0,relu0=cpu:1,dense1=cpu:0,dense2=cpu:2 dense0=cpu:1,relu1=cpu:0,softmax_cross_entropy0=cpu:2; do

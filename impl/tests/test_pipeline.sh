@@ -15,6 +15,10 @@ model="--model mlp:784-32-24-16-10 --data synthetic:300"
   fail "verify failed"
 }
 [ "$(grep -c ',ok,.*same bits' "$dir/rows")" -eq 144 ] || fail "$(grep -c ',ok,' "$dir/rows") rows are ok, not 144"
+# Odd sizes: a stage's variables lie elsewhere than the whole's.
+"$LOCKSTEP" verify --strategy pipeline --data synthetic:230 --devices 2,3 --batch 61,7 --steps 3 --reduce fast,exact \
+  --model mlp:785-33-17-11,mlp:3-5-7-11 --pipeline-microbatches 3 --results none --format csv >"$dir/rows" || fail "odd sizes fail"
+[ "$(grep -c ',ok,.*same bits' "$dir/rows")" -eq 16 ] || fail "odd sizes: $(grep -c ',ok,' "$dir/rows") rows are ok, not 16"
 # The gate finds a flipped bit on either stage.
 for stage in 0 1; do
   # shellcheck disable=SC2086

@@ -6,13 +6,15 @@
  * forwards in one launch and backwards in the next, so that what depends on their order shows.
  *
  * A barrier that a thread of the block, or an exchange that a lane of the warp, never comes to ends
- * the test; so does the launch of a kernel that was not loaded before. Left out: what the hardware
- * does about memory (caches, fences, banks), and time.
+ * the test; so does the launch of a kernel that was not loaded before. Launches of several host
+ * threads take turns. Left out: what the hardware does about memory (caches, fences, banks), and
+ * time.
  */
 #ifndef LS_COMMON_DEVICE_CUDA_GPU_DEVICE_CUH
 #define LS_COMMON_DEVICE_CUDA_GPU_DEVICE_CUH
 
 #include <functional>
+#include <mutex>
 #include <set>
 #include <setjmp.h>
 #include <stdint.h>
@@ -49,12 +51,7 @@ static jmp_buf scheduler;
 static std::function<void()> kernel_body;
 static bool backwards;
 static std::set<void (*)()> kernels_loaded;
-
-/* Launches so far, and whether they are only counted: then no kernel runs. */
-static struct {
-    uint64_t launches;
-    bool only;
-} counted;
+static std::mutex one_at_a_time;
 
 /* Launches so far, and whether they are only counted: then no kernel runs. */
 static struct {
@@ -159,14 +156,15 @@ static int ls_gpu_launch(void *, unsigned blocks, unsigned threads, void (*kerne
     enum { INVALID_CONFIGURATION = 9 }; /* as CUDA numbers it */
     if (!blocks || !threads || threads > FIBERS)
         return INVALID_CONFIGURATION;
+    const std::lock_guard<std::mutex> turn(one_at_a_time);
+    if (!kernels_loaded.count((void (*)())kernel))
+        emulation_fails("its kernel was not loaded before: on a GPU that could be in a capture");
     counted.launches++;
     if (counted.only)
         return 0;
     kernel_body = [=]() { kernel(arguments...); };
     gridDim.x = blocks;
     blockDim.x = threads;
-    if (!kernels_loaded.count((void (*)())kernel))
-        emulation_fails("its kernel was not loaded before: on a GPU that could be in a capture");
     for (unsigned b = 0; b < blocks; b++) {
         blockIdx.x = backwards ? blocks - 1 - b : b;
         run_block();
@@ -177,6 +175,7 @@ static int ls_gpu_launch(void *, unsigned blocks, unsigned threads, void (*kerne
 
 template <typename... Parameters> static int ls_gpu_load_kernel(void (*kernel)(Parameters...))
 {
+    const std::lock_guard<std::mutex> turn(one_at_a_time);
     kernels_loaded.insert((void (*)())kernel);
     return 0;
 }

@@ -109,19 +109,12 @@ static ls_status run_forward(ls_op *op, ls_queue *queue)
     LS_TRY(swap_taps(c, queue, false));
     for (int64_t first = 0; first < c->shape.rows; first += c->part_rows) {
         const ls_conv_shape part = part_at(c, first);
-        const ls_cuda_product *product = product_of(c, part.rows);
         ls_cuda_operands on = {.b = weight_of(c),
                                .c = c->y + first * ls_conv_positions(&part) * outputs};
         const float *windows;
         LS_TRY(make_windows(c, queue, &part, first, &windows));
         on.a = windows;
-        LS_TRY(ls_cuda_product_run_on(product, queue, &on));
-        if (ls_cuda_product_fused(product) || !(c->bias || c->relu))
-            continue;
-        LS_TRY(
-            ls_cuda_launched(op, queue,
-                             ls_gpu_bias(ls_queue_native(queue), on.c, c->bias,
-                                         part.rows * ls_conv_positions(&part), outputs, c->relu)));
+        LS_TRY(ls_cuda_product_run_on(product_of(c, part.rows), queue, &on));
     }
     return LS_OK;
 }

@@ -1,47 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Dense layers and gemm of the cuda table: a product, and a kernel for what the product leaves. Not
- * yet run on a GPU.
+ * Dense layers and gemm of the cuda table. Not yet run on a GPU.
  *
- * The product is cuBLASLt's (cuda_product.h), with the bias and the ReLU of a forward pass in it;
- * for a layer of a few weights, and where a size is 0, an own kernel. Which one depends on the
- * weights' shape only, so a slice of a batch is computed as the batch is. The gradient of a bias
- * and the mask of a ReLU are kernels of their own: cuBLASLt's epilogue for the first (BGRADB) has
- * been seen to take a training step 1.6 times as long (NVIDIA/CUDALibrarySamples, issue 90), the
- * one for the second (DRELU) wants a bit mask that no operation here leaves.
+ * A product is cuBLASLt's (cuda_product.h), its sum cut where that fills the GPU; what it leaves
+ * (pieces, bias, ReLU, mask) is a kernel behind it. A backward pass is its products and one kernel
+ * for what they leave and the gradient of the bias. A layer of a few outputs, as most models end
+ * in, or of a few weights, and one where a size is 0, is an own kernel, forward and backward one
+ * each: its products would be a launch each for next to nothing. Which one depends on the weights'
+ * shape only, so a slice of a batch is computed as the batch is; and the two halves of a backward
+ * pass are the same kernels together and apart.
+ *
+ * No epilogue of cuBLASLt is used: that of a bias wants an alignment that a part of a model has not
+ * (cuda_product.c), that of its gradient (BGRADB) has been seen to take a training step 1.6 times
+ * as long (NVIDIA/CUDALibrarySamples, issue 90), that of a mask (DRELU) wants bits that no
+ * operation here leaves.
  */
 #include "common/kernel/cuda/cuda_kernels.h"
 #include "common/kernel/cuda/cuda_product.h"
 
 #include <stdlib.h>
 
-/* Weights up to which a layer is done by an own kernel. */
-enum { PLAIN_WEIGHTS = 64 };
-
-typedef struct dense_op {
-    ls_op op;
-    ls_cuda_product *product; /* NULL: plain */
-    ls_gpu_product plain;
-    bool cut; /* the product's sum may be */
-    bool any_order;
-    /* The kernel behind the product; NULL: none. */
-    int (*rest)(const struct dense_op *dense, void *stream);
-    union {
-        ls_dense_backward_weights_args weights;
-        ls_dense_backward_data_args data;
-    };
-} dense_op;
-
-/* The names of one operation, by how its product is computed. */
-typedef struct dense_names {
-    const char *fused, *library, *plain;
-} dense_names;
-
-static void destroy(ls_op *op)
-{
-    ls_cuda_product_close(((dense_op *)op)->product);
-    free(op);
-}
+/* Weights up to which a product is an own kernel; outputs, and inputs, up to which a layer is. */
+enum { PLAIN_WEIGHTS = 64, NARROW_OUTPUTS = 16, NARROW_INPUTS = 1024 };
 
 static bool is_plain(int64_t rows, int64_t inputs, int64_t outputs)
 {
@@ -50,101 +30,204 @@ static bool is_plain(int64_t rows, int64_t inputs, int64_t outputs)
             inputs * outputs <= PLAIN_WEIGHTS);
 }
 
-static ls_status run(ls_op *op, ls_queue *queue)
+static bool is_narrow(int64_t rows, int64_t inputs, int64_t outputs)
 {
-    const dense_op *dense = (const dense_op *)op;
-    void *stream = ls_queue_native(queue);
-    if (dense->product)
-        LS_TRY(ls_cuda_product_run(dense->product, queue));
-    else
-        LS_TRY(ls_cuda_launched(op, queue, ls_gpu_plain_product(stream, &dense->plain)));
-    return dense->rest ? ls_cuda_launched(op, queue, dense->rest(dense, stream)) : LS_OK;
+    return is_plain(rows, inputs, outputs) ||
+           (outputs <= NARROW_OUTPUTS && inputs <= NARROW_INPUTS);
 }
 
-/* `like` has `plain`, whose product either way computes, and `rest`. */
-static ls_status make(ls_kernels *kernels, const dense_names *names, const dense_op *like,
-                      const ls_work *work, bool plain, ls_op **out)
+/* ---- One product: gemm, dense_forward -------------------------------------------------------- */
+
+typedef struct product_op {
+    ls_op op;
+    ls_cuda_product *product; /* NULL: plain */
+    ls_gpu_product plain;
+} product_op;
+
+/* The names of one operation, by how its product is computed. */
+typedef struct dense_names {
+    const char *library, *plain;
+} dense_names;
+
+static void destroy_product(ls_op *op)
 {
-    cuda_kernels *cuda = (cuda_kernels *)kernels;
-    dense_op *dense = malloc(sizeof *dense);
-    if (!dense)
-        return ls_fail_memory(names->plain, sizeof *dense);
-    *dense = *like;
-    dense->op = (ls_op){.name = names->plain,
-                        .run = run,
-                        .destroy = destroy,
-                        .flops = work->flops,
-                        .bytes = work->bytes};
+    ls_cuda_product_close(((product_op *)op)->product);
+    free(op);
+}
+
+static ls_status run_product(ls_op *op, ls_queue *queue)
+{
+    const product_op *p = (const product_op *)op;
+    if (p->product)
+        return ls_cuda_product_run(p->product, queue);
+    return ls_cuda_launched(op, queue, ls_gpu_plain_product(ls_queue_native(queue), &p->plain));
+}
+
+/* `spec` but for the arithmetic, which is the table's. */
+static ls_status make_product(ls_kernels *kernels, const dense_names *names,
+                              const ls_cuda_product_spec *spec, const ls_work *work, bool plain,
+                              ls_op **out)
+{
+    product_op *p = malloc(sizeof *p);
+    if (!p)
+        return ls_fail_memory(names->plain, sizeof *p);
+    *p = (product_op){.op = {.name = plain ? names->plain : names->library,
+                             .run = run_product,
+                             .destroy = destroy_product,
+                             .flops = work->flops,
+                             .bytes = work->bytes},
+                      .plain = {.gemm = spec->gemm, .bias = spec->bias, .relu = spec->relu}};
     if (!plain) {
-        const ls_cuda_product_spec spec = {.gemm = like->plain.gemm,
-                                           .bias = like->plain.bias,
-                                           .relu = like->plain.relu,
-                                           .cut = like->cut,
-                                           .math = kernels->math,
-                                           .any_order = like->any_order};
-        ls_status status =
-            ls_cuda_product_open(kernels->device, &cuda->blas, &spec, &dense->product);
+        ls_cuda_product_spec whole = *spec;
+        whole.math = kernels->math;
+        ls_status status = ls_cuda_product_open(kernels->device, &((cuda_kernels *)kernels)->blas,
+                                                &whole, &p->product);
         if (status) {
-            free(dense);
+            free(p);
             return status;
         }
-        dense->op.name = ls_cuda_product_fused(dense->product) ? names->fused : names->library;
-        dense->op.workspace = ls_cuda_product_workspace(dense->product);
+        p->op.workspace = ls_cuda_product_workspace(p->product);
     }
-    *out = &dense->op;
+    *out = &p->op;
     return LS_OK;
 }
 
-/* ---- gemm ------------------------------------------------------------------------------------ */
-
 ls_status ls_cuda_gemm(ls_kernels *kernels, const ls_gemm_args *arguments, ls_op **out)
 {
-    static const dense_names names = {"gemm.cublaslt", "gemm.cublaslt", "gemm.cuda"};
+    static const dense_names names = {"gemm.cublaslt", "gemm.cuda"};
     const ls_gemm_args *g = arguments;
     ls_work work;
     LS_TRY(ls_check_gemm(g, kernels->table->real_bytes, &work));
-    const dense_op like = {.plain.gemm = *g, .any_order = kernels->any_order};
-    return make(kernels, &names, &like, &work, is_plain(g->m, g->k, g->n), out);
-}
-
-/* ---- dense_forward --------------------------------------------------------------------------- */
-
-static int rest_of_forward(const dense_op *dense, void *stream)
-{
-    const ls_gpu_product *p = &dense->plain;
-    const bool extra = p->bias || p->relu;
-    if (!extra || !dense->product || ls_cuda_product_fused(dense->product))
-        return 0;
-    return ls_gpu_bias(stream, p->gemm.c, p->bias, p->gemm.m, p->gemm.n, p->relu);
+    const ls_cuda_product_spec spec = {.gemm = *g, .any_order = kernels->any_order};
+    return make_product(kernels, &names, &spec, &work, is_plain(g->m, g->k, g->n), out);
 }
 
 ls_status ls_cuda_dense_forward(ls_kernels *kernels, const ls_dense_forward_args *arguments,
                                 ls_op **out)
 {
-    static const dense_names names = {"dense_forward.cublaslt_fused", "dense_forward.cublaslt",
-                                      "dense_forward.cuda"};
+    static const dense_names names = {"dense_forward.cublaslt", "dense_forward.cuda"};
     const ls_dense_forward_args *d = arguments;
     ls_work work;
     LS_TRY(ls_check_dense_forward(d, kernels->table->real_bytes, &work));
-    const dense_op like = {.plain = {.gemm = {.transpose_b = true,
-                                              .m = d->rows,
-                                              .n = d->outputs,
-                                              .k = d->inputs,
-                                              .a = d->x,
-                                              .b = d->weight,
-                                              .c = d->y},
-                                     .bias = d->bias,
-                                     .relu = d->activation == LS_ACTIVATION_RELU},
-                           .rest = rest_of_forward};
-    return make(kernels, &names, &like, &work, is_plain(d->rows, d->inputs, d->outputs), out);
+    const ls_cuda_product_spec spec = {.gemm = {.transpose_b = true,
+                                                .m = d->rows,
+                                                .n = d->outputs,
+                                                .k = d->inputs,
+                                                .a = d->x,
+                                                .b = d->weight,
+                                                .c = d->y},
+                                       .bias = d->bias,
+                                       .relu = d->activation == LS_ACTIVATION_RELU,
+                                       .cut = true};
+    return make_product(kernels, &names, &spec, &work, is_narrow(d->rows, d->inputs, d->outputs),
+                        out);
 }
 
-/* ---- dense_backward_weights ------------------------------------------------------------------ */
+/* ---- The backward pass, or half of it -------------------------------------------------------- */
 
-static int rest_of_weights(const dense_op *dense, void *stream)
+enum { WEIGHTS, DATA, HALVES };
+
+typedef struct backward_op {
+    ls_op op;
+    ls_cuda_product *product[HALVES]; /* both NULL: narrow */
+    ls_dense_backward_args args;      /* zeros for a half that is not wanted */
+} backward_op;
+
+static void destroy_backward(ls_op *op)
 {
-    const ls_dense_backward_weights_args *d = &dense->weights;
-    return d->dbias ? ls_gpu_column_sums(stream, d->dy, d->rows, d->outputs, NULL, d->dbias) : 0;
+    backward_op *b = (backward_op *)op;
+    for (int i = 0; i < HALVES; i++)
+        ls_cuda_product_close(b->product[i]);
+    free(b);
+}
+
+static ls_status run_narrow(ls_op *op, ls_queue *queue)
+{
+    const backward_op *b = (const backward_op *)op;
+    return ls_cuda_launched(op, queue, ls_gpu_narrow_backward(ls_queue_native(queue), &b->args));
+}
+
+static ls_status run_backward(ls_op *op, ls_queue *queue)
+{
+    const backward_op *b = (const backward_op *)op;
+    const ls_dense_backward_weights_args *w = &b->args.weights;
+    ls_gpu_backward_rest rest = {
+        .rows = w->rows, .outputs = w->outputs, .dy = w->dy, .dbias = w->dbias};
+    if (b->product[WEIGHTS])
+        LS_TRY(ls_cuda_product_multiply(b->product[WEIGHTS], queue, &rest.weights));
+    if (b->product[DATA])
+        LS_TRY(ls_cuda_product_multiply(b->product[DATA], queue, &rest.data));
+    return ls_cuda_launched(op, queue, ls_gpu_finish_backward(ls_queue_native(queue), &rest));
+}
+
+static ls_cuda_product_spec weights_of(const ls_dense_backward_weights_args *w)
+{
+    return (ls_cuda_product_spec){.gemm = {.transpose_a = true,
+                                           .m = w->outputs,
+                                           .n = w->inputs,
+                                           .k = w->rows,
+                                           .a = w->dy,
+                                           .b = w->x,
+                                           .c = w->dweight},
+                                  .cut = true};
+}
+
+static ls_cuda_product_spec data_of(const ls_dense_backward_data_args *d)
+{
+    return (ls_cuda_product_spec){
+        .gemm =
+            {.m = d->rows, .n = d->inputs, .k = d->outputs, .a = d->dy, .b = d->weight, .c = d->dx},
+        .mask = d->relu_output,
+        .cut = true};
+}
+
+static ls_status open_products(ls_kernels *kernels, backward_op *b, const bool wanted[HALVES])
+{
+    ls_cuda_product_spec specs[] = {weights_of(&b->args.weights), data_of(&b->args.data)};
+    for (int i = 0; i < HALVES; i++) {
+        if (!wanted[i])
+            continue;
+        specs[i].math = kernels->math;
+        LS_TRY(ls_cuda_product_open(kernels->device, &((cuda_kernels *)kernels)->blas, &specs[i],
+                                    &b->product[i]));
+        b->op.workspace += ls_cuda_product_workspace(b->product[i]);
+    }
+    return LS_OK;
+}
+
+static ls_status make_backward(ls_kernels *kernels, const dense_names *names,
+                               const ls_dense_backward_args *args, const bool wanted[HALVES],
+                               const ls_work *work, ls_op **out)
+{
+    const ls_dense_backward_weights_args *w = &args->weights;
+    const ls_dense_backward_data_args *d = &args->data;
+    const bool narrow = wanted[WEIGHTS] ? is_narrow(w->rows, w->inputs, w->outputs)
+                                        : is_narrow(d->rows, d->inputs, d->outputs);
+    backward_op *b = malloc(sizeof *b);
+    if (!b)
+        return ls_fail_memory(names->plain, sizeof *b);
+    *b = (backward_op){.op = {.name = narrow ? names->plain : names->library,
+                              .run = narrow ? run_narrow : run_backward,
+                              .destroy = destroy_backward,
+                              .flops = work->flops,
+                              .bytes = work->bytes},
+                       .args = *args};
+    ls_status status = narrow ? LS_OK : open_products(kernels, b, wanted);
+    if (status) {
+        destroy_backward(&b->op);
+        return status;
+    }
+    *out = &b->op;
+    return LS_OK;
+}
+
+ls_status ls_cuda_dense_backward(ls_kernels *kernels, const ls_dense_backward_args *arguments,
+                                 ls_op **out)
+{
+    static const dense_names names = {"dense_backward.cublaslt", "dense_backward.cuda"};
+    ls_work work;
+    LS_TRY(ls_check_dense_backward(arguments, kernels->table->real_bytes, &work));
+    return make_backward(kernels, &names, arguments, (const bool[]){true, true}, &work, out);
 }
 
 ls_status ls_cuda_dense_backward_weights(ls_kernels *kernels,
@@ -152,51 +235,19 @@ ls_status ls_cuda_dense_backward_weights(ls_kernels *kernels,
                                          ls_op **out)
 {
     static const dense_names names = {"dense_backward_weights.cublaslt",
-                                      "dense_backward_weights.cublaslt",
                                       "dense_backward_weights.cuda"};
-    const ls_dense_backward_weights_args *d = arguments;
+    const ls_dense_backward_args half = {.weights = *arguments};
     ls_work work;
-    LS_TRY(ls_check_dense_backward_weights(d, kernels->table->real_bytes, &work));
-    const dense_op like = {.plain.gemm = {.transpose_a = true,
-                                          .m = d->outputs,
-                                          .n = d->inputs,
-                                          .k = d->rows,
-                                          .a = d->dy,
-                                          .b = d->x,
-                                          .c = d->dweight},
-                           .cut = true,
-                           .rest = rest_of_weights,
-                           .weights = *d};
-    return make(kernels, &names, &like, &work, is_plain(d->rows, d->inputs, d->outputs), out);
-}
-
-/* ---- dense_backward_data --------------------------------------------------------------------- */
-
-static int rest_of_data(const dense_op *dense, void *stream)
-{
-    const ls_dense_backward_data_args *d = &dense->data;
-    if (!d->relu_output || !dense->product)
-        return 0;
-    const ls_relu_backward_args mask = {d->rows * d->inputs, d->relu_output, d->dx, d->dx};
-    return ls_gpu_relu_backward(stream, &mask);
+    LS_TRY(ls_check_dense_backward_weights(arguments, kernels->table->real_bytes, &work));
+    return make_backward(kernels, &names, &half, (const bool[]){true, false}, &work, out);
 }
 
 ls_status ls_cuda_dense_backward_data(ls_kernels *kernels,
                                       const ls_dense_backward_data_args *arguments, ls_op **out)
 {
-    static const dense_names names = {"dense_backward_data.cublaslt",
-                                      "dense_backward_data.cublaslt", "dense_backward_data.cuda"};
-    const ls_dense_backward_data_args *d = arguments;
+    static const dense_names names = {"dense_backward_data.cublaslt", "dense_backward_data.cuda"};
+    const ls_dense_backward_args half = {.data = *arguments};
     ls_work work;
-    LS_TRY(ls_check_dense_backward_data(d, kernels->table->real_bytes, &work));
-    const dense_op like = {.plain = {.gemm = {.m = d->rows,
-                                              .n = d->inputs,
-                                              .k = d->outputs,
-                                              .a = d->dy,
-                                              .b = d->weight,
-                                              .c = d->dx},
-                                     .mask = d->relu_output},
-                           .rest = rest_of_data,
-                           .data = *d};
-    return make(kernels, &names, &like, &work, is_plain(d->rows, d->inputs, d->outputs), out);
+    LS_TRY(ls_check_dense_backward_data(arguments, kernels->table->real_bytes, &work));
+    return make_backward(kernels, &names, &half, (const bool[]){false, true}, &work, out);
 }

@@ -135,7 +135,7 @@ ls_status ls_cuda_load_own(const char *where)
     const int errors[] = {ls_gpu_load_elements(), ls_gpu_load_batch(), ls_gpu_load_losses(),
                           ls_gpu_load_dense(),    ls_gpu_load_pools(), ls_gpu_load_layout(),
                           ls_gpu_load_lstm(),     ls_gpu_load_conv(),  ls_gpu_load_conv_max(),
-                          ls_gpu_load_residual()};
+                          ls_gpu_load_residual(), ls_gpu_load_feed()};
     for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
         LS_TRY(ls_cuda_check(where, "load the kernels", (cudaError_t)errors[i]));
     return LS_OK;
@@ -192,6 +192,8 @@ const ls_kernel_table ls_cuda_kernels = {
     .dense_forward = ls_cuda_dense_forward,
     .dense_backward_weights = ls_cuda_dense_backward_weights,
     .dense_backward_data = ls_cuda_dense_backward_data,
+    .dense_backward = ls_cuda_dense_backward,
+    .gather_batch = ls_cuda_gather_batch,
     .relu_forward = ls_cuda_relu_forward,
     .relu_backward = ls_cuda_relu_backward,
     .polynomial = ls_cuda_polynomial,

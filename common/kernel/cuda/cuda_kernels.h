@@ -88,6 +88,8 @@ ls_status ls_cuda_dense_backward_weights(ls_kernels *kernels,
                                          ls_op **out);
 ls_status ls_cuda_dense_backward_data(ls_kernels *kernels,
                                       const ls_dense_backward_data_args *arguments, ls_op **out);
+ls_status ls_cuda_dense_backward(ls_kernels *kernels, const ls_dense_backward_args *arguments,
+                                 ls_op **out);
 /* cuda_elements.c */
 ls_status ls_cuda_relu_forward(ls_kernels *kernels, const ls_relu_forward_args *arguments,
                                ls_op **out);
@@ -116,6 +118,9 @@ ls_status ls_cuda_flip_bit(ls_kernels *kernels, const ls_flip_bit_args *argument
 ls_status ls_cuda_logistic_loss(ls_kernels *kernels, const ls_logistic_loss_args *arguments,
                                 ls_op **out);
 ls_status ls_cuda_weight_decay(ls_kernels *kernels, const ls_weight_decay_args *arguments,
+                               ls_op **out);
+/* cuda_feed.c */
+ls_status ls_cuda_gather_batch(ls_kernels *kernels, const ls_gather_batch_args *arguments,
                                ls_op **out);
 /* cuda_images.c */
 ls_status ls_cuda_max_pool_forward(ls_kernels *kernels, const ls_max_pool_forward_args *arguments,

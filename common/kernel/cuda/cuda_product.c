@@ -3,8 +3,14 @@
  * Products by cuBLASLt; see cuda_product.h. Not yet run on a GPU.
  *
  * The library's matrices are column-major, ours row-major: our [m,n] is its [n,m]. So it is given
- * c^T = op(b)^T op(a)^T: its A is our b, its B our a, each transposed where ours is. A bias of our
- * n columns is then one of its n rows, as its epilogue wants it.
+ * c^T = op(b)^T op(a)^T: its A is our b, its B our a, each transposed where ours is.
+ *
+ * What the library is told must not depend on where matrices lie: a part of a model has its
+ * variables elsewhere than the whole, and is to get the same algorithm. So all lie on 4 bytes, the
+ * least that any part can have, and no epilogue adds the bias: the heuristic takes the alignment
+ * that it expects from the bias's address (cublasLt.h, CUBLASLT_MATMUL_DESC_BIAS_POINTER), no
+ * preference states it, and kernels that read 16 bytes at a time fault on others (pytorch, pull
+ * request 194497). Bias, ReLU and mask are one kernel behind the product, with the pieces of a sum.
  */
 #include "common/kernel/cuda/cuda_product.h"
 
@@ -19,11 +25,15 @@
 /* What a product may ask for: the size that NVIDIA's documentation names for Hopper. */
 static const uint64_t workspace_most = (uint64_t)32 << 20;
 
-enum { MATRICES = 3, CANDIDATES = 32, ALIGNMENT_MOST = 16 };
+enum { MATRICES = 3, CANDIDATES = 32 };
 
-/* When a sum is cut: the least terms of a piece; a tile's side, as large ones are; and the most
- * pieces of tiles, about two for each multiprocessor of a large GPU. */
-enum { PIECE_TERMS = 256, TILE_SIDE = 64, TILES_MOST = 256, PIECES_MOST = 32 };
+/* What every matrix is said to lie on, in bytes. */
+static const uint32_t alignment = sizeof(float);
+
+/* When a sum is cut: the least terms of one that is worth a kernel behind it, and of a piece; a
+ * tile's side, as large ones are; and the most pieces of tiles, about two for each multiprocessor
+ * of a large GPU. */
+enum { CUT_TERMS = 256, PIECE_TERMS = 48, TILE_SIDE = 64, TILES_MOST = 256, PIECES_MOST = 32 };
 
 struct ls_cuda_product {
     ls_cuda_product_spec spec;
@@ -32,7 +42,6 @@ struct ls_cuda_product {
     cublasLtMatmulDesc_t desc;
     cublasLtMatrixLayout_t layout[MATRICES]; /* its A, B, and C as D */
     cublasLtMatmulAlgo_t algorithm;
-    bool fused;
     size_t workspace_bytes;
     void *room;      /* [workspace_room]; NULL: none */
     void *workspace; /* in it, aligned */
@@ -70,21 +79,25 @@ static int32_t pieces_of(const ls_cuda_product_spec *spec)
     const int64_t tiles =
         ((g->m + TILE_SIDE - 1) / TILE_SIDE) * ((g->n + TILE_SIDE - 1) / TILE_SIDE);
     int32_t pieces = 1;
-    while (spec->cut && 2 * pieces <= PIECES_MOST && 2 * pieces * tiles <= TILES_MOST &&
-           g->k % (2 * pieces) == 0 && g->k / (2 * pieces) >= PIECE_TERMS)
+    while (spec->cut && g->k >= CUT_TERMS && 2 * pieces <= PIECES_MOST &&
+           2 * pieces * tiles <= TILES_MOST && g->k % (2 * pieces) == 0 &&
+           g->k / (2 * pieces) >= PIECE_TERMS)
         pieces *= 2;
     return pieces;
 }
 
-/* Of a row-major matrix [rows, columns] as it lies in memory; of that many for each piece, one
- * behind the other. */
-static ls_status lay_out(ls_cuda_product *p, int matrix, int64_t rows, int64_t columns)
+/* A row-major matrix as it lies in memory; and of that many for each piece, how far apart. */
+typedef struct matrix_shape {
+    int64_t rows, columns, leading, apart;
+} matrix_shape;
+
+static ls_status lay_out(ls_cuda_product *p, int matrix, const matrix_shape *s)
 {
-    const int64_t apart = rows * columns;
     cublasLtMatrixLayout_t *layout = &p->layout[matrix];
     LS_TRY(ls_blas_check(p->blas,
-                         p->blas->call.cublasLtMatrixLayoutCreate(
-                             layout, CUDA_R_32F, (uint64_t)columns, (uint64_t)rows, columns),
+                         p->blas->call.cublasLtMatrixLayoutCreate(layout, CUDA_R_32F,
+                                                                  (uint64_t)s->columns,
+                                                                  (uint64_t)s->rows, s->leading),
                          "describe a matrix"));
     if (p->pieces == 1)
         return LS_OK;
@@ -96,40 +109,29 @@ static ls_status lay_out(ls_cuda_product *p, int matrix, int64_t rows, int64_t c
     return ls_blas_check(
         p->blas,
         p->blas->call.cublasLtMatrixLayoutSetAttribute(
-            *layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &apart, sizeof apart),
+            *layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &s->apart, sizeof s->apart),
         "describe a matrix");
 }
 
+/* A piece of a factor is some of its rows, or of its columns, by which way its terms lie. */
 static ls_status lay_out_all(ls_cuda_product *p)
 {
     const ls_gemm_args *g = &p->spec.gemm;
     const int64_t k = g->k / p->pieces;
-    LS_TRY(lay_out(p, 0, g->transpose_b ? g->n : k, g->transpose_b ? k : g->n));
-    LS_TRY(lay_out(p, 1, g->transpose_a ? k : g->m, g->transpose_a ? g->m : k));
-    return lay_out(p, 2, g->m, g->n);
+    const matrix_shape a =
+        g->transpose_a ? (matrix_shape){k, g->m, g->m, k * g->m} : (matrix_shape){g->m, k, g->k, k};
+    const matrix_shape b =
+        g->transpose_b ? (matrix_shape){g->n, k, g->k, k} : (matrix_shape){k, g->n, g->n, k * g->n};
+    LS_TRY(lay_out(p, 0, &b));
+    LS_TRY(lay_out(p, 1, &a));
+    return lay_out(p, 2, &(matrix_shape){g->m, g->n, g->n, g->m * g->n});
 }
 
 /* ---- The algorithm --------------------------------------------------------------------------- */
 
-/* What a matrix, and those of the other pieces behind it, lie on, in bytes: 4, 8 or 16. More is not
- * told: algorithms must not differ by it. */
-static uint32_t alignment_of(const ls_cuda_product *p, const void *matrix, int64_t elements)
-{
-    const uintptr_t apart = p->pieces > 1 ? (uintptr_t)elements * sizeof(float) : 0;
-    uint32_t bytes = ALIGNMENT_MOST;
-    while (((uintptr_t)matrix | apart) % bytes)
-        bytes /= 2;
-    return bytes;
-}
-
 static ls_status set_preference(const ls_cuda_product *p, cublasLtMatmulPreference_t preference,
                                 uint32_t schemes)
 {
-    const ls_gemm_args *g = &p->spec.gemm;
-    const void *c_place = p->parts ? p->parts : g->c;
-    const uint32_t a = alignment_of(p, g->b, g->k / p->pieces * g->n);
-    const uint32_t b = alignment_of(p, g->a, g->k / p->pieces * g->m);
-    const uint32_t c = alignment_of(p, c_place, g->m * g->n);
     const struct {
         cublasLtMatmulPreferenceAttributes_t attribute;
         const void *value;
@@ -137,10 +139,10 @@ static ls_status set_preference(const ls_cuda_product *p, cublasLtMatmulPreferen
     } settings[] = {
         {CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace_most, sizeof workspace_most},
         {CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes, sizeof schemes},
-        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &a, sizeof a},
-        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &b, sizeof b},
-        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &c, sizeof c},
-        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &c, sizeof c},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &alignment, sizeof alignment},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &alignment, sizeof alignment},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &alignment, sizeof alignment},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &alignment, sizeof alignment},
     };
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
         LS_TRY(ls_blas_check(
@@ -166,7 +168,7 @@ static bool suits(const ls_cuda_product *p, const cublasLtMatmulHeuristicResult_
 }
 
 /* The first that suits, of those that the heuristic names for these reduction schemes. That it
- * names none, or knows no such epilogue, is no failure. */
+ * names none is no failure. */
 static ls_status ask(ls_cuda_product *p, cublasLtMatmulPreference_t preference, uint32_t schemes,
                      bool *found)
 {
@@ -189,33 +191,14 @@ static ls_status ask(ls_cuda_product *p, cublasLtMatmulPreference_t preference, 
     return LS_OK;
 }
 
-static ls_status set_epilogue(ls_cuda_product *p, bool fused)
-{
-    const uint32_t epilogue = !fused          ? CUBLASLT_EPILOGUE_DEFAULT
-                              : !p->spec.bias ? CUBLASLT_EPILOGUE_RELU
-                              : !p->spec.relu ? CUBLASLT_EPILOGUE_BIAS
-                                              : CUBLASLT_EPILOGUE_RELU_BIAS;
-    p->fused = fused;
-    LS_TRY(set_desc(p, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue));
-    if (!fused || !p->spec.bias)
-        return LS_OK;
-    return set_desc(p, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p->spec.bias, sizeof p->spec.bias);
-}
-
-/* Fused where it can be; without split sums by preference, and where that finds nothing by
- * looking through all. An epilogue reads its bias in 16 bytes at a time. */
+/* Without split sums by preference, and where that finds nothing by looking through all. */
 static ls_status choose(ls_cuda_product *p, cublasLtMatmulPreference_t preference)
 {
     static const uint32_t schemes[] = {CUBLASLT_REDUCTION_SCHEME_NONE,
                                        CUBLASLT_REDUCTION_SCHEME_MASK};
-    const bool wanted = p->spec.bias || p->spec.relu;
-    const bool fusable = wanted && (uintptr_t)p->spec.bias % ALIGNMENT_MOST == 0;
     bool found = false;
-    for (int fused = fusable; fused >= 0 && !found; fused--) {
-        LS_TRY(set_epilogue(p, fused));
-        for (int i = p->spec.any_order; i < 2 && !found; i++)
-            LS_TRY(ask(p, preference, schemes[i], &found));
-    }
+    for (int i = p->spec.any_order; i < 2 && !found; i++)
+        LS_TRY(ask(p, preference, schemes[i], &found));
     if (found)
         return LS_OK;
     char shape[96];
@@ -231,18 +214,29 @@ static ls_status multiply(const ls_cuda_product *p, const ls_cuda_operands *on, 
 {
     const float before = on->accumulate && !p->parts ? 1 : 0;
     void *c = p->parts ? p->parts : on->c;
-    LS_TRY(ls_blas_check(p->blas,
+    return ls_blas_check(p->blas,
                          p->blas->call.cublasLtMatmul(p->blas->handle, p->desc, &scale, on->b,
                                                       p->layout[0], on->a, p->layout[1], &before, c,
                                                       p->layout[2], c, p->layout[2], &p->algorithm,
                                                       p->workspace, p->workspace_bytes, stream),
-                         "multiply"));
-    if (!p->parts || scale == 0)
-        return LS_OK;
-    const int64_t count = p->spec.gemm.m * p->spec.gemm.n;
-    return ls_cuda_check(
-        ls_device_describe(p->device)->text, "add pieces",
-        (cudaError_t)ls_gpu_add_pieces(stream, p->parts, p->pieces, count, on->accumulate, on->c));
+                         "multiply");
+}
+
+/* What multiply leaves; of no rows where that is nothing. */
+static ls_gpu_rest rest_of(const ls_cuda_product *p, const ls_cuda_operands *on)
+{
+    const ls_cuda_product_spec *spec = &p->spec;
+    if (!(p->parts || spec->bias || spec->relu || spec->mask))
+        return (ls_gpu_rest){.rows = 0};
+    return (ls_gpu_rest){.parts = p->parts,
+                         .pieces = p->pieces,
+                         .rows = spec->gemm.m,
+                         .columns = spec->gemm.n,
+                         .accumulate = on->accumulate,
+                         .bias = spec->bias,
+                         .relu = spec->relu,
+                         .mask = spec->mask,
+                         .c = on->c};
 }
 
 static ls_cuda_operands own_operands(const ls_cuda_product *p)
@@ -340,24 +334,29 @@ void ls_cuda_product_close(ls_cuda_product *p)
     free(p);
 }
 
-bool ls_cuda_product_fused(const ls_cuda_product *p)
-{
-    return p->fused;
-}
-
 size_t ls_cuda_product_workspace(const ls_cuda_product *p)
 {
     return (p->room ? workspace_room(p) : 0) + (p->parts ? parts_bytes(p) : 0);
 }
 
+ls_status ls_cuda_product_multiply(const ls_cuda_product *p, ls_queue *queue, ls_gpu_rest *rest)
+{
+    const ls_cuda_operands on = own_operands(p);
+    *rest = rest_of(p, &on);
+    return multiply(p, &on, 1, ls_queue_native(queue));
+}
+
 ls_status ls_cuda_product_run(const ls_cuda_product *p, ls_queue *queue)
 {
     const ls_cuda_operands on = own_operands(p);
-    return multiply(p, &on, 1, ls_queue_native(queue));
+    return ls_cuda_product_run_on(p, queue, &on);
 }
 
 ls_status ls_cuda_product_run_on(const ls_cuda_product *p, ls_queue *queue,
                                  const ls_cuda_operands *on)
 {
-    return multiply(p, on, 1, ls_queue_native(queue));
+    const ls_gpu_rest rest = rest_of(p, on);
+    LS_TRY(multiply(p, on, 1, ls_queue_native(queue)));
+    return ls_cuda_check(ls_device_describe(p->device)->text, "finish a product",
+                         (cudaError_t)ls_gpu_finish_product(ls_queue_native(queue), &rest));
 }

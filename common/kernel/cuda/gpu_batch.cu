@@ -1,123 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kernels of a batch and of a step's ends: which samples, their data, how many were classified
- * rightly, the argument block, the time. Not yet run on a GPU.
+ * Kernels of a batch and of a step's ends: how many were classified rightly, the argument block,
+ * the time. Not yet run on a GPU.
  */
-#include "common/base/order_inline.h"
 #include "common/kernel/cuda/gpu_kernels.h"
 #include "common/device/cuda/gpu_launch.cuh"
 #include "common/kernel/element_inline.h"
-
-/* ---- batch_indices: every thread finds its sample by itself ---------------------------------- */
-
-enum { INDEX_THREADS = 64 }; /* a batch of 256 is on four multiprocessors */
-
-__global__ static void __launch_bounds__(INDEX_THREADS)
-    indices_kernel(ls_batch_indices_args args, ls_gpu_order order)
-{
-    const uint64_t first = args.state->position + args.offset, samples = args.order.samples;
-    for (int64_t i = ls_gpu_first(); i < args.rows; i += ls_gpu_stride()) {
-        const uint64_t position = first + (uint64_t)i, epoch = position / samples;
-        const uint32_t place = (uint32_t)(position % samples);
-        uint32_t sample = place;
-        if (args.order.shuffle) {
-            ls_order_keys(order.keys, epoch, order.epoch.key);
-            sample = ls_order_sample(&order.epoch, place, order.reciprocal);
-        }
-        args.indices[i] = sample;
-    }
-}
-
-int ls_gpu_batch_indices(void *stream, const ls_batch_indices_args *args, const ls_gpu_order *order)
-{
-    if (!args->rows)
-        return 0;
-    return ls_gpu_launch(stream, ls_gpu_blocks(args->rows, INDEX_THREADS), INDEX_THREADS,
-                         indices_kernel, *args, *order);
-}
-
-/* ---- gather ---------------------------------------------------------------------------------- */
-
-struct bytes_to_unit {
-    typedef uint8_t from;
-    typedef float to;
-    __device__ static float convert(uint8_t byte)
-    {
-        return ls_unit_of_byte(byte);
-    }
-};
-
-/* float to float and int32 to int32 are both copies of four bytes. */
-struct copy_word {
-    typedef uint32_t from;
-    typedef uint32_t to;
-    __device__ static uint32_t convert(uint32_t word)
-    {
-        return word;
-    }
-};
-
-/* A thread moves WIDE neighbours of a row; `packs` of these are in a row. */
-template <typename How, int WIDE>
-__global__ void __launch_bounds__(LS_GPU_THREADS)
-    gather_kernel(const typename How::from *source, const uint32_t *indices, typename How::to *out,
-                  int64_t rows, int64_t packs)
-{
-    typedef ls_gpu_pack<typename How::from, WIDE> from_pack;
-    typedef ls_gpu_pack<typename How::to, WIDE> to_pack;
-    const int64_t all = rows * packs;
-    for (int64_t i = ls_gpu_first(); i < all; i += ls_gpu_stride()) {
-        const int64_t row = ls_gpu_divide(i, packs), column = i - row * packs;
-        const from_pack from = ((const from_pack *)source)[(int64_t)indices[row] * packs + column];
-        to_pack to;
-#pragma unroll
-        for (int k = 0; k < WIDE; k++)
-            to.element[k] = How::convert(from.element[k]);
-        ((to_pack *)out)[i] = to;
-    }
-}
-
-template <typename How, int WIDE> static int launch_gather(void *stream, const ls_gather_args *args)
-{
-    const int64_t packs = args->width / WIDE;
-    return ls_gpu_launch(stream, ls_gpu_blocks(args->rows * packs, LS_GPU_THREADS), LS_GPU_THREADS,
-                         gather_kernel<How, WIDE>, (const typename How::from *)args->source,
-                         args->indices, (typename How::to *)args->out, args->rows, packs);
-}
-
-template <typename How> static int gather(void *stream, const ls_gather_args *args)
-{
-    typedef ls_gpu_pack<typename How::from, 4> from_pack;
-    typedef ls_gpu_pack<typename How::to, 4> to_pack;
-    if (args->width % 4 == 0 && (uintptr_t)args->source % sizeof(from_pack) == 0 &&
-        (uintptr_t)args->out % sizeof(to_pack) == 0)
-        return launch_gather<How, 4>(stream, args);
-    return launch_gather<How, 1>(stream, args);
-}
-
-/* A thread for each of a byte's 256 values. */
-__global__ static void __launch_bounds__(LS_GPU_THREADS) one_hot_kernel(ls_gather_args args)
-{
-    const uint8_t *source = (const uint8_t *)args.source;
-    float *out = (float *)args.out;
-    const int64_t row_size = args.width * 256, all = args.rows * row_size;
-    for (int64_t i = ls_gpu_first(); i < all; i += ls_gpu_stride()) {
-        const int64_t row = ls_gpu_divide(i, row_size), at = i - row * row_size;
-        out[i] = source[(int64_t)args.indices[row] * args.width + at / 256] == at % 256 ? 1 : 0;
-    }
-}
-
-int ls_gpu_gather(void *stream, const ls_gather_args *args)
-{
-    if (!args->rows || !args->width)
-        return 0;
-    if (args->type == LS_GATHER_ONE_HOT)
-        return ls_gpu_launch(stream, ls_gpu_blocks(args->rows * args->width * 256, LS_GPU_THREADS),
-                             LS_GPU_THREADS, one_hot_kernel, *args);
-    if (args->type == LS_GATHER_BYTES_TO_UNIT)
-        return gather<bytes_to_unit>(stream, args);
-    return gather<copy_word>(stream, args);
-}
 
 /* ---- count_correct --------------------------------------------------------------------------- */
 
@@ -245,16 +133,8 @@ int ls_gpu_flip_bit(void *stream, const ls_flip_bit_args *args)
 
 int ls_gpu_load_batch(void)
 {
-    const int errors[] = {ls_gpu_load_kernel(indices_kernel),
-                          ls_gpu_load_kernel(gather_kernel<bytes_to_unit, 4>),
-                          ls_gpu_load_kernel(gather_kernel<bytes_to_unit, 1>),
-                          ls_gpu_load_kernel(gather_kernel<copy_word, 4>),
-                          ls_gpu_load_kernel(gather_kernel<copy_word, 1>),
-                          ls_gpu_load_kernel(one_hot_kernel),
-                          ls_gpu_load_kernel(count_kernel),
-                          ls_gpu_load_kernel(add_loss_kernel),
-                          ls_gpu_load_kernel(finish_kernel),
-                          ls_gpu_load_kernel(stamp_kernel),
+    const int errors[] = {ls_gpu_load_kernel(count_kernel), ls_gpu_load_kernel(add_loss_kernel),
+                          ls_gpu_load_kernel(finish_kernel), ls_gpu_load_kernel(stamp_kernel),
                           ls_gpu_load_kernel(flip_kernel)};
     return ls_gpu_first_failure(errors, sizeof errors / sizeof *errors);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Kernels of dense layers beside the library's products: products of a few weights or of no terms,
- * a bias with its ReLU, column sums (the gradient of a bias). Not yet run on a GPU.
+ * what a product leaves (its pieces, bias, ReLU, mask), column sums (the gradient of a bias), the
+ * backward pass of a layer of a few outputs. Not yet run on a GPU.
  */
 #include "common/kernel/cuda/gpu_kernels.h"
 #include "common/device/cuda/gpu_launch.cuh"
@@ -52,28 +53,6 @@ int ls_gpu_plain_product(void *stream, const ls_gpu_product *product)
                          product_kernel, *product);
 }
 
-/* ---- bias ------------------------------------------------------------------------------------ */
-
-__global__ static void __launch_bounds__(LS_GPU_THREADS)
-    bias_kernel(float *y, const float *bias, int64_t elements, int64_t columns, bool relu)
-{
-    for (int64_t i = ls_gpu_first(); i < elements; i += ls_gpu_stride()) {
-        float value = y[i];
-        if (bias)
-            value += bias[i - ls_gpu_divide(i, columns) * columns];
-        y[i] = relu ? ls_relu(value) : value;
-    }
-}
-
-int ls_gpu_bias(void *stream, float *y, const float *bias, int64_t rows, int64_t columns, bool relu)
-{
-    const int64_t elements = rows * columns;
-    if (!elements)
-        return 0;
-    return ls_gpu_launch(stream, ls_gpu_blocks(elements, LS_GPU_THREADS), LS_GPU_THREADS,
-                         bias_kernel, y, bias, elements, columns, relu);
-}
-
 /* ---- column_sums ----------------------------------------------------------------------------- */
 
 /* A block sums up to 32 neighbouring columns: so many that a warp reads whole sectors, and no more
@@ -83,22 +62,27 @@ int ls_gpu_bias(void *stream, float *y, const float *bias, int64_t rows, int64_t
 enum { SUM_THREADS = 1024 };
 static const int64_t PIECE_ROWS = 2048, PIECES_MOST = 256;
 
-/* sums[piece, column] of the rows of each piece. */
-__global__ static void __launch_bounds__(SUM_THREADS)
-    column_sums_kernel(const float *x, int64_t rows, int64_t columns, int64_t piece_rows,
-                       unsigned width, float *sums)
+struct column_sums {
+    const float *x; /* [rows,columns] */
+    int64_t rows, columns, piece_rows;
+    unsigned width; /* columns of a block */
+    float *sums;    /* [piece,columns]: of the rows of each piece */
+};
+
+__device__ static inline void sum_columns_of_block(const column_sums &s)
 {
     __shared__ float space[SUM_THREADS];
-    const unsigned thread = threadIdx.x, height = blockDim.x / width;
-    const int64_t groups = (columns + width - 1) / width, piece = ls_gpu_divide(blockIdx.x, groups);
+    const unsigned thread = threadIdx.x, width = s.width, height = SUM_THREADS / width;
+    const int64_t groups = (s.columns + width - 1) / width;
+    const int64_t piece = ls_gpu_divide(blockIdx.x, groups);
     const int64_t column = (blockIdx.x - piece * groups) * width + thread % width;
-    const int64_t first = piece * piece_rows;
-    const int64_t last = first + piece_rows < rows ? first + piece_rows : rows;
+    const int64_t first = piece * s.piece_rows;
+    const int64_t last = first + s.piece_rows < s.rows ? first + s.piece_rows : s.rows;
     float sum = 0;
-    if (column < columns) {
+    if (column < s.columns) {
 #pragma unroll 8
         for (int64_t r = first + thread / width; r < last; r += height)
-            sum += x[r * columns + column];
+            sum += s.x[r * s.columns + column];
     }
     space[thread] = sum;
     __syncthreads();
@@ -107,8 +91,13 @@ __global__ static void __launch_bounds__(SUM_THREADS)
             space[thread] += space[thread + half * width];
         __syncthreads();
     }
-    if (thread < width && column < columns)
-        sums[piece * columns + column] = space[thread];
+    if (thread < width && column < s.columns)
+        s.sums[piece * s.columns + column] = space[thread];
+}
+
+__global__ static void __launch_bounds__(SUM_THREADS) column_sums_kernel(column_sums sums)
+{
+    sum_columns_of_block(sums);
 }
 
 int64_t ls_gpu_column_pieces(int64_t rows)
@@ -117,15 +106,25 @@ int64_t ls_gpu_column_pieces(int64_t rows)
     return pieces < 2 ? 1 : pieces > PIECES_MOST ? PIECES_MOST : pieces;
 }
 
-static int sum_columns(void *stream, const float *x, int64_t rows, int64_t columns, int64_t pieces,
-                       float *sums)
+static column_sums columns_of(const float *x, int64_t rows, int64_t columns, int64_t pieces,
+                              float *sums)
 {
     unsigned width = 1;
     while (width < WARP && width < columns)
         width *= 2;
-    const int64_t groups = (columns + width - 1) / width, piece_rows = (rows + pieces - 1) / pieces;
-    return ls_gpu_launch(stream, (unsigned)(groups * pieces), SUM_THREADS, column_sums_kernel, x,
-                         rows, columns, piece_rows, width, sums);
+    return {x, rows, columns, (rows + pieces - 1) / pieces, width, sums};
+}
+
+static unsigned blocks_of(const column_sums &s, int64_t pieces)
+{
+    return (unsigned)((s.columns + s.width - 1) / s.width * pieces);
+}
+
+static int sum_columns(void *stream, const float *x, int64_t rows, int64_t columns, int64_t pieces,
+                       float *sums)
+{
+    const column_sums s = columns_of(x, rows, columns, pieces, sums);
+    return ls_gpu_launch(stream, blocks_of(s, pieces), SUM_THREADS, column_sums_kernel, s);
 }
 
 int ls_gpu_column_sums(void *stream, const float *x, int64_t rows, int64_t columns, float *memory,
@@ -140,43 +139,208 @@ int ls_gpu_column_sums(void *stream, const float *x, int64_t rows, int64_t colum
     return error ? error : sum_columns(stream, memory, pieces, columns, 1, sums);
 }
 
-/* ---- add_pieces ------------------------------------------------------------------------------ */
+/* ---- finish_product -------------------------------------------------------------------------- */
 
 /* Elements in packs of WIDE. */
 template <int WIDE>
-__global__ void __launch_bounds__(LS_GPU_THREADS)
-    pieces_kernel(const float *parts, int pieces, int64_t packs, bool accumulate, float *c)
+__device__ static inline void finish_pack(const ls_gpu_rest &r, int64_t packs, int64_t at)
 {
     typedef ls_gpu_pack<float, WIDE> pack;
-    for (int64_t i = ls_gpu_first(); i < packs; i += ls_gpu_stride()) {
-        pack sum = {};
-        if (accumulate)
-            sum = ((const pack *)c)[i];
-        for (int p = 0; p < pieces; p++) {
-            const pack part = ((const pack *)parts)[p * packs + i];
+    pack sum = {}, mask = {};
+    if (!r.parts || r.accumulate)
+        sum = ((const pack *)r.c)[at];
+    for (int p = 0; r.parts && p < r.pieces; p++) {
+        const pack part = ((const pack *)r.parts)[p * packs + at];
 #pragma unroll
-            for (int k = 0; k < WIDE; k++)
-                sum.element[k] += part.element[k];
+        for (int k = 0; k < WIDE; k++)
+            sum.element[k] += part.element[k];
+    }
+    const float *bias =
+        r.bias ? r.bias + at * WIDE - ls_gpu_divide(at * WIDE, r.columns) * r.columns : NULL;
+    if (r.mask)
+        mask = ((const pack *)r.mask)[at];
+#pragma unroll
+    for (int k = 0; k < WIDE; k++) {
+        float value = bias ? sum.element[k] + bias[k] : sum.element[k];
+        value = r.relu ? ls_relu(value) : value;
+        sum.element[k] = r.mask ? ls_relu_mask(mask.element[k], value) : value;
+    }
+    ((pack *)r.c)[at] = sum;
+}
+
+/* How a rest is taken: elements of a pack, 4 where all lie so, else 1; and how many packs. */
+struct packing {
+    int wide;
+    int64_t packs;
+};
+
+static packing pack_up(const ls_gpu_rest &r)
+{
+    const int64_t count = r.rows * r.columns;
+    const uintptr_t places = (uintptr_t)r.parts | (uintptr_t)r.c | (uintptr_t)r.mask;
+    if ((r.bias ? r.columns : count) % 4 == 0 && places % (4 * sizeof(float)) == 0)
+        return {4, count / 4};
+    return {1, count};
+}
+
+/* By `blocks` blocks of this launch, of which this one is number `block`. */
+__device__ static inline void finish(const ls_gpu_rest &r, const packing &p, unsigned block,
+                                     unsigned blocks)
+{
+    const int64_t stride = (int64_t)blocks * blockDim.x;
+    for (int64_t i = (int64_t)block * blockDim.x + threadIdx.x; i < p.packs; i += stride)
+        if (p.wide == 4)
+            finish_pack<4>(r, p.packs, i);
+        else
+            finish_pack<1>(r, p.packs, i);
+}
+
+__global__ static void __launch_bounds__(LS_GPU_THREADS) rest_kernel(ls_gpu_rest rest, packing p)
+{
+    finish(rest, p, blockIdx.x, gridDim.x);
+}
+
+int ls_gpu_finish_product(void *stream, const ls_gpu_rest *rest)
+{
+    const packing p = pack_up(*rest);
+    if (!p.packs)
+        return 0;
+    return ls_gpu_launch(stream, ls_gpu_blocks(p.packs, LS_GPU_THREADS), LS_GPU_THREADS,
+                         rest_kernel, *rest, p);
+}
+
+int ls_gpu_bias(void *stream, float *y, const float *bias, int64_t rows, int64_t columns, bool relu)
+{
+    const ls_gpu_rest rest = {NULL, 1, rows, columns, false, bias, relu, NULL, y};
+    return ls_gpu_finish_product(stream, &rest);
+}
+
+/* ---- finish_backward: column sums in the first blocks, then both rests ----------------------- */
+
+struct backward_rest {
+    column_sums sums;
+    ls_gpu_rest rest[2];
+    packing packs[2];
+    unsigned blocks[3];
+};
+
+__global__ static void __launch_bounds__(SUM_THREADS) finish_backward_kernel(backward_rest b)
+{
+    unsigned block = blockIdx.x;
+    if (block < b.blocks[0]) {
+        sum_columns_of_block(b.sums);
+        return;
+    }
+    block -= b.blocks[0];
+    if (block < b.blocks[1])
+        finish(b.rest[0], b.packs[0], block, b.blocks[1]);
+    else
+        finish(b.rest[1], b.packs[1], block - b.blocks[1], b.blocks[2]);
+}
+
+int ls_gpu_finish_backward(void *stream, const ls_gpu_backward_rest *rest)
+{
+    backward_rest b = {columns_of(rest->dy, rest->rows, rest->outputs, 1, rest->dbias),
+                       {rest->weights, rest->data},
+                       {pack_up(rest->weights), pack_up(rest->data)},
+                       {}};
+    b.blocks[0] = rest->dbias ? blocks_of(b.sums, 1) : 0;
+    for (int i = 0; i < 2; i++)
+        b.blocks[1 + i] = b.packs[i].packs ? ls_gpu_blocks(b.packs[i].packs, SUM_THREADS) : 0;
+    const unsigned blocks = b.blocks[0] + b.blocks[1] + b.blocks[2];
+    return blocks ? ls_gpu_launch(stream, blocks, SUM_THREADS, finish_backward_kernel, b) : 0;
+}
+
+/* ---- narrow_backward ------------------------------------------------------------------------- */
+
+/* The first blocks sum over the rows, each for 32 inputs and up to 16 outputs; the bias is one more
+ * input, which is 1. Row r is in the warp r % 16, whose sums are then added in the warps' order.
+ * The other blocks make dx, an element a thread, its terms in their order. */
+enum { NARROW_THREADS = 512, NARROW_OUTPUTS = 16, NARROW_WARPS = NARROW_THREADS / WARP };
+
+struct narrow_backward {
+    ls_dense_backward_args args;
+    int64_t groups; /* of inputs */
+    unsigned sum_blocks;
+};
+
+__device__ static inline void narrow_weights(const narrow_backward &n)
+{
+    __shared__ float space[NARROW_OUTPUTS][NARROW_THREADS];
+    const ls_dense_backward_weights_args &w = n.args.weights;
+    const float *x = (const float *)w.x, *dy = (const float *)w.dy;
+    const int64_t first = blockIdx.x / n.groups * NARROW_OUTPUTS;
+    const int64_t group = blockIdx.x % n.groups * WARP;
+    const int64_t left = w.outputs - first, most = NARROW_OUTPUTS;
+    const int64_t outputs = left < most ? left : most;
+    const int64_t column = group + threadIdx.x % WARP;
+    float sum[NARROW_OUTPUTS] = {};
+    if (column <= w.inputs) {
+#pragma unroll 4
+        for (int64_t r = threadIdx.x / WARP; r < w.rows; r += NARROW_WARPS) {
+            const float value = column < w.inputs ? x[r * w.inputs + column] : 1;
+#pragma unroll
+            for (int o = 0; o < NARROW_OUTPUTS; o++)
+                if (o < outputs)
+                    sum[o] += value * dy[r * w.outputs + first + o];
         }
-        ((pack *)c)[i] = sum;
+    }
+#pragma unroll
+    for (int o = 0; o < NARROW_OUTPUTS; o++)
+        space[o][threadIdx.x] = sum[o];
+    __syncthreads();
+    const int64_t o = threadIdx.x / WARP; /* as many warps as outputs */
+    if (o >= outputs || column > w.inputs)
+        return;
+    float all = 0;
+    for (int warp = 0; warp < NARROW_WARPS; warp++)
+        all += space[o][warp * WARP + threadIdx.x % WARP];
+    if (column < w.inputs)
+        ((float *)w.dweight)[(first + o) * w.inputs + column] = all;
+    else if (w.dbias)
+        ((float *)w.dbias)[first + o] = all;
+}
+
+__global__ static void __launch_bounds__(NARROW_THREADS) narrow_backward_kernel(narrow_backward n)
+{
+    if (blockIdx.x < n.sum_blocks) {
+        narrow_weights(n);
+        return;
+    }
+    const ls_dense_backward_data_args &d = n.args.data;
+    const float *dy = (const float *)d.dy, *w = (const float *)d.weight;
+    const float *mask = (const float *)d.relu_output;
+    const int64_t elements = d.rows * d.inputs;
+    const int64_t stride = (int64_t)(gridDim.x - n.sum_blocks) * NARROW_THREADS;
+    for (int64_t at = (int64_t)(blockIdx.x - n.sum_blocks) * NARROW_THREADS + threadIdx.x;
+         at < elements; at += stride) {
+        const int64_t row = ls_gpu_divide(at, d.inputs), column = at - row * d.inputs;
+        float sum = 0;
+        for (int64_t o = 0; o < d.outputs; o++)
+            sum += dy[row * d.outputs + o] * w[o * d.inputs + column];
+        ((float *)d.dx)[at] = mask ? ls_relu_mask(mask[at], sum) : sum;
     }
 }
 
-int ls_gpu_add_pieces(void *stream, const float *parts, int pieces, int64_t count, bool accumulate,
-                      float *c)
+int ls_gpu_narrow_backward(void *stream, const ls_dense_backward_args *args)
 {
-    if (count % 4 == 0 && ((uintptr_t)parts | (uintptr_t)c) % (4 * sizeof(float)) == 0)
-        return ls_gpu_launch(stream, ls_gpu_blocks(count / 4, LS_GPU_THREADS), LS_GPU_THREADS,
-                             pieces_kernel<4>, parts, pieces, count / 4, accumulate, c);
-    return ls_gpu_launch(stream, ls_gpu_blocks(count, LS_GPU_THREADS), LS_GPU_THREADS,
-                         pieces_kernel<1>, parts, pieces, count, accumulate, c);
+    const ls_dense_backward_weights_args &w = args->weights;
+    const ls_dense_backward_data_args &d = args->data;
+    narrow_backward n = {*args, w.inputs / WARP + 1, 0};
+    if (w.dweight || w.dbias)
+        n.sum_blocks = (unsigned)(n.groups * ((w.outputs + NARROW_OUTPUTS - 1) / NARROW_OUTPUTS));
+    const int64_t elements = d.dx ? d.rows * d.inputs : 0;
+    const unsigned more = elements ? ls_gpu_blocks(elements, NARROW_THREADS) : 0;
+    if (!(n.sum_blocks + more))
+        return 0;
+    return ls_gpu_launch(stream, n.sum_blocks + more, NARROW_THREADS, narrow_backward_kernel, n);
 }
 
 int ls_gpu_load_dense(void)
 {
-    const int errors[] = {ls_gpu_load_kernel(product_kernel), ls_gpu_load_kernel(bias_kernel),
-                          ls_gpu_load_kernel(column_sums_kernel),
-                          ls_gpu_load_kernel(pieces_kernel<4>),
-                          ls_gpu_load_kernel(pieces_kernel<1>)};
+    const int errors[] = {ls_gpu_load_kernel(product_kernel),
+                          ls_gpu_load_kernel(column_sums_kernel), ls_gpu_load_kernel(rest_kernel),
+                          ls_gpu_load_kernel(finish_backward_kernel),
+                          ls_gpu_load_kernel(narrow_backward_kernel)};
     return ls_gpu_first_failure(errors, sizeof errors / sizeof *errors);
 }

@@ -21,6 +21,7 @@ extern "C" {
 /* Have the driver load the kernels of a file onto the current device. */
 int ls_gpu_load_elements(void);
 int ls_gpu_load_batch(void);
+int ls_gpu_load_feed(void);
 int ls_gpu_load_losses(void);
 int ls_gpu_load_dense(void);
 int ls_gpu_load_pools(void);
@@ -58,7 +59,7 @@ unsigned ls_gpu_optimizer_blocks(int64_t count);
 int ls_gpu_optimizer(void *stream, const ls_optimizer_args *args, const ls_gpu_ranges *ranges,
                      const ls_update_scalars *scalars);
 
-/* ---- gpu_batch.cu ---------------------------------------------------------------------------- */
+/* ---- gpu_feed.cu ----------------------------------------------------------------------------- */
 
 /** An order made ready on the host. */
 typedef struct ls_gpu_order {
@@ -70,6 +71,10 @@ typedef struct ls_gpu_order {
 int ls_gpu_batch_indices(void *stream, const ls_batch_indices_args *args,
                          const ls_gpu_order *order);
 int ls_gpu_gather(void *stream, const ls_gather_args *args);
+int ls_gpu_gather_batch(void *stream, const ls_gather_batch_args *args, const ls_gpu_order *order);
+
+/* ---- gpu_batch.cu ---------------------------------------------------------------------------- */
+
 int ls_gpu_count_correct(void *stream, const ls_count_correct_args *args);
 int ls_gpu_add_loss(void *stream, const ls_add_loss_args *args);
 /* *steps, in host memory: the low bits of the number of steps recorded; NULL: nobody asks. */
@@ -118,6 +123,33 @@ typedef struct ls_gpu_product {
 } ls_gpu_product;
 
 int ls_gpu_plain_product(void *stream, const ls_gpu_product *product);
+/** What a product leaves: c = (c +) the sum of its pieces in their order, then + bias, ReLU, and 0
+ *  where `mask` is not positive. */
+typedef struct ls_gpu_rest {
+    const float *parts; /**< [pieces,rows,columns]; NULL: c is whole */
+    int pieces;
+    int64_t rows, columns;
+    bool accumulate;   /**< c is added to, where there are parts */
+    const float *bias; /**< [columns]; NULL: none */
+    bool relu;
+    const float *mask; /**< [rows,columns]; NULL: none */
+    float *c;          /**< [rows,columns] */
+} ls_gpu_rest;
+
+int ls_gpu_finish_product(void *stream, const ls_gpu_rest *rest);
+/** What the products of a layer's backward pass leave, and the gradient of its bias: one launch.
+ *  Rests of no rows are nothing; `dbias` NULL: not wanted. */
+typedef struct ls_gpu_backward_rest {
+    ls_gpu_rest weights, data;
+    int64_t rows, outputs;
+    const float *dy; /**< [rows,outputs] */
+    float *dbias;    /**< [outputs] */
+} ls_gpu_backward_rest;
+
+int ls_gpu_finish_backward(void *stream, const ls_gpu_backward_rest *rest);
+/** The backward pass of a layer of a few outputs, whole: one launch. `dweight`, `dx` NULL: not
+ *  wanted. Any size, 0 too. */
+int ls_gpu_narrow_backward(void *stream, const ls_dense_backward_args *args);
 /** y[r] += bias (where not NULL), then ReLU where set. */
 int ls_gpu_bias(void *stream, float *y, const float *bias, int64_t rows, int64_t columns,
                 bool relu);
@@ -126,10 +158,6 @@ int64_t ls_gpu_column_pieces(int64_t rows);
 /** sums[c] = sum of x[r,c] over the rows; `memory` [pieces, columns], or NULL: as a whole. */
 int ls_gpu_column_sums(void *stream, const float *x, int64_t rows, int64_t columns, float *memory,
                        float *sums);
-
-/** c = the sum of parts [pieces, count] in their order (+ c where `accumulate`). */
-int ls_gpu_add_pieces(void *stream, const float *parts, int pieces, int64_t count, bool accumulate,
-                      float *c);
 
 /* ---- gpu_pools.cu: the same bits as the cpu table -------------------------------------------- */
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * cuBLASLt's functions as far as the cuda table calls them, in loops on host memory, by what the
- * library's documentation says of them: column-major matrices, D = epilogue(op(A) op(B) + beta C),
- * a bias along the rows of D. Sums in double.
+ * library's documentation says of them: column-major matrices, D = op(A) op(B) + beta C. Sums in
+ * double. There are no epilogues: none may be used (cuda_product.c).
  *
  * Its heuristic names candidates that must not be taken before the one that must: one that splits
- * its sums, one that failed. It knows no fused epilogue where the sum is of an odd number of terms,
- * and names none without split sums at first where that number is divisible by 3.
+ * its sums, one that failed. It names none without split sums at first where the number of terms is
+ * divisible by 3. What it was asked is noted. For matrices that all lie on 16 bytes it names an
+ * algorithm of other bits: sums in float.
  */
 #ifndef LS_COMMON_KERNEL_TESTS_BLAS_EMULATE_H
 #define LS_COMMON_KERNEL_TESTS_BLAS_EMULATE_H
@@ -22,8 +23,6 @@
 typedef struct blas_desc {
     cublasComputeType_t compute;
     int32_t transpose_a, transpose_b;
-    uint32_t epilogue;
-    const float *bias;
 } blas_desc;
 
 typedef struct blas_layout {
@@ -46,14 +45,27 @@ typedef struct blas_algorithm {
 
 enum { BLAS_EMULATED_WORKSPACE = 4096 };
 
+/* All that the heuristic is told, of the latest times. */
+typedef struct blas_question {
+    blas_desc desc;
+    blas_layout layout[3];
+    blas_preference preference;
+} blas_question;
+
+static struct {
+    blas_question latest[64];
+    size_t count;
+} blas_asked;
+
 /* Into how many pieces a product may split its sums, and the latest one has. */
 static struct {
-    int32_t allowed, latest;
+    int32_t allowed;
+    _Atomic int32_t latest;
 } blas_pieces = {.allowed = 1};
 
 /* Products so far, and whether they are only counted: checked, but not computed. */
 static struct {
-    uint64_t products;
+    _Atomic uint64_t products;
     bool only;
 } blas_counted;
 
@@ -89,7 +101,6 @@ static cublasStatus_t blas_desc_create(cublasLtMatmulDesc_t *out, cublasComputeT
         (compute != CUBLAS_COMPUTE_32F && compute != CUBLAS_COMPUTE_32F_FAST_TF32))
         return CUBLAS_STATUS_INVALID_VALUE;
     desc->compute = compute;
-    desc->epilogue = CUBLASLT_EPILOGUE_DEFAULT;
     *out = (cublasLtMatmulDesc_t)(void *)desc;
     return CUBLAS_STATUS_SUCCESS;
 }
@@ -112,8 +123,6 @@ static cublasStatus_t blas_desc_set(cublasLtMatmulDesc_t out,
     } known[] = {
         {CUBLASLT_MATMUL_DESC_TRANSA, &desc->transpose_a, sizeof desc->transpose_a},
         {CUBLASLT_MATMUL_DESC_TRANSB, &desc->transpose_b, sizeof desc->transpose_b},
-        {CUBLASLT_MATMUL_DESC_EPILOGUE, &desc->epilogue, sizeof desc->epilogue},
-        {CUBLASLT_MATMUL_DESC_BIAS_POINTER, &desc->bias, sizeof desc->bias},
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (known[i].attribute == attribute && known[i].bytes == bytes) {
@@ -214,10 +223,12 @@ static cublasStatus_t blas_heuristic(cublasLtHandle_t handle, cublasLtMatmulDesc
     const blas_preference *preference = (const blas_preference *)(void *)preference_;
     uint64_t terms;
     *count = 0;
+    blas_asked.latest[blas_asked.count++ % 64] = (blas_question){
+        *desc,
+        {*(blas_layout *)(void *)a, *(blas_layout *)(void *)b, *(blas_layout *)(void *)d},
+        *preference};
     if (!handle || c != d || most < 3 || !blas_fits(desc, (void *)a, (void *)b, (void *)d, &terms))
         return CUBLAS_STATUS_INVALID_VALUE;
-    if (desc->epilogue != CUBLASLT_EPILOGUE_DEFAULT && terms % 2)
-        return CUBLAS_STATUS_NOT_SUPPORTED;
     if (preference->schemes == CUBLASLT_REDUCTION_SCHEME_NONE && terms % 3 == 0)
         return CUBLAS_STATUS_SUCCESS;
     for (*count = 0; *count < 3; (*count)++) {
@@ -254,16 +265,10 @@ static double blas_factor(const blas_desc *desc, float value)
                : (double)value;
 }
 
-static float blas_element(const blas_desc *desc, uint64_t row, double sum)
-{
-    if (desc->epilogue & CUBLASLT_EPILOGUE_BIAS)
-        sum += (double)desc->bias[row];
-    return (float)(desc->epilogue & CUBLASLT_EPILOGUE_RELU && !(sum > 0) ? 0 : sum);
-}
-
 /* d = factor[0] op(a) op(b) + factor[1] d, of one batch. */
 static void blas_multiply(const blas_desc *desc, const float *const factors[2],
-                          const blas_layout *const layouts[3], const float factor[2], float *d)
+                          const blas_layout *const layouts[3], const float factor[2], bool aligned,
+                          float *d)
 {
     const float *a = factors[0], *b = factors[1];
     const uint64_t lead_a = (uint64_t)layouts[0]->leading, lead_b = (uint64_t)layouts[1]->leading;
@@ -272,13 +277,15 @@ static void blas_multiply(const blas_desc *desc, const float *const factors[2],
         for (uint64_t i = 0; i < layouts[2]->rows; i++) {
             const uint64_t at = j * (uint64_t)layouts[2]->leading + i;
             double sum = 0;
-            for (uint64_t k = 0; k < terms; k++)
+            for (uint64_t k = 0; k < terms; k++) {
                 sum += blas_factor(desc, a[desc->transpose_a ? i * lead_a + k : k * lead_a + i]) *
                        blas_factor(desc, b[desc->transpose_b ? k * lead_b + j : j * lead_b + k]);
+                sum = aligned ? (double)(float)sum : sum;
+            }
             sum *= (double)factor[0];
             if (factor[1] != 0)
                 sum += (double)factor[1] * (double)d[at];
-            d[at] = blas_element(desc, i, sum);
+            d[at] = (float)sum;
         }
 }
 
@@ -300,9 +307,12 @@ static cublasStatus_t blas_matmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t 
     memcpy(&algorithm, algo, sizeof algorithm);
     blas_pieces.latest = algorithm.pieces;
     const void *const places[4] = {a_, b_, c_, d_};
-    for (int i = 0; i < 4; i++)
+    bool aligned = true;
+    for (int i = 0; i < 4; i++) {
         if ((uintptr_t)places[i] % algorithm.alignment[i])
             return CUBLAS_STATUS_INVALID_VALUE;
+        aligned &= algorithm.alignment[i] >= 16;
+    }
     if (!handle || c_ != d_ || c_layout != d_layout || algorithm.pieces > blas_pieces.allowed ||
         !workspace || bytes < BLAS_EMULATED_WORKSPACE || !blas_fits(desc, la, lb, ld, &terms))
         return CUBLAS_STATUS_INVALID_VALUE;
@@ -314,7 +324,7 @@ static cublasStatus_t blas_matmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t 
             ((uintptr_t)(d + i * ld->apart) % algorithm.alignment[3]))
             return CUBLAS_STATUS_INVALID_VALUE;
         if (!blas_counted.only)
-            blas_multiply(desc, factors, (const blas_layout *[]){la, lb, ld}, factor,
+            blas_multiply(desc, factors, (const blas_layout *[]){la, lb, ld}, factor, aligned,
                           d + i * ld->apart);
     }
     blas_counted.products++;

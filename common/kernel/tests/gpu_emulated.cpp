@@ -7,6 +7,7 @@
 #include "common/kernel/cuda/gpu_conv_max.cu"
 #include "common/kernel/cuda/gpu_dense.cu"
 #include "common/kernel/cuda/gpu_elements.cu"
+#include "common/kernel/cuda/gpu_feed.cu"
 #include "common/kernel/cuda/gpu_layout.cu"
 #include "common/kernel/cuda/gpu_losses.cu"
 #include "common/kernel/cuda/gpu_lstm.cu"

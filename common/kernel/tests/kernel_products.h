@@ -13,11 +13,11 @@
 
 /* rows, inputs, outputs */
 static const int64_t shapes[][3] = {
-    {0, 0, 0},     {0, 5, 3},     {5, 0, 3},    {5, 3, 0},      {1, 1, 1},      {1, 17, 13},
-    {100, 3, 1},   {99, 3, 1},    {1, 3, 1},    {15, 3, 1},     {16, 3, 1},     {300, 3, 1},
-    {7, 1, 1},     {33, 8, 8},    {37, 5, 7},   {37, 64, 1},    {129, 1, 64},   {13, 65, 1},
-    {13, 1, 65},   {31, 37, 41},  {3, 784, 10}, {256, 128, 10}, {97, 101, 103}, {64, 784, 128},
-    {2052, 12, 9}, {1024, 20, 7},
+    {0, 0, 0},     {0, 5, 3},     {5, 0, 3},     {5, 3, 0},      {1, 1, 1},      {1, 17, 13},
+    {100, 3, 1},   {99, 3, 1},    {1, 3, 1},     {15, 3, 1},     {16, 3, 1},     {300, 3, 1},
+    {7, 1, 1},     {33, 8, 8},    {37, 5, 7},    {37, 64, 1},    {129, 1, 64},   {13, 65, 1},
+    {13, 1, 65},   {31, 37, 41},  {3, 784, 10},  {256, 128, 10}, {97, 101, 103}, {64, 784, 128},
+    {2052, 12, 9}, {1024, 20, 7}, {600, 40, 33}, {30, 41, 320},
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
@@ -166,6 +166,44 @@ static void test_dense_backward_data(void **state)
     for (int i = 0; i < SHAPES; i++)
         for (int way = 0; way < 2; way++)
             check_data(*state, shapes[i], way);
+}
+
+/* A backward pass as one operation: the bits of its two halves. */
+static void check_backward(fixture *f, const int64_t shape[3], bool with_bias, bool with_mask)
+{
+    const int64_t rows = shape[0], inputs = shape[1], outputs = shape[2];
+    float *x = randoms(rows * inputs, 1), *dy = randoms(rows * outputs, 2);
+    float *w = randoms(inputs * outputs, 3), *dbias = randoms(outputs, 4);
+    float *dweight = randoms(inputs * outputs, 5), *dx = randoms(rows * inputs, 6);
+    float *want_b = randoms(outputs, 4), *want_w = randoms(inputs * outputs, 7);
+    float *want_x = randoms(rows * inputs, 8);
+    const ls_kernel_table *table = f->cpu->table;
+    ls_dense_backward_args args = {
+        {rows, inputs, outputs, x, dy, want_w, with_bias ? want_b : NULL},
+        {rows, inputs, outputs, dy, w, with_mask ? x : NULL, want_x}};
+    ls_op *op;
+    must(table->dense_backward_weights(f->cpu, &args.weights, &op));
+    run(f, op);
+    must(table->dense_backward_data(f->cpu, &args.data, &op));
+    run(f, op);
+    args.weights.dweight = dweight, args.data.dx = dx;
+    args.weights.dbias = with_bias ? dbias : NULL;
+    must(table->dense_backward(f->cpu, &args, &op));
+    run(f, op);
+    same_bits("dweight", dweight, want_w, (size_t)(inputs * outputs) * sizeof *dweight);
+    same_bits("dbias", dbias, want_b, (size_t)outputs * sizeof *dbias);
+    same_bits("dx", dx, want_x, (size_t)(rows * inputs) * sizeof *dx);
+    free(x), free(dy), free(w), free(dbias), free(dweight), free(dx);
+    free(want_b), free(want_w), free(want_x);
+}
+
+/* Tables may be without it. */
+static void test_dense_backward(void **state)
+{
+    const fixture *f = *state;
+    for (int i = 0; i < SHAPES && f->cpu->table->dense_backward; i++)
+        for (int way = 0; way < 4; way++)
+            check_backward(*state, shapes[i], way & 1, way & 2);
 }
 
 #endif

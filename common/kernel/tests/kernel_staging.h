@@ -18,6 +18,7 @@ enum { STAGED_FIELDS = 13, STAGED_GUARD = 64, STAGED_GUARD_BYTE = 0xA5 };
 
 typedef struct staging_kernels {
     ls_kernels base;
+    ls_kernel_table table; /* without what the inner one lacks */
     ls_kernels *inner;
     ls_queue *queue; /* of the inner table's device */
 } staging_kernels;
@@ -221,6 +222,25 @@ staged_dense_backward_data(ls_kernels *k, const ls_dense_backward_data_args *arg
     return staged_close(s, inner->table->dense_backward_data(inner, &a, &s->inner), out);
 }
 
+static inline ls_status staged_dense_backward(ls_kernels *k, const ls_dense_backward_args *args,
+                                              ls_op **out)
+{
+    ls_dense_backward_args a = *args;
+    staged_op *s = staged_open(k);
+    ls_kernels *inner = staging_of(k)->inner;
+    const size_t input = reals(a.data.rows * a.data.inputs);
+    const size_t weight = reals(a.data.outputs * a.data.inputs);
+    stage_in(s, &a.weights.x, input);
+    stage_in(s, &a.weights.dy, reals(a.data.rows * a.data.outputs));
+    stage_out(s, &a.weights.dweight, weight);
+    stage_out(s, &a.weights.dbias, reals(a.data.outputs));
+    a.data.dy = a.weights.dy;
+    stage_in(s, &a.data.weight, weight);
+    stage_in(s, &a.data.relu_output, input);
+    stage_out(s, &a.data.dx, input);
+    return staged_close(s, inner->table->dense_backward(inner, &a, &s->inner), out);
+}
+
 static inline ls_status staged_relu_forward(ls_kernels *k, const ls_relu_forward_args *args,
                                             ls_op **out)
 {
@@ -303,6 +323,25 @@ static inline ls_status staged_batch_indices(ls_kernels *k, const ls_batch_indic
     stage_in(s, &a.state, sizeof *a.state);
     stage_out(s, &a.indices, (size_t)a.rows * sizeof *a.indices);
     return staged_close(s, inner->table->batch_indices(inner, &a, &s->inner), out);
+}
+
+static inline ls_status staged_gather_batch(ls_kernels *k, const ls_gather_batch_args *args,
+                                            ls_op **out)
+{
+    ls_gather_batch_args a = *args;
+    staged_op *s = staged_open(k);
+    ls_kernels *inner = staging_of(k)->inner;
+    stage_in(s, &a.indices.state, sizeof *a.indices.state);
+    stage_out(s, &a.indices.indices, (size_t)a.indices.rows * sizeof *a.indices.indices);
+    for (int i = 0; i < a.count; i++) {
+        ls_gather_args *g = &a.gather[i];
+        const bool hot = g->type == LS_GATHER_ONE_HOT, bytes = g->type == LS_GATHER_BYTES_TO_UNIT;
+        stage_in(s, &g->source,
+                 a.indices.order.samples * (size_t)g->width * (hot || bytes ? 1 : 4));
+        g->indices = a.indices.indices;
+        stage_out(s, &g->out, reals(g->rows * g->width * (hot ? 256 : 1)));
+    }
+    return staged_close(s, inner->table->gather_batch(inner, &a, &s->inner), out);
 }
 
 /* As many samples as the indices name. */
@@ -423,7 +462,13 @@ static const ls_kernel_table staging_table = {.name = "staging",
 static inline ls_kernels *staging_open(ls_kernels *inner, ls_queue *queue)
 {
     staging_kernels *kernels = calloc(1, sizeof *kernels);
-    kernels->base.table = &staging_table;
+    kernels->table = staging_table;
+#define STAGING_JOINT(entry, args)                                                                 \
+    if (!inner->table->entry)                                                                      \
+        kernels->table.entry = NULL;
+    LS_KERNEL_JOINT_ENTRIES(STAGING_JOINT)
+#undef STAGING_JOINT
+    kernels->base.table = &kernels->table;
     kernels->inner = inner;
     kernels->queue = queue;
     return &kernels->base;

@@ -15,6 +15,7 @@
  */
 #include "common/kernel/tests/kernel_fixture.h"
 #include "common/kernel/tests/kernel_products.h"
+#include "common/kernel/tests/kernel_ranges.h"
 
 static const int64_t sizes[] = {0, 1, 2, 3, 7, 16, 17, 31, 64, 97, 130};
 enum { SIZES = sizeof sizes / sizeof *sizes };
@@ -264,6 +265,55 @@ static void test_gather(void **state)
     check_gather(*state, 256, 1, LS_GATHER_INT32);
 }
 
+/* Which samples and their rows at once: the bits of one after the other. */
+static void check_gather_batch(fixture *f, int64_t rows, const int64_t widths[3], int count)
+{
+    enum { SAMPLES = 53 };
+    static const ls_gather_type types[] = {LS_GATHER_BYTES_TO_UNIT, LS_GATHER_INT32,
+                                           LS_GATHER_ONE_HOT};
+    uint32_t *indices = calloc((size_t)rows + 1, 4), *want_indices = calloc((size_t)rows + 1, 4);
+    const ls_step_state at = {.position = 5 * SAMPLES - 3};
+    ls_gather_batch_args args = {{rows, {SAMPLES, 7, true}, 2, &at, indices}, count, {{0}}};
+    ls_batch_indices_args alone = args.indices;
+    float *got[3], *want[3];
+    ls_op *op;
+    alone.indices = want_indices;
+    must(f->reference->table->batch_indices(f->reference, &alone, &op));
+    run(f, op);
+    for (int i = 0; i < 3; i++) {
+        const int64_t out = rows * widths[i] * (i == 2 ? 256 : 1);
+        got[i] = randoms(out, 1), want[i] = randoms(out, 1);
+        args.gather[i] = (ls_gather_args){
+            rows, widths[i], types[i], randoms(SAMPLES * widths[i], 2), indices, got[i]};
+        ls_gather_args one = args.gather[i];
+        one.indices = want_indices, one.out = want[i];
+        must(f->reference->table->gather(f->reference, &one, &op));
+        if (i < count)
+            run(f, op);
+        else
+            ls_op_free(op);
+    }
+    must(f->cpu->table->gather_batch(f->cpu, &args, &op));
+    run(f, op);
+    same_bits("gather_batch", indices, want_indices, (size_t)rows * sizeof *indices);
+    for (int i = 0; i < 3; i++) {
+        const int64_t out = rows * widths[i] * (i == 2 ? 256 : 1);
+        same_bits("gather_batch", got[i], want[i], (size_t)(out + 1) * sizeof *got[i]);
+        free(got[i]), free(want[i]), free((void *)(uintptr_t)args.gather[i].source);
+    }
+    free(indices), free(want_indices);
+}
+
+/* Tables may be without it. */
+static void test_gather_batch(void **state)
+{
+    static const int64_t widths[][3] = {{1, 1, 1}, {784, 1, 3}, {13, 4, 20}, {4, 0, 1}};
+    const fixture *f = *state;
+    for (int r = 0; r < SIZES && f->cpu->table->gather_batch; r++)
+        for (int way = 0; way < 16; way++)
+            check_gather_batch(*state, sizes[r], widths[way / 4], way % 4);
+}
+
 /* ---- Optimizer ----------------------------------------------------------------------------- */
 
 /* The bounds of one element, from its values before the step. */
@@ -328,59 +378,6 @@ static void check_optimizer(fixture *f, ls_optimizer_kind kind, int64_t count, u
     free(g), free(w0), free(a0), free(b0);
     for (int k = 0; k < 6; k++)
         free(buffer[k / 3][k % 3]);
-}
-
-/* A pass over ranges is that over each: of what decays, when it has; of moving statistics the
- * moving average of gradients. Ranges begin and end anywhere. */
-static void check_ranges(fixture *f, ls_optimizer_kind kind, const ls_update_range *ranges,
-                         int64_t range_count, int64_t shift)
-{
-    const int64_t all = ranges[range_count - 1].first + ranges[range_count - 1].count;
-    ls_step_state at = {.step = 3, .learning_rate = 0.01};
-    float *data[2][4];
-    for (int j = 0; j < 8; j++) {
-        float *values = data[j / 4][j % 4] = randoms(all + shift, (uint32_t)j % 4);
-        for (int64_t i = 0; i < all + shift; i++)
-            values[i] = fabsf(values[i]);
-    }
-    ls_optimizer_args args = {.kind = kind, .count = all, .mu = 0.9, .beta1 = 0.9, .beta2 = 0.99};
-    args.weight = data[0][0], args.gradient = data[0][1] + shift, args.slot[0] = data[0][2];
-    args.slot[1] = data[0][3], args.rho = 0.9, args.epsilon = 1e-7, args.state = &at;
-    args.ranges = ranges, args.range_count = range_count;
-    ls_op *op;
-    must(f->cpu->table->optimizer(f->cpu, &args, &op));
-    run(f, op);
-    args.range_count = 0;
-    for (int64_t r = 0; r < range_count; r++) {
-        float *w = data[1][0] + ranges[r].first, *g = data[1][1] + shift + ranges[r].first;
-        for (int64_t i = 0; i < ranges[r].count && ranges[r].decay != 0; i++)
-            g[i] += (float)ranges[r].decay * w[i];
-        args.count = ranges[r].count, args.weight = w, args.gradient = g;
-        for (int j = 0; j < 2; j++)
-            args.slot[j] = data[1][2 + j] + ranges[r].first;
-        const ls_moving_average_args average = {ranges[r].count, ranges[r].keep, NULL, g, w};
-        must(ranges[r].keep != 0 ? f->cpu->table->moving_average(f->cpu, &average, &op)
-                                 : f->cpu->table->optimizer(f->cpu, &args, &op));
-        run(f, op);
-    }
-    for (int j = 0; j < 4; j++) {
-        same_bits("ranges", data[0][j], data[1][j], (size_t)(all + shift + 1) * sizeof(float));
-        free(data[0][j]), free(data[1][j]);
-    }
-}
-
-static void test_ranges(void **state)
-{
-    static const ls_update_range few[] = {{0, 0, 0.5, 0}, {0, 7, 0.25, 0}, {7, 2, 0, 0.9}};
-    static const ls_update_range one[] = {{0, 1001, 0.25, 0}};
-    static const ls_update_range many[] = {{0, 3, 0, 0.75},    {3, 9000, 0.25, 0}, {9003, 1, 0, 0},
-                                           {9004, 6, 0, 0.5},  {9010, 0, 0, 0},    {9010, 77, 0, 0},
-                                           {9087, 9, 0.125, 0}};
-    for (int kind = LS_OPTIMIZER_SGD; kind <= LS_OPTIMIZER_RMSPROP; kind++) {
-        check_ranges(*state, (ls_optimizer_kind)kind, few, 3, kind & 1);
-        check_ranges(*state, (ls_optimizer_kind)kind, one, 1, 0);
-        check_ranges(*state, (ls_optimizer_kind)kind, many, 7, 0);
-    }
 }
 
 static void test_optimizer(void **state)
@@ -465,8 +462,8 @@ static int run_kernel_tests(void)
 {
     /* One test for each entry of the table: a new entry without a test does not compile. */
 #define ENTRY_TEST(entry, args) cmocka_unit_test(test_##entry),
-    const struct CMUnitTest tests[] = {LS_KERNEL_CORE_ENTRIES(ENTRY_TEST)
-                                           cmocka_unit_test(test_ranges)};
+    const struct CMUnitTest tests[] = {LS_KERNEL_CORE_ENTRIES(ENTRY_TEST) LS_KERNEL_JOINT_ENTRIES(
+        ENTRY_TEST) cmocka_unit_test(test_ranges)};
 #undef ENTRY_TEST
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -12,6 +12,7 @@
 #include "common/kernel/cuda/gpu_kernels.h"
 #include "common/kernel/tests/kernel_bits.h"
 #include "common/kernel/tests/kernel_emulated.h"
+#include "common/kernel/tests/kernel_staging.h"
 #include "common/kernel/tests/kernel_step.h"
 
 #define OTHER_MAIN
@@ -122,13 +123,135 @@ static void test_any_order(void **state)
     blas_pieces.allowed = 1;
 }
 
+/* ---- Wherever matrices lie ---------------------------------------------------------------------
+ */
+
+static bool same_layout(const blas_layout *a, const blas_layout *b)
+{
+    return a->rows == b->rows && a->columns == b->columns && a->leading == b->leading &&
+           a->batch == b->batch && a->apart == b->apart;
+}
+
+static bool same_question(const blas_question *a, const blas_question *b)
+{
+    bool same = memcmp(&a->desc, &b->desc, sizeof a->desc) == 0 &&
+                memcmp(&a->preference, &b->preference, sizeof a->preference) == 0;
+    for (int i = 0; i < 3; i++)
+        same &= same_layout(&a->layout[i], &b->layout[i]);
+    return same;
+}
+
+/* A dense layer's operations, with matrix `moved` one to three elements behind a multiple of 16
+ * bytes: out [rows,outputs], [outputs,inputs + 1], [rows,inputs]. */
+static void run_moved(fixture *f, int moved, size_t by, float *out[3])
+{
+    enum { ROWS = 512, INPUTS = 26, OUTPUTS = 33 };
+    const int64_t counts[] = {ROWS * INPUTS, OUTPUTS * INPUTS,       OUTPUTS,       ROWS * OUTPUTS,
+                              ROWS * INPUTS, OUTPUTS * (INPUTS + 1), ROWS * OUTPUTS};
+    float *base[7], *m[7];
+    ls_op *op;
+    for (int i = 0; i < 7; i++) {
+        base[i] = randoms(counts[i] + 4, (uint32_t)i + 1);
+        m[i] = base[i] + (i == moved ? by : 0);
+        memmove(m[i], base[i], (size_t)counts[i] * sizeof *m[i]);
+    }
+    const ls_kernel_table *t = f->cpu->table;
+    must(t->dense_forward(
+        f->cpu,
+        &(ls_dense_forward_args){ROWS, INPUTS, OUTPUTS, m[0], m[1], m[2], m[6], LS_ACTIVATION_RELU},
+        &op));
+    run(f, op);
+    must(t->dense_backward_weights(f->cpu,
+                                   &(ls_dense_backward_weights_args){ROWS, INPUTS, OUTPUTS, m[0],
+                                                                     m[3], m[5],
+                                                                     m[5] + OUTPUTS * INPUTS},
+                                   &op));
+    run(f, op);
+    must(t->dense_backward_data(
+        f->cpu, &(ls_dense_backward_data_args){ROWS, INPUTS, OUTPUTS, m[3], m[1], m[0], m[4]},
+        &op));
+    run(f, op);
+    const int results[] = {6, 5, 4};
+    for (int i = 0; i < 3; i++) {
+        out[i] = malloc((size_t)counts[results[i]] * sizeof(float));
+        memcpy(out[i], m[results[i]], (size_t)counts[results[i]] * sizeof(float));
+    }
+    for (int i = 0; i < 7; i++)
+        free(base[i]);
+}
+
+/* Both halves of a backward pass are of one layer. */
+static void test_halves(void **state)
+{
+    fixture *f = *state;
+    float data[4] = {0};
+    ls_dense_backward_args args = {{2, 2, 1, data, data, data, NULL},
+                                   {2, 1, 1, data, data, NULL, data}};
+    ls_op *op = NULL;
+    ls_status status = f->cpu->table->dense_backward(f->cpu, &args, &op);
+    assert_int_equal(ls_status_code(status), LS_CODE_USAGE);
+    assert_non_null(strstr(ls_status_text(status), "another layer"));
+    assert_null(op);
+    ls_status_free(status);
+}
+
+/* What kernel_staging.h makes of joint operations, which the cpu table has not. */
+static void test_staged(void **state)
+{
+    fixture *f = *state;
+    ls_kernels *inner = f->cpu;
+    ls_queue *queue;
+    must(ls_queue_open(f->device, "staging", &queue));
+    f->cpu = staging_open(inner, queue);
+    test_dense_backward(state);
+    test_gather_batch(state);
+    free(f->cpu);
+    f->cpu = inner;
+    ls_queue_close(queue);
+}
+
+/* The library is told the same, and the bits are the same. */
+static void test_places(void **state)
+{
+    static const size_t bytes[] = {512 * 33 * sizeof(float), 33 * 27 * sizeof(float),
+                                   512 * 26 * sizeof(float)};
+    float *want[3], *got[3];
+    blas_question first[8];
+    blas_asked.count = 0;
+    run_moved(*state, 0, 0, want);
+    const size_t asked = blas_asked.count;
+    assert_in_range(asked, 3, 8);
+    memcpy(first, blas_asked.latest, asked * sizeof *first);
+    for (int moved = 0; moved < 7; moved++)
+        for (size_t by = 1; by < 4; by++) {
+            blas_asked.count = 0;
+            run_moved(*state, moved, by, got);
+            assert_int_equal(blas_asked.count, asked);
+            for (size_t i = 0; i < asked; i++)
+                assert_true(same_question(&blas_asked.latest[i], &first[i]));
+            for (int i = 0; i < 3; i++) {
+                same_bits("moved", got[i], want[i], bytes[i]);
+                free(got[i]);
+            }
+        }
+    for (int i = 0; i < 3; i++)
+        free(want[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_softmax_bits),   cmocka_unit_test(test_squared_error_bits),
-        cmocka_unit_test(test_optimizer_bits), cmocka_unit_test(test_fault),
-        cmocka_unit_test(test_flips),          cmocka_unit_test(test_more_losses),
-        cmocka_unit_test(test_step),           cmocka_unit_test(test_tf32),
+        cmocka_unit_test(test_places),
+        cmocka_unit_test(test_halves),
+        cmocka_unit_test(test_staged),
+        cmocka_unit_test(test_softmax_bits),
+        cmocka_unit_test(test_squared_error_bits),
+        cmocka_unit_test(test_optimizer_bits),
+        cmocka_unit_test(test_fault),
+        cmocka_unit_test(test_flips),
+        cmocka_unit_test(test_more_losses),
+        cmocka_unit_test(test_step),
+        cmocka_unit_test(test_tf32),
         cmocka_unit_test(test_any_order),
     };
     return run_kernel_tests() + cmocka_run_group_tests(tests, setup, teardown);

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A model of odd sizes, whole and in parts, whose variables lie elsewhere than the whole's, at any
+ * multiple of 4 bytes: model-parallel and pipeline compute the bits of `single` with the cuda table
+ * (on CPU devices, where the library in cuBLASLt's place has other bits for other alignments,
+ * blas_emulate.h). No tolerance.
+ */
+#include "impl/tests/run_emulated.h"
+
+#include "impl/places.h"
+#include "impl/strategies.h"
+
+enum { DEVICES = 3, STEPS = 3, NODES = 32 };
+
+typedef struct site {
+    ls_machine *machine;
+    ls_device *device[DEVICES];
+    ls_model *model;
+    ls_data *data;
+} site;
+
+static int open_site(void **state)
+{
+    site *s = calloc(1, sizeof *s);
+    const ls_memory_policy policy = {.kind = LS_MEMORY_GROWTH};
+    must(ls_machine_open(&(ls_machine_options){.cpu_devices = DEVICES}, &s->machine));
+    for (int i = 0; i < DEVICES; i++) {
+        const ls_device_name name = {.kind = LS_DEVICE_CPU, .index = i, .logical = -1};
+        must(ls_device_open(s->machine, &name, &policy, &s->device[i]));
+    }
+    must(ls_model_open("mlp:785-33-17-11", &s->model));
+    must(ls_data_open("synthetic:100", &s->model->need, &s->data));
+    *state = s;
+    return 0;
+}
+
+static int close_site(void **state)
+{
+    site *s = *state;
+    ls_data_close(s->data);
+    ls_model_close(s->model);
+    for (int i = 0; i < DEVICES; i++)
+        ls_device_close(s->device[i]);
+    ls_machine_close(s->machine);
+    free(s);
+    return 0;
+}
+
+/* The parameters after some steps; the caller frees them. */
+static float *train(const site *s, const ls_strategy *strategy, int devices, bool exact)
+{
+    const size_t elements = s->model->graph->variables.elements;
+    float *values = calloc(elements, sizeof *values);
+    int place[NODES];
+    ls_run *run;
+    ls_job job = {.model = s->model,
+                  .data = s->data,
+                  .devices = s->device,
+                  .device_count = (size_t)devices,
+                  .place = strategy->divided ? place : NULL,
+                  .microbatches = strategy->staged ? 4 : 0,
+                  .batch = 20,
+                  .seed = 1,
+                  .shuffle = true,
+                  .flip_replica = -1,
+                  .schedule = {.initial = 0.01},
+                  .exact = exact,
+                  .micro_shards = 4,
+                  .table = emulated_table(),
+                  .capture = true,
+                  .records = 8};
+    must(ls_places_balance(s->model->graph, devices, place));
+    must(ls_optimizer_parse("adam", &job.optimizer));
+    must(strategy->open(&job, &run));
+    ls_variables_initialize(&s->model->graph->variables, 1, values);
+    must(run->strategy->load(run, values));
+    must(run->strategy->step(run, false, STEPS));
+    must(run->strategy->sync(run));
+    must(run->strategy->gather(run, values));
+    run->strategy->close(run);
+    return values;
+}
+
+static void check_bits(const site *s, const ls_strategy *strategy, bool exact)
+{
+    const size_t bytes = s->model->graph->variables.elements * sizeof(float);
+    float *expected = train(s, &ls_strategy_single, 1, exact);
+    for (int devices = 2; devices <= DEVICES; devices++) {
+        float *got = train(s, strategy, devices, exact);
+        assert_memory_equal(expected, got, bytes);
+        free(got);
+    }
+    free(expected);
+}
+
+static void test_model_parallel(void **state)
+{
+    check_bits(*state, &ls_strategy_model_parallel, false);
+    check_bits(*state, &ls_strategy_model_parallel, true);
+}
+
+static void test_pipeline(void **state)
+{
+    check_bits(*state, &ls_strategy_pipeline, true);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_model_parallel),
+                                       cmocka_unit_test(test_pipeline)};
+    return cmocka_run_group_tests(tests, open_site, close_site);
+}

@@ -185,25 +185,14 @@ static void adapt_chunk(ls_trial *trial, uint64_t count, double ms)
     trial->chunk = chunk < 1 ? 1 : (uint64_t)chunk;
 }
 
-static uint64_t common_divisor(uint64_t a, uint64_t b)
-{
-    while (b) {
-        const uint64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 /* The times of the last `count` steps, `ms` in the mean, as samples: one by one, but on GPUs, whose
- * clock may tick in whole microseconds, together with so many as make a tick small. */
+ * clock may advance in whole microseconds, together with so many as make one of these small. */
 static void take_samples(ls_trial *trial, uint64_t count, double ms)
 {
-    const bool coarse = trial->plan->devices->kind == LS_DEVICE_GPU;
-    const double tick_ms = (double)trial->tick_ns * 1e-6;
-    trial->samples += ls_statistics_group(trial->chunk_ms, count,
-                                          coarse ? ls_statistics_together(tick_ms, ms) : 1,
-                                          trial->step_ms + trial->samples);
+    const bool gpu = trial->plan->devices->kind == LS_DEVICE_GPU;
+    trial->samples +=
+        ls_statistics_group(trial->chunk_ms, count, gpu ? ls_statistics_together(1e-3, ms) : 1,
+                            trial->step_ms + trial->samples);
     trial->timed_ms += ms * (double)count;
 }
 
@@ -216,9 +205,7 @@ static ls_status take_records(ls_trial *trial, uint64_t count, bool timed)
     uint64_t first = trial->session.step - count;
     double all_ms = 0;
     for (uint64_t i = 0; i < count; i++) {
-        const uint64_t ns = records[i].end_ns - (i ? records[i - 1].end_ns : mark_ns);
-        const double ms = (double)ns * 1e-6;
-        trial->tick_ns = common_divisor(trial->tick_ns, ns);
+        double ms = (double)(records[i].end_ns - (i ? records[i - 1].end_ns : mark_ns)) * 1e-6;
         double loss = records[i].loss;
         if (first + i == 0)
             trial->loss_first = loss;

@@ -188,7 +188,6 @@ typedef struct ls_trial {
     double *step_ms; /**< [samples] of timed steps; on GPUs the mean of some, where their
                           clock ticks too slowly for one */
     size_t samples;
-    uint64_t tick_ns;        /**< what times of steps have been multiples of so far; 0: none yet */
     ls_step_record *records; /**< [job.records] */
     double *chunk_ms;        /**< [job.records] of the steps put last */
     double trained_ms;       /**< all steps so far, with the warm-up's */

@@ -197,7 +197,8 @@ static ls_status take_for_data(ls_arena *arena, size_t bytes, void **out)
         return status;
     ls_status outer =
         ls_fail(ls_status_code(status), "data set", NULL,
-                "%s; --memory growth or fraction=F, or less data may fit", ls_status_text(status));
+                "%s; --memory growth or fraction=F, or less data or a smaller model may fit",
+                ls_status_text(status));
     ls_status_free(status);
     return outer;
 }

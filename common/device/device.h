@@ -89,8 +89,8 @@ void ls_device_release(ls_device *device, void *memory);
 ls_memory_ledger ls_device_ledger(const ls_device *device);
 
 /**
- * Makes host memory readable by the device's operations (a data set): the same pointer on a CPU;
- * a copy in device memory on a GPU. Undone with ls_device_unshare, which takes NULL.
+ * Makes host memory readable by the device's operations (a data set, a table): the same pointer on
+ * a CPU; a copy in device memory on a GPU. Undone with ls_device_unshare, which takes NULL.
  */
 ls_status ls_device_share(ls_device *device, const void *host, size_t bytes, const void **out);
 void ls_device_unshare(ls_device *device, const void *shared);

@@ -149,23 +149,31 @@ static bool is_gpu(const ls_device *device)
     return device->info.name.kind == LS_DEVICE_GPU;
 }
 
-/* A GPU at work; else the device that the others need: one at work, while another is not; where
- * none works and some wait, the first of these. NULL: there is no such. */
+/*
+ * Of GPUs at work, the one that has ended the fewest steps: whether a stream computes or waits for
+ * another's event cannot be asked. Without such the CPU at work, where another is not; where none
+ * works, the first that waits. NULL: no device holds up another.
+ */
 static const ls_device *find_lost(const ls_watch *watch)
 {
-    const ls_device *works = NULL, *waits = NULL;
+    const ls_device *works = NULL, *waits = NULL, *gpu = NULL;
+    uint64_t fewest = 0;
     bool rests = false;
     for (const watched *w = watch->first; w; w = w->next) {
         const ls_device *device = w->queue->device;
         const ls_activity now = ls_watch_activity(watch, device);
-        if (now.kind == LS_AT_WORK && is_gpu(device))
-            return device;
+        if (now.kind == LS_AT_WORK && is_gpu(device) && (!gpu || now.replays < fewest)) {
+            gpu = device;
+            fewest = now.replays;
+        }
         rests |= now.kind != LS_AT_WORK;
         if (now.kind == LS_AT_WORK && !works)
             works = device;
         if (now.kind == LS_AT_WAIT && !waits)
             waits = device;
     }
+    if (gpu)
+        return gpu;
     return works && rests ? works : works ? NULL : waits;
 }
 

@@ -11,7 +11,9 @@
  *
  * A GPU goes on where a step or an all-reduce of NCCL's ends, and a step is not as long as a
  * timeout: one that is at work and does not go on is lost, whoever needs it, and with it all GPUs
- * of the watch, since they share programs.
+ * of the watch, since they share programs. Of several, the one that has ended the fewest steps is
+ * named. A GPU that waits in a collective for a rank that is slow is at work, too: where ranks are
+ * on GPUs --timeout is to be longer than their slowest step.
  *
  * One host thread uses a watch and the queues of its devices. Leaves out a CPU device alone: nobody
  * waits for it but the host, which cannot tell long work from a hang.

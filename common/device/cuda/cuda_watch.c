@@ -8,7 +8,8 @@
  * operation of each step writes, how many steps have ended. CUDA bounds how much can be put, to
  * some thousand launches, and waits for room in the call that puts; so the host puts replays no
  * further ahead of that word, and of operations that are put one by one at most two lots: an event
- * tells the end of each.
+ * tells the end of each. How much CUDA has room for is not documented: 512 replays are a guess. A
+ * program whose steps end on another queue than it is launched from is not held back.
  */
 #include "common/base/clock.h"
 #include "common/device/cuda/cuda.h"

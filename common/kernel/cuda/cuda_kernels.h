@@ -36,8 +36,8 @@ typedef struct cuda_op {
     } args;
     union {
         ls_update_scalars scalars; /**< optimizer */
-        ls_gpu_order order;        /**< batch_indices */
-        ls_gpu_parts parts;        /**< losses */
+        ls_gpu_order order;        /**< batch_indices, gather_batch */
+        ls_gpu_parts parts;        /**< losses, sums of bn */
         ls_random random;          /**< gather_crops */
         int radius;                /**< lrn */
         int64_t blocks;            /**< pack_weights */
@@ -64,8 +64,9 @@ ls_status ls_cuda_op_put(ls_kernels *kernels, const cuda_op *like, const ls_work
 ls_status ls_cuda_op_share(cuda_op *op, const void *table, size_t bytes);
 
 /**
- * The same for one over ranges, each shared by as many blocks as `blocks` says of its elements;
- * with `part` zeroed bytes for every block, and one more, and a word; 0: none.
+ * As ls_cuda_op_open, of an operation over ranges: `blocks` says how many blocks share a range of
+ * so many elements. Workspace is `part` bytes for each block, for one more, and a counter; where
+ * `part` is 0 there is none.
  */
 ls_status ls_cuda_op_ranges(ls_kernels *kernels, const cuda_op *like, const ls_work *work,
                             const ls_update_range *ranges, int64_t count,

@@ -87,7 +87,7 @@ int ls_gpu_flip_bit(void *stream, const ls_flip_bit_args *args);
 /** Where the parts of a loss are added up; device memory that begins as zeros. */
 typedef struct ls_gpu_parts {
     double *values;    /**< as many as the functions below say */
-    unsigned *arrived; /**< [1] blocks that have left their part */
+    unsigned *arrived; /**< [1], of bn one of each group: blocks that have left a part */
 } ls_gpu_parts;
 
 /** A fault of a label: `word` (device-visible) becomes `value`. The row's results are NaN. */

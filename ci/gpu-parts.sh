@@ -107,9 +107,12 @@ part_build() {
     return
   fi
   if command -v ninja >/dev/null; then generator=Ninja; fi
+  # The prefix's libraries are named in what is built, as RPATH, which holds for what they need, too;
+  # in the environment they would be every other program's.
   [ ! -e "$build/CMakeCache.txt" ] || rm "$build/CMakeCache.txt" # what has come since is found
   cmake -S . -B "$build" -G "$generator" -DCMAKE_BUILD_TYPE=Release -DLOCKSTEP_TESTS=ON \
-    -DLOCKSTEP_CUDA="$(pick AUTO ON)" ${deps:+-DLOCKSTEP_DEPS="$deps"} 2>&1 || broken "$(
+    -DLOCKSTEP_CUDA="$(pick AUTO ON)" ${deps:+-DLOCKSTEP_DEPS="$deps" -DCMAKE_BUILD_RPATH="$libraries"} \
+    ${deps:+-DCMAKE_EXE_LINKER_FLAGS="-Wl,--disable-new-dtags"} 2>&1 || broken "$(
     tail -n 30 "$out/build.log" | grep -m 1 -E 'LOCKSTEP|  [a-zA-Z]+ \(' || echo "cmake failed; see build.log")"
   echo "configured in $((SECONDS - begin)) s"
   cmake --build "$build" -j "$(nproc)" 2>&1 || broken "$(grep -m 1 -E 'error|Error' "$out/build.log" || echo "see build.log")"
@@ -191,18 +194,20 @@ verify_one() {
   [ "$code" -eq 0 ] || [ "$code" -eq 2 ] || echo "$model/$strategy" >>"$out/unequal.txt"
 }
 
-# The models of the gate, each with its options; one of odd sizes, where a part's variables start anywhere.
+# The models of the gate, each with its options, those first that find most; one of odd sizes, where a
+# part's variables start anywhere.
 verify_models() {
   cat <<END
 poly --steps 10
-$(pick mlp:784-16-10 mlp) --data $(images) --batch $(pick 24 256) --steps 10
 mlp:785-33-17-11 --data synthetic:600 --batch 37 --steps $(pick 3 10)
 END
+  [ -n "$rehearse" ] ||
+    echo "resnet:8 --data synthetic:600 --batch 24 --steps 4 --convolution $(has_cudnn && echo auto,)own"
+  echo "$(pick mlp:784-16-10 mlp) --data $(images) --batch $(pick 24 256) --steps 10"
   [ -n "$rehearse" ] || cat <<END
 mlp:784-64-32-10 --data $(images) --batch 100 --steps 10 --capture no
 cnn --data $(images) --batch 64 --steps 10
 cifar10 --data synthetic:600 --batch 24 --steps 4 --convolution $(has_cudnn && echo auto,)own
-resnet:8 --data synthetic:600 --batch 24 --steps 4 --convolution $(has_cudnn && echo auto,)own
 twin-lstm --data synthetic:600 --batch 24 --steps 4
 lstm-stack:3 --data synthetic:600 --batch 24 --steps 4
 END
@@ -302,23 +307,17 @@ part_micro() {
   [ -z "$failed" ] || broken "failed:${failed#;}"
 }
 
-# PyTorch and JAX, in turns with the program; each turn is kept as soon as it ended. They are to load
-# the libraries of their own packages, so they do without the prefix; the program gets it back.
+# PyTorch and JAX, in turns with the program; each turn is kept as soon as it ended.
 part_peers() {
-  local program_here=$out/peers-lockstep code=0 data
+  local data
   python3 -c 'import importlib.util as u, sys
-here = [u.find_spec(name) is not None for name in ("numpy", "safetensors", "torch", "jax")]
-sys.exit(not (all(here[:2]) and any(here[2:])))' ||
-    left_out "neither PyTorch nor JAX, with numpy and safetensors, in this python3"
-  printf '#!/bin/sh\n%s exec "%s" "$@"\n' "${LD_LIBRARY_PATH:+LD_LIBRARY_PATH=\"$LD_LIBRARY_PATH\"}" "$program" >"$program_here"
-  chmod +x "$program_here"
+here = [u.find_spec(name) is not None for name in ("numpy", "torch", "jax")]
+sys.exit(not (here[0] and any(here[1:])))' ||
+    left_out "neither PyTorch nor JAX, with numpy, in this python3"
   data=$deps/usr/share/datasets/fashion-mnist
   [ -e "$data" ] || data=/usr/share/datasets/fashion-mnist
-  env -u LD_LIBRARY_PATH ${LOCKSTEP_USER_LIBRARIES:+LD_LIBRARY_PATH="$LOCKSTEP_USER_LIBRARIES"} \
-    LOCKSTEP_FASHION_MNIST="$data" python3 -B bench/peers/gpu.py --lockstep "$program_here" \
-    --device "$(pick cpu cuda)" --rounds "$(pick 1 2)" --file "$out/peers.jsonl" || code=$?
-  rm -f "$program_here"
-  return "$code"
+  LOCKSTEP_FASHION_MNIST="$data" python3 -B bench/peers/gpu.py --lockstep "$program" \
+    --device "$(pick cpu cuda)" --rounds "$(pick 1 2)" --file "$out/peers.jsonl"
 }
 
 # Time and DRAM bytes of each kernel of one step that is put, not replayed: ncu counts them as they
@@ -376,7 +375,8 @@ part_memory() {
 
 # ---- Faults ---------------------------------------------------------------------------------------
 
-# sanitize TOOL COMMAND...: in the background; what has gone well before is not done again. Its log
+# sanitize TOOL COMMAND...: in the background, for at most LIMIT seconds, so that none takes the time of
+# all; what has gone well before is not done again. Its log
 # is OUT/sanitized/NAME.log, its status in NAME.code.
 sanitize() {
   local tool=$1 name=$1-${2##*/}
@@ -386,7 +386,7 @@ sanitize() {
   while [ "$(jobs -rp | wc -l)" -ge 4 ]; do wait -n || true; done
   (
     code=0
-    compute-sanitizer --tool "$tool" --error-exitcode 9 --print-limit 20 "$@" 2>&1 | tail -c 20000 \
+    timeout -k 2 "${limit:-30}" compute-sanitizer --tool "$tool" --error-exitcode 9 --print-limit 20 "$@" 2>&1 | tail -c 20000 \
       >"$out/sanitized/$name.log" || code=$?
     echo "$code" >"$out/sanitized/$name.code"
   ) &
@@ -394,19 +394,20 @@ sanitize() {
 
 part_sanitizer() {
   local tool unit failed='' probe file
-  local units=(test_gpu_device test_gpu_kernels test_gpu_layer_kernels test_gpu_conv_kernels test_gpu_residual_kernels test_gpu_comm)
+  local units=(test_gpu_device test_gpu_kernels test_gpu_layer_kernels test_gpu_residual_kernels test_gpu_comm)
   [ -z "$rehearse" ] || left_out "nothing of a rehearsal runs on a GPU"
   command -v compute-sanitizer >/dev/null || left_out "no compute-sanitizer here"
   probe=$(timeout 30 compute-sanitizer --tool memcheck "$program" micro copy --sizes 4KiB 2>&1 || true)
   if [[ $probe == *"not supported"* ]]; then left_out "compute-sanitizer does not support this device here"; fi
   mkdir -p "$out/sanitized"
   sanitize memcheck "$program" run --model poly --devices gpu:0 --steps 20 --memory growth --results none
+  sanitize memcheck "$build/test_gpu_conv_kernels" test_each_way # cuDNN's kernels, without their times
   for tool in memcheck racecheck; do
     for unit in "${units[@]}"; do sanitize "$tool" "$build/$unit"; done
   done
   wait
   for file in "$out"/sanitized/*.code; do
-    echo "$(basename "$file" .code): exit status $(cat "$file")"
+    echo "$(basename "$file" .code): exit status $(cat "$file")$([ "$(cat "$file")" -ne 124 ] || echo ": no end after ${limit:-30} s")"
     [[ "$(cat "$file") $file" =~ ^(0 |77 .*_conv_kernels.code) ]] || failed="$failed $(basename "$file" .code)" # cuDNN may be missing
   done
   [ -z "$failed" ] || broken "errors (see sanitized/):$failed"

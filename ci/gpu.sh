@@ -17,7 +17,8 @@
 # Needs no root: CUDA 13, CMake, gcc, python3, and the libraries, of the packed folder, of the system,
 # or of a prefix LOCKSTEP_DEPS. Environment: LOCKSTEP_WORK, the work folder (build-gpu; of a packed
 # folder one in /tmp), to be removed to start anew (of a checkout another OUT will do);
-# LOCKSTEP_PROGRAM_BUILT=yes, LOCKSTEP_BUILD is a build with tests; LOCKSTEP_GPU_SECONDS, time for all
+# LOCKSTEP_PROGRAM_BUILT=yes, LOCKSTEP_BUILD is a build with tests, that finds its libraries;
+# LOCKSTEP_GPU_SECONDS, time for all
 # parts (460).
 # Exit status: 0 all parts went well; 1 one failed or was cut; 2 wrong usage; 3 no GPU, or something is missing.
 set -euo pipefail
@@ -179,9 +180,6 @@ run_part() {
 # Whether the rest can go on without this part.
 is_vital() { [[ $1 =~ ^(build|devices)$ ]] && [[ $(cat "$kept/$1.state") != ok* ]]; }
 
-export LOCKSTEP_USER_LIBRARIES=${LD_LIBRARY_PATH:-}
-export LD_LIBRARY_PATH=${libraries:+$libraries:}${LD_LIBRARY_PATH:-}
-[ -n "$LD_LIBRARY_PATH" ] || unset LD_LIBRARY_PATH
 deadline=$((SECONDS + ${LOCKSTEP_GPU_SECONDS:-460}))
 child=
 missing=
@@ -198,7 +196,12 @@ mkdir -p "$kept"
 echo "$out" >"$kept/out"
 
 # Opening a GPU that nobody has open takes seconds each time: this has it open until its input ends.
+# Not one that takes a single process at a time, which this would be.
 keep_open() {
+  if [[ $(nvidia-smi --query-gpu=compute_mode --format=csv,noheader 2>/dev/null || true) == *Exclusive_Process* ]]; then
+    echo "not kept open: Exclusive_Process" >"$kept/open.log"
+    return
+  fi
   exec {held}> >(exec python3 -c '
 import ctypes, sys
 cuda, count, device, context = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(), ctypes.c_int(), ctypes.c_void_p()

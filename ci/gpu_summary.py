@@ -18,6 +18,9 @@ import statistics
 import struct
 import sys
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "bench/peers"))
+import tensors  # noqa: E402  the same files
+
 # Largest ||a - b|| / ||b|| of a tensor after 20 steps of plain SGD: roundings of two orders of
 # summation, which SGD does not enlarge.
 COMPARE_BOUND = 1e-4
@@ -41,15 +44,7 @@ def read_rows(path):
 
 def read_tensors(path):
     """{name: floats} of a safetensors file of float32."""
-    content = pathlib.Path(path).read_bytes()
-    (size,) = struct.unpack_from("<Q", content)
-    header = json.loads(content[8 : 8 + size])
-    tensors = {}
-    for name, entry in header.items():
-        if name != "__metadata__":
-            begin, end = (8 + size + offset for offset in entry["data_offsets"])
-            tensors[name] = struct.unpack(f"<{(end - begin) // 4}f", content[begin:end])
-    return tensors
+    return {name: struct.unpack(f"<{len(data) // 4}f", data) for name, (_, data) in tensors.read(path).items()}
 
 
 def compare(path_a, path_b):
@@ -183,7 +178,7 @@ def verdict(what, value, most):
 
 
 def convolutions(row):
-    """Which way a GPU's convolutions went: ", cudnn_fused"; "" where there is no choice."""
+    """Which way a GPU's convolutions went: ", convolution auto: conv_forward's"; "" where there is no choice."""
     kernels = row["provenance"].get("kernels", {})
     asked = row["case"].get("convolution")
     return f", convolution {asked}: {kernels.get('conv_forward', 'none')}" if asked else ""
@@ -380,6 +375,12 @@ def memory_section(out):
     return ["## Memory", "", *table(head, lines), *note] if lines else []
 
 
+def ways_section(out):
+    """Of each shape and direction cuDNN's fastest way, for the table of ways, and the wrong ones."""
+    lines = log_lines(out / "tests", "test_gpu_conv_kernels", r"^convolution | fastest: | WRONG|OTHER BITS")
+    return ["## Convolutions: fastest ways", "", "```", *lines, "```", ""] if lines else []
+
+
 def guarded(section):
     """A section's lines; what cannot be summed up is no reason to lose the rest."""
     try:
@@ -447,6 +448,7 @@ def summary(out, parts, rehearse):
                 micro_section, memory_section)
     for section in sections:
         text += guarded(lambda of=section: of(out))
+    text += guarded(lambda: ways_section(out))
     tests = log_lines(out, "tests", r"^test_[a-z_]+: ")
     if tests:
         text += ["## Tests", "", "```", *tests, "```", ""]

@@ -89,10 +89,14 @@ class Turns:
                 *(("--lr", rate) if rate else ())]
 
     def prepare(self, peers):
-        """Builds the case in every peer on lockstep's first values, and compares the first losses."""
+        """Builds the case in every peer on lockstep's first values, and compares the first losses.
+        Returns who takes turns: nobody where there are no such values."""
+        init = self.attempt("lockstep", 1, lambda: self.comparison.initial(self.model, 1))
+        if not init:
+            return []
         rate = RATES.get(models.parse_model(self.model)[0])
         request = {"model": self.model, "batch": self.batch, "data": self.comparison.data(self.model),
-                   "init": self.comparison.initial(self.model, 1), **({"lr": rate} if rate else {})}
+                   "init": init, **({"lr": rate} if rate else {})}
         ready = [peer for peer, _ in self.all_at_once(peers, op="build", **request)]
         own = self.attempt("lockstep", 1, lambda: self.comparison.lockstep.losses(
             self.model, self.batch, models.BATCHES, self.options(), ("--devices", "1")))

@@ -11,7 +11,8 @@ import os
 import struct
 
 import numpy as np
-from safetensors.numpy import load_file, save_file
+
+import tensors as files
 
 FASHION_MNIST = os.environ.get("LOCKSTEP_FASHION_MNIST", "/usr/share/datasets/fashion-mnist")
 BATCHES = 20  # at most; fewer where the file has fewer samples, and then again from the first
@@ -103,6 +104,18 @@ def shapes(kind, sizes):
         return lstm(0, BYTES, sizes[0]) + dense(0, 2 * sizes[0], 1)
     stack = [lstm(i, STACK_UNITS if i else BYTES, STACK_UNITS) for i in range(sizes[0])]
     return sum(stack, []) + dense(0, STACK_UNITS, 1)
+
+
+def load_file(path):
+    """{name: array} of a file of tensors."""
+    return {name: np.frombuffer(data, "<f4").reshape(shape).copy()
+            for name, (shape, data) in files.read(path).items()}
+
+
+def save_file(tensors, path):
+    """Writes {name: array}, as float32."""
+    files.write(path, {name: (value.shape, value.astype("<f4").tobytes())
+                       for name, value in tensors.items()})
 
 
 def load_values(path, kind, sizes):

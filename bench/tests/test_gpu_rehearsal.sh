@@ -55,7 +55,7 @@ expect "a state for each part" [ "$(cat kept/*.state | wc -l)" -eq 12 ]
 expect "one is left out, with its reason" [ "$(grep -hv '^ok' kept/[!p]*.state | cut -f 1,3)" = \
     $'left-out\tnothing of a rehearsal runs on a GPU' ]
 expect "peers too, where they are not here" grep -Eq \
-    '^(ok|left-out.*neither PyTorch nor JAX, with numpy and safetensors, in this python3$)' kept/peers.state
+    '^(ok|left-out.*neither PyTorch nor JAX, with numpy, in this python3$)' kept/peers.state
 expect "the summary says that it is no GPU's" grep -q '^# Rehearsal on CPU devices' all/SUMMARY.md
 expect "what tells most comes first" eval 'sed -n 5,6p all/SUMMARY.md | paste -sd " " |
     grep -Eq "^- Gate: ([0-9]+) of \1 cases equal .*, on 1 to 8 devices. - GPU against CPU: largest"'
@@ -140,6 +140,34 @@ expect "a section that cannot be summed up is named, and alone" grep -q '^Could 
 expect "peers: the ratio comes first" grep -q '^- cnn, batch 256: 2 ms; the fastest peer, jax-cuda, takes 2.50 times' out
 expect "peers: who failed is named" grep -q '^| torch-graph-cuda | failed | out of words |$' out
 
+# What a test says of cuDNN's ways: which is the fastest, which is wrong.
+mkdir -p turns/tests
+cat >turns/tests/test_gpu_conv_kernels.log <<'L'
+[ RUN      ] test_each_way
+convolution 256x28x28x1 to 26x26x32, window 3x3, stride 1: few channels, not measured
+  forward  own                          9.0 us
+  forward  nhwc implicit_gemm           8.0 us  max_rel 1.0e-07  same bits  0 bytes
+  forward  nchw winograd                7.0 us  max_rel 1.0e+00 WRONG  same bits  0 bytes
+  forward  fastest: nchw winograd, 7.0 us
+L
+python3 -B "$SOURCE_DIR/ci/gpu_summary.py" turns tests >out
+expect "of convolutions the fastest and the wrong, by shape" [ "$(sed -n '/^## Convolutions/,/^$/d; /^convolution /,/^```/p' out | cut -c 1-27)" = \
+    $'convolution 256x28x28x1 to \n  forward  nchw winograd   \n  forward  fastest: nchw wi\n```' ]
+
+# The peers' files of tensors, by the standard library, and the program's are alike.
+"$LOCKSTEP" run --model mlp:784-16-10 --data synthetic:60 --batch 20 --steps 1 --results none --save saved.safetensors >log 2>&1
+PYTHONPATH=$SOURCE_DIR/bench/peers python3 -B - >out <<'P'
+import tensors
+read = tensors.read("saved.safetensors")
+print({name: shape for name, (shape, _) in read.items()})
+tensors.write("written.safetensors", {name: read[name] for name in reversed(read)})
+assert tensors.read("written.safetensors") == read
+P
+expect "a saved file is read" grep -qF "'dense0.weight': (16, 784)" out
+"$LOCKSTEP" run --model mlp:784-16-10 --data synthetic:60 --batch 20 --steps 0 --warmup 0 --results none \
+    --load written.safetensors --save again.safetensors >log 2>&1 || cat log
+expect "a written file is loaded" cmp saved.safetensors again.safetensors
+
 # A driver that is made up: the GPU is open from before the first part until after the last.
 cat >cuda.c <<'C'
 #include <stdio.h>
@@ -155,7 +183,9 @@ sed -i '1i #include <stdlib.h>' cuda.c
 mkdir driver && gcc -shared -fPIC -o driver/libcuda.so.1 cuda.c
 made_up nvidia-smi <<'S'
 [ "$1" != -L ] || { echo "GPU 0: made up"; exit; }
+[ "$1" != --query-gpu=compute_mode ] || { echo "${MODE:-Default}"; exit; }
 n=0
+[ -z "${MODE:-}" ] || n=99
 while [ "$(grep -c opened "$NOTES" 2>/dev/null)" != 2 ] && [ $((n += 1)) -lt 100 ]; do sleep 0.1; done
 echo machine >>"$NOTES"
 S
@@ -163,6 +193,8 @@ made_up nvcc <<<'echo 13'
 LOCKSTEP_WORK=$work/open NOTES=$work/notes LD_LIBRARY_PATH=$work/driver gpu --only machine "$work/opened"
 for _ in $(seq 100); do ! grep -q closed notes || break; sleep 0.1; done
 expect "kept open" [ "$(paste -sd , notes)" = "opened 0,opened 1,machine,closed" ]
+MODE=Exclusive_Process LOCKSTEP_WORK=$work/alone NOTES=$work/notes-alone LD_LIBRARY_PATH=$work/driver gpu --only machine "$work/alone-out"
+expect "not kept open where only one process may have it" [ "$(paste -sd , notes-alone)" = "machine" ]
 
 # Packed, of made-up packages.
 git -c safe.directory='*' -C "$SOURCE_DIR" rev-parse HEAD >head 2>/dev/null || { echo "not packed: no git history"; finish; exit 0; }
@@ -189,8 +221,11 @@ expect "its build knows the commit, without git" eval \
     'grep -q "LS_GIT_COMMIT \"$(cat head)\"" info.h && grep -q "LS_GIT_DIRTY $dirty$" info.h'
 chmod -R a-w packed-here
 find packed-here | sort >before
+made_up cmake <<<'[ "$1" != --version ] || echo "${LD_LIBRARY_PATH:-none}" >"$SEEN"'
+export SEEN=$work/seen
 LOCKSTEP_BUILD=$(dirname "$LOCKSTEP") script=$work/packed-here/ci/gpu.sh LOCKSTEP_WORK=$work/packed-w gpu --rehearse --only machine,build
 expect "its gpu.sh: status 0" [ "$code" -eq 0 ]
+expect "programs of the machine do not get the prefix's libraries" [ "$(cat seen)" = "${LD_LIBRARY_PATH:-none}" ]
 expect "works elsewhere" [ -e packed-w/source/CMakeLists.txt -a -e packed-w/prefix/usr/lib/made-up -a -e packed-w/out/results.tar.gz ]
 expect "writes nothing there" eval 'find packed-here | sort | cmp -s before -'
 chmod -R u+w packed-here packed-w

@@ -16,7 +16,7 @@ images=/usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz
 [ -x "$venv/bin/python" ] ||
     skip "no virtual environment in .peers/venv; ci/peers.sh --install makes it"
 "$venv/bin/python" -c 'import importlib.util as u, sys
-sys.exit(not all(map(u.find_spec, ("torch", "tensorflow", "jax", "safetensors"))))' ||
+sys.exit(not all(map(u.find_spec, ("torch", "tensorflow", "jax"))))' ||
     skip "the virtual environment lacks a peer; ci/peers.sh --install completes it"
 [ -r "$images" ] || skip "no data set; install Debian's dataset-fashion-mnist"
 

@@ -32,36 +32,46 @@ static void case_close(conv_case *c)
     free(c->in[0]), free(c->in[1]), free(c->bias), free(c->out), free(c->sums);
 }
 
+/* The tensors, which any number of operations may have in turn. */
+static conv_case case_tensors(const ls_conv_shape *s, ls_dnn_direction which)
+{
+    const int64_t x = s->rows * in_elements(s), y = s->rows * out_elements(s);
+    const int64_t w = s->outputs * filter_elements(s);
+    const int64_t in[LS_DNN_DIRECTIONS][2] = {{x, w}, {x, y}, {y, w}}, count[] = {y, w, x};
+    return (conv_case){.in = {randoms(in[which][0], 1), randoms(in[which][1], 2)},
+                       .bias = randoms(s->outputs, 3),
+                       .out = randoms(count[which], 4),
+                       .sums = randoms(s->outputs, 5),
+                       .count = count[which]};
+}
+
+/* The operation, of tensors that are there. */
+static ls_status case_make(fixture *f, const ls_conv_shape *s, ls_dnn_direction which, conv_case *c)
+{
+    const ls_kernel_table *table = f->cpu->table;
+    const ls_conv_forward_args forward = {.shape = *s,
+                                          .x = c->in[0],
+                                          .weight = c->in[1],
+                                          .bias = c->bias,
+                                          .y = c->out,
+                                          .activation = LS_ACTIVATION_RELU};
+    const ls_conv_backward_weights_args weights = {
+        .shape = *s, .x = c->in[0], .dy = c->in[1], .dweight = c->out, .dbias = c->sums};
+    const ls_conv_backward_data_args data = {
+        .shape = *s, .dy = c->in[0], .weight = c->in[1], .dx = c->out};
+    if (which == LS_DNN_FORWARD)
+        return table->conv_forward(f->cpu, &forward, &c->op);
+    if (which == LS_DNN_WEIGHTS)
+        return table->conv_backward_weights(f->cpu, &weights, &c->op);
+    return table->conv_backward_data(f->cpu, &data, &c->op);
+}
+
 /* On failure nothing is left open. */
 static ls_status case_open(fixture *f, const ls_conv_shape *s, ls_dnn_direction which,
                            conv_case *out)
 {
-    const ls_kernel_table *table = f->cpu->table;
-    const int64_t x = s->rows * in_elements(s), y = s->rows * out_elements(s);
-    const int64_t w = s->outputs * filter_elements(s);
-    const int64_t in[LS_DNN_DIRECTIONS][2] = {{x, w}, {x, y}, {y, w}}, count[] = {y, w, x};
-    conv_case c = {.in = {randoms(in[which][0], 1), randoms(in[which][1], 2)},
-                   .bias = randoms(s->outputs, 3),
-                   .out = randoms(count[which], 4),
-                   .sums = randoms(s->outputs, 5),
-                   .count = count[which]};
-    ls_status status;
-    const ls_conv_forward_args forward = {.shape = *s,
-                                          .x = c.in[0],
-                                          .weight = c.in[1],
-                                          .bias = c.bias,
-                                          .y = c.out,
-                                          .activation = LS_ACTIVATION_RELU};
-    const ls_conv_backward_weights_args weights = {
-        .shape = *s, .x = c.in[0], .dy = c.in[1], .dweight = c.out, .dbias = c.sums};
-    const ls_conv_backward_data_args data = {
-        .shape = *s, .dy = c.in[0], .weight = c.in[1], .dx = c.out};
-    if (which == LS_DNN_FORWARD)
-        status = table->conv_forward(f->cpu, &forward, &c.op);
-    else if (which == LS_DNN_WEIGHTS)
-        status = table->conv_backward_weights(f->cpu, &weights, &c.op);
-    else
-        status = table->conv_backward_data(f->cpu, &data, &c.op);
+    conv_case c = case_tensors(s, which);
+    ls_status status = case_make(f, s, which, &c);
     if (status)
         case_close(&c);
     else
@@ -69,12 +79,12 @@ static ls_status case_open(fixture *f, const ls_conv_shape *s, ls_dnn_direction 
     return status;
 }
 
-/* With this way in place of the table's; NULL: by the table. */
+/* The operation with this way in place of the table's; NULL: by the table. */
 static ls_status case_by(fixture *f, const ls_conv_shape *s, ls_dnn_direction which,
-                         const ls_dnn_way *way, conv_case *out)
+                         const ls_dnn_way *way, conv_case *c)
 {
     cuda_of(f)->dnn_way[which] = way;
-    ls_status status = case_open(f, s, which, out);
+    ls_status status = case_make(f, s, which, c);
     cuda_of(f)->dnn_way[which] = NULL;
     return status;
 }
@@ -95,14 +105,17 @@ static double distance(const float *got, const float *want, int64_t count)
     return sqrt(apart / all);
 }
 
-/* One way: its line, and whether it is wrong or has other bits each time. `own`: what products of
- * windows gave. *us: its time; infinity where the library does not take the shape so. */
+/* One way: its line, and whether it is wrong or has other bits each time. `tensors`: of the shape;
+ * `own`: what products of windows gave; `first`: as many, for its use. *us: its time; infinity
+ * where the library does not take the shape so. */
 static bool measure_way(fixture *f, const ls_conv_shape *s, ls_dnn_direction which,
-                        const ls_dnn_way *way, const float *own, double *us)
+                        const ls_dnn_way *way, const conv_case *tensors, const float *own,
+                        float *first, double *us)
 {
     enum { RUNS = 3 };
+    const size_t size = (size_t)tensors->count * sizeof *first;
     const char *table = way == ls_dnn_way_for(which, s) ? ", the table's" : "";
-    conv_case c;
+    conv_case c = *tensors;
     *us = INFINITY;
     ls_status status = case_by(f, s, which, way, &c);
     if (status) {
@@ -113,17 +126,17 @@ static bool measure_way(fixture *f, const ls_conv_shape *s, ls_dnn_direction whi
     }
     if (!strstr(way_of(&c), ".cudnn")) {
         print_message("  %-8s %-22s not taken%s\n", direction_names[which], way->name, table);
-        case_close(&c);
+        ls_op_free(c.op);
         return false;
     }
-    float *first = randoms(c.count, 9);
     bool same = true;
+    memset(c.out, 0, size); /* not what the way before wrote */
     for (int i = 0; i < RUNS; i++) {
         put(f, &c);
         if (i)
-            same = same && memcmp(first, c.out, (size_t)c.count * sizeof *first) == 0;
+            same = same && memcmp(first, c.out, size) == 0;
         else
-            memcpy(first, c.out, (size_t)c.count * sizeof *first);
+            memcpy(first, c.out, size);
     }
     const double apart = distance(first, own, c.count);
     const bool wrong = !(apart <= wrong_beyond);
@@ -131,8 +144,7 @@ static bool measure_way(fixture *f, const ls_conv_shape *s, ls_dnn_direction whi
     print_message("  %-8s %-22s %9.1f us  max_rel %.1e%s  %s  %zu bytes%s\n",
                   direction_names[which], way->name, *us, apart, wrong ? " WRONG" : "",
                   same ? "same bits" : "OTHER BITS EACH TIME", c.op->workspace, table);
-    free(first);
-    case_close(&c);
+    ls_op_free(c.op);
     return wrong || !same;
 }
 
@@ -141,22 +153,27 @@ static int measure_direction(fixture *f, const ls_conv_shape *s, ls_dnn_directio
 {
     const ls_convolution asked = cuda_of(f)->base.convolution;
     const ls_dnn_way *best = NULL, *way;
-    conv_case own;
+    conv_case c = case_tensors(s, which);
+    float *first = randoms(c.count, 9), *own = randoms(c.count, 9);
     int faulty = 0;
     cuda_of(f)->base.convolution = LS_CONVOLUTION_OWN;
-    must(case_open(f, s, which, &own));
+    must(case_make(f, s, which, &c));
     cuda_of(f)->base.convolution = asked;
-    put(f, &own);
-    double us, least = time_us(f, &own);
+    put(f, &c);
+    memcpy(own, c.out, (size_t)c.count * sizeof *own);
+    double us, least = time_us(f, &c);
+    ls_op_free(c.op);
+    c.op = NULL;
     print_message("  %-8s %-22s %9.1f us\n", direction_names[which], "own", least);
     for (size_t i = 0; (way = ls_dnn_way_at(which, i)) != NULL; i++) {
-        faulty += measure_way(f, s, which, way, own.out, &us);
+        faulty += measure_way(f, s, which, way, &c, own, first, &us);
         if (us < least)
             best = way, least = us;
     }
     print_message("  %-8s fastest: %s, %.1f us\n", direction_names[which],
                   best ? best->name : "own", least);
-    case_close(&own);
+    free(first), free(own);
+    case_close(&c);
     return faulty;
 }
 
@@ -187,18 +204,17 @@ static bool usable(fixture *f, const ls_conv_shape *s, ls_dnn_direction which)
     const ls_convolution asked = cuda_of(f)->base.convolution;
     const ls_dnn_way *way = NULL;
     bool found = false;
-    conv_case c;
+    conv_case c = case_tensors(s, which);
     cuda_of(f)->base.convolution = LS_CONVOLUTION_CUDNN;
     for (size_t i = 0; !found && (i == 0 || way); way = ls_dnn_way_at(which, i++)) {
         ls_status status = case_by(f, s, which, way, &c);
         found = !status;
         print_message("--convolution cudnn, %s, %s: %s\n", direction_names[which],
                       way ? way->name : "by the table", status ? ls_status_text(status) : "taken");
-        if (found)
-            case_close(&c);
         ls_status_free(status);
     }
     cuda_of(f)->base.convolution = asked;
+    case_close(&c);
     return found;
 }
 

@@ -70,12 +70,10 @@ static ls_status case_make(fixture *f, const ls_conv_shape *s, ls_dnn_direction 
 static ls_status case_open(fixture *f, const ls_conv_shape *s, ls_dnn_direction which,
                            conv_case *out)
 {
-    conv_case c = case_tensors(s, which);
-    ls_status status = case_make(f, s, which, &c);
+    *out = case_tensors(s, which);
+    ls_status status = case_make(f, s, which, out);
     if (status)
-        case_close(&c);
-    else
-        *out = c;
+        case_close(out);
     return status;
 }
 

@@ -193,6 +193,5 @@ const char *ls_statistics_meaning(void)
 {
     return "95% percentile bootstrap interval of the median over the timed steps, exact "
            "(infinitely many resamples); on GPUs, whose clock may advance in microseconds, over "
-           "means "
-           "of so many steps as take 0.2 ms, which n counts, too";
+           "means of so many steps as take 0.2 ms, which n counts, too";
 }

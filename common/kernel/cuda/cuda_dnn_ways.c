@@ -5,8 +5,8 @@
  * line of it has been measured yet: test_gpu_conv_kernels times all ways on the models' shapes and
  * prints what the table is to say.
  *
- * Listed are the algorithms that cudnn_ops.h calls neither non-deterministic nor not implemented,
- * as does its documentation (Reproducibility), but for ..._DIRECT, which that has no code for.
+ * Listed are the algorithms that cudnn_ops.h and cuDNN's documentation (Reproducibility) count as
+ * deterministic, but for ..._DIRECT, which the library has no code for.
  * Channels last is how images lie here; for channels first they are transposed before and after,
  * while weights lie so already.
  */

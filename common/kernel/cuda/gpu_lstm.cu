@@ -9,7 +9,7 @@
  * the states that stay there, up to a few hundred (128 are 256 KiB); it is right for more, and
  * slow. Each sum is in the order of its terms, so a sample does not depend on the others.
  */
-#include "common/kernel/cuda/gpu_kernels.h"
+#include "common/kernel/cuda/gpu_lstm.cuh"
 #include "common/device/cuda/gpu_launch.cuh"
 #include "common/kernel/element_inline.h"
 
@@ -74,14 +74,7 @@ __device__ static inline void step_cell(const ls_gpu_lstm &l, int64_t row, int64
     const float c = gate[H] * before + gate[0] * gate[2 * H];
     const float h = gate[3 * H] * ls_tanh_element(c);
     l.cells[at * H + j] = c;
-    if (t == 0)
-        l.previous[at * H + j] = 0;
-    if (t + 1 < T)
-        l.previous[(at + 1) * H + j] = h;
-    if (!l.shape.last)
-        l.y[at * H + j] = h;
-    else if (t + 1 == T)
-        l.y[row * H + j] = h;
+    ls_gpu_lstm_leave(l, row, t, j, h);
 }
 
 template <int ROWS> __global__ void __launch_bounds__(LS_GPU_THREADS) lstm_kernel(ls_gpu_lstm l)

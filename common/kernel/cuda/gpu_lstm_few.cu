@@ -9,7 +9,7 @@
  * are those of gpu_lstm.cu, in the order of their terms: the bits are the same, and do not depend
  * on the other samples. States that a model lacks are zeros, and add nothing.
  */
-#include "common/kernel/cuda/gpu_kernels.h"
+#include "common/kernel/cuda/gpu_lstm.cuh"
 #include "common/device/cuda/gpu_launch.cuh"
 #include "common/kernel/element_inline.h"
 
@@ -63,20 +63,6 @@ __device__ inline void read_share(const ls_gpu_lstm &l, int64_t row, int64_t t, 
             mine && t < T && row + r < l.shape.rows ? l.gates[((row + r) * T + t) * size + k] : 0;
 }
 
-/* Where a step's state goes: into the next one, and out. */
-__device__ inline void write_state(const ls_gpu_lstm &l, int64_t row, int64_t t, int64_t j, float h)
-{
-    const int64_t H = l.shape.hidden, T = l.shape.steps, at = row * T + t;
-    if (t == 0)
-        l.previous[at * H + j] = 0;
-    if (t + 1 < T)
-        l.previous[(at + 1) * H + j] = h;
-    if (!l.shape.last)
-        l.y[at * H + j] = h;
-    else if (t + 1 == T)
-        l.y[row * H + j] = h;
-}
-
 template <int ROWS> __global__ void __launch_bounds__(LSTM_THREADS) lstm_few_kernel(ls_gpu_lstm l)
 {
     alignas(16) __shared__ float state[ROWS][UNITS];
@@ -118,7 +104,7 @@ template <int ROWS> __global__ void __launch_bounds__(LSTM_THREADS) lstm_few_ker
                 cell = g[1][unit] * cell + g[0][unit] * g[2][unit];
                 const float h = g[3][unit] * ls_tanh_element(cell);
                 l.cells[((row + gate) * T + t) * H + unit] = cell;
-                write_state(l, row + gate, t, unit, h);
+                ls_gpu_lstm_leave(l, row + gate, t, unit, h);
                 state[gate][unit] = h;
             }
             __syncthreads();

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Whom a watch names, of devices that say what they are at: GPUs here, which cannot say whether
+ * they compute or wait for each other. What real queues say is test_watch_emulated's, and
+ * test_faults_devices'. No tolerance.
+ */
+#include "common/base/tests/must.h"
+#include "common/device/backend.h"
+#include "common/device/watch.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { DEVICES = 3, LOOKS_MOST = 20 };
+
+typedef struct said_queue {
+    ls_queue base;
+    ls_activity at;
+} said_queue;
+
+static void tell(const ls_queue *queue, ls_activity *out)
+{
+    *out = ((const said_queue *)queue)->at;
+}
+
+/* Looks until one is lost; its name is in the refusal. */
+static void named(const uint64_t replays[DEVICES], const int at_work[DEVICES], const char *name)
+{
+    static const ls_device_backend backend = {.queue_activity = tell};
+    ls_device devices[DEVICES] = {0};
+    said_queue queues[DEVICES] = {0};
+    ls_watch *watch;
+    ls_status status = LS_OK;
+    must(ls_watch_open(1000, &watch));
+    for (int i = 0; i < DEVICES; i++) {
+        devices[i].backend = &backend;
+        devices[i].info.name.kind = LS_DEVICE_GPU;
+        snprintf(devices[i].info.text, sizeof devices[i].info.text, "gpu:%d", i);
+        queues[i].base = (ls_queue){.device = &devices[i], .name = "compute"};
+        queues[i].at = (ls_activity){.kind = at_work[i] ? LS_AT_WORK : LS_AT_REST,
+                                     .replays = replays[i],
+                                     .what = "queue compute"};
+        must(ls_watch_add(watch, &queues[i].base));
+    }
+    for (int look = 0; look < LOOKS_MOST && !status; look++)
+        status = ls_watch_look(watch);
+    if (!name) {
+        assert_null(status);
+    } else {
+        assert_non_null(status);
+        assert_non_null(strstr(ls_status_text(status), name));
+        for (int i = 0; i < DEVICES; i++)
+            assert_true(devices[i].lost); /* they share programs */
+    }
+    ls_status_free(status);
+    ls_watch_close(watch);
+}
+
+static void the_gpu_that_ended_least_is_named(void **state)
+{
+    const int all[DEVICES] = {1, 1, 1}, two[DEVICES] = {1, 0, 1}, none[DEVICES] = {0};
+    (void)state;
+    named((uint64_t[]){8, 7, 8}, all, "gpu:1: ");
+    named((uint64_t[]){8, 8, 3}, all, "gpu:2: ");
+    named((uint64_t[]){8, 8, 8}, all, "gpu:0: ");
+    named((uint64_t[]){8, 2, 7}, two, "gpu:2: "); /* one at rest holds up nobody */
+    named((uint64_t[]){UINT64_MAX, 9, 9}, all, "gpu:1: ");
+    named((uint64_t[]){8, 7, 8}, none, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(the_gpu_that_ended_least_is_named)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -9,10 +9,10 @@
 /* Puts a variable in front of the bucket that is being filled, or begins the next one. */
 static void take_variable(ls_buckets *b, const ls_variable *v, size_t bytes)
 {
-    ls_bucket *last = b->count ? &b->items[b->count - 1] : NULL;
+    ls_range *last = b->count ? &b->items[b->count - 1] : NULL;
     bool adjoins = last && v->offset + v->count == last->first;
     if (!adjoins || bytes == 0 || last->count * sizeof(float) >= bytes) {
-        b->items[b->count++] = (ls_bucket){v->offset, v->count};
+        b->items[b->count++] = (ls_range){v->offset, v->count};
         return;
     }
     last->first = v->offset;
@@ -51,7 +51,7 @@ ls_status ls_buckets_final(ls_buckets *buckets, size_t first, size_t count,
                            ls_status (*ready)(void *context, size_t bucket), void *context)
 {
     for (size_t i = 0; i < buckets->count; i++) {
-        const ls_bucket *b = &buckets->items[i];
+        const ls_range *b = &buckets->items[i];
         size_t from = first > b->first ? first : b->first;
         size_t to = first + count < b->first + b->count ? first + count : b->first + b->count;
         if (from >= to)

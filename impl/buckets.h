@@ -8,12 +8,8 @@
 
 #include "common/nn/graph.h"
 
-typedef struct ls_bucket {
-    size_t first, count; /**< elements */
-} ls_bucket;
-
 typedef struct ls_buckets {
-    ls_bucket *items;
+    ls_range *items;
     size_t count;
     size_t *left; /**< elements of each that are not final yet, while a step is put */
 } ls_buckets;

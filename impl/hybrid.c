@@ -67,9 +67,9 @@ static ls_status check(const ls_outline *o)
     return check_microbatches(o);
 }
 
-static ls_status open_run(const ls_job *job, ls_run **out)
+static ls_status open_run(const ls_strategy *strategy, const ls_job *job, ls_run **out)
 {
-    return ls_divided_start(&ls_strategy_hybrid, job, true, out);
+    return ls_divided_start(strategy, job, true, out);
 }
 
 /* ---- The gate's: sums in sequence ----------------------------------------------------------- */

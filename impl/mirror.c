@@ -209,7 +209,7 @@ ls_status ls_mirror_traffic(const ls_mirror *mirror, const ls_job *job, const ui
 
 /* The steps of one bucket. */
 static ls_status sum_bucket(const ls_mirror_options *o, const ls_layout *layout, const bool *has,
-                            int count, const ls_bucket *bucket, ls_sum_order *out)
+                            int count, const ls_range *bucket, ls_sum_order *out)
 {
     ls_sum_order steps = {0};
     ls_status status = o->job->allreduce->oracle(count, bucket->count, layout, &steps);

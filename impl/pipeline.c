@@ -25,9 +25,9 @@ static ls_status check(const ls_outline *o)
     return LS_OK;
 }
 
-static ls_status open_run(const ls_job *job, ls_run **out)
+static ls_status open_run(const ls_strategy *strategy, const ls_job *job, ls_run **out)
 {
-    return ls_divided_start(&ls_strategy_pipeline, job, false, out);
+    return ls_divided_start(strategy, job, false, out);
 }
 
 const ls_strategy ls_strategy_pipeline = {

@@ -127,12 +127,12 @@ static void close_run(ls_run *run)
     free(me);
 }
 
-static ls_status open_run(const ls_job *job, ls_run **out)
+static ls_status open_run(const ls_strategy *strategy, const ls_job *job, ls_run **out)
 {
     ls_ps *me = calloc(1, sizeof *me);
     if (!me)
         return ls_fail_memory("ps", sizeof *me);
-    me->base = (ls_run){&ls_strategy_ps, job};
+    me->base = (ls_run){strategy, job};
     ls_status status = build(me);
     if (status)
         close_run(&me->base);

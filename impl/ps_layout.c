@@ -125,7 +125,7 @@ static ls_status shard_by_variable(const ls_variables *variables, ls_ps_layout *
 static void cut_pieces(const ls_buckets *buckets, ls_ps_layout *l)
 {
     for (size_t b = 0; b < buckets->count; b++) {
-        const ls_bucket *bucket = &buckets->items[b];
+        const ls_range *bucket = &buckets->items[b];
         for (size_t r = 0; r < l->range_count; r++) {
             const ls_ps_range *range = &l->ranges[r];
             size_t first = range->first > bucket->first ? range->first : bucket->first;

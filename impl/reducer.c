@@ -36,7 +36,7 @@ static ls_status build_fast(ls_reducer *r, const ls_job *job, const ls_buckets *
 {
     const ls_replica *replica = r->member->replica;
     for (size_t b = 0; b < buckets->count; b++) {
-        const ls_bucket *bucket = &buckets->items[b];
+        const ls_range *bucket = &buckets->items[b];
         const ls_allreduce_args args = {.data = (float *)replica->gradients + bucket->first,
                                         .count = bucket->count,
                                         .scratch = r->scratch};

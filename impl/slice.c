@@ -326,20 +326,109 @@ static ls_status build(ls_slice *s)
     return LS_OK;
 }
 
+static ls_status add_delay(ls_slice *s, uint64_t ns)
+{
+    ls_op *op;
+    LS_TRY(ls_delay_open(ns, &op));
+    return ls_op_list_add(&s->delay, op);
+}
+
 static ls_status build_fault(ls_slice *s)
 {
     ls_replica *r = s->options.replica;
     const ls_job *job = r->job;
     if (job->delay_ns && r->number >= job->delay_replica &&
         r->number < job->delay_replica + job->delay_count)
-        LS_TRY(ls_delay_open(job->delay_ns, &s->delay));
+        LS_TRY(add_delay(s, job->delay_ns));
     if (job->flip_replica != r->number || !s->sums)
         return LS_OK;
     const ls_flip_bit_args args = {.count = (int64_t)r->elements,
                                    .data = r->gradients,
                                    .state = r->state,
                                    .step = job->flip_step};
-    return r->kernels->table->flip_bit(r->kernels, &args, &s->flip);
+    ls_op *op;
+    LS_TRY(r->kernels->table->flip_bit(r->kernels, &args, &op));
+    return ls_op_list_add(&s->flip, op);
+}
+
+/* ---- Acts ----------------------------------------------------------------------------------- */
+
+ls_status ls_slice_act(ls_slice *s, const ls_act *act)
+{
+    if (s->act_count == s->act_capacity) {
+        const size_t capacity = s->act_capacity ? 2 * s->act_capacity : 64;
+        ls_act *acts = realloc(s->acts, capacity * sizeof *acts);
+        if (!acts)
+            return ls_fail_memory("slice", capacity * sizeof *acts);
+        s->acts = acts;
+        s->act_capacity = capacity;
+    }
+    s->acts[s->act_count++] = *act;
+    return LS_OK;
+}
+
+ls_status ls_slice_act_node(ls_slice *s, const ls_act *act, const ls_net *net, ls_net_pass pass)
+{
+    ls_act node = *act;
+    ls_net_node_lists(net, act->node, pass, node.lists);
+    return ls_slice_act(s, &node);
+}
+
+static ls_status act_piece(ls_slice *s, const ls_slice_part *p, int piece)
+{
+    const int nodes = s->options.replica->graph->count;
+    const ls_act feed = {.kind = LS_ACT_FEED, .piece = piece, .lists = {&p->ops}};
+    LS_TRY(ls_slice_act(s, &feed));
+    ls_act act = {.kind = LS_ACT_FORWARD, .piece = piece};
+    for (act.node = 0; act.node < nodes; act.node++)
+        LS_TRY(ls_slice_act_node(s, &act, p->net, LS_NET_FORWARD));
+    act.kind = LS_ACT_BACKWARD;
+    for (act.node = nodes - 1; act.node >= 0; act.node--) {
+        act.final = (ls_range){0};
+        if (ls_slice_reports(s))
+            ls_net_node_final(p->net, act.node, &act.final.first, &act.final.count);
+        LS_TRY(ls_slice_act_node(s, &act, p->net, LS_NET_BACKWARD));
+    }
+    return LS_OK;
+}
+
+ls_status ls_slice_act_sum(ls_slice *s, const ls_slice_part *sum, int piece)
+{
+    const ls_act gradients = {.kind = LS_ACT_SUM, .piece = piece, .lists = {&sum->ops}};
+    const ls_act losses = {.kind = LS_ACT_LOSS, .piece = piece, .lists = {&sum->loss}};
+    LS_TRY(ls_slice_act(s, &gradients));
+    return ls_slice_act(s, &losses);
+}
+
+static ls_status act_alone(ls_slice *s)
+{
+    int piece = 0;
+    for (size_t i = 0; i < s->part_count; i++) {
+        const ls_slice_part *p = &s->parts[i];
+        LS_TRY(p->net ? act_piece(s, p, piece++) : ls_slice_act_sum(s, p, piece - 1));
+    }
+    return LS_OK;
+}
+
+static ls_status build_acts(ls_slice *s)
+{
+    const ls_act delay = {.kind = LS_ACT_DELAY, .lists = {&s->delay}};
+    const ls_act fault = {
+        .kind = LS_ACT_FAULT, .piece = (int)s->piece_count - 1, .lists = {&s->flip}};
+    if (s->delay.count)
+        LS_TRY(ls_slice_act(s, &delay));
+    LS_TRY(s->options.together ? ls_slice_act_together(s) : act_alone(s));
+    if (s->flip.count)
+        LS_TRY(ls_slice_act(s, &fault));
+    if (s->sums && !ls_slice_reports(s))
+        s->acts[s->act_count - 1].final = (ls_range){0, s->options.replica->elements};
+    return LS_OK;
+}
+
+const ls_act *ls_slice_acts(const ls_slice *slice, size_t *count)
+{
+    *count = slice->act_count;
+    return slice->acts;
 }
 
 /* ---- The interface -------------------------------------------------------------------------- */
@@ -357,6 +446,8 @@ ls_status ls_slice_open(const ls_slice_options *options, ls_slice **out)
     ls_status status = build(slice);
     if (!status)
         status = build_fault(slice);
+    if (!status)
+        status = build_acts(slice);
     if (status) {
         ls_slice_close(slice);
         return status;
@@ -384,8 +475,9 @@ void ls_slice_close(ls_slice *s)
     if (s->gathered)
         ls_device_release(s->options.replica->device, s->gathered);
     free(s->met[0]);
-    ls_op_free(s->flip);
-    ls_op_free(s->delay);
+    ls_op_list_clear(&s->flip);
+    ls_op_list_clear(&s->delay);
+    free(s->acts);
     free(s->parts);
     free(s->nets);
     free(s);
@@ -393,36 +485,38 @@ void ls_slice_close(ls_slice *s)
 
 ls_status ls_slice_put(ls_slice *s, ls_range_final final, void *context)
 {
-    ls_queue *queue = s->options.replica->queue;
-    bool whole = ls_slice_reports(s);
-    LS_TRY(ls_slice_put_delay(s));
-    if (s->options.together)
-        return ls_slice_put_together(s);
-    for (size_t i = 0; i < s->part_count; i++) {
-        const ls_slice_part *p = &s->parts[i];
-        LS_TRY(ls_op_list_put(&p->ops, queue));
-        LS_TRY(ls_op_list_put(&p->loss, queue));
-        if (!p->net)
-            continue;
-        LS_TRY(ls_net_forward(p->net, queue));
-        LS_TRY(ls_net_backward(p->net, queue, whole ? final : NULL, context));
+    for (size_t i = 0; i < s->act_count; i++) {
+        const ls_act *act = &s->acts[i];
+        for (int l = 0; l < LS_NET_LISTS; l++)
+            if (act->lists[l])
+                LS_TRY(ls_op_list_put(act->lists[l], s->options.replica->queue));
+        if (final && act->final.count && ls_slice_reports(s))
+            LS_TRY(final(context, act->final.first, act->final.count));
     }
-    return ls_slice_put_fault(s);
+    return LS_OK;
 }
 
 ls_status ls_slice_put_delay(const ls_slice *s)
 {
-    return s->delay ? ls_queue_put(s->options.replica->queue, s->delay) : LS_OK;
+    return ls_op_list_put(&s->delay, s->options.replica->queue);
 }
 
 ls_status ls_slice_put_fault(const ls_slice *s)
 {
-    return s->flip ? ls_queue_put(s->options.replica->queue, s->flip) : LS_OK;
+    return ls_op_list_put(&s->flip, s->options.replica->queue);
 }
 
 bool ls_slice_reports(const ls_slice *slice)
 {
-    return slice->part_count == 1 && !slice->flip && !slice->options.together;
+    return slice->part_count == 1 && !slice->flip.count && !slice->options.together;
+}
+
+ls_net *ls_slice_piece_net(const ls_slice *slice, int piece)
+{
+    for (size_t i = 0; i < slice->part_count; i++)
+        if (slice->parts[i].net && piece-- == 0)
+            return slice->parts[i].net;
+    return NULL;
 }
 
 const ls_slice_part *ls_slice_part_at(const ls_slice *slice, size_t index)

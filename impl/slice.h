@@ -37,6 +37,26 @@ typedef struct ls_slice_options {
     ls_comm *comm;  /**< together: of all replicas; NULL: this slice is the whole batch */
 } ls_slice_options;
 
+/** What an act is about. */
+typedef enum ls_act_kind {
+    LS_ACT_DELAY, /**< a straggler on purpose */
+    LS_ACT_FEED,
+    LS_ACT_FORWARD,
+    LS_ACT_BACKWARD,
+    LS_ACT_SUM,  /**< of two pieces' gradients, ... */
+    LS_ACT_LOSS, /**< ... and of their losses */
+    LS_ACT_FAULT /**< a flipped bit on purpose */
+} ls_act_kind;
+
+/** One of the things that a slice does, in order. */
+typedef struct ls_act {
+    ls_act_kind kind;
+    int piece;                             /**< that it is of, or follows */
+    int node;                              /**< of a pass */
+    const ls_op_list *lists[LS_NET_LISTS]; /**< the operations, in order; NULL: none */
+    ls_range final;                        /**< elements whose gradients it makes final */
+} ls_act;
+
 /** A piece goes through its net; a part without a net is a sum of two pieces or sums. */
 typedef struct ls_slice_part {
     ls_net *net;
@@ -61,6 +81,13 @@ bool ls_slice_reports(const ls_slice *slice);
  * sums. `final` may be NULL; it is called where ls_slice_reports.
  */
 ls_status ls_slice_put(ls_slice *slice, ls_range_final final, void *context);
+
+/** All that it does, in order; *count. The gradients of the whole slice are final with the last act,
+ *  or, where it is one piece, node by node. */
+const ls_act *ls_slice_acts(const ls_slice *slice, size_t *count);
+
+/** The net of a piece. */
+ls_net *ls_slice_piece_net(const ls_slice *slice, int piece);
 
 /** Part number `index`, in order; NULL: there are no more. For who puts them himself, before them
  *  the delay and behind them the fault. */

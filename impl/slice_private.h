@@ -32,8 +32,10 @@ struct ls_slice {
     size_t part_count;
     int64_t piece_count; /* parts with nets */
     size_t sums;
-    ls_op *flip;  /* a fault on purpose; NULL: none */
-    ls_op *delay; /* a straggler on purpose; NULL: none */
+    ls_op_list flip;  /* a fault on purpose, or none */
+    ls_op_list delay; /* a straggler on purpose, or none */
+    ls_act *acts;
+    size_t act_count, act_capacity;
     /* together: */
     ls_op_list *met[2]; /* [nodes] forward, backward: what adds the statistics' sums up */
     double *gathered;   /* those of all replicas */
@@ -61,7 +63,17 @@ ls_status ls_slice_build_sum(ls_slice *slice, size_t left, size_t right);
 /** Builds a slice whose pieces go together, the largest of them of `rows`. */
 ls_status ls_slice_build_together(ls_slice *slice, int64_t rows);
 
-/** Puts it. */
-ls_status ls_slice_put_together(ls_slice *slice);
+/** Its acts but for delay and fault. */
+ls_status ls_slice_act_together(ls_slice *slice);
+
+/** Appends an act. */
+ls_status ls_slice_act(ls_slice *slice, const ls_act *act);
+
+/** Appends those of a sum of parts, after piece number `piece`. */
+ls_status ls_slice_act_sum(ls_slice *slice, const ls_slice_part *sum, int piece);
+
+/** Appends what the net of a piece does with a node. */
+ls_status ls_slice_act_node(ls_slice *slice, const ls_act *act, const ls_net *net,
+                            ls_net_pass pass);
 
 #endif

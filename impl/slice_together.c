@@ -243,37 +243,44 @@ ls_status ls_slice_build_together(ls_slice *s, int64_t rows)
 
 /* ---- The step ------------------------------------------------------------------------------- */
 
-static ls_status put_node(ls_slice *s, int n, bool backward)
+static ls_status act_node(ls_slice *s, int n, bool backward)
 {
-    ls_queue *queue = s->options.replica->queue;
-    for (int second = 0; second < 2; second++) {
-        for (size_t i = 0; i < s->part_count; i++)
-            if (s->parts[i].net)
-                LS_TRY(ls_net_node_half(s->parts[i].net, n, backward, second, queue));
-        if (!second)
-            LS_TRY(ls_op_list_put(&s->met[backward][n], queue));
+    ls_act act = {.kind = backward ? LS_ACT_BACKWARD : LS_ACT_FORWARD, .node = n};
+    for (int rest = 0; rest < 2; rest++) {
+        const ls_net_pass halves[] = {LS_NET_FORWARD_HALF, LS_NET_FORWARD_REST,
+                                      LS_NET_BACKWARD_HALF, LS_NET_BACKWARD_REST};
+        act.piece = 0;
+        for (size_t i = 0; i < s->part_count; i++) {
+            if (!s->parts[i].net)
+                continue;
+            LS_TRY(ls_slice_act_node(s, &act, s->parts[i].net, halves[2 * backward + rest]));
+            act.piece++;
+        }
+        const ls_act meet = {.kind = act.kind, .node = n, .lists = {&s->met[backward][n]}};
+        if (!rest)
+            LS_TRY(ls_slice_act(s, &meet));
     }
     return LS_OK;
 }
 
-ls_status ls_slice_put_together(ls_slice *s)
+ls_status ls_slice_act_together(ls_slice *s)
 {
-    ls_queue *queue = s->options.replica->queue;
     const int nodes = s->options.replica->graph->count;
-    for (size_t i = 0; i < s->part_count; i++)
-        if (s->parts[i].net)
-            LS_TRY(ls_op_list_put(&s->parts[i].ops, queue));
-    for (int n = 0; n < nodes; n++)
-        LS_TRY(put_node(s, n, false));
-    for (int n = nodes; n-- > 0;)
-        LS_TRY(put_node(s, n, true));
+    int piece = 0;
     for (size_t i = 0; i < s->part_count; i++) {
+        const ls_act feed = {.kind = LS_ACT_FEED, .piece = piece, .lists = {&s->parts[i].ops}};
+        piece += s->parts[i].net != NULL;
         if (s->parts[i].net)
-            continue;
-        LS_TRY(ls_op_list_put(&s->parts[i].ops, queue));
-        LS_TRY(ls_op_list_put(&s->parts[i].loss, queue));
+            LS_TRY(ls_slice_act(s, &feed));
     }
-    return ls_slice_put_fault(s);
+    for (int n = 0; n < nodes; n++)
+        LS_TRY(act_node(s, n, false));
+    for (int n = nodes; n-- > 0;)
+        LS_TRY(act_node(s, n, true));
+    for (size_t i = 0; i < s->part_count; i++)
+        if (!s->parts[i].net)
+            LS_TRY(ls_slice_act_sum(s, &s->parts[i], piece - 1));
+    return LS_OK;
 }
 
 ls_traffic ls_slice_statistics_formula(const ls_job *job, int64_t batch, int count)

@@ -11,6 +11,7 @@
 #include "impl/job.h"
 
 typedef struct ls_strategy ls_strategy;
+typedef struct ls_step ls_step; /* impl/step/step.h */
 
 /** A strategy at work. Strategies embed this first in their own struct. */
 typedef struct ls_run {
@@ -70,8 +71,13 @@ struct ls_strategy {
     bool replicated;      /**< has several replicas: each needs a sample of every full batch */
     /** LS_CODE_USAGE, saying why and what would work, where it cannot run this job. */
     ls_status (*check)(const ls_outline *outline);
+    /** Says what this process's members do in one step (impl/step/step.h). */
+    void (*build)(ls_step *step);
+    /** What one step moves, over all processes, by a closed form: not by what was said. NULL: nothing
+     *  crosses a border. */
+    ls_traffic (*formula)(const ls_step *step);
     /** Partitions, allocates everything, captures the step. */
-    ls_status (*open)(const ls_job *job, ls_run **out);
+    ls_status (*open)(const ls_strategy *strategy, const ls_job *job, ls_run **out);
     /** Sets all parameters from a host copy of the flat buffer, float32 [elements]; the next step
      * is number job->start. */
     ls_status (*load)(ls_run *run, const float *parameters);

@@ -86,6 +86,25 @@ double *ls_net_node_sums(ls_net *net, int node, bool backward, size_t *count);
 /** The same of evaluation. */
 ls_status ls_net_node_predict(ls_net *net, int node, ls_queue *queue);
 
+/** What may be put of a node by itself. */
+typedef enum ls_net_pass {
+    LS_NET_FORWARD,
+    LS_NET_BACKWARD,
+    LS_NET_FORWARD_HALF, /**< `together`: up to the sums, ... */
+    LS_NET_FORWARD_REST, /**< ... and what uses them */
+    LS_NET_BACKWARD_HALF,
+    LS_NET_BACKWARD_REST
+} ls_net_pass;
+
+enum { LS_NET_LISTS = 3 };
+
+/** The operations of it, in order; lists that are not there are NULL. */
+void ls_net_node_lists(const ls_net *net, int node, ls_net_pass pass,
+                       const ls_op_list *out[LS_NET_LISTS]);
+
+/** Whether the node's backward pass makes gradients final, and which elements. */
+bool ls_net_node_final(const ls_net *net, int node, size_t *first, size_t *count);
+
 /** Puts the backward pass, last node first. `final` may be NULL. */
 ls_status ls_net_backward(ls_net *net, ls_queue *queue, ls_range_final final, void *context);
 

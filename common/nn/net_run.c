@@ -182,17 +182,38 @@ static bool is_shared_on(const ls_net *net, int n)
     return false;
 }
 
+bool ls_net_node_final(const ls_net *net, int n, size_t *first, size_t *count)
+{
+    const ls_variable *variables = net->options.graph->variables.items;
+    const ls_node *node = graph_node(net, n);
+    if (!node->variable_count || is_shared_on(net, n))
+        return false;
+    const ls_variable *last = &variables[node->variables[node->variable_count - 1]];
+    *first = variables[node->variables[0]].offset;
+    *count = last->offset + last->count - *first;
+    return true;
+}
+
 ls_status ls_net_backward(ls_net *net, ls_queue *queue, ls_range_final final, void *context)
 {
-    const ls_variables *variables = &net->options.graph->variables;
     for (int n = net->options.graph->count - 1; n >= 0; n--) {
-        const ls_node *node = graph_node(net, n);
+        size_t first, count;
         LS_TRY(ls_net_node_backward(net, n, queue));
-        if (!final || !node->variable_count || is_shared_on(net, n))
-            continue;
-        const ls_variable *first = &variables->items[node->variables[0]];
-        const ls_variable *last = &variables->items[node->variables[node->variable_count - 1]];
-        LS_TRY(final(context, first->offset, last->offset + last->count - first->offset));
+        if (final && ls_net_node_final(net, n, &first, &count))
+            LS_TRY(final(context, first, count));
     }
     return LS_OK;
+}
+
+void ls_net_node_lists(const ls_net *net, int node, ls_net_pass pass,
+                       const ls_op_list *out[LS_NET_LISTS])
+{
+    const net_node *my = &net->nodes[node];
+    const bool back = pass == LS_NET_BACKWARD || pass == LS_NET_BACKWARD_HALF ||
+                      pass == LS_NET_BACKWARD_REST;
+    const bool half = pass != LS_NET_FORWARD_REST && pass != LS_NET_BACKWARD_REST;
+    const bool rest = pass != LS_NET_FORWARD_HALF && pass != LS_NET_BACKWARD_HALF;
+    out[0] = !back && half && node == net->pack_at ? &net->pack : NULL;
+    out[1] = half ? (back ? &my->backward : &my->forward) : NULL;
+    out[2] = rest ? (back ? &my->backward_rest : &my->forward_rest) : NULL;
 }

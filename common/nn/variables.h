@@ -24,6 +24,11 @@ typedef enum ls_initializer {
     LS_INITIALIZER_GLOROT_UNIFORM
 } ls_initializer;
 
+/** Elements [first, first + count) of the flat buffers. */
+typedef struct ls_range {
+    size_t first, count;
+} ls_range;
+
 typedef struct ls_variable {
     char name[40]; /**< "dense0.weight" */
     int rank;

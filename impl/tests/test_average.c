@@ -119,7 +119,7 @@ static void check(fixture *f, const char *name, size_t devices, bool staged)
     job.device_count = devices;
     job.towers_staged = staged;
     must(ls_strategy_find(name, &strategy));
-    must(strategy->open(&job, &run));
+    must(strategy->open(strategy, &job, &run));
     ls_variables_initialize(&f->model->graph->variables, 1, w);
     must(strategy->load(run, w));
     for (int i = 0; i < PARAMETERS; i++)

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT */
+/* Runs of strategies that say their steps: opening, putting, waiting, closing; see run.h. */
+#include "impl/step/run.h"
+
+#include "impl/step/step_private.h"
+
+#include <stdlib.h>
+
+static ls_stepped *stepped(const ls_run *run)
+{
+    return (ls_stepped *)run;
+}
+
+/* ---- Members --------------------------------------------------------------------------------- */
+
+/* A second replica of tower `number`'s slice, on the holder's device, with its variables. */
+static ls_status open_shadow(ls_stepped *me, int number)
+{
+    const ls_job *job = me->shared.base.job;
+    const ls_replica *holder = me->shared.members[me->shared.holder].replica;
+    ls_member *shadow = &me->shadows[number];
+    const ls_replica_options place = {.job = job,
+                                      .device = holder->device,
+                                      .number = number,
+                                      .rows = job->batch,
+                                      .sums = me->shared.members[number].replica->sums,
+                                      .no_optimizer = true,
+                                      .variables_of = holder};
+    if (number == me->shared.holder)
+        return LS_OK;
+    LS_TRY(ls_replica_open(&place, &shadow->replica));
+    return ls_replicated_open_slices(job, number, shadow);
+}
+
+static ls_status open_shadows(ls_stepped *me)
+{
+    const int n = me->shared.count;
+    if (me->shared.holder < 0 || !me->shared.base.job->towers_apart)
+        return LS_OK;
+    me->shadows = calloc((size_t)n, sizeof *me->shadows);
+    if (!me->shadows)
+        return ls_fail_memory("step", (size_t)n * sizeof *me->shadows);
+    for (int i = 0; i < n; i++)
+        LS_TRY(open_shadow(me, i));
+    return LS_OK;
+}
+
+/* Where replicas do not have variables of their own: the one on the variable device, or one more. */
+static int find_holder(const ls_strategy *strategy, const ls_job *job)
+{
+    const int n = (int)job->device_count;
+    for (int i = 0; i < n && strategy->holds_variables; i++)
+        if (job->devices[i] == job->variable_device)
+            return i;
+    return strategy->holds_variables ? n : -1;
+}
+
+/* Each member's compute queue is the lane of its number. */
+static ls_status open_lanes(ls_stepped *me)
+{
+    const ls_replicated *r = &me->shared;
+    const int shadows = me->shadows ? r->count : 0;
+    me->lanes = calloc(2 * (size_t)(r->total + shadows), sizeof *me->lanes);
+    if (!me->lanes)
+        return ls_fail_memory("step", 2 * (size_t)(r->total + shadows) * sizeof *me->lanes);
+    for (int m = 0; m < r->total + shadows; m++) {
+        const ls_member *member = m < r->total ? &r->members[m] : &me->shadows[m - r->total];
+        me->lanes[m] = (ls_lane){.member = m, .name = "compute"};
+        if (member->replica)
+            me->lanes[m].queue = member->replica->queue;
+    }
+    me->lane_count = r->total + shadows;
+    return LS_OK;
+}
+
+static ls_status open_members(ls_stepped *me, const ls_strategy *strategy, const ls_job *job)
+{
+    me->shared.holder = find_holder(strategy, job);
+    LS_TRY(ls_replicated_open(&me->shared, strategy, job, NULL));
+    LS_TRY(open_shadows(me));
+    return open_lanes(me);
+}
+
+/* ---- Steps ----------------------------------------------------------------------------------- */
+
+static ls_status build_step(ls_stepped *me, int which)
+{
+    ls_step *s = &me->step[which];
+    const size_t members = (size_t)me->lane_count;
+    s->run = me;
+    s->which = which;
+    if (!ls_replicated_batch(me->shared.base.job, which))
+        return LS_OK;
+    s->said = calloc(members, sizeof *s->said);
+    if (!s->said)
+        return ls_fail_memory("step", members * sizeof *s->said);
+    me->shared.base.strategy->build(s);
+    return s->status;
+}
+
+static ls_status build(ls_stepped *me, const ls_strategy *strategy, const ls_job *job)
+{
+    LS_TRY(ls_job_agree(job, open_members(me, strategy, job)));
+    if (strategy->reduces)
+        LS_TRY(ls_group_open(me));
+    for (int b = 0; b < LS_BATCHES; b++)
+        LS_TRY(build_step(me, b));
+    LS_TRY(ls_steps_order(me));
+    LS_TRY(ls_steps_open_events(me));
+    return job->capture ? ls_steps_capture(me) : LS_OK;
+}
+
+ls_status ls_stepped_open(const ls_strategy *strategy, const ls_job *job, ls_run **out)
+{
+    ls_stepped *me = calloc(1, sizeof *me);
+    if (!me)
+        return ls_fail_memory("strategy", sizeof *me);
+    me->shared.base = (ls_run){strategy, job};
+    ls_status status = build(me, strategy, job);
+    if (status)
+        ls_stepped_close(&me->shared.base);
+    else
+        *out = &me->shared.base;
+    return status;
+}
+
+static void close_step(ls_stepped *me, ls_step *s)
+{
+    ls_op_list_clear(&s->own);
+    for (size_t i = 0; i < s->staging_count; i++)
+        ls_device_release(me->shared.members[me->shared.holder].replica->device, s->staging[i]);
+    free(s->staging);
+    free(s->tasks);
+    free(s->ops);
+    free(s->accesses);
+    free(s->waits);
+    free(s->said);
+}
+
+void ls_stepped_close(ls_run *run)
+{
+    ls_stepped *me = stepped(run);
+    ls_status_free(ls_stepped_sync(run));
+    for (int c = 0; c < me->component_count; c++)
+        for (int b = LS_BATCHES; b-- > 0;)
+            ls_program_close(me->components[c].program[b]);
+    ls_steps_close_events(me);
+    for (int b = 0; b < LS_BATCHES; b++)
+        close_step(me, &me->step[b]);
+    for (size_t i = 0; i < me->update_count; i++)
+        ls_op_list_clear(&me->updates[i].ops);
+    for (int l = 0; l < me->lane_count; l++)
+        if (me->lanes[l].own)
+            ls_queue_close(me->lanes[l].queue);
+    ls_group_close(me);
+    for (int i = 0; me->shadows && i < me->shared.count; i++)
+        ls_member_close(&me->shadows[i]);
+    free(me->shadows);
+    free(me->updates);
+    free(me->lanes);
+    free(me->component);
+    free(me->components);
+    ls_replicated_close(run);
+}
+
+/* ---- Putting and waiting --------------------------------------------------------------------- */
+
+/*
+ * A call that puts more replays than fit into a GPU's queue blocks until some are done, which those
+ * of a library that waits for a lost rank never are. So there is a look at them before there are
+ * as many.
+ */
+enum { REPLAYS_AHEAD = 128 };
+
+static ls_status put(ls_stepped *me, int which, uint64_t times)
+{
+    me->shared.steps[which] += times;
+    for (int c = 0; c < me->component_count && me->shared.base.job->capture; c++)
+        LS_TRY(ls_program_launch(me->components[c].program[which], times));
+    for (; times && !me->shared.base.job->capture; times--) {
+        ls_job_turn(me->shared.base.job);
+        me->step[which].called = (ls_traffic){0};
+        LS_TRY(ls_step_put(&me->step[which], -1));
+    }
+    return LS_OK;
+}
+
+/* Where a library can make the queues wait for ever, until they are empty or it is given up. */
+static ls_status wait_for_library(ls_stepped *me)
+{
+    const ls_group *g = &me->group;
+    ls_status status = LS_OK;
+    for (int m = 0; m < g->count && g->comms[m]->backend->wait; m++)
+        status = ls_status_first(
+            status, g->comms[m]->backend->wait(g->comms[m], me->lanes[m].queue,
+                                               me->lanes[g->lane[m]].queue,
+                                               me->shared.base.job->timeout_ns));
+    return status;
+}
+
+ls_status ls_stepped_step(ls_run *run, bool tail, uint64_t times)
+{
+    ls_stepped *me = stepped(run);
+    const bool waits = me->group.count && me->group.comms[0]->backend->wait;
+    while (waits && times > REPLAYS_AHEAD) {
+        LS_TRY(put(me, tail ? LS_TAIL : LS_FULL, REPLAYS_AHEAD));
+        LS_TRY(wait_for_library(me));
+        times -= REPLAYS_AHEAD;
+    }
+    return put(me, tail ? LS_TAIL : LS_FULL, times);
+}
+
+/* The members first: other lanes have nothing to wait for that these have not put. */
+ls_status ls_stepped_sync(ls_run *run)
+{
+    ls_stepped *me = stepped(run);
+    ls_status status = wait_for_library(me);
+    for (int l = 0; l < me->lane_count; l++)
+        if (me->lanes[l].queue)
+            status = ls_status_first(status, ls_queue_sync(me->lanes[l].queue));
+    return status;
+}
+
+/* What other lanes do is ordered after their driver's alone. */
+ls_status ls_stepped_mark(ls_run *run)
+{
+    ls_stepped *me = stepped(run);
+    for (int c = 0; c < me->component_count; c++) {
+        const ls_lane *driver = &me->lanes[me->components[c].driver];
+        if (driver->queue)
+            LS_TRY(ls_queue_put(driver->queue, ls_step_replica(me->step, driver->member)->mark));
+    }
+    return LS_OK;
+}
+
+ls_status ls_stepped_profile(ls_run *run, bool on)
+{
+    ls_stepped *me = stepped(run);
+    for (int l = 0; l < me->lane_count; l++) {
+        ls_lane *lane = &me->lanes[l];
+        if (on)
+            lane->times = (ls_time_profile){0};
+        if (lane->queue)
+            LS_TRY(ls_queue_profile(lane->queue, on ? &lane->times : NULL));
+    }
+    return LS_OK;
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT */
+/* Runs of strategies that say their steps: what they hold, move and found; see run.h. */
+#include "impl/step/run.h"
+#include "impl/step/step_private.h"
+#include "impl/traffic.h"
+
+static ls_stepped *stepped(const ls_run *run)
+{
+    return (ls_stepped *)run;
+}
+
+static ls_replica *replica_of(const ls_run *run, int member)
+{
+    return stepped(run)->shared.members[member].replica;
+}
+
+/* ---- Values ---------------------------------------------------------------------------------- */
+
+static int owner_of(const ls_run *run)
+{
+    const int holder = stepped(run)->shared.holder;
+    return holder >= 0 ? holder : 0;
+}
+
+ls_status ls_stepped_gather(ls_run *run, float *parameters)
+{
+    return ls_replica_gather(replica_of(run, owner_of(run)), parameters);
+}
+
+ls_status ls_stepped_gather_replica(ls_run *run, int index, float *parameters)
+{
+    return ls_replica_gather(replica_of(run, index), parameters);
+}
+
+ls_status ls_stepped_gradient(ls_run *run, float *out)
+{
+    const ls_replica *r = replica_of(run, 0);
+    return ls_queue_read(r->queue, out, r->gradients, r->elements * sizeof *out);
+}
+
+static ls_status fetch_all(const ls_replica *to, const ls_replica *from)
+{
+    return ls_queue_copy(to->queue, to->parameters, to->device, from->parameters, from->device,
+                         from->elements * to->kernels->table->real_bytes);
+}
+
+/* With the first replica's net, on the variables as they are now, or their averages; replicas that
+ * fetched ahead find the variables again. */
+ls_status ls_stepped_evaluate(ls_run *run, uint64_t most, ls_evaluation *out)
+{
+    ls_replica *owner = replica_of(run, owner_of(run));
+    const ls_replica *first = replica_of(run, 0);
+    if (first == owner)
+        return ls_replicated_evaluate(run, most, out);
+    LS_TRY(ls_replica_average_in(owner));
+    LS_TRY(fetch_all(first, owner));
+    LS_TRY(ls_replicated_evaluate(run, most, out));
+    LS_TRY(ls_replica_average_out(owner));
+    return fetch_all(first, owner);
+}
+
+/* ---- Operations, programs, time -------------------------------------------------------------- */
+
+void ls_stepped_each(const ls_run *run, ls_op_visit visit, void *context)
+{
+    const ls_step *s = &stepped(run)->step[LS_FULL];
+    for (size_t i = 0; i < s->op_count; i++)
+        visit(context, s->ops[i]);
+}
+
+void ls_stepped_describe(const ls_run *run, ls_run_info *out)
+{
+    const ls_stepped *me = stepped(run);
+    const ls_kernels *kernels = replica_of(run, 0)->kernels;
+    *out = (ls_run_info){.kernels = kernels->table->name,
+                         .kernel_library = kernels->table->library(kernels)};
+    for (int c = 0; c < me->component_count; c++) {
+        if (!me->components[c].program[LS_FULL])
+            continue;
+        const ls_program_info info = ls_program_describe(me->components[c].program[LS_FULL]);
+        out->program.nodes += info.nodes;
+        out->program.reorders += info.reorders;
+        out->program.reordered_bytes += info.reordered_bytes;
+        out->program.bytes += info.bytes;
+        out->program.build_ns += info.build_ns;
+    }
+}
+
+/* The member's compute lane, in which waiting for its other one is told apart: what that was at work
+ * is exposed communication, what it waited for peers is waiting. */
+ls_time_profile ls_stepped_times(const ls_run *run, size_t index)
+{
+    const ls_stepped *me = stepped(run);
+    ls_time_profile times = me->lanes[index].times;
+    for (int l = me->shared.total; l < me->lane_count; l++) {
+        const ls_lane *lane = &me->lanes[l];
+        const double work = (double)lane->times.ns[LS_TIME_COMMUNICATION];
+        const double waits = (double)lane->times.ns[LS_TIME_WAIT];
+        if (lane->member != (int)index || work == 0)
+            continue;
+        const uint64_t exposed = (uint64_t)((double)times.ns[LS_TIME_IDLE] * work / (work + waits));
+        times.ns[LS_TIME_IDLE] -= exposed;
+        times.ns[LS_TIME_COMMUNICATION] += exposed;
+    }
+    return times;
+}
+
+/* ---- Memory and traffic ---------------------------------------------------------------------- */
+
+static void add_shadow(const ls_member *shadow, ls_memory_formula *formula)
+{
+    ls_memory_formula own = ls_replica_memory(shadow->replica);
+    for (int b = 0; b < LS_BATCHES; b++)
+        if (shadow->slice[b])
+            ls_slice_memory(shadow->slice[b], &own);
+    for (int use = 0; use < LS_MEMORY_USES; use++)
+        formula->bytes[use] += own.bytes[use];
+}
+
+ls_memory_formula ls_stepped_memory(const ls_run *run, size_t index)
+{
+    const ls_stepped *me = stepped(run);
+    const ls_replica *r = replica_of(run, (int)index);
+    ls_memory_formula formula = ls_replicated_memory(run, index);
+    if ((int)index < me->group.count) {
+        const ls_comm *comm = me->group.comms[index];
+        formula.bytes[LS_MEMORY_COMMUNICATION] += me->group.scratch_elements[index] * sizeof(float);
+        if (comm->backend->memory)
+            formula.bytes[LS_MEMORY_COMMUNICATION] += comm->backend->memory(comm);
+    }
+    if ((int)index != me->shared.holder)
+        return formula;
+    for (int b = 0; b < LS_BATCHES; b++)
+        formula.bytes[LS_MEMORY_COMMUNICATION] +=
+            me->step[b].staging_count * r->elements * r->kernels->table->real_bytes;
+    for (int i = 0; me->shadows && i < me->shared.count; i++)
+        if (me->shadows[i].replica)
+            add_shadow(&me->shadows[i], &formula);
+    return formula;
+}
+
+static ls_traffic minus(ls_traffic a, ls_traffic b)
+{
+    return (ls_traffic){a.bytes_sent - b.bytes_sent, a.messages_sent - b.messages_sent};
+}
+
+static ls_traffic formula_of(const ls_stepped *me, int which)
+{
+    const ls_step *s = &me->step[which];
+    return s->task_count ? me->shared.base.strategy->formula(s) : (ls_traffic){0};
+}
+
+/* Copies are said, and calls counted, a step; communicators count on over all steps, of which the
+ * smaller ones' part is the formula's. */
+ls_status ls_stepped_traffic(const ls_run *run, ls_traffic *sent, ls_traffic *formula)
+{
+    const ls_stepped *me = stepped(run);
+    const ls_job *job = run->job;
+    const ls_group *g = &me->group;
+    ls_traffic all, mine = {0}, met[2];
+    *sent = *formula = (ls_traffic){0};
+    if (me->group.count && !job->allreduce->formula) /* only its library knows what it sends */
+        return LS_OK;
+    LS_TRY(ls_traffic_collect(job->comm, me->step[LS_FULL].copied, sent));
+    *formula = formula_of(me, LS_FULL);
+    for (int m = 0; m < g->count; m++)
+        ls_traffic_add(&mine, g->comms[m]->backend->traffic(g->comms[m]));
+    if (g->count && ls_comm_together(g->comms[0])) {
+        ls_traffic_add(sent, me->step[LS_FULL].called);
+    } else if (g->count) {
+        const ls_traffic full = minus(*formula, *sent);
+        const ls_traffic tail = minus(formula_of(me, LS_TAIL), me->step[LS_TAIL].copied);
+        LS_TRY(ls_traffic_collect(job->comm, mine, &all));
+        ls_traffic_add(sent, ls_traffic_of_step(&all, &tail, me->shared.steps, &full));
+    }
+    LS_TRY(ls_replicated_statistics_traffic(&me->shared, &met[0], &met[1]));
+    ls_traffic_add(sent, met[0]);
+    ls_traffic_add(formula, met[1]);
+    return LS_OK;
+}

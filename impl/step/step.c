@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+/* Steps as they are said: tasks with their operations and the memory that these touch; see step.h. */
+#include "impl/step/step_private.h"
+
+#include <stdlib.h>
+
+/* ---- Lists that grow ------------------------------------------------------------------------- */
+
+void ls_step_fail(ls_step *s, ls_status status)
+{
+    s->status = ls_status_first(s->status, status);
+}
+
+/* Full whenever the count is a power of two, from 16 on. */
+void *ls_step_grow(ls_step *s, void *items, size_t count, size_t size)
+{
+    const bool full = count == 0 || (count >= 16 && (count & (count - 1)) == 0);
+    if (!full)
+        return items;
+    void *more = realloc(items, (count ? 2 * count : 16) * size);
+    if (!more)
+        ls_step_fail(s, ls_fail_memory("step", 2 * count * size));
+    return more ? more : items;
+}
+
+/* ---- Tasks ----------------------------------------------------------------------------------- */
+
+static ls_task *current(ls_step *s)
+{
+    return s->status ? NULL : &s->tasks[s->task_count - 1];
+}
+
+ls_task *ls_task_begin(ls_step *s, const char *verb, int lane, ls_range range)
+{
+    s->tasks = s->status ? s->tasks : ls_step_grow(s, s->tasks, s->task_count, sizeof *s->tasks);
+    if (s->status)
+        return NULL;
+    ls_task *task = &s->tasks[s->task_count++];
+    *task = (ls_task){.verb = verb,
+                      .lane = lane,
+                      .range = range,
+                      .op = s->op_count,
+                      .access = s->access_count,
+                      .call = -1};
+    return task;
+}
+
+void ls_task_touch(ls_step *s, const void *memory, size_t bytes, bool writes)
+{
+    if (s->status || !memory || !bytes)
+        return;
+    s->accesses = ls_step_grow(s, s->accesses, s->access_count, sizeof *s->accesses);
+    if (s->status)
+        return;
+    s->accesses[s->access_count++] = (ls_access){memory, bytes, writes};
+    current(s)->access_count++;
+}
+
+void ls_task_add_ops(ls_step *s, const ls_op_list *ops)
+{
+    for (size_t i = 0; ops && i < ops->count && !s->status; i++) {
+        const ls_op *op = ops->items[i];
+        s->ops = ls_step_grow(s, s->ops, s->op_count, sizeof *s->ops);
+        if (s->status)
+            return;
+        s->ops[s->op_count++] = ops->items[i];
+        current(s)->op_count++;
+        for (size_t a = 0; a < op->access_count; a++)
+            ls_task_touch(s, op->accesses[a].memory, op->accesses[a].bytes, op->accesses[a].writes);
+    }
+}
+
+/* Reads and writes apart, each by address. */
+static int compare_accesses(const void *a, const void *b)
+{
+    const ls_access *x = a, *y = b;
+    if (x->writes != y->writes)
+        return x->writes - y->writes;
+    return ((uintptr_t)x->memory > (uintptr_t)y->memory) -
+           ((uintptr_t)x->memory < (uintptr_t)y->memory);
+}
+
+void ls_task_end(ls_step *s)
+{
+    ls_task *task = current(s);
+    if (!task || !task->access_count)
+        return;
+    ls_access *all = s->accesses + task->access;
+    qsort(all, task->access_count, sizeof *all, compare_accesses);
+    size_t kept = 1;
+    for (size_t i = 1; i < task->access_count; i++) {
+        ls_access *last = &all[kept - 1];
+        const uintptr_t begin = (uintptr_t)all[i].memory, end = begin + all[i].bytes;
+        const uintptr_t last_end = (uintptr_t)last->memory + last->bytes;
+        if (all[i].writes != last->writes || begin > last_end)
+            all[kept++] = all[i];
+        else if (end > last_end)
+            last->bytes = end - (uintptr_t)last->memory;
+    }
+    task->access_count = kept;
+    s->access_count = task->access + kept;
+}
+
+/* ---- Questions ------------------------------------------------------------------------------- */
+
+ls_member *ls_step_member(const ls_step *s, int member)
+{
+    const ls_stepped *run = s->run;
+    return member < run->shared.total ? &run->shared.members[member]
+                                      : &run->shadows[member - run->shared.total];
+}
+
+ls_replica *ls_step_replica(const ls_step *s, int member)
+{
+    return ls_step_member(s, member)->replica;
+}
+
+const ls_job *ls_step_job(const ls_step *s)
+{
+    return s->run->shared.base.job;
+}
+
+int ls_replicas(const ls_step *s)
+{
+    return s->run->shared.count;
+}
+
+int ls_holder(const ls_step *s)
+{
+    return s->run->shared.holder;
+}
+
+int ls_shadow(const ls_step *s, int replica)
+{
+    return s->run->shared.total + replica;
+}
+
+int64_t ls_shards(const ls_step *s)
+{
+    const ls_job *job = ls_step_job(s);
+    const int64_t batch = ls_replicated_batch(job, s->which);
+    if (!job->exact)
+        return 0;
+    return job->micro_shards < batch ? job->micro_shards : batch;
+}
+
+size_t ls_sums(const ls_step *s, int replica)
+{
+    const ls_job *job = ls_step_job(s);
+    return ls_slice_count_sums(job, ls_replicated_batch(job, s->which),
+                               ls_job_replica_on(job, (size_t)replica), ls_job_replicas(job));
+}
+
+ls_range ls_all(const ls_step *s)
+{
+    return (ls_range){0, ls_step_replica(s, 0)->elements};
+}
+
+ls_range ls_part(const ls_step *s, int i, int n)
+{
+    const size_t all = ls_all(s).count, first = ls_comm_share(all, i, n);
+    return (ls_range){first, ls_comm_share(all, i + 1, n) - first};
+}
+
+ls_span ls_parameters(const ls_step *s, int member, ls_range range)
+{
+    const ls_replica *r = ls_step_replica(s, member);
+    const size_t real = r->kernels->table->real_bytes;
+    return (ls_span){member, (char *)r->parameters + range.first * real, range.count * real};
+}

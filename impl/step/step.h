@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A step, said in textbook order: what all replicas do, as if one thing were done after the other.
+ *
+ * A strategy's `build` says it by the verbs below, once for the full batch and once for an epoch's
+ * last, smaller one. Each verb appends *tasks*: operations on one queue (a *lane*), with the memory
+ * that they read and write. Nobody says what waits for what: of two tasks on different lanes, of
+ * which one writes what the other touches, the later one waits for the earlier one. From that
+ * follow events, captured programs, counted traffic, the listing and the race check.
+ *
+ *     member    a device's share: buffers, a compute queue, and mostly a replica (or, where a model
+ *               is divided, a part of one) with its slice of the batch. Numbered from 0 in this
+ *               process, in the order of devices; each process says its own members' part
+ *     holder    the member that has the variables, where not every replica has its own
+ *     range     elements of the flat buffers (parameters, gradients, optimizer state)
+ *     span      memory of one member
+ *     group     members, also of other processes, that reduce gradients together
+ *
+ * Verbs return nothing: after the first error later ones do nothing, and who built reports it.
+ */
+#ifndef LS_IMPL_STEP_STEP_H
+#define LS_IMPL_STEP_STEP_H
+
+#include "impl/job.h"
+#include "impl/slice.h"
+
+typedef struct ls_step ls_step;
+
+/** Memory of a member: so many bytes. */
+typedef struct ls_span {
+    int member;
+    void *memory;
+    size_t bytes;
+} ls_span;
+
+/* ---- Who and what ---------------------------------------------------------------------------- */
+
+const ls_job *ls_step_job(const ls_step *step);
+
+/** Replicas of this process: members 0 to this - 1. */
+int ls_replicas(const ls_step *step);
+
+/** The member that has the variables: a replica on that device, or one more; -1: each its own. */
+int ls_holder(const ls_step *step);
+
+/** Where the job wants backward passes on the holder's device: the member there that has the same
+ *  slice as the replica, with memory of its own, and the holder's variables. */
+int ls_shadow(const ls_step *step, int replica);
+
+/** All elements; part i of n equal ones, which may be empty. */
+ls_range ls_all(const ls_step *step);
+ls_range ls_part(const ls_step *step, int i, int n);
+
+/** Bucket number `b` of those that gradients are reduced in, in the order in which backward makes
+ *  them final. */
+ls_range ls_bucket(const ls_step *step, int b);
+int ls_buckets_of(const ls_step *step);
+
+/** Shards of the tree that exact mode adds a batch of this size up; fast mode: 0. */
+int64_t ls_shards(const ls_step *step);
+
+/** Sums that the replica's gradient comes in: one, or of an empty slice none; in exact mode its
+ *  finished subtrees (slice.h). */
+size_t ls_sums(const ls_step *step, int replica);
+
+ls_span ls_parameters(const ls_step *step, int member, ls_range range);
+
+/* ---- A replica's own work -------------------------------------------------------------------- */
+
+/** Gathers the member's slice of the batch, and takes it (of several pieces the first) forward. */
+void ls_forward(ls_step *step, int member);
+
+/** The backward pass, and all that follows of further pieces, as far as makes the gradients of
+ *  `range` final; does nothing where they are. */
+void ls_backward(ls_step *step, int member, ls_range range);
+
+/** Pieces that the member's slice goes through in; of one of them, its forward pass, and its backward
+ *  pass with the sums that it completes. */
+int ls_pieces(const ls_step *step, int member);
+void ls_forward_piece(ls_step *step, int member, int piece);
+void ls_backward_piece(ls_step *step, int member, int piece);
+
+/** Buffer number `index` of what a piece's backward pass reads of its forward pass (net.h). False:
+ *  there are no more. */
+bool ls_kept(const ls_step *step, int member, int piece, size_t index, ls_span *out);
+
+/** The optimizer's update of a range of the member's variables. */
+void ls_update(ls_step *step, int member, ls_range range);
+
+/** The end of the member's step: its time and loss are recorded, its position moves on. The last
+ *  one said of members that wait for each other ends their step. */
+void ls_end(ls_step *step, int member);
+
+/* ---- Between members ------------------------------------------------------------------------- */
+
+/** A copy by the member that gets it, or by the one that has it; counted where devices differ. */
+void ls_fetch(ls_step *step, ls_span to, ls_span from);
+void ls_send(ls_step *step, ls_span to, ls_span from);
+
+/** The holder's gradient = the sum of the gradients of `members` [count], which are on its device or
+ *  are sent to it: in fast mode ((g0 + g1) + g2) + ..., in exact mode up the tree over their sums. */
+void ls_add_up(ls_step *step, const int *members, int count);
+
+/** All-reduce of bucket `b` over the members of all processes, by the job's algorithm. */
+void ls_all_reduce(ls_step *step, int b);
+
+#endif

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of the step share: tasks, lanes, groups, and the run that the steps belong to. */
+#ifndef LS_IMPL_STEP_STEP_PRIVATE_H
+#define LS_IMPL_STEP_STEP_PRIVATE_H
+
+#include "impl/buckets.h"
+#include "impl/replicas.h"
+#include "impl/step/step.h"
+
+typedef struct ls_stepped ls_stepped;
+
+/** A queue, and what is put on it. */
+typedef struct ls_lane {
+    ls_queue *queue;
+    int member;
+    const char *name;
+    bool own;              /**< opened here; else the member's compute queue */
+    ls_time_profile times; /**< of an own one, while profiled */
+} ls_lane;
+
+/** Operations on one queue, or a copy. */
+typedef struct ls_task {
+    const char *verb; /**< static text */
+    ls_range range;   /**< elements that it is about; none: nothing to say */
+    int lane;
+    size_t op, op_count;         /**< in step->ops */
+    ls_span to, from;            /**< of a copy; to.memory NULL: none */
+    size_t access, access_count; /**< in step->accesses: in order of addresses, none twice */
+    size_t wait, wait_count;     /**< in step->waits: tasks on other lanes */
+    bool begins;                 /**< waits for the beginning of its component's step */
+    ls_event *event;             /**< recorded behind it, where another task waits for it */
+    int call; /**< put together with its neighbours of the same number (ls_comm_put); -1: alone */
+    ls_comm *comm; /**< of such a call: whose end it is */
+} ls_task;
+
+struct ls_step {
+    ls_stepped *run;
+    int which; /**< LS_FULL or LS_TAIL */
+    ls_status status;
+    ls_task *tasks;
+    size_t task_count;
+    ls_op **ops; /**< borrowed */
+    size_t op_count;
+    ls_access *accesses;
+    size_t access_count;
+    size_t *waits;
+    size_t wait_count;
+    size_t *said; /**< [members] how many acts of its slice */
+    int calls;
+    ls_op_list own; /**< operations that were made for this step alone */
+    void **staging; /**< memory of the holder's device, each of a whole gradient */
+    size_t staging_count;
+    ls_traffic copied; /**< between devices, by one step */
+    ls_traffic called; /**< by communicators that count where they are put, by one step */
+};
+
+/** Lanes that events tie together: one program, and one order of events. */
+typedef struct ls_component {
+    int driver; /**< the lane of its last task, which begins and ends its step */
+    bool joined; /**< there are other lanes */
+    ls_event *begun;
+    ls_program *program[LS_BATCHES];
+} ls_component;
+
+/** What is reduced over members of this process and others, bucket by bucket. */
+typedef struct ls_group {
+    ls_buckets buckets;
+    ls_range *order; /**< [buckets.count] in the order in which backward makes them final */
+    ls_comm **comms; /**< [count] ends */
+    int count;       /**< members of this process: 0, 1, ... */
+    int *lane;       /**< [count] of their all-reduces */
+    float **scratch; /**< [count] */
+    size_t *scratch_elements;
+} ls_group;
+
+typedef struct ls_update_made {
+    int member;
+    ls_range range;
+    ls_op_list ops;
+} ls_update_made;
+
+struct ls_stepped {
+    ls_replicated shared; /**< members and their slices */
+    ls_member *shadows;   /**< [replicas] on the holder's device; NULL: none */
+    ls_step step[LS_BATCHES];
+    ls_lane *lanes; /**< [lane_count] the members' first, in order */
+    int lane_count;
+    int *component; /**< [lane_count] */
+    ls_component *components;
+    int component_count;
+    ls_group group; /**< of those that reduce; else it has no buckets */
+    ls_update_made *updates;
+    size_t update_count;
+};
+
+/* step.c: appending. They do nothing after a failure. */
+
+/** Makes room for one more of so many items of `size` bytes; keeps the first failure. */
+void *ls_step_grow(ls_step *step, void *items, size_t count, size_t size);
+/** Notes a failure. */
+void ls_step_fail(ls_step *step, ls_status status);
+/** Begins a task on a lane; what is said until the next one is added to it. NULL after a failure. */
+ls_task *ls_task_begin(ls_step *step, const char *verb, int lane, ls_range range);
+void ls_task_add_ops(ls_step *step, const ls_op_list *ops);
+void ls_task_touch(ls_step *step, const void *memory, size_t bytes, bool writes);
+/** Brings its accesses into order. */
+void ls_task_end(ls_step *step);
+
+ls_member *ls_step_member(const ls_step *step, int member);
+ls_replica *ls_step_replica(const ls_step *step, int member);
+
+/* order.c: who waits for whom, and which lanes belong together. */
+ls_status ls_steps_order(ls_stepped *run);
+
+/* lower.c: queues, events, programs. */
+ls_status ls_steps_open_events(ls_stepped *run);
+ls_status ls_steps_capture(ls_stepped *run);
+/** Puts the tasks of a component, or (-1) of all. */
+ls_status ls_step_put(ls_step *step, int component);
+void ls_steps_close_events(ls_stepped *run);
+
+/* group.c */
+ls_status ls_group_open(ls_stepped *run);
+void ls_group_close(ls_stepped *run);
+
+#endif

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: MIT */
+/* What members do by themselves, and copies between them; see step.h. */
+#include "impl/step/step_private.h"
+
+#include "common/base/hooks.h"
+
+#include <stdlib.h>
+
+static const ls_range nothing = {0, 0};
+
+static const ls_act *acts_of(const ls_step *s, int member, size_t *count)
+{
+    const ls_slice *slice = ls_step_member(s, member)->slice[s->which];
+    *count = 0;
+    return slice ? ls_slice_acts(slice, count) : NULL;
+}
+
+/* ---- Passes ---------------------------------------------------------------------------------- */
+
+/* The next acts, up to number `end`, as one task. */
+static void say_acts(ls_step *s, const char *verb, int member, size_t end, ls_range range)
+{
+    size_t count;
+    const ls_act *acts = acts_of(s, member, &count);
+    if (s->status || s->said[member] >= end)
+        return;
+    ls_task_begin(s, verb, member, range);
+    for (; s->said[member] < end; s->said[member]++)
+        for (int l = 0; l < LS_NET_LISTS; l++)
+            ls_task_add_ops(s, acts[s->said[member]].lists[l]);
+    ls_task_end(s);
+}
+
+void ls_forward(ls_step *s, int member)
+{
+    size_t count, end = 0;
+    const ls_act *acts = acts_of(s, member, &count);
+    while (end < count && acts[end].kind != LS_ACT_BACKWARD)
+        end++;
+    say_acts(s, "forward", member, end, nothing);
+}
+
+/* How many of the range's elements an act makes final. */
+static size_t common_to(ls_range a, ls_range b)
+{
+    const size_t first = a.first > b.first ? a.first : b.first;
+    const size_t a_end = a.first + a.count, b_end = b.first + b.count;
+    const size_t end = a_end < b_end ? a_end : b_end;
+    return end > first ? end - first : 0;
+}
+
+/* As many acts as make all of the range final. */
+static size_t acts_until(const ls_act *acts, size_t count, ls_range range)
+{
+    size_t final = 0, end = 0;
+    while (end < count && final < range.count)
+        final += common_to(acts[end++].final, range);
+    return end;
+}
+
+void ls_backward(ls_step *s, int member, ls_range range)
+{
+    size_t count;
+    const ls_act *acts = acts_of(s, member, &count);
+    say_acts(s, "backward", member, acts_until(acts, count, range), range);
+}
+
+/* ---- Pieces ---------------------------------------------------------------------------------- */
+
+int ls_pieces(const ls_step *s, int member)
+{
+    size_t count;
+    const ls_act *acts = acts_of(s, member, &count);
+    return count ? acts[count - 1].piece + 1 : 0;
+}
+
+static void say_piece(ls_step *s, const char *verb, int member, int piece, unsigned kinds)
+{
+    size_t count;
+    const ls_act *acts = acts_of(s, member, &count);
+    ls_task_begin(s, verb, member, nothing);
+    for (size_t i = 0; i < count; i++)
+        for (int l = 0; l < LS_NET_LISTS; l++)
+            if (acts[i].piece == piece && (kinds >> acts[i].kind & 1U))
+                ls_task_add_ops(s, acts[i].lists[l]);
+    ls_task_end(s);
+}
+
+void ls_forward_piece(ls_step *s, int member, int piece)
+{
+    say_piece(s, "forward", member, piece,
+              1U << LS_ACT_DELAY | 1U << LS_ACT_FEED | 1U << LS_ACT_FORWARD | 1U << LS_ACT_LOSS);
+}
+
+void ls_backward_piece(ls_step *s, int member, int piece)
+{
+    say_piece(s, "backward", member, piece,
+              1U << LS_ACT_BACKWARD | 1U << LS_ACT_SUM | 1U << LS_ACT_FAULT);
+}
+
+bool ls_kept(const ls_step *s, int member, int piece, size_t index, ls_span *out)
+{
+    const ls_net *net = ls_slice_piece_net(ls_step_member(s, member)->slice[s->which], piece);
+    out->member = member;
+    return ls_net_kept(net, index, &out->memory, &out->bytes);
+}
+
+/* ---- Updates --------------------------------------------------------------------------------- */
+
+/* The operations are made once for both steps. */
+static const ls_op_list *find_update(ls_step *s, int member, ls_range range)
+{
+    ls_stepped *run = s->run;
+    for (size_t i = 0; i < run->update_count; i++)
+        if (run->updates[i].member == member && run->updates[i].range.first == range.first &&
+            run->updates[i].range.count == range.count)
+            return &run->updates[i].ops;
+    run->updates = ls_step_grow(s, run->updates, run->update_count, sizeof *run->updates);
+    if (s->status)
+        return NULL;
+    ls_update_made *made = &run->updates[run->update_count++];
+    *made = (ls_update_made){.member = member, .range = range};
+    ls_step_fail(s, ls_replica_update(ls_step_replica(s, member), range.first, range.count,
+                                      &made->ops));
+    return &made->ops;
+}
+
+void ls_update(ls_step *s, int member, ls_range range)
+{
+    const ls_op_list *ops = s->status || !range.count ? NULL : find_update(s, member, range);
+    if (!ops)
+        return;
+    ls_task_begin(s, "update", member, range);
+    ls_task_add_ops(s, ops);
+    ls_task_end(s);
+}
+
+void ls_end(ls_step *s, int member)
+{
+    ls_task_begin(s, "end", member, nothing);
+    ls_task_add_ops(s, &ls_step_member(s, member)->finish[s->which]);
+    ls_task_end(s);
+}
+
+/* ---- Copies ---------------------------------------------------------------------------------- */
+
+static void say_copy(ls_step *s, const char *verb, int lane, ls_span to, ls_span from)
+{
+    ls_task *task = to.bytes ? ls_task_begin(s, verb, lane, nothing) : NULL;
+    if (!task)
+        return;
+    task->to = to;
+    task->from = from;
+    ls_task_touch(s, from.memory, to.bytes, false);
+    ls_task_touch(s, to.memory, to.bytes, true);
+    ls_task_end(s);
+    if (ls_step_replica(s, to.member)->device == ls_step_replica(s, from.member)->device)
+        return;
+    s->copied.bytes_sent += to.bytes;
+    s->copied.messages_sent++;
+}
+
+void ls_fetch(ls_step *s, ls_span to, ls_span from)
+{
+    say_copy(s, "fetch", to.member, to, from);
+}
+
+void ls_send(ls_step *s, ls_span to, ls_span from)
+{
+    say_copy(s, "send", from.member, to, from);
+}
+
+/* ---- Sums at the holder ---------------------------------------------------------------------- */
+
+/* Memory for a whole gradient there, until the step is closed. */
+static void *take_staging(ls_step *s)
+{
+    ls_replica *holder = ls_step_replica(s, ls_holder(s));
+    s->staging = ls_step_grow(s, s->staging, s->staging_count, sizeof *s->staging);
+    if (s->status)
+        return NULL;
+    void **memory = &s->staging[s->staging_count];
+    ls_step_fail(s, ls_device_allocate(holder->device, LS_MEMORY_COMMUNICATION,
+                                       holder->elements * holder->kernels->table->real_bytes,
+                                       memory));
+    s->staging_count += !s->status;
+    return s->status ? NULL : *memory;
+}
+
+/* Sum number `index` of a member where the holder can add it; `only`: there is no other. */
+static ls_span bring(ls_step *s, int member, size_t index, bool only)
+{
+    const int to = ls_holder(s);
+    ls_replica *from = ls_step_replica(s, member), *holder = ls_step_replica(s, to);
+    const ls_slice *slice = ls_step_member(s, member)->slice[s->which];
+    const ls_span sum = {member, ls_slice_gradients(slice, index),
+                         from->elements * from->kernels->table->real_bytes};
+    ls_span here = {to, holder->gradients, sum.bytes};
+    if (from->device == holder->device && !only)
+        return sum;
+    if (!only)
+        here.memory = take_staging(s);
+    if (here.memory && here.memory != sum.memory)
+        say_copy(s, "send", member, here, sum);
+    return here;
+}
+
+static void say_sum(ls_step *s, ls_span *parts, const ls_tree_sum *sums, size_t count)
+{
+    const ls_replica *holder = ls_step_replica(s, ls_holder(s));
+    ls_task_begin(s, "add up", ls_holder(s), nothing);
+    for (size_t i = 0; i < count && !s->status; i++) {
+        const ls_span *left = &parts[sums[i].left];
+        const ls_add_args args = {.count = (int64_t)holder->elements,
+                                  .a = left->memory,
+                                  .b = parts[sums[i].right].memory,
+                                  .y = i + 1 == count ? holder->gradients : left->memory};
+        ls_op *op;
+        ls_status status = holder->kernels->table->add(holder->kernels, &args, &op);
+        if (!status)
+            status = ls_op_list_add(&s->own, op);
+        ls_step_fail(s, status);
+        if (!status)
+            ls_task_add_ops(s, &(ls_op_list){.items = &op, .count = 1});
+    }
+    ls_task_end(s);
+}
+
+static size_t sums_of(const ls_step *s, int member)
+{
+    return ls_slice_sums(ls_step_member(s, member)->slice[s->which]);
+}
+
+void ls_add_up(ls_step *s, const int *members, int count)
+{
+    size_t parts = 0, at = 0, sum_count = 0;
+    ls_tree_sum *sums = NULL;
+    for (int i = 0; i < count; i++)
+        parts += sums_of(s, members[i]);
+    ls_span *spans = calloc(parts + 1, sizeof *spans);
+    ls_step_fail(s, spans ? LS_OK : ls_fail_memory("step", parts * sizeof *spans));
+    for (int i = 0; i < count && !s->status; i++)
+        for (size_t k = 0; k < sums_of(s, members[i]) && !s->status; k++)
+            spans[at++] = bring(s, members[i], k, parts == 1);
+    if (!s->status)
+        ls_step_fail(s, ls_slice_tree(ls_step_job(s), ls_replicated_batch(ls_step_job(s), s->which),
+                                      count, &sums, &sum_count));
+    if (!s->status && sum_count)
+        say_sum(s, spans, sums, sum_count);
+    free(sums);
+    free(spans);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * independent: every replica trains by itself on its part of the batch and nothing is exchanged.
+ * The upper bound of what replication could give; not equal to `single`, and its rows say so.
+ *
+ * Parameters drift apart; those of the first replica are evaluated and saved.
+ */
+#include "impl/step/run.h"
+#include "impl/step/step.h"
+#include "impl/strategies.h"
+
+static void build(ls_step *s)
+{
+    for (int r = 0; r < ls_replicas(s); r++) {
+        ls_forward(s, r);
+        ls_backward(s, r, ls_all(s));
+        ls_update(s, r, ls_all(s));
+        ls_end(s, r);
+    }
+}
+
+static ls_status check(const ls_outline *outline)
+{
+    if (outline->exact)
+        return ls_fail(LS_CODE_USAGE, "strategy", "independent",
+                       "sums nothing over replicas, so --reduce exact does not concern it; use "
+                       "--reduce fast");
+    return LS_OK;
+}
+
+const ls_strategy ls_strategy_independent = {
+    .name = "independent",
+    .help = "replicas that exchange nothing: the upper bound, not equivalent",
+    .equivalent = false,
+    .replicated = true,
+    .check = check,
+    .build = build,
+    .open = ls_stepped_open,
+    .load = ls_replicated_load,
+    .step = ls_stepped_step,
+    .sync = ls_stepped_sync,
+    .mark = ls_stepped_mark,
+    .records = ls_replicated_records,
+    .gather = ls_stepped_gather,
+    .evaluate = ls_stepped_evaluate,
+    .describe = ls_stepped_describe,
+    .profile = ls_stepped_profile,
+    .times = ls_stepped_times,
+    .each_op = ls_stepped_each,
+    .memory = ls_stepped_memory,
+    .close = ls_stepped_close,
+};

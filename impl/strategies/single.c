@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * single: one device, the whole batch. The reference that every other strategy is compared with.
+ *
+ * Order of summation: fast mode takes the batch in one piece, so the kernels' own order; exact mode
+ * adds canonical shards over a fixed tree (slice.h).
+ */
+#include "impl/step/run.h"
+#include "impl/step/step.h"
+#include "impl/strategies.h"
+
+static void build(ls_step *s)
+{
+    ls_forward(s, 0);
+    ls_backward(s, 0, ls_all(s));
+    ls_update(s, 0, ls_all(s));
+    ls_end(s, 0);
+}
+
+static ls_status check(const ls_outline *outline)
+{
+    if (outline->devices != 1 || outline->ranks != 1)
+        return ls_fail(
+            LS_CODE_USAGE, "strategy", "single",
+            "runs on one device of one rank, not on %zu of %d; use --devices 1 and --ranks 1",
+            outline->devices, outline->ranks);
+    return LS_OK;
+}
+
+const ls_strategy ls_strategy_single = {
+    .name = "single",
+    .help = "one device, no replication: the reference",
+    .equivalent = true,
+    .meets = true,
+    .replicated = true,
+    .check = check,
+    .build = build,
+    .sum = ls_sum_in_order,
+    .open = ls_stepped_open,
+    .load = ls_replicated_load,
+    .step = ls_stepped_step,
+    .sync = ls_stepped_sync,
+    .mark = ls_stepped_mark,
+    .records = ls_replicated_records,
+    .gather = ls_stepped_gather,
+    .evaluate = ls_stepped_evaluate,
+    .describe = ls_stepped_describe,
+    .profile = ls_stepped_profile,
+    .times = ls_stepped_times,
+    .each_op = ls_stepped_each,
+    .memory = ls_stepped_memory,
+    .close = ls_stepped_close,
+    .gradient = ls_stepped_gradient,
+};

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * towers: in-graph replication. One program drives a tower per device; the variables live on the
+ * variable device, where gradients are added and applied, as in the multi-tower tutorials.
+ *
+ * staged: the variables are updated range by range, and the towers fetch each range for the next
+ * step as soon as it is updated. Not colocated: a tower goes forward and hands what backward needs
+ * to its shadow on the variable device.
+ *
+ * Order of summation: fast mode ((g0 + g1) + g2) + ... by number of the tower; exact mode the rest
+ * of the tree over the towers' finished subtrees (slice.h). The tower on the variable device uses
+ * the variables where they are; every other one has a copy.
+ */
+#include "impl/step/run.h"
+#include "impl/step/step.h"
+#include "impl/strategies.h"
+
+enum { STAGED_RANGES = 4 };
+
+static int ranges(const ls_step *s)
+{
+    return ls_step_job(s)->towers_staged ? STAGED_RANGES : 1;
+}
+
+static void fetch(ls_step *s, int tower, ls_range range)
+{
+    ls_fetch(s, ls_parameters(s, tower, range), ls_parameters(s, ls_holder(s), range));
+}
+
+/* Piece by piece: forward here, backward there. */
+static void go_apart(ls_step *s, int tower)
+{
+    const int shadow = ls_shadow(s, tower);
+    ls_span here, there;
+    for (int p = 0; p < ls_pieces(s, tower); p++) {
+        ls_forward_piece(s, tower, p);
+        for (size_t k = 0; ls_kept(s, tower, p, k, &here); k++) {
+            ls_kept(s, shadow, p, k, &there);
+            ls_send(s, there, here);
+        }
+        ls_backward_piece(s, shadow, p);
+    }
+}
+
+static void build(ls_step *s)
+{
+    const int n = ls_replicas(s), holder = ls_holder(s);
+    const bool staged = ls_step_job(s)->towers_staged, apart = ls_step_job(s)->towers_apart;
+    int from[LS_JOB_REPLICAS]; /* whose gradients are added */
+    for (int t = 0; t < n; t++) {
+        from[t] = apart && t != holder ? ls_shadow(s, t) : t;
+        if (t != holder && !staged)
+            fetch(s, t, ls_all(s));
+        if (from[t] == t) {
+            ls_forward(s, t);
+            ls_backward(s, t, ls_all(s));
+        } else {
+            go_apart(s, t);
+        }
+        if (t != holder)
+            ls_end(s, t);
+    }
+    ls_add_up(s, from, n);
+    for (int i = 0; i < ranges(s); i++) {
+        ls_update(s, holder, ls_part(s, i, ranges(s)));
+        for (int t = 0; t < n && staged; t++)
+            if (t != holder)
+                fetch(s, t, ls_part(s, i, ranges(s)));
+    }
+    ls_end(s, holder);
+}
+
+static ls_status check(const ls_outline *outline)
+{
+    if (outline->ranks != 1)
+        return ls_fail(LS_CODE_USAGE, "strategy", "towers",
+                       "is in-graph: one process, not %d ranks; use --ranks 1", outline->ranks);
+    return LS_OK;
+}
+
+/* Every tower but the holder: the variables there, range by range; its sums back, or what backward
+ * reads. */
+static ls_traffic formula(const ls_step *s)
+{
+    const ls_job *job = ls_step_job(s);
+    const uint64_t elements = ls_all(s).count, flat = elements * sizeof(float);
+    const uint64_t fetches = elements < (uint64_t)ranges(s) ? elements : (uint64_t)ranges(s);
+    ls_traffic sum = {0};
+    for (int t = 0; t < ls_replicas(s); t++) {
+        ls_traffic back = {0};
+        ls_span kept;
+        if (t == ls_holder(s))
+            continue;
+        for (int p = 0; job->towers_apart && p < ls_pieces(s, t); p++) {
+            for (size_t k = 0; ls_kept(s, t, p, k, &kept); k++) {
+                back.messages_sent++;
+                back.bytes_sent += kept.bytes;
+            }
+        }
+        if (!job->towers_apart) {
+            back.messages_sent = ls_sums(s, t);
+            back.bytes_sent = back.messages_sent * flat;
+        }
+        sum.messages_sent += fetches + back.messages_sent;
+        sum.bytes_sent += flat + back.bytes_sent;
+    }
+    return sum;
+}
+
+const ls_strategy ls_strategy_towers = {
+    .name = "towers",
+    .help = "in-graph: one program drives a tower per device, variables on the variable device",
+    .equivalent = true,
+    .meets = true,
+    .holds_variables = true,
+    .replicated = true,
+    .check = check,
+    .build = build,
+    .formula = formula,
+    .sum = ls_sum_in_order,
+    .open = ls_stepped_open,
+    .load = ls_replicated_load,
+    .step = ls_stepped_step,
+    .sync = ls_stepped_sync,
+    .mark = ls_stepped_mark,
+    .records = ls_replicated_records,
+    .gather = ls_stepped_gather,
+    .evaluate = ls_stepped_evaluate,
+    .describe = ls_stepped_describe,
+    .profile = ls_stepped_profile,
+    .times = ls_stepped_times,
+    .each_op = ls_stepped_each,
+    .memory = ls_stepped_memory,
+    .close = ls_stepped_close,
+    .traffic = ls_stepped_traffic,
+};

@@ -82,8 +82,8 @@ bool ls_slice_reports(const ls_slice *slice);
  */
 ls_status ls_slice_put(ls_slice *slice, ls_range_final final, void *context);
 
-/** All that it does, in order; *count. The gradients of the whole slice are final with the last act,
- *  or, where it is one piece, node by node. */
+/** All that it does, in order; *count. The gradients of the whole slice are final with the last
+ * act, or, where it is one piece, node by node. */
 const ls_act *ls_slice_acts(const ls_slice *slice, size_t *count);
 
 /** The net of a piece. */

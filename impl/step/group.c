@@ -14,7 +14,8 @@
 
 /* ---- Buckets --------------------------------------------------------------------------------- */
 
-/* The node whose backward pass makes the range final: the first of those that have its variables. */
+/* The node whose backward pass makes the range final: the first of those that have its variables.
+ */
 static int final_node(const ls_graph *graph, ls_range range)
 {
     for (int n = 0; n < graph->count; n++) {
@@ -45,14 +46,41 @@ static ls_status order_buckets(const ls_graph *graph, ls_group *g)
     return LS_OK;
 }
 
-int ls_buckets_of(const ls_step *s)
+static const ls_group *group_at(const ls_step *s, int place)
 {
-    return (int)s->run->group.buckets.count;
+    return &s->run->groups[place];
 }
 
-ls_range ls_bucket(const ls_step *s, int b)
+int ls_buckets_of(const ls_step *s, int place)
 {
-    return s->run->group.order[b];
+    return (int)group_at(s, place)->buckets.count;
+}
+
+ls_range ls_bucket(const ls_step *s, int place, int b)
+{
+    return group_at(s, place)->order[b];
+}
+
+/* ---- Where the members are ------------------------------------------------------------------- */
+
+ls_status ls_group_buckets(const ls_group_options *o, ls_buckets *out)
+{
+    return ls_buckets_open(o->graph, o->elements, o->job->exact ? SIZE_MAX : o->job->bucket_bytes,
+                           out);
+}
+
+/* Of a replica on q processes, place m is on the one after m / (its devices on each) others, so
+ * replica d's on process d q + that. */
+const ls_layout *ls_group_layout(const ls_group_options *o, int *hosts, ls_layout *spread)
+{
+    const ls_job *job = o->job;
+    const int here = (int)job->device_count, places = ls_job_places(job);
+    if (!job->layout || places <= here)
+        return job->layout;
+    for (int d = 0; d < ls_job_replicas(job); d++)
+        hosts[d] = job->layout->host[d * (places / here) + o->place / here];
+    *spread = (ls_layout){.processes = ls_job_replicas(job), .host = hosts};
+    return spread;
 }
 
 /* ---- Opening --------------------------------------------------------------------------------- */
@@ -66,12 +94,11 @@ static int64_t shards_of(const ls_job *job, int which)
     return job->micro_shards < batch ? job->micro_shards : batch;
 }
 
-/* The most that an all-reduce of this member needs; they run one after the other. */
-static ls_status take_scratch(ls_stepped *run, int member)
+/* The most that an all-reduce of this end needs; they run one after the other. */
+static ls_status take_scratch(ls_stepped *run, ls_group *g, int i)
 {
     const ls_job *job = run->shared.base.job;
-    ls_group *g = &run->group;
-    const ls_comm *comm = g->comms[member];
+    const ls_comm *comm = g->comms[i];
     size_t most = 0;
     void *memory;
     for (int which = 0; which < LS_BATCHES && job->allreduce->scratch; which++) {
@@ -81,77 +108,98 @@ static ls_status take_scratch(ls_stepped *run, int member)
             most = need > most ? need : most;
         }
     }
-    g->scratch_elements[member] = most;
+    g->scratch_elements[i] = most;
     if (!most)
         return LS_OK;
-    LS_TRY(ls_device_allocate(run->shared.members[member].replica->device, LS_MEMORY_COMMUNICATION,
-                              most * sizeof(float), &memory));
-    g->scratch[member] = memory;
+    LS_TRY(ls_device_allocate(run->shared.members[g->member[i]].replica->device,
+                              LS_MEMORY_COMMUNICATION, most * sizeof(float), &memory));
+    g->scratch[i] = memory;
     return LS_OK;
 }
 
-static ls_status open_lane(ls_stepped *run, int member)
+static ls_status open_lane(ls_stepped *run, ls_group *g, int i)
 {
-    ls_lane lane = {.member = member, .name = "communication", .own = true};
-    run->group.lane[member] = member;
+    ls_lane lane = {.member = g->member[i], .name = "communication", .own = true};
+    g->lane[i] = g->member[i];
     if (!run->shared.base.job->overlap)
         return LS_OK;
-    LS_TRY(ls_queue_open(run->shared.members[member].replica->device, lane.name, &lane.queue));
-    run->group.lane[member] = run->lane_count;
+    LS_TRY(
+        ls_queue_open(run->shared.members[g->member[i]].replica->device, lane.name, &lane.queue));
+    g->lane[i] = run->lane_count;
     run->lanes[run->lane_count++] = lane;
     return LS_OK;
 }
 
-static ls_status open_ends(ls_stepped *run)
+static ls_status open_ends(ls_stepped *run, ls_group *g)
 {
     const ls_job *job = run->shared.base.job;
-    ls_group *g = &run->group;
-    const size_t n = (size_t)run->shared.count;
-    g->comms = calloc(n, sizeof *g->comms);
-    g->lane = calloc(n, sizeof *g->lane);
-    g->scratch = calloc(n, sizeof *g->scratch);
-    g->scratch_elements = calloc(n, sizeof *g->scratch_elements);
-    if (!g->comms || !g->lane || !g->scratch || !g->scratch_elements)
-        return ls_fail_memory("step", n * sizeof *g->comms);
-    LS_TRY(ls_comm_open(job->transport, job->comm, job->devices, (int)n, g->comms));
+    const size_t n = (size_t)g->member_count;
+    ls_device **devices = calloc(n + 1, sizeof *devices);
+    g->comms = calloc(n + 1, sizeof *g->comms);
+    g->lane = calloc(n + 1, sizeof *g->lane);
+    g->scratch = calloc(n + 1, sizeof *g->scratch);
+    g->scratch_elements = calloc(n + 1, sizeof *g->scratch_elements);
+    ls_status status = devices && g->comms && g->lane && g->scratch && g->scratch_elements
+                           ? LS_OK
+                           : ls_fail_memory("step", n * sizeof *g->comms);
+    for (size_t i = 0; i < n && !status; i++)
+        devices[i] = run->shared.members[g->member[i]].replica->device;
+    if (!status)
+        status = ls_comm_open(job->transport, job->comm, devices, (int)n, g->comms);
+    free(devices);
+    LS_TRY(status);
     for (g->count = 0; g->count < (int)n; g->count++)
-        g->comms[g->count]->layout = job->layout;
+        g->comms[g->count]->layout = g->layout;
     return LS_OK;
 }
 
-static ls_status open_members(ls_stepped *run)
+static ls_status open_members(ls_stepped *run, ls_group *g)
 {
     const ls_allreduce *algorithm = run->shared.base.job->allreduce;
-    if (algorithm->check)
-        LS_TRY(algorithm->check(run->group.comms[0]));
-    for (int m = 0; m < run->group.count; m++) {
-        LS_TRY(open_lane(run, m));
-        LS_TRY(take_scratch(run, m));
+    if (algorithm->check && g->count)
+        LS_TRY(algorithm->check(g->comms[0]));
+    for (int i = 0; i < g->count; i++) {
+        LS_TRY(open_lane(run, g, i));
+        LS_TRY(take_scratch(run, g, i));
     }
     return LS_OK;
 }
 
-ls_status ls_group_open(ls_stepped *run)
+static ls_status find_members(ls_stepped *run, ls_group *g, int place)
 {
     const ls_job *job = run->shared.base.job;
-    const ls_graph *graph = job->model->graph;
-    ls_group *g = &run->group;
-    LS_TRY(ls_buckets_open(graph, graph->variables.elements,
-                           job->exact ? SIZE_MAX : job->bucket_bytes, &g->buckets));
-    LS_TRY(order_buckets(graph, g));
-    LS_TRY(open_ends(run));
-    return ls_job_agree(job, open_members(run));
+    g->member = calloc(job->device_count + 1, sizeof *g->member);
+    g->hosts = calloc(LS_JOB_REPLICAS, sizeof *g->hosts);
+    if (!g->member || !g->hosts)
+        return ls_fail_memory("step", LS_JOB_REPLICAS * sizeof *g->hosts);
+    for (size_t i = 0; i < job->device_count; i++)
+        if (ls_job_place_of(job, i) == place)
+            g->member[g->member_count++] = (int)i;
+    return LS_OK;
 }
 
-void ls_group_close(ls_stepped *run)
+ls_status ls_group_open(ls_stepped *run, const ls_group_options *o, ls_group *g)
 {
-    ls_group *g = &run->group;
-    for (int m = 0; m < g->count; m++) {
-        if (g->scratch[m])
-            ls_device_release(run->shared.members[m].replica->device, g->scratch[m]);
-        ls_comm_close(g->comms[m]);
+    LS_TRY(ls_group_buckets(o, &g->buckets));
+    LS_TRY(order_buckets(o->graph, g));
+    if (!g->buckets.count)
+        return LS_OK;
+    LS_TRY(find_members(run, g, o->place));
+    g->layout = ls_group_layout(o, g->hosts, &g->spread);
+    LS_TRY(open_ends(run, g));
+    return ls_job_agree(o->job, open_members(run, g));
+}
+
+void ls_group_close(ls_stepped *run, ls_group *g)
+{
+    for (int i = 0; i < g->count; i++) {
+        if (g->scratch[i])
+            ls_device_release(run->shared.members[g->member[i]].replica->device, g->scratch[i]);
+        ls_comm_close(g->comms[i]);
     }
     free(g->comms);
+    free(g->member);
+    free(g->hosts);
     free(g->lane);
     free(g->scratch);
     free(g->scratch_elements);
@@ -161,23 +209,22 @@ void ls_group_close(ls_stepped *run)
 
 /* ---- All-reduce ------------------------------------------------------------------------------ */
 
-static ls_status build(ls_step *s, int member, ls_range range, ls_op_list *ops)
+static ls_status build(ls_step *s, const ls_group *g, int i, ls_range range, ls_op_list *ops)
 {
-    const ls_group *g = &s->run->group;
     const ls_job *job = ls_step_job(s);
-    const ls_slice *slice = s->run->shared.members[member].slice[s->which];
+    const ls_member *member = ls_step_member(s, g->member[i]);
     float *sums[LS_REPLICA_LOSSES];
-    ls_allreduce_args args = {.data = (float *)ls_step_replica(s, member)->gradients + range.first,
+    ls_allreduce_args args = {.data = (float *)member->replica->gradients + range.first,
                               .count = range.count,
-                              .scratch = g->scratch[member]};
+                              .scratch = g->scratch[i]};
     if (job->exact) {
         args.shards = shards_of(job, s->which);
         args.sums = sums;
-        args.sum_count = ls_slice_sums(slice);
+        args.sum_count = ls_slice_sums(member->slice[s->which]);
     }
     for (size_t k = 0; k < args.sum_count; k++)
-        sums[k] = ls_slice_gradients(slice, k);
-    return job->allreduce->build(g->comms[member], &args, ops);
+        sums[k] = ls_slice_gradients(member->slice[s->which], k);
+    return job->allreduce->build(g->comms[i], &args, ops);
 }
 
 /* An empty slice's gradient is 0; canonical sums know of it. */
@@ -186,45 +233,77 @@ static void say_zeros(ls_step *s, int member, ls_range range)
     const ls_replica *r = ls_step_replica(s, member);
     const ls_fill_args fill = {.count = (int64_t)range.count,
                                .y = (float *)r->gradients + range.first};
-    ls_op *op = NULL;
-    ls_step_fail(s, r->kernels->table->fill(r->kernels, &fill, &op));
-    if (op)
-        ls_step_fail(s, ls_op_list_add(&s->own, op));
+    ls_op_list ops = {0};
+    ls_op *op;
+    ls_status status = r->kernels->table->fill(r->kernels, &fill, &op);
+    ls_step_fail(s, status ? status : ls_op_list_add(&ops, op));
     ls_task_begin(s, "zeros", member, range);
-    if (!s->status)
-        ls_task_add_ops(s, &(ls_op_list){.items = &op, .count = 1});
+    ls_task_take_ops(s, &ops);
     ls_task_end(s);
 }
 
-static void say_part(ls_step *s, int member, ls_range range, int call)
+static void say_part(ls_step *s, const ls_group *g, int i, ls_range range, int call)
 {
     ls_op_list ops = {0};
-    ls_step_fail(s, build(s, member, range, &ops));
-    ls_task *task = ls_task_begin(s, "all-reduce", s->run->group.lane[member], range);
+    ls_step_fail(s, build(s, g, i, range, &ops));
+    ls_task *task = ls_task_begin(s, "all-reduce", g->lane[i], range);
     if (task) {
         task->call = call;
-        task->comm = s->run->group.comms[member];
+        task->comm = g->comms[i];
     }
-    ls_task_add_ops(s, &ops);
+    ls_task_take_ops(s, &ops);
     ls_task_end(s);
-    for (size_t i = 0; i < ops.count; i++) {
-        if (s->status)
-            ls_op_free(ops.items[i]);
-        else
-            ls_step_fail(s, ls_op_list_add(&s->own, ops.items[i]));
-    }
-    free(ops.items);
 }
 
-void ls_all_reduce(ls_step *s, int b)
+void ls_all_reduce(ls_step *s, int place, int b)
 {
-    const int n = s->run->group.count;
-    const ls_range range = ls_bucket(s, b);
-    const bool together = ls_comm_together(s->run->group.comms[0]);
-    const int call = together ? s->calls++ : -1;
-    for (int m = 0; m < n && !s->status; m++)
-        if (!ls_step_job(s)->exact && !ls_slice_sums(s->run->shared.members[m].slice[s->which]))
-            say_zeros(s, m, range);
-    for (int m = 0; m < n && !s->status; m++)
-        say_part(s, m, range, call);
+    const ls_group *g = group_at(s, place);
+    const ls_range range = ls_bucket(s, place, b);
+    const int call = g->count && ls_comm_together(g->comms[0]) ? s->calls++ : -1;
+    for (int i = 0; i < g->count && !s->status; i++)
+        if (!ls_step_job(s)->exact &&
+            !ls_slice_sums(ls_step_member(s, g->member[i])->slice[s->which]))
+            say_zeros(s, g->member[i], range);
+    for (int i = 0; i < g->count && !s->status; i++)
+        say_part(s, g, i, range, call);
+}
+
+/* ---- Sums in sequence ------------------------------------------------------------------------ */
+
+/* The steps of one bucket. */
+static ls_status sum_bucket(const ls_group_options *o, const ls_layout *layout, const bool *has,
+                            int count, const ls_range *bucket, ls_sum_order *out)
+{
+    ls_sum_order steps = {0};
+    ls_status status = o->job->allreduce->oracle(count, bucket->count, layout, &steps);
+    for (size_t i = 0; i < steps.count && !status; i++) {
+        ls_order_step step = steps.steps[i];
+        step.first += bucket->first;
+        if (step.input >= 0 && !has[step.input])
+            step.input = LS_SUM_ZEROS;
+        status = ls_sum_order_add(out, &step);
+    }
+    ls_sum_order_close(&steps);
+    return status;
+}
+
+ls_status ls_group_sum(const ls_group_options *o, const bool *has, int count, ls_sum_order *out)
+{
+    int hosts[LS_JOB_REPLICAS];
+    ls_layout spread;
+    ls_buckets buckets;
+    LS_TRY(ls_group_buckets(o, &buckets));
+    const ls_layout *layout = ls_group_layout(o, hosts, &spread);
+    ls_status status = LS_OK;
+    for (size_t b = 0; b < buckets.count && !status; b++)
+        status = sum_bucket(o, layout, has, count, &buckets.items[b], out);
+    ls_buckets_close(&buckets);
+    return status;
+}
+
+ls_status ls_sum_by_algorithm(const ls_job *job, const bool *has, int count, ls_sum_order *out)
+{
+    const ls_graph *graph = job->model->graph;
+    const ls_group_options all = {job, graph, graph->variables.elements, 0};
+    return ls_group_sum(&all, has, count, out);
 }

@@ -122,7 +122,8 @@ ls_status ls_step_put(ls_step *s, int component)
     const ls_stepped *run = s->run;
     for (int c = 0; c < run->component_count; c++)
         if ((component < 0 || component == c) && run->components[c].begun)
-            LS_TRY(ls_queue_record(queue_of(s, run->components[c].driver), run->components[c].begun));
+            LS_TRY(
+                ls_queue_record(queue_of(s, run->components[c].driver), run->components[c].begun));
     for (size_t t = 0; t < s->task_count; t++) {
         const ls_task *task = &s->tasks[t];
         if (component >= 0 && run->component[task->lane] != component)

@@ -73,7 +73,8 @@ static void join_lanes(const ls_step *s, int *parent)
     for (size_t t = 0; t < s->task_count; t++) {
         const ls_task *task = &s->tasks[t];
         for (size_t w = 0; w < task->wait_count; w++)
-            parent[root(parent, s->tasks[s->waits[task->wait + w]].lane)] = root(parent, task->lane);
+            parent[root(parent, s->tasks[s->waits[task->wait + w]].lane)] =
+                root(parent, task->lane);
         if (t && task->call >= 0 && task[-1].call == task->call)
             parent[root(parent, task[-1].lane)] = root(parent, task->lane);
     }
@@ -244,7 +245,8 @@ ls_status ls_steps_order(ls_stepped *run)
 {
     const size_t lanes = (size_t)run->lane_count + 1;
     size_t *latest_task = calloc(lanes, sizeof *latest_task);
-    int *latest_lanes = calloc(lanes, sizeof *latest_lanes), *parent = calloc(lanes, sizeof *parent);
+    int *latest_lanes = calloc(lanes, sizeof *latest_lanes),
+        *parent = calloc(lanes, sizeof *parent);
     ls_status status = latest_task && latest_lanes && parent
                            ? LS_OK
                            : ls_fail_memory("step", lanes * sizeof *latest_task);

@@ -45,7 +45,8 @@ static ls_status open_shadows(ls_stepped *me)
     return LS_OK;
 }
 
-/* Where replicas do not have variables of their own: the one on the variable device, or one more. */
+/* Where replicas do not have variables of their own: the one on the variable device, or one more.
+ */
 static int find_holder(const ls_strategy *strategy, const ls_job *job)
 {
     const int n = (int)job->device_count;
@@ -98,11 +99,22 @@ static ls_status build_step(ls_stepped *me, int which)
     return s->status;
 }
 
+static ls_status open_groups(ls_stepped *me, const ls_job *job)
+{
+    const ls_graph *graph = job->model->graph;
+    const ls_group_options all = {job, graph, graph->variables.elements, 0};
+    me->groups = calloc(1, sizeof *me->groups);
+    if (!me->groups)
+        return ls_fail_memory("step", sizeof *me->groups);
+    me->group_count = 1;
+    return ls_group_open(me, &all, &me->groups[0]);
+}
+
 static ls_status build(ls_stepped *me, const ls_strategy *strategy, const ls_job *job)
 {
     LS_TRY(ls_job_agree(job, open_members(me, strategy, job)));
     if (strategy->reduces)
-        LS_TRY(ls_group_open(me));
+        LS_TRY(open_groups(me, job));
     for (int b = 0; b < LS_BATCHES; b++)
         LS_TRY(build_step(me, b));
     LS_TRY(ls_steps_order(me));
@@ -152,7 +164,9 @@ void ls_stepped_close(ls_run *run)
     for (int l = 0; l < me->lane_count; l++)
         if (me->lanes[l].own)
             ls_queue_close(me->lanes[l].queue);
-    ls_group_close(me);
+    for (int g = 0; g < me->group_count; g++)
+        ls_group_close(me, &me->groups[g]);
+    free(me->groups);
     for (int i = 0; me->shadows && i < me->shared.count; i++)
         ls_member_close(&me->shadows[i]);
     free(me->shadows);
@@ -186,25 +200,30 @@ static ls_status put(ls_stepped *me, int which, uint64_t times)
 }
 
 /* Where a library can make the queues wait for ever, until they are empty or it is given up. */
-static ls_status wait_for_library(ls_stepped *me)
+static ls_status wait_for_library(ls_stepped *me, bool *waits)
 {
-    const ls_group *g = &me->group;
     ls_status status = LS_OK;
-    for (int m = 0; m < g->count && g->comms[m]->backend->wait; m++)
-        status = ls_status_first(
-            status, g->comms[m]->backend->wait(g->comms[m], me->lanes[m].queue,
-                                               me->lanes[g->lane[m]].queue,
-                                               me->shared.base.job->timeout_ns));
+    for (int k = 0; k < me->group_count; k++) {
+        const ls_group *g = &me->groups[k];
+        for (int i = 0; i < g->count && g->comms[i]->backend->wait; i++) {
+            *waits = true;
+            status = ls_status_first(
+                status, g->comms[i]->backend->wait(g->comms[i], me->lanes[g->member[i]].queue,
+                                                   me->lanes[g->lane[i]].queue,
+                                                   me->shared.base.job->timeout_ns));
+        }
+    }
     return status;
 }
 
 ls_status ls_stepped_step(ls_run *run, bool tail, uint64_t times)
 {
     ls_stepped *me = stepped(run);
-    const bool waits = me->group.count && me->group.comms[0]->backend->wait;
+    bool waits = times > REPLAYS_AHEAD;
     while (waits && times > REPLAYS_AHEAD) {
         LS_TRY(put(me, tail ? LS_TAIL : LS_FULL, REPLAYS_AHEAD));
-        LS_TRY(wait_for_library(me));
+        waits = false;
+        LS_TRY(wait_for_library(me, &waits));
         times -= REPLAYS_AHEAD;
     }
     return put(me, tail ? LS_TAIL : LS_FULL, times);
@@ -214,7 +233,8 @@ ls_status ls_stepped_step(ls_run *run, bool tail, uint64_t times)
 ls_status ls_stepped_sync(ls_run *run)
 {
     ls_stepped *me = stepped(run);
-    ls_status status = wait_for_library(me);
+    bool waits;
+    ls_status status = wait_for_library(me, &waits);
     for (int l = 0; l < me->lane_count; l++)
         if (me->lanes[l].queue)
             status = ls_status_first(status, ls_queue_sync(me->lanes[l].queue));

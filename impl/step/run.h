@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs of strategies that say their steps (step.h): the entries of ls_strategy, the same for all. */
+/* Runs of strategies that say their steps (step.h): the entries of ls_strategy, the same for all.
+ */
 #ifndef LS_IMPL_STEP_RUN_H
 #define LS_IMPL_STEP_RUN_H
 

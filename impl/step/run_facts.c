@@ -86,8 +86,8 @@ void ls_stepped_describe(const ls_run *run, ls_run_info *out)
     }
 }
 
-/* The member's compute lane, in which waiting for its other one is told apart: what that was at work
- * is exposed communication, what it waited for peers is waiting. */
+/* The member's compute lane, in which waiting for its other one is told apart: what that was at
+ * work is exposed communication, what it waited for peers is waiting. */
 ls_time_profile ls_stepped_times(const ls_run *run, size_t index)
 {
     const ls_stepped *me = stepped(run);
@@ -117,17 +117,25 @@ static void add_shadow(const ls_member *shadow, ls_memory_formula *formula)
         formula->bytes[use] += own.bytes[use];
 }
 
+static void add_group(const ls_group *g, int member, ls_memory_formula *formula)
+{
+    for (int i = 0; i < g->count; i++) {
+        const ls_comm *comm = g->comms[i];
+        if (g->member[i] != member)
+            continue;
+        formula->bytes[LS_MEMORY_COMMUNICATION] += g->scratch_elements[i] * sizeof(float);
+        if (comm->backend->memory)
+            formula->bytes[LS_MEMORY_COMMUNICATION] += comm->backend->memory(comm);
+    }
+}
+
 ls_memory_formula ls_stepped_memory(const ls_run *run, size_t index)
 {
     const ls_stepped *me = stepped(run);
     const ls_replica *r = replica_of(run, (int)index);
     ls_memory_formula formula = ls_replicated_memory(run, index);
-    if ((int)index < me->group.count) {
-        const ls_comm *comm = me->group.comms[index];
-        formula.bytes[LS_MEMORY_COMMUNICATION] += me->group.scratch_elements[index] * sizeof(float);
-        if (comm->backend->memory)
-            formula.bytes[LS_MEMORY_COMMUNICATION] += comm->backend->memory(comm);
-    }
+    for (int g = 0; g < me->group_count; g++)
+        add_group(&me->groups[g], (int)index, &formula);
     if ((int)index != me->shared.holder)
         return formula;
     for (int b = 0; b < LS_BATCHES; b++)
@@ -150,29 +158,41 @@ static ls_traffic formula_of(const ls_stepped *me, int which)
     return s->task_count ? me->shared.base.strategy->formula(s) : (ls_traffic){0};
 }
 
-/* Copies are said, and calls counted, a step; communicators count on over all steps, of which the
+/* What this process's communicators have counted over all steps, but for those that count when they
+ * are put, once for all replays. */
+static ls_traffic count_ends(const ls_stepped *me)
+{
+    ls_traffic sum = {0};
+    for (int k = 0; k < me->group_count; k++)
+        for (int i = 0; i < me->groups[k].count; i++)
+            if (!ls_comm_together(me->groups[k].comms[i]))
+                ls_traffic_add(&sum,
+                               me->groups[k].comms[i]->backend->traffic(me->groups[k].comms[i]));
+    return sum;
+}
+
+/* What steps say and put is of one step each; of what communicators count over all steps, the
  * smaller ones' part is the formula's. */
 ls_status ls_stepped_traffic(const ls_run *run, ls_traffic *sent, ls_traffic *formula)
 {
     const ls_stepped *me = stepped(run);
     const ls_job *job = run->job;
-    const ls_group *g = &me->group;
-    ls_traffic all, mine = {0}, met[2];
+    ls_traffic all, said[LS_BATCHES], met[2];
     *sent = *formula = (ls_traffic){0};
-    if (me->group.count && !job->allreduce->formula) /* only its library knows what it sends */
+    if (me->group_count && !job->allreduce->formula) /* only its library knows what it sends */
         return LS_OK;
-    LS_TRY(ls_traffic_collect(job->comm, me->step[LS_FULL].copied, sent));
-    *formula = formula_of(me, LS_FULL);
-    for (int m = 0; m < g->count; m++)
-        ls_traffic_add(&mine, g->comms[m]->backend->traffic(g->comms[m]));
-    if (g->count && ls_comm_together(g->comms[0])) {
-        ls_traffic_add(sent, me->step[LS_FULL].called);
-    } else if (g->count) {
-        const ls_traffic full = minus(*formula, *sent);
-        const ls_traffic tail = minus(formula_of(me, LS_TAIL), me->step[LS_TAIL].copied);
-        LS_TRY(ls_traffic_collect(job->comm, mine, &all));
-        ls_traffic_add(sent, ls_traffic_of_step(&all, &tail, me->shared.steps, &full));
+    for (int b = 0; b < LS_BATCHES; b++) {
+        ls_traffic mine = me->step[b].copied;
+        ls_traffic_add(&mine, me->step[b].called);
+        LS_TRY(ls_traffic_collect(job->comm, mine, &said[b]));
     }
+    LS_TRY(ls_traffic_collect(job->comm, count_ends(me), &all));
+    *formula = formula_of(me, LS_FULL);
+    const ls_traffic full = minus(*formula, said[LS_FULL]);
+    const ls_traffic tail = minus(formula_of(me, LS_TAIL), said[LS_TAIL]);
+    *sent = said[LS_FULL];
+    if (all.messages_sent)
+        ls_traffic_add(sent, ls_traffic_of_step(&all, &tail, me->shared.steps, &full));
     LS_TRY(ls_replicated_statistics_traffic(&me->shared, &met[0], &met[1]));
     ls_traffic_add(sent, met[0]);
     ls_traffic_add(formula, met[1]);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Steps as they are said: tasks with their operations and the memory that these touch; see step.h. */
+/* Steps as they are said: tasks with their operations and the memory that these touch; see step.h.
+ */
 #include "impl/step/step_private.h"
 
 #include <stdlib.h>
@@ -68,6 +69,15 @@ void ls_task_add_ops(ls_step *s, const ls_op_list *ops)
         for (size_t a = 0; a < op->access_count; a++)
             ls_task_touch(s, op->accesses[a].memory, op->accesses[a].bytes, op->accesses[a].writes);
     }
+}
+
+void ls_task_take_ops(ls_step *s, ls_op_list *ops)
+{
+    ls_task_add_ops(s, ops);
+    for (size_t i = 0; i < ops->count; i++)
+        ls_step_fail(s, ls_op_list_add(&s->own, ops->items[i])); /* or frees it */
+    free(ops->items);
+    *ops = (ls_op_list){0};
 }
 
 /* Reads and writes apart, each by address. */

@@ -51,10 +51,10 @@ int ls_shadow(const ls_step *step, int replica);
 ls_range ls_all(const ls_step *step);
 ls_range ls_part(const ls_step *step, int i, int n);
 
-/** Bucket number `b` of those that gradients are reduced in, in the order in which backward makes
- *  them final. */
-ls_range ls_bucket(const ls_step *step, int b);
-int ls_buckets_of(const ls_step *step);
+/** Bucket number `b` of those that a place's gradients are reduced in, in the order in which
+ * backward makes them final. Places: 0, unless a replica is divided over several members. */
+ls_range ls_bucket(const ls_step *step, int place, int b);
+int ls_buckets_of(const ls_step *step, int place);
 
 /** Shards of the tree that exact mode adds a batch of this size up; fast mode: 0. */
 int64_t ls_shards(const ls_step *step);
@@ -74,8 +74,8 @@ void ls_forward(ls_step *step, int member);
  *  `range` final; does nothing where they are. */
 void ls_backward(ls_step *step, int member, ls_range range);
 
-/** Pieces that the member's slice goes through in; of one of them, its forward pass, and its backward
- *  pass with the sums that it completes. */
+/** Pieces that the member's slice goes through in; of one of them, its forward pass, and its
+ * backward pass with the sums that it completes. */
 int ls_pieces(const ls_step *step, int member);
 void ls_forward_piece(ls_step *step, int member, int piece);
 void ls_backward_piece(ls_step *step, int member, int piece);
@@ -97,11 +97,16 @@ void ls_end(ls_step *step, int member);
 void ls_fetch(ls_step *step, ls_span to, ls_span from);
 void ls_send(ls_step *step, ls_span to, ls_span from);
 
-/** The holder's gradient = the sum of the gradients of `members` [count], which are on its device or
- *  are sent to it: in fast mode ((g0 + g1) + g2) + ..., in exact mode up the tree over their sums. */
+/** The holder's gradient = the sum of the gradients of `members` [count], which are on its device
+ * or are sent to it: in fast mode ((g0 + g1) + g2) + ..., in exact mode up the tree over their
+ * sums. */
 void ls_add_up(ls_step *step, const int *members, int count);
 
-/** All-reduce of bucket `b` over the members of all processes, by the job's algorithm. */
-void ls_all_reduce(ls_step *step, int b);
+/** All-reduce of a bucket over that place of all replicas of all processes, by the job's algorithm.
+ */
+void ls_all_reduce(ls_step *step, int place, int b);
+
+/** Fast mode's order of summation of that: an entry of ls_strategy. */
+ls_status ls_sum_by_algorithm(const ls_job *job, const bool *has, int count, ls_sum_order *out);
 
 #endif

@@ -56,21 +56,34 @@ struct ls_step {
 
 /** Lanes that events tie together: one program, and one order of events. */
 typedef struct ls_component {
-    int driver; /**< the lane of its last task, which begins and ends its step */
+    int driver;  /**< the lane of its last task, which begins and ends its step */
     bool joined; /**< there are other lanes */
     ls_event *begun;
     ls_program *program[LS_BATCHES];
 } ls_component;
 
-/** What is reduced over members of this process and others, bucket by bucket. */
+/** Of which variables a group is. */
+typedef struct ls_group_options {
+    const ls_job *job;
+    const ls_graph *graph; /**< of the members: the model's, or a place's part of it */
+    size_t elements;       /**< of its variables those that the members update, the first ones */
+    int place;             /**< of each replica, that the members are */
+} ls_group_options;
+
+/** The same place of all replicas, which add up their gradients bucket by bucket. */
 typedef struct ls_group {
     ls_buckets buckets;
     ls_range *order; /**< [buckets.count] in the order in which backward makes them final */
-    ls_comm **comms; /**< [count] ends */
-    int count;       /**< members of this process: 0, 1, ... */
+    int *member;     /**< [member_count] of this process */
+    int member_count;
+    ls_comm **comms; /**< [count] their ends */
+    int count;
     int *lane;       /**< [count] of their all-reduces */
     float **scratch; /**< [count] */
     size_t *scratch_elements;
+    const ls_layout *layout; /**< where the members are; NULL: in this process */
+    ls_layout spread;        /**< that, where a replica is on several processes */
+    int *hosts;
 } ls_group;
 
 typedef struct ls_update_made {
@@ -88,7 +101,8 @@ struct ls_stepped {
     int *component; /**< [lane_count] */
     ls_component *components;
     int component_count;
-    ls_group group; /**< of those that reduce; else it has no buckets */
+    ls_group *groups; /**< [group_count] by place, of those that reduce */
+    int group_count;
     ls_update_made *updates;
     size_t update_count;
 };
@@ -99,9 +113,12 @@ struct ls_stepped {
 void *ls_step_grow(ls_step *step, void *items, size_t count, size_t size);
 /** Notes a failure. */
 void ls_step_fail(ls_step *step, ls_status status);
-/** Begins a task on a lane; what is said until the next one is added to it. NULL after a failure. */
+/** Begins a task on a lane; what is said until the next one is added to it. NULL after a failure.
+ */
 ls_task *ls_task_begin(ls_step *step, const char *verb, int lane, ls_range range);
 void ls_task_add_ops(ls_step *step, const ls_op_list *ops);
+/** The same of operations that belong to the step from here on; empties the list. */
+void ls_task_take_ops(ls_step *step, ls_op_list *ops);
 void ls_task_touch(ls_step *step, const void *memory, size_t bytes, bool writes);
 /** Brings its accesses into order. */
 void ls_task_end(ls_step *step);
@@ -120,7 +137,14 @@ ls_status ls_step_put(ls_step *step, int component);
 void ls_steps_close_events(ls_stepped *run);
 
 /* group.c */
-ls_status ls_group_open(ls_stepped *run);
-void ls_group_close(ls_stepped *run);
+ls_status ls_group_open(ls_stepped *run, const ls_group_options *options, ls_group *group);
+void ls_group_close(ls_stepped *run, ls_group *group);
+ls_status ls_group_buckets(const ls_group_options *options, ls_buckets *out);
+/** Where the members are; hosts [LS_JOB_REPLICAS] and `spread` hold what is returned. */
+const ls_layout *ls_group_layout(const ls_group_options *options, int *hosts, ls_layout *spread);
+/** Fast mode, in sequence: the steps of a sum of parts of [elements], `count` of them, zeros where
+ *  there is none (has[d]), in the order of the algorithm, bucket by bucket. */
+ls_status ls_group_sum(const ls_group_options *options, const bool *has, int count,
+                       ls_sum_order *out);
 
 #endif

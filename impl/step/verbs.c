@@ -120,8 +120,8 @@ static const ls_op_list *find_update(ls_step *s, int member, ls_range range)
         return NULL;
     ls_update_made *made = &run->updates[run->update_count++];
     *made = (ls_update_made){.member = member, .range = range};
-    ls_step_fail(s, ls_replica_update(ls_step_replica(s, member), range.first, range.count,
-                                      &made->ops));
+    ls_step_fail(
+        s, ls_replica_update(ls_step_replica(s, member), range.first, range.count, &made->ops));
     return &made->ops;
 }
 
@@ -180,9 +180,9 @@ static void *take_staging(ls_step *s)
     if (s->status)
         return NULL;
     void **memory = &s->staging[s->staging_count];
-    ls_step_fail(s, ls_device_allocate(holder->device, LS_MEMORY_COMMUNICATION,
-                                       holder->elements * holder->kernels->table->real_bytes,
-                                       memory));
+    ls_step_fail(s,
+                 ls_device_allocate(holder->device, LS_MEMORY_COMMUNICATION,
+                                    holder->elements * holder->kernels->table->real_bytes, memory));
     s->staging_count += !s->status;
     return s->status ? NULL : *memory;
 }
@@ -205,24 +205,28 @@ static ls_span bring(ls_step *s, int member, size_t index, bool only)
     return here;
 }
 
-static void say_sum(ls_step *s, ls_span *parts, const ls_tree_sum *sums, size_t count)
+static ls_status make_sums(const ls_replica *holder, const ls_span *parts, const ls_tree_sum *sums,
+                           size_t count, ls_op_list *ops)
 {
-    const ls_replica *holder = ls_step_replica(s, ls_holder(s));
-    ls_task_begin(s, "add up", ls_holder(s), nothing);
-    for (size_t i = 0; i < count && !s->status; i++) {
+    for (size_t i = 0; i < count; i++) {
         const ls_span *left = &parts[sums[i].left];
         const ls_add_args args = {.count = (int64_t)holder->elements,
                                   .a = left->memory,
                                   .b = parts[sums[i].right].memory,
                                   .y = i + 1 == count ? holder->gradients : left->memory};
         ls_op *op;
-        ls_status status = holder->kernels->table->add(holder->kernels, &args, &op);
-        if (!status)
-            status = ls_op_list_add(&s->own, op);
-        ls_step_fail(s, status);
-        if (!status)
-            ls_task_add_ops(s, &(ls_op_list){.items = &op, .count = 1});
+        LS_TRY(holder->kernels->table->add(holder->kernels, &args, &op));
+        LS_TRY(ls_op_list_add(ops, op));
     }
+    return LS_OK;
+}
+
+static void say_sums(ls_step *s, const ls_span *parts, const ls_tree_sum *sums, size_t count)
+{
+    ls_op_list ops = {0};
+    ls_step_fail(s, make_sums(ls_step_replica(s, ls_holder(s)), parts, sums, count, &ops));
+    ls_task_begin(s, "add up", ls_holder(s), nothing);
+    ls_task_take_ops(s, &ops);
     ls_task_end(s);
 }
 
@@ -246,7 +250,7 @@ void ls_add_up(ls_step *s, const int *members, int count)
         ls_step_fail(s, ls_slice_tree(ls_step_job(s), ls_replicated_batch(ls_step_job(s), s->which),
                                       count, &sums, &sum_count));
     if (!s->status && sum_count)
-        say_sum(s, spans, sums, sum_count);
+        say_sums(s, spans, sums, sum_count);
     free(sums);
     free(spans);
 }

@@ -1,30 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * mirrored: a replica on each device with variables of its own, kept equal by an all-reduce of the
- * gradients, as in synchronous data parallelism with mirrored variables. Each bucket of gradients is
- * reduced as soon as backward has made it final.
+ * gradients, as in synchronous data parallelism with mirrored variables. Each bucket of gradients
+ * is reduced as soon as backward has made it final.
  *
  * Order of summation: fast mode the all-reduce algorithm's own (its file's head), bucket by bucket;
  * exact mode `canonical`, the rest of the tree over the replicas' finished subtrees, in one bucket.
  */
-#include "impl/mirror.h"
 #include "impl/step/run.h"
 #include "impl/step/step.h"
 #include "impl/strategies.h"
 
 static void build(ls_step *s)
 {
-    const int n = ls_replicas(s), buckets = ls_buckets_of(s);
+    const int n = ls_replicas(s), buckets = ls_buckets_of(s, 0);
     for (int r = 0; r < n; r++)
         ls_forward(s, r);
     for (int b = 0; b < buckets; b++) {
         for (int r = 0; r < n; r++)
-            ls_backward(s, r, ls_bucket(s, b));
-        ls_all_reduce(s, b);
+            ls_backward(s, r, ls_bucket(s, 0, b));
+        ls_all_reduce(s, 0, b);
     }
     for (int r = 0; r < n; r++) {
         for (int b = 0; b < buckets; b++)
-            ls_update(s, r, ls_bucket(s, b));
+            ls_update(s, r, ls_bucket(s, 0, b));
         ls_end(s, r);
     }
 }
@@ -41,21 +40,13 @@ static ls_traffic formula(const ls_step *s)
 {
     const ls_job *job = ls_step_job(s);
     ls_traffic sum = {0};
-    for (int b = 0; b < ls_buckets_of(s); b++) {
-        const ls_traffic t = job->allreduce->formula(ls_job_replicas(job), ls_bucket(s, b).count,
+    for (int b = 0; b < ls_buckets_of(s, 0); b++) {
+        const ls_traffic t = job->allreduce->formula(ls_job_replicas(job), ls_bucket(s, 0, b).count,
                                                      ls_shards(s), job->layout);
         sum.bytes_sent += t.bytes_sent;
         sum.messages_sent += t.messages_sent;
     }
     return sum;
-}
-
-static ls_status sum(const ls_job *job, const bool *has, int count, ls_sum_order *out)
-{
-    const ls_graph *graph = job->model->graph;
-    const ls_mirror_options options = {
-        .job = job, .graph = graph, .elements = graph->variables.elements};
-    return ls_mirror_sum(&options, has, count, out);
 }
 
 const ls_strategy ls_strategy_mirrored = {
@@ -68,7 +59,7 @@ const ls_strategy ls_strategy_mirrored = {
     .check = check,
     .build = build,
     .formula = formula,
-    .sum = sum,
+    .sum = ls_sum_by_algorithm,
     .open = ls_stepped_open,
     .load = ls_replicated_load,
     .step = ls_stepped_step,

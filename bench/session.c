@@ -93,7 +93,7 @@ static ls_status open_session(const ls_workplace *place, const ls_plan_of_case *
     status = ls_team_agree(out->job.comm, status); /* from here on some do things together */
     if (!status) {
         *out->lent = out->job;
-        status = plan->strategy->open(plan->strategy, out->lent, &out->run);
+        status = ls_strategy_open(plan->strategy, out->lent, &out->run);
     }
     return finish_open(out, status, begin_ns);
 }
@@ -134,7 +134,7 @@ static ls_status open_single(const ls_plan_of_case *plan, const ls_job *job, ls_
     const ls_strategy *single;
     (void)plan;
     LS_TRY(ls_strategy_find("single", &single));
-    return single->open(single, job, out);
+    return ls_strategy_open(single, job, out);
 }
 
 ls_status ls_session_open_single(const ls_workplace *place, const ls_plan_of_case *plan,

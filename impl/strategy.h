@@ -123,6 +123,13 @@ struct ls_strategy {
     void (*close)(ls_run *run);
 };
 
+/** Opens the strategy at work on the job, which it borrows. */
+static inline ls_status ls_strategy_open(const ls_strategy *strategy, const ls_job *job,
+                                         ls_run **out)
+{
+    return strategy->open(strategy, job, out);
+}
+
 /** ((p0 + p1) + p2) + ...: the order of towers, and of one part alone. */
 ls_status ls_sum_in_order(const ls_job *job, const bool *has, int count, ls_sum_order *out);
 

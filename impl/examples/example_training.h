@@ -85,7 +85,7 @@ static inline ls_status example_train(const ls_job *job, const char *name, uint6
     const ls_strategy *strategy;
     ls_run *run;
     LS_TRY(ls_strategy_find(name, &strategy));
-    LS_TRY(strategy->open(job, &run));
+    LS_TRY(ls_strategy_open(strategy, job, &run));
     ls_status status = example_run(run, steps, out);
     strategy->close(run);
     return status;

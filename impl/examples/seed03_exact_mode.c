@@ -32,7 +32,7 @@ static ls_status run_strategy(ls_job *job, const char *name, size_t devices, flo
     ls_run *run;
     job->device_count = devices;
     LS_TRY(ls_strategy_find(name, &strategy));
-    LS_TRY(strategy->open(job, &run));
+    LS_TRY(ls_strategy_open(strategy, job, &run));
     ls_status status = train(run, name, w);
     strategy->close(run);
     return status;

@@ -19,7 +19,7 @@ static ls_status train(const ls_job *job, float *out, size_t *nodes)
     const ls_strategy *ps;
     ls_run *run;
     LS_TRY(ls_strategy_find("ps", &ps));
-    LS_TRY(ps->open(job, &run));
+    LS_TRY(ls_strategy_open(ps, job, &run));
     const ls_ps *members = (const ls_ps *)run;
     *nodes = ls_program_describe(members->workers[0].member.program[LS_FULL]).nodes;
     ls_status status = ps->load(run, initial);
@@ -54,7 +54,7 @@ static ls_status show_variable(ls_job *job)
     ls_run *run;
     job->device_count = 2;
     LS_TRY(ls_strategy_find("ps", &ps));
-    LS_TRY(ps->open(job, &run));
+    LS_TRY(ls_strategy_open(ps, job, &run));
     const ls_ps *members = (const ls_ps *)run;
     const ls_variables *server = &members->servers[0].part.graph->variables;
     ls_status status = ps->load(run, initial);

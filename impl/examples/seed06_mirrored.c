@@ -58,7 +58,7 @@ static ls_status open_and_train(ls_job *job)
     LS_TRY(ls_strategy_find("mirrored", &mirrored));
     LS_TRY(ls_allreduce_find("ring", &job->allreduce));
     LS_TRY(ls_optimizer_parse("adam", &job->optimizer));
-    LS_TRY(mirrored->open(job, &run));
+    LS_TRY(ls_strategy_open(mirrored, job, &run));
     ls_status status = train(run, job);
     mirrored->close(run);
     return status;

@@ -49,7 +49,7 @@ static ls_status show(example *e)
     if (!status)
         status = ls_strategy_find("mirrored", &mirrored);
     if (!status)
-        status = mirrored->open(&job, &run);
+        status = ls_strategy_open(mirrored, &job, &run);
     if (!status) {
         status = train(run);
         mirrored->close(run);

@@ -52,7 +52,7 @@ static ls_status train_with(const char *name, const ls_job *job, double loss[2])
     const ls_strategy *strategy;
     ls_run *run;
     LS_TRY(ls_strategy_find(name, &strategy));
-    LS_TRY(strategy->open(job, &run));
+    LS_TRY(ls_strategy_open(strategy, job, &run));
     ls_status status = train(run, loss);
     strategy->close(run);
     printf("%-24s loss %.6f, after %d steps %.6f\n", name, loss[0], STEPS, loss[1]);

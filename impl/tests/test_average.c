@@ -101,7 +101,7 @@ static ls_evaluation evaluation_of(const ls_job *like, const float *parameters)
     ls_evaluation found;
     job.average = 0;
     job.device_count = 1;
-    must(ls_strategy_single.open(&job, &run));
+    must(ls_strategy_open(&ls_strategy_single, &job, &run));
     must(run->strategy->load(run, parameters));
     must(run->strategy->evaluate(run, SAMPLES, &found));
     run->strategy->close(run);
@@ -119,7 +119,7 @@ static void check(fixture *f, const char *name, size_t devices, bool staged)
     job.device_count = devices;
     job.towers_staged = staged;
     must(ls_strategy_find(name, &strategy));
-    must(strategy->open(strategy, &job, &run));
+    must(ls_strategy_open(strategy, &job, &run));
     ls_variables_initialize(&f->model->graph->variables, 1, w);
     must(strategy->load(run, w));
     for (int i = 0; i < PARAMETERS; i++)

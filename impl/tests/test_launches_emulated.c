@@ -80,7 +80,7 @@ static uint64_t count_nodes(const char *model_name, ls_convolution convolution)
                   .convolution = convolution,
                   .records = 8};
     must(ls_optimizer_parse(model->kind->default_optimizer, &job.optimizer));
-    must(ls_strategy_single.open(&job, &run));
+    must(ls_strategy_open(&ls_strategy_single, &job, &run));
     float *values = calloc(model->graph->variables.elements, sizeof *values);
     must(run->strategy->load(run, values));
     const uint64_t nodes = count_nodes_of(run);

@@ -37,7 +37,7 @@ static void check(const ls_job *job, const char *name, const char *comm, int dri
     ls_run *run;
     must(ls_strategy_find(name, &strategy));
     must(ls_comm_backend_find(comm, &own.transport));
-    must(strategy->open(strategy, &own, &run));
+    must(ls_strategy_open(strategy, &own, &run));
     must(strategy->mark(run));
     must(strategy->step(run, false, STEPS));
     must(strategy->sync(run));

@@ -71,7 +71,7 @@ static float *train(const site *s, const ls_strategy *strategy, int devices, boo
                   .records = 8};
     must(ls_places_balance(s->model->graph, devices, place));
     must(ls_optimizer_parse("adam", &job.optimizer));
-    must(strategy->open(strategy, &job, &run));
+    must(ls_strategy_open(strategy, &job, &run));
     ls_variables_initialize(&s->model->graph->variables, 1, values);
     must(run->strategy->load(run, values));
     must(run->strategy->step(run, false, STEPS));

@@ -267,7 +267,7 @@ static void test_recorded(void **state)
                 fixture f;
                 ls_run *run;
                 open_all(&f, &s);
-                must(ls_strategy_pipeline.open(&f.job, &run));
+                must(ls_strategy_open(&ls_strategy_pipeline, &f.job, &run));
                 for (int stage = 0; stage < p; stage++) {
                     const order got = recorded_order((const ls_divided *)run, stage, m);
                     const ls_graph *graph = ((ls_divided *)run)->parts.parts[stage].graph;

@@ -143,7 +143,7 @@ static void check(const char *model_name, const char *data_name, bool exact, boo
                   .capture = capture,
                   .records = 64};
     must(ls_optimizer_parse(model->kind->default_optimizer, &job.optimizer));
-    must(ls_strategy_single.open(&job, &run));
+    must(ls_strategy_open(&ls_strategy_single, &job, &run));
     float *values = calloc(model->graph->variables.elements, sizeof *values);
     ls_variables_initialize(&model->graph->variables, 1, values);
     must(run->strategy->load(run, values));

@@ -62,7 +62,7 @@ static float *train(const fixture *f, const ls_job *job)
     float *values = calloc(elements, sizeof *values);
     ls_traffic sent, formula;
     ls_run *run;
-    must(ls_strategy_towers.open(job, &run));
+    must(ls_strategy_open(&ls_strategy_towers, job, &run));
     ls_variables_initialize(&f->model->graph->variables, 1, values);
     must(run->strategy->load(run, values));
     must(run->strategy->step(run, false, STEPS));
@@ -99,7 +99,7 @@ static void the_host_orders_towers(void **state)
         float *expected = train(f, &job);
         f->device[TOWERS]->backend = &elsewhere;
         ls_run *run;
-        ls_status status = ls_strategy_towers.open(&job, &run);
+        ls_status status = ls_strategy_open(&ls_strategy_towers, &job, &run);
         assert_int_equal(ls_status_code(status), LS_CODE_USAGE); /* captured they cannot be */
         assert_non_null(strstr(ls_status_text(status), "--capture no"));
         ls_status_free(status);

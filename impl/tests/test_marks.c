@@ -29,7 +29,7 @@ static uint64_t mark_of(ls_run *run, int index, uint64_t *end_ns)
     return mark_ns;
 }
 
-/* `driver`: the member that begins all steps; -1: each its own. */
+/* `driver`: the member that begins all steps, for it ends them; -1: each its own. */
 static void check(const ls_job *job, const char *name, const char *comm, int driver)
 {
     const ls_strategy *strategy;
@@ -78,11 +78,11 @@ static void drivers_alone_are_marked(void **state)
                   .records = STEPS};
     must(ls_optimizer_parse("sgd", &job.optimizer));
     must(ls_allreduce_find("ring", &job.allreduce));
-    check(&job, "mirrored", "device", 0);
+    check(&job, "mirrored", "device", DEVICES - 1);
     check(&job, "mirrored", "thread", -1);
     check(&job, "towers", "thread", 1);
     job.capture = false;
-    check(&job, "mirrored", "device", 0);
+    check(&job, "mirrored", "device", DEVICES - 1);
     ls_data_close(data);
     ls_model_close(model);
     for (int i = 0; i < DEVICES; i++)

@@ -6,6 +6,7 @@
 #include "common/device/backend.h"
 
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const ls_device_backend *const backends[] = {
@@ -123,10 +124,41 @@ ls_status ls_device_register(ls_device *device, void *memory, size_t bytes, int 
     return device->backend->register_memory(device, memory, bytes, file);
 }
 
+/* The access of this memory; a new one where there is none. */
+static ls_access *access_of(ls_op *op, const void *memory)
+{
+    for (size_t i = 0; i < op->access_count; i++)
+        if (op->accesses[i].memory == memory)
+            return &op->accesses[i];
+    ls_access *all = realloc(op->accesses, (op->access_count + 1) * sizeof *all);
+    if (!all)
+        return NULL;
+    op->accesses = all;
+    all[op->access_count] = (ls_access){.memory = memory};
+    return &all[op->access_count++];
+}
+
+ls_status ls_op_touches(ls_op *op, const ls_access *accesses, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const ls_access *one = &accesses[i];
+        if (!one->memory || !one->bytes)
+            continue;
+        ls_access *all = access_of(op, one->memory);
+        if (!all)
+            return ls_fail_memory(op->name, (op->access_count + 1) * sizeof *all);
+        all->bytes = one->bytes > all->bytes ? one->bytes : all->bytes;
+        all->writes = all->writes || one->writes;
+    }
+    return LS_OK;
+}
+
 void ls_op_free(ls_op *op)
 {
-    if (op)
-        op->destroy(op);
+    if (!op)
+        return;
+    free(op->accesses);
+    op->destroy(op);
 }
 
 ls_status ls_queue_open(ls_device *device, const char *name, ls_queue **out)

@@ -166,6 +166,14 @@ typedef struct ls_time_profile {
     uint64_t ns[LS_TIME_USES];
 } ls_time_profile;
 
+/** Memory that a run of an operation touches: addresses of this process, or of its GPU. What is
+ *  written may be read, too. */
+typedef struct ls_access {
+    const void *memory;
+    size_t bytes;
+    bool writes;
+} ls_access;
+
 /**
  * An operation: a kernel with its arguments bound. Made by a kernel table (kernel.h), by a
  * communicator, or by whoever embeds this struct first in its own. Belongs to one device.
@@ -188,7 +196,14 @@ typedef struct ls_op {
                           copies of columns */
     size_t reordered_bytes; /**< what that writes */
     size_t workspace;       /**< bytes of device memory that it holds */
+    ls_access *accesses;    /**< all that a run touches but for what is its own, such as workspace:
+                                 of these it follows which operations have to wait for which */
+    size_t access_count;
 } ls_op;
+
+/** Adds to op->accesses; those without memory or bytes are passed over, the same memory becomes
+ *  one. ls_op_free frees them, so whoever has told them does not call op->destroy itself. */
+ls_status ls_op_touches(ls_op *op, const ls_access *accesses, size_t count);
 
 /** Takes NULL. */
 void ls_op_free(ls_op *op);

@@ -310,8 +310,15 @@ typedef struct ls_kernels {
                                      needs what is not here */
 } ls_kernels;
 
-/** Entries that every table has. */
-#define LS_KERNEL_CORE_ENTRIES(X)                                                                  \
+/** Entries that every table has: those that all tables of a kind of device may share, */
+#define LS_KERNEL_STEP_ENTRIES(X)                                                                  \
+    X(add_loss, ls_add_loss_args)                                                                  \
+    X(finish_step, ls_finish_step_args)                                                            \
+    X(stamp, ls_stamp_args)                                                                        \
+    X(flip_bit, ls_flip_bit_args)
+
+/** and those of its own. */
+#define LS_KERNEL_OWN_ENTRIES(X)                                                                   \
     X(gemm, ls_gemm_args)                                                                          \
     X(dense_forward, ls_dense_forward_args)                                                        \
     X(dense_backward_weights, ls_dense_backward_weights_args)                                      \
@@ -326,11 +333,11 @@ typedef struct ls_kernels {
     X(gather, ls_gather_args)                                                                      \
     X(optimizer, ls_optimizer_args)                                                                \
     X(add, ls_add_args)                                                                            \
-    X(add_loss, ls_add_loss_args)                                                                  \
-    X(fill, ls_fill_args)                                                                          \
-    X(finish_step, ls_finish_step_args)                                                            \
-    X(stamp, ls_stamp_args)                                                                        \
-    X(flip_bit, ls_flip_bit_args)
+    X(fill, ls_fill_args)
+
+#define LS_KERNEL_CORE_ENTRIES(X)                                                                  \
+    LS_KERNEL_OWN_ENTRIES(X)                                                                       \
+    LS_KERNEL_STEP_ENTRIES(X)
 
 /** Several operations as one. NULL in a table that gains nothing by it: those are put instead. */
 #define LS_KERNEL_JOINT_ENTRIES(X)                                                                 \

@@ -11,11 +11,19 @@
 
 #include "common/kernel/kernel.h"
 
-/** The work of one run. */
+/** The work of one run. All 0 before an ls_check_..., which adds to it. */
 typedef struct ls_work {
     double flops;
-    double bytes; /**< each tensor read or written, once */
+    double bytes;        /**< each tensor read or written, once */
+    ls_access *accesses; /**< those of the operation: on the heap, until ls_work_done */
+    size_t access_count;
 } ls_work;
+
+/** Adds memory that the operation touches; nothing where it is NULL. */
+ls_status ls_work_touch(ls_work *work, const void *memory, size_t bytes, bool writes);
+
+/** Gives *out, which was made where `made` says so, the accesses of its work. */
+ls_status ls_work_done(ls_work *work, ls_status made, ls_op **out);
 
 /** The failure of an operation that met a label outside [0, classes) in row `row`. */
 ls_status ls_label_fail(const char *op, int64_t row, int32_t label, int64_t classes);
@@ -25,5 +33,24 @@ ls_status ls_label_fail(const char *op, int64_t row, int32_t label, int64_t clas
     ls_status ls_check_##entry(const args *arguments, size_t real_bytes, ls_work *work);
 LS_KERNEL_ENTRIES(LS_KERNEL_CHECK)
 #undef LS_KERNEL_CHECK
+
+/** Declares what makes an entry's operation from arguments that were checked: it knows nothing of
+ *  accesses but to add those to memory that operations share. */
+#define LS_KERNEL_MAKES(make, args)                                                                \
+    ls_status make(ls_kernels *kernels, const args *arguments, const ls_work *work, ls_op **out);
+
+/** Defines a table's entry, checked_<entry>: no operation comes out of a table but through this. */
+#define LS_KERNEL_CHECKED(entry, args, make)                                                       \
+    static ls_status checked_##entry(ls_kernels *kernels, const args *arguments, ls_op **out)      \
+    {                                                                                              \
+        ls_work work = {0};                                                                        \
+        ls_status status = ls_check_##entry(arguments, kernels->table->real_bytes, &work);         \
+        if (!status)                                                                               \
+            status = make(kernels, arguments, &work, out);                                         \
+        return ls_work_done(&work, status, out);                                                   \
+    }
+
+/** Its member of the table. */
+#define LS_KERNEL_LISTED(entry, args) .entry = checked_##entry,
 
 #endif

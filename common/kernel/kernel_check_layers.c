@@ -81,9 +81,9 @@ ls_status ls_check_gather_crops(const ls_gather_crops_args *g, size_t real_bytes
         {"source", g->source, g->rows, in, 1, NEEDED},
         {"indices", g->indices, g->rows, 1, sizeof *g->indices, NEEDED},
         {"state", g->state, 1, 1, sizeof *g->state, NEEDED},
-        {"out", g->out, g->rows, out, real_bytes, NEEDED}};
+        {"out", g->out, g->rows, out, real_bytes, WRITTEN}};
     LS_TRY(ls_check_tensors(op, 4, tensors, work));
-    work->flops = 5.0 * (double)g->rows * (double)out;
+    work->flops += 5.0 * (double)g->rows * (double)out;
     if (g->channels < 1 || g->pad < 0 || g->pad > g->in_side || g->out_side < 1 ||
         g->out_side > g->in_side + 2 * g->pad || g->in_side > 1 << 12)
         return ls_fail(LS_CODE_USAGE, op, "out_side",
@@ -101,6 +101,13 @@ static ls_status check_activation(const char *op, ls_activation activation)
                    "%d is none; give LS_ACTIVATION_NONE or LS_ACTIVATION_RELU", (int)activation);
 }
 
+/* The weights once more, which are no other bytes. */
+static ls_status touch_packed(ls_work *work, const void *packed, const ls_conv_shape *s,
+                              const conv_sizes *size, size_t real_bytes)
+{
+    return ls_work_touch(work, packed, (size_t)(s->outputs * size->weight) * real_bytes, false);
+}
+
 ls_status ls_check_conv_forward(const ls_conv_forward_args *c, size_t real_bytes, ls_work *work)
 {
     static const char op[] = "conv_forward";
@@ -111,9 +118,10 @@ ls_status ls_check_conv_forward(const ls_conv_forward_args *c, size_t real_bytes
         {"x", c->x, s->rows, size.x, real_bytes, NEEDED},
         {"weight", c->weight, s->outputs, size.weight, real_bytes, NEEDED},
         {"bias", c->bias, s->outputs, 1, real_bytes, OPTIONAL},
-        {"y", c->y, s->rows, size.y, real_bytes, NEEDED}};
+        {"y", c->y, s->rows, size.y, real_bytes, WRITTEN}};
     LS_TRY(ls_check_tensors(op, 4, tensors, work));
-    work->flops = 2.0 * (double)s->rows * (double)size.y * (double)size.weight;
+    LS_TRY(touch_packed(work, c->packed, s, &size, real_bytes));
+    work->flops += 2.0 * (double)s->rows * (double)size.y * (double)size.weight;
     return check_activation(op, c->activation);
 }
 
@@ -127,10 +135,10 @@ ls_status ls_check_conv_backward_weights(const ls_conv_backward_weights_args *c,
     const ls_checked_tensor tensors[] = {
         {"x", c->x, s->rows, size.x, real_bytes, NEEDED},
         {"dy", c->dy, s->rows, size.y, real_bytes, NEEDED},
-        {"dweight", c->dweight, s->outputs, size.weight, real_bytes, NEEDED},
-        {"dbias", c->dbias, s->outputs, 1, real_bytes, OPTIONAL}};
+        {"dweight", c->dweight, s->outputs, size.weight, real_bytes, WRITTEN},
+        {"dbias", c->dbias, s->outputs, 1, real_bytes, OPTIONAL | WRITTEN}};
     LS_TRY(ls_check_tensors(op, 4, tensors, work));
-    work->flops = 2.0 * (double)s->rows * (double)size.y * (double)size.weight;
+    work->flops += 2.0 * (double)s->rows * (double)size.y * (double)size.weight;
     return LS_OK;
 }
 
@@ -144,9 +152,10 @@ ls_status ls_check_conv_backward_data(const ls_conv_backward_data_args *c, size_
     const ls_checked_tensor tensors[] = {
         {"dy", c->dy, s->rows, size.y, real_bytes, NEEDED},
         {"weight", c->weight, s->outputs, size.weight, real_bytes, NEEDED},
-        {"dx", c->dx, s->rows, size.x, real_bytes, NEEDED}};
+        {"dx", c->dx, s->rows, size.x, real_bytes, WRITTEN}};
     LS_TRY(ls_check_tensors(op, 3, tensors, work));
-    work->flops = 2.0 * (double)s->rows * (double)size.y * (double)size.weight;
+    LS_TRY(touch_packed(work, c->packed, s, &size, real_bytes));
+    work->flops += 2.0 * (double)s->rows * (double)size.y * (double)size.weight;
     return LS_OK;
 }
 
@@ -172,10 +181,11 @@ ls_status ls_check_max_pool_forward(const ls_max_pool_forward_args *p, size_t re
     LS_TRY(check_pool(op, &p->window, p->channels, sizes));
     const ls_checked_tensor tensors[] = {
         {"x", p->x, p->rows, sizes[0], real_bytes, NEEDED},
-        {"y", p->y, p->rows, sizes[1], real_bytes, NEEDED},
-        {"place", p->place, p->rows, sizes[1], sizeof *p->place, NEEDED}};
+        {"y", p->y, p->rows, sizes[1], real_bytes, WRITTEN},
+        {"place", p->place, p->rows, sizes[1], sizeof *p->place, WRITTEN}};
     LS_TRY(ls_check_tensors(op, 3, tensors, work));
-    work->flops = (double)p->rows * (double)sizes[1] * (double)(p->window.height * p->window.width);
+    work->flops +=
+        (double)p->rows * (double)sizes[1] * (double)(p->window.height * p->window.width);
     return LS_OK;
 }
 
@@ -189,9 +199,9 @@ ls_status ls_check_max_pool_backward(const ls_max_pool_backward_args *p, size_t 
         {"dy", p->dy, p->rows, sizes[1], real_bytes, NEEDED},
         {"place", p->place, p->rows, sizes[1], sizeof *p->place, NEEDED},
         {"relu_output", p->relu_output, p->rows, sizes[1], real_bytes, OPTIONAL},
-        {"dx", p->dx, p->rows, sizes[0], real_bytes, NEEDED}};
+        {"dx", p->dx, p->rows, sizes[0], real_bytes, WRITTEN}};
     LS_TRY(ls_check_tensors(op, 4, tensors, work));
-    work->flops = (double)p->rows * (double)sizes[1];
+    work->flops += (double)p->rows * (double)sizes[1];
     return LS_OK;
 }
 
@@ -206,19 +216,20 @@ static ls_status check_radius(const char *op, int64_t radius, double alpha)
 ls_status ls_check_lrn_forward(const ls_lrn_forward_args *l, size_t real_bytes, ls_work *work)
 {
     const ls_checked_tensor tensors[] = {{"x", l->x, l->pixels, l->channels, real_bytes, NEEDED},
-                                         {"y", l->y, l->pixels, l->channels, real_bytes, NEEDED}};
+                                         {"y", l->y, l->pixels, l->channels, real_bytes, WRITTEN}};
     LS_TRY(ls_check_tensors("lrn_forward", 2, tensors, work));
-    work->flops = (double)l->pixels * (double)l->channels * (2.0 * (double)l->radius + 6);
+    work->flops += (double)l->pixels * (double)l->channels * (2.0 * (double)l->radius + 6);
     return check_radius("lrn_forward", l->radius, l->alpha);
 }
 
 ls_status ls_check_lrn_backward(const ls_lrn_backward_args *l, size_t real_bytes, ls_work *work)
 {
-    const ls_checked_tensor tensors[] = {{"x", l->x, l->pixels, l->channels, real_bytes, NEEDED},
-                                         {"dy", l->dy, l->pixels, l->channels, real_bytes, NEEDED},
-                                         {"dx", l->dx, l->pixels, l->channels, real_bytes, NEEDED}};
+    const ls_checked_tensor tensors[] = {
+        {"x", l->x, l->pixels, l->channels, real_bytes, NEEDED},
+        {"dy", l->dy, l->pixels, l->channels, real_bytes, NEEDED},
+        {"dx", l->dx, l->pixels, l->channels, real_bytes, WRITTEN}};
     LS_TRY(ls_check_tensors("lrn_backward", 3, tensors, work));
-    work->flops = (double)l->pixels * (double)l->channels * (4.0 * (double)l->radius + 12);
+    work->flops += (double)l->pixels * (double)l->channels * (4.0 * (double)l->radius + 12);
     return check_radius("lrn_backward", l->radius, l->alpha);
 }
 
@@ -227,27 +238,24 @@ ls_status ls_check_transpose(const ls_transpose_args *t, size_t real_bytes, ls_w
     int64_t size = 0;
     LS_TRY(count_elements("transpose", "x", (const int64_t[]){t->rows, t->columns, 1}, &size));
     const ls_checked_tensor tensors[] = {{"x", t->x, t->batch, size, real_bytes, NEEDED},
-                                         {"y", t->y, t->batch, size, real_bytes, NEEDED}};
+                                         {"y", t->y, t->batch, size, real_bytes, WRITTEN}};
     return ls_check_tensors("transpose", 2, tensors, work);
 }
 
 ls_status ls_check_pack_weights(const ls_pack_weights_args *p, size_t real_bytes, ls_work *work)
 {
-    *work = (ls_work){0};
     if (p->count < 0 || (p->count && !p->items))
         return ls_fail(LS_CODE_USAGE, "pack_weights", "items",
                        "%" PRId64 " of them are none; give as many as there are", p->count);
     for (int64_t i = 0; i < p->count; i++) {
         const ls_packed_weights *w = &p->items[i];
-        ls_work one;
         int64_t size = 0;
         LS_TRY(count_elements("pack_weights", "weight", (const int64_t[]){w->channels, w->taps, 1},
                               &size));
         const ls_checked_tensor tensors[] = {
             {"weight", w->weight, w->outputs, size, real_bytes, NEEDED},
-            {"packed", w->packed, w->outputs, size, real_bytes, NEEDED}};
-        LS_TRY(ls_check_tensors("pack_weights", 2, tensors, &one));
-        work->bytes += one.bytes;
+            {"packed", w->packed, w->outputs, size, real_bytes, WRITTEN}};
+        LS_TRY(ls_check_tensors("pack_weights", 2, tensors, work));
     }
     return LS_OK;
 }
@@ -255,7 +263,7 @@ ls_status ls_check_pack_weights(const ls_pack_weights_args *p, size_t real_bytes
 ls_status ls_check_weight_decay(const ls_weight_decay_args *d, size_t real_bytes, ls_work *work)
 {
     const ls_checked_tensor tensors[] = {{"weight", d->weight, d->count, 1, real_bytes, NEEDED},
-                                         {"loss", d->loss, 1, 1, sizeof *d->loss, NEEDED}};
+                                         {"loss", d->loss, 1, 1, sizeof *d->loss, WRITTEN}};
     LS_TRY(ls_check_tensors("weight_decay", 2, tensors, work));
     return ls_check_ranges("weight_decay", d->ranges, d->range_count, d->count, true, &work->flops);
 }
@@ -285,13 +293,13 @@ ls_status ls_check_conv_max_forward(const ls_conv_max_forward_args *c, size_t re
         {"x", c->x, s->rows, size.x, real_bytes, NEEDED},
         {"weight", c->weight, s->outputs, size.weight, real_bytes, NEEDED},
         {"bias", c->bias, s->outputs, 1, real_bytes, OPTIONAL},
-        {"y", c->y, s->rows, s->outputs, real_bytes, NEEDED},
-        {"place", c->place, s->rows, s->outputs, sizeof *c->place, NEEDED}};
+        {"y", c->y, s->rows, s->outputs, real_bytes, WRITTEN},
+        {"place", c->place, s->rows, s->outputs, sizeof *c->place, WRITTEN}};
     LS_TRY(ls_check_tensors(op, 5, tensors, work));
     if (s->rows && !(s->window.out_height && s->window.out_width))
         return ls_fail(LS_CODE_USAGE, op, "window", "it has no position; give larger images");
     LS_TRY(check_conv_max(op, s, &size));
-    work->flops = 2.0 * (double)s->rows * (double)size.y * (double)size.weight;
+    work->flops += 2.0 * (double)s->rows * (double)size.y * (double)size.weight;
     return check_activation(op, c->activation);
 }
 
@@ -306,11 +314,11 @@ ls_status ls_check_conv_max_backward_weights(const ls_conv_max_backward_weights_
         {"x", c->x, s->rows, size.x, real_bytes, NEEDED},
         {"dy", c->dy, s->rows, s->outputs, real_bytes, NEEDED},
         {"place", c->place, s->rows, s->outputs, sizeof *c->place, NEEDED},
-        {"dweight", c->dweight, s->outputs, size.weight, real_bytes, NEEDED},
-        {"dbias", c->dbias, s->outputs, 1, real_bytes, OPTIONAL}};
+        {"dweight", c->dweight, s->outputs, size.weight, real_bytes, WRITTEN},
+        {"dbias", c->dbias, s->outputs, 1, real_bytes, OPTIONAL | WRITTEN}};
     LS_TRY(ls_check_tensors(op, 5, tensors, work));
     LS_TRY(check_conv_max(op, s, &size));
-    work->flops = 2.0 * (double)s->rows * (double)s->outputs * (double)size.weight;
+    work->flops += 2.0 * (double)s->rows * (double)s->outputs * (double)size.weight;
     return LS_OK;
 }
 
@@ -339,11 +347,11 @@ ls_status ls_check_lstm_forward(const ls_lstm_forward_args *l, size_t real_bytes
         {"weight_ih", l->weight_ih, 4 * s->hidden, s->inputs, real_bytes, NEEDED},
         {"weight_hh", l->weight_hh, 4 * s->hidden, s->hidden, real_bytes, NEEDED},
         {"bias", l->bias, 4 * s->hidden, 1, real_bytes, NEEDED},
-        {"kept", l->kept, s->rows, sizes[1], real_bytes, NEEDED},
-        {"y", l->y, s->rows, sizes[2], real_bytes, NEEDED}};
+        {"kept", l->kept, s->rows, sizes[1], real_bytes, WRITTEN},
+        {"y", l->y, s->rows, sizes[2], real_bytes, WRITTEN}};
     LS_TRY(ls_check_tensors("lstm_forward", 6, tensors, work));
-    work->flops = 8.0 * (double)s->rows * (double)s->steps * (double)s->hidden *
-                  (double)(s->inputs + s->hidden);
+    work->flops += 8.0 * (double)s->rows * (double)s->steps * (double)s->hidden *
+                   (double)(s->inputs + s->hidden);
     return LS_OK;
 }
 
@@ -356,15 +364,15 @@ ls_status ls_check_lstm_backward(const ls_lstm_backward_args *l, size_t real_byt
         {"x", l->x, s->rows, sizes[0], real_bytes, NEEDED},
         {"weight_ih", l->weight_ih, 4 * s->hidden, s->inputs, real_bytes, NEEDED},
         {"weight_hh", l->weight_hh, 4 * s->hidden, s->hidden, real_bytes, NEEDED},
-        {"kept", l->kept, s->rows, sizes[1], real_bytes, NEEDED},
+        {"kept", l->kept, s->rows, sizes[1], real_bytes, WRITTEN},
         {"dy", l->dy, s->rows, sizes[2], real_bytes, NEEDED},
-        {"dx", l->dx, s->rows, sizes[0], real_bytes, OPTIONAL},
-        {"dweight_ih", l->dweight_ih, 4 * s->hidden, s->inputs, real_bytes, NEEDED},
-        {"dweight_hh", l->dweight_hh, 4 * s->hidden, s->hidden, real_bytes, NEEDED},
-        {"dbias", l->dbias, 4 * s->hidden, 1, real_bytes, NEEDED}};
+        {"dx", l->dx, s->rows, sizes[0], real_bytes, OPTIONAL | WRITTEN},
+        {"dweight_ih", l->dweight_ih, 4 * s->hidden, s->inputs, real_bytes, WRITTEN},
+        {"dweight_hh", l->dweight_hh, 4 * s->hidden, s->hidden, real_bytes, WRITTEN},
+        {"dbias", l->dbias, 4 * s->hidden, 1, real_bytes, WRITTEN}};
     LS_TRY(ls_check_tensors("lstm_backward", 9, tensors, work));
-    work->flops = 8.0 * (double)s->rows * (double)s->steps * (double)s->hidden *
-                  ((l->dx ? 2.0 : 1.0) * (double)s->inputs + 2.0 * (double)s->hidden);
+    work->flops += 8.0 * (double)s->rows * (double)s->steps * (double)s->hidden *
+                   ((l->dx ? 2.0 : 1.0) * (double)s->inputs + 2.0 * (double)s->hidden);
     return LS_OK;
 }
 
@@ -373,17 +381,17 @@ ls_status ls_check_logistic_loss(const ls_logistic_loss_args *l, size_t real_byt
     const ls_checked_tensor tensors[] = {
         {"logits", l->logits, l->rows, 1, real_bytes, NEEDED},
         {"labels", l->labels, l->rows, 1, sizeof *l->labels, NEEDED},
-        {"dlogits", l->dlogits, l->rows, 1, real_bytes, OPTIONAL},
-        {"loss", l->loss, 1, 1, sizeof *l->loss, OPTIONAL}};
+        {"dlogits", l->dlogits, l->rows, 1, real_bytes, OPTIONAL | WRITTEN},
+        {"loss", l->loss, 1, 1, sizeof *l->loss, OPTIONAL | WRITTEN}};
     LS_TRY(ls_check_tensors("logistic_loss", 4, tensors, work));
-    work->flops = 5.0 * (double)l->rows;
+    work->flops += 5.0 * (double)l->rows;
     return ls_check_value("logistic_loss", "scale", l->scale);
 }
 
 ls_status ls_check_copy_columns(const ls_copy_columns_args *c, size_t real_bytes, ls_work *work)
 {
     const ls_checked_tensor tensors[] = {{"x", c->x, c->rows, c->x_pitch, real_bytes, NEEDED},
-                                         {"y", c->y, c->rows, c->y_pitch, real_bytes, NEEDED}};
+                                         {"y", c->y, c->rows, c->y_pitch, real_bytes, WRITTEN}};
     LS_TRY(ls_check_tensors("copy_columns", 2, tensors, work));
     if (c->width < 0 || c->width > c->x_pitch || c->width > c->y_pitch)
         return ls_fail(LS_CODE_USAGE, "copy_columns", "width",

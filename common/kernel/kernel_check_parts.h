@@ -5,16 +5,19 @@
 
 #include "common/kernel/kernel_check.h"
 
+/** What a tensor is: needed and read but for what is said. */
+enum { NEEDED = 0, OPTIONAL = 1, WRITTEN = 2 };
+
 /** One tensor of an operation: [rows, columns] elements. */
 typedef struct ls_checked_tensor {
     const char *name;
     const void *data;
     int64_t rows, columns;
     size_t element_bytes;
-    enum { NEEDED, OPTIONAL } need;
+    unsigned what;
 } ls_checked_tensor;
 
-/** Refuses bad sizes and missing memory; *work becomes the bytes of all, and no flops. */
+/** Refuses bad sizes and missing memory; adds the bytes of all to *work, and their accesses. */
 ls_status ls_check_tensors(const char *op, size_t count, const ls_checked_tensor *tensors,
                            ls_work *work);
 

@@ -20,10 +20,10 @@ ls_status ls_check_bn_sums(const ls_bn_sums_args *b, size_t real_bytes, ls_work 
 {
     const ls_checked_tensor tensors[] = {
         {"x", b->x, b->pixels, b->channels, real_bytes, NEEDED},
-        {"sums", b->sums, 2, b->channels, sizeof(double), NEEDED},
-        {"moments", b->moments, 2, b->channels, real_bytes, OPTIONAL}};
+        {"sums", b->sums, 2, b->channels, sizeof(double), WRITTEN},
+        {"moments", b->moments, 2, b->channels, real_bytes, OPTIONAL | WRITTEN}};
     LS_TRY(ls_check_tensors("bn_sums", 3, tensors, work));
-    work->flops = 3.0 * (double)b->pixels * (double)b->channels;
+    work->flops += 3.0 * (double)b->pixels * (double)b->channels;
     return ls_check_value("bn_sums", "epsilon", b->epsilon);
 }
 
@@ -32,7 +32,7 @@ ls_status ls_check_bn_moments(const ls_bn_moments_args *b, size_t real_bytes, ls
     static const char op[] = "bn_moments";
     const int64_t C = b->channels;
     const ls_checked_tensor tensors[] = {{"sums", b->sums, 2, C, sizeof(double), NEEDED},
-                                         {"moments", b->moments, 2, C, real_bytes, NEEDED}};
+                                         {"moments", b->moments, 2, C, real_bytes, WRITTEN}};
     LS_TRY(ls_check_tensors(op, 2, tensors, work));
     LS_TRY(check_count(op, b->count, 1));
     return ls_check_value(op, "epsilon", b->epsilon);
@@ -44,7 +44,7 @@ ls_status ls_check_bn_moving_moments(const ls_bn_moving_moments_args *b, size_t 
     const int64_t C = b->channels;
     const ls_checked_tensor tensors[] = {{"mean", b->mean, C, 1, real_bytes, NEEDED},
                                          {"variance", b->variance, C, 1, real_bytes, NEEDED},
-                                         {"moments", b->moments, 2, C, real_bytes, NEEDED}};
+                                         {"moments", b->moments, 2, C, real_bytes, WRITTEN}};
     LS_TRY(ls_check_tensors("bn_moving_moments", 3, tensors, work));
     return ls_check_value("bn_moving_moments", "epsilon", b->epsilon);
 }
@@ -57,9 +57,9 @@ ls_status ls_check_bn_forward(const ls_bn_forward_args *b, size_t real_bytes, ls
                                          {"weight", b->weight, C, 1, real_bytes, NEEDED},
                                          {"bias", b->bias, C, 1, real_bytes, NEEDED},
                                          {"z", b->z, N, C, real_bytes, OPTIONAL},
-                                         {"y", b->y, N, C, real_bytes, NEEDED}};
+                                         {"y", b->y, N, C, real_bytes, WRITTEN}};
     LS_TRY(ls_check_tensors("bn_forward", 6, tensors, work));
-    work->flops = (b->z ? 4.0 : 3.0) * (double)N * (double)C;
+    work->flops += (b->z ? 4.0 : 3.0) * (double)N * (double)C;
     return LS_OK;
 }
 
@@ -73,15 +73,15 @@ ls_status ls_check_bn_backward_sums(const ls_bn_backward_sums_args *b, size_t re
                                          {"bias", b->bias, C, 1, real_bytes, NEEDED},
                                          {"y", b->y, N, C, real_bytes, OPTIONAL},
                                          {"dy", b->dy, N, C, real_bytes, NEEDED},
-                                         {"dz", b->dz, N, C, real_bytes, OPTIONAL},
-                                         {"sums", b->sums, 2, C, sizeof(double), NEEDED},
-                                         {"dweight", b->dweight, C, 1, real_bytes, NEEDED},
-                                         {"dbias", b->dbias, C, 1, real_bytes, NEEDED},
+                                         {"dz", b->dz, N, C, real_bytes, OPTIONAL | WRITTEN},
+                                         {"sums", b->sums, 2, C, sizeof(double), WRITTEN},
+                                         {"dweight", b->dweight, C, 1, real_bytes, WRITTEN},
+                                         {"dbias", b->dbias, C, 1, real_bytes, WRITTEN},
                                          {"batch", b->batch, 2, C, sizeof(double), NEEDED},
-                                         {"mean", b->mean, C, 1, real_bytes, NEEDED},
-                                         {"variance", b->variance, C, 1, real_bytes, NEEDED}};
+                                         {"mean", b->mean, C, 1, real_bytes, WRITTEN},
+                                         {"variance", b->variance, C, 1, real_bytes, WRITTEN}};
     LS_TRY(ls_check_tensors("bn_backward_sums", 13, tensors, work));
-    work->flops = 5.0 * (double)N * (double)C;
+    work->flops += 5.0 * (double)N * (double)C;
     LS_TRY(check_count("bn_backward_sums", b->count, 1));
     return ls_check_value("bn_backward_sums", "share", b->share);
 }
@@ -95,9 +95,9 @@ ls_status ls_check_bn_backward(const ls_bn_backward_args *b, size_t real_bytes, 
                                          {"bias", b->bias, C, 1, real_bytes, NEEDED},
                                          {"sums", b->sums, 2, C, sizeof(double), NEEDED},
                                          {"dy", b->dy, N, C, real_bytes, NEEDED},
-                                         {"dx", b->dx, N, C, real_bytes, NEEDED}};
+                                         {"dx", b->dx, N, C, real_bytes, WRITTEN}};
     LS_TRY(ls_check_tensors("bn_backward", 7, tensors, work));
-    work->flops = 6.0 * (double)N * (double)C;
+    work->flops += 6.0 * (double)N * (double)C;
     return check_count("bn_backward", b->count, N > 0);
 }
 
@@ -130,7 +130,7 @@ ls_status ls_check_shortcut_forward(const ls_shortcut_forward_args *s, size_t re
     int64_t sizes[2] = {0};
     LS_TRY(check_shortcut("shortcut_forward", &s->shape, sizes));
     const ls_checked_tensor tensors[] = {{"x", s->x, s->shape.rows, sizes[0], real_bytes, NEEDED},
-                                         {"y", s->y, s->shape.rows, sizes[1], real_bytes, NEEDED}};
+                                         {"y", s->y, s->shape.rows, sizes[1], real_bytes, WRITTEN}};
     return ls_check_tensors("shortcut_forward", 2, tensors, work);
 }
 
@@ -141,7 +141,7 @@ ls_status ls_check_shortcut_backward(const ls_shortcut_backward_args *s, size_t 
     LS_TRY(check_shortcut("shortcut_backward", &s->shape, sizes));
     const ls_checked_tensor tensors[] = {
         {"dy", s->dy, s->shape.rows, sizes[1], real_bytes, NEEDED},
-        {"dx", s->dx, s->shape.rows, sizes[0], real_bytes, NEEDED}};
+        {"dx", s->dx, s->shape.rows, sizes[0], real_bytes, WRITTEN}};
     return ls_check_tensors("shortcut_backward", 2, tensors, work);
 }
 
@@ -164,9 +164,9 @@ ls_status ls_check_mean_pool_forward(const ls_mean_pool_forward_args *m, size_t 
     int64_t size = 0;
     LS_TRY(check_mean("mean_pool_forward", m->pixels, m->channels, &size));
     const ls_checked_tensor tensors[] = {{"x", m->x, m->rows, size, real_bytes, NEEDED},
-                                         {"y", m->y, m->rows, m->channels, real_bytes, NEEDED}};
+                                         {"y", m->y, m->rows, m->channels, real_bytes, WRITTEN}};
     LS_TRY(ls_check_tensors("mean_pool_forward", 2, tensors, work));
-    work->flops = (double)m->rows * (double)size;
+    work->flops += (double)m->rows * (double)size;
     return LS_OK;
 }
 
@@ -176,17 +176,17 @@ ls_status ls_check_mean_pool_backward(const ls_mean_pool_backward_args *m, size_
     int64_t size = 0;
     LS_TRY(check_mean("mean_pool_backward", m->pixels, m->channels, &size));
     const ls_checked_tensor tensors[] = {{"dy", m->dy, m->rows, m->channels, real_bytes, NEEDED},
-                                         {"dx", m->dx, m->rows, size, real_bytes, NEEDED}};
+                                         {"dx", m->dx, m->rows, size, real_bytes, WRITTEN}};
     return ls_check_tensors("mean_pool_backward", 2, tensors, work);
 }
 
 ls_status ls_check_moving_average(const ls_moving_average_args *m, size_t real_bytes, ls_work *work)
 {
     const ls_checked_tensor tensors[] = {{"value", m->value, m->count, 1, real_bytes, NEEDED},
-                                         {"average", m->average, m->count, 1, real_bytes, NEEDED},
+                                         {"average", m->average, m->count, 1, real_bytes, WRITTEN},
                                          {"state", m->state, 1, 1, sizeof *m->state, OPTIONAL}};
     LS_TRY(ls_check_tensors("moving_average", 3, tensors, work));
-    work->flops = 3.0 * (double)m->count;
+    work->flops += 3.0 * (double)m->count;
     return ls_check_value("moving_average", "decay", m->decay);
 }
 
@@ -195,8 +195,8 @@ ls_status ls_check_add_sums(const ls_add_sums_args *a, size_t real_bytes, ls_wor
     (void)real_bytes;
     const ls_checked_tensor tensors[] = {{"a", a->a, a->count, 1, sizeof *a->a, NEEDED},
                                          {"b", a->b, a->count, 1, sizeof *a->b, OPTIONAL},
-                                         {"out", a->out, a->count, 1, sizeof *a->out, NEEDED}};
+                                         {"out", a->out, a->count, 1, sizeof *a->out, WRITTEN}};
     LS_TRY(ls_check_tensors("add_sums", 3, tensors, work));
-    work->flops = a->b ? (double)a->count : 0;
+    work->flops += a->b ? (double)a->count : 0;
     return LS_OK;
 }

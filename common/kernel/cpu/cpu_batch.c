@@ -28,11 +28,9 @@ static ls_status run_indices(ls_op *op, ls_queue *queue)
 }
 
 ls_status ls_cpu_batch_indices(ls_kernels *kernels, const ls_batch_indices_args *arguments,
-                               ls_op **out)
+                               const ls_work *work, ls_op **out)
 {
-    ls_work work;
-    LS_TRY(ls_check_batch_indices(arguments, kernels->table->real_bytes, &work));
-    const ls_op like = {.name = "batch_indices.loop", .run = run_indices, .bytes = work.bytes};
+    const ls_op like = {.name = "batch_indices.loop", .run = run_indices, .bytes = work->bytes};
     const indices_op bound = {.loops = ((const cpu_kernels *)kernels)->loops,
                               .arguments = *arguments,
                               .cache.epoch = UINT64_MAX};
@@ -63,13 +61,12 @@ static ls_status run_gather(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-ls_status ls_cpu_gather(ls_kernels *kernels, const ls_gather_args *arguments, ls_op **out)
+ls_status ls_cpu_gather(ls_kernels *kernels, const ls_gather_args *arguments, const ls_work *work,
+                        ls_op **out)
 {
     const cpu_kernels *cpu = (const cpu_kernels *)kernels;
-    ls_work work;
-    LS_TRY(ls_check_gather(arguments, kernels->table->real_bytes, &work));
     const ls_op like = {
-        .name = "gather.loop", .run = run_gather, .flops = work.flops, .bytes = work.bytes};
+        .name = "gather.loop", .run = run_gather, .flops = work->flops, .bytes = work->bytes};
     bool one_hot = arguments->type == LS_GATHER_ONE_HOT;
     const gather_op bound = {.loops = cpu->loops,
                              .threads = ls_cpu_threads_for(cpu, arguments->rows * arguments->width *
@@ -117,19 +114,18 @@ static void destroy_softmax(ls_op *op)
 }
 
 ls_status ls_cpu_softmax_cross_entropy(ls_kernels *kernels,
-                                       const ls_softmax_cross_entropy_args *arguments, ls_op **out)
+                                       const ls_softmax_cross_entropy_args *arguments,
+                                       const ls_work *work, ls_op **out)
 {
     const cpu_kernels *cpu = (const cpu_kernels *)kernels;
-    ls_work work;
-    LS_TRY(ls_check_softmax_cross_entropy(arguments, kernels->table->real_bytes, &work));
     softmax_op *s = malloc(sizeof *s);
     if (!s)
         return ls_fail_memory("softmax_cross_entropy", sizeof *s);
     *s = (softmax_op){.op = {.name = "softmax_cross_entropy.loop",
                              .run = run_softmax,
                              .destroy = destroy_softmax,
-                             .flops = work.flops,
-                             .bytes = work.bytes},
+                             .flops = work->flops,
+                             .bytes = work->bytes},
                       .loops = cpu->loops,
                       .device = kernels->device,
                       .arguments = *arguments};
@@ -169,14 +165,12 @@ static ls_status run_squared_error(ls_op *op, ls_queue *queue)
 }
 
 ls_status ls_cpu_squared_error(ls_kernels *kernels, const ls_squared_error_args *arguments,
-                               ls_op **out)
+                               const ls_work *work, ls_op **out)
 {
-    ls_work work;
-    LS_TRY(ls_check_squared_error(arguments, kernels->table->real_bytes, &work));
     const ls_op like = {.name = "squared_error.loop",
                         .run = run_squared_error,
-                        .flops = work.flops,
-                        .bytes = work.bytes};
+                        .flops = work->flops,
+                        .bytes = work->bytes};
     const error_op bound = {((const cpu_kernels *)kernels)->loops, *arguments};
     return ls_op_bind(&like, &bound, sizeof bound, out);
 }
@@ -201,11 +195,9 @@ static ls_status run_count(ls_op *op, ls_queue *queue)
 }
 
 ls_status ls_cpu_count_correct(ls_kernels *kernels, const ls_count_correct_args *arguments,
-                               ls_op **out)
+                               const ls_work *work, ls_op **out)
 {
-    ls_work work;
-    LS_TRY(ls_check_count_correct(arguments, kernels->table->real_bytes, &work));
-    const ls_op like = {.name = "count_correct.loop", .run = run_count, .bytes = work.bytes};
+    const ls_op like = {.name = "count_correct.loop", .run = run_count, .bytes = work->bytes};
     const count_op bound = {((const cpu_kernels *)kernels)->loops, *arguments};
     return ls_op_bind(&like, &bound, sizeof bound, out);
 }

@@ -319,47 +319,42 @@ static void *writable(const void *data)
     return (void *)(uintptr_t)data; /* oneDNN's memory objects know no const */
 }
 
-ls_status ls_cpu_conv_forward(ls_kernels *kernels, const ls_conv_forward_args *a, ls_op **out)
+ls_status ls_cpu_conv_forward(ls_kernels *kernels, const ls_conv_forward_args *a,
+                              const ls_work *work, ls_op **out)
 {
-    ls_work work;
-    LS_TRY(ls_check_conv_forward(a, kernels->table->real_bytes, &work));
     if (ls_cpu_winograd((const cpu_kernels *)kernels, &a->shape))
-        return ls_cpu_winograd_forward((const cpu_kernels *)kernels, a, &work, out);
+        return ls_cpu_winograd_forward((const cpu_kernels *)kernels, a, work, out);
     const conv_op like = {
         .op.name = "conv_forward.primitive",
         .direction = FORWARD,
         .shape = a->shape,
         .relu = a->activation == LS_ACTIVATION_RELU,
         .tensors = {writable(a->x), writable(a->weight), writable(a->bias), a->y}};
-    return make(kernels, &like, &work, out);
+    return make(kernels, &like, work, out);
 }
 
 ls_status ls_cpu_conv_backward_weights(ls_kernels *kernels, const ls_conv_backward_weights_args *a,
-                                       ls_op **out)
+                                       const ls_work *work, ls_op **out)
 {
-    ls_work work;
-    LS_TRY(ls_check_conv_backward_weights(a, kernels->table->real_bytes, &work));
     if (ls_cpu_conv_few((const cpu_kernels *)kernels, &a->shape))
-        return ls_cpu_conv_few_weights((const cpu_kernels *)kernels, a, &work, out);
+        return ls_cpu_conv_few_weights((const cpu_kernels *)kernels, a, work, out);
     if (ls_cpu_winograd_shared((const cpu_kernels *)kernels, &a->shape))
-        return ls_cpu_winograd_weights((const cpu_kernels *)kernels, a, &work, out);
+        return ls_cpu_winograd_weights((const cpu_kernels *)kernels, a, work, out);
     const conv_op like = {.op.name = "conv_backward_weights.primitive",
                           .direction = TO_WEIGHTS,
                           .shape = a->shape,
                           .tensors = {writable(a->x), a->dweight, a->dbias, writable(a->dy)}};
-    return make(kernels, &like, &work, out);
+    return make(kernels, &like, work, out);
 }
 
 ls_status ls_cpu_conv_backward_data(ls_kernels *kernels, const ls_conv_backward_data_args *a,
-                                    ls_op **out)
+                                    const ls_work *work, ls_op **out)
 {
-    ls_work work;
-    LS_TRY(ls_check_conv_backward_data(a, kernels->table->real_bytes, &work));
     if (ls_cpu_winograd((const cpu_kernels *)kernels, &a->shape))
-        return ls_cpu_winograd_data((const cpu_kernels *)kernels, a, &work, out);
+        return ls_cpu_winograd_data((const cpu_kernels *)kernels, a, work, out);
     const conv_op like = {.op.name = "conv_backward_data.primitive",
                           .direction = TO_DATA,
                           .shape = a->shape,
                           .tensors = {a->dx, writable(a->weight), NULL, writable(a->dy)}};
-    return make(kernels, &like, &work, out);
+    return make(kernels, &like, work, out);
 }

@@ -78,22 +78,20 @@ static ls_status prepare(conv_max_op *c)
 }
 
 ls_status ls_cpu_conv_max_forward(ls_kernels *kernels, const ls_conv_max_forward_args *arguments,
-                                  ls_op **out)
+                                  const ls_work *work, ls_op **out)
 {
     const cpu_kernels *cpu = (const cpu_kernels *)kernels;
-    ls_work work;
-    LS_TRY(ls_check_conv_max_forward(arguments, kernels->table->real_bytes, &work));
     conv_max_op *c = malloc(sizeof *c);
     if (!c)
         return ls_fail_memory("conv_max_forward", sizeof *c);
     *c = (conv_max_op){.op = {.name = "conv_max_forward.loop",
                               .run = run_forward,
                               .destroy = destroy,
-                              .flops = work.flops,
-                              .bytes = work.bytes},
+                              .flops = work->flops,
+                              .bytes = work->bytes},
                        .loops = cpu->loops,
                        .device = kernels->device,
-                       .threads = ls_cpu_threads_for(cpu, (int64_t)work.flops / 16),
+                       .threads = ls_cpu_threads_for(cpu, (int64_t)work->flops / 16),
                        .loop = {.arguments = *arguments}};
     ls_status status = prepare(c);
     if (status) {
@@ -128,16 +126,14 @@ static ls_status run_backward(ls_op *op, ls_queue *queue)
 
 ls_status ls_cpu_conv_max_backward_weights(ls_kernels *kernels,
                                            const ls_conv_max_backward_weights_args *arguments,
-                                           ls_op **out)
+                                           const ls_work *work, ls_op **out)
 {
     const cpu_kernels *cpu = (const cpu_kernels *)kernels;
-    ls_work work;
-    LS_TRY(ls_check_conv_max_backward_weights(arguments, kernels->table->real_bytes, &work));
     const ls_op like = {.name = "conv_max_backward_weights.loop",
                         .run = run_backward,
-                        .flops = work.flops,
-                        .bytes = work.bytes};
-    const backward_op bound = {cpu->loops, ls_cpu_threads_for(cpu, (int64_t)work.flops),
+                        .flops = work->flops,
+                        .bytes = work->bytes};
+    const backward_op bound = {cpu->loops, ls_cpu_threads_for(cpu, (int64_t)work->flops),
                                *arguments};
     return ls_op_bind(&like, &bound, sizeof bound, out);
 }

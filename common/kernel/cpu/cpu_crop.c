@@ -31,15 +31,14 @@ static ls_status run_crops(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-ls_status ls_cpu_gather_crops(ls_kernels *kernels, const ls_gather_crops_args *a, ls_op **out)
+ls_status ls_cpu_gather_crops(ls_kernels *kernels, const ls_gather_crops_args *a,
+                              const ls_work *work, ls_op **out)
 {
     const cpu_kernels *cpu = (const cpu_kernels *)kernels;
-    ls_work work;
-    LS_TRY(ls_check_gather_crops(a, kernels->table->real_bytes, &work));
     const ls_op like = {
-        .name = "gather_crops.loop", .run = run_crops, .flops = work.flops, .bytes = work.bytes};
+        .name = "gather_crops.loop", .run = run_crops, .flops = work->flops, .bytes = work->bytes};
     const crop_op bound = {.loops = cpu->loops,
-                           .threads = ls_cpu_threads_for(cpu, (int64_t)work.flops),
+                           .threads = ls_cpu_threads_for(cpu, (int64_t)work->flops),
                            .random = ls_random_stream(a->seed, "augment"),
                            .arguments = *a};
     return ls_op_bind(&like, &bound, sizeof bound, out);

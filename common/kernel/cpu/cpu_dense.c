@@ -91,14 +91,13 @@ static ls_status gemm_loop(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-ls_status ls_cpu_gemm(ls_kernels *kernels, const ls_gemm_args *arguments, ls_op **out)
+ls_status ls_cpu_gemm(ls_kernels *kernels, const ls_gemm_args *arguments, const ls_work *work,
+                      ls_op **out)
 {
     static const dense_kind kind = {"gemm.matmul_brg", "gemm.sgemm", "gemm.loop", gemm_product,
                                     gemm_loop};
     const cpu_kernels *cpu = (const cpu_kernels *)kernels;
-    ls_work work;
-    LS_TRY(ls_check_gemm(arguments, kernels->table->real_bytes, &work));
-    const dense_op like = {.op = {.flops = work.flops, .bytes = work.bytes}, .gemm = *arguments};
+    const dense_op like = {.op = {.flops = work->flops, .bytes = work->bytes}, .gemm = *arguments};
     const ls_product_spec spec = {.gemm = *arguments};
     bool loop = is_loop(arguments->m, arguments->k, arguments->n);
     return make(cpu, &kind, &like, loop ? NULL : &spec, out);
@@ -136,15 +135,13 @@ static ls_status forward_loop(ls_op *op, ls_queue *queue)
 }
 
 ls_status ls_cpu_dense_forward(ls_kernels *kernels, const ls_dense_forward_args *arguments,
-                               ls_op **out)
+                               const ls_work *work, ls_op **out)
 {
     static const dense_kind kind = {"dense_forward.matmul_brg", "dense_forward.sgemm",
                                     "dense_forward.loop", forward_product, forward_loop};
     const cpu_kernels *cpu = (const cpu_kernels *)kernels;
     const ls_dense_forward_args *d = arguments;
-    ls_work work;
-    LS_TRY(ls_check_dense_forward(d, kernels->table->real_bytes, &work));
-    const dense_op like = {.op = {.flops = work.flops, .bytes = work.bytes},
+    const dense_op like = {.op = {.flops = work->flops, .bytes = work->bytes},
                            .threads = ls_cpu_threads_for(cpu, d->rows * d->outputs),
                            .forward = *d};
     const ls_product_spec spec = {.gemm = {.transpose_b = true,
@@ -191,16 +188,14 @@ static ls_status weights_loop(ls_op *op, ls_queue *queue)
 
 ls_status ls_cpu_dense_backward_weights(ls_kernels *kernels,
                                         const ls_dense_backward_weights_args *arguments,
-                                        ls_op **out)
+                                        const ls_work *work, ls_op **out)
 {
     static const dense_kind kind = {"dense_backward_weights.matmul_brg",
                                     "dense_backward_weights.sgemm", "dense_backward_weights.loop",
                                     weights_product, weights_loop};
     const cpu_kernels *cpu = (const cpu_kernels *)kernels;
     const ls_dense_backward_weights_args *d = arguments;
-    ls_work work;
-    LS_TRY(ls_check_dense_backward_weights(d, kernels->table->real_bytes, &work));
-    const dense_op like = {.op = {.flops = work.flops, .bytes = work.bytes},
+    const dense_op like = {.op = {.flops = work->flops, .bytes = work->bytes},
                            .threads = ls_cpu_threads_for(cpu, d->rows * d->outputs),
                            .weights = *d};
     const ls_product_spec spec = {.gemm = {.transpose_a = true,
@@ -245,15 +240,14 @@ static ls_status data_loop(ls_op *op, ls_queue *queue)
 }
 
 ls_status ls_cpu_dense_backward_data(ls_kernels *kernels,
-                                     const ls_dense_backward_data_args *arguments, ls_op **out)
+                                     const ls_dense_backward_data_args *arguments,
+                                     const ls_work *work, ls_op **out)
 {
     static const dense_kind kind = {"dense_backward_data.matmul_brg", "dense_backward_data.sgemm",
                                     "dense_backward_data.loop", data_product, data_loop};
     const cpu_kernels *cpu = (const cpu_kernels *)kernels;
     const ls_dense_backward_data_args *d = arguments;
-    ls_work work;
-    LS_TRY(ls_check_dense_backward_data(d, kernels->table->real_bytes, &work));
-    dense_op like = {.op = {.flops = work.flops, .bytes = work.bytes},
+    dense_op like = {.op = {.flops = work->flops, .bytes = work->bytes},
                      .threads = ls_cpu_threads_for(cpu, d->rows * d->inputs),
                      .data = *d};
     if (LS_PLANTED(mask_left_out))

@@ -52,12 +52,10 @@ static ls_status run_relu(ls_op *op, ls_queue *queue)
 }
 
 ls_status ls_cpu_relu_forward(ls_kernels *kernels, const ls_relu_forward_args *arguments,
-                              ls_op **out)
+                              const ls_work *work, ls_op **out)
 {
     static const ls_op op = {.name = "relu_forward.loop", .run = run_relu};
-    ls_work work;
-    LS_TRY(ls_check_relu_forward(arguments, kernels->table->real_bytes, &work));
-    return make(kernels, &op, &work, arguments->count, (element_op){.relu = *arguments}, out);
+    return make(kernels, &op, work, arguments->count, (element_op){.relu = *arguments}, out);
 }
 
 static void mask_part(void *context, int part, int parts)
@@ -78,12 +76,10 @@ static ls_status run_mask(ls_op *op, ls_queue *queue)
 }
 
 ls_status ls_cpu_relu_backward(ls_kernels *kernels, const ls_relu_backward_args *arguments,
-                               ls_op **out)
+                               const ls_work *work, ls_op **out)
 {
     static const ls_op op = {.name = "relu_backward.loop", .run = run_mask};
-    ls_work work;
-    LS_TRY(ls_check_relu_backward(arguments, kernels->table->real_bytes, &work));
-    return make(kernels, &op, &work, arguments->count, (element_op){.mask = *arguments}, out);
+    return make(kernels, &op, work, arguments->count, (element_op){.mask = *arguments}, out);
 }
 
 /* ---- polynomial ---------------------------------------------------------------------------- */
@@ -96,12 +92,11 @@ static ls_status run_polynomial(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-ls_status ls_cpu_polynomial(ls_kernels *kernels, const ls_polynomial_args *arguments, ls_op **out)
+ls_status ls_cpu_polynomial(ls_kernels *kernels, const ls_polynomial_args *arguments,
+                            const ls_work *work, ls_op **out)
 {
     static const ls_op op = {.name = "polynomial.loop", .run = run_polynomial};
-    ls_work work;
-    LS_TRY(ls_check_polynomial(arguments, kernels->table->real_bytes, &work));
-    return make(kernels, &op, &work, arguments->rows, (element_op){.polynomial = *arguments}, out);
+    return make(kernels, &op, work, arguments->rows, (element_op){.polynomial = *arguments}, out);
 }
 
 /* ---- add, fill ----------------------------------------------------------------------------- */
@@ -127,12 +122,11 @@ static ls_status run_add(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-ls_status ls_cpu_add(ls_kernels *kernels, const ls_add_args *arguments, ls_op **out)
+ls_status ls_cpu_add(ls_kernels *kernels, const ls_add_args *arguments, const ls_work *work,
+                     ls_op **out)
 {
     static const ls_op op = {.name = "add.loop", .run = run_add};
-    ls_work work;
-    LS_TRY(ls_check_add(arguments, kernels->table->real_bytes, &work));
-    return make(kernels, &op, &work, arguments->count, (element_op){.add = *arguments}, out);
+    return make(kernels, &op, work, arguments->count, (element_op){.add = *arguments}, out);
 }
 
 static void fill_part(void *context, int part, int parts)
@@ -151,10 +145,9 @@ static ls_status run_fill(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-ls_status ls_cpu_fill(ls_kernels *kernels, const ls_fill_args *arguments, ls_op **out)
+ls_status ls_cpu_fill(ls_kernels *kernels, const ls_fill_args *arguments, const ls_work *work,
+                      ls_op **out)
 {
     static const ls_op op = {.name = "fill.loop", .run = run_fill};
-    ls_work work;
-    LS_TRY(ls_check_fill(arguments, kernels->table->real_bytes, &work));
-    return make(kernels, &op, &work, arguments->count, (element_op){.fill = *arguments}, out);
+    return make(kernels, &op, work, arguments->count, (element_op){.fill = *arguments}, out);
 }

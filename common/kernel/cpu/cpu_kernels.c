@@ -63,6 +63,12 @@ static const char *library(const ls_kernels *kernels)
     return ((const cpu_kernels *)kernels)->library;
 }
 
+#define CPU_ENTRY(entry, args)  LS_KERNEL_CHECKED(entry, args, ls_cpu_##entry)
+#define STEP_ENTRY(entry, args) LS_KERNEL_CHECKED(entry, args, ls_step_##entry)
+LS_KERNEL_OWN_ENTRIES(CPU_ENTRY)
+LS_KERNEL_LAYER_ENTRIES(CPU_ENTRY)
+LS_KERNEL_STEP_ENTRIES(STEP_ENTRY)
+
 const ls_kernel_table ls_cpu_kernels = {.name = "cpu",
                                         .help = "oneDNN products and vectorised loops, float32",
                                         .kind = LS_DEVICE_CPU,
@@ -70,26 +76,5 @@ const ls_kernel_table ls_cpu_kernels = {.name = "cpu",
                                         .open = open_table,
                                         .close = close_table,
                                         .library = library,
-                                        .gemm = ls_cpu_gemm,
-                                        .dense_forward = ls_cpu_dense_forward,
-                                        .dense_backward_weights = ls_cpu_dense_backward_weights,
-                                        .dense_backward_data = ls_cpu_dense_backward_data,
-                                        .relu_forward = ls_cpu_relu_forward,
-                                        .relu_backward = ls_cpu_relu_backward,
-                                        .polynomial = ls_cpu_polynomial,
-                                        .softmax_cross_entropy = ls_cpu_softmax_cross_entropy,
-                                        .squared_error = ls_cpu_squared_error,
-                                        .count_correct = ls_cpu_count_correct,
-                                        .batch_indices = ls_cpu_batch_indices,
-                                        .gather = ls_cpu_gather,
-                                        .optimizer = ls_cpu_optimizer,
-                                        .add = ls_cpu_add,
-                                        .add_loss = ls_step_add_loss,
-                                        .fill = ls_cpu_fill,
-                                        .finish_step = ls_step_finish,
-                                        .stamp = ls_step_stamp,
-                                        .flip_bit = ls_step_flip_bit,
-#define LS_CPU_ENTRY(entry, args) .entry = ls_cpu_##entry,
-                                        LS_KERNEL_LAYER_ENTRIES(LS_CPU_ENTRY)
-#undef LS_CPU_ENTRY
-};
+                                        LS_KERNEL_CORE_ENTRIES(LS_KERNEL_LISTED)
+                                            LS_KERNEL_LAYER_ENTRIES(LS_KERNEL_LISTED)};

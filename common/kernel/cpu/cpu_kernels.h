@@ -36,40 +36,11 @@ void ls_cpu_split(int64_t count, int part, int parts, int64_t *first, int64_t *l
 /** Rows or outputs that part `part` of `parts` takes of `count`: sizes differ by at most one. */
 void ls_cpu_share(int64_t count, int part, int parts, int64_t *first, int64_t *last);
 
-/* Entries of the table, by file. */
 extern const ls_kernel_table ls_cpu_kernels;
 
-/* cpu_dense.c */
-ls_status ls_cpu_gemm(ls_kernels *kernels, const ls_gemm_args *arguments, ls_op **out);
-ls_status ls_cpu_dense_forward(ls_kernels *kernels, const ls_dense_forward_args *arguments,
-                               ls_op **out);
-ls_status ls_cpu_dense_backward_weights(ls_kernels *kernels,
-                                        const ls_dense_backward_weights_args *arguments,
-                                        ls_op **out);
-ls_status ls_cpu_dense_backward_data(ls_kernels *kernels,
-                                     const ls_dense_backward_data_args *arguments, ls_op **out);
-/* cpu_elementwise.c, cpu_optimizer.c */
-ls_status ls_cpu_relu_forward(ls_kernels *kernels, const ls_relu_forward_args *arguments,
-                              ls_op **out);
-ls_status ls_cpu_relu_backward(ls_kernels *kernels, const ls_relu_backward_args *arguments,
-                               ls_op **out);
-ls_status ls_cpu_polynomial(ls_kernels *kernels, const ls_polynomial_args *arguments, ls_op **out);
-ls_status ls_cpu_add(ls_kernels *kernels, const ls_add_args *arguments, ls_op **out);
-ls_status ls_cpu_fill(ls_kernels *kernels, const ls_fill_args *arguments, ls_op **out);
-ls_status ls_cpu_optimizer(ls_kernels *kernels, const ls_optimizer_args *arguments, ls_op **out);
-/* cpu_batch.c */
-ls_status ls_cpu_softmax_cross_entropy(ls_kernels *kernels,
-                                       const ls_softmax_cross_entropy_args *arguments, ls_op **out);
-ls_status ls_cpu_squared_error(ls_kernels *kernels, const ls_squared_error_args *arguments,
-                               ls_op **out);
-ls_status ls_cpu_count_correct(ls_kernels *kernels, const ls_count_correct_args *arguments,
-                               ls_op **out);
-ls_status ls_cpu_batch_indices(ls_kernels *kernels, const ls_batch_indices_args *arguments,
-                               ls_op **out);
-ls_status ls_cpu_gather(ls_kernels *kernels, const ls_gather_args *arguments, ls_op **out);
-/* ls_cpu_conv_max_forward, ...: cpu_conv_max.c and the files named for the others. */
-#define LS_CPU_ENTRY(entry, args)                                                                  \
-    ls_status ls_cpu_##entry(ls_kernels *kernels, const args *arguments, ls_op **out);
+/* ls_cpu_gemm, ...: in the files named for them. */
+#define LS_CPU_ENTRY(entry, args) LS_KERNEL_MAKES(ls_cpu_##entry, args)
+LS_KERNEL_OWN_ENTRIES(LS_CPU_ENTRY)
 LS_KERNEL_LAYER_ENTRIES(LS_CPU_ENTRY)
 #undef LS_CPU_ENTRY
 

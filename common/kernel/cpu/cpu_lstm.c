@@ -197,14 +197,13 @@ static ls_status make(const cpu_kernels *cpu, const lstm_op *like, float *kept, 
     return LS_OK;
 }
 
-ls_status ls_cpu_lstm_forward(ls_kernels *kernels, const ls_lstm_forward_args *a, ls_op **out)
+ls_status ls_cpu_lstm_forward(ls_kernels *kernels, const ls_lstm_forward_args *a,
+                              const ls_work *work, ls_op **out)
 {
-    ls_work work;
-    LS_TRY(ls_check_lstm_forward(a, kernels->table->real_bytes, &work));
     const lstm_op like = {.op = {.name = "lstm_forward.product_loop",
                                  .run = run_forward,
-                                 .flops = work.flops,
-                                 .bytes = work.bytes},
+                                 .flops = work->flops,
+                                 .bytes = work->bytes},
                           .loop = {.shape = a->shape, .bias = a->bias, .y = a->y},
                           .x = a->x,
                           .weight_ih = a->weight_ih,
@@ -212,14 +211,13 @@ ls_status ls_cpu_lstm_forward(ls_kernels *kernels, const ls_lstm_forward_args *a
     return make((const cpu_kernels *)kernels, &like, a->kept, out);
 }
 
-ls_status ls_cpu_lstm_backward(ls_kernels *kernels, const ls_lstm_backward_args *a, ls_op **out)
+ls_status ls_cpu_lstm_backward(ls_kernels *kernels, const ls_lstm_backward_args *a,
+                               const ls_work *work, ls_op **out)
 {
-    ls_work work;
-    LS_TRY(ls_check_lstm_backward(a, kernels->table->real_bytes, &work));
     const lstm_op like = {.op = {.name = "lstm_backward.product_loop",
                                  .run = run_backward,
-                                 .flops = work.flops,
-                                 .bytes = work.bytes},
+                                 .flops = work->flops,
+                                 .bytes = work->bytes},
                           .backward = true,
                           .loop = {.shape = a->shape, .dy = a->dy},
                           .x = a->x,

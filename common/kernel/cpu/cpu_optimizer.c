@@ -59,7 +59,8 @@ static ls_status run(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-ls_status ls_cpu_optimizer(ls_kernels *kernels, const ls_optimizer_args *arguments, ls_op **out)
+ls_status ls_cpu_optimizer(ls_kernels *kernels, const ls_optimizer_args *arguments,
+                           const ls_work *work, ls_op **out)
 {
     static const char *const names[] = {[LS_OPTIMIZER_SGD] = "optimizer.sgd_loop",
                                         [LS_OPTIMIZER_MOMENTUM] = "optimizer.momentum_loop",
@@ -67,8 +68,6 @@ ls_status ls_cpu_optimizer(ls_kernels *kernels, const ls_optimizer_args *argumen
                                         [LS_OPTIMIZER_RMSPROP] = "optimizer.rmsprop_loop"};
     const cpu_kernels *cpu = (const cpu_kernels *)kernels;
     const ls_optimizer_args *a = arguments;
-    ls_work work;
-    LS_TRY(ls_check_optimizer(a, kernels->table->real_bytes, &work));
     const optimizer_op bound = {.loops = cpu->loops,
                                 .threads = ls_cpu_threads_for(cpu, a->count),
                                 .count = a->count,
@@ -82,7 +81,7 @@ ls_status ls_cpu_optimizer(ls_kernels *kernels, const ls_optimizer_args *argumen
                                            .second = a->slot[1],
                                            .scalars = ls_update_scalars_make(a)}};
     const ls_op like = {
-        .name = names[a->kind], .run = run, .flops = work.flops, .bytes = work.bytes};
+        .name = names[a->kind], .run = run, .flops = work->flops, .bytes = work->bytes};
     return ls_op_bind_array(&like, &bound, sizeof bound, a->ranges,
                             (size_t)a->range_count * sizeof *a->ranges, out);
 }

@@ -91,13 +91,11 @@ static void pool_part(const pool_op *p, int64_t first, int64_t last, float *tile
 }
 
 ls_status ls_cpu_max_pool_forward(ls_kernels *kernels, const ls_max_pool_forward_args *a,
-                                  ls_op **out)
+                                  const ls_work *work, ls_op **out)
 {
-    ls_work work;
-    LS_TRY(ls_check_max_pool_forward(a, kernels->table->real_bytes, &work));
     const pool_op like = {
         .op.name = "max_pool_forward.loop", .part = pool_part, .parts = a->rows, .pool = *a};
-    return make(kernels, &like, &work, out);
+    return make(kernels, &like, work, out);
 }
 
 static void pool_back_part(const pool_op *p, int64_t first, int64_t last, float *tile)
@@ -107,15 +105,13 @@ static void pool_back_part(const pool_op *p, int64_t first, int64_t last, float 
 }
 
 ls_status ls_cpu_max_pool_backward(ls_kernels *kernels, const ls_max_pool_backward_args *a,
-                                   ls_op **out)
+                                   const ls_work *work, ls_op **out)
 {
-    ls_work work;
-    LS_TRY(ls_check_max_pool_backward(a, kernels->table->real_bytes, &work));
     const pool_op like = {.op.name = "max_pool_backward.loop",
                           .part = pool_back_part,
                           .parts = a->rows,
                           .pool_back = *a};
-    return make(kernels, &like, &work, out);
+    return make(kernels, &like, work, out);
 }
 
 /* ---- Local response normalisation ----------------------------------------------------------- */
@@ -125,16 +121,15 @@ static void lrn_part(const pool_op *p, int64_t first, int64_t last, float *tile)
     p->loops->lrn(&p->lrn, first, last, tile);
 }
 
-ls_status ls_cpu_lrn_forward(ls_kernels *kernels, const ls_lrn_forward_args *a, ls_op **out)
+ls_status ls_cpu_lrn_forward(ls_kernels *kernels, const ls_lrn_forward_args *a, const ls_work *work,
+                             ls_op **out)
 {
-    ls_work work;
-    LS_TRY(ls_check_lrn_forward(a, kernels->table->real_bytes, &work));
     const pool_op like = {.op.name = "lrn_forward.loop",
                           .part = lrn_part,
                           .parts = a->pixels,
                           .tile = ls_vector_lrn_tile(a->channels, a->radius),
                           .lrn = *a};
-    return make(kernels, &like, &work, out);
+    return make(kernels, &like, work, out);
 }
 
 static void lrn_back_part(const pool_op *p, int64_t first, int64_t last, float *tile)
@@ -142,16 +137,15 @@ static void lrn_back_part(const pool_op *p, int64_t first, int64_t last, float *
     p->loops->lrn_back(&p->lrn_back, first, last, tile);
 }
 
-ls_status ls_cpu_lrn_backward(ls_kernels *kernels, const ls_lrn_backward_args *a, ls_op **out)
+ls_status ls_cpu_lrn_backward(ls_kernels *kernels, const ls_lrn_backward_args *a,
+                              const ls_work *work, ls_op **out)
 {
-    ls_work work;
-    LS_TRY(ls_check_lrn_backward(a, kernels->table->real_bytes, &work));
     const pool_op like = {.op.name = "lrn_backward.loop",
                           .part = lrn_back_part,
                           .parts = a->pixels,
                           .tile = ls_vector_lrn_tile(a->channels, a->radius),
                           .lrn_back = *a};
-    return make(kernels, &like, &work, out);
+    return make(kernels, &like, work, out);
 }
 
 /* ---- Transposition, weight decay ------------------------------------------------------------ */
@@ -162,16 +156,15 @@ static void transpose_part(const pool_op *p, int64_t first, int64_t last, float 
     p->loops->transpose(&p->transpose, first, last);
 }
 
-ls_status ls_cpu_transpose(ls_kernels *kernels, const ls_transpose_args *a, ls_op **out)
+ls_status ls_cpu_transpose(ls_kernels *kernels, const ls_transpose_args *a, const ls_work *work,
+                           ls_op **out)
 {
-    ls_work work;
-    LS_TRY(ls_check_transpose(a, kernels->table->real_bytes, &work));
     const pool_op like = {
-        .op = {.name = "transpose.loop", .reorders = 1, .reordered_bytes = (size_t)work.bytes / 2},
+        .op = {.name = "transpose.loop", .reorders = 1, .reordered_bytes = (size_t)work->bytes / 2},
         .part = transpose_part,
         .parts = a->batch,
         .transpose = *a};
-    return make(kernels, &like, &work, out);
+    return make(kernels, &like, work, out);
 }
 
 typedef struct decay_op {
@@ -194,13 +187,12 @@ static ls_status run_decay(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-ls_status ls_cpu_weight_decay(ls_kernels *kernels, const ls_weight_decay_args *a, ls_op **out)
+ls_status ls_cpu_weight_decay(ls_kernels *kernels, const ls_weight_decay_args *a,
+                              const ls_work *work, ls_op **out)
 {
-    ls_work work;
-    LS_TRY(ls_check_weight_decay(a, kernels->table->real_bytes, &work));
     const decay_op bound = {.a = *a, .loops = ((const cpu_kernels *)kernels)->loops};
     const ls_op like = {
-        .name = "weight_decay.loop", .run = run_decay, .flops = work.flops, .bytes = work.bytes};
+        .name = "weight_decay.loop", .run = run_decay, .flops = work->flops, .bytes = work->bytes};
     return ls_op_bind_array(&like, &bound, sizeof bound, a->ranges,
                             (size_t)a->range_count * sizeof *a->ranges, out);
 }

@@ -134,16 +134,15 @@ static ls_status run_bn_sums(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-ls_status ls_cpu_bn_sums(ls_kernels *kernels, const ls_bn_sums_args *a, ls_op **out)
+ls_status ls_cpu_bn_sums(ls_kernels *kernels, const ls_bn_sums_args *a, const ls_work *work,
+                         ls_op **out)
 {
-    ls_work work;
-    LS_TRY(ls_check_bn_sums(a, kernels->table->real_bytes, &work));
     const residual_op like = {.op = {.name = "bn_sums.loop", .run = run_bn_sums},
                               .part = sums_part,
                               .parts = a->pixels,
                               .channels = a->channels,
                               .sums = *a};
-    return make(kernels, &like, &work, out);
+    return make(kernels, &like, work, out);
 }
 
 static ls_status run_bn_moments(ls_op *op, ls_queue *queue)
@@ -154,13 +153,12 @@ static ls_status run_bn_moments(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-ls_status ls_cpu_bn_moments(ls_kernels *kernels, const ls_bn_moments_args *a, ls_op **out)
+ls_status ls_cpu_bn_moments(ls_kernels *kernels, const ls_bn_moments_args *a, const ls_work *work,
+                            ls_op **out)
 {
-    ls_work work;
-    LS_TRY(ls_check_bn_moments(a, kernels->table->real_bytes, &work));
     const residual_op like = {.op = {.name = "bn_moments.loop", .run = run_bn_moments},
                               .moments = *a};
-    return make(kernels, &like, &work, out);
+    return make(kernels, &like, work, out);
 }
 
 static ls_status run_bn_moving_moments(ls_op *op, ls_queue *queue)
@@ -177,14 +175,12 @@ static ls_status run_bn_moving_moments(ls_op *op, ls_queue *queue)
 }
 
 ls_status ls_cpu_bn_moving_moments(ls_kernels *kernels, const ls_bn_moving_moments_args *a,
-                                   ls_op **out)
+                                   const ls_work *work, ls_op **out)
 {
-    ls_work work;
-    LS_TRY(ls_check_bn_moving_moments(a, kernels->table->real_bytes, &work));
     const residual_op like = {
         .op = {.name = "bn_moving_moments.loop", .run = run_bn_moving_moments},
         .moving_moments = *a};
-    return make(kernels, &like, &work, out);
+    return make(kernels, &like, work, out);
 }
 
 static void forward_part(const residual_op *r, int64_t first, int64_t last, double *sums)
@@ -193,13 +189,12 @@ static void forward_part(const residual_op *r, int64_t first, int64_t last, doub
     r->loops->bn_forward(&r->forward, first, last);
 }
 
-ls_status ls_cpu_bn_forward(ls_kernels *kernels, const ls_bn_forward_args *a, ls_op **out)
+ls_status ls_cpu_bn_forward(ls_kernels *kernels, const ls_bn_forward_args *a, const ls_work *work,
+                            ls_op **out)
 {
-    ls_work work;
-    LS_TRY(ls_check_bn_forward(a, kernels->table->real_bytes, &work));
     const residual_op like = {
         .op.name = "bn_forward.loop", .part = forward_part, .parts = a->pixels, .forward = *a};
-    return make(kernels, &like, &work, out);
+    return make(kernels, &like, work, out);
 }
 
 static void backward_sums_part(const residual_op *r, int64_t first, int64_t last, double *sums)
@@ -225,16 +220,14 @@ static ls_status run_bn_backward_sums(ls_op *op, ls_queue *queue)
 }
 
 ls_status ls_cpu_bn_backward_sums(ls_kernels *kernels, const ls_bn_backward_sums_args *a,
-                                  ls_op **out)
+                                  const ls_work *work, ls_op **out)
 {
-    ls_work work;
-    LS_TRY(ls_check_bn_backward_sums(a, kernels->table->real_bytes, &work));
     const residual_op like = {.op = {.name = "bn_backward_sums.loop", .run = run_bn_backward_sums},
                               .part = backward_sums_part,
                               .parts = a->pixels,
                               .channels = a->channels,
                               .backward_sums = *a};
-    return make(kernels, &like, &work, out);
+    return make(kernels, &like, work, out);
 }
 
 static void backward_part(const residual_op *r, int64_t first, int64_t last, double *sums)
@@ -243,13 +236,12 @@ static void backward_part(const residual_op *r, int64_t first, int64_t last, dou
     r->loops->bn_backward(&r->backward, first, last);
 }
 
-ls_status ls_cpu_bn_backward(ls_kernels *kernels, const ls_bn_backward_args *a, ls_op **out)
+ls_status ls_cpu_bn_backward(ls_kernels *kernels, const ls_bn_backward_args *a, const ls_work *work,
+                             ls_op **out)
 {
-    ls_work work;
-    LS_TRY(ls_check_bn_backward(a, kernels->table->real_bytes, &work));
     const residual_op like = {
         .op.name = "bn_backward.loop", .part = backward_part, .parts = a->pixels, .backward = *a};
-    return make(kernels, &like, &work, out);
+    return make(kernels, &like, work, out);
 }
 
 /* ---- Shortcuts ------------------------------------------------------------------------------ */
@@ -289,17 +281,15 @@ static void shortcut_part(const residual_op *r, int64_t first, int64_t last, dou
 }
 
 ls_status ls_cpu_shortcut_forward(ls_kernels *kernels, const ls_shortcut_forward_args *a,
-                                  ls_op **out)
+                                  const ls_work *work, ls_op **out)
 {
-    ls_work work;
-    LS_TRY(ls_check_shortcut_forward(a, kernels->table->real_bytes, &work));
     const residual_op like = {.op = {.name = "shortcut_forward.loop",
                                      .reorders = 1,
                                      .reordered_bytes = shortcut_bytes(&a->shape, true)},
                               .part = shortcut_part,
                               .parts = a->shape.rows,
                               .shortcut = *a};
-    return make(kernels, &like, &work, out);
+    return make(kernels, &like, work, out);
 }
 
 static void shortcut_back_part(const residual_op *r, int64_t first, int64_t last, double *sums)
@@ -310,17 +300,15 @@ static void shortcut_back_part(const residual_op *r, int64_t first, int64_t last
 }
 
 ls_status ls_cpu_shortcut_backward(ls_kernels *kernels, const ls_shortcut_backward_args *a,
-                                   ls_op **out)
+                                   const ls_work *work, ls_op **out)
 {
-    ls_work work;
-    LS_TRY(ls_check_shortcut_backward(a, kernels->table->real_bytes, &work));
     const residual_op like = {.op = {.name = "shortcut_backward.loop",
                                      .reorders = 1,
                                      .reordered_bytes = shortcut_bytes(&a->shape, false)},
                               .part = shortcut_back_part,
                               .parts = a->shape.rows,
                               .shortcut_back = *a};
-    return make(kernels, &like, &work, out);
+    return make(kernels, &like, work, out);
 }
 
 /* ---- Means ---------------------------------------------------------------------------------- */
@@ -332,13 +320,11 @@ static void mean_part(const residual_op *r, int64_t first, int64_t last, double 
 }
 
 ls_status ls_cpu_mean_pool_forward(ls_kernels *kernels, const ls_mean_pool_forward_args *a,
-                                   ls_op **out)
+                                   const ls_work *work, ls_op **out)
 {
-    ls_work work;
-    LS_TRY(ls_check_mean_pool_forward(a, kernels->table->real_bytes, &work));
     const residual_op like = {
         .op.name = "mean_pool_forward.loop", .part = mean_part, .parts = a->rows, .mean = *a};
-    return make(kernels, &like, &work, out);
+    return make(kernels, &like, work, out);
 }
 
 static void mean_back_part(const residual_op *r, int64_t first, int64_t last, double *sums)
@@ -348,15 +334,13 @@ static void mean_back_part(const residual_op *r, int64_t first, int64_t last, do
 }
 
 ls_status ls_cpu_mean_pool_backward(ls_kernels *kernels, const ls_mean_pool_backward_args *a,
-                                    ls_op **out)
+                                    const ls_work *work, ls_op **out)
 {
-    ls_work work;
-    LS_TRY(ls_check_mean_pool_backward(a, kernels->table->real_bytes, &work));
     const residual_op like = {.op.name = "mean_pool_backward.loop",
                               .part = mean_back_part,
                               .parts = a->rows,
                               .mean_back = *a};
-    return make(kernels, &like, &work, out);
+    return make(kernels, &like, work, out);
 }
 
 static void average_part(const residual_op *r, int64_t first, int64_t last, double *sums)
@@ -368,13 +352,12 @@ static void average_part(const residual_op *r, int64_t first, int64_t last, doub
                              last - first);
 }
 
-ls_status ls_cpu_moving_average(ls_kernels *kernels, const ls_moving_average_args *a, ls_op **out)
+ls_status ls_cpu_moving_average(ls_kernels *kernels, const ls_moving_average_args *a,
+                                const ls_work *work, ls_op **out)
 {
-    ls_work work;
-    LS_TRY(ls_check_moving_average(a, kernels->table->real_bytes, &work));
     const residual_op like = {
         .op.name = "moving_average.loop", .part = average_part, .parts = a->count, .average = *a};
-    return make(kernels, &like, &work, out);
+    return make(kernels, &like, work, out);
 }
 
 static ls_status run_add_sums(ls_op *op, ls_queue *queue)
@@ -386,10 +369,9 @@ static ls_status run_add_sums(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-ls_status ls_cpu_add_sums(ls_kernels *kernels, const ls_add_sums_args *a, ls_op **out)
+ls_status ls_cpu_add_sums(ls_kernels *kernels, const ls_add_sums_args *a, const ls_work *work,
+                          ls_op **out)
 {
-    ls_work work;
-    LS_TRY(ls_check_add_sums(a, kernels->table->real_bytes, &work));
     const residual_op like = {.op = {.name = "add_sums.loop", .run = run_add_sums}, .add_sums = *a};
-    return make(kernels, &like, &work, out);
+    return make(kernels, &like, work, out);
 }

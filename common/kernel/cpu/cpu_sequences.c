@@ -26,14 +26,12 @@ static ls_status run_logistic(ls_op *op, ls_queue *queue)
 }
 
 ls_status ls_cpu_logistic_loss(ls_kernels *kernels, const ls_logistic_loss_args *arguments,
-                               ls_op **out)
+                               const ls_work *work, ls_op **out)
 {
-    ls_work work;
-    LS_TRY(ls_check_logistic_loss(arguments, kernels->table->real_bytes, &work));
     const ls_op like = {.name = "logistic_loss.loop",
                         .run = run_logistic,
-                        .flops = work.flops,
-                        .bytes = work.bytes};
+                        .flops = work->flops,
+                        .bytes = work->bytes};
     const logistic_op bound = {((const cpu_kernels *)kernels)->loops, *arguments};
     return ls_op_bind(&like, &bound, sizeof bound, out);
 }
@@ -51,14 +49,13 @@ static ls_status run_copy(ls_op *op, ls_queue *queue)
 }
 
 ls_status ls_cpu_copy_columns(ls_kernels *kernels, const ls_copy_columns_args *arguments,
-                              ls_op **out)
+                              const ls_work *work, ls_op **out)
 {
-    ls_work work;
-    LS_TRY(ls_check_copy_columns(arguments, kernels->table->real_bytes, &work));
+    (void)kernels;
     const ls_op like = {.name = "copy_columns.memcpy",
                         .run = run_copy,
-                        .bytes = work.bytes,
+                        .bytes = work->bytes,
                         .reorders = 1,
-                        .reordered_bytes = (size_t)work.bytes / 2};
+                        .reordered_bytes = (size_t)work->bytes / 2};
     return ls_op_bind(&like, arguments, sizeof *arguments, out);
 }

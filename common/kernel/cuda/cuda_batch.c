@@ -15,17 +15,15 @@ static int launch_batch_indices(const cuda_op *op, ls_queue *queue)
 }
 
 ls_status ls_cuda_batch_indices(ls_kernels *kernels, const ls_batch_indices_args *arguments,
-                                ls_op **out)
+                                const ls_work *work, ls_op **out)
 {
     cuda_op like = {.op.name = "batch_indices.cuda",
                     .launch = launch_batch_indices,
                     .args.batch_indices = *arguments};
-    ls_work work;
-    LS_TRY(ls_check_batch_indices(arguments, kernels->table->real_bytes, &work));
     ls_order_epoch_set(&arguments->order, 0, &like.order.epoch);
     like.order.keys = ls_order_stream(&arguments->order);
     like.order.reciprocal = 1.0 / like.order.epoch.a;
-    return ls_cuda_op_put(kernels, &like, &work, out);
+    return ls_cuda_op_put(kernels, &like, work, out);
 }
 
 static int launch_gather(const cuda_op *op, ls_queue *queue)
@@ -33,13 +31,12 @@ static int launch_gather(const cuda_op *op, ls_queue *queue)
     return ls_gpu_gather(ls_queue_native(queue), &op->args.gather);
 }
 
-ls_status ls_cuda_gather(ls_kernels *kernels, const ls_gather_args *arguments, ls_op **out)
+ls_status ls_cuda_gather(ls_kernels *kernels, const ls_gather_args *arguments, const ls_work *work,
+                         ls_op **out)
 {
     const cuda_op like = {
         .op.name = "gather.cuda", .launch = launch_gather, .args.gather = *arguments};
-    ls_work work;
-    LS_TRY(ls_check_gather(arguments, kernels->table->real_bytes, &work));
-    return ls_cuda_op_put(kernels, &like, &work, out);
+    return ls_cuda_op_put(kernels, &like, work, out);
 }
 
 static int launch_count_correct(const cuda_op *op, ls_queue *queue)
@@ -48,14 +45,12 @@ static int launch_count_correct(const cuda_op *op, ls_queue *queue)
 }
 
 ls_status ls_cuda_count_correct(ls_kernels *kernels, const ls_count_correct_args *arguments,
-                                ls_op **out)
+                                const ls_work *work, ls_op **out)
 {
     const cuda_op like = {.op.name = "count_correct.cuda",
                           .launch = launch_count_correct,
                           .args.count_correct = *arguments};
-    ls_work work;
-    LS_TRY(ls_check_count_correct(arguments, kernels->table->real_bytes, &work));
-    return ls_cuda_op_put(kernels, &like, &work, out);
+    return ls_cuda_op_put(kernels, &like, work, out);
 }
 
 static int launch_add_loss(const cuda_op *op, ls_queue *queue)
@@ -63,13 +58,12 @@ static int launch_add_loss(const cuda_op *op, ls_queue *queue)
     return ls_gpu_add_loss(ls_queue_native(queue), &op->args.add_loss);
 }
 
-ls_status ls_cuda_add_loss(ls_kernels *kernels, const ls_add_loss_args *arguments, ls_op **out)
+ls_status ls_cuda_add_loss(ls_kernels *kernels, const ls_add_loss_args *arguments,
+                           const ls_work *work, ls_op **out)
 {
     const cuda_op like = {
         .op.name = "add_loss.cuda", .launch = launch_add_loss, .args.add_loss = *arguments};
-    ls_work work;
-    LS_TRY(ls_check_add_loss(arguments, kernels->table->real_bytes, &work));
-    return ls_cuda_op_put(kernels, &like, &work, out);
+    return ls_cuda_op_put(kernels, &like, work, out);
 }
 
 static int launch_finish_step(const cuda_op *op, ls_queue *queue)
@@ -79,14 +73,12 @@ static int launch_finish_step(const cuda_op *op, ls_queue *queue)
 }
 
 ls_status ls_cuda_finish_step(ls_kernels *kernels, const ls_finish_step_args *arguments,
-                              ls_op **out)
+                              const ls_work *work, ls_op **out)
 {
     const cuda_op like = {.op.name = "finish_step.cuda",
                           .launch = launch_finish_step,
                           .args.finish_step = *arguments};
-    ls_work work;
-    LS_TRY(ls_check_finish_step(arguments, kernels->table->real_bytes, &work));
-    return ls_cuda_op_put(kernels, &like, &work, out);
+    return ls_cuda_op_put(kernels, &like, work, out);
 }
 
 static int launch_stamp(const cuda_op *op, ls_queue *queue)
@@ -94,13 +86,12 @@ static int launch_stamp(const cuda_op *op, ls_queue *queue)
     return ls_gpu_stamp(ls_queue_native(queue), &op->args.stamp);
 }
 
-ls_status ls_cuda_stamp(ls_kernels *kernels, const ls_stamp_args *arguments, ls_op **out)
+ls_status ls_cuda_stamp(ls_kernels *kernels, const ls_stamp_args *arguments, const ls_work *work,
+                        ls_op **out)
 {
     const cuda_op like = {
         .op.name = "stamp.cuda", .launch = launch_stamp, .args.stamp = *arguments};
-    ls_work work;
-    LS_TRY(ls_check_stamp(arguments, kernels->table->real_bytes, &work));
-    return ls_cuda_op_put(kernels, &like, &work, out);
+    return ls_cuda_op_put(kernels, &like, work, out);
 }
 
 static int launch_flip_bit(const cuda_op *op, ls_queue *queue)
@@ -108,13 +99,12 @@ static int launch_flip_bit(const cuda_op *op, ls_queue *queue)
     return ls_gpu_flip_bit(ls_queue_native(queue), &op->args.flip_bit);
 }
 
-ls_status ls_cuda_flip_bit(ls_kernels *kernels, const ls_flip_bit_args *arguments, ls_op **out)
+ls_status ls_cuda_flip_bit(ls_kernels *kernels, const ls_flip_bit_args *arguments,
+                           const ls_work *work, ls_op **out)
 {
     const cuda_op like = {
         .op.name = "flip_bit.cuda", .launch = launch_flip_bit, .args.flip_bit = *arguments};
-    ls_work work;
-    LS_TRY(ls_check_flip_bit(arguments, kernels->table->real_bytes, &work));
-    return ls_cuda_op_put(kernels, &like, &work, out);
+    return ls_cuda_op_put(kernels, &like, work, out);
 }
 
 /* ---- Losses: with memory for their parts ----------------------------------------------------- */
@@ -138,14 +128,13 @@ static int launch_softmax(const cuda_op *op, ls_queue *queue)
 }
 
 ls_status ls_cuda_softmax_cross_entropy(ls_kernels *kernels,
-                                        const ls_softmax_cross_entropy_args *arguments, ls_op **out)
+                                        const ls_softmax_cross_entropy_args *arguments,
+                                        const ls_work *work, ls_op **out)
 {
     const cuda_op like = {.op.name = "softmax_cross_entropy.cuda",
                           .launch = launch_softmax,
                           .args.softmax_cross_entropy = *arguments};
-    ls_work work;
-    LS_TRY(ls_check_softmax_cross_entropy(arguments, kernels->table->real_bytes, &work));
-    return put_loss(kernels, &like, &work, ls_gpu_softmax_parts(arguments->rows), out);
+    return put_loss(kernels, &like, work, ls_gpu_softmax_parts(arguments->rows), out);
 }
 
 static int launch_squared_error(const cuda_op *op, ls_queue *queue)
@@ -154,15 +143,13 @@ static int launch_squared_error(const cuda_op *op, ls_queue *queue)
 }
 
 ls_status ls_cuda_squared_error(ls_kernels *kernels, const ls_squared_error_args *arguments,
-                                ls_op **out)
+                                const ls_work *work, ls_op **out)
 {
     const cuda_op like = {.op.name = "squared_error.cuda",
                           .launch = launch_squared_error,
                           .args.squared_error = *arguments};
-    ls_work work;
-    LS_TRY(ls_check_squared_error(arguments, kernels->table->real_bytes, &work));
     const size_t parts = ls_gpu_squared_error_parts(arguments->rows * arguments->outputs);
-    return put_loss(kernels, &like, &work, parts, out);
+    return put_loss(kernels, &like, work, parts, out);
 }
 
 static int launch_logistic(const cuda_op *op, ls_queue *queue)
@@ -173,14 +160,12 @@ static int launch_logistic(const cuda_op *op, ls_queue *queue)
 }
 
 ls_status ls_cuda_logistic_loss(ls_kernels *kernels, const ls_logistic_loss_args *arguments,
-                                ls_op **out)
+                                const ls_work *work, ls_op **out)
 {
     const cuda_op like = {.op.name = "logistic_loss.cuda",
                           .launch = launch_logistic,
                           .args.logistic_loss = *arguments};
-    ls_work work;
-    LS_TRY(ls_check_logistic_loss(arguments, kernels->table->real_bytes, &work));
-    return put_loss(kernels, &like, &work, ls_gpu_logistic_parts(arguments->rows), out);
+    return put_loss(kernels, &like, work, ls_gpu_logistic_parts(arguments->rows), out);
 }
 
 static int launch_weight_decay(const cuda_op *op, ls_queue *queue)
@@ -191,13 +176,11 @@ static int launch_weight_decay(const cuda_op *op, ls_queue *queue)
 }
 
 ls_status ls_cuda_weight_decay(ls_kernels *kernels, const ls_weight_decay_args *arguments,
-                               ls_op **out)
+                               const ls_work *work, ls_op **out)
 {
     const cuda_op like = {.op.name = "weight_decay.cuda",
                           .launch = launch_weight_decay,
                           .args.weight_decay = *arguments};
-    ls_work work;
-    LS_TRY(ls_check_weight_decay(arguments, kernels->table->real_bytes, &work));
-    return ls_cuda_op_ranges(kernels, &like, &work, arguments->ranges, arguments->range_count,
+    return ls_cuda_op_ranges(kernels, &like, work, arguments->ranges, arguments->range_count,
                              ls_gpu_decay_parts, sizeof(double), out);
 }

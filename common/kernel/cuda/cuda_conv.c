@@ -291,11 +291,9 @@ static ls_status make(ls_kernels *kernels, const conv_op *like, const ls_work *w
 }
 
 ls_status ls_product_conv_forward(ls_kernels *kernels, const ls_conv_forward_args *arguments,
-                                  ls_op **out)
+                                  const ls_work *work, ls_op **out)
 {
     const ls_conv_forward_args *a = arguments;
-    ls_work work;
-    LS_TRY(ls_check_conv_forward(a, kernels->table->real_bytes, &work));
     const conv_op like = {.op = {.name = "conv_forward.cublaslt", .run = run_forward},
                           .shape = a->shape,
                           .relu = a->activation == LS_ACTIVATION_RELU,
@@ -304,16 +302,14 @@ ls_status ls_product_conv_forward(ls_kernels *kernels, const ls_conv_forward_arg
                           .bias = a->bias,
                           .y = a->y,
                           .given = a->packed};
-    return make(kernels, &like, &work, out);
+    return make(kernels, &like, work, out);
 }
 
 ls_status ls_product_conv_backward_weights(ls_kernels *kernels,
                                            const ls_conv_backward_weights_args *arguments,
-                                           ls_op **out)
+                                           const ls_work *work, ls_op **out)
 {
     const ls_conv_backward_weights_args *a = arguments;
-    ls_work work;
-    LS_TRY(ls_check_conv_backward_weights(a, kernels->table->real_bytes, &work));
     const conv_op like = {
         .op = {.name = "conv_backward_weights.cublaslt", .run = run_backward_weights},
         .shape = a->shape,
@@ -321,20 +317,19 @@ ls_status ls_product_conv_backward_weights(ls_kernels *kernels,
         .dy = a->dy,
         .dweight = a->dweight,
         .dbias = a->dbias};
-    return make(kernels, &like, &work, out);
+    return make(kernels, &like, work, out);
 }
 
 ls_status ls_product_conv_backward_data(ls_kernels *kernels,
-                                        const ls_conv_backward_data_args *arguments, ls_op **out)
+                                        const ls_conv_backward_data_args *arguments,
+                                        const ls_work *work, ls_op **out)
 {
     const ls_conv_backward_data_args *a = arguments;
-    ls_work work;
-    LS_TRY(ls_check_conv_backward_data(a, kernels->table->real_bytes, &work));
     const conv_op like = {.op = {.name = "conv_backward_data.cublaslt", .run = run_backward_data},
                           .shape = a->shape,
                           .dy = a->dy,
                           .weight = a->weight,
                           .dx = a->dx,
                           .given = a->packed};
-    return make(kernels, &like, &work, out);
+    return make(kernels, &like, work, out);
 }

@@ -31,12 +31,13 @@ int ls_conv_swap_taps(void *stream, const ls_conv_shape *shape, bool back, const
 
 /* cuda_conv.c: any shape */
 ls_status ls_product_conv_forward(ls_kernels *kernels, const ls_conv_forward_args *arguments,
-                                  ls_op **out);
+                                  const ls_work *work, ls_op **out);
 ls_status ls_product_conv_backward_weights(ls_kernels *kernels,
                                            const ls_conv_backward_weights_args *arguments,
-                                           ls_op **out);
+                                           const ls_work *work, ls_op **out);
 ls_status ls_product_conv_backward_data(ls_kernels *kernels,
-                                        const ls_conv_backward_data_args *arguments, ls_op **out);
+                                        const ls_conv_backward_data_args *arguments,
+                                        const ls_work *work, ls_op **out);
 
 /* cuda_conv_dnn.c; in builds without cuDNN cuda_conv_alone.c, where none is ever found. */
 /** Loads the library for the table: sets cuda->dnn, or where there is no such library, and nobody
@@ -48,12 +49,12 @@ const char *ls_dnn_version_of(const ls_dnn *dnn, char text[32]);
 
 /* With the library of the table. Where it has nothing for this, *why says so and *out stays. */
 ls_status ls_dnn_conv_forward(ls_kernels *kernels, const ls_conv_forward_args *arguments,
-                              ls_op **out, const char **why);
+                              const ls_work *work, ls_op **out, const char **why);
 ls_status ls_dnn_conv_backward_weights(ls_kernels *kernels,
-                                       const ls_conv_backward_weights_args *arguments, ls_op **out,
-                                       const char **why);
+                                       const ls_conv_backward_weights_args *arguments,
+                                       const ls_work *work, ls_op **out, const char **why);
 ls_status ls_dnn_conv_backward_data(ls_kernels *kernels,
-                                    const ls_conv_backward_data_args *arguments, ls_op **out,
-                                    const char **why);
+                                    const ls_conv_backward_data_args *arguments,
+                                    const ls_work *work, ls_op **out, const char **why);
 
 #endif

@@ -23,24 +23,24 @@ const char *ls_dnn_version_of(const ls_dnn *dnn, char text[32])
 }
 
 ls_status ls_dnn_conv_forward(ls_kernels *kernels, const ls_conv_forward_args *arguments,
-                              ls_op **out, const char **why)
+                              const ls_work *work, ls_op **out, const char **why)
 {
-    (void)kernels, (void)arguments, (void)out, (void)why;
+    (void)kernels, (void)arguments, (void)work, (void)out, (void)why;
     return LS_OK;
 }
 
 ls_status ls_dnn_conv_backward_weights(ls_kernels *kernels,
-                                       const ls_conv_backward_weights_args *arguments, ls_op **out,
-                                       const char **why)
+                                       const ls_conv_backward_weights_args *arguments,
+                                       const ls_work *work, ls_op **out, const char **why)
 {
-    (void)kernels, (void)arguments, (void)out, (void)why;
+    (void)kernels, (void)arguments, (void)work, (void)out, (void)why;
     return LS_OK;
 }
 
 ls_status ls_dnn_conv_backward_data(ls_kernels *kernels,
-                                    const ls_conv_backward_data_args *arguments, ls_op **out,
-                                    const char **why)
+                                    const ls_conv_backward_data_args *arguments,
+                                    const ls_work *work, ls_op **out, const char **why)
 {
-    (void)kernels, (void)arguments, (void)out, (void)why;
+    (void)kernels, (void)arguments, (void)work, (void)out, (void)why;
     return LS_OK;
 }

@@ -56,49 +56,51 @@ static ls_status insist(const ls_kernels *kernels, const ls_conv_shape *s, const
 }
 
 ls_status ls_cuda_conv_forward(ls_kernels *kernels, const ls_conv_forward_args *arguments,
-                               ls_op **out)
+                               const ls_work *work, ls_op **out)
 {
     const char *why = NULL;
     bool asked;
     ls_op *op = NULL;
     LS_TRY(ask_library(kernels, &arguments->shape, &asked));
     if (asked)
-        LS_TRY(ls_dnn_conv_forward(kernels, arguments, &op, &why));
+        LS_TRY(ls_dnn_conv_forward(kernels, arguments, work, &op, &why));
     LS_TRY(insist(kernels, &arguments->shape, why));
     if (!op)
-        LS_TRY(ls_product_conv_forward(kernels, arguments, &op));
+        LS_TRY(ls_product_conv_forward(kernels, arguments, work, &op));
     *out = op;
     return LS_OK;
 }
 
 ls_status ls_cuda_conv_backward_weights(ls_kernels *kernels,
-                                        const ls_conv_backward_weights_args *arguments, ls_op **out)
+                                        const ls_conv_backward_weights_args *arguments,
+                                        const ls_work *work, ls_op **out)
 {
     const char *why = NULL;
     bool asked;
     ls_op *op = NULL;
     LS_TRY(ask_library(kernels, &arguments->shape, &asked));
     if (asked)
-        LS_TRY(ls_dnn_conv_backward_weights(kernels, arguments, &op, &why));
+        LS_TRY(ls_dnn_conv_backward_weights(kernels, arguments, work, &op, &why));
     LS_TRY(insist(kernels, &arguments->shape, why));
     if (!op)
-        LS_TRY(ls_product_conv_backward_weights(kernels, arguments, &op));
+        LS_TRY(ls_product_conv_backward_weights(kernels, arguments, work, &op));
     *out = op;
     return LS_OK;
 }
 
 ls_status ls_cuda_conv_backward_data(ls_kernels *kernels,
-                                     const ls_conv_backward_data_args *arguments, ls_op **out)
+                                     const ls_conv_backward_data_args *arguments,
+                                     const ls_work *work, ls_op **out)
 {
     const char *why = NULL;
     bool asked;
     ls_op *op = NULL;
     LS_TRY(ask_library(kernels, &arguments->shape, &asked));
     if (asked)
-        LS_TRY(ls_dnn_conv_backward_data(kernels, arguments, &op, &why));
+        LS_TRY(ls_dnn_conv_backward_data(kernels, arguments, work, &op, &why));
     LS_TRY(insist(kernels, &arguments->shape, why));
     if (!op)
-        LS_TRY(ls_product_conv_backward_data(kernels, arguments, &op));
+        LS_TRY(ls_product_conv_backward_data(kernels, arguments, work, &op));
     *out = op;
     return LS_OK;
 }

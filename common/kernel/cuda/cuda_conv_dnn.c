@@ -446,11 +446,9 @@ static ls_status make(ls_kernels *kernels, const dnn_conv *like, ls_dnn_directio
 }
 
 ls_status ls_dnn_conv_forward(ls_kernels *kernels, const ls_conv_forward_args *arguments,
-                              ls_op **out, const char **why)
+                              const ls_work *work, ls_op **out, const char **why)
 {
     const ls_conv_forward_args *a = arguments;
-    ls_work work;
-    LS_TRY(ls_check_conv_forward(a, kernels->table->real_bytes, &work));
     const dnn_conv like = {.shape = a->shape,
                            .call = call_forward,
                            .relu = a->activation == LS_ACTIVATION_RELU,
@@ -459,37 +457,33 @@ ls_status ls_dnn_conv_forward(ls_kernels *kernels, const ls_conv_forward_args *a
                            .bias = a->bias,
                            .y = a->y,
                            .given = a->packed};
-    return make(kernels, &like, LS_DNN_FORWARD, &work, out, why);
+    return make(kernels, &like, LS_DNN_FORWARD, work, out, why);
 }
 
 ls_status ls_dnn_conv_backward_weights(ls_kernels *kernels,
-                                       const ls_conv_backward_weights_args *arguments, ls_op **out,
-                                       const char **why)
+                                       const ls_conv_backward_weights_args *arguments,
+                                       const ls_work *work, ls_op **out, const char **why)
 {
     const ls_conv_backward_weights_args *a = arguments;
-    ls_work work;
-    LS_TRY(ls_check_conv_backward_weights(a, kernels->table->real_bytes, &work));
     const dnn_conv like = {.shape = a->shape,
                            .call = call_weights,
                            .x = a->x,
                            .dy = a->dy,
                            .dweight = a->dweight,
                            .dbias = a->dbias};
-    return make(kernels, &like, LS_DNN_WEIGHTS, &work, out, why);
+    return make(kernels, &like, LS_DNN_WEIGHTS, work, out, why);
 }
 
 ls_status ls_dnn_conv_backward_data(ls_kernels *kernels,
-                                    const ls_conv_backward_data_args *arguments, ls_op **out,
-                                    const char **why)
+                                    const ls_conv_backward_data_args *arguments,
+                                    const ls_work *work, ls_op **out, const char **why)
 {
     const ls_conv_backward_data_args *a = arguments;
-    ls_work work;
-    LS_TRY(ls_check_conv_backward_data(a, kernels->table->real_bytes, &work));
     const dnn_conv like = {.shape = a->shape,
                            .call = call_data,
                            .dy = a->dy,
                            .weight = a->weight,
                            .dx = a->dx,
                            .given = a->packed};
-    return make(kernels, &like, LS_DNN_DATA, &work, out, why);
+    return make(kernels, &like, LS_DNN_DATA, work, out, why);
 }

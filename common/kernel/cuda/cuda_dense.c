@@ -92,23 +92,20 @@ static ls_status make_product(ls_kernels *kernels, const dense_names *names,
     return LS_OK;
 }
 
-ls_status ls_cuda_gemm(ls_kernels *kernels, const ls_gemm_args *arguments, ls_op **out)
+ls_status ls_cuda_gemm(ls_kernels *kernels, const ls_gemm_args *arguments, const ls_work *work,
+                       ls_op **out)
 {
     static const dense_names names = {"gemm.cublaslt", "gemm.cuda"};
     const ls_gemm_args *g = arguments;
-    ls_work work;
-    LS_TRY(ls_check_gemm(g, kernels->table->real_bytes, &work));
     const ls_cuda_product_spec spec = {.gemm = *g, .any_order = kernels->any_order};
-    return make_product(kernels, &names, &spec, &work, is_plain(g->m, g->k, g->n), out);
+    return make_product(kernels, &names, &spec, work, is_plain(g->m, g->k, g->n), out);
 }
 
 ls_status ls_cuda_dense_forward(ls_kernels *kernels, const ls_dense_forward_args *arguments,
-                                ls_op **out)
+                                const ls_work *work, ls_op **out)
 {
     static const dense_names names = {"dense_forward.cublaslt", "dense_forward.cuda"};
     const ls_dense_forward_args *d = arguments;
-    ls_work work;
-    LS_TRY(ls_check_dense_forward(d, kernels->table->real_bytes, &work));
     const ls_cuda_product_spec spec = {.gemm = {.transpose_b = true,
                                                 .m = d->rows,
                                                 .n = d->outputs,
@@ -119,7 +116,7 @@ ls_status ls_cuda_dense_forward(ls_kernels *kernels, const ls_dense_forward_args
                                        .bias = d->bias,
                                        .relu = d->activation == LS_ACTIVATION_RELU,
                                        .cut = true};
-    return make_product(kernels, &names, &spec, &work, is_narrow(d->rows, d->inputs, d->outputs),
+    return make_product(kernels, &names, &spec, work, is_narrow(d->rows, d->inputs, d->outputs),
                         out);
 }
 
@@ -222,32 +219,27 @@ static ls_status make_backward(ls_kernels *kernels, const dense_names *names,
 }
 
 ls_status ls_cuda_dense_backward(ls_kernels *kernels, const ls_dense_backward_args *arguments,
-                                 ls_op **out)
+                                 const ls_work *work, ls_op **out)
 {
     static const dense_names names = {"dense_backward.cublaslt", "dense_backward.cuda"};
-    ls_work work;
-    LS_TRY(ls_check_dense_backward(arguments, kernels->table->real_bytes, &work));
-    return make_backward(kernels, &names, arguments, (const bool[]){true, true}, &work, out);
+    return make_backward(kernels, &names, arguments, (const bool[]){true, true}, work, out);
 }
 
 ls_status ls_cuda_dense_backward_weights(ls_kernels *kernels,
                                          const ls_dense_backward_weights_args *arguments,
-                                         ls_op **out)
+                                         const ls_work *work, ls_op **out)
 {
     static const dense_names names = {"dense_backward_weights.cublaslt",
                                       "dense_backward_weights.cuda"};
     const ls_dense_backward_args half = {.weights = *arguments};
-    ls_work work;
-    LS_TRY(ls_check_dense_backward_weights(arguments, kernels->table->real_bytes, &work));
-    return make_backward(kernels, &names, &half, (const bool[]){true, false}, &work, out);
+    return make_backward(kernels, &names, &half, (const bool[]){true, false}, work, out);
 }
 
 ls_status ls_cuda_dense_backward_data(ls_kernels *kernels,
-                                      const ls_dense_backward_data_args *arguments, ls_op **out)
+                                      const ls_dense_backward_data_args *arguments,
+                                      const ls_work *work, ls_op **out)
 {
     static const dense_names names = {"dense_backward_data.cublaslt", "dense_backward_data.cuda"};
     const ls_dense_backward_args half = {.data = *arguments};
-    ls_work work;
-    LS_TRY(ls_check_dense_backward_data(arguments, kernels->table->real_bytes, &work));
-    return make_backward(kernels, &names, &half, (const bool[]){false, true}, &work, out);
+    return make_backward(kernels, &names, &half, (const bool[]){false, true}, work, out);
 }

@@ -11,14 +11,12 @@ static int launch_max_pool_forward(const cuda_op *op, ls_queue *queue)
 }
 
 ls_status ls_cuda_max_pool_forward(ls_kernels *kernels, const ls_max_pool_forward_args *arguments,
-                                   ls_op **out)
+                                   const ls_work *work, ls_op **out)
 {
     const cuda_op like = {.op.name = "max_pool_forward.cuda",
                           .launch = launch_max_pool_forward,
                           .args.max_pool_forward = *arguments};
-    ls_work work;
-    LS_TRY(ls_check_max_pool_forward(arguments, kernels->table->real_bytes, &work));
-    return ls_cuda_op_put(kernels, &like, &work, out);
+    return ls_cuda_op_put(kernels, &like, work, out);
 }
 
 static int launch_max_pool_backward(const cuda_op *op, ls_queue *queue)
@@ -27,14 +25,12 @@ static int launch_max_pool_backward(const cuda_op *op, ls_queue *queue)
 }
 
 ls_status ls_cuda_max_pool_backward(ls_kernels *kernels, const ls_max_pool_backward_args *arguments,
-                                    ls_op **out)
+                                    const ls_work *work, ls_op **out)
 {
     const cuda_op like = {.op.name = "max_pool_backward.cuda",
                           .launch = launch_max_pool_backward,
                           .args.max_pool_backward = *arguments};
-    ls_work work;
-    LS_TRY(ls_check_max_pool_backward(arguments, kernels->table->real_bytes, &work));
-    return ls_cuda_op_put(kernels, &like, &work, out);
+    return ls_cuda_op_put(kernels, &like, work, out);
 }
 
 static int launch_transpose(const cuda_op *op, ls_queue *queue)
@@ -42,13 +38,12 @@ static int launch_transpose(const cuda_op *op, ls_queue *queue)
     return ls_gpu_transpose(ls_queue_native(queue), &op->args.transpose);
 }
 
-ls_status ls_cuda_transpose(ls_kernels *kernels, const ls_transpose_args *arguments, ls_op **out)
+ls_status ls_cuda_transpose(ls_kernels *kernels, const ls_transpose_args *arguments,
+                            const ls_work *work, ls_op **out)
 {
     const cuda_op like = {
         .op.name = "transpose.cuda", .launch = launch_transpose, .args.transpose = *arguments};
-    ls_work work;
-    LS_TRY(ls_check_transpose(arguments, kernels->table->real_bytes, &work));
-    return ls_cuda_op_put(kernels, &like, &work, out);
+    return ls_cuda_op_put(kernels, &like, work, out);
 }
 
 static int launch_pack_weights(const cuda_op *op, ls_queue *queue)
@@ -74,15 +69,13 @@ static ls_status share_weights(cuda_op *op, const ls_pack_weights_args *a)
 }
 
 ls_status ls_cuda_pack_weights(ls_kernels *kernels, const ls_pack_weights_args *arguments,
-                               ls_op **out)
+                               const ls_work *work, ls_op **out)
 {
     const cuda_op like = {.op.name = "pack_weights.cuda",
                           .launch = launch_pack_weights,
                           .args.pack_weights.count = arguments->count};
-    ls_work work;
     cuda_op *op;
-    LS_TRY(ls_check_pack_weights(arguments, kernels->table->real_bytes, &work));
-    LS_TRY(ls_cuda_op_open(kernels, &like, &work, 0, &op));
+    LS_TRY(ls_cuda_op_open(kernels, &like, work, 0, &op));
     ls_status status = arguments->count ? share_weights(op, arguments) : LS_OK;
     if (status) {
         ls_op_free(&op->op);
@@ -98,14 +91,12 @@ static int launch_copy_columns(const cuda_op *op, ls_queue *queue)
 }
 
 ls_status ls_cuda_copy_columns(ls_kernels *kernels, const ls_copy_columns_args *arguments,
-                               ls_op **out)
+                               const ls_work *work, ls_op **out)
 {
     const cuda_op like = {.op.name = "copy_columns.cuda",
                           .launch = launch_copy_columns,
                           .args.copy_columns = *arguments};
-    ls_work work;
-    LS_TRY(ls_check_copy_columns(arguments, kernels->table->real_bytes, &work));
-    return ls_cuda_op_put(kernels, &like, &work, out);
+    return ls_cuda_op_put(kernels, &like, work, out);
 }
 
 static int launch_gather_crops(const cuda_op *op, ls_queue *queue)
@@ -114,15 +105,13 @@ static int launch_gather_crops(const cuda_op *op, ls_queue *queue)
 }
 
 ls_status ls_cuda_gather_crops(ls_kernels *kernels, const ls_gather_crops_args *arguments,
-                               ls_op **out)
+                               const ls_work *work, ls_op **out)
 {
     const cuda_op like = {.op.name = "gather_crops.cuda",
                           .launch = launch_gather_crops,
                           .args.gather_crops = *arguments,
                           .random = ls_random_stream(arguments->seed, "augment")};
-    ls_work work;
-    LS_TRY(ls_check_gather_crops(arguments, kernels->table->real_bytes, &work));
-    return ls_cuda_op_put(kernels, &like, &work, out);
+    return ls_cuda_op_put(kernels, &like, work, out);
 }
 
 static int launch_lrn_forward(const cuda_op *op, ls_queue *queue)
@@ -143,15 +132,13 @@ static ls_status lrn_radius(const char *op, int64_t radius, int64_t channels, in
 }
 
 ls_status ls_cuda_lrn_forward(ls_kernels *kernels, const ls_lrn_forward_args *arguments,
-                              ls_op **out)
+                              const ls_work *work, ls_op **out)
 {
     cuda_op like = {.op.name = "lrn_forward.cuda",
                     .launch = launch_lrn_forward,
                     .args.lrn_forward = *arguments};
-    ls_work work;
-    LS_TRY(ls_check_lrn_forward(arguments, kernels->table->real_bytes, &work));
     LS_TRY(lrn_radius("lrn_forward", arguments->radius, arguments->channels, &like.radius));
-    return ls_cuda_op_put(kernels, &like, &work, out);
+    return ls_cuda_op_put(kernels, &like, work, out);
 }
 
 static int launch_lrn_backward(const cuda_op *op, ls_queue *queue)
@@ -160,15 +147,13 @@ static int launch_lrn_backward(const cuda_op *op, ls_queue *queue)
 }
 
 ls_status ls_cuda_lrn_backward(ls_kernels *kernels, const ls_lrn_backward_args *arguments,
-                               ls_op **out)
+                               const ls_work *work, ls_op **out)
 {
     cuda_op like = {.op.name = "lrn_backward.cuda",
                     .launch = launch_lrn_backward,
                     .args.lrn_backward = *arguments};
-    ls_work work;
-    LS_TRY(ls_check_lrn_backward(arguments, kernels->table->real_bytes, &work));
     LS_TRY(lrn_radius("lrn_backward", arguments->radius, arguments->channels, &like.radius));
-    return ls_cuda_op_put(kernels, &like, &work, out);
+    return ls_cuda_op_put(kernels, &like, work, out);
 }
 
 static int launch_conv_max_forward(const cuda_op *op, ls_queue *queue)
@@ -177,14 +162,12 @@ static int launch_conv_max_forward(const cuda_op *op, ls_queue *queue)
 }
 
 ls_status ls_cuda_conv_max_forward(ls_kernels *kernels, const ls_conv_max_forward_args *arguments,
-                                   ls_op **out)
+                                   const ls_work *work, ls_op **out)
 {
     const cuda_op like = {.op.name = "conv_max_forward.cuda",
                           .launch = launch_conv_max_forward,
                           .args.conv_max_forward = *arguments};
-    ls_work work;
-    LS_TRY(ls_check_conv_max_forward(arguments, kernels->table->real_bytes, &work));
-    return ls_cuda_op_put(kernels, &like, &work, out);
+    return ls_cuda_op_put(kernels, &like, work, out);
 }
 
 static int launch_conv_max_backward_weights(const cuda_op *op, ls_queue *queue)
@@ -195,12 +178,10 @@ static int launch_conv_max_backward_weights(const cuda_op *op, ls_queue *queue)
 
 ls_status ls_cuda_conv_max_backward_weights(ls_kernels *kernels,
                                             const ls_conv_max_backward_weights_args *arguments,
-                                            ls_op **out)
+                                            const ls_work *work, ls_op **out)
 {
     const cuda_op like = {.op.name = "conv_max_backward_weights.cuda",
                           .launch = launch_conv_max_backward_weights,
                           .args.conv_max_backward_weights = *arguments};
-    ls_work work;
-    LS_TRY(ls_check_conv_max_backward_weights(arguments, kernels->table->real_bytes, &work));
-    return ls_cuda_op_put(kernels, &like, &work, out);
+    return ls_cuda_op_put(kernels, &like, work, out);
 }

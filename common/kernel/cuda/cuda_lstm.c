@@ -132,12 +132,10 @@ static ls_status make(ls_kernels *kernels, const lstm_op *like, float *kept,
 }
 
 ls_status ls_cuda_lstm_forward(ls_kernels *kernels, const ls_lstm_forward_args *arguments,
-                               ls_op **out)
+                               const ls_work *work, ls_op **out)
 {
     const ls_lstm_forward_args *a = arguments;
     const ls_lstm_shape *s = &a->shape;
-    ls_work work;
-    LS_TRY(ls_check_lstm_forward(a, kernels->table->real_bytes, &work));
     const ls_gemm_args specs[PRODUCTS] = {{.transpose_b = true,
                                            .m = s->rows * s->steps,
                                            .n = 4 * s->hidden,
@@ -147,22 +145,20 @@ ls_status ls_cuda_lstm_forward(ls_kernels *kernels, const ls_lstm_forward_args *
                                            .c = a->kept}};
     const lstm_op like = {.op = {.name = "lstm_forward.cublaslt_cuda",
                                  .run = run_forward,
-                                 .flops = work.flops,
-                                 .bytes = work.bytes},
+                                 .flops = work->flops,
+                                 .bytes = work->bytes},
                           .loop = {.shape = *s, .weight = a->weight_hh, .bias = a->bias, .y = a->y},
                           .more = are_few(s) ? 0 : s->hidden};
     return make(kernels, &like, a->kept, specs, out);
 }
 
 ls_status ls_cuda_lstm_backward(ls_kernels *kernels, const ls_lstm_backward_args *arguments,
-                                ls_op **out)
+                                const ls_work *work, ls_op **out)
 {
     const ls_lstm_backward_args *a = arguments;
     const ls_lstm_shape *s = &a->shape;
     const int64_t H = s->hidden, I = s->inputs, N = s->rows * s->steps;
     const float *gates = a->kept, *previous = gates ? gates + N * 5 * H : NULL;
-    ls_work work;
-    LS_TRY(ls_check_lstm_backward(a, kernels->table->real_bytes, &work));
     const ls_gemm_args specs[PRODUCTS] = {
         {.transpose_a = true,
          .m = 4 * H,
@@ -181,8 +177,8 @@ ls_status ls_cuda_lstm_backward(ls_kernels *kernels, const ls_lstm_backward_args
         {.m = N, .n = I, .k = 4 * H, .a = gates, .b = a->weight_ih, .c = a->dx}};
     const lstm_op like = {.op = {.name = "lstm_backward.cublaslt_cuda",
                                  .run = run_backward,
-                                 .flops = work.flops,
-                                 .bytes = work.bytes},
+                                 .flops = work->flops,
+                                 .bytes = work->bytes},
                           .loop = {.shape = *s, .weight = a->weight_hh, .dy = a->dy},
                           .sums = {a->dweight_ih, a->dweight_hh, a->dbias},
                           .sum_count = {4 * H * I, 4 * H * H, 4 * H},

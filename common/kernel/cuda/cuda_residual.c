@@ -22,13 +22,12 @@ static int launch_bn_sums(const cuda_op *op, ls_queue *queue)
     return ls_gpu_bn_sums(ls_queue_native(queue), &op->args.bn_sums, &op->parts);
 }
 
-ls_status ls_cuda_bn_sums(ls_kernels *kernels, const ls_bn_sums_args *arguments, ls_op **out)
+ls_status ls_cuda_bn_sums(ls_kernels *kernels, const ls_bn_sums_args *arguments,
+                          const ls_work *work, ls_op **out)
 {
     const cuda_op like = {
         .op.name = "bn_sums.cuda", .launch = launch_bn_sums, .args.bn_sums = *arguments};
-    ls_work work;
-    LS_TRY(ls_check_bn_sums(arguments, kernels->table->real_bytes, &work));
-    return put_sums(kernels, &like, &work, arguments->pixels, arguments->channels, out);
+    return put_sums(kernels, &like, work, arguments->pixels, arguments->channels, out);
 }
 
 static int launch_bn_moments(const cuda_op *op, ls_queue *queue)
@@ -36,13 +35,12 @@ static int launch_bn_moments(const cuda_op *op, ls_queue *queue)
     return ls_gpu_bn_moments(ls_queue_native(queue), &op->args.bn_moments);
 }
 
-ls_status ls_cuda_bn_moments(ls_kernels *kernels, const ls_bn_moments_args *arguments, ls_op **out)
+ls_status ls_cuda_bn_moments(ls_kernels *kernels, const ls_bn_moments_args *arguments,
+                             const ls_work *work, ls_op **out)
 {
     const cuda_op like = {
         .op.name = "bn_moments.cuda", .launch = launch_bn_moments, .args.bn_moments = *arguments};
-    ls_work work;
-    LS_TRY(ls_check_bn_moments(arguments, kernels->table->real_bytes, &work));
-    return ls_cuda_op_put(kernels, &like, &work, out);
+    return ls_cuda_op_put(kernels, &like, work, out);
 }
 
 static int launch_bn_moving_moments(const cuda_op *op, ls_queue *queue)
@@ -51,14 +49,12 @@ static int launch_bn_moving_moments(const cuda_op *op, ls_queue *queue)
 }
 
 ls_status ls_cuda_bn_moving_moments(ls_kernels *kernels, const ls_bn_moving_moments_args *arguments,
-                                    ls_op **out)
+                                    const ls_work *work, ls_op **out)
 {
     const cuda_op like = {.op.name = "bn_moving_moments.cuda",
                           .launch = launch_bn_moving_moments,
                           .args.bn_moving_moments = *arguments};
-    ls_work work;
-    LS_TRY(ls_check_bn_moving_moments(arguments, kernels->table->real_bytes, &work));
-    return ls_cuda_op_put(kernels, &like, &work, out);
+    return ls_cuda_op_put(kernels, &like, work, out);
 }
 
 static int launch_bn_forward(const cuda_op *op, ls_queue *queue)
@@ -66,13 +62,12 @@ static int launch_bn_forward(const cuda_op *op, ls_queue *queue)
     return ls_gpu_bn_forward(ls_queue_native(queue), &op->args.bn_forward);
 }
 
-ls_status ls_cuda_bn_forward(ls_kernels *kernels, const ls_bn_forward_args *arguments, ls_op **out)
+ls_status ls_cuda_bn_forward(ls_kernels *kernels, const ls_bn_forward_args *arguments,
+                             const ls_work *work, ls_op **out)
 {
     const cuda_op like = {
         .op.name = "bn_forward.cuda", .launch = launch_bn_forward, .args.bn_forward = *arguments};
-    ls_work work;
-    LS_TRY(ls_check_bn_forward(arguments, kernels->table->real_bytes, &work));
-    return ls_cuda_op_put(kernels, &like, &work, out);
+    return ls_cuda_op_put(kernels, &like, work, out);
 }
 
 static int launch_bn_backward_sums(const cuda_op *op, ls_queue *queue)
@@ -81,14 +76,12 @@ static int launch_bn_backward_sums(const cuda_op *op, ls_queue *queue)
 }
 
 ls_status ls_cuda_bn_backward_sums(ls_kernels *kernels, const ls_bn_backward_sums_args *arguments,
-                                   ls_op **out)
+                                   const ls_work *work, ls_op **out)
 {
     const cuda_op like = {.op.name = "bn_backward_sums.cuda",
                           .launch = launch_bn_backward_sums,
                           .args.bn_backward_sums = *arguments};
-    ls_work work;
-    LS_TRY(ls_check_bn_backward_sums(arguments, kernels->table->real_bytes, &work));
-    return put_sums(kernels, &like, &work, arguments->pixels, arguments->channels, out);
+    return put_sums(kernels, &like, work, arguments->pixels, arguments->channels, out);
 }
 
 static int launch_bn_backward(const cuda_op *op, ls_queue *queue)
@@ -97,14 +90,12 @@ static int launch_bn_backward(const cuda_op *op, ls_queue *queue)
 }
 
 ls_status ls_cuda_bn_backward(ls_kernels *kernels, const ls_bn_backward_args *arguments,
-                              ls_op **out)
+                              const ls_work *work, ls_op **out)
 {
     const cuda_op like = {.op.name = "bn_backward.cuda",
                           .launch = launch_bn_backward,
                           .args.bn_backward = *arguments};
-    ls_work work;
-    LS_TRY(ls_check_bn_backward(arguments, kernels->table->real_bytes, &work));
-    return ls_cuda_op_put(kernels, &like, &work, out);
+    return ls_cuda_op_put(kernels, &like, work, out);
 }
 
 static int launch_shortcut_forward(const cuda_op *op, ls_queue *queue)
@@ -113,14 +104,12 @@ static int launch_shortcut_forward(const cuda_op *op, ls_queue *queue)
 }
 
 ls_status ls_cuda_shortcut_forward(ls_kernels *kernels, const ls_shortcut_forward_args *arguments,
-                                   ls_op **out)
+                                   const ls_work *work, ls_op **out)
 {
     const cuda_op like = {.op.name = "shortcut_forward.cuda",
                           .launch = launch_shortcut_forward,
                           .args.shortcut_forward = *arguments};
-    ls_work work;
-    LS_TRY(ls_check_shortcut_forward(arguments, kernels->table->real_bytes, &work));
-    return ls_cuda_op_put(kernels, &like, &work, out);
+    return ls_cuda_op_put(kernels, &like, work, out);
 }
 
 static int launch_shortcut_backward(const cuda_op *op, ls_queue *queue)
@@ -129,14 +118,12 @@ static int launch_shortcut_backward(const cuda_op *op, ls_queue *queue)
 }
 
 ls_status ls_cuda_shortcut_backward(ls_kernels *kernels, const ls_shortcut_backward_args *arguments,
-                                    ls_op **out)
+                                    const ls_work *work, ls_op **out)
 {
     const cuda_op like = {.op.name = "shortcut_backward.cuda",
                           .launch = launch_shortcut_backward,
                           .args.shortcut_backward = *arguments};
-    ls_work work;
-    LS_TRY(ls_check_shortcut_backward(arguments, kernels->table->real_bytes, &work));
-    return ls_cuda_op_put(kernels, &like, &work, out);
+    return ls_cuda_op_put(kernels, &like, work, out);
 }
 
 static int launch_mean_pool_forward(const cuda_op *op, ls_queue *queue)
@@ -145,14 +132,12 @@ static int launch_mean_pool_forward(const cuda_op *op, ls_queue *queue)
 }
 
 ls_status ls_cuda_mean_pool_forward(ls_kernels *kernels, const ls_mean_pool_forward_args *arguments,
-                                    ls_op **out)
+                                    const ls_work *work, ls_op **out)
 {
     const cuda_op like = {.op.name = "mean_pool_forward.cuda",
                           .launch = launch_mean_pool_forward,
                           .args.mean_pool_forward = *arguments};
-    ls_work work;
-    LS_TRY(ls_check_mean_pool_forward(arguments, kernels->table->real_bytes, &work));
-    return ls_cuda_op_put(kernels, &like, &work, out);
+    return ls_cuda_op_put(kernels, &like, work, out);
 }
 
 static int launch_mean_pool_backward(const cuda_op *op, ls_queue *queue)
@@ -161,14 +146,13 @@ static int launch_mean_pool_backward(const cuda_op *op, ls_queue *queue)
 }
 
 ls_status ls_cuda_mean_pool_backward(ls_kernels *kernels,
-                                     const ls_mean_pool_backward_args *arguments, ls_op **out)
+                                     const ls_mean_pool_backward_args *arguments,
+                                     const ls_work *work, ls_op **out)
 {
     const cuda_op like = {.op.name = "mean_pool_backward.cuda",
                           .launch = launch_mean_pool_backward,
                           .args.mean_pool_backward = *arguments};
-    ls_work work;
-    LS_TRY(ls_check_mean_pool_backward(arguments, kernels->table->real_bytes, &work));
-    return ls_cuda_op_put(kernels, &like, &work, out);
+    return ls_cuda_op_put(kernels, &like, work, out);
 }
 
 static int launch_moving_average(const cuda_op *op, ls_queue *queue)
@@ -177,14 +161,12 @@ static int launch_moving_average(const cuda_op *op, ls_queue *queue)
 }
 
 ls_status ls_cuda_moving_average(ls_kernels *kernels, const ls_moving_average_args *arguments,
-                                 ls_op **out)
+                                 const ls_work *work, ls_op **out)
 {
     const cuda_op like = {.op.name = "moving_average.cuda",
                           .launch = launch_moving_average,
                           .args.moving_average = *arguments};
-    ls_work work;
-    LS_TRY(ls_check_moving_average(arguments, kernels->table->real_bytes, &work));
-    return ls_cuda_op_put(kernels, &like, &work, out);
+    return ls_cuda_op_put(kernels, &like, work, out);
 }
 
 static int launch_add_sums(const cuda_op *op, ls_queue *queue)
@@ -192,11 +174,10 @@ static int launch_add_sums(const cuda_op *op, ls_queue *queue)
     return ls_gpu_add_sums(ls_queue_native(queue), &op->args.add_sums);
 }
 
-ls_status ls_cuda_add_sums(ls_kernels *kernels, const ls_add_sums_args *arguments, ls_op **out)
+ls_status ls_cuda_add_sums(ls_kernels *kernels, const ls_add_sums_args *arguments,
+                           const ls_work *work, ls_op **out)
 {
     const cuda_op like = {
         .op.name = "add_sums.cuda", .launch = launch_add_sums, .args.add_sums = *arguments};
-    ls_work work;
-    LS_TRY(ls_check_add_sums(arguments, kernels->table->real_bytes, &work));
-    return ls_cuda_op_put(kernels, &like, &work, out);
+    return ls_cuda_op_put(kernels, &like, work, out);
 }

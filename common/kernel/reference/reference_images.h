@@ -62,13 +62,7 @@ static ls_status run_conv_forward(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-static ls_status conv_forward(ls_kernels *kernels, const ls_conv_forward_args *arguments,
-                              ls_op **out)
-{
-    ls_work work;
-    LS_TRY(ls_check_conv_forward(arguments, kernels->table->real_bytes, &work));
-    return bind("conv_forward.plain", run_conv_forward, work, arguments, sizeof *arguments, out);
-}
+PLAIN(conv_forward, ls_conv_forward_args)
 
 /* The sum over rows and positions for weight (c, ky, kx) of output o. */
 static double conv_weight(const ls_conv_backward_weights_args *a, int64_t o, const int64_t at[3])
@@ -110,14 +104,7 @@ static ls_status run_conv_backward_weights(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-static ls_status conv_backward_weights(ls_kernels *kernels,
-                                       const ls_conv_backward_weights_args *arguments, ls_op **out)
-{
-    ls_work work;
-    LS_TRY(ls_check_conv_backward_weights(arguments, kernels->table->real_bytes, &work));
-    return bind("conv_backward_weights.plain", run_conv_backward_weights, work, arguments,
-                sizeof *arguments, out);
-}
+PLAIN(conv_backward_weights, ls_conv_backward_weights_args)
 
 /* The gradient of pixel (y, x), channel c of a sample whose output gradient is dy. */
 static double conv_pixel(const ls_conv_backward_data_args *a, const real *dy, const int64_t at[3])
@@ -158,14 +145,7 @@ static ls_status run_conv_backward_data(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-static ls_status conv_backward_data(ls_kernels *kernels,
-                                    const ls_conv_backward_data_args *arguments, ls_op **out)
-{
-    ls_work work;
-    LS_TRY(ls_check_conv_backward_data(arguments, kernels->table->real_bytes, &work));
-    return bind("conv_backward_data.plain", run_conv_backward_data, work, arguments,
-                sizeof *arguments, out);
-}
+PLAIN(conv_backward_data, ls_conv_backward_data_args)
 
 /* ---- Convolution and global max ------------------------------------------------------------- */
 
@@ -194,14 +174,7 @@ static ls_status run_conv_max_forward(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-static ls_status conv_max_forward(ls_kernels *kernels, const ls_conv_max_forward_args *arguments,
-                                  ls_op **out)
-{
-    ls_work work;
-    LS_TRY(ls_check_conv_max_forward(arguments, kernels->table->real_bytes, &work));
-    return bind("conv_max_forward.plain", run_conv_max_forward, work, arguments, sizeof *arguments,
-                out);
-}
+PLAIN(conv_max_forward, ls_conv_max_forward_args)
 
 /* The sum over the rows for weight (c, ky, kx) of output o. */
 static double conv_max_weight(const ls_conv_max_backward_weights_args *a, int64_t o,
@@ -242,14 +215,6 @@ static ls_status run_conv_max_backward_weights(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-static ls_status conv_max_backward_weights(ls_kernels *kernels,
-                                           const ls_conv_max_backward_weights_args *arguments,
-                                           ls_op **out)
-{
-    ls_work work;
-    LS_TRY(ls_check_conv_max_backward_weights(arguments, kernels->table->real_bytes, &work));
-    return bind("conv_max_backward_weights.plain", run_conv_max_backward_weights, work, arguments,
-                sizeof *arguments, out);
-}
+PLAIN(conv_max_backward_weights, ls_conv_max_backward_weights_args)
 
 #endif

@@ -20,21 +20,30 @@
 
 typedef LS_REAL real;
 
-static ls_status bind(const char *name, ls_status (*run)(ls_op *, ls_queue *), ls_work work,
+static ls_status bind(const char *name, ls_status (*run)(ls_op *, ls_queue *), const ls_work *work,
                       const void *arguments, size_t bytes, ls_op **out)
 {
-    const ls_op like = {.name = name, .run = run, .flops = work.flops, .bytes = work.bytes};
+    const ls_op like = {.name = name, .run = run, .flops = work->flops, .bytes = work->bytes};
     return ls_op_bind(&like, arguments, bytes, out);
 }
 
 /* With ranges behind the arguments. */
-static ls_status bind_ranges(const char *name, ls_status (*run)(ls_op *, ls_queue *), ls_work work,
-                             const void *arguments, size_t bytes, const ls_update_range *ranges,
-                             int64_t count, ls_op **out)
+static ls_status bind_ranges(const char *name, ls_status (*run)(ls_op *, ls_queue *),
+                             const ls_work *work, const void *arguments, size_t bytes,
+                             const ls_update_range *ranges, int64_t count, ls_op **out)
 {
-    const ls_op like = {.name = name, .run = run, .flops = work.flops, .bytes = work.bytes};
+    const ls_op like = {.name = name, .run = run, .flops = work->flops, .bytes = work->bytes};
     return ls_op_bind_array(&like, arguments, bytes, ranges, (size_t)count * sizeof *ranges, out);
 }
+
+/* What makes the operation that is run_<entry> with its arguments. */
+#define PLAIN(entry, args)                                                                         \
+    static ls_status entry(ls_kernels *kernels, const args *arguments, const ls_work *work,        \
+                           ls_op **out)                                                            \
+    {                                                                                              \
+        (void)kernels;                                                                             \
+        return bind(#entry ".plain", run_##entry, work, arguments, sizeof *arguments, out);        \
+    }
 
 /* ---- Products ------------------------------------------------------------------------------ */
 
@@ -55,12 +64,7 @@ static ls_status run_gemm(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-static ls_status gemm(ls_kernels *kernels, const ls_gemm_args *arguments, ls_op **out)
-{
-    ls_work work;
-    LS_TRY(ls_check_gemm(arguments, kernels->table->real_bytes, &work));
-    return bind("gemm.plain", run_gemm, work, arguments, sizeof *arguments, out);
-}
+PLAIN(gemm, ls_gemm_args)
 
 static ls_status run_dense_forward(ls_op *op, ls_queue *queue)
 {
@@ -80,13 +84,7 @@ static ls_status run_dense_forward(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-static ls_status dense_forward(ls_kernels *kernels, const ls_dense_forward_args *arguments,
-                               ls_op **out)
-{
-    ls_work work;
-    LS_TRY(ls_check_dense_forward(arguments, kernels->table->real_bytes, &work));
-    return bind("dense_forward.plain", run_dense_forward, work, arguments, sizeof *arguments, out);
-}
+PLAIN(dense_forward, ls_dense_forward_args)
 
 static ls_status run_dense_backward_weights(ls_op *op, ls_queue *queue)
 {
@@ -110,15 +108,7 @@ static ls_status run_dense_backward_weights(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-static ls_status dense_backward_weights(ls_kernels *kernels,
-                                        const ls_dense_backward_weights_args *arguments,
-                                        ls_op **out)
-{
-    ls_work work;
-    LS_TRY(ls_check_dense_backward_weights(arguments, kernels->table->real_bytes, &work));
-    return bind("dense_backward_weights.plain", run_dense_backward_weights, work, arguments,
-                sizeof *arguments, out);
-}
+PLAIN(dense_backward_weights, ls_dense_backward_weights_args)
 
 static ls_status run_dense_backward_data(ls_op *op, ls_queue *queue)
 {
@@ -138,14 +128,7 @@ static ls_status run_dense_backward_data(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-static ls_status dense_backward_data(ls_kernels *kernels,
-                                     const ls_dense_backward_data_args *arguments, ls_op **out)
-{
-    ls_work work;
-    LS_TRY(ls_check_dense_backward_data(arguments, kernels->table->real_bytes, &work));
-    return bind("dense_backward_data.plain", run_dense_backward_data, work, arguments,
-                sizeof *arguments, out);
-}
+PLAIN(dense_backward_data, ls_dense_backward_data_args)
 
 /* ---- Elementwise --------------------------------------------------------------------------- */
 
@@ -161,13 +144,7 @@ static ls_status run_relu_forward(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-static ls_status relu_forward(ls_kernels *kernels, const ls_relu_forward_args *arguments,
-                              ls_op **out)
-{
-    ls_work work;
-    LS_TRY(ls_check_relu_forward(arguments, kernels->table->real_bytes, &work));
-    return bind("relu_forward.plain", run_relu_forward, work, arguments, sizeof *arguments, out);
-}
+PLAIN(relu_forward, ls_relu_forward_args)
 
 static ls_status run_relu_backward(ls_op *op, ls_queue *queue)
 {
@@ -180,13 +157,7 @@ static ls_status run_relu_backward(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-static ls_status relu_backward(ls_kernels *kernels, const ls_relu_backward_args *arguments,
-                               ls_op **out)
-{
-    ls_work work;
-    LS_TRY(ls_check_relu_backward(arguments, kernels->table->real_bytes, &work));
-    return bind("relu_backward.plain", run_relu_backward, work, arguments, sizeof *arguments, out);
-}
+PLAIN(relu_backward, ls_relu_backward_args)
 
 static ls_status run_polynomial(ls_op *op, ls_queue *queue)
 {
@@ -202,12 +173,7 @@ static ls_status run_polynomial(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-static ls_status polynomial(ls_kernels *kernels, const ls_polynomial_args *arguments, ls_op **out)
-{
-    ls_work work;
-    LS_TRY(ls_check_polynomial(arguments, kernels->table->real_bytes, &work));
-    return bind("polynomial.plain", run_polynomial, work, arguments, sizeof *arguments, out);
-}
+PLAIN(polynomial, ls_polynomial_args)
 
 static ls_status run_add(ls_op *op, ls_queue *queue)
 {
@@ -220,12 +186,7 @@ static ls_status run_add(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-static ls_status add(ls_kernels *kernels, const ls_add_args *arguments, ls_op **out)
-{
-    ls_work work;
-    LS_TRY(ls_check_add(arguments, kernels->table->real_bytes, &work));
-    return bind("add.plain", run_add, work, arguments, sizeof *arguments, out);
-}
+PLAIN(add, ls_add_args)
 
 static ls_status run_fill(ls_op *op, ls_queue *queue)
 {
@@ -237,12 +198,7 @@ static ls_status run_fill(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-static ls_status fill(ls_kernels *kernels, const ls_fill_args *arguments, ls_op **out)
-{
-    ls_work work;
-    LS_TRY(ls_check_fill(arguments, kernels->table->real_bytes, &work));
-    return bind("fill.plain", run_fill, work, arguments, sizeof *arguments, out);
-}
+PLAIN(fill, ls_fill_args)
 
 /* ---- Losses -------------------------------------------------------------------------------- */
 
@@ -273,14 +229,7 @@ static ls_status run_softmax_cross_entropy(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-static ls_status softmax_cross_entropy(ls_kernels *kernels,
-                                       const ls_softmax_cross_entropy_args *arguments, ls_op **out)
-{
-    ls_work work;
-    LS_TRY(ls_check_softmax_cross_entropy(arguments, kernels->table->real_bytes, &work));
-    return bind("softmax_cross_entropy.plain", run_softmax_cross_entropy, work, arguments,
-                sizeof *arguments, out);
-}
+PLAIN(softmax_cross_entropy, ls_softmax_cross_entropy_args)
 
 static ls_status run_squared_error(ls_op *op, ls_queue *queue)
 {
@@ -300,13 +249,7 @@ static ls_status run_squared_error(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-static ls_status squared_error(ls_kernels *kernels, const ls_squared_error_args *arguments,
-                               ls_op **out)
-{
-    ls_work work;
-    LS_TRY(ls_check_squared_error(arguments, kernels->table->real_bytes, &work));
-    return bind("squared_error.plain", run_squared_error, work, arguments, sizeof *arguments, out);
-}
+PLAIN(squared_error, ls_squared_error_args)
 
 static ls_status run_count_correct(ls_op *op, ls_queue *queue)
 {
@@ -326,15 +269,31 @@ static ls_status run_count_correct(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-static ls_status count_correct(ls_kernels *kernels, const ls_count_correct_args *arguments,
-                               ls_op **out)
-{
-    ls_work work;
-    LS_TRY(ls_check_count_correct(arguments, kernels->table->real_bytes, &work));
-    return bind("count_correct.plain", run_count_correct, work, arguments, sizeof *arguments, out);
-}
+PLAIN(count_correct, ls_count_correct_args)
 
 /* ---- Gather, optimizer --------------------------------------------------------------------- */
+
+typedef struct indices_op {
+    ls_batch_indices_args arguments;
+    ls_order_epoch cache;
+} indices_op;
+
+static ls_status run_batch_indices(ls_op *op, ls_queue *queue)
+{
+    (void)queue;
+    indices_op *b = ls_op_arguments(op);
+    ls_order_samples(&b->arguments.order, b->arguments.state->position + b->arguments.offset,
+                     (uint64_t)b->arguments.rows, &b->cache, b->arguments.indices);
+    return LS_OK;
+}
+
+static ls_status batch_indices(ls_kernels *kernels, const ls_batch_indices_args *arguments,
+                               const ls_work *work, ls_op **out)
+{
+    (void)kernels;
+    const indices_op bound = {.arguments = *arguments, .cache.epoch = UINT64_MAX};
+    return bind("batch_indices.plain", run_batch_indices, work, &bound, sizeof bound, out);
+}
 
 static ls_status run_gather(ls_op *op, ls_queue *queue)
 {
@@ -356,12 +315,7 @@ static ls_status run_gather(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-static ls_status gather(ls_kernels *kernels, const ls_gather_args *arguments, ls_op **out)
-{
-    ls_work work;
-    LS_TRY(ls_check_gather(arguments, kernels->table->real_bytes, &work));
-    return bind("gather.plain", run_gather, work, arguments, sizeof *arguments, out);
-}
+PLAIN(gather, ls_gather_args)
 
 static void update(const ls_optimizer_args *o, int64_t from, int64_t to)
 {
@@ -422,10 +376,10 @@ static ls_status run_optimizer(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-static ls_status optimizer(ls_kernels *kernels, const ls_optimizer_args *arguments, ls_op **out)
+static ls_status optimizer(ls_kernels *kernels, const ls_optimizer_args *arguments,
+                           const ls_work *work, ls_op **out)
 {
-    ls_work work;
-    LS_TRY(ls_check_optimizer(arguments, kernels->table->real_bytes, &work));
+    (void)kernels;
     return bind_ranges("optimizer.plain", run_optimizer, work, arguments, sizeof *arguments,
                        arguments->ranges, arguments->range_count, out);
 }
@@ -448,6 +402,12 @@ static const char *library(const ls_kernels *kernels)
     return "";
 }
 
+#define REFERENCE_ENTRY(entry, args) LS_KERNEL_CHECKED(entry, args, entry)
+#define STEP_ENTRY(entry, args)      LS_KERNEL_CHECKED(entry, args, ls_step_##entry)
+LS_KERNEL_OWN_ENTRIES(REFERENCE_ENTRY)
+LS_KERNEL_LAYER_ENTRIES(REFERENCE_ENTRY)
+LS_KERNEL_STEP_ENTRIES(STEP_ENTRY)
+
 const ls_kernel_table LS_REFERENCE_TABLE = {.name = LS_REFERENCE_NAME,
                                             .help = LS_REFERENCE_HELP,
                                             .kind = LS_DEVICE_CPU,
@@ -455,28 +415,7 @@ const ls_kernel_table LS_REFERENCE_TABLE = {.name = LS_REFERENCE_NAME,
                                             .open = open_table,
                                             .close = ls_reference_close,
                                             .library = library,
-                                            .gemm = gemm,
-                                            .dense_forward = dense_forward,
-                                            .dense_backward_weights = dense_backward_weights,
-                                            .dense_backward_data = dense_backward_data,
-                                            .relu_forward = relu_forward,
-                                            .relu_backward = relu_backward,
-                                            .polynomial = polynomial,
-                                            .softmax_cross_entropy = softmax_cross_entropy,
-                                            .squared_error = squared_error,
-                                            .count_correct = count_correct,
-                                            .batch_indices = ls_step_batch_indices,
-                                            .gather = gather,
-                                            .optimizer = optimizer,
-                                            .add = add,
-                                            .add_loss = ls_step_add_loss,
-                                            .fill = fill,
-                                            .finish_step = ls_step_finish,
-                                            .stamp = ls_step_stamp,
-                                            .flip_bit = ls_step_flip_bit,
-#define LAYER_ENTRY(entry, args) .entry = entry,
-                                            LS_KERNEL_LAYER_ENTRIES(LAYER_ENTRY)
-#undef LAYER_ENTRY
-};
+                                            LS_KERNEL_CORE_ENTRIES(LS_KERNEL_LISTED)
+                                                LS_KERNEL_LAYER_ENTRIES(LS_KERNEL_LISTED)};
 
 #endif

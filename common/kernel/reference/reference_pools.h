@@ -43,14 +43,7 @@ static ls_status run_max_pool_forward(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-static ls_status max_pool_forward(ls_kernels *kernels, const ls_max_pool_forward_args *arguments,
-                                  ls_op **out)
-{
-    ls_work work;
-    LS_TRY(ls_check_max_pool_forward(arguments, kernels->table->real_bytes, &work));
-    return bind("max_pool_forward.plain", run_max_pool_forward, work, arguments, sizeof *arguments,
-                out);
-}
+PLAIN(max_pool_forward, ls_max_pool_forward_args)
 
 static ls_status run_max_pool_backward(ls_op *op, ls_queue *queue)
 {
@@ -69,14 +62,7 @@ static ls_status run_max_pool_backward(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-static ls_status max_pool_backward(ls_kernels *kernels, const ls_max_pool_backward_args *arguments,
-                                   ls_op **out)
-{
-    ls_work work;
-    LS_TRY(ls_check_max_pool_backward(arguments, kernels->table->real_bytes, &work));
-    return bind("max_pool_backward.plain", run_max_pool_backward, work, arguments,
-                sizeof *arguments, out);
-}
+PLAIN(max_pool_backward, ls_max_pool_backward_args)
 
 /* ---- Local response normalisation ----------------------------------------------------------- */
 
@@ -103,12 +89,7 @@ static ls_status run_lrn_forward(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-static ls_status lrn_forward(ls_kernels *kernels, const ls_lrn_forward_args *arguments, ls_op **out)
-{
-    ls_work work;
-    LS_TRY(ls_check_lrn_forward(arguments, kernels->table->real_bytes, &work));
-    return bind("lrn_forward.plain", run_lrn_forward, work, arguments, sizeof *arguments, out);
-}
+PLAIN(lrn_forward, ls_lrn_forward_args)
 
 static ls_status run_lrn_backward(ls_op *op, ls_queue *queue)
 {
@@ -130,13 +111,7 @@ static ls_status run_lrn_backward(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-static ls_status lrn_backward(ls_kernels *kernels, const ls_lrn_backward_args *arguments,
-                              ls_op **out)
-{
-    ls_work work;
-    LS_TRY(ls_check_lrn_backward(arguments, kernels->table->real_bytes, &work));
-    return bind("lrn_backward.plain", run_lrn_backward, work, arguments, sizeof *arguments, out);
-}
+PLAIN(lrn_backward, ls_lrn_backward_args)
 
 /* ---- Crops ---------------------------------------------------------------------------------- */
 
@@ -168,13 +143,7 @@ static ls_status run_gather_crops(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-static ls_status gather_crops(ls_kernels *kernels, const ls_gather_crops_args *arguments,
-                              ls_op **out)
-{
-    ls_work work;
-    LS_TRY(ls_check_gather_crops(arguments, kernels->table->real_bytes, &work));
-    return bind("gather_crops.plain", run_gather_crops, work, arguments, sizeof *arguments, out);
-}
+PLAIN(gather_crops, ls_gather_crops_args)
 
 /* ---- Transposition, weight decay ------------------------------------------------------------ */
 
@@ -191,12 +160,7 @@ static ls_status run_transpose(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-static ls_status transpose(ls_kernels *kernels, const ls_transpose_args *arguments, ls_op **out)
-{
-    ls_work work;
-    LS_TRY(ls_check_transpose(arguments, kernels->table->real_bytes, &work));
-    return bind("transpose.plain", run_transpose, work, arguments, sizeof *arguments, out);
-}
+PLAIN(transpose, ls_transpose_args)
 
 static ls_status run_weight_decay(ls_op *op, ls_queue *queue)
 {
@@ -215,10 +179,9 @@ static ls_status run_weight_decay(ls_op *op, ls_queue *queue)
 }
 
 static ls_status weight_decay(ls_kernels *kernels, const ls_weight_decay_args *arguments,
-                              ls_op **out)
+                              const ls_work *work, ls_op **out)
 {
-    ls_work work;
-    LS_TRY(ls_check_weight_decay(arguments, kernels->table->real_bytes, &work));
+    (void)kernels;
     return bind_ranges("weight_decay.plain", run_weight_decay, work, arguments, sizeof *arguments,
                        arguments->ranges, arguments->range_count, out);
 }

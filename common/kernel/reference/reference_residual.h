@@ -34,12 +34,7 @@ static ls_status run_bn_sums(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-static ls_status bn_sums(ls_kernels *kernels, const ls_bn_sums_args *arguments, ls_op **out)
-{
-    ls_work work;
-    LS_TRY(ls_check_bn_sums(arguments, kernels->table->real_bytes, &work));
-    return bind("bn_sums.plain", run_bn_sums, work, arguments, sizeof *arguments, out);
-}
+PLAIN(bn_sums, ls_bn_sums_args)
 
 static ls_status run_bn_moments(ls_op *op, ls_queue *queue)
 {
@@ -49,12 +44,7 @@ static ls_status run_bn_moments(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-static ls_status bn_moments(ls_kernels *kernels, const ls_bn_moments_args *arguments, ls_op **out)
-{
-    ls_work work;
-    LS_TRY(ls_check_bn_moments(arguments, kernels->table->real_bytes, &work));
-    return bind("bn_moments.plain", run_bn_moments, work, arguments, sizeof *arguments, out);
-}
+PLAIN(bn_moments, ls_bn_moments_args)
 
 static ls_status run_bn_moving_moments(ls_op *op, ls_queue *queue)
 {
@@ -69,14 +59,7 @@ static ls_status run_bn_moving_moments(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-static ls_status bn_moving_moments(ls_kernels *kernels, const ls_bn_moving_moments_args *arguments,
-                                   ls_op **out)
-{
-    ls_work work;
-    LS_TRY(ls_check_bn_moving_moments(arguments, kernels->table->real_bytes, &work));
-    return bind("bn_moving_moments.plain", run_bn_moving_moments, work, arguments,
-                sizeof *arguments, out);
-}
+PLAIN(bn_moving_moments, ls_bn_moving_moments_args)
 
 /* The output before the shortcut and the ReLU. */
 static double bn_value(double x, const real *const of_channel[4], int64_t c)
@@ -102,12 +85,7 @@ static ls_status run_bn_forward(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-static ls_status bn_forward(ls_kernels *kernels, const ls_bn_forward_args *arguments, ls_op **out)
-{
-    ls_work work;
-    LS_TRY(ls_check_bn_forward(arguments, kernels->table->real_bytes, &work));
-    return bind("bn_forward.plain", run_bn_forward, work, arguments, sizeof *arguments, out);
-}
+PLAIN(bn_forward, ls_bn_forward_args)
 
 static ls_status run_bn_backward_sums(ls_op *op, ls_queue *queue)
 {
@@ -139,14 +117,7 @@ static ls_status run_bn_backward_sums(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-static ls_status bn_backward_sums(ls_kernels *kernels, const ls_bn_backward_sums_args *arguments,
-                                  ls_op **out)
-{
-    ls_work work;
-    LS_TRY(ls_check_bn_backward_sums(arguments, kernels->table->real_bytes, &work));
-    return bind("bn_backward_sums.plain", run_bn_backward_sums, work, arguments, sizeof *arguments,
-                out);
-}
+PLAIN(bn_backward_sums, ls_bn_backward_sums_args)
 
 static ls_status run_bn_backward(ls_op *op, ls_queue *queue)
 {
@@ -168,12 +139,7 @@ static ls_status run_bn_backward(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-static ls_status bn_backward(ls_kernels *kernels, const ls_bn_backward_args *arguments, ls_op **out)
-{
-    ls_work work;
-    LS_TRY(ls_check_bn_backward(arguments, kernels->table->real_bytes, &work));
-    return bind("bn_backward.plain", run_bn_backward, work, arguments, sizeof *arguments, out);
-}
+PLAIN(bn_backward, ls_bn_backward_args)
 
 /* ---- Shortcuts ------------------------------------------------------------------------------ */
 
@@ -203,14 +169,7 @@ static ls_status run_shortcut_forward(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-static ls_status shortcut_forward(ls_kernels *kernels, const ls_shortcut_forward_args *arguments,
-                                  ls_op **out)
-{
-    ls_work work;
-    LS_TRY(ls_check_shortcut_forward(arguments, kernels->table->real_bytes, &work));
-    return bind("shortcut_forward.plain", run_shortcut_forward, work, arguments, sizeof *arguments,
-                out);
-}
+PLAIN(shortcut_forward, ls_shortcut_forward_args)
 
 static ls_status run_shortcut_backward(ls_op *op, ls_queue *queue)
 {
@@ -220,14 +179,7 @@ static ls_status run_shortcut_backward(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-static ls_status shortcut_backward(ls_kernels *kernels, const ls_shortcut_backward_args *arguments,
-                                   ls_op **out)
-{
-    ls_work work;
-    LS_TRY(ls_check_shortcut_backward(arguments, kernels->table->real_bytes, &work));
-    return bind("shortcut_backward.plain", run_shortcut_backward, work, arguments,
-                sizeof *arguments, out);
-}
+PLAIN(shortcut_backward, ls_shortcut_backward_args)
 
 /* ---- Means ---------------------------------------------------------------------------------- */
 
@@ -246,14 +198,7 @@ static ls_status run_mean_pool_forward(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-static ls_status mean_pool_forward(ls_kernels *kernels, const ls_mean_pool_forward_args *arguments,
-                                   ls_op **out)
-{
-    ls_work work;
-    LS_TRY(ls_check_mean_pool_forward(arguments, kernels->table->real_bytes, &work));
-    return bind("mean_pool_forward.plain", run_mean_pool_forward, work, arguments,
-                sizeof *arguments, out);
-}
+PLAIN(mean_pool_forward, ls_mean_pool_forward_args)
 
 static ls_status run_mean_pool_backward(ls_op *op, ls_queue *queue)
 {
@@ -267,14 +212,7 @@ static ls_status run_mean_pool_backward(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-static ls_status mean_pool_backward(ls_kernels *kernels,
-                                    const ls_mean_pool_backward_args *arguments, ls_op **out)
-{
-    ls_work work;
-    LS_TRY(ls_check_mean_pool_backward(arguments, kernels->table->real_bytes, &work));
-    return bind("mean_pool_backward.plain", run_mean_pool_backward, work, arguments,
-                sizeof *arguments, out);
-}
+PLAIN(mean_pool_backward, ls_mean_pool_backward_args)
 
 static ls_status run_moving_average(ls_op *op, ls_queue *queue)
 {
@@ -288,14 +226,7 @@ static ls_status run_moving_average(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-static ls_status moving_average(ls_kernels *kernels, const ls_moving_average_args *arguments,
-                                ls_op **out)
-{
-    ls_work work;
-    LS_TRY(ls_check_moving_average(arguments, kernels->table->real_bytes, &work));
-    return bind("moving_average.plain", run_moving_average, work, arguments, sizeof *arguments,
-                out);
-}
+PLAIN(moving_average, ls_moving_average_args)
 
 static ls_status run_add_sums(ls_op *op, ls_queue *queue)
 {
@@ -306,9 +237,4 @@ static ls_status run_add_sums(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-static ls_status add_sums(ls_kernels *kernels, const ls_add_sums_args *arguments, ls_op **out)
-{
-    ls_work work;
-    LS_TRY(ls_check_add_sums(arguments, kernels->table->real_bytes, &work));
-    return bind("add_sums.plain", run_add_sums, work, arguments, sizeof *arguments, out);
-}
+PLAIN(add_sums, ls_add_sums_args)

@@ -62,13 +62,7 @@ static ls_status run_lstm_forward(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-static ls_status lstm_forward(ls_kernels *kernels, const ls_lstm_forward_args *arguments,
-                              ls_op **out)
-{
-    ls_work work;
-    LS_TRY(ls_check_lstm_forward(arguments, kernels->table->real_bytes, &work));
-    return bind("lstm_forward.plain", run_lstm_forward, work, arguments, sizeof *arguments, out);
-}
+PLAIN(lstm_forward, ls_lstm_forward_args)
 
 /* What reaches h_t of one state: from y, and from the gates of the step after. */
 static double state_gradient(const ls_lstm_backward_args *a, int64_t row, int64_t t, int64_t j)
@@ -158,13 +152,7 @@ static ls_status run_lstm_backward(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-static ls_status lstm_backward(ls_kernels *kernels, const ls_lstm_backward_args *arguments,
-                               ls_op **out)
-{
-    ls_work work;
-    LS_TRY(ls_check_lstm_backward(arguments, kernels->table->real_bytes, &work));
-    return bind("lstm_backward.plain", run_lstm_backward, work, arguments, sizeof *arguments, out);
-}
+PLAIN(lstm_backward, ls_lstm_backward_args)
 
 /* ---- Logistic loss, columns ----------------------------------------------------------------- */
 
@@ -186,13 +174,7 @@ static ls_status run_logistic_loss(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-static ls_status logistic_loss(ls_kernels *kernels, const ls_logistic_loss_args *arguments,
-                               ls_op **out)
-{
-    ls_work work;
-    LS_TRY(ls_check_logistic_loss(arguments, kernels->table->real_bytes, &work));
-    return bind("logistic_loss.plain", run_logistic_loss, work, arguments, sizeof *arguments, out);
-}
+PLAIN(logistic_loss, ls_logistic_loss_args)
 
 static ls_status run_copy_columns(ls_op *op, ls_queue *queue)
 {
@@ -204,12 +186,6 @@ static ls_status run_copy_columns(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-static ls_status copy_columns(ls_kernels *kernels, const ls_copy_columns_args *arguments,
-                              ls_op **out)
-{
-    ls_work work;
-    LS_TRY(ls_check_copy_columns(arguments, kernels->table->real_bytes, &work));
-    return bind("copy_columns.plain", run_copy_columns, work, arguments, sizeof *arguments, out);
-}
+PLAIN(copy_columns, ls_copy_columns_args)
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Operations that touch no reals: sample numbers of a batch, the sum of two losses, the end of a
- * step, the time. All CPU tables use them (the cpu table has batch_indices of its own). Also the
- * opening of the reference tables.
+ * Operations that touch no reals: the sum of two losses, the end of a step, the time, a fault. All
+ * CPU tables use them. Also the opening of the reference tables.
  */
 #include "common/kernel/reference/reference.h"
 
@@ -30,35 +29,6 @@ void ls_reference_close(ls_kernels *kernels)
     free(kernels);
 }
 
-/* ---- batch_indices ------------------------------------------------------------------------- */
-
-typedef struct indices_op {
-    ls_batch_indices_args arguments;
-    ls_order_epoch cache;
-} indices_op;
-
-static ls_status run_batch_indices(ls_op *op, ls_queue *queue)
-{
-    (void)queue;
-    indices_op *b = ls_op_arguments(op);
-    ls_order_samples(&b->arguments.order, b->arguments.state->position + b->arguments.offset,
-                     (uint64_t)b->arguments.rows, &b->cache, b->arguments.indices);
-    return LS_OK;
-}
-
-ls_status ls_step_batch_indices(ls_kernels *kernels, const ls_batch_indices_args *arguments,
-                                ls_op **out)
-{
-    ls_work work;
-    LS_TRY(ls_check_batch_indices(arguments, kernels->table->real_bytes, &work));
-    const ls_op like = {.name = "batch_indices.plain",
-                        .run = run_batch_indices,
-                        .flops = work.flops,
-                        .bytes = work.bytes};
-    const indices_op bound = {.arguments = *arguments, .cache.epoch = UINT64_MAX};
-    return ls_op_bind(&like, &bound, sizeof bound, out);
-}
-
 /* ---- add_loss ------------------------------------------------------------------------------ */
 
 static ls_status run_add_loss(ls_op *op, ls_queue *queue)
@@ -69,12 +39,12 @@ static ls_status run_add_loss(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-ls_status ls_step_add_loss(ls_kernels *kernels, const ls_add_loss_args *arguments, ls_op **out)
+ls_status ls_step_add_loss(ls_kernels *kernels, const ls_add_loss_args *arguments,
+                           const ls_work *work, ls_op **out)
 {
-    ls_work work;
-    LS_TRY(ls_check_add_loss(arguments, kernels->table->real_bytes, &work));
+    (void)kernels;
     const ls_op like = {
-        .name = "add_loss", .run = run_add_loss, .flops = work.flops, .bytes = work.bytes};
+        .name = "add_loss", .run = run_add_loss, .flops = work->flops, .bytes = work->bytes};
     return ls_op_bind(&like, arguments, sizeof *arguments, out);
 }
 
@@ -93,12 +63,12 @@ static ls_status run_finish_step(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-ls_status ls_step_finish(ls_kernels *kernels, const ls_finish_step_args *arguments, ls_op **out)
+ls_status ls_step_finish_step(ls_kernels *kernels, const ls_finish_step_args *arguments,
+                              const ls_work *work, ls_op **out)
 {
-    ls_work work;
-    LS_TRY(ls_check_finish_step(arguments, kernels->table->real_bytes, &work));
+    (void)kernels;
     const ls_op like = {
-        .name = "finish_step", .run = run_finish_step, .flops = work.flops, .bytes = work.bytes};
+        .name = "finish_step", .run = run_finish_step, .flops = work->flops, .bytes = work->bytes};
     return ls_op_bind(&like, arguments, sizeof *arguments, out);
 }
 
@@ -112,11 +82,11 @@ static ls_status run_stamp(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-ls_status ls_step_stamp(ls_kernels *kernels, const ls_stamp_args *arguments, ls_op **out)
+ls_status ls_step_stamp(ls_kernels *kernels, const ls_stamp_args *arguments, const ls_work *work,
+                        ls_op **out)
 {
-    ls_work work;
-    LS_TRY(ls_check_stamp(arguments, kernels->table->real_bytes, &work));
-    const ls_op like = {.name = "stamp", .run = run_stamp, .bytes = work.bytes};
+    (void)kernels;
+    const ls_op like = {.name = "stamp", .run = run_stamp, .bytes = work->bytes};
     return ls_op_bind(&like, arguments, sizeof *arguments, out);
 }
 
@@ -139,10 +109,10 @@ static ls_status run_flip_bit(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-ls_status ls_step_flip_bit(ls_kernels *kernels, const ls_flip_bit_args *arguments, ls_op **out)
+ls_status ls_step_flip_bit(ls_kernels *kernels, const ls_flip_bit_args *arguments,
+                           const ls_work *work, ls_op **out)
 {
-    ls_work work;
-    LS_TRY(ls_check_flip_bit(arguments, kernels->table->real_bytes, &work));
-    const ls_op like = {.name = "flip_bit", .run = run_flip_bit, .bytes = work.bytes};
+    (void)kernels;
+    const ls_op like = {.name = "flip_bit", .run = run_flip_bit, .bytes = work->bytes};
     return ls_op_bind(&like, arguments, sizeof *arguments, out);
 }

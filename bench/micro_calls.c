@@ -21,7 +21,7 @@ static ls_status build_sendrecv(const ls_collective *c, const ls_micro_member *m
                                   .receive = me->data,
                                   .receive_count = c->count};
     ls_op *op;
-    LS_TRY(me->comm->backend->exchange(me->comm, &exchange, &op));
+    LS_TRY(ls_comm_exchange(me->comm, &exchange, &op));
     return ls_op_list_add(ops, op);
 }
 

@@ -76,7 +76,7 @@ static ls_status make_transfer(const ls_spread *s, const cargo *c, ls_op **out)
                                   .from = sends ? -1 : base + c->from,
                                   .receive = sends ? NULL : c->data,
                                   .receive_count = sends ? 0 : c->count};
-    LS_TRY(end->backend->exchange(end, &exchange, out));
+    LS_TRY(ls_comm_exchange(end, &exchange, out));
     (*out)->use = LS_TIME_COMMUNICATION;
     return LS_OK;
 }

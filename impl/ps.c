@@ -27,7 +27,7 @@ ls_status ls_ps_exchange(ls_comm *comm, ls_exchange exchange, bool together, ls_
 {
     ls_op *op;
     exchange.inside = together;
-    LS_TRY(comm->backend->exchange(comm, &exchange, &op));
+    LS_TRY(ls_comm_exchange(comm, &exchange, &op));
     return ls_op_list_add(ops, op);
 }
 

@@ -70,7 +70,12 @@ ls_status ls_ps_say(const ls_ps *run, const ls_ps_worker *w, int server, ls_ps_k
                     .to = run->layout.server_rank[server],
                     .state = w->member.replica->state,
                     .message = {.what = {(uint32_t)w->place->number, (uint32_t)kind}}};
-    return ls_op_list_add(ops, &say->op);
+    const ls_access touched[] = {{say->state, sizeof *say->state, false},
+                                 {say->control, sizeof *say->control, true}};
+    ls_status status = ls_op_touches(&say->op, touched, 2);
+    if (status)
+        ls_op_free(&say->op);
+    return status ? status : ls_op_list_add(ops, &say->op);
 }
 
 /* ---- Serving -------------------------------------------------------------------------------- */

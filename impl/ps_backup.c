@@ -88,7 +88,17 @@ static ls_status add_late_op(late_op make, ls_op_list *ops)
     *o = make;
     o->op.destroy = destroy_op;
     o->op.use = LS_TIME_COMMUNICATION;
-    return ls_op_list_add(ops, &o->op);
+    ls_ps_worker *w = o->worker;
+    const ls_step_state *state = w->member.replica->state;
+    const ls_access touched[] = {{state, sizeof *state, false},
+                                 {&w->late, sizeof w->late, true},
+                                 {&w->newest, sizeof w->newest, true},
+                                 {w->took, o->job->records * sizeof *w->took, true},
+                                 {w->control, sizeof *w->control, true}};
+    ls_status status = ls_op_touches(&o->op, touched, sizeof touched / sizeof *touched);
+    if (status)
+        ls_op_free(&o->op);
+    return status ? status : ls_op_list_add(ops, &o->op);
 }
 
 ls_status ls_ps_begin(const ls_ps *run, ls_ps_worker *w, ls_op_list *ops)

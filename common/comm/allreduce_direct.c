@@ -51,7 +51,7 @@ static ls_status build(ls_comm *comm, const ls_allreduce_args *a, ls_op_list *op
     LS_TRY(check(comm));
     if (comm->size == 1 || a->count == 0)
         return LS_OK;
-    LS_TRY(comm->backend->direct(comm, a->data, a->count, &op));
+    LS_TRY(ls_comm_add_all(comm, false, a->data, a->count, &op));
     return ls_op_list_add(ops, op);
 }
 

@@ -196,6 +196,38 @@ double ls_allreduce_bus_factor(int ranks)
     return 2.0 * (ranks - 1) / ranks;
 }
 
+/* Its end is written by every operation: so they have an order, in which all ranks put them, and
+ * nobody uses its scratch meanwhile. */
+static ls_status touch(ls_comm *comm, const ls_access *data, size_t count, ls_op **op)
+{
+    const ls_access end = {comm, sizeof *comm, true};
+    ls_status status = ls_op_touches(*op, &end, 1);
+    if (!status)
+        status = ls_op_touches(*op, data, count);
+    if (status)
+        ls_op_free(*op);
+    return status;
+}
+
+ls_status ls_comm_exchange(ls_comm *comm, const ls_exchange *x, ls_op **out)
+{
+    const ls_access data[] = {
+        {x->to < 0 ? NULL : x->send, x->send_count * sizeof *x->send, false},
+        {x->from < 0 ? NULL : x->receive, x->receive_count * sizeof *x->receive, true}};
+    if (!comm->backend->exchange)
+        return ls_fail(LS_CODE_USAGE, "communicator", comm->backend->name,
+                       "has its library's all-reduce alone; --allreduce library or auto works");
+    LS_TRY(comm->backend->exchange(comm, x, out));
+    return touch(comm, data, 2, out);
+}
+
+ls_status ls_comm_add_all(ls_comm *comm, bool library, float *data, size_t count, ls_op **out)
+{
+    const ls_access all = {data, count * sizeof *data, true};
+    LS_TRY((library ? comm->backend->library : comm->backend->direct)(comm, data, count, out));
+    return touch(comm, &all, 1, out);
+}
+
 ls_status ls_comm_put_exchange(ls_comm *comm, ls_op_list *ops, const ls_exchange *exchange)
 {
     ls_exchange e = *exchange;
@@ -210,9 +242,6 @@ ls_status ls_comm_put_exchange(ls_comm *comm, ls_op_list *ops, const ls_exchange
     }
     if (e.to < 0 && e.from < 0)
         return LS_OK;
-    if (!comm->backend->exchange)
-        return ls_fail(LS_CODE_USAGE, "communicator", comm->backend->name,
-                       "has its library's all-reduce alone; --allreduce library or auto works");
-    LS_TRY(comm->backend->exchange(comm, &e, &op));
+    LS_TRY(ls_comm_exchange(comm, &e, &op));
     return ls_op_list_add(ops, op);
 }

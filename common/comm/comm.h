@@ -79,7 +79,8 @@ typedef struct ls_exchange {
 
 enum { LS_DIRECT_FEW = 8 };
 
-/** Back ends as data. Entries marked so may be NULL: not to be had there. */
+/** Back ends as data. Entries marked so may be NULL: not to be had there. Of operations, others
+ * make them through what is below, which knows the memory that they touch. */
 struct ls_comm_backend {
     const char *name;
     const char *help;
@@ -159,6 +160,11 @@ ls_status ls_comm_put(ls_comm *const *comms, const ls_comm_list *lists, int coun
 
 /** Whether devices of these names read and write each other's memory: processors, or one GPU. */
 bool ls_comm_shares(const ls_device_name *names, int count);
+
+/** Makes the operation of one exchange; memory is borrowed. It touches what it sends and receives,
+ *  and its end of the communicator, whose operations so have an order. LS_CODE_USAGE where the back
+ *  end has its library's all-reduce alone. */
+ls_status ls_comm_exchange(ls_comm *comm, const ls_exchange *exchange, ls_op **out);
 
 /** All ranks' bytes, of each as many, in the order of ranks, to all; a host call. `comm` NULL: one
  *  rank. `all` is [size, bytes]. */

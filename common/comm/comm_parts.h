@@ -5,6 +5,9 @@
 
 #include "common/comm/comm.h"
 
+/** Makes the operation of an all-reduce by the back end itself: `direct`, or its library's. */
+ls_status ls_comm_add_all(ls_comm *comm, bool library, float *data, size_t count, ls_op **out);
+
 /** Adds the exchange to the list, without its parts that have no rank or no element. */
 ls_status ls_comm_put_exchange(ls_comm *comm, ls_op_list *ops, const ls_exchange *exchange);
 

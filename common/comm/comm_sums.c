@@ -86,7 +86,12 @@ ls_status ls_sums_make(const ls_device *device, const char *name, const ls_sum_s
     sums->count = count;
     sums->step_count = step_count;
     memcpy(sums->steps, steps, step_count * sizeof *steps);
-    for (size_t s = 0; s < step_count; s++) {
+    ls_status status = LS_OK;
+    for (size_t s = 0; s < step_count && !status; s++) {
+        const ls_access touched[] = {{steps[s].to, count * sizeof(float), true},
+                                     {steps[s].a, count * sizeof(float), false},
+                                     {steps[s].b, count * sizeof(float), false}};
+        status = ls_op_touches(&sums->op, touched, 3);
         sums->op.flops += steps[s].b ? (double)count : 0;
         sums->op.bytes += (double)ls_comm_bytes(steps[s].b ? 3 : 2, count);
     }
@@ -96,6 +101,9 @@ ls_status ls_sums_make(const ls_device *device, const char *name, const ls_sum_s
 #else
     (void)device;
 #endif
-    *out = &sums->op;
-    return LS_OK;
+    if (status)
+        ls_op_free(&sums->op);
+    else
+        *out = &sums->op;
+    return status;
 }

@@ -23,13 +23,12 @@ static ls_kernels *stage_on_another(fixture *f, const ls_kernel_table *table)
 /* The reference, too: operations of both tables touch nothing but what they say. */
 static void open_staged(fixture *f)
 {
-    const struct sigaction caught = {.sa_sigaction = staged_fault, .sa_flags = SA_SIGINFO};
-    assert_int_equal(sigaction(SIGSEGV, &caught, NULL), 0);
     const ls_kernel_table *reference = f->reference->table;
     reference->close(f->reference);
     f->reference = stage_on_another(f, reference);
     f->cpu = stage_on_another(f, NULL);
-    staging_of(f->reference)->guarded = staging_of(f->cpu)->guarded = true;
+    staging_guard(f->reference);
+    staging_guard(f->cpu);
 }
 #else
 static void open_staged(fixture *f)

@@ -5,10 +5,11 @@
  * tables, which work on host memory, run on a GPU.
  *
  * It knows of arguments only what the checks of kernel_check.h say that operations touch, and holds
- * that against what it sees: every pointer among the arguments is said; the operation made of them
- * says the same; around all that is copied lies a guard, which must be whole afterwards; inputs
- * must be unchanged. With `guarded`, on CPU devices, each tensor lies on pages of its own, which
- * can be touched only while an operation that says so runs, and written only if that says so.
+ * that against what it sees: the operation made of them says the same; around all that is copied
+ * lies a guard, which must be whole afterwards; inputs must be unchanged. With `guarded`, on CPU
+ * devices, each tensor lies on pages of its own, which can be touched only while an operation that
+ * says so runs, and written only if that says so; a pointer of which nothing is said points to
+ * pages that nobody may touch (where the compiler can tell pointers from padding).
  */
 #ifndef LS_COMMON_KERNEL_TESTS_KERNEL_STAGING_H
 #define LS_COMMON_KERNEL_TESTS_KERNEL_STAGING_H
@@ -20,7 +21,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { STAGED_GUARD = 64, STAGED_GUARD_BYTE = 0xA5, STAGED_PAGE = 4096 };
+enum { STAGED_GUARD = 64, STAGED_GUARD_BYTE = 0xA5, STAGED_PAGE = 4096, STAGED_NOBODYS = 1 << 28 };
 
 typedef struct staging_kernels {
     ls_kernels base;
@@ -28,6 +29,7 @@ typedef struct staging_kernels {
     ls_kernels *inner;
     ls_queue *queue; /* of the inner table's device */
     bool guarded;
+    char *nobodys; /* where guarded: pages that no operation says */
 } staging_kernels;
 
 /* Memory of the test, and where it lies on the device: a guard, the bytes, aligned as on the host,
@@ -66,10 +68,9 @@ static inline void staged_fault(int number, siginfo_t *info, void *context)
     const staged_op *s = staged_guard.op;
     const char *at = info->si_addr;
     (void)context;
-    for (int i = 0; s && i < s->count; i++) {
-        const staged_field *f = &s->fields[i];
-        char *begin = f->device - STAGED_PAGE;
-        const size_t all = f->whole + 2 * STAGED_PAGE;
+    for (int i = -1; s && i < s->count; i++) {
+        char *begin = i < 0 ? s->kernels->nobodys : s->fields[i].device - STAGED_PAGE;
+        const size_t all = i < 0 ? STAGED_NOBODYS : s->fields[i].whole + 2 * STAGED_PAGE;
         if (at < begin || at >= begin + all || mprotect(begin, all, PROT_READ | PROT_WRITE) != 0)
             continue;
         staged_guard.at = at;
@@ -111,15 +112,19 @@ static inline ls_status guarded_run(staged_op *s)
     if (!status)
         status = ls_queue_sync(s->kernels->queue);
     staged_guard.op = NULL;
+    const char *nobodys = s->kernels->nobodys, *at = staged_guard.at;
+    if (!status && at >= nobodys && at < nobodys + STAGED_NOBODYS)
+        status =
+            ls_fail(LS_CODE_CHECK, s->op.name, "guard",
+                    "it touched byte %td of an argument of which it says nothing", at - nobodys);
     for (int i = 0; i < s->count; i++) {
         const staged_field *f = &s->fields[i];
         const char *data = f->device + f->offset;
         staged_allow(f, PROT_READ | PROT_WRITE);
-        if (!status && staged_guard.at && staged_guard.at >= f->device - STAGED_PAGE &&
-            staged_guard.at < f->device + f->whole + STAGED_PAGE)
+        if (!status && at >= f->device - STAGED_PAGE && at < f->device + f->whole + STAGED_PAGE)
             status = ls_fail(LS_CODE_CHECK, s->op.name, "guard",
                              "it touched byte %td of access %d, which says that %zu are %s",
-                             staged_guard.at - data, i, f->bytes, f->written ? "written" : "read");
+                             at - data, i, f->bytes, f->written ? "written" : "read");
     }
     return status;
 }
@@ -232,6 +237,15 @@ static inline ls_status staged_open(ls_kernels *kernels, const ls_work *work, st
     return status;
 }
 
+/* Whether what is not a pointer cannot look like one: clang has no such call in C. */
+#if defined(__GNUC__) && !defined(__clang__)
+#define CLEARS_PADDING      true
+#define CLEAR_PADDING(data) __builtin_clear_padding(data)
+#else
+#define CLEARS_PADDING false
+#define CLEAR_PADDING(data)
+#endif
+
 /* Whether that can be an address of something. */
 static inline bool is_mapped(uintptr_t at)
 {
@@ -248,9 +262,8 @@ static inline bool is_empty(const ls_work *work, uintptr_t word)
     return empty;
 }
 
-/* Pointers in `words` become the device's: they must be to what is said. */
-static inline ls_status move_words(const staged_op *s, const char *entry, const ls_work *work,
-                                   void *words, size_t bytes)
+/* Pointers in `words` become the device's, those to what is not said nobody's. */
+static inline void move_words(const staged_op *s, const ls_work *work, void *words, size_t bytes)
 {
     for (size_t at = 0; at + sizeof(uintptr_t) <= bytes; at += sizeof(uintptr_t)) {
         uintptr_t word;
@@ -260,12 +273,10 @@ static inline ls_status move_words(const staged_op *s, const char *entry, const 
             i++;
         if (i < s->count)
             word = (uintptr_t)(s->fields[i].device + s->fields[i].offset);
-        else if (!is_empty(work, word) && is_mapped(word))
-            return ls_fail(LS_CODE_CHECK, entry, "accesses",
-                           "nothing is said of the memory of the argument at byte %zu", at);
+        else if (s->kernels->guarded && CLEARS_PADDING && !is_empty(work, word) && is_mapped(word))
+            word = (uintptr_t)s->kernels->nobodys;
         memcpy((char *)words + at, &word, sizeof word);
     }
-    return LS_OK;
 }
 
 /* The argument that is an array of the host, which constructors copy; NULL: none. */
@@ -287,8 +298,8 @@ static inline void *array_of(const char *entry, void *arguments, size_t *bytes)
 }
 
 /* All arguments; *array becomes a copy of the array, to be freed. */
-static inline ls_status move_arguments(const staged_op *s, const char *entry, const ls_work *work,
-                                       void *arguments, size_t bytes, void **array)
+static inline void move_arguments(const staged_op *s, const char *entry, const ls_work *work,
+                                  void *arguments, size_t bytes, void **array)
 {
     size_t array_bytes;
     void *place = array_of(entry, arguments, &array_bytes), *from = NULL;
@@ -298,12 +309,11 @@ static inline ls_status move_arguments(const staged_op *s, const char *entry, co
         *array = malloc(array_bytes);
         memcpy(*array, from, array_bytes);
         memset(place, 0, sizeof from);
-        LS_TRY(move_words(s, entry, work, *array, array_bytes));
+        move_words(s, work, *array, array_bytes);
     }
-    LS_TRY(move_words(s, entry, work, arguments, bytes));
+    move_words(s, work, arguments, bytes);
     if (from)
         memcpy(place, array, sizeof *array);
-    return LS_OK;
 }
 
 /* What the operation itself says is the same, of the device's memory. */
@@ -343,8 +353,9 @@ static inline ls_status staged_close(staged_op *s, ls_status status, ls_op **out
         ls_status status = ls_check_##entry(&a, inner->table->real_bytes, &work);                  \
         if (!status)                                                                               \
             status = staged_open(k, &work, &s);                                                    \
+        CLEAR_PADDING(&a);                                                                         \
         if (!status)                                                                               \
-            status = move_arguments(s, #entry, &work, &a, sizeof a, &array);                       \
+            move_arguments(s, #entry, &work, &a, sizeof a, &array);                                \
         if (!status)                                                                               \
             status = inner->table->entry(inner, &a, &s->inner);                                    \
         free(array);                                                                               \
@@ -354,6 +365,18 @@ static inline ls_status staged_close(staged_op *s, ls_status status, ls_op **out
 LS_KERNEL_ENTRIES(STAGING_ENTRY)
 #undef STAGING_ENTRY
 
+/* From here on, of tables of CPU devices. */
+static inline void staging_guard(ls_kernels *base)
+{
+    const struct sigaction caught = {.sa_sigaction = staged_fault, .sa_flags = SA_SIGINFO};
+    staging_kernels *kernels = staging_of(base);
+    kernels->guarded = true;
+    kernels->nobodys =
+        mmap(NULL, STAGED_NOBODYS, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (kernels->nobodys == MAP_FAILED || sigaction(SIGSEGV, &caught, NULL) != 0)
+        abort();
+}
+
 static inline void staging_close(ls_kernels *base)
 {
     staging_kernels *kernels = staging_of(base);
@@ -361,6 +384,8 @@ static inline void staging_close(ls_kernels *base)
     kernels->inner->table->close(kernels->inner);
     ls_queue_close(kernels->queue);
     ls_device_close(device);
+    if (kernels->guarded)
+        munmap(kernels->nobodys, STAGED_NOBODYS);
     free(kernels);
 }
 

@@ -106,12 +106,16 @@ static inline ls_status guarded_run(staged_op *s)
 {
     for (int i = 0; i < s->count; i++)
         staged_allow(&s->fields[i], PROT_READ | (s->fields[i].written ? PROT_WRITE : 0));
+    const struct sigaction caught = {.sa_sigaction = staged_fault, .sa_flags = SA_SIGINFO};
+    struct sigaction before; /* cmocka's */
+    sigaction(SIGSEGV, &caught, &before);
     staged_guard.op = s;
     staged_guard.at = NULL;
     ls_status status = ls_queue_put(s->kernels->queue, s->inner);
     if (!status)
         status = ls_queue_sync(s->kernels->queue);
     staged_guard.op = NULL;
+    sigaction(SIGSEGV, &before, NULL);
     const char *nobodys = s->kernels->nobodys, *at = staged_guard.at;
     if (!status && at >= nobodys && at < nobodys + STAGED_NOBODYS)
         status =
@@ -368,12 +372,11 @@ LS_KERNEL_ENTRIES(STAGING_ENTRY)
 /* From here on, of tables of CPU devices. */
 static inline void staging_guard(ls_kernels *base)
 {
-    const struct sigaction caught = {.sa_sigaction = staged_fault, .sa_flags = SA_SIGINFO};
     staging_kernels *kernels = staging_of(base);
     kernels->guarded = true;
     kernels->nobodys =
         mmap(NULL, STAGED_NOBODYS, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (kernels->nobodys == MAP_FAILED || sigaction(SIGSEGV, &caught, NULL) != 0)
+    if (kernels->nobodys == MAP_FAILED)
         abort();
 }
 

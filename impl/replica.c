@@ -227,6 +227,7 @@ static ls_status append_crops(ls_replica *r, const feed_source *source, const ls
                                         .in_side = array->side,
                                         .out_side = r->job->model->need.shape[0][1],
                                         .source = source->shared[0],
+                                        .samples = source->split->samples,
                                         .indices = r->indices,
                                         .augment = source->augment,
                                         .seed = r->job->seed,
@@ -276,6 +277,7 @@ static ls_status append_feed(ls_replica *r, const feed_source *source, ls_net *n
                                                        .width = array->width,
                                                        .type = gather_type(array->type),
                                                        .source = source->shared[i],
+                                                       .samples = source->split->samples,
                                                        .indices = r->indices,
                                                        .out = out};
     }

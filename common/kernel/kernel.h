@@ -182,7 +182,8 @@ typedef struct ls_gather_args {
     ls_gather_type type;
     const void *source; /**< [samples, width], from ls_device_share */
     const uint32_t *indices;
-    void *out; /**< [B, width]; one-hot: [B, width, 256] */
+    void *out;        /**< [B, width]; one-hot: [B, width, 256] */
+    uint64_t samples; /**< of the source: indices are below */
 } ls_gather_args;
 
 enum { LS_GATHERS = 4 };

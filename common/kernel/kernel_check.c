@@ -56,7 +56,8 @@ ls_status ls_check_tensors(const char *op, size_t count, const tensor *tensors, 
                            t->rows, t->columns);
         if (t->data)
             work->bytes += (double)bytes;
-        LS_TRY(ls_work_touch(work, t->data, bytes, t->what & WRITTEN));
+        if (!(t->what & APART))
+            LS_TRY(ls_work_touch(work, t->data, bytes, t->what & WRITTEN));
     }
     return LS_OK;
 }
@@ -244,6 +245,18 @@ ls_status ls_check_batch_indices(const ls_batch_indices_args *b, size_t real_byt
     return LS_OK;
 }
 
+ls_status ls_check_source(const char *op, ls_work *work, const void *source, uint64_t samples,
+                          size_t sample_bytes)
+{
+    size_t bytes;
+    if (!samples || !ls_size_multiply(samples, sample_bytes, &bytes))
+        return ls_fail(LS_CODE_USAGE, op, "samples",
+                       "%" PRIu64 " of %zu bytes are none that memory can hold; give those of the "
+                       "source",
+                       samples, sample_bytes);
+    return ls_work_touch(work, source, bytes, false);
+}
+
 ls_status ls_check_gather(const ls_gather_args *g, size_t real_bytes, ls_work *work)
 {
     if (g->type < LS_GATHER_BYTES_TO_UNIT || g->type > LS_GATHER_ONE_HOT)
@@ -252,10 +265,11 @@ ls_status ls_check_gather(const ls_gather_args *g, size_t real_bytes, ls_work *w
     bool one_hot = g->type == LS_GATHER_ONE_HOT;
     size_t from = one_hot || g->type == LS_GATHER_BYTES_TO_UNIT ? 1 : 4;
     size_t to = one_hot ? 256 * real_bytes : g->type == LS_GATHER_INT32 ? 4 : real_bytes;
-    const tensor tensors[] = {{"source", g->source, g->rows, g->width, from, NEEDED},
+    const tensor tensors[] = {{"source", g->source, g->rows, g->width, from, APART},
                               {"indices", g->indices, g->rows, 1, sizeof *g->indices, NEEDED},
                               {"out", g->out, g->rows, g->width, to, WRITTEN}};
     LS_TRY(ls_check_tensors("gather", 3, tensors, work));
+    LS_TRY(ls_check_source("gather", work, g->source, g->samples, (size_t)g->width * from));
     if (g->type == LS_GATHER_BYTES_TO_UNIT)
         work->flops += (double)g->rows * (double)g->width;
     return LS_OK;

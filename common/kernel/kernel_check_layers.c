@@ -78,11 +78,12 @@ ls_status ls_check_gather_crops(const ls_gather_crops_args *g, size_t real_bytes
     LS_TRY(
         count_elements(op, "out", (const int64_t[]){g->out_side, g->out_side, g->channels}, &out));
     const ls_checked_tensor tensors[] = {
-        {"source", g->source, g->rows, in, 1, NEEDED},
+        {"source", g->source, g->rows, in, 1, APART},
         {"indices", g->indices, g->rows, 1, sizeof *g->indices, NEEDED},
         {"state", g->state, 1, 1, sizeof *g->state, NEEDED},
         {"out", g->out, g->rows, out, real_bytes, WRITTEN}};
     LS_TRY(ls_check_tensors(op, 4, tensors, work));
+    LS_TRY(ls_check_source(op, work, g->source, g->samples, (size_t)in));
     work->flops += 5.0 * (double)g->rows * (double)out;
     if (g->channels < 1 || g->pad < 0 || g->pad > g->in_side || g->out_side < 1 ||
         g->out_side > g->in_side + 2 * g->pad || g->in_side > 1 << 12)
@@ -390,8 +391,8 @@ ls_status ls_check_logistic_loss(const ls_logistic_loss_args *l, size_t real_byt
 
 ls_status ls_check_copy_columns(const ls_copy_columns_args *c, size_t real_bytes, ls_work *work)
 {
-    const ls_checked_tensor tensors[] = {{"x", c->x, c->rows, c->x_pitch, real_bytes, NEEDED},
-                                         {"y", c->y, c->rows, c->y_pitch, real_bytes, WRITTEN}};
+    const ls_checked_tensor tensors[] = {{"x", c->x, c->rows, c->x_pitch, real_bytes, APART},
+                                         {"y", c->y, c->rows, c->y_pitch, real_bytes, APART}};
     LS_TRY(ls_check_tensors("copy_columns", 2, tensors, work));
     if (c->width < 0 || c->width > c->x_pitch || c->width > c->y_pitch)
         return ls_fail(LS_CODE_USAGE, "copy_columns", "width",
@@ -399,5 +400,7 @@ ls_status ls_check_copy_columns(const ls_copy_columns_args *c, size_t real_bytes
                        "; give columns that the rows have",
                        c->width, c->x_pitch, c->y_pitch);
     work->bytes = 2.0 * (double)c->rows * (double)c->width * (double)real_bytes;
-    return LS_OK;
+    const size_t last = c->rows ? (size_t)(c->rows - 1) : 0, width = c->rows ? (size_t)c->width : 0;
+    LS_TRY(ls_work_touch(work, c->x, (last * (size_t)c->x_pitch + width) * real_bytes, false));
+    return ls_work_touch(work, c->y, (last * (size_t)c->y_pitch + width) * real_bytes, true);
 }

@@ -5,8 +5,9 @@
 
 #include "common/kernel/kernel_check.h"
 
-/** What a tensor is: needed and read but for what is said. */
-enum { NEEDED = 0, OPTIONAL = 1, WRITTEN = 2 };
+/** What a tensor is: needed and read but for what is said. APART: ls_work_touch says its access,
+ *  which is not as large as what counts as its bytes. */
+enum { NEEDED = 0, OPTIONAL = 1, WRITTEN = 2, APART = 4 };
 
 /** One tensor of an operation: [rows, columns] elements. */
 typedef struct ls_checked_tensor {
@@ -20,6 +21,10 @@ typedef struct ls_checked_tensor {
 /** Refuses bad sizes and missing memory; adds the bytes of all to *work, and their accesses. */
 ls_status ls_check_tensors(const char *op, size_t count, const ls_checked_tensor *tensors,
                            ls_work *work);
+
+/** Adds the read of a data set. */
+ls_status ls_check_source(const char *op, ls_work *work, const void *source, uint64_t samples,
+                          size_t sample_bytes);
 
 /** Refuses ranges that are not of 0 to `count` in their order (`gaps`: some of it), or have values
  *  without meaning; adds what decay computes to *flops. */

@@ -139,8 +139,9 @@ typedef struct ls_gather_crops_args {
     bool augment;
     uint64_t seed, offset;
     const ls_step_state *state;
-    void *out;   /**< real [B, C, out_side, out_side] */
-    int64_t pad; /**< on each side */
+    void *out;        /**< real [B, C, out_side, out_side] */
+    int64_t pad;      /**< on each side */
+    uint64_t samples; /**< of the source: indices are below */
 } ls_gather_crops_args;
 
 /**

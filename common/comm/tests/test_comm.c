@@ -80,13 +80,41 @@ static void replay_and_judge(fixture *f, const trial *t, workspace *w, const cha
                  (unsigned long long)formula.bytes_sent, (unsigned long long)formula.messages_sent);
 }
 
+/* Every operation says that it uses its end of the communicator, and what of this rank's data; all
+ * of them together write all of it. */
+static void judge_accesses(const ls_comm *comm, const ls_op_list *ops, size_t first,
+                           const float *data, size_t count)
+{
+    char *written = calloc(count + 1, 1);
+    for (size_t i = first; i < ops->count; i++) {
+        const ls_op *op = ops->items[i];
+        bool end = false;
+        for (size_t k = 0; k < op->access_count; k++) {
+            const ls_access *a = &op->accesses[k];
+            const size_t at = (size_t)((const float *)a->memory - data);
+            end = end || (a->memory == comm && a->writes);
+            if (a->memory == comm)
+                continue;
+            assert_true(at < count && a->bytes <= (count - at) * sizeof *data);
+            if (a->writes)
+                memset(written + at, 1, a->bytes / sizeof *data);
+        }
+        assert_true(end && op->access_count > 1);
+    }
+    for (size_t i = 0; i < count && comm->size > 1; i++)
+        assert_true(written[i]);
+    free(written);
+}
+
 static void build_and_judge(fixture *f, const ls_allreduce *a, const trial *t, workspace *w)
 {
     must(ls_allreduce_sum(a, (const float *const *)w->inputs, t->ranks, t->count, w->expected,
                           w->comms[0]->layout));
     for (int r = 0; r < t->ranks; r++) {
         const ls_allreduce_args args = {.data = w->data[r], .count = t->count};
+        const size_t before = w->ops[r].count;
         must(a->build(w->comms[r], &args, &w->ops[r]));
+        judge_accesses(w->comms[r], &w->ops[r], before, w->data[r], t->count);
         w->checks[r] = put_op(&w->ops[r], run_check, w->data[r], w->expected, t->count);
     }
     replay_and_judge(f, t, w, a->name, a->formula(t->ranks, t->count, 0, w->comms[0]->layout));

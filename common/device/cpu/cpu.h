@@ -61,8 +61,9 @@ typedef struct cpu_command {
 
 /* A piece of a queue's ring. */
 typedef struct cpu_segment {
-    struct cpu_segment *next; /* the one filled after it, and emptied before all others */
-    uint64_t end;             /* the host's count of commands when it was full */
+    _Atomic(struct cpu_segment *) next; /* around the ring: emptied before all others */
+    _Atomic uint64_t first;             /* number of its first command */
+    uint64_t end;                       /* the host's count of commands when it was full */
     cpu_command commands[LS_CPU_SEGMENT];
 } cpu_segment;
 

@@ -197,20 +197,30 @@ static void run_nodes(cpu_queue *queue, const cpu_command *nodes, size_t count)
     }
 }
 
+/* The one that command `number`, which is there, begins. It is mostly the next one; but meanwhile
+ * the host may have filled this one again, and put a new one behind it. */
+static cpu_segment *find_segment(cpu_segment *segment, uint64_t number)
+{
+    do
+        segment = segment->next;
+    while (segment->first != number);
+    return segment;
+}
+
 static void *queue_thread(void *argument)
 {
     cpu_queue *queue = argument;
     const ls_device_info *info = &queue->base.device->info;
     queue->flushed = ls_team_setup(info->cores, info->core_count, queue->bound);
     ls_hooks_thread();
-    const cpu_segment *segment = queue->filled;
+    cpu_segment *segment = queue->filled;
     size_t slot = 0;
     ls_signal_post(&queue->consumed, 1); /* ready: the count starts at 1 */
     for (uint64_t next = 1;; next++, slot++) {
         ls_signal_wait(&queue->produced, next + 1, queue->spins);
         ls_hooks_pause();
-        if (slot == LS_CPU_SEGMENT) { /* the host is past it: what comes next is certain */
-            segment = segment->next;
+        if (slot == LS_CPU_SEGMENT) {
+            segment = find_segment(segment, next);
             slot = 0;
         }
         cpu_command command = segment->commands[slot];
@@ -237,7 +247,8 @@ static ls_status add_segment(cpu_queue *queue)
     if (!segment)
         return ls_fail_memory("queue", sizeof *segment);
     segment->end = 0; /* empty */
-    segment->next = queue->filled ? queue->filled->next : segment;
+    atomic_init(&segment->first, 0);
+    atomic_init(&segment->next, queue->filled ? queue->filled->next : segment);
     if (queue->filled)
         queue->filled->next = segment;
     else
@@ -294,6 +305,13 @@ static void put_command(cpu_queue *queue, const cpu_command *command)
     ls_signal_post(&queue->produced, ++queue->put);
 }
 
+static void begin_segment(cpu_queue *queue)
+{
+    queue->filled = queue->filled->next;
+    queue->filled->first = queue->put;
+    queue->fill = 0;
+}
+
 /* Goes on to the next segment, once that is empty. */
 static ls_status turn_over(cpu_queue *queue)
 {
@@ -303,8 +321,7 @@ static ls_status turn_over(cpu_queue *queue)
         LS_TRY(add_segment(queue));
     else
         LS_TRY(ls_cpu_await(queue->base.device, &queue->consumed, end));
-    queue->filled = queue->filled->next;
-    queue->fill = 0;
+    begin_segment(queue);
     return LS_OK;
 }
 
@@ -364,10 +381,8 @@ void ls_cpu_queue_close(cpu_queue *queue)
         ls_watch_remove(queue->base.device->watch, &queue->base);
     ls_signal_wait(&queue->consumed, queue->put, 0);
     ls_pulse_remove(queue->base.device->pulse, &queue->base);
-    if (queue->fill == LS_CPU_SEGMENT) {
-        queue->filled = queue->filled->next;
-        queue->fill = 0;
-    }
+    if (queue->fill == LS_CPU_SEGMENT)
+        begin_segment(queue);
     put_command(queue, &(cpu_command){.kind = CPU_STOP});
     pthread_join(queue->thread, NULL);
     ((cpu_device *)queue->base.device)->queues -= queue->bound;

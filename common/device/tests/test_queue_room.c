@@ -118,6 +118,49 @@ static void turns_hold_up_who_is_ahead(void **state)
     assert_true(m.done == STEP * STEPS);
 }
 
+/* ---- Order ----------------------------------------------------------------------------------- */
+
+enum { ORDERED = 1100, MOST_BEFORE = 520 };
+
+typedef struct numbered {
+    ls_op op;
+    int number, *next; /* that is to run next */
+    int *wrong;        /* how often another one did */
+} numbered;
+
+static ls_status run_numbered(ls_op *op, ls_queue *queue)
+{
+    const numbered *n = (const numbered *)op;
+    (void)queue;
+    *n->wrong += n->number != *n->next;
+    *n->next = n->number + 1;
+    return LS_OK;
+}
+
+/* Asleep after any number of operations, also at the end of what it takes at once, a queue goes on
+ * with what is put next, though the host puts so much before it wakes that there is more memory. */
+static void a_queue_that_slept_goes_on_in_order(void **state)
+{
+    const fixture *f = *state;
+    static numbered ops[ORDERED];
+    for (int before = 1; before < MOST_BEFORE; before++) {
+        ls_queue *queue;
+        int next = 0, wrong = 0;
+        must(ls_queue_open(f->device[0], "order", &queue));
+        for (int i = 0; i < ORDERED; i++) {
+            ops[i] = (numbered){
+                {.name = "numbered", .run = run_numbered, .destroy = keep}, i, &next, &wrong};
+            if (i == before)
+                must(ls_queue_sync(queue));
+            must(ls_queue_put(queue, &ops[i].op));
+        }
+        must(ls_queue_sync(queue));
+        ls_queue_close(queue);
+        assert_int_equal(wrong, 0);
+        assert_int_equal(next, ORDERED);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -126,6 +169,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(so_it_is_in_every_turn, setup, teardown),
         cmocka_unit_test_setup_teardown(turns_may_grow_and_shrink, setup, teardown),
         cmocka_unit_test_setup_teardown(turns_hold_up_who_is_ahead, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_queue_that_slept_goes_on_in_order, setup, teardown),
     };
     alarm(SECONDS);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The default table of another CPU device behind kernel_staging.h, for tests. */
+/* Tables of another CPU device behind kernel_staging.h, for tests. */
 #ifndef LS_COMMON_KERNEL_TESTS_KERNEL_STAGED_H
 #define LS_COMMON_KERNEL_TESTS_KERNEL_STAGED_H
 
 #include "common/kernel/tests/kernel_fixture.h"
 #include "common/kernel/tests/kernel_staging.h"
 
-static void open_staged(fixture *f)
+static ls_kernels *stage_on_another(fixture *f, const ls_kernel_table *table)
 {
     const ls_memory_policy policy = {.kind = LS_MEMORY_GROWTH};
     const ls_device_name name = {.kind = LS_DEVICE_CPU, .logical = -1};
@@ -15,9 +15,27 @@ static void open_staged(fixture *f)
     ls_kernels *inner;
     must(ls_device_open(f->machine, &name, &policy, &other));
     must(ls_queue_open(other, "staging", &queue));
-    must(ls_kernels_open(other, LS_MATH_FLOAT32, &inner));
-    f->cpu = staging_open(inner, queue);
+    must(ls_kernels_open_table(table, other, LS_MATH_FLOAT32, &inner));
+    return staging_open(inner, queue);
 }
+
+#ifdef GUARDED
+/* The reference, too: operations of both tables touch nothing but what they say. */
+static void open_staged(fixture *f)
+{
+    const ls_kernel_table *reference = f->reference->table;
+    reference->close(f->reference);
+    f->reference = stage_on_another(f, reference);
+    f->cpu = stage_on_another(f, NULL);
+    staging_guard(f->reference);
+    staging_guard(f->cpu);
+}
+#else
+static void open_staged(fixture *f)
+{
+    f->cpu = stage_on_another(f, NULL);
+}
+#endif
 
 static void close_staged(fixture *f)
 {

@@ -1,26 +1,35 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A table on host memory that has its operations done by another device: arguments are copied
- * there, the operation runs, results are copied back. So the tests of the kernel tables, which work
- * on host memory, run on a GPU.
+ * A table on host memory that has its operations done by another device: what an operation touches
+ * is copied there, the operation runs, what it writes is copied back. So the tests of the kernel
+ * tables, which work on host memory, run on a GPU.
  *
- * Around all that is copied lies a guard, which must be whole afterwards; inputs must be unchanged.
+ * It knows of arguments only what the checks of kernel_check.h say that operations touch, and holds
+ * that against what it sees: the operation made of them says the same; around all that is copied
+ * lies a guard, which must be whole afterwards; inputs must be unchanged. With `guarded`, on CPU
+ * devices, each tensor lies on pages of its own, which can be touched only while an operation that
+ * says so runs, and written only if that says so; a pointer of which nothing is said points to
+ * pages that nobody may touch (where the compiler can tell pointers from padding).
  */
 #ifndef LS_COMMON_KERNEL_TESTS_KERNEL_STAGING_H
 #define LS_COMMON_KERNEL_TESTS_KERNEL_STAGING_H
 
-#include "common/kernel/kernel.h"
+#include "common/kernel/kernel_check.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
-enum { STAGED_FIELDS = 13, STAGED_GUARD = 64, STAGED_GUARD_BYTE = 0xA5 };
+enum { STAGED_GUARD = 64, STAGED_GUARD_BYTE = 0xA5, STAGED_PAGE = 4096, STAGED_NOBODYS = 1 << 28 };
 
 typedef struct staging_kernels {
     ls_kernels base;
     ls_kernel_table table; /* without what the inner one lacks */
     ls_kernels *inner;
     ls_queue *queue; /* of the inner table's device */
+    bool guarded;
+    char *nobodys; /* where guarded: pages that no operation says */
 } staging_kernels;
 
 /* Memory of the test, and where it lies on the device: a guard, the bytes, aligned as on the host,
@@ -28,7 +37,7 @@ typedef struct staging_kernels {
 typedef struct staged_field {
     void *host;
     char *device;
-    size_t offset, bytes;
+    size_t offset, bytes, whole;
     bool written;
 } staged_field;
 
@@ -37,7 +46,7 @@ typedef struct staged_op {
     ls_op *inner;
     staging_kernels *kernels;
     int count;
-    staged_field fields[STAGED_FIELDS];
+    staged_field *fields;
 } staged_op;
 
 static inline staging_kernels *staging_of(ls_kernels *kernels)
@@ -45,24 +54,102 @@ static inline staging_kernels *staging_of(ls_kernels *kernels)
     return (staging_kernels *)kernels;
 }
 
-static inline size_t whole_of(const staged_field *f)
+/* ---- Guarded pages --------------------------------------------------------------------------- */
+
+/* The operation that runs, and where it touched what it had not said; one runs at a time. */
+static struct {
+    const staged_op *op;
+    const char *volatile at;
+} staged_guard;
+
+/* Lets the thread go on, so that the test fails with words; elsewhere it is a fault like any. */
+static inline void staged_fault(int number, siginfo_t *info, void *context)
 {
-    return f->offset + f->bytes + STAGED_GUARD;
+    const staged_op *s = staged_guard.op;
+    const char *at = info->si_addr;
+    (void)context;
+    for (int i = -1; s && i < s->count; i++) {
+        char *begin = i < 0 ? s->kernels->nobodys : s->fields[i].device - STAGED_PAGE;
+        const size_t all = i < 0 ? STAGED_NOBODYS : s->fields[i].whole + 2 * STAGED_PAGE;
+        if (at < begin || at >= begin + all || mprotect(begin, all, PROT_READ | PROT_WRITE) != 0)
+            continue;
+        staged_guard.at = at;
+        return;
+    }
+    signal(number, SIG_DFL);
 }
+
+static inline void staged_allow(const staged_field *f, int protection)
+{
+    if (mprotect(f->device, f->whole, protection) != 0)
+        abort();
+}
+
+/* Pages between others that nobody may touch; the bytes end where they end, or nearly. */
+static inline ls_status guard_field(staged_field *f)
+{
+    const size_t room = f->bytes + STAGED_GUARD;
+    f->whole = (room + STAGED_PAGE - 1) / STAGED_PAGE * STAGED_PAGE;
+    f->offset = (f->whole - f->bytes) / STAGED_GUARD * STAGED_GUARD;
+    f->offset += (uintptr_t)f->host % STAGED_GUARD;
+    if (f->offset + f->bytes > f->whole)
+        f->offset -= STAGED_GUARD;
+    char *pages =
+        mmap(NULL, f->whole + 2 * STAGED_PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED)
+        return ls_fail_memory("staging", f->whole);
+    f->device = pages + STAGED_PAGE;
+    return LS_OK;
+}
+
+static inline ls_status guarded_run(staged_op *s)
+{
+    for (int i = 0; i < s->count; i++)
+        staged_allow(&s->fields[i], PROT_READ | (s->fields[i].written ? PROT_WRITE : 0));
+    const struct sigaction caught = {.sa_sigaction = staged_fault, .sa_flags = SA_SIGINFO};
+    struct sigaction before; /* cmocka's */
+    sigaction(SIGSEGV, &caught, &before);
+    staged_guard.op = s;
+    staged_guard.at = NULL;
+    ls_status status = ls_queue_put(s->kernels->queue, s->inner);
+    if (!status)
+        status = ls_queue_sync(s->kernels->queue);
+    staged_guard.op = NULL;
+    sigaction(SIGSEGV, &before, NULL);
+    const char *nobodys = s->kernels->nobodys, *at = staged_guard.at;
+    if (!status && at >= nobodys && at < nobodys + STAGED_NOBODYS)
+        status =
+            ls_fail(LS_CODE_CHECK, s->op.name, "guard",
+                    "it touched byte %td of an argument of which it says nothing", at - nobodys);
+    for (int i = 0; i < s->count; i++) {
+        const staged_field *f = &s->fields[i];
+        const char *data = f->device + f->offset;
+        staged_allow(f, PROT_READ | PROT_WRITE);
+        if (!status && at >= f->device - STAGED_PAGE && at < f->device + f->whole + STAGED_PAGE)
+            status = ls_fail(LS_CODE_CHECK, s->op.name, "guard",
+                             "it touched byte %td of access %d, which says that %zu are %s",
+                             at - data, i, f->bytes, f->written ? "written" : "read");
+    }
+    return status;
+}
+
+/* ---- Fields ---------------------------------------------------------------------------------- */
 
 static inline ls_status put_field(const staged_op *s, const staged_field *f)
 {
-    char *all = malloc(whole_of(f));
-    memset(all, STAGED_GUARD_BYTE, whole_of(f));
+    char *all = malloc(f->whole);
+    memset(all, STAGED_GUARD_BYTE, f->whole);
     memcpy(all + f->offset, f->host, f->bytes);
-    ls_status status = ls_queue_write(s->kernels->queue, f->device, all, whole_of(f));
+    if (s->kernels->guarded)
+        staged_allow(f, PROT_READ | PROT_WRITE);
+    ls_status status = ls_queue_write(s->kernels->queue, f->device, all, f->whole);
     free(all);
     return status;
 }
 
 static inline ls_status check_field(const staged_field *f, const char *op, const char *all)
 {
-    for (size_t i = 0; i < whole_of(f); i++)
+    for (size_t i = 0; i < f->whole; i++)
         if ((i < f->offset || i >= f->offset + f->bytes) &&
             (unsigned char)all[i] != STAGED_GUARD_BYTE)
             return ls_fail(LS_CODE_CHECK, op, "staging", "it wrote outside its memory");
@@ -73,15 +160,42 @@ static inline ls_status check_field(const staged_field *f, const char *op, const
 
 static inline ls_status take_field(const staged_op *s, const staged_field *f)
 {
-    char *all = malloc(whole_of(f));
-    ls_status status = ls_queue_read(s->kernels->queue, all, f->device, whole_of(f));
+    char *all = malloc(f->whole);
+    ls_status status = ls_queue_read(s->kernels->queue, all, f->device, f->whole);
     if (!status)
         status = check_field(f, s->op.name, all);
     if (!status && f->written)
         memcpy(f->host, all + f->offset, f->bytes);
+    if (s->kernels->guarded)
+        staged_allow(f, PROT_NONE);
     free(all);
     return status;
 }
+
+static inline ls_status open_field(const staged_op *s, const ls_access *access, staged_field *f)
+{
+    void *device;
+    *f = (staged_field){.host = (void *)(uintptr_t)access->memory,
+                        .offset = STAGED_GUARD + (uintptr_t)access->memory % STAGED_GUARD,
+                        .bytes = access->bytes,
+                        .written = access->writes};
+    f->whole = f->offset + f->bytes + STAGED_GUARD;
+    if (s->kernels->guarded)
+        return guard_field(f);
+    LS_TRY(ls_device_allocate(s->kernels->inner->device, LS_MEMORY_WORKSPACE, f->whole, &device));
+    f->device = device;
+    return LS_OK;
+}
+
+static inline void close_field(const staged_op *s, const staged_field *f)
+{
+    if (!s->kernels->guarded)
+        ls_device_release(s->kernels->inner->device, f->device);
+    else
+        munmap(f->device - STAGED_PAGE, f->whole + 2 * STAGED_PAGE);
+}
+
+/* ---- Operations ------------------------------------------------------------------------------ */
 
 static inline ls_status staged_run(ls_op *op, ls_queue *queue)
 {
@@ -89,8 +203,12 @@ static inline ls_status staged_run(ls_op *op, ls_queue *queue)
     staged_op *s = (staged_op *)op;
     for (int i = 0; i < s->count; i++)
         LS_TRY(put_field(s, &s->fields[i]));
-    LS_TRY(ls_queue_put(s->kernels->queue, s->inner));
-    LS_TRY(ls_queue_sync(s->kernels->queue));
+    if (s->kernels->guarded)
+        LS_TRY(guarded_run(s));
+    else {
+        LS_TRY(ls_queue_put(s->kernels->queue, s->inner));
+        LS_TRY(ls_queue_sync(s->kernels->queue));
+    }
     for (int i = 0; i < s->count; i++)
         LS_TRY(take_field(s, &s->fields[i]));
     return LS_OK;
@@ -101,60 +219,122 @@ static inline void staged_destroy(ls_op *op)
     staged_op *s = (staged_op *)op;
     ls_op_free(s->inner);
     for (int i = 0; i < s->count; i++)
-        ls_device_release(s->kernels->inner->device, s->fields[i].device);
+        close_field(s, &s->fields[i]);
+    free(s->fields);
     free(s);
 }
 
-static inline staged_op *staged_open(ls_kernels *kernels)
+/* An operation that touches what `work` says, and has memory for that on the device. */
+static inline ls_status staged_open(ls_kernels *kernels, const ls_work *work, staged_op **out)
 {
     staged_op *s = calloc(1, sizeof *s);
-    s->op.run = staged_run;
-    s->op.destroy = staged_destroy;
+    s->op = (ls_op){.name = "staged", .run = staged_run, .destroy = staged_destroy};
     s->kernels = staging_of(kernels);
-    return s;
+    ls_status status = ls_op_touches(&s->op, work->accesses, work->access_count);
+    s->fields = calloc(s->op.access_count + 1, sizeof *s->fields);
+    for (size_t i = 0; i < s->op.access_count && !status; i++, s->count += !status)
+        status = open_field(s, &s->op.accesses[i], &s->fields[i]);
+    if (status)
+        ls_op_free(&s->op);
+    else
+        *out = s;
+    return status;
 }
 
-/* `place` is an argument that points to `bytes` bytes, or NULL; it becomes the device's. The same
- * memory in two arguments is the same memory there, too. */
-static inline void stage(staged_op *s, void *place, size_t bytes, bool written)
+/* Whether what is not a pointer cannot look like one: clang has no such call in C. */
+#if defined(__GNUC__) && !defined(__clang__)
+#define CLEARS_PADDING      true
+#define CLEAR_PADDING(data) __builtin_clear_padding(data)
+#else
+#define CLEARS_PADDING false
+#define CLEAR_PADDING(data)
+#endif
+
+/* Whether that can be an address of something. */
+static inline bool is_mapped(uintptr_t at)
 {
-    void *host;
-    void *device;
-    memcpy(&host, place, sizeof host);
-    if (!host)
-        return;
-    int i = 0;
-    while (i < s->count && s->fields[i].host != host)
-        i++;
-    if (i == s->count) {
-        const staged_field field = {host, NULL, STAGED_GUARD + (uintptr_t)host % STAGED_GUARD,
-                                    bytes, written};
-        ls_status status = ls_device_allocate(s->kernels->inner->device, LS_MEMORY_WORKSPACE,
-                                              whole_of(&field), &device);
-        if (status || i == STAGED_FIELDS)
-            abort();
-        s->fields[s->count] = field;
-        s->fields[s->count++].device = device;
+    return at >= STAGED_PAGE &&
+           msync((void *)(at / STAGED_PAGE * STAGED_PAGE), STAGED_PAGE, MS_ASYNC) == 0;
+}
+
+/* Whether a word is a pointer to memory of no bytes, of which an operation says so. */
+static inline bool is_empty(const ls_work *work, uintptr_t word)
+{
+    bool empty = false;
+    for (size_t i = 0; i < work->access_count; i++)
+        empty = empty || (uintptr_t)work->accesses[i].memory == word;
+    return empty;
+}
+
+/* Pointers in `words` become the device's, those to what is not said nobody's. */
+static inline void move_words(const staged_op *s, const ls_work *work, void *words, size_t bytes)
+{
+    for (size_t at = 0; at + sizeof(uintptr_t) <= bytes; at += sizeof(uintptr_t)) {
+        uintptr_t word;
+        int i = 0;
+        memcpy(&word, (char *)words + at, sizeof word);
+        while (i < s->count && (uintptr_t)s->fields[i].host != word)
+            i++;
+        if (i < s->count)
+            word = (uintptr_t)(s->fields[i].device + s->fields[i].offset);
+        else if (s->kernels->guarded && CLEARS_PADDING && !is_empty(work, word) && is_mapped(word))
+            word = (uintptr_t)s->kernels->nobodys;
+        memcpy((char *)words + at, &word, sizeof word);
     }
-    s->fields[i].written |= written;
-    device = s->fields[i].device + s->fields[i].offset;
-    memcpy(place, &device, sizeof device);
 }
 
-static inline void stage_in(staged_op *s, void *place, size_t bytes)
+/* The argument that is an array of the host, which constructors copy; NULL: none. */
+static inline void *array_of(const char *entry, void *arguments, size_t *bytes)
 {
-    stage(s, place, bytes, false);
+    ls_optimizer_args *o = arguments;
+    ls_weight_decay_args *d = arguments;
+    ls_pack_weights_args *p = arguments;
+    if (strcmp(entry, "optimizer") == 0) {
+        *bytes = (size_t)o->range_count * sizeof *o->ranges;
+        return &o->ranges;
+    }
+    if (strcmp(entry, "weight_decay") == 0) {
+        *bytes = (size_t)d->range_count * sizeof *d->ranges;
+        return &d->ranges;
+    }
+    *bytes = strcmp(entry, "pack_weights") == 0 ? (size_t)p->count * sizeof *p->items : 0;
+    return strcmp(entry, "pack_weights") == 0 ? (void *)&p->items : NULL;
 }
 
-static inline void stage_out(staged_op *s, void *place, size_t bytes)
+/* All arguments; *array becomes a copy of the array, to be freed. */
+static inline void move_arguments(const staged_op *s, const char *entry, const ls_work *work,
+                                  void *arguments, size_t bytes, void **array)
 {
-    stage(s, place, bytes, true);
+    size_t array_bytes;
+    void *place = array_of(entry, arguments, &array_bytes), *from = NULL;
+    if (place)
+        memcpy(&from, place, sizeof from);
+    if (from) {
+        *array = malloc(array_bytes);
+        memcpy(*array, from, array_bytes);
+        memset(place, 0, sizeof from);
+        move_words(s, work, *array, array_bytes);
+    }
+    move_words(s, work, arguments, bytes);
+    if (from)
+        memcpy(place, array, sizeof *array);
 }
 
+/* What the operation itself says is the same, of the device's memory. */
 static inline ls_status staged_close(staged_op *s, ls_status status, ls_op **out)
 {
+    const ls_op *op = s->inner;
+    for (int i = 0; i < s->count && !status; i++) {
+        const staged_field *f = &s->fields[i];
+        size_t a = 0;
+        while (a < op->access_count && op->accesses[a].memory != f->device + f->offset)
+            a++;
+        if (a == op->access_count || op->accesses[a].bytes != f->bytes ||
+            op->accesses[a].writes != f->written)
+            status = ls_fail(LS_CODE_CHECK, op->name, "accesses", "it does not say number %d", i);
+    }
     if (status) {
-        staged_destroy(&s->op);
+        ls_op_free(&s->op);
         return status;
     }
     s->op.name = s->inner->name;
@@ -164,314 +344,40 @@ static inline ls_status staged_close(staged_op *s, ls_status status, ls_op **out
     return LS_OK;
 }
 
-static inline size_t reals(int64_t count)
-{
-    return (size_t)count * sizeof(float);
-}
-
-/* ---- Entries --------------------------------------------------------------------------------- */
-
-static inline ls_status staged_gemm(ls_kernels *k, const ls_gemm_args *args, ls_op **out)
-{
-    ls_gemm_args a = *args;
-    staged_op *s = staged_open(k);
-    ls_kernels *inner = staging_of(k)->inner;
-    stage_in(s, &a.a, reals(a.m * a.k));
-    stage_in(s, &a.b, reals(a.k * a.n));
-    stage_out(s, &a.c, reals(a.m * a.n));
-    return staged_close(s, inner->table->gemm(inner, &a, &s->inner), out);
-}
-
-static inline ls_status staged_dense_forward(ls_kernels *k, const ls_dense_forward_args *args,
-                                             ls_op **out)
-{
-    ls_dense_forward_args a = *args;
-    staged_op *s = staged_open(k);
-    ls_kernels *inner = staging_of(k)->inner;
-    stage_in(s, &a.x, reals(a.rows * a.inputs));
-    stage_in(s, &a.weight, reals(a.outputs * a.inputs));
-    stage_in(s, &a.bias, reals(a.outputs));
-    stage_out(s, &a.y, reals(a.rows * a.outputs));
-    return staged_close(s, inner->table->dense_forward(inner, &a, &s->inner), out);
-}
-
-static inline ls_status staged_dense_backward_weights(ls_kernels *k,
-                                                      const ls_dense_backward_weights_args *args,
-                                                      ls_op **out)
-{
-    ls_dense_backward_weights_args a = *args;
-    staged_op *s = staged_open(k);
-    ls_kernels *inner = staging_of(k)->inner;
-    stage_in(s, &a.x, reals(a.rows * a.inputs));
-    stage_in(s, &a.dy, reals(a.rows * a.outputs));
-    stage_out(s, &a.dweight, reals(a.outputs * a.inputs));
-    stage_out(s, &a.dbias, reals(a.outputs));
-    return staged_close(s, inner->table->dense_backward_weights(inner, &a, &s->inner), out);
-}
-
-static inline ls_status
-staged_dense_backward_data(ls_kernels *k, const ls_dense_backward_data_args *args, ls_op **out)
-{
-    ls_dense_backward_data_args a = *args;
-    staged_op *s = staged_open(k);
-    ls_kernels *inner = staging_of(k)->inner;
-    stage_in(s, &a.dy, reals(a.rows * a.outputs));
-    stage_in(s, &a.weight, reals(a.outputs * a.inputs));
-    stage_in(s, &a.relu_output, reals(a.rows * a.inputs));
-    stage_out(s, &a.dx, reals(a.rows * a.inputs));
-    return staged_close(s, inner->table->dense_backward_data(inner, &a, &s->inner), out);
-}
-
-static inline ls_status staged_dense_backward(ls_kernels *k, const ls_dense_backward_args *args,
-                                              ls_op **out)
-{
-    ls_dense_backward_args a = *args;
-    staged_op *s = staged_open(k);
-    ls_kernels *inner = staging_of(k)->inner;
-    const size_t input = reals(a.data.rows * a.data.inputs);
-    const size_t weight = reals(a.data.outputs * a.data.inputs);
-    stage_in(s, &a.weights.x, input);
-    stage_in(s, &a.weights.dy, reals(a.data.rows * a.data.outputs));
-    stage_out(s, &a.weights.dweight, weight);
-    stage_out(s, &a.weights.dbias, reals(a.data.outputs));
-    a.data.dy = a.weights.dy;
-    stage_in(s, &a.data.weight, weight);
-    stage_in(s, &a.data.relu_output, input);
-    stage_out(s, &a.data.dx, input);
-    return staged_close(s, inner->table->dense_backward(inner, &a, &s->inner), out);
-}
-
-static inline ls_status staged_relu_forward(ls_kernels *k, const ls_relu_forward_args *args,
-                                            ls_op **out)
-{
-    ls_relu_forward_args a = *args;
-    staged_op *s = staged_open(k);
-    ls_kernels *inner = staging_of(k)->inner;
-    stage_in(s, &a.x, reals(a.count));
-    stage_out(s, &a.y, reals(a.count));
-    return staged_close(s, inner->table->relu_forward(inner, &a, &s->inner), out);
-}
-
-static inline ls_status staged_relu_backward(ls_kernels *k, const ls_relu_backward_args *args,
-                                             ls_op **out)
-{
-    ls_relu_backward_args a = *args;
-    staged_op *s = staged_open(k);
-    ls_kernels *inner = staging_of(k)->inner;
-    stage_in(s, &a.y, reals(a.count));
-    stage_in(s, &a.dy, reals(a.count));
-    stage_out(s, &a.dx, reals(a.count));
-    return staged_close(s, inner->table->relu_backward(inner, &a, &s->inner), out);
-}
-
-static inline ls_status staged_polynomial(ls_kernels *k, const ls_polynomial_args *args,
-                                          ls_op **out)
-{
-    ls_polynomial_args a = *args;
-    staged_op *s = staged_open(k);
-    ls_kernels *inner = staging_of(k)->inner;
-    stage_in(s, &a.x, reals(a.rows));
-    stage_out(s, &a.y, reals(3 * a.rows));
-    return staged_close(s, inner->table->polynomial(inner, &a, &s->inner), out);
-}
-
-static inline ls_status
-staged_softmax_cross_entropy(ls_kernels *k, const ls_softmax_cross_entropy_args *args, ls_op **out)
-{
-    ls_softmax_cross_entropy_args a = *args;
-    staged_op *s = staged_open(k);
-    ls_kernels *inner = staging_of(k)->inner;
-    stage_in(s, &a.logits, reals(a.rows * a.classes));
-    stage_in(s, &a.labels, (size_t)a.rows * sizeof *a.labels);
-    stage_out(s, &a.dlogits, reals(a.rows * a.classes));
-    stage_out(s, &a.loss, sizeof *a.loss);
-    return staged_close(s, inner->table->softmax_cross_entropy(inner, &a, &s->inner), out);
-}
-
-static inline ls_status staged_squared_error(ls_kernels *k, const ls_squared_error_args *args,
-                                             ls_op **out)
-{
-    ls_squared_error_args a = *args;
-    staged_op *s = staged_open(k);
-    ls_kernels *inner = staging_of(k)->inner;
-    stage_in(s, &a.y, reals(a.rows * a.outputs));
-    stage_in(s, &a.target, reals(a.rows * a.outputs));
-    stage_out(s, &a.dy, reals(a.rows * a.outputs));
-    stage_out(s, &a.loss, sizeof *a.loss);
-    return staged_close(s, inner->table->squared_error(inner, &a, &s->inner), out);
-}
-
-static inline ls_status staged_count_correct(ls_kernels *k, const ls_count_correct_args *args,
-                                             ls_op **out)
-{
-    ls_count_correct_args a = *args;
-    staged_op *s = staged_open(k);
-    ls_kernels *inner = staging_of(k)->inner;
-    stage_in(s, &a.logits, reals(a.rows * a.classes));
-    stage_in(s, &a.labels, (size_t)a.rows * sizeof *a.labels);
-    stage_in(s, &a.state, sizeof *a.state);
-    stage_out(s, &a.correct, sizeof *a.correct);
-    return staged_close(s, inner->table->count_correct(inner, &a, &s->inner), out);
-}
-
-static inline ls_status staged_batch_indices(ls_kernels *k, const ls_batch_indices_args *args,
-                                             ls_op **out)
-{
-    ls_batch_indices_args a = *args;
-    staged_op *s = staged_open(k);
-    ls_kernels *inner = staging_of(k)->inner;
-    stage_in(s, &a.state, sizeof *a.state);
-    stage_out(s, &a.indices, (size_t)a.rows * sizeof *a.indices);
-    return staged_close(s, inner->table->batch_indices(inner, &a, &s->inner), out);
-}
-
-static inline ls_status staged_gather_batch(ls_kernels *k, const ls_gather_batch_args *args,
-                                            ls_op **out)
-{
-    ls_gather_batch_args a = *args;
-    staged_op *s = staged_open(k);
-    ls_kernels *inner = staging_of(k)->inner;
-    stage_in(s, &a.indices.state, sizeof *a.indices.state);
-    stage_out(s, &a.indices.indices, (size_t)a.indices.rows * sizeof *a.indices.indices);
-    for (int i = 0; i < a.count; i++) {
-        ls_gather_args *g = &a.gather[i];
-        const bool hot = g->type == LS_GATHER_ONE_HOT, bytes = g->type == LS_GATHER_BYTES_TO_UNIT;
-        stage_in(s, &g->source,
-                 a.indices.order.samples * (size_t)g->width * (hot || bytes ? 1 : 4));
-        g->indices = a.indices.indices;
-        stage_out(s, &g->out, reals(g->rows * g->width * (hot ? 256 : 1)));
-    }
-    return staged_close(s, inner->table->gather_batch(inner, &a, &s->inner), out);
-}
-
-/* As many samples as the indices name. */
-static inline ls_status staged_gather(ls_kernels *k, const ls_gather_args *args, ls_op **out)
-{
-    ls_gather_args a = *args;
-    staged_op *s = staged_open(k);
-    ls_kernels *inner = staging_of(k)->inner;
-    size_t samples = 0;
-    for (int64_t i = 0; i < a.rows; i++)
-        samples = a.indices[i] >= samples ? (size_t)a.indices[i] + 1 : samples;
-    bool one_hot = a.type == LS_GATHER_ONE_HOT,
-         bytes = one_hot || a.type == LS_GATHER_BYTES_TO_UNIT;
-    stage_in(s, &a.source, samples * (size_t)a.width * (bytes ? 1 : 4));
-    stage_in(s, &a.indices, (size_t)a.rows * sizeof *a.indices);
-    stage_out(s, &a.out, reals(a.rows * a.width * (one_hot ? 256 : 1)));
-    return staged_close(s, inner->table->gather(inner, &a, &s->inner), out);
-}
-
-static inline bool decays(const ls_optimizer_args *a)
-{
-    for (int64_t r = 0; r < a->range_count; r++)
-        if (a->ranges[r].decay != 0)
-            return true;
-    return false;
-}
-
-static inline ls_status staged_optimizer(ls_kernels *k, const ls_optimizer_args *args, ls_op **out)
-{
-    ls_optimizer_args a = *args;
-    staged_op *s = staged_open(k);
-    ls_kernels *inner = staging_of(k)->inner;
-    stage_out(s, &a.weight, reals(a.count));
-    stage(s, &a.gradient, reals(a.count), decays(&a));
-    stage_out(s, &a.slot[0], reals(a.count));
-    stage_out(s, &a.slot[1], reals(a.count));
-    stage_in(s, &a.state, sizeof *a.state);
-    return staged_close(s, inner->table->optimizer(inner, &a, &s->inner), out);
-}
-
-static inline ls_status staged_add(ls_kernels *k, const ls_add_args *args, ls_op **out)
-{
-    ls_add_args a = *args;
-    staged_op *s = staged_open(k);
-    ls_kernels *inner = staging_of(k)->inner;
-    stage_in(s, &a.a, reals(a.count));
-    stage_in(s, &a.b, reals(a.count));
-    stage_out(s, &a.y, reals(a.count));
-    return staged_close(s, inner->table->add(inner, &a, &s->inner), out);
-}
-
-static inline ls_status staged_add_loss(ls_kernels *k, const ls_add_loss_args *args, ls_op **out)
-{
-    ls_add_loss_args a = *args;
-    staged_op *s = staged_open(k);
-    ls_kernels *inner = staging_of(k)->inner;
-    stage_in(s, &a.a, sizeof(double));
-    stage_in(s, &a.b, sizeof(double));
-    stage_out(s, &a.out, sizeof(double));
-    return staged_close(s, inner->table->add_loss(inner, &a, &s->inner), out);
-}
-
-static inline ls_status staged_fill(ls_kernels *k, const ls_fill_args *args, ls_op **out)
-{
-    ls_fill_args a = *args;
-    staged_op *s = staged_open(k);
-    ls_kernels *inner = staging_of(k)->inner;
-    stage_out(s, &a.y, reals(a.count));
-    return staged_close(s, inner->table->fill(inner, &a, &s->inner), out);
-}
-
-static inline ls_status staged_finish_step(ls_kernels *k, const ls_finish_step_args *args,
-                                           ls_op **out)
-{
-    ls_finish_step_args a = *args;
-    staged_op *s = staged_open(k);
-    ls_kernels *inner = staging_of(k)->inner;
-    stage_out(s, &a.state, sizeof *a.state);
-    stage_in(s, &a.loss, (size_t)(1 + a.more) * sizeof *a.loss);
-    stage_out(s, &a.records, (size_t)a.capacity * sizeof *a.records);
-    stage_out(s, &a.more_losses, (size_t)(a.capacity * a.more) * sizeof *a.more_losses);
-    return staged_close(s, inner->table->finish_step(inner, &a, &s->inner), out);
-}
-
-static inline ls_status staged_stamp(ls_kernels *k, const ls_stamp_args *args, ls_op **out)
-{
-    ls_stamp_args a = *args;
-    staged_op *s = staged_open(k);
-    ls_kernels *inner = staging_of(k)->inner;
-    stage_out(s, &a.time_ns, sizeof *a.time_ns);
-    return staged_close(s, inner->table->stamp(inner, &a, &s->inner), out);
-}
-
-static inline ls_status staged_flip_bit(ls_kernels *k, const ls_flip_bit_args *args, ls_op **out)
-{
-    ls_flip_bit_args a = *args;
-    staged_op *s = staged_open(k);
-    ls_kernels *inner = staging_of(k)->inner;
-    stage_out(s, &a.data, reals(a.count));
-    stage_in(s, &a.state, sizeof *a.state);
-    return staged_close(s, inner->table->flip_bit(inner, &a, &s->inner), out);
-}
-
-#include "common/kernel/tests/layer_staging.h"
-#include "common/kernel/tests/residual_staging.h"
-
 /* ---- The table ------------------------------------------------------------------------------- */
 
-static const ls_kernel_table staging_table = {.name = "staging",
-                                              .real_bytes = sizeof(float),
-#define STAGING_ENTRY(entry, args) .entry = staged_##entry,
-                                              LS_KERNEL_ENTRIES(STAGING_ENTRY)
+#define STAGING_ENTRY(entry, args)                                                                 \
+    static inline ls_status staged_##entry(ls_kernels *k, const args *arguments, ls_op **out)      \
+    {                                                                                              \
+        args a = *arguments;                                                                       \
+        ls_kernels *inner = staging_of(k)->inner;                                                  \
+        staged_op *s = NULL;                                                                       \
+        ls_work work = {0};                                                                        \
+        void *array = NULL;                                                                        \
+        ls_status status = ls_check_##entry(&a, inner->table->real_bytes, &work);                  \
+        if (!status)                                                                               \
+            status = staged_open(k, &work, &s);                                                    \
+        CLEAR_PADDING(&a);                                                                         \
+        if (!status)                                                                               \
+            move_arguments(s, #entry, &work, &a, sizeof a, &array);                                \
+        if (!status)                                                                               \
+            status = inner->table->entry(inner, &a, &s->inner);                                    \
+        free(array);                                                                               \
+        free(work.accesses);                                                                       \
+        return s ? staged_close(s, status, out) : status;                                          \
+    }
+LS_KERNEL_ENTRIES(STAGING_ENTRY)
 #undef STAGING_ENTRY
-};
 
-/* Kernels on host memory whose operations `inner` does on `queue`; both, and the device of their
- * own that they are on, are closed with it. */
-static inline ls_kernels *staging_open(ls_kernels *inner, ls_queue *queue)
+/* From here on, of tables of CPU devices. */
+static inline void staging_guard(ls_kernels *base)
 {
-    staging_kernels *kernels = calloc(1, sizeof *kernels);
-    kernels->table = staging_table;
-#define STAGING_JOINT(entry, args)                                                                 \
-    if (!inner->table->entry)                                                                      \
-        kernels->table.entry = NULL;
-    LS_KERNEL_JOINT_ENTRIES(STAGING_JOINT)
-#undef STAGING_JOINT
-    kernels->base.table = &kernels->table;
-    kernels->inner = inner;
-    kernels->queue = queue;
-    return &kernels->base;
+    staging_kernels *kernels = staging_of(base);
+    kernels->guarded = true;
+    kernels->nobodys =
+        mmap(NULL, STAGED_NOBODYS, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (kernels->nobodys == MAP_FAILED)
+        abort();
 }
 
 static inline void staging_close(ls_kernels *base)
@@ -481,7 +387,27 @@ static inline void staging_close(ls_kernels *base)
     kernels->inner->table->close(kernels->inner);
     ls_queue_close(kernels->queue);
     ls_device_close(device);
+    if (kernels->guarded)
+        munmap(kernels->nobodys, STAGED_NOBODYS);
     free(kernels);
+}
+
+/* Kernels on host memory whose operations `inner` does on `queue`; both, and the device of their
+ * own that they are on, are closed with it. */
+static inline ls_kernels *staging_open(ls_kernels *inner, ls_queue *queue)
+{
+    staging_kernels *kernels = calloc(1, sizeof *kernels);
+    kernels->table = (ls_kernel_table){
+        .name = "staging", .real_bytes = inner->table->real_bytes, .close = staging_close};
+#define STAGING_ENTRY(entry, args)                                                                 \
+    if (inner->table->entry)                                                                       \
+        kernels->table.entry = staged_##entry;
+    LS_KERNEL_ENTRIES(STAGING_ENTRY)
+#undef STAGING_ENTRY
+    kernels->base.table = &kernels->table;
+    kernels->inner = inner;
+    kernels->queue = queue;
+    return &kernels->base;
 }
 
 #endif

@@ -76,11 +76,13 @@ static inline void step_make_feed(step_net *n, float *x, int32_t *y)
     must(k->table->batch_indices(
         k, &(ls_batch_indices_args){STEP_ROWS, {STEP_SAMPLES, 7, true}, 0, n->state, indices},
         step_next(n)));
-    must(k->table->gather(
-        k, &(ls_gather_args){STEP_ROWS, STEP_INPUTS, LS_GATHER_BYTES_TO_UNIT, images, indices, x},
-        step_next(n)));
-    must(k->table->gather(k, &(ls_gather_args){STEP_ROWS, 1, LS_GATHER_INT32, classes, indices, y},
+    must(k->table->gather(k,
+                          &(ls_gather_args){STEP_ROWS, STEP_INPUTS, LS_GATHER_BYTES_TO_UNIT, images,
+                                            indices, x, STEP_SAMPLES},
                           step_next(n)));
+    must(k->table->gather(
+        k, &(ls_gather_args){STEP_ROWS, 1, LS_GATHER_INT32, classes, indices, y, STEP_SAMPLES},
+        step_next(n)));
 }
 
 static inline void step_make_layers(step_net *n, const float *x, const int32_t *y)

@@ -36,7 +36,7 @@ static void test_crop_bits(void **state)
         must(both[k]->table->gather_crops(both[k],
                                           &(ls_gather_crops_args){ROWS, 3, SIDE, CROP, source,
                                                                   indices, true, 5, 11, &at, out[k],
-                                                                  3},
+                                                                  3, ROWS},
                                           &op));
         run(f, op);
     }

@@ -96,9 +96,9 @@ static void refuses_batches(ls_kernels *k)
     refused(t->batch_indices(
                 k, &(ls_batch_indices_args){2, {1ull << 31, 1, true}, 0, &state, indices}, &op),
             op, "2147483648 samples");
-    refused(t->gather(k, &(ls_gather_args){2, 3, (ls_gather_type)5, data, indices, data}, &op), op,
-            "gather: type");
-    refused(t->gather(k, &(ls_gather_args){2, 3, LS_GATHER_FLOAT, data, NULL, data}, &op), op,
+    refused(t->gather(k, &(ls_gather_args){2, 3, (ls_gather_type)5, data, indices, data, 1}, &op),
+            op, "gather: type");
+    refused(t->gather(k, &(ls_gather_args){2, 3, LS_GATHER_FLOAT, data, NULL, data, 1}, &op), op,
             "indices");
     refused(t->finish_step(
                 k, &(ls_finish_step_args){&state, 1, {0, 0, 0}, NULL, &record, 0, 0, NULL}, &op),
@@ -175,13 +175,15 @@ static void refuses_images(ls_kernels *k)
     const uint32_t indices[1] = {0};
     const ls_step_state state = {0};
     refused(t->gather_crops(
-                k, &(ls_gather_crops_args){1, 1, 4, 5, bytes, indices, true, 1, 0, &state, data, 0},
+                k,
+                &(ls_gather_crops_args){1, 1, 4, 5, bytes, indices, true, 1, 0, &state, data, 0, 1},
                 &op),
             op, "a crop of 5 does not fit");
-    refused(
-        t->gather_crops(
-            k, &(ls_gather_crops_args){1, 1, 4, 4, bytes, indices, true, 1, 0, NULL, data, 0}, &op),
-        op, "state");
+    refused(t->gather_crops(
+                k,
+                &(ls_gather_crops_args){1, 1, 4, 4, bytes, indices, true, 1, 0, NULL, data, 0, 1},
+                &op),
+            op, "state");
     refused(t->transpose(k, &(ls_transpose_args){2, -3, 4, data, data + 8}, &op), op, "-3");
     double loss;
     const ls_update_range endless = {0, 4, (double)INFINITY, 0}, beyond = {1, 4, 1, 0};
@@ -434,8 +436,8 @@ static void test_reference64(void **state)
     must(table->add(kernels, &(ls_add_args){1, &a, &b, &c}, &op));
     run(f, op);
     assert_true(c == 1 + 0x1p-40);
-    must(table->gather(kernels, &(ls_gather_args){1, 1, LS_GATHER_BYTES_TO_UNIT, &byte, &index, &c},
-                       &op));
+    must(table->gather(
+        kernels, &(ls_gather_args){1, 1, LS_GATHER_BYTES_TO_UNIT, &byte, &index, &c, 1}, &op));
     run(f, op);
     assert_true(c == (double)(1.0f / 255.0f));
     table->close(kernels);

@@ -243,7 +243,7 @@ static void check_gather(fixture *f, int64_t rows, int64_t width, ls_gather_type
         noise(&seed);
         indices[i] = (seed >> 8) % SAMPLES;
     }
-    ls_gather_args args = {rows, width, type, source, indices, got};
+    ls_gather_args args = {rows, width, type, source, indices, got, SAMPLES};
     must(f->cpu->table->gather(f->cpu, &args, &op));
     run(f, op);
     args.out = want;
@@ -284,7 +284,7 @@ static void check_gather_batch(fixture *f, int64_t rows, const int64_t widths[3]
         const int64_t out = rows * widths[i] * (i == 2 ? 256 : 1);
         got[i] = randoms(out, 1), want[i] = randoms(out, 1);
         args.gather[i] = (ls_gather_args){
-            rows, widths[i], types[i], randoms(SAMPLES * widths[i], 2), indices, got[i]};
+            rows, widths[i], types[i], randoms(SAMPLES * widths[i], 2), indices, got[i], SAMPLES};
         ls_gather_args one = args.gather[i];
         one.indices = want_indices, one.out = want[i];
         must(f->reference->table->gather(f->reference, &one, &op));

@@ -255,8 +255,8 @@ static void check_crops(fixture *f, const int64_t s[5], bool augment, int low, i
     }
     for (int64_t i = 0; i < s[0]; i++)
         indices[i] = (uint32_t)(i * 3 % SAMPLES);
-    ls_gather_crops_args args = {s[0],    s[1], s[2], s[3], source, indices,
-                                 augment, 5,    11,   &at,  got,    s[4]};
+    ls_gather_crops_args args = {s[0], s[1], s[2], s[3], source, indices, augment,
+                                 5,    11,   &at,  got,  s[4],   SAMPLES};
     ls_op *op;
     must(f->cpu->table->gather_crops(f->cpu, &args, &op));
     run(f, op);

@@ -117,7 +117,7 @@ static void call_batches(const ls_vector_loops *l, outcome *o, int64_t n, int s)
     for (int type = 0; type < 2; type++)
         for (int64_t width = 1; width < 10; width += 8) {
             const ls_gather_args gather = {
-                n, width, type ? LS_GATHER_FLOAT : 0, o->data[0] + s, rows, o->data[2] + s};
+                n, width, type ? LS_GATHER_FLOAT : 0, o->data[0] + s, rows, o->data[2] + s, 40};
             l->gather(&gather, 0, n);
         }
 }
@@ -255,7 +255,7 @@ static void test_bytes(void **state)
     for (int i = 0; i < 256; i++)
         bytes[i] = (uint8_t)i;
     for (size_t t = ls_vector_loops_list(list); t--;) {
-        const ls_gather_args gather = {1, 256, LS_GATHER_BYTES_TO_UNIT, bytes, &index, unit};
+        const ls_gather_args gather = {1, 256, LS_GATHER_BYTES_TO_UNIT, bytes, &index, unit, 1};
         list[t]->gather(&gather, 0, 1);
         for (int i = 0; i < 256; i++)
             assert_true(unit[i] == (float)i / 255.0f);

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: MIT */
+/* The tests of test_residual_kernels.c on guarded pages (kernel_staging.h): no operation touches
+ * memory that it has not said, or writes what it said that it reads. */
+#define GUARDED
+#define FIXTURE_OPEN  open_staged
+#define FIXTURE_CLOSE close_staged
+#include "common/kernel/tests/kernel_staged.h"
+
+#include "common/kernel/tests/test_residual_kernels.c"

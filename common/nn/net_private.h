@@ -13,6 +13,7 @@ typedef struct net_node {
     bool fused_forward;  /* a ReLU that lives in its input's buffers */
     bool fused_backward; /* a ReLU whose mask its only user applies, or what is before it */
     bool masked_before;  /* of these, the latter */
+    bool joined;         /* the next node's operations are this one's, too */
     int last_use;        /* node that takes the output last; -1: none */
     void *output, *gradient, *kept;
     void *packed; /* its weights in the order of images; NULL: they are not */

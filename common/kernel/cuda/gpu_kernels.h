@@ -203,11 +203,18 @@ typedef struct ls_gpu_lstm {
     const float *dy; /**< [B,T,H] or [B,H], backward */
 } ls_gpu_lstm;
 
-int ls_gpu_lstm_forward(void *stream, const ls_gpu_lstm *lstm);
-int ls_gpu_lstm_backward(void *stream, const ls_gpu_lstm *lstm);
+/** The recurrences of a launch: one, or two of the same shape; blocks in as many equal parts. */
+typedef struct ls_gpu_lstms {
+    ls_gpu_lstm of[2];
+    unsigned count, blocks; /**< blocks: of each */
+} ls_gpu_lstms;
+
+/** One launch; `second`: of the same shape, whose bits are those it has alone; NULL: none. */
+int ls_gpu_lstm_forward(void *stream, const ls_gpu_lstm *lstm, const ls_gpu_lstm *second);
+int ls_gpu_lstm_backward(void *stream, const ls_gpu_lstm *lstm, const ls_gpu_lstm *second);
 /** The same of few states; `four` samples a block, or one. */
-int ls_gpu_lstm_few_forward(void *stream, const ls_gpu_lstm *lstm, bool four);
-int ls_gpu_lstm_few_backward(void *stream, const ls_gpu_lstm *lstm, bool four);
+int ls_gpu_lstm_few_forward(void *stream, const ls_gpu_lstms *all, bool four);
+int ls_gpu_lstm_few_backward(void *stream, const ls_gpu_lstms *all, bool four);
 
 /* ---- gpu_conv.cu, gpu_conv_max.cu ------------------------------------------------------------ */
 

@@ -2,9 +2,10 @@
 /*
  * LSTM of the cuda table. Forward: one product of the inputs of all steps, then the recurrence, one
  * launch (gpu_lstm.cu), before which more than a few states have their weights transposed.
- * Backward: the recurrence, then a product each for both weights' gradients and the inputs', and
- * the bias's column sums. A pair has one launch for both recurrences: one alone may leave most
- * multiprocessors idle. All else is each one's own. Not yet run on a GPU.
+ * Backward: the recurrence, a product each for both weights' gradients and the inputs', the bias's
+ * column sums in pieces, and one launch for what is left of the gradients. A pair has one launch
+ * for both recurrences: one alone may leave most multiprocessors idle. All else is each one's own.
+ * Not yet run on a GPU.
  *
  * cuDNN's LSTM is left out: its weights, two biases and states lie in an order of its own, so a
  * step would copy the weights in and their gradients out, and its recurrence costs a launch a step
@@ -52,20 +53,30 @@ static ls_status begin_forward(const lstm_op *l, ls_queue *queue)
 /* What comes behind it, backward. */
 static ls_status end_backward(const lstm_op *l, ls_queue *queue)
 {
-    const ls_lstm_shape *s = &l->loop.shape;
+    const int64_t rows = l->loop.shape.rows * l->loop.shape.steps, pieces = l->column_pieces;
     void *stream = ls_queue_native(queue);
-    for (int i = 0; i < PRODUCTS; i++) {
+    ls_gpu_backward_rest rest = {.rows = rows,
+                                 .outputs = 4 * l->loop.shape.hidden,
+                                 .dy = l->loop.gates,
+                                 .dbias = l->sums[2]};
+    for (int i = 0; i < PRODUCTS && !rows; i++) {
         const ls_fill_args zero = {.count = l->sum_count[i], .y = l->sums[i]};
-        if (!s->rows)
-            LS_TRY(ls_cuda_launched(&l->op, queue, ls_gpu_fill(stream, &zero)));
-        else if (l->product[i])
-            LS_TRY(ls_cuda_product_run(l->product[i], queue));
+        LS_TRY(ls_cuda_launched(&l->op, queue, ls_gpu_fill(stream, &zero)));
     }
-    if (!s->rows)
+    if (!rows)
         return LS_OK;
-    return ls_cuda_launched(&l->op, queue,
-                            ls_gpu_column_sums(stream, l->loop.gates, s->rows * s->steps,
-                                               4 * s->hidden, l->column_memory, l->sums[2]));
+    if (pieces > 1) {
+        LS_TRY(ls_cuda_launched(
+            &l->op, queue,
+            ls_gpu_sum_pieces(stream, rest.dy, rows, rest.outputs, l->column_memory)));
+        rest.rows = pieces;
+        rest.dy = l->column_memory;
+    }
+    LS_TRY(ls_cuda_product_multiply(l->product[0], queue, &rest.weights));
+    LS_TRY(ls_cuda_product_multiply(l->product[1], queue, &rest.data));
+    if (l->product[2])
+        LS_TRY(ls_cuda_product_run(l->product[2], queue));
+    return ls_cuda_launched(&l->op, queue, ls_gpu_finish_backward(stream, &rest));
 }
 
 static ls_status run_forward(ls_op *op, ls_queue *queue)

@@ -45,6 +45,14 @@ static void plan_nodes(const ls_graph *graph, net_node *nodes)
     }
 }
 
+/* Elements of all variables of a node, which lie one after the other. */
+static size_t count_variables(const ls_graph *graph, const ls_node *node)
+{
+    const ls_variable *first = &graph->variables.items[node->variables[0]];
+    const ls_variable *last = &graph->variables.items[node->variables[node->variable_count - 1]];
+    return last->offset + last->count - first->offset;
+}
+
 typedef struct net_sizes {
     size_t activations, shared;
 } net_sizes;
@@ -82,10 +90,9 @@ static ls_status each_buffer(const ls_net_options *o, net_node *nodes, void **ta
                 LS_TRY(take(context, LS_MEMORY_ACTIVATIONS,
                             node_bytes(graph, node->inputs[i], real, o->rows),
                             &my->input_scratch[i]));
-        for (int v = 0; v < node->variable_count && node->shares >= 0; v++)
-            LS_TRY(take(context, LS_MEMORY_WORKSPACE,
-                        graph->variables.items[node->variables[v]].count * real,
-                        &my->shared_gradient[v]));
+        if (node->variable_count && node->shares >= 0)
+            LS_TRY(take(context, LS_MEMORY_WORKSPACE, count_variables(graph, node) * real,
+                        &my->shared_gradient));
     }
     return LS_OK;
 }
@@ -114,7 +121,7 @@ static void borrow(ls_net *net, const ls_net *other)
         my->gradient = theirs->gradient;
         my->kept = theirs->kept;
         memcpy(my->input_scratch, theirs->input_scratch, sizeof my->input_scratch);
-        memcpy(my->shared_gradient, theirs->shared_gradient, sizeof my->shared_gradient);
+        my->shared_gradient = theirs->shared_gradient;
     }
     net->target = other->target;
 }
@@ -165,6 +172,19 @@ static void *at_variable(const ls_net *net, void *flat, int variable)
     return flat ? (char *)flat + net->options.graph->variables.items[variable].offset * real : NULL;
 }
 
+/* Of node n's variable number v: in the flat buffer, or as there in memory of a sharing node. */
+static void *at_gradient(const ls_net *net, int n, int v)
+{
+    const ls_node *node = graph_node(net, n);
+    const ls_variable *items = net->options.graph->variables.items;
+    char *shared = net->nodes[n].shared_gradient;
+    if (node->shares < 0)
+        return at_variable(net, net->options.gradients, node->variables[v]);
+    return shared ? shared + (items[node->variables[v]].offset - items[node->variables[0]].offset) *
+                                 net->options.kernels->table->real_bytes
+                  : NULL;
+}
+
 /* Where the gradients of node n's inputs go: the input's buffer, or scratch for later uses. */
 static void aim_gradients(ls_net *net, int n, ls_layer_site *site)
 {
@@ -205,9 +225,7 @@ ls_layer_site ls_net_site(ls_net *net, int n)
     }
     for (int v = 0; v < node->variable_count; v++) {
         site.variable[v] = at_variable(net, o->parameters, node->variables[v]);
-        site.variable_gradient[v] = node->shares >= 0
-                                        ? net->nodes[n].shared_gradient[v]
-                                        : at_variable(net, o->gradients, node->variables[v]);
+        site.variable_gradient[v] = at_gradient(net, n, v);
     }
     const int user = net->nodes[n].last_use;
     site.relu_follows = user >= 0 && net->nodes[user].fused_forward;
@@ -257,13 +275,11 @@ static ls_status add_shared(ls_net *net, int n, ls_op_list *ops)
 {
     const ls_node *node = graph_node(net, n);
     for (int later = n + 1; later < net->options.graph->count; later++) {
-        if (graph_node(net, later)->shares != n)
+        if (graph_node(net, later)->shares != n || !node->variable_count)
             continue;
-        for (int v = 0; v < node->variable_count; v++)
-            LS_TRY(append_add(
-                net, at_variable(net, net->options.gradients, node->variables[v]),
-                net->nodes[later].shared_gradient[v],
-                (int64_t)net->options.graph->variables.items[node->variables[v]].count, ops));
+        LS_TRY(append_add(net, at_variable(net, net->options.gradients, node->variables[0]),
+                          net->nodes[later].shared_gradient,
+                          (int64_t)count_variables(net->options.graph, node), ops));
     }
     return LS_OK;
 }

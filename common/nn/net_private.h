@@ -18,7 +18,7 @@ typedef struct net_node {
     void *output, *gradient, *kept;
     void *packed; /* its weights in the order of images; NULL: they are not */
     void *input_scratch[LS_NODE_INPUTS]; /* gradient of an input that another use wrote first */
-    void *shared_gradient[LS_NODE_VARIABLES]; /* where a sharing node puts its gradients */
+    void *shared_gradient;               /* of a sharing node's variables, one after the other */
     ls_op_list forward, forward_rest, backward, backward_rest;
     ls_op_list predict; /* where evaluation differs from forward */
 } net_node;

@@ -157,6 +157,10 @@ ls_status ls_cuda_lstm_forward(ls_kernels *kernels, const ls_lstm_forward_args *
                                ls_op **out);
 ls_status ls_cuda_lstm_backward(ls_kernels *kernels, const ls_lstm_backward_args *arguments,
                                 ls_op **out);
+ls_status ls_cuda_lstm_pair_forward(ls_kernels *kernels, const ls_lstm_pair_forward_args *arguments,
+                                    ls_op **out);
+ls_status ls_cuda_lstm_pair_backward(ls_kernels *kernels,
+                                     const ls_lstm_pair_backward_args *arguments, ls_op **out);
 /* cuda_residual.c */
 ls_status ls_cuda_bn_sums(ls_kernels *kernels, const ls_bn_sums_args *arguments, ls_op **out);
 ls_status ls_cuda_bn_moments(ls_kernels *kernels, const ls_bn_moments_args *arguments, ls_op **out);

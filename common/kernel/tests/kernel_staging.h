@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STAGED_FIELDS = 13, STAGED_GUARD = 64, STAGED_GUARD_BYTE = 0xA5 };
+enum { STAGED_FIELDS = 18, STAGED_GUARD = 64, STAGED_GUARD_BYTE = 0xA5 };
 
 typedef struct staging_kernels {
     ls_kernels base;

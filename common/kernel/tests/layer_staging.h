@@ -199,21 +199,52 @@ staged_conv_max_backward_weights(ls_kernels *k, const ls_conv_max_backward_weigh
     return staged_close(s, inner->table->conv_max_backward_weights(inner, &a, &s->inner), out);
 }
 
+static inline void stage_lstm_forward(staged_op *s, ls_lstm_forward_args *a)
+{
+    const ls_lstm_shape *l = &a->shape;
+    const int64_t n = l->rows * l->steps, H = l->hidden;
+    stage_in(s, &a->x, reals(n * l->inputs));
+    stage_in(s, &a->weight_ih, reals(4 * H * l->inputs));
+    stage_in(s, &a->weight_hh, reals(4 * H * H));
+    stage_in(s, &a->bias, reals(4 * H));
+    stage_out(s, &a->kept, reals(n * LS_LSTM_KEPT * H));
+    stage_out(s, &a->y, reals((l->last ? l->rows : n) * H));
+}
+
 static inline ls_status staged_lstm_forward(ls_kernels *k, const ls_lstm_forward_args *args,
                                             ls_op **out)
 {
     ls_lstm_forward_args a = *args;
     staged_op *s = staged_open(k);
     ls_kernels *inner = staging_of(k)->inner;
-    const ls_lstm_shape *l = &a.shape;
-    const int64_t n = l->rows * l->steps, H = l->hidden;
-    stage_in(s, &a.x, reals(n * l->inputs));
-    stage_in(s, &a.weight_ih, reals(4 * H * l->inputs));
-    stage_in(s, &a.weight_hh, reals(4 * H * H));
-    stage_in(s, &a.bias, reals(4 * H));
-    stage_out(s, &a.kept, reals(n * LS_LSTM_KEPT * H));
-    stage_out(s, &a.y, reals((l->last ? l->rows : n) * H));
+    stage_lstm_forward(s, &a);
     return staged_close(s, inner->table->lstm_forward(inner, &a, &s->inner), out);
+}
+
+static inline ls_status staged_lstm_pair_forward(ls_kernels *k,
+                                                 const ls_lstm_pair_forward_args *args, ls_op **out)
+{
+    ls_lstm_pair_forward_args a = *args;
+    staged_op *s = staged_open(k);
+    ls_kernels *inner = staging_of(k)->inner;
+    stage_lstm_forward(s, &a.of[0]);
+    stage_lstm_forward(s, &a.of[1]);
+    return staged_close(s, inner->table->lstm_pair_forward(inner, &a, &s->inner), out);
+}
+
+static inline void stage_lstm_backward(staged_op *s, ls_lstm_backward_args *a)
+{
+    const ls_lstm_shape *l = &a->shape;
+    const int64_t n = l->rows * l->steps, H = l->hidden;
+    stage_in(s, &a->x, reals(n * l->inputs));
+    stage_in(s, &a->weight_ih, reals(4 * H * l->inputs));
+    stage_in(s, &a->weight_hh, reals(4 * H * H));
+    stage_out(s, &a->kept, reals(n * LS_LSTM_KEPT * H));
+    stage_in(s, &a->dy, reals((l->last ? l->rows : n) * H));
+    stage_out(s, &a->dx, reals(n * l->inputs));
+    stage_out(s, &a->dweight_ih, reals(4 * H * l->inputs));
+    stage_out(s, &a->dweight_hh, reals(4 * H * H));
+    stage_out(s, &a->dbias, reals(4 * H));
 }
 
 static inline ls_status staged_lstm_backward(ls_kernels *k, const ls_lstm_backward_args *args,
@@ -222,18 +253,19 @@ static inline ls_status staged_lstm_backward(ls_kernels *k, const ls_lstm_backwa
     ls_lstm_backward_args a = *args;
     staged_op *s = staged_open(k);
     ls_kernels *inner = staging_of(k)->inner;
-    const ls_lstm_shape *l = &a.shape;
-    const int64_t n = l->rows * l->steps, H = l->hidden;
-    stage_in(s, &a.x, reals(n * l->inputs));
-    stage_in(s, &a.weight_ih, reals(4 * H * l->inputs));
-    stage_in(s, &a.weight_hh, reals(4 * H * H));
-    stage_out(s, &a.kept, reals(n * LS_LSTM_KEPT * H));
-    stage_in(s, &a.dy, reals((l->last ? l->rows : n) * H));
-    stage_out(s, &a.dx, reals(n * l->inputs));
-    stage_out(s, &a.dweight_ih, reals(4 * H * l->inputs));
-    stage_out(s, &a.dweight_hh, reals(4 * H * H));
-    stage_out(s, &a.dbias, reals(4 * H));
+    stage_lstm_backward(s, &a);
     return staged_close(s, inner->table->lstm_backward(inner, &a, &s->inner), out);
+}
+
+static inline ls_status
+staged_lstm_pair_backward(ls_kernels *k, const ls_lstm_pair_backward_args *args, ls_op **out)
+{
+    ls_lstm_pair_backward_args a = *args;
+    staged_op *s = staged_open(k);
+    ls_kernels *inner = staging_of(k)->inner;
+    stage_lstm_backward(s, &a.of[0]);
+    stage_lstm_backward(s, &a.of[1]);
+    return staged_close(s, inner->table->lstm_pair_backward(inner, &a, &s->inner), out);
 }
 
 static inline ls_status staged_logistic_loss(ls_kernels *k, const ls_logistic_loss_args *args,

@@ -61,7 +61,8 @@ static ls_status open_part(ls_part *part)
                                     .divisor = (uint64_t)part->batch,
                                     .parameters = part->variables,
                                     .gradients = part->gradients,
-                                    .loss = part->loss};
+                                    .loss = part->loss,
+                                    .whole = true};
     ls_net *net = NULL;
     ls_status status = ls_net_open(&options, &net);
     part->own = net;

@@ -106,6 +106,7 @@ ls_status ls_slice_need_net(ls_slice *s, size_t index, int64_t rows, int slot, l
         .loss = s->levels[index].loss,
         .memory_of = slot_net(s, slot),
         .together = s->options.together,
+        .whole = r->graph == r->job->model->graph,
     };
     LS_TRY(ls_net_open(&options, out));
     nets[s->net_count++] = (ls_slice_net_at){index, slot, !options.memory_of, *out};

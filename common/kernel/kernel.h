@@ -343,7 +343,9 @@ typedef struct ls_kernels {
 /** Several operations as one. NULL in a table that gains nothing by it: those are put instead. */
 #define LS_KERNEL_JOINT_ENTRIES(X)                                                                 \
     X(dense_backward, ls_dense_backward_args)                                                      \
-    X(gather_batch, ls_gather_batch_args)
+    X(gather_batch, ls_gather_batch_args)                                                          \
+    X(lstm_pair_forward, ls_lstm_pair_forward_args)                                                \
+    X(lstm_pair_backward, ls_lstm_pair_backward_args)
 
 #define LS_KERNEL_ENTRIES(X)                                                                       \
     LS_KERNEL_CORE_ENTRIES(X)                                                                      \

@@ -377,6 +377,30 @@ ls_status ls_check_lstm_backward(const ls_lstm_backward_args *l, size_t real_byt
     return LS_OK;
 }
 
+static ls_status check_pair(const char *op, const ls_lstm_shape *a, const ls_lstm_shape *b)
+{
+    if (a->rows == b->rows && a->steps == b->steps && a->inputs == b->inputs &&
+        a->hidden == b->hidden && a->last == b->last)
+        return LS_OK;
+    return ls_fail(LS_CODE_USAGE, op, "shape", "differs between the two; give two of one shape");
+}
+
+ls_status ls_check_lstm_pair_forward(const ls_lstm_pair_forward_args *l, size_t real_bytes,
+                                     ls_work *work)
+{
+    LS_TRY(ls_check_lstm_forward(&l->of[0], real_bytes, work));
+    LS_TRY(ls_check_lstm_forward(&l->of[1], real_bytes, work));
+    return check_pair("lstm_pair_forward", &l->of[0].shape, &l->of[1].shape);
+}
+
+ls_status ls_check_lstm_pair_backward(const ls_lstm_pair_backward_args *l, size_t real_bytes,
+                                      ls_work *work)
+{
+    LS_TRY(ls_check_lstm_backward(&l->of[0], real_bytes, work));
+    LS_TRY(ls_check_lstm_backward(&l->of[1], real_bytes, work));
+    return check_pair("lstm_pair_backward", &l->of[0].shape, &l->of[1].shape);
+}
+
 ls_status ls_check_logistic_loss(const ls_logistic_loss_args *l, size_t real_bytes, ls_work *work)
 {
     const ls_checked_tensor tensors[] = {

@@ -208,6 +208,16 @@ typedef struct ls_lstm_backward_args {
     void *dbias;           /**< real [4H] */
 } ls_lstm_backward_args;
 
+/** Two of the same shape, of which neither needs the other: the bits that each has alone. What both
+ *  read, weights too, may be the same. */
+typedef struct ls_lstm_pair_forward_args {
+    ls_lstm_forward_args of[2];
+} ls_lstm_pair_forward_args;
+
+typedef struct ls_lstm_pair_backward_args {
+    ls_lstm_backward_args of[2];
+} ls_lstm_pair_backward_args;
+
 /**
  * loss = scale * sum over rows of log(1 + e^z) - y z, with y 0 or 1, computed as
  * max(z, 0) - y z + log(1 + e^-|z|); dlogits = scale * (sigmoid(z) - y). Another label fails.

@@ -79,6 +79,12 @@ struct ls_layer {
     ls_status (*forward)(const ls_layer_site *site, ls_op_list *ops);
     /** Appends operations. NULL for inputs and losses. */
     ls_status (*backward)(const ls_layer_site *site, ls_op_list *ops);
+    /** Whether two nodes, of which neither needs the other, may be one operation on these kernels.
+     *  NULL: no. */
+    bool (*pairs)(const ls_layer_site *first, const ls_layer_site *second);
+    /** Appends it: for forward, or backward of both; the bits are those of each alone. */
+    ls_status (*pair)(const ls_layer_site *first, const ls_layer_site *second, bool backward,
+                      ls_op_list *ops);
     /** Second halves of both, for a layer with statistics of a batch: what comes once `sums` of the
      *  batch's parts may have been added up. NULL: it has none. */
     ls_status (*forward_rest)(const ls_layer_site *site, ls_op_list *ops);

@@ -51,9 +51,9 @@ static size_t kept_bytes(const ls_graph *graph, const ls_node *node, int64_t row
     return (size_t)(rows * s.steps * LS_LSTM_KEPT * s.hidden) * real_bytes;
 }
 
-static ls_status forward(const ls_layer_site *site, ls_op_list *ops)
+static ls_lstm_forward_args forward_args(const ls_layer_site *site)
 {
-    const ls_lstm_forward_args args = {
+    return (ls_lstm_forward_args){
         .shape = shape_of(site->graph, site->node, site->rows),
         .x = site->input[0],
         .weight_ih = site->variable[0],
@@ -62,14 +62,11 @@ static ls_status forward(const ls_layer_site *site, ls_op_list *ops)
         .kept = site->kept,
         .y = site->output,
     };
-    ls_op *op;
-    LS_TRY(site->kernels->table->lstm_forward(site->kernels, &args, &op));
-    return ls_op_list_add(ops, op);
 }
 
-static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
+static ls_lstm_backward_args backward_args(const ls_layer_site *site)
 {
-    const ls_lstm_backward_args args = {
+    return (ls_lstm_backward_args){
         .shape = shape_of(site->graph, site->node, site->rows),
         .x = site->input[0],
         .weight_ih = site->variable[0],
@@ -81,8 +78,45 @@ static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
         .dweight_hh = site->variable_gradient[1],
         .dbias = site->variable_gradient[2],
     };
+}
+
+static ls_status forward(const ls_layer_site *site, ls_op_list *ops)
+{
+    const ls_lstm_forward_args args = forward_args(site);
+    ls_op *op;
+    LS_TRY(site->kernels->table->lstm_forward(site->kernels, &args, &op));
+    return ls_op_list_add(ops, op);
+}
+
+static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
+{
+    const ls_lstm_backward_args args = backward_args(site);
     ls_op *op;
     LS_TRY(site->kernels->table->lstm_backward(site->kernels, &args, &op));
+    return ls_op_list_add(ops, op);
+}
+
+static bool pairs(const ls_layer_site *first, const ls_layer_site *second)
+{
+    const ls_lstm_shape a = shape_of(first->graph, first->node, first->rows);
+    const ls_lstm_shape b = shape_of(second->graph, second->node, second->rows);
+    const ls_kernel_table *table = first->kernels->table;
+    return table->lstm_pair_forward && table->lstm_pair_backward && a.steps == b.steps &&
+           a.inputs == b.inputs && a.hidden == b.hidden && a.last == b.last;
+}
+
+static ls_status pair(const ls_layer_site *first, const ls_layer_site *second, bool back,
+                      ls_op_list *ops)
+{
+    ls_kernels *kernels = first->kernels;
+    ls_op *op;
+    if (back) {
+        const ls_lstm_pair_backward_args args = {{backward_args(first), backward_args(second)}};
+        LS_TRY(kernels->table->lstm_pair_backward(kernels, &args, &op));
+    } else {
+        const ls_lstm_pair_forward_args args = {{forward_args(first), forward_args(second)}};
+        LS_TRY(kernels->table->lstm_pair_forward(kernels, &args, &op));
+    }
     return ls_op_list_add(ops, op);
 }
 
@@ -127,6 +161,8 @@ const ls_layer ls_layer_lstm = {
     .kept_bytes = kept_bytes,
     .forward = forward,
     .backward = backward,
+    .pairs = pairs,
+    .pair = pair,
     .flops = flops,
     .products = products,
 };

@@ -45,6 +45,14 @@ static void plan_nodes(const ls_graph *graph, net_node *nodes)
     }
 }
 
+/* Elements of all variables of a node, which lie one after the other. */
+static size_t count_variables(const ls_graph *graph, const ls_node *node)
+{
+    const ls_variable *first = &graph->variables.items[node->variables[0]];
+    const ls_variable *last = &graph->variables.items[node->variables[node->variable_count - 1]];
+    return last->offset + last->count - first->offset;
+}
+
 typedef struct net_sizes {
     size_t activations, shared;
 } net_sizes;
@@ -82,10 +90,9 @@ static ls_status each_buffer(const ls_net_options *o, net_node *nodes, void **ta
                 LS_TRY(take(context, LS_MEMORY_ACTIVATIONS,
                             node_bytes(graph, node->inputs[i], real, o->rows),
                             &my->input_scratch[i]));
-        for (int v = 0; v < node->variable_count && node->shares >= 0; v++)
-            LS_TRY(take(context, LS_MEMORY_WORKSPACE,
-                        graph->variables.items[node->variables[v]].count * real,
-                        &my->shared_gradient[v]));
+        if (node->variable_count && node->shares >= 0)
+            LS_TRY(take(context, LS_MEMORY_WORKSPACE, count_variables(graph, node) * real,
+                        &my->shared_gradient));
     }
     return LS_OK;
 }
@@ -114,7 +121,7 @@ static void borrow(ls_net *net, const ls_net *other)
         my->gradient = theirs->gradient;
         my->kept = theirs->kept;
         memcpy(my->input_scratch, theirs->input_scratch, sizeof my->input_scratch);
-        memcpy(my->shared_gradient, theirs->shared_gradient, sizeof my->shared_gradient);
+        my->shared_gradient = theirs->shared_gradient;
     }
     net->target = other->target;
 }
@@ -137,10 +144,45 @@ static ls_status take_buffers(ls_net *net)
 
 /* ---- Operations ----------------------------------------------------------------------------- */
 
+static bool takes(const ls_node *node, int before)
+{
+    for (int i = 0; i < node->input_count; i++)
+        if (node->inputs[i] == before)
+            return true;
+    return false;
+}
+
+/* Joins neighbours that one operation can do. Put in the place of the second, it has in both
+ * directions all that it reads, and is done before a gradient of either is said to be final. */
+static void join_pairs(ls_net *net)
+{
+    for (int n = 1; n < net->options.graph->count && net->options.whole; n++) {
+        const ls_node *node = graph_node(net, n);
+        if (node->layer != graph_node(net, n - 1)->layer || !node->layer->pairs ||
+            takes(node, n - 1) || (n > 1 && net->nodes[n - 2].joined))
+            continue;
+        const ls_layer_site first = ls_net_site(net, n - 1), second = ls_net_site(net, n);
+        net->nodes[n - 1].joined = node->layer->pairs(&first, &second);
+    }
+}
+
 static void *at_variable(const ls_net *net, void *flat, int variable)
 {
     size_t real = net->options.kernels->table->real_bytes;
     return flat ? (char *)flat + net->options.graph->variables.items[variable].offset * real : NULL;
+}
+
+/* Of node n's variable number v: in the flat buffer, or as there in memory of a sharing node. */
+static void *at_gradient(const ls_net *net, int n, int v)
+{
+    const ls_node *node = graph_node(net, n);
+    const ls_variable *items = net->options.graph->variables.items;
+    char *shared = net->nodes[n].shared_gradient;
+    if (node->shares < 0)
+        return at_variable(net, net->options.gradients, node->variables[v]);
+    return shared ? shared + (items[node->variables[v]].offset - items[node->variables[0]].offset) *
+                                 net->options.kernels->table->real_bytes
+                  : NULL;
 }
 
 /* Where the gradients of node n's inputs go: the input's buffer, or scratch for later uses. */
@@ -183,9 +225,7 @@ ls_layer_site ls_net_site(ls_net *net, int n)
     }
     for (int v = 0; v < node->variable_count; v++) {
         site.variable[v] = at_variable(net, o->parameters, node->variables[v]);
-        site.variable_gradient[v] = node->shares >= 0
-                                        ? net->nodes[n].shared_gradient[v]
-                                        : at_variable(net, o->gradients, node->variables[v]);
+        site.variable_gradient[v] = at_gradient(net, n, v);
     }
     const int user = net->nodes[n].last_use;
     site.relu_follows = user >= 0 && net->nodes[user].fused_forward;
@@ -202,6 +242,18 @@ static ls_status append_add(ls_net *net, void *sum, const void *part, int64_t co
     return ls_op_list_add(ops, op);
 }
 
+/* The node's pass, or its pair's. */
+static ls_status append_pass(ls_net *net, int n, const ls_layer_site *site, bool backward,
+                             ls_op_list *ops)
+{
+    if (net->nodes[n].joined)
+        return LS_OK;
+    if (!n || !net->nodes[n - 1].joined)
+        return backward ? ls_layer_backward(site, ops) : ls_layer_forward(site, ops);
+    const ls_layer_site first = ls_net_site(net, n - 1);
+    return site->node->layer->pair(&first, site, backward, ops);
+}
+
 static ls_status build_forward(ls_net *net, int n)
 {
     const ls_node *node = graph_node(net, n);
@@ -213,7 +265,7 @@ static ls_status build_forward(ls_net *net, int n)
         LS_TRY(node->layer->forward(&site, &my->forward));
         LS_TRY(node->layer->forward_rest(&site, &my->forward_rest));
     } else {
-        LS_TRY(ls_layer_forward(&site, &my->forward));
+        LS_TRY(append_pass(net, n, &site, false, &my->forward));
     }
     return node->layer->predict ? node->layer->predict(&site, &my->predict) : LS_OK;
 }
@@ -223,13 +275,11 @@ static ls_status add_shared(ls_net *net, int n, ls_op_list *ops)
 {
     const ls_node *node = graph_node(net, n);
     for (int later = n + 1; later < net->options.graph->count; later++) {
-        if (graph_node(net, later)->shares != n)
+        if (graph_node(net, later)->shares != n || !node->variable_count)
             continue;
-        for (int v = 0; v < node->variable_count; v++)
-            LS_TRY(append_add(
-                net, at_variable(net, net->options.gradients, node->variables[v]),
-                net->nodes[later].shared_gradient[v],
-                (int64_t)net->options.graph->variables.items[node->variables[v]].count, ops));
+        LS_TRY(append_add(net, at_variable(net, net->options.gradients, node->variables[0]),
+                          net->nodes[later].shared_gradient,
+                          (int64_t)count_variables(net->options.graph, node), ops));
     }
     return LS_OK;
 }
@@ -247,7 +297,7 @@ static ls_status build_backward(ls_net *net, int n)
         LS_TRY(node->layer->backward(&site, &my->backward));
         LS_TRY(node->layer->backward_rest(&site, last));
     } else if (!my->fused_backward) {
-        LS_TRY(ls_layer_backward(&site, last));
+        LS_TRY(append_pass(net, n, &site, true, last));
     }
     for (int i = 0; i < node->input_count; i++)
         if (my->input_scratch[i])
@@ -301,6 +351,8 @@ ls_status ls_net_open(const ls_net_options *options, ls_net **out)
     }
     if (!status)
         status = ls_net_build_pack(net);
+    if (!status)
+        join_pairs(net);
     for (int n = 0; n < graph->count && !status; n++)
         status = build_forward(net, n);
     for (int n = graph->count - 1; n >= 0 && options->gradients && !status; n--) {

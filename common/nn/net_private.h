@@ -13,11 +13,12 @@ typedef struct net_node {
     bool fused_forward;  /* a ReLU that lives in its input's buffers */
     bool fused_backward; /* a ReLU whose mask its only user applies, or what is before it */
     bool masked_before;  /* of these, the latter */
+    bool joined;         /* the next node's operations are this one's, too */
     int last_use;        /* node that takes the output last; -1: none */
     void *output, *gradient, *kept;
     void *packed; /* its weights in the order of images; NULL: they are not */
     void *input_scratch[LS_NODE_INPUTS]; /* gradient of an input that another use wrote first */
-    void *shared_gradient[LS_NODE_VARIABLES]; /* where a sharing node puts its gradients */
+    void *shared_gradient;               /* of a sharing node's variables, one after the other */
     ls_op_list forward, forward_rest, backward, backward_rest;
     ls_op_list predict; /* where evaluation differs from forward */
 } net_node;

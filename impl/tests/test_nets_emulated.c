@@ -3,6 +3,9 @@
  * A net of convolutions by the cuda table, without a GPU (kernel_emulated.h), against the reference
  * table: its weights are packed before each pass, whoever puts it, in whole or node by node, and
  * again when they have changed. Within 1e-4 of the largest.
+ *
+ * And LSTMs that are joined in pairs where passes are put in whole: the bits of a net that joins
+ * none, in fewer launches, and no gradient is said to be final before it is.
  */
 #define FIXTURE_OPEN  open_emulated
 #define FIXTURE_CLOSE close_emulated
@@ -125,8 +128,98 @@ static void test_packed(void **state)
         check_pass(*state, (pass)which);
 }
 
+/* ---- Pairs of LSTMs -------------------------------------------------------------------------- */
+
+enum { STEPS = 4, VALUES = 6, UNITS = VALUES, BRANCHES = 3 };
+
+uint64_t gpu_emulated_launches(bool only);
+
+/* Two LSTMs of one shape, one after the other, and three side by side that read the states: the
+ * third with the second's variables, or where they are shared, both with the first's. */
+static ls_graph *open_branches(bool shared)
+{
+    ls_graph *graph;
+    int x, h[BRANCHES], node;
+    const ls_layer_options input = {.shape = {.rank = 2, .size = {STEPS, VALUES}}};
+    const ls_layer_options all = {.units = UNITS, .all_states = true}, last = {.units = UNITS};
+    const ls_layer_options dense = {.units = 1};
+    must(ls_graph_open(&graph));
+    must(ls_graph_add(graph, "input", NULL, -1, &input, &x));
+    for (int i = 0; i < 2; i++)
+        must(ls_graph_add(graph, "lstm", (int[]){x, -1}, -1, &all, &x));
+    for (int i = 0; i < BRANCHES; i++)
+        must(ls_graph_add(graph, "lstm", (int[]){x, -1}, i > !shared ? h[!shared] : -1, &last,
+                          &h[i]));
+    must(ls_graph_add(graph, "concat", (int[]){h[0], h[1], -1}, -1, NULL, &node));
+    must(ls_graph_add(graph, "concat", (int[]){node, h[2], -1}, -1, NULL, &node));
+    must(ls_graph_add(graph, "dense", (int[]){node, -1}, -1, &dense, &node));
+    must(ls_graph_add(graph, "logistic_loss", (int[]){node, -1}, -1, NULL, &node));
+    return graph;
+}
+
+typedef struct finals {
+    ls_queue *queue;
+    const float *gradients;
+    float *said; /* gradients when they were said to be final */
+} finals;
+
+static ls_status note_final(void *context, size_t first, size_t count)
+{
+    const finals *n = context;
+    LS_TRY(ls_queue_sync(n->queue));
+    memcpy(n->said + first, n->gradients + first, count * sizeof *n->said);
+    return LS_OK;
+}
+
+/* The launches of a forward and a backward pass. */
+static uint64_t pass_branches(fixture *f, const ls_graph *graph, bool whole, side *s)
+{
+    const int64_t count = (int64_t)graph->variables.elements;
+    s->parameters = randoms(count, 1), s->gradients = randoms(count, 2);
+    finals n = {f->queue, s->gradients, randoms(count, 4)};
+    const ls_net_options options = {.graph = graph,
+                                    .kernels = f->cpu,
+                                    .rows = ROWS,
+                                    .divisor = ROWS,
+                                    .parameters = s->parameters,
+                                    .gradients = s->gradients,
+                                    .loss = &s->loss,
+                                    .whole = whole};
+    must(ls_net_open(&options, &s->net));
+    float *x = randoms(ROWS * STEPS * VALUES, 3);
+    memcpy(ls_net_input(s->net, 0), x, ROWS * STEPS * VALUES * sizeof *x);
+    memcpy(ls_net_target(s->net), (const int32_t[ROWS]){1, 0, 0}, ROWS * sizeof(int32_t));
+    const uint64_t before = gpu_emulated_launches(false);
+    must(ls_net_forward(s->net, f->queue));
+    must(ls_net_backward(s->net, f->queue, note_final, &n));
+    must(ls_queue_sync(f->queue));
+    const uint64_t launches = gpu_emulated_launches(false) - before;
+    same_bits("final", n.said, s->gradients, (size_t)count * sizeof *x);
+    free(x), free(n.said);
+    return launches;
+}
+
+static void test_pairs(void **state)
+{
+    for (int shared = 0; shared < 2; shared++) {
+        ls_graph *graph = open_branches(shared);
+        const size_t count = graph->variables.elements;
+        side apart, whole;
+        const uint64_t more = pass_branches(*state, graph, false, &apart);
+        assert_int_equal(pass_branches(*state, graph, true, &whole), more - 2);
+        same_bits("outputs", ls_net_output(whole.net), ls_net_output(apart.net),
+                  ROWS * sizeof(float));
+        same_bits("gradients", whole.gradients, apart.gradients, count * sizeof(float));
+        assert_true(whole.loss == apart.loss && apart.loss > 0);
+        ls_net_close(apart.net), ls_net_close(whole.net);
+        free(apart.parameters), free(apart.gradients);
+        free(whole.parameters), free(whole.gradients);
+        ls_graph_close(graph);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_packed)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_packed), cmocka_unit_test(test_pairs)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A model of odd sizes, whole and in parts, whose variables lie elsewhere than the whole's, at any
+ * Models of odd sizes, whole and in parts, whose variables lie elsewhere than the whole's, at any
  * multiple of 4 bytes: model-parallel and pipeline compute the bits of `single` with the cuda table
  * (on CPU devices, where the library in cuBLASLt's place has other bits for other alignments,
- * blas_emulate.h). No tolerance.
+ * blas_emulate.h); two LSTMs, too, which are one operation in the whole alone. No tolerance.
  */
 #include "impl/tests/run_emulated.h"
 
@@ -19,7 +19,7 @@ typedef struct site {
     ls_data *data;
 } site;
 
-static int open_site(void **state)
+static int open_site(void **state, const char *model)
 {
     site *s = calloc(1, sizeof *s);
     const ls_memory_policy policy = {.kind = LS_MEMORY_GROWTH};
@@ -28,10 +28,20 @@ static int open_site(void **state)
         const ls_device_name name = {.kind = LS_DEVICE_CPU, .index = i, .logical = -1};
         must(ls_device_open(s->machine, &name, &policy, &s->device[i]));
     }
-    must(ls_model_open("mlp:785-33-17-11", &s->model));
+    must(ls_model_open(model, &s->model));
     must(ls_data_open("synthetic:100", &s->model->need, &s->data));
     *state = s;
     return 0;
+}
+
+static int open_dense(void **state)
+{
+    return open_site(state, "mlp:785-33-17-11");
+}
+
+static int open_twin(void **state)
+{
+    return open_site(state, "twin-lstm:7-5-256");
 }
 
 static int close_site(void **state)
@@ -108,5 +118,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_model_parallel),
                                        cmocka_unit_test(test_pipeline)};
-    return cmocka_run_group_tests(tests, open_site, close_site);
+    return cmocka_run_group_tests(tests, open_dense, close_site) +
+           cmocka_run_group_tests(tests, open_twin, close_site);
 }

@@ -2,8 +2,10 @@
 /*
  * LSTM of the cuda table. Forward: one product of the inputs of all steps, then the recurrence, one
  * launch (gpu_lstm.cu), before which more than a few states have their weights transposed.
- * Backward: the recurrence, then a product each for both weights' gradients and the inputs', and
- * the bias's column sums. Not yet run on a GPU.
+ * Backward: the recurrence, a product each for both weights' gradients and the inputs', the bias's
+ * column sums in pieces, and one launch for what is left of the gradients. A pair has one launch
+ * for both recurrences: one alone may leave most multiprocessors idle. All else is each one's own.
+ * Not yet run on a GPU.
  *
  * cuDNN's LSTM is left out: its weights, two biases and states lie in an order of its own, so a
  * step would copy the weights in and their gradients out, and its recurrence costs a launch a step
@@ -29,6 +31,7 @@ typedef struct lstm_op {
     int64_t sum_count[PRODUCTS];
     float *column_memory;
     int64_t more, column_pieces; /* memory beside the tensors, in lines of 4H floats */
+    struct lstm_op *second;      /* a pair's other one; NULL: none */
 } lstm_op;
 
 static bool are_few(const ls_lstm_shape *shape)
@@ -36,44 +39,68 @@ static bool are_few(const ls_lstm_shape *shape)
     return shape->hidden <= LS_GPU_LSTM_FEW;
 }
 
-static int pack(const lstm_op *l, void *stream)
+/* What comes before the recurrence, forward. */
+static ls_status begin_forward(const lstm_op *l, ls_queue *queue)
 {
     const int64_t hidden = l->loop.shape.hidden;
+    LS_TRY(ls_cuda_product_run(l->product[0], queue));
     if (are_few(&l->loop.shape))
-        return 0;
+        return LS_OK;
     const ls_transpose_args args = {1, 4 * hidden, hidden, l->loop.weight, l->loop.packed};
-    return ls_gpu_transpose(stream, &args);
+    return ls_cuda_launched(&l->op, queue, ls_gpu_transpose(ls_queue_native(queue), &args));
+}
+
+/* What comes behind it, backward. */
+static ls_status end_backward(const lstm_op *l, ls_queue *queue)
+{
+    const int64_t rows = l->loop.shape.rows * l->loop.shape.steps, pieces = l->column_pieces;
+    void *stream = ls_queue_native(queue);
+    ls_gpu_backward_rest rest = {.rows = rows,
+                                 .outputs = 4 * l->loop.shape.hidden,
+                                 .dy = l->loop.gates,
+                                 .dbias = l->sums[2]};
+    for (int i = 0; i < PRODUCTS && !rows; i++) {
+        const ls_fill_args zero = {.count = l->sum_count[i], .y = l->sums[i]};
+        LS_TRY(ls_cuda_launched(&l->op, queue, ls_gpu_fill(stream, &zero)));
+    }
+    if (!rows)
+        return LS_OK;
+    if (pieces > 1) {
+        LS_TRY(ls_cuda_launched(
+            &l->op, queue,
+            ls_gpu_sum_pieces(stream, rest.dy, rows, rest.outputs, l->column_memory)));
+        rest.rows = pieces;
+        rest.dy = l->column_memory;
+    }
+    LS_TRY(ls_cuda_product_multiply(l->product[0], queue, &rest.weights));
+    LS_TRY(ls_cuda_product_multiply(l->product[1], queue, &rest.data));
+    if (l->product[2])
+        LS_TRY(ls_cuda_product_run(l->product[2], queue));
+    return ls_cuda_launched(&l->op, queue, ls_gpu_finish_backward(stream, &rest));
 }
 
 static ls_status run_forward(ls_op *op, ls_queue *queue)
 {
-    const lstm_op *l = (const lstm_op *)op;
-    void *stream = ls_queue_native(queue);
+    const lstm_op *l = (const lstm_op *)op, *second = l->second;
     if (!l->loop.shape.rows)
         return LS_OK;
-    LS_TRY(ls_cuda_product_run(l->product[0], queue));
-    LS_TRY(ls_cuda_launched(op, queue, pack(l, stream)));
-    return ls_cuda_launched(op, queue, ls_gpu_lstm_forward(stream, &l->loop));
+    LS_TRY(begin_forward(l, queue));
+    if (second)
+        LS_TRY(begin_forward(second, queue));
+    return ls_cuda_launched(
+        op, queue,
+        ls_gpu_lstm_forward(ls_queue_native(queue), &l->loop, second ? &second->loop : NULL));
 }
 
 static ls_status run_backward(ls_op *op, ls_queue *queue)
 {
-    const lstm_op *l = (const lstm_op *)op;
-    const ls_lstm_shape *s = &l->loop.shape;
-    void *stream = ls_queue_native(queue);
-    for (int i = 0; i < PRODUCTS && !s->rows; i++) {
-        const ls_fill_args zero = {.count = l->sum_count[i], .y = l->sums[i]};
-        LS_TRY(ls_cuda_launched(op, queue, ls_gpu_fill(stream, &zero)));
-    }
-    if (!s->rows)
-        return LS_OK;
-    LS_TRY(ls_cuda_launched(op, queue, ls_gpu_lstm_backward(stream, &l->loop)));
-    for (int i = 0; i < PRODUCTS; i++)
-        if (l->product[i])
-            LS_TRY(ls_cuda_product_run(l->product[i], queue));
-    return ls_cuda_launched(op, queue,
-                            ls_gpu_column_sums(stream, l->loop.gates, s->rows * s->steps,
-                                               4 * s->hidden, l->column_memory, l->sums[2]));
+    const lstm_op *l = (const lstm_op *)op, *second = l->second;
+    LS_TRY(ls_cuda_launched(
+        op, queue,
+        ls_gpu_lstm_backward(ls_queue_native(queue), &l->loop, second ? &second->loop : NULL)));
+    if (second)
+        LS_TRY(end_backward(second, queue));
+    return end_backward(l, queue);
 }
 
 static void destroy(ls_op *op)
@@ -82,6 +109,8 @@ static void destroy(ls_op *op)
     for (int i = 0; i < PRODUCTS; i++)
         ls_cuda_product_close(l->product[i]);
     ls_device_release(l->device, l->loop.packed);
+    if (l->second)
+        destroy(&l->second->op);
     free(l);
 }
 
@@ -185,4 +214,42 @@ ls_status ls_cuda_lstm_backward(ls_kernels *kernels, const ls_lstm_backward_args
                           .more = are_few(s) ? 0 : s->rows,
                           .column_pieces = ls_gpu_column_pieces(N)};
     return make(kernels, &like, a->kept, specs, out);
+}
+
+/* ---- Pairs ----------------------------------------------------------------------------------- */
+
+/* Takes both over; the first, whose work is said to be that of both, is the pair from here on. */
+static ls_op *pair_up(ls_op *first, ls_op *second, const char *name)
+{
+    first->name = name;
+    first->workspace += second->workspace;
+    ((lstm_op *)first)->second = (lstm_op *)second;
+    return first;
+}
+
+ls_status ls_cuda_lstm_pair_forward(ls_kernels *kernels, const ls_lstm_pair_forward_args *arguments,
+                                    const ls_work *work, ls_op **out)
+{
+    ls_op *first, *second;
+    LS_TRY(ls_cuda_lstm_forward(kernels, &arguments->of[0], work, &first));
+    ls_status status = ls_cuda_lstm_forward(kernels, &arguments->of[1], work, &second);
+    if (status)
+        destroy(first);
+    else
+        *out = pair_up(first, second, "lstm_pair_forward.cublaslt_cuda");
+    return status;
+}
+
+ls_status ls_cuda_lstm_pair_backward(ls_kernels *kernels,
+                                     const ls_lstm_pair_backward_args *arguments,
+                                     const ls_work *work, ls_op **out)
+{
+    ls_op *first, *second;
+    LS_TRY(ls_cuda_lstm_backward(kernels, &arguments->of[0], work, &first));
+    ls_status status = ls_cuda_lstm_backward(kernels, &arguments->of[1], work, &second);
+    if (status)
+        destroy(first);
+    else
+        *out = pair_up(first, second, "lstm_pair_backward.cublaslt_cuda");
+    return status;
 }

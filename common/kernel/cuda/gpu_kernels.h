@@ -137,7 +137,7 @@ typedef struct ls_gpu_rest {
 } ls_gpu_rest;
 
 int ls_gpu_finish_product(void *stream, const ls_gpu_rest *rest);
-/** What the products of a layer's backward pass leave, and the gradient of its bias: one launch.
+/** What two products of a layer's backward pass leave, and the gradient of its bias: one launch.
  *  Rests of no rows are nothing; `dbias` NULL: not wanted. */
 typedef struct ls_gpu_backward_rest {
     ls_gpu_rest weights, data;
@@ -155,6 +155,8 @@ int ls_gpu_bias(void *stream, float *y, const float *bias, int64_t rows, int64_t
                 bool relu);
 /** Pieces that many rows are summed in; 1: as a whole. */
 int64_t ls_gpu_column_pieces(int64_t rows);
+/** The sums of each piece: memory [pieces,columns]. */
+int ls_gpu_sum_pieces(void *stream, const float *x, int64_t rows, int64_t columns, float *memory);
 /** sums[c] = sum of x[r,c] over the rows; `memory` [pieces, columns], or NULL: as a whole. */
 int ls_gpu_column_sums(void *stream, const float *x, int64_t rows, int64_t columns, float *memory,
                        float *sums);
@@ -203,11 +205,18 @@ typedef struct ls_gpu_lstm {
     const float *dy; /**< [B,T,H] or [B,H], backward */
 } ls_gpu_lstm;
 
-int ls_gpu_lstm_forward(void *stream, const ls_gpu_lstm *lstm);
-int ls_gpu_lstm_backward(void *stream, const ls_gpu_lstm *lstm);
+/** The recurrences of a launch: one, or two of the same shape; blocks in as many equal parts. */
+typedef struct ls_gpu_lstms {
+    ls_gpu_lstm of[2];
+    unsigned count, blocks; /**< blocks: of each */
+} ls_gpu_lstms;
+
+/** One launch; `second`: of the same shape, whose bits are those it has alone; NULL: none. */
+int ls_gpu_lstm_forward(void *stream, const ls_gpu_lstm *lstm, const ls_gpu_lstm *second);
+int ls_gpu_lstm_backward(void *stream, const ls_gpu_lstm *lstm, const ls_gpu_lstm *second);
 /** The same of few states; `four` samples a block, or one. */
-int ls_gpu_lstm_few_forward(void *stream, const ls_gpu_lstm *lstm, bool four);
-int ls_gpu_lstm_few_backward(void *stream, const ls_gpu_lstm *lstm, bool four);
+int ls_gpu_lstm_few_forward(void *stream, const ls_gpu_lstms *all, bool four);
+int ls_gpu_lstm_few_backward(void *stream, const ls_gpu_lstms *all, bool four);
 
 /* ---- gpu_conv.cu, gpu_conv_max.cu ------------------------------------------------------------ */
 

@@ -77,11 +77,12 @@ __device__ static inline void step_cell(const ls_gpu_lstm &l, int64_t row, int64
     ls_gpu_lstm_leave(l, row, t, j, h);
 }
 
-template <int ROWS> __global__ void __launch_bounds__(LS_GPU_THREADS) lstm_kernel(ls_gpu_lstm l)
+template <int ROWS> __global__ void __launch_bounds__(LS_GPU_THREADS) lstm_kernel(ls_gpu_lstms all)
 {
+    const ls_gpu_lstm l = ls_gpu_lstm_of_block(all);
     const int64_t H = l.shape.hidden;
-    for (int64_t row = (int64_t)blockIdx.x * ROWS; row < l.shape.rows;
-         row += (int64_t)gridDim.x * ROWS)
+    for (int64_t row = ls_gpu_lstm_block(all) * ROWS; row < l.shape.rows;
+         row += (int64_t)all.blocks * ROWS)
         for (int64_t t = 0; t < l.shape.steps; t++) {
             step_gates<ROWS>(l, row, t);
             __syncthreads();
@@ -158,11 +159,12 @@ __device__ static inline void step_states_back(const ls_gpu_lstm &l, int64_t row
 }
 
 template <int ROWS>
-__global__ void __launch_bounds__(LS_GPU_THREADS) lstm_back_kernel(ls_gpu_lstm l)
+__global__ void __launch_bounds__(LS_GPU_THREADS) lstm_back_kernel(ls_gpu_lstms all)
 {
+    const ls_gpu_lstm l = ls_gpu_lstm_of_block(all);
     const int64_t H = l.shape.hidden;
-    for (int64_t row = (int64_t)blockIdx.x * ROWS; row < l.shape.rows;
-         row += (int64_t)gridDim.x * ROWS)
+    for (int64_t row = ls_gpu_lstm_block(all) * ROWS; row < l.shape.rows;
+         row += (int64_t)all.blocks * ROWS)
         for (int64_t t = l.shape.steps; t-- > 0;) {
             for (int64_t i = threadIdx.x; i < ROWS * H; i += blockDim.x)
                 if (row + i / H < l.shape.rows)
@@ -173,29 +175,32 @@ __global__ void __launch_bounds__(LS_GPU_THREADS) lstm_back_kernel(ls_gpu_lstm l
         }
 }
 
-static int launch_recurrence(void *stream, const ls_gpu_lstm *l, void (*one)(ls_gpu_lstm),
-                             void (*four)(ls_gpu_lstm))
+typedef int (*launch_few)(void *stream, const ls_gpu_lstms *all, bool four);
+
+static int launch_recurrence(void *stream, const ls_gpu_lstm *l, const ls_gpu_lstm *second,
+                             launch_few few, void (*one)(ls_gpu_lstms), void (*four)(ls_gpu_lstms))
 {
     const int64_t rows = l->shape.rows;
+    const bool many = rows >= FEW_ROWS;
+    const ls_gpu_lstms all = {
+        {*l, second ? *second : *l}, second ? 2u : 1u, ls_gpu_blocks(rows, many ? 4 : 1)};
     if (!rows)
         return 0;
-    if (rows < FEW_ROWS)
-        return ls_gpu_launch(stream, ls_gpu_blocks(rows, 1), LS_GPU_THREADS, one, *l);
-    return ls_gpu_launch(stream, ls_gpu_blocks(rows, 4), LS_GPU_THREADS, four, *l);
+    if (l->shape.hidden <= LS_GPU_LSTM_FEW)
+        return few(stream, &all, many);
+    return ls_gpu_launch(stream, all.count * all.blocks, LS_GPU_THREADS, many ? four : one, all);
 }
 
-int ls_gpu_lstm_forward(void *stream, const ls_gpu_lstm *lstm)
+int ls_gpu_lstm_forward(void *stream, const ls_gpu_lstm *lstm, const ls_gpu_lstm *second)
 {
-    if (lstm->shape.rows && lstm->shape.hidden <= LS_GPU_LSTM_FEW)
-        return ls_gpu_lstm_few_forward(stream, lstm, lstm->shape.rows >= FEW_ROWS);
-    return launch_recurrence(stream, lstm, lstm_kernel<1>, lstm_kernel<4>);
+    return launch_recurrence(stream, lstm, second, ls_gpu_lstm_few_forward, lstm_kernel<1>,
+                             lstm_kernel<4>);
 }
 
-int ls_gpu_lstm_backward(void *stream, const ls_gpu_lstm *lstm)
+int ls_gpu_lstm_backward(void *stream, const ls_gpu_lstm *lstm, const ls_gpu_lstm *second)
 {
-    if (lstm->shape.rows && lstm->shape.hidden <= LS_GPU_LSTM_FEW)
-        return ls_gpu_lstm_few_backward(stream, lstm, lstm->shape.rows >= FEW_ROWS);
-    return launch_recurrence(stream, lstm, lstm_back_kernel<1>, lstm_back_kernel<4>);
+    return launch_recurrence(stream, lstm, second, ls_gpu_lstm_few_backward, lstm_back_kernel<1>,
+                             lstm_back_kernel<4>);
 }
 
 int ls_gpu_load_lstm(void)

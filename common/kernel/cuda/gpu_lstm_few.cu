@@ -63,10 +63,12 @@ __device__ inline void read_share(const ls_gpu_lstm &l, int64_t row, int64_t t, 
             mine && t < T && row + r < l.shape.rows ? l.gates[((row + r) * T + t) * size + k] : 0;
 }
 
-template <int ROWS> __global__ void __launch_bounds__(LSTM_THREADS) lstm_few_kernel(ls_gpu_lstm l)
+template <int ROWS>
+__global__ void __launch_bounds__(LSTM_THREADS) lstm_few_kernel(ls_gpu_lstms all)
 {
     alignas(16) __shared__ float state[ROWS][UNITS];
     __shared__ float gates[ROWS][LSTM_GATES][UNITS];
+    const ls_gpu_lstm l = ls_gpu_lstm_of_block(all);
     const int64_t H = l.shape.hidden, T = l.shape.steps, size = LSTM_GATES * H;
     const int gate = (int)threadIdx.x / UNITS, unit = (int)threadIdx.x % UNITS;
     const bool mine = unit < H;
@@ -74,8 +76,8 @@ template <int ROWS> __global__ void __launch_bounds__(LSTM_THREADS) lstm_few_ker
     const float bias = mine ? l.bias[k] : 0;
     float weight[UNITS];
     hold_weights(l, gate, unit, weight);
-    for (int64_t row = (int64_t)blockIdx.x * ROWS; row < l.shape.rows;
-         row += (int64_t)gridDim.x * ROWS) {
+    for (int64_t row = ls_gpu_lstm_block(all) * ROWS; row < l.shape.rows;
+         row += (int64_t)all.blocks * ROWS) {
         const bool has_cell = gate < ROWS && mine && row + gate < l.shape.rows;
         float cell = 0, next[ROWS];
         if (gate < ROWS)
@@ -151,18 +153,19 @@ __device__ inline float step_back(const kept_step &s, float dh, float dc, float 
 /* Of a thread: the sum over its gate's elements of their gradients times the weights of its state.
  */
 template <int ROWS>
-__global__ void __launch_bounds__(LSTM_THREADS) lstm_few_back_kernel(ls_gpu_lstm l)
+__global__ void __launch_bounds__(LSTM_THREADS) lstm_few_back_kernel(ls_gpu_lstms all)
 {
     alignas(16) __shared__ float term[LSTM_GATES][ROWS][UNITS];
     __shared__ float part[ROWS][LSTM_GATES][UNITS];
+    const ls_gpu_lstm l = ls_gpu_lstm_of_block(all);
     const int64_t H = l.shape.hidden, T = l.shape.steps;
     const int gate = (int)threadIdx.x / UNITS, unit = (int)threadIdx.x % UNITS;
     float weight[UNITS];
 #pragma unroll
     for (int u = 0; u < UNITS; u++)
         weight[u] = u < H && unit < H ? l.weight[(gate * H + u) * H + unit] : 0;
-    for (int64_t row = (int64_t)blockIdx.x * ROWS; row < l.shape.rows;
-         row += (int64_t)gridDim.x * ROWS) {
+    for (int64_t row = ls_gpu_lstm_block(all) * ROWS; row < l.shape.rows;
+         row += (int64_t)all.blocks * ROWS) {
         const bool has_cell = gate < ROWS && unit < H && row + gate < l.shape.rows;
         kept_step next = {};
         float behind = 0;
@@ -200,22 +203,16 @@ __global__ void __launch_bounds__(LSTM_THREADS) lstm_few_back_kernel(ls_gpu_lstm
 
 } // namespace
 
-int ls_gpu_lstm_few_forward(void *stream, const ls_gpu_lstm *l, bool four)
+int ls_gpu_lstm_few_forward(void *stream, const ls_gpu_lstms *all, bool four)
 {
-    const int64_t rows = l->shape.rows;
-    return four
-               ? ls_gpu_launch(stream, ls_gpu_blocks(rows, 4), LSTM_THREADS, lstm_few_kernel<4>, *l)
-               : ls_gpu_launch(stream, ls_gpu_blocks(rows, 1), LSTM_THREADS, lstm_few_kernel<1>,
-                               *l);
+    return ls_gpu_launch(stream, all->count * all->blocks, LSTM_THREADS,
+                         four ? lstm_few_kernel<4> : lstm_few_kernel<1>, *all);
 }
 
-int ls_gpu_lstm_few_backward(void *stream, const ls_gpu_lstm *l, bool four)
+int ls_gpu_lstm_few_backward(void *stream, const ls_gpu_lstms *all, bool four)
 {
-    const int64_t rows = l->shape.rows;
-    return four ? ls_gpu_launch(stream, ls_gpu_blocks(rows, 4), LSTM_THREADS,
-                                lstm_few_back_kernel<4>, *l)
-                : ls_gpu_launch(stream, ls_gpu_blocks(rows, 1), LSTM_THREADS,
-                                lstm_few_back_kernel<1>, *l);
+    return ls_gpu_launch(stream, all->count * all->blocks, LSTM_THREADS,
+                         four ? lstm_few_back_kernel<4> : lstm_few_back_kernel<1>, *all);
 }
 
 int ls_gpu_load_lstm_few(void)

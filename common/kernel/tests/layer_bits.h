@@ -120,13 +120,13 @@ static void test_logistic_bits(void **state)
     cpu->table->close(cpu);
 }
 
-/* Sizes that the kernels treat apart: many rows, states that shared memory does not hold at once.
- */
+/* Sizes that the kernels treat apart: many rows, states that shared memory does not hold at once,
+ * a bias's gradient in pieces. */
 static void test_lstm_sizes(void **state)
 {
     static const int64_t more[][4] = {
-        {513, 3, 4, 5}, {513, 2, 3, 70}, {1, 3, 3, 270}, {2, 2, 3, 1030}};
-    for (int i = 0; i < 4; i++)
+        {513, 3, 4, 5}, {513, 2, 3, 70}, {1, 3, 3, 270}, {2, 2, 3, 1030}, {520, 8, 2, 3}};
+    for (int i = 0; i < 5; i++)
         check_lstm(*state, more[i], i & 1, true);
 }
 

@@ -89,8 +89,8 @@ static void run_recurrence(recurrence *r)
                      .y = r->y,
                      .dy = dy};
     l.shape.hidden = P;
-    assert_int_equal(ls_gpu_lstm_forward(NULL, &l), 0);
-    assert_int_equal(ls_gpu_lstm_backward(NULL, &l), 0);
+    assert_int_equal(ls_gpu_lstm_forward(NULL, &l, NULL), 0);
+    assert_int_equal(ls_gpu_lstm_backward(NULL, &l, NULL), 0);
     free(weight), free(bias), free(dy), free(packed), free(cells), free(partial);
 }
 

@@ -7,22 +7,30 @@
 # compared and what is not: ci/compare_steps.py and ci/compare_cells.py. Exit status: 0 all equal, 1 some differ, 2 usage,
 # 3 the base cannot be built.
 set -euo pipefail
+from=$PWD
 cd "$(dirname "$0")/.."
+usage() { sed -n '3,9s/^# //p' ci/compare-steps.sh >&2; exit 2; }
 base=64aad30 # the last commit before a strategy's step was data
 program=build/lockstep
 options=()
 while [ $# -gt 0 ]; do
   case $1 in
-  --base) base=${2:?--base wants a commit or a program} && shift 2 ;;
-  --only | --jobs) options+=("$1" "${2:?$1 wants a value}") && shift 2 ;;
+  --base | --only | --jobs)
+    [ $# -ge 2 ] || usage
+    if [ "$1" = --base ]; then base=$2; else options+=("$1" "$2"); fi
+    shift 2
+    ;;
   --quick | --list) options+=("$1") && shift ;;
-  -*) sed -n 3,9p "$0" >&2 && exit 2 ;;
-  *) program=$1 && shift ;;
+  -*) usage ;;
+  /*) program=$1 && shift ;;
+  *) program=$from/$1 && shift ;;
   esac
 done
 [ -x "$program" ] || { echo "no program $program; cmake --preset release && cmake --build --preset release" >&2; exit 2; }
 mkdir -p build/compare
-if [ -f "$base" ] && [ -x "$base" ]; then
+if [ -f "$from/$base" ] && [ -x "$from/$base" ]; then
+  before=$from/$base
+elif [ -f "$base" ] && [ -x "$base" ]; then # an absolute path
   before=$base
 else
   commit=$(git rev-parse --verify --quiet "$base^{commit}") || { echo "no commit $base" >&2; exit 2; }

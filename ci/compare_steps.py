@@ -24,6 +24,7 @@ import tempfile
 import compare_cells
 
 SECONDS = 150  # a cell takes a second or two: what takes so long hangs
+LINES = 5  # of a cell; a row that failed lacks most of its fields
 
 # Fields that differ between two runs of one program, or say which program or machine it was.
 VARYING = re.compile(
@@ -144,7 +145,7 @@ def differences(base, new):
     """[(field, base's value, new value)] of two rows, and (field, ..) of what is only noted."""
     a, b = compared(base), compared(new)
     found, noted = [], []
-    for field in sorted(a.keys() | b.keys()):
+    for field in sorted(a.keys() | b.keys(), key=lambda field: (not field.startswith("result."), field)):
         old, now = a.get(field, "absent"), b.get(field, "absent")
         if old == now:
             continue
@@ -156,12 +157,19 @@ def differences(base, new):
     return found, noted
 
 
+def pairs(base, new):
+    """Rows of the same case; what is left, in its order. Rows print when their turn ends, which a failure brings forward."""
+    matched = [next((other for other in new if other["case"] == one["case"]), None) for one in base]
+    left = [row for row in new if not any(row is other for other in matched)]
+    return [(one, other or left.pop(0)) for one, other in zip(base, matched) if other or left]
+
+
 def judge(cell, base, new):
     """[(name, found, noted)] of a command's cells."""
     judged = []
     several = len(base["rows"]) > 1
     if len(base["rows"]) == len(new["rows"]):
-        for one, other in zip(base["rows"], new["rows"]):
+        for one, other in pairs(base["rows"], new["rows"]):
             judged.append((name_of(cell, one, several), *differences(one, other)))
     else:
         judged.append((cell, [("rows", len(base["rows"]), len(new["rows"]))], []))
@@ -219,8 +227,10 @@ def main():
                 for name, found, noted in judged:
                     cells += 1
                     differ += bool(found)
-                    for difference in found:
+                    for difference in found[:LINES]:
                         print_difference(name, *difference)
+                    if len(found) > LINES:
+                        print(f"{name}: and {len(found) - LINES} more fields", flush=True)
                     notes += [(name, *note) for note in noted]
     if notes:
         print(f"noted in {len(notes)} places, no difference: the length of programs")

@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# ci/compare-steps.sh [--base COMMIT|PROGRAM] [--quick] [--only REGEX] [--jobs N] [--list] [PROGRAM]
+# The program of another commit and PROGRAM (build/lockstep) run the same cases, one cell after the other: of a
+# change that is to change no result this shows that none has. The base is built in a git worktree under
+# build/compare and kept there; no result is kept, for digests depend on the processor. What is run, what is
+# compared and what is not: ci/compare_steps.py and ci/compare_cells.py. Exit status: 0 all equal, 1 some differ, 2 usage,
+# 3 the base cannot be built.
+set -euo pipefail
+from=$PWD
+cd "$(dirname "$0")/.."
+usage() { sed -n '3,9s/^# //p' ci/compare-steps.sh >&2; exit 2; }
+base=64aad30 # the last commit before a strategy's step was data
+program=build/lockstep
+options=()
+while [ $# -gt 0 ]; do
+  case $1 in
+  --base | --only | --jobs)
+    [ $# -ge 2 ] || usage
+    if [ "$1" = --base ]; then base=$2; else options+=("$1" "$2"); fi
+    shift 2
+    ;;
+  --quick | --list) options+=("$1") && shift ;;
+  -*) usage ;;
+  /*) program=$1 && shift ;;
+  *) program=$from/$1 && shift ;;
+  esac
+done
+[ -x "$program" ] || { echo "no program $program; cmake --preset release && cmake --build --preset release" >&2; exit 2; }
+mkdir -p build/compare
+if [ -f "$from/$base" ] && [ -x "$from/$base" ]; then
+  before=$from/$base
+elif [ -f "$base" ] && [ -x "$base" ]; then # an absolute path
+  before=$base
+else
+  commit=$(git rev-parse --verify --quiet "$base^{commit}") || { echo "no commit $base" >&2; exit 2; }
+  tree=build/compare/$commit
+  before=$tree/build/lockstep
+  [ -e "$tree/CMakeLists.txt" ] || { git worktree prune && git worktree add --force --detach "$tree" "$commit"; } >&2
+  launcher=()
+  ! command -v ccache >/dev/null || launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache)
+  (
+    cd "$tree"
+    [ -e build/build.ninja ] || cmake --preset release -DLOCKSTEP_TESTS=OFF "${launcher[@]}"
+    nice cmake --build --preset release --target lockstep
+  ) >build/compare/build.log 2>&1 || { tail -n 20 build/compare/build.log >&2; echo "$base cannot be built" >&2; exit 3; }
+fi
+exec python3 -B ci/compare_steps.py "${options[@]}" "$before" "$program"

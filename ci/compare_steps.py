@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: MIT
+"""Compares two programs cell by cell, for ci/compare-steps.sh; Python's standard library alone.
+
+    compare_steps.py [--quick] [--only REGEX] [--jobs N] [--list] BASE PROGRAM
+
+Both run each command of compare_cells.py; a row is a cell, and so is a command that prints none, by what it says on
+stderr and its exit status. Every field of a row is compared, bit by bit, but for those below. A
+difference is one line: command, field, the base's value, the new one. Left out: times.
+"""
+
+import argparse
+import concurrent.futures
+import hashlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+import compare_cells
+
+SECONDS = 150  # a cell takes a second or two: what takes so long hangs
+LINES = 5  # of a cell; a row that failed lacks most of its fields
+
+# Fields that differ between two runs of one program, or say which program or machine it was.
+VARYING = re.compile(
+    r"""^(schema|id|timestamp|command|label
+    |time\..*|waterfall\..*|pipeline\.bubble(_formula)?|train\.seconds_to_target  # times, or made of them
+    |server_load\.\d+\.busy|result\.warnings\.?.*  # shares of time; noisy, short, skewed
+    |memory\.rss_peak  # pages of libraries and of the heap
+    |provenance\.(?!kernels\.).*  # the machine, the commit; kernels are compared
+    )$""",
+    re.VERBOSE,
+)
+# Where the order in which gradients come decides: async, ssp and backup workers of several workers. Of what a step
+# sends with backup workers, who came too late is a part: such rows are compared in that it is what the formula says.
+ARRIVAL = re.compile(
+    r"""^(train\.(?!target).*|lead\.(?!bound).*|staleness\..*|dropped
+    |equivalence\.(digest|reference_digest|max_ulp|max_rel|gradient_rel)
+    )$""",
+    re.VERBOSE,
+)
+LATE = re.compile(r"^(traffic\..*|server_load\.\d+\.(received|copied)_bytes)$")
+# How long a program of the machinery is may change a little; what it does may not.
+NODES = "program.nodes"
+BYTES = "program.bytes"
+BYTES_WITHIN = 0.10
+# Of stderr: a time.
+TIMES = re.compile(r"^lockstep: the harness takes ")
+
+
+def flat(value, path=""):
+    """{path: value} of all that is in a row; an empty list or object is a value."""
+    if isinstance(value, dict) and value:
+        return {k: v for name, part in value.items() for k, v in flat(part, f"{path}.{name}" if path else name).items()}
+    if isinstance(value, list) and value:
+        return {k: v for i, part in enumerate(value) for k, v in flat(part, f"{path}.{i}").items()}
+    return {path: value}
+
+
+def comes_first(row):
+    """Whether what the row says depends on who comes first."""
+    case = row["case"]
+    asynchronous = case.get("ps_mode", "sync") != "sync" or case.get("ps_backup_workers", 0) > 0
+    return asynchronous and sum(1 for samples in case["batch_per_device"] if samples > 0) > 1
+
+
+def compared(row):
+    """The fields of a row that must be equal."""
+    varying = [VARYING]
+    if comes_first(row):
+        varying.append(ARRIVAL)
+        if row["case"].get("ps_backup_workers", 0) > 0:
+            varying.append(LATE)
+            sent = row.get("traffic", {})
+            as_formula = all(sent[f"{what}_sent"] == sent[f"{what}_formula"] for what in ("bytes", "messages") if sent)
+            row = {**row, "as_formula": as_formula}
+    return {k: v for k, v in flat(row).items() if not any(x.match(k) for x in varying)}
+
+
+def command_of(program, cell, files):
+    """What is run: shared options are added, `@` and `%` become files."""
+    words = cell.split()
+    launcher = []
+    if words[0] == "mpirun":
+        launcher = ["bench/tests/mpirun.sh", words[1]]
+        words = words[2:]
+    verb = words.pop(0) if words[0] in ("run", "verify") else "run"
+    words = [str(files[word]) if word in files else word for word in words]
+    if verb == "run" and "--blocks" not in words:
+        words += ["--blocks", "1"]
+    return [*launcher, program, verb, *words, "--verbose", "--format", "jsonl", "--results", "none"]
+
+
+def run(program, cell, folder, loaded):
+    """{rows, status, says}: what a program makes of a cell."""
+    saved = folder / "saved"
+    saved.unlink(missing_ok=True)
+    environment = dict(os.environ, TMPDIR=str(folder), MPIRUN_SECONDS=str(SECONDS))
+    command = command_of(program, cell, {"@": saved, "%": loaded})
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        errors="replace", env=environment, start_new_session=True,
+    ) as process:
+        try:
+            out, err = process.communicate(timeout=SECONDS + 20)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            out, err = process.communicate()
+            err += "lockstep: hangs\n"
+    rows = []
+    for line in out.splitlines():
+        try:
+            rows.append(json.loads(line))
+        except ValueError:
+            err += f"lockstep: no row: {line}\n"
+    if saved.exists():
+        rows[0]["saved"] = hashlib.sha256(saved.read_bytes()).hexdigest()
+    # A launcher's own lines come on top, and its ranks' in any order.
+    says = [line.replace(str(folder), "FOLDER") for line in err.splitlines() if not TIMES.match(line)]
+    if cell.startswith("mpirun"):
+        says = sorted(line for line in says if line.startswith("lockstep: "))
+    return {"rows": rows, "status": process.returncode, "says": says}
+
+
+def name_of(cell, row, several):
+    """A row's cell: the command, and what tells it from the others of that command."""
+    if not several:
+        return cell
+    words = cell.split()
+    keys = [word[2:] for word, value in zip(words, words[1:]) if word.startswith("--") and "," in value]
+    case = row["case"]
+    values = {key: case.get(key.replace("-", "_")) for key in keys}
+    if "batch" in values:
+        values["batch"] = case["batch_global"]
+    text = ", ".join(f"{k} {'+'.join(v) if isinstance(v, list) else v}" for k, v in values.items() if v is not None)
+    return f"{cell} [{text}]"
+
+
+def differences(base, new):
+    """[(field, base's value, new value)] of two rows, and (field, ..) of what is only noted."""
+    a, b = compared(base), compared(new)
+    found, noted = [], []
+    for field in sorted(a.keys() | b.keys(), key=lambda field: (not field.startswith("result."), field)):
+        old, now = a.get(field, "absent"), b.get(field, "absent")
+        if old == now:
+            continue
+        numbers = all(isinstance(value, int) for value in (old, now))
+        if field == NODES and numbers or field == BYTES and numbers and abs(now - old) <= BYTES_WITHIN * old:
+            noted.append((field, old, now))
+        else:
+            found.append((field, old, now))
+    return found, noted
+
+
+def pairs(base, new):
+    """Rows of the same case; what is left, in its order. Rows print when their turn ends, which a failure brings forward."""
+    matched = [next((other for other in new if other["case"] == one["case"]), None) for one in base]
+    left = [row for row in new if not any(row is other for other in matched)]
+    return [(one, other or left.pop(0)) for one, other in zip(base, matched) if other or left]
+
+
+def judge(cell, base, new):
+    """[(name, found, noted)] of a command's cells."""
+    judged = []
+    several = len(base["rows"]) > 1
+    if len(base["rows"]) == len(new["rows"]):
+        for one, other in pairs(base["rows"], new["rows"]):
+            judged.append((name_of(cell, one, several), *differences(one, other)))
+    else:
+        judged.append((cell, [("rows", len(base["rows"]), len(new["rows"]))], []))
+    whole = [(field, base[field], new[field]) for field in ("status", "says") if base[field] != new[field]]
+    if whole and judged:
+        judged[0][1].extend(whole)
+    elif not judged:
+        judged.append((cell, whole, []))
+    return judged
+
+
+def print_difference(name, field, old, now):
+    if isinstance(old, list):  # lines of stderr: those that are not in both
+        lines = [line for line in old if line not in now] or ["-"]
+        now, old = [line for line in now if line not in old] or ["-"], lines
+    print(f"{name}: {field}: {json.dumps(old)[:400]} -> {json.dumps(now)[:400]}", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(allow_abbrev=False)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--only", type=re.compile, default=re.compile(""), metavar="REGEX")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), metavar="N")
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("programs", nargs=2)
+    given = parser.parse_args()
+    commands = [cell for cell in compare_cells.cells(given.quick) if given.only.search(cell)]
+    mpi = shutil.which("mpirun") is not None
+    if given.list:
+        print(*commands, sep="\n")
+        return 0
+    base, program = (str(pathlib.Path(path).resolve()) for path in given.programs)
+    left_out = [] if mpi else [cell for cell in commands if cell.startswith("mpirun")]
+    commands = [cell for cell in commands if cell not in left_out]
+    cells = differ = refused = 0
+    notes = []
+    with tempfile.TemporaryDirectory(prefix="compare-") as work:
+        work = pathlib.Path(work)
+        os.environ["XDG_CACHE_HOME"] = str(work)  # where the measured roof lies, for all
+        made = run(base, compare_cells.LOADED, work, work / "loaded")
+        if made["status"] != 0:
+            print("the base does not run:", *made["says"], sep="\n")
+            return 1
+
+        def both(number, cell):
+            folder = work / str(number)
+            folder.mkdir()
+            results = [run(each, cell, folder, work / "loaded") for each in (base, program)]
+            shutil.rmtree(folder)
+            return judge(cell, *results), not results[0]["rows"]
+
+        with concurrent.futures.ThreadPoolExecutor(given.jobs) as pool:
+            for judged, refusal in pool.map(both, range(len(commands)), commands):
+                refused += refusal
+                for name, found, noted in judged:
+                    cells += 1
+                    differ += bool(found)
+                    for difference in found[:LINES]:
+                        print_difference(name, *difference)
+                    if len(found) > LINES:
+                        print(f"{name}: and {len(found) - LINES} more fields", flush=True)
+                    notes += [(name, *note) for note in noted]
+    if notes:
+        print(f"noted in {len(notes)} places, no difference: the length of programs")
+        for name, field, old, now in notes:
+            print(f"  {name}: {field}: {old} -> {now} ({now / old - 1:+.1%})" if old else f"  {name}: {field}: {old} -> {now}")
+    if left_out:
+        print(f"left out: {len(left_out)} commands under mpirun, which is not here")
+    print(f"{cells} cells ({refused} of them refusals), {differ} differ")
+    return 1 if differ else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -254,6 +254,13 @@ typedef struct ls_fill_args {
     void *y;
 } ls_fill_args;
 
+/** y[i] = factor * y[i], the factor rounded to real. */
+typedef struct ls_scale_args {
+    int64_t count;
+    double factor;
+    void *y; /**< real [count] */
+} ls_scale_args;
+
 /**
  * Ends a step: records[state->record % capacity] = {now, *loss}; then step + 1, record + 1,
  * position + batch, and the learning rate of the next step by the schedule. Where a replica has
@@ -334,7 +341,8 @@ typedef struct ls_kernels {
     X(gather, ls_gather_args)                                                                      \
     X(optimizer, ls_optimizer_args)                                                                \
     X(add, ls_add_args)                                                                            \
-    X(fill, ls_fill_args)
+    X(fill, ls_fill_args)                                                                          \
+    X(scale, ls_scale_args)                                                                        \
 
 #define LS_KERNEL_CORE_ENTRIES(X)                                                                  \
     LS_KERNEL_OWN_ENTRIES(X)                                                                       \

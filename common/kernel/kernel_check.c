@@ -358,6 +358,15 @@ ls_status ls_check_fill(const ls_fill_args *f, size_t real_bytes, ls_work *work)
     return ls_check_tensors("fill", 1, tensors, work);
 }
 
+ls_status ls_check_scale(const ls_scale_args *s, size_t real_bytes, ls_work *work)
+{
+    const tensor tensors[] = {{"y", s->y, s->count, 1, real_bytes, WRITTEN}};
+    LS_TRY(ls_check_tensors("scale", 1, tensors, work));
+    work->bytes *= 2; /* read, and written */
+    work->flops += (double)s->count;
+    return ls_check_value("scale", "factor", s->factor);
+}
+
 ls_status ls_check_finish_step(const ls_finish_step_args *f, size_t real_bytes, ls_work *work)
 {
     (void)real_bytes;

@@ -17,6 +17,7 @@ typedef struct element_op {
         ls_polynomial_args polynomial;
         ls_add_args add;
         ls_fill_args fill;
+        ls_scale_args scale;
     };
 } element_op;
 
@@ -99,7 +100,7 @@ ls_status ls_cpu_polynomial(ls_kernels *kernels, const ls_polynomial_args *argum
     return make(kernels, &op, work, arguments->rows, (element_op){.polynomial = *arguments}, out);
 }
 
-/* ---- add, fill ----------------------------------------------------------------------------- */
+/* ---- add, fill, scale ----------------------------------------------------------------------------- */
 
 static void add_part(void *context, int part, int parts)
 {
@@ -150,4 +151,27 @@ ls_status ls_cpu_fill(ls_kernels *kernels, const ls_fill_args *arguments, const 
 {
     static const ls_op op = {.name = "fill.loop", .run = run_fill};
     return make(kernels, &op, work, arguments->count, (element_op){.fill = *arguments}, out);
+}
+
+static void scale_part(void *context, int part, int parts)
+{
+    const element_op *e = context;
+    int64_t first, last;
+    ls_cpu_split(e->scale.count, part, parts, &first, &last);
+    e->loops->scale((float *)e->scale.y + first, (float)e->scale.factor, last - first);
+}
+
+static ls_status run_scale(ls_op *op, ls_queue *queue)
+{
+    (void)queue;
+    element_op *e = ls_op_arguments(op);
+    ls_team_run(e->threads, scale_part, e);
+    return LS_OK;
+}
+
+ls_status ls_cpu_scale(ls_kernels *kernels, const ls_scale_args *arguments, const ls_work *work,
+                       ls_op **out)
+{
+    static const ls_op op = {.name = "scale.loop", .run = run_scale};
+    return make(kernels, &op, work, arguments->count, (element_op){.scale = *arguments}, out);
 }

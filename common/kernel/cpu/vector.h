@@ -127,6 +127,7 @@ typedef struct ls_vector_loops {
     /** y = a + b; y may be a or b. */
     void (*add)(const float *a, const float *b, float *y, int64_t count);
     void (*fill)(float *y, float value, int64_t count);
+    void (*scale)(float *y, float factor, int64_t count);
     /** y[r] += bias, then ReLU where set; bias may be NULL. */
     void (*bias)(float *y, const float *bias, int64_t rows, int64_t columns, bool relu);
     /** sums[c] = sum of x[r,c] over the rows, for the columns [first, last). */

@@ -39,6 +39,12 @@ static void fill(float *y, float value, int64_t count)
         y[i] = value;
 }
 
+static void scale(float *y, float factor, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        y[i] = factor * y[i];
+}
+
 static void add_bias(float *restrict y, const float *restrict bias, int64_t rows, int64_t columns,
                      bool with_relu)
 {

@@ -27,6 +27,7 @@ const ls_vector_loops LS_VECTOR_TABLE = {
     .mask = mask,
     .add = add,
     .fill = fill,
+    .scale = scale,
     .bias = add_bias,
     .column_sums = column_sums,
     .polynomial = polynomial,

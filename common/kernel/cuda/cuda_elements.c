@@ -67,6 +67,18 @@ ls_status ls_cuda_fill(ls_kernels *kernels, const ls_fill_args *arguments, const
     return ls_cuda_op_put(kernels, &like, work, out);
 }
 
+static int launch_scale(const cuda_op *op, ls_queue *queue)
+{
+    return ls_gpu_scale(ls_queue_native(queue), &op->args.scale);
+}
+
+ls_status ls_cuda_scale(ls_kernels *kernels, const ls_scale_args *arguments, const ls_work *work,
+                        ls_op **out)
+{
+    const cuda_op like = {.op.name = "scale.cuda", .launch = launch_scale, .args.scale = *arguments};
+    return ls_cuda_op_put(kernels, &like, work, out);
+}
+
 static int launch_optimizer(const cuda_op *op, ls_queue *queue)
 {
     return ls_gpu_optimizer(ls_queue_native(queue), &op->args.optimizer, &op->ranges, &op->scalars);

@@ -103,7 +103,7 @@ template <typename F> static int launch_elements(void *stream, const F &f, int64
     return ls_gpu_launch(stream, blocks_of(r), LS_GPU_THREADS, element_kernel<F>, f, r);
 }
 
-/* ---- Activations, add, fill ------------------------------------------------------------------ */
+/* ---- Activations, add, fill, scale ------------------------------------------------------------------ */
 
 struct relu_forward : arrays<1, 1> {
     __device__ void apply(const float *x, float *y) const
@@ -138,6 +138,14 @@ struct fill_with : arrays<0, 1> {
     __device__ void apply(const float *, float *y) const
     {
         y[0] = value;
+    }
+};
+
+struct scale_by : arrays<1, 1> {
+    float factor;
+    __device__ void apply(const float *x, float *y) const
+    {
+        y[0] = factor * x[0];
     }
 };
 
@@ -178,6 +186,15 @@ int ls_gpu_fill(void *stream, const ls_fill_args *args)
     fill_with f = {};
     f.out[0] = (float *)args->y;
     f.value = (float)args->value;
+    return launch_elements(stream, f, args->count);
+}
+
+int ls_gpu_scale(void *stream, const ls_scale_args *args)
+{
+    scale_by f = {};
+    f.in[0] = (const float *)args->y;
+    f.out[0] = (float *)args->y;
+    f.factor = (float)args->factor;
     return launch_elements(stream, f, args->count);
 }
 
@@ -378,6 +395,7 @@ int ls_gpu_load_elements(void)
                           ls_gpu_load_kernel(element_kernel<add_two>),
                           ls_gpu_load_kernel(element_kernel<copy_one>),
                           ls_gpu_load_kernel(element_kernel<fill_with>),
+                          ls_gpu_load_kernel(element_kernel<scale_by>),
                           ls_gpu_load_kernel(polynomial_kernel),
                           ls_gpu_load_kernel(update_kernel<sgd>),
                           ls_gpu_load_kernel(update_kernel<momentum>),

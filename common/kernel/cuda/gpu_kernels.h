@@ -39,6 +39,7 @@ int ls_gpu_relu_backward(void *stream, const ls_relu_backward_args *args);
 int ls_gpu_polynomial(void *stream, const ls_polynomial_args *args);
 int ls_gpu_add(void *stream, const ls_add_args *args);
 int ls_gpu_fill(void *stream, const ls_fill_args *args);
+int ls_gpu_scale(void *stream, const ls_scale_args *args);
 
 /** A range, and the first of the blocks that share it. */
 typedef struct ls_gpu_range {

@@ -200,6 +200,18 @@ static ls_status run_fill(ls_op *op, ls_queue *queue)
 
 PLAIN(fill, ls_fill_args)
 
+static ls_status run_scale(ls_op *op, ls_queue *queue)
+{
+    (void)queue;
+    const ls_scale_args *s = ls_op_arguments(op);
+    real *y = s->y;
+    for (int64_t i = 0; i < s->count; i++)
+        y[i] = (real)s->factor * y[i];
+    return LS_OK;
+}
+
+PLAIN(scale, ls_scale_args)
+
 /* ---- Losses -------------------------------------------------------------------------------- */
 
 static ls_status run_softmax_cross_entropy(ls_op *op, ls_queue *queue)

@@ -117,6 +117,22 @@ static void test_fill(void **state)
     }
 }
 
+static void test_scale(void **state)
+{
+    fixture *f = *state;
+    for (int i = 0; i < SIZES; i++) {
+        int64_t count = sizes[i] * 200;
+        float *got = randoms(count, 1), *want = randoms(count, 1);
+        ls_op *op;
+        must(f->cpu->table->scale(f->cpu, &(ls_scale_args){count, 1.0 / 3, got}, &op));
+        run(f, op);
+        must(f->reference->table->scale(f->reference, &(ls_scale_args){count, 1.0 / 3, want}, &op));
+        run(f, op);
+        same_bits("scale", got, want, ((size_t)count + 1) * sizeof *got);
+        free(got), free(want);
+    }
+}
+
 /* ---- Losses -------------------------------------------------------------------------------- */
 
 static void check_softmax(fixture *f, int64_t rows, int64_t classes, float range, bool backward)

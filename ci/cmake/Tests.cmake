@@ -3,7 +3,7 @@
 # label `integration` (`slow` where its name ends so), which gets the program's path in LOCKSTEP. Exit status 77: skipped,
 # with the reason in the output.
 file(GLOB unit_tests CONFIGURE_DEPENDS common/*/tests/test_*.c impl/tests/test_*.c
-     bench/tests/test_*.c)
+     impl/examples/tests/test_*.c bench/tests/test_*.c)
 list(FILTER unit_tests EXCLUDE REGEX "/test_[a-z_]*(kernels|sums|launches|parts|nets)_emulated\\.c$")
 if(LOCKSTEP_HAS_CUDA) # the kernels of GPUs once more, for CPUs
   enable_language(CXX)
@@ -76,12 +76,17 @@ if(TARGET test_conv_kernels_emulated) # a library in place of cuDNN, loaded as t
     -Wl,--wrap=cudaStreamSynchronize -Wl,--wrap=ls_dnn_load)
 endif()
 
-# The examples: an installed user's programs, that check their own figures.
-file(GLOB examples CONFIGURE_DEPENDS impl/examples/*.c)
+# The examples: an installed user's programs, that check their own figures; and what these share.
+file(GLOB examples CONFIGURE_DEPENDS impl/examples/seed*.c)
+file(GLOB shared_by_examples CONFIGURE_DEPENDS impl/examples/p*.c)
+add_library(examples STATIC ${shared_by_examples})
+target_link_libraries(examples PUBLIC lockstep_options liblockstep)
+target_link_libraries(test_parallel PRIVATE examples)
+target_link_libraries(test_placed PRIVATE examples)
 foreach(source ${examples})
   get_filename_component(name ${source} NAME_WE)
   add_executable(example_${name} ${source})
-  target_link_libraries(example_${name} PRIVATE lockstep_options liblockstep)
+  target_link_libraries(example_${name} PRIVATE examples)
   add_test(NAME example.${name} COMMAND example_${name})
   set_tests_properties(example.${name} PROPERTIES LABELS example TIMEOUT 300
     SKIP_REGULAR_EXPRESSION "apt-get install dataset-fashion-mnist")

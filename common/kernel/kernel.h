@@ -342,7 +342,7 @@ typedef struct ls_kernels {
     X(optimizer, ls_optimizer_args)                                                                \
     X(add, ls_add_args)                                                                            \
     X(fill, ls_fill_args)                                                                          \
-    X(scale, ls_scale_args)                                                                        \
+    X(scale, ls_scale_args)
 
 #define LS_KERNEL_CORE_ENTRIES(X)                                                                  \
     LS_KERNEL_OWN_ENTRIES(X)                                                                       \

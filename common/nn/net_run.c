@@ -209,8 +209,8 @@ void ls_net_node_lists(const ls_net *net, int node, ls_net_pass pass,
                        const ls_op_list *out[LS_NET_LISTS])
 {
     const net_node *my = &net->nodes[node];
-    const bool back = pass == LS_NET_BACKWARD || pass == LS_NET_BACKWARD_HALF ||
-                      pass == LS_NET_BACKWARD_REST;
+    const bool back =
+        pass == LS_NET_BACKWARD || pass == LS_NET_BACKWARD_HALF || pass == LS_NET_BACKWARD_REST;
     const bool half = pass != LS_NET_FORWARD_REST && pass != LS_NET_BACKWARD_REST;
     const bool rest = pass != LS_NET_FORWARD_HALF && pass != LS_NET_BACKWARD_HALF;
     out[0] = !back && half && node == net->pack_at ? &net->pack : NULL;

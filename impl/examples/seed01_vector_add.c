@@ -5,8 +5,8 @@
  */
 #include "common/base/philox.h"
 #include "impl/examples/example.h"
-#include "impl/parallel.h"
-#include "impl/placed.h"
+#include "impl/examples/parallel.h"
+#include "impl/examples/placed.h"
 
 #include <string.h>
 

@@ -7,7 +7,7 @@
 #include "common/base/philox.h"
 #include "common/nn/model.h"
 #include "impl/examples/example.h"
-#include "impl/parallel.h"
+#include "impl/examples/parallel.h"
 
 #include <string.h>
 

@@ -12,7 +12,7 @@
 #include "common/base/philox.h"
 #include "common/nn/model.h"
 #include "impl/examples/example.h"
-#include "impl/parallel_training.h"
+#include "impl/examples/parallel_training.h"
 
 #include <math.h>
 #include <string.h>

@@ -6,8 +6,8 @@
  * the program.
  */
 #include "impl/examples/example.h"
-#include "impl/parallel.h"
-#include "impl/placed.h"
+#include "impl/examples/parallel.h"
+#include "impl/examples/placed.h"
 
 #include <string.h>
 

@@ -8,7 +8,7 @@
 #include "common/data/data.h"
 #include "common/nn/model.h"
 #include "impl/examples/example.h"
-#include "impl/parallel_training.h"
+#include "impl/examples/parallel_training.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
  * and their sum on /cpu:0: [[44,56],[98,128]].
  */
 #include "impl/examples/example.h"
-#include "impl/placed.h"
+#include "impl/examples/placed.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
  * log says so.
  */
 #include "impl/examples/example.h"
-#include "impl/placed.h"
+#include "impl/examples/placed.h"
 
 #include <string.h>
 

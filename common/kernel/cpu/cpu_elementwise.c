@@ -100,7 +100,7 @@ ls_status ls_cpu_polynomial(ls_kernels *kernels, const ls_polynomial_args *argum
     return make(kernels, &op, work, arguments->rows, (element_op){.polynomial = *arguments}, out);
 }
 
-/* ---- add, fill, scale ----------------------------------------------------------------------------- */
+/* ---- add, fill, scale ---------------------------------------------------------------------- */
 
 static void add_part(void *context, int part, int parts)
 {

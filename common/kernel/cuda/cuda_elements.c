@@ -75,7 +75,8 @@ static int launch_scale(const cuda_op *op, ls_queue *queue)
 ls_status ls_cuda_scale(ls_kernels *kernels, const ls_scale_args *arguments, const ls_work *work,
                         ls_op **out)
 {
-    const cuda_op like = {.op.name = "scale.cuda", .launch = launch_scale, .args.scale = *arguments};
+    const cuda_op like = {
+        .op.name = "scale.cuda", .launch = launch_scale, .args.scale = *arguments};
     return ls_cuda_op_put(kernels, &like, work, out);
 }
 

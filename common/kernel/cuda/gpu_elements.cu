@@ -103,7 +103,7 @@ template <typename F> static int launch_elements(void *stream, const F &f, int64
     return ls_gpu_launch(stream, blocks_of(r), LS_GPU_THREADS, element_kernel<F>, f, r);
 }
 
-/* ---- Activations, add, fill, scale ------------------------------------------------------------------ */
+/* ---- Activations, add, fill, scale ----------------------------------------------------------- */
 
 struct relu_forward : arrays<1, 1> {
     __device__ void apply(const float *x, float *y) const

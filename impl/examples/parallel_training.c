@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A function of batches trained on several devices; see parallel_training.h. */
-#include "impl/parallel_training.h"
+#include "impl/examples/parallel_training.h"
 
 #include <stdlib.h>
 

@@ -4,7 +4,7 @@
  * by a copy of another step's. The first device that is named drives the program: the queues of
  * the others wait for its start, each step waits for what it copies, and the end for all.
  */
-#include "impl/placed.h"
+#include "impl/examples/placed.h"
 
 #include "common/device/op_list.h"
 #include "common/kernel/kernel.h"

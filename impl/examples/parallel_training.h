@@ -7,7 +7,7 @@
 #define LS_IMPL_PARALLEL_TRAINING_H
 
 #include "common/nn/optimizer.h"
-#include "impl/parallel.h"
+#include "impl/examples/parallel.h"
 
 /** All memory is the holder's. */
 typedef struct ls_parallel_training {

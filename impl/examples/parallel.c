@@ -3,7 +3,7 @@
  * make_parallel; see parallel.h. A lane is what the parts of one device share: a queue, kernels,
  * a copy of the variables. The holder's lane is put after the others have been started.
  */
-#include "impl/parallel.h"
+#include "impl/examples/parallel.h"
 
 #include "impl/slice.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* make_parallel's function of a graph: a net over the rows of the part; see parallel.h. */
 #include "common/nn/net.h"
-#include "impl/parallel.h"
+#include "impl/examples/parallel.h"
 
 /* The node that is input number `index`, or NULL. */
 static const ls_node *input_node(const ls_graph *graph, int index)

@@ -5,7 +5,7 @@
  */
 #include "common/base/tests/must.h"
 #include "common/nn/model.h"
-#include "impl/parallel_training.h"
+#include "impl/examples/parallel_training.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,7 +4,7 @@
  * shapes, devices and foreign tensors are refused. Small integers: exact.
  */
 #include "common/base/tests/must.h"
-#include "impl/placed.h"
+#include "impl/examples/placed.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -95,7 +95,8 @@ typedef enum ls_net_pass {
     LS_NET_FORWARD_HALF, /**< `together`: up to the sums, ... */
     LS_NET_FORWARD_REST, /**< ... and what uses them */
     LS_NET_BACKWARD_HALF,
-    LS_NET_BACKWARD_REST
+    LS_NET_BACKWARD_REST,
+    LS_NET_PREDICT /**< forward as in evaluation */
 } ls_net_pass;
 
 enum { LS_NET_LISTS = 3 };

@@ -209,6 +209,11 @@ void ls_net_node_lists(const ls_net *net, int node, ls_net_pass pass,
                        const ls_op_list *out[LS_NET_LISTS])
 {
     const net_node *my = &net->nodes[node];
+    if (pass == LS_NET_PREDICT && graph_node(net, node)->layer->predict) {
+        out[0] = &my->predict;
+        out[1] = out[2] = NULL;
+        return;
+    }
     const bool back = pass == LS_NET_BACKWARD || pass == LS_NET_BACKWARD_HALF ||
                       pass == LS_NET_BACKWARD_REST;
     const bool half = pass != LS_NET_FORWARD_REST && pass != LS_NET_BACKWARD_REST;

@@ -6,7 +6,6 @@
  * instances have the same bits, those of one device alone, and the loss is below the first.
  */
 #include "common/nn/layer.h"
-#include "impl/divided.h"
 #include "impl/examples/example.h"
 
 #include <stdlib.h>

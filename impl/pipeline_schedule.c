@@ -73,9 +73,9 @@ ls_status ls_schedule_span(const ls_schedule *s, const ls_stage_time *times, dou
     if (!memory)
         return ls_fail_memory("pipeline", (stages + 2 * passes) * sizeof *memory);
     const clocks c = {.schedule = s,
-                .times = times,
-                .free_at = memory,
-                .done = {memory + stages, memory + stages + passes}};
+                      .times = times,
+                      .free_at = memory,
+                      .done = {memory + stages, memory + stages + passes}};
     ls_pass pass;
     for (int tick = 0; tick < ls_schedule_ticks(s); tick++)
         for (int stage = s->stages; stage-- > 0;)

@@ -35,9 +35,9 @@ int ls_schedule_in_flight(const ls_schedule *schedule, int stage);
 int ls_schedule_ticks(const ls_schedule *schedule);
 
 /**
- * The stage's pass at a tick; false: it has none. Tick after tick, and at each the last stage first,
- * every pass comes after all that it waits for: the passes beside it, and, since what goes forward
- * needs room, the next stage's end of the micro-batch that was there before.
+ * The stage's pass at a tick; false: it has none. Tick after tick, and at each the last stage
+ * first, every pass comes after all that it waits for: the passes beside it, and, since what goes
+ * forward needs room, the next stage's end of the micro-batch that was there before.
  */
 bool ls_schedule_at(const ls_schedule *schedule, int tick, int stage, ls_pass *out);
 

@@ -50,8 +50,8 @@ int64_t ls_replicated_batch(const ls_job *job, int which);
 /** Pieces of replica d's slice of a batch; 0: it is empty. */
 int ls_replicated_pieces(const ls_job *job, int d, int which);
 
-/** The schedule of replica d, which is a pipeline; it has as many micro-batches as the job asks for,
- *  or as there are pieces. */
+/** The schedule of replica d, which is a pipeline; it has as many micro-batches as the job asks
+ * for, or as there are pieces. */
 ls_schedule ls_replicated_schedule(const ls_job *job, int d, int which);
 
 /** Opens a member on each device; `run` is zero-filled but for `holder`, and ls_replicated_close's
@@ -72,11 +72,12 @@ void ls_member_close(ls_member *member);
 ls_status ls_replicated_gather(const ls_replicated *run, int first, float *parameters);
 
 /** Copies a place's variables from (or, `out`, the ones that it owns to) the whole flat buffer. */
-void ls_replicated_move(const ls_graph_parts *parts, int place, float *whole, float *here, bool out);
+void ls_replicated_move(const ls_graph_parts *parts, int place, float *whole, float *here,
+                        bool out);
 
-/* Entries of ls_strategy. Load: all members. Records: the end is the last member's, the loss the sum
- * of the replicas' parts; of several processes, all of which call it, ends count from the marks, as
- * if these were one. Evaluation: the first replica's, which is whole. */
+/* Entries of ls_strategy. Load: all members. Records: the end is the last member's, the loss the
+ * sum of the replicas' parts; of several processes, all of which call it, ends count from the
+ * marks, as if these were one. Evaluation: the first replica's, which is whole. */
 ls_status ls_replicated_load(ls_run *run, const float *parameters);
 ls_status ls_replicated_records(ls_run *run, uint64_t first, uint64_t count, ls_step_record *out,
                                 uint64_t *mark_ns);

@@ -73,8 +73,8 @@ struct ls_strategy {
     ls_status (*check)(const ls_outline *outline);
     /** Says what this process's members do in one step (impl/step/step.h). */
     void (*build)(ls_step *step);
-    /** What one step moves, over all processes, by a closed form: not by what was said. NULL: nothing
-     *  crosses a border. */
+    /** What one step moves, over all processes, by a closed form: not by what was said. NULL:
+     * nothing crosses a border. */
     ls_traffic (*formula)(const ls_step *step);
     /** Partitions, allocates everything, captures the step. */
     ls_status (*open)(const ls_strategy *strategy, const ls_job *job, ls_run **out);

@@ -7,6 +7,7 @@
  */
 #include "common/nn/layer.h"
 #include "impl/examples/example.h"
+#include "impl/strategy.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -274,8 +274,8 @@ ls_traffic ls_reduced_traffic(const ls_step *s)
     ls_traffic sum = {0};
     for (int k = 0; k < s->run->group_count; k++)
         for (int b = 0; b < ls_buckets_of(s, k); b++)
-            ls_traffic_add(&sum, job->allreduce->formula(ls_job_replicas(job),
-                                                         ls_bucket(s, k, b).count, ls_shards(s),
-                                                         group_at(s, k)->layout));
+            ls_traffic_add(&sum,
+                           job->allreduce->formula(ls_job_replicas(job), ls_bucket(s, k, b).count,
+                                                   ls_shards(s), group_at(s, k)->layout));
     return sum;
 }

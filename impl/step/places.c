@@ -33,7 +33,13 @@ static size_t real_bytes(const ls_replicated *r)
     return r->members[0].replica->kernels->table->real_bytes;
 }
 
-/* The owners' memory for gradients of copies. */
+size_t ls_places_arrived(const ls_stepped *run, const ls_variable_copy *c, int owner)
+{
+    const int slots = run->shared.members[owner].slots;
+    return (size_t)(slots > 1 ? slots : 1) * c->count * real_bytes(&run->shared);
+}
+
+/* The owners' memory for gradients of copies, of as many pieces as are at work at once. */
 static ls_status take_memory(ls_stepped *run)
 {
     const ls_replicated *r = &run->shared;
@@ -46,7 +52,7 @@ static ls_status take_memory(ls_stepped *run)
         const int owner = member_at(r, (int)(i / copies), c->owner);
         if (owner >= 0)
             LS_TRY(ls_device_allocate(r->members[owner].replica->device, LS_MEMORY_COMMUNICATION,
-                                      c->count * real_bytes(r), &run->places.arrived[i]));
+                                      ls_places_arrived(run, c, owner), &run->places.arrived[i]));
     }
     return LS_OK;
 }
@@ -201,9 +207,16 @@ static ls_span elements(const ls_step *s, int member, void *flat, size_t first, 
 
 /* ---- Shared variables ------------------------------------------------------------------------ */
 
-static void **arrived(const ls_step *s, int replica, size_t copy)
+/* The owner's memory for the gradient of a copy. */
+static ls_span arrived(const ls_step *s, int replica, int piece, size_t copy)
 {
-    return &s->run->places.arrived[(size_t)replica * parts_of(s)->copy_count + copy];
+    const ls_variable_copy *c = &parts_of(s)->copies[copy];
+    const int owner = member_at(&s->run->shared, replica, c->owner);
+    if (owner < 0)
+        return (ls_span){.member = -1};
+    const int slots = ls_step_member(s, owner)->slots;
+    void *memory = s->run->places.arrived[(size_t)replica * parts_of(s)->copy_count + copy];
+    return elements(s, owner, memory, slots > 1 ? (size_t)(piece % slots) * c->count : 0, c->count);
 }
 
 /* The gradient of a copy goes to the owner. */
@@ -211,14 +224,11 @@ static void send_shared(ls_step *s, int replica, int piece, size_t copy)
 {
     const ls_variable_copy *c = &parts_of(s)->copies[copy];
     const int places[] = {c->holder, c->owner};
-    ls_span ends[2];
-    for (int i = 0; i < 2; i++)
-        ends[i].member = member_at(&s->run->shared, replica, places[i]);
-    if (ends[0].member >= 0)
-        ends[0] = elements(s, ends[0].member, ls_net_gradients(net_of(s, ends[0].member, piece)),
-                           c->at_holder, c->count);
-    if (ends[1].member >= 0)
-        ends[1] = elements(s, ends[1].member, *arrived(s, replica, copy), 0, c->count);
+    const int holder = member_at(&s->run->shared, replica, c->holder);
+    ls_span ends[] = {{.member = -1}, arrived(s, replica, piece, copy)};
+    if (holder >= 0)
+        ends[0] =
+            elements(s, holder, ls_net_gradients(net_of(s, holder, piece)), c->at_holder, c->count);
     carry(s, places, ends);
 }
 
@@ -226,18 +236,19 @@ static void send_shared(ls_step *s, int replica, int piece, size_t copy)
 static void add_shared(ls_step *s, int replica, int piece, size_t copy)
 {
     const ls_variable_copy *c = &parts_of(s)->copies[copy];
-    const int owner = member_at(&s->run->shared, replica, c->owner);
-    if (owner < 0 || s->status)
+    const ls_span from = arrived(s, replica, piece, copy);
+    if (from.member < 0 || s->status)
         return;
-    const ls_kernels *kernels = ls_step_replica(s, owner)->kernels;
-    void *sum = elements(s, owner, ls_net_gradients(net_of(s, owner, piece)), c->at_owner, 0).memory;
+    ls_kernels *kernels = ls_step_replica(s, from.member)->kernels;
+    const ls_span sum = elements(s, from.member, ls_net_gradients(net_of(s, from.member, piece)),
+                                 c->at_owner, c->count);
     const ls_add_args args = {
-        .count = (int64_t)c->count, .a = sum, .b = *arrived(s, replica, copy), .y = sum};
+        .count = (int64_t)c->count, .a = sum.memory, .b = from.memory, .y = sum.memory};
     ls_op_list ops = {0};
     ls_op *op;
-    ls_status status = kernels->table->add((ls_kernels *)kernels, &args, &op);
+    ls_status status = kernels->table->add(kernels, &args, &op);
     ls_step_fail(s, status ? status : ls_op_list_add(&ops, op));
-    ls_task_begin(s, "add up", owner, nothing);
+    ls_task_begin(s, "add up", from.member, nothing);
     ls_task_take_ops(s, &ops);
     ls_task_end(s);
 }

@@ -78,8 +78,7 @@ static ls_status evaluate_here(ls_stepped *run, uint64_t most, ls_evaluation *ou
     LS_TRY(build_test(run));
     for (int m = 0; m < r->places; m++) {
         LS_TRY(ls_replica_average_in(members[m].replica));
-        LS_TRY(
-            ls_replica_test_begin(members[m].replica, ls_slice_net(members[m].slice[LS_FULL])));
+        LS_TRY(ls_replica_test_begin(members[m].replica, ls_slice_net(members[m].slice[LS_FULL])));
     }
     for (uint64_t at = 0; at < samples; at += rows) {
         for (int m = 0; m < r->places; m++)
@@ -111,16 +110,16 @@ void ls_places_memory(const ls_stepped *run, int member, ls_memory_formula *form
 {
     const ls_replicated *r = &run->shared;
     const ls_comm *end = run->places.ends ? run->places.ends[member] : NULL;
-    const size_t real = r->members[0].replica->kernels->table->real_bytes;
     for (size_t i = 0; i < r->parts.copy_count; i++)
         if (r->parts.copies[i].owner == r->first + member % r->places)
-            formula->bytes[LS_MEMORY_COMMUNICATION] += r->parts.copies[i].count * real;
+            formula->bytes[LS_MEMORY_COMMUNICATION] +=
+                ls_places_arrived(run, &r->parts.copies[i], member);
     if (end && end->backend->memory)
         formula->bytes[LS_MEMORY_COMMUNICATION] += end->backend->memory(end);
 }
 
-/* Every output over a border, its gradient back, of all rows once; gradients of copies once a piece,
- * their values once. */
+/* Every output over a border, its gradient back, of all rows once; gradients of copies once a
+ * piece, their values once. */
 ls_traffic ls_border_traffic(const ls_step *s)
 {
     const ls_job *job = ls_step_job(s);

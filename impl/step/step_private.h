@@ -105,7 +105,7 @@ typedef struct ls_divided {
 struct ls_stepped {
     ls_replicated shared; /**< members and their slices */
     ls_divided places;
-    ls_member *shadows;   /**< [replicas] on the holder's device; NULL: none */
+    ls_member *shadows; /**< [replicas] on the holder's device; NULL: none */
     ls_step step[LS_BATCHES];
     ls_lane *lanes; /**< [lane_count] the members' first, in order */
     int lane_count;
@@ -139,8 +139,8 @@ ls_replica *ls_step_replica(const ls_step *step, int member);
 
 /** The acts of one piece; no more than *count. */
 const ls_act *ls_step_piece(const ls_step *step, int member, int piece, size_t *count);
-/** A task of those acts of a piece that are of these kinds (1 << kind each), of one node or (-1) all;
- *  none where they have no operations. */
+/** A task of those acts of a piece that are of these kinds (1 << kind each), of one node or (-1)
+ * all; none where they have no operations. */
 void ls_step_say_acts(ls_step *step, const char *verb, int member, int piece, unsigned kinds,
                       int node);
 /** A copy by a lane, counted where devices differ. */
@@ -156,6 +156,8 @@ void ls_predict_node(ls_step *step, int replica, int piece, int node);
 /** Between processes: the whole parameters of the replica that has a part here; all call it. */
 ls_status ls_places_gather(ls_stepped *run, float *parameters);
 ls_status ls_places_evaluate(ls_stepped *run, uint64_t most, ls_evaluation *out);
+/** Bytes that an owner has for the gradients of a copy. */
+size_t ls_places_arrived(const ls_stepped *run, const ls_variable_copy *copy, int owner);
 void ls_places_memory(const ls_stepped *run, int member, ls_memory_formula *formula);
 
 /* order.c: who waits for whom, and which lanes belong together. */

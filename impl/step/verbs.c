@@ -126,10 +126,9 @@ void ls_step_say_acts(ls_step *s, const char *verb, int member, int piece, unsig
 
 void ls_forward_piece(ls_step *s, int member, int piece)
 {
-    ls_step_say_acts(s, "forward", member, piece,
-                     1U << LS_ACT_DELAY | 1U << LS_ACT_FEED | 1U << LS_ACT_FORWARD |
-                         1U << LS_ACT_LOSS,
-                     -1);
+    ls_step_say_acts(
+        s, "forward", member, piece,
+        1U << LS_ACT_DELAY | 1U << LS_ACT_FEED | 1U << LS_ACT_FORWARD | 1U << LS_ACT_LOSS, -1);
 }
 
 void ls_backward_piece(ls_step *s, int member, int piece)

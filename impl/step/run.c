@@ -50,10 +50,11 @@ static ls_status open_shadows(ls_stepped *me)
 static int find_holder(const ls_strategy *strategy, const ls_job *job)
 {
     const int n = (int)job->device_count;
-    for (int i = 0; i < n && strategy->holds_variables; i++)
+    const bool held = strategy->variables == LS_VARIABLES_HELD;
+    for (int i = 0; i < n && held; i++)
         if (job->devices[i] == job->variable_device)
             return i;
-    return strategy->holds_variables ? n : -1;
+    return held ? n : -1;
 }
 
 /* Each member's compute queue is the lane of its number. */

@@ -237,7 +237,7 @@ static ls_status check_model_case(const ls_case *one, const ls_strategy *strateg
                           .micro_shards = one->micro_shards,
                           .allreduce = one->allreduce,
                           .microbatches = ls_applies_pipeline(one) ? one->microbatches : 0,
-                          .replicas = ls_case_split_replicas(one, strategy->divided),
+                          .replicas = ls_case_split_replicas(one, ls_strategy_divides(strategy)),
                           .ps_servers = one->ps_servers,
                           .ps_colocate = one->ps_colocate,
                           .ps_alone = one->ps_mode != LS_PS_SYNC,
@@ -251,7 +251,7 @@ static ls_status check_model_case(const ls_case *one, const ls_strategy *strateg
     if (__builtin_mul_overflow((int64_t)outline.devices, (int64_t)outline.ranks, &devices))
         return ls_fail(LS_CODE_USAGE, "option", "--devices",
                        "times the ranks overflows; fewer devices work");
-    if (strategy->serves && devices <= INT32_MAX)
+    if (ls_strategy_serves(strategy) && devices <= INT32_MAX)
         outline.replicas = ls_ps_workers(&ps, (int)devices);
     const int64_t replicas = outline.replicas;
     if (one->scaling == LS_SCALING_WEAK &&
@@ -260,7 +260,7 @@ static ls_status check_model_case(const ls_case *one, const ls_strategy *strateg
                        "times the devices overflows; a smaller one works");
     LS_TRY(ls_strategy_check(strategy, &outline));
     LS_TRY(ls_sync_bn_check(one, strategy, model, replicas > 0 ? replicas : devices, devices));
-    return strategy->divided ? check_division(one, model, devices / replicas) : LS_OK;
+    return ls_strategy_divides(strategy) ? check_division(one, model, devices / replicas) : LS_OK;
 }
 
 static ls_status check_case(const ls_case *one, const ls_request *request)

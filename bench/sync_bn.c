@@ -18,7 +18,7 @@ static ls_status check_meeting(const ls_case *one, const ls_strategy *strategy, 
                                int64_t devices)
 {
     const char *name = strategy->name;
-    if (strategy->staged && one->microbatches > 1)
+    if (!strategy->replicated && ls_applies_pipeline(one) && one->microbatches > 1)
         return ls_fail(LS_CODE_USAGE, "option", "--sync-bn",
                        "%s goes through the batch in micro-batches, of which none has all "
                        "statistics; --pipeline-microbatches 1 works, and --sync-bn no",
@@ -28,7 +28,7 @@ static ls_status check_meeting(const ls_case *one, const ls_strategy *strategy, 
                        "%s has no way to add statistics up in a step; single, towers, mirrored "
                        "work",
                        name);
-    if (strategy->holds_variables && !one->colocate_gradients && parts)
+    if (strategy->variables == LS_VARIABLES_HELD && !one->colocate_gradients && parts)
         return ls_fail(LS_CODE_USAGE, "option", "--sync-bn",
                        "statistics are added up where gradients are computed; "
                        "--colocate-gradients yes works");

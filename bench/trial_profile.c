@@ -60,10 +60,16 @@ static double median(double *values, uint64_t count)
     return s.median;
 }
 
+/* Whether its devices are the stages of one. */
+static bool is_pipeline(const ls_trial *trial)
+{
+    return trial->session.job.microbatches > 0 && !trial->plan->strategy->replicated;
+}
+
 static ls_status take_rounds(profile *p, uint64_t rounds, uint64_t steps)
 {
     const ls_job *job = &p->trial->session.job;
-    const bool staged = p->trial->plan->strategy->staged;
+    const bool staged = is_pipeline(p->trial);
     const ls_schedule schedule = {(int)p->devices, job->microbatches, job->one_f_one_b};
     for (uint64_t r = 0; r < rounds; r++) {
         ls_bubble bubble = {0, 0};
@@ -102,7 +108,7 @@ ls_status ls_trial_profile(ls_trial *trial)
     const ls_comm *comm = session->job.comm;
     const size_t here = session->device_count, devices = here * (comm ? (size_t)comm->size : 1);
     const uint64_t all = trial->timed_done < PROFILED ? trial->timed_done : PROFILED;
-    const uint64_t most = trial->plan->strategy->staged ? ROUNDS : 1;
+    const uint64_t most = is_pipeline(trial) ? ROUNDS : 1;
     const uint64_t rounds = all < most ? all : most, each = all / rounds;
     ls_time_profile *memory = calloc(2 * devices + here, sizeof *memory);
     ls_status status =

@@ -249,7 +249,8 @@ static ls_status check_convolution(const ls_plan_of_case *plan)
 
 bool ls_plan_has_variable_device(const ls_plan_of_case *plan)
 {
-    return plan->strategy->holds_variables && (!plan->strategy->serves || plan->config->ranks == 1);
+    return plan->strategy->variables == LS_VARIABLES_HELD ||
+           (ls_strategy_serves(plan->strategy) && plan->config->ranks == 1);
 }
 
 bool ls_plan_mixes_kinds(const ls_plan_of_case *plan)
@@ -273,7 +274,7 @@ static ls_status place_variables(const ls_workplace *place, ls_plan_of_case *pla
     free(names);
     if (!ls_plan_mixes_kinds(plan))
         return LS_OK;
-    if (plan->strategy->serves)
+    if (ls_strategy_serves(plan->strategy))
         return ls_fail(LS_CODE_USAGE, "option --variable-device", text,
                        "a parameter server and its workers are of one kind; %s works",
                        plan->devices->kind == LS_DEVICE_GPU ? "/gpu:0" : "/cpu:0");
@@ -292,7 +293,7 @@ static ls_status place_variables(const ls_workplace *place, ls_plan_of_case *pla
 static ls_status take_places(ls_plan_of_case *plan)
 {
     const size_t nodes = (size_t)plan->model->graph->count;
-    if (!plan->strategy->divided)
+    if (!ls_strategy_divides(plan->strategy))
         return LS_OK;
     plan->place = calloc(nodes, sizeof *plan->place);
     if (!plan->place)
@@ -308,7 +309,7 @@ static ls_status divide_model(ls_plan_of_case *plan)
 {
     const ls_graph *graph = plan->model->graph;
     const char *text = plan->config->place;
-    if (!plan->strategy->divided)
+    if (!ls_strategy_divides(plan->strategy))
         return LS_OK;
     const int places = ls_job_places(&plan->job);
     if (*text && places > (int)plan->device_count)
@@ -391,10 +392,10 @@ static ls_job job_of(const ls_workplace *place, const ls_plan_of_case *plan)
         .capture = c->capture && !ls_plan_mixes_kinds(plan),
         .microbatches = ls_applies_pipeline(c) ? c->microbatches : 0,
         .one_f_one_b = c->one_f_one_b,
-        .ps = {.ranks = plan->strategy->serves ? c->ranks : 0,
-               .mode = plan->strategy->serves ? (ls_ps_mode)c->ps_mode : LS_PS_SYNC,
+        .ps = {.ranks = ls_strategy_serves(plan->strategy) ? c->ranks : 0,
+               .mode = ls_strategy_serves(plan->strategy) ? (ls_ps_mode)c->ps_mode : LS_PS_SYNC,
                .staleness = c->ps_staleness,
-               .backups = plan->strategy->serves ? c->ps_backup_workers : 0,
+               .backups = ls_strategy_serves(plan->strategy) ? c->ps_backup_workers : 0,
                .servers = c->ps_servers,
                .colocate = c->ps_colocate,
                .by_variable = c->ps_by_variable},
@@ -434,22 +435,22 @@ static ls_status resolve(ls_workplace *place, ls_plan_of_case *plan)
     const uint64_t noted = place->request->ps_record ? steps : gated < steps ? gated : steps;
     if (ls_ps_by_arrival(&job->ps)) /* a pull and a push of each worker in each step */
         job->ps.log_events = 2 * noted * (uint64_t)ls_job_replicas(job);
-    const ls_outline outline = {.devices = (size_t)(plan->all_devices / c->ranks),
-                                .ranks = c->ranks,
-                                .batch = job->batch,
-                                .exact = job->exact,
-                                .micro_shards = job->micro_shards,
-                                .allreduce = c->allreduce,
-                                .microbatches = job->microbatches,
-                                .replicas = plan->strategy->serves ? ls_job_replicas(job)
-                                                                   : job->split_replicas,
-                                .ps_servers = c->ps_servers,
-                                .ps_colocate = c->ps_colocate,
-                                .ps_alone = job->ps.mode != LS_PS_SYNC,
-                                .ps_backups = job->ps.backups,
-                                .comm = c->comm,
-                                .linked = *c->link_text != 0,
-                                .hosts = place->request->processes->hosts};
+    const ls_outline outline = {
+        .devices = (size_t)(plan->all_devices / c->ranks),
+        .ranks = c->ranks,
+        .batch = job->batch,
+        .exact = job->exact,
+        .micro_shards = job->micro_shards,
+        .allreduce = c->allreduce,
+        .microbatches = job->microbatches,
+        .replicas = ls_strategy_serves(plan->strategy) ? ls_job_replicas(job) : job->split_replicas,
+        .ps_servers = c->ps_servers,
+        .ps_colocate = c->ps_colocate,
+        .ps_alone = job->ps.mode != LS_PS_SYNC,
+        .ps_backups = job->ps.backups,
+        .comm = c->comm,
+        .linked = *c->link_text != 0,
+        .hosts = place->request->processes->hosts};
     LS_TRY(ls_strategy_check(plan->strategy, &outline));
     LS_TRY(choose_transport(plan));
     LS_TRY(choose_reduction(place, plan));

@@ -12,46 +12,24 @@ int ls_schedule_in_flight(const ls_schedule *s, int stage)
 
 /* ---- Order ---------------------------------------------------------------------------------- */
 
-/* How many forward and backward passes of a stage have been visited. */
-typedef struct progress {
-    int forward, backward;
-} progress;
-
-/* Whether the stage's next pass is a forward one: as many are in flight as its schedule lets. */
-static bool wants_forward(const ls_schedule *s, const progress *at, int stage)
+int ls_schedule_ticks(const ls_schedule *s)
 {
-    return at[stage].forward < s->microbatches &&
-           at[stage].forward - at[stage].backward < ls_schedule_in_flight(s, stage);
+    return 2 * (s->microbatches + s->stages - 1);
 }
 
-/* Whether what the stage's next pass waits for has been visited: the passes beside it, and, since
- * what goes forward needs room, the next stage's end of the micro-batch that was there before. */
-static bool is_ready(const ls_schedule *s, const progress *at, int stage)
+/* Forward passes begin at `first`, backward ones at `back`, every so many ticks. */
+bool ls_schedule_at(const ls_schedule *s, int tick, int stage, ls_pass *out)
 {
-    const bool last = stage + 1 == s->stages;
-    if (!wants_forward(s, at, stage))
-        return at[stage].backward < at[stage].forward &&
-               (last || at[stage + 1].backward > at[stage].backward);
-    return (stage == 0 || at[stage - 1].forward > at[stage].forward) &&
-           (last ||
-            at[stage].forward - at[stage + 1].backward < ls_schedule_in_flight(s, stage + 1));
-}
-
-ls_status ls_schedule_each(const ls_schedule *s, ls_pass_visit visit, void *context)
-{
-    progress *at = calloc((size_t)s->stages, sizeof *at);
-    ls_status status = at ? LS_OK : ls_fail_memory("pipeline", (size_t)s->stages * sizeof *at);
-    while (!status && at[0].backward < s->microbatches) {
-        for (int stage = 0; stage < s->stages && !status; stage++) {
-            if (!is_ready(s, at, stage))
-                continue;
-            const bool backward = !wants_forward(s, at, stage);
-            int *next = backward ? &at[stage].backward : &at[stage].forward;
-            status = visit(context, &(ls_pass){stage, (*next)++, backward});
-        }
+    const int p = s->stages, m = s->microbatches, every = s->one_f_one_b ? 2 : 1;
+    const int first = stage;
+    const int back = s->one_f_one_b ? 2 * p - 1 - stage : m + 2 * (p - 1) - stage;
+    for (int backward = 0; backward < 2; backward++) {
+        const int since = tick - (backward ? back : first);
+        *out = (ls_pass){stage, since / every, backward};
+        if (since >= 0 && since % every == 0 && out->microbatch < m)
+            return true;
     }
-    free(at);
-    return status;
+    return false;
 }
 
 /* ---- Time ----------------------------------------------------------------------------------- */
@@ -70,9 +48,8 @@ static double later(double a, double b)
 
 /* A pass begins when its stage is free and what it works on is there; a forward one ends when the
  * next stage has room for its output. */
-static ls_status take_time(void *context, const ls_pass *pass)
+static void take_time(const clocks *c, const ls_pass *pass)
 {
-    clocks *c = context;
     const ls_schedule *s = c->schedule;
     const int m = s->microbatches, at = pass->stage * m + pass->microbatch;
     const bool last = pass->stage + 1 == s->stages;
@@ -87,7 +64,6 @@ static ls_status take_time(void *context, const ls_pass *pass)
             end = later(end, c->done[1][at + m - room]);
     }
     c->free_at[pass->stage] = c->done[pass->backward][at] = end;
-    return LS_OK;
 }
 
 ls_status ls_schedule_span(const ls_schedule *s, const ls_stage_time *times, double *out)
@@ -96,14 +72,18 @@ ls_status ls_schedule_span(const ls_schedule *s, const ls_stage_time *times, dou
     double *memory = calloc(stages + 2 * passes, sizeof *memory);
     if (!memory)
         return ls_fail_memory("pipeline", (stages + 2 * passes) * sizeof *memory);
-    clocks c = {.schedule = s,
-                .times = times,
-                .free_at = memory,
-                .done = {memory + stages, memory + stages + passes}};
-    const ls_status status = ls_schedule_each(s, take_time, &c);
+    const clocks c = {.schedule = s,
+                      .times = times,
+                      .free_at = memory,
+                      .done = {memory + stages, memory + stages + passes}};
+    ls_pass pass;
+    for (int tick = 0; tick < ls_schedule_ticks(s); tick++)
+        for (int stage = s->stages; stage-- > 0;)
+            if (ls_schedule_at(s, tick, stage, &pass))
+                take_time(&c, &pass);
     *out = 0;
     for (size_t i = 0; i < stages; i++)
         *out = later(*out, c.free_at[i] + times[i].rest);
     free(memory);
-    return status;
+    return LS_OK;
 }

@@ -31,11 +31,15 @@ typedef struct ls_pass {
 /** Micro-batches that a stage has begun and not ended, at most: whose activations it keeps. */
 int ls_schedule_in_flight(const ls_schedule *schedule, int stage);
 
-typedef ls_status (*ls_pass_visit)(void *context, const ls_pass *pass);
+/** Ticks of a clock by which all stages go, each a pass a tick: 2 (m + p - 1). */
+int ls_schedule_ticks(const ls_schedule *schedule);
 
-/** Visits every pass once: those of a stage in its order, each after all that it waits for. Ends
- *  with the first failure. */
-ls_status ls_schedule_each(const ls_schedule *schedule, ls_pass_visit visit, void *context);
+/**
+ * The stage's pass at a tick; false: it has none. Tick after tick, and at each the last stage
+ * first, every pass comes after all that it waits for: the passes beside it, and, since what goes
+ * forward needs room, the next stage's end of the micro-batch that was there before.
+ */
+bool ls_schedule_at(const ls_schedule *schedule, int tick, int stage, ls_pass *out);
 
 /** What a stage's passes take, of one micro-batch, and what it does once they are all done. */
 typedef struct ls_stage_time {

@@ -17,7 +17,6 @@
  * where queues are ordered by events (GPUs), all of them in one: ps_joint.c.
  */
 #include "impl/ps.h"
-#include "impl/reducer.h"
 #include "impl/strategies.h"
 
 #include <stdlib.h>
@@ -328,8 +327,7 @@ static ls_time_profile times(const ls_run *run, size_t index)
     ls_time_profile sum = {0};
     for (int w = 0; w < me->worker_count; w++) {
         const ls_ps_worker *worker = &me->workers[w];
-        const ls_reducer messages = {.own_queue = worker->own_queue, .times = worker->times};
-        const ls_time_profile one = ls_reducer_times(&messages, worker->member.times);
+        const ls_time_profile one = ls_times_exposing(worker->member.times, &worker->times);
         for (int use = 0; use < LS_TIME_USES && is_on(me, worker->place, index); use++)
             sum.ns[use] += one.ns[use];
     }
@@ -353,8 +351,7 @@ const ls_strategy ls_strategy_ps = {
     .name = "ps",
     .help = "between-graph: servers hold the variables, workers pull them and push gradients",
     .equivalent = true,
-    .holds_variables = true,
-    .serves = true,
+    .variables = LS_VARIABLES_SERVED,
     .replicated = true,
     .check = check,
     .open = open_run,

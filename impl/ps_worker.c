@@ -6,7 +6,7 @@
  *     each range of the gradients as soon as it is final
  *
  * Where there is something to overlap (job.h), messages have a queue of their own, as all-reduces
- * have (reducer.h): a bucket waits there for an event of the backward pass.
+ * have: a bucket waits there for an event of the backward pass.
  */
 #include "impl/ps.h"
 

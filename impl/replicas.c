@@ -5,6 +5,7 @@
 #include "common/base/hooks.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 bool ls_replicated_meets(const ls_job *job)
 {
@@ -59,23 +60,66 @@ size_t ls_replicated_sums(const ls_job *job, int number)
     return most;
 }
 
+/* ---- Pieces of a divided model's slice ------------------------------------------------------- */
+
+int ls_replicated_pieces(const ls_job *job, int d, int which)
+{
+    const int64_t batch = ls_replicated_batch(job, which), n = ls_job_replicas(job);
+    if (job->exact) {
+        const int64_t shards = job->micro_shards < batch ? job->micro_shards : batch;
+        return (int)(ls_slice_begin(shards, d + 1, n) - ls_slice_begin(shards, d, n));
+    }
+    const int64_t m = job->microbatches > 1 ? job->microbatches : 1;
+    int pieces = 0;
+    for (int64_t i = d * m; i < (d + 1) * m; i++)
+        pieces += ls_slice_begin(batch, i + 1, n * m) > ls_slice_begin(batch, i, n * m);
+    return pieces;
+}
+
+ls_schedule ls_replicated_schedule(const ls_job *job, int d, int which)
+{
+    const int pieces = ls_replicated_pieces(job, d, which);
+    return (ls_schedule){.stages = ls_job_places(job),
+                         .microbatches = job->microbatches < pieces ? job->microbatches : pieces,
+                         .one_f_one_b = job->one_f_one_b};
+}
+
+/* Those that are at work at once on a pipeline's stage: of the micro-batches in flight. */
+static int slots_of(const ls_job *job, int d, int place)
+{
+    int most = 1;
+    for (int b = 0; b < LS_BATCHES; b++) {
+        const ls_schedule schedule = ls_replicated_schedule(job, d, b);
+        const int pieces = ls_replicated_pieces(job, d, b), m = schedule.microbatches;
+        int slots = m ? (pieces + m - 1) / m * ls_schedule_in_flight(&schedule, place) : 0;
+        slots = slots < pieces ? slots : pieces;
+        most = slots > most ? slots : most;
+    }
+    return most;
+}
+
+/* ---- Members --------------------------------------------------------------------------------- */
+
 static ls_status open_member(const ls_replicated *run, int number, ls_member *m)
 {
     const ls_job *job = run->base.job;
-    bool replica = number < run->count;
-    int global = ls_job_replica_on(job, (size_t)number);
-    ls_replica_options place = {.job = job,
-                                .device = replica ? job->devices[number] : job->variable_device,
-                                .number = global,
-                                .sums = replica ? ls_replicated_sums(job, global) : 1,
-                                .no_optimizer = run->holder >= 0 && run->holder != number};
+    const bool replica = number < (int)job->device_count, divided = run->parts.count;
+    const int d = ls_job_replica_on(job, (size_t)number);
+    const int place = divided ? ls_job_place_of(job, (size_t)number) : 0;
+    ls_replica_options options = {.job = job,
+                                  .device = replica ? job->devices[number] : job->variable_device,
+                                  .number = divided ? d * run->parts.count + place : d,
+                                  .sums = replica ? ls_replicated_sums(job, d) : 1,
+                                  .part = divided ? &run->parts.parts[place] : NULL,
+                                  .no_optimizer = run->holder >= 0 && run->holder != number};
     for (int b = 0; b < LS_BATCHES && replica; b++) {
         int64_t batch = ls_replicated_batch(job, b);
-        place.rows = batch > place.rows ? batch : place.rows;
+        options.rows = batch > options.rows ? batch : options.rows;
     }
+    m->slots = divided && job->microbatches > 0 ? slots_of(job, d, place) : 0;
     m->meeting = replica && run->meetings ? run->meetings[number] : NULL;
-    LS_TRY(ls_replica_open(&place, &m->replica));
-    return ls_replicated_open_slices(job, replica ? global : -1, m);
+    LS_TRY(ls_replica_open(&options, &m->replica));
+    return ls_replicated_open_slices(job, replica ? d : -1, m);
 }
 
 /* Where pieces of a batch, or replicas, add up batch statistics, they meet on a communicator. */
@@ -89,72 +133,24 @@ static ls_status open_meetings(ls_replicated *run, const ls_job *job)
                          : ls_fail_memory("replicas", (size_t)run->count * sizeof(ls_comm *));
 }
 
-ls_status ls_replicated_open(ls_replicated *run, const ls_strategy *strategy, const ls_job *job,
-                             ls_put_step put_step)
+ls_status ls_replicated_open(ls_replicated *run, const ls_strategy *strategy, const ls_job *job)
 {
-    size_t total = job->device_count + (run->holder == (int)job->device_count);
+    const int devices = (int)job->device_count, places = ls_job_places(job);
+    const size_t total = job->device_count + (run->holder == devices);
     run->base = (ls_run){strategy, job};
-    run->put_step = put_step;
+    if (job->place)
+        LS_TRY(ls_graph_parts_open(job->model->graph, job->place, places, &run->parts));
     run->members = calloc(total, sizeof *run->members);
     if (!run->members)
         return ls_fail_memory("replicas", total * sizeof *run->members);
-    run->count = (int)job->device_count;
-    run->places = 1;
+    run->places = run->parts.count ? (places < devices ? places : devices) : 1;
+    run->first = run->parts.count ? ls_job_place_of(job, 0) : 0;
+    run->losses = run->parts.count ? job->place[job->model->graph->count - 1] : 0;
+    run->count = devices / run->places;
     run->total = (int)total;
     LS_TRY(open_meetings(run, job));
     for (int i = 0; i < run->total; i++)
         LS_TRY(open_member(run, i, &run->members[i]));
-    return LS_OK;
-}
-
-ls_status ls_replicated_start(const ls_job *job,
-                              ls_status (*prepare)(ls_replicated *run, const ls_job *job),
-                              ls_run **out)
-{
-    ls_replicated *run = calloc(1, sizeof *run);
-    if (!run)
-        return ls_fail_memory("strategy", sizeof *run);
-    run->base.job = job;
-    ls_status status = prepare(run, job);
-    if (status)
-        ls_replicated_close(&run->base);
-    else
-        *out = &run->base;
-    return status;
-}
-
-ls_status ls_replicated_update(ls_replicated *run)
-{
-    for (int i = 0; i < run->count; i++) {
-        ls_member *m = &run->members[i];
-        for (int b = 0; b < LS_BATCHES; b++)
-            if (m->slice[b])
-                LS_TRY(ls_replica_update(m->replica, 0, m->replica->elements, &m->update[b]));
-    }
-    return LS_OK;
-}
-
-/* Whether another member's step holds this one's. */
-static bool is_driven(const ls_replicated *run, int number)
-{
-    const int first = run->together ? 0 : number - number % run->places;
-    return number != (run->holder >= 0 ? run->holder : first);
-}
-
-ls_status ls_replicated_capture(ls_replicated *run)
-{
-    for (int i = 0; i < run->total && run->base.job->capture; i++) {
-        ls_member *m = &run->members[i];
-        if (is_driven(run, i))
-            continue;
-        for (int b = 0; b < LS_BATCHES; b++) {
-            if (!ls_replicated_batch(run->base.job, b))
-                continue;
-            LS_TRY(ls_program_begin(m->replica->queue));
-            ls_status put = run->put_step(run, m, b);
-            LS_TRY(ls_status_first(put, ls_program_end(m->replica->queue, &m->program[b])));
-        }
-    }
     return LS_OK;
 }
 
@@ -163,21 +159,9 @@ static ls_replicated *replicated(ls_run *run)
     return (ls_replicated *)run;
 }
 
-void ls_replicated_close_programs(ls_replicated *run)
-{
-    ls_status_free(ls_replicated_sync(&run->base));
-    for (int i = 0; i < run->total; i++) {
-        for (int b = LS_BATCHES; b-- > 0;) {
-            ls_program_close(run->members[i].program[b]);
-            run->members[i].program[b] = NULL;
-        }
-    }
-}
-
 void ls_member_close(ls_member *m)
 {
     for (int b = LS_BATCHES; b-- > 0;) {
-        ls_op_list_clear(&m->update[b]);
         ls_op_list_clear(&m->finish[b]);
         ls_slice_close(m->slice[b]);
     }
@@ -187,71 +171,67 @@ void ls_member_close(ls_member *m)
 void ls_replicated_close(ls_run *base)
 {
     ls_replicated *run = replicated(base);
-    ls_replicated_close_programs(run);
     for (int i = 0; i < run->total; i++)
         ls_member_close(&run->members[i]);
     for (int i = 0; run->meetings && i < run->count; i++)
         ls_comm_close(run->meetings[i]);
     free(run->meetings);
     free(run->members);
+    ls_graph_parts_close(&run->parts);
     free(run);
 }
 
-ls_status ls_replicated_step(ls_run *base, bool tail, uint64_t times)
+/* ---- Values in and out ----------------------------------------------------------------------- */
+
+void ls_replicated_move(const ls_graph_parts *parts, int place, float *whole, float *here, bool out)
 {
-    ls_replicated *run = replicated(base);
-    int which = tail ? LS_TAIL : LS_FULL;
-    bool captured = base->job->capture;
-    run->steps[which] += times;
-    for (; times; times = captured ? 0 : times - 1) {
-        if (!captured)
-            ls_job_turn(base->job);
-        for (int i = 0; i < run->total; i++) {
-            ls_member *m = &run->members[i];
-            if (is_driven(run, i))
-                continue;
-            LS_TRY(captured ? ls_program_launch(m->program[which], times)
-                            : run->put_step(run, m, which));
-        }
+    const ls_graph_part *part = &parts->parts[place];
+    for (size_t v = 0; v < part->graph->variables.count; v++) {
+        const ls_variable *mine = &part->graph->variables.items[v];
+        const ls_variable *all = &parts->whole->variables.items[part->variable[v]];
+        if (!out)
+            memcpy(here + mine->offset, whole + all->offset, mine->count * sizeof *here);
+        else if (mine->offset < part->owned)
+            memcpy(whole + all->offset, here + mine->offset, mine->count * sizeof *here);
     }
-    return LS_OK;
+}
+
+/* Of a part of the model its variables, from the whole flat buffer or, `out`, to it. */
+static ls_status move_part(const ls_replicated *run, int member, float *whole, bool out)
+{
+    ls_replica *replica = run->members[member].replica;
+    const int place = run->first + member % run->places;
+    float *here = calloc(replica->elements + 1, sizeof *here);
+    if (!here)
+        return ls_fail_memory("replicas", replica->elements * sizeof *here);
+    if (!out)
+        ls_replicated_move(&run->parts, place, whole, here, false);
+    ls_status status = (out ? ls_replica_gather(replica, here) : ls_replica_load(replica, here));
+    if (out && !status)
+        ls_replicated_move(&run->parts, place, whole, here, true);
+    free(here);
+    return status;
 }
 
 ls_status ls_replicated_load(ls_run *base, const float *parameters)
 {
-    ls_replicated *run = replicated(base);
+    const ls_replicated *run = replicated(base);
     for (int i = 0; i < run->total; i++)
-        LS_TRY(ls_replica_load(run->members[i].replica, parameters));
+        LS_TRY(run->parts.count ? move_part(run, i, (float *)parameters, false)
+                                : ls_replica_load(run->members[i].replica, parameters));
     return LS_OK;
 }
 
-ls_status ls_replicated_sync(ls_run *base)
+ls_status ls_replicated_gather(const ls_replicated *run, int first, float *parameters)
 {
-    ls_replicated *run = replicated(base);
-    ls_status status = LS_OK;
-    for (int i = 0; i < run->total; i++)
-        if (run->members[i].replica && run->members[i].replica->queue)
-            status = ls_status_first(status, ls_queue_sync(run->members[i].replica->queue));
-    return status;
-}
-
-ls_status ls_replicated_mark(ls_run *base)
-{
-    ls_replicated *run = replicated(base);
-    for (int i = 0; i < run->total; i++) {
-        const ls_replica *replica = run->members[i].replica;
-        if (!is_driven(run, i)) /* what others do is ordered after their driver's queue alone */
-            LS_TRY(ls_queue_put(replica->queue, replica->mark));
-    }
+    if (!run->parts.count)
+        return ls_replica_gather(run->members[first].replica, parameters);
+    for (int i = first; i < first + run->places; i++)
+        LS_TRY(move_part(run, i, parameters, true));
     return LS_OK;
 }
 
 /* ---- The rest ------------------------------------------------------------------------------- */
-
-ls_status ls_replicated_gather(ls_run *base, float *parameters)
-{
-    return ls_replica_gather(replicated(base)->members[0].replica, parameters);
-}
 
 ls_status ls_replicated_evaluate(ls_run *base, uint64_t most, ls_evaluation *out)
 {
@@ -260,53 +240,6 @@ ls_status ls_replicated_evaluate(ls_run *base, uint64_t most, ls_evaluation *out
     LS_TRY(ls_replica_average_in(m->replica));
     ls_status status = ls_replica_evaluate(m->replica, ls_slice_net(m->slice[LS_FULL]), most, out);
     return ls_status_first(status, ls_replica_average_out(m->replica));
-}
-
-void ls_replicated_describe(const ls_run *base, ls_run_info *out)
-{
-    const ls_replicated *run = (const ls_replicated *)base;
-    const ls_kernels *kernels = run->members[0].replica->kernels;
-    *out = (ls_run_info){.kernels = kernels->table->name,
-                         .kernel_library = kernels->table->library(kernels)};
-    for (int i = 0; i < run->total; i++) {
-        if (!run->members[i].program[LS_FULL])
-            continue;
-        ls_program_info info = ls_program_describe(run->members[i].program[LS_FULL]);
-        out->program.nodes += info.nodes;
-        out->program.reorders += info.reorders;
-        out->program.reordered_bytes += info.reordered_bytes;
-        out->program.bytes += info.bytes;
-        out->program.build_ns += info.build_ns;
-    }
-}
-
-void ls_replicated_each(const ls_run *base, ls_op_visit visit, void *context)
-{
-    const ls_replicated *run = (const ls_replicated *)base;
-    for (int i = 0; i < run->total; i++) {
-        const ls_member *m = &run->members[i];
-        if (m->slice[LS_FULL])
-            ls_slice_each(m->slice[LS_FULL], visit, context);
-        ls_op_list_each(&m->update[LS_FULL], visit, context);
-        ls_op_list_each(&m->finish[LS_FULL], visit, context);
-    }
-}
-
-ls_status ls_replicated_profile(ls_run *base, bool on)
-{
-    ls_replicated *run = replicated(base);
-    for (int i = 0; i < run->total; i++) {
-        ls_member *m = &run->members[i];
-        if (on)
-            m->times = (ls_time_profile){0};
-        LS_TRY(ls_queue_profile(m->replica->queue, on ? &m->times : NULL));
-    }
-    return LS_OK;
-}
-
-ls_time_profile ls_replicated_times(const ls_run *base, size_t index)
-{
-    return ((const ls_replicated *)base)->members[index].times;
 }
 
 ls_memory_formula ls_replicated_memory(const ls_run *base, size_t index)

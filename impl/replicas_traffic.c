@@ -10,6 +10,18 @@ uint64_t ls_steps_part_of_one(const uint64_t steps[LS_BATCHES], uint64_t all, ui
     return all / steps[LS_FULL] + (all / steps[LS_FULL] >= expected && all % steps[LS_FULL]);
 }
 
+ls_time_profile ls_times_exposing(ls_time_profile own, const ls_time_profile *other)
+{
+    const double work = (double)other->ns[LS_TIME_COMMUNICATION];
+    const double waits = (double)other->ns[LS_TIME_WAIT];
+    if (work == 0)
+        return own;
+    const uint64_t exposed = (uint64_t)((double)own.ns[LS_TIME_IDLE] * work / (work + waits));
+    own.ns[LS_TIME_IDLE] -= exposed;
+    own.ns[LS_TIME_COMMUNICATION] += exposed;
+    return own;
+}
+
 ls_status ls_replicated_statistics_traffic(const ls_replicated *run, ls_traffic *sent,
                                            ls_traffic *formula)
 {

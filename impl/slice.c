@@ -497,16 +497,6 @@ ls_status ls_slice_put(ls_slice *s, ls_range_final final, void *context)
     return LS_OK;
 }
 
-ls_status ls_slice_put_delay(const ls_slice *s)
-{
-    return ls_op_list_put(&s->delay, s->options.replica->queue);
-}
-
-ls_status ls_slice_put_fault(const ls_slice *s)
-{
-    return ls_op_list_put(&s->flip, s->options.replica->queue);
-}
-
 bool ls_slice_reports(const ls_slice *slice)
 {
     return slice->part_count == 1 && !slice->flip.count && !slice->options.together;
@@ -518,11 +508,6 @@ ls_net *ls_slice_piece_net(const ls_slice *slice, int piece)
         if (slice->parts[i].net && piece-- == 0)
             return slice->parts[i].net;
     return NULL;
-}
-
-const ls_slice_part *ls_slice_part_at(const ls_slice *slice, size_t index)
-{
-    return index < slice->part_count ? &slice->parts[index] : NULL;
 }
 
 const ls_device *ls_slice_device(const ls_slice *slice)

@@ -57,13 +57,6 @@ typedef struct ls_act {
     ls_range final;                        /**< elements whose gradients it makes final */
 } ls_act;
 
-/** A piece goes through its net; a part without a net is a sum of two pieces or sums. */
-typedef struct ls_slice_part {
-    ls_net *net;
-    ls_op_list ops;  /**< the gathering, or the addition of gradients */
-    ls_op_list loss; /**< the addition of losses */
-} ls_slice_part;
-
 ls_status ls_slice_open(const ls_slice_options *options, ls_slice **out);
 
 /** What a slice's exchange of statistics moves in one step, summed over the `count` replicas. */
@@ -88,16 +81,6 @@ const ls_act *ls_slice_acts(const ls_slice *slice, size_t *count);
 
 /** The net of a piece. */
 ls_net *ls_slice_piece_net(const ls_slice *slice, int piece);
-
-/** Part number `index`, in order; NULL: there are no more. For who puts them himself, before them
- *  the delay and behind them the fault. */
-const ls_slice_part *ls_slice_part_at(const ls_slice *slice, size_t index);
-
-/** Puts the straggler's delay on purpose, where the slice has one; else nothing. */
-ls_status ls_slice_put_delay(const ls_slice *slice);
-
-/** Puts the job's fault on purpose, where it is this slice's; else nothing. */
-ls_status ls_slice_put_fault(const ls_slice *slice);
 
 /** The device that it runs on. */
 const ls_device *ls_slice_device(const ls_slice *slice);

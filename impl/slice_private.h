@@ -5,6 +5,13 @@
 
 #include "impl/slice.h"
 
+/** A piece goes through its net; a part without a net is a sum of two pieces or sums. */
+typedef struct ls_slice_part {
+    ls_net *net;
+    ls_op_list ops;  /**< the gathering, or the addition of gradients */
+    ls_op_list loss; /**< the addition of losses */
+} ls_slice_part;
+
 enum { LS_SLICE_LEVELS = LS_REPLICA_LOSSES };
 
 typedef struct ls_slice_level {

@@ -57,18 +57,22 @@ typedef struct ls_outline {
     int hosts;             /**< of the ranks */
 } ls_outline;
 
+/** Where a strategy's variables are. */
+typedef enum ls_variables_at {
+    LS_VARIABLES_EACH,   /**< with each replica */
+    LS_VARIABLES_HELD,   /**< with one device: asks for job->variable_device */
+    LS_VARIABLES_PLACED, /**< over several devices together, as a model's nodes: for job->place */
+    LS_VARIABLES_SERVED  /**< with parameter servers: for job->ps; in one process, held as well */
+} ls_variables_at;
+
 struct ls_strategy {
     const char *name;
     const char *help;
-    bool equivalent;      /**< computes what `single` computes; false: says so in its row */
-    bool reduces;         /**< uses job->allreduce and job->bucket_bytes */
-    bool holds_variables; /**< asks for job->variable_device */
-    bool serves;          /**< has parameter servers: uses job->ps; of several ranks, those hold
-                               the variables */
-    bool staged;          /**< divided into stages: uses job->microbatches */
-    bool divided;         /**< asks for job->place: a model on several devices together */
-    bool meets;           /**< its replicas can add up batch statistics in a step */
-    bool replicated;      /**< has several replicas: each needs a sample of every full batch */
+    bool equivalent; /**< computes what `single` computes; false: says so in its row */
+    bool reduces;    /**< uses job->allreduce and job->bucket_bytes */
+    ls_variables_at variables;
+    bool meets;      /**< its replicas can add up batch statistics in a step */
+    bool replicated; /**< has several replicas: each needs a sample of every full batch */
     /** LS_CODE_USAGE, saying why and what would work, where it cannot run this job. */
     ls_status (*check)(const ls_outline *outline);
     /** Says what this process's members do in one step (impl/step/step.h). */
@@ -122,6 +126,17 @@ struct ls_strategy {
     ls_status (*sum)(const ls_job *job, const bool *has, int count, ls_sum_order *out);
     void (*close)(ls_run *run);
 };
+
+/** Whether its variables are so. */
+static inline bool ls_strategy_divides(const ls_strategy *strategy)
+{
+    return strategy->variables == LS_VARIABLES_PLACED;
+}
+
+static inline bool ls_strategy_serves(const ls_strategy *strategy)
+{
+    return strategy->variables == LS_VARIABLES_SERVED;
+}
 
 /** Opens the strategy at work on the job, which it borrows. */
 static inline ls_status ls_strategy_open(const ls_strategy *strategy, const ls_job *job,

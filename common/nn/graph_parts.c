@@ -83,8 +83,8 @@ static ls_status append_node(builder *b, int n, const ls_node *node)
     return LS_OK;
 }
 
-/* The node's input comes from elsewhere: a border stands for it. */
-static ls_status append_border(builder *b, int n)
+/* An input of node `user` comes from elsewhere: a border stands for it. */
+static ls_status append_border(builder *b, int n, int user)
 {
     const ls_node *from = &b->whole->nodes[n];
     const bool gradient = ls_graph_wants_gradient(b->whole, n);
@@ -102,6 +102,7 @@ static ls_status append_border(builder *b, int n)
         (ls_border){.node = n,
                     .from = b->out->place[n],
                     .to = b->number,
+                    .first_use = user,
                     .gradient = gradient,
                     .samples = (size_t)ls_shape_elements(&from->shape)};
     return append_node(b, n, &node);
@@ -116,7 +117,7 @@ static ls_status append_inputs(builder *b, int n)
         if (b->part->local[m] >= 0)
             continue;
         LS_TRY(is_input(&b->whole->nodes[m]) ? append_node(b, m, &b->whole->nodes[m])
-                                             : append_border(b, m));
+                                             : append_border(b, m, n));
     }
     return LS_OK;
 }

@@ -28,6 +28,7 @@ typedef struct ls_graph_part {
 typedef struct ls_border {
     int node;       /**< of the whole */
     int from, to;   /**< places */
+    int first_use;  /**< the first node there that takes it, of the whole */
     bool gradient;  /**< its gradient goes back */
     size_t samples; /**< elements of one sample */
 } ls_border;

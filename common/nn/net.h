@@ -78,15 +78,8 @@ ls_status ls_net_predict(ls_net *net, ls_queue *queue);
 /** Puts the forward pass and the loss with its gradient. */
 ls_status ls_net_forward(ls_net *net, ls_queue *queue);
 
-/** Puts one node's part of the forward, or of the backward pass. */
-ls_status ls_net_node_forward(ls_net *net, int node, ls_queue *queue);
-ls_status ls_net_node_backward(ls_net *net, int node, ls_queue *queue);
-/** Half of it, where the net's layers take their statistics `together`. */
-ls_status ls_net_node_half(ls_net *net, int node, bool backward, bool second, ls_queue *queue);
 /** The sums between the halves, device memory, *count; NULL: the node has none. */
 double *ls_net_node_sums(ls_net *net, int node, bool backward, size_t *count);
-/** The same of evaluation. */
-ls_status ls_net_node_predict(ls_net *net, int node, ls_queue *queue);
 
 /** What may be put of a node by itself. */
 typedef enum ls_net_pass {
@@ -95,7 +88,8 @@ typedef enum ls_net_pass {
     LS_NET_FORWARD_HALF, /**< `together`: up to the sums, ... */
     LS_NET_FORWARD_REST, /**< ... and what uses them */
     LS_NET_BACKWARD_HALF,
-    LS_NET_BACKWARD_REST
+    LS_NET_BACKWARD_REST,
+    LS_NET_PREDICT /**< forward as in evaluation */
 } ls_net_pass;
 
 enum { LS_NET_LISTS = 3 };
@@ -103,6 +97,7 @@ enum { LS_NET_LISTS = 3 };
 /** The operations of it, in order; lists that are not there are NULL. */
 void ls_net_node_lists(const ls_net *net, int node, ls_net_pass pass,
                        const ls_op_list *out[LS_NET_LISTS]);
+ls_status ls_net_node_put(const ls_net *net, int node, ls_net_pass pass, ls_queue *queue);
 
 /** Whether the node's backward pass makes gradients final, and which elements. */
 bool ls_net_node_final(const ls_net *net, int node, size_t *first, size_t *count);

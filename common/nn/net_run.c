@@ -114,35 +114,6 @@ size_t ls_net_workspace(const ls_net *net)
     return bytes;
 }
 
-static ls_status put_pack(ls_net *net, int node, ls_queue *queue)
-{
-    return node == net->pack_at ? ls_op_list_put(&net->pack, queue) : LS_OK;
-}
-
-ls_status ls_net_node_forward(ls_net *net, int node, ls_queue *queue)
-{
-    LS_TRY(put_pack(net, node, queue));
-    LS_TRY(ls_op_list_put(&net->nodes[node].forward, queue));
-    return ls_op_list_put(&net->nodes[node].forward_rest, queue);
-}
-
-ls_status ls_net_node_backward(ls_net *net, int node, ls_queue *queue)
-{
-    LS_TRY(ls_op_list_put(&net->nodes[node].backward, queue));
-    return ls_op_list_put(&net->nodes[node].backward_rest, queue);
-}
-
-ls_status ls_net_node_half(ls_net *net, int node, bool backward, bool second, ls_queue *queue)
-{
-    const net_node *my = &net->nodes[node];
-    if (!backward && !second)
-        LS_TRY(put_pack(net, node, queue));
-    return ls_op_list_put(backward ? (second ? &my->backward_rest : &my->backward)
-                          : second ? &my->forward_rest
-                                   : &my->forward,
-                          queue);
-}
-
 double *ls_net_node_sums(ls_net *net, int node, bool backward, size_t *count)
 {
     const ls_layer *layer = graph_node(net, node)->layer;
@@ -150,23 +121,45 @@ double *ls_net_node_sums(ls_net *net, int node, bool backward, size_t *count)
     return layer->sums ? layer->sums(&site, backward, count) : NULL;
 }
 
-ls_status ls_net_node_predict(ls_net *net, int node, ls_queue *queue)
+void ls_net_node_lists(const ls_net *net, int node, ls_net_pass pass,
+                       const ls_op_list *out[LS_NET_LISTS])
 {
-    return graph_node(net, node)->layer->predict ? ls_op_list_put(&net->nodes[node].predict, queue)
-                                                 : ls_net_node_forward(net, node, queue);
+    const net_node *my = &net->nodes[node];
+    if (pass == LS_NET_PREDICT && graph_node(net, node)->layer->predict) {
+        out[0] = &my->predict;
+        out[1] = out[2] = NULL;
+        return;
+    }
+    const bool back =
+        pass == LS_NET_BACKWARD || pass == LS_NET_BACKWARD_HALF || pass == LS_NET_BACKWARD_REST;
+    const bool half = pass != LS_NET_FORWARD_REST && pass != LS_NET_BACKWARD_REST;
+    const bool rest = pass != LS_NET_FORWARD_HALF && pass != LS_NET_BACKWARD_HALF;
+    out[0] = !back && half && node == net->pack_at ? &net->pack : NULL;
+    out[1] = half ? (back ? &my->backward : &my->forward) : NULL;
+    out[2] = rest ? (back ? &my->backward_rest : &my->forward_rest) : NULL;
+}
+
+ls_status ls_net_node_put(const ls_net *net, int node, ls_net_pass pass, ls_queue *queue)
+{
+    const ls_op_list *lists[LS_NET_LISTS];
+    ls_net_node_lists(net, node, pass, lists);
+    for (int l = 0; l < LS_NET_LISTS; l++)
+        if (lists[l])
+            LS_TRY(ls_op_list_put(lists[l], queue));
+    return LS_OK;
 }
 
 ls_status ls_net_predict(ls_net *net, ls_queue *queue)
 {
     for (int n = 0; n + 1 < net->options.graph->count; n++)
-        LS_TRY(ls_net_node_predict(net, n, queue));
+        LS_TRY(ls_net_node_put(net, n, LS_NET_PREDICT, queue));
     return LS_OK;
 }
 
 ls_status ls_net_forward(ls_net *net, ls_queue *queue)
 {
     for (int n = 0; n < net->options.graph->count; n++)
-        LS_TRY(ls_net_node_forward(net, n, queue));
+        LS_TRY(ls_net_node_put(net, n, LS_NET_FORWARD, queue));
     return LS_OK;
 }
 
@@ -198,22 +191,9 @@ ls_status ls_net_backward(ls_net *net, ls_queue *queue, ls_range_final final, vo
 {
     for (int n = net->options.graph->count - 1; n >= 0; n--) {
         size_t first, count;
-        LS_TRY(ls_net_node_backward(net, n, queue));
+        LS_TRY(ls_net_node_put(net, n, LS_NET_BACKWARD, queue));
         if (final && ls_net_node_final(net, n, &first, &count))
             LS_TRY(final(context, first, count));
     }
     return LS_OK;
-}
-
-void ls_net_node_lists(const ls_net *net, int node, ls_net_pass pass,
-                       const ls_op_list *out[LS_NET_LISTS])
-{
-    const net_node *my = &net->nodes[node];
-    const bool back =
-        pass == LS_NET_BACKWARD || pass == LS_NET_BACKWARD_HALF || pass == LS_NET_BACKWARD_REST;
-    const bool half = pass != LS_NET_FORWARD_REST && pass != LS_NET_BACKWARD_REST;
-    const bool rest = pass != LS_NET_FORWARD_HALF && pass != LS_NET_BACKWARD_HALF;
-    out[0] = !back && half && node == net->pack_at ? &net->pack : NULL;
-    out[1] = half ? (back ? &my->backward : &my->forward) : NULL;
-    out[2] = rest ? (back ? &my->backward_rest : &my->forward_rest) : NULL;
 }

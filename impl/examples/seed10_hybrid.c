@@ -6,8 +6,8 @@
  * instances have the same bits, those of one device alone, and the loss is below the first.
  */
 #include "common/nn/layer.h"
-#include "impl/divided.h"
 #include "impl/examples/example.h"
+#include "impl/strategy.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -268,42 +268,14 @@ void ls_all_reduce(ls_step *s, int place, int b)
         say_part(s, g, i, range, call);
 }
 
-/* ---- Sums in sequence ------------------------------------------------------------------------ */
-
-/* The steps of one bucket. */
-static ls_status sum_bucket(const ls_group_options *o, const ls_layout *layout, const bool *has,
-                            int count, const ls_range *bucket, ls_sum_order *out)
+ls_traffic ls_reduced_traffic(const ls_step *s)
 {
-    ls_sum_order steps = {0};
-    ls_status status = o->job->allreduce->oracle(count, bucket->count, layout, &steps);
-    for (size_t i = 0; i < steps.count && !status; i++) {
-        ls_order_step step = steps.steps[i];
-        step.first += bucket->first;
-        if (step.input >= 0 && !has[step.input])
-            step.input = LS_SUM_ZEROS;
-        status = ls_sum_order_add(out, &step);
-    }
-    ls_sum_order_close(&steps);
-    return status;
-}
-
-ls_status ls_group_sum(const ls_group_options *o, const bool *has, int count, ls_sum_order *out)
-{
-    int hosts[LS_JOB_REPLICAS];
-    ls_layout spread;
-    ls_buckets buckets;
-    LS_TRY(ls_group_buckets(o, &buckets));
-    const ls_layout *layout = ls_group_layout(o, hosts, &spread);
-    ls_status status = LS_OK;
-    for (size_t b = 0; b < buckets.count && !status; b++)
-        status = sum_bucket(o, layout, has, count, &buckets.items[b], out);
-    ls_buckets_close(&buckets);
-    return status;
-}
-
-ls_status ls_sum_by_algorithm(const ls_job *job, const bool *has, int count, ls_sum_order *out)
-{
-    const ls_graph *graph = job->model->graph;
-    const ls_group_options all = {job, graph, graph->variables.elements, 0};
-    return ls_group_sum(&all, has, count, out);
+    const ls_job *job = ls_step_job(s);
+    ls_traffic sum = {0};
+    for (int k = 0; k < s->run->group_count; k++)
+        for (int b = 0; b < ls_buckets_of(s, k); b++)
+            ls_traffic_add(&sum,
+                           job->allreduce->formula(ls_job_replicas(job), ls_bucket(s, k, b).count,
+                                                   ls_shards(s), group_at(s, k)->layout));
+    return sum;
 }

@@ -61,16 +61,24 @@ static ls_status put_waits(const ls_step *s, const ls_task *task)
     return LS_OK;
 }
 
-static ls_status put_task(const ls_step *s, const ls_task *task)
+/* What it does, without whom it waits for. */
+static ls_status put_work(const ls_step *s, const ls_task *task)
 {
     ls_queue *queue = queue_of(s, task->lane);
-    LS_TRY(put_waits(s, task));
     for (size_t i = 0; i < task->op_count; i++)
         LS_TRY(ls_queue_put(queue, s->ops[task->op + i]));
     if (task->to.memory)
         LS_TRY(ls_queue_copy(queue, task->to.memory, ls_step_replica(s, task->to.member)->device,
                              task->from.memory, ls_step_replica(s, task->from.member)->device,
                              task->to.bytes));
+    return LS_OK;
+}
+
+static ls_status put_task(const ls_step *s, const ls_task *task)
+{
+    ls_queue *queue = queue_of(s, task->lane);
+    LS_TRY(put_waits(s, task));
+    LS_TRY(put_work(s, task));
     return task->event ? ls_queue_record(queue, task->event) : LS_OK;
 }
 
@@ -136,6 +144,15 @@ ls_status ls_step_put(ls_step *s, int component)
         while (t + 1 < s->task_count && s->tasks[t + 1].call == task->call)
             t++;
         LS_TRY(put_call(s, first, (int)(t + 1 - first)));
+    }
+    return LS_OK;
+}
+
+ls_status ls_step_put_serially(ls_step *s)
+{
+    for (size_t t = 0; t < s->task_count; t++) {
+        LS_TRY(put_work(s, &s->tasks[t]));
+        LS_TRY(ls_queue_sync(queue_of(s, s->tasks[t].lane)));
     }
     return LS_OK;
 }

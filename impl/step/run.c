@@ -50,10 +50,11 @@ static ls_status open_shadows(ls_stepped *me)
 static int find_holder(const ls_strategy *strategy, const ls_job *job)
 {
     const int n = (int)job->device_count;
-    for (int i = 0; i < n && strategy->holds_variables; i++)
+    const bool held = strategy->variables == LS_VARIABLES_HELD;
+    for (int i = 0; i < n && held; i++)
         if (job->devices[i] == job->variable_device)
             return i;
-    return strategy->holds_variables ? n : -1;
+    return held ? n : -1;
 }
 
 /* Each member's compute queue is the lane of its number. */
@@ -61,9 +62,10 @@ static ls_status open_lanes(ls_stepped *me)
 {
     const ls_replicated *r = &me->shared;
     const int shadows = me->shadows ? r->count : 0;
-    me->lanes = calloc(2 * (size_t)(r->total + shadows), sizeof *me->lanes);
+    const size_t most = 3 * (size_t)(r->total + shadows); /* communication, transfers */
+    me->lanes = calloc(most, sizeof *me->lanes);
     if (!me->lanes)
-        return ls_fail_memory("step", 2 * (size_t)(r->total + shadows) * sizeof *me->lanes);
+        return ls_fail_memory("step", most * sizeof *me->lanes);
     for (int m = 0; m < r->total + shadows; m++) {
         const ls_member *member = m < r->total ? &r->members[m] : &me->shadows[m - r->total];
         me->lanes[m] = (ls_lane){.member = m, .name = "compute"};
@@ -77,7 +79,7 @@ static ls_status open_lanes(ls_stepped *me)
 static ls_status open_members(ls_stepped *me, const ls_strategy *strategy, const ls_job *job)
 {
     me->shared.holder = find_holder(strategy, job);
-    LS_TRY(ls_replicated_open(&me->shared, strategy, job, NULL));
+    LS_TRY(ls_replicated_open(&me->shared, strategy, job));
     LS_TRY(open_shadows(me));
     return open_lanes(me);
 }
@@ -99,20 +101,31 @@ static ls_status build_step(ls_stepped *me, int which)
     return s->status;
 }
 
+/* Those of a place's own variables, of each. */
 static ls_status open_groups(ls_stepped *me, const ls_job *job)
 {
     const ls_graph *graph = job->model->graph;
-    const ls_group_options all = {job, graph, graph->variables.elements, 0};
-    me->groups = calloc(1, sizeof *me->groups);
+    const ls_graph_parts *parts = &me->shared.parts;
+    const int places = parts->count ? parts->count : 1;
+    me->groups = calloc((size_t)places, sizeof *me->groups);
     if (!me->groups)
-        return ls_fail_memory("step", sizeof *me->groups);
-    me->group_count = 1;
-    return ls_group_open(me, &all, &me->groups[0]);
+        return ls_fail_memory("step", (size_t)places * sizeof *me->groups);
+    while (me->group_count < places) {
+        const int p = me->group_count++;
+        ls_group_options of = {job, graph, graph->variables.elements, p};
+        if (parts->count) {
+            of.graph = parts->parts[p].graph;
+            of.elements = parts->parts[p].owned;
+        }
+        LS_TRY(ls_group_open(me, &of, &me->groups[p]));
+    }
+    return LS_OK;
 }
 
 static ls_status build(ls_stepped *me, const ls_strategy *strategy, const ls_job *job)
 {
     LS_TRY(ls_job_agree(job, open_members(me, strategy, job)));
+    LS_TRY(ls_places_open(me));
     if (strategy->reduces)
         LS_TRY(open_groups(me, job));
     for (int b = 0; b < LS_BATCHES; b++)
@@ -136,19 +149,6 @@ ls_status ls_stepped_open(const ls_strategy *strategy, const ls_job *job, ls_run
     return status;
 }
 
-static void close_step(ls_stepped *me, ls_step *s)
-{
-    ls_op_list_clear(&s->own);
-    for (size_t i = 0; i < s->staging_count; i++)
-        ls_device_release(me->shared.members[me->shared.holder].replica->device, s->staging[i]);
-    free(s->staging);
-    free(s->tasks);
-    free(s->ops);
-    free(s->accesses);
-    free(s->waits);
-    free(s->said);
-}
-
 void ls_stepped_close(ls_run *run)
 {
     ls_stepped *me = stepped(run);
@@ -158,7 +158,8 @@ void ls_stepped_close(ls_run *run)
             ls_program_close(me->components[c].program[b]);
     ls_steps_close_events(me);
     for (int b = 0; b < LS_BATCHES; b++)
-        close_step(me, &me->step[b]);
+        ls_step_close(&me->step[b]);
+    ls_places_close(me);
     for (size_t i = 0; i < me->update_count; i++)
         ls_op_list_clear(&me->updates[i].ops);
     for (int l = 0; l < me->lane_count; l++)
@@ -260,7 +261,7 @@ ls_status ls_stepped_profile(ls_run *run, bool on)
         ls_lane *lane = &me->lanes[l];
         if (on)
             lane->times = (ls_time_profile){0};
-        if (lane->queue)
+        if (lane->queue && !lane->unseen)
             LS_TRY(ls_queue_profile(lane->queue, on ? &lane->times : NULL));
     }
     return LS_OK;

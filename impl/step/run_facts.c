@@ -24,12 +24,15 @@ static int owner_of(const ls_run *run)
 
 ls_status ls_stepped_gather(ls_run *run, float *parameters)
 {
-    return ls_replica_gather(replica_of(run, owner_of(run)), parameters);
+    return stepped(run)->places.ends
+               ? ls_places_gather(stepped(run), parameters)
+               : ls_replicated_gather(&stepped(run)->shared, owner_of(run), parameters);
 }
 
 ls_status ls_stepped_gather_replica(ls_run *run, int index, float *parameters)
 {
-    return ls_replica_gather(replica_of(run, index), parameters);
+    const ls_replicated *r = &stepped(run)->shared;
+    return ls_replicated_gather(r, index * r->places, parameters);
 }
 
 ls_status ls_stepped_gradient(ls_run *run, float *out)
@@ -50,6 +53,8 @@ ls_status ls_stepped_evaluate(ls_run *run, uint64_t most, ls_evaluation *out)
 {
     ls_replica *owner = replica_of(run, owner_of(run));
     const ls_replica *first = replica_of(run, 0);
+    if (stepped(run)->shared.parts.count)
+        return ls_places_evaluate(stepped(run), most, out);
     if (first == owner)
         return ls_replicated_evaluate(run, most, out);
     LS_TRY(ls_replica_average_in(owner));
@@ -86,22 +91,14 @@ void ls_stepped_describe(const ls_run *run, ls_run_info *out)
     }
 }
 
-/* The member's compute lane, in which waiting for its other one is told apart: what that was at
- * work is exposed communication, what it waited for peers is waiting. */
+/* The member's compute lane, and of its others what that waits for. */
 ls_time_profile ls_stepped_times(const ls_run *run, size_t index)
 {
     const ls_stepped *me = stepped(run);
     ls_time_profile times = me->lanes[index].times;
-    for (int l = me->shared.total; l < me->lane_count; l++) {
-        const ls_lane *lane = &me->lanes[l];
-        const double work = (double)lane->times.ns[LS_TIME_COMMUNICATION];
-        const double waits = (double)lane->times.ns[LS_TIME_WAIT];
-        if (lane->member != (int)index || work == 0)
-            continue;
-        const uint64_t exposed = (uint64_t)((double)times.ns[LS_TIME_IDLE] * work / (work + waits));
-        times.ns[LS_TIME_IDLE] -= exposed;
-        times.ns[LS_TIME_COMMUNICATION] += exposed;
-    }
+    for (int l = me->shared.total; l < me->lane_count; l++)
+        if (me->lanes[l].member == (int)index)
+            times = ls_times_exposing(times, &me->lanes[l].times);
     return times;
 }
 
@@ -136,6 +133,7 @@ ls_memory_formula ls_stepped_memory(const ls_run *run, size_t index)
     ls_memory_formula formula = ls_replicated_memory(run, index);
     for (int g = 0; g < me->group_count; g++)
         add_group(&me->groups[g], (int)index, &formula);
+    ls_places_memory(me, (int)index, &formula);
     if ((int)index != me->shared.holder)
         return formula;
     for (int b = 0; b < LS_BATCHES; b++)

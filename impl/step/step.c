@@ -111,6 +111,19 @@ void ls_task_end(ls_step *s)
     s->access_count = task->access + kept;
 }
 
+void ls_step_close(ls_step *s)
+{
+    ls_op_list_clear(&s->own);
+    for (size_t i = 0; i < s->staging_count; i++)
+        ls_device_release(ls_step_replica(s, ls_holder(s))->device, s->staging[i]);
+    free(s->staging);
+    free(s->tasks);
+    free(s->ops);
+    free(s->accesses);
+    free(s->waits);
+    free(s->said);
+}
+
 /* ---- Questions ------------------------------------------------------------------------------- */
 
 ls_member *ls_step_member(const ls_step *s, int member)
@@ -133,6 +146,16 @@ const ls_job *ls_step_job(const ls_step *s)
 int ls_replicas(const ls_step *s)
 {
     return s->run->shared.count;
+}
+
+int ls_members(const ls_step *s)
+{
+    return s->run->shared.count * s->run->shared.places;
+}
+
+int ls_place_of(const ls_step *s, int member)
+{
+    return s->run->shared.first + member % s->run->shared.places;
 }
 
 int ls_holder(const ls_step *s)
@@ -164,6 +187,11 @@ size_t ls_sums(const ls_step *s, int replica)
 ls_range ls_all(const ls_step *s)
 {
     return (ls_range){0, ls_step_replica(s, 0)->elements};
+}
+
+ls_range ls_owned(const ls_step *s, int member)
+{
+    return (ls_range){0, ls_step_replica(s, member)->owned};
 }
 
 ls_range ls_part(const ls_step *s, int i, int n)

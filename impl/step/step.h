@@ -11,6 +11,7 @@
  *     member    a device's share: buffers, a compute queue, and mostly a replica (or, where a model
  *               is divided, a part of one) with its slice of the batch. Numbered from 0 in this
  *               process, in the order of devices; each process says its own members' part
+ *     place     which of its replica's devices a member is: 0, unless the model is divided
  *     holder    the member that has the variables, where not every replica has its own
  *     range     elements of the flat buffers (parameters, gradients, optimizer state)
  *     span      memory of one member
@@ -22,6 +23,7 @@
 #define LS_IMPL_STEP_STEP_H
 
 #include "impl/job.h"
+#include "impl/pipeline_schedule.h"
 #include "impl/slice.h"
 
 typedef struct ls_step ls_step;
@@ -37,8 +39,17 @@ typedef struct ls_span {
 
 const ls_job *ls_step_job(const ls_step *step);
 
-/** Replicas of this process: members 0 to this - 1. */
+/** Replicas of this process, of which some members are here: members 0 to this - 1, unless the
+ *  model is divided. */
 int ls_replicas(const ls_step *step);
+
+/** All that compute, but for a holder by itself and shadows. */
+int ls_members(const ls_step *step);
+int ls_place_of(const ls_step *step, int member);
+
+/** The places of a divided model, and its nodes, which each are on one of them. */
+int ls_places(const ls_step *step);
+int ls_nodes(const ls_step *step);
 
 /** The member that has the variables: a replica on that device, or one more; -1: each its own. */
 int ls_holder(const ls_step *step);
@@ -50,6 +61,9 @@ int ls_shadow(const ls_step *step, int replica);
 /** All elements; part i of n equal ones, which may be empty. */
 ls_range ls_all(const ls_step *step);
 ls_range ls_part(const ls_step *step, int i, int n);
+
+/** Those that the member has and nobody else: of a divided model its place's variables. */
+ls_range ls_owned(const ls_step *step, int member);
 
 /** Bucket number `b` of those that a place's gradients are reduced in, in the order in which
  * backward makes them final. Places: 0, unless a replica is divided over several members. */
@@ -74,9 +88,9 @@ void ls_forward(ls_step *step, int member);
  *  `range` final; does nothing where they are. */
 void ls_backward(ls_step *step, int member, ls_range range);
 
-/** Pieces that the member's slice goes through in; of one of them, its forward pass, and its
+/** Pieces that the replica's slice goes through in; of one of them, its forward pass, and its
  * backward pass with the sums that it completes. */
-int ls_pieces(const ls_step *step, int member);
+int ls_pieces(const ls_step *step, int replica);
 void ls_forward_piece(ls_step *step, int member, int piece);
 void ls_backward_piece(ls_step *step, int member, int piece);
 
@@ -90,6 +104,28 @@ void ls_update(ls_step *step, int member, ls_range range);
 /** The end of the member's step: its time and loss are recorded, its position moves on. The last
  *  one said of members that wait for each other ends their step. */
 void ls_end(ls_step *step, int member);
+
+/* ---- A divided replica ----------------------------------------------------------------------- */
+
+/**
+ * A node of a piece, on its place. Forward: the place has gathered its inputs of the piece before;
+ * the output goes to the places that take it. Backward: the output's gradient goes back from there;
+ * of variables that several places use, the gradients go to the owner, which adds them in the order
+ * of the nodes; and behind its place's first node come the sums that the piece completes.
+ */
+void ls_forward_node(ls_step *step, int replica, int piece, int node);
+void ls_backward_node(ls_step *step, int replica, int piece, int node);
+
+/** The nodes of a stage, which is a place, of a micro-batch: all its pieces. The loss goes with the
+ *  backward pass, which ends with what it adds up. */
+void ls_forward_stage(ls_step *step, int replica, int stage, int microbatch);
+void ls_backward_stage(ls_step *step, int replica, int stage, int microbatch);
+
+/** The order of these. */
+ls_schedule ls_schedule_of(const ls_step *step, int replica);
+
+/** Updated variables that several places use go from their owners to the others. */
+void ls_share_values(ls_step *step, int replica);
 
 /* ---- Between members ------------------------------------------------------------------------- */
 
@@ -108,5 +144,13 @@ void ls_all_reduce(ls_step *step, int place, int b);
 
 /** Fast mode's order of summation of that: an entry of ls_strategy. */
 ls_status ls_sum_by_algorithm(const ls_job *job, const bool *has, int count, ls_sum_order *out);
+
+/* ---- Traffic by closed forms ----------------------------------------------------------------- */
+
+/** Of all buckets of all places, as their algorithm says. */
+ls_traffic ls_reduced_traffic(const ls_step *step);
+
+/** Of borders between places and of the variables that several of these use, in all replicas. */
+ls_traffic ls_border_traffic(const ls_step *step);
 
 #endif

@@ -15,7 +15,8 @@ typedef struct ls_lane {
     int member;
     const char *name;
     bool own;              /**< opened here; else the member's compute queue */
-    ls_time_profile times; /**< of an own one, while profiled */
+    bool unseen;           /**< not profiled: who waits for what it brings is idle */
+    ls_time_profile times; /**< while profiled */
 } ls_lane;
 
 /** Operations on one queue, or a copy. */
@@ -45,7 +46,8 @@ struct ls_step {
     size_t access_count;
     size_t *waits;
     size_t wait_count;
-    size_t *said; /**< [members] how many acts of its slice */
+    size_t *said; /**< [members] how many acts of its slice; of a divided replica, how many pieces
+                       have been gathered */
     int calls;
     ls_op_list own; /**< operations that were made for this step alone */
     void **staging; /**< memory of the holder's device, each of a whole gradient */
@@ -92,9 +94,18 @@ typedef struct ls_update_made {
     ls_op_list ops;
 } ls_update_made;
 
+/** What a model over several places needs beside its members. */
+typedef struct ls_divided {
+    void **arrived; /**< [replicas, copies] gradients of copies, with their owners here */
+    ls_comm **ends; /**< [members] of a communicator of all devices; NULL: none is elsewhere */
+    int transfers;  /**< lane of the first member's transfers, which the others' follow */
+    ls_step test;   /**< the forward pass of evaluation, made by the first one */
+} ls_divided;
+
 struct ls_stepped {
     ls_replicated shared; /**< members and their slices */
-    ls_member *shadows;   /**< [replicas] on the holder's device; NULL: none */
+    ls_divided places;
+    ls_member *shadows; /**< [replicas] on the holder's device; NULL: none */
     ls_step step[LS_BATCHES];
     ls_lane *lanes; /**< [lane_count] the members' first, in order */
     int lane_count;
@@ -126,6 +137,29 @@ void ls_task_end(ls_step *step);
 ls_member *ls_step_member(const ls_step *step, int member);
 ls_replica *ls_step_replica(const ls_step *step, int member);
 
+/** The acts of one piece; no more than *count. */
+const ls_act *ls_step_piece(const ls_step *step, int member, int piece, size_t *count);
+/** A task of those acts of a piece that are of these kinds (1 << kind each), of one node or (-1)
+ * all; none where they have no operations. */
+void ls_step_say_acts(ls_step *step, const char *verb, int member, int piece, unsigned kinds,
+                      int node);
+/** A copy by a lane, counted where devices differ. */
+void ls_step_copy(ls_step *step, const char *verb, int lane, ls_span to, ls_span from);
+/** Frees what a step holds. */
+void ls_step_close(ls_step *step);
+
+/* places.c: models over several places. They do nothing where there is one. */
+ls_status ls_places_open(ls_stepped *run);
+void ls_places_close(ls_stepped *run);
+/** What a node makes of a test set's samples, as ls_forward_node. */
+void ls_predict_node(ls_step *step, int replica, int piece, int node);
+/** Between processes: the whole parameters of the replica that has a part here; all call it. */
+ls_status ls_places_gather(ls_stepped *run, float *parameters);
+ls_status ls_places_evaluate(ls_stepped *run, uint64_t most, ls_evaluation *out);
+/** Bytes that an owner has for the gradients of a copy. */
+size_t ls_places_arrived(const ls_stepped *run, const ls_variable_copy *copy, int owner);
+void ls_places_memory(const ls_stepped *run, int member, ls_memory_formula *formula);
+
 /* order.c: who waits for whom, and which lanes belong together. */
 ls_status ls_steps_order(ls_stepped *run);
 
@@ -134,6 +168,8 @@ ls_status ls_steps_open_events(ls_stepped *run);
 ls_status ls_steps_capture(ls_stepped *run);
 /** Puts the tasks of a component, or (-1) of all. */
 ls_status ls_step_put(ls_step *step, int component);
+/** Puts the tasks one after the other, each when the one before has ended. */
+ls_status ls_step_put_serially(ls_step *step);
 void ls_steps_close_events(ls_stepped *run);
 
 /* group.c */
@@ -142,9 +178,5 @@ void ls_group_close(ls_stepped *run, ls_group *group);
 ls_status ls_group_buckets(const ls_group_options *options, ls_buckets *out);
 /** Where the members are; hosts [LS_JOB_REPLICAS] and `spread` hold what is returned. */
 const ls_layout *ls_group_layout(const ls_group_options *options, int *hosts, ls_layout *spread);
-/** Fast mode, in sequence: the steps of a sum of parts of [elements], `count` of them, zeros where
- *  there is none (has[d]), in the order of the algorithm, bucket by bucket. */
-ls_status ls_group_sum(const ls_group_options *options, const bool *has, int count,
-                       ls_sum_order *out);
 
 #endif

@@ -67,35 +67,74 @@ void ls_backward(ls_step *s, int member, ls_range range)
 
 /* ---- Pieces ---------------------------------------------------------------------------------- */
 
-int ls_pieces(const ls_step *s, int member)
+int ls_pieces(const ls_step *s, int replica)
 {
     size_t count;
-    const ls_act *acts = acts_of(s, member, &count);
+    const ls_act *acts = acts_of(s, replica * s->run->shared.places, &count);
     return count ? acts[count - 1].piece + 1 : 0;
 }
 
-static void say_piece(ls_step *s, const char *verb, int member, int piece, unsigned kinds)
+/* Where the acts of a piece, or of one after it, begin. */
+static size_t begin_of(const ls_act *acts, size_t count, int piece)
+{
+    size_t low = 0, high = count;
+    while (low < high) {
+        const size_t middle = (low + high) / 2;
+        if (acts[middle].piece < piece)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+const ls_act *ls_step_piece(const ls_step *s, int member, int piece, size_t *count)
+{
+    size_t all;
+    const ls_act *acts = acts_of(s, member, &all);
+    const size_t first = begin_of(acts, all, piece);
+    *count = begin_of(acts, all, piece + 1) - first;
+    return acts + first;
+}
+
+static bool has_ops(const ls_act *act)
+{
+    for (int l = 0; l < LS_NET_LISTS; l++)
+        if (act->lists[l] && act->lists[l]->count)
+            return true;
+    return false;
+}
+
+void ls_step_say_acts(ls_step *s, const char *verb, int member, int piece, unsigned kinds, int node)
 {
     size_t count;
-    const ls_act *acts = acts_of(s, member, &count);
-    ls_task_begin(s, verb, member, nothing);
-    for (size_t i = 0; i < count; i++)
+    const ls_act *acts = ls_step_piece(s, member, piece, &count);
+    bool begun = false;
+    for (size_t i = 0; i < count && !s->status; i++) {
+        if (!(kinds >> acts[i].kind & 1U) || (node >= 0 && acts[i].node != node) ||
+            !has_ops(&acts[i]))
+            continue;
+        if (!begun)
+            ls_task_begin(s, verb, member, nothing);
+        begun = true;
         for (int l = 0; l < LS_NET_LISTS; l++)
-            if (acts[i].piece == piece && (kinds >> acts[i].kind & 1U))
-                ls_task_add_ops(s, acts[i].lists[l]);
-    ls_task_end(s);
+            ls_task_add_ops(s, acts[i].lists[l]);
+    }
+    if (begun)
+        ls_task_end(s);
 }
 
 void ls_forward_piece(ls_step *s, int member, int piece)
 {
-    say_piece(s, "forward", member, piece,
-              1U << LS_ACT_DELAY | 1U << LS_ACT_FEED | 1U << LS_ACT_FORWARD | 1U << LS_ACT_LOSS);
+    ls_step_say_acts(
+        s, "forward", member, piece,
+        1U << LS_ACT_DELAY | 1U << LS_ACT_FEED | 1U << LS_ACT_FORWARD | 1U << LS_ACT_LOSS, -1);
 }
 
 void ls_backward_piece(ls_step *s, int member, int piece)
 {
-    say_piece(s, "backward", member, piece,
-              1U << LS_ACT_BACKWARD | 1U << LS_ACT_SUM | 1U << LS_ACT_FAULT);
+    ls_step_say_acts(s, "backward", member, piece,
+                     1U << LS_ACT_BACKWARD | 1U << LS_ACT_SUM | 1U << LS_ACT_FAULT, -1);
 }
 
 bool ls_kept(const ls_step *s, int member, int piece, size_t index, ls_span *out)
@@ -144,7 +183,7 @@ void ls_end(ls_step *s, int member)
 
 /* ---- Copies ---------------------------------------------------------------------------------- */
 
-static void say_copy(ls_step *s, const char *verb, int lane, ls_span to, ls_span from)
+void ls_step_copy(ls_step *s, const char *verb, int lane, ls_span to, ls_span from)
 {
     ls_task *task = to.bytes ? ls_task_begin(s, verb, lane, nothing) : NULL;
     if (!task)
@@ -162,12 +201,12 @@ static void say_copy(ls_step *s, const char *verb, int lane, ls_span to, ls_span
 
 void ls_fetch(ls_step *s, ls_span to, ls_span from)
 {
-    say_copy(s, "fetch", to.member, to, from);
+    ls_step_copy(s, "fetch", to.member, to, from);
 }
 
 void ls_send(ls_step *s, ls_span to, ls_span from)
 {
-    say_copy(s, "send", from.member, to, from);
+    ls_step_copy(s, "send", from.member, to, from);
 }
 
 /* ---- Sums at the holder ---------------------------------------------------------------------- */
@@ -201,7 +240,7 @@ static ls_span bring(ls_step *s, int member, size_t index, bool only)
     if (!only)
         here.memory = take_staging(s);
     if (here.memory && here.memory != sum.memory)
-        say_copy(s, "send", member, here, sum);
+        ls_step_copy(s, "send", member, here, sum);
     return here;
 }
 

@@ -35,20 +35,6 @@ static ls_status check(const ls_outline *outline)
     return LS_OK;
 }
 
-/* Each bucket once, as its algorithm says. */
-static ls_traffic formula(const ls_step *s)
-{
-    const ls_job *job = ls_step_job(s);
-    ls_traffic sum = {0};
-    for (int b = 0; b < ls_buckets_of(s, 0); b++) {
-        const ls_traffic t = job->allreduce->formula(ls_job_replicas(job), ls_bucket(s, 0, b).count,
-                                                     ls_shards(s), job->layout);
-        sum.bytes_sent += t.bytes_sent;
-        sum.messages_sent += t.messages_sent;
-    }
-    return sum;
-}
-
 const ls_strategy ls_strategy_mirrored = {
     .name = "mirrored",
     .help = "a replica per device, gradients summed by an all-reduce in buckets",
@@ -58,7 +44,7 @@ const ls_strategy ls_strategy_mirrored = {
     .reduces = true,
     .check = check,
     .build = build,
-    .formula = formula,
+    .formula = ls_reduced_traffic,
     .sum = ls_sum_by_algorithm,
     .open = ls_stepped_open,
     .load = ls_replicated_load,

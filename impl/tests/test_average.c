@@ -85,7 +85,7 @@ static ls_replica *updates(ls_run *run)
 /* Those of the whole model. */
 static void averages_of(ls_run *run, float *out)
 {
-    if (run->strategy->serves) {
+    if (ls_strategy_serves(run->strategy)) {
         must(ls_ps_server_averages((ls_ps *)run, ((ls_ps *)run)->servers, out));
         return;
     }

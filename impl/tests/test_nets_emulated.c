@@ -77,10 +77,13 @@ static void put_pass(side *s, pass which, int nodes, ls_queue *queue)
         must(ls_net_forward(s->net, queue));
         must(ls_net_backward(s->net, queue, NULL, NULL));
     }
+    const ls_net_pass halves[] = {LS_NET_FORWARD_HALF, LS_NET_FORWARD_REST, LS_NET_BACKWARD_HALF,
+                                  LS_NET_BACKWARD_REST};
     for (int i = 0; i < 4 * nodes && which == HALVES; i++) {
         const bool backward = i >= 2 * nodes;
         const int n = i / 2 % nodes;
-        must(ls_net_node_half(s->net, backward ? nodes - 1 - n : n, backward, i & 1, queue));
+        must(ls_net_node_put(s->net, backward ? nodes - 1 - n : n, halves[2 * backward + i % 2],
+                             queue));
     }
     must(ls_queue_sync(queue));
 }

@@ -8,7 +8,7 @@
 #include "impl/pipeline_schedule.h"
 
 #include "common/device/cpu/cpu.h"
-#include "impl/divided.h"
+#include "impl/step/step_private.h"
 #include "impl/strategies.h"
 
 #include <setjmp.h>
@@ -75,11 +75,15 @@ static void check_order(const ls_schedule *s, int stage, const order *got)
 
 /* ---- As planned ----------------------------------------------------------------------------- */
 
-static ls_status note_pass(void *context, const ls_pass *pass)
+static void note_passes(const ls_schedule *s, order *orders)
 {
-    order *o = (order *)context + pass->stage;
-    o->passes[o->count++] = pass->backward ? -1 - pass->microbatch : pass->microbatch;
-    return LS_OK;
+    ls_pass pass;
+    for (int tick = 0; tick < ls_schedule_ticks(s); tick++)
+        for (int stage = s->stages; stage-- > 0;)
+            if (ls_schedule_at(s, tick, stage, &pass)) {
+                order *o = &orders[pass.stage];
+                o->passes[o->count++] = pass.backward ? -1 - pass.microbatch : pass.microbatch;
+            }
 }
 
 static void test_planned(void **state)
@@ -90,26 +94,48 @@ static void test_planned(void **state)
             for (int kind = 0; kind < 2; kind++) {
                 const ls_schedule s = {p, m, kind == 1};
                 order orders[STAGES] = {0};
-                must(ls_schedule_each(&s, note_pass, orders));
+                note_passes(&s, orders);
                 for (int stage = 0; stage < p; stage++)
                     check_order(&s, stage, &orders[stage]);
             }
 }
 
-static ls_status fail_third(void *context, const ls_pass *pass)
+/* How far each stage is: its forward and its backward passes. */
+typedef struct progress {
+    int done[2][STAGES];
+} progress;
+
+/* Said in this order, each pass finds what it waits for, and room for what it sends on. */
+static void check_pass(const ls_schedule *s, const progress *at, const ls_pass *pass)
 {
-    (void)pass;
-    return ++*(int *)context == 3 ? ls_fail(LS_CODE_CHECK, "test", "pass", "third") : LS_OK;
+    const int stage = pass->stage, m = pass->microbatch;
+    const bool last = stage + 1 == s->stages;
+    assert_int_equal(at->done[pass->backward][stage], m);
+    if (pass->backward) {
+        assert_true(at->done[0][stage] > m);
+        assert_true(last || at->done[1][stage + 1] > m);
+        return;
+    }
+    assert_true(stage == 0 || at->done[0][stage - 1] > m);
+    assert_true(last || m - at->done[1][stage + 1] < ls_schedule_in_flight(s, stage + 1));
 }
 
-static void test_failure(void **state)
+static void test_dependences(void **state)
 {
     (void)state;
-    int calls = 0;
-    ls_status status = ls_schedule_each(&(ls_schedule){2, 4, true}, fail_third, &calls);
-    assert_non_null(status);
-    assert_int_equal(calls, 3);
-    ls_status_free(status);
+    for (int p = 1; p <= STAGES; p++)
+        for (int m = 1; m <= MICROBATCHES; m++)
+            for (int kind = 0; kind < 2; kind++) {
+                const ls_schedule s = {p, m, kind == 1};
+                progress at = {0};
+                ls_pass pass;
+                for (int tick = 0; tick < ls_schedule_ticks(&s); tick++)
+                    for (int stage = p; stage-- > 0;)
+                        if (ls_schedule_at(&s, tick, stage, &pass)) {
+                            check_pass(&s, &at, &pass);
+                            at.done[pass.backward][stage]++;
+                        }
+            }
 }
 
 /* ---- Time ----------------------------------------------------------------------------------- */
@@ -204,11 +230,10 @@ static void close_all(fixture *f)
 }
 
 /* The list of operations that a stage's queue has in the program. */
-static const cpu_list *list_of(const ls_divided *run, int stage)
+static const cpu_list *list_of(const ls_stepped *run, int stage)
 {
-    const ls_spread *spread = &run->spreads[0];
-    const cpu_program *program = (const cpu_program *)spread->members[0].program[LS_FULL];
-    const cpu_queue *queue = (const cpu_queue *)ls_spread_member(spread, stage)->replica->queue;
+    const cpu_program *program = (const cpu_program *)run->components[0].program[LS_FULL];
+    const cpu_queue *queue = (const cpu_queue *)run->lanes[stage].queue;
     for (size_t i = 0; i < program->list_count; i++)
         if (program->lists[i].queue == queue)
             return &program->lists[i];
@@ -230,12 +255,11 @@ static const ls_op *end_of(const ls_net *net, int nodes, bool backward)
 
 /* A stage's passes in the program. Micro-batches that use the same memory have one net: its passes
  * are those of the first of them that has not had one. */
-static order recorded_order(const ls_divided *run, int stage, int microbatches)
+static order recorded_order(const ls_stepped *run, int stage, int microbatches)
 {
-    const ls_spread *spread = &run->spreads[0];
-    const ls_slice *slice = ls_spread_member(spread, stage)->slice[LS_FULL];
+    const ls_slice *slice = run->shared.members[stage].slice[LS_FULL];
     const cpu_list *list = list_of(run, stage);
-    const int nodes = run->parts.parts[stage].graph->count;
+    const int nodes = run->shared.parts.parts[stage].graph->count;
     order o = {.count = 0};
     bool seen[2][MICROBATCHES] = {{false}};
     for (size_t i = 0; i < list->count; i++) {
@@ -244,8 +268,7 @@ static order recorded_order(const ls_divided *run, int stage, int microbatches)
         for (int k = 0; k < 2 * microbatches; k++) {
             const bool backward = k >= microbatches;
             const int number = backward ? k - microbatches : k;
-            const size_t part = spread->pieces[LS_FULL][number].part;
-            const ls_net *net = ls_slice_part_at(slice, part)->net;
+            const ls_net *net = ls_slice_piece_net(slice, number);
             if (seen[backward][number] || list->nodes[i].op != end_of(net, nodes, backward))
                 continue;
             seen[backward][number] = true;
@@ -269,8 +292,8 @@ static void test_recorded(void **state)
                 open_all(&f, &s);
                 must(ls_strategy_open(&ls_strategy_pipeline, &f.job, &run));
                 for (int stage = 0; stage < p; stage++) {
-                    const order got = recorded_order((const ls_divided *)run, stage, m);
-                    const ls_graph *graph = ((ls_divided *)run)->parts.parts[stage].graph;
+                    const order got = recorded_order((const ls_stepped *)run, stage, m);
+                    const ls_graph *graph = ((ls_stepped *)run)->shared.parts.parts[stage].graph;
                     const size_t held =
                         ls_device_ledger(f.devices[stage]).in_use[LS_MEMORY_ACTIVATIONS];
                     check_order(&s, stage, &got);
@@ -287,7 +310,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_planned),
-        cmocka_unit_test(test_failure),
+        cmocka_unit_test(test_dependences),
         cmocka_unit_test(test_span),
         cmocka_unit_test(test_recorded),
     };

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/* All-reduces of gradients in one thread: the order in which fast mode adds up; see ls_strategy. */
+#include "impl/step/step_private.h"
+
+/* ---- Members of one group -------------------------------------------------------------------- */
+
+/* The steps of one bucket. */
+static ls_status sum_bucket(const ls_group_options *o, const ls_layout *layout, const bool *has,
+                            int count, const ls_range *bucket, ls_sum_order *out)
+{
+    ls_sum_order steps = {0};
+    ls_status status = o->job->allreduce->oracle(count, bucket->count, layout, &steps);
+    for (size_t i = 0; i < steps.count && !status; i++) {
+        ls_order_step step = steps.steps[i];
+        step.first += bucket->first;
+        if (step.input >= 0 && !has[step.input])
+            step.input = LS_SUM_ZEROS;
+        status = ls_sum_order_add(out, &step);
+    }
+    ls_sum_order_close(&steps);
+    return status;
+}
+
+/* The steps of a sum of parts of [elements], `count` of them, zeros where there is none (has[d]),
+ * bucket by bucket. */
+static ls_status sum_group(const ls_group_options *o, const bool *has, int count, ls_sum_order *out)
+{
+    int hosts[LS_JOB_REPLICAS];
+    ls_layout spread;
+    ls_buckets buckets;
+    LS_TRY(ls_group_buckets(o, &buckets));
+    const ls_layout *layout = ls_group_layout(o, hosts, &spread);
+    ls_status status = LS_OK;
+    for (size_t b = 0; b < buckets.count && !status; b++)
+        status = sum_bucket(o, layout, has, count, &buckets.items[b], out);
+    ls_buckets_close(&buckets);
+    return status;
+}
+
+/* ---- Places of replicas ---------------------------------------------------------------------- */
+
+/* A place's sums: those of its group, and above them what a replica's parts add up to. */
+typedef struct place_sum {
+    const ls_graph_part *part;
+    const ls_variables *whole;
+    const bool *has; /* [replicas, parts] */
+    int parts;       /* of a replica */
+    int above;       /* the sum of these */
+    ls_sum_order *out;
+} place_sum;
+
+/* A step over elements of the place, as steps over the whole's. */
+static ls_status add_step(const place_sum *p, ls_order_step step)
+{
+    const size_t first = step.first, last = step.first + step.count;
+    for (size_t v = 0; v < p->part->graph->variables.count; v++) {
+        const ls_variable *mine = &p->part->graph->variables.items[v];
+        const size_t begin = first > mine->offset ? first : mine->offset;
+        const size_t end = mine->offset + mine->count;
+        if (begin >= (last < end ? last : end))
+            continue;
+        step.first = p->whole->items[p->part->variable[v]].offset + begin - mine->offset;
+        step.count = (last < end ? last : end) - begin;
+        LS_TRY(ls_sum_order_add(p->out, &step));
+    }
+    return LS_OK;
+}
+
+/* A replica's input is its parts, added up in order. */
+static ls_status add_replica(const place_sum *p, const ls_order_step *step)
+{
+    const size_t first = (size_t)step->input * (size_t)p->parts;
+    ls_order_step each = *step, fold = *step;
+    each.into = fold.from = p->above;
+    each.begins = true;
+    for (int i = 0; i < p->parts; i++) {
+        if (!p->has[first + (size_t)i])
+            continue;
+        each.input = (int)first + i;
+        each.visit = step->visit * (size_t)p->parts + (size_t)i;
+        LS_TRY(add_step(p, each));
+        each.begins = false;
+    }
+    fold.input = each.begins ? LS_SUM_ZEROS : LS_SUM_OTHER;
+    fold.visit = (step->visit + 1) * (size_t)p->parts - 1;
+    return add_step(p, fold);
+}
+
+static ls_status sum_place(const ls_job *job, const ls_graph_parts *parts, int place,
+                           const bool *has, ls_sum_order *out)
+{
+    const ls_graph_part *part = &parts->parts[place];
+    const int n = ls_job_replicas(job);
+    const ls_group_options options = {job, part->graph, part->owned, place};
+    bool all[LS_JOB_REPLICAS];
+    for (int d = 0; d < n; d++)
+        all[d] = true; /* zeros are found out here */
+    ls_sum_order group = {0};
+    ls_status status = sum_group(&options, all, n, &group);
+    const place_sum p = {part, &parts->whole->variables, has, ls_job_parts(job) / n, group.sums,
+                         out};
+    for (size_t i = 0; i < group.count && !status; i++) {
+        ls_order_step step = group.steps[i];
+        if (step.input >= 0) {
+            status = add_replica(&p, &step);
+            continue;
+        }
+        step.visit = (step.visit + 1) * (size_t)p.parts - 1;
+        status = add_step(&p, step);
+    }
+    ls_sum_order_close(&group);
+    return status;
+}
+
+ls_status ls_sum_by_algorithm(const ls_job *job, const bool *has, int count, ls_sum_order *out)
+{
+    const ls_graph *graph = job->model->graph;
+    const ls_group_options whole = {job, graph, graph->variables.elements, 0};
+    ls_graph_parts parts = {0};
+    if (!job->place)
+        return sum_group(&whole, has, count, out);
+    LS_TRY(ls_graph_parts_open(graph, job->place, ls_job_places(job), &parts));
+    ls_status status = LS_OK;
+    for (int p = 0; p < parts.count && !status; p++)
+        status = sum_place(job, &parts, p, has, out);
+    ls_graph_parts_close(&parts);
+    return status;
+}

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A model over several places (graph_parts.h): what a node does is a task of its place, and what it
+ * has for other places is carried there.
+ *
+ * In one process that is a copy by the place that has it. Between processes it is a transfer: one
+ * exchange of a communicator of all devices, on a lane that each place has for this alone, so that
+ * a place computes on while it travels. Every process says the transfers that concern it in the
+ * order in which all say the step, so that transfers which wait for their peers cannot lock up.
+ */
+#include "impl/step/step_private.h"
+
+#include <stdlib.h>
+
+static const ls_range nothing = {0, 0};
+
+static const ls_graph_parts *parts_of(const ls_step *s)
+{
+    return &s->run->shared.parts;
+}
+
+/* The replica's member at a place; -1: it is of another process. */
+static int member_at(const ls_replicated *r, int replica, int place)
+{
+    const int here = place - r->first;
+    return here >= 0 && here < r->places ? replica * r->places + here : -1;
+}
+
+/* ---- Opening --------------------------------------------------------------------------------- */
+
+static size_t real_bytes(const ls_replicated *r)
+{
+    return r->members[0].replica->kernels->table->real_bytes;
+}
+
+size_t ls_places_arrived(const ls_stepped *run, const ls_variable_copy *c, int owner)
+{
+    const int slots = run->shared.members[owner].slots;
+    return (size_t)(slots > 1 ? slots : 1) * c->count * real_bytes(&run->shared);
+}
+
+/* The owners' memory for gradients of copies, of as many pieces as are at work at once. */
+static ls_status take_memory(ls_stepped *run)
+{
+    const ls_replicated *r = &run->shared;
+    const size_t copies = r->parts.copy_count, all = (size_t)r->count * copies;
+    run->places.arrived = calloc(all + 1, sizeof *run->places.arrived);
+    if (!run->places.arrived)
+        return ls_fail_memory("placement", all * sizeof *run->places.arrived);
+    for (size_t i = 0; i < all; i++) {
+        const ls_variable_copy *c = &r->parts.copies[i % copies];
+        const int owner = member_at(r, (int)(i / copies), c->owner);
+        if (owner >= 0)
+            LS_TRY(ls_device_allocate(r->members[owner].replica->device, LS_MEMORY_COMMUNICATION,
+                                      ls_places_arrived(run, c, owner), &run->places.arrived[i]));
+    }
+    return LS_OK;
+}
+
+static ls_status open_transfers(ls_stepped *run)
+{
+    const ls_job *job = run->shared.base.job;
+    run->places.ends = calloc(job->device_count, sizeof *run->places.ends);
+    if (!run->places.ends)
+        return ls_fail_memory("placement", job->device_count * sizeof *run->places.ends);
+    run->places.transfers = run->lane_count;
+    LS_TRY(ls_comm_open(job->transport, job->comm, job->devices, (int)job->device_count,
+                        run->places.ends));
+    for (int m = 0; m < (int)job->device_count; m++) {
+        ls_lane lane = {.member = m, .name = "transfer", .own = true, .unseen = true};
+        LS_TRY(ls_queue_open(job->devices[m], lane.name, &lane.queue));
+        run->lanes[run->lane_count++] = lane;
+    }
+    return LS_OK;
+}
+
+ls_status ls_places_open(ls_stepped *run)
+{
+    const ls_replicated *r = &run->shared;
+    if (!r->parts.count)
+        return LS_OK;
+    LS_TRY(ls_job_agree(r->base.job, take_memory(run)));
+    return r->places < r->parts.count ? open_transfers(run) : LS_OK;
+}
+
+void ls_places_close(ls_stepped *run)
+{
+    const ls_replicated *r = &run->shared;
+    const size_t copies = r->parts.copy_count;
+    ls_step_close(&run->places.test);
+    for (size_t i = 0; run->places.arrived && i < (size_t)r->count * copies; i++) {
+        const int owner = member_at(r, (int)(i / copies), r->parts.copies[i % copies].owner);
+        if (run->places.arrived[i])
+            ls_device_release(r->members[owner].replica->device, run->places.arrived[i]);
+    }
+    free(run->places.arrived);
+    for (int m = 0; run->places.ends && m < r->total; m++)
+        ls_comm_close(run->places.ends[m]);
+    free(run->places.ends);
+}
+
+/* ---- Questions ------------------------------------------------------------------------------- */
+
+int ls_places(const ls_step *s)
+{
+    return parts_of(s)->count;
+}
+
+int ls_nodes(const ls_step *s)
+{
+    return parts_of(s)->whole->count;
+}
+
+ls_schedule ls_schedule_of(const ls_step *s, int replica)
+{
+    const ls_job *job = ls_step_job(s);
+    const size_t device = (size_t)(replica * s->run->shared.places);
+    return ls_replicated_schedule(job, ls_job_replica_on(job, device), s->which);
+}
+
+static bool is_input(const ls_step *s, int n)
+{
+    return parts_of(s)->whole->nodes[n].layer->role == LS_LAYER_INPUT;
+}
+
+static int local(const ls_step *s, int place, int n)
+{
+    return parts_of(s)->parts[place].local[n];
+}
+
+static ls_net *net_of(const ls_step *s, int member, int piece)
+{
+    return ls_slice_piece_net(ls_step_member(s, member)->slice[s->which], piece);
+}
+
+/* ---- From place to place --------------------------------------------------------------------- */
+
+/* A process that has one end of the two. */
+static void say_transfer(ls_step *s, int member, int peer, ls_span memory, bool sends)
+{
+    ls_comm *end = s->run->places.ends[member];
+    const int device = end->rank - ls_place_of(s, member) + peer; /* ranks are devices, in order */
+    const size_t count = memory.bytes / sizeof(float);
+    const ls_exchange exchange = {.to = sends ? device : -1,
+                                  .send = sends ? memory.memory : NULL,
+                                  .send_count = sends ? count : 0,
+                                  .from = sends ? -1 : device,
+                                  .receive = sends ? NULL : memory.memory,
+                                  .receive_count = sends ? 0 : count};
+    ls_op_list ops = {0};
+    ls_op *op;
+    ls_status status = ls_comm_exchange(end, &exchange, &op);
+    if (!status) {
+        op->use = LS_TIME_COMMUNICATION;
+        status = ls_op_list_add(&ops, op);
+    }
+    ls_step_fail(s, status);
+    ls_task_begin(s, sends ? "send" : "receive", s->run->places.transfers + member, nothing);
+    ls_task_take_ops(s, &ops);
+    ls_task_end(s);
+    s->copied.bytes_sent += sends ? memory.bytes : 0;
+    s->copied.messages_sent += sends;
+}
+
+/* From places[0] to places[1]: memory of both, as far as they are here. */
+static void carry(ls_step *s, const int places[2], const ls_span ends[2])
+{
+    if (s->status)
+        return;
+    if (ends[0].member >= 0 && ends[1].member >= 0)
+        ls_send(s, ends[1], ends[0]);
+    else if (ends[0].member >= 0)
+        say_transfer(s, ends[0].member, places[1], ends[0], true);
+    else if (ends[1].member >= 0)
+        say_transfer(s, ends[1].member, places[0], ends[1], false);
+}
+
+/* A border's output or its gradient, as a place has it. */
+static ls_span border_at(const ls_step *s, const ls_border *b, int member, int piece, bool gradient)
+{
+    ls_span span = {.member = member};
+    if (member < 0)
+        return span;
+    const ls_net *net = net_of(s, member, piece);
+    const int node = local(s, ls_place_of(s, member), b->node);
+    span.memory = gradient ? ls_net_node_gradient(net, node) : ls_net_node_output(net, node);
+    span.bytes = (size_t)ls_net_rows(net) * b->samples * real_bytes(&s->run->shared);
+    return span;
+}
+
+static void cross(ls_step *s, int replica, int piece, const ls_border *b, bool gradient)
+{
+    const ls_replicated *r = &s->run->shared;
+    const int places[] = {gradient ? b->to : b->from, gradient ? b->from : b->to};
+    ls_span ends[2];
+    for (int i = 0; i < 2; i++)
+        ends[i] = border_at(s, b, member_at(r, replica, places[i]), piece, gradient);
+    carry(s, places, ends);
+}
+
+/* A part of a flat buffer. */
+static ls_span elements(const ls_step *s, int member, void *flat, size_t first, size_t count)
+{
+    const size_t real = real_bytes(&s->run->shared);
+    return (ls_span){member, (char *)flat + first * real, count * real};
+}
+
+/* ---- Shared variables ------------------------------------------------------------------------ */
+
+/* The owner's memory for the gradient of a copy. */
+static ls_span arrived(const ls_step *s, int replica, int piece, size_t copy)
+{
+    const ls_variable_copy *c = &parts_of(s)->copies[copy];
+    const int owner = member_at(&s->run->shared, replica, c->owner);
+    if (owner < 0)
+        return (ls_span){.member = -1};
+    const int slots = ls_step_member(s, owner)->slots;
+    void *memory = s->run->places.arrived[(size_t)replica * parts_of(s)->copy_count + copy];
+    return elements(s, owner, memory, slots > 1 ? (size_t)(piece % slots) * c->count : 0, c->count);
+}
+
+/* The gradient of a copy goes to the owner. */
+static void send_shared(ls_step *s, int replica, int piece, size_t copy)
+{
+    const ls_variable_copy *c = &parts_of(s)->copies[copy];
+    const int places[] = {c->holder, c->owner};
+    const int holder = member_at(&s->run->shared, replica, c->holder);
+    ls_span ends[] = {{.member = -1}, arrived(s, replica, piece, copy)};
+    if (holder >= 0)
+        ends[0] =
+            elements(s, holder, ls_net_gradients(net_of(s, holder, piece)), c->at_holder, c->count);
+    carry(s, places, ends);
+}
+
+/* The owner's addition of it, into the buffer of the piece. */
+static void add_shared(ls_step *s, int replica, int piece, size_t copy)
+{
+    const ls_variable_copy *c = &parts_of(s)->copies[copy];
+    const ls_span from = arrived(s, replica, piece, copy);
+    if (from.member < 0 || s->status)
+        return;
+    ls_kernels *kernels = ls_step_replica(s, from.member)->kernels;
+    const ls_span sum = elements(s, from.member, ls_net_gradients(net_of(s, from.member, piece)),
+                                 c->at_owner, c->count);
+    const ls_add_args args = {
+        .count = (int64_t)c->count, .a = sum.memory, .b = from.memory, .y = sum.memory};
+    ls_op_list ops = {0};
+    ls_op *op;
+    ls_status status = kernels->table->add(kernels, &args, &op);
+    ls_step_fail(s, status ? status : ls_op_list_add(&ops, op));
+    ls_task_begin(s, "add up", from.member, nothing);
+    ls_task_take_ops(s, &ops);
+    ls_task_end(s);
+}
+
+void ls_share_values(ls_step *s, int replica)
+{
+    for (size_t i = 0; i < parts_of(s)->copy_count; i++) {
+        const ls_variable_copy *c = &parts_of(s)->copies[i];
+        const int places[] = {c->owner, c->holder};
+        const size_t at[] = {c->at_owner, c->at_holder};
+        ls_span ends[2];
+        for (int k = 0; k < 2; k++) {
+            ends[k].member = member_at(&s->run->shared, replica, places[k]);
+            if (ends[k].member >= 0)
+                ends[k] = elements(s, ends[k].member,
+                                   ls_step_replica(s, ends[k].member)->parameters, at[k], c->count);
+        }
+        carry(s, places, ends);
+    }
+}
+
+/* ---- Nodes ----------------------------------------------------------------------------------- */
+
+/* Once a piece. */
+static void gather(ls_step *s, int member, int piece)
+{
+    if (s->said[member] > (size_t)piece)
+        return;
+    s->said[member] = (size_t)piece + 1;
+    ls_step_say_acts(s, "gather", member, piece, 1U << LS_ACT_FEED, -1);
+}
+
+static void send_output(ls_step *s, int replica, int piece, int n)
+{
+    for (size_t i = 0; i < parts_of(s)->border_count; i++)
+        if (parts_of(s)->borders[i].node == n)
+            cross(s, replica, piece, &parts_of(s)->borders[i], false);
+}
+
+void ls_forward_node(ls_step *s, int replica, int piece, int n)
+{
+    const int place = parts_of(s)->place[n], member = member_at(&s->run->shared, replica, place);
+    if (is_input(s, n))
+        return;
+    if (member >= 0) {
+        gather(s, member, piece);
+        ls_step_say_acts(s, "forward", member, piece, 1U << LS_ACT_FORWARD, local(s, place, n));
+    }
+    send_output(s, replica, piece, n);
+}
+
+void ls_predict_node(ls_step *s, int replica, int piece, int n)
+{
+    const int place = parts_of(s)->place[n], member = member_at(&s->run->shared, replica, place);
+    const ls_op_list *lists[LS_NET_LISTS];
+    if (is_input(s, n))
+        return;
+    if (member >= 0) {
+        ls_net_node_lists(net_of(s, member, piece), local(s, place, n), LS_NET_PREDICT, lists);
+        ls_task_begin(s, "predict", member, nothing);
+        for (int l = 0; l < LS_NET_LISTS; l++)
+            ls_task_add_ops(s, lists[l]);
+        ls_task_end(s);
+    }
+    send_output(s, replica, piece, n);
+}
+
+/* Whether its place has none before it. */
+static bool is_first(const ls_step *s, int n)
+{
+    const int place = parts_of(s)->place[n];
+    while (n-- > 0)
+        if (parts_of(s)->place[n] == place && !is_input(s, n))
+            return false;
+    return true;
+}
+
+void ls_backward_node(ls_step *s, int replica, int piece, int n)
+{
+    const ls_graph_parts *parts = parts_of(s);
+    const int place = parts->place[n], member = member_at(&s->run->shared, replica, place);
+    if (is_input(s, n))
+        return;
+    if (member >= 0)
+        ls_step_say_acts(s, "backward", member, piece, 1U << LS_ACT_BACKWARD, local(s, place, n));
+    for (size_t i = 0; i < parts->border_count; i++)
+        if (parts->borders[i].first_use == n && parts->borders[i].gradient)
+            cross(s, replica, piece, &parts->borders[i], true);
+    for (size_t i = 0; i < parts->copy_count; i++)
+        if (parts->copies[i].node == n)
+            send_shared(s, replica, piece, i);
+    for (size_t i = 0; i < parts->copy_count; i++) /* the first use comes last: it adds all up */
+        if (parts->whole->nodes[parts->copies[i].node].shares == n)
+            add_shared(s, replica, piece, i);
+    if (member >= 0 && is_first(s, n))
+        ls_step_say_acts(s, "add up", member, piece,
+                         1U << LS_ACT_SUM | 1U << LS_ACT_LOSS | 1U << LS_ACT_FAULT, -1);
+}
+
+/* ---- Stages ---------------------------------------------------------------------------------- */
+
+/* Where the pieces of a micro-batch begin. */
+static int begin_of(const ls_step *s, int replica, int microbatch)
+{
+    const ls_schedule schedule = ls_schedule_of(s, replica);
+    return (int)ls_comm_share((size_t)ls_pieces(s, replica), microbatch, schedule.microbatches);
+}
+
+void ls_forward_stage(ls_step *s, int replica, int stage, int microbatch)
+{
+    const int last = begin_of(s, replica, microbatch + 1), loss = ls_nodes(s) - 1;
+    for (int p = begin_of(s, replica, microbatch); p < last; p++)
+        for (int n = 0; n < loss; n++)
+            if (parts_of(s)->place[n] == stage)
+                ls_forward_node(s, replica, p, n);
+}
+
+void ls_backward_stage(ls_step *s, int replica, int stage, int microbatch)
+{
+    const int last = begin_of(s, replica, microbatch + 1), loss = ls_nodes(s) - 1;
+    for (int p = begin_of(s, replica, microbatch); p < last; p++) {
+        if (parts_of(s)->place[loss] == stage)
+            ls_forward_node(s, replica, p, loss);
+        for (int n = loss; n >= 0; n--)
+            if (parts_of(s)->place[n] == stage)
+                ls_backward_node(s, replica, p, n);
+    }
+}

@@ -43,7 +43,7 @@ static ls_status place_delay(const ls_workplace *place, ls_plan_of_case *plan)
 {
     const ls_case *c = plan->config;
     ls_job *job = &plan->job;
-    const bool serves = plan->strategy->serves;
+    const bool serves = plan->strategy->variables == LS_VARIABLES_SERVED;
     const int ranks = c->ranks > 1 ? c->ranks : plan->all_devices;
     char where[64];
     if (c->delay_rank < 0)
@@ -84,11 +84,13 @@ static ls_status check_fault(const ls_plan_of_case *plan)
         return LS_OK;
     snprintf(where, sizeof where, "--inject bitflip=%d:%lld", c->flip_device,
              (long long)c->flip_step);
-    const int devices = plan->strategy->serves ? ls_job_replicas(&plan->job) : plan->all_devices;
+    const int devices = plan->strategy->variables == LS_VARIABLES_SERVED
+                            ? ls_job_replicas(&plan->job)
+                            : plan->all_devices;
     if (c->flip_device >= devices)
         return ls_fail(LS_CODE_USAGE, "option", where,
                        "the case has %d %s; one of these, numbered from 0, works", devices,
-                       plan->strategy->serves ? "workers" : "devices");
+                       plan->strategy->variables == LS_VARIABLES_SERVED ? "workers" : "devices");
     if (c->flip_step >= compared || !plan->strategy->equivalent)
         return ls_fail(
             LS_CODE_USAGE, "option", where,

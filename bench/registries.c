@@ -251,7 +251,7 @@ static ls_status check_model_case(const ls_case *one, const ls_strategy *strateg
     if (__builtin_mul_overflow((int64_t)outline.devices, (int64_t)outline.ranks, &devices))
         return ls_fail(LS_CODE_USAGE, "option", "--devices",
                        "times the ranks overflows; fewer devices work");
-    if (strategy->serves && devices <= INT32_MAX)
+    if (strategy->variables == LS_VARIABLES_SERVED && devices <= INT32_MAX)
         outline.replicas = ls_ps_workers(&ps, (int)devices);
     const int64_t replicas = outline.replicas;
     if (one->scaling == LS_SCALING_WEAK &&

@@ -93,7 +93,8 @@ static void put_rates(json_t *group, const ls_row_facts *f, const ls_statistics 
     const uint64_t samples = ls_session_samples(&trial->session, warmup + trial->timed_done) -
                              ls_session_samples(&trial->session, warmup);
     const double mean = (double)samples / (trial->timed_ms * 1e-3);
-    const bool alone = f->plan->strategy->serves && ls_ps_by_arrival(&job->ps);
+    const bool alone =
+        f->plan->strategy->variables == LS_VARIABLES_SERVED && ls_ps_by_arrival(&job->ps);
     put_real(group, "samples_per_s", alone ? mean : (double)job->batch / (s->median * 1e-3));
     put_real(group, "samples_per_s_mean", mean);
 }
@@ -130,8 +131,9 @@ static json_t *time_group(const ls_row_facts *f)
         double speedup = f->baseline_ms / (s.median / (double)plan->job.batch);
         put_real(group, "speedup", speedup);
         put_real(group, "efficiency",
-                 speedup /
-                     (plan->strategy->serves ? ls_job_replicas(&plan->job) : plan->all_devices));
+                 speedup / (plan->strategy->variables == LS_VARIABLES_SERVED
+                                ? ls_job_replicas(&plan->job)
+                                : plan->all_devices));
     }
     if (f->exact_cost > 0) /* exact mode over fast mode */
         put_real(group, "exact_cost", f->exact_cost);

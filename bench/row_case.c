@@ -26,7 +26,7 @@ static int64_t slice_of(const ls_plan_of_case *plan, int64_t i)
 {
     const ls_job *job = &plan->job;
     int64_t n = ls_job_replicas(job), d = ls_job_replica_on(job, (size_t)i);
-    if (plan->strategy->serves)
+    if (plan->strategy->variables == LS_VARIABLES_SERVED)
         d = ls_ps_worker_on(job, (int)i);
     if (d < 0) /* a server */
         return 0;
@@ -100,9 +100,9 @@ static void put_strategy(json_t *group, const ls_plan_of_case *plan)
     }
     if (ls_plan_has_variable_device(plan))
         put_text(group, "variable_device", c->variable_device);
-    if (plan->strategy->serves)
+    if (plan->strategy->variables == LS_VARIABLES_SERVED)
         ls_row_put_ps_case(group, plan);
-    else if (plan->strategy->holds_variables) {
+    else if (plan->strategy->variables == LS_VARIABLES_HELD) {
         json_object_set_new(group, "towers_staged", json_boolean(c->towers_staged));
         json_object_set_new(group, "colocate_gradients", json_boolean(c->colocate_gradients));
     }

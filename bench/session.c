@@ -241,7 +241,7 @@ ls_status ls_session_gather(ls_session *session, float *values)
 /* The one that leads, or all where servers have the parameters or a model is divided over them. */
 static bool evaluates(const ls_session *session)
 {
-    return ls_session_leads(session) || session->plan->strategy->serves ||
+    return ls_session_leads(session) || session->plan->strategy->variables == LS_VARIABLES_SERVED ||
            ls_job_places(&session->job) > (int)session->job.device_count;
 }
 

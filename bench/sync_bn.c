@@ -28,7 +28,7 @@ static ls_status check_meeting(const ls_case *one, const ls_strategy *strategy, 
                        "%s has no way to add statistics up in a step; single, towers, mirrored "
                        "work",
                        name);
-    if (strategy->holds_variables && !one->colocate_gradients && parts)
+    if (strategy->variables == LS_VARIABLES_HELD && !one->colocate_gradients && parts)
         return ls_fail(LS_CODE_USAGE, "option", "--sync-bn",
                        "statistics are added up where gradients are computed; "
                        "--colocate-gradients yes works");

@@ -277,7 +277,7 @@ ls_status ls_trial_warm_up(ls_trial *trial)
 {
     ls_status status = train(trial, (uint64_t)trial->plan->warmup, false);
     trial->in_use_start = ls_session_in_use(&trial->session);
-    if (!status && trial->plan->strategy->serves)
+    if (!status && trial->plan->strategy->variables == LS_VARIABLES_SERVED)
         status = ls_ps_report_collect(trial->session.run, &trial->warm_report);
     return status;
 }
@@ -299,7 +299,8 @@ static ls_status check_traffic(ls_trial *trial)
     const ls_traffic *sent = &trial->sent, *formula = &trial->formula;
     uint64_t tails =
         ls_job_tail(&session->job) ? session->step / ls_job_steps_per_epoch(&session->job) : 0;
-    const bool alone = trial->plan->all_devices == 1 && !run->strategy->serves;
+    const bool alone =
+        trial->plan->all_devices == 1 && run->strategy->variables != LS_VARIABLES_SERVED;
     if (!run->strategy->traffic || alone || session->step == tails)
         return LS_OK;
     LS_TRY(run->strategy->traffic(run, &trial->sent, &trial->formula));
@@ -417,7 +418,7 @@ ls_status ls_trial_finish(ls_trial *trial)
     if (ls_plan_tests(plan) && !trial->failed)
         LS_TRY(ls_session_evaluate(&trial->session, UINT64_MAX, &found));
     trial->accuracy = found.accuracy;
-    if (plan->strategy->serves)
+    if (plan->strategy->variables == LS_VARIABLES_SERVED)
         LS_TRY(take_report(trial));
     if (!trial->timed_done || trial->failed || trial->interrupted)
         return LS_OK;

@@ -249,7 +249,8 @@ static ls_status check_convolution(const ls_plan_of_case *plan)
 
 bool ls_plan_has_variable_device(const ls_plan_of_case *plan)
 {
-    return plan->strategy->holds_variables && (!plan->strategy->serves || plan->config->ranks == 1);
+    return plan->strategy->variables == LS_VARIABLES_HELD ||
+           (plan->strategy->variables == LS_VARIABLES_SERVED && plan->config->ranks == 1);
 }
 
 bool ls_plan_mixes_kinds(const ls_plan_of_case *plan)
@@ -273,7 +274,7 @@ static ls_status place_variables(const ls_workplace *place, ls_plan_of_case *pla
     free(names);
     if (!ls_plan_mixes_kinds(plan))
         return LS_OK;
-    if (plan->strategy->serves)
+    if (plan->strategy->variables == LS_VARIABLES_SERVED)
         return ls_fail(LS_CODE_USAGE, "option --variable-device", text,
                        "a parameter server and its workers are of one kind; %s works",
                        plan->devices->kind == LS_DEVICE_GPU ? "/gpu:0" : "/cpu:0");
@@ -391,10 +392,12 @@ static ls_job job_of(const ls_workplace *place, const ls_plan_of_case *plan)
         .capture = c->capture && !ls_plan_mixes_kinds(plan),
         .microbatches = ls_applies_pipeline(c) ? c->microbatches : 0,
         .one_f_one_b = c->one_f_one_b,
-        .ps = {.ranks = plan->strategy->serves ? c->ranks : 0,
-               .mode = plan->strategy->serves ? (ls_ps_mode)c->ps_mode : LS_PS_SYNC,
+        .ps = {.ranks = plan->strategy->variables == LS_VARIABLES_SERVED ? c->ranks : 0,
+               .mode = plan->strategy->variables == LS_VARIABLES_SERVED ? (ls_ps_mode)c->ps_mode
+                                                                        : LS_PS_SYNC,
                .staleness = c->ps_staleness,
-               .backups = plan->strategy->serves ? c->ps_backup_workers : 0,
+               .backups =
+                   plan->strategy->variables == LS_VARIABLES_SERVED ? c->ps_backup_workers : 0,
                .servers = c->ps_servers,
                .colocate = c->ps_colocate,
                .by_variable = c->ps_by_variable},
@@ -441,8 +444,9 @@ static ls_status resolve(ls_workplace *place, ls_plan_of_case *plan)
                                 .micro_shards = job->micro_shards,
                                 .allreduce = c->allreduce,
                                 .microbatches = job->microbatches,
-                                .replicas = plan->strategy->serves ? ls_job_replicas(job)
-                                                                   : job->split_replicas,
+                                .replicas = plan->strategy->variables == LS_VARIABLES_SERVED
+                                                ? ls_job_replicas(job)
+                                                : job->split_replicas,
                                 .ps_servers = c->ps_servers,
                                 .ps_colocate = c->ps_colocate,
                                 .ps_alone = job->ps.mode != LS_PS_SYNC,

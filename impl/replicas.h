@@ -37,11 +37,13 @@ struct ls_replicated {
     int holder; /**< in-graph: the member whose queue drives the step of all, and that alone keeps
                      optimizer state; n: one more member, on the job's variable device, without
                      slices; -1: each its own. Set before opening */
-    bool together; /**< the first member's program, or put_step, holds the step of all */
-    int count;     /**< replicas of this process */
-    int places;    /**< members of each, one after the other; the first drives the program of all */
-    int losses;    /**< which of these has the loss */
-    int total;     /**< members: count x places, or count + 1 */
+    bool together;      /**< the first member's program, or put_step, holds the step of all */
+    const int *process; /**< [total] of each member, where those of all processes are numbered and
+                             the ones elsewhere have no replica; NULL: all are here. Borrowed */
+    int count;          /**< replicas of this process */
+    int places; /**< members of each, one after the other; the first drives the program of all */
+    int losses; /**< which of these has the loss */
+    int total;  /**< members: count x places, or count + 1 */
     ls_member *members;
     ls_comm **meetings;         /**< [count] ends of a communicator for batch statistics; or NULL */
     uint64_t steps[LS_BATCHES]; /**< put so far */

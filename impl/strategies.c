@@ -90,7 +90,7 @@ ls_status ls_strategy_check(const ls_strategy *strategy, const ls_outline *o)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
                        "direct reads the others' memory, and with --link none is shared; use "
                        "ring, tree, halving-doubling, flat or auto");
-    if (strategy->reduces || strategy->divided || strategy->serves)
+    if (strategy->reduces || strategy->divided || strategy->variables == LS_VARIABLES_SERVED)
         LS_TRY(check_ranks(o));
     int64_t replicas = o->replicas > 0 ? o->replicas : (int64_t)o->devices * o->ranks;
     int64_t shards = o->micro_shards < o->batch ? o->micro_shards : o->batch;

@@ -57,18 +57,24 @@ typedef struct ls_outline {
     int hosts;             /**< of the ranks */
 } ls_outline;
 
+/** Where a run's variables are. */
+typedef enum ls_variables_at {
+    LS_VARIABLES_EACH,  /**< every replica has its own */
+    LS_VARIABLES_HELD,  /**< one member has them, on job->variable_device */
+    LS_VARIABLES_SERVED /**< servers have a shard each, as job->ps says: in one process one server,
+                           on job->variable_device, else several ranks */
+} ls_variables_at;
+
 struct ls_strategy {
     const char *name;
     const char *help;
-    bool equivalent;      /**< computes what `single` computes; false: says so in its row */
-    bool reduces;         /**< uses job->allreduce and job->bucket_bytes */
-    bool holds_variables; /**< asks for job->variable_device */
-    bool serves;          /**< has parameter servers: uses job->ps; of several ranks, those hold
-                               the variables */
-    bool staged;          /**< divided into stages: uses job->microbatches */
-    bool divided;         /**< asks for job->place: a model on several devices together */
-    bool meets;           /**< its replicas can add up batch statistics in a step */
-    bool replicated;      /**< has several replicas: each needs a sample of every full batch */
+    bool equivalent; /**< computes what `single` computes; false: says so in its row */
+    bool reduces;    /**< uses job->allreduce and job->bucket_bytes */
+    ls_variables_at variables;
+    bool staged;     /**< divided into stages: uses job->microbatches */
+    bool divided;    /**< asks for job->place: a model on several devices together */
+    bool meets;      /**< its replicas can add up batch statistics in a step */
+    bool replicated; /**< has several replicas: each needs a sample of every full batch */
     /** LS_CODE_USAGE, saying why and what would work, where it cannot run this job. */
     ls_status (*check)(const ls_outline *outline);
     /** Says what this process's members do in one step (impl/step/step.h). */

@@ -31,21 +31,6 @@ static ls_task *current(ls_step *s)
     return s->status ? NULL : &s->tasks[s->task_count - 1];
 }
 
-ls_task *ls_task_begin(ls_step *s, const char *verb, int lane, ls_range range)
-{
-    s->tasks = s->status ? s->tasks : ls_step_grow(s, s->tasks, s->task_count, sizeof *s->tasks);
-    if (s->status)
-        return NULL;
-    ls_task *task = &s->tasks[s->task_count++];
-    *task = (ls_task){.verb = verb,
-                      .lane = lane,
-                      .range = range,
-                      .op = s->op_count,
-                      .access = s->access_count,
-                      .call = -1};
-    return task;
-}
-
 void ls_task_touch(ls_step *s, const void *memory, size_t bytes, bool writes)
 {
     if (s->status || !memory || !bytes)
@@ -55,6 +40,24 @@ void ls_task_touch(ls_step *s, const void *memory, size_t bytes, bool writes)
         return;
     s->accesses[s->access_count++] = (ls_access){memory, bytes, writes};
     current(s)->access_count++;
+}
+
+ls_task *ls_task_begin(ls_step *s, const char *verb, int lane, ls_range range)
+{
+    s->tasks = s->status ? s->tasks : ls_step_grow(s, s->tasks, s->task_count, sizeof *s->tasks);
+    if (s->status)
+        return NULL;
+    ls_task *task = &s->tasks[s->task_count++];
+    const int member = s->run->lanes[lane].member;
+    *task = (ls_task){.verb = verb,
+                      .lane = lane,
+                      .range = range,
+                      .op = s->op_count,
+                      .access = s->access_count,
+                      .call = -1,
+                      .pass = s->pass[member]};
+    ls_task_touch(s, task->pass, sizeof *task->pass, false);
+    return task;
 }
 
 void ls_task_add_ops(ls_step *s, const ls_op_list *ops)
@@ -157,8 +160,9 @@ int64_t ls_shards(const ls_step *s)
 size_t ls_sums(const ls_step *s, int replica)
 {
     const ls_job *job = ls_step_job(s);
-    return ls_slice_count_sums(job, ls_replicated_batch(job, s->which),
-                               ls_job_replica_on(job, (size_t)replica), ls_job_replicas(job));
+    const int number = s->run->served ? replica : ls_job_replica_on(job, (size_t)replica);
+    return ls_slice_count_sums(job, ls_replicated_batch(job, s->which), number,
+                               ls_job_replicas(job));
 }
 
 ls_range ls_all(const ls_step *s)
@@ -175,6 +179,8 @@ ls_range ls_part(const ls_step *s, int i, int n)
 ls_span ls_parameters(const ls_step *s, int member, ls_range range)
 {
     const ls_replica *r = ls_step_replica(s, member);
-    const size_t real = r->kernels->table->real_bytes;
-    return (ls_span){member, (char *)r->parameters + range.first * real, range.count * real};
+    if (!r)
+        return (ls_span){member, NULL, range.count * sizeof(float)};
+    const size_t real = r->kernels->table->real_bytes, first = ls_step_place(s, member, range);
+    return (ls_span){member, (char *)r->parameters + first * real, range.count * real};
 }

@@ -209,8 +209,8 @@ static ls_traffic minus(ls_traffic a, ls_traffic b)
 
 static ls_traffic formula_of(const ls_stepped *me, int which)
 {
-    const ls_step *s = &me->step[which];
-    return s->task_count ? me->shared.base.strategy->formula(s) : (ls_traffic){0};
+    const bool has = ls_replicated_batch(me->shared.base.job, which) > 0;
+    return has ? me->shared.base.strategy->formula(&me->step[which]) : (ls_traffic){0};
 }
 
 /* What this process's communicators have counted over all steps, but for those that count when they

@@ -96,8 +96,8 @@ ls_status ls_served_open(ls_stepped *me, const ls_strategy *strategy, const ls_j
     r->count = served->layout.workers;
     r->total = (int)total;
     r->places = 1;
-    for (int m = 0; m < r->total; m++)
-        LS_TRY(open_member(me, job, m));
+    for (int m = 0; m < r->total; m++) /* the servers first, as their ranks are */
+        LS_TRY(open_member(me, job, (m + r->count) % r->total));
     return LS_OK;
 }
 
@@ -161,7 +161,9 @@ static ls_status open_comms(ls_stepped *me, ls_device **devices, ls_comm **contr
     LS_TRY(ls_comm_open(job->transport, job->comm, devices, here, served->comms));
     ls_status status = LS_OK;
     if (ls_ps_by_arrival(&job->ps))
-        status = ls_comm_open(job->transport, job->comm, devices, here, controls);
+        status = served->comms[0]->backend->receive_any
+                     ? ls_comm_open(job->transport, job->comm, devices, here, controls)
+                     : ls_ps_refuse_arrival(served->comms[0]->backend->name);
     here = 0;
     for (int rank = 0; rank < l->member_count; rank++) {
         const ls_ps_member *at = &l->members[rank];

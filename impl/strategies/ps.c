@@ -9,6 +9,7 @@
  * of the tree over the workers' finished subtrees (slice.h). Who is what and which ranges a server
  * holds: ps_layout.h. Servers that do not wait for all workers: ps_async.c, ps_backup.c.
  */
+#include "impl/ps_layout.h"
 #include "impl/ps_records.h"
 #include "impl/step/run.h"
 #include "impl/step/step.h"
@@ -66,21 +67,13 @@ static void build(ls_step *s)
         build_sync(s);
 }
 
-static ls_status refuse_arrival(const char *comm)
-{
-    return ls_fail(LS_CODE_USAGE, "option", "--comm",
-                   "%s (of GPUs) cannot receive from any rank, as servers do that do not wait for "
-                   "all; --ps-mode sync without backup workers, or CPU devices, work",
-                   comm);
-}
-
 /* Servers are ranks, or in one process the one variable device. */
 static ls_status check(const ls_outline *o)
 {
-    const bool joint = strcmp(o->comm, "device") == 0;
-    if (joint && (o->ps_alone || o->ps_backups))
-        return refuse_arrival(o->comm);
-    if (strcmp(o->comm, "thread") != 0 && strcmp(o->comm, "mpi") != 0 && !joint)
+    const bool device = strcmp(o->comm, "device") == 0;
+    if (device && (o->ps_alone || o->ps_backups))
+        return ls_ps_refuse_arrival(o->comm);
+    if (strcmp(o->comm, "thread") != 0 && strcmp(o->comm, "mpi") != 0 && !device)
         return ls_fail(LS_CODE_USAGE, "option", "--comm",
                        "%s cannot send to one rank, as servers do; thread, mpi, device or auto",
                        o->comm);

@@ -91,7 +91,7 @@ ls_status ls_job_agree(const ls_job *job, ls_status mine);
 /** n: replicas of all ranks; of parameter servers the workers. */
 int ls_job_replicas(const ls_job *job);
 
-/** Whether servers serve whoever comes first (ps_async.c): what a run does then depends on who
+/** Whether servers serve whoever comes first (ps_serve.h): what a run does then depends on who
  *  does. Else the workers' gradients are added up in the order of their numbers. */
 static inline bool ls_ps_by_arrival(const ls_ps_options *ps)
 {

@@ -28,6 +28,14 @@ ls_device *ls_ps_device(const ls_job *job, const ls_ps_member *member)
                                                        : job->devices[member->device];
 }
 
+ls_status ls_ps_refuse_arrival(const char *comm)
+{
+    return ls_fail(LS_CODE_USAGE, "option", "--comm",
+                   "%s (of GPUs) cannot receive from any rank, as servers do that do not wait for "
+                   "all; --ps-mode sync without backup workers, or CPU devices, work",
+                   comm);
+}
+
 /* ---- Members -------------------------------------------------------------------------------- */
 
 static void add_member(ls_ps_layout *l, bool server, int process, int device)

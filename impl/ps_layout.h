@@ -50,6 +50,9 @@ int ls_ps_workers(const ls_ps_options *options, int all_devices);
 ls_status ls_ps_layout_open(const ls_job *job, const ls_buckets *buckets, ls_ps_layout *out);
 void ls_ps_layout_close(ls_ps_layout *layout);
 
+/** Why servers that do not wait for all workers cannot use a communicator. */
+ls_status ls_ps_refuse_arrival(const char *comm);
+
 /** Whether the two are on one device, so that what they tell each other crosses no border. */
 bool ls_ps_together(const ls_job *job, const ls_ps_layout *layout, int server, int worker);
 

@@ -11,8 +11,8 @@
  * of batch k, from all shards as they were before; the rest of the log says who was too late.
  * Whatever a message that came late, early, twice or torn does to a run, it does not to this.
  */
-#include "impl/ps.h"
 #include "impl/ps_report.h"
+#include "impl/step/served.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -25,12 +25,13 @@ typedef struct copy {
 } copy;
 
 typedef struct replay {
-    const ls_ps *run;
+    const ls_ps_layout *layout;
     const ls_job *job;
     ls_device *device;
     ls_replica *replica;           /* computes for every worker in turn */
     ls_slice **slices[LS_BATCHES]; /* [workers] */
-    ls_ps_server *shards;          /* [servers]: no communicator, no messages */
+    ls_ps_shard *shards;           /* [servers] */
+    ls_op_list *apply;             /* [servers] */
     copy *copies;                  /* [workers] */
     float *shard;                  /* [P] on its way */
     int active;                    /* servers that hold something */
@@ -40,7 +41,7 @@ typedef struct replay {
 
 static ls_status open_slices(replay *me, int which)
 {
-    const int workers = me->run->layout.workers;
+    const int workers = me->layout->workers;
     me->slices[which] = calloc((size_t)workers, sizeof(ls_slice *));
     if (!me->slices[which])
         return ls_fail_memory("ps", (size_t)workers * sizeof(ls_slice *));
@@ -60,11 +61,12 @@ static ls_status open_copies(replay *me, const float *initial)
 {
     const size_t elements = me->job->model->graph->variables.elements;
     const size_t bytes = (elements + 1) * sizeof(float);
-    const ls_ps_layout *l = &me->run->layout;
+    const ls_ps_layout *l = me->layout;
     me->copies = calloc((size_t)l->workers, sizeof *me->copies);
     me->shards = calloc((size_t)l->servers, sizeof *me->shards);
+    me->apply = calloc((size_t)l->servers, sizeof *me->apply);
     me->shard = malloc(bytes);
-    if (!me->copies || !me->shards || !me->shard)
+    if (!me->copies || !me->shards || !me->apply || !me->shard)
         return ls_fail_memory("ps", bytes);
     for (int w = 0; w < l->workers; w++) {
         me->copies[w].parameters = malloc(bytes);
@@ -73,10 +75,9 @@ static ls_status open_copies(replay *me, const float *initial)
             return ls_fail_memory("ps", bytes);
     }
     for (int s = 0; s < l->servers; s++) {
-        me->shards[s].place = &l->members[l->server_rank[s]];
-        LS_TRY(ls_ps_shard_open(me->run, &me->shards[s], me->device));
-        LS_TRY(ls_ps_apply_build(me->job, me->shards[s].replica, &me->shards[s].apply));
-        LS_TRY(ls_ps_server_load(me->run, &me->shards[s], initial));
+        LS_TRY(ls_ps_shard_open(me->job, l, s, me->device, &me->shards[s]));
+        LS_TRY(ls_ps_shard_apply(&me->shards[s], &me->apply[s]));
+        LS_TRY(ls_ps_shard_load(&me->shards[s], initial));
         me->active += l->elements[s] > 0;
     }
     return LS_OK;
@@ -99,21 +100,24 @@ static ls_status open_replay(replay *me, const float *initial)
 
 static void close_replay(replay *me)
 {
-    const ls_ps_layout *l = &me->run->layout;
+    const ls_ps_layout *l = me->layout;
     for (int b = LS_BATCHES; b-- > 0;) {
         for (int w = 0; me->slices[b] && w < l->workers; w++) /* the memory's holder last */
             ls_slice_close(me->slices[b][w]);
         free(me->slices[b]);
     }
     ls_replica_close(me->replica);
-    for (int s = 0; me->shards && s < l->servers; s++)
-        ls_ps_server_close(&me->shards[s]);
+    for (int s = 0; me->shards && me->apply && s < l->servers; s++) {
+        ls_op_list_clear(&me->apply[s]);
+        ls_ps_shard_close(&me->shards[s]);
+    }
     for (int w = 0; me->copies && w < l->workers; w++) {
         free(me->copies[w].parameters);
         free(me->copies[w].gradient);
     }
     free(me->copies);
     free(me->shards);
+    free(me->apply);
     free(me->shard);
 }
 
@@ -150,8 +154,8 @@ static ls_status take_gradient(replay *me, int server, int worker, bool add)
     copy *c = &me->copies[worker];
     if (!c->computed)
         LS_TRY(compute(me, worker));
-    for (size_t i = 0; i < me->run->layout.range_count; i++) {
-        const ls_ps_range *range = &me->run->layout.ranges[i];
+    for (size_t i = 0; i < me->layout->range_count; i++) {
+        const ls_ps_range *range = &me->layout->ranges[i];
         const float *from = c->gradient + range->first;
         float *to = me->shard + range->at;
         for (size_t k = 0; range->server == server && k < range->count; k++)
@@ -164,7 +168,7 @@ static ls_status apply(replay *me, int server)
 {
     ls_replica *r = me->shards[server].replica;
     LS_TRY(ls_queue_write(r->queue, r->gradients, me->shard, r->elements * sizeof(float)));
-    LS_TRY(ls_op_list_put(&me->shards[server].apply, r->queue));
+    LS_TRY(ls_op_list_put(&me->apply[server], r->queue));
     return ls_queue_sync(r->queue);
 }
 
@@ -184,7 +188,7 @@ static ls_status take_event(replay *me, int server, const ls_ps_event *event, bo
         return LS_OK;
     if (pulls) {
         c->pulled++;
-        return ls_ps_server_gather(me->run, &me->shards[server], c->parameters);
+        return ls_ps_shard_gather(&me->shards[server], c->parameters);
     }
     if (event->kind == LS_PS_PUSH)
         LS_TRY(push(me, server, (int)event->worker));
@@ -203,7 +207,7 @@ static ls_status not_so(void)
 
 static ls_status take_all(replay *me, const ls_ps_log *logs)
 {
-    const int servers = me->run->layout.servers;
+    const int servers = me->layout->servers;
     size_t *next = calloc((size_t)servers, sizeof *next);
     if (!next)
         return ls_fail_memory("ps", (size_t)servers * sizeof *next);
@@ -230,7 +234,7 @@ static ls_status take_all(replay *me, const ls_ps_log *logs)
 static ls_status take_update(replay *me, int server, const ls_ps_log *log, int64_t batch,
                              size_t *next)
 {
-    const int workers = me->run->layout.workers;
+    const int workers = me->layout->workers;
     const int needed = ls_ps_backup_needed(me->job, workers, batch);
     const size_t elements = me->shards[server].replica->elements;
     int64_t samples = 0;
@@ -266,20 +270,20 @@ static bool has_push(const ls_ps_log *log, size_t next)
 /* The workers' copies are the shards as they are now, and nobody has computed anything. */
 static ls_status begin_step(replay *me, uint64_t step)
 {
-    const ls_ps_layout *l = &me->run->layout;
+    const ls_ps_layout *l = me->layout;
     for (int w = 0; w < l->workers; w++) {
         copy *c = &me->copies[w];
         c->step = step;
         c->computed = false;
         for (int s = 0; s < l->servers; s++)
-            LS_TRY(ls_ps_server_gather(me->run, &me->shards[s], c->parameters));
+            LS_TRY(ls_ps_shard_gather(&me->shards[s], c->parameters));
     }
     return LS_OK;
 }
 
 static ls_status take_updates(replay *me, const ls_ps_log *logs)
 {
-    const ls_ps_layout *l = &me->run->layout;
+    const ls_ps_layout *l = me->layout;
     size_t *next = calloc((size_t)l->servers, sizeof *next);
     if (!next)
         return ls_fail_memory("ps", (size_t)l->servers * sizeof *next);
@@ -304,12 +308,12 @@ static ls_status take_updates(replay *me, const ls_ps_log *logs)
 ls_status ls_ps_replay(const ls_run *run, ls_device *device, const ls_ps_log *logs,
                        const float *initial, float *out)
 {
-    replay me = {.run = (const ls_ps *)run, .job = run->job, .device = device};
+    replay me = {.layout = &ls_served_of(run)->layout, .job = run->job, .device = device};
     ls_status status = open_replay(&me, initial);
     if (!status)
         status = me.job->ps.backups ? take_updates(&me, logs) : take_all(&me, logs);
-    for (int s = 0; s < me.run->layout.servers && !status; s++)
-        status = ls_ps_server_gather(me.run, &me.shards[s], out);
+    for (int s = 0; s < me.layout->servers && !status; s++)
+        status = ls_ps_shard_gather(&me.shards[s], out);
     close_replay(&me);
     return status;
 }

@@ -2,7 +2,7 @@
 /* What servers saw, brought together; see ps_report.h. */
 #include "impl/ps_report.h"
 
-#include "impl/ps.h"
+#include "impl/step/served.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,29 +14,35 @@
 
 enum { TAG = 0x706c };
 
-/* Synchronous: each gradient of each shard is applied with the others of its step. */
-static void all_together(const ls_ps *me, ls_ps_report *out)
+static uint64_t steps_of(const ls_run *run)
 {
+    const uint64_t *steps = ((const ls_replicated *)run)->steps;
+    return steps[LS_FULL] + steps[LS_TAIL];
+}
+
+/* Synchronous: each gradient of each shard is applied with the others of its step. */
+static void all_together(const ls_run *run, ls_ps_report *out)
+{
+    const ls_ps_layout *l = &ls_served_of(run)->layout;
     uint64_t shards = 0;
-    for (int s = 0; s < me->layout.servers; s++)
-        shards += me->layout.elements[s] > 0;
-    const uint64_t gradients =
-        shards * (uint64_t)me->layout.workers * (me->steps[LS_FULL] + me->steps[LS_TAIL]);
+    for (int s = 0; s < l->servers; s++)
+        shards += l->elements[s] > 0;
+    const uint64_t gradients = shards * (uint64_t)l->workers * steps_of(run);
     out->lead.bins[0] = out->lead.count = gradients;
     out->staleness = out->lead;
 }
 
 ls_status ls_ps_report_collect(const ls_run *run, ls_ps_report *out)
 {
-    const ls_ps *me = (const ls_ps *)run;
+    const ls_served *me = ls_served_of(run);
     ls_comm *comm = run->job->comm;
     const size_t processes = comm ? (size_t)comm->size : 1;
     ls_ps_report mine = {0}, *all = calloc(processes, sizeof *all);
     ls_status status = all ? LS_OK : ls_fail_memory("ps", processes * sizeof *all);
-    for (int s = 0; s < me->server_count; s++) {
-        ls_ps_histogram_join(&mine.lead, &me->servers[s].lead);
-        ls_ps_histogram_join(&mine.staleness, &me->servers[s].staleness);
-        mine.dropped += me->servers[s].dropped;
+    for (int s = 0; s < me->layout.servers; s++) {
+        ls_ps_histogram_join(&mine.lead, &me->servers[s].serving.lead);
+        ls_ps_histogram_join(&mine.staleness, &me->servers[s].serving.staleness);
+        mine.dropped += me->servers[s].serving.dropped;
     }
     status = ls_comm_bring(comm, status, &mine, sizeof mine, all);
     *out = (ls_ps_report){0};
@@ -47,34 +53,42 @@ ls_status ls_ps_report_collect(const ls_run *run, ls_ps_report *out)
     }
     free(all);
     if (!ls_ps_by_arrival(&run->job->ps)) /* all of a step at once: nobody is ahead */
-        all_together(me, out);
+        all_together(run, out);
     return status;
 }
 
 size_t ls_ps_report_servers(const ls_run *run)
 {
-    return (size_t)((const ls_ps *)run)->server_count;
+    size_t count = 0;
+    while (ls_served_here(ls_served_of(run), count))
+        count++;
+    return count;
+}
+
+static int member_of(const ls_run *run, size_t index)
+{
+    const ls_served *me = ls_served_of(run);
+    return me->layout.workers + ls_served_here(me, index)->shard.server;
 }
 
 size_t ls_ps_report_bytes(const ls_run *run, size_t index, const ls_device **device)
 {
-    const ls_replica *shard = ((const ls_ps *)run)->servers[index].replica;
+    const ls_replica *shard = ls_served_here(ls_served_of(run), index)->shard.replica;
     *device = shard->device;
     return shard->elements * sizeof(float);
 }
 
 ls_received ls_ps_report_received(const ls_run *run, size_t index, uint64_t *steps)
 {
-    const ls_ps *me = (const ls_ps *)run;
-    const ls_comm *comm = me->servers[index].comm;
+    const ls_comm *comm = ls_served_of(run)->ends[member_of(run, index)].comm;
     const bool counted = comm->backend->received != NULL;
-    *steps = counted ? me->steps[LS_FULL] + me->steps[LS_TAIL] : 0;
+    *steps = counted ? steps_of(run) : 0;
     return counted ? comm->backend->received(comm) : (ls_received){0};
 }
 
 double ls_ps_report_busy(const ls_run *run, size_t index)
 {
-    const ls_time_profile *times = &((const ls_ps *)run)->servers[index].times;
+    const ls_time_profile *times = &((const ls_stepped *)run)->lanes[member_of(run, index)].times;
     double all = 0;
     for (int use = 0; use < LS_TIME_USES; use++)
         all += (double)times->ns[use];
@@ -89,39 +103,35 @@ typedef struct log_size {
     uint64_t count, lost;
 } log_size;
 
-/* The server of this process with that number; NULL: elsewhere. */
-static const ls_ps_server *server_here(const ls_ps *me, int number)
+static int process_of(const ls_served *me, int server)
 {
-    for (int s = 0; s < me->server_count; s++)
-        if (me->servers[s].place->number == number)
-            return &me->servers[s];
-    return NULL;
+    return me->layout.members[me->layout.server_rank[server]].process;
 }
 
 /* What comes of one server's log, to process 0. */
-static ls_status bring_log(const ls_ps *me, int number, ls_ps_log *log)
+static ls_status bring_log(const ls_served *me, ls_comm *comm, int number, ls_ps_log *log)
 {
-    ls_comm *comm = me->base.job->comm;
-    const ls_ps_server *here = server_here(me, number);
-    const int from = me->layout.members[me->layout.server_rank[number]].process;
+    const ls_served_server *server = &me->servers[number];
+    const ls_ps_log *here = server->shard.replica ? &server->serving.log : NULL;
+    const int from = process_of(me, number);
     const size_t bytes = log->count * sizeof *log->events;
     if (here && comm && comm->rank > 0)
-        return comm->backend->send(comm, 0, TAG, here->log.events,
-                                   here->log.count * sizeof *log->events);
+        return comm->backend->send(comm, 0, TAG, here->events, here->count * sizeof *log->events);
     if (comm && comm->rank > 0)
         return LS_OK;
     if (!here)
         return comm->backend->receive(comm, from, TAG, log->events, bytes);
-    memcpy(log->events, here->log.events, bytes);
+    memcpy(log->events, here->events, bytes);
     return LS_OK;
 }
 
 /* Room for all logs, of process 0 alone. */
-static ls_status make_room(const ls_ps *me, const log_size *sizes, ls_ps_log *logs)
+static ls_status make_room(const ls_served *me, const ls_job *job, const log_size *sizes,
+                           ls_ps_log *logs)
 {
-    for (int s = 0; s < me->layout.servers && ls_ps_process(me->base.job) == 0; s++) {
-        const int process = me->layout.members[me->layout.server_rank[s]].process;
-        const log_size *size = &sizes[(size_t)process * (size_t)me->layout.servers + (size_t)s];
+    const size_t n = (size_t)me->layout.servers;
+    for (int s = 0; s < me->layout.servers && ls_ps_process(job) == 0; s++) {
+        const log_size *size = &sizes[(size_t)process_of(me, s) * n + (size_t)s];
         LS_TRY(ls_ps_log_open(size->count, &logs[s]));
         logs[s].count = size->count;
         logs[s].lost = size->lost;
@@ -132,20 +142,19 @@ static ls_status make_room(const ls_ps *me, const log_size *sizes, ls_ps_log *lo
 /* Process 0 has room for all before any sends: what nobody takes would be taken for another's. */
 ls_status ls_ps_report_logs(const ls_run *run, ls_ps_log **out, int *servers)
 {
-    const ls_ps *me = (const ls_ps *)run;
+    const ls_served *me = ls_served_of(run);
     ls_comm *comm = run->job->comm;
     const size_t n = (size_t)me->layout.servers, processes = comm ? (size_t)comm->size : 1;
     ls_ps_log *logs = calloc(n, sizeof *logs);
     log_size *mine = calloc(n * (1 + processes), sizeof *mine), *all = mine ? mine + n : NULL;
     ls_status status = logs && mine ? LS_OK : ls_fail_memory("ps", n * processes * sizeof *mine);
-    for (int s = 0; s < me->server_count && !status; s++)
-        mine[me->servers[s].place->number] =
-            (log_size){me->servers[s].log.count, me->servers[s].log.lost};
+    for (int s = 0; s < me->layout.servers && !status; s++)
+        mine[s] = (log_size){me->servers[s].serving.log.count, me->servers[s].serving.log.lost};
     status = ls_comm_bring(comm, status, mine, n * sizeof *mine, all);
     if (!status)
-        status = ls_comm_agree(comm, make_room(me, all, logs));
+        status = ls_comm_agree(comm, make_room(me, run->job, all, logs));
     for (int s = 0; s < me->layout.servers && !status; s++)
-        status = bring_log(me, s, &logs[s]);
+        status = bring_log(me, comm, s, &logs[s]);
     free(mine);
     if (status) {
         ls_ps_report_free(logs, logs ? me->layout.servers : 0);

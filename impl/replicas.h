@@ -31,6 +31,8 @@ typedef struct ls_replicated {
     int holder; /**< in-graph: the member that alone keeps optimizer state; n: one more member, on
                      the job's variable device, without slices; -1: each its own. Set before opening
                  */
+    const int *process; /**< [total] of each member, where those of all processes are numbered and
+                             the ones elsewhere have no replica; NULL: all are here. Borrowed */
     int count;  /**< replicas of this process */
     int places; /**< members of each that are here, one after the other */
     int first;  /**< place of the first of these */

@@ -8,9 +8,11 @@
 
 /*
  * Of each record a process tells the others `width` numbers: the last end of its members from its
- * mark, in ns, so that clocks of several hosts do not matter; and the parts of its replicas'
- * losses.
+ * mark, in ns, so that clocks of several hosts do not matter; weight decay's part of the loss, of
+ * the first replica there; and the parts of its replicas' losses.
  */
+enum { END, DECAY, LOSSES };
+
 typedef struct reading {
     ls_replicated *run;
     uint64_t first, count; /* records */
@@ -33,6 +35,8 @@ static int loss_of(const ls_replicated *run, int p, int index)
 {
     const int here = run->count * run->places, places = ls_job_places(run->base.job);
     const int device = p * here + index;
+    if (run->process)
+        return index < run->count && run->process[index] == p ? index : -1;
     return index < here && device % places == run->losses ? device / places : -1;
 }
 
@@ -42,7 +46,7 @@ static size_t width_of(const ls_replicated *run)
     const ls_job *job = run->base.job;
     size_t most = 0;
     for (int p = 0; p < processes_of(job); p++) {
-        size_t numbers = 1;
+        size_t numbers = LOSSES;
         for (int i = 0; i < run->total; i++)
             if (loss_of(run, p, i) >= 0)
                 numbers += ls_replicated_sums(job, loss_of(run, p, i));
@@ -76,15 +80,33 @@ static ls_status read_member(reading *r, int index, size_t place)
     return LS_OK;
 }
 
+/* Weight decay's part, of who updates: those of a replica's places are added up. */
+static ls_status read_decay(const ls_replicated *run, uint64_t first, uint64_t count,
+                            ls_step_record *sums)
+{
+    const int from = run->holder >= 0 ? run->holder : 0;
+    for (int i = from; i < from + run->places; i++)
+        if (run->members[i].replica)
+            LS_TRY(ls_replica_add_decay(run->members[i].replica, first, count, sums));
+    return LS_OK;
+}
+
 static ls_status read_here(reading *r)
 {
-    size_t place = 1;
+    size_t place = LOSSES;
     for (int i = 0; i < r->run->total; i++) {
+        if (!r->run->members[i].replica)
+            continue;
         LS_TRY(read_member(r, i, place));
         place += has_loss(r->run, i) ? r->run->members[i].replica->sums : 0;
     }
+    for (uint64_t k = 0; k < r->count; k++) {
+        r->records[k].loss = 0;
+        r->mine[k * r->width + END] = (double)(r->ends_ns[k] - r->mark_ns);
+    }
+    LS_TRY(read_decay(r->run, r->first, r->count, r->records));
     for (uint64_t k = 0; k < r->count; k++)
-        r->mine[k * r->width] = (double)(r->ends_ns[k] - r->mark_ns);
+        r->mine[k * r->width + DECAY] = r->records[k].loss;
     return LS_OK;
 }
 
@@ -94,11 +116,13 @@ static void add_up(const reading *r, uint64_t k, ls_step_record *out)
     const ls_replicated *run = r->run;
     const ls_job *job = run->base.job;
     int64_t batch = ls_replicated_batch(job, ls_job_is_tail(job, r->first + k));
-    double end_ns = 0;
+    double end_ns = 0, decay = 0;
     for (int p = 0; p < processes_of(job); p++) {
         const double *numbers = r->all + ((uint64_t)p * r->count + k) * r->width;
-        end_ns = *numbers > end_ns ? *numbers : end_ns;
-        numbers++;
+        end_ns = numbers[END] > end_ns ? numbers[END] : end_ns;
+        if (run->process || p * run->places < ls_job_places(job)) /* the first replica's */
+            decay += numbers[DECAY];
+        numbers += LOSSES;
         for (int i = 0; i < run->total; i++) {
             const int d = loss_of(run, p, i);
             if (d < 0)
@@ -111,41 +135,7 @@ static void add_up(const reading *r, uint64_t k, ls_step_record *out)
     out->loss = ls_slice_loss_sum(job, batch, r->each, ls_job_replicas(job));
     if (LS_PLANTED(first_loss))
         out->loss = r->each[0][0];
-}
-
-/* The first replica's places are on several processes: their parts, added up. */
-static ls_status collect_decay(const ls_replicated *run, ls_status mine, uint64_t count,
-                               ls_step_record *sums)
-{
-    ls_comm *comm = run->base.job->comm;
-    ls_step_record *all = calloc((count + 1) * (size_t)comm->size, sizeof *all);
-    if (!all && !mine)
-        mine = ls_fail_memory("records", count * (size_t)comm->size * sizeof *all);
-    ls_status status = ls_comm_bring(comm, mine, sums, count * sizeof *sums, all);
-    for (uint64_t k = 0; k < count && !status; k++) {
-        sums[k].loss = 0;
-        for (int p = 0; p * run->places < ls_job_places(run->base.job); p++)
-            sums[k].loss += all[(uint64_t)p * count + k].loss;
-    }
-    free(all);
-    return status;
-}
-
-/* Weight decay's part, of who updates: the parts of a replica's places are added up first. */
-static ls_status add_decay(const ls_replicated *run, uint64_t first, uint64_t count,
-                           ls_step_record *out)
-{
-    const int from = run->holder >= 0 ? run->holder : 0;
-    ls_step_record *sums = calloc(count + 1, sizeof *sums);
-    ls_status status = sums ? LS_OK : ls_fail_memory("records", count * sizeof *sums);
-    for (int i = from; i < from + run->places && !status; i++)
-        status = ls_replica_add_decay(run->members[i].replica, first, count, sums);
-    if (ls_job_places(run->base.job) > run->places)
-        status = collect_decay(run, status, count, sums);
-    for (uint64_t k = 0; k < count && !status; k++)
-        out[k].loss += sums[k].loss;
-    free(sums);
-    return status;
+    out->loss += decay;
 }
 
 ls_status ls_replicated_records(ls_run *base, uint64_t first, uint64_t count, ls_step_record *out,
@@ -156,7 +146,7 @@ ls_status ls_replicated_records(ls_run *base, uint64_t first, uint64_t count, ls
     ls_replica *updates = run->members[run->holder >= 0 ? run->holder : 0].replica;
     if (ls_job_replicas(job) * ls_job_places(job) == 1 && run->total == 1 && updates->sums == 1) {
         LS_TRY(ls_replica_records(updates, first, count, out, mark_ns));
-        return add_decay(run, first, count, out);
+        return ls_replica_add_decay(updates, first, count, out);
     }
     const size_t width = width_of(run), numbers = count * width + 1;
     reading r = {.run = run,
@@ -180,5 +170,5 @@ ls_status ls_replicated_records(ls_run *base, uint64_t first, uint64_t count, ls
     free(r.mine);
     free(r.all);
     free(r.each);
-    return status ? status : add_decay(run, first, count, out);
+    return status;
 }

@@ -14,4 +14,8 @@ extern const ls_strategy ls_strategy_pipeline;
 extern const ls_strategy ls_strategy_hybrid;
 extern const ls_strategy ls_strategy_ps;
 
+/** What `ps` says where servers do not wait for all workers: ps_async.c, ps_backup.c. */
+void ls_ps_async_build(ls_step *step);
+void ls_ps_backup_build(ls_step *step);
+
 #endif

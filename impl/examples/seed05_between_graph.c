@@ -6,7 +6,7 @@
  * worker is as asynchronous as it is synchronous, bit by bit.
  */
 #include "impl/examples/example.h"
-#include "impl/ps.h"
+#include "impl/step/served.h"
 
 #include <string.h>
 
@@ -20,8 +20,8 @@ static ls_status train(const ls_job *job, float *out, size_t *nodes)
     ls_run *run;
     LS_TRY(ls_strategy_find("ps", &ps));
     LS_TRY(ls_strategy_open(ps, job, &run));
-    const ls_ps *members = (const ls_ps *)run;
-    *nodes = ls_program_describe(members->workers[0].member.program[LS_FULL]).nodes;
+    const ls_stepped *steps = (const ls_stepped *)run; /* worker 0 is member 0 */
+    *nodes = ls_program_describe(steps->components[steps->component[0]].program[LS_FULL]).nodes;
     ls_status status = ps->load(run, initial);
     if (!status)
         status = ps->step(run, false, STEPS);
@@ -55,15 +55,15 @@ static ls_status show_variable(ls_job *job)
     job->device_count = 2;
     LS_TRY(ls_strategy_find("ps", &ps));
     LS_TRY(ls_strategy_open(ps, job, &run));
-    const ls_ps *members = (const ls_ps *)run;
-    const ls_variables *server = &members->servers[0].part.graph->variables;
+    const ls_stepped *steps = (const ls_stepped *)run;
+    const ls_variables *server = &ls_served_here(steps->served, 0)->shard.part.graph->variables;
     ls_status status = ps->load(run, initial);
     if (!status) /* the step pulls what was loaded, and the server then updates it */
         status = ps->step(run, false, 1);
     if (!status)
         status = ps->sync(run);
     for (int w = 0; w < 2 && !status; w++) {
-        status = ls_replica_gather(members->workers[w].member.replica, pulled);
+        status = ls_replica_gather(steps->shared.members[w].replica, pulled);
         if (!status)
             status = example_expect(!memcmp(pulled, initial, sizeof pulled),
                                     "the server's variables, on each worker");

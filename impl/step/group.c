@@ -249,7 +249,8 @@ static void say_part(ls_step *s, const ls_group *g, int i, ls_range range, int c
     ls_task *task = ls_task_begin(s, "all-reduce", g->lane[i], range);
     if (task) {
         task->call = call;
-        task->comm = g->comms[i];
+        task->ends = g->comms;
+        task->rank = i;
     }
     ls_task_take_ops(s, &ops);
     ls_task_end(s);

@@ -61,12 +61,28 @@ static ls_status put_waits(const ls_step *s, const ls_task *task)
     return LS_OK;
 }
 
+static ls_status put_ops(const ls_step *s, const ls_task *task)
+{
+    for (size_t i = 0; i < task->op_count; i++)
+        LS_TRY(ls_queue_put(queue_of(s, task->lane), s->ops[task->op + i]));
+    return LS_OK;
+}
+
+/* What is put from here on is passed over by another condition than before. */
+static ls_status pass_by(ls_lane *lane, const bool *pass)
+{
+    if (lane->pass == pass)
+        return LS_OK;
+    lane->pass = pass;
+    return ls_queue_pass(lane->queue, pass);
+}
+
 /* What it does, without whom it waits for. */
 static ls_status put_work(const ls_step *s, const ls_task *task)
 {
     ls_queue *queue = queue_of(s, task->lane);
-    for (size_t i = 0; i < task->op_count; i++)
-        LS_TRY(ls_queue_put(queue, s->ops[task->op + i]));
+    LS_TRY(pass_by(&s->run->lanes[task->lane], task->pass));
+    LS_TRY(put_ops(s, task));
     if (task->to.memory)
         LS_TRY(ls_queue_copy(queue, task->to.memory, ls_step_replica(s, task->to.member)->device,
                              task->from.memory, ls_step_replica(s, task->from.member)->device,
@@ -90,36 +106,38 @@ static ls_traffic count_ends(ls_comm *const *comms, int count)
     return sum;
 }
 
-/* Tasks that one call puts: those of all ranks of a communicator. */
-static ls_status put_lists(ls_step *s, const ls_task *first, ls_comm **comms, ls_op_list *ops,
-                           ls_comm_list *lists, int count)
+/* Tasks that one call puts, with the ends of all ranks of their communicator. */
+static ls_status put_lists(ls_step *s, const ls_task *first, int tasks, ls_op_list *ops,
+                           ls_comm_list *lists)
 {
-    for (int i = 0; i < count; i++) {
+    ls_comm *const *ends = first->ends;
+    const int size = ends[0]->size;
+    for (int r = 0; r < size; r++)
+        lists[r].ops = &ops[r];
+    for (int i = 0; i < tasks; i++) {
         LS_TRY(put_waits(s, &first[i]));
-        comms[i] = first[i].comm;
-        ops[i] = (ls_op_list){.items = s->ops + first[i].op, .count = first[i].op_count};
-        lists[i] = (ls_comm_list){&ops[i], queue_of(s, first[i].lane)};
+        ops[first[i].rank] =
+            (ls_op_list){.items = s->ops + first[i].op, .count = first[i].op_count};
+        lists[first[i].rank].queue = queue_of(s, first[i].lane);
     }
-    const ls_traffic before = count_ends(comms, count);
-    LS_TRY(ls_comm_put(comms, lists, count));
-    const ls_traffic after = count_ends(comms, count);
+    const ls_traffic before = count_ends(ends, size);
+    LS_TRY(ls_comm_put(ends, lists, size));
+    const ls_traffic after = count_ends(ends, size);
     ls_traffic_add(&s->called, (ls_traffic){after.bytes_sent - before.bytes_sent,
                                             after.messages_sent - before.messages_sent});
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < tasks; i++)
         if (first[i].event)
             LS_TRY(ls_queue_record(queue_of(s, first[i].lane), first[i].event));
     return LS_OK;
 }
 
-static ls_status put_call(ls_step *s, size_t first, int count)
+static ls_status put_call(ls_step *s, const ls_task *first, int tasks)
 {
-    ls_comm **comms = calloc((size_t)count, sizeof *comms);
-    ls_op_list *ops = calloc((size_t)count, sizeof *ops);
-    ls_comm_list *lists = calloc((size_t)count, sizeof *lists);
-    ls_status status = comms && ops && lists
-                           ? put_lists(s, &s->tasks[first], comms, ops, lists, count)
-                           : ls_fail_memory("step", (size_t)count * sizeof *lists);
-    free(comms);
+    const size_t size = (size_t)first->ends[0]->size;
+    ls_op_list *ops = calloc(size, sizeof *ops);
+    ls_comm_list *lists = calloc(size, sizeof *lists);
+    ls_status status = ops && lists ? put_lists(s, first, tasks, ops, lists)
+                                    : ls_fail_memory("step", size * sizeof *lists);
     free(ops);
     free(lists);
     return status;
@@ -143,8 +161,17 @@ ls_status ls_step_put(ls_step *s, int component)
         const size_t first = t;
         while (t + 1 < s->task_count && s->tasks[t + 1].call == task->call)
             t++;
-        LS_TRY(put_call(s, first, (int)(t + 1 - first)));
+        LS_TRY(put_call(s, &s->tasks[first], (int)(t + 1 - first)));
     }
+    for (int l = 0; l < run->lane_count; l++)
+        LS_TRY(pass_by(&run->lanes[l], NULL));
+    return LS_OK;
+}
+
+ls_status ls_step_put_apart(ls_step *s)
+{
+    for (size_t t = 0; t < s->task_count; t++)
+        LS_TRY(put_ops(s, &s->tasks[t]));
     return LS_OK;
 }
 
@@ -162,7 +189,9 @@ ls_status ls_step_put_serially(ls_step *s)
 ls_status ls_steps_capture(ls_stepped *run)
 {
     for (int b = 0; b < LS_BATCHES; b++) {
-        for (int c = 0; c < run->component_count && run->step[b].task_count; c++) {
+        for (int c = 0; c < run->component_count; c++) {
+            if (!run->components[c].has[b])
+                continue;
             ls_queue *driver = run->lanes[run->components[c].driver].queue;
             LS_TRY(ls_program_begin(driver));
             ls_status put = ls_step_put(&run->step[b], c);

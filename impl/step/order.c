@@ -80,25 +80,48 @@ static void join_lanes(const ls_step *s, int *parent)
     }
 }
 
+/* Lanes with tasks, each in a set of its own that is not numbered yet. */
+static void count_lanes(const ls_step *s, int *component)
+{
+    for (size_t t = 0; t < s->task_count; t++)
+        component[s->tasks[t].lane] = 0;
+}
+
 /* Its driver is the lane of the last task said, in every step. */
+static void find_driver(ls_stepped *run, const ls_step *s)
+{
+    for (size_t t = 0; t < s->task_count; t++) {
+        ls_component *c = &run->components[run->component[s->tasks[t].lane]];
+        c->driver = s->tasks[t].lane;
+        if (s == &run->step[s->which])
+            c->has[s->which] = true;
+    }
+}
+
 static ls_status find_components(ls_stepped *run, int *parent)
 {
     const int lanes = run->lane_count;
-    for (int b = 0; b < LS_BATCHES; b++)
-        join_lanes(&run->step[b], parent);
+    const ls_step *const steps[] = {&run->before, &run->after, &run->step[LS_TAIL],
+                                    &run->step[LS_FULL]};
+    const size_t count = sizeof steps / sizeof *steps;
     run->component = calloc((size_t)lanes + 1, sizeof *run->component);
     run->components = calloc((size_t)lanes + 1, sizeof *run->components);
     if (!run->component || !run->components)
         return ls_fail_memory("step", (size_t)lanes * sizeof *run->components);
     for (int l = 0; l < lanes; l++)
-        if (root(parent, l) == l)
+        run->component[l] = -1;
+    for (size_t i = 0; i < count; i++) {
+        join_lanes(steps[i], parent);
+        count_lanes(steps[i], run->component);
+    }
+    for (int l = 0; l < lanes; l++)
+        if (run->component[l] >= 0 && root(parent, l) == l)
             run->component[l] = run->component_count++;
     for (int l = 0; l < lanes; l++)
-        run->component[l] = run->component[root(parent, l)];
-    for (int b = LS_BATCHES; b-- > 0;)
-        for (size_t t = 0; t < run->step[b].task_count; t++)
-            run->components[run->component[run->step[b].tasks[t].lane]].driver =
-                run->step[b].tasks[t].lane;
+        if (run->component[l] >= 0)
+            run->component[l] = run->component[root(parent, l)];
+    for (size_t i = 0; i < count; i++)
+        find_driver(run, steps[i]);
     return LS_OK;
 }
 
@@ -230,7 +253,8 @@ static ls_status prune_step(const ls_stepped *run, ls_step *s)
                            ? LS_OK
                            : ls_fail_memory("step", lanes * sizeof *w.wanted);
     for (int l = 0; l < run->lane_count && !status; l++)
-        w.place[l] = (int)w.size[run->component[l]]++;
+        if (run->component[l] >= 0)
+            w.place[l] = (int)w.size[run->component[l]]++;
     if (!status)
         status = prune(&w);
     free(w.place);

@@ -42,11 +42,7 @@ static ls_status build_test(ls_stepped *run)
     ls_step *s = &run->places.test;
     if (s->said)
         return LS_OK;
-    s->run = run;
-    s->which = LS_FULL;
-    s->said = calloc((size_t)run->lane_count, sizeof *s->said);
-    if (!s->said)
-        return ls_fail_memory("step", (size_t)run->lane_count * sizeof *s->said);
+    LS_TRY(ls_step_open(run, LS_FULL, s));
     for (int n = 0; n + 1 < ls_nodes(s); n++)
         ls_predict_node(s, 0, 0, n);
     return s->status;

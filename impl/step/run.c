@@ -2,7 +2,7 @@
 /* Runs of strategies that say their steps: opening, putting, waiting, closing; see run.h. */
 #include "impl/step/run.h"
 
-#include "impl/step/step_private.h"
+#include "impl/step/served.h"
 
 #include <stdlib.h>
 
@@ -79,26 +79,26 @@ static ls_status open_lanes(ls_stepped *me)
 static ls_status open_members(ls_stepped *me, const ls_strategy *strategy, const ls_job *job)
 {
     me->shared.holder = find_holder(strategy, job);
-    LS_TRY(ls_replicated_open(&me->shared, strategy, job));
+    LS_TRY(ls_strategy_serves(strategy) ? ls_served_open(me, strategy, job)
+                                        : ls_replicated_open(&me->shared, strategy, job));
     LS_TRY(open_shadows(me));
     return open_lanes(me);
 }
 
 /* ---- Steps ----------------------------------------------------------------------------------- */
 
-static ls_status build_step(ls_stepped *me, int which)
+static ls_status build_steps(ls_stepped *me)
 {
-    ls_step *s = &me->step[which];
-    const size_t members = (size_t)me->lane_count;
-    s->run = me;
-    s->which = which;
-    if (!ls_replicated_batch(me->shared.base.job, which))
-        return LS_OK;
-    s->said = calloc(members, sizeof *s->said);
-    if (!s->said)
-        return ls_fail_memory("step", members * sizeof *s->said);
-    me->shared.base.strategy->build(s);
-    return s->status;
+    LS_TRY(ls_step_open(me, LS_FULL, &me->before));
+    LS_TRY(ls_step_open(me, LS_FULL, &me->after));
+    for (int b = 0; b < LS_BATCHES; b++) {
+        LS_TRY(ls_step_open(me, b, &me->step[b]));
+        if (ls_replicated_batch(me->shared.base.job, b))
+            me->shared.base.strategy->build(&me->step[b]);
+        LS_TRY(me->step[b].status);
+    }
+    LS_TRY(me->before.status);
+    return me->after.status;
 }
 
 /* Those of a place's own variables, of each. */
@@ -128,8 +128,9 @@ static ls_status build(ls_stepped *me, const ls_strategy *strategy, const ls_job
     LS_TRY(ls_places_open(me));
     if (strategy->reduces)
         LS_TRY(open_groups(me, job));
-    for (int b = 0; b < LS_BATCHES; b++)
-        LS_TRY(build_step(me, b));
+    if (me->served)
+        LS_TRY(ls_job_agree(job, ls_served_open_ends(me)));
+    LS_TRY(build_steps(me));
     LS_TRY(ls_steps_order(me));
     LS_TRY(ls_steps_open_events(me));
     return job->capture ? ls_steps_capture(me) : LS_OK;
@@ -152,6 +153,7 @@ ls_status ls_stepped_open(const ls_strategy *strategy, const ls_job *job, ls_run
 void ls_stepped_close(ls_run *run)
 {
     ls_stepped *me = stepped(run);
+    ls_served *served = me->served;
     ls_status_free(ls_stepped_sync(run));
     for (int c = 0; c < me->component_count; c++)
         for (int b = LS_BATCHES; b-- > 0;)
@@ -159,6 +161,8 @@ void ls_stepped_close(ls_run *run)
     ls_steps_close_events(me);
     for (int b = 0; b < LS_BATCHES; b++)
         ls_step_close(&me->step[b]);
+    ls_step_close(&me->before);
+    ls_step_close(&me->after);
     ls_places_close(me);
     for (size_t i = 0; i < me->update_count; i++)
         ls_op_list_clear(&me->updates[i].ops);
@@ -168,6 +172,7 @@ void ls_stepped_close(ls_run *run)
     for (int g = 0; g < me->group_count; g++)
         ls_group_close(me, &me->groups[g]);
     free(me->groups);
+    ls_served_close_ends(me);
     for (int i = 0; me->shadows && i < me->shared.count; i++)
         ls_member_close(&me->shadows[i]);
     free(me->shadows);
@@ -176,6 +181,7 @@ void ls_stepped_close(ls_run *run)
     free(me->component);
     free(me->components);
     ls_replicated_close(run);
+    ls_served_close(served);
 }
 
 /* ---- Putting and waiting --------------------------------------------------------------------- */
@@ -187,13 +193,20 @@ void ls_stepped_close(ls_run *run)
  */
 enum { REPLAYS_AHEAD = 128 };
 
+/*
+ * Where servers serve by themselves, steps are no turns (ls_device_turn): one worker may wait for
+ * another's, and none is held up because another's queue is full.
+ */
 static ls_status put(ls_stepped *me, int which, uint64_t times)
 {
+    const bool turns = !me->before.task_count && !me->after.task_count;
     me->shared.steps[which] += times;
     for (int c = 0; c < me->component_count && me->shared.base.job->capture; c++)
-        LS_TRY(ls_program_launch(me->components[c].program[which], times));
+        if (me->components[c].program[which])
+            LS_TRY(ls_program_launch(me->components[c].program[which], times));
     for (; times && !me->shared.base.job->capture; times--) {
-        ls_job_turn(me->shared.base.job);
+        if (turns)
+            ls_job_turn(me->shared.base.job);
         me->step[which].called = (ls_traffic){0};
         LS_TRY(ls_step_put(&me->step[which], -1));
     }
@@ -217,17 +230,24 @@ static ls_status wait_for_library(ls_stepped *me, bool *waits)
     return status;
 }
 
-ls_status ls_stepped_step(ls_run *run, bool tail, uint64_t times)
+static ls_status put_all(ls_stepped *me, int which, uint64_t times)
 {
-    ls_stepped *me = stepped(run);
     bool waits = times > REPLAYS_AHEAD;
     while (waits && times > REPLAYS_AHEAD) {
-        LS_TRY(put(me, tail ? LS_TAIL : LS_FULL, REPLAYS_AHEAD));
+        LS_TRY(put(me, which, REPLAYS_AHEAD));
         waits = false;
         LS_TRY(wait_for_library(me, &waits));
         times -= REPLAYS_AHEAD;
     }
-    return put(me, tail ? LS_TAIL : LS_FULL, times);
+    return put(me, which, times);
+}
+
+ls_status ls_stepped_step(ls_run *run, bool tail, uint64_t times)
+{
+    ls_stepped *me = stepped(run);
+    LS_TRY(ls_step_put_apart(&me->before));
+    LS_TRY(put_all(me, tail ? LS_TAIL : LS_FULL, times));
+    return ls_step_put_apart(&me->after);
 }
 
 /* The members first: other lanes have nothing to wait for that these have not put. */

@@ -7,6 +7,7 @@
 #include "impl/replicas.h"
 
 ls_status ls_stepped_open(const ls_strategy *strategy, const ls_job *job, ls_run **out);
+ls_status ls_stepped_load(ls_run *run, const float *parameters);
 ls_status ls_stepped_step(ls_run *run, bool tail, uint64_t times);
 ls_status ls_stepped_sync(ls_run *run);
 ls_status ls_stepped_mark(ls_run *run);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Runs of strategies that say their steps: what they hold, move and found; see run.h. */
 #include "impl/step/run.h"
-#include "impl/step/step_private.h"
+#include "impl/step/served.h"
 #include "impl/traffic.h"
 
 static ls_stepped *stepped(const ls_run *run)
@@ -9,6 +9,7 @@ static ls_stepped *stepped(const ls_run *run)
     return (ls_stepped *)run;
 }
 
+/* NULL: the member is elsewhere. */
 static ls_replica *replica_of(const ls_run *run, int member)
 {
     return stepped(run)->shared.members[member].replica;
@@ -22,8 +23,16 @@ static int owner_of(const ls_run *run)
     return holder >= 0 ? holder : 0;
 }
 
+ls_status ls_stepped_load(ls_run *run, const float *parameters)
+{
+    return stepped(run)->served ? ls_served_load(stepped(run), parameters)
+                                : ls_replicated_load(run, parameters);
+}
+
 ls_status ls_stepped_gather(ls_run *run, float *parameters)
 {
+    if (stepped(run)->served)
+        return ls_served_gather(stepped(run), parameters);
     return stepped(run)->places.ends
                ? ls_places_gather(stepped(run), parameters)
                : ls_replicated_gather(&stepped(run)->shared, owner_of(run), parameters);
@@ -51,6 +60,8 @@ static ls_status fetch_all(const ls_replica *to, const ls_replica *from)
  * fetched ahead find the variables again. */
 ls_status ls_stepped_evaluate(ls_run *run, uint64_t most, ls_evaluation *out)
 {
+    if (stepped(run)->served)
+        return ls_served_evaluate(stepped(run), most, out);
     ls_replica *owner = replica_of(run, owner_of(run));
     const ls_replica *first = replica_of(run, 0);
     if (stepped(run)->shared.parts.count)
@@ -76,7 +87,10 @@ void ls_stepped_each(const ls_run *run, ls_op_visit visit, void *context)
 void ls_stepped_describe(const ls_run *run, ls_run_info *out)
 {
     const ls_stepped *me = stepped(run);
-    const ls_kernels *kernels = replica_of(run, 0)->kernels;
+    int first = 0;
+    while (!replica_of(run, first))
+        first++;
+    const ls_kernels *kernels = replica_of(run, first)->kernels;
     *out = (ls_run_info){.kernels = kernels->table->name,
                          .kernel_library = kernels->table->library(kernels)};
     for (int c = 0; c < me->component_count; c++) {
@@ -91,57 +105,98 @@ void ls_stepped_describe(const ls_run *run, ls_run_info *out)
     }
 }
 
-/* The member's compute lane, and of its others what that waits for. */
-ls_time_profile ls_stepped_times(const ls_run *run, size_t index)
+/* Whether the member is on device number `index` of the job. */
+static bool is_on(const ls_run *run, const ls_member *member, size_t index)
 {
-    const ls_stepped *me = stepped(run);
-    ls_time_profile times = me->lanes[index].times;
+    const ls_job *job = run->job;
+    const ls_device *device =
+        index < job->device_count ? job->devices[index] : job->variable_device;
+    return member->replica && member->replica->device == device;
+}
+
+/* A member's compute lane, and of its others what that waits for. */
+static ls_time_profile times_of(const ls_stepped *me, int member)
+{
+    ls_time_profile times = me->lanes[member].times;
     for (int l = me->shared.total; l < me->lane_count; l++)
-        if (me->lanes[l].member == (int)index)
+        if (me->lanes[l].member == member)
             times = ls_times_exposing(times, &me->lanes[l].times);
     return times;
 }
 
+/* But for servers': how busy these are, their report says. */
+ls_time_profile ls_stepped_times(const ls_run *run, size_t index)
+{
+    const ls_stepped *me = stepped(run);
+    const int members = me->served ? me->shared.count : me->shared.total;
+    ls_time_profile sum = {0};
+    for (int m = 0; m < members; m++) {
+        const ls_time_profile one = times_of(me, m);
+        for (int use = 0; use < LS_TIME_USES && is_on(run, &me->shared.members[m], index); use++)
+            sum.ns[use] += one.ns[use];
+    }
+    return sum;
+}
+
 /* ---- Memory and traffic ---------------------------------------------------------------------- */
 
-static void add_shadow(const ls_member *shadow, ls_memory_formula *formula)
+static void add_member(const ls_member *member, ls_memory_formula *formula)
 {
-    ls_memory_formula own = ls_replica_memory(shadow->replica);
-    for (int b = 0; b < LS_BATCHES; b++)
-        if (shadow->slice[b])
-            ls_slice_memory(shadow->slice[b], &own);
+    const ls_memory_formula own = ls_replica_memory(member->replica);
     for (int use = 0; use < LS_MEMORY_USES; use++)
         formula->bytes[use] += own.bytes[use];
+    for (int b = 0; b < LS_BATCHES; b++)
+        if (member->slice[b])
+            ls_slice_memory(member->slice[b], formula);
+}
+
+static void add_end(const ls_comm *comm, ls_memory_formula *formula)
+{
+    if (comm->backend->memory)
+        formula->bytes[LS_MEMORY_COMMUNICATION] += comm->backend->memory(comm);
 }
 
 static void add_group(const ls_group *g, int member, ls_memory_formula *formula)
 {
     for (int i = 0; i < g->count; i++) {
-        const ls_comm *comm = g->comms[i];
         if (g->member[i] != member)
             continue;
         formula->bytes[LS_MEMORY_COMMUNICATION] += g->scratch_elements[i] * sizeof(float);
-        if (comm->backend->memory)
-            formula->bytes[LS_MEMORY_COMMUNICATION] += comm->backend->memory(comm);
+        add_end(g->comms[i], formula);
     }
+}
+
+/* What it holds to talk to others. */
+static void add_ends(const ls_stepped *me, int m, ls_memory_formula *formula)
+{
+    const ls_replica *r = me->shared.members[m].replica;
+    size_t buffers = 0;
+    for (int g = 0; g < me->group_count; g++)
+        add_group(&me->groups[g], m, formula);
+    for (int b = 0; b < LS_BATCHES && m == me->shared.holder; b++)
+        buffers += me->step[b].staging_count;
+    if (me->served)
+        add_end(me->served->ends[m].comm, formula);
+    if (me->served && m >= me->shared.count)
+        buffers += me->served->servers[m - me->shared.count].arrival_count;
+    formula->bytes[LS_MEMORY_COMMUNICATION] +=
+        buffers * r->elements * r->kernels->table->real_bytes;
 }
 
 ls_memory_formula ls_stepped_memory(const ls_run *run, size_t index)
 {
     const ls_stepped *me = stepped(run);
-    const ls_replica *r = replica_of(run, (int)index);
-    ls_memory_formula formula = ls_replicated_memory(run, index);
-    for (int g = 0; g < me->group_count; g++)
-        add_group(&me->groups[g], (int)index, &formula);
-    ls_places_memory(me, (int)index, &formula);
-    if ((int)index != me->shared.holder)
-        return formula;
-    for (int b = 0; b < LS_BATCHES; b++)
-        formula.bytes[LS_MEMORY_COMMUNICATION] +=
-            me->step[b].staging_count * r->elements * r->kernels->table->real_bytes;
+    ls_memory_formula formula = {0};
+    for (int m = 0; m < me->shared.total; m++) {
+        if (!is_on(run, &me->shared.members[m], index))
+            continue;
+        add_member(&me->shared.members[m], &formula);
+        add_ends(me, m, &formula);
+        ls_places_memory(me, m, &formula);
+    }
     for (int i = 0; me->shadows && i < me->shared.count; i++)
-        if (me->shadows[i].replica)
-            add_shadow(&me->shadows[i], &formula);
+        if (is_on(run, &me->shadows[i], index))
+            add_member(&me->shadows[i], &formula);
     return formula;
 }
 
@@ -152,8 +207,8 @@ static ls_traffic minus(ls_traffic a, ls_traffic b)
 
 static ls_traffic formula_of(const ls_stepped *me, int which)
 {
-    const ls_step *s = &me->step[which];
-    return s->task_count ? me->shared.base.strategy->formula(s) : (ls_traffic){0};
+    const bool has = ls_replicated_batch(me->shared.base.job, which) > 0;
+    return has ? me->shared.base.strategy->formula(&me->step[which]) : (ls_traffic){0};
 }
 
 /* What this process's communicators have counted over all steps, but for those that count when they
@@ -166,6 +221,11 @@ static ls_traffic count_ends(const ls_stepped *me)
             if (!ls_comm_together(me->groups[k].comms[i]))
                 ls_traffic_add(&sum,
                                me->groups[k].comms[i]->backend->traffic(me->groups[k].comms[i]));
+    for (int m = 0; me->served && m < me->shared.total; m++) {
+        const ls_comm *comm = me->served->ends[m].comm;
+        if (comm && !ls_comm_together(comm))
+            ls_traffic_add(&sum, comm->backend->traffic(comm));
+    }
     return sum;
 }
 

@@ -31,21 +31,6 @@ static ls_task *current(ls_step *s)
     return s->status ? NULL : &s->tasks[s->task_count - 1];
 }
 
-ls_task *ls_task_begin(ls_step *s, const char *verb, int lane, ls_range range)
-{
-    s->tasks = s->status ? s->tasks : ls_step_grow(s, s->tasks, s->task_count, sizeof *s->tasks);
-    if (s->status)
-        return NULL;
-    ls_task *task = &s->tasks[s->task_count++];
-    *task = (ls_task){.verb = verb,
-                      .lane = lane,
-                      .range = range,
-                      .op = s->op_count,
-                      .access = s->access_count,
-                      .call = -1};
-    return task;
-}
-
 void ls_task_touch(ls_step *s, const void *memory, size_t bytes, bool writes)
 {
     if (s->status || !memory || !bytes)
@@ -55,6 +40,24 @@ void ls_task_touch(ls_step *s, const void *memory, size_t bytes, bool writes)
         return;
     s->accesses[s->access_count++] = (ls_access){memory, bytes, writes};
     current(s)->access_count++;
+}
+
+ls_task *ls_task_begin(ls_step *s, const char *verb, int lane, ls_range range)
+{
+    s->tasks = s->status ? s->tasks : ls_step_grow(s, s->tasks, s->task_count, sizeof *s->tasks);
+    if (s->status)
+        return NULL;
+    ls_task *task = &s->tasks[s->task_count++];
+    const int member = s->run->lanes[lane].member;
+    *task = (ls_task){.verb = verb,
+                      .lane = lane,
+                      .range = range,
+                      .op = s->op_count,
+                      .access = s->access_count,
+                      .call = -1,
+                      .pass = s->pass[member]};
+    ls_task_touch(s, task->pass, sizeof *task->pass, false);
+    return task;
 }
 
 void ls_task_add_ops(ls_step *s, const ls_op_list *ops)
@@ -111,6 +114,16 @@ void ls_task_end(ls_step *s)
     s->access_count = task->access + kept;
 }
 
+ls_status ls_step_open(ls_stepped *run, int which, ls_step *s)
+{
+    const size_t members = (size_t)run->lane_count;
+    s->run = run;
+    s->which = which;
+    s->said = calloc(members, sizeof *s->said);
+    s->pass = calloc(members, sizeof(bool *));
+    return s->said && s->pass ? LS_OK : ls_fail_memory("step", members * sizeof *s->said);
+}
+
 void ls_step_close(ls_step *s)
 {
     ls_op_list_clear(&s->own);
@@ -122,6 +135,7 @@ void ls_step_close(ls_step *s)
     free(s->accesses);
     free(s->waits);
     free(s->said);
+    free(s->pass);
 }
 
 /* ---- Questions ------------------------------------------------------------------------------- */
@@ -180,8 +194,9 @@ int64_t ls_shards(const ls_step *s)
 size_t ls_sums(const ls_step *s, int replica)
 {
     const ls_job *job = ls_step_job(s);
-    return ls_slice_count_sums(job, ls_replicated_batch(job, s->which),
-                               ls_job_replica_on(job, (size_t)replica), ls_job_replicas(job));
+    const int number = s->run->served ? replica : ls_job_replica_on(job, (size_t)replica);
+    return ls_slice_count_sums(job, ls_replicated_batch(job, s->which), number,
+                               ls_job_replicas(job));
 }
 
 ls_range ls_all(const ls_step *s)
@@ -203,6 +218,8 @@ ls_range ls_part(const ls_step *s, int i, int n)
 ls_span ls_parameters(const ls_step *s, int member, ls_range range)
 {
     const ls_replica *r = ls_step_replica(s, member);
-    const size_t real = r->kernels->table->real_bytes;
-    return (ls_span){member, (char *)r->parameters + range.first * real, range.count * real};
+    if (!r)
+        return (ls_span){member, NULL, range.count * sizeof(float)};
+    const size_t real = r->kernels->table->real_bytes, first = ls_step_place(s, member, range);
+    return (ls_span){member, (char *)r->parameters + first * real, range.count * real};
 }

@@ -24,6 +24,7 @@
 
 #include "impl/job.h"
 #include "impl/pipeline_schedule.h"
+#include "impl/ps_order.h"
 #include "impl/slice.h"
 
 typedef struct ls_step ls_step;
@@ -35,12 +36,20 @@ typedef struct ls_span {
     size_t bytes;
 } ls_span;
 
+/** A range that a server holds and whose gradients travel together. */
+typedef struct ls_piece {
+    ls_range range;
+    int server;
+    bool last; /**< of that server's */
+} ls_piece;
+
 /* ---- Who and what ---------------------------------------------------------------------------- */
 
 const ls_job *ls_step_job(const ls_step *step);
 
 /** Replicas of this process, of which some members are here: members 0 to this - 1, unless the
- *  model is divided. */
+ *  model is divided. Where variables are served, of all processes: what is said of a member
+ *  elsewhere is left to its process. */
 int ls_replicas(const ls_step *step);
 
 /** All that compute, but for a holder by itself and shadows. */
@@ -78,6 +87,25 @@ int64_t ls_shards(const ls_step *step);
 size_t ls_sums(const ls_step *step, int replica);
 
 ls_span ls_parameters(const ls_step *step, int member, ls_range range);
+
+/** Of a replica's gradient sum number `sum`; of a server's the place where sum number `sum` of all
+ *  arrives, the first in the gradient that it updates by. */
+ls_span ls_gradient(ls_step *step, int member, size_t sum, ls_range range);
+
+/** Servers, where variables are served: of all processes; the member that number k is. */
+int ls_servers(const ls_step *step);
+int ls_server(const ls_step *step, int k);
+
+/** Range number i of those that a server holds, by place in the flat buffer; false: there are no
+ *  more. */
+bool ls_shard_range(const ls_step *step, int server, size_t i, ls_range *out);
+
+/** Piece number i of all these, cut by the buckets in which backward makes gradients final, in the
+ *  order of these; false: there are no more. */
+bool ls_served_piece(const ls_step *step, size_t i, ls_piece *out);
+
+/** Whether members are on different devices: what they tell each other is traffic. */
+bool ls_apart(const ls_step *step, int a, int b);
 
 /* ---- A replica's own work -------------------------------------------------------------------- */
 
@@ -133,16 +161,46 @@ void ls_share_values(ls_step *step, int replica);
 void ls_fetch(ls_step *step, ls_span to, ls_span from);
 void ls_send(ls_step *step, ls_span to, ls_span from);
 
+/** A message between members, also of other processes: both ends put an operation, of which the one
+ *  that gets it adds it to what is there, or overwrites that. Where messages overlap passes, a
+ *  replica's have a lane of their own. */
+void ls_message(ls_step *step, ls_span to, ls_span from, bool add);
+
 /** The holder's gradient = the sum of the gradients of `members` [count], which are on its device
  * or are sent to it: in fast mode ((g0 + g1) + g2) + ..., in exact mode up the tree over their
  * sums. */
 void ls_add_up(ls_step *step, const int *members, int count);
 
+/** Of a range of a server's gradient: the whole of all sums that arrived, in exact mode up the
+ * tree; in fast mode they were added where they arrived. */
+void ls_add_arrived(ls_step *step, int server, ls_range range);
+
 /** All-reduce of a bucket over that place of all replicas of all processes, by the job's algorithm.
  */
 void ls_all_reduce(ls_step *step, int place, int b);
 
-/** Fast mode's order of summation of that: an entry of ls_strategy. */
+/* ---- Servers that serve whoever comes first ---------------------------------------------------
+ */
+
+/** The server serves by itself (ps_serve.h), as long as steps are put together: its ends of
+ * messages that are said from here on are its own matter. */
+void ls_serve(ls_step *step, int server);
+
+/** What a worker says before it takes or sends the shard's ranges; after the last of the steps that
+ *  are put together (LS_PS_BYE), and nothing then. */
+void ls_say(ls_step *step, int worker, int server, ls_ps_kind kind);
+
+/** A worker's step begins: what is said of it from here on is passed over where it is late; until
+ *  the end of that. */
+void ls_begin_if_in_time(ls_step *step, int worker);
+void ls_end_if_in_time(ls_step *step, int worker);
+
+/** Asks for the variables of the step: they follow, or it is late. */
+void ls_ask(ls_step *step, int worker, int server);
+
+/* ---- Sums ------------------------------------------------------------------------------------ */
+
+/** Fast mode's order of summation of an all-reduce: an entry of ls_strategy. */
 ls_status ls_sum_by_algorithm(const ls_job *job, const bool *has, int count, ls_sum_order *out);
 
 /* ---- Traffic by closed forms ----------------------------------------------------------------- */

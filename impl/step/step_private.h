@@ -8,6 +8,7 @@
 #include "impl/step/step.h"
 
 typedef struct ls_stepped ls_stepped;
+typedef struct ls_served ls_served;
 
 /** A queue, and what is put on it. */
 typedef struct ls_lane {
@@ -17,6 +18,7 @@ typedef struct ls_lane {
     bool own;              /**< opened here; else the member's compute queue */
     bool unseen;           /**< not profiled: who waits for what it brings is idle */
     ls_time_profile times; /**< while profiled */
+    const bool *pass;      /**< while tasks are put: what those of now are passed over by */
 } ls_lane;
 
 /** Operations on one queue, or a copy. */
@@ -31,7 +33,9 @@ typedef struct ls_task {
     bool begins;                 /**< waits for the beginning of its component's step */
     ls_event *event;             /**< recorded behind it, where another task waits for it */
     int call; /**< put together with its neighbours of the same number (ls_comm_put); -1: alone */
-    ls_comm *comm; /**< of such a call: whose end it is */
+    ls_comm *const *ends; /**< of such a call: all of the communicator, by rank, ... */
+    int rank;             /**< ... and whose it is */
+    const bool *pass;     /**< passed over while this holds; NULL: never */
 } ls_task;
 
 struct ls_step {
@@ -48,6 +52,7 @@ struct ls_step {
     size_t wait_count;
     size_t *said; /**< [members] how many acts of its slice; of a divided replica, how many pieces
                        have been gathered */
+    const bool **pass; /**< [members] what tasks are passed over by that are said now */
     int calls;
     ls_op_list own; /**< operations that were made for this step alone */
     void **staging; /**< memory of the holder's device, each of a whole gradient */
@@ -58,8 +63,9 @@ struct ls_step {
 
 /** Lanes that events tie together: one program, and one order of events. */
 typedef struct ls_component {
-    int driver;  /**< the lane of its last task, which begins and ends its step */
-    bool joined; /**< there are other lanes */
+    int driver;           /**< the lane of its last task, which begins and ends its step */
+    bool joined;          /**< there are other lanes */
+    bool has[LS_BATCHES]; /**< tasks in that step */
     ls_event *begun;
     ls_program *program[LS_BATCHES];
 } ls_component;
@@ -106,8 +112,10 @@ struct ls_stepped {
     ls_replicated shared; /**< members and their slices */
     ls_divided places;
     ls_member *shadows; /**< [replicas] on the holder's device; NULL: none */
+    ls_served *served;  /**< NULL: members have variables of their own */
     ls_step step[LS_BATCHES];
-    ls_lane *lanes; /**< [lane_count] the members' first, in order */
+    ls_step before, after; /**< what is put once before, or after, steps that are put together */
+    ls_lane *lanes;        /**< [lane_count] the members' first, in order */
     int lane_count;
     int *component; /**< [lane_count] */
     ls_component *components;
@@ -135,6 +143,7 @@ void ls_task_touch(ls_step *step, const void *memory, size_t bytes, bool writes)
 void ls_task_end(ls_step *step);
 
 ls_member *ls_step_member(const ls_step *step, int member);
+/** NULL: the member is elsewhere. */
 ls_replica *ls_step_replica(const ls_step *step, int member);
 
 /** The acts of one piece; no more than *count. */
@@ -145,6 +154,8 @@ void ls_step_say_acts(ls_step *step, const char *verb, int member, int piece, un
                       int node);
 /** A copy by a lane, counted where devices differ. */
 void ls_step_copy(ls_step *step, const char *verb, int lane, ls_span to, ls_span from);
+/** An empty step; to be closed also on failure. */
+ls_status ls_step_open(ls_stepped *run, int which, ls_step *step);
 /** Frees what a step holds. */
 void ls_step_close(ls_step *step);
 
@@ -159,6 +170,10 @@ ls_status ls_places_evaluate(ls_stepped *run, uint64_t most, ls_evaluation *out)
 /** Bytes that an owner has for the gradients of a copy. */
 size_t ls_places_arrived(const ls_stepped *run, const ls_variable_copy *copy, int owner);
 void ls_places_memory(const ls_stepped *run, int member, ls_memory_formula *formula);
+/* served.c: */
+
+/** The first element of a range of the model's flat buffers in the member's own. */
+size_t ls_step_place(const ls_step *step, int member, ls_range range);
 
 /* order.c: who waits for whom, and which lanes belong together. */
 ls_status ls_steps_order(ls_stepped *run);
@@ -170,6 +185,8 @@ ls_status ls_steps_capture(ls_stepped *run);
 ls_status ls_step_put(ls_step *step, int component);
 /** Puts the tasks one after the other, each when the one before has ended. */
 ls_status ls_step_put_serially(ls_step *step);
+/** Puts what has no order with others. */
+ls_status ls_step_put_apart(ls_step *step);
 void ls_steps_close_events(ls_stepped *run);
 
 /* group.c */

@@ -31,9 +31,21 @@ static void say_acts(ls_step *s, const char *verb, int member, size_t end, ls_ra
     ls_task_end(s);
 }
 
+/* Of who gets the variables each step, and sees to weight decay's part of the loss. */
+static void say_decay(ls_step *s, int member)
+{
+    const ls_replica *r = ls_step_replica(s, member);
+    if (!r || r->decays != LS_DECAY_HERE || !r->decay_loss.count)
+        return;
+    ls_task_begin(s, "decay", member, nothing);
+    ls_task_add_ops(s, &r->decay_loss);
+    ls_task_end(s);
+}
+
 void ls_forward(ls_step *s, int member)
 {
     size_t count, end = 0;
+    say_decay(s, member);
     const ls_act *acts = acts_of(s, member, &count);
     while (end < count && acts[end].kind != LS_ACT_BACKWARD)
         end++;
@@ -159,14 +171,15 @@ static const ls_op_list *find_update(ls_step *s, int member, ls_range range)
         return NULL;
     ls_update_made *made = &run->updates[run->update_count++];
     *made = (ls_update_made){.member = member, .range = range};
-    ls_step_fail(
-        s, ls_replica_update(ls_step_replica(s, member), range.first, range.count, &made->ops));
+    ls_step_fail(s, ls_replica_update(ls_step_replica(s, member), ls_step_place(s, member, range),
+                                      range.count, &made->ops));
     return &made->ops;
 }
 
 void ls_update(ls_step *s, int member, ls_range range)
 {
-    const ls_op_list *ops = s->status || !range.count ? NULL : find_update(s, member, range);
+    const bool here = ls_step_replica(s, member) != NULL && range.count;
+    const ls_op_list *ops = s->status || !here ? NULL : find_update(s, member, range);
     if (!ops)
         return;
     ls_task_begin(s, "update", member, range);
@@ -176,6 +189,8 @@ void ls_update(ls_step *s, int member, ls_range range)
 
 void ls_end(ls_step *s, int member)
 {
+    if (!ls_step_replica(s, member))
+        return;
     ls_task_begin(s, "end", member, nothing);
     ls_task_add_ops(s, &ls_step_member(s, member)->finish[s->which]);
     ls_task_end(s);

@@ -5,7 +5,7 @@
  * they were, whatever the strategy. Bits, but for the average itself.
  */
 #include "common/base/tests/must.h"
-#include "impl/ps.h"
+#include "impl/step/served.h"
 #include "impl/strategies.h"
 
 #include <setjmp.h>
@@ -86,7 +86,7 @@ static ls_replica *updates(ls_run *run)
 static void averages_of(ls_run *run, float *out)
 {
     if (ls_strategy_serves(run->strategy)) {
-        must(ls_ps_server_averages((ls_ps *)run, ((ls_ps *)run)->servers, out));
+        must(ls_ps_shard_averages(&ls_served_here(ls_served_of(run), 0)->shard, out));
         return;
     }
     const ls_replica *r = updates(run);

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Servers that serve whoever comes first: async, ssp; how synchronous steps with backup workers do,
+ * is in ps_serve_backup.c. A worker says what it wants in a small message; its server takes these
+ * from any worker, in the order in which they come, and serves one at a time:
+ *
+ *     pull      sends its shard to that worker
+ *     push      receives that worker's gradient of the shard, straight into the shard's own, and
+ *               updates: one step of the optimizer's state
+ *
+ * ssp: a pull is held back while its worker has done more than K steps above the slowest one's;
+ * so no gradient is ever applied that is more than K steps ahead. Each server sees to that alone.
+ *
+ * All of it is one operation of the server's queue, which ends when every worker has said that it
+ * is through. A worker asks one server at a time, right before their exchange, so that a server
+ * never waits for a worker that another server holds back. Leaves out: pushes in parts; a gradient
+ * is applied whole, so that the optimizer's state counts applied gradients.
+ */
+#include "impl/ps_serve.h"
+
+#include "common/base/hooks.h"
+
+#include <stdlib.h>
+
+/* ---- Serving -------------------------------------------------------------------------------- */
+
+/* Steps of the slowest worker. */
+static uint64_t slowest(const ls_ps_serving *s)
+{
+    uint64_t least = UINT64_MAX;
+    for (int w = 0; w < s->workers; w++)
+        if (s->clocks[w].steps < least)
+            least = s->clocks[w].steps;
+    return least;
+}
+
+ls_status ls_ps_run(const ls_op_list *ops, ls_queue *queue)
+{
+    for (size_t i = 0; i < ops->count; i++)
+        LS_TRY(ops->items[i]->run(ops->items[i], queue));
+    return LS_OK;
+}
+
+static ls_status apply(ls_ps_serving *s, int worker, ls_queue *queue)
+{
+    ls_ps_clock *clock = &s->clocks[worker];
+    ls_ps_histogram_note(&s->lead, clock->steps - slowest(s));
+    ls_ps_histogram_note(&s->staleness, s->version - clock->pulled);
+    LS_TRY(ls_ps_run(&s->receive[worker], queue));
+    LS_TRY(ls_ps_run(&s->apply, queue));
+    if (LS_PLANTED(applied_twice))
+        LS_TRY(ls_ps_run(&s->apply, queue));
+    s->version++;
+    return LS_OK;
+}
+
+/* Sends the variables to every worker that asked and may have them. */
+static ls_status let_go(ls_ps_serving *s, ls_queue *queue)
+{
+    const ls_ps_options *ps = &s->job->ps;
+    for (int w = 0; w < s->workers; w++) {
+        ls_ps_clock *clock = &s->clocks[w];
+        const bool bound = ps->mode == LS_PS_SSP && !LS_PLANTED(bound_left_out);
+        if (!clock->waits || (bound && clock->steps - slowest(s) > (uint64_t)ps->staleness))
+            continue;
+        clock->waits = false;
+        clock->pulled = s->version;
+        ls_ps_log_note(&s->log, w, LS_PS_PULL);
+        LS_TRY(ls_ps_run(&s->send[w], queue));
+    }
+    return LS_OK;
+}
+
+static ls_status serve_one(ls_ps_serving *s, const ls_ps_message *message, ls_queue *queue)
+{
+    const ls_ps_event *event = &message->what;
+    const int worker = (int)event->worker;
+    if (event->kind == LS_PS_BYE) {
+        s->byes++;
+        return LS_OK;
+    }
+    if (s->job->ps.backups)
+        return ls_ps_backup_serve(s, message, queue);
+    if (event->kind == LS_PS_PULL) {
+        s->clocks[worker].waits = true;
+        return let_go(s, queue);
+    }
+    if (event->kind == LS_PS_PUSH)
+        LS_TRY(apply(s, worker, queue));
+    ls_ps_log_note(&s->log, worker, LS_PLANTED(order_noted) ? LS_PS_EMPTY : event->kind);
+    s->clocks[worker].steps++;
+    return let_go(s, queue);
+}
+
+static ls_status serve_all(ls_ps_serving *s, ls_queue *queue)
+{
+    ls_comm *control = s->control;
+    for (s->byes = 0; s->byes < s->workers;) {
+        ls_ps_message message;
+        size_t bytes;
+        int from;
+        uint64_t begin_ns = ls_queue_wait_begin(queue);
+        LS_TRY(control->backend->receive_any(control, LS_PS_TAG, &message, sizeof message, &from,
+                                             &bytes));
+        ls_queue_wait_end(queue, begin_ns);
+        LS_TRY(serve_one(s, &message, queue));
+    }
+    return LS_OK;
+}
+
+/* ---- The operation --------------------------------------------------------------------------- */
+
+typedef struct serve_op {
+    ls_op op;
+    ls_ps_serving *serving;
+} serve_op;
+
+static void abandon_serve(ls_op *op)
+{
+    const ls_ps_serving *s = ((serve_op *)op)->serving;
+    s->control->backend->abandon(s->control);
+    s->comm->backend->abandon(s->comm);
+}
+
+static ls_status run_serve(ls_op *op, ls_queue *queue)
+{
+    ls_status status = serve_all(((serve_op *)op)->serving, queue);
+    if (status)
+        abandon_serve(op);
+    return status;
+}
+
+static void destroy_op(ls_op *op)
+{
+    free(op);
+}
+
+ls_status ls_ps_serving_op(ls_ps_serving *s, ls_op **out)
+{
+    serve_op *serve = calloc(1, sizeof *serve);
+    if (!serve)
+        return ls_fail_memory("ps", sizeof *serve);
+    *serve = (serve_op){.op = {.name = "ps.serve",
+                               .run = run_serve,
+                               .abandon = abandon_serve,
+                               .destroy = destroy_op,
+                               .use = LS_TIME_COMMUNICATION},
+                        .serving = s};
+    *out = &serve->op;
+    return LS_OK;
+}
+
+/* ---- Opening and closing --------------------------------------------------------------------- */
+
+/* Of the shard's ranges one after the other: the shard to a worker, or a gradient of it from there.
+ */
+static ls_status build_exchanges(const ls_ps_serving *s, int worker, ls_exchange like,
+                                 ls_op_list *ops)
+{
+    const ls_ps_layout *l = s->shard->layout;
+    for (size_t i = 0; i < l->range_count; i++) {
+        const ls_ps_range *range = &l->ranges[i];
+        ls_exchange e = like;
+        ls_op *op;
+        if (range->server != s->shard->server)
+            continue;
+        e.inside = ls_ps_together(s->job, l, s->shard->server, worker);
+        if (like.send) {
+            e.send += range->at;
+            e.send_count = range->count;
+        } else {
+            e.receive += range->at;
+            e.receive_count = range->count;
+        }
+        LS_TRY(ls_comm_exchange(s->comm, &e, &op));
+        LS_TRY(ls_op_list_add(ops, op));
+    }
+    return LS_OK;
+}
+
+static ls_status open_worker(ls_ps_serving *s, int w)
+{
+    const ls_replica *r = s->shard->replica;
+    const int rank = s->shard->layout->worker_rank[w];
+    ls_exchange from = {.to = -1, .from = rank, .receive = r->gradients};
+    LS_TRY(build_exchanges(s, w, (ls_exchange){.to = rank, .send = r->parameters, .from = -1},
+                           &s->send[w]));
+    LS_TRY(build_exchanges(s, w, from, &s->receive[w]));
+    if (!s->job->ps.backups)
+        return LS_OK;
+    from.add = true;
+    LS_TRY(build_exchanges(s, w, from, &s->add[w]));
+    from = (ls_exchange){.to = -1, .from = rank, .receive = s->spare};
+    return build_exchanges(s, w, from, &s->drop[w]);
+}
+
+ls_status ls_ps_serving_open(ls_ps_serving *s)
+{
+    const size_t workers = (size_t)s->shard->layout->workers;
+    s->clocks = calloc(workers, sizeof *s->clocks);
+    s->send = calloc(4 * workers, sizeof *s->send);
+    if (!s->clocks || !s->send)
+        return ls_fail_memory("ps", 4 * workers * sizeof *s->send);
+    s->receive = s->send + workers;
+    s->add = s->receive + workers;
+    s->drop = s->add + workers;
+    s->workers = (int)workers;
+    LS_TRY(ls_ps_log_open(s->job->ps.log_events, &s->log));
+    for (int w = 0; w < s->workers; w++)
+        LS_TRY(open_worker(s, w));
+    return ls_ps_shard_apply(s->shard, &s->apply);
+}
+
+void ls_ps_serving_close(ls_ps_serving *s)
+{
+    for (int i = 0; i < 4 * s->workers; i++)
+        ls_op_list_clear(&s->send[i]);
+    ls_op_list_clear(&s->apply);
+    ls_ps_log_close(&s->log);
+    free(s->clocks);
+    free(s->send);
+}
+
+void ls_ps_serving_load(ls_ps_serving *s)
+{
+    for (int w = 0; w < s->workers; w++)
+        s->clocks[w] = (ls_ps_clock){0};
+    s->version = 0;
+    s->log.count = s->log.lost = 0;
+    s->lead = s->staleness = (ls_ps_histogram){0};
+    s->accepted = 0;
+    s->samples = 0;
+    s->dropped = 0;
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT */
+/* Messages between members of a run whose variables are served, and its servers; see step.h. */
+#include "impl/step/served.h"
+
+#include <stdlib.h>
+
+static const ls_range nothing = {0, 0};
+
+/* ---- Who and what ---------------------------------------------------------------------------- */
+
+static const ls_ps_layout *layout_of(const ls_step *s)
+{
+    return &s->run->served->layout;
+}
+
+int ls_servers(const ls_step *s)
+{
+    return layout_of(s)->servers;
+}
+
+int ls_server(const ls_step *s, int k)
+{
+    return layout_of(s)->workers + k;
+}
+
+static int number_of(const ls_step *s, int server)
+{
+    return server - layout_of(s)->workers;
+}
+
+static ls_served_server *server_at(const ls_step *s, int server)
+{
+    return &s->run->served->servers[number_of(s, server)];
+}
+
+bool ls_shard_range(const ls_step *s, int server, size_t i, ls_range *out)
+{
+    const ls_ps_layout *l = layout_of(s);
+    for (size_t r = 0; r < l->range_count; r++) {
+        if (l->ranges[r].server != number_of(s, server) || i-- > 0)
+            continue;
+        *out = (ls_range){l->ranges[r].first, l->ranges[r].count};
+        return true;
+    }
+    return false;
+}
+
+bool ls_served_piece(const ls_step *s, size_t i, ls_piece *out)
+{
+    const ls_ps_layout *l = layout_of(s);
+    if (i >= l->piece_count)
+        return false;
+    const ls_ps_range *piece = &l->pieces[i];
+    *out = (ls_piece){{piece->first, piece->count}, ls_server(s, piece->server), true};
+    while (++i < l->piece_count && out->last)
+        out->last = l->pieces[i].server != piece->server;
+    return true;
+}
+
+size_t ls_step_place(const ls_step *s, int member, ls_range range)
+{
+    const ls_ps_layout *l = s->run->served ? layout_of(s) : NULL;
+    for (size_t i = 0; l && member >= l->workers && i < l->range_count; i++) {
+        const ls_ps_range *held = &l->ranges[i];
+        if (held->server == number_of(s, member) && range.first >= held->first &&
+            range.first < held->first + held->count)
+            return held->at + range.first - held->first;
+    }
+    return range.first;
+}
+
+bool ls_apart(const ls_step *s, int a, int b)
+{
+    return !ls_served_together(s->run, a, b);
+}
+
+/* ---- Gradients ------------------------------------------------------------------------------- */
+
+/* Memory for sum number `sum` of all at a server; that of both sizes of a batch is the same. */
+static void *arrival(ls_step *s, int server, size_t sum)
+{
+    ls_served_server *at = server_at(s, server);
+    const ls_replica *r = ls_step_replica(s, server);
+    while (sum > at->arrival_count && !s->status) {
+        at->arrivals = ls_step_grow(s, at->arrivals, at->arrival_count, sizeof *at->arrivals);
+        if (!s->status)
+            ls_step_fail(s, ls_device_allocate(r->device, LS_MEMORY_COMMUNICATION,
+                                               r->elements * sizeof(float),
+                                               &at->arrivals[at->arrival_count]));
+        at->arrival_count += !s->status;
+    }
+    return s->status ? NULL : sum ? at->arrivals[sum - 1] : r->gradients;
+}
+
+ls_span ls_gradient(ls_step *s, int member, size_t sum, ls_range range)
+{
+    const ls_replica *r = ls_step_replica(s, member);
+    ls_span span = {member, NULL, range.count * sizeof(float)};
+    float *memory = NULL;
+    if (r && member >= layout_of(s)->workers)
+        memory = arrival(s, member, sum);
+    else if (r)
+        memory = ls_slice_gradients(ls_step_member(s, member)->slice[s->which], sum);
+    if (memory)
+        span.memory = memory + ls_step_place(s, member, range);
+    return span;
+}
+
+static ls_status make_tree(ls_step *s, int server, ls_range range, ls_op_list *ops)
+{
+    const ls_job *job = ls_step_job(s);
+    const ls_replica *r = ls_step_replica(s, server);
+    ls_tree_sum *sums = NULL;
+    size_t count = 0;
+    ls_status status = ls_slice_tree(job, ls_replicated_batch(job, s->which), layout_of(s)->workers,
+                                     &sums, &count);
+    for (size_t i = 0; i < count && !status; i++) {
+        float *left = ls_gradient(s, server, sums[i].left, range).memory;
+        const ls_add_args args = {.count = (int64_t)range.count,
+                                  .a = left,
+                                  .b = ls_gradient(s, server, sums[i].right, range).memory,
+                                  .y = left};
+        ls_op *op;
+        status = r->kernels->table->add(r->kernels, &args, &op);
+        if (!status)
+            status = ls_op_list_add(ops, op);
+    }
+    free(sums);
+    return status;
+}
+
+void ls_add_arrived(ls_step *s, int server, ls_range range)
+{
+    ls_op_list ops = {0};
+    if (s->status || !ls_step_job(s)->exact || !ls_step_replica(s, server))
+        return;
+    ls_step_fail(s, make_tree(s, server, range, &ops));
+    if (ops.count)
+        ls_task_begin(s, "add up", server, range);
+    ls_task_take_ops(s, &ops);
+    ls_task_end(s);
+}
+
+/* ---- Messages -------------------------------------------------------------------------------- */
+
+static int rank_of(const ls_step *s, int member)
+{
+    const ls_ps_layout *l = layout_of(s);
+    return member < l->workers ? l->worker_rank[member] : l->server_rank[number_of(s, member)];
+}
+
+/* One end; of a member elsewhere, or a server that serves, it is not said here. */
+static void say_end(ls_step *s, const char *verb, int member, const ls_exchange *exchange, int call)
+{
+    const ls_served *served = s->run->served;
+    const ls_served_end *end = &served->ends[member];
+    ls_op_list ops = {0};
+    ls_op *op;
+    if (s->status || !end->comm || (end->control && member >= layout_of(s)->workers))
+        return;
+    const ls_status status = ls_comm_exchange(end->comm, exchange, &op);
+    ls_step_fail(s, status ? status : ls_op_list_add(&ops, op));
+    ls_task *task = ls_task_begin(s, verb, end->lane, nothing);
+    if (task) {
+        task->call = call;
+        task->ends = served->comms;
+        task->rank = end->comm->rank;
+    }
+    ls_task_take_ops(s, &ops);
+    ls_task_end(s);
+}
+
+void ls_message(ls_step *s, ls_span to, ls_span from, bool add)
+{
+    const ls_served *served = s->run->served;
+    const size_t count = to.bytes / sizeof(float);
+    const bool inside = ls_served_together(s->run, to.member, from.member);
+    const int call = served->comms[0] && ls_comm_together(served->comms[0]) ? s->calls++ : -1;
+    const ls_exchange send = {.to = rank_of(s, to.member),
+                              .send = from.memory,
+                              .send_count = count,
+                              .from = -1,
+                              .inside = inside};
+    const ls_exchange receive = {.to = -1,
+                                 .from = rank_of(s, from.member),
+                                 .receive = to.memory,
+                                 .receive_count = count,
+                                 .add = add,
+                                 .inside = inside};
+    say_end(s, "send", from.member, &send, call);
+    say_end(s, add ? "add" : "receive", to.member, &receive, call);
+}
+
+/* ---- Servers that serve whoever comes first -------------------------------------------------- */
+
+/* A task of operations that were made for it; none where that failed. */
+static void say_made(ls_step *s, const char *verb, int lane, ls_op_list *ops, ls_status status)
+{
+    ls_step_fail(s, status);
+    ls_task_begin(s, verb, lane, nothing);
+    ls_task_take_ops(s, ops);
+    ls_task_end(s);
+}
+
+/* Once for both sizes of a batch. */
+void ls_serve(ls_step *s, int server)
+{
+    ls_op_list ops = {0};
+    ls_op *op;
+    if (s->status || !ls_step_replica(s, server) || s->which != LS_FULL)
+        return;
+    ls_status status = ls_ps_serving_op(&server_at(s, server)->serving, &op);
+    if (!status)
+        status = ls_op_list_add(&ops, op);
+    say_made(&s->run->before, "serve", server, &ops, status);
+}
+
+static bool speaks(const ls_step *s, int worker)
+{
+    return !s->status && ls_step_replica(s, worker);
+}
+
+void ls_say(ls_step *s, int worker, int server, ls_ps_kind kind)
+{
+    ls_op_list ops = {0};
+    if (!speaks(s, worker) || (kind == LS_PS_BYE && s->which != LS_FULL))
+        return;
+    const ls_status status =
+        ls_ps_say(&s->run->served->speakers[worker], rank_of(s, server), kind, &ops);
+    say_made(kind == LS_PS_BYE ? &s->run->after : s, "say", s->run->served->ends[worker].lane, &ops,
+             status);
+}
+
+void ls_ask(ls_step *s, int worker, int server)
+{
+    ls_op_list ops = {0};
+    if (!speaks(s, worker))
+        return;
+    const ls_status status = ls_ps_ask(&s->run->served->speakers[worker], rank_of(s, server), &ops);
+    say_made(s, "ask", s->run->served->ends[worker].lane, &ops, status);
+}
+
+void ls_begin_if_in_time(ls_step *s, int worker)
+{
+    ls_op_list ops = {0};
+    if (!speaks(s, worker))
+        return;
+    const ls_status status = ls_ps_begin(&s->run->served->speakers[worker], &ops);
+    say_made(s, "begin", s->run->served->ends[worker].lane, &ops, status);
+    s->pass[worker] = &s->run->served->speakers[worker].late;
+}
+
+void ls_end_if_in_time(ls_step *s, int worker)
+{
+    s->pass[worker] = NULL;
+}

@@ -49,6 +49,8 @@ LATE = re.compile(r"^(traffic\..*|server_load\.\d+\.(received|copied)_bytes)$")
 NODES = "program.nodes"
 BYTES = "program.bytes"
 BYTES_WITHIN = 0.10
+# Which kernels a step has: of each kind a set, whose order is that of visiting them; more may be told than before.
+KERNELS = "provenance.kernels."
 # Of stderr: a time.
 TIMES = re.compile(r"^lockstep: the harness takes ")
 
@@ -141,16 +143,23 @@ def name_of(cell, row, several):
     return f"{cell} [{text}]"
 
 
+def names(kernels):
+    """The set of "a+b"."""
+    return set(kernels.split("+")) - {"absent"}
+
+
 def differences(base, new):
     """[(field, base's value, new value)] of two rows, and (field, ..) of what is only noted."""
     a, b = compared(base), compared(new)
     found, noted = [], []
     for field in sorted(a.keys() | b.keys(), key=lambda field: (not field.startswith("result."), field)):
         old, now = a.get(field, "absent"), b.get(field, "absent")
-        if old == now:
+        if old == now or field.startswith(KERNELS) and names(old) == names(now):
             continue
         numbers = all(isinstance(value, int) for value in (old, now))
         if field == NODES and numbers or field == BYTES and numbers and abs(now - old) <= BYTES_WITHIN * old:
+            noted.append((field, old, now))
+        elif field.startswith(KERNELS) and names(old) < names(now):
             noted.append((field, old, now))
         else:
             found.append((field, old, now))
@@ -233,9 +242,9 @@ def main():
                         print(f"{name}: and {len(found) - LINES} more fields", flush=True)
                     notes += [(name, *note) for note in noted]
     if notes:
-        print(f"noted in {len(notes)} places, no difference: the length of programs")
+        print(f"noted in {len(notes)} places, no difference: the length of programs, kernels told besides")
         for name, field, old, now in notes:
-            print(f"  {name}: {field}: {old} -> {now} ({now / old - 1:+.1%})" if old else f"  {name}: {field}: {old} -> {now}")
+            print(f"  {name}: {field}: {old} -> {now} ({now / old - 1:+.1%})" if isinstance(old, int) and old else f"  {name}: {field}: {old} -> {now}")
     if left_out:
         print(f"left out: {len(left_out)} commands under mpirun, which is not here")
     print(f"{cells} cells ({refused} of them refusals), {differ} differ")

@@ -182,8 +182,8 @@ static ls_status judge_at_once(contest *c, uint64_t steps, ls_gate *gate)
     const ls_variables *variables = &c->plan->model->graph->variables;
     ls_session *session = &c->run[CANDIDATE];
     float *again = c->again;
-    LS_TRY(ls_team_agree(c->plan->job.comm,
-                         session->run->strategy->load(session->run, c->plan->initial)));
+    LS_TRY(
+        ls_team_agree(c->plan->job.comm, session->run->kind->load(session->run, c->plan->initial)));
     session->step = 0;
     while (session->step < steps) {
         uint64_t left = steps - session->step;
@@ -229,7 +229,7 @@ static ls_status run_at_once(contest *c, uint64_t first, uint64_t count, float *
     for (uint64_t i = 0; i < count && judges && !status; i++)
         status = take_step(c, ORACLE);
     if (judges && !status)
-        status = candidate->run->strategy->gradient(candidate->run, c->given);
+        status = candidate->run->kind->gradient(candidate->run, c->given);
     return ls_team_agree(c->plan->job.comm, status);
 }
 
@@ -275,9 +275,9 @@ static ls_status judge_library_at_once(contest *c, uint64_t steps, ls_gate *gate
 ls_status ls_gate_traffic(const ls_run *run, ls_gate *gate)
 {
     ls_traffic sent, formula;
-    if (!run->strategy->traffic || (ls_job_tail(run->job) && ls_job_steps_per_epoch(run->job) == 1))
+    if (!run->strategy->formula || (ls_job_tail(run->job) && ls_job_steps_per_epoch(run->job) == 1))
         return LS_OK;
-    LS_TRY(run->strategy->traffic(run, &sent, &formula));
+    LS_TRY(run->kind->traffic(run, &sent, &formula));
     if (sent.bytes_sent == formula.bytes_sent && sent.messages_sent == formula.messages_sent)
         return LS_OK;
     gate->pass = false;
@@ -311,7 +311,7 @@ static ls_status judge_step(contest *c, uint64_t step, ls_gate *gate)
     const ls_run *candidate = c->run[CANDIDATE].run;
     int judge = c->here[ORACLE] ? ORACLE : SINGLE;
     if (c->library) {
-        LS_TRY(candidate->strategy->gradient(c->run[CANDIDATE].run, c->given));
+        LS_TRY(candidate->kind->gradient(c->run[CANDIDATE].run, c->given));
         ls_oracle_give(c->run[ORACLE].run, c->given);
     }
     if (c->here[ORACLE])

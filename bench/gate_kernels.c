@@ -99,7 +99,7 @@ static ls_status compute(const ls_workplace *place, const ls_plan_of_case *plan,
     LS_TRY(ls_session_open_single(place, &one, &session));
     ls_status status = ls_session_one_step(&session, gradient, &loss);
     if (!status)
-        status = session.run->strategy->gradient(session.run, gradient);
+        status = session.run->kind->gradient(session.run, gradient);
     ls_session_close(&session);
     return status;
 }

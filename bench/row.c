@@ -115,7 +115,7 @@ static json_t *time_group(const ls_row_facts *f)
     ls_statistics s;
     ls_run_info info;
     ls_statistics_compute(trial->step_ms, trial->samples, &s);
-    trial->session.run->strategy->describe(trial->session.run, &info);
+    trial->session.run->kind->describe(trial->session.run, &info);
     json_t *group = json_object(), *step = json_object();
     put_real(step, "mean", trial->timed_ms / (double)trial->timed_done);
     put_real(step, "median", s.median);
@@ -251,7 +251,7 @@ static json_t *device_memory(const ls_trial *trial, size_t index)
     const ls_run *run = session->run;
     const ls_memory_ledger ledger = trial->ledgers[index];
     size_t peak = 0;
-    ls_memory_formula formula = run->strategy->memory(run, index);
+    ls_memory_formula formula = run->kind->memory(run, index);
     json_t *device = json_object(), *expected = json_object();
     put_text(device, "device", ls_device_describe(session->devices[index])->text);
     for (ls_memory_use use = 0; use < LS_MEMORY_USES; use++) {
@@ -320,7 +320,7 @@ static json_t *traffic_group(const ls_trial *trial)
 static json_t *program_group(const ls_trial *trial)
 {
     ls_run_info info;
-    trial->session.run->strategy->describe(trial->session.run, &info);
+    trial->session.run->kind->describe(trial->session.run, &info);
     json_t *group = json_object();
     if (ls_plan_mixes_kinds(trial->session.plan) && trial->session.plan->config->capture) {
         put_text(group, "uncaptured", "the host orders the queues of a CPU and a GPU");
@@ -357,10 +357,10 @@ json_t *ls_row_kernels(const ls_run *run)
 {
     ls_run_info info;
     json_t *kernels = json_object();
-    run->strategy->describe(run, &info);
+    run->kind->describe(run, &info);
     put_text(kernels, "table", info.kernels);
     put_text(kernels, "library", info.kernel_library);
-    run->strategy->each_op(run, note_kernel, kernels);
+    run->kind->each_op(run, note_kernel, kernels);
     return kernels;
 }
 

@@ -72,7 +72,7 @@ static ls_status link_devices(ls_session *session)
 static ls_status finish_open(ls_session *session, ls_status status, uint64_t begin_ns)
 {
     if (!status)
-        status = session->run->strategy->load(session->run, session->plan->initial);
+        status = session->run->kind->load(session->run, session->plan->initial);
     status = ls_team_agree(session->job.comm, status);
     session->setup_ns = ls_clock_ns() - begin_ns;
     if (status)
@@ -165,7 +165,7 @@ void ls_session_close(ls_session *session)
 {
     ls_processes_step(session->job.processes, 0, 0, false);
     if (session->run && !has_lost(session)) /* what was put may be a part of a step */
-        ls_status_free(session->run->strategy->sync(session->run));
+        ls_status_free(session->run->kind->sync(session->run));
     if (has_lost(session)) { /* threads that hang use all of it */
         if (ls_watch_lost(session->watch))
             ls_session_autopsy(session);
@@ -174,7 +174,7 @@ void ls_session_close(ls_session *session)
         return;
     }
     if (session->run)
-        session->run->strategy->close(session->run);
+        session->run->kind->close(session->run);
     for (size_t i = 0; session->devices && i < session->device_count; i++)
         ls_device_close(session->devices[i]);
     ls_network_close(session->network);
@@ -189,14 +189,13 @@ enum { TIMED_PUTS = 64 };
 
 static ls_status take_steps(ls_session *session, uint64_t count)
 {
-    const ls_strategy *strategy = session->run->strategy;
     uint64_t end = session->step + count;
     ls_processes_step(session->job.processes, session->step, count,
                       (!ls_job_tail(&session->job) || count == 1) && !session->job.ps.backups);
     session->put_first = session->step;
     session->put_count = count;
     ls_watch_begin(session->watch, session->step);
-    LS_TRY(strategy->mark(session->run));
+    LS_TRY(session->run->kind->mark(session->run));
     const uint64_t begin = session->step;
     while (session->step < end) {
         bool tail = ls_job_is_tail(&session->job, session->step);
@@ -212,12 +211,12 @@ static ls_status take_steps(ls_session *session, uint64_t count)
         if (timed && run > TIMED_PUTS)
             run = TIMED_PUTS;
         const uint64_t begin_ns = ls_clock_ns();
-        LS_TRY(strategy->step(session->run, tail, run));
+        LS_TRY(session->run->kind->step(session->run, tail, run));
         if (timed)
             session->put_ns = (double)(ls_clock_ns() - begin_ns) / (double)run;
         session->step += run;
     }
-    return strategy->sync(session->run);
+    return session->run->kind->sync(session->run);
 }
 
 ls_status ls_session_steps(ls_session *session, uint64_t count)
@@ -230,12 +229,12 @@ ls_status ls_session_records(ls_session *session, uint64_t count, ls_step_record
 {
     return ls_team_agree(
         session->job.comm,
-        session->run->strategy->records(session->run, session->step - count, count, out, mark_ns));
+        session->run->kind->records(session->run, session->step - count, count, out, mark_ns));
 }
 
 ls_status ls_session_gather(ls_session *session, float *values)
 {
-    return ls_team_agree(session->job.comm, session->run->strategy->gather(session->run, values));
+    return ls_team_agree(session->job.comm, session->run->kind->gather(session->run, values));
 }
 
 /* The one that leads, or all where servers have the parameters or a model is divided over them. */
@@ -250,7 +249,7 @@ ls_status ls_session_evaluate(ls_session *session, uint64_t most, ls_evaluation 
     ls_run *run = session->run;
     uint64_t bits = 0;
     bool stop = false;
-    ls_status status = evaluates(session) ? run->strategy->evaluate(run, most, out) : LS_OK;
+    ls_status status = evaluates(session) ? run->kind->evaluate(run, most, out) : LS_OK;
     memcpy(&bits, &out->accuracy, sizeof bits);
     LS_TRY(ls_team_turn(session->job.comm, status, &bits, &stop)); /* rank 0's, for all */
     memcpy(&out->accuracy, &bits, sizeof bits);
@@ -276,7 +275,7 @@ ls_status ls_session_one_step(ls_session *session, float *values, double *loss)
 ls_status ls_session_begin_at(ls_session *session, uint64_t step, const float *values)
 {
     session->lent->start = session->job.start = session->step = step;
-    return session->run->strategy->load(session->run, values);
+    return session->run->kind->load(session->run, values);
 }
 
 ls_status ls_session_compare_replicas(ls_session *session, const float *first, float *other,
@@ -286,8 +285,8 @@ ls_status ls_session_compare_replicas(ls_session *session, const float *first, f
     const ls_variables *variables = &session->job.model->graph->variables;
     const size_t here = session->job.device_count / (size_t)ls_job_places(&session->job);
     *differs = 0;
-    for (size_t i = 1; i < here && strategy->gather_replica && strategy->equivalent; i++) {
-        LS_TRY(strategy->gather_replica(session->run, (int)i, other));
+    for (size_t i = 1; i < here && strategy->reduces; i++) {
+        LS_TRY(session->run->kind->gather_replica(session->run, (int)i, other));
         if (memcmp(other, first, variables->elements * sizeof *first) == 0)
             continue;
         const size_t at = ls_variables_compare(variables, other, first).first;

@@ -29,12 +29,11 @@ typedef struct profile {
 static ls_status profile_here(profile *p, uint64_t steps)
 {
     ls_session *session = &p->trial->session;
-    const ls_strategy *strategy = session->run->strategy;
-    LS_TRY(strategy->step(session->run, false, steps));
-    LS_TRY(strategy->sync(session->run));
-    LS_TRY(strategy->profile(session->run, false));
+    LS_TRY(session->run->kind->step(session->run, false, steps));
+    LS_TRY(session->run->kind->sync(session->run));
+    LS_TRY(session->run->kind->profile(session->run, false));
     for (size_t d = 0; d < p->here; d++)
-        p->mine[d] = strategy->times(session->run, d);
+        p->mine[d] = session->run->kind->times(session->run, d);
     return LS_OK;
 }
 
@@ -44,7 +43,7 @@ static ls_status take_round(profile *p, uint64_t steps)
     const ls_session *session = &p->trial->session;
     ls_comm *comm = session->job.comm;
     bool stop = false;
-    LS_TRY(ls_team_turn(comm, session->run->strategy->profile(session->run, true), &steps, &stop));
+    LS_TRY(ls_team_turn(comm, session->run->kind->profile(session->run, true), &steps, &stop));
     LS_TRY(
         ls_comm_bring(comm, profile_here(p, steps), p->mine, p->here * sizeof *p->mine, p->times));
     for (size_t d = 0; d < p->devices; d++)

@@ -9,7 +9,7 @@
 #include <string.h>
 
 typedef struct oracle {
-    ls_run base; /* its strategy's entries are this file's */
+    ls_run base;
     const ls_strategy *of;
     const ls_job *its_job;
     int count; /* n: parts */
@@ -311,9 +311,7 @@ static void close_run(ls_run *run)
     free(me);
 }
 
-static const ls_strategy entries = {
-    .name = "oracle",
-    .help = "a strategy's sums, replayed in sequence",
+static const ls_run_kind oracle_run = {
     .load = load,
     .step = step,
     .sync = sync,
@@ -330,8 +328,10 @@ ls_status ls_oracle_open(const ls_strategy *strategy, const ls_job *of, const ls
     oracle *me = calloc(1, sizeof *me);
     if (!me)
         return ls_fail_memory("oracle", sizeof *me);
-    *me =
-        (oracle){.base = {&entries, job}, .of = strategy, .its_job = of, .count = ls_job_parts(of)};
+    *me = (oracle){.base = {&oracle_run, strategy, job},
+                   .of = strategy,
+                   .its_job = of,
+                   .count = ls_job_parts(of)};
     ls_status status = open_parts(me);
     if (status)
         close_run(&me->base);

@@ -205,8 +205,6 @@ ls_status ls_ps_records(ls_run *run, uint64_t first, uint64_t count, ls_step_rec
                         uint64_t *mark_ns)
 {
     const ls_job *job = run->job;
-    if (!ls_ps_by_arrival(&job->ps))
-        return ls_replicated_records(run, first, count, out, mark_ns);
     reading r = {.run = (const ls_replicated *)run,
                  .served = ls_served_of(run),
                  .first = first,
@@ -243,8 +241,6 @@ ls_status ls_ps_traffic(const ls_run *run, ls_traffic *sent, ls_traffic *formula
     const ls_served *me = ls_served_of(run);
     const uint64_t *put = ((const ls_replicated *)run)->steps, steps = put[LS_FULL] + put[LS_TAIL];
     ls_traffic counted = {0}, mine = {0}, all, served;
-    if (!run->job->ps.backups)
-        return ls_stepped_traffic(run, sent, formula);
     for (int m = 0; m < me->layout.member_count; m++)
         if (me->ends[m].comm)
             ls_traffic_add(&counted, me->ends[m].comm->backend->traffic(me->ends[m].comm));

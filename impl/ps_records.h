@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Entries of ls_strategy that parameter servers have of their own (ps_records.c). */
+/* Entries of ls_run_kind that parameter servers that do not wait for all have of their own
+ * (ps_records.c). */
 #ifndef LS_IMPL_PS_RECORDS_H
 #define LS_IMPL_PS_RECORDS_H
 

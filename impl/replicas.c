@@ -133,11 +133,10 @@ static ls_status open_meetings(ls_replicated *run, const ls_job *job)
                          : ls_fail_memory("replicas", (size_t)run->count * sizeof(ls_comm *));
 }
 
-ls_status ls_replicated_open(ls_replicated *run, const ls_strategy *strategy, const ls_job *job)
+ls_status ls_replicated_open(ls_replicated *run, const ls_job *job)
 {
     const int devices = (int)job->device_count, places = ls_job_places(job);
     const size_t total = job->device_count + (run->holder == devices);
-    run->base = (ls_run){strategy, job};
     if (job->place)
         LS_TRY(ls_graph_parts_open(job->model->graph, job->place, places, &run->parts));
     run->members = calloc(total, sizeof *run->members);

@@ -33,11 +33,11 @@ typedef struct ls_replicated {
                  */
     const int *process; /**< [total] of each member, where those of all processes are numbered and
                              the ones elsewhere have no replica; NULL: all are here. Borrowed */
-    int count;  /**< replicas of this process */
-    int places; /**< members of each that are here, one after the other */
-    int first;  /**< place of the first of these */
-    int losses; /**< place that has the loss */
-    int total;  /**< members: count x places, or count + 1 */
+    int count;          /**< replicas of this process */
+    int places;         /**< members of each that are here, one after the other */
+    int first;          /**< place of the first of these */
+    int losses;         /**< place that has the loss */
+    int total;          /**< members: count x places, or count + 1 */
     ls_member *members;
     ls_comm **meetings;         /**< [count] ends of a communicator for batch statistics; or NULL */
     uint64_t steps[LS_BATCHES]; /**< put so far */
@@ -58,7 +58,7 @@ ls_schedule ls_replicated_schedule(const ls_job *job, int d, int which);
 
 /** Opens a member on each device; `run` is zero-filled but for `holder`, and ls_replicated_close's
  * also on failure. */
-ls_status ls_replicated_open(ls_replicated *run, const ls_strategy *strategy, const ls_job *job);
+ls_status ls_replicated_open(ls_replicated *run, const ls_job *job);
 
 /** Opens the two slices of replica `number`, counted over all processes, on `member`'s replica, and
  *  the ends of its steps; -1: these alone. */

@@ -13,8 +13,11 @@
 typedef struct ls_strategy ls_strategy;
 typedef struct ls_step ls_step; /* impl/step/step.h */
 
-/** A strategy at work. Strategies embed this first in their own struct. */
+typedef struct ls_run_kind ls_run_kind;
+
+/** A strategy at work, or a judge of one. Whoever makes runs embeds this first in a struct. */
 typedef struct ls_run {
+    const ls_run_kind *kind;
     const ls_strategy *strategy;
     const ls_job *job;
 } ls_run;
@@ -37,6 +40,49 @@ typedef struct ls_evaluation {
     double accuracy;  /**< share of the samples that is classified rightly */
     uint64_t outputs; /**< digest of what the model makes of them: XXH3, batch after batch */
 } ls_evaluation;
+
+/** What can be done with a run. Those of the runs of steps are all there; a judge's own may lack
+ *  what nobody asks it for. */
+struct ls_run_kind {
+    /** Sets all parameters from a host copy of the flat buffer, float32 [elements]; the next step
+     * is number job->start. */
+    ls_status (*load)(ls_run *run, const float *parameters);
+    /** Puts `times` steps of the full batch, or of an epoch's last one. Returns at once. */
+    ls_status (*step)(ls_run *run, bool tail, uint64_t times);
+    /** Waits for all that was put. */
+    ls_status (*sync)(ls_run *run);
+    /** Time of the device clock when the steps put next begin. Put before them. */
+    ls_status (*mark)(ls_run *run);
+    /** Records first .. first + count - 1 (counted from 0, at most job->records back): end of the
+     *  step and loss over the global batch. *mark_ns is the latest mark. After sync. */
+    ls_status (*records)(ls_run *run, uint64_t first, uint64_t count, ls_step_record *out,
+                         uint64_t *mark_ns);
+    /** Copies the whole parameters to the host, float32 [elements]. After sync. */
+    ls_status (*gather)(ls_run *run, float *parameters);
+    /** The same of replica `index`, where each has its own. */
+    ls_status (*gather_replica)(ls_run *run, int index, float *parameters);
+    /** Of `most` samples of the test set, or all where it has no more; rounded up to whole batches.
+     *  After sync; waits. */
+    ls_status (*evaluate)(ls_run *run, uint64_t most, ls_evaluation *out);
+    void (*describe)(const ls_run *run, ls_run_info *out);
+    /** Visits the operations of the step, each once. */
+    void (*each_op)(const ls_run *run, ls_op_visit visit, void *context);
+    /** Begins to note what the time of each device's steps goes to (true), or ends it. After sync.
+     *  LS_CODE_MISSING where a device cannot. */
+    ls_status (*profile)(ls_run *run, bool on);
+    /** What the time of device `index` went to meanwhile, from its first operation to its last; all
+     * 0 where nothing on it trains, as on a server's. */
+    ls_time_profile (*times)(const ls_run *run, size_t index);
+    /** Formula of device `index` of the job. */
+    ls_memory_formula (*memory)(const ls_run *run, size_t index);
+    /** What one step of a full batch sent, and what it must by formula, over all devices of all
+     *  processes, which all call it; 0 where only a library knows. After sync, and after a full
+     *  step. NULL: nothing crosses a border. */
+    ls_status (*traffic)(const ls_run *run, ls_traffic *sent, ls_traffic *formula);
+    /** The latest step's gradient, whole, to the host, float32 [elements]. After sync. */
+    ls_status (*gradient)(ls_run *run, float *gradient);
+    void (*close)(ls_run *run);
+};
 
 /** What a strategy is asked before anything is opened. */
 typedef struct ls_outline {
@@ -80,51 +126,10 @@ struct ls_strategy {
     /** What one step moves, over all processes, by a closed form: not by what was said. NULL:
      * nothing crosses a border. */
     ls_traffic (*formula)(const ls_step *step);
-    /** Partitions, allocates everything, captures the step. */
-    ls_status (*open)(const ls_strategy *strategy, const ls_job *job, ls_run **out);
-    /** Sets all parameters from a host copy of the flat buffer, float32 [elements]; the next step
-     * is number job->start. */
-    ls_status (*load)(ls_run *run, const float *parameters);
-    /** Puts `times` steps of the full batch, or of an epoch's last one. Returns at once. */
-    ls_status (*step)(ls_run *run, bool tail, uint64_t times);
-    /** Waits for all that was put. */
-    ls_status (*sync)(ls_run *run);
-    /** Time of the device clock when the steps put next begin. Put before them. */
-    ls_status (*mark)(ls_run *run);
-    /** Records first .. first + count - 1 (counted from 0, at most job->records back): end of the
-     *  step and loss over the global batch. *mark_ns is the latest mark. After sync. */
-    ls_status (*records)(ls_run *run, uint64_t first, uint64_t count, ls_step_record *out,
-                         uint64_t *mark_ns);
-    /** Copies the whole parameters to the host, float32 [elements]. After sync. */
-    ls_status (*gather)(ls_run *run, float *parameters);
-    /** The same of replica `index`, where each has its own and all must be equal. NULL: one set. */
-    ls_status (*gather_replica)(ls_run *run, int index, float *parameters);
-    /** Of `most` samples of the test set, or all where it has no more; rounded up to whole batches.
-     *  After sync; waits. */
-    ls_status (*evaluate)(ls_run *run, uint64_t most, ls_evaluation *out);
-    void (*describe)(const ls_run *run, ls_run_info *out);
-    /** Visits the operations of the step, each once. */
-    void (*each_op)(const ls_run *run, ls_op_visit visit, void *context);
-    /** Begins to note what the time of each device's steps goes to (true), or ends it. After sync.
-     *  LS_CODE_MISSING where a device cannot. */
-    ls_status (*profile)(ls_run *run, bool on);
-    /** What the time of device `index` went to meanwhile, from its first operation to its last; all
-     * 0 where nothing on it trains, as on a server's. */
-    ls_time_profile (*times)(const ls_run *run, size_t index);
-    /** Formula of device `index` of the job. */
-    ls_memory_formula (*memory)(const ls_run *run, size_t index);
-    /** What one step of a full batch sent, and what it must by formula, over all devices of all
-     *  processes, which all call it; 0 where only a library knows. After sync, and after a full
-     *  step. NULL: nothing crosses a border. */
-    ls_status (*traffic)(const ls_run *run, ls_traffic *sent, ls_traffic *formula);
-    /** The latest step's gradient, whole, to the host, float32 [elements]. After sync. NULL: not
-     *  to be had. */
-    ls_status (*gradient)(ls_run *run, float *gradient);
     /** Fast mode's order of summation: appends the steps of a sum of the parts' gradients, each
      *  [elements], of which there are `count`; has[d]: part d is not empty. NULL: not equivalent.
      */
     ls_status (*sum)(const ls_job *job, const bool *has, int count, ls_sum_order *out);
-    void (*close)(ls_run *run);
 };
 
 /** Whether its variables are so. */
@@ -138,12 +143,9 @@ static inline bool ls_strategy_serves(const ls_strategy *strategy)
     return strategy->variables == LS_VARIABLES_SERVED;
 }
 
-/** Opens the strategy at work on the job, which it borrows. */
-static inline ls_status ls_strategy_open(const ls_strategy *strategy, const ls_job *job,
-                                         ls_run **out)
-{
-    return strategy->open(strategy, job, out);
-}
+/** Opens the strategy at work on the job, which it borrows: partitions, allocates everything, makes
+ *  the steps and captures them. All processes call it. */
+ls_status ls_strategy_open(const ls_strategy *strategy, const ls_job *job, ls_run **out);
 
 /** ((p0 + p1) + p2) + ...: the order of towers, and of one part alone. */
 ls_status ls_sum_in_order(const ls_job *job, const bool *has, int count, ls_sum_order *out);

@@ -47,7 +47,6 @@ typedef struct example_outcome {
 static inline ls_status example_run(ls_run *run, uint64_t steps, example_outcome *out)
 {
     const ls_job *job = run->job;
-    const ls_strategy *strategy = run->strategy;
     const ls_variables *variables = &job->model->graph->variables;
     const uint64_t each = job->epochs ? ls_job_steps_per_epoch(job) : steps;
     const bool tail = job->epochs && ls_job_tail(job) > 0;
@@ -58,24 +57,24 @@ static inline ls_status example_run(ls_run *run, uint64_t steps, example_outcome
     if (!out->parameters)
         return ls_fail_memory("example", variables->elements * sizeof *out->parameters);
     ls_variables_initialize(variables, job->seed, out->parameters);
-    LS_TRY(strategy->load(run, out->parameters));
+    LS_TRY(run->kind->load(run, out->parameters));
     for (uint64_t epoch = 0; epoch < (job->epochs ? steps : 1); epoch++) {
-        LS_TRY(strategy->step(run, false, each - tail));
+        LS_TRY(run->kind->step(run, false, each - tail));
         if (tail)
-            LS_TRY(strategy->step(run, true, 1));
-        LS_TRY(strategy->sync(run));
+            LS_TRY(run->kind->step(run, true, 1));
+        LS_TRY(run->kind->sync(run));
     }
     const uint64_t all = job->epochs ? steps * each : steps;
-    LS_TRY(strategy->records(run, 0, 1, &record, &mark));
+    LS_TRY(run->kind->records(run, 0, 1, &record, &mark));
     out->first = record.loss;
-    LS_TRY(strategy->records(run, all - 1, 1, &record, &mark));
+    LS_TRY(run->kind->records(run, all - 1, 1, &record, &mark));
     out->last = record.loss;
     ls_evaluation found;
-    LS_TRY(strategy->evaluate(run, job->data->test.samples, &found));
+    LS_TRY(run->kind->evaluate(run, job->data->test.samples, &found));
     out->accuracy = found.accuracy;
-    strategy->describe(run, &info);
+    run->kind->describe(run, &info);
     out->nodes = info.program.nodes;
-    return strategy->gather(run, out->parameters);
+    return run->kind->gather(run, out->parameters);
 }
 
 /** The same, by a strategy's name. */
@@ -87,7 +86,7 @@ static inline ls_status example_train(const ls_job *job, const char *name, uint6
     LS_TRY(ls_strategy_find(name, &strategy));
     LS_TRY(ls_strategy_open(strategy, job, &run));
     ls_status status = example_run(run, steps, out);
-    strategy->close(run);
+    run->kind->close(run);
     return status;
 }
 

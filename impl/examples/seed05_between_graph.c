@@ -22,14 +22,14 @@ static ls_status train(const ls_job *job, float *out, size_t *nodes)
     LS_TRY(ls_strategy_open(ps, job, &run));
     const ls_stepped *steps = (const ls_stepped *)run; /* worker 0 is member 0 */
     *nodes = ls_program_describe(steps->components[steps->component[0]].program[LS_FULL]).nodes;
-    ls_status status = ps->load(run, initial);
+    ls_status status = run->kind->load(run, initial);
     if (!status)
-        status = ps->step(run, false, STEPS);
+        status = run->kind->step(run, false, STEPS);
     if (!status)
-        status = ps->sync(run);
+        status = run->kind->sync(run);
     if (!status)
-        status = ps->gather(run, out);
-    ps->close(run);
+        status = run->kind->gather(run, out);
+    run->kind->close(run);
     return status;
 }
 
@@ -57,11 +57,11 @@ static ls_status show_variable(ls_job *job)
     LS_TRY(ls_strategy_open(ps, job, &run));
     const ls_stepped *steps = (const ls_stepped *)run;
     const ls_variables *server = &ls_served_here(steps->served, 0)->shard.part.graph->variables;
-    ls_status status = ps->load(run, initial);
+    ls_status status = run->kind->load(run, initial);
     if (!status) /* the step pulls what was loaded, and the server then updates it */
-        status = ps->step(run, false, 1);
+        status = run->kind->step(run, false, 1);
     if (!status)
-        status = ps->sync(run);
+        status = run->kind->sync(run);
     for (int w = 0; w < 2 && !status; w++) {
         status = ls_replica_gather(steps->shared.members[w].replica, pulled);
         if (!status)
@@ -69,7 +69,7 @@ static ls_status show_variable(ls_job *job)
                                     "the server's variables, on each worker");
     }
     if (!status)
-        status = ps->gather(run, values[0]);
+        status = run->kind->gather(run, values[0]);
     if (!status) {
         printf("%s: %zu elements on the server, pulled by 2 workers, updated there\n",
                server->items[0].name, server->items[0].count);
@@ -77,7 +77,7 @@ static ls_status show_variable(ls_job *job)
                                     memcmp(values[0], initial, sizeof initial) != 0,
                                 "one set of variables, updated");
     }
-    ps->close(run);
+    run->kind->close(run);
     return status;
 }
 

@@ -21,7 +21,7 @@ static ls_status print_loss(ls_run *run, uint64_t step, double *loss)
     const ls_replicated *replicas = (const ls_replicated *)run;
     ls_step_record all, one[2];
     uint64_t mark;
-    LS_TRY(run->strategy->records(run, step, 1, &all, &mark));
+    LS_TRY(run->kind->records(run, step, 1, &all, &mark));
     for (int i = 0; i < 2; i++)
         LS_TRY(ls_replica_records(replicas->members[i].replica, step, 1, &one[i], &mark));
     printf("step %3d: loss %.6f + %.6f = %.6f\n", (int)step + 1, one[0].loss, one[1].loss,
@@ -32,17 +32,16 @@ static ls_status print_loss(ls_run *run, uint64_t step, double *loss)
 
 static ls_status train(ls_run *run, const ls_job *job)
 {
-    const ls_strategy *strategy = run->strategy;
     const ls_replicated *replicas = (const ls_replicated *)run;
     double first, last;
     ls_evaluation found;
     ls_variables_initialize(&job->model->graph->variables, 1, values[0]);
-    LS_TRY(strategy->load(run, values[0]));
-    LS_TRY(strategy->step(run, false, STEPS));
-    LS_TRY(strategy->sync(run));
+    LS_TRY(run->kind->load(run, values[0]));
+    LS_TRY(run->kind->step(run, false, STEPS));
+    LS_TRY(run->kind->sync(run));
     LS_TRY(print_loss(run, 0, &first));
     LS_TRY(print_loss(run, STEPS - 1, &last));
-    LS_TRY(strategy->evaluate(run, job->data->test.samples, &found));
+    LS_TRY(run->kind->evaluate(run, job->data->test.samples, &found));
     for (int i = 0; i < 2; i++)
         LS_TRY(ls_replica_gather(replicas->members[i].replica, values[i]));
     printf("accuracy on %zu images: %.4f\n", job->data->test.samples, found.accuracy);
@@ -60,7 +59,7 @@ static ls_status open_and_train(ls_job *job)
     LS_TRY(ls_optimizer_parse("adam", &job->optimizer));
     LS_TRY(ls_strategy_open(mirrored, job, &run));
     ls_status status = train(run, job);
-    mirrored->close(run);
+    run->kind->close(run);
     return status;
 }
 

@@ -52,7 +52,7 @@ static ls_status show(example *e)
         status = ls_strategy_open(mirrored, &job, &run);
     if (!status) {
         status = train(run);
-        mirrored->close(run);
+        run->kind->close(run);
     }
     ls_data_close(data);
     ls_model_close(model);

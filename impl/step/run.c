@@ -79,8 +79,8 @@ static ls_status open_lanes(ls_stepped *me)
 static ls_status open_members(ls_stepped *me, const ls_strategy *strategy, const ls_job *job)
 {
     me->shared.holder = find_holder(strategy, job);
-    LS_TRY(ls_strategy_serves(strategy) ? ls_served_open(me, strategy, job)
-                                        : ls_replicated_open(&me->shared, strategy, job));
+    LS_TRY(ls_strategy_serves(strategy) ? ls_served_open(me, job)
+                                        : ls_replicated_open(&me->shared, job));
     LS_TRY(open_shadows(me));
     return open_lanes(me);
 }
@@ -134,54 +134,6 @@ static ls_status build(ls_stepped *me, const ls_strategy *strategy, const ls_job
     LS_TRY(ls_steps_order(me));
     LS_TRY(ls_steps_open_events(me));
     return job->capture ? ls_steps_capture(me) : LS_OK;
-}
-
-ls_status ls_stepped_open(const ls_strategy *strategy, const ls_job *job, ls_run **out)
-{
-    ls_stepped *me = calloc(1, sizeof *me);
-    if (!me)
-        return ls_fail_memory("strategy", sizeof *me);
-    me->shared.base = (ls_run){strategy, job};
-    ls_status status = build(me, strategy, job);
-    if (status)
-        ls_stepped_close(&me->shared.base);
-    else
-        *out = &me->shared.base;
-    return status;
-}
-
-void ls_stepped_close(ls_run *run)
-{
-    ls_stepped *me = stepped(run);
-    ls_served *served = me->served;
-    ls_status_free(ls_stepped_sync(run));
-    for (int c = 0; c < me->component_count; c++)
-        for (int b = LS_BATCHES; b-- > 0;)
-            ls_program_close(me->components[c].program[b]);
-    ls_steps_close_events(me);
-    for (int b = 0; b < LS_BATCHES; b++)
-        ls_step_close(&me->step[b]);
-    ls_step_close(&me->before);
-    ls_step_close(&me->after);
-    ls_places_close(me);
-    for (size_t i = 0; i < me->update_count; i++)
-        ls_op_list_clear(&me->updates[i].ops);
-    for (int l = 0; l < me->lane_count; l++)
-        if (me->lanes[l].own)
-            ls_queue_close(me->lanes[l].queue);
-    for (int g = 0; g < me->group_count; g++)
-        ls_group_close(me, &me->groups[g]);
-    free(me->groups);
-    ls_served_close_ends(me);
-    for (int i = 0; me->shadows && i < me->shared.count; i++)
-        ls_member_close(&me->shadows[i]);
-    free(me->shadows);
-    free(me->updates);
-    free(me->lanes);
-    free(me->component);
-    free(me->components);
-    ls_replicated_close(run);
-    ls_served_close(served);
 }
 
 /* ---- Putting and waiting --------------------------------------------------------------------- */
@@ -242,7 +194,7 @@ static ls_status put_all(ls_stepped *me, int which, uint64_t times)
     return put(me, which, times);
 }
 
-ls_status ls_stepped_step(ls_run *run, bool tail, uint64_t times)
+static ls_status put_steps(ls_run *run, bool tail, uint64_t times)
 {
     ls_stepped *me = stepped(run);
     LS_TRY(ls_step_put_apart(&me->before));
@@ -251,7 +203,7 @@ ls_status ls_stepped_step(ls_run *run, bool tail, uint64_t times)
 }
 
 /* The members first: other lanes have nothing to wait for that these have not put. */
-ls_status ls_stepped_sync(ls_run *run)
+static ls_status sync_run(ls_run *run)
 {
     ls_stepped *me = stepped(run);
     bool waits;
@@ -263,7 +215,7 @@ ls_status ls_stepped_sync(ls_run *run)
 }
 
 /* What other lanes do is ordered after their driver's alone. */
-ls_status ls_stepped_mark(ls_run *run)
+static ls_status mark(ls_run *run)
 {
     ls_stepped *me = stepped(run);
     for (int c = 0; c < me->component_count; c++) {
@@ -274,7 +226,7 @@ ls_status ls_stepped_mark(ls_run *run)
     return LS_OK;
 }
 
-ls_status ls_stepped_profile(ls_run *run, bool on)
+static ls_status profile(ls_run *run, bool on)
 {
     ls_stepped *me = stepped(run);
     for (int l = 0; l < me->lane_count; l++) {
@@ -285,4 +237,73 @@ ls_status ls_stepped_profile(ls_run *run, bool on)
             LS_TRY(ls_queue_profile(lane->queue, on ? &lane->times : NULL));
     }
     return LS_OK;
+}
+
+/* ---- Opening and closing -------------------------------------------------------------------- */
+
+static void close_run(ls_run *run)
+{
+    ls_stepped *me = stepped(run);
+    ls_served *served = me->served;
+    ls_status_free(sync_run(run));
+    for (int c = 0; c < me->component_count; c++)
+        for (int b = LS_BATCHES; b-- > 0;)
+            ls_program_close(me->components[c].program[b]);
+    ls_steps_close_events(me);
+    for (int b = 0; b < LS_BATCHES; b++)
+        ls_step_close(&me->step[b]);
+    ls_step_close(&me->before);
+    ls_step_close(&me->after);
+    ls_places_close(me);
+    for (size_t i = 0; i < me->update_count; i++)
+        ls_op_list_clear(&me->updates[i].ops);
+    for (int l = 0; l < me->lane_count; l++)
+        if (me->lanes[l].own)
+            ls_queue_close(me->lanes[l].queue);
+    for (int g = 0; g < me->group_count; g++)
+        ls_group_close(me, &me->groups[g]);
+    free(me->groups);
+    ls_served_close_ends(me);
+    for (int i = 0; me->shadows && i < me->shared.count; i++)
+        ls_member_close(&me->shadows[i]);
+    free(me->shadows);
+    free(me->updates);
+    free(me->lanes);
+    free(me->component);
+    free(me->components);
+    ls_replicated_close(run);
+    ls_served_close(served);
+}
+
+static const ls_run_kind run_of_steps = {
+    .load = ls_stepped_load,
+    .step = put_steps,
+    .sync = sync_run,
+    .mark = mark,
+    .records = ls_stepped_records,
+    .gather = ls_stepped_gather,
+    .gather_replica = ls_stepped_gather_replica,
+    .evaluate = ls_stepped_evaluate,
+    .describe = ls_stepped_describe,
+    .each_op = ls_stepped_each,
+    .profile = profile,
+    .times = ls_stepped_times,
+    .memory = ls_stepped_memory,
+    .traffic = ls_stepped_traffic,
+    .gradient = ls_stepped_gradient,
+    .close = close_run,
+};
+
+ls_status ls_strategy_open(const ls_strategy *strategy, const ls_job *job, ls_run **out)
+{
+    ls_stepped *me = calloc(1, sizeof *me);
+    if (!me)
+        return ls_fail_memory("strategy", sizeof *me);
+    me->shared.base = (ls_run){&run_of_steps, strategy, job};
+    ls_status status = build(me, strategy, job);
+    if (status)
+        close_run(&me->shared.base);
+    else
+        *out = &me->shared.base;
+    return status;
 }

@@ -1,26 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs of strategies that say their steps (step.h): the entries of ls_strategy, the same for all.
- */
+/* Runs of steps: entries of ls_run_kind that are not in run.c. */
 #ifndef LS_IMPL_STEP_RUN_H
 #define LS_IMPL_STEP_RUN_H
 
 #include "impl/replicas.h"
 
-ls_status ls_stepped_open(const ls_strategy *strategy, const ls_job *job, ls_run **out);
 ls_status ls_stepped_load(ls_run *run, const float *parameters);
-ls_status ls_stepped_step(ls_run *run, bool tail, uint64_t times);
-ls_status ls_stepped_sync(ls_run *run);
-ls_status ls_stepped_mark(ls_run *run);
+ls_status ls_stepped_records(ls_run *run, uint64_t first, uint64_t count, ls_step_record *out,
+                             uint64_t *mark_ns);
 ls_status ls_stepped_gather(ls_run *run, float *parameters);
 ls_status ls_stepped_gather_replica(ls_run *run, int index, float *parameters);
 ls_status ls_stepped_evaluate(ls_run *run, uint64_t most, ls_evaluation *out);
 void ls_stepped_describe(const ls_run *run, ls_run_info *out);
 void ls_stepped_each(const ls_run *run, ls_op_visit visit, void *context);
-ls_status ls_stepped_profile(ls_run *run, bool on);
 ls_time_profile ls_stepped_times(const ls_run *run, size_t index);
 ls_memory_formula ls_stepped_memory(const ls_run *run, size_t index);
 ls_status ls_stepped_traffic(const ls_run *run, ls_traffic *sent, ls_traffic *formula);
 ls_status ls_stepped_gradient(ls_run *run, float *gradient);
-void ls_stepped_close(ls_run *run);
 
 #endif

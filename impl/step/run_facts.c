@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Runs of strategies that say their steps: what they hold, move and found; see run.h. */
+#include "impl/ps_records.h"
 #include "impl/step/run.h"
 #include "impl/step/served.h"
 #include "impl/traffic.h"
@@ -27,6 +28,13 @@ ls_status ls_stepped_load(ls_run *run, const float *parameters)
 {
     return stepped(run)->served ? ls_served_load(stepped(run), parameters)
                                 : ls_replicated_load(run, parameters);
+}
+
+ls_status ls_stepped_records(ls_run *run, uint64_t first, uint64_t count, ls_step_record *out,
+                             uint64_t *mark_ns)
+{
+    return ls_ps_by_arrival(&run->job->ps) ? ls_ps_records(run, first, count, out, mark_ns)
+                                           : ls_replicated_records(run, first, count, out, mark_ns);
 }
 
 ls_status ls_stepped_gather(ls_run *run, float *parameters)
@@ -237,6 +245,8 @@ ls_status ls_stepped_traffic(const ls_run *run, ls_traffic *sent, ls_traffic *fo
     const ls_job *job = run->job;
     ls_traffic all, said[LS_BATCHES], met[2];
     *sent = *formula = (ls_traffic){0};
+    if (job->ps.backups)
+        return ls_ps_traffic(run, sent, formula);
     if (me->group_count && !job->allreduce->formula) /* only its library knows what it sends */
         return LS_OK;
     for (int b = 0; b < LS_BATCHES; b++) {

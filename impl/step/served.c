@@ -73,12 +73,11 @@ static ls_status open_member(ls_stepped *me, const ls_job *job, int m)
                          : open_worker(job, place->number, device, member);
 }
 
-ls_status ls_served_open(ls_stepped *me, const ls_strategy *strategy, const ls_job *job)
+ls_status ls_served_open(ls_stepped *me, const ls_job *job)
 {
     const ls_graph *graph = job->model->graph;
     ls_served *served = me->served = calloc(1, sizeof *served);
     ls_replicated *r = &me->shared;
-    r->base = (ls_run){strategy, job};
     if (!served)
         return ls_fail_memory("step", sizeof *served);
     LS_TRY(ls_buckets_open(graph, graph->variables.elements, job->bucket_bytes, &served->buckets));

@@ -40,7 +40,7 @@ ls_served *ls_served_of(const ls_run *run);
 
 /** Opens the members, then the ends: the communicators, which all processes do together. To be
  *  closed also on failure: ends before the members' queues, the rest after their replicas. */
-ls_status ls_served_open(ls_stepped *run, const ls_strategy *strategy, const ls_job *job);
+ls_status ls_served_open(ls_stepped *run, const ls_job *job);
 ls_status ls_served_open_ends(ls_stepped *run);
 void ls_served_close_ends(ls_stepped *run);
 void ls_served_close(ls_served *served);

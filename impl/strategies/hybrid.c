@@ -11,7 +11,6 @@
  * own over the replicas, place by place and bucket by bucket; exact mode the tree. Leaves out: the
  * all-reduce of a library.
  */
-#include "impl/step/run.h"
 #include "impl/step/step.h"
 #include "impl/strategies.h"
 
@@ -130,20 +129,4 @@ const ls_strategy ls_strategy_hybrid = {
     .build = build,
     .formula = formula,
     .sum = ls_sum_by_algorithm,
-    .open = ls_stepped_open,
-    .load = ls_replicated_load,
-    .step = ls_stepped_step,
-    .sync = ls_stepped_sync,
-    .mark = ls_stepped_mark,
-    .records = ls_replicated_records,
-    .gather = ls_stepped_gather,
-    .evaluate = ls_stepped_evaluate,
-    .describe = ls_stepped_describe,
-    .profile = ls_stepped_profile,
-    .times = ls_stepped_times,
-    .each_op = ls_stepped_each,
-    .memory = ls_stepped_memory,
-    .close = ls_stepped_close,
-    .traffic = ls_stepped_traffic,
-    .gather_replica = ls_stepped_gather_replica,
 };

@@ -5,7 +5,6 @@
  *
  * Parameters drift apart; those of the first replica are evaluated and saved.
  */
-#include "impl/step/run.h"
 #include "impl/step/step.h"
 #include "impl/strategies.h"
 
@@ -35,18 +34,4 @@ const ls_strategy ls_strategy_independent = {
     .replicated = true,
     .check = check,
     .build = build,
-    .open = ls_stepped_open,
-    .load = ls_stepped_load,
-    .step = ls_stepped_step,
-    .sync = ls_stepped_sync,
-    .mark = ls_stepped_mark,
-    .records = ls_replicated_records,
-    .gather = ls_stepped_gather,
-    .evaluate = ls_stepped_evaluate,
-    .describe = ls_stepped_describe,
-    .profile = ls_stepped_profile,
-    .times = ls_stepped_times,
-    .each_op = ls_stepped_each,
-    .memory = ls_stepped_memory,
-    .close = ls_stepped_close,
 };

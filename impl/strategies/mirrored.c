@@ -7,7 +7,6 @@
  * Order of summation: fast mode the all-reduce algorithm's own (its file's head), bucket by bucket;
  * exact mode `canonical`, the rest of the tree over the replicas' finished subtrees, in one bucket.
  */
-#include "impl/step/run.h"
 #include "impl/step/step.h"
 #include "impl/strategies.h"
 
@@ -46,21 +45,4 @@ const ls_strategy ls_strategy_mirrored = {
     .build = build,
     .formula = ls_reduced_traffic,
     .sum = ls_sum_by_algorithm,
-    .open = ls_stepped_open,
-    .load = ls_stepped_load,
-    .step = ls_stepped_step,
-    .sync = ls_stepped_sync,
-    .mark = ls_stepped_mark,
-    .records = ls_replicated_records,
-    .gather = ls_stepped_gather,
-    .evaluate = ls_stepped_evaluate,
-    .describe = ls_stepped_describe,
-    .profile = ls_stepped_profile,
-    .times = ls_stepped_times,
-    .each_op = ls_stepped_each,
-    .memory = ls_stepped_memory,
-    .close = ls_stepped_close,
-    .gather_replica = ls_stepped_gather_replica,
-    .traffic = ls_stepped_traffic,
-    .gradient = ls_stepped_gradient,
 };

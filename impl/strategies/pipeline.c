@@ -8,7 +8,6 @@
  * Order of summation: fast mode ((g0 + g1) + g2) + ... over the micro-batches; exact mode the tree
  * over the shards, of which a micro-batch is one or more.
  */
-#include "impl/step/run.h"
 #include "impl/step/step.h"
 #include "impl/strategies.h"
 
@@ -54,19 +53,4 @@ const ls_strategy ls_strategy_pipeline = {
     .build = build,
     .formula = ls_border_traffic,
     .sum = ls_sum_in_order,
-    .open = ls_stepped_open,
-    .load = ls_replicated_load,
-    .step = ls_stepped_step,
-    .sync = ls_stepped_sync,
-    .mark = ls_stepped_mark,
-    .records = ls_replicated_records,
-    .gather = ls_stepped_gather,
-    .evaluate = ls_stepped_evaluate,
-    .describe = ls_stepped_describe,
-    .profile = ls_stepped_profile,
-    .times = ls_stepped_times,
-    .each_op = ls_stepped_each,
-    .memory = ls_stepped_memory,
-    .close = ls_stepped_close,
-    .traffic = ls_stepped_traffic,
 };

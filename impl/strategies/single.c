@@ -5,7 +5,6 @@
  * Order of summation: fast mode takes the batch in one piece, so the kernels' own order; exact mode
  * adds canonical shards over a fixed tree (slice.h).
  */
-#include "impl/step/run.h"
 #include "impl/step/step.h"
 #include "impl/strategies.h"
 
@@ -36,19 +35,4 @@ const ls_strategy ls_strategy_single = {
     .check = check,
     .build = build,
     .sum = ls_sum_in_order,
-    .open = ls_stepped_open,
-    .load = ls_stepped_load,
-    .step = ls_stepped_step,
-    .sync = ls_stepped_sync,
-    .mark = ls_stepped_mark,
-    .records = ls_replicated_records,
-    .gather = ls_stepped_gather,
-    .evaluate = ls_stepped_evaluate,
-    .describe = ls_stepped_describe,
-    .profile = ls_stepped_profile,
-    .times = ls_stepped_times,
-    .each_op = ls_stepped_each,
-    .memory = ls_stepped_memory,
-    .close = ls_stepped_close,
-    .gradient = ls_stepped_gradient,
 };

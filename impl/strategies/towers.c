@@ -11,7 +11,6 @@
  * of the tree over the towers' finished subtrees (slice.h). The tower on the variable device uses
  * the variables where they are; every other one has a copy.
  */
-#include "impl/step/run.h"
 #include "impl/step/step.h"
 #include "impl/strategies.h"
 
@@ -118,19 +117,4 @@ const ls_strategy ls_strategy_towers = {
     .build = build,
     .formula = formula,
     .sum = ls_sum_in_order,
-    .open = ls_stepped_open,
-    .load = ls_stepped_load,
-    .step = ls_stepped_step,
-    .sync = ls_stepped_sync,
-    .mark = ls_stepped_mark,
-    .records = ls_replicated_records,
-    .gather = ls_stepped_gather,
-    .evaluate = ls_stepped_evaluate,
-    .describe = ls_stepped_describe,
-    .profile = ls_stepped_profile,
-    .times = ls_stepped_times,
-    .each_op = ls_stepped_each,
-    .memory = ls_stepped_memory,
-    .close = ls_stepped_close,
-    .traffic = ls_stepped_traffic,
 };

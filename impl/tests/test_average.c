@@ -102,9 +102,9 @@ static ls_evaluation evaluation_of(const ls_job *like, const float *parameters)
     job.average = 0;
     job.device_count = 1;
     must(ls_strategy_open(&ls_strategy_single, &job, &run));
-    must(run->strategy->load(run, parameters));
-    must(run->strategy->evaluate(run, SAMPLES, &found));
-    run->strategy->close(run);
+    must(run->kind->load(run, parameters));
+    must(run->kind->evaluate(run, SAMPLES, &found));
+    run->kind->close(run);
     return found;
 }
 
@@ -121,22 +121,22 @@ static void check(fixture *f, const char *name, size_t devices, bool staged)
     must(ls_strategy_find(name, &strategy));
     must(ls_strategy_open(strategy, &job, &run));
     ls_variables_initialize(&f->model->graph->variables, 1, w);
-    must(strategy->load(run, w));
+    must(run->kind->load(run, w));
     for (int i = 0; i < PARAMETERS; i++)
         want[i] = (double)w[i];
     for (int t = 1; t <= STEPS; t++) {
-        must(strategy->step(run, false, 1));
-        must(strategy->sync(run));
-        must(strategy->gather(run, w));
+        must(run->kind->step(run, false, 1));
+        must(run->kind->sync(run));
+        must(run->kind->gather(run, w));
         for (int i = 0; i < PARAMETERS; i++)
             want[i] += (1 - (1.0 + t) / (10.0 + t)) * ((double)w[i] - want[i]);
-        must(strategy->evaluate(run, SAMPLES, &found)); /* between steps, as after each epoch */
+        must(run->kind->evaluate(run, SAMPLES, &found)); /* between steps, as after each epoch */
     }
     averages_of(run, average);
     for (int i = 0; i < PARAMETERS; i++)
         if (fabs((double)average[i] - want[i]) > 1e-6 * fmax(1, fabs(want[i])))
             fail_msg("%s: average %d is %.9g, not %.9g", name, i, (double)average[i], want[i]);
-    must(strategy->gather(run, after));
+    must(run->kind->gather(run, after));
     assert_memory_equal(after, w, sizeof w);
     same = evaluation_of(&job, average);
     other = evaluation_of(&job, w);
@@ -145,7 +145,7 @@ static void check(fixture *f, const char *name, size_t devices, bool staged)
     if (devices == 1)                              /* as many rows at a time */
         assert_true(found.outputs == same.outputs);
     assert_true(found.outputs != other.outputs);
-    strategy->close(run);
+    run->kind->close(run);
 }
 
 static void single(void **state)

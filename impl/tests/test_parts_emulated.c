@@ -83,11 +83,11 @@ static float *train(const site *s, const ls_strategy *strategy, int devices, boo
     must(ls_optimizer_parse("adam", &job.optimizer));
     must(ls_strategy_open(strategy, &job, &run));
     ls_variables_initialize(&s->model->graph->variables, 1, values);
-    must(run->strategy->load(run, values));
-    must(run->strategy->step(run, false, STEPS));
-    must(run->strategy->sync(run));
-    must(run->strategy->gather(run, values));
-    run->strategy->close(run);
+    must(run->kind->load(run, values));
+    must(run->kind->step(run, false, STEPS));
+    must(run->kind->sync(run));
+    must(run->kind->gather(run, values));
+    run->kind->close(run);
     return values;
 }
 

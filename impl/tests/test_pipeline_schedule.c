@@ -301,7 +301,7 @@ static void test_recorded(void **state)
                                                ls_net_activation_bytes(graph, sizeof(float),
                                                                        4 * MICROBATCHES / m));
                 }
-                ls_strategy_pipeline.close(run);
+                run->kind->close(run);
                 close_all(&f);
             }
 }

@@ -100,14 +100,14 @@ typedef struct counts {
 
 static counts count_steps(ls_run *run, uint64_t steps)
 {
-    must(run->strategy->sync(run));
+    must(run->kind->sync(run));
     atomic_store(&own_calls, 0);
     atomic_store(&library_calls, 0);
     atomic_store(&counting, 1);
     if (run->job->capture) /* a host that puts every operation waits now and then */
         (void)getppid();
-    ls_status put = run->strategy->step(run, false, steps);
-    ls_status done = run->strategy->sync(run);
+    ls_status put = run->kind->step(run, false, steps);
+    ls_status done = run->kind->sync(run);
     if (run->job->capture)
         (void)getppid();
     atomic_store(&counting, 0);
@@ -146,8 +146,8 @@ static void check(const char *model_name, const char *data_name, bool exact, boo
     must(ls_strategy_open(&ls_strategy_single, &job, &run));
     float *values = calloc(model->graph->variables.elements, sizeof *values);
     ls_variables_initialize(&model->graph->variables, 1, values);
-    must(run->strategy->load(run, values));
-    must(run->strategy->step(run, false, 10)); /* warm-up */
+    must(run->kind->load(run, values));
+    must(run->kind->step(run, false, 10)); /* warm-up */
     counts once = count_steps(run, STEPS), again = count_steps(run, 2 * STEPS);
     print_message("%s: a step allocates %ld times by our code, %ld by libraries\n", model_name,
                   once.own / STEPS, once.library / STEPS);
@@ -156,7 +156,7 @@ static void check(const char *model_name, const char *data_name, bool exact, boo
     assert_int_equal(once.library % STEPS, 0);
     assert_int_equal(again.library, 2 * once.library);
     free(values);
-    run->strategy->close(run);
+    run->kind->close(run);
     ls_data_close(data);
     ls_model_close(model);
     ls_device_close(device);

@@ -64,13 +64,13 @@ static float *train(const fixture *f, const ls_job *job)
     ls_run *run;
     must(ls_strategy_open(&ls_strategy_towers, job, &run));
     ls_variables_initialize(&f->model->graph->variables, 1, values);
-    must(run->strategy->load(run, values));
-    must(run->strategy->step(run, false, STEPS));
-    must(run->strategy->sync(run));
-    must(run->strategy->gather(run, values));
-    must(run->strategy->traffic(run, &sent, &formula));
+    must(run->kind->load(run, values));
+    must(run->kind->step(run, false, STEPS));
+    must(run->kind->sync(run));
+    must(run->kind->gather(run, values));
+    must(run->kind->traffic(run, &sent, &formula));
     assert_true(sent.bytes_sent == formula.bytes_sent && sent.bytes_sent > 0);
-    run->strategy->close(run);
+    run->kind->close(run);
     return values;
 }
 

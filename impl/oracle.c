@@ -157,7 +157,7 @@ static ls_status run_slice(oracle *me, int which, int d)
         gradients = ls_slice_gradients(all, before);
         its_loss = ls_slice_loss(all, before);
     } else {
-        LS_TRY(ls_slice_put(me->slices[which][d], NULL, NULL));
+        LS_TRY(ls_slice_put(me->slices[which][d]));
     }
     LS_TRY(ls_queue_read(r->queue, me->part, gradients, r->elements * sizeof *me->part));
     return ls_queue_read(r->queue, &me->losses[d], its_loss, sizeof *me->losses);
@@ -229,7 +229,7 @@ static ls_status one_step(oracle *me, int which)
 {
     ls_replica *r = me->replica;
     if (r->job->sync_statistics)
-        LS_TRY(ls_slice_put(me->slices[which][0], NULL, NULL));
+        LS_TRY(ls_slice_put(me->slices[which][0]));
     LS_TRY(take_gradient(me, which));
     const double loss = sum_losses(me, which);
     float *gradient = me->sums[0];

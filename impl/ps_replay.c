@@ -143,7 +143,7 @@ static ls_status compute(replay *me, int worker)
     const size_t bytes = r->elements * sizeof(float);
     LS_TRY(ls_queue_write(r->queue, r->state, &state, sizeof state));
     LS_TRY(ls_queue_write(r->queue, r->parameters, c->parameters, bytes));
-    LS_TRY(ls_slice_put(me->slices[which][worker], NULL, NULL));
+    LS_TRY(ls_slice_put(me->slices[which][worker]));
     c->computed = true;
     return ls_queue_read(r->queue, c->gradient, r->gradients, bytes);
 }

@@ -18,10 +18,8 @@ typedef struct ls_member {
     ls_replica *replica;
     ls_comm *meeting; /**< on which batch statistics are added up; NULL: nowhere else. Borrowed */
     int slots;        /**< pieces of a slice that are at work at once (slice.h); 0: one */
-    ls_slice *slice[LS_BATCHES];     /**< LS_TAIL: NULL where every batch is full */
-    ls_op_list finish[LS_BATCHES];   /**< the end of the step */
-    ls_time_profile times;           /**< of the replica's queue, while profiled; for who puts */
-    ls_program *program[LS_BATCHES]; /**< and captures its steps himself */
+    ls_slice *slice[LS_BATCHES];   /**< LS_TAIL: NULL where every batch is full */
+    ls_op_list finish[LS_BATCHES]; /**< the end of the step */
 } ls_member;
 
 /** Embedded first in the run of steps. */
@@ -101,11 +99,6 @@ static inline void ls_traffic_add(ls_traffic *sum, ls_traffic more)
     sum->bytes_sent += more.bytes_sent;
     sum->messages_sent += more.messages_sent;
 }
-
-/** Of a count over all steps put, the part of a full one, a tail's being `tail`: rounded away from
- *  `expected`, so that a difference in one step alone shows. */
-uint64_t ls_steps_part_of_one(const uint64_t steps[LS_BATCHES], uint64_t all, uint64_t tail,
-                              uint64_t expected);
 
 /** Frees the members and the run itself. */
 void ls_replicated_close(ls_run *run);

@@ -3,13 +3,6 @@
 #include "impl/replicas.h"
 #include "impl/traffic.h"
 
-uint64_t ls_steps_part_of_one(const uint64_t steps[LS_BATCHES], uint64_t all, uint64_t tail,
-                              uint64_t expected)
-{
-    all -= steps[LS_TAIL] * tail;
-    return all / steps[LS_FULL] + (all / steps[LS_FULL] >= expected && all % steps[LS_FULL]);
-}
-
 ls_time_profile ls_times_exposing(ls_time_profile own, const ls_time_profile *other)
 {
     const double work = (double)other->ns[LS_TIME_COMMUNICATION];
@@ -37,9 +30,6 @@ ls_status ls_replicated_statistics_traffic(const ls_replicated *run, ls_traffic 
     *formula = ls_slice_statistics_formula(job, job->batch, n);
     if (ls_job_tail(job))
         tail = ls_slice_statistics_formula(job, ls_job_tail(job), n);
-    sent->bytes_sent =
-        ls_steps_part_of_one(run->steps, sent->bytes_sent, tail.bytes_sent, formula->bytes_sent);
-    sent->messages_sent = ls_steps_part_of_one(run->steps, sent->messages_sent, tail.messages_sent,
-                                               formula->messages_sent);
+    *sent = ls_traffic_of_step(sent, &tail, run->steps, formula);
     return LS_OK;
 }

@@ -375,6 +375,13 @@ ls_status ls_slice_act_node(ls_slice *s, const ls_act *act, const ls_net *net, l
     return ls_slice_act(s, &node);
 }
 
+/* Whether gradients are final node by node: one piece is the whole slice, and no fault is to be
+ * injected behind it. */
+static bool is_final_by_node(const ls_slice *s)
+{
+    return s->part_count == 1 && !s->flip.count && !s->options.together;
+}
+
 static ls_status act_piece(ls_slice *s, const ls_slice_part *p, int piece)
 {
     const int nodes = s->options.replica->graph->count;
@@ -386,7 +393,7 @@ static ls_status act_piece(ls_slice *s, const ls_slice_part *p, int piece)
     act.kind = LS_ACT_BACKWARD;
     for (act.node = nodes - 1; act.node >= 0; act.node--) {
         act.final = (ls_range){0};
-        if (ls_slice_reports(s))
+        if (is_final_by_node(s))
             ls_net_node_final(p->net, act.node, &act.final.first, &act.final.count);
         LS_TRY(ls_slice_act_node(s, &act, p->net, LS_NET_BACKWARD));
     }
@@ -421,7 +428,7 @@ static ls_status build_acts(ls_slice *s)
     LS_TRY(s->options.together ? ls_slice_act_together(s) : act_alone(s));
     if (s->flip.count)
         LS_TRY(ls_slice_act(s, &fault));
-    if (s->sums && !ls_slice_reports(s))
+    if (s->sums && !is_final_by_node(s))
         s->acts[s->act_count - 1].final = (ls_range){0, s->options.replica->elements};
     return LS_OK;
 }
@@ -484,22 +491,13 @@ void ls_slice_close(ls_slice *s)
     free(s);
 }
 
-ls_status ls_slice_put(ls_slice *s, ls_range_final final, void *context)
+ls_status ls_slice_put(ls_slice *s)
 {
-    for (size_t i = 0; i < s->act_count; i++) {
-        const ls_act *act = &s->acts[i];
+    for (size_t i = 0; i < s->act_count; i++)
         for (int l = 0; l < LS_NET_LISTS; l++)
-            if (act->lists[l])
-                LS_TRY(ls_op_list_put(act->lists[l], s->options.replica->queue));
-        if (final && act->final.count && ls_slice_reports(s))
-            LS_TRY(final(context, act->final.first, act->final.count));
-    }
+            if (s->acts[i].lists[l])
+                LS_TRY(ls_op_list_put(s->acts[i].lists[l], s->options.replica->queue));
     return LS_OK;
-}
-
-bool ls_slice_reports(const ls_slice *slice)
-{
-    return slice->part_count == 1 && !slice->flip.count && !slice->options.together;
 }
 
 ls_net *ls_slice_piece_net(const ls_slice *slice, int piece)
@@ -508,11 +506,6 @@ ls_net *ls_slice_piece_net(const ls_slice *slice, int piece)
         if (slice->parts[i].net && piece-- == 0)
             return slice->parts[i].net;
     return NULL;
-}
-
-const ls_device *ls_slice_device(const ls_slice *slice)
-{
-    return slice->options.replica->device;
 }
 
 size_t ls_slice_sums(const ls_slice *slice)
@@ -536,20 +529,6 @@ ls_net *ls_slice_net(const ls_slice *slice)
         if (slice->parts[i].net)
             return slice->parts[i].net;
     return NULL;
-}
-
-void ls_slice_each(const ls_slice *s, ls_op_visit visit, void *context)
-{
-    for (size_t i = 0; i < s->part_count; i++) {
-        ls_op_list_each(&s->parts[i].ops, visit, context);
-        ls_op_list_each(&s->parts[i].loss, visit, context);
-    }
-    for (int n = 0; s->met[0] && n < s->options.replica->graph->count; n++) {
-        ls_op_list_each(&s->met[0][n], visit, context);
-        ls_op_list_each(&s->met[1][n], visit, context);
-    }
-    for (size_t i = 0; i < s->net_count; i++)
-        ls_net_each(s->nets[i].net, visit, context);
 }
 
 void ls_slice_memory(const ls_slice *s, ls_memory_formula *formula)

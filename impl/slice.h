@@ -65,15 +65,8 @@ ls_traffic ls_slice_statistics_formula(const ls_job *job, int64_t batch, int cou
 /** Before the replica closes. Takes NULL. */
 void ls_slice_close(ls_slice *slice);
 
-/** Whether ls_slice_put reports ranges as they become final: where one piece is the whole slice
- *  (fast mode) and no fault is to be injected behind it. */
-bool ls_slice_reports(const ls_slice *slice);
-
-/**
- * Puts the whole of it on the replica's queue: for each piece gather, forward, backward; and the
- * sums. `final` may be NULL; it is called where ls_slice_reports.
- */
-ls_status ls_slice_put(ls_slice *slice, ls_range_final final, void *context);
+/** Puts the whole of it on the replica's queue. */
+ls_status ls_slice_put(ls_slice *slice);
 
 /** All that it does, in order; *count. The gradients of the whole slice are final with the last
  * act, or, where it is one piece, node by node. */
@@ -81,9 +74,6 @@ const ls_act *ls_slice_acts(const ls_slice *slice, size_t *count);
 
 /** The net of a piece. */
 ls_net *ls_slice_piece_net(const ls_slice *slice, int piece);
-
-/** The device that it runs on. */
-const ls_device *ls_slice_device(const ls_slice *slice);
 
 /** How many sums come out: 1 in fast mode (0 of an empty slice); the finished subtrees, in order,
  * in exact mode. */
@@ -121,9 +111,6 @@ ls_status ls_slice_tree(const ls_job *job, int64_t batch, int count, ls_tree_sum
  * replica it has as many rows as that of `single`'s slice in exact mode, so outputs have the same
  * bits. */
 ls_net *ls_slice_net(const ls_slice *slice);
-
-/** Visits every operation of the slice. */
-void ls_slice_each(const ls_slice *slice, ls_op_visit visit, void *context);
 
 /** Adds to the formula of the replica's device what this slice holds. */
 void ls_slice_memory(const ls_slice *slice, ls_memory_formula *formula);

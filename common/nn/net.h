@@ -3,8 +3,8 @@
  * Net: a graph at work on a device for a fixed number of rows.
  *
  * Opening takes all memory and makes all operations; forward and backward only put them on a
- * queue. Backward says which range of the flat gradient buffer has just become final, so that a
- * strategy can send it while backward goes on.
+ * queue. Of each node is known which range of the flat gradient buffer its backward pass makes
+ * final, so that a strategy can send it while backward goes on.
  */
 #ifndef LS_COMMON_NN_NET_H
 #define LS_COMMON_NN_NET_H
@@ -69,9 +69,6 @@ void *ls_net_gradients(const ls_net *net);
 
 int64_t ls_net_rows(const ls_net *net);
 
-/** Called when elements [first, first + count) of the gradients are final. */
-typedef ls_status (*ls_range_final)(void *context, size_t first, size_t count);
-
 /** Puts the forward pass up to the model's output, without the loss. */
 ls_status ls_net_predict(ls_net *net, ls_queue *queue);
 
@@ -102,8 +99,8 @@ ls_status ls_net_node_put(const ls_net *net, int node, ls_net_pass pass, ls_queu
 /** Whether the node's backward pass makes gradients final, and which elements. */
 bool ls_net_node_final(const ls_net *net, int node, size_t *first, size_t *count);
 
-/** Puts the backward pass, last node first. `final` may be NULL. */
-ls_status ls_net_backward(ls_net *net, ls_queue *queue, ls_range_final final, void *context);
+/** Puts the backward pass, last node first. */
+ls_status ls_net_backward(ls_net *net, ls_queue *queue);
 
 /** Visits every operation of the net, in forward, then backward order of its nodes. */
 void ls_net_each(const ls_net *net, ls_op_visit visit, void *context);

@@ -187,13 +187,9 @@ bool ls_net_node_final(const ls_net *net, int n, size_t *first, size_t *count)
     return true;
 }
 
-ls_status ls_net_backward(ls_net *net, ls_queue *queue, ls_range_final final, void *context)
+ls_status ls_net_backward(ls_net *net, ls_queue *queue)
 {
-    for (int n = net->options.graph->count - 1; n >= 0; n--) {
-        size_t first, count;
+    for (int n = net->options.graph->count - 1; n >= 0; n--)
         LS_TRY(ls_net_node_put(net, n, LS_NET_BACKWARD, queue));
-        if (final && ls_net_node_final(net, n, &first, &count))
-            LS_TRY(final(context, first, count));
-    }
     return LS_OK;
 }

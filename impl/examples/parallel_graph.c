@@ -84,7 +84,7 @@ static ls_status put_part(ls_part *part, ls_queue *queue)
     if (part->gradients) {
         LS_TRY(put_batch(part, queue, ls_net_target(net), &part->input[inputs]));
         LS_TRY(ls_net_forward(net, queue));
-        LS_TRY(ls_net_backward(net, queue, NULL, NULL));
+        LS_TRY(ls_net_backward(net, queue));
     } else {
         LS_TRY(ls_net_predict(net, queue));
     }

@@ -75,7 +75,7 @@ static void put_pass(side *s, pass which, int nodes, ls_queue *queue)
         must(ls_net_predict(s->net, queue));
     if (which == WHOLE) {
         must(ls_net_forward(s->net, queue));
-        must(ls_net_backward(s->net, queue, NULL, NULL));
+        must(ls_net_backward(s->net, queue));
     }
     const ls_net_pass halves[] = {LS_NET_FORWARD_HALF, LS_NET_FORWARD_REST, LS_NET_BACKWARD_HALF,
                                   LS_NET_BACKWARD_REST};
@@ -160,18 +160,17 @@ static ls_graph *open_branches(bool shared)
     return graph;
 }
 
-typedef struct finals {
-    ls_queue *queue;
-    const float *gradients;
-    float *said; /* gradients when they were said to be final */
-} finals;
-
-static ls_status note_final(void *context, size_t first, size_t count)
+/* The backward pass; said = gradients when they were said to be final. */
+static void put_backward(const side *s, ls_queue *queue, int nodes, float *said)
 {
-    const finals *n = context;
-    LS_TRY(ls_queue_sync(n->queue));
-    memcpy(n->said + first, n->gradients + first, count * sizeof *n->said);
-    return LS_OK;
+    for (int n = nodes; n-- > 0;) {
+        size_t first, count;
+        must(ls_net_node_put(s->net, n, LS_NET_BACKWARD, queue));
+        if (!ls_net_node_final(s->net, n, &first, &count))
+            continue;
+        must(ls_queue_sync(queue));
+        memcpy(said + first, s->gradients + first, count * sizeof *said);
+    }
 }
 
 /* The launches of a forward and a backward pass. */
@@ -179,7 +178,7 @@ static uint64_t pass_branches(fixture *f, const ls_graph *graph, bool whole, sid
 {
     const int64_t count = (int64_t)graph->variables.elements;
     s->parameters = randoms(count, 1), s->gradients = randoms(count, 2);
-    finals n = {f->queue, s->gradients, randoms(count, 4)};
+    float *said = randoms(count, 4);
     const ls_net_options options = {.graph = graph,
                                     .kernels = f->cpu,
                                     .rows = ROWS,
@@ -194,11 +193,11 @@ static uint64_t pass_branches(fixture *f, const ls_graph *graph, bool whole, sid
     memcpy(ls_net_target(s->net), (const int32_t[ROWS]){1, 0, 0}, ROWS * sizeof(int32_t));
     const uint64_t before = gpu_emulated_launches(false);
     must(ls_net_forward(s->net, f->queue));
-    must(ls_net_backward(s->net, f->queue, note_final, &n));
+    put_backward(s, f->queue, graph->count, said);
     must(ls_queue_sync(f->queue));
     const uint64_t launches = gpu_emulated_launches(false) - before;
-    same_bits("final", n.said, s->gradients, (size_t)count * sizeof *x);
-    free(x), free(n.said);
+    same_bits("final", said, s->gradients, (size_t)count * sizeof *x);
+    free(x), free(said);
     return launches;
 }
 

@@ -113,7 +113,7 @@ static inline void check_gradients(fixture *f)
     size_t elements = f->graph->variables.elements;
     double *gradients = calloc(elements, sizeof *gradients);
     must(ls_net_forward(f->net, f->queue));
-    must(ls_net_backward(f->net, f->queue, NULL, NULL));
+    must(ls_net_backward(f->net, f->queue));
     must(ls_queue_sync(f->queue));
     memcpy(gradients, f->gradients, elements * sizeof *gradients);
     double largest = 0;

@@ -131,7 +131,7 @@ static void statistics(void **state)
     fill_inputs(&f, IMAGE);
     fill_targets(&f, CHANNELS);
     must(ls_net_forward(f.net, f.queue));
-    must(ls_net_backward(f.net, f.queue, NULL, NULL));
+    must(ls_net_backward(f.net, f.queue));
     must(ls_queue_sync(f.queue));
     const double *x = ls_net_input(f.net, 0);
     const double count = ROWS * SIDE * SIDE, share = (double)ROWS / DIVISOR;

@@ -166,7 +166,8 @@ static size_t want(sweep *w, const size_t *raw, size_t t)
 {
     const ls_task *task = &w->step->tasks[t];
     const int component = w->run->component[task->lane];
-    memcpy(w->wanted, raw + task->wait, task->wait_count * sizeof *raw);
+    if (task->wait_count)
+        memcpy(w->wanted, raw + task->wait, task->wait_count * sizeof *raw);
     if (w->last[component] != t + 1)
         return task->wait_count;
     size_t count = 0;

@@ -6,6 +6,8 @@
 
 #include "impl/replicas.h"
 
+#include <stdio.h>
+
 ls_status ls_stepped_open(const ls_strategy *strategy, const ls_job *job, ls_run **out);
 ls_status ls_stepped_load(ls_run *run, const float *parameters);
 ls_status ls_stepped_step(ls_run *run, bool tail, uint64_t times);
@@ -21,6 +23,9 @@ ls_time_profile ls_stepped_times(const ls_run *run, size_t index);
 ls_memory_formula ls_stepped_memory(const ls_run *run, size_t index);
 ls_status ls_stepped_traffic(const ls_run *run, ls_traffic *sent, ls_traffic *formula);
 ls_status ls_stepped_gradient(ls_run *run, float *gradient);
+/** Prints this process's part of the steps, of the full batch and of an epoch's last one: a line a
+ *  task. */
+ls_status ls_stepped_list(const ls_run *run, FILE *out);
 void ls_stepped_close(ls_run *run);
 
 #endif

@@ -7,6 +7,15 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
+
+static const char legend[] =
+    "Tasks of one lane, a queue of a device, run one after the other, in this order. Besides, a\n"
+    "task waits for the tasks of other lanes that it names; begin: for the end of the step "
+    "before.\n"
+    "Within an all-reduce its ends wait for each other. What a task writes it may read, too. "
+    "Memory\n"
+    "is the device's own where no other is named.\n";
 
 static ls_status list_own(const ls_session *session, char **text)
 {
@@ -20,7 +29,7 @@ static ls_status list_own(const ls_session *session, char **text)
 
 static void print_texts(const ls_plan_of_case *plan, char **texts, int ranks)
 {
-    printf("%s of %s:\n", plan->strategy->name, plan->config->model);
+    printf("One step of %s, %s, as tasks.\n%s", plan->strategy->name, plan->config->model, legend);
     for (int r = 0; r < ranks; r++) {
         if (ranks > 1)
             printf("\nRank %d of %d\n", r, ranks);
@@ -56,6 +65,7 @@ ls_status ls_print_step(const ls_workplace *place, const ls_plan_of_case *plan)
         return ls_fail(LS_CODE_USAGE, "option", "--print-step",
                        "%s has no step of tasks; single, mirrored and towers have",
                        plan->strategy->name);
+    prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0); /* nothing is trained: a huge page each costs more */
     LS_TRY(ls_session_open(place, plan, &session));
     ls_status status = print_session(&session);
     ls_session_close(&session);

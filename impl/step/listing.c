@@ -6,13 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char legend[] =
-    "Tasks of one lane, a queue of a device, run one after the other in this order. Besides, a "
-    "task waits for\n"
-    "the tasks of other lanes that it names; begin: for the end of the step before. What it "
-    "writes it may read,\n"
-    "too. Memory is its own device's, where no other is named.\n";
-
 static const char *const titles[] = {"task", "lane", "what", "ops", "waits for", "reads", "writes"};
 
 enum { COLUMNS = sizeof titles / sizeof *titles, WIDEST = 64 };
@@ -117,7 +110,6 @@ ls_status ls_stepped_list(const ls_run *run, FILE *out)
     ls_names *names = NULL;
     LS_TRY(ls_names_open(me, &names));
     ls_status status = LS_OK;
-    fputs(legend, out);
     for (int b = 0; b < LS_BATCHES && !status; b++)
         if (me->step[b].task_count)
             status = list_step(names, &me->step[b], out);

@@ -70,7 +70,6 @@ static void add_replica(ls_names *n, int member, const ls_replica *r)
     add(n, member, "loss", r->decay, 2 * sizeof *r->decay, 0);
     add(n, member, "records", r->records, records * sizeof *r->records, 0);
     add(n, member, "records", r->more_losses, records * r->more * sizeof *r->more_losses, 0);
-    add(n, member, "batch", r->indices, (size_t)r->job->batch * sizeof *r->indices, 0);
     add_data(n, r);
 }
 
@@ -79,6 +78,7 @@ static void add_net(ls_names *n, int member, const ls_replica *r, const ls_net *
 {
     const ls_split *train = &r->job->data->train;
     const size_t rows = (size_t)ls_net_rows(net), real = r->kernels->table->real_bytes;
+    add(n, member, "batch", r->indices, rows * sizeof *r->indices, 0);
     for (int i = 0; i < LS_DATA_INPUTS; i++)
         add(n, member, "batch", ls_net_input(net, i), rows * (size_t)train->input[i].width * real,
             0);

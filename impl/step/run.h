@@ -26,6 +26,10 @@ ls_status ls_stepped_gradient(ls_run *run, float *gradient);
 /** Prints this process's part of the steps, of the full batch and of an epoch's last one: a line a
  *  task. */
 ls_status ls_stepped_list(const ls_run *run, FILE *out);
+/** Checks this process's part of the steps by themselves, two in a row, of each size: whatever
+ *  touches the same memory is ordered, and no operation is twice in a step. LS_CODE_CHECK names the
+ *  tasks and the memory. */
+ls_status ls_stepped_check(const ls_run *run);
 void ls_stepped_close(ls_run *run);
 
 #endif

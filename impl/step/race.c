@@ -255,17 +255,21 @@ static ls_status compare_lists(const ops *said, const ops *acts)
 /* A net that goes through several shards in turn has its operations as often. */
 static ls_status check_once(const ls_step *s)
 {
-    ops said = {malloc((s->op_count + 1) * sizeof(ls_op *)), s->op_count}, acts = {0};
+    ops said = {0}, acts = {0};
+    for (size_t t = 0; t < s->task_count; t++)
+        said.count += s->tasks[t].op_count;
+    said.items = malloc((said.count + 1) * sizeof(ls_op *));
     add_acts(s, &acts);
     acts.items = malloc((acts.count + 1) * sizeof(ls_op *));
     ls_status status = said.items && acts.items
                            ? LS_OK
                            : ls_fail_memory("step", (acts.count + 1) * sizeof(ls_op *));
     if (!status) {
-        acts.count = 0;
+        acts.count = said.count = 0;
         add_acts(s, &acts);
-        for (size_t i = 0; i < s->op_count; i++)
-            said.items[i] = s->ops[i];
+        for (size_t t = 0; t < s->task_count; t++)
+            for (size_t i = 0; i < s->tasks[t].op_count; i++)
+                said.items[said.count++] = s->ops[s->tasks[t].op + i];
         qsort(said.items, said.count, sizeof(ls_op *), compare_ops);
         qsort(acts.items, acts.count, sizeof(ls_op *), compare_ops);
         status = compare_lists(&said, &acts);

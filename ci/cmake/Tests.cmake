@@ -51,6 +51,9 @@ if(TARGET test_kernels_emulated) # their own ls_gpu_ functions come before the l
   endforeach()
 endif()
 
+target_link_options(test_steps_guarded PRIVATE # its own memory of devices comes before the library's
+  -Wl,--wrap=ls_device_allocate -Wl,--wrap=ls_device_release)
+
 if(LOCKSTEP_HAS_CUDA) # functions of the test come before CUDA's
   foreach(name SetDevice MemGetInfo Malloc Free HostAlloc FreeHost HostRegister HostUnregister
           StreamCreateWithFlags StreamDestroy StreamSynchronize StreamQuery StreamIsCapturing

@@ -17,7 +17,8 @@
 
 #include "common/base/status.h"
 
-/** The bugs: LS_PLANTED(ring_round) is true while LOCKSTEP_PLANT=ring_round. */
+/** The bugs: LS_PLANTED(ring_round) is true while LOCKSTEP_PLANT=ring_round. Those that are a step's
+ *  are edits of it, by a table in impl/step/edit.c. */
 #define LS_PLANTED_BUGS(BUG)                                                                       \
     BUG(average)            /* slices are averaged over the replicas, not summed */                \
     BUG(local_scale)        /* a slice's loss is the mean over the slice, not over the batch */    \

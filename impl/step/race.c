@@ -78,10 +78,9 @@ static ls_status fail_race(const pair *p)
     ls_status status = say_race(p, out);
     const bool whole = !fclose(out);
     if (!status)
-        status = whole
-                     ? ls_fail(LS_CODE_CHECK, "race", NULL,
-                               "%s, and nothing orders them; operations say what they touch", text)
-                     : ls_fail_memory("step", size);
+        status = whole ? ls_fail(LS_CODE_CHECK, "race", NULL,
+                                 "%s, in no order; operations say what they touch", text)
+                       : ls_fail_memory("step", size);
     free(text);
     return status;
 }

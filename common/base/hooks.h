@@ -17,8 +17,8 @@
 
 #include "common/base/status.h"
 
-/** The bugs: LS_PLANTED(ring_round) is true while LOCKSTEP_PLANT=ring_round. Those that are a step's
- *  are edits of it, by a table in impl/step/edit.c. */
+/** The bugs: LS_PLANTED(ring_round) is true while LOCKSTEP_PLANT=ring_round. Those that are a
+ * step's are edits of it, by a table in impl/step/edit.c. */
 #define LS_PLANTED_BUGS(BUG)                                                                       \
     BUG(average)            /* slices are averaged over the replicas, not summed */                \
     BUG(local_scale)        /* a slice's loss is the mean over the slice, not over the batch */    \
@@ -73,8 +73,8 @@ bool ls_hooks_planted(int bug);
 /** The edit that is asked for, or NULL. */
 const char *ls_hooks_edit(void);
 
-/** Whether steps that are said now are edited: those of judges are not, around whose opening this is
- *  switched off. */
+/** Whether steps that are said now are edited: those of judges are not, around whose opening this
+ * is switched off. */
 bool ls_hooks_edits(void);
 void ls_hooks_spare(bool on);
 

@@ -88,6 +88,7 @@ typedef struct ls_request {
     int cores_per_device;
     int logical_gpus;
     bool baseline;
+    bool print_step; /**< the step is listed, in place of training */
     bool soft_placement;
     bool log_placement;
     uint64_t timeout_ns;           /**< without progress of another rank, or of a GPU */

@@ -60,6 +60,9 @@ typedef struct ls_columns {
     size_t count;
 } ls_columns;
 
+/** What `verify` prints: which case it was, and how close it came. */
+extern const ls_columns ls_verify_columns;
+
 struct ls_format {
     const char *name;
     void (*row)(ls_writer *writer, const json_t *row);

@@ -45,8 +45,24 @@ static const ls_column micro_column[] = {
     {"kernel", "micro.kernel", 16, false, LS_CELL_TEXT},
 };
 
+static const ls_column verify_column[] = {
+    {"model", "case.model", 20, false, LS_CELL_TEXT},
+    {"strategy", "case.strategy", 14, false, LS_CELL_TEXT},
+    {"devices", "case.devices", 11, false, LS_CELL_DEVICES},
+    {"batch", "case.batch_global", 6, true, LS_CELL_TEXT},
+    {"reduce", "case.reduce", 6, false, LS_CELL_TEXT},
+    {"allreduce", "case.allreduce", 16, false, LS_CELL_TEXT},
+    {"steps", "equivalence.steps", 6, true, LS_CELL_TEXT},
+    {"gradient", "equivalence.gradient_rel", 9, true, LS_CELL_FIGURE},
+    {"max rel", "equivalence.max_rel", 9, true, LS_CELL_FIGURE},
+    {"max ulp", "equivalence.max_ulp", 10, true, LS_CELL_TEXT},
+    {"gate", "equivalence", 7, false, LS_CELL_GATE},
+    {"status", "result.status", 6, false, LS_CELL_TEXT},
+};
+
 static const ls_columns run_columns = {run_column, sizeof run_column / sizeof *run_column};
 static const ls_columns micro_columns = {micro_column, sizeof micro_column / sizeof *micro_column};
+const ls_columns ls_verify_columns = {verify_column, sizeof verify_column / sizeof *verify_column};
 
 enum { CELL_SIZE = 96 };
 

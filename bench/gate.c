@@ -457,6 +457,8 @@ static ls_status run_contest(ls_workplace *place, const ls_plan_of_case *plan, u
     contest c;
     ls_status status = open_contest(place, plan, steps, &c);
     if (!status)
+        status = ls_gate_step(&c.run[CANDIDATE], out);
+    if (!status && out->pass)
         status = compare(&c, steps, out);
     close_contest(place, &c);
     return status;

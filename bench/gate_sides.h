@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the gate compares beyond the steps themselves: evaluation. */
+/* What the gate looks at beyond what steps compute: how they are ordered, and evaluation. */
 #ifndef LS_BENCH_GATE_SIDES_H
 #define LS_BENCH_GATE_SIDES_H
 
@@ -13,6 +13,10 @@ typedef struct ls_gate_sides {
     ls_session *oracle;      /**< NULL: `single` judges, or this process does not */
     ls_reference *reference; /**< NULL: this process does not judge */
 } ls_gate_sides;
+
+/** Checks the candidate's tasks (impl/step/run.h). Before any of them runs: tasks that nothing
+ * orders may wait for each other for ever. All ranks call it. */
+ls_status ls_gate_step(const ls_session *candidate, ls_gate *gate);
 
 /**
  * Evaluates candidate and judge, which have the same parameters, on some samples of the test set:

@@ -199,6 +199,8 @@ static const ls_option table[] = {
      PRINTING | LS_FOR_RESULTS, .set = ls_set_results, IN_REQUEST(results)},
     {"plan", "FILE", "none", "", "YAML file with these names as keys; values or lists", RUN_VERIFY,
      .set = ls_set_nothing},
+    {"print-step", "yes|no", "no", "", "prints the tasks of the step, and trains nothing",
+     LS_FOR_RUN, .is_switch = true, .set = ls_set_switch, IN_REQUEST(print_step)},
     {"progress", "auto|yes|no", "auto", "", "progress on stderr; auto: on a terminal", RUN_VERIFY,
      .set = ls_set_progress, IN_REQUEST(progress)},
     {"quiet", "yes|no", "no", "", "nothing on stderr but refusals and errors", PRINTING,

@@ -13,6 +13,7 @@
 #include "bench/gate.h"
 #include "bench/gate_kernels.h"
 #include "bench/interrupt.h"
+#include "bench/print_step.h"
 #include "bench/reference.h"
 #include "bench/results_db.h"
 #include "bench/roof.h"
@@ -53,24 +54,6 @@ typedef struct command_run {
     ls_code code;      /* worst so far */
     ls_status unsaved; /* first row that could not be committed or printed */
 } command_run;
-
-/* What `verify` prints: which case it was, and how close it came. */
-static const ls_column verify_column[] = {
-    {"model", "case.model", 20, false, LS_CELL_TEXT},
-    {"strategy", "case.strategy", 14, false, LS_CELL_TEXT},
-    {"devices", "case.devices", 11, false, LS_CELL_DEVICES},
-    {"batch", "case.batch_global", 6, true, LS_CELL_TEXT},
-    {"reduce", "case.reduce", 6, false, LS_CELL_TEXT},
-    {"allreduce", "case.allreduce", 16, false, LS_CELL_TEXT},
-    {"steps", "equivalence.steps", 6, true, LS_CELL_TEXT},
-    {"gradient", "equivalence.gradient_rel", 9, true, LS_CELL_FIGURE},
-    {"max rel", "equivalence.max_rel", 9, true, LS_CELL_FIGURE},
-    {"max ulp", "equivalence.max_ulp", 10, true, LS_CELL_TEXT},
-    {"gate", "equivalence", 7, false, LS_CELL_GATE},
-    {"status", "result.status", 6, false, LS_CELL_TEXT},
-};
-static const ls_columns verify_columns = {verify_column,
-                                          sizeof verify_column / sizeof *verify_column};
 
 static void worsen(command_run *run, ls_code code)
 {
@@ -433,7 +416,7 @@ static ls_status resolve_all(command_run *run)
         LS_TRY(ls_tensors_writable(request->save));
     if (request->ps_record && first)
         LS_TRY(ls_ps_logs_writable(request->ps_record));
-    if (request->results && first) {
+    if (request->results && first && !request->print_step) {
         ls_workplace_busy(&run->place, true); /* another program may hold the file's lock */
         ls_status status = ls_results_open(request->results, true, &run->results);
         ls_workplace_busy(&run->place, false);
@@ -441,7 +424,7 @@ static ls_status resolve_all(command_run *run)
     }
     LS_TRY(ls_writer_open(format, stdout, &run->writer));
     if (request->verify)
-        ls_writer_set_columns(run->writer, &verify_columns);
+        ls_writer_set_columns(run->writer, &ls_verify_columns);
     return LS_OK;
 }
 
@@ -475,12 +458,21 @@ static bool close_command(command_run *run)
     return false;
 }
 
+/* The steps of all cases, in place of training them. */
+static ls_status print_all(command_run *run)
+{
+    for (size_t i = 0; i < run->count; i++)
+        if (!is_elsewhere(run, &run->cases[i]))
+            LS_TRY(ls_print_step(&run->place, &run->cases[i].plan));
+    return LS_OK;
+}
+
 ls_status ls_command_run(const ls_request *request, int *exit_status)
 {
     command_run run = {.request = request, .processes = request->processes};
     ls_interrupt_install();
     ls_status refused = open_command(&run);
-    ls_status lost = refused ? LS_OK : train_all(&run);
+    ls_status lost = refused ? LS_OK : request->print_step ? print_all(&run) : train_all(&run);
     if (run.writer)
         lost = ls_status_first(lost, ls_writer_close(run.writer));
     const bool left = close_command(&run);

@@ -4,6 +4,7 @@
 #include "bench/team.h"
 #include "bench/trial.h"
 #include "common/base/clock.h"
+#include "common/base/hooks.h"
 #include "impl/slice.h"
 
 #include <stdio.h>
@@ -124,7 +125,9 @@ ls_status ls_session_open_one(const ls_workplace *place, const ls_plan_of_case *
         status = ls_session_watch(out);
     if (!status) {
         *out->lent = out->job;
+        ls_hooks_spare(true);
         status = open(plan, out->lent, &out->run);
+        ls_hooks_spare(false);
     }
     return finish_open(out, status, begin_ns);
 }

@@ -162,6 +162,12 @@ rows "what is of one device is rank 0's" "[x['micro']['shape'] for x in rows] ==
     ['within', 'from host', 'to host']"
 refused 2 '--ranks' 2 micro allreduce --ranks 2
 
+# ---- The step as a listing: each rank's own, in their order -----------------------------------
+
+ranks_ok 2 run --print-step --strategy mirrored $small
+expect "ranks in order" [ "$(grep -o '^Rank . of 2' out | paste -sd,)" = "Rank 0 of 2,Rank 1 of 2" ]
+expect "each its own part" [ "$(grep -c ' all-reduce, ' out)/$(grep -c ' end ' out)" = 2/2 ]
+
 # ---- Refusals ---------------------------------------------------------------------------------
 
 refused 2 'strategy: single' 2 run --strategy single $small

@@ -254,6 +254,7 @@ static const char *const in_help[][2] = {
     {"format", "table"},
     {"results", "results/lockstep.db"},
     {"plan", "none"},
+    {"print-step", "no"},
     {"progress", "auto"},
     {"quiet", "no"},
     {"verbose", "no"},

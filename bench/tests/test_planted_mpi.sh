@@ -32,6 +32,6 @@ done <<'BUGS'
 |
 state_not_mirrored|4 steps at once: the reduced gradient of step 3 differs
 bucket_early|step 0: the reduced gradient differs
-applied_twice|step 0: dense0.weight element 0 is
+applied_twice|step: 
 BUGS
 finish

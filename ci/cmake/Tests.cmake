@@ -51,6 +51,9 @@ if(TARGET test_kernels_emulated) # their own ls_gpu_ functions come before the l
   endforeach()
 endif()
 
+target_link_options(test_steps_guarded PRIVATE # its own memory of devices comes before the library's
+  -Wl,--wrap=ls_device_allocate -Wl,--wrap=ls_device_release)
+
 if(LOCKSTEP_HAS_CUDA) # functions of the test come before CUDA's
   foreach(name SetDevice MemGetInfo Malloc Free HostAlloc FreeHost HostRegister HostUnregister
           StreamCreateWithFlags StreamDestroy StreamSynchronize StreamQuery StreamIsCapturing
@@ -118,7 +121,7 @@ endif()
 
 # Tests of what only a build with hooks has take the program of the preset `hooks`, unless this
 # build has them itself; so does what only a build without MPI has, which that is.
-set(hooks_tests test_planted test_schedules test_schedules_slow test_ps_schedules test_ps_schedules_slow
+set(hooks_tests test_planted test_mutations test_mutations_slow test_schedules test_schedules_slow test_ps_schedules test_ps_schedules_slow
     test_worker_failure test_no_mpi)
 file(GLOB integration_tests CONFIGURE_DEPENDS bench/tests/test_*.sh impl/tests/test_*.sh
      reports/tests/test_*.sh)
@@ -127,7 +130,7 @@ foreach(source ${integration_tests})
   set(program $<TARGET_FILE:lockstep>)
   if(name IN_LIST hooks_tests AND NOT LOCKSTEP_HOOKS)
     set(program ${CMAKE_CURRENT_SOURCE_DIR}/build-hooks/lockstep)
-  elseif(name STREQUAL "test_planted_mpi") # hooks and MPI
+  elseif(name MATCHES "^test_(planted|mutations)_mpi$") # hooks and MPI
     set(program ${CMAKE_CURRENT_SOURCE_DIR}/build-tsan/lockstep)
   endif()
   add_test(NAME integration.${name} COMMAND bash ${source})
@@ -160,7 +163,7 @@ if(NOT LOCKSTEP_SANITIZE AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
   add_test(NAME fuzz COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/ci/fuzz.sh 5)
   set_tests_properties(fuzz PROPERTIES LABELS unit TIMEOUT 240 SKIP_RETURN_CODE 77)
 endif()
-set_tests_properties(integration.test_mpi integration.test_planted_mpi integration.test_mpi_lone integration.test_mpi_start integration.test_mpi_divided integration.test_ps_mpi
+set_tests_properties(integration.test_mpi integration.test_planted_mpi integration.test_mutations_mpi integration.test_mpi_lone integration.test_mpi_start integration.test_mpi_divided integration.test_ps_mpi
                      integration.test_faults integration.test_netns integration.test_slurm
                      PROPERTIES LABELS mpi TIMEOUT 900)
 # ctest -jN with N twice the cores and 1: a test counts for one core (2), or for two where it computes on both

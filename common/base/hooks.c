@@ -28,7 +28,8 @@ static const char *const names[] = {LS_PLANTED_BUGS(BUG_NAME) NULL};
 static struct {
     pthread_once_t once;
     int plant; /* -1: none */
-    bool fuzz, fail, final;
+    bool fuzz, fail, final, spares;
+    const char *edit;
     uint64_t seed;
     char device[32];
     int64_t step, operation;
@@ -80,10 +81,29 @@ static ls_status read_fail(const char *text)
     return LS_OK;
 }
 
+static ls_status read_edit(const char *text)
+{
+    static const char *const kinds[] = {"drop", "double",    "swap",
+                                        "turn", "drop-wait", "drop-begin"};
+    char kind[16] = "", end = 0;
+    unsigned number;
+    const int fields = sscanf(text, "%15[a-z-]:%u%c", kind, &number, &end);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strcmp(kind, kinds[i]) == 0 && (fields == 2 || (fields == 3 && end == '?')))
+            hooks.edit = text;
+    if (!hooks.edit)
+        return ls_fail(LS_CODE_USAGE, "LOCKSTEP_EDIT", text,
+                       "is no edit; drop:N, double:N, swap:N, turn:N, drop-wait:N and drop-begin:N "
+                       "are, or one of these and a question mark");
+    return LS_OK;
+}
+
 static void read_environment(void)
 {
     const char *plant = getenv("LOCKSTEP_PLANT"), *fuzz = getenv("LOCKSTEP_FUZZ");
-    const char *fail = getenv("LOCKSTEP_FAIL");
+    const char *fail = getenv("LOCKSTEP_FAIL"), *edit = getenv("LOCKSTEP_EDIT");
+    if (edit && *edit)
+        hooks.refused = ls_status_first(hooks.refused, read_edit(edit));
     if (plant && *plant)
         hooks.refused = ls_status_first(hooks.refused, read_plant(plant));
     if (fuzz && *fuzz)
@@ -98,6 +118,22 @@ ls_status ls_hooks_check(void)
     ls_status refused = hooks.refused;
     hooks.refused = LS_OK;
     return refused;
+}
+
+const char *ls_hooks_edit(void)
+{
+    pthread_once(&hooks.once, read_environment);
+    return hooks.edit;
+}
+
+bool ls_hooks_edits(void)
+{
+    return !hooks.spares;
+}
+
+void ls_hooks_spare(bool on)
+{
+    hooks.spares = on;
 }
 
 bool ls_hooks_planted(int bug)

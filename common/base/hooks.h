@@ -5,6 +5,7 @@
  * in the program. Switched by the environment, read once:
  *
  *     LOCKSTEP_PLANT=BUG           plants a bug, by its name in the table below
+ *     LOCKSTEP_EDIT=KIND:NUMBER    edits a task or a wait of the step (impl/step/edit.h)
  *     LOCKSTEP_FUZZ=SEED           threads pause at random before queue, event and rank operations
  *     LOCKSTEP_FAIL=DEVICE:STEP[:OPERATION][!]
  *                                  an operation of a device's queue fails: of its step STEP the
@@ -16,7 +17,8 @@
 
 #include "common/base/status.h"
 
-/** The bugs: LS_PLANTED(ring_round) is true while LOCKSTEP_PLANT=ring_round. */
+/** The bugs: LS_PLANTED(ring_round) is true while LOCKSTEP_PLANT=ring_round. Those that are a
+ * step's are edits of it, by a table in impl/step/edit.c. */
 #define LS_PLANTED_BUGS(BUG)                                                                       \
     BUG(average)            /* slices are averaged over the replicas, not summed */                \
     BUG(local_scale)        /* a slice's loss is the mean over the slice, not over the batch */    \
@@ -68,6 +70,14 @@ enum { LS_PLANTED_BUGS(LS_PLANT_NUMBER) LS_PLANTS };
 #define LS_PLANTED(name) ls_hooks_planted(LS_PLANT_##name)
 bool ls_hooks_planted(int bug);
 
+/** The edit that is asked for, or NULL. */
+const char *ls_hooks_edit(void);
+
+/** Whether steps that are said now are edited: those of judges are not, around whose opening this
+ * is switched off. */
+bool ls_hooks_edits(void);
+void ls_hooks_spare(bool on);
+
 /** LS_CODE_USAGE where a variable's value is none. */
 ls_status ls_hooks_check(void);
 
@@ -88,6 +98,11 @@ ls_status ls_hooks_fail(ls_hooks_place *place, const char *device, bool last);
 #else
 
 #define LS_PLANTED(name) false
+
+static inline void ls_hooks_spare(bool on)
+{
+    (void)on;
+}
 
 static inline ls_status ls_hooks_check(void)
 {

@@ -2,6 +2,7 @@
 /* Runs of strategies that say their steps: opening, putting, waiting, closing; see run.h. */
 #include "impl/step/run.h"
 
+#include "impl/step/edit.h"
 #include "impl/step/served.h"
 
 #include <stdlib.h>
@@ -131,7 +132,10 @@ static ls_status build(ls_stepped *me, const ls_strategy *strategy, const ls_job
     if (me->served)
         LS_TRY(ls_job_agree(job, ls_served_open_ends(me)));
     LS_TRY(build_steps(me));
+    LS_TRY(ls_steps_edit_tasks(me));
     LS_TRY(ls_steps_order(me));
+    LS_TRY(ls_steps_edit_waits(me));
+    LS_TRY(ls_steps_check_built(me));
     LS_TRY(ls_steps_open_events(me));
     return job->capture ? ls_steps_capture(me) : LS_OK;
 }

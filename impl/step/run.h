@@ -5,6 +5,8 @@
 
 #include "impl/replicas.h"
 
+#include <stdio.h>
+
 ls_status ls_stepped_load(ls_run *run, const float *parameters);
 ls_status ls_stepped_records(ls_run *run, uint64_t first, uint64_t count, ls_step_record *out,
                              uint64_t *mark_ns);
@@ -17,5 +19,12 @@ ls_time_profile ls_stepped_times(const ls_run *run, size_t index);
 ls_memory_formula ls_stepped_memory(const ls_run *run, size_t index);
 ls_status ls_stepped_traffic(const ls_run *run, ls_traffic *sent, ls_traffic *formula);
 ls_status ls_stepped_gradient(ls_run *run, float *gradient);
+/** Prints this process's part of the steps, of the full batch and of an epoch's last one: a line a
+ *  task. */
+ls_status ls_stepped_list(const ls_run *run, FILE *out);
+/** Checks this process's part of the steps by themselves, two in a row, of each size: whatever
+ *  touches the same memory is ordered, and no operation is twice in a step. LS_CODE_CHECK names the
+ *  tasks and the memory. */
+ls_status ls_stepped_check(const ls_run *run);
 
 #endif

@@ -169,7 +169,7 @@ reason, status = row["result"].get("reason", ""), row["result"].get("status")
 judges = {"oracle": r"^step (\d+): .*, oracle ", "reference": r"^step (\d+): .*, reference ",
           "gradient bound": r"^step (\d+): the gradient differs ", "loss bound": r"^step (\d+): .*of the whole batch",
           "steps at once": r"^(\d+) steps at once: ", "evaluation": r"^evaluation after (\d+) steps: ",
-          "plain C": r"^kernels: the first gradient of ",
+          "race check": r"^race: ", "step check": r"^step: ", "plain C": r"^kernels: the first gradient of ",
           "replay": r"^after (\d+) steps: .*, in sequence ", "bound": r"^lead: ", "order": r"^ps: order: ",
           "replicas": r"^step (\d+): .* on replica 0 ", "traffic": r"^traffic: "}
 for judge, pattern in judges.items():

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: MIT
+# run --print-step: the tasks of a step as a table that says what runs where, after what, and on which
+# memory; of an epoch's last batch, too; nothing is trained, no row is made. No tolerance; how long 1,024 devices
+# take is printed.
+. "$SOURCE_DIR/bench/tests/lib.sh"
+
+mlp="--model mlp:784-10 --data synthetic:250 --batch 100 --epochs 1"
+two="--strategy mirrored --devices 2 --cpu-devices 2 --cores-per-device 2 --bucket-bytes 0"
+# shellcheck disable=SC2086
+lockstep_ok run --print-step $mlp $two --results "$work/rows.db"
+expect "no database is made" [ ! -e "$work/rows.db" ]
+sed -n '/^A step of 100 samples: /,/^A step of 50/p' out | sed -e 1,2d -e '/^A step/d' -e '/^$/d' -e 's/ *$//' -e 's/   */ | /g' >full
+diff full - <<'T' || wrong "the listing of mirrored on two devices"
+task | lane | what | ops | waits for | reads | writes
+0 | cpu:0 compute | forward | 5 | - | data set, parameters, argument block, batch, activations | loss, batch, activations
+1 | cpu:1 compute | forward | 5 | - | data set, parameters, argument block, batch, activations | loss, batch, activations
+2 | cpu:0 compute | backward, elements 7840 to 7849 | 1 | - | batch, activations | gradients
+3 | cpu:1 compute | backward, elements 7840 to 7849 | 1 | - | batch, activations | gradients
+4 | cpu:0 communication | all-reduce, elements 7840 to 7849 | 1 | 2 | - | communicator, gradients elements 7840 to 7849
+5 | cpu:1 communication | all-reduce, elements 7840 to 7849 | 1 | 3 | - | communicator, gradients elements 7840 to 7849
+6 | cpu:0 communication | all-reduce, elements 0 to 7839 | 1 | - | - | communicator, gradients elements 0 to 7839
+7 | cpu:1 communication | all-reduce, elements 0 to 7839 | 1 | - | - | communicator, gradients elements 0 to 7839
+8 | cpu:0 compute | update, elements 7840 to 7849 | 1 | 4 | gradients elements 7840 to 7849, argument block | parameters elements 7840 to 7849, optimizer state elements 7840 to 7849
+9 | cpu:0 compute | update, elements 0 to 7839 | 1 | 6 | gradients elements 0 to 7839, argument block | parameters elements 0 to 7839, optimizer state elements 0 to 7839
+10 | cpu:0 compute | end | 1 | - | loss | argument block, records
+11 | cpu:1 compute | update, elements 7840 to 7849 | 1 | 5 | gradients elements 7840 to 7849, argument block | parameters elements 7840 to 7849, optimizer state elements 7840 to 7849
+12 | cpu:1 compute | update, elements 0 to 7839 | 1 | 7 | gradients elements 0 to 7839, argument block | parameters elements 0 to 7839, optimizer state elements 0 to 7839
+13 | cpu:1 compute | end | 1 | - | loss | argument block, records
+T
+sed -n '/^A step of 50 samples, the last of an epoch: /,$p' out | sed -e 1,2d -e 's/ *$//' -e 's/   */ | /g' >tail
+diff full tail || wrong "the smaller batch's step differs"
+
+# A copy says how much and from where; of another member's memory whose it is.
+lockstep_ok run --print-step yes --model poly --strategy towers --devices 2 --cpu-devices 3 --variable-device cpu:2
+expect "a fetch" grep -Eq '^[0-9]+ +cpu:0 compute +fetch, 12 bytes from cpu:2 +1 +begin +parameters of cpu:2 +parameters$' out
+expect "a send" grep -Eq '^[0-9]+ +cpu:1 compute +send, 12 bytes to cpu:2 +1 +- +gradients +staging of cpu:2$' out
+expect "a sum" grep -Eq '^[0-9]+ +cpu:2 compute +add up +1 +[0-9]+, [0-9]+ +staging +gradients$' out
+
+# Deriving a step is not quadratic.
+start=$(date +%s%N)
+lockstep_ok run --print-step --model poly --batch 1024 --strategy mirrored --devices 1024 --cpu-devices 1024
+expect "a step of 1,024 replicas" [ "$(grep -c ' all-reduce, ' out)" -eq 1024 ]
+echo "1,024 devices in $((($(date +%s%N) - start) / 1000000)) ms"
+
+lockstep verify --print-step --model poly
+expect "verify has no listing" [ "$code" -eq 2 ]
+expect "and says so" one_line "print-step"
+finish

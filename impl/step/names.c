@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: MIT */
+/* Names of a run's memory, its members and its tasks; see names.h. */
+#include "impl/step/names.h"
+
+#include <stdlib.h>
+
+/* A buffer. */
+typedef struct name {
+    uintptr_t begin, end;
+    const char *what; /* static text */
+    int member;       /* -1: nobody's */
+    size_t element;   /* bytes of one; 0: parts of it are not told apart */
+} name;
+
+struct ls_names {
+    const ls_stepped *run;
+    name *items; /* in order of addresses, none twice */
+    size_t count, capacity;
+    ls_status status;
+};
+
+/* ---- What there is --------------------------------------------------------------------------- */
+
+static void add(ls_names *n, int member, const char *what, const void *memory, size_t bytes,
+                size_t element)
+{
+    if (!memory || !bytes || n->status)
+        return;
+    if (n->count == n->capacity) {
+        const size_t capacity = n->capacity ? 2 * n->capacity : 64;
+        name *items = realloc(n->items, capacity * sizeof *items);
+        if (!items) {
+            n->status = ls_fail_memory("names", capacity * sizeof *items);
+            return;
+        }
+        n->items = items;
+        n->capacity = capacity;
+    }
+    const uintptr_t begin = (uintptr_t)memory;
+    n->items[n->count++] = (name){begin, begin + bytes, what, member, element};
+}
+
+static size_t array_bytes(const ls_array *a, size_t samples)
+{
+    const bool bytes = a->type != LS_ARRAY_FLOAT32 && a->type != LS_ARRAY_INT32;
+    return samples * (size_t)a->width * (bytes ? 1 : 4);
+}
+
+static void add_data(ls_names *n, const ls_replica *r)
+{
+    const ls_split *train = &r->job->data->train;
+    for (int i = 0; i < LS_REPLICA_ARRAYS; i++)
+        add(n, -1, "data set", r->train[i],
+            array_bytes(i < LS_DATA_INPUTS ? &train->input[i] : &train->target, train->samples), 0);
+}
+
+static void add_replica(ls_names *n, int member, const ls_replica *r)
+{
+    const size_t real = r->kernels->table->real_bytes, flat = r->elements * real;
+    const size_t owned = r->owned * real, records = r->job->records;
+    if (r->own_variables) {
+        add(n, member, "parameters", r->parameters, flat, real);
+        add(n, member, "argument block", r->state, sizeof *r->state, 0);
+    }
+    add(n, member, "gradients", r->gradients, flat, real);
+    for (int i = 0; i < 2; i++)
+        add(n, member, "optimizer state", r->slot[i], owned, real);
+    add(n, member, "moving averages", r->average, owned, real);
+    add(n, member, "loss", r->loss, LS_REPLICA_LOSSES * sizeof *r->loss, 0);
+    add(n, member, "loss", r->decay, 2 * sizeof *r->decay, 0);
+    add(n, member, "records", r->records, records * sizeof *r->records, 0);
+    add(n, member, "records", r->more_losses, records * r->more * sizeof *r->more_losses, 0);
+    add_data(n, r);
+}
+
+/* What a net's batch is gathered into. */
+static void add_net(ls_names *n, int member, const ls_replica *r, const ls_net *net)
+{
+    const ls_split *train = &r->job->data->train;
+    const size_t rows = (size_t)ls_net_rows(net), real = r->kernels->table->real_bytes;
+    add(n, member, "batch", r->indices, rows * sizeof *r->indices, 0);
+    for (int i = 0; i < LS_DATA_INPUTS; i++)
+        add(n, member, "batch", ls_net_input(net, i), rows * (size_t)train->input[i].width * real,
+            0);
+    add(n, member, "batch", ls_net_target(net), rows * (size_t)train->target.width * 4, 0);
+}
+
+static void add_slices(ls_names *n, int member, const ls_member *m)
+{
+    for (int b = 0; b < LS_BATCHES; b++) {
+        const ls_step *s = &n->run->step[b];
+        const ls_replica *r = m->replica;
+        if (!m->slice[b] || !s->task_count)
+            continue;
+        for (size_t k = 1; k < ls_slice_sums(m->slice[b]); k++)
+            add(n, member, "further sums", ls_slice_gradients(m->slice[b], k),
+                r->elements * r->kernels->table->real_bytes, 0);
+        for (int p = 0; p < ls_pieces(s, member); p++)
+            add_net(n, member, r, ls_slice_piece_net(m->slice[b], p));
+    }
+}
+
+static void add_group(ls_names *n, const ls_group *g)
+{
+    for (int i = 0; i < g->count; i++) {
+        add(n, g->member[i], "communicator", g->comms[i], sizeof *g->comms[i], 0);
+        add(n, g->member[i], "scratch", g->scratch[i], g->scratch_elements[i] * sizeof(float), 0);
+    }
+}
+
+static int compare(const void *a, const void *b)
+{
+    const name *x = a, *y = b;
+    return x->begin != y->begin ? (x->begin > y->begin) - (x->begin < y->begin)
+                                : (x->end < y->end) - (x->end > y->end);
+}
+
+static void put_in_order(ls_names *n)
+{
+    size_t kept = 0;
+    qsort(n->items, n->count, sizeof *n->items, compare);
+    for (size_t i = 0; i < n->count; i++)
+        if (!kept || n->items[i].begin >= n->items[kept - 1].end)
+            n->items[kept++] = n->items[i];
+    n->count = kept;
+}
+
+ls_status ls_names_open(const ls_stepped *run, ls_names **out)
+{
+    ls_names *n = calloc(1, sizeof *n);
+    if (!n)
+        return ls_fail_memory("names", sizeof *n);
+    n->run = run;
+    const int members = run->shared.total + (run->shadows ? run->shared.count : 0);
+    for (int m = 0; m < members; m++) {
+        const ls_member *member = ls_step_member(&run->step[LS_FULL], m);
+        if (!member->replica)
+            continue;
+        add_replica(n, m, member->replica);
+        add_slices(n, m, member);
+    }
+    for (int g = 0; g < run->group_count; g++)
+        add_group(n, &run->groups[g]);
+    for (int b = 0; b < LS_BATCHES; b++)
+        for (size_t i = 0; i < run->step[b].staging_count; i++)
+            add(n, run->shared.holder, "staging", run->step[b].staging[i],
+                ls_step_replica(run->step, run->shared.holder)->elements *
+                    ls_step_replica(run->step, run->shared.holder)->kernels->table->real_bytes,
+                0);
+    put_in_order(n);
+    ls_status status = n->status;
+    if (status)
+        ls_names_close(n);
+    else
+        *out = n;
+    return status;
+}
+
+void ls_names_close(ls_names *n)
+{
+    if (n)
+        free(n->items);
+    free(n);
+}
+
+/* ---- Members, lanes, tasks ------------------------------------------------------------------- */
+
+static const char *device_of(const ls_stepped *run, int member)
+{
+    return ls_device_describe(ls_step_replica(&run->step[LS_FULL], member)->device)->text;
+}
+
+/* A device has one member, but for those that go backward there for others. */
+static void say_member(const ls_stepped *run, int member, FILE *out)
+{
+    fputs(device_of(run, member), out);
+    if (member >= run->shared.total)
+        fprintf(out, " for %s", device_of(run, member - run->shared.total));
+}
+
+void ls_names_lane(const ls_stepped *run, int lane, FILE *out)
+{
+    say_member(run, run->lanes[lane].member, out);
+    fprintf(out, " %s", run->lanes[lane].name);
+}
+
+static void say_range(ls_range range, FILE *out)
+{
+    if (range.count == 1)
+        fprintf(out, " element %zu", range.first);
+    else
+        fprintf(out, " elements %zu to %zu", range.first, range.first + range.count - 1);
+}
+
+void ls_names_task(const ls_step *s, const ls_task *task, FILE *out)
+{
+    fputs(task->verb, out);
+    if (task->range.count) {
+        fputc(',', out);
+        say_range(task->range, out);
+    }
+    if (!task->to.memory)
+        return;
+    const bool brings = task->to.member == s->run->lanes[task->lane].member;
+    fprintf(out, ", %zu bytes %s ", task->to.bytes, brings ? "from" : "to");
+    say_member(s->run, brings ? task->from.member : task->to.member, out);
+}
+
+/* ---- Accesses -------------------------------------------------------------------------------- */
+
+/* Of one buffer, or all of a member's that have one name. */
+typedef struct noted {
+    const char *what;
+    int member;
+    ls_range range; /* none: parts are not told apart */
+} noted;
+
+typedef struct list {
+    noted *items;
+    size_t count;
+} list;
+
+static ls_status note(list *l, noted one)
+{
+    for (size_t i = 0; i < l->count; i++) {
+        noted *had = &l->items[i];
+        if (had->what != one.what || had->member != one.member)
+            continue;
+        if (!one.range.count || one.range.first == had->range.first)
+            return LS_OK; /* the same: two buffers of optimizer state */
+        if (had->range.first + had->range.count == one.range.first) {
+            had->range.count += one.range.count;
+            return LS_OK;
+        }
+    }
+    if (l->count == 0 || (l->count & (l->count - 1)) == 0) {
+        noted *items = realloc(l->items, (l->count ? 2 * l->count : 1) * sizeof *items);
+        if (!items)
+            return ls_fail_memory("names", l->count * sizeof *items);
+        l->items = items;
+    }
+    l->items[l->count++] = one;
+    return LS_OK;
+}
+
+/* The last that begins at or before the address; -1: none does. */
+static ptrdiff_t find(const ls_names *n, uintptr_t address)
+{
+    size_t low = 0, high = n->count;
+    while (low < high) {
+        const size_t middle = (low + high) / 2;
+        if (n->items[middle].begin <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return (ptrdiff_t)low - 1;
+}
+
+static bool holds(const ls_span *span, uintptr_t at)
+{
+    return span->memory && at - (uintptr_t)span->memory < span->bytes;
+}
+
+/* An activation's member: who copies it, or whose task it is. */
+static int member_of(const ls_step *s, const ls_task *task, uintptr_t at)
+{
+    return holds(&task->to, at)     ? task->to.member
+           : holds(&task->from, at) ? task->from.member
+                                    : s->run->lanes[task->lane].member;
+}
+
+static ls_status note_access(const ls_names *n, const ls_step *s, const ls_task *task,
+                             const ls_access *access, list *l)
+{
+    const uintptr_t end = (uintptr_t)access->memory + access->bytes;
+    for (uintptr_t at = (uintptr_t)access->memory, stop; at < end; at = stop) {
+        const ptrdiff_t i = find(n, at);
+        stop = end;
+        if (i >= 0 && at < n->items[i].end) {
+            const name *b = &n->items[i];
+            noted one = {.what = b->what, .member = b->member};
+            stop = b->end < end ? b->end : end;
+            if (b->element)
+                one.range = (ls_range){(at - b->begin) / b->element, (stop - at) / b->element};
+            LS_TRY(note(l, one));
+            continue;
+        }
+        if (i + 1 < (ptrdiff_t)n->count && n->items[i + 1].begin < end)
+            stop = n->items[i + 1].begin;
+        LS_TRY(note(l, (noted){.what = "activations", .member = member_of(s, task, at)}));
+    }
+    return LS_OK;
+}
+
+enum { FEW = 4 }; /* members that are named one by one */
+
+/* How many other members have memory of this name, and how many of them come before. */
+static size_t count_members(const list *l, size_t index, int own, size_t *before)
+{
+    size_t all = 0;
+    int last = -1;
+    for (size_t i = 0; i < l->count; i++) {
+        if (l->items[i].what != l->items[index].what || l->items[i].member == own)
+            continue;
+        all += l->items[i].member != last; /* a member's are side by side */
+        last = l->items[i].member;
+        *before = i < index ? all : *before;
+    }
+    return all;
+}
+
+static void say_list(const ls_stepped *run, const list *l, int own, FILE *out)
+{
+    const char *between = "";
+    for (size_t i = 0; i < l->count; i++) {
+        const noted *one = &l->items[i];
+        const bool others = one->member >= 0 && one->member != own;
+        size_t before = 0;
+        const size_t many = others ? count_members(l, i, own, &before) : 0;
+        if (many > FEW && before)
+            continue;
+        fprintf(out, "%s%s", between, one->what);
+        between = ", ";
+        if (many > FEW) {
+            fprintf(out, " of %zu members", many);
+            continue;
+        }
+        if (one->range.count &&
+            one->range.count < ls_step_replica(&run->step[LS_FULL], one->member)->elements)
+            say_range(one->range, out);
+        if (others) {
+            fputs(" of ", out);
+            say_member(run, one->member, out);
+        }
+    }
+    fputs(l->count ? "" : "-", out);
+}
+
+ls_status ls_names_accesses(const ls_names *n, const ls_step *s, const ls_task *task,
+                            const ls_access *accesses, size_t count, bool writes, FILE *out)
+{
+    list l = {0};
+    ls_status status = LS_OK;
+    for (size_t a = 0; a < count && !status; a++)
+        if (accesses[a].writes == writes)
+            status = note_access(n, s, task, &accesses[a], &l);
+    if (!status)
+        say_list(s->run, &l, s->run->lanes[task->lane].member, out);
+    free(l.items);
+    return status;
+}

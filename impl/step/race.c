@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What must hold of steps as they are said, by the steps alone; see run.h.
+ *
+ * Any two tasks that touch the same bytes, one of them writing, are ordered: by their lane, by the
+ * waits that will be put, by what begins a step behind its driver. Looked at are two steps one
+ * after the other, of each size. Communicators order nothing. Each task has a clock: of every lane
+ * of its component, which task is known to have ended.
+ *
+ * Besides, no step has an operation more often than it is to be done, and all ends of a
+ * communicator have the same operations in the same order; else they would wait for each other in
+ * vain.
+ */
+#include "impl/step/conflicts.h"
+#include "impl/step/names.h"
+#include "impl/step/run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Words ----------------------------------------------------------------------------------- */
+
+static void say_task(const ls_step *s, const ls_task *task, FILE *out)
+{
+    fprintf(out, "task %zu (", (size_t)(task - s->tasks));
+    ls_names_lane(s->run, task->lane, out);
+    fputs(": ", out);
+    ls_names_task(s, task, out);
+    fputc(')', out);
+}
+
+/* What both touch, one of them writing. */
+static ls_access common_to(const ls_step *a, const ls_task *x, const ls_step *b, const ls_task *y)
+{
+    for (size_t i = 0; i < x->access_count; i++) {
+        const ls_access *one = &a->accesses[x->access + i];
+        for (size_t k = 0; k < y->access_count; k++) {
+            const ls_access *other = &b->accesses[y->access + k];
+            const char *begin = one->memory, *end = begin + one->bytes, *its = other->memory;
+            const char *its_end = its + other->bytes;
+            begin = its > begin ? its : begin;
+            end = its_end < end ? its_end : end;
+            if (begin < end && (one->writes || other->writes))
+                return (ls_access){begin, (size_t)(end - begin), true};
+        }
+    }
+    return (ls_access){0};
+}
+
+/* Two tasks: x of `a`, then y of `b`, the same step or the next one. */
+typedef struct pair {
+    const ls_step *a, *b;
+    const ls_task *x, *y;
+    bool next;
+} pair;
+
+static ls_status say_race(const pair *p, FILE *out)
+{
+    const ls_access both = common_to(p->a, p->x, p->b, p->y);
+    ls_names *names = NULL;
+    LS_TRY(ls_names_open(p->b->run, &names));
+    say_task(p->b, p->y, out);
+    fputs(" and ", out);
+    say_task(p->a, p->x, out);
+    fprintf(out, "%s touch ", p->next ? " of the step before" : "");
+    ls_status status = ls_names_accesses(names, p->b, p->y, &both, 1, true, out);
+    ls_names_close(names);
+    return status;
+}
+
+static ls_status fail_race(const pair *p)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    if (!out)
+        return ls_fail_memory("step", BUFSIZ);
+    ls_status status = say_race(p, out);
+    const bool whole = !fclose(out);
+    if (!status)
+        status = whole ? ls_fail(LS_CODE_CHECK, "race", NULL,
+                                 "%s, in no order; operations say what they touch", text)
+                       : ls_fail_memory("step", size);
+    free(text);
+    return status;
+}
+
+/* ---- Races ----------------------------------------------------------------------------------- */
+
+/* Tasks are counted through both steps; what is a task's number is so from 1, 0 being none. */
+typedef struct sweep {
+    const ls_stepped *run;
+    const ls_step *steps[2];
+    int *place;     /* [lanes] among those of its component */
+    size_t *size;   /* [components] lanes */
+    size_t *latest; /* [lanes] the lane's latest task */
+    size_t *begun;  /* [components] the driver's latest when the step at hand begins */
+    size_t *first;  /* [tasks] where its clock is: what has ended when it has */
+    size_t *clocks;
+    size_t *clock;    /* of the task at hand */
+    size_t task, met; /* the task at hand, from 0; the one that it races with, or 0 */
+} sweep;
+
+static const ls_task *task_of(const sweep *w, size_t number, const ls_step **step)
+{
+    const size_t first = w->steps[0]->task_count;
+    *step = w->steps[number >= first];
+    return &(*step)->tasks[number - (number >= first ? first : 0)];
+}
+
+static void meet(void *context, size_t earlier)
+{
+    sweep *w = context;
+    const ls_step *step;
+    const int lane = task_of(w, earlier, &step)->lane;
+    const int own = task_of(w, w->task, &step)->lane;
+    const bool tied = w->run->component[lane] == w->run->component[own];
+    if (!w->met && (!tied || w->clock[w->place[lane]] <= earlier))
+        w->met = earlier + 1;
+}
+
+static void hear(sweep *w, size_t size, size_t earlier)
+{
+    for (size_t l = 0; earlier && l < size; l++) {
+        const size_t its = w->clocks[w->first[earlier - 1] + l];
+        w->clock[l] = its > w->clock[l] ? its : w->clock[l];
+    }
+}
+
+static void begin_step(sweep *w)
+{
+    for (int c = 0; c < w->run->component_count; c++)
+        w->begun[c] = w->latest[w->run->components[c].driver];
+}
+
+static ls_status take(sweep *w, ls_conflicts *conflicts)
+{
+    const ls_step *s;
+    const ls_task *task = task_of(w, w->task, &s);
+    const int component = w->run->component[task->lane];
+    const size_t size = w->size[component], before = w->task - (size_t)(task - s->tasks);
+    if (task == s->tasks)
+        begin_step(w);
+    w->clock = w->clocks + w->first[w->task];
+    hear(w, size, w->latest[task->lane]);
+    hear(w, size, task->begins ? w->begun[component] : 0);
+    for (size_t i = 0; i < task->wait_count; i++)
+        hear(w, size, before + s->waits[task->wait + i] + 1);
+    LS_TRY(ls_conflicts_next(conflicts, meet, w));
+    w->clock[w->place[task->lane]] = w->latest[task->lane] = w->task + 1;
+    if (!w->met)
+        return LS_OK;
+    pair p = {.b = s, .y = task, .next = w->met <= before};
+    p.x = task_of(w, w->met - 1, &p.a);
+    return fail_race(&p);
+}
+
+static ls_status open_clocks(sweep *w, size_t tasks)
+{
+    size_t words = 0;
+    const ls_step *s;
+    for (int l = 0; l < w->run->lane_count; l++)
+        w->place[l] = (int)w->size[w->run->component[l]]++;
+    for (size_t t = 0; t < tasks; t++) {
+        w->first[t] = words;
+        words += w->size[w->run->component[task_of(w, t, &s)->lane]];
+    }
+    w->clocks = calloc(words + 1, sizeof *w->clocks);
+    return w->clocks ? LS_OK : ls_fail_memory("step", words * sizeof *w->clocks);
+}
+
+static ls_status check_races(sweep *w, size_t tasks)
+{
+    ls_conflicts *conflicts = NULL;
+    LS_TRY(open_clocks(w, tasks));
+    LS_TRY(ls_conflicts_open(w->steps, 2, &conflicts));
+    ls_status status = LS_OK;
+    for (w->task = 0; w->task < tasks && !status; w->task++)
+        status = take(w, conflicts);
+    ls_conflicts_close(conflicts);
+    return status;
+}
+
+static ls_status check_pair(const ls_stepped *run, const ls_step *a, const ls_step *b)
+{
+    const size_t lanes = (size_t)run->lane_count + 1, tasks = a->task_count + b->task_count;
+    sweep w = {.run = run,
+               .steps = {a, b},
+               .place = calloc(lanes, sizeof *w.place),
+               .size = calloc(lanes, sizeof *w.size),
+               .latest = calloc(lanes, sizeof *w.latest),
+               .begun = calloc(lanes, sizeof *w.begun),
+               .first = calloc(tasks + 1, sizeof *w.first)};
+    ls_status status = w.place && w.size && w.latest && w.begun && w.first
+                           ? check_races(&w, tasks)
+                           : ls_fail_memory("step", tasks * sizeof *w.first);
+    free(w.place);
+    free(w.size);
+    free(w.latest);
+    free(w.begun);
+    free(w.first);
+    free(w.clocks);
+    return status;
+}
+
+/* ---- Operations ------------------------------------------------------------------------------ */
+
+typedef struct ops {
+    ls_op **items;
+    size_t count;
+} ops;
+
+static int compare_ops(const void *a, const void *b)
+{
+    const uintptr_t x = (uintptr_t) * (ls_op *const *)a, y = (uintptr_t) * (ls_op *const *)b;
+    return (x > y) - (x < y);
+}
+
+/* Those of the slices' acts; without `items` they are only counted. */
+static void add_acts(const ls_step *s, ops *all)
+{
+    const ls_stepped *run = s->run;
+    const int members = run->shared.total + (run->shadows ? run->shared.count : 0);
+    for (int m = 0; m < members; m++) {
+        const ls_slice *slice = ls_step_member(s, m)->slice[s->which];
+        size_t count = 0;
+        const ls_act *acts = slice ? ls_slice_acts(slice, &count) : NULL;
+        for (size_t i = 0; i < count * LS_NET_LISTS; i++) {
+            const ls_op_list *list = acts[i / LS_NET_LISTS].lists[i % LS_NET_LISTS];
+            for (size_t k = 0; list && k < list->count; k++, all->count++)
+                if (all->items)
+                    all->items[all->count] = list->items[k];
+        }
+    }
+}
+
+/* Both in order: none of `said` is there more often than in `acts`, or once. */
+static ls_status compare_lists(const ops *said, const ops *acts)
+{
+    size_t its = 0;
+    for (size_t i = 0, times = 1; i < said->count; i++) {
+        times = i && said->items[i] == said->items[i - 1] ? times + 1 : 1;
+        while (its < acts->count && compare_ops(&acts->items[its], &said->items[i]) < 0)
+            its++;
+        const bool there = its < acts->count && acts->items[its] == said->items[i];
+        its += there;
+        if (!there && times > 1)
+            return ls_fail(LS_CODE_CHECK, "step", said->items[i]->name,
+                           "is once too often in it; what is to be done is said once");
+    }
+    return LS_OK;
+}
+
+/* A net that goes through several shards in turn has its operations as often. */
+static ls_status check_once(const ls_step *s)
+{
+    ops said = {0}, acts = {0};
+    for (size_t t = 0; t < s->task_count; t++)
+        said.count += s->tasks[t].op_count;
+    said.items = malloc((said.count + 1) * sizeof(ls_op *));
+    add_acts(s, &acts);
+    acts.items = malloc((acts.count + 1) * sizeof(ls_op *));
+    ls_status status = said.items && acts.items
+                           ? LS_OK
+                           : ls_fail_memory("step", (acts.count + 1) * sizeof(ls_op *));
+    if (!status) {
+        acts.count = said.count = 0;
+        add_acts(s, &acts);
+        for (size_t t = 0; t < s->task_count; t++)
+            for (size_t i = 0; i < s->tasks[t].op_count; i++)
+                said.items[said.count++] = s->ops[s->tasks[t].op + i];
+        qsort(said.items, said.count, sizeof(ls_op *), compare_ops);
+        qsort(acts.items, acts.count, sizeof(ls_op *), compare_ops);
+        status = compare_lists(&said, &acts);
+    }
+    free(said.items);
+    free(acts.items);
+    return status;
+}
+
+/* The next task of that end from number *t on; NULL: there is none. */
+static const ls_task *next_of(const ls_step *s, const ls_comm *comm, size_t *t)
+{
+    while (*t < s->task_count &&
+           (!s->tasks[*t].ends || s->tasks[*t].ends[s->tasks[*t].rank] != comm))
+        ++*t;
+    return *t < s->task_count ? &s->tasks[(*t)++] : NULL;
+}
+
+static ls_status check_ends(const ls_step *s, const ls_comm *first, const ls_comm *other)
+{
+    size_t at = 0, its = 0;
+    for (const ls_task *a, *b;;) {
+        a = next_of(s, first, &at);
+        b = next_of(s, other, &its);
+        if (!a && !b)
+            return LS_OK;
+        if (!a || !b || strcmp(a->verb, b->verb) != 0 || a->range.first != b->range.first ||
+            a->range.count != b->range.count)
+            return ls_fail(LS_CODE_CHECK, "step", a ? a->verb : b->verb,
+                           "task %zu is another one on the communicator's other ends, which would "
+                           "wait for it in vain; all say the same in one order",
+                           (size_t)((a ? a : b) - s->tasks));
+    }
+}
+
+static ls_status check_step(const ls_step *s)
+{
+    LS_TRY(check_once(s));
+    for (int g = 0; g < s->run->group_count; g++)
+        for (int i = 1; i < s->run->groups[g].count; i++)
+            LS_TRY(check_ends(s, s->run->groups[g].comms[0], s->run->groups[g].comms[i]));
+    return LS_OK;
+}
+
+ls_status ls_stepped_check(const ls_run *run)
+{
+    const ls_stepped *me = (const ls_stepped *)run;
+    const ls_step *full = &me->step[LS_FULL], *tail = &me->step[LS_TAIL];
+    for (int b = 0; b < LS_BATCHES; b++)
+        LS_TRY(check_step(&me->step[b]));
+    LS_TRY(check_pair(me, full, full));
+    if (!tail->task_count)
+        return LS_OK;
+    LS_TRY(check_pair(me, full, tail));
+    return check_pair(me, tail, full);
+}

@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Edits of steps, one at a time (impl/step/edit.h): which of them do the checks find?
+
+    mutate.py PROGRAM FILE [--ranks "LAUNCHER N"] [--list]
+
+PROGRAM is built with LOCKSTEP_HOOKS. FILE has a line for each configuration: options of `verify`.
+Each task of the step is left out, doubled, swapped with the next one of its lane and with the next
+one said; each wait is left out. A changed step must be found by one of
+
+    check    the race check, and what else must hold of a step before it runs
+    gate     verify's comparison, the counted traffic, or that the step never ends
+    fuzzing  verify under random pauses, where nothing else has found it
+    capture  the program of the step cannot be captured
+
+unless the program says that it is the same step: neither of two swapped tasks touches what the other
+does; a fence of which no memory is in need. Prints a table and each edit that nothing has found.
+Status 1: fewer than 98% of those that are not equivalent were found.
+"""
+import concurrent.futures, json, os, re, subprocess, sys
+
+SECONDS, SEEDS, ENOUGH = 60, 5, 0.98
+FINDERS = ("check", "gate", "fuzzing", "capture")
+TASK_EDITS, WAIT_EDITS = ("drop", "double", "swap", "turn"), ("drop-wait", "drop-begin")
+NO_EDITS = ("nothing follows", "to the swap on their lane", "it does not wait for the beginning")
+
+
+def run(command, options, **environment):
+    """Status, and the words of what went wrong."""
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("LOCKSTEP_")}
+    try:
+        done = subprocess.run([*command, *options.split(), "--warmup", "0", "--results", "none", "--format", "jsonl"],
+                              env={**clean, **environment}, stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        return 124, "never ends", None
+    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+    row = json.loads(lines[-1]) if lines else None
+    said = next((line for line in done.stderr.splitlines() if line.startswith("lockstep: ")), "")
+    return done.returncode, row["result"].get("reason", "") if row and done.returncode else said, row
+
+
+def finder(words):
+    """Who it was that found the edit."""
+    if re.match(r"(lockstep: )?(race|step): ", words):
+        return "check"
+    if re.match(r"(lockstep: )?(program|capture)|.*(operations do not match|operations of ranks)", words):
+        return "capture"
+    return "gate"
+
+
+class Configuration:
+    def __init__(self, command, options):
+        self.command, self.options = command, options
+        self.verifies = "independent" not in options
+        code, words, self.intact = self.once("")
+        if code:
+            sys.exit(f"nothing is edited, but status {code}: {words}: {options}")
+        self.tasks, self.waits = self.count("drop:999999999"), self.count("drop-wait:999999999")
+
+    def once(self, edit, options="", **more):
+        """`independent` is compared with nothing: here, with what it was unedited."""
+        verb = "verify" if self.verifies else "run"
+        code, words, row = run([*self.command, verb], f"{self.options} {options}", LOCKSTEP_EDIT=edit, **more)
+        if code == 0 and not self.verifies and edit and not edit.endswith("?"):
+            figures = [(r["equivalence"].get("digest"), r["train"]["loss_first"], r["train"]["loss_last"])
+                       for r in (row, self.intact)]
+            if figures[0] != figures[1]:
+                return 1, "another result than the intact step's", row
+        return code, words, row
+
+    def count(self, edit):
+        _, words, _ = self.once(edit)
+        return int(re.search(r"there are (\d+)$", words)[1])
+
+    def judge(self, edit):
+        """The finder, "equivalent", None (a survivor) or "none" (no edit), and the words."""
+        capture = "--capture no" if edit.startswith("drop-") else ""
+        code, words, _ = self.once(edit, capture)
+        if "LOCKSTEP_EDIT: " in words:
+            same = re.search(r"is equivalent: (.*)", words)
+            assert same, words
+            return ("none" if same[1] in NO_EDITS else "equivalent"), same[1]
+        if code in (0, 2) and capture: # or it is captured always
+            code, words, _ = self.once(edit)
+        if code == 0:
+            for seed in range(1, SEEDS + 1):
+                if self.once(edit, "--capture no", LOCKSTEP_FUZZ=str(seed))[0] not in (0, 2):
+                    return "fuzzing", f"seed {seed}"
+            _, asked, _ = self.once(edit + "?")
+            if same := re.search(r"is equivalent: (.*)", asked):
+                return "equivalent", same[1]
+        return (finder(words) if code else None), words
+
+    def edits(self):
+        return [f"{kind}:{t}" for kind in TASK_EDITS + WAIT_EDITS
+                for t in range(self.waits if kind == "drop-wait" else self.tasks)]
+
+
+def main():
+    program, path = sys.argv[1:3]
+    ranks = sys.argv[sys.argv.index("--ranks") + 1].split() if "--ranks" in sys.argv else []
+    with open(path) as lines:
+        options = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+    columns = ("tasks", "waits", "edits", "equivalent", *FINDERS, "survive")
+    print(f"{'strategy':12}" + "".join(f"{c:>11}" for c in columns) + "  options")
+    found = judged = 0
+    survivors = []
+    with concurrent.futures.ThreadPoolExecutor(1 if ranks else os.cpu_count()) as pool:
+        for line in options:
+            c = Configuration([*ranks, program], line)
+            edits = c.edits()
+            results = list(zip(edits, pool.map(c.judge, edits)))
+            counted = {who: sum(r[0] == who for _, r in results) for who in (*FINDERS, "equivalent", "none", None)}
+            survivors += [(line, edit) for edit, r in results if r[0] is None]
+            found += sum(counted[who] for who in FINDERS)
+            judged += sum(counted[who] for who in FINDERS) + counted[None]
+            strategy = re.search(r"--strategy (\S+)", line)[1]
+            values = (c.tasks, c.waits, len(results) - counted["none"], counted["equivalent"],
+                      *(counted[who] for who in FINDERS), counted[None])
+            print(f"{strategy:12}" + "".join(f"{v:11}" for v in values) + f"  {line}", flush=True)
+            if "--list" in sys.argv:
+                for edit, (who, words) in results:
+                    if who != "none":
+                        print(f"    {edit:16} {who or 'SURVIVES':11} {words[:160]}")
+    for line, edit in survivors:
+        print(f"survives: {edit} of: {line}")
+    print(f"{found} of {judged} edits that are not equivalent were found: {100 * found / judged:.1f}%")
+    sys.exit(found < ENOUGH * judged)
+
+
+main()

@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Whatever is changed in a step is found (mutate.py): each task left out, doubled, swapped with the next
+# one, each wait left out, in some steps of each strategy. test_mutations_slow does so in more of them. Tolerance:
+# 2 in 100 edits may survive, and are named.
+set -euo pipefail
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+export XDG_CACHE_HOME=$dir
+if [ ! -x "$LOCKSTEP" ] || LOCKSTEP_EDIT='?' "$LOCKSTEP" --version >/dev/null 2>&1; then
+  echo "skipped: $LOCKSTEP is not built with LOCKSTEP_HOOKS; ci/test.sh builds it (preset hooks)"
+  exit 77
+fi
+small="--model mlp:12-4-3 --data synthetic:50 --batch 20 --epochs 2"
+cat >"$dir/configurations" <<T
+--strategy single --devices 1 $small
+--strategy independent --devices 2 --model poly --data synthetic:50 --batch 20 --epochs 2
+--strategy mirrored --devices 2 $small
+--strategy mirrored --devices 2 --cpu-devices 2 --cores-per-device 2 --bucket-bytes 0 $small
+--strategy towers --devices 2 $small
+--strategy towers --devices 2 --towers-staged yes --model twin-lstm:3 --data synthetic:20 --batch 10 --steps 2 --optimizer adam
+T
+python3 "$SOURCE_DIR/impl/tests/mutate.py" "$LOCKSTEP" "$dir/configurations" "$@"

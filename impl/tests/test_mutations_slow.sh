@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Whatever is changed in a step is found (mutate.py), in steps of every kind: models, exact mode, algorithms,
+# pieces, communicators, placements. Tolerance: 2 in 100 edits may survive, and are named.
+set -euo pipefail
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+export XDG_CACHE_HOME=$dir
+if [ ! -x "$LOCKSTEP" ] || LOCKSTEP_EDIT='?' "$LOCKSTEP" --version >/dev/null 2>&1; then
+  echo "skipped: $LOCKSTEP is not built with LOCKSTEP_HOOKS; ci/test.sh builds it (preset hooks)"
+  exit 77
+fi
+small="--model mlp:12-4-3 --data synthetic:50 --batch 20 --epochs 2"
+apart="--cpu-devices 4 --cores-per-device 2" # all-reduces have lanes of their own
+cat >"$dir/configurations" <<T
+--strategy single --devices 1 --model cnn --data synthetic:20 --batch 10 --steps 2 --optimizer adam
+--strategy single --devices 1 --reduce exact --micro-shards 4 $small
+--strategy independent --devices 3 --model mlp:12-4-3 --data synthetic:50 --batch 20 --epochs 2
+--strategy mirrored --devices 3 --reduce exact --micro-shards 5 $small
+--strategy mirrored --devices 3 --reduce exact --micro-shards 5 $apart $small
+--strategy mirrored --devices 3 --allreduce ring $small
+--strategy mirrored --devices 4 --allreduce tree --bucket-bytes 0 $apart $small
+--strategy mirrored --devices 2 --allreduce flat $apart --bucket-bytes 0 --model tied --data synthetic:50 --batch 20 --steps 2 --optimizer adam
+--strategy mirrored --devices 2 --comm device $apart $small
+--strategy mirrored --devices 2 --model twin-lstm:3 --data synthetic:20 --batch 10 --steps 2 --optimizer adam
+--strategy mirrored --devices 2 --model resnet:8 --sync-bn yes --batch 9 --data synthetic:36 --steps 2 --optimizer adam
+--strategy towers --devices 3 --cpu-devices 4 --variable-device cpu:3 $small
+--strategy towers --devices 3 --towers-staged yes $small
+--strategy towers --devices 3 --reduce exact --micro-shards 5 $small
+--strategy towers --devices 3 --colocate-gradients no $small
+--strategy towers --devices 2 --colocate-gradients no --reduce exact --micro-shards 3 --model poly --data synthetic:50 --batch 20 --steps 2 --optimizer adam
+--strategy towers --devices 2 --model cifar10 --data synthetic:60 --batch 8 --steps 2 --optimizer adam
+T
+python3 "$SOURCE_DIR/impl/tests/mutate.py" "$LOCKSTEP" "$dir/configurations" "$@"

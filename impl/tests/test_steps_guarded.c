@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a step's tasks touch is what they say: each runs by itself, in the order said, while all
+ * memory of the devices that it does not say lies on pages that nobody may touch, and what it says
+ * it only reads on pages that nobody may write. A fault names the task and the memory. Single
+ * kernels are guarded more closely in common/kernel/tests; here are communicators, copies, and what
+ * a replica's own operations share.
+ *
+ * Pages are of 4096 bytes, so a wrong count of bytes within one is not seen. Memory that no task
+ * says is the operations' own, such as workspace. No tolerance.
+ */
+#include "common/base/tests/must.h"
+#include "impl/replicas.h"
+#include "impl/step/names.h"
+#include "impl/step/run.h"
+#include "impl/strategies.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <cmocka.h>
+
+enum { DEVICES = 3, PAGE = 4096, MOST = 4096, TASKS_AT_ONCE = DEVICES };
+
+/* ---- Memory of devices, each piece on pages of its own ----------------------------------------
+ */
+
+typedef struct piece {
+    char *memory;
+    size_t bytes; /* whole pages; 0: released */
+    bool said;    /* by any task */
+} piece;
+
+static piece pieces[MOST];
+static size_t piece_count;
+
+/* In place of the library's (the linker's --wrap). */
+ls_status __wrap_ls_device_allocate(ls_device *device, ls_memory_use use, size_t bytes, void **out);
+void __wrap_ls_device_release(ls_device *device, void *memory);
+
+ls_status __wrap_ls_device_allocate(ls_device *device, ls_memory_use use, size_t bytes, void **out)
+{
+    const size_t whole = (bytes / PAGE + 1) * PAGE;
+    (void)device;
+    (void)use;
+    *out = mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(*out != MAP_FAILED && piece_count < MOST);
+    pieces[piece_count++] = (piece){*out, whole, false};
+    return LS_OK;
+}
+
+void __wrap_ls_device_release(ls_device *device, void *memory)
+{
+    (void)device;
+    for (size_t i = 0; memory && i < piece_count; i++) {
+        if (pieces[i].memory != memory || !pieces[i].bytes)
+            continue;
+        munmap(memory, pieces[i].bytes);
+        pieces[i].bytes = 0;
+    }
+}
+
+static piece *piece_of(const void *memory)
+{
+    for (size_t i = 0; i < piece_count; i++)
+        if ((const char *)memory >= pieces[i].memory &&
+            (const char *)memory < pieces[i].memory + pieces[i].bytes)
+            return &pieces[i];
+    return NULL;
+}
+
+/* ---- The guard ------------------------------------------------------------------------------- */
+
+static volatile bool guards;
+static char *volatile touched; /* the first byte that was touched without being said */
+
+/* Lets the thread go on, so that the test ends in words; elsewhere it is a fault like any. */
+static void fault(int number, siginfo_t *info, void *context)
+{
+    (void)context;
+    const piece *p = guards ? piece_of(info->si_addr) : NULL;
+    if (!p || mprotect(p->memory, p->bytes, PROT_READ | PROT_WRITE) != 0) {
+        signal(number, SIG_DFL);
+        return;
+    }
+    if (!touched)
+        touched = info->si_addr;
+}
+
+static void allow_all(int protection)
+{
+    for (size_t i = 0; i < piece_count; i++)
+        if (pieces[i].bytes && (pieces[i].said || protection != PROT_NONE))
+            assert_int_equal(mprotect(pieces[i].memory, pieces[i].bytes, protection), 0);
+}
+
+static void allow(const ls_access *a, bool writes)
+{
+    const uintptr_t begin = (uintptr_t)a->memory / PAGE * PAGE;
+    const size_t bytes = (uintptr_t)a->memory + a->bytes - begin;
+    if (a->writes == writes && piece_of(a->memory))
+        mprotect((void *)begin, bytes, writes ? PROT_READ | PROT_WRITE : PROT_READ);
+}
+
+/* Those of `count` tasks; `but` is left out. What is written last, for pages hold several. */
+static void allow_said(const ls_step *s, const ls_task *task, size_t count, const ls_access *but)
+{
+    for (int writes = 0; writes < 2; writes++)
+        for (size_t t = 0; t < count; t++)
+            for (size_t a = task[t].access; a < task[t].access + task[t].access_count; a++)
+                if (&s->accesses[a] != but)
+                    allow(&s->accesses[a], writes);
+}
+
+/* ---- Tasks by themselves --------------------------------------------------------------------- */
+
+static void put(const ls_step *s, const ls_task *task)
+{
+    ls_queue *queue = s->run->lanes[task->lane].queue;
+    for (size_t i = 0; i < task->op_count; i++)
+        must(ls_queue_put(queue, s->ops[task->op + i]));
+    if (task->to.memory)
+        must(ls_queue_copy(queue, task->to.memory, ls_step_replica(s, task->to.member)->device,
+                           task->from.memory, ls_step_replica(s, task->from.member)->device,
+                           task->to.bytes));
+}
+
+/* Ends of a communicator wait for each other: the ends of one all-reduce are at work together. */
+static size_t count_together(const ls_step *s, size_t t)
+{
+    size_t count = 1;
+    while (s->tasks[t].ends && t + count < s->task_count && s->tasks[t + count].ends &&
+           s->tasks[t + count].range.first == s->tasks[t].range.first)
+        count++;
+    return count;
+}
+
+/* Whether they touched nothing else. */
+static bool run_guarded(const ls_step *s, size_t t, size_t count, const ls_access *but)
+{
+    const struct sigaction caught = {.sa_sigaction = fault, .sa_flags = SA_SIGINFO};
+    struct sigaction before; /* cmocka's */
+    sigaction(SIGSEGV, &caught, &before);
+    touched = NULL;
+    allow_all(PROT_NONE);
+    allow_said(s, &s->tasks[t], count, but);
+    guards = true;
+    for (size_t i = 0; i < count; i++)
+        put(s, &s->tasks[t + i]);
+    for (size_t i = 0; i < count; i++)
+        must(ls_queue_sync(s->run->lanes[s->tasks[t + i].lane].queue));
+    guards = false;
+    allow_all(PROT_READ | PROT_WRITE);
+    sigaction(SIGSEGV, &before, NULL);
+    return !touched;
+}
+
+static void say_touched(const ls_step *s, const ls_task *task, const char *of)
+{
+    const ls_access at = {touched, 1, true};
+    ls_names *names;
+    must(ls_names_open(s->run, &names));
+    printf("%s: task %zu (", of, (size_t)(task - s->tasks));
+    ls_names_lane(s->run, task->lane, stdout);
+    printf(": ");
+    ls_names_task(s, task, stdout);
+    printf(") touches ");
+    must(ls_names_accesses(names, s, task, &at, 1, true, stdout));
+    printf(", and does not say so\n");
+    ls_names_close(names);
+}
+
+/* Each access in turn is not said: how many are missed then? The step goes on as it should. */
+static void leave_out(const ls_step *s, size_t t, size_t count, size_t *left_out, size_t *seen)
+{
+    for (size_t i = t; i < t + count; i++) {
+        for (size_t a = s->tasks[i].access; a < s->tasks[i].access + s->tasks[i].access_count;
+             a++) {
+            ++*left_out;
+            *seen += !run_guarded(s, t, count, &s->accesses[a]);
+        }
+    }
+}
+
+static void note_said(const ls_step *s)
+{
+    for (size_t t = 0; t < s->task_count; t++)
+        for (size_t a = s->tasks[t].access; a < s->tasks[t].access + s->tasks[t].access_count;
+             a++) {
+            piece *p = piece_of(s->accesses[a].memory);
+            if (p)
+                p->said = true;
+        }
+}
+
+static void check_step(const ls_step *s, const char *of, size_t *left_out, size_t *seen)
+{
+    note_said(s);
+    for (size_t t = 0, count; t < s->task_count; t += count) {
+        count = count_together(s, t);
+        const bool well = run_guarded(s, t, count, NULL);
+        if (!well)
+            say_touched(s, &s->tasks[t], of);
+        assert_true(well);
+        if (left_out)
+            leave_out(s, t, count, left_out, seen);
+    }
+}
+
+/* ---- Strategies ------------------------------------------------------------------------------ */
+
+typedef struct fixture {
+    ls_machine *machine;
+    ls_device *device[DEVICES];
+    ls_model *model;
+    ls_data *data;
+    ls_job job;
+    float *initial;
+} fixture;
+
+static void check(const ls_job *job, const fixture *f, const char *name, size_t *left_out,
+                  size_t *seen)
+{
+    const ls_strategy *strategy;
+    ls_run *run;
+    must(ls_strategy_find(name, &strategy));
+    must(ls_strategy_open(strategy, job, &run));
+    must(run->kind->load(run, f->initial));
+    must(ls_stepped_check(run));
+    for (int b = 0; b < LS_BATCHES; b++)
+        check_step(&((ls_stepped *)run)->step[b], name, left_out, seen);
+    run->kind->close(run);
+}
+
+static void check_strategies(const ls_job *job, const fixture *f)
+{
+    ls_job one = *job, apart = *job, overlapped = *job;
+    one.device_count = 1;
+    apart.towers_staged = apart.towers_apart = true;
+    overlapped.overlap = true;
+    overlapped.bucket_bytes = 0;
+    check(&one, f, "single", NULL, NULL);
+    check(job, f, "mirrored", NULL, NULL);
+    check(&overlapped, f, "mirrored", NULL, NULL);
+    check(job, f, "towers", NULL, NULL);
+    check(&apart, f, "towers", NULL, NULL);
+    if (!job->exact)
+        check(job, f, "independent", NULL, NULL);
+}
+
+static void tasks_touch_what_they_say(void **state)
+{
+    const fixture *f = *state;
+    static const char *const algorithms[] = {"ring", "direct", "tree", "flat", "halving-doubling"};
+    ls_job job = f->job;
+    for (size_t i = 0; i < sizeof algorithms / sizeof *algorithms; i++) {
+        must(ls_allreduce_find(algorithms[i], &job.allreduce));
+        check(&job, f, "mirrored", NULL, NULL);
+    }
+    check_strategies(&job, f);
+    job.exact = true;
+    job.micro_shards = 5;
+    must(ls_allreduce_find("canonical", &job.allreduce));
+    check_strategies(&job, f);
+}
+
+/* An access that is not said is seen, but for those that another one on their pages covers, and for
+ * what a task says and does not touch. */
+static void forgotten_accesses_are_seen(void **state)
+{
+    const fixture *f = *state;
+    size_t left_out = 0, seen = 0;
+    check(&f->job, f, "mirrored", &left_out, &seen);
+    check(&f->job, f, "towers", &left_out, &seen);
+    printf("%zu of %zu accesses that were left out were seen\n", seen, left_out);
+    assert_true(2 * seen > left_out);
+}
+
+static int open_all(void **state)
+{
+    const ls_memory_policy policy = {.kind = LS_MEMORY_GROWTH};
+    static fixture f;
+    must(ls_machine_open(&(ls_machine_options){.cpu_devices = DEVICES}, &f.machine));
+    for (int i = 0; i < DEVICES; i++) {
+        const ls_device_name name = {.kind = LS_DEVICE_CPU, .index = i, .logical = -1};
+        must(ls_device_open(f.machine, &name, &policy, &f.device[i]));
+    }
+    must(ls_model_open("mlp:64-32-10", &f.model));
+    must(ls_data_open("synthetic:50", &f.model->need, &f.data));
+    f.job = (ls_job){.model = f.model,
+                     .data = f.data,
+                     .devices = f.device,
+                     .device_count = DEVICES,
+                     .variable_device = f.device[1],
+                     .batch = 20,
+                     .epochs = true,
+                     .seed = 1,
+                     .schedule = {.initial = 0.1},
+                     .bucket_bytes = SIZE_MAX,
+                     .flip_replica = -1,
+                     .delay_replica = -1,
+                     .records = 4};
+    must(ls_optimizer_parse("adam", &f.job.optimizer));
+    must(ls_allreduce_find("ring", &f.job.allreduce));
+    f.initial = calloc(f.model->graph->variables.elements, sizeof *f.initial);
+    *state = &f;
+    return 0;
+}
+
+static int close_all(void **state)
+{
+    fixture *f = *state;
+    free(f->initial);
+    ls_data_close(f->data);
+    ls_model_close(f->model);
+    for (int i = 0; i < DEVICES; i++)
+        ls_device_close(f->device[i]);
+    ls_machine_close(f->machine);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(tasks_touch_what_they_say),
+                                       cmocka_unit_test(forgotten_accesses_are_seen)};
+    return cmocka_run_group_tests(tests, open_all, close_all);
+}

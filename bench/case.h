@@ -58,6 +58,7 @@ typedef struct ls_case {
     int microbatches;         /**< pipeline: 4 */
     bool one_f_one_b;         /**< pipeline: schedule; false: gpipe */
     int hybrid_replicas;      /**< hybrid: 2 */
+    int local_sgd_every;      /**< local-sgd: 10 */
     bool hybrid_pipeline;     /**< hybrid: the split; false: model-parallel */
     bool towers_staged;       /**< false */
     int ps_mode;              /**< ps: ls_ps_mode, sync */

@@ -66,6 +66,7 @@ static const char *const csv_columns[] = {
     "case.model_parallel_place",
     "case.pipeline_microbatches",
     "case.pipeline_schedule",
+    "case.local_sgd_every",
     "case.hybrid_replicas",
     "case.hybrid_inner",
     "result.status",

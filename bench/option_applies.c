@@ -17,9 +17,15 @@ int ls_case_split_replicas(const ls_case *one, bool divided)
     return !divided ? 0 : ls_applies_hybrid(one) ? one->hybrid_replicas : 1;
 }
 
+bool ls_applies_local_sgd(const ls_case *one)
+{
+    return strcmp(one->strategy, "local-sgd") == 0;
+}
+
 bool ls_applies_mirrored(const ls_case *one)
 {
-    return strcmp(one->strategy, "mirrored") == 0 || ls_applies_hybrid(one);
+    return strcmp(one->strategy, "mirrored") == 0 || ls_applies_hybrid(one) ||
+           ls_applies_local_sgd(one);
 }
 
 bool ls_applies_buckets(const ls_case *one)

@@ -10,6 +10,7 @@ bool ls_applies_exact(const ls_case *one);
 bool ls_applies_augment(const ls_case *one);
 bool ls_applies_convolution(const ls_case *one);
 bool ls_applies_sync_bn(const ls_case *one);
+bool ls_applies_local_sgd(const ls_case *one);
 bool ls_applies_mirrored(const ls_case *one);
 bool ls_applies_buckets(const ls_case *one); /**< exact mode reduces everything at once */
 bool ls_applies_towers(const ls_case *one);

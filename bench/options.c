@@ -54,6 +54,7 @@ static void default_case(ls_case *one, bool verify, const ls_processes *processe
     one->colocate_gradients = true;
     one->microbatches = 4;
     one->hybrid_replicas = 2;
+    one->local_sgd_every = 10;
     one->ps_servers = 1;
     one->ps_staleness = 2;
     one->ranks = processes->size;

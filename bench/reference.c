@@ -54,6 +54,7 @@ ls_case ls_reference_case(const ls_case *c)
     single.ps_colocate = single.ps_by_variable = false;
     single.one_f_one_b = false;
     single.hybrid_replicas = 2;
+    single.local_sgd_every = 10;
     single.hybrid_pipeline = false;
     single.towers_staged = false;
     single.colocate_gradients = true;

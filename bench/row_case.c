@@ -98,6 +98,8 @@ static void put_strategy(json_t *group, const ls_plan_of_case *plan)
                         : job->bucket_bytes);
         json_object_set_new(group, "overlap", json_boolean(job->overlap));
     }
+    if (job->average_every)
+        put_integer(group, "local_sgd_every", (uint64_t)job->average_every);
     if (ls_plan_has_variable_device(plan))
         put_text(group, "variable_device", c->variable_device);
     if (ls_strategy_serves(plan->strategy))

@@ -288,7 +288,7 @@ ls_status ls_session_compare_replicas(ls_session *session, const float *first, f
     const ls_variables *variables = &session->job.model->graph->variables;
     const size_t here = session->job.device_count / (size_t)ls_job_places(&session->job);
     *differs = 0;
-    for (size_t i = 1; i < here && strategy->reduces; i++) {
+    for (size_t i = 1; i < here && strategy->reduces && strategy->equivalent; i++) {
         LS_TRY(session->run->kind->gather_replica(session->run, (int)i, other));
         if (memcmp(other, first, variables->elements * sizeof *first) == 0)
             continue;

@@ -384,6 +384,7 @@ static ls_job job_of(const ls_workplace *place, const ls_plan_of_case *plan)
         .sync_statistics = c->sync_bn,
         .schedule = {.initial = c->learning_rate >= 0 ? c->learning_rate : kind->default_rate,
                      .factor = 0.1},
+        .average_every = plan->strategy->period ? c->local_sgd_every : 0,
         .average = kind->average,
         .exact = c->reduce == LS_REDUCE_EXACT,
         .micro_shards = c->micro_shards > 0 ? c->micro_shards : 16,

@@ -58,6 +58,7 @@ typedef struct ls_job {
     bool shuffle;
     bool augment; /**< images to train on are cropped anywhere and flipped; else in the middle */
     ls_optimizer optimizer;
+    int average_every; /**< local SGD: so many steps, then replicas average their parameters */
     double average; /**< evaluation uses moving averages of the parameters, of this decay or, early,
                          a smaller one (kernel.h, moving_average); 0: the parameters */
     ls_rate_schedule schedule;

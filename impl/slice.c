@@ -65,7 +65,8 @@ static uint64_t divisor_of(const ls_slice *s)
         return (uint64_t)(o->batch * o->count);
     if (LS_PLANTED(local_scale))
         return (uint64_t)(o->batch / o->count);
-    if (o->replica->job->ps.mode != LS_PS_SYNC) /* a gradient of its own, applied alone */
+    if (o->replica->job->ps.mode != LS_PS_SYNC ||
+        o->replica->job->average_every) /* applied alone */
         return (uint64_t)(ls_slice_begin(o->batch, o->number + 1, o->count) -
                           ls_slice_begin(o->batch, o->number, o->count));
     return (uint64_t)o->batch;
@@ -278,7 +279,12 @@ double ls_slice_loss_sum(const ls_job *job, int64_t batch, const double *const *
     for (int d = 0; d < count; d++) {
         if (!ls_slice_count_sums(job, batch, d, count))
             continue;
-        loss = first ? parts[d][0] : loss + parts[d][0];
+        double part = parts[d][0];
+        if (job->average_every) /* the mean over its own samples */
+            part *=
+                (double)(ls_slice_begin(batch, d + 1, count) - ls_slice_begin(batch, d, count)) /
+                (double)batch;
+        loss = first ? part : loss + part;
         first = false;
     }
     return loss;

@@ -9,11 +9,12 @@
  *     exact   shards floor(d S' / n) to floor((d+1) S' / n) - 1 of S' = min(S, B), where shard s is
  *             samples floor(s B / S') to floor((s+1) B / S') - 1
  *
- * Every piece is scaled by 1 / B; where a worker's gradient is applied alone (ls_ps_options), by 1
- * over the samples of its slice. In exact mode each shard goes forward and backward alone, and
- * shards are added over a fixed binary tree: sum(s, s+1) = shard s; sum(lo, hi) = sum(lo, mid) +
- * sum(mid, hi), mid = lo + the largest power of two below hi - lo. A replica adds what its own
- * shards finish: each node of the tree whose shards are all its own, while its parent's are not.
+ * Every piece is scaled by 1 / B; where a replica's gradient is applied alone (asynchronous
+ * servers, local SGD), by 1 over the samples of its slice. In exact mode each shard goes forward
+ * and backward alone, and shards are added over a fixed binary tree: sum(s, s+1) = shard s; sum(lo,
+ * hi) = sum(lo, mid) + sum(mid, hi), mid = lo + the largest power of two below hi - lo. A replica
+ * adds what its own shards finish: each node of the tree whose shards are all its own, while its
+ * parent's are not.
  */
 #ifndef LS_IMPL_SLICE_H
 #define LS_IMPL_SLICE_H

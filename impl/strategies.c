@@ -8,15 +8,11 @@
 #include <string.h>
 
 static const ls_strategy *const strategies[] = {
-    &ls_strategy_single,
-    &ls_strategy_independent,
-    &ls_strategy_towers,
-    &ls_strategy_mirrored,
-    &ls_strategy_model_parallel,
-    &ls_strategy_pipeline,
-    &ls_strategy_hybrid,
-    &ls_strategy_ps,
-    NULL,
+    &ls_strategy_single,    &ls_strategy_independent,
+    &ls_strategy_towers,    &ls_strategy_mirrored,
+    &ls_strategy_local_sgd, &ls_strategy_model_parallel,
+    &ls_strategy_pipeline,  &ls_strategy_hybrid,
+    &ls_strategy_ps,        NULL,
 };
 
 const ls_strategy *const *ls_strategies(void)

@@ -123,6 +123,8 @@ struct ls_strategy {
     ls_status (*check)(const ls_outline *outline);
     /** Says what this process's members do in one step (impl/step/step.h). */
     void (*build)(ls_step *step);
+    /** Every so many steps the last one differs (ls_ends_period). NULL: all are alike. */
+    int (*period)(const ls_job *job);
     /** What one step moves, over all processes, by a closed form: not by what was said. NULL:
      * nothing crosses a border. */
     ls_traffic (*formula)(const ls_step *step);

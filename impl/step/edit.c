@@ -239,11 +239,11 @@ ls_status ls_steps_edit_tasks(ls_stepped *run)
     edit e;
     if (!ls_hooks_edits())
         return LS_OK;
-    for (int b = p && p->tail ? LS_TAIL : LS_FULL; p && b < LS_BATCHES; b++)
+    for (int b = p && p->tail ? LS_TAIL : LS_FULL; p && b < LS_KINDS; b++)
         plant(&run->step[b], p);
     if (!find_edit(&e) || !find_edit(&e) || is(&e, "drop-wait") || is(&e, "drop-begin"))
         return LS_OK;
-    for (int b = 0; b < LS_BATCHES; b++) {
+    for (int b = 0; b < LS_KINDS; b++) {
         if (e.number < run->step[b].task_count)
             return edit_task(&run->step[b], e.number, &e);
         e.number -= run->step[b].task_count;
@@ -277,7 +277,7 @@ static void plant_wait(ls_step *s, const struct planted *p)
 /* The task that the numbered wait is of; *at: which of its waits. */
 static ls_task *find_wait(ls_stepped *run, size_t number, ls_step **s, size_t *at)
 {
-    for (int b = 0; b < LS_BATCHES; b++) {
+    for (int b = 0; b < LS_KINDS; b++) {
         *s = &run->step[b];
         for (size_t t = 0; t < (*s)->task_count; t++) {
             *at = number;
@@ -291,7 +291,7 @@ static ls_task *find_wait(ls_stepped *run, size_t number, ls_step **s, size_t *a
 
 static ls_task *find_begin(ls_stepped *run, size_t number)
 {
-    for (int b = 0; b < LS_BATCHES; number -= run->step[b++].task_count)
+    for (int b = 0; b < LS_KINDS; number -= run->step[b++].task_count)
         if (number < run->step[b].task_count)
             return &run->step[b].tasks[number];
     return NULL;
@@ -314,7 +314,7 @@ ls_status ls_steps_edit_waits(ls_stepped *run)
     ls_step *s;
     if (!ls_hooks_edits())
         return LS_OK;
-    for (int b = 0; p && b < LS_BATCHES; b++)
+    for (int b = 0; p && b < LS_KINDS; b++)
         plant_wait(&run->step[b], p);
     if (!find_edit(&e) || (!is(&e, "drop-wait") && !is(&e, "drop-begin")))
         return LS_OK;

@@ -209,21 +209,22 @@ void ls_group_close(ls_stepped *run, ls_group *g)
 
 /* ---- All-reduce ------------------------------------------------------------------------------ */
 
-static ls_status build(ls_step *s, const ls_group *g, int i, ls_range range, ls_op_list *ops)
+/* Of a range of `flat`, the member's gradients or parameters. */
+static ls_status build(ls_step *s, const ls_group *g, int i, void *flat, ls_range range,
+                       ls_op_list *ops)
 {
     const ls_job *job = ls_step_job(s);
-    const ls_member *member = ls_step_member(s, g->member[i]);
+    const ls_slice *slice = ls_step_member(s, g->member[i])->slice[s->which];
     float *sums[LS_REPLICA_LOSSES];
-    ls_allreduce_args args = {.data = (float *)member->replica->gradients + range.first,
-                              .count = range.count,
-                              .scratch = g->scratch[i]};
+    ls_allreduce_args args = {
+        .data = (float *)flat + range.first, .count = range.count, .scratch = g->scratch[i]};
     if (job->exact) {
         args.shards = shards_of(job, s->which);
         args.sums = sums;
-        args.sum_count = ls_slice_sums(member->slice[s->which]);
+        args.sum_count = ls_slice_sums(slice);
     }
     for (size_t k = 0; k < args.sum_count; k++)
-        sums[k] = ls_slice_gradients(member->slice[s->which], k);
+        sums[k] = ls_slice_gradients(slice, k);
     return job->allreduce->build(g->comms[i], &args, ops);
 }
 
@@ -242,10 +243,10 @@ static void say_zeros(ls_step *s, int member, ls_range range)
     ls_task_end(s);
 }
 
-static void say_part(ls_step *s, const ls_group *g, int i, ls_range range, int call)
+static void say_part(ls_step *s, const ls_group *g, int i, void *flat, ls_range range, int call)
 {
     ls_op_list ops = {0};
-    ls_step_fail(s, build(s, g, i, range, &ops));
+    ls_step_fail(s, build(s, g, i, flat, range, &ops));
     ls_task *task = ls_task_begin(s, "all-reduce", g->lane[i], range);
     if (task) {
         task->call = call;
@@ -256,17 +257,48 @@ static void say_part(ls_step *s, const ls_group *g, int i, ls_range range, int c
     ls_task_end(s);
 }
 
+static void say_parts(ls_step *s, const ls_group *g, ls_range range, bool parameters)
+{
+    const int call = g->count && ls_comm_together(g->comms[0]) ? s->calls++ : -1;
+    for (int i = 0; i < g->count && !s->status; i++) {
+        const ls_replica *r = ls_step_replica(s, g->member[i]);
+        say_part(s, g, i, parameters ? r->parameters : r->gradients, range, call);
+    }
+}
+
 void ls_all_reduce(ls_step *s, int place, int b)
 {
     const ls_group *g = group_at(s, place);
     const ls_range range = ls_bucket(s, place, b);
-    const int call = g->count && ls_comm_together(g->comms[0]) ? s->calls++ : -1;
     for (int i = 0; i < g->count && !s->status; i++)
         if (!ls_step_job(s)->exact &&
             !ls_slice_sums(ls_step_member(s, g->member[i])->slice[s->which]))
             say_zeros(s, g->member[i], range);
+    say_parts(s, g, range, false);
+}
+
+static void say_quotient(ls_step *s, int member, ls_range range, int count)
+{
+    const ls_replica *r = ls_step_replica(s, member);
+    const ls_scale_args scale = {.count = (int64_t)range.count,
+                                 .factor = 1.0 / count,
+                                 .y = (float *)r->parameters + range.first};
+    ls_op_list ops = {0};
+    ls_op *op;
+    ls_status status = r->kernels->table->scale(r->kernels, &scale, &op);
+    ls_step_fail(s, status ? status : ls_op_list_add(&ops, op));
+    ls_task_begin(s, "average", member, range);
+    ls_task_take_ops(s, &ops);
+    ls_task_end(s);
+}
+
+void ls_average(ls_step *s, int place, int b)
+{
+    const ls_group *g = group_at(s, place);
+    const ls_range range = ls_bucket(s, place, b);
+    say_parts(s, g, range, true);
     for (int i = 0; i < g->count && !s->status; i++)
-        say_part(s, g, i, range, call);
+        say_quotient(s, g->member[i], range, ls_job_replicas(ls_step_job(s)));
 }
 
 ls_traffic ls_reduced_traffic(const ls_step *s)

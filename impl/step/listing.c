@@ -110,7 +110,7 @@ ls_status ls_stepped_list(const ls_run *run, FILE *out)
     ls_names *names = NULL;
     LS_TRY(ls_names_open(me, &names));
     ls_status status = LS_OK;
-    for (int b = 0; b < LS_BATCHES && !status; b++)
+    for (int b = 0; b < LS_KINDS && !status; b++)
         if (me->step[b].task_count)
             status = list_step(names, &me->step[b], out);
     ls_names_close(names);

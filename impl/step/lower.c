@@ -35,14 +35,14 @@ static ls_status open_step(ls_stepped *run, ls_step *s)
 
 ls_status ls_steps_open_events(ls_stepped *run)
 {
-    for (int b = 0; b < LS_BATCHES; b++)
+    for (int b = 0; b < LS_KINDS; b++)
         LS_TRY(open_step(run, &run->step[b]));
     return LS_OK;
 }
 
 void ls_steps_close_events(ls_stepped *run)
 {
-    for (int b = 0; b < LS_BATCHES; b++)
+    for (int b = 0; b < LS_KINDS; b++)
         for (size_t t = 0; t < run->step[b].task_count; t++)
             ls_event_close(run->step[b].tasks[t].event);
     for (int c = 0; c < run->component_count; c++)
@@ -188,7 +188,7 @@ ls_status ls_step_put_serially(ls_step *s)
 
 ls_status ls_steps_capture(ls_stepped *run)
 {
-    for (int b = 0; b < LS_BATCHES; b++) {
+    for (int b = 0; b < LS_KINDS; b++) {
         for (int c = 0; c < run->component_count; c++) {
             if (!run->components[c].has[b])
                 continue;

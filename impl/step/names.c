@@ -141,7 +141,7 @@ ls_status ls_names_open(const ls_stepped *run, ls_names **out)
     }
     for (int g = 0; g < run->group_count; g++)
         add_group(n, &run->groups[g]);
-    for (int b = 0; b < LS_BATCHES; b++)
+    for (int b = 0; b < LS_KINDS; b++)
         for (size_t i = 0; i < run->step[b].staging_count; i++)
             add(n, run->shared.holder, "staging", run->step[b].staging[i],
                 ls_step_replica(run->step, run->shared.holder)->elements *

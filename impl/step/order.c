@@ -93,15 +93,19 @@ static void find_driver(ls_stepped *run, const ls_step *s)
     for (size_t t = 0; t < s->task_count; t++) {
         ls_component *c = &run->components[run->component[s->tasks[t].lane]];
         c->driver = s->tasks[t].lane;
-        if (s == &run->step[s->which])
-            c->has[s->which] = true;
+        if (s == &run->step[s->kind])
+            c->has[s->kind] = true;
     }
 }
 
 static ls_status find_components(ls_stepped *run, int *parent)
 {
     const int lanes = run->lane_count;
-    const ls_step *const steps[] = {&run->before, &run->after, &run->step[LS_TAIL],
+    const ls_step *const steps[] = {&run->before,
+                                    &run->after,
+                                    &run->step[LS_TAIL + LS_LAST],
+                                    &run->step[LS_FULL + LS_LAST],
+                                    &run->step[LS_TAIL],
                                     &run->step[LS_FULL]};
     const size_t count = sizeof steps / sizeof *steps;
     run->component = calloc((size_t)lanes + 1, sizeof *run->component);
@@ -275,7 +279,7 @@ ls_status ls_steps_order(ls_stepped *run)
     ls_status status = latest_task && latest_lanes && parent
                            ? LS_OK
                            : ls_fail_memory("step", lanes * sizeof *latest_task);
-    for (int b = 0; b < LS_BATCHES && !status; b++) {
+    for (int b = 0; b < LS_KINDS && !status; b++) {
         latest l = {&run->step[b], latest_task, latest_lanes, 0};
         status = find_waits(&run->step[b], &l);
     }
@@ -283,7 +287,7 @@ ls_status ls_steps_order(ls_stepped *run)
         parent[l] = l;
     if (!status)
         status = find_components(run, parent);
-    for (int b = 0; b < LS_BATCHES && !status; b++)
+    for (int b = 0; b < LS_KINDS && !status; b++)
         status = prune_step(run, &run->step[b]);
     free(latest_task);
     free(latest_lanes);

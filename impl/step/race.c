@@ -314,15 +314,16 @@ static ls_status check_step(const ls_step *s)
     return LS_OK;
 }
 
+/* Two steps in a row, of all kinds, but for two smaller batches. */
 ls_status ls_stepped_check(const ls_run *run)
 {
     const ls_stepped *me = (const ls_stepped *)run;
-    const ls_step *full = &me->step[LS_FULL], *tail = &me->step[LS_TAIL];
-    for (int b = 0; b < LS_BATCHES; b++)
-        LS_TRY(check_step(&me->step[b]));
-    LS_TRY(check_pair(me, full, full));
-    if (!tail->task_count)
-        return LS_OK;
-    LS_TRY(check_pair(me, full, tail));
-    return check_pair(me, tail, full);
+    for (int kind = 0; kind < LS_KINDS; kind++)
+        LS_TRY(check_step(&me->step[kind]));
+    for (int a = 0; a < LS_KINDS; a++)
+        for (int b = 0; b < LS_KINDS; b++)
+            if (me->step[a].task_count && me->step[b].task_count &&
+                a % LS_BATCHES + b % LS_BATCHES < 2)
+                LS_TRY(check_pair(me, &me->step[a], &me->step[b]));
+    return LS_OK;
 }

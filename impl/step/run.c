@@ -88,15 +88,24 @@ static ls_status open_members(ls_stepped *me, const ls_strategy *strategy, const
 
 /* ---- Steps ----------------------------------------------------------------------------------- */
 
+static uint64_t period_of(const ls_stepped *me)
+{
+    const ls_run *run = &me->shared.base;
+    return run->strategy->period ? (uint64_t)run->strategy->period(run->job) : 1;
+}
+
 static ls_status build_steps(ls_stepped *me)
 {
     LS_TRY(ls_step_open(me, LS_FULL, &me->before));
     LS_TRY(ls_step_open(me, LS_FULL, &me->after));
-    for (int b = 0; b < LS_BATCHES; b++) {
-        LS_TRY(ls_step_open(me, b, &me->step[b]));
-        if (ls_replicated_batch(me->shared.base.job, b))
-            me->shared.base.strategy->build(&me->step[b]);
-        LS_TRY(me->step[b].status);
+    for (int kind = 0; kind < LS_KINDS; kind++) {
+        ls_step *s = &me->step[kind];
+        LS_TRY(ls_step_open(me, kind % LS_BATCHES, s));
+        s->kind = kind;
+        if (ls_replicated_batch(me->shared.base.job, s->which) &&
+            (kind < LS_LAST || period_of(me) > 1))
+            me->shared.base.strategy->build(s);
+        LS_TRY(s->status);
     }
     LS_TRY(me->before.status);
     return me->after.status;
@@ -153,18 +162,20 @@ enum { REPLAYS_AHEAD = 128 };
  * Where servers serve by themselves, steps are no turns (ls_device_turn): one worker may wait for
  * another's, and none is held up because another's queue is full.
  */
-static ls_status put(ls_stepped *me, int which, uint64_t times)
+static ls_status put(ls_stepped *me, int kind, uint64_t times)
 {
     const bool turns = !me->before.task_count && !me->after.task_count;
-    me->shared.steps[which] += times;
+    me->put[kind] += times;
+    me->at += times;
+    me->shared.steps[kind % LS_BATCHES] += times;
     for (int c = 0; c < me->component_count && me->shared.base.job->capture; c++)
-        if (me->components[c].program[which])
-            LS_TRY(ls_program_launch(me->components[c].program[which], times));
+        if (me->components[c].program[kind])
+            LS_TRY(ls_program_launch(me->components[c].program[kind], times));
     for (; times && !me->shared.base.job->capture; times--) {
         if (turns)
             ls_job_turn(me->shared.base.job);
-        me->step[which].called = (ls_traffic){0};
-        LS_TRY(ls_step_put(&me->step[which], -1));
+        me->step[kind].called = (ls_traffic){0};
+        LS_TRY(ls_step_put(&me->step[kind], -1));
     }
     return LS_OK;
 }
@@ -186,16 +197,29 @@ static ls_status wait_for_library(ls_stepped *me, bool *waits)
     return status;
 }
 
-static ls_status put_all(ls_stepped *me, int which, uint64_t times)
+static ls_status put_alike(ls_stepped *me, int kind, uint64_t times)
 {
     bool waits = times > REPLAYS_AHEAD;
     while (waits && times > REPLAYS_AHEAD) {
-        LS_TRY(put(me, which, REPLAYS_AHEAD));
+        LS_TRY(put(me, kind, REPLAYS_AHEAD));
         waits = false;
         LS_TRY(wait_for_library(me, &waits));
         times -= REPLAYS_AHEAD;
     }
-    return put(me, which, times);
+    return put(me, kind, times);
+}
+
+/* The last step of a period is of another kind than those before it. */
+static ls_status put_all(ls_stepped *me, int which, uint64_t times)
+{
+    const uint64_t period = period_of(me);
+    while (times) {
+        const uint64_t before = period > 1 ? period - 1 - me->at % period : times;
+        const uint64_t run = !before ? 1 : before < times ? before : times;
+        LS_TRY(put_alike(me, before ? which : which + LS_LAST, run));
+        times -= run;
+    }
+    return LS_OK;
 }
 
 static ls_status put_steps(ls_run *run, bool tail, uint64_t times)
@@ -251,11 +275,11 @@ static void close_run(ls_run *run)
     ls_served *served = me->served;
     ls_status_free(sync_run(run));
     for (int c = 0; c < me->component_count; c++)
-        for (int b = LS_BATCHES; b-- > 0;)
-            ls_program_close(me->components[c].program[b]);
+        for (int kind = LS_KINDS; kind-- > 0;)
+            ls_program_close(me->components[c].program[kind]);
     ls_steps_close_events(me);
-    for (int b = 0; b < LS_BATCHES; b++)
-        ls_step_close(&me->step[b]);
+    for (int kind = 0; kind < LS_KINDS; kind++)
+        ls_step_close(&me->step[kind]);
     ls_step_close(&me->before);
     ls_step_close(&me->after);
     ls_places_close(me);

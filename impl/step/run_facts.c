@@ -26,6 +26,7 @@ static int owner_of(const ls_run *run)
 
 ls_status ls_stepped_load(ls_run *run, const float *parameters)
 {
+    stepped(run)->at = run->job->start;
     return stepped(run)->served ? ls_served_load(stepped(run), parameters)
                                 : ls_replicated_load(run, parameters);
 }
@@ -181,7 +182,7 @@ static void add_ends(const ls_stepped *me, int m, ls_memory_formula *formula)
     size_t buffers = 0;
     for (int g = 0; g < me->group_count; g++)
         add_group(&me->groups[g], m, formula);
-    for (int b = 0; b < LS_BATCHES && m == me->shared.holder; b++)
+    for (int b = 0; b < LS_KINDS && m == me->shared.holder; b++)
         buffers += me->step[b].staging_count;
     if (me->served)
         add_end(me->served->ends[m].comm, formula);
@@ -237,24 +238,53 @@ static ls_traffic count_ends(const ls_stepped *me)
     return sum;
 }
 
+static void add_times(ls_traffic *sum, ls_traffic one, uint64_t times)
+{
+    sum->bytes_sent += times * one.bytes_sent;
+    sum->messages_sent += times * one.messages_sent;
+}
+
+/* Of steps of several kinds: what all of them must have sent, over their number; and what they sent
+ * beyond that, or did not, as of one of them. */
+static void find_mean(const ls_stepped *me, ls_traffic all, const ls_traffic *said,
+                      ls_traffic *sent, ls_traffic *formula)
+{
+    ls_traffic must = {0};
+    uint64_t steps = 0;
+    for (int kind = 0; kind < LS_KINDS; kind++) {
+        if (!me->put[kind])
+            continue;
+        add_times(&must, me->shared.base.strategy->formula(&me->step[kind]), me->put[kind]);
+        add_times(&all, said[kind], me->put[kind]);
+        steps += me->put[kind];
+    }
+    *formula = (ls_traffic){must.bytes_sent / steps, must.messages_sent / steps};
+    *sent = *formula;
+    ls_traffic_add(sent, minus(all, must));
+}
+
 /* What steps say and put is of one step each; of what communicators count over all steps, the
  * smaller ones' part is the formula's. */
 ls_status ls_stepped_traffic(const ls_run *run, ls_traffic *sent, ls_traffic *formula)
 {
     const ls_stepped *me = stepped(run);
     const ls_job *job = run->job;
-    ls_traffic all, said[LS_BATCHES], met[2];
+    ls_traffic all, said[LS_KINDS], met[2];
     *sent = *formula = (ls_traffic){0};
     if (job->ps.backups)
         return ls_ps_traffic(run, sent, formula);
     if (me->group_count && !job->allreduce->formula) /* only its library knows what it sends */
         return LS_OK;
-    for (int b = 0; b < LS_BATCHES; b++) {
+    for (int b = 0; b < LS_KINDS; b++) {
         ls_traffic mine = me->step[b].copied;
         ls_traffic_add(&mine, me->step[b].called);
         LS_TRY(ls_traffic_collect(job->comm, mine, &said[b]));
     }
     LS_TRY(ls_traffic_collect(job->comm, count_ends(me), &all));
+    if (run->strategy->period) {
+        find_mean(me, all, said, sent, formula);
+        return LS_OK;
+    }
     *formula = formula_of(me, LS_FULL);
     const ls_traffic full = minus(*formula, said[LS_FULL]);
     const ls_traffic tail = minus(formula_of(me, LS_TAIL), said[LS_TAIL]);

@@ -157,6 +157,11 @@ const ls_job *ls_step_job(const ls_step *s)
     return s->run->shared.base.job;
 }
 
+bool ls_ends_period(const ls_step *s)
+{
+    return s->kind >= LS_LAST;
+}
+
 int ls_replicas(const ls_step *s)
 {
     return s->run->shared.count;

@@ -47,6 +47,9 @@ typedef struct ls_piece {
 
 const ls_job *ls_step_job(const ls_step *step);
 
+/** Whether the step is the last of a period of steps (ls_strategy.period). */
+bool ls_ends_period(const ls_step *step);
+
 /** Replicas of this process, of which some members are here: members 0 to this - 1, unless the
  *  model is divided. Where variables are served, of all processes: what is said of a member
  *  elsewhere is left to its process. */
@@ -178,6 +181,10 @@ void ls_add_arrived(ls_step *step, int server, ls_range range);
 /** All-reduce of a bucket over that place of all replicas of all processes, by the job's algorithm.
  */
 void ls_all_reduce(ls_step *step, int place, int b);
+
+/** The parameters of a bucket become the mean of all replicas', which are added up as gradients are
+ *  by ls_all_reduce. */
+void ls_average(ls_step *step, int place, int b);
 
 /* ---- Servers that serve whoever comes first ---------------------------------------------------
  */

@@ -8,6 +8,10 @@
 #include "impl/step/step.h"
 
 typedef struct ls_stepped ls_stepped;
+
+/** Kinds of steps: of a full batch or an epoch's last one; where strategies have a period, plus
+ *  LS_LAST: the last one of it. */
+enum { LS_LAST = LS_BATCHES, LS_KINDS = 2 * LS_BATCHES };
 typedef struct ls_served ls_served;
 
 /** A queue, and what is put on it. */
@@ -41,6 +45,7 @@ typedef struct ls_task {
 struct ls_step {
     ls_stepped *run;
     int which; /**< LS_FULL or LS_TAIL */
+    int kind;  /**< that, and LS_LAST */
     ls_status status;
     ls_task *tasks;
     size_t task_count;
@@ -63,11 +68,11 @@ struct ls_step {
 
 /** Lanes that events tie together: one program, and one order of events. */
 typedef struct ls_component {
-    int driver;           /**< the lane of its last task, which begins and ends its step */
-    bool joined;          /**< there are other lanes */
-    bool has[LS_BATCHES]; /**< tasks in that step */
+    int driver;         /**< the lane of its last task, which begins and ends its step */
+    bool joined;        /**< there are other lanes */
+    bool has[LS_KINDS]; /**< tasks in that step */
     ls_event *begun;
-    ls_program *program[LS_BATCHES];
+    ls_program *program[LS_KINDS];
 } ls_component;
 
 /** Of which variables a group is. */
@@ -113,9 +118,11 @@ struct ls_stepped {
     ls_divided places;
     ls_member *shadows; /**< [replicas] on the holder's device; NULL: none */
     ls_served *served;  /**< NULL: members have variables of their own */
-    ls_step step[LS_BATCHES];
-    ls_step before, after; /**< what is put once before, or after, steps that are put together */
-    ls_lane *lanes;        /**< [lane_count] the members' first, in order */
+    ls_step step[LS_KINDS];
+    uint64_t at;            /**< number of the step that is put next */
+    uint64_t put[LS_KINDS]; /**< steps so far */
+    ls_step before, after;  /**< what is put once before, or after, steps that are put together */
+    ls_lane *lanes;         /**< [lane_count] the members' first, in order */
     int lane_count;
     int *component; /**< [lane_count] */
     ls_component *components;

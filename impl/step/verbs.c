@@ -200,6 +200,10 @@ void ls_end(ls_step *s, int member)
 
 void ls_step_copy(ls_step *s, const char *verb, int lane, ls_span to, ls_span from)
 {
+    if (ls_step_replica(s, to.member)->device != ls_step_replica(s, from.member)->device) {
+        s->copied.bytes_sent += to.bytes;
+        s->copied.messages_sent++; /* also of nothing: buffers are counted */
+    }
     ls_task *task = to.bytes ? ls_task_begin(s, verb, lane, nothing) : NULL;
     if (!task)
         return;
@@ -208,10 +212,6 @@ void ls_step_copy(ls_step *s, const char *verb, int lane, ls_span to, ls_span fr
     ls_task_touch(s, from.memory, to.bytes, false);
     ls_task_touch(s, to.memory, to.bytes, true);
     ls_task_end(s);
-    if (ls_step_replica(s, to.member)->device == ls_step_replica(s, from.member)->device)
-        return;
-    s->copied.bytes_sent += to.bytes;
-    s->copied.messages_sent++;
 }
 
 void ls_fetch(ls_step *s, ls_span to, ls_span from)

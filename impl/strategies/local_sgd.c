@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * local-sgd: replicas that train by themselves, each on its part of the batch, and meet every H
+ * steps to average their parameters (Stich, "Local SGD Converges Fast and Communicates Little",
+ * ICLR 2019). A gradient is the mean over its replica's own samples. The optimizer's state stays
+ * each replica's own.
+ */
+#include "impl/step/step.h"
+#include "impl/strategies.h"
+
+static void build(ls_step *s)
+{
+    const int n = ls_replicas(s), buckets = ls_buckets_of(s, 0);
+    for (int r = 0; r < n; r++) {
+        ls_forward(s, r);
+        ls_backward(s, r, ls_all(s));
+        ls_update(s, r, ls_all(s));
+    }
+    for (int b = 0; b < buckets && ls_ends_period(s); b++)
+        ls_average(s, 0, b);
+    for (int r = 0; r < n; r++)
+        ls_end(s, r);
+}
+
+static int period(const ls_job *job)
+{
+    return job->average_every;
+}
+
+static ls_status check(const ls_outline *outline)
+{
+    if (outline->exact)
+        return ls_fail(LS_CODE_USAGE, "strategy", "local-sgd",
+                       "adds up no gradients, so --reduce exact does not concern it; use "
+                       "--reduce fast");
+    return LS_OK;
+}
+
+/* The parameters, once a period. */
+static ls_traffic formula(const ls_step *s)
+{
+    return ls_ends_period(s) ? ls_reduced_traffic(s) : (ls_traffic){0};
+}
+
+const ls_strategy ls_strategy_local_sgd = {
+    .name = "local-sgd",
+    .help = "replicas that average their parameters every H steps, not equivalent",
+    .equivalent = false,
+    .replicated = true,
+    .reduces = true,
+    .check = check,
+    .build = build,
+    .period = period,
+    .formula = formula,
+};

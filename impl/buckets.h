@@ -11,7 +11,6 @@
 typedef struct ls_buckets {
     ls_range *items;
     size_t count;
-    size_t *left; /**< elements of each that are not final yet, while a step is put */
 } ls_buckets;
 
 /**
@@ -21,13 +20,5 @@ typedef struct ls_buckets {
  */
 ls_status ls_buckets_open(const ls_graph *graph, size_t elements, size_t bytes, ls_buckets *out);
 void ls_buckets_close(ls_buckets *buckets);
-
-/** Before a step is put: nothing is final. */
-void ls_buckets_begin(ls_buckets *buckets);
-
-/** Elements [first, first + count) are final; calls ready(context, bucket) for each bucket that
- *  this completes. */
-ls_status ls_buckets_final(ls_buckets *buckets, size_t first, size_t count,
-                           ls_status (*ready)(void *context, size_t bucket), void *context);
 
 #endif

@@ -278,10 +278,15 @@ static ls_status check_once(const ls_step *s)
     return status;
 }
 
+static bool is_of(const ls_task *task, const ls_comm *comm)
+{
+    return task->ends && task->ends[task->rank] == comm;
+}
+
 /* The next task of that end from number *t on; NULL: there is none. */
 static const ls_task *next_of(const ls_step *s, const ls_comm *comm, size_t *t)
 {
-    while (*t < s->task_count && s->tasks[*t].comm != comm)
+    while (*t < s->task_count && !is_of(&s->tasks[*t], comm))
         ++*t;
     return *t < s->task_count ? &s->tasks[(*t)++] : NULL;
 }

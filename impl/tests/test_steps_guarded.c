@@ -133,7 +133,7 @@ static void put(const ls_step *s, const ls_task *task)
 static size_t count_together(const ls_step *s, size_t t)
 {
     size_t count = 1;
-    while (s->tasks[t].comm && t + count < s->task_count && s->tasks[t + count].comm &&
+    while (s->tasks[t].ends && t + count < s->task_count && s->tasks[t + count].ends &&
            s->tasks[t + count].range.first == s->tasks[t].range.first)
         count++;
     return count;

@@ -160,7 +160,8 @@ static ls_status open_clocks(sweep *w, size_t tasks)
     size_t words = 0;
     const ls_step *s;
     for (int l = 0; l < w->run->lane_count; l++)
-        w->place[l] = (int)w->size[w->run->component[l]]++;
+        if (w->run->component[l] >= 0) /* it has tasks */
+            w->place[l] = (int)w->size[w->run->component[l]]++;
     for (size_t t = 0; t < tasks; t++) {
         w->first[t] = words;
         words += w->size[w->run->component[task_of(w, t, &s)->lane]];

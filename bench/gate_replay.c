@@ -2,6 +2,7 @@
 /* Gate by replay; see gate_replay.h. */
 #include "bench/gate_replay.h"
 
+#include "bench/gate_sides.h"
 #include "bench/interrupt.h"
 #include "bench/row.h"
 #include "bench/team.h"
@@ -137,6 +138,8 @@ ls_status ls_gate_replay(ls_workplace *place, const ls_plan_of_case *plan, uint6
         status = ls_session_open(place, plan, &session);
     const bool open = !status;
     if (!status)
+        status = ls_gate_step(&session, gate);
+    if (!status && gate->pass)
         status = judge(place, &session, steps, memory, memory + elements, gate);
     if (!status)
         status = ls_gate_agree(plan->job.comm, gate);

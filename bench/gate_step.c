@@ -8,7 +8,7 @@
 
 ls_status ls_gate_step(const ls_session *candidate, ls_gate *gate)
 {
-    ls_status status = candidate->run->strategy->build ? ls_stepped_check(candidate->run) : LS_OK;
+    ls_status status = ls_stepped_check(candidate->run);
     if (ls_status_code(status) == LS_CODE_CHECK) {
         gate->pass = false;
         snprintf(gate->oracle, sizeof gate->oracle, "%s", ls_status_text(status));

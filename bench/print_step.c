@@ -61,10 +61,6 @@ static ls_status print_session(const ls_session *session)
 ls_status ls_print_step(const ls_workplace *place, const ls_plan_of_case *plan)
 {
     ls_session session;
-    if (!plan->strategy->build)
-        return ls_fail(LS_CODE_USAGE, "option", "--print-step",
-                       "%s has no step of tasks; single, mirrored and towers have",
-                       plan->strategy->name);
     prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0); /* nothing is trained: a huge page each costs more */
     LS_TRY(ls_session_open(place, plan, &session));
     ls_status status = print_session(&session);

@@ -148,9 +148,9 @@ static ls_status edit_task(ls_step *s, size_t t, const edit *e)
 /* ---- Bugs that are edits --------------------------------------------------------------------- */
 
 enum { DROP = 1, DOUBLE, EARLY, DROP_LAST_OP, DROP_WAIT, DROP_BEGIN };
-enum { ALL, LAST_RANGE, LAST_MEMBER };
+enum { ALL, LAST, LAST_RANGE, LAST_MEMBER, BEHIND };
 
-/* The tasks of a verb, all or the last ones said; of waits, those for tasks of the other verb. */
+/* The tasks of a verb: all, those said last, or behind the other verb's; waits for the other's. */
 static const struct planted {
     int bug, kind, which;
     const char *verb, *on;
@@ -168,6 +168,15 @@ static const struct planted {
     {LS_PLANT_ready_wait, DROP_BEGIN, ALL, "fetch", NULL, false},
     {LS_PLANT_final_wait, DROP_WAIT, ALL, "all-reduce", "backward", false},
     {LS_PLANT_reduced_wait, DROP_WAIT, ALL, "update", "all-reduce", false},
+    {LS_PLANT_push_early, DROP_WAIT, ALL, "send", "backward", false},
+    {LS_PLANT_push_overwrites, EARLY, ALL, "add", "receive", false},
+    {LS_PLANT_pull_wait, DROP_WAIT, ALL, "forward", "receive", false},
+    {LS_PLANT_branch_left_out, DROP, ALL, "add up", NULL, false},
+    {LS_PLANT_copy_stale, DROP, BEHIND, "send", "update", false},
+    {LS_PLANT_stage_stale, DROP, LAST_MEMBER, "update", NULL, false},
+    {LS_PLANT_micro_left_out, DROP, LAST, "add up", NULL, false},
+    {LS_PLANT_border_wait, DROP_WAIT, ALL, "", "send", false},
+    {LS_PLANT_place_not_reduced, DROP, LAST_RANGE, "all-reduce", NULL, false},
 };
 
 static const struct planted *find_planted(void)
@@ -192,12 +201,16 @@ static const ls_task *last_of(const ls_step *s, const char *verb)
     return last;
 }
 
-static bool is_meant(const struct planted *p, const ls_task *task, const ls_task *last)
+static bool is_meant(const struct planted *p, const ls_task *task, const ls_task *last, bool behind)
 {
     if (!says(task, p->verb))
         return false;
-    return p->which == ALL || (p->which == LAST_RANGE && task->range.first == last->range.first) ||
-           (p->which == LAST_MEMBER && task->lane == last->lane);
+    if (p->which == LAST)
+        return task->op == last->op;
+    if (p->which == LAST_RANGE)
+        return task->range.first == last->range.first && task->range.count == last->range.count;
+    return p->which == ALL || (p->which == LAST_MEMBER && task->lane == last->lane) ||
+           (p->which == BEHIND && behind);
 }
 
 /* Before the latest task of the other verb on its member's lane. */
@@ -217,8 +230,10 @@ static void plant(ls_step *s, const struct planted *p)
 {
     const ls_task *found = last_of(s, p->verb);
     const ls_task last = found ? *found : (ls_task){0};
+    bool behind = false;
     for (size_t t = 0; t < s->task_count && !s->status; t++) {
-        if (!is_meant(p, &s->tasks[t], &last))
+        behind = behind || (p->on && says(&s->tasks[t], p->on));
+        if (!is_meant(p, &s->tasks[t], &last, behind))
             continue;
         if (p->kind == DROP)
             drop(s, t--);

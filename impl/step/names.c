@@ -2,6 +2,8 @@
 /* Names of a run's memory, its members and its tasks; see names.h. */
 #include "impl/step/names.h"
 
+#include "impl/step/served.h"
+
 #include <stdlib.h>
 
 /* A buffer. */
@@ -95,7 +97,9 @@ static void add_slices(ls_names *n, int member, const ls_member *m)
         for (size_t k = 1; k < ls_slice_sums(m->slice[b]); k++)
             add(n, member, "further sums", ls_slice_gradients(m->slice[b], k),
                 r->elements * r->kernels->table->real_bytes, 0);
-        for (int p = 0; p < ls_pieces(s, member); p++)
+        size_t count;
+        const ls_act *acts = ls_slice_acts(m->slice[b], &count);
+        for (int p = 0; count && p <= acts[count - 1].piece; p++)
             add_net(n, member, r, ls_slice_piece_net(m->slice[b], p));
     }
 }
@@ -141,6 +145,10 @@ ls_status ls_names_open(const ls_stepped *run, ls_names **out)
     }
     for (int g = 0; g < run->group_count; g++)
         add_group(n, &run->groups[g]);
+    for (int m = 0; run->served && m < run->shared.total; m++)
+        add(n, m, "communicator", run->served->ends[m].comm, sizeof(ls_comm), 0);
+    for (size_t i = 0; run->places.ends && i < run->shared.base.job->device_count; i++)
+        add(n, (int)i, "communicator", run->places.ends[i], sizeof(ls_comm), 0);
     for (int b = 0; b < LS_KINDS; b++)
         for (size_t i = 0; i < run->step[b].staging_count; i++)
             add(n, run->shared.holder, "staging", run->step[b].staging[i],

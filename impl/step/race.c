@@ -160,7 +160,7 @@ static ls_status open_clocks(sweep *w, size_t tasks)
     size_t words = 0;
     const ls_step *s;
     for (int l = 0; l < w->run->lane_count; l++)
-        if (w->run->component[l] >= 0) /* else it has no task */
+        if (w->run->component[l] >= 0) /* it has tasks */
             w->place[l] = (int)w->size[w->run->component[l]]++;
     for (size_t t = 0; t < tasks; t++) {
         w->first[t] = words;
@@ -279,11 +279,15 @@ static ls_status check_once(const ls_step *s)
     return status;
 }
 
+static bool is_of(const ls_task *task, const ls_comm *comm)
+{
+    return task->ends && task->ends[task->rank] == comm;
+}
+
 /* The next task of that end from number *t on; NULL: there is none. */
 static const ls_task *next_of(const ls_step *s, const ls_comm *comm, size_t *t)
 {
-    while (*t < s->task_count &&
-           (!s->tasks[*t].ends || s->tasks[*t].ends[s->tasks[*t].rank] != comm))
+    while (*t < s->task_count && !is_of(&s->tasks[*t], comm))
         ++*t;
     return *t < s->task_count ? &s->tasks[(*t)++] : NULL;
 }

@@ -21,9 +21,11 @@ static int ranges(const ls_step *s)
     return ls_step_job(s)->towers_staged ? STAGED_RANGES : 1;
 }
 
+/* Of a part that is not empty: poly has three elements. */
 static void fetch(ls_step *s, int tower, ls_range range)
 {
-    ls_fetch(s, ls_parameters(s, tower, range), ls_parameters(s, ls_holder(s), range));
+    if (range.count)
+        ls_fetch(s, ls_parameters(s, tower, range), ls_parameters(s, ls_holder(s), range));
 }
 
 /* Piece by piece: forward here, backward there. */

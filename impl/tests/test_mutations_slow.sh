@@ -30,5 +30,13 @@ cat >"$dir/configurations" <<T
 --strategy towers --devices 3 --colocate-gradients no $small
 --strategy towers --devices 2 --colocate-gradients no --reduce exact --micro-shards 3 --model poly --data synthetic:50 --batch 20 --steps 2 --optimizer adam
 --strategy towers --devices 2 --model cifar10 --data synthetic:60 --batch 8 --steps 2 --optimizer adam
+--strategy model-parallel --devices 2 $small
+--strategy model-parallel --devices 2 --model twin-lstm:3 --data synthetic:20 --batch 10 --steps 2 --optimizer adam
+--strategy pipeline --devices 3 --pipeline-schedule 1f1b $small
+--strategy hybrid --devices 4 --cpu-devices 4 $small
+--strategy hybrid --devices 4 --cpu-devices 4 --hybrid-inner pipeline --reduce exact --micro-shards 4 $small
+--strategy ps --devices 2 $small
+--strategy ps --devices 2 $apart --reduce exact $small
+--strategy ps --ranks 4 --ps-servers 2 $small
 T
 python3 "$SOURCE_DIR/impl/tests/mutate.py" "$LOCKSTEP" "$dir/configurations" "$@"

@@ -137,7 +137,7 @@ ls_status ls_replicated_open(ls_replicated *run, const ls_job *job)
 {
     const int devices = (int)job->device_count, places = ls_job_places(job);
     const size_t total = job->device_count + (run->holder == devices);
-    if (job->place)
+    if (ls_strategy_divides(run->base.strategy))
         LS_TRY(ls_graph_parts_open(job->model->graph, job->place, places, &run->parts));
     run->members = calloc(total, sizeof *run->members);
     if (!run->members)

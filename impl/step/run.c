@@ -88,12 +88,6 @@ static ls_status open_members(ls_stepped *me, const ls_strategy *strategy, const
 
 /* ---- Steps ----------------------------------------------------------------------------------- */
 
-static uint64_t period_of(const ls_stepped *me)
-{
-    const ls_run *run = &me->shared.base;
-    return run->strategy->period ? (uint64_t)run->strategy->period(run->job) : 1;
-}
-
 static ls_status build_steps(ls_stepped *me)
 {
     LS_TRY(ls_step_open(me, LS_FULL, &me->before));
@@ -103,7 +97,7 @@ static ls_status build_steps(ls_stepped *me)
         LS_TRY(ls_step_open(me, kind % LS_BATCHES, s));
         s->kind = kind;
         if (ls_replicated_batch(me->shared.base.job, s->which) &&
-            (kind < LS_LAST || period_of(me) > 1))
+            (kind < LS_LAST || me->shared.base.strategy->period))
             me->shared.base.strategy->build(s);
         LS_TRY(s->status);
     }
@@ -212,12 +206,17 @@ static ls_status put_alike(ls_stepped *me, int kind, uint64_t times)
 /* The last step of a period is of another kind than those before it. */
 static ls_status put_all(ls_stepped *me, int which, uint64_t times)
 {
-    const uint64_t period = period_of(me);
+    const ls_run *run = &me->shared.base;
+    if (!run->strategy->period)
+        return put_alike(me, which, times);
+    const uint64_t period = (uint64_t)run->strategy->period(run->job);
     while (times) {
-        const uint64_t before = period > 1 ? period - 1 - me->at % period : times;
-        const uint64_t run = !before ? 1 : before < times ? before : times;
-        LS_TRY(put_alike(me, before ? which : which + LS_LAST, run));
-        times -= run;
+        const uint64_t before = period - 1 - me->at % period;
+        const uint64_t alike = before && before < times ? before
+                               : before || period == 1  ? times
+                                                        : 1;
+        LS_TRY(put_alike(me, before ? which : which + LS_LAST, alike));
+        times -= alike;
     }
     return LS_OK;
 }

@@ -244,8 +244,8 @@ static void add_times(ls_traffic *sum, ls_traffic one, uint64_t times)
     sum->messages_sent += times * one.messages_sent;
 }
 
-/* Of steps of several kinds: what all of them must have sent, over their number; and what they sent
- * beyond that, or did not, as of one of them. */
+/* Of steps of several kinds: what all of them must have sent, over their number, rounded up; and
+ * what they sent beyond that, or did not, as of one of them. */
 static void find_mean(const ls_stepped *me, ls_traffic all, const ls_traffic *said,
                       ls_traffic *sent, ls_traffic *formula)
 {
@@ -258,7 +258,8 @@ static void find_mean(const ls_stepped *me, ls_traffic all, const ls_traffic *sa
         add_times(&all, said[kind], me->put[kind]);
         steps += me->put[kind];
     }
-    *formula = (ls_traffic){must.bytes_sent / steps, must.messages_sent / steps};
+    *formula = (ls_traffic){(must.bytes_sent + steps - 1) / steps,
+                            (must.messages_sent + steps - 1) / steps};
     *sent = *formula;
     ls_traffic_add(sent, minus(all, must));
 }

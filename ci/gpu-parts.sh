@@ -223,7 +223,7 @@ part_verify() {
     while read -r strategy; do
       local more=(--reduce exact,fast)
       devices=1,2,4,8
-      [ "$strategy" != independent ] || more=()
+      [[ $strategy != independent && $strategy != local-sgd ]] || more=()
       [ "$strategy" != single ] || devices=1
       [[ $strategy != towers && $strategy != ps ]] || more+=(--variable-device "$gpu_holder,/cpu:0")
       at=$((at + 10))

@@ -240,14 +240,3 @@ ls_status ls_replicated_evaluate(ls_run *base, uint64_t most, ls_evaluation *out
     ls_status status = ls_replica_evaluate(m->replica, ls_slice_net(m->slice[LS_FULL]), most, out);
     return ls_status_first(status, ls_replica_average_out(m->replica));
 }
-
-ls_memory_formula ls_replicated_memory(const ls_run *base, size_t index)
-{
-    const ls_replicated *run = (const ls_replicated *)base;
-    const ls_member *m = &run->members[index];
-    ls_memory_formula formula = ls_replica_memory(m->replica);
-    for (int b = 0; b < LS_BATCHES; b++)
-        if (m->slice[b])
-            ls_slice_memory(m->slice[b], &formula);
-    return formula;
-}

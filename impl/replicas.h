@@ -75,14 +75,13 @@ ls_status ls_replicated_gather(const ls_replicated *run, int first, float *param
 void ls_replicated_move(const ls_graph_parts *parts, int place, float *whole, float *here,
                         bool out);
 
-/* Entries of ls_strategy. Load: all members. Records: the end is the last member's, the loss the
+/* Entries of ls_run_kind. Load: all members. Records: the end is the last member's, the loss the
  * sum of the replicas' parts; of several processes, all of which call it, ends count from the
  * marks, as if these were one. Evaluation: the first replica's, which is whole. */
 ls_status ls_replicated_load(ls_run *run, const float *parameters);
 ls_status ls_replicated_records(ls_run *run, uint64_t first, uint64_t count, ls_step_record *out,
                                 uint64_t *mark_ns);
 ls_status ls_replicated_evaluate(ls_run *run, uint64_t most, ls_evaluation *out);
-ls_memory_formula ls_replicated_memory(const ls_run *run, size_t index);
 
 /** What the exchange of batch statistics sent in one full step, by all processes, which all call
  *  it, and what it must by formula; 0 where there is none. After a full step. */

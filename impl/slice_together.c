@@ -8,7 +8,6 @@
  * Sums are added in the order in which gradients are: in exact mode up the tree of shards (each
  * replica its finished subtrees; these travel around a ring; each replica adds the rest), in fast
  * mode ((s0 + s1) + s2) + ... by number of the replica. So they have the same bits everywhere.
- * Leaves out: reporting gradients while backward goes on.
  */
 #include "common/base/hooks.h"
 #include "impl/slice_private.h"

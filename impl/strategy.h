@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Strategy: one way of spreading the training loop over devices. One file each, one line in
- * strategies.c; `step` reads top to bottom like the textbook.
+ * strategies.c; `build` reads top to bottom like the textbook.
  */
 #ifndef LS_IMPL_STRATEGY_H
 #define LS_IMPL_STRATEGY_H

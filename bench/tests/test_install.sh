@@ -20,7 +20,7 @@ project(consumer LANGUAGES C)
 find_package(lockstep REQUIRED)
 add_executable(consumer consumer.c)
 target_link_libraries(consumer PRIVATE lockstep::liblockstep)
-add_executable(example impl/examples/seed02_make_parallel.c)
+add_executable(example impl/examples/seed02_make_parallel.c impl/examples/parallel.c impl/examples/parallel_graph.c)
 target_include_directories(example PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
 target_link_libraries(example PRIVATE lockstep::liblockstep)
 C

@@ -46,9 +46,11 @@ static ls_status order_buckets(const ls_graph *graph, ls_group *g)
     return LS_OK;
 }
 
+/* What a strategy that asked for none (ls_strategy.reduces) finds. */
 static const ls_group *group_at(const ls_step *s, int place)
 {
-    return &s->run->groups[place];
+    static const ls_group none;
+    return s->run->groups ? &s->run->groups[place] : &none;
 }
 
 int ls_buckets_of(const ls_step *s, int place)

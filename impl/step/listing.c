@@ -95,9 +95,10 @@ static ls_status list_step(const ls_names *n, const ls_step *s, FILE *out)
     const bool whole = !fclose(stream);
     if (!status && !whole)
         status = ls_fail_memory("listing", size);
-    fprintf(out, "\nA step of %lld samples%s: %zu tasks, %zu operations\n\n",
+    fprintf(out, "\nA step of %lld samples%s%s: %zu tasks, %zu operations\n\n",
             (long long)ls_replicated_batch(s->run->shared.base.job, s->which),
-            s->which == LS_TAIL ? ", the last of an epoch" : "", s->task_count, s->op_count);
+            s->which == LS_TAIL ? ", the last of an epoch" : "",
+            s->kind >= LS_LAST ? ", the last of a period" : "", s->task_count, s->op_count);
     if (!status)
         print_aligned(text, out);
     free(text);

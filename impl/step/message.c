@@ -135,8 +135,9 @@ void ls_add_arrived(ls_step *s, int server, ls_range range)
     if (s->status || !ls_step_job(s)->exact || !ls_step_replica(s, server))
         return;
     ls_step_fail(s, make_tree(s, server, range, &ops));
-    if (ops.count)
-        ls_task_begin(s, "add up", server, range);
+    if (!ops.count)
+        return;
+    ls_task_begin(s, "add up", server, range);
     ls_task_take_ops(s, &ops);
     ls_task_end(s);
 }
@@ -220,6 +221,16 @@ static bool speaks(const ls_step *s, int worker)
     return !s->status && ls_step_replica(s, worker);
 }
 
+/* A server that is told of a gradient waits for nothing else. */
+static void touch_gradients(ls_step *s, int worker, int server)
+{
+    ls_range range;
+    for (size_t i = 0; ls_shard_range(s, server, i, &range); i++) {
+        const ls_span span = ls_gradient(s, worker, 0, range);
+        ls_task_touch(s, span.memory, span.bytes, false);
+    }
+}
+
 void ls_say(ls_step *s, int worker, int server, ls_ps_kind kind)
 {
     ls_op_list ops = {0};
@@ -227,8 +238,13 @@ void ls_say(ls_step *s, int worker, int server, ls_ps_kind kind)
         return;
     const ls_status status =
         ls_ps_say(&s->run->served->speakers[worker], rank_of(s, server), kind, &ops);
-    say_made(kind == LS_PS_BYE ? &s->run->after : s, "say", s->run->served->ends[worker].lane, &ops,
-             status);
+    ls_step *in = kind == LS_PS_BYE ? &s->run->after : s;
+    ls_step_fail(in, status);
+    ls_task_begin(in, "say", s->run->served->ends[worker].lane, nothing);
+    ls_task_take_ops(in, &ops);
+    if (kind == LS_PS_PUSH) /* what is announced is there */
+        touch_gradients(in, worker, server);
+    ls_task_end(in);
 }
 
 void ls_ask(ls_step *s, int worker, int server)

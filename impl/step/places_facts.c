@@ -40,12 +40,18 @@ ls_status ls_places_gather(ls_stepped *run, float *parameters)
 static ls_status build_test(ls_stepped *run)
 {
     ls_step *s = &run->places.test;
-    if (s->said)
+    if (s->task_count)
         return LS_OK;
-    LS_TRY(ls_step_open(run, LS_FULL, s));
-    for (int n = 0; n + 1 < ls_nodes(s); n++)
+    ls_status status = ls_step_open(run, LS_FULL, s);
+    for (int n = 0; n + 1 < ls_nodes(s) && !status; n++) {
         ls_predict_node(s, 0, 0, n);
-    return s->status;
+        status = s->status;
+    }
+    if (status) {
+        ls_step_close(s);
+        *s = (ls_step){0};
+    }
+    return status;
 }
 
 /* Whoever has the loss tells the others. */

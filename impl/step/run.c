@@ -128,6 +128,9 @@ static ls_status open_groups(ls_stepped *me, const ls_job *job)
 
 static ls_status build(ls_stepped *me, const ls_strategy *strategy, const ls_job *job)
 {
+    if (strategy->period && strategy->period(job) < 1)
+        return ls_fail(LS_CODE_USAGE, "strategy", strategy->name,
+                       "a period of %d steps is none; give 1 or more", strategy->period(job));
     LS_TRY(ls_job_agree(job, open_members(me, strategy, job)));
     LS_TRY(ls_places_open(me));
     if (strategy->reduces)

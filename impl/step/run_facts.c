@@ -140,8 +140,10 @@ ls_time_profile ls_stepped_times(const ls_run *run, size_t index)
     const int members = me->served ? me->shared.count : me->shared.total;
     ls_time_profile sum = {0};
     for (int m = 0; m < members; m++) {
+        if (!is_on(run, &me->shared.members[m], index))
+            continue;
         const ls_time_profile one = times_of(me, m);
-        for (int use = 0; use < LS_TIME_USES && is_on(run, &me->shared.members[m], index); use++)
+        for (int use = 0; use < LS_TIME_USES; use++)
             sum.ns[use] += one.ns[use];
     }
     return sum;
@@ -288,7 +290,9 @@ ls_status ls_stepped_traffic(const ls_run *run, ls_traffic *sent, ls_traffic *fo
     }
     *formula = formula_of(me, LS_FULL);
     const ls_traffic full = minus(*formula, said[LS_FULL]);
-    const ls_traffic tail = minus(formula_of(me, LS_TAIL), said[LS_TAIL]);
+    ls_traffic tail = {0};
+    if (me->put[LS_TAIL]) /* else nothing of it was counted */
+        tail = minus(formula_of(me, LS_TAIL), said[LS_TAIL]);
     *sent = said[LS_FULL];
     if (all.messages_sent)
         ls_traffic_add(sent, ls_traffic_of_step(&all, &tail, me->shared.steps, &full));

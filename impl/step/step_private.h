@@ -69,7 +69,6 @@ struct ls_step {
 /** Lanes that events tie together: one program, and one order of events. */
 typedef struct ls_component {
     int driver;         /**< the lane of its last task, which begins and ends its step */
-    bool joined;        /**< there are other lanes */
     bool has[LS_KINDS]; /**< tasks in that step */
     ls_event *begun;
     ls_program *program[LS_KINDS];

@@ -14,7 +14,8 @@ static void build(ls_step *s)
     for (int r = 0; r < n; r++) {
         ls_forward(s, r);
         ls_backward(s, r, ls_all(s));
-        ls_update(s, r, ls_all(s));
+        if (ls_sums(s, r)) /* an epoch's last batch may have fewer samples than replicas are many */
+            ls_update(s, r, ls_all(s));
     }
     for (int b = 0; b < buckets && ls_ends_period(s); b++)
         ls_average(s, 0, b);

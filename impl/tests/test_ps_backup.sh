@@ -82,4 +82,10 @@ refuse '--ps-backup-workers: .*--reduce fast' --devices 3 --ps-backup-workers 1 
 refuse '--ps-backup-workers: concerns no case.*--ps-mode sync' --devices 3 --ps-backup-workers 1 --ps-mode async
 refuse '--ps-backup-workers: concerns no case.*--ps-mode sync' --devices 3 --ps-backup-workers 1 --ps-mode ssp
 refuse '--ps-record: concerns no case' --devices 3 --ps-backup-workers 0 --ps-record order
+# Where messages have a queue of their own, a gradient is announced when it is there, not before: one worker is 200 ms
+# late in each step, and none of its gradients is among the first.
+lockstep_ok run --strategy ps --devices 3 --cpu-devices 3 --ps-backup-workers 1 --link latency=20us \
+    --inject delay=2:200ms --model mlp:784-32-10 --data synthetic:500 --batch 60 --steps 6 --warmup 0 --gate-steps 0 \
+    --results none --format jsonl --ps-record order
+expect "the late worker's gradients are late" [ "$(grep -c ' push 2' order)/$(grep -c ' push 0' order)" = 0/6 ]
 finish

@@ -123,17 +123,12 @@ static ls_status open_member(const ls_replicated *run, int number, ls_member *m)
 }
 
 /* Where pieces of a batch, or replicas, add up batch statistics, they meet on a communicator. */
-static ls_status open_meetings(ls_replicated *run, const ls_job *job)
+static bool meets(const ls_job *job)
 {
-    if (!ls_replicated_meets(job) || ls_job_replicas(job) == 1)
-        return LS_OK;
-    run->meetings = calloc((size_t)run->count, sizeof(ls_comm *));
-    return run->meetings ? ls_comm_open(ls_comm_backend_auto(job->comm, LS_DEVICE_CPU), job->comm,
-                                        job->devices, run->count, run->meetings)
-                         : ls_fail_memory("replicas", (size_t)run->count * sizeof(ls_comm *));
+    return ls_replicated_meets(job) && ls_job_replicas(job) > 1;
 }
 
-ls_status ls_replicated_open(ls_replicated *run, const ls_job *job)
+static ls_status prepare(ls_replicated *run, const ls_job *job)
 {
     const int devices = (int)job->device_count, places = ls_job_places(job);
     const size_t total = job->device_count + (run->holder == devices);
@@ -147,7 +142,18 @@ ls_status ls_replicated_open(ls_replicated *run, const ls_job *job)
     run->losses = run->parts.count ? job->place[job->model->graph->count - 1] : 0;
     run->count = devices / run->places;
     run->total = (int)total;
-    LS_TRY(open_meetings(run, job));
+    run->meetings = meets(job) ? calloc((size_t)run->count, sizeof(ls_comm *)) : NULL;
+    return run->meetings || !meets(job)
+               ? LS_OK
+               : ls_fail_memory("replicas", (size_t)run->count * sizeof(ls_comm *));
+}
+
+ls_status ls_replicated_open(ls_replicated *run, const ls_job *job)
+{
+    LS_TRY(ls_job_agree(job, prepare(run, job)));
+    if (run->meetings)
+        LS_TRY(ls_comm_open(ls_comm_backend_auto(job->comm, LS_DEVICE_CPU), job->comm, job->devices,
+                            run->count, run->meetings));
     for (int i = 0; i < run->total; i++)
         LS_TRY(open_member(run, i, &run->members[i]));
     return LS_OK;

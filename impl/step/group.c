@@ -132,26 +132,19 @@ static ls_status open_lane(ls_stepped *run, ls_group *g, int i)
     return LS_OK;
 }
 
-static ls_status open_ends(ls_stepped *run, ls_group *g)
+/* With the devices of the members, for the caller to free. */
+static ls_status take_arrays(const ls_stepped *run, ls_group *g, ls_device ***devices)
 {
-    const ls_job *job = run->shared.base.job;
     const size_t n = (size_t)g->member_count;
-    ls_device **devices = calloc(n + 1, sizeof *devices);
+    *devices = calloc(n + 1, sizeof **devices);
     g->comms = calloc(n + 1, sizeof *g->comms);
     g->lane = calloc(n + 1, sizeof *g->lane);
     g->scratch = calloc(n + 1, sizeof *g->scratch);
     g->scratch_elements = calloc(n + 1, sizeof *g->scratch_elements);
-    ls_status status = devices && g->comms && g->lane && g->scratch && g->scratch_elements
-                           ? LS_OK
-                           : ls_fail_memory("step", n * sizeof *g->comms);
-    for (size_t i = 0; i < n && !status; i++)
-        devices[i] = run->shared.members[g->member[i]].replica->device;
-    if (!status)
-        status = ls_comm_open(job->transport, job->comm, devices, (int)n, g->comms);
-    free(devices);
-    LS_TRY(status);
-    for (g->count = 0; g->count < (int)n; g->count++)
-        g->comms[g->count]->layout = g->layout;
+    if (!*devices || !g->comms || !g->lane || !g->scratch || !g->scratch_elements)
+        return ls_fail_memory("step", n * sizeof *g->comms);
+    for (size_t i = 0; i < n; i++)
+        (*devices)[i] = run->shared.members[g->member[i]].replica->device;
     return LS_OK;
 }
 
@@ -180,16 +173,28 @@ static ls_status find_members(ls_stepped *run, ls_group *g, int place)
     return LS_OK;
 }
 
-ls_status ls_group_open(ls_stepped *run, const ls_group_options *o, ls_group *g)
+static ls_status prepare(ls_stepped *run, const ls_group_options *o, ls_group *g,
+                         ls_device ***devices)
 {
     LS_TRY(ls_group_buckets(o, &g->buckets));
     LS_TRY(order_buckets(o->graph, g));
-    if (!g->buckets.count)
-        return LS_OK;
     LS_TRY(find_members(run, g, o->place));
     g->layout = ls_group_layout(o, g->hosts, &g->spread);
-    LS_TRY(open_ends(run, g));
-    return ls_job_agree(o->job, open_members(run, g));
+    return take_arrays(run, g, devices);
+}
+
+ls_status ls_group_open(ls_stepped *run, const ls_group_options *o, ls_group *g)
+{
+    ls_device **devices = NULL;
+    ls_status status = ls_job_agree(o->job, prepare(run, o, g, &devices));
+    const bool any = !status && g->buckets.count;
+    if (any)
+        status = ls_comm_open(o->job->transport, o->job->comm, devices, g->member_count, g->comms);
+    for (; any && !status && g->count < g->member_count; g->count++)
+        g->comms[g->count]->layout = g->layout;
+    free(devices);
+    LS_TRY(status);
+    return any ? ls_job_agree(o->job, open_members(run, g)) : LS_OK;
 }
 
 void ls_group_close(ls_stepped *run, ls_group *g)

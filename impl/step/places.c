@@ -44,9 +44,12 @@ static ls_status take_memory(ls_stepped *run)
 {
     const ls_replicated *r = &run->shared;
     const size_t copies = r->parts.copy_count, all = (size_t)r->count * copies;
+    const size_t devices = r->base.job->device_count;
     run->places.arrived = calloc(all + 1, sizeof *run->places.arrived);
-    if (!run->places.arrived)
-        return ls_fail_memory("placement", all * sizeof *run->places.arrived);
+    if (r->places < r->parts.count)
+        run->places.ends = calloc(devices, sizeof *run->places.ends);
+    if (!run->places.arrived || (r->places < r->parts.count && !run->places.ends))
+        return ls_fail_memory("placement", (all + devices) * sizeof *run->places.arrived);
     for (size_t i = 0; i < all; i++) {
         const ls_variable_copy *c = &r->parts.copies[i % copies];
         const int owner = member_at(r, (int)(i / copies), c->owner);
@@ -60,12 +63,7 @@ static ls_status take_memory(ls_stepped *run)
 static ls_status open_transfers(ls_stepped *run)
 {
     const ls_job *job = run->shared.base.job;
-    run->places.ends = calloc(job->device_count, sizeof *run->places.ends);
-    if (!run->places.ends)
-        return ls_fail_memory("placement", job->device_count * sizeof *run->places.ends);
     run->places.transfers = run->lane_count;
-    LS_TRY(ls_comm_open(job->transport, job->comm, job->devices, (int)job->device_count,
-                        run->places.ends));
     for (int m = 0; m < (int)job->device_count; m++) {
         ls_lane lane = {.member = m, .name = "transfer", .own = true, .unseen = true};
         LS_TRY(ls_queue_open(job->devices[m], lane.name, &lane.queue));
@@ -79,8 +77,13 @@ ls_status ls_places_open(ls_stepped *run)
     const ls_replicated *r = &run->shared;
     if (!r->parts.count)
         return LS_OK;
-    LS_TRY(ls_job_agree(r->base.job, take_memory(run)));
-    return r->places < r->parts.count ? open_transfers(run) : LS_OK;
+    const ls_job *job = r->base.job;
+    LS_TRY(ls_job_agree(job, take_memory(run)));
+    if (!run->places.ends)
+        return LS_OK;
+    LS_TRY(ls_comm_open(job->transport, job->comm, job->devices, (int)job->device_count,
+                        run->places.ends));
+    return ls_job_agree(job, open_transfers(run));
 }
 
 void ls_places_close(ls_stepped *run)

@@ -83,6 +83,10 @@ static ls_status open_members(ls_stepped *me, const ls_strategy *strategy, const
     LS_TRY(ls_strategy_serves(strategy) ? ls_served_open(me, job)
                                         : ls_replicated_open(&me->shared, job));
     LS_TRY(open_shadows(me));
+    const size_t places = me->shared.parts.count ? (size_t)me->shared.parts.count : 1;
+    me->groups = strategy->reduces ? calloc(places, sizeof *me->groups) : NULL;
+    if (strategy->reduces && !me->groups)
+        return ls_fail_memory("step", places * sizeof *me->groups);
     return open_lanes(me);
 }
 
@@ -111,9 +115,6 @@ static ls_status open_groups(ls_stepped *me, const ls_job *job)
     const ls_graph *graph = job->model->graph;
     const ls_graph_parts *parts = &me->shared.parts;
     const int places = parts->count ? parts->count : 1;
-    me->groups = calloc((size_t)places, sizeof *me->groups);
-    if (!me->groups)
-        return ls_fail_memory("step", (size_t)places * sizeof *me->groups);
     while (me->group_count < places) {
         const int p = me->group_count++;
         ls_group_options of = {job, graph, graph->variables.elements, p};
@@ -137,7 +138,7 @@ static ls_status build(ls_stepped *me, const ls_strategy *strategy, const ls_job
         LS_TRY(open_groups(me, job));
     if (me->served)
         LS_TRY(ls_job_agree(job, ls_served_open_ends(me)));
-    LS_TRY(build_steps(me));
+    LS_TRY(ls_job_agree(job, build_steps(me)));
     LS_TRY(ls_steps_edit_tasks(me));
     LS_TRY(ls_steps_order(me));
     LS_TRY(ls_steps_edit_waits(me));

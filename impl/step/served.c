@@ -182,8 +182,11 @@ ls_status ls_served_open_ends(ls_stepped *me)
     const size_t total = (size_t)me->shared.total;
     ls_device **devices = calloc(total, sizeof *devices);
     ls_comm **controls = calloc(total, sizeof(ls_comm *));
-    ls_status status = devices && controls ? open_comms(me, devices, controls)
-                                           : ls_fail_memory("step", total * sizeof *devices);
+    ls_status status =
+        devices && controls ? LS_OK : ls_fail_memory("step", total * sizeof *devices);
+    status = ls_job_agree(me->shared.base.job, status);
+    if (!status)
+        status = open_comms(me, devices, controls);
     free(devices);
     free(controls);
     for (int m = 0; m < me->shared.total && !status; m++) {

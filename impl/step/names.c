@@ -112,6 +112,29 @@ static void add_group(ls_names *n, const ls_group *g)
     }
 }
 
+/* Arrivals are of the whole shard. */
+static void add_served(ls_names *n)
+{
+    const ls_served *served = n->run->served;
+    const int workers = served->layout.workers;
+    for (int m = 0; m < n->run->shared.total; m++) {
+        add(n, m, "communicator", served->ends[m].comm, sizeof(ls_comm), 0);
+        add(n, m, "communicator", served->ends[m].control, sizeof(ls_comm), 0);
+        if (m < workers) {
+            const ls_ps_speaker *speaker = &served->speakers[m];
+            add(n, m, "lateness", speaker, sizeof *speaker, 0);
+            if (speaker->took)
+                add(n, m, "lateness", speaker->took,
+                    n->run->shared.base.job->records * sizeof *speaker->took, 0);
+            continue;
+        }
+        const ls_served_server *server = &served->servers[m - workers];
+        for (size_t i = 0; i < server->arrival_count; i++)
+            add(n, m, "arrivals", server->arrivals[i],
+                server->shard.replica->elements * sizeof(float), 0);
+    }
+}
+
 static int compare(const void *a, const void *b)
 {
     const name *x = a, *y = b;
@@ -145,8 +168,8 @@ ls_status ls_names_open(const ls_stepped *run, ls_names **out)
     }
     for (int g = 0; g < run->group_count; g++)
         add_group(n, &run->groups[g]);
-    for (int m = 0; run->served && m < run->shared.total; m++)
-        add(n, m, "communicator", run->served->ends[m].comm, sizeof(ls_comm), 0);
+    if (run->served)
+        add_served(n);
     for (size_t i = 0; run->places.ends && i < run->shared.base.job->device_count; i++)
         add(n, (int)i, "communicator", run->places.ends[i], sizeof(ls_comm), 0);
     for (int b = 0; b < LS_KINDS; b++)

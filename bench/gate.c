@@ -464,16 +464,6 @@ static ls_status run_contest(ls_workplace *place, const ls_plan_of_case *plan, u
     return status;
 }
 
-/* `verify` of what is not meant to be equal: its steps by themselves. */
-static ls_status check_steps(ls_workplace *place, const ls_plan_of_case *plan, ls_gate *out)
-{
-    ls_session session;
-    LS_TRY(ls_session_open(place, plan, &session));
-    ls_status status = ls_gate_step(&session, out);
-    ls_session_close(&session);
-    return status;
-}
-
 ls_status ls_gate_run(ls_workplace *place, const ls_plan_of_case *plan, ls_gate *out)
 {
     uint64_t all = (uint64_t)(plan->warmup + plan->timed);
@@ -484,7 +474,7 @@ ls_status ls_gate_run(ls_workplace *place, const ls_plan_of_case *plan, ls_gate 
         snprintf(out->oracle, sizeof out->oracle, "%s",
                  asked == 0 ? "not compared: --gate-steps 0"
                             : "not compared: this strategy is not meant to be equal");
-        return asked < 0 ? check_steps(place, plan, out) : LS_OK;
+        return asked < 0 ? ls_gate_steps_alone(place, plan, out) : LS_OK;
     }
     uint64_t steps = asked < 0 || (uint64_t)asked > all ? all : (uint64_t)asked;
     ls_status status = ls_ps_by_arrival(&plan->job.ps) ? ls_gate_replay(place, plan, steps, out)

@@ -6,7 +6,7 @@
 #include "bench/interrupt.h"
 #include "bench/row.h"
 #include "bench/team.h"
-#include "impl/ps_report.h"
+#include "impl/ps/ps_report.h"
 
 #include <stdio.h>
 #include <stdlib.h>

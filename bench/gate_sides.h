@@ -18,6 +18,9 @@ typedef struct ls_gate_sides {
  * orders may wait for each other for ever. All ranks call it. */
 ls_status ls_gate_step(const ls_session *candidate, ls_gate *gate);
 
+/** The same of a strategy that is not meant to be equal, in a session of its own. */
+ls_status ls_gate_steps_alone(const ls_workplace *place, const ls_plan_of_case *plan, ls_gate *out);
+
 /**
  * Evaluates candidate and judge, which have the same parameters, on some samples of the test set:
  * what the model makes of them must have the same bits. After the last compared step. All ranks

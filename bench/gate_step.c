@@ -18,3 +18,12 @@ ls_status ls_gate_step(const ls_session *candidate, ls_gate *gate)
     LS_TRY(ls_team_agree(candidate->job.comm, status));
     return ls_gate_agree(candidate->job.comm, gate);
 }
+
+ls_status ls_gate_steps_alone(const ls_workplace *place, const ls_plan_of_case *plan, ls_gate *out)
+{
+    ls_session session;
+    LS_TRY(ls_session_open(place, plan, &session));
+    ls_status status = ls_gate_step(&session, out);
+    ls_session_close(&session);
+    return status;
+}

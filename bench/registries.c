@@ -13,7 +13,7 @@
 #include "common/nn/model.h"
 #include "common/nn/optimizer.h"
 #include "impl/places.h"
-#include "impl/ps_layout.h"
+#include "impl/ps/ps_layout.h"
 #include "impl/strategy.h"
 
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #include "bench/option_applies.h"
 #include "bench/option_gpu.h"
 #include "bench/row_ps.h"
-#include "impl/ps_layout.h"
+#include "impl/ps/ps_layout.h"
 #include "impl/slice.h"
 
 #include <stdio.h>

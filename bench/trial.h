@@ -14,7 +14,7 @@
 #include "bench/case.h"
 #include "bench/progress.h"
 #include "common/device/watch.h"
-#include "impl/ps_report.h"
+#include "impl/ps/ps_report.h"
 #include "impl/strategy.h"
 
 #include <stdbool.h>

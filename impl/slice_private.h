@@ -73,6 +73,9 @@ ls_status ls_slice_build_together(ls_slice *slice, int64_t rows);
 /** Its acts but for delay and fault. */
 ls_status ls_slice_act_together(ls_slice *slice);
 
+/** Lists the acts, when all parts are made. */
+ls_status ls_slice_build_acts(ls_slice *slice);
+
 /** Appends an act. */
 ls_status ls_slice_act(ls_slice *slice, const ls_act *act);
 

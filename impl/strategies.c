@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The table of strategies; see strategy.h. */
 #include "common/kernel/step_inline.h"
-#include "impl/ps_layout.h"
+#include "impl/ps/ps_layout.h"
 #include "impl/strategies.h"
 
 #include <stdio.h>

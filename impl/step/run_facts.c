@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Runs of strategies that say their steps: what they hold, move and found; see run.h. */
-#include "impl/ps_records.h"
+#include "impl/ps/ps_records.h"
 #include "impl/step/run.h"
 #include "impl/step/served.h"
 #include "impl/traffic.h"

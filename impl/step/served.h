@@ -8,7 +8,7 @@
 #ifndef LS_IMPL_STEP_SERVED_H
 #define LS_IMPL_STEP_SERVED_H
 
-#include "impl/ps_serve.h"
+#include "impl/ps/ps_serve.h"
 #include "impl/step/step_private.h"
 
 typedef struct ls_served_server {

@@ -24,7 +24,7 @@
 
 #include "impl/job.h"
 #include "impl/pipeline_schedule.h"
-#include "impl/ps_order.h"
+#include "impl/ps/ps_order.h"
 #include "impl/slice.h"
 
 typedef struct ls_step ls_step;

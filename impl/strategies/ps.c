@@ -9,8 +9,8 @@
  * of the tree over the workers' finished subtrees (slice.h). Who is what and which ranges a server
  * holds: ps_layout.h. Servers that do not wait for all workers: ps_async.c, ps_backup.c.
  */
-#include "impl/ps_layout.h"
-#include "impl/ps_records.h"
+#include "impl/ps/ps_layout.h"
+#include "impl/ps/ps_records.h"
 #include "impl/step/step.h"
 #include "impl/strategies.h"
 

@@ -16,7 +16,7 @@
  * never waits for a worker that another server holds back. Leaves out: pushes in parts; a gradient
  * is applied whole, so that the optimizer's state counts applied gradients.
  */
-#include "impl/ps_serve.h"
+#include "impl/ps/ps_serve.h"
 
 #include "common/base/hooks.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Who serves, who works, and what a server holds; see ps_layout.h. */
-#include "impl/ps_layout.h"
+#include "impl/ps/ps_layout.h"
 
 #include <stdlib.h>
 

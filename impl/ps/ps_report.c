@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What servers saw, brought together; see ps_report.h. */
-#include "impl/ps_report.h"
+#include "impl/ps/ps_report.h"
 
 #include "impl/step/served.h"
 

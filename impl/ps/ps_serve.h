@@ -8,8 +8,8 @@
 #define LS_IMPL_PS_SERVE_H
 
 #include "common/comm/comm.h"
-#include "impl/ps_order.h"
-#include "impl/ps_shard.h"
+#include "impl/ps/ps_order.h"
+#include "impl/ps/ps_shard.h"
 
 /** A worker that says something: on a communicator apart, of small messages, which are no traffic.
  */

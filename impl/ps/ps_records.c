@@ -4,7 +4,7 @@
  * and what it moves, is then what came of it. All processes call these; each brings what its own
  * members know. Where servers wait for all, records are those of replicas (replicas_records.c).
  */
-#include "impl/ps_records.h"
+#include "impl/ps/ps_records.h"
 
 #include "impl/step/run.h"
 #include "impl/step/served.h"

@@ -3,7 +3,7 @@
 #ifndef LS_IMPL_PS_SHARD_H
 #define LS_IMPL_PS_SHARD_H
 
-#include "impl/ps_layout.h"
+#include "impl/ps/ps_layout.h"
 #include "impl/replica.h"
 
 typedef struct ls_ps_shard {

@@ -11,7 +11,7 @@
  * of batch k, from all shards as they were before; the rest of the log says who was too late.
  * Whatever a message that came late, early, twice or torn does to a run, it does not to this.
  */
-#include "impl/ps_report.h"
+#include "impl/ps/ps_report.h"
 #include "impl/step/served.h"
 
 #include <stdlib.h>

@@ -19,7 +19,7 @@
  * Leaves out: one decision for all shards; a worker asked before it pushes, which would save the
  * bytes of what is dropped and cost the others a message.
  */
-#include "impl/ps_serve.h"
+#include "impl/ps/ps_serve.h"
 
 #include "common/base/hooks.h"
 #include "impl/slice.h"

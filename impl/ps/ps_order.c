@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Order of arrival, and distances; see ps_order.h. */
-#include "impl/ps_order.h"
+#include "impl/ps/ps_order.h"
 
 #include <stdlib.h>
 

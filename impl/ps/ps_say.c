@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What workers say to servers that serve whoever comes first, and are told; see ps_serve.h. */
 #include "common/base/hooks.h"
-#include "impl/ps_serve.h"
+#include "impl/ps/ps_serve.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A server's shard; see ps_shard.h. */
-#include "impl/ps_shard.h"
+#include "impl/ps/ps_shard.h"
 
 #include "common/base/hooks.h"
 

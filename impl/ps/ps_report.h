@@ -7,7 +7,7 @@
 #ifndef LS_IMPL_PS_REPORT_H
 #define LS_IMPL_PS_REPORT_H
 
-#include "impl/ps_order.h"
+#include "impl/ps/ps_order.h"
 #include "impl/strategy.h"
 
 /** Over all servers. */

@@ -168,7 +168,7 @@ static const struct planted {
     {LS_PLANT_ready_wait, DROP_BEGIN, ALL, "fetch", NULL, false},
     {LS_PLANT_final_wait, DROP_WAIT, ALL, "all-reduce", "backward", false},
     {LS_PLANT_reduced_wait, DROP_WAIT, ALL, "update", "all-reduce", false},
-    {LS_PLANT_push_early, DROP_WAIT, ALL, "send", "backward", false},
+    {LS_PLANT_push_early, DROP_WAIT, ALL, "", "backward", false},
     {LS_PLANT_push_overwrites, EARLY, ALL, "add", "receive", false},
     {LS_PLANT_pull_wait, DROP_WAIT, ALL, "forward", "receive", false},
     {LS_PLANT_branch_left_out, DROP, ALL, "add up", NULL, false},

@@ -241,27 +241,21 @@ static void say_zeros(ls_step *s, int member, ls_range range)
     const ls_replica *r = ls_step_replica(s, member);
     const ls_fill_args fill = {.count = (int64_t)range.count,
                                .y = (float *)r->gradients + range.first};
-    ls_op_list ops = {0};
-    ls_op *op;
+    ls_op *op = NULL;
     ls_status status = r->kernels->table->fill(r->kernels, &fill, &op);
-    ls_step_fail(s, status ? status : ls_op_list_add(&ops, op));
-    ls_task_begin(s, "zeros", member, range);
-    ls_task_take_ops(s, &ops);
-    ls_task_end(s);
+    ls_task_of_op(s, "zeros", member, range, op, status);
 }
 
 static void say_part(ls_step *s, const ls_group *g, int i, void *flat, ls_range range, int call)
 {
     ls_op_list ops = {0};
-    ls_step_fail(s, build(s, g, i, flat, range, &ops));
-    ls_task *task = ls_task_begin(s, "all-reduce", g->lane[i], range);
-    if (task) {
-        task->call = call;
-        task->ends = g->comms;
-        task->rank = i;
-    }
-    ls_task_take_ops(s, &ops);
-    ls_task_end(s);
+    ls_status status = build(s, g, i, flat, range, &ops);
+    ls_task *task = ls_task_of(s, "all-reduce", g->lane[i], range, &ops, status);
+    if (!task)
+        return;
+    task->call = call;
+    task->ends = g->comms;
+    task->rank = i;
 }
 
 static void say_parts(ls_step *s, const ls_group *g, ls_range range, bool parameters)
@@ -290,13 +284,9 @@ static void say_quotient(ls_step *s, int member, ls_range range, int count)
     const ls_scale_args scale = {.count = (int64_t)range.count,
                                  .factor = 1.0 / count,
                                  .y = (float *)r->parameters + range.first};
-    ls_op_list ops = {0};
-    ls_op *op;
+    ls_op *op = NULL;
     ls_status status = r->kernels->table->scale(r->kernels, &scale, &op);
-    ls_step_fail(s, status ? status : ls_op_list_add(&ops, op));
-    ls_task_begin(s, "average", member, range);
-    ls_task_take_ops(s, &ops);
-    ls_task_end(s);
+    ls_task_of_op(s, "average", member, range, op, status);
 }
 
 void ls_average(ls_step *s, int place, int b)

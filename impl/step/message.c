@@ -134,12 +134,9 @@ void ls_add_arrived(ls_step *s, int server, ls_range range)
     ls_op_list ops = {0};
     if (s->status || !ls_step_job(s)->exact || !ls_step_replica(s, server))
         return;
-    ls_step_fail(s, make_tree(s, server, range, &ops));
-    if (!ops.count)
-        return;
-    ls_task_begin(s, "add up", server, range);
-    ls_task_take_ops(s, &ops);
-    ls_task_end(s);
+    const ls_status status = make_tree(s, server, range, &ops);
+    if (ops.count || status)
+        ls_task_of(s, "add up", server, range, &ops, status);
 }
 
 /* ---- Messages -------------------------------------------------------------------------------- */
@@ -155,20 +152,16 @@ static void say_end(ls_step *s, const char *verb, int member, const ls_exchange 
 {
     const ls_served *served = s->run->served;
     const ls_served_end *end = &served->ends[member];
-    ls_op_list ops = {0};
-    ls_op *op;
+    ls_op *op = NULL;
     if (s->status || !end->comm || (end->control && member >= layout_of(s)->workers))
         return;
     const ls_status status = ls_comm_exchange(end->comm, exchange, &op);
-    ls_step_fail(s, status ? status : ls_op_list_add(&ops, op));
-    ls_task *task = ls_task_begin(s, verb, end->lane, nothing);
-    if (task) {
-        task->call = call;
-        task->ends = served->comms;
-        task->rank = end->comm->rank;
-    }
-    ls_task_take_ops(s, &ops);
-    ls_task_end(s);
+    ls_task *task = ls_task_of_op(s, verb, end->lane, nothing, op, status);
+    if (!task)
+        return;
+    task->call = call;
+    task->ends = served->comms;
+    task->rank = end->comm->rank;
 }
 
 void ls_message(ls_step *s, ls_span to, ls_span from, bool add)
@@ -194,26 +187,14 @@ void ls_message(ls_step *s, ls_span to, ls_span from, bool add)
 
 /* ---- Servers that serve whoever comes first -------------------------------------------------- */
 
-/* A task of operations that were made for it; none where that failed. */
-static void say_made(ls_step *s, const char *verb, int lane, ls_op_list *ops, ls_status status)
-{
-    ls_step_fail(s, status);
-    ls_task_begin(s, verb, lane, nothing);
-    ls_task_take_ops(s, ops);
-    ls_task_end(s);
-}
-
 /* Once for both sizes of a batch. */
 void ls_serve(ls_step *s, int server)
 {
-    ls_op_list ops = {0};
-    ls_op *op;
+    ls_op *op = NULL;
     if (s->status || !ls_step_replica(s, server) || s->which != LS_FULL)
         return;
-    ls_status status = ls_ps_serving_op(&server_at(s, server)->serving, &op);
-    if (!status)
-        status = ls_op_list_add(&ops, op);
-    say_made(&s->run->before, "serve", server, &ops, status);
+    const ls_status status = ls_ps_serving_op(&server_at(s, server)->serving, &op);
+    ls_task_of_op(&s->run->before, "serve", server, nothing, op, status);
 }
 
 static bool speaks(const ls_step *s, int worker)
@@ -253,7 +234,7 @@ void ls_ask(ls_step *s, int worker, int server)
     if (!speaks(s, worker))
         return;
     const ls_status status = ls_ps_ask(&s->run->served->speakers[worker], rank_of(s, server), &ops);
-    say_made(s, "ask", s->run->served->ends[worker].lane, &ops, status);
+    ls_task_of(s, "ask", s->run->served->ends[worker].lane, nothing, &ops, status);
 }
 
 void ls_begin_if_in_time(ls_step *s, int worker)
@@ -262,7 +243,7 @@ void ls_begin_if_in_time(ls_step *s, int worker)
     if (!speaks(s, worker))
         return;
     const ls_status status = ls_ps_begin(&s->run->served->speakers[worker], &ops);
-    say_made(s, "begin", s->run->served->ends[worker].lane, &ops, status);
+    ls_task_of(s, "begin", s->run->served->ends[worker].lane, nothing, &ops, status);
     s->pass[worker] = &s->run->served->speakers[worker].late;
 }
 

@@ -150,17 +150,12 @@ static void say_transfer(ls_step *s, int member, int peer, ls_span memory, bool 
                                   .from = sends ? -1 : device,
                                   .receive = sends ? NULL : memory.memory,
                                   .receive_count = sends ? 0 : count};
-    ls_op_list ops = {0};
-    ls_op *op;
+    ls_op *op = NULL;
     ls_status status = ls_comm_exchange(end, &exchange, &op);
-    if (!status) {
+    if (!status)
         op->use = LS_TIME_COMMUNICATION;
-        status = ls_op_list_add(&ops, op);
-    }
-    ls_step_fail(s, status);
-    ls_task_begin(s, sends ? "send" : "receive", s->run->places.transfers + member, nothing);
-    ls_task_take_ops(s, &ops);
-    ls_task_end(s);
+    ls_task_of_op(s, sends ? "send" : "receive", s->run->places.transfers + member, nothing, op,
+                  status);
     s->copied.bytes_sent += sends ? memory.bytes : 0;
     s->copied.messages_sent += sends;
 }
@@ -247,13 +242,9 @@ static void add_shared(ls_step *s, int replica, int piece, size_t copy)
                                  c->at_owner, c->count);
     const ls_add_args args = {
         .count = (int64_t)c->count, .a = sum.memory, .b = from.memory, .y = sum.memory};
-    ls_op_list ops = {0};
-    ls_op *op;
+    ls_op *op = NULL;
     ls_status status = kernels->table->add(kernels, &args, &op);
-    ls_step_fail(s, status ? status : ls_op_list_add(&ops, op));
-    ls_task_begin(s, "add up", from.member, nothing);
-    ls_task_take_ops(s, &ops);
-    ls_task_end(s);
+    ls_task_of_op(s, "add up", from.member, nothing, op, status);
 }
 
 void ls_share_values(ls_step *s, int replica)

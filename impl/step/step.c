@@ -114,6 +114,25 @@ void ls_task_end(ls_step *s)
     s->access_count = task->access + kept;
 }
 
+ls_task *ls_task_of(ls_step *s, const char *verb, int lane, ls_range range, ls_op_list *ops,
+                    ls_status status)
+{
+    ls_step_fail(s, status);
+    ls_task_begin(s, verb, lane, range);
+    ls_task_take_ops(s, ops);
+    ls_task_end(s);
+    return current(s);
+}
+
+ls_task *ls_task_of_op(ls_step *s, const char *verb, int lane, ls_range range, ls_op *op,
+                       ls_status status)
+{
+    ls_op_list ops = {0};
+    if (!status)
+        status = ls_op_list_add(&ops, op);
+    return ls_task_of(s, verb, lane, range, &ops, status);
+}
+
 ls_status ls_step_open(ls_stepped *run, int which, ls_step *s)
 {
     const size_t members = (size_t)run->lane_count;

@@ -145,6 +145,13 @@ void ls_task_add_ops(ls_step *step, const ls_op_list *ops);
 /** The same of operations that belong to the step from here on; empties the list. */
 void ls_task_take_ops(ls_step *step, ls_op_list *ops);
 void ls_task_touch(ls_step *step, const void *memory, size_t bytes, bool writes);
+/** A task of operations that were made for it, or that this failed for; empties the list. NULL
+ * after a failure. */
+ls_task *ls_task_of(ls_step *step, const char *verb, int lane, ls_range range, ls_op_list *ops,
+                    ls_status status);
+/** The same of one operation. */
+ls_task *ls_task_of_op(ls_step *step, const char *verb, int lane, ls_range range, ls_op *op,
+                       ls_status status);
 /** Brings its accesses into order. */
 void ls_task_end(ls_step *step);
 

@@ -278,10 +278,9 @@ static ls_status make_sums(const ls_replica *holder, const ls_span *parts, const
 static void say_sums(ls_step *s, const ls_span *parts, const ls_tree_sum *sums, size_t count)
 {
     ls_op_list ops = {0};
-    ls_step_fail(s, make_sums(ls_step_replica(s, ls_holder(s)), parts, sums, count, &ops));
-    ls_task_begin(s, "add up", ls_holder(s), nothing);
-    ls_task_take_ops(s, &ops);
-    ls_task_end(s);
+    const ls_replica *holder = ls_step_replica(s, ls_holder(s));
+    const ls_status status = make_sums(holder, parts, sums, count, &ops);
+    ls_task_of(s, "add up", ls_holder(s), nothing, &ops, status);
 }
 
 static size_t sums_of(const ls_step *s, int member)

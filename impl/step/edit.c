@@ -124,6 +124,14 @@ static ls_status answer_none(const char *what, size_t there)
                    what, there);
 }
 
+static size_t count_all(const ls_stepped *run, bool waits)
+{
+    size_t all = 0;
+    for (int kind = 0; kind < LS_KINDS; kind++)
+        all += waits ? run->step[kind].wait_count : run->step[kind].task_count;
+    return all;
+}
+
 static ls_status edit_task(ls_step *s, size_t t, const edit *e)
 {
     const bool swaps = is(e, "swap") || is(e, "turn");
@@ -263,7 +271,7 @@ ls_status ls_steps_edit_tasks(ls_stepped *run)
             return edit_task(&run->step[b], e.number, &e);
         e.number -= run->step[b].task_count;
     }
-    return answer_none("task", run->step[LS_FULL].task_count + run->step[LS_TAIL].task_count);
+    return answer_none("task", count_all(run, false));
 }
 
 /* ---- Of waits -------------------------------------------------------------------------------- */
@@ -336,7 +344,7 @@ ls_status ls_steps_edit_waits(ls_stepped *run)
     ls_task *task =
         is(&e, "drop-wait") ? find_wait(run, e.number, &s, &at) : find_begin(run, e.number);
     if (!task)
-        return answer_none("wait", run->step[LS_FULL].wait_count + run->step[LS_TAIL].wait_count);
+        return answer_none("wait", count_all(run, true));
     if (is(&e, "drop-wait"))
         drop_wait(s, task, at);
     else if (task->begins)

@@ -19,6 +19,8 @@ cat >"$dir/configurations" <<T
 --strategy mirrored --devices 2 --cpu-devices 2 --cores-per-device 2 --bucket-bytes 0 $small
 --strategy towers --devices 2 $small
 --strategy pipeline --devices 2 --pipeline-microbatches 2 $small
+--strategy model-parallel --devices 2 $small
+--strategy hybrid --devices 4 $small
 --strategy towers --devices 2 --towers-staged yes --model twin-lstm:3 --data synthetic:20 --batch 10 --steps 2 --optimizer adam
 T
 python3 "$SOURCE_DIR/impl/tests/mutate.py" "$LOCKSTEP" "$dir/configurations" "$@"

@@ -3,12 +3,16 @@
  * The program `lockstep`: finds the subcommand, runs it, prints a refusal as one line on stderr,
  * and turns all that into the exit status. Output that could not be written is a failure, too.
  */
-#include "bench/command.h"
-#include "bench/interrupt.h"
-#include "bench/launch.h"
-#include "bench/option_table.h"
-#include "bench/options.h"
-#include "bench/team.h"
+#include "bench/case/case_facts.h"
+#include "bench/cli/launch.h"
+#include "bench/cli/option_table.h"
+#include "bench/cli/options.h"
+#include "bench/commands/command.h"
+#include "bench/commands/dry_run.h"
+#include "bench/commands/forecast.h"
+#include "bench/commands/resume.h"
+#include "bench/train/interrupt.h"
+#include "bench/train/team.h"
 #include "build_info.h"
 #include "common/base/digest.h"
 #include "common/base/numbers.h"
@@ -25,8 +29,24 @@
 
 static uint64_t hash_request(const ls_request *request)
 {
-    return ls_hash64(request->cases, request->case_count * sizeof *request->cases) +
-           (uint64_t)request->blocks * 2 + request->baseline;
+    uint64_t hash = (uint64_t)request->blocks * 2 + request->baseline;
+    for (size_t i = 0; i < request->case_count; i++)
+        hash = 31 * hash + ls_case_hash(&request->cases[i]);
+    return hash;
+}
+
+/* What comes before training, or in place of it. */
+static ls_status run_planned(ls_request *request, int *exit_status)
+{
+    if (request->resume)
+        LS_TRY(ls_resume(request));
+    if (request->case_count == 0) /* all have their rows */
+        return LS_OK;
+    if (request->dry_run)
+        return ls_dry_run(request, exit_status);
+    if (request->budget_ns)
+        LS_TRY(ls_budget_fit(request));
+    return ls_command_run(request, exit_status);
 }
 
 /* Rank 0 alone says what is left out and shows progress; all refuse together. */
@@ -43,7 +63,7 @@ static ls_status run_cases(const ls_processes *processes, int argc, char **argv,
     if (!status) {
         request->progress = processes->rank > 0 ? 0 : request->progress;
         ls_processes_set_timeout(processes, request->timeout_ns);
-        status = ls_command_run(request, exit_status);
+        status = run_planned(request, exit_status);
     }
     ls_request_free(request);
     if (quiet)
@@ -55,7 +75,9 @@ typedef struct command_entry {
     const char *name;
     const char *operands; /* after the name in the usage line */
     const char *help;
-    unsigned options; /* LS_FOR_*; 0: it has none */
+    unsigned options;           /* LS_FOR_*; 0: it has none */
+    void (*more)(FILE *stream); /* more of --help; may be NULL */
+    const char *examples[2];
     /** On every rank; NULL: see `alone`. */
     ls_status (*run)(const ls_processes *processes, int argc, char **argv, int *exit_status);
     /** On rank 0 alone. Neither: known, but not in this version. */
@@ -64,31 +86,54 @@ typedef struct command_entry {
 
 static const command_entry commands[] = {
     {"run", " [--OPTION VALUE]...", "train and measure; one row per case", LS_FOR_RUN,
+     .examples = {"run --model cnn --strategy mirrored --devices 1,2 --baseline",
+                  "run --plan bench/plans/strategies.yaml --dry-run"},
      .run = run_cases},
     {"verify", " [--OPTION VALUE]...",
-     "the same cases without timing: which equal the reference, how closely", LS_FOR_VERIFY,
+     "the same without timing: which equal the reference, how closely", LS_FOR_VERIFY,
+     .examples = {"verify --strategy all --devices 2 --steps 20",
+                  "verify --strategy towers,mirrored --devices 3 --reduce exact"},
      .run = run_cases},
     {"micro", " OPERATION [--OPTION VALUE]...",
-     "gemm, copy, optimizer, floor, layers; allreduce and other collectives: rates, roofs",
-     LS_FOR_MICRO, .run = ls_command_micro},
+     "rates of collectives, copy, gemm, optimizer, layers, with roofs", LS_FOR_MICRO,
+     .examples = {"micro allreduce --devices 2 --sizes 4KiB,1MiB", "micro gemm --model mlp"},
+     .run = ls_command_micro},
     {"devices", " [SPEC]... [--OPTION VALUE]...",
      "what this machine has, and how device names resolve", LS_FOR_DEVICES,
+     .examples = {"devices", "devices cpu:0+cpu:1 --cores-per-device 2"},
      .run = ls_command_devices},
     {"list", " [KIND]", "strategies, models, layers, data sets, ... with one line each", 0,
-     .alone = ls_command_list},
-    {"results", " list|show ID [--OPTION VALUE]...", "rows of the results database", LS_FOR_RESULTS,
-     .alone = ls_command_results},
-    {"report", "", "plots and one page from results (not in this version)", 0, .run = NULL},
-    {"regress", "", "compares two sets of results (not in this version)", 0, .run = NULL},
-    {"trace", "", "steps as a trace file (not in this version)", 0, .run = NULL},
+     .examples = {"list", "list strategies"}, .alone = ls_command_list},
+    {"results", " VERB [ARGUMENT]... [--OPTION VALUE]...", "rows of the results database",
+     LS_FOR_RESULTS, .more = ls_command_results_help, .alone = ls_command_results},
+    {"report", "", "plots and one page from results", 0, .run = NULL},
+    {"regress", "", "compares two sets of results", 0, .run = NULL},
+    {"trace", "", "steps as a trace file", 0, .run = NULL},
 };
 
 enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
 
+/* Help and refusals name what is in this version. */
+static bool is_built(const command_entry *command)
+{
+    return command->run || command->alone;
+}
+
 static const char *command_name(size_t index, const void *context)
 {
     (void)context;
-    return commands[index].name;
+    return is_built(&commands[index]) ? commands[index].name : NULL;
+}
+
+/* "run, verify, ..." */
+static char *command_names(char *text, size_t size)
+{
+    *text = 0;
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        if (is_built(&commands[i]))
+            snprintf(text + strlen(text), size - strlen(text), "%s, ", commands[i].name);
+    snprintf(text + strlen(text), size - strlen(text), "help");
+    return text;
 }
 
 static const command_entry *find_command(const char *name)
@@ -101,28 +146,30 @@ static const command_entry *find_command(const char *name)
 
 static ls_status refuse_command(const char *name)
 {
-    char hint[64] = "";
+    char hint[64] = "", valid[256];
     const char *nearest = ls_nearest_name(name, command_name, COMMAND_COUNT, NULL);
     if (nearest)
         snprintf(hint, sizeof hint, "did you mean %s? ", nearest);
     return ls_fail(LS_CODE_USAGE, "command", *name ? name : "''",
-                   "unknown command; %svalid are: run, verify, micro, devices, list, results, "
-                   "report, regress, trace, help",
-                   hint);
+                   "unknown command; %svalid are: %s", hint, command_names(valid, sizeof valid));
 }
 
 static void print_usage(FILE *stream)
 {
-    fputs(
-        "Usage: lockstep COMMAND [--OPTION VALUE]...\n"
-        "       lockstep COMMAND --help | help [COMMAND] | --help | --version\n\n"
-        "Trains one model with each way of spreading the work, shows that they compute the same,\n"
-        "and measures what each costs.\n\nCommands:\n",
-        stream);
+    fputs("Usage: lockstep COMMAND [--OPTION VALUE]...\n"
+          "       lockstep COMMAND --help | help [COMMAND] | --help | --version\n\n"
+          "Trains one model with each way of spreading the work, shows that they compute\n"
+          "the same, and measures what each costs.\n\nCommands:\n",
+          stream);
     for (size_t i = 0; i < COMMAND_COUNT; i++)
-        fprintf(stream, "  %-10s %s\n", commands[i].name, commands[i].help);
-    fputs("\nExit status: 0 all well; 1 a check failed; 2 wrong usage; 3 something is missing or\n"
-          "broken here; 4 regress cannot tell; 130 interrupted.\n",
+        if (is_built(&commands[i]))
+            fprintf(stream, "  %-9s%s\n", commands[i].name, commands[i].help);
+    fputs("\nExamples:\n"
+          "  lockstep run --strategy mirrored --devices 2\n"
+          "  lockstep run --strategy all --devices all --dry-run\n",
+          stream);
+    fputs("\nExit status: 0 all well; 1 a check failed; 2 wrong usage; 3 something is\n"
+          "missing or broken here; 130 interrupted.\n",
           stream);
 }
 
@@ -130,12 +177,15 @@ static void print_command_help(FILE *stream, const command_entry *command)
 {
     fprintf(stream, "Usage: lockstep %s%s\n\n%s\n", command->name, command->operands,
             command->help);
+    if (command->more)
+        command->more(stream);
+    for (size_t i = 0; i < 2 && command->examples[i]; i++)
+        fprintf(stream, "%s  lockstep %s\n", i ? "" : "\nExamples:\n", command->examples[i]);
     if (!command->options)
         return;
-    fputs(
-        "\nOptions, as --name VALUE or --name=VALUE; names are not abbreviated. A list of values,\n"
-        "separated by commas, makes one case per value.\n",
-        stream);
+    fputs("\nOptions, as --name VALUE or --name=VALUE; names are not abbreviated. A list of\n"
+          "values, separated by commas, makes one case per value.\n",
+          stream);
     ls_option_help(stream, command->options);
 }
 
@@ -191,7 +241,8 @@ static ls_status dispatch(const ls_processes *processes, int argc, char **argv, 
     const char *first = argv[0];
     for (int i = 0; i < argc; i++)
         LS_TRY(check_text(argv[i]));
-    bool wants_help = strcmp(first, "--help") == 0, wants_version = strcmp(first, "--version") == 0;
+    bool wants_help = strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0;
+    bool wants_version = strcmp(first, "--version") == 0;
     if ((wants_help || wants_version) && argc > 1)
         return ls_fail(LS_CODE_USAGE, "argument", argv[1], "unexpected after %s; give it alone",
                        first);
@@ -210,14 +261,15 @@ static ls_status dispatch(const ls_processes *processes, int argc, char **argv, 
     if (!command)
         return refuse_command(first);
     for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--help") == 0) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
             print_command_help(stdout, command);
             return LS_OK;
         }
     }
-    if (!command->run && !command->alone)
+    char names[256];
+    if (!is_built(command))
         return ls_fail(LS_CODE_USAGE, "command", command->name,
-                       "not in this version; run, verify, micro, devices, list and results are");
+                       "not in this version; these are: %s", command_names(names, sizeof names));
     return run_command(processes, command, argc, argv, exit_status);
 }
 

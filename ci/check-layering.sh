@@ -1,37 +1,77 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Fails where an include points the wrong way, or a vendor's header stands outside its folder.
-#   bench -> impl -> common/nn -> common/{kernel,comm,data} -> common/device -> common/base
-# Folders of one rank do not include each other. `vendors` below is the whole list.
+# Fails where an include points the wrong way, where files include each other in a circle, or where a
+# vendor's header stands outside its folder.
+#
+# order(FOLDER, A < B C): in FOLDER, B and C may include A; not the other way, and not each other. What is
+# in FOLDER itself comes before all of these: they may include it, it does not include them. Tests come
+# last. A file that is named here is taken out of its folder. `vendors` is the whole list of theirs.
+#
+# A circle is one of units: X.c, X.h, X_private.h, X_inline.h and X_parts.h are one.
 set -euo pipefail
 cd "${1:-$(dirname "$0")/..}"
 find common impl bench -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.cpp' | sort | xargs awk '
+function order(parent, names,   levels, same, i, j) {
+  for (i = split(names, levels, " < "); i > 0; i--)
+    for (j = split(levels[i], same, " "); j > 0; j--) rank[parent same[j]] = i
+}
 BEGIN {
-  rank["common/base"] = 0; rank["common/device"] = 1
-  rank["common/kernel"] = rank["common/comm"] = rank["common/data"] = 2
-  rank["common/nn"] = 3; rank["impl"] = 4; rank["bench"] = 5
+  order("", "common < impl < bench")
+  order("common/", "base < device < kernel comm data < nn")
+  order("common/device/", "cpu cuda")
+  order("common/comm/", "collectives cuda mpi nccl")
+  order("common/kernel/", "reference < cpu cuda")
+  order("common/kernel/cpu/", "elements < product conv images < sequences < cpu_kernels.c vector_loops.c")
+  order("common/kernel/cuda/", "elements product images < conv sequences")
+  order("common/nn/", "layers models")
+  order("bench/", "case output < train < gate cli < row micro < commands < main.c")
   split("^dnnl common/kernel/cpu/ ^oneapi/dnnl common/kernel/cpu/ ^hwloc common/device/ " \
         "^mpi\\.h common/comm/mpi/ ^cuda common/(device|kernel|comm)/(cuda|nccl)/ " \
-        "^cublas common/kernel/cuda/ ^cudnn common/kernel/(cuda/|tests/made_up) ^nccl common/comm/nccl/ " \
+        "^cublas common/kernel/cuda/ ^cudnn common/kernel/cuda/ ^nccl common/comm/nccl/ " \
         "^xxhash common/base/ ^zlib common/data/ ^jansson (bench|common/data)/ " \
         "^sqlite3 bench/ ^libfyaml bench/ ^cmocka /tests/", vendors, " ")
 }
-function folder(path) {
-  if (match(path, /^common\/[a-z]+/)) return substr(path, 1, RLENGTH)
-  if (match(path, /^(impl|bench)/)) return substr(path, 1, RLENGTH)
-  return ""
-}
 function refuse(why) { printf "%s:%d: includes %s: %s\n", FILENAME, FNR, header, why; failed = 1 }
+function rank_of(path) { return path ~ /\/tests$/ ? 99 : rank[path] + 0 }
+# The two folders, or files, that `from` and `to` lie in where their paths part.
+function check_order(from, to,   a, b, n, m, i, mine, theirs) {
+  sub(/\/tests\//, "/", to)
+  n = split(from, a, "/"); m = split(to, b, "/")
+  mine = a[1]; theirs = b[1]
+  for (i = 1; a[i] == b[i] && i < n && i < m; i++) { mine = mine "/" a[i + 1]; theirs = theirs "/" b[i + 1] }
+  if (mine != theirs && rank_of(theirs) && rank_of(mine) <= rank_of(theirs))
+    refuse("points from " (rank_of(mine) ? mine : folder(mine)) " to " theirs)
+}
+function folder(path) { sub(/\/[^\/]*$/, "", path); return path }
+function unit(path) { sub(/(_private|_inline|_parts)?\.[a-z]+$/, "", path); return path }
+FNR == 1 && FILENAME ~ /^(common|bench)\// && FILENAME !~ /\/tests\// && !(folder(FILENAME) in rank) {
+  printf "%s: in a folder that this check does not know\n", FILENAME; failed = 1
+}
 /^[ \t]*#[ \t]*include/ {
   header = $0; sub(/^[^"<]*["<]/, "", header); sub(/[">].*/, "", header)
-  mine = folder(FILENAME); theirs = folder(header)
-  if (theirs != "") {
-    if (mine != theirs && rank[mine] <= rank[theirs]) refuse("points from " mine " to " theirs)
-    if (FILENAME !~ /\/tests\// && header ~ /\/tests\//) refuse("a test is included")
+  if (header ~ /^(common|impl|bench)\//) {
+    check_order(FILENAME, header)
+    if (FILENAME ~ /\/tests\//) next
+    if (header ~ /\/tests\//) refuse("a test is included")
+    if (unit(FILENAME) != unit(header)) edges[unit(FILENAME)] = edges[unit(FILENAME)] " " unit(header)
     next
   }
   if ($0 ~ /"/ && header != "build_info.h") refuse("our own headers are named from the top folder")
   for (i = 1; i in vendors; i += 2)
     if (header ~ vendors[i] && FILENAME !~ vendors[i + 1]) refuse("a header that only " vendors[i + 1] " may include")
 }
-END { exit failed }'
+# Marks what can be reached from `at`.
+function walk(start, at,   next_ones, i) {
+  for (i = split(edges[at], next_ones, " "); i > 0; i--)
+    if (!((start, next_ones[i]) in reached)) { reached[start, next_ones[i]] = 1; walk(start, next_ones[i]) }
+}
+END {
+  for (u in edges) walk(u, u)
+  for (u in edges) {
+    if (!((u, u) in reached) || u in told) continue
+    ring = ""
+    for (v in edges) if ((u, v) in reached && (v, u) in reached) { ring = ring " " v; told[v] = 1 }
+    printf "a circle of files:%s\n", ring; failed = 1
+  }
+  exit failed
+}'

@@ -4,7 +4,7 @@
 #
 #   ci/peers.sh --install           makes the virtual environment only
 #   ci/peers.sh agree ...           the first losses of everyone
-#   ci/peers.sh all ...             measures all that README.md has tables of, then prints them:
+#   ci/peers.sh all ...             measures all that results/README.md has tables of, then prints them:
 #   ci/peers.sh time|scaling|processes ...    one part of it
 #   ci/peers.sh tables --file FILE  the tables of what was measured
 #

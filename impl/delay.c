@@ -18,19 +18,12 @@ static ls_status run_delay(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-static void destroy_delay(ls_op *op)
-{
-    free(op);
-}
-
 ls_status ls_delay_open(uint64_t ns, ls_op **out)
 {
     delay_op *delay = calloc(1, sizeof *delay);
     if (!delay)
         return ls_fail_memory("delay", sizeof *delay);
-    *delay = (delay_op){
-        .op = {.name = "delay", .run = run_delay, .destroy = destroy_delay, .use = LS_TIME_WAIT},
-        .ns = ns};
+    *delay = (delay_op){.op = {.name = "delay", .run = run_delay, .use = LS_TIME_WAIT}, .ns = ns};
     *out = &delay->op;
     return LS_OK;
 }

@@ -3,8 +3,8 @@
 #ifndef LS_IMPL_JOB_H
 #define LS_IMPL_JOB_H
 
-#include "common/base/log.h"
-#include "common/comm/processes.h"
+#include "common/base/declared.h"
+#include "common/comm/comm_choice.h"
 #include "common/data/data.h"
 #include "common/device/device.h"
 #include "common/nn/model.h"
@@ -21,11 +21,11 @@ typedef enum ls_ps_mode { LS_PS_SYNC, LS_PS_ASYNC, LS_PS_SSP } ls_ps_mode;
 
 /** How parameter servers work (ps_layout.h). */
 typedef struct ls_ps_options {
-    int ranks; /**< of the case: threads of this process, or processes; 0: no servers */
-    ls_ps_mode mode;
+    int ranks;         /**< of the case: threads of this process, or processes; 0: no servers */
+    ls_ps_mode mode;   /**< when gradients are applied */
     int staleness;     /**< ssp: steps that a worker may be ahead of the slowest */
     int backups;       /**< sync: gradients that a step does not wait for */
-    size_t log_events; /**< how much of what it serves each server notes */
+    size_t log_events; /**< how much of what it serves each server notes, to be recorded */
     int servers;       /**< of several ranks, the first ones */
     bool colocate;     /**< every rank works, servers too */
     bool by_variable;  /**< shards are whole variables; else the same number of bytes each */
@@ -33,35 +33,35 @@ typedef struct ls_ps_options {
 
 /** Borrowed by a run, which it must outlive. */
 typedef struct ls_job {
-    const ls_model *model;
-    const ls_data *data;
-    ls_device *const *devices; /**< of this rank, opened for this job */
-    size_t device_count;
+    const ls_model *model;      /**< what is trained */
+    const ls_data *data;        /**< on what */
+    ls_device *const *devices;  /**< of this rank, opened for this job */
+    size_t device_count;        /**< of them */
     ls_device *variable_device; /**< for towers: one of the devices, or one more */
-    bool towers_staged;         /**< towers: the next step's variables are fetched ahead */
-    bool towers_apart;          /**< towers: backward runs on the variable device */
-    int microbatches;           /**< pipeline: pieces of a replica's slice; 0: no pipeline */
-    bool one_f_one_b;           /**< pipeline: schedule 1F1B; else GPipe */
-    const int *place;           /**< [nodes] which of a replica's devices each is on; NULL: a
-                                     replica has one */
-    int split_replicas;         /**< D, where there is `place`: over how many replicas the devices
-                                     of all ranks are dealt out, M after M; 0: 1 */
-    ls_ps_options ps;           /**< parameter servers */
-    ls_comm *comm;              /**< of the processes, each a rank; NULL: this one alone */
+    ls_declared_values options; /**< of the strategy's own (strategy.h) */
+    bool backward_held;         /**< backward runs where the variables are held */
+    int microbatches;   /**< pieces of a replica's slice on their way through stages; 0: none */
+    const int *place;   /**< [nodes] which of a replica's devices each is on; NULL: a
+                             replica has one */
+    int split_replicas; /**< D, where there is `place`: over how many replicas the devices
+                             of all ranks are dealt out, M after M; 0: 1 */
+    ls_ps_options ps;   /**< parameter servers */
+    ls_comm *comm;      /**< of the processes, each a rank; NULL: this one alone */
     const ls_comm_backend
         *transport; /**< by which devices exchange; NULL: ls_comm_backend_auto's */
     uint64_t
         timeout_ns; /**< without progress of another rank, where a library does not see to it */
     int64_t batch;  /**< global; of every step but the last of an epoch */
     bool epochs;    /**< an epoch's last batch is what is left of it */
-    uint64_t seed;
-    bool shuffle;
-    bool augment; /**< images to train on are cropped anywhere and flipped; else in the middle */
-    ls_optimizer optimizer;
-    int average_every; /**< local SGD: so many steps, then replicas average their parameters */
+    uint64_t seed;  /**< of initial values and of the samples' order */
+    bool shuffle;   /**< else samples come as they lie */
+    bool augment;   /**< images to train on are cropped anywhere and flipped; else in the middle */
+    ls_optimizer optimizer; /**< by which it learns */
+    int period;     /**< steps in which replicas train by themselves, each by the mean over its own
+                         samples; the last one brings them together (ls_ends_period). 0: each does */
     double average; /**< evaluation uses moving averages of the parameters, of this decay or, early,
                          a smaller one (kernel.h, moving_average); 0: the parameters */
-    ls_rate_schedule schedule;
+    ls_rate_schedule schedule;     /**< of the learning rate */
     bool sync_statistics;          /**< batch statistics are those of the global batch */
     bool exact;                    /**< canonical shards, summed over a fixed tree */
     int64_t micro_shards;          /**< S; a batch of B is cut into min(S, B) */
@@ -88,6 +88,12 @@ typedef struct ls_job {
 /** What this rank's opening came to, agreed on with all ranks: where it failed on any, all fail,
  * the others with a failure that follows. So none waits in what all do together next. */
 ls_status ls_job_agree(const ls_job *job, ls_status mine);
+
+/** How many processes train it. */
+int ls_job_processes(const ls_job *job);
+
+/** This process's number. */
+int ls_job_process(const ls_job *job);
 
 /** n: replicas of all ranks; of parameter servers the workers. */
 int ls_job_replicas(const ls_job *job);
@@ -126,6 +132,12 @@ uint64_t ls_job_samples(const ls_job *job, uint64_t steps);
 
 /** The argument block of step number job->start. */
 ls_step_state ls_job_start(const ls_job *job);
+
+/** S' = min(S, B): shards that exact mode cuts a batch of B samples into. */
+static inline int64_t ls_job_shards(const ls_job *job, int64_t batch)
+{
+    return job->micro_shards < batch ? job->micro_shards : batch;
+}
 
 /** Samples of an epoch's last batch where it is smaller than the others, else 0. */
 int64_t ls_job_tail(const ls_job *job);

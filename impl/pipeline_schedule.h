@@ -14,9 +14,14 @@
 #ifndef LS_IMPL_PIPELINE_SCHEDULE_H
 #define LS_IMPL_PIPELINE_SCHEDULE_H
 
+#include "common/base/declared.h"
 #include "common/base/status.h"
 
 #include <stdbool.h>
+
+/** Of --pipeline-schedule, whose declaration is in pipeline.c. */
+enum { LS_SCHEDULE_GPIPE, LS_SCHEDULE_1F1B };
+extern const ls_declared_option ls_option_pipeline_schedule;
 
 typedef struct ls_schedule {
     int stages, microbatches;

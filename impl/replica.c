@@ -56,20 +56,14 @@ static const ls_array *array_at(const ls_split *split, int i)
     return i < LS_DATA_INPUTS ? &split->input[i] : &split->target;
 }
 
-static size_t element_bytes(ls_array_type type)
-{
-    return type == LS_ARRAY_FLOAT32 || type == LS_ARRAY_INT32 ? 4 : 1;
-}
-
 static ls_status share_split(ls_replica *r, const ls_split *split,
                              const void *shared[LS_REPLICA_ARRAYS])
 {
     for (int i = 0; i < LS_REPLICA_ARRAYS; i++) {
         const ls_array *array = array_at(split, i);
-        if (!array->data)
-            continue;
-        size_t bytes = split->samples * (size_t)array->width * element_bytes(array->type);
-        LS_TRY(ls_device_share(r->device, array->data, bytes, &shared[i]));
+        if (array->data)
+            LS_TRY(ls_device_share(r->device, array->data, ls_array_bytes(array, split->samples),
+                                   &shared[i]));
     }
     return LS_OK;
 }
@@ -370,7 +364,7 @@ ls_status ls_replica_records(ls_replica *r, uint64_t first, uint64_t count, ls_s
 ls_status ls_replica_more_losses(ls_replica *r, uint64_t index, double *out)
 {
     return ls_queue_read(r->queue, out, r->more_losses + index % r->job->records * r->more,
-                         (r->sums - 1) * sizeof *out);
+                         r->more * sizeof *out);
 }
 
 ls_status ls_replica_add_decay(ls_replica *r, uint64_t first, uint64_t count,
@@ -475,6 +469,7 @@ uint64_t ls_replica_test_samples(const ls_job *job, uint64_t most)
 ls_status ls_replica_evaluate(ls_replica *r, ls_net *net, uint64_t most, ls_evaluation *out)
 {
     const uint64_t samples = ls_replica_test_samples(r->job, most);
+    LS_TRY(ls_replica_average_in(r));
     LS_TRY(ls_replica_test_begin(r, net));
     for (uint64_t at = 0; at < samples; at += (uint64_t)ls_net_rows(net)) {
         LS_TRY(ls_replica_test_feed(r, at));
@@ -482,7 +477,8 @@ ls_status ls_replica_evaluate(ls_replica *r, ls_net *net, uint64_t most, ls_eval
         LS_TRY(ls_replica_test_count(r));
         LS_TRY(ls_queue_sync(r->queue));
     }
-    return ls_replica_test_end(r, out);
+    LS_TRY(ls_replica_test_end(r, out));
+    return ls_replica_average_out(r);
 }
 
 ls_memory_formula ls_replica_memory(const ls_replica *r)

@@ -15,8 +15,8 @@
 #define LS_IMPL_REPLICA_H
 
 #include "common/nn/graph_parts.h"
-#include "common/nn/layer.h"
 #include "common/nn/net.h"
+#include "common/nn/net_nodes.h"
 #include "impl/strategy.h"
 
 enum {
@@ -110,7 +110,7 @@ ls_status ls_replica_gather(ls_replica *replica, float *parameters);
 ls_status ls_replica_records(ls_replica *replica, uint64_t first, uint64_t count,
                              ls_step_record *out, uint64_t *mark_ns);
 
-/** The further parts of the loss of record `index`, [sums - 1]. */
+/** What is recorded of the loss of record `index` beside its first part, [more]. */
 ls_status ls_replica_more_losses(ls_replica *replica, uint64_t index, double *out);
 
 /** Adds weight decay's part to `count` losses from record `first`; this replica updates. */
@@ -135,7 +135,7 @@ uint64_t ls_replica_test_samples(const ls_job *job, uint64_t most);
 ls_status ls_replica_average_in(ls_replica *replica);
 ls_status ls_replica_average_out(ls_replica *replica);
 
-/** See ls_strategy.evaluate: by `net`, with this replica's parameters. */
+/** See ls_run_kind.evaluate: by `net`, with this replica's parameters, or their averages. */
 ls_status ls_replica_evaluate(ls_replica *replica, ls_net *net, uint64_t most, ls_evaluation *out);
 
 /** Ledger formula but for activations: flat buffers, and workspace of buffers and operations. */

@@ -39,10 +39,10 @@ static ls_status find_ranges(const ls_replica *r, size_t first, size_t count, bo
         return ls_fail_memory("update", (variables->count + 1) * sizeof *out->items);
     for (size_t i = 0; i < variables->count; i++) {
         const ls_variable *v = &variables->items[i];
-        const size_t from = v->offset > first ? v->offset : first, end = v->offset + v->count;
-        const size_t to = end < first + count ? end : first + count;
-        if (from < to)
-            add_elements(out, from - first, to - from, decay ? v->decay : 0, v->keep);
+        const ls_range both =
+            ls_range_common((ls_range){v->offset, v->count}, (ls_range){first, count});
+        if (both.count)
+            add_elements(out, both.first - first, both.count, decay ? v->decay : 0, v->keep);
     }
     if (out->count == 1 && out->items[0].decay == 0 && out->items[0].keep == 0)
         out->count = 0;
@@ -111,4 +111,30 @@ ls_status ls_replica_apply(ls_replica *r, size_t first, size_t count, ls_op_list
 ls_status ls_replica_update(ls_replica *r, size_t first, size_t count, ls_op_list *ops)
 {
     return append(r, first, count, true, ops);
+}
+
+/* ---- Averages in the parameters' place ------------------------------------------------------- */
+
+/* The parameters wait in the gradient buffer, which nobody reads between steps. */
+static ls_status copy_owned(const ls_replica *r, void *to, const void *from)
+{
+    return ls_queue_copy(r->queue, to, r->device, from, r->device,
+                         r->owned * r->kernels->table->real_bytes);
+}
+
+ls_status ls_replica_average_in(ls_replica *r)
+{
+    if (!r->average)
+        return LS_OK;
+    LS_TRY(copy_owned(r, r->gradients, r->parameters));
+    LS_TRY(copy_owned(r, r->parameters, r->average));
+    return ls_queue_sync(r->queue);
+}
+
+ls_status ls_replica_average_out(ls_replica *r)
+{
+    if (!r->average)
+        return LS_OK;
+    LS_TRY(copy_owned(r, r->parameters, r->gradients));
+    return ls_queue_sync(r->queue);
 }

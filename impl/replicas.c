@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool ls_replicated_meets(const ls_job *job)
+bool ls_replicated_syncs(const ls_job *job)
 {
     return job->sync_statistics && (job->exact || ls_job_replicas(job) > 1);
 }
@@ -30,7 +30,7 @@ ls_status ls_replicated_open_slices(const ls_job *job, int number, ls_member *m)
                                         .count = ls_job_replicas(job),
                                         .pieces = job->microbatches,
                                         .slots = m->slots,
-                                        .together = ls_replicated_meets(job),
+                                        .synced = ls_replicated_syncs(job),
                                         .comm = m->meeting};
         if (options[b].batch && number >= 0)
             rows[b] = ls_slice_rows(job, &options[b]);
@@ -65,14 +65,12 @@ size_t ls_replicated_sums(const ls_job *job, int number)
 int ls_replicated_pieces(const ls_job *job, int d, int which)
 {
     const int64_t batch = ls_replicated_batch(job, which), n = ls_job_replicas(job);
-    if (job->exact) {
-        const int64_t shards = job->micro_shards < batch ? job->micro_shards : batch;
-        return (int)(ls_slice_begin(shards, d + 1, n) - ls_slice_begin(shards, d, n));
-    }
+    if (job->exact)
+        return (int)ls_slice_share(ls_job_shards(job, batch), d, n);
     const int64_t m = job->microbatches > 1 ? job->microbatches : 1;
     int pieces = 0;
     for (int64_t i = d * m; i < (d + 1) * m; i++)
-        pieces += ls_slice_begin(batch, i + 1, n * m) > ls_slice_begin(batch, i, n * m);
+        pieces += ls_slice_share(batch, i, n * m) > 0;
     return pieces;
 }
 
@@ -81,7 +79,9 @@ ls_schedule ls_replicated_schedule(const ls_job *job, int d, int which)
     const int pieces = ls_replicated_pieces(job, d, which);
     return (ls_schedule){.stages = ls_job_places(job),
                          .microbatches = job->microbatches < pieces ? job->microbatches : pieces,
-                         .one_f_one_b = job->one_f_one_b};
+                         .one_f_one_b =
+                             ls_declared_number(&job->options, &ls_option_pipeline_schedule) ==
+                             LS_SCHEDULE_1F1B};
 }
 
 /* Those that are at work at once on a pipeline's stage: of the micro-batches in flight. */
@@ -106,44 +106,60 @@ static ls_status open_member(const ls_replicated *run, int number, ls_member *m)
     const bool replica = number < (int)job->device_count, divided = run->parts.count;
     const int d = ls_job_replica_on(job, (size_t)number);
     const int place = divided ? ls_job_place_of(job, (size_t)number) : 0;
-    ls_replica_options options = {.job = job,
-                                  .device = replica ? job->devices[number] : job->variable_device,
-                                  .number = divided ? d * run->parts.count + place : d,
-                                  .sums = replica ? ls_replicated_sums(job, d) : 1,
-                                  .part = divided ? &run->parts.parts[place] : NULL,
-                                  .no_optimizer = run->holder >= 0 && run->holder != number};
-    for (int b = 0; b < LS_BATCHES && replica; b++) {
-        int64_t batch = ls_replicated_batch(job, b);
-        options.rows = batch > options.rows ? batch : options.rows;
-    }
+    const ls_replica_options options = {.job = job,
+                                        .device =
+                                            replica ? job->devices[number] : job->variable_device,
+                                        .number = divided ? d * run->parts.count + place : d,
+                                        .rows = replica ? job->batch : 0,
+                                        .sums = replica ? ls_replicated_sums(job, d) : 1,
+                                        .part = divided ? &run->parts.parts[place] : NULL,
+                                        .no_optimizer = run->holder >= 0 && run->holder != number};
     m->slots = divided && job->microbatches > 0 ? slots_of(job, d, place) : 0;
     m->meeting = replica && run->meetings ? run->meetings[number] : NULL;
     LS_TRY(ls_replica_open(&options, &m->replica));
     return ls_replicated_open_slices(job, replica ? d : -1, m);
 }
 
-/* Where pieces of a batch, or replicas, add up batch statistics, they meet on a communicator. */
-static bool meets(const ls_job *job)
+static ls_status open_shadow(const ls_replicated *run, int number)
 {
-    return ls_replicated_meets(job) && ls_job_replicas(job) > 1;
+    const ls_job *job = run->base.job;
+    const ls_replica *holder = run->members[run->holder].replica;
+    ls_member *shadow = &run->members[run->total + number];
+    const ls_replica_options options = {.job = job,
+                                        .device = holder->device,
+                                        .number = number,
+                                        .rows = job->batch,
+                                        .sums = run->members[number].replica->sums,
+                                        .no_optimizer = true,
+                                        .variables_of = holder};
+    LS_TRY(ls_replica_open(&options, &shadow->replica));
+    return ls_replicated_open_slices(job, number, shadow);
+}
+
+/* Where pieces of a batch, or replicas, add up batch statistics, they meet on a communicator. */
+static bool syncs_statistics(const ls_job *job)
+{
+    return ls_replicated_syncs(job) && ls_job_replicas(job) > 1;
 }
 
 static ls_status prepare(ls_replicated *run, const ls_job *job)
 {
     const int devices = (int)job->device_count, places = ls_job_places(job);
     const size_t total = job->device_count + (run->holder == devices);
+    const size_t all = total + (run->holder >= 0 && job->backward_held ? job->device_count : 0);
     if (ls_strategy_divides(run->base.strategy))
         LS_TRY(ls_graph_parts_open(job->model->graph, job->place, places, &run->parts));
-    run->members = calloc(total, sizeof *run->members);
+    run->members = calloc(all, sizeof *run->members);
     if (!run->members)
-        return ls_fail_memory("replicas", total * sizeof *run->members);
+        return ls_fail_memory("replicas", all * sizeof *run->members);
     run->places = run->parts.count ? (places < devices ? places : devices) : 1;
     run->first = run->parts.count ? ls_job_place_of(job, 0) : 0;
     run->losses = run->parts.count ? job->place[job->model->graph->count - 1] : 0;
     run->count = devices / run->places;
     run->total = (int)total;
-    run->meetings = meets(job) ? calloc((size_t)run->count, sizeof(ls_comm *)) : NULL;
-    return run->meetings || !meets(job)
+    run->all = (int)all;
+    run->meetings = syncs_statistics(job) ? calloc((size_t)run->count, sizeof(ls_comm *)) : NULL;
+    return run->meetings || !syncs_statistics(job)
                ? LS_OK
                : ls_fail_memory("replicas", (size_t)run->count * sizeof(ls_comm *));
 }
@@ -156,6 +172,9 @@ ls_status ls_replicated_open(ls_replicated *run, const ls_job *job)
                             run->count, run->meetings));
     for (int i = 0; i < run->total; i++)
         LS_TRY(open_member(run, i, &run->members[i]));
+    for (int i = 0; i < run->all - run->total; i++)
+        if (i != run->holder)
+            LS_TRY(open_shadow(run, i));
     return LS_OK;
 }
 
@@ -164,7 +183,7 @@ static ls_replicated *replicated(ls_run *run)
     return (ls_replicated *)run;
 }
 
-void ls_member_close(ls_member *m)
+static void close_member(ls_member *m)
 {
     for (int b = LS_BATCHES; b-- > 0;) {
         ls_op_list_clear(&m->finish[b]);
@@ -176,11 +195,12 @@ void ls_member_close(ls_member *m)
 void ls_replicated_close(ls_run *base)
 {
     ls_replicated *run = replicated(base);
-    for (int i = 0; i < run->total; i++)
-        ls_member_close(&run->members[i]);
+    for (int i = run->all; i-- > 0;) /* shadows use others' memory */
+        close_member(&run->members[i]);
     for (int i = 0; run->meetings && i < run->count; i++)
         ls_comm_close(run->meetings[i]);
     free(run->meetings);
+    free(run->process);
     free(run->members);
     ls_graph_parts_close(&run->parts);
     free(run);
@@ -234,15 +254,4 @@ ls_status ls_replicated_gather(const ls_replicated *run, int first, float *param
     for (int i = first; i < first + run->places; i++)
         LS_TRY(move_part(run, i, parameters, true));
     return LS_OK;
-}
-
-/* ---- The rest ------------------------------------------------------------------------------- */
-
-ls_status ls_replicated_evaluate(ls_run *base, uint64_t most, ls_evaluation *out)
-{
-    ls_replicated *run = replicated(base);
-    const ls_member *m = &run->members[0];
-    LS_TRY(ls_replica_average_in(m->replica));
-    ls_status status = ls_replica_evaluate(m->replica, ls_slice_net(m->slice[LS_FULL]), most, out);
-    return ls_status_first(status, ls_replica_average_out(m->replica));
 }

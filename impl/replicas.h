@@ -26,23 +26,25 @@ typedef struct ls_member {
 typedef struct ls_replicated {
     ls_run base;
     ls_graph_parts parts; /**< of the model, over places; count 0: it is whole */
-    int holder; /**< in-graph: the member that alone keeps optimizer state; n: one more member, on
-                     the job's variable device, without slices; -1: each its own. Set before opening
-                 */
-    const int *process; /**< [total] of each member, where those of all processes are numbered and
-                             the ones elsewhere have no replica; NULL: all are here. Borrowed */
-    int count;          /**< replicas of this process */
-    int places;         /**< members of each that are here, one after the other */
-    int first;          /**< place of the first of these */
-    int losses;         /**< place that has the loss */
-    int total;          /**< members: count x places, or count + 1 */
-    ls_member *members;
+    int holder;   /**< in-graph: the member that alone keeps optimizer state; n: one more member, on
+                       the job's variable device, without slices; -1: each its own. Set before opening
+                   */
+    int *process; /**< [total] of each member, where those of all processes are numbered and the
+                       ones elsewhere have no replica; NULL: all are here */
+    int count;    /**< replicas of this process */
+    int places;   /**< members of each that are here, one after the other */
+    int first;    /**< place of the first of these */
+    int losses;   /**< place that has the loss */
+    int total;    /**< members: count x places, or count + 1 */
+    int all;      /**< these, and behind them where backward is held there, a shadow of each
+                       replica: with its slice, on the holder's device, by its variables */
+    ls_member *members;         /**< [all] */
     ls_comm **meetings;         /**< [count] ends of a communicator for batch statistics; or NULL */
     uint64_t steps[LS_BATCHES]; /**< put so far */
 } ls_replicated;
 
 /** Whether pieces of a batch go together and add up its statistics. */
-bool ls_replicated_meets(const ls_job *job);
+bool ls_replicated_syncs(const ls_job *job);
 
 /** Batch size of the full batch or the tail; 0 where there is no tail. */
 int64_t ls_replicated_batch(const ls_job *job, int which);
@@ -65,9 +67,6 @@ ls_status ls_replicated_open_slices(const ls_job *job, int number, ls_member *me
 /** The most parts that the gradient and the loss of replica `number` of all processes come in. */
 size_t ls_replicated_sums(const ls_job *job, int number);
 
-/** Frees what a member holds. */
-void ls_member_close(ls_member *member);
-
 /** The whole parameters of the replica whose first member is `first`: what of it is here. */
 ls_status ls_replicated_gather(const ls_replicated *run, int first, float *parameters);
 
@@ -75,29 +74,8 @@ ls_status ls_replicated_gather(const ls_replicated *run, int first, float *param
 void ls_replicated_move(const ls_graph_parts *parts, int place, float *whole, float *here,
                         bool out);
 
-/* Entries of ls_run_kind. Load: all members. Records: the end is the last member's, the loss the
- * sum of the replicas' parts; of several processes, all of which call it, ends count from the
- * marks, as if these were one. Evaluation: the first replica's, which is whole. */
+/** Sets all members. */
 ls_status ls_replicated_load(ls_run *run, const float *parameters);
-ls_status ls_replicated_records(ls_run *run, uint64_t first, uint64_t count, ls_step_record *out,
-                                uint64_t *mark_ns);
-ls_status ls_replicated_evaluate(ls_run *run, uint64_t most, ls_evaluation *out);
-
-/** What the exchange of batch statistics sent in one full step, by all processes, which all call
- *  it, and what it must by formula; 0 where there is none. After a full step. */
-ls_status ls_replicated_statistics_traffic(const ls_replicated *run, ls_traffic *sent,
-                                           ls_traffic *formula);
-
-/** A profile in which waiting for another queue of the member is told apart: what that was at work
- *  is exposed communication, what it waited for peers is waiting. */
-ls_time_profile ls_times_exposing(ls_time_profile own, const ls_time_profile *other);
-
-/** *sum += more. */
-static inline void ls_traffic_add(ls_traffic *sum, ls_traffic more)
-{
-    sum->bytes_sent += more.bytes_sent;
-    sum->messages_sent += more.messages_sent;
-}
 
 /** Frees the members and the run itself. */
 void ls_replicated_close(ls_run *run);

@@ -14,28 +14,37 @@
 #include <stdlib.h>
 #include <string.h>
 
-int64_t ls_slice_begin(int64_t total, int64_t d, int64_t n)
+/* Of how many pieces the whole batch is; [*first, *last) of them are the slice's. */
+static int64_t find_pieces(const ls_job *job, const ls_slice_options *o, int64_t *first,
+                           int64_t *last)
 {
-    return d * total / n;
-}
-
-static int64_t fast_pieces(const ls_slice_options *o)
-{
-    return o->pieces > 1 ? o->pieces : 1;
+    const int64_t each = o->pieces > 1 ? o->pieces : 1;
+    const int64_t all = job->exact ? ls_job_shards(job, o->batch) : o->count * each;
+    *first = ls_slice_begin(all, o->number, o->count);
+    *last = ls_slice_begin(all, o->number + 1, o->count);
+    return all;
 }
 
 static int64_t piece_begin(const ls_slice *s, int64_t piece)
 {
-    const ls_slice_options *o = &s->options;
-    const int64_t all = o->replica->job->exact ? s->pieces : (int64_t)o->count * fast_pieces(o);
     if (LS_PLANTED(uneven_share))
-        return piece * (o->batch / all);
-    return ls_slice_begin(o->batch, piece, all);
+        return piece * (s->options.batch / s->pieces);
+    return ls_slice_begin(s->options.batch, piece, s->pieces);
 }
 
 int64_t ls_slice_piece_rows(const ls_slice *s, int64_t piece)
 {
     return piece_begin(s, piece + 1) - piece_begin(s, piece);
+}
+
+int64_t ls_slice_rows(const ls_job *job, const ls_slice_options *o)
+{
+    int64_t most = 0, piece, last;
+    const int64_t all = find_pieces(job, o, &piece, &last);
+    for (; piece < last; piece++)
+        most = ls_slice_share(o->batch, piece, all) > most ? ls_slice_share(o->batch, piece, all)
+                                                           : most;
+    return most;
 }
 
 /* ---- Buffers and nets ----------------------------------------------------------------------- */
@@ -65,10 +74,8 @@ static uint64_t divisor_of(const ls_slice *s)
         return (uint64_t)(o->batch * o->count);
     if (LS_PLANTED(local_scale))
         return (uint64_t)(o->batch / o->count);
-    if (o->replica->job->ps.mode != LS_PS_SYNC ||
-        o->replica->job->average_every) /* applied alone */
-        return (uint64_t)(ls_slice_begin(o->batch, o->number + 1, o->count) -
-                          ls_slice_begin(o->batch, o->number, o->count));
+    if (o->replica->job->ps.mode != LS_PS_SYNC || o->replica->job->period) /* applied alone */
+        return (uint64_t)ls_slice_share(o->batch, o->number, o->count);
     return (uint64_t)o->batch;
 }
 
@@ -106,7 +113,7 @@ ls_status ls_slice_need_net(ls_slice *s, size_t index, int64_t rows, int slot, l
         .gradients = s->levels[index].gradients,
         .loss = s->levels[index].loss,
         .memory_of = slot_net(s, slot),
-        .together = s->options.together,
+        .synced = s->options.synced,
         .whole = r->graph == r->job->model->graph,
     };
     LS_TRY(ls_net_open(&options, out));
@@ -114,37 +121,70 @@ ls_status ls_slice_need_net(ls_slice *s, size_t index, int64_t rows, int slot, l
     return LS_OK;
 }
 
-/* ---- Parts ---------------------------------------------------------------------------------- */
+/* ---- Acts ----------------------------------------------------------------------------------- */
 
-static ls_status new_part(ls_slice *s, ls_slice_part **out)
+ls_status ls_slice_act(ls_slice *s, ls_act_kind kind, int piece, int node, ls_act **out)
 {
-    ls_slice_part *parts = realloc(s->parts, (s->part_count + 1) * sizeof *parts);
-    if (!parts)
-        return ls_fail_memory("slice", (s->part_count + 1) * sizeof *parts);
-    s->parts = parts;
-    *out = &parts[s->part_count++];
-    **out = (ls_slice_part){0};
+    if (s->act_count == s->act_capacity) {
+        const size_t capacity = s->act_capacity ? 2 * s->act_capacity : 64;
+        ls_act *acts = realloc(s->acts, capacity * sizeof *acts);
+        if (!acts)
+            return ls_fail_memory("slice", capacity * sizeof *acts);
+        s->acts = acts;
+        s->act_capacity = capacity;
+    }
+    *out = &s->acts[s->act_count++];
+    **out = (ls_act){.kind = kind, .piece = piece, .node = node};
     return LS_OK;
 }
 
-static int64_t slots(const ls_slice_options *o)
+ls_status ls_slice_act_node(ls_slice *s, ls_act_kind kind, int piece, int node, ls_net_pass pass)
+{
+    ls_act *act;
+    LS_TRY(ls_slice_act(s, kind, piece, node, &act));
+    ls_net_node_lists(s->work[piece], node, pass, act->lists);
+    return LS_OK;
+}
+
+/* An act that is one operation, which making it came to. */
+static ls_status act_op(ls_slice *s, ls_act_kind kind, ls_status made, ls_op *op)
+{
+    ls_act *act;
+    LS_TRY(made);
+    ls_status status = ls_slice_act(s, kind, s->piece_count ? s->piece_count - 1 : 0, 0, &act);
+    if (status)
+        ls_op_free(op);
+    return status ? status : ls_op_list_add(&act->own, op);
+}
+
+static int slots(const ls_slice_options *o)
 {
     return o->slots > 1 ? o->slots : 1;
 }
 
-ls_status ls_slice_build_piece(ls_slice *s, int64_t piece, size_t index, int slot)
+ls_status ls_slice_feed(ls_slice *s, int64_t piece, size_t index, int slot)
 {
-    ls_slice_part *p = NULL;
-    s->piece_count++;
-    LS_TRY(new_part(s, &p));
-    LS_TRY(ls_slice_need_net(s, index, ls_slice_piece_rows(s, piece), slot, &p->net));
-    return ls_replica_feed(s->options.replica, p->net, (uint64_t)piece_begin(s, piece), &p->ops);
+    ls_net **work = realloc(s->work, ((size_t)s->piece_count + 1) * sizeof *work);
+    ls_act *feed;
+    if (!work)
+        return ls_fail_memory("slice", ((size_t)s->piece_count + 1) * sizeof *work);
+    s->work = work;
+    LS_TRY(ls_slice_need_net(s, index, ls_slice_piece_rows(s, piece), slot, &work[s->piece_count]));
+    LS_TRY(ls_slice_act(s, LS_ACT_FEED, s->piece_count, 0, &feed));
+    return ls_replica_feed(s->options.replica, work[s->piece_count++],
+                           (uint64_t)piece_begin(s, piece), &feed->own);
 }
 
 /* The next piece, in the slot whose turn it is. */
 static ls_status build_next(ls_slice *s, int64_t piece, size_t index)
 {
-    return ls_slice_build_piece(s, piece, index, (int)(s->piece_count % slots(&s->options)));
+    const int nodes = s->options.replica->graph->count, p = s->piece_count;
+    LS_TRY(ls_slice_feed(s, piece, index, p % slots(&s->options)));
+    for (int n = 0; n < nodes; n++)
+        LS_TRY(ls_slice_act_node(s, LS_ACT_FORWARD, p, n, LS_NET_FORWARD));
+    for (int n = nodes; n-- > 0;)
+        LS_TRY(ls_slice_act_node(s, LS_ACT_BACKWARD, p, n, LS_NET_BACKWARD));
+    return LS_OK;
 }
 
 ls_status ls_slice_build_sum(ls_slice *s, size_t into, size_t from)
@@ -156,22 +196,13 @@ ls_status ls_slice_build_sum(ls_slice *s, size_t into, size_t from)
                              .b = right->gradients,
                              .y = left->gradients};
     const ls_add_loss_args loss = {.a = left->loss, .b = right->loss, .out = left->loss};
-    ls_slice_part *p = NULL;
-    ls_op *op;
-    LS_TRY(new_part(s, &p));
-    LS_TRY(r->kernels->table->add(r->kernels, &add, &op));
-    op->use = LS_TIME_BACKWARD;
-    LS_TRY(ls_op_list_add(&p->ops, op));
-    LS_TRY(r->kernels->table->add_loss(r->kernels, &loss, &op));
-    return ls_op_list_add(&p->loss, op);
-}
-
-int64_t ls_slice_middle(int64_t lo, int64_t hi)
-{
-    int64_t half = 1;
-    while (2 * half < hi - lo)
-        half *= 2;
-    return lo + half;
+    ls_op *op = NULL;
+    ls_status status = r->kernels->table->add(r->kernels, &add, &op);
+    if (!status)
+        op->use = LS_TIME_BACKWARD;
+    LS_TRY(act_op(s, LS_ACT_SUM, status, op));
+    status = r->kernels->table->add_loss(r->kernels, &loss, &op);
+    return act_op(s, LS_ACT_LOSS, status, op);
 }
 
 /* sum(lo, hi), all of whose shards are this replica's. */
@@ -182,112 +213,6 @@ static ls_status build_tree(ls_slice *s, int64_t lo, int64_t hi, size_t index)
     LS_TRY(build_tree(s, lo, ls_slice_middle(lo, hi), index));
     LS_TRY(build_tree(s, ls_slice_middle(lo, hi), hi, index + 1));
     return ls_slice_build_sum(s, index, index + 1);
-}
-
-static int64_t shards_of(const ls_job *job, int64_t batch)
-{
-    return job->micro_shards < batch ? job->micro_shards : batch;
-}
-
-int64_t ls_slice_rows(const ls_job *job, const ls_slice_options *o)
-{
-    const int64_t shards = shards_of(job, o->batch), each = fast_pieces(o);
-    const int64_t all = job->exact ? shards : o->count * each;
-    const int64_t first =
-        job->exact ? ls_slice_begin(shards, o->number, o->count) : o->number * each;
-    const int64_t last =
-        job->exact ? ls_slice_begin(shards, o->number + 1, o->count) : first + each;
-    int64_t most = 0;
-    for (int64_t s = first; s < last; s++) {
-        int64_t rows = ls_slice_begin(o->batch, s + 1, all) - ls_slice_begin(o->batch, s, all);
-        most = rows > most ? rows : most;
-    }
-    return most;
-}
-
-size_t ls_slice_count_sums(const ls_job *job, int64_t batch, int number, int count)
-{
-    int64_t shards = shards_of(job, batch);
-    if (!job->exact)
-        return ls_slice_begin(batch, number + 1, count) > ls_slice_begin(batch, number, count);
-    ls_subtree nodes[LS_SUBTREES];
-    return ls_canonical_subtrees(number, count, shards, nodes);
-}
-
-typedef struct tree_builder {
-    int64_t shards, replicas;
-    size_t leaves; /* sums taken so far */
-    ls_tree_sum *sums;
-    size_t count;
-} tree_builder;
-
-/* Appends the additions of sum(lo, hi); returns the number of the sum that holds it. */
-static size_t tree_below(tree_builder *b, int64_t lo, int64_t hi)
-{
-    for (int64_t d = 0; d < b->replicas; d++)
-        if (lo >= ls_slice_begin(b->shards, d, b->replicas) &&
-            hi <= ls_slice_begin(b->shards, d + 1, b->replicas))
-            return b->leaves++;
-    size_t left = tree_below(b, lo, ls_slice_middle(lo, hi));
-    size_t right = tree_below(b, ls_slice_middle(lo, hi), hi);
-    b->sums[b->count++] = (ls_tree_sum){left, right};
-    return left;
-}
-
-ls_status ls_slice_tree(const ls_job *job, int64_t batch, int count, ls_tree_sum **out,
-                        size_t *out_count)
-{
-    size_t leaves = 0;
-    for (int d = 0; d < count; d++)
-        leaves += ls_slice_count_sums(job, batch, d, count);
-    tree_builder b = {.shards = shards_of(job, batch), .replicas = count};
-    b.sums = calloc(leaves + 1, sizeof *b.sums);
-    if (!b.sums)
-        return ls_fail_memory("slice", leaves * sizeof *b.sums);
-    if (job->exact && !LS_PLANTED(tree_order)) {
-        tree_below(&b, 0, b.shards);
-    } else {
-        for (size_t i = 1; i < leaves; i++)
-            b.sums[b.count++] = (ls_tree_sum){0, i};
-    }
-    *out = b.sums;
-    *out_count = b.count;
-    return LS_OK;
-}
-
-/* sum(lo, hi) of losses: each replica's parts are taken from left to right. */
-static double loss_below(const double *const *parts, size_t *taken, int64_t lo, int64_t hi,
-                         const int64_t tree[2])
-{
-    int64_t shards = tree[0], count = tree[1];
-    for (int64_t d = 0; d < count; d++)
-        if (lo >= ls_slice_begin(shards, d, count) && hi <= ls_slice_begin(shards, d + 1, count))
-            return parts[d][taken[d]++];
-    double left = loss_below(parts, taken, lo, ls_slice_middle(lo, hi), tree);
-    return left + loss_below(parts, taken, ls_slice_middle(lo, hi), hi, tree);
-}
-
-double ls_slice_loss_sum(const ls_job *job, int64_t batch, const double *const *parts, int count)
-{
-    if (job->exact) {
-        size_t taken[LS_JOB_REPLICAS] = {0};
-        const int64_t shards = shards_of(job, batch);
-        return loss_below(parts, taken, 0, shards, (const int64_t[]){shards, count});
-    }
-    double loss = 0;
-    bool first = true;
-    for (int d = 0; d < count; d++) {
-        if (!ls_slice_count_sums(job, batch, d, count))
-            continue;
-        double part = parts[d][0];
-        if (job->average_every) /* the mean over its own samples */
-            part *=
-                (double)(ls_slice_begin(batch, d + 1, count) - ls_slice_begin(batch, d, count)) /
-                (double)batch;
-        loss = first ? part : loss + part;
-        first = false;
-    }
-    return loss;
 }
 
 /* Micro-batches are added in order; an epoch's last batch may have fewer samples than there are. */
@@ -310,22 +235,16 @@ static ls_status build(ls_slice *s)
     const ls_job *job = o->replica->job;
     const int64_t rows = ls_slice_rows(job, o);
     ls_net *net;
-    if (o->together)
-        return ls_slice_build_together(s, rows);
+    if (o->synced)
+        return ls_slice_build_synced(s, rows);
     LS_TRY(ls_slice_need_level(s, 0));
     if (!rows) /* an epoch's last batch, smaller than the replicas are many */
         return LS_OK;
     /* The largest piece of each slot comes first: its net's memory serves the others. */
     for (int slot = 0; slot < slots(o); slot++)
         LS_TRY(ls_slice_need_net(s, 0, rows, slot, &net));
-    if (!job->exact) {
-        s->first = o->number * fast_pieces(o);
-        s->last = s->first + fast_pieces(o);
+    if (!job->exact)
         return build_fast(s);
-    }
-    s->pieces = shards_of(job, o->batch);
-    s->first = ls_slice_begin(s->pieces, o->number, o->count);
-    s->last = ls_slice_begin(s->pieces, o->number + 1, o->count);
     ls_subtree nodes[LS_SUBTREES];
     size_t count = ls_canonical_subtrees(o->number, o->count, s->pieces, nodes);
     for (; s->sums < count; s->sums++)
@@ -333,29 +252,51 @@ static ls_status build(ls_slice *s)
     return LS_OK;
 }
 
-static ls_status add_delay(ls_slice *s, uint64_t ns)
+static ls_status build_delay(ls_slice *s)
 {
-    ls_op *op;
-    LS_TRY(ls_delay_open(ns, &op));
-    return ls_op_list_add(&s->delay, op);
+    const ls_job *job = s->options.replica->job;
+    const int number = s->options.replica->number;
+    ls_op *op = NULL;
+    if (!job->delay_ns || number < job->delay_replica ||
+        number >= job->delay_replica + job->delay_count)
+        return LS_OK;
+    const ls_status status = ls_delay_open(job->delay_ns, &op);
+    return act_op(s, LS_ACT_DELAY, status, op);
+}
+
+static bool is_flipped(const ls_slice *s)
+{
+    return s->options.replica->job->flip_replica == s->options.replica->number && s->sums;
 }
 
 static ls_status build_fault(ls_slice *s)
 {
     ls_replica *r = s->options.replica;
-    const ls_job *job = r->job;
-    if (job->delay_ns && r->number >= job->delay_replica &&
-        r->number < job->delay_replica + job->delay_count)
-        LS_TRY(add_delay(s, job->delay_ns));
-    if (job->flip_replica != r->number || !s->sums)
-        return LS_OK;
     const ls_flip_bit_args args = {.count = (int64_t)r->elements,
                                    .data = r->gradients,
                                    .state = r->state,
-                                   .step = job->flip_step};
-    ls_op *op;
-    LS_TRY(r->kernels->table->flip_bit(r->kernels, &args, &op));
-    return ls_op_list_add(&s->flip, op);
+                                   .step = r->job->flip_step};
+    ls_op *op = NULL;
+    if (!is_flipped(s))
+        return LS_OK;
+    const ls_status status = r->kernels->table->flip_bit(r->kernels, &args, &op);
+    return act_op(s, LS_ACT_FAULT, status, op);
+}
+
+/* Acts stay where they are from here on. Gradients are final node by node where one piece is the
+ * whole slice, and no fault is injected behind it; else with the last act. */
+static void end_acts(ls_slice *s)
+{
+    const bool by_node = s->piece_count == 1 && !is_flipped(s) && !s->options.synced;
+    for (size_t i = 0; i < s->act_count; i++) {
+        ls_act *act = &s->acts[i];
+        if (act->own.count)
+            act->lists[0] = &act->own;
+        if (by_node && act->kind == LS_ACT_BACKWARD)
+            ls_net_node_final(s->work[0], act->node, &act->final.first, &act->final.count);
+    }
+    if (s->sums && !by_node)
+        s->acts[s->act_count - 1].final = (ls_range){0, s->options.replica->elements};
 }
 
 /* ---- The interface -------------------------------------------------------------------------- */
@@ -366,19 +307,21 @@ ls_status ls_slice_open(const ls_slice_options *options, ls_slice **out)
     if (!slice)
         return ls_fail_memory("slice", sizeof *slice);
     slice->options = *options;
+    slice->pieces = find_pieces(options->replica->job, options, &slice->first, &slice->last);
     if (options->memory_of) { /* stack levels are shared, too */
         slice->level_count = options->memory_of->level_count;
         memcpy(slice->levels, options->memory_of->levels, sizeof slice->levels);
     }
-    ls_status status = build(slice);
+    ls_status status = build_delay(slice);
+    if (!status)
+        status = build(slice);
     if (!status)
         status = build_fault(slice);
-    if (!status)
-        status = ls_slice_build_acts(slice);
     if (status) {
         ls_slice_close(slice);
         return status;
     }
+    end_acts(slice);
     *out = slice;
     return LS_OK;
 }
@@ -387,25 +330,16 @@ void ls_slice_close(ls_slice *s)
 {
     if (!s)
         return;
-    for (size_t i = 0; i < s->part_count; i++) {
-        ls_op_list_clear(&s->parts[i].ops);
-        ls_op_list_clear(&s->parts[i].loss);
-    }
+    for (size_t i = 0; i < s->act_count; i++)
+        ls_op_list_clear(&s->acts[i].own);
     for (size_t i = s->net_count; i-- > 0;)
         ls_net_close(s->nets[i].net);
     for (size_t i = s->level_count - s->own_levels; i < s->level_count; i++)
         ls_device_release(s->options.replica->device, s->levels[i].gradients);
-    for (int n = 0; s->met[0] && n < s->options.replica->graph->count; n++) {
-        ls_op_list_clear(&s->met[0][n]);
-        ls_op_list_clear(&s->met[1][n]);
-    }
     if (s->gathered)
         ls_device_release(s->options.replica->device, s->gathered);
-    free(s->met[0]);
-    ls_op_list_clear(&s->flip);
-    ls_op_list_clear(&s->delay);
     free(s->acts);
-    free(s->parts);
+    free(s->work);
     free(s->nets);
     free(s);
 }
@@ -421,10 +355,13 @@ ls_status ls_slice_put(ls_slice *s)
 
 ls_net *ls_slice_piece_net(const ls_slice *slice, int piece)
 {
-    for (size_t i = 0; i < slice->part_count; i++)
-        if (slice->parts[i].net && piece-- == 0)
-            return slice->parts[i].net;
-    return NULL;
+    return piece < slice->piece_count ? slice->work[piece] : NULL;
+}
+
+const ls_act *ls_slice_acts(const ls_slice *slice, size_t *count)
+{
+    *count = slice->act_count;
+    return slice->acts;
 }
 
 size_t ls_slice_sums(const ls_slice *slice)
@@ -444,10 +381,7 @@ double *ls_slice_loss(const ls_slice *slice, size_t index)
 
 ls_net *ls_slice_net(const ls_slice *slice)
 {
-    for (size_t i = 0; i < slice->part_count; i++)
-        if (slice->parts[i].net)
-            return slice->parts[i].net;
-    return NULL;
+    return ls_slice_piece_net(slice, 0);
 }
 
 void ls_slice_memory(const ls_slice *s, ls_memory_formula *formula)
@@ -456,9 +390,8 @@ void ls_slice_memory(const ls_slice *s, ls_memory_formula *formula)
     const ls_graph *graph = r->graph;
     size_t real = r->kernels->table->real_bytes;
     formula->bytes[LS_MEMORY_GRADIENTS] += s->own_levels * r->elements * real;
-    for (size_t i = 0; i < s->part_count; i++)
-        formula->bytes[LS_MEMORY_WORKSPACE] +=
-            ls_op_list_workspace(&s->parts[i].ops) + ls_op_list_workspace(&s->parts[i].loss);
+    for (size_t i = 0; i < s->act_count; i++)
+        formula->bytes[LS_MEMORY_WORKSPACE] += ls_op_list_workspace(&s->acts[i].own);
     for (size_t i = 0; i < s->net_count; i++) {
         const ls_slice_net_at *at = &s->nets[i];
         formula->bytes[LS_MEMORY_WORKSPACE] += ls_net_workspace(at->net);
@@ -468,8 +401,5 @@ void ls_slice_memory(const ls_slice *s, ls_memory_formula *formula)
             ls_net_activation_bytes(graph, real, ls_net_rows(at->net));
         formula->bytes[LS_MEMORY_WORKSPACE] += ls_net_shared_bytes(graph, real);
     }
-    for (int n = 0; s->met[0] && n < graph->count; n++)
-        formula->bytes[LS_MEMORY_WORKSPACE] +=
-            ls_op_list_workspace(&s->met[0][n]) + ls_op_list_workspace(&s->met[1][n]);
     formula->bytes[LS_MEMORY_COMMUNICATION] += s->gathered_bytes;
 }

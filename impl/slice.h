@@ -19,6 +19,7 @@
 #ifndef LS_IMPL_SLICE_H
 #define LS_IMPL_SLICE_H
 
+#include "common/comm/comm.h"
 #include "impl/replica.h"
 
 typedef struct ls_slice ls_slice;
@@ -31,11 +32,11 @@ typedef struct ls_slice_options {
     int slots;         /**< pieces that are at work at once, each with memory of its own; 0: one */
     ls_slice
         *memory_of; /**< NULL, or a slice with pieces as large, whose memory this one uses too */
-    bool together;  /**< its pieces go node by node together, each with memory and gradients of its
-                         own, by statistics of the whole batch: sums over samples are added up in
-                         the order in which gradients are */
-    bool apart;     /**< together: each piece's gradient is a sum of its own */
-    ls_comm *comm;  /**< together: of all replicas; NULL: this slice is the whole batch */
+    bool synced;    /**< its pieces go node by node together, each with memory and gradients of its
+                           own, by statistics of the whole batch: sums over samples are added up in
+                           the order in which gradients are */
+    bool apart;     /**< synced: each piece's gradient is a sum of its own */
+    ls_comm *comm;  /**< synced: of all replicas; NULL: this slice is the whole batch */
 } ls_slice_options;
 
 /** What an act is about. */
@@ -55,6 +56,7 @@ typedef struct ls_act {
     int piece;                             /**< that it is of, or follows */
     int node;                              /**< of a pass */
     const ls_op_list *lists[LS_NET_LISTS]; /**< the operations, in order; NULL: none */
+    ls_op_list own;                        /**< those of them that are no net's */
     ls_range final;                        /**< elements whose gradients it makes final */
 } ls_act;
 
@@ -116,7 +118,8 @@ ls_net *ls_slice_net(const ls_slice *slice);
 /** Adds to the formula of the replica's device what this slice holds. */
 void ls_slice_memory(const ls_slice *slice, ls_memory_formula *formula);
 
-/** floor(d * total / n): where part d of n begins. */
+/** floor(d * total / n): where part d of n begins; and how much it has. */
 int64_t ls_slice_begin(int64_t total, int64_t d, int64_t n);
+int64_t ls_slice_share(int64_t total, int64_t d, int64_t n);
 
 #endif

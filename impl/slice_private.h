@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of the slice share: slice.c and slice_together.c. */
+/* What the files of the slice share: slice.c and slice_synced.c. */
 #ifndef LS_IMPL_SLICE_PRIVATE_H
 #define LS_IMPL_SLICE_PRIVATE_H
 
 #include "impl/slice.h"
-
-/** A piece goes through its net; a part without a net is a sum of two pieces or sums. */
-typedef struct ls_slice_part {
-    ls_net *net;
-    ls_op_list ops;  /**< the gathering, or the addition of gradients */
-    ls_op_list loss; /**< the addition of losses */
-} ls_slice_part;
 
 enum { LS_SLICE_LEVELS = LS_REPLICA_LOSSES };
 
@@ -28,24 +21,19 @@ typedef struct ls_slice_net_at {
 
 struct ls_slice {
     ls_slice_options options;
-    int64_t pieces;      /* S', or 1 */
+    int64_t pieces;      /* of the whole batch: S', or n x m */
     int64_t first, last; /* pieces [first, last) of them are this replica's */
     ls_slice_level levels[LS_SLICE_LEVELS];
     size_t level_count; /* that have buffers */
     size_t own_levels;  /* of those, the last ones that were allocated here */
     ls_slice_net_at *nets;
     size_t net_count;
-    ls_slice_part *parts;
-    size_t part_count;
-    int64_t piece_count; /* parts with nets */
+    ls_net **work; /* [piece_count] of the pieces, in the order in which they are taken */
+    int piece_count;
     size_t sums;
-    ls_op_list flip;  /* a fault on purpose, or none */
-    ls_op_list delay; /* a straggler on purpose, or none */
     ls_act *acts;
     size_t act_count, act_capacity;
-    /* together: */
-    ls_op_list *met[2]; /* [nodes] forward, backward: what adds the statistics' sums up */
-    double *gathered;   /* those of all replicas */
+    double *gathered; /* together: sums of statistics, of all replicas */
     size_t gathered_bytes;
 };
 
@@ -61,29 +49,20 @@ ls_status ls_slice_need_level(ls_slice *slice, size_t index);
 /** The net for pieces of `rows`, at work in a slot, whose gradients go to a level. */
 ls_status ls_slice_need_net(ls_slice *slice, size_t index, int64_t rows, int slot, ls_net **out);
 
-/** Appends the part of a piece: its gathering, and its net. */
-ls_status ls_slice_build_piece(ls_slice *slice, int64_t piece, size_t index, int slot);
+/** Appends an act, whose operations the caller fills in. *out: until the next one. */
+ls_status ls_slice_act(ls_slice *slice, ls_act_kind kind, int piece, int node, ls_act **out);
 
-/** Appends the part that adds level `right` to level `left`: gradients and losses. */
-ls_status ls_slice_build_sum(ls_slice *slice, size_t left, size_t right);
+/** Appends what the net of a piece, by its place in `work`, does with a node. */
+ls_status ls_slice_act_node(ls_slice *slice, ls_act_kind kind, int piece, int node,
+                            ls_net_pass pass);
+
+/** Appends the gathering of the next piece, into a net whose gradients go to a level. */
+ls_status ls_slice_feed(ls_slice *slice, int64_t piece, size_t index, int slot);
+
+/** Appends the addition of level `from` to level `into`: gradients and losses. */
+ls_status ls_slice_build_sum(ls_slice *slice, size_t into, size_t from);
 
 /** Builds a slice whose pieces go together, the largest of them of `rows`. */
-ls_status ls_slice_build_together(ls_slice *slice, int64_t rows);
-
-/** Its acts but for delay and fault. */
-ls_status ls_slice_act_together(ls_slice *slice);
-
-/** Lists the acts, when all parts are made. */
-ls_status ls_slice_build_acts(ls_slice *slice);
-
-/** Appends an act. */
-ls_status ls_slice_act(ls_slice *slice, const ls_act *act);
-
-/** Appends those of a sum of parts, after piece number `piece`. */
-ls_status ls_slice_act_sum(ls_slice *slice, const ls_slice_part *sum, int piece);
-
-/** Appends what the net of a piece does with a node. */
-ls_status ls_slice_act_node(ls_slice *slice, const ls_act *act, const ls_net *net,
-                            ls_net_pass pass);
+ls_status ls_slice_build_synced(ls_slice *slice, int64_t rows);
 
 #endif

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The table of strategies; see strategy.h. */
+#include "common/comm/comm.h"
+#include "common/device/device_name.h"
 #include "common/kernel/step_inline.h"
 #include "impl/ps/ps_layout.h"
 #include "impl/strategies.h"
@@ -7,34 +9,50 @@
 #include <stdio.h>
 #include <string.h>
 
-static const ls_strategy *const strategies[] = {
+static const void *const strategies[] = {
     &ls_strategy_single,    &ls_strategy_independent,
     &ls_strategy_towers,    &ls_strategy_mirrored,
     &ls_strategy_local_sgd, &ls_strategy_model_parallel,
     &ls_strategy_pipeline,  &ls_strategy_hybrid,
     &ls_strategy_ps,        NULL,
 };
+const ls_registry ls_strategies = {"strategy", strategies};
 
-const ls_strategy *const *ls_strategies(void)
+const ls_declared_option *ls_strategy_option(const ls_strategy *strategy, const char *name)
 {
-    return strategies;
+    const ls_declared_option *const *option = strategy->options;
+    while (option && *option && strcmp((*option)->name, name) != 0)
+        option++;
+    return option ? *option : NULL;
 }
 
 ls_status ls_strategy_find(const char *name, const ls_strategy **out)
 {
-    char names[256] = "";
-    size_t used = 0;
-    for (size_t i = 0; strategies[i]; i++) {
-        if (strcmp(strategies[i]->name, name) == 0) {
-            *out = strategies[i];
-            return LS_OK;
-        }
-        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "",
-                                 strategies[i]->name);
-    }
-    return ls_fail(LS_CODE_USAGE, "strategy", name, "no strategy of this name; strategies are %s",
-                   names);
+    *out = ls_registry_find(&ls_strategies, name, strlen(name));
+    return *out ? LS_OK : ls_registry_refuse(&ls_strategies, name);
 }
+
+static ls_status check_device_name(const char *text)
+{
+    ls_device_name name;
+    ls_status status = ls_device_name_parse(text, &name);
+    if (!status)
+        return LS_OK;
+    ls_status_free(status);
+    return ls_fail(LS_CODE_USAGE, "device", text,
+                   "no device name; names are as /cpu:0, gpu:1, /job:worker/task:1/device:GPU:0");
+}
+
+const ls_declared_option ls_option_variable_device = {
+    .name = "variable-device",
+    .placeholder = "NAME",
+    .fallback = "/cpu:0",
+    .unit = "",
+    .help = "device that holds the variables",
+    .type = LS_DECLARED_TEXT,
+    .high = 64,
+    .check = check_device_name,
+};
 
 /* What ranks in processes of their own can and cannot do. */
 static ls_status check_ranks(const ls_outline *o)
@@ -42,7 +60,7 @@ static ls_status check_ranks(const ls_outline *o)
     const bool mpi = strcmp(o->comm, "mpi") == 0 && o->ranks > 1;
     const bool library = strcmp(o->allreduce, "library") == 0;
     if (strcmp(o->comm, "nccl") == 0 &&
-        (o->exact || !(library || strcmp(o->allreduce, "auto") == 0)))
+        (o->job->exact || !(library || strcmp(o->allreduce, "auto") == 0)))
         return ls_fail(LS_CODE_USAGE, "option", "--comm",
                        "nccl has an all-reduce and an order of its own; --reduce fast with "
                        "--allreduce library or auto, or --comm auto, work");
@@ -70,16 +88,27 @@ static ls_status check_ranks(const ls_outline *o)
     return LS_OK;
 }
 
+int64_t ls_outline_replicas(const ls_strategy *strategy, const ls_outline *o)
+{
+    const int64_t devices = (int64_t)o->devices * o->ranks;
+    if (ls_strategy_serves(strategy))
+        return devices <= INT32_MAX ? ls_ps_workers(&o->job->ps, (int)devices) : devices;
+    if (ls_strategy_divides(strategy))
+        return o->job->split_replicas > 1 ? o->job->split_replicas : 1;
+    return devices;
+}
+
 ls_status ls_strategy_check(const ls_strategy *strategy, const ls_outline *o)
 {
-    LS_TRY(strategy->check(o));
+    if (strategy->check)
+        LS_TRY(strategy->check(o));
     bool canonical = strcmp(o->allreduce, "canonical") == 0;
-    if (strategy->reduces && o->exact && !canonical && strcmp(o->allreduce, "auto") != 0)
+    if (strategy->reduces && o->job->exact && !canonical && strcmp(o->allreduce, "auto") != 0)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
                        "%s does not sum canonically; --reduce exact implies canonical, so leave "
                        "it out",
                        o->allreduce);
-    if (strategy->reduces && !o->exact && canonical)
+    if (strategy->reduces && !o->job->exact && canonical)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
                        "canonical is that of --reduce exact; name another one or auto");
     if (strategy->reduces && o->linked && strcmp(o->allreduce, "direct") == 0)
@@ -88,23 +117,37 @@ ls_status ls_strategy_check(const ls_strategy *strategy, const ls_outline *o)
                        "ring, tree, halving-doubling, flat or auto");
     if (strategy->reduces || ls_strategy_divides(strategy) || ls_strategy_serves(strategy))
         LS_TRY(check_ranks(o));
-    int64_t replicas = o->replicas > 0 ? o->replicas : (int64_t)o->devices * o->ranks;
-    int64_t shards = o->micro_shards < o->batch ? o->micro_shards : o->batch;
+    const int64_t replicas = ls_outline_replicas(strategy, o), batch = o->job->batch;
+    const int64_t shards = ls_job_shards(o->job, batch);
     if (!strategy->replicated || replicas == 1)
         return LS_OK;
     if (replicas > LS_JOB_REPLICAS)
         return ls_fail(LS_CODE_USAGE, "option", "--devices", "%lld are too many; at most %d",
                        (long long)replicas, LS_JOB_REPLICAS);
-    if (o->batch < replicas)
+    if (batch < replicas)
         return ls_fail(LS_CODE_USAGE, "option", "--batch",
                        "%lld samples are fewer than the %lld replicas; a batch of at least %lld "
                        "or fewer devices work",
-                       (long long)o->batch, (long long)replicas, (long long)replicas);
-    if (o->exact && shards < replicas)
+                       (long long)batch, (long long)replicas, (long long)replicas);
+    if (o->job->exact && shards < replicas)
         return ls_fail(LS_CODE_USAGE, "option", "--micro-shards",
                        "%lld shards are fewer than the %lld replicas; --micro-shards %lld or "
                        "fewer devices work",
                        (long long)shards, (long long)replicas, (long long)replicas);
+    return LS_OK;
+}
+
+ls_status ls_sum_in_order(const ls_job *job, const bool *has, int count, ls_sum_order *out)
+{
+    ls_order_step step = {.begins = true, .count = job->model->graph->variables.elements};
+    for (int d = 0; d < count; d++) {
+        if (!has[d])
+            continue;
+        step.visit = (size_t)d;
+        step.input = d;
+        LS_TRY(ls_sum_order_add(out, &step));
+        step.begins = false;
+    }
     return LS_OK;
 }
 
@@ -113,11 +156,21 @@ ls_status ls_job_agree(const ls_job *job, ls_status mine)
     return ls_comm_agree(job->comm, mine);
 }
 
+int ls_job_processes(const ls_job *job)
+{
+    return job->comm ? job->comm->size : 1;
+}
+
+int ls_job_process(const ls_job *job)
+{
+    return job->comm ? job->comm->rank : 0;
+}
+
 int ls_job_replicas(const ls_job *job)
 {
     if (job->place)
         return job->split_replicas > 1 ? job->split_replicas : 1;
-    const int devices = (int)job->device_count * (job->comm ? job->comm->size : 1);
+    const int devices = (int)job->device_count * ls_job_processes(job);
     return job->ps.ranks ? ls_ps_workers(&job->ps, devices) : devices;
 }
 
@@ -125,18 +178,18 @@ int ls_job_places(const ls_job *job)
 {
     if (job->ps.ranks)
         return 1;
-    return (int)job->device_count * (job->comm ? job->comm->size : 1) / ls_job_replicas(job);
+    return (int)job->device_count * ls_job_processes(job) / ls_job_replicas(job);
 }
 
 int ls_job_replica_on(const ls_job *job, size_t index)
 {
-    size_t before = job->comm ? (size_t)job->comm->rank * job->device_count : 0;
+    const size_t before = (size_t)ls_job_process(job) * job->device_count;
     return (int)((before + index) / (size_t)ls_job_places(job));
 }
 
 int ls_job_place_of(const ls_job *job, size_t index)
 {
-    size_t before = job->comm ? (size_t)job->comm->rank * job->device_count : 0;
+    const size_t before = (size_t)ls_job_process(job) * job->device_count;
     return (int)((before + index) % (size_t)ls_job_places(job));
 }
 

@@ -6,25 +6,30 @@
 #ifndef LS_IMPL_STRATEGY_H
 #define LS_IMPL_STRATEGY_H
 
+#include "common/base/registry.h"
+#include "common/comm/comm_choice.h"
+#include "common/device/op_list.h"
 #include "common/kernel/kernel.h"
-#include "common/nn/layer.h"
 #include "impl/job.h"
 
 typedef struct ls_strategy ls_strategy;
+/** A step as a strategy says it. */
 typedef struct ls_step ls_step; /* impl/step/step.h */
+/** In which order gradients are added. */
+typedef struct ls_sum_order ls_sum_order; /* common/comm/sum_order.h */
 
 typedef struct ls_run_kind ls_run_kind;
 
 /** A strategy at work, or a judge of one. Whoever makes runs embeds this first in a struct. */
 typedef struct ls_run {
-    const ls_run_kind *kind;
-    const ls_strategy *strategy;
-    const ls_job *job;
+    const ls_run_kind *kind;     /**< what can be done with it */
+    const ls_strategy *strategy; /**< that is at work */
+    const ls_job *job;           /**< borrowed */
 } ls_run;
 
 /** Bytes that one device holds by formula: what the allocator's ledger is checked against. */
 typedef struct ls_memory_formula {
-    size_t bytes[LS_MEMORY_USES];
+    size_t bytes[LS_MEMORY_USES]; /**< by use */
 } ls_memory_formula;
 
 /** What a run looks like from outside, for its row. */
@@ -59,11 +64,18 @@ struct ls_run_kind {
                          uint64_t *mark_ns);
     /** Copies the whole parameters to the host, float32 [elements]. After sync. */
     ls_status (*gather)(ls_run *run, float *parameters);
-    /** The same of replica `index`, where each has its own. */
+    /** The same of replica `index` of this process, where each has its own. */
     ls_status (*gather_replica)(ls_run *run, int index, float *parameters);
+    /** Its records: its own ends of steps, and its part of the loss without weight decay's.
+     *  LS_CODE_USAGE where that comes in several parts, as in exact mode. After sync. */
+    ls_status (*records_replica)(ls_run *run, int index, uint64_t first, uint64_t count,
+                                 ls_step_record *out);
+    /** The program by which it does a step of a full batch; all zero where none is captured. */
+    ls_program_info (*describe_replica)(const ls_run *run, int index);
     /** Of `most` samples of the test set, or all where it has no more; rounded up to whole batches.
      *  After sync; waits. */
     ls_status (*evaluate)(ls_run *run, uint64_t most, ls_evaluation *out);
+    /** What it is from outside. Text is static. */
     void (*describe)(const ls_run *run, ls_run_info *out);
     /** Visits the operations of the step, each once. */
     void (*each_op)(const ls_run *run, ls_op_visit visit, void *context);
@@ -81,24 +93,18 @@ struct ls_run_kind {
     ls_status (*traffic)(const ls_run *run, ls_traffic *sent, ls_traffic *formula);
     /** The latest step's gradient, whole, to the host, float32 [elements]. After sync. */
     ls_status (*gradient)(ls_run *run, float *gradient);
+    /** Waits for what was put, and frees the run. */
     void (*close)(ls_run *run);
 };
 
 /** What a strategy is asked before anything is opened. */
 typedef struct ls_outline {
-    size_t devices; /**< of each rank */
-    int ranks;
-    int64_t batch; /**< global */
-    bool exact;
-    int64_t micro_shards;
+    const ls_job *job;     /**< as far as options say it: its batch, arithmetic, and what `resolve`
+                              sets; no model, data or devices */
+    size_t devices;        /**< of each rank */
+    int ranks;             /**< processes, or threads that stand for them */
     const char *allreduce; /**< "auto", or a name */
-    int microbatches;      /**< of a pipeline; 0: none */
-    int replicas;          /**< D, over which all devices are dealt out; 0: strategy's own number */
     const char *comm;      /**< the ranks' communicator: "thread", "mpi" */
-    int ps_servers;        /**< of ps: how many ranks are servers */
-    bool ps_colocate;      /**< of ps: every rank works */
-    bool ps_alone;         /**< of ps: gradients are not added up */
-    int ps_backups;        /**< of ps: gradients that a step does not wait for */
     bool linked;           /**< devices are joined by links (link.h), and share no memory */
     int hosts;             /**< of the ranks */
 } ls_outline;
@@ -111,20 +117,27 @@ typedef enum ls_variables_at {
     LS_VARIABLES_SERVED  /**< with parameter servers: for job->ps; in one process, held as well */
 } ls_variables_at;
 
+/** One way of spreading the training loop: an entry of `lockstep list`. */
 struct ls_strategy {
-    const char *name;
-    const char *help;
-    bool equivalent; /**< computes what `single` computes; false: says so in its row */
-    bool reduces;    /**< uses job->allreduce and job->bucket_bytes */
-    ls_variables_at variables;
-    bool meets;      /**< its replicas can add up batch statistics in a step */
-    bool replicated; /**< has several replicas: each needs a sample of every full batch */
-    /** LS_CODE_USAGE, saying why and what would work, where it cannot run this job. */
+    const char *name; /**< as it is given */
+    const char *help; /**< one line for people */
+    /** Options of its own, NULL-terminated; NULL: none. One that decides whether a case has others
+     *  comes before these. */
+    const ls_declared_option *const *options;
+    bool equivalent;           /**< computes what `single` computes; false: says so in its row */
+    bool reduces;              /**< uses job->allreduce and job->bucket_bytes */
+    ls_variables_at variables; /**< where they are */
+    bool syncs_statistics;     /**< its replicas can add up batch statistics in a step */
+    bool replicated;           /**< has several replicas: each needs a sample of every full batch */
+    /** Whether a case of these values on so many ranks has that one of them. NULL: it has all. */
+    bool (*has)(const ls_declared_values *values, int ranks, const ls_declared_option *option);
+    /** Sets what of the job follows from job->options on so many ranks. NULL: nothing does. */
+    void (*resolve)(ls_job *job, int ranks);
+    /** LS_CODE_USAGE, saying why and what would work, where it cannot run this job. NULL: it runs
+     *  any. */
     ls_status (*check)(const ls_outline *outline);
     /** Says what this process's members do in one step (impl/step/step.h). */
     void (*build)(ls_step *step);
-    /** Every so many steps the last one differs (ls_ends_period). NULL: all are alike. */
-    int (*period)(const ls_job *job);
     /** What one step moves, over all processes, by a closed form: not by what was said. NULL:
      * nothing crosses a border. */
     ls_traffic (*formula)(const ls_step *step);
@@ -149,15 +162,17 @@ static inline bool ls_strategy_serves(const ls_strategy *strategy)
  *  the steps and captures them. All processes call it. */
 ls_status ls_strategy_open(const ls_strategy *strategy, const ls_job *job, ls_run **out);
 
-/** ((p0 + p1) + p2) + ...: the order of towers, and of one part alone. */
-ls_status ls_sum_in_order(const ls_job *job, const bool *has, int count, ls_sum_order *out);
+/** Replicas of what is outlined. */
+int64_t ls_outline_replicas(const ls_strategy *strategy, const ls_outline *outline);
 
 /** The strategy's own check, and that every replica gets a sample (exact: a shard) of a full batch.
  */
 ls_status ls_strategy_check(const ls_strategy *strategy, const ls_outline *outline);
 
-/** NULL-terminated. */
-const ls_strategy *const *ls_strategies(void);
+/** Its declared option of this name; NULL: it has none. */
+const ls_declared_option *ls_strategy_option(const ls_strategy *strategy, const char *name);
+
+extern const ls_registry ls_strategies; /**< of ls_strategy */
 
 /** LS_CODE_USAGE with the valid names where there is none of this name. */
 ls_status ls_strategy_find(const char *name, const ls_strategy **out);

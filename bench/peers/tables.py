@@ -79,7 +79,7 @@ def note(rounds, key, most):
 
 
 def summary(rounds):
-    """Each framework by its fastest variant: README.md's table."""
+    """Each framework by its fastest variant: results/README.md's table."""
     lines = []
     for model, batch in cases_of(rounds):
         key = ("time", model, batch, "lockstep", 1)
@@ -139,7 +139,7 @@ def speed_up(rounds, name, batch, scaling):
 
 
 def own_table(rounds):
-    """lockstep's strategies at the larger batch: README.md's table of one core and two."""
+    """lockstep's strategies at the larger batch: results/README.md's table of one core and two."""
     batch, lines = max(measure.BATCHES), []
     for name in measure.STRATEGIES:
         one, two = scaled(rounds, name, 1, batch), scaled(rounds, name, 2, batch)
@@ -154,7 +154,7 @@ def own_table(rounds):
 
 
 def pairs_table(rounds):
-    """Strategies and peers on two cores: README.md's table."""
+    """Strategies and peers on two cores: results/README.md's table."""
     batch, lines = max(measure.BATCHES), []
     names = [key[3] for key in rounds.keys("scaling") if key[4] == 2 and key[2] == batch]
     for name in sorted(names, key=lambda n: n in runners.PAIRS):
@@ -181,7 +181,7 @@ def against(rounds):
 # ---- Threads and processes ----------------------------------------------------------------------
 
 
-# what README.md's table has: text, place without its kind, batch of `single`
+# what results/README.md's table has: text, place without its kind, batch of `single`
 PLACED = (
     ("`mirrored`, strong, 512", "mirrored", 512), ("`mirrored`, weak, 256 a core", "mirrored", 256),
     ("`ps`, sync, 1 worker and 1 server", "ps sync 1+1", 256),
@@ -190,7 +190,7 @@ PLACED = (
 
 
 def processes_table(rounds):
-    """Threads beside processes: README.md's table. Efficiency is over `single`, a core in use."""
+    """Threads beside processes: results/README.md's table. Efficiency is over `single`, a core in use."""
     singles = {b: rounds.figure(("processes", measure.SCALED, b, "single", 1)) for b in measure.BATCHES}
     lines = []
     for text, place, base in PLACED:

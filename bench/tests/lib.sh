@@ -36,7 +36,7 @@ collect_rows() { sed -n '/^{"schema":.*}$/p' "${@:-$work/out}" >>"$work/every.ro
 lockstep() {
     command_line=$*
     code=0
-    timeout -k 5 150 "$LOCKSTEP" "$@" >"$work/out" 2>"$work/err" </dev/null || code=$?
+    timeout -k 5 600 "$LOCKSTEP" "$@" >"$work/out" 2>"$work/err" </dev/null || code=$?
     collect_rows
 }
 

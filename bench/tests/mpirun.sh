@@ -8,4 +8,4 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_btl_base_warn_component_unused=0
 ranks=$1
 shift
-exec timeout --kill-after=10 "${MPIRUN_SECONDS:-240}" mpirun --oversubscribe -n "$ranks" ${MPIRUN_FLAGS:-} "$@"
+exec timeout --kill-after=10 "${MPIRUN_SECONDS:-600}" mpirun --oversubscribe -n "$ranks" ${MPIRUN_FLAGS:-} "$@"

@@ -3,7 +3,7 @@
 #ifndef LS_BENCH_TESTS_OPTION_FIXTURE_H
 #define LS_BENCH_TESTS_OPTION_FIXTURE_H
 
-#include "bench/options.h"
+#include "bench/cli/options.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,49 +18,26 @@ enum { ARGUMENTS = 24 };
 
 /* ---- Registries ---------------------------------------------------------------------------- */
 
-static const char *const model_list[] = {"poly", "mlp"};
-static const char *const data_list[] = {"fashion-mnist", "synthetic", "file"};
-static const char *const strategy_list[] = {"single", "towers"};
-static const char *const optimizer_list[] = {"sgd", "momentum", "adam", "rmsprop"};
+static const char *const poly[] = {"poly", "the first"}, *const mlp[] = {"mlp", "another"};
+static const char *const fashion[] = {"fashion-mnist", "a"},
+                         *const synthetic[] = {"synthetic", "b"}, *const file[] = {"file", "c"};
+static const char *const single[] = {"single", "the first"}, *const towers[] = {"towers",
+                                                                                "another"};
+static const char *const sgd[] = {"sgd", "a"}, *const momentum[] = {"momentum", "b"},
+                         *const adam[] = {"adam", "c"}, *const rmsprop[] = {"rmsprop", "d"};
 
-static inline size_t two(void)
-{
-    return 2;
-}
-static inline size_t three(void)
-{
-    return 3;
-}
-static inline size_t four(void)
-{
-    return 4;
-}
-static inline const char *model_name(size_t i)
-{
-    return model_list[i];
-}
-static inline const char *data_name(size_t i)
-{
-    return data_list[i];
-}
-static inline const char *strategy_name(size_t i)
-{
-    return strategy_list[i];
-}
-static inline const char *optimizer_name(size_t i)
-{
-    return optimizer_list[i];
-}
-static inline const char *some_help(size_t i)
-{
-    return i == 0 ? "the first" : "another";
-}
+static const ls_registry model_list = {"model", (const void *const[]){poly, mlp, NULL}};
+static const ls_registry data_list = {"--data",
+                                      (const void *const[]){fashion, synthetic, file, NULL}};
+static const ls_registry strategy_list = {"strategy", (const void *const[]){single, towers, NULL}};
+static const ls_registry optimizer_list = {
+    "optimizer", (const void *const[]){sgd, momentum, adam, rmsprop, NULL}};
 
 static const ls_list_section sections[] = {
-    {"models", two, model_name, some_help},
-    {"data", three, data_name, some_help},
-    {"strategies", two, strategy_name, some_help},
-    {"optimizers", four, optimizer_name, some_help},
+    {"models", &model_list},
+    {"data", &data_list},
+    {"strategies", &strategy_list},
+    {"optimizers", &optimizer_list},
 };
 
 static inline ls_status check_model(const char *text)
@@ -74,13 +51,13 @@ static inline ls_status check_model(const char *text)
 static inline ls_status check_case(const ls_case *one, const ls_request *request)
 {
     assert_non_null(request);
-    bool single = strcmp(one->strategy, "single") == 0;
-    if (single && strcmp(one->devices, "1") != 0 && strcmp(one->devices, "cpu:0") != 0 &&
+    bool alone = strcmp(one->strategy->name, "single") == 0;
+    if (alone && strcmp(one->devices, "1") != 0 && strcmp(one->devices, "cpu:0") != 0 &&
         strcmp(one->devices, "gpu:0") != 0)
         return ls_fail(LS_CODE_USAGE, "single", one->devices, "several devices; one");
-    if (!single && one->ranks > 1)
+    if (!alone && one->ranks > 1)
         return ls_fail(LS_CODE_USAGE, "towers", "ranks", "several ranks; one");
-    if (!single && strcmp(one->model, "poly") == 0)
+    if (!alone && strcmp(one->model, "poly") == 0)
         return ls_fail(LS_CODE_MISSING, "towers", "poly", "broken here; mlp");
     return LS_OK;
 }

@@ -3,7 +3,7 @@
  * The idle share of a pipeline, from what its stages' queues did: measured, and of the schedule.
  * Tolerance: 1e-12.
  */
-#include "bench/bubble.h"
+#include "bench/train/bubble.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

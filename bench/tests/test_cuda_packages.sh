@@ -57,7 +57,7 @@ expect "of the packages: configured" [ "$code" -eq 0 ]
 expect "all three are found" grep -Eq 'cuBLAS [0-9]+\.[0-9]+\.[0-9]+, cuDNN [0-9.]+, NCCL [0-9.]+$' log
 expect "in the packages" [ "$(grep -cE "LOCKSTEP_(CUBLAS|CUDNN|NCCL)_(INCLUDE_DIR|LIBRARY):[A-Z]*=$site/" \
     with/CMakeCache.txt)" -eq 6 ]
-for name in kernel/cuda/cuda_blas kernel/cuda/cuda_dnn comm/nccl/nccl_library device/cuda/cuda_device; do
+for name in kernel/cuda/cuda_blas kernel/cuda/conv/cuda_dnn comm/nccl/nccl_library device/cuda/cuda_device; do
     code=0 # by itself, without what it would wait for
     command=$(python3 -c '
 import json, sys

@@ -8,12 +8,7 @@
 # Leaves out: who speaks first, whether what a launcher ends was gone or only silent, and in which
 # step who waited, which all depend on time (test_comm_mpi has them); several hosts (test_netns.sh).
 set -euo pipefail
-launcher=$(cd "$(dirname "$0")" && pwd)/mpirun.sh
-. "$(dirname "$0")/lib.sh"
-command -v mpirun >/dev/null || { echo "skipped: mpirun is not installed (openmpi-bin)"; exit 77; }
-! "$LOCKSTEP" --version | grep -q 'OpenMPI *not in this build' || { echo "skipped: no MPI in this build"; exit 77; }
-! "$LOCKSTEP" --version | grep -q 'fsanitize=thread' || { echo "skipped: Open MPI is not instrumented"; exit 77; }
-export ASAN_OPTIONS=detect_leaks=0 # Open MPI frees some of its memory at no time
+. "$(dirname "$0")/lib_mpi.sh"
 
 ranks=3
 step=30
@@ -39,7 +34,7 @@ run_cell() { # run_cell FOLDER FAULT VICTIM OPTIONS...
     mkdir "$folder" "$folder/tmp" # mpirun's own files, which one that ends would take from one that begins
     printf 'inject: ["%s=%s:%s", none]\n' "$fault" "$victim" $step >"$folder/plan.yaml"
     # 2 s without progress and some to end, after the start and the healthy case: a hang is what never ends
-    TMPDIR=$folder/tmp MPIRUN_SECONDS=150 "$launcher" $ranks "$LOCKSTEP" run "$@" --model mlp:784-16-10 --data synthetic:500 \
+    TMPDIR=$folder/tmp MPIRUN_SECONDS=300 "$launcher" $ranks "$LOCKSTEP" run "$@" --model mlp:784-16-10 --data synthetic:500 \
         --batch 60 --steps 60 --blocks 1 --format jsonl --results "$folder/r.db" --timeout 2s \
         --plan "$folder/plan.yaml" >"$folder/out" 2>"$folder/all" </dev/null || status=$?
     echo "$status" >"$folder/status"

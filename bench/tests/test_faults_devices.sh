@@ -31,12 +31,12 @@ cells="
 "
 small="--model mlp:784-16-10 --data synthetic:500 --batch 60 --format jsonl"
 
-run_cell() { # run_cell FOLDER OPTIONS...: a healthy case, then the one that is struck
+run_cell() { # run_cell FOLDER OPTIONS...: a healthy case, and one that is struck after it
     local folder=$1 status=0
     shift
     mkdir "$folder"
     printf 'inject: ["hang=1:%s", none]\n' $step >"$folder/plan.yaml"
-    timeout -k 5 120 "$LOCKSTEP" run "$@" $small --steps 100 --blocks 1 --timeout 2s --results "$folder/r.db" \
+    timeout -k 5 300 "$LOCKSTEP" run "$@" $small --steps 100 --blocks 1 --timeout 2s --results "$folder/r.db" \
         --plan "$folder/plan.yaml" >"$folder/out" 2>"$folder/err" </dev/null || status=$?
     echo "$status" >"$folder/status"
 }
@@ -56,8 +56,8 @@ judge_cell() { # judge_cell FOLDER DEVICES OPTIONS
             grep -q "^lockstep: $who cpu:$device: \($wait\|waited for nobody\)$" err
     done
     [[ $options == *independent* ]] || expect "some wait" grep -q "$wait" err
-    rows "the row so far is printed" "[x['result']['status'] for x in rows] == ['ok', 'error'] and
-        'inject' not in r['case'] and 'no progress for' in rows[1]['result']['reason']"
+    rows "the row so far is printed" "[x['result']['status'] for x in rows] == ['error', 'ok'] and
+        'inject' not in rows[1]['case'] and 'no progress for' in rows[0]['result']['reason']"
     "$LOCKSTEP" results list --results "$folder/r.db" --format jsonl >kept
     expect "and kept" cmp -s out kept
     rm -rf "$folder"

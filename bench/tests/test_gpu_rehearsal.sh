@@ -15,7 +15,7 @@ export LOCKSTEP_PROGRAM_BUILT=yes
 gpu() {
     command_line="(ci/gpu.sh) $*"
     code=0
-    timeout 100 "$script" "$@" >"$work/out" 2>"$work/err" </dev/null || code=$?
+    timeout 600 "$script" "$@" >"$work/out" 2>"$work/err" </dev/null || code=$?
 }
 
 # made_up NAME: a program in bin, of its input.

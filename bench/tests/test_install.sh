@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# `cmake --install` gives a program that runs and a library that another project finds, compiles
-# against and links.
+# `cmake --install` gives a program that runs, and a library that another project finds, compiles
+# against and links: the public headers, a CMake package and lockstep.pc.
 set -euo pipefail
 build=$(dirname "$LOCKSTEP")
 if grep -q 'LOCKSTEP_SANITIZE:STRING=.' "$build/CMakeCache.txt"; then
@@ -13,36 +13,53 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cmake --install "$build" --prefix "$dir/prefix" >"$dir/log" 2>&1 || { cat "$dir/log"; exit 1; }
 "$dir/prefix/bin/lockstep" --version | grep -q '^lockstep ' || { echo "the installed program does not run"; exit 1; }
-mkdir "$dir/consumer"
-cat >"$dir/consumer/CMakeLists.txt" <<'C'
-cmake_minimum_required(VERSION 3.25)
-project(consumer LANGUAGES C)
-find_package(lockstep REQUIRED)
-add_executable(consumer consumer.c)
-target_link_libraries(consumer PRIVATE lockstep::liblockstep)
-add_executable(example impl/examples/seed02_make_parallel.c impl/examples/parallel.c impl/examples/parallel_graph.c)
-target_include_directories(example PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
-target_link_libraries(example PRIVATE lockstep::liblockstep)
-C
-# An example of the sources, and nothing else of them.
-mkdir -p "$dir/consumer/impl"
-cp -r "$SOURCE_DIR/impl/examples" "$dir/consumer/impl"
-cat >"$dir/consumer/consumer.c" <<'C'
-#include <impl/strategy.h>
-#include <stdio.h>
+# Of headers the public ones, no more and no less.
+diff <(cd "$dir/prefix/include/lockstep" && find . -type f | sed 's:^\./::' | sort) \
+  <(grep -oE '(common|impl)/[a-z0-9_/]+\.h' "$SOURCE_DIR/ci/cmake/PublicHeaders.cmake" | sort) ||
+  { echo "installed (<) are not the public headers (>)"; exit 1; }
 
-int main(void)
-{
-    const ls_strategy *strategy;
-    ls_status status = ls_strategy_find("single", &strategy);
-    puts(status ? ls_status_text(status) : strategy->help);
-    return status != LS_OK;
-}
+# A project outside: the examples' sources, and nothing else of this tree. All of them are built by
+# the CMake package, and by pkg-config those that show most: functions over batches; a training loop
+# of a strategy on two devices and a third for the variables.
+mkdir -p "$dir/outside/impl"
+cp -r "$SOURCE_DIR/impl/examples" "$dir/outside/impl"
+cd "$dir/outside"
+cat >CMakeLists.txt <<'C'
+cmake_minimum_required(VERSION 3.24)
+project(outside LANGUAGES C)
+set(CMAKE_C_STANDARD 17)
+set(CMAKE_C_EXTENSIONS OFF)
+find_package(lockstep REQUIRED)
+file(GLOB shared impl/examples/p*.c)
+file(GLOB examples impl/examples/seed*.c)
+add_library(shared OBJECT ${shared})
+target_include_directories(shared PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
+target_link_libraries(shared PUBLIC lockstep::liblockstep)
+foreach(source ${examples})
+  get_filename_component(name ${source} NAME_WE)
+  add_executable(${name} ${source})
+  target_link_libraries(${name} PRIVATE shared)
+endforeach()
 C
-{ cmake -S "$dir/consumer" -B "$dir/out" -DCMAKE_PREFIX_PATH="$dir/prefix" &&
-  cmake --build "$dir/out"; } >"$dir/log" 2>&1 || { cat "$dir/log"; exit 1; }
-"$dir/out/consumer" | grep -q reference
-"$dir/out/example" | grep -q '^ok$'
+trained=(seed02_make_parallel seed17_cifar10_towers)
+says_ok() { "$1" >"$dir/log" 2>&1 && grep -q '^ok$' "$dir/log" || { echo "$1: failed"; cat "$dir/log"; exit 1; }; }
+{ cmake -S . -B cmake -DCMAKE_PREFIX_PATH="$dir/prefix" && cmake --build cmake; } >"$dir/log" 2>&1 ||
+  { cat "$dir/log"; exit 1; }
+for name in "${trained[@]}"; do says_ok "cmake/$name"; done
+
+package=$(find "$dir/prefix" -name lockstep.pc)
+PKG_CONFIG_PATH=$(dirname "$package")
+export PKG_CONFIG_PATH
+[ "$(pkg-config --modversion lockstep)" = "$("$dir/prefix/bin/lockstep" --version | sed -n 's/^lockstep //p')" ] ||
+  { echo "lockstep.pc: not the program's version"; exit 1; }
+for name in "${trained[@]}"; do
+  # shellcheck disable=SC2046
+  cc -std=c17 -I. $(pkg-config --cflags lockstep) -o "$name" "impl/examples/$name.c" impl/examples/p*.c \
+    $(pkg-config --libs lockstep) >"$dir/log" 2>&1 || { cat "$dir/log"; exit 1; }
+  says_ok "./$name"
+done
+cd "$SOURCE_DIR"
+
 # A library that is not there is named, with the package that brings it.
 if cmake -S "$SOURCE_DIR" -B "$dir/missing" -DLOCKSTEP_TESTS=OFF -Ddnnl_LIBRARY=dnnl_LIBRARY-NOTFOUND \
   -DCMAKE_SYSTEM_IGNORE_PATH="/usr/include;/usr/local/include" >"$dir/log" 2>&1; then

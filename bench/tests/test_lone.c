@@ -4,8 +4,8 @@
  * none hangs, and what they do together next is the same for all. Ranks are threads; each part of a
  * step fails on each rank in turn. No tolerance.
  */
-#include "bench/team.h"
-#include "bench/trial.h"
+#include "bench/train/team.h"
+#include "bench/train/trial.h"
 #include "common/comm/tests/comm_fixture.h"
 
 #include <pthread.h>
@@ -15,17 +15,7 @@
 enum { RANKS = 3, LONGEST_S = 60 };
 
 /* The part of a step that fails. */
-typedef enum lone_part {
-    NOTHING,
-    STEP,
-    SYNC,
-    RECORDS,
-    GATHER,
-    EVALUATE,
-    ALONE,
-    TEXT,
-    PARTS
-} lone_part;
+typedef enum lone_part { NOTHING, STEP, SYNC, RECORDS, GATHER, EVALUATE, TEXT, PARTS } lone_part;
 
 /* A strategy that does nothing, and fails where it is told to. */
 typedef struct made_up {
@@ -90,11 +80,6 @@ static const ls_run_kind made_up_run = {.mark = mark,
                                         .gather = gather,
                                         .evaluate = evaluate};
 
-static ls_status work_alone(void *context)
-{
-    return fail_if(context, ALONE);
-}
-
 /* A rank, and what came of it. */
 typedef struct rank {
     pthread_t thread;
@@ -131,7 +116,6 @@ static ls_status take_round(rank *r)
     LS_TRY(ls_session_records(&session, 1, &record, &mark_ns));
     LS_TRY(ls_session_gather(&session, &value));
     LS_TRY(ls_session_evaluate(&session, UINT64_MAX, &r->found));
-    LS_TRY(ls_session_alone(&session, work_alone, &r->run));
     return bring_texts(r);
 }
 
@@ -177,8 +161,7 @@ static void who_fails_alone_is_heard_by_all(void **state)
     must(ls_comm_open(f->backend, NULL, f->device, RANKS, comms));
     for (int part = STEP; part < PARTS; part++)
         for (int who = 0; who < RANKS; who++) {
-            const bool leads =
-                part == EVALUATE || part == ALONE; /* the others have no part in it */
+            const bool leads = part == EVALUATE; /* the others have no part in it */
             run_ranks(comms, (lone_part)part, who, ranks);
             for (int i = 0; i < RANKS; i++) {
                 const bool fails = who == 0 || !leads;

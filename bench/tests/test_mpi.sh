@@ -23,25 +23,22 @@ keep single
 lockstep_ok verify --strategy mirrored --devices 4 --allreduce ring $small
 keep ring4
 for n in 1 2 3 4; do
-    for devices in 1 2; do
-        ranks_ok $n run --strategy mirrored --devices $devices --reduce exact,fast $small
-        rows "$n ranks of $devices: equal, exact with single's digest" "len(rows) == 2 and
-            all(x['result']['status'] == 'ok' and x['equivalence']['pass'] and
-                x['equivalence']['oracle'] == 'same bits' for x in rows) and
-            [x['equivalence']['digest'] for x in rows if x['case']['reduce'] == 'exact'] ==
-            [digest('single')]"
-        rows "$n ranks of $devices: the row has all of them" "all(
-            c['ranks'] == $n and c['hosts'] == 1 and c['comm'] == ('mpi' if $n > 1 else 'thread') and
-            len(c['devices']) == len(c['batch_per_device']) == $n * $devices and
-            sum(c['batch_per_device']) == 60 and
-            [d['device'] for d in x['memory']['devices']] == c['devices'] and
-            len(x['provenance']['cores_per_device']) == $n * $devices
-            for x in rows for c in [x['case']])"
-        rows "$n ranks of $devices: traffic by the formula" "all(
-            ($n * $devices == 1 and 'traffic' not in x) or
-            (x['traffic']['bytes_sent'] == x['traffic']['bytes_formula'] > 0 and
-             x['traffic']['messages_sent'] == x['traffic']['messages_formula'] > 0) for x in rows)"
-    done
+    ranks_ok $n run --strategy mirrored --devices 1,2 --reduce exact,fast $small
+    rows "$n ranks of 1 and 2: equal, exact with single's digest" "all(x['result']['status'] == 'ok' and
+        x['equivalence']['pass'] and x['equivalence']['oracle'] == 'same bits' for x in rows) and
+        [x['equivalence']['digest'] for x in rows if x['case']['reduce'] == 'exact'] == [digest('single')] * 2"
+    rows "$n ranks: each number of devices in each mode" "sorted((len(x['case']['devices']), x['case']['reduce'])
+        for x in rows) == [($n, 'exact'), ($n, 'fast'), (2 * $n, 'exact'), (2 * $n, 'fast')]"
+    rows "$n ranks of 1 and 2: the row has all of them" "all(
+        c['ranks'] == $n and c['hosts'] == 1 and c['comm'] == ('mpi' if $n > 1 else 'thread') and
+        len(c['devices']) == len(c['batch_per_device']) == len(x['provenance']['cores_per_device']) and
+        sum(c['batch_per_device']) == 60 and
+        [d['device'] for d in x['memory']['devices']] == c['devices']
+        for x in rows for c in [x['case']])"
+    rows "$n ranks of 1 and 2: traffic by the formula" "all(
+        (len(x['case']['devices']) == 1 and 'traffic' not in x) or
+        (x['traffic']['bytes_sent'] == x['traffic']['bytes_formula'] > 0 and
+         x['traffic']['messages_sent'] == x['traffic']['messages_formula'] > 0) for x in rows)"
 done
 ranks_ok 2 verify --strategy mirrored --devices 2 --allreduce ring $small
 rows "verify has no times" "'time' not in r and r['equivalence']['pass']"

@@ -55,8 +55,8 @@ if [ -e /dev/full ]; then
     rows "a full disk" "sorted((x['case']['strategy'], x['result']['status']) for x in rows) ==
         [('ps', 'error'), ('single', 'ok')] and any('/dev/full' in x['result'].get('reason', '') for x in rows)"
 fi
-# The gate's replay is on rank 0 alone, and what it takes is not the case's: from some limit on all fits,
-# below it the row says what does not, and nobody is lost.
+# What the gate takes on rank 0 alone is not the case's: from some limit on all fits, below it the row says
+# what does not, and nobody is lost.
 "$LOCKSTEP" devices --format json >devices.json
 fitted=0
 for k in 4 6 8 10 12 16 24; do

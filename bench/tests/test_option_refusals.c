@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Options: every refusal of a command line: its code, its one line, and what the line names. */
-#include "bench/option_table.h"
+#include "bench/cli/option_table.h"
 #include "bench/tests/option_fixture.h"
 
 static void test_unknown_options(void **state)

@@ -3,15 +3,16 @@
  * Options: defaults, both ways to write a value, lists and their products, `--help`, `list`.
  * Refusals are in test_option_refusals.c, plans in test_plan.c.
  */
-#include "bench/list.h"
-#include "bench/option_set.h"
+#include "bench/cli/list.h"
+#include "bench/cli/option_set.h"
+#include "bench/cli/option_table.h"
 #include "bench/tests/option_fixture.h"
 
 static void assert_default_case(const ls_case *one)
 {
     assert_string_equal(one->model, "mlp");
     assert_string_equal(one->data, "");
-    assert_string_equal(one->strategy, "single");
+    assert_string_equal(one->strategy->name, "single");
     assert_string_equal(one->devices, "1");
     assert_int_equal(one->batch, -1);
     assert_int_equal(one->scaling, LS_SCALING_STRONG);

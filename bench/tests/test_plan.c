@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Plan files: values and lists, and every refusal with its file, line and column. The files are
- * written into a folder of the test's own.
+ * Plan files: values and lists, cases with defaults, what is excluded and repeated, hostile files,
+ * and every refusal with its file, line and column. The files are written into a folder of the
+ * test's own.
  */
-#include "bench/options.h"
+#include "bench/cli/options.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -161,6 +162,139 @@ static void test_missing_file(void **state)
     assert_int_equal(rmdir("p.yaml"), 0);
 }
 
+/* ---- cases, defaults, exclude, repeat, budget ------------------------------------------------ */
+
+static ls_request *accept_plan(const char *text)
+{
+    ls_request *request;
+    write_plan(text, strlen(text));
+    ls_status status = parse(NULL, &request);
+    if (status)
+        fail_msg("%s: %s", text, ls_status_text(status));
+    return request;
+}
+
+/* A mapping's own options come before the defaults; steps take the place of epochs. */
+static void test_cases_and_defaults(void **state)
+{
+    (void)state;
+    ls_request *request = accept_plan("defaults: {model: poly, epochs: 2, label: text}\n"
+                                      "cases:\n"
+                                      "  - {batch: [8, 16], seed: [1, 2]}\n"
+                                      "  - {model: mlp, steps: 7}\n");
+    assert_int_equal(request->case_count, 5);
+    for (int i = 0; i < 4; i++) {
+        assert_string_equal(request->cases[i].model, "poly");
+        assert_int_equal(request->cases[i].batch, i / 2 ? 16 : 8);
+        assert_int_equal(request->cases[i].seed, i % 2 + 1);
+        assert_int_equal(request->cases[i].epochs, 2);
+        assert_int_equal(request->cases[i].steps, -1);
+    }
+    assert_string_equal(request->cases[4].model, "mlp");
+    assert_int_equal(request->cases[4].steps, 7);
+    assert_int_equal(request->cases[4].epochs, -1);
+    assert_string_equal(request->label, "text");
+    ls_request_free(request);
+    request = accept_plan("cases: [{}]\n");
+    assert_int_equal(request->case_count, 1);
+    ls_request_free(request);
+}
+
+/* All of a mapping's options must be as it says, each any of its values. */
+static void test_exclude(void **state)
+{
+    (void)state;
+    ls_request *request = accept_plan("batch: [8, 16, 32]\nseed: [1, 2]\n"
+                                      "exclude:\n  - {batch: [8, 16], seed: 2}\n"
+                                      "  - {batch: 32}\n");
+    assert_int_equal(request->case_count, 2);
+    assert_int_equal(request->cases[0].batch, 8);
+    assert_int_equal(request->cases[0].seed, 1);
+    assert_int_equal(request->cases[1].batch, 16);
+    assert_int_equal(request->cases[1].seed, 1);
+    ls_request_free(request);
+    assert_refused("batch: 8\nexclude: [{batch: 8}]\n", "p.yaml:2:11: no case is left");
+    assert_refused("batch: 8\nexclude: [{batch: x}]\n", "p.yaml:2:19: batch: 'x' is not valid");
+}
+
+static void test_repeat_and_budget(void **state)
+{
+    (void)state;
+    ls_request *request = accept_plan("seed: [1, 2]\nrepeat: 3\nbudget: 2min\n");
+    assert_int_equal(request->case_count, 6);
+    for (int i = 0; i < 6; i++)
+        assert_int_equal(request->cases[i].seed, i % 2 + 1);
+    assert_true(request->budget_ns == 120000000000u);
+    assert_false(request->steps_given);
+    ls_request_free(request);
+    assert_refused("repeat: 0\n", "p.yaml:1:9: repeat: '0' is not valid");
+    assert_refused("repeat: [1]\n", "p.yaml:1:9");
+    assert_refused("budget: soon\n", "p.yaml:1:9: budget: 'soon' is not valid");
+    assert_refused("budget: 1min\nepochs: 2\n", "p.yaml:1:9: budget: fits timed steps");
+    assert_refused("repeat: 2\nrepeat: 3\n", "p.yaml:2:1: repeat: given twice");
+    assert_refused("save: f\nrepeat: 2\n", "save: 1 cases cannot be saved");
+}
+
+static void test_refused_parts(void **state)
+{
+    (void)state;
+    assert_refused("cases: {batch: 3}\n", "p.yaml:1:8: what is no list");
+    assert_refused("cases: []\n", "p.yaml:1:");
+    assert_refused("cases: [3]\n", "p.yaml:1:9: what is no mapping");
+    assert_refused("cases: [{batch: 3, batch: 4}]\n", "p.yaml:1:20: batch: given twice");
+    assert_refused("cases: [{batsh: 3}]\n", "p.yaml:1:10: batsh: unknown key");
+    assert_refused("cases: [{label: a}]\n", "p.yaml:1:10: label: is of the whole command");
+    assert_refused("cases: [{steps: 3, epochs: 4}]\n", "p.yaml:1:17: steps: conflicts");
+    assert_refused("batch: 3\ncases: [{seed: 2}]\n", "p.yaml:1:1: an option beside `cases:`");
+    assert_refused("defaults: [1]\n", "p.yaml:1:11: what is no mapping");
+    assert_refused("defaults: {dry-run: yes}\n", "p.yaml:1:12");
+    assert_refused("cases: [{ps-mode: async}]\n", "ps-mode: concerns no case");
+    assert_refused("defaults: {ps-mode: async}\ncases: [{seed: 2}]\n", "ps-mode: concerns no case");
+    write_plan("cases: [{batch: 3}]\n", 20);
+    assert_refused_with("--batch=3", "batch twice",
+                        "p.yaml:1:10: batch: given on the command line");
+}
+
+/* The same few bytes, many times. */
+static void write_repeated(const char *before, const char *what, size_t times, const char *after)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *stream = open_memstream(&text, &size);
+    assert_non_null(stream);
+    fputs(before, stream);
+    for (size_t i = 0; i < times; i++)
+        fputs(what, stream);
+    fputs(after, stream);
+    assert_int_equal(fclose(stream), 0);
+    write_plan(text, size);
+    free(text);
+}
+
+static void test_hostile(void **state)
+{
+    (void)state;
+    write_repeated("batch: ", "[", 100000, "");
+    assert_refused_with(NULL, "deep lists", "p.yaml:1:9");
+    write_repeated("cases: [{batch: ", "{a: ", 100000, "");
+    assert_refused_with(NULL, "deep mappings", "p.yaml:1:17");
+    write_repeated("", "- ", 100000, "");
+    assert_refused_with(NULL, "deep sequences", "p.yaml:1:1");
+    write_repeated("cases:\n", "- {}\n", 200000, "");
+    assert_refused_with(NULL, "many mappings", "p.yaml:4098:3: more than 4096 mappings");
+    assert_refused("seed: 1,2,3,4,5,6,7,8,9,10\nbatch: 1,2,3,4,5,6,7,8,9,10\n"
+                   "steps: 1,2,3,4,5,6,7,8,9,10\nwarmup: 1,2,3,4,5,6,7,8,9,10\n"
+                   "lr: 1,2,3,4,5,6,7,8,9,10\nmicro-shards: 1,2,3,4,5,6,7,8,9,10\nreduce: exact\n",
+                   "(1000000)");
+    write_repeated("seed: [0", ",1", 400000, "]\n");
+    assert_refused_with(NULL, "a long list", "p.yaml:1:8: seed: more than 4096 cases");
+    assert_refused("seed: [1, 2]\nrepeat: 4000\n", "p.yaml:2:9: repeat: 2 cases so often are 8000");
+    assert_refused("cases: &a [{seed: 1}]\n", "p.yaml:1:");
+    assert_refused("cases: [&a {seed: 1}, *a]\n", "p.yaml:1:");
+    assert_refused("cases: [{seed: 1}, *a]\n", "p.yaml:1:21: an alias");
+    assert_refused("defaults: {<<: *a}\n", "p.yaml:1:");
+}
+
 int main(void)
 {
     char folder[] = "test_plan.XXXXXX";
@@ -169,7 +303,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values_and_lists), cmocka_unit_test(test_unknown_and_repeated_keys),
         cmocka_unit_test(test_bad_values),       cmocka_unit_test(test_bad_files),
-        cmocka_unit_test(test_missing_file),
+        cmocka_unit_test(test_missing_file),     cmocka_unit_test(test_cases_and_defaults),
+        cmocka_unit_test(test_exclude),          cmocka_unit_test(test_repeat_and_budget),
+        cmocka_unit_test(test_refused_parts),    cmocka_unit_test(test_hostile),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     unlink("p.yaml");

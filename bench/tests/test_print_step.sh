@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # run --print-step: the tasks of a step as a table that says what runs where, after what, and on which
-# memory; of an epoch's last batch, too; nothing is trained, no row is made. No tolerance; how long 1,024 devices
-# take is printed.
+# memory; of an epoch's last batch, too; nothing is trained, no row is made. No tolerance; of 1,024 devices how long
+# they take is printed, and they have 2 GB.
 . "$SOURCE_DIR/bench/tests/lib.sh"
 
 mlp="--model mlp:784-10 --data synthetic:250 --batch 100 --epochs 1"
@@ -36,11 +36,27 @@ expect "a fetch" grep -Eq '^[0-9]+ +cpu:0 compute +fetch, 12 bytes from cpu:2 +1
 expect "a send" grep -Eq '^[0-9]+ +cpu:1 compute +send, 12 bytes to cpu:2 +1 +- +gradients +staging of cpu:2$' out
 expect "a sum" grep -Eq '^[0-9]+ +cpu:2 compute +add up +1 +[0-9]+, [0-9]+ +staging +gradients$' out
 
-# Deriving a step is not quadratic.
+# A task of one node names it, as the whole model does.
+lockstep_ok run --print-step --model mlp:784-4-10 --data synthetic:20 --batch 10 --strategy model-parallel --devices 2
+expect "nodes of the first device" grep -Eq '^[0-9]+ +cpu:0 compute +forward, dense0 ' out
+expect "and of the second" grep -Eq '^[0-9]+ +cpu:1 compute +backward, dense1 ' out
+
+# Servers that serve by themselves, and what workers say at the end, are there once, around the steps.
+lockstep_ok run --print-step --model poly --strategy ps --ps-mode async --ranks 4 --ps-servers 2
+expect "before steps" [ "$(sed -n '/^Once, before/,/^A step/p' out | grep -c ' serve ')" -eq 2 ]
+expect "after them" [ "$(sed -n '/^Once, after/,$p' out | grep -c ' say ')" -eq 4 ]
+
+# Deriving a step is not quadratic: neither its memory, of which this program has most, nor its time, which is
+# only printed.
 start=$(date +%s%N)
-lockstep_ok run --print-step --model poly --batch 1024 --strategy mirrored --devices 1024 --cpu-devices 1024
+peak=$(python3 -c 'import resource, subprocess, sys
+assert subprocess.call(sys.argv[1:]) == 0
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr)' \
+  "$LOCKSTEP" run --print-step --model poly --batch 1024 --strategy mirrored --devices 1024 --cpu-devices 1024 2>&1 >out) ||
+  wrong "the listing of 1,024 devices"
 expect "a step of 1,024 replicas" [ "$(grep -c ' all-reduce, ' out)" -eq 1024 ]
-echo "1,024 devices in $((($(date +%s%N) - start) / 1000000)) ms"
+expect "$peak KiB, at most 2 GB wanted" [ "$peak" -le 1953125 ]
+echo "1,024 devices in $((($(date +%s%N) - start) / 1000000)) ms, $((peak / 1024)) MiB at most"
 
 lockstep verify --print-step --model poly
 expect "verify has no listing" [ "$code" -eq 2 ]

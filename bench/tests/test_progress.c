@@ -3,8 +3,8 @@
  * What a person at a terminal sees and does: the bar and the lines of progress, and the signals
  * that end a run. The terminal is a pseudo-terminal of a width that is set.
  */
-#include "bench/interrupt.h"
-#include "bench/progress.h"
+#include "bench/train/interrupt.h"
+#include "bench/train/progress.h"
 #include "common/base/clock.h"
 
 #include <fcntl.h>

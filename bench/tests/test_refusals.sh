@@ -43,6 +43,20 @@ refused 2 '--model|mlp|poly' run --model poly,nope
 refused 2 '--model|mlp|poly' run --model POLY
 refused 2 '--data|nope|synthetic|fashion-mnist|file' run --data nope
 refused 2 '--strategy|nope|single' run --strategy nope
+refused 2 '--strategy|ddp|mirrored here' run --strategy ddp
+refused 2 '--strategy|data-parallel|mirrored here' run --strategy data-parallel
+refused 2 '--strategy|Horovod|mirrored here' run --strategy Horovod
+refused 2 '--strategy|fsdp|model-parallel and pipeline' run --strategy fsdp
+refused 2 'single|not on 2|--strategy mirrored' run --devices 2
+refused 2 '--data|table.csv|CSV|datasets/README.md|synthetic' run --data table.csv
+refused 2 'table.npy|npy|datasets/README.md|synthetic' run --data file:table.npy
+refused 3 'missing.safetensors|synthetic' run --data file:missing.safetensors
+refused 3 'nowhere|synthetic' run --data fashion-mnist:nowhere
+refused 3 'nowhere|synthetic' run --model twin-lstm --data text:nowhere
+refused 2 '--resume|--results' run --resume --results none
+refused 2 '--resume|--save' run --resume --save f
+refused 2 '--format|csv|jsonl' run --dry-run --format csv
+refused 2 'report|not in this version|run, verify' report
 refused 2 '--optimizer|nope|sgd|adam|momentum|rmsprop' run --optimizer nope
 refused 2 '--format|nope|jsonl|table|csv' run --format nope
 refused 2 '--scaling|weak|strong' run --scaling nope
@@ -457,4 +471,28 @@ for file in parameters/*.safetensors; do
         --results none --load $file
 done
 
+# ---- The converter of datasets/README.md makes what is taken ------------------------------------
+
+sed -n '/^```python$/,/^```$/p' "$library/../../datasets/README.md" | sed '/^```/d' >convert.py
+{
+    echo x,y
+    for i in $(seq 0 199); do echo "$i.5e-2,$((i * i))e-4"; done
+} >table.csv
+python3 convert.py table.csv table.safetensors 1
+lockstep_ok run --model poly --data file:table.safetensors --steps 3 --results none --quiet
+
+# ---- Help: in 80 columns, and of what is here ----------------------------------------------------
+
+for line in '-h' 'run -h' 'verify -h' 'micro -h' 'devices -h' 'results -h' 'list -h'; do
+    # shellcheck disable=SC2086
+    lockstep_ok $line
+    expect "'$line': lines of at most 80 columns" [ "$(awk 'length > 80' out)" = "" ]
+    expect "'$line': two examples" [ "$(sed -n '/^Examples:/,/^$/p' out | grep -c '^  lockstep')" -eq 2 ]
+    cp out short.help
+    # shellcheck disable=SC2086
+    lockstep_ok ${line/-h/--help}
+    expect "'$line' is --help" cmp -s out short.help
+done
+lockstep_ok --help
+expect "nothing that is not built" [ "$(grep -c 'regress\|trace\|not in this' out)" -eq 0 ]
 finish

@@ -52,7 +52,10 @@ assert len(text) == 4 and all(l.startswith("|") and l.endswith("|") for l in
         text), "md is no table of two rows"
 assert len({l.count("|") for l in text}) == 1, "the columns of md differ in number"
 text = open("table.out").read().splitlines()
-assert len(text) == 3, "table is not a head and two lines"
+assert text[-4].split()[:3] == ["seed", "step", "ms"], "table has no header with what differs"
+assert [l.split()[0] for l in text[-3:]] == ["1", "2", "fastest:"], "table is not two lines in order"
+assert 4 < len(text) < 7 and text[0].startswith("model poly, "), "what both share does not stand above"
+assert max(map(len, text)) <= 80, "a line is too long"
 P
 ) || { wrong "formats"; printf '%s\n' "$why" | tail -1; }
 

@@ -4,7 +4,7 @@
  * ours, or cannot be written, is refused in a line and left as it is. Killed processes:
  * test_results_kills.c.
  */
-#include "bench/results_db.h"
+#include "bench/output/results_db.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -95,8 +95,9 @@ static void assert_open_refused(const char *path, const char *why)
     assert_null(results);
 }
 
-static ls_status collect(void *context, const json_t *row)
+static ls_status collect(void *context, int64_t number, const json_t *row)
 {
+    (void)number;
     json_array_append(context, (json_t *)(size_t)row);
     return LS_OK;
 }
@@ -106,7 +107,7 @@ static json_t *all_rows(const char *path)
     ls_results *results;
     json_t *rows = json_array();
     assert_ok(ls_results_open(path, false, &results));
-    assert_ok(ls_results_each(results, collect, rows));
+    assert_ok(ls_results_each(results, LS_ROWS_WHOLE, collect, rows));
     ls_results_close(results);
     return rows;
 }
@@ -152,8 +153,9 @@ static void rows_come_back(void **state)
     json_decref(first);
 }
 
-static ls_status stop_at_first(void *context, const json_t *row)
+static ls_status stop_at_first(void *context, int64_t number, const json_t *row)
 {
+    (void)number;
     (void)row;
     ++*(int *)context;
     return ls_fail(LS_CODE_CHECK, "visit", NULL, "stopped");
@@ -167,8 +169,8 @@ static void a_failing_visit_stops(void **state)
     ls_results *results = open_results(in_folder("stop.db", path));
     append(results, "a");
     append(results, "b");
-    assert_refused(ls_results_each(results, stop_at_first, &visited), LS_CODE_CHECK, "visit",
-                   "stopped");
+    assert_refused(ls_results_each(results, LS_ROWS_WHOLE, stop_at_first, &visited), LS_CODE_CHECK,
+                   "visit", "stopped");
     assert_int_equal(visited, 1);
     ls_results_close(results);
 }
@@ -205,8 +207,9 @@ static void the_journal_is_rolled_back(void **state)
     json_decref(rows);
 }
 
-static ls_status write_meanwhile(void *context, const json_t *row)
+static ls_status write_meanwhile(void *context, int64_t number, const json_t *row)
 {
+    (void)number;
     char id[32];
     ls_results *other = open_results(context);
     snprintf(id, sizeof id, "%s+", json_string_value(json_object_get(row, "id")));
@@ -224,7 +227,7 @@ static void a_reader_holds_no_lock(void **state)
     ls_results *results = open_results(in_folder("read.db", path));
     append(results, "a");
     append(results, "b");
-    assert_ok(ls_results_each(results, write_meanwhile, path));
+    assert_ok(ls_results_each(results, LS_ROWS_WHOLE, write_meanwhile, path));
     ls_results_close(results);
     json_t *rows = all_rows(path);
     assert_true(json_array_size(rows) >= 4);
@@ -311,8 +314,8 @@ static void newer_and_damaged_files_are_left_alone(void **state)
     ls_results *results = open_results(in_folder("newer.db", path));
     append(results, "a");
     ls_results_close(results);
-    run_sql(path, "PRAGMA user_version = 2");
-    assert_left_alone(path, "schema 2");
+    run_sql(path, "PRAGMA user_version = 3");
+    assert_left_alone(path, "schema 3");
     results = open_results(in_folder("damaged.db", path));
     append(results, "a");
     ls_results_close(results);
@@ -325,6 +328,43 @@ static void newer_and_damaged_files_are_left_alone(void **state)
     ls_results_close(results);
     run_sql(path, "DROP TABLE rows");
     assert_open_refused(path, "damaged");
+}
+
+/* What older versions wrote: read as it is, without a change; and then written, which brings it up
+ * to date with all its rows. */
+static void an_older_file_is_brought_up_to_date(void **state)
+{
+    (void)state;
+    static uint8_t before[FILE_SIZE], after[FILE_SIZE];
+    char path[PATH_SIZE];
+    ls_results *results = open_results(in_folder("older.db", path));
+    append(results, "a");
+    append(results, "b");
+    ls_results_close(results);
+    json_t *rows = all_rows(path), *brief = json_array();
+    run_sql(path, "DROP TABLE briefs; PRAGMA user_version = 1");
+    const size_t size = read_whole(path, before);
+    json_t *same = all_rows(path);
+    assert_true(json_equal(rows, same));
+    assert_int_equal(read_whole(path, after), size);
+    assert_memory_equal(before, after, size);
+    results = open_results(path);
+    append(results, "c");
+    assert_ok(ls_results_each(results, LS_ROWS_BRIEF, collect, brief));
+    assert_int_equal(json_array_size(brief), 3);
+    for (size_t i = 0; i < 3; i++)
+        assert_null(json_object_get(json_array_get(brief, i), "schema"));
+    json_decref(brief);
+    ls_results_close(results);
+    run_sql(path, "DELETE FROM rows WHERE id = 'b'"); /* by a person: lists do not show it */
+    assert_ok(ls_results_open(path, false, &results));
+    brief = json_array();
+    assert_ok(ls_results_each(results, LS_ROWS_BRIEF, collect, brief));
+    assert_int_equal(json_array_size(brief), 2);
+    ls_results_close(results);
+    json_decref(brief);
+    json_decref(same);
+    json_decref(rows);
 }
 
 /* A file that has our mark, and under the name of our table what is not it: a view may have no end,
@@ -340,13 +380,14 @@ static void other_tables_are_refused(void **state)
         "DROP TABLE rows; CREATE TABLE rows (id TEXT, row TEXT)",
         "CREATE TRIGGER t AFTER INSERT ON rows BEGIN DELETE FROM rows; END",
         "ALTER TABLE rows ADD COLUMN more TEXT",
+        "DROP TABLE briefs; CREATE VIEW briefs AS SELECT rowid AS number, id FROM rows",
     };
     char path[PATH_SIZE], name[32];
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
         snprintf(name, sizeof name, "changed%zu.db", i);
         ls_results_close(open_results(in_folder(name, path)));
         run_sql(path, changes[i]);
-        assert_left_alone(path, "the table of its schema");
+        assert_left_alone(path, "the tables of its schema");
     }
     ls_results_close(open_results(in_folder("indexed.db", path)));
     run_sql(path, "CREATE INDEX i ON rows (model); CREATE VIEW mine AS SELECT id FROM rows");
@@ -456,6 +497,7 @@ int main(void)
         cmocka_unit_test(an_empty_file_becomes_one),
         cmocka_unit_test(foreign_files_are_left_alone),
         cmocka_unit_test(newer_and_damaged_files_are_left_alone),
+        cmocka_unit_test(an_older_file_is_brought_up_to_date),
         cmocka_unit_test(other_tables_are_refused),
         cmocka_unit_test(places_that_hold_no_file_are_refused),
         cmocka_unit_test(a_full_disk_is_reported),

@@ -4,7 +4,7 @@
  * every row whose append returned is there, once, the file is whole, and it takes more. A row is
  * acknowledged as a run prints it: after it is committed.
  */
-#include "bench/results_db.h"
+#include "bench/output/results_db.h"
 
 #include <poll.h>
 #include <setjmp.h>

@@ -4,8 +4,8 @@
  * among it, and end well. A healthy one is closed, with its threads, and begins at any step. No
  * tolerance; an alarm ends what hangs.
  */
-#include "bench/options.h"
-#include "bench/trial.h"
+#include "bench/cli/options.h"
+#include "bench/train/trial.h"
 #include "common/base/clock.h"
 #include "common/base/signal.h"
 #include "common/base/tests/must.h"

@@ -4,7 +4,7 @@
  * brute force. The bounds of the brute force are those of its own quantiles: the share of its
  * medians at or below the interval's ends must be 0.025 and 0.975 within a sampling error.
  */
-#include "bench/statistics.h"
+#include "bench/train/statistics.h"
 
 #include "common/base/clock.h"
 #include "common/base/philox.h"
@@ -169,7 +169,7 @@ static void coarse_clock(void **state)
     assert_memory_equal(one, times, sizeof times);
     ls_statistics_compute(one, n, &s);
     assert_true(fabs(s.median - step) > 0.007 * step);
-    const size_t together = ls_statistics_together(tick, step);
+    const size_t together = ls_statistics_group_size(tick, step);
     assert_int_equal(together, 6);
     n = ls_statistics_group(times, STEPS, together, samples);
     assert_int_equal(n, STEPS / 6); /* the last of 7 */
@@ -177,7 +177,7 @@ static void coarse_clock(void **state)
                                          times[1000] + times[1001] + times[1002]);
     ls_statistics_compute(samples, n, &s);
     assert_true(fabs(s.median - step) < 0.005 * step && fabs(s.p90 - step) < 0.005 * step);
-    assert_int_equal(ls_statistics_together(1e-6, 3e-3), 1); /* nanoseconds */
+    assert_int_equal(ls_statistics_group_size(1e-6, 3e-3), 1); /* nanoseconds */
     assert_int_equal(ls_statistics_group(times, 3, 200, samples), 1);
     assert_int_equal(ls_statistics_group(times, 0, 200, samples), 0);
 }

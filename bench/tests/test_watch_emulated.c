@@ -6,8 +6,8 @@
  * waits. Nothing here depends on how slow the machine is: an alarm ends what hangs. Skipped in a
  * build without CUDA.
  */
-#include "bench/interrupt.h"
-#include "bench/session_watch.h"
+#include "bench/train/interrupt.h"
+#include "bench/train/session_watch.h"
 #include "common/base/tests/must.h"
 #include "common/device/machine_private.h"
 

@@ -5,7 +5,7 @@
  * in the program. Switched by the environment, read once:
  *
  *     LOCKSTEP_PLANT=BUG           plants a bug, by its name in the table below
- *     LOCKSTEP_EDIT=KIND:NUMBER    edits a task or a wait of the step (impl/step/edit.h)
+ *     LOCKSTEP_EDIT=KIND:NUMBER    edits a task or a wait of the step (impl/tests/step_edits.c)
  *     LOCKSTEP_FUZZ=SEED           threads pause at random before queue, event and rank operations
  *     LOCKSTEP_FAIL=DEVICE:STEP[:OPERATION][!]
  *                                  an operation of a device's queue fails: of its step STEP the
@@ -18,7 +18,7 @@
 #include "common/base/status.h"
 
 /** The bugs: LS_PLANTED(ring_round) is true while LOCKSTEP_PLANT=ring_round. Those that are a
- * step's are edits of it, by a table in impl/step/edit.c. */
+ * step's are edits of it, by a table in impl/tests/step_edits.c. */
 #define LS_PLANTED_BUGS(BUG)                                                                       \
     BUG(average)            /* slices are averaged over the replicas, not summed */                \
     BUG(local_scale)        /* a slice's loss is the mean over the slice, not over the batch */    \

@@ -8,12 +8,13 @@
 
 #include <stdio.h>
 
+/** How much is said. */
 typedef enum ls_log_level { LS_LOG_QUIET, LS_LOG_NORMAL, LS_LOG_VERBOSE } ls_log_level;
 
 /** Passed by pointer to whoever may say something; NULL says nothing. Borrows the stream. */
 typedef struct ls_log {
-    FILE *stream;
-    ls_log_level level;
+    FILE *stream;       /**< written to; borrowed */
+    ls_log_level level; /**< of the lines that are written: this or less */
 } ls_log;
 
 /** Writes "lockstep: <text>\n" when `level` is at most the log's own. */

@@ -137,14 +137,20 @@ bool ls_parse_duration(const char *text, uint64_t *out_ns)
 
 bool ls_parse_bandwidth(const char *text, double *out_bytes_per_s)
 {
+    static const unit bits[] = {{"bps", 0.125},      {"kbps", 0.125e3},   {"Mbps", 0.125e6},
+                                {"Gbps", 0.125e9},   {"Tbps", 0.125e12},  {"kbit/s", 0.125e3},
+                                {"Mbit/s", 0.125e6}, {"Gbit/s", 0.125e9}, {NULL, 0}};
     size_t length = text ? strlen(text) : 0;
     char bytes[64];
-    if (length < 3 || length >= sizeof bytes || strcmp(text + length - 2, "/s") != 0)
-        return false;
-    memcpy(bytes, text, length - 2);
-    bytes[length - 2] = 0;
     double value;
-    if (!parse_with_unit(bytes, byte_units, &value) || value <= 0)
+    if (length < 3 || length >= sizeof bytes)
+        return false;
+    memcpy(bytes, text, length + 1);
+    if (strcmp(text + length - 2, "/s") == 0)
+        bytes[length - 2] = 0;
+    if ((!parse_with_unit(text, bits, &value) &&
+         (!bytes[0] || bytes[length - 2] || !parse_with_unit(bytes, byte_units, &value))) ||
+        value <= 0)
         return false;
     *out_bytes_per_s = value;
     return true;

@@ -29,7 +29,7 @@ bool ls_parse_bytes(const char *text, size_t *out);
 /** "50us", "20s", "3ms", "100ns" in nanoseconds; a bare number is seconds. */
 bool ls_parse_duration(const char *text, uint64_t *out_ns);
 
-/** "1GB/s", "125MB/s", "4GiB/s" in bytes per second. */
+/** "1GB/s", "125MB/s", "4GiB/s", and in bits "10Gbps", "10Gbit/s", in bytes per second. */
 bool ls_parse_bandwidth(const char *text, double *out_bytes_per_s);
 
 /** Writes a byte size for people: "1.5 MiB". `text` holds at least 32 bytes; returns it. */

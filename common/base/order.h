@@ -18,24 +18,25 @@
 
 /** Which sequence; `samples` is at most 2^31 - 1. */
 typedef struct ls_sample_order {
-    uint64_t samples;
-    uint64_t seed;
-    bool shuffle; /**< false: position p is sample p % samples */
+    uint64_t samples; /**< of the data set */
+    uint64_t seed;    /**< of its permutations */
+    bool shuffle;     /**< false: position p is sample p % samples */
 } ls_sample_order;
 
 enum { LS_ORDER_ROUNDS = 6 };
 
 /** The permutation of one epoch, ready to use. Reused while the epoch stays the same. */
 typedef struct ls_order_epoch {
-    uint64_t epoch;
-    uint32_t samples, a, b; /**< a * b >= samples > a * (b - 1) */
-    uint32_t key[LS_ORDER_ROUNDS];
-    bool shuffle;
+    uint64_t epoch;                /**< number, from 0 */
+    uint32_t samples, a, b;        /**< a * b >= samples > a * (b - 1) */
+    uint32_t key[LS_ORDER_ROUNDS]; /**< of each round */
+    bool shuffle;                  /**< as in ls_sample_order */
 } ls_order_epoch;
 
 /** The stream that the keys of its epochs come of. */
 ls_random ls_order_stream(const ls_sample_order *order);
 
+/** Makes the permutation of an epoch ready. */
 void ls_order_epoch_set(const ls_sample_order *order, uint64_t epoch, ls_order_epoch *out);
 
 /** out[i] = the sample at place first + i of the epoch; first + count <= samples. */

@@ -29,6 +29,7 @@ typedef enum ls_code {
 /** NULL: success. Otherwise owned by whoever holds it, until ls_status_free. */
 typedef const struct ls_failure *ls_status;
 
+/** Success. */
 #define LS_OK ((ls_status)NULL)
 
 /**

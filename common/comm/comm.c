@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const ls_comm_backend *const backends[] = {
+static const void *const backends[] = {
     &ls_comm_thread,
     &ls_comm_device,
 #ifdef LOCKSTEP_MPI
@@ -17,8 +17,9 @@ static const ls_comm_backend *const backends[] = {
 #endif
     NULL,
 };
+const ls_registry ls_comm_backends = {"communicator", backends};
 
-static const ls_allreduce *const allreduces[] = {
+static const void *const allreduces[] = {
     &ls_allreduce_flat,
     &ls_allreduce_ring,
     &ls_allreduce_tree,
@@ -29,30 +30,12 @@ static const ls_allreduce *const allreduces[] = {
     &ls_allreduce_library,
     NULL,
 };
-
-const ls_comm_backend *const *ls_comm_backends(void)
-{
-    return backends;
-}
-
-const ls_allreduce *const *ls_allreduces(void)
-{
-    return allreduces;
-}
+const ls_registry ls_allreduces = {"all-reduce", allreduces};
 
 ls_status ls_allreduce_find(const char *name, const ls_allreduce **out)
 {
-    char names[160] = "";
-    for (size_t i = 0; allreduces[i]; i++) {
-        if (strcmp(allreduces[i]->name, name) == 0) {
-            *out = allreduces[i];
-            return LS_OK;
-        }
-        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? ", " : "",
-                 allreduces[i]->name);
-    }
-    return ls_fail(LS_CODE_USAGE, "all-reduce", name, "no algorithm of this name; they are %s",
-                   names);
+    *out = ls_registry_find(&ls_allreduces, name, strlen(name));
+    return *out ? LS_OK : ls_registry_refuse(&ls_allreduces, name);
 }
 
 /*
@@ -74,16 +57,8 @@ const ls_allreduce *ls_allreduce_auto(const ls_comm *comm, size_t bytes)
 
 ls_status ls_comm_backend_find(const char *name, const ls_comm_backend **out)
 {
-    char names[64] = "";
-    for (size_t i = 0; backends[i]; i++) {
-        if (strcmp(backends[i]->name, name) == 0) {
-            *out = backends[i];
-            return LS_OK;
-        }
-        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? ", " : "",
-                 backends[i]->name);
-    }
-    return ls_fail(LS_CODE_USAGE, "communicator", name, "none of this name; they are %s", names);
+    *out = ls_registry_find(&ls_comm_backends, name, strlen(name));
+    return *out ? LS_OK : ls_registry_refuse(&ls_comm_backends, name);
 }
 
 const ls_comm_backend *ls_comm_backend_auto(const ls_comm *processes, ls_device_kind kind)
@@ -101,14 +76,14 @@ ls_status ls_comm_open(const ls_comm_backend *backend, ls_comm *processes,
     return backend->open(processes, devices, count, comms);
 }
 
-bool ls_comm_together(const ls_comm *comm)
+bool ls_comm_is_joint(const ls_comm *comm)
 {
     return comm->backend->put != NULL;
 }
 
 ls_status ls_comm_put(ls_comm *const *comms, const ls_comm_list *lists, int count)
 {
-    if (ls_comm_together(comms[0]))
+    if (ls_comm_is_joint(comms[0]))
         return comms[0]->backend->put(comms, lists, count);
     for (int r = 0; r < count; r++)
         LS_TRY(ls_op_list_put(lists[r].ops, lists[r].queue));
@@ -146,12 +121,27 @@ ls_status ls_comm_collect(ls_comm *comm, const void *mine, size_t bytes, void *a
     return LS_OK;
 }
 
+ls_status ls_comm_worst(ls_comm *comm, ls_code mine, ls_code *worst)
+{
+    const size_t ranks = (size_t)comm->size;
+    ls_code *all = calloc(ranks, sizeof *all);
+    ls_status status = all ? ls_comm_collect(comm, &mine, sizeof mine, all)
+                           : ls_fail_memory("communicator", ranks * sizeof *all);
+    if (status) /* nobody waits for what this rank does not say */
+        comm->backend->abandon(comm);
+    *worst = LS_CODE_OK;
+    for (size_t r = 0; r < ranks && !status; r++)
+        *worst = all[r] > *worst ? all[r] : *worst;
+    free(all);
+    return status;
+}
+
 ls_status ls_comm_agree(ls_comm *comm, ls_status mine)
 {
-    ls_code worst = LS_CODE_OK;
+    ls_code worst;
     if (!comm)
         return mine;
-    ls_status heard = comm->backend->agree(comm, ls_status_code(mine), &worst);
+    ls_status heard = ls_comm_worst(comm, ls_status_code(mine), &worst);
     if (mine || heard || !worst)
         return ls_status_first(mine, heard);
     return ls_status_follows(
@@ -189,11 +179,6 @@ ls_status ls_comm_even_split(size_t total, int parts, size_t **out)
     }
     *out = split;
     return LS_OK;
-}
-
-double ls_allreduce_bus_factor(int ranks)
-{
-    return 2.0 * (ranks - 1) / ranks;
 }
 
 /* Its end is written by every operation: so they have an order, in which all ranks put them, and

@@ -17,20 +17,16 @@
 #ifndef LS_COMMON_COMM_COMM_H
 #define LS_COMMON_COMM_COMM_H
 
-#include "common/comm/sum_order.h"
+#include "common/base/registry.h"
 #include "common/base/status.h"
+#include "common/comm/comm_choice.h"
+#include "common/comm/sum_order.h"
 #include "common/device/device.h"
 #include "common/device/op_list.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-/** Payload that crossed a rank border, sent by this rank; control messages are not in it. */
-typedef struct ls_traffic {
-    uint64_t bytes_sent;
-    uint64_t messages_sent;
-} ls_traffic;
 
 /** What this rank received: bytes that crossed a border, added where they arrive or arriving where
  *  they are wanted; and bytes that were only moved from one place to another of its own device. */
@@ -39,17 +35,15 @@ typedef struct ls_received {
     uint64_t copied;
 } ls_received;
 
-typedef struct ls_comm_backend ls_comm_backend;
-
 /** Where the ranks of a communicator are: rank r in process r / (ranks / processes), which is on
  *  host[that]. NULL stands for one process. */
-typedef struct ls_layout {
+struct ls_layout {
     int processes;
     const int *host; /**< [processes] */
-} ls_layout;
+};
 
 /** One rank's end of a communicator. Back ends embed it first in their own struct. */
-typedef struct ls_comm {
+struct ls_comm {
     const ls_comm_backend *backend;
     int rank, size;
     ls_device *device;
@@ -57,7 +51,7 @@ typedef struct ls_comm {
     bool linked;             /**< messages go over shaped links (link.h) */
     bool shared;          /**< every rank's device reads and writes the others' memory: `direct` */
     const char *unshared; /**< why not, where the system is what refused it; NULL */
-} ls_comm;
+};
 
 /** What a rank puts, on which queue; all borrowed. */
 typedef struct ls_comm_list {
@@ -114,10 +108,6 @@ struct ls_comm_backend {
     ls_status (*receive_any)(ls_comm *comm, int tag, void *data, size_t capacity, int *from,
                              size_t *bytes);                    /**< may be NULL */
     ls_status (*test_any)(ls_comm *comm, int tag, bool *ready); /**< may be NULL */
-    ls_status (*barrier)(ls_comm *comm);
-    ls_status (*agree)(ls_comm *comm, ls_code mine, ls_code *worst); /**< all get the worst */
-    /** Ranks of one color form a new communicator, ordered by (key, rank); color >= 0. */
-    ls_status (*split)(ls_comm *comm, int color, int key, ls_comm **out);
     /** May be NULL. See ls_comm_open. */
     ls_status (*open)(ls_comm *processes, ls_device *const *devices, int count, ls_comm **comms);
     /** This rank gives up: whoever waits, or will, in an operation or a host call, fails. */
@@ -127,8 +117,7 @@ struct ls_comm_backend {
     void (*close)(ls_comm *comm);
 };
 
-/** NULL-terminated. */
-const ls_comm_backend *const *ls_comm_backends(void);
+extern const ls_registry ls_comm_backends; /**< of ls_comm_backend */
 
 /** A communicator of `ranks` queues of this process; comms[r] is rank r's end, on devices[r]. */
 ls_status ls_comm_thread_open(ls_device *const *devices, int ranks, ls_comm **comms);
@@ -144,12 +133,9 @@ ls_status ls_comm_open(const ls_comm_backend *backend, ls_comm *processes,
 /** That of `processes`; of one process alone (NULL) `thread`, or `device` for GPUs. */
 const ls_comm_backend *ls_comm_backend_auto(const ls_comm *processes, ls_device_kind kind);
 
-/** LS_CODE_USAGE with the valid names where there is none of this name. */
-ls_status ls_comm_backend_find(const char *name, const ls_comm_backend **out);
-
 /** Whether one call puts the operations of all ranks of this process: a program then holds those of
  *  all. */
-bool ls_comm_together(const ls_comm *comm);
+bool ls_comm_is_joint(const ls_comm *comm);
 
 /**
  * Puts the list of every rank of this process on its queue, lists[r] that of comms[r]; they may
@@ -178,6 +164,9 @@ ls_status ls_comm_collect(ls_comm *comm, const void *mine, size_t bytes, void *a
 ls_status ls_comm_bring(ls_comm *comm, ls_status mine, const void *bytes_of_mine, size_t bytes,
                         void *all);
 
+/** The worst of what ranks have, told to all. A rank that fails to hear it gives up. */
+ls_status ls_comm_worst(ls_comm *comm, ls_code mine, ls_code *worst);
+
 /** The agreement alone. */
 ls_status ls_comm_agree(ls_comm *comm, ls_status mine);
 
@@ -201,7 +190,7 @@ typedef struct ls_allreduce_args {
 } ls_allreduce_args;
 
 /** An all-reduce algorithm: one file, on exchange (or direct) only. */
-typedef struct ls_allreduce {
+struct ls_allreduce {
     const char *name;
     const char *help;
     /** Elements of scratch that a rank needs; NULL: none. */
@@ -215,18 +204,11 @@ typedef struct ls_allreduce {
     /** The same sum, in one thread in the documented order, which gives the same bits: appends its
      *  steps. NULL for canonical, and where only a library knows. */
     ls_status (*oracle)(int ranks, size_t count, const ls_layout *layout, ls_sum_order *out);
-} ls_allreduce;
+};
 
-/** NULL-terminated: flat, ring, tree, halving-doubling, direct, hierarchical, canonical,
- *  library. */
-const ls_allreduce *const *ls_allreduces(void);
-
-/** LS_CODE_USAGE with the valid names where there is none of this name. */
-ls_status ls_allreduce_find(const char *name, const ls_allreduce **out);
-
-/** The oracle's sum where all inputs are at hand: inputs[r] and out are [count]. */
-ls_status ls_allreduce_sum(const ls_allreduce *algorithm, const float *const *inputs, int ranks,
-                           size_t count, float *out, const ls_layout *layout);
+/** Of ls_allreduce: flat, ring, tree, halving-doubling, direct, hierarchical, canonical, library.
+ */
+extern const ls_registry ls_allreduces;
 
 /** `auto`: a fixed function of bytes, ranks, back end and whether ranks are linked. */
 const ls_allreduce *ls_allreduce_auto(const ls_comm *comm, size_t bytes);
@@ -260,18 +242,5 @@ ls_status ls_reducescatter_build(ls_comm *comm, float *data, const size_t *offse
 ls_traffic ls_broadcast_formula(int ranks, size_t count);
 ls_traffic ls_allgather_formula(int ranks, const size_t *counts);
 ls_traffic ls_reducescatter_formula(int ranks, const size_t *counts);
-
-/** The bits of block `block` of a reduce-scatter; inputs[r] and out are [count], of that block. */
-void ls_reducescatter_oracle(const float *const *inputs, int ranks, int block, size_t count,
-                             float *out);
-
-/**
- * Bus bandwidth over algorithm bandwidth (bytes of the whole buffer over time), as nccl-tests'
- * PERFORMANCE.md defines it: what makes figures of different numbers of ranks comparable.
- */
-double ls_allreduce_bus_factor(int ranks);
-double ls_broadcast_bus_factor(int ranks);
-double ls_allgather_bus_factor(int ranks);
-double ls_reducescatter_bus_factor(int ranks);
 
 #endif

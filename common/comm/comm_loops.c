@@ -5,7 +5,7 @@
  * block by block, so that what is added up stays in the first-level cache, and three ranks at a
  * time, so that it is loaded and stored less (8 ranks: half the time of one at a time).
  */
-#include "common/comm/comm_parts.h"
+#include "common/comm/comm_loops.h"
 
 #include <string.h>
 

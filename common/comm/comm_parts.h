@@ -1,20 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of the collectives share: putting exchanges, and the loops that add. */
+/* What the files of the collectives share: putting exchanges, and parts of ranges. */
 #ifndef LS_COMMON_COMM_COMM_PARTS_H
 #define LS_COMMON_COMM_COMM_PARTS_H
 
 #include "common/comm/comm.h"
+#include "common/comm/comm_loops.h"
 
 /** Makes the operation of an all-reduce by the back end itself: `direct`, or its library's. */
 ls_status ls_comm_add_all(ls_comm *comm, bool library, float *data, size_t count, ls_op **out);
 
 /** Adds the exchange to the list, without its parts that have no rank or no element. */
 ls_status ls_comm_put_exchange(ls_comm *comm, ls_op_list *ops, const ls_exchange *exchange);
-
-/** A range of elements. */
-typedef struct ls_range {
-    size_t first, count;
-} ls_range;
 
 /** Parts [part, part + length) of an even split into `parts`. */
 static inline ls_range ls_comm_parts(size_t total, int part, int length, int parts)
@@ -36,12 +32,6 @@ static inline uint64_t ls_comm_bytes(uint64_t times, size_t count)
 {
     return times * (uint64_t)count * sizeof(float);
 }
-
-/** to[i] = to[i] + from[i]; the arrays do not overlap. */
-void ls_loop_add(float *to, const float *from, size_t count);
-
-/** data[q][i] = ((data[0][i] + data[1][i]) + data[2][i]) ... for each q, i in the range. */
-void ls_loop_sum_to_all(float *const *data, int ranks, ls_range range);
 
 /** What a rank does in a direct all-reduce: sums a slice, and sends. */
 typedef struct ls_direct_part {

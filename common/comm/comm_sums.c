@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Sums of ranges; see comm_sums.h. On a processor the steps are done block by block, so that what
- * is added up stays in the cache; on a GPU by one kernel (cuda/gpu_sums.h).
+ * is added up stays in the cache; on a GPU by one kernel (gpu_sums.h).
  */
 #include "common/comm/comm_sums.h"
 
@@ -11,7 +11,7 @@
 #include <string.h>
 
 #if LS_HAS_CUDA
-#include "common/comm/cuda/gpu_sums.h"
+#include "common/comm/gpu_sums.h"
 #include "common/device/cuda/cuda_check.h"
 #endif
 

@@ -7,14 +7,8 @@
 #ifndef LS_COMMON_COMM_COMM_SUMS_H
 #define LS_COMMON_COMM_COMM_SUMS_H
 
+#include "common/comm/sum_step.h"
 #include "common/device/device.h"
-
-/** to = a + b; b NULL: to = a. All [count] of the operation; each equal to or apart from another.
- */
-typedef struct ls_sum_step {
-    float *to;
-    const float *a, *b;
-} ls_sum_step;
 
 /** Has a GPU's driver load what the operations launch, now and not in a capture. Before they are
  *  put. */

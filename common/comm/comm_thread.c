@@ -271,9 +271,6 @@ static void close_group(thread_group *group)
     ls_spares_close(&group->spares);
     pthread_cond_destroy(&group->changed);
     pthread_mutex_destroy(&group->mutex);
-    free(group->meeting.color);
-    free(group->meeting.key);
-    free(group->meeting.split);
     free(group->devices);
     free(group->slots);
     free(group);
@@ -304,11 +301,7 @@ static ls_status open_group(int ranks, thread_group **out)
     pthread_cond_init(&group->changed, NULL);
     group->slots = aligned_alloc(64, n * sizeof *group->slots);
     group->devices = calloc(n, sizeof *group->devices);
-    group->meeting.color = calloc(n, sizeof *group->meeting.color);
-    group->meeting.key = calloc(n, sizeof *group->meeting.key);
-    group->meeting.split = calloc(n, sizeof *group->meeting.split);
-    if (!group->slots || !group->devices || !group->meeting.color || !group->meeting.key ||
-        !group->meeting.split) {
+    if (!group->slots || !group->devices) {
         close_group(group);
         return ls_fail_memory("communicator", n * sizeof *group->slots);
     }
@@ -400,9 +393,6 @@ const ls_comm_backend ls_comm_thread = {
     .receive = ls_comm_thread_receive,
     .receive_any = ls_comm_thread_receive_any,
     .test_any = ls_comm_thread_test_any,
-    .barrier = ls_comm_thread_barrier,
-    .agree = ls_comm_thread_agree,
-    .split = ls_comm_thread_split,
     .open = open_ends,
     .abandon = ls_comm_thread_abandon,
     .traffic = get_traffic,

@@ -31,15 +31,6 @@ typedef struct thread_message {
     uint64_t arrival_ns; /* over a link; else 0 */
 } thread_message;
 
-/* Host calls that all ranks make together. `result` stays until all have entered the next. */
-typedef struct thread_meeting {
-    uint64_t rounds; /* finished */
-    int entered;
-    ls_code worst, result;
-    int *color, *key; /* [size] */
-    ls_comm **split;  /* [size] */
-} thread_meeting;
-
 /* What a rank shows the others in a direct all-reduce: its buffer, or the elements themselves. */
 typedef struct thread_shown {
     _Alignas(64) float *data;
@@ -73,7 +64,6 @@ typedef struct thread_group {
     thread_channel *channels;
     thread_message *messages, **messages_end;
     ls_spares spares; /* that messages are made of */
-    thread_meeting meeting;
 } thread_group;
 
 typedef struct thread_comm {
@@ -110,8 +100,5 @@ ls_status ls_comm_thread_receive(ls_comm *comm, int from, int tag, void *data, s
 ls_status ls_comm_thread_receive_any(ls_comm *comm, int tag, void *data, size_t capacity, int *from,
                                      size_t *bytes);
 ls_status ls_comm_thread_test_any(ls_comm *comm, int tag, bool *ready);
-ls_status ls_comm_thread_barrier(ls_comm *comm);
-ls_status ls_comm_thread_agree(ls_comm *comm, ls_code mine, ls_code *worst);
-ls_status ls_comm_thread_split(ls_comm *comm, int color, int key, ls_comm **out);
 
 #endif

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Host calls of the thread back end: messages are copied into one list of the group, behind its
- * mutex; calls that all ranks make together (barrier, agree, split) meet there and the last one
- * does the work. A message over a link leaves when it is sent and is there when it has arrived; the
- * sender does not wait. Meetings carry no payload and are not delayed. For set-up and parameter
- * servers; queues have operations (comm_thread.c).
+ * mutex. A message over a link leaves when it is sent and is there when it has arrived; the sender
+ * does not wait. For set-up and parameter servers; queues have operations (comm_thread.c).
  */
 #include "common/comm/comm_thread.h"
 
@@ -18,8 +16,6 @@ static bool is_abandoned(const thread_comm *comm)
 {
     return atomic_load(&comm->group->abandoned) != 0;
 }
-
-/* ---- Messages ------------------------------------------------------------------------------ */
 
 static ls_status check_rank(const ls_comm *comm, int rank)
 {
@@ -138,120 +134,5 @@ ls_status ls_comm_thread_test_any(ls_comm *base, int tag, bool *ready)
     pthread_mutex_unlock(&comm->group->mutex);
     if (!*ready && is_abandoned(comm))
         return ls_comm_thread_abandoned(comm);
-    return LS_OK;
-}
-
-/* ---- All ranks together -------------------------------------------------------------------- */
-
-/* With the mutex held: waits for all; the last one calls `finish`. False: a rank gave up. */
-static bool meet(thread_comm *comm, void (*finish)(thread_comm *comm))
-{
-    thread_group *group = comm->group;
-    thread_meeting *meeting = &group->meeting;
-    uint64_t round = meeting->rounds;
-    if (++meeting->entered == group->size) {
-        finish(comm);
-        meeting->entered = 0;
-        meeting->rounds++;
-        pthread_cond_broadcast(&group->changed);
-    }
-    while (meeting->rounds == round && !is_abandoned(comm))
-        pthread_cond_wait(&group->changed, &group->mutex);
-    return meeting->rounds != round;
-}
-
-static void finish_agree(thread_comm *comm)
-{
-    thread_meeting *meeting = &comm->group->meeting;
-    meeting->result = meeting->worst;
-    meeting->worst = LS_CODE_OK;
-}
-
-ls_status ls_comm_thread_agree(ls_comm *base, ls_code mine, ls_code *worst)
-{
-    thread_comm *comm = (thread_comm *)base;
-    thread_meeting *meeting = &comm->group->meeting;
-    pthread_mutex_lock(&comm->group->mutex);
-    if (mine > meeting->worst)
-        meeting->worst = mine;
-    bool met = meet(comm, finish_agree);
-    if (met)
-        *worst = meeting->result;
-    pthread_mutex_unlock(&comm->group->mutex);
-    return met ? LS_OK : ls_comm_thread_abandoned(comm);
-}
-
-ls_status ls_comm_thread_barrier(ls_comm *base)
-{
-    ls_code worst;
-    return ls_comm_thread_agree(base, LS_CODE_OK, &worst);
-}
-
-/* Whether rank `a` comes before `b` among those of their color. */
-static bool comes_before(const thread_meeting *meeting, int a, int b)
-{
-    return meeting->key[a] < meeting->key[b] || (meeting->key[a] == meeting->key[b] && a < b);
-}
-
-/* The communicator of one color; `devices` and `comms` are room for all ranks. */
-static ls_status open_color(thread_group *group, int color, ls_device **devices, ls_comm **comms)
-{
-    const thread_meeting *meeting = &group->meeting;
-    int count = 0;
-    for (int r = 0; r < group->size; r++) {
-        if (meeting->color[r] != color)
-            continue;
-        int place = 0;
-        for (int other = 0; other < group->size; other++)
-            place += meeting->color[other] == color && comes_before(meeting, other, r);
-        devices[place] = group->devices[r];
-        count++;
-    }
-    LS_TRY(ls_comm_thread_open(devices, count, comms));
-    for (int r = 0; r < group->size; r++) {
-        int place = 0;
-        for (int other = 0; other < group->size; other++)
-            place += meeting->color[other] == color && comes_before(meeting, other, r);
-        if (meeting->color[r] == color)
-            meeting->split[r] = comms[place];
-    }
-    return LS_OK;
-}
-
-/* A color that cannot be opened leaves its ranks without a communicator: they fail. */
-static void finish_split(thread_comm *comm)
-{
-    thread_group *group = comm->group;
-    thread_meeting *meeting = &group->meeting;
-    size_t n = (size_t)group->size;
-    ls_device **devices = calloc(n, sizeof *devices);
-    ls_comm **comms = calloc(n, sizeof(ls_comm *));
-    memset(meeting->split, 0, n * sizeof(ls_comm *));
-    for (int r = 0; r < group->size && devices && comms; r++) {
-        bool first = true;
-        for (int before = 0; before < r; before++)
-            first &= meeting->color[before] != meeting->color[r];
-        if (first)
-            ls_status_free(open_color(group, meeting->color[r], devices, comms));
-    }
-    free(devices);
-    free(comms);
-}
-
-ls_status ls_comm_thread_split(ls_comm *base, int color, int key, ls_comm **out)
-{
-    thread_comm *comm = (thread_comm *)base;
-    thread_meeting *meeting = &comm->group->meeting;
-    pthread_mutex_lock(&comm->group->mutex);
-    meeting->color[base->rank] = color;
-    meeting->key[base->rank] = key;
-    bool met = meet(comm, finish_split);
-    ls_comm *mine = met ? meeting->split[base->rank] : NULL;
-    pthread_mutex_unlock(&comm->group->mutex);
-    if (!met)
-        return ls_comm_thread_abandoned(comm);
-    if (!mine)
-        return ls_fail_memory("communicator", sizeof *comm);
-    *out = mine;
     return LS_OK;
 }

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 
 /** All zero but size, hosts, parts, neighbours = 1: a process alone. */
-typedef struct ls_processes {
+struct ls_processes {
     int rank, size;
     int host, hosts;  /**< hosts are numbered in the order of their lowest ranks */
     int neighbours;   /**< ranks on this host, this one too */
@@ -22,7 +22,7 @@ typedef struct ls_processes {
     ls_layout layout; /**< of them; as long as they are together */
     ls_comm *comm;    /**< each process a rank, without a device; NULL: alone */
     char version[32]; /**< of the MPI library, "Open MPI 4.1.4"; "": none in use */
-} ls_processes;
+};
 
 /** Whether this build can talk between processes. */
 bool ls_processes_built(void);

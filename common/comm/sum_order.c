@@ -2,7 +2,7 @@
 /* Orders of sums; see sum_order.h. */
 #include "common/comm/sum_order.h"
 
-#include "common/comm/comm_parts.h"
+#include "common/comm/comm_loops.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -74,26 +74,4 @@ void ls_order_step_take(const ls_order_step *step, const float *input, float *co
         memcpy(to, from + first, count * sizeof *to);
     else
         ls_loop_add(to, from + first, count);
-}
-
-ls_status ls_allreduce_sum(const ls_allreduce *algorithm, const float *const *inputs, int ranks,
-                           size_t count, float *out, const ls_layout *layout)
-{
-    ls_sum_order order = {.sums = 1};
-    ls_status status = algorithm->oracle(ranks, count, layout, &order);
-    if (!status)
-        status = ls_sum_order_sort(&order);
-    float *memory = calloc((size_t)order.sums * count + 1, sizeof *memory);
-    float **sums = calloc((size_t)order.sums, sizeof *sums);
-    if (!status && (!memory || !sums))
-        status = ls_fail_memory("sum", (size_t)order.sums * count * sizeof *memory);
-    for (int s = 0; s < order.sums && !status; s++)
-        sums[s] = s ? memory + (size_t)s * count : out;
-    for (size_t i = 0; i < order.count && !status; i++)
-        ls_order_step_take(&order.steps[i],
-                           order.steps[i].input >= 0 ? inputs[order.steps[i].input] : NULL, sums);
-    free(memory);
-    free(sums);
-    ls_sum_order_close(&order);
-    return status;
 }

@@ -5,7 +5,7 @@
  * records. Images stay bytes; they are cropped when a batch is gathered (kernel_layers.h).
  * datasets/fetch.sh brings the authors' files to DIRECTORY, under the working directory.
  */
-#include "common/data/data_source.h"
+#include "common/data/data_sources.h"
 #include "common/data/raw.h"
 
 #include <errno.h>
@@ -113,9 +113,18 @@ static ls_status read_cifar10(const char *argument, const ls_data_need *need, ls
     return ls_splits_read(read_split, directory, data);
 }
 
+const ls_declared_option ls_option_augment = {
+    "augment",
+    "yes|no",
+    "yes",
+    "",
+    "random crop and flip of images (no: the centre crop)",
+    .type = LS_DECLARED_SWITCH};
+
 const ls_data_source ls_source_cifar10 = {
     .name = "cifar10",
     .help = "CIFAR-10's binary files, 32x32 in colour, cropped to the model's size: "
             "datasets/fetch.sh cifar10 brings them, or cifar10:DIR",
+    .options = (const ls_declared_option *const[]){&ls_option_augment, NULL},
     .read = read_cifar10,
 };

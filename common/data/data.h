@@ -6,11 +6,14 @@
 #ifndef LS_COMMON_DATA_DATA_H
 #define LS_COMMON_DATA_DATA_H
 
+#include "common/base/declared.h"
+#include "common/base/registry.h"
 #include "common/base/status.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
+/** What an array's elements are. */
 typedef enum ls_array_type {
     LS_ARRAY_UINT8,
     LS_ARRAY_FLOAT32,
@@ -23,15 +26,18 @@ enum { LS_DATA_INPUTS = 2, LS_DATA_RANK = 4 };
 
 /** One array of a split: `samples` rows of `width` elements. */
 typedef struct ls_array {
-    ls_array_type type;
-    int64_t width; /**< elements of one sample */
-    int64_t side;  /**< LS_ARRAY_IMAGE: height and width; else 0 */
-    void *data;    /**< [samples, width]; NULL: not there */
+    ls_array_type type; /**< of one element */
+    int64_t width;      /**< elements of one sample */
+    int64_t side;       /**< LS_ARRAY_IMAGE: height and width; else 0 */
+    void *data;         /**< [samples, width]; NULL: not there */
 } ls_array;
+
+/** Bytes of so many samples; 0 where it is not there. */
+size_t ls_array_bytes(const ls_array *array, size_t samples);
 
 /** Samples to train on, or to test on; 0 samples where there are none. */
 typedef struct ls_split {
-    size_t samples;
+    size_t samples;                 /**< rows of each array */
     ls_array input[LS_DATA_INPUTS]; /**< x0, x1 */
     ls_array target; /**< classes: int32 [samples, 1], each in [0, classes); else float32 */
 } ls_split;
@@ -46,12 +52,13 @@ typedef struct ls_data_need {
     const char *synthetic; /**< which generator: "classes", "polynomial", "windows" */
 } ls_data_need;
 
+/** A data set, read; owned by who opened it (ls_data_close). */
 typedef struct ls_data {
-    char name[32];  /**< of the source: "fashion-mnist" */
-    char path[512]; /**< where it was read from; "" for synthetic */
-    ls_split train, test;
-    uint64_t digest;  /**< XXH3 of the training arrays' bits */
-    uint64_t read_ns; /**< time it took to read and check */
+    char name[32];        /**< of the source: "fashion-mnist" */
+    char path[512];       /**< where it was read from; "" for synthetic */
+    ls_split train, test; /**< to train on, and to evaluate; owned */
+    uint64_t digest;      /**< XXH3 of the training arrays' bits */
+    uint64_t read_ns;     /**< time it took to read and check */
 } ls_data;
 
 /**
@@ -66,18 +73,28 @@ ls_status ls_data_open(const char *spec, const ls_data_need *need, ls_data **out
  *  are then filled in; false says nothing about why. Reads the file. */
 bool ls_data_peek(const char *spec, int rank, int64_t *shape);
 
+/** Where to go with a file of another format. */
+#define LS_DATA_CONVERTER                                                                          \
+    "datasets/README.md has a short converter (--data synthetic needs no file)"
+
+/** The name of another format that the file has by the end of its name: "CSV"; NULL: none. */
+const char *ls_data_foreign(const char *path);
+
 /** Takes NULL. */
 void ls_data_close(ls_data *data);
 
 /** A kind of source: one entry of `lockstep list`. */
 typedef struct ls_data_source {
-    const char *name;
-    const char *help;
+    const char *name;                         /**< as it is given */
+    const char *help;                         /**< one line for people */
+    const ls_declared_option *const *options; /**< of its own, NULL-terminated; NULL: none */
     /** `argument` is what follows the colon, or NULL. Fills train and test, and path. */
     ls_status (*read)(const char *argument, const ls_data_need *need, ls_data *data);
 } ls_data_source;
 
-/** NULL-terminated. */
-const ls_data_source *const *ls_data_sources(void);
+extern const ls_registry ls_data_sources; /**< of ls_data_source */
+
+/** How images that are larger than the model's are cropped: cifar10.c. */
+extern const ls_declared_option ls_option_augment;
 
 #endif

@@ -8,11 +8,14 @@
  *
  * Left out: samples to test on.
  */
-#include "common/data/data_source.h"
+#include "common/data/data_sources.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
+#include <unistd.h>
 
 static const char what[] = "data file";
 
@@ -90,6 +93,34 @@ static ls_array borrow(const ls_tensor *tensor, size_t width)
         .type = LS_ARRAY_FLOAT32, .width = (int64_t)width, .data = (void *)(size_t)tensor->data};
 }
 
+const char *ls_data_foreign(const char *path)
+{
+    static const char *const formats[][2] = {
+        {".csv", "CSV"}, {".tsv", "TSV"}, {".npy", "NumPy's npy"}, {".npz", "NumPy's npz"}};
+    const size_t length = strlen(path);
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+        if (length > 4 && strcasecmp(path + length - 4, formats[i][0]) == 0)
+            return formats[i][1];
+    return NULL;
+}
+
+/* Where the file is none that can be read at all. */
+static ls_status check_file(const char *path)
+{
+    const char *foreign = ls_data_foreign(path);
+    if (foreign)
+        return ls_fail(
+            LS_CODE_USAGE, "--data file", path,
+            "is a file of %s by its name; data files are safetensors, and " LS_DATA_CONVERTER,
+            foreign);
+    if (access(path, R_OK) != 0)
+        return ls_fail(LS_CODE_MISSING, what, path,
+                       "cannot be read: %s; file:PATH.safetensors is a file of yours, and --data "
+                       "synthetic needs none",
+                       strerror(errno));
+    return LS_OK;
+}
+
 static ls_status read_file(const char *argument, const ls_data_need *need, ls_data *data)
 {
     if (!argument)
@@ -97,6 +128,7 @@ static ls_status read_file(const char *argument, const ls_data_need *need, ls_da
                        "which file is not said; file:PATH.safetensors works");
     snprintf(data->path, sizeof data->path, "%s", argument);
     ls_tensor_file *file = NULL;
+    LS_TRY(check_file(argument));
     LS_TRY(ls_tensors_read(argument, &file));
     ls_data_adopt(data, file);
     LS_TRY(check_names(argument, file, need->inputs));

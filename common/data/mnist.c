@@ -7,7 +7,7 @@
  *
  * Left out: images of other sizes.
  */
-#include "common/data/data_source.h"
+#include "common/data/data_sources.h"
 #include "common/data/idx.h"
 #include "common/data/raw.h"
 
@@ -112,7 +112,8 @@ static ls_status read_fashion(const char *argument, const ls_data_need *need, ls
     const layout from = {
         .directory = "/usr/share/datasets/fashion-mnist",
         .hint = "the Debian package dataset-fashion-mnist brings it (apt-get install "
-                "dataset-fashion-mnist), or give the directory: --data fashion-mnist:DIR",
+                "dataset-fashion-mnist), or give the directory: --data fashion-mnist:DIR; --data "
+                "synthetic needs none",
     };
     return read_layout(from, argument, need, data);
 }

@@ -18,7 +18,7 @@
  */
 #include "common/base/numbers.h"
 #include "common/base/philox.h"
-#include "common/data/data_source.h"
+#include "common/data/data_sources.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -11,7 +11,7 @@
  * count in the order of their names; one that has several names counts once.
  */
 #include "common/base/philox.h"
-#include "common/data/data_source.h"
+#include "common/data/data_sources.h"
 #include "common/data/raw.h"
 
 #include <dirent.h>
@@ -94,10 +94,12 @@ static ls_status take_files(text_set *set)
     struct dirent **names;
     int count = scandir(set->directory, &names, NULL, alphasort);
     if (count < 0)
-        return ls_fail(LS_CODE_MISSING, what, set->directory,
-                       "it cannot be read: %s; the Debian package base-files brings " DIRECTORY
-                       ", or give a directory of text files: --data text:DIR",
-                       strerror(errno));
+        return ls_fail(
+            LS_CODE_MISSING, what, set->directory,
+            "it cannot be read: %s; the Debian package base-files brings " DIRECTORY
+            ", or give a directory of text files: --data text:DIR; --data synthetic needs "
+            "none",
+            strerror(errno));
     ls_status status = LS_OK;
     for (int i = 0; i < count; i++) {
         if (!status && names[i]->d_name[0] != '.')
@@ -109,7 +111,8 @@ static ls_status take_files(text_set *set)
         status =
             ls_fail(LS_CODE_MISSING, what, set->directory,
                     "it has %zu files; windows of two files or more can be told apart: those of "
-                    "the Debian package base-files in " DIRECTORY ", or --data text:DIR",
+                    "the Debian package base-files in " DIRECTORY
+                    ", or --data text:DIR; --data synthetic needs none",
                     set->count);
     return status;
 }

@@ -7,16 +7,16 @@
 #define LS_COMMON_DEVICE_BACKEND_H
 
 #include "common/device/device.h"
-#include "common/device/link.h"
-#include "common/device/pool.h"
 #include "common/device/pulse.h"
-#include "common/device/watch.h"
+
+struct ls_activity;
+struct ls_network;
+struct ls_pool;
+struct ls_watch;
 
 typedef struct ls_device_backend {
     const char *name;
     ls_device_kind kind;
-    /** Lists the devices of this kind, or says in it why there is none; NULL: the machine does. */
-    ls_status (*look)(ls_gpus *out);
     /** Fills the back end's own part; `device` has its description and pool limits set. */
     ls_status (*open)(const ls_machine *machine, const ls_device_name *name,
                       const ls_memory_policy *policy, ls_device **out);
@@ -43,9 +43,7 @@ typedef struct ls_device_backend {
      *  empty. May be NULL: they count from its opening on. */
     void (*queue_begin)(ls_queue *queue, uint64_t step);
     /** For a watch, from the host thread that uses the queue. */
-    void (*queue_activity)(const ls_queue *queue, ls_activity *out);
-    /** A number that changes as the queue goes on, from any thread; of queues in a pulse. */
-    uint64_t (*queue_progress)(const ls_queue *queue);
+    void (*queue_activity)(const ls_queue *queue, struct ls_activity *out);
     ls_status (*queue_profile)(ls_queue *queue, ls_time_profile *profile); /**< may be NULL */
     ls_status (*event_open)(ls_device *device, ls_event **out);
     void (*event_close)(ls_event *event);
@@ -62,14 +60,14 @@ typedef struct ls_device_backend {
 struct ls_device {
     const ls_device_backend *backend;
     ls_device_info info;
-    ls_pool *pool;
-    ls_network *network; /**< that the device is plugged into; NULL: none */
-    int port;            /**< there */
-    ls_copies copies;    /**< put so far */
-    ls_watch *watch;     /**< of its queues; NULL: none */
-    ls_pulse *pulse;     /**< of all queues of its machine; NULL: none */
-    uint64_t turns;      /**< begun (ls_device_turn) */
-    bool lost;           /**< ls_device_lose was called */
+    struct ls_pool *pool;
+    struct ls_network *network; /**< that the device is plugged into; NULL: none */
+    int port;                   /**< there */
+    ls_copies copies;           /**< put so far */
+    struct ls_watch *watch;     /**< of its queues; NULL: none */
+    ls_pulse *pulse;            /**< of all queues of its machine; NULL: none */
+    uint64_t turns;             /**< begun (ls_device_turn) */
+    bool lost;                  /**< ls_device_lose was called */
 };
 
 struct ls_queue {
@@ -78,8 +76,7 @@ struct ls_queue {
     const bool *pass;         /**< of what is put next; NULL: it runs always */
     ls_time_profile *profile; /**< NULL: not profiled */
     uint64_t waited_ns;       /**< within the operation that runs, where profiled */
-    ls_queue *next;           /**< in a pulse, which alone uses these two */
-    uint64_t seen;
+    ls_pulse_place place;     /**< in its machine's pulse */
 };
 
 struct ls_event {

@@ -27,6 +27,7 @@
 #define LS_COMMON_DEVICE_DEVICE_H
 
 #include "common/base/status.h"
+#include "common/device/device_memory.h"
 #include "common/device/device_name.h"
 #include "common/device/machine.h"
 
@@ -34,46 +35,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/** Cores, or a GPU or a part of it, with memory of its own. */
 typedef struct ls_device ls_device;
+/** Operations of one device, in order. */
 typedef struct ls_queue ls_queue;
+/** A place in a queue, which others wait for. */
 typedef struct ls_event ls_event;
+/** What was captured, to be replayed. */
 typedef struct ls_program ls_program;
 
 /* ---- Memory ------------------------------------------------------------------------------- */
-
-/** What memory is for: the columns of the memory ledger. */
-typedef enum ls_memory_use {
-    LS_MEMORY_PARAMETERS,
-    LS_MEMORY_GRADIENTS,
-    LS_MEMORY_OPTIMIZER,
-    LS_MEMORY_ACTIVATIONS,
-    LS_MEMORY_COMMUNICATION,
-    LS_MEMORY_WORKSPACE,
-    LS_MEMORY_USES
-} ls_memory_use;
-
-/** "parameters", "gradients", ... */
-const char *ls_memory_use_name(ls_memory_use use);
-
-/** How a device takes memory from the system. */
-typedef enum ls_memory_policy_kind {
-    LS_MEMORY_GROWTH,  /**< on demand, never given back before the device closes */
-    LS_MEMORY_ALL,     /**< nearly the whole capacity at the start */
-    LS_MEMORY_FRACTION /**< on demand, at most a fraction of the capacity */
-} ls_memory_policy_kind;
-
-typedef struct ls_memory_policy {
-    ls_memory_policy_kind kind;
-    double fraction; /**< (0, 1], for LS_MEMORY_FRACTION */
-} ls_memory_policy;
-
-typedef struct ls_memory_ledger {
-    size_t in_use[LS_MEMORY_USES]; /**< bytes asked for and not freed, as asked for */
-    size_t in_use_peak;            /**< largest sum of in_use so far */
-    size_t reserved;               /**< bytes taken from the system */
-    size_t limit;                  /**< most that the policy lets it take */
-    size_t allocations;            /**< calls of ls_device_allocate so far */
-} ls_memory_ledger;
 
 /**
  * Zero-filled device memory, 64-byte aligned, first touched by the device's own thread. Zero
@@ -93,6 +64,7 @@ ls_memory_ledger ls_device_ledger(const ls_device *device);
  * a CPU; a copy in device memory on a GPU. Undone with ls_device_unshare, which takes NULL.
  */
 ls_status ls_device_share(ls_device *device, const void *host, size_t bytes, const void **out);
+/** Ends it; takes NULL. */
 void ls_device_unshare(ls_device *device, const void *shared);
 
 /**
@@ -105,8 +77,9 @@ ls_status ls_device_register(ls_device *device, void *memory, size_t bytes, int 
 
 /* ---- Device ------------------------------------------------------------------------------- */
 
+/** What a device is. */
 typedef struct ls_device_info {
-    ls_device_name name;
+    ls_device_name name;    /**< as it was opened */
     char text[32];          /**< "cpu:0" */
     int cores[64];          /**< operating-system numbers; the first core_count of them */
     int core_count;         /**< 0 for a GPU */
@@ -117,9 +90,6 @@ typedef struct ls_device_info {
     bool huge_pages;        /**< large allocations ask for them */
 } ls_device_info;
 
-/** What is known of a GPU before it is opened. */
-void ls_device_info_of_gpu(const ls_gpu *gpu, ls_device_info *out);
-
 /** Opens a device of the machine, which must outlive it. A CPU device sets glibc's malloc (mallopt)
  *  to keep what it has, for the whole process, so that no step gives memory back to the system. */
 ls_status ls_device_open(const ls_machine *machine, const ls_device_name *name,
@@ -128,6 +98,7 @@ ls_status ls_device_open(const ls_machine *machine, const ls_device_name *name,
 /** After its queues and programs are freed. Takes NULL. */
 void ls_device_close(ls_device *device);
 
+/** What it is; owned by the device. */
 const ls_device_info *ls_device_describe(const ls_device *device);
 
 /**
@@ -162,16 +133,17 @@ typedef enum ls_time_use {
     LS_TIME_USES
 } ls_time_use;
 
+/** Where a queue's time went. */
 typedef struct ls_time_profile {
-    uint64_t ns[LS_TIME_USES];
+    uint64_t ns[LS_TIME_USES]; /**< nanoseconds by use */
 } ls_time_profile;
 
 /** Memory that a run of an operation touches: addresses of this process, or of its GPU. What is
  *  written may be read, too. */
 typedef struct ls_access {
-    const void *memory;
-    size_t bytes;
-    bool writes;
+    const void *memory; /**< its first byte */
+    size_t bytes;       /**< of it */
+    bool writes;        /**< else only reads */
 } ls_access;
 
 /**
@@ -185,7 +157,7 @@ typedef struct ls_op {
     /** Called instead of run on a queue that has failed: lets go of whoever waits for this
      *  operation on another queue. May be NULL. */
     void (*abandon)(struct ls_op *op);
-    void (*destroy)(struct ls_op *op); /**< frees the op itself; never NULL */
+    void (*destroy)(struct ls_op *op); /**< frees the op itself; NULL: free(op) will do */
     /** What a communicator's operation waits for, in words: "an exchange of 8 bytes, cpu:1". Called
      *  by another thread while it runs. NULL: its name says it. */
     void (*awaits)(const struct ls_op *op, char *text, size_t size);
@@ -198,7 +170,7 @@ typedef struct ls_op {
     size_t workspace;       /**< bytes of device memory that it holds */
     ls_access *accesses;    /**< all that a run touches but for what is its own, such as workspace:
                                  of these it follows which operations have to wait for which */
-    size_t access_count;
+    size_t access_count;    /**< how many those are */
 } ls_op;
 
 /** Adds to op->accesses; those without memory or bytes are passed over, the same memory becomes
@@ -215,6 +187,7 @@ ls_status ls_queue_open(ls_device *device, const char *name, ls_queue **out);
 /** Waits for what is in it. Takes NULL. */
 void ls_queue_close(ls_queue *queue);
 
+/** Whose queue it is. */
 ls_device *ls_queue_device(const ls_queue *queue);
 
 /** The back end's own handle: cudaStream_t on a GPU; NULL on a CPU. */
@@ -251,10 +224,12 @@ typedef struct ls_copies {
     uint64_t host_bytes; /**< from or to a CPU device */
 } ls_copies;
 
+/** Of this device's queues so far. */
 ls_copies ls_device_copies(const ls_device *device);
 
 /** Copies from or to host memory and waits until it is done. Not while capturing. */
 ls_status ls_queue_read(ls_queue *queue, void *host, const void *device, size_t bytes);
+/** Likewise, to the device. */
 ls_status ls_queue_write(ls_queue *queue, void *device, const void *host, size_t bytes);
 
 /**
@@ -285,6 +260,7 @@ void ls_queue_wait_end(ls_queue *queue, uint64_t begin_ns);
 
 /* ---- Events ------------------------------------------------------------------------------- */
 
+/** An event of the device's queues, owned by the caller (ls_event_close). */
 ls_status ls_event_open(ls_device *device, ls_event **out);
 /** After ls_queue_sync of every queue that recorded it or waits for it. Takes NULL. */
 void ls_event_close(ls_event *event);
@@ -303,6 +279,7 @@ ls_status ls_event_sync(ls_event *event);
 
 /* ---- Programs ----------------------------------------------------------------------------- */
 
+/** What a program consists of. */
 typedef struct ls_program_info {
     size_t nodes;                     /**< operations, copies, records and waits */
     size_t reorders, reordered_bytes; /**< of its operations (ls_op); not counted on a GPU */
@@ -323,6 +300,7 @@ ls_status ls_program_end(ls_queue *queue, ls_program **out);
 /** Puts `times` replays. The host returns at once. */
 ls_status ls_program_launch(ls_program *program, uint64_t times);
 
+/** What it consists of. */
 ls_program_info ls_program_describe(const ls_program *program);
 
 /** Before its queues are closed; waits for its replays. Takes NULL. */

@@ -11,15 +11,17 @@
 
 #include <stdbool.h>
 
+/** What a device is made of. */
 typedef enum ls_device_kind { LS_DEVICE_CPU, LS_DEVICE_GPU } ls_device_kind;
 
+/** A name, taken apart. */
 typedef struct ls_device_name {
-    ls_device_kind kind;
-    int index;    /**< from 0 */
-    int logical;  /**< part of a split GPU, from 0; -1: the whole device */
-    char job[32]; /**< "" where the name has none */
-    int replica;  /**< -1 where the name has none */
-    int task;     /**< -1 where the name has none */
+    ls_device_kind kind; /**< CPU or GPU */
+    int index;           /**< from 0 */
+    int logical;         /**< part of a split GPU, from 0; -1: the whole device */
+    char job[32];        /**< "" where the name has none */
+    int replica;         /**< -1 where the name has none */
+    int task;            /**< -1 where the name has none */
 } ls_device_name;
 
 /** LS_CODE_USAGE, with the forms that parse, where `text` is none of them. */

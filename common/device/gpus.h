@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * GPUs as the driver shows them. A back end fills the list (ls_device_backend.look); what is made
+ * GPUs as the driver shows them. ls_gpus_look fills the list; what is made
  * of it (names, numbers, messages) is host logic, so that a test can bring a list of its own.
  */
 #ifndef LS_COMMON_DEVICE_GPUS_H
@@ -37,6 +37,9 @@ typedef struct ls_gpu_answer {
     const char *error;   /**< in its own words; NULL: none, it has `count` GPUs */
     int count;
 } ls_gpu_answer;
+
+/** Lists them, or says in it why there is none. In builds with CUDA (cuda/cuda_look.c). */
+ls_status ls_gpus_look(ls_gpus *out);
 
 /** Sets `driver` and `reason`: "no driver", "driver too old: ...", "no GPU: ...". */
 void ls_gpus_explain(const ls_gpu_answer *answer, ls_gpus *out);

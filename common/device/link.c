@@ -32,7 +32,7 @@ static ls_status refuse(const char *text, const char *why)
 {
     return ls_fail(LS_CODE_USAGE, "link", text,
                    "%s; valid are latency=TIME up to 10s and bandwidth=RATE from 1kB/s, one or "
-                   "both: latency=50us,bandwidth=1GB/s; or none",
+                   "both: latency=50us,bandwidth=1GB/s (or 10Gbps); or none",
                    why);
 }
 

@@ -15,7 +15,7 @@
  * know that the other end is late or busy: the network in between holds what it sent.
  *
  * What goes over a link: copies between devices (ls_queue_copy), messages between ranks (comm.h).
- * What does not: copies within a device, to or from the host, and meetings (barrier, agree, split).
+ * What does not: copies within a device, to or from the host, and meetings (agree, collect).
  * Leaves out: packets, switches, loss; a gap before a booked transfer is not used by a later one.
  */
 #ifndef LS_COMMON_DEVICE_LINK_H

@@ -9,7 +9,6 @@
  * that are taken off line later, and other processes on the same cores. GPUs are what the back end
  * for them finds; hwloc is not asked.
  */
-#include "common/device/backend.h"
 #include "common/device/machine_limits.h"
 #include "common/device/machine_private.h"
 
@@ -185,13 +184,13 @@ static ls_status look(ls_machine *machine)
     return status;
 }
 
-/* The GPUs that a back end of this build finds. */
+/* The GPUs that this build finds. */
 static ls_status find_gpus(ls_machine *machine)
 {
-    const ls_device_backend *backend = ls_device_backend_find(LS_DEVICE_GPU);
     ls_gpus gpus = {.reason = "none: this build has no CUDA"};
-    if (backend)
-        LS_TRY(backend->look(&gpus));
+#if LS_HAS_CUDA
+    LS_TRY(ls_gpus_look(&gpus));
+#endif
     return ls_machine_take_gpus(machine, &gpus);
 }
 

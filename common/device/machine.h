@@ -19,14 +19,15 @@
 #define LS_COMMON_DEVICE_MACHINE_H
 
 #include "common/base/status.h"
-#include "common/device/arena.h"
 #include "common/device/device_name.h"
-#include "common/device/gpus.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
+/** What this process may use of its host. */
 typedef struct ls_machine ls_machine;
 
+/** How it is dealt out. All zero: each core a device, for this process alone. */
 typedef struct ls_machine_options {
     int cpu_devices;      /**< 0: cores / cores_per_device, at least 1 */
     int cores_per_device; /**< 0: 1 */
@@ -36,39 +37,39 @@ typedef struct ls_machine_options {
     int neighbour;        /**< which of them: whose GPUs a number in `--devices` means */
 } ls_machine_options;
 
+/** Caches of one level. */
 typedef struct ls_machine_cache {
-    int level;
+    int level;    /**< 1, 2, ... */
     size_t bytes; /**< of one cache */
     int count;    /**< how many the machine has */
 } ls_machine_cache;
 
 /** Facts for provenance and `lockstep devices`. Text is never NULL. */
 typedef struct ls_machine_info {
-    char host[64];
-    char cpu[128];         /**< model name as the system tells it */
-    char cpu_identity[96]; /**< what tells processors of one name apart (machine_limits.h) */
-    char arch[32];         /**< uname machine */
-    char kernel[64];       /**< operating system and release */
-    char isa[32];          /**< widest vector extension found: "avx512f", "avx2", "portable" */
-    int cores_total;       /**< cores of the machine, hardware threads counted once */
-    int cores_allowed;     /**< after the affinity mask and the CPU quota */
-    int numa_nodes;
-    double cpu_quota;    /**< cores' worth of the cgroup's quota; 0: none */
-    size_t memory_total; /**< bytes */
-    size_t memory_limit; /**< the smaller of memory_total and the cgroup's limit */
-    ls_machine_cache caches[8];
-    int cache_count;
-    char gpu[128];   /**< why there is no GPU ("no driver"), or the first one's name */
-    char driver[32]; /**< "" without one */
+    char host[64];              /**< name of the host */
+    char cpu[128];              /**< model name as the system tells it */
+    char cpu_identity[96];      /**< what tells processors of one name apart (machine_limits.h) */
+    char arch[32];              /**< uname machine */
+    char kernel[64];            /**< operating system and release */
+    char isa[32];               /**< widest vector extension found: "avx512f", "avx2", "portable" */
+    int cores_total;            /**< cores of the machine, hardware threads counted once */
+    int cores_allowed;          /**< after the affinity mask and the CPU quota */
+    int numa_nodes;             /**< of the machine */
+    double cpu_quota;           /**< cores' worth of the cgroup's quota; 0: none */
+    size_t memory_total;        /**< bytes */
+    size_t memory_limit;        /**< the smaller of memory_total and the cgroup's limit */
+    ls_machine_cache caches[8]; /**< the first cache_count of them */
+    int cache_count;            /**< at most 8 */
+    char gpu[128];              /**< why there is no GPU ("no driver"), or the first one's name */
+    char driver[32];            /**< "" without one */
 } ls_machine_info;
 
 /** Looks at the machine. LS_CODE_USAGE for numbers out of range. Close after every device. */
 ls_status ls_machine_open(const ls_machine_options *options, ls_machine **out);
+/** After every device. Takes NULL. */
 void ls_machine_close(ls_machine *machine);
 
-/** Of all queues of devices that are opened on it; see pulse.h. */
-struct ls_pulse *ls_machine_pulse(const ls_machine *machine);
-
+/** Its facts; owned by the machine. */
 const ls_machine_info *ls_machine_describe(const ls_machine *machine);
 
 /** Version of the topology library that this build uses: "2.9.0". */
@@ -77,6 +78,7 @@ const char *ls_machine_hwloc_version(void);
 /** How many devices of a kind have a name. A number in `--devices` may make more, of CPUs. */
 int ls_machine_count(const ls_machine *machine, ls_device_kind kind);
 
+/** Cores of one CPU device. */
 int ls_machine_cores_per_device(const ls_machine *machine);
 
 /** The kind of the default device: a GPU where there is one. */
@@ -108,14 +110,5 @@ bool ls_machine_oversubscribed(const ls_machine *machine, const ls_device_name *
 
 /** Bytes that a CPU device may take: the memory limit over the number of CPU devices. */
 size_t ls_machine_cpu_capacity(const ls_machine *machine);
-
-/** GPU of this number, below the number of GPUs; owned by the machine. */
-const ls_gpu *ls_machine_gpu(const ls_machine *machine, int index);
-
-/** How many parts a GPU counts as. */
-int ls_machine_logical_gpus(const ls_machine *machine);
-
-/** The memory of GPU `index`, which all devices on it share; owned by the machine. */
-ls_arena *ls_machine_arena(const ls_machine *machine, int index);
 
 #endif

@@ -3,8 +3,8 @@
 #ifndef LS_COMMON_DEVICE_MACHINE_PRIVATE_H
 #define LS_COMMON_DEVICE_MACHINE_PRIVATE_H
 
-#include "common/device/arena.h"
 #include "common/device/machine.h"
+#include "common/device/machine_gpus.h"
 #include "common/device/pulse.h"
 
 enum { LS_MACHINE_DEVICES_MOST = 1024, LS_MACHINE_CORES_MOST = 64, LS_MACHINE_LOGICAL_MOST = 64 };

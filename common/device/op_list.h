@@ -7,17 +7,19 @@
 
 /** Operations in order; owned by the list. All zero is an empty list. */
 typedef struct ls_op_list {
-    ls_op **items;
-    size_t count, capacity;
+    ls_op **items;          /**< [count] owned */
+    size_t count, capacity; /**< operations that are there, and that there is room for */
 } ls_op_list;
 
 /** Takes over `op`, also where it fails. */
 ls_status ls_op_list_add(ls_op_list *list, ls_op *op);
+/** Puts them, in order, on a queue of their device. */
 ls_status ls_op_list_put(const ls_op_list *list, ls_queue *queue);
 
 /** Looks at an operation: to name its kernel, to add up its cost. */
 typedef void (*ls_op_visit)(void *context, const ls_op *op);
 
+/** Visits them, in order. */
 void ls_op_list_each(const ls_op_list *list, ls_op_visit visit, void *context);
 
 /** Device memory that the operations hold. */

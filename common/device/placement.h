@@ -11,11 +11,12 @@
 
 #include <stdbool.h>
 
+/** By which rules devices are chosen. */
 typedef struct ls_placement {
-    const ls_machine *machine;
-    const ls_log *log; /**< NULL: says nothing */
-    bool soft;         /**< a device that is not here may be replaced */
-    bool logged;       /**< ls_placement_log says where things run */
+    const ls_machine *machine; /**< whose devices; borrowed */
+    const ls_log *log;         /**< NULL: says nothing */
+    bool soft;                 /**< a device that is not here may be replaced */
+    bool logged;               /**< ls_placement_log says where things run */
 } ls_placement;
 
 /**

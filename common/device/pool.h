@@ -16,7 +16,11 @@
 #ifndef LS_COMMON_DEVICE_POOL_H
 #define LS_COMMON_DEVICE_POOL_H
 
-#include "common/device/device.h"
+#include "common/base/status.h"
+#include "common/device/device_memory.h"
+
+#include <stdbool.h>
+#include <stddef.h>
 
 typedef struct ls_pool ls_pool;
 

@@ -2,15 +2,13 @@
 /* Pulse: queues in a list, looked at; see pulse.h. */
 #include "common/device/pulse.h"
 
-#include "common/device/backend.h"
-
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
 struct ls_pulse {
     pthread_mutex_t mutex; /* of the list: a queue is not closed while it is looked at */
-    ls_queue *first;
+    ls_pulse_place *first;
     _Atomic uint64_t beats;
     uint64_t seen; /* of those */
 };
@@ -33,26 +31,26 @@ void ls_pulse_close(ls_pulse *pulse)
     free(pulse);
 }
 
-void ls_pulse_add(ls_pulse *pulse, ls_queue *queue)
+void ls_pulse_add(ls_pulse *pulse, ls_pulse_place *place)
 {
     if (!pulse)
         return;
     pthread_mutex_lock(&pulse->mutex);
-    queue->next = pulse->first;
-    pulse->first = queue;
+    place->next = pulse->first;
+    pulse->first = place;
     pthread_mutex_unlock(&pulse->mutex);
 }
 
-void ls_pulse_remove(ls_pulse *pulse, ls_queue *queue)
+void ls_pulse_remove(ls_pulse *pulse, ls_pulse_place *place)
 {
     if (!pulse)
         return;
     pthread_mutex_lock(&pulse->mutex);
-    ls_queue **at = &pulse->first;
-    while (*at && *at != queue)
+    ls_pulse_place **at = &pulse->first;
+    while (*at && *at != place)
         at = &(*at)->next;
     if (*at)
-        *at = queue->next;
+        *at = place->next;
     pthread_mutex_unlock(&pulse->mutex);
 }
 
@@ -68,10 +66,10 @@ bool ls_pulse_moved(ls_pulse *pulse)
     bool moved = beats != pulse->seen;
     pulse->seen = beats;
     pthread_mutex_lock(&pulse->mutex);
-    for (ls_queue *q = pulse->first; q; q = q->next) {
-        const uint64_t now = q->device->backend->queue_progress(q);
-        moved |= now != q->seen;
-        q->seen = now;
+    for (ls_pulse_place *p = pulse->first; p; p = p->next) {
+        const uint64_t now = p->progress(p->queue);
+        moved |= now != p->seen;
+        p->seen = now;
     }
     pthread_mutex_unlock(&pulse->mutex);
     return moved;

@@ -12,9 +12,17 @@
 #include "common/base/status.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 typedef struct ls_pulse ls_pulse;
-struct ls_queue;
+
+/** A queue's place in a pulse. */
+typedef struct ls_pulse_place {
+    const struct ls_queue *queue;
+    uint64_t (*progress)(const struct ls_queue *queue); /**< a number that changes as it goes on */
+    uint64_t seen;                                      /**< these two are the pulse's */
+    struct ls_pulse_place *next;
+} ls_pulse_place;
 
 ls_status ls_pulse_open(ls_pulse **out);
 
@@ -24,11 +32,11 @@ void ls_pulse_close(ls_pulse *pulse);
 /** Whether anything has moved on since the latest call. From any one thread. */
 bool ls_pulse_moved(ls_pulse *pulse);
 
-/* For back ends, and device.c. Each takes NULL. */
+/* For back ends, and device_dispatch.c. Each takes NULL. */
 
-/** From here on the queue is looked at, until it is removed. */
-void ls_pulse_add(ls_pulse *pulse, struct ls_queue *queue);
-void ls_pulse_remove(ls_pulse *pulse, struct ls_queue *queue);
+/** From here on the queue is looked at, until it is removed; `progress` from any thread. */
+void ls_pulse_add(ls_pulse *pulse, ls_pulse_place *place);
+void ls_pulse_remove(ls_pulse *pulse, ls_pulse_place *place);
 
 /** The host has put something, or has come back from what it waited for. */
 void ls_pulse_beat(ls_pulse *pulse);

@@ -7,6 +7,7 @@
 
 #include "common/base/clock.h"
 #include "common/device/backend.h"
+#include "common/device/link.h"
 
 #include <stdlib.h>
 

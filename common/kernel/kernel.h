@@ -22,101 +22,78 @@
 #ifndef LS_COMMON_KERNEL_KERNEL_H
 #define LS_COMMON_KERNEL_KERNEL_H
 
+#include "common/base/registry.h"
 #include "common/base/order.h"
 #include "common/base/status.h"
 #include "common/device/device.h"
+#include "common/kernel/kernel_layers.h"
+#include "common/kernel/kernel_step.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
-/**
- * The argument block of a step: device memory, read by operations, moved on by finish_step. One
- * per replica; identical on all replicas of a strategy.
- */
-typedef struct ls_step_state {
-    uint64_t step;        /**< updates done before this one: t - 1 of Adam's t */
-    uint64_t position;    /**< samples taken before this step, from the endless sequence */
-    uint64_t record;      /**< where the next ls_step_record goes */
-    double learning_rate; /**< of this step */
-} ls_step_state;
-
-/** What a step leaves for the host, which reads it many steps later. */
-typedef struct ls_step_record {
-    uint64_t end_ns; /**< ls_clock_ns (CPU) or the GPU's global timer at the end of the step */
-    double loss;     /**< this replica's part of the mean over the global batch */
-} ls_step_record;
-
-/** How the learning rate changes: times `factor` every `period` steps; period 0: never. */
-typedef struct ls_rate_schedule {
-    double initial;
-    double factor;
-    uint64_t period;
-} ls_rate_schedule;
-
-typedef enum ls_activation { LS_ACTIVATION_NONE, LS_ACTIVATION_RELU } ls_activation;
-
 /** c[m,n] = op(a) op(b) (+ c where accumulate); op transposes. Leading dimensions are dense. */
 typedef struct ls_gemm_args {
     bool transpose_a, transpose_b; /**< a is [k,m] / b is [n,k] where set */
-    int64_t m, n, k;
-    const void *a, *b; /**< real */
-    void *c;           /**< real [m,n] */
-    bool accumulate;
+    int64_t m, n, k;               /**< rows and columns of c, and what is summed over */
+    const void *a, *b;             /**< real */
+    void *c;                       /**< real [m,n] */
+    bool accumulate;               /**< else c is overwritten */
 } ls_gemm_args;
 
 /** y = activation(x w^T + bias). */
 typedef struct ls_dense_forward_args {
-    int64_t rows, inputs, outputs;
-    const void *x;      /**< real [B,I] */
-    const void *weight; /**< real [O,I] */
-    const void *bias;   /**< real [O]; NULL: none */
-    void *y;            /**< real [B,O] */
-    ls_activation activation;
+    int64_t rows, inputs, outputs; /**< B, I, O */
+    const void *x;                 /**< real [B,I] */
+    const void *weight;            /**< real [O,I] */
+    const void *bias;              /**< real [O]; NULL: none */
+    void *y;                       /**< real [B,O] */
+    ls_activation activation;      /**< of each element of y */
 } ls_dense_forward_args;
 
 /** dweight = dy^T x, dbias = sum over rows of dy. Overwrites. */
 typedef struct ls_dense_backward_weights_args {
-    int64_t rows, inputs, outputs;
-    const void *x;  /**< real [B,I] */
-    const void *dy; /**< real [B,O] */
-    void *dweight;  /**< real [O,I] */
-    void *dbias;    /**< real [O]; NULL: none */
+    int64_t rows, inputs, outputs; /**< B, I, O */
+    const void *x;                 /**< real [B,I] */
+    const void *dy;                /**< real [B,O] */
+    void *dweight;                 /**< real [O,I] */
+    void *dbias;                   /**< real [O]; NULL: none */
 } ls_dense_backward_weights_args;
 
 /** dx = dy w. Overwrites. With `relu_output` (the output of the ReLU that made x, that is x),
  *  dx is 0 where it is not positive: the ReLU's own backward, fused. */
 typedef struct ls_dense_backward_data_args {
-    int64_t rows, inputs, outputs;
-    const void *dy;          /**< real [B,O] */
-    const void *weight;      /**< real [O,I] */
-    const void *relu_output; /**< real [B,I]; NULL: no mask */
-    void *dx;                /**< real [B,I] */
+    int64_t rows, inputs, outputs; /**< B, I, O */
+    const void *dy;                /**< real [B,O] */
+    const void *weight;            /**< real [O,I] */
+    const void *relu_output;       /**< real [B,I]; NULL: no mask */
+    void *dx;                      /**< real [B,I] */
 } ls_dense_backward_data_args;
 
 /** Both of one layer, in any order: one operation where a table has it. Rows, sizes and dy are the
  *  same. */
 typedef struct ls_dense_backward_args {
-    ls_dense_backward_weights_args weights;
-    ls_dense_backward_data_args data;
+    ls_dense_backward_weights_args weights; /**< the gradients of weights and bias */
+    ls_dense_backward_data_args data;       /**< the gradient of x */
 } ls_dense_backward_args;
 
 /** Forward: y = max(x, 0); x may be y. */
 typedef struct ls_relu_forward_args {
-    int64_t count;
+    int64_t count; /**< elements */
     const void *x; /**< real [count] */
     void *y;       /**< real [count] */
 } ls_relu_forward_args;
 
 /** dx = y > 0 ? dy : 0; dy may be dx. */
 typedef struct ls_relu_backward_args {
-    int64_t count;
+    int64_t count;      /**< elements */
     const void *y, *dy; /**< real [count] */
     void *dx;           /**< real [count] */
 } ls_relu_backward_args;
 
 /** y[b] = (x^2, x, 1). */
 typedef struct ls_polynomial_args {
-    int64_t rows;
+    int64_t rows;  /**< B */
     const void *x; /**< real [B,1] */
     void *y;       /**< real [B,3] */
 } ls_polynomial_args;
@@ -128,21 +105,21 @@ typedef struct ls_polynomial_args {
  * host is ahead, the loss becomes NaN and the next ls_queue_sync fails.
  */
 typedef struct ls_softmax_cross_entropy_args {
-    int64_t rows, classes;
+    int64_t rows, classes; /**< B, C */
     const void *logits;    /**< real [B,C] */
     const int32_t *labels; /**< [B] */
-    double scale;
-    void *dlogits; /**< real [B,C]; NULL: forward only. May not be logits */
-    double *loss;  /**< [1], overwritten; NULL: not wanted */
+    double scale;          /**< 1 / global batch size */
+    void *dlogits;         /**< real [B,C]; NULL: forward only. May not be logits */
+    double *loss;          /**< [1], overwritten; NULL: not wanted */
 } ls_softmax_cross_entropy_args;
 
 /** loss = scale * sum (y - target)^2; dy = scale * 2 (y - target). O outputs per row are summed. */
 typedef struct ls_squared_error_args {
-    int64_t rows, outputs;
+    int64_t rows, outputs;  /**< B, O */
     const void *y, *target; /**< real [B,O] */
-    double scale;
-    void *dy;     /**< real [B,O]; NULL: forward only */
-    double *loss; /**< [1], overwritten; NULL: not wanted */
+    double scale;           /**< 1 / global batch size */
+    void *dy;               /**< real [B,O]; NULL: forward only */
+    double *loss;           /**< [1], overwritten; NULL: not wanted */
 } ls_squared_error_args;
 
 /**
@@ -152,23 +129,24 @@ typedef struct ls_squared_error_args {
  * rows that lie before sample `samples` of the set: row i counts if state->position + i < samples.
  */
 typedef struct ls_count_correct_args {
-    int64_t rows, classes;
-    const void *logits;
-    const int32_t *labels;
-    const ls_step_state *state;
-    uint64_t samples;
-    uint64_t *correct; /**< [1] */
+    int64_t rows, classes;      /**< B, C */
+    const void *logits;         /**< real [B,C] */
+    const int32_t *labels;      /**< [B] */
+    const ls_step_state *state; /**< argument block of the step */
+    uint64_t samples;           /**< of the set */
+    uint64_t *correct;          /**< [1] */
 } ls_count_correct_args;
 
 /** indices[i] = sample at position state->position + offset + i (order.h). */
 typedef struct ls_batch_indices_args {
-    int64_t rows;
-    ls_sample_order order;
-    uint64_t offset; /**< of this replica's slice in the global batch */
-    const ls_step_state *state;
-    uint32_t *indices; /**< [B] */
+    int64_t rows;               /**< B */
+    ls_sample_order order;      /**< of the data set */
+    uint64_t offset;            /**< of this replica's slice in the global batch */
+    const ls_step_state *state; /**< argument block of the step */
+    uint32_t *indices;          /**< [B] */
 } ls_batch_indices_args;
 
+/** What a gather reads, and makes of it. */
 typedef enum ls_gather_type {
     LS_GATHER_BYTES_TO_UNIT, /**< uint8 / 255 (a float32 division) to real */
     LS_GATHER_FLOAT,         /**< float32 to real */
@@ -178,39 +156,30 @@ typedef enum ls_gather_type {
 
 /** out[i] = source[indices[i]], `width` elements a row of the source. */
 typedef struct ls_gather_args {
-    int64_t rows, width;
-    ls_gather_type type;
-    const void *source; /**< [samples, width], from ls_device_share */
-    const uint32_t *indices;
-    void *out;        /**< [B, width]; one-hot: [B, width, 256] */
-    uint64_t samples; /**< of the source: indices are below */
+    int64_t rows, width;     /**< B, and elements of one sample */
+    ls_gather_type type;     /**< of source and out */
+    const void *source;      /**< [samples, width], from ls_device_share */
+    const uint32_t *indices; /**< [B] which samples */
+    void *out;               /**< [B, width]; one-hot: [B, width, 256] */
+    uint64_t samples;        /**< of the source: indices are below */
 } ls_gather_args;
 
 enum { LS_GATHERS = 4 };
 
 /** Which samples, and then their rows of several arrays: one operation where a table has it. */
 typedef struct ls_gather_batch_args {
-    ls_batch_indices_args indices;
-    int count;
+    ls_batch_indices_args indices;     /**< which samples */
+    int count;                         /**< arrays, at most LS_GATHERS */
     ls_gather_args gather[LS_GATHERS]; /**< of these rows, by these indices */
 } ls_gather_batch_args;
 
+/** Which update (ls_optimizer_args). */
 typedef enum ls_optimizer_kind {
     LS_OPTIMIZER_SGD,
     LS_OPTIMIZER_MOMENTUM,
     LS_OPTIMIZER_ADAM,
     LS_OPTIMIZER_RMSPROP
 } ls_optimizer_kind;
-
-/**
- * Elements that an update treats alike. Where `decay` is not 0, their gradient has it first:
- * gradient += decay * weight. Where `keep` is not 0 they are moving statistics, which are no
- * optimizer's: weight += (1 - keep) (gradient - weight).
- */
-typedef struct ls_update_range {
-    int64_t first, count; /**< of the arrays of the operation that takes it */
-    double decay, keep;
-} ls_update_range;
 
 /**
  * One pass over a range of the flat buffers. With g the gradient, lr = state->learning_rate:
@@ -223,42 +192,42 @@ typedef struct ls_update_range {
  * Scalars are computed in double once a step and rounded to real.
  */
 typedef struct ls_optimizer_args {
-    ls_optimizer_kind kind;
-    int64_t count;
-    void *weight;   /**< real [count] */
-    void *gradient; /**< real [count]; written only where a range decays */
-    void *slot[2];  /**< real [count]: momentum v; adam m, v; rmsprop v; else NULL */
-    double mu, beta1, beta2, rho, epsilon;
-    const ls_step_state *state;
-    const ls_update_range *ranges; /**< of 0 to count, one after the other; copied */
-    int64_t range_count;           /**< 0: all is trained, and nothing decays */
+    ls_optimizer_kind kind; /**< which of them */
+    int64_t count;          /**< elements */
+    void *weight;           /**< real [count] */
+    void *gradient;         /**< real [count]; written only where a range decays */
+    void *slot[2];          /**< real [count]: momentum v; adam m, v; rmsprop v; else NULL */
+    double mu, beta1, beta2, rho, epsilon; /**< those that the kind uses */
+    const ls_step_state *state;            /**< argument block of the step */
+    const ls_update_range *ranges;         /**< of 0 to count, one after the other; copied */
+    int64_t range_count;                   /**< 0: all is trained, and nothing decays */
 } ls_optimizer_args;
 
 /** y = a + b elementwise; y may be a or b. Without b (NULL) y = a, a copy. */
 typedef struct ls_add_args {
-    int64_t count;
-    const void *a, *b;
-    void *y;
+    int64_t count;     /**< elements */
+    const void *a, *b; /**< real [count] */
+    void *y;           /**< real [count] */
 } ls_add_args;
 
 /** out[0] = a[0] + b[0] in double: losses of shards. out may be a or b. */
 typedef struct ls_add_loss_args {
-    const double *a, *b;
-    double *out;
+    const double *a, *b; /**< [1] */
+    double *out;         /**< [1] */
 } ls_add_loss_args;
 
 /** Every element becomes `value`. */
 typedef struct ls_fill_args {
-    int64_t count;
-    double value;
-    void *y;
+    int64_t count; /**< elements */
+    double value;  /**< rounded to real */
+    void *y;       /**< real [count] */
 } ls_fill_args;
 
 /** y[i] = factor * y[i], the factor rounded to real. */
 typedef struct ls_scale_args {
-    int64_t count;
-    double factor;
-    void *y; /**< real [count] */
+    int64_t count; /**< elements */
+    double factor; /**< see above */
+    void *y;       /**< real [count] */
 } ls_scale_args;
 
 /**
@@ -267,31 +236,29 @@ typedef struct ls_scale_args {
  * several parts of the loss (exact mode), loss[1] to loss[more] go to a ring of their own.
  */
 typedef struct ls_finish_step_args {
-    ls_step_state *state;
-    uint64_t batch; /**< global batch size of this step */
-    ls_rate_schedule schedule;
-    const double *loss; /**< NULL: recorded as 0 */
-    ls_step_record *records;
-    uint64_t capacity;
-    uint64_t more;       /**< further parts of the loss */
-    double *more_losses; /**< [capacity, more]; NULL where more is 0 */
+    ls_step_state *state;      /**< argument block, moved on */
+    uint64_t batch;            /**< global batch size of this step */
+    ls_rate_schedule schedule; /**< of the learning rate */
+    const double *loss;        /**< NULL: recorded as 0 */
+    ls_step_record *records;   /**< [capacity] a ring */
+    uint64_t capacity;         /**< records in the ring */
+    uint64_t more;             /**< further parts of the loss */
+    double *more_losses;       /**< [capacity, more]; NULL where more is 0 */
 } ls_finish_step_args;
 
 /** *time_ns = now, on the clock of ls_step_record: where a run of timed steps begins. */
 typedef struct ls_stamp_args {
-    uint64_t *time_ns;
+    uint64_t *time_ns; /**< [1] */
 } ls_stamp_args;
 
 /** A fault on purpose, to see checks work: in step `step`, bit 30 (of float32) of the largest
  *  element in absolute value (the first, among equals) is flipped. Other steps: nothing. */
 typedef struct ls_flip_bit_args {
-    int64_t count;
-    float *data; /**< float32 [count] whatever the table */
-    const ls_step_state *state;
-    uint64_t step;
+    int64_t count;              /**< elements */
+    float *data;                /**< float32 [count] whatever the table */
+    const ls_step_state *state; /**< argument block of the step */
+    uint64_t step;              /**< in which it happens */
 } ls_flip_bit_args;
-
-#include "common/kernel/kernel_layers.h"
 
 typedef struct ls_kernel_table ls_kernel_table;
 
@@ -309,9 +276,9 @@ typedef enum ls_convolution {
 /** A table opened for a device. Back ends embed it first in their own struct. What is chosen holds
  *  for operations that are made from here on. */
 typedef struct ls_kernels {
-    const ls_kernel_table *table;
-    ls_device *device;
-    ls_math math;   /**< of products; float32 where just opened */
+    const ls_kernel_table *table; /**< that was opened */
+    ls_device *device;            /**< that it runs on; borrowed */
+    ls_math math;                 /**< of products; float32 where just opened */
     bool any_order; /**< a product of gemm may add in any order, if that is faster on a GPU: to
                        measure what a library can do, for no step */
     ls_convolution convolution; /**< auto where just opened; LS_CODE_MISSING from an operation that
@@ -344,6 +311,7 @@ typedef struct ls_kernels {
     X(fill, ls_fill_args)                                                                          \
     X(scale, ls_scale_args)
 
+/** All that every table has. */
 #define LS_KERNEL_CORE_ENTRIES(X)                                                                  \
     LS_KERNEL_OWN_ENTRIES(X)                                                                       \
     LS_KERNEL_STEP_ENTRIES(X)
@@ -355,32 +323,37 @@ typedef struct ls_kernels {
     X(lstm_pair_forward, ls_lstm_pair_forward_args)                                                \
     X(lstm_pair_backward, ls_lstm_pair_backward_args)
 
+/** All entries. */
 #define LS_KERNEL_ENTRIES(X)                                                                       \
     LS_KERNEL_CORE_ENTRIES(X)                                                                      \
     LS_KERNEL_LAYER_ENTRIES(X)                                                                     \
     LS_KERNEL_JOINT_ENTRIES(X)                                                                     \
     LS_KERNEL_PACK_ENTRIES(X)
 
+/** The operations of one back end. */
 struct ls_kernel_table {
-    const char *name;
-    const char *help;
-    ls_device_kind kind;
-    size_t real_bytes; /**< 4, or 8 for reference64 */
-    bool tf32;         /**< its products know LS_MATH_TF32 */
+    const char *name;    /**< as it is given */
+    const char *help;    /**< one line for people */
+    ls_device_kind kind; /**< of devices that it runs on */
+    size_t real_bytes;   /**< 4, or 8 for reference64 */
+    bool tf32;           /**< its products know LS_MATH_TF32 */
+    /** Makes it ready for a device, which must outlive it. */
     ls_status (*open)(ls_device *device, ls_kernels **out);
+    /** After its operations are freed. */
     void (*close)(ls_kernels *kernels);
     /** Version of the library behind it: "oneDNN 2.6.3 (avx512)"; "" where there is none. */
     const char *(*library)(const ls_kernels *kernels);
     /* The operations: constructors; arguments are copied, memory is borrowed. Those of
      * LS_KERNEL_LAYER_ENTRIES, LS_KERNEL_JOINT_ENTRIES and LS_KERNEL_PACK_ENTRIES may be NULL. */
+    /** Declares an entry, the constructor of an operation. */
 #define LS_KERNEL_MEMBER(entry, args)                                                              \
     ls_status (*entry)(ls_kernels * kernels, const args *arguments, ls_op **out);
     LS_KERNEL_ENTRIES(LS_KERNEL_MEMBER)
 #undef LS_KERNEL_MEMBER
 };
 
-/** NULL-terminated. `reference`, `reference64`, `cpu`; `cuda` in builds with CUDA. */
-const ls_kernel_table *const *ls_kernel_tables(void);
+/** Of ls_kernel_table: `reference`, `reference64`, `cpu`; `cuda` in builds with CUDA. */
+extern const ls_registry ls_kernel_tables;
 
 /** LS_CODE_USAGE with the valid names where there is none of this name. */
 ls_status ls_kernel_table_find(const char *name, const ls_kernel_table **out);

@@ -12,6 +12,7 @@
 #define LS_COMMON_KERNEL_KERNEL_LAYERS_H
 
 #include "common/kernel/kernel_residual.h"
+#include "common/kernel/kernel_step.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -19,63 +20,63 @@
 /** How a window moves over an image. Pixel (y, x) of the output is the window whose first pixel is
  *  (y stride_y - top, x stride_x - left) of the input; what lies outside is padding. */
 typedef struct ls_window {
-    int64_t in_height, in_width;
-    int64_t out_height, out_width;
-    int64_t height, width;
-    int64_t stride_y, stride_x;
-    int64_t top, left; /**< padding before; what is needed after follows */
+    int64_t in_height, in_width;   /**< pixels of the input */
+    int64_t out_height, out_width; /**< pixels of the output */
+    int64_t height, width;         /**< pixels of the window */
+    int64_t stride_y, stride_x;    /**< pixels from one position to the next */
+    int64_t top, left;             /**< padding before; what is needed after follows */
 } ls_window;
 
 /** [B, in_height, in_width, C] to [B, out_height, out_width, O]. */
 typedef struct ls_conv_shape {
-    int64_t rows, channels, outputs;
-    ls_window window;
+    int64_t rows, channels, outputs; /**< B, C, O */
+    ls_window window;                /**< of the image */
 } ls_conv_shape;
 
 /** y = activation(convolution of x + bias). */
 typedef struct ls_conv_forward_args {
-    ls_conv_shape shape;
-    const void *x;      /**< real [B, in_height, in_width, C] */
-    const void *weight; /**< real [O, C, height, width] */
-    const void *bias;   /**< real [O]; NULL: none */
-    void *y;            /**< real [B, out_height, out_width, O] */
-    ls_activation activation;
-    const void *packed; /**< the weights by pack_weights, before each run; NULL: not there */
+    ls_conv_shape shape;      /**< sizes */
+    const void *x;            /**< real [B, in_height, in_width, C] */
+    const void *weight;       /**< real [O, C, height, width] */
+    const void *bias;         /**< real [O]; NULL: none */
+    void *y;                  /**< real [B, out_height, out_width, O] */
+    ls_activation activation; /**< of each element of y */
+    const void *packed;       /**< the weights by pack_weights, before each run; NULL: not there */
 } ls_conv_forward_args;
 
 /** The gradients of the weights and the bias. Overwrites. */
 typedef struct ls_conv_backward_weights_args {
-    ls_conv_shape shape;
-    const void *x;  /**< real [B, in_height, in_width, C] */
-    const void *dy; /**< real [B, out_height, out_width, O] */
-    void *dweight;  /**< real [O, C, height, width] */
-    void *dbias;    /**< real [O]; NULL: none */
+    ls_conv_shape shape; /**< sizes */
+    const void *x;       /**< real [B, in_height, in_width, C] */
+    const void *dy;      /**< real [B, out_height, out_width, O] */
+    void *dweight;       /**< real [O, C, height, width] */
+    void *dbias;         /**< real [O]; NULL: none */
 } ls_conv_backward_weights_args;
 
 /** The gradient of x. Overwrites. */
 typedef struct ls_conv_backward_data_args {
-    ls_conv_shape shape;
-    const void *dy;     /**< real [B, out_height, out_width, O] */
-    const void *weight; /**< real [O, C, height, width] */
-    void *dx;           /**< real [B, in_height, in_width, C] */
-    const void *packed; /**< as in forward */
+    ls_conv_shape shape; /**< sizes */
+    const void *dy;      /**< real [B, out_height, out_width, O] */
+    const void *weight;  /**< real [O, C, height, width] */
+    void *dx;            /**< real [B, in_height, in_width, C] */
+    const void *packed;  /**< as in forward */
 } ls_conv_backward_data_args;
 
 /** The largest of each window, and where in the image it is (y in_width + x; the first among
  *  equals). Padding is never the largest. */
 typedef struct ls_max_pool_forward_args {
-    int64_t rows, channels;
-    ls_window window;
-    const void *x;  /**< real [B, in_height, in_width, C] */
-    void *y;        /**< real [B, out_height, out_width, C] */
-    int32_t *place; /**< [B, out_height, out_width, C] */
+    int64_t rows, channels; /**< B, C */
+    ls_window window;       /**< of the image */
+    const void *x;          /**< real [B, in_height, in_width, C] */
+    void *y;                /**< real [B, out_height, out_width, C] */
+    int32_t *place;         /**< [B, out_height, out_width, C] */
 } ls_max_pool_forward_args;
 
 /** dx = at each place the sum of the dy whose largest it was; else 0. Overwrites. With
  *  `relu_output` (y, where a ReLU made x) a dy counts only where that is positive. */
 typedef struct ls_max_pool_backward_args {
-    int64_t rows, channels;
-    ls_window window;
+    int64_t rows, channels;  /**< B, C */
+    ls_window window;        /**< of the image */
     const void *dy;          /**< real [B, out_height, out_width, C] */
     const int32_t *place;    /**< [B, out_height, out_width, C] */
     const void *relu_output; /**< real [B, out_height, out_width, C]; NULL: no mask */
@@ -88,27 +89,27 @@ typedef struct ls_max_pool_backward_args {
  */
 typedef struct ls_lrn_forward_args {
     int64_t pixels, channels; /**< pixels: of all rows */
-    int64_t radius;
-    double alpha;
-    const void *x; /**< real [pixels, C] */
-    void *y;       /**< real [pixels, C] */
+    int64_t radius;           /**< channels on each side */
+    double alpha;             /**< of the sum of squares */
+    const void *x;            /**< real [pixels, C] */
+    void *y;                  /**< real [pixels, C] */
 } ls_lrn_forward_args;
 
 /** dx[i] = dy[i] / s[i]^0.75 - 1.5 alpha x[i] * the sum of dy[j] x[j] / s[j]^1.75, |j - i| <=
  *  radius. With `relu`, x being a ReLU's output, dx is 0 where x is not positive. */
 typedef struct ls_lrn_backward_args {
-    int64_t pixels, channels, radius;
-    double alpha;
-    bool relu;
-    const void *x, *dy; /**< real [pixels, C] */
-    void *dx;           /**< real [pixels, C] */
+    int64_t pixels, channels, radius; /**< of all rows; C; as in forward */
+    double alpha;                     /**< of the sum of squares */
+    bool relu;                        /**< x is one's output */
+    const void *x, *dy;               /**< real [pixels, C] */
+    void *dx;                         /**< real [pixels, C] */
 } ls_lrn_backward_args;
 
 /** y[b,c,r] = x[b,r,c]. */
 typedef struct ls_transpose_args {
-    int64_t batch, rows, columns;
-    const void *x; /**< real [batch, rows, columns] */
-    void *y;       /**< real [batch, columns, rows] */
+    int64_t batch, rows, columns; /**< sizes of x */
+    const void *x;                /**< real [batch, rows, columns] */
+    void *y;                      /**< real [batch, columns, rows] */
 } ls_transpose_args;
 
 /**
@@ -117,11 +118,11 @@ typedef struct ls_transpose_args {
  * ls_update_range.)
  */
 typedef struct ls_weight_decay_args {
-    int64_t count;
+    int64_t count;                 /**< elements */
     const void *weight;            /**< real [count] */
     const ls_update_range *ranges; /**< that decay, in order; copied */
-    int64_t range_count;
-    double *loss; /**< [1] */
+    int64_t range_count;           /**< how many ranges */
+    double *loss;                  /**< [1] */
 } ls_weight_decay_args;
 
 /**
@@ -133,15 +134,16 @@ typedef struct ls_weight_decay_args {
  * brightness is not drawn: the mean takes it away again.)
  */
 typedef struct ls_gather_crops_args {
-    int64_t rows, channels, in_side, out_side;
-    const uint8_t *source;   /**< [samples, C, in_side, in_side] */
-    const uint32_t *indices; /**< [B] */
-    bool augment;
-    uint64_t seed, offset;
-    const ls_step_state *state;
-    void *out;        /**< real [B, C, out_side, out_side] */
-    int64_t pad;      /**< on each side */
-    uint64_t samples; /**< of the source: indices are below */
+    int64_t rows, channels;     /**< B, C */
+    int64_t in_side, out_side;  /**< pixels of an image, and of a crop */
+    const uint8_t *source;      /**< [samples, C, in_side, in_side] */
+    const uint32_t *indices;    /**< [B] */
+    bool augment;               /**< see above */
+    uint64_t seed, offset;      /**< of the draw; of this replica's slice in the batch */
+    const ls_step_state *state; /**< argument block of the step */
+    void *out;                  /**< real [B, C, out_side, out_side] */
+    int64_t pad;                /**< on each side */
+    uint64_t samples;           /**< of the source: indices are below */
 } ls_gather_crops_args;
 
 /**
@@ -151,18 +153,18 @@ typedef struct ls_gather_crops_args {
  * y[b,o] = activation(max over positions of (bias[o] + window * weight[o])).
  */
 typedef struct ls_conv_max_forward_args {
-    ls_conv_shape shape;
-    const void *x;      /**< real [B, in_height, in_width, C] */
-    const void *weight; /**< real [O, C, height, width] */
-    const void *bias;   /**< real [O]; NULL: none */
-    void *y;            /**< real [B,O] */
-    int32_t *place;     /**< [B,O] */
-    ls_activation activation;
+    ls_conv_shape shape;      /**< sizes */
+    const void *x;            /**< real [B, in_height, in_width, C] */
+    const void *weight;       /**< real [O, C, height, width] */
+    const void *bias;         /**< real [O]; NULL: none */
+    void *y;                  /**< real [B,O] */
+    int32_t *place;           /**< [B,O] */
+    ls_activation activation; /**< of each element of y */
 } ls_conv_max_forward_args;
 
 /** dweight[o] = sum over rows of dy[b,o] * the window at place[b,o]; dbias = sums of dy. */
 typedef struct ls_conv_max_backward_weights_args {
-    ls_conv_shape shape;
+    ls_conv_shape shape;  /**< sizes */
     const void *x;        /**< real [B, in_height, in_width, C] */
     const void *dy;       /**< real [B,O] */
     const int32_t *place; /**< [B,O] */
@@ -173,7 +175,7 @@ typedef struct ls_conv_max_backward_weights_args {
 /** Sizes of an LSTM over whole sequences; `last`: only the last state comes out. */
 typedef struct ls_lstm_shape {
     int64_t rows, steps, inputs, hidden; /**< B, T, I, H; but for rows all at least 1 */
-    bool last;
+    bool last;                           /**< else all states */
 } ls_lstm_shape;
 
 /** Reals that forward keeps for backward: [B, T, LS_LSTM_KEPT, H], laid out as the table likes. */
@@ -185,7 +187,7 @@ enum { LS_LSTM_KEPT = 6 };
  * c_t = sigmoid(f) c_(t-1) + sigmoid(i) tanh(g); h_t = sigmoid(o) tanh(c_t).
  */
 typedef struct ls_lstm_forward_args {
-    ls_lstm_shape shape;
+    ls_lstm_shape shape;   /**< sizes */
     const void *x;         /**< real [B,T,I] */
     const void *weight_ih; /**< real [4H,I] */
     const void *weight_hh; /**< real [4H,H] */
@@ -196,7 +198,7 @@ typedef struct ls_lstm_forward_args {
 
 /** Back-propagation through all steps. Overwrites the gradients; kept is used up. */
 typedef struct ls_lstm_backward_args {
-    ls_lstm_shape shape;
+    ls_lstm_shape shape;   /**< sizes */
     const void *x;         /**< real [B,T,I] */
     const void *weight_ih; /**< real [4H,I] */
     const void *weight_hh; /**< real [4H,H] */
@@ -211,11 +213,12 @@ typedef struct ls_lstm_backward_args {
 /** Two of the same shape, of which neither needs the other: the bits that each has alone. What both
  *  read, weights too, may be the same. */
 typedef struct ls_lstm_pair_forward_args {
-    ls_lstm_forward_args of[2];
+    ls_lstm_forward_args of[2]; /**< of each */
 } ls_lstm_pair_forward_args;
 
+/** The same of backward. */
 typedef struct ls_lstm_pair_backward_args {
-    ls_lstm_backward_args of[2];
+    ls_lstm_backward_args of[2]; /**< of each */
 } ls_lstm_pair_backward_args;
 
 /**
@@ -223,19 +226,19 @@ typedef struct ls_lstm_pair_backward_args {
  * max(z, 0) - y z + log(1 + e^-|z|); dlogits = scale * (sigmoid(z) - y). Another label fails.
  */
 typedef struct ls_logistic_loss_args {
-    int64_t rows;
+    int64_t rows;          /**< B */
     const void *logits;    /**< real [B] */
     const int32_t *labels; /**< [B] */
-    double scale;
-    void *dlogits; /**< real [B]; NULL: forward only */
-    double *loss;  /**< [1], overwritten; NULL: not wanted */
+    double scale;          /**< 1 / global batch size */
+    void *dlogits;         /**< real [B]; NULL: forward only */
+    double *loss;          /**< [1], overwritten; NULL: not wanted */
 } ls_logistic_loss_args;
 
 /** y[b, 0 to width) = x[b, 0 to width), rows lying x_pitch and y_pitch elements apart. */
 typedef struct ls_copy_columns_args {
-    int64_t rows, width, x_pitch, y_pitch;
-    const void *x;
-    void *y;
+    int64_t rows, width, x_pitch, y_pitch; /**< B, and elements of a row */
+    const void *x;                         /**< real [B, x_pitch] */
+    void *y;                               /**< real [B, y_pitch] */
 } ls_copy_columns_args;
 
 /** A convolution's weights: `packed` begins as memory of a device does. */
@@ -249,12 +252,13 @@ typedef struct ls_packed_weights {
  *  convolutions need not do it each for itself. */
 typedef struct ls_pack_weights_args {
     const ls_packed_weights *items; /**< [count], copied */
-    int64_t count;
+    int64_t count;                  /**< elements */
 } ls_pack_weights_args;
 
 /** Entries that only tables have whose convolutions can do without. */
 #define LS_KERNEL_PACK_ENTRIES(X) X(pack_weights, ls_pack_weights_args)
 
+/** Those of this file, */
 #define LS_KERNEL_IMAGE_ENTRIES(X)                                                                 \
     X(gather_crops, ls_gather_crops_args)                                                          \
     X(conv_forward, ls_conv_forward_args)                                                          \

@@ -124,6 +124,19 @@ ls_status ls_graph_add(ls_graph *graph, const char *layer, const int *inputs, in
     return LS_OK;
 }
 
+const ls_node *ls_graph_input(const ls_graph *graph, int index)
+{
+    for (int n = 0; n < graph->count; n++)
+        if (graph->nodes[n].layer->role == LS_LAYER_INPUT && graph->nodes[n].options.input == index)
+            return &graph->nodes[n];
+    return NULL;
+}
+
+bool ls_graph_takes_labels(const ls_graph *graph)
+{
+    return graph->nodes[graph->count - 1].layer->integer_target;
+}
+
 bool ls_graph_wants_gradient(const ls_graph *graph, int n)
 {
     const ls_node *node = &graph->nodes[n];

@@ -10,68 +10,26 @@
 #define LS_COMMON_NN_GRAPH_H
 
 #include "common/base/status.h"
+#include "common/nn/node.h"
 #include "common/nn/variables.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-typedef struct ls_layer ls_layer;
 typedef struct ls_graph ls_graph;
-
-enum { LS_NODE_INPUTS = 4, LS_NODE_VARIABLES = 4, LS_SHAPE_RANK = 4 };
-
-typedef struct ls_shape {
-    int rank;
-    int64_t size[LS_SHAPE_RANK];
-} ls_shape;
 
 /** Product of the sizes; 1 for rank 0. */
 int64_t ls_shape_elements(const ls_shape *shape);
 
-/** How a convolution's or a pool's window moves. `same`: padded as TensorFlow's SAME, so that there
- *  are ceil(size / stride) positions, the odd pixel of padding after; else only whole windows. */
-typedef struct ls_layer_window {
-    int64_t height, width;
-    int64_t stride; /**< 0: 1 */
-    bool same;
-} ls_layer_window;
-
-/** What a layer is told when it is added. A field that a layer does not use is 0. */
-typedef struct ls_layer_options {
-    int64_t units;          /**< dense, conv, lstm: outputs; shortcut: channels */
-    bool no_bias;           /**< dense, conv */
-    ls_layer_window window; /**< conv, max_pool; shortcut: its stride */
-    bool centred;           /**< conv, of odd windows: SAME, but padded alike on both sides */
-    bool global_max;        /**< conv: only the largest of all positions */
-    double weight_decay;    /**< conv, dense: of the weights; see ls_variable */
-    int64_t radius;         /**< lrn: channels on each side */
-    double alpha;           /**< lrn: of the sum of squares */
-    bool all_states;        /**< lstm: every step's state, not only the last */
-    int input;              /**< input: number of the model's input; target: unused */
-    ls_shape shape;         /**< input, target: of one sample */
-} ls_layer_options;
-
-typedef struct ls_node {
-    const ls_layer *layer;
-    ls_layer_options options;
-    int inputs[LS_NODE_INPUTS];
-    int input_count;
-    int shares;                       /**< node whose variables this one uses; -1: its own */
-    int uses;                         /**< how many nodes take its output */
-    ls_shape shape;                   /**< of its output */
-    int variables[LS_NODE_VARIABLES]; /**< indices into the graph's variables */
-    int variable_count;
-    bool exported;        /**< another place takes its output, too (graph_parts.h) */
-    bool border_gradient; /**< border: a gradient must reach its output */
-} ls_node;
-
+/** A model: nodes and their variables. */
 struct ls_graph {
-    ls_node *nodes;
-    int count;
-    ls_variables variables;
+    ls_node *nodes;         /**< [count] in topological order; owned */
+    int count;              /**< nodes */
+    ls_variables variables; /**< of all nodes; owned */
 };
 
+/** An empty graph, owned by the caller (ls_graph_close). */
 ls_status ls_graph_open(ls_graph **out);
 
 /** Takes NULL. */
@@ -84,7 +42,8 @@ void ls_graph_close(ls_graph *graph);
 ls_status ls_graph_add(ls_graph *graph, const char *layer, const int *inputs, int shares,
                        const ls_layer_options *options, int *out);
 
-/** For layers, while they are added: a new variable `<layer><index>.<kind>` of this node. */
+/** For layers, while they are added: a new variable of this node, "dense0.weight" by layer, number
+ * and kind. */
 ls_status ls_graph_variable(ls_graph *graph, ls_node *node, const char *kind,
                             const ls_variable *like);
 
@@ -95,6 +54,13 @@ enum { LS_NODE_NAME = 40 };
  * variables are told apart: "lstm0/a", "lstm0/b", in forward order. Returns `text`.
  */
 const char *ls_graph_node_name(const ls_graph *graph, int n, char text[LS_NODE_NAME]);
+
+/** The node that is input number `index` of the model (0: x0); NULL: there is none of this number.
+ *  The graph's. */
+const ls_node *ls_graph_input(const ls_graph *graph, int index);
+
+/** Whether the loss's target is int32 labels, one a sample; else reals, as the model's output. */
+bool ls_graph_takes_labels(const ls_graph *graph);
 
 /** Floating-point operations of node `n` in one training step on one sample. */
 double ls_graph_node_flops(const ls_graph *graph, int n);

@@ -2,7 +2,7 @@
 /* Parts of a placed graph; see graph_parts.h. */
 #include "common/nn/graph_parts.h"
 
-#include "common/nn/layers.h"
+#include "common/nn/layer.h"
 
 #include <stdlib.h>
 #include <string.h>

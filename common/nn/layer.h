@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Layer: what a node of a graph computes. One entry of a table; adding a layer is one file with a
- * `const ls_layer` in it and one line in layer.c.
+ * `const ls_layer` in it and one line in layers.c.
  */
 #ifndef LS_COMMON_NN_LAYER_H
 #define LS_COMMON_NN_LAYER_H
 
+#include "common/base/registry.h"
 #include "common/device/op_list.h"
 #include "common/kernel/kernel.h"
-#include "common/nn/graph.h"
+#include "common/nn/node.h"
+
+typedef struct ls_graph ls_graph;
 
 /** A node at work: what a layer needs to make its operations. Pointers are device memory. */
 typedef struct ls_layer_site {
@@ -17,8 +20,8 @@ typedef struct ls_layer_site {
     ls_kernels *kernels;
     int64_t rows;
     int64_t batch; /**< rows of the batch, of which these are part */
-    bool together; /**< statistics are those of the batch: sums of all its parts are added up
-                      between the two halves of a layer that has any */
+    bool synced;   /**< statistics are those of the batch: sums of all its parts are added up
+                        between the two halves of a layer that has any */
     double scale;  /**< 1 / global batch size, for losses */
     const ls_node *input_node[LS_NODE_INPUTS];
     void *input[LS_NODE_INPUTS];          /**< real [rows, elements] */
@@ -107,8 +110,10 @@ struct ls_layer {
 ls_status ls_layer_forward(const ls_layer_site *site, ls_op_list *ops);
 ls_status ls_layer_backward(const ls_layer_site *site, ls_op_list *ops);
 
-/** NULL-terminated. */
-const ls_layer *const *ls_layers(void);
+/** Of parts of a graph (graph_parts.h); not to be named by models. */
+extern const ls_layer ls_layer_border;
+
+extern const ls_registry ls_layers; /**< of ls_layer */
 
 /** LS_CODE_USAGE with the valid names where there is none of this name. */
 ls_status ls_layer_find(const char *name, const ls_layer **out);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The layers, one file each; layer.c lists them. */
+/* The layers, a file each in layers/; layers.c lists them. */
 #ifndef LS_COMMON_NN_LAYERS_H
 #define LS_COMMON_NN_LAYERS_H
 
+#include "common/nn/graph.h"
 #include "common/nn/layer.h"
 
 extern const ls_layer ls_layer_input;
-extern const ls_layer ls_layer_border; /* of parts of a graph; not to be named by models */
 extern const ls_layer ls_layer_dense;
 extern const ls_layer ls_layer_relu;
 extern const ls_layer ls_layer_conv;

@@ -1,31 +1,37 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Models: names with sizes, "mlp:784-128-10", that become graphs; with what they are trained by
- * default. Adding one is one file with a `const ls_model_kind` in it and one line in model.c.
+ * default. Adding one is one file with a `const ls_model_kind` in it and one line in models.c.
  */
 #ifndef LS_COMMON_NN_MODEL_H
 #define LS_COMMON_NN_MODEL_H
 
+#include "common/base/declared.h"
+#include "common/base/registry.h"
 #include "common/data/data.h"
 #include "common/nn/graph.h"
 
 typedef struct ls_model_kind ls_model_kind;
 
+/** A model with its sizes; owned by who opened it (ls_model_close). */
 typedef struct ls_model {
-    const ls_model_kind *kind;
-    char name[128]; /**< with all sizes: "mlp:784-128-10"; "poly" */
-    ls_graph *graph;
-    ls_data_need need;
+    const ls_model_kind *kind; /**< of which it is */
+    char name[128];            /**< with all sizes: "mlp:784-128-10"; "poly" */
+    ls_graph *graph;           /**< owned */
+    ls_data_need need;         /**< what it asks of its data */
 } ls_model;
 
+/** A family of models: one entry of `lockstep list`. */
 struct ls_model_kind {
-    const char *name;
-    const char *help;
-    const char *default_data;      /**< text of --data */
-    const char *default_optimizer; /**< text of --optimizer */
-    double default_rate;
-    int64_t default_batch;
+    const char *name;                         /**< as it is given */
+    const char *help;                         /**< one line for people */
+    const ls_declared_option *const *options; /**< of its own, NULL-terminated; NULL: none */
+    const char *default_data;                 /**< text of --data */
+    const char *default_optimizer;            /**< text of --optimizer */
+    double default_rate;                      /**< learning rate */
+    int64_t default_batch;                    /**< global batch size */
     int64_t rate_epochs; /**< the learning rate goes down to a tenth every so many; 0: never */
+    bool convolves;      /**< has convolutions that GPUs can leave to a library */
     double average;      /**< decay of the moving averages that are evaluated; 0: none */
     /** Builds the graph and the need; `sizes` is what follows the colon, or NULL. */
     ls_status (*build)(const char *sizes, ls_model *model);
@@ -33,8 +39,7 @@ struct ls_model_kind {
     void (*fit)(const ls_model *model, const int64_t *shape, char *text, size_t size);
 };
 
-/** NULL-terminated. */
-const ls_model_kind *const *ls_model_kinds(void);
+extern const ls_registry ls_model_kinds; /**< of ls_model_kind */
 
 /** LS_CODE_USAGE with the valid names, or forms of the sizes, where `text` is none. */
 ls_status ls_model_open(const char *text, ls_model **out);

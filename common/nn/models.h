@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The models, one file each; model.c lists them. */
+/* The models, a file each in models/; models.c lists them. */
 #ifndef LS_COMMON_NN_MODELS_H
 #define LS_COMMON_NN_MODELS_H
 
@@ -11,6 +11,10 @@ extern const ls_model_kind ls_model_mlp;
 extern const ls_model_kind ls_model_poly;
 extern const ls_model_kind ls_model_twin_lstm;
 extern const ls_model_kind ls_model_lstm_stack;
+
+/** Batch statistics of resnet: over all replicas (model_resnet.c). */
+extern const ls_declared_option ls_option_sync_bn;
+
 #ifdef LOCKSTEP_HOOKS
 extern const ls_model_kind ls_model_tied;
 #endif

@@ -210,7 +210,7 @@ ls_layer_site ls_net_site(ls_net *net, int n)
         .kernels = o->kernels,
         .rows = o->rows,
         .batch = (int64_t)o->divisor,
-        .together = o->together,
+        .synced = o->synced,
         .scale = 1.0 / (double)o->divisor,
         .output = net->nodes[n].output,
         .output_gradient = net->nodes[n].gradient,
@@ -261,7 +261,7 @@ static ls_status build_forward(ls_net *net, int n)
     if (node->layer->role == LS_LAYER_INPUT || my->fused_forward)
         return LS_OK;
     const ls_layer_site site = ls_net_site(net, n);
-    if (net->options.together && node->layer->forward_rest) {
+    if (net->options.synced && node->layer->forward_rest) {
         LS_TRY(node->layer->forward(&site, &my->forward));
         LS_TRY(node->layer->forward_rest(&site, &my->forward_rest));
     } else {
@@ -292,7 +292,7 @@ static ls_status build_backward(ls_net *net, int n)
         return LS_OK;
     const ls_layer_site site = ls_net_site(net, n);
     ls_op_list *last = &my->backward;
-    if (net->options.together && node->layer->backward_rest) {
+    if (net->options.synced && node->layer->backward_rest) {
         last = &my->backward_rest;
         LS_TRY(node->layer->backward(&site, &my->backward));
         LS_TRY(node->layer->backward_rest(&site, last));

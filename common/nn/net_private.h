@@ -4,11 +4,10 @@
 #ifndef LS_COMMON_NN_NET_PRIVATE_H
 #define LS_COMMON_NN_NET_PRIVATE_H
 
-#include "common/nn/layer.h"
 #include "common/nn/net.h"
+#include "common/nn/net_nodes.h"
 
 typedef struct net_node {
-    size_t output_bytes;
     bool wants_gradient; /* a gradient must reach its output */
     bool fused_forward;  /* a ReLU that lives in its input's buffers */
     bool fused_backward; /* a ReLU whose mask its only user applies, or what is before it */

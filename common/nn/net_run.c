@@ -8,11 +8,9 @@
 
 void *ls_net_input(const ls_net *net, int index)
 {
-    for (int n = 0; n < net->options.graph->count; n++)
-        if (graph_node(net, n)->layer->role == LS_LAYER_INPUT &&
-            graph_node(net, n)->options.input == index)
-            return net->nodes[n].output;
-    return NULL;
+    const ls_graph *graph = net->options.graph;
+    const ls_node *node = ls_graph_input(graph, index);
+    return node ? net->nodes[node - graph->nodes].output : NULL;
 }
 
 void *ls_net_target(const ls_net *net)
@@ -87,19 +85,6 @@ void *ls_net_gradients(const ls_net *net)
 int64_t ls_net_rows(const ls_net *net)
 {
     return net->options.rows;
-}
-
-void ls_net_each(const ls_net *net, ls_op_visit visit, void *context)
-{
-    ls_op_list_each(&net->pack, visit, context);
-    for (int n = 0; n < net->options.graph->count; n++) {
-        ls_op_list_each(&net->nodes[n].forward, visit, context);
-        ls_op_list_each(&net->nodes[n].forward_rest, visit, context);
-    }
-    for (int n = 0; n < net->options.graph->count; n++) {
-        ls_op_list_each(&net->nodes[n].backward, visit, context);
-        ls_op_list_each(&net->nodes[n].backward_rest, visit, context);
-    }
 }
 
 size_t ls_net_workspace(const ls_net *net)

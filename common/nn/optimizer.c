@@ -34,7 +34,8 @@ static const ls_optimizer_rule rmsprop = {
     .slots = 1,
     .defaults = {.rho = 0.9, .epsilon = 1e-7},
 };
-static const ls_optimizer_rule *const rules[] = {&sgd, &momentum, &adam, &rmsprop, NULL};
+static const void *const rules[] = {&sgd, &momentum, &adam, &rmsprop, NULL};
+const ls_registry ls_optimizer_rules = {"optimizer", rules};
 
 /* The values of a rule: name, where it is kept, and its range [low, high). */
 typedef struct value_field {
@@ -53,11 +54,6 @@ static const value_field fields[] = {
     {LS_OPTIMIZER_RMSPROP, "eps", offsetof(ls_optimizer, epsilon), 0, 1},
 };
 enum { FIELDS = sizeof fields / sizeof *fields };
-
-const ls_optimizer_rule *const *ls_optimizer_rules(void)
-{
-    return rules;
-}
 
 static double *field_at(ls_optimizer *optimizer, const value_field *field)
 {
@@ -100,17 +96,9 @@ static ls_status parse_value(const char *item, bool first, unsigned *seen, ls_op
 ls_status ls_optimizer_parse(const char *text, ls_optimizer *out)
 {
     size_t length = strcspn(text, ":");
-    char names[128] = "";
-    const ls_optimizer_rule *rule = NULL;
-    for (int i = 0; rules[i]; i++) {
-        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? ", " : "",
-                 rules[i]->name);
-        if (strlen(rules[i]->name) == length && strncmp(rules[i]->name, text, length) == 0)
-            rule = rules[i];
-    }
+    const ls_optimizer_rule *rule = ls_registry_find(&ls_optimizer_rules, text, length);
     if (!rule)
-        return ls_fail(LS_CODE_USAGE, "optimizer", text, "no optimizer of this name; they are %s",
-                       names);
+        return ls_registry_refuse(&ls_optimizer_rules, text);
     ls_optimizer optimizer = rule->defaults;
     optimizer.rule = rule;
     unsigned seen = 0;

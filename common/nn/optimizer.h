@@ -7,26 +7,27 @@
 #ifndef LS_COMMON_NN_OPTIMIZER_H
 #define LS_COMMON_NN_OPTIMIZER_H
 
+#include "common/base/registry.h"
 #include "common/kernel/kernel.h"
 
 typedef struct ls_optimizer_rule ls_optimizer_rule;
 
 /** An optimizer with its values. */
 typedef struct ls_optimizer {
-    const ls_optimizer_rule *rule;
+    const ls_optimizer_rule *rule;         /**< which it is */
     double mu, beta1, beta2, rho, epsilon; /**< those that the rule uses; else 0 */
 } ls_optimizer;
 
+/** One entry of `lockstep list`. */
 struct ls_optimizer_rule {
-    const char *name;
-    const char *help;
-    ls_optimizer_kind kind;
-    int slots; /**< buffers of the size of the parameters */
-    ls_optimizer defaults;
+    const char *name;       /**< as it is given */
+    const char *help;       /**< one line for people */
+    ls_optimizer_kind kind; /**< of its kernel */
+    int slots;              /**< buffers of the size of the parameters */
+    ls_optimizer defaults;  /**< values that are not given */
 };
 
-/** NULL-terminated. */
-const ls_optimizer_rule *const *ls_optimizer_rules(void);
+extern const ls_registry ls_optimizer_rules; /**< of ls_optimizer_rule */
 
 /** LS_CODE_USAGE for an unknown name, an unknown or repeated value, or one out of range. */
 ls_status ls_optimizer_parse(const char *text, ls_optimizer *out);

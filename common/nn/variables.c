@@ -5,6 +5,7 @@
 #include "common/base/digest.h"
 #include "common/base/numbers.h"
 #include "common/base/philox.h"
+#include "common/data/safetensors.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -10,12 +10,12 @@
 #define LS_COMMON_NN_VARIABLES_H
 
 #include "common/base/status.h"
-#include "common/data/safetensors.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+/** How a variable begins. */
 typedef enum ls_initializer {
     LS_INITIALIZER_ZERO,
     LS_INITIALIZER_ONE,
@@ -26,25 +26,36 @@ typedef enum ls_initializer {
 
 /** Elements [first, first + count) of the flat buffers. */
 typedef struct ls_range {
-    size_t first, count;
+    size_t first, count; /**< elements */
 } ls_range;
 
+/** What both have; count 0 where that is nothing. */
+static inline ls_range ls_range_common(ls_range a, ls_range b)
+{
+    const size_t first = a.first > b.first ? a.first : b.first;
+    const size_t a_end = a.first + a.count, b_end = b.first + b.count;
+    const size_t end = a_end < b_end ? a_end : b_end;
+    return (ls_range){first, end > first ? end - first : 0};
+}
+
+/** A range of the flat buffer that has a name. */
 typedef struct ls_variable {
-    char name[40]; /**< "dense0.weight" */
-    int rank;
-    int64_t shape[4];
-    ls_initializer initializer;
-    int64_t fan_in, fan_out; /**< for LS_INITIALIZER_GLOROT_UNIFORM */
-    double decay;            /**< weight decay: decay * sum(w^2) / 2 is part of the loss */
+    char name[40];              /**< "dense0.weight" */
+    int rank;                   /**< at most 4 */
+    int64_t shape[4];           /**< the first `rank` */
+    ls_initializer initializer; /**< of its values */
+    int64_t fan_in, fan_out;    /**< for LS_INITIALIZER_GLOROT_UNIFORM */
+    double decay;               /**< weight decay: decay * sum(w^2) / 2 is part of the loss */
     double keep; /**< 0; or a moving statistic, which is no optimizer's: the batch's takes the
                       gradient's place, and each step makes it keep * itself + (1 - keep) * that */
     size_t offset, count; /**< elements of the flat buffer */
 } ls_variable;
 
+/** All of a model; all zero: none. */
 typedef struct ls_variables {
     ls_variable *items; /**< [count], in the model's order */
-    size_t count;
-    size_t elements; /**< of the flat buffer: the number of parameters */
+    size_t count;       /**< variables */
+    size_t elements;    /**< of the flat buffer: the number of parameters */
 } ls_variables;
 
 /** Appends a variable; its offset and count are set here. LS_CODE_USAGE where sizes overflow. */
@@ -63,6 +74,7 @@ void ls_variables_initialize(const ls_variables *variables, uint64_t seed, float
  *  missing, extra, misshapen or non-finite one. */
 ls_status ls_variables_load(const ls_variables *variables, const char *path, float *values);
 
+/** Writes a safetensors file, whole or not at all. LS_CODE_MISSING where that fails. */
 ls_status ls_variables_save(const ls_variables *variables, const char *path, const float *values);
 
 /** Digest of the bits, variables taken in the order of their names. */
@@ -70,13 +82,14 @@ ls_status ls_variables_digest(const ls_variables *variables, const float *values
 
 /** How two sets of values differ. */
 typedef struct ls_difference {
-    bool same_bits;
+    bool same_bits;   /**< of every element */
     uint32_t max_ulp; /**< units in the last place; UINT32_MAX where one is not finite */
     double max_rel;   /**< largest over variables of ||a - b|| / ||b||; absolute where b is 0;
                          NaN where one is */
     size_t first;     /**< first element whose bits differ; SIZE_MAX: none */
 } ls_difference;
 
+/** Compares float32 [elements] with another, which is the measure. */
 ls_difference ls_variables_compare(const ls_variables *variables, const float *a, const float *b);
 
 #endif

@@ -5,8 +5,6 @@
  */
 #include "impl/examples/parallel.h"
 
-#include "impl/slice.h"
-
 #include <stdlib.h>
 
 typedef struct lane {
@@ -208,17 +206,22 @@ static ls_status place_sum(ls_parallel *me, const piece *p, size_t bytes, void *
     return remote ? take(me, p->at->device, use, bytes, there) : LS_OK;
 }
 
+static int64_t first_row(const ls_parallel_options *o, int number)
+{
+    return number * o->rows / o->count;
+}
+
 static ls_status open_piece(ls_parallel *me, int number, piece *p)
 {
     const ls_parallel_options *o = &me->options;
     ls_part *part = &p->part;
     LS_TRY(lane_of(me, o->devices[number], &p->at));
-    const int64_t first = ls_slice_begin(o->rows, number, o->count);
+    const int64_t first = first_row(o, number);
     *part = (ls_part){.context = o->context,
                       .number = number,
                       .count = o->count,
                       .first = first,
-                      .rows = ls_slice_begin(o->rows, number + 1, o->count) - first,
+                      .rows = first_row(o, number + 1) - first,
                       .batch = o->rows,
                       .device = p->at->device,
                       .kernels = p->at->kernels,

@@ -18,7 +18,7 @@
 #ifndef LS_IMPL_PARALLEL_H
 #define LS_IMPL_PARALLEL_H
 
-#include "common/comm/comm.h"
+#include "common/comm/comm_choice.h"
 #include "common/device/op_list.h"
 #include "common/kernel/kernel.h"
 #include "common/nn/graph.h"

@@ -3,15 +3,6 @@
 #include "common/nn/net.h"
 #include "impl/examples/parallel.h"
 
-/* The node that is input number `index`, or NULL. */
-static const ls_node *input_node(const ls_graph *graph, int index)
-{
-    for (int i = 0; i < graph->count; i++)
-        if (graph->nodes[i].layer->role == LS_LAYER_INPUT && graph->nodes[i].options.input == index)
-            return &graph->nodes[i];
-    return NULL;
-}
-
 static ls_status check_row(const char *where, const ls_batch *batch, size_t row_bytes)
 {
     if (batch->row_bytes == row_bytes)
@@ -35,12 +26,12 @@ static ls_status check_rows(const ls_part *part)
     const size_t output = real * (size_t)ls_shape_elements(&graph->nodes[loss->inputs[0]].shape);
     const int inputs = own_inputs(part);
     for (int i = 0; i < inputs; i++) {
-        const ls_node *node = input_node(graph, i);
+        const ls_node *node = ls_graph_input(graph, i);
         if (node)
             LS_TRY(check_row("input", &part->input[i],
                              real * (size_t)ls_shape_elements(&node->shape)));
     }
-    if (inputs < 1 || !input_node(graph, inputs - 1) || input_node(graph, inputs) ||
+    if (inputs < 1 || !ls_graph_input(graph, inputs - 1) || ls_graph_input(graph, inputs) ||
         part->output_count > 1)
         return ls_fail(LS_CODE_USAGE, "make_parallel", "batches",
                        "%d inputs and %d outputs are not the graph's; its inputs, the target last "
@@ -48,7 +39,7 @@ static ls_status check_rows(const ls_part *part)
                        part->input_count, part->output_count);
     if (part->gradients)
         LS_TRY(check_row("target", &part->input[inputs],
-                         loss->layer->integer_target ? sizeof(int32_t) : output));
+                         ls_graph_takes_labels(graph) ? sizeof(int32_t) : output));
     return part->output_count ? check_row("output", &part->output[0], output) : LS_OK;
 }
 

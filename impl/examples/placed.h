@@ -7,7 +7,7 @@
 #ifndef LS_IMPL_PLACED_H
 #define LS_IMPL_PLACED_H
 
-#include "common/comm/comm.h"
+#include "common/comm/comm_choice.h"
 #include "common/device/placement.h"
 #include "common/device/device.h"
 

@@ -6,7 +6,7 @@
  * worker is as asynchronous as it is synchronous, bit by bit.
  */
 #include "impl/examples/example.h"
-#include "impl/step/served.h"
+#include "impl/strategy.h"
 
 #include <string.h>
 
@@ -20,8 +20,7 @@ static ls_status train(const ls_job *job, float *out, size_t *nodes)
     ls_run *run;
     LS_TRY(ls_strategy_find("ps", &ps));
     LS_TRY(ls_strategy_open(ps, job, &run));
-    const ls_stepped *steps = (const ls_stepped *)run; /* worker 0 is member 0 */
-    *nodes = ls_program_describe(steps->components[steps->component[0]].program[LS_FULL]).nodes;
+    *nodes = run->kind->describe_replica(run, 0).nodes; /* of one worker's program */
     ls_status status = run->kind->load(run, initial);
     if (!status)
         status = run->kind->step(run, false, STEPS);
@@ -55,15 +54,17 @@ static ls_status show_variable(ls_job *job)
     job->device_count = 2;
     LS_TRY(ls_strategy_find("ps", &ps));
     LS_TRY(ls_strategy_open(ps, job, &run));
-    const ls_stepped *steps = (const ls_stepped *)run;
-    const ls_variables *server = &ls_served_here(steps->served, 0)->shard.part.graph->variables;
+    /* What the server's device holds as parameters: of all variables, each once. */
+    const ls_memory_ledger ledger = ls_device_ledger(job->variable_device);
+    const size_t elements = ledger.in_use[LS_MEMORY_PARAMETERS] / sizeof(float);
+    const ls_variables *variables = &job->model->graph->variables;
     ls_status status = run->kind->load(run, initial);
     if (!status) /* the step pulls what was loaded, and the server then updates it */
         status = run->kind->step(run, false, 1);
     if (!status)
         status = run->kind->sync(run);
     for (int w = 0; w < 2 && !status; w++) {
-        status = ls_replica_gather(steps->shared.members[w].replica, pulled);
+        status = run->kind->gather_replica(run, w, pulled);
         if (!status)
             status = example_expect(!memcmp(pulled, initial, sizeof pulled),
                                     "the server's variables, on each worker");
@@ -72,8 +73,8 @@ static ls_status show_variable(ls_job *job)
         status = run->kind->gather(run, values[0]);
     if (!status) {
         printf("%s: %zu elements on the server, pulled by 2 workers, updated there\n",
-               server->items[0].name, server->items[0].count);
-        status = example_expect(server->elements == PARAMETERS && server->count == 4 &&
+               variables->items[0].name, variables->items[0].count);
+        status = example_expect(elements == PARAMETERS && variables->elements == PARAMETERS &&
                                     memcmp(values[0], initial, sizeof initial) != 0,
                                 "one set of variables, updated");
     }

@@ -6,7 +6,6 @@
  * is above 0.8, the loss a third of the first or less, and both replicas have the same bits.
  */
 #include "impl/examples/example.h"
-#include "impl/replicas.h"
 #include "impl/strategy.h"
 
 #include <string.h>
@@ -18,12 +17,11 @@ static float values[2][PARAMETERS];
 /* The loss of a step: of each replica, and as the strategy adds them up. */
 static ls_status print_loss(ls_run *run, uint64_t step, double *loss)
 {
-    const ls_replicated *replicas = (const ls_replicated *)run;
     ls_step_record all, one[2];
     uint64_t mark;
     LS_TRY(run->kind->records(run, step, 1, &all, &mark));
     for (int i = 0; i < 2; i++)
-        LS_TRY(ls_replica_records(replicas->members[i].replica, step, 1, &one[i], &mark));
+        LS_TRY(run->kind->records_replica(run, i, step, 1, &one[i]));
     printf("step %3d: loss %.6f + %.6f = %.6f\n", (int)step + 1, one[0].loss, one[1].loss,
            all.loss);
     *loss = all.loss;
@@ -32,7 +30,6 @@ static ls_status print_loss(ls_run *run, uint64_t step, double *loss)
 
 static ls_status train(ls_run *run, const ls_job *job)
 {
-    const ls_replicated *replicas = (const ls_replicated *)run;
     double first, last;
     ls_evaluation found;
     ls_variables_initialize(&job->model->graph->variables, 1, values[0]);
@@ -43,7 +40,7 @@ static ls_status train(ls_run *run, const ls_job *job)
     LS_TRY(print_loss(run, STEPS - 1, &last));
     LS_TRY(run->kind->evaluate(run, job->data->test.samples, &found));
     for (int i = 0; i < 2; i++)
-        LS_TRY(ls_replica_gather(replicas->members[i].replica, values[i]));
+        LS_TRY(run->kind->gather_replica(run, i, values[i]));
     printf("accuracy on %zu images: %.4f\n", job->data->test.samples, found.accuracy);
     LS_TRY(example_expect(!memcmp(values[0], values[1], sizeof values[0]),
                           "the bits of the other replica"));

@@ -6,7 +6,6 @@
  * half of the first, ln 10; and both replicas have the same bits.
  */
 #include "impl/examples/example_training.h"
-#include "impl/replicas.h"
 
 #include <math.h>
 #include <string.h>
@@ -15,13 +14,12 @@ enum { EPOCHS = 12, DEVICES = 2 };
 
 static ls_status train(ls_run *run)
 {
-    const ls_replicated *replicas = (const ls_replicated *)run;
     const size_t bytes = run->job->model->graph->variables.elements * sizeof(float);
     example_outcome outcome = {0};
     ls_status status = example_run(run, EPOCHS, &outcome);
     float *other = malloc(bytes);
     if (!status && other)
-        status = ls_replica_gather(replicas->members[1].replica, other);
+        status = run->kind->gather_replica(run, 1, other);
     if (!status) {
         printf("loss %.4f, after %d epochs %.4f; accuracy %.4f\n", outcome.first, EPOCHS,
                outcome.last, outcome.accuracy);

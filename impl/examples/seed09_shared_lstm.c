@@ -6,8 +6,8 @@
  * branch after the other and adds. Both devices hold the weights; the merge holds
  * the dense layer alone.
  */
+#include "common/nn/places.h"
 #include "impl/examples/example_training.h"
-#include "impl/places.h"
 
 #include <string.h>
 

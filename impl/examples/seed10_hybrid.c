@@ -5,7 +5,6 @@
  * what the same device of each instance owns are all-reduced. After 20 steps in exact mode both
  * instances have the same bits, those of one device alone, and the loss is below the first.
  */
-#include "common/nn/layer.h"
 #include "impl/examples/example.h"
 #include "impl/strategy.h"
 
@@ -22,7 +21,7 @@ static ls_status place_nodes(const ls_graph *graph, int place[NODES])
     char name[LS_NODE_NAME];
     LS_TRY(example_expect(graph->count <= NODES && graph->variables.elements <= MOST, "sizes"));
     for (int n = 0; n < graph->count; n++) {
-        if (graph->nodes[n].layer->role == LS_LAYER_INPUT)
+        if (!graph->nodes[n].input_count) /* an input of the model */
             continue;
         place[n] = strcmp(ls_graph_node_name(graph, n, name), "lstm0/a") != 0;
         printf("%-24s device %d of each instance\n", name, place[n]);

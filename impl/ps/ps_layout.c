@@ -2,6 +2,8 @@
 /* Who serves, who works, and what a server holds; see ps_layout.h. */
 #include "impl/ps/ps_layout.h"
 
+#include "common/comm/comm.h"
+
 #include <stdlib.h>
 
 int ls_ps_workers(const ls_ps_options *o, int all_devices)
@@ -15,11 +17,6 @@ int ls_ps_worker_on(const ls_job *job, int index)
     if (job->ps.ranks == 1 || job->ps.colocate)
         return rank;
     return rank < job->ps.servers ? -1 : rank - job->ps.servers;
-}
-
-int ls_ps_process(const ls_job *job)
-{
-    return job->comm ? job->comm->rank : 0;
 }
 
 ls_device *ls_ps_device(const ls_job *job, const ls_ps_member *member)
@@ -65,10 +62,10 @@ static void list_members(const ls_job *job, ls_ps_layout *l)
 /* The variable device may be that of a worker. */
 static const ls_device *device_of(const ls_job *job, const ls_ps_member *m)
 {
-    return m->process == ls_ps_process(job) ? ls_ps_device(job, m) : NULL;
+    return m->process == ls_job_process(job) ? ls_ps_device(job, m) : NULL;
 }
 
-bool ls_ps_together(const ls_job *job, const ls_ps_layout *l, int server, int worker)
+bool ls_ps_same_device(const ls_job *job, const ls_ps_layout *l, int server, int worker)
 {
     const ls_ps_member *s = &l->members[l->server_rank[server]];
     const ls_ps_member *w = &l->members[l->worker_rank[worker]];
@@ -136,16 +133,14 @@ static void cut_pieces(const ls_buckets *buckets, ls_ps_layout *l)
         const ls_range *bucket = &buckets->items[b];
         for (size_t r = 0; r < l->range_count; r++) {
             const ls_ps_range *range = &l->ranges[r];
-            size_t first = range->first > bucket->first ? range->first : bucket->first;
-            size_t last = range->first + range->count;
-            if (last > bucket->first + bucket->count)
-                last = bucket->first + bucket->count;
-            if (first < last)
-                l->pieces[l->piece_count++] = (ls_ps_range){.server = range->server,
-                                                            .first = first,
-                                                            .count = last - first,
-                                                            .at = range->at + first - range->first,
-                                                            .bucket = b};
+            const ls_range both = ls_range_common(*bucket, (ls_range){range->first, range->count});
+            if (both.count)
+                l->pieces[l->piece_count++] =
+                    (ls_ps_range){.server = range->server,
+                                  .first = both.first,
+                                  .count = both.count,
+                                  .at = range->at + both.first - range->first,
+                                  .bucket = b};
         }
     }
 }

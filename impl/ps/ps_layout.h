@@ -43,6 +43,13 @@ typedef struct ls_ps_layout {
     size_t *elements; /**< [servers] of each shard */
 } ls_ps_layout;
 
+/** Rank of a run's member: worker w is number w, server k number workers + k. */
+static inline int ls_ps_rank(const ls_ps_layout *layout, int member)
+{
+    return member < layout->workers ? layout->worker_rank[member]
+                                    : layout->server_rank[member - layout->workers];
+}
+
 /** Workers of a job on so many devices of all ranks together. */
 int ls_ps_workers(const ls_ps_options *options, int all_devices);
 
@@ -54,13 +61,10 @@ void ls_ps_layout_close(ls_ps_layout *layout);
 ls_status ls_ps_refuse_arrival(const char *comm);
 
 /** Whether the two are on one device, so that what they tell each other crosses no border. */
-bool ls_ps_together(const ls_job *job, const ls_ps_layout *layout, int server, int worker);
+bool ls_ps_same_device(const ls_job *job, const ls_ps_layout *layout, int server, int worker);
 
 /** Number of the worker on device `index` of this process; -1: none works there. */
 int ls_ps_worker_on(const ls_job *job, int index);
-
-/** This process's number. */
-int ls_ps_process(const ls_job *job);
 
 /** Device number `device` of a member of this process. */
 ls_device *ls_ps_device(const ls_job *job, const ls_ps_member *member);

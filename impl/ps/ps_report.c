@@ -96,83 +96,110 @@ double ls_ps_report_busy(const ls_run *run, size_t index)
     return all > 0 ? 1 - rest / all : 0;
 }
 
-/* ---- Logs ----------------------------------------------------------------------------------- */
+/* ---- The record -------------------------------------------------------------------------------
+ */
 
 /* Of a server's log, as its process tells it. */
 typedef struct log_size {
     uint64_t count, lost;
 } log_size;
 
+static ls_status open_record(const char *path, FILE **out)
+{
+    *out = fopen(path, "w");
+    if (!*out)
+        return ls_fail(LS_CODE_MISSING, "ps-record", path, "%s; a file that can be written works",
+                       strerror(errno));
+    fprintf(*out, "lockstep ps order 1\n");
+    return LS_OK;
+}
+
+static ls_status close_record(const char *path, FILE *file)
+{
+    const bool bad = ferror(file) != 0;
+    if (fclose(file) == 0 && !bad)
+        return LS_OK;
+    return ls_fail(LS_CODE_MISSING, "ps-record", path, "%s; is the disk full?", strerror(errno));
+}
+
+static void write_log(FILE *file, int server, const ls_ps_event *events, log_size size)
+{
+    static const char *const kinds[] = {[LS_PS_PULL] = "pull",
+                                        [LS_PS_PUSH] = "push",
+                                        [LS_PS_EMPTY] = "empty",
+                                        [LS_PS_DROP] = "drop"};
+    for (size_t i = 0; i < size.count; i++)
+        fprintf(file, "%d %s %u\n", server, kinds[events[i].kind], events[i].worker);
+    if (size.lost)
+        fprintf(file, "%d lost %llu\n", server, (unsigned long long)size.lost);
+}
+
 static int process_of(const ls_served *me, int server)
 {
     return me->layout.members[me->layout.server_rank[server]].process;
 }
 
-/* What comes of one server's log, to process 0. */
-static ls_status bring_log(const ls_served *me, ls_comm *comm, int number, ls_ps_log *log)
+/* One server's log, from its process to process 0, which has room for it, and writes it. */
+static ls_status bring_log(const ls_served *me, ls_comm *comm, int number, log_size size,
+                           ls_ps_event *room, FILE *file)
 {
     const ls_served_server *server = &me->servers[number];
-    const ls_ps_log *here = server->shard.replica ? &server->serving.log : NULL;
-    const int from = process_of(me, number);
-    const size_t bytes = log->count * sizeof *log->events;
-    if (here && comm && comm->rank > 0)
-        return comm->backend->send(comm, 0, TAG, here->events, here->count * sizeof *log->events);
+    const ls_ps_event *events = server->shard.replica ? server->serving.log.events : NULL;
+    const size_t bytes = size.count * sizeof *room;
     if (comm && comm->rank > 0)
-        return LS_OK;
-    if (!here)
-        return comm->backend->receive(comm, from, TAG, log->events, bytes);
-    memcpy(log->events, here->events, bytes);
-    return LS_OK;
-}
-
-/* Room for all logs, of process 0 alone. */
-static ls_status make_room(const ls_served *me, const ls_job *job, const log_size *sizes,
-                           ls_ps_log *logs)
-{
-    const size_t n = (size_t)me->layout.servers;
-    for (int s = 0; s < me->layout.servers && ls_ps_process(job) == 0; s++) {
-        const log_size *size = &sizes[(size_t)process_of(me, s) * n + (size_t)s];
-        LS_TRY(ls_ps_log_open(size->count, &logs[s]));
-        logs[s].count = size->count;
-        logs[s].lost = size->lost;
+        return events ? comm->backend->send(comm, 0, TAG, events, bytes) : LS_OK;
+    if (!events) {
+        LS_TRY(comm->backend->receive(comm, process_of(me, number), TAG, room, bytes));
     }
+    write_log(file, number, events ? events : room, size);
     return LS_OK;
 }
 
-/* Process 0 has room for all before any sends: what nobody takes would be taken for another's. */
-ls_status ls_ps_report_logs(const ls_run *run, ls_ps_log **out, int *servers)
+/* Process 0 has the file and room before any sends: what nobody takes would be taken for
+ * another's. */
+static ls_status write_record(const ls_served *me, ls_comm *comm, const char *path,
+                              const log_size *sizes)
+{
+    const bool writes = !comm || comm->rank == 0;
+    const int servers = me->layout.servers;
+    FILE *file = NULL;
+    ls_ps_event *room = NULL;
+    uint64_t most = 0;
+    for (int s = 0; s < servers; s++)
+        most = sizes[s].count > most ? sizes[s].count : most;
+    ls_status status = LS_OK;
+    if (writes && !(room = calloc(most + 1, sizeof *room)))
+        status = ls_fail_memory("ps", most * sizeof *room);
+    else if (writes)
+        status = open_record(path, &file);
+    status = ls_comm_agree(comm, status);
+    for (int s = 0; s < servers && !status; s++)
+        status = bring_log(me, comm, s, sizes[s], room, file);
+    free(room);
+    if (file)
+        status = ls_status_first(status, close_record(path, file));
+    return status;
+}
+
+ls_status ls_ps_record(const ls_run *run, const char *path)
 {
     const ls_served *me = ls_served_of(run);
     ls_comm *comm = run->job->comm;
     const size_t n = (size_t)me->layout.servers, processes = comm ? (size_t)comm->size : 1;
-    ls_ps_log *logs = calloc(n, sizeof *logs);
     log_size *mine = calloc(n * (1 + processes), sizeof *mine), *all = mine ? mine + n : NULL;
-    ls_status status = logs && mine ? LS_OK : ls_fail_memory("ps", n * processes * sizeof *mine);
-    for (int s = 0; s < me->layout.servers && !status; s++)
+    ls_status status = mine ? LS_OK : ls_fail_memory("ps", n * processes * sizeof *mine);
+    for (size_t s = 0; s < n && !status; s++)
         mine[s] = (log_size){me->servers[s].serving.log.count, me->servers[s].serving.log.lost};
     status = ls_comm_bring(comm, status, mine, n * sizeof *mine, all);
+    for (size_t s = 0; s < n && !status; s++)
+        mine[s] = all[(size_t)process_of(me, (int)s) * n + s];
     if (!status)
-        status = ls_comm_agree(comm, make_room(me, run->job, all, logs));
-    for (int s = 0; s < me->layout.servers && !status; s++)
-        status = bring_log(me, comm, s, &logs[s]);
+        status = ls_comm_agree(comm, write_record(me, comm, path, mine));
     free(mine);
-    if (status) {
-        ls_ps_report_free(logs, logs ? me->layout.servers : 0);
-        return status;
-    }
-    *servers = me->layout.servers;
-    *out = logs;
-    return LS_OK;
+    return status;
 }
 
-void ls_ps_report_free(ls_ps_log *logs, int servers)
-{
-    for (int s = 0; logs && s < servers; s++)
-        ls_ps_log_close(&logs[s]);
-    free(logs);
-}
-
-ls_status ls_ps_logs_writable(const char *path)
+ls_status ls_ps_record_writable(const char *path)
 {
     int error = 0;
     const int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -191,27 +218,4 @@ ls_status ls_ps_logs_writable(const char *path)
         return LS_OK;
     return ls_fail(LS_CODE_MISSING, "ps-record", path, "%s; a file that can be written works",
                    strerror(error));
-}
-
-ls_status ls_ps_logs_write(const ls_ps_log *logs, int servers, const char *path)
-{
-    static const char *const kinds[] = {[LS_PS_PULL] = "pull",
-                                        [LS_PS_PUSH] = "push",
-                                        [LS_PS_EMPTY] = "empty",
-                                        [LS_PS_DROP] = "drop"};
-    FILE *file = fopen(path, "w");
-    if (!file)
-        return ls_fail(LS_CODE_MISSING, "ps-record", path, "%s; a file that can be written works",
-                       strerror(errno));
-    fprintf(file, "lockstep ps order 1\n");
-    for (int s = 0; s < servers; s++) {
-        for (size_t i = 0; i < logs[s].count; i++)
-            fprintf(file, "%d %s %u\n", s, kinds[logs[s].events[i].kind], logs[s].events[i].worker);
-        if (logs[s].lost)
-            fprintf(file, "%d lost %zu\n", s, logs[s].lost);
-    }
-    const bool bad = ferror(file) != 0;
-    if (fclose(file) == 0 && !bad)
-        return LS_OK;
-    return ls_fail(LS_CODE_MISSING, "ps-record", path, "%s; is the disk full?", strerror(errno));
 }

@@ -18,11 +18,6 @@ static void abandon_say(ls_op *op)
     control->backend->abandon(control);
 }
 
-static void destroy_op(ls_op *op)
-{
-    free(op);
-}
-
 /* `decides`: whether the worker is late. */
 static ls_status add_say(say_op make, bool decides, ls_op_list *ops)
 {
@@ -37,7 +32,6 @@ static ls_status add_say(say_op make, bool decides, ls_op_list *ops)
     if (!say)
         return ls_fail_memory("ps", sizeof *say);
     *say = make;
-    say->op.destroy = destroy_op;
     say->op.use = LS_TIME_COMMUNICATION;
     ls_status status = ls_op_touches(&say->op, touched, decides ? DECIDES : SAYS);
     if (status)

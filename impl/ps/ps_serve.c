@@ -130,11 +130,6 @@ static ls_status run_serve(ls_op *op, ls_queue *queue)
     return status;
 }
 
-static void destroy_op(ls_op *op)
-{
-    free(op);
-}
-
 ls_status ls_ps_serving_op(ls_ps_serving *s, ls_op **out)
 {
     serve_op *serve = calloc(1, sizeof *serve);
@@ -143,7 +138,6 @@ ls_status ls_ps_serving_op(ls_ps_serving *s, ls_op **out)
     *serve = (serve_op){.op = {.name = "ps.serve",
                                .run = run_serve,
                                .abandon = abandon_serve,
-                               .destroy = destroy_op,
                                .use = LS_TIME_COMMUNICATION},
                         .serving = s};
     *out = &serve->op;
@@ -164,7 +158,7 @@ static ls_status build_exchanges(const ls_ps_serving *s, int worker, ls_exchange
         ls_op *op;
         if (range->server != s->shard->server)
             continue;
-        e.inside = ls_ps_together(s->job, l, s->shard->server, worker);
+        e.inside = ls_ps_same_device(s->job, l, s->shard->server, worker);
         if (like.send) {
             e.send += range->at;
             e.send_count = range->count;

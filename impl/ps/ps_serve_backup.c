@@ -41,7 +41,7 @@ int ls_ps_backup_needed(const ls_job *job, int workers, int64_t batch)
 static void note_served(ls_ps_serving *s, int worker)
 {
     const ls_ps_layout *l = s->shard->layout;
-    if (ls_ps_together(s->job, l, s->shard->server, worker))
+    if (ls_ps_same_device(s->job, l, s->shard->server, worker))
         return;
     for (size_t i = 0; i < l->range_count; i++) {
         if (l->ranges[i].server != s->shard->server)
@@ -97,7 +97,7 @@ static ls_status take_push(ls_ps_serving *s, int worker, uint64_t step, ls_queue
     ls_ps_histogram_note(&s->lead, 0);
     ls_ps_histogram_note(&s->staleness, s->version - step);
     LS_TRY(ls_ps_run(s->accepted ? &s->add[worker] : &s->receive[worker], queue));
-    s->samples += ls_slice_begin(batch, worker + 1, n) - ls_slice_begin(batch, worker, n);
+    s->samples += ls_slice_share(batch, worker, n);
     if (++s->accepted < ls_ps_backup_needed(job, s->workers, batch))
         return LS_OK;
     return update(s, batch, queue);

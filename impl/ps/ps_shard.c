@@ -11,13 +11,12 @@ static ls_status add_variables(const ls_variables *whole, const ls_ps_range *ran
 {
     for (size_t i = 0; i < whole->count; i++) {
         ls_variable v = whole->items[i];
-        size_t first = v.offset > range->first ? v.offset : range->first;
-        size_t last = v.offset + v.count, end = range->first + range->count;
-        last = last < end ? last : end;
-        if (first >= last)
+        const ls_range both =
+            ls_range_common((ls_range){v.offset, v.count}, (ls_range){range->first, range->count});
+        if (!both.count)
             continue;
         v.rank = 1;
-        v.shape[0] = (int64_t)(last - first);
+        v.shape[0] = (int64_t)both.count;
         LS_TRY(ls_variables_add(&graph->variables, &v));
     }
     return LS_OK;

@@ -21,8 +21,7 @@ static int final_node(const ls_graph *graph, ls_range range)
     for (int n = 0; n < graph->count; n++) {
         for (int v = 0; v < graph->nodes[n].variable_count; v++) {
             const ls_variable *variable = &graph->variables.items[graph->nodes[n].variables[v]];
-            if (variable->offset < range.first + range.count &&
-                variable->offset + variable->count > range.first)
+            if (ls_range_common((ls_range){variable->offset, variable->count}, range).count)
                 return n;
         }
     }
@@ -87,15 +86,6 @@ const ls_layout *ls_group_layout(const ls_group_options *o, int *hosts, ls_layou
 
 /* ---- Opening --------------------------------------------------------------------------------- */
 
-/* Shards of the tree of a batch; fast mode has none. */
-static int64_t shards_of(const ls_job *job, int which)
-{
-    const int64_t batch = ls_replicated_batch(job, which);
-    if (!job->exact)
-        return 0;
-    return job->micro_shards < batch ? job->micro_shards : batch;
-}
-
 /* The most that an all-reduce of this end needs; they run one after the other. */
 static ls_status take_scratch(ls_stepped *run, ls_group *g, int i)
 {
@@ -104,47 +94,20 @@ static ls_status take_scratch(ls_stepped *run, ls_group *g, int i)
     size_t most = 0;
     void *memory;
     for (int which = 0; which < LS_BATCHES && job->allreduce->scratch; which++) {
-        for (size_t b = 0; b < g->buckets.count && ls_replicated_batch(job, which); b++) {
-            const size_t need = job->allreduce->scratch(
-                comm->rank, comm->size, g->buckets.items[b].count, shards_of(job, which));
+        const int64_t batch = ls_replicated_batch(job, which);
+        for (size_t b = 0; b < g->buckets.count && batch; b++) {
+            const size_t need =
+                job->allreduce->scratch(comm->rank, comm->size, g->buckets.items[b].count,
+                                        job->exact ? ls_job_shards(job, batch) : 0);
             most = need > most ? need : most;
         }
     }
-    g->scratch_elements[i] = most;
+    g->ends[i].scratch_elements = most;
     if (!most)
         return LS_OK;
-    LS_TRY(ls_device_allocate(run->shared.members[g->member[i]].replica->device,
+    LS_TRY(ls_device_allocate(run->shared.members[g->ends[i].member].replica->device,
                               LS_MEMORY_COMMUNICATION, most * sizeof(float), &memory));
-    g->scratch[i] = memory;
-    return LS_OK;
-}
-
-static ls_status open_lane(ls_stepped *run, ls_group *g, int i)
-{
-    ls_lane lane = {.member = g->member[i], .name = "communication", .own = true};
-    g->lane[i] = g->member[i];
-    if (!run->shared.base.job->overlap)
-        return LS_OK;
-    LS_TRY(
-        ls_queue_open(run->shared.members[g->member[i]].replica->device, lane.name, &lane.queue));
-    g->lane[i] = run->lane_count;
-    run->lanes[run->lane_count++] = lane;
-    return LS_OK;
-}
-
-/* With the devices of the members, for the caller to free. */
-static ls_status take_arrays(const ls_stepped *run, ls_group *g, ls_device ***devices)
-{
-    const size_t n = (size_t)g->member_count;
-    *devices = calloc(n + 1, sizeof **devices);
-    g->comms = calloc(n + 1, sizeof *g->comms);
-    g->lane = calloc(n + 1, sizeof *g->lane);
-    g->scratch = calloc(n + 1, sizeof *g->scratch);
-    g->scratch_elements = calloc(n + 1, sizeof *g->scratch_elements);
-    if (!*devices || !g->comms || !g->lane || !g->scratch || !g->scratch_elements)
-        return ls_fail_memory("step", n * sizeof *g->comms);
-    for (size_t i = 0; i < n; i++)
-        (*devices)[i] = run->shared.members[g->member[i]].replica->device;
+    g->ends[i].scratch = memory;
     return LS_OK;
 }
 
@@ -154,33 +117,35 @@ static ls_status open_members(ls_stepped *run, ls_group *g)
     if (algorithm->check && g->count)
         LS_TRY(algorithm->check(g->comms[0]));
     for (int i = 0; i < g->count; i++) {
-        LS_TRY(open_lane(run, g, i));
+        LS_TRY(ls_lane_open(run, g->ends[i].member, "communication", run->shared.base.job->overlap,
+                            &g->ends[i].lane));
         LS_TRY(take_scratch(run, g, i));
     }
     return LS_OK;
 }
 
-static ls_status find_members(ls_stepped *run, ls_group *g, int place)
-{
-    const ls_job *job = run->shared.base.job;
-    g->member = calloc(job->device_count + 1, sizeof *g->member);
-    g->hosts = calloc(LS_JOB_REPLICAS, sizeof *g->hosts);
-    if (!g->member || !g->hosts)
-        return ls_fail_memory("step", LS_JOB_REPLICAS * sizeof *g->hosts);
-    for (size_t i = 0; i < job->device_count; i++)
-        if (ls_job_place_of(job, i) == place)
-            g->member[g->member_count++] = (int)i;
-    return LS_OK;
-}
-
-static ls_status prepare(ls_stepped *run, const ls_group_options *o, ls_group *g,
+/* With the devices of the members, for the caller to free. */
+static ls_status prepare(const ls_stepped *run, const ls_group_options *o, ls_group *g,
                          ls_device ***devices)
 {
+    const ls_job *job = run->shared.base.job;
+    const size_t most = job->device_count + 1;
     LS_TRY(ls_group_buckets(o, &g->buckets));
     LS_TRY(order_buckets(o->graph, g));
-    LS_TRY(find_members(run, g, o->place));
+    *devices = calloc(most, sizeof **devices);
+    g->ends = calloc(most, sizeof *g->ends);
+    g->comms = calloc(most, sizeof *g->comms);
+    g->hosts = calloc(LS_JOB_REPLICAS, sizeof *g->hosts);
+    if (!*devices || !g->ends || !g->comms || !g->hosts)
+        return ls_fail_memory("step", LS_JOB_REPLICAS * sizeof *g->hosts);
+    for (size_t i = 0; i < job->device_count; i++) {
+        if (ls_job_place_of(job, i) != o->place)
+            continue;
+        (*devices)[g->member_count] = job->devices[i];
+        g->ends[g->member_count++].member = (int)i;
+    }
     g->layout = ls_group_layout(o, g->hosts, &g->spread);
-    return take_arrays(run, g, devices);
+    return LS_OK;
 }
 
 ls_status ls_group_open(ls_stepped *run, const ls_group_options *o, ls_group *g)
@@ -200,16 +165,14 @@ ls_status ls_group_open(ls_stepped *run, const ls_group_options *o, ls_group *g)
 void ls_group_close(ls_stepped *run, ls_group *g)
 {
     for (int i = 0; i < g->count; i++) {
-        if (g->scratch[i])
-            ls_device_release(run->shared.members[g->member[i]].replica->device, g->scratch[i]);
+        if (g->ends[i].scratch)
+            ls_device_release(run->shared.members[g->ends[i].member].replica->device,
+                              g->ends[i].scratch);
         ls_comm_close(g->comms[i]);
     }
     free(g->comms);
-    free(g->member);
+    free(g->ends);
     free(g->hosts);
-    free(g->lane);
-    free(g->scratch);
-    free(g->scratch_elements);
     free(g->order);
     ls_buckets_close(&g->buckets);
 }
@@ -221,12 +184,12 @@ static ls_status build(ls_step *s, const ls_group *g, int i, void *flat, ls_rang
                        ls_op_list *ops)
 {
     const ls_job *job = ls_step_job(s);
-    const ls_slice *slice = ls_step_member(s, g->member[i])->slice[s->which];
+    const ls_slice *slice = ls_step_member(s, g->ends[i].member)->slice[s->which];
     float *sums[LS_REPLICA_LOSSES];
     ls_allreduce_args args = {
-        .data = (float *)flat + range.first, .count = range.count, .scratch = g->scratch[i]};
+        .data = (float *)flat + range.first, .count = range.count, .scratch = g->ends[i].scratch};
     if (job->exact) {
-        args.shards = shards_of(job, s->which);
+        args.shards = ls_shards(s);
         args.sums = sums;
         args.sum_count = ls_slice_sums(slice);
     }
@@ -250,7 +213,7 @@ static void say_part(ls_step *s, const ls_group *g, int i, void *flat, ls_range 
 {
     ls_op_list ops = {0};
     ls_status status = build(s, g, i, flat, range, &ops);
-    ls_task *task = ls_task_of(s, "all-reduce", g->lane[i], range, &ops, status);
+    ls_task *task = ls_task_of(s, "all-reduce", g->ends[i].lane, range, &ops, status);
     if (!task)
         return;
     task->call = call;
@@ -260,9 +223,9 @@ static void say_part(ls_step *s, const ls_group *g, int i, void *flat, ls_range 
 
 static void say_parts(ls_step *s, const ls_group *g, ls_range range, bool parameters)
 {
-    const int call = g->count && ls_comm_together(g->comms[0]) ? s->calls++ : -1;
+    const int call = g->count && ls_comm_is_joint(g->comms[0]) ? s->calls++ : -1;
     for (int i = 0; i < g->count && !s->status; i++) {
-        const ls_replica *r = ls_step_replica(s, g->member[i]);
+        const ls_replica *r = ls_step_replica(s, g->ends[i].member);
         say_part(s, g, i, parameters ? r->parameters : r->gradients, range, call);
     }
 }
@@ -273,8 +236,8 @@ void ls_all_reduce(ls_step *s, int place, int b)
     const ls_range range = ls_bucket(s, place, b);
     for (int i = 0; i < g->count && !s->status; i++)
         if (!ls_step_job(s)->exact &&
-            !ls_slice_sums(ls_step_member(s, g->member[i])->slice[s->which]))
-            say_zeros(s, g->member[i], range);
+            !ls_slice_sums(ls_step_member(s, g->ends[i].member)->slice[s->which]))
+            say_zeros(s, g->ends[i].member, range);
     say_parts(s, g, range, false);
 }
 
@@ -291,11 +254,14 @@ static void say_quotient(ls_step *s, int member, ls_range range, int count)
 
 void ls_average(ls_step *s, int place, int b)
 {
+    if (!ls_step_job(s)->period)
+        ls_step_fail(s, ls_fail(LS_CODE_USAGE, "strategy", s->run->shared.base.strategy->name,
+                                "averages once a period of steps; give one of 1 or more"));
     const ls_group *g = group_at(s, place);
     const ls_range range = ls_bucket(s, place, b);
     say_parts(s, g, range, true);
     for (int i = 0; i < g->count && !s->status; i++)
-        say_quotient(s, g->member[i], range, ls_job_replicas(ls_step_job(s)));
+        say_quotient(s, g->ends[i].member, range, ls_job_replicas(ls_step_job(s)));
 }
 
 ls_traffic ls_reduced_traffic(const ls_step *s)
@@ -306,6 +272,7 @@ ls_traffic ls_reduced_traffic(const ls_step *s)
         for (int b = 0; b < ls_buckets_of(s, k); b++)
             ls_traffic_add(&sum,
                            job->allreduce->formula(ls_job_replicas(job), ls_bucket(s, k, b).count,
-                                                   ls_shards(s), group_at(s, k)->layout));
+                                                   ls_shards(s), group_at(s, k)->layout),
+                           1);
     return sum;
 }

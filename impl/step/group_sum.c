@@ -52,16 +52,14 @@ typedef struct place_sum {
 /* A step over elements of the place, as steps over the whole's. */
 static ls_status add_step(const place_sum *p, ls_order_step step)
 {
-    const size_t first = step.first, last = step.first + step.count;
+    const ls_range range = {step.first, step.count};
     for (size_t v = 0; v < p->part->graph->variables.count; v++) {
         const ls_variable *mine = &p->part->graph->variables.items[v];
-        const size_t begin = first > mine->offset ? first : mine->offset;
-        const size_t end = mine->offset + mine->count;
-        if (begin >= (last < end ? last : end))
-            continue;
-        step.first = p->whole->items[p->part->variable[v]].offset + begin - mine->offset;
-        step.count = (last < end ? last : end) - begin;
-        LS_TRY(ls_sum_order_add(p->out, &step));
+        const ls_range both = ls_range_common(range, (ls_range){mine->offset, mine->count});
+        step.first = p->whole->items[p->part->variable[v]].offset + both.first - mine->offset;
+        step.count = both.count;
+        if (both.count)
+            LS_TRY(ls_sum_order_add(p->out, &step));
     }
     return LS_OK;
 }

@@ -84,10 +84,28 @@ static ls_status say_step(const ls_names *n, const ls_step *s, FILE *out)
     return LS_OK;
 }
 
+static void say_title(const ls_step *s, FILE *out)
+{
+    const ls_stepped *run = s->run;
+    if (s == &run->before)
+        fputs("\nOnce, before steps that are put together", out);
+    else if (s == &run->after)
+        fputs("\nOnce, after these", out);
+    else
+        fprintf(out, "\nA step of %lld samples%s%s",
+                (long long)ls_replicated_batch(run->shared.base.job, s->which),
+                s->which == LS_TAIL ? ", the last of an epoch" : "",
+                s->kind >= LS_LAST ? ", the last of a period" : "");
+    fprintf(out, ": %zu tasks, %zu operations\n\n", s->task_count, s->op_count);
+}
+
+/* None: it is not there. */
 static ls_status list_step(const ls_names *n, const ls_step *s, FILE *out)
 {
     char *text = NULL;
     size_t size = 0;
+    if (!s->task_count)
+        return LS_OK;
     FILE *stream = open_memstream(&text, &size);
     if (!stream)
         return ls_fail_memory("listing", BUFSIZ);
@@ -95,10 +113,7 @@ static ls_status list_step(const ls_names *n, const ls_step *s, FILE *out)
     const bool whole = !fclose(stream);
     if (!status && !whole)
         status = ls_fail_memory("listing", size);
-    fprintf(out, "\nA step of %lld samples%s%s: %zu tasks, %zu operations\n\n",
-            (long long)ls_replicated_batch(s->run->shared.base.job, s->which),
-            s->which == LS_TAIL ? ", the last of an epoch" : "",
-            s->kind >= LS_LAST ? ", the last of a period" : "", s->task_count, s->op_count);
+    say_title(s, out);
     if (!status)
         print_aligned(text, out);
     free(text);
@@ -110,10 +125,11 @@ ls_status ls_stepped_list(const ls_run *run, FILE *out)
     const ls_stepped *me = (const ls_stepped *)run;
     ls_names *names = NULL;
     LS_TRY(ls_names_open(me, &names));
-    ls_status status = LS_OK;
+    ls_status status = list_step(names, &me->before, out);
     for (int b = 0; b < LS_KINDS && !status; b++)
-        if (me->step[b].task_count)
-            status = list_step(names, &me->step[b], out);
+        status = list_step(names, &me->step[b], out);
+    if (!status)
+        status = list_step(names, &me->after, out);
     ls_names_close(names);
     return status;
 }

@@ -102,18 +102,23 @@ static ls_traffic count_ends(ls_comm *const *comms, int count)
 {
     ls_traffic sum = {0};
     for (int i = 0; i < count; i++)
-        ls_traffic_add(&sum, comms[i]->backend->traffic(comms[i]));
+        ls_traffic_add(&sum, comms[i]->backend->traffic(comms[i]), 1);
     return sum;
 }
 
 /* Tasks that one call puts, with the ends of all ranks of their communicator. */
-static ls_status put_lists(ls_step *s, const ls_task *first, int tasks, ls_op_list *ops,
-                           ls_comm_list *lists)
+static ls_status put_call(ls_step *s, const ls_task *first, int tasks)
 {
     ls_comm *const *ends = first->ends;
     const int size = ends[0]->size;
-    for (int r = 0; r < size; r++)
-        lists[r].ops = &ops[r];
+    ls_op_list ops[LS_JOB_REPLICAS + 1]; /* and a server */
+    ls_comm_list lists[LS_JOB_REPLICAS + 1];
+    if (size > LS_JOB_REPLICAS + 1)
+        return ls_fail(LS_CODE_USAGE, "step", first->verb, "of %d ranks is too large a call", size);
+    for (int r = 0; r < size; r++) {
+        ops[r] = (ls_op_list){0};
+        lists[r] = (ls_comm_list){.ops = &ops[r]};
+    }
     for (int i = 0; i < tasks; i++) {
         LS_TRY(put_waits(s, &first[i]));
         ops[first[i].rank] =
@@ -123,24 +128,14 @@ static ls_status put_lists(ls_step *s, const ls_task *first, int tasks, ls_op_li
     const ls_traffic before = count_ends(ends, size);
     LS_TRY(ls_comm_put(ends, lists, size));
     const ls_traffic after = count_ends(ends, size);
-    ls_traffic_add(&s->called, (ls_traffic){after.bytes_sent - before.bytes_sent,
-                                            after.messages_sent - before.messages_sent});
+    ls_traffic_add(&s->called,
+                   (ls_traffic){after.bytes_sent - before.bytes_sent,
+                                after.messages_sent - before.messages_sent},
+                   1);
     for (int i = 0; i < tasks; i++)
         if (first[i].event)
             LS_TRY(ls_queue_record(queue_of(s, first[i].lane), first[i].event));
     return LS_OK;
-}
-
-static ls_status put_call(ls_step *s, const ls_task *first, int tasks)
-{
-    const size_t size = (size_t)first->ends[0]->size;
-    ls_op_list *ops = calloc(size, sizeof *ops);
-    ls_comm_list *lists = calloc(size, sizeof *lists);
-    ls_status status = ops && lists ? put_lists(s, first, tasks, ops, lists)
-                                    : ls_fail_memory("step", size * sizeof *lists);
-    free(ops);
-    free(lists);
-    return status;
 }
 
 ls_status ls_step_put(ls_step *s, int component)

@@ -71,7 +71,8 @@ size_t ls_step_place(const ls_step *s, int member, ls_range range)
 
 bool ls_apart(const ls_step *s, int a, int b)
 {
-    return !ls_served_together(s->run, a, b);
+    const int workers = layout_of(s)->workers, worker = a < b ? a : b, server = a < b ? b : a;
+    return !ls_ps_same_device(ls_step_job(s), layout_of(s), server - workers, worker);
 }
 
 /* ---- Gradients ------------------------------------------------------------------------------- */
@@ -106,49 +107,27 @@ ls_span ls_gradient(ls_step *s, int member, size_t sum, ls_range range)
     return span;
 }
 
-static ls_status make_tree(ls_step *s, int server, ls_range range, ls_op_list *ops)
-{
-    const ls_job *job = ls_step_job(s);
-    const ls_replica *r = ls_step_replica(s, server);
-    ls_tree_sum *sums = NULL;
-    size_t count = 0;
-    ls_status status = ls_slice_tree(job, ls_replicated_batch(job, s->which), layout_of(s)->workers,
-                                     &sums, &count);
-    for (size_t i = 0; i < count && !status; i++) {
-        float *left = ls_gradient(s, server, sums[i].left, range).memory;
-        const ls_add_args args = {.count = (int64_t)range.count,
-                                  .a = left,
-                                  .b = ls_gradient(s, server, sums[i].right, range).memory,
-                                  .y = left};
-        ls_op *op;
-        status = r->kernels->table->add(r->kernels, &args, &op);
-        if (!status)
-            status = ls_op_list_add(ops, op);
-    }
-    free(sums);
-    return status;
-}
-
 void ls_add_arrived(ls_step *s, int server, ls_range range)
 {
-    ls_op_list ops = {0};
+    const int workers = layout_of(s)->workers;
+    size_t count = 0;
     if (s->status || !ls_step_job(s)->exact || !ls_step_replica(s, server))
         return;
-    const ls_status status = make_tree(s, server, range, &ops);
-    if (ops.count || status)
-        ls_task_of(s, "add up", server, range, &ops, status);
+    for (int w = 0; w < workers; w++)
+        count += ls_sums(s, w);
+    ls_span *spans = calloc(count + 1, sizeof *spans);
+    ls_step_fail(s, spans ? LS_OK : ls_fail_memory("step", count * sizeof *spans));
+    for (size_t i = 0; i < count && spans; i++)
+        spans[i] = ls_gradient(s, server, i, range);
+    ls_step_sum(s, server, range, spans, workers, spans ? spans[0].memory : NULL);
+    free(spans);
 }
 
 /* ---- Messages -------------------------------------------------------------------------------- */
 
-static int rank_of(const ls_step *s, int member)
-{
-    const ls_ps_layout *l = layout_of(s);
-    return member < l->workers ? l->worker_rank[member] : l->server_rank[number_of(s, member)];
-}
-
 /* One end; of a member elsewhere, or a server that serves, it is not said here. */
-static void say_end(ls_step *s, const char *verb, int member, const ls_exchange *exchange, int call)
+static void say_end(ls_step *s, const char *verb, int member, int peer, const ls_exchange *exchange,
+                    int call)
 {
     const ls_served *served = s->run->served;
     const ls_served_end *end = &served->ends[member];
@@ -162,27 +141,30 @@ static void say_end(ls_step *s, const char *verb, int member, const ls_exchange 
     task->call = call;
     task->ends = served->comms;
     task->rank = end->comm->rank;
+    task->peer = peer;
+    task->sent = exchange->send_count;
+    task->received = exchange->receive_count;
 }
 
 void ls_message(ls_step *s, ls_span to, ls_span from, bool add)
 {
     const ls_served *served = s->run->served;
     const size_t count = to.bytes / sizeof(float);
-    const bool inside = ls_served_together(s->run, to.member, from.member);
-    const int call = served->comms[0] && ls_comm_together(served->comms[0]) ? s->calls++ : -1;
-    const ls_exchange send = {.to = rank_of(s, to.member),
+    const bool inside = !ls_apart(s, to.member, from.member);
+    const int call = served->comms[0] && ls_comm_is_joint(served->comms[0]) ? s->calls++ : -1;
+    const ls_exchange send = {.to = ls_ps_rank(layout_of(s), to.member),
                               .send = from.memory,
                               .send_count = count,
                               .from = -1,
                               .inside = inside};
     const ls_exchange receive = {.to = -1,
-                                 .from = rank_of(s, from.member),
+                                 .from = ls_ps_rank(layout_of(s), from.member),
                                  .receive = to.memory,
                                  .receive_count = count,
                                  .add = add,
                                  .inside = inside};
-    say_end(s, "send", from.member, &send, call);
-    say_end(s, add ? "add" : "receive", to.member, &receive, call);
+    say_end(s, "send", from.member, to.member, &send, call);
+    say_end(s, add ? "add" : "receive", to.member, from.member, &receive, call);
 }
 
 /* ---- Servers that serve whoever comes first -------------------------------------------------- */
@@ -212,16 +194,30 @@ static void touch_gradients(ls_step *s, int worker, int server)
     }
 }
 
+/* What the messages are about that follow: the whole shard. */
+static void announce(const ls_step *s, ls_task *task, int server, bool sends)
+{
+    ls_range range;
+    if (!task)
+        return;
+    task->peer = server;
+    task->announces = true;
+    for (size_t i = 0; ls_shard_range(s, server, i, &range); i++)
+        *(sends ? &task->sent : &task->received) += range.count;
+}
+
 void ls_say(ls_step *s, int worker, int server, ls_ps_kind kind)
 {
     ls_op_list ops = {0};
     if (!speaks(s, worker) || (kind == LS_PS_BYE && s->which != LS_FULL))
         return;
     const ls_status status =
-        ls_ps_say(&s->run->served->speakers[worker], rank_of(s, server), kind, &ops);
+        ls_ps_say(&s->run->served->speakers[worker], ls_ps_rank(layout_of(s), server), kind, &ops);
     ls_step *in = kind == LS_PS_BYE ? &s->run->after : s;
     ls_step_fail(in, status);
-    ls_task_begin(in, "say", s->run->served->ends[worker].lane, nothing);
+    ls_task *task = ls_task_begin(in, "say", s->run->served->ends[worker].lane, nothing);
+    if (kind == LS_PS_PULL || kind == LS_PS_PUSH)
+        announce(s, task, server, kind == LS_PS_PUSH);
     ls_task_take_ops(in, &ops);
     if (kind == LS_PS_PUSH) /* what is announced is there */
         touch_gradients(in, worker, server);
@@ -233,8 +229,10 @@ void ls_ask(ls_step *s, int worker, int server)
     ls_op_list ops = {0};
     if (!speaks(s, worker))
         return;
-    const ls_status status = ls_ps_ask(&s->run->served->speakers[worker], rank_of(s, server), &ops);
-    ls_task_of(s, "ask", s->run->served->ends[worker].lane, nothing, &ops, status);
+    const ls_status status =
+        ls_ps_ask(&s->run->served->speakers[worker], ls_ps_rank(layout_of(s), server), &ops);
+    announce(s, ls_task_of(s, "ask", s->run->served->ends[worker].lane, nothing, &ops, status),
+             server, false);
 }
 
 void ls_begin_if_in_time(ls_step *s, int worker)

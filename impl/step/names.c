@@ -42,18 +42,13 @@ static void add(ls_names *n, int member, const char *what, const void *memory, s
     n->items[n->count++] = (name){begin, begin + bytes, what, member, element};
 }
 
-static size_t array_bytes(const ls_array *a, size_t samples)
-{
-    const bool bytes = a->type != LS_ARRAY_FLOAT32 && a->type != LS_ARRAY_INT32;
-    return samples * (size_t)a->width * (bytes ? 1 : 4);
-}
-
 static void add_data(ls_names *n, const ls_replica *r)
 {
     const ls_split *train = &r->job->data->train;
     for (int i = 0; i < LS_REPLICA_ARRAYS; i++)
         add(n, -1, "data set", r->train[i],
-            array_bytes(i < LS_DATA_INPUTS ? &train->input[i] : &train->target, train->samples), 0);
+            ls_array_bytes(i < LS_DATA_INPUTS ? &train->input[i] : &train->target, train->samples),
+            0);
 }
 
 static void add_replica(ls_names *n, int member, const ls_replica *r)
@@ -107,8 +102,9 @@ static void add_slices(ls_names *n, int member, const ls_member *m)
 static void add_group(ls_names *n, const ls_group *g)
 {
     for (int i = 0; i < g->count; i++) {
-        add(n, g->member[i], "communicator", g->comms[i], sizeof *g->comms[i], 0);
-        add(n, g->member[i], "scratch", g->scratch[i], g->scratch_elements[i] * sizeof(float), 0);
+        add(n, g->ends[i].member, "communicator", g->comms[i], sizeof *g->comms[i], 0);
+        add(n, g->ends[i].member, "scratch", g->ends[i].scratch,
+            g->ends[i].scratch_elements * sizeof(float), 0);
     }
 }
 
@@ -158,8 +154,7 @@ ls_status ls_names_open(const ls_stepped *run, ls_names **out)
     if (!n)
         return ls_fail_memory("names", sizeof *n);
     n->run = run;
-    const int members = run->shared.total + (run->shadows ? run->shared.count : 0);
-    for (int m = 0; m < members; m++) {
+    for (int m = 0; m < run->shared.all; m++) {
         const ls_member *member = ls_step_member(&run->step[LS_FULL], m);
         if (!member->replica)
             continue;
@@ -223,9 +218,22 @@ static void say_range(ls_range range, FILE *out)
         fprintf(out, " elements %zu to %zu", range.first, range.first + range.count - 1);
 }
 
+/* As the whole model names it. */
+static void say_node(const ls_step *s, const ls_task *task, FILE *out)
+{
+    const ls_graph_parts *parts = &s->run->shared.parts;
+    const int place = ls_place_of(s, s->run->lanes[task->lane].member);
+    char text[LS_NODE_NAME];
+    for (int n = 0; n < parts->whole->count; n++)
+        if (parts->place[n] == place && parts->parts[place].local[n] == task->node)
+            fprintf(out, ", %s", ls_graph_node_name(parts->whole, n, text));
+}
+
 void ls_names_task(const ls_step *s, const ls_task *task, FILE *out)
 {
     fputs(task->verb, out);
+    if (task->node >= 0)
+        say_node(s, task, out);
     if (task->range.count) {
         fputc(',', out);
         say_range(task->range, out);

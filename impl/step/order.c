@@ -109,8 +109,9 @@ static ls_status find_components(ls_stepped *run, int *parent)
                                     &run->step[LS_FULL]};
     const size_t count = sizeof steps / sizeof *steps;
     run->component = calloc((size_t)lanes + 1, sizeof *run->component);
+    run->place = calloc((size_t)lanes + 1, sizeof *run->place);
     run->components = calloc((size_t)lanes + 1, sizeof *run->components);
-    if (!run->component || !run->components)
+    if (!run->component || !run->place || !run->components)
         return ls_fail_memory("step", (size_t)lanes * sizeof *run->components);
     for (int l = 0; l < lanes; l++)
         run->component[l] = -1;
@@ -122,8 +123,10 @@ static ls_status find_components(ls_stepped *run, int *parent)
         if (run->component[l] >= 0 && root(parent, l) == l)
             run->component[l] = run->component_count++;
     for (int l = 0; l < lanes; l++)
-        if (run->component[l] >= 0)
+        if (run->component[l] >= 0) {
             run->component[l] = run->component[root(parent, l)];
+            run->place[l] = run->components[run->component[l]].lanes++;
+        }
     for (size_t i = 0; i < count; i++)
         find_driver(run, steps[i]);
     return LS_OK;
@@ -135,8 +138,6 @@ static ls_status find_components(ls_stepped *run, int *parent)
 typedef struct sweep {
     const ls_stepped *run;
     ls_step *step;
-    int *place;     /* [lanes] among those of its component */
-    size_t *size;   /* [components] lanes */
     size_t *last;   /* [components] its last task, from 1 */
     size_t *latest; /* [lanes] its task at hand, from 1 */
     size_t *first;  /* [tasks] where its clock begins in `clocks`: when it has ended */
@@ -157,7 +158,7 @@ static void keep_waits(sweep *w, size_t *clock, size_t size, size_t count)
     for (size_t i = 0; i < count; i++) {
         const size_t earlier = w->wanted[i];
         const size_t *its = w->clocks + w->first[earlier];
-        if (clock[w->place[w->step->tasks[earlier].lane]] > earlier)
+        if (clock[w->run->place[w->step->tasks[earlier].lane]] > earlier)
             continue;
         for (size_t l = 0; l < size; l++)
             clock[l] = its[l] > clock[l] ? its[l] : clock[l];
@@ -185,7 +186,7 @@ static void sweep_task(sweep *w, const size_t *raw, size_t t)
 {
     ls_task *task = &w->step->tasks[t];
     const int component = w->run->component[task->lane];
-    const size_t size = w->size[component], count = want(w, raw, t);
+    const size_t size = (size_t)w->run->components[component].lanes, count = want(w, raw, t);
     size_t *clock = w->clocks + w->first[t];
     if (w->latest[task->lane])
         memcpy(clock, w->clocks + w->first[w->latest[task->lane] - 1], size * sizeof *clock);
@@ -194,7 +195,7 @@ static void sweep_task(sweep *w, const size_t *raw, size_t t)
     task->wait_count = w->step->wait_count - task->wait;
     task->begins = !w->latest[task->lane] && !task->wait_count &&
                    task->lane != w->run->components[component].driver;
-    clock[w->place[task->lane]] = w->latest[task->lane] = t + 1;
+    clock[w->run->place[task->lane]] = w->latest[task->lane] = t + 1;
 }
 
 static ls_status check_driver(const sweep *w, int component)
@@ -211,7 +212,7 @@ static ls_status open_sweep(sweep *w)
     const ls_step *s = w->step;
     size_t words = 1;
     for (size_t t = 0; t < s->task_count; t++)
-        words += w->size[w->run->component[s->tasks[t].lane]];
+        words += (size_t)w->run->components[w->run->component[s->tasks[t].lane]].lanes;
     w->clocks = calloc(words, sizeof *w->clocks);
     w->first = calloc(s->task_count + 1, sizeof *w->first);
     if (!w->clocks || !w->first)
@@ -220,7 +221,7 @@ static ls_status open_sweep(sweep *w)
     for (size_t t = 0; t < s->task_count; t++) {
         const int component = w->run->component[s->tasks[t].lane];
         w->first[t] = at;
-        at += w->size[component];
+        at += (size_t)w->run->components[component].lanes;
         w->last[component] = t + 1;
     }
     for (int c = 0; c < w->run->component_count; c++)
@@ -249,21 +250,13 @@ static ls_status prune_step(const ls_stepped *run, ls_step *s)
     const size_t lanes = (size_t)run->lane_count + 1;
     sweep w = {.run = run,
                .step = s,
-               .place = calloc(lanes, sizeof *w.place),
-               .size = calloc(lanes, sizeof *w.size),
                .last = calloc(lanes, sizeof *w.last),
                .latest = calloc(lanes, sizeof *w.latest),
                .wanted = calloc(2 * lanes, sizeof *w.wanted)};
-    ls_status status = w.place && w.size && w.last && w.latest && w.wanted
-                           ? LS_OK
-                           : ls_fail_memory("step", lanes * sizeof *w.wanted);
-    for (int l = 0; l < run->lane_count && !status; l++)
-        if (run->component[l] >= 0)
-            w.place[l] = (int)w.size[run->component[l]]++;
+    ls_status status =
+        w.last && w.latest && w.wanted ? LS_OK : ls_fail_memory("step", lanes * sizeof *w.wanted);
     if (!status)
         status = prune(&w);
-    free(w.place);
-    free(w.size);
     free(w.last);
     free(w.latest);
     free(w.wanted);

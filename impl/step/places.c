@@ -65,9 +65,9 @@ static ls_status open_transfers(ls_stepped *run)
     const ls_job *job = run->shared.base.job;
     run->places.transfers = run->lane_count;
     for (int m = 0; m < (int)job->device_count; m++) {
-        ls_lane lane = {.member = m, .name = "transfer", .own = true, .unseen = true};
-        LS_TRY(ls_queue_open(job->devices[m], lane.name, &lane.queue));
-        run->lanes[run->lane_count++] = lane;
+        int lane;
+        LS_TRY(ls_lane_open(run, m, "transfer", true, &lane));
+        run->lanes[lane].unseen = true;
     }
     return LS_OK;
 }
@@ -275,11 +275,15 @@ static void gather(ls_step *s, int member, int piece)
     ls_step_say_acts(s, "gather", member, piece, 1U << LS_ACT_FEED, -1);
 }
 
-static void send_output(ls_step *s, int replica, int piece, int n)
+/* Of evaluation's forward pass. */
+static void predict(ls_step *s, int member, int piece, int node)
 {
-    for (size_t i = 0; i < parts_of(s)->border_count; i++)
-        if (parts_of(s)->borders[i].node == n)
-            cross(s, replica, piece, &parts_of(s)->borders[i], false);
+    const ls_op_list *lists[LS_NET_LISTS];
+    ls_net_node_lists(net_of(s, member, piece), node, LS_NET_PREDICT, lists);
+    ls_task_begin(s, "predict", member, nothing);
+    for (int l = 0; l < LS_NET_LISTS; l++)
+        ls_task_add_ops(s, lists[l]);
+    ls_task_end(s);
 }
 
 void ls_forward_node(ls_step *s, int replica, int piece, int n)
@@ -287,27 +291,15 @@ void ls_forward_node(ls_step *s, int replica, int piece, int n)
     const int place = parts_of(s)->place[n], member = member_at(&s->run->shared, replica, place);
     if (is_input(s, n))
         return;
-    if (member >= 0) {
+    if (member >= 0 && s == &s->run->places.test) {
+        predict(s, member, piece, local(s, place, n));
+    } else if (member >= 0) {
         gather(s, member, piece);
         ls_step_say_acts(s, "forward", member, piece, 1U << LS_ACT_FORWARD, local(s, place, n));
     }
-    send_output(s, replica, piece, n);
-}
-
-void ls_predict_node(ls_step *s, int replica, int piece, int n)
-{
-    const int place = parts_of(s)->place[n], member = member_at(&s->run->shared, replica, place);
-    const ls_op_list *lists[LS_NET_LISTS];
-    if (is_input(s, n))
-        return;
-    if (member >= 0) {
-        ls_net_node_lists(net_of(s, member, piece), local(s, place, n), LS_NET_PREDICT, lists);
-        ls_task_begin(s, "predict", member, nothing);
-        for (int l = 0; l < LS_NET_LISTS; l++)
-            ls_task_add_ops(s, lists[l]);
-        ls_task_end(s);
-    }
-    send_output(s, replica, piece, n);
+    for (size_t i = 0; i < parts_of(s)->border_count; i++)
+        if (parts_of(s)->borders[i].node == n)
+            cross(s, replica, piece, &parts_of(s)->borders[i], false);
 }
 
 /* Whether its place has none before it. */

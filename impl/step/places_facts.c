@@ -44,27 +44,13 @@ static ls_status build_test(ls_stepped *run)
         return LS_OK;
     ls_status status = ls_step_open(run, LS_FULL, s);
     for (int n = 0; n + 1 < ls_nodes(s) && !status; n++) {
-        ls_predict_node(s, 0, 0, n);
+        ls_forward_node(s, 0, 0, n);
         status = s->status;
     }
     if (status) {
         ls_step_close(s);
         *s = (ls_step){0};
     }
-    return status;
-}
-
-/* Whoever has the loss tells the others. */
-static ls_status share(ls_comm *comm, ls_status mine, ls_evaluation *out)
-{
-    ls_evaluation *all = calloc((size_t)comm->size, sizeof *all);
-    if (!all && !mine)
-        mine = ls_fail_memory("accuracy", (size_t)comm->size * sizeof *all);
-    ls_status status = ls_comm_bring(comm, mine, out, sizeof *out, all);
-    for (int r = comm->size; r-- > 0 && !status;)
-        if (all[r].accuracy >= 0)
-            *out = all[r];
-    free(all);
     return status;
 }
 
@@ -103,7 +89,7 @@ ls_status ls_places_evaluate(ls_stepped *run, uint64_t most, ls_evaluation *out)
     ls_status status = evaluate_here(run, most, out);
     for (int m = 0; status && ends && m < run->shared.places; m++)
         ends[m]->backend->abandon(ends[m]); /* for who waits at a border for this one */
-    return ends ? share(run->shared.base.job->comm, status, out) : status;
+    return ends ? ls_stepped_tell(run->shared.base.job, status, out) : status;
 }
 
 /* ---- Memory and traffic ---------------------------------------------------------------------- */

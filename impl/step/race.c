@@ -7,9 +7,8 @@
  * after the other, of each size. Communicators order nothing. Each task has a clock: of every lane
  * of its component, which task is known to have ended.
  *
- * Besides, no step has an operation more often than it is to be done, and all ends of a
- * communicator have the same operations in the same order; else they would wait for each other in
- * vain.
+ * Besides, no step has an operation more often than it is to be done, and all ends that wait for
+ * each other meet (meetings.c).
  */
 #include "impl/step/conflicts.h"
 #include "impl/step/names.h"
@@ -91,8 +90,6 @@ static ls_status fail_race(const pair *p)
 typedef struct sweep {
     const ls_stepped *run;
     const ls_step *steps[2];
-    int *place;     /* [lanes] among those of its component */
-    size_t *size;   /* [components] lanes */
     size_t *latest; /* [lanes] the lane's latest task */
     size_t *begun;  /* [components] the driver's latest when the step at hand begins */
     size_t *first;  /* [tasks] where its clock is: what has ended when it has */
@@ -115,7 +112,7 @@ static void meet(void *context, size_t earlier)
     const int lane = task_of(w, earlier, &step)->lane;
     const int own = task_of(w, w->task, &step)->lane;
     const bool tied = w->run->component[lane] == w->run->component[own];
-    if (!w->met && (!tied || w->clock[w->place[lane]] <= earlier))
+    if (!w->met && (!tied || w->clock[w->run->place[lane]] <= earlier))
         w->met = earlier + 1;
 }
 
@@ -138,7 +135,8 @@ static ls_status take(sweep *w, ls_conflicts *conflicts)
     const ls_step *s;
     const ls_task *task = task_of(w, w->task, &s);
     const int component = w->run->component[task->lane];
-    const size_t size = w->size[component], before = w->task - (size_t)(task - s->tasks);
+    const size_t size = (size_t)w->run->components[component].lanes,
+                 before = w->task - (size_t)(task - s->tasks);
     if (task == s->tasks)
         begin_step(w);
     w->clock = w->clocks + w->first[w->task];
@@ -147,7 +145,7 @@ static ls_status take(sweep *w, ls_conflicts *conflicts)
     for (size_t i = 0; i < task->wait_count; i++)
         hear(w, size, before + s->waits[task->wait + i] + 1);
     LS_TRY(ls_conflicts_next(conflicts, meet, w));
-    w->clock[w->place[task->lane]] = w->latest[task->lane] = w->task + 1;
+    w->clock[w->run->place[task->lane]] = w->latest[task->lane] = w->task + 1;
     if (!w->met)
         return LS_OK;
     pair p = {.b = s, .y = task, .next = w->met <= before};
@@ -159,12 +157,9 @@ static ls_status open_clocks(sweep *w, size_t tasks)
 {
     size_t words = 0;
     const ls_step *s;
-    for (int l = 0; l < w->run->lane_count; l++)
-        if (w->run->component[l] >= 0) /* it has tasks */
-            w->place[l] = (int)w->size[w->run->component[l]]++;
     for (size_t t = 0; t < tasks; t++) {
         w->first[t] = words;
-        words += w->size[w->run->component[task_of(w, t, &s)->lane]];
+        words += (size_t)w->run->components[w->run->component[task_of(w, t, &s)->lane]].lanes;
     }
     w->clocks = calloc(words + 1, sizeof *w->clocks);
     return w->clocks ? LS_OK : ls_fail_memory("step", words * sizeof *w->clocks);
@@ -187,16 +182,12 @@ static ls_status check_pair(const ls_stepped *run, const ls_step *a, const ls_st
     const size_t lanes = (size_t)run->lane_count + 1, tasks = a->task_count + b->task_count;
     sweep w = {.run = run,
                .steps = {a, b},
-               .place = calloc(lanes, sizeof *w.place),
-               .size = calloc(lanes, sizeof *w.size),
                .latest = calloc(lanes, sizeof *w.latest),
                .begun = calloc(lanes, sizeof *w.begun),
                .first = calloc(tasks + 1, sizeof *w.first)};
-    ls_status status = w.place && w.size && w.latest && w.begun && w.first
+    ls_status status = w.latest && w.begun && w.first
                            ? check_races(&w, tasks)
                            : ls_fail_memory("step", tasks * sizeof *w.first);
-    free(w.place);
-    free(w.size);
     free(w.latest);
     free(w.begun);
     free(w.first);
@@ -221,8 +212,7 @@ static int compare_ops(const void *a, const void *b)
 static void add_acts(const ls_step *s, ops *all)
 {
     const ls_stepped *run = s->run;
-    const int members = run->shared.total + (run->shadows ? run->shared.count : 0);
-    for (int m = 0; m < members; m++) {
+    for (int m = 0; m < run->shared.all; m++) {
         const ls_slice *slice = ls_step_member(s, m)->slice[s->which];
         size_t count = 0;
         const ls_act *acts = slice ? ls_slice_acts(slice, &count) : NULL;
@@ -279,43 +269,10 @@ static ls_status check_once(const ls_step *s)
     return status;
 }
 
-static bool is_of(const ls_task *task, const ls_comm *comm)
-{
-    return task->ends && task->ends[task->rank] == comm;
-}
-
-/* The next task of that end from number *t on; NULL: there is none. */
-static const ls_task *next_of(const ls_step *s, const ls_comm *comm, size_t *t)
-{
-    while (*t < s->task_count && !is_of(&s->tasks[*t], comm))
-        ++*t;
-    return *t < s->task_count ? &s->tasks[(*t)++] : NULL;
-}
-
-static ls_status check_ends(const ls_step *s, const ls_comm *first, const ls_comm *other)
-{
-    size_t at = 0, its = 0;
-    for (const ls_task *a, *b;;) {
-        a = next_of(s, first, &at);
-        b = next_of(s, other, &its);
-        if (!a && !b)
-            return LS_OK;
-        if (!a || !b || strcmp(a->verb, b->verb) != 0 || a->range.first != b->range.first ||
-            a->range.count != b->range.count)
-            return ls_fail(LS_CODE_CHECK, "step", a ? a->verb : b->verb,
-                           "task %zu is another one on the communicator's other ends, which would "
-                           "wait for it in vain; all say the same in one order",
-                           (size_t)((a ? a : b) - s->tasks));
-    }
-}
-
 static ls_status check_step(const ls_step *s)
 {
     LS_TRY(check_once(s));
-    for (int g = 0; g < s->run->group_count; g++)
-        for (int i = 1; i < s->run->groups[g].count; i++)
-            LS_TRY(check_ends(s, s->run->groups[g].comms[0], s->run->groups[g].comms[i]));
-    return LS_OK;
+    return ls_step_check_meetings(s);
 }
 
 /* Two steps in a row, of all kinds, but for two smaller batches. */

@@ -2,7 +2,6 @@
 /* Runs of strategies that say their steps: opening, putting, waiting, closing; see run.h. */
 #include "impl/step/run.h"
 
-#include "impl/step/edit.h"
 #include "impl/step/served.h"
 
 #include <stdlib.h>
@@ -13,38 +12,6 @@ static ls_stepped *stepped(const ls_run *run)
 }
 
 /* ---- Members --------------------------------------------------------------------------------- */
-
-/* A second replica of tower `number`'s slice, on the holder's device, with its variables. */
-static ls_status open_shadow(ls_stepped *me, int number)
-{
-    const ls_job *job = me->shared.base.job;
-    const ls_replica *holder = me->shared.members[me->shared.holder].replica;
-    ls_member *shadow = &me->shadows[number];
-    const ls_replica_options place = {.job = job,
-                                      .device = holder->device,
-                                      .number = number,
-                                      .rows = job->batch,
-                                      .sums = me->shared.members[number].replica->sums,
-                                      .no_optimizer = true,
-                                      .variables_of = holder};
-    if (number == me->shared.holder)
-        return LS_OK;
-    LS_TRY(ls_replica_open(&place, &shadow->replica));
-    return ls_replicated_open_slices(job, number, shadow);
-}
-
-static ls_status open_shadows(ls_stepped *me)
-{
-    const int n = me->shared.count;
-    if (me->shared.holder < 0 || !me->shared.base.job->towers_apart)
-        return LS_OK;
-    me->shadows = calloc((size_t)n, sizeof *me->shadows);
-    if (!me->shadows)
-        return ls_fail_memory("step", (size_t)n * sizeof *me->shadows);
-    for (int i = 0; i < n; i++)
-        LS_TRY(open_shadow(me, i));
-    return LS_OK;
-}
 
 /* Where replicas do not have variables of their own: the one on the variable device, or one more.
  */
@@ -62,27 +29,38 @@ static int find_holder(const ls_strategy *strategy, const ls_job *job)
 static ls_status open_lanes(ls_stepped *me)
 {
     const ls_replicated *r = &me->shared;
-    const int shadows = me->shadows ? r->count : 0;
-    const size_t most = 3 * (size_t)(r->total + shadows); /* communication, transfers */
+    const size_t most = 3 * (size_t)r->all; /* communication, transfers */
     me->lanes = calloc(most, sizeof *me->lanes);
     if (!me->lanes)
         return ls_fail_memory("step", most * sizeof *me->lanes);
-    for (int m = 0; m < r->total + shadows; m++) {
-        const ls_member *member = m < r->total ? &r->members[m] : &me->shadows[m - r->total];
+    for (int m = 0; m < r->all; m++) {
         me->lanes[m] = (ls_lane){.member = m, .name = "compute"};
-        if (member->replica)
-            me->lanes[m].queue = member->replica->queue;
+        if (r->members[m].replica)
+            me->lanes[m].queue = r->members[m].replica->queue;
     }
-    me->lane_count = r->total + shadows;
+    me->lane_count = r->all;
     return LS_OK;
 }
 
-static ls_status open_members(ls_stepped *me, const ls_strategy *strategy, const ls_job *job)
+ls_status ls_lane_open(ls_stepped *me, int member, const char *name, bool own, int *out)
 {
+    ls_lane lane = {.member = member, .name = name, .own = true};
+    *out = member;
+    if (!own)
+        return LS_OK;
+    LS_TRY(ls_queue_open(me->shared.members[member].replica->device, name, &lane.queue));
+    *out = me->lane_count;
+    me->lanes[me->lane_count++] = lane;
+    return LS_OK;
+}
+
+static ls_status open_members(ls_stepped *me)
+{
+    const ls_strategy *strategy = me->shared.base.strategy;
+    const ls_job *job = me->shared.base.job;
     me->shared.holder = find_holder(strategy, job);
     LS_TRY(ls_strategy_serves(strategy) ? ls_served_open(me, job)
                                         : ls_replicated_open(&me->shared, job));
-    LS_TRY(open_shadows(me));
     const size_t places = me->shared.parts.count ? (size_t)me->shared.parts.count : 1;
     me->groups = strategy->reduces ? calloc(places, sizeof *me->groups) : NULL;
     if (strategy->reduces && !me->groups)
@@ -101,7 +79,7 @@ static ls_status build_steps(ls_stepped *me)
         LS_TRY(ls_step_open(me, kind % LS_BATCHES, s));
         s->kind = kind;
         if (ls_replicated_batch(me->shared.base.job, s->which) &&
-            (kind < LS_LAST || me->shared.base.strategy->period))
+            (kind < LS_LAST || me->shared.base.job->period))
             me->shared.base.strategy->build(s);
         LS_TRY(s->status);
     }
@@ -127,22 +105,19 @@ static ls_status open_groups(ls_stepped *me, const ls_job *job)
     return LS_OK;
 }
 
-static ls_status build(ls_stepped *me, const ls_strategy *strategy, const ls_job *job)
+static ls_status build(ls_stepped *me)
 {
-    if (strategy->period && strategy->period(job) < 1)
-        return ls_fail(LS_CODE_USAGE, "strategy", strategy->name,
-                       "a period of %d steps is none; give 1 or more", strategy->period(job));
-    LS_TRY(ls_job_agree(job, open_members(me, strategy, job)));
+    const ls_job *job = me->shared.base.job;
+    LS_TRY(ls_job_agree(job, open_members(me)));
     LS_TRY(ls_places_open(me));
-    if (strategy->reduces)
+    if (me->groups)
         LS_TRY(open_groups(me, job));
     if (me->served)
         LS_TRY(ls_job_agree(job, ls_served_open_ends(me)));
     LS_TRY(ls_job_agree(job, build_steps(me)));
-    LS_TRY(ls_steps_edit_tasks(me));
+    LS_TRY(LS_STEPS_EDITED(ls_steps_edit_tasks(me)));
     LS_TRY(ls_steps_order(me));
-    LS_TRY(ls_steps_edit_waits(me));
-    LS_TRY(ls_steps_check_built(me));
+    LS_TRY(LS_STEPS_EDITED(ls_steps_edit_waits(me)));
     LS_TRY(ls_steps_open_events(me));
     return job->capture ? ls_steps_capture(me) : LS_OK;
 }
@@ -187,8 +162,8 @@ static ls_status wait_for_library(ls_stepped *me, bool *waits)
         for (int i = 0; i < g->count && g->comms[i]->backend->wait; i++) {
             *waits = true;
             status = ls_status_first(
-                status, g->comms[i]->backend->wait(g->comms[i], me->lanes[g->member[i]].queue,
-                                                   me->lanes[g->lane[i]].queue,
+                status, g->comms[i]->backend->wait(g->comms[i], me->lanes[g->ends[i].member].queue,
+                                                   me->lanes[g->ends[i].lane].queue,
                                                    me->shared.base.job->timeout_ns));
         }
     }
@@ -210,10 +185,9 @@ static ls_status put_alike(ls_stepped *me, int kind, uint64_t times)
 /* The last step of a period is of another kind than those before it. */
 static ls_status put_all(ls_stepped *me, int which, uint64_t times)
 {
-    const ls_run *run = &me->shared.base;
-    if (!run->strategy->period)
+    const uint64_t period = (uint64_t)me->shared.base.job->period;
+    if (!period)
         return put_alike(me, which, times);
-    const uint64_t period = (uint64_t)run->strategy->period(run->job);
     while (times) {
         const uint64_t before = period - 1 - me->at % period;
         const uint64_t alike = before && before < times ? before
@@ -295,12 +269,10 @@ static void close_run(ls_run *run)
         ls_group_close(me, &me->groups[g]);
     free(me->groups);
     ls_served_close_ends(me);
-    for (int i = 0; me->shadows && i < me->shared.count; i++)
-        ls_member_close(&me->shadows[i]);
-    free(me->shadows);
     free(me->updates);
     free(me->lanes);
     free(me->component);
+    free(me->place);
     free(me->components);
     ls_replicated_close(run);
     ls_served_close(served);
@@ -314,6 +286,8 @@ static const ls_run_kind run_of_steps = {
     .records = ls_stepped_records,
     .gather = ls_stepped_gather,
     .gather_replica = ls_stepped_gather_replica,
+    .records_replica = ls_stepped_records_replica,
+    .describe_replica = ls_stepped_describe_replica,
     .evaluate = ls_stepped_evaluate,
     .describe = ls_stepped_describe,
     .each_op = ls_stepped_each,
@@ -331,7 +305,7 @@ ls_status ls_strategy_open(const ls_strategy *strategy, const ls_job *job, ls_ru
     if (!me)
         return ls_fail_memory("strategy", sizeof *me);
     me->shared.base = (ls_run){&run_of_steps, strategy, job};
-    ls_status status = build(me, strategy, job);
+    ls_status status = build(me);
     if (status)
         close_run(&me->shared.base);
     else

@@ -12,6 +12,9 @@ ls_status ls_stepped_records(ls_run *run, uint64_t first, uint64_t count, ls_ste
                              uint64_t *mark_ns);
 ls_status ls_stepped_gather(ls_run *run, float *parameters);
 ls_status ls_stepped_gather_replica(ls_run *run, int index, float *parameters);
+ls_status ls_stepped_records_replica(ls_run *run, int index, uint64_t first, uint64_t count,
+                                     ls_step_record *out);
+ls_program_info ls_stepped_describe_replica(const ls_run *run, int index);
 ls_status ls_stepped_evaluate(ls_run *run, uint64_t most, ls_evaluation *out);
 void ls_stepped_describe(const ls_run *run, ls_run_info *out);
 void ls_stepped_each(const ls_run *run, ls_op_visit visit, void *context);

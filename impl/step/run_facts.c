@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Runs of strategies that say their steps: what they hold, move and found; see run.h. */
-#include "impl/ps/ps_records.h"
 #include "impl/step/run.h"
 #include "impl/step/served.h"
-#include "impl/traffic.h"
+
+#include <stdlib.h>
 
 static ls_stepped *stepped(const ls_run *run)
 {
@@ -31,13 +31,6 @@ ls_status ls_stepped_load(ls_run *run, const float *parameters)
                                 : ls_replicated_load(run, parameters);
 }
 
-ls_status ls_stepped_records(ls_run *run, uint64_t first, uint64_t count, ls_step_record *out,
-                             uint64_t *mark_ns)
-{
-    return ls_ps_by_arrival(&run->job->ps) ? ls_ps_records(run, first, count, out, mark_ns)
-                                           : ls_replicated_records(run, first, count, out, mark_ns);
-}
-
 ls_status ls_stepped_gather(ls_run *run, float *parameters)
 {
     if (stepped(run)->served)
@@ -53,6 +46,26 @@ ls_status ls_stepped_gather_replica(ls_run *run, int index, float *parameters)
     return ls_replicated_gather(r, index * r->places, parameters);
 }
 
+ls_status ls_stepped_records_replica(ls_run *run, int index, uint64_t first, uint64_t count,
+                                     ls_step_record *out)
+{
+    const ls_replicated *r = &stepped(run)->shared;
+    ls_replica *replica = replica_of(run, index * r->places + r->losses - r->first);
+    uint64_t mark_ns;
+    if (replica->sums > 1)
+        return ls_fail(LS_CODE_USAGE, "records", run->strategy->name,
+                       "a replica's loss comes in %zu parts; in one in fast mode", replica->sums);
+    return ls_replica_records(replica, first, count, out, &mark_ns);
+}
+
+ls_program_info ls_stepped_describe_replica(const ls_run *run, int index)
+{
+    const ls_stepped *me = stepped(run);
+    const int lane = index * me->shared.places; /* of its first member */
+    const ls_program *program = me->components[me->component[lane]].program[LS_FULL];
+    return program ? ls_program_describe(program) : (ls_program_info){0};
+}
+
 ls_status ls_stepped_gradient(ls_run *run, float *out)
 {
     const ls_replica *r = replica_of(run, 0);
@@ -65,23 +78,38 @@ static ls_status fetch_all(const ls_replica *to, const ls_replica *from)
                          from->elements * to->kernels->table->real_bytes);
 }
 
+ls_status ls_stepped_tell(const ls_job *job, ls_status mine, ls_evaluation *out)
+{
+    const size_t n = (size_t)ls_job_processes(job);
+    ls_evaluation *all = calloc(n, sizeof *all);
+    if (!all && !mine)
+        mine = ls_fail_memory("accuracy", n * sizeof *all);
+    ls_status status = ls_comm_bring(job->comm, mine, out, sizeof *out, all);
+    for (size_t p = n; p-- > 0 && !status;)
+        if (all[p].accuracy >= 0)
+            *out = all[p];
+    free(all);
+    return status;
+}
+
 /* With the first replica's net, on the variables as they are now, or their averages; replicas that
  * fetched ahead find the variables again. */
 ls_status ls_stepped_evaluate(ls_run *run, uint64_t most, ls_evaluation *out)
 {
     if (stepped(run)->served)
         return ls_served_evaluate(stepped(run), most, out);
-    ls_replica *owner = replica_of(run, owner_of(run));
-    const ls_replica *first = replica_of(run, 0);
     if (stepped(run)->shared.parts.count)
         return ls_places_evaluate(stepped(run), most, out);
-    if (first == owner)
-        return ls_replicated_evaluate(run, most, out);
+    const ls_member *first = &stepped(run)->shared.members[0];
+    ls_replica *owner = replica_of(run, owner_of(run));
+    ls_net *net = ls_slice_net(first->slice[LS_FULL]);
+    if (first->replica == owner)
+        return ls_replica_evaluate(owner, net, most, out);
     LS_TRY(ls_replica_average_in(owner));
-    LS_TRY(fetch_all(first, owner));
-    LS_TRY(ls_replicated_evaluate(run, most, out));
+    LS_TRY(fetch_all(first->replica, owner));
+    LS_TRY(ls_replica_evaluate(first->replica, net, most, out));
     LS_TRY(ls_replica_average_out(owner));
-    return fetch_all(first, owner);
+    return fetch_all(first->replica, owner);
 }
 
 /* ---- Operations, programs, time -------------------------------------------------------------- */
@@ -123,13 +151,27 @@ static bool is_on(const ls_run *run, const ls_member *member, size_t index)
     return member->replica && member->replica->device == device;
 }
 
+/* What waits for another queue of the member is told apart: what that was at work is exposed
+ * communication, what it waited for peers is waiting. */
+static ls_time_profile exposing(ls_time_profile own, const ls_time_profile *other)
+{
+    const double work = (double)other->ns[LS_TIME_COMMUNICATION];
+    const double waits = (double)other->ns[LS_TIME_WAIT];
+    if (work == 0)
+        return own;
+    const uint64_t exposed = (uint64_t)((double)own.ns[LS_TIME_IDLE] * work / (work + waits));
+    own.ns[LS_TIME_IDLE] -= exposed;
+    own.ns[LS_TIME_COMMUNICATION] += exposed;
+    return own;
+}
+
 /* A member's compute lane, and of its others what that waits for. */
 static ls_time_profile times_of(const ls_stepped *me, int member)
 {
     ls_time_profile times = me->lanes[member].times;
     for (int l = me->shared.total; l < me->lane_count; l++)
         if (me->lanes[l].member == member)
-            times = ls_times_exposing(times, &me->lanes[l].times);
+            times = exposing(times, &me->lanes[l].times);
     return times;
 }
 
@@ -170,9 +212,9 @@ static void add_end(const ls_comm *comm, ls_memory_formula *formula)
 static void add_group(const ls_group *g, int member, ls_memory_formula *formula)
 {
     for (int i = 0; i < g->count; i++) {
-        if (g->member[i] != member)
+        if (g->ends[i].member != member)
             continue;
-        formula->bytes[LS_MEMORY_COMMUNICATION] += g->scratch_elements[i] * sizeof(float);
+        formula->bytes[LS_MEMORY_COMMUNICATION] += g->ends[i].scratch_elements * sizeof(float);
         add_end(g->comms[i], formula);
     }
 }
@@ -198,108 +240,111 @@ ls_memory_formula ls_stepped_memory(const ls_run *run, size_t index)
 {
     const ls_stepped *me = stepped(run);
     ls_memory_formula formula = {0};
-    for (int m = 0; m < me->shared.total; m++) {
+    for (int m = 0; m < me->shared.all; m++) {
         if (!is_on(run, &me->shared.members[m], index))
             continue;
         add_member(&me->shared.members[m], &formula);
         add_ends(me, m, &formula);
         ls_places_memory(me, m, &formula);
     }
-    for (int i = 0; me->shadows && i < me->shared.count; i++)
-        if (is_on(run, &me->shadows[i], index))
-            add_member(&me->shadows[i], &formula);
     return formula;
 }
 
-static ls_traffic minus(ls_traffic a, ls_traffic b)
+/* The sum over all processes, which all call it. */
+static ls_status collect(const ls_job *job, ls_traffic mine, ls_traffic *sum)
 {
-    return (ls_traffic){a.bytes_sent - b.bytes_sent, a.messages_sent - b.messages_sent};
+    const size_t n = (size_t)ls_job_processes(job);
+    ls_traffic *all = calloc(n, sizeof *all);
+    ls_status status = all ? LS_OK : ls_fail_memory("traffic", n * sizeof *all);
+    status = ls_comm_bring(job->comm, status, &mine, sizeof mine, all);
+    *sum = (ls_traffic){0};
+    for (size_t p = 0; p < n && !status; p++)
+        ls_traffic_add(sum, all[p], 1);
+    free(all);
+    return status;
 }
 
-static ls_traffic formula_of(const ls_stepped *me, int which)
+/* What an end has counted over all steps, but for those that count when they are put, once for all
+ * replays (ls_step.called). */
+static void add_counted(const ls_comm *end, ls_traffic *sum)
 {
-    const bool has = ls_replicated_batch(me->shared.base.job, which) > 0;
-    return has ? me->shared.base.strategy->formula(&me->step[which]) : (ls_traffic){0};
+    if (end && !ls_comm_is_joint(end))
+        ls_traffic_add(sum, end->backend->traffic(end), 1);
 }
 
-/* What this process's communicators have counted over all steps, but for those that count when they
- * are put, once for all replays. */
-static ls_traffic count_ends(const ls_stepped *me)
+/* All that this process has sent. */
+static ls_traffic count_sent(const ls_stepped *me)
 {
     ls_traffic sum = {0};
+    for (int kind = 0; kind < LS_KINDS; kind++) {
+        ls_traffic_add(&sum, me->step[kind].copied, me->put[kind]);
+        ls_traffic_add(&sum, me->step[kind].called, me->put[kind]);
+    }
     for (int k = 0; k < me->group_count; k++)
         for (int i = 0; i < me->groups[k].count; i++)
-            if (!ls_comm_together(me->groups[k].comms[i]))
-                ls_traffic_add(&sum,
-                               me->groups[k].comms[i]->backend->traffic(me->groups[k].comms[i]));
-    for (int m = 0; me->served && m < me->shared.total; m++) {
-        const ls_comm *comm = me->served->ends[m].comm;
-        if (comm && !ls_comm_together(comm))
-            ls_traffic_add(&sum, comm->backend->traffic(comm));
-    }
+            add_counted(me->groups[k].comms[i], &sum);
+    for (int m = 0; me->served && m < me->shared.total; m++)
+        add_counted(me->served->ends[m].comm, &sum);
+    for (int i = 0; me->shared.meetings && i < me->shared.count; i++)
+        add_counted(me->shared.meetings[i], &sum);
     return sum;
 }
 
-static void add_times(ls_traffic *sum, ls_traffic one, uint64_t times)
+static ls_traffic formula_of(const ls_stepped *me, int kind)
 {
-    sum->bytes_sent += times * one.bytes_sent;
-    sum->messages_sent += times * one.messages_sent;
+    const ls_job *job = me->shared.base.job;
+    ls_traffic sum = me->shared.base.strategy->formula(&me->step[kind]);
+    if (me->shared.meetings)
+        ls_traffic_add(&sum,
+                       ls_slice_statistics_formula(job, ls_replicated_batch(job, kind % LS_BATCHES),
+                                                   ls_job_replicas(job)),
+                       1);
+    return sum;
 }
 
-/* Of steps of several kinds: what all of them must have sent, over their number, rounded up; and
- * what they sent beyond that, or did not, as of one of them. */
-static void find_mean(const ls_stepped *me, ls_traffic all, const ls_traffic *said,
-                      ls_traffic *sent, ls_traffic *formula)
+/* What all steps must have sent: by the strategy's formula; with backup workers as much as servers
+ * served. */
+static ls_status find_due(const ls_stepped *me, ls_traffic *due)
 {
-    ls_traffic must = {0};
-    uint64_t steps = 0;
-    for (int kind = 0; kind < LS_KINDS; kind++) {
-        if (!me->put[kind])
-            continue;
-        add_times(&must, me->shared.base.strategy->formula(&me->step[kind]), me->put[kind]);
-        add_times(&all, said[kind], me->put[kind]);
-        steps += me->put[kind];
-    }
-    *formula = (ls_traffic){(must.bytes_sent + steps - 1) / steps,
-                            (must.messages_sent + steps - 1) / steps};
-    *sent = *formula;
-    ls_traffic_add(sent, minus(all, must));
+    ls_traffic mine = {0};
+    *due = (ls_traffic){0};
+    for (int kind = 0; kind < LS_KINDS; kind++)
+        if (me->put[kind])
+            ls_traffic_add(due, formula_of(me, kind), me->put[kind]);
+    if (!me->shared.base.job->ps.backups)
+        return LS_OK;
+    for (int k = 0; k < me->served->layout.servers; k++)
+        ls_traffic_add(&mine, me->served->servers[k].serving.served, 1);
+    return collect(me->shared.base.job, mine, due);
 }
 
-/* What steps say and put is of one step each; of what communicators count over all steps, the
- * smaller ones' part is the formula's. */
+/* A share of what all steps have: rounded away from 0, so that one step's alone shows, too. */
+static uint64_t per_step(uint64_t all, uint64_t steps)
+{
+    const int64_t signed_all = (int64_t)all, n = (int64_t)steps;
+    return (uint64_t)((signed_all + (signed_all > 0 ? n - 1 : 1 - n)) / n);
+}
+
+/* The formula is of a full step, or, where steps differ, of their mean. Sent is that, and each
+ * step's share of what all of them sent beyond what they must, or did not. */
 ls_status ls_stepped_traffic(const ls_run *run, ls_traffic *sent, ls_traffic *formula)
 {
     const ls_stepped *me = stepped(run);
-    const ls_job *job = run->job;
-    ls_traffic all, said[LS_KINDS], met[2];
+    ls_traffic all, due;
+    uint64_t steps = 0;
     *sent = *formula = (ls_traffic){0};
-    if (job->ps.backups)
-        return ls_ps_traffic(run, sent, formula);
-    if (me->group_count && !job->allreduce->formula) /* only its library knows what it sends */
+    if (me->group_count && !run->job->allreduce->formula) /* only its library knows what it sends */
         return LS_OK;
-    for (int b = 0; b < LS_KINDS; b++) {
-        ls_traffic mine = me->step[b].copied;
-        ls_traffic_add(&mine, me->step[b].called);
-        LS_TRY(ls_traffic_collect(job->comm, mine, &said[b]));
-    }
-    LS_TRY(ls_traffic_collect(job->comm, count_ends(me), &all));
-    if (run->strategy->period) {
-        find_mean(me, all, said, sent, formula);
-        return LS_OK;
-    }
-    *formula = formula_of(me, LS_FULL);
-    const ls_traffic full = minus(*formula, said[LS_FULL]);
-    ls_traffic tail = {0};
-    if (me->put[LS_TAIL]) /* else nothing of it was counted */
-        tail = minus(formula_of(me, LS_TAIL), said[LS_TAIL]);
-    *sent = said[LS_FULL];
-    if (all.messages_sent)
-        ls_traffic_add(sent, ls_traffic_of_step(&all, &tail, me->shared.steps, &full));
-    else if (!me->group_count) /* what is amiss in the smaller step shows here, too */
-        *sent = minus(*sent, tail);
-    LS_TRY(ls_replicated_statistics_traffic(&me->shared, &met[0], &met[1]));
-    ls_traffic_add(sent, met[0]);
-    ls_traffic_add(formula, met[1]);
+    for (int kind = 0; kind < LS_KINDS; kind++)
+        steps += me->put[kind];
+    LS_TRY(collect(run->job, count_sent(me), &all));
+    LS_TRY(find_due(me, &due));
+    *formula =
+        run->job->period || run->job->ps.backups
+            ? (ls_traffic){per_step(due.bytes_sent, steps), per_step(due.messages_sent, steps)}
+            : formula_of(me, LS_FULL);
+    sent->bytes_sent = formula->bytes_sent + per_step(all.bytes_sent - due.bytes_sent, steps);
+    sent->messages_sent =
+        formula->messages_sent + per_step(all.messages_sent - due.messages_sent, steps);
     return LS_OK;
 }

@@ -17,36 +17,19 @@ const ls_served_server *ls_served_here(const ls_served *served, size_t index)
     return NULL;
 }
 
-static const ls_ps_member *place_of(const ls_served *served, int member)
-{
-    const ls_ps_layout *l = &served->layout;
-    return &l->members[member < l->workers ? l->worker_rank[member]
-                                           : l->server_rank[member - l->workers]];
-}
-
-bool ls_served_together(const ls_stepped *run, int a, int b)
-{
-    const ls_ps_layout *l = &run->served->layout;
-    const int worker = a < b ? a : b, server = (a < b ? b : a) - l->workers;
-    return ls_ps_together(run->shared.base.job, l, server, worker);
-}
-
 /* ---- Members --------------------------------------------------------------------------------- */
 
 static ls_status open_worker(const ls_job *job, int number, ls_device *device, ls_member *member)
 {
     /* A chief that is late does not know what step's variables decay by. */
     const bool decays = number == 0 || job->ps.backups > 0;
-    ls_replica_options options = {.job = job,
-                                  .device = device,
-                                  .number = number,
-                                  .sums = ls_replicated_sums(job, number),
-                                  .no_optimizer = true,
-                                  .decay_loss = decays ? LS_DECAY_HERE : LS_DECAY_ELSEWHERE};
-    for (int b = 0; b < LS_BATCHES; b++) {
-        const int64_t batch = ls_replicated_batch(job, b);
-        options.rows = batch > options.rows ? batch : options.rows;
-    }
+    const ls_replica_options options = {.job = job,
+                                        .device = device,
+                                        .number = number,
+                                        .rows = job->batch,
+                                        .sums = ls_replicated_sums(job, number),
+                                        .no_optimizer = true,
+                                        .decay_loss = decays ? LS_DECAY_HERE : LS_DECAY_ELSEWHERE};
     LS_TRY(ls_replica_open(&options, &member->replica));
     return ls_replicated_open_slices(job, number, member);
 }
@@ -63,10 +46,10 @@ static ls_status open_server(ls_served *served, const ls_job *job, int k, ls_dev
 static ls_status open_member(ls_stepped *me, const ls_job *job, int m)
 {
     ls_served *served = me->served;
-    const ls_ps_member *place = place_of(served, m);
+    const ls_ps_member *place = &served->layout.members[ls_ps_rank(&served->layout, m)];
     ls_member *member = &me->shared.members[m];
-    served->process[m] = place->process;
-    if (place->process != ls_ps_process(job))
+    me->shared.process[m] = place->process;
+    if (place->process != ls_job_process(job))
         return LS_OK;
     ls_device *device = ls_ps_device(job, place);
     return place->server ? open_server(served, job, place->number, device, member)
@@ -84,16 +67,16 @@ ls_status ls_served_open(ls_stepped *me, const ls_job *job)
     LS_TRY(ls_ps_layout_open(job, &served->buckets, &served->layout));
     const size_t total = (size_t)served->layout.member_count;
     r->members = calloc(total, sizeof *r->members);
-    r->process = served->process = calloc(total, sizeof *served->process);
+    r->process = calloc(total, sizeof *r->process);
     served->ends = calloc(total, sizeof *served->ends);
     served->comms = calloc(total, sizeof(ls_comm *));
     served->speakers = calloc(total, sizeof *served->speakers);
     served->servers = calloc(total, sizeof *served->servers);
-    if (!r->members || !served->process || !served->ends || !served->comms || !served->speakers ||
+    if (!r->members || !r->process || !served->ends || !served->comms || !served->speakers ||
         !served->servers)
         return ls_fail_memory("step", total * sizeof *served->servers);
     r->count = served->layout.workers;
-    r->total = (int)total;
+    r->total = r->all = (int)total;
     r->places = 1;
     for (int m = 0; m < r->total; m++) /* the servers first, as their ranks are */
         LS_TRY(open_member(me, job, (m + r->count) % r->total));
@@ -101,18 +84,6 @@ ls_status ls_served_open(ls_stepped *me, const ls_job *job)
 }
 
 /* ---- Ends ------------------------------------------------------------------------------------ */
-
-static ls_status open_lane(ls_stepped *me, int m, ls_served_end *end)
-{
-    ls_lane lane = {.member = m, .name = "communication", .own = true};
-    end->lane = m;
-    if (!me->shared.base.job->overlap || m >= me->served->layout.workers)
-        return LS_OK;
-    LS_TRY(ls_queue_open(me->shared.members[m].replica->device, lane.name, &lane.queue));
-    end->lane = me->lane_count;
-    me->lanes[me->lane_count++] = lane;
-    return LS_OK;
-}
 
 /* Who serves by arrival hears, and who asks speaks, on a communicator apart. */
 static ls_status open_talk(ls_stepped *me, int m)
@@ -155,7 +126,7 @@ static ls_status open_comms(ls_stepped *me, ls_device **devices, ls_comm **contr
     const ls_ps_layout *l = &served->layout;
     int here = 0;
     for (int rank = 0; rank < l->member_count; rank++)
-        if (l->members[rank].process == ls_ps_process(job))
+        if (l->members[rank].process == ls_job_process(job))
             devices[here++] = ls_ps_device(job, &l->members[rank]);
     LS_TRY(ls_comm_open(job->transport, job->comm, devices, here, served->comms));
     ls_status status = LS_OK;
@@ -167,7 +138,7 @@ static ls_status open_comms(ls_stepped *me, ls_device **devices, ls_comm **contr
     for (int rank = 0; rank < l->member_count; rank++) {
         const ls_ps_member *at = &l->members[rank];
         ls_served_end *end = &served->ends[at->server ? l->workers + at->number : at->number];
-        if (at->process != ls_ps_process(job))
+        if (at->process != ls_job_process(job))
             continue;
         end->comm = served->comms[here];
         end->control = status ? NULL : controls[here];
@@ -191,7 +162,9 @@ ls_status ls_served_open_ends(ls_stepped *me)
     free(controls);
     for (int m = 0; m < me->shared.total && !status; m++) {
         if (served->ends[m].comm)
-            status = open_lane(me, m, &served->ends[m]);
+            status = ls_lane_open(me, m, "communication",
+                                  me->shared.base.job->overlap && m < served->layout.workers,
+                                  &served->ends[m].lane);
         if (served->ends[m].control && !status)
             status = open_talk(me, m);
     }
@@ -220,7 +193,6 @@ void ls_served_close(ls_served *served)
         ls_graph_close(served->servers[m].shard.part.graph);
         free(served->speakers[m].took);
     }
-    free(served->process);
     free(served->ends);
     free(served->comms);
     free(served->speakers);
@@ -302,19 +274,14 @@ ls_status ls_served_evaluate(ls_stepped *me, uint64_t most, ls_evaluation *out)
     const ls_job *job = me->shared.base.job;
     const ls_member *chief = &me->shared.members[0];
     const size_t elements = job->model->graph->variables.elements;
-    const size_t processes = job->comm ? (size_t)job->comm->size : 1;
     float *values = malloc((elements + 1) * sizeof *values);
-    ls_evaluation mine = {0}, *all = calloc(processes, sizeof *all);
-    ls_status status = values && all ? LS_OK : ls_fail_memory("step", elements * sizeof *values);
+    ls_status status = values ? LS_OK : ls_fail_memory("step", elements * sizeof *values);
     status = ls_comm_agree(job->comm, status);
     if (!status)
         status = bring(me, ls_ps_shard_averages, values);
+    *out = (ls_evaluation){.accuracy = -1};
     if (!status && chief->replica)
-        status = evaluate_here(chief, values, most, &mine);
-    status = ls_comm_bring(job->comm, status, &mine, sizeof mine, all);
-    if (!status)
-        *out = all[me->served->process[0]];
+        status = evaluate_here(chief, values, most, out);
     free(values);
-    free(all);
-    return status;
+    return ls_stepped_tell(job, status, out);
 }

@@ -28,7 +28,6 @@ typedef struct ls_served_end {
 struct ls_served {
     ls_buckets buckets;
     ls_ps_layout layout;
-    int *process;              /**< [members] */
     ls_served_end *ends;       /**< [members] */
     ls_comm **comms;           /**< [here] of this process, by rank */
     ls_ps_speaker *speakers;   /**< [workers] */
@@ -51,8 +50,5 @@ ls_status ls_served_evaluate(ls_stepped *run, uint64_t most, ls_evaluation *out)
 
 /** The server of this process with that number among these. */
 const ls_served_server *ls_served_here(const ls_served *served, size_t index);
-
-/** Whether what two members tell each other crosses no border of devices. */
-bool ls_served_together(const ls_stepped *run, int a, int b);
 
 #endif

@@ -54,7 +54,9 @@ ls_task *ls_task_begin(ls_step *s, const char *verb, int lane, ls_range range)
                       .range = range,
                       .op = s->op_count,
                       .access = s->access_count,
+                      .node = -1,
                       .call = -1,
+                      .peer = -1,
                       .pass = s->pass[member]};
     ls_task_touch(s, task->pass, sizeof *task->pass, false);
     return task;
@@ -161,9 +163,7 @@ void ls_step_close(ls_step *s)
 
 ls_member *ls_step_member(const ls_step *s, int member)
 {
-    const ls_stepped *run = s->run;
-    return member < run->shared.total ? &run->shared.members[member]
-                                      : &run->shadows[member - run->shared.total];
+    return &s->run->shared.members[member];
 }
 
 ls_replica *ls_step_replica(const ls_step *s, int member)
@@ -178,7 +178,7 @@ const ls_job *ls_step_job(const ls_step *s)
 
 bool ls_ends_period(const ls_step *s)
 {
-    return s->kind >= LS_LAST;
+    return s->kind >= LS_LAST || !ls_step_job(s)->period;
 }
 
 int ls_replicas(const ls_step *s)
@@ -209,10 +209,7 @@ int ls_shadow(const ls_step *s, int replica)
 int64_t ls_shards(const ls_step *s)
 {
     const ls_job *job = ls_step_job(s);
-    const int64_t batch = ls_replicated_batch(job, s->which);
-    if (!job->exact)
-        return 0;
-    return job->micro_shards < batch ? job->micro_shards : batch;
+    return job->exact ? ls_job_shards(job, ls_replicated_batch(job, s->which)) : 0;
 }
 
 size_t ls_sums(const ls_step *s, int replica)

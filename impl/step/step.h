@@ -47,7 +47,7 @@ typedef struct ls_piece {
 
 const ls_job *ls_step_job(const ls_step *step);
 
-/** Whether the step is the last of a period of steps (ls_strategy.period). */
+/** Whether the step is the last of a period of steps (ls_job.period). */
 bool ls_ends_period(const ls_step *step);
 
 /** Replicas of this process, of which some members are here: members 0 to this - 1, unless the

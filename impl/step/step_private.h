@@ -3,13 +3,14 @@
 #ifndef LS_IMPL_STEP_STEP_PRIVATE_H
 #define LS_IMPL_STEP_STEP_PRIVATE_H
 
+#include "common/comm/comm.h"
 #include "impl/buckets.h"
 #include "impl/replicas.h"
 #include "impl/step/step.h"
 
 typedef struct ls_stepped ls_stepped;
 
-/** Kinds of steps: of a full batch or an epoch's last one; where strategies have a period, plus
+/** Kinds of steps: of a full batch or an epoch's last one; where steps have a period, plus
  *  LS_LAST: the last one of it. */
 enum { LS_LAST = LS_BATCHES, LS_KINDS = 2 * LS_BATCHES };
 typedef struct ls_served ls_served;
@@ -28,6 +29,7 @@ typedef struct ls_lane {
 /** Operations on one queue, or a copy. */
 typedef struct ls_task {
     const char *verb; /**< static text */
+    int node;         /**< of its member's graph, the one that it is of; -1: of several, or none */
     ls_range range;   /**< elements that it is about; none: nothing to say */
     int lane;
     size_t op, op_count;         /**< in step->ops */
@@ -39,7 +41,10 @@ typedef struct ls_task {
     int call; /**< put together with its neighbours of the same number (ls_comm_put); -1: alone */
     ls_comm *const *ends; /**< of such a call: all of the communicator, by rank, ... */
     int rank;             /**< ... and whose it is */
-    const bool *pass;     /**< passed over while this holds; NULL: never */
+    int peer; /**< member that a message, or what announces some, is with; -1: it is neither */
+    size_t sent, received; /**< elements, by such a task; or by the messages that it announces */
+    bool announces;
+    const bool *pass; /**< passed over while this holds; NULL: never */
 } ls_task;
 
 struct ls_step {
@@ -68,7 +73,8 @@ struct ls_step {
 
 /** Lanes that events tie together: one program, and one order of events. */
 typedef struct ls_component {
-    int driver;         /**< the lane of its last task, which begins and ends its step */
+    int driver; /**< the lane of its last task, which begins and ends its step */
+    int lanes;
     bool has[LS_KINDS]; /**< tasks in that step */
     ls_event *begun;
     ls_program *program[LS_KINDS];
@@ -82,17 +88,22 @@ typedef struct ls_group_options {
     int place;             /**< of each replica, that the members are */
 } ls_group_options;
 
+/** A member of a group, and what it has to reduce with the others. */
+typedef struct ls_group_end {
+    int member;
+    int lane; /**< of its all-reduces */
+    float *scratch;
+    size_t scratch_elements;
+} ls_group_end;
+
 /** The same place of all replicas, which add up their gradients bucket by bucket. */
 typedef struct ls_group {
     ls_buckets buckets;
-    ls_range *order; /**< [buckets.count] in the order in which backward makes them final */
-    int *member;     /**< [member_count] of this process */
+    ls_range *order;    /**< [buckets.count] in the order in which backward makes them final */
+    ls_group_end *ends; /**< [member_count] of this process */
     int member_count;
-    ls_comm **comms; /**< [count] their ends */
+    ls_comm **comms; /**< [count] of the communicator, where there are variables */
     int count;
-    int *lane;       /**< [count] of their all-reduces */
-    float **scratch; /**< [count] */
-    size_t *scratch_elements;
     const ls_layout *layout; /**< where the members are; NULL: in this process */
     ls_layout spread;        /**< that, where a replica is on several processes */
     int *hosts;
@@ -115,15 +126,15 @@ typedef struct ls_divided {
 struct ls_stepped {
     ls_replicated shared; /**< members and their slices */
     ls_divided places;
-    ls_member *shadows; /**< [replicas] on the holder's device; NULL: none */
-    ls_served *served;  /**< NULL: members have variables of their own */
+    ls_served *served; /**< NULL: members have variables of their own */
     ls_step step[LS_KINDS];
     uint64_t at;            /**< number of the step that is put next */
     uint64_t put[LS_KINDS]; /**< steps so far */
     ls_step before, after;  /**< what is put once before, or after, steps that are put together */
     ls_lane *lanes;         /**< [lane_count] the members' first, in order */
     int lane_count;
-    int *component; /**< [lane_count] */
+    int *component; /**< [lane_count]; -1: it has no tasks */
+    int *place;     /**< [lane_count] of a lane among those of its component */
     ls_component *components;
     int component_count;
     ls_group *groups; /**< [group_count] by place, of those that reduce */
@@ -131,6 +142,13 @@ struct ls_stepped {
     ls_update_made *updates;
     size_t update_count;
 };
+
+/** *sum += times x more. */
+static inline void ls_traffic_add(ls_traffic *sum, ls_traffic more, uint64_t times)
+{
+    sum->bytes_sent += times * more.bytes_sent;
+    sum->messages_sent += times * more.messages_sent;
+}
 
 /* step.c: appending. They do nothing after a failure. */
 
@@ -159,12 +177,14 @@ ls_member *ls_step_member(const ls_step *step, int member);
 /** NULL: the member is elsewhere. */
 ls_replica *ls_step_replica(const ls_step *step, int member);
 
-/** The acts of one piece; no more than *count. */
-const ls_act *ls_step_piece(const ls_step *step, int member, int piece, size_t *count);
 /** A task of those acts of a piece that are of these kinds (1 << kind each), of one node or (-1)
  * all; none where they have no operations. */
 void ls_step_say_acts(ls_step *step, const char *verb, int member, int piece, unsigned kinds,
                       int node);
+/** A task of the member: `out`, in its memory or of the first of them, = the sum of the parts that
+ *  the gradients of so many replicas come in, up the tree. None where there is one part. */
+void ls_step_sum(ls_step *step, int member, ls_range range, const ls_span *parts, int replicas,
+                 void *out);
 /** A copy by a lane, counted where devices differ. */
 void ls_step_copy(ls_step *step, const char *verb, int lane, ls_span to, ls_span from);
 /** An empty step; to be closed also on failure. */
@@ -172,11 +192,18 @@ ls_status ls_step_open(ls_stepped *run, int which, ls_step *step);
 /** Frees what a step holds. */
 void ls_step_close(ls_step *step);
 
+/* meetings.c */
+/** Whether all ends of messages and all-reduces of this process meet; else LS_CODE_CHECK. */
+ls_status ls_step_check_meetings(const ls_step *step);
+
+/* run.c */
+/** Opens a lane of its own for what a member exchanges; else (`own` false) *out is that on which it
+ *  computes. */
+ls_status ls_lane_open(ls_stepped *run, int member, const char *name, bool own, int *out);
+
 /* places.c: models over several places. They do nothing where there is one. */
 ls_status ls_places_open(ls_stepped *run);
 void ls_places_close(ls_stepped *run);
-/** What a node makes of a test set's samples, as ls_forward_node. */
-void ls_predict_node(ls_step *step, int replica, int piece, int node);
 /** Between processes: the whole parameters of the replica that has a part here; all call it. */
 ls_status ls_places_gather(ls_stepped *run, float *parameters);
 ls_status ls_places_evaluate(ls_stepped *run, uint64_t most, ls_evaluation *out);
@@ -187,6 +214,11 @@ void ls_places_memory(const ls_stepped *run, int member, ls_memory_formula *form
 
 /** The first element of a range of the model's flat buffers in the member's own. */
 size_t ls_step_place(const ls_step *step, int member, ls_range range);
+
+/* run_facts.c */
+/** What one process found of a test set, to all, the others' accuracy being -1; `mine`: how it went
+ *  here. */
+ls_status ls_stepped_tell(const ls_job *job, ls_status mine, ls_evaluation *out);
 
 /* order.c: who waits for whom, and which lanes belong together. */
 ls_status ls_steps_order(ls_stepped *run);
@@ -201,6 +233,16 @@ ls_status ls_step_put_serially(ls_step *step);
 /** Puts what has no order with others. */
 ls_status ls_step_put_apart(ls_step *step);
 void ls_steps_close_events(ls_stepped *run);
+
+/* Builds for tests (LOCKSTEP_HOOKS) edit steps as they are said, then who waits for whom, and check
+ * them: impl/tests/step_edits.c. */
+#ifdef LOCKSTEP_HOOKS
+ls_status ls_steps_edit_tasks(ls_stepped *run);
+ls_status ls_steps_edit_waits(ls_stepped *run);
+#define LS_STEPS_EDITED(edit) (edit)
+#else
+#define LS_STEPS_EDITED(edit) LS_OK
+#endif
 
 /* group.c */
 ls_status ls_group_open(ls_stepped *run, const ls_group_options *options, ls_group *group);

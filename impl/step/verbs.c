@@ -17,6 +17,12 @@ static const ls_act *acts_of(const ls_step *s, int member, size_t *count)
 
 /* ---- Passes ---------------------------------------------------------------------------------- */
 
+static void add_act(ls_step *s, const ls_act *act)
+{
+    for (int l = 0; l < LS_NET_LISTS; l++)
+        ls_task_add_ops(s, act->lists[l]);
+}
+
 /* The next acts, up to number `end`, as one task. */
 static void say_acts(ls_step *s, const char *verb, int member, size_t end, ls_range range)
 {
@@ -26,8 +32,7 @@ static void say_acts(ls_step *s, const char *verb, int member, size_t end, ls_ra
         return;
     ls_task_begin(s, verb, member, range);
     for (; s->said[member] < end; s->said[member]++)
-        for (int l = 0; l < LS_NET_LISTS; l++)
-            ls_task_add_ops(s, acts[s->said[member]].lists[l]);
+        add_act(s, &acts[s->said[member]]);
     ls_task_end(s);
 }
 
@@ -52,21 +57,12 @@ void ls_forward(ls_step *s, int member)
     say_acts(s, "forward", member, end, nothing);
 }
 
-/* How many of the range's elements an act makes final. */
-static size_t common_to(ls_range a, ls_range b)
-{
-    const size_t first = a.first > b.first ? a.first : b.first;
-    const size_t a_end = a.first + a.count, b_end = b.first + b.count;
-    const size_t end = a_end < b_end ? a_end : b_end;
-    return end > first ? end - first : 0;
-}
-
 /* As many acts as make all of the range final. */
 static size_t acts_until(const ls_act *acts, size_t count, ls_range range)
 {
     size_t final = 0, end = 0;
     while (end < count && final < range.count)
-        final += common_to(acts[end++].final, range);
+        final += ls_range_common(acts[end++].final, range).count;
     return end;
 }
 
@@ -86,10 +82,12 @@ int ls_pieces(const ls_step *s, int replica)
     return count ? acts[count - 1].piece + 1 : 0;
 }
 
-/* Where the acts of a piece, or of one after it, begin. */
-static size_t begin_of(const ls_act *acts, size_t count, int piece)
+/* The first of the acts of a piece; *end: behind the last. */
+static const ls_act *find_piece(const ls_step *s, int member, int piece, const ls_act **end)
 {
-    size_t low = 0, high = count;
+    size_t high, low = 0;
+    const ls_act *acts = acts_of(s, member, &high);
+    *end = acts + high;
     while (low < high) {
         const size_t middle = (low + high) / 2;
         if (acts[middle].piece < piece)
@@ -97,16 +95,7 @@ static size_t begin_of(const ls_act *acts, size_t count, int piece)
         else
             high = middle;
     }
-    return low;
-}
-
-const ls_act *ls_step_piece(const ls_step *s, int member, int piece, size_t *count)
-{
-    size_t all;
-    const ls_act *acts = acts_of(s, member, &all);
-    const size_t first = begin_of(acts, all, piece);
-    *count = begin_of(acts, all, piece + 1) - first;
-    return acts + first;
+    return acts + low;
 }
 
 static bool has_ops(const ls_act *act)
@@ -119,18 +108,16 @@ static bool has_ops(const ls_act *act)
 
 void ls_step_say_acts(ls_step *s, const char *verb, int member, int piece, unsigned kinds, int node)
 {
-    size_t count;
-    const ls_act *acts = ls_step_piece(s, member, piece, &count);
+    const ls_act *end, *act = find_piece(s, member, piece, &end);
     bool begun = false;
-    for (size_t i = 0; i < count && !s->status; i++) {
-        if (!(kinds >> acts[i].kind & 1U) || (node >= 0 && acts[i].node != node) ||
-            !has_ops(&acts[i]))
+    for (; act < end && act->piece == piece && !s->status; act++) {
+        if (!(kinds >> act->kind & 1U) || (node >= 0 && act->node != node) || !has_ops(act))
             continue;
-        if (!begun)
-            ls_task_begin(s, verb, member, nothing);
+        ls_task *task = begun ? NULL : ls_task_begin(s, verb, member, nothing);
+        if (task)
+            task->node = node;
         begun = true;
-        for (int l = 0; l < LS_NET_LISTS; l++)
-            ls_task_add_ops(s, acts[i].lists[l]);
+        add_act(s, act);
     }
     if (begun)
         ls_task_end(s);
@@ -259,28 +246,38 @@ static ls_span bring(ls_step *s, int member, size_t index, bool only)
     return here;
 }
 
-static ls_status make_sums(const ls_replica *holder, const ls_span *parts, const ls_tree_sum *sums,
-                           size_t count, ls_op_list *ops)
+static ls_status make_sums(const ls_replica *r, const ls_span *parts, const ls_tree_sum *sums,
+                           size_t count, void *out, ls_op_list *ops)
 {
     for (size_t i = 0; i < count; i++) {
         const ls_span *left = &parts[sums[i].left];
-        const ls_add_args args = {.count = (int64_t)holder->elements,
+        const ls_add_args args = {.count = (int64_t)(left->bytes / r->kernels->table->real_bytes),
                                   .a = left->memory,
                                   .b = parts[sums[i].right].memory,
-                                  .y = i + 1 == count ? holder->gradients : left->memory};
+                                  .y = i + 1 == count ? out : left->memory};
         ls_op *op;
-        LS_TRY(holder->kernels->table->add(holder->kernels, &args, &op));
+        LS_TRY(r->kernels->table->add(r->kernels, &args, &op));
         LS_TRY(ls_op_list_add(ops, op));
     }
     return LS_OK;
 }
 
-static void say_sums(ls_step *s, const ls_span *parts, const ls_tree_sum *sums, size_t count)
+void ls_step_sum(ls_step *s, int member, ls_range range, const ls_span *parts, int replicas,
+                 void *out)
 {
+    const ls_job *job = ls_step_job(s);
     ls_op_list ops = {0};
-    const ls_replica *holder = ls_step_replica(s, ls_holder(s));
-    const ls_status status = make_sums(holder, parts, sums, count, &ops);
-    ls_task_of(s, "add up", ls_holder(s), nothing, &ops, status);
+    ls_tree_sum *sums = NULL;
+    size_t count = 0;
+    if (s->status)
+        return;
+    ls_status status =
+        ls_slice_tree(job, ls_replicated_batch(job, s->which), replicas, &sums, &count);
+    if (!status)
+        status = make_sums(ls_step_replica(s, member), parts, sums, count, out, &ops);
+    if (count || status)
+        ls_task_of(s, "add up", member, range, &ops, status);
+    free(sums);
 }
 
 static size_t sums_of(const ls_step *s, int member)
@@ -290,8 +287,8 @@ static size_t sums_of(const ls_step *s, int member)
 
 void ls_add_up(ls_step *s, const int *members, int count)
 {
-    size_t parts = 0, at = 0, sum_count = 0;
-    ls_tree_sum *sums = NULL;
+    const int holder = ls_holder(s);
+    size_t parts = 0, at = 0;
     for (int i = 0; i < count; i++)
         parts += sums_of(s, members[i]);
     ls_span *spans = calloc(parts + 1, sizeof *spans);
@@ -299,11 +296,6 @@ void ls_add_up(ls_step *s, const int *members, int count)
     for (int i = 0; i < count && !s->status; i++)
         for (size_t k = 0; k < sums_of(s, members[i]) && !s->status; k++)
             spans[at++] = bring(s, members[i], k, parts == 1);
-    if (!s->status)
-        ls_step_fail(s, ls_slice_tree(ls_step_job(s), ls_replicated_batch(ls_step_job(s), s->which),
-                                      count, &sums, &sum_count));
-    if (!s->status && sum_count)
-        say_sums(s, spans, sums, sum_count);
-    free(sums);
+    ls_step_sum(s, holder, nothing, spans, count, ls_step_replica(s, holder)->gradients);
     free(spans);
 }

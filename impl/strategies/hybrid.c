@@ -17,39 +17,11 @@
 #include <stdio.h>
 #include <string.h>
 
-static void take_pass(ls_step *s, int replica, const ls_pass *pass)
-{
-    if (pass->backward)
-        ls_backward_stage(s, replica, pass->stage, pass->microbatch);
-    else
-        ls_forward_stage(s, replica, pass->stage, pass->microbatch);
-}
-
-static void go_through_stages(ls_step *s, int replica)
-{
-    const ls_schedule schedule = ls_schedule_of(s, replica);
-    ls_pass pass;
-    for (int tick = 0; tick < ls_schedule_ticks(&schedule); tick++)
-        for (int stage = ls_places(s); stage-- > 0;)
-            if (ls_schedule_at(&schedule, tick, stage, &pass))
-                take_pass(s, replica, &pass);
-}
-
-static void go_through_nodes(ls_step *s, int replica)
-{
-    for (int p = 0; p < ls_pieces(s, replica); p++) {
-        for (int n = 0; n < ls_nodes(s); n++)
-            ls_forward_node(s, replica, p, n);
-        for (int n = ls_nodes(s); n-- > 0;)
-            ls_backward_node(s, replica, p, n);
-    }
-}
-
 static void build(ls_step *s)
 {
     const bool pipeline = ls_step_job(s)->microbatches > 0;
     for (int r = 0; r < ls_replicas(s); r++)
-        (pipeline ? go_through_stages : go_through_nodes)(s, r);
+        (pipeline ? ls_take_stages : ls_take_nodes)(s, r);
     for (int place = 0; place < ls_places(s); place++)
         for (int b = 0; b < ls_buckets_of(s, place); b++)
             ls_all_reduce(s, place, b);
@@ -69,6 +41,34 @@ static ls_traffic formula(const ls_step *s)
                         borders.messages_sent + sums.messages_sent};
 }
 
+static const ls_declared_option copies = {
+    "hybrid-replicas", "D", "2", "replicas", "copies of the split model", .low = 1, .high = 1024};
+enum { INNER_MODEL_PARALLEL, INNER_PIPELINE };
+static const ls_declared_option inner = {
+    "hybrid-inner",
+    "model-parallel|pipeline",
+    "model-parallel",
+    "",
+    "split of each replica",
+    .type = LS_DECLARED_WORD,
+    .words = (const char *const[]){"model-parallel", "pipeline", NULL}};
+
+static bool has(const ls_declared_values *values, int ranks, const ls_declared_option *option)
+{
+    const bool pipeline = ls_declared_number(values, &inner) == INNER_PIPELINE;
+    (void)ranks;
+    return option == &copies || option == &inner ||
+           (option == &ls_option_model_parallel_place) != pipeline;
+}
+
+static void resolve(ls_job *job, int ranks)
+{
+    job->split_replicas = (int)ls_declared_number(&job->options, &copies);
+    if (has(&job->options, ranks, &ls_option_pipeline_microbatches))
+        job->microbatches =
+            (int)ls_declared_number(&job->options, &ls_option_pipeline_microbatches);
+}
+
 /* Numbers of replicas that so many devices can be dealt out to: "1, 2, 3, 6". */
 static void list_divisors(int64_t devices, char *text, size_t size)
 {
@@ -80,29 +80,16 @@ static void list_divisors(int64_t devices, char *text, size_t size)
                                      (long long)d);
 }
 
-/* Every replica needs a sample (exact: a shard) for each micro-batch. */
-static ls_status check_microbatches(const ls_outline *o)
-{
-    const int64_t shards = o->micro_shards < o->batch ? o->micro_shards : o->batch;
-    const int64_t least = (o->exact ? shards : o->batch) / o->replicas;
-    if (o->microbatches <= least || least < 1) /* too few for all replicas: told so later */
-        return LS_OK;
-    return ls_fail(LS_CODE_USAGE, "option", "--pipeline-microbatches",
-                   "%d micro-batches are more than the %lld %s of a replica; at most %lld work",
-                   o->microbatches, (long long)least, o->exact ? "shards" : "samples",
-                   (long long)least);
-}
-
 static ls_status check(const ls_outline *o)
 {
-    const int64_t devices = (int64_t)o->devices * o->ranks;
+    const int64_t devices = (int64_t)o->devices * o->ranks, replicas = o->job->split_replicas;
     char divisors[256];
     list_divisors(devices, divisors, sizeof divisors);
-    if (devices % o->replicas)
+    if (devices % replicas)
         return ls_fail(LS_CODE_USAGE, "option", "--hybrid-replicas",
-                       "%d replicas cannot share %lld devices evenly; %s can", o->replicas,
-                       (long long)devices, divisors);
-    const int64_t places = devices / o->replicas, here = (int64_t)o->devices;
+                       "%lld replicas cannot share %lld devices evenly; %s can",
+                       (long long)replicas, (long long)devices, divisors);
+    const int64_t places = devices / replicas, here = (int64_t)o->devices;
     if (here % places && places % here && strcmp(o->comm, "mpi") == 0)
         return ls_fail(LS_CODE_USAGE, "option", "--hybrid-replicas",
                        "replicas of %lld devices cannot be dealt out to processes of %lld; a "
@@ -115,7 +102,7 @@ static ls_status check(const ls_outline *o)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
                        "library adds up whole models, and hybrid's are split; use direct, ring, "
                        "tree, halving-doubling, flat or auto");
-    return check_microbatches(o);
+    return ls_check_microbatches(o, (int)replicas, "replica");
 }
 
 const ls_strategy ls_strategy_hybrid = {
@@ -125,6 +112,11 @@ const ls_strategy ls_strategy_hybrid = {
     .variables = LS_VARIABLES_PLACED,
     .replicated = true,
     .reduces = true,
+    .options = (const ls_declared_option *const[]){&copies, &inner, &ls_option_model_parallel_place,
+                                                   &ls_option_pipeline_microbatches,
+                                                   &ls_option_pipeline_schedule, NULL},
+    .has = has,
+    .resolve = resolve,
     .check = check,
     .build = build,
     .formula = formula,

@@ -20,7 +20,7 @@ static void build(ls_step *s)
 
 static ls_status check(const ls_outline *outline)
 {
-    if (outline->exact)
+    if (outline->job->exact)
         return ls_fail(LS_CODE_USAGE, "strategy", "independent",
                        "sums nothing over replicas, so --reduce exact does not concern it; use "
                        "--reduce fast");

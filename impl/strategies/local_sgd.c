@@ -23,14 +23,23 @@ static void build(ls_step *s)
         ls_end(s, r);
 }
 
-static int period(const ls_job *job)
+static const ls_declared_option every = {"local-sgd-every",
+                                         "H",
+                                         "10",
+                                         "steps",
+                                         "after which replicas average their parameters",
+                                         .low = 1,
+                                         .high = 1000000};
+
+static void resolve(ls_job *job, int ranks)
 {
-    return job->average_every;
+    (void)ranks;
+    job->period = (int)ls_declared_number(&job->options, &every);
 }
 
 static ls_status check(const ls_outline *outline)
 {
-    if (outline->exact)
+    if (outline->job->exact)
         return ls_fail(LS_CODE_USAGE, "strategy", "local-sgd",
                        "adds up no gradients, so --reduce exact does not concern it; use "
                        "--reduce fast");
@@ -49,8 +58,9 @@ const ls_strategy ls_strategy_local_sgd = {
     .equivalent = false,
     .replicated = true,
     .reduces = true,
+    .options = (const ls_declared_option *const[]){&every, NULL},
+    .resolve = resolve,
     .check = check,
     .build = build,
-    .period = period,
     .formula = formula,
 };

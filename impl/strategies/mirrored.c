@@ -27,21 +27,13 @@ static void build(ls_step *s)
     }
 }
 
-/* It runs anywhere; what its all-reduce needs is checked with that. */
-static ls_status check(const ls_outline *outline)
-{
-    (void)outline;
-    return LS_OK;
-}
-
 const ls_strategy ls_strategy_mirrored = {
     .name = "mirrored",
     .help = "a replica per device, gradients summed by an all-reduce in buckets",
     .equivalent = true,
-    .meets = true,
+    .syncs_statistics = true,
     .replicated = true,
     .reduces = true,
-    .check = check,
     .build = build,
     .formula = ls_reduced_traffic,
     .sum = ls_sum_by_algorithm,

@@ -9,14 +9,19 @@
 #include "impl/step/step.h"
 #include "impl/strategies.h"
 
+void ls_take_nodes(ls_step *s, int replica)
+{
+    for (int p = 0; p < ls_pieces(s, replica); p++) {
+        for (int n = 0; n < ls_nodes(s); n++)
+            ls_forward_node(s, replica, p, n);
+        for (int n = ls_nodes(s); n-- > 0;)
+            ls_backward_node(s, replica, p, n);
+    }
+}
+
 static void build(ls_step *s)
 {
-    for (int p = 0; p < ls_pieces(s, 0); p++) {
-        for (int n = 0; n < ls_nodes(s); n++)
-            ls_forward_node(s, 0, p, n);
-        for (int n = ls_nodes(s); n-- > 0;)
-            ls_backward_node(s, 0, p, n);
-    }
+    ls_take_nodes(s, 0);
     for (int m = 0; m < ls_members(s); m++)
         ls_update(s, m, ls_owned(s, m));
     ls_share_values(s, 0);
@@ -24,19 +29,24 @@ static void build(ls_step *s)
         ls_end(s, m);
 }
 
-/* It runs anywhere; how the model is cut is looked at with that (places.h). */
-static ls_status check(const ls_outline *outline)
-{
-    (void)outline;
-    return LS_OK;
-}
+const ls_declared_option ls_option_model_parallel_place = {
+    .name = "model-parallel-place",
+    .placeholder = "NODE=DEVICE,..",
+    .fallback = "none",
+    .unit = "",
+    .help = "device of each layer, dense0=cpu:0,dense1=cpu:1, or a file; none: balanced by their "
+            "work",
+    .type = LS_DECLARED_TEXT,
+    .high = 512,
+    .continues = true,
+};
 
 const ls_strategy ls_strategy_model_parallel = {
     .name = "model-parallel",
     .help = "one model divided over the devices by layer or branch",
     .equivalent = true,
     .variables = LS_VARIABLES_PLACED,
-    .check = check,
+    .options = (const ls_declared_option *const[]){&ls_option_model_parallel_place, NULL},
     .build = build,
     .formula = ls_border_traffic,
     .sum = ls_sum_in_order,

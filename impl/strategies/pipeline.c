@@ -11,20 +11,25 @@
 #include "impl/step/step.h"
 #include "impl/strategies.h"
 
-static void build(ls_step *s)
+void ls_take_stages(ls_step *s, int replica)
 {
-    const ls_schedule schedule = ls_schedule_of(s, 0);
+    const ls_schedule schedule = ls_schedule_of(s, replica);
     ls_pass pass;
     for (int tick = 0; tick < ls_schedule_ticks(&schedule); tick++) {
         for (int stage = ls_places(s); stage-- > 0;) {
             if (!ls_schedule_at(&schedule, tick, stage, &pass))
                 continue;
             if (pass.backward)
-                ls_backward_stage(s, 0, stage, pass.microbatch);
+                ls_backward_stage(s, replica, stage, pass.microbatch);
             else
-                ls_forward_stage(s, 0, stage, pass.microbatch);
+                ls_forward_stage(s, replica, stage, pass.microbatch);
         }
     }
+}
+
+static void build(ls_step *s)
+{
+    ls_take_stages(s, 0);
     for (int m = 0; m < ls_members(s); m++)
         ls_update(s, m, ls_owned(s, m));
     ls_share_values(s, 0);
@@ -32,16 +37,39 @@ static void build(ls_step *s)
         ls_end(s, m);
 }
 
-static ls_status check(const ls_outline *o)
+const ls_declared_option ls_option_pipeline_microbatches = {
+    "pipeline-microbatches", "M", "4", "micro-batches", "parts of a batch", .low = 1, .high = 1024};
+
+const ls_declared_option ls_option_pipeline_schedule = {
+    "pipeline-schedule",
+    "gpipe|1f1b",
+    "gpipe",
+    "",
+    "order of the parts' passes",
+    .type = LS_DECLARED_WORD,
+    .words = (const char *const[]){"gpipe", "1f1b", NULL}};
+
+static void resolve(ls_job *job, int ranks)
 {
-    int64_t shards = o->micro_shards < o->batch ? o->micro_shards : o->batch;
-    int64_t most = o->exact ? shards : o->batch;
-    if (o->microbatches > most)
-        return ls_fail(LS_CODE_USAGE, "option", "--pipeline-microbatches",
-                       "%d micro-batches are more than the %lld %s of a batch; at most %lld work",
-                       o->microbatches, (long long)most, o->exact ? "shards" : "samples",
-                       (long long)most);
-    return LS_OK;
+    (void)ranks;
+    job->microbatches = (int)ls_declared_number(&job->options, &ls_option_pipeline_microbatches);
+}
+
+ls_status ls_check_microbatches(const ls_outline *o, int parts, const char *of)
+{
+    const ls_job *job = o->job;
+    const int64_t least = (job->exact ? ls_job_shards(job, job->batch) : job->batch) / parts;
+    if (job->microbatches <= least || least < 1) /* too few for all parts: told so later */
+        return LS_OK;
+    return ls_fail(LS_CODE_USAGE, "option", "--pipeline-microbatches",
+                   "%d micro-batches are more than the %lld %s of a %s; at most %lld work",
+                   job->microbatches, (long long)least, job->exact ? "shards" : "samples", of,
+                   (long long)least);
+}
+
+static ls_status check(const ls_outline *outline)
+{
+    return ls_check_microbatches(outline, 1, "batch");
 }
 
 const ls_strategy ls_strategy_pipeline = {
@@ -49,6 +77,9 @@ const ls_strategy ls_strategy_pipeline = {
     .help = "one model divided by ranges of layers, micro-batches on their way through them",
     .equivalent = true,
     .variables = LS_VARIABLES_PLACED,
+    .options = (const ls_declared_option *const[]){&ls_option_pipeline_microbatches,
+                                                   &ls_option_pipeline_schedule, NULL},
+    .resolve = resolve,
     .check = check,
     .build = build,
     .formula = ls_border_traffic,

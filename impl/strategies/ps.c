@@ -7,14 +7,12 @@
  *
  * Order of summation: fast mode ((g0 + g1) + g2) + ... by number of the worker; exact mode the rest
  * of the tree over the workers' finished subtrees (slice.h). Who is what and which ranges a server
- * holds: ps_layout.h. Servers that do not wait for all workers: ps_async.c, ps_backup.c.
+ * holds: ps_layout.h. Servers that do not wait for all workers: ps_arrival.c. Options:
+ * ps_options.c.
  */
 #include "impl/ps/ps_layout.h"
-#include "impl/ps/ps_records.h"
 #include "impl/step/step.h"
 #include "impl/strategies.h"
-
-#include <string.h>
 
 static void pull(ls_step *s, int server)
 {
@@ -57,54 +55,10 @@ static void build_sync(ls_step *s)
 
 static void build(ls_step *s)
 {
-    const ls_ps_options *ps = &ls_step_job(s)->ps;
-    if (ps->backups)
-        ls_ps_backup_build(s);
-    else if (ls_ps_by_arrival(ps))
-        ls_ps_async_build(s);
+    if (ls_ps_by_arrival(&ls_step_job(s)->ps))
+        ls_ps_arrival_build(s);
     else
         build_sync(s);
-}
-
-/* Servers are ranks, or in one process the one variable device. */
-static ls_status check(const ls_outline *o)
-{
-    const bool device = strcmp(o->comm, "device") == 0;
-    if (device && (o->ps_alone || o->ps_backups))
-        return ls_ps_refuse_arrival(o->comm);
-    if (strcmp(o->comm, "thread") != 0 && strcmp(o->comm, "mpi") != 0 && !device)
-        return ls_fail(LS_CODE_USAGE, "option", "--comm",
-                       "%s cannot send to one rank, as servers do; thread, mpi, device or auto",
-                       o->comm);
-    if (o->ranks == 1 && (o->ps_servers != 1 || o->ps_colocate))
-        return ls_fail(LS_CODE_USAGE, "option", o->ps_colocate ? "--ps-colocate" : "--ps-servers",
-                       "is of several ranks, and in one process the server is the variable device; "
-                       "--ranks N or mpirun -n N works");
-    if (o->exact && o->ps_alone)
-        return ls_fail(LS_CODE_USAGE, "option", "--ps-mode",
-                       "async and ssp have no sum of all gradients that could be exact; --reduce "
-                       "fast, or sync, works");
-    if (o->exact && o->ps_backups)
-        return ls_fail(LS_CODE_USAGE, "option", "--ps-backup-workers",
-                       "leaves gradients out, and the exact sum has all; --reduce fast, or 0, "
-                       "works");
-    if (o->ps_backups && o->ps_backups >= o->replicas)
-        return ls_fail(LS_CODE_USAGE, "option", "--ps-backup-workers",
-                       "%d of %d workers leave none to wait for; at most %d, or more workers, work",
-                       o->ps_backups, o->replicas, o->replicas - 1);
-    if (o->ranks > 1 && o->devices != 1)
-        return ls_fail(LS_CODE_USAGE, "option", "--devices",
-                       "is 1 for each rank of ps, not %zu; more ranks work", o->devices);
-    if (o->ranks > 1 && o->ps_colocate && o->ps_servers > o->ranks)
-        return ls_fail(LS_CODE_USAGE, "option", "--ps-servers",
-                       "%d servers are more than the %d ranks; at most as many work", o->ps_servers,
-                       o->ranks);
-    if (o->ranks > 1 && !o->ps_colocate && o->ps_servers >= o->ranks)
-        return ls_fail(LS_CODE_USAGE, "option", "--ps-servers",
-                       "%d servers leave none of %d ranks to work; %d ranks or more, or "
-                       "--ps-colocate, work",
-                       o->ps_servers, o->ranks, o->ps_servers + 1);
-    return LS_OK;
 }
 
 static void add(ls_traffic *sum, const ls_step *s, int worker, int server, ls_range range,
@@ -140,7 +94,10 @@ const ls_strategy ls_strategy_ps = {
     .equivalent = true,
     .variables = LS_VARIABLES_SERVED,
     .replicated = true,
-    .check = check,
+    .options = ls_ps_declared,
+    .has = ls_ps_has,
+    .resolve = ls_ps_resolve,
+    .check = ls_ps_check,
     .build = build,
     .formula = formula,
     .sum = ls_sum_in_order,

@@ -21,7 +21,8 @@ static ls_status check(const ls_outline *outline)
     if (outline->devices != 1 || outline->ranks != 1)
         return ls_fail(
             LS_CODE_USAGE, "strategy", "single",
-            "runs on one device of one rank, not on %zu of %d; use --devices 1 and --ranks 1",
+            "runs on one device of one rank, not on %zu of %d; use --devices 1 and --ranks 1, or "
+            "--strategy mirrored",
             outline->devices, outline->ranks);
     return LS_OK;
 }
@@ -30,7 +31,7 @@ const ls_strategy ls_strategy_single = {
     .name = "single",
     .help = "one device, no replication: the reference",
     .equivalent = true,
-    .meets = true,
+    .syncs_statistics = true,
     .replicated = true,
     .check = check,
     .build = build,

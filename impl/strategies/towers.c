@@ -16,9 +16,27 @@
 
 enum { STAGED_RANGES = 4 };
 
+static const ls_declared_option staged = {
+    "towers-staged",           "yes|no", "no", "", "variables of the next step fetched ahead",
+    .type = LS_DECLARED_SWITCH};
+static const ls_declared_option colocated = {
+    "colocate-gradients",      "yes|no", "yes", "", "no: backward on the variable device",
+    .type = LS_DECLARED_SWITCH};
+
+static bool is_staged(const ls_step *s)
+{
+    return ls_declared_number(&ls_step_job(s)->options, &staged);
+}
+
+static void resolve(ls_job *job, int ranks)
+{
+    (void)ranks;
+    job->backward_held = !ls_declared_number(&job->options, &colocated);
+}
+
 static int ranges(const ls_step *s)
 {
-    return ls_step_job(s)->towers_staged ? STAGED_RANGES : 1;
+    return is_staged(s) ? STAGED_RANGES : 1;
 }
 
 /* Of a part that is not empty: poly has three elements. */
@@ -46,11 +64,11 @@ static void go_apart(ls_step *s, int tower)
 static void build(ls_step *s)
 {
     const int n = ls_replicas(s), holder = ls_holder(s);
-    const bool staged = ls_step_job(s)->towers_staged, apart = ls_step_job(s)->towers_apart;
+    const bool ahead = is_staged(s), apart = ls_step_job(s)->backward_held;
     int from[LS_JOB_REPLICAS]; /* whose gradients are added */
     for (int t = 0; t < n; t++) {
         from[t] = apart && t != holder ? ls_shadow(s, t) : t;
-        if (t != holder && !staged)
+        if (t != holder && !ahead)
             fetch(s, t, ls_all(s));
         if (from[t] == t) {
             ls_forward(s, t);
@@ -64,7 +82,7 @@ static void build(ls_step *s)
     ls_add_up(s, from, n);
     for (int i = 0; i < ranges(s); i++) {
         ls_update(s, holder, ls_part(s, i, ranges(s)));
-        for (int t = 0; t < n && staged; t++)
+        for (int t = 0; t < n && ahead; t++)
             if (t != holder)
                 fetch(s, t, ls_part(s, i, ranges(s)));
     }
@@ -92,13 +110,13 @@ static ls_traffic formula(const ls_step *s)
         ls_span kept;
         if (t == ls_holder(s))
             continue;
-        for (int p = 0; job->towers_apart && p < ls_pieces(s, t); p++) {
+        for (int p = 0; job->backward_held && p < ls_pieces(s, t); p++) {
             for (size_t k = 0; ls_kept(s, t, p, k, &kept); k++) {
                 back.messages_sent++;
                 back.bytes_sent += kept.bytes;
             }
         }
-        if (!job->towers_apart) {
+        if (!job->backward_held) {
             back.messages_sent = ls_sums(s, t);
             back.bytes_sent = back.messages_sent * flat;
         }
@@ -112,9 +130,12 @@ const ls_strategy ls_strategy_towers = {
     .name = "towers",
     .help = "in-graph: one program drives a tower per device, variables on the variable device",
     .equivalent = true,
-    .meets = true,
+    .syncs_statistics = true,
     .variables = LS_VARIABLES_HELD,
     .replicated = true,
+    .options =
+        (const ls_declared_option *const[]){&ls_option_variable_device, &colocated, &staged, NULL},
+    .resolve = resolve,
     .check = check,
     .build = build,
     .formula = formula,

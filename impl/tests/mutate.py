@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Edits of steps, one at a time (impl/step/edit.h): which of them do the checks find?
+"""Edits of steps, one at a time (impl/tests/step_edits.c): which of them do the checks find?
 
-    mutate.py PROGRAM FILE [--ranks "LAUNCHER N"] [--list]
+    mutate.py PROGRAM FILE [--replay PS_REPLAY] [--ranks "LAUNCHER N"] [--list]
 
 PROGRAM is built with LOCKSTEP_HOOKS. FILE has a line for each configuration: options of `verify`.
+PS_REPLAY is bench/tests/ps_replay.c, for servers that serve whoever comes first.
 Each task of the step is left out, doubled, swapped with the next one of its lane and with the next
 one said; each wait is left out. A changed step must be found by one of
 
     check    the race check, and what else must hold of a step before it runs
-    gate     verify's comparison, the counted traffic, or that the step never ends
+    gate     verify's comparison, the counted traffic, or that the step never ends; of strategies that
+             are not equivalent, the intact run's digest and losses
+    replay   of servers that serve whoever comes first, the bits of the same order of service in sequence
     fuzzing  verify under random pauses, where nothing else has found it
     capture  the program of the step cannot be captured
 
@@ -17,27 +20,30 @@ unless the program says that it is the same step: neither of two swapped tasks t
 does; a fence of which no memory is in need. Prints a table and each edit that nothing has found.
 Status 1: fewer than 98% of those that are not equivalent were found.
 """
-import concurrent.futures, json, os, re, subprocess, sys
+import concurrent.futures, json, os, re, subprocess, sys, tempfile, time
 
-SECONDS, SEEDS, ENOUGH = 20, 5, 0.98
-FINDERS = ("check", "gate", "fuzzing", "capture")
+SECONDS, TIMES, SEEDS, ENOUGH = 20, 20, 5, 0.98 # a run may take so long, or as often as long as the intact one
+FINDERS = ("check", "gate", "replay", "fuzzing", "capture")
 TASK_EDITS, WAIT_EDITS = ("drop", "double", "swap", "turn"), ("drop-wait", "drop-begin")
 NO_EDITS = ("nothing follows", "to the swap on their lane", "it does not wait for the beginning")
 
 
-def run(command, options, **environment):
+ALWAYS = "--warmup 0 --results none --format jsonl"
+
+
+def run(command, options, seconds, **environment):
     """Status, and the words of what went wrong."""
     clean = {k: v for k, v in os.environ.items() if not k.startswith("LOCKSTEP_")}
     try:
-        done = subprocess.run([*command, *options.split(), "--warmup", "0", "--results", "none", "--format", "jsonl"],
+        done = subprocess.run([*command, *options.split(), *ALWAYS.split()],
                               env={**clean, **environment}, stdin=subprocess.DEVNULL,
-                              capture_output=True, text=True, timeout=SECONDS)
+                              capture_output=True, text=True, timeout=seconds)
     except subprocess.TimeoutExpired:
         return 124, "never ends", None
     lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
     row = json.loads(lines[-1]) if lines else None
-    said = next((line for line in done.stderr.splitlines() if line.startswith("lockstep: ")), "")
-    return done.returncode, row["result"].get("reason", "") if row and done.returncode else said, row
+    said = next((line for line in done.stderr.splitlines() if line.startswith("lockstep: ")), done.stderr[:200])
+    return done.returncode, row["result"].get("reason", said) if row and done.returncode else said, row
 
 
 def finder(words):
@@ -46,28 +52,47 @@ def finder(words):
         return "check"
     if re.match(r"(lockstep: )?(program|capture)|.*(operations do not match|operations of ranks)", words):
         return "capture"
-    return "gate"
+    return "replay" if words.startswith("replayed: ") else "gate"
 
 
 class Configuration:
-    def __init__(self, command, options):
-        self.command, self.options = command, options
-        self.verifies = "independent" not in options
+    def __init__(self, command, options, replay):
+        self.command, self.options, self.replay = command, options, replay
+        self.compares = not re.search(r"--strategy (independent|local-sgd)", options)
+        self.by_arrival = bool(re.search(r"--ps-mode (async|ssp)|--ps-backup-workers [1-9]", options))
+        if self.by_arrival and not replay:
+            sys.exit(f"--replay is missing for: {options}")
+        self.seconds, begin = 300, time.monotonic()
         code, words, self.intact = self.once("")
+        self.seconds = max(SECONDS, TIMES * (time.monotonic() - begin))
         if code:
             sys.exit(f"nothing is edited, but status {code}: {words}: {options}")
         self.tasks, self.waits = self.count("drop:999999999"), self.count("drop-wait:999999999")
 
     def once(self, edit, options="", **more):
-        """`independent` is compared with nothing: here, with what it was unedited."""
-        verb = "verify" if self.verifies else "run"
-        code, words, row = run([*self.command, verb], f"{self.options} {options}", LOCKSTEP_EDIT=edit, **more)
-        if code == 0 and not self.verifies and edit and not edit.endswith("?"):
+        """What is compared with nothing is compared with what it was unedited, or served again in sequence."""
+        verb = "verify" if self.compares else "run"
+        more["LOCKSTEP_EDIT"] = edit
+        code, words, row = run([*self.command, verb], f"{self.options} {options}", self.seconds, **more)
+        asks = not edit or edit.endswith("?")
+        if code == 0 and not self.compares and not asks:
             figures = [(r["equivalence"].get("digest"), r["train"]["loss_first"], r["train"]["loss_last"])
                        for r in (row, self.intact)]
             if figures[0] != figures[1]:
                 return 1, "another result than the intact step's", row
+        if code == 0 and self.by_arrival and not edit.endswith("?"):
+            return self.serve_again(f"{self.options} {options}", more)
         return code, words, row
+
+    def serve_again(self, options, environment):
+        with tempfile.TemporaryDirectory() as folder:
+            files = f"{options} --gate-steps 0 --ps-record {folder}/order --save {folder}/parameters"
+            code, words, row = run([*self.command, "run"], files, self.seconds, **environment)
+            if code:
+                return code, words, row
+            done = subprocess.run([self.replay, "run", *files.split(), *ALWAYS.split()], input=json.dumps(row),
+                                  capture_output=True, text=True, timeout=self.seconds)
+            return done.returncode, f"replayed: {done.stderr.strip()}" if done.returncode else words, row
 
     def count(self, edit):
         _, words, _ = self.once(edit)
@@ -97,9 +122,13 @@ class Configuration:
                 for t in range(self.waits if kind == "drop-wait" else self.tasks)]
 
 
+def option(name):
+    return sys.argv[sys.argv.index(name) + 1] if name in sys.argv else ""
+
+
 def main():
     program, path = sys.argv[1:3]
-    ranks = sys.argv[sys.argv.index("--ranks") + 1].split() if "--ranks" in sys.argv else []
+    ranks = option("--ranks").split()
     with open(path) as lines:
         options = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
     columns = ("tasks", "waits", "edits", "equivalent", *FINDERS, "survive")
@@ -108,7 +137,7 @@ def main():
     survivors = []
     with concurrent.futures.ThreadPoolExecutor(1 if ranks else os.cpu_count()) as pool:
         for line in options:
-            c = Configuration([*ranks, program], line)
+            c = Configuration([*ranks, program], line, option("--replay"))
             edits = c.edits()
             results = list(zip(edits, pool.map(c.judge, edits)))
             counted = {who: sum(r[0] == who for _, r in results) for who in (*FINDERS, "equivalent", "none", None)}

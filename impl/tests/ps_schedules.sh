@@ -3,17 +3,18 @@
 # that serve whoever comes first, under random pauses (LOCKSTEP_FUZZ, base/hooks.h), seed after
 # seed. Sourced by the tests of few and of many seeds, not run. No tolerance.
 . "$SOURCE_DIR/impl/tests/schedules.sh"
+. "$SOURCE_DIR/bench/tests/ps_replay.sh"
 
 # ps_schedules FIRST LAST
 ps_schedules() {
-  local small=(--model mlp:784-16-10 --data synthetic:200 --steps 8 --batch 50)
-  equal=0
+  local small="--model mlp:784-16-10 --data synthetic:200 --steps 8 --warmup 0 --blocks 1 --batch 50"
   for ((seed = $1; seed <= $2; seed++)); do
     export LOCKSTEP_FUZZ=$seed
-    verify 3 --strategy ps --devices 3 "${small[@]}" --ps-mode async,ssp --ps-staleness 0,1
-    verify 2 --strategy ps --ranks 4 --ps-servers 2 --ps-colocate yes,no "${small[@]}" --ps-mode async
-    verify 2 --strategy ps --devices 4 "${small[@]}" --ps-backup-workers 1,2
-    verify 2 --strategy ps --ranks 5 --ps-servers 2 --ps-colocate yes,no "${small[@]}" --ps-backup-workers 1
+    replay_all --devices 3 --ps-mode async $small
+    replay_all --devices 3 --ps-mode ssp --ps-staleness 0,1 $small
+    replay_all --ranks 4 --ps-servers 2 --ps-colocate yes,no --ps-mode async $small
+    replay_all --devices 4 --ps-backup-workers 1,2 $small
+    replay_all --ranks 5 --ps-servers 2 --ps-colocate yes,no --ps-backup-workers 1 $small
   done
-  echo "$equal cases are replayed under seeds $1 to $2"
+  echo "$replayed cases are replayed under seeds $1 to $2"
 }

@@ -5,7 +5,7 @@
 
 #define FIXTURE_OPEN  open_emulated
 #define FIXTURE_CLOSE close_emulated
-#include "common/kernel/tests/kernel_emulated.h"
+#include "common/kernel/cuda/tests/kernel_emulated.h"
 
 static ls_kernel_table table_emulated;
 

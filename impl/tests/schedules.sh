@@ -16,7 +16,7 @@ fi
 verify() {
   local want=$1 got code=0
   shift
-  timeout -k 5 250 "$LOCKSTEP" verify "$@" --warmup 0 --results none --format csv >"$dir/rows" 2>"$dir/err" || code=$?
+  timeout -k 5 600 "$LOCKSTEP" verify "$@" --warmup 0 --results none --format csv >"$dir/rows" 2>"$dir/err" || code=$?
   got=$(grep -c ',ok,' "$dir/rows" || true)
   [ "$code" -eq 0 ] && [ "$got" -eq "$want" ] && { equal=$((equal + got)); return; }
   grep -v ',ok,' "$dir/rows" | cut -c 1-700 | head -n 4 || true

@@ -117,8 +117,9 @@ static void check(fixture *f, const char *name, size_t devices, bool staged)
     double want[PARAMETERS];
     ls_evaluation found, same, other;
     job.device_count = devices;
-    job.towers_staged = staged;
     must(ls_strategy_find(name, &strategy));
+    if (staged)
+        must(ls_declared_set(&job.options, ls_strategy_option(strategy, "towers-staged"), "yes"));
     must(ls_strategy_open(strategy, &job, &run));
     ls_variables_initialize(&f->model->graph->variables, 1, w);
     must(run->kind->load(run, w));

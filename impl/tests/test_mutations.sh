@@ -12,6 +12,8 @@ if [ ! -x "$LOCKSTEP" ] || LOCKSTEP_EDIT='?' "$LOCKSTEP" --version >/dev/null 2>
   exit 77
 fi
 small="--model mlp:12-4-3 --data synthetic:50 --batch 20 --epochs 2"
+longer="--model mlp:12-4-3 --data synthetic:50 --batch 20 --epochs 3" # a step behind the last one of each kind
+poly="--model poly --data synthetic:40 --batch 20 --epochs 2"
 cat >"$dir/configurations" <<T
 --strategy single --devices 1 $small
 --strategy independent --devices 2 --model poly --data synthetic:50 --batch 20 --epochs 2
@@ -22,5 +24,10 @@ cat >"$dir/configurations" <<T
 --strategy model-parallel --devices 2 $small
 --strategy hybrid --devices 4 $small
 --strategy towers --devices 2 --towers-staged yes --model twin-lstm:3 --data synthetic:20 --batch 10 --steps 2 --optimizer adam
+--strategy local-sgd --devices 2 --local-sgd-every 2 $longer
+--strategy ps --devices 2 $small
+--strategy ps --devices 2 --ps-mode async $poly
+--strategy ps --devices 2 --ps-mode ssp $poly
+--strategy ps --devices 3 --ps-backup-workers 1 $poly
 T
-python3 "$SOURCE_DIR/impl/tests/mutate.py" "$LOCKSTEP" "$dir/configurations" "$@"
+python3 "$SOURCE_DIR/impl/tests/mutate.py" "$LOCKSTEP" "$dir/configurations" --replay "$REPLAY" "$@"

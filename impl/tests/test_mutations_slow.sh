@@ -11,6 +11,7 @@ if [ ! -x "$LOCKSTEP" ] || LOCKSTEP_EDIT='?' "$LOCKSTEP" --version >/dev/null 2>
   exit 77
 fi
 small="--model mlp:12-4-3 --data synthetic:50 --batch 20 --epochs 2"
+longer="--model mlp:12-4-3 --data synthetic:50 --batch 20 --epochs 3" # a step behind the last one of each kind
 apart="--cpu-devices 4 --cores-per-device 2" # all-reduces have lanes of their own
 cat >"$dir/configurations" <<T
 --strategy single --devices 1 --model cnn --data synthetic:20 --batch 10 --steps 2 --optimizer adam
@@ -34,9 +35,14 @@ cat >"$dir/configurations" <<T
 --strategy model-parallel --devices 2 --model twin-lstm:3 --data synthetic:20 --batch 10 --steps 2 --optimizer adam
 --strategy pipeline --devices 3 --pipeline-schedule 1f1b $small
 --strategy hybrid --devices 4 --cpu-devices 4 $small
---strategy hybrid --devices 4 --cpu-devices 4 --hybrid-inner pipeline --reduce exact --micro-shards 4 $small
+--strategy hybrid --devices 4 --cpu-devices 4 --hybrid-inner pipeline --pipeline-microbatches 2 --reduce exact --micro-shards 4 $small
 --strategy ps --devices 2 $small
 --strategy ps --devices 2 $apart --reduce exact $small
 --strategy ps --ranks 4 --ps-servers 2 $small
+--strategy local-sgd --devices 3 --local-sgd-every 2 --allreduce ring $longer
+--strategy local-sgd --devices 2 --local-sgd-every 2 --bucket-bytes 0 $apart $longer
+--strategy ps --ranks 4 --ps-servers 2 --ps-mode async $small
+--strategy ps --devices 2 --ps-mode ssp $apart $small
+--strategy ps --ranks 5 --ps-servers 2 --ps-backup-workers 1 $small
 T
-python3 "$SOURCE_DIR/impl/tests/mutate.py" "$LOCKSTEP" "$dir/configurations" "$@"
+python3 "$SOURCE_DIR/impl/tests/mutate.py" "$LOCKSTEP" "$dir/configurations" --replay "$REPLAY" "$@"

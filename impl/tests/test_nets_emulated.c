@@ -9,9 +9,10 @@
  */
 #define FIXTURE_OPEN  open_emulated
 #define FIXTURE_CLOSE close_emulated
-#include "common/kernel/tests/kernel_emulated.h"
+#include "common/kernel/cuda/tests/kernel_emulated.h"
 
 #include "common/nn/net.h"
+#include "common/nn/net_nodes.h"
 
 enum { ROWS = 3, SIDE = 6, CLASSES = 5, TABLES = 2 };
 
@@ -46,7 +47,7 @@ static ls_graph *open_graph(void)
     return graph;
 }
 
-static void open_side(side *s, const ls_graph *graph, ls_kernels *kernels, bool together)
+static void open_side(side *s, const ls_graph *graph, ls_kernels *kernels, bool synced)
 {
     const int64_t count = (int64_t)graph->variables.elements;
     s->parameters = randoms(count, 1), s->gradients = randoms(count, 2);
@@ -61,7 +62,7 @@ static void open_side(side *s, const ls_graph *graph, ls_kernels *kernels, bool 
                                     .parameters = s->parameters,
                                     .gradients = s->gradients,
                                     .loss = &s->loss,
-                                    .together = together};
+                                    .synced = synced};
     must(ls_net_open(&options, &s->net));
     float *x = randoms(ROWS * 3 * SIDE * SIDE, 3);
     memcpy(ls_net_input(s->net, 0), x, ROWS * 3 * SIDE * SIDE * sizeof *x);

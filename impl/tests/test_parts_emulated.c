@@ -7,7 +7,7 @@
  */
 #include "impl/tests/run_emulated.h"
 
-#include "impl/places.h"
+#include "common/nn/places.h"
 #include "impl/strategies.h"
 
 enum { DEVICES = 3, STEPS = 3, NODES = 32 };

@@ -209,7 +209,6 @@ static void open_all(fixture *f, const ls_schedule *s)
                       .device_count = (size_t)s->stages,
                       .place = f->place,
                       .microbatches = s->microbatches,
-                      .one_f_one_b = s->one_f_one_b,
                       .batch = 4 * MICROBATCHES,
                       .seed = 1,
                       .shuffle = true,
@@ -217,6 +216,8 @@ static void open_all(fixture *f, const ls_schedule *s)
                       .schedule = {.initial = 0.1},
                       .capture = true,
                       .records = 4};
+    must(ls_declared_set(&f->job.options, &ls_option_pipeline_schedule,
+                         s->one_f_one_b ? "1f1b" : "gpipe"));
     must(ls_optimizer_parse("sgd", &f->job.optimizer));
 }
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The gate finds every planted bug (common/base/hooks.h), and finds nothing where none is planted.
+# Every planted bug (common/base/hooks.h) is found, and nothing where none is planted: by the gate, or, where servers serve
+# whoever comes first and the gate compares nothing, by their replay (bench/tests/ps_replay.c).
 # Each line of the table is a bug and a configuration of `verify` that shows it; a bug without a
 # line fails the test. Races are looked for under random pauses, seed after seed. Prints what found
 # each, and after how many steps. No tolerance but the gate's own.
@@ -13,6 +14,7 @@ if [ ! -x "$LOCKSTEP" ] || LOCKSTEP_PLANT='?' "$LOCKSTEP" --version >/dev/null 2
   echo "skipped: $LOCKSTEP is not built with LOCKSTEP_HOOKS; ci/test.sh builds it (preset hooks)"
   exit 77
 fi
+. "$SOURCE_DIR/bench/tests/ps_replay.sh"
 fail() { echo "$1"; exit 1; }
 sed -n 's/.*; bugs are: //p' "$dir/bugs" | tr -d ' ' | tr ',' '\n' | sort >"$dir/names"
 [ "$(wc -l <"$dir/names")" -ge 12 ] || fail "fewer than 12 bugs: $(cat "$dir/bugs")"
@@ -145,6 +147,11 @@ verify() {
   code=0
   timeout -k 5 150 "$LOCKSTEP" verify "$@" --warmup 0 --results none --format jsonl >"$dir/row" 2>"$dir/err" || code=$?
   cat "$dir/row" >>"$dir/every"
+  if [[ $code -eq 0 && $options =~ --ps-(mode|backup-workers) ]]; then
+    replay "$@" --warmup 0 --blocks 1 || code=$?
+    cp "$replays/said" "$dir/err"
+    [ "$code" -ne 11 ] || { code=1; cp "$replays/row" "$dir/row"; } # the run itself has found it
+  fi
 }
 
 # Nothing is planted: all is equal, with pauses where a race is looked for.
@@ -161,6 +168,10 @@ echo "$(wc -l <"$dir/configurations") configurations are equal where nothing is 
 
 # Who found it, and after how many steps: of the row's reason.
 judge() {
+  if [[ -s $dir/err ]] && grep -q '^replay: ' "$dir/err"; then
+    printf '%-14s %5s\n' replay -
+    return
+  fi
   python3 - "$dir/row" <<'PYTHON'
 import json, re, sys
 lines = open(sys.argv[1]).read().splitlines()
@@ -170,11 +181,11 @@ judges = {"oracle": r"^step (\d+): .*, oracle ", "reference": r"^step (\d+): .*,
           "gradient bound": r"^step (\d+): the gradient differs ", "loss bound": r"^step (\d+): .*of the whole batch",
           "steps at once": r"^(\d+) steps at once: ", "evaluation": r"^evaluation after (\d+) steps: ",
           "race check": r"^race: ", "step check": r"^step: ", "plain C": r"^kernels: the first gradient of ",
-          "replay": r"^after (\d+) steps: .*, in sequence ", "bound": r"^lead: ", "order": r"^ps: order: ",
-          "replicas": r"^step (\d+): .* on replica 0 ", "traffic": r"^traffic: "}
+          "bound": r"^lead: ", "replicas": r"^step (\d+): .* on replica 0 ", "traffic": r"^traffic: ",
+          "finite loss": r"^diverged: the loss is \w+ at step (\d+)"}
 for judge, pattern in judges.items():
     match = re.match(pattern, reason)
-    if match and status == "failed" and not row["equivalence"]["pass"]:
+    if match and status == "failed" and not row["equivalence"].get("pass"):
         steps = int(match[1]) + (judge not in ("steps at once", "evaluation")) if match.groups() else row["equivalence"]["steps"]
         print(f"{judge:14} {steps:>5}")
         break

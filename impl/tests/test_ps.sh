@@ -85,27 +85,16 @@ for worker in 0 2; do
     rows "a flipped bit is found at its step" "len(rows) == 2 and all('step 1' in x['result']['reason'] for x in rows)"
 done
 
-# ---- Not synchronous: what a run served, replayed in sequence, makes the same bits --------------
+# ---- Not synchronous: timing decides which bits a run has (what servers did is replayed in test_ps_replay.sh) ----
 
 run="--model mlp:784-16-10 --data synthetic:230 --batch 100 --steps 60 --warmup 0 --results none --format jsonl"
-replayed="all(x['result']['status'] == 'ok' and x['equivalence']['grade'] == 'none' and x['equivalence']['pass'] and
-    x['equivalence']['oracle'] == 'same bits' and 'order' in x['equivalence']['reason'] for x in rows)"
 lockstep_ok run --strategy ps --devices 1 --ps-mode sync,async,ssp $run
 rows "one worker alone is as synchronous" "len({x['equivalence']['digest'] for x in rows}) == 1 and len(rows) == 3"
-lockstep_ok verify --strategy ps --devices 2,5 --ps-mode async,ssp --ps-staleness 0,1,4 $small
-rows "workers of one process" "len(rows) == 8 and $replayed"
-lockstep_ok verify --strategy ps --ranks 3,6 --ps-servers 1,2 --ps-shard bytes,variable --ps-colocate yes,no \
-    --ps-mode async,ssp --capture yes,no $small
-rows "ranks, servers, shards" "len(rows) == 64 and $replayed"
-lockstep_ok verify --strategy ps --ranks 4 --ps-servers 2 --model poly,cnn,twin-lstm:8,cifar10 --data synthetic:64 \
-    --batch 7 --steps 3 --warmup 0 --ps-mode async,ssp --results none --format jsonl
-rows "all kinds of models" "len(rows) == 8 and $replayed"
-lockstep_ok verify --strategy ps --devices 3 --cpu-devices 3 --cores-per-device 2 --capture yes,no --ps-mode async,ssp \
-    --model mlp:784-700-300-10 --data synthetic:80 --batch 30 --epochs 3 --warmup 0 --results none --format jsonl
-rows "overlapped" "len(rows) == 4 and $replayed"
-lockstep_ok verify --strategy ps --devices 5 --batch 8 --model poly --data synthetic:11 --epochs 3 --warmup 0 \
-    --ps-mode async,ssp --results none --format jsonl
-rows "an epoch's last batch leaves workers without a sample" "len(rows) == 2 and $replayed"
+checked="all(x['result']['status'] == 'ok' and x['equivalence']['grade'] == 'none' and x['equivalence']['pass'] and
+    x['equivalence']['oracle'] == 'not compared: timing decides in which order gradients are applied' for x in rows)"
+lockstep_ok verify --strategy ps --devices 2,5 --ps-mode async,ssp --ps-staleness 0,4 $small
+rows "nothing is compared, and the row says why" "len(rows) == 6 and $checked and
+    all('max_rel' not in x['equivalence'] for x in rows)"
 
 lockstep_ok run --strategy ps --ranks 4 --ps-mode async,sync,ssp --ps-staleness 0,1 $run
 rows "gradients are counted" "len(rows) == 4 and all(sum(x[k]['histogram']) == 60 * 3 and
@@ -128,8 +117,8 @@ lockstep_ok run --strategy ps --ranks 4 --ps-servers 2 --ps-mode async --ps-reco
 expect "the order is written" [ "$(head -n 1 order)" = "lockstep ps order 1" ]
 expect "of each server each worker's pulls and pushes" [ "$(grep -cE '^[01] (pull|push) [01]$' order)" -eq 480 ]
 lockstep verify --strategy ps --devices 3 --ps-mode async --inject bitflip=1:2 $small
-expect "a flipped bit ends in status 1" [ "$code" -eq 1 ]
-rows "and the replay finds it" "'in sequence' in r['result']['reason']"
+expect "no bit is flipped where nothing is compared" [ "$code" -eq 2 ]
+expect "which is said in one line" one_line 'bitflip=1:2: the step is none of the 0'
 
 # A step of asynchronous workers is as many gradients, in the order in which they ended: time goes on, and the mean
 # of the losses of all steps is that of all gradients.

@@ -1,31 +1,18 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Backup workers of parameter servers: whatever came first, the replay in sequence has the run's bits;
-# a step's gradient is the mean over the samples used, whoever's they are; who is late is dropped and
-# nobody waits for it, which the order of service shows (no clock does). Bits are compared; the
-# losses of alike samples within 1e-4, since float32 sums differ in order.
-# Leaves out: processes (bench/tests/test_ps_mpi.sh), random pauses (test_ps_schedules.sh).
+# Backup workers of parameter servers: a step's gradient is the mean over the samples used, whoever's
+# they are; who is late is dropped and nobody waits for it, which the order of service shows (no
+# clock does). The losses of alike samples within 1e-4, since float32 sums differ in order.
+# Leaves out: the bits (test_ps_replay.sh), processes (bench/tests/test_ps_mpi.sh), random pauses (test_ps_schedules.sh).
 set -euo pipefail
 . "$(cd "$(dirname "$0")/../.." && pwd)/bench/tests/lib.sh"
 small="--model mlp:784-16-10 --data synthetic:230 --batch 100 --epochs 2 --warmup 0 --results none --format jsonl"
 run="--model mlp:784-16-10 --data synthetic:500 --batch 60 --warmup 0 --results none --format jsonl"
-replayed="all(x['result']['status'] == 'ok' and x['equivalence']['grade'] == 'none' and x['equivalence']['pass'] and
-    x['equivalence']['oracle'] == 'same bits' and 'which gradients' in x['equivalence']['reason'] for x in rows)"
 
 lockstep_ok verify --strategy ps --devices 2,5 --ps-backup-workers 1 --capture yes,no $small
-rows "workers of one process" "len(rows) == 4 and $replayed"
-lockstep_ok verify --strategy ps --ranks 5,6 --ps-servers 1,2 --ps-shard bytes,variable --ps-colocate yes,no \
-    --ps-backup-workers 1,2 $small
-rows "ranks, servers, shards, colocated or not" "len(rows) == 32 and $replayed"
-lockstep_ok verify --strategy ps --ranks 5 --ps-servers 2 --model poly,cnn,twin-lstm:8,cifar10 --data synthetic:64 \
-    --batch 7 --steps 3 --warmup 0 --ps-backup-workers 1 --results none --format jsonl
-rows "all kinds of models, weight decay" "len(rows) == 4 and $replayed"
-lockstep_ok verify --strategy ps --devices 3 --cpu-devices 3 --cores-per-device 2 --capture yes,no --ps-backup-workers 1 \
-    --model mlp:784-700-300-10 --data synthetic:80 --batch 30 --epochs 3 --warmup 0 --results none --format jsonl
-rows "overlapped" "len(rows) == 2 and $replayed"
-lockstep_ok verify --strategy ps --devices 5 --ps-backup-workers 1,3 --batch 8 --model poly --data synthetic:11 --epochs 3 \
-    --warmup 0 --results none --format jsonl
-rows "an epoch's last batch leaves workers without a sample" "len(rows) == 2 and $replayed"
+rows "nothing is compared, and the row says why" "len(rows) == 4 and all(x['result']['status'] == 'ok' and
+    x['equivalence']['grade'] == 'none' and x['equivalence']['pass'] and x['equivalence']['oracle'] ==
+    'not compared: timing decides which gradients a step has, and in which order' for x in rows)"
 lockstep_ok run --strategy ps --ranks 4 --ps-backup-workers 0,1 --steps 10 $run
 rows "without backup workers all is as before" "sorted((x['case']['ps_backup_workers'], x['equivalence']['grade'],
     'dropped' in x) for x in rows) == [(0, 'bounded', False), (1, 'none', True)]"
@@ -65,10 +52,6 @@ expect "each server updates as often as there are steps" \
     [ "$(grep -c '^0 push' order)/$(grep -c '^1 push' order)" = 24/24 ]
 rows "drops of timed steps alone" "0 < r['dropped'] < $(grep -c drop order)"
 
-lockstep verify --strategy ps --devices 3 --ps-backup-workers 1 --inject bitflip=1:2 $small
-rows "a flipped bit is found, or its gradient was too late" "($code == 1 and 'in sequence' in r['result']['reason']) or
-    ($code == 0 and r['equivalence']['pass'])"
-
 refuse() { # refuse TEXT ARGUMENTS...
     local text=$1
     shift
@@ -81,6 +64,7 @@ refuse '--ps-backup-workers: 3 of 3 workers' --ranks 5 --ps-servers 2 --ps-backu
 refuse '--ps-backup-workers: .*--reduce fast' --devices 3 --ps-backup-workers 1 --reduce exact
 refuse '--ps-backup-workers: concerns no case.*--ps-mode sync' --devices 3 --ps-backup-workers 1 --ps-mode async
 refuse '--ps-backup-workers: concerns no case.*--ps-mode sync' --devices 3 --ps-backup-workers 1 --ps-mode ssp
+refuse 'bitflip=1:2: the step is none of the 0' --devices 3 --ps-backup-workers 1 --inject bitflip=1:2
 refuse '--ps-record: concerns no case' --devices 3 --ps-backup-workers 0 --ps-record order
 # Where messages have a queue of their own, a gradient is announced when it is there, not before: one worker is 200 ms
 # late in each step, and none of its gradients is among the first.

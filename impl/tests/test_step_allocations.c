@@ -6,6 +6,7 @@
  * test_syscalls.sh looks for in a trace of this program.
  */
 #include "common/base/tests/must.h"
+#include "common/comm/comm.h"
 #include "impl/slice.h"
 #include "impl/strategies.h"
 

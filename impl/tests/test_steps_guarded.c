@@ -10,6 +10,7 @@
  * says is the operations' own, such as workspace. No tolerance.
  */
 #include "common/base/tests/must.h"
+#include "common/nn/places.h"
 #include "impl/replicas.h"
 #include "impl/step/names.h"
 #include "impl/step/run.h"
@@ -24,7 +25,7 @@
 
 #include <cmocka.h>
 
-enum { DEVICES = 3, PAGE = 4096, MOST = 4096, TASKS_AT_ONCE = DEVICES };
+enum { DEVICES = 4, PAGE = 4096, MOST = 4096, NODES = 64 };
 
 /* ---- Memory of devices, each piece on pages of its own ----------------------------------------
  */
@@ -62,6 +63,8 @@ void __wrap_ls_device_release(ls_device *device, void *memory)
         munmap(memory, pieces[i].bytes);
         pieces[i].bytes = 0;
     }
+    while (piece_count && !pieces[piece_count - 1].bytes)
+        piece_count--;
 }
 
 static piece *piece_of(const void *memory)
@@ -129,11 +132,15 @@ static void put(const ls_step *s, const ls_task *task)
                            task->to.bytes));
 }
 
-/* Ends of a communicator wait for each other: the ends of one all-reduce are at work together. */
+/* Ends of a communicator wait for each other: the ends of one all-reduce, or both of a message, are
+ * at work together. */
 static size_t count_together(const ls_step *s, size_t t)
 {
     size_t count = 1;
-    while (s->tasks[t].ends && t + count < s->task_count && s->tasks[t + count].ends &&
+    if (s->tasks[t].peer >= 0)
+        return 2;
+    while (s->tasks[t].ends && t + count < s->task_count &&
+           s->tasks[t + count].ends == s->tasks[t].ends &&
            s->tasks[t + count].range.first == s->tasks[t].range.first)
         count++;
     return count;
@@ -216,40 +223,108 @@ static void check_step(const ls_step *s, const char *of, size_t *left_out, size_
 typedef struct fixture {
     ls_machine *machine;
     ls_device *device[DEVICES];
-    ls_model *model;
-    ls_data *data;
+    ls_model *model, *shared; /* of the second two places share a variable */
+    ls_data *data, *data_of_shared;
     ls_job job;
-    float *initial;
 } fixture;
 
-static void check(const ls_job *job, const fixture *f, const char *name, size_t *left_out,
-                  size_t *seen)
+static void check(const ls_job *asked, const char *name, size_t *left_out, size_t *seen)
 {
+    const size_t elements = asked->model->graph->variables.elements;
+    float *initial = calloc(elements, sizeof *initial);
     const ls_strategy *strategy;
+    ls_job job = *asked;
     ls_run *run;
     must(ls_strategy_find(name, &strategy));
-    must(ls_strategy_open(strategy, job, &run));
-    must(run->kind->load(run, f->initial));
+    if (strategy->resolve)
+        strategy->resolve(&job, 1);
+    must(ls_strategy_open(strategy, &job, &run));
+    must(run->kind->load(run, initial));
     must(ls_stepped_check(run));
-    for (int b = 0; b < LS_BATCHES; b++)
-        check_step(&((ls_stepped *)run)->step[b], name, left_out, seen);
+    for (int kind = 0; kind < LS_KINDS; kind++)
+        check_step(&((ls_stepped *)run)->step[kind], name, left_out, seen);
     run->kind->close(run);
+    free(initial);
+}
+
+static void set(ls_job *job, const char *strategy, const char *option, const char *value)
+{
+    const ls_strategy *found;
+    must(ls_strategy_find(strategy, &found));
+    must(ls_declared_set(&job->options, ls_strategy_option(found, option), value));
+}
+
+static void check_served(const ls_job *job, size_t *left_out, size_t *seen)
+{
+    ls_job apart = *job;
+    apart.device_count = DEVICES - 1; /* the last one is the server */
+    apart.variable_device = job->devices[DEVICES - 1];
+    apart.overlap = true;
+    apart.bucket_bytes = 0;
+    check(job, "ps", NULL, NULL); /* with a worker on the server's device */
+    check(&apart, "ps", left_out, seen);
+}
+
+/* All devices are places, or half of them are a replica's. */
+static void check_divided(const ls_job *job, size_t *left_out, size_t *seen)
+{
+    int place[NODES], half[NODES];
+    ls_job all = *job, halves = *job, shares, pipelines;
+    assert_true(job->model->graph->count <= NODES);
+    must(ls_places_balance(job->model->graph, 2, half));
+    must(ls_places_balance(job->model->graph, 3, place));
+    all.device_count = 3;
+    all.place = place;
+    halves.place = half;
+    halves.overlap = true;
+    halves.bucket_bytes = 0;
+    check(&all, "model-parallel", left_out, seen);
+    check(&all, "pipeline", left_out, seen);
+    check(&halves, "hybrid", left_out, seen);
+    shares = all;
+    set(&shares, "pipeline", "pipeline-schedule", "1f1b");
+    check(&shares, "pipeline", NULL, NULL);
+    pipelines = halves;
+    set(&pipelines, "hybrid", "hybrid-inner", "pipeline");
+    set(&pipelines, "hybrid", "pipeline-microbatches", "2");
+    check(&pipelines, "hybrid", NULL, NULL);
+}
+
+/* Variables that several places use go from place to place, and their gradients. */
+static void check_shared(const ls_job *job, const fixture *f)
+{
+    int place[NODES];
+    ls_job shares = *job;
+    shares.model = f->shared;
+    shares.data = f->data_of_shared;
+    shares.device_count = 2;
+    shares.place = place;
+    assert_true(f->shared->graph->count <= NODES);
+    must(ls_places_balance(f->shared->graph, 2, place));
+    check(&shares, "model-parallel", NULL, NULL);
 }
 
 static void check_strategies(const ls_job *job, const fixture *f)
 {
     ls_job one = *job, apart = *job, overlapped = *job;
     one.device_count = 1;
-    apart.towers_staged = apart.towers_apart = true;
+    set(&apart, "towers", "towers-staged", "yes");
+    apart.backward_held = true;
     overlapped.overlap = true;
     overlapped.bucket_bytes = 0;
-    check(&one, f, "single", NULL, NULL);
-    check(job, f, "mirrored", NULL, NULL);
-    check(&overlapped, f, "mirrored", NULL, NULL);
-    check(job, f, "towers", NULL, NULL);
-    check(&apart, f, "towers", NULL, NULL);
-    if (!job->exact)
-        check(job, f, "independent", NULL, NULL);
+    check(&one, "single", NULL, NULL);
+    check(job, "mirrored", NULL, NULL);
+    check(&overlapped, "mirrored", NULL, NULL);
+    check(job, "towers", NULL, NULL);
+    check(&apart, "towers", NULL, NULL);
+    check_served(job, NULL, NULL);
+    check_divided(job, NULL, NULL);
+    check_shared(job, f);
+    if (job->exact)
+        return;
+    check(job, "independent", NULL, NULL);
+    check(job, "local-sgd", NULL, NULL);
+    check(&overlapped, "local-sgd", NULL, NULL);
 }
 
 static void tasks_touch_what_they_say(void **state)
@@ -259,7 +334,7 @@ static void tasks_touch_what_they_say(void **state)
     ls_job job = f->job;
     for (size_t i = 0; i < sizeof algorithms / sizeof *algorithms; i++) {
         must(ls_allreduce_find(algorithms[i], &job.allreduce));
-        check(&job, f, "mirrored", NULL, NULL);
+        check(&job, "mirrored", NULL, NULL);
     }
     check_strategies(&job, f);
     job.exact = true;
@@ -274,8 +349,10 @@ static void forgotten_accesses_are_seen(void **state)
 {
     const fixture *f = *state;
     size_t left_out = 0, seen = 0;
-    check(&f->job, f, "mirrored", &left_out, &seen);
-    check(&f->job, f, "towers", &left_out, &seen);
+    check(&f->job, "mirrored", &left_out, &seen);
+    check(&f->job, "towers", &left_out, &seen);
+    check_served(&f->job, &left_out, &seen);
+    check_divided(&f->job, &left_out, &seen);
     printf("%zu of %zu accesses that were left out were seen\n", seen, left_out);
     assert_true(2 * seen > left_out);
 }
@@ -291,6 +368,8 @@ static int open_all(void **state)
     }
     must(ls_model_open("mlp:64-32-10", &f.model));
     must(ls_data_open("synthetic:50", &f.model->need, &f.data));
+    must(ls_model_open("twin-lstm:3", &f.shared));
+    must(ls_data_open("synthetic:50", &f.shared->need, &f.data_of_shared));
     f.job = (ls_job){.model = f.model,
                      .data = f.data,
                      .devices = f.device,
@@ -306,7 +385,6 @@ static int open_all(void **state)
                      .records = 4};
     must(ls_optimizer_parse("adam", &f.job.optimizer));
     must(ls_allreduce_find("ring", &f.job.allreduce));
-    f.initial = calloc(f.model->graph->variables.elements, sizeof *f.initial);
     *state = &f;
     return 0;
 }
@@ -314,9 +392,10 @@ static int open_all(void **state)
 static int close_all(void **state)
 {
     fixture *f = *state;
-    free(f->initial);
     ls_data_close(f->data);
+    ls_data_close(f->data_of_shared);
     ls_model_close(f->model);
+    ls_model_close(f->shared);
     for (int i = 0; i < DEVICES; i++)
         ls_device_close(f->device[i]);
     ls_machine_close(f->machine);

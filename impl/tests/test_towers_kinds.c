@@ -84,8 +84,7 @@ static void the_host_orders_towers(void **state)
                       .devices = f->device,
                       .device_count = TOWERS,
                       .variable_device = f->device[TOWERS],
-                      .towers_staged = way & 1,
-                      .towers_apart = way & 2,
+                      .backward_held = way & 2,
                       .batch = 64,
                       .seed = 1,
                       .shuffle = true,
@@ -95,6 +94,8 @@ static void the_host_orders_towers(void **state)
                       .micro_shards = 16,
                       .capture = true,
                       .records = 64};
+        must(ls_declared_set(&job.options, ls_strategy_option(&ls_strategy_towers, "towers-staged"),
+                             way & 1 ? "yes" : "no"));
         must(ls_optimizer_parse("adam", &job.optimizer));
         float *expected = train(f, &job);
         f->device[TOWERS]->backend = &elsewhere;

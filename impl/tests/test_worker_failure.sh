@@ -13,7 +13,7 @@ if [ ! -x "$LOCKSTEP" ] || LOCKSTEP_PLANT='?' "$LOCKSTEP" --version >/dev/null 2
   echo "skipped: $LOCKSTEP is not built with LOCKSTEP_HOOKS; ci/test.sh builds it (preset hooks)"
   exit 77
 fi
-runs=0
+runs=0 cases=0
 wrong() {
   echo "LOCKSTEP_FAIL=$LOCKSTEP_FAIL LOCKSTEP_FUZZ=${LOCKSTEP_FUZZ:-}: $1"
   head -n 5 "$dir/err"
@@ -23,80 +23,74 @@ wrong() {
 # run OPTIONS: status in $code, rows in $dir/rows.
 run() {
   code=0
-  timeout -k 5 150 "$LOCKSTEP" run --results none --format "${format:-jsonl}" --model mlp:784-16-10 --data synthetic:200 \
+  timeout -k 5 600 "$LOCKSTEP" run --results none --format "${format:-jsonl}" --model mlp:784-16-10 --data synthetic:200 \
     --batch 20 --steps 60 --warmup 5 --gate-steps "${gate:-3}" "$@" >"$dir/rows" 2>"$dir/err" || code=$?
   cat "$dir/rows" >>"$dir/every"
   runs=$((runs + 1))
 }
-# fails DEVICE:STEP[:OPERATION] OPTIONS: that ends the run as it should.
+# fails DEVICE:STEP[:OPERATION] ROWS OPTIONS: that ends each of so many cases as it should.
 fails() {
+  local count=$2
   export LOCKSTEP_FAIL=$1
-  shift
+  shift 2
   run "$@"
+  cases=$((cases + count))
   [ "$code" -eq 3 ] || wrong "status $code, not 3 (124, 137: it hangs): $*"
-  python3 - "$LOCKSTEP_FAIL" "$dir/rows" "$dir/err" <<'PYTHON' >"$dir/why" 2>&1 || wrong "$(tail -n 1 "$dir/why"): $*"
+  python3 - "$LOCKSTEP_FAIL" "$dir/rows" "$dir/err" "$count" <<'PYTHON' >"$dir/why" 2>&1 || wrong "$(tail -n 1 "$dir/why"): $*"
 import json, re, sys
 device, step = re.match(r"(cpu:\d+):(\d+)", sys.argv[1]).groups()
 rows = [json.loads(line) for line in open(sys.argv[2])]
-assert len(rows) == 1, "not one row"
-result = rows[0]["result"]
-assert result["status"] == "error" and "time" not in rows[0], "not an error without figures"
+assert len(rows) == int(sys.argv[4]), f"{len(rows)} rows"
 said = rf"operation: {device} [a-z_.0-9]+: LOCKSTEP_FAIL: {device}: fails in step {step} [^\n]*$"
-assert re.match(said, result["reason"]), "the message is another one"
+for row in rows:
+    result = row["result"]
+    assert result["status"] == "error" and "time" not in row, "not an error without figures"
+    assert re.match(said, result["reason"]), "the message is another one: " + result["reason"]
 assert open(sys.argv[3]).read() == "", "something is said on stderr as well"
 PYTHON
 }
 
 # Every place in a step: its first operation, one in the middle, the last; also while ranks pause.
 # The thread sanitizer's build does so on 3 devices, captured; threads wait for each other alike there.
-captures="yes no" counts="2 5"
-[[ $("$LOCKSTEP" --version) != *fsanitize=thread* ]] || captures=yes counts=3
-for capture in $captures; do
-  for place in 30 30:5 30:999; do
-    for strategy in single towers mirrored independent; do
-      fails cpu:0:$place --strategy $strategy --devices 1 --capture $capture
-    done
+captures=yes,no ways=2 counts="2 5"
+[[ $("$LOCKSTEP" --version) != *fsanitize=thread* ]] || captures=yes ways=1 counts=3
+for place in 30 30:5 30:999; do
+  fails cpu:0:$place $((4 * ways)) --strategy single,towers,mirrored,independent --devices 1 --capture $captures
+done
+for devices in $counts; do # failing first, in the middle, last
+  for device in $(printf '%s\n' 0 $((devices / 2)) $((devices - 1)) | uniq); do
+    fails cpu:$device:30:5 $((2 * ways)) --strategy towers --devices $devices --capture $captures --reduce fast,exact
+    fails cpu:$device:31:999 $((2 * ways)) --strategy towers --devices $devices --capture $captures --reduce fast,exact --towers-staged yes
+    fails cpu:$device:32:5 $((2 * ways)) --strategy mirrored --devices $devices --capture $captures --reduce fast,exact
+    fails cpu:$device:33:5 "$ways" --strategy towers --devices $devices --capture $captures --colocate-gradients no
+    fails cpu:$device:34:5 "$ways" --strategy independent --devices $devices --capture $captures
+    fails cpu:$device:30:13 $((5 * ways)) --strategy mirrored --devices $devices --capture $captures \
+      --allreduce flat,ring,tree,halving-doubling,direct --bucket-bytes 2KiB
   done
-  for devices in $counts; do # failing first, in the middle, last
-    for device in 0 $((devices / 2)) $((devices - 1)); do
-      for reduce in fast exact; do
-        fails cpu:$device:30:5 --strategy towers --devices $devices --capture $capture --reduce $reduce
-        fails cpu:$device:31:999 --strategy towers --devices $devices --capture $capture --reduce $reduce --towers-staged yes
-        fails cpu:$device:32:5 --strategy mirrored --devices $devices --capture $capture --reduce $reduce
-      done
-      fails cpu:$device:33:5 --strategy towers --devices $devices --capture $capture --colocate-gradients no
-      fails cpu:$device:34:5 --strategy independent --devices $devices --capture $capture
-      for allreduce in flat ring tree halving-doubling direct; do
-        fails cpu:$device:30:13 --strategy mirrored --devices $devices --capture $capture \
-          --allreduce $allreduce --bucket-bytes 2KiB
-      done
-    done
+done
+# The variable device, which no tower is on.
+for operation in 0 999; do
+  fails cpu:4:30:$operation "$ways" --strategy towers --devices 3 --variable-device /cpu:4 --cpu-devices 5 --capture $captures
+done
+# A model that is divided: whoever waits at a border is let go.
+for device in 0 1; do
+  for operation in 0 3 999; do
+    fails cpu:$device:30:$operation "$ways" --strategy model-parallel --devices 2 --capture $captures
+    fails cpu:$device:31:$operation $((4 * ways)) --strategy pipeline --devices 2 --capture $captures \
+      --pipeline-schedule gpipe,1f1b --reduce fast,exact
   done
-  # The variable device, which no tower is on.
-  for operation in 0 999; do
-    fails cpu:4:30:$operation --strategy towers --devices 3 --variable-device /cpu:4 --cpu-devices 5 --capture $capture
-  done
-  # A model that is divided: whoever waits at a border is let go.
-  for device in 0 1; do
-    for operation in 0 3 999; do
-      fails cpu:$device:30:$operation --strategy model-parallel --devices 2 --capture $capture
-      fails cpu:$device:31:$operation --strategy pipeline --devices 2 --capture $capture --pipeline-schedule gpipe
-      fails cpu:$device:32:$operation --strategy pipeline --devices 2 --capture $capture --pipeline-schedule 1f1b --reduce exact
-    done
-  done
-  # All-reduces on queues of their own; an epoch's end; random pauses.
-  for seed in '' 1 2 3; do
-    export LOCKSTEP_FUZZ=$seed
-    fails cpu:1:30:8 --strategy mirrored --devices 3 --cpu-devices 3 --cores-per-device 2 --bucket-bytes 0 --capture $capture
-    fails cpu:2:30:5 --strategy mirrored --devices 3 --reduce exact --capture $capture
-    fails cpu:2:30:5 --strategy towers --devices 3 --capture $capture
-    unset LOCKSTEP_FUZZ
-  done
+done
+# All-reduces on queues of their own; an epoch's end; random pauses.
+for seed in '' 1 2 3; do
+  export LOCKSTEP_FUZZ=$seed
+  fails cpu:1:30:8 "$ways" --strategy mirrored --devices 3 --cpu-devices 3 --cores-per-device 2 --bucket-bytes 0 --capture $captures
+  fails cpu:2:30:5 $((4 * ways)) --strategy mirrored,towers --devices 3 --reduce fast,exact --capture $captures
+  unset LOCKSTEP_FUZZ
 done
 # While the gate compares; judges run on the first device, so the candidate's second one fails.
 gate=10
-fails cpu:1:1 --strategy mirrored --devices 2
-fails cpu:0:0:3 --strategy towers --devices 2
+fails cpu:1:1 1 --strategy mirrored --devices 2
+fails cpu:0:0:3 1 --strategy towers --devices 2
 unset gate
 # The rest of a sweep is run, and the message is one line of the table.
 export LOCKSTEP_FAIL=cpu:2:30
@@ -121,5 +115,5 @@ run --strategy single --seed 1,2,3
 [ "$(cat "$dir/err")" = "lockstep: run: 2 of 3 cases: not run, for a device has fallen over; the same command with these alone goes on" ] ||
   wrong "the cases that were not run are not told"
 unset LOCKSTEP_FAIL
-echo "$runs runs end as they should"
+echo "$runs runs of $cases cases and more end as they should"
 python3 -B "$(dirname "$0")/../../bench/tests/check_rows.py" "$dir/every"

@@ -122,6 +122,8 @@ static void test_bandwidths(void **state)
     assert_true(ls_parse_bandwidth("1GB/s", &out) && out == 1e9);
     assert_true(ls_parse_bandwidth("125MB/s", &out) && out == 125e6);
     assert_true(ls_parse_bandwidth("4GiB/s", &out) && out == 4294967296.0);
+    assert_true(ls_parse_bandwidth("10Gbps", &out) && out == 1.25e9);
+    assert_true(ls_parse_bandwidth("8Mbit/s", &out) && out == 1e6);
     static const char *const wrong[] = {"", "1GB", "/s", "0GB/s", "-1GB/s", "1GB/h", "1Gb/s"};
     for (size_t i = 0; i < LENGTH(wrong); i++)
         assert_false(ls_parse_bandwidth(wrong[i], &out));

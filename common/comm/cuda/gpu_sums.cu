@@ -8,7 +8,7 @@
  * Leaves out: vector loads, since ranges begin anywhere, and keeping sums in registers from one
  * step to the next; what is added up comes from the first-level cache.
  */
-#include "common/comm/cuda/gpu_sums.h"
+#include "common/comm/gpu_sums.h"
 
 #include "common/device/cuda/gpu_launch.cuh"
 

@@ -2,7 +2,7 @@
 /*
  * The MPI back end's own types, shared by its files: queues (comm_mpi.c), waiting
  * (comm_mpi_wait.c), memory that processes of a host share (comm_mpi_shared.c), host calls
- * (comm_mpi_host.c, comm_mpi_meet.c), groups (comm_mpi_open.c), processes (mpi_processes.c), who is
+ * (comm_mpi_host.c), groups (comm_mpi_open.c), processes (mpi_processes.c), who is
  * left when they lose each other (mpi_autopsy.c, mpi_ending.c, mpi_keeper.c), signs of life
  * (mpi_pulse.c).
  *
@@ -24,7 +24,7 @@ typedef struct mpi_place {
     int process, local;
 } mpi_place;
 
-/* What goes before the bytes of a host message. to -1: between processes, `from` is one. */
+/* What goes before the bytes of a host message. */
 typedef struct mpi_header {
     int from, to, tag;
     size_t bytes;
@@ -60,6 +60,7 @@ typedef struct mpi_life {
     mpi_keeper *keeper;         /* NULL: none */
     mpi_peer *peers;            /* [processes]; NULL until they have met */
     _Atomic uint64_t *heard_ns; /* [processes] when something came from each; 0: never */
+    _Atomic bool *let_go;       /* [processes] who has said that the others are lost to it */
     _Atomic uint64_t timeout_ns;
     _Atomic uint64_t alive_ns;    /* when another process showed a sign of life */
     int beat;                     /* what this one's are sent from */
@@ -71,14 +72,13 @@ typedef struct mpi_life {
     _Atomic uint64_t told_ns; /* when a wait saw so; 0: none has */
     _Atomic bool said;        /* this process has said its part */
     int *hosts;               /* [processes] */
-    ls_layout layout; /* of all processes, each with as many members; processes 0: not yet */
-    bool speaks;      /* it is the one that names who is silent */
-    char waited[384]; /* of this process, as it gave up first; behind the mutex */
-    struct mpi_report *report; /* with that, as it is sent; NULL: not yet; the same */
-    mpi_wait wait;             /* the one that began last, behind the mutex */
-    pthread_t waiter;          /* whose it is */
-    bool waits;                /* it has not ended */
-    pthread_t watcher;         /* mpi_ending.c */
+    ls_layout layout;  /* of all processes, each with as many members; processes 0: not yet */
+    bool speaks;       /* it is the one that names who is silent */
+    char waited[384];  /* of this process, as it gave up first; behind the mutex */
+    mpi_wait wait;     /* the one that began last, behind the mutex */
+    pthread_t waiter;  /* whose it is */
+    bool waits;        /* it has not ended */
+    pthread_t watcher; /* mpi_ending.c */
     pthread_cond_t watch_changed;
     bool watched, watch_ends;
     pthread_t pulse; /* mpi_pulse.c */
@@ -107,33 +107,21 @@ typedef struct mpi_message {
     mpi_header header;
 } mpi_message;
 
-/* Host calls that all members make together; the last one of a process meets the others'. */
-typedef struct mpi_meeting {
-    uint64_t rounds; /* finished */
-    int entered;
-    ls_code worst, result;
-    int *asked;      /* [2 most_locals] color and key of each member of this process */
-    ls_comm **split; /* [locals] */
-} mpi_meeting;
-
 typedef struct mpi_group {
     MPI_Comm comm;
-    int process, processes;  /* this one, of how many */
+    int process, processes;  /* this one, of how many: numbered in every group as in the world */
     int size;                /* members */
     mpi_place *places;       /* [size] */
     int locals, most_locals; /* members of this process; most of any */
     int open;                /* ends that are not closed */
-    int *ranks;              /* [processes] of these in the world */
     ls_device **devices;     /* [locals] */
     struct mpi_group *world; /* of all processes; itself, where it is that */
     mpi_life *life;          /* the world's */
     _Atomic int abandoned;   /* 1 + member that gave up; 0: none */
     int control;             /* that as it is sent */
     pthread_mutex_t mutex;   /* of the following */
-    pthread_cond_t changed;
     mpi_message *messages, **messages_end;
     ls_spares spares; /* that messages are made of */
-    mpi_meeting meeting;
     /* Of a host, comm_mpi_shared.c; NULL: not opened by ls_comm_mpi_open. */
     mpi_offer *offers;         /* [processes] */
     struct mpi_board **boards; /* [processes]; NULL: not mapped */
@@ -169,10 +157,8 @@ static inline int ls_comm_mpi_control_tag(const mpi_group *group)
     return ls_comm_mpi_host_tag(group) + 1;
 }
 
-static inline int ls_comm_mpi_report_tag(const mpi_group *group)
-{
-    return ls_comm_mpi_host_tag(group) + 2;
-}
+/* A control message to who was named as silent, and has nothing more to say. */
+enum { LS_COMM_MPI_NAMED = -1 };
 
 /* Whether a member gave up, or the processes have lost each other. */
 static inline bool ls_comm_mpi_is_abandoned(const mpi_group *group)
@@ -184,8 +170,7 @@ static inline bool ls_comm_mpi_is_abandoned(const mpi_group *group)
 /* Something came from a process of the group. */
 static inline void ls_comm_mpi_heard(const mpi_group *group, int process, uint64_t now_ns)
 {
-    atomic_store_explicit(&group->life->heard_ns[group->ranks[process]], now_ns,
-                          memory_order_relaxed);
+    atomic_store_explicit(&group->life->heard_ns[process], now_ns, memory_order_relaxed);
 }
 
 /* An operation runs once more. */
@@ -243,9 +228,6 @@ const char *ls_comm_mpi_fate(const mpi_group *world, int process);
 /* Who this process is, but for its leader. */
 void ls_comm_mpi_introduce(mpi_peer *out);
 
-/* Says that this process is left to those that name who is silent; once. */
-void ls_comm_mpi_report(mpi_group *world);
-
 /* Says this process's part of an autopsy; once. */
 void ls_comm_mpi_last_words(mpi_group *world, const char *line);
 
@@ -287,18 +269,6 @@ ls_status ls_comm_mpi_receive(ls_comm *comm, int from, int tag, void *data, size
 ls_status ls_comm_mpi_receive_any(ls_comm *comm, int tag, void *data, size_t capacity, int *from,
                                   size_t *bytes);
 ls_status ls_comm_mpi_test_any(ls_comm *comm, int tag, bool *ready);
-
-/* To a process; the memory is free again. */
-ls_status ls_comm_mpi_send_to(mpi_comm *comm, int process, const mpi_header *header,
-                              const void *data);
-
-/* From a member, or (to -1) a process: as many bytes as the header wants. */
-ls_status ls_comm_mpi_receive_from(mpi_comm *comm, const mpi_header *wanted, void *data);
-
-/* comm_mpi_meet.c */
-ls_status ls_comm_mpi_barrier(ls_comm *comm);
-ls_status ls_comm_mpi_agree(ls_comm *comm, ls_code mine, ls_code *worst);
-ls_status ls_comm_mpi_split(ls_comm *comm, int color, int key, ls_comm **out);
 
 /* comm_mpi_open.c: a device-level communicator of what each process brings. */
 ls_status ls_comm_mpi_open(ls_comm *processes, ls_device *const *devices, int count,

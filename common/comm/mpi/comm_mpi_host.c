@@ -26,15 +26,6 @@ static mpi_wait begin_wait(mpi_comm *comm, const char *what, int from, size_t by
         .comm = comm, .what = what, .peer = from, .bytes = bytes, .since_ns = ls_clock_ns()};
 }
 
-/* Of what goes between processes: the first member that this one has. */
-static int first_member(const mpi_group *group, int process)
-{
-    int member = 0;
-    while (group->places[member].process != process)
-        member++;
-    return member;
-}
-
 static ls_status check_rank(const ls_comm *comm, int rank)
 {
     if (rank >= 0 && rank < comm->size)
@@ -48,9 +39,8 @@ static ls_status check_rank(const ls_comm *comm, int rank)
 static void book_arrival(const mpi_group *group, mpi_header *h)
 {
     const ls_device *device = group->devices[group->places[h->to].local];
-    const int from = group->ranks[group->places[h->from].process];
     const int *hosts = group->life->hosts;
-    const bool here = hosts && hosts[from] == hosts[group->ranks[group->process]];
+    const bool here = hosts && hosts[group->places[h->from].process] == hosts[group->process];
     const uint64_t end_ns = here ? h->arrival_ns : ls_clock_ns() + h->after_ns;
     h->arrival_ns =
         ls_device_receive(device, h->bytes, end_ns - ls_device_transfer_ns(device, h->bytes));
@@ -80,7 +70,6 @@ static void keep_message(mpi_group *group, mpi_message *message)
     pthread_mutex_lock(&group->mutex);
     *group->messages_end = message;
     group->messages_end = &message->next;
-    pthread_cond_broadcast(&group->changed);
     pthread_mutex_unlock(&group->mutex);
 }
 
@@ -102,7 +91,7 @@ static ls_status take_body(mpi_comm *comm, mpi_message *message, int process)
 {
     mpi_group *group = comm->group;
     const size_t bytes = message->header.bytes;
-    mpi_wait wait = begin_wait(comm, "the rest of a message", first_member(group, process), bytes);
+    mpi_wait wait = begin_wait(comm, "the rest of a message", message->header.from, bytes);
     ls_status status = LS_OK;
     wait.looks = 1; /* the watcher goes on knowing the wait within which this one is */
     for (size_t done = 0; done < bytes && !status; done += BODY_MOST) {
@@ -190,12 +179,12 @@ static ls_status post_message(mpi_group *group, int process, const mpi_header *h
     return status;
 }
 
-ls_status ls_comm_mpi_send_to(mpi_comm *comm, int process, const mpi_header *header,
-                              const void *data)
+/* To another process; then the memory is free again. */
+static ls_status send_to(mpi_comm *comm, const mpi_header *header, const void *data)
 {
     mpi_group *group = comm->group;
-    mpi_wait wait =
-        begin_wait(comm, "a message to be taken", first_member(group, process), header->bytes);
+    const int process = group->places[header->to].process;
+    mpi_wait wait = begin_wait(comm, "a message to be taken", header->to, header->bytes);
     size_t parts = 2 + header->bytes / BODY_MOST;
     MPI_Request few[4], *all = parts > 4 ? malloc(parts * sizeof *all) : NULL;
     MPI_Request *requests = all ? all : few;
@@ -234,7 +223,7 @@ ls_status ls_comm_mpi_send(ls_comm *base, int to, int tag, const void *data, siz
     }
     ls_comm_mpi_count(comm, 1, bytes);
     if (group->places[to].process != group->process)
-        return ls_comm_mpi_send_to(comm, group->places[to].process, &header, data);
+        return send_to(comm, &header, data);
     mpi_message *message = make_message(group, bytes);
     if (!message)
         return ls_fail_memory("message", bytes);
@@ -285,8 +274,7 @@ static ls_status await_message(mpi_wait *wait, const mpi_header *wanted, mpi_mes
 
 static ls_status take_message(mpi_comm *comm, const mpi_header *wanted, mpi_message **out)
 {
-    const int from = wanted->to < 0 ? first_member(comm->group, wanted->from) : wanted->from;
-    mpi_wait wait = begin_wait(comm, "a message", from, wanted->bytes);
+    mpi_wait wait = begin_wait(comm, "a message", wanted->from, wanted->bytes);
     ls_status status = await_message(&wait, wanted, out);
     ls_comm_mpi_end_wait(comm->group); /* however it ended: the watcher speaks of waits that last */
     if (!status && (*out)->header.arrival_ns)
@@ -316,26 +304,22 @@ ls_status ls_comm_mpi_receive_any(ls_comm *base, int tag, void *data, size_t cap
     return status;
 }
 
-ls_status ls_comm_mpi_receive_from(mpi_comm *comm, const mpi_header *wanted, void *data)
-{
-    mpi_message *message;
-    LS_TRY(take_message(comm, wanted, &message));
-    ls_status status = LS_OK;
-    if (message->header.bytes != wanted->bytes)
-        status = ls_fail(LS_CODE_USAGE, "communicator", "message",
-                         "%zu bytes came from rank %d, where %zu are received; send as many",
-                         message->header.bytes, wanted->from, wanted->bytes);
-    else if (wanted->bytes)
-        memcpy(data, message + 1, wanted->bytes);
-    free_message(comm->group, message);
-    return status;
-}
-
 ls_status ls_comm_mpi_receive(ls_comm *base, int from, int tag, void *data, size_t bytes)
 {
+    mpi_comm *comm = (mpi_comm *)base;
     const mpi_header wanted = {.from = from, .to = base->rank, .tag = tag, .bytes = bytes};
+    mpi_message *message;
     LS_TRY(check_rank(base, from));
-    return ls_comm_mpi_receive_from((mpi_comm *)base, &wanted, data);
+    LS_TRY(take_message(comm, &wanted, &message));
+    ls_status status = LS_OK;
+    if (message->header.bytes != bytes)
+        status = ls_fail(LS_CODE_USAGE, "communicator", "message",
+                         "%zu bytes came from rank %d, where %zu are received; send as many",
+                         message->header.bytes, from, bytes);
+    else if (bytes)
+        memcpy(data, message + 1, bytes);
+    free_message(comm->group, message);
+    return status;
 }
 
 ls_status ls_comm_mpi_test_any(ls_comm *base, int tag, bool *ready)

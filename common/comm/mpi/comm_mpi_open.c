@@ -26,17 +26,14 @@ static void free_group(mpi_group *group)
     pthread_mutex_destroy(&group->mutex);
     pthread_mutex_destroy(&group->pulling);
     pthread_mutex_destroy(&group->sending);
-    pthread_cond_destroy(&group->changed);
-    free(group->meeting.asked);
-    free(group->meeting.split);
     if (group->world == group && group->life) {
         free(group->life->peers);
         free(group->life->hosts);
         free(group->life->heard_ns);
+        free(group->life->let_go);
         free(group->life);
     }
     free(group->places);
-    free(group->ranks);
     free(group->devices);
     ls_comm_mpi_part(group);
     free(group);
@@ -69,46 +66,27 @@ static ls_status check_tags(const mpi_group *group)
     int *most = NULL, found = 0;
     LS_TRY(ls_comm_mpi_check(MPI_Comm_get_attr(group->comm, MPI_TAG_UB, &most, &found),
                              "MPI_Comm_get_attr"));
-    if (!found || group->most_locals > 1000 || ls_comm_mpi_control_tag(group) + 1 > *most)
+    if (!found || group->most_locals > 1000 || ls_comm_mpi_control_tag(group) > *most)
         return ls_fail(LS_CODE_USAGE, "communicator", "mpi",
                        "%d devices of one rank are too many; more ranks with fewer devices work",
                        group->most_locals);
     return LS_OK;
 }
 
-/* The world's life, and where the group's processes are in the world. */
-static ls_status join_world(mpi_group *group)
+static ls_status open_life(size_t processes, mpi_life **out)
 {
-    const size_t n = (size_t)group->processes;
-    MPI_Group mine, all;
-    int *here = malloc(n * sizeof *here);
-    group->ranks = malloc(n * sizeof *group->ranks);
-    if (group->world == group) {
-        group->life = calloc(1, sizeof *group->life);
-        if (group->life) {
-            group->life->heard_ns = calloc(n, sizeof *group->life->heard_ns);
-            atomic_init(&group->life->timeout_ns, first_timeout_ns);
-            pthread_mutex_init(&group->life->pulse_mutex, NULL);
-            pthread_cond_init(&group->life->pulse_changed, NULL);
-        }
-    } else {
-        group->life = group->world->life;
+    mpi_life *life = calloc(1, sizeof *life);
+    *out = life;
+    if (life) {
+        life->heard_ns = calloc(processes, sizeof *life->heard_ns);
+        life->let_go = calloc(processes, sizeof *life->let_go);
     }
-    if (!here || !group->ranks || !group->life || !group->life->heard_ns) {
-        free(here);
-        return ls_fail_memory("communicator", n * sizeof *here);
-    }
-    for (int p = 0; p < group->processes; p++)
-        here[p] = p;
-    MPI_Comm_group(group->comm, &mine);
-    MPI_Comm_group(group->world->comm, &all);
-    ls_status status = ls_comm_mpi_check(
-        MPI_Group_translate_ranks(mine, group->processes, here, all, group->ranks),
-        "MPI_Group_translate_ranks");
-    MPI_Group_free(&mine);
-    MPI_Group_free(&all);
-    free(here);
-    return status;
+    if (!life || !life->heard_ns || !life->let_go)
+        return ls_fail_memory("communicator", processes * sizeof *life->heard_ns);
+    atomic_init(&life->timeout_ns, first_timeout_ns);
+    pthread_mutex_init(&life->pulse_mutex, NULL);
+    pthread_cond_init(&life->pulse_changed, NULL);
+    return LS_OK;
 }
 
 static ls_status open_parts(mpi_group *group)
@@ -119,14 +97,14 @@ static ls_status open_parts(mpi_group *group)
     LS_TRY(ls_comm_mpi_check(MPI_Comm_size(group->comm, &group->processes), "MPI_Comm_size"));
     LS_TRY(ls_comm_mpi_check(MPI_Comm_set_errhandler(group->comm, MPI_ERRORS_RETURN),
                              "MPI_Comm_set_errhandler"));
-    LS_TRY(join_world(group));
+    if (group->world == group)
+        LS_TRY(open_life((size_t)group->processes, &group->life));
+    else
+        group->life = group->world->life;
     count_locals(group);
-    const size_t locals = (size_t)group->locals;
-    group->meeting.asked = calloc(2 * (size_t)group->most_locals, sizeof *group->meeting.asked);
-    group->meeting.split = calloc(locals + 1, sizeof *group->meeting.split);
-    group->devices = calloc(locals + 1, sizeof *group->devices);
-    if (!group->meeting.asked || !group->meeting.split || !group->devices)
-        return ls_fail_memory("communicator", locals * sizeof *group->devices);
+    group->devices = calloc((size_t)group->locals + 1, sizeof *group->devices);
+    if (!group->devices)
+        return ls_fail_memory("communicator", (size_t)group->locals * sizeof *group->devices);
     return check_tags(group);
 }
 
@@ -148,7 +126,6 @@ ls_status ls_comm_mpi_group(MPI_Comm comm, mpi_place *places, int size, mpi_grou
     pthread_mutex_init(&group->mutex, NULL);
     pthread_mutex_init(&group->pulling, NULL);
     pthread_mutex_init(&group->sending, NULL);
-    pthread_cond_init(&group->changed, NULL);
     ls_status status = open_parts(group);
     if (status)
         ls_comm_mpi_close_group(group);

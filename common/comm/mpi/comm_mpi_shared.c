@@ -12,7 +12,7 @@
  * others', in the loop in which messages are waited for (comm_mpi_wait.c): with its timeout, and
  * its words.
  *
- * Leaves out: sleeping until another process wakes this one; groups that a split makes.
+ * Leaves out: sleeping until another process wakes this one.
  */
 #include "common/comm/mpi/comm_mpi.h"
 
@@ -107,7 +107,7 @@ static void *map_file(const mpi_peer *peer, int file, uint64_t offset, size_t by
 
 static const mpi_peer *peer_of(const mpi_group *group, int process)
 {
-    return &group->life->peers[group->ranks[process]];
+    return &group->life->peers[process];
 }
 
 /* The board of another process; NULL, with the reason. */
@@ -149,8 +149,7 @@ static void map_boards(mpi_group *group, char why[sizeof group->unshared])
         group->boards[p] = map_board(group, p, &group->offers[p], reason);
         if (!group->boards[p])
             snprintf(why, sizeof group->unshared,
-                     "the memory of rank %d on this host cannot be shared (%s)", group->ranks[p],
-                     reason);
+                     "the memory of rank %d on this host cannot be shared (%s)", p, reason);
     }
 }
 
@@ -278,7 +277,7 @@ static ls_status map_window(direct_op *d, int m, uint64_t address)
     ls_comm_mpi_abandon(&d->comm->base);
     snprintf(text, sizeof text,
              "the memory of rank %d cannot be shared (%s); --allreduce halving-doubling needs none",
-             group->ranks[process], why);
+             process, why);
     return ls_comm_mpi_fail(d->comm, text);
 }
 

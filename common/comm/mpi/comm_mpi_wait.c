@@ -88,15 +88,11 @@ ls_status ls_comm_mpi_abandoned(const mpi_comm *comm)
 }
 
 /* A member of this process, or (told by a message) of another one, gave up: who waits here looks.
- */
-static void note_abandoned(mpi_group *group, int who)
+ * False: another one did before. */
+static bool note_abandoned(mpi_group *group, int who)
 {
     int none = 0;
-    if (!atomic_compare_exchange_strong(&group->abandoned, &none, who))
-        return;
-    pthread_mutex_lock(&group->mutex);
-    pthread_cond_broadcast(&group->changed);
-    pthread_mutex_unlock(&group->mutex);
+    return atomic_compare_exchange_strong(&group->abandoned, &none, who);
 }
 
 /* Sends the number that lies in `from`, which stays as it is, to every other process. */
@@ -110,18 +106,15 @@ static void tell_all(const mpi_group *group, const int *from)
     }
 }
 
-/* `who` is one of this process's members. */
+/* `who` is one of this process's members. In the world every process says so, also one that another
+ * has let go: who says nothing is silent (mpi_autopsy.c). */
 static void abandon(mpi_group *group, int who)
 {
-    int none = 0;
-    pthread_mutex_lock(&group->mutex);
-    bool first = atomic_compare_exchange_strong(&group->abandoned, &none, who + 1);
-    if (first)
-        group->control = who + 1;
-    pthread_cond_broadcast(&group->changed);
-    pthread_mutex_unlock(&group->mutex);
-    if (first)
-        tell_all(group, &group->control);
+    const bool first = note_abandoned(group, who + 1);
+    if (group->world == group ? atomic_exchange(&group->life->let_go[who], true) : !first)
+        return;
+    group->control = who + 1;
+    tell_all(group, &group->control);
 }
 
 void ls_comm_mpi_abandon(ls_comm *base)
@@ -129,7 +122,7 @@ void ls_comm_mpi_abandon(ls_comm *base)
     abandon(((mpi_comm *)base)->group, base->rank);
 }
 
-/* Who gave up, or a sign of life (0): all that have come. */
+/* Who gave up, a sign of life (0), or that this process was named: all that have come. */
 void ls_comm_mpi_read_control(mpi_group *group)
 {
     for (int flag = 1; flag;) {
@@ -142,10 +135,15 @@ void ls_comm_mpi_read_control(mpi_group *group)
             return;
         const uint64_t now_ns = ls_clock_ns();
         ls_comm_mpi_heard(group, from.MPI_SOURCE, now_ns);
-        if (who)
+        if (who == LS_COMM_MPI_NAMED) {
+            atomic_store(&group->life->said, true);
+        } else if (who) {
             note_abandoned(group, who);
-        else
+            if (group->world == group)
+                atomic_store(&group->life->let_go[from.MPI_SOURCE], true);
+        } else {
             atomic_store(&group->life->alive_ns, now_ns);
+        }
     }
 }
 
@@ -171,11 +169,10 @@ void ls_comm_mpi_describe(const mpi_wait *wait, char text[192])
     char peer[64] = "any rank", bytes[48] = "", step[64];
     if (wait->peer >= 0) {
         const mpi_place *place = &group->places[wait->peer];
-        const int rank = group->ranks[place->process];
         if (group->size == group->processes)
-            snprintf(peer, sizeof peer, "rank %d", rank);
+            snprintf(peer, sizeof peer, "rank %d", place->process);
         else
-            snprintf(peer, sizeof peer, "rank %d (its device %d)", rank, place->local);
+            snprintf(peer, sizeof peer, "rank %d (its device %d)", place->process, place->local);
     }
     if (wait->bytes)
         snprintf(bytes, sizeof bytes, " of %zu bytes", wait->bytes);
@@ -203,7 +200,7 @@ static void note_wait(const mpi_wait *wait, const char *what)
         snprintf(world->life->waited, sizeof world->life->waited, "waited %.1f s for %s",
                  (double)(ls_clock_ns() - wait->since_ns) * 1e-9, what);
     pthread_mutex_unlock(&world->mutex);
-    ls_comm_mpi_report(world);
+    abandon(world, world->process);
 }
 
 /* Let go by another rank: it may be somebody else whom this one waited for. */

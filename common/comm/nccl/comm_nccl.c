@@ -13,7 +13,7 @@
  *            device with it (ls_device_lose), so that the process ends whatever NCCL does
  *
  * After every all-reduce a kernel of one thread counts in pinned memory: a sign of life.
- * Leaves out: exchanges (algorithms of our own need them), host calls, split. NCCL refuses two
+ * Leaves out: exchanges (algorithms of our own need them), host calls. NCCL refuses two
  * ranks on one GPU: there, communicator `device` exchanges. Not yet run on a GPU; its logic is
  * tested with functions in place of NCCL's (nccl_emulate.h).
  */
@@ -21,7 +21,7 @@
 
 #include "common/base/clock.h"
 #include "common/comm/comm_sums.h"
-#include "common/comm/cuda/gpu_sums.h"
+#include "common/comm/gpu_sums.h"
 #include "common/comm/nccl/nccl_bound.h"
 #include "common/comm/nccl/nccl_meeting.h"
 #include "common/device/cuda/cuda.h"

@@ -3,6 +3,8 @@
  * nccl_meeting.h. */
 #include "common/comm/nccl/nccl_meeting.h"
 
+#include "common/device/gpus.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

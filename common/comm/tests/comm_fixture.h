@@ -12,6 +12,7 @@
 #include "common/base/philox.h"
 #include "common/base/tests/must.h"
 #include "common/comm/comm.h"
+#include "common/comm/tests/comm_oracle.h"
 #include "common/device/link.h"
 
 #include <setjmp.h>
@@ -255,7 +256,7 @@ static inline ls_program *capture_together(fixture *f, ls_comm *const *comms, co
 static inline uint64_t replay_comms(fixture *f, ls_comm *const *comms, const ls_op_list *ops,
                                     int ranks, uint64_t times)
 {
-    if (!ls_comm_together(comms[0])) {
+    if (!ls_comm_is_joint(comms[0])) {
         replay_all(f, ops, ranks, times, NULL);
         return times;
     }

@@ -35,7 +35,7 @@ static inline void talk_to_anyone(ls_comm *comm)
     if (comm->rank > 0) {
         for (int i = 0; i < MESSAGES; i++)
             must(b->send(comm, 0, TAG_ANY, &i, sizeof i));
-        must(b->barrier(comm));
+        must(ls_comm_agree(comm, LS_OK));
         return;
     }
     for (int k = 0; k < MESSAGES * (comm->size - 1); k++) {
@@ -45,7 +45,7 @@ static inline void talk_to_anyone(ls_comm *comm)
         assert_true(from > 0 && from < comm->size && bytes == sizeof value);
         assert_int_equal(value, next[from]++); /* in order for each sender */
     }
-    must(b->barrier(comm));
+    must(ls_comm_agree(comm, LS_OK));
     bool ready = true;
     must(b->test_any(comm, TAG_NEVER, &ready));
     assert_false(ready);
@@ -64,26 +64,9 @@ static inline void talk_in_agreement(ls_comm *comm)
     static const ls_code codes[] = {LS_CODE_OK, LS_CODE_USAGE, LS_CODE_CHECK, LS_CODE_MISSING};
     for (int i = 0; i < MESSAGES; i++) {
         ls_code worst, mine = (comm->rank + i) % comm->size ? LS_CODE_OK : codes[i % 4];
-        must(comm->backend->agree(comm, mine, &worst));
+        must(ls_comm_worst(comm, mine, &worst));
         assert_int_equal(worst, codes[i % 4]);
-        must(comm->backend->barrier(comm));
-    }
-}
-
-/* Even and odd ranks, each in reverse; then as before. */
-static inline void talk_in_parts(ls_comm *comm)
-{
-    for (int i = 0; i < 20; i++) {
-        ls_comm *part;
-        ls_code worst;
-        must(comm->backend->split(comm, comm->rank % 2, -comm->rank, &part));
-        assert_int_equal(part->size, comm->size / 2);
-        assert_int_equal(part->rank, (comm->size - 1 - comm->rank) / 2);
-        assert_ptr_equal(part->device, comm->device);
-        must(part->backend->agree(part, comm->rank % 2 ? LS_CODE_CHECK : LS_CODE_OK, &worst));
-        assert_int_equal(worst, comm->rank % 2 ? LS_CODE_CHECK : LS_CODE_OK);
-        must(part->backend->barrier(part));
-        ls_comm_close(part);
+        must(ls_comm_agree(comm, LS_OK));
     }
 }
 
@@ -91,7 +74,6 @@ static inline void talk_in_parts(ls_comm *comm)
 static inline void talk_and_give_up(ls_comm *comm)
 {
     const ls_comm_backend *b = comm->backend;
-    ls_comm *part;
     int data, from;
     size_t bytes;
     if (comm->rank == 0) {
@@ -100,9 +82,7 @@ static inline void talk_and_give_up(ls_comm *comm)
         refused(b->send(comm, 1, 0, &data, 4), LS_CODE_MISSING, "abandoned by rank 0");
     } else if (comm->rank == 1) {
         refused(b->receive(comm, 0, 0, &data, 4), LS_CODE_MISSING, "abandoned by rank 0");
-        refused(b->barrier(comm), LS_CODE_MISSING, "rank 1: abandoned by rank 0");
-    } else if (comm->rank == 2) {
-        refused(b->split(comm, 0, 0, &part), LS_CODE_MISSING, "abandoned");
+        refused(ls_comm_agree(comm, LS_OK), LS_CODE_MISSING, "rank 1: abandoned by rank 0");
     } else {
         refused(b->receive_any(comm, 0, &data, 4, &from, &bytes), LS_CODE_MISSING, "abandoned");
     }

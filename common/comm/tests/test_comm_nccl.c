@@ -58,7 +58,7 @@ static void ranks_of_a_process_are_one_group(void **state)
     group g;
     open_group(f, &g);
     assert_true(emulated.joined == RANKS && emulated.ids == 1);
-    assert_true(ls_comm_together(g.comms[0]));
+    assert_true(ls_comm_is_joint(g.comms[0]));
     assert_string_equal(ls_allreduce_auto(g.comms[0], 1 << 20)->name, "library");
     must(ls_comm_put(g.comms, g.lists, RANKS));
     for (int r = 0; r < RANKS; r++) {

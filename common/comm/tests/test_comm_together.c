@@ -135,7 +135,7 @@ static void steps_need_no_program(void **state)
         put_op(&g.ops[r], run_fill, g.data[r], inputs[r], COUNT);
         build(&g, r, "ring", COUNT);
     }
-    must(ls_allreduce_sum(ring, (const float *const *)inputs, RANKS, COUNT, expected, NULL));
+    must(allreduce_sum(ring, (const float *const *)inputs, RANKS, COUNT, expected, NULL));
     for (int r = 0; r < RANKS; r++) {
         checks[r] = put_op(&g.ops[r], run_check, g.data[r], expected, COUNT);
         delay_all(&g.ops[r], 7, (uint64_t)r);

@@ -72,7 +72,7 @@ static void open_reduction(fixture *f, const ls_allreduce *a, int ranks, size_t 
         r->lists[i] = (ls_comm_list){&r->ops[i], f->queue[i]};
         must(ls_event_open(f->device[i], &r->left[i]));
     }
-    must(ls_allreduce_sum(a, (const float *const *)r->inputs, ranks, count, r->expected, NULL));
+    must(allreduce_sum(a, (const float *const *)r->inputs, ranks, count, r->expected, NULL));
 }
 
 static void close_reduction(fixture *f, reduction *r)
@@ -135,15 +135,16 @@ static void try_captured(fixture *f, const ls_allreduce *a, reduction *r)
 static void logical_gpus_have_the_oracles_bits(void **state)
 {
     fixture *f = *state;
-    for (const ls_allreduce *const *a = ls_allreduces(); *a; a++)
-        for (int ranks = 2; ranks <= PARTS && (*a)->oracle; ranks++)
+    const ls_allreduce *a;
+    for (const void *const *e = ls_allreduces.entries; (a = *e); e++)
+        for (int ranks = 2; ranks <= PARTS && a->oracle; ranks++)
             for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
                 reduction r;
-                open_reduction(f, *a, ranks, counts[c], &r);
-                try_captured(f, *a, &r);
+                open_reduction(f, a, ranks, counts[c], &r);
+                try_captured(f, a, &r);
                 for (int step = 0; step < TIMES; step++)
                     put_step(f, &r);
-                judge(f, *a, &r, 1 + TIMES);
+                judge(f, a, &r, 1 + TIMES);
                 close_reduction(f, &r);
             }
 }

@@ -5,7 +5,7 @@
  * lengths around a block. No tolerance: bits, and nothing past the end.
  */
 #include "common/comm/comm_sums.h"
-#include "common/comm/cuda/gpu_sums.h"
+#include "common/comm/gpu_sums.h"
 #include "common/comm/tests/comm_fixture.h"
 
 enum { STEPS = 150, BUFFERS = 5 };

@@ -26,13 +26,15 @@ static void test_names(void **state)
     (void)state;
     expect_spec("", &mlp, LS_CODE_USAGE, "fashion-mnist, mnist, synthetic, file");
     expect_spec("nothing", &mlp, LS_CODE_USAGE, "fashion-mnist, mnist, synthetic, file");
-    expect_spec("fashion", &mlp, LS_CODE_USAGE, "no such data set");
+    expect_spec("fashion", &mlp, LS_CODE_USAGE,
+                "none of this name; valid are: fashion-mnist, mnist");
     expect_spec("mnist", &mlp, LS_CODE_USAGE, "mnist:DIR");
     expect_spec("mnist:", &mlp, LS_CODE_USAGE, "colon");
     expect_spec("file", &mlp, LS_CODE_USAGE, "file:PATH");
-    for (int i = 0; ls_data_sources()[i]; i++) {
-        assert_true(*ls_data_sources()[i]->name && *ls_data_sources()[i]->help);
-        assert_non_null(ls_data_sources()[i]->read);
+    for (int i = 0; ls_data_sources.entries[i]; i++) {
+        const ls_data_source *source = ls_data_sources.entries[i];
+        assert_true(*source->name && *source->help);
+        assert_non_null(source->read);
     }
     char spec[700] = "mnist:";
     memset(spec + 6, 'a', 600);

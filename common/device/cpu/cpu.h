@@ -12,6 +12,7 @@
 #include "common/base/hooks.h"
 #include "common/base/signal.h"
 #include "common/device/backend.h"
+#include "common/device/watch.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -8,6 +8,9 @@
  * gets in a queue's way.
  */
 #include "common/device/cpu/cpu.h"
+#include "common/device/link.h"
+#include "common/device/machine_gpus.h"
+#include "common/device/pool.h"
 
 #include <malloc.h>
 #include <stdio.h>
@@ -225,7 +228,6 @@ const ls_device_backend ls_cpu_backend = {
     .queue_captured = cpu_queue_captured,
     .queue_idle = cpu_queue_idle,
     .queue_activity = ls_cpu_queue_activity,
-    .queue_progress = ls_cpu_queue_progress,
     .queue_profile = ls_cpu_queue_profile,
     .event_open = ls_cpu_event_open,
     .event_close = ls_cpu_event_close,

@@ -13,6 +13,7 @@
 #include "common/base/clock.h"
 #include "common/device/cpu/cpu.h"
 #include "common/device/cpu/team.h"
+#include "common/device/link.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -293,7 +294,8 @@ ls_status ls_cpu_queue_open(ls_device *device, const char *name, bool bound, cpu
     }
     pthread_setname_np(queue->thread, device->info.text);
     ls_signal_wait(&queue->consumed, 1, 0);
-    ls_pulse_add(device->pulse, &queue->base);
+    queue->base.place = (ls_pulse_place){&queue->base, ls_cpu_queue_progress, 0, NULL};
+    ls_pulse_add(device->pulse, &queue->base.place);
     *out = queue;
     return LS_OK;
 }
@@ -380,7 +382,7 @@ void ls_cpu_queue_close(cpu_queue *queue)
     if (queue->base.device->watch)
         ls_watch_remove(queue->base.device->watch, &queue->base);
     ls_signal_wait(&queue->consumed, queue->put, 0);
-    ls_pulse_remove(queue->base.device->pulse, &queue->base);
+    ls_pulse_remove(queue->base.device->pulse, &queue->base.place);
     if (queue->fill == LS_CPU_SEGMENT)
         begin_segment(queue);
     put_command(queue, &(cpu_command){.kind = CPU_STOP});

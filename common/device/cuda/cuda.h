@@ -11,7 +11,10 @@
 
 #include "common/device/backend.h"
 #include "common/device/cuda/cuda_check.h"
+#include "common/device/cuda/cuda_error.h"
 #include "common/device/cuda/cuda_fault.h"
+#include "common/device/machine_gpus.h"
+#include "common/device/watch.h"
 
 #include <cuda_runtime_api.h>
 
@@ -57,22 +60,12 @@ typedef struct cuda_program {
     cudaGraphExec_t graph;
 } cuda_program;
 
-/* cuda_check.c */
-/* The failure of `doing` on a device ("gpu:0"), or LS_OK for cudaSuccess; clears CUDA's own note.
- */
-ls_status ls_cuda_check(const char *where, const char *doing, cudaError_t error);
-/* The same of an error; `remedy` is what would work, NULL: what the error tells. */
-ls_status ls_cuda_fail(const char *where, const char *doing, cudaError_t error, const char *remedy);
-
 /* cuda_device.c */
 /* Makes the device the calling thread's; before every other call. Fails on one that was lost. */
 ls_status ls_cuda_use(const ls_device *device);
 /* The same for what closes: whether calls reach the device; nothing is said. (Processors, on which
  * tests run the kernels, are always reached.) */
 bool ls_cuda_reaches(const ls_device *device);
-
-/* cuda_look.c */
-ls_status ls_cuda_look(ls_gpus *out);
 
 /* cuda_queue.c */
 ls_status ls_cuda_queue_open(ls_device *device, const char *name, ls_queue **out);

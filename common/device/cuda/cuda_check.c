@@ -5,7 +5,7 @@
  */
 #include "common/device/cuda/cuda_check.h"
 
-#include "common/device/cuda/cuda.h"
+#include "common/device/cuda/cuda_error.h"
 
 #include <stdio.h>
 

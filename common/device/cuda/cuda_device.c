@@ -8,6 +8,7 @@
  * where the hardware has room, so that a kernel's launch, and its bits, do not depend on the split.
  */
 #include "common/device/cuda/cuda.h"
+#include "common/device/pool.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -204,7 +205,6 @@ static ls_status cuda_call(ls_device *base, ls_status (*call)(void *context), vo
 const ls_device_backend ls_cuda_backend = {
     .name = "cuda",
     .kind = LS_DEVICE_GPU,
-    .look = ls_cuda_look,
     .open = cuda_open,
     .close = cuda_close,
     .zero = cuda_zero,
@@ -224,7 +224,6 @@ const ls_device_backend ls_cuda_backend = {
     .queue_idle = ls_cuda_queue_idle,
     .queue_begin = ls_cuda_queue_begin,
     .queue_activity = ls_cuda_queue_activity,
-    .queue_progress = ls_cuda_queue_progress,
     .event_open = ls_cuda_event_open,
     .event_close = ls_cuda_event_close,
     .queue_record = ls_cuda_queue_record,

@@ -42,7 +42,7 @@ static ls_status describe_all(int count, ls_gpus *out)
     return LS_OK;
 }
 
-ls_status ls_cuda_look(ls_gpus *out)
+ls_status ls_gpus_look(ls_gpus *out)
 {
     ls_gpu_answer answer = {.runtime = CUDART_VERSION, .visible = getenv("CUDA_VISIBLE_DEVICES")};
     *out = (ls_gpus){0};

@@ -8,6 +8,8 @@
  * data wrong writes a fault, one word in pinned memory, that ls_queue_sync looks at.
  */
 #include "common/device/cuda/cuda.h"
+#include "common/device/link.h"
+#include "common/device/pool.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,7 +45,8 @@ ls_status ls_cuda_queue_open(ls_device *device, const char *name, ls_queue **out
         ls_cuda_queue_close(&queue->base);
         return status;
     }
-    ls_pulse_add(device->pulse, &queue->base);
+    queue->base.place = (ls_pulse_place){&queue->base, ls_cuda_queue_progress, 0, NULL};
+    ls_pulse_add(device->pulse, &queue->base.place);
     *out = &queue->base;
     return LS_OK;
 }
@@ -51,7 +54,7 @@ ls_status ls_cuda_queue_open(ls_device *device, const char *name, ls_queue **out
 void ls_cuda_queue_close(ls_queue *base)
 {
     cuda_queue *queue = (cuda_queue *)base;
-    ls_pulse_remove(base->device->pulse, base);
+    ls_pulse_remove(base->device->pulse, &base->place);
     if (base->device->watch)
         ls_watch_remove(base->device->watch, base);
     const bool reaches = ls_cuda_reaches(base->device);

@@ -4,6 +4,7 @@
 #include "common/base/signal.h"
 #include "common/base/tests/must.h"
 #include "common/device/device.h"
+#include "common/device/machine_gpus.h"
 #include "common/device/pulse.h"
 
 #include <setjmp.h>

@@ -2,8 +2,9 @@
 /* The cpu table: opens the library, names it, and lists the operations of the other files. */
 #include "common/kernel/cpu/cpu_kernels.h"
 
-#include "common/kernel/cpu/cpu_product.h"
-#include "common/kernel/reference/reference.h"
+#include "common/kernel/cpu/product/cpu_product.h"
+#include "common/kernel/kernel_tables.h"
+#include "common/kernel/reference/step_ops.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -36,8 +36,6 @@ void ls_cpu_split(int64_t count, int part, int parts, int64_t *first, int64_t *l
 /** Rows or outputs that part `part` of `parts` takes of `count`: sizes differ by at most one. */
 void ls_cpu_share(int64_t count, int part, int parts, int64_t *first, int64_t *last);
 
-extern const ls_kernel_table ls_cpu_kernels;
-
 /* ls_cpu_gemm, ...: in the files named for them. */
 #define LS_CPU_ENTRY(entry, args) LS_KERNEL_MAKES(ls_cpu_##entry, args)
 LS_KERNEL_OWN_ENTRIES(LS_CPU_ENTRY)

@@ -3,15 +3,15 @@
  * The vector loops of one instruction set, LS_VECTOR_ISA: portable, avx2 or avx512. The build
  * compiles this file once for each; the loops themselves are in the headers below.
  */
-#include "common/kernel/cpu/vector_conv_few.h"
-#include "common/kernel/cpu/vector_dense.h"
-#include "common/kernel/cpu/vector_elementwise.h"
-#include "common/kernel/cpu/vector_images.h"
-#include "common/kernel/cpu/vector_losses.h"
-#include "common/kernel/cpu/vector_pools.h"
-#include "common/kernel/cpu/vector_residual.h"
-#include "common/kernel/cpu/vector_sequences.h"
-#include "common/kernel/cpu/vector_winograd.h"
+#include "common/kernel/cpu/conv/vector_conv_few.h"
+#include "common/kernel/cpu/conv/vector_conv_max.h"
+#include "common/kernel/cpu/conv/vector_winograd.h"
+#include "common/kernel/cpu/elements/vector_elementwise.h"
+#include "common/kernel/cpu/elements/vector_losses.h"
+#include "common/kernel/cpu/images/vector_pools.h"
+#include "common/kernel/cpu/images/vector_residual.h"
+#include "common/kernel/cpu/product/vector_dense.h"
+#include "common/kernel/cpu/sequences/vector_sequences.h"
 
 #define LS_JOIN_(a, b)  a##b
 #define LS_JOIN(a, b)   LS_JOIN_(a, b)

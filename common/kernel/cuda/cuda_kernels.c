@@ -3,9 +3,8 @@
  * yet run on a GPU. */
 #include "common/kernel/cuda/cuda_kernels.h"
 
-#include "common/kernel/cuda/cuda_conv.h"
-
 #include "common/device/cuda/cuda.h"
+#include "common/kernel/kernel_tables.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -78,7 +78,8 @@ ls_status ls_cuda_launched(const ls_op *op, const ls_queue *queue, int error);
 /** Has the driver load all own kernels onto the current device, which `where` names. */
 ls_status ls_cuda_load_own(const char *where);
 
-extern const ls_kernel_table ls_cuda_kernels;
+/** conv/: lets cuDNN go, where the table has it. */
+void ls_dnn_leave(cuda_kernels *cuda);
 
 /* ls_cuda_gemm, ...: in the files named for them. */
 #define LS_CUDA_ENTRY(entry, args) LS_KERNEL_MAKES(ls_cuda_##entry, args)

@@ -12,7 +12,7 @@
 #include "common/kernel/crop_draw.h"
 #include "common/kernel/kernel_check.h"
 #include "common/kernel/op_bind.h"
-#include "common/kernel/reference/reference.h"
+#include "common/kernel/reference/step_ops.h"
 #include "common/kernel/step_inline.h"
 
 #include <inttypes.h>

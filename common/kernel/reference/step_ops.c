@@ -3,7 +3,7 @@
  * Operations that touch no reals: the sum of two losses, the end of a step, the time, a fault. All
  * CPU tables use them. Also the opening of the reference tables.
  */
-#include "common/kernel/reference/reference.h"
+#include "common/kernel/reference/step_ops.h"
 
 #include "common/base/clock.h"
 #include "common/kernel/kernel_check.h"

@@ -271,8 +271,8 @@ static void refuses_sequences(ls_kernels *k)
 static void test_refusals(void **state)
 {
     fixture *f = *state;
-    for (int i = 0; ls_kernel_tables()[i]; i++) {
-        const ls_kernel_table *table = ls_kernel_tables()[i];
+    for (int i = 0; ls_kernel_tables.entries[i]; i++) {
+        const ls_kernel_table *table = ls_kernel_tables.entries[i];
         ls_kernels *kernels;
         if (table->kind != LS_DEVICE_CPU)
             continue;

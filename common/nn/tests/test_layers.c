@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Layers of images and sequences: gradients against central differences in double precision (the
  * tolerance is net_fixture.h's), what they keep, what they refuse. */
-#include "common/nn/layer_window.h"
+#include "common/nn/layers/layer_window.h"
+#include "common/nn/net_nodes.h"
 #include "common/nn/tests/net_fixture.h"
 
 static int add_image(fixture *f, int64_t height, int64_t width, int64_t channels)

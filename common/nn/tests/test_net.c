@@ -3,6 +3,7 @@
  * Nets: gradients against central differences in double precision, sharing, fan-out, fusing, ranges
  * that become final, memory. Layers of images and sequences have test_layers.c.
  */
+#include "common/nn/net_nodes.h"
 #include "common/nn/tests/net_fixture.h"
 
 static void perceptron(void **state)

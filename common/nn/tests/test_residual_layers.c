@@ -2,6 +2,7 @@
 /* Layers of residual networks: gradients against central differences in double precision (the
  * tolerance is net_fixture.h's), moving statistics, evaluation, what they refuse. */
 #include "common/nn/model.h"
+#include "common/nn/net_nodes.h"
 #include "common/nn/tests/net_fixture.h"
 
 enum { SIDE = 5, CHANNELS = 2, IMAGE = SIDE * SIDE * CHANNELS };

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-enum { MOST_LOCALS = 3, REPLAYS = 6, MANY_REPLAYS = 300, LONGEST_S = 200 };
+enum { MOST_LOCALS = 3, REPLAYS = 6, MANY_REPLAYS = 300, LONGEST_S = 800 };
 
 typedef struct mpi_fixture {
     fixture *devices; /* those of this process are its first */
@@ -105,8 +105,8 @@ static inline void try_allreduce(const mpi_fixture *f, const ls_allreduce *a, co
 {
     workspace w;
     open_workspace(f, size->locals, size->count, &w);
-    must(ls_allreduce_sum(a, (const float *const *)w.inputs, w.ranks, w.count, w.expected,
-                          w.comms[0]->layout));
+    must(allreduce_sum(a, (const float *const *)w.inputs, w.ranks, w.count, w.expected,
+                       w.comms[0]->layout));
     for (int i = 0; i < w.locals; i++) {
         const ls_allreduce_args args = {.data = w.data[i], .count = w.count};
         must(a->build(w.comms[i], &args, &w.ops[i]));

@@ -31,10 +31,11 @@ static void links_change_no_bits(void **state)
     static const size_t counts[] = {0, 1, 1000, 65536, 300001};
     const ls_link link = {.latency_ns = 30000, .bytes_per_s = 4e9};
     ls_network *network = plug_all(*state, &link);
-    for (const ls_allreduce *const *a = ls_allreduces(); *a; a++)
-        for (int locals = 1; locals <= MOST_LOCALS && (*a)->oracle && !(*a)->check; locals++)
+    const ls_allreduce *a;
+    for (const void *const *e = ls_allreduces.entries; (a = *e); e++)
+        for (int locals = 1; locals <= MOST_LOCALS && a->oracle && !a->check; locals++)
             for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
-                try_allreduce(*state, *a, &(workspace){.locals = locals, .count = counts[c]},
+                try_allreduce(*state, a, &(workspace){.locals = locals, .count = counts[c]},
                               REPLAYS, c % 2);
     unplug_all(*state, network);
 }
@@ -80,7 +81,7 @@ static void exchanges_of_a_port_take_turns(void **state)
             must(ls_comm_open(NULL, f->processes.comm, f->devices->device, 2, comms[i]));
         const int last = comms[0][0]->size - 1, first = comms[0][0]->rank;
         begin_ns = ls_clock_ns(); /* before anything is sent */
-        must(f->processes.comm->backend->barrier(f->processes.comm));
+        must(ls_comm_agree(f->processes.comm, LS_OK));
         for (int i = 0; i < 2; i++) {
             const bool sends = first == 0 ? !in : in;
             const int peer = first == 0 ? last - i : 0;
@@ -130,7 +131,7 @@ static void messages_take_the_links_time(void **state)
     const ls_comm_backend *b = comms[0]->backend;
     assert_true(comms[0]->linked);
     const uint64_t begin_ns = ls_clock_ns(); /* before anything is sent */
-    must(f->processes.comm->backend->barrier(f->processes.comm));
+    must(ls_comm_agree(f->processes.comm, LS_OK));
     for (int i = 0; i < 2 * EACH && f->processes.rank + 1 == f->processes.size; i++)
         must(b->send(comms[i % 2], 0, TAG, message, BYTES));
     bool ready;
@@ -145,7 +146,7 @@ static void messages_take_the_links_time(void **state)
         assert_true(bytes == BYTES && strcmp(message, "out") == 0);
     }
     const uint64_t sent_ns = ls_clock_ns(); /* one port out, two ports in; the same process, too */
-    must(f->processes.comm->backend->barrier(f->processes.comm));
+    must(ls_comm_agree(f->processes.comm, LS_OK));
     must(b->send(comms[0], 1 + comms[0]->rank, TAG, message, BYTES));
     must(b->send(comms[0], (comms[0]->rank + 3) % comms[0]->size, TAG, message, BYTES));
     must(b->receive(comms[1], comms[0]->rank, TAG, message, BYTES));
@@ -186,23 +187,24 @@ static void a_failed_rank_lets_all_go(void **state)
     const mpi_fixture *f = *state;
     const ls_link link = {.latency_ns = 300000, .bytes_per_s = 1e8};
     ls_network *network = plug_all(f, &link);
-    for (const ls_allreduce *const *a = ls_allreduces(); *a; a++) {
+    const ls_allreduce *a;
+    for (const void *const *e = ls_allreduces.entries; (a = *e); e++) {
         workspace w;
         ls_status status;
-        if (!(*a)->oracle || (*a)->check)
+        if (!a->oracle || a->check)
             continue;
         open_workspace(f, 1, ELEMENTS, &w);
         const ls_allreduce_args args = {.data = w.data[0], .count = ELEMENTS};
-        must((*a)->build(w.comms[0], &args, &w.ops[0]));
+        must(a->build(w.comms[0], &args, &w.ops[0]));
         if (f->processes.rank == 1)
             put_op(&w.ops[0], run_failing, NULL, NULL, 0)->fail_at = 2;
-        must((*a)->build(w.comms[0], &args, &w.ops[0]));
+        must(a->build(w.comms[0], &args, &w.ops[0]));
         replay_all(f->devices, w.ops, 1, 20, &status);
         if (f->processes.rank == 1)
             refused(status, LS_CODE_CHECK, "planted");
         else
             refused(status, LS_CODE_MISSING, "abandoned by rank 1");
-        must(f->processes.comm->backend->barrier(f->processes.comm));
+        must(ls_comm_agree(f->processes.comm, LS_OK));
         close_workspace(&w);
     }
     unplug_all(f, network);

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+/* Facts of a case; see case_facts.h. */
+#include "bench/case/case_facts.h"
+
+#include "common/base/digest.h"
+#include "common/base/numbers.h"
+#include "common/nn/models.h"
+#include "impl/strategies.h"
+
+#include <string.h>
+
+static const ls_model_kind *model_kind(const ls_case *one)
+{
+    return ls_registry_find(&ls_model_kinds, one->model, strcspn(one->model, ":"));
+}
+
+/* Options of the model, and of the data, named or the model's own. */
+static void own_of(const ls_case *one, const ls_declared_option *const *lists[2])
+{
+    const ls_model_kind *kind = model_kind(one);
+    const char *data = *one->data ? one->data : kind ? kind->default_data : "";
+    const ls_data_source *source = ls_registry_find(&ls_data_sources, data, strcspn(data, ":"));
+    lists[0] = kind ? kind->options : NULL;
+    lists[1] = source ? source->options : NULL;
+}
+
+bool ls_case_has(const ls_case *one, const ls_declared_option *option)
+{
+    const ls_strategy *strategy = one->strategy;
+    const ls_declared_option *const *lists[2];
+    own_of(one, lists);
+    if (ls_declared_has(strategy->options, option))
+        return !strategy->has || strategy->has(&one->own, one->ranks, option);
+    return ls_declared_has(lists[0], option) || ls_declared_has(lists[1], option);
+}
+
+void ls_case_each_own(const ls_case *one,
+                      void (*visit)(void *context, const ls_declared_option *option), void *context)
+{
+    const ls_declared_option *const *lists[3] = {one->strategy->options};
+    own_of(one, lists + 1);
+    for (int i = 0; i < 3; i++)
+        for (const ls_declared_option *const *o = lists[i]; o && *o; o++)
+            if (ls_case_has(one, *o))
+                visit(context, *o);
+}
+
+bool ls_case_is_exact(const ls_case *one)
+{
+    return one->reduce == LS_REDUCE_EXACT;
+}
+
+bool ls_case_convolves(const ls_case *one)
+{
+    const ls_model_kind *kind = model_kind(one);
+    return kind && kind->convolves;
+}
+
+bool ls_case_reduces(const ls_case *one)
+{
+    return one->strategy->reduces;
+}
+
+bool ls_case_has_buckets(const ls_case *one)
+{
+    return one->strategy->reduces && one->reduce == LS_REDUCE_FAST;
+}
+
+bool ls_case_has_links(const ls_case *one)
+{
+    int64_t number;
+    return one->strategy != &ls_strategy_single || one->ranks > 1 || strchr(one->devices, '+') ||
+           ls_parse_integer(one->devices, 2, INT32_MAX, &number);
+}
+
+/* A GPU alone is watched, too. */
+bool ls_case_has_timeout(const ls_case *one)
+{
+    return ls_case_has_links(one) || strcasestr(one->devices, "gpu:");
+}
+
+bool ls_case_by_arrival(const ls_case *one)
+{
+    ls_job job = {0};
+    ls_case_job(one, &job);
+    return ls_ps_by_arrival(&job.ps);
+}
+
+const char *ls_convolution_name(ls_convolution convolution)
+{
+    static const char *const names[] = {
+        [LS_CONVOLUTION_AUTO] = "auto",
+        [LS_CONVOLUTION_CUDNN] = "cudnn",
+        [LS_CONVOLUTION_OWN] = "own",
+    };
+    return names[convolution];
+}
+
+/* What lies elsewhere is hashed by its name, or its text. */
+uint64_t ls_case_hash(const ls_case *one)
+{
+    ls_case copy;
+    memcpy(&copy, one, sizeof copy); /* padding too */
+    uint64_t hash = ls_hash64(one->strategy->name, strlen(one->strategy->name));
+    copy.strategy = NULL;
+    for (int i = 0; i < LS_DECLARED_MOST && one->own.items[i].option; i++) {
+        const ls_declared_value *value = &one->own.items[i];
+        hash = 31 * hash + ls_hash64(value->option->name, strlen(value->option->name));
+        hash = 31 * hash + ls_hash64(value->text, strlen(value->text));
+        copy.own.items[i].option = NULL;
+        copy.own.items[i].text = NULL;
+    }
+    return 31 * hash + ls_hash64(&copy, sizeof copy);
+}
+
+void ls_case_job(const ls_case *c, ls_job *job)
+{
+    job->options = c->own;
+    job->seed = c->seed;
+    job->shuffle = c->shuffle;
+    job->augment = ls_declared_number(&c->own, &ls_option_augment);
+    job->sync_statistics = ls_declared_number(&c->own, &ls_option_sync_bn);
+    job->exact = c->reduce == LS_REDUCE_EXACT;
+    job->micro_shards = c->micro_shards > 0 ? c->micro_shards : 16;
+    job->math = c->math;
+    job->convolution = c->convolution;
+    job->capture = c->capture;
+    job->flip_replica = c->flip_device;
+    job->flip_step = (uint64_t)c->flip_step;
+    if (c->strategy->resolve)
+        c->strategy->resolve(job, c->ranks);
+}
+
+ls_outline ls_case_outline(const ls_case *c, const ls_job *job, size_t devices, int hosts)
+{
+    return (ls_outline){.job = job,
+                        .devices = devices,
+                        .ranks = c->ranks,
+                        .allreduce = c->allreduce,
+                        .comm = c->comm,
+                        .linked = *c->link_text != 0,
+                        .hosts = hosts};
+}

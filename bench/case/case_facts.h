@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/* Facts of a case before it is resolved: which options concern it, and the job that it asks for. */
+#ifndef LS_BENCH_CASE_CASE_FACTS_H
+#define LS_BENCH_CASE_CASE_FACTS_H
+
+#include "bench/case/case.h"
+
+/** Whether an option that is declared by a strategy, a model or a data set concerns the case. */
+bool ls_case_has(const ls_case *one, const ls_declared_option *option);
+
+/** Visits the declared options that concern the case. */
+void ls_case_each_own(const ls_case *one,
+                      void (*visit)(void *context, const ls_declared_option *option),
+                      void *context);
+
+bool ls_case_is_exact(const ls_case *one); /**< has micro-shards */
+bool ls_case_convolves(const ls_case *one);
+bool ls_case_reduces(const ls_case *one);
+bool ls_case_has_buckets(const ls_case *one); /**< exact mode reduces everything at once */
+bool ls_case_has_links(const ls_case *one);   /**< there is, or could be, more than one device */
+bool ls_case_has_timeout(const ls_case *one);
+bool ls_case_by_arrival(const ls_case *one); /**< servers serve in the order of arrival */
+
+/** "auto", "cudnn", "own" */
+const char *ls_convolution_name(ls_convolution convolution);
+
+/** The same in every process for the same case. */
+uint64_t ls_case_hash(const ls_case *one);
+
+/** Fills in what the case says by itself; all else stays as it is. */
+void ls_case_job(const ls_case *one, ls_job *job);
+
+/** What the strategy is asked; `devices` of each rank. Borrows the case and the job. */
+ls_outline ls_case_outline(const ls_case *one, const ls_job *job, size_t devices, int hosts);
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/* What the cases of a command share, and a case with everything resolved. */
+#ifndef LS_BENCH_CASE_CASE_PLAN_H
+#define LS_BENCH_CASE_CASE_PLAN_H
+
+#include "bench/case/case.h"
+#include "impl/strategy.h"
+
+#include <stdbool.h>
+
+enum { LS_REASON_SIZE = 256 }; /**< bytes of why a row is not ok */
+
+/** What cases of one command share: opened once. */
+typedef struct ls_workplace {
+    const ls_request *request;
+    ls_machine *machine;
+    struct ls_data_cache *data;       /**< data sets by text and model */
+    struct ls_reference *references;  /**< bench/gate/reference.h */
+    struct ls_kernels_known *kernels; /**< bench/gate/gate_kernels.h */
+    bool *left; /**< a session has lost a device: its threads go on using what is opened here and in
+                     plans, all of which stays until the process ends, at once */
+    _Atomic int busy; /**< looks for which other processes are told that this one goes on */
+} ls_workplace;
+
+/** A case with everything resolved, before any device is opened. */
+typedef struct ls_plan_of_case {
+    const ls_case *config;
+    ls_model *model;
+    const ls_data *data; /**< owned by the workplace */
+    const ls_strategy *strategy;
+    ls_device_name *devices; /**< [device_count] of this process */
+    size_t device_count;
+    int all_devices; /**< of all ranks */
+    bool oversubscribed;
+    bool soft_placed;               /**< on other devices than asked for */
+    ls_device_name variable_device; /**< for towers */
+    int *place;                     /**< [nodes] device of each; NULL: the model is not divided */
+    ls_job job;                     /**< but for the devices */
+    int64_t warmup, timed;          /**< steps */
+    float *initial;                 /**< [elements] parameters before the first step */
+} ls_plan_of_case;
+
+/** Whether the variables are on a device of another kind than the towers: then the host orders
+ *  their queues (ls_queue_wait), and no step is captured. */
+bool ls_plan_mixes_kinds(const ls_plan_of_case *plan);
+
+/** Whether the variables are on a device that the case names. */
+bool ls_plan_has_variable_device(const ls_plan_of_case *plan);
+
+/** Whether there is accuracy to speak of: classes, and samples to test on. */
+bool ls_plan_tests(const ls_plan_of_case *plan);
+
+/** Whether one of the case's devices can be made to hang: several CPU devices of this process
+ *  alone. */
+bool ls_plan_can_hang(const ls_plan_of_case *plan);
+
+#endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/* Batch statistics of a case; see sync_bn.h. */
+#include "bench/case/sync_bn.h"
+
+static bool has_statistics(const ls_model *model)
+{
+    const ls_variables *variables = &model->graph->variables;
+    for (size_t i = 0; i < variables->count; i++)
+        if (variables->items[i].keep != 0)
+            return true;
+    return false;
+}
+
+/* Statistics of the whole batch where it goes in parts, one way or another. */
+static ls_status check_meeting(const ls_job *job, const ls_strategy *strategy, bool parts,
+                               int64_t devices)
+{
+    const char *name = strategy->name;
+    if (!strategy->replicated && job->microbatches > 1)
+        return ls_fail(LS_CODE_USAGE, "option", "--sync-bn",
+                       "%s goes through the batch in micro-batches, of which none has all "
+                       "statistics; --pipeline-microbatches 1 works, and --sync-bn no",
+                       name);
+    if (!strategy->syncs_statistics && parts)
+        return ls_fail(LS_CODE_USAGE, "option", "--sync-bn",
+                       "%s has no way to add statistics up in a step; single, towers, mirrored "
+                       "work",
+                       name);
+    if (job->backward_held && parts)
+        return ls_fail(LS_CODE_USAGE, "option", "--sync-bn",
+                       "statistics are added up where gradients are computed; "
+                       "--colocate-gradients yes works");
+    if (!job->capture && devices > 1)
+        return ls_fail(LS_CODE_USAGE, "option", "--sync-bn",
+                       "replicas that wait for each other within a step take it as a program; "
+                       "--capture yes works");
+    return LS_OK;
+}
+
+ls_status ls_sync_bn_check(const ls_job *job, const ls_strategy *strategy, const ls_model *model,
+                           int64_t replicas, int64_t devices)
+{
+    const bool exact = job->exact, pieces = job->microbatches > 1;
+    if (!has_statistics(model))
+        return LS_OK;
+    if (job->sync_statistics)
+        return check_meeting(job, strategy, exact || replicas > 1 || pieces, devices);
+    if (!exact)
+        return LS_OK;
+    return ls_fail(LS_CODE_USAGE, "option", "--reduce exact",
+                   "%s normalises by statistics of the batch, and each shard would have its own; "
+                   "--sync-bn works, and --reduce fast",
+                   model->name);
+}
+
+ls_status ls_sync_bn_check_devices(const ls_plan_of_case *plan)
+{
+    if (has_statistics(plan->model) && plan->job.sync_statistics && plan->all_devices > 1 &&
+        plan->devices[0].kind == LS_DEVICE_GPU)
+        return ls_fail(LS_CODE_USAGE, "option", "--sync-bn",
+                       "this version adds statistics up on CPU devices alone; --sync-bn no works");
+    return LS_OK;
+}
+
+bool ls_sync_bn_is_own(const ls_plan_of_case *plan)
+{
+    return has_statistics(plan->model) && !plan->job.sync_statistics &&
+           ls_job_parts(&plan->job) > 1;
+}

@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: MIT */
+/* Workplace and plans: a case resolved; see workplace.h. */
+#include "bench/case/workplace.h"
+
+#include "bench/case/case_facts.h"
+#include "bench/case/plan_faults.h"
+#include "bench/case/sync_bn.h"
+#include "common/base/numbers.h"
+#include "common/device/machine_gpus.h"
+#include "common/device/placement.h"
+#include "common/device/pulse.h"
+#include "common/nn/layer.h"
+#include "common/nn/places.h"
+#include "impl/strategies.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How many step records a device keeps: the most steps that are put at once. */
+static const uint64_t record_capacity = 32768;
+
+struct ls_data_cache {
+    char key[768];
+    ls_data *data;
+    struct ls_data_cache *next;
+};
+
+/* Looks of mpi_pulse.c, for eight timeouts. */
+enum { BUSY_LOOKS = 8 * 16 };
+
+void ls_workplace_busy(ls_workplace *place, bool begins)
+{
+    atomic_store(&place->busy, begins ? BUSY_LOOKS : 0);
+}
+
+/* Work is what the devices' queues do: signs of life to other processes come of that. */
+static bool has_moved(void *context)
+{
+    ls_workplace *place = context;
+    int busy = atomic_load(&place->busy);
+    if (busy > 0)
+        atomic_compare_exchange_strong(&place->busy, &busy, busy - 1);
+    return ls_pulse_moved(ls_machine_pulse(place->machine)) || busy > 0;
+}
+
+ls_machine_options ls_request_machine(const ls_request *request)
+{
+    const ls_processes *processes = request->processes;
+    return (ls_machine_options){.cpu_devices = request->cpu_devices,
+                                .cores_per_device = request->cores_per_device,
+                                .logical_gpus = request->logical_gpus,
+                                .part = processes->part,
+                                .parts = processes->parts,
+                                .neighbours = processes->neighbours,
+                                .neighbour = processes->neighbour};
+}
+
+ls_status ls_workplace_open(const ls_request *request, ls_workplace *out)
+{
+    const ls_machine_options options = ls_request_machine(request);
+    *out = (ls_workplace){.request = request, .left = calloc(1, sizeof *out->left)};
+    if (!out->left)
+        return ls_fail_memory("workplace", sizeof *out->left);
+    LS_TRY(ls_machine_open(&options, &out->machine));
+    LS_TRY(ls_processes_pulse(request->processes, has_moved, out));
+    if (request->logical_gpus > 1 && !ls_machine_count(out->machine, LS_DEVICE_GPU))
+        return ls_fail(LS_CODE_USAGE, "option", "--logical-gpus",
+                       "concerns no case here: there is no GPU to split; leave it out");
+    return LS_OK;
+}
+
+void ls_workplace_close(ls_workplace *place)
+{
+    while (place->data) {
+        struct ls_data_cache *next = place->data->next;
+        ls_data_close(place->data->data);
+        free(place->data);
+        place->data = next;
+    }
+    if (place->request) /* it was opened */
+        ls_status_free(ls_processes_pulse(place->request->processes, NULL, NULL));
+    ls_machine_close(place->machine);
+    free(place->left);
+}
+
+/* ---- Plans ---------------------------------------------------------------------------------- */
+
+static ls_status find_data(ls_workplace *place, const char *spec, const ls_model *model,
+                           const ls_data **out)
+{
+    char key[768];
+    snprintf(key, sizeof key, "%s|%s", model->name, spec);
+    for (struct ls_data_cache *entry = place->data; entry; entry = entry->next) {
+        if (strcmp(entry->key, key) == 0) {
+            *out = entry->data;
+            return LS_OK;
+        }
+    }
+    struct ls_data_cache *entry = calloc(1, sizeof *entry);
+    if (!entry)
+        return ls_fail_memory("data", sizeof *entry);
+    ls_status status = ls_data_open(spec, &model->need, &entry->data);
+    if (status) {
+        free(entry);
+        return status;
+    }
+    memcpy(entry->key, key, sizeof key);
+    entry->next = place->data;
+    place->data = entry;
+    *out = entry->data;
+    return LS_OK;
+}
+
+/* The global batch, and how many steps of it, timed and not. */
+static ls_status size_steps(ls_plan_of_case *plan)
+{
+    const ls_case *c = plan->config;
+    ls_job *job = &plan->job;
+    int64_t batch = c->batch > 0 ? c->batch : plan->model->kind->default_batch;
+    int64_t global = batch;
+    if (c->scaling == LS_SCALING_WEAK &&
+        __builtin_mul_overflow(batch, (int64_t)ls_job_replicas(job), &global))
+        return ls_fail(LS_CODE_USAGE, "option", "--batch",
+                       "times the devices overflows; a smaller one works");
+    if (global > INT32_MAX)
+        return ls_fail(LS_CODE_USAGE, "option", "--batch", "%lld samples are too many; at most %d",
+                       (long long)global, INT32_MAX);
+    job->batch = global;
+    job->epochs = c->epochs >= 0;
+    plan->warmup = c->warmup;
+    plan->timed = c->steps;
+    if (!job->epochs)
+        return LS_OK;
+    int64_t total;
+    if (__builtin_mul_overflow((int64_t)ls_job_steps_per_epoch(job), c->epochs, &total))
+        return ls_fail(LS_CODE_USAGE, "option", "--epochs",
+                       "the number of steps overflows; fewer epochs work");
+    plan->warmup = c->warmup < total ? c->warmup : total;
+    plan->timed = total - plan->warmup;
+    return LS_OK;
+}
+
+static ls_status check_target(const ls_plan_of_case *plan)
+{
+    if (plan->config->target_kind == LS_TARGET_ACCURACY &&
+        (!plan->model->need.classes || !plan->data->test.samples))
+        return ls_fail(LS_CODE_USAGE, "option", "--target",
+                       "accuracy needs a test set with classes, which %s with %s data has not; "
+                       "loss=VALUE works",
+                       plan->model->name, plan->data->name);
+    return LS_OK;
+}
+
+static ls_status make_initial(const ls_workplace *place, ls_plan_of_case *plan)
+{
+    const ls_variables *variables = &plan->model->graph->variables;
+    plan->initial = malloc(variables->elements * sizeof *plan->initial);
+    if (!plan->initial)
+        return ls_fail_memory("parameters", variables->elements * sizeof *plan->initial);
+    if (place->request->load)
+        return ls_variables_load(variables, place->request->load, plan->initial);
+    ls_variables_initialize(variables, plan->config->seed, plan->initial);
+    return LS_OK;
+}
+
+static ls_placement placement_of(const ls_workplace *place)
+{
+    return (ls_placement){.machine = place->machine,
+                          .log = &place->request->log,
+                          .soft = place->request->soft_placement,
+                          .logged = place->request->log_placement};
+}
+
+/* By which devices exchange: the processes' communicator, or one of this process. */
+static ls_status choose_transport(ls_plan_of_case *plan)
+{
+    const ls_case *c = plan->config;
+    ls_job *job = &plan->job;
+    char text[2][32];
+    job->transport = ls_comm_backend_auto(job->comm, plan->devices->kind);
+    for (size_t i = 1; i < plan->device_count && plan->strategy->equivalent; i++)
+        if (plan->devices[i].kind != plan->devices->kind)
+            return ls_fail(LS_CODE_USAGE, "option", "--devices",
+                           "%s and %s are of two kinds, which do not give the same bits; CPU "
+                           "devices or GPUs alone do, and --strategy independent takes both",
+                           ls_device_name_text(plan->devices, text[0]),
+                           ls_device_name_text(&plan->devices[i], text[1]));
+    if (strcmp(c->comm, "device") == 0 || strcmp(c->comm, "nccl") == 0)
+        LS_TRY(ls_comm_backend_find(c->comm, &job->transport));
+    return job->transport->check ? job->transport->check(plan->devices, (int)plan->device_count)
+                                 : LS_OK;
+}
+
+/*
+ * The algorithm and the buckets, which are a fixed function of sizes and ranks where auto. Where
+ * one core computes and adds up in memory that is shared (no links), there is nothing to overlap,
+ * and all gradients go at once. Else an eighth of them is a bucket, so that most travels while
+ * backward goes on; not so little that a message is mostly its latency.
+ */
+static ls_status choose_reduction(const ls_workplace *place, ls_plan_of_case *plan)
+{
+    const ls_case *c = plan->config;
+    ls_job *job = &plan->job;
+    const bool linked = *c->link_text != 0, gpu = plan->devices->kind == LS_DEVICE_GPU;
+    const ls_comm like = {.backend = job->transport,
+                          .size = ls_job_replicas(job),
+                          .linked = linked,
+                          .shared = !linked &&
+                                    ls_comm_shares(plan->devices, (int)plan->device_count) &&
+                                    (!job->comm || place->request->processes->hosts == 1)};
+    const size_t gradients = plan->model->graph->variables.elements * sizeof(float);
+    const size_t least = 512 << 10, eighth = gradients / 8 > least ? gradients / 8 : least;
+    job->overlap =
+        like.size > 1 && (gpu || linked || ls_machine_cores_per_device(place->machine) > 1);
+    job->bucket_bytes = job->exact             ? SIZE_MAX
+                        : c->bucket_bytes >= 0 ? (size_t)c->bucket_bytes
+                        : job->overlap         ? eighth
+                                               : SIZE_MAX;
+    if (job->exact)
+        return ls_allreduce_find("canonical", &job->allreduce);
+    if (strcmp(c->allreduce, "auto") != 0)
+        return ls_allreduce_find(c->allreduce, &job->allreduce);
+    job->allreduce = ls_allreduce_auto(&like, gradients);
+    return LS_OK;
+}
+
+/* TF32 is of GPUs, all of them: also of the one that updates. */
+static ls_status check_math(const ls_plan_of_case *plan)
+{
+    char text[32];
+    if (plan->config->math != LS_MATH_TF32)
+        return LS_OK;
+    for (size_t i = 0; i < plan->device_count; i++)
+        if (!ls_kernel_table_default(plan->devices[i].kind)->tf32)
+            return ls_fail(LS_CODE_USAGE, "option --math", "tf32",
+                           "concerns GPUs, which %s is not; float32 works",
+                           ls_device_name_text(&plan->devices[i], text));
+    return LS_OK;
+}
+
+/* And of which library its convolutions are, if not of the one that each device has. */
+static ls_status check_convolution(const ls_plan_of_case *plan)
+{
+    char text[32];
+    if (plan->config->convolution == LS_CONVOLUTION_AUTO)
+        return LS_OK;
+    for (size_t i = 0; i < plan->device_count; i++)
+        if (plan->devices[i].kind != LS_DEVICE_GPU)
+            return ls_fail(LS_CODE_USAGE, "option --convolution",
+                           ls_convolution_name(plan->config->convolution),
+                           "concerns GPUs, which %s is not; auto works",
+                           ls_device_name_text(&plan->devices[i], text));
+    return LS_OK;
+}
+
+/* The variable device must be one of the case's, or exist. */
+static ls_status place_variables(const ls_workplace *place, ls_plan_of_case *plan)
+{
+    const char *text = ls_declared_text(&plan->config->own, &ls_option_variable_device);
+    ls_device_name *names;
+    size_t count;
+    LS_TRY(ls_device_name_parse(text, &plan->variable_device));
+    if (!ls_plan_has_variable_device(plan))
+        return LS_OK;
+    for (size_t i = 0; i < plan->device_count; i++)
+        if (ls_device_name_overlaps(&plan->devices[i], &plan->variable_device))
+            return LS_OK;
+    LS_TRY(ls_machine_resolve(place->machine, text, &names, &count));
+    free(names);
+    if (!ls_plan_mixes_kinds(plan))
+        return LS_OK;
+    if (ls_strategy_serves(plan->strategy))
+        return ls_fail(LS_CODE_USAGE, "option --variable-device", text,
+                       "a parameter server and its workers are of one kind; %s works",
+                       plan->devices->kind == LS_DEVICE_GPU ? "/gpu:0" : "/cpu:0");
+    if (plan->variable_device.kind == LS_DEVICE_GPU)
+        return ls_fail(LS_CODE_USAGE, "option --variable-device", text,
+                       "towers on CPU devices do not reach a GPU's memory; a CPU device holds "
+                       "their variables");
+    if (plan->job.backward_held)
+        return ls_fail(LS_CODE_USAGE, "option --colocate-gradients", "no",
+                       "a CPU device does not go backward for a GPU; yes, or --variable-device on "
+                       "a GPU");
+    return LS_OK;
+}
+
+/* A model that is divided has places for its nodes, chosen later. */
+static ls_status take_places(ls_plan_of_case *plan)
+{
+    const size_t nodes = (size_t)plan->model->graph->count;
+    if (!ls_strategy_divides(plan->strategy))
+        return LS_OK;
+    plan->place = calloc(nodes, sizeof *plan->place);
+    if (!plan->place)
+        return ls_fail_memory("placement", nodes * sizeof *plan->place);
+    plan->job.place = plan->place;
+    return LS_OK;
+}
+
+/* Which of a replica's devices each node is on, where the model is divided over them; whether it
+ * can be cut there is looked at before anything is opened. */
+static ls_status divide_model(ls_plan_of_case *plan)
+{
+    const ls_graph *graph = plan->model->graph;
+    const char *text = ls_declared_text(&plan->job.options, &ls_option_model_parallel_place);
+    if (!ls_strategy_divides(plan->strategy))
+        return LS_OK;
+    const int places = ls_job_places(&plan->job);
+    if (*text && places > (int)plan->device_count)
+        return ls_fail(LS_CODE_USAGE, "option", "--model-parallel-place",
+                       "names devices of one process, and a replica's %d are on several; leave it "
+                       "out, or give each more --devices",
+                       places);
+    LS_TRY(*text ? ls_places_parse(graph, text, plan->devices, places, plan->place)
+                 : ls_places_balance(graph, places, plan->place));
+    return ls_places_check(graph, plan->place, places, plan->job.microbatches > 0);
+}
+
+void ls_plan_log(const ls_workplace *place, const ls_plan_of_case *plan)
+{
+    const ls_placement here = placement_of(place), *placement = &here;
+    const ls_graph *graph = plan->model->graph;
+    for (size_t d = 0; d < plan->device_count; d++) {
+        const ls_device_name *holder =
+            ls_plan_has_variable_device(plan) ? &plan->variable_device : &plan->devices[d];
+        for (int n = 0; n < graph->count; n++) {
+            if (plan->place && plan->place[n] != ls_job_place_of(&plan->job, d))
+                continue;
+            const ls_node *node = &graph->nodes[n];
+            char name[64];
+            snprintf(name, sizeof name, "node %d %s", n, node->layer->name);
+            ls_placement_log(placement, name, &plan->devices[d],
+                             node->variable_count ? holder : NULL);
+        }
+    }
+}
+
+/* The devices of this process; ranks that are its threads each have as many. */
+static ls_status place_devices(const ls_placement *placement, const ls_processes *processes,
+                               ls_plan_of_case *plan)
+{
+    const ls_case *c = plan->config;
+    const bool apart =
+        strcmp(c->comm, "mpi") == 0 || (strcmp(c->comm, "nccl") == 0 && processes->comm);
+    const int here = apart ? 1 : c->ranks;
+    char all[32];
+    int64_t devices;
+    const char *spec = c->devices;
+    if (here > 1) {
+        if (!ls_parse_integer(spec, 1, INT32_MAX, &devices))
+            return ls_fail(LS_CODE_USAGE, "option", "--devices",
+                           "names devices, of which each rank has its own; a number of them works");
+        snprintf(all, sizeof all, "%lld", (long long)devices * here);
+        spec = all;
+    }
+    LS_TRY(ls_placement_resolve(placement, NULL, spec, &plan->devices, &plan->device_count,
+                                &plan->soft_placed));
+    plan->all_devices = (int)plan->device_count * (c->ranks / here);
+    return LS_OK;
+}
+
+/* What the case says of itself; what has to be found comes after. */
+static ls_job job_of(const ls_workplace *place, const ls_plan_of_case *plan)
+{
+    const ls_case *c = plan->config;
+    const ls_processes *processes = place->request->processes;
+    const ls_model_kind *kind = plan->model->kind;
+    ls_job job = {
+        .model = plan->model,
+        .device_count = plan->device_count,
+        .comm = c->ranks > 1 ? processes->comm : NULL,
+        .processes = processes,
+        .timeout_ns = place->request->timeout_ns,
+        .layout = c->ranks > 1 && processes->comm ? &processes->layout : NULL,
+        .schedule = {.initial = c->learning_rate >= 0 ? c->learning_rate : kind->default_rate,
+                     .factor = 0.1},
+        .average = kind->average,
+    };
+    ls_case_job(c, &job);
+    return job;
+}
+
+static ls_status resolve(ls_workplace *place, ls_plan_of_case *plan)
+{
+    const ls_case *c = plan->config;
+    const ls_processes *processes = place->request->processes;
+    LS_TRY(ls_model_open_for(c->model, c->data, &plan->model));
+    plan->strategy = c->strategy;
+    const ls_placement placement = placement_of(place);
+    LS_TRY(place_devices(&placement, processes, plan));
+    LS_TRY(check_math(plan));
+    LS_TRY(check_convolution(plan));
+    ls_job *job = &plan->job;
+    *job = job_of(place, plan);
+    LS_TRY(place_variables(place, plan));
+    job->capture &= !ls_plan_mixes_kinds(plan);
+    plan->oversubscribed =
+        ls_machine_oversubscribed(place->machine, plan->devices, plan->device_count);
+    const ls_model_kind *kind = plan->model->kind;
+    LS_TRY(ls_optimizer_parse(*c->optimizer ? c->optimizer : kind->default_optimizer,
+                              &job->optimizer));
+    LS_TRY(find_data(place, *c->data ? c->data : kind->default_data, plan->model, &plan->data));
+    job->data = plan->data;
+    LS_TRY(take_places(plan));
+    LS_TRY(size_steps(plan));
+    job->schedule.period = (uint64_t)kind->rate_epochs * ls_job_steps_per_epoch(job);
+    uint64_t steps = (uint64_t)(plan->warmup + plan->timed);
+    job->records = steps < record_capacity ? steps + 1 : record_capacity;
+    if (place->request->ps_record) /* a pull and a push of each worker in each step */
+        job->ps.log_events = 2 * steps * (uint64_t)ls_job_replicas(job);
+    const ls_outline outline =
+        ls_case_outline(c, job, (size_t)(plan->all_devices / c->ranks), processes->hosts);
+    LS_TRY(ls_strategy_check(plan->strategy, &outline));
+    LS_TRY(choose_transport(plan));
+    LS_TRY(choose_reduction(place, plan));
+    LS_TRY(divide_model(plan));
+    LS_TRY(ls_plan_place_faults(place, plan));
+    LS_TRY(check_target(plan));
+    LS_TRY(ls_sync_bn_check_devices(plan));
+    return make_initial(place, plan);
+}
+
+ls_status ls_plan_open(ls_workplace *place, const ls_case *config, ls_plan_of_case *out)
+{
+    *out = (ls_plan_of_case){.config = config};
+    ls_status status = resolve(place, out);
+    if (status)
+        ls_plan_close(out);
+    return status;
+}
+
+void ls_plan_close(ls_plan_of_case *plan)
+{
+    ls_model_close(plan->model);
+    free(plan->devices);
+    free(plan->place);
+    free(plan->initial);
+    *plan = (ls_plan_of_case){0};
+}

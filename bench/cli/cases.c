@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Cases: see cases.h.
+ *   1. `all` becomes what it stands for.
+ *   2. For each mapping of the plan's `cases:` (or once) a list of cases starts as the default, and
+ *      each swept option, in the order of the table, replaces every case that has the option by one
+ *      case per value: the mapping's own, or those for all cases.
+ *   3. What `exclude:` names, and a case that is there already, is left out.
+ *   4. An option that concerns none of the cases left is refused.
+ *   5. Cases that their strategies cannot run are left out; what is left is repeated.
+ */
+#include "bench/cli/cases.h"
+
+#include "bench/cli/option_table.h"
+#include "impl/strategies.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Cases in the making. */
+typedef struct case_list {
+    ls_case *items;
+    size_t count;
+} case_list;
+
+ls_setting ls_parsing_setting(const ls_request_parsing *parsing, const ls_option_set *set,
+                              const char *name)
+{
+    const ls_option_given *given = ls_option_set_find(set, name);
+    ls_setting setting = {.option = ls_option_find(name, strlen(name)), .names = parsing->names};
+    if (given->count > 0)
+        setting.origin = given->values[0].origin;
+    return setting;
+}
+
+/* ---- all ------------------------------------------------------------------------------------ */
+
+static const ls_registry *strategies_of(const ls_request_parsing *parsing)
+{
+    const ls_list_section *section = parsing->names->strategies.section;
+    return section ? section->registry : &ls_strategies;
+}
+
+/* How many values `all` stands for. */
+static ls_status count_all(const ls_request_parsing *parsing, const ls_setting *setting,
+                           size_t *count)
+{
+    if (strcmp(setting->option->name, "strategy") == 0) {
+        *count = ls_registry_count(strategies_of(parsing));
+        return LS_OK;
+    }
+    if (!parsing->names->count_devices)
+        return ls_setting_refuse(setting, LS_CODE_USAGE, "all is not known here; a number");
+    return parsing->names->count_devices(parsing->request, count);
+}
+
+/* Puts what `all` stands for in its place. */
+static ls_status expand(const ls_request_parsing *parsing, ls_option_set *set, const char *name)
+{
+    const ls_option *option = ls_option_find(name, strlen(name));
+    ls_option_given *given = &set->given[option - ls_option_table(&(size_t){0})];
+    const ls_option_given old = *given;
+    bool any = false;
+    for (size_t v = 0; v < old.count; v++)
+        any |= strcmp(old.values[v].text, "all") == 0;
+    if (!any)
+        return LS_OK;
+    const ls_setting setting = ls_parsing_setting(parsing, set, name);
+    size_t count = 0;
+    LS_TRY(count_all(parsing, &setting, &count));
+    *given = (ls_option_given){0};
+    ls_status status = LS_OK;
+    for (size_t v = 0; v < old.count; v++) {
+        const ls_option_value *value = &old.values[v];
+        const bool all = strcmp(value->text, "all") == 0;
+        for (size_t i = 0; i < (all ? count : 1) && !status; i++) {
+            char number[24];
+            snprintf(number, sizeof number, "%zu", i + 1);
+            const char *text = !all ? value->text
+                               : strcmp(name, "strategy") == 0
+                                   ? ls_registry_name(strategies_of(parsing), i)
+                                   : number;
+            status = ls_option_set_append(set, option, text, value->origin);
+        }
+        free(value->text);
+        free(value->origin);
+    }
+    free(old.values);
+    return status;
+}
+
+static ls_status expand_set(const ls_request_parsing *parsing, ls_option_set *set)
+{
+    LS_TRY(expand(parsing, set, "strategy"));
+    return expand(parsing, set, "devices");
+}
+
+/* ---- Products ------------------------------------------------------------------------------- */
+
+/* What a mapping (NULL: none) gives for an option of the table, else what all cases have. Of steps
+ * and epochs the mapping's own takes the place of the other one. */
+static const ls_option_set *set_with(const ls_request_parsing *parsing, const ls_plan_part *part,
+                                     size_t index)
+{
+    size_t count;
+    const char *name = ls_option_table(&count)[index].name;
+    const char *other = strcmp(name, "steps") == 0    ? "epochs"
+                        : strcmp(name, "epochs") == 0 ? "steps"
+                                                      : NULL;
+    if (part && part->set.given[index].count)
+        return &part->set;
+    if (part && other && ls_option_set_find(&part->set, other)->count)
+        return NULL;
+    return parsing->set->given[index].count ? parsing->set : NULL;
+}
+
+/* How many cases the product would have if each had every option. */
+static double product_size(const ls_request_parsing *parsing, const ls_plan_part *part)
+{
+    size_t count;
+    double product = 1;
+    const ls_option *table = ls_option_table(&count);
+    for (size_t i = 0; i < count; i++) {
+        const ls_option_set *set = table[i].sweeps ? set_with(parsing, part, i) : NULL;
+        product *= set ? (double)set->given[i].count : 1;
+    }
+    return product;
+}
+
+static ls_status refuse_many(const ls_request_parsing *parsing, const ls_plan_part *part,
+                             const ls_setting *setting)
+{
+    const double size = product_size(parsing, part);
+    return ls_setting_refuse(
+        setting, LS_CODE_USAGE,
+        "more than %d cases in the product of the lists (%.0f); shorter lists, "
+        "or several commands",
+        LS_CASES_MOST, size);
+}
+
+/* Replaces each case that has the option by one case per value. */
+static ls_status sweep(const ls_request_parsing *parsing, const ls_plan_part *part, size_t index,
+                       case_list *list)
+{
+    size_t count, used = 0;
+    const ls_option *option = &ls_option_table(&count)[index];
+    const ls_option_set *set = set_with(parsing, part, index);
+    const ls_option_given *given = &set->given[index];
+    ls_setting setting = ls_parsing_setting(parsing, set, option->name);
+    size_t most = list->count * given->count;
+    if (given->count > LS_CASES_MOST || most > LS_CASES_MOST)
+        return refuse_many(parsing, part, &setting);
+    ls_case *cases = malloc(most * sizeof *cases);
+    if (!cases)
+        return ls_fail_memory("cases", most * sizeof *cases);
+    ls_status status = LS_OK;
+    for (size_t c = 0; c < list->count; c++) {
+        bool has = ls_option_applies(option, &list->items[c]);
+        for (size_t v = 0; v < (has ? given->count : 1) && !status; v++) {
+            memcpy(&cases[used], &list->items[c], sizeof *cases);
+            setting.one = &cases[used++];
+            setting.text = given->values[v].text;
+            setting.origin = given->values[v].origin;
+            if (has)
+                status = option->set(&setting);
+        }
+    }
+    free(list->items);
+    *list = (case_list){cases, used};
+    return status;
+}
+
+/* An option of a set that none of the cases has. */
+static ls_status check_concerned(const ls_request_parsing *parsing, const ls_option_set *set,
+                                 const ls_case *cases, size_t case_count)
+{
+    size_t count;
+    const ls_option *table = ls_option_table(&count);
+    for (size_t i = 0; i < count; i++) {
+        char concerned[256];
+        if (set->given[i].count == 0)
+            continue;
+        size_t with = 0;
+        for (size_t c = 0; c < case_count; c++)
+            with += ls_option_applies(&table[i], &cases[c]);
+        ls_setting setting = ls_parsing_setting(parsing, set, table[i].name);
+        if (with == 0)
+            return ls_setting_refuse(&setting, LS_CODE_USAGE,
+                                     "concerns no case of this command; it concerns %s",
+                                     ls_option_concerns(&table[i], concerned, sizeof concerned));
+    }
+    return LS_OK;
+}
+
+static ls_status check_steps(const ls_request_parsing *parsing, const ls_option_set *set)
+{
+    const ls_setting setting = ls_parsing_setting(parsing, set, "steps");
+    if (ls_option_set_find(set, "steps")->count && ls_option_set_find(set, "epochs")->count)
+        return ls_setting_refuse(&setting, LS_CODE_USAGE,
+                                 "conflicts with --epochs; give one of them");
+    return LS_OK;
+}
+
+/* The cases of one mapping (NULL: of the options of all cases), appended to the request's. */
+static ls_status add_product(const ls_request_parsing *parsing, const ls_plan_part *part,
+                             const ls_case *first)
+{
+    size_t count;
+    const ls_option *table = ls_option_table(&count);
+    ls_request *request = parsing->request;
+    case_list list = {malloc(sizeof *list.items), 1};
+    ls_status status = list.items ? LS_OK : ls_fail_memory("cases", sizeof *list.items);
+    if (!status)
+        memcpy(list.items, first, sizeof *first); /* padding too */
+    for (size_t i = 0; i < count && !status; i++)
+        if (table[i].sweeps && set_with(parsing, part, i))
+            status = sweep(parsing, part, i, &list);
+    if (!status && part)
+        status = check_concerned(parsing, &part->set, list.items, list.count);
+    const size_t total = request->case_count + list.count;
+    if (!status && total > LS_CASES_MOST)
+        status = ls_fail(LS_CODE_USAGE, "plan", part->origin,
+                         "with these there are %zu cases, and %d are taken; several commands work",
+                         total, LS_CASES_MOST);
+    ls_case *cases = status ? NULL : realloc(request->cases, total * sizeof *cases);
+    if (!status && !cases)
+        status = ls_fail_memory("cases", total * sizeof *cases);
+    if (!status) {
+        memcpy(&cases[request->case_count], list.items, list.count * sizeof *cases);
+        request->cases = cases;
+        request->case_count = total;
+    }
+    free(list.items);
+    return status;
+}
+
+/* ---- What is left out ------------------------------------------------------------------------ */
+
+static void fill_defaults(ls_request *request)
+{
+    for (size_t i = 0; i < request->case_count; i++) {
+        ls_case *one = &request->cases[i];
+        if (one->reduce == LS_REDUCE_EXACT && one->micro_shards < 0)
+            one->micro_shards = 16;
+    }
+}
+
+static void describe_case(const ls_case *one, char *text, size_t size)
+{
+    snprintf(text, size, "%s, --strategy %s --devices %s --ranks %d", one->model,
+             one->strategy->name, one->devices, one->ranks);
+}
+
+/* Of equal texts, which lie in several places, one stands for all. */
+static bool same_case(const ls_case *a, const ls_case *b)
+{
+    ls_case copy = *a;
+    for (int i = 0; i < LS_DECLARED_MOST; i++) {
+        const ls_declared_value *mine = &a->own.items[i], *other = &b->own.items[i];
+        if (mine->text && other->text && strcmp(mine->text, other->text) == 0)
+            copy.own.items[i].text = other->text;
+    }
+    return memcmp(&copy, b, sizeof copy) == 0;
+}
+
+static bool seen_before(const ls_case *cases, size_t index)
+{
+    for (size_t i = 0; i < index; i++)
+        if (same_case(&cases[i], &cases[index]))
+            return true;
+    return false;
+}
+
+/* Whether the case has what the mapping says: to set it would change nothing. */
+static ls_status matches(const ls_request_parsing *parsing, const ls_plan_part *part,
+                         const ls_case *one, bool *out)
+{
+    size_t count;
+    const ls_option *table = ls_option_table(&count);
+    *out = true;
+    for (size_t i = 0; i < count; i++) {
+        const ls_option_given *given = &part->set.given[i];
+        bool any = given->count == 0;
+        for (size_t v = 0; v < given->count; v++) {
+            ls_case copy;
+            memcpy(&copy, one, sizeof copy);
+            const ls_setting setting = {.option = &table[i],
+                                        .text = given->values[v].text,
+                                        .origin = given->values[v].origin,
+                                        .names = parsing->names,
+                                        .one = &copy};
+            LS_TRY(table[i].set(&setting));
+            any |= ls_option_applies(&table[i], one) && same_case(&copy, one);
+        }
+        *out &= any;
+    }
+    return LS_OK;
+}
+
+/* Leaves out what `exclude:` names, and says which mapping names nothing. */
+static ls_status drop_excluded(const ls_request_parsing *parsing)
+{
+    ls_request *request = parsing->request;
+    const ls_plan_parts *parts = &parsing->plan->exclude;
+    for (size_t p = 0; p < parts->count; p++) {
+        const ls_plan_part *part = &parts->items[p];
+        size_t kept = 0;
+        for (size_t i = 0; i < request->case_count; i++) {
+            bool drop;
+            memmove(&request->cases[kept], &request->cases[i], sizeof *request->cases);
+            LS_TRY(matches(parsing, part, &request->cases[kept], &drop));
+            kept += !drop;
+        }
+        if (kept == request->case_count)
+            fprintf(parsing->err, "lockstep: exclude: %s: no case is as this says\n", part->origin);
+        request->case_count = kept;
+        if (kept == 0)
+            return ls_fail(LS_CODE_USAGE, "plan", part->origin,
+                           "no case is left after this; exclude fewer");
+    }
+    return LS_OK;
+}
+
+static ls_status drop_repeated(const ls_request_parsing *parsing)
+{
+    ls_request *request = parsing->request;
+    size_t kept = 0;
+    for (size_t i = 0; i < request->case_count; i++) {
+        memmove(&request->cases[kept], &request->cases[i], sizeof *request->cases);
+        if (!seen_before(request->cases, kept)) {
+            kept++;
+            continue;
+        }
+        char text[1024];
+        describe_case(&request->cases[kept], text, sizeof text);
+        fprintf(parsing->err, "lockstep: case: %s: listed twice; it runs once\n", text);
+    }
+    request->case_count = kept;
+    return LS_OK;
+}
+
+/*
+ * Leaves out the cases that their strategies cannot run. What is said about them is kept back
+ * until one is found that can, so that a refusal of the whole command is one line.
+ */
+static ls_status drop_impossible(const ls_request_parsing *parsing)
+{
+    ls_request *request = parsing->request;
+    size_t count = request->case_count, kept = 0, said_size = 0;
+    if (!parsing->names->check_case)
+        return LS_OK;
+    char *said = NULL;
+    FILE *notes = open_memstream(&said, &said_size);
+    if (!notes)
+        return ls_fail_memory("cases", count);
+    ls_status first = LS_OK;
+    for (size_t i = 0; i < count && ls_status_code(first) <= LS_CODE_USAGE; i++) {
+        memmove(&request->cases[kept], &request->cases[i], sizeof *request->cases);
+        ls_status status = parsing->names->check_case(&request->cases[kept], request);
+        if (!status) {
+            kept++;
+            continue;
+        }
+        char text[1024];
+        describe_case(&request->cases[kept], text, sizeof text);
+        fprintf(notes, "lockstep: left out: %s: %s\n", text, ls_status_text(status));
+        bool worse = ls_status_code(status) > LS_CODE_USAGE;
+        first = worse ? ls_status_first(status, first) : ls_status_first(first, status);
+    }
+    fclose(notes);
+    bool refused = kept == 0 || ls_status_code(first) > LS_CODE_USAGE;
+    if (!refused && said)
+        fputs(said, parsing->err);
+    free(said);
+    request->case_count = kept;
+    if (refused)
+        return first;
+    ls_status_free(first);
+    return LS_OK;
+}
+
+/* What takes one case alone: a file for each would have the same name. */
+static ls_status check_single(const ls_request_parsing *parsing, const char *name, const char *what)
+{
+    const ls_setting setting = ls_parsing_setting(parsing, parsing->set, name);
+    if (ls_option_set_find(parsing->set, name)->count == 0 ||
+        (parsing->request->case_count == 1 && parsing->plan->repeat < 2))
+        return LS_OK;
+    return ls_setting_refuse(&setting, LS_CODE_USAGE,
+                             "%zu cases cannot be %s one file; give one case, or leave it out",
+                             parsing->request->case_count, what);
+}
+
+/* A budget is of timed steps. */
+static ls_status set_budget(const ls_request_parsing *parsing)
+{
+    ls_request *request = parsing->request;
+    request->budget_ns = parsing->plan->budget_ns;
+    request->steps_given = ls_option_set_find(parsing->set, "steps")->count > 0;
+    for (size_t p = 0; p < parsing->plan->cases.count; p++)
+        request->steps_given |=
+            ls_option_set_find(&parsing->plan->cases.items[p].set, "steps")->count > 0;
+    for (size_t i = 0; request->budget_ns && i < request->case_count; i++)
+        if (request->verify || request->cases[i].epochs >= 0)
+            return ls_fail(LS_CODE_USAGE, "plan", parsing->plan->budget_at,
+                           "budget: fits timed steps, and %s; `run` with steps works",
+                           request->verify ? "verify times none" : "a case has epochs");
+    return LS_OK;
+}
+
+/* The list of cases as often as the plan says. */
+static ls_status repeat_cases(const ls_request_parsing *parsing)
+{
+    ls_request *request = parsing->request;
+    const size_t once = request->case_count;
+    const size_t times = parsing->plan->repeat ? (size_t)parsing->plan->repeat : 1;
+    if (times == 1)
+        return LS_OK;
+    ls_case *cases = realloc(request->cases, times * once * sizeof *cases);
+    if (!cases)
+        return ls_fail_memory("cases", times * once * sizeof *cases);
+    for (size_t t = 1; t < times; t++)
+        memcpy(&cases[t * once], cases, once * sizeof *cases);
+    request->cases = cases;
+    request->case_count = times * once;
+    return LS_OK;
+}
+
+static ls_status check_repeat(const ls_request_parsing *parsing)
+{
+    const ls_plan_file *plan = parsing->plan;
+    const int64_t total = (int64_t)parsing->request->case_count * plan->repeat;
+    if (total > LS_CASES_MOST)
+        return ls_fail(LS_CODE_USAGE, "plan", plan->repeat_at,
+                       "repeat: %zu cases so often are %lld, and %d are taken; fewer work",
+                       parsing->request->case_count, (long long)total, LS_CASES_MOST);
+    return LS_OK;
+}
+
+/* All cases, before any is left out. */
+static ls_status make_products(const ls_request_parsing *parsing)
+{
+    const ls_plan_parts *parts = &parsing->plan->cases;
+    ls_request *request = parsing->request;
+    ls_case first;
+    memcpy(&first, request->cases, sizeof first);
+    request->case_count = 0;
+    LS_TRY(expand_set(parsing, parsing->set));
+    LS_TRY(check_steps(parsing, parsing->set));
+    if (!parts->count)
+        return add_product(parsing, NULL, &first);
+    for (size_t p = 0; p < parts->count; p++) {
+        LS_TRY(expand_set(parsing, &parts->items[p].set));
+        LS_TRY(check_steps(parsing, &parts->items[p].set));
+        LS_TRY(add_product(parsing, &parts->items[p], &first));
+    }
+    return LS_OK;
+}
+
+ls_status ls_cases_build(const ls_request_parsing *parsing)
+{
+    ls_request *request = parsing->request;
+    LS_TRY(make_products(parsing));
+    fill_defaults(request);
+    LS_TRY(check_concerned(parsing, parsing->set, request->cases, request->case_count));
+    LS_TRY(set_budget(parsing));
+    LS_TRY(check_repeat(parsing));
+    LS_TRY(drop_excluded(parsing));
+    LS_TRY(drop_repeated(parsing));
+    LS_TRY(check_single(parsing, "save", "saved to"));
+    LS_TRY(check_single(parsing, "ps-record", "recorded in"));
+    LS_TRY(drop_impossible(parsing));
+    return repeat_cases(parsing);
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Refusals of values and of names; see option.h.
+ *
+ * Nearest: the shortest name that begins with the text, else that of the least edit distance, if
+ * it is at most a third of the text's length, rounded up.
+ */
+#include "bench/cli/option.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { NAME_CAPACITY = 64 };
+
+static unsigned char smaller(unsigned char a, size_t b)
+{
+    return b < a ? (unsigned char)b : a;
+}
+
+/* Edits from a to b: insert, delete, replace, swap neighbours, each 1 (optimal string alignment);
+ * NAME_CAPACITY where one is too long. */
+static size_t edit_distance(const char *a, const char *b)
+{
+    size_t a_length = strlen(a), b_length = strlen(b);
+    if (a_length >= NAME_CAPACITY || b_length >= NAME_CAPACITY)
+        return NAME_CAPACITY;
+    unsigned char d[NAME_CAPACITY][NAME_CAPACITY]; /* d[i][j]: of the first i and j characters */
+    for (size_t i = 0; i <= a_length; i++) {
+        for (size_t j = 0; j <= b_length; j++) {
+            d[i][j] = (unsigned char)(i + j);
+            if (i == 0 || j == 0)
+                continue;
+            d[i][j] = smaller(d[i][j], d[i - 1][j] + 1u);
+            d[i][j] = smaller(d[i][j], d[i][j - 1] + 1u);
+            d[i][j] = smaller(d[i][j], d[i - 1][j - 1] + (a[i - 1] != b[j - 1] ? 1u : 0u));
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                d[i][j] = smaller(d[i][j], d[i - 2][j - 2] + 1u);
+        }
+    }
+    return d[a_length][b_length];
+}
+
+const char *ls_nearest_name(const char *text,
+                            const char *(*name)(size_t index, const void *context), size_t count,
+                            const void *context)
+{
+    size_t length = strlen(text);
+    size_t best = (length + 2) / 3 + 1;
+    const char *nearest = NULL, *completed = NULL;
+    for (size_t i = 0; i < count; i++) {
+        const char *candidate = name(i, context);
+        if (!candidate)
+            continue;
+        if (length > 0 && strncmp(candidate, text, length) == 0) {
+            if (!completed || strlen(candidate) < strlen(completed))
+                completed = candidate;
+        }
+        size_t distance = edit_distance(text, candidate);
+        if (distance < best) {
+            best = distance;
+            nearest = candidate;
+        }
+    }
+    return completed ? completed : nearest;
+}
+
+ls_status ls_setting_refuse(const ls_setting *setting, ls_code code, const char *why, ...)
+{
+    char text[2048], where[NAME_CAPACITY];
+    va_list arguments;
+    va_start(arguments, why);
+    vsnprintf(text, sizeof text, why, arguments);
+    va_end(arguments);
+    if (setting->origin)
+        return ls_fail(code, "plan", setting->origin, "%s: %s", setting->option->name, text);
+    snprintf(where, sizeof where, "--%s", setting->option->name);
+    return ls_fail(code, "option", where, "%s", text);
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/* Option: what the command line, a plan and `--help` know of one, and a value on its way into a
+ * case or a request. */
+#ifndef LS_BENCH_CLI_OPTION_H
+#define LS_BENCH_CLI_OPTION_H
+
+#include "bench/case/case.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/** Subcommands that an option belongs to, as bits. */
+enum {
+    LS_FOR_RUN = 1,
+    LS_FOR_VERIFY = 2,
+    LS_FOR_MICRO = 4,
+    LS_FOR_DEVICES = 8,
+    LS_FOR_RESULTS = 16
+};
+
+/** Under which heading `--help` has an option. */
+typedef enum ls_help_group {
+    LS_HELP_TRAINING,
+    LS_HELP_STRATEGY,
+    LS_HELP_DECLARED,
+    LS_HELP_MEASUREMENT,
+    LS_HELP_PLANS,
+    LS_HELP_OUTPUT,
+    LS_HELP_GROUPS
+} ls_help_group;
+
+struct ls_option_names;
+struct ls_option;
+
+/** One value on its way into a case or a request. Everything is borrowed. */
+typedef struct ls_setting {
+    const struct ls_option *option;
+    const char *text;   /**< one value, never empty */
+    const char *origin; /**< "plan.yaml:3:8"; NULL: the command line */
+    const struct ls_option_names *names;
+    ls_case *one;        /**< where the option is swept; else NULL */
+    ls_request *request; /**< where it is not; else NULL */
+} ls_setting;
+
+typedef struct ls_option {
+    const char *name;        /**< without the dashes: "gate-steps" */
+    const char *placeholder; /**< of the value in `--help`: "N" */
+    const char *fallback;    /**< default, as `--help` tells it */
+    const char *unit;        /**< "" where there is none */
+    const char *help;        /**< one line */
+    unsigned commands;       /**< LS_FOR_* */
+    bool sweeps;             /**< a list makes a case of each value */
+    bool continues;          /**< a comma before `name=` continues the value */
+    bool is_switch;          /**< yes or no; yes where no value follows */
+    ls_help_group group;
+    /** Reads the value, or refuses it. */
+    ls_status (*set)(const ls_setting *setting);
+    size_t offset;     /**< of the field in ls_case (swept) or ls_request */
+    int64_t low, high; /**< valid range of a whole number; `high` is the size of a text field */
+    bool (*applies)(const ls_case *one);     /**< whether a case has it; NULL: every one */
+    bool (*of)(const ls_strategy *strategy); /**< whose cases have it; NULL: not of strategies */
+    const char *concerns;                    /**< what else has it, where `applies` says no */
+    const ls_declared_option *declared;      /**< by a strategy, a model or data; NULL: general */
+} ls_option;
+
+/**
+ * The candidate that is nearest to a mistyped name: the shortest it abbreviates, or one at a small
+ * edit distance; NULL where nothing is near.
+ */
+const char *ls_nearest_name(const char *text,
+                            const char *(*name)(size_t index, const void *context), size_t count,
+                            const void *context);
+
+/** Refuses a value: names the option, or the plan's file, line, column and key. */
+ls_status ls_setting_refuse(const ls_setting *setting, ls_code code, const char *why, ...)
+    __attribute__((format(printf, 3, 4), warn_unused_result));
+
+#endif

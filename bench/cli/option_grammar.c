@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Option values with a grammar of their own: lists of devices, rates, faults, targets, memory,
+ * links, times; see option_values.h. Whether a device exists here is for the machine to say, later.
+ */
+#include "bench/cli/option_values.h"
+
+#include "common/base/numbers.h"
+#include "common/device/device_name.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* Refuses a list of names, "cpu:0+cpu:1", that does not parse or has a device twice. */
+static ls_status check_device_names(const ls_setting *setting, char *list)
+{
+    enum { CAPACITY = 128 };
+    ls_device_name names[CAPACITY];
+    size_t count = 0;
+    for (char *next = list, *part; next; count++) {
+        part = next;
+        next = strchr(part, '+');
+        if (next)
+            *next++ = 0;
+        if (count == CAPACITY)
+            return ls_setting_refuse(setting, LS_CODE_USAGE,
+                                     "more than %d names; a number "
+                                     "makes more",
+                                     CAPACITY);
+        LS_TRY(ls_setting_relay(setting, ls_device_name_parse(part, &names[count])));
+        for (size_t i = 0; i < count; i++)
+            if (ls_device_name_overlaps(&names[i], &names[count]))
+                return ls_setting_refuse(setting, LS_CODE_USAGE,
+                                         "%s is named twice; name each device once, or give a "
+                                         "number of devices",
+                                         part);
+    }
+    return LS_OK;
+}
+
+ls_status ls_set_devices(const ls_setting *setting)
+{
+    char copy[sizeof setting->one->devices];
+    size_t length = strlen(setting->text);
+    if (length >= sizeof copy)
+        return ls_setting_refuse(setting, LS_CODE_USAGE,
+                                 "the value has %zu characters; at most %zu are taken", length,
+                                 sizeof copy - 1);
+    int64_t number;
+    memcpy(copy, setting->text, length + 1);
+    if (strpbrk(copy, ":/+"))
+        LS_TRY(check_device_names(setting, copy));
+    else if (!ls_parse_integer(copy, setting->option->low, setting->option->high, &number))
+        return ls_setting_refuse(setting, LS_CODE_USAGE,
+                                 "'%s' is not valid; a number from %" PRId64 " to %" PRId64
+                                 ", or names as cpu:0+cpu:1",
+                                 copy, setting->option->low, setting->option->high);
+    memset(setting->one->devices, 0, sizeof setting->one->devices);
+    memcpy(setting->one->devices, setting->text, length);
+    return LS_OK;
+}
+
+ls_status ls_set_learning_rate(const ls_setting *setting)
+{
+    double value;
+    if (!ls_parse_real(setting->text, &value) || value < 1e-30 || value > 1e6)
+        return ls_setting_refuse(setting, LS_CODE_USAGE,
+                                 "'%s' is not valid; a number above 0, from 1e-30 to 1e6",
+                                 setting->text);
+    setting->one->learning_rate = value;
+    return LS_OK;
+}
+
+/* The text after "<name>="; NULL where the value does not begin so. */
+static const char *after_name(const char *text, const char *name)
+{
+    size_t length = strlen(name);
+    return strncmp(text, name, length) == 0 && text[length] == '=' ? text + length + 1 : NULL;
+}
+
+/* RANK:TIME of a delay. */
+static ls_status set_delay(const ls_setting *setting, const char *text)
+{
+    char rank[24];
+    const size_t length = strcspn(text, ":");
+    int64_t number;
+    uint64_t ns;
+    bool valid = text[length] == ':' && length < sizeof rank;
+    if (valid) {
+        memcpy(rank, text, length);
+        rank[length] = 0;
+        valid = ls_parse_integer(rank, 0, 1023, &number) &&
+                ls_parse_duration(text + length + 1, &ns) && ns > 0 && ns <= 10000000000u;
+    }
+    if (!valid)
+        return ls_setting_refuse(setting, LS_CODE_USAGE,
+                                 "'%s' is not valid; delay=RANK:TIME with a rank (in one process a "
+                                 "device's number) and a time of each step up to 10s",
+                                 setting->text);
+    setting->one->delay_rank = (int)number;
+    setting->one->delay_ns = ns;
+    return LS_OK;
+}
+
+ls_status ls_set_inject(const ls_setting *setting)
+{
+    const char *text = after_name(setting->text, "bitflip");
+    char device[24];
+    size_t length = text ? strcspn(text, ":") : 0;
+    int64_t number, step;
+    if (after_name(setting->text, "delay"))
+        return set_delay(setting, after_name(setting->text, "delay"));
+    if (strcmp(setting->text, "none") == 0 || ls_fault_parse(setting->text, &setting->one->fault))
+        return LS_OK;
+    bool valid = text && text[length] == ':' && length < sizeof device;
+    if (valid) {
+        memcpy(device, text, length);
+        device[length] = 0;
+        valid = ls_parse_integer(device, 0, 1023, &number) &&
+                ls_parse_integer(text + length + 1, 0, INT32_MAX, &step);
+    }
+    if (!valid)
+        return ls_setting_refuse(setting, LS_CODE_USAGE,
+                                 "'%s' is not valid; bitflip=DEVICE:STEP with a device of the case "
+                                 "and a step that is compared; delay=RANK:TIME; kill=, "
+                                 "stop=, exit= or hang=RANK:STEP",
+                                 setting->text);
+    setting->one->flip_device = (int)number;
+    setting->one->flip_step = step;
+    return LS_OK;
+}
+
+ls_status ls_set_target(const ls_setting *setting)
+{
+    const char *accuracy = after_name(setting->text, "accuracy");
+    const char *loss = after_name(setting->text, "loss");
+    double value;
+    bool valid = ls_parse_real(accuracy ? accuracy : loss, &value) && value > 0;
+    if (!valid || (accuracy && value > 1))
+        return ls_setting_refuse(setting, LS_CODE_USAGE,
+                                 "'%s' is not valid; accuracy=A with A above 0 and at most 1, or "
+                                 "loss=L with L above 0",
+                                 setting->text);
+    setting->one->target_kind = accuracy ? LS_TARGET_ACCURACY : LS_TARGET_LOSS;
+    setting->one->target = value;
+    return LS_OK;
+}
+
+ls_status ls_set_memory(const ls_setting *setting)
+{
+    const char *fraction = after_name(setting->text, "fraction");
+    ls_memory_policy_kind kind = LS_MEMORY_GROWTH;
+    double share = 0;
+    if (fraction && ls_parse_real(fraction, &share) && share > 0 && share <= 1)
+        kind = LS_MEMORY_FRACTION;
+    else if (strcmp(setting->text, "all") == 0)
+        kind = LS_MEMORY_ALL;
+    else if (strcmp(setting->text, "growth") != 0)
+        return ls_setting_refuse(setting, LS_CODE_USAGE,
+                                 "'%s' is not valid; valid are: growth, all, fraction=F with F "
+                                 "above 0 and at most 1",
+                                 setting->text);
+    setting->one->memory.kind = kind;
+    setting->one->memory.fraction = share;
+    return ls_setting_array(setting);
+}
+
+ls_status ls_set_link(const ls_setting *setting)
+{
+    LS_TRY(ls_setting_relay(setting, ls_link_parse(setting->text, &setting->one->link)));
+    if (strcmp(setting->text, "none") != 0)
+        return ls_setting_array(setting);
+    memset(setting->one->link_text, 0, sizeof setting->one->link_text);
+    return LS_OK;
+}
+
+ls_status ls_set_timeout(const ls_setting *setting)
+{
+    uint64_t ns;
+    if (!ls_parse_duration(setting->text, &ns) || ns < 1000000 || ns > 86400u * 1000000000ull)
+        return ls_setting_refuse(setting, LS_CODE_USAGE,
+                                 "'%s' is not valid; a time from 1ms to 86400s: 20s, 500ms, 2min",
+                                 setting->text);
+    setting->request->timeout_ns = ns;
+    return LS_OK;
+}

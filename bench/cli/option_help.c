@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+/* Option help: what the option table says to people: the lines of `--help`, and the refusal of a
+ * name that it does not have with the nearest one that it has. */
+#include "bench/cli/option_table.h"
+
+#include <string.h>
+
+static const struct {
+    unsigned bit;
+    const char *name;
+} commands[] = {
+    {LS_FOR_RUN, "run"},         {LS_FOR_VERIFY, "verify"},   {LS_FOR_MICRO, "micro"},
+    {LS_FOR_DEVICES, "devices"}, {LS_FOR_RESULTS, "results"},
+};
+
+const char *ls_option_command_name(unsigned command)
+{
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        if (commands[i].bit == command)
+            return commands[i].name;
+    return "";
+}
+
+enum { NAME_CAPACITY = 64 };
+
+/* Name of option i if the command (context) has it. */
+static const char *option_name(size_t index, const void *context)
+{
+    size_t count;
+    const ls_option *table = ls_option_table(&count);
+    return table[index].commands & *(const unsigned *)context ? table[index].name : NULL;
+}
+
+static ls_status refuse_unknown(const char *name, unsigned command, const char *origin)
+{
+    size_t count;
+    ls_option_table(&count);
+    const char *nearest = ls_nearest_name(name, option_name, count, &command);
+    bool short_of = nearest && strncmp(nearest, name, strlen(name)) == 0;
+    const char *dashes = origin ? "" : "--";
+    char where[NAME_CAPACITY + 8], hint[NAME_CAPACITY + 32] = "";
+    snprintf(where, sizeof where, "%s%s", dashes, name);
+    if (nearest)
+        snprintf(hint, sizeof hint, "did you mean %s%s? ", dashes, nearest);
+    const char *known_as = ls_option_command_name(command);
+    if (origin)
+        return ls_fail(LS_CODE_USAGE, "plan", origin,
+                       "%s: unknown key%s; %s(the keys are the options of `lockstep %s --help`)",
+                       name, short_of ? ", and keys are not abbreviated" : "", hint, known_as);
+    return ls_fail(LS_CODE_USAGE, "option", where,
+                   "unknown option%s; %s(lockstep %s --help lists all)",
+                   short_of ? ", and names are not abbreviated" : "", hint, known_as);
+}
+
+ls_status ls_option_require(const char *name, size_t length, unsigned command, const char *origin,
+                            const ls_option **out)
+{
+    const ls_option *option = ls_option_find(name, length);
+    if (!option) {
+        char text[NAME_CAPACITY];
+        snprintf(text, sizeof text, "%.*s", (int)(length < sizeof text ? length : sizeof text),
+                 name);
+        return refuse_unknown(text, command, origin);
+    }
+    if (!(option->commands & command)) {
+        char others[NAME_CAPACITY] = "";
+        size_t used = 0;
+        for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+            if (option->commands & commands[i].bit)
+                used += (size_t)snprintf(others + used, sizeof others - used, "%s%s",
+                                         used ? ", " : "", commands[i].name);
+        ls_setting setting = {.option = option, .origin = origin};
+        return ls_setting_refuse(&setting, LS_CODE_USAGE,
+                                 "concerns nothing that %s does; it is an option of: %s",
+                                 ls_option_command_name(command), others);
+    }
+    *out = option;
+    return LS_OK;
+}
+
+enum { WIDTH = 80, INDENT = 6 };
+
+/* Words in lines of at most WIDTH columns, each line after `indent` blanks; the first is begun, at
+ * column `at`. */
+static void print_wrapped(FILE *stream, const char *text, int at, int indent)
+{
+    for (const char *word = text + strspn(text, " "); *word; word += strspn(word, " ")) {
+        const int length = (int)strcspn(word, " ");
+        if (at > indent && at + 1 + length > WIDTH) {
+            fputc('\n', stream);
+            at = 0;
+        }
+        if (at < indent)
+            at += fprintf(stream, "%*s", indent - at, "");
+        else if (at > indent)
+            at += fprintf(stream, " ");
+        at += fprintf(stream, "%.*s", length, word);
+        word += length;
+    }
+    fputc('\n', stream);
+}
+
+static void print_option(FILE *stream, const ls_option *option)
+{
+    char text[640], concerned[256];
+    snprintf(text, sizeof text, "(default: %s%s%s)", option->fallback,
+             *option->unit ? "; unit: " : "", option->unit);
+    const int at = fprintf(stream, option->is_switch ? "  --%s [%s]" : "  --%s %s", option->name,
+                           option->placeholder);
+    print_wrapped(stream, text, at, INDENT);
+    ls_option_concerns(option, concerned, sizeof concerned);
+    snprintf(text, sizeof text, "%s%s%s", option->help, *concerned ? "; concerns " : "", concerned);
+    print_wrapped(stream, text, 0, INDENT);
+}
+
+void ls_option_help(FILE *stream, unsigned command)
+{
+    static const char *const titles[LS_HELP_GROUPS] = {
+        [LS_HELP_TRAINING] = "What to train",
+        [LS_HELP_STRATEGY] = "Strategy and devices",
+        [LS_HELP_DECLARED] = "Options of strategies, models and data",
+        [LS_HELP_MEASUREMENT] = "Measurement and checks",
+        [LS_HELP_PLANS] = "Plans",
+        [LS_HELP_OUTPUT] = "Output",
+    };
+    size_t count;
+    const ls_option *table = ls_option_table(&count);
+    for (int group = 0; group < LS_HELP_GROUPS; group++) {
+        bool any = false;
+        for (size_t i = 0; i < count; i++) {
+            if (!(table[i].commands & command) || (int)table[i].group != group)
+                continue;
+            if (!any)
+                fprintf(stream, "\n%s\n", titles[group]);
+            any = true;
+            print_option(stream, &table[i]);
+        }
+    }
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* What options know of the registries: names that are valid, and how whole values are checked. */
+#ifndef LS_BENCH_CLI_OPTION_NAMES_H
+#define LS_BENCH_CLI_OPTION_NAMES_H
+
+#include "bench/case/case.h"
+#include "bench/cli/list.h"
+
+/** A registry, and how a whole value ("mlp:784-10") is checked once its name is known. */
+typedef struct ls_option_registry {
+    const ls_list_section *section;       /**< may be NULL: any name goes */
+    ls_status (*check)(const char *text); /**< may be NULL; its refusal is relayed */
+} ls_option_registry;
+
+/** What the registries know, for the values that name an entry of them. */
+typedef struct ls_option_names {
+    ls_option_registry models, data, strategies, optimizers, allreduces;
+    /**
+     * Whether the case's strategy can run it; may be NULL. LS_CODE_USAGE leaves the case out of a
+     * product, any other failure ends the command. Sees the case with every default filled in.
+     */
+    ls_status (*check_case)(const ls_case *one, const ls_request *request);
+    /** How many devices of the best kind are here, for `--devices all`; may be NULL. */
+    ls_status (*count_devices)(const ls_request *request, size_t *count);
+    const ls_processes *processes; /**< that run the command; NULL: this one alone */
+} ls_option_names;
+
+#endif

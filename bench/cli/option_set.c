@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Option set: see option_set.h. Written here and not left to getopt or argp, which complete
+ * abbreviated names and say nothing. A switch takes the next argument as its value unless that is
+ * an option.
+ */
+#include "bench/cli/option_set.h"
+
+#include "bench/cli/option_table.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+ls_status ls_option_set_open(unsigned command, ls_option_set *out)
+{
+    size_t count;
+    ls_option_table(&count);
+    ls_option_set set = {.command = command, .given = calloc(count, sizeof *set.given)};
+    if (!set.given)
+        return ls_fail_memory("options", count * sizeof *set.given);
+    *out = set;
+    return LS_OK;
+}
+
+void ls_option_set_close(ls_option_set *set)
+{
+    size_t count;
+    ls_option_table(&count);
+    for (size_t i = 0; set->given && i < count; i++) {
+        for (size_t k = 0; k < set->given[i].count; k++) {
+            free(set->given[i].values[k].text);
+            free(set->given[i].values[k].origin);
+        }
+        free(set->given[i].values);
+    }
+    free(set->given);
+    for (size_t i = 0; i < set->operand_count; i++)
+        free(set->operands[i]);
+    free(set->operands);
+    *set = (ls_option_set){0};
+}
+
+static ls_option_given *given_of(const ls_option_set *set, const ls_option *option)
+{
+    size_t count;
+    return &set->given[option - ls_option_table(&count)];
+}
+
+const ls_option_given *ls_option_set_find(const ls_option_set *set, const char *name)
+{
+    return given_of(set, ls_option_find(name, strlen(name)));
+}
+
+const char *ls_option_set_text(const ls_option_set *set, const char *name, const char *fallback)
+{
+    const ls_option_given *given = ls_option_set_find(set, name);
+    return given->count > 0 ? given->values[0].text : fallback;
+}
+
+ls_status ls_option_set_begin(ls_option_set *set, const ls_option *option, const char *origin)
+{
+    const ls_option_given *given = given_of(set, option);
+    if (given->count == 0)
+        return LS_OK;
+    ls_setting setting = {.option = option, .origin = origin};
+    if (origin && !given->values[0].origin)
+        return ls_setting_refuse(&setting, LS_CODE_USAGE,
+                                 "given on the command line too; leave it out of one of them");
+    return ls_setting_refuse(&setting, LS_CODE_USAGE, "given twice; give it once%s",
+                             option->sweeps ? ", with a list for several values" : "");
+}
+
+ls_status ls_option_set_append(ls_option_set *set, const ls_option *option, const char *text,
+                               const char *origin)
+{
+    ls_setting setting = {.option = option, .origin = origin};
+    if (!*text)
+        return ls_setting_refuse(&setting, LS_CODE_USAGE, "empty value; %s, or leave it out",
+                                 option->placeholder);
+    ls_option_given *given = given_of(set, option);
+    ls_option_value *values = realloc(given->values, (given->count + 1) * sizeof *values);
+    if (!values)
+        return ls_fail_memory("options", (given->count + 1) * sizeof *values);
+    given->values = values;
+    ls_option_value value = {strdup(text), origin ? strdup(origin) : NULL};
+    if (!value.text || (origin && !value.origin)) {
+        free(value.text);
+        free(value.origin);
+        return ls_fail_memory("options", strlen(text));
+    }
+    values[given->count++] = value;
+    return LS_OK;
+}
+
+/* Whether the text begins with `name=`. */
+static bool begins_assignment(const char *text)
+{
+    const char *c = text;
+    while (isalnum((unsigned char)*c) || *c == '_' || *c == '-' || *c == '/')
+        c++;
+    return c > text && *c == '=';
+}
+
+ls_status ls_option_set_split(ls_option_set *set, const ls_option *option, const char *text,
+                              const char *origin)
+{
+    if (!option->sweeps)
+        return ls_option_set_append(set, option, text, origin);
+    char *copy = strdup(text);
+    if (!copy)
+        return ls_fail_memory("options", strlen(text));
+    ls_status status = LS_OK;
+    for (char *part = copy, *comma; part && !status; part = comma) {
+        comma = strchr(part, ',');
+        while (comma && option->continues && begins_assignment(comma + 1))
+            comma = strchr(comma + 1, ',');
+        if (comma)
+            *comma++ = 0;
+        status = ls_option_set_append(set, option, part, origin);
+    }
+    free(copy);
+    return status;
+}
+
+/* ---- Arguments ----------------------------------------------------------------------------- */
+
+static ls_status take_operand(ls_option_set *set, const char *text, size_t most)
+{
+    if (set->operand_count >= most)
+        return ls_fail(LS_CODE_USAGE, "argument", *text ? text : "''",
+                       "unexpected; values belong to an option, as --name VALUE "
+                       "(lockstep %s --help lists all)",
+                       ls_option_command_name(set->command));
+    char **operands = realloc(set->operands, (set->operand_count + 1) * sizeof *operands);
+    if (!operands)
+        return ls_fail_memory("options", sizeof *operands);
+    set->operands = operands;
+    operands[set->operand_count] = strdup(text);
+    if (!operands[set->operand_count])
+        return ls_fail_memory("options", strlen(text));
+    set->operand_count++;
+    return LS_OK;
+}
+
+/* Takes the option in argv[*at], and steps over the value where that is the next argument. */
+static ls_status take_option(ls_option_set *set, int argc, char **argv, int *at)
+{
+    const char *name = argv[*at] + 2, *value = NULL;
+    const size_t length = strcspn(name, "=");
+    const ls_option *option;
+    LS_TRY(ls_option_require(name, length, set->command, NULL, &option));
+    if (name[length] == '=')
+        value = name + length + 1;
+    else if (*at + 1 < argc && strncmp(argv[*at + 1], "--", 2) != 0)
+        value = argv[++*at];
+    else if (option->is_switch)
+        value = "yes";
+    ls_setting setting = {.option = option};
+    if (!value)
+        return ls_setting_refuse(&setting, LS_CODE_USAGE, "a value is missing; --%s %s",
+                                 option->name, option->placeholder);
+    LS_TRY(ls_option_set_begin(set, option, NULL));
+    return ls_option_set_split(set, option, value, NULL);
+}
+
+ls_status ls_option_set_read(ls_option_set *set, int argc, char **argv, size_t operands)
+{
+    for (int i = 1; i < argc; i++) {
+        if (strncmp(argv[i], "--", 2) == 0 && argv[i][2])
+            LS_TRY(take_option(set, argc, argv, &i));
+        else if (argv[i][0] == '-')
+            return ls_fail(LS_CODE_USAGE, "option", argv[i],
+                           "unknown option; options are written --name "
+                           "(lockstep %s --help lists all)",
+                           ls_option_command_name(set->command));
+        else
+            LS_TRY(take_operand(set, argv[i], operands));
+    }
+    return LS_OK;
+}

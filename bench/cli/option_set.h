@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Option set: the values that were given, as text, by option. Filled from arguments and
+ * from a plan file; what they mean is for the setters (option_values.h).
+ */
+#ifndef LS_BENCH_CLI_OPTION_SET_H
+#define LS_BENCH_CLI_OPTION_SET_H
+
+#include "bench/cli/option.h"
+
+typedef struct ls_option_value {
+    char *text;   /**< never empty */
+    char *origin; /**< "plan.yaml:3:8"; NULL: the command line */
+} ls_option_value;
+
+typedef struct ls_option_given {
+    ls_option_value *values;
+    size_t count; /**< 0: not given */
+} ls_option_given;
+
+/** Of a zero-filled set, closing does nothing. */
+typedef struct ls_option_set {
+    unsigned command;       /**< LS_FOR_* */
+    ls_option_given *given; /**< by place in the option table */
+    char **operands;        /**< arguments that are no options: "gemm"; NULL: refused */
+    size_t operand_count;
+} ls_option_set;
+
+/** An empty set of a command's options. */
+ls_status ls_option_set_open(unsigned command, ls_option_set *out);
+void ls_option_set_close(ls_option_set *set);
+
+/**
+ * Reads argv[1] to argv[argc-1]. At most `operands` arguments that are no options are taken. An
+ * unknown or abbreviated name, a missing or empty value, an option given twice are refused.
+ */
+ls_status ls_option_set_read(ls_option_set *set, int argc, char **argv, size_t operands);
+
+/** What was given for an option of the table. */
+const ls_option_given *ls_option_set_find(const ls_option_set *set, const char *name);
+
+/** The first value given, or the `fallback`. Borrowed. */
+const char *ls_option_set_text(const ls_option_set *set, const char *name, const char *fallback);
+
+/** Begins an option; refused where it was given before, here or on the command line. */
+ls_status ls_option_set_begin(ls_option_set *set, const ls_option *option, const char *origin);
+
+/** Adds one value; an empty one is refused. */
+ls_status ls_option_set_append(ls_option_set *set, const ls_option *option, const char *text,
+                               const char *origin);
+
+/** Adds each value of a list, where the option sweeps one; else the text as it is. */
+ls_status ls_option_set_split(ls_option_set *set, const ls_option *option, const char *text,
+                              const char *origin);
+
+#endif

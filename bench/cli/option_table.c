@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Option table: see option_table.h. One entry an option, in the order of `--help`; an option that
+ * another one's `applies` looks at comes before it. Those that strategies, models and data sets
+ * declare follow.
+ */
+#include "bench/cli/option_table.h"
+
+#include "bench/cli/option_gpu.h"
+#include "bench/cli/option_values.h"
+#include "bench/output/results_db.h"
+#include "common/data/data.h"
+#include "common/nn/model.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <threads.h>
+
+#define IN_CASE(field)    .sweeps = true, .offset = offsetof(ls_case, field)
+#define IN_REQUEST(field) .offset = offsetof(ls_request, field)
+
+enum {
+    RUN_VERIFY = LS_FOR_RUN | LS_FOR_VERIFY,
+    MACHINE = RUN_VERIFY | LS_FOR_MICRO | LS_FOR_DEVICES,
+    PRINTING = RUN_VERIFY
+};
+
+#define MANY 2147483647
+
+static bool reduces(const ls_strategy *strategy)
+{
+    return strategy->reduces;
+}
+
+static const ls_option general[] = {
+    {"model", "NAME[:SIZES]", "mlp", "", "what is trained; any in `lockstep list models`",
+     RUN_VERIFY | LS_FOR_MICRO, .group = LS_HELP_TRAINING, .set = ls_set_model, IN_CASE(model),
+     .high = sizeof(((ls_case *)0)->model)},
+    {"data", "NAME[:PATH]", "the model's", "",
+     "what it is trained on; any in `lockstep list data`; synthetic:N samples; file:PATH",
+     RUN_VERIFY | LS_FOR_MICRO, .group = LS_HELP_TRAINING, .set = ls_set_data, IN_CASE(data),
+     .high = sizeof(((ls_case *)0)->data)},
+    {"strategy", "NAME|all", "single", "",
+     "how the work is spread; any in `lockstep list strategies`, or all", RUN_VERIFY,
+     .group = LS_HELP_STRATEGY, .set = ls_set_strategy, IN_CASE(strategy)},
+    {"devices", "N|all|NAME+NAME", "1", "devices",
+     "that many of the best kind here; all: 1 to as many as there are; or names: "
+     "cpu:0+cpu:1, gpu:0/0+gpu:0/1",
+     RUN_VERIFY | LS_FOR_MICRO, .group = LS_HELP_STRATEGY, .set = ls_set_devices, IN_CASE(devices),
+     .low = 1, .high = 1024},
+    {"cpu-devices", "N", "cores / cores per device", "devices", "CPU devices that have a name",
+     MACHINE, .group = LS_HELP_STRATEGY, .set = ls_set_int, IN_REQUEST(cpu_devices), .low = 1,
+     .high = 1024},
+    {"cores-per-device", "N", "1", "cores", "cores that a CPU device holds", MACHINE,
+     .group = LS_HELP_STRATEGY, .set = ls_set_int, IN_REQUEST(cores_per_device), .low = 1,
+     .high = 64},
+    {"logical-gpus", "N", "1", "devices", "each GPU counts as N: gpu:G/0 to gpu:G/N-1", MACHINE,
+     .group = LS_HELP_STRATEGY, .set = ls_set_int, IN_REQUEST(logical_gpus), .low = 1, .high = 64},
+    {"batch", "B", "the model's", "samples", "batch of a step: global, or per device (weak)",
+     RUN_VERIFY | LS_FOR_MICRO, .group = LS_HELP_TRAINING, .set = ls_set_int64, IN_CASE(batch),
+     .low = 1, .high = MANY},
+    {"scaling", "strong|weak", "strong", "",
+     "strong: --batch is the global batch; weak: it is that of each device", RUN_VERIFY,
+     .group = LS_HELP_TRAINING, .set = ls_set_scaling, IN_CASE(scaling)},
+    {"steps", "N", "100", "steps", "timed steps; not with --epochs", RUN_VERIFY,
+     .group = LS_HELP_TRAINING, .set = ls_set_int64, IN_CASE(steps), .low = 0, .high = MANY},
+    {"epochs", "N", "none", "epochs", "passes over the data, in place of --steps", RUN_VERIFY,
+     .group = LS_HELP_TRAINING, .set = ls_set_epochs, IN_CASE(epochs), .low = 1, .high = 1000000},
+    {"warmup", "N", "10", "steps", "steps trained but not timed; with --epochs the first of them",
+     RUN_VERIFY, .group = LS_HELP_TRAINING, .set = ls_set_int64, IN_CASE(warmup), .low = 0,
+     .high = MANY},
+    {"blocks", "N", "5", "blocks", "blocks of timed steps, the cases taking turns", LS_FOR_RUN,
+     .group = LS_HELP_MEASUREMENT, .set = ls_set_int64, IN_REQUEST(blocks), .low = 1,
+     .high = 100000},
+    {"optimizer", "NAME[:VALUES]", "the model's", "",
+     "any in `lockstep list optimizers`: momentum:0.9, adam:beta1=0.9,beta2=0.999,eps=1e-8",
+     RUN_VERIFY | LS_FOR_MICRO, .continues = true, .group = LS_HELP_TRAINING,
+     .set = ls_set_optimizer, IN_CASE(optimizer), .high = sizeof(((ls_case *)0)->optimizer)},
+    {"lr", "RATE", "the model's", "", "learning rate", RUN_VERIFY, .group = LS_HELP_TRAINING,
+     .set = ls_set_learning_rate, IN_CASE(learning_rate)},
+    {"seed", "N", "1", "", "of the initial values and the order of samples", RUN_VERIFY,
+     .group = LS_HELP_TRAINING, .set = ls_set_seed, IN_CASE(seed), .low = 0, .high = INT64_MAX},
+    {"target", "accuracy=A|loss=L", "none", "",
+     "noted as steps_to_target when reached: accuracy each epoch, loss each 10 steps", RUN_VERIFY,
+     .group = LS_HELP_TRAINING, .set = ls_set_target, IN_CASE(target)},
+    {"shuffle", "yes|no", "yes", "", "no: samples in file order", RUN_VERIFY, .is_switch = true,
+     .group = LS_HELP_TRAINING, .set = ls_set_switch, IN_CASE(shuffle)},
+    {"load", "FILE", "none", "", "parameters before the first step (safetensors)", RUN_VERIFY,
+     .group = LS_HELP_TRAINING, .set = ls_set_text, IN_REQUEST(load)},
+    {"save", "FILE", "none", "", "parameters after the last step (safetensors); one case only",
+     RUN_VERIFY, .group = LS_HELP_TRAINING, .set = ls_set_text, IN_REQUEST(save)},
+    {"reduce", "fast|exact", "fast", "", "exact: the same bits from every synchronous strategy",
+     RUN_VERIFY, .group = LS_HELP_TRAINING, .set = ls_set_reduce, IN_CASE(reduce)},
+    {"micro-shards", "S", "16", "shards", "shards that an exact case cuts a batch into", RUN_VERIFY,
+     .group = LS_HELP_TRAINING, .set = ls_set_int64, IN_CASE(micro_shards), .low = 1, .high = MANY,
+     .applies = ls_case_is_exact, .concerns = "cases with --reduce exact"},
+    {"gate-steps", "N", "10", "steps",
+     "steps compared with the reference; 0: not compared (verify compares all)", LS_FOR_RUN,
+     .group = LS_HELP_MEASUREMENT, .set = ls_set_int64, IN_CASE(gate_steps), .low = 0,
+     .high = MANY},
+    {"baseline", "yes|no", "no", "", "adds the row of single on one like device", LS_FOR_RUN,
+     .is_switch = true, .group = LS_HELP_MEASUREMENT, .set = ls_set_switch, IN_REQUEST(baseline)},
+    {"allreduce", "NAME", "auto", "", "algorithm; any in `lockstep list`",
+     RUN_VERIFY | LS_FOR_MICRO, .group = LS_HELP_STRATEGY, .set = ls_set_allreduce,
+     IN_CASE(allreduce), .high = sizeof(((ls_case *)0)->allreduce), .applies = ls_case_reduces,
+     .of = reduces},
+    {"bucket-bytes", "SIZE", "auto", "bytes", "bucket of an all-reduce: 25MiB; 0: one per variable",
+     RUN_VERIFY, .group = LS_HELP_STRATEGY, .set = ls_set_bucket, IN_CASE(bucket_bytes),
+     .applies = ls_case_has_buckets, .of = reduces, .concerns = "--reduce fast"},
+    {"comm", "auto|thread|mpi|nccl|device", "auto", "",
+     "auto: mpi under mpirun, else thread, which on GPUs is device", RUN_VERIFY | LS_FOR_MICRO,
+     .group = LS_HELP_STRATEGY, .set = ls_set_comm, IN_CASE(comm)},
+    {"ranks", "N", "1", "ranks", "ranks as threads of this process (--comm thread)",
+     RUN_VERIFY | LS_FOR_MICRO, .group = LS_HELP_STRATEGY, .set = ls_set_ranks, IN_CASE(ranks),
+     .low = 1, .high = 1024},
+    {"memory", "growth|all|fraction=F", "growth; all on GPUs", "of a device's capacity",
+     "how a device takes memory", RUN_VERIFY, .group = LS_HELP_STRATEGY, .set = ls_set_memory,
+     IN_CASE(memory_text), .high = sizeof(((ls_case *)0)->memory_text)},
+    {"link", "latency=T,bandwidth=R", "none", "time, bytes/s",
+     "delays copies and messages between devices: latency=50us,bandwidth=1GB/s (or 10Gbps), or one "
+     "of them",
+     RUN_VERIFY | LS_FOR_MICRO, .continues = true, .group = LS_HELP_STRATEGY, .set = ls_set_link,
+     IN_CASE(link_text), .high = sizeof(((ls_case *)0)->link_text), .applies = ls_case_has_links,
+     .concerns = "cases with a strategy of several devices"},
+    {"soft-placement", "yes|no", "no", "", "yes: a device that is not here may be replaced",
+     RUN_VERIFY, .is_switch = true, .group = LS_HELP_STRATEGY, .set = ls_set_switch,
+     IN_REQUEST(soft_placement)},
+    {"log-placement", "yes|no", "no", "", "yes: prints where each node runs", RUN_VERIFY,
+     .is_switch = true, .group = LS_HELP_STRATEGY, .set = ls_set_switch, IN_REQUEST(log_placement)},
+    {"math", "float32|tf32", "float32", "", "arithmetic of products (tf32 on GPUs only)",
+     RUN_VERIFY, .group = LS_HELP_TRAINING, .set = ls_set_math, IN_CASE(math)},
+    {"convolution", "auto|cudnn|own", "auto", "",
+     "on GPUs: by cuDNN where it is here and takes the shape; cudnn: or not at all; own: by "
+     "products",
+     RUN_VERIFY | LS_FOR_MICRO, .group = LS_HELP_TRAINING, .set = ls_set_convolution,
+     IN_CASE(convolution), .applies = ls_case_convolves,
+     .concerns = "cases with --model cifar10 or resnet"},
+    {"capture", "yes|no", "yes", "", "no: steps are put one by one, not as a program", RUN_VERIFY,
+     .is_switch = true, .group = LS_HELP_MEASUREMENT, .set = ls_set_switch, IN_CASE(capture)},
+    {"inject", "bitflip=D:S|kill=R:S|..", "none", "device:step, rank:step",
+     "breaks something, to see the checks work; also stop=, exit=, hang=R:S; delay=R:T", RUN_VERIFY,
+     .continues = true, .group = LS_HELP_MEASUREMENT, .set = ls_set_inject, IN_CASE(flip_device)},
+    {"timeout", "TIME", "20s", "time", "without progress of another rank, or of a GPU", RUN_VERIFY,
+     .group = LS_HELP_MEASUREMENT, .set = ls_set_timeout, IN_REQUEST(timeout_ns),
+     .applies = ls_case_has_timeout,
+     .concerns = "cases with several devices or ranks, or a GPU that --devices names"},
+    {"launcher", "auto|none", "auto", "",
+     "auto: ranks meet as the launcher's variables say; none: each of its tasks runs alone",
+     MACHINE, .group = LS_HELP_STRATEGY, .set = ls_set_launcher},
+    {"ps-record", "FILE", "none", "", "the order in which servers served; one case only",
+     LS_FOR_RUN, .group = LS_HELP_MEASUREMENT, .set = ls_set_text, IN_REQUEST(ps_record),
+     .applies = ls_case_by_arrival,
+     .concerns = "cases with --strategy ps and --ps-mode async or ssp, or backup workers"},
+    {"sizes", "SIZE,SIZE", "the operation's", "bytes", "sizes to measure: 4KiB,1MiB", LS_FOR_MICRO,
+     .sweeps = true, .group = LS_HELP_MEASUREMENT, .set = ls_set_nothing},
+    {"label", "TEXT", "none", "", "text kept in the row", PRINTING, .group = LS_HELP_OUTPUT,
+     .set = ls_set_text, IN_REQUEST(label)},
+    {"format", "NAME", "table", "", "table, jsonl, json, csv or md",
+     PRINTING | LS_FOR_MICRO | LS_FOR_RESULTS | LS_FOR_DEVICES, .group = LS_HELP_OUTPUT,
+     .set = ls_set_format, IN_REQUEST(format)},
+    {"results", "FILE|none", LS_RESULTS_DEFAULT, "", "database that rows are kept in",
+     PRINTING | LS_FOR_RESULTS, .group = LS_HELP_OUTPUT, .set = ls_set_results,
+     IN_REQUEST(results)},
+    {"where", "KEY=VALUE,..", "all rows", "",
+     "rows of which all of it holds: =, !=, >, <, >=, <=, ~ (contains); a key is a field of a row, "
+     "as case.strategy or strategy",
+     LS_FOR_RESULTS, .group = LS_HELP_OUTPUT, .set = ls_set_nothing},
+    {"since", "AGE|DAY", "all times", "", "rows as new as that: 2d, 12h, or 2026-11-20 (UTC)",
+     LS_FOR_RESULTS, .group = LS_HELP_OUTPUT, .set = ls_set_nothing},
+    {"last", "N", "all", "rows", "the newest of those that fit", LS_FOR_RESULTS,
+     .group = LS_HELP_OUTPUT, .set = ls_set_nothing},
+    {"sort", "KEY|-KEY", "time", "", "in the order of a key; -: the largest first", LS_FOR_RESULTS,
+     .group = LS_HELP_OUTPUT, .set = ls_set_nothing},
+    {"columns", "KEY,..", "what differs, and figures", "",
+     "nothing but these fields of a row, by path or last part: strategy,time.step_ms.median",
+     PRINTING | LS_FOR_RESULTS, .group = LS_HELP_OUTPUT, .set = ls_set_text, IN_REQUEST(columns)},
+    {"to", "NAME", "none", "",
+     "of export: jsonl, csv, md, google-benchmark, benchmark-action or mlperf", LS_FOR_RESULTS,
+     .group = LS_HELP_OUTPUT, .set = ls_set_nothing},
+    {"out", "FILE", "standard output", "", "of export", LS_FOR_RESULTS, .group = LS_HELP_OUTPUT,
+     .set = ls_set_nothing},
+    {"yes", "yes|no", "no", "", "of prune: deletes the rows", LS_FOR_RESULTS, .is_switch = true,
+     .group = LS_HELP_OUTPUT, .set = ls_set_nothing},
+    {"plan", "FILE", "none", "",
+     "YAML file with these names as keys; values or lists; or with `cases:`, a list of such "
+     "mappings, `defaults:`, `exclude:`, `repeat: N`, `budget: 2min`",
+     RUN_VERIFY, .group = LS_HELP_PLANS, .set = ls_set_nothing},
+    {"dry-run", "yes|no", "no", "",
+     "prints cases, and what time and memory they would take; trains nothing", RUN_VERIFY,
+     .is_switch = true, .group = LS_HELP_PLANS, .set = ls_set_switch, IN_REQUEST(dry_run)},
+    {"resume", "yes|no", "no", "",
+     "leaves out cases that have an ok row of this commit and machine in the results", RUN_VERIFY,
+     .is_switch = true, .group = LS_HELP_PLANS, .set = ls_set_switch, IN_REQUEST(resume)},
+    {"print-step", "yes|no", "no", "", "prints the tasks of the step, and trains nothing",
+     LS_FOR_RUN, .is_switch = true, .group = LS_HELP_MEASUREMENT, .set = ls_set_switch,
+     IN_REQUEST(print_step)},
+    {"progress", "auto|yes|no", "auto", "", "progress on stderr; auto: on a terminal", RUN_VERIFY,
+     .group = LS_HELP_OUTPUT, .set = ls_set_progress, IN_REQUEST(progress)},
+    {"quiet", "yes|no", "no", "", "nothing on stderr but refusals and errors", PRINTING,
+     .is_switch = true, .group = LS_HELP_OUTPUT, .set = ls_set_quiet, IN_REQUEST(log)},
+    {"verbose", "yes|no", "no", "", "more on stderr, and the loss of each step in the row",
+     PRINTING, .is_switch = true, .group = LS_HELP_OUTPUT, .set = ls_set_verbose, IN_REQUEST(log)},
+};
+
+/* ---- Declared options ----------------------------------------------------------------------- */
+
+enum { CAPACITY = 128 };
+
+/* All options: made once, before the first is looked up, and never changed. */
+static ls_option table[CAPACITY];
+static size_t table_count;
+static once_flag table_made = ONCE_FLAG_INIT;
+
+static void append(const ls_option *option)
+{
+    if (table_count == CAPACITY)
+        abort();
+    table[table_count++] = *option;
+}
+
+/* Who declares options, and the option that names one of them. */
+static const struct {
+    const ls_registry *registry;
+    const char *option;
+} owners[] = {{&ls_strategies, "strategy"}, {&ls_model_kinds, "model"}, {&ls_data_sources, "data"}};
+
+/* Takes each option of a list; one that is there moves to the end, behind what decides whether the
+ * last owner's cases have it. */
+static void append_declared(const ls_declared_option *const *list)
+{
+    for (; list && *list; list++) {
+        const ls_declared_option *d = *list;
+        const ls_option option = {d->name,
+                                  d->placeholder,
+                                  d->fallback,
+                                  d->unit,
+                                  d->help,
+                                  RUN_VERIFY,
+                                  .sweeps = true,
+                                  .continues = d->continues,
+                                  .is_switch = d->type == LS_DECLARED_SWITCH,
+                                  .group = LS_HELP_DECLARED,
+                                  .set = ls_set_declared,
+                                  .declared = d};
+        for (size_t i = 0; i < table_count; i++) {
+            if (table[i].declared != d)
+                continue;
+            memmove(&table[i], &table[i + 1], (table_count - i - 1) * sizeof *table);
+            table_count--;
+        }
+        append(&option);
+    }
+}
+
+static void make_table(void)
+{
+    for (size_t i = 0; i < sizeof general / sizeof *general; i++)
+        append(&general[i]);
+    for (size_t o = 0; o < sizeof owners / sizeof *owners; o++)
+        for (const void *const *entry = owners[o].registry->entries; *entry; entry++)
+            append_declared(((const ls_declared_owner *)*entry)->options);
+}
+
+const ls_option *ls_option_table(size_t *count)
+{
+    call_once(&table_made, make_table);
+    *count = table_count;
+    return table;
+}
+
+const ls_option *ls_option_find(const char *name, size_t length)
+{
+    size_t count;
+    const ls_option *options = ls_option_table(&count);
+    for (size_t i = 0; i < count; i++)
+        if (strlen(options[i].name) == length && memcmp(options[i].name, name, length) == 0)
+            return &options[i];
+    return NULL;
+}
+
+/* ---- Which cases an option concerns --------------------------------------------------------- */
+
+bool ls_option_applies(const ls_option *option, const ls_case *one)
+{
+    if (option->declared)
+        return ls_case_has(one, option->declared);
+    return !option->applies || option->applies(one);
+}
+
+/* Adds a name to "a", "a, b": what is written so far ends in the last one. */
+static void add_name(char *text, size_t size, const char *before, const char *name)
+{
+    const size_t used = strlen(text);
+    snprintf(text + used, size - used, "%s%s", used ? ", " : before, name);
+}
+
+/* Whether the entry of the registry of that number has the option. */
+static bool concerns_entry(const ls_option *option, size_t number, const void *entry)
+{
+    const ls_declared_owner *owner = entry;
+    return option->declared ? ls_declared_has(owner->options, option->declared)
+                            : number == 0 && option->of && option->of(entry);
+}
+
+char *ls_option_concerns(const ls_option *option, char *text, size_t size)
+{
+    const char *when = option->declared ? option->declared->when : option->concerns;
+    *text = 0;
+    for (size_t o = 0; o < sizeof owners / sizeof *owners; o++) {
+        char before[64];
+        snprintf(before, sizeof before, "cases with --%s ", owners[o].option);
+        for (const void *const *entry = owners[o].registry->entries; *entry; entry++)
+            if (concerns_entry(option, o, *entry))
+                add_name(text, size, before, ((const ls_declared_owner *)*entry)->name);
+    }
+    char *last = strrchr(text, ',');
+    if (last) { /* "a, b or c" */
+        char name[64];
+        snprintf(name, sizeof name, "%s", last + 2);
+        snprintf(last, size - (size_t)(last - text), " or %s", name);
+    }
+    const size_t used = strlen(text);
+    if (when)
+        snprintf(text + used, size - used, "%s%s", used ? " and " : "", when);
+    return text;
+}

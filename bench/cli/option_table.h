@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Option table: every option of the command line, once. The one table feeds the command line,
+ * `--help`, the keys of a plan file, and the errors that name what is valid.
+ *
+ * To add an option of a strategy, a model or a data set: declare it there (common/base/declared.h),
+ * and nowhere else. Of the program: one line in option_table.c; a setter in option_values.c, or
+ * option_grammar.c, if none there fits; whom it concerns in bench/case/case_facts.c. A swept option
+ * sets a field of ls_case, any other one of ls_request.
+ */
+#ifndef LS_BENCH_CLI_OPTION_TABLE_H
+#define LS_BENCH_CLI_OPTION_TABLE_H
+
+#include "bench/cli/option.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/** The table. */
+const ls_option *ls_option_table(size_t *count);
+
+/** Whether the case has the option. */
+bool ls_option_applies(const ls_option *option, const ls_case *one);
+
+/** Writes what does: "cases with --strategy pipeline or hybrid"; "" where all do. Returns `text`.
+ */
+char *ls_option_concerns(const ls_option *option, char *text, size_t size);
+
+/** NULL where there is none of this name (of `length` characters). */
+const ls_option *ls_option_find(const char *name, size_t length);
+
+/**
+ * The option of this name that `command` has. LS_CODE_USAGE with the nearest name, or with the
+ * subcommands it does belong to; `origin` as in ls_setting.
+ */
+ls_status ls_option_require(const char *name, size_t length, unsigned command, const char *origin,
+                            const ls_option **out);
+
+/** Prints the options of the command in groups, at most 80 columns wide: default, unit, help. */
+void ls_option_help(FILE *stream, unsigned command);
+
+/** "run" */
+const char *ls_option_command_name(unsigned command);
+
+#endif

@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Option values that are numbers, texts, names and words: see option_values.h. Names are looked up
+ * in the registries that the caller of ls_request_parse passed.
+ */
+#include "bench/cli/option_values.h"
+
+#include "bench/cli/option_names.h"
+#include "bench/output/format.h"
+#include "common/base/numbers.h"
+#include "common/data/data.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+static void *field(const ls_setting *setting)
+{
+    char *base = setting->one ? (char *)setting->one : (char *)setting->request;
+    return base + setting->option->offset;
+}
+
+ls_status ls_set_nothing(const ls_setting *setting)
+{
+    (void)setting;
+    return LS_OK;
+}
+
+/* ---- Numbers, words, text ------------------------------------------------------------------ */
+
+static ls_status read_integer(const ls_setting *setting, int64_t *out)
+{
+    const ls_option *option = setting->option;
+    if (ls_parse_integer(setting->text, option->low, option->high, out))
+        return LS_OK;
+    bool list = !option->sweeps && strchr(setting->text, ',');
+    return ls_setting_refuse(
+        setting, LS_CODE_USAGE, "'%s' is not valid%s; a whole number from %" PRId64 " to %" PRId64,
+        setting->text, list ? ", and this option takes no list" : "", option->low, option->high);
+}
+
+ls_status ls_set_int64(const ls_setting *setting)
+{
+    return read_integer(setting, field(setting));
+}
+
+ls_status ls_set_int(const ls_setting *setting)
+{
+    int64_t value;
+    LS_TRY(read_integer(setting, &value));
+    *(int *)field(setting) = (int)value;
+    return LS_OK;
+}
+
+ls_status ls_set_seed(const ls_setting *setting)
+{
+    int64_t value;
+    LS_TRY(read_integer(setting, &value));
+    *(uint64_t *)field(setting) = (uint64_t)value;
+    return LS_OK;
+}
+
+ls_status ls_setting_word(const ls_setting *setting, const char *const *words, int *out)
+{
+    char valid[128] = "";
+    size_t used = 0;
+    for (int i = 0; words[i]; i++) {
+        if (strcmp(setting->text, words[i]) == 0) {
+            *out = i;
+            return LS_OK;
+        }
+        used +=
+            (size_t)snprintf(valid + used, sizeof valid - used, "%s%s", i ? ", " : "", words[i]);
+    }
+    return ls_setting_refuse(setting, LS_CODE_USAGE, "'%s' is not valid; valid are: %s",
+                             setting->text, valid);
+}
+
+static const char *const no_yes[] = {"no", "yes", NULL};
+
+ls_status ls_set_switch(const ls_setting *setting)
+{
+    int word;
+    LS_TRY(ls_setting_word(setting, no_yes, &word));
+    *(bool *)field(setting) = word == 1;
+    return LS_OK;
+}
+
+ls_status ls_set_text(const ls_setting *setting)
+{
+    char *copy = strdup(setting->text);
+    if (!copy)
+        return ls_fail_memory("options", strlen(setting->text));
+    char **place = field(setting);
+    free(*place);
+    *place = copy;
+    return LS_OK;
+}
+
+static ls_status refuse_length(const ls_setting *setting, size_t capacity)
+{
+    return ls_setting_refuse(setting, LS_CODE_USAGE,
+                             "the value has %zu characters; at most %zu are taken",
+                             strlen(setting->text), capacity - 1);
+}
+
+ls_status ls_setting_array(const ls_setting *setting)
+{
+    size_t capacity = (size_t)setting->option->high, length = strlen(setting->text);
+    if (length >= capacity)
+        return refuse_length(setting, capacity);
+    char *place = field(setting);
+    memset(place, 0, capacity);
+    memcpy(place, setting->text, length);
+    return LS_OK;
+}
+
+ls_status ls_setting_relay(const ls_setting *setting, ls_status status)
+{
+    if (!status)
+        return LS_OK;
+    ls_status named =
+        ls_setting_refuse(setting, ls_status_code(status), "%s", ls_status_text(status));
+    ls_status_free(status);
+    return named;
+}
+
+/* ---- Names of the registries --------------------------------------------------------------- */
+
+/* What others call it, and what there is of it here. */
+static const struct {
+    const char *name, *here;
+} other_names[] = {
+    {"ddp", "that is --strategy mirrored here"},
+    {"dp", "that is --strategy mirrored here"},
+    {"data-parallel", "that is --strategy mirrored here"},
+    {"dataparallel", "that is --strategy mirrored here"},
+    {"horovod", "that is --strategy mirrored here, with --allreduce ring"},
+    {"fsdp", "nothing here shards parameters over replicas: mirrored has a copy on each device, ps "
+             "shards them over servers, model-parallel and pipeline divide the model"},
+    {"zero", "nothing here shards optimizer state over replicas: mirrored has a copy on each "
+             "device, ps shards it over servers, model-parallel and pipeline divide the model"},
+};
+
+static const char *other_name(const char *name)
+{
+    for (size_t i = 0; i < sizeof other_names / sizeof *other_names; i++)
+        if (strcasecmp(name, other_names[i].name) == 0)
+            return other_names[i].here;
+    return NULL;
+}
+
+static ls_status check_name(const ls_setting *setting, const ls_list_section *section,
+                            const char *noun)
+{
+    size_t length = strcspn(setting->text, ":");
+    if (ls_registry_find(section->registry, setting->text, length))
+        return LS_OK;
+    char name[64], valid[512], hint[256] = "";
+    snprintf(name, sizeof name, "%.*s", (int)(length < sizeof name ? length : sizeof name),
+             setting->text);
+    const char *nearest = ls_list_nearest(section, name);
+    const char *here = strcmp(noun, "strategy") == 0 ? other_name(name) : NULL;
+    if (here)
+        snprintf(hint, sizeof hint, "%s; ", here);
+    else if (nearest)
+        snprintf(hint, sizeof hint, "did you mean %s? ", nearest);
+    return ls_setting_refuse(setting, LS_CODE_USAGE, "'%s' is no %s; %svalid are: %s", name, noun,
+                             hint, ls_registry_names(section->registry, valid, sizeof valid));
+}
+
+static ls_status set_named(const ls_setting *setting, const ls_option_registry *registry,
+                           const char *noun)
+{
+    if (registry->section)
+        LS_TRY(check_name(setting, registry->section, noun));
+    LS_TRY(ls_setting_array(setting));
+    return ls_setting_relay(setting, registry->check ? registry->check(setting->text) : LS_OK);
+}
+
+ls_status ls_set_model(const ls_setting *setting)
+{
+    return set_named(setting, &setting->names->models, "model");
+}
+
+ls_status ls_set_data(const ls_setting *setting)
+{
+    const char *foreign = ls_data_foreign(setting->text);
+    if (foreign && !strchr(setting->text, ':'))
+        return ls_setting_refuse(setting, LS_CODE_USAGE,
+                                 "'%s' is a file of %s; data files are named "
+                                 "file:PATH.safetensors, and " LS_DATA_CONVERTER,
+                                 setting->text, foreign);
+    return set_named(setting, &setting->names->data, "data set");
+}
+
+ls_status ls_set_strategy(const ls_setting *setting)
+{
+    if (setting->names->strategies.section)
+        LS_TRY(check_name(setting, setting->names->strategies.section, "strategy"));
+    return ls_setting_relay(setting, ls_strategy_find(setting->text, &setting->one->strategy));
+}
+
+ls_status ls_set_declared(const ls_setting *setting)
+{
+    const ls_declared_option *option = setting->option->declared;
+    int64_t number;
+    char valid[160];
+    if (!ls_declared_read(option, setting->text, &number))
+        return option->type == LS_DECLARED_TEXT
+                   ? refuse_length(setting, (size_t)option->high)
+                   : ls_setting_refuse(setting, LS_CODE_USAGE, "'%s' is not valid; %s%s",
+                                       setting->text,
+                                       option->type == LS_DECLARED_NUMBER ? "" : "valid are: ",
+                                       ls_declared_valid(option, valid, sizeof valid));
+    if (option->check)
+        LS_TRY(ls_setting_relay(setting, option->check(setting->text)));
+    return ls_setting_relay(setting, ls_declared_set(&setting->one->own, option, setting->text));
+}
+
+ls_status ls_set_allreduce(const ls_setting *setting)
+{
+    if (strcmp(setting->text, "auto") == 0)
+        return ls_setting_array(setting);
+    return set_named(setting, &setting->names->allreduces, "all-reduce algorithm");
+}
+
+ls_status ls_set_bucket(const ls_setting *setting)
+{
+    size_t bytes;
+    int64_t *out = field(setting);
+    *out = -1;
+    if (strcmp(setting->text, "auto") == 0)
+        return LS_OK;
+    if (!ls_parse_bytes(setting->text, &bytes))
+        return ls_setting_refuse(setting, LS_CODE_USAGE,
+                                 "'%s' is not valid; auto, 0 for one per variable, or a size as "
+                                 "25MiB",
+                                 setting->text);
+    *out = (int64_t)bytes;
+    return LS_OK;
+}
+
+ls_status ls_set_optimizer(const ls_setting *setting)
+{
+    return set_named(setting, &setting->names->optimizers, "optimizer");
+}
+
+/* ---- Words, ranks, and what the whole command has ------------------------------------------ */
+
+ls_status ls_set_scaling(const ls_setting *setting)
+{
+    static const char *const words[] = {"strong", "weak", NULL};
+    int word;
+    LS_TRY(ls_setting_word(setting, words, &word));
+    setting->one->scaling = word ? LS_SCALING_WEAK : LS_SCALING_STRONG;
+    return LS_OK;
+}
+
+ls_status ls_set_epochs(const ls_setting *setting)
+{
+    LS_TRY(ls_set_int64(setting));
+    setting->one->steps = -1;
+    return LS_OK;
+}
+
+ls_status ls_set_reduce(const ls_setting *setting)
+{
+    static const char *const words[] = {"fast", "exact", NULL};
+    int word;
+    LS_TRY(ls_setting_word(setting, words, &word));
+    setting->one->reduce = word ? LS_REDUCE_EXACT : LS_REDUCE_FAST;
+    return LS_OK;
+}
+
+/* What a communicator needs of those that run the command. */
+static ls_status check_comm(const ls_setting *setting, const char *word)
+{
+    const ls_processes *processes = setting->names->processes;
+    if ((strcmp(word, "nccl") == 0 && !LS_HAS_NCCL) ||
+        (strcmp(word, "mpi") == 0 && !ls_processes_built()))
+        return ls_setting_refuse(setting, LS_CODE_MISSING,
+                                 "%s is not in this build; auto or thread", word);
+    if (strcmp(word, "mpi") == 0 && (!processes || !processes->comm))
+        return ls_setting_refuse(setting, LS_CODE_MISSING,
+                                 "mpi needs ranks that a launcher started; mpirun -n N lockstep, "
+                                 "or thread with --ranks");
+    const bool inside = strcmp(word, "thread") == 0 || strcmp(word, "device") == 0;
+    if (inside && processes && processes->size > 1)
+        return ls_setting_refuse(setting, LS_CODE_USAGE,
+                                 "%s has its ranks in one process, and the launcher started %d; "
+                                 "mpi or auto, or no launcher",
+                                 word, processes->size);
+    return LS_OK;
+}
+
+ls_status ls_set_comm(const ls_setting *setting)
+{
+    static const char *const words[] = {"auto", "thread", "mpi", "nccl", "device", NULL};
+    const ls_processes *processes = setting->names->processes;
+    int word;
+    LS_TRY(ls_setting_word(setting, words, &word));
+    LS_TRY(check_comm(setting, words[word]));
+    const char *name = word ? words[word] : processes && processes->comm ? "mpi" : "thread";
+    memset(setting->one->comm, 0, sizeof setting->one->comm);
+    memcpy(setting->one->comm, name, strlen(name));
+    return LS_OK;
+}
+
+ls_status ls_set_ranks(const ls_setting *setting)
+{
+    const ls_processes *processes = setting->names->processes;
+    LS_TRY(ls_set_int(setting));
+    if (setting->one && strcmp(setting->one->comm, "mpi") == 0 &&
+        setting->one->ranks != processes->size)
+        return ls_setting_refuse(setting, LS_CODE_USAGE,
+                                 "'%s' are not the %d that the launcher started; leave it out, or "
+                                 "mpirun -n %s",
+                                 setting->text, processes->size, setting->text);
+    return LS_OK;
+}
+
+/* Read before all else (launch.h): here it is only looked at. */
+ls_status ls_set_launcher(const ls_setting *setting)
+{
+    static const char *const words[] = {"auto", "none", NULL};
+    int word;
+    if (setting->origin)
+        return ls_setting_refuse(setting, LS_CODE_USAGE,
+                                 "comes too late in a plan: ranks meet before they read it; on "
+                                 "the command line it works");
+    return ls_setting_word(setting, words, &word);
+}
+
+ls_status ls_set_format(const ls_setting *setting)
+{
+    const ls_format *format;
+    ls_status status = ls_format_find(setting->text, &format);
+    if (status) {
+        ls_status_free(status);
+        return ls_setting_refuse(setting, LS_CODE_USAGE, "'%s' is no format; valid are: %s",
+                                 setting->text, ls_format_names());
+    }
+    return ls_set_text(setting);
+}
+
+ls_status ls_set_results(const ls_setting *setting)
+{
+    LS_TRY(ls_set_text(setting));
+    if (strcmp(setting->text, "none") == 0) {
+        free(setting->request->results);
+        setting->request->results = NULL;
+    }
+    return LS_OK;
+}
+
+ls_status ls_set_progress(const ls_setting *setting)
+{
+    static const char *const words[] = {"auto", "no", "yes", NULL};
+    int word;
+    LS_TRY(ls_setting_word(setting, words, &word));
+    setting->request->progress = word - 1;
+    return LS_OK;
+}
+
+/* --quiet and --verbose: the level where the switch is on. */
+static ls_status set_level(const ls_setting *setting, ls_log_level level)
+{
+    int word;
+    LS_TRY(ls_setting_word(setting, no_yes, &word));
+    if (word)
+        setting->request->log.level = level;
+    return LS_OK;
+}
+
+ls_status ls_set_quiet(const ls_setting *setting)
+{
+    return set_level(setting, LS_LOG_QUIET);
+}
+
+ls_status ls_set_verbose(const ls_setting *setting)
+{
+    return set_level(setting, LS_LOG_VERBOSE);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Option values: the setters that the option table points to. Each reads one value whole, checks
+ * its range, and writes a field; a refusal says what is valid.
+ */
+#ifndef LS_BENCH_CLI_OPTION_VALUES_H
+#define LS_BENCH_CLI_OPTION_VALUES_H
+
+#include "bench/case/case_facts.h"
+#include "bench/cli/option.h"
+
+ls_status ls_set_int64(const ls_setting *setting);  /**< within [low, high], an int64_t */
+ls_status ls_set_int(const ls_setting *setting);    /**< the same, an int */
+ls_status ls_set_seed(const ls_setting *setting);   /**< the same, a uint64_t */
+ls_status ls_set_switch(const ls_setting *setting); /**< "yes", "no": a bool */
+ls_status ls_set_text(const ls_setting *setting);   /**< an owned char * */
+ls_status
+ls_set_declared(const ls_setting *setting); /**< one that a strategy declares, and the like */
+
+ls_status ls_set_model(const ls_setting *setting);
+ls_status ls_set_data(const ls_setting *setting);
+ls_status ls_set_strategy(const ls_setting *setting);
+ls_status ls_set_optimizer(const ls_setting *setting);
+ls_status ls_set_devices(const ls_setting *setting);
+ls_status ls_set_allreduce(const ls_setting *setting);
+ls_status ls_set_bucket(const ls_setting *setting);
+ls_status ls_set_inject(const ls_setting *setting);
+ls_status ls_set_scaling(const ls_setting *setting);
+ls_status ls_set_epochs(const ls_setting *setting);
+ls_status ls_set_learning_rate(const ls_setting *setting);
+ls_status ls_set_target(const ls_setting *setting);
+ls_status ls_set_reduce(const ls_setting *setting);
+ls_status ls_set_memory(const ls_setting *setting);
+ls_status ls_set_link(const ls_setting *setting);
+ls_status ls_set_comm(const ls_setting *setting);
+ls_status ls_set_ranks(const ls_setting *setting);
+ls_status ls_set_timeout(const ls_setting *setting);
+ls_status ls_set_launcher(const ls_setting *setting);
+ls_status ls_set_format(const ls_setting *setting);
+ls_status ls_set_results(const ls_setting *setting);
+ls_status ls_set_progress(const ls_setting *setting);
+ls_status ls_set_quiet(const ls_setting *setting);
+ls_status ls_set_verbose(const ls_setting *setting);
+ls_status
+ls_set_nothing(const ls_setting *setting); /**< read elsewhere: --plan, and all of micro */
+
+/** One of the NULL-terminated words, *out its number; else a refusal that lists them. */
+ls_status ls_setting_word(const ls_setting *setting, const char *const *words, int *out);
+
+/** Copies the value into the field, an array of `high` characters; the rest of it becomes zero. */
+ls_status ls_setting_array(const ls_setting *setting);
+
+/** Relays what the reader of a value says, with the option's name. */
+ls_status ls_setting_relay(const ls_setting *setting, ls_status status);
+
+#endif

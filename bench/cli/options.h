@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Options: from a command line and a plan file to the cases of a request.
+ *
+ * Use: ls_request_parse(argc, argv, names, stderr, &request) with argv[0] "run" or "verify"; then
+ * ls_request_free. Other subcommands read their options with ls_option_set_read (option_set.h).
+ */
+#ifndef LS_BENCH_CLI_OPTIONS_H
+#define LS_BENCH_CLI_OPTIONS_H
+
+#include "bench/cli/option_names.h"
+#include "common/base/status.h"
+
+#include <stdio.h>
+
+/** The program's own. Supplied by registries.c. */
+const ls_option_names *ls_option_names_registered(void);
+
+/**
+ * Reads options and the plan file into a request, owned by the caller. A product's cases that a
+ * strategy cannot run, and a case that is listed twice, get a line each on `err`.
+ */
+ls_status ls_request_parse(int argc, char **argv, const ls_option_names *names, FILE *err,
+                           ls_request **out);
+
+/** Takes NULL. */
+void ls_request_free(ls_request *request);
+
+#endif

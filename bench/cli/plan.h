@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Plan: a YAML file that says which cases to run. Either options as keys, with values or lists of
+ * values, or
+ *
+ *     defaults: {model: mlp, steps: 50}     options of all cases, and of the whole command
+ *     cases:                                each mapping is a product of its lists
+ *       - {strategy: single}
+ *       - {strategy: [towers, mirrored], devices: [1, 2]}
+ *     exclude:                              cases that have all that a mapping here says
+ *       - {strategy: towers, devices: 1}
+ *     repeat: 3                             the list of cases, so many times
+ *     budget: 2min                          steps are fitted to it
+ */
+#ifndef LS_BENCH_CLI_PLAN_H
+#define LS_BENCH_CLI_PLAN_H
+
+#include "bench/cli/option_set.h"
+
+enum {
+    LS_CASES_MOST = 4096, /**< cases of a command, mappings of a plan */
+    LS_PLAN_ORIGIN = 256
+};
+
+/** A mapping of options. */
+typedef struct ls_plan_part {
+    ls_option_set set;
+    char origin[LS_PLAN_ORIGIN]; /**< "plan.yaml:3:5" */
+} ls_plan_part;
+
+typedef struct ls_plan_parts {
+    ls_plan_part *items;
+    size_t count;
+} ls_plan_parts;
+
+/** What a plan has besides options of all cases; zero-filled it says nothing. */
+typedef struct ls_plan_file {
+    ls_plan_parts cases; /**< none: the options of all cases are those of one product */
+    ls_plan_parts exclude;
+    int64_t repeat;     /**< 0: not given */
+    uint64_t budget_ns; /**< 0: not given */
+    char repeat_at[LS_PLAN_ORIGIN], budget_at[LS_PLAN_ORIGIN];
+} ls_plan_file;
+
+/**
+ * Adds the options of all cases to the set, and the rest to `out`, zero-filled. A refusal names
+ * file, line and column: a syntax error, an unknown key, a key given twice or on the command line
+ * too, a value that is neither text nor a list of it, more mappings than LS_CASES_MOST.
+ * LS_CODE_MISSING where the file cannot be read. `out` is to be closed in any case.
+ */
+ls_status ls_plan_read(const char *path, ls_option_set *set, ls_plan_file *out);
+
+/** Frees it, too. Takes NULL. */
+void ls_plan_file_close(ls_plan_file *plan);
+
+#endif

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+/* Registries: the core's tables as sections of `lockstep list` and as checks of options. */
+#include "bench/case/case_facts.h"
+#include "bench/case/sync_bn.h"
+#include "bench/case/workplace.h"
+#include "bench/cli/list.h"
+#include "bench/cli/option_values.h"
+#include "bench/cli/options.h"
+
+#include "common/base/numbers.h"
+#include "common/comm/comm.h"
+#include "common/data/data.h"
+#include "common/kernel/kernel.h"
+#include "common/nn/layer.h"
+#include "common/nn/model.h"
+#include "common/nn/optimizer.h"
+#include "common/nn/places.h"
+#include "impl/strategies.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const ls_list_section sections[] = {
+    {"strategies", &ls_strategies},
+    {"models", &ls_model_kinds},
+    {"layers", &ls_layers},
+    {"data", &ls_data_sources},
+    {"allreduce", &ls_allreduces},
+    {"optimizers", &ls_optimizer_rules},
+    {"communicators", &ls_comm_backends},
+    {"kernels", &ls_kernel_tables},
+};
+enum { STRATEGIES, MODELS, LAYERS, DATA, ALLREDUCE, OPTIMIZERS };
+
+const ls_list_section *ls_list_sections(size_t *count)
+{
+    *count = sizeof sections / sizeof *sections;
+    return sections;
+}
+
+/* ---- Checks of option values ---------------------------------------------------------------- */
+
+static ls_status check_model(const char *text)
+{
+    ls_model *model;
+    LS_TRY(ls_model_open(text, &model));
+    ls_model_close(model);
+    return LS_OK;
+}
+
+static ls_status check_optimizer(const char *text)
+{
+    ls_optimizer optimizer;
+    return ls_optimizer_parse(text, &optimizer);
+}
+
+/* Devices in the text of --devices: a number, or names joined by '+'. */
+static size_t count_devices(const char *text)
+{
+    int64_t number;
+    if (ls_parse_integer(text, 0, INT32_MAX, &number))
+        return (size_t)number;
+    size_t count = 1;
+    for (const char *c = text; *c; c++)
+        count += *c == '+';
+    return count;
+}
+
+/* Whether the model can be cut for so many devices; a plan that is named is looked at later. */
+static ls_status check_division(const ls_job *job, const ls_model *model, int64_t places)
+{
+    const ls_graph *graph = model->graph;
+    if (*ls_declared_text(&job->options, &ls_option_model_parallel_place))
+        return LS_OK;
+    int *place = calloc((size_t)graph->count, sizeof *place);
+    if (!place)
+        return ls_fail_memory("placement", (size_t)graph->count * sizeof *place);
+    ls_status status = ls_places_balance(graph, places, place);
+    if (!status)
+        status = ls_places_check(graph, place, (int)places, job->microbatches > 0);
+    free(place);
+    return status;
+}
+
+static ls_status check_model_case(const ls_case *one, const ls_model *model, int hosts)
+{
+    const ls_strategy *strategy = one->strategy;
+    ls_job job = {.batch = one->batch > 0 ? one->batch : model->kind->default_batch};
+    ls_case_job(one, &job);
+    const ls_outline outline = ls_case_outline(one, &job, count_devices(one->devices), hosts);
+    int64_t devices;
+    if (__builtin_mul_overflow((int64_t)outline.devices, (int64_t)outline.ranks, &devices))
+        return ls_fail(LS_CODE_USAGE, "option", "--devices",
+                       "times the ranks overflows; fewer devices work");
+    const int64_t replicas = ls_outline_replicas(strategy, &outline);
+    if (one->scaling == LS_SCALING_WEAK && __builtin_mul_overflow(job.batch, replicas, &job.batch))
+        return ls_fail(LS_CODE_USAGE, "option", "--batch",
+                       "times the devices overflows; a smaller one works");
+    LS_TRY(ls_strategy_check(strategy, &outline));
+    LS_TRY(ls_sync_bn_check(&job, strategy, model, replicas, devices));
+    return ls_strategy_divides(strategy) ? check_division(&job, model, devices / replicas) : LS_OK;
+}
+
+static ls_status check_case(const ls_case *one, const ls_request *request)
+{
+    ls_model *model;
+    LS_TRY(ls_model_open(one->model, &model));
+    const int hosts = request->processes ? request->processes->hosts : 1;
+    ls_status status = check_model_case(one, model, hosts);
+    ls_model_close(model);
+    return status;
+}
+
+static ls_status count_here(const ls_request *request, size_t *count)
+{
+    const ls_machine_options options = ls_request_machine(request);
+    ls_machine *machine;
+    LS_TRY(ls_machine_open(&options, &machine));
+    const int gpus = ls_machine_count(machine, LS_DEVICE_GPU);
+    *count = (size_t)(gpus ? gpus : ls_machine_count(machine, LS_DEVICE_CPU));
+    ls_machine_close(machine);
+    return LS_OK;
+}
+
+static const ls_option_names names = {
+    .models = {&sections[MODELS], check_model},
+    .data = {&sections[DATA], NULL},
+    .strategies = {&sections[STRATEGIES], NULL},
+    .optimizers = {&sections[OPTIMIZERS], check_optimizer},
+    .allreduces = {&sections[ALLREDUCE], NULL},
+    .check_case = check_case,
+    .count_devices = count_here,
+};
+
+const ls_option_names *ls_option_names_registered(void)
+{
+    return &names;
+}

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Rows in the formats of other programs. Only rows with timed steps go into the first two.
+ *
+ * google-benchmark: what `--benchmark_out` writes, for its tools/compare.py: an entry a row, its
+ *   time the median step, in nanoseconds; rows of one case are repetitions of one name. There is no
+ *   processor time in a row: cpu_time is the same as real_time.
+ * benchmark-action: `customSmallerIsBetter` of github-action-benchmark, an entry a row.
+ * mlperf: lines of MLPerf's logging library (mllog), the keys that a row knows. Times are of the
+ *   row's end and of the training that it counts. Leaves out what only a submitter can say
+ *   (submission_org and the like).
+ */
+#include "bench/commands/results_verbs.h"
+
+#include "common/base/numbers.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static const char *text_at(const json_t *row, const char *group, const char *field)
+{
+    return json_string_value(json_object_get(json_object_get(row, group), field));
+}
+
+static double number_at(const json_t *row, const char *path)
+{
+    json_t *value = ls_row_find(row, path);
+    const double number = json_number_value(value);
+    json_decref(value);
+    return number;
+}
+
+static bool is_timed(const json_t *row)
+{
+    return number_at(row, "time.step_ms.median") > 0;
+}
+
+/* What the case is, in one word: "mlp:784-128-10/synthetic/mirrored/cpu:0+cpu:1/ranks:1/..". No
+ * label: rows before a change and after it are compared by this name. Owned by the caller (free).
+ */
+static char *case_name(const json_t *row)
+{
+    static const struct {
+        const char *path, *before;
+    } parts[] = {{"case.model", ""},        {"case.data", "/"},
+                 {"case.strategy", "/"},    {"case.devices", "/"},
+                 {"case.ranks", "/ranks:"}, {"case.batch_global", "/batch:"},
+                 {"case.optimizer", "/"},   {"case.reduce", "/"},
+                 {"case.allreduce", "/"},   {"case.bucket_bytes", "/bucket:"},
+                 {"case.comm", "/"},        {"case.link", "/link:"}};
+    char *text = NULL;
+    size_t size;
+    FILE *stream = open_memstream(&text, &size);
+    if (!stream)
+        return NULL;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        json_t *value = ls_row_find(row, parts[i].path);
+        if (value) {
+            fputs(parts[i].before, stream);
+            ls_value_print(stream, value);
+        }
+        json_decref(value);
+    }
+    fclose(stream);
+    return text;
+}
+
+static ls_status print_whole(FILE *stream, json_t *value)
+{
+    ls_json_print(stream, value, 2);
+    fputc('\n', stream);
+    json_decref(value);
+    return fflush(stream) == 0 && !ferror(stream)
+               ? LS_OK
+               : ls_fail(LS_CODE_MISSING, "export", "output", "cannot be written; give it room");
+}
+
+/* ---- google-benchmark ----------------------------------------------------------------------- */
+
+static json_t *context_of(const json_t *row)
+{
+    const json_t *provenance = json_object_get(row, "provenance");
+    const char *build = json_string_value(json_object_get(provenance, "build_type"));
+    json_t *cores = json_object_get(provenance, "cores_allowed");
+    const bool release = build && strcasecmp(build, "debug") != 0;
+    return json_pack("{s:O*,s:O*,s:s,s:O*,s:b,s:[],s:[],s:s,s:O*,s:O*}", "date",
+                     json_object_get(row, "timestamp"), "host_name",
+                     json_object_get(provenance, "host"), "executable", "lockstep", "num_cpus",
+                     cores, "cpu_scaling_enabled", 0, "caches", "load_avg", "library_build_type",
+                     release ? "release" : "debug", "commit", json_object_get(provenance, "commit"),
+                     "cpu", json_object_get(provenance, "cpu"));
+}
+
+/* How many rows of this name come before row `end`, or in all. */
+static size_t count_names(const json_t *names, size_t end, const char *name)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < end; i++)
+        count += strcmp(json_string_value(json_array_get(names, i)), name) == 0;
+    return count;
+}
+
+static json_t *benchmark_of(const json_t *row, const char *name)
+{
+    const double ns = 1e6 * number_at(row, "time.step_ms.median");
+    json_t *out =
+        json_pack("{s:s,s:s,s:s,s:I,s:f,s:f,s:s,s:i}", "name", name, "run_name", name, "run_type",
+                  "iteration", "iterations", (json_int_t)number_at(row, "time.step_ms.n"),
+                  "real_time", ns, "cpu_time", ns, "time_unit", "ns", "threads", 1);
+    const double rate = number_at(row, "time.samples_per_s");
+    if (rate > 0)
+        json_object_set_new(out, "items_per_second", json_real(rate));
+    json_object_set(out, "id", json_object_get(row, "id"));
+    return out;
+}
+
+ls_status ls_export_google_benchmark(FILE *stream, const json_t *rows)
+{
+    json_t *benchmarks = json_array(), *names = json_array(), *context = NULL;
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        char *name = is_timed(row) ? case_name(row) : NULL;
+        if (!name)
+            continue;
+        if (!context)
+            context = context_of(row);
+        json_array_append_new(names, json_string(name));
+        json_array_append_new(benchmarks, benchmark_of(row, name));
+        free(name);
+    }
+    json_t *families = json_object();
+    for (size_t i = 0; i < json_array_size(benchmarks); i++) {
+        json_t *one = json_array_get(benchmarks, i);
+        const char *name = json_string_value(json_array_get(names, i));
+        if (!json_object_get(families, name))
+            json_object_set_new(families, name,
+                                json_integer((json_int_t)json_object_size(families)));
+        json_object_set(one, "family_index", json_object_get(families, name));
+        json_object_set_new(one, "per_family_instance_index", json_integer(0));
+        json_object_set_new(
+            one, "repetitions",
+            json_integer((json_int_t)count_names(names, json_array_size(names), name)));
+        json_object_set_new(one, "repetition_index",
+                            json_integer((json_int_t)count_names(names, i, name)));
+    }
+    json_decref(families);
+    json_decref(names);
+    return print_whole(stream, json_pack("{s:o,s:o}", "context", context ? context : json_object(),
+                                         "benchmarks", benchmarks));
+}
+
+/* ---- benchmark-action ----------------------------------------------------------------------- */
+
+ls_status ls_export_benchmark_action(FILE *stream, const json_t *rows)
+{
+    json_t *entries = json_array();
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        const double median = number_at(row, "time.step_ms.median");
+        const json_t *ci95 =
+            json_object_get(json_object_get(json_object_get(row, "time"), "step_ms"), "ci95");
+        char *name = is_timed(row) ? case_name(row) : NULL;
+        char range[48], extra[192];
+        if (!name)
+            continue;
+        const double low = json_number_value(json_array_get(ci95, 0));
+        const double high = json_number_value(json_array_get(ci95, 1));
+        const char *commit = text_at(row, "provenance", "commit");
+        snprintf(extra, sizeof extra, "id: %s\ncommit: %s",
+                 json_string_value(json_object_get(row, "id")), commit ? commit : "unknown");
+        json_t *one = json_pack("{s:s,s:s,s:f,s:s}", "name", name, "unit", "ms/step", "value",
+                                median, "extra", extra);
+        if (ci95) {
+            snprintf(range, sizeof range, "± %.4g", fmax(high - median, median - low));
+            json_object_set_new(one, "range", json_string(range));
+        }
+        json_array_append_new(entries, one);
+        free(name);
+    }
+    return print_whole(stream, entries);
+}
+
+/* ---- mlperf --------------------------------------------------------------------------------- */
+
+typedef struct mllog {
+    FILE *stream;
+    int64_t time_ms;
+} mllog;
+
+/* One line; takes value and metadata. */
+static void print_event(const mllog *log, const char *type, const char *key, json_t *value,
+                        json_t *metadata)
+{
+    json_t *event =
+        json_pack("{s:s,s:I,s:s,s:s,s:o,s:o}", "namespace", "lockstep", "time_ms",
+                  (json_int_t)log->time_ms, "event_type", type, "key", key, "value",
+                  value ? value : json_null(), "metadata", metadata ? metadata : json_object());
+    json_object_set_new(json_object_get(event, "metadata"), "file", json_string("lockstep"));
+    json_object_set_new(json_object_get(event, "metadata"), "lineno", json_integer(0));
+    fputs(":::MLLOG ", log->stream);
+    ls_json_print(log->stream, event, -1);
+    fputc('\n', log->stream);
+    json_decref(event);
+}
+
+static void print_point(const mllog *log, const char *key, json_t *value)
+{
+    if (value)
+        print_event(log, "POINT_IN_TIME", key, value, NULL);
+}
+
+static int64_t end_ms(const json_t *row)
+{
+    struct tm utc = {0};
+    const char *stamp = json_string_value(json_object_get(row, "timestamp"));
+    if (!stamp || !strptime(stamp, "%Y-%m-%dT%H:%M:%SZ", &utc))
+        return 0;
+    return (int64_t)timegm(&utc) * 1000;
+}
+
+/* "adam" of "adam:beta1=0.9"; NULL where there is none. */
+static json_t *before_colon(const char *text)
+{
+    return text ? json_stringn(text, strcspn(text, ":")) : NULL;
+}
+
+static void print_run(FILE *stream, const json_t *row)
+{
+    const int64_t end = end_ms(row);
+    const double steps = number_at(row, "case.steps") + number_at(row, "case.warmup");
+    const int64_t trained = (int64_t)(steps * number_at(row, "time.step_ms.mean"));
+    const char *status = text_at(row, "result", "status");
+    const bool ok = status && strcmp(status, "ok") == 0;
+    mllog log = {stream, end - trained};
+    json_t *accuracy = ls_row_find(row, "train.accuracy");
+    json_t *rate = ls_row_find(row, "time.samples_per_s");
+    print_point(&log, "submission_benchmark", before_colon(text_at(row, "case", "model")));
+    print_point(&log, "submission_platform", ls_row_find(row, "provenance.cpu"));
+    print_point(&log, "global_batch_size", ls_row_find(row, "case.batch_global"));
+    print_point(&log, "seed", ls_row_find(row, "case.seed"));
+    print_point(&log, "opt_name", before_colon(text_at(row, "case", "optimizer")));
+    print_point(&log, "opt_base_learning_rate", ls_row_find(row, "case.lr"));
+    print_event(&log, "INTERVAL_START", "run_start", NULL,
+                json_pack("{s:O*,s:O*,s:O*}", "id", json_object_get(row, "id"), "strategy",
+                          json_object_get(json_object_get(row, "case"), "strategy"), "devices",
+                          json_object_get(json_object_get(row, "case"), "devices")));
+    log.time_ms = end;
+    if (rate)
+        print_event(&log, "POINT_IN_TIME", "tracked_stats", json_pack("{s:o}", "throughput", rate),
+                    json_pack("{s:I}", "step", (json_int_t)steps));
+    if (accuracy)
+        print_event(&log, "POINT_IN_TIME", "eval_accuracy", accuracy,
+                    json_pack("{s:I}", "step_num", (json_int_t)steps));
+    print_event(&log, "INTERVAL_END", "run_stop", NULL,
+                json_pack("{s:s}", "status", ok ? "success" : "aborted"));
+}
+
+ls_status ls_export_mlperf(FILE *stream, const json_t *rows)
+{
+    for (size_t i = 0; i < json_array_size(rows); i++)
+        if (json_object_get(json_array_get(rows, i), "case"))
+            print_run(stream, json_array_get(rows, i));
+    return fflush(stream) == 0 && !ferror(stream)
+               ? LS_OK
+               : ls_fail(LS_CODE_MISSING, "export", "output", "cannot be written; give it room");
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+/* Forecast; see forecast.h. */
+#include "bench/commands/forecast.h"
+
+#include "bench/case/workplace.h"
+#include "bench/gate/reference.h"
+#include "bench/train/interrupt.h"
+#include "bench/train/team.h"
+#include "common/base/clock.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The request's cases, and with --baseline those of `single` that are not among them. */
+static ls_status list_cases(const ls_request *request, ls_forecast *out)
+{
+    const size_t most = request->case_count * (request->baseline ? 2 : 1);
+    out->configs = calloc(most, sizeof *out->configs);
+    out->cases = calloc(most, sizeof *out->cases);
+    if (!out->configs || !out->cases)
+        return ls_fail_memory("cases", most * sizeof *out->configs);
+    memcpy(out->configs, request->cases, request->case_count * sizeof *out->configs);
+    out->count = request->case_count;
+    for (size_t i = 0; i < request->case_count && request->baseline; i++) {
+        const ls_case single = ls_reference_case(&out->configs[i]);
+        size_t at = 0;
+        while (at < out->count && memcmp(&out->configs[at], &single, sizeof single))
+            at++;
+        if (at < out->count)
+            continue;
+        memcpy(&out->configs[at], &single, sizeof single);
+        out->cases[at].baseline = true;
+        out->count++;
+    }
+    return LS_OK;
+}
+
+/* The case before this one that is the same: a repeat has its estimate. */
+static const ls_forecast_case *same_before(const ls_forecast *forecast, size_t index)
+{
+    for (size_t i = 0; i < index; i++)
+        if (memcmp(&forecast->configs[i], &forecast->configs[index], sizeof(ls_case)) == 0)
+            return &forecast->cases[i];
+    return NULL;
+}
+
+/* What the gate takes to look at the plain kernels, once for a model and batch. */
+static const double kernels_s = 0.6;
+
+static void add_kernels(ls_forecast *forecast, size_t index)
+{
+    ls_forecast_case *c = &forecast->cases[index];
+    bool known = !c->estimate.judged;
+    for (size_t i = 0; i < index; i++)
+        known |= forecast->cases[i].estimate.judged &&
+                 forecast->cases[i].plan.job.batch == c->plan.job.batch &&
+                 strcmp(forecast->configs[i].model, forecast->configs[index].model) == 0;
+    c->estimate.around_s += known ? 0 : kernels_s;
+    c->estimate.seconds += known ? 0 : kernels_s;
+}
+
+static ls_status look(ls_forecast *forecast, const ls_request *request, size_t index, bool steps)
+{
+    ls_forecast_case *c = &forecast->cases[index];
+    const ls_forecast_case *same = same_before(forecast, index);
+    const int rank = request->processes->rank;
+    LS_TRY(ls_plan_open(&forecast->place, &forecast->configs[index], &c->plan));
+    if (same) {
+        c->estimate = same->plain;
+        c->plain = same->plain;
+        c->estimate.looked_s = 0;
+        c->error = same->error ? ls_fail(ls_status_code(same->error), NULL, NULL, "%s",
+                                         ls_status_text(same->error))
+                               : LS_OK;
+        return LS_OK;
+    }
+    if (c->plan.job.comm || rank == 0) /* else the case is rank 0's alone */
+        c->error = ls_team_agree(c->plan.job.comm,
+                                 ls_estimate_case(&forecast->place, &c->plan, steps, &c->estimate));
+    c->plain = c->estimate;
+    add_kernels(forecast, index);
+    return LS_OK;
+}
+
+ls_status ls_forecast_make(const ls_request *request, bool steps, ls_forecast *out)
+{
+    *out = (ls_forecast){0};
+    const uint64_t begin = ls_clock_ns();
+    ls_status status = ls_workplace_open(request, &out->place);
+    if (!status)
+        status = list_cases(request, out);
+    LS_TRY(ls_team_agree(request->processes->comm, status));
+    for (size_t i = 0; i < out->count; i++) {
+        uint64_t number = 0;
+        bool stop = ls_interrupted();
+        LS_TRY(ls_team_turn(request->processes->comm, LS_OK, &number, &stop));
+        if (stop)
+            return ls_fail(LS_CODE_INTERRUPTED, "interrupted", NULL,
+                           "before all cases were looked at; nothing was trained");
+        LS_TRY(look(out, request, i, steps));
+    }
+    out->data_s = (double)(ls_clock_ns() - begin) * 1e-9;
+    for (size_t i = 0; i < out->count; i++) /* what is left is reading, mostly */
+        out->data_s -= out->cases[i].estimate.looked_s;
+    return LS_OK;
+}
+
+void ls_forecast_close(ls_forecast *forecast)
+{
+    for (size_t i = 0; forecast->cases && i < forecast->count; i++) {
+        ls_status_free(forecast->cases[i].error);
+        ls_plan_close(&forecast->cases[i].plan);
+    }
+    free(forecast->cases);
+    free(forecast->configs);
+    ls_workplace_close(&forecast->place);
+}
+
+double ls_forecast_seconds(const ls_forecast *forecast)
+{
+    double sum = forecast->data_s;
+    for (size_t i = 0; i < forecast->count; i++)
+        sum += forecast->cases[i].estimate.seconds;
+    return sum;
+}
+
+/* ---- Budgets -------------------------------------------------------------------------------- */
+
+static bool same_model(const ls_forecast *forecast, size_t a, size_t b)
+{
+    return strcmp(forecast->configs[a].model, forecast->configs[b].model) == 0;
+}
+
+/* Steps of all cases that have the model of case `index`, in so much time. */
+static double steps_in(const ls_forecast *forecast, size_t index, double share_s)
+{
+    double sum = 0;
+    for (size_t i = 0; i < forecast->count; i++)
+        if (same_model(forecast, i, index))
+            sum += forecast->cases[i].estimate.step_s;
+    return sum > 0 ? floor(share_s / sum) : 0;
+}
+
+static void set_steps(ls_forecast *forecast, ls_request *request, size_t index, int64_t steps)
+{
+    ls_forecast_case *c = &forecast->cases[index];
+    forecast->configs[index].steps = steps;
+    c->plan.timed = steps;
+    c->estimate.seconds = c->estimate.around_s + (double)steps * c->estimate.step_s;
+    if (index < request->case_count)
+        request->cases[index].steps = steps;
+}
+
+ls_status ls_forecast_fit(ls_forecast *forecast, ls_request *request, double spent_s)
+{
+    double left_s = (double)request->budget_ns * 1e-9 - spent_s - forecast->data_s, models = 0;
+    double around_s = forecast->data_s;
+    bool few = false;
+    for (size_t i = 0; i < forecast->count; i++) {
+        size_t first = 0;
+        left_s -= forecast->cases[i].estimate.around_s;
+        around_s += forecast->cases[i].estimate.around_s;
+        while (!same_model(forecast, first, i))
+            first++;
+        models += first == i;
+    }
+    for (size_t i = 0; i < forecast->count; i++) {
+        const double fit = steps_in(forecast, i, left_s / models);
+        const double least = (double)request->blocks;
+        const double given = (double)forecast->configs[i].steps;
+        double wanted = fit < least ? least : fit > 1e8 ? 1e8 : fit;
+        wanted = request->steps_given && wanted > given ? given : wanted;
+        uint64_t steps = (uint64_t)wanted;
+        bool stop = false;
+        few |= fit < least;
+        LS_TRY(ls_team_turn(request->processes->comm, LS_OK, &steps, &stop));
+        set_steps(forecast, request, i, (int64_t)steps);
+    }
+    if (few && request->processes->rank == 0)
+        ls_log_line(&request->log, LS_LOG_NORMAL,
+                    "budget: %.1f s is short: what is around the timed steps takes about "
+                    "%.1f s; they are as few as blocks",
+                    (double)request->budget_ns * 1e-9, around_s);
+    return LS_OK;
+}
+
+ls_status ls_budget_fit(ls_request *request)
+{
+    ls_forecast forecast;
+    const uint64_t begin = ls_clock_ns();
+    ls_interrupt_install();
+    ls_status status = ls_forecast_make(request, true, &forecast);
+    if (!status)
+        status = ls_forecast_fit(&forecast, request, (double)(ls_clock_ns() - begin) * 1e-9);
+    ls_forecast_close(&forecast);
+    return status;
+}

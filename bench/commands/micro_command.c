@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * `lockstep micro`: single operations alone, and the roofs that `mfu` and other shares are taken
+ * of.
+ *
+ *     gemm        the products of a model's layers, and squares; GFLOP/s, share of the roof
+ *     layers      each layer of a model, forward and backward, against the roof of its shape
+ *     copy        bytes read and written by a copy, by size: within the device, from a second one,
+ *                 from and to the host
+ *     launch      what it costs to replay a program, or to put operations one by one
+ *     optimizer   one pass over flat buffers, by number of parameters
+ *     floor       a model's step as the sum of its parts, each timed alone: layers of products,
+ *                 optimizer, gathering of the batch
+ *     allreduce, broadcast, allgather, reducescatter, sendrecv
+ *                 collectives of several devices or ranks, by size (micro_comm.c)
+ *
+ * Products and collectives are checked on inputs whose sums are exact in float32, layers against
+ * the reference table; wrong elements make the exit status 1.
+ */
+#include "bench/cli/launch.h"
+#include "bench/cli/option_gpu.h"
+#include "bench/cli/option_set.h"
+#include "bench/cli/option_values.h"
+#include "bench/cli/options.h"
+#include "bench/commands/command.h"
+#include "bench/micro/micro.h"
+#include "bench/row/roof.h"
+#include "bench/row/row_id.h"
+#include "bench/train/team.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COLLECTIVES "allreduce broadcast allgather reducescatter sendrecv"
+
+static const ls_micro_op operations[] = {
+    {"gemm", "matrix products of a model and of squares", ls_micro_gemm, .needs_roof = true},
+    {"copy", "copies within the device's memory, from another's, from and to the host",
+     ls_micro_copy, .pairs = true},
+    {"launch", "what the device and the host need to have operations run", ls_micro_launch,
+     .needs_roof = false},
+    {"optimizer", "one optimizer pass over flat buffers", ls_micro_optimizer, .needs_roof = true},
+    {"floor", "a model's step as the sum of its parts, each alone", ls_micro_floor,
+     .needs_roof = true},
+    {"layers", "each layer of a model, forward and backward", ls_micro_layers, .needs_roof = true},
+    {"allreduce", "all ranks get the sum of all", ls_micro_allreduce, .collective = true},
+    {"broadcast", "all ranks get what rank 0 has", ls_micro_broadcast, .collective = true},
+    {"allgather", "all ranks get a block of each", ls_micro_allgather, .collective = true},
+    {"reducescatter", "each rank gets a block of the sum", ls_micro_reducescatter,
+     .collective = true},
+    {"sendrecv", "each rank sends to the next", ls_micro_sendrecv, .collective = true},
+};
+enum { OPERATIONS = sizeof operations / sizeof *operations };
+
+static ls_status find_operation(const ls_option_set *set, const ls_micro_op **out)
+{
+    char names[192] = "";
+    const char *wanted = set->operand_count ? set->operands[0] : NULL;
+    for (size_t i = 0; i < OPERATIONS; i++) {
+        if (wanted && strcmp(operations[i].name, wanted) == 0) {
+            *out = &operations[i];
+            return LS_OK;
+        }
+        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? ", " : "",
+                 operations[i].name);
+    }
+    return ls_fail(LS_CODE_USAGE, "micro", wanted ? wanted : "operation",
+                   wanted ? "no operation of this name; they are %s" : "missing; they are %s",
+                   names);
+}
+
+/* A whole number of an option, or what stands there already. */
+static ls_status read_number(const ls_option_set *set, const char *name, int64_t high, int *value)
+{
+    const char *text = ls_option_set_text(set, name, NULL);
+    char where[64];
+    int64_t number;
+    if (!text)
+        return LS_OK;
+    snprintf(where, sizeof where, "option --%s", name);
+    if (!ls_parse_integer(text, 1, high, &number))
+        return ls_fail(LS_CODE_USAGE, where, text,
+                       "is no such number; a whole one from 1 to %lld works", (long long)high);
+    *value = (int)number;
+    return LS_OK;
+}
+
+/* The devices' names: of every rank, one each. */
+static ls_status resolve_devices(const ls_option_set *set, const ls_micro_op *op, ls_micro *m)
+{
+    /* A collective of one has nothing to measure. */
+    const bool two =
+        op->collective && !m->processes->comm && !ls_option_set_text(set, "ranks", NULL);
+    const char *spec = ls_option_set_text(set, "devices", two ? "2" : "1");
+    char all[32];
+    int ranks = 1;
+    int64_t devices;
+    size_t count = 0;
+    LS_TRY(read_number(set, "ranks", 1024, &ranks));
+    if (ranks > 1 && m->processes->comm)
+        return ls_fail(LS_CODE_USAGE, "option", "--ranks",
+                       "makes ranks of threads, and the launcher started %d; leave it out",
+                       m->processes->size);
+    if (ranks > 1 && !ls_parse_integer(spec, 1, 1024, &devices))
+        return ls_fail(LS_CODE_USAGE, "option --devices", spec,
+                       "names devices, of which each rank has its own; a number of them works");
+    if (ranks > 1) {
+        snprintf(all, sizeof all, "%lld", (long long)devices * ranks);
+        spec = all;
+    }
+    LS_TRY(ls_machine_resolve(m->machine, spec, &m->names, &count));
+    m->ranks = (int)count;
+    if (count != 1 && !op->collective && (count != 2 || !op->pairs))
+        return ls_fail(LS_CODE_USAGE, "option --devices", ls_option_set_text(set, "devices", "1"),
+                       "micro %s runs on one device%s; use --devices 1 or a name", op->name,
+                       op->pairs ? " or between two" : "");
+    return LS_OK;
+}
+
+static ls_status read_link(const ls_option_set *set, ls_micro *m)
+{
+    const ls_option_given *given = ls_option_set_find(set, "link");
+    if (!given->count)
+        return LS_OK;
+    if (given->count > 1)
+        return ls_fail(LS_CODE_USAGE, "option", "--link",
+                       "is a list, and micro takes one link; name one");
+    const char *text = given->values[0].text;
+    ls_status status = ls_link_parse(text, &m->link);
+    m->link_text = strcmp(text, "none") == 0 ? NULL : text;
+    if (!status)
+        return LS_OK;
+    ls_status named = ls_fail(LS_CODE_USAGE, "option", "--link", "%s", ls_status_text(status));
+    ls_status_free(status);
+    return named;
+}
+
+/* What --comm says, as for `run`; a GPU needs another communicator than threads. */
+static ls_status read_comm(const ls_option_set *set, ls_micro *m)
+{
+    const ls_option_given *given = ls_option_set_find(set, "comm");
+    const ls_option_names names = {.processes = m->processes};
+    ls_device_kind kind = LS_DEVICE_CPU;
+    ls_case one = {0};
+    const ls_setting setting = {.option = ls_option_find("comm", strlen("comm")),
+                                .text = ls_option_set_text(set, "comm", "auto"),
+                                .names = &names,
+                                .one = &one};
+    if (given->count > 1)
+        return ls_fail(LS_CODE_USAGE, "option", "--comm",
+                       "is a list, and micro takes one communicator; name one");
+    LS_TRY(ls_set_comm(&setting));
+    if (strcmp(one.comm, "device") == 0 || strcmp(one.comm, "nccl") == 0)
+        return ls_comm_backend_find(one.comm, &m->comm);
+    for (int r = 0; r < m->ranks; r++)
+        kind = m->names[r].kind == LS_DEVICE_GPU ? LS_DEVICE_GPU : kind;
+    m->comm = ls_comm_backend_auto(m->processes->comm, kind);
+    return LS_OK;
+}
+
+/* What --convolution says, as for `run`; only a GPU has a choice. */
+static ls_status read_convolution(const ls_option_set *set, const ls_micro *m, ls_convolution *out)
+{
+    static const char name[] = "convolution";
+    const ls_option_given *given = ls_option_set_find(set, name);
+    ls_case one = {0};
+    const ls_setting setting = {.option = ls_option_find(name, strlen(name)),
+                                .text = ls_option_set_text(set, name, "auto"),
+                                .one = &one};
+    if (given->count > 1)
+        return ls_fail(LS_CODE_USAGE, "option", "--convolution",
+                       "micro takes one of them, not a list; a command for each works");
+    LS_TRY(ls_set_convolution(&setting));
+    if (one.convolution != LS_CONVOLUTION_AUTO && m->names[0].kind != LS_DEVICE_GPU)
+        return ls_fail(LS_CODE_USAGE, "option --convolution", setting.text,
+                       "concerns GPUs, and this is none; auto works");
+    *out = one.convolution;
+    return LS_OK;
+}
+
+static ls_status open_micro(const ls_option_set *set, const ls_micro_op *op, ls_micro *m)
+{
+    const ls_format *format;
+    ls_machine_options options = {0};
+    ls_convolution convolution = LS_CONVOLUTION_AUTO;
+    const ls_memory_policy policy = {.kind = LS_MEMORY_GROWTH};
+    LS_TRY(read_number(set, "cores-per-device", 64, &options.cores_per_device));
+    LS_TRY(read_number(set, "cpu-devices", 1024, &options.cpu_devices));
+    LS_TRY(read_number(set, "logical-gpus", 64, &options.logical_gpus));
+    LS_TRY(ls_format_find(ls_option_set_text(set, "format", "table"), &format));
+    LS_TRY(ls_model_open(ls_option_set_text(set, "model", "mlp"), &m->model));
+    const char *batch = ls_option_set_text(set, "batch", NULL);
+    m->batch = m->model->kind->default_batch;
+    if (batch && !ls_parse_integer(batch, 1, INT32_MAX, &m->batch))
+        return ls_fail(LS_CODE_USAGE, "option --batch", batch,
+                       "is no such number; a whole one from 1 works");
+    LS_TRY(ls_optimizer_parse(
+        ls_option_set_text(set, "optimizer", m->model->kind->default_optimizer), &m->optimizer));
+    LS_TRY(read_link(set, m));
+    options.part = m->processes->part;
+    options.parts = m->processes->parts;
+    options.neighbours = m->processes->neighbours;
+    options.neighbour = m->processes->neighbour;
+    LS_TRY(ls_machine_open(&options, &m->machine));
+    LS_TRY(resolve_devices(set, op, m));
+    LS_TRY(read_comm(set, m));
+    LS_TRY(read_convolution(set, m, &convolution));
+    LS_TRY(ls_device_open(m->machine, &m->names[0], &policy, &m->device));
+    LS_TRY(ls_bench_open(m->device, LS_MATH_FLOAT32, &m->bench));
+    m->bench.kernels->convolution = convolution;
+    m->data = ls_option_set_text(set, "data", NULL);
+    m->sizes = ls_option_set_find(set, "sizes");
+    m->allreduce = ls_option_set_find(set, "allreduce");
+    return ls_writer_open(format, stdout, &m->writer);
+}
+
+static void close_micro(ls_micro *m)
+{
+    if (m->bench.queue)
+        ls_bench_close(&m->bench);
+    ls_device_close(m->device);
+    ls_network_close(m->network);
+    ls_machine_close(m->machine);
+    free(m->names);
+    ls_model_close(m->model);
+}
+
+/* Options that the subcommand knows and this operation has no use for. */
+static ls_status refuse_strangers(const ls_option_set *set, const ls_micro_op *op)
+{
+    static const struct {
+        const char *option, *operations;
+    } concerns[] = {
+        {"sizes", "copy optimizer " COLLECTIVES},
+        {"model", "gemm optimizer floor layers"},
+        {"data", "floor"},
+        {"batch", "gemm floor layers"},
+        {"optimizer", "optimizer floor"},
+        {"ranks", COLLECTIVES},
+        {"allreduce", "allreduce"},
+        {"link", COLLECTIVES},
+        {"comm", COLLECTIVES},
+    };
+    for (size_t i = 0; i < sizeof concerns / sizeof *concerns; i++)
+        if (ls_option_set_find(set, concerns[i].option)->count &&
+            !strstr(concerns[i].operations, op->name)) {
+            char where[64];
+            snprintf(where, sizeof where, "--%s", concerns[i].option);
+            return ls_fail(LS_CODE_USAGE, "option", where,
+                           "does not concern micro %s; it concerns %s", op->name,
+                           concerns[i].operations);
+        }
+    return LS_OK;
+}
+
+static ls_status run_micro(const ls_option_set *set, const ls_processes *processes,
+                           int *exit_status)
+{
+    const ls_processes alone = ls_processes_alone();
+    const ls_micro_op *op = NULL;
+    LS_TRY(ls_launch_check_option(set));
+    LS_TRY(find_operation(set, &op));
+    LS_TRY(refuse_strangers(set, op));
+    if (processes->rank > 0 && !op->collective)
+        return LS_OK;
+    ls_micro m = {.processes = op->collective ? processes : &alone};
+    ls_status status = ls_team_agree(m.processes->comm, open_micro(set, op, &m));
+    if (!status && op->needs_roof)
+        status = ls_roof_get(m.machine, m.device, LS_MATH_FLOAT32, 0, &m.roof);
+    if (!status)
+        status = op->run(&m);
+    if (m.writer)
+        status = ls_status_first(status, ls_writer_close(m.writer));
+    close_micro(&m);
+    *exit_status = m.wrong || m.failed ? LS_CODE_CHECK : LS_CODE_OK;
+    return status;
+}
+
+ls_status ls_command_micro(const ls_processes *processes, int argc, char **argv, int *exit_status)
+{
+    ls_option_set set;
+    LS_TRY(ls_option_set_open(LS_FOR_MICRO, &set));
+    ls_status status = ls_option_set_read(&set, argc, argv, 1);
+    if (!status)
+        status = run_micro(&set, processes, exit_status);
+    ls_option_set_close(&set);
+    return status;
+}
+
+/* ---- Sizes and rows ------------------------------------------------------------------------- */
+
+ls_status ls_micro_sizes(const ls_micro *m, size_t smallest, size_t sizes[LS_MICRO_SIZES],
+                         size_t *count)
+{
+    const size_t most = (size_t)64 << 20;
+    *count = 0;
+    if (!m->sizes->count) {
+        for (size_t size = smallest; size < most; size *= 4)
+            sizes[(*count)++] = size;
+        sizes[(*count)++] = most;
+    }
+    for (size_t i = 0; i < m->sizes->count; i++) {
+        const char *text = m->sizes->values[i].text;
+        if (*count == LS_MICRO_SIZES)
+            return ls_fail(LS_CODE_USAGE, "option", "--sizes",
+                           "are more than %d sizes; so many work in one command", LS_MICRO_SIZES);
+        if (!ls_parse_bytes(text, &sizes[*count]) || sizes[*count] < sizeof(float) ||
+            sizes[*count] > (size_t)4 << 30)
+            return ls_fail(LS_CODE_USAGE, "option --sizes", text,
+                           "is no size of a message; one from 4 to 4GiB, such as 64KiB, works");
+        (*count)++;
+    }
+    return LS_OK;
+}
+
+/* How fast it was, and beside its roof. */
+static void put_rates(json_t *micro, const ls_micro *m, const ls_micro_figure *f)
+{
+    if (f->moved_bytes > 0)
+        json_object_set_new(micro, "algbw_gbs", json_real(f->moved_bytes / f->ns.median));
+    if (f->ranks) {
+        json_object_set_new(micro, "busbw_gbs",
+                            json_real(f->bus_factor * f->moved_bytes / f->ns.median));
+    }
+    if (f->ranks && !f->uncounted) {
+        json_object_set_new(micro, "bytes_sent", json_integer((json_int_t)f->sent.bytes_sent));
+        json_object_set_new(micro, "messages_sent",
+                            json_integer((json_int_t)f->sent.messages_sent));
+    }
+    if (f->flops > 0) {
+        json_object_set_new(micro, "gflops", json_real(f->flops / f->ns.median));
+        if (f->roof_ns <= 0)
+            json_object_set_new(micro, "roof_share",
+                                json_real(f->flops / (f->ns.median * 1e-9) / m->roof));
+    }
+    if (f->roof_ns > 0) {
+        json_object_set_new(micro, "roof_share", json_real(f->roof_ns / f->ns.median));
+        json_object_set_new(micro, "roof_us", json_real(f->roof_ns * 1e-3));
+        json_object_set_new(micro, "roof", json_string(f->roof));
+    }
+}
+
+ls_status ls_micro_row(ls_micro *m, const ls_micro_figure *f)
+{
+    ls_row_id id;
+    LS_TRY(ls_row_id_make(&id));
+    double us = f->ns.median * 1e-3;
+    json_t *micro = json_object();
+    json_object_set_new(micro, "op", json_string(f->op));
+    if (f->shape)
+        json_object_set_new(micro, "shape", json_string(f->shape));
+    if (f->bytes)
+        json_object_set_new(micro, "size_bytes", json_integer((json_int_t)f->bytes));
+    if (f->count)
+        json_object_set_new(micro, "count", json_integer((json_int_t)f->count));
+    json_object_set_new(micro, "type", json_string("float"));
+    if (f->comm)
+        json_object_set_new(micro, "comm", json_string(f->comm));
+    if (f->redop)
+        json_object_set_new(micro, "redop", json_string(f->redop));
+    json_object_set_new(micro, "ranks", json_integer(f->ranks ? f->ranks : 1));
+    json_object_set_new(micro, "time_us", json_real(us));
+    if (f->ns.n) {
+        json_object_set_new(micro, "time_p10_us", json_real(f->ns.p10 * 1e-3));
+        json_object_set_new(micro, "time_p90_us", json_real(f->ns.p90 * 1e-3));
+        json_object_set_new(micro, "time_p99_us", json_real(f->ns.p99 * 1e-3));
+    }
+    put_rates(micro, m, f);
+    if (f->host_ns > 0)
+        json_object_set_new(micro, "host_us", json_real(f->host_ns * 1e-3));
+    if (f->build_ns > 0)
+        json_object_set_new(micro, "build_us", json_real(f->build_ns * 1e-3));
+    if (f->checked) {
+        json_object_set_new(micro, "wrong", json_integer((json_int_t)f->wrong));
+        m->wrong += f->wrong;
+    }
+    if (f->kernel)
+        json_object_set_new(micro, "kernel", json_string(f->kernel));
+    if (m->network)
+        json_object_set_new(micro, "link", json_string(m->link_text));
+    json_t *row = json_pack("{s:i,s:s,s:s,s:o}", "schema", 1, "id", id.id, "timestamp",
+                            id.timestamp, "micro", micro);
+    if (f->reason) {
+        m->failed = true;
+        json_object_set_new(row, "result",
+                            json_pack("{s:s,s:s}", "status", "failed", "reason", f->reason));
+    }
+    ls_status status = ls_writer_row(m->writer, row);
+    json_decref(row);
+    return status;
+}

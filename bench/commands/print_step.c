@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/* The tasks of a case's step; see print_step.h. */
+#include "bench/commands/print_step.h"
+
+#include "bench/train/team.h"
+#include "impl/step/run.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+
+static const char legend[] =
+    "Tasks of one lane, a queue of a device, run one after the other, in this order. Besides, a\n"
+    "task waits for the tasks of other lanes that it names; begin: for the end of the step "
+    "before.\n"
+    "Within an all-reduce its ends wait for each other. What a task writes it may read, too. "
+    "Memory\n"
+    "is the device's own where no other is named.\n";
+
+static ls_status list_own(const ls_session *session, char **text)
+{
+    size_t size;
+    FILE *stream = open_memstream(text, &size);
+    if (!stream)
+        return ls_fail_memory("listing", BUFSIZ);
+    ls_status status = ls_stepped_list(session->run, stream);
+    return fclose(stream) && !status ? ls_fail_memory("listing", size) : status;
+}
+
+static void print_texts(const ls_plan_of_case *plan, char **texts, int ranks)
+{
+    printf("One step of %s, %s, as tasks.\n%s", plan->strategy->name, plan->config->model, legend);
+    for (int r = 0; r < ranks; r++) {
+        if (ranks > 1)
+            printf("\nRank %d of %d\n", r, ranks);
+        fputs(texts[r], stdout);
+    }
+}
+
+static ls_status print_session(const ls_session *session)
+{
+    ls_comm *comm = session->job.comm;
+    const int ranks = comm ? comm->size : 1;
+    char *own = NULL, **texts = calloc((size_t)ranks, sizeof *texts);
+    ls_status status = texts ? list_own(session, &own) : ls_fail_memory("listing", sizeof *texts);
+    if (comm) {
+        status = ls_team_gather(comm, status, own, texts);
+    } else if (!status) {
+        texts[0] = own;
+        own = NULL;
+    }
+    if (!status && ls_session_leads(session))
+        print_texts(session->plan, texts, ranks);
+    for (int r = 0; texts && r < ranks; r++)
+        free(texts[r]);
+    free(texts);
+    free(own);
+    return status;
+}
+
+ls_status ls_print_step(const ls_workplace *place, const ls_plan_of_case *plan)
+{
+    ls_session session;
+    prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0); /* nothing is trained: a huge page each costs more */
+    LS_TRY(ls_session_open(place, plan, &session));
+    ls_status status = print_session(&session);
+    ls_session_close(&session);
+    return status;
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * `lockstep results`: finds the verb, checks its arguments and options, opens the file, and
+ * performs it. `import` and `prune --yes` write; the others only read.
+ */
+#include "bench/commands/command.h"
+#include "bench/commands/results_verbs.h"
+
+#include <string.h>
+
+typedef struct results_verb {
+    const char *name;
+    const char *operands; /* what follows the name: "A B" */
+    size_t count;         /* of these */
+    const char *options;  /* those that concern it, besides --results; a blank around each */
+    const char *help;
+    ls_status (*run)(ls_results_task *task);
+    /** Refuses what is wrong before the file is looked at; may be NULL. */
+    ls_status (*check)(const ls_option_set *set);
+} results_verb;
+
+static const results_verb verbs[] = {
+    {"list", "", 0, " where since last sort columns format ", "the rows, oldest first",
+     ls_results_list, NULL},
+    {"show", "ID", 1, " columns format ",
+     "one row and what bounds it; ID: its beginning, last, last~N", ls_results_show, NULL},
+    {"diff", "A B", 2, " format ", "the keys in which two rows differ, and the ratio of times",
+     ls_results_diff, NULL},
+    {"trend", "KEY", 1, " where since last format ",
+     "the median of a key by commit, with change points", ls_results_trend, NULL},
+    {"export", "", 0, " to out where since last sort columns ",
+     "the rows as another program takes them (--to)", ls_results_export, ls_results_check_export},
+    {"import", "FILE", 1, " ", "rows of JSON lines or of a database; known ids are passed over",
+     ls_results_import, NULL},
+    {"prune", "", 0, " where since last yes ",
+     "deletes the rows that fit; without --yes says how "
+     "many",
+     ls_results_prune, ls_results_check_prune},
+};
+
+enum { VERB_COUNT = sizeof verbs / sizeof *verbs };
+
+static const char known[] = "list, show ID, diff A B, trend KEY, export --to NAME, import FILE, "
+                            "prune --where ..";
+
+void ls_command_results_help(FILE *stream)
+{
+    fputs("\nVerbs:\n", stream);
+    for (size_t i = 0; i < VERB_COUNT; i++) {
+        char left[32];
+        snprintf(left, sizeof left, "%s %s", verbs[i].name, verbs[i].operands);
+        fprintf(stream, "  %-12s %s\n", left, verbs[i].help);
+    }
+    fputs("\nExamples:\n"
+          "  lockstep results list --where strategy=mirrored,median<5 --sort -samples_per_s\n"
+          "  lockstep results diff last~1 last\n",
+          stream);
+}
+
+static ls_status find_verb(const ls_option_set *set, const results_verb **out)
+{
+    const char *name = set->operand_count > 0 ? set->operands[0] : NULL;
+    if (!name)
+        return ls_fail(LS_CODE_USAGE, "results", "command line",
+                       "what to do is missing; valid are: %s", known);
+    for (size_t i = 0; i < VERB_COUNT; i++)
+        if (strcmp(name, verbs[i].name) == 0)
+            *out = &verbs[i];
+    if (!*out)
+        return ls_fail(LS_CODE_USAGE, "results", *name ? name : "''", "unknown; valid are: %s",
+                       known);
+    const size_t given = set->operand_count - 1;
+    if (given < (*out)->count)
+        return ls_fail(LS_CODE_USAGE, "results", name, "is followed by %s; %zu of %zu are given",
+                       (*out)->operands, given, (*out)->count);
+    if (given > (*out)->count)
+        return ls_fail(LS_CODE_USAGE, "argument", set->operands[(*out)->count + 1],
+                       "unexpected; lockstep results %s%s%s [--OPTION VALUE]...", name,
+                       *(*out)->operands ? " " : "", (*out)->operands);
+    return LS_OK;
+}
+
+/* An option that the verb would not look at is refused. */
+static ls_status check_options(const ls_option_set *set, const results_verb *verb)
+{
+    static const char *const names[] = {"where",  "since", "last", "sort", "columns",
+                                        "format", "to",    "out",  "yes"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char wanted[32], dashed[32], of[128] = "";
+        snprintf(wanted, sizeof wanted, " %s ", names[i]);
+        snprintf(dashed, sizeof dashed, "--%s", names[i]);
+        if (ls_option_set_find(set, names[i])->count == 0 || strstr(verb->options, wanted))
+            continue;
+        for (size_t v = 0; v < VERB_COUNT; v++)
+            if (strstr(verbs[v].options, wanted))
+                snprintf(of + strlen(of), sizeof of - strlen(of), "%s%s", *of ? ", " : "",
+                         verbs[v].name);
+        return ls_fail(LS_CODE_USAGE, "option", dashed,
+                       "concerns nothing that results %s does; it is an option of results %s",
+                       verb->name, of);
+    }
+    return LS_OK;
+}
+
+ls_status ls_results_writer(ls_results_task *task, FILE *stream, const ls_columns *columns,
+                            bool own, ls_writer **out)
+{
+    const ls_format *table = task->form;
+    if (!table)
+        LS_TRY(ls_format_find("table", &table));
+    LS_TRY(ls_writer_open(table, stream, out));
+    ls_writer_hold(*out);
+    if (task->chosen.columns.count > 0)
+        ls_writer_choose(*out, &task->chosen.columns);
+    else if (own)
+        ls_writer_choose(*out, columns);
+    else
+        ls_writer_set_columns(*out, columns);
+    return LS_OK;
+}
+
+static ls_status open_and_run(ls_results_task *task, const results_verb *verb)
+{
+    const bool writes = verb->run == ls_results_import ||
+                        strcmp(ls_option_set_text(task->set, "yes", "no"), "yes") == 0;
+    if (writes && verb->run != ls_results_import) { /* of a file that is there */
+        LS_TRY(ls_results_open(task->file, false, &task->results));
+        ls_results_close(task->results);
+        task->results = NULL;
+    }
+    LS_TRY(ls_results_open(task->file, writes, &task->results));
+    ls_status status = verb->run(task);
+    ls_results_close(task->results);
+    return status;
+}
+
+static ls_status perform(const ls_option_set *set)
+{
+    const results_verb *verb = NULL;
+    ls_results_task task = {.set = set,
+                            .file = ls_option_set_text(set, "results", LS_RESULTS_DEFAULT)};
+    const char *form = ls_option_set_text(set, "format", NULL);
+    LS_TRY(find_verb(set, &verb));
+    LS_TRY(check_options(set, verb));
+    if (form)
+        LS_TRY(ls_format_find(form, &task.form));
+    LS_TRY(ls_chosen_read(ls_option_set_text(set, "columns", NULL), &task.chosen));
+    if (verb->check)
+        LS_TRY(verb->check(set));
+    if (strcmp(task.file, "none") == 0)
+        return ls_fail(LS_CODE_USAGE, "--results", "none", "there is nothing to read; give a file");
+    ls_status status = ls_selection_open(set, &task.selection);
+    if (!status)
+        status = open_and_run(&task, verb);
+    ls_selection_close(&task.selection);
+    return status;
+}
+
+ls_status ls_command_results(int argc, char **argv, int *exit_status)
+{
+    ls_option_set set;
+    LS_TRY(ls_option_set_open(LS_FOR_RESULTS, &set));
+    ls_status status = ls_option_set_read(&set, argc, argv, 4);
+    if (!status)
+        status = perform(&set);
+    ls_option_set_close(&set);
+    *exit_status = (int)ls_status_code(status);
+    return status;
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * `results diff A B`: the keys in which two rows differ, and the ratio of their median step times,
+ * B over A. Its interval is made of both rows' ci95 in logarithms: the distances of the bounds from
+ * the medians are added as squares (MOVER: Donner and Zou, "Closed-form confidence intervals for
+ * functions of the normal mean and standard deviation", 2012), as of independent measurements.
+ */
+#include "bench/commands/results_verbs.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- Keys ----------------------------------------------------------------------------------- */
+
+static void flatten(const json_t *value, const char *path, json_t *out)
+{
+    const char *name;
+    json_t *member;
+    char longer[256];
+    if (json_is_object(value)) {
+        json_object_foreach((json_t *)(size_t)value, name, member)
+        {
+            snprintf(longer, sizeof longer, "%s%s%s", path, *path ? "." : "", name);
+            flatten(member, longer, out);
+        }
+    } else if (json_is_object(json_array_get(value, 0))) {
+        for (size_t i = 0; i < json_array_size(value); i++) {
+            snprintf(longer, sizeof longer, "%s.%zu", path, i);
+            flatten(json_array_get(value, i), longer, out);
+        }
+    } else {
+        json_object_set(out, path, (json_t *)(size_t)value);
+    }
+}
+
+/* Appends {key, a, b} for each key in which they differ: in the order of A, then what B alone has.
+ */
+static void compare(const json_t *a, const json_t *b, json_t *out)
+{
+    json_t *mine = json_object(), *other = json_object(), *value;
+    const char *key;
+    flatten(a, "", mine);
+    flatten(b, "", other);
+    json_object_foreach(mine, key, value)
+    {
+        json_t *theirs = json_object_get(other, key);
+        if (!theirs || !json_equal(value, theirs))
+            json_array_append_new(out,
+                                  json_pack("{s:s,s:O,s:O*}", "key", key, "a", value, "b", theirs));
+    }
+    json_object_foreach(other, key, value)
+    {
+        if (!json_object_get(mine, key))
+            json_array_append_new(out, json_pack("{s:s,s:O}", "key", key, "b", value));
+    }
+    json_decref(mine);
+    json_decref(other);
+}
+
+/* ---- Ratio ---------------------------------------------------------------------------------- */
+
+typedef struct step_time {
+    double median, low, high; /* ms */
+    bool has_interval;
+} step_time;
+
+static bool read_time(const json_t *row, step_time *out)
+{
+    const json_t *step = json_object_get(json_object_get(row, "time"), "step_ms");
+    const json_t *ci95 = json_object_get(step, "ci95");
+    out->median = json_number_value(json_object_get(step, "median"));
+    out->low = json_number_value(json_array_get(ci95, 0));
+    out->high = json_number_value(json_array_get(ci95, 1));
+    out->has_interval = out->low > 0 && out->high >= out->median && out->low <= out->median;
+    return out->median > 0;
+}
+
+static double both(double x, double y)
+{
+    return sqrt(x * x + y * y);
+}
+
+/* {key: "ratio", a, b, ratio, ci95}; NULL where a row has no time. */
+static json_t *compute_ratio(const json_t *a, const json_t *b)
+{
+    step_time x, y;
+    if (!read_time(a, &x) || !read_time(b, &y))
+        return NULL;
+    const double ratio = y.median / x.median;
+    json_t *out = json_pack("{s:s,s:f,s:f,s:f}", "key", "ratio", "a", x.median, "b", y.median,
+                            "ratio", ratio);
+    if (x.has_interval && y.has_interval) {
+        const double down = both(log(y.median / y.low), log(x.high / x.median));
+        const double up = both(log(y.high / y.median), log(x.median / x.low));
+        json_object_set_new(out, "ci95", json_pack("[f,f]", ratio * exp(-down), ratio * exp(up)));
+    }
+    return out;
+}
+
+static void tell_ratio(const json_t *ratio)
+{
+    if (!ratio) {
+        puts("no ratio of times: not both rows have timed steps");
+        return;
+    }
+    const json_t *ci95 = json_object_get(ratio, "ci95");
+    const double low = json_number_value(json_array_get(ci95, 0));
+    const double high = json_number_value(json_array_get(ci95, 1));
+    printf("B / A, median step: %.4g / %.4g ms = %.4g",
+           json_number_value(json_object_get(ratio, "b")),
+           json_number_value(json_object_get(ratio, "a")),
+           json_number_value(json_object_get(ratio, "ratio")));
+    if (!ci95) {
+        puts(" (no interval: not both rows have one)");
+        return;
+    }
+    const char *verdict = low > 1.0    ? "B is slower"
+                          : high < 1.0 ? "B is faster"
+                                       : "within the noise";
+    printf(", 95%% interval %.4g to %.4g: %s\n", low, high, verdict);
+}
+
+/* ---- Output --------------------------------------------------------------------------------- */
+
+static ls_status write_rows(ls_results_task *task, json_t *rows, json_t *ratio)
+{
+    static const ls_column column[] = {{"key", "key", 30, false, LS_CELL_TEXT, 0},
+                                       {"A", "a", 24, false, LS_CELL_TEXT, 0},
+                                       {"B", "b", 24, false, LS_CELL_TEXT, 0},
+                                       {"ratio", "ratio", 0, true, LS_CELL_FIGURE, 0},
+                                       {"ci95", "ci95", LS_WIDTH_ANY, false, LS_CELL_TEXT, 0}};
+    const char *name = task->form ? task->form->name : "table";
+    const bool told = strcmp(name, "table") == 0 || strcmp(name, "md") == 0;
+    const ls_columns columns = {.column = column, .count = told ? 3 : 5, .alone = true};
+    ls_writer *writer;
+    if (!told && ratio)
+        json_array_append(rows, ratio);
+    LS_TRY(ls_results_writer(task, stdout, &columns, true, &writer));
+    ls_status status = LS_OK;
+    for (size_t i = 0; i < json_array_size(rows) && !status; i++)
+        status = ls_writer_row(writer, json_array_get(rows, i));
+    status = ls_status_first(status, ls_writer_close(writer));
+    if (told && !status) {
+        putchar('\n');
+        tell_ratio(ratio);
+    }
+    return status;
+}
+
+ls_status ls_results_diff(ls_results_task *task)
+{
+    json_t *a = NULL, *b = NULL;
+    ls_status status = ls_selection_one(task->results, task->set->operands[1], &a);
+    if (!status)
+        status = ls_selection_one(task->results, task->set->operands[2], &b);
+    if (!status) {
+        json_t *rows = json_array(), *ratio = compute_ratio(a, b);
+        compare(a, b, rows);
+        status = write_rows(task, rows, ratio);
+        json_decref(rows);
+        json_decref(ratio);
+        json_decref(b);
+    }
+    json_decref(a);
+    return status;
+}

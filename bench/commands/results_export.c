@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * `results export`: the rows as another program takes them, to standard output or a file. Formats
+ * of our own are the writer's; the others are in export_formats.c. A file appears when it is whole:
+ * it is written beside its name, and renamed.
+ */
+#include "bench/commands/results_verbs.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct export_form {
+    const char *name;
+    /** Of an array of rows; NULL: the writer's format of this name. */
+    ls_status (*write)(FILE *stream, const json_t *rows);
+} export_form;
+
+static const export_form forms[] = {
+    {"jsonl", NULL},
+    {"csv", NULL},
+    {"md", NULL},
+    {"google-benchmark", ls_export_google_benchmark},
+    {"benchmark-action", ls_export_benchmark_action},
+    {"mlperf", ls_export_mlperf},
+};
+
+static ls_status find_form(const ls_option_set *set, const export_form **out)
+{
+    static const char valid[] = "jsonl, csv, md, google-benchmark, benchmark-action, mlperf";
+    const char *name = ls_option_set_text(set, "to", NULL);
+    if (!name)
+        return ls_fail(LS_CODE_USAGE, "results", "export",
+                       "the format is missing; --to NAME, one of %s", valid);
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        if (strcmp(forms[i].name, name) == 0) {
+            *out = &forms[i];
+            return LS_OK;
+        }
+    }
+    return ls_fail(LS_CODE_USAGE, "--to", name, "no such format; valid are: %s", valid);
+}
+
+static ls_status collect(void *context, int64_t number, const json_t *row)
+{
+    (void)number;
+    json_array_append(context, (json_t *)(size_t)row);
+    return LS_OK;
+}
+
+static ls_status write_row(void *context, int64_t number, const json_t *row)
+{
+    (void)number;
+    return ls_writer_row(context, row);
+}
+
+static ls_status write_rows(ls_results_task *task, const export_form *form, FILE *stream)
+{
+    if (form->write) {
+        json_t *rows = json_array();
+        ls_status status =
+            ls_selection_each(&task->selection, task->results, LS_ROWS_WHOLE, collect, rows, NULL);
+        if (!status)
+            status = form->write(stream, rows);
+        json_decref(rows);
+        return status;
+    }
+    ls_writer *writer;
+    LS_TRY(ls_format_find(form->name, &task->form));
+    LS_TRY(ls_results_writer(task, stream, NULL, false, &writer));
+    ls_status status =
+        ls_selection_each(&task->selection, task->results, LS_ROWS_WHOLE, write_row, writer, NULL);
+    return ls_status_first(status, ls_writer_close(writer));
+}
+
+static ls_status refuse_file(const char *path, int error)
+{
+    return ls_fail(LS_CODE_MISSING, "--out", path, "cannot be written: %s; name another file",
+                   strerror(error));
+}
+
+static ls_status write_file(ls_results_task *task, const export_form *form, const char *path)
+{
+    char *part;
+    if (asprintf(&part, "%s.part-%ld", path, (long)getpid()) < 0)
+        return ls_fail_memory("--out", strlen(path));
+    FILE *stream = fopen(part, "wx");
+    if (!stream) {
+        ls_status status = refuse_file(path, errno);
+        free(part);
+        return status;
+    }
+    ls_status status = write_rows(task, form, stream);
+    errno = 0;
+    bool failed = ferror(stream) != 0;
+    failed |= fclose(stream) != 0;
+    if (!status && (failed || rename(part, path) != 0))
+        status = refuse_file(path, errno);
+    if (status)
+        unlink(part);
+    free(part);
+    return status;
+}
+
+ls_status ls_results_check_export(const ls_option_set *set)
+{
+    const export_form *form = NULL;
+    LS_TRY(find_form(set, &form));
+    if (form->write && ls_option_set_find(set, "columns")->count > 0)
+        return ls_fail(LS_CODE_USAGE, "--columns", form->name,
+                       "a format of fixed fields; leave it out, or --to jsonl, csv, md");
+    return LS_OK;
+}
+
+ls_status ls_results_export(ls_results_task *task)
+{
+    const export_form *form = NULL;
+    LS_TRY(find_form(task->set, &form));
+    const char *path = ls_option_set_text(task->set, "out", NULL);
+    return path ? write_file(task, form, path) : write_rows(task, form, stdout);
+}

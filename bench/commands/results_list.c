@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/* `results list`: the rows in columns: who they are, then as `run` prints them, from what the
+ * database keeps of a row in brief. */
+#include "bench/commands/results_verbs.h"
+
+#include <string.h>
+
+static const ls_column listed[] = {
+    {"id", "id", 29, false, LS_CELL_TEXT, 0},
+    {"time", "timestamp", 20, false, LS_CELL_TEXT, 9},
+    {"label", "label", 12, false, LS_CELL_TEXT, 2},
+    {"step ms", "time.step_ms.median", 7, true, LS_CELL_FIGURE, 1},
+    {"samples/s", "time.samples_per_s", 9, true, LS_CELL_FIGURE, 4},
+    {"status", "result", LS_WIDTH_ANY, false, LS_CELL_STATUS, 0},
+};
+
+static const ls_columns list_columns = {
+    .column = listed, .count = sizeof listed / sizeof *listed, .leading = 3};
+
+/* Rows as they come, or of whole ones what is shown. */
+typedef struct collection {
+    json_t *rows;
+    const ls_columns *part; /* NULL: as they come */
+} collection;
+
+static ls_status collect(void *context, int64_t number, const json_t *row)
+{
+    const collection *c = context;
+    (void)number;
+    if (c->part)
+        json_array_append_new(c->rows, ls_row_part(row, c->part));
+    else
+        json_array_append(c->rows, (json_t *)(size_t)row);
+    return LS_OK;
+}
+
+static ls_status write_row(void *context, int64_t number, const json_t *row)
+{
+    (void)number;
+    return ls_writer_row(context, row);
+}
+
+/* As a table, for which all rows are looked at first. */
+static ls_status list_table(ls_results_task *task, size_t *count)
+{
+    json_t *rows = json_array();
+    ls_writer *writer = NULL;
+    bool brief = true;
+    for (size_t i = 0; i < task->chosen.columns.count; i++)
+        brief = brief && ls_results_brief_has(task->chosen.key[i].path);
+    ls_column part[LS_CHOSEN_MOST + 1];
+    const ls_columns parts = {.column = part, .count = task->chosen.columns.count + 1};
+    memcpy(part, task->chosen.column, sizeof task->chosen.column);
+    part[parts.count - 1].path = "result.reason";
+    collection c = {rows, brief ? NULL : &parts};
+    ls_status status = ls_selection_each(&task->selection, task->results,
+                                         brief ? LS_ROWS_BRIEF : LS_ROWS_WHOLE, collect, &c, count);
+    if (!status && *count > 0)
+        status = ls_results_writer(task, stdout, &list_columns, false, &writer);
+    for (size_t i = 0; i < json_array_size(rows) && !status; i++)
+        status = ls_writer_row(writer, json_array_get(rows, i));
+    json_decref(rows);
+    return ls_status_first(status, ls_writer_close(writer));
+}
+
+static bool is_format(const ls_results_task *task, const char *name)
+{
+    return task->form && strcmp(task->form->name, name) == 0;
+}
+
+ls_status ls_results_list(ls_results_task *task)
+{
+    size_t count = 0;
+    const bool table = !task->form || is_format(task, "table");
+    if (table || is_format(task, "md")) {
+        LS_TRY(list_table(task, &count));
+    } else {
+        ls_writer *writer;
+        LS_TRY(ls_results_writer(task, stdout, NULL, false, &writer));
+        ls_status status = ls_selection_each(&task->selection, task->results, LS_ROWS_WHOLE,
+                                             write_row, writer, &count);
+        LS_TRY(ls_status_first(status, ls_writer_close(writer)));
+    }
+    if (count == 0)
+        fprintf(stderr, "lockstep: results: %s: no rows%s\n", task->file,
+                task->selection.filter || *task->selection.since ? " that fit" : "");
+    return LS_OK;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * `results show`: one row, group by group, a field a line, and then what bounds its step; or in a
+ * format. A group within a group, and a device of several, is named before its fields.
+ */
+#include "bench/commands/results_verbs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIELD = 24 };
+
+static void print_members(const json_t *group, const char *before);
+
+static void print_field(const char *before, const char *name, const json_t *value)
+{
+    char path[160];
+    snprintf(path, sizeof path, "%s%s", before, name);
+    if (json_is_object(value)) {
+        strncat(path, ".", sizeof path - strlen(path) - 1);
+        print_members(value, path);
+        return;
+    }
+    if (json_is_object(json_array_get(value, 0))) {
+        for (size_t i = 0; i < json_array_size(value); i++) {
+            char part[192];
+            snprintf(part, sizeof part, "%s %zu: ", path, i);
+            print_members(json_array_get(value, i), part);
+        }
+        return;
+    }
+    printf("  %-*s ", FIELD, path);
+    ls_value_print(stdout, value);
+    putchar('\n');
+}
+
+static void print_members(const json_t *group, const char *before)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach((json_t *)(size_t)group, name, value) print_field(before, name, value);
+}
+
+static void print_text(const json_t *row)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach((json_t *)(size_t)row, name, value)
+    {
+        if (json_is_object(value)) {
+            printf("\n%s\n", name);
+            print_members(value, "");
+        } else if (json_is_object(json_array_get(value, 0))) {
+            putchar('\n');
+            print_field("", name, value);
+        } else {
+            printf("%-*s ", FIELD + 2, name);
+            ls_value_print(stdout, value);
+            putchar('\n');
+        }
+    }
+    char *bound = ls_results_bound(row);
+    if (bound && *bound)
+        printf("\n%s", bound);
+    free(bound);
+}
+
+static ls_status write_formatted(ls_results_task *task, const json_t *row)
+{
+    ls_writer *writer;
+    LS_TRY(ls_results_writer(task, stdout, NULL, false, &writer));
+    ls_status status = ls_writer_row(writer, row);
+    return ls_status_first(status, ls_writer_close(writer));
+}
+
+ls_status ls_results_show(ls_results_task *task)
+{
+    json_t *row;
+    ls_status status = LS_OK;
+    LS_TRY(ls_selection_one(task->results, task->set->operands[1], &row));
+    if (task->form || task->chosen.columns.count > 0)
+        status = write_formatted(task, row);
+    else
+        print_text(row);
+    json_decref(row);
+    return status;
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * `results trend KEY`: the median of a figure by commit, in the order of the commits' first rows,
+ * and where it moves to another level (bench/train/level_changes.h). A build of changed sources is
+ * a commit of its own. Rows without the figure, or without a commit, are passed over.
+ */
+#include "bench/commands/results_verbs.h"
+#include "bench/train/level_changes.h"
+#include "bench/train/statistics.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct trend {
+    ls_row_key key;
+    json_t *commits; /* {commit, dirty, timestamp, values: [..]}, in order of time */
+    json_t *by_name; /* the same, by name */
+    json_t *first;   /* the first row's case; NULL: none yet */
+    bool mixed;      /* rows are of several cases */
+} trend;
+
+/* Whether two cases do the same work in the same way. */
+static bool same_case(const json_t *a, const json_t *b)
+{
+    static const char *const fields[] = {"model",  "data",  "strategy", "devices", "batch_global",
+                                         "reduce", "ranks", "comm",     "math"};
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        const json_t *mine = json_object_get(a, fields[i]), *other = json_object_get(b, fields[i]);
+        if ((mine || other) && !json_equal(mine, other))
+            return false;
+    }
+    return true;
+}
+
+static ls_status add_row(void *context, int64_t number, const json_t *row)
+{
+    trend *t = context;
+    (void)number;
+    const json_t *provenance = json_object_get(row, "provenance");
+    const char *commit = json_string_value(json_object_get(provenance, "commit"));
+    const bool dirty = json_is_true(json_object_get(provenance, "dirty"));
+    json_t *value = ls_row_value(row, t->key.path), *one = NULL;
+    if (value && !json_is_number(value)) {
+        json_decref(value);
+        return ls_fail(LS_CODE_USAGE, "trend", t->key.path,
+                       "is no number; time.step_ms.median is one, or time.samples_per_s");
+    }
+    if (value && commit) {
+        char name[128];
+        snprintf(name, sizeof name, "%s%s", commit, dirty ? "+" : "");
+        one = json_object_get(t->by_name, name);
+        if (!one) {
+            one = json_pack("{s:s,s:o*,s:O*,s:[]}", "commit", commit, "dirty",
+                            dirty ? json_true() : NULL, "timestamp",
+                            json_object_get(row, "timestamp"), "values");
+            json_array_append(t->commits, one);
+            json_object_set_new(t->by_name, name, one);
+        }
+        json_array_append(json_object_get(one, "values"), value);
+        json_t *its_case = json_object_get(row, "case");
+        if (!t->first)
+            t->first = json_incref(its_case);
+        t->mixed = t->mixed || !same_case(t->first, its_case);
+    }
+    json_decref(value);
+    return LS_OK;
+}
+
+/* Replaces the values of a commit by their number and median. */
+static ls_status summarise(json_t *one, double *median)
+{
+    const json_t *values = json_object_get(one, "values");
+    const size_t n = json_array_size(values);
+    double *samples = malloc(n * sizeof *samples);
+    ls_statistics statistics;
+    if (!samples)
+        return ls_fail_memory("trend", n * sizeof *samples);
+    for (size_t i = 0; i < n; i++)
+        samples[i] = json_number_value(json_array_get(values, i));
+    ls_statistics_compute(samples, n, &statistics);
+    free(samples);
+    *median = statistics.median;
+    json_object_del(one, "values");
+    json_object_set_new(one, "n", json_integer((json_int_t)n));
+    json_object_set_new(one, "median", json_real(statistics.median));
+    return LS_OK;
+}
+
+/* Marks each commit that a level begins with, by how much it moved. */
+static ls_status mark_changes(json_t *commits, const double *medians)
+{
+    const size_t n = json_array_size(commits);
+    bool *changes = calloc(n + 1, sizeof *changes);
+    if (!changes)
+        return ls_fail_memory("trend", n);
+    ls_status status = ls_level_changes(medians, n, changes);
+    double before = 0;
+    for (size_t begin = 0, end; begin < n && !status; begin = end) {
+        double sum = 0;
+        for (end = begin; end == begin || (end < n && !changes[end]); end++)
+            sum += medians[end];
+        const double level = sum / (double)(end - begin);
+        json_t *one = json_array_get(commits, begin);
+        char text[64];
+        if (begin > 0) {
+            snprintf(text, sizeof text, "%+.1f%%", 100.0 * (level / before - 1.0));
+            json_object_set_new(one, "change", json_true());
+            json_object_set_new(one, "by", json_string(before != 0 ? text : "from 0"));
+        }
+        before = level;
+    }
+    free(changes);
+    return status;
+}
+
+static ls_status print(ls_results_task *task, const json_t *commits)
+{
+    static const ls_column column[] = {
+        {"commit", "commit", 14, false, LS_CELL_TEXT, 0}, /* 40 digits say no more than 12 */
+        {"dirty", "dirty", LS_WIDTH_ANY, false, LS_CELL_TEXT, 0},
+        {"first row", "timestamp", LS_WIDTH_ANY, false, LS_CELL_TEXT, 0},
+        {"n", "n", 0, true, LS_CELL_TEXT, 0},
+        {"median", "median", 0, true, LS_CELL_FIGURE, 0},
+        {"change", "change", LS_WIDTH_ANY, false, LS_CELL_TEXT, 0},
+        {"by", "by", 0, true, LS_CELL_TEXT, 0}};
+    const ls_columns columns = {
+        .column = column, .count = sizeof column / sizeof *column, .alone = true};
+    ls_writer *writer;
+    LS_TRY(ls_results_writer(task, stdout, &columns, true, &writer));
+    ls_status status = LS_OK;
+    for (size_t i = 0; i < json_array_size(commits) && !status; i++)
+        status = ls_writer_row(writer, json_array_get(commits, i));
+    return ls_status_first(status, ls_writer_close(writer));
+}
+
+static ls_status analyse(ls_results_task *task, trend *t)
+{
+    const size_t n = json_array_size(t->commits);
+    double *medians = calloc(n + 1, sizeof *medians);
+    if (!medians)
+        return ls_fail_memory("trend", n * sizeof *medians);
+    ls_status status = LS_OK;
+    for (size_t i = 0; i < n && !status; i++)
+        status = summarise(json_array_get(t->commits, i), &medians[i]);
+    if (!status)
+        status = mark_changes(t->commits, medians);
+    free(medians);
+    if (!status && n == 0)
+        fprintf(stderr, "lockstep: results: %s: no rows that fit and have %s\n", task->file,
+                t->key.path);
+    if (!status && t->mixed)
+        fprintf(stderr, "lockstep: results: trend: rows of several cases are mixed; --where, as in "
+                        "--where case.model=NAME,case.strategy=NAME, leaves those of one\n");
+    return status ? status : print(task, t->commits);
+}
+
+ls_status ls_results_trend(ls_results_task *task)
+{
+    trend t = {.commits = json_array(), .by_name = json_object()};
+    const char *name = task->set->operands[1];
+    ls_status status = ls_row_key_find("trend", name, strlen(name), &t.key);
+    if (!status)
+        status =
+            ls_selection_each(&task->selection, task->results, LS_ROWS_WHOLE, add_row, &t, NULL);
+    if (!status)
+        status = analyse(task, &t);
+    json_decref(t.commits);
+    json_decref(t.by_name);
+    json_decref(t.first);
+    return status;
+}

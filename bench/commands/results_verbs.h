@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/* Verbs of `results`: what results_command.c dispatches to. Each prints to standard output. */
+#ifndef LS_BENCH_COMMANDS_RESULTS_VERBS_H
+#define LS_BENCH_COMMANDS_RESULTS_VERBS_H
+
+#include "bench/commands/results_select.h"
+#include "bench/output/row_columns.h"
+
+typedef struct ls_results_task {
+    const ls_option_set *set; /**< its operands: the verb, and what follows it */
+    const char *file;
+    ls_results *results;   /**< open */
+    const ls_format *form; /**< --format; NULL: not given */
+    ls_selection selection;
+    ls_chosen chosen;
+} ls_results_task;
+
+ls_status ls_results_list(ls_results_task *task);
+ls_status ls_results_show(ls_results_task *task);
+ls_status ls_results_diff(ls_results_task *task);
+ls_status ls_results_trend(ls_results_task *task);
+ls_status ls_results_export(ls_results_task *task);
+ls_status ls_results_import(ls_results_task *task);
+ls_status ls_results_prune(ls_results_task *task);
+
+/** Whether the options that they cannot do without are there, and right. */
+ls_status ls_results_check_export(const ls_option_set *set);
+ls_status ls_results_check_prune(const ls_option_set *set);
+
+/** A writer of --format (else "table") on a stream, with these columns unless --columns names
+ *  others; `own`: in all formats, since the rows are no rows of a run. */
+ls_status ls_results_writer(ls_results_task *task, FILE *stream, const ls_columns *columns,
+                            bool own, ls_writer **out);
+
+/** In plain words what bounds the row's step, in at most three lines, each with its newline; ""
+ *  where the row has no waterfall. Owned by the caller (free). */
+char *ls_results_bound(const json_t *row);
+
+/** The formats of other programs: an array of rows as one text of theirs. */
+ls_status ls_export_google_benchmark(FILE *stream, const json_t *rows);
+ls_status ls_export_benchmark_action(FILE *stream, const json_t *rows);
+ls_status ls_export_mlperf(FILE *stream, const json_t *rows);
+
+#endif

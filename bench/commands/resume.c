@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Resume; see resume.h. What must be the same becomes one text, a row's *key*: of each ok row in
+ * the results, counted, and of each case, by the row that it would have.
+ */
+#include "bench/commands/resume.h"
+
+#include "bench/case/workplace.h"
+#include "bench/output/results_db.h"
+#include "bench/row/row.h"
+#include "bench/row/row_ranks.h"
+#include "bench/train/team.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Of provenance: which program, and which machine. */
+static const char *const same[] = {"commit", "dirty", "build_type",   "host",
+                                   "cpu",    "cores", "memory_limit", "cores_allowed",
+                                   "gpu",    "gpus",  "driver",       "cores_per_device"};
+
+typedef struct known_rows {
+    json_t *counts; /* key: how many ok rows */
+    bool fitted;    /* steps are fitted to a budget */
+} known_rows;
+
+/* Owned by the caller (free); NULL without memory. */
+static char *key_of(const json_t *row, bool fitted)
+{
+    json_t *one = json_deep_copy(json_object_get(row, "case")), *key = json_object();
+    const json_t *provenance = json_object_get(row, "provenance");
+    if (fitted)
+        json_object_del(one, "steps");
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++)
+        if (json_object_get(provenance, same[i]))
+            json_object_set(key, same[i], json_object_get(provenance, same[i]));
+    json_object_set_new(key, "case", one);
+    char *text = json_dumps(key, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17));
+    json_decref(key);
+    return text;
+}
+
+static ls_status count_row(void *context, int64_t number, const json_t *row)
+{
+    (void)number;
+    known_rows *known = context;
+    const char *status =
+        json_string_value(json_object_get(json_object_get(row, "result"), "status"));
+    if (!status || strcmp(status, "ok") != 0)
+        return LS_OK;
+    char *key = key_of(row, known->fitted);
+    const json_int_t count = key ? json_integer_value(json_object_get(known->counts, key)) : 0;
+    const bool kept = key && !json_object_set_new(known->counts, key, json_integer(count + 1));
+    free(key);
+    return kept ? LS_OK : ls_fail_memory("resume", 1024);
+}
+
+static ls_status read_rows(const ls_request *request, known_rows *known)
+{
+    ls_results *results;
+    if (request->processes->rank > 0 || access(request->results, F_OK) != 0)
+        return LS_OK; /* none yet */
+    LS_TRY(ls_results_open(request->results, false, &results));
+    ls_status status = ls_results_each(results, LS_ROWS_WHOLE, count_row, known);
+    ls_results_close(results);
+    return status;
+}
+
+/* Whether the case has a row that no repeat before it was left out for. */
+static ls_status is_known(ls_workplace *place, const ls_case *one, known_rows *known, bool *out)
+{
+    ls_plan_of_case plan;
+    json_t *row = NULL;
+    const ls_processes *processes = place->request->processes;
+    LS_TRY(ls_plan_open(place, one, &plan));
+    ls_status status = ls_row_build(&(ls_row_facts){.place = place, .plan = &plan}, &row);
+    if (plan.job.comm)
+        status = ls_status_first(status, ls_row_join(processes, row));
+    char *key = status ? NULL : key_of(row, known->fitted);
+    const json_int_t count = key ? json_integer_value(json_object_get(known->counts, key)) : 0;
+    if (count > 0)
+        json_object_set_new(known->counts, key, json_integer(count - 1));
+    uint64_t number = count > 0;
+    bool stop = false;
+    status = ls_team_turn(processes->comm, status, &number, &stop);
+    *out = number;
+    free(key);
+    json_decref(row);
+    ls_plan_close(&plan);
+    return status;
+}
+
+static ls_status leave_out(ls_request *request, ls_workplace *place, known_rows *known)
+{
+    size_t kept = 0;
+    const size_t all = request->case_count;
+    ls_status status = LS_OK;
+    for (size_t i = 0; i < all && !status; i++) {
+        bool drop = false;
+        memmove(&request->cases[kept], &request->cases[i], sizeof *request->cases);
+        status = is_known(place, &request->cases[kept], known, &drop);
+        kept += !drop;
+    }
+    request->case_count = status ? all : kept;
+    if (!status && request->processes->rank == 0)
+        ls_log_line(&request->log, LS_LOG_NORMAL,
+                    "resume: %zu of %zu cases have their row in %s already; %zu left", all - kept,
+                    all, request->results, kept);
+    return status;
+}
+
+ls_status ls_resume(ls_request *request)
+{
+    known_rows known = {json_object(), request->budget_ns > 0};
+    ls_workplace place = {0};
+    ls_comm *comm = request->processes->comm;
+    ls_status status = ls_team_agree(comm, read_rows(request, &known));
+    if (!status)
+        status = ls_team_agree(comm, ls_workplace_open(request, &place));
+    if (!status)
+        status = leave_out(request, &place, &known);
+    json_decref(known.counts);
+    ls_workplace_close(&place);
+    return status;
+}

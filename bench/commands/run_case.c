@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: MIT */
+/* A case of `run` and `verify`, from the check to its row; see run_parts.h. */
+#include "bench/commands/run_parts.h"
+
+#include "bench/row/roof.h"
+#include "bench/row/row_ranks.h"
+#include "bench/train/exact_cost.h"
+#include "bench/train/statistics.h"
+#include "bench/train/team.h"
+
+#include "common/base/digest.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void ls_run_worsen(command_run *run, ls_code code)
+{
+    /* 130 beats 1 beats 3 beats 0. */
+    static const ls_code order[] = {LS_CODE_INTERRUPTED, LS_CODE_CHECK, LS_CODE_MISSING};
+    for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
+        if (run->code == order[i])
+            return;
+        if (code == order[i]) {
+            run->code = code;
+            return;
+        }
+    }
+}
+
+bool ls_run_is_elsewhere(const command_run *run, const case_run *c)
+{
+    return !c->plan.job.comm && run->processes->rank > 0;
+}
+
+bool ls_run_is_left(const command_run *run)
+{
+    return run->place.left && *run->place.left;
+}
+
+void ls_run_settle(command_run *run, case_run *c, ls_status status)
+{
+    c->error = ls_team_agree(c->plan.job.comm, status);
+    if (c->error && ls_processes_lost(run->processes) && !*run->lost)
+        snprintf(run->lost, sizeof run->lost, "%s", ls_status_text(c->error));
+    if (ls_status_is_final(c->error) && !*run->over)
+        snprintf(run->over, sizeof run->over, "%s", ls_status_text(c->error));
+}
+
+/* ---- Rows ----------------------------------------------------------------------------------- */
+
+/* What stands beside the figures of a case that is timed. */
+static void measure_beside(command_run *run, case_run *c, ls_row_facts *facts)
+{
+    ls_device *device = c->trial.session.devices[0];
+    /* A row is not lost for what stands beside it: without a roof it has no mfu. */
+    if (ls_session_leads(&c->trial.session)) {
+        ls_workplace_busy(&run->place, true);
+        ls_status_free(ls_harness_cost(device, &facts->harness_ns));
+        ls_status_free(ls_roof_get(run->place.machine, device, c->plan.job.math,
+                                   ls_row_reached(facts), &facts->roof_flops));
+        ls_workplace_busy(&run->place, false);
+    }
+    if (c->plan.job.exact && !c->trial.interrupted)
+        ls_status_free(ls_exact_cost(&run->place, &c->trial, &facts->exact_cost));
+}
+
+static ls_status make_row(command_run *run, case_run *c)
+{
+    ls_row_facts facts = {.place = &run->place,
+                          .plan = &c->plan,
+                          .gate = c->gated ? &c->gate : NULL,
+                          .trial = c->trained ? &c->trial : NULL,
+                          .error = c->error ? ls_status_text(c->error) : NULL,
+                          .shared = run->count > 1};
+    json_t *row;
+    if (c->baseline != SIZE_MAX)
+        facts.baseline_ms = run->cases[c->baseline].ms_per_sample;
+    if (c->trained && c->trial.timed_done && !c->trial.failed && !c->error)
+        measure_beside(run, c, &facts);
+    if (facts.harness_ns > 0)
+        ls_log_line(&run->request->log, LS_LOG_VERBOSE,
+                    "the harness takes %.0f ns of a step (a clock reading and a record)",
+                    facts.harness_ns);
+    ls_status built = ls_row_build(&facts, &row);
+    if (c->plan.job.comm) /* ranks that have lost each other: rank 0's part is kept */
+        ls_status_free(ls_row_join(run->processes, built ? NULL : row));
+    LS_TRY(built);
+    ls_row_warn(row);
+    c->row = row;
+    c->interrupted = c->trained && c->trial.interrupted;
+    return LS_OK;
+}
+
+static ls_status commit(command_run *run, case_run *c)
+{
+    ls_workplace_busy(&run->place, true);
+    ls_status saved = run->results ? ls_results_append(run->results, c->row) : LS_OK;
+    ls_workplace_busy(&run->place, false);
+    if (saved)
+        ls_row_mark_error(c->row, ls_status_text(saved));
+    ls_run_worsen(run, c->interrupted ? LS_CODE_INTERRUPTED : ls_row_code(c->row));
+    ls_status printed = ls_writer_row(run->writer, c->row); /* also where it could not be saved */
+    json_decref(c->row);
+    c->row = NULL;
+    return ls_status_first(saved, printed);
+}
+
+void ls_run_commit(command_run *run, size_t group, bool all)
+{
+    for (size_t i = 0; i < run->count; i++) {
+        case_run *c = &run->cases[i];
+        if (c->group != group)
+            continue;
+        if (!c->ended && !all)
+            return;
+        if (c->row)
+            run->unsaved = ls_status_first(run->unsaved, commit(run, c));
+    }
+    if (all)
+        run->unsaved = ls_status_first(run->unsaved, ls_writer_flush(run->writer));
+}
+
+static bool same_bits(double a, double b)
+{
+    return memcmp(&a, &b, sizeof a) == 0;
+}
+
+/* Where the gate compared every step, the timed run must end where the checked one did; but for a
+ * library's sums, which may not repeat. The first loss is known before any sum. */
+static void compare_digests(case_run *c)
+{
+    const ls_job *job = &c->plan.job;
+    const bool repeats = !c->plan.strategy->reduces || job->exact || job->allreduce->oracle;
+    const char *differs = NULL;
+    if (c->trial.interrupted || c->trial.failed || !c->gate.compared || !c->gate.steps)
+        return;
+    if (!same_bits(c->trial.loss_first, c->gate.loss_first))
+        differs = "began with another loss";
+    else if (repeats && *c->gate.reference_digest && strcmp(c->trial.digest, c->gate.digest) != 0)
+        differs = "ended with other parameters";
+    else if (repeats && *c->gate.reference_digest &&
+             !same_bits(c->trial.loss_last, c->gate.loss_last))
+        differs = "ended with another loss";
+    if (!differs)
+        return;
+    c->trial.failed = true;
+    snprintf(c->trial.reason, sizeof c->trial.reason, "the timed run %s than the checked one",
+             differs);
+}
+
+/* Replicas that are kept equal must be so on every rank. */
+static ls_status compare_ranks(case_run *c)
+{
+    int other;
+    const char *digest = c->trial.digest;
+    if (!c->plan.strategy->equivalent)
+        return LS_OK;
+    LS_TRY(ls_team_differs(c->plan.job.comm, ls_hash64(digest, strlen(digest)), &other));
+    if (other < 0 || c->trial.failed)
+        return LS_OK;
+    c->trial.failed = true;
+    snprintf(c->trial.reason, sizeof c->trial.reason,
+             "rank %d ended with other parameters than rank 0", other);
+    return LS_OK;
+}
+
+void ls_run_note_median(case_run *c)
+{
+    ls_statistics s;
+    if (!c->trained || c->error || c->trial.failed || !c->trial.timed_done)
+        return;
+    ls_statistics_compute(c->trial.step_ms, c->trial.samples, &s);
+    c->ms_per_sample = s.median / (double)c->plan.job.batch;
+}
+
+/* Of a case that was asked for: a baseline that was added is not what the user saves. verify has
+ * what the gate reached. */
+static ls_status save_parameters(command_run *run, const case_run *c)
+{
+    const float *values = c->trained ? c->trial.parameters : c->gate.parameters;
+    if (!run->request->save || !c->asked || !c->gate.pass || *c->gate.diverged || c->trial.failed ||
+        run->processes->rank > 0)
+        return LS_OK;
+    if (!values)
+        return ls_fail(LS_CODE_MISSING, "option", "--save",
+                       "verify compares nothing of %s, and so trains nothing; run works",
+                       c->plan.strategy->name);
+    ls_workplace_busy(&run->place, true);
+    ls_status status =
+        ls_variables_save(&c->plan.model->graph->variables, run->request->save, values);
+    ls_workplace_busy(&run->place, false);
+    return status;
+}
+
+void ls_run_end(command_run *run, case_run *c)
+{
+    if (c->trained && !c->error) {
+        ls_run_settle(run, c, ls_trial_finish(&c->trial));
+        if (!c->error)
+            ls_run_settle(run, c, compare_ranks(c));
+        if (c->trial.interrupted)
+            snprintf(c->trial.reason, sizeof c->trial.reason,
+                     "interrupted after %llu of %lld steps; the figures are of those",
+                     (unsigned long long)c->trial.session.step,
+                     (long long)(c->plan.warmup + c->plan.timed));
+    }
+    if (!c->error && run->request->save &&
+        !ls_run_is_elsewhere(run, c)) /* all hear whether it could be */
+        ls_run_settle(run, c, save_parameters(run, c));
+    if (c->trained && !c->error && c->gated) {
+        compare_digests(c);
+        uint64_t failed = c->trial.failed; /* rank 0 has the reference's */
+        bool stop = false;
+        ls_run_settle(run, c, ls_team_turn(c->plan.job.comm, LS_OK, &failed, &stop));
+        c->trial.failed = failed;
+    }
+    if (!ls_run_is_elsewhere(run, c))
+        run->unsaved = ls_status_first(run->unsaved, make_row(run, c));
+    c->ended = true;
+    if (c->trained)
+        ls_trial_close(&c->trial);
+    c->trained = false;
+    ls_run_commit(run, c->group, false);
+    if (ls_run_is_left(run) && !*run->over) { /* beside the row, which is good */
+        snprintf(run->over, sizeof run->over, "a device was lost after the last step");
+        ls_run_worsen(run, LS_CODE_MISSING);
+    }
+}
+
+/* ---- Before the timed steps ----------------------------------------------------------------- */
+
+void ls_run_gate(command_run *run, case_run *c)
+{
+    if (ls_run_is_elsewhere(run, c))
+        return;
+    ls_run_settle(run, c, ls_gate_run(&run->place, &c->plan, &c->gate));
+    c->gated = !c->error;
+    if (c->gate.interrupted)
+        return;
+    if (c->error || !c->gate.pass || run->request->verify)
+        ls_run_end(run, c);
+}
+
+void ls_run_open(command_run *run, case_run *c)
+{
+    if (ls_run_is_elsewhere(run, c))
+        return;
+    ls_status status = ls_trial_open(&run->place, &c->plan, &c->trial);
+    c->trained = !status;
+    ls_run_settle(run, c, status);
+    if (c->error && c->trained) { /* not by all: no row has it */
+        ls_trial_close(&c->trial);
+        c->trained = false;
+    }
+    if (!c->error)
+        ls_run_settle(run, c, ls_trial_warm_up(&c->trial));
+    if (c->error)
+        ls_run_end(run, c);
+}

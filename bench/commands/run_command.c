@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * `lockstep run` and `lockstep verify`.
+ *
+ * All cases are resolved first, so that every refusal comes before any training. Then group after
+ * group: each case is gated; those that pass are opened, warmed up, and trained in blocks that take
+ * turns in a random order, so that a drift of the machine favours none. The rows of a group are
+ * committed to the results file, then printed, when it ends; a program that is killed loses one
+ * group. Nothing of a group stays in memory but its rows' groups that the table compares.
+ */
+#include "bench/commands/command.h"
+#include "bench/commands/print_step.h"
+#include "bench/commands/run_parts.h"
+#include "bench/gate/gate_kernels.h"
+#include "bench/gate/reference.h"
+#include "bench/row/row_case.h"
+#include "bench/train/interrupt.h"
+#include "bench/train/team.h"
+#include "common/data/safetensors.h"
+
+#include "common/base/digest.h"
+#include "common/base/philox.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* All ranks see an interrupt at the same place. A device that fell over ends the sweep, too. */
+static bool is_interrupted(const command_run *run)
+{
+    uint64_t number = 0;
+    bool stop = ls_interrupted() || *run->over;
+    ls_status_free(ls_team_turn(run->processes->comm, LS_OK, &number, &stop));
+    return stop;
+}
+
+/* A case that was under way when a device fell over. */
+static void give_up(command_run *run, case_run *c)
+{
+    const bool done = c->trial.timed_done == (uint64_t)c->plan.timed;
+    if (*run->over && c->trained && !c->error && !done)
+        c->error = ls_fail(LS_CODE_MISSING, "run", "not finished", "in another case %s", run->over);
+}
+
+/* ---- Cases ---------------------------------------------------------------------------------- */
+
+/* A random order of the cases from `first` on, another one for each block. */
+static void shuffle_order(size_t *order, size_t first, size_t count, int64_t block)
+{
+    ls_random random = ls_random_stream((uint64_t)block, "block order");
+    for (size_t i = 0; i < count; i++)
+        order[i] = first + i;
+    for (size_t i = count; i > 1; i--) {
+        size_t j = ls_random_bits(random, i) % i, keep = order[i - 1];
+        order[i - 1] = order[j];
+        order[j] = keep;
+    }
+}
+
+/* Cases [first, end). */
+static void take_turns(command_run *run, size_t first, size_t end)
+{
+    const ls_request *request = run->request;
+    size_t order[LS_GROUP_CASES];
+    for (int64_t block = 0; block < request->blocks; block++) {
+        shuffle_order(order, first, end - first, block);
+        for (size_t i = 0; i < end - first; i++) {
+            case_run *c = &run->cases[order[i]];
+            if (!c->trained || c->error || c->trial.stopped || *run->over)
+                continue;
+            ls_run_settle(run, c, ls_trial_block(&c->trial, block, request->blocks));
+            const bool last = block + 1 == request->blocks || c->trial.stopped;
+            if (last) /* one that waits for no baseline has its row, whatever becomes of the others
+                       */
+                ls_run_note_median(c);
+            if (c->error || (last && c->baseline == order[i]))
+                ls_run_end(run, c);
+        }
+    }
+    for (size_t i = first; i < end; i++) /* who waits for a baseline: all are known now */
+        if (run->cases[i].trained)
+            ls_run_note_median(&run->cases[i]);
+    for (size_t i = first; i < end; i++) {
+        give_up(run, &run->cases[i]);
+        if (run->cases[i].trained)
+            ls_run_end(run, &run->cases[i]);
+    }
+}
+
+/* Of a sweep that a device ended, the cases that have no row. */
+static void tell_left_out(const command_run *run)
+{
+    size_t left = 0;
+    for (size_t i = 0; i < run->count; i++)
+        left += !run->cases[i].ended;
+    if (*run->over && left && run->processes->rank == 0)
+        fprintf(stderr,
+                "lockstep: run: %zu of %zu cases: not run, for a device has fallen over; "
+                "the same command with these alone goes on\n",
+                left, run->count);
+}
+
+static void train_group(command_run *run, size_t first, size_t end)
+{
+    for (size_t i = first; i < end && !is_interrupted(run); i++)
+        ls_run_gate(run, &run->cases[i]);
+    for (size_t i = first; i < end && !is_interrupted(run) && !run->request->verify; i++)
+        if (!run->cases[i].error && run->cases[i].gate.pass)
+            ls_run_open(run, &run->cases[i]);
+    take_turns(run, first, end);
+    ls_run_commit(run, run->cases[first].group, true);
+}
+
+static void free_case(case_run *c)
+{
+    ls_status_free(c->error);
+    c->error = NULL;
+    ls_gate_close(&c->gate);
+    ls_plan_close(&c->plan);
+}
+
+static ls_status train_all(command_run *run)
+{
+    for (size_t first = 0, end; first < run->count && !is_interrupted(run); first = end) {
+        end = first + 1;
+        while (end < run->count && run->cases[end].group == run->cases[first].group)
+            end++;
+        train_group(run, first, end);
+        for (size_t i = first; i < end && !ls_run_is_left(run); i++)
+            free_case(&run->cases[i]);
+    }
+    tell_left_out(run);
+    if (ls_interrupted())
+        ls_run_worsen(run, LS_CODE_INTERRUPTED);
+    return run->unsaved;
+}
+
+/* ---- Groups --------------------------------------------------------------------------------- */
+
+/* The case of the group that begins at `first` with this configuration; `end` where there is none.
+ */
+static size_t find_case(const command_run *run, size_t first, size_t end, const ls_case *config)
+{
+    size_t at = first;
+    while (at < end && memcmp(&run->configs[at], config, sizeof *config) != 0)
+        at++;
+    return at;
+}
+
+/* Finds each case of the group that begins at `first` the step of `single` that it is compared
+ * with, among the group's cases; a lone case is compared with none. */
+static void find_baselines(command_run *run, size_t first)
+{
+    for (size_t i = first; i < run->count; i++) {
+        const ls_case single = ls_reference_case(&run->configs[i]);
+        const size_t at = find_case(run, first, run->count, &single);
+        if (at == run->count || (at == i && !run->request->baseline))
+            continue;
+        run->cases[i].baseline = run->cases[at].baseline = at;
+    }
+}
+
+static void add_case(command_run *run, const ls_case *config, size_t group, bool asked)
+{
+    run->configs[run->count] = *config;
+    run->cases[run->count] = (case_run){.asked = asked, .group = group, .baseline = SIZE_MAX};
+    run->count++;
+}
+
+/* Cases of the request from *next on, and what they need of `single` where that is to be added, as
+ * many as make a group. */
+static void list_group(command_run *run, size_t *next, size_t group)
+{
+    const ls_request *request = run->request;
+    const size_t first = run->count;
+    ls_case singles[LS_GROUP_CASES];
+    size_t added = 0;
+    while (*next < request->case_count) {
+        const ls_case *one = &request->cases[*next], single = ls_reference_case(one);
+        bool adds = request->baseline && memcmp(one, &single, sizeof single) != 0 &&
+                    find_case(run, first, run->count, &single) == run->count;
+        for (size_t i = 0; i < added; i++)
+            adds = adds && memcmp(&singles[i], &single, sizeof single) != 0;
+        if (run->count - first + added + 1 + adds > LS_GROUP_CASES)
+            break;
+        if (adds)
+            singles[added++] = single;
+        add_case(run, one, group, true);
+        ++*next;
+    }
+    for (size_t i = 0; i < added; i++)
+        if (find_case(run, first, run->count, &singles[i]) == run->count)
+            add_case(run, &singles[i], group, false);
+    find_baselines(run, first);
+}
+
+/* The request's cases, and with --baseline in each group those of `single` that are not in it. */
+static ls_status list_cases(command_run *run)
+{
+    const ls_request *request = run->request;
+    const size_t most = request->case_count * (request->baseline ? 2 : 1);
+    run->configs = calloc(most, sizeof *run->configs);
+    run->cases = calloc(most, sizeof *run->cases);
+    if (!run->configs || !run->cases)
+        return ls_fail_memory("cases", most * (sizeof *run->configs + sizeof *run->cases));
+    for (size_t next = 0, group = 0; next < request->case_count; group++)
+        list_group(run, &next, group);
+    return LS_OK;
+}
+
+/* ---- The command ---------------------------------------------------------------------------- */
+
+/* What a rank reads by itself must be what the others have read. */
+static ls_status compare_data(command_run *run)
+{
+    ls_comm *comm = run->processes->comm;
+    for (size_t i = 0; i < run->count && comm; i++) {
+        const ls_plan_of_case *plan = &run->cases[i].plan;
+        const size_t bytes = plan->model->graph->variables.elements * sizeof(float);
+        LS_TRY(ls_team_same(comm, "data set", plan->data->digest, NULL));
+        LS_TRY(ls_team_same(comm, "first parameters", ls_hash64(plan->initial, bytes), NULL));
+    }
+    return LS_OK;
+}
+
+/* Columns of the table; which options have one is known from all cases, before any has a row. */
+static void set_columns(command_run *run)
+{
+    const ls_request *request = run->request;
+    json_t *groups = json_array();
+    if (request->verify)
+        ls_writer_set_columns(run->writer, &ls_verify_columns);
+    for (size_t i = 0; i < run->count; i++)
+        json_array_append_new(groups, ls_row_case(&(ls_row_facts){.place = &run->place,
+                                                                  .plan = &run->cases[i].plan}));
+    ls_writer_expect(run->writer, groups);
+    if (run->chosen.columns.count)
+        ls_writer_choose(run->writer, &run->chosen.columns);
+}
+
+/* What this rank can refuse; the files that are written are rank 0's. */
+static ls_status resolve_all(command_run *run)
+{
+    const ls_request *request = run->request;
+    const ls_format *format;
+    LS_TRY(ls_format_find(request->format, &format));
+    LS_TRY(ls_chosen_read(request->columns, &run->chosen));
+    LS_TRY(ls_workplace_open(request, &run->place));
+    LS_TRY(list_cases(run));
+    for (size_t i = 0; i < run->count; i++) {
+        LS_TRY(ls_plan_open(&run->place, &run->configs[i], &run->cases[i].plan));
+        ls_plan_log(&run->place, &run->cases[i].plan);
+    }
+    const bool first = run->processes->rank == 0;
+    if (request->save && first)
+        LS_TRY(ls_tensors_writable(request->save));
+    if (request->ps_record && first)
+        LS_TRY(ls_ps_record_writable(request->ps_record));
+    if (request->results && first && !request->print_step) {
+        ls_workplace_busy(&run->place, true); /* another program may hold the file's lock */
+        ls_status status = ls_results_open(request->results, true, &run->results);
+        ls_workplace_busy(&run->place, false);
+        LS_TRY(status);
+    }
+    LS_TRY(ls_writer_open(format, stdout, &run->writer));
+    set_columns(run);
+    return LS_OK;
+}
+
+static ls_status open_command(command_run *run)
+{
+    LS_TRY(ls_team_agree(run->processes->comm, resolve_all(run)));
+    return compare_data(run);
+}
+
+/* But for what the threads of a lost device may use: true where there is such. */
+static bool close_command(command_run *run)
+{
+    for (size_t i = 0; run->cases && i < run->count; i++)
+        if (run->cases[i].trained)
+            ls_trial_close(&run->cases[i].trial);
+    ls_results_close(run->results);
+    if (ls_run_is_left(run)) {
+        ls_status_free(ls_processes_pulse(run->processes, NULL, NULL)); /* it looks at the place */
+        return true;
+    }
+    for (size_t i = 0; run->cases && i < run->count; i++)
+        free_case(&run->cases[i]);
+    free(run->cases);
+    free(run->configs);
+    ls_references_close(&run->place);
+    ls_gate_kernels_close(&run->place);
+    ls_workplace_close(&run->place);
+    return false;
+}
+
+/* The steps of all cases, in place of training them. */
+static ls_status print_all(command_run *run)
+{
+    for (size_t i = 0; i < run->count; i++)
+        if (!ls_run_is_elsewhere(run, &run->cases[i]))
+            LS_TRY(ls_print_step(&run->place, &run->cases[i].plan));
+    return LS_OK;
+}
+
+ls_status ls_command_run(const ls_request *request, int *exit_status)
+{
+    command_run run = {.request = request, .processes = request->processes};
+    ls_interrupt_install();
+    ls_status refused = open_command(&run);
+    ls_status lost = refused ? LS_OK : request->print_step ? print_all(&run) : train_all(&run);
+    if (run.writer)
+        lost = ls_status_first(lost, ls_writer_close(run.writer));
+    const bool left = close_command(&run);
+    if (refused) {
+        ls_status_free(lost);
+        return refused;
+    }
+    if (lost) { /* rows that could not be printed or kept: said, and weighed with the others */
+        fprintf(stderr, "lockstep: %s\n", ls_status_text(lost));
+        ls_run_worsen(&run, ls_status_code(lost));
+        ls_status_free(lost);
+    }
+    *exit_status = (int)run.code | (*run.over || left ? LS_EXIT_AT_ONCE : 0);
+    if (*run.lost)
+        return ls_fail(LS_CODE_MISSING, NULL, NULL, "%s", run.lost);
+    return LS_OK;
+}

@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: MIT */
+/* Gate: candidate and judges side by side, step by step; see gate.h. */
+#include "bench/gate/gate.h"
+
+#include "bench/case/sync_bn.h"
+#include "bench/gate/gate_kernels.h"
+#include "bench/gate/gate_sides.h"
+#include "bench/gate/oracle.h"
+#include "bench/gate/reference.h"
+#include "bench/train/interrupt.h"
+#include "bench/train/step_kernels.h"
+#include "bench/train/team.h"
+#include "common/base/digest.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A rounding difference can flip a ReLU, so slices may differ so much from the whole batch. */
+static const double gradient_bound = 2e-2;
+
+/* The first loss moves by rounding alone, far less than by one sample of some thousands. */
+static const double loss_bound = 1e-4;
+
+/* Steps put at once in the second pass, so that an interrupt is answered between. */
+enum { STEPS_AT_ONCE = 32, LIBRARY_AT_ONCE = 4 };
+/* A library may add in any order: rounding, far less than a slice that is lost. */
+static const double library_bound = 1e-5;
+
+/* The candidate, and (for several replicas in fast mode) the oracle run here; `single` is known. */
+enum { CANDIDATE, ORACLE, SINGLE, SIDES };
+
+typedef struct comparison {
+    const ls_workplace *place;
+    const ls_plan_of_case *plan;
+    bool judges;            /* rank 0 does */
+    bool library;           /* the candidate's sums are a library's */
+    float *given;           /* [elements] the candidate's reduced gradient */
+    ls_session run[SINGLE]; /* candidate, oracle */
+    bool here[SINGLE];
+    float *own[SINGLE];         /* [elements] their parameters */
+    const float *values[SIDES]; /* [elements] that each has reached */
+    float *other;               /* [elements] of another replica of the candidate */
+    float *again;               /* [elements] of the candidate, of steps put at once */
+    double loss[SIDES];
+    ls_reference *single;
+} comparison;
+
+static void close_comparison(ls_workplace *place, comparison *c)
+{
+    for (int i = 0; i < SINGLE; i++) {
+        if (c->here[i])
+            ls_session_close(&c->run[i]);
+        free(c->own[i]);
+    }
+    free(c->other);
+    free(c->again);
+    if (c->single)
+        ls_reference_done(place, c->single);
+    free(c->given);
+}
+
+static ls_status open_oracle(const ls_plan_of_case *plan, const ls_job *job, ls_run **out)
+{
+    return ls_oracle_open(plan->strategy, &plan->job, job, out);
+}
+
+/* The judges of this process's candidate, before it: the reference uses the same devices. */
+static ls_status open_judges(ls_workplace *place, uint64_t steps, comparison *c)
+{
+    const ls_plan_of_case *plan = c->plan;
+    if (!c->judges)
+        return LS_OK;
+    LS_TRY(ls_reference_get(place, plan, steps, &c->single));
+    if (plan->job.exact || ls_job_parts(&plan->job) == 1)
+        return LS_OK;
+    LS_TRY(ls_session_open_one(place, plan, open_oracle, &c->run[ORACLE]));
+    c->here[ORACLE] = true;
+    return LS_OK;
+}
+
+static ls_status take_memory(comparison *c)
+{
+    size_t bytes = (c->plan->model->graph->variables.elements + 1) * sizeof(float);
+    for (int i = 0; i < SINGLE; i++) {
+        c->own[i] = malloc(bytes);
+        if (!c->own[i])
+            return ls_fail_memory("gate", bytes);
+    }
+    c->given = malloc(bytes);
+    c->other = malloc(bytes);
+    c->again = malloc(bytes);
+    return c->given && c->other && c->again ? LS_OK : ls_fail_memory("gate", bytes);
+}
+
+static ls_status open_comparison(ls_workplace *place, const ls_plan_of_case *plan, uint64_t steps,
+                                 comparison *c)
+{
+    const ls_job *job = &plan->job;
+    *c = (comparison){.place = place,
+                      .plan = plan,
+                      .judges = !job->comm || job->comm->rank == 0,
+                      .library = plan->strategy->reduces && !job->exact && plan->all_devices > 1 &&
+                                 !job->allreduce->oracle};
+    for (int i = 0; i < SIDES; i++) /* what is compared after no step at all */
+        c->values[i] = plan->initial;
+    ls_status status = take_memory(c);
+    if (!status)
+        status = open_judges(place, steps, c);
+    LS_TRY(ls_team_agree(job->comm, status));
+    LS_TRY(ls_session_open(place, plan, &c->run[CANDIDATE]));
+    c->here[CANDIDATE] = true;
+    return LS_OK;
+}
+
+/* ---- Judging -------------------------------------------------------------------------------- */
+
+static void note_difference(const comparison *c, int judge, uint64_t step, const ls_difference *d,
+                            ls_gate *gate)
+{
+    const char *name = judge == ORACLE ? "oracle" : "reference";
+    gate->pass = false;
+    if (d->same_bits) {
+        snprintf(gate->oracle, sizeof gate->oracle, "step %llu: loss is %.9g, %s %.9g",
+                 (unsigned long long)step, c->loss[CANDIDATE], name, c->loss[judge]);
+        return;
+    }
+    const ls_variable *v = ls_variables_holding(&c->plan->model->graph->variables, d->first);
+    snprintf(gate->oracle, sizeof gate->oracle, "step %llu: %s element %zu is %.9g, %s %.9g",
+             (unsigned long long)step, v->name, d->first - v->offset,
+             (double)c->values[CANDIDATE][d->first], name, (double)c->values[judge][d->first]);
+}
+
+/* Replicas that keep parameters of their own have the same: their next gradients might not show it,
+ * and after the last step there are none. */
+static ls_status compare_replicas(comparison *c, uint64_t step, ls_gate *gate)
+{
+    char differs[LS_REASON_SIZE];
+    if (!gate->pass)
+        return LS_OK;
+    LS_TRY(ls_session_compare_replicas(&c->run[CANDIDATE], c->own[CANDIDATE], c->other, differs));
+    if (!*differs)
+        return LS_OK;
+    gate->pass = false;
+    snprintf(gate->oracle, sizeof gate->oracle, "step %llu: %.220s", (unsigned long long)step,
+             differs);
+    return LS_OK;
+}
+
+/* The first step's gradient, as the judge summed it, and the candidate's loss, against those of
+ * the whole batch in one piece: what judge and candidate have in common is judged here. */
+static void judge_first_step(const comparison *c, ls_gate *gate)
+{
+    double loss;
+    const float *whole = ls_reference_whole(c->single, &loss);
+    const float *summed =
+        c->here[ORACLE] ? ls_oracle_gradient(c->run[ORACLE].run) : ls_reference_gradient(c->single);
+    ls_difference d = ls_variables_compare(&c->plan->model->graph->variables, summed, whole);
+    if (c->here[ORACLE])
+        gate->gradient_rel = d.max_rel;
+    if (!gate->pass)
+        return;
+    if (!(d.max_rel <= gradient_bound))
+        snprintf(gate->oracle, sizeof gate->oracle,
+                 "step 0: the gradient differs from single's by %.3g relative, bound %.3g",
+                 d.max_rel, gradient_bound);
+    else if (!(fabs(c->loss[CANDIDATE] - loss) <= loss_bound * fabs(loss)))
+        snprintf(gate->oracle, sizeof gate->oracle,
+                 "step 0: loss is %.9g, that of the whole batch %.9g, relative bound %.3g",
+                 c->loss[CANDIDATE], loss, loss_bound);
+    else
+        return;
+    gate->pass = false;
+}
+
+/* The candidate's same steps again, many put at once as in a timed run: nothing may depend on the
+ * host waiting between them, nor on what an earlier run left behind. */
+static ls_status judge_at_once(comparison *c, uint64_t steps, ls_gate *gate)
+{
+    const ls_variables *variables = &c->plan->model->graph->variables;
+    ls_session *session = &c->run[CANDIDATE];
+    float *again = c->again;
+    LS_TRY(
+        ls_team_agree(c->plan->job.comm, session->run->kind->load(session->run, c->plan->initial)));
+    session->step = 0;
+    while (session->step < steps) {
+        uint64_t left = steps - session->step;
+        gate->interrupted = ls_interrupted();
+        LS_TRY(ls_team_turn(c->plan->job.comm, LS_OK, &left, &gate->interrupted));
+        if (gate->interrupted)
+            return LS_OK;
+        LS_TRY(ls_session_steps(session, left < STEPS_AT_ONCE ? left : STEPS_AT_ONCE));
+    }
+    LS_TRY(ls_session_gather(session, again));
+    ls_difference d = ls_variables_compare(variables, again, c->values[CANDIDATE]);
+    if (d.same_bits)
+        return LS_OK;
+    const ls_variable *v = ls_variables_holding(variables, d.first);
+    gate->pass = false;
+    snprintf(gate->oracle, sizeof gate->oracle,
+             "%llu steps at once: %s element %zu is %.9g, one by one %.9g",
+             (unsigned long long)steps, v->name, d.first - v->offset, (double)again[d.first],
+             (double)c->values[CANDIDATE][d.first]);
+    return LS_OK;
+}
+
+static ls_status take_step(comparison *c, int side)
+{
+    LS_TRY(ls_session_one_step(&c->run[side], c->own[side], &c->loss[side]));
+    c->values[side] = c->own[side];
+    return LS_OK;
+}
+
+/* Some steps at once from `values`, which they leave their own in; and the judge's, one by one. */
+static ls_status run_at_once(comparison *c, uint64_t first, uint64_t count, float *values)
+{
+    ls_session *candidate = &c->run[CANDIDATE], *oracle = &c->run[ORACLE];
+    const bool judges = c->here[ORACLE];
+    ls_status status = judges ? ls_session_begin_at(oracle, first, values) : LS_OK;
+    if (!status)
+        status = ls_session_begin_at(candidate, first, values);
+    LS_TRY(ls_team_agree(c->plan->job.comm, status));
+    LS_TRY(ls_session_steps(candidate, count));
+    LS_TRY(ls_session_gather(candidate, values));
+    if (judges)
+        ls_oracle_widely(oracle->run);
+    for (uint64_t i = 0; i < count && judges && !status; i++)
+        status = take_step(c, ORACLE);
+    if (judges && !status)
+        status = candidate->run->kind->gradient(candidate->run, c->given);
+    return ls_team_agree(c->plan->job.comm, status);
+}
+
+/* A library's sums need not repeat, so that bits say nothing. A few steps at a time are put at
+ * once, from where the ones before ended: the last one's gradient is near what the judge has, whose
+ * parameters only rounding tells apart, and replicas have the same parameters. */
+static ls_status judge_library_at_once(comparison *c, uint64_t steps, ls_gate *gate)
+{
+    float *values = c->again;
+    char differs[LS_REASON_SIZE];
+    int other;
+    const size_t bytes = c->plan->model->graph->variables.elements * sizeof *values;
+    memcpy(values, c->plan->initial, bytes);
+    steps = steps < STEPS_AT_ONCE ? steps : STEPS_AT_ONCE;
+    for (uint64_t first = 0, count; first < steps && gate->pass; first += count) {
+        count = steps - first < LIBRARY_AT_ONCE ? steps - first : LIBRARY_AT_ONCE;
+        LS_TRY(run_at_once(c, first, count, values));
+        const ls_difference d =
+            c->here[ORACLE] ? ls_variables_compare(&c->plan->model->graph->variables, c->given,
+                                                   ls_oracle_gradient(c->run[ORACLE].run))
+                            : (ls_difference){.same_bits = true};
+        LS_TRY(
+            ls_team_agree(c->plan->job.comm, ls_session_compare_replicas(&c->run[CANDIDATE], values,
+                                                                         c->other, differs)));
+        LS_TRY(ls_team_differs(c->plan->job.comm, ls_hash64(values, bytes), &other));
+        if (other >= 0 && !*differs)
+            snprintf(differs, sizeof differs, "rank %d has other parameters than rank 0", other);
+        if (!(d.max_rel <= gradient_bound))
+            snprintf(gate->oracle, sizeof gate->oracle,
+                     "%llu steps at once: the reduced gradient of step %llu differs from the "
+                     "slices' sum by %.3g relative, bound %.3g",
+                     (unsigned long long)count, (unsigned long long)(first + count - 1), d.max_rel,
+                     gradient_bound);
+        else if (*differs)
+            snprintf(gate->oracle, sizeof gate->oracle, "%llu steps at once: %.220s",
+                     (unsigned long long)count, differs);
+        gate->pass = d.max_rel <= gradient_bound && !*differs;
+        LS_TRY(ls_gate_agree(c->plan->job.comm, gate));
+    }
+    return LS_OK;
+}
+
+/* A library's sum of this step against the slices' gradients from the same parameters. */
+static void judge_library(const comparison *c, uint64_t step, ls_gate *gate)
+{
+    ls_difference d = ls_variables_compare(&c->plan->model->graph->variables, c->given,
+                                           ls_oracle_wide_sum(c->run[ORACLE].run));
+    gate->library_rel =
+        d.max_rel > gate->library_rel || isnan(gate->library_rel) ? d.max_rel : gate->library_rel;
+    if (d.max_rel <= library_bound || !gate->pass)
+        return;
+    gate->pass = false;
+    snprintf(gate->oracle, sizeof gate->oracle,
+             "step %llu: the reduced gradient differs from the slices' sum by %.3g relative, bound "
+             "%.3g",
+             (unsigned long long)step, d.max_rel, library_bound);
+}
+
+/* One step of each judge; what differs from the candidate's goes into the gate. */
+static ls_status judge_step(comparison *c, uint64_t step, ls_gate *gate)
+{
+    const ls_variables *variables = &c->plan->model->graph->variables;
+    const ls_run *candidate = c->run[CANDIDATE].run;
+    int judge = c->here[ORACLE] ? ORACLE : SINGLE;
+    if (c->library) {
+        LS_TRY(candidate->kind->gradient(c->run[CANDIDATE].run, c->given));
+        ls_oracle_give(c->run[ORACLE].run, c->given);
+    }
+    if (c->here[ORACLE])
+        LS_TRY(take_step(c, ORACLE));
+    LS_TRY(ls_reference_step(c->single, step, &c->values[SINGLE], &c->loss[SINGLE]));
+    ls_difference drift = ls_variables_compare(variables, c->values[CANDIDATE], c->values[SINGLE]);
+    ls_difference d = ls_variables_compare(variables, c->values[CANDIDATE], c->values[judge]);
+    gate->max_ulp = drift.max_ulp > gate->max_ulp ? drift.max_ulp : gate->max_ulp;
+    gate->max_rel = drift.max_rel > gate->max_rel ? drift.max_rel : gate->max_rel;
+    if (gate->pass &&
+        (!d.same_bits || memcmp(&c->loss[CANDIDATE], &c->loss[judge], sizeof c->loss[judge])))
+        note_difference(c, judge, step, &d, gate);
+    if (c->library)
+        judge_library(c, step, gate);
+    if (step == 0 && (c->here[ORACLE] || c->plan->job.exact) && !ls_sync_bn_is_own(c->plan))
+        judge_first_step(c, gate);
+    return LS_OK;
+}
+
+/* All ranks take the step and hear whether it was well. */
+static ls_status compare_step(comparison *c, uint64_t step, ls_gate *gate)
+{
+    ls_comm *comm = c->plan->job.comm;
+    uint64_t number = 0;
+    LS_TRY(take_step(c, CANDIDATE));
+    ls_status status = c->judges ? judge_step(c, step, gate) : LS_OK;
+    if (!status)
+        status = compare_replicas(c, step, gate);
+    gate->interrupted = ls_interrupted();
+    LS_TRY(ls_team_turn(comm, status, &number, &gate->interrupted));
+    LS_TRY(ls_gate_agree(c->plan->job.comm, gate));
+    gate->steps = step + 1;
+    gate->loss_last = c->loss[CANDIDATE];
+    gate->loss_first = step ? gate->loss_first : gate->loss_last;
+    if (!*gate->diverged)
+        ls_loss_diverged(c->loss[CANDIDATE], step, gate->diverged);
+    return LS_OK;
+}
+
+/* What all ranks hold must be what rank 0 holds, with which the judges were compared. */
+static ls_status compare_ranks(const comparison *c, uint64_t digest, ls_gate *gate)
+{
+    int other;
+    LS_TRY(ls_team_differs(c->plan->job.comm, digest, &other));
+    if (other < 0 || !gate->pass)
+        return LS_OK;
+    gate->pass = false;
+    snprintf(gate->oracle, sizeof gate->oracle, "rank %d has other parameters than rank 0", other);
+    return LS_OK;
+}
+
+/* By each rank for itself. */
+static ls_status keep_results(const comparison *c, uint64_t steps, ls_gate *gate)
+{
+    const ls_plan_of_case *plan = c->plan;
+    const ls_variables *variables = &plan->model->graph->variables;
+    LS_TRY(ls_variables_digest(variables, c->values[CANDIDATE], gate->digest));
+    LS_TRY(ls_gate_keep(c->place, plan, c->values[CANDIDATE], gate));
+    if (steps == (uint64_t)(plan->warmup + plan->timed) && c->judges)
+        LS_TRY(ls_variables_digest(variables, c->values[SINGLE], gate->reference_digest));
+    return LS_OK;
+}
+
+/* An epoch's last, smaller batch has a program of its own. Where the compared steps do not come to
+ * it, one is compared by itself, with the first parameters. */
+static ls_status compare_tail(comparison *c, uint64_t steps, ls_gate *gate)
+{
+    const ls_plan_of_case *plan = c->plan;
+    const uint64_t last = ls_job_steps_per_epoch(&plan->job) - 1;
+    if (!gate->pass || !steps || !ls_job_tail(&plan->job) || last < steps)
+        return LS_OK;
+    ls_status status = ls_session_begin_at(&c->run[CANDIDATE], last, plan->initial);
+    if (!status && c->here[ORACLE])
+        status = ls_session_begin_at(&c->run[ORACLE], last, plan->initial);
+    LS_TRY(ls_team_agree(plan->job.comm, status));
+    LS_TRY(compare_step(c, last, gate));
+    gate->steps = steps + 1;
+    const size_t bytes = plan->model->graph->variables.elements * sizeof(float);
+    LS_TRY(compare_ranks(c, ls_hash64(c->values[CANDIDATE], bytes), gate));
+    return ls_gate_agree(plan->job.comm, gate);
+}
+
+static ls_status compare(comparison *c, uint64_t steps, ls_gate *gate)
+{
+    const ls_plan_of_case *plan = c->plan;
+    const ls_variables *variables = &plan->model->graph->variables;
+    gate->bound = plan->job.exact ? 0 : gradient_bound;
+    gate->kernels = ls_step_kernels(c->run[CANDIDATE].run);
+    const ls_gate_sides sides = {.place = c->place,
+                                 .candidate = &c->run[CANDIDATE],
+                                 .oracle = c->here[ORACLE] ? &c->run[ORACLE] : NULL,
+                                 .reference = c->single};
+    for (uint64_t step = 0; step < steps && !gate->interrupted; step++)
+        LS_TRY(compare_step(c, step, gate));
+    if (steps && !gate->interrupted)
+        LS_TRY(ls_gate_evaluation(&sides, gate));
+    LS_TRY(ls_gate_agree(plan->job.comm, gate));
+    if (gate->pass && steps && !gate->interrupted)
+        LS_TRY(c->library ? judge_library_at_once(c, steps, gate) : judge_at_once(c, steps, gate));
+    LS_TRY(ls_gate_agree(c->plan->job.comm, gate));
+    if (gate->pass && steps && !gate->interrupted)
+        LS_TRY(ls_gate_traffic(c->run[CANDIDATE].run, gate));
+    if (!*gate->diverged)
+        ls_values_diverged(variables, c->values[CANDIDATE], gate->steps, gate->diverged);
+    LS_TRY(ls_team_agree(plan->job.comm, keep_results(c, steps, gate)));
+    LS_TRY(compare_ranks(c, ls_hash64(gate->digest, sizeof gate->digest - 1), gate));
+    LS_TRY(ls_gate_agree(plan->job.comm, gate));
+    return gate->interrupted ? LS_OK : compare_tail(c, steps, gate);
+}
+
+/* The steps side by side. */
+static ls_status run_comparison(ls_workplace *place, const ls_plan_of_case *plan, uint64_t steps,
+                                ls_gate *out)
+{
+    out->grade = plan->job.exact ? "exact" : "bounded";
+    out->compared = true;
+    snprintf(out->oracle, sizeof out->oracle, "same bits");
+    comparison c;
+    ls_status status = open_comparison(place, plan, steps, &c);
+    if (!status)
+        status = ls_gate_step(&c.run[CANDIDATE], out);
+    if (!status && out->pass)
+        status = compare(&c, steps, out);
+    close_comparison(place, &c);
+    return status;
+}
+
+ls_status ls_gate_run(ls_workplace *place, const ls_plan_of_case *plan, ls_gate *out)
+{
+    uint64_t all = (uint64_t)(plan->warmup + plan->timed);
+    int64_t asked = plan->config->gate_steps;
+    *out = (ls_gate){
+        .grade = "none", .pass = true, .gradient_rel = NAN, .library_rel = NAN, .kernels_rel = NAN};
+    if (asked == 0 || !plan->strategy->equivalent) {
+        snprintf(out->oracle, sizeof out->oracle, "%s",
+                 asked == 0 ? "not compared: --gate-steps 0"
+                            : "not compared: this strategy is not meant to be equal");
+        return asked < 0 ? ls_gate_steps_alone(place, plan, out) : LS_OK;
+    }
+    uint64_t steps = asked < 0 || (uint64_t)asked > all ? all : (uint64_t)asked;
+    ls_status status = ls_ps_by_arrival(&plan->job.ps) ? ls_gate_arrival(place, plan, steps, out)
+                                                       : run_comparison(place, plan, steps, out);
+    if (!status && steps && !out->interrupted)
+        status = ls_gate_kernels(place, plan, out);
+    return status;
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Gate of servers that serve whoever comes first: nothing is compared, since timing decides which
+ * bits a run has. What must hold whoever comes first is checked: the tasks, finite values, how far
+ * ahead a worker was, the bytes sent. That a run's bits depend on the order of service alone is a
+ * test's (tests/ps_replay.c).
+ */
+#include "bench/gate/gate_sides.h"
+#include "bench/train/interrupt.h"
+#include "bench/train/step_kernels.h"
+#include "bench/train/team.h"
+#include "impl/ps/ps_report.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Steps put at once, so that an interrupt is answered between. */
+enum { STEPS_AT_ONCE = 1000 };
+
+static ls_status train(ls_session *session, uint64_t steps, ls_gate *gate)
+{
+    while (gate->steps < steps) {
+        uint64_t left = steps - gate->steps;
+        gate->interrupted = ls_interrupted();
+        LS_TRY(ls_team_turn(session->job.comm, LS_OK, &left, &gate->interrupted));
+        if (gate->interrupted)
+            return LS_OK;
+        left = left < STEPS_AT_ONCE ? left : STEPS_AT_ONCE;
+        LS_TRY(
+            ls_session_steps(session, left < session->job.records ? left : session->job.records));
+        gate->steps = session->step;
+    }
+    return LS_OK;
+}
+
+static ls_status judge_bound(const ls_session *session, ls_gate *gate)
+{
+    ls_ps_report report;
+    LS_TRY(ls_ps_report_collect(session->run, &report));
+    if (session->job.ps.mode != LS_PS_SSP || report.lead.max <= (uint64_t)session->job.ps.staleness)
+        return LS_OK;
+    gate->pass = false;
+    snprintf(gate->oracle, sizeof gate->oracle,
+             "lead: a worker was %llu steps ahead of the slowest, and the bound is %d",
+             (unsigned long long)report.lead.max, session->job.ps.staleness);
+    return LS_OK;
+}
+
+/* values: [elements] */
+static ls_status judge(const ls_workplace *place, ls_session *session, uint64_t steps,
+                       float *values, ls_gate *gate)
+{
+    const ls_variables *variables = &session->plan->model->graph->variables;
+    gate->kernels = ls_step_kernels(session->run);
+    LS_TRY(train(session, steps, gate));
+    if (gate->interrupted)
+        return LS_OK;
+    LS_TRY(ls_session_gather(session, values));
+    LS_TRY(judge_bound(session, gate));
+    if (steps)
+        LS_TRY(ls_gate_traffic(session->run, gate));
+    ls_values_diverged(variables, values, gate->steps, gate->diverged);
+    return ls_team_agree(session->job.comm, ls_gate_keep(place, session->plan, values, gate));
+}
+
+ls_status ls_gate_arrival(ls_workplace *place, const ls_plan_of_case *plan, uint64_t steps,
+                          ls_gate *gate)
+{
+    ls_session session;
+    gate->checked = true;
+    snprintf(gate->oracle, sizeof gate->oracle, "not compared: timing decides %s",
+             plan->job.ps.backups ? "which gradients a step has, and in which order"
+                                  : "in which order gradients are applied");
+    const size_t elements = plan->model->graph->variables.elements;
+    float *values = calloc(elements + 1, sizeof *values);
+    ls_status status = values ? LS_OK : ls_fail_memory("gate", elements * sizeof *values);
+    status = ls_team_agree(plan->job.comm, status);
+    if (!status)
+        status = ls_session_open(place, plan, &session);
+    const bool open = !status;
+    if (!status)
+        status = ls_gate_step(&session, gate);
+    if (!status && gate->pass)
+        status = judge(place, &session, steps, values, gate);
+    if (!status)
+        status = ls_gate_agree(plan->job.comm, gate);
+    if (open)
+        ls_session_close(&session);
+    free(values);
+    return status;
+}

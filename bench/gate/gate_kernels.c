@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT */
+/* Gate of kernels: fast ones against plain C; see gate_kernels.h. */
+#include "bench/gate/gate_kernels.h"
+
+#include "bench/case/sync_bn.h"
+#include "bench/gate/reference.h"
+#include "bench/train/team.h"
+#include "common/base/order.h"
+#include "common/kernel/reference/step_ops.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A rounding difference can flip a ReLU. */
+static const double kernels_bound = 2e-2;
+/* What plain C does in under half a second, on a slow core; one sample, of a deep model, may be
+ * more. */
+static const double reference_flops = 2.5e8;
+enum { MOST_SAMPLES = 32 };
+
+/* What was found, of all cases that are as this one. */
+typedef struct ls_kernels_known {
+    ls_case key;
+    double max_rel;
+    char worst[64]; /* the variable */
+    char words[160];
+    struct ls_kernels_known *next;
+} known;
+
+/* ---- Data ----------------------------------------------------------------------------------- */
+
+static size_t element_bytes(ls_array_type type)
+{
+    return type == LS_ARRAY_FLOAT32 || type == LS_ARRAY_INT32 ? 4 : 1;
+}
+
+/* Rows of an array, into memory of their own. */
+static ls_status pick(ls_array *array, const uint32_t *samples, size_t count)
+{
+    const size_t bytes = (size_t)array->width * element_bytes(array->type);
+    const char *all = array->data;
+    if (!all)
+        return LS_OK;
+    char *picked = malloc(count * bytes + 1);
+    array->data = picked;
+    if (!picked)
+        return ls_fail_memory("gate", count * bytes);
+    for (size_t i = 0; i < count; i++)
+        memcpy(picked + i * bytes, all + samples[i] * bytes, bytes);
+    return LS_OK;
+}
+
+static void close_data(ls_data *data)
+{
+    for (int i = 0; i < LS_DATA_INPUTS; i++)
+        free(data->train.input[i].data);
+    free(data->train.target.data);
+}
+
+/* The first `count` samples of the first batch, to train on. */
+static ls_status open_data(const ls_job *job, size_t count, ls_data *out)
+{
+    const ls_split *train = &job->data->train;
+    const ls_sample_order order = {train->samples, job->seed, job->shuffle};
+    ls_order_epoch epoch = {.epoch = UINT64_MAX};
+    uint32_t samples[MOST_SAMPLES];
+    ls_order_samples(&order, 0, count, &epoch, samples);
+    *out = (ls_data){.train = *train};
+    out->train.samples = count;
+    ls_status status = pick(&out->train.target, samples, count);
+    for (int i = 0; i < LS_DATA_INPUTS; i++) /* all of them: else they are not its own */
+        status = ls_status_first(status, pick(&out->train.input[i], samples, count));
+    return status;
+}
+
+/* ---- Gradients ------------------------------------------------------------------------------ */
+
+/* Of the first step of `single` on so many rows of the data; by the device's own table, or `table`
+ * on a CPU. */
+static ls_status compute(const ls_workplace *place, const ls_plan_of_case *plan,
+                         const ls_data *data, int64_t rows, const ls_kernel_table *table,
+                         float *gradient)
+{
+    ls_plan_of_case one = *plan;
+    ls_device_name cpu = {.kind = LS_DEVICE_CPU, .logical = -1, .replica = -1, .task = -1};
+    ls_session session;
+    double loss;
+    if (table && plan->devices->kind != LS_DEVICE_CPU)
+        one.devices = &cpu;
+    one.job.math = table ? LS_MATH_FLOAT32 : plan->job.math;
+    one.job.table = table;
+    one.job.data = data;
+    one.job.batch = rows;
+    one.job.epochs = one.job.shuffle = one.job.augment = false;
+    one.job.exact = one.job.sync_statistics = false;
+    one.job.capture = true;
+    LS_TRY(ls_session_open_single(place, &one, &session));
+    ls_status status = ls_session_one_step(&session, gradient, &loss);
+    if (!status)
+        status = session.run->kind->gradient(session.run, gradient);
+    ls_session_close(&session);
+    return status;
+}
+
+/* ||a - b|| / ||b|| of a variable; absolute where b is 0. */
+static double distance(const ls_variable *v, const float *a, const float *b)
+{
+    double difference = 0, norm = 0;
+    for (size_t i = v->offset; i < v->offset + v->count; i++) {
+        difference += ((double)a[i] - (double)b[i]) * ((double)a[i] - (double)b[i]);
+        norm += (double)b[i] * (double)b[i];
+    }
+    return sqrt(norm > 0 ? difference / norm : difference);
+}
+
+static void compare(const ls_variables *variables, const float *fast, const float *plain, known *k)
+{
+    for (size_t i = 0; i < variables->count; i++) {
+        const ls_variable *v = &variables->items[i];
+        const double d = v->keep != 0 ? 0 : distance(v, fast, plain);
+        if (d <= k->max_rel)
+            continue;
+        k->max_rel = d;
+        snprintf(k->worst, sizeof k->worst, "%.63s", v->name);
+        if (isnan(d))
+            return;
+    }
+}
+
+/* ---- The check ------------------------------------------------------------------------------ */
+
+/* Rows that fast kernels have at once: the batch's, which slices are compared with (gate.h); where
+ * these have statistics of their own, or are added when they come, a slice's. */
+static int64_t rows_of(const ls_plan_of_case *plan)
+{
+    const ls_job *job = &plan->job;
+    const int64_t samples = (int64_t)job->data->train.samples, parts = ls_job_parts(job);
+    const int64_t batch = job->epochs && samples < job->batch ? samples : job->batch;
+    const bool apart = ls_sync_bn_is_own(plan) || ls_ps_by_arrival(&job->ps);
+    return apart && batch > parts ? batch / parts : batch;
+}
+
+/* The most that fit the time and divide the rows evenly. */
+static int64_t samples_of(const ls_plan_of_case *plan, int64_t rows)
+{
+    const double fitting = reference_flops / (ls_graph_flops(plan->model->graph) + 1);
+    int64_t count = fitting < MOST_SAMPLES ? (int64_t)fitting : MOST_SAMPLES;
+    const int64_t there = (int64_t)plan->job.data->train.samples;
+    count = count < there ? count : there;
+    while (count > 1 && rows % count)
+        count--;
+    return count > 1 ? count : 1;
+}
+
+static ls_case key_of(const ls_plan_of_case *plan, int64_t rows)
+{
+    ls_case key = ls_reference_case(plan->config);
+    key.batch = rows;
+    key.scaling = LS_SCALING_STRONG;
+    key.epochs = key.micro_shards = -1;
+    key.steps = key.warmup = key.gate_steps = 0;
+    key.reduce = LS_REDUCE_FAST;
+    key.target_kind = LS_TARGET_NONE;
+    key.target = key.learning_rate = 0;
+    key.capture = true;
+    ls_declared_clear(&key.own, plan->model->kind->options);
+    memset(key.optimizer, 0, sizeof key.optimizer);
+    memset(key.memory_text, 0, sizeof key.memory_text);
+    memset(&key.memory, 0, sizeof key.memory);
+    return key;
+}
+
+static ls_status find_out(const ls_workplace *place, const ls_plan_of_case *plan, int64_t rows,
+                          known *k)
+{
+    const ls_variables *variables = &plan->model->graph->variables;
+    const size_t bytes = (variables->elements + 1) * sizeof(float);
+    const int64_t count = samples_of(plan, rows);
+    ls_data data = {0};
+    float *fast = malloc(bytes), *plain = malloc(bytes);
+    ls_status status =
+        fast && plain ? open_data(&plan->job, (size_t)count, &data) : ls_fail_memory("gate", bytes);
+    if (!status)
+        status = compute(place, plan, &data, count, &ls_reference_kernels, plain);
+    if (!status)
+        status = compute(place, plan, &data, rows, NULL, fast);
+    if (!status)
+        compare(variables, fast, plain, k);
+    snprintf(k->words, sizeof k->words,
+             "gradients of %lld of the first batch's samples: table %s, in a batch of %lld, with "
+             "table %s (plain C)",
+             (long long)count, ls_kernel_table_default(plan->devices->kind)->name, (long long)rows,
+             ls_reference_kernels.name);
+    close_data(&data);
+    free(fast);
+    free(plain);
+    return status;
+}
+
+static ls_status get(ls_workplace *place, const ls_plan_of_case *plan, const known **out)
+{
+    const int64_t rows = rows_of(plan);
+    const ls_case key = key_of(plan, rows);
+    for (known *k = place->kernels; k; k = k->next) {
+        *out = k;
+        if (memcmp(&k->key, &key, sizeof key) == 0)
+            return LS_OK;
+    }
+    known *k = calloc(1, sizeof *k);
+    if (!k)
+        return ls_fail_memory("gate", sizeof *k);
+    k->key = key;
+    ls_status status = find_out(place, plan, rows, k);
+    if (status) {
+        free(k);
+        return status;
+    }
+    k->next = place->kernels;
+    place->kernels = k;
+    *out = k;
+    return LS_OK;
+}
+
+static ls_status judge(ls_workplace *place, const ls_plan_of_case *plan, ls_gate *gate)
+{
+    const known *k;
+    LS_TRY(get(place, plan, &k));
+    gate->kernels_rel = k->max_rel;
+    snprintf(gate->kernels_compared, sizeof gate->kernels_compared, "%s", k->words);
+    if (k->max_rel <= kernels_bound)
+        return LS_OK;
+    gate->pass = false;
+    snprintf(
+        gate->oracle, sizeof gate->oracle,
+        "kernels: the first gradient of %s differs from plain C's by %.3g relative, bound %.3g",
+        k->worst, k->max_rel, kernels_bound);
+    return LS_OK;
+}
+
+ls_status ls_gate_kernels(ls_workplace *place, const ls_plan_of_case *plan, ls_gate *gate)
+{
+    ls_comm *comm = plan->job.comm;
+    ls_status status = LS_OK;
+    if (!gate->pass || *gate->diverged)
+        return LS_OK;
+    if (!comm || comm->rank == 0)
+        status = judge(place, plan, gate);
+    LS_TRY(ls_team_agree(comm, status));
+    return ls_gate_agree(comm, gate);
+}
+
+void ls_gate_kernels_close(ls_workplace *place)
+{
+    while (place->kernels) {
+        known *k = place->kernels;
+        place->kernels = k->next;
+        free(k);
+    }
+}

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: MIT */
+/* Oracle: slices in sequence, sums on the host in the strategy's order; see oracle.h. One slice's
+ * gradient is held at a time, and a few sums: an order that goes around takes slices twice. */
+#include "bench/gate/oracle.h"
+
+#include "common/comm/comm.h"
+#include "impl/replicas.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct oracle {
+    ls_run base;
+    const ls_strategy *of;
+    const ls_job *its_job;
+    int count; /* n: parts */
+    ls_replica *replica;
+    ls_slice **slices[LS_BATCHES]; /* [n]; the largest holds the memory of all. Where replicas add
+                                      batch statistics up: one of n pieces, the others NULL */
+    ls_op_list update, apply; /* `apply`: of a gradient that was given, with weight decay in it */
+    ls_op_list finish[LS_BATCHES];
+    bool *has[LS_BATCHES];          /* [n] which slices are not empty */
+    ls_sum_order order[LS_BATCHES]; /* of the strategy's sum; none where only a library knows */
+    float *part;                    /* [P] gradient of the slice at hand */
+    float **sums; /* [sums of the orders] of [P] on the way; the first is the gradient */
+    int sum_count;
+    double *losses;     /* [n] each slice's */
+    const float *given; /* [P] or NULL */
+    bool widely;        /* the float64 sum is what a step updates by */
+    double *exact;      /* [P] that sum, where one of these is so */
+    float *wide;        /* [P] the same, rounded */
+} oracle;
+
+static ls_status open_together(oracle *me, int which)
+{
+    const int64_t batch = ls_replicated_batch(me->base.job, which);
+    const ls_slice_options options = {.replica = me->replica,
+                                      .batch = batch,
+                                      .count = 1,
+                                      .pieces = me->count,
+                                      .synced = true,
+                                      .apart = true,
+                                      .memory_of = me->slices[LS_FULL][0]};
+    LS_TRY(ls_slice_open(&options, &me->slices[which][0]));
+    return ls_replica_finish(me->replica, batch, &me->finish[which]);
+}
+
+static ls_status open_slices(oracle *me, int which)
+{
+    const ls_job *job = me->base.job;
+    me->slices[which] = calloc((size_t)me->count, sizeof(ls_slice *));
+    if (!me->slices[which])
+        return ls_fail_memory("oracle", (size_t)me->count * sizeof(ls_slice *));
+    if (!ls_replicated_batch(job, which))
+        return LS_OK;
+    if (job->sync_statistics)
+        return open_together(me, which);
+    /* Slices differ by one row at most and the last one is never the smaller. */
+    for (int d = me->count; d-- > 0;) {
+        const ls_slice_options options = {.replica = me->replica,
+                                          .batch = ls_replicated_batch(job, which),
+                                          .number = d,
+                                          .count = me->count,
+                                          .memory_of = me->slices[LS_FULL][me->count - 1]};
+        LS_TRY(ls_slice_open(&options, &me->slices[which][d]));
+    }
+    return ls_replica_finish(me->replica, ls_replicated_batch(job, which), &me->finish[which]);
+}
+
+/* Which slices there are, and in which order they are added up. */
+static ls_status open_order(oracle *me, int which)
+{
+    const ls_job *job = me->base.job;
+    const int64_t batch = ls_replicated_batch(job, which);
+    me->has[which] = calloc((size_t)me->count, sizeof *me->has[which]);
+    if (!me->has[which])
+        return ls_fail_memory("oracle", (size_t)me->count * sizeof *me->has[which]);
+    for (int d = 0; d < me->count && batch; d++)
+        me->has[which][d] = job->sync_statistics ? ls_slice_count_sums(job, batch, d, me->count) > 0
+                                                 : ls_slice_sums(me->slices[which][d]) > 0;
+    if (!batch || (me->of->reduces && !me->its_job->allreduce->oracle))
+        return LS_OK;
+    LS_TRY(me->of->sum(me->its_job, me->has[which], me->count, &me->order[which]));
+    LS_TRY(ls_sum_order_sort(&me->order[which]));
+    if (me->order[which].sums > me->sum_count)
+        me->sum_count = me->order[which].sums;
+    return LS_OK;
+}
+
+/* Memory for a few gradients, however many slices there are. */
+static ls_status open_sums(oracle *me)
+{
+    const size_t bytes = (me->base.job->model->graph->variables.elements + 1) * sizeof(float);
+    me->sums = calloc((size_t)me->sum_count, sizeof *me->sums);
+    me->part = calloc(1, bytes);
+    me->wide = calloc(1, bytes);
+    me->exact = calloc(2, bytes);
+    me->losses = calloc((size_t)me->count, sizeof *me->losses);
+    bool all = me->sums && me->part && me->wide && me->exact && me->losses;
+    for (int s = 0; all && s < me->sum_count; s++) {
+        me->sums[s] = calloc(1, bytes);
+        all = me->sums[s] != NULL;
+    }
+    return all ? LS_OK : ls_fail_memory("oracle", bytes);
+}
+
+static ls_status open_parts(oracle *me)
+{
+    const ls_job *job = me->base.job;
+    const ls_replica_options place = {
+        .job = job, .device = job->devices[0], .rows = job->batch, .sums = 1};
+    LS_TRY(ls_replica_open(&place, &me->replica));
+    LS_TRY(open_slices(me, LS_FULL));
+    LS_TRY(open_slices(me, LS_TAIL));
+    me->sum_count = 1;
+    LS_TRY(open_order(me, LS_FULL));
+    LS_TRY(open_order(me, LS_TAIL));
+    LS_TRY(open_sums(me));
+    LS_TRY(ls_replica_apply(me->replica, 0, me->replica->elements, &me->apply));
+    return ls_replica_update(me->replica, 0, me->replica->elements, &me->update);
+}
+
+/* ---- The step ------------------------------------------------------------------------------- */
+
+/* Each replica's parts in order, then the replicas'. */
+static double sum_losses(const oracle *me, int which)
+{
+    const int replicas = ls_job_replicas(me->its_job), each = me->count / replicas;
+    double all = 0;
+    bool any = false;
+    for (int d = 0; d < replicas; d++) {
+        double mine = 0;
+        bool some = false;
+        for (int i = d * each; i < (d + 1) * each; i++) {
+            if (!me->has[which][i])
+                continue;
+            mine = some ? mine + me->losses[i] : me->losses[i];
+            some = true;
+        }
+        if (some)
+            all = any ? all + mine : mine;
+        any |= some;
+    }
+    return all;
+}
+
+/* A slice's gradient and part of the loss; a second time in a step it gives the same. */
+static ls_status run_slice(oracle *me, int which, int d)
+{
+    ls_replica *r = me->replica;
+    const ls_slice *all = r->job->sync_statistics ? me->slices[which][0] : NULL;
+    const void *gradients = r->gradients;
+    const double *its_loss = r->loss;
+    size_t before = 0;
+    for (int i = 0; i < d; i++)
+        before += me->has[which][i];
+    if (all) { /* which has run, all pieces together */
+        gradients = ls_slice_gradients(all, before);
+        its_loss = ls_slice_loss(all, before);
+    } else {
+        LS_TRY(ls_slice_put(me->slices[which][d]));
+    }
+    LS_TRY(ls_queue_read(r->queue, me->part, gradients, r->elements * sizeof *me->part));
+    return ls_queue_read(r->queue, &me->losses[d], its_loss, sizeof *me->losses);
+}
+
+/* The slices one after the other, as the order asks for them. */
+static ls_status run_order(oracle *me, int which)
+{
+    const ls_sum_order *order = &me->order[which];
+    int at = -1; /* whose gradient is at hand */
+    for (size_t i = 0; i < order->count; i++) {
+        const ls_order_step *s = &order->steps[i];
+        if (s->input >= 0 && s->input != at)
+            LS_TRY(run_slice(me, which, s->input));
+        at = s->input >= 0 ? s->input : at;
+        ls_order_step_take(s, me->part, me->sums);
+    }
+    return LS_OK;
+}
+
+/* The sum as nearly as it can be told. */
+static ls_status sum_widely(oracle *me, int which)
+{
+    const size_t elements = me->replica->elements;
+    for (size_t i = 0; i < elements; i++)
+        me->exact[i] = 0;
+    for (int d = 0; d < me->count; d++) {
+        if (!me->has[which][d])
+            continue;
+        LS_TRY(run_slice(me, which, d));
+        for (size_t i = 0; i < elements; i++)
+            me->exact[i] += (double)me->part[i];
+    }
+    for (size_t i = 0; i < elements; i++)
+        me->wide[i] = (float)me->exact[i];
+    return LS_OK;
+}
+
+/* What was given has weight decay in it, of the parameters before the update: so gets the sum. */
+static ls_status add_decay(oracle *me)
+{
+    const ls_variables *variables = &me->replica->graph->variables;
+    const size_t bytes = me->replica->elements * sizeof(float);
+    float *values = malloc(bytes + 1);
+    if (!values)
+        return ls_fail_memory("oracle", bytes);
+    ls_status status = ls_queue_read(me->replica->queue, values, me->replica->parameters, bytes);
+    for (size_t i = 0; i < variables->count && !status; i++) {
+        const ls_variable *v = &variables->items[i];
+        for (size_t k = v->offset; k < v->offset + v->count && v->decay != 0; k++)
+            me->wide[k] += (float)(v->decay * (double)values[k]);
+    }
+    free(values);
+    return status;
+}
+
+/* The gradient that a step updates by, into the first sum. */
+static ls_status take_gradient(oracle *me, int which)
+{
+    const size_t bytes = me->replica->elements * sizeof(float);
+    if (!me->given && !me->widely)
+        return run_order(me, which);
+    LS_TRY(sum_widely(me, which));
+    memcpy(me->sums[0], me->given ? me->given : me->wide, bytes);
+    return me->given ? add_decay(me) : LS_OK;
+}
+
+static ls_status one_step(oracle *me, int which)
+{
+    ls_replica *r = me->replica;
+    if (r->job->sync_statistics)
+        LS_TRY(ls_slice_put(me->slices[which][0]));
+    LS_TRY(take_gradient(me, which));
+    const double loss = sum_losses(me, which);
+    float *gradient = me->sums[0];
+    LS_TRY(ls_queue_write(r->queue, r->gradients, gradient, r->elements * sizeof *gradient));
+    LS_TRY(ls_queue_write(r->queue, r->loss, &loss, sizeof loss));
+    LS_TRY(ls_op_list_put(me->given ? &me->apply : &me->update, r->queue));
+    LS_TRY(ls_op_list_put(&me->finish[which], r->queue));
+    /* With what decay added to it. */
+    return ls_queue_read(r->queue, gradient, r->gradients, r->elements * sizeof *gradient);
+}
+
+static ls_status step(ls_run *run, bool tail, uint64_t times)
+{
+    for (; times; times--)
+        LS_TRY(one_step((oracle *)run, tail ? LS_TAIL : LS_FULL));
+    return LS_OK;
+}
+
+/* ---- The rest of a run ---------------------------------------------------------------------- */
+
+static ls_status load(ls_run *run, const float *parameters)
+{
+    return ls_replica_load(((oracle *)run)->replica, parameters);
+}
+
+static ls_status sync(ls_run *run)
+{
+    return ls_queue_sync(((oracle *)run)->replica->queue);
+}
+
+static ls_status records(ls_run *run, uint64_t first, uint64_t count, ls_step_record *out,
+                         uint64_t *mark_ns)
+{
+    ls_replica *r = ((oracle *)run)->replica;
+    LS_TRY(ls_replica_records(r, first, count, out, mark_ns));
+    return ls_replica_add_decay(r, first, count, out);
+}
+
+static ls_status gather(ls_run *run, float *parameters)
+{
+    return ls_replica_gather(((oracle *)run)->replica, parameters);
+}
+
+/* With the net that the first replica has for its first piece. */
+static ls_status evaluate(ls_run *run, uint64_t most, ls_evaluation *out)
+{
+    oracle *me = (oracle *)run;
+    ls_net *net = NULL;
+    for (int d = 0; d < me->count && !net; d++)
+        net = me->slices[LS_FULL][d] ? ls_slice_net(me->slices[LS_FULL][d]) : NULL;
+    return ls_replica_evaluate(me->replica, net, most, out);
+}
+
+static void close_run(ls_run *run)
+{
+    oracle *me = (oracle *)run;
+    ls_op_list_clear(&me->update);
+    ls_op_list_clear(&me->apply);
+    for (int b = LS_BATCHES; b-- > 0;) {
+        ls_op_list_clear(&me->finish[b]);
+        for (int d = 0; me->slices[b] && d < me->count; d++) /* the memory's holder last */
+            ls_slice_close(me->slices[b][d]);
+        free(me->slices[b]);
+    }
+    ls_replica_close(me->replica);
+    for (int b = 0; b < LS_BATCHES; b++) {
+        ls_sum_order_close(&me->order[b]);
+        free(me->has[b]);
+    }
+    for (int s = 0; me->sums && s < me->sum_count; s++)
+        free(me->sums[s]);
+    free(me->sums);
+    free(me->part);
+    free(me->losses);
+    free(me->exact);
+    free(me->wide);
+    free(me);
+}
+
+static const ls_run_kind oracle_run = {
+    .load = load,
+    .step = step,
+    .sync = sync,
+    .mark = sync, /* nothing is timed */
+    .records = records,
+    .gather = gather,
+    .evaluate = evaluate,
+    .close = close_run,
+};
+
+ls_status ls_oracle_open(const ls_strategy *strategy, const ls_job *of, const ls_job *job,
+                         ls_run **out)
+{
+    oracle *me = calloc(1, sizeof *me);
+    if (!me)
+        return ls_fail_memory("oracle", sizeof *me);
+    *me = (oracle){.base = {&oracle_run, strategy, job},
+                   .of = strategy,
+                   .its_job = of,
+                   .count = ls_job_parts(of)};
+    ls_status status = open_parts(me);
+    if (status)
+        close_run(&me->base);
+    else
+        *out = &me->base;
+    return status;
+}
+
+void ls_oracle_give(ls_run *run, const float *gradient)
+{
+    ((oracle *)run)->given = gradient;
+}
+
+void ls_oracle_widely(ls_run *run)
+{
+    ((oracle *)run)->given = NULL;
+    ((oracle *)run)->widely = true;
+}
+
+const float *ls_oracle_wide_sum(const ls_run *run)
+{
+    return ((const oracle *)run)->wide;
+}
+
+const float *ls_oracle_gradient(const ls_run *run)
+{
+    return ((const oracle *)run)->sums[0];
+}

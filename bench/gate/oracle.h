@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Oracle: a replicated strategy's fast mode, replayed in sequence on one device. It computes every
+ * replica's slice by itself, adds the gradients up on the host in the strategy's documented order,
+ * and updates: so a strategy that sums as it says gives the same bits, and one that loses a slice,
+ * a wait or a scale does not. Only the gate runs it.
+ */
+#ifndef LS_BENCH_GATE_ORACLE_H
+#define LS_BENCH_GATE_ORACLE_H
+
+#include "impl/strategy.h"
+
+/**
+ * Opens the oracle of `strategy` at work on the job `of`, borrowed; it runs on job->devices[0].
+ * A run like any other, but that its steps wait.
+ */
+ls_status ls_oracle_open(const ls_strategy *strategy, const ls_job *of, const ls_job *job,
+                         ls_run **out);
+
+/** From here on a step updates by this gradient, float32 [elements], which only a library knows how
+ *  it was summed, weight decay in it; NULL: by its own sum, in the strategy's order. Borrowed until
+ *  the step is done.
+ */
+void ls_oracle_give(ls_run *run, const float *gradient);
+
+/** From here on a step updates by the slices' gradients, added up in float64. */
+void ls_oracle_widely(ls_run *run);
+
+/** Where a gradient was given: the sum of the slices' gradients of the latest step, added up in
+ *  float64, with weight decay, as float32 [elements] on the host. */
+const float *ls_oracle_wide_sum(const ls_run *run);
+
+/** Gradient of the latest step, all replicas added up, float32 [elements] on the host. */
+const float *ls_oracle_gradient(const ls_run *run);
+
+#endif

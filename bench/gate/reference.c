@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: MIT */
+/* References: trajectories of `single`; see reference.h. */
+#include "bench/gate/reference.h"
+
+#include "impl/strategies.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* All trajectories of a command together. */
+static const size_t most_bytes = (size_t)512 << 20;
+
+struct ls_reference {
+    ls_case key;
+    size_t elements;
+    uint64_t steps;  /* asked for; all of them are kept, or only the latest */
+    uint64_t known;  /* steps computed */
+    bool keeps;      /* all */
+    bool here;       /* the session is open */
+    float *values;   /* [steps or 1, elements] */
+    double *loss;    /* [steps] */
+    float *gradient; /* [elements] of step 0 */
+    float *whole;    /* [elements] of step 0 in one piece; NULL: that is the same */
+    double whole_loss;
+    float *tail; /* [elements] after an epoch's last batch alone; NULL: that is among the steps */
+    double tail_loss;
+    ls_evaluation evaluation; /* after all steps */
+    ls_session session;
+    ls_reference *next;
+};
+
+ls_case ls_reference_case(const ls_case *c)
+{
+    ls_case single = *c;
+    size_t first = strcspn(c->devices, "+");
+    ls_declared_clear(&single.own, c->strategy->options);
+    single.strategy = &ls_strategy_single;
+    memset(single.devices, 0, sizeof single.devices);
+    if (c->devices[strspn(c->devices, "0123456789")])
+        memcpy(single.devices, c->devices, first);
+    else
+        memcpy(single.devices, "1", sizeof "1"); /* a number: the best kind, as there */
+    memset(single.allreduce, 0, sizeof single.allreduce);
+    memcpy(single.allreduce, "auto", sizeof "auto");
+    memset(single.link_text, 0, sizeof single.link_text);
+    memset(&single.link, 0, sizeof single.link);
+    single.bucket_bytes = -1;
+    single.ranks = 1;
+    if (strcmp(c->comm, "mpi") != 0) { /* one device talks to nobody */
+        memset(single.comm, 0, sizeof single.comm);
+        memcpy(single.comm, "thread", sizeof "thread");
+    }
+    single.flip_device = -1;
+    single.delay_rank = -1;
+    single.delay_ns = 0;
+    single.flip_step = 0;
+    memset(&single.fault, 0, sizeof single.fault);
+    return single;
+}
+
+/* What a trajectory does not depend on is taken out. */
+static ls_case key_of(const ls_plan_of_case *plan)
+{
+    ls_case key = ls_reference_case(plan->config);
+    key.batch = plan->job.batch;
+    key.scaling = LS_SCALING_STRONG;
+    key.epochs = key.epochs >= 0 ? 0 : -1;
+    key.steps = key.warmup = key.gate_steps = 0;
+    key.target_kind = LS_TARGET_NONE;
+    key.target = 0;
+    return key;
+}
+
+static void close_session(ls_reference *r)
+{
+    if (r->here)
+        ls_session_close(&r->session);
+    r->here = false;
+}
+
+static void close_reference(ls_reference *r)
+{
+    close_session(r);
+    free(r->values);
+    free(r->loss);
+    free(r->gradient);
+    free(r->whole);
+    free(r->tail);
+    free(r);
+}
+
+/* Bytes of what is kept for `steps` steps of so many elements; SIZE_MAX: more than can be said. */
+static size_t kept_bytes(size_t elements, uint64_t steps)
+{
+    size_t bytes;
+    return __builtin_mul_overflow(elements * sizeof(float), steps, &bytes) ? SIZE_MAX : bytes;
+}
+
+/* Exact mode's first step once more, the batch in one piece. */
+static ls_status step_whole(const ls_workplace *place, const ls_plan_of_case *plan, ls_reference *r)
+{
+    ls_plan_of_case fast = *plan;
+    ls_session session;
+    fast.job.exact = false;
+    r->whole = calloc(r->elements + 1, sizeof *r->whole);
+    if (!r->whole)
+        return ls_fail_memory("reference", r->elements * sizeof *r->whole);
+    LS_TRY(ls_session_open_single(place, &fast, &session));
+    ls_status status = ls_session_one_step(&session, r->whole, &r->whole_loss);
+    if (!status)
+        status = session.run->kind->gradient(session.run, r->whole);
+    ls_session_close(&session);
+    return status;
+}
+
+/* An epoch's last batch, where the steps do not come to it. */
+static ls_status step_tail(const ls_plan_of_case *plan, ls_reference *r)
+{
+    const uint64_t last = ls_job_steps_per_epoch(&plan->job) - 1;
+    if (!r->steps || !ls_job_tail(&plan->job) || last < r->steps)
+        return LS_OK;
+    r->tail = calloc(r->elements + 1, sizeof *r->tail);
+    if (!r->tail)
+        return ls_fail_memory("reference", r->elements * sizeof *r->tail);
+    LS_TRY(ls_session_begin_at(&r->session, last, plan->initial));
+    LS_TRY(ls_session_one_step(&r->session, r->tail, &r->tail_loss));
+    return ls_session_begin_at(&r->session, 0, plan->initial);
+}
+
+static ls_status begin(const ls_workplace *place, const ls_plan_of_case *plan, size_t left,
+                       ls_reference *r)
+{
+    size_t bytes = kept_bytes(r->elements, r->steps);
+    r->keeps = bytes <= left;
+    r->values = malloc(r->keeps ? bytes + 1 : r->elements * sizeof(float) + 1);
+    r->loss = calloc(r->steps + 1, sizeof *r->loss);
+    r->gradient = calloc(r->elements + 1, sizeof *r->gradient);
+    if (!r->values || !r->loss || !r->gradient)
+        return ls_fail_memory("reference", bytes);
+    if (plan->job.exact && r->steps)
+        LS_TRY(step_whole(place, plan, r));
+    LS_TRY(ls_session_open_single(place, plan, &r->session));
+    r->here = true;
+    return step_tail(plan, r);
+}
+
+/* A known one with fewer steps than are asked for now is replaced. */
+static void drop(ls_workplace *place, ls_reference *r)
+{
+    ls_reference **at = &place->references;
+    while (*at != r)
+        at = &(*at)->next;
+    *at = r->next;
+    close_reference(r);
+}
+
+ls_status ls_reference_get(ls_workplace *place, const ls_plan_of_case *plan, uint64_t steps,
+                           ls_reference **out)
+{
+    const ls_case key = key_of(plan);
+    size_t left = most_bytes;
+    for (ls_reference *r = place->references, *next; r; r = next) {
+        next = r->next;
+        bool same = memcmp(&r->key, &key, sizeof key) == 0;
+        if (same && r->steps == steps) {
+            *out = r;
+            return LS_OK;
+        }
+        if (same && r->steps < steps)
+            drop(place, r);
+        else
+            left -= kept_bytes(r->elements, r->steps);
+    }
+    ls_reference *r = calloc(1, sizeof *r);
+    if (!r)
+        return ls_fail_memory("reference", sizeof *r);
+    r->key = key;
+    r->elements = plan->model->graph->variables.elements;
+    r->steps = steps;
+    ls_status status = begin(place, plan, left, r);
+    if (status) {
+        close_reference(r);
+        return status;
+    }
+    r->next = place->references;
+    place->references = r;
+    *out = r;
+    return LS_OK;
+}
+
+static float *place_of(const ls_reference *r, uint64_t step)
+{
+    return r->values + (r->keeps ? step * r->elements : 0);
+}
+
+static ls_status compute(ls_reference *r)
+{
+    ls_run *run = r->session.run;
+    LS_TRY(ls_session_one_step(&r->session, place_of(r, r->known), &r->loss[r->known]));
+    if (r->known == 0)
+        LS_TRY(run->kind->gradient(run, r->gradient));
+    if (++r->known < r->steps)
+        return LS_OK;
+    if (ls_plan_tests(r->session.plan))
+        LS_TRY(ls_session_evaluate(&r->session, LS_REFERENCE_TESTED, &r->evaluation));
+    close_session(r); /* nothing more is asked of it: its devices are free */
+    return LS_OK;
+}
+
+ls_status ls_reference_step(ls_reference *r, uint64_t step, const float **values, double *loss)
+{
+    if (step >= r->steps) {
+        *values = r->tail;
+        *loss = r->tail_loss;
+        return LS_OK;
+    }
+    if (step >= r->known)
+        LS_TRY(compute(r));
+    *values = place_of(r, step);
+    *loss = r->loss[step];
+    return LS_OK;
+}
+
+const float *ls_reference_gradient(const ls_reference *r)
+{
+    return r->gradient;
+}
+
+const float *ls_reference_whole(const ls_reference *r, double *loss)
+{
+    *loss = r->whole ? r->whole_loss : r->loss[0];
+    return r->whole ? r->whole : r->gradient;
+}
+
+const ls_evaluation *ls_reference_evaluation(const ls_reference *r)
+{
+    return &r->evaluation;
+}
+
+/* An interrupted one ends where it is. */
+void ls_reference_done(ls_workplace *place, ls_reference *r)
+{
+    if (r->keeps && r->known == r->steps)
+        close_session(r); /* where no step was asked for it is still open, on this plan's model */
+    else
+        drop(place, r);
+}
+
+void ls_references_close(ls_workplace *place)
+{
+    while (place->references)
+        drop(place, place->references);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/* What the gate found out; see verdict.h. */
+#include "bench/gate/verdict.h"
+
+#include "bench/train/team.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+ls_status ls_gate_keep(const ls_workplace *place, const ls_plan_of_case *plan, const float *values,
+                       ls_gate *gate)
+{
+    const size_t bytes = plan->model->graph->variables.elements * sizeof *values;
+    if (!place->request->verify || !place->request->save)
+        return LS_OK;
+    gate->parameters = malloc(bytes + 1);
+    if (!gate->parameters)
+        return ls_fail_memory("gate", bytes);
+    memcpy(gate->parameters, values, bytes);
+    return LS_OK;
+}
+
+ls_status ls_gate_agree(ls_comm *comm, ls_gate *gate)
+{
+    ls_status failed = gate->pass ? LS_OK : ls_fail(LS_CODE_CHECK, NULL, NULL, "%s", gate->oracle);
+    ls_status status = ls_team_agree(comm, failed);
+    if (ls_status_code(status) != LS_CODE_CHECK)
+        return status;
+    gate->pass = false;
+    snprintf(gate->oracle, sizeof gate->oracle, "%s", ls_status_text(status));
+    ls_status_free(status);
+    return LS_OK;
+}
+
+ls_status ls_gate_traffic(const ls_run *run, ls_gate *gate)
+{
+    ls_traffic sent, formula;
+    if (!run->strategy->formula || (ls_job_tail(run->job) && ls_job_steps_per_epoch(run->job) == 1))
+        return LS_OK;
+    LS_TRY(run->kind->traffic(run, &sent, &formula));
+    if (sent.bytes_sent == formula.bytes_sent && sent.messages_sent == formula.messages_sent)
+        return LS_OK;
+    gate->pass = false;
+    snprintf(gate->oracle, sizeof gate->oracle,
+             "traffic: a step sent %llu bytes in %llu messages, the formula says %llu in %llu",
+             (unsigned long long)sent.bytes_sent, (unsigned long long)sent.messages_sent,
+             (unsigned long long)formula.bytes_sent, (unsigned long long)formula.messages_sent);
+    return LS_OK;
+}
+
+void ls_gate_close(ls_gate *gate)
+{
+    json_decref(gate->kernels);
+    free(gate->parameters);
+    *gate = (ls_gate){0};
+}

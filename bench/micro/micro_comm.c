@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * `lockstep micro allreduce|broadcast|allgather|reducescatter|sendrecv`: collectives by size.
+ *
+ * Each rank is a queue on a device of its own with two buffers, of this process or (mpirun) of each
+ * of several. Programs of one call (micro_calls.c) are replayed as often as makes a sample long
+ * enough, between two stamps of rank 0's clock. In place, a call works on the same buffer again and
+ * again; out of place, each rank first copies its input over the buffer, which is in the time, so
+ * every call finds data that another core has just written (in place, `direct` finds each slice in
+ * the cache of the rank that sums it: that is the meetings' time, not the data's). Inputs are whole
+ * numbers from -2 to 2, so sums are exact; after the timing one more call is checked in every
+ * element, and the traffic of all calls against the formula. size is the whole buffer; algorithm
+ * bandwidth is size over time.
+ */
+#include "bench/micro/micro_comm.h"
+#include "bench/train/team.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Processes begin a sample some 0.1 ms apart. */
+static const double shortest_ns = 1e6, shortest_apart_ns = 1e7;
+
+static float input_of(int rank, size_t i)
+{
+    return (float)((int)((i * 2654435761u + (unsigned)rank * 40503u) >> 7 & 0xffff) % 5 - 2);
+}
+
+bool ls_collective_is(const ls_collective *c, const char *name)
+{
+    return strcmp(c->name, name) == 0;
+}
+
+/* What the rank has after a call, at element i; false: nothing is promised there. */
+static bool expected_of(const ls_collective *c, int rank, size_t i, float *out)
+{
+    if (ls_collective_is(c, "broadcast"))
+        *out = input_of(0, i);
+    if (ls_collective_is(c, "sendrecv"))
+        *out = input_of((rank + c->ranks - 1) % c->ranks, i);
+    if (ls_collective_is(c, "allgather")) {
+        int owner = 0;
+        while (owner + 1 < c->ranks && c->offsets[owner + 1] <= i)
+            owner++;
+        *out = input_of(owner, i);
+    }
+    if (ls_collective_is(c, "reducescatter") && i - c->offsets[rank] >= c->counts[rank])
+        return false; /* i before the block wraps around to a large number */
+    if (ls_collective_is(c, "allreduce") || ls_collective_is(c, "reducescatter")) {
+        float sum = 0;
+        for (int r = 0; r < c->ranks; r++)
+            sum += input_of(r, i);
+        *out = sum;
+    }
+    return true;
+}
+
+/* Bus bandwidth over algorithm bandwidth (bytes of the whole buffer over time), as nccl-tests'
+ * PERFORMANCE.md defines it: what makes figures of different numbers of ranks comparable. */
+static double bus_factor(const ls_collective *c)
+{
+    const double others = (double)(c->ranks - 1) / c->ranks;
+    if (ls_collective_is(c, "allreduce"))
+        return 2 * others;
+    return ls_collective_is(c, "allgather") || ls_collective_is(c, "reducescatter") ? others : 1;
+}
+
+static ls_traffic formula(const ls_collective *c)
+{
+    if (ls_collective_is(c, "allreduce"))
+        return c->algorithm->formula(c->ranks, c->count, c->ranks, c->members[0].comm->layout);
+    if (ls_collective_is(c, "allgather"))
+        return ls_allgather_formula(c->ranks, c->counts);
+    if (ls_collective_is(c, "reducescatter"))
+        return ls_reducescatter_formula(c->ranks, c->counts);
+    if (ls_collective_is(c, "broadcast"))
+        return ls_broadcast_formula(c->ranks, c->count);
+    return (ls_traffic){.bytes_sent = (uint64_t)c->ranks * c->count * sizeof(float),
+                        .messages_sent = (uint64_t)c->ranks};
+}
+
+/* ---- Timing and checking -------------------------------------------------------------------- */
+
+/* All processes together, each with the time of rank 0. */
+static ls_status time_calls(ls_micro *m, ls_collective *c, uint64_t times, double *ns)
+{
+    uint64_t taken = 0;
+    bool stop = false;
+    ls_status status = ls_collective_time(c, &m->bench, times, &taken);
+    LS_TRY(ls_team_turn(c->comm, status, &taken, &stop));
+    *ns = (double)taken;
+    c->calls += times;
+    return LS_OK;
+}
+
+static ls_status sample(ls_micro *m, ls_collective *c, ls_statistics *out)
+{
+    uint64_t times = 1;
+    double ns = 0, samples[LS_MICRO_ROUNDS];
+    for (;;) { /* the warm-up, too: doubles until a sample is long enough */
+        LS_TRY(time_calls(m, c, times, &ns));
+        if (ns >= (c->comm ? shortest_apart_ns : shortest_ns) || times > UINT64_MAX / 4)
+            break;
+        times *= 2;
+    }
+    for (int i = 0; i < LS_MICRO_ROUNDS; i++) {
+        LS_TRY(time_calls(m, c, times, &ns));
+        samples[i] = ns / (double)times;
+    }
+    ls_statistics_compute(samples, LS_MICRO_ROUNDS, out);
+    return LS_OK;
+}
+
+/* One more call, on fresh inputs; every element of every rank. `host` is [count]. */
+static ls_status check_call(ls_micro *m, ls_collective *c, float *host, uint64_t *wrong)
+{
+    double ns;
+    size_t bytes = c->count * sizeof(float);
+    *wrong = 0;
+    for (int r = 0; r < c->here; r++) {
+        ls_micro_member *me = &c->members[r];
+        for (size_t i = 0; i < c->count; i++)
+            host[i] = input_of(c->first + r, i);
+        LS_TRY(ls_queue_write(me->queue, me->input, host, bytes));
+        if (!c->out_of_place)
+            LS_TRY(ls_queue_write(me->queue, me->data, host, bytes));
+    }
+    LS_TRY(time_calls(m, c, 1, &ns));
+    for (int r = 0; r < c->here; r++) {
+        LS_TRY(ls_queue_read(c->members[r].queue, host, c->members[r].data, bytes));
+        for (size_t i = 0; i < c->count; i++) {
+            float expected = 0;
+            *wrong += expected_of(c, c->first + r, i, &expected) && host[i] != expected;
+        }
+    }
+    return LS_OK;
+}
+
+/* What this process found and sent, then of all. */
+typedef struct tally {
+    uint64_t wrong;
+    ls_traffic sent;
+} tally;
+
+static ls_status add_up(const ls_collective *c, tally *sum)
+{
+    const size_t processes = c->comm ? (size_t)c->comm->size : 1;
+    tally *all = calloc(processes, sizeof *all);
+    if (!all)
+        return ls_fail_memory(c->name, processes * sizeof *all);
+    for (int r = 0; r < c->here; r++) {
+        ls_traffic t = c->members[r].comm->backend->traffic(c->members[r].comm);
+        sum->sent.bytes_sent += t.bytes_sent;
+        sum->sent.messages_sent += t.messages_sent;
+    }
+    ls_status status = ls_comm_collect(c->comm, sum, sizeof *sum, all);
+    *sum = (tally){0};
+    for (size_t p = 0; p < processes && !status; p++) {
+        sum->wrong += all[p].wrong;
+        sum->sent.bytes_sent += all[p].sent.bytes_sent;
+        sum->sent.messages_sent += all[p].sent.messages_sent;
+    }
+    free(all);
+    return status;
+}
+
+/* What the calls moved against the formula; `why` is written where they differ. */
+static bool check_traffic(const ls_collective *c, ls_traffic sum, ls_micro_figure *figure,
+                          char why[160])
+{
+    /* Ranks that are put together count once: when the call is captured. */
+    const uint64_t calls = ls_comm_is_joint(c->members->comm) ? 1 : c->calls;
+    figure->uncounted = c->algorithm && !c->algorithm->formula;
+    if (figure->uncounted)
+        return true;
+    const ls_traffic expected = formula(c);
+    figure->sent = (ls_traffic){sum.bytes_sent / calls, sum.messages_sent / calls};
+    if (sum.bytes_sent == calls * expected.bytes_sent &&
+        sum.messages_sent == calls * expected.messages_sent)
+        return true;
+    snprintf(why, 160,
+             "traffic: %llu bytes, %llu messages in %llu calls; the formula says %llu, "
+             "%llu a call",
+             (unsigned long long)sum.bytes_sent, (unsigned long long)sum.messages_sent,
+             (unsigned long long)calls, (unsigned long long)expected.bytes_sent,
+             (unsigned long long)expected.messages_sent);
+    return false;
+}
+
+static ls_status measure(ls_micro *m, ls_collective *c)
+{
+    char why[160];
+    tally all = {0};
+    ls_micro_figure figure = {.op = c->name,
+                              .shape = c->out_of_place ? "out of place" : "in place",
+                              .bytes = c->count * sizeof(float),
+                              .count = c->count,
+                              .moved_bytes = (double)(c->count * sizeof(float)),
+                              .checked = true,
+                              .kernel = c->algorithm ? c->algorithm->name : NULL,
+                              .ranks = c->ranks,
+                              .comm = m->comm->name,
+                              .redop = c->redop,
+                              .bus_factor = bus_factor(c)};
+    float *host = malloc((c->count + 1) * sizeof *host);
+    if (!host)
+        return ls_fail_memory(c->name, c->count * sizeof *host);
+    ls_status status = sample(m, c, &figure.ns);
+    if (!status)
+        status = check_call(m, c, host, &all.wrong);
+    free(host);
+    LS_TRY(ls_team_agree(c->comm, status));
+    LS_TRY(add_up(c, &all));
+    figure.wrong = all.wrong;
+    if (!check_traffic(c, all.sent, &figure, why))
+        figure.reason = why;
+    return ls_micro_row(m, &figure);
+}
+
+/* ---- Ranks ---------------------------------------------------------------------------------- */
+
+static ls_status take(ls_device *device, size_t count, float **out)
+{
+    void *memory = NULL;
+    LS_TRY(ls_device_allocate(device, LS_MEMORY_COMMUNICATION, count * sizeof **out, &memory));
+    *out = memory;
+    return LS_OK;
+}
+
+static ls_status open_buffers(const ls_micro *m, ls_collective *c)
+{
+    ls_device *devices[1024];
+    ls_comm *comms[1024];
+    for (int r = 0; r < c->here; r++)
+        devices[r] = c->members[r].device;
+    LS_TRY(ls_comm_open(m->comm, c->comm, devices, c->here, comms));
+    for (int r = 0; r < c->here; r++)
+        c->members[r].comm = comms[r];
+    for (int r = 0; r < c->here; r++) {
+        ls_micro_member *me = &c->members[r];
+        LS_TRY(take(me->device, c->count, &me->input));
+        LS_TRY(take(me->device, c->count, &me->data));
+        if (c->algorithm && c->algorithm->scratch)
+            LS_TRY(take(me->device,
+                        c->algorithm->scratch(c->first + r, c->ranks, c->count, c->ranks),
+                        &me->scratch));
+    }
+    return ls_collective_capture(c);
+}
+
+static void close_buffers(ls_collective *c)
+{
+    ls_collective_clear(c);
+    for (int r = 0; r < c->here; r++) {
+        ls_micro_member *me = &c->members[r];
+        ls_device_release(me->device, me->input);
+        ls_device_release(me->device, me->data);
+        ls_device_release(me->device, me->scratch);
+        me->input = me->data = me->scratch = NULL;
+    }
+    for (int r = 0; r < c->here; r++) {
+        ls_comm_close(c->members[r].comm);
+        c->members[r].comm = NULL;
+    }
+}
+
+static ls_status run_size(ls_micro *m, ls_collective *c, size_t bytes)
+{
+    c->count = bytes / sizeof(float);
+    c->calls = 0;
+    for (int r = 0; r < c->ranks; r++) {
+        c->offsets[r] = ls_comm_share(c->count, r, c->ranks);
+        c->counts[r] = ls_comm_share(c->count, r + 1, c->ranks) - c->offsets[r];
+    }
+    ls_status status = ls_team_agree(c->comm, open_buffers(m, c));
+    if (!status)
+        status = measure(m, c);
+    close_buffers(c);
+    return status;
+}
+
+static ls_status link_members(ls_micro *m, const ls_collective *c)
+{
+    LS_TRY(ls_network_open(&m->link, c->here, &m->network));
+    for (int r = 0; r < c->here; r++)
+        ls_device_link(c->members[r].device, m->network, r);
+    return LS_OK;
+}
+
+/* What there is to know of the ranks before they are opened. */
+static ls_comm outline_of(const ls_micro *m, const ls_collective *c)
+{
+    return (ls_comm){.backend = m->comm,
+                     .size = c->ranks,
+                     .linked = m->network != NULL,
+                     .shared = m->processes->hosts == 1 && !m->network &&
+                               ls_comm_shares(m->names, c->here)};
+}
+
+/* A process's first rank is the device and the queue that the bench has. */
+static ls_status open_members(ls_micro *m, ls_collective *c)
+{
+    const ls_memory_policy policy = {.kind = LS_MEMORY_GROWTH};
+    c->comm = m->processes->comm;
+    c->here = m->ranks;
+    c->first = m->processes->rank * c->here;
+    c->ranks = m->processes->size * c->here;
+    const size_t n = (size_t)c->ranks;
+    if (m->comm->check)
+        LS_TRY(m->comm->check(m->names, c->here));
+    c->members = calloc(n, sizeof *c->members);
+    c->offsets = calloc(2 * n, sizeof *c->offsets);
+    if (!c->members || !c->offsets)
+        return ls_fail_memory(c->name, n * sizeof *c->members);
+    c->counts = c->offsets + n;
+    c->members[0].device = m->device;
+    c->members[0].queue = m->bench.queue;
+    for (int r = 1; r < m->ranks; r++) {
+        LS_TRY(ls_device_open(m->machine, &m->names[r], &policy, &c->members[r].device));
+        LS_TRY(ls_queue_open(c->members[r].device, "bench", &c->members[r].queue));
+    }
+    return m->link_text ? link_members(m, c) : LS_OK;
+}
+
+static void close_members(ls_collective *c)
+{
+    for (int r = 1; c->members && r < c->here; r++) {
+        ls_queue_close(c->members[r].queue);
+        ls_device_close(c->members[r].device);
+    }
+    free(c->members);
+    free(c->offsets);
+}
+
+/* `algorithm`: of an all-reduce, or "auto"; NULL: another collective. */
+static ls_status run_sizes(ls_micro *m, ls_collective *c, const char *algorithm)
+{
+    size_t sizes[LS_MICRO_SIZES], count;
+    LS_TRY(ls_micro_sizes(m, 8, sizes, &count));
+    for (size_t i = 0; i < count; i++)
+        for (int place = 0; place < (ls_collective_is(c, "sendrecv") ? 1 : 2); place++) {
+            bool automatic = algorithm && strcmp(algorithm, "auto") == 0;
+            const ls_comm end = outline_of(m, c);
+            c->out_of_place = place == 0;
+            if (automatic)
+                c->algorithm = ls_allreduce_auto(&end, sizes[i]);
+            else if (algorithm)
+                LS_TRY(ls_allreduce_find(algorithm, &c->algorithm));
+            LS_TRY(run_size(m, c, sizes[i]));
+        }
+    return LS_OK;
+}
+
+/* Exchanges are what all is made of but a library's own all-reduce. */
+static ls_status check_exchanges(const ls_micro *m)
+{
+    if (m->comm->exchange)
+        return LS_OK;
+    return ls_fail(LS_CODE_USAGE, "option --comm", m->comm->name,
+                   "has an all-reduce of its own and nothing else; micro allreduce with "
+                   "--allreduce library or auto, or --comm auto, work");
+}
+
+static ls_status run_collective(ls_micro *m, const char *name, const char *redop)
+{
+    ls_collective c = {.name = name, .redop = redop};
+    LS_TRY(check_exchanges(m));
+    ls_status status = ls_team_agree(m->processes->comm, open_members(m, &c));
+    if (!status)
+        status = run_sizes(m, &c, NULL);
+    close_members(&c);
+    return status;
+}
+
+/* All that were given, before any is measured. */
+static ls_status check_algorithm(const ls_micro *m, const ls_collective *c, const char *name)
+{
+    const ls_comm end = outline_of(m, c);
+    const ls_allreduce *found;
+    if (strcmp(name, "auto") == 0)
+        return LS_OK;
+    LS_TRY(ls_allreduce_find(name, &found));
+    if (strcmp(name, "library") != 0)
+        LS_TRY(check_exchanges(m));
+    return found->check ? found->check(&end) : LS_OK;
+}
+
+ls_status ls_micro_allreduce(ls_micro *m)
+{
+    ls_collective c = {.name = "allreduce", .redop = "sum"};
+    const ls_option_given *given = m->allreduce;
+    ls_status status = ls_team_agree(m->processes->comm, open_members(m, &c));
+    for (size_t i = 0; i < given->count && !status; i++)
+        status = check_algorithm(m, &c, given->values[i].text);
+    for (size_t i = 0; i < (given->count ? given->count : 1) && !status; i++)
+        status = run_sizes(m, &c, given->count ? given->values[i].text : "auto");
+    close_members(&c);
+    return status;
+}
+
+ls_status ls_micro_broadcast(ls_micro *m)
+{
+    return run_collective(m, "broadcast", "none");
+}
+
+ls_status ls_micro_allgather(ls_micro *m)
+{
+    return run_collective(m, "allgather", "none");
+}
+
+ls_status ls_micro_reducescatter(ls_micro *m)
+{
+    return run_collective(m, "reducescatter", "sum");
+}
+
+ls_status ls_micro_sendrecv(ls_micro *m)
+{
+    return run_collective(m, "sendrecv", "none");
+}

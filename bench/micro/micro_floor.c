@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * `lockstep micro floor`: what a training step cannot be faster than with these kernels: its
+ * layers of products (each pass: its products, or the layer's own operations where these are
+ * faster), its optimizer pass and the gathering of its batch, each timed alone and added up. Pools,
+ * normalisation, loss and the machinery are not in it. The step of `lockstep run` over this
+ * sum is what fusing and a cheap replay have to keep near 1.
+ */
+#include "bench/micro/micro.h"
+
+#include "common/data/data.h"
+#include "impl/replica.h"
+
+#include <string.h>
+
+/* Indices, inputs and targets of a batch, as a step gathers them; the position moves on. */
+static ls_status time_feed(ls_micro *m, ls_replica *replica, ls_net *net, ls_micro_figure *figure)
+{
+    ls_op_list ops = {0};
+    ls_status status = ls_replica_feed(replica, net, 0, &ops);
+    if (!status)
+        status = ls_replica_finish(replica, m->batch, &ops);
+    if (!status)
+        status = ls_bench_time(&m->bench, ops.items, ops.count, LS_MICRO_ROUNDS, &figure->ns);
+    ls_op_list_clear(&ops);
+    return status;
+}
+
+static ls_status time_gather(ls_micro *m, ls_data *data, ls_micro_figure *figure)
+{
+    const ls_job job = {.model = m->model,
+                        .data = data,
+                        .devices = &m->device,
+                        .device_count = 1,
+                        .batch = m->batch,
+                        .seed = 1,
+                        .shuffle = true,
+                        .flip_replica = -1,
+                        .optimizer = m->optimizer,
+                        .records = 1};
+    ls_replica *replica;
+    ls_net *net;
+    const ls_replica_options place = {
+        .job = &job, .device = m->device, .rows = m->batch, .sums = 1};
+    LS_TRY(ls_replica_open(&place, &replica));
+    const ls_net_options options = {.graph = m->model->graph,
+                                    .kernels = replica->kernels,
+                                    .rows = m->batch,
+                                    .divisor = (uint64_t)m->batch,
+                                    .parameters = replica->parameters};
+    ls_status status = ls_net_open(&options, &net);
+    if (!status) {
+        status = time_feed(m, replica, net, figure);
+        ls_net_close(net);
+    }
+    ls_replica_close(replica);
+    return status;
+}
+
+ls_status ls_micro_floor(ls_micro *m)
+{
+    ls_micro_figure figure, sum = {.op = "floor", .shape = m->model->name};
+    ls_data *data;
+    LS_TRY(ls_data_open(m->data ? m->data : m->model->kind->default_data, &m->model->need, &data));
+    ls_status status = ls_micro_passes(m, true, &sum.ns.median);
+    if (!status)
+        status = ls_micro_time_optimizer(m, m->model->graph->variables.elements, &figure);
+    if (!status) {
+        sum.ns.median += figure.ns.median;
+        status = ls_micro_row(m, &figure);
+        figure = (ls_micro_figure){.op = "gather", .count = (size_t)m->batch};
+    }
+    if (!status)
+        status = time_gather(m, data, &figure);
+    if (!status) {
+        sum.ns.median += figure.ns.median;
+        status = ls_micro_row(m, &figure);
+    }
+    ls_data_close(data);
+    return status ? status : ls_micro_row(m, &sum);
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * `lockstep micro gemm`: the products that a model's layers amount to for one batch (forward,
+ * dweight, ddata, ...), then square products. On a GPU each is there twice: as a step has it, and
+ * as the library would have it (`roof`).
+ *
+ * Inputs are whole numbers from -2 to 2, so sums of up to 4 million products are exact in float32
+ * and an element is right or wrong; some of each product's elements are looked at.
+ */
+#include "bench/micro/micro.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LOOKS = 256 };
+
+typedef ls_layer_product product;
+
+static float whole(size_t i, unsigned salt)
+{
+    return (float)((int)((i * 2654435761u + salt) >> 7 & 0xffff) % 5 - 2);
+}
+
+static ls_status take_whole(ls_micro *m, size_t count, unsigned salt, float **out)
+{
+    float *host = malloc((count + 1) * sizeof *host);
+    if (!host)
+        return ls_fail_memory("gemm", count * sizeof *host);
+    for (size_t i = 0; i < count; i++)
+        host[i] = whole(i, salt);
+    ls_status status = ls_bench_floats(&m->bench, count, out);
+    if (!status)
+        status = ls_queue_write(m->bench.queue, *out, host, count * sizeof *host);
+    free(host);
+    return status;
+}
+
+/* Wrong elements among LOOKS of them, spread over the result. */
+static uint64_t count_wrong(const product *p, const float *c)
+{
+    uint64_t wrong = 0;
+    int64_t all = p->m * p->n, looks = all < LOOKS ? all : LOOKS;
+    for (int64_t i = 0; i < looks; i++) {
+        int64_t at = all / looks * i, row = at / p->n, column = at % p->n;
+        double sum = 0;
+        for (int64_t k = 0; k < p->k; k++) {
+            size_t a = (size_t)(p->transpose_a ? k * p->m + row : row * p->k + k);
+            size_t b = (size_t)(p->transpose_b ? column * p->k + k : k * p->n + column);
+            sum += (double)whole(a, 1) * (double)whole(b, 2);
+        }
+        wrong += (double)c[at] != sum;
+    }
+    return wrong;
+}
+
+static ls_status check_product(ls_micro *m, const product *p, const float *c, ls_op *op,
+                               ls_micro_figure *figure)
+{
+    size_t bytes = (size_t)(p->m * p->n) * sizeof(float);
+    float *host = malloc(bytes + 1);
+    if (!host)
+        return ls_fail_memory("gemm", bytes);
+    ls_status status = ls_queue_put(m->bench.queue, op);
+    if (!status)
+        status = ls_queue_read(m->bench.queue, host, c, bytes);
+    figure->checked = true;
+    figure->wrong = status ? 0 : count_wrong(p, host);
+    free(host);
+    return status;
+}
+
+/* Makes the product with the kernels as they are now, checks and times it, and prints the row. */
+static ls_status run_product(ls_micro *m, const product *p, const ls_gemm_args *args,
+                             ls_micro_figure *figure)
+{
+    ls_op *op = NULL;
+    LS_TRY(m->bench.kernels->table->gemm(m->bench.kernels, args, &op));
+    ls_status status = check_product(m, p, args->c, op, figure);
+    if (!status)
+        status = ls_bench_time(&m->bench, &op, 1, LS_MICRO_ROUNDS, &figure->ns);
+    if (!figure->kernel)
+        figure->kernel = op->name;
+    if (!status)
+        status = ls_micro_row(m, figure);
+    ls_op_free(op);
+    return status;
+}
+
+/* The same by the first algorithm that a GPU's library names, which may split the sum, as those of
+ * a step may not: the roof of the product, whatever this program does with it. */
+static ls_status run_roof(ls_micro *m, const product *p, const ls_gemm_args *args,
+                          ls_micro_figure figure)
+{
+    if (ls_device_describe(m->device)->name.kind != LS_DEVICE_GPU)
+        return LS_OK;
+    figure.op = "roof";
+    figure.kernel = "cublaslt's first choice";
+    m->bench.kernels->any_order = true;
+    ls_status status = run_product(m, p, args, &figure);
+    m->bench.kernels->any_order = false;
+    return status;
+}
+
+/* Adds the median of all its times to *sum_ns. */
+static ls_status time_product(ls_micro *m, const product *p, double *sum_ns)
+{
+    char shape[96];
+    float *a = NULL, *b = NULL, *c = NULL;
+    snprintf(shape, sizeof shape, "%s %lldx%lldx%lld", p->what, (long long)p->m, (long long)p->n,
+             (long long)p->k);
+    ls_micro_figure figure = {.op = "gemm",
+                              .shape = shape,
+                              .bytes = (size_t)(p->m * p->n) * sizeof(float),
+                              .count = (size_t)(p->m * p->n),
+                              .flops = 2.0 * (double)p->m * (double)p->n * (double)p->k};
+    ls_status status = take_whole(m, (size_t)(p->m * p->k), 1, &a);
+    if (!status)
+        status = take_whole(m, (size_t)(p->k * p->n), 2, &b);
+    if (!status)
+        status = ls_bench_floats(&m->bench, (size_t)(p->m * p->n), &c);
+    const ls_gemm_args args = {.transpose_a = p->transpose_a,
+                               .transpose_b = p->transpose_b,
+                               .m = p->m,
+                               .n = p->n,
+                               .k = p->k,
+                               .a = a,
+                               .b = b,
+                               .c = c};
+    if (!status)
+        status = run_product(m, p, &args, &figure);
+    if (!status) {
+        *sum_ns += figure.ns.median * (double)p->times;
+        status = run_roof(m, p, &args, figure);
+    }
+    ls_device_release(m->device, a);
+    ls_device_release(m->device, b);
+    ls_device_release(m->device, c);
+    return status;
+}
+
+ls_status ls_micro_products(ls_micro *m, int n, double sum_ns[2])
+{
+    const ls_graph *graph = m->model->graph;
+    const ls_node *node = &graph->nodes[n];
+    product products[LS_LAYER_PRODUCTS];
+    sum_ns[0] = sum_ns[1] = 0;
+    if (!node->layer->products)
+        return LS_OK;
+    const bool inputs_too = ls_graph_wants_gradient(graph, node->inputs[0]);
+    const int count = node->layer->products(graph, node, m->batch, inputs_too, products);
+    for (int i = 0; i < count; i++)
+        LS_TRY(time_product(m, &products[i], &sum_ns[products[i].backward]));
+    return LS_OK;
+}
+
+ls_status ls_micro_gemm(ls_micro *m)
+{
+    static const int64_t squares[] = {256, 512, 1024, 2048, 4096, 8192};
+    const bool gpu = ls_device_describe(m->device)->name.kind == LS_DEVICE_GPU;
+    const size_t count = sizeof squares / sizeof *squares - (gpu ? 0 : 2); /* a CPU takes minutes */
+    double sum_ns[2];
+    for (int n = 0; n < m->model->graph->count; n++)
+        LS_TRY(ls_micro_products(m, n, sum_ns));
+    for (size_t i = 0; i < count; i++) {
+        const int64_t side = squares[i];
+        const product square = {.what = "square", .m = side, .n = side, .k = side, .times = 1};
+        LS_TRY(time_product(m, &square, sum_ns));
+    }
+    return LS_OK;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* A layer of a net beside the same layer of the reference table, on random inputs. */
+#ifndef LS_BENCH_MICRO_MICRO_JUDGE_H
+#define LS_BENCH_MICRO_MICRO_JUDGE_H
+
+#include "common/device/machine.h"
+#include "common/nn/net.h"
+
+typedef struct ls_micro_judge ls_micro_judge;
+
+/** Opens the reference table on the machine's first CPU device. */
+ls_status ls_micro_judge_open(const ls_machine *machine, ls_micro_judge **out);
+
+/** Takes NULL. */
+void ls_micro_judge_close(ls_micro_judge *judge);
+
+/**
+ * Runs node `node` of the net, forward and backward, on `queue`, with random inputs and gradients
+ * of its output, and the reference beside it. wrong[0]: elements of its output and loss that
+ * differ; wrong[1]: of the gradients of its inputs and variables (of a loss: in wrong[0]).
+ *
+ * The reference is slow, so where a layer takes much, only some rows, the first and the last among
+ * them, have a gradient: the reference computes these rows alone, the weights' gradients are
+ * theirs, and the others' inputs must have gradient 0. Afterwards all rows have a gradient.
+ */
+ls_status ls_micro_judge_node(ls_micro_judge *judge, ls_net *net, int node, ls_queue *queue,
+                              uint64_t wrong[2]);
+
+#endif

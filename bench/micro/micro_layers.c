@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * `lockstep micro layers`: each layer of a model, forward and backward, for one batch, as the
+ * model's net has it (a ReLU that lives in another layer is in that one's figure).
+ *
+ * Roof: of layers that are products, these products timed alone ("product"; a layer that does less
+ * than the whole product, or writes less, may pass it); of others a copy that moves as many bytes
+ * ("copy"). First each pass is compared with the reference table (micro_judge.c), then it is timed.
+ * Some backward passes use up what forward left; they are repeated all the same: no loop here takes
+ * another path for other values, and denormals are flushed.
+ */
+#include "bench/micro/micro.h"
+#include "bench/micro/micro_judge.h"
+
+#include "common/nn/net_nodes.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const pass_name[2] = {"forward", "backward"};
+
+typedef struct layers {
+    ls_micro *m;
+    ls_net *net;
+    ls_micro_judge *judge;
+    bool products_only;
+    double floor_ns, sum_ns, roof_ns;
+} layers;
+
+typedef struct kernel_names {
+    char text[160];
+    double flops, bytes;
+} kernel_names;
+
+static void add_kernel(void *context, const ls_op *op)
+{
+    kernel_names *k = context;
+    const size_t used = strlen(k->text);
+    snprintf(k->text + used, sizeof k->text - used, "%s%s", used ? "+" : "", op->name);
+    k->flops += op->flops;
+    k->bytes += op->bytes;
+}
+
+/* "24x24x3" */
+static const char *shape_text(const ls_shape *shape, char text[64])
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (int i = 0; i < shape->rank && used < 64; i++)
+        used += (size_t)snprintf(text + used, 64 - used, "%s%lld", i ? "x" : "",
+                                 (long long)shape->size[i]);
+    return shape->rank ? text : "1";
+}
+
+/* The roof of one pass; products are printed. */
+static ls_status find_roof(layers *l, const kernel_names *work, double product_ns,
+                           ls_micro_figure *figure)
+{
+    ls_statistics copy;
+    figure->roof = product_ns > 0 ? "product" : "copy";
+    figure->roof_ns = product_ns;
+    if (product_ns > 0)
+        return LS_OK;
+    LS_TRY(ls_micro_time_copy(l->m, (size_t)(work->bytes / 2) + sizeof(float), &copy));
+    figure->roof_ns = copy.median;
+    return LS_OK;
+}
+
+static ls_status time_pass(layers *l, int n, bool backward, double product_ns, uint64_t wrong)
+{
+    const ls_graph *graph = l->m->model->graph;
+    const ls_node *node = &graph->nodes[n];
+    const ls_shape *from = node->input_count ? &graph->nodes[node->inputs[0]].shape : &node->shape;
+    const ls_op_list *ops = ls_net_node_ops(l->net, n, backward);
+    kernel_names work = {0};
+    char name[LS_NODE_NAME], shape[256], in[64], out[64];
+    if (!ops->count)
+        return LS_OK;
+    ls_op_list_each(ops, add_kernel, &work);
+    snprintf(shape, sizeof shape, "%s %s %s>%s", ls_graph_node_name(graph, n, name),
+             pass_name[backward], shape_text(from, in), shape_text(&node->shape, out));
+    const int64_t count = l->m->batch * ls_shape_elements(backward ? from : &node->shape);
+    ls_micro_figure figure = {.op = "layers",
+                              .shape = shape,
+                              .bytes = (size_t)count * sizeof(float),
+                              .count = (size_t)count,
+                              .flops = work.flops,
+                              .moved_bytes = work.bytes,
+                              .checked = true,
+                              .wrong = wrong,
+                              .kernel = work.text};
+    LS_TRY(find_roof(l, &work, product_ns, &figure));
+    LS_TRY(ls_bench_time(&l->m->bench, ops->items, ops->count, LS_MICRO_ROUNDS, &figure.ns));
+    l->sum_ns += figure.ns.median;
+    l->roof_ns += figure.roof_ns;
+    if (product_ns > 0)
+        l->floor_ns += product_ns < figure.ns.median ? product_ns : figure.ns.median;
+    return ls_micro_row(l->m, &figure);
+}
+
+static ls_status time_node(layers *l, int n)
+{
+    double product_ns[2];
+    uint64_t wrong[2];
+    if (l->products_only && !l->m->model->graph->nodes[n].layer->products)
+        return LS_OK;
+    LS_TRY(ls_micro_products(l->m, n, product_ns));
+    LS_TRY(ls_micro_judge_node(l->judge, l->net, n, l->m->bench.queue, wrong));
+    for (int backward = 0; backward < 2; backward++)
+        if (product_ns[backward] > 0 || !l->products_only)
+            LS_TRY(time_pass(l, n, backward, product_ns[backward], wrong[backward]));
+    return LS_OK;
+}
+
+/* The model's net with the initial values of seed 1. */
+static ls_status open_net(layers *l, float *flat[2], double **loss)
+{
+    const ls_micro *m = l->m;
+    const ls_variables *variables = &m->model->graph->variables;
+    float *values = malloc((variables->elements + 1) * sizeof *values);
+    if (!values)
+        return ls_fail_memory("layers", variables->elements * sizeof *values);
+    ls_variables_initialize(variables, 1, values);
+    ls_status status = LS_OK;
+    for (int i = 0; i < 2 && !status; i++)
+        status = ls_bench_floats((ls_bench *)&m->bench, variables->elements, &flat[i]);
+    if (!status)
+        status =
+            ls_queue_write(m->bench.queue, flat[0], values, variables->elements * sizeof *values);
+    free(values);
+    void *memory = NULL;
+    if (!status)
+        status = ls_device_allocate(m->device, LS_MEMORY_WORKSPACE, sizeof **loss, &memory);
+    *loss = memory;
+    const ls_net_options options = {.graph = m->model->graph,
+                                    .kernels = m->bench.kernels,
+                                    .rows = m->batch,
+                                    .divisor = (uint64_t)m->batch,
+                                    .parameters = flat[0],
+                                    .gradients = flat[1],
+                                    .loss = *loss};
+    return status ? status : ls_net_open(&options, &l->net);
+}
+
+ls_status ls_micro_passes(ls_micro *m, bool products_only, double *floor_ns)
+{
+    layers l = {.m = m, .products_only = products_only};
+    float *flat[2] = {NULL, NULL};
+    double *loss = NULL;
+    ls_status status = open_net(&l, flat, &loss);
+    if (!status)
+        status = ls_micro_judge_open(m->machine, &l.judge);
+    for (int n = 0; n < m->model->graph->count && !status; n++)
+        status = time_node(&l, n);
+    ls_micro_figure sum = {.op = "layers",
+                           .shape = m->model->name,
+                           .ns.median = l.sum_ns,
+                           .roof = "sum",
+                           .roof_ns = l.roof_ns};
+    if (!status && !products_only)
+        status = ls_micro_row(m, &sum);
+    ls_micro_judge_close(l.judge);
+    ls_net_close(l.net);
+    for (int i = 0; i < 2; i++)
+        ls_device_release(m->device, flat[i]);
+    ls_device_release(m->device, loss);
+    *floor_ns = l.floor_ns;
+    return status;
+}
+
+ls_status ls_micro_layers(ls_micro *m)
+{
+    double floor_ns;
+    return ls_micro_passes(m, false, &floor_ns);
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * `lockstep micro optimizer`: bound by memory bandwidth. Bytes are those that must be read and
+ * written: the gradient once, weights and slots twice.
+ */
+#include "bench/micro/micro.h"
+
+#include "common/nn/net.h"
+
+ls_status ls_micro_time_optimizer(ls_micro *m, size_t count, ls_micro_figure *figure)
+{
+    float *memory[4] = {NULL};
+    void *state = NULL;
+    ls_op *op = NULL;
+    int slots = m->optimizer.rule->slots;
+    *figure =
+        (ls_micro_figure){.op = "optimizer",
+                          .shape = m->optimizer.rule->name,
+                          .bytes = count * sizeof(float),
+                          .count = count,
+                          .moved_bytes = (double)(count * sizeof(float)) * (3.0 + 2.0 * slots)};
+    ls_status status =
+        ls_device_allocate(m->device, LS_MEMORY_WORKSPACE, sizeof(ls_step_state), &state);
+    for (int i = 0; i < 2 + slots && !status; i++)
+        status = ls_bench_floats(&m->bench, count, &memory[i]);
+    const ls_optimizer *o = &m->optimizer;
+    const ls_optimizer_args args = {.kind = o->rule->kind,
+                                    .count = (int64_t)count,
+                                    .weight = memory[0],
+                                    .gradient = memory[1],
+                                    .slot = {memory[2], memory[3]},
+                                    .mu = o->mu,
+                                    .beta1 = o->beta1,
+                                    .beta2 = o->beta2,
+                                    .rho = o->rho,
+                                    .epsilon = o->epsilon,
+                                    .state = state};
+    if (!status)
+        status = m->bench.kernels->table->optimizer(m->bench.kernels, &args, &op);
+    if (!status)
+        status = ls_bench_time(&m->bench, &op, 1, LS_MICRO_ROUNDS, &figure->ns);
+    ls_op_free(op);
+    for (int i = 0; i < 4; i++)
+        ls_device_release(m->device, memory[i]);
+    ls_device_release(m->device, state);
+    return status;
+}
+
+ls_status ls_micro_optimizer(ls_micro *m)
+{
+    size_t sizes[LS_MICRO_SIZES], count;
+    ls_micro_figure figure;
+    LS_TRY(ls_micro_sizes(m, 4096, sizes, &count));
+    LS_TRY(ls_micro_time_optimizer(m, m->model->graph->variables.elements, &figure));
+    LS_TRY(ls_micro_row(m, &figure));
+    for (size_t i = 0; i < count; i++) {
+        LS_TRY(ls_micro_time_optimizer(m, sizes[i] / sizeof(float), &figure));
+        LS_TRY(ls_micro_row(m, &figure));
+    }
+    return LS_OK;
+}

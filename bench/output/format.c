@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Formats: the table of them, and a writer that notices when its stream fails. jsonl and json are
+ * here; table and md in format_table.c, csv in format_csv.c.
+ */
+#include "bench/output/format_parts.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+json_t *ls_row_part(const json_t *row, const ls_columns *columns)
+{
+    json_t *part = json_object();
+    for (size_t i = 0; i < columns->count; i++) {
+        json_t *value = ls_row_value(row, columns->column[i].path);
+        if (value)
+            ls_row_put(part, columns->column[i].path, value);
+    }
+    return part;
+}
+
+static void print_row(const ls_writer *writer, const json_t *row)
+{
+    json_t *part = writer->chosen ? ls_row_part(row, writer->columns) : NULL;
+    ls_json_print(writer->stream, part ? part : row, -1);
+    json_decref(part);
+}
+
+static void json_line(ls_writer *writer, const json_t *row)
+{
+    print_row(writer, row);
+    fputc('\n', writer->stream);
+}
+
+static void json_row(ls_writer *writer, const json_t *row)
+{
+    fputs(writer->rows ? ",\n" : "[\n", writer->stream);
+    print_row(writer, row);
+}
+
+static void json_close(ls_writer *writer)
+{
+    fputs(writer->rows ? "\n]\n" : "[]\n", writer->stream);
+}
+
+static const ls_format formats[] = {
+    {.name = "table", .row = ls_table_row, .flush = ls_table_flush, .close = ls_table_close},
+    {.name = "jsonl", .row = json_line},
+    {.name = "json", .row = json_row, .close = json_close},
+    {.name = "csv", .row = ls_csv_row, .close = ls_csv_close},
+    {.name = "md", .row = ls_markdown_row, .flush = ls_markdown_flush},
+};
+
+ls_status ls_format_find(const char *name, const ls_format **out)
+{
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+        if (strcmp(name, formats[i].name) == 0) {
+            *out = &formats[i];
+            return LS_OK;
+        }
+    }
+    return ls_fail(LS_CODE_USAGE, "--format", name, "no such format; valid are: %s",
+                   ls_format_names());
+}
+
+const char *ls_format_names(void)
+{
+    return "table, jsonl, json, csv, md";
+}
+
+/* COLUMNS, or what the terminal says; 80 where the stream is none. */
+static int line_width(FILE *stream)
+{
+    const char *columns = getenv("COLUMNS");
+    char *end;
+    const long number = columns && *columns ? strtol(columns, &end, 10) : 0;
+    struct winsize size;
+    if (number > 0 && !*end)
+        return number > 10000 ? 10000 : (int)number;
+    if (fileno(stream) >= 0 && ioctl(fileno(stream), TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+        return size.ws_col;
+    return 80;
+}
+
+static bool takes_colour(FILE *stream)
+{
+    const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+    return fileno(stream) >= 0 && isatty(fileno(stream)) && !(no && *no) && term &&
+           strcmp(term, "dumb") != 0;
+}
+
+ls_status ls_writer_open(const ls_format *format, FILE *stream, ls_writer **out)
+{
+    ls_writer *writer = calloc(1, sizeof *writer);
+    if (!writer)
+        return ls_fail_memory("format", sizeof *writer);
+    writer->format = format;
+    writer->stream = stream;
+    writer->width = line_width(stream);
+    writer->colour = takes_colour(stream);
+    *out = writer;
+    return LS_OK;
+}
+
+void ls_writer_set_columns(ls_writer *writer, const ls_columns *columns)
+{
+    writer->columns = columns;
+}
+
+void ls_writer_expect(ls_writer *writer, json_t *cases)
+{
+    json_decref(writer->cases);
+    writer->cases = cases;
+}
+
+void ls_writer_choose(ls_writer *writer, const ls_columns *columns)
+{
+    writer->columns = columns;
+    writer->chosen = true;
+}
+
+void ls_writer_hold(ls_writer *writer)
+{
+    writer->held = true;
+}
+
+static ls_status flush(FILE *stream)
+{
+    errno = 0;
+    bool failed = fflush(stream) != 0 || ferror(stream);
+    if (!failed)
+        return LS_OK;
+    const char *reason = errno ? strerror(errno) : "an earlier write failed";
+    const char *name = fileno(stream) == STDOUT_FILENO ? "standard output" : "output file";
+    return ls_fail(LS_CODE_MISSING, "rows", name,
+                   "cannot be written (%s); `lockstep results list` shows the rows that are kept",
+                   reason);
+}
+
+ls_status ls_writer_row(ls_writer *writer, const json_t *row)
+{
+    writer->format->row(writer, row);
+    writer->rows++;
+    return writer->held ? LS_OK : flush(writer->stream);
+}
+
+ls_status ls_writer_flush(ls_writer *writer)
+{
+    if (writer->format->flush)
+        writer->format->flush(writer);
+    return flush(writer->stream);
+}
+
+ls_status ls_writer_close(ls_writer *writer)
+{
+    if (!writer)
+        return LS_OK;
+    ls_status status = ls_writer_flush(writer);
+    if (writer->format->close)
+        writer->format->close(writer);
+    status = ls_status_first(status, flush(writer->stream));
+    json_decref(writer->cases);
+    json_decref(writer->kept);
+    json_decref(writer->ended);
+    free(writer->head);
+    free(writer);
+    return status;
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Parts of the formats: finding and writing a value of a row, and the formats themselves. For the
+ * format_*.c files and whoever prints rows in columns of its own.
+ */
+#ifndef LS_BENCH_OUTPUT_FORMAT_PARTS_H
+#define LS_BENCH_OUTPUT_FORMAT_PARTS_H
+
+#include "bench/output/format.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* ---- Values (format_values.c) --------------------------------------------------------------- */
+
+/**
+ * The value at "time.step_ms.median", a new reference; NULL where it is absent or null. A path
+ * that leads through an array gives the array of what its elements hold.
+ */
+json_t *ls_row_find(const json_t *row, const char *path);
+
+/** Puts a value (taken) where the path leads; groups are made as they are needed. */
+void ls_row_put(json_t *row, const char *path, json_t *value);
+
+/** The shortest decimal that reads back as the same double, always with a point or an exponent. */
+char *ls_real_text(double value, char text[32]);
+
+/**
+ * Writes a value without structure: numbers and true, false as in JSON, text as it is, nothing for
+ * NULL, null and an object. An array is joined by '+' (its reals have none in their exponents),
+ * arrays inside an array by ','.
+ */
+void ls_value_print(FILE *stream, const json_t *value);
+
+/** The same as text owned by the caller (free); NULL without memory. */
+char *ls_value_text(const json_t *value);
+
+/** JSON, members in the order of the row; `indent` spaces a level, or negative: on one line. */
+void ls_json_print(FILE *stream, const json_t *value, int indent);
+
+/** The paths of all fields that a row may have, in the order of CSV; a path lives for the call. */
+typedef void (*ls_path_visit)(void *context, const char *path);
+void ls_row_paths(ls_path_visit visit, void *context);
+
+/** As ls_row_find, but of `memory.devices` what the fullest one has (the largest peak). */
+json_t *ls_row_value(const json_t *row, const char *path);
+
+/* ---- Formats -------------------------------------------------------------------------------- */
+
+/** How a cell of a table is written. */
+typedef enum ls_cell {
+    LS_CELL_TEXT,    /**< whole; an exact number */
+    LS_CELL_VALUE,   /**< the same, reals to six digits */
+    LS_CELL_DEVICES, /**< "2 cpu": cpu:0 and cpu:1; names joined by '+'; "8 x cpu" where too long */
+    LS_CELL_FIGURE,  /**< four significant digits */
+    LS_CELL_RATIO,   /**< two decimals */
+    LS_CELL_PERCENT, /**< of a share */
+    LS_CELL_WHOLE,   /**< the same without decimals */
+    LS_CELL_SHARE,   /**< four decimals */
+    LS_CELL_HALF,    /**< of {median, ci95}: half the interval in % of the median */
+    LS_CELL_GATE,    /**< of `equivalence`: the grade, or "failed" */
+    LS_CELL_STATUS,  /**< of `result`: the status, then the warnings */
+} ls_cell;
+
+enum { LS_WIDTH_ANY = 160 }; /**< a text as long as it comes */
+
+typedef struct ls_column {
+    const char *title;
+    const char *path;
+    int width;  /**< characters: of all cells where rows are printed as they come, else at most */
+    bool right; /**< numbers stand to the right */
+    ls_cell cell;
+    int drop; /**< of those that may go where a line is too long, the highest goes first; 0: stays
+               */
+} ls_column;
+
+typedef struct ls_columns {
+    const ls_column *column;
+    size_t count;
+    size_t leading; /**< so many stand before the options' columns */
+    bool alone;     /**< no option has a column by itself: these were chosen */
+    bool ranks;     /**< the fastest is named below */
+    bool compares;  /**< what was compared is said below */
+} ls_columns;
+
+/** What `verify` prints: how close each case came. */
+extern const ls_columns ls_verify_columns;
+
+struct ls_format {
+    const char *name;
+    void (*row)(ls_writer *writer, const json_t *row);
+    void (*flush)(ls_writer *writer); /**< prints rows that were kept; may be NULL */
+    void (*close)(ls_writer *writer); /**< may be NULL */
+};
+
+struct ls_writer {
+    const ls_format *format;
+    FILE *stream;
+    const ls_columns *columns; /**< of table and md; NULL: those of the row's kind */
+    bool chosen;               /**< in the other formats, too: nothing but these columns */
+    bool held;                 /**< rows are flushed at the end, not one by one */
+    const ls_columns *headed;  /**< columns of the last header of rows printed as they come */
+    size_t rows;
+    int width;      /**< characters of a line of the table */
+    bool colour;    /**< what failed is red */
+    json_t *cases;  /**< groups `case` of rows that are to come; NULL: not known */
+    json_t *kept;   /**< rows to be printed at the next flush; NULL: none yet */
+    json_t *ended;  /**< rows that have been printed, for what is said below them */
+    char *head;     /**< what stood above the last rows; NULL: none yet */
+    int widths[64]; /**< of the columns under it */
+};
+
+/** Uses these columns (borrowed) in table and md. Before the first row. */
+void ls_writer_set_columns(ls_writer *writer, const ls_columns *columns);
+
+/** Only these fields (borrowed), in every format. Before the first row. */
+void ls_writer_choose(ls_writer *writer, const ls_columns *columns);
+
+/** A row of nothing but the columns' fields; a new reference. */
+json_t *ls_row_part(const json_t *row, const ls_columns *columns);
+
+/** Rows are there already and need not be seen one by one: flushes when it is closed. */
+void ls_writer_hold(ls_writer *writer);
+
+void ls_table_row(ls_writer *writer, const json_t *row);
+void ls_table_flush(ls_writer *writer);
+void ls_table_close(ls_writer *writer);
+void ls_markdown_row(ls_writer *writer, const json_t *row);
+void ls_markdown_flush(ls_writer *writer);
+void ls_csv_row(ls_writer *writer, const json_t *row);
+void ls_csv_close(ls_writer *writer);
+
+#endif

@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Table and Markdown. Rows of cases are kept until the writer is flushed, for which options have a
+ * column depends on all of them: what all share stands above, and a header again only where it
+ * changes. Why a row is not ok follows it, in full. Rows of `micro` are printed as they come, in
+ * columns of fixed widths: a text that is too long ends in "..", a number moves its row.
+ */
+#include "bench/output/table_parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MEDIAN "time.step_ms.median"
+
+static const ls_column run_column[] = {
+    {"step ms", MEDIAN, 7, true, LS_CELL_FIGURE, 0},
+    {"±", "time.step_ms", 5, true, LS_CELL_HALF, 3},
+    {"samples/s", "time.samples_per_s", 9, true, LS_CELL_FIGURE, 5},
+    {"speed-up", "time.speedup", 8, true, LS_CELL_RATIO, 4},
+    {"eff", "time.efficiency", 4, true, LS_CELL_WHOLE, 6},
+    {"loss", "train.loss_last", 7, true, LS_CELL_FIGURE, 9},
+    {"accuracy", "train.accuracy", 8, true, LS_CELL_SHARE, 8},
+    {"gate", "equivalence", 7, false, LS_CELL_GATE, 7},
+    {"status", "result", LS_WIDTH_ANY, false, LS_CELL_STATUS, 0},
+};
+
+static const ls_column verify_column[] = {
+    {"compared", "equivalence.steps", 8, true, LS_CELL_TEXT, 3},
+    {"gradient", "equivalence.gradient_rel", 9, true, LS_CELL_FIGURE, 4},
+    {"drift", "equivalence.max_rel", 9, true, LS_CELL_FIGURE, 5},
+    {"max ulp", "equivalence.max_ulp", 7, true, LS_CELL_TEXT, 6},
+    {"gate", "equivalence", 7, false, LS_CELL_GATE, 0},
+    {"status", "result", LS_WIDTH_ANY, false, LS_CELL_STATUS, 0},
+};
+
+static const ls_column micro_column[] = {
+    {"op", "micro.op", 16, false, LS_CELL_TEXT, 0},
+    {"shape", "micro.shape", 26, false, LS_CELL_TEXT, 0},
+    {"size", "micro.size_bytes", 11, true, LS_CELL_TEXT, 0},
+    {"count", "micro.count", 11, true, LS_CELL_TEXT, 0},
+    {"type", "micro.type", 6, true, LS_CELL_TEXT, 0},
+    {"redop", "micro.redop", 5, true, LS_CELL_TEXT, 0},
+    {"ranks", "micro.ranks", 5, true, LS_CELL_TEXT, 0},
+    {"time us", "micro.time_us", 9, true, LS_CELL_FIGURE, 0},
+    {"algbw GB/s", "micro.algbw_gbs", 10, true, LS_CELL_FIGURE, 0},
+    {"busbw GB/s", "micro.busbw_gbs", 10, true, LS_CELL_FIGURE, 0},
+    {"GFLOP/s", "micro.gflops", 7, true, LS_CELL_FIGURE, 0},
+    {"roof", "micro.roof_share", 6, true, LS_CELL_PERCENT, 0},
+    {"host us", "micro.host_us", 7, true, LS_CELL_FIGURE, 0},
+    {"wrong", "micro.wrong", 5, true, LS_CELL_TEXT, 0},
+    {"kernel", "micro.kernel", 16, false, LS_CELL_TEXT, 0},
+};
+
+static const ls_columns run_columns = {
+    .column = run_column, .count = sizeof run_column / sizeof *run_column, .ranks = true};
+static const ls_columns micro_columns = {
+    .column = micro_column, .count = sizeof micro_column / sizeof *micro_column, .alone = true};
+const ls_columns ls_verify_columns = {.column = verify_column,
+                                      .count = sizeof verify_column / sizeof *verify_column,
+                                      .compares = true};
+
+static bool is_micro(const json_t *row)
+{
+    return json_object_get(row, "micro");
+}
+
+static const ls_columns *columns_of(const ls_writer *writer)
+{
+    return writer->columns ? writer->columns : &run_columns;
+}
+
+/* ---- Lines ---------------------------------------------------------------------------------- */
+
+/* Appends a cell; blanks before the next one are owed, so that no line ends in blanks. */
+static int print_cell(FILE *stream, int width, bool right, const char *cell, bool red, int owed)
+{
+    const int length = ls_text_width(cell), blanks = length < width ? width - length : 0;
+    if (length == 0)
+        return owed + blanks + 1;
+    fprintf(stream, "%*s%s%s%s", owed + (right ? blanks : 0), "", red ? "\033[31m" : "", cell,
+            red ? "\033[0m" : "");
+    return 1 + (right ? 0 : blanks);
+}
+
+/* Adds a row to those that are kept; the columns look at nothing else. */
+static void keep(ls_writer *writer, const json_t *row)
+{
+    if (!writer->kept)
+        writer->kept = json_array();
+    json_array_append(writer->kept, (json_t *)(size_t)row);
+}
+
+/* After they have been printed: what is said below the table looks at these groups alone. */
+static void end_kept(ls_writer *writer)
+{
+    static const char *const groups[] = {"case", "result", "time", "equivalence"};
+    if (!writer->ended)
+        writer->ended = json_array();
+    for (size_t i = 0; i < json_array_size(writer->kept); i++) {
+        json_t *slim = json_object();
+        for (size_t g = 0; g < sizeof groups / sizeof *groups; g++) {
+            json_t *group = json_object_get(json_array_get(writer->kept, i), groups[g]);
+            if (group)
+                json_object_set(slim, groups[g], group);
+        }
+        json_array_append_new(writer->ended, slim);
+    }
+    json_array_clear(writer->kept);
+}
+
+/* Options by whether the cases differ in them: new arrays of their fields. */
+static void part_options(const ls_writer *writer, json_t **differ, json_t **shared)
+{
+    json_t *before = ls_case_groups(writer->ended), *now = ls_case_groups(writer->kept);
+    json_t *all = json_array(), *fields;
+    json_array_extend(before, now);
+    json_array_extend(all, before);
+    json_array_extend(all, writer->cases);
+    fields = ls_case_fields(all);
+    *differ = json_array();
+    *shared = json_array();
+    for (size_t i = 0; i < json_array_size(fields); i++) {
+        json_t *field = json_array_get(fields, i);
+        const char *name = json_string_value(field);
+        const bool differs = ls_case_differs(before, name) || ls_case_differs(writer->cases, name);
+        json_array_append(differs ? *differ : *shared, field);
+    }
+    json_decref(fields);
+    json_decref(all);
+    json_decref(before);
+    json_decref(now);
+}
+
+/* ---- Table ---------------------------------------------------------------------------------- */
+
+enum { SHARED_LINES = 2 };
+
+/* The option of the first row that has it, "batch 256"; false where none has. */
+static bool shared_text(const json_t *rows, const char *field, char text[LS_CELL_SIZE + 64])
+{
+    char title[64], path[80], cell[LS_CELL_SIZE] = "";
+    const ls_column column = ls_case_column(field, title, path);
+    for (size_t i = 0; i < json_array_size(rows) && !*cell; i++)
+        ls_cell_write(&column, json_array_get(rows, i), cell);
+    snprintf(text, LS_CELL_SIZE + 64, "%s %s", title, cell);
+    return *cell;
+}
+
+/* What all share, in as many lines as there may be: what does not fit is left out. */
+static void print_shared(const ls_writer *writer, const json_t *shared, FILE *stream)
+{
+    int at = 0, lines = 1;
+    for (size_t i = 0; i < json_array_size(shared); i++) {
+        char text[LS_CELL_SIZE + 64];
+        if (!shared_text(writer->kept, json_string_value(json_array_get(shared, i)), text))
+            continue;
+        const int width = ls_text_width(text);
+        const bool begins = at && at + 2 + width + 1 > writer->width; /* with both commas */
+        if (width + 1 > writer->width || (begins && lines == SHARED_LINES))
+            continue;
+        fprintf(stream, "%s%s", at == 0 ? "" : begins ? ",\n" : ", ", text);
+        at = (at == 0 || begins ? 0 : at + 2) + width;
+        lines += begins;
+    }
+    if (at)
+        fputc('\n', stream);
+}
+
+/* Columns keep the width that they had under the same header. */
+static void keep_widths(ls_writer *writer, ls_table *table)
+{
+    const size_t most = sizeof writer->widths / sizeof *writer->widths;
+    for (size_t c = 0; c < table->count && c < most; c++) {
+        ls_table_column *column = &table->column[c];
+        const int now = column->width, room = writer->width - ls_table_width(table);
+        const int least = column->is.right ? column->is.width : 0;
+        int wanted = writer->widths[c] > now ? writer->widths[c] : now;
+        wanted = wanted > least || column->option ? wanted : least;
+        if (column->shown && wanted - now <= room)
+            column->width = wanted;
+    }
+}
+
+static void note_widths(ls_writer *writer, const ls_table *table)
+{
+    const size_t most = sizeof writer->widths / sizeof *writer->widths;
+    for (size_t c = 0; c < table->count && c < most; c++)
+        writer->widths[c] = table->column[c].shown ? table->column[c].width : 0;
+}
+
+static void print_header(const ls_table *table, FILE *stream)
+{
+    int owed = 0;
+    for (size_t c = 0; c < table->count; c++) {
+        const ls_table_column *column = &table->column[c];
+        if (column->shown)
+            owed =
+                print_cell(stream, column->width, column->is.right, column->is.title, false, owed);
+    }
+    fputc('\n', stream);
+}
+
+/* What stands above the rows, where it is not what stood there last. */
+static void print_head(ls_writer *writer, ls_table *table, const json_t *shared)
+{
+    char *head = NULL;
+    size_t size;
+    FILE *stream = open_memstream(&head, &size);
+    if (!stream)
+        return;
+    keep_widths(writer, table);
+    print_shared(writer, shared, stream);
+    print_header(table, stream);
+    if (fclose(stream) == 0 && (!writer->head || strcmp(head, writer->head) != 0))
+        fprintf(writer->stream, "%s%s", writer->rows > json_array_size(writer->kept) ? "\n" : "",
+                head);
+    free(writer->head);
+    writer->head = head;
+    note_widths(writer, table);
+}
+
+static void print_row(ls_writer *writer, const ls_table *table, size_t number)
+{
+    const json_t *row = json_array_get(writer->kept, number);
+    int owed = 0;
+    for (size_t c = 0; c < table->count; c++) {
+        const ls_table_column *column = &table->column[c];
+        const char *cell = column->cell[number];
+        const bool bad = (column->is.cell == LS_CELL_STATUS && ls_row_is_bad(row)) ||
+                         (column->is.cell == LS_CELL_GATE && strcmp(cell, "failed") == 0);
+        if (column->shown)
+            owed = print_cell(writer->stream, column->width, column->is.right, cell,
+                              bad && writer->colour, owed);
+    }
+    fputc('\n', writer->stream);
+    char *reason = ls_row_reason(row);
+    if (reason)
+        ls_text_wrap(writer->stream, reason, 0, 2, writer->width);
+    free(reason);
+}
+
+void ls_table_flush(ls_writer *writer)
+{
+    json_t *differ, *shared;
+    if (json_array_size(writer->kept) == 0)
+        return;
+    part_options(writer, &differ, &shared);
+    ls_table *table = ls_table_make(columns_of(writer), differ, writer->kept);
+    if (table) {
+        ls_table_fit(table, writer->width);
+        print_head(writer, table, shared);
+        for (size_t i = 0; i < table->rows; i++)
+            print_row(writer, table, i);
+    }
+    ls_table_free(table);
+    json_decref(differ);
+    json_decref(shared);
+    end_kept(writer);
+}
+
+void ls_table_close(ls_writer *writer)
+{
+    if (columns_of(writer)->ranks)
+        ls_table_rank(writer, writer->ended);
+    if (columns_of(writer)->compares)
+        ls_table_compare(writer, writer->ended);
+}
+
+/* ---- Rows that are printed as they come ----------------------------------------------------- */
+
+static void print_fixed(FILE *stream, const ls_column *column, char *cell, int *owed)
+{
+    if (!column->right)
+        ls_text_shorten(cell, column->width);
+    *owed = print_cell(stream, column->width, column->right, cell, false, *owed);
+}
+
+static void micro_row(ls_writer *writer, const json_t *row)
+{
+    const ls_columns *columns = writer->columns ? writer->columns : &micro_columns;
+    char cell[LS_CELL_SIZE];
+    for (int line = writer->headed == columns; line < 2; line++) {
+        int owed = 0;
+        for (size_t i = 0; i < columns->count; i++) {
+            snprintf(cell, sizeof cell, "%s", columns->column[i].title);
+            if (line)
+                ls_cell_write(&columns->column[i], row, cell);
+            print_fixed(writer->stream, &columns->column[i], cell, &owed);
+        }
+        fputc('\n', writer->stream);
+    }
+    writer->headed = columns;
+    char *reason = ls_row_reason(row);
+    if (reason)
+        fprintf(writer->stream, "  %s\n", reason);
+    free(reason);
+}
+
+void ls_table_row(ls_writer *writer, const json_t *row)
+{
+    if (!is_micro(row)) {
+        writer->headed = NULL;
+        keep(writer, row);
+        return;
+    }
+    ls_table_flush(writer);
+    free(writer->head);
+    writer->head = NULL;
+    micro_row(writer, row);
+}
+
+/* ---- Markdown ------------------------------------------------------------------------------- */
+
+static void print_escaped(FILE *stream, const char *text)
+{
+    for (const char *c = text; *c; c++) {
+        if (*c == '|' || *c == '\\')
+            fputc('\\', stream);
+        fputc(*c, stream);
+    }
+}
+
+static void markdown_header(ls_writer *writer, const ls_table *table)
+{
+    char *head = NULL;
+    size_t size;
+    FILE *stream = open_memstream(&head, &size);
+    if (!stream)
+        return;
+    for (size_t c = 0; c < table->count; c++)
+        if (table->column[c].shown)
+            fprintf(stream, "| %s ", table->column[c].is.title);
+    fputs("| reason |\n", stream);
+    for (size_t c = 0; c < table->count; c++)
+        if (table->column[c].shown)
+            fputs(table->column[c].is.right ? "|---:" : "|---", stream);
+    fputs("|---|\n", stream);
+    if (fclose(stream) == 0 && (!writer->head || strcmp(head, writer->head) != 0))
+        fprintf(writer->stream, "%s%s", writer->head ? "\n" : "", head);
+    free(writer->head);
+    writer->head = head;
+}
+
+static void markdown_rows(ls_writer *writer, const ls_table *table)
+{
+    markdown_header(writer, table);
+    for (size_t r = 0; r < table->rows; r++) {
+        for (size_t c = 0; c < table->count; c++) {
+            if (!table->column[c].shown)
+                continue;
+            fputs("| ", writer->stream);
+            print_escaped(writer->stream, table->column[c].cell[r]);
+            fputs(*table->column[c].cell[r] ? " " : "", writer->stream);
+        }
+        char *reason = ls_row_reason(json_array_get(writer->kept, r));
+        fputs("| ", writer->stream);
+        print_escaped(writer->stream, reason ? reason : "");
+        fputs(reason ? " |\n" : "|\n", writer->stream);
+        free(reason);
+    }
+}
+
+/* A document has no lines above its table: what tells a case has a column, shared or not. */
+void ls_markdown_flush(ls_writer *writer)
+{
+    static const char *const telling[] = {"model", "strategy", "devices", "batch_global", "steps"};
+    json_t *differ, *shared, *fields = json_array();
+    if (json_array_size(writer->kept) == 0)
+        return;
+    part_options(writer, &differ, &shared);
+    for (size_t i = 0; i < sizeof telling / sizeof *telling; i++)
+        json_array_append_new(fields, json_string(telling[i]));
+    for (size_t i = 0; i < json_array_size(differ); i++) {
+        bool there = false;
+        for (size_t t = 0; t < sizeof telling / sizeof *telling; t++)
+            there |= json_equal(json_array_get(fields, t), json_array_get(differ, i));
+        if (!there)
+            json_array_append(fields, json_array_get(differ, i));
+    }
+    const bool micro = is_micro(json_array_get(writer->kept, 0));
+    ls_table *table = ls_table_make(micro && !writer->columns ? &micro_columns : columns_of(writer),
+                                    fields, writer->kept);
+    if (table)
+        markdown_rows(writer, table);
+    ls_table_free(table);
+    json_decref(fields);
+    json_decref(differ);
+    json_decref(shared);
+    end_kept(writer);
+}
+
+void ls_markdown_row(ls_writer *writer, const json_t *row)
+{
+    if (is_micro(row) != is_micro(json_array_get(writer->kept, 0)))
+        ls_markdown_flush(writer);
+    keep(writer, row);
+    if (is_micro(row))
+        ls_markdown_flush(writer);
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Values of a row as text; see format_parts.h. JSON is written here and not by jansson, whose
+ * 17 digits show 0.1 as 0.10000000000000001; the shortest of 15, 16 or 17 digits that reads back
+ * is as exact. Takes the locale to be "C", as it is in a program that does not call setlocale.
+ */
+#include "bench/output/format_parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static json_t *find_at(const json_t *value, const char *path);
+
+/* What the elements hold at the path, those that lack it left out. */
+static json_t *find_in_elements(const json_t *array, const char *path)
+{
+    json_t *found = json_array();
+    for (size_t i = 0; i < json_array_size(array); i++) {
+        json_t *value = find_at(json_array_get(array, i), path);
+        if (value)
+            json_array_append_new(found, value);
+    }
+    if (json_array_size(found) > 0)
+        return found;
+    json_decref(found);
+    return NULL;
+}
+
+/* The name that a path begins with; what follows it, or NULL. */
+static const char *cut_name(const char *path, char name[64])
+{
+    const size_t length = strcspn(path, "."), kept = length < 63 ? length : 63;
+    memcpy(name, path, kept);
+    name[kept] = 0;
+    return path[length] ? path + length + 1 : NULL;
+}
+
+static json_t *find_at(const json_t *value, const char *path)
+{
+    char name[64];
+    if (json_is_array(value))
+        return find_in_elements(value, path);
+    const char *rest = cut_name(path, name);
+    json_t *member = json_object_get(value, name);
+    if (!member || json_is_null(member))
+        return NULL;
+    return rest ? find_at(member, rest) : json_incref(member);
+}
+
+void ls_row_put(json_t *row, const char *path, json_t *value)
+{
+    char name[64];
+    const char *rest = cut_name(path, name);
+    if (!rest) {
+        json_object_set_new_nocheck(row, name, value);
+        return;
+    }
+    json_t *group = json_object_get(row, name);
+    if (!group) {
+        group = json_object();
+        json_object_set_new_nocheck(row, name, group);
+    }
+    ls_row_put(group, rest, value);
+}
+
+json_t *ls_row_find(const json_t *row, const char *path)
+{
+    return find_at(row, path);
+}
+
+char *ls_real_text(double value, char text[32])
+{
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(text, 32, "%.*g", digits, value);
+        if (strtod(text, NULL) == value)
+            break;
+    }
+    if (!strpbrk(text, ".en")) /* a whole number: still a real when it is read again */
+        strcat(text, ".0");
+    return text;
+}
+
+static void print_number(FILE *stream, const json_t *value)
+{
+    char text[32];
+    if (json_is_integer(value))
+        fprintf(stream, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+    else
+        fputs(ls_real_text(json_real_value(value), text), stream);
+}
+
+/* In a list, where '+' parts the elements, an exponent goes without it: "1e20". */
+static void print_element(FILE *stream, const json_t *value)
+{
+    char text[32];
+    if (!json_is_real(value)) {
+        ls_value_print(stream, value);
+        return;
+    }
+    for (const char *c = ls_real_text(json_real_value(value), text); *c; c++)
+        if (*c != '+')
+            fputc(*c, stream);
+}
+
+static void print_joined(FILE *stream, const json_t *array, char between)
+{
+    for (size_t i = 0; i < json_array_size(array); i++) {
+        const json_t *element = json_array_get(array, i);
+        if (i > 0)
+            fputc(between, stream);
+        if (json_is_array(element))
+            print_joined(stream, element, ',');
+        else
+            print_element(stream, element);
+    }
+}
+
+void ls_value_print(FILE *stream, const json_t *value)
+{
+    switch (value ? json_typeof(value) : JSON_NULL) {
+    case JSON_ARRAY:
+        print_joined(stream, value, '+');
+        break;
+    case JSON_STRING:
+        fputs(json_string_value(value), stream);
+        break;
+    case JSON_INTEGER:
+    case JSON_REAL:
+        print_number(stream, value);
+        break;
+    case JSON_TRUE:
+    case JSON_FALSE:
+        fputs(json_is_true(value) ? "true" : "false", stream);
+        break;
+    case JSON_OBJECT: /* its members have paths of their own */
+    case JSON_NULL:
+        break;
+    }
+}
+
+/* The text of an array of strings, most of those that rows have; NULL for any other. */
+static char *join_strings(const json_t *array)
+{
+    size_t size = 1;
+    for (size_t i = 0; i < json_array_size(array); i++) {
+        if (!json_is_string(json_array_get(array, i)))
+            return NULL;
+        size += json_string_length(json_array_get(array, i)) + 1;
+    }
+    char *text = malloc(size), *end = text;
+    for (size_t i = 0; text && i < json_array_size(array); i++) {
+        if (i > 0)
+            *end++ = '+';
+        end = stpcpy(end, json_string_value(json_array_get(array, i)));
+    }
+    if (end)
+        *end = 0;
+    return text;
+}
+
+/* A stream of memory costs some microseconds: only for what has no other way. */
+char *ls_value_text(const json_t *value)
+{
+    char *text = NULL, number[32];
+    size_t size;
+    if (json_is_string(value))
+        return strdup(json_string_value(value));
+    if (json_is_real(value))
+        return strdup(ls_real_text(json_real_value(value), number));
+    if (!value)
+        return strdup("");
+    if (json_is_array(value))
+        text = join_strings(value);
+    if (text)
+        return text;
+    FILE *stream = open_memstream(&text, &size);
+    if (!stream)
+        return NULL;
+    ls_value_print(stream, value);
+    if (fclose(stream) != 0) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}
+
+static void new_line(FILE *stream, int indent, int level)
+{
+    if (indent >= 0)
+        fprintf(stream, "\n%*s", indent * level, "");
+}
+
+static void print_json(FILE *stream, const json_t *value, int indent, int level);
+
+static void print_members(FILE *stream, const json_t *object, int indent, int level)
+{
+    const char *name;
+    json_t *member;
+    size_t count = 0;
+    fputc('{', stream);
+    json_object_foreach((json_t *)(size_t)object, name, member)
+    {
+        if (count++)
+            fputc(',', stream);
+        new_line(stream, indent, level + 1);
+        json_t *key = json_string_nocheck(name);
+        json_dumpf(key, stream, JSON_ENCODE_ANY);
+        json_decref(key);
+        fputs(indent >= 0 ? ": " : ":", stream);
+        print_json(stream, member, indent, level + 1);
+    }
+    if (count)
+        new_line(stream, indent, level);
+    fputc('}', stream);
+}
+
+/* An array of plain values stays on one line, which a person reads more easily. */
+static void print_elements(FILE *stream, const json_t *array, int indent, int level)
+{
+    size_t count = json_array_size(array);
+    bool nested = count && json_is_object(json_array_get(array, 0));
+    fputc('[', stream);
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0)
+            fputs(indent >= 0 && !nested ? ", " : ",", stream);
+        if (nested)
+            new_line(stream, indent, level + 1);
+        print_json(stream, json_array_get(array, i), indent, level + 1);
+    }
+    if (nested)
+        new_line(stream, indent, level);
+    fputc(']', stream);
+}
+
+static void print_json(FILE *stream, const json_t *value, int indent, int level)
+{
+    if (json_is_object(value))
+        print_members(stream, value, indent, level);
+    else if (json_is_array(value))
+        print_elements(stream, value, indent, level);
+    else if (json_is_number(value))
+        print_number(stream, value);
+    else
+        json_dumpf(value, stream, JSON_ENCODE_ANY);
+}
+
+void ls_json_print(FILE *stream, const json_t *value, int indent)
+{
+    print_json(stream, value, indent, 0);
+}

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Results database; see results_db.h. One table, rows: the whole row as JSON, and beside it what
+ * a person filters by with SQL. A file is ours by the application id in its header.
+ *   Open: look at the header with plain reads; refuse; only then hand the file to SQLite.
+ *   New (missing or empty): table, application id and version in one transaction, so that a header,
+ *   once there, is complete.
+ *   The journal is a rollback journal: a write-ahead log needs memory that all who use the file
+ *   share, which those of two hosts on a network file system do not. A file that is in that mode
+ *   leaves it when it is next written.
+ *   Schemas: 1 had the table `rows` alone; 2 has `briefs`, too: of each row the few fields that
+ * lists show, so that 10,000 rows are listed without reading their 40 MB. A file of schema 1 is
+ * read as it is, and gets its briefs when it is next opened for writing, in one transaction. Rows:
+ * results_rows.c.
+ */
+#include "bench/output/results_db_parts.h"
+
+#include "common/base/clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    APPLICATION_ID = 0x4c6b7374, /* "Lkst" */
+    SCHEMA = 2,
+    HEADER_SIZE = 100,
+    BUSY_TIMEOUT_MS = 30000,
+    TRY_MS = 5
+};
+
+static const char rows_sql[] =
+    "CREATE TABLE rows (id TEXT PRIMARY KEY NOT NULL, timestamp TEXT, status TEXT, model TEXT,"
+    " strategy TEXT, label TEXT, row TEXT NOT NULL)";
+static const char briefs_sql[] =
+    "CREATE TABLE briefs (number INTEGER PRIMARY KEY, id TEXT, timestamp TEXT, label TEXT,"
+    " model TEXT, strategy TEXT, devices TEXT, status TEXT, reason TEXT, step_ms REAL,"
+    " samples_per_s REAL)";
+
+ls_status ls_results_refuse(const char *path, const char *why)
+{
+    return ls_fail(LS_CODE_MISSING, "results", path, "%s; --results FILE names another", why);
+}
+
+/* Refused where the file cannot be locked at all: SQLite takes ENOLCK for a lock that another one
+ * holds. Not within a transaction: to close a file gives up what this process has locked of it. */
+static ls_status check_locks(const char *path)
+{
+    struct flock first_byte = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_len = 1};
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (file < 0) /* another matter, and SQLite's to tell */
+        return LS_OK;
+    int error = fcntl(file, F_SETLK, &first_byte) == 0 ? 0 : errno;
+    close(file);
+    if (error == 0 || error == EAGAIN || error == EACCES || error == EINTR)
+        return LS_OK;
+    return ls_fail(LS_CODE_MISSING, "results", path,
+                   "this folder has no file locks (%s), and without them two programs would spoil "
+                   "the file; --results FILE names one in another folder, or none",
+                   strerror(error));
+}
+
+/* Not before the statement that failed is reset or finalized. */
+ls_status ls_results_refuse_sqlite(const ls_results *results, int code)
+{
+    const char *text = results->db ? sqlite3_errmsg(results->db) : sqlite3_errstr(code);
+    int system_error = results->db ? sqlite3_system_errno(results->db) : 0;
+    LS_TRY(check_locks(results->path));
+    switch (code & 0xff) {
+    case SQLITE_FULL:
+        return ls_results_refuse(results->path, "cannot be written: the disk is full");
+    case SQLITE_BUSY:
+        return ls_results_refuse(results->path, "is locked by another program");
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+        return ls_results_refuse(results->path, "is damaged");
+    case SQLITE_READONLY:
+        return ls_results_refuse(results->path, "cannot be written: it or its folder is read-only");
+    case SQLITE_CANTOPEN:
+        return ls_results_refuse(results->path,
+                                 "cannot be opened: it or its folder cannot be written");
+    default:
+        return ls_fail(LS_CODE_MISSING, "results", results->path,
+                       "%s%s%s; --results FILE names another", text, system_error ? ": " : "",
+                       system_error ? strerror(system_error) : "");
+    }
+}
+
+static uint32_t big_endian(const uint8_t *bytes)
+{
+    return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
+}
+
+/* The header's fields are at the places that the SQLite file format gives them. */
+static ls_status check_header(const char *path, const uint8_t header[HEADER_SIZE], size_t size)
+{
+    if (size < HEADER_SIZE || memcmp(header, "SQLite format 3", 16) != 0)
+        return ls_results_refuse(path, "is no SQLite database, so not one of lockstep");
+    if (big_endian(header + 68) != APPLICATION_ID)
+        return ls_results_refuse(path, "is a database of another program");
+    uint32_t schema = big_endian(header + 60);
+    if (schema >= 1 && schema <= SCHEMA)
+        return LS_OK;
+    return ls_fail(LS_CODE_MISSING, "results", path,
+                   "has schema %u, this lockstep knows %d; use the lockstep that wrote it, or "
+                   "another file",
+                   schema, SCHEMA);
+}
+
+/* Looks at a regular file without SQLite; *empty where it has no bytes. */
+static ls_status check_file(const char *path, bool *empty)
+{
+    uint8_t header[HEADER_SIZE];
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (file < 0)
+        return ls_results_refuse(path, strerror(errno));
+    ssize_t size = pread(file, header, sizeof header, 0);
+    int error = errno;
+    close(file);
+    if (size < 0)
+        return ls_results_refuse(path, strerror(error));
+    *empty = size == 0;
+    return *empty ? LS_OK : check_header(path, header, (size_t)size);
+}
+
+/* The folder that the file is to lie in has to be there; that of the default's is made. */
+static ls_status check_parent(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    if (!slash || slash == path)
+        return LS_OK;
+    char *folder = strndup(path, (size_t)(slash - path));
+    if (!folder)
+        return ls_fail_memory(path, strlen(path));
+    ls_status status = LS_OK;
+    if (strcmp(path, LS_RESULTS_DEFAULT) == 0) {
+        if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+            status = ls_fail(LS_CODE_MISSING, "results", path,
+                             "its folder cannot be made: %s; --results FILE names another",
+                             strerror(errno));
+    } else if (access(folder, F_OK) != 0) {
+        status = ls_fail(LS_CODE_MISSING, "results", path,
+                         "its folder %s: %s; make it, or --results FILE names another", folder,
+                         strerror(errno));
+    }
+    free(folder);
+    return status;
+}
+
+/* Refuses what SQLite should not touch; *fresh where there is nothing yet. */
+static ls_status examine(const char *path, bool create, bool *fresh)
+{
+    struct stat facts;
+    *fresh = false;
+    if (!*path)
+        return ls_results_refuse("''", "the name is empty");
+    if (stat(path, &facts) != 0) {
+        if (errno != ENOENT)
+            return ls_results_refuse(path, strerror(errno));
+        if (!create)
+            return ls_fail(LS_CODE_MISSING, "results", path,
+                           "no such file; lockstep run makes it, --results FILE names another");
+        *fresh = true;
+        return check_parent(path);
+    }
+    if (S_ISDIR(facts.st_mode))
+        return ls_results_refuse(path, "is a folder");
+    if (!S_ISREG(facts.st_mode))
+        return ls_results_refuse(path, "is no regular file");
+    LS_TRY(check_file(path, fresh));
+    if (*fresh && !create)
+        return ls_results_refuse(path, "is empty: it holds no database");
+    return LS_OK;
+}
+
+int ls_results_execute(ls_results *results, const char *sql)
+{
+    return sqlite3_exec(results->db, sql, NULL, NULL, NULL);
+}
+
+/* The first number that a statement gives. */
+int ls_results_query(ls_results *results, const char *sql, int *out)
+{
+    sqlite3_stmt *statement;
+    int code = sqlite3_prepare_v2(results->db, sql, -1, &statement, NULL);
+    if (code != SQLITE_OK)
+        return code;
+    code = sqlite3_step(statement);
+    if (code == SQLITE_ROW)
+        *out = sqlite3_column_int(statement, 0);
+    sqlite3_finalize(statement);
+    return code == SQLITE_ROW ? SQLITE_OK : code;
+}
+
+/* Makes the table unless another process has, between the look at the file and the lock. */
+static int initialise(ls_results *results)
+{
+    char sql[sizeof rows_sql + sizeof briefs_sql + 128];
+    snprintf(sql, sizeof sql, "%s; %s; PRAGMA application_id = %d; PRAGMA user_version = %d",
+             rows_sql, briefs_sql, APPLICATION_ID, SCHEMA);
+    int pages = 0, code = ls_results_execute(results, "BEGIN EXCLUSIVE");
+    if (code != SQLITE_OK)
+        return code;
+    code = ls_results_query(results, "SELECT count(*) FROM sqlite_master", &pages);
+    if (code == SQLITE_OK && pages == 0)
+        code = ls_results_execute(results, sql);
+    if (code == SQLITE_OK)
+        code = ls_results_execute(results, "COMMIT");
+    if (code != SQLITE_OK)
+        ls_results_execute(results, "ROLLBACK");
+    return code;
+}
+
+/* Makes the briefs of a file of schema 1, unless another process has. */
+static ls_status migrate(ls_results *results)
+{
+    char sql[sizeof briefs_sql + 64];
+    int code = ls_results_execute(results, "BEGIN EXCLUSIVE"), schema = 0;
+    if (code != SQLITE_OK)
+        return ls_results_refuse_sqlite(results, code);
+    ls_status status = LS_OK;
+    code = ls_results_query(results, "PRAGMA user_version", &schema);
+    if (code == SQLITE_OK && schema < SCHEMA) {
+        snprintf(sql, sizeof sql, "%s; PRAGMA user_version = %d", briefs_sql, SCHEMA);
+        code = ls_results_execute(results, sql);
+        if (code == SQLITE_OK)
+            status = ls_results_make_briefs(results);
+    }
+    if (code == SQLITE_OK && !status)
+        code = ls_results_execute(results, "COMMIT");
+    if (code != SQLITE_OK && !status)
+        status = ls_results_refuse_sqlite(results, code);
+    if (status)
+        ls_results_execute(results, "ROLLBACK");
+    return status;
+}
+
+/* A file of older versions is in WAL mode. The change needs it alone, and SQLite does not wait for
+ * that: so try again. */
+static int enter_rollback(ls_results *results)
+{
+    int code = SQLITE_BUSY;
+    for (int waited = 0; code == SQLITE_BUSY && waited < BUSY_TIMEOUT_MS; waited += TRY_MS) {
+        if (waited > 0)
+            ls_clock_sleep(TRY_MS * UINT64_C(1000000));
+        code = ls_results_execute(results, "PRAGMA journal_mode = DELETE");
+    }
+    return code;
+}
+
+/* What SQLite sees, in the file and its journal, has to be what the header promised: the table as
+ * it was made, no view of that name, and nothing that runs when a row comes in. */
+static ls_status verify(ls_results *results)
+{
+    char sql[sizeof rows_sql + sizeof briefs_sql + 320];
+    snprintf(sql, sizeof sql,
+             "SELECT sum(tbl_name = 'rows' AND type = 'table' AND sql = '%s') = 1"
+             " AND sum(tbl_name = 'rows' AND type != 'index') = 1 AND %d = (SELECT count(*) FROM"
+             " sqlite_master WHERE tbl_name = 'briefs' AND type = 'table' AND sql = '%s')"
+             " FROM sqlite_master",
+             rows_sql, results->schema > 1, briefs_sql);
+    int id = 0, ours = 0;
+    int code = ls_results_query(results, "PRAGMA application_id", &id);
+    if (code == SQLITE_OK)
+        code = ls_results_query(results, sql, &ours);
+    if (code != SQLITE_OK)
+        return ls_results_refuse_sqlite(results, code);
+    if (id != APPLICATION_ID || results->schema < 1 || results->schema > SCHEMA || !ours)
+        return ls_results_refuse(results->path, "is damaged: it has not the tables of its schema");
+    return LS_OK;
+}
+
+static ls_status read_schema(ls_results *results)
+{
+    int code = ls_results_query(results, "PRAGMA user_version", &results->schema);
+    return code == SQLITE_OK ? LS_OK : ls_results_refuse_sqlite(results, code);
+}
+
+/* Takes the write lock once, so that a file that cannot be written is refused before any work. */
+static ls_status prepare_writing(ls_results *results, bool fresh)
+{
+    int code = fresh ? initialise(results) : SQLITE_OK;
+    if (code == SQLITE_OK && sqlite3_db_readonly(results->db, "main") == 1)
+        code = SQLITE_READONLY;
+    if (code == SQLITE_OK)
+        code = enter_rollback(results);
+    if (code == SQLITE_OK)
+        code = ls_results_execute(results, "PRAGMA synchronous = EXTRA; BEGIN IMMEDIATE; COMMIT");
+    return code == SQLITE_OK ? LS_OK : ls_results_refuse_sqlite(results, code);
+}
+
+static ls_status connect(ls_results *results, bool create, bool fresh)
+{
+    /* A name with a folder is never one of those that mean something else to SQLite. */
+    char *name = sqlite3_mprintf("%s%s", results->path[0] == '/' ? "" : "./", results->path);
+    if (!name)
+        return ls_fail_memory(results->path, strlen(results->path));
+    const bool made = access(name, F_OK) != 0; /* now */
+    int flags = SQLITE_OPEN_READWRITE | (fresh ? SQLITE_OPEN_CREATE : 0);
+    int code = sqlite3_open_v2(name, &results->db, flags, NULL);
+    sqlite3_free(name);
+    if (code != SQLITE_OK)
+        return ls_results_refuse_sqlite(results, code);
+    sqlite3_extended_result_codes(results->db, 0);
+    sqlite3_busy_timeout(results->db, BUSY_TIMEOUT_MS);
+    ls_status status = check_locks(results->path);
+    if (status && made)
+        unlink(results->path);
+    LS_TRY(status);
+    if (create)
+        LS_TRY(prepare_writing(results, fresh));
+    LS_TRY(read_schema(results));
+    LS_TRY(verify(results));
+    if (create && results->schema < SCHEMA) {
+        LS_TRY(migrate(results));
+        results->schema = SCHEMA;
+    }
+    return LS_OK;
+}
+
+ls_status ls_results_open(const char *path, bool create, ls_results **out)
+{
+    bool fresh;
+    LS_TRY(examine(path, create, &fresh));
+    ls_results *results = calloc(1, sizeof *results);
+    if (results)
+        results->path = strdup(path);
+    if (!results || !results->path) {
+        free(results);
+        return ls_fail_memory("results", strlen(path));
+    }
+    ls_status status = connect(results, create, fresh);
+    if (status) {
+        ls_results_close(results);
+        return status;
+    }
+    *out = results;
+    return LS_OK;
+}
+
+void ls_results_close(ls_results *results)
+{
+    if (!results)
+        return;
+    sqlite3_close(results->db);
+    free(results->path);
+    free(results);
+}

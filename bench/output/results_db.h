@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Results database: rows of figures in one SQLite file.
+ *
+ * A row is committed in a transaction of its own before it is printed, with full synchronisation,
+ * so a killed run loses no finished row. Several programs may write at once, also those of several
+ * hosts where the file system has locks; where it has none, the file is refused. A file that is no
+ * SQLite database, is one of another program, or has a newer schema is refused and left as it is.
+ * One of an older schema is read as it is, and brought up to date when it is opened for writing.
+ */
+#ifndef LS_BENCH_OUTPUT_RESULTS_DB_H
+#define LS_BENCH_OUTPUT_RESULTS_DB_H
+
+#include "common/base/status.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct ls_results ls_results;
+
+/** The file that `run` writes and `results` reads, unless told otherwise. */
+#define LS_RESULTS_DEFAULT "results/lockstep.db"
+
+/** Opens `path`; where `create`, makes it if missing, and of LS_RESULTS_DEFAULT its folder, too.
+ *  LS_CODE_MISSING names the file and says what is wrong with it. */
+ls_status ls_results_open(const char *path, bool create, ls_results **out);
+
+/** Commits a row: its text, and the columns that people filter by with SQL. */
+ls_status ls_results_append(ls_results *results, const json_t *row);
+
+/** Many changes that are made together or not at all: begin, then puts and deletes, then end, which
+ *  takes back all of them where `status` is a failure, and relays it. */
+ls_status ls_results_begin(ls_results *results);
+ls_status ls_results_end(ls_results *results, ls_status status);
+
+/** Of a row with an id (text) that is not there yet; in a transaction. */
+ls_status ls_results_put(ls_results *results, const json_t *row);
+/** In a transaction. */
+ls_status ls_results_delete(ls_results *results, int64_t number);
+/** Whether there is a row of this id. */
+ls_status ls_results_has(ls_results *results, const char *id, bool *out);
+
+/** Of a row all fields, or those that ls_results_brief_has, which is ten times as fast. */
+typedef enum ls_rows_kind { LS_ROWS_WHOLE, LS_ROWS_BRIEF } ls_rows_kind;
+
+/** Whether brief rows have the field of this path. */
+bool ls_results_brief_has(const char *path);
+
+/** Borrows the row; `number` is its place in the file. */
+typedef ls_status (*ls_row_visit)(void *context, int64_t number, const json_t *row);
+
+/** Visits every row, in the order they came in, and may take as long as it likes: the file is not
+ *  locked meanwhile. Stops at a failure. */
+ls_status ls_results_each(ls_results *results, ls_rows_kind kind, ls_row_visit visit,
+                          void *context);
+
+/** The row of this number, owned by the caller (json_decref); NULL where it is gone. */
+ls_status ls_results_at(ls_results *results, int64_t number, json_t **out);
+
+/** The row of this id (or of the only id that starts so), owned by the caller (json_decref). */
+ls_status ls_results_find(ls_results *results, const char *id, json_t **out);
+
+/** Takes NULL. */
+void ls_results_close(ls_results *results);
+
+#endif

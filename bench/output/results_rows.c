@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Rows of the results database; see results_db.h.
+ *   Append: row and brief in one transaction, synchronous=EXTRA: on disk, and its journal gone from
+ *   the folder, when it returns.
+ *   Read: some rows at a time, no lock held while they are looked at: who pages through them for an
+ *   hour keeps nobody from writing.
+ */
+#include "bench/output/format_parts.h"
+#include "bench/output/results_db_parts.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { READ_AT_ONCE = 256 };
+
+/* ---- Briefs --------------------------------------------------------------------------------- */
+
+/* What a list shows, and what rows are put in order by: the columns of `briefs` after the number.
+ * As columns, and not as JSON, which takes five times as long to read. */
+static const char *const brief_path[] = {
+    "id",           "timestamp",     "label",         "case.model",          "case.strategy",
+    "case.devices", "result.status", "result.reason", "time.step_ms.median", "time.samples_per_s"};
+
+enum { BRIEF = sizeof brief_path / sizeof *brief_path, DEVICES = 5 };
+
+bool ls_results_brief_has(const char *path)
+{
+    for (size_t i = 0; i < BRIEF; i++)
+        if (strcmp(brief_path[i], path) == 0)
+            return true;
+    return false;
+}
+
+/* SQLite's code. */
+static int insert_brief(ls_results *results, sqlite3_int64 number, const json_t *row)
+{
+    sqlite3_stmt *statement;
+    int code = sqlite3_prepare_v2(results->db,
+                                  "INSERT INTO briefs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", -1,
+                                  &statement, NULL);
+    if (code != SQLITE_OK)
+        return code;
+    sqlite3_bind_int64(statement, 1, number);
+    for (int i = 0; i < BRIEF; i++) {
+        json_t *value = ls_row_find(row, brief_path[i]);
+        if (json_is_number(value))
+            sqlite3_bind_double(statement, i + 2, json_number_value(value));
+        else if (value)
+            sqlite3_bind_text(statement, i + 2, ls_value_text(value), -1, free);
+        json_decref(value);
+    }
+    code = sqlite3_step(statement);
+    sqlite3_finalize(statement);
+    return code == SQLITE_DONE ? SQLITE_OK : code;
+}
+
+static json_t *split_devices(const char *text)
+{
+    json_t *devices = json_array();
+    for (size_t length; *text; text += length + (text[length] == '+')) {
+        length = strcspn(text, "+");
+        json_array_append_new(devices, json_stringn_nocheck(text, length));
+    }
+    return devices;
+}
+
+/* The row that the columns make. */
+static json_t *build_brief(sqlite3_stmt *statement)
+{
+    json_t *row = json_object();
+    for (int i = 0; i < BRIEF; i++) {
+        const int type = sqlite3_column_type(statement, i + 1);
+        const char *text = (const char *)sqlite3_column_text(statement, i + 1);
+        if (type == SQLITE_NULL || !text)
+            continue;
+        if (type == SQLITE_FLOAT)
+            ls_row_put(row, brief_path[i], json_real(sqlite3_column_double(statement, i + 1)));
+        else
+            ls_row_put(row, brief_path[i], i == DEVICES ? split_devices(text) : json_string(text));
+    }
+    return row;
+}
+
+static ls_status keep_brief(void *context, int64_t number, const json_t *row)
+{
+    int code = insert_brief(context, number, row);
+    return code == SQLITE_OK ? LS_OK : ls_results_refuse_sqlite(context, code);
+}
+
+ls_status ls_results_make_briefs(ls_results *results)
+{
+    return ls_results_each(results, LS_ROWS_WHOLE, keep_brief, results);
+}
+
+/* Whether each row has a brief: rows may also come and go by SQL. */
+static ls_status has_briefs(ls_results *results, bool *out)
+{
+    int complete = 0, code = SQLITE_OK;
+    if (results->schema > 1)
+        code = ls_results_query(results,
+                                "SELECT (SELECT count(*) FROM rows) = (SELECT count(*) FROM briefs)"
+                                " AND coalesce((SELECT max(rowid) FROM rows) ="
+                                " (SELECT max(number) FROM briefs), 1)",
+                                &complete);
+    *out = complete;
+    return code == SQLITE_OK ? LS_OK : ls_results_refuse_sqlite(results, code);
+}
+
+/* ---- Transactions --------------------------------------------------------------------------- */
+
+static ls_status perform(ls_results *results, const char *sql)
+{
+    int code = ls_results_execute(results, sql);
+    return code == SQLITE_OK ? LS_OK : ls_results_refuse_sqlite(results, code);
+}
+
+ls_status ls_results_begin(ls_results *results)
+{
+    return perform(results, "BEGIN IMMEDIATE");
+}
+
+ls_status ls_results_end(ls_results *results, ls_status status)
+{
+    if (!status)
+        status = perform(results, "COMMIT");
+    if (status)
+        ls_results_execute(results, "ROLLBACK");
+    return status;
+}
+
+/* ---- Rows in -------------------------------------------------------------------------------- */
+
+static void bind_text(sqlite3_stmt *statement, int place, const json_t *text)
+{
+    if (json_is_string(text)) /* a parameter that is not bound is NULL */
+        sqlite3_bind_text(statement, place, json_string_value(text), -1, SQLITE_STATIC);
+}
+
+/* SQLite's code. */
+static int insert_row(ls_results *results, const json_t *row, const char *text)
+{
+    const json_t *of_case = json_object_get(row, "case");
+    sqlite3_stmt *statement;
+    int code = sqlite3_prepare_v2(results->db,
+                                  "INSERT INTO rows (id, timestamp, status, model, strategy,"
+                                  " label, row) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                                  -1, &statement, NULL);
+    if (code == SQLITE_OK) {
+        bind_text(statement, 1, json_object_get(row, "id"));
+        bind_text(statement, 2, json_object_get(row, "timestamp"));
+        bind_text(statement, 3, json_object_get(json_object_get(row, "result"), "status"));
+        bind_text(statement, 4, json_object_get(of_case, "model"));
+        bind_text(statement, 5, json_object_get(of_case, "strategy"));
+        bind_text(statement, 6, json_object_get(row, "label"));
+        sqlite3_bind_text(statement, 7, text, -1, SQLITE_STATIC);
+        code = sqlite3_step(statement);
+    }
+    sqlite3_finalize(statement);
+    if (code != SQLITE_DONE)
+        return code;
+    return insert_brief(results, sqlite3_last_insert_rowid(results->db), row);
+}
+
+ls_status ls_results_put(ls_results *results, const json_t *row)
+{
+    char *text = json_dumps(row, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    if (!text)
+        return ls_fail_memory("row for the results", 0);
+    int code = insert_row(results, row, text);
+    free(text);
+    return code == SQLITE_OK ? LS_OK : ls_results_refuse_sqlite(results, code);
+}
+
+ls_status ls_results_append(ls_results *results, const json_t *row)
+{
+    if (!results || !json_is_string(json_object_get(row, "id")))
+        return ls_fail(LS_CODE_MISSING, "results", results ? results->path : "none",
+                       "a row without an id, or no open file; open one and name the row");
+    LS_TRY(ls_results_begin(results));
+    return ls_results_end(results, ls_results_put(results, row));
+}
+
+ls_status ls_results_has(ls_results *results, const char *id, bool *out)
+{
+    sqlite3_stmt *statement;
+    int code =
+        sqlite3_prepare_v2(results->db, "SELECT 1 FROM rows WHERE id = ?", -1, &statement, NULL);
+    if (code == SQLITE_OK) {
+        sqlite3_bind_text(statement, 1, id, -1, SQLITE_STATIC);
+        code = sqlite3_step(statement);
+    }
+    sqlite3_finalize(statement);
+    *out = code == SQLITE_ROW;
+    return code == SQLITE_ROW || code == SQLITE_DONE ? LS_OK
+                                                     : ls_results_refuse_sqlite(results, code);
+}
+
+ls_status ls_results_delete(ls_results *results, int64_t number)
+{
+    char sql[128];
+    snprintf(sql, sizeof sql,
+             "DELETE FROM rows WHERE rowid = %lld; DELETE FROM briefs WHERE number = %lld",
+             (long long)number, (long long)number);
+    return perform(results, sql);
+}
+
+/* ---- Rows out ------------------------------------------------------------------------------- */
+
+static ls_status parse_row(const ls_results *results, sqlite3_stmt *statement, json_t **out)
+{
+    json_error_t error;
+    const char *text = (const char *)sqlite3_column_text(statement, 1);
+    *out = text ? json_loads(text, 0, &error) : NULL;
+    return *out ? LS_OK : ls_results_refuse(results->path, "is damaged: a row in it is no JSON");
+}
+
+/* Some rows, and their numbers. */
+typedef struct row_page {
+    json_t *row[READ_AT_ONCE];
+    sqlite3_int64 number[READ_AT_ONCE];
+    size_t count;
+} row_page;
+
+/* Reads some of the rows after `last`. Numbers that do not grow are those of a file that leads in
+ * circles. */
+static ls_status read_page(ls_results *results, const char *sql, sqlite3_int64 last, row_page *page)
+{
+    sqlite3_stmt *statement;
+    page->count = 0;
+    int code = sqlite3_prepare_v2(results->db, sql, -1, &statement, NULL);
+    if (code != SQLITE_OK)
+        return ls_results_refuse_sqlite(results, code);
+    sqlite3_bind_int64(statement, 1, last);
+    sqlite3_bind_int(statement, 2, READ_AT_ONCE);
+    ls_status status = LS_OK;
+    while (!status && page->count < READ_AT_ONCE &&
+           (code = sqlite3_step(statement)) == SQLITE_ROW) {
+        const sqlite3_int64 number = sqlite3_column_int64(statement, 0);
+        if (number <= last)
+            status = ls_results_refuse(results->path, "is damaged: its rows are out of order");
+        else if (sqlite3_column_count(statement) > 2)
+            page->row[page->count] = build_brief(statement);
+        else
+            status = parse_row(results, statement, &page->row[page->count]);
+        if (!status)
+            page->number[page->count++] = last = number;
+    }
+    sqlite3_finalize(statement);
+    if (!status && code != SQLITE_DONE && code != SQLITE_ROW)
+        return ls_results_refuse_sqlite(results, code);
+    return status;
+}
+
+ls_status ls_results_each(ls_results *results, ls_rows_kind kind, ls_row_visit visit, void *context)
+{
+    bool brief = false;
+    if (kind == LS_ROWS_BRIEF)
+        LS_TRY(has_briefs(results, &brief));
+    const char *sql = brief ? "SELECT * FROM briefs WHERE number > ? ORDER BY number LIMIT ?"
+                            : "SELECT rowid, row FROM rows WHERE rowid > ? ORDER BY rowid LIMIT ?";
+    row_page *page = malloc(sizeof *page);
+    if (!page)
+        return ls_fail_memory("rows", sizeof *page);
+    sqlite3_int64 last = INT64_MIN;
+    ls_status status = LS_OK;
+    do {
+        status = read_page(results, sql, last, page);
+        for (size_t i = 0; i < page->count; i++) {
+            last = page->number[i];
+            if (!status)
+                status = visit(context, last, page->row[i]);
+            json_decref(page->row[i]);
+        }
+    } while (!status && page->count == READ_AT_ONCE);
+    free(page);
+    return status;
+}
+
+ls_status ls_results_at(ls_results *results, int64_t number, json_t **out)
+{
+    sqlite3_stmt *statement;
+    int code = sqlite3_prepare_v2(results->db, "SELECT rowid, row FROM rows WHERE rowid = ?", -1,
+                                  &statement, NULL);
+    *out = NULL;
+    if (code != SQLITE_OK)
+        return ls_results_refuse_sqlite(results, code);
+    sqlite3_bind_int64(statement, 1, number);
+    code = sqlite3_step(statement);
+    ls_status status = code == SQLITE_ROW ? parse_row(results, statement, out) : LS_OK;
+    sqlite3_finalize(statement);
+    if (code != SQLITE_ROW && code != SQLITE_DONE)
+        return ls_results_refuse_sqlite(results, code);
+    return status;
+}
+
+/* Reads the row whose id is, or begins with, `id`; the whole id comes first. */
+static ls_status find_row(const ls_results *results, sqlite3_stmt *statement, const char *id,
+                          json_t **out)
+{
+    sqlite3_bind_text(statement, 1, id, -1, SQLITE_STATIC);
+    int code = sqlite3_step(statement);
+    if (code == SQLITE_DONE)
+        return ls_fail(LS_CODE_MISSING, "row", id,
+                       "not in %s; lockstep results list shows those that are", results->path);
+    if (code != SQLITE_ROW) {
+        sqlite3_reset(statement);
+        return ls_results_refuse_sqlite(results, code);
+    }
+    bool whole = sqlite3_column_int(statement, 0);
+    json_t *row;
+    LS_TRY(parse_row(results, statement, &row));
+    code = whole ? SQLITE_DONE : sqlite3_step(statement);
+    if (code == SQLITE_DONE) {
+        *out = row;
+        return LS_OK;
+    }
+    json_decref(row);
+    if (code != SQLITE_ROW) {
+        sqlite3_reset(statement);
+        return ls_results_refuse_sqlite(results, code);
+    }
+    return ls_fail(LS_CODE_USAGE, "row", id, "several ids in %s begin so; give more of it",
+                   results->path);
+}
+
+ls_status ls_results_find(ls_results *results, const char *id, json_t **out)
+{
+    sqlite3_stmt *statement;
+    if (!*id)
+        return ls_fail(LS_CODE_USAGE, "row", "''", "an empty id; lockstep results list shows ids");
+    int code = sqlite3_prepare_v2(results->db,
+                                  "SELECT id = ?1 AS whole, row FROM rows"
+                                  " WHERE substr(id, 1, length(?1)) = ?1"
+                                  " ORDER BY whole DESC LIMIT 2",
+                                  -1, &statement, NULL);
+    if (code != SQLITE_OK)
+        return ls_results_refuse_sqlite(results, code);
+    ls_status status = find_row(results, statement, id, out);
+    sqlite3_finalize(statement);
+    return status;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/* Columns that were chosen; see row_columns.h. */
+#include "bench/output/row_columns.h"
+
+#include <string.h>
+
+static ls_cell cell_of(const char *path)
+{
+    static const struct {
+        const char *path;
+        ls_cell cell;
+    } known[] = {
+        {"case.devices", LS_CELL_DEVICES},
+        {"time.efficiency", LS_CELL_WHOLE},
+        {"train.accuracy", LS_CELL_SHARE},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(path, known[i].path) == 0)
+            return known[i].cell;
+    return LS_CELL_VALUE;
+}
+
+ls_status ls_chosen_read(const char *keys, ls_chosen *out)
+{
+    size_t count = 0;
+    *out = (ls_chosen){.columns = {.column = out->column, .alone = true}};
+    for (const char *key = keys; key; count++) {
+        const size_t length = strcspn(key, ",");
+        if (count == LS_CHOSEN_MOST)
+            return ls_fail(LS_CODE_USAGE, "--columns", NULL, "more than %d keys; give fewer",
+                           LS_CHOSEN_MOST);
+        LS_TRY(ls_row_key_find("--columns", key, length, &out->key[count]));
+        snprintf(out->title[count].path, sizeof out->title[count].path, "%.*s", (int)length, key);
+        out->column[count] = (ls_column){.title = out->title[count].path,
+                                         .path = out->key[count].path,
+                                         .width = LS_WIDTH_ANY,
+                                         .cell = cell_of(out->key[count].path),
+                                         .drop = (int)count}; /* the last ones go first */
+        key = key[length] ? key + length + 1 : NULL;
+    }
+    out->columns.count = count;
+    return LS_OK;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* Columns, as `--columns KEY,..` names them. */
+#ifndef LS_BENCH_OUTPUT_ROW_COLUMNS_H
+#define LS_BENCH_OUTPUT_ROW_COLUMNS_H
+
+#include "bench/output/format_parts.h"
+#include "bench/output/row_keys.h"
+
+enum { LS_CHOSEN_MOST = 64 };
+
+typedef struct ls_chosen {
+    ls_columns columns; /**< none: --columns was not given */
+    ls_column column[LS_CHOSEN_MOST];
+    ls_row_key key[LS_CHOSEN_MOST];
+    ls_row_key title[LS_CHOSEN_MOST]; /**< the keys as they were given */
+} ls_chosen;
+
+/** Reads "strategy,time.step_ms.median" (NULL: not given). What `out` points to itself stays valid
+ * as long as it stays where it is. LS_CODE_USAGE as of ls_row_key_find. */
+ls_status ls_chosen_read(const char *keys, ls_chosen *out);
+
+#endif

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT */
+/* Filter; see row_filter.h. */
+#include "bench/output/row_filter.h"
+
+#include "bench/output/format_parts.h"
+#include "common/base/numbers.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef enum operator_kind {
+    EQUAL,
+    UNEQUAL,
+    ABOVE,
+    BELOW,
+    AT_LEAST,
+    AT_MOST,
+    CONTAINS
+} operator_kind;
+
+static const struct {
+    const char *text;
+    operator_kind kind;
+} operators[] = {{"!=", UNEQUAL}, {">=", AT_LEAST}, {"<=", AT_MOST}, {"=", EQUAL},
+                 {">", ABOVE},    {"<", BELOW},     {"~", CONTAINS}};
+
+typedef struct condition {
+    ls_row_key key;
+    operator_kind kind;
+    char *value;
+    bool is_number;
+    double number;
+} condition;
+
+struct ls_row_filter {
+    condition *conditions;
+    size_t count;
+};
+
+/* ---- Conditions ----------------------------------------------------------------------------- */
+
+static ls_status refuse(const char *part, const char *why)
+{
+    return ls_fail(LS_CODE_USAGE, "--where", *part ? part : "''",
+                   "%s; KEY=VALUE, or with != > < >= <= ~ in place of =; a comma parts conditions",
+                   why);
+}
+
+static ls_status read_condition(const char *part, condition *out)
+{
+    const size_t length = strcspn(part, "!=<>~");
+    const char *rest = part + length;
+    if (length == 0)
+        return refuse(part, "a key is missing");
+    for (size_t i = 0; i < sizeof operators / sizeof *operators; i++) {
+        const size_t size = strlen(operators[i].text);
+        if (strncmp(rest, operators[i].text, size) != 0)
+            continue;
+        LS_TRY(ls_row_key_find("--where", part, length, &out->key));
+        out->kind = operators[i].kind;
+        out->value = strdup(rest + size);
+        if (!out->value)
+            return ls_fail_memory("--where", strlen(rest));
+        if (!*out->value && out->kind != EQUAL && out->kind != UNEQUAL)
+            return refuse(part, "a value is missing");
+        out->is_number = ls_parse_real(out->value, &out->number);
+        return LS_OK;
+    }
+    return refuse(part, "is no condition");
+}
+
+/* Cuts the text at its first comma that no backslash stands before, takes those backslashes out,
+ * and returns what follows; NULL after the last part. */
+static char *cut(char *part)
+{
+    char *to = part;
+    for (char *c = part; *c; c++) {
+        if (*c == '\\' && c[1] == ',')
+            c++;
+        else if (*c == ',') {
+            *to = 0;
+            return c + 1;
+        }
+        *to++ = *c;
+    }
+    *to = 0;
+    return NULL;
+}
+
+ls_status ls_row_filter_open(const char *text, ls_row_filter **out)
+{
+    ls_row_filter *filter = calloc(1, sizeof *filter);
+    char *copy = strdup(text);
+    if (filter)
+        filter->conditions = calloc(strlen(text) / 2 + 1, sizeof *filter->conditions);
+    ls_status status = LS_OK;
+    if (!filter || !filter->conditions || !copy)
+        status = ls_fail_memory("--where", strlen(text));
+    for (char *part = copy, *next; part && !status; part = next) {
+        next = cut(part);
+        status = read_condition(part, &filter->conditions[filter->count]);
+        filter->count++;
+    }
+    free(copy);
+    if (status)
+        ls_row_filter_close(filter);
+    else
+        *out = filter;
+    return status;
+}
+
+void ls_row_filter_close(ls_row_filter *filter)
+{
+    for (size_t i = 0; filter && i < filter->count; i++)
+        free(filter->conditions[i].value);
+    if (filter)
+        free(filter->conditions);
+    free(filter);
+}
+
+const char *ls_row_filter_path(const ls_row_filter *filter, size_t index)
+{
+    return filter && index < filter->count ? filter->conditions[index].key.path : NULL;
+}
+
+static bool in_order(operator_kind kind, int order)
+{
+    switch (kind) {
+    case EQUAL:
+        return order == 0;
+    case UNEQUAL:
+        return order != 0;
+    case ABOVE:
+        return order > 0;
+    case BELOW:
+        return order < 0;
+    case AT_LEAST:
+        return order >= 0;
+    case AT_MOST:
+        return order <= 0;
+    case CONTAINS:
+        break;
+    }
+    return false;
+}
+
+static ls_status holds_text(const condition *one, const json_t *value, bool *out)
+{
+    const bool equality = one->kind == EQUAL || one->kind == UNEQUAL;
+    if (!value && !equality) {
+        *out = false;
+        return LS_OK;
+    }
+    char *text = ls_value_text(value);
+    if (!text)
+        return ls_fail_memory("--where", 0);
+    if (one->kind == CONTAINS)
+        *out = strstr(text, one->value) != NULL;
+    else
+        *out = (equality || !one->is_number) && in_order(one->kind, strcmp(text, one->value));
+    free(text);
+    return LS_OK;
+}
+
+static ls_status holds(const condition *one, const json_t *value, bool *out)
+{
+    if (!json_is_number(value) || one->kind == CONTAINS)
+        return holds_text(one, value, out);
+    const double number = json_number_value(value);
+    if (one->is_number) {
+        *out = in_order(one->kind, (number > one->number) - (number < one->number));
+    } else if (one->kind == EQUAL || one->kind == UNEQUAL) {
+        *out = one->kind == UNEQUAL;
+    } else {
+        return ls_fail(LS_CODE_USAGE, "--where", one->key.path,
+                       "is a number, and '%s' is none; give a number", one->value);
+    }
+    return LS_OK;
+}
+
+ls_status ls_row_filter_holds(const ls_row_filter *filter, const json_t *row, bool *out)
+{
+    bool all = true;
+    for (size_t i = 0; filter && i < filter->count && all; i++) {
+        json_t *value = ls_row_value(row, filter->conditions[i].key.path);
+        ls_status status = holds(&filter->conditions[i], value, &all);
+        json_decref(value);
+        LS_TRY(status);
+    }
+    *out = all;
+    return LS_OK;
+}
+
+/* ---- Since ---------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *unit;
+    int64_t seconds;
+} units[] = {{"s", 1}, {"min", 60}, {"h", 3600}, {"d", 86400}, {"w", 604800}};
+
+/* "2d" in seconds; false for anything else. */
+static bool read_age(const char *text, int64_t *out)
+{
+    char number[16];
+    const size_t digits = strspn(text, "0123456789");
+    if (digits == 0 || digits >= sizeof number)
+        return false;
+    snprintf(number, sizeof number, "%.*s", (int)digits, text);
+    int64_t count;
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (strcmp(text + digits, units[i].unit) == 0 &&
+            ls_parse_integer(number, 0, 1000000000, &count)) {
+            *out = count * units[i].seconds;
+            return true;
+        }
+    return false;
+}
+
+/* A day that the calendar has, and a time of it. */
+static bool is_stamp(const char stamp[21])
+{
+    static const char form[] = "0000-00-00T00:00:00Z";
+    for (size_t i = 0; i < sizeof form; i++)
+        if (form[i] == '0' ? !isdigit((unsigned char)stamp[i]) : stamp[i] != form[i])
+            return false;
+    struct tm given = {0};
+    sscanf(stamp, "%4d-%2d-%2dT%2d:%2d:%2d", &given.tm_year, &given.tm_mon, &given.tm_mday,
+           &given.tm_hour, &given.tm_min, &given.tm_sec);
+    given.tm_year -= 1900;
+    given.tm_mon -= 1;
+    struct tm normal = given;
+    timegm(&normal);
+    return normal.tm_mon == given.tm_mon && normal.tm_mday == given.tm_mday &&
+           normal.tm_hour == given.tm_hour && normal.tm_min == given.tm_min &&
+           normal.tm_sec == given.tm_sec;
+}
+
+ls_status ls_since_read(const char *text, time_t now, char stamp[21])
+{
+    static const char midnight[] = "2000-01-01T00:00:00Z";
+    int64_t age;
+    const size_t length = strlen(text);
+    if (read_age(text, &age)) {
+        struct tm utc;
+        const time_t then = now > age ? now - age : 0;
+        gmtime_r(&then, &utc);
+        strftime(stamp, 21, "%Y-%m-%dT%H:%M:%SZ", &utc);
+        return LS_OK;
+    }
+    if (length == 10 || length == 16 || length == 19 || length == 20) {
+        snprintf(stamp, 21, "%s%s", text, midnight + length);
+        if (is_stamp(stamp))
+            return LS_OK;
+    }
+    return ls_fail(LS_CODE_USAGE, "--since", text,
+                   "is neither an age (30min, 12h, 2d, 1w) nor a day (2026-11-20, or with a time: "
+                   "2026-11-20T14:30)");
+}
+
+/* ---- Order ---------------------------------------------------------------------------------- */
+
+int ls_value_order(const json_t *a, const json_t *b)
+{
+    if (!a || !b)
+        return (a == NULL) - (b == NULL);
+    if (json_is_number(a) != json_is_number(b))
+        return json_is_number(a) ? -1 : 1;
+    if (json_is_number(a)) {
+        const double x = json_number_value(a), y = json_number_value(b);
+        return (x > y) - (x < y);
+    }
+    char *mine = ls_value_text(a), *other = ls_value_text(b);
+    const int order = mine && other ? strcmp(mine, other) : 0;
+    free(mine);
+    free(other);
+    return order;
+}

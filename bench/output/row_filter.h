@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Filter: which rows are meant, and in which order: `--where`, `--since` and `--sort`.
+ *
+ * `--where` is a list of conditions, KEY OPERATOR VALUE, all of which have to hold; a comma in a
+ * value is written \, .
+ *   =  !=         equal, as numbers where both are, else as text. A field that a row has not is the
+ *                 empty text.
+ *   > < >= <=     numbers; with a value that is no number, texts by their bytes (timestamps).
+ *                 Never true of a field that a row has not.
+ *   ~             the field's text contains the value.
+ * A list's text is its elements joined by '+'.
+ */
+#ifndef LS_BENCH_OUTPUT_ROW_FILTER_H
+#define LS_BENCH_OUTPUT_ROW_FILTER_H
+
+#include "bench/output/row_keys.h"
+#include "common/base/status.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <time.h>
+
+typedef struct ls_row_filter ls_row_filter;
+
+/** LS_CODE_USAGE names what is wrong in the text. */
+ls_status ls_row_filter_open(const char *text, ls_row_filter **out);
+
+/** Takes NULL. */
+void ls_row_filter_close(ls_row_filter *filter);
+
+/** Whether all conditions hold of the row; NULL has none. LS_CODE_USAGE where a number is compared
+ *  with what is none. */
+ls_status ls_row_filter_holds(const ls_row_filter *filter, const json_t *row, bool *out);
+
+/** The paths of the conditions, one by one; NULL after the last. */
+const char *ls_row_filter_path(const ls_row_filter *filter, size_t index);
+
+/** "2d", "12h", "30min", "1w" before `now`, or a date, with or without a time (UTC), as the
+ *  timestamp that rows are compared with: "2026-11-20T00:00:00Z". */
+ls_status ls_since_read(const char *text, time_t now, char stamp[21]);
+
+/** Order of two values of a key, as of strcmp: numbers before texts; NULL after both. */
+int ls_value_order(const json_t *a, const json_t *b);
+
+#endif

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+/* Cells of tables, and texts on a terminal; see table_parts.h. */
+#include "bench/output/table_parts.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Keeps control characters of a label from the terminal. */
+static void clean(char *text)
+{
+    for (char *c = text; *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            *c = ' ';
+}
+
+static void write_figure(double value, char *cell)
+{
+    if (fabs(value) >= 1000 && fabs(value) < 1e10)
+        snprintf(cell, LS_CELL_SIZE, "%.0f", value);
+    else
+        snprintf(cell, LS_CELL_SIZE, "%#.4g", value);
+}
+
+static void write_text(const json_t *value, char *cell)
+{
+    char *text = ls_value_text(value);
+    snprintf(cell, LS_CELL_SIZE, "%s", text ? text : "");
+    free(text);
+}
+
+/* "2 cpu" where they are the first of a kind, else their names; where these are long, "8 x cpu", or
+ * "8 devices" where their kinds differ. */
+static void write_devices(const json_t *devices, int width, char *cell)
+{
+    const char *first = json_string_value(json_array_get(devices, 0));
+    const size_t kind = first ? strcspn(first, ":") : 0, count = json_array_size(devices);
+    bool alike = kind > 0, in_order = kind > 0;
+    for (size_t i = 0; i < count; i++) {
+        const char *name = json_string_value(json_array_get(devices, i));
+        char expected[64];
+        alike = alike && name && strcspn(name, ":") == kind && memcmp(name, first, kind) == 0;
+        snprintf(expected, sizeof expected, "%.*s:%zu", (int)kind, first ? first : "", i);
+        in_order = in_order && name && strcmp(name, expected) == 0;
+    }
+    if (in_order)
+        snprintf(cell, LS_CELL_SIZE, "%zu %.*s", count, (int)kind, first);
+    else if (ls_text_width(cell) > width && alike)
+        snprintf(cell, LS_CELL_SIZE, "%zu x %.*s", count, (int)kind, first);
+    else if (ls_text_width(cell) > width)
+        snprintf(cell, LS_CELL_SIZE, "%zu devices", count);
+}
+
+static void write_gate(const json_t *equivalence, char *cell)
+{
+    bool failed = json_is_false(json_object_get(equivalence, "pass"));
+    const char *grade = json_string_value(json_object_get(equivalence, "grade"));
+    snprintf(cell, LS_CELL_SIZE, "%s", failed ? "failed" : grade ? grade : "");
+}
+
+static void write_half(const json_t *step_ms, char *cell)
+{
+    const json_t *interval = json_object_get(step_ms, "ci95");
+    const double median = json_number_value(json_object_get(step_ms, "median"));
+    if (json_array_size(interval) == 2 && median > 0)
+        snprintf(cell, LS_CELL_SIZE, "%.1f%%",
+                 50.0 *
+                     (json_number_value(json_array_get(interval, 1)) -
+                      json_number_value(json_array_get(interval, 0))) /
+                     median);
+}
+
+static void write_status(const json_t *result, char *cell)
+{
+    const char *status = json_string_value(json_object_get(result, "status"));
+    const json_t *warnings = json_object_get(result, "warnings");
+    snprintf(cell, LS_CELL_SIZE, "%s", status ? status : "");
+    for (size_t i = 0; i < json_array_size(warnings); i++) {
+        const size_t used = strlen(cell);
+        snprintf(cell + used, LS_CELL_SIZE - used, ", %s",
+                 json_string_value(json_array_get(warnings, i)));
+    }
+}
+
+static void write_number(ls_cell kind, const json_t *value, char *cell)
+{
+    const double number = json_number_value(value);
+    if (kind == LS_CELL_FIGURE)
+        write_figure(number, cell);
+    else if (kind == LS_CELL_PERCENT)
+        snprintf(cell, LS_CELL_SIZE, "%.1f%%", 100.0 * number);
+    else if (kind == LS_CELL_WHOLE)
+        snprintf(cell, LS_CELL_SIZE, "%.0f%%", 100.0 * number);
+    else if (kind == LS_CELL_SHARE)
+        snprintf(cell, LS_CELL_SIZE, "%.4f", number);
+    else if (kind == LS_CELL_RATIO)
+        snprintf(cell, LS_CELL_SIZE, "%.2f", number);
+    else if (kind == LS_CELL_VALUE && json_is_real(value))
+        snprintf(cell, LS_CELL_SIZE, "%.6g", number);
+}
+
+void ls_cell_write(const ls_column *column, const json_t *row, char cell[LS_CELL_SIZE])
+{
+    json_t *value = ls_row_value(row, column->path);
+    cell[0] = 0;
+    if (column->cell == LS_CELL_GATE)
+        write_gate(value, cell);
+    else if (column->cell == LS_CELL_HALF)
+        write_half(value, cell);
+    else if (column->cell == LS_CELL_STATUS)
+        write_status(value, cell);
+    else if (json_is_number(value))
+        write_number(column->cell, value, cell);
+    if (!*cell)
+        write_text(value, cell);
+    if (column->cell == LS_CELL_DEVICES)
+        write_devices(value, column->width, cell);
+    clean(cell);
+    json_decref(value);
+}
+
+/* ---- Texts ---------------------------------------------------------------------------------- */
+
+static bool begins_character(char c)
+{
+    return ((unsigned char)c & 0xc0) != 0x80;
+}
+
+int ls_text_width(const char *text)
+{
+    int width = 0;
+    for (; *text; text++)
+        width += begins_character(*text);
+    return width;
+}
+
+/* Where the character of that number begins, or the end. */
+static size_t offset_of(const char *text, int number)
+{
+    size_t at = 0;
+    for (; text[at]; at++)
+        if (begins_character(text[at]) && number-- == 0)
+            break;
+    return at;
+}
+
+void ls_text_shorten(char *text, int width)
+{
+    if (ls_text_width(text) <= width)
+        return;
+    if (width < 4) {
+        text[offset_of(text, width)] = 0;
+        return;
+    }
+    memcpy(text + offset_of(text, width - 2), "..", sizeof "..");
+}
+
+char *ls_row_reason(const json_t *row)
+{
+    const json_t *reason = json_object_get(json_object_get(row, "result"), "reason");
+    char *text = reason ? ls_value_text(reason) : NULL;
+    if (text)
+        clean(text);
+    return text;
+}
+
+bool ls_row_is_bad(const json_t *row)
+{
+    const char *status =
+        json_string_value(json_object_get(json_object_get(row, "result"), "status"));
+    return status && strcmp(status, "ok") != 0;
+}
+
+void ls_text_wrap(FILE *stream, const char *text, int at, int indent, int width)
+{
+    const int most = width > indent + 1 ? width : indent + 1;
+    if (at == 0)
+        fprintf(stream, "%*s", at = indent, "");
+    while (*text) {
+        const size_t fits = offset_of(text, most - at);
+        size_t end = fits;
+        while (text[fits] && end > 0 && text[end] != ' ')
+            end--;
+        if (text[fits] && end == 0 && at <= indent) /* one long word */
+            end = fits;
+        fprintf(stream, "%.*s", (int)end, text);
+        text += end;
+        text += strspn(text, " ");
+        if (*text)
+            fprintf(stream, "\n%*s", at = indent, "");
+    }
+    fputc('\n', stream);
+}

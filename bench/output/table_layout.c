@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+/* Which columns a table has, and which of them fit a line; see table_parts.h. */
+#include "bench/output/table_parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Options that stay as long as they can: who reads a table looks for them. */
+static const char *const telling[] = {"case.model", "case.strategy", "case.devices",
+                                      "case.batch_global"};
+
+enum { SHORTEST_TEXT = 8 };
+
+/* The cells of all rows. False without memory. */
+static bool fill(ls_table_column *column, const json_t *rows)
+{
+    char cell[LS_CELL_SIZE];
+    column->cell = calloc(json_array_size(rows) + 1, sizeof *column->cell);
+    column->width = ls_text_width(column->is.title);
+    column->shown = false;
+    bool numbers = column->option || column->is.cell == LS_CELL_VALUE;
+    for (size_t r = 0; column->cell && r < json_array_size(rows); r++) {
+        ls_cell_write(&column->is, json_array_get(rows, r), cell);
+        if (!(column->cell[r] = strdup(cell)))
+            return false;
+        const int width = ls_text_width(cell);
+        column->width = width > column->width ? width : column->width;
+        column->shown |= width > 0;
+        numbers = numbers && strspn(cell, "0123456789.e+-") == strlen(cell);
+    }
+    column->is.right |= numbers;
+    return column->cell;
+}
+
+static bool is_given(const ls_columns *columns, const char *path)
+{
+    for (size_t i = 0; i < columns->count; i++)
+        if (strcmp(columns->column[i].path, path) == 0)
+            return true;
+    return false;
+}
+
+ls_table *ls_table_make(const ls_columns *columns, const json_t *fields, const json_t *rows)
+{
+    const size_t options = columns->alone ? 0 : json_array_size(fields);
+    ls_table *table = calloc(1, sizeof *table);
+    bool ok =
+        table && (table->column = calloc(columns->count + options + 1, sizeof *table->column));
+    for (size_t i = 0; ok && i <= columns->count; i++) {
+        for (size_t o = 0; ok && i == columns->leading && o < options; o++) {
+            ls_table_column *option = &table->column[table->count];
+            option->is = ls_case_column(json_string_value(json_array_get(fields, o)), option->title,
+                                        option->path);
+            option->option = true;
+            if (is_given(columns, option->path))
+                continue;
+            table->count++;
+            ok = fill(option, rows);
+        }
+        if (ok && i < columns->count) {
+            ls_table_column *given = &table->column[table->count++];
+            given->is = columns->column[i];
+            ok = fill(given, rows);
+            given->shown |= columns->alone;
+        }
+    }
+    if (table)
+        table->rows = json_array_size(rows);
+    if (ok)
+        return table;
+    ls_table_free(table);
+    return NULL;
+}
+
+void ls_table_free(ls_table *table)
+{
+    for (size_t c = 0; table && c < table->count; c++) {
+        for (size_t r = 0; table->column[c].cell && r < table->rows; r++)
+            free(table->column[c].cell[r]);
+        free(table->column[c].cell);
+    }
+    if (table)
+        free(table->column);
+    free(table);
+}
+
+int ls_table_width(const ls_table *table)
+{
+    int width = -1;
+    for (size_t c = 0; c < table->count; c++)
+        if (table->column[c].shown)
+            width += table->column[c].width + 1;
+    return width;
+}
+
+/* What the options that are shown, but for that one, say of a row; owned by the caller. */
+static char *name_row(const ls_table *table, size_t row, const ls_table_column *without)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *stream = open_memstream(&text, &size);
+    for (size_t c = 0; stream && c < table->count; c++)
+        if (table->column[c].option && table->column[c].shown && &table->column[c] != without)
+            fprintf(stream, "%s\n", table->column[c].cell[row]);
+    if (stream)
+        fclose(stream);
+    return text;
+}
+
+/* How many rows the options tell apart. */
+static size_t count_names(const ls_table *table, const ls_table_column *without)
+{
+    json_t *names = json_object();
+    for (size_t r = 0; r < table->rows; r++) {
+        char *name = name_row(table, r, without);
+        if (name)
+            json_object_set_new_nocheck(names, name, json_true());
+        free(name);
+    }
+    const size_t count = json_object_size(names);
+    json_decref(names);
+    return count;
+}
+
+static bool is_telling(const ls_table_column *column)
+{
+    for (size_t i = 0; i < sizeof telling / sizeof *telling; i++)
+        if (strcmp(telling[i], column->is.path) == 0)
+            return true;
+    return false;
+}
+
+static bool is_empty(const ls_table *table, const ls_table_column *column)
+{
+    for (size_t r = 0; r < table->rows; r++)
+        if (*column->cell[r])
+            return false;
+    return true;
+}
+
+/* The column that goes next; NULL: none may. */
+static ls_table_column *least_telling(const ls_table *table)
+{
+    ls_table_column *least = NULL;
+    for (size_t c = table->count; c-- > 0;)
+        if (table->column[c].shown && is_empty(table, &table->column[c]))
+            return &table->column[c];
+    const size_t names = count_names(table, NULL);
+    for (size_t c = table->count; c-- > 0;) {
+        ls_table_column *column = &table->column[c];
+        if (column->shown && column->option && !is_telling(column) &&
+            count_names(table, column) == names)
+            return column;
+    }
+    for (size_t c = 0; c < table->count; c++) {
+        ls_table_column *column = &table->column[c];
+        if (column->shown && !column->option && column->is.drop > (least ? least->is.drop : 0))
+            least = column;
+    }
+    for (size_t c = table->count; c-- > 0 && !least;)
+        if (table->column[c].shown && table->column[c].option)
+            least = &table->column[c];
+    return least;
+}
+
+/* Cuts the texts of a column; figures stay whole. */
+static void narrow(ls_table *table, ls_table_column *column, int width)
+{
+    const int title = ls_text_width(column->is.title);
+    const int most = width > title ? width : title;
+    if (column->width <= most || column->is.right)
+        return;
+    for (size_t r = 0; r < table->rows; r++)
+        ls_text_shorten(column->cell[r], most);
+    column->width = most;
+}
+
+void ls_table_fit(ls_table *table, int width)
+{
+    for (size_t c = 0; c < table->count; c++)
+        if (!table->column[c].option)
+            narrow(table, &table->column[c], table->column[c].is.width);
+    for (size_t c = 0; c < table->count && ls_table_width(table) > width; c++)
+        if (table->column[c].option)
+            narrow(table, &table->column[c], width / 3);
+    while (ls_table_width(table) > width) {
+        ls_table_column *least = least_telling(table);
+        if (!least)
+            break;
+        least->shown = false;
+    }
+    for (size_t c = table->count; c-- > 0;) {
+        const int over = ls_table_width(table) - width;
+        const int now = table->column[c].width - over;
+        if (over > 0 && table->column[c].shown)
+            narrow(table, &table->column[c], now > SHORTEST_TEXT ? now : SHORTEST_TEXT);
+    }
+}

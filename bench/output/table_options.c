@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/* Which options cases share and in which they differ; see table_parts.h. */
+#include "bench/output/table_parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* These first, in this order; then the others as they come. */
+static const char *const first[] = {
+    "model",  "data",      "strategy",     "devices", "batch_global", "steps",     "epochs",
+    "reduce", "allreduce", "bucket_bytes", "link",    "inject",       "optimizer", "lr",
+    "seed",   "warmup",    "micro_shards", "blocks",  "ranks",        "scaling",   "comm",
+};
+
+/* They follow from the options. */
+static const char *const derived[] = {"batch_per_device", "devices_asked", "hosts", "overlap",
+                                      "parameters"};
+
+static bool is_among(const char *const *names, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return false;
+}
+
+json_t *ls_case_fields(const json_t *groups)
+{
+    json_t *all = json_object(), *list = json_array(), *value;
+    const char *name;
+    for (size_t i = 0; i < json_array_size(groups); i++)
+        json_object_update_missing(all, json_array_get(groups, i));
+    for (size_t i = 0; i < sizeof first / sizeof *first; i++)
+        if (json_object_get(all, first[i]))
+            json_array_append_new(list, json_string(first[i]));
+    json_object_foreach(all, name, value)
+    {
+        if (!is_among(first, sizeof first / sizeof *first, name) &&
+            !is_among(derived, sizeof derived / sizeof *derived, name))
+            json_array_append_new(list, json_string(name));
+    }
+    json_decref(all);
+    return list;
+}
+
+/* Two groups of the same key that have the field and have it not. */
+static bool is_left_out(const json_t *groups, const char *field)
+{
+    static const char *const keys[] = {"model", "data", "strategy", "reduce"};
+    enum { HAS = 1, LACKS = 2 };
+    json_t *seen = json_object();
+    bool found = false;
+    for (size_t i = 0; i < json_array_size(groups) && !found; i++) {
+        const json_t *group = json_array_get(groups, i);
+        char key[1024] = "";
+        for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
+            const char *text = json_string_value(json_object_get(group, keys[k]));
+            snprintf(key + strlen(key), sizeof key - strlen(key), "%s|", text ? text : "");
+        }
+        const json_int_t now = json_object_get(group, field) ? HAS : LACKS,
+                         was = json_integer_value(json_object_get(seen, key));
+        found = was && was != now;
+        json_object_set_new_nocheck(seen, key, json_integer(now));
+    }
+    json_decref(seen);
+    return found;
+}
+
+bool ls_case_differs(const json_t *groups, const char *field)
+{
+    const json_t *value = NULL;
+    size_t having = 0;
+    for (size_t i = 0; i < json_array_size(groups); i++) {
+        const json_t *here = json_object_get(json_array_get(groups, i), field);
+        if (!here)
+            continue;
+        if (value && !json_equal(value, here))
+            return true;
+        value = here;
+        having++;
+    }
+    return having && having < json_array_size(groups) && is_left_out(groups, field);
+}
+
+const char *ls_case_title(const char *field, char text[64])
+{
+    snprintf(text, 64, "%s", strcmp(field, "batch_global") == 0 ? "batch" : field);
+    for (char *c = text; *c; c++)
+        if (*c == '_')
+            *c = '-';
+    return text;
+}
+
+ls_column ls_case_column(const char *field, char title[64], char path[80])
+{
+    const bool devices = strcmp(field, "devices") == 0;
+    snprintf(path, 80, "case.%s", field);
+    return (ls_column){ls_case_title(field, title),
+                       path,
+                       devices ? 20 : LS_WIDTH_ANY,
+                       false,
+                       devices ? LS_CELL_DEVICES : LS_CELL_TEXT,
+                       0};
+}
+
+json_t *ls_case_groups(const json_t *rows)
+{
+    json_t *groups = json_array();
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        json_t *group = json_object_get(json_array_get(rows, i), "case");
+        if (group)
+            json_array_append(groups, group);
+    }
+    return groups;
+}

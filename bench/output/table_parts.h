@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/* Parts of the table: cells, which options differ, which columns fit, and what is said below. */
+#ifndef LS_BENCH_OUTPUT_TABLE_PARTS_H
+#define LS_BENCH_OUTPUT_TABLE_PARTS_H
+
+#include "bench/output/format_parts.h"
+
+enum { LS_CELL_SIZE = 160 }; /**< bytes of a cell */
+
+/* ---- Cells (table_cell.c) ------------------------------------------------------------------- */
+
+/** Writes the column's cell of a row; control characters become blanks. */
+void ls_cell_write(const ls_column *column, const json_t *row, char cell[LS_CELL_SIZE]);
+
+/** Columns that a text takes on a terminal: UTF-8 of single width. */
+int ls_text_width(const char *text);
+
+/** Cuts it so that it takes `width` of them, ".." at its end where there is room for that. */
+void ls_text_shorten(char *text, int width);
+
+/** Why a row is not ok, owned by the caller (free); NULL where nothing says so. */
+char *ls_row_reason(const json_t *row);
+
+bool ls_row_is_bad(const json_t *row); /**< its status is neither ok nor absent */
+
+/** Prints a text in lines of `width`, broken at blanks; lines after the first begin with `indent`
+ *  blanks, so does the first one if `at` is 0. `at`: where the first one begins. */
+void ls_text_wrap(FILE *stream, const char *text, int at, int indent, int width);
+
+/* ---- Options (table_options.c) --------------------------------------------------------------
+ *
+ * A group `case` has the options of its case, and some fields that follow from them (the batch of
+ * each device, say), which are no options.
+ */
+
+/** Names of the fields that are options, in the order in which they tell a case: a new array. */
+json_t *ls_case_fields(const json_t *groups);
+
+/**
+ * Whether cases differ in an option: two have it with different values, or two alike in model,
+ * data, strategy and reduce have it and have it not. (One that a strategy does not know says no
+ * more than the strategy.)
+ */
+bool ls_case_differs(const json_t *groups, const char *field);
+
+/** The option's name: "batch" of batch_global, "ps-mode" of ps_mode. Returns `text`. */
+const char *ls_case_title(const char *field, char text[64]);
+
+/** The option as a column with path and title in the caller's memory. */
+ls_column ls_case_column(const char *field, char title[64], char path[80]);
+
+/** The groups `case` of rows, a new array. */
+json_t *ls_case_groups(const json_t *rows);
+
+/* ---- Layout (table_layout.c) ---------------------------------------------------------------- */
+
+typedef struct ls_table_column {
+    ls_column is;
+    char title[64], path[80]; /**< of an option */
+    char **cell;              /**< [rows] */
+    int width;                /**< of the widest, title included */
+    bool option;
+    bool shown;
+} ls_table_column;
+
+typedef struct ls_table {
+    ls_table_column *column;
+    size_t count, rows;
+} ls_table;
+
+/**
+ * A table of `rows`: the columns given, and where these are not alone those of the options in
+ * `fields`, behind the leading ones, and columns that are empty are not shown. NULL without memory.
+ */
+ls_table *ls_table_make(const ls_columns *columns, const json_t *fields, const json_t *rows);
+void ls_table_free(ls_table *table);
+
+/** Of what is shown, with a blank between columns. */
+int ls_table_width(const ls_table *table);
+
+/**
+ * Makes it fit `width`: texts are cut to their columns' width, those of options to a third of the
+ * line; then columns that are empty go, then options that tell no two cases apart which others do
+ * not go (not the model, the strategy, the devices and the batch), the last first; then columns by
+ * `drop`; then options, the last first. At last texts are cut.
+ */
+void ls_table_fit(ls_table *table, int width);
+
+/* ---- Below the table (table_words.c) -------------------------------------------------------- */
+
+/** Of rows with a time, for each model and data set that has several: which is the fastest, and the
+ *  ratio to the next, or which are within the noise. */
+void ls_table_rank(ls_writer *writer, const json_t *rows);
+
+/** What each row was compared with. */
+void ls_table_compare(ls_writer *writer, const json_t *rows);
+
+#endif

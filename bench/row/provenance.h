@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* Provenance: the group of a row that says what ran, from which source, built how, and where. */
+#ifndef LS_BENCH_ROW_PROVENANCE_H
+#define LS_BENCH_ROW_PROVENANCE_H
+
+#include "common/base/status.h"
+#include "common/device/device.h"
+#include "common/device/machine.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+/** What only the run knows; everything is borrowed. */
+typedef struct ls_provenance {
+    const ls_machine_info *machine;
+    const ls_device_info *const *devices; /**< [device_count], in the order of the case */
+    size_t device_count;
+    bool oversubscribed;   /**< any two of the devices share a core */
+    const json_t *kernels; /**< operation to kernel chosen; NULL: none to name */
+    const char *mpi;       /**< library and version; NULL where no MPI is in use */
+} ls_provenance;
+
+/**
+ * The group `provenance`, owned by the caller (json_decref): commit, dirty, version, build_type,
+ * compiler, compiler_flags, libraries {name: version}, kernels {operation: kernel}, cpu, isa,
+ * arch, os, host, cores_allowed, memory_limit (bytes); of each device in turn, cores_per_device
+ * (how many) and cores (which, operating-system numbers); oversubscribed, denormals_flushed (on
+ * every CPU device), huge_pages (any device asks for them), ci95 (what the interval of the median
+ * is). gpu, driver and gpus (of each one in turn: device, pci, multiprocessors) are there where a
+ * device is a GPU, mpi where it is in use, commit and dirty where the source was under git. Text
+ * that is not UTF-8 has
+ * '?' for its bytes beyond ASCII.
+ */
+ls_status ls_provenance_build(const ls_provenance *facts, json_t **out);
+
+#endif

@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: MIT */
+/* Row of figures from a trial and its gate; see row.h. */
+#include "bench/row/row.h"
+
+#include "bench/row/provenance.h"
+#include "bench/row/row_case.h"
+#include "bench/row/row_ps.h"
+#include "bench/train/statistics.h"
+#include "bench/train/step_kernels.h"
+#include "common/device/machine_gpus.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Puts a real where it is a number; NaN means that it does not apply. */
+static void put_real(json_t *object, const char *name, double value)
+{
+    if (isfinite(value))
+        json_object_set_new(object, name, json_real(value));
+}
+
+static void put_integer(json_t *object, const char *name, uint64_t value)
+{
+    json_object_set_new(object, name, json_integer((json_int_t)value));
+}
+
+static void put_text(json_t *object, const char *name, const char *value)
+{
+    json_object_set_new(object, name, json_string(value));
+}
+
+/* Why the row is not ok: the gate's finding, the trial's, or that it could not run. */
+static json_t *result_group(const ls_row_facts *f)
+{
+    json_t *group = json_object();
+    const char *status = "ok", *reason = NULL;
+    if (f->error) {
+        status = "error";
+        reason = f->error;
+    } else if (f->gate && !f->gate->pass) {
+        status = "failed";
+        reason = f->gate->oracle;
+    } else if (f->trial && f->trial->failed) {
+        status = "failed";
+        reason = f->trial->reason;
+    } else if (f->trial && f->trial->interrupted) {
+        status = "error";
+        reason = f->trial->reason;
+    } else if (f->gate && *f->gate->diverged) {
+        status = "failed";
+        reason = f->gate->diverged;
+    }
+    put_text(group, "status", status);
+    if (reason)
+        put_text(group, "reason", reason);
+    return group;
+}
+
+/* FLOPs of a step on each whole device, whose roof its parts share. */
+static double step_flops(const ls_plan_of_case *plan)
+{
+    const int here = (int)plan->device_count;
+    const double wholes =
+        (double)plan->all_devices / here * ls_device_name_wholes(plan->devices, here);
+    return ls_graph_flops(plan->model->graph) * (double)plan->job.batch / wholes;
+}
+
+double ls_row_reached(const ls_row_facts *f)
+{
+    ls_statistics s;
+    const char *entry;
+    json_t *kernels = ls_step_kernels(f->trial->session.run), *kernel;
+    bool direct = true;
+    json_object_foreach(kernels, entry, kernel)
+    {
+        const char *name = json_string_value(kernel);
+        direct = direct && !strstr(name, "winograd") && !strstr(name, "cudnn");
+    }
+    json_decref(kernels);
+    ls_statistics_compute(f->trial->step_ms, f->trial->samples, &s);
+    /* Where each worker goes its own way, the fastest steps are nobody's pace. */
+    direct = direct && !ls_ps_by_arrival(&f->plan->job.ps);
+    return direct && s.p10 > 0 ? step_flops(f->plan) / (s.p10 * 1e-3) : 0;
+}
+
+/* Samples per second: of all workers over the time where each goes its own way, else of a full
+ * batch in the median step; and in the mean. */
+static void put_rates(json_t *group, const ls_row_facts *f, const ls_statistics *s)
+{
+    const ls_trial *trial = f->trial;
+    const ls_job *job = &f->plan->job;
+    const uint64_t warmup = (uint64_t)f->plan->warmup;
+    const uint64_t samples = ls_session_samples(&trial->session, warmup + trial->timed_done) -
+                             ls_session_samples(&trial->session, warmup);
+    const double mean = (double)samples / (trial->timed_ms * 1e-3);
+    const bool alone = ls_strategy_serves(f->plan->strategy) && ls_ps_by_arrival(&job->ps);
+    put_real(group, "samples_per_s", alone ? mean : (double)job->batch / (s->median * 1e-3));
+    put_real(group, "samples_per_s_mean", mean);
+}
+
+static json_t *time_group(const ls_row_facts *f)
+{
+    ls_trial *trial = f->trial;
+    const ls_plan_of_case *plan = f->plan;
+    ls_statistics s;
+    ls_run_info info;
+    ls_statistics_compute(trial->step_ms, trial->samples, &s);
+    trial->session.run->kind->describe(trial->session.run, &info);
+    json_t *group = json_object(), *step = json_object();
+    put_real(step, "mean", trial->timed_ms / (double)trial->timed_done);
+    put_real(step, "median", s.median);
+    put_real(step, "p10", s.p10);
+    put_real(step, "p90", s.p90);
+    put_real(step, "p99", s.p99);
+    json_object_set_new(step, "ci95", json_pack("[f,f]", s.ci95[0], s.ci95[1]));
+    put_integer(step, "n", s.n);
+    json_object_set_new(group, "step_ms", step);
+    put_rates(group, f, &s);
+    if (f->baseline_ms > 0) {
+        double speedup = f->baseline_ms / (s.median / (double)plan->job.batch);
+        put_real(group, "speedup", speedup);
+        put_real(group, "efficiency",
+                 speedup / (ls_strategy_serves(plan->strategy) ? ls_job_replicas(&plan->job)
+                                                               : plan->all_devices));
+    }
+    if (f->exact_cost > 0) /* exact mode over fast mode */
+        put_real(group, "exact_cost", f->exact_cost);
+    if (f->roof_flops > 0) {
+        put_real(group, "mfu", step_flops(plan) / (s.median * 1e-3 * f->roof_flops));
+        put_real(group, "roof_gflops", f->roof_flops * 1e-9);
+    }
+    if (info.program.nodes) /* else steps are put one by one */
+        put_real(group, "build_ms", (double)info.program.build_ns * 1e-6);
+    put_real(group, "data_ms", (double)plan->data->read_ns * 1e-6); /* waited for at the start */
+    put_real(group, "setup_ms", (double)trial->session.setup_ns * 1e-6);
+    ls_statistics_compute(trial->put_ns, trial->puts, &s);
+    put_real(group, "host_us", s.median * 1e-3);
+    if (f->harness_ns > 0)
+        put_real(group, "harness_us", f->harness_ns * 1e-3);
+    return group;
+}
+
+/* What the mean step's time goes to; parts that there are none of are absent. */
+static json_t *waterfall_group(const ls_trial *trial)
+{
+    static const char *const names[] = {
+        [LS_TIME_COMPUTE] = "compute_ms",     [LS_TIME_COMMUNICATION] = "comm_exposed_ms",
+        [LS_TIME_WAIT] = "wait_ms",           [LS_TIME_COPY] = "copy_ms",
+        [LS_TIME_OPTIMIZER] = "optimizer_ms", [LS_TIME_HARNESS] = "harness_ms",
+    };
+    double ms[LS_TIME_USES];
+    json_t *group = json_object();
+    memcpy(ms, trial->part_ms, sizeof ms);
+    ms[LS_TIME_COMPUTE] += ms[LS_TIME_BACKWARD];
+    ms[LS_TIME_WAIT] += ms[LS_TIME_IDLE];
+    for (size_t use = 0; use < sizeof names / sizeof *names; use++)
+        if (names[use] && ms[use] > 0)
+            put_real(group, names[use], ms[use]);
+    return group;
+}
+
+/* The idle share of the stages (bubble.h): measured, by the closed form for their measured times,
+ * and for equal ones (p - 1) / (m + p - 1). */
+static json_t *pipeline_group(const ls_trial *trial)
+{
+    json_t *group = json_object();
+    if (!isfinite(trial->bubble))
+        return group;
+    double p = (double)ls_job_places(&trial->session.job), m = trial->session.job.microbatches;
+    put_real(group, "bubble", trial->bubble);
+    put_real(group, "bubble_formula", trial->bubble_formula);
+    put_real(group, "bubble_equal", (p - 1) / (m + p - 1));
+    return group;
+}
+
+static json_t *train_group(const ls_row_facts *f)
+{
+    const ls_trial *trial = f->trial;
+    const ls_case *c = f->plan->config;
+    json_t *group = json_object();
+    if (trial->session.step) {
+        put_real(group, "loss_first", trial->loss_first);
+        put_real(group, "loss_last", trial->loss_last);
+    }
+    if (trial->losses && trial->timed_done) {
+        json_t *losses = json_array();
+        for (uint64_t i = 0; i < trial->timed_done; i++)
+            json_array_append_new(losses, isfinite(trial->losses[i]) ? json_real(trial->losses[i])
+                                                                     : json_null());
+        json_object_set_new(group, "losses", losses);
+    }
+    put_real(group, "accuracy", trial->accuracy);
+    if (trial->target_reached) {
+        put_integer(group, "steps_to_target", trial->steps_to_target);
+        put_real(group, "seconds_to_target", trial->ms_to_target * 1e-3);
+    }
+    if (c->target_kind != LS_TARGET_NONE) {
+        json_t *target = json_object();
+        put_real(target, c->target_kind == LS_TARGET_LOSS ? "loss" : "accuracy", c->target);
+        json_object_set_new(group, "target", target);
+    }
+    return group;
+}
+
+static json_t *equivalence_group(const ls_row_facts *f)
+{
+    const ls_gate *gate = f->gate;
+    json_t *group = json_object();
+    put_text(group, "grade", gate->grade);
+    if (gate->compared) {
+        json_object_set_new(group, "pass", json_boolean(gate->pass));
+        put_integer(group, "max_ulp", gate->max_ulp);
+        put_real(group, "max_rel", gate->max_rel);
+        put_real(group, "bound", gate->bound); /* exact: 0, no difference at all */
+        put_integer(group, "steps", gate->steps);
+    }
+    if (gate->checked) {
+        json_object_set_new(group, "pass", json_boolean(gate->pass));
+        put_integer(group, "steps", gate->steps);
+    }
+    put_real(group, "gradient_rel", gate->gradient_rel);
+    put_real(group, "library_rel", gate->library_rel);
+    put_real(group, "kernels", gate->kernels_rel);
+    if (*gate->kernels_compared)
+        put_text(group, "kernels_compared", gate->kernels_compared);
+    put_text(group, "oracle", gate->oracle);
+    if (f->trial && *f->trial->digest)
+        put_text(group, "digest", f->trial->digest);
+    else if (!f->trial && gate->compared && *gate->reference_digest)
+        put_text(group, "digest", gate->digest);
+    if (*gate->reference_digest)
+        put_text(group, "reference_digest", gate->reference_digest);
+    return group;
+}
+
+static json_t *device_memory(const ls_trial *trial, size_t index)
+{
+    const ls_session *session = &trial->session;
+    const ls_run *run = session->run;
+    const ls_memory_ledger ledger = trial->ledgers[index];
+    size_t peak = 0;
+    ls_memory_formula formula = run->kind->memory(run, index);
+    json_t *device = json_object(), *expected = json_object();
+    put_text(device, "device", ls_device_describe(session->devices[index])->text);
+    for (ls_memory_use use = 0; use < LS_MEMORY_USES; use++) {
+        put_integer(device, ls_memory_use_name(use), ledger.in_use[use]);
+        put_integer(expected, ls_memory_use_name(use), formula.bytes[use]);
+        peak += formula.bytes[use];
+    }
+    put_integer(expected, "peak", peak);
+    put_integer(device, "reserved", ledger.reserved);
+    put_integer(device, "peak", ledger.in_use_peak);
+    json_object_set_new(device, "formula", expected);
+    return device;
+}
+
+static json_t *memory_group(const ls_row_facts *f)
+{
+    const ls_trial *trial = f->trial;
+    json_t *group = json_object(), *devices = json_array();
+    for (size_t i = 0; i < trial->session.device_count; i++)
+        json_array_append_new(devices, device_memory(trial, i));
+    json_object_set_new(group, "devices", devices);
+    if (trial->timed_done)
+        put_real(group, "growth_per_step",
+                 ((double)ls_session_in_use(&trial->session) - (double)trial->in_use_start) /
+                     (double)trial->timed_done);
+    if (trial->rss_peak && !f->shared)
+        put_integer(group, "rss_peak", trial->rss_peak);
+    return group;
+}
+
+/* How copies between devices went, of a case with a GPU in it: a program's once. */
+static void put_copies(json_t *group, const ls_session *session)
+{
+    ls_copies all = {0};
+    bool any_gpu = false;
+    for (size_t i = 0; i < session->device_count; i++) {
+        const ls_copies one = ls_device_copies(session->devices[i]);
+        any_gpu |= ls_device_describe(session->devices[i])->name.kind == LS_DEVICE_GPU;
+        all.peer_bytes += one.peer_bytes;
+        all.staged_bytes += one.staged_bytes;
+        all.host_bytes += one.host_bytes;
+    }
+    if (!any_gpu || session->device_count == 1)
+        return;
+    json_t *copies = json_object();
+    put_integer(copies, "peer_bytes", all.peer_bytes);
+    put_integer(copies, "staged_bytes", all.staged_bytes);
+    put_integer(copies, "host_bytes", all.host_bytes);
+    json_object_set_new(group, "copies_put", copies);
+}
+
+/* Absent where nothing crossed a border, and where only a library knows what did. */
+static json_t *traffic_group(const ls_trial *trial)
+{
+    json_t *group = json_object();
+    put_copies(group, &trial->session);
+    if (!trial->counted)
+        return group;
+    put_integer(group, "bytes_sent", trial->sent.bytes_sent);
+    put_integer(group, "messages_sent", trial->sent.messages_sent);
+    put_integer(group, "bytes_formula", trial->formula.bytes_sent);
+    put_integer(group, "messages_formula", trial->formula.messages_sent);
+    return group;
+}
+
+static json_t *program_group(const ls_trial *trial)
+{
+    ls_run_info info;
+    trial->session.run->kind->describe(trial->session.run, &info);
+    json_t *group = json_object();
+    if (ls_plan_mixes_kinds(trial->session.plan) && trial->session.plan->config->capture) {
+        put_text(group, "uncaptured", "the host orders the queues of a CPU and a GPU");
+        return group;
+    }
+    if (!info.program.nodes) {
+        json_decref(group);
+        return NULL;
+    }
+    put_integer(group, "nodes", info.program.nodes);
+    put_integer(group, "bytes", info.program.bytes);
+    if (trial->session.plan->devices->kind == LS_DEVICE_CPU) { /* others are not counted */
+        put_integer(group, "reorders", info.program.reorders);
+        put_integer(group, "reordered_bytes", info.program.reordered_bytes);
+    }
+    return group;
+}
+
+static ls_status provenance_group(const ls_row_facts *f, json_t **out)
+{
+    const ls_plan_of_case *plan = f->plan;
+    const ls_device_info **devices = calloc(plan->device_count, sizeof(void *));
+    ls_device_info *copies = calloc(plan->device_count, sizeof *copies);
+    ls_status status = devices && copies ? LS_OK : ls_fail_memory("row", sizeof *copies);
+    json_t *kernels = NULL;
+    for (size_t i = 0; i < plan->device_count && !status; i++) {
+        if (f->trial) {
+            devices[i] = ls_device_describe(f->trial->session.devices[i]);
+            continue;
+        }
+        ls_device_info *d = &copies[i];
+        d->name = plan->devices[i];
+        ls_device_name_text(&d->name, d->text);
+        if (d->name.kind == LS_DEVICE_GPU)
+            ls_device_info_of_gpu(ls_machine_gpu(f->place->machine, d->name.index), d);
+        else
+            d->core_count = ls_machine_cores(f->place->machine, d->name.index, d->cores,
+                                             (int)(sizeof d->cores / sizeof *d->cores));
+        devices[i] = d;
+    }
+    if (f->trial && !status)
+        kernels = ls_step_kernels(f->trial->session.run);
+    else if (f->gate)
+        kernels = json_incref(f->gate->kernels);
+    const ls_provenance facts = {.machine = ls_machine_describe(f->place->machine),
+                                 .devices = devices,
+                                 .device_count = plan->device_count,
+                                 .oversubscribed = plan->oversubscribed,
+                                 .mpi =
+                                     plan->job.comm ? f->place->request->processes->version : NULL,
+                                 .kernels = kernels};
+    if (!status)
+        status = ls_provenance_build(&facts, out);
+    json_decref(kernels);
+    free(copies);
+    free(devices);
+    return status;
+}
+
+static void put_group(json_t *row, const char *name, json_t *group)
+{
+    if (json_object_size(group))
+        json_object_set_new(row, name, group);
+    else
+        json_decref(group);
+}
+
+ls_status ls_row_build(const ls_row_facts *f, json_t **out)
+{
+    ls_row_id id;
+    json_t *provenance;
+    const ls_request *request = f->place->request;
+    LS_TRY(ls_row_id_make(&id));
+    LS_TRY(provenance_group(f, &provenance));
+    json_t *row = json_object();
+    put_integer(row, "schema", LS_ROW_SCHEMA);
+    put_text(row, "id", id.id);
+    put_text(row, "timestamp", id.timestamp);
+    put_text(row, "command", request->command);
+    if (request->label)
+        put_text(row, "label", request->label);
+    put_group(row, "case", ls_row_case(f));
+    put_group(row, "result", result_group(f));
+    bool keeps_time = f->trial && f->trial->timed_done && !f->trial->failed && !f->error &&
+                      (!f->gate || f->gate->pass) && !request->verify;
+    if (keeps_time) {
+        put_group(row, "time", time_group(f));
+        put_group(row, "waterfall", waterfall_group(f->trial));
+        put_group(row, "pipeline", pipeline_group(f->trial));
+    }
+    if (f->trial)
+        put_group(row, "train", train_group(f)); /* empty where nothing was trained or tested */
+    if (f->gate)
+        put_group(row, "equivalence", equivalence_group(f));
+    if (f->trial) {
+        put_group(row, "traffic", traffic_group(f->trial));
+        put_group(row, "memory", memory_group(f));
+        put_group(row, "program", program_group(f->trial));
+        ls_row_put_ps(row, f->trial);
+    }
+    put_group(row, "provenance", provenance);
+    *out = row;
+    return LS_OK;
+}
+
+/* ---- Warnings ------------------------------------------------------------------------------- */
+
+/* The interval of the median is a tenth of it wide, or more: a figure of such a run, compared with
+ * another, says little. */
+static bool is_noisy(const json_t *time)
+{
+    static const double most = 0.1;
+    const json_t *step = json_object_get(time, "step_ms"),
+                 *interval = json_object_get(step, "ci95");
+    const double width = json_number_value(json_array_get(interval, 1)) -
+                         json_number_value(json_array_get(interval, 0));
+    return time && width > most * json_number_value(json_object_get(step, "median"));
+}
+
+/* Where the two rates say different things, one figure does not tell how fast it was. */
+static bool is_skewed(const json_t *time)
+{
+    static const double most = 1.1;
+    const double median = json_number_value(json_object_get(time, "samples_per_s"));
+    const double mean = json_number_value(json_object_get(time, "samples_per_s_mean"));
+    return time && (median > most * mean || mean > most * median);
+}
+
+void ls_row_warn(json_t *row)
+{
+    const json_t *time = json_object_get(row, "time");
+    const bool crowded =
+        json_is_true(json_object_get(json_object_get(row, "provenance"), "oversubscribed"));
+    json_t *warnings = json_array();
+    if (crowded)
+        json_array_append_new(warnings, json_string("oversubscribed"));
+    if (is_noisy(time))
+        json_array_append_new(warnings, json_string("noisy"));
+    if (is_skewed(time))
+        json_array_append_new(warnings, json_string("skewed"));
+    if (json_array_size(warnings))
+        json_object_set(json_object_get(row, "result"), "warnings", warnings);
+    json_decref(warnings);
+}
+
+void ls_row_mark_error(json_t *row, const char *reason)
+{
+    json_t *result = json_object_get(row, "result");
+    put_text(result, "status", "error");
+    put_text(result, "reason", reason);
+    json_object_del(row, "time");
+}
+
+ls_code ls_row_code(const json_t *row)
+{
+    const char *status =
+        json_string_value(json_object_get(json_object_get(row, "result"), "status"));
+    if (status && strcmp(status, "ok") == 0)
+        return LS_CODE_OK;
+    return status && strcmp(status, "failed") == 0 ? LS_CODE_CHECK : LS_CODE_MISSING;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* Row: the figures of a case as one JSON object, schema 1. A field that does not apply is absent.
+ */
+#ifndef LS_BENCH_ROW_ROW_H
+#define LS_BENCH_ROW_ROW_H
+
+#include "bench/row/row_facts.h"
+#include "bench/row/row_id.h"
+
+#include <jansson.h>
+
+enum { LS_ROW_SCHEMA = 1 };
+
+/** The rate at which each whole device did the model's FLOPs in the tenth percentile of the steps,
+ *  floating-point operations per second; 0 where an algorithm may have had fewer of them to do than
+ *  are counted (Winograd's, or a library's choice), so that it says nothing of the roof. */
+double ls_row_reached(const ls_row_facts *facts);
+
+/** A new row, owned by the caller (json_decref). */
+ls_status ls_row_build(const ls_row_facts *facts, json_t **out);
+
+/** Adds the warnings that the row's own figures give: bench/row.schema.json says when. After the
+ *  rows of several ranks have been joined. */
+void ls_row_warn(json_t *row);
+
+/** Makes a row one that could not be had: status "error" with this reason, and no timing. */
+void ls_row_mark_error(json_t *row, const char *reason);
+
+/** Whether the row is ok, failed a check, or could not run: its share in the exit status. */
+ls_code ls_row_code(const json_t *row);
+
+#endif

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+/* What of a row says which case it is; see row_case.h. */
+#include "bench/row/row_case.h"
+
+#include "bench/case/case_facts.h"
+#include "impl/ps/ps_layout.h"
+#include "impl/slice.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static void put_integer(json_t *object, const char *name, uint64_t value)
+{
+    json_object_set_new(object, name, json_integer((json_int_t)value));
+}
+
+static void put_text(json_t *object, const char *name, const char *value)
+{
+    json_object_set_new(object, name, json_string(value));
+}
+
+/* Samples of the full batch that device i of this process takes. */
+static int64_t slice_of(const ls_plan_of_case *plan, int64_t i)
+{
+    const ls_job *job = &plan->job;
+    int64_t n = ls_job_replicas(job), d = ls_job_replica_on(job, (size_t)i);
+    if (ls_strategy_serves(plan->strategy))
+        d = ls_ps_worker_on(job, (int)i);
+    if (d < 0) /* a server */
+        return 0;
+    int64_t first = d, last = d + 1, parts = n;
+    if (job->exact) { /* whole shards */
+        parts = job->micro_shards < job->batch ? job->micro_shards : job->batch;
+        first = ls_slice_begin(parts, d, n);
+        last = ls_slice_begin(parts, d + 1, n);
+    }
+    return ls_slice_begin(job->batch, last, parts) - ls_slice_begin(job->batch, first, parts);
+}
+
+/* The plan as it came out, balanced or named: "dense0=cpu:0,relu0=cpu:0,..."; the first replica's.
+ * Of several processes: "/task:1/cpu:0" is one of rank 1. */
+static void put_place(json_t *group, const ls_plan_of_case *plan)
+{
+    const ls_graph *graph = plan->model->graph;
+    const int here = (int)plan->device_count;
+    char *text = NULL, name[LS_NODE_NAME], device[32], task[32] = "";
+    size_t size = 0;
+    FILE *stream = open_memstream(&text, &size); /* of a deep network it is long */
+    for (int n = 0; n < graph->count && stream; n++) {
+        const int place = plan->place[n];
+        if (!graph->nodes[n].input_count)
+            continue;
+        if (ls_job_places(&plan->job) > here)
+            snprintf(task, sizeof task, "/task:%d/", place / here);
+        fprintf(stream, "%s%s=%s%s", ftell(stream) ? "," : "", ls_graph_node_name(graph, n, name),
+                task, ls_device_name_text(&plan->devices[place % here], device));
+    }
+    if (stream && fclose(stream) == 0)
+        put_text(group, "model_parallel_place", text);
+    free(text);
+}
+
+/* How long it trains, and with what. */
+static void put_training(json_t *group, const ls_row_facts *f)
+{
+    const ls_plan_of_case *plan = f->plan;
+    const ls_case *c = plan->config;
+    const ls_job *job = &plan->job;
+    char text[256];
+    put_text(group, "scaling", c->scaling == LS_SCALING_WEAK ? "weak" : "strong");
+    put_integer(group, "steps", (uint64_t)plan->timed);
+    put_integer(group, "warmup", (uint64_t)plan->warmup);
+    if (job->epochs)
+        put_integer(group, "epochs", (uint64_t)c->epochs);
+    if (!f->place->request->verify)
+        put_integer(group, "blocks", (uint64_t)f->place->request->blocks);
+    put_integer(group, "seed", c->seed);
+    json_object_set_new(group, "shuffle", json_boolean(c->shuffle));
+    put_text(group, "optimizer", ls_optimizer_text(&job->optimizer, text, sizeof text));
+    json_object_set_new(group, "lr", json_real(job->schedule.initial));
+    put_text(group, "reduce", job->exact ? "exact" : "fast");
+    if (job->exact)
+        put_integer(group, "micro_shards", (uint64_t)job->micro_shards);
+}
+
+/* Where to put the options that strategies, models and data declare. */
+typedef struct own_options {
+    json_t *group;
+    const ls_case *config;
+} own_options;
+
+/* --ps-mode is the field ps_mode. */
+static void put_own(void *context, const ls_declared_option *option)
+{
+    const own_options *own = context;
+    const ls_declared_values *values = &own->config->own;
+    const int64_t number = ls_declared_number(values, option);
+    char name[64];
+    ls_declared_field(option, name);
+    if (option->type == LS_DECLARED_NUMBER)
+        json_object_set_new(own->group, name, json_integer((json_int_t)number));
+    else if (option->type == LS_DECLARED_SWITCH)
+        json_object_set_new(own->group, name, json_boolean(number));
+    else
+        put_text(own->group, name,
+                 option->type == LS_DECLARED_WORD ? option->words[number]
+                                                  : ls_declared_text(values, option));
+}
+
+/* What is of some strategies alone. */
+static void put_strategy(json_t *group, const ls_plan_of_case *plan)
+{
+    const ls_job *job = &plan->job;
+    if (plan->strategy->reduces) {
+        put_text(group, "allreduce", job->allreduce->name);
+        put_integer(group, "bucket_bytes",
+                    job->bucket_bytes == SIZE_MAX
+                        ? plan->model->graph->variables.elements * sizeof(float)
+                        : job->bucket_bytes);
+        json_object_set_new(group, "overlap", json_boolean(job->overlap));
+    }
+    if (ls_strategy_divides(plan->strategy))
+        put_place(group, plan);
+}
+
+/* What is broken on purpose. */
+static void put_injected(json_t *group, const ls_case *c)
+{
+    char text[256];
+    if (c->flip_device >= 0) {
+        snprintf(text, sizeof text, "bitflip=%d:%lld", c->flip_device, (long long)c->flip_step);
+        put_text(group, "inject", text);
+    }
+    if (c->fault.kind)
+        put_text(group, "inject", ls_fault_text(&c->fault, text, sizeof text));
+    if (c->delay_rank >= 0) {
+        snprintf(text, sizeof text, "delay=%d:%gms", c->delay_rank, (double)c->delay_ns * 1e-6);
+        put_text(group, "inject", text);
+    }
+}
+
+json_t *ls_row_case(const ls_row_facts *f)
+{
+    const ls_plan_of_case *plan = f->plan;
+    const ls_case *c = plan->config;
+    const ls_job *job = &plan->job;
+    json_t *group = json_object(), *devices = json_array(), *batches = json_array();
+    char text[256];
+    for (size_t i = 0; i < plan->device_count; i++) {
+        json_array_append_new(devices, json_string(ls_device_name_text(&plan->devices[i], text)));
+        json_array_append_new(batches, json_integer(slice_of(plan, (int64_t)i)));
+    }
+    put_text(group, "model", plan->model->name);
+    put_text(group, "data", *c->data ? c->data : plan->model->kind->default_data);
+    ls_case_each_own(c, put_own, &(own_options){group, c});
+    put_text(group, "strategy", plan->strategy->name);
+    if (plan->soft_placed)
+        put_text(group, "devices_asked", c->devices);
+    json_object_set_new(group, "devices", devices);
+    put_integer(group, "ranks", (uint64_t)c->ranks);
+    put_integer(group, "hosts", (uint64_t)(job->comm ? f->place->request->processes->hosts : 1));
+    put_integer(group, "batch_global", (uint64_t)job->batch);
+    json_object_set_new(group, "batch_per_device", batches);
+    put_training(group, f);
+    put_strategy(group, plan);
+    put_text(group, "comm", job->transport->name);
+    put_text(group, "memory",
+             *c->memory_text                        ? c->memory_text
+             : plan->devices->kind == LS_DEVICE_GPU ? "all"
+                                                    : "growth");
+    if (*c->link_text)
+        put_text(group, "link", c->link_text);
+    put_injected(group, c);
+    if (plan->devices->kind == LS_DEVICE_GPU) /* others have one arithmetic */
+        put_text(group, "math", c->math == LS_MATH_TF32 ? "tf32" : "float32");
+    if (plan->devices->kind == LS_DEVICE_GPU && ls_case_convolves(c))
+        put_text(group, "convolution", ls_convolution_name(c->convolution));
+    json_object_set_new(group, "capture", json_boolean(job->capture));
+    put_integer(group, "parameters", plan->model->graph->variables.elements);
+    return group;
+}

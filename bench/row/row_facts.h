@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* What a row is made of. */
+#ifndef LS_BENCH_ROW_ROW_FACTS_H
+#define LS_BENCH_ROW_ROW_FACTS_H
+
+#include "bench/gate/gate.h"
+#include "bench/train/trial.h"
+
+/** What a row is made of; borrowed. `trial` is NULL where the case never trained. */
+typedef struct ls_row_facts {
+    const ls_workplace *place;
+    const ls_plan_of_case *plan;
+    const ls_gate *gate; /**< NULL: never got there */
+    ls_trial *trial;     /**< its times are sorted here */
+    const char *error;   /**< why the case could not run; NULL: it could */
+    double baseline_ms;  /**< median step of `single` on one like device, per sample; 0: none */
+    double roof_flops;   /**< 0: not known */
+    double harness_ns;   /**< of a step; 0: not known */
+    double exact_cost;   /**< exact mode's median step over fast mode's; 0: not known */
+    bool shared;         /**< other cases ran in the same process, too */
+} ls_row_facts;
+
+#endif

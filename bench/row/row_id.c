@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/* Row id; see row_id.h. The random part comes from the system, so that processes and hosts that
+ * start in the same second differ. */
+#include "bench/row/row_id.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+static ls_status random_bytes(uint8_t *bytes, size_t size)
+{
+    size_t done = 0;
+    while (done < size) {
+        ssize_t got = getrandom(bytes + done, size - done, 0);
+        if (got > 0)
+            done += (size_t)got;
+        else if (errno != EINTR)
+            return ls_fail(LS_CODE_MISSING, "row id", "getrandom",
+                           "%s; a system with getrandom is needed", strerror(errno));
+    }
+    return LS_OK;
+}
+
+ls_status ls_row_id_make(ls_row_id *out)
+{
+    uint8_t bits[6];
+    LS_TRY(random_bytes(bits, sizeof bits));
+    struct timespec now;
+    struct tm utc;
+    if (clock_gettime(CLOCK_REALTIME, &now) != 0 || !gmtime_r(&now.tv_sec, &utc))
+        return ls_fail(LS_CODE_MISSING, "row id", "clock",
+                       "the time of day cannot be read; set the clock");
+    strftime(out->timestamp, sizeof out->timestamp, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    size_t used = strftime(out->id, sizeof out->id, "%Y%m%dT%H%M%SZ", &utc);
+    snprintf(out->id + used, sizeof out->id - used, "-%02x%02x%02x%02x%02x%02x", bits[0], bits[1],
+             bits[2], bits[3], bits[4], bits[5]);
+    return LS_OK;
+}

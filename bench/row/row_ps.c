@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/* Rows of parameter servers; see row_ps.h. */
+#include "bench/row/row_ps.h"
+
+#include <stdlib.h>
+
+static json_t *histogram_group(const ls_ps_histogram *h)
+{
+    json_t *group = json_object(), *bins = json_array();
+    json_object_set_new(group, "max", json_integer((json_int_t)h->max));
+    for (uint64_t i = 0; i <= h->max && i < LS_PS_BINS; i++)
+        json_array_append_new(bins, json_integer((json_int_t)h->bins[i]));
+    json_object_set_new(group, "histogram", bins);
+    return group;
+}
+
+/* Bytes of a step, in the mean. */
+static json_t *of_step(uint64_t bytes, uint64_t steps)
+{
+    return json_integer((json_int_t)((bytes + steps / 2) / steps));
+}
+
+/* Each server's bytes of variables, the share of its time that it did not wait, and the bytes of
+ * gradients that it receives and copies in a step. */
+static json_t *server_loads(const ls_trial *trial)
+{
+    json_t *loads = json_array();
+    for (size_t i = 0; i < trial->server_count; i++) {
+        const ls_server_load *s = &trial->servers[i];
+        json_t *load = json_pack("{s:s,s:I,s:f}", "device", s->device, "bytes",
+                                 (json_int_t)s->bytes, "busy", s->busy);
+        if (s->steps) {
+            json_object_set_new(load, "received_bytes", of_step(s->received.bytes, s->steps));
+            json_object_set_new(load, "copied_bytes", of_step(s->received.copied, s->steps));
+        }
+        json_array_append_new(loads, load);
+    }
+    return loads;
+}
+
+void ls_row_put_ps(json_t *row, const ls_trial *trial)
+{
+    const ls_job *job = &trial->session.job;
+    const ls_ps_histogram *staleness = &trial->report.staleness;
+    if (!staleness->count) /* no gradient was applied */
+        return;
+    json_t *lead = histogram_group(&trial->report.lead);
+    json_t *stale = histogram_group(staleness);
+    if (job->ps.mode == LS_PS_SSP)
+        json_object_set_new(lead, "bound", json_integer(job->ps.staleness));
+    json_object_set_new(stale, "mean",
+                        json_real((double)staleness->sum / (double)staleness->count));
+    json_object_set_new(row, "lead", lead);
+    json_object_set_new(row, "staleness", stale);
+    if (job->ps.backups) /* in timed steps */
+        json_object_set_new(
+            row, "dropped",
+            json_integer((json_int_t)(trial->report.dropped - trial->warm_report.dropped)));
+    json_object_set_new(row, "server_load", server_loads(trial));
+}

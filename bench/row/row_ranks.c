@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+/* Rows of several ranks, joined; see row_ranks.h. */
+#include "bench/row/row_ranks.h"
+
+#include "bench/train/team.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What is of devices: every rank's in turn. */
+static const char *const of_devices[][2] = {
+    {"case", "devices"},     {"case", "batch_per_device"},
+    {"memory", "devices"},   {"provenance", "cores_per_device"},
+    {"provenance", "cores"}, {"provenance", "gpus"}};
+
+static json_t *group_of(json_t *row, const char *group, const char *name)
+{
+    return json_object_get(json_object_get(row, group), name);
+}
+
+/* Whether devices of two ranks have a core in common; each a list of lists. */
+static bool share_cores(const json_t *a, const json_t *b)
+{
+    for (size_t i = 0; i < json_array_size(a); i++)
+        for (size_t k = 0; k < json_array_size(b); k++)
+            for (size_t x = 0; x < json_array_size(json_array_get(a, i)); x++)
+                for (size_t y = 0; y < json_array_size(json_array_get(b, k)); y++)
+                    if (json_equal(json_array_get(json_array_get(a, i), x),
+                                   json_array_get(json_array_get(b, k), y)))
+                        return true;
+    return false;
+}
+
+/* Whether devices of two ranks are on one GPU; each a list of what provenance has of them. */
+static bool share_gpu(const json_t *a, const json_t *b)
+{
+    for (size_t i = 0; i < json_array_size(a); i++)
+        for (size_t k = 0; k < json_array_size(b); k++)
+            if (json_equal(json_object_get(json_array_get(a, i), "pci"),
+                           json_object_get(json_array_get(b, k), "pci")))
+                return true;
+    return false;
+}
+
+/* Ranks on one host that have a core or a GPU in common are too many for it. */
+static bool is_crowded(json_t *const *rows, int ranks)
+{
+    for (int a = 0; a < ranks; a++) {
+        if (json_is_true(group_of(rows[a], "provenance", "oversubscribed")))
+            return true;
+        for (int b = 0; b < a; b++)
+            if (json_equal(json_object_get(rows[a], "host"), json_object_get(rows[b], "host")) &&
+                (share_cores(group_of(rows[a], "provenance", "cores"),
+                             group_of(rows[b], "provenance", "cores")) ||
+                 share_gpu(group_of(rows[a], "provenance", "gpus"),
+                           group_of(rows[b], "provenance", "gpus"))))
+                return true;
+    }
+    return false;
+}
+
+static json_t *list_ranks(json_t *const *rows, int ranks)
+{
+    json_t *list = json_array();
+    for (int r = 0; r < ranks; r++) {
+        json_t *rank = json_object();
+        json_object_set(rank, "host", group_of(rows[r], "provenance", "host"));
+        json_object_set(rank, "cores", group_of(rows[r], "provenance", "cores"));
+        json_array_append_new(list, rank);
+    }
+    return list;
+}
+
+/* The largest of all ranks, or what they are together. */
+static void join_memory(json_t *const *rows, int ranks)
+{
+    json_t *memory = json_object_get(rows[0], "memory");
+    json_int_t most = 0;
+    double growth = 0;
+    for (int r = 0; r < ranks; r++) {
+        json_int_t rss = json_integer_value(group_of(rows[r], "memory", "rss_peak"));
+        most = rss > most ? rss : most;
+        growth += json_number_value(group_of(rows[r], "memory", "growth_per_step"));
+    }
+    if (json_object_get(memory, "rss_peak"))
+        json_object_set_new(memory, "rss_peak", json_integer(most));
+    if (json_object_get(memory, "growth_per_step"))
+        json_object_set_new(memory, "growth_per_step", json_real(growth));
+}
+
+static void join(json_t *const *rows, int ranks)
+{
+    json_t *provenance = json_object_get(rows[0], "provenance");
+    const bool crowded = is_crowded(rows, ranks);
+    json_t *list = list_ranks(rows, ranks);
+    join_memory(rows, ranks);
+    for (size_t i = 0; i < sizeof of_devices / sizeof *of_devices; i++) {
+        json_t *all = json_array();
+        for (int r = 0; r < ranks; r++)
+            json_array_extend(all, group_of(rows[r], of_devices[i][0], of_devices[i][1]));
+        json_t *group = json_object_get(rows[0], of_devices[i][0]);
+        if (group && (json_array_size(all) || json_object_get(group, of_devices[i][1])))
+            json_object_set(group, of_devices[i][1], all);
+        json_decref(all);
+    }
+    for (int r = 1; r < ranks; r++) /* every rank's servers */
+        json_array_extend(json_object_get(rows[0], "server_load"),
+                          json_object_get(rows[r], "server_load"));
+    json_object_set_new(provenance, "oversubscribed", json_boolean(crowded));
+    json_object_set_new(provenance, "ranks", list);
+}
+
+/* Reads the other ranks' rows, and joins them. */
+static ls_status join_texts(json_t *row, char **texts, int ranks)
+{
+    json_t **rows = calloc((size_t)ranks, sizeof *rows);
+    ls_status status = rows ? LS_OK : ls_fail_memory("row", (size_t)ranks * sizeof *rows);
+    for (int r = 0; r < ranks && !status; r++) {
+        rows[r] = r ? json_loads(texts[r], 0, NULL) : json_incref(row);
+        if (!rows[r])
+            status = ls_fail_memory("row", strlen(texts[r]));
+    }
+    if (!status)
+        join(rows, ranks);
+    for (int r = 0; rows && r < ranks; r++)
+        json_decref(rows[r]);
+    free(rows);
+    return status;
+}
+
+ls_status ls_row_join(const ls_processes *processes, json_t *row)
+{
+    ls_comm *comm = processes->comm;
+    char **texts = calloc((size_t)processes->size, sizeof *texts);
+    if (row)
+        json_object_set_new(row, "host", json_integer(processes->host));
+    char *mine = row ? json_dumps(row, JSON_COMPACT) : NULL;
+    ls_status status = texts && mine ? LS_OK : ls_fail_memory("row", sizeof *texts);
+    status = ls_team_gather(comm, status, mine, texts);
+    if (!status && processes->rank == 0)
+        status = join_texts(row, texts, processes->size);
+    json_object_del(row, "host");
+    for (int r = 0; texts && r < processes->size; r++)
+        free(texts[r]);
+    free(texts);
+    free(mine);
+    return status;
+}

@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Plans as a user meets them: each shipped one is listed by --dry-run, which trains nothing and makes no file; one runs
+# whole, in the time that it states; --resume leaves out what has a row, case by case and repeat by repeat, after an
+# interrupt, too; a budget fits the steps; `all` stands for every strategy and every number of devices.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+plans=$library/../plans
+
+# ---- Shipped plans -----------------------------------------------------------------------------
+
+for name in quick strategies scaling-strong scaling-weak memory-growth stragglers ci; do
+    lockstep run --plan "$plans/$name.yaml" --dry-run --format jsonl
+    expect "$name: --dry-run ends well" [ "$code" -eq 0 ]
+    rows "$name: each case has seconds and memory" "len(rows) >= 4 and all(
+        r['estimate']['seconds'] > 0 and r['estimate']['memory_bytes'] > 0 for r in rows)"
+    expect "$name: says at first how long it takes" grep -qE '^# Up to [0-9]+ s on 2 cores' <(head -n 1 \
+        "$plans/$name.yaml")
+done
+expect "--dry-run makes no file" [ "$(find . -name '*.db*')" = "" ]
+lockstep run --plan "$plans/strategies.yaml" --dry-run
+expect "lines of a dry run fit 80 columns" [ "$(awk 'length > 80' out)" = "" ]
+expect "it has a line a case and a heading" [ "$(wc -l <out)" -eq 14 ]
+
+start=$SECONDS
+lockstep run --plan "$plans/quick.yaml" --format jsonl
+expect "quick.yaml runs" [ "$code" -eq 0 ]
+rows "with a row a case and the baseline" "len(rows) == 4 and all(r['result']['status'] == 'ok' for r in rows)"
+stated=$(sed -nE '1s/^# Up to ([0-9]+) s.*/\1/p' "$plans/quick.yaml")
+expect "in no more than six times what it states (other tests run beside it)" [ $((SECONDS - start)) -le $((6 * stated)) ]
+
+# ---- Resume -------------------------------------------------------------------------------------
+
+cat >some.yaml <<'P'
+defaults: {model: poly, steps: 20, warmup: 2}
+cases:
+  - {seed: [1, 2]}
+  - {strategy: mirrored, devices: 2}
+repeat: 2
+P
+db=some.db
+lockstep run --model poly --steps 20 --warmup 2 --seed 2 --results $db --format jsonl
+expect "a case of the plan runs by itself" [ "$code" -eq 0 ]
+lockstep run --plan some.yaml --resume --results $db --format jsonl
+rows "and one of its repeats is left out" "len(rows) == 5 and
+    sorted(str(r['case']['seed']) + r['case']['strategy'] for r in rows) ==
+    ['1mirrored', '1mirrored', '1single', '1single', '2single']"
+lockstep run --plan some.yaml --resume --results $db --format jsonl
+expect "nothing is left" [ "$code/$(wc -c <out)" = 0/0 ]
+lockstep run --plan some.yaml --resume --results $db --cores-per-device 2 --dry-run --format jsonl
+rows "rows of other cores do not count" "len(rows) == 6"
+sed -i 's/repeat: 2/repeat: 3/' some.yaml
+lockstep run --plan some.yaml --resume --results $db --dry-run --format jsonl
+rows "a third repeat is left" "len(rows) == 3"
+
+printf 'defaults: {model: mlp, data: "synthetic:6000", warmup: 2}\ncases:\n  - {steps: 1000000}\n' >long.yaml
+"$LOCKSTEP" run --plan long.yaml --results cut.db --format jsonl >cut.out 2>cut.err &
+process=$!
+sleep 3
+kill -INT $process
+code=0
+wait $process || code=$?
+expect "an interrupt ends it with 130" [ "$code" -eq 130 ]
+expect "and its row is there" [ "$(wc -l <cut.out)" -eq 1 ]
+lockstep run --plan long.yaml --resume --results cut.db --dry-run --format jsonl
+rows "but the case is left" "len(rows) == 1"
+
+# ---- Budget, exclude, all ------------------------------------------------------------------------
+
+printf 'defaults: {model: mlp, data: "synthetic:6000"}\ncases:\n  - {seed: [1, 2]}\nbudget: 6s\n' >budget.yaml
+start=$EPOCHREALTIME
+lockstep run --plan budget.yaml --results none --format jsonl
+took=$(((${EPOCHREALTIME/[.,]/} - ${start/[.,]/}) / 1000000))
+rows "a budget gives all cases of a model the same steps" \
+    "len(rows) == 2 and len({r['case']['steps'] for r in rows}) == 1 and r['case']['steps'] > 100"
+expect "and takes about that time ($took s)" [ "$took" -le 18 ]
+sed -i 's/seed: \[1, 2\]/steps: 30/' budget.yaml
+lockstep run --plan budget.yaml --results none --format jsonl
+rows "but never more steps than are given" "len(rows) == 1 and r['case']['steps'] == 30"
+
+printf 'model: poly\nseed: [1, 2]\nexclude: [{seed: 9}]\n' >none.yaml
+lockstep run --plan none.yaml --dry-run --format jsonl
+expect "an exclusion of nothing is said" grep -q 'none.yaml:3:11: no case is as this says' err
+
+lockstep run --model poly --strategy all --devices 2 --steps 2 --dry-run --format jsonl
+rows "--strategy all" "{'independent', 'towers', 'mirrored', 'ps', 'local-sgd'} <=
+    {r['case']['strategy'] for r in rows} and 'single' not in {r['case']['strategy'] for r in rows}"
+expect "with a line for what cannot run" grep -q '^lockstep: left out: .*--strategy single --devices 2' err
+lockstep run --model poly --strategy mirrored --devices all --cpu-devices 3 --dry-run --format jsonl
+rows "--devices all" "[len(r['case']['devices']) for r in rows] == [1, 2, 3]"
+finish

@@ -1,0 +1,270 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# The verbs of `lockstep results` on rows with known figures: what a filter leaves and in which order,
+# show, diff, trend, exports read back by other programs, import, prune, and what is refused. Leaves
+# out: what `run` writes (test_results), the database itself (unit.test_results_db).
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+
+# Ten commits of two rows each, mirrored and single: from the sixth on mirrored takes 20% longer.
+"$LOCKSTEP" run --model poly --steps 3 --warmup 1 --strategy mirrored --devices 2 --format jsonl \
+    --results real.db >real.jsonl 2>err || wrong "a row to begin with"
+python3 - <<'P'
+import copy, json
+row = json.loads(open("real.jsonl").readline())
+with open("made.jsonl", "w") as out:
+    for i in range(20):
+        r = copy.deepcopy(row)
+        commit, mirrored = i // 2, i % 2 == 0
+        r["id"] = f"202611{commit + 1:02d}T100000Z-{'ab' if mirrored else 'cd'}{i:010d}"
+        r["timestamp"] = f"2026-11-{commit + 1:02d}T10:00:{i:02d}Z"
+        r["case"]["strategy"] = "mirrored" if mirrored else "single"
+        r["case"]["devices"] = ["cpu:0", "cpu:1"] if mirrored else ["cpu:0"]
+        r["label"] = f'number {i}, "of" 20|'
+        m = (10 if commit < 5 else 12) * (1 + 0.004 * (i % 4 // 2)) if mirrored else 15.0
+        r["time"]["step_ms"].update(median=m, ci95=[m * 0.99, m * 1.02], n=50)
+        r["provenance"]["commit"] = f"{commit:x}" * 40
+        r["provenance"]["dirty"] = False
+        r["result"] = {"status": "ok"}
+        r["waterfall"] = {"compute_ms": 2.0, "comm_exposed_ms": 6.0, "wait_ms": 2.0}
+        if i == 3:
+            del r["time"], r["waterfall"]
+            r["result"] = {"status": "error", "reason": "too little memory"}
+        out.write(json.dumps(r) + "\n")
+P
+first=20261101T100000Z-ab0000000000
+last=20261110T100000Z-cd0000000019
+
+# ---- Import -----------------------------------------------------------------------------------
+
+export_to() { lockstep_ok results export --results made.db "$@"; }
+lockstep_ok results import made.jsonl --results made.db
+expect "import says how many" grep -qx '20 rows imported, 0 were there already' out
+lockstep_ok results import made.jsonl --results made.db
+expect "a second time all are there" grep -qx '0 rows imported, 20 were there already' out
+head -n 5 made.jsonl >some.jsonl
+lockstep_ok results import some.jsonl --results some.db
+lockstep_ok results import made.db --results some.db
+expect "import of a database" grep -qx '15 rows imported, 5 were there already' out
+lockstep_ok results list --format jsonl --results some.db
+rows "its rows are the file's" \
+    "sorted(json.dumps(x, sort_keys=True) for x in rows) ==
+     sorted(json.dumps(json.loads(l), sort_keys=True) for l in open('made.jsonl'))"
+{ head -n 3 made.jsonl; echo '{"schema":1}'; } >broken.jsonl
+lockstep results import broken.jsonl --results broken.db
+expect "a line that is no row: status 3" [ "$code" -eq 3 ]
+expect "it is named" one_line "broken.jsonl: line 4: has no id"
+lockstep results list --results broken.db
+expect "and none of the others is taken" one_line "no rows"
+lockstep results import nothing.jsonl --results some.db
+expect "a file that is not there: status 3" [ "$code" -eq 3 ]
+lockstep results import some.db --results some.db
+expect "a file into itself: status 2" [ "$code" -eq 2 ]
+
+# ---- Selection --------------------------------------------------------------------------------
+
+list() { lockstep_ok results list --results made.db --format jsonl "$@"; }
+list --where strategy=mirrored
+rows "one condition" "len(rows) == 10 and {x['case']['strategy'] for x in rows} == {'mirrored'}"
+list --where 'case.strategy=mirrored,time.step_ms.median>11'
+rows "two conditions" "len(rows) == 5 and all(x['time']['step_ms']['median'] > 11 for x in rows)"
+list --where 'strategy!=mirrored,status=ok'
+rows "not equal" "len(rows) == 9"
+list --where 'median<13,label~number 1'
+rows "less, and part of a text" "[x['id'][-2:] for x in rows] == ['10', '12', '14', '16', '18']"
+list --where 'label~number 1'
+rows "part of a text" "len(rows) == 11"
+list --where 'devices=cpu:0+cpu:1' --last 2
+rows "the last of those that fit" "[x['id'][:8] for x in rows] == ['20261109', '20261110']"
+list --since 2026-11-09
+rows "since a day" "len(rows) == 4"
+list --since 1000w
+rows "since an age" "len(rows) == 20"
+list --sort -median
+rows "sorted downwards, those without a value last" "[x.get('time', {}).get('step_ms', {}).get(
+    'median', -1) for x in rows] == sorted((x.get('time', {}).get('step_ms', {}).get('median', -1)
+    for x in rows), reverse=True) and len(rows) == 20"
+list --sort median --last 3
+rows "sorted upwards, of the last" \
+    "[x['time']['step_ms']['median'] for x in rows] == sorted(x['time']['step_ms']['median'] for x in
+     rows) and {x['id'][:8] for x in rows} == {'20261109', '20261110'}"
+list --columns strategy,time.step_ms.median,memory.devices.peak
+rows "columns of JSON" \
+    "len(rows) == 20 and set(rows[0]) == {'case', 'time', 'memory'} and len(rows[0]['case']) == 1"
+lockstep_ok results list --results made.db --format csv --columns id,strategy,median
+expect "columns of CSV" [ "$(head -n 1 out)" = id,case.strategy,time.step_ms.median ]
+lockstep_ok results list --results made.db --columns strategy,median,accuracy --last 1
+expect "columns of a table" grep -qE '^strategy +median' out
+lockstep_ok results list --results made.db
+expect "a table has ids" grep -q "^$first" out
+expect "no line of a table is longer than 80" [ "$(sed '/^  /d' out | wc -L)" -le 80 ]
+expect "a row that is not ok says why" grep -q 'too little memory' out
+lockstep results list --results made.db --where strategy=towers
+expect "no row fits: status 0, and a line says so" [ "$code" -eq 0 ]
+expect "no row fits: on stderr" one_line "no rows that fit"
+
+# ---- Show and diff ----------------------------------------------------------------------------
+
+lockstep_ok results show 20261101T100000Z-ab --results made.db
+expect "show has all groups" [ "$(grep -cE '^(case|result|time|waterfall|provenance)$' out)" -eq 5 ]
+expect "show has figures" grep -qE '^  step_ms.median +10.0$' out
+expect "what bounds it" grep -q 'Bound by communication that nothing hides: 60% of the mean step' out
+for name in last last~1 last~19; do
+    lockstep_ok results show $name --results made.db --format jsonl
+    keep "$name"
+done
+rows "last~19 is the first" "r['id'] == '$first' and old('last')[0]['id'] == '$last'"
+rows "last~1 is the one before" "old('last~1')[0]['id'].endswith('-ab0000000018')"
+lockstep results show last~20 --results made.db
+expect "before the first: status 3" [ "$code" -eq 3 ]
+lockstep results show 202611 --results made.db
+expect "the beginning of several ids: status 2" [ "$code" -eq 2 ]
+
+lockstep_ok results diff "$first" last --results made.db
+expect "diff has a key" grep -qE '^case.strategy +mirrored +single' out
+expect "diff has no key that is the same" [ "$(grep -c '^case.model' out || true)" -eq 0 ]
+expect "diff has the ratio" grep -q 'B / A, median step: 15 / 10 ms = 1.5' out
+lockstep_ok results diff last~19 last --results made.db --format jsonl
+rows "the interval of the ratio" "(lambda x: x['key'] == 'ratio' and abs(x['ratio'] - 1.5) < 1e-12 and
+    abs(math.log(x['ratio'] / x['ci95'][0]) - math.hypot(math.log(1 / 0.99), math.log(1.02))) < 1e-9
+    and abs(math.log(x['ci95'][1] / x['ratio']) - math.hypot(math.log(1.02), math.log(1 / 0.99))) <
+    1e-9)(rows[-1])"
+lockstep_ok results diff last~16 last~18 --results made.db # without a time; with one
+expect "no ratio without times" grep -q 'no ratio of times' out
+lockstep_ok results diff last~1 last~3 --results made.db
+expect "near ones are within the noise" grep -q 'within the noise' out
+
+# ---- Trend ------------------------------------------------------------------------------------
+
+lockstep_ok results trend median --where strategy=mirrored --results made.db --format jsonl
+rows "trend is by commit, in order of time" "[x['commit'][0] for x in rows] == list('0123456789')"
+rows "a change where it is" "[i for i, x in enumerate(rows) if x.get('change')] == [5]"
+rows "by how much" "rows[5]['by'] == '+20.1%' and rows[5]['median'] == 12 * 1.004 and r['n'] == 1"
+lockstep_ok results trend time.step_ms.median --where strategy=single --results made.db --format jsonl
+rows "no change where there is none" "len(rows) == 9 and not any(x.get('change') for x in rows)"
+lockstep_ok results trend median --where strategy=mirrored --results made.db
+expect "as a table" grep -qE '^555555555555\.\. .*true +\+20.1%$' out
+lockstep results trend median --results made.db
+expect "cases that are mixed are said" one_line "several cases are mixed"
+lockstep results trend strategy --results made.db
+expect "the trend of a text: status 2" [ "$code" -eq 2 ]
+
+# ---- Export -----------------------------------------------------------------------------------
+
+for form in jsonl csv md google-benchmark benchmark-action mlperf; do
+    export_to --to $form --out "made.$form"
+    expect "$form: nothing on stdout" [ ! -s out ]
+    export_to --to $form
+    expect "$form: the same on stdout" cmp -s out "made.$form"
+done
+cat >read.py <<'P'
+import csv, json, sqlite3
+made = [json.loads(line) for line in open("made.jsonl")]
+timed = [r for r in made if "time" in r]
+assert [json.loads(line) for line in open("made.jsonl")] == made
+table = list(csv.DictReader(open("made.csv", newline="")))
+assert [r["id"] for r in table] == [r["id"] for r in made] and table[3]["time.step_ms.median"] == ""
+assert [r["label"] for r in table] == [r["label"] for r in made]
+assert float(table[0]["time.step_ms.median"]) == 10.0
+try:
+    import pandas
+    frame = pandas.read_csv("made.csv")
+    assert frame.groupby("case.strategy")["time.step_ms.median"].median()["single"] == 15
+    assert frame["timestamp"].astype("datetime64[ns, UTC]").is_monotonic_increasing
+    print("note: pandas has read the CSV")
+except ImportError:
+    print("note: pandas is not here")
+report = json.load(open("made.google-benchmark"))
+assert set(report) == {"context", "benchmarks"} and report["context"]["host_name"]
+assert len(report["benchmarks"]) == len(timed) == 19
+for one, row in zip(report["benchmarks"], timed):
+    scale = {"ns": 1e6, "us": 1e3, "ms": 1, "s": 1e-3}[one["time_unit"]]
+    assert abs(one["real_time"] / scale - row["time"]["step_ms"]["median"]) < 1e-9
+    assert one["run_type"] == "iteration" and one["iterations"] == 50 and one["cpu_time"] > 0
+    assert one["name"] == one["run_name"] and row["case"]["strategy"] in one["name"]
+action = json.load(open("made.benchmark-action"))
+assert [one["value"] for one in action] == [r["time"]["step_ms"]["median"] for r in timed]
+assert all(one["unit"] == "ms/step" and one["range"].startswith("±") for one in action)
+events = [line.split(" ", 1) for line in open("made.mlperf")]
+assert {mark for mark, _ in events} == {":::MLLOG"}
+events = [json.loads(text) for _, text in events]
+for event in events:
+    assert set(event) == {"namespace", "time_ms", "event_type", "key", "value", "metadata"}
+    assert event["event_type"] in ("POINT_IN_TIME", "INTERVAL_START", "INTERVAL_END")
+stops = [e["metadata"]["status"] for e in events if e["key"] == "run_stop"]
+assert len(stops) == 20 and stops.count("aborted") == 1
+assert sum(e["key"] == "run_start" for e in events) == 20
+text = open("made.md").read().splitlines()
+assert len(text) == 22 and all(line.startswith("|") and line.endswith("|") for line in text)
+kept = sqlite3.connect("made.db").execute("select id, row from rows order by id").fetchall()
+assert [json.loads(row) for _, row in kept] == sorted(made, key=lambda r: r["id"])
+P
+checks=$((checks + 1))
+why=$(python3 read.py 2>&1) || { wrong "exports"; printf '%s\n' "$why" | tail -2; }
+printf '%s\n' "$why" | tail -1
+if [ -n "${GBENCH_TOOLS:-}" ]; then # folder of google/benchmark's compare.py, which needs scipy
+    export_to --to google-benchmark --where strategy=mirrored --since 2026-11-06 --out new.json
+    export_to --to google-benchmark --where 'strategy=mirrored,timestamp<2026-11-06' --out old.json
+    expect "compare.py reads them" sh -c \
+        "python3 '$GBENCH_TOOLS/compare.py' --no-color benchmarks old.json new.json >compared"
+    expect "compare.py sees 20%" grep -qE 'mirrored.*\+0\.(19|20)' compared
+else
+    echo "note: GBENCH_TOOLS does not name the folder of compare.py; that part is left out"
+fi
+lockstep results export --to csv --out no/where.csv --results made.db
+expect "a place that cannot be written: status 3" [ "$code" -eq 3 ]
+expect "a place that cannot be written: named" one_line no/where.csv
+
+# ---- Prune ------------------------------------------------------------------------------------
+
+before=$(cksum <made.db)
+lockstep_ok results prune --where 'strategy=single,median>14' --results made.db
+expect "prune says how many" grep -qx '9 rows fit; --yes deletes them' out
+expect "and deletes none" [ "$before" = "$(cksum <made.db)" ]
+lockstep_ok results prune --where 'strategy=single,median>14' --yes --results made.db
+expect "prune --yes says how many" grep -qx '9 rows deleted' out
+list
+rows "the others are there" "len(rows) == 11 and sum('time' not in x for x in rows) == 1"
+lockstep results prune --where strategy=single --yes --results nowhere.db
+expect "of a file that is not there: status 3" [ "$code" -eq 3 ]
+expect "and makes none" [ ! -e nowhere.db ]
+
+# ---- What is refused --------------------------------------------------------------------------
+
+while IFS='|' read -r status word arguments; do
+    eval "lockstep results $arguments --results made.db"
+    expect "$arguments: status $status" [ "$code" -eq "$status" ]
+    expect "$arguments: one line that has '$word'" one_line "$word"
+    expect "$arguments: nothing on stdout" [ ! -s out ]
+done <<'END'
+2|valid are: list|
+2|valid are: list|lists
+2|is followed by ID|show
+2|is followed by A B|diff last
+2|unexpected|list all
+2|case.strategy|list --where stratgy=single
+2|equivalence.steps|list --where steps=3
+2|is no condition|list --where strategy
+2|and 'fast' is none|list --where 'median>fast'
+2|unknown key|list --sort nothing
+2|unknown key|list --columns id,nothing
+2|unknown key|trend nothing
+2|neither an age|list --since yesterday
+2|no whole number|list --last 0
+2|no such format|list --format xml
+2|--to NAME|export
+2|no such format; valid are: jsonl|export --to excel
+2|is an option of results export|list --to csv
+2|is an option of results prune|list --yes
+2|which rows is missing|prune
+2|which rows is missing|prune --yes
+2|is no id|show last~x
+3|not in|show 1999
+3|not in|diff last 1999
+END
+lockstep_ok results --help
+expect "the help has every verb" \
+    [ "$(grep -cE '^  (list|show|diff|trend|export|import|prune) ' out)" -eq 7 ]
+expect "and two examples" [ "$(grep -c '^  lockstep results ' out)" -eq 2 ]
+
+finish

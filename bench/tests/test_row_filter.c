@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT */
+/* Keys, filters and their order on one row with known answers; level changes on series with known
+ * answers, and how often noise alone has one. */
+#include "bench/output/format_parts.h"
+#include "bench/output/row_filter.h"
+#include "bench/train/level_changes.h"
+#include "common/base/philox.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+static const char text[] =
+    "{\"id\":\"a\",\"timestamp\":\"2026-11-20T10:00:00Z\",\"label\":\"x,y\","
+    "\"case\":{\"strategy\":\"mirrored\",\"devices\":[\"cpu:0\",\"cpu:1\"],\"lr\":0.1,"
+    "\"shuffle\":true},\"time\":{\"step_ms\":{\"median\":2.5,\"n\":20}},"
+    "\"memory\":{\"devices\":[{\"peak\":7},{\"peak\":9}]}}";
+
+/* ---- Keys ----------------------------------------------------------------------------------- */
+
+static void keys(void **state)
+{
+    (void)state;
+    static const char *const found[][2] = {
+        {"case.strategy", "case.strategy"},    {"strategy", "case.strategy"},
+        {"median", "time.step_ms.median"},     {"id", "id"},
+        {"accuracy", "train.accuracy"},        {"commit", "provenance.commit"},
+        {"zlib", "provenance.libraries.zlib"}, {"ps_mode", "case.ps_mode"},
+        {"devices", "case.devices"},           {"train.target.loss", "train.target.loss"}};
+    ls_row_key key;
+    for (size_t i = 0; i < sizeof found / sizeof *found; i++) {
+        assert_null(ls_row_key_find("--sort", found[i][0], strlen(found[i][0]), &key));
+        assert_string_equal(key.path, found[i][1]);
+    }
+    static const char *const refused[][3] = {
+        {"steps", "case.steps", "equivalence.steps"},
+        {"peak", "memory.devices.peak", "memory.devices.formula.peak"},
+        {"stratgy", "unknown key", "case.strategy"},
+        {"time.median", "unknown key", "time.step_ms.median"},
+        {"case", "unknown key", "case."},
+        {"", "unknown key", "case.model"},
+        {"qqq", "unknown key", "case.model"}};
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        ls_status status = ls_row_key_find("--sort", refused[i][0], strlen(refused[i][0]), &key);
+        assert_int_equal(ls_status_code(status), LS_CODE_USAGE);
+        assert_non_null(strstr(ls_status_text(status), refused[i][1]));
+        assert_non_null(strstr(ls_status_text(status), refused[i][2]));
+        ls_status_free(status);
+    }
+}
+
+/* ---- Filters -------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *where;
+    bool holds;
+} conditions[] = {
+    {"strategy=mirrored", true},
+    {"strategy=mirror", false},
+    {"strategy~irr", true},
+    {"strategy~xyz", false},
+    {"strategy!=single", true},
+    {"strategy!=mirrored", false},
+    {"median=2.50", true},
+    {"median=2.51", false},
+    {"median>2.4", true},
+    {"median>2.5", false},
+    {"median>=2.5", true},
+    {"median<10", true}, /* not as texts */
+    {"median<2.5", false},
+    {"median<=2.5", true},
+    {"median!=2.5", false},
+    {"lr=1e-1", true},
+    {"shuffle=true", true},
+    {"case.devices=cpu:0+cpu:1", true},
+    {"memory.devices.peak=9", true}, /* of the fullest */
+    {"timestamp>2026-11-19", true},
+    {"timestamp<2026-11-20T09", false},
+    {"label=x\\,y", true},
+    {"strategy=mirrored,median<3", true},
+    {"strategy=mirrored,median<2", false},
+    {"strategy=single,median<3", false},
+    {"accuracy>0", false}, /* absent */
+    {"accuracy<1", false},
+    {"accuracy=", true},
+    {"accuracy!=", false},
+    {"accuracy!=1", true},
+    {"strategy!=", true},
+    {"strategy>1", false}, /* a text is no number */
+};
+
+static void filters(void **state)
+{
+    (void)state;
+    json_t *row = json_loads(text, 0, NULL);
+    for (size_t i = 0; i < sizeof conditions / sizeof *conditions; i++) {
+        ls_row_filter *filter;
+        bool holds;
+        assert_null(ls_row_filter_open(conditions[i].where, &filter));
+        assert_null(ls_row_filter_holds(filter, row, &holds));
+        if (holds != conditions[i].holds)
+            fail_msg("%s: %d", conditions[i].where, holds);
+        ls_row_filter_close(filter);
+    }
+    ls_row_filter *filter;
+    bool holds;
+    assert_null(ls_row_filter_open("median>fast", &filter));
+    ls_status status = ls_row_filter_holds(filter, row, &holds);
+    assert_int_equal(ls_status_code(status), LS_CODE_USAGE);
+    ls_status_free(status);
+    ls_row_filter_close(filter);
+    static const char *const refused[] = {
+        "strategy", "=x",        "strategy=a,", "a==",          "median>",
+        "steps=1",  "strategy~", "nothing=1",   "strategy!mlp", "id=a,,id=b"};
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        status = ls_row_filter_open(refused[i], &filter);
+        if (ls_status_code(status) != LS_CODE_USAGE)
+            fail_msg("%s is taken", refused[i]);
+        ls_status_free(status);
+    }
+    json_decref(row);
+}
+
+static void since(void **state)
+{
+    (void)state;
+    static const time_t now = 1795435200; /* 2026-11-23T12:00:00Z */
+    static const char *const good[][2] = {
+        {"2d", "2026-11-21T12:00:00Z"},         {"12h", "2026-11-23T00:00:00Z"},
+        {"30min", "2026-11-23T11:30:00Z"},      {"1w", "2026-11-16T12:00:00Z"},
+        {"2026-11-20", "2026-11-20T00:00:00Z"}, {"2026-11-20T08:30", "2026-11-20T08:30:00Z"},
+        {"2024-02-29", "2024-02-29T00:00:00Z"}, {"2026-11-20T08:30:05Z", "2026-11-20T08:30:05Z"}};
+    static const char *const bad[] = {"2",          "d",          "2y",
+                                      "2026-13-01", "2026-02-29", "2026-11-2",
+                                      "yesterday",  "-2d",        "2026-11-20T25:00",
+                                      "20261120",   "1.5d"};
+    char stamp[21];
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        assert_null(ls_since_read(good[i][0], now, stamp));
+        assert_string_equal(stamp, good[i][1]);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        ls_status status = ls_since_read(bad[i], now, stamp);
+        if (ls_status_code(status) != LS_CODE_USAGE)
+            fail_msg("%s is taken", bad[i]);
+        ls_status_free(status);
+    }
+}
+
+static void order(void **state)
+{
+    (void)state;
+    json_t *in_order[] = {json_integer(2), json_real(10), json_string("9"), json_string("a"), NULL};
+    for (size_t i = 0; i < 5; i++)
+        for (size_t j = 0; j < 5; j++) {
+            const int got = ls_value_order(in_order[i], in_order[j]);
+            assert_int_equal((got > 0) - (got < 0), (i > j) - (i < j));
+        }
+    for (size_t i = 0; i < 4; i++)
+        json_decref(in_order[i]);
+}
+
+/* ---- Level changes -------------------------------------------------------------------------- */
+
+enum { LONGEST = 40, SERIES = 400 };
+
+/* "4,8": where levels begin. */
+static void assert_changes(const double *values, size_t n, const char *wanted)
+{
+    bool changes[LONGEST];
+    char found[160] = "";
+    assert_null(ls_level_changes(values, n, changes));
+    for (size_t i = 0; i < n; i++)
+        if (changes[i])
+            snprintf(found + strlen(found), sizeof found - strlen(found), "%s%zu",
+                     *found ? "," : "", i);
+    assert_string_equal(found, wanted);
+}
+
+static void known_series(void **state)
+{
+    (void)state;
+    assert_changes((double[]){1, 1, 1, 2, 2, 2}, 6, "3");
+    assert_changes((double[]){2, 2, 1, 1, 1}, 5, "2");
+    assert_changes((double[]){1, 1, 1, 1, 1, 1, 1}, 7, "");
+    assert_changes((double[]){1, 1.01, 0.99, 1, 2, 2.01, 1.99, 2, 1, 1.01, 1}, 11, "4,8");
+    assert_changes((double[]){10, 10.1, 9.9, 10.05, 9.95, 10, 10.1, 9.9}, 8, "");
+    assert_changes((double[]){1, 1, 1, 1, 1.001, 1.001, 1.001}, 7, ""); /* too little to count */
+    assert_changes((double[]){1e9, 1e9, 1e9, 1e9, 1.02e9, 1.02e9, 1.02e9}, 7, "4");
+    assert_changes((double[]){1, 5}, 2, "");
+    assert_changes((double[]){1, 5, 5}, 3, "");
+    assert_changes((double[]){0, 0, 0, 0, 0}, 5, "");
+    assert_changes(NULL, 0, "");
+}
+
+/* A sum of four uniform numbers: near enough to normal, of deviation 1. */
+static double noise(size_t series, size_t place)
+{
+    const ls_random random = ls_random_stream(7, "noise");
+    double sum = 0;
+    for (size_t i = 0; i < 4; i++)
+        sum += ls_random_uniform(random, (series * LONGEST + place) * 4 + i) - 0.5;
+    return 1.7320508 * sum;
+}
+
+static size_t with_changes(size_t n, double step)
+{
+    size_t count = 0;
+    for (size_t s = 0; s < SERIES; s++) {
+        double values[LONGEST];
+        bool changes[LONGEST], only = true;
+        for (size_t i = 0; i < n; i++)
+            values[i] = 100 + noise(s, i) + (i >= n / 2 ? step : 0);
+        assert_null(ls_level_changes(values, n, changes));
+        bool any = false;
+        for (size_t i = 0; i < n; i++) {
+            any |= changes[i];
+            only &= changes[i] == (i == n / 2);
+        }
+        count += step > 0 ? only : any;
+    }
+    return count;
+}
+
+static void noise_and_steps(void **state)
+{
+    (void)state;
+    const size_t lengths[] = {4, 6, 10, 40};
+    for (size_t i = 0; i < 4; i++)
+        assert_true(with_changes(lengths[i], 0) <= SERIES * 6 / 100);
+    assert_true(with_changes(10, 8) >= SERIES * 95 / 100);
+    assert_true(with_changes(40, 5) >= SERIES * 95 / 100);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(keys),  cmocka_unit_test(filters),      cmocka_unit_test(since),
+        cmocka_unit_test(order), cmocka_unit_test(known_series), cmocka_unit_test(noise_and_steps),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

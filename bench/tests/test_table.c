@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The table: what stands above it and in its columns, what goes where a line is too long, groups,
+ * and what is said below. Leaves out how a cell is written (test_format.c).
+ */
+#include "bench/output/format_parts.h"
+#include "bench/output/row_columns.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+/* A row of `run`: what is not given is the same in all. */
+static json_t *made_row(const char *strategy, int devices, double step_ms, double half,
+                        const char *status)
+{
+    json_t *names = json_array();
+    for (int i = 0; i < devices; i++)
+        json_array_append_new(names, json_sprintf("cpu:%d", i));
+    return json_pack("{s:{s:s,s:s,s:s,s:o,s:i,s:i,s:i},s:{s:s},s:{s:{s:f,s:[f,f]},s:f},s:{s:f,s:f},"
+                     "s:{s:s,s:b}}",
+                     "case", "model", "mlp", "data", "synthetic", "strategy", strategy, "devices",
+                     names, "batch_global", 256, "parameters", 7, "bucket_bytes", 100 + devices,
+                     "result", "status", status, "time", "step_ms", "median", step_ms, "ci95",
+                     step_ms * (1 - half), step_ms * (1 + half), "samples_per_s", 256e3 / step_ms,
+                     "train", "loss_last", 0.5, "accuracy", 0.75, "equivalence", "grade", "bounded",
+                     "pass", 1);
+}
+
+/* The table of these rows (taken over) at a width, a flush after every `group` of them. */
+static char *table_of(json_t **rows, size_t count, int width, size_t group,
+                      const ls_columns *columns, bool colour)
+{
+    const ls_format *format;
+    ls_writer *writer;
+    char *text = NULL;
+    size_t size;
+    FILE *stream = open_memstream(&text, &size);
+    assert_null(ls_format_find("table", &format));
+    assert_null(ls_writer_open(format, stream, &writer));
+    json_t *cases = json_array();
+    for (size_t i = 0; i < count; i++)
+        json_array_append(cases, json_object_get(rows[i], "case"));
+    ls_writer_expect(writer, cases);
+    writer->width = width;
+    writer->colour = colour;
+    if (columns)
+        ls_writer_set_columns(writer, columns);
+    for (size_t i = 0; i < count; i++) {
+        assert_null(ls_writer_row(writer, rows[i]));
+        json_decref(rows[i]);
+        if ((i + 1) % group == 0)
+            assert_null(ls_writer_flush(writer));
+    }
+    assert_null(ls_writer_close(writer));
+    fclose(stream);
+    return text;
+}
+
+static void assert_table(const char *text, const char *expected)
+{
+    if (strcmp(text, expected) != 0)
+        fail_msg("the table is:\n%s\ninstead of:\n%s", text, expected);
+}
+
+/* What all share stands above, what differs has a column; the fields that only follow have none. */
+static void table_shares(void **state)
+{
+    (void)state;
+    json_t *rows[] = {made_row("single", 1, 2.0, 0.01, "ok"),
+                      made_row("mirrored", 2, 1.0, 0.02, "ok")};
+    json_object_set_new(json_object_get(rows[1], "result"), "warnings", json_pack("[s]", "noisy"));
+    json_object_set_new(json_object_get(rows[1], "time"), "speedup", json_real(2.0));
+    json_object_set_new(json_object_get(rows[1], "time"), "efficiency", json_real(0.9951));
+    char *text = table_of(rows, 2, 120, 2, NULL, false);
+    assert_table(text,
+                 "model mlp, data synthetic, batch 256\n"
+                 "strategy devices bucket-bytes step ms     ± samples/s speed-up  eff    loss "
+                 "accuracy gate    status\n"
+                 "single   1 cpu            101   2.000  1.0%    128000                0.5000   "
+                 "0.7500 bounded ok\n"
+                 "mirrored 2 cpu            102   1.000  2.0%    256000     2.00 100%  0.5000   "
+                 "0.7500 bounded ok, noisy\n"
+                 "fastest: mirrored 2 cpu, 2.00 times as fast as the next (1.96 to 2.05), single 1 "
+                 "cpu\n");
+    free(text);
+}
+
+/* Longest line, in characters. */
+static int longest(const char *text)
+{
+    int most = 0, now = 0;
+    for (; *text; text++) {
+        now = *text == '\n' ? 0 : now + (((unsigned char)*text & 0xc0) != 0x80);
+        most = now > most ? now : most;
+    }
+    return most;
+}
+
+/* At any width no line is longer. What goes: the option that the others tell, then loss, accuracy,
+ * gate; and at last the status and the step are still there. */
+static void table_fits(void **state)
+{
+    (void)state;
+    static const struct {
+        int width;
+        const char *has, *lacks;
+    } steps[] = {{83, "bucket-bytes", "eff"}, {82, "loss", "bucket-bytes"},
+                 {69, "accuracy", "loss"},    {62, "gate", "accuracy"},
+                 {53, "samples/s", "gate"},   {45, "±", "samples/s"},
+                 {35, "devices", "±"}};
+    for (size_t s = 0; s < sizeof steps / sizeof *steps; s++) {
+        json_t *rows[] = {made_row("single", 1, 2.0, 0.01, "ok"),
+                          made_row("mirrored", 2, 1.0, 0.02, "ok")};
+        char *text = table_of(rows, 2, steps[s].width, 2, NULL, false);
+        char *head = strstr(text, "\nstrategy");
+        assert_non_null(head);
+        char *line = strndup(head + 1, strcspn(head + 1, "\n"));
+        if (!strstr(line, steps[s].has) || strstr(line, steps[s].lacks) ||
+            !strstr(line, "step ms") || !strstr(line, "status"))
+            fail_msg("at %d characters the columns are: %s", steps[s].width, line);
+        free(line);
+        free(text);
+    }
+    for (int width = 24; width < 140; width++) {
+        json_t *rows[] = {made_row("model-parallel", 3, 2.0, 0.01, "failed"),
+                          made_row("mirrored", 12, 1.0, 0.02, "ok")};
+        json_object_set_new(json_object_get(rows[0], "result"), "reason",
+                            json_string("a reason of many words that does not fit a line, "
+                                        "with_one_word_that_is_longer_than_any_line_has_room_for"));
+        json_object_set_new(json_object_get(rows[1], "result"), "warnings",
+                            json_pack("[s,s,s]", "oversubscribed", "noisy", "skewed"));
+        char *text = table_of(rows, 2, width, 2, NULL, false);
+        if (longest(text) > width)
+            fail_msg("at %d characters a line has %d:\n%s", width, longest(text), text);
+        free(text);
+    }
+}
+
+/* Groups under one header, for the options that differ are known before the first row. */
+static void table_groups(void **state)
+{
+    (void)state;
+    json_t *rows[] = {made_row("single", 1, 2.0, 0.01, "ok"),
+                      made_row("single", 1, 3.0, 0.01, "ok"),
+                      made_row("towers", 1, 2.1, 0.01, "ok")};
+    char *text = table_of(rows, 3, 80, 1, NULL, false);
+    assert_non_null(strstr(text, "strategy step ms"));
+    assert_null(strstr(strstr(text, "strategy step ms") + 1, "strategy step ms"));
+    const char *second = strstr(text, "3.000");
+    assert_true(strstr(text, "2.000") < second && second < strstr(text, "2.100"));
+    free(text);
+}
+
+static void table_ranks(void **state)
+{
+    (void)state;
+    json_t *near[] = {made_row("single", 1, 2.0, 0.03, "ok"), made_row("towers", 1, 1.0, 0.2, "ok"),
+                      made_row("mirrored", 1, 1.1, 0.1, "ok")};
+    char *text = table_of(near, 3, 80, 3, NULL, false);
+    assert_non_null(strstr(text, "\nfastest: towers; within the noise of it: mirrored\n"));
+    free(text);
+    json_t *bad[] = {made_row("single", 1, 2.0, 0.03, "ok"),
+                     made_row("towers", 1, 1.0, 0.2, "failed")};
+    text = table_of(bad, 2, 80, 2, NULL, false);
+    assert_null(strstr(text, "fastest")); /* one alone */
+    free(text);
+    json_t *models[] = {
+        made_row("single", 1, 2.0, 0.01, "ok"), made_row("towers", 1, 1.0, 0.01, "ok"),
+        made_row("single", 1, 2.0, 0.01, "ok"), made_row("towers", 1, 4.0, 0.01, "ok")};
+    for (size_t i = 2; i < 4; i++)
+        json_object_set_new(json_object_get(models[i], "case"), "model", json_string("cnn"));
+    text = table_of(models, 4, 80, 4, NULL, false);
+    assert_non_null(strstr(text, "\nfastest of mlp: towers, 2.00 times"));
+    assert_non_null(strstr(text, "\nfastest of cnn: single, 2.00 times"));
+    free(text);
+}
+
+/* An option that some have not: a column where cases are alike but for that, else none. */
+static void table_lacks(void **state)
+{
+    (void)state;
+    json_t *alike[] = {made_row("mirrored", 1, 2.0, 0.01, "ok"),
+                       made_row("mirrored", 1, 1.0, 0.01, "ok")};
+    json_object_set_new(json_object_get(alike[1], "case"), "link", json_string("latency=1us"));
+    char *text = table_of(alike, 2, 80, 2, NULL, false);
+    assert_non_null(strstr(text, "\nlink        step ms"));
+    free(text);
+    json_t *other[] = {made_row("single", 1, 2.0, 0.01, "ok"),
+                       made_row("mirrored", 1, 1.0, 0.01, "ok")};
+    json_object_set_new(json_object_get(other[1], "case"), "link", json_string("latency=1us"));
+    text = table_of(other, 2, 120, 2, NULL, false);
+    assert_non_null(strstr(text, ", link latency=1us"));
+    assert_non_null(strstr(text, "\nstrategy step ms"));
+    free(text);
+}
+
+static void table_colours(void **state)
+{
+    (void)state;
+    json_t *rows[] = {made_row("single", 1, 2.0, 0.01, "ok"),
+                      made_row("towers", 1, 1.0, 0.01, "failed")};
+    char *text = table_of(rows, 2, 80, 2, NULL, true);
+    const char *red = strstr(text, "\033[31mfailed\033[0m\n");
+    assert_non_null(red);
+    assert_null(strstr(red + 5, "\033[31m"));
+    assert_ptr_equal(strstr(text, "\033[31m"), red);
+    free(text);
+}
+
+/* What was compared with what, in words; the drift is said to judge nothing. */
+static void table_compares(void **state)
+{
+    (void)state;
+    json_t *rows[] = {made_row("towers", 1, 2.0, 0.01, "ok"), made_row("ps", 1, 1.0, 0.01, "ok")};
+    for (size_t i = 0; i < 2; i++)
+        json_object_update_new(json_object_get(rows[i], "equivalence"),
+                               json_pack("{s:i,s:f,s:f,s:f}", "steps", 12, "max_rel", 0.52,
+                                         "gradient_rel", 1e-7, "bound", 0.02));
+    char *text = table_of(rows, 2, 200, 2, &ls_verify_columns, false);
+    assert_non_null(strstr(text, "compared  gradient     drift"));
+    assert_non_null(strstr(text, "\ntowers, ps, bounded: after each of 12 steps the bits of an "
+                                 "oracle"));
+    assert_non_null(strstr(text, "\ndrift: how far the parameters came from those of single; it "
+                                 "judges nothing"));
+    free(text);
+}
+
+static void columns_are_chosen(void **state)
+{
+    (void)state;
+    ls_chosen chosen;
+    static const char *const refused[][2] = {
+        {"nonsuch", "--columns: nonsuch: unknown key"},
+        {"strategy,,median", "--columns: '': unknown key"},
+        {"steps", "--columns: steps: is the last part of several keys; give one of case.steps, "
+                  "equivalence.steps"}};
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        ls_status status = ls_chosen_read(refused[i][0], &chosen);
+        assert_int_equal(ls_status_code(status), LS_CODE_USAGE);
+        assert_non_null(strstr(ls_status_text(status), refused[i][1]));
+        ls_status_free(status);
+    }
+    assert_null(ls_chosen_read(NULL, &chosen));
+    assert_int_equal(chosen.columns.count, 0);
+    assert_null(ls_chosen_read("loss_last,strategy,time.step_ms.median", &chosen));
+    json_t *rows[] = {made_row("single", 1, 2.0, 0.01, "ok"),
+                      made_row("towers", 1, 1.0 / 3, 0.01, "ok")};
+    char *text = table_of(rows, 2, 80, 2, &chosen.columns, false);
+    assert_non_null(strstr(text, "\nloss_last strategy time.step_ms.median\n"
+                                 "      0.5 single                     2\n"
+                                 "      0.5 towers              0.333333\n"));
+    free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(table_shares),   cmocka_unit_test(table_fits),
+        cmocka_unit_test(table_groups),   cmocka_unit_test(table_ranks),
+        cmocka_unit_test(table_lacks),    cmocka_unit_test(table_colours),
+        cmocka_unit_test(table_compares), cmocka_unit_test(columns_are_chosen),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

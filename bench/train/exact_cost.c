@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/* Exact mode against fast mode; see exact_cost.h. */
+#include "bench/train/exact_cost.h"
+
+#include "bench/train/statistics.h"
+#include "bench/train/team.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { BLOCKS = 5, MOST_STEPS = 40, WARM_STEPS = 3 }; /* of a block; before the first */
+
+/* Appends the times of `count` steps, in ms; NULL: they are not wanted. */
+static ls_status time_steps(ls_session *session, uint64_t count, double *out)
+{
+    ls_step_record records[MOST_STEPS];
+    uint64_t before;
+    LS_TRY(ls_session_steps(session, count));
+    LS_TRY(ls_session_records(session, count, records, &before));
+    for (uint64_t i = 0; i < count && out; i++) {
+        out[i] = (double)(records[i].end_ns - before) * 1e-6;
+        before = records[i].end_ns;
+    }
+    return LS_OK;
+}
+
+static ls_status take_turns(ls_session *const sessions[2], uint64_t count, double *out)
+{
+    double ms[2][BLOCKS * MOST_STEPS];
+    ls_statistics statistics[2];
+    for (int s = 0; s < 2; s++)
+        LS_TRY(time_steps(sessions[s], count < WARM_STEPS ? count : WARM_STEPS, NULL));
+    for (uint64_t block = 0; block < BLOCKS; block++)
+        for (int s = 0; s < 2; s++)
+            LS_TRY(time_steps(sessions[s], count, ms[s] + block * count));
+    for (int s = 0; s < 2; s++)
+        ls_statistics_compute(ms[s], BLOCKS * count, &statistics[s]);
+    *out = statistics[0].median / statistics[1].median;
+    return LS_OK;
+}
+
+ls_status ls_exact_cost(ls_workplace *place, ls_trial *trial, double *out)
+{
+    ls_case fast = *trial->plan->config;
+    ls_plan_of_case plan;
+    ls_session session;
+    uint64_t count = trial->chunk < MOST_STEPS ? trial->chunk : MOST_STEPS;
+    count = count < trial->session.job.records ? count : trial->session.job.records;
+    fast.reduce = LS_REDUCE_FAST;
+    fast.micro_shards = -1;
+    memset(fast.allreduce, 0, sizeof fast.allreduce);
+    memcpy(fast.allreduce, "auto", sizeof "auto");
+    bool stop = false;
+    ls_comm *comm = trial->session.job.comm;
+    LS_TRY(ls_team_turn(comm, LS_OK, &count, &stop));
+    ls_status status = ls_plan_open(place, &fast, &plan);
+    const bool planned = !status;
+    status = ls_team_agree(comm, status);
+    if (!status) {
+        status = ls_session_open(place, &plan, &session);
+        const bool open = !status;
+        if (!status)
+            status = take_turns((ls_session *const[]){&trial->session, &session}, count, out);
+        if (open)
+            ls_session_close(&session);
+    }
+    if (planned && !*place->left) /* else threads of a lost device use it */
+        ls_plan_close(&plan);
+    return status;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/* Level changes; see level_changes.h. Values are taken relative to the first, so that the sums of
+ * their squares do not cancel. */
+#include "bench/train/level_changes.h"
+
+#include "bench/train/statistics.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { FEWEST = 4 };
+
+static int compare(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* `scratch` [n]. */
+static double median(double *scratch, size_t n)
+{
+    qsort(scratch, n, sizeof *scratch, compare);
+    return ls_statistics_quantile(scratch, n, 0.5);
+}
+
+static double noise(const double *values, size_t n, double *scratch)
+{
+    for (size_t i = 0; i + 1 < n; i++)
+        scratch[i] = fabs(values[i + 1] - values[i]);
+    const double spread = median(scratch, n - 1) / (0.6745 * sqrt(2.0));
+    for (size_t i = 0; i < n; i++)
+        scratch[i] = fabs(values[i]);
+    return fmax(spread * (1.0 + 4.0 / (double)(n - 1)), 0.002 * median(scratch, n));
+}
+
+/* Of the first j values, j from 0 to n: */
+typedef struct prefix {
+    double sum, squares; /* of the values and of their squares */
+    double cost;         /* of the best cut */
+    size_t last;         /* where its last piece begins */
+} prefix;
+
+static double deviation(const prefix *at, size_t from, size_t to)
+{
+    const double sum = at[to].sum - at[from].sum;
+    return at[to].squares - at[from].squares - sum * sum / (double)(to - from);
+}
+
+ls_status ls_level_changes(const double *values, size_t n, bool *changes)
+{
+    for (size_t i = 0; i < n; i++)
+        changes[i] = false;
+    if (n < FEWEST)
+        return LS_OK;
+    prefix *at = calloc(n + 1, sizeof *at);
+    double *scratch = calloc(n, sizeof *scratch);
+    if (at && scratch) {
+        const double s = noise(values, n, scratch);
+        const double piece = 4.0 * s * s * log((double)n);
+        for (size_t j = 1; j <= n; j++) {
+            const double value = values[j - 1] - values[0];
+            at[j] = (prefix){at[j - 1].sum + value, at[j - 1].squares + value * value, INFINITY, 0};
+            for (size_t i = 0; i < j; i++) {
+                const double cost = at[i].cost + deviation(at, i, j) + piece;
+                if (cost < at[j].cost) {
+                    at[j].cost = cost;
+                    at[j].last = i;
+                }
+            }
+        }
+        for (size_t j = at[n].last; j > 0; j = at[j].last)
+            changes[j] = true;
+    }
+    const bool ok = at && scratch;
+    free(at);
+    free(scratch);
+    return ok ? LS_OK : ls_fail_memory("level changes", n * sizeof *at);
+}

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: MIT */
+/* Sessions: a plan's devices opened, and its strategy on them; see trial.h. */
+#include "bench/train/session.h"
+
+#include "bench/train/session_watch.h"
+#include "bench/train/team.h"
+#include "common/base/clock.h"
+#include "common/base/hooks.h"
+#include "impl/slice.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static ls_status open_device(const ls_workplace *place, const ls_plan_of_case *plan,
+                             const ls_device_name *name, bool judge, ls_device **out)
+{
+    ls_memory_policy policy = {.kind = LS_MEMORY_GROWTH};
+    if (!judge && *plan->config->memory_text)
+        policy = plan->config->memory;
+    else if (!judge && name->kind == LS_DEVICE_GPU)
+        policy.kind = LS_MEMORY_ALL;
+    return ls_device_open(place->machine, name, &policy, out);
+}
+
+/*
+ * Opens the plan's devices, and the variable device where a strategy needs it; for a `judge` the
+ * first device alone, without the case's limit on memory: a model that is divided over devices may
+ * be too large for one of them.
+ */
+static ls_status open_devices(const ls_workplace *place, const ls_plan_of_case *plan, bool judge,
+                              ls_session *out)
+{
+    const size_t count = judge ? 1 : plan->device_count;
+    const bool holder = !judge && ls_plan_has_variable_device(plan);
+    *out = (ls_session){.plan = plan, .job = plan->job, .left = place->left, .device_count = count};
+    out->lent = malloc(sizeof *out->lent);
+    out->devices = calloc(count + 1, sizeof *out->devices);
+    if (!out->lent || !out->devices)
+        return ls_fail_memory("session", count * sizeof *out->devices);
+    for (size_t i = 0; i < count; i++) {
+        LS_TRY(open_device(place, plan, &plan->devices[i], judge, &out->devices[i]));
+        if (ls_device_name_overlaps(&plan->devices[i], &plan->variable_device))
+            out->job.variable_device = out->devices[i];
+    }
+    out->job.devices = out->devices;
+    out->job.device_count = count;
+    if (out->job.variable_device || !holder)
+        return LS_OK;
+    LS_TRY(open_device(place, plan, &plan->variable_device, judge, &out->devices[count]));
+    out->job.variable_device = out->devices[count];
+    out->device_count++;
+    return LS_OK;
+}
+
+/* Joins the session's devices by the links of the case; without --link there are none. */
+static ls_status link_devices(ls_session *session)
+{
+    const ls_case *c = session->plan->config;
+    if (!*c->link_text)
+        return LS_OK;
+    LS_TRY(ls_network_open(&c->link, (int)session->device_count, &session->network));
+    for (size_t i = 0; i < session->device_count; i++)
+        ls_device_link(session->devices[i], session->network, (int)i);
+    return LS_OK;
+}
+
+static ls_status finish_open(ls_session *session, ls_status status, uint64_t begin_ns)
+{
+    if (!status)
+        status = session->run->kind->load(session->run, session->plan->initial);
+    status = ls_team_agree(session->job.comm, status);
+    session->setup_ns = ls_clock_ns() - begin_ns;
+    if (status)
+        ls_session_close(session);
+    return status;
+}
+
+static ls_status open_session(const ls_workplace *place, const ls_plan_of_case *plan,
+                              uint64_t delay_ns, ls_session *out)
+{
+    uint64_t begin_ns = ls_clock_ns();
+    ls_status status = open_devices(place, plan, false, out);
+    out->job.delay_ns = delay_ns;
+    if (!status)
+        status = link_devices(out);
+    if (!status)
+        status = ls_session_watch(out);
+    status = ls_team_agree(out->job.comm, status); /* from here on some do things together */
+    if (!status) {
+        *out->lent = out->job;
+        status = ls_strategy_open(plan->strategy, out->lent, &out->run);
+    }
+    return finish_open(out, status, begin_ns);
+}
+
+ls_status ls_session_open(const ls_workplace *place, const ls_plan_of_case *plan, ls_session *out)
+{
+    return open_session(place, plan, 0, out);
+}
+
+ls_status ls_session_open_delayed(const ls_workplace *place, const ls_plan_of_case *plan,
+                                  ls_session *out)
+{
+    return open_session(place, plan, plan->config->delay_rank < 0 ? 0 : plan->config->delay_ns,
+                        out);
+}
+
+ls_status ls_session_open_one(const ls_workplace *place, const ls_plan_of_case *plan,
+                              ls_session_opener open, ls_session *out)
+{
+    uint64_t begin_ns = ls_clock_ns();
+    ls_status status = open_devices(place, plan, true, out);
+    out->job.flip_replica = -1; /* a judge is not to be broken */
+    out->job.microbatches = 0;  /* to it they are slices */
+    out->job.place = NULL;      /* of a whole model */
+    out->job.ps = (ls_ps_options){0};
+    out->job.comm = NULL;
+    if (!status)
+        status = ls_session_watch(out);
+    if (!status) {
+        *out->lent = out->job;
+        ls_hooks_spare(true);
+        status = open(plan, out->lent, &out->run);
+        ls_hooks_spare(false);
+    }
+    return finish_open(out, status, begin_ns);
+}
+
+static ls_status open_single(const ls_plan_of_case *plan, const ls_job *job, ls_run **out)
+{
+    const ls_strategy *single;
+    (void)plan;
+    LS_TRY(ls_strategy_find("single", &single));
+    return ls_strategy_open(single, job, out);
+}
+
+ls_status ls_session_open_single(const ls_workplace *place, const ls_plan_of_case *plan,
+                                 ls_session *out)
+{
+    return ls_session_open_one(place, plan, open_single, out);
+}
+
+bool ls_plan_tests(const ls_plan_of_case *plan)
+{
+    return plan->model->need.classes && plan->data->test.samples;
+}
+
+bool ls_session_leads(const ls_session *session)
+{
+    return !session->job.comm || session->job.comm->rank == 0;
+}
+
+static bool has_lost(const ls_session *session)
+{
+    bool lost = ls_watch_lost(session->watch);
+    for (size_t i = 0; session->devices && i < session->device_count; i++)
+        lost |= session->devices[i] && ls_device_is_lost(session->devices[i]);
+    return lost;
+}
+
+void ls_session_close(ls_session *session)
+{
+    ls_processes_step(session->job.processes, 0, 0, false);
+    if (session->run && !has_lost(session)) /* what was put may be a part of a step */
+        ls_status_free(session->run->kind->sync(session->run));
+    if (has_lost(session)) { /* threads that hang use all of it */
+        if (ls_watch_lost(session->watch))
+            ls_session_autopsy(session);
+        *session->left = true;
+        *session = (ls_session){0};
+        return;
+    }
+    if (session->run)
+        session->run->kind->close(session->run);
+    for (size_t i = 0; session->devices && i < session->device_count; i++)
+        ls_device_close(session->devices[i]);
+    ls_network_close(session->network);
+    ls_watch_close(session->watch);
+    free(session->devices);
+    free(session->lent);
+    *session = (ls_session){0};
+}
+
+/* So few replays fit into any queue: what the host takes for them has no waiting in it. */
+enum { TIMED_PUTS = 64 };
+
+static ls_status take_steps(ls_session *session, uint64_t count)
+{
+    uint64_t end = session->step + count;
+    ls_processes_step(session->job.processes, session->step, count,
+                      (!ls_job_tail(&session->job) || count == 1) && !session->job.ps.backups);
+    session->put_first = session->step;
+    session->put_count = count;
+    ls_watch_begin(session->watch, session->step);
+    LS_TRY(session->run->kind->mark(session->run));
+    const uint64_t begin = session->step;
+    while (session->step < end) {
+        bool tail = ls_job_is_tail(&session->job, session->step);
+        uint64_t run = 1;
+        if (!tail && ls_job_tail(&session->job)) {
+            uint64_t per_epoch = ls_job_steps_per_epoch(&session->job);
+            uint64_t until_tail = per_epoch - 1 - session->step % per_epoch;
+            run = until_tail < end - session->step ? until_tail : end - session->step;
+        } else if (!tail) {
+            run = end - session->step;
+        }
+        const bool timed = session->step == begin;
+        if (timed && run > TIMED_PUTS)
+            run = TIMED_PUTS;
+        const uint64_t begin_ns = ls_clock_ns();
+        LS_TRY(session->run->kind->step(session->run, tail, run));
+        if (timed)
+            session->put_ns = (double)(ls_clock_ns() - begin_ns) / (double)run;
+        session->step += run;
+    }
+    return session->run->kind->sync(session->run);
+}
+
+ls_status ls_session_steps(ls_session *session, uint64_t count)
+{
+    return ls_team_agree(session->job.comm, take_steps(session, count));
+}
+
+ls_status ls_session_records(ls_session *session, uint64_t count, ls_step_record *out,
+                             uint64_t *mark_ns)
+{
+    return ls_team_agree(
+        session->job.comm,
+        session->run->kind->records(session->run, session->step - count, count, out, mark_ns));
+}
+
+ls_status ls_session_gather(ls_session *session, float *values)
+{
+    return ls_team_agree(session->job.comm, session->run->kind->gather(session->run, values));
+}
+
+/* The one that leads, or all where servers have the parameters or a model is divided over them. */
+static bool evaluates(const ls_session *session)
+{
+    return ls_session_leads(session) || ls_strategy_serves(session->plan->strategy) ||
+           ls_job_places(&session->job) > (int)session->job.device_count;
+}
+
+ls_status ls_session_evaluate(ls_session *session, uint64_t most, ls_evaluation *out)
+{
+    ls_run *run = session->run;
+    uint64_t bits = 0;
+    bool stop = false;
+    ls_status status = evaluates(session) ? run->kind->evaluate(run, most, out) : LS_OK;
+    memcpy(&bits, &out->accuracy, sizeof bits);
+    LS_TRY(ls_team_turn(session->job.comm, status, &bits, &stop)); /* rank 0's, for all */
+    memcpy(&out->accuracy, &bits, sizeof bits);
+    return LS_OK;
+}
+
+ls_status ls_session_one_step(ls_session *session, float *values, double *loss)
+{
+    ls_step_record record;
+    uint64_t mark_ns;
+    LS_TRY(ls_session_steps(session, 1));
+    LS_TRY(ls_session_records(session, 1, &record, &mark_ns));
+    *loss = record.loss;
+    return ls_session_gather(session, values);
+}
+
+ls_status ls_session_begin_at(ls_session *session, uint64_t step, const float *values)
+{
+    session->lent->start = session->job.start = session->step = step;
+    return session->run->kind->load(session->run, values);
+}
+
+ls_status ls_session_compare_replicas(ls_session *session, const float *first, float *other,
+                                      char differs[LS_REASON_SIZE])
+{
+    const ls_strategy *strategy = session->run->strategy;
+    const ls_variables *variables = &session->job.model->graph->variables;
+    const size_t here = session->job.device_count / (size_t)ls_job_places(&session->job);
+    *differs = 0;
+    for (size_t i = 1; i < here && strategy->reduces && strategy->equivalent; i++) {
+        LS_TRY(session->run->kind->gather_replica(session->run, (int)i, other));
+        if (memcmp(other, first, variables->elements * sizeof *first) == 0)
+            continue;
+        const size_t at = ls_variables_compare(variables, other, first).first;
+        const ls_variable *v = ls_variables_holding(variables, at);
+        snprintf(differs, LS_REASON_SIZE,
+                 "%s element %zu is %.9g on replica %zu, on replica 0 %.9g", v->name,
+                 at - v->offset, (double)other[at], i, (double)first[at]);
+        return LS_OK;
+    }
+    return LS_OK;
+}
+
+uint64_t ls_session_samples(const ls_session *session, uint64_t steps)
+{
+    return ls_job_samples(&session->job, steps);
+}
+
+size_t ls_session_in_use(const ls_session *session)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < session->device_count; i++) {
+        ls_memory_ledger ledger = ls_device_ledger(session->devices[i]);
+        for (int use = 0; use < LS_MEMORY_USES; use++)
+            bytes += ledger.in_use[use];
+    }
+    return bytes;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* The state of a session; what is done with it: session.h, session_watch.h. */
+#ifndef LS_BENCH_TRAIN_SESSION_STATE_H
+#define LS_BENCH_TRAIN_SESSION_STATE_H
+
+#include "bench/case/case_plan.h"
+#include "common/device/link.h"
+#include "common/device/watch.h"
+
+/** A strategy at work on opened devices. */
+typedef struct ls_session {
+    const ls_plan_of_case *plan;
+    ls_job job;
+    ls_job *lent;        /**< a copy for `run`, which stays where a device is lost */
+    bool *left;          /**< of the workplace */
+    ls_device **devices; /**< [device_count] */
+    size_t device_count;
+    ls_network *network; /**< between the devices; NULL: no links */
+    ls_watch *watch;     /**< of the devices; NULL: none (bench/train/session_watch.h) */
+    ls_run *run;
+    uint64_t step;                 /**< steps done */
+    uint64_t put_first, put_count; /**< steps of the latest ls_session_steps */
+    uint64_t setup_ns;             /**< time that opening took */
+    double put_ns; /**< host time to put a step, of the first of the latest ls_session_steps */
+} ls_session;
+
+#endif

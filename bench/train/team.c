@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+/* Team: what processes tell each other between steps; see team.h. */
+#include "bench/train/team.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { TAG_TEXT = 0x7465, LINE = 1024 };
+
+/* What a rank says when it is its turn. */
+typedef struct saying {
+    ls_code code;
+    int stop, follows, final; /* its failure is of another one's; it ends the sweep */
+    uint64_t number;
+    char host[64], text[LINE];
+} saying;
+
+static void name_host(char host[64])
+{
+    if (gethostname(host, 64))
+        memcpy(host, "unknown", sizeof "unknown");
+    host[63] = 0;
+}
+
+/* Every rank's saying, owned by the caller. */
+static ls_status hear_all(ls_comm *comm, const saying *mine, saying **out)
+{
+    const size_t n = (size_t)comm->size;
+    saying *all = calloc(n, sizeof *all);
+    if (!all)
+        return ls_fail_memory("ranks", n * sizeof *all);
+    ls_status status = ls_comm_collect(comm, mine, sizeof *mine, all);
+    if (status)
+        free(all);
+    else
+        *out = all;
+    return status;
+}
+
+/* The failure to speak of: the first that is a rank's own. */
+static int find_culprit(const saying *all, int ranks)
+{
+    int culprit = -1;
+    for (int r = 0; r < ranks; r++)
+        if (all[r].code && (culprit < 0 || (all[culprit].follows && !all[r].follows)))
+            culprit = r;
+    return culprit;
+}
+
+static ls_status word_failure(const saying *all, int ranks, int culprit)
+{
+    const saying *c = &all[culprit];
+    bool everybody = true;
+    char rank[100];
+    for (int r = 0; r < ranks; r++)
+        everybody &= all[r].code == c->code && strcmp(all[r].text, c->text) == 0;
+    snprintf(rank, sizeof rank, "rank %d on %s", culprit, c->host);
+    ls_status status =
+        ls_fail(c->code, everybody || culprit == 0 ? NULL : rank, NULL, "%s", c->text);
+    return c->final ? ls_status_final(status) : status;
+}
+
+ls_status ls_team_turn(ls_comm *comm, ls_status mine, uint64_t *number, bool *stop)
+{
+    saying said = {.code = ls_status_code(mine), .stop = *stop, .number = *number}, *all = NULL;
+    if (!comm)
+        return mine;
+    said.follows = ls_status_is_consequence(mine);
+    said.final = ls_status_is_final(mine);
+    name_host(said.host);
+    if (mine)
+        snprintf(said.text, sizeof said.text, "%s", ls_status_text(mine));
+    ls_status status = hear_all(comm, &said, &all);
+    if (status && mine) { /* what went wrong first says more than that nobody answers */
+        ls_status_free(status);
+        return mine;
+    }
+    if (status)
+        return status;
+    ls_status_free(mine);
+    int culprit = find_culprit(all, comm->size);
+    for (int r = 0; r < comm->size; r++)
+        *stop |= all[r].stop;
+    *number = all[0].number;
+    if (culprit >= 0)
+        status = word_failure(all, comm->size, culprit);
+    free(all);
+    return status;
+}
+
+ls_status ls_team_agree(ls_comm *comm, ls_status mine)
+{
+    uint64_t number = 0;
+    bool stop = false;
+    ls_code worst = LS_CODE_OK;
+    if (!comm)
+        return mine;
+    ls_status heard = ls_comm_worst(comm, ls_status_code(mine), &worst);
+    if (heard || !worst) /* words only where there are some */
+        return ls_status_first(mine, heard);
+    return ls_team_turn(comm, mine, &number, &stop);
+}
+
+ls_status ls_team_same(ls_comm *comm, const char *what, uint64_t value, const char *text)
+{
+    saying said = {.number = value}, *all = NULL;
+    ls_status status = LS_OK;
+    char rank[100];
+    if (!comm)
+        return LS_OK;
+    name_host(said.host);
+    snprintf(said.text, sizeof said.text, "%.300s", text ? text : "");
+    LS_TRY(hear_all(comm, &said, &all));
+    int other = 0;
+    while (other < comm->size && all[other].number == all[0].number)
+        other++;
+    if (other < comm->size) {
+        snprintf(rank, sizeof rank, "%d on %s", other, all[other].host);
+        status = ls_fail(LS_CODE_USAGE, "rank", rank,
+                         "has another %s than rank 0%s%s%s%s; start all ranks alike", what,
+                         text ? ": " : "", text ? all[other].text : "", text ? ", not " : "",
+                         text ? all[0].text : "");
+    }
+    free(all);
+    return status;
+}
+
+ls_status ls_team_differs(ls_comm *comm, uint64_t value, int *rank)
+{
+    const saying said = {.number = value};
+    saying *all = NULL;
+    *rank = -1;
+    if (!comm)
+        return LS_OK;
+    LS_TRY(hear_all(comm, &said, &all));
+    for (int r = comm->size; r-- > 1;)
+        if (all[r].number != all[0].number)
+            *rank = r;
+    free(all);
+    return LS_OK;
+}
+
+/* Room for all texts, of rank 0 alone; its own is there. */
+static ls_status make_room(ls_comm *comm, const char *mine, const uint64_t *bytes, char **texts)
+{
+    for (int r = 0; r < (comm ? comm->size : 1) && (!comm || comm->rank == 0); r++) {
+        texts[r] = malloc(bytes[r]);
+        if (!texts[r])
+            return ls_fail_memory("ranks", bytes[r]);
+    }
+    if (!comm || comm->rank == 0)
+        memcpy(texts[0], mine, bytes[0]);
+    return LS_OK;
+}
+
+/* Rank 0 has room for all before any sends: what nobody takes would be taken for another's. */
+ls_status ls_team_gather(ls_comm *comm, ls_status ready, const char *mine, char **texts)
+{
+    const size_t ranks = comm ? (size_t)comm->size : 1;
+    const uint64_t length = mine ? strlen(mine) + 1 : 0;
+    uint64_t *bytes = calloc(ranks, sizeof *bytes);
+    if (!ready && !bytes)
+        ready = ls_fail_memory("ranks", ranks * sizeof *bytes);
+    ls_status status = ls_comm_bring(comm, ready, &length, sizeof length, bytes);
+    if (!status)
+        status = ls_comm_agree(comm, make_room(comm, mine, bytes, texts));
+    if (!status && comm && comm->rank > 0)
+        status = comm->backend->send(comm, 0, TAG_TEXT, mine, length);
+    for (int r = 1; r < (int)ranks && !status && comm->rank == 0; r++)
+        status = comm->backend->receive(comm, r, TAG_TEXT, texts[r], bytes[r]);
+    free(bytes);
+    return status;
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+/* Timing of operations on a device's queue; see timing.h. */
+#include "bench/train/timing.h"
+
+#include "common/base/philox.h"
+
+#include <stdlib.h>
+
+/* A GPU's timer may tick in whole microseconds, and a launch of a program takes some. */
+static const double shortest_ns = 200e3, shortest_on_gpu_ns = 2e6;
+enum { MOST_ROUNDS = 1000, COPIES_ON_GPU = 32 };
+
+static bool on_gpu(const ls_bench *bench)
+{
+    return ls_device_describe(bench->device)->name.kind == LS_DEVICE_GPU;
+}
+
+ls_status ls_bench_open(ls_device *device, ls_math math, ls_bench *out)
+{
+    *out = (ls_bench){.device = device};
+    void *stamps;
+    ls_status status = ls_queue_open(device, "bench", &out->queue);
+    if (!status)
+        status = ls_kernels_open(device, math, &out->kernels);
+    if (!status)
+        status = ls_device_allocate(device, LS_MEMORY_WORKSPACE, 2 * sizeof *out->stamps, &stamps);
+    if (!status)
+        out->stamps = stamps;
+    for (int i = 0; i < 2 && !status; i++)
+        status = out->kernels->table->stamp(
+            out->kernels, &(ls_stamp_args){.time_ns = &out->stamps[i]}, &out->stamp[i]);
+    if (status)
+        ls_bench_close(out);
+    return status;
+}
+
+void ls_bench_close(ls_bench *bench)
+{
+    ls_queue_close(bench->queue);
+    ls_op_free(bench->stamp[0]);
+    ls_op_free(bench->stamp[1]);
+    ls_device_release(bench->device, bench->stamps);
+    if (bench->kernels)
+        bench->kernels->table->close(bench->kernels);
+    *bench = (ls_bench){0};
+}
+
+/* Nanoseconds of `times` replays. */
+static ls_status time_replays(ls_bench *bench, ls_program *program, uint64_t times, double *ns)
+{
+    uint64_t stamps[2];
+    LS_TRY(ls_queue_put(bench->queue, bench->stamp[0]));
+    LS_TRY(ls_program_launch(program, times));
+    LS_TRY(ls_queue_put(bench->queue, bench->stamp[1]));
+    LS_TRY(ls_queue_sync(bench->queue));
+    LS_TRY(ls_queue_read(bench->queue, stamps, bench->stamps, sizeof stamps));
+    *ns = (double)(stamps[1] - stamps[0]);
+    return LS_OK;
+}
+
+static ls_status sample(ls_bench *bench, ls_program *program, int rounds, ls_statistics *out)
+{
+    const double shortest = on_gpu(bench) ? shortest_on_gpu_ns : shortest_ns;
+    uint64_t times = 1;
+    double ns = 0, samples[MOST_ROUNDS];
+    for (;;) { /* the warm-up, too: doubles until a sample is long enough */
+        LS_TRY(time_replays(bench, program, times, &ns));
+        if (ns >= shortest || times > UINT64_MAX / 4)
+            break;
+        times *= 2;
+    }
+    int n = rounds < MOST_ROUNDS ? rounds : MOST_ROUNDS;
+    for (int i = 0; i < n; i++) {
+        LS_TRY(time_replays(bench, program, times, &ns));
+        samples[i] = ns / (double)times / bench->copies;
+    }
+    ls_statistics_compute(samples, (size_t)n, out);
+    return LS_OK;
+}
+
+static ls_status capture(ls_bench *bench, ls_op *const *ops, size_t count, ls_program **out)
+{
+    ls_program *program = NULL;
+    LS_TRY(ls_program_begin(bench->queue));
+    ls_status status = LS_OK;
+    for (size_t i = 0; i < count * (size_t)bench->copies && !status; i++)
+        status = ls_queue_put(bench->queue, ops[i % count]);
+    ls_status ended = ls_program_end(bench->queue, &program);
+    if (status && program)
+        ls_program_close(program);
+    LS_TRY(ls_status_first(status, ended));
+    *out = program;
+    return LS_OK;
+}
+
+/* How often a program holds what is timed: once where that is long beside a launch. */
+static ls_status choose_copies(ls_bench *bench, ls_op *const *ops, size_t count)
+{
+    ls_program *program;
+    double ns = 0;
+    bench->copies = 1;
+    if (!on_gpu(bench))
+        return LS_OK;
+    LS_TRY(capture(bench, ops, count, &program));
+    ls_status status = LS_OK;
+    for (int i = 0; i < 2 && !status; i++) /* the first one warms up */
+        status = time_replays(bench, program, 1, &ns);
+    ls_program_close(program);
+    bench->copies = ns < shortest_on_gpu_ns ? COPIES_ON_GPU : 1;
+    return status;
+}
+
+ls_status ls_bench_time(ls_bench *bench, ls_op *const *ops, size_t count, int rounds,
+                        ls_statistics *out)
+{
+    ls_program *program;
+    LS_TRY(choose_copies(bench, ops, count));
+    LS_TRY(capture(bench, ops, count, &program));
+    ls_status status = sample(bench, program, rounds, out);
+    ls_program_close(program);
+    return status;
+}
+
+ls_status ls_bench_floats(ls_bench *bench, size_t count, float **out)
+{
+    void *memory;
+    float *host = malloc((count + 1) * sizeof *host);
+    if (!host)
+        return ls_fail_memory("bench", count * sizeof *host);
+    ls_random_fill(ls_random_stream(1, "bench"), 0, count, -0.5f, 0.5f, host);
+    ls_status status =
+        ls_device_allocate(bench->device, LS_MEMORY_WORKSPACE, count * sizeof *host, &memory);
+    if (!status)
+        status = ls_queue_write(bench->queue, memory, host, count * sizeof *host);
+    free(host);
+    if (!status)
+        *out = memory;
+    return status;
+}

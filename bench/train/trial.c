@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: MIT */
+/* Trial: warm-up, timed blocks, and what the steps left behind; see trial.h. */
+#include "bench/train/trial.h"
+
+#include "bench/train/interrupt.h"
+#include "bench/train/session_watch.h"
+#include "bench/train/statistics.h"
+#include "bench/train/team.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+/* Steps put at once last about this long, so that an interrupt is answered soon. */
+static const double chunk_ms = 50.0;
+/* Workers that do not wait for each other do so at a chunk's end. */
+static const double chunk_alone_ms = 1000.0;
+enum { LOSS_TARGET_STEPS = 10 };
+
+ls_status ls_trial_open(const ls_workplace *place, const ls_plan_of_case *plan, ls_trial *out)
+{
+    const ls_request *request = place->request;
+    *out = (ls_trial){.record = request->ps_record,
+                      .plan = plan,
+                      .accuracy = NAN,
+                      .chunk = 1,
+                      .bubble = NAN,
+                      .processes = request->processes};
+    size_t timed = (size_t)plan->timed, elements = plan->model->graph->variables.elements;
+    ls_status status = ls_session_open_delayed(place, plan, &out->session);
+    out->step_ms = calloc(timed + 1, sizeof *out->step_ms);
+    out->put_ns = calloc(timed + 1, sizeof *out->put_ns);
+    out->parameters = calloc(elements + 1, sizeof *out->parameters);
+    out->ledgers = calloc(plan->device_count + 1, sizeof *out->ledgers);
+    out->records = calloc(plan->job.records, sizeof *out->records);
+    out->chunk_ms = calloc(plan->job.records, sizeof *out->chunk_ms);
+    if (request->log.level >= LS_LOG_VERBOSE)
+        out->losses = calloc(timed + 1, sizeof *out->losses);
+    if (!status &&
+        (!out->step_ms || !out->put_ns || !out->parameters || !out->records || !out->chunk_ms ||
+         !out->ledgers || (request->log.level >= LS_LOG_VERBOSE && !out->losses)))
+        status = ls_fail_memory("trial", timed * sizeof *out->step_ms);
+    char title[192];
+    snprintf(title, sizeof title, "%s %s", plan->model->name, plan->strategy->name);
+    if (!status)
+        out->progress = ls_progress_open(stderr, request->progress, title);
+    if (status)
+        ls_trial_close(out);
+    return status;
+}
+
+void ls_trial_close(ls_trial *trial)
+{
+    ls_progress_close(trial->progress);
+    ls_session_close(&trial->session);
+    free(trial->step_ms);
+    free(trial->put_ns);
+    free(trial->losses);
+    free(trial->records);
+    free(trial->chunk_ms);
+    free(trial->ledgers);
+    free(trial->servers);
+    free(trial->parameters);
+    *trial = (ls_trial){0};
+}
+
+/* The reason has been written. */
+static void stop(ls_trial *trial)
+{
+    trial->stopped = true;
+    trial->failed = true;
+}
+
+/* ---- Divergence ----------------------------------------------------------------------------- */
+
+bool ls_loss_diverged(double loss, uint64_t step, char reason[LS_REASON_SIZE])
+{
+    if (isfinite(loss))
+        return false;
+    snprintf(reason, LS_REASON_SIZE, "diverged: the loss is %s at step %llu",
+             isnan(loss) ? "NaN" : "infinite", (unsigned long long)step);
+    return true;
+}
+
+bool ls_values_diverged(const ls_variables *variables, const float *values, uint64_t steps,
+                        char reason[LS_REASON_SIZE])
+{
+    size_t i = 0;
+    while (i < variables->elements && isfinite(values[i]))
+        i++;
+    if (i == variables->elements)
+        return false;
+    const ls_variable *v = ls_variables_holding(variables, i);
+    snprintf(reason, LS_REASON_SIZE, "diverged: %s element %zu is not finite after step %llu",
+             v->name, i - v->offset, (unsigned long long)steps);
+    return true;
+}
+
+/* ---- Targets -------------------------------------------------------------------------------- */
+
+static void reach_target(ls_trial *trial, uint64_t steps)
+{
+    if (trial->target_reached)
+        return;
+    trial->target_reached = true;
+    trial->steps_to_target = steps;
+    trial->ms_to_target = trial->trained_ms;
+}
+
+/* Loss targets look at the mean of ten steps at a time. */
+static void look_at_loss(ls_trial *trial, uint64_t step, double loss)
+{
+    if (trial->plan->config->target_kind != LS_TARGET_LOSS)
+        return;
+    trial->target_sum += loss;
+    if ((step + 1) % LOSS_TARGET_STEPS)
+        return;
+    if (trial->target_sum / LOSS_TARGET_STEPS <= trial->plan->config->target)
+        reach_target(trial, step + 1);
+    trial->target_sum = 0;
+}
+
+/* Accuracy targets look after each epoch; also one that ends between steps. */
+static ls_status look_at_accuracy(ls_trial *trial)
+{
+    if (trial->plan->config->target_kind != LS_TARGET_ACCURACY || trial->target_reached ||
+        trial->session.step % ls_job_steps_per_epoch(&trial->session.job))
+        return LS_OK;
+    ls_evaluation found = {0};
+    LS_TRY(ls_session_evaluate(&trial->session, UINT64_MAX, &found));
+    trial->accuracy = found.accuracy;
+    if (trial->accuracy >= trial->plan->config->target)
+        reach_target(trial, trial->session.step);
+    return LS_OK;
+}
+
+/* ---- Steps ---------------------------------------------------------------------------------- */
+
+/* How many of `left` steps are put next: about chunk_ms of them, to the next epoch's end at most
+ * where something looks at it, and to a fault on purpose. */
+static uint64_t next_chunk(const ls_trial *trial, uint64_t left)
+{
+    uint64_t chunk = left < trial->chunk ? left : trial->chunk;
+    if (trial->plan->config->target_kind == LS_TARGET_ACCURACY) {
+        uint64_t per_epoch = ls_job_steps_per_epoch(&trial->session.job);
+        uint64_t until = per_epoch - trial->session.step % per_epoch;
+        chunk = chunk < until ? chunk : until;
+    }
+    const ls_fault *fault = &trial->plan->config->fault;
+    if (fault->kind && (uint64_t)fault->step > trial->session.step) {
+        uint64_t until = (uint64_t)fault->step - trial->session.step;
+        chunk = chunk < until ? chunk : until;
+    }
+    return chunk < trial->session.job.records ? chunk : trial->session.job.records;
+}
+
+static int compare_ms(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* How many steps of `ms` fit; `most` where that is not known. */
+static double fitting(double all_ms, double ms, double most)
+{
+    const double count = ms > 0 ? all_ms / ms : most;
+    return count < most ? count : most;
+}
+
+/* `ms`: of a step of the last `count`, in the mean. Workers that are by themselves go on at the
+ * pace of the fastest, so that a slow one does not hold up the others at the ends of many small
+ * chunks; but not so far ahead of it that those who have ended would take it for lost. */
+static void adapt_chunk(ls_trial *trial, uint64_t count, double ms)
+{
+    const ls_job *job = &trial->session.job;
+    const bool alone = ls_ps_by_arrival(&job->ps);
+    const double most = (double)trial->chunk * (alone && count > 1 ? 256 : 4);
+    double chunk = fitting(alone ? (double)job->timeout_ns * 1e-6 / 4 : chunk_ms, ms, most);
+    if (alone) {
+        qsort(trial->chunk_ms, count, sizeof *trial->chunk_ms, compare_ms);
+        chunk = fitting(chunk_alone_ms, trial->chunk_ms[count / 10], chunk);
+    }
+    trial->chunk = chunk < 1 ? 1 : (uint64_t)chunk;
+}
+
+/* The times of the last `count` steps, `ms` in the mean, as samples: one by one, but on GPUs, whose
+ * clock may advance in whole microseconds, together with so many as make one of these small. */
+static void take_samples(ls_trial *trial, uint64_t count, double ms)
+{
+    const bool gpu = trial->plan->devices->kind == LS_DEVICE_GPU;
+    trial->samples +=
+        ls_statistics_group(trial->chunk_ms, count, gpu ? ls_statistics_group_size(1e-3, ms) : 1,
+                            trial->step_ms + trial->samples);
+    trial->timed_ms += ms * (double)count;
+}
+
+/* Takes over the records of the last `count` steps. */
+static ls_status take_records(ls_trial *trial, uint64_t count, bool timed)
+{
+    const ls_step_record *records = trial->records;
+    uint64_t mark_ns;
+    LS_TRY(ls_session_records(&trial->session, count, trial->records, &mark_ns));
+    uint64_t first = trial->session.step - count;
+    double all_ms = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        double ms = (double)(records[i].end_ns - (i ? records[i - 1].end_ns : mark_ns)) * 1e-6;
+        double loss = records[i].loss;
+        if (first + i == 0)
+            trial->loss_first = loss;
+        trial->loss_last = loss;
+        all_ms += ms;
+        trial->trained_ms += ms;
+        trial->chunk_ms[i] = ms;
+        look_at_loss(trial, first + i, loss);
+        if (timed) {
+            if (trial->losses)
+                trial->losses[trial->timed_done] = loss;
+            trial->timed_done++;
+        }
+        if (!trial->failed && ls_loss_diverged(loss, first + i, trial->reason))
+            stop(trial);
+    }
+    if (timed)
+        take_samples(trial, count, all_ms / (double)count);
+    adapt_chunk(trial, count, all_ms / (double)count);
+    return LS_OK;
+}
+
+static void show_progress(ls_trial *trial)
+{
+    const ls_plan_of_case *plan = trial->plan;
+    uint64_t samples = ls_session_samples(&trial->session, trial->session.step) -
+                       ls_session_samples(&trial->session, (uint64_t)plan->warmup);
+    double rate = trial->timed_ms > 0 ? (double)samples / trial->timed_ms * 1e3 : NAN;
+    ls_progress_update(trial->progress, trial->session.step, (uint64_t)(plan->warmup + plan->timed),
+                       rate, trial->loss_last);
+}
+
+/* The fault on purpose, where it is this rank's and due. */
+static ls_status strike(const ls_trial *trial)
+{
+    const ls_fault *fault = &trial->plan->config->fault;
+    const bool mine = trial->processes->size == 1 || fault->rank == trial->processes->rank;
+    if (!fault->kind || !mine || (uint64_t)fault->step != trial->session.step)
+        return LS_OK;
+    if (fault->kind == LS_FAULT_HANG && ls_plan_can_hang(trial->plan))
+        return ls_session_hang(&trial->session, fault->rank);
+    ls_fault_strike(fault->kind);
+    return LS_OK;
+}
+
+static ls_status train(ls_trial *trial, uint64_t steps, bool timed)
+{
+    while (steps && !trial->stopped) {
+        bool interrupted = ls_interrupted();
+        uint64_t count = next_chunk(trial, steps);
+        LS_TRY(ls_team_turn(trial->session.job.comm, LS_OK, &count, &interrupted));
+        if (interrupted) {
+            trial->stopped = trial->interrupted = true;
+            break;
+        }
+        LS_TRY(strike(trial));
+        LS_TRY(ls_session_steps(&trial->session, count));
+        if (timed)
+            trial->put_ns[trial->puts++] = trial->session.put_ns;
+        LS_TRY(take_records(trial, count, timed));
+        LS_TRY(look_at_accuracy(trial));
+        show_progress(trial);
+        steps -= count;
+    }
+    return LS_OK;
+}
+
+ls_status ls_trial_warm_up(ls_trial *trial)
+{
+    ls_status status = train(trial, (uint64_t)trial->plan->warmup, false);
+    trial->in_use_start = ls_session_in_use(&trial->session);
+    if (!status && ls_strategy_serves(trial->plan->strategy))
+        status = ls_ps_report_collect(trial->session.run, &trial->warm_report);
+    return status;
+}
+
+ls_status ls_trial_block(ls_trial *trial, int64_t index, int64_t blocks)
+{
+    int64_t first = trial->plan->timed * index / blocks;
+    int64_t last = trial->plan->timed * (index + 1) / blocks;
+    return train(trial, (uint64_t)(last - first), true);
+}
+
+/* ---- The end -------------------------------------------------------------------------------- */
+
+/* What full steps sent must be what the formula says; where none was taken, nothing is known. */
+static ls_status check_traffic(ls_trial *trial)
+{
+    const ls_session *session = &trial->session;
+    const ls_run *run = session->run;
+    const ls_traffic *sent = &trial->sent, *formula = &trial->formula;
+    uint64_t tails =
+        ls_job_tail(&session->job) ? session->step / ls_job_steps_per_epoch(&session->job) : 0;
+    const bool alone = trial->plan->all_devices == 1 && !ls_strategy_serves(run->strategy);
+    if (!run->strategy->formula || alone || session->step == tails)
+        return LS_OK;
+    LS_TRY(run->kind->traffic(run, &trial->sent, &trial->formula));
+    trial->counted = formula->messages_sent > 0; /* else only a library knows */
+    if (trial->failed ||
+        (sent->bytes_sent == formula->bytes_sent && sent->messages_sent == formula->messages_sent))
+        return LS_OK;
+    snprintf(trial->reason, sizeof trial->reason,
+             "traffic: %llu bytes and %llu messages a step, and the formula says %llu and %llu",
+             (unsigned long long)sent->bytes_sent, (unsigned long long)sent->messages_sent,
+             (unsigned long long)formula->bytes_sent, (unsigned long long)formula->messages_sent);
+    stop(trial);
+    return LS_OK;
+}
+
+/* The servers of this process. */
+static ls_status list_servers(ls_trial *trial)
+{
+    const ls_run *run = trial->session.run;
+    trial->server_count = ls_ps_report_servers(run);
+    trial->servers = calloc(trial->server_count + 1, sizeof *trial->servers);
+    if (!trial->servers)
+        return ls_fail_memory("trial", trial->server_count * sizeof *trial->servers);
+    for (size_t s = 0; s < trial->server_count; s++) {
+        const ls_device *device;
+        trial->servers[s].bytes = ls_ps_report_bytes(run, s, &device);
+        trial->servers[s].device = ls_device_describe(device)->text;
+        trial->servers[s].received = ls_ps_report_received(run, s, &trial->servers[s].steps);
+    }
+    return LS_OK;
+}
+
+/* What servers have seen so far, and the order in which they did it, for the user. */
+static ls_status take_report(ls_trial *trial)
+{
+    const ls_run *run = trial->session.run;
+    LS_TRY(ls_ps_report_collect(run, &trial->report));
+    LS_TRY(ls_team_agree(trial->session.job.comm, list_servers(trial)));
+    return trial->record ? ls_ps_record(run, trial->record) : LS_OK;
+}
+
+/* All replicas of this process still have the same parameters. Those of several processes are
+ * compared by their digests. */
+static ls_status check_replicas(ls_trial *trial)
+{
+    char differs[LS_REASON_SIZE];
+    const size_t bytes = trial->plan->model->graph->variables.elements * sizeof(float);
+    float *other = malloc(bytes + 1);
+    ls_status status =
+        other ? ls_session_compare_replicas(&trial->session, trial->parameters, other, differs)
+              : ls_fail_memory("trial", bytes);
+    free(other);
+    if (!status && *differs && !trial->failed) {
+        snprintf(trial->reason, sizeof trial->reason, "after %llu steps: %.220s",
+                 (unsigned long long)trial->session.step, differs);
+        stop(trial);
+    }
+    return ls_team_agree(trial->session.job.comm, status);
+}
+
+/* A check that failed on one rank has failed the case: what follows is the same for all. */
+static ls_status share_failure(ls_trial *trial)
+{
+    ls_status failed =
+        trial->failed ? ls_fail(LS_CODE_CHECK, NULL, NULL, "%s", trial->reason) : LS_OK;
+    ls_status status = ls_team_agree(trial->session.job.comm, failed);
+    if (ls_status_code(status) != LS_CODE_CHECK)
+        return status;
+    snprintf(trial->reason, sizeof trial->reason, "%s", ls_status_text(status));
+    ls_status_free(status);
+    stop(trial);
+    return LS_OK;
+}
+
+ls_status ls_trial_finish(ls_trial *trial)
+{
+    const ls_plan_of_case *plan = trial->plan;
+    struct rusage usage;
+    ls_progress_close(trial->progress);
+    trial->progress = NULL;
+    if (getrusage(RUSAGE_SELF, &usage) == 0)
+        trial->rss_peak = (size_t)usage.ru_maxrss * 1024;
+    for (size_t i = 0; i < trial->session.device_count; i++)
+        trial->ledgers[i] = ls_device_ledger(trial->session.devices[i]);
+    LS_TRY(ls_session_gather(&trial->session, trial->parameters));
+    LS_TRY(check_replicas(trial));
+    const ls_variables *variables = &plan->model->graph->variables;
+    if (!trial->failed &&
+        ls_values_diverged(variables, trial->parameters, trial->session.step, trial->reason))
+        stop(trial);
+    LS_TRY(check_traffic(trial));
+    LS_TRY(share_failure(trial));
+    LS_TRY(ls_team_agree(trial->session.job.comm,
+                         ls_variables_digest(variables, trial->parameters, trial->digest)));
+    ls_evaluation found = {.accuracy = trial->accuracy};
+    if (ls_plan_tests(plan) && !trial->failed)
+        LS_TRY(ls_session_evaluate(&trial->session, UINT64_MAX, &found));
+    trial->accuracy = found.accuracy;
+    if (ls_strategy_serves(plan->strategy))
+        LS_TRY(take_report(trial));
+    if (!trial->timed_done || trial->failed || trial->interrupted)
+        return LS_OK;
+    const ls_status status = ls_trial_profile(trial);
+    if (ls_status_is_final(status))
+        return status;
+    ls_status_free(status); /* without it the row has no waterfall */
+    return LS_OK;
+}

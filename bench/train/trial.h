@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Trial: a case made real: model, data, devices, strategy; trained in blocks of steps, timed by
+ * the device's own clock.
+ *
+ * Steps are put many at a time and looked at when they are done, so that a step has nothing of the
+ * harness in it but one clock reading and one record at its end, by the device. A step's time is
+ * the difference of two such readings; the first step after a pause counts from a mark that the
+ * device makes right before it.
+ */
+#ifndef LS_BENCH_TRAIN_TRIAL_H
+#define LS_BENCH_TRAIN_TRIAL_H
+
+#include "bench/train/progress.h"
+#include "bench/train/session.h"
+#include "impl/ps/ps_report.h"
+
+#include <stdbool.h>
+
+/** What a parameter server holds, and how busy it is. */
+typedef struct ls_server_load {
+    const char *device;   /**< its name */
+    size_t bytes;         /**< of variables */
+    double busy;          /**< share of its time that it did not wait */
+    ls_received received; /**< of gradients, in `steps` steps */
+    uint64_t steps;       /**< 0: not counted */
+} ls_server_load;
+
+/** What the trial found out; filled by ls_trial_block and ls_trial_finish. */
+typedef struct ls_trial {
+    ls_session session;
+    const ls_plan_of_case *plan;
+    double *step_ms; /**< [samples] of timed steps; on GPUs the mean of some, where their
+                          clock ticks too slowly for one */
+    size_t samples;
+    ls_step_record *records; /**< [job.records] */
+    double *chunk_ms;        /**< [job.records] of the steps put last */
+    double trained_ms;       /**< all steps so far, with the warm-up's */
+    double *losses;          /**< [timed], kept with --verbose; else NULL */
+    uint64_t timed_done;
+    double timed_ms; /**< of all timed steps */
+    double *put_ns;  /**< [puts] session.put_ns, each time that timed steps were put */
+    uint64_t puts;
+    double loss_first, loss_last;
+    double accuracy; /**< NaN: none */
+    bool target_reached;
+    uint64_t steps_to_target;
+    double ms_to_target; /**< that these took, with the warm-up's */
+    double target_sum;   /**< losses since the last look */
+    bool stopped;        /**< interrupted, or failed: no more steps */
+    bool interrupted;
+    bool failed; /**< a check: reason says which */
+    char reason[LS_REASON_SIZE];
+    float *parameters; /**< [elements] at the end */
+    char digest[33];
+    ls_memory_ledger *ledgers;     /**< [devices] when the last step was done */
+    size_t rss_peak;               /**< bytes, when the last step was done */
+    double part_ms[LS_TIME_USES];  /**< of the mean step: what its time goes to; all 0: not known */
+    double bubble, bubble_formula; /**< of a pipeline: medians of rounds (bubble.h); else NaN */
+    bool counted;                  /**< full steps crossed borders: sent and formula are known */
+    ls_traffic sent, formula;      /**< of one full step */
+    const char *record;            /**< file for what servers did; NULL: none */
+    ls_ps_report report;           /**< of parameter servers, when the last step was done */
+    ls_ps_report warm_report;      /**< the same, when the warm-up was */
+    ls_server_load *servers;       /**< [server_count] of this process */
+    size_t server_count;
+    size_t in_use_start; /**< bytes on the devices when the timed steps began */
+    ls_progress *progress;
+    const ls_processes *processes; /**< who may wait for this one */
+    uint64_t chunk;                /**< how many steps the next put may have */
+} ls_trial;
+
+ls_status ls_trial_open(const ls_workplace *place, const ls_plan_of_case *plan, ls_trial *out);
+
+/** The warm-up steps. */
+ls_status ls_trial_warm_up(ls_trial *trial);
+
+/** Block `index` of `blocks`: its share of the timed steps. */
+ls_status ls_trial_block(ls_trial *trial, int64_t index, int64_t blocks);
+
+/** Accuracy, parameters and digest. */
+ls_status ls_trial_finish(ls_trial *trial);
+
+/** Of ls_trial_finish (trial_profile.c): some more full steps, for what the step's time goes to. */
+ls_status ls_trial_profile(ls_trial *trial);
+
+void ls_trial_close(ls_trial *trial);
+
+#endif

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a step's time goes to: some more full steps with a reading of the clock after each
+ * operation, when all that the row and the user keep has been taken. Where the devices' time goes,
+ * of parameter servers the workers'; time that a queue spends on nothing it knows of counts as
+ * idle. Of a pipeline several rounds, for medians of its idle share (bubble.h).
+ */
+#include "bench/train/bubble.h"
+#include "bench/train/statistics.h"
+#include "bench/train/team.h"
+#include "bench/train/trial.h"
+
+#include <stdlib.h>
+
+enum { PROFILED = 100, ROUNDS = 15 }; /* steps at most; of a pipeline, in so many rounds */
+
+/* The rounds of a trial. */
+typedef struct profile {
+    ls_trial *trial;
+    size_t here, devices;    /* of this process, of all */
+    ls_time_profile *times;  /* [devices] of the latest round */
+    ls_time_profile *sums;   /* [devices] of all */
+    ls_time_profile *mine;   /* [here] */
+    double measured[ROUNDS]; /* idle shares of a pipeline */
+    double formula[ROUNDS];
+} profile;
+
+/* Some steps; what their time went to. */
+static ls_status profile_here(profile *p, uint64_t steps)
+{
+    ls_session *session = &p->trial->session;
+    LS_TRY(session->run->kind->step(session->run, false, steps));
+    LS_TRY(session->run->kind->sync(session->run));
+    LS_TRY(session->run->kind->profile(session->run, false));
+    for (size_t d = 0; d < p->here; d++)
+        p->mine[d] = session->run->kind->times(session->run, d);
+    return LS_OK;
+}
+
+/* The same, on the devices of all processes; none begins where one cannot. */
+static ls_status take_round(profile *p, uint64_t steps)
+{
+    const ls_session *session = &p->trial->session;
+    ls_comm *comm = session->job.comm;
+    bool stop = false;
+    LS_TRY(ls_team_turn(comm, session->run->kind->profile(session->run, true), &steps, &stop));
+    LS_TRY(
+        ls_comm_bring(comm, profile_here(p, steps), p->mine, p->here * sizeof *p->mine, p->times));
+    for (size_t d = 0; d < p->devices; d++)
+        for (int use = 0; use < LS_TIME_USES; use++)
+            p->sums[d].ns[use] += p->times[d].ns[use];
+    return LS_OK;
+}
+
+static double median(double *values, uint64_t count)
+{
+    ls_statistics s;
+    ls_statistics_compute(values, count, &s);
+    return s.median;
+}
+
+/* Whether its devices are the stages of one. */
+static bool is_pipeline(const ls_trial *trial)
+{
+    return trial->session.job.microbatches > 0 && !trial->plan->strategy->replicated;
+}
+
+static ls_status take_rounds(profile *p, uint64_t rounds, uint64_t steps)
+{
+    const ls_job *job = &p->trial->session.job;
+    const bool staged = is_pipeline(p->trial);
+    const ls_schedule schedule = {(int)p->devices, job->microbatches,
+                                  ls_declared_number(&job->options, &ls_option_pipeline_schedule) ==
+                                      LS_SCHEDULE_1F1B};
+    for (uint64_t r = 0; r < rounds; r++) {
+        ls_bubble bubble = {0, 0};
+        LS_TRY(take_round(p, steps));
+        LS_TRY(ls_team_agree(job->comm,
+                             staged ? ls_bubble_measure(&schedule, p->times, &bubble) : LS_OK));
+        p->measured[r] = bubble.measured;
+        p->formula[r] = bubble.formula;
+    }
+    if (staged) {
+        p->trial->bubble = median(p->measured, rounds);
+        p->trial->bubble_formula = median(p->formula, rounds);
+    }
+    return LS_OK;
+}
+
+/* The mean over all devices' times, as shares of the mean timed step. */
+static void measure_parts(const profile *p)
+{
+    ls_trial *trial = p->trial;
+    const double mean_ms = trial->timed_ms / (double)trial->timed_done;
+    double sum[LS_TIME_USES] = {0}, all = 0;
+    for (size_t d = 0; d < p->devices; d++)
+        for (int use = 0; use < LS_TIME_USES; use++) {
+            sum[use] += (double)p->sums[d].ns[use];
+            all += (double)p->sums[d].ns[use];
+        }
+    for (int use = 0; use < LS_TIME_USES && all > 0; use++)
+        trial->part_ms[use] = sum[use] / all * mean_ms;
+}
+
+/* Of long steps, few. */
+ls_status ls_trial_profile(ls_trial *trial)
+{
+    const ls_session *session = &trial->session;
+    const ls_comm *comm = session->job.comm;
+    const size_t here = session->device_count, devices = here * (comm ? (size_t)comm->size : 1);
+    const uint64_t all = trial->timed_done < PROFILED ? trial->timed_done : PROFILED;
+    const uint64_t most = is_pipeline(trial) ? ROUNDS : 1;
+    const uint64_t rounds = all < most ? all : most, each = all / rounds;
+    ls_time_profile *memory = calloc(2 * devices + here, sizeof *memory);
+    ls_status status =
+        memory ? LS_OK : ls_fail_memory("profile", (2 * devices + here) * sizeof *memory);
+    LS_TRY(ls_team_agree(session->job.comm, status));
+    profile p = {.trial = trial,
+                 .here = here,
+                 .devices = devices,
+                 .times = memory,
+                 .sums = memory + devices,
+                 .mine = memory + 2 * devices};
+    status = take_rounds(&p, rounds, trial->chunk < each ? trial->chunk : each);
+    if (!status)
+        measure_parts(&p);
+    for (size_t s = 0; s < trial->server_count && !status; s++)
+        trial->servers[s].busy = ls_ps_report_busy(session->run, s);
+    free(memory);
+    return status;
+}

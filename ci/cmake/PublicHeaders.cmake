@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: MIT
+# The public headers: what the examples include, with what that includes. These alone are installed;
+# ci/check-public.sh holds the list.
+set(LOCKSTEP_PUBLIC_HEADERS
+  common/base/declared.h
+  common/base/log.h
+  common/base/order.h
+  common/base/philox.h
+  common/base/registry.h
+  common/base/status.h
+  common/comm/comm_choice.h
+  common/data/data.h
+  common/device/device.h
+  common/device/device_memory.h
+  common/device/device_name.h
+  common/device/machine.h
+  common/device/op_list.h
+  common/device/placement.h
+  common/kernel/kernel.h
+  common/kernel/kernel_layers.h
+  common/kernel/kernel_residual.h
+  common/kernel/kernel_step.h
+  common/nn/graph.h
+  common/nn/model.h
+  common/nn/net.h
+  common/nn/node.h
+  common/nn/optimizer.h
+  common/nn/places.h
+  common/nn/variables.h
+  impl/job.h
+  impl/strategy.h)

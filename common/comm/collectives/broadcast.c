@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Broadcast down a binomial tree. With places q = (rank - root) mod n: at distances m from the
+ * largest power of two below n down to 1, a place that is a multiple of 2m sends to place q + m.
+ *
+ * With P elements on n ranks: messages n - 1, none where P = 0; bytes (n - 1) 4 P. Bus bandwidth
+ * is 1 times algorithm bandwidth.
+ */
+#include "common/comm/comm_parts.h"
+
+ls_status ls_broadcast_build(ls_comm *comm, int root, float *data, size_t count, ls_op_list *ops)
+{
+    int n = comm->size, place = (comm->rank - root + n) % n, m = 1;
+    while (2 * m < n)
+        m *= 2;
+    for (; m > 0 && n > 1; m /= 2) {
+        ls_exchange e = {.to = -1, .from = -1};
+        if (place % (2 * m) == m) {
+            e.from = (comm->rank - m + n) % n;
+            e.receive = data;
+            e.receive_count = count;
+        } else if (place % (2 * m) == 0 && place + m < n) {
+            e.to = (comm->rank + m) % n;
+            e.send = data;
+            e.send_count = count;
+        }
+        LS_TRY(ls_comm_put_exchange(comm, ops, &e));
+    }
+    return LS_OK;
+}
+
+ls_traffic ls_broadcast_formula(int ranks, size_t count)
+{
+    uint64_t messages = count ? (uint64_t)ranks - 1 : 0;
+    return (ls_traffic){.bytes_sent = ls_comm_bytes(messages, count), .messages_sent = messages};
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a job chooses of communicators, by name, and what these count. How ranks exchange is in
+ * comm.h, which whoever trains needs not know.
+ */
+#ifndef LS_COMMON_COMM_COMM_CHOICE_H
+#define LS_COMMON_COMM_COMM_CHOICE_H
+
+#include "common/base/status.h"
+
+#include <stdint.h>
+
+/** One rank's end of a communicator (comm.h). */
+typedef struct ls_comm ls_comm;
+
+/** By what ranks talk: `thread`, `mpi`, `device`, `nccl` (comm.h). */
+typedef struct ls_comm_backend ls_comm_backend;
+
+/** Where the ranks of a communicator are (comm.h). */
+typedef struct ls_layout ls_layout;
+
+/** An algorithm by which ranks add up what each has (comm.h). */
+typedef struct ls_allreduce ls_allreduce;
+
+/** What a launcher started together (processes.h). */
+typedef struct ls_processes ls_processes;
+
+/** Payload that crossed a rank border, sent by this rank; control messages are not in it. */
+typedef struct ls_traffic {
+    uint64_t bytes_sent;    /**< of payload */
+    uint64_t messages_sent; /**< that carried it */
+} ls_traffic;
+
+/** Sets *out to the back end of this name, which is static. LS_CODE_USAGE with the valid names
+ * where there is none. */
+ls_status ls_comm_backend_find(const char *name, const ls_comm_backend **out);
+
+/** Sets *out to the algorithm of this name, which is static: "ring", "tree", "canonical" (of exact
+ *  mode), ... LS_CODE_USAGE with the valid names where there is none. */
+ls_status ls_allreduce_find(const char *name, const ls_allreduce **out);
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* The loops that add. */
+#ifndef LS_COMMON_COMM_COMM_LOOPS_H
+#define LS_COMMON_COMM_COMM_LOOPS_H
+
+#include <stddef.h>
+
+/** A range of elements. */
+typedef struct ls_range {
+    size_t first, count;
+} ls_range;
+
+/** to[i] = to[i] + from[i]; the arrays do not overlap. */
+void ls_loop_add(float *to, const float *from, size_t count);
+
+/** data[q][i] = ((data[0][i] + data[1][i]) + data[2][i]) ... for each q, i in the range. */
+void ls_loop_sum_to_all(float *const *data, int ranks, ls_range range);
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* The communicator's one kernel, as a function that launches it: C on one side, CUDA on the other
+ * (cuda/gpu_sums.cu). Not yet run on a GPU; test_sums_emulated runs the same source on a CPU. */
+#ifndef LS_COMMON_COMM_GPU_SUMS_H
+#define LS_COMMON_COMM_GPU_SUMS_H
+
+#include "common/comm/sum_step.h"
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Has the driver load the kernel onto the current device. 0, or the cudaError_t. */
+int ls_gpu_load_sums(void);
+
+/** Does the steps in turn, each over [count] elements. 0, or the cudaError_t of a launch that was
+ *  refused. Allocates nothing and waits for nothing, so it can be captured. */
+int ls_gpu_sums(void *stream, const ls_sum_step *steps, size_t step_count, size_t count);
+
+/** Adds one to a word of pinned host memory. 0, or the cudaError_t of a launch that was refused. */
+int ls_gpu_pulse(void *stream, unsigned *word);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: MIT */
+/* Devices: the functions of device.h, each handed to the back end of its device. */
+#include "common/device/device.h"
+
+#include "common/base/clock.h"
+#include "common/device/backend.h"
+#include "common/device/machine_gpus.h"
+#include "common/device/pool.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const ls_device_backend *const backends[] = {
+    &ls_cpu_backend,
+#if LS_HAS_CUDA
+    &ls_cuda_backend,
+#endif
+};
+
+const ls_device_backend *ls_device_backend_find(ls_device_kind kind)
+{
+    for (size_t i = 0; i < sizeof backends / sizeof *backends; i++)
+        if (backends[i]->kind == kind)
+            return backends[i];
+    return NULL;
+}
+
+void ls_device_info_of_gpu(const ls_gpu *gpu, ls_device_info *out)
+{
+    memcpy(out->pci, gpu->pci, sizeof out->pci);
+    out->multiprocessors = gpu->multiprocessors;
+}
+
+ls_status ls_device_open(const ls_machine *machine, const ls_device_name *name,
+                         const ls_memory_policy *policy, ls_device **out)
+{
+    const ls_device_backend *backend = ls_device_backend_find(name->kind);
+    if (backend) {
+        LS_TRY(backend->open(machine, name, policy, out));
+        (*out)->pulse = ls_machine_pulse(machine);
+        return LS_OK;
+    }
+    char text[32], list[512];
+    return ls_fail(LS_CODE_MISSING, "device", ls_device_name_text(name, text),
+                   "this build has no back end for it; devices are %s",
+                   ls_machine_list(machine, list, sizeof list));
+}
+
+void ls_device_close(ls_device *device)
+{
+    if (device)
+        device->backend->close(device);
+}
+
+void ls_device_lose(ls_device *device)
+{
+    device->lost = true;
+    if (device->backend->lose)
+        device->backend->lose(device);
+}
+
+bool ls_device_is_lost(const ls_device *device)
+{
+    return device->lost;
+}
+
+const ls_device_info *ls_device_describe(const ls_device *device)
+{
+    return &device->info;
+}
+
+/* The host has called: all that is seen of a GPU's queue between the ends of two steps. */
+static ls_status beat(const ls_device *device, ls_status status)
+{
+    if (device->info.name.kind == LS_DEVICE_GPU)
+        ls_pulse_beat(device->pulse);
+    return status;
+}
+
+ls_status ls_device_call(ls_device *device, ls_status (*call)(void *context), void *context)
+{
+    return beat(device, device->backend->call(device, call, context));
+}
+
+ls_status ls_device_allocate(ls_device *device, ls_memory_use use, size_t bytes, void **out)
+{
+    void *memory;
+    LS_TRY(ls_pool_allocate(device->pool, use, bytes, &memory));
+    ls_status status = device->backend->zero(device, memory, bytes);
+    if (status) {
+        ls_pool_release(device->pool, memory);
+        return status;
+    }
+    *out = memory;
+    return LS_OK;
+}
+
+void ls_device_release(ls_device *device, void *memory)
+{
+    if (memory)
+        ls_pool_release(device->pool, memory);
+}
+
+ls_memory_ledger ls_device_ledger(const ls_device *device)
+{
+    return ls_pool_ledger(device->pool);
+}
+
+ls_status ls_device_share(ls_device *device, const void *host, size_t bytes, const void **out)
+{
+    return device->backend->share(device, host, bytes, out);
+}
+
+void ls_device_unshare(ls_device *device, const void *shared)
+{
+    if (shared)
+        device->backend->unshare(device, shared);
+}
+
+ls_status ls_device_register(ls_device *device, void *memory, size_t bytes, int *file)
+{
+    if (!device->backend->register_memory)
+        return ls_fail(LS_CODE_MISSING, "shared memory", device->info.text,
+                       "other processes cannot map this device's; that of CPU devices they can");
+    return device->backend->register_memory(device, memory, bytes, file);
+}
+
+/* The access of this memory; a new one where there is none. */
+static ls_access *access_of(ls_op *op, const void *memory)
+{
+    for (size_t i = 0; i < op->access_count; i++)
+        if (op->accesses[i].memory == memory)
+            return &op->accesses[i];
+    ls_access *all = realloc(op->accesses, (op->access_count + 1) * sizeof *all);
+    if (!all)
+        return NULL;
+    op->accesses = all;
+    all[op->access_count] = (ls_access){.memory = memory};
+    return &all[op->access_count++];
+}
+
+ls_status ls_op_touches(ls_op *op, const ls_access *accesses, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const ls_access *one = &accesses[i];
+        if (!one->memory || !one->bytes)
+            continue;
+        ls_access *all = access_of(op, one->memory);
+        if (!all)
+            return ls_fail_memory(op->name, (op->access_count + 1) * sizeof *all);
+        all->bytes = one->bytes > all->bytes ? one->bytes : all->bytes;
+        all->writes = all->writes || one->writes;
+    }
+    return LS_OK;
+}
+
+void ls_op_free(ls_op *op)
+{
+    if (!op)
+        return;
+    free(op->accesses);
+    if (op->destroy)
+        op->destroy(op);
+    else
+        free(op);
+}
+
+ls_status ls_queue_open(ls_device *device, const char *name, ls_queue **out)
+{
+    return device->backend->queue_open(device, name, out);
+}
+
+void ls_queue_close(ls_queue *queue)
+{
+    if (queue)
+        queue->device->backend->queue_close(queue);
+}
+
+ls_device *ls_queue_device(const ls_queue *queue)
+{
+    return queue->device;
+}
+
+void *ls_queue_native(const ls_queue *queue)
+{
+    return queue->device->backend->queue_native(queue);
+}
+
+ls_status ls_queue_put(ls_queue *queue, ls_op *op)
+{
+    return beat(queue->device, queue->device->backend->queue_put(queue, op));
+}
+
+void ls_device_turn(ls_device *device)
+{
+    device->turns++;
+}
+
+ls_status ls_queue_pass(ls_queue *queue, const bool *pass)
+{
+    if (queue->device->info.name.kind == LS_DEVICE_GPU)
+        return ls_fail(LS_CODE_MISSING, "queue", queue->device->info.text,
+                       "does all that is in a program of a GPU; a CPU device can pass over it");
+    queue->pass = pass;
+    return LS_OK;
+}
+
+ls_status ls_queue_copy(ls_queue *queue, void *to, const ls_device *to_device, const void *from,
+                        const ls_device *from_device, size_t bytes)
+{
+    return queue->device->backend->queue_copy(queue, to, to_device, from, from_device, bytes);
+}
+
+ls_copies ls_device_copies(const ls_device *device)
+{
+    return device->copies;
+}
+
+ls_status ls_queue_read(ls_queue *queue, void *host, const void *device, size_t bytes)
+{
+    return beat(queue->device, queue->device->backend->queue_read(queue, host, device, bytes));
+}
+
+ls_status ls_queue_write(ls_queue *queue, void *device, const void *host, size_t bytes)
+{
+    return beat(queue->device, queue->device->backend->queue_write(queue, device, host, bytes));
+}
+
+ls_status ls_queue_idle(const ls_queue *queue, bool *out)
+{
+    return queue->device->backend->queue_idle(queue, out);
+}
+
+ls_status ls_queue_sync(ls_queue *queue)
+{
+    return beat(queue->device, queue->device->backend->queue_sync(queue));
+}
+
+ls_status ls_queue_profile(ls_queue *queue, ls_time_profile *profile)
+{
+    const ls_device_backend *backend = queue->device->backend;
+    if (!backend->queue_profile)
+        return ls_fail(LS_CODE_MISSING, "profile", queue->device->info.text,
+                       "queues of this back end cannot be profiled");
+    return backend->queue_profile(queue, profile);
+}
+
+uint64_t ls_queue_wait_begin(const ls_queue *queue)
+{
+    return queue->profile ? ls_clock_ns() : 0;
+}
+
+void ls_queue_wait_end(ls_queue *queue, uint64_t begin_ns)
+{
+    if (begin_ns)
+        queue->waited_ns += ls_clock_ns() - begin_ns;
+}
+
+ls_status ls_event_open(ls_device *device, ls_event **out)
+{
+    return device->backend->event_open(device, out);
+}
+
+void ls_event_close(ls_event *event)
+{
+    if (event)
+        event->device->backend->event_close(event);
+}
+
+ls_status ls_queue_record(ls_queue *queue, ls_event *event)
+{
+    return queue->device->backend->queue_record(queue, event);
+}
+
+ls_status ls_queue_wait(ls_queue *queue, ls_event *event)
+{
+    const ls_device *here = queue->device, *there = event->device;
+    if (here->backend == there->backend)
+        return here->backend->queue_wait(queue, event);
+    if (here->backend->queue_captured(queue))
+        return ls_fail(LS_CODE_USAGE, "queue", here->info.text,
+                       "cannot be captured while it waits for an event of %s, which the host does; "
+                       "--capture no works",
+                       there->info.text);
+    return ls_event_sync(event); /* what is put from here on comes after it */
+}
+
+ls_status ls_event_sync(ls_event *event)
+{
+    return event->device->backend->event_sync(event);
+}
+
+ls_status ls_program_begin(ls_queue *queue)
+{
+    return queue->device->backend->program_begin(queue);
+}
+
+ls_status ls_program_end(ls_queue *queue, ls_program **out)
+{
+    return queue->device->backend->program_end(queue, out);
+}
+
+ls_status ls_program_launch(ls_program *program, uint64_t times)
+{
+    return beat(program->device, program->device->backend->program_launch(program, times));
+}
+
+ls_program_info ls_program_describe(const ls_program *program)
+{
+    return program->info;
+}
+
+void ls_program_close(ls_program *program)
+{
+    if (program)
+        program->device->backend->program_close(program);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/* What a device's memory is for, how it is taken, and how much of it there is. */
+#ifndef LS_COMMON_DEVICE_DEVICE_MEMORY_H
+#define LS_COMMON_DEVICE_DEVICE_MEMORY_H
+
+#include <stddef.h>
+
+/** What memory is for: the columns of the memory ledger. */
+typedef enum ls_memory_use {
+    LS_MEMORY_PARAMETERS,
+    LS_MEMORY_GRADIENTS,
+    LS_MEMORY_OPTIMIZER,
+    LS_MEMORY_ACTIVATIONS,
+    LS_MEMORY_COMMUNICATION,
+    LS_MEMORY_WORKSPACE,
+    LS_MEMORY_USES
+} ls_memory_use;
+
+/** "parameters", "gradients", ... */
+const char *ls_memory_use_name(ls_memory_use use);
+
+/** How a device takes memory from the system. */
+typedef enum ls_memory_policy_kind {
+    LS_MEMORY_GROWTH,  /**< on demand, never given back before the device closes */
+    LS_MEMORY_ALL,     /**< nearly the whole capacity at the start */
+    LS_MEMORY_FRACTION /**< on demand, at most a fraction of the capacity */
+} ls_memory_policy_kind;
+
+/** How much a device takes. */
+typedef struct ls_memory_policy {
+    ls_memory_policy_kind kind; /**< how */
+    double fraction;            /**< (0, 1], for LS_MEMORY_FRACTION */
+} ls_memory_policy;
+
+/** What a device holds. */
+typedef struct ls_memory_ledger {
+    size_t in_use[LS_MEMORY_USES]; /**< bytes asked for and not freed, as asked for */
+    size_t in_use_peak;            /**< largest sum of in_use so far */
+    size_t reserved;               /**< bytes taken from the system */
+    size_t limit;                  /**< most that the policy lets it take */
+    size_t allocations;            /**< calls of ls_device_allocate so far */
+} ls_memory_ledger;
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/* An operation whose order shows, and refusals, for tests. As device_fixture.h, which it brings. */
+#ifndef LS_COMMON_DEVICE_TESTS_DEVICE_AFFINE_H
+#define LS_COMMON_DEVICE_TESTS_DEVICE_AFFINE_H
+
+#include "common/device/tests/device_fixture.h"
+
+/* value = value * factor + addend, so that order shows. */
+typedef struct affine {
+    ls_op op;
+    uint64_t *value, factor, addend;
+    const uint64_t *also; /* added, too; may be NULL */
+} affine;
+
+static ls_status run_affine(ls_op *op, ls_queue *queue)
+{
+    affine *a = (affine *)op;
+    (void)queue;
+    *a->value = *a->value * a->factor + a->addend + (a->also ? *a->also : 0);
+    return LS_OK;
+}
+
+static affine make_affine(uint64_t *value, uint64_t factor, uint64_t addend)
+{
+    return (affine){.op = {.name = "affine", .run = run_affine, .destroy = keep},
+                    .value = value,
+                    .factor = factor,
+                    .addend = addend};
+}
+
+static void refused(ls_status status, ls_code code)
+{
+    assert_non_null(status);
+    assert_int_equal(ls_status_code(status), code);
+    ls_status_free(status);
+}
+
+#endif

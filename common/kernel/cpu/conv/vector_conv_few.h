@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Vector loop of the weights' gradient of a convolution over few channels. Part of vector_loops.c.
+ *
+ * A unit is one row of the window by 16 outputs: its elements, as many as the row has, stay in
+ * registers while a sample's positions are gone over, and are then added to those of the samples
+ * before. So each element is one sum per sample, and the sum of these, whoever computes the unit.
+ */
+#ifndef LS_COMMON_KERNEL_CPU_CONV_VECTOR_CONV_FEW_H
+#define LS_COMMON_KERNEL_CPU_CONV_VECTOR_CONV_FEW_H
+
+#include "common/kernel/cpu/vector_lanes.h"
+
+/* A sample with its padding. */
+static void pad_sample(const ls_vector_conv_few *f, int64_t row)
+{
+    const ls_window *w = &f->arguments.shape.window;
+    const int64_t C = f->arguments.shape.channels, line = w->in_width * C;
+    const float *x = (const float *)f->arguments.x + row * w->in_height * line;
+    const int64_t lines = f->height - w->top < w->in_height ? f->height - w->top : w->in_height;
+    const int64_t columns = f->width - w->left < w->in_width ? f->width - w->left : w->in_width;
+    for (int64_t y = 0; y < lines; y++)
+        memcpy(f->image + ((y + w->top) * f->width + w->left) * C, x + y * line,
+               (size_t)(columns * C) * sizeof *x);
+}
+
+/* One unit and one sample; sums [run + 1, 16], the last of them the bias's. */
+static inline __attribute__((always_inline)) void
+few_unit(const ls_vector_conv_few *f, const float *image, const float *dy, int run, float *sums)
+{
+    const ls_conv_shape *s = &f->arguments.shape;
+    const ls_window *w = &s->window;
+    lanes sum[LS_VECTOR_FEW + 1] = {{0}};
+    for (int64_t y = 0; y < w->out_height; y++) {
+        const float *from = image + y * w->stride_y * f->width * s->channels;
+        for (int64_t x = 0; x < w->out_width; x++) {
+            const lanes value = lanes_get(dy);
+            for (int t = 0; t < run; t++)
+                sum[t] = lanes_fma(lanes_all(from[t]), value, sum[t]);
+            sum[run] += value;
+            from += w->stride_x * s->channels;
+            dy += s->outputs;
+        }
+    }
+    for (int t = 0; t <= run; t++) {
+        sum[t] += lanes_get(sums + t * LS_LANES);
+        lanes_put(sums + t * LS_LANES, &sum[t]);
+    }
+}
+
+/* The unit's elements to where they belong. */
+static void put_unit(const ls_vector_conv_few *f, int64_t ky, int64_t first, const float *sums)
+{
+    const ls_conv_shape *s = &f->arguments.shape;
+    const ls_window *w = &s->window;
+    const int64_t C = s->channels, run = w->width * C;
+    float *dweight = f->arguments.dweight, *dbias = f->arguments.dbias;
+    for (int64_t o = 0; o < LS_LANES; o++) {
+        for (int64_t t = 0; t < run; t++)
+            dweight[(((first + o) * C + t % C) * w->height + ky) * w->width + t / C] =
+                sums[t * LS_LANES + o];
+        if (dbias && ky == 0)
+            dbias[first + o] = sums[run * LS_LANES + o];
+    }
+}
+
+static void conv_few_weights(const ls_vector_conv_few *f, int64_t first, int64_t last)
+{
+    const ls_conv_shape *s = &f->arguments.shape;
+    const ls_window *w = &s->window;
+    const int64_t blocks = s->outputs / LS_LANES, run = w->width * s->channels;
+    const int64_t positions = w->out_height * w->out_width * s->outputs;
+    const size_t unit = (size_t)(run + 1) * LS_LANES;
+    memset(f->image, 0, (size_t)(f->height * f->width * s->channels) * sizeof *f->image);
+    memset(f->sums + (size_t)first * unit, 0, (size_t)(last - first) * unit * sizeof *f->sums);
+    for (int64_t r = 0; r < s->rows; r++) {
+        pad_sample(f, r);
+        for (int64_t u = first; u < last; u++) {
+            const float *image = f->image + u / blocks * f->width * s->channels;
+            const float *dy =
+                (const float *)f->arguments.dy + r * positions + u % blocks * LS_LANES;
+            float *sums = f->sums + (size_t)u * unit;
+            if (run == 15)
+                few_unit(f, image, dy, 15, sums);
+            else if (run == 9)
+                few_unit(f, image, dy, 9, sums);
+            else
+                few_unit(f, image, dy, (int)run, sums);
+        }
+    }
+    for (int64_t u = first; u < last; u++)
+        put_unit(f, u / blocks, u % blocks * LS_LANES, f->sums + (size_t)u * unit);
+}
+
+#endif

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Vector loops of the losses. Part of vector_loops.c.
+ *
+ * Softmax cross-entropy, a tile of rows at a time: shift each row by its largest element; take the
+ * exponential of the whole tile as one run of elements (rows of 10 leave no ragged ends); sum each
+ * row in 16 lanes; scale. The logarithms of a tile's sums are taken together.
+ */
+#ifndef LS_COMMON_KERNEL_CPU_ELEMENTS_VECTOR_LOSSES_H
+#define LS_COMMON_KERNEL_CPU_ELEMENTS_VECTOR_LOSSES_H
+
+#include "common/kernel/cpu/vector_lanes.h"
+
+#include <math.h>
+
+static void exponential(const float *x, float *y, int64_t count)
+{
+    LS_INDEPENDENT
+    for (int64_t i = 0; i < count; i++)
+        y[i] = ls_exp_element(x[i]);
+}
+
+static void logarithm(const float *x, double *y, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        y[i] = ls_log_element(x[i]);
+}
+
+static int64_t bad_label(const int32_t *labels, int64_t rows, int64_t classes)
+{
+    uint32_t limit = classes > INT32_MAX ? (uint32_t)INT32_MAX + 1 : (uint32_t)classes, bad = 0;
+    for (int64_t r = 0; r < rows; r++)
+        bad |= (uint32_t)((uint32_t)labels[r] >= limit);
+    for (int64_t r = 0; bad && r < rows; r++)
+        if ((uint32_t)labels[r] >= limit)
+            return r;
+    return -1;
+}
+
+static inline float row_max(const float *z, int64_t count)
+{
+    float largest = z[0];
+    int64_t i = 0;
+    if (count >= LS_LANES) {
+        lanes most = lanes_get(z);
+        for (i = LS_LANES; i + LS_LANES <= count; i += LS_LANES) {
+            lanes next = lanes_get(z + i);
+            lanes_max(&most, &next);
+        }
+        float part[LS_LANES];
+        lanes_put(part, &most);
+        for (int j = 0; j < LS_LANES; j++)
+            largest = part[j] > largest ? part[j] : largest;
+    }
+    for (; i < count; i++)
+        largest = z[i] > largest ? z[i] : largest;
+    return largest;
+}
+
+static inline float row_sum(const float *x, int64_t count)
+{
+    lanes sum = {0};
+    int64_t i = 0;
+    for (; i + LS_LANES <= count; i += LS_LANES)
+        sum += lanes_get(x + i);
+    if (i < count)
+        sum += lanes_get_some(x + i, count - i, 0);
+    return lanes_sum(&sum);
+}
+
+/* One tile; returns the sum of its rows' losses added to `total`, one after the other. */
+static double softmax_tile(const ls_vector_softmax *s, int64_t first, int64_t rows, double total)
+{
+    const int64_t classes = s->classes;
+    const float *z = s->logits + first * classes;
+    const int32_t *labels = s->labels + first;
+    float *e = s->dlogits ? s->dlogits + first * classes : s->tile;
+    float at_label[LS_VECTOR_TILE_ROWS], sum[LS_VECTOR_TILE_ROWS];
+    double logarithms[LS_VECTOR_TILE_ROWS];
+    for (int64_t r = 0; r < rows; r++) {
+        const float *restrict from = z + r * classes;
+        float *restrict to = e + r * classes;
+        float largest = row_max(from, classes);
+        for (int64_t c = 0; c < classes; c++)
+            to[c] = from[c] - largest;
+        at_label[r] = to[labels[r]];
+    }
+    exponential(e, e, rows * classes);
+    for (int64_t r = 0; r < rows; r++)
+        sum[r] = row_sum(e + r * classes, classes);
+    logarithm(sum, logarithms, rows);
+    for (int64_t r = 0; r < rows; r++)
+        total += logarithms[r] - (double)at_label[r];
+    if (s->dlogits)
+        for (int64_t r = 0; r < rows; r++) {
+            float *to = e + r * classes, factor = s->scale / sum[r];
+            for (int64_t c = 0; c < classes; c++)
+                to[c] *= factor;
+            to[labels[r]] -= s->scale;
+        }
+    return total;
+}
+
+/* Up to so many classes, 16 rows are worked on at a time, one in each lane. */
+enum { NARROW_CLASSES = 32 };
+
+/* The loss of up to 16 rows of a few classes; as softmax_tile, but transposed: no row has ends. */
+static double softmax_narrow(const ls_vector_softmax *s, int64_t first, int64_t rows, double total)
+{
+    const int64_t classes = s->classes;
+    const float *z = s->logits + first * classes;
+    const int32_t *labels = s->labels + first;
+    float padded[NARROW_CLASSES * LS_LANES], e[NARROW_CLASSES * LS_LANES];
+    float at_label[LS_LANES], sums[LS_LANES];
+    double logarithms[LS_LANES];
+    if (rows < LS_LANES) {
+        memset(padded, 0, sizeof padded);
+        memcpy(padded, z, (size_t)(rows * classes) * sizeof *z);
+        z = padded;
+    }
+    int64_t c = 0;
+    do { /* at least one class: a label has been found in range */
+        for (int64_t r = 0; r < LS_LANES; r++)
+            e[c * LS_LANES + r] = z[r * classes + c];
+    } while (++c < classes);
+    lanes largest = lanes_get(e), sum = {0};
+    for (c = 1; c < classes; c++) {
+        lanes next = lanes_get(e + c * LS_LANES);
+        lanes_max(&largest, &next);
+    }
+    for (c = 0; c < classes; c++) {
+        lanes shifted = lanes_get(e + c * LS_LANES) - largest;
+        lanes_put(e + c * LS_LANES, &shifted);
+    }
+    for (int64_t r = 0; r < rows; r++)
+        at_label[r] = e[labels[r] * LS_LANES + r];
+    exponential(e, e, classes * LS_LANES);
+    for (c = 0; c < classes; c++)
+        sum += lanes_get(e + c * LS_LANES);
+    lanes_put(sums, &sum);
+    logarithm(sums, logarithms, LS_LANES);
+    for (int64_t r = 0; r < rows; r++)
+        total += logarithms[r] - (double)at_label[r];
+    if (!s->dlogits)
+        return total;
+    const lanes factor = s->scale / sum;
+    for (c = 0; c < classes; c++) {
+        lanes scaled = lanes_get(e + c * LS_LANES) * factor;
+        lanes_put(e + c * LS_LANES, &scaled);
+    }
+    for (int64_t r = 0; r < rows; r++)
+        e[labels[r] * LS_LANES + r] -= s->scale;
+    float *to = s->dlogits + first * classes;
+    for (int64_t r = 0; r < rows; r++)
+        for (c = 0; c < classes; c++)
+            to[r * classes + c] = e[c * LS_LANES + r];
+    return total;
+}
+
+static double softmax(const ls_vector_softmax *s)
+{
+    const bool narrow = s->classes <= NARROW_CLASSES;
+    const int64_t step = narrow ? LS_LANES : ls_vector_tile_rows(s->classes);
+    double total = 0;
+    for (int64_t first = 0; first < s->rows; first += step) {
+        int64_t rows = s->rows - first < step ? s->rows - first : step;
+        total =
+            narrow ? softmax_narrow(s, first, rows, total) : softmax_tile(s, first, rows, total);
+    }
+    return total;
+}
+
+static double squared_error(const float *restrict y, const float *restrict target, float factor,
+                            float *restrict dy, int64_t count)
+{
+    wide_lanes sum = {0};
+    int64_t i = 0;
+    for (; i + LS_LANES <= count; i += LS_LANES) {
+        lanes difference = lanes_get(y + i) - lanes_get(target + i);
+        lanes scaled = factor * difference;
+        if (dy)
+            lanes_put(dy + i, &scaled);
+        wide_lanes wide = __builtin_convertvector(difference, wide_lanes);
+        sum += wide * wide;
+    }
+    if (i < count) {
+        lanes difference =
+            lanes_get_some(y + i, count - i, 0) - lanes_get_some(target + i, count - i, 0);
+        wide_lanes wide = __builtin_convertvector(difference, wide_lanes);
+        sum += wide * wide;
+        for (int64_t j = i; dy && j < count; j++)
+            dy[j] = factor * (y[j] - target[j]);
+    }
+    return wide_sum(&sum);
+}
+
+static uint64_t count_correct(const float *logits, const int32_t *labels, int64_t rows,
+                              int64_t classes)
+{
+    uint64_t correct = 0;
+    for (int64_t r = 0; r < rows && classes; r++) {
+        const float *z = logits + r * classes;
+        int64_t best = 0;
+        for (int64_t c = 1; c < classes; c++)
+            best = z[c] > z[best] ? c : best;
+        correct += classes == 1 ? (z[0] > 0) == (labels[r] == 1) : best == labels[r];
+    }
+    return correct;
+}
+
+#endif

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+/* Products by oneDNN; see cpu_product.h. Which primitive is chosen on the device's own thread. */
+#include "common/kernel/cpu/product/cpu_product.h"
+
+#include "common/kernel/cpu/cpu_dnnl.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct ls_product {
+    ls_product_spec spec;
+    ls_dnnl_call call; /* without a primitive: sgemm */
+};
+
+#if DNNL_VERSION_MAJOR >= 3
+static dnnl_status_t matmul_open(dnnl_primitive_desc_t *out, dnnl_engine_t engine,
+                                 const ls_dnnl_shape shapes[4], bool bias,
+                                 dnnl_primitive_attr_t attr)
+{
+    return dnnl_matmul_primitive_desc_create(out, engine, shapes[0], shapes[1],
+                                             bias ? shapes[2] : NULL, shapes[3], attr);
+}
+#else
+static dnnl_status_t matmul_open(dnnl_primitive_desc_t *out, dnnl_engine_t engine,
+                                 const ls_dnnl_shape shapes[4], bool bias,
+                                 dnnl_primitive_attr_t attr)
+{
+    dnnl_matmul_desc_t matmul;
+    dnnl_status_t status = dnnl_matmul_desc_init(&matmul, &shapes[0], &shapes[1],
+                                                 bias ? &shapes[2] : NULL, &shapes[3]);
+    if (status != dnnl_success)
+        return status;
+    return dnnl_primitive_desc_create(out, &matmul, attr, engine, NULL);
+}
+#endif
+
+/* Source [m,k], weights [k,n], bias [1,n], destination [m,n]; dense, transposed by strides. */
+static dnnl_status_t shapes_open(const ls_gemm_args *g, ls_dnnl_shape shapes[4])
+{
+    const dnnl_dims_t dims[4] = {{g->m, g->k}, {g->k, g->n}, {1, g->n}, {g->m, g->n}};
+    const dnnl_dims_t strides[4] = {{g->transpose_a ? 1 : g->k, g->transpose_a ? g->m : 1},
+                                    {g->transpose_b ? 1 : g->n, g->transpose_b ? g->k : 1},
+                                    {g->n, 1},
+                                    {g->n, 1}};
+    for (int i = 0; i < 4; i++) {
+        dnnl_status_t status = ls_dnnl_shape_open(&shapes[i], 2, dims[i], strides[i]);
+        if (status != dnnl_success) {
+            while (i--)
+                ls_dnnl_shape_close(&shapes[i]);
+            return status;
+        }
+    }
+    return dnnl_success;
+}
+
+/* The first choice of oneDNN for this product. */
+static dnnl_status_t describe(dnnl_engine_t engine, const ls_product_spec *spec,
+                              dnnl_primitive_desc_t *out)
+{
+    ls_dnnl_shape shapes[4];
+    dnnl_primitive_attr_t attr = NULL;
+    dnnl_status_t status = shapes_open(&spec->gemm, shapes);
+    if (status != dnnl_success)
+        return status;
+    status = ls_dnnl_attributes_open(spec->gemm.accumulate, spec->relu, &attr);
+    if (status == dnnl_success) {
+        status = matmul_open(out, engine, shapes, spec->bias != NULL, attr);
+        dnnl_primitive_attr_destroy(attr);
+    }
+    for (int i = 0; i < 4; i++)
+        ls_dnnl_shape_close(&shapes[i]);
+    return status;
+}
+
+/* On the device's thread. */
+static ls_status create(void *context)
+{
+    ls_product *product = context;
+    dnnl_primitive_desc_t desc = NULL;
+    if (describe(product->call.engine, &product->spec, &desc) != dnnl_success)
+        return LS_OK; /* sgemm can do them all */
+    dnnl_status_t status = dnnl_success;
+    if (!strncmp(ls_dnnl_implementation(desc), "brg", 3))
+        status = ls_dnnl_call_make(&product->call, desc);
+    dnnl_primitive_desc_destroy(desc);
+    return ls_dnnl_check(status, "primitive");
+}
+
+static ls_status add_memories(ls_product *product)
+{
+    static const int names[4] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST};
+    const ls_product_spec *spec = &product->spec;
+    const void *const data[4] = {spec->gemm.a, spec->gemm.b, spec->bias, spec->gemm.c};
+    ls_dnnl_shape shapes[4];
+    LS_TRY(ls_dnnl_check(shapes_open(&spec->gemm, shapes), "shapes"));
+    ls_status status = LS_OK;
+    for (int i = 0; i < 4; i++) {
+        if (!status && data[i])
+            status =
+                ls_dnnl_call_add(&product->call, names[i], ls_dnnl_shape_see(&shapes[i]), data[i]);
+        ls_dnnl_shape_close(&shapes[i]);
+    }
+    return status ? status : ls_dnnl_call_finish(&product->call);
+}
+
+ls_status ls_product_open(ls_device *device, struct dnnl_engine *engine,
+                          const ls_product_spec *spec, ls_product **out)
+{
+    ls_product *product = calloc(1, sizeof *product);
+    if (!product)
+        return ls_fail_memory("product", sizeof *product);
+    *product = (ls_product){.spec = *spec, .call = {.device = device, .engine = engine}};
+    ls_status status = ls_device_call(device, create, product);
+    if (!status && product->call.primitive)
+        status = add_memories(product);
+    if (status) {
+        ls_product_close(product);
+        return status;
+    }
+    *out = product;
+    return LS_OK;
+}
+
+void ls_product_close(ls_product *product)
+{
+    if (!product)
+        return;
+    ls_dnnl_call_close(&product->call);
+    free(product);
+}
+
+bool ls_product_fused(const ls_product *product)
+{
+    return product->call.primitive != NULL;
+}
+
+size_t ls_product_workspace(const ls_product *product)
+{
+    return product->call.scratch ? product->call.scratch_bytes : 0;
+}
+
+ls_status ls_product_once(const ls_gemm_args *g)
+{
+    return ls_dnnl_check(dnnl_sgemm(g->transpose_a ? 'T' : 'N', g->transpose_b ? 'T' : 'N', g->m,
+                                    g->n, g->k, 1, g->a, g->transpose_a ? g->m : g->k, g->b,
+                                    g->transpose_b ? g->k : g->n, g->accumulate ? 1 : 0, g->c,
+                                    g->n),
+                         "sgemm");
+}
+
+ls_status ls_product_run(const ls_product *product)
+{
+    if (product->call.primitive)
+        return ls_dnnl_call_run(&product->call, "matmul");
+    return ls_product_once(&product->spec.gemm);
+}
+
+/* ---- Engine -------------------------------------------------------------------------------- */
+
+typedef struct engine_call {
+    dnnl_engine_t engine;
+    char implementation[32];
+} engine_call;
+
+/* Opens the engine, and asks which implementation a usual product gets. */
+static ls_status open_engine(void *context)
+{
+    engine_call *call = context;
+    const ls_product_spec usual = {.gemm = {.m = 64, .n = 64, .k = 64}};
+    dnnl_primitive_desc_t desc = NULL;
+    LS_TRY(ls_dnnl_check(dnnl_engine_create(&call->engine, dnnl_cpu, 0), "engine"));
+    if (describe(call->engine, &usual, &desc) == dnnl_success) {
+        snprintf(call->implementation, sizeof call->implementation, "%s",
+                 ls_dnnl_implementation(desc));
+        dnnl_primitive_desc_destroy(desc);
+    }
+    return LS_OK;
+}
+
+ls_status ls_product_engine_open(ls_device *device, struct dnnl_engine **out, char library[64])
+{
+    engine_call call = {0};
+    LS_TRY(ls_device_call(device, open_engine, &call));
+    const dnnl_version_t *version = dnnl_version();
+    snprintf(library, 64, "oneDNN %d.%d.%d (%s", version->major, version->minor, version->patch,
+             call.implementation[0] ? call.implementation : "sgemm");
+    *out = call.engine;
+    return LS_OK;
+}
+
+void ls_product_engine_close(struct dnnl_engine *engine)
+{
+    if (engine)
+        dnnl_engine_destroy(engine);
+}
+
+const char *ls_kernel_library_version(char text[32])
+{
+    const dnnl_version_t *version = dnnl_version();
+    snprintf(text, 32, "%d.%d.%d", version->major, version->minor, version->patch);
+    return text;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Matrix products by oneDNN (2.6 to 3.x; cpu_dnnl.h has what differs).
+ *
+ * Which way is fixed by the shape and the processor; nothing is timed. The matmul primitive where
+ * oneDNN implements it by its batch-reduce kernels ("brg..."): on AVX-512 those are as fast as
+ * dnnl_sgemm or faster (1.1x at 256x784x128, 1.5x at 32x1024x1024), and add bias and ReLU for
+ * nothing; a row's bits do not depend on the number of rows. Elsewhere matmul is sgemm with
+ * overhead, so dnnl_sgemm is called itself; there, rows may depend on the number of rows.
+ */
+#ifndef LS_COMMON_KERNEL_CPU_PRODUCT_CPU_PRODUCT_H
+#define LS_COMMON_KERNEL_CPU_PRODUCT_CPU_PRODUCT_H
+
+#include "common/device/device.h"
+#include "common/kernel/kernel.h"
+
+struct dnnl_engine;
+
+/** c = op(a) op(b) (+ c), then, where the product is fused, + bias and ReLU. Sizes above 0. */
+typedef struct ls_product_spec {
+    ls_gemm_args gemm;
+    const float *bias; /**< [n]; NULL: none */
+    bool relu;
+} ls_product_spec;
+
+typedef struct ls_product ls_product;
+
+/** `library`: "oneDNN 2.6.3 (brg:avx512_core", for the caller to go on with. */
+ls_status ls_product_engine_open(ls_device *device, struct dnnl_engine **out, char library[64]);
+
+/** Takes NULL. */
+void ls_product_engine_close(struct dnnl_engine *engine);
+
+/** Scratch memory is the device's workspace. `engine` must outlive the product. */
+ls_status ls_product_open(ls_device *device, struct dnnl_engine *engine,
+                          const ls_product_spec *spec, ls_product **out);
+
+/** Takes NULL. */
+void ls_product_close(ls_product *product);
+
+/** A primitive: bias and ReLU are part of it. Otherwise sgemm, and they are left to the caller. */
+bool ls_product_fused(const ls_product *product);
+
+/** Bytes of scratch memory that it holds. */
+size_t ls_product_workspace(const ls_product *product);
+
+/** On a thread of the device. */
+ls_status ls_product_run(const ls_product *product);
+
+/** A product at once, by dnnl_sgemm, on a thread of the device: for parts whose place moves. */
+ls_status ls_product_once(const ls_gemm_args *gemm);
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Convolutions of the cuda table, in two ways: products of windows (cuda_conv.c), and cuDNN's
+ * (cuda_conv_dnn.c). Which one an operation gets, cuda_conv_choice.c says.
+ */
+#ifndef LS_COMMON_KERNEL_CUDA_CONV_CUDA_CONV_H
+#define LS_COMMON_KERNEL_CUDA_CONV_CUDA_CONV_H
+
+#include "common/kernel/cuda/cuda_kernels.h"
+
+/* What follows of a shape: pixels of an output, of an input, and of a window. */
+static inline int64_t ls_conv_positions(const ls_conv_shape *s)
+{
+    return s->window.out_height * s->window.out_width;
+}
+
+static inline int64_t ls_conv_pixels(const ls_conv_shape *s)
+{
+    return s->window.in_height * s->window.in_width;
+}
+
+static inline int64_t ls_conv_taps(const ls_conv_shape *s)
+{
+    return s->window.height * s->window.width;
+}
+
+/** Weights from [O, C, height, width], as files have them, to [O, height, width, C]; `back`: the
+ *  other way. Returns 0, or the cudaError_t of a launch that was refused. */
+int ls_conv_swap_taps(void *stream, const ls_conv_shape *shape, bool back, const float *from,
+                      float *to);
+
+/* cuda_conv.c: any shape */
+ls_status ls_product_conv_forward(ls_kernels *kernels, const ls_conv_forward_args *arguments,
+                                  const ls_work *work, ls_op **out);
+ls_status ls_product_conv_backward_weights(ls_kernels *kernels,
+                                           const ls_conv_backward_weights_args *arguments,
+                                           const ls_work *work, ls_op **out);
+ls_status ls_product_conv_backward_data(ls_kernels *kernels,
+                                        const ls_conv_backward_data_args *arguments,
+                                        const ls_work *work, ls_op **out);
+
+/* cuda_conv_dnn.c; in builds without cuDNN cuda_conv_alone.c, where none is ever found. */
+/** Loads the library for the table: sets cuda->dnn, or where there is no such library, and nobody
+ *  insists, cuda->dnn_absent. */
+ls_status ls_dnn_find(cuda_kernels *cuda);
+const char *ls_dnn_version_of(const ls_dnn *dnn, char text[32]);
+
+/* With the library of the table. Where it has nothing for this, *why says so and *out stays. */
+ls_status ls_dnn_conv_forward(ls_kernels *kernels, const ls_conv_forward_args *arguments,
+                              const ls_work *work, ls_op **out, const char **why);
+ls_status ls_dnn_conv_backward_weights(ls_kernels *kernels,
+                                       const ls_conv_backward_weights_args *arguments,
+                                       const ls_work *work, ls_op **out, const char **why);
+ls_status ls_dnn_conv_backward_data(ls_kernels *kernels,
+                                    const ls_conv_backward_data_args *arguments,
+                                    const ls_work *work, ls_op **out, const char **why);
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/* In place of cuda_conv_dnn.c, in a build without cuDNN. */
+#include "common/kernel/cuda/conv/cuda_conv.h"
+
+ls_status ls_dnn_find(cuda_kernels *cuda)
+{
+    if (cuda->base.convolution == LS_CONVOLUTION_CUDNN)
+        return ls_fail(LS_CODE_MISSING, "cuDNN", ls_device_describe(cuda->base.device)->text,
+                       "it is not in this build; --convolution auto or own works");
+    cuda->dnn_absent = true;
+    return LS_OK;
+}
+
+void ls_dnn_leave(cuda_kernels *cuda)
+{
+    (void)cuda;
+}
+
+const char *ls_dnn_version_of(const ls_dnn *dnn, char text[32])
+{
+    (void)dnn;
+    return text;
+}
+
+ls_status ls_dnn_conv_forward(ls_kernels *kernels, const ls_conv_forward_args *arguments,
+                              const ls_work *work, ls_op **out, const char **why)
+{
+    (void)kernels, (void)arguments, (void)work, (void)out, (void)why;
+    return LS_OK;
+}
+
+ls_status ls_dnn_conv_backward_weights(ls_kernels *kernels,
+                                       const ls_conv_backward_weights_args *arguments,
+                                       const ls_work *work, ls_op **out, const char **why)
+{
+    (void)kernels, (void)arguments, (void)work, (void)out, (void)why;
+    return LS_OK;
+}
+
+ls_status ls_dnn_conv_backward_data(ls_kernels *kernels,
+                                    const ls_conv_backward_data_args *arguments,
+                                    const ls_work *work, ls_op **out, const char **why)
+{
+    (void)kernels, (void)arguments, (void)work, (void)out, (void)why;
+    return LS_OK;
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Convolutions of the cuda table: which way an operation is computed. Not yet run on a GPU.
+ *
+ * Decided when it is made, and a row's kernels tell: cuDNN where the library is here and takes the
+ * shape, else products of windows. LS_CONVOLUTION_CUDNN insists, and what stands in the way is the
+ * error; LS_CONVOLUTION_OWN does without. The library is loaded with the first convolution, so that
+ * models which have none never see it; one that is here and broken is an error.
+ */
+#include "common/kernel/cuda/conv/cuda_conv.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Looked for once. */
+static ls_status find_library(cuda_kernels *cuda)
+{
+    if (cuda->dnn || cuda->dnn_absent)
+        return LS_OK;
+    LS_TRY(ls_dnn_find(cuda));
+    const size_t used = strlen(cuda->library);
+    if (cuda->dnn)
+        snprintf(cuda->library + used, sizeof cuda->library - used, ", cuDNN %s",
+                 ls_dnn_version_of(cuda->dnn, (char[32]){0}));
+    else
+        snprintf(cuda->library + used, sizeof cuda->library - used, ", no cuDNN");
+    return LS_OK;
+}
+
+/* Whether cuDNN is to be asked. Of nothing there is no convolution. */
+static ls_status ask_library(ls_kernels *kernels, const ls_conv_shape *s, bool *out)
+{
+    cuda_kernels *cuda = (cuda_kernels *)kernels;
+    *out = false;
+    if (kernels->convolution == LS_CONVOLUTION_OWN || s->rows < 1 || ls_conv_positions(s) < 1)
+        return LS_OK;
+    LS_TRY(find_library(cuda));
+    *out = cuda->dnn != NULL;
+    return LS_OK;
+}
+
+/* cuDNN was asked for, and has nothing, which `why` says; NULL: it has. */
+static ls_status insist(const ls_kernels *kernels, const ls_conv_shape *s, const char *why)
+{
+    const ls_window *w = &s->window;
+    char shape[160];
+    if (!why || kernels->convolution != LS_CONVOLUTION_CUDNN)
+        return LS_OK;
+    snprintf(shape, sizeof shape,
+             "%" PRId64 "x%" PRId64 "x%" PRId64 " to %" PRId64 "x%" PRId64 "x%" PRId64,
+             w->in_height, w->in_width, s->channels, w->out_height, w->out_width, s->outputs);
+    return ls_fail(LS_CODE_MISSING, "cuDNN", shape,
+                   "it has no convolution for this, since %s; --convolution auto or own works",
+                   why);
+}
+
+ls_status ls_cuda_conv_forward(ls_kernels *kernels, const ls_conv_forward_args *arguments,
+                               const ls_work *work, ls_op **out)
+{
+    const char *why = NULL;
+    bool asked;
+    ls_op *op = NULL;
+    LS_TRY(ask_library(kernels, &arguments->shape, &asked));
+    if (asked)
+        LS_TRY(ls_dnn_conv_forward(kernels, arguments, work, &op, &why));
+    LS_TRY(insist(kernels, &arguments->shape, why));
+    if (!op)
+        LS_TRY(ls_product_conv_forward(kernels, arguments, work, &op));
+    *out = op;
+    return LS_OK;
+}
+
+ls_status ls_cuda_conv_backward_weights(ls_kernels *kernels,
+                                        const ls_conv_backward_weights_args *arguments,
+                                        const ls_work *work, ls_op **out)
+{
+    const char *why = NULL;
+    bool asked;
+    ls_op *op = NULL;
+    LS_TRY(ask_library(kernels, &arguments->shape, &asked));
+    if (asked)
+        LS_TRY(ls_dnn_conv_backward_weights(kernels, arguments, work, &op, &why));
+    LS_TRY(insist(kernels, &arguments->shape, why));
+    if (!op)
+        LS_TRY(ls_product_conv_backward_weights(kernels, arguments, work, &op));
+    *out = op;
+    return LS_OK;
+}
+
+ls_status ls_cuda_conv_backward_data(ls_kernels *kernels,
+                                     const ls_conv_backward_data_args *arguments,
+                                     const ls_work *work, ls_op **out)
+{
+    const char *why = NULL;
+    bool asked;
+    ls_op *op = NULL;
+    LS_TRY(ask_library(kernels, &arguments->shape, &asked));
+    if (asked)
+        LS_TRY(ls_dnn_conv_backward_data(kernels, arguments, work, &op, &why));
+    LS_TRY(insist(kernels, &arguments->shape, why));
+    if (!op)
+        LS_TRY(ls_product_conv_backward_data(kernels, arguments, work, &op));
+    *out = op;
+    return LS_OK;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/* cuDNN by name; see cuda_dnn.h. */
+#include "common/kernel/cuda/conv/cuda_dnn.h"
+
+#include "common/base/dynamic.h"
+#include "common/kernel/cuda/conv/cuda_conv.h"
+
+#include <stdio.h>
+
+#define TEXT_OF(x)  #x
+#define VALUE_OF(x) TEXT_OF(x)
+
+/* Versions before 9 were written with fewer digits. */
+static int version_major(const void *functions)
+{
+    const size_t version = ((const ls_dnn_functions *)functions)->cudnnGetVersion();
+    return (int)(version < 10000 ? version / 1000 : version / 10000);
+}
+
+ls_status ls_dnn_load(ls_dnn *out, bool *absent)
+{
+#define LS_DNN_NAME(name) #name,
+    static const char *const symbols[] = {LS_DNN_FUNCTIONS(LS_DNN_NAME) NULL};
+#undef LS_DNN_NAME
+    static const ls_dynamic library = {
+        .name = "cuDNN",
+        .file = "libcudnn.so." VALUE_OF(CUDNN_MAJOR),
+        .folder = LS_CUDNN_FOLDER,
+        .remedy = "install cuDNN " VALUE_OF(CUDNN_MAJOR) ", name its folder in LD_LIBRARY_PATH, or "
+                                                         "give --convolution own",
+        .major = CUDNN_MAJOR,
+        .find_major = version_major,
+        .symbols = symbols};
+    *out = (ls_dnn){0};
+    ls_status status = ls_dynamic_load(&library, &out->call, &out->library);
+    *absent = status && ls_dynamic_absent(&library);
+    return status;
+}
+
+ls_status ls_dnn_open(ls_dnn *dnn)
+{
+    return ls_dnn_check(dnn, dnn->call.cudnnCreate(&dnn->handle), "create a handle");
+}
+
+void ls_dnn_close(ls_dnn *dnn)
+{
+    if (dnn->handle)
+        dnn->call.cudnnDestroy(dnn->handle);
+    ls_dynamic_unload(dnn->library);
+    *dnn = (ls_dnn){0};
+}
+
+const char *ls_dnn_version_of(const ls_dnn *dnn, char text[32])
+{
+    const size_t version = dnn->call.cudnnGetVersion();
+    snprintf(text, 32, "%zu.%zu.%zu", version / 10000, version / 100 % 100, version % 100);
+    return text;
+}
+
+ls_status ls_dnn_check(const ls_dnn *dnn, cudnnStatus_t status, const char *what)
+{
+    char more[256] = "";
+    if (status == CUDNN_STATUS_SUCCESS)
+        return LS_OK;
+    dnn->call.cudnnGetLastErrorString(more, sizeof more);
+    return ls_fail(LS_CODE_MISSING, "cuDNN", what,
+                   "it failed: %s (%s); free memory of the GPU, try another version of the "
+                   "library, or give --convolution own",
+                   dnn->call.cudnnGetErrorString(status), *more ? more : "no details");
+}
+
+bool ls_dnn_unsupported(cudnnStatus_t status)
+{
+    return CUDNN_STATUS_CATEGORY(status) == CUDNN_STATUS_NOT_SUPPORTED;
+}

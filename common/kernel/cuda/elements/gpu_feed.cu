@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The kernel that feeds a batch: which samples, and their rows of up to LS_GATHERS arrays, one
+ * launch; each by itself, too. Not yet run on a GPU.
+ *
+ * A block takes a piece of one row: a thread finds the sample, and all copy that piece of each
+ * array's row. A row has as many pieces as give each thread a few accesses.
+ */
+#include "common/base/order_inline.h"
+#include "common/device/cuda/gpu_launch.cuh"
+#include "common/kernel/cuda/gpu_kernels.h"
+#include "common/kernel/element_inline.h"
+
+static const int64_t ROW_PIECES_MOST = 64, ROW_PIECE_PACKS = 4 * LS_GPU_THREADS;
+
+/* A thread moves `wide` neighbours of a row, 4 where all rows lie so; `packs` of these are in it.
+ */
+struct feed_array {
+    ls_gather_args args;
+    int wide;
+    int64_t packs;
+};
+
+struct feed {
+    bool ordered; /* the samples are found here; else they are `given` */
+    ls_batch_indices_args indices;
+    ls_gpu_order order;
+    const uint32_t *given;
+    int64_t rows, pieces;
+    int count;
+    feed_array array[LS_GATHERS];
+};
+
+__device__ static inline uint32_t sample_of(const feed &f, int64_t row)
+{
+    if (!f.ordered)
+        return f.given[row];
+    const uint64_t position = f.indices.state->position + f.indices.offset + (uint64_t)row;
+    const uint64_t samples = f.indices.order.samples, epoch = position / samples;
+    const uint32_t place = (uint32_t)(position % samples);
+    if (!f.indices.order.shuffle)
+        return place;
+    ls_order_epoch order = f.order.epoch;
+    ls_order_keys(f.order.keys, epoch, order.key);
+    return ls_order_sample(&order, place, f.order.reciprocal);
+}
+
+template <typename From, typename To, int WIDE, typename Convert>
+__device__ static inline void copy_pack(const void *source, void *out, int64_t from, int64_t to,
+                                        Convert convert)
+{
+    const ls_gpu_pack<From, WIDE> in = ((const ls_gpu_pack<From, WIDE> *)source)[from];
+    ls_gpu_pack<To, WIDE> result;
+#pragma unroll
+    for (int k = 0; k < WIDE; k++)
+        result.element[k] = convert(in.element[k]);
+    ((ls_gpu_pack<To, WIDE> *)out)[to] = result;
+}
+
+struct unit_of_byte {
+    __device__ float operator()(uint8_t byte) const
+    {
+        return ls_unit_of_byte(byte);
+    }
+};
+
+/* float to float and int32 to int32 are both copies of four bytes. */
+struct same_word {
+    __device__ uint32_t operator()(uint32_t word) const
+    {
+        return word;
+    }
+};
+
+/* Pack `i` of row `row`, which is sample `sample`'s. */
+__device__ static inline void feed_pack(const feed_array &a, int64_t row, int64_t sample, int64_t i)
+{
+    const ls_gather_args &g = a.args;
+    const int64_t from = sample * a.packs + i, to = row * a.packs + i;
+    if (g.type == LS_GATHER_ONE_HOT)
+        ((float *)g.out)[to] =
+            ((const uint8_t *)g.source)[sample * g.width + i / 256] == i % 256 ? 1 : 0;
+    else if (g.type == LS_GATHER_BYTES_TO_UNIT && a.wide == 4)
+        copy_pack<uint8_t, float, 4>(g.source, g.out, from, to, unit_of_byte());
+    else if (g.type == LS_GATHER_BYTES_TO_UNIT)
+        copy_pack<uint8_t, float, 1>(g.source, g.out, from, to, unit_of_byte());
+    else if (a.wide == 4)
+        copy_pack<uint32_t, uint32_t, 4>(g.source, g.out, from, to, same_word());
+    else
+        copy_pack<uint32_t, uint32_t, 1>(g.source, g.out, from, to, same_word());
+}
+
+__global__ static void __launch_bounds__(LS_GPU_THREADS) feed_kernel(feed f)
+{
+    __shared__ uint32_t sample;
+    for (int64_t at = blockIdx.x; at < f.rows * f.pieces; at += gridDim.x) {
+        const int64_t row = ls_gpu_divide(at, f.pieces), piece = at - row * f.pieces;
+        if (threadIdx.x == 0) {
+            sample = sample_of(f, row);
+            if (f.ordered && piece == 0)
+                f.indices.indices[row] = sample;
+        }
+        __syncthreads();
+        for (int a = 0; a < f.count; a++)
+            for (int64_t i = piece * LS_GPU_THREADS + threadIdx.x; i < f.array[a].packs;
+                 i += f.pieces * LS_GPU_THREADS)
+                feed_pack(f.array[a], row, sample, i);
+        __syncthreads(); /* before the next row's sample is written */
+    }
+}
+
+static feed_array array_of(const ls_gather_args &g)
+{
+    const bool bytes = g.type == LS_GATHER_BYTES_TO_UNIT;
+    if (g.type == LS_GATHER_ONE_HOT)
+        return {g, 1, g.width * 256};
+    if (g.width % 4 == 0 && (uintptr_t)g.source % (bytes ? 4 : 16) == 0 &&
+        (uintptr_t)g.out % 16 == 0)
+        return {g, 4, g.width / 4};
+    return {g, 1, g.width};
+}
+
+static int launch_feed(void *stream, feed &f, const ls_gather_args *gathers, int count)
+{
+    int64_t packs = 0;
+    f.count = count;
+    for (int i = 0; i < count; i++) {
+        f.array[i] = array_of(gathers[i]);
+        packs += f.array[i].packs;
+    }
+    const int64_t pieces = (packs + ROW_PIECE_PACKS - 1) / ROW_PIECE_PACKS;
+    f.pieces = pieces < 1 ? 1 : pieces > ROW_PIECES_MOST ? ROW_PIECES_MOST : pieces;
+    if (!f.rows || !(packs || f.ordered))
+        return 0;
+    return ls_gpu_launch(stream, ls_gpu_blocks(f.rows * f.pieces, 1), LS_GPU_THREADS, feed_kernel,
+                         f);
+}
+
+int ls_gpu_gather_batch(void *stream, const ls_gather_batch_args *args, const ls_gpu_order *order)
+{
+    feed f = {};
+    f.ordered = true;
+    f.indices = args->indices;
+    f.order = *order;
+    f.rows = args->indices.rows;
+    return launch_feed(stream, f, args->gather, args->count);
+}
+
+int ls_gpu_batch_indices(void *stream, const ls_batch_indices_args *args, const ls_gpu_order *order)
+{
+    const ls_gather_batch_args alone = {*args, 0, {}};
+    return ls_gpu_gather_batch(stream, &alone, order);
+}
+
+int ls_gpu_gather(void *stream, const ls_gather_args *args)
+{
+    feed f = {};
+    f.given = args->indices;
+    f.rows = args->rows;
+    return launch_feed(stream, f, args, 1);
+}
+
+int ls_gpu_load_feed(void)
+{
+    return ls_gpu_load_kernel(feed_kernel);
+}

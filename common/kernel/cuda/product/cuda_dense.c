@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Dense layers and gemm of the cuda table. Not yet run on a GPU.
+ *
+ * A product is cuBLASLt's (cuda_product.h), its sum cut where that fills the GPU; what it leaves
+ * (pieces, bias, ReLU, mask) is a kernel behind it. A backward pass is its products and one kernel
+ * for what they leave and the gradient of the bias. A layer of a few outputs, as most models end
+ * in, or of a few weights, and one where a size is 0, is an own kernel, forward and backward one
+ * each: its products would be a launch each for next to nothing. Which one depends on the weights'
+ * shape only, so a slice of a batch is computed as the batch is; and the two halves of a backward
+ * pass are the same kernels together and apart.
+ *
+ * No epilogue of cuBLASLt is used: that of a bias wants an alignment that a part of a model has not
+ * (cuda_product.c), that of its gradient (BGRADB) has been seen to take a training step 1.6 times
+ * as long (NVIDIA/CUDALibrarySamples, issue 90), that of a mask (DRELU) wants bits that no
+ * operation here leaves.
+ */
+#include "common/kernel/cuda/cuda_kernels.h"
+#include "common/kernel/cuda/product/cuda_product.h"
+
+#include <stdlib.h>
+
+/* Weights up to which a product is an own kernel; outputs, and inputs, up to which a layer is. */
+enum { PLAIN_WEIGHTS = 64, NARROW_OUTPUTS = 16, NARROW_INPUTS = 1024 };
+
+static bool is_plain(int64_t rows, int64_t inputs, int64_t outputs)
+{
+    return !rows || !inputs || !outputs ||
+           (inputs <= PLAIN_WEIGHTS && outputs <= PLAIN_WEIGHTS &&
+            inputs * outputs <= PLAIN_WEIGHTS);
+}
+
+static bool is_narrow(int64_t rows, int64_t inputs, int64_t outputs)
+{
+    return is_plain(rows, inputs, outputs) ||
+           (outputs <= NARROW_OUTPUTS && inputs <= NARROW_INPUTS);
+}
+
+/* ---- One product: gemm, dense_forward -------------------------------------------------------- */
+
+typedef struct product_op {
+    ls_op op;
+    ls_cuda_product *product; /* NULL: plain */
+    ls_gpu_product plain;
+} product_op;
+
+/* The names of one operation, by how its product is computed. */
+typedef struct dense_names {
+    const char *library, *plain;
+} dense_names;
+
+static void destroy_product(ls_op *op)
+{
+    ls_cuda_product_close(((product_op *)op)->product);
+    free(op);
+}
+
+static ls_status run_product(ls_op *op, ls_queue *queue)
+{
+    const product_op *p = (const product_op *)op;
+    if (p->product)
+        return ls_cuda_product_run(p->product, queue);
+    return ls_cuda_launched(op, queue, ls_gpu_plain_product(ls_queue_native(queue), &p->plain));
+}
+
+/* `spec` but for the arithmetic, which is the table's. */
+static ls_status make_product(ls_kernels *kernels, const dense_names *names,
+                              const ls_cuda_product_spec *spec, const ls_work *work, bool plain,
+                              ls_op **out)
+{
+    product_op *p = malloc(sizeof *p);
+    if (!p)
+        return ls_fail_memory(names->plain, sizeof *p);
+    *p = (product_op){.op = {.name = plain ? names->plain : names->library,
+                             .run = run_product,
+                             .destroy = destroy_product,
+                             .flops = work->flops,
+                             .bytes = work->bytes},
+                      .plain = {.gemm = spec->gemm, .bias = spec->bias, .relu = spec->relu}};
+    if (!plain) {
+        ls_cuda_product_spec whole = *spec;
+        whole.math = kernels->math;
+        ls_status status = ls_cuda_product_open(kernels->device, &((cuda_kernels *)kernels)->blas,
+                                                &whole, &p->product);
+        if (status) {
+            free(p);
+            return status;
+        }
+        p->op.workspace = ls_cuda_product_workspace(p->product);
+    }
+    *out = &p->op;
+    return LS_OK;
+}
+
+ls_status ls_cuda_gemm(ls_kernels *kernels, const ls_gemm_args *arguments, const ls_work *work,
+                       ls_op **out)
+{
+    static const dense_names names = {"gemm.cublaslt", "gemm.cuda"};
+    const ls_gemm_args *g = arguments;
+    const ls_cuda_product_spec spec = {.gemm = *g, .any_order = kernels->any_order};
+    return make_product(kernels, &names, &spec, work, is_plain(g->m, g->k, g->n), out);
+}
+
+ls_status ls_cuda_dense_forward(ls_kernels *kernels, const ls_dense_forward_args *arguments,
+                                const ls_work *work, ls_op **out)
+{
+    static const dense_names names = {"dense_forward.cublaslt", "dense_forward.cuda"};
+    const ls_dense_forward_args *d = arguments;
+    const ls_cuda_product_spec spec = {.gemm = {.transpose_b = true,
+                                                .m = d->rows,
+                                                .n = d->outputs,
+                                                .k = d->inputs,
+                                                .a = d->x,
+                                                .b = d->weight,
+                                                .c = d->y},
+                                       .bias = d->bias,
+                                       .relu = d->activation == LS_ACTIVATION_RELU,
+                                       .cut = true};
+    return make_product(kernels, &names, &spec, work, is_narrow(d->rows, d->inputs, d->outputs),
+                        out);
+}
+
+/* ---- The backward pass, or half of it -------------------------------------------------------- */
+
+enum { WEIGHTS, DATA, HALVES };
+
+typedef struct backward_op {
+    ls_op op;
+    ls_cuda_product *product[HALVES]; /* both NULL: narrow */
+    ls_dense_backward_args args;      /* zeros for a half that is not wanted */
+} backward_op;
+
+static void destroy_backward(ls_op *op)
+{
+    backward_op *b = (backward_op *)op;
+    for (int i = 0; i < HALVES; i++)
+        ls_cuda_product_close(b->product[i]);
+    free(b);
+}
+
+static ls_status run_narrow(ls_op *op, ls_queue *queue)
+{
+    const backward_op *b = (const backward_op *)op;
+    return ls_cuda_launched(op, queue, ls_gpu_narrow_backward(ls_queue_native(queue), &b->args));
+}
+
+static ls_status run_backward(ls_op *op, ls_queue *queue)
+{
+    const backward_op *b = (const backward_op *)op;
+    const ls_dense_backward_weights_args *w = &b->args.weights;
+    ls_gpu_backward_rest rest = {
+        .rows = w->rows, .outputs = w->outputs, .dy = w->dy, .dbias = w->dbias};
+    if (b->product[WEIGHTS])
+        LS_TRY(ls_cuda_product_multiply(b->product[WEIGHTS], queue, &rest.weights));
+    if (b->product[DATA])
+        LS_TRY(ls_cuda_product_multiply(b->product[DATA], queue, &rest.data));
+    return ls_cuda_launched(op, queue, ls_gpu_finish_backward(ls_queue_native(queue), &rest));
+}
+
+static ls_cuda_product_spec weights_of(const ls_dense_backward_weights_args *w)
+{
+    return (ls_cuda_product_spec){.gemm = {.transpose_a = true,
+                                           .m = w->outputs,
+                                           .n = w->inputs,
+                                           .k = w->rows,
+                                           .a = w->dy,
+                                           .b = w->x,
+                                           .c = w->dweight},
+                                  .cut = true};
+}
+
+static ls_cuda_product_spec data_of(const ls_dense_backward_data_args *d)
+{
+    return (ls_cuda_product_spec){
+        .gemm =
+            {.m = d->rows, .n = d->inputs, .k = d->outputs, .a = d->dy, .b = d->weight, .c = d->dx},
+        .mask = d->relu_output,
+        .cut = true};
+}
+
+static ls_status open_products(ls_kernels *kernels, backward_op *b, const bool wanted[HALVES])
+{
+    ls_cuda_product_spec specs[] = {weights_of(&b->args.weights), data_of(&b->args.data)};
+    for (int i = 0; i < HALVES; i++) {
+        if (!wanted[i])
+            continue;
+        specs[i].math = kernels->math;
+        LS_TRY(ls_cuda_product_open(kernels->device, &((cuda_kernels *)kernels)->blas, &specs[i],
+                                    &b->product[i]));
+        b->op.workspace += ls_cuda_product_workspace(b->product[i]);
+    }
+    return LS_OK;
+}
+
+static ls_status make_backward(ls_kernels *kernels, const dense_names *names,
+                               const ls_dense_backward_args *args, const bool wanted[HALVES],
+                               const ls_work *work, ls_op **out)
+{
+    const ls_dense_backward_weights_args *w = &args->weights;
+    const ls_dense_backward_data_args *d = &args->data;
+    const bool narrow = wanted[WEIGHTS] ? is_narrow(w->rows, w->inputs, w->outputs)
+                                        : is_narrow(d->rows, d->inputs, d->outputs);
+    backward_op *b = malloc(sizeof *b);
+    if (!b)
+        return ls_fail_memory(names->plain, sizeof *b);
+    *b = (backward_op){.op = {.name = narrow ? names->plain : names->library,
+                              .run = narrow ? run_narrow : run_backward,
+                              .destroy = destroy_backward,
+                              .flops = work->flops,
+                              .bytes = work->bytes},
+                       .args = *args};
+    ls_status status = narrow ? LS_OK : open_products(kernels, b, wanted);
+    if (status) {
+        destroy_backward(&b->op);
+        return status;
+    }
+    *out = &b->op;
+    return LS_OK;
+}
+
+ls_status ls_cuda_dense_backward(ls_kernels *kernels, const ls_dense_backward_args *arguments,
+                                 const ls_work *work, ls_op **out)
+{
+    static const dense_names names = {"dense_backward.cublaslt", "dense_backward.cuda"};
+    return make_backward(kernels, &names, arguments, (const bool[]){true, true}, work, out);
+}
+
+ls_status ls_cuda_dense_backward_weights(ls_kernels *kernels,
+                                         const ls_dense_backward_weights_args *arguments,
+                                         const ls_work *work, ls_op **out)
+{
+    static const dense_names names = {"dense_backward_weights.cublaslt",
+                                      "dense_backward_weights.cuda"};
+    const ls_dense_backward_args half = {.weights = *arguments};
+    return make_backward(kernels, &names, &half, (const bool[]){true, false}, work, out);
+}
+
+ls_status ls_cuda_dense_backward_data(ls_kernels *kernels,
+                                      const ls_dense_backward_data_args *arguments,
+                                      const ls_work *work, ls_op **out)
+{
+    static const dense_names names = {"dense_backward_data.cublaslt", "dense_backward_data.cuda"};
+    const ls_dense_backward_args half = {.data = *arguments};
+    return make_backward(kernels, &names, &half, (const bool[]){false, true}, work, out);
+}

@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Products by cuBLASLt; see cuda_product.h. Not yet run on a GPU.
+ *
+ * The library's matrices are column-major, ours row-major: our [m,n] is its [n,m]. So it is given
+ * c^T = op(b)^T op(a)^T: its A is our b, its B our a, each transposed where ours is.
+ *
+ * What the library is told must not depend on where matrices lie: a part of a model has its
+ * variables elsewhere than the whole, and is to get the same algorithm. So all lie on 4 bytes, the
+ * least that any part can have, and no epilogue adds the bias: the heuristic takes the alignment
+ * that it expects from the bias's address (cublasLt.h, CUBLASLT_MATMUL_DESC_BIAS_POINTER), no
+ * preference states it, and kernels that read 16 bytes at a time fault on others (pytorch, pull
+ * request 194497). Bias, ReLU and mask are one kernel behind the product, with the pieces of a sum.
+ */
+#include "common/kernel/cuda/product/cuda_product.h"
+
+#include "common/device/cuda/cuda.h"
+#include "common/kernel/cuda/gpu_kernels.h"
+
+#include <inttypes.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* What a product may ask for: the size that NVIDIA's documentation names for Hopper. */
+static const uint64_t workspace_most = (uint64_t)32 << 20;
+
+enum { MATRICES = 3, CANDIDATES = 32 };
+
+/* What every matrix is said to lie on, in bytes. */
+static const uint32_t alignment = sizeof(float);
+
+/* When a sum is cut: the least terms of one that is worth a kernel behind it, and of a piece; a
+ * tile's side, as large ones are; and the most pieces of tiles, about two for each multiprocessor
+ * of a large GPU. */
+enum { CUT_TERMS = 256, PIECE_TERMS = 48, TILE_SIDE = 64, TILES_MOST = 256, PIECES_MOST = 32 };
+
+struct ls_cuda_product {
+    ls_cuda_product_spec spec;
+    ls_device *device;
+    const ls_blas *blas;
+    cublasLtMatmulDesc_t desc;
+    cublasLtMatrixLayout_t layout[MATRICES]; /* its A, B, and C as D */
+    cublasLtMatmulAlgo_t algorithm;
+    size_t workspace_bytes;
+    void *room;      /* [workspace_room]; NULL: none */
+    void *workspace; /* in it, aligned */
+    int32_t pieces;  /* of the sum */
+    float *parts;    /* [pieces,m,n]; NULL: the sum is whole */
+};
+
+/* ---- Descriptions ---------------------------------------------------------------------------- */
+
+static ls_status set_desc(const ls_cuda_product *p, cublasLtMatmulDescAttributes_t attribute,
+                          const void *value, size_t bytes)
+{
+    return ls_blas_check(
+        p->blas, p->blas->call.cublasLtMatmulDescSetAttribute(p->desc, attribute, value, bytes),
+        "describe a product");
+}
+
+static ls_status describe(ls_cuda_product *p)
+{
+    const ls_gemm_args *g = &p->spec.gemm;
+    const cublasComputeType_t compute =
+        p->spec.math == LS_MATH_TF32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+    const int32_t trans_a = g->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
+    const int32_t trans_b = g->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
+    LS_TRY(ls_blas_check(p->blas,
+                         p->blas->call.cublasLtMatmulDescCreate(&p->desc, compute, CUDA_R_32F),
+                         "describe a product"));
+    LS_TRY(set_desc(p, CUBLASLT_MATMUL_DESC_TRANSA, &trans_a, sizeof trans_a));
+    return set_desc(p, CUBLASLT_MATMUL_DESC_TRANSB, &trans_b, sizeof trans_b);
+}
+
+static int32_t pieces_of(const ls_cuda_product_spec *spec)
+{
+    const ls_gemm_args *g = &spec->gemm;
+    const int64_t tiles =
+        ((g->m + TILE_SIDE - 1) / TILE_SIDE) * ((g->n + TILE_SIDE - 1) / TILE_SIDE);
+    int32_t pieces = 1;
+    while (spec->cut && g->k >= CUT_TERMS && 2 * pieces <= PIECES_MOST &&
+           2 * pieces * tiles <= TILES_MOST && g->k % (2 * pieces) == 0 &&
+           g->k / (2 * pieces) >= PIECE_TERMS)
+        pieces *= 2;
+    return pieces;
+}
+
+/* A row-major matrix as it lies in memory; and of that many for each piece, how far apart. */
+typedef struct matrix_shape {
+    int64_t rows, columns, leading, apart;
+} matrix_shape;
+
+static ls_status lay_out(ls_cuda_product *p, int matrix, const matrix_shape *s)
+{
+    cublasLtMatrixLayout_t *layout = &p->layout[matrix];
+    LS_TRY(ls_blas_check(p->blas,
+                         p->blas->call.cublasLtMatrixLayoutCreate(layout, CUDA_R_32F,
+                                                                  (uint64_t)s->columns,
+                                                                  (uint64_t)s->rows, s->leading),
+                         "describe a matrix"));
+    if (p->pieces == 1)
+        return LS_OK;
+    LS_TRY(ls_blas_check(
+        p->blas,
+        p->blas->call.cublasLtMatrixLayoutSetAttribute(*layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
+                                                       &p->pieces, sizeof p->pieces),
+        "describe a matrix"));
+    return ls_blas_check(
+        p->blas,
+        p->blas->call.cublasLtMatrixLayoutSetAttribute(
+            *layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &s->apart, sizeof s->apart),
+        "describe a matrix");
+}
+
+/* A piece of a factor is some of its rows, or of its columns, by which way its terms lie. */
+static ls_status lay_out_all(ls_cuda_product *p)
+{
+    const ls_gemm_args *g = &p->spec.gemm;
+    const int64_t k = g->k / p->pieces;
+    const matrix_shape a =
+        g->transpose_a ? (matrix_shape){k, g->m, g->m, k * g->m} : (matrix_shape){g->m, k, g->k, k};
+    const matrix_shape b =
+        g->transpose_b ? (matrix_shape){g->n, k, g->k, k} : (matrix_shape){k, g->n, g->n, k * g->n};
+    LS_TRY(lay_out(p, 0, &b));
+    LS_TRY(lay_out(p, 1, &a));
+    return lay_out(p, 2, &(matrix_shape){g->m, g->n, g->n, g->m * g->n});
+}
+
+/* ---- The algorithm --------------------------------------------------------------------------- */
+
+static ls_status set_preference(const ls_cuda_product *p, cublasLtMatmulPreference_t preference,
+                                uint32_t schemes)
+{
+    const struct {
+        cublasLtMatmulPreferenceAttributes_t attribute;
+        const void *value;
+        size_t bytes;
+    } settings[] = {
+        {CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace_most, sizeof workspace_most},
+        {CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes, sizeof schemes},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &alignment, sizeof alignment},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &alignment, sizeof alignment},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &alignment, sizeof alignment},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &alignment, sizeof alignment},
+    };
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
+        LS_TRY(ls_blas_check(
+            p->blas,
+            p->blas->call.cublasLtMatmulPreferenceSetAttribute(
+                preference, settings[i].attribute, settings[i].value, settings[i].bytes),
+            "state a preference"));
+    return LS_OK;
+}
+
+/* Whether a candidate is usable: in workspace, and its sums are of one piece. */
+static bool suits(const ls_cuda_product *p, const cublasLtMatmulHeuristicResult_t *candidate)
+{
+    int32_t pieces = 0;
+    size_t written;
+    if (candidate->state != CUBLAS_STATUS_SUCCESS || candidate->workspaceSize > workspace_most)
+        return false;
+    if (p->blas->call.cublasLtMatmulAlgoConfigGetAttribute(
+            &candidate->algo, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, &pieces, sizeof pieces, &written) !=
+        CUBLAS_STATUS_SUCCESS)
+        return false;
+    return pieces <= 1 || p->spec.any_order;
+}
+
+/* The first that suits, of those that the heuristic names for these reduction schemes. That it
+ * names none is no failure. */
+static ls_status ask(ls_cuda_product *p, cublasLtMatmulPreference_t preference, uint32_t schemes,
+                     bool *found)
+{
+    cublasLtMatmulHeuristicResult_t candidates[CANDIDATES];
+    int count = 0;
+    LS_TRY(set_preference(p, preference, schemes));
+    const cublasStatus_t status = p->blas->call.cublasLtMatmulAlgoGetHeuristic(
+        p->blas->handle, p->desc, p->layout[0], p->layout[1], p->layout[2], p->layout[2],
+        preference, CANDIDATES, candidates, &count);
+    if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE)
+        count = 0;
+    else
+        LS_TRY(ls_blas_check(p->blas, status, "choose an algorithm"));
+    for (int i = 0; i < count && !*found; i++)
+        if (suits(p, &candidates[i])) {
+            p->algorithm = candidates[i].algo;
+            p->workspace_bytes = candidates[i].workspaceSize;
+            *found = true;
+        }
+    return LS_OK;
+}
+
+/* Without split sums by preference, and where that finds nothing by looking through all. */
+static ls_status choose(ls_cuda_product *p, cublasLtMatmulPreference_t preference)
+{
+    static const uint32_t schemes[] = {CUBLASLT_REDUCTION_SCHEME_NONE,
+                                       CUBLASLT_REDUCTION_SCHEME_MASK};
+    bool found = false;
+    for (int i = p->spec.any_order; i < 2 && !found; i++)
+        LS_TRY(ask(p, preference, schemes[i], &found));
+    if (found)
+        return LS_OK;
+    char shape[96];
+    const ls_gemm_args *g = &p->spec.gemm;
+    snprintf(shape, sizeof shape, "%" PRId64 "x%" PRId64 "x%" PRId64, g->m, g->n, g->k);
+    return ls_fail(LS_CODE_MISSING, "cuBLASLt", shape,
+                   "it has no algorithm that does not split the sums of this product; try another "
+                   "version of the library");
+}
+
+static ls_status multiply(const ls_cuda_product *p, const ls_cuda_operands *on, float scale,
+                          void *stream)
+{
+    const float before = on->accumulate && !p->parts ? 1 : 0;
+    void *c = p->parts ? p->parts : on->c;
+    return ls_blas_check(p->blas,
+                         p->blas->call.cublasLtMatmul(p->blas->handle, p->desc, &scale, on->b,
+                                                      p->layout[0], on->a, p->layout[1], &before, c,
+                                                      p->layout[2], c, p->layout[2], &p->algorithm,
+                                                      p->workspace, p->workspace_bytes, stream),
+                         "multiply");
+}
+
+/* What multiply leaves; of no rows where that is nothing. */
+static ls_gpu_rest rest_of(const ls_cuda_product *p, const ls_cuda_operands *on)
+{
+    const ls_cuda_product_spec *spec = &p->spec;
+    if (!(p->parts || spec->bias || spec->relu || spec->mask))
+        return (ls_gpu_rest){.rows = 0};
+    return (ls_gpu_rest){.parts = p->parts,
+                         .pieces = p->pieces,
+                         .rows = spec->gemm.m,
+                         .columns = spec->gemm.n,
+                         .accumulate = on->accumulate,
+                         .bias = spec->bias,
+                         .relu = spec->relu,
+                         .mask = spec->mask,
+                         .c = on->c};
+}
+
+static ls_cuda_operands own_operands(const ls_cuda_product *p)
+{
+    const ls_gemm_args *g = &p->spec.gemm;
+    return (ls_cuda_operands){.a = g->a, .b = g->b, .c = g->c, .accumulate = g->accumulate};
+}
+
+/* Runs it once, so that what the library has to load is not loaded in a capture. A c that is added
+ * to stays as it is; another is overwritten, as every run does. */
+static ls_status try_out(void *context)
+{
+    const ls_cuda_product *p = context;
+    const ls_cuda_operands on = own_operands(p);
+    LS_TRY(multiply(p, &on, on.accumulate ? 0 : 1, cudaStreamPerThread));
+    return ls_cuda_check(ls_device_describe(p->device)->text, "try a product",
+                         cudaStreamSynchronize(cudaStreamPerThread));
+}
+
+/* On the device. */
+static ls_status create(void *context)
+{
+    ls_cuda_product *p = context;
+    cublasLtMatmulPreference_t preference;
+    LS_TRY(describe(p));
+    LS_TRY(lay_out_all(p));
+    LS_TRY(ls_blas_check(p->blas, p->blas->call.cublasLtMatmulPreferenceCreate(&preference),
+                         "state a preference"));
+    ls_status status = choose(p, preference);
+    p->blas->call.cublasLtMatmulPreferenceDestroy(preference);
+    return status;
+}
+
+static size_t parts_bytes(const ls_cuda_product *p)
+{
+    return (size_t)p->pieces * (size_t)(p->spec.gemm.m * p->spec.gemm.n) * sizeof(float);
+}
+
+/* Kernels of Hopper want a workspace that begins as cudaMalloc's do; a pool's pieces may not. */
+enum { WORKSPACE_ALIGNMENT = 256 };
+
+static size_t workspace_room(const ls_cuda_product *p)
+{
+    return p->workspace_bytes + WORKSPACE_ALIGNMENT;
+}
+
+static void *align_workspace(void *room)
+{
+    return (char *)room + (WORKSPACE_ALIGNMENT - (uintptr_t)room % WORKSPACE_ALIGNMENT);
+}
+
+/* ---- The interface --------------------------------------------------------------------------- */
+
+ls_status ls_cuda_product_open(ls_device *device, const ls_blas *blas,
+                               const ls_cuda_product_spec *spec, ls_cuda_product **out)
+{
+    ls_cuda_product *p = calloc(1, sizeof *p);
+    void *parts = NULL;
+    if (!p)
+        return ls_fail_memory("product", sizeof *p);
+    p->spec = *spec;
+    p->device = device;
+    p->blas = blas;
+    p->pieces = pieces_of(spec);
+    ls_status status = LS_OK;
+    if (p->pieces > 1)
+        status = ls_device_allocate(device, LS_MEMORY_WORKSPACE, parts_bytes(p), &parts);
+    p->parts = parts;
+    if (!status)
+        status = ls_device_call(device, create, p);
+    if (!status && p->workspace_bytes)
+        status = ls_device_allocate(device, LS_MEMORY_WORKSPACE, workspace_room(p), &p->room);
+    p->workspace = p->room ? align_workspace(p->room) : NULL;
+    if (!status)
+        status = ls_device_call(device, try_out, p);
+    if (status) {
+        ls_cuda_product_close(p);
+        return status;
+    }
+    *out = p;
+    return LS_OK;
+}
+
+void ls_cuda_product_close(ls_cuda_product *p)
+{
+    if (!p)
+        return;
+    for (int i = 0; i < MATRICES; i++)
+        if (p->layout[i])
+            p->blas->call.cublasLtMatrixLayoutDestroy(p->layout[i]);
+    if (p->desc)
+        p->blas->call.cublasLtMatmulDescDestroy(p->desc);
+    ls_device_release(p->device, p->room);
+    ls_device_release(p->device, p->parts);
+    free(p);
+}
+
+size_t ls_cuda_product_workspace(const ls_cuda_product *p)
+{
+    return (p->room ? workspace_room(p) : 0) + (p->parts ? parts_bytes(p) : 0);
+}
+
+ls_status ls_cuda_product_multiply(const ls_cuda_product *p, ls_queue *queue, ls_gpu_rest *rest)
+{
+    const ls_cuda_operands on = own_operands(p);
+    *rest = rest_of(p, &on);
+    return multiply(p, &on, 1, ls_queue_native(queue));
+}
+
+ls_status ls_cuda_product_run(const ls_cuda_product *p, ls_queue *queue)
+{
+    const ls_cuda_operands on = own_operands(p);
+    return ls_cuda_product_run_on(p, queue, &on);
+}
+
+ls_status ls_cuda_product_run_on(const ls_cuda_product *p, ls_queue *queue,
+                                 const ls_cuda_operands *on)
+{
+    const ls_gpu_rest rest = rest_of(p, on);
+    LS_TRY(multiply(p, on, 1, ls_queue_native(queue)));
+    return ls_cuda_check(ls_device_describe(p->device)->text, "finish a product",
+                         (cudaError_t)ls_gpu_finish_product(ls_queue_native(queue), &rest));
+}

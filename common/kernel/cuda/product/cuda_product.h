@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Matrix products by cuBLASLt. Not yet run on a GPU.
+ *
+ * The algorithm is the first that the library's heuristic names which does not split the sum over
+ * k; nothing is timed. So it is a function of the shape and the layouts, wherever the matrices lie,
+ * and the sums of an element have one order: the same bits in every mode, of the whole model and of
+ * a part of it.
+ *
+ * A product of few output tiles and a long sum would leave most multiprocessors idle: a gradient of
+ * weights over many rows, a layer of many inputs and a small batch. Where `cut` allows it the sum
+ * is cut into equal pieces, whose products are one call of the library, and then added in their
+ * order: how many is a function of the sizes alone.
+ */
+#ifndef LS_COMMON_KERNEL_CUDA_PRODUCT_CUDA_PRODUCT_H
+#define LS_COMMON_KERNEL_CUDA_PRODUCT_CUDA_PRODUCT_H
+
+#include "common/kernel/cuda/cuda_blas.h"
+#include "common/kernel/cuda/gpu_kernels.h"
+#include "common/kernel/kernel.h"
+
+/** c = op(a) op(b) (+ c), then + bias, ReLU, and 0 where `mask` is not positive. Sizes above 0. */
+typedef struct ls_cuda_product_spec {
+    ls_gemm_args gemm;
+    const float *bias; /**< [n]; NULL: none */
+    bool relu;
+    const float *mask; /**< [m,n]; NULL: none */
+    bool cut;          /**< its sum may be cut */
+    ls_math math;
+    bool any_order; /**< sums may be split: the library's own first choice, for roofs alone */
+} ls_cuda_product_spec;
+
+typedef struct ls_cuda_product ls_cuda_product;
+
+/** Workspace is the device's. `blas` must outlive the product. */
+ls_status ls_cuda_product_open(ls_device *device, const ls_blas *blas,
+                               const ls_cuda_product_spec *spec, ls_cuda_product **out);
+
+/** Takes NULL. */
+void ls_cuda_product_close(ls_cuda_product *product);
+
+/** Bytes of device memory that it holds. */
+size_t ls_cuda_product_workspace(const ls_cuda_product *product);
+
+ls_status ls_cuda_product_run(const ls_cuda_product *product, ls_queue *queue);
+
+/** The library's call alone; *rest: what it leaves, of no rows where that is nothing. */
+ls_status ls_cuda_product_multiply(const ls_cuda_product *product, ls_queue *queue,
+                                   ls_gpu_rest *rest);
+
+/** Matrices in place of the product's own. */
+typedef struct ls_cuda_operands {
+    const void *a, *b;
+    void *c;
+    bool accumulate;
+} ls_cuda_operands;
+
+/** Runs it on other matrices of the same sizes. */
+ls_status ls_cuda_product_run_on(const ls_cuda_product *product, ls_queue *queue,
+                                 const ls_cuda_operands *operands);
+
+#endif

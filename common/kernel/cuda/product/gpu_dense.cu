@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Kernels of dense layers beside the library's products: products of a few weights or of no terms,
+ * what a product leaves (its pieces, bias, ReLU, mask), column sums (the gradient of a bias), the
+ * backward pass of a layer of a few outputs. Not yet run on a GPU.
+ */
+#include "common/device/cuda/gpu_launch.cuh"
+#include "common/kernel/cuda/gpu_kernels.h"
+#include "common/kernel/element_inline.h"
+
+enum { WARP = 32 };
+
+/* ---- plain_product: a warp for each element, term k in lane k % 32 --------------------------- */
+
+__device__ static inline float finish_element(const ls_gpu_product &p, int64_t at, double sum)
+{
+    const float *c = (const float *)p.gemm.c;
+    if (p.gemm.accumulate)
+        sum += (double)c[at];
+    if (p.bias)
+        sum += (double)p.bias[at % p.gemm.n];
+    float value = (float)sum;
+    value = p.relu ? ls_relu(value) : value;
+    return p.mask ? ls_relu_mask(p.mask[at], value) : value;
+}
+
+__global__ static void __launch_bounds__(LS_GPU_THREADS) product_kernel(ls_gpu_product p)
+{
+    const ls_gemm_args &g = p.gemm;
+    const float *a = (const float *)g.a, *b = (const float *)g.b;
+    const int64_t elements = g.m * g.n, warps = blockDim.x / WARP, lane = threadIdx.x % WARP;
+    for (int64_t at = blockIdx.x * warps + threadIdx.x / WARP; at < elements;
+         at += gridDim.x * warps) { /* the same turns for all lanes of a warp */
+        const int64_t row = at / g.n, column = at % g.n;
+        double sum = 0;
+        for (int64_t k = lane; k < g.k; k += WARP)
+            sum += (double)a[g.transpose_a ? k * g.m + row : row * g.k + k] *
+                   (double)b[g.transpose_b ? column * g.k + k : k * g.n + column];
+#pragma unroll
+        for (int half = WARP / 2; half; half /= 2)
+            sum += ls_gpu_exchange(sum, half);
+        if (lane == 0)
+            ((float *)g.c)[at] = finish_element(p, at, sum);
+    }
+}
+
+int ls_gpu_plain_product(void *stream, const ls_gpu_product *product)
+{
+    const int64_t elements = product->gemm.m * product->gemm.n;
+    if (!elements)
+        return 0;
+    return ls_gpu_launch(stream, ls_gpu_blocks(elements, LS_GPU_THREADS / WARP), LS_GPU_THREADS,
+                         product_kernel, *product);
+}
+
+/* ---- column_sums ----------------------------------------------------------------------------- */
+
+/* A block sums up to 32 neighbouring columns: so many that a warp reads whole sectors, and no more
+ * than there are, so that narrow matrices have many threads to a column. Row r is in the thread
+ * r % threads of its column; these are folded by halves. Where rows are many they are cut into
+ * pieces of equal length, whose sums are then added up in the same way. */
+enum { SUM_THREADS = 1024 };
+static const int64_t PIECE_ROWS = 2048, PIECES_MOST = 256;
+
+struct column_sums {
+    const float *x; /* [rows,columns] */
+    int64_t rows, columns, piece_rows;
+    unsigned width; /* columns of a block */
+    float *sums;    /* [piece,columns]: of the rows of each piece */
+};
+
+__device__ static inline void sum_columns_of_block(const column_sums &s)
+{
+    __shared__ float space[SUM_THREADS];
+    const unsigned thread = threadIdx.x, width = s.width, height = SUM_THREADS / width;
+    const int64_t groups = (s.columns + width - 1) / width;
+    const int64_t piece = ls_gpu_divide(blockIdx.x, groups);
+    const int64_t column = (blockIdx.x - piece * groups) * width + thread % width;
+    const int64_t first = piece * s.piece_rows;
+    const int64_t last = first + s.piece_rows < s.rows ? first + s.piece_rows : s.rows;
+    float sum = 0;
+    if (column < s.columns) {
+#pragma unroll 8
+        for (int64_t r = first + thread / width; r < last; r += height)
+            sum += s.x[r * s.columns + column];
+    }
+    space[thread] = sum;
+    __syncthreads();
+    for (unsigned half = height / 2; half; half /= 2) {
+        if (thread < half * width)
+            space[thread] += space[thread + half * width];
+        __syncthreads();
+    }
+    if (thread < width && column < s.columns)
+        s.sums[piece * s.columns + column] = space[thread];
+}
+
+__global__ static void __launch_bounds__(SUM_THREADS) column_sums_kernel(column_sums sums)
+{
+    sum_columns_of_block(sums);
+}
+
+int64_t ls_gpu_column_pieces(int64_t rows)
+{
+    const int64_t pieces = rows / PIECE_ROWS;
+    return pieces < 2 ? 1 : pieces > PIECES_MOST ? PIECES_MOST : pieces;
+}
+
+static column_sums columns_of(const float *x, int64_t rows, int64_t columns, int64_t pieces,
+                              float *sums)
+{
+    unsigned width = 1;
+    while (width < WARP && width < columns)
+        width *= 2;
+    return {x, rows, columns, (rows + pieces - 1) / pieces, width, sums};
+}
+
+static unsigned blocks_of(const column_sums &s, int64_t pieces)
+{
+    return (unsigned)((s.columns + s.width - 1) / s.width * pieces);
+}
+
+static int sum_columns(void *stream, const float *x, int64_t rows, int64_t columns, int64_t pieces,
+                       float *sums)
+{
+    const column_sums s = columns_of(x, rows, columns, pieces, sums);
+    return ls_gpu_launch(stream, blocks_of(s, pieces), SUM_THREADS, column_sums_kernel, s);
+}
+
+int ls_gpu_sum_pieces(void *stream, const float *x, int64_t rows, int64_t columns, float *memory)
+{
+    return sum_columns(stream, x, rows, columns, ls_gpu_column_pieces(rows), memory);
+}
+
+int ls_gpu_column_sums(void *stream, const float *x, int64_t rows, int64_t columns, float *memory,
+                       float *sums)
+{
+    const int64_t pieces = memory ? ls_gpu_column_pieces(rows) : 1;
+    if (!columns)
+        return 0;
+    if (pieces == 1)
+        return sum_columns(stream, x, rows, columns, 1, sums);
+    const int error = sum_columns(stream, x, rows, columns, pieces, memory);
+    return error ? error : sum_columns(stream, memory, pieces, columns, 1, sums);
+}
+
+/* ---- finish_product -------------------------------------------------------------------------- */
+
+/* Elements in packs of WIDE. */
+template <int WIDE>
+__device__ static inline void finish_pack(const ls_gpu_rest &r, int64_t packs, int64_t at)
+{
+    typedef ls_gpu_pack<float, WIDE> pack;
+    pack sum = {}, mask = {};
+    if (!r.parts || r.accumulate)
+        sum = ((const pack *)r.c)[at];
+    for (int p = 0; r.parts && p < r.pieces; p++) {
+        const pack part = ((const pack *)r.parts)[p * packs + at];
+#pragma unroll
+        for (int k = 0; k < WIDE; k++)
+            sum.element[k] += part.element[k];
+    }
+    const float *bias =
+        r.bias ? r.bias + at * WIDE - ls_gpu_divide(at * WIDE, r.columns) * r.columns : NULL;
+    if (r.mask)
+        mask = ((const pack *)r.mask)[at];
+#pragma unroll
+    for (int k = 0; k < WIDE; k++) {
+        float value = bias ? sum.element[k] + bias[k] : sum.element[k];
+        value = r.relu ? ls_relu(value) : value;
+        sum.element[k] = r.mask ? ls_relu_mask(mask.element[k], value) : value;
+    }
+    ((pack *)r.c)[at] = sum;
+}
+
+/* How a rest is taken: elements of a pack, 4 where all lie so, else 1; and how many packs. */
+struct packing {
+    int wide;
+    int64_t packs;
+};
+
+static packing pack_up(const ls_gpu_rest &r)
+{
+    const int64_t count = r.rows * r.columns;
+    const uintptr_t places = (uintptr_t)r.parts | (uintptr_t)r.c | (uintptr_t)r.mask;
+    if ((r.bias ? r.columns : count) % 4 == 0 && places % (4 * sizeof(float)) == 0)
+        return {4, count / 4};
+    return {1, count};
+}
+
+/* By `blocks` blocks of this launch, of which this one is number `block`. */
+__device__ static inline void finish(const ls_gpu_rest &r, const packing &p, unsigned block,
+                                     unsigned blocks)
+{
+    const int64_t stride = (int64_t)blocks * blockDim.x;
+    for (int64_t i = (int64_t)block * blockDim.x + threadIdx.x; i < p.packs; i += stride)
+        if (p.wide == 4)
+            finish_pack<4>(r, p.packs, i);
+        else
+            finish_pack<1>(r, p.packs, i);
+}
+
+__global__ static void __launch_bounds__(LS_GPU_THREADS) rest_kernel(ls_gpu_rest rest, packing p)
+{
+    finish(rest, p, blockIdx.x, gridDim.x);
+}
+
+int ls_gpu_finish_product(void *stream, const ls_gpu_rest *rest)
+{
+    const packing p = pack_up(*rest);
+    if (!p.packs)
+        return 0;
+    return ls_gpu_launch(stream, ls_gpu_blocks(p.packs, LS_GPU_THREADS), LS_GPU_THREADS,
+                         rest_kernel, *rest, p);
+}
+
+int ls_gpu_bias(void *stream, float *y, const float *bias, int64_t rows, int64_t columns, bool relu)
+{
+    const ls_gpu_rest rest = {NULL, 1, rows, columns, false, bias, relu, NULL, y};
+    return ls_gpu_finish_product(stream, &rest);
+}
+
+/* ---- finish_backward: column sums in the first blocks, then both rests ----------------------- */
+
+struct backward_rest {
+    column_sums sums;
+    ls_gpu_rest rest[2];
+    packing packs[2];
+    unsigned blocks[3];
+};
+
+__global__ static void __launch_bounds__(SUM_THREADS) finish_backward_kernel(backward_rest b)
+{
+    unsigned block = blockIdx.x;
+    if (block < b.blocks[0]) {
+        sum_columns_of_block(b.sums);
+        return;
+    }
+    block -= b.blocks[0];
+    if (block < b.blocks[1])
+        finish(b.rest[0], b.packs[0], block, b.blocks[1]);
+    else
+        finish(b.rest[1], b.packs[1], block - b.blocks[1], b.blocks[2]);
+}
+
+int ls_gpu_finish_backward(void *stream, const ls_gpu_backward_rest *rest)
+{
+    backward_rest b = {columns_of(rest->dy, rest->rows, rest->outputs, 1, rest->dbias),
+                       {rest->weights, rest->data},
+                       {pack_up(rest->weights), pack_up(rest->data)},
+                       {}};
+    b.blocks[0] = rest->dbias ? blocks_of(b.sums, 1) : 0;
+    for (int i = 0; i < 2; i++)
+        b.blocks[1 + i] = b.packs[i].packs ? ls_gpu_blocks(b.packs[i].packs, SUM_THREADS) : 0;
+    const unsigned blocks = b.blocks[0] + b.blocks[1] + b.blocks[2];
+    return blocks ? ls_gpu_launch(stream, blocks, SUM_THREADS, finish_backward_kernel, b) : 0;
+}
+
+/* ---- narrow_backward ------------------------------------------------------------------------- */
+
+/* The first blocks sum over the rows, each for 32 inputs and up to 16 outputs; the bias is one more
+ * input, which is 1. Row r is in the warp r % 16, whose sums are then added in the warps' order.
+ * The other blocks make dx, an element a thread, its terms in their order. */
+enum { NARROW_THREADS = 512, NARROW_OUTPUTS = 16, NARROW_WARPS = NARROW_THREADS / WARP };
+
+struct narrow_backward {
+    ls_dense_backward_args args;
+    int64_t groups; /* of inputs */
+    unsigned sum_blocks;
+};
+
+__device__ static inline void narrow_weights(const narrow_backward &n)
+{
+    __shared__ float space[NARROW_OUTPUTS][NARROW_THREADS];
+    const ls_dense_backward_weights_args &w = n.args.weights;
+    const float *x = (const float *)w.x, *dy = (const float *)w.dy;
+    const int64_t first = blockIdx.x / n.groups * NARROW_OUTPUTS;
+    const int64_t group = blockIdx.x % n.groups * WARP;
+    const int64_t left = w.outputs - first, most = NARROW_OUTPUTS;
+    const int64_t outputs = left < most ? left : most;
+    const int64_t column = group + threadIdx.x % WARP;
+    float sum[NARROW_OUTPUTS] = {};
+    if (column <= w.inputs) {
+#pragma unroll 4
+        for (int64_t r = threadIdx.x / WARP; r < w.rows; r += NARROW_WARPS) {
+            const float value = column < w.inputs ? x[r * w.inputs + column] : 1;
+#pragma unroll
+            for (int o = 0; o < NARROW_OUTPUTS; o++)
+                if (o < outputs)
+                    sum[o] += value * dy[r * w.outputs + first + o];
+        }
+    }
+#pragma unroll
+    for (int o = 0; o < NARROW_OUTPUTS; o++)
+        space[o][threadIdx.x] = sum[o];
+    __syncthreads();
+    const int64_t o = threadIdx.x / WARP; /* as many warps as outputs */
+    if (o >= outputs || column > w.inputs)
+        return;
+    float all = 0;
+    for (int warp = 0; warp < NARROW_WARPS; warp++)
+        all += space[o][warp * WARP + threadIdx.x % WARP];
+    if (column < w.inputs)
+        ((float *)w.dweight)[(first + o) * w.inputs + column] = all;
+    else if (w.dbias)
+        ((float *)w.dbias)[first + o] = all;
+}
+
+__global__ static void __launch_bounds__(NARROW_THREADS) narrow_backward_kernel(narrow_backward n)
+{
+    if (blockIdx.x < n.sum_blocks) {
+        narrow_weights(n);
+        return;
+    }
+    const ls_dense_backward_data_args &d = n.args.data;
+    const float *dy = (const float *)d.dy, *w = (const float *)d.weight;
+    const float *mask = (const float *)d.relu_output;
+    const int64_t elements = d.rows * d.inputs;
+    const int64_t stride = (int64_t)(gridDim.x - n.sum_blocks) * NARROW_THREADS;
+    for (int64_t at = (int64_t)(blockIdx.x - n.sum_blocks) * NARROW_THREADS + threadIdx.x;
+         at < elements; at += stride) {
+        const int64_t row = ls_gpu_divide(at, d.inputs), column = at - row * d.inputs;
+        float sum = 0;
+        for (int64_t o = 0; o < d.outputs; o++)
+            sum += dy[row * d.outputs + o] * w[o * d.inputs + column];
+        ((float *)d.dx)[at] = mask ? ls_relu_mask(mask[at], sum) : sum;
+    }
+}
+
+int ls_gpu_narrow_backward(void *stream, const ls_dense_backward_args *args)
+{
+    const ls_dense_backward_weights_args &w = args->weights;
+    const ls_dense_backward_data_args &d = args->data;
+    narrow_backward n = {*args, w.inputs / WARP + 1, 0};
+    if (w.dweight || w.dbias)
+        n.sum_blocks = (unsigned)(n.groups * ((w.outputs + NARROW_OUTPUTS - 1) / NARROW_OUTPUTS));
+    const int64_t elements = d.dx ? d.rows * d.inputs : 0;
+    const unsigned more = elements ? ls_gpu_blocks(elements, NARROW_THREADS) : 0;
+    if (!(n.sum_blocks + more))
+        return 0;
+    return ls_gpu_launch(stream, n.sum_blocks + more, NARROW_THREADS, narrow_backward_kernel, n);
+}
+
+int ls_gpu_load_dense(void)
+{
+    const int errors[] = {ls_gpu_load_kernel(product_kernel),
+                          ls_gpu_load_kernel(column_sums_kernel), ls_gpu_load_kernel(rest_kernel),
+                          ls_gpu_load_kernel(finish_backward_kernel),
+                          ls_gpu_load_kernel(narrow_backward_kernel)};
+    return ls_gpu_first_failure(errors, sizeof errors / sizeof *errors);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/* The cuda table on a CPU device, for tests: see test_kernels_emulated.c. Convolutions are its own
+ * products where EMULATED_CONVOLUTION says nothing else. */
+#ifndef LS_COMMON_KERNEL_CUDA_TESTS_KERNEL_EMULATED_H
+#define LS_COMMON_KERNEL_CUDA_TESTS_KERNEL_EMULATED_H
+
+#include "common/kernel/cuda/cuda_kernels.h"
+#include "common/kernel/kernel_tables.h"
+#include "common/kernel/cuda/tests/blas_emulate.h"
+#include "common/kernel/tests/kernel_fixture.h"
+
+/* The fault of the queue at hand, which the linker puts in place of the CUDA queues'. */
+static unsigned fault;
+unsigned *__wrap_ls_cuda_queue_fault(const ls_queue *queue);
+unsigned *__wrap_ls_cuda_queue_fault(const ls_queue *queue)
+{
+    (void)queue;
+    return &fault;
+}
+
+/* No stream here is behind. */
+cudaError_t __wrap_cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t __wrap_cudaStreamSynchronize(cudaStream_t stream)
+{
+    (void)stream;
+    return cudaSuccess;
+}
+
+#ifndef EMULATED_CONVOLUTION
+#define EMULATED_CONVOLUTION LS_CONVOLUTION_OWN
+#endif
+
+static void open_emulated(fixture *f)
+{
+    cuda_kernels *kernels = calloc(1, sizeof *kernels);
+    kernels->base = (ls_kernels){.table = &ls_cuda_kernels, .device = f->device};
+    kernels->base.convolution = EMULATED_CONVOLUTION;
+    kernels->window_bytes = 1024; /* a few images at a time, so that there are parts */
+    kernels->blas.call = blas_emulated;
+    must(ls_cuda_load_own("emulated"));
+    must(ls_blas_open(&kernels->blas));
+    f->cpu = &kernels->base;
+}
+
+static void close_emulated(fixture *f)
+{
+    f->cpu->table->close(f->cpu);
+}
+
+#endif

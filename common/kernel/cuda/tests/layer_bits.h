@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the cuda table promises of images and sequences beyond the bounds of test_layer_kernels.c:
+ * crops, normalisation, weight decay and the gradient of the logistic loss have the bits of the cpu
+ * table, at any alignment; the losses, sums in double in another order, 1e-13 of them. (Pools and
+ * moves have the bits of the reference.) And sizes that its kernels treat apart.
+ */
+#ifndef LS_COMMON_KERNEL_CUDA_TESTS_LAYER_BITS_H
+#define LS_COMMON_KERNEL_CUDA_TESTS_LAYER_BITS_H
+
+#include "common/kernel/cuda/tests/conv_max_bits.h"
+#include "common/kernel/tests/kernel_fixture.h"
+
+static ls_kernels *cpu_of(fixture *f)
+{
+    ls_kernels *cpu;
+    must(ls_kernels_open(f->device, LS_MATH_FLOAT32, &cpu));
+    return cpu;
+}
+
+static void test_crop_bits(void **state)
+{
+    enum { ROWS = 40, SIDE = 13, CROP = 9, IMAGE = 3 * SIDE * SIDE, COUNT = 3 * CROP * CROP };
+    fixture *f = *state;
+    ls_kernels *cpu = cpu_of(f), *const both[] = {f->cpu, cpu};
+    uint8_t source[ROWS * IMAGE];
+    uint32_t indices[ROWS], seed = 3;
+    float *out[] = {randoms(ROWS * COUNT, 1), randoms(ROWS * COUNT, 2)};
+    const ls_step_state at = {.position = ((uint64_t)1 << 33) + 5};
+    for (int i = 0; i < ROWS * IMAGE; i++)
+        noise(&seed), source[i] = (uint8_t)(seed >> 24);
+    for (uint32_t i = 0; i < ROWS; i++)
+        indices[i] = ROWS - 1 - i;
+    for (int k = 0; k < 2; k++) {
+        ls_op *op;
+        must(both[k]->table->gather_crops(both[k],
+                                          &(ls_gather_crops_args){ROWS, 3, SIDE, CROP, source,
+                                                                  indices, true, 5, 11, &at, out[k],
+                                                                  3, ROWS},
+                                          &op));
+        run(f, op);
+    }
+    same_bits("crops", out[0], out[1], ROWS * COUNT * sizeof **out);
+    free(out[0]), free(out[1]);
+    cpu->table->close(cpu);
+}
+
+static void check_lrn_bits(fixture *f, ls_kernels *cpu, int64_t channels, int64_t radius)
+{
+    enum { PIXELS = 23 };
+    const int64_t count = PIXELS * channels;
+    ls_kernels *const both[] = {f->cpu, cpu};
+    float *x = randoms(count, 1), *dy = randoms(count, 2);
+    float *out[2][2] = {{randoms(count, 3), randoms(count, 4)},
+                        {randoms(count, 5), randoms(count, 6)}};
+    for (int k = 0; k < 2; k++) {
+        ls_op *op;
+        must(both[k]->table->lrn_forward(
+            both[k], &(ls_lrn_forward_args){PIXELS, channels, radius, 0.3, x, out[k][0]}, &op));
+        run(f, op);
+        must(both[k]->table->lrn_backward(
+            both[k], &(ls_lrn_backward_args){PIXELS, channels, radius, 0.3, k, x, dy, out[k][1]},
+            &op));
+        run(f, op);
+    }
+    /* With `relu` 0 stands where x is not positive. */
+    for (int64_t i = 0; i < count; i++)
+        out[0][1][i] = x[i] > 0 ? out[0][1][i] : 0;
+    same_bits("lrn_forward", out[0][0], out[1][0], (size_t)count * sizeof(float));
+    same_bits("lrn_backward", out[0][1], out[1][1], (size_t)count * sizeof(float));
+    free(x), free(dy);
+    for (int k = 0; k < 4; k++)
+        free(out[k / 2][k % 2]);
+}
+
+static void test_lrn_bits(void **state)
+{
+    static const int64_t channels[] = {1, 2, 5, 16, 63, 64, 65, 300};
+    static const int64_t radius[] = {0, 1, 4, 7, 64};
+    ls_kernels *cpu = cpu_of(*state);
+    for (size_t c = 0; c < sizeof channels / sizeof *channels; c++)
+        for (size_t r = 0; r < sizeof radius / sizeof *radius; r++)
+            check_lrn_bits(*state, cpu, channels[c], radius[r]);
+    cpu->table->close(cpu);
+}
+
+/* What no block's memory holds is refused in words. */
+static void test_lrn_refusal(void **state)
+{
+    fixture *f = *state;
+    float x[600] = {0}, y[600];
+    ls_op *op;
+    ls_status status =
+        f->cpu->table->lrn_forward(f->cpu, &(ls_lrn_forward_args){2, 300, 65, 0.3, x, y}, &op);
+    assert_int_equal(ls_status_code(status), LS_CODE_USAGE);
+    assert_non_null(strstr(ls_status_text(status), "radius"));
+    ls_status_free(status);
+}
+
+static void test_logistic_bits(void **state)
+{
+    enum { ROWS = 1025 };
+    fixture *f = *state;
+    ls_kernels *cpu = cpu_of(f), *const both[] = {f->cpu, cpu};
+    float *z = randoms(ROWS, 1), *dz[] = {randoms(ROWS, 2), randoms(ROWS, 3)};
+    int32_t labels[ROWS];
+    double loss[2];
+    for (int i = 0; i < ROWS; i++)
+        z[i] *= 30, labels[i] = i * i % 2;
+    for (int k = 0; k < 2; k++) {
+        ls_op *op;
+        const ls_logistic_loss_args args = {ROWS, z, labels, 1.0 / 77, dz[k], &loss[k]};
+        must(both[k]->table->logistic_loss(both[k], &args, &op));
+        must(ls_queue_put(f->queue, op));
+        run(f, op);
+    }
+    same_bits("dlogits", dz[0], dz[1], ROWS * sizeof **dz);
+    assert_true(fabs(loss[0] - loss[1]) <= 1e-13 * loss[1]);
+    free(z), free(dz[0]), free(dz[1]);
+    cpu->table->close(cpu);
+}
+
+/* Sizes that the kernels treat apart: many rows, states that shared memory does not hold at once,
+ * a bias's gradient in pieces. */
+static void test_lstm_sizes(void **state)
+{
+    static const int64_t more[][4] = {
+        {513, 3, 4, 5}, {513, 2, 3, 70}, {1, 3, 3, 270}, {2, 2, 3, 1030}, {520, 8, 2, 3}};
+    for (int i = 0; i < 5; i++)
+        check_lstm(*state, more[i], i & 1, true);
+}
+
+/* Sums in pieces: rows times positions beyond the length of one; 1 x 1; more channels than outputs;
+ * weights that lie as they are multiplied. */
+static void test_conv_sizes(void **state)
+{
+    static const ls_conv_shape more[] = {
+        {70, 1, 3, {9, 8, 9, 8, 3, 3, 1, 1, 1, 1}},    {6, 7, 5, {5, 4, 5, 4, 1, 1, 1, 1, 0, 0}},
+        {5, 8, 4, {5, 4, 3, 2, 1, 1, 2, 2, 0, 0}},     {9, 12, 6, {5, 5, 3, 3, 2, 3, 2, 2, 0, 1}},
+        {9, 1, 3, {28, 28, 26, 26, 3, 3, 1, 1, 0, 0}},
+    };
+    for (int i = 0; i < 5; i++) {
+        check_conv_forward(*state, &more[i], i & 1, LS_ACTIVATION_RELU);
+        check_conv_weights(*state, &more[i], true);
+        check_conv_data(*state, &more[i]);
+    }
+}
+
+/* y and dx of a convolution whose weights are packed, or not. */
+static void convolve(fixture *f, const ls_conv_shape *s, const float *w, const float *packed,
+                     float *y, float *dx)
+{
+    float *x = randoms(s->rows * in_elements(s), 1), *dy = randoms(s->rows * out_elements(s), 2);
+    ls_op *op;
+    const ls_conv_forward_args forward = {*s, x, w, NULL, y, LS_ACTIVATION_RELU, packed};
+    must(f->cpu->table->conv_forward(f->cpu, &forward, &op));
+    run(f, op);
+    const ls_conv_backward_data_args data = {*s, dy, w, dx, packed};
+    must(f->cpu->table->conv_backward_data(f->cpu, &data, &op));
+    run(f, op);
+    free(x), free(dy);
+}
+
+/* Several at once are what a transposition makes of each; a convolution that is given them has the
+ * bits of one that is not, and reads no others. */
+static void test_pack_weights(void **state)
+{
+    fixture *f = *state;
+    static const ls_conv_shape shapes[] = {
+        {3, 3, 16, {9, 8, 9, 8, 3, 3, 1, 1, 1, 1}},
+        {6, 7, 5, {5, 4, 5, 4, 1, 1, 1, 1, 0, 0}},
+        {5, 40, 24, {5, 4, 3, 2, 3, 3, 2, 2, 1, 1}},
+        {2, 1, 3, {8, 8, 6, 6, 3, 3, 1, 1, 0, 0}},
+    };
+    enum { COUNT = sizeof shapes / sizeof *shapes };
+    ls_packed_weights items[COUNT];
+    float *packed[COUNT];
+    ls_op *op;
+    for (int i = 0; i < COUNT; i++) {
+        const ls_conv_shape *s = &shapes[i];
+        const int64_t taps = s->window.height * s->window.width;
+        const int64_t all = s->outputs * s->channels * taps;
+        items[i] =
+            (ls_packed_weights){s->outputs, s->channels, taps, randoms(all + i, 5) + i, NULL};
+        packed[i] = items[i].packed = aligned_alloc(256, ((size_t)all + 64) / 64 * 256);
+    }
+    must(f->cpu->table->pack_weights(f->cpu, &(ls_pack_weights_args){items, COUNT}, &op));
+    run(f, op);
+    for (int i = 0; i < COUNT; i++) {
+        const ls_conv_shape *s = &shapes[i];
+        const int64_t all = s->outputs * s->channels * items[i].taps;
+        const int64_t in = s->rows * in_elements(s), out = s->rows * out_elements(s);
+        float *want = randoms(all, 6), *w = (float *)items[i].weight - i;
+        float *y[2] = {randoms(out, 7), randoms(out, 7)}, *dx[2] = {randoms(in, 8), randoms(in, 8)};
+        must(f->cpu->table->transpose(
+            f->cpu,
+            &(ls_transpose_args){s->outputs, s->channels, items[i].taps, items[i].weight, want},
+            &op));
+        run(f, op);
+        same_bits("pack_weights", packed[i], want, (size_t)all * sizeof *want);
+        convolve(f, s, w + i, NULL, y[0], dx[0]);
+        for (int64_t k = 0; k < all; k++)
+            w[i + k] = NAN;
+        convolve(f, s, w + i, packed[i], y[1], dx[1]);
+        same_bits("y", y[0], y[1], (size_t)(out + 1) * sizeof **y);
+        same_bits("dx", dx[0], dx[1], (size_t)(in + 1) * sizeof **dx);
+        free(want), free(w), free(packed[i]);
+        for (int k = 0; k < 2; k++)
+            free(y[k]), free(dx[k]);
+    }
+    must(f->cpu->table->pack_weights(f->cpu, &(ls_pack_weights_args){NULL, 0}, &op));
+    run(f, op);
+}
+
+#define LAYER_BITS_TESTS                                                                           \
+    cmocka_unit_test(test_crop_bits), cmocka_unit_test(test_lrn_bits),                             \
+        cmocka_unit_test(test_lrn_refusal), cmocka_unit_test(test_logistic_bits),                  \
+        cmocka_unit_test(test_lstm_sizes), cmocka_unit_test(test_conv_sizes),                      \
+        cmocka_unit_test(test_pack_weights), cmocka_unit_test(test_conv_max_bits)
+
+#endif

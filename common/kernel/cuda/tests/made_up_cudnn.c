@@ -1,0 +1,486 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A made-up libcudnn.so.9: the functions that the cuda table calls, by what NVIDIA's documentation
+ * and header say of them, in loops on host memory, sums in double. So that the table's own loading,
+ * checking and calling of cuDNN runs where there is no GPU.
+ *
+ * It insists on what the table is to keep: float32, all tensors in one layout, an algorithm of one
+ * order, results of the size that padding on both sides gives, a stream that was set, a workspace
+ * as large as was said, at 256 bytes, and tensors at 16. Its workspace is written over. It takes no
+ * window of 4 columns, channels last only with implicit products, Winograd's only 3 x 3 and 5 x 5
+ * of stride 1, and fuses bias and ReLU only for images of more than one channel. A test may have it
+ * spoil what an algorithm makes, always alike or not.
+ */
+#include "common/kernel/cuda/tests/made_up_cudnn.h"
+
+#include <cudnn.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+made_up_control made_up_cudnn = {.version = CUDNN_VERSION, .refused = -1};
+
+struct cudnnContext {
+    cudaStream_t stream;
+    bool set;
+};
+struct cudnnTensorStruct {
+    cudnnTensorFormat_t format;
+    int n, c, h, w;
+};
+struct cudnnFilterStruct {
+    cudnnTensorFormat_t format;
+    int k, c, h, w;
+};
+struct cudnnActivationStruct {
+    cudnnActivationMode_t mode;
+};
+struct cudnnConvolutionStruct {
+    int pad[2], stride[2];
+    cudnnMathType_t math;
+};
+
+enum { WORKSPACE = 1000 };
+
+static cudnnStatus_t fails(const char *function)
+{
+    if (made_up_cudnn.fail && strcmp(made_up_cudnn.fail, function) == 0)
+        return (cudnnStatus_t)made_up_cudnn.failure;
+    return CUDNN_STATUS_SUCCESS;
+}
+
+static cudnnStatus_t create(const char *function, void *out, size_t bytes)
+{
+    const cudnnStatus_t status = fails(function);
+    if (status)
+        return status;
+    void *made = calloc(1, bytes);
+    memcpy(out, &made, sizeof made);
+    made_up_cudnn.open++;
+    return CUDNN_STATUS_SUCCESS;
+}
+
+static cudnnStatus_t destroy(void *made)
+{
+    free(made);
+    made_up_cudnn.open--;
+    return CUDNN_STATUS_SUCCESS;
+}
+
+size_t cudnnGetVersion(void)
+{
+    return made_up_cudnn.version;
+}
+
+const char *cudnnGetErrorString(cudnnStatus_t status)
+{
+    return status == CUDNN_STATUS_BAD_PARAM         ? "CUDNN_STATUS_BAD_PARAM"
+           : status == CUDNN_STATUS_NOT_INITIALIZED ? "CUDNN_STATUS_NOT_INITIALIZED"
+                                                    : "CUDNN_STATUS_OF_THE_MADE_UP_LIBRARY";
+}
+
+void cudnnGetLastErrorString(char *message, size_t most)
+{
+    snprintf(message, most, "%s", made_up_cudnn.fail ? made_up_cudnn.fail : "");
+}
+
+cudnnStatus_t cudnnCreate(cudnnHandle_t *handle)
+{
+    return create(__func__, handle, sizeof **handle);
+}
+
+cudnnStatus_t cudnnDestroy(cudnnHandle_t handle)
+{
+    return destroy(handle);
+}
+
+cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream)
+{
+    handle->stream = stream;
+    handle->set = true;
+    return fails(__func__);
+}
+
+/* ---- Descriptions ---------------------------------------------------------------------------- */
+
+cudnnStatus_t cudnnCreateTensorDescriptor(cudnnTensorDescriptor_t *out)
+{
+    return create(__func__, out, sizeof **out);
+}
+
+cudnnStatus_t cudnnDestroyTensorDescriptor(cudnnTensorDescriptor_t tensor)
+{
+    return destroy(tensor);
+}
+
+cudnnStatus_t cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t tensor, cudnnTensorFormat_t format,
+                                         cudnnDataType_t type, int n, int c, int h, int w)
+{
+    if (type != CUDNN_DATA_FLOAT || n < 1 || c < 1 || h < 1 || w < 1)
+        return CUDNN_STATUS_BAD_PARAM;
+    *tensor = (struct cudnnTensorStruct){format, n, c, h, w};
+    return fails(__func__);
+}
+
+cudnnStatus_t cudnnCreateFilterDescriptor(cudnnFilterDescriptor_t *out)
+{
+    return create(__func__, out, sizeof **out);
+}
+
+cudnnStatus_t cudnnDestroyFilterDescriptor(cudnnFilterDescriptor_t filter)
+{
+    return destroy(filter);
+}
+
+cudnnStatus_t cudnnSetFilter4dDescriptor(cudnnFilterDescriptor_t filter, cudnnDataType_t type,
+                                         cudnnTensorFormat_t format, int k, int c, int h, int w)
+{
+    if (type != CUDNN_DATA_FLOAT || k < 1 || c < 1 || h < 1 || w < 1)
+        return CUDNN_STATUS_BAD_PARAM;
+    *filter = (struct cudnnFilterStruct){format, k, c, h, w};
+    return fails(__func__);
+}
+
+cudnnStatus_t cudnnCreateActivationDescriptor(cudnnActivationDescriptor_t *out)
+{
+    return create(__func__, out, sizeof **out);
+}
+
+cudnnStatus_t cudnnDestroyActivationDescriptor(cudnnActivationDescriptor_t activation)
+{
+    return destroy(activation);
+}
+
+cudnnStatus_t cudnnSetActivationDescriptor(cudnnActivationDescriptor_t activation,
+                                           cudnnActivationMode_t mode, cudnnNanPropagation_t nan,
+                                           double coefficient)
+{
+    (void)nan, (void)coefficient;
+    activation->mode = mode;
+    return fails(__func__);
+}
+
+cudnnStatus_t cudnnCreateConvolutionDescriptor(cudnnConvolutionDescriptor_t *out)
+{
+    return create(__func__, out, sizeof **out);
+}
+
+cudnnStatus_t cudnnDestroyConvolutionDescriptor(cudnnConvolutionDescriptor_t convolution)
+{
+    return destroy(convolution);
+}
+
+cudnnStatus_t cudnnSetConvolution2dDescriptor(cudnnConvolutionDescriptor_t convolution, int pad_h,
+                                              int pad_w, int stride_h, int stride_w, int dilation_h,
+                                              int dilation_w, cudnnConvolutionMode_t mode,
+                                              cudnnDataType_t type)
+{
+    if (pad_h < 0 || pad_w < 0 || stride_h < 1 || stride_w < 1 || dilation_h != 1 ||
+        dilation_w != 1 || mode != CUDNN_CROSS_CORRELATION || type != CUDNN_DATA_FLOAT)
+        return CUDNN_STATUS_BAD_PARAM;
+    *convolution =
+        (struct cudnnConvolutionStruct){{pad_h, pad_w}, {stride_h, stride_w}, CUDNN_DEFAULT_MATH};
+    return fails(__func__);
+}
+
+cudnnStatus_t cudnnSetConvolutionMathType(cudnnConvolutionDescriptor_t convolution,
+                                          cudnnMathType_t math)
+{
+    convolution->math = math;
+    return fails(__func__);
+}
+
+/* ---- What a convolution is ------------------------------------------------------------------- */
+
+/* Which layouts and windows an algorithm takes; UNKNOWN: none, or it has no fixed order of sums. */
+typedef enum manner { UNKNOWN, PRODUCTS, PLANAR, WINOGRAD } manner;
+
+static const manner forward[CUDNN_CONVOLUTION_FWD_ALGO_COUNT] = {
+    [CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM] = PRODUCTS,
+    [CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM] = PRODUCTS,
+    [CUDNN_CONVOLUTION_FWD_ALGO_GEMM] = PLANAR,
+    [CUDNN_CONVOLUTION_FWD_ALGO_FFT] = PLANAR,
+    [CUDNN_CONVOLUTION_FWD_ALGO_FFT_TILING] = PLANAR,
+    [CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD] = WINOGRAD,
+    [CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED] = WINOGRAD};
+static const manner data[CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT] = {
+    [CUDNN_CONVOLUTION_BWD_DATA_ALGO_1] = PRODUCTS,
+    [CUDNN_CONVOLUTION_BWD_DATA_ALGO_FFT] = PLANAR,
+    [CUDNN_CONVOLUTION_BWD_DATA_ALGO_FFT_TILING] = PLANAR,
+    [CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD] = WINOGRAD,
+    [CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD_NONFUSED] = WINOGRAD};
+static const manner weights[CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT] = {
+    [CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1] = PRODUCTS,
+    [CUDNN_CONVOLUTION_BWD_FILTER_ALGO_FFT] = PLANAR,
+    [CUDNN_CONVOLUTION_BWD_FILTER_ALGO_FFT_TILING] = PLANAR,
+    [CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD_NONFUSED] = WINOGRAD};
+
+/* Its descriptions, and its tensors: x or dx, weights or their gradient, y or dy. */
+typedef struct convolution {
+    cudnnTensorDescriptor_t image, result;
+    cudnnFilterDescriptor_t filter;
+    cudnnConvolutionDescriptor_t window;
+    const float *x, *w, *y;
+    manner manner;
+} convolution;
+
+static bool fits(int in, int out, int window, int pad, int stride)
+{
+    return in + 2 * pad >= window && (in + 2 * pad - window) / stride + 1 == out;
+}
+
+static cudnnStatus_t check(const convolution *c)
+{
+    const struct cudnnConvolutionStruct *w = c->window;
+    if (c->image->n != c->result->n || c->image->c != c->filter->c ||
+        c->result->c != c->filter->k ||
+        !fits(c->image->h, c->result->h, c->filter->h, w->pad[0], w->stride[0]) ||
+        !fits(c->image->w, c->result->w, c->filter->w, w->pad[1], w->stride[1]))
+        return CUDNN_STATUS_BAD_PARAM;
+    if (c->manner == UNKNOWN || c->image->format != c->filter->format ||
+        c->result->format != c->filter->format)
+        return CUDNN_STATUS_BAD_PARAM;
+    const bool small = c->filter->h == c->filter->w && (c->filter->w == 3 || c->filter->w == 5) &&
+                       w->stride[0] == 1 && w->stride[1] == 1;
+    if (c->filter->w == 4 || (int)c->filter->format == made_up_cudnn.refused ||
+        (c->manner == WINOGRAD && !small) ||
+        (c->manner != PRODUCTS && c->filter->format != CUDNN_TENSOR_NCHW))
+        return CUDNN_STATUS_NOT_SUPPORTED_SHAPE;
+    return CUDNN_STATUS_SUCCESS;
+}
+
+static cudnnStatus_t find_workspace(const char *function, const convolution *c, size_t *out)
+{
+    const cudnnStatus_t status = check(c), failure = fails(function);
+    *out = WORKSPACE;
+    return failure ? failure : status;
+}
+
+/* Before a run. Both factors are those that overwrite. */
+static cudnnStatus_t begin(const char *function, cudnnHandle_t handle, const convolution *c,
+                           const void *factors[2], void *workspace, size_t bytes)
+{
+    const cudnnStatus_t status = check(c), failure = fails(function);
+    const uintptr_t all = (uintptr_t)c->x | (uintptr_t)c->w | (uintptr_t)c->y;
+    float one, zero;
+    memcpy(&one, factors[0], sizeof one);
+    memcpy(&zero, factors[1], sizeof zero);
+    if (failure)
+        return failure;
+    if (status)
+        return status;
+    if (!handle->set || bytes != WORKSPACE || (uintptr_t)workspace % 256 || all % 16)
+        return CUDNN_STATUS_BAD_PARAM;
+    if (one < 1 || one > 1 || zero < 0 || zero > 0)
+        return CUDNN_STATUS_BAD_PARAM;
+    memset(workspace, 0x7f, bytes);
+    made_up_cudnn.calls++;
+    made_up_cudnn.stream = handle->stream;
+    return CUDNN_STATUS_SUCCESS;
+}
+
+/* A factor as the arithmetic takes it: TF32 has 10 bits behind the first. */
+static double factor(const convolution *c, float value)
+{
+    int exponent;
+    const double fraction = frexp((double)value, &exponent);
+    return c->window->math == CUDNN_FMA_MATH ? (double)value
+                                             : ldexp(rint(fraction * 2048), exponent - 11);
+}
+
+/* One product of the convolution: which elements of its three tensors meet. */
+typedef struct meeting {
+    size_t x, w, y;
+} meeting;
+
+/* Where an element of a tensor, or of a filter, lies. */
+static size_t place_of(cudnnTensorFormat_t format, const int sizes[3], const int at[4])
+{
+    const int c = sizes[0], h = sizes[1], w = sizes[2];
+    return (size_t)(format == CUDNN_TENSOR_NCHW ? ((at[0] * c + at[1]) * h + at[2]) * w + at[3]
+                                                : ((at[0] * h + at[2]) * w + at[3]) * c + at[1]);
+}
+
+/* Calls `meet` for each: y[n,p,q,k] has x[n,p sy - py + r,q sx - px + s,c] w[k,r,s,c]. */
+static void each(const convolution *c, void (*meet)(const convolution *, meeting, double *),
+                 double *sums)
+{
+    const struct cudnnTensorStruct *i = c->image, *o = c->result;
+    const struct cudnnFilterStruct *f = c->filter;
+    for (int n = 0; n < o->n; n++)
+        for (int at = 0; at < o->h * o->w * f->h * f->w; at++) {
+            const int s = at % f->w, r = at / f->w % f->h, q = at / f->w / f->h % o->w;
+            const int p = at / f->w / f->h / o->w;
+            const int y = p * c->window->stride[0] - c->window->pad[0] + r;
+            const int x = q * c->window->stride[1] - c->window->pad[1] + s;
+            if (y < 0 || y >= i->h || x < 0 || x >= i->w)
+                continue;
+            for (int k = 0; k < f->k; k++)
+                for (int ch = 0; ch < f->c; ch++)
+                    meet(c,
+                         (meeting){place_of(i->format, (const int[]){i->c, i->h, i->w},
+                                            (const int[]){n, ch, y, x}),
+                                   place_of(f->format, (const int[]){f->c, f->h, f->w},
+                                            (const int[]){k, ch, r, s}),
+                                   place_of(o->format, (const int[]){o->c, o->h, o->w},
+                                            (const int[]){n, k, p, q})},
+                         sums);
+        }
+}
+
+static void meet_y(const convolution *c, meeting m, double *sums)
+{
+    sums[m.y] += factor(c, c->x[m.x]) * factor(c, c->w[m.w]);
+}
+
+static void meet_w(const convolution *c, meeting m, double *sums)
+{
+    sums[m.w] += factor(c, c->x[m.x]) * factor(c, c->y[m.y]);
+}
+
+static void meet_x(const convolution *c, meeting m, double *sums)
+{
+    sums[m.x] += factor(c, c->w[m.w]) * factor(c, c->y[m.y]);
+}
+
+static double *sum_up(const convolution *c, size_t count,
+                      void (*meet)(const convolution *, meeting, double *))
+{
+    double *sums = calloc(count, sizeof *sums);
+    if (!made_up_cudnn.only_counted)
+        each(c, meet, sums);
+    return sums;
+}
+
+static void store(double *sums, size_t count, float *out, const convolution *c)
+{
+    const bool spoil = made_up_cudnn.spoil && c->manner == WINOGRAD;
+    sums[count / 2] += spoil ? made_up_cudnn.spoil == 1 ? 100 : made_up_cudnn.calls * 1e-6 : 0;
+    for (size_t i = 0; i < count; i++)
+        out[i] = (float)sums[i];
+    free(sums);
+}
+
+static size_t count_tensor(cudnnTensorDescriptor_t t)
+{
+    return (size_t)t->n * (size_t)t->c * (size_t)t->h * (size_t)t->w;
+}
+
+/* ---- Forward --------------------------------------------------------------------------------- */
+
+cudnnStatus_t cudnnGetConvolutionForwardWorkspaceSize(
+    cudnnHandle_t handle, const cudnnTensorDescriptor_t x, const cudnnFilterDescriptor_t w,
+    const cudnnConvolutionDescriptor_t window, const cudnnTensorDescriptor_t y,
+    cudnnConvolutionFwdAlgo_t algorithm, size_t *out)
+{
+    const convolution c = {
+        .image = x, .result = y, .filter = w, .window = window, .manner = forward[algorithm]};
+    return !handle ? CUDNN_STATUS_BAD_PARAM : find_workspace(__func__, &c, out);
+}
+
+cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void *alpha,
+                                      const cudnnTensorDescriptor_t x_tensor, const void *x,
+                                      const cudnnFilterDescriptor_t filter, const void *w,
+                                      const cudnnConvolutionDescriptor_t window,
+                                      cudnnConvolutionFwdAlgo_t algorithm, void *workspace,
+                                      size_t bytes, const void *beta,
+                                      const cudnnTensorDescriptor_t y_tensor, void *y)
+{
+    const convolution c = {x_tensor, y_tensor, filter, window, x, w, y, forward[algorithm]};
+    const size_t count = count_tensor(y_tensor);
+    const cudnnStatus_t status =
+        begin(__func__, handle, &c, (const void *[]){alpha, beta}, workspace, bytes);
+    if (!status)
+        store(sum_up(&c, count, meet_y), count, y, &c);
+    return status;
+}
+
+cudnnStatus_t cudnnConvolutionBiasActivationForward(
+    cudnnHandle_t handle, const void *alpha, const cudnnTensorDescriptor_t x_tensor, const void *x,
+    const cudnnFilterDescriptor_t filter, const void *w, const cudnnConvolutionDescriptor_t window,
+    cudnnConvolutionFwdAlgo_t algorithm, void *workspace, size_t bytes, const void *beta,
+    const cudnnTensorDescriptor_t z_tensor, const void *z,
+    const cudnnTensorDescriptor_t bias_tensor, const void *bias,
+    const cudnnActivationDescriptor_t activation, const cudnnTensorDescriptor_t y_tensor, void *y)
+{
+    const convolution c = {x_tensor, y_tensor, filter, window, x, w, y, forward[algorithm]};
+    const size_t count = count_tensor(y_tensor);
+    const float *add = bias;
+    if (x_tensor->c == 1)
+        return CUDNN_STATUS_NOT_SUPPORTED;
+    if (!z || z_tensor->c != y_tensor->c || (uintptr_t)bias % 16 || bias_tensor->c != y_tensor->c ||
+        bias_tensor->n * bias_tensor->h * bias_tensor->w != 1)
+        return CUDNN_STATUS_BAD_PARAM;
+    const cudnnStatus_t status =
+        begin(__func__, handle, &c, (const void *[]){alpha, beta}, workspace, bytes);
+    if (status)
+        return status;
+    double *sums = sum_up(&c, count, meet_y);
+    for (size_t i = 0; i < count; i++) {
+        const size_t plane = (size_t)(y_tensor->h * y_tensor->w);
+        const size_t pixel = y_tensor->format == CUDNN_TENSOR_NCHW ? i / plane : i;
+        sums[i] += (double)add[pixel % (size_t)y_tensor->c];
+        if (activation->mode == CUDNN_ACTIVATION_RELU && !(sums[i] > 0))
+            sums[i] = 0;
+    }
+    store(sums, count, y, &c);
+    return status;
+}
+
+/* ---- Backward -------------------------------------------------------------------------------- */
+
+cudnnStatus_t cudnnGetConvolutionBackwardDataWorkspaceSize(
+    cudnnHandle_t handle, const cudnnFilterDescriptor_t w, const cudnnTensorDescriptor_t dy,
+    const cudnnConvolutionDescriptor_t window, const cudnnTensorDescriptor_t dx,
+    cudnnConvolutionBwdDataAlgo_t algorithm, size_t *out)
+{
+    const convolution c = {
+        .image = dx, .result = dy, .filter = w, .window = window, .manner = data[algorithm]};
+    return !handle ? CUDNN_STATUS_BAD_PARAM : find_workspace(__func__, &c, out);
+}
+
+cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void *alpha,
+                                           const cudnnFilterDescriptor_t filter, const void *w,
+                                           const cudnnTensorDescriptor_t dy_tensor, const void *dy,
+                                           const cudnnConvolutionDescriptor_t window,
+                                           cudnnConvolutionBwdDataAlgo_t algorithm, void *workspace,
+                                           size_t bytes, const void *beta,
+                                           const cudnnTensorDescriptor_t dx_tensor, void *dx)
+{
+    const convolution c = {dx_tensor, dy_tensor, filter, window, dx, w, dy, data[algorithm]};
+    const size_t count = count_tensor(dx_tensor);
+    const cudnnStatus_t status =
+        begin(__func__, handle, &c, (const void *[]){alpha, beta}, workspace, bytes);
+    if (!status)
+        store(sum_up(&c, count, meet_x), count, dx, &c);
+    return status;
+}
+
+cudnnStatus_t cudnnGetConvolutionBackwardFilterWorkspaceSize(
+    cudnnHandle_t handle, const cudnnTensorDescriptor_t x, const cudnnTensorDescriptor_t dy,
+    const cudnnConvolutionDescriptor_t window, const cudnnFilterDescriptor_t dw,
+    cudnnConvolutionBwdFilterAlgo_t algorithm, size_t *out)
+{
+    const convolution c = {
+        .image = x, .result = dy, .filter = dw, .window = window, .manner = weights[algorithm]};
+    return !handle ? CUDNN_STATUS_BAD_PARAM : find_workspace(__func__, &c, out);
+}
+
+cudnnStatus_t cudnnConvolutionBackwardFilter(
+    cudnnHandle_t handle, const void *alpha, const cudnnTensorDescriptor_t x_tensor, const void *x,
+    const cudnnTensorDescriptor_t dy_tensor, const void *dy,
+    const cudnnConvolutionDescriptor_t window, cudnnConvolutionBwdFilterAlgo_t algorithm,
+    void *workspace, size_t bytes, const void *beta, const cudnnFilterDescriptor_t filter, void *dw)
+{
+    const convolution c = {x_tensor, dy_tensor, filter, window, x, dw, dy, weights[algorithm]};
+    const size_t count =
+        (size_t)filter->k * (size_t)filter->c * (size_t)filter->h * (size_t)filter->w;
+    const cudnnStatus_t status =
+        begin(__func__, handle, &c, (const void *[]){alpha, beta}, workspace, bytes);
+    if (!status)
+        store(sum_up(&c, count, meet_w), count, dw, &c);
+    return status;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* A made-up libcudnn.so.9, for tests: see made_up_cudnn.c. */
+#ifndef LS_COMMON_KERNEL_CUDA_TESTS_MADE_UP_CUDNN_H
+#define LS_COMMON_KERNEL_CUDA_TESTS_MADE_UP_CUDNN_H
+
+#include <stddef.h>
+
+/** What a test tells the library, and what it tells the test; its symbol `made_up_cudnn`. */
+typedef struct made_up_control {
+    size_t version;   /**< what it says it is */
+    const char *fail; /**< the function that fails; NULL: none */
+    int failure;      /**< its status */
+    int calls;        /**< convolutions that were computed */
+    int only_counted; /**< no, they were not: only checked */
+    void *stream;     /**< of the last of them */
+    int spoil;        /**< Winograd's: 1: wrong by 100; 2: a little, and not alike */
+    int refused;      /**< the layout that it does not take; -1: none */
+    int open;         /**< handles and descriptors that are not destroyed */
+} made_up_control;
+
+#endif

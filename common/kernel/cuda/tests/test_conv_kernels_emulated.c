@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Convolutions of the cuda table by cuDNN, without a GPU: the table's own code loads a made-up
+ * library (made_up_cudnn.c), in place of cuDNN, and its kernels are compiled for a CPU. The tests
+ * of test_layer_kernels.c, with the bounds there; then which way each shape goes, what is said of a
+ * library that is missing, of another version or failing, and what is left open (nothing).
+ *
+ * It shows that layouts, sizes, calls and their order are right; nothing about the library itself.
+ */
+#define FIXTURE_OPEN         open_emulated
+#define FIXTURE_CLOSE        close_emulated
+#define EMULATED_CONVOLUTION LS_CONVOLUTION_AUTO
+#include "common/kernel/cuda/tests/kernel_emulated.h"
+#include "common/kernel/cuda/tests/made_up_cudnn.h"
+
+#define OTHER_MAIN
+#include "common/kernel/tests/test_layer_kernels.c"
+
+#include "common/kernel/cuda/tests/conv_ways.h"
+
+#include <dlfcn.h>
+
+static made_up_control *made_up;
+
+static cuda_kernels *cuda_of(const fixture *f)
+{
+    return (cuda_kernels *)f->cpu;
+}
+
+static const char *way_of(const conv_case *c)
+{
+    return c->op->name;
+}
+
+static double time_us(const fixture *f, const conv_case *c)
+{
+    (void)f, (void)c;
+    return 1;
+}
+
+/* For one load: as if there were no such file. */
+static bool missing;
+ls_status __real_ls_dnn_load(ls_dnn *out, bool *absent);
+ls_status __wrap_ls_dnn_load(ls_dnn *out, bool *absent);
+ls_status __wrap_ls_dnn_load(ls_dnn *out, bool *absent)
+{
+    if (!missing)
+        return __real_ls_dnn_load(out, absent);
+    *out = (ls_dnn){0};
+    *absent = true;
+    return ls_fail(LS_CODE_MISSING, "cuDNN", "libcudnn.so.9", "cannot be loaded; install it");
+}
+
+static const char *library_of(const fixture *f)
+{
+    return f->cpu->table->library(f->cpu);
+}
+
+/* One code and one line with this text, and nothing made. */
+static void refuses(fixture *f, const ls_conv_shape *s, int which, const char *expected)
+{
+    const int open = made_up->open;
+    conv_case c;
+    ls_status status = case_open(f, s, (ls_dnn_direction)which, &c);
+    assert_int_equal(ls_status_code(status), LS_CODE_MISSING);
+    if (!strstr(ls_status_text(status), expected))
+        fail_msg("%s", ls_status_text(status));
+    assert_int_equal(made_up->open, open);
+    ls_status_free(status);
+}
+
+/* ---- Which way ------------------------------------------------------------------------------- */
+
+/* By hand, of conv_shapes: n: nothing to compute, or not padded alike; f: with bias and ReLU in the
+ * library's call; d: without. */
+static const char ways[CONV_SHAPES + 1] = "nddnffffndnf";
+
+static void test_ways(void **state)
+{
+    static const char *const kernels[3][3] = {
+        {"conv_forward.cudnn_nhwc_precomp_gemm_fused", "conv_forward.cudnn_nhwc_precomp_gemm",
+         "conv_forward.cublaslt"},
+        {"conv_backward_weights.cudnn_nhwc_algo1", "conv_backward_weights.cudnn_nhwc_algo1",
+         "conv_backward_weights.cublaslt"},
+        {"conv_backward_data.cudnn_nhwc_algo1", "conv_backward_data.cudnn_nhwc_algo1",
+         "conv_backward_data.cublaslt"}};
+    fixture *f = *state;
+    for (int i = 0; i < CONV_SHAPES; i++)
+        for (int which = 0; which < 3; which++) {
+            const int calls = made_up->calls;
+            conv_case c;
+            must(case_open(f, &conv_shapes[i], (ls_dnn_direction)which, &c));
+            const int way = ways[i] == 'f' ? 0 : ways[i] == 'd' ? 1 : 2;
+            if (strcmp(way_of(&c), kernels[which][way]) != 0)
+                fail_msg("shape %d: %s, not %s", i, way_of(&c), kernels[which][way]);
+            assert_int_equal(made_up->calls, calls + (way < 2)); /* tried out */
+            assert_true(way == 2 || c.op->workspace > 1000);
+            put(f, &c);
+            assert_int_equal(made_up->calls, calls + 2 * (way < 2));
+            assert_true(way == 2 || made_up->stream == ls_queue_native(f->queue));
+            case_close(&c);
+        }
+    assert_non_null(strstr(library_of(f), ", cuDNN 9."));
+}
+
+/* Each way, with the bounds of the tests above; how many were taken. */
+static void test_each_way(void **state)
+{
+    static const int shapes[] = {1, 2, 3, 4, 8, 10, 11};
+    fixture *f = *state;
+    const ls_dnn_way *way;
+    for (int which = 0; which < LS_DNN_DIRECTIONS; which++)
+        for (size_t i = 0; (way = ls_dnn_way_at((ls_dnn_direction)which, i)) != NULL; i++) {
+            const int calls = made_up->calls;
+            cuda_of(f)->dnn_way[which] = way;
+            for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
+                const ls_conv_shape *s = &conv_shapes[shapes[k]];
+                if (which == LS_DNN_FORWARD)
+                    check_conv_forward(f, s, k & 1, LS_ACTIVATION_RELU);
+                else if (which == LS_DNN_WEIGHTS)
+                    check_conv_weights(f, s, k & 1);
+                else
+                    check_conv_data(f, s);
+            }
+            cuda_of(f)->dnn_way[which] = NULL;
+            assert_true(made_up->calls >= calls + 4);
+        }
+}
+
+/* What prints each way's time finds those that are wrong, and those whose bits differ. */
+static void test_measured_ways(void **state)
+{
+    fixture *f = *state;
+    const int winograds = 2 + 1 + 2; /* forward, weights, data */
+    for (int spoil = 0; spoil < 3; spoil++) {
+        made_up->spoil = spoil;
+        const int faulty = measure_ways(f, &conv_shapes[2], 1);
+        made_up->spoil = 0;
+        assert_int_equal(faulty, spoil ? winograds : 0);
+    }
+    made_up->fail = "cudnnConvolutionBackwardData";
+    made_up->failure = CUDNN_STATUS_BAD_PARAM;
+    assert_int_equal(measure_ways(f, &conv_shapes[2], 1), 0);
+    made_up->fail = NULL;
+    assert_true(usable(f, &conv_shapes[6], LS_DNN_DATA));
+    assert_false(usable(f, &conv_shapes[3], LS_DNN_WEIGHTS));
+    made_up->refused = CUDNN_TENSOR_NHWC;
+    assert_true(usable(f, &conv_shapes[6], LS_DNN_FORWARD));
+    made_up->refused = -1;
+}
+
+/* How many rows there are does not choose a way, and each class has one. */
+static void test_choice(void **state)
+{
+    (void)state;
+    for (int i = 1; i < CONV_SHAPES; i++)
+        for (int which = 0; which < LS_DNN_DIRECTIONS; which++) {
+            ls_conv_shape s = conv_shapes[i];
+            const ls_dnn_way *way = ls_dnn_way_for((ls_dnn_direction)which, &s);
+            assert_non_null(way);
+            for (s.rows = 1; s.rows < 2000; s.rows *= 3)
+                assert_ptr_equal(ls_dnn_way_for((ls_dnn_direction)which, &s), way);
+        }
+}
+
+/* A bias in the middle of a buffer changes nothing, or bits would depend on where a variable
+ * begins; of a tensor there the library is not asked. */
+static void test_alignment(void **state)
+{
+    fixture *f = *state;
+    const ls_conv_shape *s = &conv_shapes[6];
+    conv_case c;
+    ls_op *op;
+    must(case_open(f, s, LS_DNN_FORWARD, &c));
+    put(f, &c);
+    float *y = randoms(c.count, 1), *bias = randoms(s->outputs + 1, 1);
+    float *weight = randoms(s->outputs * filter_elements(s) + 1, 1);
+    memcpy(bias + 1, c.bias, (size_t)s->outputs * sizeof *bias);
+    memcpy(weight + 1, c.in[1], (size_t)(s->outputs * filter_elements(s)) * sizeof *weight);
+    ls_conv_forward_args args = {.shape = *s,
+                                 .x = c.in[0],
+                                 .weight = weight + 1,
+                                 .bias = bias + 1,
+                                 .y = y,
+                                 .activation = LS_ACTIVATION_RELU};
+    must(f->cpu->table->conv_forward(f->cpu, &args, &op));
+    assert_string_equal(op->name, way_of(&c));
+    run(f, op);
+    same_bits("a bias elsewhere", y, c.out, (size_t)c.count * sizeof *y);
+    float *x = randoms(s->rows * in_elements(s) + 1, 1);
+    args.x = x + 1;
+    must(f->cpu->table->conv_forward(f->cpu, &args, &op));
+    assert_string_equal(op->name, "conv_forward.cublaslt");
+    run(f, op);
+    free(x), free(y), free(bias), free(weight);
+    case_close(&c);
+}
+
+static void test_own(void **state)
+{
+    fixture *f = *state;
+    const int calls = made_up->calls;
+    f->cpu->convolution = LS_CONVOLUTION_OWN;
+    for (int which = 0; which < LS_DNN_DIRECTIONS; which++) {
+        conv_case c;
+        must(case_open(f, &conv_shapes[6], (ls_dnn_direction)which, &c));
+        assert_non_null(strstr(way_of(&c), ".cublaslt"));
+        put(f, &c);
+        case_close(&c);
+    }
+    assert_int_equal(made_up->calls, calls);
+    assert_null(strstr(library_of(f), "cuDNN"));
+}
+
+/* Insisted on: what it has not is refused; of nothing there is nothing to have. */
+static void test_insist(void **state)
+{
+    fixture *f = *state;
+    const ls_conv_shape four = {2, 3, 16, {6, 9, 6, 8, 3, 4, 1, 1, 1, 1}};
+    conv_case c;
+    f->cpu->convolution = LS_CONVOLUTION_CUDNN;
+    must(case_open(f, &conv_shapes[6], LS_DNN_FORWARD, &c)); /* the library is open */
+    case_close(&c);
+    for (int which = 0; which < 3; which++) {
+        refuses(f, &conv_shapes[3], which,
+                "cuDNN: 6x9x3 to 3x5x16: it has no convolution for this, since it pads both sides "
+                "alike; --convolution auto or own works");
+        refuses(f, &four, which, "since the algorithm that it is asked for does not take it");
+        must(case_open(f, &conv_shapes[0], (ls_dnn_direction)which, &c));
+        put(f, &c);
+        case_close(&c);
+    }
+    const int64_t many = (int64_t)1 << 16;
+    const ls_conv_shape large = {many, 64, 64, {32, 32, 32, 32, 3, 3, 1, 1, 1, 1}};
+    assert_string_equal(ls_dnn_refuses(&large), "its tensors have 1 to 2^31 - 1 elements");
+}
+
+/* TF32 is the library's other arithmetic, and only where it is asked for. */
+static void test_tf32(void **state)
+{
+    fixture *f = *state;
+    const ls_conv_shape *s = &conv_shapes[6];
+    conv_case c[2];
+    for (int math = 0; math < 2; math++) {
+        f->cpu->math = math ? LS_MATH_TF32 : LS_MATH_FLOAT32;
+        must(case_open(f, s, LS_DNN_FORWARD, &c[math]));
+        put(f, &c[math]);
+    }
+    assert_true(memcmp(c[0].out, c[1].out, (size_t)c[0].count * sizeof *c[0].out) != 0);
+    compare("tf32", c[1].out, c[0].out, NULL, 0x1p-10 * (double)filter_elements(s), c[0].count);
+    case_close(&c[0]);
+    case_close(&c[1]);
+}
+
+/* ---- A library that is not as it should be --------------------------------------------------- */
+
+static void test_missing(void **state)
+{
+    fixture *f = *state;
+    missing = true;
+    f->cpu->convolution = LS_CONVOLUTION_CUDNN;
+    refuses(f, &conv_shapes[6], 0, "cuDNN: libcudnn.so.9: cannot be loaded");
+    f->cpu->convolution = LS_CONVOLUTION_AUTO;
+    for (int which = 0; which < 3; which++) {
+        conv_case c;
+        must(case_open(f, &conv_shapes[6], (ls_dnn_direction)which, &c));
+        assert_non_null(strstr(way_of(&c), ".cublaslt"));
+        put(f, &c);
+        case_close(&c);
+    }
+    assert_non_null(strstr(library_of(f), ", no cuDNN"));
+    missing = false;
+}
+
+/* Here, but not usable: an error, whether it was asked for or not. */
+static void test_broken(void **state)
+{
+    fixture *f = *state;
+    for (int insist = 0; insist < 2; insist++) {
+        f->cpu->convolution = insist ? LS_CONVOLUTION_CUDNN : LS_CONVOLUTION_AUTO;
+        made_up->version = 8907;
+        refuses(f, &conv_shapes[6], 1,
+                "cuDNN: libcudnn.so.9: has version 8, this build is for version 9; install");
+        made_up->version = CUDNN_VERSION;
+        made_up->fail = "cudnnCreate";
+        made_up->failure = CUDNN_STATUS_NOT_INITIALIZED;
+        refuses(f, &conv_shapes[6], 1,
+                "cuDNN: create a handle: it failed: CUDNN_STATUS_NOT_INITIALIZED (cudnnCreate); ");
+        made_up->fail = NULL;
+    }
+}
+
+/* Any function may fail when an operation is made: one line that names the status. */
+static void test_failures(void **state)
+{
+    static const char *const functions[3][11] = {
+        {"cudnnCreateTensorDescriptor", "cudnnSetTensor4dDescriptor", "cudnnCreateFilterDescriptor",
+         "cudnnSetFilter4dDescriptor", "cudnnCreateConvolutionDescriptor",
+         "cudnnSetConvolution2dDescriptor", "cudnnSetConvolutionMathType",
+         "cudnnCreateActivationDescriptor", "cudnnSetStream",
+         "cudnnGetConvolutionForwardWorkspaceSize", "cudnnConvolutionBiasActivationForward"},
+        {"cudnnGetConvolutionBackwardFilterWorkspaceSize", "cudnnConvolutionBackwardFilter"},
+        {"cudnnGetConvolutionBackwardDataWorkspaceSize", "cudnnConvolutionBackwardData"}};
+    fixture *f = *state;
+    conv_case c;
+    must(case_open(f, &conv_shapes[6], LS_DNN_FORWARD, &c)); /* the library is open */
+    for (int which = 0; which < 3; which++)
+        for (int i = 0; i < 11 && functions[which][i]; i++) {
+            made_up->fail = functions[which][i];
+            made_up->failure = CUDNN_STATUS_BAD_PARAM;
+            refuses(f, &conv_shapes[6], which, "it failed: CUDNN_STATUS_BAD_PARAM (cudnn");
+        }
+    /* In a run, too: the operation is named. */
+    made_up->fail = "cudnnConvolutionBiasActivationForward";
+    ls_status status = ls_queue_put(f->queue, c.op);
+    status = ls_status_first(status, ls_queue_sync(f->queue));
+    assert_non_null(strstr(ls_status_text(status),
+                           "cuDNN: conv_forward.cudnn_nhwc_precomp_gemm_fused: it failed: "));
+    ls_status_free(status);
+    made_up->fail = NULL;
+    case_close(&c);
+}
+
+static int close_checked(void **state)
+{
+    teardown(state);
+    assert_int_equal(made_up->open, 0);
+    return 0;
+}
+
+int main(void)
+{
+#define CONV_TEST(test) cmocka_unit_test_setup_teardown(test, setup, close_checked)
+    const struct CMUnitTest tests[] = {
+        CONV_TEST(test_conv_forward),
+        CONV_TEST(test_conv_backward_weights),
+        CONV_TEST(test_conv_backward_data),
+        CONV_TEST(test_ways),
+        CONV_TEST(test_each_way),
+        CONV_TEST(test_measured_ways),
+        CONV_TEST(test_choice),
+        CONV_TEST(test_alignment),
+        CONV_TEST(test_own),
+        CONV_TEST(test_insist),
+        CONV_TEST(test_tf32),
+        CONV_TEST(test_missing),
+        CONV_TEST(test_broken),
+        CONV_TEST(test_failures),
+    };
+    (void)run_layer_tests;
+    /* A library of this name that is loaded is the one that a load by name finds. */
+    void *library = dlopen(LS_BUILD_DIR "/made_up/libcudnn.so.9", RTLD_NOW | RTLD_LOCAL);
+    made_up = library ? dlsym(library, "made_up_cudnn") : NULL;
+    if (!made_up) {
+        puts(dlerror());
+        return 1;
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Convolutions of gpu:0 by cuDNN where it takes the shape: the tests of test_layer_kernels.c with
+ * the bounds there, the same bits each time and from a CUDA graph, TF32 only where asked for. What
+ * only a GPU can say is printed: which way each shape went, and of the shapes of cnn, cifar10 and
+ * resnet:20 each way's time, distance and bits (conv_ways.h); a way that is wrong, or has no fixed
+ * order, fails, and so does a plain shape of which cuDNN has nothing where it is insisted on. The
+ * own way is in test_gpu_layer_kernels. Skipped where there is no GPU, or no cuDNN. Not yet run on
+ * one.
+ */
+#include <stdio.h>
+
+#if LS_HAS_CUDNN
+#define FIXTURE_OPEN    open_gpu
+#define FIXTURE_CLOSE   close_gpu
+#define GPU_CONVOLUTION LS_CONVOLUTION_AUTO
+#include "common/kernel/cuda/tests/kernel_gpu.h"
+
+#define OTHER_MAIN
+#include "common/kernel/tests/test_layer_kernels.c"
+
+#include "common/kernel/cuda/tests/conv_ways.h"
+
+#include "common/base/clock.h"
+
+enum { REPLAYS = 3, TIMED = 50 };
+
+static cuda_kernels *cuda_of(const fixture *f)
+{
+    return (cuda_kernels *)staging_of(f->cpu)->inner;
+}
+
+static const char *way_of(const conv_case *c)
+{
+    return ((const staged_op *)c->op)->inner->name;
+}
+
+/* What each shape gets, by the table. */
+static void test_ways(void **state)
+{
+    fixture *f = *state;
+    for (int i = 1; i < CONV_SHAPES; i++)
+        for (int which = 0; which < LS_DNN_DIRECTIONS; which++) {
+            conv_case c;
+            must(case_open(f, &conv_shapes[i], (ls_dnn_direction)which, &c));
+            print_message("shape %d: %s\n", i, way_of(&c));
+            case_close(&c);
+        }
+}
+
+/* A plain shape. */
+static void test_usable(void **state)
+{
+    int none = 0;
+    for (int which = 0; which < LS_DNN_DIRECTIONS; which++)
+        none += !usable(*state, &conv_shapes[6], (ls_dnn_direction)which);
+    assert_int_equal(none, 0);
+}
+
+static ls_program *program_of(const fixture *f, const conv_case *c)
+{
+    ls_queue *queue = staging_of(f->cpu)->queue;
+    ls_program *program;
+    must(ls_program_begin(queue));
+    must(ls_queue_put(queue, ((const staged_op *)c->op)->inner));
+    must(ls_program_end(queue, &program));
+    return program;
+}
+
+static double time_us(const fixture *f, const conv_case *c)
+{
+    ls_queue *queue = staging_of(f->cpu)->queue;
+    ls_program *program = program_of(f, c);
+    uint64_t begin_ns = 0;
+    for (int warm = 1; warm >= 0; warm--) {
+        begin_ns = ls_clock_ns();
+        must(ls_program_launch(program, TIMED));
+        must(ls_queue_sync(queue));
+    }
+    const double us = (double)(ls_clock_ns() - begin_ns) * 1e-3 / TIMED;
+    ls_program_close(program);
+    return us;
+}
+
+/* The layers of cnn (which is trained with its pool), cifar10 and resnet:20, at their batches. */
+static void test_each_way(void **state)
+{
+    static const ls_conv_shape models[] = {
+        {256, 1, 32, {28, 28, 26, 26, 3, 3, 1, 1, 0, 0}},
+        {128, 3, 64, {24, 24, 24, 24, 5, 5, 1, 1, 2, 2}},
+        {128, 64, 64, {12, 12, 12, 12, 5, 5, 1, 1, 2, 2}},
+        {128, 3, 16, {32, 32, 32, 32, 3, 3, 1, 1, 1, 1}},
+        {128, 16, 16, {32, 32, 32, 32, 3, 3, 1, 1, 1, 1}},
+        {128, 16, 32, {32, 32, 16, 16, 3, 3, 2, 2, 1, 1}},
+        {128, 32, 32, {16, 16, 16, 16, 3, 3, 1, 1, 1, 1}},
+        {128, 32, 64, {16, 16, 8, 8, 3, 3, 2, 2, 1, 1}},
+        {128, 64, 64, {8, 8, 8, 8, 3, 3, 1, 1, 1, 1}},
+    };
+    assert_int_equal(measure_ways(*state, models, sizeof models / sizeof *models), 0);
+}
+
+/* Put once more, and replayed: what its memory on the GPU then has. */
+static void replay(const fixture *f, const conv_case *c)
+{
+    const staged_op *s = (const staged_op *)c->op;
+    ls_program *program = program_of(f, c);
+    must(ls_program_launch(program, REPLAYS));
+    must(ls_queue_sync(staging_of(f->cpu)->queue));
+    for (int i = 0; i < s->count; i++)
+        must(take_field(s, &s->fields[i]));
+    ls_program_close(program);
+}
+
+static void test_same_bits(void **state)
+{
+    static const ls_conv_shape cifar[] = {
+        {128, 3, 64, {24, 24, 24, 24, 5, 5, 1, 1, 2, 2}},
+        {128, 64, 64, {12, 12, 12, 12, 5, 5, 1, 1, 2, 2}},
+        {128, 16, 32, {32, 32, 16, 16, 3, 3, 2, 2, 1, 1}},
+    };
+    fixture *f = *state;
+    for (int i = 0; i < 3; i++)
+        for (int which = 0; which < LS_DNN_DIRECTIONS; which++) {
+            conv_case c;
+            must(case_open(f, &cifar[i], (ls_dnn_direction)which, &c));
+            put(f, &c);
+            float *first = randoms(c.count, 9);
+            memcpy(first, c.out, (size_t)c.count * sizeof *first);
+            for (int again = 0; again < REPLAYS; again++) {
+                put(f, &c);
+                same_bits("put again", c.out, first, (size_t)c.count * sizeof *first);
+            }
+            replay(f, &c);
+            same_bits("replayed", c.out, first, (size_t)c.count * sizeof *first);
+            free(first);
+            case_close(&c);
+        }
+}
+
+/* Float32 is within its bound of the reference (above); TF32 is not, but within its own. */
+static void test_tf32(void **state)
+{
+    fixture *f = *state;
+    const ls_conv_shape *s = &conv_shapes[6];
+    conv_case exact, rounded;
+    must(case_open(f, s, LS_DNN_FORWARD, &exact));
+    cuda_of(f)->base.math = LS_MATH_TF32;
+    must(case_open(f, s, LS_DNN_FORWARD, &rounded));
+    put(f, &exact);
+    put(f, &rounded);
+    compare("tf32", rounded.out, exact.out, NULL, 0x1p-10 * (double)filter_elements(s),
+            exact.count);
+    print_message("TF32 %s bits\n", memcmp(rounded.out, exact.out, (size_t)exact.count * 4)
+                                        ? "has other"
+                                        : "has the same");
+    case_close(&exact);
+    case_close(&rounded);
+    cuda_of(f)->base.math = LS_MATH_FLOAT32;
+}
+
+/* Whether the table has loaded cuDNN when it has made a convolution. */
+static bool dnn_here(void)
+{
+    fixture *f;
+    setup((void **)&f);
+    conv_case c;
+    must(case_open(f, &conv_shapes[6], LS_DNN_FORWARD, &c));
+    case_close(&c);
+    const ls_kernels *inner = staging_of(f->cpu)->inner;
+    const bool here = strstr(inner->table->library(inner), ", cuDNN ") != NULL;
+    print_message("%s\n", inner->table->library(inner));
+    teardown((void **)&f);
+    return here;
+}
+
+/* An argument is a test to leave out (cmocka_set_skip_filter), under a tool that is slow. */
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_conv_forward),
+        cmocka_unit_test(test_conv_backward_weights),
+        cmocka_unit_test(test_conv_backward_data),
+        cmocka_unit_test(test_ways),
+        cmocka_unit_test(test_usable),
+        cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_tf32),
+        cmocka_unit_test(test_each_way),
+    };
+    (void)run_layer_tests;
+    if (!gpu_here() || !dnn_here())
+        return 77;
+    if (argc > 1)
+        cmocka_set_skip_filter(argv[1]);
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
+#else
+int main(void)
+{
+    puts("skipped: this build has no cuDNN");
+    return 77;
+}
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The tests of test_layer_kernels.c for the default table of gpu:0, through kernel_staging.h, with
+ * the bounds there and in layer_bits.h. Skipped where there is no GPU. Not yet run on one.
+ */
+#define FIXTURE_OPEN  open_gpu
+#define FIXTURE_CLOSE close_gpu
+#include "common/kernel/cuda/tests/kernel_gpu.h"
+
+#define OTHER_MAIN
+#include "common/kernel/tests/test_layer_kernels.c"
+
+#include "common/kernel/cuda/tests/layer_bits.h"
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {LAYER_BITS_TESTS};
+    if (!gpu_here())
+        return 77;
+    return run_layer_tests() + cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The tests of test_kernels.c for the cuda table, without a GPU: its own code on the host, its
+ * kernels compiled for a CPU (gpu_emulate.h), and cuBLASLt's functions in loops (blas_emulate.h).
+ * Bounds as there, and in kernel_bits.h and kernel_step.h.
+ *
+ * It shows that indices, layouts, barriers and arithmetic are right; nothing about what a GPU's
+ * compiler, memory and libraries make of them.
+ */
+#define FIXTURE_OPEN  open_emulated
+#define FIXTURE_CLOSE close_emulated
+#include "common/kernel/cuda/gpu_kernels.h"
+#include "common/kernel/cuda/tests/kernel_bits.h"
+#include "common/kernel/cuda/tests/kernel_emulated.h"
+#include "common/kernel/tests/kernel_staging.h"
+#include "common/kernel/tests/kernel_step.h"
+
+#define OTHER_MAIN
+#include "common/kernel/tests/test_kernels.c"
+
+/* ---- What a GPU cannot return ------------------------------------------------------------------
+ */
+
+static void test_fault(void **state)
+{
+    fixture *f = *state;
+    static const int32_t bad[] = {-1, 10, INT32_MIN, INT32_MAX};
+    for (int i = 0; i < 4; i++) {
+        float z[70] = {0}, dz[70];
+        int32_t labels[7] = {0, 9, 3, 4, 5, bad[i], 1};
+        double loss = 123;
+        ls_op *op;
+        const ls_softmax_cross_entropy_args args = {7, 10, z, labels, 1, dz, &loss};
+        must(f->cpu->table->softmax_cross_entropy(f->cpu, &args, &op));
+        fault = 0;
+        must(ls_queue_put(f->queue, op));
+        must(ls_queue_sync(f->queue));
+        assert_true(fault != 0 && isnan(loss) && isnan(dz[50]) && !isnan(dz[0]));
+        labels[5] = 2, fault = 0;
+        run(f, op);
+        assert_true(fault == 0 && fabs(loss - 7 * log(10)) < 1e-12);
+    }
+}
+
+/* The largest element, the first of equals, wherever it lies; NaN is found only where it is first.
+ */
+static void test_flips(void **state)
+{
+    fixture *f = *state;
+    static const int64_t places[] = {0, 1, 255, 256, 257, 511, 999};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+        for (int way = 0; way < 4; way++) {
+            float *got = randoms(1000, 1), *want = randoms(1000, 1);
+            const ls_step_state at = {.step = 4};
+            ls_op *op;
+            got[places[i]] = way & 1 ? INFINITY : -3;
+            got[999] = way & 1 ? INFINITY : 3;
+            got[way & 2 ? 0 : 500] = NAN;
+            memcpy(want, got, 1000 * sizeof *want);
+            must(f->cpu->table->flip_bit(f->cpu, &(ls_flip_bit_args){1000, got, &at, 4}, &op));
+            run(f, op);
+            must(f->reference->table->flip_bit(f->reference,
+                                               &(ls_flip_bit_args){1000, want, &at, 4}, &op));
+            run(f, op);
+            same_bits("flip_bit", got, want, 1000 * sizeof *got);
+            free(got), free(want);
+        }
+}
+
+/* Several parts of the loss, in a ring. */
+static void test_more_losses(void **state)
+{
+    fixture *f = *state;
+    enum { MORE = 127, CAPACITY = 3 };
+    double loss[1 + MORE], ring[CAPACITY][MORE];
+    ls_step_state at = {.record = 4, .learning_rate = 1};
+    ls_step_record records[CAPACITY];
+    ls_op *op;
+    for (int i = 0; i <= MORE; i++)
+        loss[i] = i;
+    const ls_finish_step_args args = {&at,     32,       {0.5, 0.5, 2}, loss,
+                                      records, CAPACITY, MORE,          &ring[0][0]};
+    must(f->cpu->table->finish_step(f->cpu, &args, &op));
+    run(f, op);
+    for (int i = 0; i < MORE; i++)
+        assert_true(ring[1][i] == i + 1);
+    assert_true(records[1].loss == 0 && at.record == 5 && at.learning_rate == 0.5);
+    unsigned told = 0; /* to the host, which looks at no memory of the device meanwhile */
+    assert_int_equal(ls_gpu_finish_step(NULL, &args, &told), 0);
+    assert_true(told == 6 && at.record == 6);
+}
+
+static void test_step(void **state)
+{
+    fixture *f = *state;
+    ls_kernels *cpu = open_cpu(f);
+    step_compare(f->queue, f->cpu, f->queue, cpu);
+    cpu->table->close(cpu);
+}
+
+static void test_tf32(void **state)
+{
+    fixture *f = *state;
+    check_tf32(f, f->cpu, 100);
+}
+
+/* Only where roofs are measured is the library's first choice taken, which splits sums. */
+static void test_any_order(void **state)
+{
+    fixture *f = *state;
+    enum { SIDE = 20 };
+    float a[SIDE * SIDE] = {0}, b[SIDE * SIDE] = {0}, c[SIDE * SIDE];
+    const ls_gemm_args args = {.m = SIDE, .n = SIDE, .k = SIDE, .a = a, .b = b, .c = c};
+    for (int any = 0; any < 2; any++) {
+        ls_op *op;
+        f->cpu->any_order = any;
+        blas_pieces.allowed = any ? 4 : 1;
+        must(f->cpu->table->gemm(f->cpu, &args, &op));
+        assert_int_equal(blas_pieces.latest, any ? 4 : 1);
+        ls_op_free(op);
+    }
+    f->cpu->any_order = false;
+    blas_pieces.allowed = 1;
+}
+
+/* ---- Wherever matrices lie ---------------------------------------------------------------------
+ */
+
+static bool same_layout(const blas_layout *a, const blas_layout *b)
+{
+    return a->rows == b->rows && a->columns == b->columns && a->leading == b->leading &&
+           a->batch == b->batch && a->apart == b->apart;
+}
+
+static bool same_question(const blas_question *a, const blas_question *b)
+{
+    bool same = memcmp(&a->desc, &b->desc, sizeof a->desc) == 0 &&
+                memcmp(&a->preference, &b->preference, sizeof a->preference) == 0;
+    for (int i = 0; i < 3; i++)
+        same &= same_layout(&a->layout[i], &b->layout[i]);
+    return same;
+}
+
+/* A dense layer's operations, with matrix `moved` one to three elements behind a multiple of 16
+ * bytes: out [rows,outputs], [outputs,inputs + 1], [rows,inputs]. */
+static void run_moved(fixture *f, int moved, size_t by, float *out[3])
+{
+    enum { ROWS = 512, INPUTS = 26, OUTPUTS = 33 };
+    const int64_t counts[] = {ROWS * INPUTS, OUTPUTS * INPUTS,       OUTPUTS,       ROWS * OUTPUTS,
+                              ROWS * INPUTS, OUTPUTS * (INPUTS + 1), ROWS * OUTPUTS};
+    float *base[7], *m[7];
+    ls_op *op;
+    for (int i = 0; i < 7; i++) {
+        base[i] = randoms(counts[i] + 4, (uint32_t)i + 1);
+        m[i] = base[i] + (i == moved ? by : 0);
+        memmove(m[i], base[i], (size_t)counts[i] * sizeof *m[i]);
+    }
+    const ls_kernel_table *t = f->cpu->table;
+    must(t->dense_forward(
+        f->cpu,
+        &(ls_dense_forward_args){ROWS, INPUTS, OUTPUTS, m[0], m[1], m[2], m[6], LS_ACTIVATION_RELU},
+        &op));
+    run(f, op);
+    must(t->dense_backward_weights(f->cpu,
+                                   &(ls_dense_backward_weights_args){ROWS, INPUTS, OUTPUTS, m[0],
+                                                                     m[3], m[5],
+                                                                     m[5] + OUTPUTS * INPUTS},
+                                   &op));
+    run(f, op);
+    must(t->dense_backward_data(
+        f->cpu, &(ls_dense_backward_data_args){ROWS, INPUTS, OUTPUTS, m[3], m[1], m[0], m[4]},
+        &op));
+    run(f, op);
+    const int results[] = {6, 5, 4};
+    for (int i = 0; i < 3; i++) {
+        out[i] = malloc((size_t)counts[results[i]] * sizeof(float));
+        memcpy(out[i], m[results[i]], (size_t)counts[results[i]] * sizeof(float));
+    }
+    for (int i = 0; i < 7; i++)
+        free(base[i]);
+}
+
+/* Both halves of a backward pass are of one layer. */
+static void test_halves(void **state)
+{
+    fixture *f = *state;
+    float data[4] = {0};
+    ls_dense_backward_args args = {{2, 2, 1, data, data, data, NULL},
+                                   {2, 1, 1, data, data, NULL, data}};
+    ls_op *op = NULL;
+    ls_status status = f->cpu->table->dense_backward(f->cpu, &args, &op);
+    assert_int_equal(ls_status_code(status), LS_CODE_USAGE);
+    assert_non_null(strstr(ls_status_text(status), "another layer"));
+    assert_null(op);
+    ls_status_free(status);
+}
+
+/* Both of a pair are of one shape. */
+static void test_unlike_pair(void **state)
+{
+    fixture *f = *state;
+    float d[64] = {0};
+    ls_lstm_pair_forward_args args;
+    ls_op *op = NULL;
+    for (int i = 0; i < 2; i++)
+        args.of[i] = (ls_lstm_forward_args){{1, 2, 3, 1, i}, d, d, d, d, d, d};
+    ls_status status = f->cpu->table->lstm_pair_forward(f->cpu, &args, &op);
+    assert_int_equal(ls_status_code(status), LS_CODE_USAGE);
+    assert_non_null(strstr(ls_status_text(status), "one shape"));
+    assert_null(op);
+    ls_status_free(status);
+}
+
+/* What kernel_staging.h makes of joint operations, which the cpu table has not. */
+static void test_staged(void **state)
+{
+    fixture *f = *state;
+    ls_kernels *inner = f->cpu;
+    ls_queue *queue;
+    must(ls_queue_open(f->device, "staging", &queue));
+    f->cpu = staging_open(inner, queue);
+    test_dense_backward(state);
+    test_gather_batch(state);
+    test_lstm_pair_backward(state);
+    free(f->cpu);
+    f->cpu = inner;
+    ls_queue_close(queue);
+}
+
+/* The library is told the same, and the bits are the same. */
+static void test_places(void **state)
+{
+    static const size_t bytes[] = {512 * 33 * sizeof(float), 33 * 27 * sizeof(float),
+                                   512 * 26 * sizeof(float)};
+    float *want[3], *got[3];
+    blas_question first[8];
+    blas_asked.count = 0;
+    run_moved(*state, 0, 0, want);
+    const size_t asked = blas_asked.count;
+    assert_in_range(asked, 3, 8);
+    memcpy(first, blas_asked.latest, asked * sizeof *first);
+    for (int moved = 0; moved < 7; moved++)
+        for (size_t by = 1; by < 4; by++) {
+            blas_asked.count = 0;
+            run_moved(*state, moved, by, got);
+            assert_int_equal(blas_asked.count, asked);
+            for (size_t i = 0; i < asked; i++)
+                assert_true(same_question(&blas_asked.latest[i], &first[i]));
+            for (int i = 0; i < 3; i++) {
+                same_bits("moved", got[i], want[i], bytes[i]);
+                free(got[i]);
+            }
+        }
+    for (int i = 0; i < 3; i++)
+        free(want[i]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_places),         cmocka_unit_test(test_halves),
+        cmocka_unit_test(test_unlike_pair),    cmocka_unit_test(test_staged),
+        cmocka_unit_test(test_softmax_bits),   cmocka_unit_test(test_squared_error_bits),
+        cmocka_unit_test(test_optimizer_bits), cmocka_unit_test(test_fault),
+        cmocka_unit_test(test_flips),          cmocka_unit_test(test_more_losses),
+        cmocka_unit_test(test_step),           cmocka_unit_test(test_tf32),
+        cmocka_unit_test(test_any_order),
+    };
+    return run_kernel_tests() + cmocka_run_group_tests(tests, setup, teardown);
+}

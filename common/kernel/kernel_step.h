@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/* What operations read and leave in each step, and what many of them may do on the way. */
+#ifndef LS_COMMON_KERNEL_KERNEL_STEP_H
+#define LS_COMMON_KERNEL_KERNEL_STEP_H
+
+#include <stdint.h>
+
+/**
+ * The argument block of a step: device memory, read by operations, moved on by finish_step. One
+ * per replica; identical on all replicas of a strategy.
+ */
+typedef struct ls_step_state {
+    uint64_t step;        /**< updates done before this one: t - 1 of Adam's t */
+    uint64_t position;    /**< samples taken before this step, from the endless sequence */
+    uint64_t record;      /**< where the next ls_step_record goes */
+    double learning_rate; /**< of this step */
+} ls_step_state;
+
+/** What a step leaves for the host, which reads it many steps later. */
+typedef struct ls_step_record {
+    uint64_t end_ns; /**< ls_clock_ns (CPU) or the GPU's global timer at the end of the step */
+    double loss;     /**< this replica's part of the mean over the global batch */
+} ls_step_record;
+
+/** How the learning rate changes: times `factor` every `period` steps; period 0: never. */
+typedef struct ls_rate_schedule {
+    double initial;  /**< the first learning rate */
+    double factor;   /**< of each change */
+    uint64_t period; /**< steps from one change to the next */
+} ls_rate_schedule;
+
+/** What is applied to each output on the way. */
+typedef enum ls_activation { LS_ACTIVATION_NONE, LS_ACTIVATION_RELU } ls_activation;
+
+/**
+ * Elements that an update treats alike. Where `decay` is not 0, their gradient has it first:
+ * gradient += decay * weight. Where `keep` is not 0 they are moving statistics, which are no
+ * optimizer's: weight += (1 - keep) (gradient - weight).
+ */
+typedef struct ls_update_range {
+    int64_t first, count; /**< of the arrays of the operation that takes it */
+    double decay, keep;   /**< see above */
+} ls_update_range;
+
+#endif

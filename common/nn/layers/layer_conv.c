@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Convolution: image [H,W,C] to [H',W',O], weight [O,C,KH,KW], bias [O].
+ *
+ * With the option global_max only the largest of all positions comes out, [O], and the image is
+ * never made; the gradient is that of one position for each output (kept: which). Only on an input:
+ * the gradient of what comes before is not computed.
+ */
+#include "common/nn/layers.h"
+#include "common/nn/layers/layer_window.h"
+
+static ls_status shape_of(const ls_graph *graph, const ls_node *node, int64_t rows,
+                          ls_conv_shape *out)
+{
+    const ls_shape *image = &graph->nodes[node->inputs[0]].shape;
+    *out =
+        (ls_conv_shape){.rows = rows, .channels = image->size[2], .outputs = node->options.units};
+    LS_TRY(ls_layer_windows("conv", image, &node->options.window, &out->window));
+    if (node->options.centred) {
+        out->window.top = out->window.height / 2;
+        out->window.left = out->window.width / 2;
+    }
+    return LS_OK;
+}
+
+static ls_status infer(ls_graph *graph, ls_node *node)
+{
+    ls_conv_shape s;
+    LS_TRY(shape_of(graph, node, 1, &s));
+    if (s.outputs < 1)
+        return ls_fail(LS_CODE_USAGE, "graph", "conv", "needs at least one unit");
+    if (node->options.centred &&
+        (!node->options.window.same || s.window.height % 2 == 0 || s.window.width % 2 == 0))
+        return ls_fail(LS_CODE_USAGE, "graph", "conv",
+                       "is centred with odd windows padded as SAME");
+    if (node->options.global_max && graph->nodes[node->inputs[0]].layer->role != LS_LAYER_INPUT)
+        return ls_fail(
+            LS_CODE_USAGE, "graph", "conv",
+            "takes global_max on an input only; a layer global_max_pool works elsewhere");
+    const ls_window *w = &s.window;
+    node->shape = node->options.global_max
+                      ? (ls_shape){.rank = 1, .size = {s.outputs}}
+                      : (ls_shape){.rank = 3, .size = {w->out_height, w->out_width, s.outputs}};
+    const ls_variable weight = {.rank = 4,
+                                .shape = {s.outputs, s.channels, w->height, w->width},
+                                .initializer = LS_INITIALIZER_GLOROT_UNIFORM,
+                                .fan_in = s.channels * w->height * w->width,
+                                .fan_out = s.outputs * w->height * w->width,
+                                .decay = node->options.weight_decay};
+    LS_TRY(ls_graph_variable(graph, node, "weight", &weight));
+    if (node->options.no_bias)
+        return LS_OK;
+    const ls_variable bias = {.rank = 1, .shape = {s.outputs}, .initializer = LS_INITIALIZER_ZERO};
+    return ls_graph_variable(graph, node, "bias", &bias);
+}
+
+static size_t kept_bytes(const ls_graph *graph, const ls_node *node, int64_t rows,
+                         size_t real_bytes)
+{
+    (void)graph;
+    (void)real_bytes;
+    if (!node->options.global_max)
+        return 0;
+    return (size_t)rows * (size_t)node->options.units * sizeof(int32_t);
+}
+
+static ls_status forward_max(const ls_layer_site *site, ls_op_list *ops)
+{
+    ls_conv_max_forward_args args = {
+        .x = site->input[0],
+        .weight = site->variable[0],
+        .bias = site->node->options.no_bias ? NULL : site->variable[1],
+        .y = site->output,
+        .place = site->kept,
+        .activation = site->relu_follows ? LS_ACTIVATION_RELU : LS_ACTIVATION_NONE,
+    };
+    ls_op *op;
+    LS_TRY(shape_of(site->graph, site->node, site->rows, &args.shape));
+    LS_TRY(site->kernels->table->conv_max_forward(site->kernels, &args, &op));
+    return ls_op_list_add(ops, op);
+}
+
+static ls_status forward(const ls_layer_site *site, ls_op_list *ops)
+{
+    if (site->node->options.global_max)
+        return forward_max(site, ops);
+    ls_conv_forward_args args = {
+        .x = site->input[0],
+        .weight = site->variable[0],
+        .bias = site->node->options.no_bias ? NULL : site->variable[1],
+        .y = site->output,
+        .activation = site->relu_follows ? LS_ACTIVATION_RELU : LS_ACTIVATION_NONE,
+        .packed = site->packed,
+    };
+    ls_op *op;
+    LS_TRY(shape_of(site->graph, site->node, site->rows, &args.shape));
+    LS_TRY(site->kernels->table->conv_forward(site->kernels, &args, &op));
+    return ls_op_list_add(ops, op);
+}
+
+static ls_status backward_max(const ls_layer_site *site, ls_op_list *ops)
+{
+    ls_conv_max_backward_weights_args args = {
+        .x = site->input[0],
+        .dy = site->output_gradient,
+        .place = site->kept,
+        .dweight = site->variable_gradient[0],
+        .dbias = site->node->options.no_bias ? NULL : site->variable_gradient[1],
+    };
+    ls_op *op;
+    LS_TRY(shape_of(site->graph, site->node, site->rows, &args.shape));
+    LS_TRY(site->kernels->table->conv_max_backward_weights(site->kernels, &args, &op));
+    return ls_op_list_add(ops, op);
+}
+
+static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
+{
+    if (site->node->options.global_max)
+        return backward_max(site, ops);
+    ls_conv_backward_weights_args weights = {
+        .x = site->input[0],
+        .dy = site->output_gradient,
+        .dweight = site->variable_gradient[0],
+        .dbias = site->node->options.no_bias ? NULL : site->variable_gradient[1],
+    };
+    ls_op *op;
+    LS_TRY(shape_of(site->graph, site->node, site->rows, &weights.shape));
+    LS_TRY(site->kernels->table->conv_backward_weights(site->kernels, &weights, &op));
+    LS_TRY(ls_op_list_add(ops, op));
+    if (!site->input_gradient[0])
+        return LS_OK;
+    const ls_conv_backward_data_args data = {
+        .shape = weights.shape,
+        .dy = site->output_gradient,
+        .weight = site->variable[0],
+        .dx = site->input_gradient[0],
+        .packed = site->packed,
+    };
+    LS_TRY(site->kernels->table->conv_backward_data(site->kernels, &data, &op));
+    return ls_op_list_add(ops, op);
+}
+
+static bool packs(const ls_node *node)
+{
+    return !node->options.global_max;
+}
+
+static double flops(const ls_graph *graph, const ls_node *node, double *input_gradient)
+{
+    ls_conv_shape s;
+    *input_gradient = 0;
+    if (shape_of(graph, node, 1, &s))
+        return 0;
+    const ls_window *w = &s.window;
+    double tap = 2.0 * (double)(s.channels * w->height * w->width) * (double)s.outputs;
+    double all = tap * (double)(w->out_height * w->out_width);
+    if (node->options.global_max)
+        return all + tap;
+    *input_gradient = all;
+    return 2 * all;
+}
+
+/* Of the image's windows in rows ("im2col"); the gradient of the input is a convolution of the
+ * output's. With global_max the gradient touches too little to be a product. */
+static int products(const ls_graph *graph, const ls_node *node, int64_t rows, bool inputs_too,
+                    ls_layer_product out[LS_LAYER_PRODUCTS])
+{
+    ls_conv_shape s;
+    if (shape_of(graph, node, rows, &s))
+        return 0;
+    const ls_window *w = &s.window;
+    const int64_t O = s.outputs, tap = s.channels * w->height * w->width;
+    const int64_t N = rows * w->out_height * w->out_width, in = rows * w->in_height * w->in_width;
+    out[0] = (ls_layer_product){"forward", false, false, true, N, O, tap, 1};
+    if (node->options.global_max || !in)
+        return 1;
+    out[1] = (ls_layer_product){"dweight", true, true, false, O, tap, N, 1};
+    out[2] = (ls_layer_product){
+        "ddata", true, false, false, in, s.channels, O * w->height * w->width * N / in, 1};
+    return inputs_too ? 3 : 2;
+}
+
+static const char *const *needs(const ls_node *node)
+{
+    static const char *const entries[] = {"conv_forward", "conv_backward_weights",
+                                          "conv_backward_data", NULL};
+    static const char *const of_max[] = {"conv_max_forward", "conv_max_backward_weights", NULL};
+    return node->options.global_max ? of_max : entries;
+}
+
+const ls_layer ls_layer_conv = {
+    .name = "conv",
+    .help = "convolution over an image, any stride, valid or SAME",
+    .role = LS_LAYER_COMPUTE,
+    .inputs = 1,
+    .fuses_relu = true,
+    .packs = packs,
+    .needs = needs,
+    .infer = infer,
+    .kept_bytes = kept_bytes,
+    .forward = forward,
+    .backward = backward,
+    .flops = flops,
+    .products = products,
+};

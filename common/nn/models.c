@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/* The table of models; see model.h. */
+#include "common/nn/models.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const void *const kinds[] = {
+    &ls_model_mlp,
+    &ls_model_poly,
+    &ls_model_cnn,
+    &ls_model_twin_lstm,
+    &ls_model_lstm_stack,
+    &ls_model_cifar10,
+    &ls_model_resnet,
+#ifdef LOCKSTEP_HOOKS
+    &ls_model_tied,
+#endif
+    NULL,
+};
+const ls_registry ls_model_kinds = {"model", kinds};
+
+ls_status ls_model_open(const char *text, ls_model **out)
+{
+    const ls_model_kind *kind = ls_registry_find(&ls_model_kinds, text, strcspn(text, ":"));
+    if (!kind)
+        return ls_registry_refuse(&ls_model_kinds, text);
+    ls_model *model = calloc(1, sizeof *model);
+    if (!model)
+        return ls_fail_memory("model", sizeof *model);
+    model->kind = kind;
+    const char *colon = strchr(text, ':');
+    ls_status status = ls_graph_open(&model->graph);
+    if (!status)
+        status = kind->build(colon ? colon + 1 : NULL, model);
+    if (status) {
+        ls_model_close(model);
+        return status;
+    }
+    *out = model;
+    return LS_OK;
+}
+
+ls_status ls_model_open_for(const char *text, const char *data, ls_model **out)
+{
+    int64_t shape[LS_DATA_RANK];
+    char fitted[sizeof(((ls_model *)0)->name)];
+    ls_model *model;
+    LS_TRY(ls_model_open(text, &model));
+    *out = model;
+    const char *sizes = strchr(text, ':');
+    if (!model->kind->fit || (sizes && strchr(sizes, '-')) ||
+        !ls_data_peek(data, model->need.rank[0], shape))
+        return LS_OK;
+    model->kind->fit(model, shape, fitted, sizeof fitted);
+    ls_model_close(model);
+    *out = NULL;
+    return ls_model_open(fitted, out);
+}
+
+void ls_model_close(ls_model *model)
+{
+    if (!model)
+        return;
+    ls_graph_close(model->graph);
+    free(model);
+}

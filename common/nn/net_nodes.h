@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A net (net.h) node by node, for who puts nodes one by one, sends what they make final, or looks
+ * at what they hold.
+ */
+#ifndef LS_COMMON_NN_NET_NODES_H
+#define LS_COMMON_NN_NET_NODES_H
+
+#include "common/nn/layer.h"
+
+typedef struct ls_net ls_net; /* net.h */
+
+/**
+ * What backward reads of the forward pass, one buffer after the other: the outputs that a layer
+ * takes as input, what layers keep beside their outputs, and the loss's gradient. False: there are
+ * no more.
+ */
+bool ls_net_kept(const ls_net *net, size_t index, void **memory, size_t *bytes);
+
+/** Output and gradient of a node [rows, elements]; the gradient NULL where none is wanted. For
+ *  borders between places: filled, and read, by who drives the parts (graph_parts.h). */
+void *ls_net_node_output(const ls_net *net, int node);
+void *ls_net_node_gradient(const ls_net *net, int node);
+
+/** What node `node`'s operations work on and with. */
+ls_layer_site ls_net_site(ls_net *net, int node);
+
+/** The operations of a node's forward, or backward pass; those of a ReLU that lives in another
+ *  layer are that one's. */
+const ls_op_list *ls_net_node_ops(const ls_net *net, int node, bool backward);
+
+/** The flat gradient buffer that backward fills, as given. */
+void *ls_net_gradients(const ls_net *net);
+
+int64_t ls_net_rows(const ls_net *net);
+
+/** The sums between the halves, device memory, *count; NULL: the node has none. */
+double *ls_net_node_sums(ls_net *net, int node, bool backward, size_t *count);
+
+/** What may be put of a node by itself. */
+typedef enum ls_net_pass {
+    LS_NET_FORWARD,
+    LS_NET_BACKWARD,
+    LS_NET_FORWARD_HALF, /**< `synced`: up to the sums, ... */
+    LS_NET_FORWARD_REST, /**< ... and what uses them */
+    LS_NET_BACKWARD_HALF,
+    LS_NET_BACKWARD_REST,
+    LS_NET_PREDICT /**< forward as in evaluation */
+} ls_net_pass;
+
+enum { LS_NET_LISTS = 3 };
+
+/** The operations of it, in order; lists that are not there are NULL. */
+void ls_net_node_lists(const ls_net *net, int node, ls_net_pass pass,
+                       const ls_op_list *out[LS_NET_LISTS]);
+ls_status ls_net_node_put(const ls_net *net, int node, ls_net_pass pass, ls_queue *queue);
+
+/** Whether the node's backward pass makes gradients final, and which elements. */
+bool ls_net_node_final(const ls_net *net, int node, size_t *first, size_t *count);
+
+/** Device memory that the net's operations hold (the library's scratch). */
+size_t ls_net_workspace(const ls_net *net);
+
+/** Bytes of activations that a net of this many rows takes: the ledger's formula. */
+size_t ls_net_activation_bytes(const ls_graph *graph, size_t real_bytes, int64_t rows);
+
+/** Bytes of scratch for gradients of variables that several nodes share. */
+size_t ls_net_shared_bytes(const ls_graph *graph, size_t real_bytes);
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/* A node of a graph (graph.h): its layer, what that is told, and what follows of it. */
+#ifndef LS_COMMON_NN_NODE_H
+#define LS_COMMON_NN_NODE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/** What a node computes, found by its name. */
+typedef struct ls_layer ls_layer;
+
+enum { LS_NODE_INPUTS = 4, LS_NODE_VARIABLES = 4, LS_SHAPE_RANK = 4 };
+
+/** Sizes of one sample. */
+typedef struct ls_shape {
+    int rank;                    /**< at most LS_SHAPE_RANK */
+    int64_t size[LS_SHAPE_RANK]; /**< the first `rank` */
+} ls_shape;
+
+/** How a convolution's or a pool's window moves. `same`: padded as TensorFlow's SAME, so that there
+ *  are ceil(size / stride) positions, the odd pixel of padding after; else only whole windows. */
+typedef struct ls_layer_window {
+    int64_t height, width; /**< pixels */
+    int64_t stride;        /**< 0: 1 */
+    bool same;             /**< see above */
+} ls_layer_window;
+
+/** What a layer is told when it is added. A field that a layer does not use is 0. */
+typedef struct ls_layer_options {
+    int64_t units;          /**< dense, conv, lstm: outputs; shortcut: channels */
+    bool no_bias;           /**< dense, conv */
+    ls_layer_window window; /**< conv, max_pool; shortcut: its stride */
+    bool centred;           /**< conv, of odd windows: SAME, but padded alike on both sides */
+    bool global_max;        /**< conv: only the largest of all positions */
+    double weight_decay;    /**< conv, dense: of the weights; see ls_variable */
+    int64_t radius;         /**< lrn: channels on each side */
+    double alpha;           /**< lrn: of the sum of squares */
+    bool all_states;        /**< lstm: every step's state, not only the last */
+    int input;              /**< input: number of the model's input; target: unused */
+    ls_shape shape;         /**< input, target: of one sample */
+} ls_layer_options;
+
+/** One use of a layer. */
+typedef struct ls_node {
+    const ls_layer *layer;            /**< what it computes */
+    ls_layer_options options;         /**< as it was added */
+    int inputs[LS_NODE_INPUTS];       /**< numbers of earlier nodes */
+    int input_count;                  /**< 0: an input of the model */
+    int shares;                       /**< node whose variables this one uses; -1: its own */
+    int uses;                         /**< how many nodes take its output */
+    ls_shape shape;                   /**< of its output */
+    int variables[LS_NODE_VARIABLES]; /**< indices into the graph's variables */
+    int variable_count;               /**< at most LS_NODE_VARIABLES */
+    bool exported;                    /**< another place takes its output, too (graph_parts.h) */
+    bool border_gradient;             /**< border: a gradient must reach its output */
+} ls_node;
+
+#endif

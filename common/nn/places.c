@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT */
+/* Places of a model's nodes; see places.h. */
+#include "common/nn/places.h"
+
+#include "common/nn/graph_parts.h"
+#include "common/nn/layer.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Inputs come with the nodes that take them. */
+static bool is_input(const ls_graph *graph, int n)
+{
+    return graph->nodes[n].layer->role == LS_LAYER_INPUT;
+}
+
+/* An input is where it is taken first. */
+static void place_inputs(const ls_graph *graph, int *out)
+{
+    for (int n = graph->count - 1; n >= 0; n--)
+        for (int i = 0; i < graph->nodes[n].input_count; i++)
+            if (is_input(graph, graph->nodes[n].inputs[i]))
+                out[graph->nodes[n].inputs[i]] = out[n];
+}
+
+/* ---- Balance -------------------------------------------------------------------------------- */
+
+/* What a partition costs: first its largest range, then how uneven it is. */
+typedef struct cost {
+    double largest, squares;
+} cost;
+
+static bool is_worse(cost a, cost b)
+{
+    return a.largest > b.largest || (a.largest == b.largest && a.squares > b.squares);
+}
+
+/* Linear partition by dynamic programming: best[k][j] is the least cost of the first j layers in
+ * k + 1 ranges, cut[k][j] where the last of them begins (as late as possible, so that what costs
+ * nothing stays with the layer before). */
+typedef struct partition {
+    int layers;
+    const int *node; /* [layers] */
+    double *sum;     /* [layers + 1] of the layers before */
+    cost *best;      /* [places, layers + 1] */
+    int *cut;        /* [places, layers + 1] */
+} partition;
+
+/* The cost of a partition with one more range. */
+static cost with_range(cost before, double range)
+{
+    return (cost){range > before.largest ? range : before.largest, before.squares + range * range};
+}
+
+static void choose_cut(const partition *p, int k, int j)
+{
+    const int width = p->layers + 1;
+    cost best = {0};
+    for (int i = k; i < j; i++) {
+        cost now = with_range(p->best[(k - 1) * width + i], p->sum[j] - p->sum[i]);
+        if (i > k && is_worse(now, best))
+            continue;
+        best = now;
+        p->cut[k * width + j] = i;
+    }
+    p->best[k * width + j] = best;
+}
+
+static void divide(const partition *p, int places, int *out)
+{
+    const int width = p->layers + 1;
+    for (int j = 0; j < width; j++)
+        p->best[j] = with_range((cost){0}, p->sum[j]);
+    for (int k = 1; k < places; k++)
+        for (int j = k + 1; j < width; j++)
+            choose_cut(p, k, j);
+    for (int k = places - 1, end = p->layers; k >= 0; k--) {
+        int begin = k ? p->cut[k * width + end] : 0;
+        for (int i = begin; i < end; i++)
+            out[p->node[i]] = k;
+        end = begin;
+    }
+}
+
+/* Nodes that are no inputs. */
+static int count_layers(const ls_graph *graph)
+{
+    int count = 0;
+    for (int n = 0; n < graph->count; n++)
+        count += !is_input(graph, n);
+    return count;
+}
+
+ls_status ls_places_balance(const ls_graph *graph, int64_t places, int *out)
+{
+    const int layers = count_layers(graph);
+    if (places > layers)
+        return ls_fail(LS_CODE_USAGE, "placement", "--devices",
+                       "%lld devices are more than the %d layers of the model; at most one a "
+                       "layer",
+                       (long long)places, layers);
+    const size_t most = (size_t)graph->count + 1, cells = (size_t)places * most;
+    int *node = calloc(most, sizeof *node);
+    partition p = {.node = node,
+                   .sum = calloc(most, sizeof *p.sum),
+                   .best = calloc(cells, sizeof *p.best),
+                   .cut = calloc(cells, sizeof *p.cut)};
+    ls_status status = LS_OK;
+    if (!node || !p.sum || !p.best || !p.cut)
+        status = ls_fail_memory("placement", cells * sizeof *p.best);
+    for (int n = 0; n < graph->count && !status; n++) {
+        if (is_input(graph, n))
+            continue;
+        node[p.layers] = n;
+        p.sum[p.layers + 1] = p.sum[p.layers] + ls_graph_node_flops(graph, n);
+        p.layers++;
+    }
+    if (!status) {
+        divide(&p, (int)places, out);
+        place_inputs(graph, out);
+    }
+    free(node);
+    free(p.sum);
+    free(p.best);
+    free(p.cut);
+    return status;
+}
+
+/* ---- What the user names -------------------------------------------------------------------- */
+
+static const char plan_form[] = "a plan is NODE=DEVICE joined by commas, as in "
+                                "dense0=cpu:0,dense1=cpu:1";
+
+static ls_status find_node(const ls_graph *graph, const char *name, int *out)
+{
+    char list[512] = "", one[LS_NODE_NAME];
+    for (int n = 0; n < graph->count; n++) {
+        if (is_input(graph, n))
+            continue;
+        ls_graph_node_name(graph, n, one);
+        if (strcmp(one, name) == 0) {
+            *out = n;
+            return LS_OK;
+        }
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", *list ? ", " : "", one);
+    }
+    return ls_fail(LS_CODE_USAGE, "placement", name, "no node of this name; nodes are %s", list);
+}
+
+static ls_status find_place(const char *text, const ls_device_name *devices, int places, int *out)
+{
+    char list[512] = "", one[32];
+    ls_device_name name;
+    LS_TRY(ls_device_name_parse(text, &name));
+    for (int p = 0; p < places; p++) {
+        ls_device_name_text(&devices[p], one);
+        if (memcmp(&devices[p], &name, sizeof name) == 0) {
+            *out = p;
+            return LS_OK;
+        }
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", p ? ", " : "", one);
+    }
+    return ls_fail(LS_CODE_USAGE, "placement", text,
+                   "is none of the case's devices, which are %s; name it in --devices", list);
+}
+
+/* "NODE=DEVICE" */
+static ls_status place_one(const ls_graph *graph, char *item, const ls_device_name *devices,
+                           int places, int *out)
+{
+    int node, place;
+    char *equals = strchr(item, '=');
+    if (!equals || equals == item || !equals[1])
+        return ls_fail(LS_CODE_USAGE, "placement", item, "names no device; %s", plan_form);
+    *equals = 0;
+    LS_TRY(find_node(graph, item, &node));
+    if (out[node] >= 0)
+        return ls_fail(LS_CODE_USAGE, "placement", item, "is placed twice; name it once");
+    LS_TRY(find_place(equals + 1, devices, places, &place));
+    out[node] = place;
+    return LS_OK;
+}
+
+/* Every device has a node. */
+static ls_status check_places(const ls_graph *graph, const ls_device_name *devices, int places,
+                              const int *out)
+{
+    char text[32];
+    for (int p = 0; p < places; p++) {
+        bool used = false;
+        for (int n = 0; n < graph->count; n++)
+            used |= out[n] == p && !is_input(graph, n);
+        if (!used)
+            return ls_fail(LS_CODE_USAGE, "placement", ls_device_name_text(&devices[p], text),
+                           "has no node; place one there, or leave it out of --devices");
+    }
+    return LS_OK;
+}
+
+/* A file's items, joined by commas: without comments and space. */
+static ls_status read_plan(const char *path, char **out)
+{
+    enum { MOST = 1 << 16 };
+    FILE *file = fopen(path, "r");
+    size_t used = 0;
+    bool comment = false;
+    if (!file)
+        return ls_fail(LS_CODE_USAGE, "placement", path, "names no device and is no file; %s",
+                       plan_form);
+    char *text = *out = calloc(MOST + 1, 1);
+    for (int c = getc(file); text && c != EOF && used < MOST; c = getc(file)) {
+        comment = c != '\n' && (comment || c == '#');
+        if (c == '\n' && used && text[used - 1] != ',')
+            text[used++] = ',';
+        else if (!comment && !isspace(c))
+            text[used++] = (char)c;
+    }
+    const int error = ferror(file) ? errno : 0; /* of a directory, say */
+    fclose(file);
+    if (!text)
+        return ls_fail_memory("placement", MOST);
+    if (error)
+        return ls_fail(LS_CODE_USAGE, "placement", path, "cannot be read: %s; %s", strerror(error),
+                       plan_form);
+    if (!used || used == MOST)
+        return ls_fail(LS_CODE_USAGE, "placement", path, "%s; %s",
+                       used ? "is longer than any plan" : "places no node", plan_form);
+    if (text[used - 1] == ',')
+        text[used - 1] = 0;
+    return LS_OK;
+}
+
+ls_status ls_places_parse(const ls_graph *graph, const char *text, const ls_device_name *devices,
+                          int places, int *out)
+{
+    char *copy = NULL, *item;
+    ls_status status = LS_OK;
+    if (!strchr(text, '='))
+        status = read_plan(text, &copy);
+    else if (!(copy = strdup(text)))
+        status = ls_fail_memory("placement", strlen(text));
+    char *rest = copy;
+    for (int n = 0; n < graph->count; n++)
+        out[n] = -1;
+    while (!status && (item = strsep(&rest, ",")))
+        status = place_one(graph, item, devices, places, out);
+    free(copy);
+    LS_TRY(status);
+    for (int n = 0; n < graph->count; n++) {
+        const ls_node *node = &graph->nodes[n];
+        if (out[n] < 0 && !is_input(graph, n))
+            out[n] = is_input(graph, node->inputs[0]) ? 0 : out[node->inputs[0]];
+    }
+    place_inputs(graph, out);
+    return check_places(graph, devices, places, out);
+}
+
+/* ---- Whether it can be cut ------------------------------------------------------------------ */
+
+ls_status ls_places_check(const ls_graph *graph, const int *place, int places, bool staged)
+{
+    ls_graph_parts parts;
+    char name[LS_NODE_NAME];
+    LS_TRY(ls_graph_parts_open(graph, place, places, &parts));
+    const int shared = parts.copy_count ? parts.copies[0].node : -1;
+    ls_graph_parts_close(&parts);
+    if (!staged || shared < 0)
+        return LS_OK;
+    return ls_fail(LS_CODE_USAGE, "placement", ls_graph_node_name(graph, shared, name),
+                   "shares its variables with a node of another stage, which a pipeline has not; "
+                   "model-parallel, or fewer devices, works");
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A slice whose pieces go together, for statistics of the whole batch (--sync-bn):
+ *
+ *     for each node, forward and then backward: the first half of each piece; the sums that these
+ *     leave are added up, over the pieces, the replicas, and handed back; the second half
+ *
+ * Sums are added in the order in which gradients are: in exact mode up the tree of shards (each
+ * replica its finished subtrees; these travel around a ring; each replica adds the rest), in fast
+ * mode ((s0 + s1) + s2) + ... by number of the replica. So they have the same bits everywhere.
+ */
+#include "common/base/hooks.h"
+#include "impl/slice_private.h"
+
+#include <stdlib.h>
+
+/* Pieces of a slice, and what they are added up to. */
+typedef struct plan {
+    ls_slice *s;
+    ls_subtree sums[LS_SUBTREES]; /* pieces [first, last) of each sum */
+    size_t count;                 /* of sums; as many first levels are theirs */
+    int replicas;                 /* whose sums travel, and are added in the end */
+    size_t before, all;           /* sums of the replicas before, and of all */
+} plan;
+
+static bool starts_a_sum(const plan *p, int64_t piece, size_t *which)
+{
+    for (*which = 0; *which < p->count; (*which)++)
+        if (p->sums[*which].first == piece)
+            return true;
+    return false;
+}
+
+/* A sum's first piece works at the sum's own level, the others behind. */
+static size_t level_of(const plan *p, int64_t piece)
+{
+    size_t which, level = p->count;
+    if (starts_a_sum(p, piece, &which))
+        return which;
+    for (int64_t earlier = p->sums[0].first; earlier < piece; earlier++)
+        level += !starts_a_sum(p, earlier, &which);
+    return level;
+}
+
+static ls_status make_plan(ls_slice *s, plan *p)
+{
+    const ls_slice_options *o = &s->options;
+    const ls_job *job = o->replica->job;
+    *p = (plan){.s = s, .replicas = o->apart ? o->pieces : o->count};
+    if (o->apart && o->pieces > LS_SUBTREES)
+        return ls_fail(LS_CODE_USAGE, "option", "--sync-bn",
+                       "has an oracle for %d replicas at most; use fewer", (int)LS_SUBTREES);
+    if (job->exact) {
+        p->count = ls_canonical_subtrees(o->number, o->count, s->pieces, p->sums);
+    } else {
+        for (int64_t piece = s->first; piece < s->last; piece++)
+            if (ls_slice_piece_rows(s, piece))
+                p->sums[p->count++] = (ls_subtree){piece, piece + 1};
+    }
+    for (int d = 0; d < p->replicas; d++) {
+        const size_t sums = ls_slice_count_sums(job, o->batch, d, p->replicas);
+        p->before += d < o->number ? sums : 0;
+        p->all += sums;
+    }
+    return LS_OK;
+}
+
+/* ---- Pieces and gradients ------------------------------------------------------------------- */
+
+static ls_status build_tree(const plan *p, int64_t lo, int64_t hi)
+{
+    if (hi - lo == 1)
+        return LS_OK;
+    const int64_t mid = ls_slice_middle(lo, hi);
+    LS_TRY(build_tree(p, lo, mid));
+    LS_TRY(build_tree(p, mid, hi));
+    return ls_slice_build_sum(p->s, level_of(p, lo), level_of(p, mid));
+}
+
+static ls_status build_pieces(const plan *p, int64_t rows)
+{
+    ls_slice *s = p->s;
+    ls_net *net;
+    int64_t pieces = 0;
+    for (size_t k = 0; k < p->count; k++)
+        pieces += p->sums[k].last - p->sums[k].first;
+    LS_TRY(ls_slice_need_level(s, 0));
+    for (int64_t l = 0; l < pieces; l++) { /* the largest net of each level has its memory */
+        LS_TRY(ls_slice_need_level(s, (size_t)l));
+        LS_TRY(ls_slice_need_net(s, (size_t)l, rows, (int)l, &net));
+    }
+    for (size_t k = 0; k < p->count; k++)
+        for (int64_t piece = p->sums[k].first; piece < p->sums[k].last; piece++)
+            LS_TRY(ls_slice_feed(s, piece, level_of(p, piece), (int)level_of(p, piece)));
+    return LS_OK;
+}
+
+/* ---- Statistics ----------------------------------------------------------------------------- */
+
+/* Sums of a node in one direction; 0: it has none. */
+static size_t sums_of_node(const ls_graph *graph, int n)
+{
+    const ls_layer_site site = {.graph = graph, .node = &graph->nodes[n]};
+    size_t count = 0;
+    if (site.node->layer->sums)
+        site.node->layer->sums(&site, false, &count);
+    return count;
+}
+
+static ls_status append_add(const plan *p, const double *const parts[2], double *out, size_t count,
+                            ls_op_list *ops)
+{
+    ls_kernels *kernels = p->s->options.replica->kernels;
+    const ls_add_sums_args args = {
+        .count = (int64_t)count, .a = parts[0], .b = parts[1], .out = out};
+    ls_op *op;
+    LS_TRY(ls_kernel_table_need(kernels->table, "add_sums", "--sync-bn"));
+    LS_TRY(kernels->table->add_sums(kernels, &args, &op));
+    return ls_op_list_add(ops, op);
+}
+
+/* One meeting of the pieces: where each has its sums. */
+typedef struct meeting {
+    const plan *plan;
+    double *at[LS_SLICE_LEVELS]; /* by piece, from the slice's first */
+    size_t count;
+    ls_op_list *ops;
+} meeting;
+
+static ls_status add_tree(const meeting *m, int64_t lo, int64_t hi)
+{
+    const int64_t first = m->plan->s->first, mid = ls_slice_middle(lo, hi);
+    if (hi - lo == 1)
+        return LS_OK;
+    LS_TRY(add_tree(m, lo, mid));
+    LS_TRY(add_tree(m, mid, hi));
+    const double *const parts[2] = {m->at[lo - first], m->at[mid - first]};
+    return append_add(m->plan, parts, m->at[lo - first], m->count, m->ops);
+}
+
+static double *gathered(const meeting *m, size_t sum)
+{
+    return m->plan->s->gathered + sum * m->count;
+}
+
+/* Everyone's sums to everyone, as floats, which no exchange computes with. */
+static ls_status append_gather(const meeting *m)
+{
+    const plan *p = m->plan;
+    const ls_slice_options *o = &p->s->options;
+    const size_t width = m->count * (sizeof(double) / sizeof(float));
+    size_t *offsets = calloc(2 * (size_t)p->replicas, sizeof *offsets), next = 0;
+    if (!offsets)
+        return ls_fail_memory("slice", 2 * (size_t)p->replicas * sizeof *offsets);
+    for (int d = 0; d < p->replicas; d++) {
+        offsets[d] = next * width;
+        offsets[p->replicas + d] =
+            width * ls_slice_count_sums(o->replica->job, o->batch, d, p->replicas);
+        next += ls_slice_count_sums(o->replica->job, o->batch, d, p->replicas);
+    }
+    ls_status status = ls_allgather_build(o->comm, (float *)(void *)p->s->gathered, offsets,
+                                          offsets + p->replicas, m->ops);
+    free(offsets);
+    return status;
+}
+
+/* The rest of the tree, or of the row, over all replicas' sums; number 0 becomes the whole. */
+static ls_status append_rest(const meeting *m)
+{
+    const plan *p = m->plan;
+    const ls_slice_options *o = &p->s->options;
+    ls_tree_sum *sums;
+    size_t count;
+    LS_TRY(ls_slice_tree(o->replica->job, o->batch, p->replicas, &sums, &count));
+    ls_status status = LS_OK;
+    for (size_t i = 0; i < count && !status; i++) {
+        double *left = gathered(m, sums[i].left);
+        const double *const parts[2] = {left, gathered(m, sums[i].right)};
+        status = append_add(p, parts, left, m->count, m->ops);
+    }
+    free(sums);
+    return status;
+}
+
+static ls_status build_meeting(const plan *p, int n, bool backward, ls_op_list *ops)
+{
+    ls_slice *s = p->s;
+    meeting m = {.plan = p, .count = sums_of_node(s->options.replica->graph, n), .ops = ops};
+    if (!m.count || (s->options.comm && LS_PLANTED(local_statistics)))
+        return LS_OK;
+    for (int piece = 0; piece < s->piece_count; piece++)
+        m.at[piece] = ls_net_node_sums(s->work[piece], n, backward, &m.count);
+    const int64_t first = p->count ? p->sums[0].first : 0;
+    for (size_t k = 0; k < p->count; k++) {
+        const double *const sum[2] = {m.at[p->sums[k].first - first], NULL};
+        LS_TRY(add_tree(&m, p->sums[k].first, p->sums[k].last));
+        LS_TRY(append_add(p, sum, gathered(&m, p->before + k), m.count, ops));
+    }
+    if (s->options.comm)
+        LS_TRY(append_gather(&m));
+    LS_TRY(append_rest(&m));
+    const double *const whole[2] = {gathered(&m, 0), NULL};
+    for (int piece = 0; piece < s->piece_count; piece++)
+        LS_TRY(append_add(p, whole, m.at[piece], m.count, ops));
+    return LS_OK;
+}
+
+/* A node of all pieces: the first halves, the meeting, and what is left. */
+static ls_status build_node(const plan *p, int n, bool backward)
+{
+    const ls_net_pass halves[] = {LS_NET_FORWARD_HALF, LS_NET_BACKWARD_HALF};
+    const ls_net_pass rests[] = {LS_NET_FORWARD_REST, LS_NET_BACKWARD_REST};
+    const ls_act_kind kind = backward ? LS_ACT_BACKWARD : LS_ACT_FORWARD;
+    ls_slice *s = p->s;
+    ls_act *meet;
+    for (int piece = 0; piece < s->piece_count; piece++)
+        LS_TRY(ls_slice_act_node(s, kind, piece, n, halves[backward]));
+    LS_TRY(ls_slice_act(s, kind, 0, n, &meet));
+    LS_TRY(build_meeting(p, n, backward, &meet->own));
+    for (int piece = 0; piece < s->piece_count; piece++)
+        LS_TRY(ls_slice_act_node(s, kind, piece, n, rests[backward]));
+    return LS_OK;
+}
+
+ls_status ls_slice_build_synced(ls_slice *s, int64_t rows)
+{
+    const ls_graph *graph = s->options.replica->graph;
+    plan p;
+    size_t most = 0;
+    void *memory;
+    LS_TRY(make_plan(s, &p));
+    LS_TRY(build_pieces(&p, rows));
+    for (int n = 0; n < graph->count; n++)
+        most = sums_of_node(graph, n) > most ? sums_of_node(graph, n) : most;
+    s->gathered_bytes = p.all * most * sizeof(double);
+    LS_TRY(ls_device_allocate(s->options.replica->device, LS_MEMORY_COMMUNICATION,
+                              s->gathered_bytes, &memory));
+    s->gathered = memory;
+    for (int n = 0; n < graph->count; n++)
+        LS_TRY(build_node(&p, n, false));
+    for (int n = graph->count; n-- > 0;)
+        LS_TRY(build_node(&p, n, true));
+    for (; s->sums < p.count; s->sums++)
+        LS_TRY(build_tree(&p, p.sums[s->sums].first, p.sums[s->sums].last));
+    return LS_OK;
+}
+
+ls_traffic ls_slice_statistics_formula(const ls_job *job, int64_t batch, int count)
+{
+    const ls_graph *graph = job->model->graph;
+    ls_traffic all = {0};
+    for (int n = 0; n < graph->count; n++) {
+        const size_t width = sums_of_node(graph, n) * (sizeof(double) / sizeof(float));
+        for (int d = 0; d < count && width; d++) {
+            const uint64_t sums = ls_slice_count_sums(job, batch, d, count);
+            all.messages_sent += sums ? 2 * (uint64_t)(count - 1) : 0;
+            all.bytes_sent += 2 * (uint64_t)(count - 1) * sums * width * sizeof(float);
+        }
+    }
+    return all;
+}

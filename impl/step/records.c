@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Ends and losses of steps, of the members of all processes, which all call this: each tells what
+ * its own members know. Ends count from its latest mark, so that clocks of several hosts do not
+ * matter.
+ *
+ * A step ends with its last member, and its loss is the sum of all parts. Where servers do not wait
+ * for all workers, a step is what came of it: with backup workers it ends where the servers end it,
+ * and is of those that took it; where workers are by themselves it is as many gradients as they
+ * are.
+ */
+#include "common/base/hooks.h"
+#include "impl/step/run.h"
+#include "impl/step/served.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What a process tells of each record: its members' last end, in ns from the mark; weight decay's
+ * part of the loss, of the first replica there; then of each replica whose loss is there: */
+enum { END, DECAY, REPLICAS };
+enum {
+    OWN_END,
+    OWN_DECAY, /* of servers that do not wait for all: where it knows */
+    TOOK,      /* whether it took the step at all */
+    LOSSES     /* the parts of its loss */
+};
+
+typedef struct reading {
+    const ls_stepped *me;
+    const ls_replicated *run;
+    const ls_job *job;
+    uint64_t first, count;   /* records */
+    size_t width;            /* most numbers that a process tells of a record */
+    uint64_t mark_ns;        /* the latest of this process */
+    ls_step_record *records; /* [count] of one member */
+    double *mine, *all;      /* [count, width], [processes, count, width] */
+    const double **each;     /* [replicas] the parts of one record, in `all` */
+} reading;
+
+/** One of the gradients of workers that are by themselves. */
+typedef struct gradient {
+    double end_ns, loss; /* as told */
+    int64_t rows;        /* samples that it is of */
+} gradient;
+
+/* The replica whose loss member `index` of process p has: it is where the last node is. -1: none.
+ */
+static int loss_of(const ls_replicated *run, int p, int index)
+{
+    const int here = run->count * run->places, places = ls_job_places(run->base.job);
+    const int device = p * here + index;
+    if (run->process)
+        return index < run->count && run->process[index] == p ? index : -1;
+    return index < here && device % places == run->losses ? device / places : -1;
+}
+
+static size_t width_of(const ls_replicated *run)
+{
+    size_t most = 0;
+    for (int p = 0; p < ls_job_processes(run->base.job); p++) {
+        size_t numbers = REPLICAS;
+        for (int i = 0; i < run->total; i++)
+            if (loss_of(run, p, i) >= 0)
+                numbers += LOSSES + ls_replicated_sums(run->base.job, loss_of(run, p, i));
+        most = numbers > most ? numbers : most;
+    }
+    return most;
+}
+
+/* ---- Here ------------------------------------------------------------------------------------ */
+
+/* With backup workers the servers' records are updates, one a step, of those that hold something;
+ * workers may be behind. */
+static bool ends_steps(const reading *r, int index)
+{
+    const ls_replica *replica = r->run->members[index].replica;
+    const bool serves = r->run->process && index >= r->run->count;
+    if (!replica || !ls_ps_by_arrival(&r->job->ps))
+        return replica != NULL;
+    return r->job->ps.backups ? serves && replica->elements : !serves;
+}
+
+static ls_status read_mark(reading *r, int index)
+{
+    uint64_t mark_ns;
+    LS_TRY(ls_replica_records(r->run->members[index].replica, r->first, 0, NULL, &mark_ns));
+    r->mark_ns = mark_ns > r->mark_ns ? mark_ns : r->mark_ns;
+    return LS_OK;
+}
+
+/* A member's; what it tells, if it does, begins at number `at`. Weight decay's part is of who
+ * updates: those of a replica's places are added up. */
+static ls_status read_member(reading *r, int index, size_t at, bool tells)
+{
+    ls_replica *replica = r->run->members[index].replica;
+    const bool *took = tells && r->me->served ? r->me->served->speakers[index].took : NULL;
+    const int from = r->run->holder >= 0 ? r->run->holder : 0;
+    const bool first = index >= from && index < from + r->run->places;
+    const bool more = replica->more && (first || replica->sums > 1 || took);
+    double further[LS_REPLICA_LOSSES] = {0}; /* parts, then weight decay's */
+    uint64_t mark_ns;
+    LS_TRY(ls_replica_records(replica, r->first, r->count, r->records, &mark_ns));
+    for (uint64_t k = 0; k < r->count; k++) {
+        double *numbers = r->mine + k * r->width, *its = numbers + at;
+        const double end_ns = (double)(int64_t)(r->records[k].end_ns - r->mark_ns);
+        if (more)
+            LS_TRY(ls_replica_more_losses(replica, r->first + k, further));
+        if (ends_steps(r, index) && end_ns > numbers[END])
+            numbers[END] = end_ns;
+        if (first && replica->decay)
+            numbers[DECAY] += further[replica->sums - 1];
+        if (!tells)
+            continue;
+        its[OWN_END] = end_ns;
+        its[OWN_DECAY] = replica->decay ? further[replica->sums - 1] : 0;
+        its[TOOK] = !took || took[(r->first + k) % r->job->records];
+        its[LOSSES] = r->records[k].loss;
+        memcpy(its + LOSSES + 1, further, (replica->sums - 1) * sizeof *its);
+    }
+    return LS_OK;
+}
+
+static ls_status read_here(reading *r)
+{
+    const int process = ls_job_process(r->job);
+    size_t at = REPLICAS;
+    for (int i = 0; i < r->run->total; i++)
+        if (ends_steps(r, i))
+            LS_TRY(read_mark(r, i));
+    for (int i = 0; i < r->run->total; i++) {
+        const bool tells = loss_of(r->run, process, i) >= 0;
+        if (!r->run->members[i].replica)
+            continue;
+        LS_TRY(read_member(r, i, at, tells));
+        at += tells ? LOSSES + r->run->members[i].replica->sums : 0;
+    }
+    return LS_OK;
+}
+
+/* ---- Of all ---------------------------------------------------------------------------------- */
+
+/* Finds what each replica tells of record k. Returns the latest end of any process; *decay: weight
+ * decay's part of the loss. */
+static double find_told(const reading *r, uint64_t k, double *decay)
+{
+    const ls_replicated *run = r->run;
+    double end_ns = 0;
+    *decay = 0;
+    for (int p = 0; p < ls_job_processes(r->job); p++) {
+        const double *numbers = r->all + ((uint64_t)p * r->count + k) * r->width;
+        end_ns = numbers[END] > end_ns ? numbers[END] : end_ns;
+        if (run->process || p * run->places < ls_job_places(r->job)) /* the first replica's */
+            *decay += numbers[DECAY];
+        numbers += REPLICAS;
+        for (int i = 0; i < run->total; i++) {
+            const int d = loss_of(run, p, i);
+            if (d < 0)
+                continue;
+            r->each[d] = numbers + LOSSES;
+            numbers += LOSSES + ls_replicated_sums(r->job, d);
+        }
+    }
+    return end_ns;
+}
+
+static double told_by(const reading *r, int replica, int what)
+{
+    return r->each[replica][what - LOSSES];
+}
+
+static int64_t batch_at(const reading *r, uint64_t k)
+{
+    return ls_replicated_batch(r->job, ls_job_is_tail(r->job, r->first + k) ? LS_TAIL : LS_FULL);
+}
+
+/* The loss of those that took the step, which know the same of weight decay; parts are scaled by
+ * the whole batch. */
+static double loss_of_taken(const reading *r, int64_t batch)
+{
+    double sum = 0, decay = 0;
+    int64_t samples = 0;
+    for (int w = 0; w < r->run->count; w++) {
+        const int64_t rows = ls_slice_share(batch, w, r->run->count);
+        if (!rows || told_by(r, w, TOOK) == 0)
+            continue;
+        sum += told_by(r, w, LOSSES);
+        decay = told_by(r, w, OWN_DECAY);
+        samples += rows;
+    }
+    return sum * (double)batch / (double)samples + decay;
+}
+
+static void add_up(const reading *r, uint64_t k, ls_step_record *out)
+{
+    const int64_t batch = batch_at(r, k);
+    double decay;
+    out->end_ns = r->mark_ns + (uint64_t)find_told(r, k, &decay);
+    if (r->job->ps.backups)
+        out->loss = loss_of_taken(r, batch);
+    else if (LS_PLANTED(first_loss))
+        out->loss = r->each[0][0] + decay;
+    else
+        out->loss = ls_slice_loss_sum(r->job, batch, r->each, ls_job_replicas(r->job)) + decay;
+}
+
+static int ends_before(const void *a, const void *b)
+{
+    const gradient *x = a, *y = b;
+    return (x->end_ns > y->end_ns) - (x->end_ns < y->end_ns);
+}
+
+/* All workers' gradients, but for those of no samples; losses begin with weight decay's part. */
+static size_t list_gradients(const reading *r, gradient *out, ls_step_record *losses)
+{
+    size_t count = 0;
+    for (uint64_t k = 0; k < r->count; k++) {
+        double decay;
+        find_told(r, k, &decay);
+        losses[k].loss = told_by(r, 0, OWN_DECAY);
+        for (int w = 0; w < r->run->count; w++) {
+            const int64_t rows = ls_slice_share(batch_at(r, k), w, r->run->count);
+            if (rows)
+                out[count++] = (gradient){told_by(r, w, OWN_END), told_by(r, w, LOSSES), rows};
+        }
+    }
+    return count;
+}
+
+/* Workers by themselves: a step is as many gradients as it has workers with samples, in the order
+ * in which they ended: the first steps are of those that run ahead, the last ones of the slowest.
+ * Losses are means over their workers' shares. */
+static ls_status add_up_alone(const reading *r, ls_step_record *out)
+{
+    const int workers = r->run->count;
+    gradient *all = calloc(r->count * (size_t)workers + 1, sizeof *all);
+    if (!all)
+        return ls_fail_memory("records", r->count * (size_t)workers * sizeof *all);
+    qsort(all, list_gradients(r, all, out), sizeof *all, ends_before);
+    const gradient *next = all;
+    for (uint64_t k = 0; k < r->count; k++) {
+        const int64_t batch = batch_at(r, k), of_step = batch < workers ? batch : workers;
+        const gradient *end = next + of_step;
+        double sum = of_step == 1 ? next->loss : 0;
+        int64_t samples = 0;
+        for (; of_step > 1 && next < end; next++) {
+            sum += (double)next->rows * next->loss;
+            samples += next->rows;
+        }
+        next = end;
+        out[k].end_ns = r->mark_ns + (uint64_t)(end[-1].end_ns > 0 ? end[-1].end_ns : 0);
+        out[k].loss = (samples ? sum / (double)samples : sum) + out[k].loss;
+    }
+    free(all);
+    return LS_OK;
+}
+
+ls_status ls_stepped_records(ls_run *run, uint64_t first, uint64_t count, ls_step_record *out,
+                             uint64_t *mark_ns)
+{
+    const ls_stepped *me = (const ls_stepped *)run;
+    const ls_job *job = run->job;
+    const size_t width = width_of(&me->shared), numbers = count * width + 1;
+    reading r = {.me = me,
+                 .run = &me->shared,
+                 .job = job,
+                 .first = first,
+                 .count = count,
+                 .width = width,
+                 .records = calloc(count + 1, sizeof *r.records),
+                 .mine = calloc(numbers, sizeof *r.mine),
+                 .all = calloc(numbers * (size_t)ls_job_processes(job), sizeof *r.all),
+                 .each = calloc((size_t)ls_job_replicas(job), sizeof *r.each)};
+    ls_status status = r.records && r.mine && r.all && r.each
+                           ? read_here(&r)
+                           : ls_fail_memory("records", numbers * sizeof *r.mine);
+    status = ls_comm_bring(job->comm, status, r.mine, count * width * sizeof *r.mine, r.all);
+    *mark_ns = r.mark_ns;
+    if (!status && ls_ps_by_arrival(&job->ps) && !job->ps.backups)
+        status = add_up_alone(&r, out);
+    else
+        for (uint64_t k = 0; k < count && !status; k++)
+            add_up(&r, k, &out[k]);
+    free(r.records);
+    free(r.mine);
+    free(r.all);
+    free(r.each);
+    return status;
+}

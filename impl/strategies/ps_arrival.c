@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Parameter servers that do not wait for all workers. A worker's part is a step, said here; a
+ * server is one operation, which serves whoever comes first (ps_serve.c).
+ *
+ * Asynchronous, and ssp: each gradient, the mean over its worker's share, is applied when it comes,
+ * and its worker goes on with what that made of the variables. So a run depends on the order of
+ * arrival, and on that alone.
+ *
+ * Backup workers: synchronous steps that do not wait for the last B of n workers (Chen et al. 2016,
+ * "Revisiting Distributed Synchronous SGD"). A worker asks each server for the variables of its
+ * step, and is told where it is too late. It then passes over the whole step, and all steps up to
+ * the newest: it works for step k from variables k of all shards, and their batch k, or not at all.
+ * So no gradient is stale, and training ends after as many updates as there are steps.
+ *
+ * A worker asks one server at a time, right before their messages, so that no server waits for a
+ * worker that another one holds back. A shard's gradient goes whole, when the last of it is final.
+ */
+#include "impl/step/step.h"
+#include "impl/strategies.h"
+
+static void pull(ls_step *s, int worker, int server)
+{
+    ls_range range;
+    for (size_t i = 0; ls_shard_range(s, server, i, &range); i++) {
+        if (i == 0 && ls_step_job(s)->ps.backups)
+            ls_ask(s, worker, server);
+        else if (i == 0)
+            ls_say(s, worker, server, LS_PS_PULL);
+        ls_message(s, ls_parameters(s, worker, range), ls_parameters(s, server, range), false);
+    }
+}
+
+/* In an epoch's last batch, smaller than workers are many, some have no gradient; with backup
+ * workers nobody waits for it. */
+static void push(ls_step *s, int worker, int server)
+{
+    const bool empty = !ls_sums(s, worker);
+    ls_range range;
+    if (!empty || !ls_step_job(s)->ps.backups)
+        ls_say(s, worker, server, empty ? LS_PS_EMPTY : LS_PS_PUSH);
+    for (size_t i = 0; !empty && ls_shard_range(s, server, i, &range); i++)
+        ls_message(s, ls_gradient(s, server, 0, range), ls_gradient(s, worker, 0, range), false);
+}
+
+void ls_ps_arrival_build(ls_step *s)
+{
+    const bool may_be_late = ls_step_job(s)->ps.backups > 0;
+    ls_piece piece;
+    for (int k = 0; k < ls_servers(s); k++)
+        ls_serve(s, ls_server(s, k));
+    for (int w = 0; w < ls_replicas(s); w++) {
+        if (may_be_late)
+            ls_begin_if_in_time(s, w);
+        for (int k = 0; k < ls_servers(s); k++)
+            pull(s, w, ls_server(s, k));
+        ls_forward(s, w);
+        for (size_t i = 0; ls_served_piece(s, i, &piece); i++) {
+            ls_backward(s, w, piece.range);
+            if (piece.last)
+                push(s, w, piece.server);
+        }
+        ls_end_if_in_time(s, w);
+        ls_end(s, w);
+        for (int k = 0; k < ls_servers(s); k++)
+            ls_say(s, w, ls_server(s, k), LS_PS_BYE);
+    }
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+/* Options of ps, and the jobs that it refuses. */
+#include "impl/ps/ps_layout.h"
+#include "impl/strategies.h"
+
+#include <string.h>
+
+static const ls_declared_option mode = {
+    "ps-mode",
+    "sync|async|ssp",
+    "sync",
+    "",
+    "gradients are applied: of a step together; each when it comes; the same, within a bound",
+    .type = LS_DECLARED_WORD,
+    .words = (const char *const[]){"sync", "async", "ssp", NULL}};
+static const ls_declared_option staleness = {"ps-staleness",
+                                             "K",
+                                             "2",
+                                             "steps",
+                                             "a worker is at most K steps ahead of the slowest",
+                                             .low = 0,
+                                             .high = 1000000,
+                                             .when = "--ps-mode ssp"};
+static const ls_declared_option servers = {"ps-servers",
+                                           "N",
+                                           "1",
+                                           "ranks",
+                                           "ranks that are servers, the first ones",
+                                           .low = 1,
+                                           .high = 1023,
+                                           .when = "several ranks"};
+static const ls_declared_option colocate = {"ps-colocate",
+                                            "yes|no",
+                                            "no",
+                                            "",
+                                            "every rank works, servers too",
+                                            .type = LS_DECLARED_SWITCH,
+                                            .when = "several ranks"};
+static const ls_declared_option shard = {
+    "ps-shard",
+    "bytes|variable",
+    "bytes",
+    "",
+    "bytes: as many on each server; variable: whole ones, greedily balanced",
+    .type = LS_DECLARED_WORD,
+    .words = (const char *const[]){"bytes", "variable", NULL},
+    .when = "several ranks"};
+static const ls_declared_option backups = {"ps-backup-workers",
+                                           "B",
+                                           "0",
+                                           "workers",
+                                           "gradients that a step does not wait for",
+                                           .low = 0,
+                                           .high = 1022,
+                                           .when = "--ps-mode sync"};
+
+const ls_declared_option *const ls_ps_declared[] = {
+    &mode, &staleness, &servers, &colocate, &shard, &backups, &ls_option_variable_device, NULL};
+
+bool ls_ps_has(const ls_declared_values *values, int ranks, const ls_declared_option *option)
+{
+    const int64_t m = ls_declared_number(values, &mode);
+    if (option == &staleness)
+        return m == LS_PS_SSP;
+    if (option == &backups)
+        return m == LS_PS_SYNC;
+    if (option == &ls_option_variable_device) /* in one process the server is a device */
+        return ranks == 1;
+    return option == &mode || ranks > 1;
+}
+
+void ls_ps_resolve(ls_job *job, int ranks)
+{
+    const ls_declared_values *v = &job->options;
+    job->ps = (ls_ps_options){.ranks = ranks,
+                              .mode = (ls_ps_mode)ls_declared_number(v, &mode),
+                              .staleness = (int)ls_declared_number(v, &staleness),
+                              .backups = (int)ls_declared_number(v, &backups),
+                              .servers = (int)ls_declared_number(v, &servers),
+                              .colocate = ls_declared_number(v, &colocate),
+                              .by_variable = ls_declared_number(v, &shard)};
+}
+
+/* Servers are ranks, or in one process the one variable device. */
+ls_status ls_ps_check(const ls_outline *o)
+{
+    const bool device = strcmp(o->comm, "device") == 0, exact = o->job->exact;
+    const ls_ps_options *ps = &o->job->ps;
+    const int workers = ls_ps_workers(ps, (int)o->devices * o->ranks);
+    if (device && ls_ps_by_arrival(ps))
+        return ls_ps_refuse_arrival(o->comm);
+    if (strcmp(o->comm, "thread") != 0 && strcmp(o->comm, "mpi") != 0 && !device)
+        return ls_fail(LS_CODE_USAGE, "option", "--comm",
+                       "%s cannot send to one rank, as servers do; thread, mpi, device or auto",
+                       o->comm);
+    if (o->ranks == 1 && (ps->servers != 1 || ps->colocate))
+        return ls_fail(LS_CODE_USAGE, "option", ps->colocate ? "--ps-colocate" : "--ps-servers",
+                       "is of several ranks, and in one process the server is the variable device; "
+                       "--ranks N or mpirun -n N works");
+    if (exact && ps->mode != LS_PS_SYNC)
+        return ls_fail(LS_CODE_USAGE, "option", "--ps-mode",
+                       "async and ssp have no sum of all gradients that could be exact; --reduce "
+                       "fast, or sync, works");
+    if (exact && ps->backups)
+        return ls_fail(LS_CODE_USAGE, "option", "--ps-backup-workers",
+                       "leaves gradients out, and the exact sum has all; --reduce fast, or 0, "
+                       "works");
+    if (ps->backups && ps->backups >= workers)
+        return ls_fail(LS_CODE_USAGE, "option", "--ps-backup-workers",
+                       "%d of %d workers leave none to wait for; at most %d, or more workers, work",
+                       ps->backups, workers, workers - 1);
+    if (o->ranks > 1 && o->devices != 1)
+        return ls_fail(LS_CODE_USAGE, "option", "--devices",
+                       "is 1 for each rank of ps, not %zu; more ranks work", o->devices);
+    if (o->ranks > 1 && ps->colocate && ps->servers > o->ranks)
+        return ls_fail(LS_CODE_USAGE, "option", "--ps-servers",
+                       "%d servers are more than the %d ranks; at most as many work", ps->servers,
+                       o->ranks);
+    if (o->ranks > 1 && !ps->colocate && ps->servers >= o->ranks)
+        return ls_fail(LS_CODE_USAGE, "option", "--ps-servers",
+                       "%d servers leave none of %d ranks to work; %d ranks or more, or "
+                       "--ps-colocate, work",
+                       ps->servers, o->ranks, ps->servers + 1);
+    return LS_OK;
+}

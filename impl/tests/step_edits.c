@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Edits of steps, in builds with LOCKSTEP_HOOKS: a task or a wait is changed as a wrong strategy,
+ * or a wrong derivation, would have it; checks must find it. Switched by the environment:
+ *
+ *     LOCKSTEP_EDIT=KIND:NUMBER    drop, double: that task. swap: it and the next one of its lane.
+ *                                  turn: it and the next one said. drop-wait: that wait.
+ *                                  drop-begin: that task's, for the step's beginning
+ *                  KIND:NUMBER?    is not made; a refusal says whether the step would mean the same
+ *     LOCKSTEP_PLANT=BUG           the bugs of hooks.h that are edits: by a table here
+ *
+ * Numbers count from 0 through the full batch's step, then through the smaller one's. Tasks are
+ * edited as they are said, before it is derived who waits for whom.
+ */
+#include "common/base/hooks.h"
+#include "impl/step/run.h"
+#include "impl/step/step_private.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Of tasks -------------------------------------------------------------------------------- */
+
+/* A copy between devices is counted where it is said. */
+static void count(ls_step *s, const ls_task *task, bool more)
+{
+    if (!task->to.memory || ls_step_replica(s, task->to.member)->device ==
+                                ls_step_replica(s, task->from.member)->device)
+        return;
+    s->copied.bytes_sent += more ? task->to.bytes : 0 - task->to.bytes;
+    s->copied.messages_sent += more ? 1 : (uint64_t)-1;
+}
+
+static void drop(ls_step *s, size_t t)
+{
+    count(s, &s->tasks[t], false);
+    s->task_count--;
+    memmove(&s->tasks[t], &s->tasks[t + 1], (s->task_count - t) * sizeof *s->tasks);
+}
+
+static void insert(ls_step *s, size_t t, ls_task task)
+{
+    s->tasks = ls_step_grow(s, s->tasks, s->task_count, sizeof *s->tasks);
+    if (s->status)
+        return;
+    memmove(&s->tasks[t + 1], &s->tasks[t], (s->task_count - t) * sizeof *s->tasks);
+    s->task_count++;
+    s->tasks[t] = task;
+    count(s, &task, true);
+}
+
+static void repeat(ls_step *s, size_t t)
+{
+    ls_task again = s->tasks[t];
+    if (again.call >= 0)
+        again.call = s->calls++;
+    insert(s, t + 1, again);
+}
+
+static void swap(ls_step *s, size_t t, size_t other)
+{
+    const ls_task keep = s->tasks[t];
+    s->tasks[t] = s->tasks[other];
+    s->tasks[other] = keep;
+}
+
+/* The task that a swap or turn is with; the task's own number: there is none. */
+static size_t partner(const ls_step *s, size_t t, bool lane)
+{
+    size_t other = t + 1;
+    while (lane && other < s->task_count && s->tasks[other].lane != s->tasks[t].lane)
+        other++;
+    return other < s->task_count ? other : t;
+}
+
+/* Of one end, with different others: they do not wait for each other, and steps that the check lets
+ * through have a place for each. */
+static bool are_apart(const ls_task *x, const ls_task *y)
+{
+    return x->peer >= 0 && y->peer >= 0 && x->peer != y->peer && !x->announces && !y->announces;
+}
+
+/* Gradients that a server is told of are sent when they are there: it is only held up till then. */
+static bool is_promised(const ls_step *s, const ls_task *task, const ls_access *a)
+{
+    const ls_replica *r = ls_step_replica(s, s->run->lanes[task->lane].member);
+    const char *begin = (const char *)r->gradients, *at = a->memory;
+    return task->announces && at >= begin && at < begin + r->elements * sizeof(float);
+}
+
+/* `order`: messages of one end have an order, and what is announced is there. */
+static bool touch(const ls_step *s, const ls_task *x, const ls_task *y, bool order)
+{
+    for (size_t i = 0; i < x->access_count; i++) {
+        const ls_access *a = &s->accesses[x->access + i];
+        if (!order && (is_promised(s, x, a) || (are_apart(x, y) && a->memory == x->ends[x->rank])))
+            continue;
+        for (size_t k = 0; k < y->access_count; k++) {
+            const ls_access *b = &s->accesses[y->access + k];
+            if (!order && is_promised(s, y, b))
+                continue;
+            if ((a->writes || b->writes) &&
+                (const char *)a->memory < (const char *)b->memory + b->bytes &&
+                (const char *)b->memory < (const char *)a->memory + a->bytes)
+                return true;
+        }
+    }
+    return false;
+}
+
+/* Whether both can change places: neither touches what is said from the one to the other does. */
+static bool can_swap(const ls_step *s, size_t t, size_t other, bool order)
+{
+    for (size_t i = t; i <= other; i++)
+        if ((i != t && touch(s, &s->tasks[t], &s->tasks[i], order)) ||
+            (i != other && touch(s, &s->tasks[i], &s->tasks[other], order)))
+            return false;
+    return true;
+}
+
+/* ---- The edit that is asked for -------------------------------------------------------------- */
+
+typedef struct edit {
+    char kind[16];
+    size_t number;
+    bool asks; /* only what it would be */
+} edit;
+
+static bool find_edit(edit *e)
+{
+    const char *text = ls_hooks_edit();
+    char end = 0;
+    if (!text || sscanf(text, "%15[a-z-]:%zu%c", e->kind, &e->number, &end) < 2)
+        return false;
+    e->asks = end == '?';
+    return true;
+}
+
+static bool is(const edit *e, const char *kind)
+{
+    return strcmp(e->kind, kind) == 0;
+}
+
+static ls_status answer(const char *text)
+{
+    return ls_fail(LS_CODE_USAGE, "LOCKSTEP_EDIT", ls_hooks_edit(), "%s", text);
+}
+
+static ls_status answer_none(const char *what, size_t there)
+{
+    return ls_fail(LS_CODE_USAGE, "LOCKSTEP_EDIT", ls_hooks_edit(), "no such %s; there are %zu",
+                   what, there);
+}
+
+static size_t count_all(const ls_stepped *run, bool waits)
+{
+    size_t all = 0;
+    for (int kind = 0; kind < LS_KINDS; kind++)
+        all += waits ? run->step[kind].wait_count : run->step[kind].task_count;
+    return all;
+}
+
+static ls_status edit_task(ls_step *s, size_t t, const edit *e)
+{
+    const bool swaps = is(e, "swap") || is(e, "turn");
+    const size_t other = swaps ? partner(s, t, is(e, "swap")) : t;
+    if (swaps && other == t)
+        return answer("is equivalent: nothing follows");
+    if (swaps && is(e, "turn") && s->tasks[t].lane == s->tasks[other].lane)
+        return answer("is equivalent: to the swap on their lane");
+    if (swaps && can_swap(s, t, other, true))
+        return answer("is equivalent: neither touches what the other does");
+    if (swaps && e->asks && can_swap(s, t, other, false))
+        return answer("is equivalent: messages in another order, which all meet");
+    if (e->asks)
+        return answer("is another step");
+    if (swaps)
+        swap(s, t, other);
+    else if (is(e, "drop"))
+        drop(s, t);
+    else
+        repeat(s, t);
+    return s->status;
+}
+
+/* ---- Bugs that are edits --------------------------------------------------------------------- */
+
+enum { DROP = 1, DOUBLE, EARLY, DROP_LAST_OP, DROP_WAIT, DROP_BEGIN };
+enum { ALL, LAST, LAST_RANGE, LAST_MEMBER, BEHIND };
+
+/* The tasks of a verb: all, those said last, or behind the other verb's; waits for the other's. */
+static const struct planted {
+    int bug, kind, which;
+    const char *verb, *on;
+    bool tail; /* of the smaller batch alone */
+} table[] = {
+    {LS_PLANT_bucket_left_out, DROP, LAST_RANGE, "all-reduce", NULL, false},
+    {LS_PLANT_bucket_early, EARLY, LAST_RANGE, "all-reduce", "backward", false},
+    {LS_PLANT_tail_not_reduced, DROP, ALL, "all-reduce", NULL, true},
+    {LS_PLANT_stale_variables, DROP, ALL, "fetch", NULL, false},
+    {LS_PLANT_fetched_twice, DOUBLE, ALL, "fetch", NULL, false},
+    {LS_PLANT_tower_left_out, DROP_LAST_OP, ALL, "add up", NULL, false},
+    {LS_PLANT_applied_twice, DOUBLE, ALL, "update", NULL, false},
+    {LS_PLANT_update_left_out, DROP, LAST_MEMBER, "update", NULL, false},
+    {LS_PLANT_done_wait, DROP_WAIT, ALL, "add up", "", false},
+    {LS_PLANT_ready_wait, DROP_BEGIN, ALL, "fetch", NULL, false},
+    {LS_PLANT_final_wait, DROP_WAIT, ALL, "all-reduce", "backward", false},
+    {LS_PLANT_reduced_wait, DROP_WAIT, ALL, "update", "all-reduce", false},
+    {LS_PLANT_push_early, DROP_WAIT, ALL, "", "backward", false},
+    {LS_PLANT_push_overwrites, EARLY, ALL, "add", "receive", false},
+    {LS_PLANT_pull_wait, DROP_WAIT, ALL, "forward", "receive", false},
+    {LS_PLANT_branch_left_out, DROP, ALL, "add up", NULL, false},
+    {LS_PLANT_copy_stale, DROP, BEHIND, "send", "update", false},
+    {LS_PLANT_stage_stale, DROP, LAST_MEMBER, "update", NULL, false},
+    {LS_PLANT_micro_left_out, DROP, LAST, "add up", NULL, false},
+    {LS_PLANT_border_wait, DROP_WAIT, ALL, "", "send", false},
+    {LS_PLANT_place_not_reduced, DROP, LAST_RANGE, "all-reduce", NULL, false},
+};
+
+static const struct planted *find_planted(void)
+{
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (ls_hooks_planted(table[i].bug))
+            return &table[i];
+    return NULL;
+}
+
+static bool says(const ls_task *task, const char *verb)
+{
+    return !*verb || strcmp(task->verb, verb) == 0;
+}
+
+/* The last task of the verb. */
+static const ls_task *last_of(const ls_step *s, const char *verb)
+{
+    const ls_task *last = NULL;
+    for (size_t t = 0; t < s->task_count; t++)
+        last = says(&s->tasks[t], verb) ? &s->tasks[t] : last;
+    return last;
+}
+
+static bool is_meant(const struct planted *p, const ls_task *task, const ls_task *last, bool behind)
+{
+    if (!says(task, p->verb))
+        return false;
+    if (p->which == LAST)
+        return task->op == last->op;
+    if (p->which == LAST_RANGE)
+        return task->range.first == last->range.first && task->range.count == last->range.count;
+    return p->which == ALL || (p->which == LAST_MEMBER && task->lane == last->lane) ||
+           (p->which == BEHIND && behind);
+}
+
+/* Before the latest task of the other verb on its member's lane. */
+static void move_early(ls_step *s, size_t t, const char *verb)
+{
+    const ls_task task = s->tasks[t];
+    const int member = s->run->lanes[task.lane].member;
+    size_t to = t;
+    for (size_t i = 0; i < t; i++)
+        if (says(&s->tasks[i], verb) && s->run->lanes[s->tasks[i].lane].member == member)
+            to = i;
+    memmove(&s->tasks[to + 1], &s->tasks[to], (t - to) * sizeof task);
+    s->tasks[to] = task;
+}
+
+static void plant(ls_step *s, const struct planted *p)
+{
+    const ls_task *found = last_of(s, p->verb);
+    const ls_task last = found ? *found : (ls_task){0};
+    bool behind = false;
+    for (size_t t = 0; t < s->task_count && !s->status; t++) {
+        behind = behind || (p->on && says(&s->tasks[t], p->on));
+        if (!is_meant(p, &s->tasks[t], &last, behind))
+            continue;
+        if (p->kind == DROP)
+            drop(s, t--);
+        else if (p->kind == DOUBLE)
+            repeat(s, t++);
+        else if (p->kind == EARLY)
+            move_early(s, t, p->on);
+        else if (p->kind == DROP_LAST_OP)
+            s->tasks[t].op_count--;
+        if (p->which == LAST_MEMBER)
+            return;
+    }
+}
+
+ls_status ls_steps_edit_tasks(ls_stepped *run)
+{
+    const struct planted *p = find_planted();
+    edit e;
+    if (!ls_hooks_edits())
+        return LS_OK;
+    for (int b = p && p->tail ? LS_TAIL : LS_FULL; p && b < LS_KINDS; b++)
+        plant(&run->step[b], p);
+    if (!find_edit(&e) || !find_edit(&e) || is(&e, "drop-wait") || is(&e, "drop-begin"))
+        return LS_OK;
+    for (int b = 0; b < LS_KINDS; b++) {
+        if (e.number < run->step[b].task_count)
+            return edit_task(&run->step[b], e.number, &e);
+        e.number -= run->step[b].task_count;
+    }
+    return answer_none("task", count_all(run, false));
+}
+
+/* ---- Of waits -------------------------------------------------------------------------------- */
+
+static void drop_wait(ls_step *s, ls_task *task, size_t at)
+{
+    size_t *waits = s->waits + task->wait;
+    task->wait_count--;
+    memmove(waits + at, waits + at + 1, (task->wait_count - at) * sizeof *waits);
+}
+
+static void plant_wait(ls_step *s, const struct planted *p)
+{
+    for (size_t t = 0; t < s->task_count; t++) {
+        ls_task *task = &s->tasks[t];
+        if (!says(task, p->verb))
+            continue;
+        if (p->kind == DROP_BEGIN)
+            task->begins = false;
+        for (size_t w = task->wait_count; w-- > 0 && p->kind == DROP_WAIT;)
+            if (says(&s->tasks[s->waits[task->wait + w]], p->on))
+                drop_wait(s, task, w);
+    }
+}
+
+/* The task that the numbered wait is of; *at: which of its waits. */
+static ls_task *find_wait(ls_stepped *run, size_t number, ls_step **s, size_t *at)
+{
+    for (int b = 0; b < LS_KINDS; b++) {
+        *s = &run->step[b];
+        for (size_t t = 0; t < (*s)->task_count; t++) {
+            *at = number;
+            if (number < (*s)->tasks[t].wait_count)
+                return &(*s)->tasks[t];
+            number -= (*s)->tasks[t].wait_count;
+        }
+    }
+    return NULL;
+}
+
+static ls_task *find_begin(ls_stepped *run, size_t number)
+{
+    for (int b = 0; b < LS_KINDS; number -= run->step[b++].task_count)
+        if (number < run->step[b].task_count)
+            return &run->step[b].tasks[number];
+    return NULL;
+}
+
+/* What was asked about: without it, is anything unordered? Only fences can be spared. */
+static ls_status judge(const ls_stepped *run)
+{
+    ls_status raced = ls_stepped_check(&run->shared.base);
+    const bool spared = !raced;
+    ls_status_free(raced);
+    return answer(spared ? "is equivalent: a fence that no memory asks for" : "is another step");
+}
+
+static ls_status edit_waits(ls_stepped *run)
+{
+    const struct planted *p = find_planted();
+    edit e;
+    size_t at;
+    ls_step *s;
+    if (!ls_hooks_edits())
+        return LS_OK;
+    for (int b = 0; p && b < LS_KINDS; b++)
+        plant_wait(&run->step[b], p);
+    if (!find_edit(&e) || (!is(&e, "drop-wait") && !is(&e, "drop-begin")))
+        return LS_OK;
+    ls_task *task =
+        is(&e, "drop-wait") ? find_wait(run, e.number, &s, &at) : find_begin(run, e.number);
+    if (!task)
+        return answer_none("wait", count_all(run, true));
+    if (is(&e, "drop-wait"))
+        drop_wait(s, task, at);
+    else if (task->begins)
+        task->begins = false;
+    else
+        return answer("is equivalent: it does not wait for the beginning");
+    return e.asks ? judge(run) : LS_OK;
+}
+
+/* Steps are checked whenever some are built; those of a strategy that the gate compares are left to
+ * that where they are edited. */
+ls_status ls_steps_edit_waits(ls_stepped *run)
+{
+    LS_TRY(edit_waits(run));
+    const bool edited = ls_hooks_edits() && (ls_hooks_edit() || find_planted());
+    return edited && run->shared.base.strategy->equivalent ? LS_OK
+                                                           : ls_stepped_check(&run->shared.base);
+}

@@ -79,17 +79,20 @@ ls_status ls_option_set_append(ls_option_set *set, const ls_option *option, cons
         return ls_setting_refuse(&setting, LS_CODE_USAGE, "empty value; %s, or leave it out",
                                  option->placeholder);
     ls_option_given *given = given_of(set, option);
-    ls_option_value *values = realloc(given->values, (given->count + 1) * sizeof *values);
-    if (!values)
-        return ls_fail_memory("options", (given->count + 1) * sizeof *values);
-    given->values = values;
+    if ((given->count & (given->count - 1)) == 0) { /* doubles: a hostile plan's list is long */
+        const size_t room = given->count ? 2 * given->count : 1;
+        ls_option_value *values = realloc(given->values, room * sizeof *values);
+        if (!values)
+            return ls_fail_memory("options", room * sizeof *values);
+        given->values = values;
+    }
     ls_option_value value = {strdup(text), origin ? strdup(origin) : NULL};
     if (!value.text || (origin && !value.origin)) {
         free(value.text);
         free(value.origin);
         return ls_fail_memory("options", strlen(text));
     }
-    values[given->count++] = value;
+    given->values[given->count++] = value;
     return LS_OK;
 }
 

@@ -364,9 +364,10 @@ static void markdown_rows(ls_writer *writer, const ls_table *table)
 void ls_markdown_flush(ls_writer *writer)
 {
     static const char *const telling[] = {"model", "strategy", "devices", "batch_global", "steps"};
-    json_t *differ, *shared, *fields = json_array();
+    json_t *differ, *shared;
     if (json_array_size(writer->kept) == 0)
         return;
+    json_t *fields = json_array();
     part_options(writer, &differ, &shared);
     for (size_t i = 0; i < sizeof telling / sizeof *telling; i++)
         json_array_append_new(fields, json_string(telling[i]));

@@ -27,15 +27,16 @@ ps backup: 2 0 1: --strategy ps --ps-backup-workers 1
 "
 lockstep run --steps 1 --results none # measures the roof, which rank 0 would do while others wait
 
-# Runs the command of a cell: a healthy case, then one with the fault.
+# Runs the command of a cell: a group of healthy cases, which has its rows when it ends, then one with the fault.
 run_cell() { # run_cell FOLDER FAULT VICTIM OPTIONS...
     local folder=$1 fault=$2 victim=$3 status=0
     shift 3
     mkdir "$folder" "$folder/tmp" # mpirun's own files, which one that ends would take from one that begins
-    printf 'inject: ["%s=%s:%s", none]\n' "$fault" "$victim" $step >"$folder/plan.yaml"
-    # 2 s without progress and some to end, after the start and the healthy case: a hang is what never ends
+    printf 'cases:\n- {seed: [1, 2, 3, 4, 5, 6, 7, 8], steps: 2, warmup: 0, gate-steps: 0}\n- {inject: "%s=%s:%s", steps: 60}\n' \
+        "$fault" "$victim" $step >"$folder/plan.yaml"
+    # 2 s without progress and some to end, after the start and the healthy cases: a hang is what never ends
     TMPDIR=$folder/tmp MPIRUN_SECONDS=300 "$launcher" $ranks "$LOCKSTEP" run "$@" --model mlp:784-16-10 --data synthetic:500 \
-        --batch 60 --steps 60 --blocks 1 --format jsonl --results "$folder/r.db" --timeout 2s \
+        --batch 60 --blocks 1 --format jsonl --results "$folder/r.db" --timeout 2s \
         --plan "$folder/plan.yaml" >"$folder/out" 2>"$folder/all" </dev/null || status=$?
     echo "$status" >"$folder/status"
 }
@@ -54,11 +55,12 @@ judge_cell() { # judge_cell FOLDER FAULT VICTIM NAME
     expect "the lost rank is named by another" eval "grep -v '^lockstep: rank $victim on [^ ]*: \(told\|waited\)' err |
         grep -q '\brank $victim\b'"
     expect "nobody else is named as lost" eval "! grep '\(: silent: \|is gone$\)' err | grep -v '\brank $victim on [^ ]*\(: silent\| (pid [0-9]*) is gone$\)' | grep -q ."
-    rows "the row so far is printed" "r['result']['status'] == 'ok' and 'inject' not in r['case'] and
+    rows "the rows so far are printed" "[x['case']['seed'] for x in rows[:8]] == list(range(1, 9)) and
+        all(x['result']['status'] == 'ok' and 'inject' not in x['case'] for x in rows[:8]) and
         all(x['result']['status'] == 'error' and x['case']['inject'] == '$fault=$victim:$step'
-            for x in rows[1:])"
+            for x in rows[8:])"
     "$LOCKSTEP" results list --results "$folder/r.db" --format jsonl >kept
-    expect "and kept" cmp -s <(head -n 1 out) <(head -n 1 kept)
+    expect "and kept" cmp -s <(head -n 8 out) <(head -n 8 kept)
     [ "$failures" -eq "$before" ] || tail -n 30 "$folder/all" | sed 's/^/  all: /'
     rm -rf "$folder"
 }

@@ -21,7 +21,7 @@ elseif(LOCKSTEP_TESTS_FOR STREQUAL "address") # those that wait, for threads; st
   string(APPEND left_out "|test_(faults_devices|ps$|ps_schedules|schedules|strategies|uncaptured|worker_failure)|seed03_polynomial|seed17")
 elseif(LOCKSTEP_TESTS_FOR STREQUAL "thread") # where threads meet: test_schedules has all strategies
   string(APPEND left_out "|test_(average|bubble|cifar10|digest|dynamic|format|hybrid|idx|models|numbers|option_refusals|philox"
-         "|plan|ps$|ps_replay|run$|safetensors|statistics|status|strategies|text|uncaptured)|kernels|_layers|winograd|seed03|seed17")
+         "|plan|print_step|ps$|ps_replay|run$|safetensors|statistics|status|strategies|text|uncaptured)|kernels|_layers|winograd|seed03|seed17")
 else() # units that compute
   string(APPEND left_out "|test_(arena|bubble|comm|device_name|dynamic|format|gpu|lone|machine|option|plac|plan|progress|pulse"
          "|session|watch|parallel)|emulated|seed")

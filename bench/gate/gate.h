@@ -4,14 +4,18 @@
  * timed. Candidate and judges start from the same values on devices of their own; after each step
  * losses and parameters are compared bit by bit.
  *
- *     exact   with `single --reduce exact`: the same bits
- *     fast    with an oracle, which replays the strategy's sums in sequence (bench/gate/oracle.h):
- * the same bits. The drift of the parameters from `single` is reported and judges nothing. library
- * (the all-reduce) each step's reduced gradient with the float64 sum of the slices' gradients from
- * the same parameters: within a bound; and the update by that gradient: the same bits as `single`'s
- * optimizer makes of it single  with a second, fresh run of itself: it shows that a run is
- * repeatable servers that serve whoever comes first: with nothing, for timing decides which bits a
- * run has; what must hold whoever does is checked (gate_arrival.c)
+ * - exact: with `single --reduce exact`: the same bits.
+ *
+ * - fast: with an oracle, which replays the strategy's sums in sequence (bench/gate/oracle.h): the
+ *   same bits. The drift of the parameters from `single` is reported and judges nothing.
+ *
+ * - sums by a library: each step's reduced gradient with the float64 sum of the slices' gradients
+ *   from the same parameters, within a bound; the update by it has the bits of `single`'s.
+ *
+ * - single: with a second, fresh run of itself, the same bits: a run is repeatable.
+ *
+ * - servers that serve whoever comes first: with nothing, for timing decides which bits a run has;
+ *   what must hold whoever does is checked (gate_arrival.c).
  *
  * Where each replica has parameters of its own, all have the same bits after each step, too.
  * So that judge and candidate cannot be wrong together, the first step's gradient and loss are

@@ -6,6 +6,7 @@ set(LOCKSTEP_PUBLIC_HEADERS
   common/base/log.h
   common/base/order.h
   common/base/philox.h
+  common/base/range.h
   common/base/registry.h
   common/base/status.h
   common/comm/comm_choice.h

@@ -8,9 +8,10 @@
  *     LOCKSTEP_EDIT=KIND:NUMBER    edits a task or a wait of the step (impl/tests/step_edits.c)
  *     LOCKSTEP_FUZZ=SEED           threads pause at random before queue, event and rank operations
  *     LOCKSTEP_FAIL=DEVICE:STEP[:OPERATION][!]
- *                                  an operation of a device's queue fails: of its step STEP the
- *                                  one of that number, both from 0, or the last where there are
- * less; with `!` so that nothing more can be done on it
+ *
+ * The last one makes an operation of a device's queue fail: of its step STEP the one of that
+ * number, both from 0, or the last where there are less; with `!` so that nothing more can be done
+ * on it.
  */
 #ifndef LS_COMMON_BASE_HOOKS_H
 #define LS_COMMON_BASE_HOOKS_H

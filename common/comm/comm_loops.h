@@ -3,12 +3,7 @@
 #ifndef LS_COMMON_COMM_COMM_LOOPS_H
 #define LS_COMMON_COMM_COMM_LOOPS_H
 
-#include <stddef.h>
-
-/** A range of elements. */
-typedef struct ls_range {
-    size_t first, count;
-} ls_range;
+#include "common/base/range.h"
 
 /** to[i] = to[i] + from[i]; the arrays do not overlap. */
 void ls_loop_add(float *to, const float *from, size_t count);

@@ -9,6 +9,7 @@
 #ifndef LS_COMMON_NN_VARIABLES_H
 #define LS_COMMON_NN_VARIABLES_H
 
+#include "common/base/range.h"
 #include "common/base/status.h"
 
 #include <stdbool.h>
@@ -23,11 +24,6 @@ typedef enum ls_initializer {
     /** Uniform in +-sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio, AISTATS 2010). */
     LS_INITIALIZER_GLOROT_UNIFORM
 } ls_initializer;
-
-/** Elements [first, first + count) of the flat buffers. */
-typedef struct ls_range {
-    size_t first, count; /**< elements */
-} ls_range;
 
 /** What both have; count 0 where that is nothing. */
 static inline ls_range ls_range_common(ls_range a, ls_range b)

@@ -292,7 +292,11 @@ ls_status ls_replica_feed(ls_replica *r, ls_net *net, uint64_t first, ls_op_list
                   .shuffle = r->job->shuffle},
         .state = r->state,
         .augment = r->job->augment};
-    return append_feed(r, &source, net, first, ops);
+    const size_t before = ops->count;
+    LS_TRY(append_feed(r, &source, net, first, ops));
+    for (size_t i = before; i < ops->count; i++) /* samples are brought, nothing is computed */
+        ops->items[i]->use = LS_TIME_COPY;
+    return LS_OK;
 }
 
 ls_status ls_replica_finish(ls_replica *r, int64_t batch, ls_op_list *ops)

@@ -154,7 +154,7 @@ static json_t *waterfall_group(const ls_trial *trial)
     json_t *group = json_object();
     memcpy(ms, trial->part_ms, sizeof ms);
     ms[LS_TIME_COMPUTE] += ms[LS_TIME_BACKWARD];
-    ms[LS_TIME_WAIT] += ms[LS_TIME_IDLE];
+    ms[LS_TIME_HARNESS] += ms[LS_TIME_IDLE]; /* nothing was put, or nothing known was done */
     for (size_t use = 0; use < sizeof names / sizeof *names; use++)
         if (names[use] && ms[use] > 0)
             put_real(group, names[use], ms[use]);

@@ -2,8 +2,8 @@
 /*
  * What a step's time goes to: some more full steps with a reading of the clock after each
  * operation, when all that the row and the user keep has been taken. Where the devices' time goes,
- * of parameter servers the workers'; time that a queue spends on nothing it knows of counts as
- * idle. Of a pipeline several rounds, for medians of its idle share (bubble.h).
+ * of parameter servers the workers'; what a device waits for another queue is the time of what that
+ * did (impl/step/blame.c). Of a pipeline several rounds, for medians of its idle share (bubble.h).
  */
 #include "bench/train/bubble.h"
 #include "bench/train/statistics.h"
@@ -14,13 +14,19 @@
 
 enum { PROFILED = 100, ROUNDS = 15 }; /* steps at most; of a pipeline, in so many rounds */
 
+/* A device's: as its queues have it, and what they waited for told apart. */
+typedef struct device_time {
+    ls_time_profile times, parts;
+} device_time;
+
 /* The rounds of a trial. */
 typedef struct profile {
     ls_trial *trial;
     size_t here, devices;    /* of this process, of all */
+    device_time *all;        /* [devices] of the latest round */
+    device_time *mine;       /* [here] */
     ls_time_profile *times;  /* [devices] of the latest round */
-    ls_time_profile *sums;   /* [devices] of all */
-    ls_time_profile *mine;   /* [here] */
+    ls_time_profile *sums;   /* [devices] parts of all rounds */
     double measured[ROUNDS]; /* idle shares of a pipeline */
     double formula[ROUNDS];
 } profile;
@@ -31,9 +37,10 @@ static ls_status profile_here(profile *p, uint64_t steps)
     ls_session *session = &p->trial->session;
     LS_TRY(session->run->kind->step(session->run, false, steps));
     LS_TRY(session->run->kind->sync(session->run));
-    LS_TRY(session->run->kind->profile(session->run, false));
+    LS_TRY(session->run->kind->profile(session->run, 0));
     for (size_t d = 0; d < p->here; d++)
-        p->mine[d] = session->run->kind->times(session->run, d);
+        p->mine[d] = (device_time){session->run->kind->times(session->run, d),
+                                   session->run->kind->parts(session->run, d)};
     return LS_OK;
 }
 
@@ -43,12 +50,13 @@ static ls_status take_round(profile *p, uint64_t steps)
     const ls_session *session = &p->trial->session;
     ls_comm *comm = session->job.comm;
     bool stop = false;
-    LS_TRY(ls_team_turn(comm, session->run->kind->profile(session->run, true), &steps, &stop));
-    LS_TRY(
-        ls_comm_bring(comm, profile_here(p, steps), p->mine, p->here * sizeof *p->mine, p->times));
-    for (size_t d = 0; d < p->devices; d++)
+    LS_TRY(ls_team_turn(comm, session->run->kind->profile(session->run, steps), &steps, &stop));
+    LS_TRY(ls_comm_bring(comm, profile_here(p, steps), p->mine, p->here * sizeof *p->mine, p->all));
+    for (size_t d = 0; d < p->devices; d++) {
+        p->times[d] = p->all[d].times;
         for (int use = 0; use < LS_TIME_USES; use++)
-            p->sums[d].ns[use] += p->times[d].ns[use];
+            p->sums[d].ns[use] += p->all[d].parts.ns[use];
+    }
     return LS_OK;
 }
 
@@ -111,21 +119,30 @@ ls_status ls_trial_profile(ls_trial *trial)
     const uint64_t all = trial->timed_done < PROFILED ? trial->timed_done : PROFILED;
     const uint64_t most = is_pipeline(trial) ? ROUNDS : 1;
     const uint64_t rounds = all < most ? all : most, each = all / rounds;
-    ls_time_profile *memory = calloc(2 * devices + here, sizeof *memory);
-    ls_status status =
-        memory ? LS_OK : ls_fail_memory("profile", (2 * devices + here) * sizeof *memory);
-    LS_TRY(ls_team_agree(session->job.comm, status));
+    device_time *memory = calloc(devices + here, sizeof *memory);
+    ls_time_profile *sums = calloc(2 * devices, sizeof *sums);
+    ls_status status = memory && sums
+                           ? LS_OK
+                           : ls_fail_memory("profile", (2 * devices + here) * sizeof *memory);
+    status = ls_team_agree(session->job.comm, status);
+    if (status) {
+        free(memory);
+        free(sums);
+        return status;
+    }
     profile p = {.trial = trial,
                  .here = here,
                  .devices = devices,
-                 .times = memory,
-                 .sums = memory + devices,
-                 .mine = memory + 2 * devices};
+                 .all = memory,
+                 .mine = memory + devices,
+                 .times = sums + devices,
+                 .sums = sums};
     status = take_rounds(&p, rounds, trial->chunk < each ? trial->chunk : each);
     if (!status)
         measure_parts(&p);
     for (size_t s = 0; s < trial->server_count && !status; s++)
         trial->servers[s].busy = ls_ps_report_busy(session->run, s);
     free(memory);
+    free(sums);
     return status;
 }

@@ -182,16 +182,55 @@ ls_status ls_comm_even_split(size_t total, int parts, size_t **out)
 }
 
 /* Its end is written by every operation: so they have an order, in which all ranks put them, and
- * nobody uses its scratch meanwhile. */
-static ls_status touch(ls_comm *comm, const ls_access *data, size_t count, ls_op **op)
+ * nobody uses its scratch meanwhile. `told`: how its messages were. */
+static ls_status touch(ls_comm *comm, const ls_access *data, size_t count, ls_status told,
+                       ls_op **op)
 {
     const ls_access end = {comm, sizeof *comm, true};
-    ls_status status = ls_op_touches(*op, &end, 1);
+    ls_status status = told ? told : ls_op_touches(*op, &end, 1);
     if (!status)
         status = ls_op_touches(*op, data, count);
     if (status)
         ls_op_free(*op);
     return status;
+}
+
+/* Adds a message, if it is one. */
+static ls_status tell(ls_comm *comm, int from, int to, size_t count, ls_op *op)
+{
+    if (from < 0 || to < 0 || from == to || !count)
+        return LS_OK;
+    const ls_op_message message = {comm, from, to, count * sizeof(float)};
+    return ls_op_sends(op, &message);
+}
+
+/* What an exchange moves over a border. */
+static ls_status tell_exchange(ls_comm *comm, const ls_exchange *x, ls_op *op)
+{
+    if (x->inside)
+        return LS_OK;
+    LS_TRY(tell(comm, comm->rank, x->to, x->send_count, op));
+    return tell(comm, x->from, comm->rank, x->receive_count, op);
+}
+
+/* `direct`: each rank has the others' part of its slice, and gives each the sum of it; of few
+ * elements each has all. */
+static ls_status tell_direct(ls_comm *comm, size_t count, ls_op *op)
+{
+    const int me = comm->rank;
+    const ls_direct_part own = ls_comm_direct_part(me, comm->size, count);
+    for (int q = 0; q < comm->size; q++) {
+        const ls_direct_part its = ls_comm_direct_part(q, comm->size, count);
+        if (q == me)
+            continue;
+        LS_TRY(tell(comm, me, q, its.slice.count, op));
+        LS_TRY(tell(comm, q, me, own.slice.count, op));
+        if (own.few)
+            continue;
+        LS_TRY(tell(comm, me, q, own.slice.count, op));
+        LS_TRY(tell(comm, q, me, its.slice.count, op));
+    }
+    return LS_OK;
 }
 
 ls_status ls_comm_exchange(ls_comm *comm, const ls_exchange *x, ls_op **out)
@@ -203,14 +242,14 @@ ls_status ls_comm_exchange(ls_comm *comm, const ls_exchange *x, ls_op **out)
         return ls_fail(LS_CODE_USAGE, "communicator", comm->backend->name,
                        "has its library's all-reduce alone; --allreduce library or auto works");
     LS_TRY(comm->backend->exchange(comm, x, out));
-    return touch(comm, data, 2, out);
+    return touch(comm, data, 2, tell_exchange(comm, x, *out), out);
 }
 
 ls_status ls_comm_add_all(ls_comm *comm, bool library, float *data, size_t count, ls_op **out)
 {
     const ls_access all = {data, count * sizeof *data, true};
     LS_TRY((library ? comm->backend->library : comm->backend->direct)(comm, data, count, out));
-    return touch(comm, &all, 1, out);
+    return touch(comm, &all, 1, library ? LS_OK : tell_direct(comm, count, *out), out);
 }
 
 ls_status ls_comm_put_exchange(ls_comm *comm, ls_op_list *ops, const ls_exchange *exchange)

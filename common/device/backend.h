@@ -44,7 +44,8 @@ typedef struct ls_device_backend {
     void (*queue_begin)(ls_queue *queue, uint64_t step);
     /** For a watch, from the host thread that uses the queue. */
     void (*queue_activity)(const ls_queue *queue, struct ls_activity *out);
-    ls_status (*queue_profile)(ls_queue *queue, ls_time_profile *profile); /**< may be NULL */
+    ls_status (*queue_profile)(ls_queue *queue, ls_time_profile *profile,
+                               ls_time_log *log); /**< may be NULL */
     ls_status (*event_open)(ls_device *device, ls_event **out);
     void (*event_close)(ls_event *event);
     ls_status (*queue_record)(ls_queue *queue, ls_event *event);
@@ -75,9 +76,22 @@ struct ls_queue {
     const char *name;
     const bool *pass;         /**< of what is put next; NULL: it runs always */
     ls_time_profile *profile; /**< NULL: not profiled */
+    ls_time_log *log;         /**< NULL: none is kept */
     uint64_t waited_ns;       /**< within the operation that runs, where profiled */
     ls_pulse_place place;     /**< in its machine's pulse */
 };
+
+/** Notes a stretch, where there is room. */
+static inline void ls_time_log_add(ls_time_log *log, const ls_stretch *stretch)
+{
+    const bool peer = stretch->kind == LS_STRETCH_PEER;
+    if (log->count == log->capacity || (peer && !log->peers)) {
+        log->lost++;
+        return;
+    }
+    log->peers -= peer;
+    log->items[log->count++] = *stretch;
+}
 
 struct ls_event {
     ls_device *device;

@@ -138,6 +138,29 @@ typedef struct ls_time_profile {
     uint64_t ns[LS_TIME_USES]; /**< nanoseconds by use */
 } ls_time_profile;
 
+/** What a queue did for a while. */
+typedef enum ls_stretch_kind {
+    LS_STRETCH_OP,   /**< ran an operation */
+    LS_STRETCH_COPY, /**< made a copy */
+    LS_STRETCH_EVENT, /**< waited for an event */
+    LS_STRETCH_PEER  /**< waited for a peer, within the operation whose stretch comes next */
+} ls_stretch_kind;
+
+/** One such while, in the time of ls_clock_ns. */
+typedef struct ls_stretch {
+    uint64_t begin_ns, end_ns;
+    const struct ls_op *op; /**< NULL: it is of none */
+    ls_stretch_kind kind;
+} ls_stretch;
+
+/** What a queue did, one after the other: memory of whoever asks. */
+typedef struct ls_time_log {
+    ls_stretch *items; /**< [capacity] */
+    size_t count, capacity;
+    size_t peers; /**< how many more waits for peers it takes: these are not known beforehand */
+    size_t lost;  /**< what there was no room for */
+} ls_time_log;
+
 /** Memory that a run of an operation touches: addresses of this process, or of its GPU. What is
  *  written may be read, too. */
 typedef struct ls_access {
@@ -145,6 +168,13 @@ typedef struct ls_access {
     size_t bytes;       /**< of it */
     bool writes;        /**< else only reads */
 } ls_access;
+
+/** A message that a run of an operation sends or receives, over a border between devices. */
+typedef struct ls_op_message {
+    const void *channel; /**< the end of a communicator that it goes through */
+    int from, to;        /**< ranks there */
+    size_t bytes;        /**< payload */
+} ls_op_message;
 
 /**
  * An operation: a kernel with its arguments bound. Made by a kernel table (kernel.h), by a
@@ -171,11 +201,16 @@ typedef struct ls_op {
     ls_access *accesses;    /**< all that a run touches but for what is its own, such as workspace:
                                  of these it follows which operations have to wait for which */
     size_t access_count;    /**< how many those are */
+    ls_op_message *messages; /**< all of one run, in the order in which peers have them */
+    size_t message_count;    /**< how many those are */
 } ls_op;
 
 /** Adds to op->accesses; those without memory or bytes are passed over, the same memory becomes
  *  one. ls_op_free frees them, so whoever has told them does not call op->destroy itself. */
 ls_status ls_op_touches(ls_op *op, const ls_access *accesses, size_t count);
+
+/** Adds to op->messages; ls_op_free frees them, as it does accesses. */
+ls_status ls_op_sends(ls_op *op, const ls_op_message *message);
 
 /** Takes NULL. */
 void ls_op_free(ls_op *op);
@@ -248,10 +283,10 @@ ls_status ls_queue_sync(ls_queue *queue);
 
 /**
  * From here on the queue adds to `profile` what its time goes to, by a reading of the clock after
- * every operation; NULL ends that. The queue must be empty; the profile may be read when it is so
- * again. LS_CODE_MISSING where the back end cannot.
+ * every operation, and to `log`, where that is not NULL, when it did what; NULL ends that. The queue
+ * must be empty; both may be read when it is so again. LS_CODE_MISSING where the back end cannot.
  */
-ls_status ls_queue_profile(ls_queue *queue, ls_time_profile *profile);
+ls_status ls_queue_profile(ls_queue *queue, ls_time_profile *profile, ls_time_log *log);
 
 /** For operations that wait for a peer: the time, where the queue is profiled; else 0. */
 uint64_t ls_queue_wait_begin(const ls_queue *queue);

@@ -155,11 +155,23 @@ ls_status ls_op_touches(ls_op *op, const ls_access *accesses, size_t count)
     return LS_OK;
 }
 
+ls_status ls_op_sends(ls_op *op, const ls_op_message *message)
+{
+    const size_t bytes = (op->message_count + 1) * sizeof *op->messages;
+    ls_op_message *all = realloc(op->messages, bytes);
+    if (!all)
+        return ls_fail_memory(op->name, bytes);
+    op->messages = all;
+    all[op->message_count++] = *message;
+    return LS_OK;
+}
+
 void ls_op_free(ls_op *op)
 {
     if (!op)
         return;
     free(op->accesses);
+    free(op->messages);
     if (op->destroy)
         op->destroy(op);
     else
@@ -237,13 +249,13 @@ ls_status ls_queue_sync(ls_queue *queue)
     return beat(queue->device, queue->device->backend->queue_sync(queue));
 }
 
-ls_status ls_queue_profile(ls_queue *queue, ls_time_profile *profile)
+ls_status ls_queue_profile(ls_queue *queue, ls_time_profile *profile, ls_time_log *log)
 {
     const ls_device_backend *backend = queue->device->backend;
     if (!backend->queue_profile)
         return ls_fail(LS_CODE_MISSING, "profile", queue->device->info.text,
                        "queues of this back end cannot be profiled");
-    return backend->queue_profile(queue, profile);
+    return backend->queue_profile(queue, profile, log);
 }
 
 uint64_t ls_queue_wait_begin(const ls_queue *queue)
@@ -253,8 +265,12 @@ uint64_t ls_queue_wait_begin(const ls_queue *queue)
 
 void ls_queue_wait_end(ls_queue *queue, uint64_t begin_ns)
 {
-    if (begin_ns)
-        queue->waited_ns += ls_clock_ns() - begin_ns;
+    if (!begin_ns)
+        return;
+    const uint64_t now_ns = ls_clock_ns();
+    queue->waited_ns += now_ns - begin_ns;
+    if (queue->log)
+        ls_time_log_add(queue->log, &(ls_stretch){begin_ns, now_ns, NULL, LS_STRETCH_PEER});
 }
 
 ls_status ls_event_open(ls_device *device, ls_event **out)

@@ -67,7 +67,6 @@ static ls_status open_transfers(ls_stepped *run)
     for (int m = 0; m < (int)job->device_count; m++) {
         int lane;
         LS_TRY(ls_lane_open(run, m, "transfer", true, &lane));
-        run->lanes[lane].unseen = true;
     }
     return LS_OK;
 }

@@ -3,6 +3,7 @@
 #include "impl/step/run.h"
 
 #include "impl/step/served.h"
+#include "impl/step/trace_private.h"
 
 #include <stdlib.h>
 
@@ -231,17 +232,20 @@ static ls_status mark(ls_run *run)
     return LS_OK;
 }
 
-static ls_status profile(ls_run *run, bool on)
+static ls_status profile(ls_run *run, uint64_t steps)
 {
     ls_stepped *me = stepped(run);
+    if (steps)
+        LS_TRY(ls_lanes_open_logs(me, steps));
     for (int l = 0; l < me->lane_count; l++) {
         ls_lane *lane = &me->lanes[l];
-        if (on)
+        if (steps)
             lane->times = (ls_time_profile){0};
-        if (lane->queue && !lane->unseen)
-            LS_TRY(ls_queue_profile(lane->queue, on ? &lane->times : NULL));
+        if (lane->queue)
+            LS_TRY(ls_queue_profile(lane->queue, steps ? &lane->times : NULL,
+                                    steps && lane->log.items ? &lane->log : NULL));
     }
-    return LS_OK;
+    return steps ? LS_OK : ls_lanes_blame(me);
 }
 
 /* ---- Opening and closing -------------------------------------------------------------------- */
@@ -262,9 +266,11 @@ static void close_run(ls_run *run)
     ls_places_close(me);
     for (size_t i = 0; i < me->update_count; i++)
         ls_op_list_clear(&me->updates[i].ops);
-    for (int l = 0; l < me->lane_count; l++)
+    for (int l = 0; l < me->lane_count; l++) {
         if (me->lanes[l].own)
             ls_queue_close(me->lanes[l].queue);
+        free(me->lanes[l].log.items);
+    }
     for (int g = 0; g < me->group_count; g++)
         ls_group_close(me, &me->groups[g]);
     free(me->groups);
@@ -293,6 +299,7 @@ static const ls_run_kind run_of_steps = {
     .each_op = ls_stepped_each,
     .profile = profile,
     .times = ls_stepped_times,
+    .parts = ls_stepped_parts,
     .memory = ls_stepped_memory,
     .traffic = ls_stepped_traffic,
     .gradient = ls_stepped_gradient,

@@ -151,32 +151,8 @@ static bool is_on(const ls_run *run, const ls_member *member, size_t index)
     return member->replica && member->replica->device == device;
 }
 
-/* What waits for another queue of the member is told apart: what that was at work is exposed
- * communication, what it waited for peers is waiting. */
-static ls_time_profile exposing(ls_time_profile own, const ls_time_profile *other)
-{
-    const double work = (double)other->ns[LS_TIME_COMMUNICATION];
-    const double waits = (double)other->ns[LS_TIME_WAIT];
-    if (work == 0)
-        return own;
-    const uint64_t exposed = (uint64_t)((double)own.ns[LS_TIME_IDLE] * work / (work + waits));
-    own.ns[LS_TIME_IDLE] -= exposed;
-    own.ns[LS_TIME_COMMUNICATION] += exposed;
-    return own;
-}
-
-/* A member's compute lane, and of its others what that waits for. */
-static ls_time_profile times_of(const ls_stepped *me, int member)
-{
-    ls_time_profile times = me->lanes[member].times;
-    for (int l = me->shared.total; l < me->lane_count; l++)
-        if (me->lanes[l].member == member)
-            times = exposing(times, &me->lanes[l].times);
-    return times;
-}
-
 /* But for servers': how busy these are, their report says. */
-ls_time_profile ls_stepped_times(const ls_run *run, size_t index)
+static ls_time_profile add_times(const ls_run *run, size_t index, bool blamed)
 {
     const ls_stepped *me = stepped(run);
     const int members = me->served ? me->shared.count : me->shared.total;
@@ -184,11 +160,21 @@ ls_time_profile ls_stepped_times(const ls_run *run, size_t index)
     for (int m = 0; m < members; m++) {
         if (!is_on(run, &me->shared.members[m], index))
             continue;
-        const ls_time_profile one = times_of(me, m);
+        const ls_time_profile *one = blamed ? &me->lanes[m].blamed : &me->lanes[m].times;
         for (int use = 0; use < LS_TIME_USES; use++)
-            sum.ns[use] += one.ns[use];
+            sum.ns[use] += one->ns[use];
     }
     return sum;
+}
+
+ls_time_profile ls_stepped_times(const ls_run *run, size_t index)
+{
+    return add_times(run, index, false);
+}
+
+ls_time_profile ls_stepped_parts(const ls_run *run, size_t index)
+{
+    return add_times(run, index, true);
 }
 
 /* ---- Memory and traffic ---------------------------------------------------------------------- */

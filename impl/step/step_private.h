@@ -21,8 +21,9 @@ typedef struct ls_lane {
     int member;
     const char *name;
     bool own;              /**< opened here; else the member's compute queue */
-    bool unseen;           /**< not profiled: who waits for what it brings is idle */
     ls_time_profile times; /**< while profiled */
+    ls_time_profile blamed; /**< the same, waits for other lanes by what these did (blame.c) */
+    ls_time_log log;        /**< what it did, while profiled */
     const bool *pass;      /**< while tasks are put: what those of now are passed over by */
 } ls_lane;
 
@@ -130,6 +131,8 @@ struct ls_stepped {
     ls_step step[LS_KINDS];
     uint64_t at;            /**< number of the step that is put next */
     uint64_t put[LS_KINDS]; /**< steps so far */
+    uint64_t profiled;      /**< steps that the lanes' logs have room for; 0: none are kept */
+    uint64_t profiled_from; /**< `at` when that began */
     ls_step before, after;  /**< what is put once before, or after, steps that are put together */
     ls_lane *lanes;         /**< [lane_count] the members' first, in order */
     int lane_count;

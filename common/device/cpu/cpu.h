@@ -102,7 +102,7 @@ typedef struct cpu_queue {
     uint64_t put;         /* the host's own count of `produced` */
     uint64_t settled;     /* of these, what was put before the device's latest turn */
     uint64_t turns;       /* of the device, when that was looked at last */
-    uint64_t profiled_ns; /* the profile's latest reading of the clock */
+    uint64_t profiled_ns; /* the profile's latest reading of the clock; 0: it has none */
     int spins;            /* looks before the thread sleeps */
     bool flushed;         /* the thread flushes denormals */
     bool bound;           /* one thread per core, or (for set-up work) anywhere on the cores */
@@ -143,7 +143,7 @@ void ls_cpu_queue_close(cpu_queue *queue);
 /* Puts a command, or records it where the queue is captured. */
 ls_status ls_cpu_queue_push(cpu_queue *queue, const cpu_command *command);
 ls_status ls_cpu_queue_sync(ls_queue *queue);
-ls_status ls_cpu_queue_profile(ls_queue *queue, ls_time_profile *profile);
+ls_status ls_cpu_queue_profile(ls_queue *queue, ls_time_profile *profile, ls_time_log *log);
 
 /* cpu_watch.c */
 /* The host waits, under the device's watch. */

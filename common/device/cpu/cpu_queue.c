@@ -162,6 +162,34 @@ static ls_time_use use_of(const cpu_command *command)
     }
 }
 
+/* What it was at since the latest reading; records of events, and what was passed over, are nothing
+ * to tell. */
+static void note_stretch(const cpu_queue *queue, const cpu_command *command, uint64_t now_ns)
+{
+    ls_stretch stretch = {.begin_ns = queue->profiled_ns, .end_ns = now_ns};
+    switch (command->kind) {
+    case CPU_UNLESS:
+        if (*command->pass)
+            return;
+        __attribute__((fallthrough));
+    case CPU_RUN:
+        stretch.kind = LS_STRETCH_OP;
+        stretch.op = command->op;
+        break;
+    case CPU_COPY:
+    case CPU_CARRY:
+        stretch.kind = LS_STRETCH_COPY;
+        break;
+    case CPU_WAIT:
+    case CPU_AWAIT:
+        stretch.kind = LS_STRETCH_EVENT;
+        break;
+    default:
+        return;
+    }
+    ls_time_log_add(queue->base.log, &stretch);
+}
+
 /* All time since the latest reading counts as the command's, or was waited. */
 static void run_profiled(cpu_queue *queue, const cpu_command *command)
 {
@@ -172,6 +200,8 @@ static void run_profiled(cpu_queue *queue, const cpu_command *command)
     uint64_t now = ls_clock_ns(), waited = queue->base.waited_ns;
     ns[LS_TIME_WAIT] += waited;
     ns[use_of(command)] += now - queue->profiled_ns - waited;
+    if (queue->base.log)
+        note_stretch(queue, command, now);
     queue->profiled_ns = now;
 }
 
@@ -228,14 +258,16 @@ static void *queue_thread(void *argument)
         if (command.kind == CPU_STOP)
             return NULL;
         at_command(queue, &segment->commands[slot]);
-        if (queue->base.profile && command.kind != CPU_LIST) {
+        if (queue->base.profile) { /* until it was put there was nothing to do */
             uint64_t now = ls_clock_ns();
-            queue->base.profile->ns[LS_TIME_IDLE] += now - queue->profiled_ns;
+            if (queue->profiled_ns)
+                queue->base.profile->ns[LS_TIME_IDLE] += now - queue->profiled_ns;
             queue->profiled_ns = now;
-            run_profiled(queue, &command);
-        } else {
-            run_command(queue, &command);
         }
+        if (queue->base.profile && command.kind != CPU_LIST)
+            run_profiled(queue, &command);
+        else
+            run_command(queue, &command);
         at_command(queue, NULL);
         ls_signal_post(&queue->consumed, next + 1);
     }
@@ -366,12 +398,13 @@ ls_status ls_cpu_queue_sync(ls_queue *base)
     return failure;
 }
 
-ls_status ls_cpu_queue_profile(ls_queue *base, ls_time_profile *profile)
+ls_status ls_cpu_queue_profile(ls_queue *base, ls_time_profile *profile, ls_time_log *log)
 {
     cpu_queue *queue = (cpu_queue *)base;
     LS_TRY(ls_cpu_queue_sync(base));
+    base->log = log;
     base->profile = profile; /* the next command publishes it to the thread */
-    queue->profiled_ns = ls_clock_ns();
+    queue->profiled_ns = 0;
     return LS_OK;
 }
 

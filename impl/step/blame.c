@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a lane was blocked on while it waited for a task of another: cut into parts by what that lane
+ * did meanwhile. While it communicated or copied, that; while it waited for a third lane, what this
+ * did, and so on; while it did anything else, or nothing, waiting.
+ */
+#include "impl/step/trace_private.h"
+
+#include <stdlib.h>
+
+enum { DEEPEST = 16 };
+
+/* What is cut into parts. */
+typedef struct blocked {
+    int64_t slice;
+    size_t first; /* part of it */
+} blocked;
+
+static ls_time_use use_of(const ls_trace_slice *s)
+{
+    if (s->kind == LS_STRETCH_COPY)
+        return LS_TIME_COPY;
+    return s->use == LS_TIME_COMMUNICATION ? LS_TIME_COMMUNICATION : LS_TIME_WAIT;
+}
+
+/* Joins the part before where that is of the same use. */
+static void add_part(ls_tracing *w, const blocked *b, uint64_t begin, uint64_t end, ls_time_use use)
+{
+    ls_trace *out = w->out;
+    ls_trace_part *last = out->part_count > b->first ? &out->parts[out->part_count - 1] : NULL;
+    if (begin >= end || w->status)
+        return;
+    if (last && last->use == (int32_t)use && last->end_ns == begin) {
+        last->end_ns = end;
+        return;
+    }
+    if (out->part_count == w->part_room) {
+        w->part_room = 2 * w->part_room + 64;
+        ls_trace_part *all = realloc(out->parts, w->part_room * sizeof *all);
+        if (!all) {
+            w->status = ls_fail_memory("trace", w->part_room * sizeof *all);
+            return;
+        }
+        out->parts = all;
+    }
+    out->parts[out->part_count++] =
+        (ls_trace_part){.begin_ns = begin, .end_ns = end, .slice = b->slice, .use = (int32_t)use};
+}
+
+/* The first slice of a lane that ends after a time. */
+static size_t first_after(const ls_tracing *w, int lane, uint64_t ns)
+{
+    size_t low = w->begin[lane], high = w->begin[lane + 1];
+    while (low < high) {
+        const size_t middle = (low + high) / 2;
+        if (w->out->slices[middle].end_ns <= ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* From `begin` to `end` by what the lane of slice `cause` did. */
+static void cut(ls_tracing *w, const blocked *b, uint64_t begin, uint64_t end, int64_t cause,
+                int depth)
+{
+    const int lane = w->out->slices[cause].lane;
+    size_t i = first_after(w, lane, begin);
+    for (; i < w->begin[lane + 1] && w->out->slices[i].begin_ns < end; i++) {
+        const ls_trace_slice *s = &w->out->slices[i];
+        const uint64_t from = s->begin_ns > begin ? s->begin_ns : begin;
+        const uint64_t to = s->end_ns < end ? s->end_ns : end;
+        add_part(w, b, begin, from, LS_TIME_WAIT);
+        if (s->kind == LS_STRETCH_EVENT && s->cause >= 0 && depth < DEEPEST)
+            cut(w, b, from, to, s->cause, depth + 1);
+        else
+            add_part(w, b, from, to, use_of(s));
+        begin = to;
+    }
+    add_part(w, b, begin, end, LS_TIME_WAIT);
+}
+
+void ls_tracing_blame(ls_tracing *w)
+{
+    for (size_t i = 0; i < w->out->slice_count && !w->status; i++) {
+        const ls_trace_slice *s = &w->out->slices[i];
+        const blocked b = {(int64_t)i, w->out->part_count};
+        if (s->kind != LS_STRETCH_EVENT)
+            continue;
+        if (s->cause >= 0)
+            cut(w, &b, s->begin_ns, s->end_ns, s->cause, 0);
+        else
+            add_part(w, &b, s->begin_ns, s->end_ns, LS_TIME_WAIT);
+    }
+}
+
+ls_status ls_lanes_blame(ls_stepped *run)
+{
+    ls_trace trace;
+    ls_status status = ls_stepped_trace(&run->shared.base, &trace);
+    for (int l = 0; l < run->lane_count; l++)
+        run->lanes[l].blamed = run->lanes[l].times;
+    for (size_t i = 0; i < trace.part_count && !status; i++) {
+        const ls_trace_part *part = &trace.parts[i];
+        uint64_t *ns = run->lanes[trace.slices[part->slice].lane].blamed.ns;
+        ns[LS_TIME_IDLE] -= part->end_ns - part->begin_ns;
+        ns[part->use] += part->end_ns - part->begin_ns;
+    }
+    ls_trace_close(&trace);
+    return status;
+}

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: MIT */
+/* What a trace knows beforehand: steps that were put, operations' layers, lanes' names and logs. */
+#include "impl/step/served.h"
+#include "impl/step/trace_private.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Steps ----------------------------------------------------------------------------------- */
+
+static const ls_step *step_of(const ls_stepped *run, int kind)
+{
+    const ls_step *const steps[LS_TRACED_KINDS] = {&run->before, &run->step[LS_FULL],
+                                                   &run->step[LS_FULL + LS_LAST], &run->after};
+    return steps[kind];
+}
+
+/* Counted, then put where they belong. */
+static ls_status sort_tasks(const ls_step *s, int lanes, ls_lane_tasks *out)
+{
+    out->tasks = calloc(s->task_count + 1, sizeof *out->tasks);
+    out->first = calloc((size_t)lanes + 2, sizeof *out->first);
+    if (!out->tasks || !out->first)
+        return ls_fail_memory("trace", s->task_count * sizeof *out->tasks);
+    for (size_t t = 0; t < s->task_count; t++)
+        out->first[s->tasks[t].lane + 2]++;
+    for (int l = 0; l < lanes; l++)
+        out->first[l + 2] += out->first[l + 1];
+    for (size_t t = 0; t < s->task_count; t++)
+        out->tasks[out->first[s->tasks[t].lane + 1]++] = t;
+    return LS_OK;
+}
+
+static size_t add_step(ls_tracing *w, int kind, int32_t number, size_t base)
+{
+    const ls_step *s = step_of(w->run, kind);
+    w->sequences[w->sequence_count++] = (ls_traced_step){s, &w->kinds[kind], base, number};
+    return base + s->task_count;
+}
+
+static ls_status list_steps(ls_tracing *w)
+{
+    const ls_stepped *run = w->run;
+    const uint64_t period = (uint64_t)run->shared.base.job->period, steps = run->profiled;
+    for (int k = 0; k < LS_TRACED_KINDS; k++)
+        LS_TRY(sort_tasks(step_of(run, k), run->lane_count, &w->kinds[k]));
+    w->sequences = calloc(steps + 2, sizeof *w->sequences);
+    if (!w->sequences)
+        return ls_fail_memory("trace", steps * sizeof *w->sequences);
+    size_t base = add_step(w, 0, -1, 0);
+    for (uint64_t i = 0; i < steps; i++) {
+        const bool last = period && (run->profiled_from + i) % period == period - 1;
+        base = add_step(w, last ? 2 : 1, (int32_t)i, base);
+    }
+    base = add_step(w, 3, -1, base);
+    w->last = malloc((base + 1) * sizeof *w->last);
+    if (!w->last)
+        return ls_fail_memory("trace", base * sizeof *w->last);
+    for (size_t i = 0; i < base; i++)
+        w->last[i] = -1;
+    return LS_OK;
+}
+
+const ls_task *ls_tracing_task(const ls_tracing *w, int64_t id)
+{
+    size_t i = w->sequence_count - 1;
+    while (w->sequences[i].base > (size_t)id)
+        i--;
+    return &w->sequences[i].step->tasks[(size_t)id - w->sequences[i].base];
+}
+
+/* ---- Operations and layers ------------------------------------------------------------------- */
+
+static int compare_nodes(const void *a, const void *b)
+{
+    const ls_op_node *x = a, *y = b;
+    return ((uintptr_t)x->op > (uintptr_t)y->op) - ((uintptr_t)x->op < (uintptr_t)y->op);
+}
+
+static const ls_op_node *find_op(const ls_tracing *w, const ls_op *op)
+{
+    const ls_op_node key = {.op = op};
+    return w->node_count ? bsearch(&key, w->nodes, w->node_count, sizeof key, compare_nodes) : NULL;
+}
+
+bool ls_tracing_knows(const ls_tracing *w, const ls_op *op)
+{
+    return find_op(w, op) != NULL;
+}
+
+/* The node of each operation of the passes. */
+static void note_nodes(ls_tracing *w, int m)
+{
+    const ls_slice *slice = w->run->shared.members[m].slice[LS_FULL];
+    size_t count = 0;
+    const ls_act *acts = slice ? ls_slice_acts(slice, &count) : NULL;
+    for (size_t a = 0; a < count; a++)
+        for (int l = 0; l < LS_NET_LISTS; l++)
+            for (size_t i = 0; acts[a].lists[l] && i < acts[a].lists[l]->count; i++) {
+                const bool pass =
+                    acts[a].kind == LS_ACT_FORWARD || acts[a].kind == LS_ACT_BACKWARD;
+                ls_op_node *at = (ls_op_node *)find_op(w, acts[a].lists[l]->items[i]);
+                if (at && pass)
+                    *at = (ls_op_node){at->op, acts[a].node, m};
+            }
+}
+
+static ls_status list_ops(ls_tracing *w)
+{
+    size_t count = 0, kept = 0;
+    for (int k = 0; k < LS_TRACED_KINDS; k++)
+        count += step_of(w->run, k)->op_count;
+    w->nodes = calloc(count + 1, sizeof *w->nodes);
+    if (!w->nodes)
+        return ls_fail_memory("trace", count * sizeof *w->nodes);
+    for (int k = 0; k < LS_TRACED_KINDS; k++)
+        for (size_t i = 0; i < step_of(w->run, k)->op_count; i++)
+            w->nodes[w->node_count++] = (ls_op_node){step_of(w->run, k)->ops[i], -1, -1};
+    qsort(w->nodes, w->node_count, sizeof *w->nodes, compare_nodes);
+    for (size_t i = 0; i < w->node_count; i++)
+        if (!i || w->nodes[i].op != w->nodes[kept - 1].op)
+            w->nodes[kept++] = w->nodes[i];
+    w->node_count = kept;
+    for (int m = 0; m < w->run->shared.all; m++)
+        if (w->run->shared.members[m].replica)
+            note_nodes(w, m);
+    return LS_OK;
+}
+
+/* Its name in the whole model. */
+static void name_node(const ls_stepped *run, int m, int node, char out[LS_TRACE_TEXT])
+{
+    const ls_graph_parts *parts = &run->shared.parts;
+    const int place = run->shared.first + m % run->shared.places;
+    char text[LS_NODE_NAME];
+    const ls_graph *graph = parts->count ? parts->whole : run->shared.members[m].replica->graph;
+    int whole = parts->count ? -1 : node;
+    for (int n = 0; parts->count && n < graph->count && whole < 0; n++)
+        if (parts->place[n] == place && parts->parts[place].local[n] == node)
+            whole = n;
+    if (whole >= 0)
+        snprintf(out, LS_TRACE_TEXT, "%.38s", ls_graph_node_name(graph, whole, text));
+}
+
+/* "dense0" of "dense0.weight". */
+static int stem(const char *name)
+{
+    return (int)strcspn(name, ".");
+}
+
+/* The layers whose variables a range has. */
+static void name_range(const ls_graph *graph, ls_range range, char out[LS_TRACE_TEXT])
+{
+    const ls_variables *v = &graph->variables;
+    const char *first = NULL, *last = NULL;
+    for (size_t i = 0; i < v->count; i++) {
+        const ls_range its = {v->items[i].offset, v->items[i].count};
+        if (!ls_range_common(its, range).count)
+            continue;
+        first = first ? first : v->items[i].name;
+        last = v->items[i].name;
+    }
+    if (!first)
+        return;
+    if (stem(first) == stem(last) && strncmp(first, last, (size_t)stem(first)) == 0)
+        snprintf(out, LS_TRACE_TEXT, "%.*s", stem(first), first);
+    else
+        snprintf(out, LS_TRACE_TEXT, "%.*s to %.*s", stem(first) < 16 ? stem(first) : 16, first,
+                 stem(last) < 16 ? stem(last) : 16, last);
+}
+
+void ls_tracing_layer(const ls_tracing *w, const ls_step *step, const ls_task *task,
+                      const ls_op *op, char out[LS_TRACE_TEXT])
+{
+    const ls_op_node *at = find_op(w, op);
+    *out = 0;
+    if (at && at->node >= 0)
+        name_node(w->run, at->member, at->node, out);
+    else if (task && task->range.count && step->run->shared.base.job->model)
+        name_range(step->run->shared.base.job->model->graph, task->range, out);
+}
+
+/* ---- Communicators --------------------------------------------------------------------------- */
+
+int ls_tracing_channel(const ls_stepped *run, const ls_comm *end)
+{
+    enum { PLACES = 1 << 20, SERVED, CONTROL, MEETINGS, OTHER };
+    for (int g = 0; g < run->group_count; g++)
+        for (int i = 0; i < run->groups[g].count; i++)
+            if (run->groups[g].comms[i] == end)
+                return g;
+    for (size_t i = 0; run->places.ends && i < run->shared.base.job->device_count; i++)
+        if (run->places.ends[i] == end)
+            return PLACES;
+    for (int m = 0; run->served && m < run->shared.total; m++)
+        if (run->served->ends[m].comm == end || run->served->ends[m].control == end)
+            return run->served->ends[m].comm == end ? SERVED : CONTROL;
+    for (int i = 0; run->shared.meetings && i < run->shared.count; i++)
+        if (run->shared.meetings[i] == end)
+            return MEETINGS;
+    return OTHER;
+}
+
+/* ---- Lanes ----------------------------------------------------------------------------------- */
+
+static void name_lane(const ls_stepped *run, int l, ls_trace_lane *out)
+{
+    const ls_lane *lane = &run->lanes[l];
+    const ls_replica *replica = run->shared.members[lane->member].replica;
+    const int trains = run->served ? run->shared.count : run->shared.total;
+    out->member = out->place = lane->member;
+    if (!replica)
+        return;
+    const char *device = ls_device_describe(replica->device)->text;
+    const char *what = l < run->shared.total && l >= trains ? "server" : lane->name;
+    const bool shadow = lane->member >= run->shared.total;
+    out->main = l < trains && run->component[l] >= 0;
+    snprintf(out->device, sizeof out->device, "%.39s", device);
+    snprintf(out->name, sizeof out->name, "%.32s %.32s%s", device, what,
+             shadow ? " for another" : "");
+}
+
+void ls_tracing_open(ls_tracing *w)
+{
+    const size_t lanes = (size_t)w->run->lane_count;
+    w->begin = calloc(lanes + 1, sizeof *w->begin);
+    w->out->lanes = calloc(lanes + 1, sizeof *w->out->lanes);
+    if (!w->begin || !w->out->lanes) {
+        w->status = ls_fail_memory("trace", lanes * sizeof *w->out->lanes);
+        return;
+    }
+    w->out->lane_count = lanes;
+    for (int l = 0; l < w->run->lane_count; l++)
+        name_lane(w->run, l, &w->out->lanes[l]);
+    w->status = list_steps(w);
+    if (!w->status)
+        w->status = list_ops(w);
+}
+
+void ls_tracing_close(ls_tracing *w)
+{
+    for (int k = 0; k < LS_TRACED_KINDS; k++) {
+        free(w->kinds[k].tasks);
+        free(w->kinds[k].first);
+    }
+    free(w->sequences);
+    free(w->last);
+    free(w->nodes);
+    free(w->begin);
+}
+
+/* ---- Logs ------------------------------------------------------------------------------------ */
+
+/* What a lane does in a step: the most of its kinds; a communicator may put more than was said. */
+static size_t count_stretches(const ls_stepped *run, int lane)
+{
+    size_t most = 0;
+    for (int k = 0; k < LS_TRACED_KINDS; k++) {
+        const ls_step *s = step_of(run, k);
+        size_t count = 0;
+        for (size_t t = 0; t < s->task_count; t++)
+            if (s->tasks[t].lane == lane)
+                count += s->tasks[t].begins + s->tasks[t].wait_count + s->tasks[t].op_count + 1 +
+                         (s->tasks[t].call >= 0 ? 64 : 0);
+        most = count > most ? count : most;
+    }
+    return most;
+}
+
+ls_status ls_lanes_open_logs(ls_stepped *run, uint64_t steps)
+{
+    for (int l = 0; l < run->lane_count; l++) {
+        ls_time_log *log = &run->lanes[l].log;
+        free(log->items);
+        *log = (ls_time_log){0};
+        const size_t each = count_stretches(run, l), known = (steps + 2) * each;
+        if (!steps || !each)
+            continue;
+        log->peers = 2 * known + 1024;
+        log->capacity = known + log->peers;
+        log->items = malloc(log->capacity * sizeof *log->items);
+        if (!log->items)
+            return ls_fail_memory("profile", log->capacity * sizeof *log->items);
+        memset(log->items, 0, log->capacity * sizeof *log->items); /* its pages are there */
+    }
+    run->profiled = steps;
+    run->profiled_from = run->at;
+    return LS_OK;
+}

@@ -84,6 +84,13 @@ typedef struct command_entry {
     ls_status (*alone)(int argc, char **argv, int *exit_status);
 } command_entry;
 
+static void help_trace(FILE *stream)
+{
+    fputs("\nAfter the warm-up, --trace-steps steps of the case go into a file that Perfetto\n"
+          "(https://ui.perfetto.dev) and chrome://tracing open. Takes the options of run.\n",
+          stream);
+}
+
 static const command_entry commands[] = {
     {"run", " [--OPTION VALUE]...", "train and measure; one row per case", LS_FOR_RUN,
      .examples = {"run --model cnn --strategy mirrored --devices 1,2 --baseline",
@@ -108,7 +115,11 @@ static const command_entry commands[] = {
      LS_FOR_RESULTS, .more = ls_command_results_help, .alone = ls_command_results},
     {"report", "", "plots and one page from results", 0, .run = NULL},
     {"regress", "", "compares two sets of results", 0, .run = NULL},
-    {"trace", "", "steps as a trace file", 0, .run = NULL},
+    {"trace", " --out FILE.json [--OPTION VALUE]...", "some steps of one case, task by task, as a file",
+     LS_FOR_RUN | LS_FOR_TRACE,
+     .more = help_trace,
+     .examples = {"trace --strategy mirrored --devices 2 --out trace.json"},
+     .run = run_cases},
 };
 
 enum { COMMAND_COUNT = sizeof commands / sizeof *commands };

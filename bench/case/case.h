@@ -74,6 +74,9 @@ typedef struct ls_request {
     int cores_per_device;
     int logical_gpus;
     bool baseline;
+    bool trace;      /**< `trace`: some steps go to a file, in place of measuring */
+    int trace_steps; /**< how many */
+    char *out;       /**< that file; NULL: not given */
     bool print_step; /**< the step is listed, in place of training */
     bool soft_placement;
     bool log_placement;

@@ -49,6 +49,7 @@ static ls_status default_request(bool verify, const ls_processes *processes, FIL
         return ls_fail_memory("options", sizeof *request);
     request->verify = verify;
     request->blocks = 5;
+    request->trace_steps = 3;
     request->cores_per_device = 1;
     request->logical_gpus = 1;
     request->timeout_ns = 20000000000u;
@@ -81,6 +82,7 @@ void ls_request_free(ls_request *request)
     free(request->load);
     free(request->save);
     free(request->ps_record);
+    free(request->out);
     free(request->label);
     free(request->columns);
     free(request->results);
@@ -198,13 +200,18 @@ static ls_status join_command(int argc, char **argv, char **out)
 ls_status ls_request_parse(int argc, char **argv, const ls_option_names *names, FILE *err,
                            ls_request **out)
 {
-    bool verify = strcmp(argv[0], "verify") == 0;
+    const bool verify = strcmp(argv[0], "verify") == 0, trace = strcmp(argv[0], "trace") == 0;
+    const unsigned command = verify  ? LS_FOR_VERIFY
+                             : trace ? LS_FOR_RUN | LS_FOR_TRACE
+                                     : LS_FOR_RUN;
     static const ls_processes alone = {.size = 1, .hosts = 1, .neighbours = 1, .parts = 1};
     request_parsing parsing = {.names = names, .err = err};
     ls_status status = default_request(verify, names->processes ? names->processes : &alone, err,
                                        &parsing.request);
     if (!status)
-        status = ls_option_set_open(verify ? LS_FOR_VERIFY : LS_FOR_RUN, parsing.request->given);
+        status = ls_option_set_open(command, parsing.request->given);
+    if (!status)
+        parsing.request->trace = trace;
     parsing.set = parsing.request ? parsing.request->given : NULL;
     parsing.plan = parsing.request ? parsing.request->plan : NULL;
     if (!status)

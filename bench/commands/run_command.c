@@ -11,6 +11,7 @@
 #include "bench/commands/command.h"
 #include "bench/commands/print_step.h"
 #include "bench/commands/run_parts.h"
+#include "bench/commands/trace_command.h"
 #include "bench/gate/gate_kernels.h"
 #include "bench/gate/reference.h"
 #include "bench/row/row_case.h"
@@ -256,7 +257,9 @@ static ls_status resolve_all(command_run *run)
         LS_TRY(ls_tensors_writable(request->save));
     if (request->ps_record && first)
         LS_TRY(ls_ps_record_writable(request->ps_record));
-    if (request->results && first && !request->print_step) {
+    if (request->trace)
+        LS_TRY(ls_trace_check(request, first));
+    if (request->results && first && !request->print_step && !request->trace) {
         ls_workplace_busy(&run->place, true); /* another program may hold the file's lock */
         ls_status status = ls_results_open(request->results, true, &run->results);
         ls_workplace_busy(&run->place, false);
@@ -294,12 +297,13 @@ static bool close_command(command_run *run)
     return false;
 }
 
-/* The steps of all cases, in place of training them. */
-static ls_status print_all(command_run *run)
+/* What is done in place of training the cases: `trace` has one, and no baseline. */
+static ls_status look_at_steps(command_run *run)
 {
     for (size_t i = 0; i < run->count; i++)
-        if (!ls_run_is_elsewhere(run, &run->cases[i]))
-            LS_TRY(ls_print_step(&run->place, &run->cases[i].plan));
+        if (!ls_run_is_elsewhere(run, &run->cases[i]) && (run->cases[i].asked || !run->request->trace))
+            LS_TRY(run->request->trace ? ls_trace_case(&run->place, &run->cases[i].plan)
+                                       : ls_print_step(&run->place, &run->cases[i].plan));
     return LS_OK;
 }
 
@@ -308,7 +312,8 @@ ls_status ls_command_run(const ls_request *request, int *exit_status)
     command_run run = {.request = request, .processes = request->processes};
     ls_interrupt_install();
     ls_status refused = open_command(&run);
-    ls_status lost = refused ? LS_OK : request->print_step ? print_all(&run) : train_all(&run);
+    const bool looks = request->print_step || request->trace;
+    ls_status lost = refused ? LS_OK : looks ? look_at_steps(&run) : train_all(&run);
     if (run.writer)
         lost = ls_status_first(lost, ls_writer_close(run.writer));
     const bool left = close_command(&run);

@@ -52,9 +52,11 @@ typedef struct ls_trace_lane {
     char name[2 * LS_TRACE_TEXT]; /**< "cpu:0 compute" */
     char device[LS_TRACE_TEXT];
     int32_t member;
-    int32_t main;  /**< the queue of a device that trains; the others carry for it, or serve */
-    int32_t used;  /**< it has slices */
-    int32_t place; /**< number of the member among those of its process */
+    int32_t main;   /**< the queue of a device that trains; the others carry for it, or serve */
+    int32_t used;   /**< it has slices */
+    int32_t number; /**< of its device, among those of its process */
+    int32_t served; /**< channel of the messages of members that are served; -1: none of it */
+    int32_t rank;   /**< there */
 } ls_trace_lane;
 
 typedef struct ls_trace {

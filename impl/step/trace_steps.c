@@ -209,9 +209,18 @@ static void name_lane(const ls_stepped *run, int l, ls_trace_lane *out)
     const ls_lane *lane = &run->lanes[l];
     const ls_replica *replica = run->shared.members[lane->member].replica;
     const int trains = run->served ? run->shared.count : run->shared.total;
-    out->member = out->place = lane->member;
+    out->member = lane->member;
+    out->served = out->rank = -1;
     if (!replica)
         return;
+    const ls_job *job = run->shared.base.job;
+    for (size_t d = 0; d < job->device_count; d++)
+        if (job->devices[d] == replica->device)
+            out->number = (int32_t)d;
+    if (run->served && run->served->ends[lane->member].lane == l) {
+        out->served = ls_tracing_channel(run, run->served->ends[lane->member].comm);
+        out->rank = run->served->ends[lane->member].comm->rank;
+    }
     const char *device = ls_device_describe(replica->device)->text;
     const char *what = l < run->shared.total && l >= trains ? "server" : lane->name;
     const bool shadow = lane->member >= run->shared.total;

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/* Traces of a case; see trace_command.h. */
+#include "bench/commands/trace_command.h"
+
+#include "bench/row/row_case.h"
+#include "bench/trace/write.h"
+#include "bench/train/interrupt.h"
+#include "bench/train/team.h"
+#include "bench/train/trial.h"
+#include "build_info.h"
+
+#include <stdio.h>
+#include <string.h>
+
+ls_status ls_trace_check(const ls_request *request, bool leads)
+{
+    if (!request->out)
+        return ls_fail(LS_CODE_USAGE, "option", "--out", "is missing; --out FILE.json");
+    if (request->case_count > 1)
+        return ls_fail(LS_CODE_USAGE, "trace", "cases",
+                       "these are %zu, and a file is of one; one value for each option works",
+                       request->case_count);
+    if (request->cases[0].fault.kind)
+        return ls_fail(LS_CODE_USAGE, "option", "--inject",
+                       "would end the command before the trace; delay=RANK:TIME works");
+    return leads ? ls_trace_writable(request->out) : LS_OK;
+}
+
+/* Without a trace: the mean of so many steps, behind one. */
+static ls_status time_untraced(ls_trial *trial, uint64_t steps, double *ms)
+{
+    uint64_t mark_ns;
+    LS_TRY(ls_session_steps(&trial->session, steps + 1));
+    LS_TRY(ls_session_records(&trial->session, steps + 1, trial->records, &mark_ns));
+    *ms = (double)(trial->records[steps].end_ns - trial->records[0].end_ns) * 1e-6 / (double)steps;
+    return LS_OK;
+}
+
+/* Devices of a process of the file. */
+static int devices_of_rank(const ls_session *session)
+{
+    const ls_case *c = session->plan->config;
+    const int all = (int)session->job.device_count;
+    const int ranks = strcmp(c->comm, "mpi") == 0 || c->ranks < 1 ? 1 : c->ranks;
+    return all / ranks > 0 ? all / ranks : 1;
+}
+
+static ls_status write_trace(const ls_workplace *place, const ls_session *session,
+                             const ls_whole_trace *whole, double untraced_ms)
+{
+    const ls_request *request = place->request;
+    const ls_row_facts facts = {.place = place, .plan = session->plan};
+    json_t *other = json_object();
+    json_object_set_new(other, "program", json_string("lockstep " LS_VERSION " " LS_GIT_COMMIT));
+    json_object_set_new(other, "command", json_string(request->command));
+    json_object_set_new(other, "case", ls_row_case(&facts));
+    json_object_set_new(other, "untraced_step_ms", json_real(untraced_ms));
+    ls_status status =
+        ls_trace_write(whole, request->out, devices_of_rank(session), other);
+    json_decref(other);
+    if (!status)
+        ls_log_line(&request->log, LS_LOG_NORMAL, "%llu steps, %zu slices, %zu messages: %s",
+                    (unsigned long long)whole->steps, whole->shown_count, whole->flow_count,
+                    request->out);
+    return status;
+}
+
+static ls_status trace_trial(const ls_workplace *place, ls_trial *trial)
+{
+    ls_session *session = &trial->session;
+    const uint64_t steps = (uint64_t)place->request->trace_steps;
+    ls_whole_trace whole = {0};
+    double untraced_ms;
+    LS_TRY(ls_trial_warm_up(trial));
+    if (trial->interrupted)
+        return ls_fail(LS_CODE_INTERRUPTED, "trace", "interrupted", "nothing was written");
+    LS_TRY(time_untraced(trial, steps, &untraced_ms));
+    ls_status status = ls_whole_trace_take(session, steps, &whole);
+    if (!status && ls_session_leads(session))
+        status = write_trace(place, session, &whole, untraced_ms);
+    ls_whole_trace_close(&whole);
+    return ls_team_agree(session->job.comm, status);
+}
+
+ls_status ls_trace_case(const ls_workplace *place, const ls_plan_of_case *plan)
+{
+    ls_trial trial;
+    LS_TRY(ls_team_agree(plan->job.comm, ls_trial_open(place, plan, &trial)));
+    ls_status status = trace_trial(place, &trial);
+    ls_trial_close(&trial);
+    return status;
+}

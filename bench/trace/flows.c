@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Messages and copies between devices: their two ends, paired. An end of a message has a number
+ * among those of its channel, ranks and direction; the other end has the same. Where only one is
+ * known (a server that serves by itself tells of no messages), the other is on the peer's lane at
+ * that time.
+ */
+#include "bench/trace/whole.h"
+
+#include <stdlib.h>
+
+/* Sends come right before what they are received by. */
+static int compare_ends(const void *a, const void *b)
+{
+    const ls_trace_message *x = a, *y = b;
+    const int32_t of_x[] = {x->channel, x->from, x->to}, of_y[] = {y->channel, y->from, y->to};
+    for (int i = 0; i < 3; i++)
+        if (of_x[i] != of_y[i])
+            return (of_x[i] > of_y[i]) - (of_x[i] < of_y[i]);
+    if (x->number != y->number)
+        return (x->number > y->number) - (x->number < y->number);
+    return y->sends - x->sends;
+}
+
+static bool are_one(const ls_trace_message *x, const ls_trace_message *y)
+{
+    return x->channel != LS_TRACE_COPY && x->channel == y->channel && x->from == y->from &&
+           x->to == y->to && x->number == y->number && x->sends && !y->sends;
+}
+
+static void pair_up(ls_whole_trace *whole)
+{
+    ls_trace *t = &whole->trace;
+    if (t->message_count)
+        qsort(t->messages, t->message_count, sizeof *t->messages, compare_ends);
+    for (size_t i = 0; i < t->message_count; i++)
+        whole->other[i] = -1;
+    for (size_t i = 0; i + 1 < t->message_count; i++)
+        if (are_one(&t->messages[i], &t->messages[i + 1])) {
+            whole->other[i] = (int64_t)i + 1;
+            whole->other[i + 1] = (int64_t)i;
+        }
+    for (size_t i = 0; i < t->slice_count; i++)
+        whole->message_of[i] = -1;
+    for (size_t i = t->message_count; i-- > 0;) {
+        whole->next[i] = whole->message_of[t->messages[i].slice];
+        whole->message_of[t->messages[i].slice] = (int64_t)i;
+    }
+}
+
+/* The last slice of a run. */
+static int64_t last_of(const ls_trace *t, int64_t slice)
+{
+    while (slice + 1 < (int64_t)t->slice_count &&
+           t->slices[slice + 1].run == t->slices[slice].run &&
+           t->slices[slice + 1].lane == t->slices[slice].lane)
+        slice++;
+    return slice;
+}
+
+/* The lane of a rank of those that are served; `own`: there is none. */
+static int lane_of(const ls_trace *t, int channel, int rank, int own)
+{
+    for (size_t l = 0; l < t->lane_count; l++)
+        if (t->lanes[l].served == channel && t->lanes[l].rank == rank)
+            return (int)l;
+    return own;
+}
+
+static bool is_shown(const ls_whole_trace *whole, const ls_trace_message *m, bool together)
+{
+    const int32_t step = whole->trace.slices[m->slice].step;
+    return together ? step >= 1 && step <= (int32_t)whole->steps : step >= 0;
+}
+
+/* A copy's other end is the lane of the other member. */
+static ls_flow flow_of_copy(const ls_trace *t, const ls_trace_message *m)
+{
+    const int lane = t->slices[m->slice].lane;
+    return (ls_flow){.from_slice = m->slice,
+                     .to_slice = m->slice,
+                     .from_lane = m->sends ? lane : m->from,
+                     .to_lane = m->sends ? m->to : lane,
+                     .bytes = m->bytes};
+}
+
+/* Of the end that is told of first: the sender's, or the only one. */
+static ls_flow flow_of(const ls_whole_trace *whole, size_t i)
+{
+    const ls_trace *t = &whole->trace;
+    const ls_trace_message *m = &t->messages[i];
+    const int lane = t->slices[m->slice].lane;
+    ls_flow flow = {m->slice, last_of(t, m->slice), lane, lane, m->bytes};
+    if (whole->other[i] >= 0) {
+        flow.to_slice = last_of(t, t->messages[whole->other[i]].slice);
+        flow.to_lane = t->slices[flow.to_slice].lane;
+    } else if (m->sends) {
+        flow.to_lane = lane_of(t, m->channel, m->to, lane);
+    } else {
+        flow.from_lane = lane_of(t, m->channel, m->from, lane);
+    }
+    return flow;
+}
+
+ls_status ls_whole_trace_flows(ls_whole_trace *whole, bool together)
+{
+    ls_trace *t = &whole->trace;
+    whole->other = calloc(t->message_count + 1, sizeof *whole->other);
+    whole->message_of = calloc(t->slice_count + 1, sizeof *whole->message_of);
+    whole->flows = calloc(t->message_count + 1, sizeof *whole->flows);
+    whole->next = calloc(t->message_count + 1, sizeof *whole->next);
+    if (!whole->other || !whole->next || !whole->message_of || !whole->flows)
+        return ls_fail_memory("trace", t->message_count * sizeof *whole->flows);
+    pair_up(whole);
+    for (size_t i = 0; i < t->message_count; i++) {
+        const ls_trace_message *m = &t->messages[i];
+        const bool second = whole->other[i] >= 0 && !m->sends;
+        if (second || !is_shown(whole, m, together))
+            continue;
+        whole->flows[whole->flow_count++] =
+            m->channel == LS_TRACE_COPY ? flow_of_copy(t, m) : flow_of(whole, i);
+    }
+    return LS_OK;
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The critical path, walked backwards from the end of the last step that is shown.
+ *
+ * What works is on it, and so is what its lane did before. Who waited for another lane was let go by
+ * the task that it waited for: the path goes on there. Who waited for a peer was let go by the last
+ * of those it exchanges with: where that came to the exchange, or worked at it until then. A wait
+ * that nobody known caused (a message on its way) is on the path itself. So slices of the path follow
+ * each other and do not overlap; what is between two is the handing over.
+ */
+#include "bench/trace/whole.h"
+
+#include <stdlib.h>
+
+/* Where the path goes on: a slice, which let go at a time. */
+typedef struct step_back {
+    int64_t slice; /* -1: at the beginning */
+    uint64_t ns;
+} step_back;
+
+static const ls_trace_slice *at(const ls_whole_trace *whole, int64_t slice)
+{
+    return &whole->trace.slices[slice];
+}
+
+static step_back before(const ls_whole_trace *whole, int64_t slice)
+{
+    const ls_trace_slice *s = at(whole, slice);
+    const bool first = (size_t)slice == whole->first[s->lane];
+    return (step_back){first ? -1 : slice - 1, first ? 0 : s[-1].end_ns};
+}
+
+static bool same_run(const ls_trace_slice *a, const ls_trace_slice *b)
+{
+    return a->run == b->run && a->lane == b->lane;
+}
+
+static int64_t first_of_run(const ls_whole_trace *whole, int64_t slice)
+{
+    const int64_t lane = (int64_t)whole->first[at(whole, slice)->lane];
+    while (slice > lane && same_run(at(whole, slice), at(whole, slice - 1)))
+        slice--;
+    return slice;
+}
+
+/* How a peer's run of the exchange let go of who waited until `ns`: by what of it had worked until
+ * then, or by its coming. */
+static step_back let_go(const ls_whole_trace *whole, int64_t peer, uint64_t ns)
+{
+    const int64_t first = first_of_run(whole, peer);
+    const int64_t end = (int64_t)whole->first[at(whole, peer)->lane + 1];
+    step_back back = before(whole, first);
+    back.ns = at(whole, first)->begin_ns;
+    for (int64_t i = first; i < end && same_run(at(whole, i), at(whole, first)); i++)
+        if (at(whole, i)->kind != LS_STRETCH_PEER && at(whole, i)->end_ns <= ns)
+            back = (step_back){i, at(whole, i)->end_ns};
+    return back;
+}
+
+/* Of a wait for peers: the last of those that came, or worked, while it waited. */
+static step_back latest_peer(const ls_whole_trace *whole, int64_t wait)
+{
+    const ls_trace_slice *w = at(whole, wait);
+    step_back latest = {-1, w->begin_ns};
+    const int64_t end = (int64_t)whole->first[w->lane + 1];
+    for (int64_t i = first_of_run(whole, wait); i < end && same_run(at(whole, i), w); i++)
+        for (int64_t m = whole->message_of[i]; m >= 0; m = whole->next[m]) {
+            if (whole->other[m] < 0 || whole->trace.messages[m].sends)
+                continue;
+            const ls_trace_message *peer = &whole->trace.messages[whole->other[m]];
+            const step_back back = let_go(whole, peer->slice, w->end_ns);
+            if (back.ns > latest.ns && back.ns <= w->end_ns)
+                latest = back;
+        }
+    return latest;
+}
+
+/* A slice on the path, as far as it is in the window. */
+static void mark(ls_whole_trace *whole, int64_t slice)
+{
+    const ls_trace_slice *s = at(whole, slice);
+    const uint64_t begin = s->begin_ns > whole->begin_ns ? s->begin_ns : whole->begin_ns;
+    whole->critical[slice] = true;
+    if (s->end_ns > begin)
+        whole->path.ns[s->kind == LS_STRETCH_EVENT ? LS_TIME_WAIT : s->use] += s->end_ns - begin;
+}
+
+/* Whom a wait was let go by; slice -1: not known. */
+static step_back cause_of(const ls_whole_trace *whole, int64_t slice)
+{
+    const ls_trace_slice *s = at(whole, slice);
+    if (s->kind == LS_STRETCH_PEER)
+        return latest_peer(whole, slice);
+    if (s->kind != LS_STRETCH_EVENT || s->cause < 0)
+        return (step_back){-1, 0};
+    const uint64_t end = at(whole, s->cause)->end_ns;
+    if (end <= s->begin_ns) /* it was there already */
+        return before(whole, slice);
+    return (step_back){s->cause, end < s->end_ns ? end : s->end_ns};
+}
+
+static int64_t find_end(const ls_whole_trace *whole)
+{
+    const ls_trace *t = &whole->trace;
+    for (size_t i = t->slice_count; i-- > 0;)
+        if (t->lanes[t->slices[i].lane].main && t->slices[i].end_ns == whole->end_ns)
+            return (int64_t)i;
+    return -1;
+}
+
+ls_status ls_whole_trace_path(ls_whole_trace *whole)
+{
+    const size_t slices = whole->trace.slice_count;
+    whole->critical = calloc(slices + 1, sizeof *whole->critical);
+    if (!whole->critical)
+        return ls_fail_memory("trace", slices);
+    step_back now = {find_end(whole), whole->end_ns};
+    for (size_t looks = 0; now.slice >= 0 && looks < 4 * slices; looks++) {
+        const ls_trace_slice *s = at(whole, now.slice);
+        const bool waits = s->kind == LS_STRETCH_EVENT || s->kind == LS_STRETCH_PEER;
+        step_back next = waits ? cause_of(whole, now.slice) : (step_back){-1, 0};
+        uint64_t here = now.ns;
+        if (next.slice < 0) {
+            mark(whole, now.slice);
+            here = s->begin_ns;
+            next = before(whole, now.slice);
+        }
+        whole->path.begin_ns = here > whole->begin_ns ? here : whole->begin_ns;
+        if (here <= whole->begin_ns)
+            break;
+        if (next.slice >= 0 && next.ns > here) /* clocks of two hosts */
+            next.ns = here;
+        const uint64_t until = next.ns > whole->begin_ns ? next.ns : whole->begin_ns;
+        if (next.slice >= 0)
+            whole->path.handover_ns += here - until;
+        now = next;
+        whole->path.begin_ns = until;
+        if (until == whole->begin_ns)
+            break;
+    }
+    return LS_OK;
+}

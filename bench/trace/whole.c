@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT */
+/* Traces of all processes, brought together; see whole.h. */
+#include "bench/trace/whole.h"
+
+#include "bench/train/team.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { TAG = 0x747263, ARRAYS = 4 };
+
+/* ---- Taking ---------------------------------------------------------------------------------- */
+
+/* Whether steps have ends that all wait for. */
+static bool goes_together(const ls_session *session)
+{
+    return !ls_ps_by_arrival(&session->job.ps);
+}
+
+static ls_status take_own(ls_session *session, uint64_t steps, ls_trace *own)
+{
+    const ls_run_kind *kind = session->run->kind;
+    LS_TRY(kind->step(session->run, false, steps));
+    LS_TRY(kind->sync(session->run));
+    LS_TRY(kind->profile(session->run, 0));
+    return ls_stepped_trace(session->run, own);
+}
+
+/* ---- Bringing together ----------------------------------------------------------------------- */
+
+/* An array of one process, or of all. */
+typedef struct array {
+    void **items;
+    size_t *count;
+    size_t size; /* of an item */
+} array;
+
+static void list_arrays(ls_trace *t, array out[ARRAYS])
+{
+    out[0] = (array){(void **)&t->slices, &t->slice_count, sizeof *t->slices};
+    out[1] = (array){(void **)&t->parts, &t->part_count, sizeof *t->parts};
+    out[2] = (array){(void **)&t->messages, &t->message_count, sizeof *t->messages};
+    out[3] = (array){(void **)&t->lanes, &t->lane_count, sizeof *t->lanes};
+}
+
+/* Room at rank 0 for all, before any sends. */
+static ls_status make_room(ls_whole_trace *whole, const uint64_t *counts, bool leads)
+{
+    array all[ARRAYS];
+    list_arrays(&whole->trace, all);
+    for (int a = 0; a < ARRAYS && leads; a++) {
+        size_t sum = 0;
+        for (int r = 0; r < whole->ranks; r++)
+            sum += counts[r * ARRAYS + a];
+        *all[a].count = sum;
+        *all[a].items = calloc(sum + 1, all[a].size);
+        if (!*all[a].items)
+            return ls_fail_memory("trace", sum * all[a].size);
+    }
+    return LS_OK;
+}
+
+static ls_status send_own(ls_comm *comm, ls_trace *own)
+{
+    array mine[ARRAYS];
+    list_arrays(own, mine);
+    for (int a = 0; a < ARRAYS; a++)
+        if (*mine[a].count)
+            LS_TRY(comm->backend->send(comm, 0, TAG, *mine[a].items, *mine[a].count * mine[a].size));
+    return LS_OK;
+}
+
+/* Numbers of a process become those of all, times those of rank 0's clock. `at`: where its arrays
+ * begin. */
+static void take_in(ls_whole_trace *whole, int rank, const uint64_t *count, const size_t *at)
+{
+    ls_trace *t = &whole->trace;
+    const uint64_t offset = (uint64_t)whole->clocks[rank].ns;
+    const int64_t runs = (int64_t)rank << 40;
+    for (size_t i = at[0]; i < at[0] + count[0]; i++) {
+        ls_trace_slice *s = &t->slices[i];
+        s->begin_ns -= offset;
+        s->end_ns -= offset;
+        s->lane += (int32_t)at[3];
+        s->run += runs;
+        s->cause += s->cause >= 0 ? (int64_t)at[0] : 0;
+    }
+    for (size_t i = at[1]; i < at[1] + count[1]; i++) {
+        t->parts[i].begin_ns -= offset;
+        t->parts[i].end_ns -= offset;
+        t->parts[i].slice += (int64_t)at[0];
+    }
+    for (size_t i = at[2]; i < at[2] + count[2]; i++) {
+        t->messages[i].slice += (int64_t)at[0];
+        if (t->messages[i].channel != LS_TRACE_COPY)
+            continue;
+        t->messages[i].from += (int32_t)at[3];
+        t->messages[i].to += (int32_t)at[3];
+    }
+    for (size_t i = at[3]; i < at[3] + count[3]; i++)
+        whole->process[i] = rank;
+}
+
+/* At rank 0: those of each rank, behind those of the ranks before it. */
+static ls_status receive_all(ls_whole_trace *whole, ls_comm *comm, const uint64_t *counts,
+                             ls_trace *own)
+{
+    array all[ARRAYS], mine[ARRAYS];
+    size_t at[ARRAYS] = {0};
+    list_arrays(&whole->trace, all);
+    list_arrays(own, mine);
+    whole->process = calloc(whole->trace.lane_count + 1, sizeof *whole->process);
+    if (!whole->process)
+        return ls_fail_memory("trace", whole->trace.lane_count * sizeof *whole->process);
+    for (int r = 0; r < whole->ranks; r++) {
+        const uint64_t *count = counts + r * ARRAYS;
+        for (int a = 0; a < ARRAYS; a++) {
+            char *to = (char *)*all[a].items + at[a] * all[a].size;
+            if (r == 0 && count[a])
+                memcpy(to, *mine[a].items, count[a] * all[a].size);
+            else if (count[a])
+                LS_TRY(comm->backend->receive(comm, r, TAG, to, count[a] * all[a].size));
+        }
+        take_in(whole, r, count, at);
+        for (int a = 0; a < ARRAYS; a++)
+            at[a] += count[a];
+    }
+    return LS_OK;
+}
+
+static ls_status bring(ls_session *session, ls_status mine, ls_trace *own, ls_whole_trace *whole)
+{
+    ls_comm *comm = session->job.comm;
+    array arrays[ARRAYS];
+    uint64_t count[ARRAYS], lost = own->lost;
+    uint64_t *counts = calloc((size_t)whole->ranks * ARRAYS, sizeof *counts);
+    if (!mine && !counts)
+        mine = ls_fail_memory("trace", (size_t)whole->ranks * sizeof count);
+    list_arrays(own, arrays);
+    for (int a = 0; a < ARRAYS; a++)
+        count[a] = *arrays[a].count;
+    ls_status status = ls_comm_bring(comm, mine, count, sizeof count, counts);
+    if (!status)
+        status = ls_team_agree(comm, make_room(whole, counts, ls_session_leads(session)));
+    if (!status && comm && comm->rank > 0)
+        status = send_own(comm, own);
+    else if (!status)
+        status = receive_all(whole, comm, counts, own);
+    whole->trace.lost = lost;
+    free(counts);
+    return status;
+}
+
+static ls_status find_lanes(ls_whole_trace *whole)
+{
+    const ls_trace *t = &whole->trace;
+    whole->first = calloc(t->lane_count + 1, sizeof *whole->first);
+    if (!whole->first)
+        return ls_fail_memory("trace", t->lane_count * sizeof *whole->first);
+    for (size_t i = 0; i < t->slice_count; i++)
+        whole->first[t->slices[i].lane + 1] = i + 1;
+    for (size_t l = 0; l < t->lane_count; l++)
+        if (!whole->first[l + 1])
+            whole->first[l + 1] = whole->first[l];
+    return LS_OK;
+}
+
+static ls_status digest(ls_whole_trace *whole, bool together)
+{
+    LS_TRY(find_lanes(whole));
+    LS_TRY(ls_whole_trace_window(whole, together));
+    LS_TRY(ls_whole_trace_flows(whole, together));
+    return ls_whole_trace_path(whole);
+}
+
+/* The better of two comparisons, before and after the steps; what they differ by is added. */
+static void join_clocks(ls_clock_offset *first, const ls_clock_offset *second, int ranks)
+{
+    for (int r = 1; r < ranks; r++) {
+        const int64_t drift = second[r].ns - first[r].ns;
+        first[r].ns += drift / 2;
+        first[r].error_ns = (first[r].error_ns > second[r].error_ns ? first[r].error_ns
+                                                                    : second[r].error_ns) +
+                            (uint64_t)(drift < 0 ? -drift : drift) / 2;
+    }
+}
+
+ls_status ls_whole_trace_take(ls_session *session, uint64_t steps, ls_whole_trace *out)
+{
+    ls_comm *comm = session->job.comm;
+    const size_t ranks = comm ? (size_t)comm->size : 1;
+    const bool together = goes_together(session);
+    uint64_t all = together ? steps + 2 : steps;
+    bool stop = false;
+    ls_trace own = {0};
+    *out = (ls_whole_trace){.ranks = (int)ranks, .steps = steps};
+    out->clocks = calloc(2 * ranks, sizeof *out->clocks);
+    ls_status status =
+        out->clocks ? LS_OK : ls_fail_memory("trace", 2 * ranks * sizeof *out->clocks);
+    LS_TRY(ls_team_agree(comm, status));
+    LS_TRY(ls_team_agree(comm, ls_clocks_compare(comm, out->clocks)));
+    LS_TRY(ls_team_turn(comm, session->run->kind->profile(session->run, all), &all, &stop));
+    status = take_own(session, all, &own);
+    status = ls_team_agree(comm, status);
+    if (!status)
+        status = ls_team_agree(comm, ls_clocks_compare(comm, out->clocks + ranks));
+    join_clocks(out->clocks, out->clocks + ranks, (int)ranks);
+    if (!status)
+        status = bring(session, LS_OK, &own, out);
+    if (!status && ls_session_leads(session))
+        status = digest(out, together);
+    ls_trace_close(&own);
+    return ls_team_agree(comm, status);
+}
+
+void ls_whole_trace_close(ls_whole_trace *whole)
+{
+    ls_trace_close(&whole->trace);
+    free(whole->process);
+    free(whole->first);
+    free(whole->other);
+    free(whole->next);
+    free(whole->critical);
+    free(whole->message_of);
+    free(whole->clocks);
+    free(whole->shown);
+    free(whole->shown_first);
+    free(whole->flows);
+    *whole = (ls_whole_trace){0};
+}

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Chrome's JSON, written a line an event: names of processes and threads, slices (X), messages and
+ * copies as flows (s, f). Times are us from the window's beginning, to the ns.
+ */
+#include "bench/trace/write.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct writer {
+    const ls_whole_trace *whole;
+    FILE *file;
+    int devices;
+    bool any; /* an event is there */
+} writer;
+
+/* ---- Who ------------------------------------------------------------------------------------- */
+
+static int pid_of(const writer *w, int lane)
+{
+    const int number = w->whole->trace.lanes[lane].number;
+    return w->whole->ranks > 1 ? w->whole->process[lane] : number / w->devices;
+}
+
+static int tid_of(const writer *w, int lane)
+{
+    int first = lane;
+    while (first > 0 && w->whole->process[first - 1] == w->whole->process[lane])
+        first--;
+    return lane - first + 1;
+}
+
+static void begin_event(writer *w)
+{
+    fputs(w->any ? ",\n" : "\n", w->file);
+    w->any = true;
+}
+
+static void name_lanes(writer *w)
+{
+    const ls_trace *t = &w->whole->trace;
+    int named = -1;
+    for (int l = 0; l < (int)t->lane_count; l++) {
+        if (!t->lanes[l].used)
+            continue;
+        const int pid = pid_of(w, l), tid = tid_of(w, l);
+        if (pid > named) {
+            begin_event(w);
+            fprintf(w->file,
+                    "{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,\"tid\":%d,\"args\":"
+                    "{\"name\":\"rank %d\"}}",
+                    pid, tid, pid);
+            named = pid;
+        }
+        begin_event(w);
+        fprintf(w->file,
+                "{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":%d,\"tid\":%d,\"args\":{\"name\":"
+                "\"%s\"}},\n{\"name\":\"thread_sort_index\",\"ph\":\"M\",\"pid\":%d,\"tid\":%d,"
+                "\"args\":{\"sort_index\":%d}}",
+                pid, tid, t->lanes[l].name, pid, tid, tid);
+    }
+}
+
+/* ---- Slices ---------------------------------------------------------------------------------- */
+
+static const char *const categories[LS_TIME_USES] = {
+    [LS_TIME_COMPUTE] = "compute",     [LS_TIME_BACKWARD] = "backward",
+    [LS_TIME_OPTIMIZER] = "optimizer", [LS_TIME_COMMUNICATION] = "communication",
+    [LS_TIME_COPY] = "copy",           [LS_TIME_WAIT] = "wait",
+};
+
+/* "12.345": a time or a duration, in us. */
+static void put_us(const writer *w, const char *key, uint64_t ns)
+{
+    fprintf(w->file, ",\"%s\":%llu.%03u", key, (unsigned long long)(ns / 1000),
+            (unsigned)(ns % 1000));
+}
+
+static void put_place(const writer *w, int lane, uint64_t ns)
+{
+    fprintf(w->file, ",\"pid\":%d,\"tid\":%d", pid_of(w, lane), tid_of(w, lane));
+    put_us(w, "ts", ns - w->whole->begin_ns);
+}
+
+static void put_slice(writer *w, const ls_shown *shown)
+{
+    const ls_trace_slice *s = &w->whole->trace.slices[shown->slice];
+    begin_event(w);
+    fprintf(w->file, "{\"name\":\"%s\",\"cat\":\"%s\",\"ph\":\"X\"", s->name,
+            categories[shown->use]);
+    put_place(w, s->lane, shown->begin_ns);
+    put_us(w, "dur", shown->end_ns - shown->begin_ns);
+    fprintf(w->file, ",\"args\":{\"layer\":\"%s\",\"bytes\":%.0f,\"flops\":%.0f,\"step\":%d%s}}",
+            s->layer, s->bytes, s->flops, s->step,
+            w->whole->critical[shown->slice] ? ",\"critical\":true" : "");
+}
+
+/* ---- Flows ----------------------------------------------------------------------------------- */
+
+/* The slice shown on a lane at a time, or the nearest one; NULL: there is none. */
+static const ls_shown *nearest(const ls_whole_trace *whole, int lane, uint64_t ns)
+{
+    size_t low = whole->shown_first[lane], high = whole->shown_first[lane + 1];
+    if (low == high)
+        return NULL;
+    while (low + 1 < high) { /* the last that begins at or before it */
+        const size_t middle = (low + high) / 2;
+        if (whole->shown[middle].begin_ns <= ns)
+            low = middle;
+        else
+            high = middle;
+    }
+    return &whole->shown[low];
+}
+
+/* A time within a slice of the lane, next to this one. */
+static uint64_t anchor(const ls_shown *shown, uint64_t ns)
+{
+    const uint64_t last = shown->end_ns - 1;
+    return ns < shown->begin_ns ? shown->begin_ns : ns > last ? last : ns;
+}
+
+static void put_end(writer *w, const char *phase, size_t id, int lane, uint64_t ns)
+{
+    begin_event(w);
+    fprintf(w->file, "{\"name\":\"message\",\"cat\":\"flow\",\"ph\":\"%s\",\"id\":%zu%s", phase, id,
+            *phase == 'f' ? ",\"bp\":\"e\"" : "");
+    put_place(w, lane, ns);
+}
+
+/* A lane with nothing to show, as of a server by itself, has the end that it lacks at the other. */
+static void put_flow(writer *w, const ls_flow *flow, size_t id)
+{
+    const ls_trace *t = &w->whole->trace;
+    const uint64_t begin = t->slices[flow->from_slice].begin_ns;
+    const uint64_t end = t->slices[flow->to_slice].end_ns - 1;
+    int from = flow->from_lane, to = flow->to_lane;
+    const ls_shown *first = nearest(w->whole, from, begin), *last = nearest(w->whole, to, end);
+    if (!first && !last)
+        return;
+    if (!first) {
+        first = last;
+        from = to;
+    } else if (!last) {
+        last = first;
+        to = from;
+    }
+    const uint64_t sent = anchor(first, begin), got = anchor(last, end);
+    put_end(w, "s", id, from, sent);
+    fprintf(w->file, ",\"args\":{\"bytes\":%llu}}", (unsigned long long)flow->bytes);
+    put_end(w, "f", id, to, got > sent ? got : anchor(last, sent));
+    fprintf(w->file, ",\"args\":{\"bytes\":%llu}}", (unsigned long long)flow->bytes);
+}
+
+/* ---- What is known of the whole -------------------------------------------------------------- */
+
+json_t *ls_trace_waterfall(const ls_time_profile *times, double steps, double queues)
+{
+    static const char *const names[LS_TIME_USES] = {
+        [LS_TIME_COMPUTE] = "compute_ms",     [LS_TIME_COMMUNICATION] = "comm_exposed_ms",
+        [LS_TIME_WAIT] = "wait_ms",           [LS_TIME_COPY] = "copy_ms",
+        [LS_TIME_OPTIMIZER] = "optimizer_ms", [LS_TIME_HARNESS] = "harness_ms",
+    };
+    json_t *group = json_object();
+    double ms[LS_TIME_USES];
+    for (int use = 0; use < LS_TIME_USES; use++)
+        ms[use] = (double)times->ns[use] * 1e-6 / steps / queues;
+    ms[LS_TIME_COMPUTE] += ms[LS_TIME_BACKWARD];
+    ms[LS_TIME_HARNESS] += ms[LS_TIME_IDLE];
+    for (int use = 0; use < LS_TIME_USES; use++)
+        if (names[use] && ms[use] > 0)
+            json_object_set_new(group, names[use], json_real(ms[use]));
+    return group;
+}
+
+static json_t *describe_clocks(const ls_whole_trace *whole)
+{
+    json_t *clocks = json_array();
+    for (int r = 0; r < whole->ranks; r++)
+        json_array_append_new(clocks, json_pack("{s:i,s:f,s:f}", "rank", r, "offset_us",
+                                                (double)whole->clocks[r].ns * 1e-3, "error_us",
+                                                (double)whole->clocks[r].error_ns * 1e-3));
+    return clocks;
+}
+
+/* Of a step, as the waterfall; `handover_ms` is what is between slices. */
+static json_t *describe_path(const ls_whole_trace *whole)
+{
+    const double steps = (double)whole->steps;
+    const ls_time_profile times = {{whole->path.ns[0], whole->path.ns[1], whole->path.ns[2],
+                                    whole->path.ns[3], whole->path.ns[4], whole->path.ns[5],
+                                    whole->path.ns[6], whole->path.ns[7]}};
+    json_t *path = ls_trace_waterfall(&times, steps, 1);
+    const uint64_t length = whole->end_ns - whole->path.begin_ns;
+    json_object_set_new(path, "handover_ms",
+                        json_real((double)whole->path.handover_ns * 1e-6 / steps));
+    json_object_set_new(path, "length_ms", json_real((double)length * 1e-6 / steps));
+    return path;
+}
+
+static json_t *describe_queues(const writer *w)
+{
+    const ls_trace *t = &w->whole->trace;
+    json_t *queues = json_array();
+    for (int l = 0; l < (int)t->lane_count; l++)
+        if (t->lanes[l].main)
+            json_array_append_new(queues,
+                                  json_pack("{s:i,s:i,s:s}", "pid", pid_of(w, l), "tid",
+                                            tid_of(w, l), "device", t->lanes[l].device));
+    return queues;
+}
+
+static void describe(const writer *w, json_t *other)
+{
+    const ls_whole_trace *whole = w->whole;
+    const double steps = (double)whole->steps;
+    const double ms = (double)(whole->end_ns - whole->begin_ns) * 1e-6;
+    json_object_set_new(other, "steps", json_integer((json_int_t)whole->steps));
+    json_object_set_new(other, "step_ms", json_real(ms / steps));
+    json_object_set_new(other, "waterfall",
+                        ls_trace_waterfall(&whole->parts, steps, whole->main_lanes));
+    json_object_set_new(other, "critical_path", describe_path(whole));
+    json_object_set_new(other, "main_queues", describe_queues(w));
+    json_object_set_new(other, "clocks", describe_clocks(whole));
+    if (whole->trace.lost)
+        json_object_set_new(other, "waits_left_out", json_integer((json_int_t)whole->trace.lost));
+}
+
+/* ---- The file -------------------------------------------------------------------------------- */
+
+static ls_status refuse(const char *path, int error)
+{
+    return ls_fail(LS_CODE_MISSING, "option", "--out", "%s: %s; a file that can be written works",
+                   path, strerror(error));
+}
+
+ls_status ls_trace_writable(const char *path)
+{
+    const bool there = access(path, F_OK) == 0;
+    const int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    if (file < 0)
+        return refuse(path, errno);
+    close(file);
+    if (!there)
+        unlink(path);
+    return LS_OK;
+}
+
+ls_status ls_trace_write(const ls_whole_trace *whole, const char *path, int devices, json_t *other)
+{
+    writer w = {.whole = whole, .file = fopen(path, "w"), .devices = devices};
+    if (!w.file)
+        return refuse(path, errno);
+    describe(&w, other);
+    fputs("{\"displayTimeUnit\":\"ms\",\"otherData\":", w.file);
+    json_dumpf(other, w.file, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    fputs(",\"traceEvents\":[", w.file);
+    name_lanes(&w);
+    for (size_t i = 0; i < whole->shown_count; i++)
+        put_slice(&w, &whole->shown[i]);
+    for (size_t i = 0; i < whole->flow_count; i++)
+        put_flow(&w, &whole->flows[i], i + 1);
+    fputs("\n]}\n", w.file);
+    const bool bad = ferror(w.file) != 0;
+    if (fclose(w.file) != 0 || bad)
+        return refuse(path, errno ? errno : ENOSPC);
+    return LS_OK;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* A trace as a file of Chrome's format, which Perfetto and chrome://tracing open. */
+#ifndef LS_BENCH_TRACE_WRITE_H
+#define LS_BENCH_TRACE_WRITE_H
+
+#include "bench/trace/whole.h"
+
+#include <jansson.h>
+
+/** LS_CODE_MISSING where the file cannot be made; what was there stays. */
+ls_status ls_trace_writable(const char *path);
+
+/**
+ * Writes the trace. `other` gets the waterfall and what else is known of the whole trace, and
+ * becomes `otherData`. `devices` is how many a process of the file has: with ranks that are threads,
+ * those of a rank.
+ */
+ls_status ls_trace_write(const ls_whole_trace *whole, const char *path, int devices, json_t *other);
+
+/** The waterfall of times, which are those of `steps` steps on `queues` queues; parts that there are
+ *  none of are absent. */
+json_t *ls_trace_waterfall(const ls_time_profile *times, double steps, double queues);
+
+#endif

@@ -126,13 +126,13 @@ ls_status ls_whole_trace_path(ls_whole_trace *whole)
             next = before(whole, now.slice);
         }
         whole->path.begin_ns = here > whole->begin_ns ? here : whole->begin_ns;
-        if (here <= whole->begin_ns)
+        if (here <= whole->begin_ns || next.slice < 0)
             break;
-        if (next.slice >= 0 && next.ns > here) /* clocks of two hosts */
+        if (next.ns > here) /* clocks of two hosts */
             next.ns = here;
         const uint64_t until = next.ns > whole->begin_ns ? next.ns : whole->begin_ns;
-        if (next.slice >= 0)
-            whole->path.handover_ns += here - until;
+        const bool same = here == s->begin_ns; /* the lane's own: nothing covers it */
+        *(same ? &whole->path.ns[LS_TIME_HARNESS] : &whole->path.handover_ns) += here - until;
         now = next;
         whole->path.begin_ns = until;
         if (until == whole->begin_ns)

@@ -193,7 +193,7 @@ ls_status ls_whole_trace_take(ls_session *session, uint64_t steps, ls_whole_trac
     uint64_t all = together ? steps + 2 : steps;
     bool stop = false;
     ls_trace own = {0};
-    *out = (ls_whole_trace){.ranks = (int)ranks, .steps = steps};
+    *out = (ls_whole_trace){.ranks = (int)ranks, .steps = steps, .lead = together};
     out->clocks = calloc(2 * ranks, sizeof *out->clocks);
     ls_status status =
         out->clocks ? LS_OK : ls_fail_memory("trace", 2 * ranks * sizeof *out->clocks);

@@ -52,6 +52,7 @@ typedef struct ls_whole_trace {
     ls_clock_offset *clocks; /**< [ranks] */
     int ranks;
     uint64_t steps;            /**< that are shown */
+    int lead;                  /**< how many were profiled before them */
     uint64_t begin_ns, end_ns; /**< the window */
     ls_shown *shown;           /**< [shown_count] by lane and time */
     size_t *shown_first;       /**< [lanes + 1] */

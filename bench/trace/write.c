@@ -96,7 +96,7 @@ static void put_slice(writer *w, const ls_shown *shown)
     put_place(w, s->lane, shown->begin_ns);
     put_us(w, "dur", shown->end_ns - shown->begin_ns);
     fprintf(w->file, ",\"args\":{\"layer\":\"%s\",\"bytes\":%.0f,\"flops\":%.0f,\"step\":%d%s}}",
-            s->layer, s->bytes, s->flops, s->step,
+            s->layer, s->bytes, s->flops, s->step + 1 - w->whole->lead,
             w->whole->critical[shown->slice] ? ",\"critical\":true" : "");
 }
 
@@ -133,27 +133,38 @@ static void put_end(writer *w, const char *phase, size_t id, int lane, uint64_t 
     put_place(w, lane, ns);
 }
 
-/* A lane with nothing to show, as of a server by itself, has the end that it lacks at the other. */
+/* The slice of a lane that has got what was sent: at that time, or the next one. */
+static const ls_shown *receiving(const ls_whole_trace *whole, int lane, uint64_t sent, uint64_t ns)
+{
+    const ls_shown *found = nearest(whole, lane, ns);
+    const ls_shown *end = whole->shown + whole->shown_first[lane + 1];
+    while (found && found < end && found->end_ns <= sent)
+        found++;
+    return found == end ? NULL : found;
+}
+
+/* An end for which the other lane shows nothing, as that of a server by itself, is where the one
+ * that is known is. */
 static void put_flow(writer *w, const ls_flow *flow, size_t id)
 {
     const ls_trace *t = &w->whole->trace;
     const uint64_t begin = t->slices[flow->from_slice].begin_ns;
     const uint64_t end = t->slices[flow->to_slice].end_ns - 1;
+    const int known = t->slices[flow->from_slice].lane;
     int from = flow->from_lane, to = flow->to_lane;
-    const ls_shown *first = nearest(w->whole, from, begin), *last = nearest(w->whole, to, end);
-    if (!first && !last)
+    const ls_shown *first = nearest(w->whole, from, begin);
+    if (!first || first->begin_ns > end)
+        first = nearest(w->whole, from = known, begin);
+    if (!first)
         return;
-    if (!first) {
-        first = last;
-        from = to;
-    } else if (!last) {
-        last = first;
-        to = from;
-    }
-    const uint64_t sent = anchor(first, begin), got = anchor(last, end);
+    const uint64_t sent = anchor(first, begin);
+    const ls_shown *last = receiving(w->whole, to, sent, end);
+    if (!last)
+        last = receiving(w->whole, to = from, sent, end);
+    const uint64_t got = anchor(last, end > sent ? end : sent);
     put_end(w, "s", id, from, sent);
     fprintf(w->file, ",\"args\":{\"bytes\":%llu}}", (unsigned long long)flow->bytes);
-    put_end(w, "f", id, to, got > sent ? got : anchor(last, sent));
+    put_end(w, "f", id, to, got);
     fprintf(w->file, ",\"args\":{\"bytes\":%llu}}", (unsigned long long)flow->bytes);
 }
 

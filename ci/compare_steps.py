@@ -29,7 +29,7 @@ LINES = 5  # of a cell; a row that failed lacks most of its fields
 # Fields that differ between two runs of one program, or say which program or machine it was.
 VARYING = re.compile(
     r"""^(schema|id|timestamp|command|label
-    |time\..*|waterfall\..*|pipeline\.bubble(_formula)?|train\.seconds_to_target  # times, or made of them
+    |time\..*|waterfall\..*|gap\..*|pipeline\.bubble(_formula)?|train\.seconds_to_target  # times, or made of them
     |server_load\.\d+\.busy|result\.warnings\.?.*  # shares of time; noisy, short, skewed
     |memory\.rss_peak  # pages of libraries and of the heap
     |provenance\.(?!kernels\.).*  # the machine, the commit; kernels are compared

@@ -74,8 +74,11 @@ static ls_status make_row(command_run *run, case_run *c)
                           .error = c->error ? ls_status_text(c->error) : NULL,
                           .shared = run->count > 1};
     json_t *row;
-    if (c->baseline != SIZE_MAX)
-        facts.baseline_ms = run->cases[c->baseline].ms_per_sample;
+    if (c->baseline != SIZE_MAX) {
+        const case_run *base = &run->cases[c->baseline];
+        facts.baseline_ms = base->ms_per_sample;
+        facts.baseline_parts = base != c && base->has_parts ? base->parts_per_sample : NULL;
+    }
     if (c->trained && c->trial.timed_done && !c->trial.failed && !c->error)
         measure_beside(run, c, &facts);
     if (facts.harness_ns > 0)
@@ -174,6 +177,18 @@ void ls_run_note_median(case_run *c)
     c->ms_per_sample = s.median / (double)c->plan.job.batch;
 }
 
+/* The same of what the step's time went to. */
+static void note_parts(case_run *c)
+{
+    double sum = 0;
+    ls_waterfall_parts(c->trial.part_ms, c->parts_per_sample);
+    for (int p = 0; p < LS_WATERFALL_PARTS; p++) {
+        sum += c->parts_per_sample[p];
+        c->parts_per_sample[p] /= (double)c->plan.job.batch;
+    }
+    c->has_parts = sum > 0;
+}
+
 /* Of a case that was asked for: a baseline that was added is not what the user saves. verify has
  * what the gate reached. */
 static ls_status save_parameters(command_run *run, const case_run *c)
@@ -199,6 +214,8 @@ void ls_run_end(command_run *run, case_run *c)
         ls_run_settle(run, c, ls_trial_finish(&c->trial));
         if (!c->error)
             ls_run_settle(run, c, compare_ranks(c));
+        if (!c->error)
+            note_parts(c);
         if (c->trial.interrupted)
             snprintf(c->trial.reason, sizeof c->trial.reason,
                      "interrupted after %llu of %lld steps; the figures are of those",

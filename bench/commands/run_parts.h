@@ -14,6 +14,7 @@
 #include "bench/output/results_db.h"
 #include "bench/output/row_columns.h"
 #include "bench/row/row.h"
+#include "bench/train/waterfall.h"
 
 #include <jansson.h>
 
@@ -32,6 +33,8 @@ typedef struct case_run {
     size_t group;         /* number of those that take turns with it */
     size_t baseline;      /* case whose step this one's is compared with; SIZE_MAX: none */
     double ms_per_sample; /* median step over its samples; 0: not known */
+    double parts_per_sample[LS_WATERFALL_PARTS]; /* of the mean step, over its samples */
+    bool has_parts;                              /* they are known */
     ls_status error;      /* why it could not run */
 } case_run;
 

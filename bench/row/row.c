@@ -7,6 +7,7 @@
 #include "bench/row/row_ps.h"
 #include "bench/train/statistics.h"
 #include "bench/train/step_kernels.h"
+#include "bench/train/waterfall.h"
 #include "common/device/machine_gpus.h"
 
 #include <math.h>
@@ -142,23 +143,18 @@ static json_t *time_group(const ls_row_facts *f)
     return group;
 }
 
-/* What the mean step's time goes to; parts that there are none of are absent. */
-static json_t *waterfall_group(const ls_trial *trial)
+/* How much more each part of the step is than n devices of `single` would take. */
+static json_t *gap_group(const ls_row_facts *f)
 {
-    static const char *const names[] = {
-        [LS_TIME_COMPUTE] = "compute_ms",     [LS_TIME_COMMUNICATION] = "comm_exposed_ms",
-        [LS_TIME_WAIT] = "wait_ms",           [LS_TIME_COPY] = "copy_ms",
-        [LS_TIME_OPTIMIZER] = "optimizer_ms", [LS_TIME_HARNESS] = "harness_ms",
-    };
-    double ms[LS_TIME_USES];
-    json_t *group = json_object();
-    memcpy(ms, trial->part_ms, sizeof ms);
-    ms[LS_TIME_COMPUTE] += ms[LS_TIME_BACKWARD];
-    ms[LS_TIME_HARNESS] += ms[LS_TIME_IDLE]; /* nothing was put, or nothing known was done */
-    for (size_t use = 0; use < sizeof names / sizeof *names; use++)
-        if (names[use] && ms[use] > 0)
-            put_real(group, names[use], ms[use]);
-    return group;
+    const ls_plan_of_case *plan = f->plan;
+    const int devices =
+        ls_strategy_serves(plan->strategy) ? ls_job_replicas(&plan->job) : (int)plan->all_devices;
+    double ideal[LS_WATERFALL_PARTS];
+    if (!f->baseline_parts)
+        return json_object();
+    for (int p = 0; p < LS_WATERFALL_PARTS; p++)
+        ideal[p] = f->baseline_parts[p] * (double)plan->job.batch / devices;
+    return ls_waterfall_gap(f->trial->part_ms, ideal);
 }
 
 /* The idle share of the stages (bubble.h): measured, by the closed form for their measured times,
@@ -398,7 +394,8 @@ ls_status ls_row_build(const ls_row_facts *f, json_t **out)
                       (!f->gate || f->gate->pass) && !request->verify;
     if (keeps_time) {
         put_group(row, "time", time_group(f));
-        put_group(row, "waterfall", waterfall_group(f->trial));
+        put_group(row, "waterfall", ls_waterfall_group(f->trial->part_ms));
+        put_group(row, "gap", gap_group(f));
         put_group(row, "pipeline", pipeline_group(f->trial));
     }
     if (f->trial)

@@ -5,6 +5,8 @@
  */
 #include "bench/trace/write.h"
 
+#include "bench/train/waterfall.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -170,23 +172,13 @@ static void put_flow(writer *w, const ls_flow *flow, size_t id)
 
 /* ---- What is known of the whole -------------------------------------------------------------- */
 
-json_t *ls_trace_waterfall(const ls_time_profile *times, double steps, double queues)
+/* Of one step on one queue. */
+static json_t *waterfall_of(const uint64_t ns[LS_TIME_USES], double steps, double queues)
 {
-    static const char *const names[LS_TIME_USES] = {
-        [LS_TIME_COMPUTE] = "compute_ms",     [LS_TIME_COMMUNICATION] = "comm_exposed_ms",
-        [LS_TIME_WAIT] = "wait_ms",           [LS_TIME_COPY] = "copy_ms",
-        [LS_TIME_OPTIMIZER] = "optimizer_ms", [LS_TIME_HARNESS] = "harness_ms",
-    };
-    json_t *group = json_object();
     double ms[LS_TIME_USES];
     for (int use = 0; use < LS_TIME_USES; use++)
-        ms[use] = (double)times->ns[use] * 1e-6 / steps / queues;
-    ms[LS_TIME_COMPUTE] += ms[LS_TIME_BACKWARD];
-    ms[LS_TIME_HARNESS] += ms[LS_TIME_IDLE];
-    for (int use = 0; use < LS_TIME_USES; use++)
-        if (names[use] && ms[use] > 0)
-            json_object_set_new(group, names[use], json_real(ms[use]));
-    return group;
+        ms[use] = (double)ns[use] * 1e-6 / steps / queues;
+    return ls_waterfall_group(ms);
 }
 
 static json_t *describe_clocks(const ls_whole_trace *whole)
@@ -203,10 +195,7 @@ static json_t *describe_clocks(const ls_whole_trace *whole)
 static json_t *describe_path(const ls_whole_trace *whole)
 {
     const double steps = (double)whole->steps;
-    const ls_time_profile times = {{whole->path.ns[0], whole->path.ns[1], whole->path.ns[2],
-                                    whole->path.ns[3], whole->path.ns[4], whole->path.ns[5],
-                                    whole->path.ns[6], whole->path.ns[7]}};
-    json_t *path = ls_trace_waterfall(&times, steps, 1);
+    json_t *path = waterfall_of(whole->path.ns, steps, 1);
     const uint64_t length = whole->end_ns - whole->path.begin_ns;
     json_object_set_new(path, "handover_ms",
                         json_real((double)whole->path.handover_ns * 1e-6 / steps));
@@ -234,7 +223,7 @@ static void describe(const writer *w, json_t *other)
     json_object_set_new(other, "steps", json_integer((json_int_t)whole->steps));
     json_object_set_new(other, "step_ms", json_real(ms / steps));
     json_object_set_new(other, "waterfall",
-                        ls_trace_waterfall(&whole->parts, steps, whole->main_lanes));
+                        waterfall_of(whole->parts.ns, steps, whole->main_lanes));
     json_object_set_new(other, "critical_path", describe_path(whole));
     json_object_set_new(other, "main_queues", describe_queues(w));
     json_object_set_new(other, "clocks", describe_clocks(whole));

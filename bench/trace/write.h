@@ -17,8 +17,4 @@ ls_status ls_trace_writable(const char *path);
  */
 ls_status ls_trace_write(const ls_whole_trace *whole, const char *path, int devices, json_t *other);
 
-/** The waterfall of times, which are those of `steps` steps on `queues` queues; parts that there are
- *  none of are absent. */
-json_t *ls_trace_waterfall(const ls_time_profile *times, double steps, double queues);
-
 #endif

@@ -33,6 +33,8 @@ static struct {
     uint64_t seed;
     char device[32];
     int64_t step, operation;
+    char slow[32];
+    uint64_t slow_ns;
     ls_status refused;
 } hooks = {.once = PTHREAD_ONCE_INIT, .plant = -1};
 
@@ -98,8 +100,22 @@ static ls_status read_edit(const char *text)
     return LS_OK;
 }
 
+static ls_status read_slow(const char *text)
+{
+    const char *time = strchr(text, ':');
+    if (!time || time == text || time - text >= (ptrdiff_t)sizeof hooks.slow ||
+        !ls_parse_duration(time + 1, &hooks.slow_ns))
+        return ls_fail(LS_CODE_USAGE, "LOCKSTEP_SLOW", text,
+                       "is no operation and time; NAME:TIME is, such as gather:2ms");
+    snprintf(hooks.slow, sizeof hooks.slow, "%.*s", (int)(time - text), text);
+    return LS_OK;
+}
+
 static void read_environment(void)
 {
+    const char *slow = getenv("LOCKSTEP_SLOW");
+    if (slow && *slow)
+        hooks.refused = ls_status_first(hooks.refused, read_slow(slow));
     const char *plant = getenv("LOCKSTEP_PLANT"), *fuzz = getenv("LOCKSTEP_FUZZ");
     const char *fail = getenv("LOCKSTEP_FAIL"), *edit = getenv("LOCKSTEP_EDIT");
     if (edit && *edit)
@@ -140,6 +156,12 @@ bool ls_hooks_planted(int bug)
 {
     pthread_once(&hooks.once, read_environment);
     return hooks.plant == bug;
+}
+
+void ls_hooks_slow(const char *operation)
+{
+    if (*hooks.slow && strncmp(operation, hooks.slow, strlen(hooks.slow)) == 0)
+        ls_clock_sleep(hooks.slow_ns);
 }
 
 void ls_hooks_thread(void)

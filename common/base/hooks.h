@@ -8,8 +8,9 @@
  *     LOCKSTEP_EDIT=KIND:NUMBER    edits a task or a wait of the step (impl/tests/step_edits.c)
  *     LOCKSTEP_FUZZ=SEED           threads pause at random before queue, event and rank operations
  *     LOCKSTEP_FAIL=DEVICE:STEP[:OPERATION][!]
+ *     LOCKSTEP_SLOW=NAME:TIME      operations whose names begin so take that much longer: gather:2ms
  *
- * The last one makes an operation of a device's queue fail: of its step STEP the one of that
+ * LOCKSTEP_FAIL makes an operation of a device's queue fail: of its step STEP the one of that
  * number, both from 0, or the last where there are less; with `!` so that nothing more can be done
  * on it.
  */
@@ -92,6 +93,9 @@ void ls_hooks_pause(void);
 typedef struct ls_hooks_place {
     long long step, operation;
 } ls_hooks_place;
+
+/** Sleeps where an operation of this name is to be slow. */
+void ls_hooks_slow(const char *operation);
 
 /** The failure that is wanted of this operation, or LS_OK. `last`: it is the last of its step. */
 ls_status ls_hooks_fail(ls_hooks_place *place, const char *device, bool last);

@@ -51,6 +51,7 @@ static ls_status run_op(cpu_queue *queue, ls_op *op)
 #ifdef LOCKSTEP_HOOKS
     bool last = strcmp(op->name, "finish_step") == 0;
     LS_TRY(ls_hooks_fail(&queue->place, queue->base.device->info.text, last));
+    ls_hooks_slow(op->name);
 #endif
     return op->run(op, &queue->base);
 }

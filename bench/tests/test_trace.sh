@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# `lockstep trace` from outside: files of every strategy are held against what they say of themselves (check_trace.py;
+# its tolerance is 1% of the step) and against closed forms of messages; refusals. Leaves out: processes
+# (test_trace_mpi.sh); whether parts are right, which test_delays.sh shows with delays of known size.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+
+mlp="--model mlp:784-16-10 --data synthetic:500 --batch 60 --cpu-devices 4 --quiet"
+
+# traced MESSAGES OPTIONS: MESSAGES of a step; "-": not counted
+traced() {
+    local messages=$1
+    shift
+    rm -f trace.json
+    # shellcheck disable=SC2086
+    lockstep_ok trace $mlp "$@" --out trace.json
+    [ "$messages" != - ] || messages=
+    # shellcheck disable=SC2086
+    expect "the trace" python3 "$library/check_trace.py" trace.json $messages
+}
+
+# What a row counts: 2 (n - 1) a variable for ring; filled slices for direct; a fetch and a send for each tower.
+traced 0 --strategy single
+traced 4 --strategy mirrored --devices 2 --allreduce direct --bucket-bytes 1MiB
+traced 12 --strategy mirrored --devices 3 --allreduce ring --bucket-bytes 1MiB --cores-per-device 2 --trace-steps 5
+traced - --strategy mirrored --devices 3 --reduce exact
+traced 0 --strategy independent --devices 2
+traced 2 --strategy towers --devices 2
+traced 2 --strategy towers --devices 2 --capture no
+traced - --strategy local-sgd --devices 2 --local-sgd-every 2
+traced - --strategy ps --devices 2
+traced - --strategy ps --devices 2 --ps-mode async
+traced - --strategy ps --devices 3 --ps-backup-workers 1
+traced 2 --strategy model-parallel --devices 2
+traced 8 --strategy pipeline --devices 2
+traced - --strategy hybrid --devices 4
+traced - --strategy mirrored --devices 4 --ranks 2
+expect "ranks that are threads are processes of the file" python3 -c "
+import json
+events = json.load(open('trace.json'))['traceEvents']
+assert {e['pid'] for e in events if e['ph'] == 'X'} == {0, 1}"
+
+# ---- Args, and what the file says of the case --------------------------------------------------
+
+# shellcheck disable=SC2086
+lockstep_ok trace $mlp --strategy mirrored --devices 2 --trace-steps 2 --out trace.json
+expect "layers, kinds, steps, the case" python3 - <<'P'
+import json
+trace = json.load(open("trace.json"))
+slices = [e for e in trace["traceEvents"] if e["ph"] == "X"]
+layers = {(e["cat"], e["args"]["layer"]) for e in slices}
+assert {("compute", "dense0"), ("backward", "dense1"), ("optimizer", "dense0 to dense1")} <= layers, layers
+assert any(e["args"]["flops"] == 2 * 30 * 784 * 16 for e in slices), "flops of the first product"
+assert {e["args"]["step"] for e in slices if e["cat"] == "compute"} == {1, 2}
+other = trace["otherData"]
+assert other["steps"] == 2 and other["case"]["strategy"] == "mirrored" and other["untraced_step_ms"] > 0
+assert other["clocks"] == [{"rank": 0, "offset_us": 0, "error_us": 0}]
+P
+
+# ---- Refusals ----------------------------------------------------------------------------------
+
+refused() {
+    local word=$1
+    shift
+    # shellcheck disable=SC2086
+    lockstep trace $mlp "$@"
+    expect "exit status 2 or 3" [ "$code" -eq 2 -o "$code" -eq 3 ]
+    expect "one line with $word" one_line "$word"
+}
+refused --out --strategy single
+refused "one value" --strategy mirrored --devices 1,2 --out trace.json
+refused "delay=RANK:TIME" --inject kill=0:3 --out trace.json
+refused "No such file" --out missing/trace.json
+refused "1 to 1000" --trace-steps 0 --out trace.json
+expect "nothing is kept of them" [ ! -e missing ]
+
+finish

@@ -115,10 +115,9 @@ static const command_entry commands[] = {
      LS_FOR_RESULTS, .more = ls_command_results_help, .alone = ls_command_results},
     {"report", "", "plots and one page from results", 0, .run = NULL},
     {"regress", "", "compares two sets of results", 0, .run = NULL},
-    {"trace", " --out FILE.json [--OPTION VALUE]...", "some steps of one case, task by task, as a file",
-     LS_FOR_RUN | LS_FOR_TRACE,
-     .more = help_trace,
-     .examples = {"trace --strategy mirrored --devices 2 --out trace.json"},
+    {"trace", " --out FILE.json [--OPTION VALUE]...",
+     "some steps of one case, task by task, as a file", LS_FOR_RUN | LS_FOR_TRACE,
+     .more = help_trace, .examples = {"trace --strategy mirrored --devices 2 --out trace.json"},
      .run = run_cases},
 };
 

@@ -301,7 +301,8 @@ static bool close_command(command_run *run)
 static ls_status look_at_steps(command_run *run)
 {
     for (size_t i = 0; i < run->count; i++)
-        if (!ls_run_is_elsewhere(run, &run->cases[i]) && (run->cases[i].asked || !run->request->trace))
+        if (!ls_run_is_elsewhere(run, &run->cases[i]) &&
+            (run->cases[i].asked || !run->request->trace))
             LS_TRY(run->request->trace ? ls_trace_case(&run->place, &run->cases[i].plan)
                                        : ls_print_step(&run->place, &run->cases[i].plan));
     return LS_OK;

@@ -35,7 +35,7 @@ typedef struct case_run {
     double ms_per_sample; /* median step over its samples; 0: not known */
     double parts_per_sample[LS_WATERFALL_PARTS]; /* of the mean step, over its samples */
     bool has_parts;                              /* they are known */
-    ls_status error;      /* why it could not run */
+    ls_status error;                             /* why it could not run */
 } case_run;
 
 /** The command. */

@@ -55,8 +55,7 @@ static ls_status write_trace(const ls_workplace *place, const ls_session *sessio
     json_object_set_new(other, "command", json_string(request->command));
     json_object_set_new(other, "case", ls_row_case(&facts));
     json_object_set_new(other, "untraced_step_ms", json_real(untraced_ms));
-    ls_status status =
-        ls_trace_write(whole, request->out, devices_of_rank(session), other);
+    ls_status status = ls_trace_write(whole, request->out, devices_of_rank(session), other);
     json_decref(other);
     if (!status)
         ls_log_line(&request->log, LS_LOG_NORMAL, "%llu steps, %zu slices, %zu messages: %s",

@@ -15,10 +15,10 @@ typedef struct ls_row_facts {
     const char *error;   /**< why the case could not run; NULL: it could */
     double baseline_ms;  /**< median step of `single` on one like device, per sample; 0: none */
     const double *baseline_parts; /**< [LS_WATERFALL_PARTS] of its step, per sample; NULL: none */
-    double roof_flops;   /**< 0: not known */
-    double harness_ns;   /**< of a step; 0: not known */
-    double exact_cost;   /**< exact mode's median step over fast mode's; 0: not known */
-    bool shared;         /**< other cases ran in the same process, too */
+    double roof_flops;            /**< 0: not known */
+    double harness_ns;            /**< of a step; 0: not known */
+    double exact_cost;            /**< exact mode's median step over fast mode's; 0: not known */
+    bool shared;                  /**< other cases ran in the same process, too */
 } ls_row_facts;
 
 #endif

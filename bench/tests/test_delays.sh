@@ -49,7 +49,7 @@ two="--strategy mirrored --devices 2 --allreduce ring --bucket-bytes 1MiB"
     found none:1ms '{"wait": 80, "comm_exposed": 40}' $two $link --inject delay=1:80ms # 2 rounds of 20 ms
     found none:1ms '{"copy": 1}' --strategy towers --devices 2 $link
     found none:1ms '{"copy": 1}' --strategy model-parallel --devices 2 $link
-    found none:1ms '{"comm_exposed": 1}' --strategy ps --devices 2 --variable-device cpu:2 $link
+    found none:1ms '{"comm_exposed": 1}' --strategy ps --devices 1 --variable-device cpu:2 $link
     # On two stages of a micro-batch each computes for 20 ms while the other waits, so half is of each
     found dense_forward:20ms '{"compute": 1, "wait": 1}' --strategy model-parallel --devices 2
 }

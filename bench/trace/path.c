@@ -2,11 +2,11 @@
 /*
  * The critical path, walked backwards from the end of the last step that is shown.
  *
- * What works is on it, and so is what its lane did before. Who waited for another lane was let go by
- * the task that it waited for: the path goes on there. Who waited for a peer was let go by the last
- * of those it exchanges with: where that came to the exchange, or worked at it until then. A wait
- * that nobody known caused (a message on its way) is on the path itself. So slices of the path follow
- * each other and do not overlap; what is between two is the handing over.
+ * What works is on it, and so is what its lane did before. Who waited for another lane was let go
+ * by the task that it waited for: the path goes on there. Who waited for a peer was let go by the
+ * last of those it exchanges with: where that came to the exchange, or worked at it until then. A
+ * wait that nobody known caused (a message on its way) is on the path itself. So slices of the path
+ * follow each other and do not overlap; what is between two is the handing over.
  */
 #include "bench/trace/whole.h"
 

@@ -66,7 +66,8 @@ static ls_status send_own(ls_comm *comm, ls_trace *own)
     list_arrays(own, mine);
     for (int a = 0; a < ARRAYS; a++)
         if (*mine[a].count)
-            LS_TRY(comm->backend->send(comm, 0, TAG, *mine[a].items, *mine[a].count * mine[a].size));
+            LS_TRY(
+                comm->backend->send(comm, 0, TAG, *mine[a].items, *mine[a].count * mine[a].size));
     return LS_OK;
 }
 
@@ -179,9 +180,9 @@ static void join_clocks(ls_clock_offset *first, const ls_clock_offset *second, i
     for (int r = 1; r < ranks; r++) {
         const int64_t drift = second[r].ns - first[r].ns;
         first[r].ns += drift / 2;
-        first[r].error_ns = (first[r].error_ns > second[r].error_ns ? first[r].error_ns
-                                                                    : second[r].error_ns) +
-                            (uint64_t)(drift < 0 ? -drift : drift) / 2;
+        first[r].error_ns =
+            (first[r].error_ns > second[r].error_ns ? first[r].error_ns : second[r].error_ns) +
+            (uint64_t)(drift < 0 ? -drift : drift) / 2;
     }
 }
 

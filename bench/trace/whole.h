@@ -3,9 +3,10 @@
  * The trace of all processes of a case, on one clock, at rank 0; from there the window of the steps
  * that are shown, their waterfall and their critical path.
  *
- * One step more is profiled before those shown and one after, so that the window is of steps in full
- * swing: from the end of the one before to the end of the last one, by the latest of all main lanes
- * each. Where workers are by themselves there is no such end, and the window is all that was done.
+ * One step more is profiled before those shown and one after, so that the window is of steps in
+ * full swing: from the end of the one before to the end of the last one, by the latest of all main
+ * lanes each. Where workers are by themselves there is no such end, and the window is all that was
+ * done.
  */
 #ifndef LS_BENCH_TRACE_WHOLE_H
 #define LS_BENCH_TRACE_WHOLE_H
@@ -42,13 +43,13 @@ typedef struct ls_path {
 } ls_path;
 
 typedef struct ls_whole_trace {
-    ls_trace trace;      /**< lanes and slices of all, by rank; times on rank 0's clock */
-    int *process;        /**< [lanes] */
-    size_t *first;       /**< [lanes + 1] a lane's first slice */
-    int64_t *other;      /**< [messages] the other end of a message; -1: not known */
-    int64_t *next;       /**< [messages] the next one of its slice; -1: none */
-    int64_t *message_of; /**< [slices] the first one of it; -1: none */
-    bool *critical;      /**< [slices] */
+    ls_trace trace;          /**< lanes and slices of all, by rank; times on rank 0's clock */
+    int *process;            /**< [lanes] */
+    size_t *first;           /**< [lanes + 1] a lane's first slice */
+    int64_t *other;          /**< [messages] the other end of a message; -1: not known */
+    int64_t *next;           /**< [messages] the next one of its slice; -1: none */
+    int64_t *message_of;     /**< [slices] the first one of it; -1: none */
+    bool *critical;          /**< [slices] */
     ls_clock_offset *clocks; /**< [ranks] */
     int ranks;
     uint64_t steps;            /**< that are shown */

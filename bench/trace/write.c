@@ -209,9 +209,8 @@ static json_t *describe_queues(const writer *w)
     json_t *queues = json_array();
     for (int l = 0; l < (int)t->lane_count; l++)
         if (t->lanes[l].main)
-            json_array_append_new(queues,
-                                  json_pack("{s:i,s:i,s:s}", "pid", pid_of(w, l), "tid",
-                                            tid_of(w, l), "device", t->lanes[l].device));
+            json_array_append_new(queues, json_pack("{s:i,s:i,s:s}", "pid", pid_of(w, l), "tid",
+                                                    tid_of(w, l), "device", t->lanes[l].device));
     return queues;
 }
 

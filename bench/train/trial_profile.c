@@ -121,9 +121,8 @@ ls_status ls_trial_profile(ls_trial *trial)
     const uint64_t rounds = all < most ? all : most, each = all / rounds;
     device_time *memory = calloc(devices + here, sizeof *memory);
     ls_time_profile *sums = calloc(2 * devices, sizeof *sums);
-    ls_status status = memory && sums
-                           ? LS_OK
-                           : ls_fail_memory("profile", (2 * devices + here) * sizeof *memory);
+    ls_status status =
+        memory && sums ? LS_OK : ls_fail_memory("profile", (2 * devices + here) * sizeof *memory);
     status = ls_team_agree(session->job.comm, status);
     if (status) {
         free(memory);

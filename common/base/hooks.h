@@ -8,7 +8,7 @@
  *     LOCKSTEP_EDIT=KIND:NUMBER    edits a task or a wait of the step (impl/tests/step_edits.c)
  *     LOCKSTEP_FUZZ=SEED           threads pause at random before queue, event and rank operations
  *     LOCKSTEP_FAIL=DEVICE:STEP[:OPERATION][!]
- *     LOCKSTEP_SLOW=NAME:TIME      operations whose names begin so take that much longer: gather:2ms
+ *     LOCKSTEP_SLOW=NAME:TIME      operations whose names begin so take longer: gather:2ms
  *
  * LOCKSTEP_FAIL makes an operation of a device's queue fail: of its step STEP the one of that
  * number, both from 0, or the last where there are less; with `!` so that nothing more can be done

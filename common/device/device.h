@@ -140,23 +140,25 @@ typedef struct ls_time_profile {
 
 /** What a queue did for a while. */
 typedef enum ls_stretch_kind {
-    LS_STRETCH_OP,   /**< ran an operation */
-    LS_STRETCH_COPY, /**< made a copy */
+    LS_STRETCH_OP,    /**< ran an operation */
+    LS_STRETCH_COPY,  /**< made a copy */
     LS_STRETCH_EVENT, /**< waited for an event */
-    LS_STRETCH_PEER  /**< waited for a peer, within the operation whose stretch comes next */
+    LS_STRETCH_PEER   /**< waited for a peer, within the operation whose stretch comes next */
 } ls_stretch_kind;
 
 /** One such while, in the time of ls_clock_ns. */
 typedef struct ls_stretch {
-    uint64_t begin_ns, end_ns;
+    uint64_t begin_ns;      /**< from then ... */
+    uint64_t end_ns;        /**< ... until then */
     const struct ls_op *op; /**< NULL: it is of none */
-    ls_stretch_kind kind;
+    ls_stretch_kind kind;   /**< what it did */
 } ls_stretch;
 
 /** What a queue did, one after the other: memory of whoever asks. */
 typedef struct ls_time_log {
     ls_stretch *items; /**< [capacity] */
-    size_t count, capacity;
+    size_t count;      /**< so far */
+    size_t capacity;   /**< at most */
     size_t peers; /**< how many more waits for peers it takes: these are not known beforehand */
     size_t lost;  /**< what there was no room for */
 } ls_time_log;
@@ -196,11 +198,11 @@ typedef struct ls_op {
     double bytes;    /**< bytes read and written of one run */
     int reorders;    /**< how often one run only moves values: another layout of weights or images,
                           copies of columns */
-    size_t reordered_bytes; /**< what that writes */
-    size_t workspace;       /**< bytes of device memory that it holds */
-    ls_access *accesses;    /**< all that a run touches but for what is its own, such as workspace:
-                                 of these it follows which operations have to wait for which */
-    size_t access_count;    /**< how many those are */
+    size_t reordered_bytes;  /**< what that writes */
+    size_t workspace;        /**< bytes of device memory that it holds */
+    ls_access *accesses;     /**< all that a run touches but for what is its own, such as workspace:
+                                  of these it follows which operations have to wait for which */
+    size_t access_count;     /**< how many those are */
     ls_op_message *messages; /**< all of one run, in the order in which peers have them */
     size_t message_count;    /**< how many those are */
 } ls_op;
@@ -283,8 +285,9 @@ ls_status ls_queue_sync(ls_queue *queue);
 
 /**
  * From here on the queue adds to `profile` what its time goes to, by a reading of the clock after
- * every operation, and to `log`, where that is not NULL, when it did what; NULL ends that. The queue
- * must be empty; both may be read when it is so again. LS_CODE_MISSING where the back end cannot.
+ * every operation, and to `log`, where that is not NULL, when it did what; NULL ends that. The
+ * queue must be empty; both may be read when it is so again. LS_CODE_MISSING where the back end
+ * cannot.
  */
 ls_status ls_queue_profile(ls_queue *queue, ls_time_profile *profile, ls_time_log *log);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a lane was blocked on while it waited for a task of another: cut into parts by what that lane
- * did meanwhile. While it communicated or copied, that; while it waited for a third lane, what this
- * did, and so on; while it did anything else, or nothing, waiting.
+ * What a lane was blocked on while it waited for a task of another: cut into parts by what that
+ * lane did meanwhile. While it communicated or copied, that; while it waited for a third lane, what
+ * this did, and so on; while it did anything else, or nothing, waiting.
  */
 #include "impl/step/trace_private.h"
 

@@ -20,11 +20,11 @@ typedef struct ls_lane {
     ls_queue *queue;
     int member;
     const char *name;
-    bool own;              /**< opened here; else the member's compute queue */
-    ls_time_profile times; /**< while profiled */
+    bool own;               /**< opened here; else the member's compute queue */
+    ls_time_profile times;  /**< while profiled */
     ls_time_profile blamed; /**< the same, waits for other lanes by what these did (blame.c) */
     ls_time_log log;        /**< what it did, while profiled */
-    const bool *pass;      /**< while tasks are put: what those of now are passed over by */
+    const bool *pass;       /**< while tasks are put: what those of now are passed over by */
 } ls_lane;
 
 /** Operations on one queue, or a copy. */

@@ -3,8 +3,9 @@
  * From what queues noted to slices of tasks; see trace.h.
  *
  * A queue notes what it does, and knows of no task. But what a lane is given is known: of each task
- * its waits, its operations, its copy, step after step. So both are walked together. An operation is
- * in a step once, so that the walk finds its way again where a communicator put more than was said.
+ * its waits, its operations, its copy, step after step. So both are walked together. An operation
+ * is in a step once, so that the walk finds its way again where a communicator put more than was
+ * said.
  */
 #include "impl/step/trace.h"
 
@@ -60,9 +61,9 @@ typedef struct cursor {
 
 typedef struct item {
     ls_stretch_kind kind;
-    size_t task;      /* of the step */
-    const ls_op *op;  /* of LS_STRETCH_OP */
-    int64_t awaited;  /* of LS_STRETCH_EVENT: the task that is waited for, in w->last; -1: none */
+    size_t task;     /* of the step */
+    const ls_op *op; /* of LS_STRETCH_OP */
+    int64_t awaited; /* of LS_STRETCH_EVENT: the task that is waited for, in w->last; -1: none */
 } item;
 
 /* The last task of the component's step before. */
@@ -226,10 +227,8 @@ static void tell_messages(lane_walk *l, const ls_op *op, int64_t slice)
 /* An operation, cut where it waited for peers. */
 static void emit_op(lane_walk *l, const ls_stretch *s, const ls_stretch *peers, size_t count)
 {
-    ls_trace_slice work = {.kind = LS_STRETCH_OP,
-                           .use = (int32_t)s->op->use,
-                           .run = l->w->runs++,
-                           .cause = -1};
+    ls_trace_slice work = {
+        .kind = LS_STRETCH_OP, .use = (int32_t)s->op->use, .run = l->w->runs++, .cause = -1};
     ls_trace_slice wait = {
         .kind = LS_STRETCH_PEER, .use = LS_TIME_WAIT, .run = work.run, .cause = -1};
     int64_t first = -1;

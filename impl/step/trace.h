@@ -20,9 +20,9 @@ enum { LS_TRACE_TEXT = 40 };
 typedef struct ls_trace_slice {
     uint64_t begin_ns, end_ns; /**< of this process's clock (ls_clock_ns) */
     int32_t lane;
-    int32_t step; /**< number of the step, of those profiled; -1: put once before or after them */
-    int32_t kind; /**< ls_stretch_kind */
-    int32_t use;  /**< ls_time_use; a wait for a peer: LS_TIME_WAIT, for another lane: IDLE */
+    int32_t step;  /**< number of the step, of those profiled; -1: put once before or after them */
+    int32_t kind;  /**< ls_stretch_kind */
+    int32_t use;   /**< ls_time_use; a wait for a peer: LS_TIME_WAIT, for another lane: IDLE */
     int64_t run;   /**< the same for all slices of one run of an operation */
     int64_t cause; /**< the slice that a wait for another lane waits for; -1: not known, or none */
     double bytes, flops;
@@ -42,7 +42,7 @@ typedef struct ls_trace_message {
     uint64_t number; /**< of those with the same channel, ranks and direction, in order */
     uint64_t bytes;
     int32_t channel, from, to;
-    int32_t sends;   /**< else it is the end that receives; LS_TRACE_COPY: a copy, both ends */
+    int32_t sends; /**< else it is the end that receives; LS_TRACE_COPY: a copy, both ends */
 } ls_trace_message;
 
 /** Of `channel`: a copy between devices of this process, from and to being main lanes. */

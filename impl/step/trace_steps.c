@@ -98,8 +98,7 @@ static void note_nodes(ls_tracing *w, int m)
     for (size_t a = 0; a < count; a++)
         for (int l = 0; l < LS_NET_LISTS; l++)
             for (size_t i = 0; acts[a].lists[l] && i < acts[a].lists[l]->count; i++) {
-                const bool pass =
-                    acts[a].kind == LS_ACT_FORWARD || acts[a].kind == LS_ACT_BACKWARD;
+                const bool pass = acts[a].kind == LS_ACT_FORWARD || acts[a].kind == LS_ACT_BACKWARD;
                 ls_op_node *at = (ls_op_node *)find_op(w, acts[a].lists[l]->items[i]);
                 if (at && pass)
                     *at = (ls_op_node){at->op, acts[a].node, m};

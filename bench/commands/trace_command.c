@@ -26,13 +26,18 @@ ls_status ls_trace_check(const ls_request *request, bool leads)
     return leads ? ls_trace_writable(request->out) : LS_OK;
 }
 
-/* Without a trace: the mean of so many steps, behind one. */
+/* Without a trace: the mean of so many steps, or as many as are recorded, behind one. */
 static ls_status time_untraced(ls_trial *trial, uint64_t steps, double *ms)
 {
+    const uint64_t most = trial->session.job.records - 1, count = steps < most ? steps : most;
+    const ls_step_record *records = trial->records;
     uint64_t mark_ns;
-    LS_TRY(ls_session_steps(&trial->session, steps + 1));
-    LS_TRY(ls_session_records(&trial->session, steps + 1, trial->records, &mark_ns));
-    *ms = (double)(trial->records[steps].end_ns - trial->records[0].end_ns) * 1e-6 / (double)steps;
+    *ms = 0;
+    if (!count) /* --steps 0 --warmup 0: none is recorded */
+        return LS_OK;
+    LS_TRY(ls_session_steps(&trial->session, count + 1));
+    LS_TRY(ls_session_records(&trial->session, count + 1, trial->records, &mark_ns));
+    *ms = (double)(records[count].end_ns - records[0].end_ns) * 1e-6 / (double)count;
     return LS_OK;
 }
 
@@ -54,7 +59,8 @@ static ls_status write_trace(const ls_workplace *place, const ls_session *sessio
     json_object_set_new(other, "program", json_string("lockstep " LS_VERSION " " LS_GIT_COMMIT));
     json_object_set_new(other, "command", json_string(request->command));
     json_object_set_new(other, "case", ls_row_case(&facts));
-    json_object_set_new(other, "untraced_step_ms", json_real(untraced_ms));
+    if (untraced_ms > 0)
+        json_object_set_new(other, "untraced_step_ms", json_real(untraced_ms));
     ls_status status = ls_trace_write(whole, request->out, devices_of_rank(session), other);
     json_decref(other);
     if (!status)

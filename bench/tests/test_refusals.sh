@@ -72,7 +72,7 @@ refused 2 'nope|list|show' results nope
 refused 2 'nope|models|optimizers' list nope
 refused 2 'adam|beta1' run --optimizer adam:beta3=0.5
 refused 2 'sgd' run --optimizer sgd:0.9
-for command in report regress trace; do
+for command in report regress; do
     refused 2 "$command" $command
 done
 for part in export import prune; do
@@ -494,5 +494,5 @@ for line in '-h' 'run -h' 'verify -h' 'micro -h' 'devices -h' 'results -h' 'list
     expect "'$line' is --help" cmp -s out short.help
 done
 lockstep_ok --help
-expect "nothing that is not built" [ "$(grep -c 'regress\|trace\|not in this' out)" -eq 0 ]
+expect "nothing that is not built" [ "$(grep -c 'regress\|not in this' out)" -eq 0 ]
 finish

@@ -58,6 +58,22 @@ assert other["steps"] == 2 and other["case"]["strategy"] == "mirrored" and other
 assert other["clocks"] == [{"rank": 0, "offset_us": 0, "error_us": 0}]
 P
 
+# The checker finds what is wrong: a slice moved onto the next, an end of a message gone, a part too large, a slice of
+# the critical path twice as long.
+for edit in 'x[0]["dur"] = x[1]["ts"] - x[0]["ts"] + 1' 'events.remove(ends[0])' 'other["waterfall"]["wait_ms"] += 1' \
+    'other["critical_path"]["length_ms"] *= 2' 'other["step_ms"] *= 0.9'; do
+    python3 - "$edit" <<'P'
+import json, sys
+trace = json.load(open("trace.json"))
+events, other = trace["traceEvents"], trace["otherData"]
+x = [e for e in events if e["ph"] == "X"]
+ends = [e for e in events if e["ph"] == "s"]
+exec(sys.argv[1])
+json.dump(trace, open("wrong.json", "w"))
+P
+    expect "the checker finds $edit" bash -c '! python3 "$1" wrong.json >/dev/null 2>&1' _ "$library/check_trace.py"
+done
+
 # ---- Refusals ----------------------------------------------------------------------------------
 
 refused() {

@@ -130,7 +130,7 @@ for row in rows:
     parts, towers = row["waterfall"], row["case"]["strategy"] == "towers"
     assert abs(sum(parts.values()) / row["time"]["step_ms"]["mean"] - 1) < 1e-9, parts
     assert min(parts.values()) > 0 and parts["wait_ms"] > 0 and parts["compute_ms"] > 0, parts
-    assert ("copy_ms" in parts) == towers and ("comm_exposed_ms" in parts) != towers, parts
+    assert parts["copy_ms"] > 0 and ("comm_exposed_ms" in parts) != towers, parts
 P
 # The gate finds one flipped bit, whoever's gradient it is in, and such a row has no timing.
 for strategy in "single --devices 1 --inject bitflip=0:3" "towers --devices 3 --inject bitflip=0:0" \

@@ -107,7 +107,12 @@ static const command_entry commands[] = {
     {"results", " VERB [ARGUMENT]... [--OPTION VALUE]...", "rows of the results database",
      LS_FOR_RESULTS, .more = ls_command_results_help, .alone = ls_command_results},
     {"report", "", "plots and one page from results", 0, .run = NULL},
-    {"regress", "", "compares two sets of results", 0, .run = NULL},
+    {"regress", " BASE NEW [--OPTION VALUE]...",
+     "compares two programs in turns, or two results files", LS_FOR_REGRESS,
+     .more = ls_command_regress_help,
+     .examples = {"regress old/lockstep build/lockstep --model mlp --strategy single,towers",
+                  "regress results/baseline.jsonl new.jsonl --threshold 5%"},
+     .alone = ls_command_regress},
     {"trace", "", "steps as a trace file", 0, .run = NULL},
 };
 

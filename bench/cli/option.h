@@ -16,7 +16,8 @@ enum {
     LS_FOR_VERIFY = 2,
     LS_FOR_MICRO = 4,
     LS_FOR_DEVICES = 8,
-    LS_FOR_RESULTS = 16
+    LS_FOR_RESULTS = 16,
+    LS_FOR_REGRESS = 32
 };
 
 /** Under which heading `--help` has an option. */

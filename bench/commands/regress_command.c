@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 void ls_command_regress_help(FILE *stream)
 {
@@ -149,8 +150,8 @@ static ls_status collect_options(const ls_option_set *set, ls_regress_task *task
             return ls_fail_memory("options", 0);
         task->options[task->option_count++] = text;
     }
-    task->fixed_steps = has(set, "steps") || has(set, "epochs") || has(set, "budget") ||
-                        ls_option_set_find(set, "plan")->count > 0;
+    task->fixed_steps =
+        has(set, "steps") || has(set, "epochs") || ls_option_set_find(set, "plan")->count > 0;
     task->fixed_gate = has(set, "gate-steps");
     task->fixed_blocks = has(set, "blocks");
     return LS_OK;
@@ -168,6 +169,10 @@ static ls_status print_comparison(const ls_regress_task *task, const char *forma
         status = ls_report_write(format, document, stream);
         json_decref(document);
         *exit_status = ls_regress_exit(&regress);
+        for (size_t i = 0; i < regress.count; i++)
+            if (regress.cases[i].error)
+                fprintf(stderr, "lockstep: regress: %s: %s\n", regress.cases[i].name,
+                        regress.cases[i].error);
     }
     ls_regress_close(&regress);
     return status;
@@ -199,7 +204,8 @@ static ls_status perform(const ls_option_set *set, ls_regress_task *task, FILE *
                        "goes with the other; lockstep regress --bisect GOOD BAD --build COMMAND");
     if (good) {
         LS_TRY(check_operands(set, "--bisect GOOD BAD --build COMMAND [OPTIONS]", 1));
-        return ls_regress_bisect(task, good, set->operands[0], build, stream, exit_status);
+        const ls_bisection bisection = {good, set->operands[0], build, format};
+        return ls_regress_bisect(task, &bisection, stream, exit_status);
     }
     if (calibrate) {
         LS_TRY(check_operands(set, "--calibrate N PROGRAM [OPTIONS]", 1));
@@ -215,7 +221,7 @@ static ls_status perform(const ls_option_set *set, ls_regress_task *task, FILE *
     return print_comparison(task, format, stream, exit_status);
 }
 
-/* Writes to --out, which is there in whole or not at all. */
+/* Writes to --out; a file that is not whole does not stay. */
 static ls_status perform_into(const ls_option_set *set, ls_regress_task *task, int *exit_status)
 {
     const char *path = ls_option_set_text(set, "out", NULL);
@@ -229,7 +235,8 @@ static ls_status perform_into(const ls_option_set *set, ls_regress_task *task, i
     if (fclose(stream) != 0 || unwritten)
         status = ls_status_first(
             status, ls_fail(LS_CODE_MISSING, "--out", path, "not all of it could be written"));
-    if (status)
+    struct stat facts;
+    if (status && stat(path, &facts) == 0 && S_ISREG(facts.st_mode))
         remove(path);
     return status;
 }

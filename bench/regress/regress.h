@@ -117,8 +117,16 @@ ls_status ls_regress_instructions(const ls_regress_task *task, json_t **out);
 ls_status ls_regress_calibrate(const ls_regress_task *task, size_t n, const char *format,
                                FILE *stream);
 
-/** --bisect: finds the commit, or the range, after `good` up to `bad`. */
-ls_status ls_regress_bisect(const ls_regress_task *task, const char *good, const char *bad,
-                            const char *build, FILE *stream, int *exit_status);
+/** What --bisect is asked for. */
+typedef struct ls_bisection {
+    const char *good, *bad; /**< commits */
+    const char *build;      /**< command that makes build/lockstep */
+    const char *format;
+} ls_bisection;
+
+/** Finds the commit, or the range that cannot be told apart, after `good` up to `bad`.
+ *  *exit_status: 1 found, 4 a range, 0 `bad` is not slower. */
+ls_status ls_regress_bisect(const ls_regress_task *task, const ls_bisection *bisection,
+                            FILE *stream, int *exit_status);
 
 #endif

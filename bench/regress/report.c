@@ -179,7 +179,7 @@ static void print_summary(FILE *stream, const json_t *document)
     size_t counts[4] = {0};
     for (size_t i = 0; i < json_array_size(cases); i++)
         counts[outcome_of(json_array_get(cases, i))]++;
-    fprintf(stream, "%zu cases", json_array_size(cases));
+    fprintf(stream, "%zu case%s", json_array_size(cases), json_array_size(cases) == 1 ? "" : "s");
     for (int i = 0, any = 0; i < 4; i++)
         if (counts[i])
             fprintf(stream, "%s%zu %s", any++ ? ", " : ": ", counts[i], words[i]);
@@ -213,10 +213,16 @@ static json_t *shown_row(const json_t *one)
     const char *verdict = worse && strcmp(text_of(one, "verdict"), "slower") != 0 ? "worse"
                           : *text_of(one, "error")                                ? "error"
                                                    : text_of(one, "verdict");
-    return json_pack("{s:s,s:s,s:s,s:s,s:O*,s:O*,s:O*}", "name", text_of(one, "name"), "verdict",
-                     verdict, "ratio", ratio, "interval", interval, "blocks",
-                     json_object_get(one, "blocks"), "base_ms", json_object_get(one, "base_ms"),
-                     "new_ms", json_object_get(one, "new_ms"));
+    json_t *row = json_pack(
+        "{s:s,s:s,s:s,s:s,s:O*,s:O*,s:O*}", "name", text_of(one, "name"), "verdict", verdict,
+        "ratio", ratio, "interval", interval, "blocks", json_object_get(one, "blocks"), "base_ms",
+        json_object_get(one, "base_ms"), "new_ms", json_object_get(one, "new_ms"));
+    if (outcome_of(one) != PASSED) { /* tables say it under the row, or in a last column */
+        char *text = sentence(one);
+        json_object_set_new(row, "result", json_pack("{s:s}", "reason", text ? text : ""));
+        free(text);
+    }
+    return row;
 }
 
 static ls_status write_cases(const json_t *document, const char *format, FILE *stream)
@@ -247,22 +253,17 @@ static ls_status write_cases(const json_t *document, const char *format, FILE *s
     return ls_status_first(status, ls_writer_close(writer));
 }
 
-/* A line for each case that has not simply passed, and what differs besides. */
-static void print_details(FILE *stream, const json_t *document, const char *bullet)
+/* What differs and fails nobody. */
+static void print_differences(FILE *stream, const json_t *document, const char *bullet)
 {
     const json_t *cases = json_object_get(document, "cases");
     for (size_t i = 0; i < json_array_size(cases); i++) {
         const json_t *one = json_array_get(cases, i), *others = json_object_get(one, "differences");
-        if (outcome_of(one) != PASSED) {
-            char *text = sentence(one);
-            fprintf(stream, "%s%s: %s\n", bullet, text_of(one, "name"), text ? text : "");
-            free(text);
-        }
-        if (json_array_size(others) > 0) {
-            fprintf(stream, "%s%s: besides: ", bullet, text_of(one, "name"));
-            print_changes(stream, others);
-            fputc('\n', stream);
-        }
+        if (json_array_size(others) == 0)
+            continue;
+        fprintf(stream, "%s%s, besides: ", bullet, text_of(one, "name"));
+        print_changes(stream, others);
+        fputc('\n', stream);
     }
 }
 
@@ -270,7 +271,7 @@ static ls_status write_table(const json_t *document, FILE *stream)
 {
     LS_TRY(write_cases(document, "table", stream));
     fputc('\n', stream);
-    print_details(stream, document, "");
+    print_differences(stream, document, "");
     print_instructions(stream, document);
     fprintf(stream, "%s: ", text_of(document, "verdict"));
     print_summary(stream, document);
@@ -285,7 +286,7 @@ static ls_status write_markdown(const json_t *document, FILE *stream)
     fputs("\n\n", stream);
     LS_TRY(write_cases(document, "md", stream));
     fputc('\n', stream);
-    print_details(stream, document, "- ");
+    print_differences(stream, document, "- ");
     print_instructions(stream, document);
     return LS_OK;
 }

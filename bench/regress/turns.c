@@ -248,7 +248,7 @@ static ls_status take_turns(turns *t, uint64_t max_ns)
 {
     ls_ratio_test test = {.threshold = t->task->threshold, .cases = t->regress->count};
     const uint64_t begin = ls_clock_ns();
-    double next = 1.0 / 16; /* of the time: then a look; each time twice as much */
+    double next = 1.0 / 64; /* of the time: then a look; each time twice as much */
     size_t open = 0;
     t->deadline = begin + max_ns;
     for (size_t i = 0; i < t->regress->count; i++) {

@@ -156,7 +156,8 @@ static const ls_option general[] = {
     {"label", "TEXT", "none", "", "text kept in the row", PRINTING, .group = LS_HELP_OUTPUT,
      .set = ls_set_text, IN_REQUEST(label)},
     {"format", "NAME", "table", "",
-     "table, jsonl, json, csv or md; of regress: table, json, md, junit, github",
+     "table, jsonl, json, csv or md; of regress: table, json, md, junit, "
+     "github, or several with --out NAME (NAME.md, ..)",
      PRINTING | LS_FOR_MICRO | LS_FOR_RESULTS | LS_FOR_DEVICES | LS_FOR_REGRESS,
      .group = LS_HELP_OUTPUT, .set = ls_set_format, IN_REQUEST(format)},
     {"results", "FILE|none", LS_RESULTS_DEFAULT, "", "database that rows are kept in",

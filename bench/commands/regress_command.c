@@ -159,14 +159,40 @@ static ls_status collect_options(const ls_option_set *set, ls_regress_task *task
 
 /* ---- What is done --------------------------------------------------------------------------- */
 
-static ls_status print_comparison(const ls_regress_task *task, const char *format, FILE *stream,
-                                  int *exit_status)
+/* Each of several formats to a file of its own: OUT.md, OUT.json. */
+static ls_status write_formats(const char *formats, const char *out, const json_t *document,
+                               FILE *stream)
+{
+    char format[16], path[1024];
+    if (!strchr(formats, ','))
+        return ls_report_write(formats, document, stream);
+    for (const char *next = formats; *next; next += strspn(next, ",")) {
+        const int length = (int)strcspn(next, ",");
+        snprintf(format, sizeof format, "%.*s", length, next);
+        snprintf(path, sizeof path, "%s.%s", out, format);
+        next += length;
+        FILE *one = fopen(path, "w");
+        if (!one)
+            return ls_fail(LS_CODE_MISSING, "--out", path, "cannot be written: %s",
+                           strerror(errno));
+        ls_status status = ls_report_write(format, document, one);
+        const bool unwritten = ferror(one) != 0;
+        if ((fclose(one) != 0 || unwritten) && !status)
+            status = ls_fail(LS_CODE_MISSING, "--out", path, "not all of it could be written");
+        if (status)
+            return status;
+    }
+    return LS_OK;
+}
+
+static ls_status print_comparison(const ls_regress_task *task, const char *formats, const char *out,
+                                  FILE *stream, int *exit_status)
 {
     ls_regress regress;
     ls_status status = ls_regress_compare(task, &regress);
     if (!status) {
         json_t *document = ls_regress_document(task, &regress);
-        status = ls_report_write(format, document, stream);
+        status = write_formats(formats, out, document, stream);
         json_decref(document);
         *exit_status = ls_regress_exit(&regress);
         for (size_t i = 0; i < regress.count; i++)
@@ -218,14 +244,15 @@ static ls_status perform(const ls_option_set *set, ls_regress_task *task, FILE *
     LS_TRY(check_operands(set, "BASE NEW [OPTIONS]", 2));
     for (int side = 0; side < LS_SIDES; side++)
         task->side[side] = set->operands[side];
-    return print_comparison(task, format, stream, exit_status);
+    return print_comparison(task, format, ls_option_set_text(set, "out", NULL), stream,
+                            exit_status);
 }
 
 /* Writes to --out; a file that is not whole does not stay. */
 static ls_status perform_into(const ls_option_set *set, ls_regress_task *task, int *exit_status)
 {
     const char *path = ls_option_set_text(set, "out", NULL);
-    if (!path)
+    if (!path || strchr(ls_option_set_text(set, "format", "table"), ','))
         return perform(set, task, stdout, exit_status);
     FILE *stream = fopen(path, "w");
     if (!stream)
@@ -239,6 +266,23 @@ static ls_status perform_into(const ls_option_set *set, ls_regress_task *task, i
     if (status && stat(path, &facts) == 0 && S_ISREG(facts.st_mode))
         remove(path);
     return status;
+}
+
+/* "md", or a list with --out. */
+static ls_status check_formats(const ls_option_set *set)
+{
+    const char *formats = ls_option_set_text(set, "format", "table");
+    char one[16];
+    for (const char *next = formats; *next; next += strspn(next, ",")) {
+        const int length = (int)strcspn(next, ",");
+        snprintf(one, sizeof one, "%.*s", length, next);
+        LS_TRY(ls_report_check(one));
+        next += length;
+    }
+    if (strchr(formats, ',') && ls_option_set_find(set, "out")->count == 0)
+        return ls_fail(LS_CODE_USAGE, "--format", formats,
+                       "several formats go to files; --out NAME writes NAME.FORMAT");
+    return LS_OK;
 }
 
 /* Drops "--", which may stand before the options of run. */
@@ -264,7 +308,7 @@ ls_status ls_command_regress(int argc, char **argv, int *exit_status)
         status = ls_option_set_read(&set, without_dashes(argc, argv, arguments), arguments, 2);
     free(arguments);
     if (!status)
-        status = ls_report_check(ls_option_set_text(&set, "format", "table"));
+        status = check_formats(&set);
     if (!status)
         status = read_own(&set, &task, &where);
     if (!status)

@@ -9,14 +9,15 @@ static const struct {
     unsigned bit;
     const char *name;
 } commands[] = {
-    {LS_FOR_TRACE, "trace"}, {LS_FOR_RUN, "run"},         {LS_FOR_VERIFY, "verify"},
-    {LS_FOR_MICRO, "micro"}, {LS_FOR_DEVICES, "devices"}, {LS_FOR_RESULTS, "results"},
+    {LS_FOR_TRACE, "trace"},     {LS_FOR_REGRESS, "regress"}, {LS_FOR_RUN, "run"},
+    {LS_FOR_VERIFY, "verify"},   {LS_FOR_MICRO, "micro"},     {LS_FOR_DEVICES, "devices"},
+    {LS_FOR_RESULTS, "results"},
 };
 
 const char *ls_option_command_name(unsigned command)
 {
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
-        if (commands[i].bit & command)
+        if (commands[i].bit & command) /* trace and regress take the options of run, too */
             return commands[i].name;
     return "";
 }

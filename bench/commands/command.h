@@ -27,6 +27,8 @@ ls_status ls_command_micro(const ls_processes *processes, int argc, char **argv,
 ls_status ls_command_devices(const ls_processes *processes, int argc, char **argv,
                              int *exit_status);
 ls_status ls_command_results(int argc, char **argv, int *exit_status);
+ls_status ls_command_regress(int argc, char **argv, int *exit_status);
+void ls_command_regress_help(FILE *stream);
 /** What `results --help` says before the options: the verbs, and two examples. */
 void ls_command_results_help(FILE *stream);
 ls_status ls_command_list(int argc, char **argv, int *exit_status);

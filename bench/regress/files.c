@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Results files: rows of both are compared as they are, unpaired. They are of other times, so the
+ * bounds are wider by what one program differs from itself between two times; and of one class of
+ * machine, or nothing can be said. Rows of one id are one measurement, which is the same as itself.
+ */
+#include "bench/output/rows_file.h"
+#include "bench/regress/cases.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* One standard deviation of the logarithm of a median step between two times on one machine. */
+static const double drift = 0.01;
+
+typedef struct reading {
+    const ls_regress_task *task;
+    ls_regress *regress;
+    int side;
+} reading;
+
+static ls_status take(void *context, int64_t number, const json_t *row)
+{
+    reading *r = context;
+    (void)number;
+    return ls_regress_add(r->regress, r->task, r->side, row);
+}
+
+bool ls_regress_is_file(const char *path)
+{
+    static const char *const endings[] = {".jsonl", ".db", ".json", ".sqlite"};
+    const size_t length = strlen(path);
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+        const size_t n = strlen(endings[i]);
+        if (length > n && strcmp(path + length - n, endings[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The field of the class in which two rows differ; NULL: one class. */
+static const char *other_class(const json_t *base, const json_t *fresh)
+{
+    static const char *const fields[] = {"cpu", "isa", "arch", "gpu", "cores_per_device"};
+    const json_t *a = json_object_get(base, "provenance"),
+                 *b = json_object_get(fresh, "provenance");
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        const json_t *mine = json_object_get(a, fields[i]), *theirs = json_object_get(b, fields[i]);
+        if ((mine || theirs) && !json_equal(mine, theirs))
+            return fields[i];
+    }
+    return NULL;
+}
+
+static ls_status check_class(const ls_regress_task *task, const ls_regress *regress)
+{
+    for (size_t i = 0; i < regress->count; i++) {
+        const ls_regress_case *one = &regress->cases[i];
+        const char *field = one->row[LS_BASE] && one->row[LS_NEW]
+                                ? other_class(one->row[LS_BASE], one->row[LS_NEW])
+                                : NULL;
+        if (!field)
+            continue;
+        char *text[LS_SIDES];
+        for (int side = 0; side < LS_SIDES; side++)
+            text[side] = ls_value_text(
+                json_object_get(json_object_get(one->row[side], "provenance"), field));
+        ls_status status = ls_fail(
+            LS_CODE_MISSING, "regress", task->side[LS_BASE],
+            "is of another class of machine: %s is %s there and %s in %s; measure both on one, or "
+            "give the baseline of this class",
+            field, text[LS_BASE] ? text[LS_BASE] : "none", text[LS_NEW] ? text[LS_NEW] : "none",
+            task->side[LS_NEW]);
+        free(text[LS_BASE]);
+        free(text[LS_NEW]);
+        return status;
+    }
+    return LS_OK;
+}
+
+static void judge(const ls_regress_task *task, ls_regress *regress)
+{
+    const ls_ratio_test test = {.threshold = task->threshold, .cases = regress->count};
+    for (size_t i = 0; i < regress->count; i++) {
+        ls_regress_case *one = &regress->cases[i];
+        if (one->told)
+            continue;
+        const json_t *id = json_object_get(one->row[LS_BASE], "id");
+        const ls_log_list *a = &one->logs[LS_BASE], *b = &one->logs[LS_NEW];
+        const ls_ratio_side base = {a->items, a->count, one->half[LS_BASE]};
+        const ls_ratio_side fresh = {b->items, b->count, one->half[LS_NEW]};
+        if (id && json_equal(id, json_object_get(one->row[LS_NEW], "id")) && a->count == b->count &&
+            memcmp(a->items, b->items, a->count * sizeof *a->items) == 0)
+            one->result = (ls_ratio_result){LS_VERDICT_SAME, 1, {1, 1}, a->count, 0};
+        else
+            ls_ratio_unpaired(&test, &base, &fresh, drift, &one->result);
+    }
+}
+
+ls_status ls_regress_read(const ls_regress_task *task, ls_regress *out)
+{
+    for (int side = 0; side < LS_SIDES; side++) {
+        ls_regress_task strict = *task; /* what has other steps is joined when all are read */
+        strict.fixed_steps = true;
+        reading r = {&strict, out, side};
+        const size_t before = out->count;
+        LS_TRY(ls_rows_each("regress", task->side[side], take, &r));
+        bool any = out->count > before;
+        for (size_t i = 0; i < out->count && !any; i++)
+            any = out->cases[i].row[side];
+        if (!any)
+            return ls_fail(LS_CODE_MISSING, "regress", task->side[side],
+                           "has no row of a case%s; lockstep run --format jsonl prints some",
+                           task->where ? " that fits --where" : "");
+    }
+    LS_TRY(ls_regress_settle(task, out));
+    LS_TRY(check_class(task, out));
+    judge(task, out);
+    return LS_OK;
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Ratio test; see ratio_test.h. The distribution of the signed-rank sum under the hypothesis is
+ * counted out up to EXACT pairs, and normal beyond. Errors, of all cases together: 0.5% to call
+ * one slower that is not, as much for faster, 2.5% to call one same that is outside on a side.
+ */
+#include "bench/regress/ratio_test.h"
+
+#include "bench/train/statistics.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { EXACT = 100 };
+
+static const double error_differs = 0.005, error_same = 0.025;
+
+const char *ls_verdict_name(ls_verdict verdict)
+{
+    static const char *const names[] = {"cannot tell", "same", "faster", "slower"};
+    return names[verdict];
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* z with P(Z > z) = p of a normal Z, by bisection: it is asked for a few times a look. */
+static double normal_quantile(double p)
+{
+    double low = 0, high = 40;
+    for (int i = 0; i < 100; i++) {
+        const double middle = 0.5 * (low + high);
+        *(0.5 * erfc(middle * M_SQRT1_2) > p ? &low : &high) = middle;
+    }
+    return low;
+}
+
+/* How many of the smallest means of two a bound at one-sided error `p` leaves out: the bound is the
+ * one after them. -1: n pairs give none. `share` [n (n + 1) / 2 + 1] is work space. */
+static long count_left_out(size_t n, double p, double *share)
+{
+    const size_t most = n * (n + 1) / 2;
+    if (p < ldexp(1, -(int)(n < 1000 ? n : 1000)))
+        return -1;
+    if (n > EXACT) {
+        const double mean = 0.5 * (double)most;
+        const double deviation = sqrt((double)most * (2.0 * (double)n + 1.0) / 12.0);
+        return (long)floor(mean - normal_quantile(p) * deviation - 0.5);
+    }
+    memset(share, 0, (most + 1) * sizeof *share);
+    share[0] = 1;
+    for (size_t rank = 1, top = 0; rank <= n; rank++) { /* each rank is in the sum, or is not */
+        top += rank;
+        for (size_t sum = top + 1; sum-- > 0;)
+            share[sum] = 0.5 * (share[sum] + (sum >= rank ? share[sum - rank] : 0));
+    }
+    double below = 0;
+    long sum = -1;
+    while (below + share[sum + 1] <= p)
+        below += share[++sum];
+    return sum;
+}
+
+bool ls_ratio_can_look(const ls_ratio_test *test, size_t n, double share)
+{
+    const double part = (share - test->spent) / (double)test->cases;
+    return n > 0 && ldexp(1, -(int)(n < 1000 ? n : 1000)) <= error_differs * part;
+}
+
+/* Bounds of the centre, each with one-sided error p. */
+typedef struct bounds {
+    double low, high;
+} bounds;
+
+static bounds bound(const double *means, size_t n, double p, double *space)
+{
+    const long out = count_left_out(n, p, space);
+    const size_t most = n * (n + 1) / 2;
+    if (out < 0)
+        return (bounds){-INFINITY, INFINITY};
+    return (bounds){means[out], means[most - 1 - (size_t)out]};
+}
+
+/* The standard deviation of x [n] by the median distance from the centre, as of a normal; x is
+ * overwritten. */
+static double deviation_of(double *x, size_t n, double centre)
+{
+    for (size_t i = 0; i < n; i++)
+        x[i] = fabs(x[i] - centre);
+    qsort(x, n, sizeof *x, by_size);
+    return 1.4826 * ls_statistics_quantile(x, n, 0.5);
+}
+
+/* How many more of n would bring bounds of `wide` standard errors off the nearest limit. */
+static size_t blocks_more(double away, double wide, double deviation, size_t n)
+{
+    const double all = wide * wide * deviation * deviation / (away * away);
+    if (!(away > 0) || !(all < 1e6))
+        return 0;
+    return all > (double)n + 1 ? (size_t)ceil(all - (double)n) : 1;
+}
+
+static ls_verdict judge(bounds differs, bounds same, double limit)
+{
+    if (differs.low > limit)
+        return LS_VERDICT_SLOWER;
+    if (differs.high < -limit)
+        return LS_VERDICT_FASTER;
+    return same.low > -limit && same.high < limit ? LS_VERDICT_SAME : LS_VERDICT_CANNOT_TELL;
+}
+
+ls_status ls_ratio_look(ls_ratio_test *test, const double *logs, size_t n, double share,
+                        ls_ratio_result *out)
+{
+    const size_t most = n * (n + 1) / 2;
+    const double part = fmax(share - test->spent, 0) / (double)test->cases;
+    const double limit = log1p(test->threshold);
+    *out = (ls_ratio_result){.ratio = NAN, .ci95 = {NAN, NAN}, .blocks = n};
+    if (n == 0)
+        return LS_OK;
+    double *means = malloc((2 * most + 1) * sizeof *means);
+    if (!means)
+        return ls_fail_memory("ratios", 2 * most * sizeof *means);
+    size_t count = 0;
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = i; j < n; j++)
+            means[count++] = 0.5 * (logs[i] + logs[j]);
+    qsort(means, most, sizeof *means, by_size);
+    const bounds differs = bound(means, n, error_differs * part, means + most);
+    const bounds same = bound(means, n, error_same * part, means + most);
+    const bounds told = bound(means, n, 0.025, means + most);
+    const double centre = ls_statistics_quantile(means, most, 0.5);
+    out->verdict = judge(differs, same, limit);
+    out->ratio = exp(centre);
+    out->ci95[0] = exp(fmax(told.low, means[0]));
+    out->ci95[1] = exp(fmin(told.high, means[most - 1]));
+    if (out->verdict == LS_VERDICT_CANNOT_TELL) {
+        const double p = fabs(centre) > limit ? error_differs : error_same;
+        memcpy(means, logs, n * sizeof *means);
+        out->more =
+            blocks_more(fabs(fabs(centre) - limit), normal_quantile(0.5 * p / (double)test->cases),
+                        deviation_of(means, n, centre), n);
+    }
+    test->spent = fmax(test->spent, share);
+    free(means);
+    return LS_OK;
+}
+
+/* ---- Unpaired ------------------------------------------------------------------------------- */
+
+/* The median of logs [n <= LS_RATIO_BLOCKS_MOST], and the square of its standard error: of several
+ * by the median deviation from it (1.4826 times that is the standard deviation of a normal, and a
+ * median has 1.2533 times a mean's error; few say less, as Student's t does), of one by its own
+ * interval. */
+static double centre_of(const ls_ratio_side *side, double *square)
+{
+    double sorted[LS_RATIO_BLOCKS_MOST];
+    const size_t n = side->count < LS_RATIO_BLOCKS_MOST ? side->count : LS_RATIO_BLOCKS_MOST;
+    memcpy(sorted, side->logs + (side->count - n), n * sizeof *sorted);
+    qsort(sorted, n, sizeof *sorted, by_size);
+    const double centre = ls_statistics_quantile(sorted, n, 0.5);
+    const double own = side->half / 1.96;
+    *square = own * own / (double)n;
+    if (n < 3)
+        return centre;
+    const double size = (double)n, few = 1.0 + 4.0 / (size - 2.0);
+    const double error = 1.2533 * deviation_of(sorted, n, centre) / sqrt(size) * few;
+    *square = fmax(*square, error * error);
+    return centre;
+}
+
+void ls_ratio_unpaired(const ls_ratio_test *test, const ls_ratio_side *base,
+                       const ls_ratio_side *fresh, double drift, ls_ratio_result *out)
+{
+    double a, b;
+    const size_t fewer = base->count < fresh->count ? base->count : fresh->count;
+    *out = (ls_ratio_result){.ratio = NAN, .ci95 = {NAN, NAN}, .blocks = fewer};
+    if (fewer == 0)
+        return;
+    const double centre = centre_of(fresh, &b) - centre_of(base, &a);
+    const double error = sqrt(a + b + drift * drift), limit = log1p(test->threshold);
+    const double differs = error * normal_quantile(error_differs / (double)test->cases);
+    const double same = error * normal_quantile(error_same / (double)test->cases);
+    const double told = error * normal_quantile(0.025);
+    out->verdict = judge((bounds){centre - differs, centre + differs},
+                         (bounds){centre - same, centre + same}, limit);
+    out->ratio = exp(centre);
+    out->ci95[0] = exp(centre - told);
+    out->ci95[1] = exp(centre + told);
+    if (out->verdict == LS_VERDICT_CANNOT_TELL) { /* the drift stays, however many there are */
+        const double wide = (fabs(centre) > limit ? differs : same) / error;
+        const double away = fabs(fabs(centre) - limit) / wide;
+        const double left = away * away - drift * drift;
+        if (left > 0 && (a + b) / left < 1e4)
+            out->more = (size_t)ceil((double)fewer * fmax((a + b) / left - 1, 0));
+    }
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Regress: two sides are compared case by case; what `lockstep regress` does.
+ *
+ * A side is a results file or a program. Either way a case has rows of both: what is worse besides
+ * the time is seen in the first row of each, and the time is judged by bench/regress/ratio_test.h.
+ */
+#ifndef LS_BENCH_REGRESS_REGRESS_H
+#define LS_BENCH_REGRESS_REGRESS_H
+
+#include "bench/output/results_db.h"
+#include "bench/output/row_filter.h"
+#include "bench/output/row_keys.h"
+#include "bench/regress/ratio_test.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { LS_BASE, LS_NEW, LS_SIDES };
+
+enum { LS_FAIL_ON_MOST = 32 };
+
+/** A key of --fail-on. */
+typedef struct ls_fail_key {
+    ls_row_key key;
+    double tolerance; /**< 0.05: worse by up to 5% is none */
+} ls_fail_key;
+
+/** What a comparison is asked for. Everything is borrowed. */
+typedef struct ls_regress_task {
+    const char *side[LS_SIDES]; /**< paths */
+    double threshold;           /**< 0.03 */
+    uint64_t max_ns;            /**< of turns; 0: a minute a case, at most ten */
+    const ls_row_filter *where; /**< NULL: all cases */
+    ls_fail_key fail_on[LS_FAIL_ON_MOST];
+    size_t fail_count;
+    bool instructions;
+    char **options;      /**< of `run`, as --name=value; ends with NULL */
+    size_t option_count; /**< of these */
+    bool fixed_steps;    /**< they say how long a block is */
+    bool fixed_gate, fixed_blocks;
+    const char *results; /**< file that rows of blocks are kept in; NULL: none */
+    uint64_t seed;       /**< of the order */
+    double slowed;       /**< 0.05: times of NEW count 5% more, to calibrate; 0 */
+    bool quiet;          /**< no progress */
+} ls_regress_task;
+
+/** Logarithms of measured times. */
+typedef struct ls_log_list {
+    double *items;
+    size_t count, room;
+} ls_log_list;
+
+/** A case of the comparison. */
+typedef struct ls_regress_case {
+    json_t *row[LS_SIDES]; /**< the first of each side; NULL: it has none */
+    ls_log_list logs[LS_SIDES];
+    double half[LS_SIDES]; /**< of the last row: half its 95% interval, in logarithms */
+    bool same_rows;        /**< both sides are one measurement */
+    bool paired, told;
+    char *name;
+    ls_ratio_result result;
+    json_t *worse;       /**< {key, base, new}: what fails */
+    json_t *differences; /**< the same: what is reported */
+    char *error;         /**< why it cannot be compared; NULL: it can */
+} ls_regress_case;
+
+/** A comparison. Zero-filled it is empty. */
+typedef struct ls_regress {
+    ls_regress_case *cases;
+    size_t count;
+    json_t *instructions; /**< {base, new, ratio}, or a text why not; NULL: not asked for */
+    double seconds;
+} ls_regress;
+
+/** Compares; `out` is to be closed in any case. A failure: nothing could be measured. */
+ls_status ls_regress_compare(const ls_regress_task *task, ls_regress *out);
+void ls_regress_close(ls_regress *regress);
+
+/** 0, 1, 4 or 3; see cli.md. */
+int ls_regress_exit(const ls_regress *regress);
+
+/** The document of --format json; owned by the caller. */
+json_t *ls_regress_document(const ls_regress_task *task, const ls_regress *regress);
+
+/** "table", "json", "md", "junit", "github"; LS_CODE_USAGE for another. */
+ls_status ls_report_check(const char *format);
+ls_status ls_report_write(const char *format, const json_t *document, FILE *stream);
+
+/* ---- Parts ---------------------------------------------------------------------------------- */
+
+/** Whether the path names a results file, by its ending. */
+bool ls_regress_is_file(const char *path);
+
+/** Adds a row to its case of the side (one more where there is none). */
+ls_status ls_regress_add(ls_regress *regress, const ls_regress_task *task, int side,
+                         const json_t *row);
+
+/** Rows of results files. */
+ls_status ls_regress_read(const ls_regress_task *task, ls_regress *out);
+
+/** Rows of programs that run in turns, until all is told or the time is over. */
+ls_status ls_regress_turns(const ls_regress_task *task, ls_regress *out);
+
+/** Names, refusals, and what is worse besides, of cases whose rows are there. */
+ls_status ls_regress_settle(const ls_regress_task *task, ls_regress *regress);
+
+/** Runs PROGRAM run OPTIONS once; the rows as an array, owned by the caller. */
+ls_status ls_regress_block(const ls_regress_task *task, int side, int64_t steps, bool gate,
+                           uint64_t limit_ns, json_t **rows);
+
+/** Instructions of both programs, counted by callgrind. */
+ls_status ls_regress_instructions(const ls_regress_task *task, json_t **out);
+
+/** --calibrate N: prints how often what was said. */
+ls_status ls_regress_calibrate(const ls_regress_task *task, size_t n, const char *format,
+                               FILE *stream);
+
+/** What --bisect is asked for. */
+typedef struct ls_bisection {
+    const char *good, *bad; /**< commits */
+    const char *build;      /**< command that makes build/lockstep */
+    const char *format;
+} ls_bisection;
+
+/** Finds the commit, or the range that cannot be told apart, after `good` up to `bad`.
+ *  *exit_status: 1 found, 4 a range, 0 `bad` is not slower. */
+ls_status ls_regress_bisect(const ls_regress_task *task, const ls_bisection *bisection,
+                            FILE *stream, int *exit_status);
+
+#endif

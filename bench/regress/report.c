@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Report of a comparison: one document (JSON), and what is made of it: a table for people, Markdown
+ * for a comment (the verdict first), JUnit's XML, annotations of GitHub's. A case's `verdict` is
+ * about its time; where there is none, `error` or `worse` says why.
+ */
+#include "bench/regress/cases.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- The document --------------------------------------------------------------------------- */
+
+static bool is_worse(const ls_regress_case *one)
+{
+    return one->result.verdict == LS_VERDICT_SLOWER || json_array_size(one->worse) > 0;
+}
+
+int ls_regress_exit(const ls_regress *regress)
+{
+    bool worse = false, error = regress->count == 0, open = false;
+    for (size_t i = 0; i < regress->count; i++) {
+        const ls_regress_case *one = &regress->cases[i];
+        worse |= is_worse(one);
+        error |= one->error != NULL;
+        open |= one->result.verdict == LS_VERDICT_CANNOT_TELL;
+    }
+    return worse ? LS_CODE_CHECK : error ? LS_CODE_MISSING : open ? LS_CODE_UNDECIDED : LS_CODE_OK;
+}
+
+static const char *overall(const ls_regress *regress)
+{
+    bool slower = false, faster = false;
+    for (size_t i = 0; i < regress->count; i++) {
+        slower |= regress->cases[i].result.verdict == LS_VERDICT_SLOWER;
+        faster |= regress->cases[i].result.verdict == LS_VERDICT_FASTER;
+    }
+    switch (ls_regress_exit(regress)) {
+    case LS_CODE_CHECK:
+        return slower ? "slower" : "worse";
+    case LS_CODE_MISSING:
+        return "error";
+    case LS_CODE_UNDECIDED:
+        return "cannot tell";
+    default:
+        return faster ? "faster" : "same";
+    }
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Sorts the list, which has been looked at. */
+static double median_ms(ls_log_list *list)
+{
+    qsort(list->items, list->count, sizeof *list->items, by_size);
+    const size_t half = list->count / 2;
+    return exp(list->count % 2 ? list->items[half]
+                               : 0.5 * (list->items[half - 1] + list->items[half]));
+}
+
+static json_t *case_document(ls_regress_case *one)
+{
+    const json_t *row = one->row[LS_NEW] ? one->row[LS_NEW] : one->row[LS_BASE];
+    const ls_ratio_result *result = &one->result;
+    json_t *out = json_pack("{s:O,s:s,s:s,s:I}", "case", json_object_get(row, "case"), "name",
+                            one->name, "verdict", ls_verdict_name(result->verdict), "blocks",
+                            (json_int_t)result->blocks);
+    if (result->blocks > 0) {
+        json_object_set_new(out, "ratio", json_real(result->ratio));
+        json_object_set_new(out, "ci95", json_pack("[f,f]", result->ci95[0], result->ci95[1]));
+        json_object_set_new(out, "base_ms", json_real(median_ms(&one->logs[LS_BASE])));
+        json_object_set_new(out, "new_ms", json_real(median_ms(&one->logs[LS_NEW])));
+    }
+    if (result->more > 0)
+        json_object_set_new(out, "more_blocks", json_integer((json_int_t)result->more));
+    json_object_set(out, "worse", one->worse);
+    json_object_set(out, "differences", one->differences);
+    if (one->error)
+        json_object_set_new(out, "error", json_string(one->error));
+    return out;
+}
+
+json_t *ls_regress_document(const ls_regress_task *task, const ls_regress *regress)
+{
+    json_t *cases = json_array();
+    for (size_t i = 0; i < regress->count; i++)
+        json_array_append_new(cases, case_document(&regress->cases[i]));
+    return json_pack("{s:s,s:f,s:s,s:s,s:f,s:O*,s:o}", "verdict", overall(regress), "threshold",
+                     task->threshold, "base", task->side[LS_BASE], "new", task->side[LS_NEW],
+                     "seconds", regress->seconds, "instructions", regress->instructions, "cases",
+                     cases);
+}
+
+/* ---- Words ---------------------------------------------------------------------------------- */
+
+static const char *text_of(const json_t *object, const char *field)
+{
+    const char *text = json_string_value(json_object_get(object, field));
+    return text ? text : "";
+}
+
+static double number_of(const json_t *object, const char *field)
+{
+    return json_number_value(json_object_get(object, field));
+}
+
+/* "traffic.bytes_sent 100 -> 200, ..." */
+static void print_changes(FILE *stream, const json_t *list)
+{
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *one = json_array_get(list, i);
+        char *base = ls_value_text(json_object_get(one, "base"));
+        char *fresh = ls_value_text(json_object_get(one, "new"));
+        const char *reason = text_of(one, "reason");
+        fprintf(stream, "%s%s %s -> %s%s%s", i ? ", " : "", text_of(one, "key"),
+                base && *base ? base : "none", fresh && *fresh ? fresh : "none",
+                *reason ? ": " : "", reason);
+        free(base);
+        free(fresh);
+    }
+}
+
+/* What there is to say of a case in a line; owned by the caller. */
+static char *sentence(const json_t *one)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *stream = open_memstream(&text, &size);
+    if (!stream)
+        return NULL;
+    const json_t *ci95 = json_object_get(one, "ci95"), *worse = json_object_get(one, "worse");
+    if (ci95)
+        fprintf(stream,
+                "%s: %.4g times the base (95%% interval %.4g to %.4g, %.0f blocks, %.4g to "
+                "%.4g ms a step)",
+                text_of(one, "verdict"), number_of(one, "ratio"),
+                json_number_value(json_array_get(ci95, 0)),
+                json_number_value(json_array_get(ci95, 1)), number_of(one, "blocks"),
+                number_of(one, "base_ms"), number_of(one, "new_ms"));
+    if (strcmp(text_of(one, "verdict"), "cannot tell") == 0 && ci95) {
+        if (json_object_get(one, "more_blocks"))
+            fprintf(stream, "; about %.0f more blocks would tell", number_of(one, "more_blocks"));
+        else
+            fputs("; too near to the threshold for any number of blocks", stream);
+    }
+    if (*text_of(one, "error"))
+        fprintf(stream, "%s%s", ci95 ? "; " : "", text_of(one, "error"));
+    if (json_array_size(worse) > 0) {
+        fprintf(stream, "%sworse: ", ci95 || *text_of(one, "error") ? "; " : "");
+        print_changes(stream, worse);
+    }
+    fclose(stream);
+    return text;
+}
+
+typedef enum outcome { PASSED, FAILED, BROKEN, OPEN } outcome;
+
+static outcome outcome_of(const json_t *one)
+{
+    const char *verdict = text_of(one, "verdict");
+    if (strcmp(verdict, "slower") == 0 || json_array_size(json_object_get(one, "worse")) > 0)
+        return FAILED;
+    if (*text_of(one, "error"))
+        return BROKEN;
+    return strcmp(verdict, "cannot tell") == 0 ? OPEN : PASSED;
+}
+
+/* "2 cases: 1 same, 1 slower" */
+static void print_summary(FILE *stream, const json_t *document)
+{
+    static const char *const words[] = {"pass", "worse", "not to be compared", "not to be told"};
+    const json_t *cases = json_object_get(document, "cases");
+    size_t counts[4] = {0};
+    for (size_t i = 0; i < json_array_size(cases); i++)
+        counts[outcome_of(json_array_get(cases, i))]++;
+    fprintf(stream, "%zu case%s", json_array_size(cases), json_array_size(cases) == 1 ? "" : "s");
+    for (int i = 0, any = 0; i < 4; i++)
+        if (counts[i])
+            fprintf(stream, "%s%zu %s", any++ ? ", " : ": ", counts[i], words[i]);
+    fprintf(stream, "; threshold %g%%, %.0f s", 100 * number_of(document, "threshold"),
+            number_of(document, "seconds"));
+}
+
+static void print_instructions(FILE *stream, const json_t *document)
+{
+    const json_t *counted = json_object_get(document, "instructions");
+    if (json_is_string(counted))
+        fprintf(stream, "\ninstructions: %s\n", json_string_value(counted));
+    else if (counted)
+        fprintf(stream, "\ninstructions by callgrind: %.0f, base %.0f: %.4f times\n",
+                number_of(counted, "new"), number_of(counted, "base"), number_of(counted, "ratio"));
+}
+
+/* ---- Table, Markdown ------------------------------------------------------------------------ */
+
+static json_t *shown_row(const json_t *one)
+{
+    char ratio[32] = "", interval[64] = "";
+    const json_t *ci95 = json_object_get(one, "ci95");
+    if (ci95) {
+        snprintf(ratio, sizeof ratio, "%.3f", number_of(one, "ratio"));
+        snprintf(interval, sizeof interval, "%.3f to %.3f",
+                 json_number_value(json_array_get(ci95, 0)),
+                 json_number_value(json_array_get(ci95, 1)));
+    }
+    const bool worse = json_array_size(json_object_get(one, "worse")) > 0;
+    const char *verdict = worse && strcmp(text_of(one, "verdict"), "slower") != 0 ? "worse"
+                          : *text_of(one, "error")                                ? "error"
+                                                   : text_of(one, "verdict");
+    json_t *row = json_pack(
+        "{s:s,s:s,s:s,s:s,s:O*,s:O*,s:O*}", "name", text_of(one, "name"), "verdict", verdict,
+        "ratio", ratio, "interval", interval, "blocks", json_object_get(one, "blocks"), "base_ms",
+        json_object_get(one, "base_ms"), "new_ms", json_object_get(one, "new_ms"));
+    if (outcome_of(one) != PASSED) { /* tables say it under the row, or in a last column */
+        char *text = sentence(one);
+        json_object_set_new(row, "result", json_pack("{s:s}", "reason", text ? text : ""));
+        free(text);
+    }
+    return row;
+}
+
+static ls_status write_cases(const json_t *document, const char *format, FILE *stream)
+{
+    static const ls_column column[] = {
+        {"case", "name", LS_WIDTH_ANY, false, LS_CELL_TEXT, 0},
+        {"verdict", "verdict", LS_WIDTH_ANY, false, LS_CELL_TEXT, 0},
+        {"new/base", "ratio", 0, true, LS_CELL_TEXT, 0},
+        {"95% interval", "interval", LS_WIDTH_ANY, false, LS_CELL_TEXT, 0},
+        {"blocks", "blocks", 0, true, LS_CELL_TEXT, 2},
+        {"base ms", "base_ms", 0, true, LS_CELL_FIGURE, 3},
+        {"new ms", "new_ms", 0, true, LS_CELL_FIGURE, 3}};
+    const ls_columns columns = {
+        .column = column, .count = sizeof column / sizeof *column, .alone = true};
+    const json_t *cases = json_object_get(document, "cases");
+    const ls_format *form;
+    ls_writer *writer;
+    LS_TRY(ls_format_find(format, &form));
+    LS_TRY(ls_writer_open(form, stream, &writer));
+    ls_writer_hold(writer);
+    ls_writer_choose(writer, &columns);
+    ls_status status = LS_OK;
+    for (size_t i = 0; i < json_array_size(cases) && !status; i++) {
+        json_t *row = shown_row(json_array_get(cases, i));
+        status = ls_writer_row(writer, row);
+        json_decref(row);
+    }
+    return ls_status_first(status, ls_writer_close(writer));
+}
+
+/* What differs and fails nobody. */
+static void print_differences(FILE *stream, const json_t *document, const char *bullet)
+{
+    const json_t *cases = json_object_get(document, "cases");
+    for (size_t i = 0; i < json_array_size(cases); i++) {
+        const json_t *one = json_array_get(cases, i), *others = json_object_get(one, "differences");
+        if (json_array_size(others) == 0)
+            continue;
+        fprintf(stream, "%s%s, besides: ", bullet, text_of(one, "name"));
+        print_changes(stream, others);
+        fputc('\n', stream);
+    }
+}
+
+static ls_status write_table(const json_t *document, FILE *stream)
+{
+    LS_TRY(write_cases(document, "table", stream));
+    fputc('\n', stream);
+    print_differences(stream, document, "");
+    print_instructions(stream, document);
+    fprintf(stream, "%s: ", text_of(document, "verdict"));
+    print_summary(stream, document);
+    fputc('\n', stream);
+    return LS_OK;
+}
+
+static ls_status write_markdown(const json_t *document, FILE *stream)
+{
+    fprintf(stream, "**Performance: %s**: ", text_of(document, "verdict"));
+    print_summary(stream, document);
+    fputs("\n\n", stream);
+    LS_TRY(write_cases(document, "md", stream));
+    fputc('\n', stream);
+    print_differences(stream, document, "- ");
+    print_instructions(stream, document);
+    return LS_OK;
+}
+
+static ls_status write_json(const json_t *document, FILE *stream)
+{
+    ls_json_print(stream, document, 2);
+    fputc('\n', stream);
+    return LS_OK;
+}
+
+/* ---- JUnit, GitHub -------------------------------------------------------------------------- */
+
+static void print_xml(FILE *stream, const char *text)
+{
+    for (; *text; text++) {
+        switch (*text) {
+        case '&':
+            fputs("&amp;", stream);
+            break;
+        case '<':
+            fputs("&lt;", stream);
+            break;
+        case '>':
+            fputs("&gt;", stream);
+            break;
+        case '"':
+            fputs("&quot;", stream);
+            break;
+        default:
+            fputc((unsigned char)*text < ' ' ? ' ' : *text, stream);
+        }
+    }
+}
+
+static ls_status write_junit(const json_t *document, FILE *stream)
+{
+    static const char *const tags[] = {"system-out", "failure", "error", "skipped"};
+    const json_t *cases = json_object_get(document, "cases");
+    size_t counts[4] = {0};
+    const size_t count = json_array_size(cases);
+    for (size_t i = 0; i < count; i++)
+        counts[outcome_of(json_array_get(cases, i))]++;
+    fprintf(stream,
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite "
+            "name=\"lockstep regress\" tests=\"%zu\" failures=\"%zu\" errors=\"%zu\" "
+            "skipped=\"%zu\" time=\"%.1f\">\n",
+            count, counts[FAILED], counts[BROKEN], counts[OPEN], number_of(document, "seconds"));
+    for (size_t i = 0; i < count; i++) {
+        const json_t *one = json_array_get(cases, i);
+        const outcome what = outcome_of(one);
+        char *text = sentence(one);
+        fputs("    <testcase classname=\"lockstep.regress\" name=\"", stream);
+        print_xml(stream, text_of(one, "name"));
+        fprintf(stream, "\">\n      <%s%s", tags[what], what == PASSED ? ">" : " message=\"");
+        print_xml(stream, text ? text : "");
+        fprintf(stream, "%s\n    </testcase>\n", what == PASSED ? "</system-out>" : "\"/>");
+        free(text);
+    }
+    fputs("  </testsuite>\n</testsuites>\n", stream);
+    return LS_OK;
+}
+
+/* A command of a workflow is one line: its own signs are written as codes. */
+static ls_status write_github(const json_t *document, FILE *stream)
+{
+    static const char *const kinds[] = {"notice", "error", "error", "warning"};
+    const json_t *cases = json_object_get(document, "cases");
+    for (size_t i = 0; i < json_array_size(cases); i++) {
+        const json_t *one = json_array_get(cases, i);
+        char *text = sentence(one);
+        fprintf(stream, "::%s title=lockstep regress::", kinds[outcome_of(one)]);
+        const char *const parts[] = {text_of(one, "name"), ": ", text ? text : ""};
+        for (int part = 0; part < 3; part++)
+            for (const char *c = parts[part]; *c; c++)
+                *c == '%'    ? fputs("%25", stream)
+                : *c == '\n' ? fputs("%0A", stream)
+                : *c == '\r' ? fputs("%0D", stream)
+                             : fputc(*c, stream);
+        fputc('\n', stream);
+        free(text);
+    }
+    return LS_OK;
+}
+
+static const struct {
+    const char *name;
+    ls_status (*write)(const json_t *document, FILE *stream);
+} forms[] = {{"table", write_table},
+             {"json", write_json},
+             {"md", write_markdown},
+             {"junit", write_junit},
+             {"github", write_github}};
+
+ls_status ls_report_check(const char *format)
+{
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+        if (strcmp(forms[i].name, format) == 0)
+            return LS_OK;
+    return ls_fail(LS_CODE_USAGE, "--format", format,
+                   "no such format; valid are: table, json, md, junit, github");
+}
+
+ls_status ls_report_write(const char *format, const json_t *document, FILE *stream)
+{
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+        if (strcmp(forms[i].name, format) == 0)
+            return forms[i].write(document, stream);
+    return ls_report_check(format);
+}

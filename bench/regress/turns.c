@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Turns: blocks of two programs, one after the other, a coin says which comes first. A block is one
+ * process, `PROGRAM run OPTIONS --format jsonl`. The first block of each is as it was asked for,
+ * with its gate, and says what cases there are; the others leave the gate out, and take so many
+ * steps (where none were asked for) that they are timed for BLOCK_MS. Rows are kept as they come.
+ */
+#include "bench/regress/cases.h"
+#include "bench/regress/child.h"
+#include "bench/train/interrupt.h"
+#include "common/base/clock.h"
+#include "common/base/philox.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BLOCK_MS = 300, STEPS_LEAST = 20, STEPS_MOST = 200000 };
+
+static const uint64_t second = 1000000000, block_most_ns = 600 * second;
+
+/* ---- One block ------------------------------------------------------------------------------ */
+
+/* What a program that gave no rows has to say for itself. */
+static ls_status refuse(const ls_regress_task *task, int side, const ls_child *child)
+{
+    char line[700];
+    const char *path = task->side[side];
+    ls_child_says(child, line, sizeof line);
+    if (child->signal)
+        return ls_fail(LS_CODE_MISSING, "regress", path,
+                       "was ended by signal %d (%s); nothing is compared", child->signal,
+                       strsignal(child->signal));
+    if (child->code == LS_CODE_USAGE)
+        return ls_fail(LS_CODE_MISSING, "regress", path, "does not take these options%s: %s",
+                       side == LS_BASE ? ", it may be too old for one" : "",
+                       *line ? line : "it says nothing");
+    return ls_fail(LS_CODE_MISSING, "regress", path,
+                   "does not run: exit status %d, %s; it has to print rows by run --format jsonl",
+                   child->code, *line ? line : "and it says nothing");
+}
+
+/* The JSON lines of its output. */
+static ls_status read_rows(const char *path, char *text, json_t *rows)
+{
+    json_error_t error;
+    for (char *line = text, *next; *line; line = next) {
+        next = line + strcspn(line, "\n");
+        if (*next)
+            *next++ = 0;
+        json_t *row = json_loads(line, 0, &error);
+        if (!row || !json_is_object(row) ||
+            json_integer_value(json_object_get(row, "schema")) != 1) {
+            json_decref(row);
+            return ls_fail(LS_CODE_MISSING, "regress", path,
+                           "prints what is no row of schema 1: %.60s", line);
+        }
+        json_array_append_new(rows, row);
+    }
+    return LS_OK;
+}
+
+ls_status ls_regress_block(const ls_regress_task *task, int side, int64_t steps, bool gate,
+                           uint64_t limit_ns, json_t **rows)
+{
+    char count[40];
+    char **argv = calloc(task->option_count + 10, sizeof *argv);
+    size_t n = 0;
+    ls_child child;
+    *rows = NULL;
+    if (!argv)
+        return ls_fail_memory("options", 0);
+    snprintf(count, sizeof count, "--steps=%lld", (long long)steps);
+    argv[n++] = (char *)(size_t)task->side[side];
+    argv[n++] = (char *)(size_t) "run";
+    for (size_t i = 0; i < task->option_count; i++)
+        argv[n++] = task->options[i];
+    argv[n++] = (char *)(size_t) "--format=jsonl";
+    argv[n++] = (char *)(size_t) "--results=none";
+    if (steps > 0)
+        argv[n++] = count;
+    if (!gate && !task->fixed_gate)
+        argv[n++] = (char *)(size_t) "--gate-steps=0";
+    if (!gate && !task->fixed_blocks)
+        argv[n++] = (char *)(size_t) "--blocks=1";
+    ls_status status = ls_child_run(argv, NULL, limit_ns, &child);
+    free(argv);
+    *rows = json_array();
+    if (!status && !child.signal)
+        status = read_rows(task->side[side], child.out, *rows);
+    if (!status && (child.signal || child.code > LS_CODE_MISSING || json_array_size(*rows) == 0))
+        status = refuse(task, side, &child);
+    ls_child_free(&child);
+    if (status) {
+        json_decref(*rows);
+        *rows = NULL;
+    }
+    return status;
+}
+
+/* ---- Rows of blocks ------------------------------------------------------------------------- */
+
+static ls_status keep_rows(ls_results *results, json_t *rows, const char *label)
+{
+    ls_status status = ls_results_begin(results);
+    for (size_t i = 0; i < json_array_size(rows) && !status; i++) {
+        json_t *row = json_array_get(rows, i);
+        bool there = false;
+        if (!json_object_get(row, "label"))
+            json_object_set_new(row, "label", json_string(label));
+        if (!json_is_string(json_object_get(row, "id"))) /* made up by another program */
+            continue;
+        status = ls_results_has(results, json_string_value(json_object_get(row, "id")), &there);
+        if (!status && !there)
+            status = ls_results_put(results, row);
+    }
+    return ls_results_end(results, status);
+}
+
+typedef struct turns {
+    const ls_regress_task *task;
+    ls_regress *regress;
+    ls_results *results; /* NULL: rows are not kept */
+    int64_t steps;       /* of a block; 0: as asked for */
+    uint64_t deadline;
+    double *sums; /* [2 x cases]: of one pair's logarithms */
+    size_t *counts;
+} turns;
+
+static ls_status keep(turns *t, int side, json_t *rows)
+{
+    return t->results
+               ? keep_rows(t->results, rows, side == LS_BASE ? "regress base" : "regress new")
+               : LS_OK;
+}
+
+/* The first block of each side. */
+static ls_status check_programs(turns *t)
+{
+    for (int side = 0; side < LS_SIDES; side++) {
+        json_t *rows;
+        LS_TRY(ls_regress_block(t->task, side, 0, true, block_most_ns, &rows));
+        ls_status status = keep(t, side, rows);
+        for (size_t i = 0; i < json_array_size(rows) && !status; i++)
+            status = ls_regress_add(t->regress, t->task, side, json_array_get(rows, i));
+        json_decref(rows);
+        if (status)
+            return status;
+    }
+    return LS_OK;
+}
+
+/* So many steps that the slowest case is timed for BLOCK_MS. */
+static int64_t fit_steps(const ls_regress *regress)
+{
+    double slowest = 0;
+    for (size_t i = 0; i < regress->count; i++)
+        for (int side = 0; side < LS_SIDES; side++)
+            slowest = fmax(slowest, ls_regress_time(regress->cases[i].row[side]));
+    if (slowest <= 0)
+        return 0;
+    return (int64_t)fmin(fmax(BLOCK_MS / slowest, STEPS_LEAST), STEPS_MOST);
+}
+
+static ls_status run_side(turns *t, int side)
+{
+    json_t *rows;
+    const uint64_t now = ls_clock_ns(), left = t->deadline > now ? t->deadline - now : 0;
+    LS_TRY(ls_regress_block(t->task, side, t->steps, false, left + 60 * second, &rows));
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        const ls_regress_case *one = ls_regress_find(t->regress, t->task, side, row);
+        const double time = ls_regress_time(row);
+        if (!one || time <= 0)
+            continue;
+        const size_t at = 2 * (size_t)(one - t->regress->cases) + (size_t)side;
+        t->sums[at] += log(side == LS_NEW ? time * (1 + t->task->slowed) : time);
+        t->counts[at]++;
+    }
+    ls_status status = keep(t, side, rows);
+    json_decref(rows);
+    return status;
+}
+
+/* A pair of blocks: a case that was measured in both has a log ratio more. */
+static ls_status run_pair(turns *t, uint64_t number)
+{
+    const size_t count = t->regress->count;
+    const ls_random order = ls_random_stream(t->task->seed, "regress/order");
+    const int first = ls_random_bits(order, number) & 1 ? LS_NEW : LS_BASE;
+    memset(t->sums, 0, 2 * count * sizeof *t->sums);
+    memset(t->counts, 0, 2 * count * sizeof *t->counts);
+    LS_TRY(run_side(t, first));
+    LS_TRY(run_side(t, !first));
+    for (size_t i = 0; i < count; i++) {
+        ls_regress_case *one = &t->regress->cases[i];
+        const size_t *counts = &t->counts[2 * i];
+        if (one->told || !counts[LS_BASE] || !counts[LS_NEW])
+            continue;
+        for (int side = 0; side < LS_SIDES; side++)
+            LS_TRY(ls_log_push(&one->logs[side],
+                               t->sums[2 * i + (size_t)side] / (double)counts[side]));
+    }
+    return LS_OK;
+}
+
+/* ---- Looks ---------------------------------------------------------------------------------- */
+
+static ls_status look_at(ls_regress_case *one, ls_ratio_test *test, double share, size_t *open)
+{
+    const size_t n = one->logs[LS_NEW].count;
+    double *ratios = malloc((n + 1) * sizeof *ratios);
+    if (!ratios)
+        return ls_fail_memory("ratios", n * sizeof *ratios);
+    for (size_t i = 0; i < n; i++)
+        ratios[i] = one->logs[LS_NEW].items[i] - one->logs[LS_BASE].items[i];
+    ls_ratio_test mine = *test; /* all cases look at one time */
+    ls_status status = ls_ratio_look(&mine, ratios, n, share, &one->result);
+    one->told = one->result.verdict != LS_VERDICT_CANNOT_TELL;
+    *open += !one->told;
+    free(ratios);
+    return status;
+}
+
+/* Looks at all cases that are not told; *open: how many still are not. */
+static ls_status look(turns *t, ls_ratio_test *test, double share, size_t *open)
+{
+    ls_status status = LS_OK;
+    *open = 0;
+    for (size_t i = 0; i < t->regress->count && !status; i++)
+        if (!t->regress->cases[i].told)
+            status = look_at(&t->regress->cases[i], test, share, open);
+    test->spent = share;
+    return status;
+}
+
+static size_t fewest_blocks(const ls_regress *regress)
+{
+    size_t fewest = LS_RATIO_BLOCKS_MOST;
+    for (size_t i = 0; i < regress->count; i++)
+        if (!regress->cases[i].told && regress->cases[i].logs[LS_NEW].count < fewest)
+            fewest = regress->cases[i].logs[LS_NEW].count;
+    return fewest;
+}
+
+static ls_status take_turns(turns *t, uint64_t max_ns)
+{
+    ls_ratio_test test = {.threshold = t->task->threshold, .cases = t->regress->count};
+    const uint64_t begin = ls_clock_ns();
+    double next = 1.0 / 64; /* of the time: then a look; each time twice as much */
+    size_t open = 0;
+    t->deadline = begin + max_ns;
+    for (size_t i = 0; i < t->regress->count; i++) {
+        t->regress->cases[i].paired = true;
+        for (int side = 0; side < LS_SIDES; side++)
+            t->regress->cases[i].logs[side].count = 0; /* the first block had its gate */
+        open += !t->regress->cases[i].told;
+    }
+    for (uint64_t pairs = 0; open > 0 && pairs < LS_RATIO_BLOCKS_MOST;) {
+        LS_TRY(run_pair(t, pairs++));
+        const double spent = (double)(ls_clock_ns() - begin) / (double)max_ns;
+        const bool last = spent * (1 + 1.0 / (double)pairs) > 1 || pairs == LS_RATIO_BLOCKS_MOST;
+        if (!t->task->quiet)
+            fprintf(stderr, "lockstep: regress: %llu pairs of blocks, %zu cases open\n",
+                    (unsigned long long)pairs, open);
+        if (last) {
+            LS_TRY(look(t, &test, 1, &open));
+            break;
+        }
+        if (spent < next || !ls_ratio_can_look(&test, fewest_blocks(t->regress), next))
+            continue;
+        while (2 * next <= spent)
+            next *= 2;
+        LS_TRY(look(t, &test, next, &open));
+        next *= 2;
+    }
+    return LS_OK;
+}
+
+static ls_status measure(turns *t)
+{
+    const ls_regress_task *task = t->task;
+    LS_TRY(check_programs(t));
+    LS_TRY(ls_regress_settle(task, t->regress));
+    const size_t count = t->regress->count;
+    uint64_t max_ns = task->max_ns ? task->max_ns : 60 * second * count;
+    if (!task->max_ns && max_ns > 600 * second)
+        max_ns = 600 * second;
+    t->steps = task->fixed_steps ? 0 : fit_steps(t->regress);
+    t->sums = calloc(2 * count, sizeof *t->sums);
+    t->counts = calloc(2 * count, sizeof *t->counts);
+    if (!t->sums || !t->counts)
+        return ls_fail_memory("cases", count);
+    return take_turns(t, max_ns);
+}
+
+ls_status ls_regress_turns(const ls_regress_task *task, ls_regress *out)
+{
+    turns t = {.task = task, .regress = out};
+    if (task->results)
+        LS_TRY(ls_results_open(task->results, true, &t.results));
+    ls_status status = measure(&t);
+    ls_results_close(t.results);
+    free(t.sums);
+    free(t.counts);
+    return status;
+}

@@ -1,0 +1,259 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# `lockstep regress`: verdicts, exit statuses and reports on programs that are made up (scripts whose
+# rows have known times and noise, so that nothing depends on this machine), on results files, and on
+# the program itself. Leaves out: how often it errs (test_ratio_test), bisection and the scripts of CI
+# (test_regress_ci_slow).
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+
+"$LOCKSTEP" run --model poly --steps 20 --warmup 1 --strategy mirrored --devices 2 --format jsonl \
+    --results none >real.jsonl 2>err || wrong "a row to begin with"
+
+# program NAME TIME [PYTHON [SHELL]]: a program whose rows take about TIME us; the Python changes the
+# row `r`, the shell runs before it prints.
+cat >make.py <<'P'
+import json, sys
+name, change = sys.argv[1:]
+r = json.loads(open("real.jsonl").readline())
+r["id"] = "@ID@"
+r["time"]["step_ms"].update(median=123456789.5, ci95=[1.0, 1.02])
+rows = [r]
+exec(change)
+text = "\n".join(json.dumps(x) for x in rows)
+open(name + ".row", "w").write(text.replace("123456789.5", "@MS@") + "\n")
+P
+program() {
+    python3 make.py "$1" "${3:-}"
+    cat >"$1" <<P
+#!/bin/bash
+${4:-}
+n=\$(cat $work/$1.count 2>/dev/null || echo 0)
+echo \$((n + 1)) >$work/$1.count
+ms=0.\$(printf %06d \$(($2 + $2 * ((n * 7 + ${5:-0}) % 11) / ${6:-2000})))
+row=\$(<$work/$1.row)
+row=\${row//@MS@/\$ms}
+echo "\${row//@ID@/$1-\$n-\$RANDOM\$RANDOM}"
+P
+    chmod +x "$1"
+}
+compare() { lockstep regress "./$1" "./$2" --format json --results none --quiet \
+    --max-time "${limit:-20s}" "${@:3}"; }
+# verdict STATUS VERDICT: of the only case, and in all
+verdict() {
+    expect "exit status $1" [ "$code" -eq "$1" ]
+    document "$2" "d['verdict'] == '$2' and c['verdict'] == '$2'"
+}
+document() { # WHAT EXPRESSION over the document d and its first case c
+    checks=$((checks + 1))
+    python3 -c 'import json, sys
+d = json.load(open(sys.argv[1])); c = d["cases"][0]
+sys.exit(0 if eval("(" + sys.argv[2] + ")") else "not so: " + json.dumps(d)[:900])' "$work/out" "$2" || wrong "$1"
+}
+
+# ---- Verdicts ---------------------------------------------------------------------------------
+
+program base 200000
+program equal 200000
+program slow 220000 "" "" 3
+program fast 180000
+program little 202000 "" "" 5
+program near 196200 "" "" 2 100
+compare base equal
+verdict 0 same
+document "its figures" "abs(c['ratio'] - 1) < 0.01 and c['ci95'][0] <= c['ratio'] <= c['ci95'][1]
+    and c['blocks'] >= 10 and abs(c['base_ms'] - 0.2) < 0.002 and c['worse'] == []
+    and c['case']['strategy'] == 'mirrored'"
+compare base slow
+verdict 1 slower
+document "the ratio is that of the times" "abs(c['ratio'] - 1.1) < 0.01 and c['ci95'][0] > 1.03"
+document "a clear case ends early" "d['seconds'] < 19 and c['blocks'] < 2000"
+compare base fast
+verdict 0 faster
+compare base little
+verdict 0 same
+compare base little --threshold 0.5%
+verdict 1 slower
+limit=2s compare base near
+verdict 4 "cannot tell"
+compare base slow --where strategy=single
+expect "nothing fits --where: status 3" [ "$code" -eq 3 ]
+expect "nothing fits --where: a line" one_line 'there is no case to compare'
+
+# ---- Worse besides ----------------------------------------------------------------------------
+
+program bytes 200000 'r["traffic"]["bytes_sent"] += 8'
+program nodes 200000 'r["program"]["nodes"] += 1; r["memory"]["devices"][0]["peak"] += 8'
+program memory 200000 'r["memory"]["devices"][1]["formula"]["workspace"] += 64'
+program gate 200000 'r["result"] = {"status": "failed", "reason": "gate: other bits"}; del r["time"]'
+program broken 200000 'r["result"] = {"status": "error", "reason": "no memory"}; del r["time"]'
+for name in bytes memory; do
+    compare base $name
+    expect "more $name: status 1" [ "$code" -eq 1 ]
+    document "more $name is worse" "d['verdict'] == 'worse' and c['verdict'] == 'same' and
+        c['worse'][0]['key'] == {'bytes': 'traffic.bytes_sent', 'memory': 'memory.formula'}['$name']"
+done
+compare bytes base
+expect "fewer bytes: status 0" [ "$code" -eq 0 ]
+compare base nodes
+expect "more nodes are no failure" [ "$code" -eq 0 ]
+document "but are told" "{x['key'] for x in c['differences']} == {'program.nodes', 'memory.devices.peak'}"
+compare base nodes --fail-on nodes
+expect "unless asked for: status 1" [ "$code" -eq 1 ]
+compare base nodes --fail-on memory.devices.peak=99%
+expect "within what is allowed: status 0" [ "$code" -eq 0 ]
+compare base gate
+expect "a gate that fails: status 1" [ "$code" -eq 1 ]
+document "it is named" "c['worse'][0]['key'] == 'result.status' and 'other bits' in c['worse'][0]['reason']"
+for pair in "gate base" "gate gate" "base broken"; do
+    compare $pair
+    expect "$pair: never a pass" [ "$code" -eq 3 ]
+    expect "$pair: a line" one_line 'poly mirrored: is '
+done
+
+# ---- Programs that do not run -----------------------------------------------------------------
+
+program killed 200000 "" 'kill -9 $$'
+program rubbish 200000 "" 'echo hello; exit 0'
+program silent 200000 "" 'exit 0'
+program old 200000 "" 'echo "lockstep: option: --model: unknown option" >&2; exit 2'
+program later 200000 "" "[ ! -s $work/later.count ] || [ \$(<$work/later.count) -lt 4 ] || kill -11 \$\$"
+printf 'no program\n' >text
+while IFS='|' read -r word pair; do
+    compare $pair --model poly
+    expect "$pair: status 3" [ "$code" -eq 3 ]
+    expect "$pair: one line that has '$word'" one_line "$word"
+    expect "$pair: nothing on stdout" [ ! -s out ]
+done <<'END'
+./killed: was ended by signal 9|base killed
+./killed: was ended by signal 9|killed base
+prints what is no row|base rubbish
+and it says nothing|silent base
+too old for one: option: --model: unknown|old base
+cannot be started|base nothing
+cannot be started|text base
+./later: was ended by signal 11|base later
+END
+program two 200000 'rows = [r, json.loads(json.dumps(r))]; rows[1]["case"]["model"] = "mlp"; rows[1]["id"] = "@ID@x"'
+for pair in "two base" "base two"; do
+    compare $pair
+    expect "$pair: a case that is missing: status 3" [ "$code" -eq 3 ]
+    expect "$pair: it is named" one_line 'mlp mirrored: is missing in'
+done
+compare two two
+document "two cases have names" "[x['name'] for x in d['cases']] == ['poly mirrored', 'mlp mirrored']"
+program newer 200000 'r["case"]["new_option"] = "default"'
+compare base newer
+verdict 0 same
+compare base equal --out /dev/full
+expect "a full disk: status 3" [ "$code" -eq 3 ]
+lockstep regress ./base ./equal --quiet --results no/where.db
+expect "rows that cannot be kept: status 3" [ "$code" -eq 3 ]
+
+# ---- Reports ----------------------------------------------------------------------------------
+
+lockstep regress ./base ./slow --results kept.db --quiet --max-time 20s
+expect "table: a line of the case" grep -qE '^poly mirrored +slower +1\.[01]' out
+expect "table: the verdict" grep -qE '^slower: 1 case: 1 worse; threshold 3%' out
+lockstep results list --results kept.db --format jsonl
+rows "rows of both are kept" "{x['label'] for x in rows} == {'regress base', 'regress new'} and
+    len(rows) >= 22 and len({x['id'] for x in rows}) == len(rows)"
+: >every.rows # of programs that are none
+for form in md junit github; do
+    lockstep regress real.jsonl real.jsonl --format $form --out same.$form
+    lockstep regress ./base ./slow --results none --quiet --max-time 20s --format $form \
+        --out slow.$form
+    expect "$form: status" [ "$code" -eq 1 ]
+done
+expect "Markdown: the verdict first" grep -qE '^\*\*Performance: slower\*\*' <(head -n 1 slow.md)
+expect "Markdown: a table" grep -qE '^\| poly mirrored \| slower \|' slow.md
+expect "GitHub: an error" grep -qE '^::error title=lockstep regress::poly mirrored: slower.*95%25' slow.github
+expect "GitHub: a notice" grep -qE '^::notice title=.*same' same.github
+expect "JUnit is read by a parser" python3 - <<'P'
+import xml.etree.ElementTree as tree
+for name, failures in ("slow", 1), ("same", 0):
+    suite = tree.parse(name + ".junit").getroot().find("testsuite")
+    assert suite.get("tests") == "1" and suite.get("failures") == str(failures), name
+    assert suite.get("errors") == suite.get("skipped") == "0"
+    case = suite.find("testcase")
+    assert case.get("name") == "poly mirrored" and len(case.findall("failure")) == failures
+P
+
+# ---- Results files ----------------------------------------------------------------------------
+
+make() { # FILE PYTHON over a row r and its number i, of five
+    python3 -c 'import json, sys
+first = open("real.jsonl").readline()
+for i in range(5):
+    r = json.loads(first)
+    r["id"] = sys.argv[1] + str(i)
+    m = 0.2 * (1 + 0.002 * (i % 3))
+    r["time"]["step_ms"].update(median=m, ci95=[m * 0.99, m * 1.01])
+    exec(sys.argv[2])
+    print(json.dumps(r))' "$1" "$2" >"$1.jsonl"
+}
+make f 'pass'
+make f_same 'pass'
+make f_slow 'r["time"]["step_ms"]["median"] *= 1.2'
+make f_fast 'r["time"]["step_ms"]["median"] /= 1.2'
+make f_noisy 'r["time"]["step_ms"]["median"] *= 1.04 + 0.05 * i'
+make f_class 'r["provenance"]["cpu"] = "another"'
+make f_schema 'r["schema"] = 2'
+make f_other 'r["case"]["batch_global"] += 1'
+make f_none 'del r["time"]'
+make f_bytes 'r["traffic"]["bytes_sent"] += 4'
+make f_intended 'r["label"] = "intended traffic.bytes_sent: larger buckets"'
+cp real.jsonl one.jsonl
+"$LOCKSTEP" results import f.jsonl --results f.db >out
+while IFS='|' read -r status word pair; do
+    lockstep regress $pair
+    expect "$pair: status $status" [ "$code" -eq "$status" ]
+    expect "$pair: '$word'" grep -q "$word" out err
+done <<'END'
+0|^same: 1 case|f.jsonl f_same.jsonl
+0|^same: 1 case|f.db f_same.jsonl
+0|^same: 1 case|one.jsonl real.jsonl
+1|^slower: 1 case|f.jsonl f_slow.jsonl
+0|^faster: 1 case|f.jsonl f_fast.jsonl
+4|^cannot tell: 1 case|f.jsonl f_noisy.jsonl
+1|worse: traffic.bytes_sent|f.jsonl f_bytes.jsonl
+0|besides: traffic.bytes_sent|f_intended.jsonl f_bytes.jsonl
+3|another class of machine: cpu|f.jsonl f_class.jsonl
+3|a row of another schema|f.jsonl f_schema.jsonl
+3|is missing in f.jsonl|f.jsonl f_other.jsonl
+3|nothing was measured|f.jsonl f_none.jsonl
+3|No such file|f.jsonl no.jsonl
+2|is a program and|f.jsonl ./base
+2|is one of run|f.jsonl f_same.jsonl --steps 5
+2|1 of 2 arguments|f.jsonl
+2|no such format; valid are: table, json, md|f.jsonl f.jsonl --format csv
+2|a share as 3%|f.jsonl f.jsonl --threshold 0
+2|unknown key|f.jsonl f.jsonl --fail-on nothing
+2|is not valid; KEY|f.jsonl f.jsonl --fail-on nodes=x
+2|goes with the other|--bisect HEAD HEAD
+2|is not valid; a time|f.jsonl f.jsonl --max-time soon
+2|leaves nothing to compare|./base ./base --dry-run
+2|is an option of: results|f.jsonl f.jsonl --since 2d
+2|no number of comparisons|--calibrate 0 ./base
+END
+
+# ---- The program itself -----------------------------------------------------------------------
+
+lockstep regress "$LOCKSTEP" "$LOCKSTEP" --model poly --strategy single,mirrored --devices 1,2 --data \
+    synthetic:1000 --max-time 3s --threshold 50% --format json --results own.db --quiet
+expect "against itself: never worse" [ "$code" -eq 0 -o "$code" -eq 4 ]
+document "three cases, by what differs" "len({x['name'] for x in d['cases']}) == len(d['cases']) > 1 and
+    all(x['blocks'] >= 1 and x['worse'] == [] for x in d['cases'])"
+lockstep regress "$LOCKSTEP" "$LOCKSTEP" --modle poly
+expect "an option that nobody has: status 2" [ "$code" -eq 2 ]
+lockstep regress "$LOCKSTEP" "$LOCKSTEP" --model nothing --results none
+expect "a value that nobody has: status 3" [ "$code" -eq 3 ]
+lockstep regress --calibrate 1 ./base --format json --results none --quiet --max-time 1s
+expect "calibration counts" python3 -c 'import json
+rows = json.load(open("out"))
+assert [x["slowed_percent"] for x in rows] == [0, 1, 2, 3, 5, 10]
+assert all(x["slower"] + x["same"] + x["faster"] + x["cannot tell"] == 1 for x in rows)'
+lockstep_ok regress --help
+expect "the help has its options" [ "$(grep -cE '^  --(threshold|max-time|fail-on|calibrate|bisect) ' out)" -eq 5 ]
+
+finish

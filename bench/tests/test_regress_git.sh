@@ -1,0 +1,169 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Regression over commits: `regress --bisect`, ci/regress.sh and ci/renew-baseline.sh on a scratch
+# repository whose "builds" are scripts with made-up times, slower from one commit on; and that the
+# workflow files are what they seem: YAML whose jobs run scripts that are there. Leaves out: real
+# builds (test_regress_planted_slow), how CI's own machines read the files.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+: "${SOURCE_DIR:?folder of the sources}"
+
+export GIT_CONFIG_GLOBAL=$work/gitconfig GIT_CONFIG_NOSYSTEM=1 TMPDIR=$work/tmp
+mkdir "$TMPDIR"
+git config --global user.name tester
+git config --global user.email tester@localhost
+git config --global init.defaultBranch main
+
+"$LOCKSTEP" run --model poly --steps 20 --warmup 1 --format jsonl --results none >row.jsonl 2>err
+sed -i -E 's/"median": *[0-9.e-]+/"median":@MS@/; s/"id": *"[^"]*"/"id":"@ID@"/' row.jsonl
+
+# A repository: its program prints rows of $TIME us; `regress` and all else is the real one's.
+git init -q repo
+cd repo
+cp ../row.jsonl .
+mkdir -p ci bench/plans
+cp "$SOURCE_DIR"/ci/regress.sh "$SOURCE_DIR"/ci/renew-baseline.sh ci/
+cp "$SOURCE_DIR"/bench/plans/ci.yaml bench/plans/
+printf '/build/\n/out*/\n' >.gitignore
+cat >make.sh <<P
+#!/bin/bash
+. ./settings
+[ -z "\$BROKEN" ] || exit 1
+mkdir -p build
+cat >build/lockstep <<S
+#!/bin/bash
+[ "\\\$1" != regress ] || exec "$LOCKSTEP" "\\\$@"
+[ -z "\$OLD" ] || { echo "lockstep: option: --plan: unknown option" >&2; exit 2; }
+n=\\\$(cat \$PWD/build/count 2>/dev/null || echo 0)
+echo \\\$((n + 1)) >\$PWD/build/count
+row=\\\$(<\$PWD/row.jsonl)
+row=\\\${row//@MS@/0.\\\$(printf %06d \\\$((\$TIME + \$TIME * (n * 7 % 11) / 2000)))}
+echo "\\\${row//@ID@/\\\$RANDOM\\\$RANDOM-\\\$n}"
+S
+chmod +x build/lockstep
+P
+chmod +x make.sh
+commit() { # SUBJECT SETTINGS
+    printf 'TIME=200000\nBROKEN=\nOLD=\n%s\n' "$2" >settings
+    git add -A
+    git commit -qm "$1"
+    git rev-parse HEAD
+}
+first=$(commit "one" "" )
+commit "two" "# 2" >/dev/null
+commit "three" "# 3" >/dev/null
+slow=$(commit "four is slower" "TIME=220000")
+commit "five does not build" "TIME=220000 BROKEN=1" >/dev/null
+last=$(commit "six" "TIME=221000")
+
+# ---- Bisection --------------------------------------------------------------------------------
+
+bisect() { lockstep regress --bisect "$1" "$2" --build ./make.sh --quiet --results none --max-time 20s "${@:3}"; }
+bisect "$first" "$last" -- --model poly
+expect "bisect: status 1" [ "$code" -eq 1 ]
+expect "bisect: the commit" grep -qx "slower since $slow four is slower" "$work/out"
+expect "bisect: its steps" grep -qE '^[0-9a-f]{12}.* slower +1\.1' "$work/out"
+bisect "$first" HEAD~2 --format json
+expect "bisect: up to the commit itself, as JSON" python3 -c 'import json, sys
+d = json.load(open(sys.argv[1])); assert d["commits"] == [sys.argv[2]] and len(d["steps"]) >= 2' "$work/out" "$slow"
+bisect "$first" HEAD~4
+expect "bisect: nothing is slower: status 0" [ "$code" -eq 0 ]
+expect "bisect: it says so" grep -q 'is not slower than' "$work/out"
+bisect "$first" HEAD~1
+expect "bisect: the bad one does not build: status 3" [ "$code" -eq 3 ]
+bisect "$last" "$first"
+expect "bisect: no commit between: status 2" [ "$code" -eq 2 ]
+bisect nothing "$last"
+expect "bisect: no such commit: status 3" [ "$code" -eq 3 ]
+expect "bisect: no work trees are left" [ "$(git worktree list | wc -l)/$(ls "$TMPDIR" | wc -l)" = 1/0 ]
+git checkout -q -b range "$slow~1"
+commit "broken and slower" "TIME=220000 BROKEN=1" >/dev/null
+commit "mended" "TIME=220000" >/dev/null
+bisect "$first" HEAD
+expect "bisect: a range: status 4" [ "$code" -eq 4 ]
+expect "bisect: a range is said" grep -q 'slower since one of 2 commits that cannot be told apart' "$work/out"
+
+# ---- ci/regress.sh ----------------------------------------------------------------------------
+
+export LOCKSTEP_BUILD=./make.sh LOCKSTEP_REGRESS="--model poly --max-time 20s"
+script() {
+    code=0
+    command_line="(ci/regress.sh $*)"
+    ci/regress.sh "$@" >"$work/out" 2>"$work/err" || code=$?
+}
+git checkout -q main
+script "$first" out
+expect "a planted slowdown: status 1" [ "$code" -eq 1 ]
+expect "its comment has the verdict first" grep -q '^\*\*Performance: slower' <(head -n 1 out/report.md)
+expect "all reports are there" [ -s out/report.json -a -s out/report.junit -a -s out/report.github -a -s out/rows.db ]
+git checkout -q "$slow~1"
+GITHUB_ACTIONS=true GITHUB_STEP_SUMMARY=$work/summary script --ci "$first" out
+expect "no slowdown: status 0" [ "$code" -eq 0 ]
+expect "an annotation" grep -q '^::notice title=lockstep regress::' "$work/out"
+expect "a summary" grep -q '^\*\*Performance: same' "$work/summary"
+git checkout -q -b after-broken main~1
+commit "mended" "" >/dev/null
+script HEAD~1
+expect "a base that does not build is no failure" [ "$code" -eq 0 ]
+expect "and is said" grep -q 'not compared.*does not build' "$work/out"
+git checkout -q -b after-old "$first"
+commit "old" "OLD=1" >/dev/null
+commit "not old" "" >/dev/null
+script HEAD~1
+expect "a base too old for an option is no failure" [ "$code" -eq 0 ]
+expect "and is said" grep -q 'too old for an option: option: --plan' "$work/out"
+commit "breaks" "BROKEN=1" >/dev/null
+script HEAD~1
+expect "a tree that does not build: status 3" [ "$code" -eq 3 ]
+script nothing
+expect "no such base: status 3" [ "$code" -eq 3 ]
+script --ci 0000000000000000000000000000000000000000
+expect "with --ci the first push has no base" [ "$code" -eq 0 ]
+expect "no work trees are left" [ "$(git worktree list | wc -l)" -eq 1 ]
+
+# ---- ci/renew-baseline.sh ---------------------------------------------------------------------
+
+git checkout -q main
+./make.sh
+expect "a baseline is made" ci/renew-baseline.sh "first figures" >"$work/out" 2>"$work/err"
+baseline=$(ls results/baselines/*.jsonl)
+expect "its class is the machine's" grep -qE '^results/baselines/[a-z0-9-]*cores\.jsonl$' <<<"$baseline"
+expect "and again, with what changes" ci/renew-baseline.sh "second figures" >"$work/out" 2>"$work/err"
+expect "it is compared with the one before" grep -q '^case ' "$work/out"
+expect "it says why" grep -q 'because: second figures' "$work/out"
+expect "a reason is wanted" sh -c '! ci/renew-baseline.sh 2>/dev/null'
+expect "nothing else is left" [ "$(ls results/baselines | wc -l)" -eq 1 ]
+
+# ---- Workflow files ---------------------------------------------------------------------------
+
+cd "$work"
+: >every.rows # of programs that are none
+cat >read.py <<'P'
+import os, re, sys, yaml
+root = sys.argv[1]
+github = yaml.safe_load(open(root + "/.github/workflows/ci.yml"))
+gitlab = yaml.safe_load(open(root + "/.gitlab-ci.yml"))
+scripts = []
+for job in ("cpu", "gpu"):
+    one = github["jobs"][job]
+    assert "runs-on" in one and one["steps"], job
+    scripts += [step["run"] for step in one["steps"] if "run" in step]
+    assert any(step.get("uses", "").startswith("actions/upload-artifact@") for step in one["steps"])
+    scripts += gitlab[job]["script"]
+assert "self-hosted" in github["jobs"]["gpu"]["runs-on"] and True in github and gitlab["gpu"]["tags"]
+for text in scripts:
+    for path in re.findall(r"\b(?:ci|bench)/[\w./-]+", text):
+        assert os.path.exists(os.path.join(root, path)), path
+assert sum("ci/regress.sh --ci" in text for text in scripts) == 4
+P
+if python3 -c 'import yaml' 2>/dev/null; then
+    expect "the workflow files" python3 read.py "$SOURCE_DIR"
+else
+    echo "note: python3-yaml is not here; the workflow files are not read"
+fi
+if command -v actionlint >/dev/null; then
+    expect "actionlint" actionlint "$SOURCE_DIR/.github/workflows/ci.yml"
+else
+    echo "note: actionlint is not here"
+fi
+finish

@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Builds programs of this commit that are slower on purpose: ci/plant-slowdowns.sh FOLDER [PERCENT]
+# FOLDER gets `base`, and with about PERCENT (5) of a step of `mlp` more: `kernel` (in the softmax),
+# `host` (where batches are gathered), `communication` (in the direct all-reduce, which `mirrored` takes
+# on two devices); and `flag`, of the same sources without optimization (-O0). For ci/calibrate-regress.sh
+# and test_regress_planted_slow. Needs what a build needs, and some minutes.
+set -euo pipefail
+[ $# -ge 1 ] || { echo "usage: ci/plant-slowdowns.sh FOLDER [PERCENT]" >&2; exit 2; }
+sources=$(git -C "$(dirname "$0")" rev-parse --show-toplevel)
+mkdir -p "$1"
+folder=$(cd "$1" && pwd)
+percent=${2:-5}
+launcher=()
+if command -v ccache >/dev/null; then
+  launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache)
+fi
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT
+git clone -q --local "$sources" "$tree/lockstep"
+cd "$tree/lockstep"
+make_program() { # NAME [CMAKE OPTION]...
+  local name=$1
+  shift
+  if ! { cmake --preset release -DLOCKSTEP_TESTS=OFF "${launcher[@]}" "$@" &&
+    cmake --build --preset release --target lockstep; } >"$tree/log" 2>&1; then
+    tail -n 30 "$tree/log" >&2
+    exit 3
+  fi
+  cp build/lockstep "$folder/$name"
+}
+# plant NAME FILE FUNCTION NANOSECONDS: waits at the function's beginning, on the processor.
+plant() {
+  awk -v head="^static ls_status $3\\\\(" -v ns="$4" '
+    /^#include/ && !done { print "#include \"common/base/clock.h\""; done = 1 }
+    { print }
+    $0 ~ head { inside = 1 }
+    inside && /^{/ {
+      printf "    for (const uint64_t until = ls_clock_ns() + %d; ls_clock_ns() < until;)\n        ;\n", ns
+      inside = 0; planted = 1
+    }
+    END { exit !planted }' "$2" >"$tree/planted" ||
+    { echo "ci/plant-slowdowns.sh: $2 has no $3 any more" >&2; exit 3; }
+  cp "$tree/planted" "$2"
+  make_program "$1"
+  git checkout -q "$2"
+}
+make_program base
+step() { # nanoseconds of PERCENT of a step
+  "$folder/base" run --data synthetic:6000 --steps 300 --gate-steps 0 --results none --format jsonl "$@" |
+    python3 -c 'import json, sys
+print(int(json.loads(sys.stdin.readline())["time"]["step_ms"]["median"] * 1e4 * float(sys.argv[1])))' "$percent"
+}
+one=$(step --model mlp)
+two=$(step --model mlp --batch 512 --strategy mirrored --devices 2 || echo 0)
+plant kernel common/kernel/cpu/elements/cpu_batch.c run_softmax "$one"
+plant host common/kernel/cpu/elements/cpu_batch.c run_gather "$one"
+[ "$two" -eq 0 ] || plant communication common/comm/comm_thread_direct.c run_direct "$two"
+make_program flag -DCMAKE_C_FLAGS_RELEASE=-O0
+ls "$folder"

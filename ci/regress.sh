@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Compares this tree's program with that of the commit it comes from: ci/regress.sh [--ci] BASE_COMMIT [OUT]
+# Builds the merge base of BASE_COMMIT and HEAD in a work tree of its own, this tree in place, and lets
+# both run in turns. OUT (build/regress) gets report.md, report.json, report.junit, report.github.
+#   --ci    "cannot tell" ends well, with a warning; no base (the first push) too; the report also goes
+#           to the file that GITHUB_STEP_SUMMARY names
+#   LOCKSTEP_BUILD      command that makes build/lockstep, in either tree
+#   LOCKSTEP_REGRESS    options of `lockstep regress` (--plan bench/plans/ci.yaml --threshold 5%)
+# Exit: 0 none slower or worse, also where the base cannot be compared with (it does not build, has no
+# program, or is too old for an option: no fault of the change, and said); 1 one is; 4 some cannot be
+# told; 3 this tree does not build or run, or there is no such commit.
+set -euo pipefail
+ci=
+[ "${1:-}" != --ci ] || { ci=1; shift; }
+[ $# -ge 1 ] || { echo "usage: ci/regress.sh [--ci] BASE_COMMIT [OUT]" >&2; exit 2; }
+cd "$(git -C "$(dirname "$0")" rev-parse --show-toplevel)"
+out=${2:-build/regress}
+build=${LOCKSTEP_BUILD:-cmake --preset release && cmake --build --preset release --target lockstep}
+read -ra options <<<"${LOCKSTEP_REGRESS:---plan $PWD/bench/plans/ci.yaml --threshold 5%}"
+folder=$(mktemp -d)
+trap 'git worktree remove --force "$folder/base" 2>/dev/null || true; rm -rf "$folder"' EXIT
+
+# Says why there is nothing to compare with, where people look, and ends well.
+nothing() {
+  mkdir -p "$out"
+  printf '**Performance: not compared**: %s\n' "$1" | tee "$out/report.md"
+  annotate notice "not compared: $1"
+  summarise
+  exit 0
+}
+annotate() { [ -z "${GITHUB_ACTIONS:-}" ] || echo "::$1 title=lockstep regress::$2"; }
+summarise() {
+  [ -z "$ci" ] || [ -z "${GITHUB_STEP_SUMMARY:-}" ] || [ ! -f "$out/report.md" ] ||
+    cat "$out/report.md" >>"$GITHUB_STEP_SUMMARY"
+}
+
+if ! base=$(git merge-base "$1" HEAD 2>/dev/null); then
+  [ -z "$ci" ] || nothing "${1:-none} is no commit that this one comes from"
+  echo "ci/regress.sh: $1: no commit that HEAD comes from" >&2
+  exit 3
+fi
+
+if ! sh -c "$build" >"$folder/new.log" 2>&1; then
+  tail -n 40 "$folder/new.log" >&2
+  echo "ci/regress.sh: this tree does not build" >&2
+  exit 3
+fi
+git worktree add -q --detach "$folder/base" "$base"
+if ! (cd "$folder/base" && sh -c "$build") >"$folder/base.log" 2>&1; then
+  tail -n 5 "$folder/base.log" >&2
+  nothing "the base, ${base:0:12}, does not build here"
+fi
+[ -x "$folder/base/build/lockstep" ] || nothing "the base, ${base:0:12}, makes no build/lockstep"
+mkdir -p "$out"
+rm -f "$out"/report.*
+status=0
+build/lockstep regress "$folder/base/build/lockstep" build/lockstep "${options[@]}" --quiet \
+  --results "$out/rows.db" --format md,json,junit,github --out "$out/report" 2>"$folder/err" || status=$?
+cat "$folder/err" >&2
+if [ "$status" -eq 3 ] && grep -q 'it may be too old for one' "$folder/err"; then
+  nothing "the base, ${base:0:12}, is too old for an option: $(sed 's/.*too old for one: //' "$folder/err")"
+fi
+[ ! -f "$out/report.md" ] || cat "$out/report.md"
+[ -z "${GITHUB_ACTIONS:-}" ] || [ ! -f "$out/report.github" ] || cat "$out/report.github"
+summarise
+if [ -n "$ci" ] && [ "$status" -eq 4 ]; then
+  annotate warning "some cases cannot be told; their report says how many more blocks it would take"
+  status=0
+fi
+exit "$status"

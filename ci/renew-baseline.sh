@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Measures this tree's program anew as the baseline of this class of machine:
+#   ci/renew-baseline.sh REASON [CLASS]
+# CLASS (made of processor and cores, else) names results/baselines/CLASS.jsonl, which is to be committed.
+# REASON goes into each row's label. One that begins "intended KEY", as in "intended
+# traffic.bytes_sent: larger buckets", lets that key become worse than this baseline.
+#   LOCKSTEP_PLAN    bench/plans/ci.yaml
+# Compare with it: lockstep run --plan bench/plans/ci.yaml --format jsonl >new.jsonl
+#                  lockstep regress results/baselines/CLASS.jsonl new.jsonl
+set -euo pipefail
+[ $# -ge 1 ] && [ -n "$1" ] || { echo "usage: ci/renew-baseline.sh REASON [CLASS]" >&2; exit 2; }
+cd "$(dirname "$0")/.."
+program=${LOCKSTEP:-build/lockstep}
+mkdir -p results/baselines
+new=$(mktemp results/baselines/new.XXXXXX)
+trap 'rm -f "$new"' EXIT
+"$program" run --plan "${LOCKSTEP_PLAN:-bench/plans/ci.yaml}" --label "$1" --format jsonl --results none >"$new"
+class=${2:-$(python3 - "$new" <<'P'
+import json, re, sys
+made = json.loads(open(sys.argv[1]).readline())["provenance"]
+parts = [made["cpu"], made.get("isa", ""), f"{made.get('cores_allowed', 1)} cores", made.get("gpu", "")]
+print(re.sub(r"-+", "-", re.sub(r"[^a-z0-9]+", "-", re.sub(r"\(.*?\)", "", " ".join(parts).lower()))).strip("-"))
+P
+)}
+if [ -f "results/baselines/$class.jsonl" ]; then # says what changes; that it does is why it is renewed
+  cp "$new" "$new.jsonl"
+  "$program" regress "results/baselines/$class.jsonl" "$new.jsonl" || true
+  rm -f "$new.jsonl"
+fi
+chmod 644 "$new"
+mv "$new" "results/baselines/$class.jsonl"
+echo "results/baselines/$class.jsonl: $(wc -l <"results/baselines/$class.jsonl") rows, because: $1"

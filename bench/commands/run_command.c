@@ -68,6 +68,7 @@ static void take_turns(command_run *run, size_t first, size_t end)
             case_run *c = &run->cases[order[i]];
             if (!c->trained || c->error || c->trial.stopped || *run->over)
                 continue;
+            ls_run_enter(run, c, LS_PHASE_TIMING);
             ls_run_settle(run, c, ls_trial_block(&c->trial, block, request->blocks));
             const bool last = block + 1 == request->blocks || c->trial.stopped;
             if (last) /* one that waits for no baseline has its row, whatever becomes of the others
@@ -246,9 +247,12 @@ static ls_status resolve_all(command_run *run)
     LS_TRY(ls_format_find(request->format, &format));
     LS_TRY(ls_chosen_read(request->columns, &run->chosen));
     LS_TRY(ls_workplace_open(request, &run->place));
+    run->place.progress = ls_progress_open(stderr, request->print_step ? 0 : request->progress);
     LS_TRY(list_cases(run));
+    ls_progress_cases(run->place.progress, run->count);
     for (size_t i = 0; i < run->count; i++) {
         LS_TRY(ls_plan_open(&run->place, &run->configs[i], &run->cases[i].plan));
+        ls_run_expect(run, &run->cases[i], 0);
         ls_plan_log(&run->place, &run->cases[i].plan);
     }
     const bool first = run->processes->rank == 0;
@@ -309,6 +313,8 @@ ls_status ls_command_run(const ls_request *request, int *exit_status)
     ls_interrupt_install();
     ls_status refused = open_command(&run);
     ls_status lost = refused ? LS_OK : request->print_step ? print_all(&run) : train_all(&run);
+    ls_progress_close(run.place.progress);
+    run.place.progress = NULL;
     if (run.writer)
         lost = ls_status_first(lost, ls_writer_close(run.writer));
     const bool left = close_command(&run);

@@ -457,7 +457,7 @@ rows "a plan gives the bits of the command line" \
 # ---- What is said while it runs ---------------------------------------------------------------
 
 lockstep run $poly --steps 20 --progress yes
-expect "progress is plain lines on stderr" grep -q 'step' err
+expect "progress is plain lines on stderr" grep -Eq '^case 1/1 single 1 cpu, [a-z-]+, [0-9]+:[0-9]+ (left  [0-9]+%|so far)' err
 expect "without control characters" [ -z "$(tr -d '[:print:]\n' <err)" ]
 lockstep_ok run $poly --steps 20 --quiet
 lockstep_ok run $poly --steps 20 --progress no

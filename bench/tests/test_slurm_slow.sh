@@ -94,7 +94,7 @@ command_line="(interrupted) run"
 code=0
 srun --quiet --mpi=pmix -n 2 --job-name=endless "$LOCKSTEP" run ${small/--steps 20/--steps 100000000} \
     --strategy mirrored --progress yes >out 2>all </dev/null &
-for ((i = 0; i < 600; i++)); do grep -q ' of 100000010' all && break || sleep 0.1; done
+for ((i = 0; i < 600; i++)); do grep -q ' timing, ' all && break || sleep 0.1; done
 scancel --signal=INT --name=endless
 wait $! || code=$?
 expect "an interrupt of the job: status 130" [ "$code" -eq 130 ]

@@ -52,8 +52,11 @@ void ls_work_share(ls_work *work, double share)
 
 void ls_work_end(ls_work *work, size_t index)
 {
-    for (int phase = 0; phase < LS_PHASES; phase++)
-        work->cases[index].part[phase].share = 1;
+    for (int phase = 0; phase < LS_PHASES; phase++) {
+        ls_work_part *part = &work->cases[index].part[phase];
+        part->at = part->spent;
+        part->share = 1;
+    }
 }
 
 /* ---- What is left --------------------------------------------------------------------------- */
@@ -69,7 +72,7 @@ static double ratio(const sums *s)
 
 static void add(const ls_work_part *part, sums *to)
 {
-    if (part->spent > 0 && part->share >= least_share && part->at >= least_s) {
+    if (part->share >= least_share && part->at >= least_s) {
         to->spent += part->at;
         to->expected += part->expected * part->share;
     }

@@ -346,7 +346,7 @@ static ls_status expect_sizes(ls_micro *m, const ls_collective *c)
         ls_format_bytes((double)bytes, text);
         snprintf(title, sizeof title, "%s%s%s %s", c->name, m->allreduce->count ? " " : "",
                  m->allreduce->count ? m->allreduce->values[i / count].text : "", text);
-        ls_micro_part(m, i, title, 4e-2 + 3.5e-8 * (double)bytes * c->ranks);
+        ls_micro_part(m, i, title, 3e-2 + 1.8e-8 * (double)bytes * c->ranks);
     }
     return LS_OK;
 }

@@ -77,8 +77,13 @@ static int print_cell(FILE *stream, int width, bool right, const char *cell, boo
     const int length = ls_text_width(cell), blanks = length < width ? width - length : 0;
     if (length == 0)
         return owed + blanks + 1;
-    fprintf(stream, "%*s%s%s%s", owed + (right ? blanks : 0), "", red ? "\033[31m" : "", cell,
-            red ? "\033[0m" : "");
+    for (int i = owed + (right ? blanks : 0); i > 0; i--)
+        putc_unlocked(' ', stream);
+    if (red)
+        fputs("\033[31m", stream);
+    fputs(cell, stream);
+    if (red)
+        fputs("\033[0m", stream);
     return 1 + (right ? 0 : blanks);
 }
 
@@ -94,9 +99,10 @@ static void keep(ls_writer *writer, const json_t *row)
 static void end_kept(ls_writer *writer)
 {
     static const char *const groups[] = {"case", "result", "time", "equivalence"};
+    const bool said = columns_of(writer)->ranks || columns_of(writer)->compares || !writer->held;
     if (!writer->ended)
         writer->ended = json_array();
-    for (size_t i = 0; i < json_array_size(writer->kept); i++) {
+    for (size_t i = 0; said && i < json_array_size(writer->kept); i++) {
         json_t *slim = json_object();
         for (size_t g = 0; g < sizeof groups / sizeof *groups; g++) {
             json_t *group = json_object_get(json_array_get(writer->kept, i), groups[g]);

@@ -49,7 +49,7 @@ const char *ls_case_title(const char *field, char text[64]);
 /** The option as a column with path and title in the caller's memory. */
 ls_column ls_case_column(const char *field, char title[64], char path[80]);
 
-/** The groups `case` of rows, a new array. */
+/** The groups `case` of rows, a new array; one that rows share may be in it once. */
 json_t *ls_case_groups(const json_t *rows);
 
 /* ---- Layout (table_layout.c) ---------------------------------------------------------------- */
@@ -66,6 +66,7 @@ typedef struct ls_table_column {
 typedef struct ls_table {
     ls_table_column *column;
     size_t count, rows;
+    const json_t *of; /**< [rows]; borrowed */
 } ls_table;
 
 /**

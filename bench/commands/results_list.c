@@ -35,6 +35,10 @@ static bool is_one_command(const json_t *rows)
         if (!json_equal(json_object_get(row, "command"), json_object_get(first, "command")) ||
             !json_equal(json_object_get(row, "provenance"), json_object_get(first, "provenance")))
             return false;
+        for (size_t i = 0; i < index; i++) /* the same command again, at another time */
+            if (json_equal(json_object_get(json_array_get(rows, i), "case"),
+                           json_object_get(row, "case")))
+                return false;
     }
     return true;
 }

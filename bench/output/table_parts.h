@@ -12,6 +12,10 @@ enum { LS_CELL_SIZE = 160 }; /**< bytes of a cell */
 /** Writes the column's cell of a row; control characters become blanks. */
 void ls_cell_write(const ls_column *column, const json_t *row, char cell[LS_CELL_SIZE]);
 
+/** Prints a cell after `owed` blanks; returns those that are owed before the next one, so that no
+ *  line ends in blanks. */
+int ls_cell_print(FILE *stream, int width, bool right, const char *cell, bool red, int owed);
+
 /** Columns that a text takes on a terminal: UTF-8 of single width. */
 int ls_text_width(const char *text);
 
@@ -86,6 +90,11 @@ int ls_table_width(const ls_table *table);
  * `drop`; then options, the last first. At last texts are cut.
  */
 void ls_table_fit(ls_table *table, int width);
+
+/* ---- Rows of `micro` (table_micro.c) -------------------------------------------------------- */
+
+void ls_table_micro(ls_writer *writer, const json_t *row);
+void ls_table_micro_close(ls_writer *writer); /**< after the last */
 
 /* ---- Below the table (table_words.c) -------------------------------------------------------- */
 

@@ -126,6 +126,18 @@ for file in cpu gpu; do
     rows "its rows are well" "len(rows) > 4 and all(x['result']['status'] == 'ok' for x in rows)"
 done
 
+# Submits itself for each number of nodes, of which there is one, and to join their rows.
+cat >shorter <<S
+#!/usr/bin/env bash
+[ "\$1" = results ] || set -- "\$@" --data synthetic:1024 --warmup 1 --steps 4
+exec "$LOCKSTEP" "\$@"
+S
+chmod +x shorter
+LOCKSTEP=$work/shorter SBATCH_WAIT=1 under "$SOURCE_DIR/ci/slurm/scaling.sh" 1
+expect "scaling.sh: status 0" [ "$code" -eq 0 ]
+lockstep_ok results list --format jsonl --results lockstep-scaling.db
+rows "its rows are well" "len(rows) == 4 and all(x['result']['status'] == 'ok' for x in rows)"
+
 # ---- The README's -----------------------------------------------------------------------------
 
 mkdir build

@@ -149,12 +149,14 @@ static size_t find_case(const command_run *run, size_t first, size_t end, const 
 }
 
 /* Finds each case of the group that begins at `first` the step of `single` that it is compared
- * with, among the group's cases; a lone case is compared with none. */
+ * with, among the group's cases, or else those of groups before; a lone case with none. */
 static void find_baselines(command_run *run, size_t first)
 {
     for (size_t i = first; i < run->count; i++) {
         const ls_case single = ls_reference_case(&run->configs[i]);
-        const size_t at = find_case(run, first, run->count, &single);
+        size_t at = find_case(run, first, run->count, &single);
+        const size_t before = find_case(run, 0, first, &single); /* not in turns, but here */
+        at = at < run->count || before == first ? at : before;
         if (at == run->count || (at == i && !run->request->baseline))
             continue;
         run->cases[i].baseline = run->cases[at].baseline = at;

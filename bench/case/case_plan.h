@@ -17,6 +17,7 @@ typedef struct ls_workplace {
     struct ls_data_cache *data;       /**< data sets by text and model */
     struct ls_reference *references;  /**< bench/gate/reference.h */
     struct ls_kernels_known *kernels; /**< bench/gate/gate_kernels.h */
+    struct ls_progress *progress;     /**< bench/progress/progress.h; lent; NULL: none is shown */
     bool *left; /**< a session has lost a device: its threads go on using what is opened here and in
                      plans, all of which stays until the process ends, at once */
     _Atomic int busy; /**< looks for which other processes are told that this one goes on */

@@ -27,6 +27,20 @@ enum {
 
 #define MANY 2147483647
 
+/* What is not built is not in the help; it is refused by name. */
+#ifdef LOCKSTEP_MPI
+#define COMM_MPI  "|mpi"
+#define COMM_HELP "auto: mpi under mpirun, else thread, which on GPUs is device"
+#else
+#define COMM_MPI  ""
+#define COMM_HELP "auto: thread, which on GPUs is device"
+#endif
+#if LS_HAS_NCCL
+#define COMM_NCCL "|nccl"
+#else
+#define COMM_NCCL ""
+#endif
+
 static bool reduces(const ls_strategy *strategy)
 {
     return strategy->reduces;
@@ -107,9 +121,8 @@ static const ls_option general[] = {
     {"bucket-bytes", "SIZE", "auto", "bytes", "bucket of an all-reduce: 25MiB; 0: one per variable",
      RUN_VERIFY, .group = LS_HELP_STRATEGY, .set = ls_set_bucket, IN_CASE(bucket_bytes),
      .applies = ls_case_has_buckets, .of = reduces, .concerns = "--reduce fast"},
-    {"comm", "auto|thread|mpi|nccl|device", "auto", "",
-     "auto: mpi under mpirun, else thread, which on GPUs is device", RUN_VERIFY | LS_FOR_MICRO,
-     .group = LS_HELP_STRATEGY, .set = ls_set_comm, IN_CASE(comm)},
+    {"comm", "auto|thread" COMM_MPI COMM_NCCL "|device", "auto", "", COMM_HELP,
+     RUN_VERIFY | LS_FOR_MICRO, .group = LS_HELP_STRATEGY, .set = ls_set_comm, IN_CASE(comm)},
     {"ranks", "N", "1", "ranks", "ranks as threads of this process (--comm thread)",
      RUN_VERIFY | LS_FOR_MICRO, .group = LS_HELP_STRATEGY, .set = ls_set_ranks, IN_CASE(ranks),
      .low = 1, .high = 1024},
@@ -221,8 +234,9 @@ static const ls_option general[] = {
     {"print-step", "yes|no", "no", "", "prints the tasks of the step, and trains nothing",
      LS_FOR_RUN, .is_switch = true, .group = LS_HELP_MEASUREMENT, .set = ls_set_switch,
      IN_REQUEST(print_step)},
-    {"progress", "auto|yes|no", "auto", "", "progress on stderr; auto: on a terminal", RUN_VERIFY,
-     .group = LS_HELP_OUTPUT, .set = ls_set_progress, IN_REQUEST(progress)},
+    {"progress", "auto|yes|no", "auto", "", "progress on stderr; auto: on a terminal",
+     RUN_VERIFY | LS_FOR_MICRO, .group = LS_HELP_OUTPUT, .set = ls_set_progress,
+     IN_REQUEST(progress)},
     {"quiet", "yes|no", "no", "", "nothing on stderr but refusals and errors", PRINTING,
      .is_switch = true, .group = LS_HELP_OUTPUT, .set = ls_set_quiet, IN_REQUEST(log)},
     {"verbose", "yes|no", "no", "", "more on stderr, and the loss of each step in the row",

@@ -153,6 +153,8 @@ static ls_status build_request(request_parsing *parsing)
         if (parsing->set->given[i].count > 0)
             LS_TRY(set_request(parsing, i));
     LS_TRY(check_conflicts(parsing));
+    if (parsing->request->log.level == LS_LOG_QUIET)
+        parsing->request->progress = 0;
     return ls_cases_build(parsing);
 }
 

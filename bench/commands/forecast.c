@@ -4,6 +4,7 @@
 
 #include "bench/case/workplace.h"
 #include "bench/gate/reference.h"
+#include "bench/progress/progress.h"
 #include "bench/train/interrupt.h"
 #include "bench/train/team.h"
 #include "common/base/clock.h"
@@ -84,13 +85,26 @@ static ls_status look(ls_forecast *forecast, const ls_request *request, size_t i
     return LS_OK;
 }
 
+/* Each takes about as long as the others: devices are opened, some samples computed. */
+static void show_cases(const ls_forecast *forecast)
+{
+    const double seconds[LS_PHASES] = {[LS_PHASE_OPENING] = 0.1};
+    ls_progress_cases(forecast->place.progress, forecast->count);
+    for (size_t i = 0; i < forecast->count; i++)
+        ls_progress_expect(forecast->place.progress, i, forecast->configs[i].strategy->name,
+                           seconds, false);
+}
+
 ls_status ls_forecast_make(const ls_request *request, bool steps, ls_forecast *out)
 {
     *out = (ls_forecast){0};
     const uint64_t begin = ls_clock_ns();
     ls_status status = ls_workplace_open(request, &out->place);
     if (!status)
+        out->place.progress = ls_progress_open(stderr, request->progress);
+    if (!status)
         status = list_cases(request, out);
+    show_cases(out);
     LS_TRY(ls_team_agree(request->processes->comm, status));
     for (size_t i = 0; i < out->count; i++) {
         uint64_t number = 0;
@@ -99,8 +113,11 @@ ls_status ls_forecast_make(const ls_request *request, bool steps, ls_forecast *o
         if (stop)
             return ls_fail(LS_CODE_INTERRUPTED, "interrupted", NULL,
                            "before all cases were looked at; nothing was trained");
+        ls_progress_enter(out->place.progress, i, LS_PHASE_OPENING);
         LS_TRY(look(out, request, i, steps));
     }
+    ls_progress_close(out->place.progress);
+    out->place.progress = NULL;
     out->data_s = (double)(ls_clock_ns() - begin) * 1e-9;
     for (size_t i = 0; i < out->count; i++) /* what is left is reading, mostly */
         out->data_s -= out->cases[i].estimate.looked_s;
@@ -115,6 +132,7 @@ void ls_forecast_close(ls_forecast *forecast)
     }
     free(forecast->cases);
     free(forecast->configs);
+    ls_progress_close(forecast->place.progress);
     ls_workplace_close(&forecast->place);
 }
 

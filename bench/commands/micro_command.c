@@ -24,10 +24,12 @@
 #include "bench/cli/options.h"
 #include "bench/commands/command.h"
 #include "bench/micro/micro.h"
+#include "bench/progress/progress.h"
 #include "bench/row/roof.h"
 #include "bench/row/row_id.h"
 #include "bench/train/team.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -179,6 +181,19 @@ static ls_status read_convolution(const ls_option_set *set, const ls_micro *m, l
     return LS_OK;
 }
 
+/* What --progress says, as for `run`. */
+static ls_status open_progress(const ls_option_set *set, ls_micro *m)
+{
+    static const char name[] = "progress";
+    ls_request request = {.progress = -1};
+    const ls_setting setting = {.option = ls_option_find(name, strlen(name)),
+                                .text = ls_option_set_text(set, name, "auto"),
+                                .request = &request};
+    LS_TRY(ls_set_progress(&setting));
+    m->progress = ls_progress_open(stderr, m->processes->rank > 0 ? 0 : request.progress);
+    return LS_OK;
+}
+
 static ls_status open_micro(const ls_option_set *set, const ls_micro_op *op, ls_micro *m)
 {
     const ls_format *format;
@@ -209,6 +224,7 @@ static ls_status open_micro(const ls_option_set *set, const ls_micro_op *op, ls_
     LS_TRY(ls_device_open(m->machine, &m->names[0], &policy, &m->device));
     LS_TRY(ls_bench_open(m->device, LS_MATH_FLOAT32, &m->bench));
     m->bench.kernels->convolution = convolution;
+    LS_TRY(open_progress(set, m));
     m->data = ls_option_set_text(set, "data", NULL);
     m->sizes = ls_option_set_find(set, "sizes");
     m->allreduce = ls_option_set_find(set, "allreduce");
@@ -270,6 +286,7 @@ static ls_status run_micro(const ls_option_set *set, const ls_processes *process
         status = ls_roof_get(m.machine, m.device, LS_MATH_FLOAT32, 0, &m.roof);
     if (!status)
         status = op->run(&m);
+    ls_progress_close(m.progress);
     if (m.writer)
         status = ls_status_first(status, ls_writer_close(m.writer));
     close_micro(&m);
@@ -286,6 +303,57 @@ ls_status ls_command_micro(const ls_processes *processes, int argc, char **argv,
         status = run_micro(&set, processes, exit_status);
     ls_option_set_close(&set);
     return status;
+}
+
+/* ---- Progress ------------------------------------------------------------------------------- */
+
+void ls_micro_expect(ls_micro *m, size_t parts)
+{
+    ls_progress_cases(m->progress, parts);
+}
+
+void ls_micro_part(ls_micro *m, size_t part, const char *title, double seconds)
+{
+    const double phases[LS_PHASES] = {[LS_PHASE_TIMING] = seconds};
+    ls_progress_expect(m->progress, part, title, phases, false);
+}
+
+void ls_micro_begin(ls_micro *m, size_t part)
+{
+    if (part > 0)
+        ls_progress_end(m->progress, part - 1);
+    ls_progress_enter(m->progress, part, LS_PHASE_TIMING);
+}
+
+/* Of rounds, of which each is long enough for the clock, and of some elements that are looked at.
+ */
+static const double least_part_s = 0.03, byte_s = 5e-8, flop_s = 5e-10;
+
+void ls_micro_part_flops(ls_micro *m, size_t part, const char *title, double flops)
+{
+    ls_micro_part(m, part, title, least_part_s + flop_s * flops);
+}
+
+void ls_micro_expect_sizes(ls_micro *m, const char *name, const size_t *sizes, size_t count)
+{
+    char title[64], bytes[32];
+    ls_micro_expect(m, count);
+    for (size_t i = 0; i < count; i++) {
+        snprintf(title, sizeof title, "%s %s", name, ls_format_bytes((double)sizes[i], bytes));
+        ls_micro_part(m, i, title, least_part_s + byte_s * (double)sizes[i]);
+    }
+}
+
+void ls_micro_expect_nodes(ls_micro *m, const char *name, size_t more)
+{
+    const ls_graph *graph = m->model->graph;
+    char title[96];
+    ls_micro_expect(m, (size_t)graph->count + more);
+    for (int n = 0; n < graph->count; n++) {
+        const double flops = ls_graph_node_flops(graph, n) * (double)m->batch;
+        snprintf(title, sizeof title, "%s %s", name, graph->nodes[n].layer->name);
+        ls_micro_part_flops(m, (size_t)n, title, flops);
+    }
 }
 
 /* ---- Sizes and rows ------------------------------------------------------------------------- */
@@ -386,7 +454,9 @@ ls_status ls_micro_row(ls_micro *m, const ls_micro_figure *f)
         json_object_set_new(row, "result",
                             json_pack("{s:s,s:s}", "status", "failed", "reason", f->reason));
     }
+    ls_progress_pause(m->progress);
     ls_status status = ls_writer_row(m->writer, row);
+    ls_progress_update(m->progress, 0.5, NAN, NAN); /* it goes on below the row */
     json_decref(row);
     return status;
 }

@@ -10,12 +10,38 @@ static const ls_column listed[] = {
     {"time", "timestamp", 20, false, LS_CELL_TEXT, 9},
     {"label", "label", 12, false, LS_CELL_TEXT, 2},
     {"step ms", "time.step_ms.median", 7, true, LS_CELL_FIGURE, 1},
+    {"±", "time.step_ms", 5, true, LS_CELL_HALF, 3},
     {"samples/s", "time.samples_per_s", 9, true, LS_CELL_FIGURE, 4},
     {"status", "result", LS_WIDTH_ANY, false, LS_CELL_STATUS, 0},
 };
 
 static const ls_columns list_columns = {
     .column = listed, .count = sizeof listed / sizeof *listed, .leading = 3};
+static const ls_columns ranked_columns = {
+    .column = listed, .count = sizeof listed / sizeof *listed, .leading = 3, .ranks = true};
+
+enum { RANKED_MOST = 256 };
+
+/* Rows of one command on one host took turns: the fastest of them is one that can be told. */
+static bool is_one_command(const json_t *rows)
+{
+    const json_t *first = json_array_get(rows, 0);
+    size_t index;
+    json_t *row;
+    if (json_array_size(rows) > RANKED_MOST)
+        return false;
+    json_array_foreach(rows, index, row)
+    {
+        if (!json_equal(json_object_get(row, "command"), json_object_get(first, "command")) ||
+            !json_equal(json_object_get(row, "provenance"), json_object_get(first, "provenance")))
+            return false;
+        for (size_t i = 0; i < index; i++) /* the same command again, at another time */
+            if (json_equal(json_object_get(json_array_get(rows, i), "case"),
+                           json_object_get(row, "case")))
+                return false;
+    }
+    return true;
+}
 
 /* Rows as they come, or of whole ones what is shown. */
 typedef struct collection {
@@ -56,7 +82,8 @@ static ls_status list_table(ls_results_task *task, size_t *count)
     ls_status status = ls_selection_each(&task->selection, task->results,
                                          brief ? LS_ROWS_BRIEF : LS_ROWS_WHOLE, collect, &c, count);
     if (!status && *count > 0)
-        status = ls_results_writer(task, stdout, &list_columns, false, &writer);
+        status = ls_results_writer(
+            task, stdout, is_one_command(rows) ? &ranked_columns : &list_columns, false, &writer);
     for (size_t i = 0; i < json_array_size(rows) && !status; i++)
         status = ls_writer_row(writer, json_array_get(rows, i));
     json_decref(rows);

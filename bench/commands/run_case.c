@@ -2,8 +2,10 @@
 /* A case of `run` and `verify`, from the check to its row; see run_parts.h. */
 #include "bench/commands/run_parts.h"
 
+#include "bench/gate/reference.h"
 #include "bench/row/roof.h"
 #include "bench/row/row_ranks.h"
+#include "bench/train/estimate.h"
 #include "bench/train/exact_cost.h"
 #include "bench/train/statistics.h"
 #include "bench/train/team.h"
@@ -45,6 +47,57 @@ void ls_run_settle(command_run *run, case_run *c, ls_status status)
         snprintf(run->lost, sizeof run->lost, "%s", ls_status_text(c->error));
     if (ls_status_is_final(c->error) && !*run->over)
         snprintf(run->over, sizeof run->over, "%s", ls_status_text(c->error));
+}
+
+/* ---- Progress ------------------------------------------------------------------------------- */
+
+/* What the gate takes to look at the plain kernels, once for a model and batch. */
+static const double kernels_s = 0.6;
+
+/* "mirrored 2 cpu", after the model where there are several. */
+static void write_title(const command_run *run, const case_run *c, char *text, size_t size)
+{
+    const ls_plan_of_case *plan = &c->plan;
+    const bool models = strcmp(run->configs[0].model, run->configs[run->count - 1].model) != 0;
+    snprintf(text, size, "%s%s%s %d %s", models ? plan->config->model : "", models ? " " : "",
+             plan->strategy->name, plan->all_devices,
+             plan->devices->kind == LS_DEVICE_GPU ? "gpu" : "cpu");
+}
+
+/* What the gate has from the cases before this one: what `single` computes (`known`), or at least
+ * how it compares the kernels. */
+static bool is_like_before(const command_run *run, const case_run *c, bool *known)
+{
+    const ls_case *own = c->plan.config;
+    const ls_case single = ls_reference_case(own);
+    bool like = false;
+    *known = false;
+    for (const case_run *b = c; b > run->cases && c - b < LS_GROUP_CASES && !*known;) {
+        const ls_case *before = (--b)->plan.config, its = ls_reference_case(before);
+        like |= before->batch == own->batch && strcmp(before->model, own->model) == 0;
+        *known = memcmp(&its, &single, sizeof its) == 0;
+    }
+    return like || *known;
+}
+
+void ls_run_expect(command_run *run, const case_run *c, double step_s)
+{
+    char title[192];
+    double seconds[LS_PHASES];
+    if (!run->place.progress)
+        return;
+    ls_costs costs = ls_estimate_count(&run->place, &c->plan, step_s);
+    const bool like = is_like_before(run, c, &costs.known);
+    ls_estimate_phases(&run->place, &c->plan, &costs, seconds);
+    if (seconds[LS_PHASE_CHECKING] > 0 && !like)
+        seconds[LS_PHASE_CHECKING] += kernels_s;
+    write_title(run, c, title, sizeof title);
+    ls_progress_expect(run->place.progress, (size_t)(c - run->cases), title, seconds, step_s > 0);
+}
+
+void ls_run_enter(command_run *run, const case_run *c, ls_phase phase)
+{
+    ls_progress_enter(run->place.progress, (size_t)(c - run->cases), phase);
 }
 
 /* ---- Rows ----------------------------------------------------------------------------------- */
@@ -103,6 +156,7 @@ static ls_status commit(command_run *run, case_run *c)
     if (saved)
         ls_row_mark_error(c->row, ls_status_text(saved));
     ls_run_worsen(run, c->interrupted ? LS_CODE_INTERRUPTED : ls_row_code(c->row));
+    ls_progress_pause(run->place.progress);
     ls_status printed = ls_writer_row(run->writer, c->row); /* also where it could not be saved */
     json_decref(c->row);
     c->row = NULL;
@@ -120,8 +174,10 @@ void ls_run_commit(command_run *run, size_t group, bool all)
         if (c->row)
             run->unsaved = ls_status_first(run->unsaved, commit(run, c));
     }
-    if (all)
-        run->unsaved = ls_status_first(run->unsaved, ls_writer_flush(run->writer));
+    if (!all)
+        return;
+    ls_progress_pause(run->place.progress);
+    run->unsaved = ls_status_first(run->unsaved, ls_writer_flush(run->writer));
 }
 
 static bool same_bits(double a, double b)
@@ -210,6 +266,8 @@ static ls_status save_parameters(command_run *run, const case_run *c)
 
 void ls_run_end(command_run *run, case_run *c)
 {
+    if (c->trained)
+        ls_run_enter(run, c, LS_PHASE_EVALUATING);
     if (c->trained && !c->error) {
         ls_run_settle(run, c, ls_trial_finish(&c->trial));
         if (!c->error)
@@ -235,6 +293,7 @@ void ls_run_end(command_run *run, case_run *c)
     if (!ls_run_is_elsewhere(run, c))
         run->unsaved = ls_status_first(run->unsaved, make_row(run, c));
     c->ended = true;
+    ls_progress_end(run->place.progress, (size_t)(c - run->cases));
     if (c->trained)
         ls_trial_close(&c->trial);
     c->trained = false;
@@ -251,7 +310,10 @@ void ls_run_gate(command_run *run, case_run *c)
 {
     if (ls_run_is_elsewhere(run, c))
         return;
+    ls_run_enter(run, c, LS_PHASE_CHECKING);
     ls_run_settle(run, c, ls_gate_run(&run->place, &c->plan, &c->gate));
+    if (c->gate.step_s > 0)
+        ls_run_expect(run, c, c->gate.step_s);
     c->gated = !c->error;
     if (c->gate.interrupted)
         return;
@@ -263,6 +325,7 @@ void ls_run_open(command_run *run, case_run *c)
 {
     if (ls_run_is_elsewhere(run, c))
         return;
+    ls_run_enter(run, c, LS_PHASE_OPENING);
     ls_status status = ls_trial_open(&run->place, &c->plan, &c->trial);
     c->trained = !status;
     ls_run_settle(run, c, status);
@@ -270,6 +333,7 @@ void ls_run_open(command_run *run, case_run *c)
         ls_trial_close(&c->trial);
         c->trained = false;
     }
+    ls_run_enter(run, c, LS_PHASE_WARM_UP);
     if (!c->error)
         ls_run_settle(run, c, ls_trial_warm_up(&c->trial));
     if (c->error)

@@ -69,6 +69,7 @@ static void take_turns(command_run *run, size_t first, size_t end)
             case_run *c = &run->cases[order[i]];
             if (!c->trained || c->error || c->trial.stopped || *run->over)
                 continue;
+            ls_run_enter(run, c, LS_PHASE_TIMING);
             ls_run_settle(run, c, ls_trial_block(&c->trial, block, request->blocks));
             const bool last = block + 1 == request->blocks || c->trial.stopped;
             if (last) /* one that waits for no baseline has its row, whatever becomes of the others
@@ -149,12 +150,14 @@ static size_t find_case(const command_run *run, size_t first, size_t end, const 
 }
 
 /* Finds each case of the group that begins at `first` the step of `single` that it is compared
- * with, among the group's cases; a lone case is compared with none. */
+ * with, among the group's cases, or else those of groups before; a lone case with none. */
 static void find_baselines(command_run *run, size_t first)
 {
     for (size_t i = first; i < run->count; i++) {
         const ls_case single = ls_reference_case(&run->configs[i]);
-        const size_t at = find_case(run, first, run->count, &single);
+        size_t at = find_case(run, first, run->count, &single);
+        const size_t before = find_case(run, 0, first, &single); /* not in turns, but here */
+        at = at < run->count || before == first ? at : before;
         if (at == run->count || (at == i && !run->request->baseline))
             continue;
         run->cases[i].baseline = run->cases[at].baseline = at;
@@ -247,9 +250,12 @@ static ls_status resolve_all(command_run *run)
     LS_TRY(ls_format_find(request->format, &format));
     LS_TRY(ls_chosen_read(request->columns, &run->chosen));
     LS_TRY(ls_workplace_open(request, &run->place));
+    run->place.progress = ls_progress_open(stderr, request->print_step ? 0 : request->progress);
     LS_TRY(list_cases(run));
+    ls_progress_cases(run->place.progress, run->count);
     for (size_t i = 0; i < run->count; i++) {
         LS_TRY(ls_plan_open(&run->place, &run->configs[i], &run->cases[i].plan));
+        ls_run_expect(run, &run->cases[i], 0);
         ls_plan_log(&run->place, &run->cases[i].plan);
     }
     const bool first = run->processes->rank == 0;
@@ -315,6 +321,8 @@ ls_status ls_command_run(const ls_request *request, int *exit_status)
     ls_status refused = open_command(&run);
     const bool looks = request->print_step || request->trace;
     ls_status lost = refused ? LS_OK : looks ? look_at_steps(&run) : train_all(&run);
+    ls_progress_close(run.place.progress);
+    run.place.progress = NULL;
     if (run.writer)
         lost = ls_status_first(lost, ls_writer_close(run.writer));
     const bool left = close_command(&run);

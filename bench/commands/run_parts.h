@@ -13,6 +13,7 @@
 #include "bench/output/format_parts.h"
 #include "bench/output/results_db.h"
 #include "bench/output/row_columns.h"
+#include "bench/progress/progress.h"
 #include "bench/row/row.h"
 #include "bench/train/waterfall.h"
 
@@ -66,6 +67,12 @@ bool ls_run_is_left(const command_run *run);
 
 /** The case's error is what all its ranks have to say of this part of it. */
 void ls_run_settle(command_run *run, case_run *c, ls_status status);
+
+/** What is expected of the case, for the progress; again, where `step_s` above 0 was measured. */
+void ls_run_expect(command_run *run, const case_run *c, double step_s);
+
+/** From here on the case is in this phase. */
+void ls_run_enter(command_run *run, const case_run *c, ls_phase phase);
 
 /** The check. The case ends here where nothing is to be trained. */
 void ls_run_gate(command_run *run, case_run *c);

@@ -17,6 +17,7 @@ typedef struct ls_gate {
     uint32_t max_ulp; /**< of parameters against `single`, over all compared steps */
     double max_rel;
     double loss_first, loss_last; /**< of the compared steps */
+    double step_s;                /**< of the steps put at once; 0: none were */
     double bound;        /**< on the first step's gradient against `single`; 0: bits are compared */
     double gradient_rel; /**< what that was; NaN: not looked at */
     double library_rel;  /**< largest distance of a library's sum; NaN: none was compared */

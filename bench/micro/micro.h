@@ -35,8 +35,9 @@ typedef struct ls_micro {
     ls_network *network; /**< between the ranks' devices, opened by a collective; NULL: none */
     double roof;         /**< floating-point operations per second; 0: not asked for */
     ls_writer *writer;
-    uint64_t wrong; /**< elements, so far */
-    bool failed;    /**< another check */
+    uint64_t wrong;               /**< elements, so far */
+    bool failed;                  /**< another check */
+    struct ls_progress *progress; /**< of the parts below; NULL: none is shown */
 } ls_micro;
 
 /** One row. */
@@ -76,6 +77,19 @@ typedef struct ls_micro_op {
 /** The sizes asked for, in bytes, or `smallest` by a factor of 4, and 64 MiB. */
 ls_status ls_micro_sizes(const ls_micro *m, size_t smallest, size_t sizes[LS_MICRO_SIZES],
                          size_t *count);
+
+/** What the operation will do, for the progress: so many parts; what each is called and about
+ * takes; and that one of them begins. */
+void ls_micro_expect(ls_micro *m, size_t parts);
+void ls_micro_part(ls_micro *m, size_t part, const char *title, double seconds);
+void ls_micro_part_flops(ls_micro *m, size_t part, const char *title, double flops);
+void ls_micro_begin(ls_micro *m, size_t part);
+
+/** The same, of a part for each size. */
+void ls_micro_expect_sizes(ls_micro *m, const char *name, const size_t *sizes, size_t count);
+
+/** The same, of a part for each node of the model, by what its products take, and `more` parts. */
+void ls_micro_expect_nodes(ls_micro *m, const char *name, size_t more);
 
 /** Prints a row and counts its wrong elements. */
 ls_status ls_micro_row(ls_micro *m, const ls_micro_figure *figure);

@@ -333,12 +333,31 @@ static void close_members(ls_collective *c)
     free(c->offsets);
 }
 
+/* Sizes of each algorithm, of which an all-reduce may have several, for the progress. */
+static ls_status expect_sizes(ls_micro *m, const ls_collective *c)
+{
+    size_t sizes[LS_MICRO_SIZES], count;
+    const size_t algorithms = m->allreduce->count ? m->allreduce->count : 1;
+    LS_TRY(ls_micro_sizes(m, 8, sizes, &count));
+    ls_micro_expect(m, algorithms * count);
+    for (size_t i = 0; i < algorithms * count; i++) {
+        const size_t bytes = sizes[i % count];
+        char title[96], text[32];
+        ls_format_bytes((double)bytes, text);
+        snprintf(title, sizeof title, "%s%s%s %s", c->name, m->allreduce->count ? " " : "",
+                 m->allreduce->count ? m->allreduce->values[i / count].text : "", text);
+        ls_micro_part(m, i, title, 3e-2 + 1.8e-8 * (double)bytes * c->ranks);
+    }
+    return LS_OK;
+}
+
 /* `algorithm`: of an all-reduce, or "auto"; NULL: another collective. */
 static ls_status run_sizes(ls_micro *m, ls_collective *c, const char *algorithm)
 {
     size_t sizes[LS_MICRO_SIZES], count;
     LS_TRY(ls_micro_sizes(m, 8, sizes, &count));
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        ls_micro_begin(m, c->part++);
         for (int place = 0; place < (ls_collective_is(c, "sendrecv") ? 1 : 2); place++) {
             bool automatic = algorithm && strcmp(algorithm, "auto") == 0;
             const ls_comm end = outline_of(m, c);
@@ -349,6 +368,7 @@ static ls_status run_sizes(ls_micro *m, ls_collective *c, const char *algorithm)
                 LS_TRY(ls_allreduce_find(algorithm, &c->algorithm));
             LS_TRY(run_size(m, c, sizes[i]));
         }
+    }
     return LS_OK;
 }
 
@@ -367,6 +387,8 @@ static ls_status run_collective(ls_micro *m, const char *name, const char *redop
     ls_collective c = {.name = name, .redop = redop};
     LS_TRY(check_exchanges(m));
     ls_status status = ls_team_agree(m->processes->comm, open_members(m, &c));
+    if (!status)
+        status = expect_sizes(m, &c);
     if (!status)
         status = run_sizes(m, &c, NULL);
     close_members(&c);
@@ -393,6 +415,8 @@ ls_status ls_micro_allreduce(ls_micro *m)
     ls_status status = ls_team_agree(m->processes->comm, open_members(m, &c));
     for (size_t i = 0; i < given->count && !status; i++)
         status = check_algorithm(m, &c, given->values[i].text);
+    if (!status)
+        status = expect_sizes(m, &c);
     for (size_t i = 0; i < (given->count ? given->count : 1) && !status; i++)
         status = run_sizes(m, &c, given->count ? given->values[i].text : "auto");
     close_members(&c);

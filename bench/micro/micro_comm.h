@@ -30,6 +30,7 @@ typedef struct ls_collective {
     ls_micro_member *members;
     ls_event *begun; /**< ranks that are put together: a call has begun */
     uint64_t calls;
+    size_t part; /**< of the progress: the next size */
 } ls_collective;
 
 /** Whether it is the collective of this name. */

@@ -148,11 +148,14 @@ ls_status ls_micro_passes(ls_micro *m, bool products_only, double *floor_ns)
     layers l = {.m = m, .products_only = products_only};
     float *flat[2] = {NULL, NULL};
     double *loss = NULL;
+    ls_micro_expect_nodes(m, "layers", products_only ? 2 : 0);
     ls_status status = open_net(&l, flat, &loss);
     if (!status)
         status = ls_micro_judge_open(m->machine, &l.judge);
-    for (int n = 0; n < m->model->graph->count && !status; n++)
+    for (int n = 0; n < m->model->graph->count && !status; n++) {
+        ls_micro_begin(m, (size_t)n);
         status = time_node(&l, n);
+    }
     ls_micro_figure sum = {.op = "layers",
                            .shape = m->model->name,
                            .ns.median = l.sum_ns,

@@ -101,13 +101,15 @@ struct ls_writer {
     bool held;                 /**< rows are flushed at the end, not one by one */
     const ls_columns *headed;  /**< columns of the last header of rows printed as they come */
     size_t rows;
-    int width;      /**< characters of a line of the table */
-    bool colour;    /**< what failed is red */
-    json_t *cases;  /**< groups `case` of rows that are to come; NULL: not known */
-    json_t *kept;   /**< rows to be printed at the next flush; NULL: none yet */
-    json_t *ended;  /**< rows that have been printed, for what is said below them */
-    char *head;     /**< what stood above the last rows; NULL: none yet */
-    int widths[64]; /**< of the columns under it */
+    int width;        /**< characters of a line of the table */
+    bool colour;      /**< what failed is red */
+    json_t *cases;    /**< groups `case` of rows that are to come; NULL: not known */
+    json_t *kept;     /**< rows to be printed at the next flush; NULL: none yet */
+    json_t *ended;    /**< rows that have been printed, for what is said below them */
+    char *head;       /**< what stood above the last rows; NULL: none yet */
+    int widths[64];   /**< of the columns under it */
+    json_t *first;    /**< of `micro`: a row that waits for its second placement; NULL: none */
+    json_t *averages; /**< of `micro`: bus bandwidths by algorithm; NULL: none */
 };
 
 /** Uses these columns (borrowed) in table and md. Before the first row. */

@@ -2,8 +2,7 @@
 /*
  * Table and Markdown. Rows of cases are kept until the writer is flushed, for which options have a
  * column depends on all of them: what all share stands above, and a header again only where it
- * changes. Why a row is not ok follows it, in full. Rows of `micro` are printed as they come, in
- * columns of fixed widths: a text that is too long ends in "..", a number moves its row.
+ * changes. Why a row is not ok follows it, in full. Rows of `micro`: table_micro.c.
  */
 #include "bench/output/table_parts.h"
 
@@ -71,14 +70,18 @@ static const ls_columns *columns_of(const ls_writer *writer)
 
 /* ---- Lines ---------------------------------------------------------------------------------- */
 
-/* Appends a cell; blanks before the next one are owed, so that no line ends in blanks. */
-static int print_cell(FILE *stream, int width, bool right, const char *cell, bool red, int owed)
+int ls_cell_print(FILE *stream, int width, bool right, const char *cell, bool red, int owed)
 {
     const int length = ls_text_width(cell), blanks = length < width ? width - length : 0;
     if (length == 0)
         return owed + blanks + 1;
-    fprintf(stream, "%*s%s%s%s", owed + (right ? blanks : 0), "", red ? "\033[31m" : "", cell,
-            red ? "\033[0m" : "");
+    for (int i = owed + (right ? blanks : 0); i > 0; i--)
+        putc_unlocked(' ', stream);
+    if (red)
+        fputs("\033[31m", stream);
+    fputs(cell, stream);
+    if (red)
+        fputs("\033[0m", stream);
     return 1 + (right ? 0 : blanks);
 }
 
@@ -94,9 +97,10 @@ static void keep(ls_writer *writer, const json_t *row)
 static void end_kept(ls_writer *writer)
 {
     static const char *const groups[] = {"case", "result", "time", "equivalence"};
+    const bool said = columns_of(writer)->ranks || columns_of(writer)->compares || !writer->held;
     if (!writer->ended)
         writer->ended = json_array();
-    for (size_t i = 0; i < json_array_size(writer->kept); i++) {
+    for (size_t i = 0; said && i < json_array_size(writer->kept); i++) {
         json_t *slim = json_object();
         for (size_t g = 0; g < sizeof groups / sizeof *groups; g++) {
             json_t *group = json_object_get(json_array_get(writer->kept, i), groups[g]);
@@ -194,8 +198,8 @@ static void print_header(const ls_table *table, FILE *stream)
     for (size_t c = 0; c < table->count; c++) {
         const ls_table_column *column = &table->column[c];
         if (column->shown)
-            owed =
-                print_cell(stream, column->width, column->is.right, column->is.title, false, owed);
+            owed = ls_cell_print(stream, column->width, column->is.right, column->is.title, false,
+                                 owed);
     }
     fputc('\n', stream);
 }
@@ -229,8 +233,8 @@ static void print_row(ls_writer *writer, const ls_table *table, size_t number)
         const bool bad = (column->is.cell == LS_CELL_STATUS && ls_row_is_bad(row)) ||
                          (column->is.cell == LS_CELL_GATE && strcmp(cell, "failed") == 0);
         if (column->shown)
-            owed = print_cell(writer->stream, column->width, column->is.right, cell,
-                              bad && writer->colour, owed);
+            owed = ls_cell_print(writer->stream, column->width, column->is.right, cell,
+                                 bad && writer->colour, owed);
     }
     fputc('\n', writer->stream);
     char *reason = ls_row_reason(row);
@@ -260,45 +264,16 @@ void ls_table_flush(ls_writer *writer)
 
 void ls_table_close(ls_writer *writer)
 {
+    ls_table_micro_close(writer);
     if (columns_of(writer)->ranks)
         ls_table_rank(writer, writer->ended);
     if (columns_of(writer)->compares)
         ls_table_compare(writer, writer->ended);
 }
 
-/* ---- Rows that are printed as they come ----------------------------------------------------- */
-
-static void print_fixed(FILE *stream, const ls_column *column, char *cell, int *owed)
-{
-    if (!column->right)
-        ls_text_shorten(cell, column->width);
-    *owed = print_cell(stream, column->width, column->right, cell, false, *owed);
-}
-
-static void micro_row(ls_writer *writer, const json_t *row)
-{
-    const ls_columns *columns = writer->columns ? writer->columns : &micro_columns;
-    char cell[LS_CELL_SIZE];
-    for (int line = writer->headed == columns; line < 2; line++) {
-        int owed = 0;
-        for (size_t i = 0; i < columns->count; i++) {
-            snprintf(cell, sizeof cell, "%s", columns->column[i].title);
-            if (line)
-                ls_cell_write(&columns->column[i], row, cell);
-            print_fixed(writer->stream, &columns->column[i], cell, &owed);
-        }
-        fputc('\n', writer->stream);
-    }
-    writer->headed = columns;
-    char *reason = ls_row_reason(row);
-    if (reason)
-        fprintf(writer->stream, "  %s\n", reason);
-    free(reason);
-}
-
 void ls_table_row(ls_writer *writer, const json_t *row)
 {
-    if (!is_micro(row)) {
+    if (!is_micro(row) || writer->columns) {
         writer->headed = NULL;
         keep(writer, row);
         return;
@@ -306,7 +281,7 @@ void ls_table_row(ls_writer *writer, const json_t *row)
     ls_table_flush(writer);
     free(writer->head);
     writer->head = NULL;
-    micro_row(writer, row);
+    ls_table_micro(writer, row);
 }
 
 /* ---- Markdown ------------------------------------------------------------------------------- */

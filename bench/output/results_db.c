@@ -8,10 +8,10 @@
  *   The journal is a rollback journal: a write-ahead log needs memory that all who use the file
  *   share, which those of two hosts on a network file system do not. A file that is in that mode
  *   leaves it when it is next written.
- *   Schemas: 1 had the table `rows` alone; 2 has `briefs`, too: of each row the few fields that
- * lists show, so that 10,000 rows are listed without reading their 40 MB. A file of schema 1 is
- * read as it is, and gets its briefs when it is next opened for writing, in one transaction. Rows:
- * results_rows.c.
+ *   Schemas: 1 had the table `rows` alone; 3 has `briefs`, too: of each row the few fields that
+ * lists show, so that 10,000 rows are listed without reading their 40 MB; in 2 these were fewer. An
+ * older file is read as it is, and gets its briefs when it is next opened for writing, in one
+ * transaction. Rows: results_rows.c.
  */
 #include "bench/output/results_db_parts.h"
 
@@ -28,7 +28,7 @@
 
 enum {
     APPLICATION_ID = 0x4c6b7374, /* "Lkst" */
-    SCHEMA = 2,
+    SCHEMA = 3,
     HEADER_SIZE = 100,
     BUSY_TIMEOUT_MS = 30000,
     TRY_MS = 5
@@ -38,6 +38,10 @@ static const char rows_sql[] =
     "CREATE TABLE rows (id TEXT PRIMARY KEY NOT NULL, timestamp TEXT, status TEXT, model TEXT,"
     " strategy TEXT, label TEXT, row TEXT NOT NULL)";
 static const char briefs_sql[] =
+    "CREATE TABLE briefs (number INTEGER PRIMARY KEY, id TEXT, timestamp TEXT, label TEXT,"
+    " command TEXT, host TEXT, config TEXT, status TEXT, reason TEXT, warnings TEXT, step_ms REAL,"
+    " step_ms_low REAL, step_ms_high REAL, samples_per_s REAL)";
+static const char briefs_2_sql[] = /* of schema 2 */
     "CREATE TABLE briefs (number INTEGER PRIMARY KEY, id TEXT, timestamp TEXT, label TEXT,"
     " model TEXT, strategy TEXT, devices TEXT, status TEXT, reason TEXT, step_ms REAL,"
     " samples_per_s REAL)";
@@ -216,17 +220,18 @@ static int initialise(ls_results *results)
     return code;
 }
 
-/* Makes the briefs of a file of schema 1, unless another process has. */
+/* Makes the briefs of a file of an older schema, unless another process has. */
 static ls_status migrate(ls_results *results)
 {
-    char sql[sizeof briefs_sql + 64];
+    char sql[sizeof briefs_sql + 128];
     int code = ls_results_execute(results, "BEGIN EXCLUSIVE"), schema = 0;
     if (code != SQLITE_OK)
         return ls_results_refuse_sqlite(results, code);
     ls_status status = LS_OK;
     code = ls_results_query(results, "PRAGMA user_version", &schema);
     if (code == SQLITE_OK && schema < SCHEMA) {
-        snprintf(sql, sizeof sql, "%s; PRAGMA user_version = %d", briefs_sql, SCHEMA);
+        snprintf(sql, sizeof sql, "DROP TABLE IF EXISTS briefs; %s; PRAGMA user_version = %d",
+                 briefs_sql, SCHEMA);
         code = ls_results_execute(results, sql);
         if (code == SQLITE_OK)
             status = ls_results_make_briefs(results);
@@ -263,7 +268,7 @@ static ls_status verify(ls_results *results)
              " AND sum(tbl_name = 'rows' AND type != 'index') = 1 AND %d = (SELECT count(*) FROM"
              " sqlite_master WHERE tbl_name = 'briefs' AND type = 'table' AND sql = '%s')"
              " FROM sqlite_master",
-             rows_sql, results->schema > 1, briefs_sql);
+             rows_sql, results->schema > 1, results->schema > 2 ? briefs_sql : briefs_2_sql);
     int id = 0, ours = 0;
     int code = ls_results_query(results, "PRAGMA application_id", &id);
     if (code == SQLITE_OK)
@@ -348,6 +353,7 @@ void ls_results_close(ls_results *results)
     if (!results)
         return;
     sqlite3_close(results->db);
+    json_decref(results->shared);
     free(results->path);
     free(results);
 }

@@ -10,9 +10,13 @@
 
 struct ls_results {
     sqlite3 *db;
-    char *path; /* as the user wrote it */
-    int schema; /* of the file: 1 where it has no briefs */
+    char *path;     /* as the user wrote it */
+    int schema;     /* of the file */
+    json_t *shared; /* by column what its texts mean, of briefs that were read; NULL: none */
 };
+
+/** From here on files have briefs as this program makes them. */
+enum { LS_RESULTS_BRIEFS = 3 };
 
 /** "<why>; --results FILE names another" */
 ls_status ls_results_refuse(const char *path, const char *why);

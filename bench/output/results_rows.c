@@ -18,38 +18,61 @@ enum { READ_AT_ONCE = 256 };
 
 /* ---- Briefs --------------------------------------------------------------------------------- */
 
+enum { COMMAND = 3, HOST, CASE, STATUS, REASON, WARNINGS, MEDIAN, LOW, HIGH, RATE, BRIEF };
+
 /* What a list shows, and what rows are put in order by: the columns of `briefs` after the number.
- * As columns, and not as JSON, which takes five times as long to read. */
-static const char *const brief_path[] = {
-    "id",           "timestamp",     "label",         "case.model",          "case.strategy",
-    "case.devices", "result.status", "result.reason", "time.step_ms.median", "time.samples_per_s"};
+ * As columns, and not as JSON, which takes five times as long to read; but for the case, a text
+ * that is read once for all rows that have the same. */
+static const char *const brief_path[BRIEF] = {"id",
+                                              "timestamp",
+                                              "label",
+                                              "command",
+                                              "provenance.host",
+                                              "case",
+                                              "result.status",
+                                              "result.reason",
+                                              "result.warnings",
+                                              "time.step_ms.median",
+                                              "time.step_ms.ci95",
+                                              "time.step_ms.ci95",
+                                              "time.samples_per_s"};
 
-enum { BRIEF = sizeof brief_path / sizeof *brief_path, DEVICES = 5 };
-
+/* `time.step_ms` is what the interval is read with. */
 bool ls_results_brief_has(const char *path)
 {
+    if (strncmp(path, "case.", 5) == 0 || strcmp(path, "result") == 0)
+        return true;
     for (size_t i = 0; i < BRIEF; i++)
-        if (strcmp(brief_path[i], path) == 0)
+        if (i != CASE && i != LOW && i != HIGH && strcmp(brief_path[i], path) == 0)
             return true;
     return false;
+}
+
+static void bind_value(sqlite3_stmt *statement, int column, const json_t *value)
+{
+    if (json_is_number(value))
+        sqlite3_bind_double(statement, column + 2, json_number_value(value));
+    else if (column == CASE && value)
+        sqlite3_bind_text(statement, column + 2,
+                          json_dumps(value, JSON_COMPACT | JSON_REAL_PRECISION(17)), -1, free);
+    else if (value)
+        sqlite3_bind_text(statement, column + 2, ls_value_text(value), -1, free);
 }
 
 /* SQLite's code. */
 static int insert_brief(ls_results *results, sqlite3_int64 number, const json_t *row)
 {
     sqlite3_stmt *statement;
-    int code = sqlite3_prepare_v2(results->db,
-                                  "INSERT INTO briefs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", -1,
-                                  &statement, NULL);
+    int code = sqlite3_prepare_v2(
+        results->db, "INSERT INTO briefs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", -1,
+        &statement, NULL);
     if (code != SQLITE_OK)
         return code;
     sqlite3_bind_int64(statement, 1, number);
     for (int i = 0; i < BRIEF; i++) {
         json_t *value = ls_row_find(row, brief_path[i]);
-        if (json_is_number(value))
-            sqlite3_bind_double(statement, i + 2, json_number_value(value));
-        else if (value)
-            sqlite3_bind_text(statement, i + 2, ls_value_text(value), -1, free);
+        bind_value(statement, i,
+                   i == LOW || i == HIGH ? json_array_get(value, (size_t)(i - LOW)) : value);
         json_decref(value);
     }
     code = sqlite3_step(statement);
@@ -57,30 +80,92 @@ static int insert_brief(ls_results *results, sqlite3_int64 number, const json_t 
     return code == SQLITE_DONE ? SQLITE_OK : code;
 }
 
-static json_t *split_devices(const char *text)
+static json_t *split_words(const char *text)
 {
-    json_t *devices = json_array();
+    json_t *words = json_array();
     for (size_t length; *text; text += length + (text[length] == '+')) {
         length = strcspn(text, "+");
-        json_array_append_new(devices, json_stringn_nocheck(text, length));
+        json_array_append_new(words, json_stringn_nocheck(text, length));
     }
-    return devices;
+    return words;
+}
+
+static json_t *read_text(int column, const char *text)
+{
+    if (column == CASE)
+        return json_loads(text, 0, NULL);
+    if (column == WARNINGS)
+        return split_words(text);
+    return column == HOST ? json_pack("{s:o}", "host", json_string_nocheck(text))
+                          : json_string_nocheck(text);
+}
+
+/* What the text of a column means: the value that was made before, where rows have the same. */
+static json_t *find_shared(ls_results *results, int column, const char *text)
+{
+    if (!results->shared)
+        results->shared = json_object();
+    json_t *known = json_object_get(results->shared, brief_path[column]);
+    if (!known)
+        json_object_set_new(results->shared, brief_path[column], known = json_object());
+    json_t *value = json_object_get(known, text);
+    if (!value) {
+        value = read_text(column, text);
+        json_object_set_new_nocheck(known, text, value);
+    }
+    return json_incref(value);
+}
+
+static void put_text(json_t *to, const char *name, sqlite3_stmt *statement, int column)
+{
+    const char *text = (const char *)sqlite3_column_text(statement, column + 1);
+    if (text)
+        json_object_set_new_nocheck(to, name, json_string_nocheck(text));
+}
+
+static void put_shared(json_t *to, const char *name, ls_results *results, sqlite3_stmt *statement,
+                       int column)
+{
+    const char *text = (const char *)sqlite3_column_text(statement, column + 1);
+    if (text)
+        json_object_set_new_nocheck(to, name, find_shared(results, column, text));
+}
+
+static void put_number(json_t *to, const char *name, sqlite3_stmt *statement, int column)
+{
+    if (sqlite3_column_type(statement, column + 1) == SQLITE_FLOAT)
+        json_object_set_new_nocheck(to, name,
+                                    json_real(sqlite3_column_double(statement, column + 1)));
+}
+
+static json_t *build_time(sqlite3_stmt *statement)
+{
+    json_t *time = json_object(), *step = json_object();
+    put_number(step, "median", statement, MEDIAN);
+    if (sqlite3_column_type(statement, HIGH + 1) == SQLITE_FLOAT)
+        json_object_set_new_nocheck(step, "ci95",
+                                    json_pack("[f,f]", sqlite3_column_double(statement, LOW + 1),
+                                              sqlite3_column_double(statement, HIGH + 1)));
+    json_object_set_new_nocheck(time, "step_ms", step);
+    put_number(time, "samples_per_s", statement, RATE);
+    return time;
 }
 
 /* The row that the columns make. */
-static json_t *build_brief(sqlite3_stmt *statement)
+static json_t *build_brief(ls_results *results, sqlite3_stmt *statement)
 {
-    json_t *row = json_object();
-    for (int i = 0; i < BRIEF; i++) {
-        const int type = sqlite3_column_type(statement, i + 1);
-        const char *text = (const char *)sqlite3_column_text(statement, i + 1);
-        if (type == SQLITE_NULL || !text)
-            continue;
-        if (type == SQLITE_FLOAT)
-            ls_row_put(row, brief_path[i], json_real(sqlite3_column_double(statement, i + 1)));
-        else
-            ls_row_put(row, brief_path[i], i == DEVICES ? split_devices(text) : json_string(text));
-    }
+    json_t *row = json_object(), *result = json_object();
+    for (int i = 0; i < COMMAND; i++)
+        put_text(row, brief_path[i], statement, i);
+    put_shared(row, "command", results, statement, COMMAND);
+    put_shared(row, "provenance", results, statement, HOST);
+    put_shared(row, "case", results, statement, CASE);
+    put_shared(result, "status", results, statement, STATUS);
+    put_text(result, "reason", statement, REASON);
+    put_shared(result, "warnings", results, statement, WARNINGS);
+    json_object_set_new_nocheck(row, "result", result);
+    if (sqlite3_column_type(statement, MEDIAN + 1) == SQLITE_FLOAT)
+        json_object_set_new_nocheck(row, "time", build_time(statement));
     return row;
 }
 
@@ -99,7 +184,7 @@ ls_status ls_results_make_briefs(ls_results *results)
 static ls_status has_briefs(ls_results *results, bool *out)
 {
     int complete = 0, code = SQLITE_OK;
-    if (results->schema > 1)
+    if (results->schema >= LS_RESULTS_BRIEFS)
         code = ls_results_query(results,
                                 "SELECT (SELECT count(*) FROM rows) = (SELECT count(*) FROM briefs)"
                                 " AND coalesce((SELECT max(rowid) FROM rows) ="
@@ -242,7 +327,7 @@ static ls_status read_page(ls_results *results, const char *sql, sqlite3_int64 l
         if (number <= last)
             status = ls_results_refuse(results->path, "is damaged: its rows are out of order");
         else if (sqlite3_column_count(statement) > 2)
-            page->row[page->count] = build_brief(statement);
+            page->row[page->count] = build_brief(results, statement);
         else
             status = parse_row(results, statement, &page->row[page->count]);
         if (!status)

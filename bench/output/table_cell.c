@@ -24,6 +24,13 @@ static void write_figure(double value, char *cell)
 
 static void write_text(const json_t *value, char *cell)
 {
+    if (json_is_string(value)) {
+        const size_t length = json_string_length(value);
+        const size_t kept = length < LS_CELL_SIZE ? length : LS_CELL_SIZE - 1;
+        memcpy(cell, json_string_value(value), kept);
+        cell[kept] = 0;
+        return;
+    }
     char *text = ls_value_text(value);
     snprintf(cell, LS_CELL_SIZE, "%s", text ? text : "");
     free(text);
@@ -70,15 +77,23 @@ static void write_half(const json_t *step_ms, char *cell)
                      median);
 }
 
+/* As much of the text as there is room for; the new length. */
+static size_t append(char *cell, size_t used, const char *text)
+{
+    for (; *text && used + 1 < LS_CELL_SIZE; text++)
+        cell[used++] = *text;
+    cell[used] = 0;
+    return used;
+}
+
 static void write_status(const json_t *result, char *cell)
 {
     const char *status = json_string_value(json_object_get(result, "status"));
     const json_t *warnings = json_object_get(result, "warnings");
-    snprintf(cell, LS_CELL_SIZE, "%s", status ? status : "");
+    size_t used = append(cell, 0, status ? status : "");
     for (size_t i = 0; i < json_array_size(warnings); i++) {
-        const size_t used = strlen(cell);
-        snprintf(cell + used, LS_CELL_SIZE - used, ", %s",
-                 json_string_value(json_array_get(warnings, i)));
+        used = append(cell, used, ", ");
+        used = append(cell, used, json_string_value(json_array_get(warnings, i)));
     }
 }
 

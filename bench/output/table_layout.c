@@ -9,7 +9,17 @@
 static const char *const telling[] = {"case.model", "case.strategy", "case.devices",
                                       "case.batch_global"};
 
-enum { SHORTEST_TEXT = 8 };
+enum { SHORTEST_TEXT = 8, LOOKED_BACK = 8 };
+
+/* A row shortly before this one that has the very same case, as those of a list do; or this one. */
+static size_t same_case(const json_t *rows, size_t row)
+{
+    const json_t *own = json_object_get(json_array_get(rows, row), "case");
+    for (size_t b = row; own && b > 0 && row - b < LOOKED_BACK; b--)
+        if (json_object_get(json_array_get(rows, b - 1), "case") == own)
+            return b - 1;
+    return row;
+}
 
 /* The cells of all rows. False without memory. */
 static bool fill(ls_table_column *column, const json_t *rows)
@@ -20,7 +30,11 @@ static bool fill(ls_table_column *column, const json_t *rows)
     column->shown = false;
     bool numbers = column->option || column->is.cell == LS_CELL_VALUE;
     for (size_t r = 0; column->cell && r < json_array_size(rows); r++) {
-        ls_cell_write(&column->is, json_array_get(rows, r), cell);
+        const size_t like = column->option ? same_case(rows, r) : r;
+        if (like < r)
+            memcpy(cell, column->cell[like], strlen(column->cell[like]) + 1);
+        else
+            ls_cell_write(&column->is, json_array_get(rows, r), cell);
         if (!(column->cell[r] = strdup(cell)))
             return false;
         const int width = ls_text_width(cell);
@@ -64,8 +78,10 @@ ls_table *ls_table_make(const ls_columns *columns, const json_t *fields, const j
             given->shown |= columns->alone;
         }
     }
-    if (table)
+    if (table) {
         table->rows = json_array_size(rows);
+        table->of = rows;
+    }
     if (ok)
         return table;
     ls_table_free(table);
@@ -112,6 +128,8 @@ static size_t count_names(const ls_table *table, const ls_table_column *without)
 {
     json_t *names = json_object();
     for (size_t r = 0; r < table->rows; r++) {
+        if (same_case(table->of, r) < r)
+            continue;
         char *name = name_row(table, r, without);
         if (name)
             json_object_set_new_nocheck(names, name, json_true());

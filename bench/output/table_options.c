@@ -12,6 +12,8 @@ static const char *const first[] = {
     "seed",   "warmup",    "micro_shards", "blocks",  "ranks",        "scaling",   "comm",
 };
 
+enum { LOOKED_BACK = 64 };
+
 /* They follow from the options. */
 static const char *const derived[] = {"batch_per_device", "devices_asked", "hosts", "overlap",
                                       "parameters"};
@@ -103,12 +105,22 @@ ls_column ls_case_column(const char *field, char title[64], char path[80])
                        0};
 }
 
+/* Whether it is one of the last: lists have many rows of few cases, which share them. */
+static bool is_known(const json_t *groups, const json_t *group)
+{
+    const size_t count = json_array_size(groups);
+    for (size_t i = count > LOOKED_BACK ? count - LOOKED_BACK : 0; i < count; i++)
+        if (json_array_get(groups, i) == group)
+            return true;
+    return false;
+}
+
 json_t *ls_case_groups(const json_t *rows)
 {
     json_t *groups = json_array();
     for (size_t i = 0; i < json_array_size(rows); i++) {
         json_t *group = json_object_get(json_array_get(rows, i), "case");
-        if (group)
+        if (group && !is_known(groups, group))
             json_array_append(groups, group);
     }
     return groups;

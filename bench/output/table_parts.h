@@ -12,6 +12,10 @@ enum { LS_CELL_SIZE = 160 }; /**< bytes of a cell */
 /** Writes the column's cell of a row; control characters become blanks. */
 void ls_cell_write(const ls_column *column, const json_t *row, char cell[LS_CELL_SIZE]);
 
+/** Prints a cell after `owed` blanks; returns those that are owed before the next one, so that no
+ *  line ends in blanks. */
+int ls_cell_print(FILE *stream, int width, bool right, const char *cell, bool red, int owed);
+
 /** Columns that a text takes on a terminal: UTF-8 of single width. */
 int ls_text_width(const char *text);
 
@@ -49,7 +53,7 @@ const char *ls_case_title(const char *field, char text[64]);
 /** The option as a column with path and title in the caller's memory. */
 ls_column ls_case_column(const char *field, char title[64], char path[80]);
 
-/** The groups `case` of rows, a new array. */
+/** The groups `case` of rows, a new array; one that rows share may be in it once. */
 json_t *ls_case_groups(const json_t *rows);
 
 /* ---- Layout (table_layout.c) ---------------------------------------------------------------- */
@@ -66,6 +70,7 @@ typedef struct ls_table_column {
 typedef struct ls_table {
     ls_table_column *column;
     size_t count, rows;
+    const json_t *of; /**< [rows]; borrowed */
 } ls_table;
 
 /**
@@ -85,6 +90,11 @@ int ls_table_width(const ls_table *table);
  * `drop`; then options, the last first. At last texts are cut.
  */
 void ls_table_fit(ls_table *table, int width);
+
+/* ---- Rows of `micro` (table_micro.c) -------------------------------------------------------- */
+
+void ls_table_micro(ls_writer *writer, const json_t *row);
+void ls_table_micro_close(ls_writer *writer); /**< after the last */
 
 /* ---- Below the table (table_words.c) -------------------------------------------------------- */
 

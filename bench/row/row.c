@@ -47,7 +47,7 @@ static json_t *result_group(const ls_row_facts *f)
         status = "failed";
         reason = f->trial->reason;
     } else if (f->trial && f->trial->interrupted) {
-        status = "error";
+        status = "interrupted";
         reason = f->trial->reason;
     } else if (f->gate && *f->gate->diverged) {
         status = "failed";
@@ -467,5 +467,7 @@ ls_code ls_row_code(const json_t *row)
         json_string_value(json_object_get(json_object_get(row, "result"), "status"));
     if (status && strcmp(status, "ok") == 0)
         return LS_CODE_OK;
+    if (status && strcmp(status, "interrupted") == 0)
+        return LS_CODE_INTERRUPTED;
     return status && strcmp(status, "failed") == 0 ? LS_CODE_CHECK : LS_CODE_MISSING;
 }

@@ -26,7 +26,8 @@ void ls_row_warn(json_t *row);
 /** Makes a row one that could not be had: status "error" with this reason, and no timing. */
 void ls_row_mark_error(json_t *row, const char *reason);
 
-/** Whether the row is ok, failed a check, or could not run: its share in the exit status. */
+/** Whether the row is ok, failed a check, was interrupted, or could not run: its share in the exit
+ * status. */
 ls_code ls_row_code(const json_t *row);
 
 #endif

@@ -49,7 +49,7 @@ for options in "" "--capture no" "--reduce exact" "--blocks 1" "--warmup 1000000
     expect "ends soon (took $took ms)" [ "$took" -lt 15000 ]
     expect "status 130" [ "$code" -eq 130 ]
     rows "the row is printed, and says that it was interrupted and after how many steps" \
-        "len(rows) == 1 and r['result']['status'] != 'ok' and
+        "len(rows) == 1 and r['result']['status'] == 'interrupted' and
          'interrupt' in r['result']['reason'] and
          any(c.isdigit() for c in r['result']['reason'])"
     rows "figures are of the steps done" \

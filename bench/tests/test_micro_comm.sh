@@ -78,7 +78,10 @@ rows "sizes by a factor of 4 from 8 bytes to 64 MiB" "[x['micro']['size_bytes'] 
     [8 * 4 ** k for k in range(12)] + [2 ** 26]"
 lockstep_ok micro allreduce --devices 2 --sizes 1MiB
 expect "the table has the columns of nccl-tests" grep -Eq \
-    'size +count +type +redop.* time us +algbw GB/s +busbw GB/s.* wrong' out
+    '^ +size kernel +(time us +algbw +busbw +wrong *){2}$' out
+expect "both placements are on a line" grep -Eq '^ +1048576 direct +([0-9.]+ +[0-9.]+ +[0-9.]+ +0 *){2}$' out
+expect "their average bus bandwidth stands below" grep -Eq '^average bus bandwidth, GB/s: direct [0-9.]+$' out
+expect "no line is longer than 80" [ "$(wc -L <out)" -le 80 ]
 
 lockstep_ok micro allreduce --devices 2 --sizes 4KiB --format csv
 cp out table.csv

@@ -20,6 +20,8 @@ refused 3 'gpu:0: '
 lockstep_ok run $small --devices 2
 lockstep_ok list communicators
 expect "mpi is not listed" [ -z "$(grep '^mpi' out)" ]
+lockstep_ok run --help
+expect "nor is it in the help" eval '! grep -qE "^ *--comm .*(mpi|nccl)|mpirun, else" out'
 command -v mpirun >/dev/null || { echo "without mpirun no more is tested"; finish; exit 0; }
 # under N OPTIONS...: on N ranks of a launcher.
 under() {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a person at a terminal sees and does: the bar and the lines of progress, and the signals
+ * What a person at a terminal sees and does: the line and the lines of progress, and the signals
  * that end a run. The terminal is a pseudo-terminal of a width that is set.
  */
 #include "bench/train/interrupt.h"
-#include "bench/train/progress.h"
+#include "bench/progress/progress.h"
 #include "common/base/clock.h"
 
 #include <fcntl.h>
@@ -13,6 +13,8 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -66,52 +68,124 @@ static size_t count_of(const char *text, char wanted)
     return count;
 }
 
-static void bar_has_rate_loss_and_time(void **state)
+/* A command of three cases, the first of which is checked and half timed: a second each. */
+static ls_progress *open_half(FILE *stream, int mode, const char *title)
+{
+    const double seconds[LS_PHASES] = {[LS_PHASE_CHECKING] = 0.02, [LS_PHASE_TIMING] = 0.05};
+    ls_progress *progress = ls_progress_open(stream, mode);
+    ls_progress_cases(progress, 3);
+    for (size_t i = 0; i < 3; i++)
+        ls_progress_expect(progress, i, title, seconds, false);
+    ls_progress_enter(progress, 1, LS_PHASE_CHECKING);
+    ls_clock_sleep(120000000);
+    ls_progress_enter(progress, 1, LS_PHASE_TIMING);
+    return progress;
+}
+
+static void line_says_what_is_at_work_and_what_is_left(void **state)
 {
     (void)state;
     char text[TEXT_SIZE];
     terminal t = open_terminal(120);
-    ls_progress *progress = ls_progress_open(t.stream, -1, "mlp single");
+    ls_progress *progress = ls_progress_open(t.stream, -1);
     assert_non_null(progress);
-    ls_progress_update(progress, 50, 100, 12345.0, 0.25);
-    read_terminal(&t, text);
-    assert_non_null(strstr(text, "\rmlp single [####################....................]  50%  "
-                                 "12345 samples/s  loss 0.25  0:01 left"));
+    ls_progress_update(progress, 0.5, 1, 1); /* before there are cases */
     ls_progress_close(progress);
     read_terminal(&t, text);
-    assert_int_equal(count_of(text, '\r'), 2); /* wiped: the next line starts at the left */
+    progress = open_half(t.stream, -1, "mirrored 2 cpu");
+    for (int i = 0; i < 3; i++) { /* one of them is not right behind a redraw by the thread */
+        ls_clock_sleep(120000000);
+        ls_progress_update(progress, 0.5, 12345.0, 0.25);
+    }
+    read_terminal(&t, text);
+    assert_int_equal(strncmp(text, "case 2/3 mirrored 2 cpu, checking, 0:0", 38), 0);
+    assert_non_null(strstr(text, " so far\r"));
+    const char *last = strstr(text, "case 2/3 mirrored 2 cpu, timing, 0:0");
+    assert_non_null(last);
+    assert_non_null(strstr(last, " left  "));
+    assert_non_null(strstr(last, "%  12345 samples/s  loss 0.25\r"));
+    ls_progress_close(progress);
+    read_terminal(&t, text); /* wiped: what comes next begins at the left */
     assert_int_equal(count_of(text, '\n'), 0);
+    assert_true(strlen(text) > 40);
     assert_int_equal(text[strlen(text) - 1], '\r');
-    assert_int_equal(strspn(text, "\r "), strlen(text));
+    assert_int_equal(strspn(text, " "), strlen(text) - 1);
     close_terminal(&t);
 }
 
-static void bar_is_redrawn_ten_times_a_second(void **state)
+/* What stands on the left of "left", in seconds, and the share. */
+static bool next_state(const char **at, unsigned *left, unsigned *share)
+{
+    unsigned minutes, seconds;
+    while ((*at = strstr(*at, "case ")) != NULL) {
+        const char *comma = strstr(*at, "ing, ");
+        *at += 5;
+        if (comma && sscanf(comma, "ing, %u:%u left %u", &minutes, &seconds, share) == 3) {
+            *left = 60 * minutes + seconds;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void no_second_is_silent_and_the_share_never_falls(void **state)
+{
+    (void)state;
+    char text[TEXT_SIZE];
+    unsigned left, share = 0, before = 0, looks = 0;
+    terminal t = open_terminal(80);
+    ls_progress *progress = open_half(t.stream, 1, "mlp");
+    read_terminal(&t, text);
+    ls_clock_sleep(2400000000); /* nobody says anything */
+    ls_progress_update(progress, 0.2, NAN, NAN);
+    ls_progress_enter(progress, 2, LS_PHASE_CHECKING);
+    ls_clock_sleep(200000000);
+    ls_progress_enter(progress, 1, LS_PHASE_TIMING);
+    ls_progress_update(progress, 0.3, NAN, NAN);
+    read_terminal(&t, text);
+    assert_null(strstr(text, "loss"));
+    for (const char *at = text; next_state(&at, &left, &share); looks++) {
+        assert_true(share >= before && share <= 100);
+        before = share;
+    }
+    assert_true(looks >= 4); /* three or more of the silence; a machine may stall */
+    ls_progress_pause(progress);
+    read_terminal(&t, text);
+    ls_clock_sleep(1100000000);
+    assert_int_equal(read_terminal(&t, text), 0); /* a row may be printed there */
+    ls_progress_close(progress);
+    close_terminal(&t);
+}
+
+static void line_is_redrawn_ten_times_a_second(void **state)
 {
     (void)state;
     char text[TEXT_SIZE];
     terminal t = open_terminal(80);
+    ls_progress *progress = open_half(t.stream, 1, "mlp");
+    read_terminal(&t, text);
     uint64_t start = ls_clock_ns();
-    ls_progress *progress = ls_progress_open(t.stream, 1, "mlp");
     for (uint64_t i = 1; ls_clock_ns() - start < 350000000; i++)
-        ls_progress_update(progress, i, 1000000000, 1e6, NAN);
+        ls_progress_update(progress, 0.1, 1e6, NAN);
     read_terminal(&t, text);
     size_t draws = count_of(text, '\r');
-    assert_true(draws >= 2 && draws <= 5); /* at 0, 100, 200 and 300 ms; fewer when it stalls */
-    assert_null(strstr(text, "loss"));
+    assert_true(draws >= 2 && draws <= 6); /* and those of the silence; fewer when it stalls */
     ls_progress_close(progress);
     close_terminal(&t);
 }
 
-static void bar_keeps_to_the_width(void **state)
+static void line_keeps_to_the_width(void **state)
 {
     (void)state;
     char text[TEXT_SIZE];
-    const unsigned short widths[] = {1, 2, 10, 30, 60, 80, 300};
+    const unsigned short widths[] = {2, 10, 30, 60, 80, 300};
     for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
         terminal t = open_terminal(widths[i]);
-        ls_progress *progress = ls_progress_open(t.stream, -1, "mlp:784-1024-1024-10 single");
-        ls_progress_update(progress, 3, 1000, 12345.0, 1e-9);
+        ls_progress *progress =
+            open_half(t.stream, -1, "mlp:784-1024-1024-10 model-parallel 2 gpu");
+        ls_clock_sleep(120000000);
+        read_terminal(&t, text);
+        ls_progress_update(progress, 0.5, 12345.0, 1e-9);
         size_t size = read_terminal(&t, text);
         assert_true(size >= 1 && size - 1 < widths[i]);
         ls_progress_close(progress);
@@ -125,19 +199,18 @@ static void lines_come_once_a_second_and_at_the_end(void **state)
     char text[TEXT_SIZE];
     FILE *file = tmpfile();
     assert_non_null(file);
-    ls_progress *progress = ls_progress_open(file, 1, "poly\nsingle");
+    ls_progress *progress = open_half(file, 1, "poly\nsingle");
     uint64_t start = ls_clock_ns();
     for (uint64_t i = 1; ls_clock_ns() - start < 1200000000; i++)
-        ls_progress_update(progress, i, 0, NAN, NAN);
-    ls_progress_update(progress, 90, 90, 1000.0, 0.5);
+        ls_progress_update(progress, 0.5, NAN, NAN);
+    ls_progress_update(progress, 1, 1000.0, 0.5);
     ls_progress_close(progress);
     rewind(file);
     text[fread(text, 1, TEXT_SIZE - 1, file)] = 0;
     fclose(file);
-    assert_int_equal(count_of(text, '\n'), 2);
-    assert_int_equal(strncmp(text, "poly?single: step ", 18), 0);
-    assert_non_null(
-        strstr(text, "\npoly?single: step 90 of 90  1000 samples/s  loss 0.5  0:00 left\n"));
+    assert_true(count_of(text, '\n') >= 2 && count_of(text, '\n') <= 3);
+    assert_int_equal(strncmp(text, "case 2/3 poly?single, timing, 0:0", 33), 0);
+    assert_non_null(strstr(text, "%  1000 samples/s  loss 0.5\n"));
 }
 
 static void nothing_is_shown_where_nobody_looks(void **state)
@@ -145,12 +218,17 @@ static void nothing_is_shown_where_nobody_looks(void **state)
     (void)state;
     FILE *file = tmpfile();
     assert_non_null(file);
-    assert_null(ls_progress_open(file, -1, "mlp"));
-    assert_null(ls_progress_open(file, 0, "mlp"));
+    assert_null(ls_progress_open(file, -1));
+    assert_null(ls_progress_open(file, 0));
     terminal t = open_terminal(80);
-    assert_null(ls_progress_open(t.stream, 0, "mlp"));
+    assert_null(ls_progress_open(t.stream, 0));
     close_terminal(&t);
-    ls_progress_update(NULL, 1, 2, 3.0, 4.0);
+    ls_progress_cases(NULL, 3);
+    ls_progress_expect(NULL, 0, "", NULL, false);
+    ls_progress_enter(NULL, 0, LS_PHASE_TIMING);
+    ls_progress_update(NULL, 0.5, 3.0, 4.0);
+    ls_progress_end(NULL, 0);
+    ls_progress_pause(NULL);
     ls_progress_close(NULL);
     fclose(file);
 }
@@ -201,9 +279,10 @@ static void signals_set_a_flag_then_end_the_program(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bar_has_rate_loss_and_time),
-        cmocka_unit_test(bar_is_redrawn_ten_times_a_second),
-        cmocka_unit_test(bar_keeps_to_the_width),
+        cmocka_unit_test(line_says_what_is_at_work_and_what_is_left),
+        cmocka_unit_test(no_second_is_silent_and_the_share_never_falls),
+        cmocka_unit_test(line_is_redrawn_ten_times_a_second),
+        cmocka_unit_test(line_keeps_to_the_width),
         cmocka_unit_test(lines_come_once_a_second_and_at_the_end),
         cmocka_unit_test(nothing_is_shown_where_nobody_looks),
         cmocka_unit_test(signals_set_a_flag_then_end_the_program),

@@ -196,6 +196,9 @@ rows "micro-shards belong to the exact case" \
 lockstep_ok run $poly --steps 3 --baseline yes
 fields "baseline"
 rows "single beside itself" "'speedup' in r['time'] and 'efficiency' in r['time']"
+lockstep_ok run $poly --strategy single,mirrored --batch 10,20,30,40,50 --steps 20
+rows "a case beyond a group of 8 has the command's single" \
+    "len(rows) == 10 and all('speedup' in x['time'] and 'efficiency' in x['time'] for x in rows)"
 for optimizer in sgd momentum:0.5 rmsprop adam:beta1=0.8,beta2=0.99,eps=1e-7; do
     lockstep_ok run $small --steps 3 --optimizer $optimizer
     fields ""
@@ -457,7 +460,7 @@ rows "a plan gives the bits of the command line" \
 # ---- What is said while it runs ---------------------------------------------------------------
 
 lockstep run $poly --steps 20 --progress yes
-expect "progress is plain lines on stderr" grep -q 'step' err
+expect "progress is plain lines on stderr" grep -Eq '^case 1/1 single 1 cpu, [a-z-]+, [0-9]+:[0-9]+ (left  [0-9]+%|so far)' err
 expect "without control characters" [ -z "$(tr -d '[:print:]\n' <err)" ]
 lockstep_ok run $poly --steps 20 --quiet
 lockstep_ok run $poly --steps 20 --progress no

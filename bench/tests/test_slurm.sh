@@ -141,4 +141,44 @@ for file in cpu gpu; do
 done
 MPI_LIST="none pmi2" job cpu 2 "$work/bin/short"
 expect "a Slurm without PMIx: status 3, and what works" [ "$code$(grep -c 'mpirun.* works' err)" = 31 ]
+
+# ---- ci/slurm/scaling.sh: a job for each number of nodes, then one that joins their rows -------
+
+cat >bin/sbatch <<'S'
+#!/usr/bin/env bash
+# runs the job at once
+nodes=1 log=/dev/null
+while [[ $1 == --* ]]; do
+    [[ $1 != --nodes=* ]] || nodes=${1#*=}
+    [[ $1 != --output=* ]] || log=${1#*=}
+    echo "$1" >>sbatch.options
+    shift
+done
+export SLURM_NTASKS_PER_NODE=2 SLURM_NTASKS=$((2 * nodes)) SLURM_CPUS_ON_NODE=4 SLURM_JOB_NUM_NODES=$nodes
+bash "$@" >"$log" 2>&1 || echo "$* failed" >>sbatch.failed
+echo $((100 + $(grep -c parsable sbatch.options)))
+S
+cat >bin/shorter <<S
+#!/usr/bin/env bash
+[ "\$1" = results ] || set -- "\$@" --data synthetic:1024 --warmup 1 --steps 4
+exec "$LOCKSTEP" "\$@"
+S
+chmod +x bin/sbatch bin/shorter
+scaling() {
+    command_line="(scaling.sh $*)"
+    code=0
+    env PATH="$work/bin:$PATH" LOCKSTEP="$work/bin/shorter" "$SOURCE_DIR/ci/slurm/scaling.sh" "$@" >out 2>err </dev/null ||
+        code=$?
+}
+scaling --time=5 1 2
+expect "status 0, and a line a job" [ "$code$(grep -c ' job 10[123],' out)" = 03 ]
+expect "all jobs are well" [ ! -e sbatch.failed ]
+expect "each has its number of nodes, and the options" [ "$(grep -cxe --nodes=1 -e --nodes=2 -e --time=5 sbatch.options)" -eq 6 ]
+expect "the last waits for the others" grep -qx -e --dependency=afterany:101:102 sbatch.options
+expect "it shows them" [ "$(grep -cE '^ *1 +[24] +mirrored +(strong|weak) .* ok' lockstep-scaling.log)" -eq 4 ]
+lockstep_ok results list --format jsonl --results lockstep-scaling.db
+rows "rows of both numbers" "sorted(x['case']['ranks'] for x in rows if x['case']['strategy'] == 'mirrored') == [2, 2, 4, 4] and
+    all('speedup' in x['time'] for x in rows if x['case']['strategy'] == 'mirrored')"
+scaling two
+expect "no number: status 2, one line" [ "$code$(grep -c '^scaling.sh: NODES: two: .* works$' err)$(wc -l <err)" = 211 ]
 finish

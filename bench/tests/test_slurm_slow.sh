@@ -94,7 +94,7 @@ command_line="(interrupted) run"
 code=0
 srun --quiet --mpi=pmix -n 2 --job-name=endless "$LOCKSTEP" run ${small/--steps 20/--steps 100000000} \
     --strategy mirrored --progress yes >out 2>all </dev/null &
-for ((i = 0; i < 600; i++)); do grep -q ' of 100000010' all && break || sleep 0.1; done
+for ((i = 0; i < 600; i++)); do grep -q ' timing, ' all && break || sleep 0.1; done
 scancel --signal=INT --name=endless
 wait $! || code=$?
 expect "an interrupt of the job: status 130" [ "$code" -eq 130 ]
@@ -125,6 +125,18 @@ for file in cpu gpu; do
     lockstep_ok results list --format jsonl --results "lockstep-$(cat out).db"
     rows "its rows are well" "len(rows) > 4 and all(x['result']['status'] == 'ok' for x in rows)"
 done
+
+# Submits itself for each number of nodes, of which there is one, and to join their rows.
+cat >shorter <<S
+#!/usr/bin/env bash
+[ "\$1" = results ] || set -- "\$@" --data synthetic:1024 --warmup 1 --steps 4
+exec "$LOCKSTEP" "\$@"
+S
+chmod +x shorter
+LOCKSTEP=$work/shorter SBATCH_WAIT=1 under "$SOURCE_DIR/ci/slurm/scaling.sh" 1
+expect "scaling.sh: status 0" [ "$code" -eq 0 ]
+lockstep_ok results list --format jsonl --results lockstep-scaling.db
+rows "its rows are well" "len(rows) == 4 and all(x['result']['status'] == 'ok' for x in rows)"
 
 # ---- The README's -----------------------------------------------------------------------------
 

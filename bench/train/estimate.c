@@ -3,7 +3,7 @@
  * Estimate; see estimate.h.
  *
  * The gate opens the case, its judge and the reference, puts its steps twice, and computes them on
- * one device twice. What the estimate leaves out:
+ * one device twice, or once where the reference is the judge. What the estimate leaves out:
  * copies and messages, links, delays, and how steps of other cases heat caches and memory.
  */
 #include "bench/train/estimate.h"
@@ -13,9 +13,20 @@
 #include "bench/train/team.h"
 #include "common/base/clock.h"
 
+#include <string.h>
+
 static const double core_flops = 2e10; /* a second, of a core, where nothing can be measured */
 static const double timed_ns = 1e8;    /* steps are trained for so long */
-enum { FORWARDS = 3, LOOKS = 5, WARM_STEPS = 2, PROFILED_MOST = 100 };
+static const double chunk_s = 0.05;    /* of steps that are put at once */
+static const double opening_s = 0.01;  /* of a session, where nothing is opened */
+enum {
+    FORWARDS = 3,
+    LOOKS = 5,
+    WARM_STEPS = 2,
+    PROFILED_MOST = 100,
+    PROFILE_ROUNDS = 15,
+    EXACT_BLOCKS = 10
+};
 
 static double seconds(uint64_t begin_ns)
 {
@@ -35,7 +46,14 @@ static void add_memory(const ls_session *session, ls_estimate *out)
     }
 }
 
-/* Seconds that one device takes for forward and backward of a sample. */
+/* Seconds that one device takes for forward and backward of a sample, by its operations. */
+static double counted_sample(const ls_workplace *place, const ls_plan_of_case *plan)
+{
+    return ls_graph_flops(plan->model->graph) /
+           (core_flops * ls_machine_cores_per_device(place->machine));
+}
+
+/* The same, measured. */
 static ls_status sample_time(const ls_workplace *place, ls_session *session, double *out)
 {
     const ls_plan_of_case *plan = session->plan;
@@ -44,8 +62,7 @@ static ls_status sample_time(const ls_workplace *place, ls_session *session, dou
     const uint64_t rows = ((uint64_t)plan->job.batch + replicas - 1) / replicas;
     ls_evaluation evaluation;
     if (!tests) {
-        *out = ls_graph_flops(plan->model->graph) /
-               (core_flops * ls_machine_cores_per_device(place->machine));
+        *out = counted_sample(place, plan);
         return LS_OK;
     }
     const uint64_t most = tests < rows ? tests : rows;
@@ -92,22 +109,67 @@ static ls_status step_time(ls_session *session, double *out)
     return LS_OK;
 }
 
-static void add_up(const ls_workplace *place, const ls_plan_of_case *plan, double open_s,
-                   double sample_s, ls_estimate *out)
+static bool is_judged(const ls_plan_of_case *plan)
 {
-    const double alone_s = sample_s * (double)plan->job.batch;
+    return plan->strategy->equivalent && plan->config->gate_steps != 0 &&
+           plan->warmup + plan->timed > 0;
+}
+
+/* Steps that are trained for what stands beside the figures: the profile, and what exact mode
+ * costs. Of long steps, few. */
+static double beside(const ls_plan_of_case *plan, double step_s)
+{
+    const double most = plan->timed < PROFILED_MOST ? (double)plan->timed : PROFILED_MOST;
+    const double fit = step_s > 0 ? chunk_s / step_s : most;
+    const double chunk = fit < 1 ? 1 : fit < most ? fit : most;
+    const double rounds = plan->job.microbatches > 0 ? PROFILE_ROUNDS : 1;
+    const double profiled = rounds * chunk < most ? rounds * chunk : most;
+    return profiled + (plan->job.exact ? EXACT_BLOCKS * chunk : 0);
+}
+
+void ls_estimate_phases(const ls_workplace *place, const ls_plan_of_case *plan,
+                        const ls_costs *costs, double seconds[LS_PHASES])
+{
+    const double alone_s = costs->sample_s * (double)plan->job.batch;
     const double steps = (double)(plan->warmup + plan->timed),
                  asked = (double)plan->config->gate_steps;
     const double compared = asked < 0 || asked > steps ? steps : asked;
-    const double test_s = sample_s / FORWARDS * (double)plan->data->test.samples;
-    const bool verify = place->request->verify;
-    out->judged = plan->strategy->equivalent && compared > 0;
-    const double profiled = plan->timed < PROFILED_MOST ? (double)plan->timed : PROFILED_MOST;
+    const double judges = (plan->job.exact || ls_job_parts(&plan->job) == 1 ? 1 : 2) - costs->known;
     const double blocks = (double)place->request->blocks;
-    out->around_s = out->judged ? 3 * open_s + 2 * compared * (out->step_s + alone_s) : 0;
-    if (!verify)
-        out->around_s += blocks * open_s + test_s + ((double)plan->warmup + profiled) * out->step_s;
-    out->seconds = out->around_s + (verify ? 0 : (double)plan->timed * out->step_s);
+    memset(seconds, 0, LS_PHASES * sizeof *seconds);
+    if (is_judged(plan))
+        seconds[LS_PHASE_CHECKING] =
+            3 * costs->open_s + compared * (2 * costs->step_s + judges * alone_s);
+    if (place->request->verify)
+        return;
+    seconds[LS_PHASE_OPENING] = costs->open_s;
+    seconds[LS_PHASE_WARM_UP] = (double)plan->warmup * costs->step_s;
+    seconds[LS_PHASE_TIMING] = (double)plan->timed * costs->step_s + (blocks - 1) * costs->open_s;
+    seconds[LS_PHASE_EVALUATING] = costs->sample_s / FORWARDS * (double)plan->data->test.samples +
+                                   beside(plan, costs->step_s) * costs->step_s;
+}
+
+static void add_up(const ls_workplace *place, const ls_plan_of_case *plan, const ls_costs *costs,
+                   ls_estimate *out)
+{
+    double phases[LS_PHASES];
+    ls_estimate_phases(place, plan, costs, phases);
+    out->judged = is_judged(plan);
+    for (int i = 0; i < LS_PHASES; i++)
+        out->seconds += phases[i];
+    out->around_s = out->seconds;
+    if (!place->request->verify)
+        out->around_s -= (double)plan->timed * out->step_s;
+}
+
+ls_costs ls_estimate_count(const ls_workplace *place, const ls_plan_of_case *plan, double step_s)
+{
+    const double batch = (double)plan->job.batch, at_once = width(place, plan);
+    ls_costs costs = {.open_s = opening_s, .sample_s = counted_sample(place, plan)};
+    if (step_s > 0)
+        costs.sample_s = step_s * at_once / batch;
+    costs.step_s = costs.sample_s * batch / at_once;
+    return costs;
 }
 
 static ls_status look(const ls_workplace *place, ls_session *session, bool steps, ls_estimate *out)
@@ -119,7 +181,9 @@ static ls_status look(const ls_workplace *place, ls_session *session, bool steps
     out->step_s = sample_s * (double)plan->job.batch / width(place, plan);
     if (steps)
         LS_TRY(step_time(session, &out->step_s));
-    add_up(place, plan, (double)session->setup_ns * 1e-9, sample_s, out);
+    const ls_costs costs = {
+        .open_s = (double)session->setup_ns * 1e-9, .sample_s = sample_s, .step_s = out->step_s};
+    add_up(place, plan, &costs, out);
     return LS_OK;
 }
 

@@ -4,6 +4,15 @@
 #define LS_BENCH_TRAIN_ESTIMATE_H
 
 #include "bench/case/case_plan.h"
+#include "bench/progress/work_left.h"
+
+/** What the phases of a case are made of, in seconds. */
+typedef struct ls_costs {
+    double open_s;   /**< opening of devices and strategy */
+    double sample_s; /**< forward and backward of a sample, by one device */
+    double step_s;   /**< a step, of all devices together */
+    bool known;      /**< what `single` computes is known from a case before */
+} ls_costs;
 
 typedef struct ls_estimate {
     double step_s;      /**< a step, of all devices together */
@@ -24,5 +33,13 @@ typedef struct ls_estimate {
  */
 ls_status ls_estimate_case(const ls_workplace *place, const ls_plan_of_case *plan, bool steps,
                            ls_estimate *out);
+
+/** The same by a count of operations at a fixed rate, nothing opened or measured: what cases take
+ *  beside each other, rather than seconds. `step_s` above 0: what a step was measured to take. */
+ls_costs ls_estimate_count(const ls_workplace *place, const ls_plan_of_case *plan, double step_s);
+
+/** What each phase of the case takes. */
+void ls_estimate_phases(const ls_workplace *place, const ls_plan_of_case *plan,
+                        const ls_costs *costs, double seconds[LS_PHASES]);
 
 #endif

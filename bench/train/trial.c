@@ -27,6 +27,7 @@ ls_status ls_trial_open(const ls_workplace *place, const ls_plan_of_case *plan, 
                       .accuracy = NAN,
                       .chunk = 1,
                       .bubble = NAN,
+                      .progress = place->progress,
                       .processes = request->processes};
     size_t timed = (size_t)plan->timed, elements = plan->model->graph->variables.elements;
     ls_status status = ls_session_open_delayed(place, plan, &out->session);
@@ -42,10 +43,6 @@ ls_status ls_trial_open(const ls_workplace *place, const ls_plan_of_case *plan, 
         (!out->step_ms || !out->put_ns || !out->parameters || !out->records || !out->chunk_ms ||
          !out->ledgers || (request->log.level >= LS_LOG_VERBOSE && !out->losses)))
         status = ls_fail_memory("trial", timed * sizeof *out->step_ms);
-    char title[192];
-    snprintf(title, sizeof title, "%s %s", plan->model->name, plan->strategy->name);
-    if (!status)
-        out->progress = ls_progress_open(stderr, request->progress, title);
     if (status)
         ls_trial_close(out);
     return status;
@@ -53,7 +50,6 @@ ls_status ls_trial_open(const ls_workplace *place, const ls_plan_of_case *plan, 
 
 void ls_trial_close(ls_trial *trial)
 {
-    ls_progress_close(trial->progress);
     ls_session_close(&trial->session);
     free(trial->step_ms);
     free(trial->put_ns);
@@ -234,8 +230,10 @@ static void show_progress(ls_trial *trial)
     uint64_t samples = ls_session_samples(&trial->session, trial->session.step) -
                        ls_session_samples(&trial->session, (uint64_t)plan->warmup);
     double rate = trial->timed_ms > 0 ? (double)samples / trial->timed_ms * 1e3 : NAN;
-    ls_progress_update(trial->progress, trial->session.step, (uint64_t)(plan->warmup + plan->timed),
-                       rate, trial->loss_last);
+    const uint64_t step = trial->session.step, warmup = (uint64_t)plan->warmup;
+    const double share = step <= warmup ? (double)step / (double)warmup
+                                        : (double)(step - warmup) / (double)plan->timed;
+    ls_progress_update(trial->progress, share, rate, trial->loss_last);
 }
 
 /* The fault on purpose, where it is this rank's and due. */
@@ -378,8 +376,6 @@ ls_status ls_trial_finish(ls_trial *trial)
 {
     const ls_plan_of_case *plan = trial->plan;
     struct rusage usage;
-    ls_progress_close(trial->progress);
-    trial->progress = NULL;
     if (getrusage(RUSAGE_SELF, &usage) == 0)
         trial->rss_peak = (size_t)usage.ru_maxrss * 1024;
     for (size_t i = 0; i < trial->session.device_count; i++)

@@ -3,6 +3,7 @@
 #include "common/base/log.h"
 
 #include <stdarg.h>
+#include <unistd.h>
 
 void ls_log_line(const ls_log *log, ls_log_level level, const char *format, ...)
 {
@@ -13,5 +14,7 @@ void ls_log_line(const ls_log *log, ls_log_level level, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
-    fprintf(log->stream, "lockstep: %s\n", line);
+    /* A line of progress may stand there, whose cursor is at its start. */
+    const char *clear = isatty(fileno(log->stream)) ? "\033[K" : "";
+    fprintf(log->stream, "%slockstep: %s\n", clear, line);
 }

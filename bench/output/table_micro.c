@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Rows of `micro` as a table: printed as they come, in columns of fixed widths; which of them fit
+ * the line is decided by the first row. Columns that it has nothing for go first, then the least
+ * telling. A text that is too long ends in "..", a number moves its row.
+ *
+ * A collective's two placements are two rows and one line, as nccl-tests print them: the first one
+ * waits for the second. Below stands their average bus bandwidth, by algorithm.
+ */
+#include "bench/output/table_parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const ls_column single[] = {
+    {"op", "micro.op", 9, false, LS_CELL_TEXT, 0},
+    {"shape", "micro.shape", 24, false, LS_CELL_TEXT, 0},
+    {"size", "micro.size_bytes", 10, true, LS_CELL_TEXT, 4},
+    {"count", "micro.count", 10, true, LS_CELL_TEXT, 6},
+    {"time us", "micro.time_us", 8, true, LS_CELL_FIGURE, 0},
+    {"GB/s", "micro.algbw_gbs", 5, true, LS_CELL_FIGURE, 3},
+    {"GFLOP/s", "micro.gflops", 7, true, LS_CELL_FIGURE, 0},
+    {"roof", "micro.roof_share", 6, true, LS_CELL_PERCENT, 0},
+    {"host us", "micro.host_us", 8, true, LS_CELL_FIGURE, 2},
+    {"wrong", "micro.wrong", 5, true, LS_CELL_TEXT, 0},
+    {"kernel", "micro.kernel", 16, false, LS_CELL_TEXT, 5},
+};
+
+enum { SECOND = 10 }; /* the first column of the second placement */
+
+/* Of a collective; what is `placed` is of the second placement. */
+static const ls_column paired[] = {
+    {"size", "micro.size_bytes", 8, true, LS_CELL_TEXT, 0},
+    {"count", "micro.count", 9, true, LS_CELL_TEXT, 4},
+    {"type", "micro.type", 5, true, LS_CELL_TEXT, 6},
+    {"redop", "micro.redop", 5, true, LS_CELL_TEXT, 5},
+    {"ranks", "micro.ranks", 5, true, LS_CELL_TEXT, 7},
+    {"kernel", "micro.kernel", 13, false, LS_CELL_TEXT, 1},
+    {"time us", "micro.time_us", 8, true, LS_CELL_FIGURE, 0},
+    {"algbw", "micro.algbw_gbs", 6, true, LS_CELL_FIGURE, 0},
+    {"busbw", "micro.busbw_gbs", 6, true, LS_CELL_FIGURE, 0},
+    {"wrong", "micro.wrong", 5, true, LS_CELL_TEXT, 0},
+    {"time us", "placed.time_us", 8, true, LS_CELL_FIGURE, 0},
+    {"algbw", "placed.algbw_gbs", 6, true, LS_CELL_FIGURE, 0},
+    {"busbw", "placed.busbw_gbs", 6, true, LS_CELL_FIGURE, 0},
+    {"wrong", "placed.wrong", 5, true, LS_CELL_TEXT, 0},
+};
+
+static const ls_columns single_columns = {.column = single,
+                                          .count = sizeof single / sizeof *single};
+static const ls_columns paired_columns = {.column = paired,
+                                          .count = sizeof paired / sizeof *paired};
+
+static const char *text_of(const json_t *row, const char *name)
+{
+    const char *text = json_string_value(json_object_get(json_object_get(row, "micro"), name));
+    return text ? text : "";
+}
+
+static bool is_placed(const json_t *row, const char *place)
+{
+    return strcmp(text_of(row, "shape"), place) == 0;
+}
+
+/* ---- Columns -------------------------------------------------------------------------------- */
+
+static int line_width(const ls_writer *writer, const ls_columns *columns)
+{
+    int width = -1;
+    for (size_t i = 0; i < columns->count; i++)
+        width += writer->widths[i] ? writer->widths[i] + 1 : 0;
+    return width;
+}
+
+/* The column that goes next; count: none may. */
+static size_t least_telling(const ls_writer *writer, const ls_columns *columns, const json_t *row)
+{
+    char cell[LS_CELL_SIZE];
+    size_t least = columns->count;
+    for (size_t i = 0; i < columns->count; i++) {
+        if (!writer->widths[i])
+            continue;
+        ls_cell_write(&columns->column[i], row, cell);
+        if (!*cell)
+            return i;
+        const int drop = columns->column[i].drop;
+        if (drop > (least < columns->count ? columns->column[least].drop : 0))
+            least = i;
+    }
+    return least;
+}
+
+static void fit(ls_writer *writer, const ls_columns *columns, const json_t *row)
+{
+    const bool placed = json_object_get(row, "placed");
+    for (size_t i = 0; i < columns->count; i++) {
+        const bool second = columns == &paired_columns && i >= SECOND;
+        writer->widths[i] = second && !placed ? 0 : columns->column[i].width;
+    }
+    while (line_width(writer, columns) > writer->width) {
+        const size_t least = least_telling(writer, columns, row);
+        if (least == columns->count)
+            break;
+        writer->widths[least] = 0;
+    }
+}
+
+/* ---- Lines ---------------------------------------------------------------------------------- */
+
+static void print_line(ls_writer *writer, const ls_columns *columns, const json_t *row)
+{
+    char cell[LS_CELL_SIZE];
+    int owed = 0;
+    for (size_t i = 0; i < columns->count; i++) {
+        const ls_column *column = &columns->column[i];
+        if (!writer->widths[i])
+            continue;
+        snprintf(cell, sizeof cell, "%s", column->title);
+        if (row)
+            ls_cell_write(column, row, cell);
+        if (!column->right)
+            ls_text_shorten(cell, column->width);
+        owed = ls_cell_print(writer->stream, column->width, column->right, cell, false, owed);
+    }
+    fputc('\n', writer->stream);
+}
+
+/* What the groups of columns of a collective are, right over their last ones. */
+static void print_places(ls_writer *writer)
+{
+    int width[2] = {-1, 0};
+    for (size_t i = 0; i < paired_columns.count; i++)
+        width[i >= SECOND] += writer->widths[i] ? writer->widths[i] + 1 : 0;
+    fprintf(writer->stream, "%*s", width[0], "out of place, GB/s");
+    fprintf(writer->stream, "%*s\n", width[1], width[1] ? "in place, GB/s" : "");
+}
+
+static void print_row(ls_writer *writer, const ls_columns *columns, const json_t *row)
+{
+    if (writer->headed != columns) {
+        fit(writer, columns, row);
+        if (columns == &paired_columns)
+            print_places(writer);
+        print_line(writer, columns, NULL);
+    }
+    writer->headed = columns;
+    print_line(writer, columns, row);
+    char *reason = ls_row_reason(row);
+    if (reason)
+        ls_text_wrap(writer->stream, reason, 0, 2, writer->width);
+    free(reason);
+}
+
+/* ---- Collectives ---------------------------------------------------------------------------- */
+
+static void add_bandwidth(ls_writer *writer, const json_t *row)
+{
+    const json_t *busbw = json_object_get(json_object_get(row, "micro"), "busbw_gbs");
+    const char *name = *text_of(row, "kernel") ? text_of(row, "kernel") : text_of(row, "op");
+    if (!writer->averages)
+        writer->averages = json_object();
+    json_t *all = json_object_get(writer->averages, name);
+    if (!all)
+        json_object_set_new(writer->averages, name, all = json_array());
+    json_array_append(all, (json_t *)(size_t)busbw);
+}
+
+/* The row that waits for its second placement, by itself or with it (`placed`). */
+static void print_pair(ls_writer *writer, const json_t *placed)
+{
+    json_t *line = json_copy(writer->first);
+    json_t *group = json_object_get(placed, "micro");
+    if (group)
+        json_object_set(line, "placed", group);
+    if (placed && json_object_get(placed, "result"))
+        json_object_set(line, "result", json_object_get(placed, "result"));
+    print_row(writer, &paired_columns, line);
+    json_decref(line);
+    json_decref(writer->first);
+    writer->first = NULL;
+}
+
+/* Whether it is the other placement of what `first` is. */
+static bool is_second(const json_t *first, const json_t *row)
+{
+    static const char *const same[] = {"op", "kernel", "size_bytes"};
+    const json_t *a = json_object_get(first, "micro"), *b = json_object_get(row, "micro");
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
+        const json_t *x = json_object_get(a, same[i]), *y = json_object_get(b, same[i]);
+        if ((x || y) && !json_equal(x, y))
+            return false;
+    }
+    return is_placed(row, "in place");
+}
+
+void ls_table_micro(ls_writer *writer, const json_t *row)
+{
+    const bool first = is_placed(row, "out of place");
+    if (first || is_placed(row, "in place"))
+        add_bandwidth(writer, row);
+    if (writer->first && is_second(writer->first, row)) {
+        print_pair(writer, row);
+        return;
+    }
+    if (writer->first)
+        print_pair(writer, NULL);
+    if (first)
+        writer->first = json_deep_copy(row);
+    else
+        print_row(writer, &single_columns, row);
+}
+
+void ls_table_micro_close(ls_writer *writer)
+{
+    const char *name, *before = "average bus bandwidth, GB/s: ";
+    json_t *all;
+    if (writer->first)
+        print_pair(writer, NULL);
+    json_object_foreach(writer->averages, name, all)
+    {
+        double sum = 0;
+        for (size_t i = 0; i < json_array_size(all); i++)
+            sum += json_number_value(json_array_get(all, i));
+        fprintf(writer->stream, "%s%s %.4g", before, name, sum / (double)json_array_size(all));
+        before = ", ";
+    }
+    if (writer->averages)
+        fputc('\n', writer->stream);
+}

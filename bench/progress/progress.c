@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Progress; see progress.h. A thread redraws what nobody has for a while, so that the time goes on
+ * while a case is opened or a large step runs; while steps are timed the trainer draws more often,
+ * and the thread wakes twice a second to see that. A line on a terminal ends where it began, so
+ * that whatever else is printed there begins at the left.
+ */
+#include "bench/progress/progress.h"
+
+#include "common/base/clock.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+enum { TITLE_SIZE = 48, LINE_SIZE = 256, DEFAULT_WIDTH = 80 };
+
+static const uint64_t drawn_ns = 100000000, line_ns = 1000000000, silent_ns = 400000000;
+enum { LOOK_NS = 500000000, SECOND_NS = 1000000000 };
+
+static const char *const phase_words[LS_PHASES] = {"opening", "checking", "warm-up", "timing",
+                                                   "evaluating"};
+
+struct ls_progress {
+    FILE *stream;
+    bool terminal;
+    pthread_t thread;
+    pthread_mutex_t lock; /* of all below */
+    pthread_cond_t wake;
+    bool closing, paused;
+    bool stale;                           /* the state is not shown yet */
+    uint64_t start_ns, told_ns, shown_ns; /* told_ns: until when time is spent */
+    size_t drawn;                         /* characters on the screen */
+    ls_work work;
+    char (*titles)[TITLE_SIZE]; /* [work.count] */
+    double share, left_s;       /* as shown; left_s negative: none */
+    uint64_t left_ns;           /* when that was so */
+    double samples_per_s, loss;
+};
+
+/* ---- The line ------------------------------------------------------------------------------- */
+
+/* What is left as it is shown counts down, and is set anew only where it is less, or is a third
+ * more: a figure that hops about says less than one that is a little late. */
+static void look_ahead(ls_progress *p, uint64_t now_ns)
+{
+    const double elapsed_s = (double)(now_ns - p->start_ns) * 1e-9;
+    const double left_s = ls_work_left(&p->work);
+    const double shown_s = p->left_s - (double)(now_ns - p->left_ns) * 1e-9;
+    if (left_s < 0)
+        return;
+    if (p->left_s < 0 || left_s < shown_s || left_s > shown_s * 4 / 3 + 1) {
+        p->left_s = left_s;
+        p->left_ns = now_ns;
+    }
+    const double share = elapsed_s / (elapsed_s + left_s + 1e-9);
+    p->share = share > p->share ? share : p->share;
+}
+
+static size_t write_time(double seconds, char *text, size_t size)
+{
+    const uint64_t s = seconds < 1e9 ? (uint64_t)seconds : 1000000000;
+    if (s >= 3600)
+        return (size_t)snprintf(text, size, "%llu:%02u:%02u", (unsigned long long)(s / 3600),
+                                (unsigned)(s / 60 % 60), (unsigned)(s % 60));
+    return (size_t)snprintf(text, size, "%u:%02u", (unsigned)(s / 60), (unsigned)(s % 60));
+}
+
+static void write_line(ls_progress *p, uint64_t now_ns, char line[LINE_SIZE])
+{
+    const bool begun = p->work.now < p->work.count;
+    const double shown_s = p->left_s - (double)(now_ns - p->left_ns) * 1e-9;
+    size_t used = 0;
+    if (begun)
+        used = (size_t)snprintf(line, LINE_SIZE, "case %zu/%zu %s, ", p->work.now + 1,
+                                p->work.count, p->titles[p->work.now]);
+    used += (size_t)snprintf(line + used, LINE_SIZE - used, "%s, ",
+                             phase_words[begun ? p->work.phase : LS_PHASE_OPENING]);
+    if (p->left_s < 0) {
+        used += write_time((double)(now_ns - p->start_ns) * 1e-9, line + used, LINE_SIZE - used);
+        snprintf(line + used, LINE_SIZE - used, " so far");
+        return;
+    }
+    used += write_time(shown_s > 0 ? ceil(shown_s) : 0, line + used, LINE_SIZE - used);
+    used += (size_t)snprintf(line + used, LINE_SIZE - used, " left  %.0f%%", floor(100 * p->share));
+    if (isfinite(p->samples_per_s))
+        used += (size_t)snprintf(line + used, LINE_SIZE - used, "  %.*f samples/s",
+                                 fabs(p->samples_per_s) < 100 ? 2 : 0, p->samples_per_s);
+    if (!isnan(p->loss))
+        snprintf(line + used, LINE_SIZE - used, "  loss %.3g", p->loss);
+}
+
+static size_t terminal_width(const ls_progress *p)
+{
+    struct winsize size;
+    if (ioctl(fileno(p->stream), TIOCGWINSZ, &size) != 0 || size.ws_col == 0)
+        return DEFAULT_WIDTH;
+    return size.ws_col;
+}
+
+static void show(ls_progress *p, uint64_t now_ns)
+{
+    char line[LINE_SIZE];
+    look_ahead(p, now_ns);
+    write_line(p, now_ns, line);
+    p->shown_ns = now_ns;
+    p->stale = false;
+    if (p->terminal) {
+        const size_t width = terminal_width(p) - 1; /* the last column would wrap */
+        const size_t length = strlen(line), shown = length < width ? length : width;
+        const size_t blank = p->drawn > shown && p->drawn <= width ? p->drawn - shown : 0;
+        fprintf(p->stream, "%.*s%*s\r", (int)shown, line, (int)blank, "");
+        p->drawn = shown;
+    } else {
+        fprintf(p->stream, "%s\n", line);
+    }
+    fflush(p->stream);
+}
+
+static void wipe(ls_progress *p)
+{
+    if (p->terminal && p->drawn) {
+        fprintf(p->stream, "%*s\r", (int)p->drawn, "");
+        fflush(p->stream);
+    }
+    p->drawn = 0;
+}
+
+/* What has changed is shown, unless something was right before. */
+static void show_soon(ls_progress *p)
+{
+    const uint64_t now_ns = ls_clock_ns();
+    p->paused = false;
+    p->stale = true;
+    if (now_ns - p->shown_ns >= (p->terminal ? drawn_ns : line_ns))
+        show(p, now_ns);
+}
+
+static void spend(ls_progress *p)
+{
+    const uint64_t now_ns = ls_clock_ns();
+    ls_work_spend(&p->work, (double)(now_ns - p->told_ns) * 1e-9);
+    p->told_ns = now_ns;
+}
+
+static void *keep_alive(void *context)
+{
+    ls_progress *p = context;
+    pthread_mutex_lock(&p->lock);
+    while (!p->closing) {
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += LOOK_NS;
+        until.tv_sec += until.tv_nsec / SECOND_NS;
+        until.tv_nsec %= SECOND_NS;
+        pthread_cond_timedwait(&p->wake, &p->lock, &until);
+        const uint64_t interval_ns = p->terminal ? silent_ns : line_ns;
+        if (p->closing || p->paused || ls_clock_ns() - p->shown_ns < interval_ns)
+            continue;
+        spend(p);
+        show(p, ls_clock_ns());
+    }
+    pthread_mutex_unlock(&p->lock);
+    return NULL;
+}
+
+/* ---- The functions -------------------------------------------------------------------------- */
+
+/* Signals are the other threads'. */
+static bool start_thread(ls_progress *p)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const bool started = pthread_create(&p->thread, NULL, keep_alive, p) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return started;
+}
+
+ls_progress *ls_progress_open(FILE *stream, int mode)
+{
+    const bool terminal = mode != 0 && isatty(fileno(stream));
+    ls_progress *p = terminal || mode > 0 ? calloc(1, sizeof *p) : NULL;
+    if (!p)
+        return NULL;
+    p->stream = stream;
+    p->terminal = terminal;
+    p->left_s = -1;
+    p->samples_per_s = p->loss = NAN;
+    p->start_ns = p->told_ns = ls_clock_ns();
+    p->shown_ns = terminal ? 0 : p->start_ns;
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_cond_init(&p->wake, NULL);
+    if (start_thread(p))
+        return p;
+    free(p);
+    return NULL;
+}
+
+void ls_progress_cases(ls_progress *progress, size_t count)
+{
+    if (!progress)
+        return;
+    pthread_mutex_lock(&progress->lock);
+    progress->work.cases = calloc(count + 1, sizeof *progress->work.cases);
+    progress->titles = calloc(count + 1, sizeof *progress->titles);
+    if (progress->work.cases && progress->titles)
+        progress->work.count = progress->work.now = count;
+    pthread_mutex_unlock(&progress->lock);
+}
+
+void ls_progress_expect(ls_progress *progress, size_t index, const char *title,
+                        const double seconds[LS_PHASES], bool measured)
+{
+    if (!progress || index >= progress->work.count)
+        return;
+    pthread_mutex_lock(&progress->lock);
+    spend(progress);
+    ls_work_expect(&progress->work, index, seconds, measured);
+    char *text = progress->titles[index];
+    snprintf(text, TITLE_SIZE, "%s", title);
+    for (char *c = text; *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            *c = '?';
+    pthread_mutex_unlock(&progress->lock);
+}
+
+void ls_progress_enter(ls_progress *progress, size_t index, ls_phase phase)
+{
+    if (!progress || index >= progress->work.count)
+        return;
+    pthread_mutex_lock(&progress->lock);
+    spend(progress);
+    ls_work_enter(&progress->work, index, phase);
+    progress->samples_per_s = progress->loss = NAN;
+    show_soon(progress);
+    pthread_mutex_unlock(&progress->lock);
+}
+
+void ls_progress_update(ls_progress *progress, double share, double samples_per_s, double loss)
+{
+    if (!progress || progress->work.now >= progress->work.count)
+        return;
+    pthread_mutex_lock(&progress->lock);
+    spend(progress);
+    ls_work_share(&progress->work, share);
+    progress->samples_per_s = samples_per_s;
+    progress->loss = loss;
+    show_soon(progress);
+    pthread_mutex_unlock(&progress->lock);
+}
+
+void ls_progress_end(ls_progress *progress, size_t index)
+{
+    if (!progress || index >= progress->work.count)
+        return;
+    pthread_mutex_lock(&progress->lock);
+    spend(progress);
+    ls_work_end(&progress->work, index);
+    pthread_mutex_unlock(&progress->lock);
+}
+
+void ls_progress_pause(ls_progress *progress)
+{
+    if (!progress)
+        return;
+    pthread_mutex_lock(&progress->lock);
+    wipe(progress);
+    progress->paused = true;
+    pthread_mutex_unlock(&progress->lock);
+}
+
+void ls_progress_close(ls_progress *progress)
+{
+    if (!progress)
+        return;
+    pthread_mutex_lock(&progress->lock);
+    progress->closing = true;
+    pthread_cond_signal(&progress->wake);
+    pthread_mutex_unlock(&progress->lock);
+    pthread_join(progress->thread, NULL);
+    if (progress->terminal)
+        wipe(progress);
+    else if (progress->stale)
+        show(progress, ls_clock_ns());
+    pthread_mutex_destroy(&progress->lock);
+    pthread_cond_destroy(&progress->wake);
+    free(progress->work.cases);
+    free(progress->titles);
+    free(progress);
+}

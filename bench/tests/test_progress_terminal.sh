@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# What a person at a terminal of 80 columns sees of `run`, `verify` and `micro` while they run: the
+# state of the whole command in one line, which is gone when rows are printed. Tolerance: none; of
+# time nothing is asked but that it is shown.
+source "$(dirname "$0")/lib.sh"
+
+cat >watch.py <<'E2'
+"""watch.py WIDTH COMMAND...: runs it on a terminal, checks what it draws, prints what stays on the screen."""
+import fcntl, os, pty, re, struct, sys, termios
+
+width = int(sys.argv[1])
+child, screen = pty.fork()
+if child == 0:
+    fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
+    os.environ["TERM"] = "xterm"
+    os.execvp(sys.argv[2], sys.argv[2:])
+data = b""
+while True:
+    try:
+        data += os.read(screen, 65536)
+    except OSError:
+        break
+status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+text = re.sub("\033\\[[0-9;]*m", "", data.decode())
+states = [s for s in re.split("[\r\n]", text) if re.match("case [0-9]+/[0-9]+ ", s)]
+assert bool(states) != ("--quiet" in sys.argv), text
+shares = [int(m.group(1)) for m in (re.search(" left +([0-9]+)%", s) for s in states) if m]
+assert shares == sorted(shares) and all(s <= 100 for s in shares), shares
+for s in states:
+    assert len(s) < width, s
+    assert re.match("case [0-9]+/[0-9]+ .*, (opening|checking|warm-up|timing|evaluating), "
+                    "[0-9]+:[0-9]+ (left|so far)", s) or width < 80, s
+stays = []
+for line in text.replace("\r\n", "\n").split("\n"):
+    cells = []
+    for part in line.split("\r"):
+        part = part.split("\033[K")[-1]
+        cells[:len(part)] = part
+    stays.append("".join(cells).rstrip())
+print("\n".join(stays).rstrip())
+print("phases", *sorted({m.group(1) for m in (re.search(", ([a-z-]+), ", s) for s in states) if m}))
+sys.exit(status)
+E2
+
+watched() { # watched WIDTH ARGUMENT...: what stays on the screen goes to `out`
+    code=0
+    command_line="on a terminal: ${*:2}"
+    python3 watch.py "$1" "$LOCKSTEP" "${@:2}" >out 2>err || code=$?
+    expect "status 0, lines that fit, and a share that never falls" [ "$code" -eq 0 ]
+}
+only_rows() { # nothing of the progress stays beside what was printed
+    expect "the line is gone from the screen" eval '! grep -v "^phases " out | grep -q "[0-9] left\|so far"'
+}
+
+small="--model poly --results none --batch 64"
+watched 80 run $small --strategy single,mirrored --devices 1,2 --steps 30000
+only_rows
+expect "a table" grep -q '^mirrored 2 cpu  ' out
+expect "what was left out begins at the left" grep -q '^lockstep: left out: ' out
+expect "the phases are named" grep -Eq '^phases checking .*timing' out
+watched 40 run $small --steps 30000
+only_rows
+watched 80 verify $small --strategy mirrored --devices 2 --steps 3000
+only_rows
+expect "verify checks, and nothing else" grep -q '^phases checking$' out
+watched 80 run $small --steps 3000 --quiet
+watched 80 micro allreduce --allreduce ring,direct --sizes 4KiB,1MiB
+only_rows
+expect "micro counts sizes of all algorithms" grep -q '^phases timing$' out
+watched 80 micro layers --model poly
+only_rows
+
+finish

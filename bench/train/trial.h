@@ -11,9 +11,9 @@
 #ifndef LS_BENCH_TRAIN_TRIAL_H
 #define LS_BENCH_TRAIN_TRIAL_H
 
-#include "bench/train/growth.h"
 #include "bench/train/progress.h"
 #include "bench/train/session.h"
+#include "bench/train/session_memory.h"
 #include "impl/ps/ps_report.h"
 
 #include <stdbool.h>

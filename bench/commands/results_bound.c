@@ -363,7 +363,8 @@ static double by_batch(const seen *s)
 {
     if (!is_small(s) || s->state >= large_state)
         return 0;
-    const double meeting = s->linked || s->crowded || s->servers || s->bubble > 0 ? 0 : s->exposed;
+    const double meeting =
+        s->linked || s->crowded || s->servers > 0 || s->bubble > 0 ? 0 : s->exposed;
     return s->compute + s->harness + s->optimizer + meeting;
 }
 

@@ -33,6 +33,22 @@ typedef struct listing {
     size_t columns;
 } listing;
 
+/* As memory.devices.formula in a row. */
+static json_t *devices_of(const ls_forecast_case *c)
+{
+    json_t *devices = json_array();
+    for (size_t i = 0; i < c->estimate.need.count; i++) {
+        const ls_need_device *need = &c->estimate.need.devices[i];
+        json_t *device = json_object();
+        json_object_set_new(device, "device", json_string(need->name));
+        for (ls_memory_use use = 0; use < LS_MEMORY_USES; use++)
+            json_object_set_new(device, ls_memory_use_name(use),
+                                json_integer((json_int_t)need->formula.bytes[use]));
+        json_array_append_new(devices, device);
+    }
+    return devices;
+}
+
 static json_t *estimate_of(const ls_forecast_case *c)
 {
     json_t *group = json_object();
@@ -45,6 +61,7 @@ static json_t *estimate_of(const ls_forecast_case *c)
     json_object_set_new(group, "memory_bytes", json_integer((json_int_t)c->estimate.memory));
     json_object_set_new(group, "memory_bytes_most",
                         json_integer((json_int_t)c->estimate.memory_most));
+    json_object_set_new(group, "memory_devices", devices_of(c));
     return group;
 }
 
@@ -151,9 +168,74 @@ static void print_table(listing *list)
     }
 }
 
+/* ---- Memory --------------------------------------------------------------------------------- */
+
+/* What a case needs, in words: a line a group of devices. Owned by the caller. */
+static char *memory_text(const ls_need *need)
+{
+    char *text = NULL;
+    size_t size, i = 0;
+    FILE *stream = open_memstream(&text, &size);
+    while (stream && i < need->count) {
+        i += ls_need_print(stream, need, i);
+        putc('\n', stream);
+    }
+    if (stream)
+        fclose(stream);
+    return text;
+}
+
+/* Breaks lines at spaces; what follows a break stands four to the right. */
+static void print_wrapped(const char *text, int indent)
+{
+    int at = indent;
+    printf("%*s", at, "");
+    for (const char *c = text; *c;) {
+        const int word = (int)strcspn(c, " \n");
+        if (at > indent && at + 1 + word > WIDTH) {
+            at = indent + 4;
+            printf("\n%*s", at, "");
+        } else if (at > indent) {
+            putchar(' ');
+            at++;
+        }
+        printf("%.*s", word, c);
+        at += word;
+        c += word;
+        if (*c == '\n') {
+            at = indent;
+            printf("\n%*s", c[1] ? at : 0, "");
+        }
+        c += *c != 0;
+    }
+}
+
+/* By device and use; cases that need the same stand together. */
+static void print_memory(const ls_forecast *forecast)
+{
+    bool headed = false;
+    for (size_t i = 0, last; i < forecast->count; i = last + 1) {
+        char *text = memory_text(&forecast->cases[i].estimate.need), *next = NULL;
+        for (last = i; last + 1 < forecast->count; last++, free(next)) {
+            next = memory_text(&forecast->cases[last + 1].estimate.need);
+            if (!text || !next || strcmp(text, next) != 0)
+                break;
+        }
+        if (last + 1 < forecast->count)
+            free(next);
+        if (text && *text) {
+            fputs(headed ? "" : "\nmemory of each device, the largest use first\n", stdout);
+            printf(last > i ? "cases %zu to %zu\n" : "case %zu\n", i + 1, last + 1);
+            print_wrapped(text, 5);
+            headed = true;
+        }
+        free(text);
+    }
+}
+
 /* ---- The command ---------------------------------------------------------------------------- */
 
-static ls_status print_rows(const ls_request *request, listing *list)
+static ls_status print_rows(const ls_request *request, const ls_forecast *forecast, listing *list)
 {
     const ls_format *format;
     ls_writer *writer;
@@ -161,6 +243,7 @@ static ls_status print_rows(const ls_request *request, listing *list)
     json_t *row;
     if (strcmp(request->format, "table") == 0) {
         print_table(list);
+        print_memory(forecast);
         return LS_OK;
     }
     LS_TRY(ls_format_find(request->format, &format));
@@ -211,7 +294,7 @@ ls_status ls_dry_run(ls_request *request, int *exit_status)
     for (size_t i = 0; i < forecast.count && !status; i++)
         json_array_append_new(list.rows, row_of(&forecast, &forecast.cases[i]));
     if (!status && request->processes->rank == 0)
-        status = print_rows(request, &list);
+        status = print_rows(request, &forecast, &list);
     fflush(stdout); /* what is said of it comes after it */
     if (!status)
         tell(request, &forecast, exit_status);

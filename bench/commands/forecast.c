@@ -72,6 +72,7 @@ static ls_status look(ls_forecast *forecast, const ls_request *request, size_t i
         c->estimate = same->plain;
         c->plain = same->plain;
         c->estimate.looked_s = 0;
+        c->estimate.need = ls_need_copy(&same->plain.need);
         c->error = same->error ? ls_fail(ls_status_code(same->error), NULL, NULL, "%s",
                                          ls_status_text(same->error))
                                : LS_OK;
@@ -127,6 +128,7 @@ ls_status ls_forecast_make(const ls_request *request, bool steps, ls_forecast *o
 void ls_forecast_close(ls_forecast *forecast)
 {
     for (size_t i = 0; forecast->cases && i < forecast->count; i++) {
+        ls_need_free(&forecast->cases[i].estimate.need);
         ls_status_free(forecast->cases[i].error);
         ls_plan_close(&forecast->cases[i].plan);
     }

@@ -260,9 +260,7 @@ static json_t *memory_group(const ls_row_facts *f)
         json_array_append_new(devices, device_memory(trial, i));
     json_object_set_new(group, "devices", devices);
     if (trial->timed_done)
-        put_real(group, "growth_per_step",
-                 ((double)ls_session_in_use(&trial->session) - (double)trial->in_use_start) /
-                     (double)trial->timed_done);
+        put_real(group, "growth_per_step", ls_growth_per_step(&trial->growth));
     if (trial->rss_peak && !f->shared)
         put_integer(group, "rss_peak", trial->rss_peak);
     return group;

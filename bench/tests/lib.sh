@@ -66,7 +66,7 @@ rows() {
     local what=$1 why
     checks=$((checks + 1))
     why=$(python3 - "$work" "$2" 2>&1 <<'P'
-import json, math, os, sys
+import json, math, os, re, sys
 work, expression = sys.argv[1:]
 def read(path):
     with open(os.path.join(work, path)) as lines:

@@ -114,7 +114,7 @@ expect "no row fits: on stderr" one_line "no rows that fit"
 lockstep_ok results show 20261101T100000Z-ab --results made.db
 expect "show has all groups" [ "$(grep -cE '^(case|result|time|waterfall|provenance)$' out)" -eq 5 ]
 expect "show has figures" grep -qE '^  step_ms.median +10.0$' out
-expect "what bounds it" grep -q 'Bound by communication that nothing hides: 60% of the mean step' out
+expect "what bounds it" grep -q '^Bound by communication: 60% of the mean step (6 of 10 ms)' out
 for name in last last~1 last~19; do
     lockstep_ok results show $name --results made.db --format jsonl
     keep "$name"

@@ -36,11 +36,9 @@ static double seconds(uint64_t begin_ns)
 /* Bytes by formula. */
 static void add_memory(const ls_session *session, ls_estimate *out)
 {
-    for (size_t i = 0; i < session->device_count; i++) {
-        const ls_memory_formula formula = session->run->kind->memory(session->run, i);
-        size_t bytes = 0;
-        for (int use = 0; use < LS_MEMORY_USES; use++)
-            bytes += formula.bytes[use];
+    ls_need_of(session, &out->need);
+    for (size_t i = 0; i < out->need.count; i++) {
+        const size_t bytes = ls_need_sum(&out->need.devices[i].formula);
         out->memory += bytes;
         out->memory_most = bytes > out->memory_most ? bytes : out->memory_most;
     }
@@ -177,6 +175,7 @@ static ls_status look(const ls_workplace *place, ls_session *session, bool steps
     const ls_plan_of_case *plan = session->plan;
     double sample_s = 0;
     add_memory(session, out);
+    LS_TRY(ls_need_join(plan->job.comm, &out->need));
     LS_TRY(sample_time(place, session, &sample_s));
     out->step_s = sample_s * (double)plan->job.batch / width(place, plan);
     if (steps)

@@ -5,6 +5,7 @@
 
 #include "bench/case/case_plan.h"
 #include "bench/progress/work_left.h"
+#include "bench/train/session_memory.h"
 
 /** What the phases of a case are made of, in seconds. */
 typedef struct ls_costs {
@@ -22,6 +23,7 @@ typedef struct ls_estimate {
     bool judged;        /**< by the gate */
     double looked_s;    /**< what the estimate took */
     size_t memory;      /**< bytes of all devices of this process */
+    ls_need need;       /**< of these, by device and use; of rank 0 those of all ranks */
 } ls_estimate;
 
 /**
@@ -30,6 +32,7 @@ typedef struct ls_estimate {
  * forward), which is measured on samples of the test set, or counted at a fixed rate where there is
  * none; divided by the replicas that run at once. Where `steps`, some steps are trained and timed
  * in place of that, and thrown away. Memory is the formula that a row has (memory.devices.formula).
+ * The caller frees out->need.
  */
 ls_status ls_estimate_case(const ls_workplace *place, const ls_plan_of_case *plan, bool steps,
                            ls_estimate *out);

@@ -2,6 +2,7 @@
 /* Sessions: a plan's devices opened, and its strategy on them; see trial.h. */
 #include "bench/train/session.h"
 
+#include "bench/train/session_memory.h"
 #include "bench/train/session_watch.h"
 #include "bench/train/team.h"
 #include "common/base/clock.h"
@@ -12,25 +13,29 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What a session's devices are opened for. */
+typedef enum session_use { TO_TRAIN, TO_JUDGE, TO_COUNT } session_use;
+
 static ls_status open_device(const ls_workplace *place, const ls_plan_of_case *plan,
-                             const ls_device_name *name, bool judge, ls_device **out)
+                             const ls_device_name *name, session_use purpose, ls_device **out)
 {
-    ls_memory_policy policy = {.kind = LS_MEMORY_GROWTH};
-    if (!judge && *plan->config->memory_text)
+    ls_memory_policy policy = {.kind = purpose == TO_COUNT ? LS_MEMORY_COUNTED : LS_MEMORY_GROWTH};
+    if (purpose == TO_TRAIN && *plan->config->memory_text)
         policy = plan->config->memory;
-    else if (!judge && name->kind == LS_DEVICE_GPU)
+    else if (purpose == TO_TRAIN && name->kind == LS_DEVICE_GPU)
         policy.kind = LS_MEMORY_ALL;
     return ls_device_open(place->machine, name, &policy, out);
 }
 
 /*
- * Opens the plan's devices, and the variable device where a strategy needs it; for a `judge` the
+ * Opens the plan's devices, and the variable device where a strategy needs it; for a judge the
  * first device alone, without the case's limit on memory: a model that is divided over devices may
  * be too large for one of them.
  */
-static ls_status open_devices(const ls_workplace *place, const ls_plan_of_case *plan, bool judge,
-                              ls_session *out)
+static ls_status open_devices(const ls_workplace *place, const ls_plan_of_case *plan,
+                              session_use purpose, ls_session *out)
 {
+    const bool judge = purpose == TO_JUDGE;
     const size_t count = judge ? 1 : plan->device_count;
     const bool holder = !judge && ls_plan_has_variable_device(plan);
     *out = (ls_session){.plan = plan, .job = plan->job, .left = place->left, .device_count = count};
@@ -39,7 +44,7 @@ static ls_status open_devices(const ls_workplace *place, const ls_plan_of_case *
     if (!out->lent || !out->devices)
         return ls_fail_memory("session", count * sizeof *out->devices);
     for (size_t i = 0; i < count; i++) {
-        LS_TRY(open_device(place, plan, &plan->devices[i], judge, &out->devices[i]));
+        LS_TRY(open_device(place, plan, &plan->devices[i], purpose, &out->devices[i]));
         if (ls_device_name_overlaps(&plan->devices[i], &plan->variable_device))
             out->job.variable_device = out->devices[i];
     }
@@ -47,7 +52,7 @@ static ls_status open_devices(const ls_workplace *place, const ls_plan_of_case *
     out->job.device_count = count;
     if (out->job.variable_device || !holder)
         return LS_OK;
-    LS_TRY(open_device(place, plan, &plan->variable_device, judge, &out->devices[count]));
+    LS_TRY(open_device(place, plan, &plan->variable_device, purpose, &out->devices[count]));
     out->job.variable_device = out->devices[count];
     out->device_count++;
     return LS_OK;
@@ -65,9 +70,9 @@ static ls_status link_devices(ls_session *session)
     return LS_OK;
 }
 
-static ls_status finish_open(ls_session *session, ls_status status, uint64_t begin_ns)
+static ls_status finish_open(ls_session *session, ls_status status, bool load, uint64_t begin_ns)
 {
-    if (!status)
+    if (!status && load)
         status = session->run->kind->load(session->run, session->plan->initial);
     status = ls_team_agree(session->job.comm, status);
     session->setup_ns = ls_clock_ns() - begin_ns;
@@ -76,11 +81,13 @@ static ls_status finish_open(ls_session *session, ls_status status, uint64_t beg
     return status;
 }
 
+/* `need`: limits, where it fails; NULL: memory is only counted, and has no values. */
 static ls_status open_session(const ls_workplace *place, const ls_plan_of_case *plan,
-                              uint64_t delay_ns, ls_session *out)
+                              uint64_t delay_ns, ls_need *need, ls_session *out)
 {
     uint64_t begin_ns = ls_clock_ns();
-    ls_status status = open_devices(place, plan, false, out);
+    const session_use purpose = need ? TO_TRAIN : TO_COUNT;
+    ls_status status = open_devices(place, plan, purpose, out);
     out->job.delay_ns = delay_ns;
     if (!status)
         status = link_devices(out);
@@ -91,26 +98,84 @@ static ls_status open_session(const ls_workplace *place, const ls_plan_of_case *
         *out->lent = out->job;
         status = ls_strategy_open(plan->strategy, out->lent, &out->run);
     }
-    return finish_open(out, status, begin_ns);
+    if (status && need)
+        ls_need_limits(out, need);
+    return finish_open(out, status, need != NULL, begin_ns);
+}
+
+/* ---- Memory that is only counted ------------------------------------------------------------- */
+
+/*
+ * What a case that does not fit would need is known when it is open, so it is opened once more,
+ * with memory that is only counted. On GPUs there is none such: there the first request that did
+ * not fit is all that is said.
+ */
+static bool on_gpus(const ls_plan_of_case *plan)
+{
+    return plan->devices->kind == LS_DEVICE_GPU ||
+           (ls_plan_has_variable_device(plan) && plan->variable_device.kind == LS_DEVICE_GPU);
+}
+
+static ls_status count_need(const ls_workplace *place, const ls_plan_of_case *plan, ls_need *need)
+{
+    ls_session session;
+    ls_need counted;
+    LS_TRY(open_session(place, plan, 0, NULL, &session));
+    ls_need_of(&session, &counted);
+    for (size_t i = 0; i < need->count && i < counted.count; i++)
+        need->devices[i].formula = counted.devices[i].formula;
+    ls_need_free(&counted);
+    ls_session_close(&session);
+    return LS_OK;
+}
+
+/* The failure of an opening, taken over: where a device had no room, on any rank, in words of what
+ * the case needs. */
+static ls_status tell_need(const ls_workplace *place, const ls_plan_of_case *plan, ls_need *need,
+                           ls_status status)
+{
+    ls_comm *comm = plan->job.comm;
+    const char *memory = *plan->config->memory_text ? plan->config->memory_text : "growth";
+    ls_code worst = need->full ? LS_CODE_MISSING : LS_CODE_OK;
+    ls_status heard = comm ? ls_comm_worst(comm, worst, &worst) : LS_OK;
+    if (!heard && worst && !on_gpus(plan))
+        heard = count_need(place, plan, need);
+    if (heard || !worst || on_gpus(plan)) {
+        ls_status_free(heard);
+        return status;
+    }
+    ls_status_free(status);
+    return ls_team_agree(comm, need->full ? ls_need_refuse(need, memory) : LS_OK);
+}
+
+static ls_status open_to_train(const ls_workplace *place, const ls_plan_of_case *plan,
+                               uint64_t delay_ns, ls_session *out)
+{
+    ls_need need = {0};
+    ls_status status = open_session(place, plan, delay_ns, &need, out);
+    if (status)
+        status = tell_need(place, plan, &need, status);
+    ls_need_free(&need);
+    return status;
 }
 
 ls_status ls_session_open(const ls_workplace *place, const ls_plan_of_case *plan, ls_session *out)
 {
-    return open_session(place, plan, 0, out);
+    return open_to_train(place, plan, 0, out);
 }
 
 ls_status ls_session_open_delayed(const ls_workplace *place, const ls_plan_of_case *plan,
                                   ls_session *out)
 {
-    return open_session(place, plan, plan->config->delay_rank < 0 ? 0 : plan->config->delay_ns,
-                        out);
+    return open_to_train(place, plan, plan->config->delay_rank < 0 ? 0 : plan->config->delay_ns,
+                         out);
 }
 
 ls_status ls_session_open_one(const ls_workplace *place, const ls_plan_of_case *plan,
                               ls_session_opener open, ls_session *out)
 {
     uint64_t begin_ns = ls_clock_ns();
-    ls_status status = open_devices(place, plan, true, out);
+    ls_status status = open_devices(place, plan, TO_JUDGE, out);
     out->job.flip_replica = -1; /* a judge is not to be broken */
     out->job.microbatches = 0;  /* to it they are slices */
     out->job.place = NULL;      /* of a whole model */
@@ -124,7 +189,7 @@ ls_status ls_session_open_one(const ls_workplace *place, const ls_plan_of_case *
         status = open(plan, out->lent, &out->run);
         ls_hooks_spare(false);
     }
-    return finish_open(out, status, begin_ns);
+    return finish_open(out, status, true, begin_ns);
 }
 
 static ls_status open_single(const ls_plan_of_case *plan, const ls_job *job, ls_run **out)
@@ -185,6 +250,19 @@ void ls_session_close(ls_session *session)
 /* So few replays fit into any queue: what the host takes for them has no waiting in it. */
 enum { TIMED_PUTS = 64 };
 
+/* The planted leaks: 64 bytes a step. */
+static ls_status leak(const ls_session *session, uint64_t steps)
+{
+    void *piece;
+    void *volatile lost; /* else the compiler sees that nobody wants it */
+    for (uint64_t i = 0; i < steps && LS_PLANTED(device_leak); i++)
+        LS_TRY(ls_device_allocate(session->devices[0], LS_MEMORY_WORKSPACE, 64, &piece));
+    for (uint64_t i = 0; i < steps && LS_PLANTED(heap_leak); i++)
+        if (!(lost = malloc(64)))
+            return ls_fail_memory("leak", 64);
+    return LS_OK;
+}
+
 static ls_status take_steps(ls_session *session, uint64_t count)
 {
     uint64_t end = session->step + count;
@@ -213,6 +291,7 @@ static ls_status take_steps(ls_session *session, uint64_t count)
         if (timed)
             session->put_ns = (double)(ls_clock_ns() - begin_ns) / (double)run;
         session->step += run;
+        LS_TRY(leak(session, run));
     }
     return session->run->kind->sync(session->run);
 }
@@ -294,15 +373,4 @@ ls_status ls_session_compare_replicas(ls_session *session, const float *first, f
 uint64_t ls_session_samples(const ls_session *session, uint64_t steps)
 {
     return ls_job_samples(&session->job, steps);
-}
-
-size_t ls_session_in_use(const ls_session *session)
-{
-    size_t bytes = 0;
-    for (size_t i = 0; i < session->device_count; i++) {
-        ls_memory_ledger ledger = ls_device_ledger(session->devices[i]);
-        for (int use = 0; use < LS_MEMORY_USES; use++)
-            bytes += ledger.in_use[use];
-    }
-    return bytes;
 }

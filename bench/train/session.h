@@ -76,7 +76,4 @@ bool ls_loss_diverged(double loss, uint64_t step, char reason[LS_REASON_SIZE]);
 bool ls_values_diverged(const ls_variables *variables, const float *values, uint64_t steps,
                         char reason[LS_REASON_SIZE]);
 
-/** Bytes in use on all devices of the session. */
-size_t ls_session_in_use(const ls_session *session);
-
 #endif

@@ -33,6 +33,7 @@ ls_status ls_trial_open(const ls_workplace *place, const ls_plan_of_case *plan, 
     ls_status status = ls_session_open_delayed(place, plan, &out->session);
     out->step_ms = calloc(timed + 1, sizeof *out->step_ms);
     out->put_ns = calloc(timed + 1, sizeof *out->put_ns);
+    out->growth.heap = calloc(timed + 1, sizeof *out->growth.heap);
     out->parameters = calloc(elements + 1, sizeof *out->parameters);
     out->ledgers = calloc(plan->device_count + 1, sizeof *out->ledgers);
     out->records = calloc(plan->job.records, sizeof *out->records);
@@ -40,8 +41,8 @@ ls_status ls_trial_open(const ls_workplace *place, const ls_plan_of_case *plan, 
     if (request->log.level >= LS_LOG_VERBOSE)
         out->losses = calloc(timed + 1, sizeof *out->losses);
     if (!status &&
-        (!out->step_ms || !out->put_ns || !out->parameters || !out->records || !out->chunk_ms ||
-         !out->ledgers || (request->log.level >= LS_LOG_VERBOSE && !out->losses)))
+        (!out->step_ms || !out->put_ns || !out->growth.heap || !out->parameters || !out->records ||
+         !out->chunk_ms || !out->ledgers || (request->log.level >= LS_LOG_VERBOSE && !out->losses)))
         status = ls_fail_memory("trial", timed * sizeof *out->step_ms);
     if (status)
         ls_trial_close(out);
@@ -53,6 +54,7 @@ void ls_trial_close(ls_trial *trial)
     ls_session_close(&trial->session);
     free(trial->step_ms);
     free(trial->put_ns);
+    free(trial->growth.heap);
     free(trial->losses);
     free(trial->records);
     free(trial->chunk_ms);
@@ -260,9 +262,12 @@ static ls_status train(ls_trial *trial, uint64_t steps, bool timed)
             break;
         }
         LS_TRY(strike(trial));
+        const ls_held held = ls_held_by(&trial->session);
         LS_TRY(ls_session_steps(&trial->session, count));
-        if (timed)
+        if (timed) {
+            ls_growth_add(&trial->growth, held, ls_held_by(&trial->session), count);
             trial->put_ns[trial->puts++] = trial->session.put_ns;
+        }
         LS_TRY(take_records(trial, count, timed));
         LS_TRY(look_at_accuracy(trial));
         show_progress(trial);
@@ -274,7 +279,6 @@ static ls_status train(ls_trial *trial, uint64_t steps, bool timed)
 ls_status ls_trial_warm_up(ls_trial *trial)
 {
     ls_status status = train(trial, (uint64_t)trial->plan->warmup, false);
-    trial->in_use_start = ls_session_in_use(&trial->session);
     if (!status && ls_strategy_serves(trial->plan->strategy))
         status = ls_ps_report_collect(trial->session.run, &trial->warm_report);
     return status;

@@ -13,6 +13,7 @@
 
 #include "bench/progress/progress.h"
 #include "bench/train/session.h"
+#include "bench/train/session_memory.h"
 #include "impl/ps/ps_report.h"
 
 #include <stdbool.h>
@@ -64,7 +65,7 @@ typedef struct ls_trial {
     ls_ps_report warm_report;      /**< the same, when the warm-up was */
     ls_server_load *servers;       /**< [server_count] of this process */
     size_t server_count;
-    size_t in_use_start;           /**< bytes on the devices when the timed steps began */
+    ls_growth growth;              /**< of memory, in the timed steps */
     ls_progress *progress;         /**< the command's */
     const ls_processes *processes; /**< who may wait for this one */
     uint64_t chunk;                /**< how many steps the next put may have */

@@ -12,8 +12,8 @@ if(NOT LOCKSTEP_TESTS_FOR MATCHES "^(all|address|thread|compiler)$")
 endif()
 # None of them: planted bugs and changed steps (programs of another build), figures, launchers, and large
 # matrices of what a smaller test runs, too (hybrid has both kinds of divided models).
-string(JOIN "|" left_out _slow$ seed08 "test_(accuracy|arithmetic|cuda_packages|equal_rows|faults$|fetch|gpu_rehearsal"
-       install "interrupt|links|micro|model_parallel|mpi|mutations|netns|no_mpi|options|peers|pipeline$|planted|ps_mpi"
+string(JOIN "|" left_out _slow$ seed08 "test_(accuracy|arithmetic|cuda_packages|equal_rows|explain|faults$|fetch|gpu_rehearsal"
+       install "interrupt|links|memory|micro|model_parallel|mpi|mutations|netns|no_mpi|options|peers|pipeline$|planted|ps_mpi"
        "readme|refusals|reports|results|rows|slurm|syscalls|weight_decay)")
 if(LOCKSTEP_TESTS_FOR STREQUAL "all")
   set(left_out "^$")
@@ -170,7 +170,7 @@ endif()
 # Tests of what only a build with hooks has take the program of the preset `hooks`, unless this
 # build has them itself; so does what only a build without MPI has, which that is.
 set(hooks_tests test_planted test_mutations test_mutations_slow test_schedules test_schedules_slow test_ps_schedules test_ps_schedules_slow
-    test_worker_failure test_delays test_no_mpi)
+    test_worker_failure test_delays test_no_mpi test_explain)
 file(GLOB integration_tests CONFIGURE_DEPENDS bench/tests/test_*.sh impl/tests/test_*.sh
      reports/tests/test_*.sh)
 foreach(source ${integration_tests})

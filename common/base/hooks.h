@@ -62,7 +62,9 @@
     BUG(stage_stale)        /* the last stage keeps its first variables */                         \
     BUG(micro_left_out)     /* the last micro-batch's gradient is not added */                     \
     BUG(border_wait)        /* a place does not wait for what comes over a border */               \
-    BUG(place_not_reduced)  /* the last place of each replica keeps its own gradients */
+    BUG(place_not_reduced)  /* the last place of each replica keeps its own gradients */           \
+    BUG(device_leak)        /* a step keeps 64 bytes of the first device's memory */               \
+    BUG(heap_leak)          /* a step keeps 64 bytes of the host's heap */
 
 #ifdef LOCKSTEP_HOOKS
 

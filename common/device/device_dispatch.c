@@ -87,7 +87,8 @@ ls_status ls_device_allocate(ls_device *device, ls_memory_use use, size_t bytes,
 {
     void *memory;
     LS_TRY(ls_pool_allocate(device->pool, use, bytes, &memory));
-    ls_status status = device->backend->zero(device, memory, bytes);
+    ls_status status =
+        ls_pool_is_counted(device->pool) ? LS_OK : device->backend->zero(device, memory, bytes);
     if (status) {
         ls_pool_release(device->pool, memory);
         return status;

@@ -21,9 +21,11 @@ const char *ls_memory_use_name(ls_memory_use use);
 
 /** How a device takes memory from the system. */
 typedef enum ls_memory_policy_kind {
-    LS_MEMORY_GROWTH,  /**< on demand, never given back before the device closes */
-    LS_MEMORY_ALL,     /**< nearly the whole capacity at the start */
-    LS_MEMORY_FRACTION /**< on demand, at most a fraction of the capacity */
+    LS_MEMORY_GROWTH,   /**< on demand, never given back before the device closes */
+    LS_MEMORY_ALL,      /**< nearly the whole capacity at the start */
+    LS_MEMORY_FRACTION, /**< on demand, at most a fraction of the capacity */
+    LS_MEMORY_COUNTED, /**< of CPU devices, to learn what is asked for: no limit, and memory that is
+                            not cleared, so that the machine gives next to none; not to be used */
 } ls_memory_policy_kind;
 
 /** How much a device takes. */
@@ -39,6 +41,7 @@ typedef struct ls_memory_ledger {
     size_t reserved;               /**< bytes taken from the system */
     size_t limit;                  /**< most that the policy lets it take */
     size_t allocations;            /**< calls of ls_device_allocate so far */
+    size_t refused;                /**< bytes of the latest request that did not fit; 0: none */
 } ls_memory_ledger;
 
 #endif

@@ -210,8 +210,10 @@ static ls_status allocate_locked(ls_pool *pool, ls_memory_use use, size_t bytes,
     block *found = find_free(pool, needed);
     if (!found) {
         ls_status status = LS_OK;
-        if (!grow(pool, needed, &status) || status)
+        if (!grow(pool, needed, &status) || status) {
+            pool->ledger.refused = needed;
             return fail_full(pool, use, bytes, status);
+        }
         found = find_free(pool, needed);
     }
     LS_TRY(cut(found, needed));
@@ -304,6 +306,11 @@ ls_memory_ledger ls_pool_ledger(const ls_pool *pool)
     return ledger;
 }
 
+bool ls_pool_is_counted(const ls_pool *pool)
+{
+    return pool->options.policy.kind == LS_MEMORY_COUNTED;
+}
+
 /* Sets the limit and the policy's text. */
 static ls_status set_policy(ls_pool *pool)
 {
@@ -317,6 +324,10 @@ static ls_status set_policy(ls_pool *pool)
     case LS_MEMORY_ALL:
         snprintf(pool->policy, sizeof pool->policy, "all");
         pool->ledger.limit = capacity - capacity / 20;
+        break;
+    case LS_MEMORY_COUNTED:
+        snprintf(pool->policy, sizeof pool->policy, "counted");
+        pool->ledger.limit = SIZE_MAX / 2;
         break;
     case LS_MEMORY_FRACTION:
         snprintf(pool->policy, sizeof pool->policy, "fraction=%.10g", policy.fraction);

@@ -7,6 +7,7 @@
  *     growth    a chunk when nothing free fits; never given back before the pool closes;
  *               at most the capacity
  *     fraction  the same, at most that fraction of the capacity
+ *     counted   the same, without a limit: address space, of which the system keeps what is written
  *     all       19/20 of the capacity as one chunk at the start; the rest is left to the system
  *
  * A request of at least an eighth of the growing unit gets a chunk of its own size, a smaller one a
@@ -64,6 +65,9 @@ bool ls_pool_release(ls_pool *pool, void *memory);
  */
 ls_status ls_pool_pin(ls_pool *pool, const void *memory,
                       ls_status (*pin)(void *start, size_t bytes), void (*unpin)(void *start));
+
+/** Whether its policy is LS_MEMORY_COUNTED. */
+bool ls_pool_is_counted(const ls_pool *pool);
 
 /** Any thread. */
 ls_memory_ledger ls_pool_ledger(const ls_pool *pool);

@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# What `results show` says in its last three lines: causes are planted, each so that it is most of the step on any
+# machine, and at least 9 of 10 are named. Two want a program with hooks that can make operations slow
+# (LOCKSTEP_SLOW); without them at most one of 8 may be missed. Prints what was said of each.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+unset LOCKSTEP_SLOW
+slow=yes
+! LOCKSTEP_SLOW='?' "$LOCKSTEP" --version >/dev/null 2>&1 || slow=no
+
+named=0
+planted=0
+cause() { # CAUSE EVIDENCE OPTION SLOW OPTIONS: what the second and the third line have
+    local cause=$1 evidence=$2 option=$3 slowed=$4
+    shift 4
+    if [ -n "$slowed" ] && [ $slow = no ]; then
+        printf '%-28s not planted: this program has no LOCKSTEP_SLOW\n' "$cause"
+        return
+    fi
+    planted=$((planted + 1))
+    # shellcheck disable=SC2086
+    ${slowed:+env LOCKSTEP_SLOW=$slowed} "$LOCKSTEP" run --data synthetic:2000 --steps 20 --warmup 3 --gate-steps 0 --quiet \
+        --results rows.db "$@" >out 2>err || wrong "$cause: cannot run"
+    lockstep_ok results show last --results rows.db
+    tail -n 3 out >said
+    expect "$cause: three lines" [ "$(grep -cE '^(Bound by |Evidence: |Try -)' said)" -eq 3 ]
+    printf '%-28s %s\n' "$cause" "$(head -n 1 said)"
+    if grep -q "^Bound by $cause: [0-9]*% of the mean step" said; then
+        named=$((named + 1))
+        expect "$cause: its evidence" grep -qE "^Evidence: .*$evidence.*\.$" said
+        expect "$cause: its option" grep -qE "^Try $option" said
+    fi
+}
+
+large="--model mlp:784-4096-10"
+# shellcheck disable=SC2086
+{
+    cause "a slow link" "links of latency=50us,bandwidth=20MB/s" "--batch 1024" "" \
+        --strategy mirrored --devices 2 --link latency=50us,bandwidth=20MB/s
+    cause "a small batch" "a device has 1 of the batch" "--batch 8" "" --model mlp --batch 1 --optimizer sgd
+    cause "a slow rank" "--inject delay=1:20ms" "--strategy ps --ps-backup-workers 1" "" \
+        --strategy mirrored --devices 2 --inject delay=1:20ms
+    cause "one server" "while 2 workers wait" "--ps-servers 2" "" $large --strategy ps --ranks 3 --ps-servers 1 --batch 4
+    cause "oversubscription" "8 devices share" "--devices [0-9]" "" \
+        --model mlp:784-512-10 --strategy mirrored --cpu-devices 8 --devices 8
+    cause "the loader" "gathering" "--shuffle no" gather:20ms --strategy mirrored --devices 2
+    cause "the optimizer on one device" "variable device alone" "--strategy mirrored" optimizer:20ms --strategy towers --devices 2
+    cause "the pipeline's bubble" "with 1 micro-batches for 3 stages" "--pipeline-microbatches 4" "" \
+        --model mlp:784-512-512-512-10 --strategy pipeline --devices 3 --pipeline-microbatches 1
+    cause "copies of towers" "fetch the variables" "--towers-staged yes" "" \
+        $large --strategy towers --devices 2 --variable-device cpu:2 --cpu-devices 3 --batch 2 --optimizer sgd
+    cause "memory bandwidth" "MiB of parameters" "--batch 32" "" --model mlp:784-2048-2048-10 --batch 4 --optimizer sgd
+}
+echo "$named of $planted are named"
+expect "9 of 10, or one less than all" [ "$named" -ge $((planted - 1)) ]
+expect "causes were planted" [ "$planted" -ge 8 ]
+finish

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# The student's page (impl/strategies/four-steps.md) is true: each of its `sh` blocks runs as it stands, in one folder, in
+# order, and the `text` block behind it is found in what that prints: its lines, in their order, with others between
+# them; `..` stands for anything, so no figure of time is compared. Leaves out: how the pictures look.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+page=$SOURCE_DIR/impl/strategies/four-steps.md
+mkdir build
+ln -s "$LOCKSTEP" build/lockstep
+
+checks=$(python3 - "$page" <<'P'
+import os, re, subprocess, sys
+blocks = re.findall(r"^```(\w+)\n(.*?)^```$", open(sys.argv[1], encoding="utf-8").read(), re.M | re.S)
+done = 0
+traces = " trace " in subprocess.run(["build/lockstep", "--help"], capture_output=True, text=True).stdout
+for at, (kind, text) in enumerate(blocks):
+    if kind != "sh":
+        assert kind == "text" and at and blocks[at - 1][0] == "sh", f"a block of what no command prints: {text}"
+        continue
+    if "lockstep trace" in text and not traces:
+        print("left out, for this program has no such command:", text, file=sys.stderr)
+        continue
+    run = subprocess.run(["bash", "-euo", "pipefail", "-c", text], capture_output=True, text=True, timeout=300)
+    assert run.returncode == 0, f"{text}: exit status {run.returncode}: {run.stderr}"
+    for name in re.findall(r"--out (\S+)", text):
+        assert os.path.getsize(name) > 1000, f"{name} is empty"
+    done += 1
+    lines = iter(run.stdout.splitlines())
+    for wanted in blocks[at + 1][1].splitlines() if at + 1 < len(blocks) and blocks[at + 1][0] == "text" else []:
+        pattern = ".*".join(re.escape(part.rstrip() if part is wanted else part) for part in wanted.split(".."))
+        assert any(re.fullmatch(pattern + r"\s*", line) for line in lines), \
+            f"{text}: no line (behind those before it) like\n  {wanted}\nin\n{run.stdout}"
+        done += 1
+print(done)
+P
+) || { wrong "the page is not true"; checks=1; }
+expect "blocks and lines were compared" [ "$checks" -gt 30 ]
+expect "the page of mirrored is named" grep -q '(README.md)' "$page"
+finish

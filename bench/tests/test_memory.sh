@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Memory told beforehand: --dry-run has, device by device and use by use, the bytes that a row of the same case then
+# counts, for every strategy, in one process and in several; a case that does not fit is an error before training that
+# says what each device needs, and for what most; and a case that fits exactly the limit named is none.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+small="--steps 2 --warmup 0 --results none --format jsonl --gate-steps 0"
+mlp="--model mlp:784-32-10 --data synthetic:600 --batch 60"
+told="[[dict((k, d[k]) for k in d['formula'] if k != 'peak') for d in r['memory']['devices']] for r in rows]"
+
+compare() { # WHAT: the rows kept as `told` say what the rows of the last command count
+    rows "$1: told as counted" "len(rows) == len(old('told')) > 0 and
+        [[(d.pop('device'), d)[1] for d in r['estimate']['memory_devices']] for r in old('told')] == $told"
+    rows "$1: by name of the device" "[[d['device'] for d in r['memory']['devices']] for r in rows] ==
+        [[d['device'] for d in r['estimate']['memory_devices']] for r in old('told')]"
+}
+
+case_of() { # OPTIONS: told, then run
+    lockstep run $small "$@" --dry-run
+    expect "dry run: status 0" [ "$code" -eq 0 ]
+    cp out told.kept
+    lockstep run $small "$@"
+    expect "run: status 0" [ "$code" -eq 0 ]
+    compare "$*"
+}
+case_of $mlp --strategy single
+case_of $mlp --strategy independent,local-sgd,mirrored,towers,ps,pipeline --devices 2,3
+case_of $mlp --strategy mirrored,towers --devices 3 --reduce exact
+case_of $mlp --strategy towers --devices 2 --variable-device cpu:2 --cpu-devices 3
+case_of $mlp --strategy towers --devices 2 --towers-staged yes --optimizer sgd,momentum,adam
+case_of $mlp --strategy ps --ranks 4 --ps-servers 2 --ps-mode sync,async
+case_of $mlp --strategy hybrid --devices 4 --hybrid-inner pipeline
+case_of $mlp --strategy mirrored --allreduce ring,tree,halving-doubling --devices 3 --link latency=1us,bandwidth=10GB/s
+case_of --strategy model-parallel --devices 2 --model twin-lstm:8 --data synthetic:60 --batch 20
+case_of --strategy mirrored --devices 2 --model cnn --data synthetic:60 --batch 20
+
+if command -v mpirun >/dev/null && ! "$LOCKSTEP" --version | grep -q 'OpenMPI *not in this build'; then
+    for options in "$mlp --strategy mirrored,pipeline" "$mlp --strategy ps --ps-servers 1"; do
+        bash "$library/mpirun.sh" 3 "$LOCKSTEP" run $small $options --dry-run >out 2>err || wrong "dry run: $options"
+        cp out told.kept
+        bash "$library/mpirun.sh" 3 "$LOCKSTEP" run $small $options >out 2>err || wrong "run: $options"
+        compare "3 ranks, $options"
+    done
+fi
+
+# ---- What does not fit ---------------------------------------------------------------------------
+
+small=${small/ --gate-steps 0/} # with the gate, which is first
+# refused LARGEST OPTIONS: an error row before training, which names the largest use first.
+refused() {
+    local largest=$1
+    shift
+    lockstep run $small "$@"
+    expect "status 3" [ "$code" -eq 3 ]
+    rows "an error without training" "all(r['result']['status'] == 'error' and 'time' not in r and 'train' not in r for r in rows)"
+    rows "what it needs, $largest first" "all(re.search(
+        r'^memory: cpu:\d: --memory fraction=\S+ allows [0-9.]+ [KMG]?i?B, and the case needs cpu:\S+: [0-9.]+ [KMG]iB( each)?: $largest [0-9.]+ '
+        r'.*; most is for $largest; .* may fit$', r['result']['reason']) for r in rows)"
+}
+refused optimizer --model mlp:784-32-10 --data synthetic:60 --batch 4 --strategy single,mirrored,towers --devices 1 --memory fraction=0.00001
+refused activations --model mlp:784-32-10 --strategy mirrored --devices 2 --memory fraction=0.0001 --batch 6000 --data synthetic:6000
+refused parameters --model mlp --data synthetic:60 --strategy ps --ranks 3 --memory fraction=0.000001 --optimizer sgd --batch 6
+lockstep run $small $mlp --strategy mirrored --devices 2 --memory fraction=0.00001 --dry-run
+expect "a dry run: status 3" [ "$code" -eq 3 ]
+expect "and the same words" grep -q '^lockstep: case 1: memory: cpu:0: .* and the case needs cpu:0+cpu:1: .* each: ' err
+finish

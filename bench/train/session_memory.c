@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+/* A session's memory; see session_memory.h. */
+#include "bench/train/session_memory.h"
+
+#include "common/base/numbers.h"
+
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { GROUPS_TOLD = 4 };
+
+/* ---- Needs ----------------------------------------------------------------------------------- */
+
+void ls_need_limits(const ls_session *session, ls_need *out)
+{
+    *out = (ls_need){0};
+    out->devices = calloc(session->device_count + 1, sizeof *out->devices);
+    for (size_t i = 0; out->devices && session->devices && i < session->device_count; i++) {
+        if (!session->devices[i]) /* it came to none after this one */
+            return;
+        const ls_memory_ledger ledger = ls_device_ledger(session->devices[i]);
+        ls_need_device *device = &out->devices[out->count++];
+        snprintf(device->name, sizeof device->name, "%s",
+                 ls_device_describe(session->devices[i])->text);
+        device->limit = ledger.limit;
+        out->full |= ledger.refused > 0;
+    }
+}
+
+void ls_need_of(const ls_session *session, ls_need *out)
+{
+    ls_need_limits(session, out);
+    for (size_t i = 0; i < out->count; i++)
+        out->devices[i].formula = session->run->kind->memory(session->run, i);
+}
+
+ls_need ls_need_copy(const ls_need *need)
+{
+    ls_need copy = {.devices = calloc(need->count + 1, sizeof *copy.devices)};
+    if (copy.devices && need->count) {
+        memcpy(copy.devices, need->devices, need->count * sizeof *copy.devices);
+        copy.count = need->count;
+    }
+    return copy;
+}
+
+/* Every rank's devices, `most` of each, of which counts[r] are there, one after the other. */
+static void take_over(ls_need *need, ls_need_device *all, const uint64_t *counts, int ranks,
+                      uint64_t most)
+{
+    size_t count = 0;
+    for (int r = 0; r < ranks; r++)
+        for (uint64_t i = 0; i < counts[r]; i++)
+            all[count++] = all[(uint64_t)r * most + i];
+    free(need->devices);
+    need->devices = all;
+    need->count = count;
+}
+
+ls_status ls_need_join(ls_comm *comm, ls_need *need)
+{
+    if (!comm)
+        return LS_OK;
+    const size_t ranks = (size_t)comm->size;
+    uint64_t mine = need->count, most = 0;
+    uint64_t *counts = calloc(ranks, sizeof *counts);
+    ls_status status = counts ? LS_OK : ls_fail_memory("ranks", ranks * sizeof *counts);
+    status = ls_comm_bring(comm, status, &mine, sizeof mine, counts);
+    for (size_t r = 0; r < ranks && !status; r++)
+        most = counts[r] > most ? counts[r] : most;
+    ls_need_device *padded = calloc(most + 1, sizeof *padded);
+    ls_need_device *all = calloc(ranks * most + 1, sizeof *all);
+    if (!status) {
+        if (padded && need->count)
+            memcpy(padded, need->devices, need->count * sizeof *padded);
+        if (!padded || !all)
+            status = ls_fail_memory("ranks", ranks * most * sizeof *all);
+        status = ls_comm_bring(comm, status, padded, most * sizeof *padded, all);
+    }
+    if (status)
+        free(all);
+    else
+        take_over(need, all, counts, comm->size, most);
+    free(padded);
+    free(counts);
+    return status;
+}
+
+void ls_need_free(ls_need *need)
+{
+    free(need->devices);
+    *need = (ls_need){0};
+}
+
+size_t ls_need_sum(const ls_memory_formula *formula)
+{
+    size_t sum = 0;
+    for (int use = 0; use < LS_MEMORY_USES; use++)
+        sum += formula->bytes[use];
+    return sum;
+}
+
+/* The largest use that is smaller than use `last`, or as large and behind it; -1: none is left. */
+static int next_use(const ls_memory_formula *formula, int last)
+{
+    int best = -1;
+    for (int use = 0; use < LS_MEMORY_USES; use++) {
+        const size_t bytes = formula->bytes[use];
+        const bool told = last >= 0 && (bytes > formula->bytes[last] ||
+                                        (bytes == formula->bytes[last] && use <= last));
+        if (bytes && !told && (best < 0 || bytes > formula->bytes[best]))
+            best = use;
+    }
+    return best;
+}
+
+static bool alike(const ls_need_device *a, const ls_need_device *b)
+{
+    return memcmp(&a->formula, &b->formula, sizeof a->formula) == 0;
+}
+
+size_t ls_need_print(FILE *stream, const ls_need *need, size_t first)
+{
+    const ls_need_device *device = &need->devices[first];
+    size_t count = 1;
+    char text[32];
+    while (first + count < need->count && alike(device, &device[count]))
+        count++;
+    if (count > 2)
+        fprintf(stream, "%s to ", device->name);
+    else if (count == 2)
+        fprintf(stream, "%s+", device->name);
+    fprintf(stream, "%s: %s%s", device[count - 1].name,
+            ls_format_bytes((double)ls_need_sum(&device->formula), text), count > 1 ? " each" : "");
+    const char *before = ": ";
+    for (int use = next_use(&device->formula, -1); use >= 0;
+         use = next_use(&device->formula, use)) {
+        fprintf(stream, "%s%s %s", before, ls_memory_use_name((ls_memory_use)use),
+                ls_format_bytes((double)device->formula.bytes[use], text));
+        before = ", ";
+    }
+    return count;
+}
+
+/* What makes the largest use smaller. */
+static const char *remedy_of(const ls_memory_formula *formula)
+{
+    static const char *const remedies[LS_MEMORY_USES] = {
+        [LS_MEMORY_PARAMETERS] = "a smaller model, one that is divided (--strategy pipeline, "
+                                 "model-parallel)",
+        [LS_MEMORY_GRADIENTS] = "a smaller model or --micro-shards, or one that is divided "
+                                "(--strategy pipeline, model-parallel)",
+        [LS_MEMORY_OPTIMIZER] = "--optimizer sgd, a smaller model, or one that is divided "
+                                "(--strategy pipeline, model-parallel)",
+        [LS_MEMORY_ACTIVATIONS] = "a smaller --batch, or more devices",
+        [LS_MEMORY_COMMUNICATION] = "a smaller --bucket-bytes, or another --allreduce",
+        [LS_MEMORY_WORKSPACE] = "a smaller --batch, or more devices",
+    };
+    return remedies[next_use(formula, -1)];
+}
+
+/* Devices whose need is more than the limit come first. */
+static const ls_need_device *fullest(const ls_need *need)
+{
+    const ls_need_device *most = need->devices;
+    for (size_t i = 1; i < need->count; i++)
+        if (ls_need_sum(&need->devices[i].formula) > ls_need_sum(&most->formula))
+            most = &need->devices[i];
+    return most;
+}
+
+ls_status ls_need_refuse(const ls_need *need, const char *memory)
+{
+    const ls_need_device *most = fullest(need);
+    char *text = NULL, limit[32];
+    size_t size, told = 0;
+    FILE *stream = open_memstream(&text, &size);
+    if (!stream || !ls_need_sum(&most->formula)) {
+        if (stream)
+            fclose(stream);
+        free(text);
+        return ls_fail_memory("the case", ls_need_sum(&most->formula));
+    }
+    for (size_t i = 0; i < need->count && told < GROUPS_TOLD; told++) {
+        fputs(i ? "; " : "", stream);
+        i += ls_need_print(stream, need, i);
+    }
+    fclose(stream);
+    const int use = next_use(&most->formula, -1);
+    ls_status status =
+        ls_fail(LS_CODE_MISSING, "memory", most->name,
+                "--memory %s allows %s, and the case needs %s; most is for %s; %s, or another "
+                "--memory may fit",
+                memory, ls_format_bytes((double)most->limit, limit), text,
+                ls_memory_use_name((ls_memory_use)use), remedy_of(&most->formula));
+    free(text);
+    return status;
+}
+
+/* ---- Growth ---------------------------------------------------------------------------------- */
+
+ls_held ls_held_by(const ls_session *session)
+{
+    const struct mallinfo2 heap = mallinfo2();
+    ls_held held = {.heap = heap.uordblks + heap.hblkhd};
+    for (size_t i = 0; i < session->device_count; i++) {
+        const ls_memory_ledger ledger = ls_device_ledger(session->devices[i]);
+        for (int use = 0; use < LS_MEMORY_USES; use++)
+            held.devices += ledger.in_use[use];
+    }
+    return held;
+}
+
+void ls_growth_add(ls_growth *growth, ls_held before, ls_held after, uint64_t steps)
+{
+    growth->devices += (double)after.devices - (double)before.devices;
+    growth->steps += steps;
+    growth->heap[growth->puts++] = ((double)after.heap - (double)before.heap) / (double)steps;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double ls_growth_per_step(const ls_growth *growth)
+{
+    if (!growth->puts)
+        return 0;
+    qsort(growth->heap, growth->puts, sizeof *growth->heap, compare);
+    const double heap = growth->heap[growth->puts / 4];
+    return growth->devices / (double)growth->steps + (heap > 0 ? heap : 0);
+}

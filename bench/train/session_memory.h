@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/* A session's memory: what it needs on each device, by formula, and what its steps take and keep.
+ */
+#ifndef LS_BENCH_TRAIN_SESSION_MEMORY_H
+#define LS_BENCH_TRAIN_SESSION_MEMORY_H
+
+#include "bench/train/session_state.h"
+
+#include <stdio.h>
+
+/** Of one device. */
+typedef struct ls_need_device {
+    char name[40];
+    size_t limit; /**< bytes that --memory allows */
+    ls_memory_formula formula;
+} ls_need_device;
+
+/** Owned by the caller (ls_need_free). */
+typedef struct ls_need {
+    ls_need_device *devices;
+    size_t count;
+    bool full; /**< one of them had no room */
+} ls_need;
+
+/** Of an open session. NULL devices where there is no memory to say it. */
+void ls_need_of(const ls_session *session, ls_need *out);
+
+/** The same of one that could not be opened: all but the formulas. */
+void ls_need_limits(const ls_session *session, ls_need *out);
+ls_need ls_need_copy(const ls_need *need);
+void ls_need_free(ls_need *need);
+
+/** All ranks' devices, in their order. By all processes of the case; `comm` may be NULL. */
+ls_status ls_need_join(ls_comm *comm, ls_need *need);
+
+/** Bytes by all uses. */
+size_t ls_need_sum(const ls_memory_formula *formula);
+
+/**
+ * Devices that need the same as device `first`, and what they need, in words, the largest first:
+ * "cpu:0+cpu:1: 2.3 MiB each: activations 1.1 MiB, optimizer 795.1 KiB, ..". Returns how many
+ * devices of the list, from `first` on, it is about.
+ */
+size_t ls_need_print(FILE *stream, const ls_need *need, size_t first);
+
+/** The refusal of a case that has no room: what each device needs and for what, and what --memory,
+ *  in the option's words, allows. */
+ls_status ls_need_refuse(const ls_need *need, const char *memory);
+
+/** Bytes at a moment. */
+typedef struct ls_held {
+    size_t devices; /**< by their ledgers */
+    size_t heap;    /**< of the host, by the C library: with malloc's heads, so 64 bytes are 80 */
+} ls_held;
+
+/** Blind to memory that is mapped without malloc. */
+ls_held ls_held_by(const ls_session *session);
+
+/** What steps took and kept. */
+typedef struct ls_growth {
+    double *heap; /**< [puts] bytes a step */
+    size_t puts;
+    double devices; /**< bytes of all steps */
+    uint64_t steps;
+} ls_growth;
+
+/** `steps` were put, and are done. growth->heap has room for one put more. */
+void ls_growth_add(ls_growth *growth, ls_held before, ls_held after, uint64_t steps);
+
+/** Bytes a step: what devices keep, and what three puts of four make the heap grow by at least: a
+ *  library that takes some memory now and then is no leak. Sorts growth->heap. */
+double ls_growth_per_step(const ls_growth *growth);
+
+#endif

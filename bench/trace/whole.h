@@ -27,6 +27,9 @@ typedef struct ls_shown {
     int32_t use, reserved;
 } ls_shown;
 
+/** Of ls_shown.slice: a lane that has no more to do until the others have ended, too. */
+enum { LS_SHOWN_END = -1 };
+
 /** A message or a copy between devices of a step that is shown: both its ends. */
 typedef struct ls_flow {
     int64_t from_slice, to_slice; /**< the first of the sender's run that works, the last of the

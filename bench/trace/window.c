@@ -55,6 +55,9 @@ static void show_all(ls_whole_trace *whole)
                 show(whole, (int64_t)i, t->parts[part].begin_ns, t->parts[part].end_ns,
                      t->parts[part].use);
         }
+        if (t->lanes[l].main && whole->first[l + 1] > whole->first[l])
+            show(whole, LS_SHOWN_END, t->slices[whole->first[l + 1] - 1].end_ns, whole->end_ns,
+                 LS_TIME_WAIT);
     }
     whole->shown_first[t->lane_count] = whole->shown_count;
 }
@@ -80,7 +83,7 @@ static void sum_up(ls_whole_trace *whole)
 ls_status ls_whole_trace_window(ls_whole_trace *whole, bool together)
 {
     const ls_trace *t = &whole->trace;
-    const size_t most = t->slice_count + t->part_count + 1;
+    const size_t most = t->slice_count + t->part_count + t->lane_count + 1;
     whole->shown = calloc(most, sizeof *whole->shown);
     whole->shown_first = calloc(t->lane_count + 1, sizeof *whole->shown_first);
     if (!whole->shown || !whole->shown_first)

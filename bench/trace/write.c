@@ -89,17 +89,20 @@ static void put_place(const writer *w, int lane, uint64_t ns)
     put_us(w, "ts", ns - w->whole->begin_ns);
 }
 
-static void put_slice(writer *w, const ls_shown *shown)
+static void put_slice(writer *w, int lane, const ls_shown *shown)
 {
-    const ls_trace_slice *s = &w->whole->trace.slices[shown->slice];
+    static const ls_trace_slice end = {.name = "wait for the others' end"};
+    const bool ends = shown->slice == LS_SHOWN_END;
+    const ls_trace_slice *s = ends ? &end : &w->whole->trace.slices[shown->slice];
+    const int step = ends ? (int)w->whole->steps : s->step + 1 - w->whole->lead;
     begin_event(w);
     fprintf(w->file, "{\"name\":\"%s\",\"cat\":\"%s\",\"ph\":\"X\"", s->name,
             categories[shown->use]);
-    put_place(w, s->lane, shown->begin_ns);
+    put_place(w, lane, shown->begin_ns);
     put_us(w, "dur", shown->end_ns - shown->begin_ns);
     fprintf(w->file, ",\"args\":{\"layer\":\"%s\",\"bytes\":%.0f,\"flops\":%.0f,\"step\":%d%s}}",
-            s->layer, s->bytes, s->flops, s->step + 1 - w->whole->lead,
-            w->whole->critical[shown->slice] ? ",\"critical\":true" : "");
+            s->layer, s->bytes, s->flops, step,
+            !ends && w->whole->critical[shown->slice] ? ",\"critical\":true" : "");
 }
 
 /* ---- Flows ----------------------------------------------------------------------------------- */
@@ -260,8 +263,9 @@ ls_status ls_trace_write(const ls_whole_trace *whole, const char *path, int devi
     json_dumpf(other, w.file, JSON_COMPACT | JSON_REAL_PRECISION(9));
     fputs(",\"traceEvents\":[", w.file);
     name_lanes(&w);
-    for (size_t i = 0; i < whole->shown_count; i++)
-        put_slice(&w, &whole->shown[i]);
+    for (int l = 0; l < (int)whole->trace.lane_count; l++)
+        for (size_t i = whole->shown_first[l]; i < whole->shown_first[l + 1]; i++)
+            put_slice(&w, l, &whole->shown[i]);
     for (size_t i = 0; i < whole->flow_count; i++)
         put_flow(&w, &whole->flows[i], i + 1);
     fputs("\n]}\n", w.file);

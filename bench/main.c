@@ -106,7 +106,10 @@ static const command_entry commands[] = {
      .examples = {"list", "list strategies"}, .alone = ls_command_list},
     {"results", " VERB [ARGUMENT]... [--OPTION VALUE]...", "rows of the results database",
      LS_FOR_RESULTS, .more = ls_command_results_help, .alone = ls_command_results},
-    {"report", "", "plots and one page from results", 0, .run = NULL},
+    {"report", " --out DIR [--OPTION VALUE]...", "plots and one page from results", LS_FOR_REPORT,
+     .examples = {"report --out report",
+                  "report --results a.db --results b.jsonl --against cpu --out report"},
+     .alone = ls_command_report},
     {"regress", "", "compares two sets of results", 0, .run = NULL},
     {"trace", "", "steps as a trace file", 0, .run = NULL},
 };

@@ -29,6 +29,7 @@ ls_status ls_command_devices(const ls_processes *processes, int argc, char **arg
 ls_status ls_command_results(int argc, char **argv, int *exit_status);
 /** What `results --help` says before the options: the verbs, and two examples. */
 void ls_command_results_help(FILE *stream);
+ls_status ls_command_report(int argc, char **argv, int *exit_status);
 ls_status ls_command_list(int argc, char **argv, int *exit_status);
 
 /** `lockstep --version`: version, commit, build, and the libraries that are in it. */

@@ -5,13 +5,11 @@
  * results file, by its first bytes.
  */
 #include "bench/commands/results_verbs.h"
+#include "bench/output/rows_file.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-
-enum { ROW_SCHEMA = 1 };
 
 typedef struct import_task {
     ls_results *into;
@@ -29,62 +27,6 @@ static ls_status take_row(void *context, int64_t number, const json_t *row)
     return there ? LS_OK : ls_results_put(task->into, row);
 }
 
-/* NULL where the line is a row. */
-static const char *why_no_row(const json_t *row)
-{
-    const char *id = json_string_value(json_object_get(row, "id"));
-    const json_t *schema = json_object_get(row, "schema");
-    if (!json_is_object(row))
-        return "is no JSON object";
-    if (!id || !*id)
-        return "has no id, so it is no row";
-    if (!json_is_string(json_object_get(row, "timestamp")))
-        return "has no timestamp, so it is no row";
-    if (!json_is_integer(schema) || json_integer_value(schema) != ROW_SCHEMA)
-        return "is a row of another schema";
-    return NULL;
-}
-
-static ls_status import_lines(import_task *task, FILE *stream, const char *path)
-{
-    char *line = NULL, where[64];
-    size_t capacity = 0, number = 0;
-    ssize_t length;
-    ls_status status = LS_OK;
-    while (!status && (length = getline(&line, &capacity, stream)) >= 0) {
-        json_error_t error;
-        number++;
-        if (strspn(line, " \t\r\n") == (size_t)length)
-            continue;
-        json_t *row = json_loadb(line, (size_t)length, 0, &error);
-        const char *why = row ? why_no_row(row) : "is no JSON";
-        snprintf(where, sizeof where, "line %zu", number);
-        if (why)
-            status = ls_status_within(
-                "import", path,
-                ls_fail(LS_CODE_MISSING, where, NULL,
-                        "%s; give what --format jsonl printed, or a results file (nothing of this "
-                        "one was taken)",
-                        why));
-        else
-            status = take_row(task, 0, row);
-        json_decref(row);
-    }
-    free(line);
-    if (!status && ferror(stream))
-        status = ls_fail(LS_CODE_MISSING, "import", path, "cannot be read: %s", strerror(errno));
-    return status;
-}
-
-static ls_status import_results(import_task *task, const char *path)
-{
-    ls_results *from;
-    LS_TRY(ls_results_open(path, false, &from));
-    ls_status status = ls_results_each(from, LS_ROWS_WHOLE, take_row, task);
-    ls_results_close(from);
-    return status;
-}
-
 static bool is_same_file(const char *path, const char *other)
 {
     struct stat a, b;
@@ -96,23 +38,13 @@ ls_status ls_results_import(ls_results_task *task)
 {
     const char *path = task->set->operands[1];
     import_task work = {.into = task->results};
-    char start[16] = "";
-    struct stat facts;
     if (is_same_file(path, task->file))
         return ls_fail(LS_CODE_USAGE, "import", path, "is the file to import into; give another");
-    FILE *stream = stat(path, &facts) == 0 && S_ISDIR(facts.st_mode) ? NULL : fopen(path, "rb");
-    if (!stream)
-        return ls_fail(LS_CODE_MISSING, "import", path, "%s; give JSON lines or a results file",
-                       errno ? strerror(errno) : "is a folder");
-    const bool database = fread(start, 1, sizeof start, stream) == sizeof start &&
-                          memcmp(start, "SQLite format 3", sizeof start) == 0;
-    rewind(stream);
     ls_status status = ls_results_begin(task->results);
     if (!status) {
-        status = database ? import_results(&work, path) : import_lines(&work, stream, path);
+        status = ls_rows_each("import", path, take_row, &work);
         status = ls_results_end(task->results, status);
     }
-    fclose(stream);
     if (!status)
         printf("%zu rows imported, %zu were there already\n", work.added, work.there);
     return status;

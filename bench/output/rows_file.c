@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/* Rows file; see rows_file.h. */
+#include "bench/output/rows_file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { ROW_SCHEMA = 1 };
+
+/* NULL where the line is a row. */
+static const char *why_no_row(const json_t *row)
+{
+    const char *id = json_string_value(json_object_get(row, "id"));
+    const json_t *schema = json_object_get(row, "schema");
+    if (!json_is_object(row))
+        return "is no JSON object";
+    if (!id || !*id)
+        return "has no id, so it is no row";
+    if (!json_is_string(json_object_get(row, "timestamp")))
+        return "has no timestamp, so it is no row";
+    if (!json_is_integer(schema) || json_integer_value(schema) != ROW_SCHEMA)
+        return "is a row of another schema";
+    return NULL;
+}
+
+static ls_status read_lines(const char *what, FILE *stream, const char *path, ls_row_visit visit,
+                            void *context)
+{
+    char *line = NULL, where[64];
+    size_t capacity = 0;
+    int64_t number = 0;
+    ssize_t length;
+    ls_status status = LS_OK;
+    while (!status && (length = getline(&line, &capacity, stream)) >= 0) {
+        json_error_t error;
+        number++;
+        if (strspn(line, " \t\r\n") == (size_t)length)
+            continue;
+        json_t *row = json_loadb(line, (size_t)length, 0, &error);
+        const char *why = row ? why_no_row(row) : "is no JSON";
+        snprintf(where, sizeof where, "line %lld", (long long)number);
+        if (why)
+            status = ls_status_within(
+                what, path,
+                ls_fail(LS_CODE_MISSING, where, NULL,
+                        "%s; give what --format jsonl printed, or a results file (nothing of this "
+                        "one was taken)",
+                        why));
+        else
+            status = visit(context, number, row);
+        json_decref(row);
+    }
+    free(line);
+    if (!status && ferror(stream))
+        status = ls_fail(LS_CODE_MISSING, what, path, "cannot be read: %s", strerror(errno));
+    return status;
+}
+
+static ls_status read_results(const char *path, ls_row_visit visit, void *context)
+{
+    ls_results *from;
+    LS_TRY(ls_results_open(path, false, &from));
+    ls_status status = ls_results_each(from, LS_ROWS_WHOLE, visit, context);
+    ls_results_close(from);
+    return status;
+}
+
+ls_status ls_rows_each(const char *what, const char *path, ls_row_visit visit, void *context)
+{
+    char start[16] = "";
+    struct stat facts;
+    FILE *stream = stat(path, &facts) == 0 && S_ISDIR(facts.st_mode) ? NULL : fopen(path, "rb");
+    if (!stream)
+        return ls_fail(LS_CODE_MISSING, what, path, "%s; give JSON lines or a results file",
+                       errno ? strerror(errno) : "is a folder");
+    const bool database = fread(start, 1, sizeof start, stream) == sizeof start &&
+                          memcmp(start, "SQLite format 3", sizeof start) == 0;
+    rewind(stream);
+    ls_status status = database ? read_results(path, visit, context)
+                                : read_lines(what, stream, path, visit, context);
+    fclose(stream);
+    return status;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Rows file: rows of JSON lines, as --format jsonl prints them, or of a results database; which of
+ * these a file is, its first bytes say.
+ */
+#ifndef LS_BENCH_OUTPUT_ROWS_FILE_H
+#define LS_BENCH_OUTPUT_ROWS_FILE_H
+
+#include "bench/output/results_db.h"
+
+/** Visits every row. LS_CODE_MISSING, of `what`, where the file cannot be read, or names the line
+ *  that is no row of this schema. */
+ls_status ls_rows_each(const char *what, const char *path, ls_row_visit visit, void *context);
+
+#endif

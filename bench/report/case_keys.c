@@ -136,25 +136,35 @@ json_t *ls_report_differences(const json_t *rows, const char *ignore)
     return out;
 }
 
-char *ls_report_label(const json_t *row, const json_t *differences, const char *against, char *out,
-                      size_t size)
+/* What differs, first the words ("async" of ps_mode), then what needs its name. */
+static void append_options(const json_t *row, const json_t *names, const char *strategy, bool words,
+                           char *out, size_t size)
 {
-    const char *strategy = ls_report_strategy(row), *name;
     const size_t length = strlen(strategy);
+    const char *name;
     json_t *unused;
-    snprintf(out, size, "%s", strategy);
-    json_object_foreach(json_object_get(differences, strategy), name, unused)
+    json_object_foreach((json_t *)(size_t)names, name, unused)
     {
         char *text = ls_value_text(json_object_get(json_object_get(row, "case"), name));
+        const bool own = strncmp(name, strategy, length) == 0 && name[length] == '_';
+        const bool word = text && own && strspn(text, "0123456789.-") < strlen(text);
         (void)unused;
-        if (text && *text) { /* ps_mode of ps is its mode */
-            const bool own = strncmp(name, strategy, length) == 0 && name[length] == '_';
-            const char *shown = own ? name + length + 1 : name;
-            append(out, size, " ", own && strcmp(shown, "mode") == 0 ? "" : shown);
-            append(out, size, own && strcmp(shown, "mode") == 0 ? "" : "=", text);
+        if (text && *text && word == words && !(own && strcmp(text, "0") == 0)) {
+            append(out, size, " ", word ? "" : own ? name + length + 1 : name);
+            append(out, size, word ? "" : "=", text);
         }
         free(text);
     }
+}
+
+char *ls_report_label(const json_t *row, const json_t *differences, const char *against, char *out,
+                      size_t size)
+{
+    const char *strategy = ls_report_strategy(row);
+    const json_t *names = json_object_get(differences, strategy);
+    snprintf(out, size, "%s", strategy);
+    append_options(row, names, strategy, true, out, size);
+    append_options(row, names, strategy, false, out, size);
     if (against) {
         char value[96];
         append(out, size, ", ", ls_report_text(row, against, value, sizeof value));

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WIDTH = 560, HEIGHT = 400, BAR = 24, TITLE_WIDTH = 54, SUB_WIDTH = 86, NAME_WIDTH = 22 };
+enum { WIDTH = 560, HEIGHT = 400, BAR = 24, TITLE_WIDTH = 54, SUB_WIDTH = 86, NAME_WIDTH = 21 };
 
 static const char *const colours[] = {"#4d4d4d", "#d55e00", "#0072b2", "#7b3294", "#009e73",
                                       "#cc79a7", "#e69f00", "#56b4e9", "#882255"};
@@ -172,10 +172,28 @@ static void print_look(FILE *stream, const json_t *one)
             peer ? (int)(1 + variant % 4) : markers[style % 9]);
 }
 
+/* How much of the names all series share: their strategy, and a blank. */
+static size_t shared_prefix(const json_t *figure)
+{
+    const json_t *all = json_object_get(figure, "series"), *one;
+    const char *first = text_of(json_array_get(all, 0), "strategy");
+    const size_t length = strlen(first);
+    size_t s;
+    json_array_foreach(all, s, one)
+    {
+        const char *name = text_of(one, "name");
+        if (*text_of(one, "strategy") &&
+            (strcmp(text_of(one, "strategy"), first) != 0 || name[length] != ' '))
+            return 0;
+    }
+    return length ? length + 1 : 0;
+}
+
 static void print_names(FILE *stream, const json_t *figure, const extent *box, bool log_y)
 {
     mark marks[64];
     size_t count = 0;
+    const size_t shared = shared_prefix(figure);
     const double apart = 0.062;
     const json_t *one;
     size_t s;
@@ -196,7 +214,8 @@ static void print_names(FILE *stream, const json_t *figure, const extent *box, b
     for (size_t i = 0; i < count; i++) {
         const json_t *named = json_array_get(json_object_get(figure, "series"), marks[i].series);
         fputs("set label ", stream);
-        quote_short(stream, text_of(named, "name"), NAME_WIDTH);
+        quote_short(stream, text_of(named, "name") + (*text_of(named, "strategy") ? shared : 0),
+                    NAME_WIDTH);
         fprintf(stream, " at graph 1.035,%.4f left offset 0.6,0 tc rgb '#222222' font ',12' point ",
                 marks[i].place);
         print_look(stream, named);
@@ -262,18 +281,18 @@ static void print_frame(FILE *stream, const json_t *figure, int height, ls_pictu
 {
     static const char *const terminals[] = {
         "svg size %d,%d font 'sans-serif,13' noenhanced background '#ffffff'",
-        "pngcairo size %d,%d font 'Sans,13' fontscale 2 lw 2 ps 2 noenhanced background '#ffffff'",
-        "pdfcairo size %d,%dcm font 'Sans,13' fontscale 0.46 lw 0.6 ps 0.5 noenhanced",
+        "pngcairo size %d,%d font 'Sans,13' fontscale 1.75 lw 2 ps 2 noenhanced background "
+        "'#ffffff'",
     };
     static const char *const endings[] = {"svg", "png", "pdf"};
     char terminal[256];
     if (kind == LS_PICTURE_PDF)
-        snprintf(
-            terminal, sizeof terminal,
-            "pdfcairo size 8.6cm,%.2fcm font 'Sans,13' fontscale 0.46 lw 0.6 ps 0.5 noenhanced",
-            8.6 * height / WIDTH);
+        snprintf(terminal, sizeof terminal,
+                 "pdfcairo size 8.6cm,%.2fcm font 'Sans,13' fontscale 0.4 lw 0.6 ps 0.5 noenhanced",
+                 8.6 * height / WIDTH);
     else
-        snprintf(terminal, sizeof terminal, terminals[kind], WIDTH << kind, height << kind);
+        snprintf(terminal, sizeof terminal, terminals[kind == LS_PICTURE_PNG], WIDTH << kind,
+                 height << kind);
     fprintf(stream,
             "reset\nset encoding utf8\nset terminal %s\nset output '%s.%s'\n"
             "set border 3 lc rgb '#767676'\nset tics nomirror textcolor rgb '#222222' scale 0.5\n"
@@ -285,7 +304,7 @@ static void print_frame(FILE *stream, const json_t *figure, int height, ls_pictu
     print_lines(stream, text_of(figure, "foot"), 100, 1, 10, "#555555", height - 12, height);
     fputs("set xlabel ", stream);
     quote(stream, text_of(figure, "x"), strlen(text_of(figure, "x")));
-    fputs(" textcolor rgb '#222222' font ',12' offset 0,0.3\n", stream);
+    fputs(" textcolor rgb '#222222' font ',12' offset 0,0.7\n", stream);
 }
 
 static void print_points(FILE *stream, const json_t *one, size_t index)
@@ -305,7 +324,7 @@ static void print_format(FILE *stream, const json_t *figure)
     if (strcmp(unit, "%") == 0)
         fputs("set ytics add format '%h'\nset format y '%g'\n", stream);
     else if (strcmp(unit, "bytes") == 0)
-        fputs("set format y '%.0b%BB'\n", stream);
+        fputs("set format y '%.1b %BB'\n", stream);
     else
         fputs("set format y '%.3s%c'\nset format y '%h'\n", stream);
 }
@@ -330,7 +349,7 @@ static void script_lines(FILE *stream, const json_t *figure, ls_picture kind)
     fprintf(stream,
             "set lmargin at screen 0.115\nset rmargin at screen 0.70\nset tmargin at screen %s\n"
             "set bmargin at screen 0.17\nset grid ytics lt 1 lc rgb '#dddddd' lw 1\n",
-            "0.78");
+            "0.775");
     fprintf(stream, "set label ");
     quote_short(stream, text_of(figure, "y"), 60);
     fputs(" at graph -0.1,1.045 left font ',12' tc rgb '#555555'\n", stream);
@@ -390,7 +409,7 @@ static void script_bars(FILE *stream, const json_t *figure, ls_picture kind)
 {
     const bool ranges = strcmp(text_of(figure, "kind"), "ranges") == 0;
     const size_t count = json_array_size(json_object_get(figure, "categories"));
-    const int height = 165 + BAR * (int)(count > 2 ? count : 2);
+    const int height = 177 + BAR * (int)(count > 2 ? count : 2);
     const json_t *one;
     const extent box = measure(figure);
     size_t s, drawn = 0;
@@ -401,7 +420,7 @@ static void script_bars(FILE *stream, const json_t *figure, ls_picture kind)
             "set lmargin at screen 0.42\nset rmargin at screen 0.96\nset tmargin at screen %.4f\n"
             "set bmargin at screen %.4f\nset grid xtics lt 1 lc rgb '#dddddd' lw 1\n"
             "set yrange [%.1f:-0.6]\nset xrange [0:%.17g]\n",
-            1 - 95.0 / height, 62.0 / height, (double)count - 0.4, box.high[1] * 1.04);
+            1 - 95.0 / height, 74.0 / height, (double)count - 0.4, box.high[1] * 1.04);
     json_array_foreach(json_object_get(figure, "series"), s, one)
     {
         const char *colour = ranges ? colours[ranges && s ? 1 : 2] : part_colours[s % 6];
@@ -411,7 +430,7 @@ static void script_bars(FILE *stream, const json_t *figure, ls_picture kind)
                 " at screen %.4f,%.4f left offset 0.8,0 font ',12' tc rgb '#222222' point "
                 "pt %d ps 1 lc rgb '%s'\n",
                 x + 0.015, 1 - 82.0 / height, ranges ? (s ? 1 : 7) : 5, colour);
-        x += 0.05 + 0.0128 * (double)strlen(text_of(one, "name"));
+        x += 0.045 + 0.0106 * (double)strlen(text_of(one, "name"));
         print_points(stream, one, s);
     }
     fputs("set style fill solid 1 noborder\nplot ", stream);

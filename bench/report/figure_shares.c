@@ -4,6 +4,7 @@
 #include "bench/report/case_keys.h"
 #include "bench/report/figures.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct share_kind {
@@ -29,6 +30,31 @@ static const share_kind kinds[] = {
      "A bar is what the fullest device of the newest row of a case holds, by use."},
 };
 
+static int by_name(const void *a, const void *b)
+{
+    const char *const *x = a, *const *y = b;
+    return strverscmp(*x, *y); /* 2 before 16 */
+}
+
+/* The same members, by name; takes the object. */
+static json_t *sorted(json_t *cases)
+{
+    json_t *out = json_object(), *unused;
+    const char *names[LS_CATEGORIES_MOST + 1], *name;
+    size_t count = 0;
+    json_object_foreach(cases, name, unused)
+    {
+        (void)unused;
+        if (count < LS_CATEGORIES_MOST)
+            names[count++] = name;
+    }
+    qsort(names, count, sizeof *names, by_name);
+    for (size_t i = 0; i < count; i++)
+        json_object_set(out, names[i], json_object_get(cases, names[i]));
+    json_decref(cases);
+    return out;
+}
+
 /* The newest row of each case of the group, as {label: row}. */
 static json_t *cases_of(const json_t *rows, const char *against, const char *name, json_t *left_out)
 {
@@ -39,7 +65,7 @@ static json_t *cases_of(const json_t *rows, const char *against, const char *nam
         char label[300], count[48];
         ls_report_label(row, differences, against, label, 256);
         const size_t used = strlen(label);
-        snprintf(label + used, sizeof label - used, ", %s dev.",
+        snprintf(label + used, sizeof label - used, " on %s",
                  ls_figure_value(ls_report_devices(row), "", count));
         const bool there = json_object_get(out, label) != NULL;
         older += there;
@@ -59,7 +85,7 @@ static json_t *cases_of(const json_t *rows, const char *against, const char *nam
                                            "--where chooses",
                                            name, dropped, LS_CATEGORIES_MOST));
     json_decref(differences);
-    return out;
+    return sorted(out);
 }
 
 static void finish(json_t *figure, const char *x, const char *unit, const char *means,
@@ -96,7 +122,7 @@ static void add_bars(json_t *figure, const share_kind *kind, const json_t *cases
     const char *label;
     json_t *row;
     char best[256] = "", title[400], shown[48];
-    double best_sum = 0, best_share = 0;
+    double best_sum = 0, best_share = 0, most = -2;
     for (size_t p = 0; kind->parts[p]; p++)
         new_series(figure, kind->shown[p], (int)p);
     json_object_foreach((json_t *)(size_t)cases, label, row)
@@ -112,10 +138,15 @@ static void add_bars(json_t *figure, const share_kind *kind, const json_t *cases
             first = p == 0 ? value : first;
         }
         json_array_append_new(names, json_string(label));
-        const bool larger = scale > 1 ? sum > best_sum : sum > 0 && first / sum > best_share;
+        const bool apart = strcmp(ls_report_strategy(row), "independent") == 0;
+        const double devices = apart ? -1 : ls_report_devices(row); /* of the most devices */
+        const bool larger = scale > 1 ? sum > best_sum
+                                      : sum > 0 && (devices > most ||
+                                                    (devices >= most && first / sum > best_share));
         if (larger) {
             snprintf(best, sizeof best, "%s", label);
             best_sum = sum;
+            most = devices;
             best_share = sum > 0 ? first / sum : 0;
         }
     }
@@ -156,14 +187,13 @@ static void add_ranges(json_t *figure, const json_t *cases)
            title);
 }
 
-static json_t *with(const json_t *rows, const char *group)
+/* Rows that have a number at the path. */
+static json_t *with(const json_t *rows, const char *path)
 {
     json_t *out = json_array();
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        json_t *row = json_array_get(rows, i);
-        if (json_object_size(json_object_get(row, group)) > 0)
-            json_array_append(out, row);
-    }
+    for (size_t i = 0; i < json_array_size(rows); i++)
+        if (ls_report_number(json_array_get(rows, i), path, -1) >= 0)
+            json_array_append(out, json_array_get(rows, i));
     return out;
 }
 
@@ -172,7 +202,9 @@ static void add_kind(json_t *figures, const share_kind *kind, const json_t *rows
 {
     static const char *const paths[] = {"case.model", "case.data", "case.batch_global", NULL};
     const char *name = kind ? kind->name : "step-times";
-    json_t *fit = with(rows, kind ? strcmp(name, "memory") == 0 ? "memory" : "waterfall" : "time");
+    json_t *fit = with(rows, !kind                         ? "time.step_ms.p99"
+                             : strcmp(name, "memory") == 0 ? "memory.devices.parameters"
+                                                           : "waterfall.compute_ms");
     json_t *groups = ls_figure_groups(fit, paths, against);
     json_t *largest = ls_figure_largest(groups, name, left_out);
     if (json_array_size(fit) == 0)

@@ -81,7 +81,7 @@ json_t *ls_figure_add(json_t *figures, const char *name, const char *kind, const
     ls_report_text(row, "timestamp", stamp, 11);
     ls_report_machine(row, machine, sizeof machine);
     snprintf(sub, sizeof sub, "%s%s%s", model, *model && *about ? ", " : "", about);
-    snprintf(foot, sizeof foot, "%s%scommit %s, %s, %zu rows", machine, *machine ? ", " : "",
+    snprintf(foot, sizeof foot, "%s%scommit %s, %s, rows: %zu", machine, *machine ? ", " : "",
              *commit ? commit : "not known", stamp, json_array_size(rows));
     json_t *figure = json_pack("{s:s,s:s,s:s,s:s,s:s,s:[]}", "name", own, "kind_of", name, "kind",
                                kind, "sub", sub, "foot", foot, "series");

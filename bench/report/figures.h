@@ -22,7 +22,7 @@ json_t *ls_report_figures(const json_t *rows, const char *against, json_t *left_
 
 /* ---- For the files that make them ------------------------------------------------------------ */
 
-enum { LS_FIGURES_OF_A_KIND = 3, LS_SERIES_MOST = 10, LS_CATEGORIES_MOST = 24 };
+enum { LS_FIGURES_OF_A_KIND = 3, LS_SERIES_MOST = 14, LS_CATEGORIES_MOST = 24 };
 
 /** Members of `case` that no series is told apart by. */
 extern const char ls_report_plain[];

@@ -119,6 +119,11 @@ static bool is_candidate(const json_t *row)
     return !ls_report_is_peer(row) && strcmp(ls_report_strategy(row), "independent") != 0;
 }
 
+static const char *unit_of(const json_t *row)
+{
+    return ls_report_devices(row) > 1 ? "devices" : "device";
+}
+
 static json_t *sentence(const json_t *cases, const json_t *fastest)
 {
     const json_t *row = json_object_get(fastest, "row"), *next = NULL;
@@ -132,7 +137,7 @@ static json_t *sentence(const json_t *cases, const json_t *fastest)
     }
     ls_figure_value(ls_report_number(row, "time.samples_per_s", 0), "samples/s", rate);
     if (!next)
-        return json_sprintf("%s device(s) is the only case here: %s", name, rate);
+        return json_sprintf("%s %s is the only case here: %s", name, unit_of(row), rate);
     ratio_of(row, json_object_get(next, "row"), ratio);
     /* what counts is samples, and weak cases have more of them in a step */
     const double share = ls_report_number(row, "time.samples_per_s", 0) /
@@ -140,13 +145,13 @@ static json_t *sentence(const json_t *cases, const json_t *fastest)
     const double scale = share / ratio[0];
     const char *other = json_string_value(json_object_get(next, "label"));
     if (ratio[1] > 0 && ratio[1] * scale <= 1)
-        return json_sprintf("%s and %s device(s) are the fastest, within the noise of each other: "
-                            "%s",
-                            name, other, rate);
+        return json_sprintf("%s and %s %s are the fastest, within the noise of each other: %s",
+                            name, other, unit_of(json_object_get(next, "row")), rate);
     if (ratio[1] > 0)
-        return json_sprintf("%s device(s) is the fastest: %s, %.2f (%.2f to %.2f) times %s", name,
-                            rate, share, ratio[1] * scale, ratio[2] * scale, other);
-    return json_sprintf("%s device(s) is the fastest: %s, %.2f times %s", name, rate, share, other);
+        return json_sprintf("%s %s is the fastest: %s, %.2f (%.2f to %.2f) times %s", name,
+                            unit_of(row), rate, share, ratio[1] * scale, ratio[2] * scale, other);
+    return json_sprintf("%s %s is the fastest: %s, %.2f times %s", name, unit_of(row), rate, share,
+                        other);
 }
 
 static json_t *proof(const json_t *row)

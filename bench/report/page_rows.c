@@ -177,7 +177,7 @@ void ls_page_rows(FILE *stream, const ls_page *page)
     size_t i;
     fprintf(
         stream,
-        "<h2 id=rows>All %zu rows</h2><p id=tools hidden><label>Only rows with "
+        "<h2 id=rows>All rows: %zu</h2><p id=tools hidden><label>Only rows with "
         "<input id=filter type=search></label> <span id=shown aria-live=polite></span></p>"
         "<div class=scroll tabindex=0 role=region aria-label=\"All rows\"><table id=t><thead><tr>",
         json_array_size(page->rows));

@@ -17,6 +17,7 @@ static const char *const colours[] = {"#4d4d4d", "#d55e00", "#0072b2", "#7b3294"
                                       "#cc79a7", "#e69f00", "#56b4e9", "#882255"};
 /* One a strategy: filled circle, square, triangle, down, diamond, then hollow ones. */
 static const int markers[] = {7, 5, 9, 11, 13, 4, 6, 8, 15};
+static const int peer_markers[] = {2, 1, 3, 4, 6, 8, 10, 12, 14};
 static const char *const part_colours[] = {"#0072b2", "#009e73", "#d55e00",
                                            "#b8b8b8", "#cc79a7", "#4d4d4d"};
 
@@ -169,7 +170,7 @@ static void print_look(FILE *stream, const json_t *one)
     const json_int_t variant = json_integer_value(json_object_get(one, "variant"));
     const bool peer = style < 0;
     fprintf(stream, "lc rgb '%s' pt %d ps 0.9", peer ? "#767676" : colours[style % 9],
-            peer ? (int)(1 + variant % 4) : markers[style % 9]);
+            peer ? peer_markers[variant % 9] : markers[style % 9]);
 }
 
 /* How much of the names all series share: their strategy, and a blank. */
@@ -216,7 +217,8 @@ static void print_names(FILE *stream, const json_t *figure, const extent *box, b
         fputs("set label ", stream);
         quote_short(stream, text_of(named, "name") + (*text_of(named, "strategy") ? shared : 0),
                     NAME_WIDTH);
-        fprintf(stream, " at graph 1.035,%.4f left offset 0.6,0 tc rgb '#222222' font ',12' point ",
+        fprintf(stream,
+                " at graph 1.035,%.4f left offset 0.6,-0.35 tc rgb '#222222' font ',12' point ",
                 marks[i].place);
         print_look(stream, named);
         fputc('\n', stream);
@@ -427,7 +429,7 @@ static void script_bars(FILE *stream, const json_t *figure, ls_picture kind)
         fputs("set label ", stream);
         quote_short(stream, text_of(one, "name"), 24);
         fprintf(stream,
-                " at screen %.4f,%.4f left offset 0.8,0 font ',12' tc rgb '#222222' point "
+                " at screen %.4f,%.4f left offset 0.8,-0.35 font ',12' tc rgb '#222222' point "
                 "pt %d ps 1 lc rgb '%s'\n",
                 x + 0.015, 1 - 82.0 / height, ranges ? (s ? 1 : 7) : 5, colour);
         x += 0.045 + 0.0106 * (double)strlen(text_of(one, "name"));

@@ -8,6 +8,7 @@
 #include "bench/cli/option_table.h"
 #include "bench/cli/options.h"
 #include "bench/commands/command.h"
+#include "bench/commands/manual.h"
 #include "bench/commands/dry_run.h"
 #include "bench/commands/forecast.h"
 #include "bench/commands/resume.h"
@@ -113,7 +114,10 @@ static const command_entry commands[] = {
      .examples = {"list", "list strategies"}, .alone = ls_command_list},
     {"results", " VERB [ARGUMENT]... [--OPTION VALUE]...", "rows of the results database",
      LS_FOR_RESULTS, .more = ls_command_results_help, .alone = ls_command_results},
-    {"report", "", "plots and one page from results", 0, .run = NULL},
+    {"report", " --out DIR [--OPTION VALUE]...", "plots and one page from results", LS_FOR_REPORT,
+     .examples = {"report --out report",
+                  "report --results a.db --results b.jsonl --against cpu --out report"},
+     .alone = ls_command_report},
     {"regress", " BASE NEW [--OPTION VALUE]...",
      "compares two programs in turns, or two results files", LS_FOR_REGRESS,
      .more = ls_command_regress_help,
@@ -204,8 +208,22 @@ static void print_command_help(FILE *stream, const command_entry *command)
     ls_option_help(stream, command->options);
 }
 
+/* `help --man`: what a package has beside the program. */
+static bool print_manual(const char *kind)
+{
+    ls_manual_command known[COMMAND_COUNT];
+    size_t count = 0;
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        if (is_built(&commands[i]))
+            known[count++] = (ls_manual_command){commands[i].name, commands[i].operands,
+                                                 commands[i].help, commands[i].options};
+    return ls_manual_print(stdout, kind, known, count);
+}
+
 static ls_status help(int argc, char **argv)
 {
+    if (argc == 2 && print_manual(argv[1]))
+        return LS_OK;
     if (argc > 2)
         return ls_fail(LS_CODE_USAGE, "argument", argv[2], "unexpected; lockstep help [COMMAND]");
     const command_entry *command = argc > 1 ? find_command(argv[1]) : NULL;

@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 files=$(find common impl bench \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.cpp' \) | sort)
-scripts=$(find ci bench datasets impl reports .ci CMakeLists.txt \
+scripts=$(find ci bench datasets impl .ci CMakeLists.txt \
   \( -name '*.sh' -o -name '*.py' -o -name '*.cmake' -o -name CMakeLists.txt \) -type f 2>/dev/null | sort || true)
 failed=0
 # shellcheck disable=SC2086

@@ -15,4 +15,6 @@ echo
 echo "The row is kept in results/lockstep.db:"
 echo "  build/lockstep results list"
 build/lockstep results list | tail -n 3
+echo "One page of them, with pictures; open it in a browser:"
+build/lockstep report --where label=quickstart --out report
 echo "Next: build/lockstep run --help, build/lockstep list, build/lockstep devices. ($((SECONDS - begin)) s in all)"

@@ -19,6 +19,7 @@ enum {
     LS_FOR_RESULTS = 16,
     LS_FOR_TRACE = 32, /**< beside those of LS_FOR_RUN */
     LS_FOR_REGRESS = 64
+    LS_FOR_REPORT = 128
 };
 
 /** Under which heading `--help` has an option. */
@@ -55,6 +56,7 @@ typedef struct ls_option {
     bool sweeps;             /**< a list makes a case of each value */
     bool continues;          /**< a comma before `name=` continues the value */
     bool is_switch;          /**< yes or no; yes where no value follows */
+    unsigned repeats;        /**< LS_FOR_*: of these it may be given several times */
     ls_help_group group;
     /** Reads the value, or refuses it. */
     ls_status (*set)(const ls_setting *setting);

@@ -61,7 +61,7 @@ const char *ls_option_set_text(const ls_option_set *set, const char *name, const
 ls_status ls_option_set_begin(ls_option_set *set, const ls_option *option, const char *origin)
 {
     const ls_option_given *given = given_of(set, option);
-    if (given->count == 0)
+    if (given->count == 0 || (option->repeats & set->command))
         return LS_OK;
     ls_setting setting = {.option = option, .origin = origin};
     if (origin && !given->values[0].origin)

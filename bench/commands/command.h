@@ -31,6 +31,7 @@ ls_status ls_command_regress(int argc, char **argv, int *exit_status);
 void ls_command_regress_help(FILE *stream);
 /** What `results --help` says before the options: the verbs, and two examples. */
 void ls_command_results_help(FILE *stream);
+ls_status ls_command_report(int argc, char **argv, int *exit_status);
 ls_status ls_command_list(int argc, char **argv, int *exit_status);
 
 /** `lockstep --version`: version, commit, build, and the libraries that are in it. */

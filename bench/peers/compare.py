@@ -7,7 +7,7 @@ Peers on two cores are held against `mirrored` on two devices, the others agains
 `time`, `scaling`, `processes`: rounds in which everyone trains in turn from the same initial values
 (measure.py), kept in --file, where a cut session goes on; `all` is the three of them, then the
 tables. `tables` prints the tables of a file in Markdown; both write the rows of its `scaling` in the
-form of `lockstep run`, for reports/draw.sh, beside it: lockstep's as NAME.jsonl, everyone's as
+form of `lockstep run`, for lockstep report, beside it: lockstep's as NAME.jsonl, everyone's as
 NAME-scaling.jsonl.
 Exit status: 0 all well; 1 losses disagree, or a peer failed; 3 something is missing or broken.
 """

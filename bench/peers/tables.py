@@ -241,8 +241,10 @@ def row(rounds, key, scaling, session):
     gain = scaled(rounds, one_core(name), 1, base) / step_ms["median"] * batch / base
     first = rounds.turns[("scaling", measure.SCALED, batch, "single", 1)][1]["provenance"]
     kept = ("commit", "dirty", "version", "compiler", "libraries", "cpu", "isa", "os")
+    stamp = session["time"].replace("+00:00", "Z")
+    plain = stamp.replace("-", "").replace(":", "")
     result = {
-        "schema": 1, "timestamp": session["time"], "command": "ci/peers.sh scaling", "label": "scaling",
+        "schema": 1, "id": f"{plain}-{name}-{batch}-{devices}-{scaling}", "timestamp": stamp, "command": "ci/peers.sh scaling", "label": "scaling",
         "case": {
             "model": measure.SCALED, "strategy": name, "batch_global": batch,
             "devices": [f"cpu:{index}" for index in range(devices)],

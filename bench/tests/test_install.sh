@@ -13,6 +13,21 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cmake --install "$build" --prefix "$dir/prefix" >"$dir/log" 2>&1 || { cat "$dir/log"; exit 1; }
 "$dir/prefix/bin/lockstep" --version | grep -q '^lockstep ' || { echo "the installed program does not run"; exit 1; }
+# The manual page and completion are of the option table; the Debian package has them, and runs.
+for name in man/man1/lockstep.1 bash-completion/completions/lockstep zsh/vendor-completions/_lockstep; do
+  grep -q -e strategy "$dir/prefix/share/$name" || { echo "$name: has no options"; exit 1; }
+done
+bash -n "$dir/prefix/share/bash-completion/completions/lockstep"
+COMP_WORDS=(lockstep report --ag) COMP_CWORD=2
+# shellcheck source=/dev/null
+source "$dir/prefix/share/bash-completion/completions/lockstep" && _lockstep
+[ "${COMPREPLY[*]}" = --against ] || { echo "bash completes --ag to '${COMPREPLY[*]}'"; exit 1; }
+if command -v dpkg-shlibdeps >/dev/null; then
+  (cd "$build" && cpack -B "$dir/package") >"$dir/log" 2>&1 || { cat "$dir/log"; exit 1; }
+  dpkg-deb -f "$dir"/package/lockstep_*.deb Depends | grep -q libhwloc || { echo "no libraries in Depends"; exit 1; }
+  dpkg-deb -x "$dir"/package/lockstep_*.deb "$dir/root"
+  "$dir/root/usr/bin/lockstep" --version | grep -q '^lockstep ' || { echo "the packaged program does not run"; exit 1; }
+fi
 # Of headers the public ones, no more and no less.
 diff <(cd "$dir/prefix/include/lockstep" && find . -type f | sed 's:^\./::' | sort) \
   <(grep -oE '(common|impl)/[a-z0-9_/]+\.h' "$SOURCE_DIR/ci/cmake/PublicHeaders.cmake" | sort) ||

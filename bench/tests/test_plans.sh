@@ -9,7 +9,7 @@ plans=$library/../plans
 
 # ---- Shipped plans -----------------------------------------------------------------------------
 
-for name in quick strategies scaling-strong scaling-weak memory-growth stragglers ci; do
+for name in quick strategies scaling-strong scaling-weak memory-growth stragglers stragglers-delays ci; do
     lockstep run --plan "$plans/$name.yaml" --dry-run --format jsonl
     expect "$name: --dry-run ends well" [ "$code" -eq 0 ]
     rows "$name: each case has seconds and memory" "len(rows) >= 4 and all(

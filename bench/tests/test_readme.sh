@@ -61,7 +61,7 @@ run_one() { # STATUS COMMAND: in the folder; stdout is not empty, or, on a failu
 
 mkdir build
 ln -s "$LOCKSTEP" build/lockstep
-ln -s "$SOURCE_DIR/bench" "$SOURCE_DIR/ci" "$SOURCE_DIR/datasets" "$SOURCE_DIR/reports" .
+ln -s "$SOURCE_DIR/bench" "$SOURCE_DIR/ci" "$SOURCE_DIR/datasets" .
 commands "$SOURCE_DIR/README.md" >commands.list || wrong "README.md cannot be taken apart"
 expect "there are commands" test "$(wc -l <commands.list)" -gt 20
 declare -A seen=()

@@ -56,7 +56,7 @@ refused 3 'nowhere|synthetic' run --model twin-lstm --data text:nowhere
 refused 2 '--resume|--results' run --resume --results none
 refused 2 '--resume|--save' run --resume --save f
 refused 2 '--format|csv|jsonl' run --dry-run --format csv
-refused 2 'report|not in this version|run, verify' report
+refused 2 'report|command line|--out DIR' report
 refused 2 '--optimizer|nope|sgd|adam|momentum|rmsprop' run --optimizer nope
 refused 2 '--format|nope|jsonl|table|csv' run --format nope
 refused 2 '--scaling|weak|strong' run --scaling nope

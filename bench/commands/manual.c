@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+/* Manual; see manual.h. */
+#include "bench/commands/manual.h"
+
+#include "bench/cli/option_table.h"
+#include "build_info.h"
+
+#include <string.h>
+
+/* Text as troff has it. */
+static void put_troff(FILE *stream, const char *text)
+{
+    for (const char *c = text; *c; c++) {
+        if (*c == '-')
+            fputs("\\-", stream);
+        else if (*c == '\\')
+            fputs("\\e", stream);
+        else
+            fprintf(stream, (*c == '.' || *c == '\'') && c == text ? "\\&%c" : "%c", *c);
+    }
+}
+
+/* Of these commands: "run, verify". */
+static void put_owners(FILE *stream, const ls_option *option, const ls_manual_command *commands,
+                       size_t count)
+{
+    const char *before = "";
+    for (size_t i = 0; i < count; i++) {
+        if (!(commands[i].options & option->commands))
+            continue;
+        fprintf(stream, "%s%s", before, commands[i].name);
+        before = ", ";
+    }
+}
+
+static void print_man(FILE *stream, const ls_manual_command *commands, size_t count)
+{
+    size_t options;
+    const ls_option *table = ls_option_table(&options);
+    fprintf(stream,
+            ".TH LOCKSTEP 1 \"\" \"lockstep %s\" \"User Commands\"\n.SH NAME\nlockstep \\- one "
+            "training loop, every parallelism strategy, proven equal, then measured\n.SH SYNOPSIS\n"
+            ".B lockstep\n.I COMMAND\n[\\fB\\-\\-\\fIOPTION VALUE\\fR]...\n.SH COMMANDS\n",
+            LS_VERSION);
+    for (size_t i = 0; i < count; i++) {
+        fprintf(stream, ".TP\n.B %s", commands[i].name);
+        put_troff(stream, commands[i].operands);
+        fputc('\n', stream);
+        put_troff(stream, commands[i].help);
+        fputc('\n', stream);
+    }
+    fputs(".SH OPTIONS\nA list of values, separated by commas, makes one case per value.\n",
+          stream);
+    for (size_t i = 0; i < options; i++) {
+        fputs(".TP\n\\fB\\-\\-", stream);
+        put_troff(stream, table[i].name);
+        fputs("\\fR ", stream);
+        put_troff(stream, table[i].placeholder);
+        fputc('\n', stream);
+        put_troff(stream, table[i].help);
+        fputs(".\nDefault: ", stream);
+        put_troff(stream, table[i].fallback);
+        if (*table[i].unit) {
+            fputs("; unit: ", stream);
+            put_troff(stream, table[i].unit);
+        }
+        fputs(". Of: ", stream);
+        put_owners(stream, &table[i], commands, count);
+        fputs(".\n", stream);
+    }
+    fputs(".SH EXIT STATUS\n0 all well; 1 a check failed; 2 wrong usage; 3 something is missing or "
+          "broken here; 4 \\fBregress\\fR cannot tell; 130 interrupted.\n.SH FILES\n.TP\n"
+          "results/lockstep.db\nthe results database, under the working directory\n",
+          stream);
+}
+
+static void print_bash(FILE *stream, const ls_manual_command *commands, size_t count)
+{
+    size_t options;
+    const ls_option *table = ls_option_table(&options);
+    fputs("# bash completion for lockstep\n_lockstep() {\n"
+          "    local word=${COMP_WORDS[COMP_CWORD]} names=\n"
+          "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n        names='",
+          stream);
+    for (size_t i = 0; i < count; i++)
+        fprintf(stream, "%s ", commands[i].name);
+    fputs("help'\n    elif [[ $word == -* ]]; then\n        case ${COMP_WORDS[1]} in\n", stream);
+    for (size_t i = 0; i < count; i++) {
+        fprintf(stream, "        %s) names='--help", commands[i].name);
+        for (size_t k = 0; k < options; k++)
+            if (table[k].commands & commands[i].options)
+                fprintf(stream, " --%s", table[k].name);
+        fputs("' ;;\n", stream);
+    }
+    fputs("        esac\n    fi\n    mapfile -t COMPREPLY < <(compgen -W \"$names\" -- \"$word\")\n"
+          "}\ncomplete -o default -F _lockstep lockstep\n",
+          stream);
+}
+
+/* Text inside single quotes and the brackets of _arguments. */
+static void put_zsh(FILE *stream, const char *text)
+{
+    for (const char *c = text; *c; c++) {
+        if (*c == '\'')
+            fputs("'\\''", stream);
+        else
+            fprintf(stream, strchr("[]:\\", *c) ? "\\%c" : "%c", *c);
+    }
+}
+
+static void print_zsh(FILE *stream, const ls_manual_command *commands, size_t count)
+{
+    size_t options;
+    const ls_option *table = ls_option_table(&options);
+    fputs("#compdef lockstep\nlocal -a commands\ncommands=(\n", stream);
+    for (size_t i = 0; i < count; i++) {
+        fprintf(stream, "  '%s:", commands[i].name);
+        put_zsh(stream, commands[i].help);
+        fputs("'\n", stream);
+    }
+    fputs(")\nif (( CURRENT == 2 )); then\n  _describe command commands\n  return\nfi\n"
+          "case $words[2] in\n",
+          stream);
+    for (size_t i = 0; i < count; i++) {
+        fprintf(stream, "%s) _arguments", commands[i].name);
+        for (size_t k = 0; k < options; k++) {
+            if (!(table[k].commands & commands[i].options))
+                continue;
+            fprintf(stream, " \\\n  '--%s[", table[k].name);
+            put_zsh(stream, table[k].help);
+            fputs("]:", stream);
+            put_zsh(stream, table[k].placeholder);
+            fputs(":_files'", stream);
+        }
+        fputs(" \\\n  '*:file:_files' ;;\n", stream);
+    }
+    fputs("esac\n", stream);
+}
+
+bool ls_manual_print(FILE *stream, const char *kind, const ls_manual_command *commands,
+                     size_t count)
+{
+    if (strcmp(kind, "--man") == 0)
+        print_man(stream, commands, count);
+    else if (strcmp(kind, "--bash") == 0)
+        print_bash(stream, commands, count);
+    else if (strcmp(kind, "--zsh") == 0)
+        print_zsh(stream, commands, count);
+    else
+        return false;
+    return true;
+}

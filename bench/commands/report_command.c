@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/* `lockstep report`: reads the rows that are meant, oldest first, and has the report written. */
+#include "bench/cli/option_set.h"
+#include "bench/cli/option_table.h"
+#include "bench/commands/command.h"
+#include "bench/commands/results_verbs.h"
+#include "bench/output/row_filter.h"
+#include "bench/output/rows_file.h"
+#include "bench/report/report.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct report_task {
+    ls_row_filter *filter;
+    json_t *ids;  /* {id: true}: a row of two files counts once */
+    json_t *rows; /* by time */
+    size_t read;
+} report_task;
+
+static const char *stamp_of(const json_t *row)
+{
+    const char *stamp = json_string_value(json_object_get(row, "timestamp"));
+    return stamp ? stamp : "";
+}
+
+static ls_status take(void *context, int64_t number, const json_t *row)
+{
+    report_task *task = context;
+    const char *id = json_string_value(json_object_get(row, "id"));
+    bool holds;
+    (void)number;
+    task->read++;
+    if (id && json_object_get(task->ids, id))
+        return LS_OK;
+    LS_TRY(ls_row_filter_holds(task->filter, row, &holds));
+    if (!holds)
+        return LS_OK;
+    if (id)
+        json_object_set_new(task->ids, id, json_true());
+    size_t at = json_array_size(task->rows);
+    while (at > 0 && strcmp(stamp_of(json_array_get(task->rows, at - 1)), stamp_of(row)) > 0)
+        at--;
+    json_array_insert(task->rows, at, (json_t *)(size_t)row);
+    return LS_OK;
+}
+
+static ls_status read_files(const ls_option_set *set, report_task *task)
+{
+    const ls_option_given *given = ls_option_set_find(set, "results");
+    if (given->count == 0)
+        return ls_rows_each("results", LS_RESULTS_DEFAULT, take, task);
+    for (size_t i = 0; i < given->count; i++)
+        LS_TRY(ls_rows_each("results", given->values[i].text, take, task));
+    return LS_OK;
+}
+
+static ls_status perform(const ls_option_set *set, report_task *task)
+{
+    const char *against = ls_option_set_text(set, "against", NULL);
+    const char *where = ls_option_set_text(set, "where", NULL);
+    ls_report_options options = {.out = ls_option_set_text(set, "out", NULL),
+                                 .explain = ls_results_bound};
+    ls_row_key key;
+    if (!options.out)
+        return ls_fail(LS_CODE_USAGE, "report", "command line",
+                       "the folder to write is missing; --out DIR");
+    if (against) {
+        LS_TRY(ls_row_key_find("--against", against, strlen(against), &key));
+        options.against = key.path;
+    }
+    if (where)
+        LS_TRY(ls_row_filter_open(where, &task->filter));
+    LS_TRY(read_files(set, task));
+    if (json_array_size(task->rows) == 0)
+        return ls_fail(LS_CODE_MISSING, "report", where ? where : "results",
+                       "no row fits, of %zu; lockstep run makes some, --results FILE and --where "
+                       "choose",
+                       task->read);
+    LS_TRY(ls_report_write(task->rows, &options));
+    printf("%s/index.html\n", options.out);
+    return LS_OK;
+}
+
+ls_status ls_command_report(int argc, char **argv, int *exit_status)
+{
+    ls_option_set set;
+    report_task task = {.ids = json_object(), .rows = json_array()};
+    LS_TRY(ls_option_set_open(LS_FOR_REPORT, &set));
+    ls_status status = ls_option_set_read(&set, argc, argv, 0);
+    if (!status)
+        status = perform(&set, &task);
+    ls_row_filter_close(task.filter);
+    json_decref(task.ids);
+    json_decref(task.rows);
+    ls_option_set_close(&set);
+    *exit_status = (int)ls_status_code(status);
+    return status;
+}

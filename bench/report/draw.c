@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+/* Drawing; see draw.h: runs gnuplot, without its user's settings, in the folder; and dresses its
+ * SVG: a description, colours that can be named, ids of its own, and a dark side. */
+#include "bench/report/draw.h"
+
+#include <errno.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+extern char **environ;
+
+static ls_status refuse_gnuplot(const char *why)
+{
+    return ls_fail(LS_CODE_MISSING, "report", "gnuplot",
+                   "%s; install Debian's gnuplot-nox (page, tables and data are there)", why);
+}
+
+/* What gnuplot said last, on one line. */
+static ls_status tell(FILE *errors, const char *fallback)
+{
+    char line[200], last[200];
+    snprintf(last, sizeof last, "%s", fallback);
+    rewind(errors);
+    while (fgets(line, sizeof line, errors)) {
+        line[strcspn(line, "\r\n")] = 0;
+        if (strspn(line, " ^\t") < strlen(line))
+            snprintf(last, sizeof last, "%s", line);
+    }
+    return ls_fail(LS_CODE_MISSING, "report", "gnuplot",
+                   "failed: %s; is it Debian's gnuplot-nox, 5.2 or newer?", last);
+}
+
+static ls_status run(FILE *script, FILE *errors, const char *folder)
+{
+    char *arguments[] = {(char[]){"gnuplot"}, (char[]){"-d"}, (char[]){"-"}, NULL};
+    posix_spawn_file_actions_t actions;
+    pid_t child;
+    int state = 0;
+    fflush(script);
+    rewind(script);
+    if (posix_spawn_file_actions_init(&actions) != 0)
+        return ls_fail_memory("gnuplot", sizeof actions);
+    posix_spawn_file_actions_adddup2(&actions, fileno(script), 0);
+    posix_spawn_file_actions_adddup2(&actions, fileno(errors), 1);
+    posix_spawn_file_actions_adddup2(&actions, fileno(errors), 2);
+    posix_spawn_file_actions_addchdir_np(&actions, folder);
+    const int error = posix_spawnp(&child, "gnuplot", &actions, NULL, arguments, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    if (error)
+        return refuse_gnuplot(error == ENOENT ? "not found" : strerror(error));
+    while (waitpid(child, &state, 0) < 0 && errno == EINTR)
+        ;
+    if (WIFEXITED(state) && WEXITSTATUS(state) == 127)
+        return refuse_gnuplot("not found");
+    return WIFEXITED(state) && WEXITSTATUS(state) == 0 ? LS_OK : tell(errors, "it was killed");
+}
+
+ls_status ls_draw(const json_t *figures, const char *folder, ls_picture kind)
+{
+    FILE *script = tmpfile(), *errors = tmpfile();
+    const json_t *figure;
+    size_t i;
+    ls_status status = LS_OK;
+    if (!script || !errors) {
+        status = ls_fail(LS_CODE_MISSING, "report", "temporary file", "%s; is TMPDIR full?",
+                         strerror(errno));
+    } else {
+        json_array_foreach(figures, i, figure) ls_draw_script(script, figure, kind);
+        fputs("set output\n", script);
+        status = run(script, errors, folder);
+    }
+    if (script)
+        fclose(script);
+    if (errors)
+        fclose(errors);
+    return status;
+}
+
+/* ---- Markup --------------------------------------------------------------------------------- */
+
+void ls_markup(FILE *stream, const char *text, size_t most)
+{
+    size_t count = 0;
+    for (const char *c = text; c && *c; c++) {
+        count += ((unsigned char)*c & 0xc0) != 0x80;
+        if (count > most) {
+            fputs("\xe2\x80\xa6", stream);
+            return;
+        }
+        switch (*c) {
+        case '&':
+            fputs("&amp;", stream);
+            break;
+        case '<':
+            fputs("&lt;", stream);
+            break;
+        case '>':
+            fputs("&gt;", stream);
+            break;
+        case '"':
+            fputs("&quot;", stream);
+            break;
+        case '\'':
+            fputs("&#39;", stream);
+            break;
+        default:
+            fputc((unsigned char)*c < ' ' || *c == 0x7f ? ' ' : *c, stream);
+        }
+    }
+}
+
+void ls_draw_dark_style(FILE *stream)
+{
+    static const char *const pairs[][2] = {
+        {"#ffffff", "#14171c"}, {"#222222", "#e8e8e8"}, {"black", "#e8e8e8"},
+        {"#555555", "#b4b8be"}, {"#767676", "#9a9fa6"}, {"#dddddd", "#363b43"},
+        {"#4d4d4d", "#d2d2d2"}, {"#d55e00", "#ff8f4a"}, {"#0072b2", "#5aa9e6"},
+        {"#7b3294", "#bd8bd6"}, {"#009e73", "#3ccba0"}, {"#882255", "#d7709a"},
+        {"#b8b8b8", "#6a7078"},
+    };
+    fputs("@media screen and (prefers-color-scheme:dark){", stream);
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+        fprintf(
+            stream,
+            ".ls [stroke=\"%s\"]{stroke:%s}.ls [fill=\"%s\"]{fill:%s}.ls [color=\"%s\"]{color:%s}",
+            pairs[i][0], pairs[i][1], pairs[i][0], pairs[i][1], pairs[i][0], pairs[i][1]);
+    fputc('}', stream);
+}
+
+static char *read_all(const char *path)
+{
+    char *text = NULL;
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        return NULL;
+    if (fseek(file, 0, SEEK_END) == 0) {
+        const long size = ftell(file);
+        rewind(file);
+        text = size >= 0 ? calloc(1, (size_t)size + 1) : NULL;
+        if (text && fread(text, 1, (size_t)size, file) != (size_t)size)
+            text[0] = 0;
+    }
+    fclose(file);
+    return text;
+}
+
+static bool starts(const char *text, const char *with)
+{
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
+/* gnuplot's drawing with ids of this figure, colours as #rrggbb, without what is not used. */
+static void copy_body(FILE *stream, const char *body, const char *name)
+{
+    int red, green, blue, used;
+    for (const char *c = body; *c;) {
+        used = 0;
+        if (starts(c, "rgb(") && sscanf(c, "rgb(%d,%d,%d)%n", &red, &green, &blue, &used) == 3 &&
+            used) {
+            fprintf(stream, "#%02x%02x%02x", red & 255, green & 255, blue & 255);
+            c += used;
+        } else if (starts(c, " id='") || starts(c, " id=\"") || starts(c, "href='#")) {
+            const size_t length = *c == ' ' ? 5 : 7;
+            fprintf(stream, "%.*s%s-", (int)length, c, name);
+            c += length;
+        } else if (starts(c, "<filter") && strstr(c, "</defs>")) {
+            c = strstr(c, "</defs>");
+        } else if (starts(c, "<title>") && strstr(c, "</title>")) {
+            c = strstr(c, "</title>") + 8; /* gnuplot's own: "gnuplot_plot_1" */
+        } else {
+            fputc(*c++, stream);
+        }
+    }
+}
+
+static void dress(FILE *stream, const json_t *figure, const char *drawn, bool page)
+{
+    const char *body = strstr(drawn, "<g id=\"gnuplot_canvas\">"),
+               *box = strstr(drawn, "viewBox=\"");
+    const char *name = json_string_value(json_object_get(figure, "name"));
+    int width = 560, height = 400;
+    if (!body || !box || sscanf(box, "viewBox=\"0 0 %d %d", &width, &height) != 2)
+        return;
+    fprintf(stream, "<svg class=\"ls\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\"", width,
+            height, width, height);
+    fputs(" xmlns=\"http://www.w3.org/2000/svg\" xmlns:xlink=\"http://www.w3.org/1999/xlink\" "
+          "role=\"img\" aria-label=\"",
+          stream);
+    ls_markup(stream, json_string_value(json_object_get(figure, "alt")), 600);
+    fputs("\">\n<title>", stream);
+    ls_markup(stream, json_string_value(json_object_get(figure, "title")), 300);
+    fputs("</title>\n", stream);
+    if (!page) {
+        fputs("<desc>", stream);
+        ls_markup(stream, json_string_value(json_object_get(figure, "caption")), 600);
+        fputs("</desc>\n<style>", stream);
+        ls_draw_dark_style(stream);
+        fputs("</style>\n", stream);
+    }
+    copy_body(stream, body, name);
+}
+
+char *ls_draw_dress(const json_t *figure, const char *folder)
+{
+    char *path, *out = NULL;
+    size_t size;
+    if (asprintf(&path, "%s/%s.svg", folder, json_string_value(json_object_get(figure, "name"))) <
+        0)
+        return NULL;
+    char *drawn = read_all(path);
+    if (drawn) {
+        FILE *file = fopen(path, "wb");
+        if (file) {
+            fputs("<?xml version=\"1.0\" encoding=\"utf-8\"?>\n", file);
+            dress(file, figure, drawn, false);
+            fclose(file);
+        }
+        FILE *text = open_memstream(&out, &size);
+        if (text) {
+            dress(text, figure, drawn, true);
+            fclose(text);
+        }
+    }
+    free(drawn);
+    free(path);
+    return out;
+}

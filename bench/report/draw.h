@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* Drawing: figures (figures.h) to files by gnuplot, and as text for a page. */
+#ifndef LS_BENCH_REPORT_DRAW_H
+#define LS_BENCH_REPORT_DRAW_H
+
+#include "common/base/status.h"
+
+#include <jansson.h>
+#include <stdio.h>
+
+typedef enum ls_picture { LS_PICTURE_SVG, LS_PICTURE_PNG, LS_PICTURE_PDF } ls_picture;
+
+/** Draws all figures in the folder. LS_CODE_MISSING where there is no gnuplot. */
+ls_status ls_draw(const json_t *figures, const char *folder, ls_picture kind);
+
+/** Writes gnuplot's text of one figure; its file is NAME.svg, NAME.png or NAME.pdf. */
+void ls_draw_script(FILE *stream, const json_t *figure, ls_picture kind);
+
+/** Makes gnuplot's SVG one that describes itself and turns dark; reads and writes the file, and
+ *  gives the `svg` element as a page takes it (free); NULL where there is no file. */
+char *ls_draw_dress(const json_t *figure, const char *folder);
+
+/** CSS by which the pictures turn dark. */
+void ls_draw_dark_style(FILE *stream);
+
+/** Writes text as HTML or XML has it, at most `most` characters of it. */
+void ls_markup(FILE *stream, const char *text, size_t most);
+
+#endif

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: MIT */
+/* The page: what was found, pictures, tables, rows, where they come from, what was left out. */
+#include "bench/report/page.h"
+
+#include "bench/output/format_parts.h"
+#include "bench/report/case_keys.h"
+#include "bench/report/draw.h"
+#include "bench/report/figures.h"
+#include "build_info.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { TEXT_MOST = 400, COMMANDS_MOST = 40 };
+
+static const char *text_of(const json_t *object, const char *name)
+{
+    const char *text = json_string_value(json_object_get(object, name));
+    return text ? text : "";
+}
+
+static double number_at(const json_t *array, size_t index)
+{
+    return json_number_value(json_array_get(array, index));
+}
+
+static void print_paragraph(FILE *stream, const char *open, const char *text, const char *close)
+{
+    fputs(open, stream);
+    ls_markup(stream, text, TEXT_MOST);
+    fputs(close, stream);
+}
+
+static void print_case(FILE *stream, const json_t *one)
+{
+    const json_t *row = json_object_get(one, "row"), *ratio = json_object_get(one, "ratio");
+    char shown[48];
+    const double efficiency = ls_report_number(row, "time.efficiency", -1);
+    const double speedup = ls_report_number(row, "time.speedup", -1);
+    print_paragraph(stream, "<tr><td>", text_of(one, "label"), "");
+    fprintf(stream, "<td class=n>%s",
+            ls_figure_value(ls_report_number(row, "time.samples_per_s", 0), "", shown));
+    fprintf(stream, "<td class=n>%.4g", ls_report_number(row, "time.step_ms.median", 0));
+    fprintf(stream, "<td class=n>%.2f", number_at(ratio, 0));
+    if (number_at(ratio, 1) > 0 && number_at(ratio, 0) != 1.0)
+        fprintf(stream, " (%.2f to %.2f)", number_at(ratio, 1), number_at(ratio, 2));
+    fputs("<td class=n>", stream);
+    if (speedup >= 0)
+        fprintf(stream, "%.2f", speedup);
+    fputs("<td class=n>", stream);
+    if (efficiency >= 0)
+        fprintf(stream, "%.0f%%", 100 * efficiency);
+    fprintf(stream, "<td>%s\n", ls_report_is_peer(row) ? "peer" : ls_gate_word(row));
+}
+
+static void print_finding(FILE *stream, const json_t *finding)
+{
+    const json_t *one;
+    size_t i;
+    if (!finding) {
+        fputs("<h1>No row here has a time</h1>\n", stream);
+        return;
+    }
+    print_paragraph(stream, "<h1>", text_of(finding, "headline"), "</h1>\n");
+    print_paragraph(stream, "<p class=big>", text_of(finding, "proof"), "</p>\n");
+    print_paragraph(stream, "<p class=m>", text_of(finding, "where"), "</p>\n");
+    fputs(
+        "<div class=scroll tabindex=0 role=region aria-label=\"Speed-up\"><table><thead><tr>"
+        "<th scope=col>case<th scope=col>samples/s<th scope=col>step ms<th scope=col>time over the "
+        "fastest<th scope=col>speed-up<th scope=col>efficiency<th scope=col>equal</thead><tbody>\n",
+        stream);
+    json_array_foreach(json_object_get(finding, "cases"), i, one)
+    {
+        if (i < 20)
+            print_case(stream, one);
+    }
+    fputs("</tbody></table></div>\n", stream);
+}
+
+static void print_data(FILE *stream, const json_t *figure)
+{
+    const json_t *one, *point;
+    const json_t *names = json_object_get(figure, "categories");
+    size_t s, p, count = 0;
+    fputs("<details><summary>data</summary><div class=scroll><table><thead><tr><th scope=col>series"
+          "<th scope=col>at<th scope=col>value<th scope=col>low<th scope=col>high</thead><tbody>",
+          stream);
+    json_array_foreach(json_object_get(figure, "series"), s, one)
+    {
+        json_array_foreach(json_object_get(one, "points"), p, point)
+        {
+            if (count++ >= 160)
+                continue;
+            print_paragraph(stream, "<tr><td>", text_of(one, "name"), "<td>");
+            if (names)
+                ls_markup(stream, json_string_value(json_array_get(names, p)), 80);
+            else
+                fprintf(stream, "%.6g", number_at(point, 0));
+            fprintf(stream, "<td class=n>%.6g<td class=n>%.6g<td class=n>%.6g", number_at(point, 1),
+                    number_at(point, 2), number_at(point, 3));
+        }
+    }
+    fputs("</tbody></table></div>", stream);
+    if (count > 160)
+        fprintf(stream, "<p>%zu more points are in the CSV.</p>", count - 160);
+    fputs("</details>", stream);
+}
+
+static void print_figures(FILE *stream, const json_t *figures)
+{
+    const json_t *figure;
+    size_t i;
+    if (json_array_size(figures) > 0)
+        fputs("<h2>Pictures</h2><div class=figs>\n", stream);
+    json_array_foreach(figures, i, figure)
+    {
+        const char *name = text_of(figure, "name"), *svg = text_of(figure, "svg");
+        fprintf(stream, "<figure id=\"%s\">", name);
+        if (*svg)
+            fputs(svg, stream);
+        else
+            print_paragraph(stream, "<h3>", text_of(figure, "title"), "</h3>");
+        print_paragraph(stream, "<figcaption>", text_of(figure, "caption"), "");
+        fprintf(stream, " <a href=\"%s.csv\">CSV</a>", name);
+        if (*svg)
+            fprintf(stream,
+                    ", <a href=\"%s.svg\">SVG</a>, <a href=\"%s.png\">PNG</a>, "
+                    "<a href=\"%s.pdf\">PDF</a>",
+                    name, name, name);
+        fputs("</figcaption>", stream);
+        print_data(stream, figure);
+        fputs("</figure>\n", stream);
+    }
+    if (json_array_size(figures) > 0)
+        fputs("</div>\n", stream);
+}
+
+static void print_ratios(FILE *stream, const ls_page *page)
+{
+    const json_t *one, *value;
+    size_t i, k;
+    if (!page->options->against)
+        return;
+    print_paragraph(stream, "<h2>Side by side: ", page->options->against, "</h2>\n");
+    if (json_array_size(page->ratios) == 0)
+        fputs("<p>No case has timed rows of two values.</p>\n", stream);
+    json_array_foreach(page->ratios, i, one)
+    {
+        print_paragraph(stream, "<details open><summary>", text_of(one, "case"), "</summary>");
+        fputs(
+            "<table><thead><tr><th scope=col>value<th scope=col>step ms<th scope=col>time over the "
+            "first's</thead><tbody>",
+            stream);
+        json_array_foreach(json_object_get(one, "values"), k, value)
+        {
+            const double low = json_number_value(json_object_get(value, "low"));
+            print_paragraph(stream, "<tr><td>", text_of(value, "value"), "");
+            fprintf(stream, "<td class=n>%.4g<td class=n>%.3f",
+                    json_number_value(json_object_get(value, "ms")),
+                    json_number_value(json_object_get(value, "ratio")));
+            if (low > 0 && k > 0)
+                fprintf(stream, " (%.3f to %.3f)", low,
+                        json_number_value(json_object_get(value, "high")));
+        }
+        fputs("</tbody></table></details>\n", stream);
+    }
+}
+
+static void print_machines(FILE *stream, const ls_page *page)
+{
+    const char *machine, *name;
+    json_t *provenance, *value;
+    size_t number = 0;
+    fputs("<h2>Where the rows come from</h2>\n", stream);
+    json_object_foreach((json_t *)(size_t)page->machines, machine, provenance)
+    {
+        number++;
+        fprintf(stream, "<details id=m%zu open><summary>machine %zu: ", number, number);
+        ls_markup(stream, *machine ? machine : "not named", TEXT_MOST);
+        fputs("</summary><p class=m>", stream);
+        json_object_foreach(provenance, name, value)
+        {
+            char *text =
+                json_is_object(value) ? json_dumps(value, JSON_COMPACT) : ls_value_text(value);
+            print_paragraph(stream, "<b>", name, "</b> ");
+            ls_markup(stream, text, TEXT_MOST);
+            fputs("; ", stream);
+            free(text);
+        }
+        fputs("</p></details>\n", stream);
+    }
+}
+
+/* The commands that the rows are of, each once; how many are not shown. */
+static json_t *commands_of(const json_t *rows, size_t *more)
+{
+    json_t *out = json_object();
+    const json_t *row;
+    size_t i;
+    *more = 0;
+    json_array_foreach(rows, i, row)
+    {
+        const char *command = json_string_value(json_object_get(row, "command"));
+        if (!command || json_object_get(out, command))
+            continue;
+        if (json_object_size(out) < COMMANDS_MOST)
+            json_object_set_new(out, command, json_true());
+        else
+            ++*more;
+    }
+    return out;
+}
+
+static const char bibliography[] =
+    "@misc{lockstep,\n  title = {Lockstep: one training loop, every parallelism strategy, proven "
+    "equal, then measured},\n  author = {{The Lockstep authors}},\n  year = {2026},\n"
+    "  note = {Version " LS_VERSION "}\n}\n";
+
+static void print_end(FILE *stream, const ls_page *page)
+{
+    json_t *unused, *commands;
+    const json_t *text;
+    const char *command;
+    size_t i, more;
+    fputs("<h2>Left out</h2><ul class=m>\n", stream);
+    json_array_foreach(page->left_out, i, text)
+        print_paragraph(stream, "<li>", json_string_value(text), "\n");
+    fputs("</ul><h2>Repeat and cite</h2><details><summary>the commands that made these rows"
+          "</summary>",
+          stream);
+    commands = commands_of(page->rows, &more);
+    json_object_foreach(commands, command, unused)
+    {
+        (void)unused;
+        fputs("<pre>", stream);
+        ls_markup(stream, command, 1500);
+        fputs("</pre>", stream);
+    }
+    if (more > 0)
+        fprintf(stream, "<p>And %zu more, at their rows.</p>", more);
+    fputs("</details><details><summary>BibTeX</summary><pre>", stream);
+    fputs(bibliography, stream);
+    fputs("</pre></details>\n", stream);
+    json_decref(commands);
+}
+
+void ls_page_write(FILE *stream, const ls_page *page)
+{
+    const char *headline = text_of(page->finding, "headline");
+    fputs("<!DOCTYPE html>\n<html lang=en><head><meta charset=utf-8>"
+          "<meta name=viewport content=\"width=device-width,initial-scale=1\">"
+          "<link rel=icon href=\"data:,\"><title>Lockstep: ",
+          stream);
+    ls_markup(stream, *headline ? headline : "report", 120);
+    fputs("</title><style>\n", stream);
+    fputs(ls_page_style, stream);
+    ls_draw_dark_style(stream);
+    fputs("</style></head><body><main>\n", stream);
+    print_finding(stream, page->finding);
+    print_ratios(stream, page);
+    print_figures(stream, page->figures);
+    ls_page_rows(stream, page);
+    print_machines(stream, page);
+    print_end(stream, page);
+    fputs("</main><script>\n", stream);
+    fputs(ls_page_script, stream);
+    fputs("</script></body></html>\n", stream);
+}
+
+/* ---- Markdown ------------------------------------------------------------------------------- */
+
+/* Text that means itself in a cell. */
+static void print_cell(FILE *stream, const char *text, size_t most)
+{
+    size_t count = 0;
+    for (const char *c = text; *c && count < most; c++, count++) {
+        if (strchr("\\`*_|[]<>#!~&", *c))
+            fputc('\\', stream);
+        fputc((unsigned char)*c < ' ' ? ' ' : *c, stream);
+    }
+}
+
+void ls_page_markdown(FILE *stream, const ls_page *page)
+{
+    const json_t *one;
+    size_t i;
+    fputs("# ", stream);
+    print_cell(stream, page->finding ? text_of(page->finding, "headline") : "No row has a time",
+               TEXT_MOST);
+    fputs("\n\n", stream);
+    if (page->finding) {
+        print_cell(stream, text_of(page->finding, "proof"), TEXT_MOST);
+        fputc(' ', stream);
+        print_cell(stream, text_of(page->finding, "where"), TEXT_MOST);
+        fputs("\n\n| case | samples/s | step ms | time over the fastest | equal |\n"
+              "|---|---|---|---|---|\n",
+              stream);
+    }
+    json_array_foreach(json_object_get(page->finding, "cases"), i, one)
+    {
+        const json_t *row = json_object_get(one, "row");
+        fputs("| ", stream);
+        print_cell(stream, text_of(one, "label"), 80);
+        fprintf(stream, " | %.0f | %.4g | %.2f | %s |\n",
+                ls_report_number(row, "time.samples_per_s", 0),
+                ls_report_number(row, "time.step_ms.median", 0),
+                number_at(json_object_get(one, "ratio"), 0),
+                ls_report_is_peer(row) ? "peer" : ls_gate_word(row));
+    }
+    json_array_foreach(page->figures, i, one)
+    {
+        const char *name = text_of(one, "name");
+        fputs("\n## ", stream);
+        print_cell(stream, text_of(one, "title"), TEXT_MOST);
+        if (*text_of(one, "svg")) {
+            fputs("\n\n![", stream);
+            print_cell(stream, text_of(one, "alt"), TEXT_MOST);
+            fprintf(stream, "](%s.svg)", name);
+        }
+        fputs("\n\n", stream);
+        print_cell(stream, text_of(one, "caption"), TEXT_MOST);
+        fprintf(stream, " [Data](%s.csv)\n", name);
+    }
+    fputs("\n## Left out\n\n", stream);
+    json_array_foreach(page->left_out, i, one)
+    {
+        fputs("- ", stream);
+        print_cell(stream, json_string_value(one), TEXT_MOST);
+        fputc('\n', stream);
+    }
+    fprintf(stream, "\n```bibtex\n%s```\n", bibliography);
+}

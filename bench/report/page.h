@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* Page: index.html and report.md of the same rows. */
+#ifndef LS_BENCH_REPORT_PAGE_H
+#define LS_BENCH_REPORT_PAGE_H
+
+#include "bench/report/report.h"
+
+#include <stdio.h>
+
+/** Everything a page says; borrowed. */
+typedef struct ls_page {
+    const json_t *rows;     /**< oldest first */
+    const json_t *figures;  /**< see figures.h; `svg` holds each one's drawing, if there is one */
+    const json_t *left_out; /**< texts */
+    const json_t *finding;  /**< see ls_finding */
+    const json_t *ratios;   /**< of --against; see ls_ratios */
+    const json_t *machines; /**< {machine: provenance of its newest row} */
+    const ls_report_options *options;
+} ls_page;
+
+void ls_page_write(FILE *stream, const ls_page *page);
+void ls_page_markdown(FILE *stream, const ls_page *page);
+
+/** The table of rows, each of which opens. */
+void ls_page_rows(FILE *stream, const ls_page *page);
+
+/** Style and script of the page, as text. */
+extern const char ls_page_style[], ls_page_script[];
+
+/** {headline, proof, where, cases: [{label, row, ratio, low, high}]}: the fastest of the largest
+ *  comparable set of cases, and the others beside it; NULL where no row has a time. */
+json_t *ls_finding(const json_t *rows, const char *against);
+
+/** [{case, values: [{value, ms, ratio, low, high}]}]: cases that several values of the key have. */
+json_t *ls_ratios(const json_t *rows, const char *key);
+
+/** "bounded", "exact", "not compared", "FAILED". */
+const char *ls_gate_word(const json_t *row);
+
+#endif

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+/* Report; see report.h: makes the folder, has the figures drawn, and writes each file beside its
+ * name before it is renamed. */
+#include "bench/report/report.h"
+
+#include "bench/report/case_keys.h"
+#include "bench/report/draw.h"
+#include "bench/report/figures.h"
+#include "bench/report/page.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static ls_status refuse(const char *path, int error)
+{
+    return ls_fail(LS_CODE_MISSING, "--out", path, "cannot be written: %s; name another folder",
+                   strerror(error));
+}
+
+/* Makes the folder, and those above it. */
+static ls_status make_folder(const char *path)
+{
+    struct stat facts;
+    char *copy = strdup(path);
+    if (!copy)
+        return ls_fail_memory("--out", strlen(path));
+    for (char *c = copy + 1; *c; c++) {
+        if (*c != '/')
+            continue;
+        *c = 0;
+        (void)mkdir(copy, 0777); /* what matters is whether the last one is there */
+        *c = '/';
+    }
+    const int error = mkdir(copy, 0777) == 0 ? 0 : errno;
+    free(copy);
+    if (error == EEXIST && stat(path, &facts) == 0 && !S_ISDIR(facts.st_mode))
+        return refuse(path, ENOTDIR);
+    if (error && error != EEXIST)
+        return refuse(path, error);
+    return access(path, W_OK | X_OK) == 0 ? LS_OK : refuse(path, errno);
+}
+
+typedef void (*write_part)(FILE *stream, const void *context);
+
+static ls_status write_file(const char *folder, const char *name, const char *ending,
+                            write_part write, const void *context)
+{
+    char *path, *part;
+    if (asprintf(&path, "%s/%s.%s", folder, name, ending) < 0)
+        return ls_fail_memory("--out", strlen(folder));
+    if (asprintf(&part, "%s.part-%ld", path, (long)getpid()) < 0) {
+        free(path);
+        return ls_fail_memory("--out", strlen(folder));
+    }
+    ls_status status = LS_OK;
+    FILE *stream = fopen(part, "wx");
+    if (!stream) {
+        status = refuse(path, errno);
+    } else {
+        write(stream, context);
+        errno = 0;
+        bool failed = ferror(stream) != 0;
+        failed |= fclose(stream) != 0;
+        if (failed || rename(part, path) != 0) {
+            status = refuse(path, errno ? errno : EIO);
+            unlink(part);
+        }
+    }
+    free(part);
+    free(path);
+    return status;
+}
+
+/* A field of CSV. */
+static void put_field(FILE *stream, const char *text)
+{
+    fputc('"', stream);
+    for (const char *c = text; c && *c; c++)
+        fprintf(stream, *c == '"' ? "\"\"" : "%c", *c);
+    fputc('"', stream);
+}
+
+static void write_csv(FILE *stream, const void *context)
+{
+    const json_t *figure = context, *one, *point, *names = json_object_get(figure, "categories");
+    size_t s, p;
+    fprintf(stream, "series,%s,%s,low,high,caption\n", names ? "case" : "x", names ? "value" : "y");
+    json_array_foreach(json_object_get(figure, "series"), s, one)
+    {
+        json_array_foreach(json_object_get(one, "points"), p, point)
+        {
+            put_field(stream, json_string_value(json_object_get(one, "name")));
+            fputc(',', stream);
+            if (names)
+                put_field(stream, json_string_value(json_array_get(names, p)));
+            else
+                fprintf(stream, "%.17g", json_number_value(json_array_get(point, 0)));
+            for (size_t k = 1; k < 4; k++)
+                fprintf(stream, ",%.17g", json_number_value(json_array_get(point, k)));
+            fputc(',', stream);
+            if (s == 0 && p == 0)
+                put_field(stream, json_string_value(json_object_get(figure, "caption")));
+            fputc('\n', stream);
+        }
+    }
+}
+
+static void write_page(FILE *stream, const void *context)
+{
+    ls_page_write(stream, context);
+}
+
+static void write_markdown(FILE *stream, const void *context)
+{
+    ls_page_markdown(stream, context);
+}
+
+/* Rows that may be in pictures; why others are not is told. */
+static json_t *usable(const json_t *rows, json_t *left_out)
+{
+    json_t *out = json_array();
+    for (size_t i = 0; i < json_array_size(rows); i++)
+        if (ls_report_is_ok(json_array_get(rows, i)))
+            json_array_append(out, json_array_get(rows, i));
+    const size_t bad = json_array_size(rows) - json_array_size(out);
+    if (bad > 0)
+        json_array_append_new(left_out, json_sprintf("%zu rows that failed a check, could not run "
+                                                     "or were interrupted are in the table, in no "
+                                                     "picture",
+                                                     bad));
+    return out;
+}
+
+static json_t *machines_of(const json_t *rows)
+{
+    json_t *out = json_object();
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        char machine[256];
+        json_t *provenance = json_object_get(json_array_get(rows, i), "provenance");
+        if (provenance)
+            json_object_set(out,
+                            ls_report_machine(json_array_get(rows, i), machine, sizeof machine),
+                            provenance);
+    }
+    return out;
+}
+
+static ls_status write_texts(const ls_page *page, const char *out)
+{
+    json_t *figure;
+    size_t i;
+    ls_status status = write_file(out, "index", "html", write_page, page);
+    if (!status)
+        status = write_file(out, "report", "md", write_markdown, page);
+    json_array_foreach((json_t *)(size_t)page->figures, i, figure)
+    {
+        if (!status)
+            status = write_file(out, json_string_value(json_object_get(figure, "name")), "csv",
+                                write_csv, figure);
+    }
+    return status;
+}
+
+ls_status ls_report_write(const json_t *rows, const ls_report_options *options)
+{
+    LS_TRY(make_folder(options->out));
+    json_t *left_out = json_array(), *fit = usable(rows, left_out);
+    json_t *figures = ls_report_figures(fit, options->against, left_out);
+    json_t *machines = machines_of(rows), *finding = ls_finding(rows, options->against);
+    json_t *ratios = options->against ? ls_ratios(rows, options->against) : NULL, *figure;
+    const ls_page page = {rows, figures, left_out, finding, ratios, machines, options};
+    size_t i;
+    const bool pictures = json_array_size(figures) > 0;
+    ls_status drawn = pictures ? ls_draw(figures, options->out, LS_PICTURE_SVG) : LS_OK;
+    if (drawn)
+        json_array_append_new(left_out, json_sprintf("all pictures: %s", ls_status_text(drawn)));
+    json_array_foreach(figures, i, figure)
+    {
+        char *svg = drawn ? NULL : ls_draw_dress(figure, options->out);
+        if (svg)
+            json_object_set_new(figure, "svg", json_string(svg));
+        free(svg);
+    }
+    ls_status status = write_texts(&page, options->out);
+    for (int kind = LS_PICTURE_PNG; kind <= LS_PICTURE_PDF && pictures && !status && !drawn; kind++)
+        drawn = ls_draw(figures, options->out, (ls_picture)kind);
+    json_decref(ratios);
+    json_decref(finding);
+    json_decref(machines);
+    json_decref(figures);
+    json_decref(fit);
+    json_decref(left_out);
+    return ls_status_first(status, drawn);
+}

@@ -1,0 +1,151 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# `lockstep report` as an outsider sees it: files, what the page says and is made of, bad input. The
+# rows are made here, so that figures are known. Pictures are looked at where there is gnuplot.
+set -euo pipefail
+# shellcheck source=bench/tests/lib.sh
+source "$SOURCE_DIR/bench/tests/lib.sh"
+
+# make_rows FILE KIND: scaling, hostile, machines or many
+make_rows() {
+    python3 - "$1" "$2" <<'EOF'
+import json, sys
+path, kind = sys.argv[1:]
+HOSTILE = ("\"><script>alert(1)</script><img src=x onerror=alert(1)>' ; `touch pwned` $(touch pwned) "
+           "@m %s \\n '; drop table rows; set output 'pwned'; !touch pwned\n|x| &amp;")
+def row(number, strategy, devices, ms, host="here", **more):
+    case = {"model": "mlp", "data": "synthetic", "strategy": strategy,
+            "devices": [f"cpu:{i}" for i in range(devices)], "ranks": 1, "hosts": 1,
+            "batch_global": 64, "batch_per_device": [64 // devices] * devices, "scaling": "strong",
+            "steps": 9, "warmup": 1, "seed": 1, "optimizer": "sgd", "lr": 0.1, "reduce": "fast",
+            "comm": "thread", "memory": "growth", **more}
+    return {"schema": 1, "id": f"{host}-{number}", "timestamp": f"2026-11-20T00:00:{number % 60:02}Z",
+            "command": f"lockstep run --strategy {strategy}", "case": case, "result": {"status": "ok"},
+            "time": {"step_ms": {"mean": ms, "median": ms, "p10": ms, "p90": ms, "p99": 2 * ms,
+                                 "ci95": [0.99 * ms, 1.01 * ms], "n": 9},
+                     "samples_per_s": 64e3 / ms, "samples_per_s_mean": 64e3 / ms,
+                     "speedup": 8 / ms, "efficiency": 8 / ms / devices},
+            "waterfall": {"compute_ms": 0.75 * ms, "wait_ms": 0.25 * ms},
+            "equivalence": {"grade": "none" if strategy == "independent" else "bounded",
+                            "pass": True, "steps": 10, "oracle": "same bits"},
+            "provenance": {"commit": "c0ffee", "cpu": "Abacus", "host": host, "cores_per_device": [1]}}
+rows = [row(1, "single", 1, 8.0), row(2, "mirrored", 2, 5.0), row(3, "mirrored", 4, 2.5),
+        row(4, "towers", 2, 6.0), row(5, "towers", 4, 5.0), row(6, "independent", 4, 2.0)]
+if kind == "hostile":
+    for each in rows:
+        each["label"] = HOSTILE + "A" * 10000
+        each["command"] = "lockstep run --label " + HOSTILE
+        each["case"]["model"] = each["provenance"]["cpu"] = each["provenance"]["commit"] = HOSTILE
+        each["case"]["strategy"] = HOSTILE if each["case"]["strategy"] == "towers" else each["case"]["strategy"]
+    rows[0]["result"] = {"status": "failed", "reason": HOSTILE}
+elif kind == "machines":
+    rows += [row(n, r["case"]["strategy"], len(r["case"]["devices"]), 2 * r["time"]["step_ms"]["mean"],
+                 host="there") for n, r in enumerate(rows)]
+elif kind == "many":
+    rows = [row(n, ("single", "mirrored", "towers", "independent")[n % 4], 1 + n % 4,
+                2.0 + n % 7, seed=n) for n in range(1000)]
+with open(path, "w", encoding="utf-8") as stream:
+    stream.writelines(json.dumps(each) + "\n" for each in rows)
+EOF
+}
+
+# page CONDITION: a line of Python about `page`, the text of out/index.html
+page() {
+    python3 - "$1" <<'EOF'
+import html.parser, re, sys
+page = open("page/index.html", encoding="utf-8").read()
+class Look(html.parser.HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.tags, self.svgs, self.loads, self.handlers = [], [], [], []
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        attrs = dict(attrs)
+        if tag == "svg":
+            self.svgs.append(attrs)
+        self.handlers += [name for name in attrs if name.startswith("on")]
+        if tag in ("img", "script", "link", "iframe", "object", "image", "use"):
+            self.loads += [v for k, v in attrs.items() if k in ("src", "href", "xlink:href", "data")
+                           and v and not v.startswith(("#", "data:"))]
+look = Look()
+look.feed(page)
+sys.exit(not eval("(" + sys.argv[1] + ")"))
+EOF
+}
+
+make_rows scaling.jsonl scaling
+lockstep_ok report --results scaling.jsonl --out page
+expect "the file to open is named" grep -qx "page/index.html" out
+expect "the fastest that is proven, by how much, on what" page \
+    '"<h1>mirrored on 4 devices is the fastest: 25,600 samples/s, 2.00 (1.97 to 2.03) times" in page
+     and "Proven equal to single: yes, grade bounded over 10" in page and "Abacus, host here" in page'
+expect "nothing is loaded, no handlers, one script" page \
+    'not look.loads and not look.handlers and look.tags.count("script") == 1'
+expect "every row opens" page 'page.count("<tr class=o>") == 6 and page.count("lockstep run --strategy") >= 6'
+expect "what is left out is said with the reason" grep -q "bus-bandwidth: no row fits" page/report.md
+expect "report.md has the table" grep -q "^| mirrored on 4 | 25600 | 2.5 | 1.00 | bounded |" page/report.md
+for name in throughput-strong speed-up efficiency waterfall step-times; do
+    expect "the data of $name" test -s "page/$name.csv"
+done
+expect "data are the rows'" grep -q '^"mirrored",4,25600,25346' page/throughput-strong.csv
+if command -v gnuplot >/dev/null; then
+    expect "each svg says what it is" page \
+        'len(look.svgs) >= 5 and all(s.get("role") == "img" and s.get("aria-label") for s in look.svgs)'
+    expect "ids are unique" page '(lambda ids: len(ids) == len(set(ids)))(re.findall(r" id=[\"\x27]?([^ \"\x27>]+)", page))'
+    for ending in svg png pdf; do
+        expect "a $ending" test -s "page/throughput-strong.$ending"
+    done
+    expect "its title is what was found" grep -q "<title>mirrored reaches 25,600 samples/s on 4 devices" \
+        page/throughput-strong.svg
+    expect "svg is XML" python3 -c 'import glob, xml.dom.minidom as d; [d.parse(f) for f in glob.glob("page/*.svg")]'
+    expect "it turns dark" grep -q "prefers-color-scheme:dark" page/throughput-strong.svg
+fi
+
+lockstep_ok report --results scaling.jsonl --where strategy=towers --out page
+expect "--where chooses" page 'page.count("<tr class=o>") == 2'
+head -n 2 scaling.jsonl >two.jsonl
+lockstep_ok report --results two.jsonl --results scaling.jsonl --out page
+expect "a row of two files counts once" page 'page.count("<tr class=o>") == 6'
+head -n 1 scaling.jsonl >one.jsonl
+lockstep_ok report --results one.jsonl --out page
+expect "one row makes a page" page '"is the only case here" in page'
+
+make_rows machines.jsonl machines
+lockstep_ok report --results machines.jsonl --out page
+expect "machines are apart" test -s page/throughput-strong-2.csv
+lockstep_ok report --results machines.jsonl --against provenance.host --out together
+expect "and side by side where asked" grep -q '^"mirrored, there",4,' together/throughput-strong.csv
+expect "with the ratio of times" grep -q "0.500 (0.493 to 0.507)" together/index.html
+
+make_rows hostile.jsonl hostile
+lockstep_ok report --results hostile.jsonl --out page
+expect "nothing of a label is run" test ! -e pwned -a ! -e page/pwned
+expect "nor taken for markup" page 'not look.loads and not look.handlers and "img" not in look.tags
+    and look.tags.count("script") == 1 and "&lt;script&gt;alert(1)" in page'
+expect "the failed row is in no picture, and that is said" page '"1 rows that failed a check" in page'
+[ "$(command -v gnuplot)" = "" ] || expect "hostile svg is XML" python3 -c \
+    'import glob, xml.dom.minidom as d; [d.parse(f) for f in glob.glob("page/*.svg")]'
+
+make_rows many.jsonl many
+lockstep_ok report --results many.jsonl --out page
+expect "1,000 rows are less than 2 MB" test "$(stat -c %s page/index.html)" -lt 2000000
+
+: >empty.jsonl
+lockstep report --results empty.jsonl --out nothing
+expect "no row: 3, one line, no folder" test "$code" -eq 3 -a "$(wc -l <err)" -eq 1 -a ! -e nothing
+lockstep report --results scaling.jsonl --where strategy=nothing --out nothing
+expect "no row fits: 3" test "$code" -eq 3 -a ! -e nothing
+lockstep report --results scaling.jsonl
+expect "no folder is wrong usage" test "$code" -eq 2
+lockstep report --results scaling.jsonl --out one.jsonl
+expect "a file in the folder's place: 3" test "$code" -eq 3 -a "$(wc -l <err)" -eq 1
+lockstep report --results scaling.jsonl --out /proc/nothing/here
+expect "a folder that cannot be made: 3" test "$code" -eq 3 -a "$(wc -l <err)" -eq 1
+
+code=0
+env PATH="$work/none" "$LOCKSTEP" report --results scaling.jsonl --out bare >out 2>err || code=$?
+expect "without gnuplot: 3, the package named, page and data there" test "$code" -eq 3 -a -s \
+    bare/index.html -a -s bare/report.md -a -s bare/efficiency.csv -a ! -e bare/efficiency.svg
+expect "the package is named" grep -q "gnuplot-nox" err
+
+finish

@@ -18,7 +18,7 @@ enum {
     LS_FOR_DEVICES = 8,
     LS_FOR_RESULTS = 16,
     LS_FOR_TRACE = 32, /**< beside those of LS_FOR_RUN */
-    LS_FOR_REGRESS = 64
+    LS_FOR_REGRESS = 64,
     LS_FOR_REPORT = 128
 };
 

@@ -68,13 +68,14 @@ static void write_title(const command_run *run, const case_run *c, char *text, s
  * how it compares the kernels. */
 static bool is_like_before(const command_run *run, const case_run *c, bool *known)
 {
-    const ls_case *own = c->plan.config;
-    const ls_case single = ls_reference_case(own);
+    const size_t own = (size_t)(c - run->cases);
+    const ls_case single = ls_reference_case(&run->configs[own]);
     bool like = false;
     *known = false;
-    for (const case_run *b = c; b > run->cases && c - b < LS_GROUP_CASES && !*known;) {
-        const ls_case *before = (--b)->plan.config, its = ls_reference_case(before);
-        like |= before->batch == own->batch && strcmp(before->model, own->model) == 0;
+    for (size_t i = own; i > 0 && own - i < LS_GROUP_CASES && !*known; i--) {
+        const ls_case *before = &run->configs[i - 1], its = ls_reference_case(before);
+        like |= before->batch == run->configs[own].batch &&
+                strcmp(before->model, run->configs[own].model) == 0;
         *known = memcmp(&its, &single, sizeof its) == 0;
     }
     return like || *known;

@@ -9,6 +9,7 @@
 
 #include <fcntl.h>
 #include <math.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -45,13 +46,20 @@ static terminal open_terminal(unsigned short width)
     return t;
 }
 
-/* What was written to it so far. */
+/* What was written to it so far: the system may bring it a little later. */
 static size_t read_terminal(const terminal *t, char text[TEXT_SIZE])
 {
+    struct pollfd wait = {.fd = t->controller, .events = POLLIN};
+    size_t size = 0;
     fcntl(t->controller, F_SETFL, O_NONBLOCK);
-    ssize_t got = read(t->controller, text, TEXT_SIZE - 1);
-    text[got > 0 ? got : 0] = 0;
-    return got > 0 ? (size_t)got : 0;
+    while (size < TEXT_SIZE - 1 && poll(&wait, 1, 50) > 0) {
+        const ssize_t got = read(t->controller, text + size, TEXT_SIZE - 1 - size);
+        if (got <= 0)
+            break;
+        size += (size_t)got;
+    }
+    text[size] = 0;
+    return size;
 }
 
 static void close_terminal(terminal *t)

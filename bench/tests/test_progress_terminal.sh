@@ -65,6 +65,9 @@ watched 80 verify $small --strategy mirrored --devices 2 --steps 3000
 only_rows
 expect "verify checks, and nothing else" grep -q '^phases checking$' out
 watched 80 run $small --steps 3000 --quiet
+watched 80 run ${small/--batch 64/--batch 10,20,30,40,50} --strategy single,mirrored --steps 3000
+only_rows
+expect "cases of two groups" [ "$(grep -cE '^(single|mirrored) +[0-9]+ ' out)" -eq 10 ]
 watched 80 micro allreduce --allreduce ring,direct --sizes 4KiB,1MiB
 only_rows
 expect "micro counts sizes of all algorithms" grep -q '^phases timing$' out

@@ -55,7 +55,7 @@ refused() {
     expect "status 3" [ "$code" -eq 3 ]
     rows "an error without training" "all(r['result']['status'] == 'error' and 'time' not in r and 'train' not in r for r in rows)"
     rows "what it needs, $largest first" "all(re.search(
-        r'^memory: cpu:\d: --memory fraction=\S+ allows [0-9.]+ [KMG]?i?B, and the case needs cpu:\S+: [0-9.]+ [KMG]iB( each)?: $largest [0-9.]+ '
+        r'^memory: cpu:\d: --memory fraction=\S+ allows [0-9]+ bytes, and the case needs cpu:\S+: [0-9.]+ [KMG]iB( each)?: $largest [0-9.]+ '
         r'.*; most is for $largest; .* may fit$', r['result']['reason']) for r in rows)"
 }
 refused optimizer --model mlp:784-32-10 --data synthetic:60 --batch 4 --strategy single,mirrored,towers --devices 1 --memory fraction=0.00001

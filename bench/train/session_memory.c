@@ -173,7 +173,7 @@ static const ls_need_device *fullest(const ls_need *need)
 ls_status ls_need_refuse(const ls_need *need, const char *memory)
 {
     const ls_need_device *most = fullest(need);
-    char *text = NULL, limit[32];
+    char *text = NULL;
     size_t size, told = 0;
     FILE *stream = open_memstream(&text, &size);
     if (!stream || !ls_need_sum(&most->formula)) {
@@ -188,12 +188,12 @@ ls_status ls_need_refuse(const ls_need *need, const char *memory)
     }
     fclose(stream);
     const int use = next_use(&most->formula, -1);
-    ls_status status =
-        ls_fail(LS_CODE_MISSING, "memory", most->name,
-                "--memory %s allows %s, and the case needs %s; most is for %s; %s, or another "
-                "--memory may fit",
-                memory, ls_format_bytes((double)most->limit, limit), text,
-                ls_memory_use_name((ls_memory_use)use), remedy_of(&most->formula));
+    ls_status status = ls_fail(
+        LS_CODE_MISSING, "memory", most->name,
+        "--memory %s allows %zu bytes, and the case needs %s; most is for %s; %s, or another "
+        "--memory may fit",
+        memory, most->limit, text, ls_memory_use_name((ls_memory_use)use),
+        remedy_of(&most->formula));
     free(text);
     return status;
 }

@@ -5,7 +5,6 @@
 #include "bench/row/roof.h"
 #include "bench/row/row_ranks.h"
 #include "bench/train/exact_cost.h"
-#include "bench/train/statistics.h"
 #include "bench/train/team.h"
 
 #include "common/base/digest.h"
@@ -76,8 +75,10 @@ static ls_status make_row(command_run *run, case_run *c)
     json_t *row;
     if (c->baseline != SIZE_MAX)
         facts.baseline_ms = run->cases[c->baseline].ms_per_sample;
-    if (c->trained && c->trial.timed_done && !c->trial.failed && !c->error)
+    if (c->trained && c->trial.timed_done && !c->trial.failed && !c->error) {
+        LS_TRY(ls_trial_statistics(&c->trial, &facts.steps, facts.ci95));
         measure_beside(run, c, &facts);
+    }
     if (facts.harness_ns > 0)
         ls_log_line(&run->request->log, LS_LOG_VERBOSE,
                     "the harness takes %.0f ns of a step (a clock reading and a record)",
@@ -170,8 +171,9 @@ void ls_run_note_median(case_run *c)
     ls_statistics s;
     if (!c->trained || c->error || c->trial.failed || !c->trial.timed_done)
         return;
-    ls_statistics_compute(c->trial.step_ms, c->trial.samples, &s);
-    c->ms_per_sample = s.median / (double)c->plan.job.batch;
+    ls_status status = ls_trial_statistics(&c->trial, &s, NULL);
+    c->ms_per_sample = status ? 0 : s.median / (double)c->plan.job.batch;
+    ls_status_free(status);
 }
 
 /* Of a case that was asked for: a baseline that was added is not what the user saves. verify has

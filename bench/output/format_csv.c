@@ -68,6 +68,8 @@ static const char *const csv_columns[] = {
     "time.step_ms.p99",
     "time.step_ms.ci95",
     "time.step_ms.n",
+    "time.blocks",
+    "time.timed_s",
     "time.samples_per_s",
     "time.samples_per_s_mean",
     "time.discarded",

@@ -5,7 +5,6 @@
 #include "bench/row/provenance.h"
 #include "bench/row/row_case.h"
 #include "bench/row/row_ps.h"
-#include "bench/train/statistics.h"
 #include "bench/train/step_kernels.h"
 #include "common/device/machine_gpus.h"
 
@@ -69,7 +68,7 @@ static double step_flops(const ls_plan_of_case *plan)
 
 double ls_row_reached(const ls_row_facts *f)
 {
-    ls_statistics s;
+    const ls_statistics *s = &f->steps;
     const char *entry;
     json_t *kernels = ls_step_kernels(f->trial->session.run), *kernel;
     bool direct = true;
@@ -79,10 +78,9 @@ double ls_row_reached(const ls_row_facts *f)
         direct = direct && !strstr(name, "winograd") && !strstr(name, "cudnn");
     }
     json_decref(kernels);
-    ls_statistics_compute(f->trial->step_ms, f->trial->samples, &s);
     /* Where each worker goes its own way, the fastest steps are nobody's pace. */
     direct = direct && !ls_ps_by_arrival(&f->plan->job.ps);
-    return direct && s.p10 > 0 ? step_flops(f->plan) / (s.p10 * 1e-3) : 0;
+    return direct && s->p10 > 0 ? step_flops(f->plan) / (s->p10 * 1e-3) : 0;
 }
 
 /* Samples per second: of all workers over the time where each goes its own way, else of a full
@@ -104,9 +102,8 @@ static json_t *time_group(const ls_row_facts *f)
 {
     ls_trial *trial = f->trial;
     const ls_plan_of_case *plan = f->plan;
-    ls_statistics s;
+    ls_statistics s = f->steps;
     ls_run_info info;
-    ls_statistics_compute(trial->step_ms, trial->samples, &s);
     trial->session.run->kind->describe(trial->session.run, &info);
     json_t *group = json_object(), *step = json_object();
     put_real(step, "mean", trial->timed_ms / (double)trial->timed_done);
@@ -114,9 +111,11 @@ static json_t *time_group(const ls_row_facts *f)
     put_real(step, "p10", s.p10);
     put_real(step, "p90", s.p90);
     put_real(step, "p99", s.p99);
-    json_object_set_new(step, "ci95", json_pack("[f,f]", s.ci95[0], s.ci95[1]));
+    json_object_set_new(step, "ci95", json_pack("[f,f]", f->ci95[0], f->ci95[1]));
     put_integer(step, "n", s.n);
     json_object_set_new(group, "step_ms", step);
+    put_integer(group, "blocks", trial->blocks);
+    put_real(group, "timed_s", trial->timed_ms * 1e-3);
     put_rates(group, f, &s);
     if (f->baseline_ms > 0) {
         double speedup = f->baseline_ms / (s.median / (double)plan->job.batch);
@@ -439,6 +438,14 @@ static bool is_skewed(const json_t *time)
     return time && (median > most * mean || mean > most * median);
 }
 
+/* Too few blocks for their interval, or over before the machine has shown what it does. */
+static bool is_short(const json_t *time)
+{
+    static const double least_s = 1;
+    return time && (json_integer_value(json_object_get(time, "blocks")) < LS_STATISTICS_BLOCKS ||
+                    json_number_value(json_object_get(time, "timed_s")) < least_s);
+}
+
 void ls_row_warn(json_t *row)
 {
     const json_t *time = json_object_get(row, "time");
@@ -449,6 +456,8 @@ void ls_row_warn(json_t *row)
         json_array_append_new(warnings, json_string("oversubscribed"));
     if (is_noisy(time))
         json_array_append_new(warnings, json_string("noisy"));
+    if (is_short(time))
+        json_array_append_new(warnings, json_string("short"));
     if (is_skewed(time))
         json_array_append_new(warnings, json_string("skewed"));
     if (json_array_size(warnings))

@@ -112,6 +112,8 @@ def judge(r, asked):
         warned = "skewed" in warnings
         wide = s["ci95"][1] - s["ci95"][0] > 0.1 * s["median"]
         assert ("noisy" in warnings) == wide, f"{s['ci95']} of {s['median']}, warned: {warnings}"
+        few = r["time"]["blocks"] < 20 or r["time"]["timed_s"] < 1
+        assert ("short" in warnings) == few, f"{r['time']}, warned: {warnings}"
         crowded = r["provenance"]["oversubscribed"]
         assert ("oversubscribed" in warnings) == crowded, f"oversubscribed: {crowded}: {warnings}"
         assert warned == (apart > 1.1) or abs(apart - 1.1) < 1e-9, f"{apart}, warned: {warned}"

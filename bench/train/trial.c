@@ -4,7 +4,6 @@
 
 #include "bench/train/interrupt.h"
 #include "bench/train/session_watch.h"
-#include "bench/train/statistics.h"
 #include "bench/train/team.h"
 
 #include <math.h>
@@ -31,6 +30,7 @@ ls_status ls_trial_open(const ls_workplace *place, const ls_plan_of_case *plan, 
     size_t timed = (size_t)plan->timed, elements = plan->model->graph->variables.elements;
     ls_status status = ls_session_open_delayed(place, plan, &out->session);
     out->step_ms = calloc(timed + 1, sizeof *out->step_ms);
+    out->ends = calloc((size_t)request->blocks + 1, sizeof *out->ends);
     out->put_ns = calloc(timed + 1, sizeof *out->put_ns);
     out->parameters = calloc(elements + 1, sizeof *out->parameters);
     out->ledgers = calloc(plan->device_count + 1, sizeof *out->ledgers);
@@ -39,8 +39,8 @@ ls_status ls_trial_open(const ls_workplace *place, const ls_plan_of_case *plan, 
     if (request->log.level >= LS_LOG_VERBOSE)
         out->losses = calloc(timed + 1, sizeof *out->losses);
     if (!status &&
-        (!out->step_ms || !out->put_ns || !out->parameters || !out->records || !out->chunk_ms ||
-         !out->ledgers || (request->log.level >= LS_LOG_VERBOSE && !out->losses)))
+        (!out->step_ms || !out->ends || !out->put_ns || !out->parameters || !out->records ||
+         !out->chunk_ms || !out->ledgers || (request->log.level >= LS_LOG_VERBOSE && !out->losses)))
         status = ls_fail_memory("trial", timed * sizeof *out->step_ms);
     char title[192];
     snprintf(title, sizeof title, "%s %s", plan->model->name, plan->strategy->name);
@@ -56,6 +56,7 @@ void ls_trial_close(ls_trial *trial)
     ls_progress_close(trial->progress);
     ls_session_close(&trial->session);
     free(trial->step_ms);
+    free(trial->ends);
     free(trial->put_ns);
     free(trial->losses);
     free(trial->records);
@@ -286,7 +287,26 @@ ls_status ls_trial_block(ls_trial *trial, int64_t index, int64_t blocks)
 {
     int64_t first = trial->plan->timed * index / blocks;
     int64_t last = trial->plan->timed * (index + 1) / blocks;
-    return train(trial, (uint64_t)(last - first), true);
+    ls_status status = train(trial, (uint64_t)(last - first), true);
+    if (trial->samples > (trial->blocks ? trial->ends[trial->blocks - 1] : 0))
+        trial->ends[trial->blocks++] = trial->samples;
+    return status;
+}
+
+ls_status ls_trial_statistics(const ls_trial *trial, ls_statistics *out, double ci95[2])
+{
+    double *sorted = calloc(trial->samples + 1, sizeof *sorted);
+    if (!sorted)
+        return ls_fail_memory("statistics", trial->samples * sizeof *sorted);
+    memcpy(sorted, trial->step_ms, trial->samples * sizeof *sorted);
+    ls_statistics_compute(sorted, trial->samples, out);
+    free(sorted);
+    if (!ci95)
+        return LS_OK;
+    LS_TRY(ls_statistics_interval(trial->step_ms, trial->ends, trial->blocks, ci95));
+    ci95[0] = fmin(ci95[0], out->median); /* few draws, skewed ones: the figure itself is in it */
+    ci95[1] = fmax(ci95[1], out->median);
+    return LS_OK;
 }
 
 /* ---- The end -------------------------------------------------------------------------------- */

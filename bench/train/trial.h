@@ -13,6 +13,7 @@
 
 #include "bench/train/progress.h"
 #include "bench/train/session.h"
+#include "bench/train/statistics.h"
 #include "impl/ps/ps_report.h"
 
 #include <stdbool.h>
@@ -33,6 +34,8 @@ typedef struct ls_trial {
     double *step_ms; /**< [samples] of timed steps; on GPUs the mean of some, where their
                           clock ticks too slowly for one */
     size_t samples;
+    size_t *ends; /**< [blocks] samples when each block ended; none is empty */
+    size_t blocks;
     ls_step_record *records; /**< [job.records] */
     double *chunk_ms;        /**< [job.records] of the steps put last */
     double trained_ms;       /**< all steps so far, with the warm-up's */
@@ -77,6 +80,9 @@ ls_status ls_trial_warm_up(ls_trial *trial);
 
 /** Block `index` of `blocks`: its share of the timed steps. */
 ls_status ls_trial_block(ls_trial *trial, int64_t index, int64_t blocks);
+
+/** The steps' times so far; ci95 where it is not NULL. */
+ls_status ls_trial_statistics(const ls_trial *trial, ls_statistics *out, double ci95[2]);
 
 /** Accuracy, parameters and digest. */
 ls_status ls_trial_finish(ls_trial *trial);

@@ -69,13 +69,13 @@ static ls_status make_row(command_run *run, case_run *c)
     ls_row_facts facts = {.place = &run->place,
                           .plan = &c->plan,
                           .gate = c->gated ? &c->gate : NULL,
-                          .trial = c->trained ? &c->trial : NULL,
+                          .trial = c->trained && c->trial.session.run ? &c->trial : NULL,
                           .error = c->error ? ls_status_text(c->error) : NULL,
                           .shared = run->count > 1};
     json_t *row;
     if (c->baseline != SIZE_MAX)
         facts.baseline_ms = run->cases[c->baseline].ms_per_sample;
-    if (c->trained && c->trial.timed_done && !c->trial.failed && !c->error) {
+    if (facts.trial && c->trial.timed_done && !c->trial.failed && !c->error) {
         LS_TRY(ls_trial_statistics(&c->trial, &facts.steps, facts.ci95));
         measure_beside(run, c, &facts);
     }

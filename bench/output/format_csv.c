@@ -82,6 +82,7 @@ static const char *const csv_columns[] = {
     "time.host_us",
     "time.data_ms",
     "time.setup_ms",
+    "time.reopen_ms",
     "time.harness_us",
     "waterfall.compute_ms",
     "waterfall.comm_exposed_ms",

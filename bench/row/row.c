@@ -134,6 +134,8 @@ static json_t *time_group(const ls_row_facts *f)
         put_real(group, "build_ms", (double)info.program.build_ns * 1e-6);
     put_real(group, "data_ms", (double)plan->data->read_ns * 1e-6); /* waited for at the start */
     put_real(group, "setup_ms", (double)trial->session.setup_ns * 1e-6);
+    if (trial->reopened) /* each time, in the mean; in no step */
+        put_real(group, "reopen_ms", (double)trial->reopen_ns * 1e-6 / (double)trial->reopened);
     ls_statistics_compute(trial->put_ns, trial->puts, &s);
     put_real(group, "host_us", s.median * 1e-3);
     if (f->harness_ns > 0)

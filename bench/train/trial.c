@@ -6,6 +6,8 @@
 #include "bench/train/session_watch.h"
 #include "bench/train/team.h"
 
+#include "common/base/clock.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +25,7 @@ ls_status ls_trial_open(const ls_workplace *place, const ls_plan_of_case *plan, 
     const ls_request *request = place->request;
     *out = (ls_trial){.record = request->ps_record,
                       .plan = plan,
+                      .place = place,
                       .accuracy = NAN,
                       .chunk = 1,
                       .bubble = NAN,
@@ -287,6 +290,12 @@ ls_status ls_trial_block(ls_trial *trial, int64_t index, int64_t blocks)
 {
     int64_t first = trial->plan->timed * index / blocks;
     int64_t last = trial->plan->timed * (index + 1) / blocks;
+    if (index && last > first && !trial->stopped) {
+        const uint64_t begin_ns = ls_clock_ns();
+        LS_TRY(ls_session_reopen(trial->place, &trial->session));
+        trial->reopen_ns += ls_clock_ns() - begin_ns;
+        trial->reopened++;
+    }
     ls_status status = train(trial, (uint64_t)(last - first), true);
     if (trial->samples > (trial->blocks ? trial->ends[trial->blocks - 1] : 0))
         trial->ends[trial->blocks++] = trial->samples;

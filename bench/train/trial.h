@@ -31,15 +31,17 @@ typedef struct ls_server_load {
 typedef struct ls_trial {
     ls_session session;
     const ls_plan_of_case *plan;
+    const ls_workplace *place;
     double *step_ms; /**< [samples] of timed steps; on GPUs the mean of some, where their
                           clock ticks too slowly for one */
     size_t samples;
     size_t *ends; /**< [blocks] samples when each block ended; none is empty */
     size_t blocks;
-    ls_step_record *records; /**< [job.records] */
-    double *chunk_ms;        /**< [job.records] of the steps put last */
-    double trained_ms;       /**< all steps so far, with the warm-up's */
-    double *losses;          /**< [timed], kept with --verbose; else NULL */
+    uint64_t reopened, reopen_ns; /**< how often the devices were, and what all that took */
+    ls_step_record *records;      /**< [job.records] */
+    double *chunk_ms;             /**< [job.records] of the steps put last */
+    double trained_ms;            /**< all steps so far, with the warm-up's */
+    double *losses;               /**< [timed], kept with --verbose; else NULL */
     uint64_t timed_done;
     double timed_ms; /**< of all timed steps */
     double *put_ns;  /**< [puts] session.put_ns, each time that timed steps were put */
@@ -78,7 +80,8 @@ ls_status ls_trial_open(const ls_workplace *place, const ls_plan_of_case *plan, 
 /** The warm-up steps. */
 ls_status ls_trial_warm_up(ls_trial *trial);
 
-/** Block `index` of `blocks`: its share of the timed steps. */
+/** Block `index` of `blocks`: its share of the timed steps. All but the first open the devices
+ *  anew, and go on from there; after a failure to do so the trial has no session. */
 ls_status ls_trial_block(ls_trial *trial, int64_t index, int64_t blocks);
 
 /** The steps' times so far; ci95 where it is not NULL. */

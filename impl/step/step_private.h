@@ -130,6 +130,7 @@ struct ls_stepped {
     ls_step step[LS_KINDS];
     uint64_t at;            /**< number of the step that is put next */
     uint64_t put[LS_KINDS]; /**< steps so far */
+    ls_traffic counted;     /**< by ends of communicators of the runs that this one goes on from */
     ls_step before, after;  /**< what is put once before, or after, steps that are put together */
     ls_lane *lanes;         /**< [lane_count] the members' first, in order */
     int lane_count;
@@ -142,6 +143,9 @@ struct ls_stepped {
     ls_update_made *updates;
     size_t update_count;
 };
+
+/** What ends of communicators have counted so far, of runs that this one goes on from, too. */
+ls_traffic ls_stepped_counted(const ls_stepped *run);
 
 /** *sum += times x more. */
 static inline void ls_traffic_add(ls_traffic *sum, ls_traffic more, uint64_t times)

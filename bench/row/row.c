@@ -91,8 +91,8 @@ static void put_rates(json_t *group, const ls_row_facts *f, const ls_statistics 
     const ls_job *job = &f->plan->job;
     const uint64_t warmup = (uint64_t)f->plan->warmup;
     const uint64_t samples = ls_session_samples(&trial->session, warmup + trial->timed_done) -
-                             ls_session_samples(&trial->session, warmup);
-    const double mean = (double)samples / (trial->timed_ms * 1e-3);
+                             ls_session_samples(&trial->session, warmup) - trial->discarded_samples;
+    const double mean = (double)samples / ((trial->timed_ms - trial->discarded_ms) * 1e-3);
     const bool alone = ls_strategy_serves(f->plan->strategy) && ls_ps_by_arrival(&job->ps);
     put_real(group, "samples_per_s", alone ? mean : (double)job->batch / (s->median * 1e-3));
     put_real(group, "samples_per_s_mean", mean);
@@ -106,7 +106,7 @@ static json_t *time_group(const ls_row_facts *f)
     ls_run_info info;
     trial->session.run->kind->describe(trial->session.run, &info);
     json_t *group = json_object(), *step = json_object();
-    put_real(step, "mean", trial->timed_ms / (double)trial->timed_done);
+    put_real(step, "mean", ls_trial_mean_ms(trial));
     put_real(step, "median", s.median);
     put_real(step, "p10", s.p10);
     put_real(step, "p90", s.p90);
@@ -114,6 +114,8 @@ static json_t *time_group(const ls_row_facts *f)
     json_object_set_new(step, "ci95", json_pack("[f,f]", f->ci95[0], f->ci95[1]));
     put_integer(step, "n", s.n);
     json_object_set_new(group, "step_ms", step);
+    if (trial->discarded)
+        put_integer(group, "discarded", trial->discarded);
     put_integer(group, "blocks", trial->blocks);
     put_real(group, "timed_s", trial->timed_ms * 1e-3);
     put_rates(group, f, &s);

@@ -93,7 +93,8 @@ def judge(r, asked):
         has(r["time"], TIME, "time")
         has(r["time"]["step_ms"], STEP, "time.step_ms")
         s = r["time"]["step_ms"]
-        assert s["n"] == case["steps"], "n counts the timed steps"
+        left_out = r["time"].get("discarded", 0)
+        assert s["n"] + left_out == case["steps"] and left_out <= case["steps"] / 4, "n counts the timed steps"
         assert 0 < s["p10"] <= s["median"] <= s["p90"] <= s["p99"], s
         parts = r["waterfall"]
         has(parts, dict(compute_ms=NUMBER, optimizer_ms=NUMBER, harness_ms=NUMBER), "waterfall")
@@ -104,7 +105,7 @@ def judge(r, asked):
         assert r["time"]["mfu"] > 0
         rate, mean_rate = r["time"]["samples_per_s"], r["time"]["samples_per_s_mean"]
         assert abs(rate / (case["batch_global"] / (s["median"] / 1000)) - 1) < 1e-6, "samples_per_s"
-        if "epochs" not in case:
+        if "epochs" not in case: # else one that was left out may be an epoch's smaller last
             of_mean = case["batch_global"] / (s["mean"] / 1000)
             assert abs(mean_rate / of_mean - 1) < 1e-6, "samples_per_s_mean"
         apart = max(rate, mean_rate) / min(rate, mean_rate)

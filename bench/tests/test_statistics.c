@@ -4,6 +4,7 @@
  * often it holds the truth over simulated runs.
  */
 #include "bench/train/statistics.h"
+#include "bench/train/steady.h"
 
 #include "common/base/philox.h"
 #include "common/base/tests/must.h"
@@ -142,6 +143,39 @@ static void coarse_clock(void **state)
     assert_int_equal(ls_statistics_group(times, 0, 200, samples), 0);
 }
 
+/* Steps are left out that are not as the rest is; not one that is slow among others, not a level
+ * that stays, not of few steps. */
+static void not_yet_steady(void **state)
+{
+    (void)state;
+    enum { STEPS = 60 };
+    double x[STEPS];
+    size_t out;
+    const ls_random random = ls_random_stream(3, "test/steady");
+    for (size_t i = 0; i < STEPS; i++)
+        x[i] = 100 + normal(random, i);
+    must(ls_steady_from(x, STEPS, &out));
+    assert_int_equal(out, 0);
+    x[6] = 300; /* the scheduler's */
+    must(ls_steady_from(x, STEPS, &out));
+    assert_int_equal(out, 0);
+    x[0] = 400;
+    x[1] = x[2] = 130;
+    must(ls_steady_from(x, STEPS, &out));
+    assert_int_equal(out, 3);
+    for (size_t i = 0; i < STEPS; i++)
+        x[i] = (i < 10 ? 90 : 100) + normal(random, i) / 4; /* faster at first */
+    must(ls_steady_from(x, STEPS, &out));
+    assert_int_equal(out, 10);
+    for (size_t i = 0; i < STEPS; i++)
+        x[i] = (i < 30 ? 120 : 100) + normal(random, i) / 4;
+    must(ls_steady_from(x, STEPS, &out));
+    assert_int_equal(out, 0);
+    x[0] = 400;
+    must(ls_steady_from(x, 7, &out));
+    assert_int_equal(out, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -149,6 +183,7 @@ int main(void)
         cmocka_unit_test(known_intervals),
         cmocka_unit_test(blocks_hold_the_truth),
         cmocka_unit_test(coarse_clock),
+        cmocka_unit_test(not_yet_steady),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 
 #include "bench/train/interrupt.h"
 #include "bench/train/session_watch.h"
+#include "bench/train/steady.h"
 #include "bench/train/team.h"
 
 #include "common/base/clock.h"
@@ -286,6 +287,34 @@ ls_status ls_trial_warm_up(ls_trial *trial)
     return status;
 }
 
+/* Leaves the first samples of a block out that are not yet steady: where samples are single steps,
+ * and workers wait for each other. */
+static ls_status leave_out(ls_trial *trial, uint64_t first_step)
+{
+    const size_t begin = trial->blocks ? trial->ends[trial->blocks - 1] : 0;
+    const size_t count = trial->samples - begin;
+    double *times = trial->step_ms + begin;
+    const uint64_t steps = trial->session.step - first_step;
+    size_t out = 0;
+    if (count != steps || ls_ps_by_arrival(&trial->session.job.ps))
+        return LS_OK;
+    LS_TRY(ls_steady_from(times, count, &out));
+    for (size_t i = 0; i < out; i++)
+        trial->discarded_ms += times[i];
+    memmove(times, times + out, (count - out) * sizeof *times);
+    trial->samples -= out;
+    trial->discarded += out;
+    trial->discarded_samples += ls_session_samples(&trial->session, first_step + out) -
+                                ls_session_samples(&trial->session, first_step);
+    return LS_OK;
+}
+
+double ls_trial_mean_ms(const ls_trial *trial)
+{
+    return (trial->timed_ms - trial->discarded_ms) /
+           (double)(trial->timed_done - trial->discarded);
+}
+
 ls_status ls_trial_block(ls_trial *trial, int64_t index, int64_t blocks)
 {
     int64_t first = trial->plan->timed * index / blocks;
@@ -296,7 +325,10 @@ ls_status ls_trial_block(ls_trial *trial, int64_t index, int64_t blocks)
         trial->reopen_ns += ls_clock_ns() - begin_ns;
         trial->reopened++;
     }
+    const uint64_t first_step = trial->session.step;
     ls_status status = train(trial, (uint64_t)(last - first), true);
+    if (!status)
+        status = leave_out(trial, first_step);
     if (trial->samples > (trial->blocks ? trial->ends[trial->blocks - 1] : 0))
         trial->ends[trial->blocks++] = trial->samples;
     return status;

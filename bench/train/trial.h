@@ -44,6 +44,9 @@ typedef struct ls_trial {
     double *losses;               /**< [timed], kept with --verbose; else NULL */
     uint64_t timed_done;
     double timed_ms; /**< of all timed steps */
+    uint64_t discarded; /**< timed steps that were not yet steady: in no figure but in training */
+    uint64_t discarded_samples; /**< samples of these */
+    double discarded_ms;
     double *put_ns;  /**< [puts] session.put_ns, each time that timed steps were put */
     uint64_t puts;
     double loss_first, loss_last;
@@ -83,6 +86,9 @@ ls_status ls_trial_warm_up(ls_trial *trial);
 /** Block `index` of `blocks`: its share of the timed steps. All but the first open the devices
  *  anew, and go on from there; after a failure to do so the trial has no session. */
 ls_status ls_trial_block(ls_trial *trial, int64_t index, int64_t blocks);
+
+/** The mean of the timed steps that count. */
+double ls_trial_mean_ms(const ls_trial *trial);
 
 /** The steps' times so far; ci95 where it is not NULL. */
 ls_status ls_trial_statistics(const ls_trial *trial, ls_statistics *out, double ci95[2]);

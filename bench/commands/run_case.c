@@ -134,7 +134,8 @@ static void compare_digests(case_run *c)
     const ls_job *job = &c->plan.job;
     const bool repeats = !c->plan.strategy->reduces || job->exact || job->allreduce->oracle;
     const char *differs = NULL;
-    if (c->trial.interrupted || c->trial.failed || !c->gate.compared || !c->gate.steps)
+    const bool longer = c->trial.timed_done > (uint64_t)c->plan.timed; /* --until-precision */
+    if (c->trial.interrupted || c->trial.failed || longer || !c->gate.compared || !c->gate.steps)
         return;
     if (!same_bits(c->trial.loss_first, c->gate.loss_first))
         differs = "began with another loss";

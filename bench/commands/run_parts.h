@@ -25,6 +25,7 @@ typedef struct case_run {
     ls_gate gate;
     ls_trial trial;
     bool gated, trained;  /* the gate ran; the trial is open */
+    bool measured;        /* it has had its last block */
     bool ended;           /* its row is made */
     json_t *row;          /* until it is committed; NULL: none */
     bool interrupted;     /* what the row is of */

@@ -116,6 +116,8 @@ static json_t *time_group(const ls_row_facts *f)
     json_object_set_new(group, "step_ms", step);
     if (trial->discarded)
         put_integer(group, "discarded", trial->discarded);
+    if (trial->imprecise)
+        json_object_set_new(group, "imprecise", json_true());
     put_integer(group, "blocks", trial->blocks);
     put_real(group, "timed_s", trial->timed_ms * 1e-3);
     put_rates(group, f, &s);

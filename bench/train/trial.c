@@ -4,7 +4,6 @@
 
 #include "bench/train/interrupt.h"
 #include "bench/train/session_watch.h"
-#include "bench/train/steady.h"
 #include "bench/train/team.h"
 
 #include "common/base/clock.h"
@@ -19,7 +18,28 @@
 static const double chunk_ms = 50.0;
 /* Workers that do not wait for each other do so at a chunk's end. */
 static const double chunk_alone_ms = 1000.0;
-enum { LOSS_TARGET_STEPS = 10 };
+enum { LOSS_TARGET_STEPS = 10, ADDED_MS = 100 };
+
+/* Of what is kept of each timed step, and of each block, for so many steps; `losses` too. */
+static ls_status make_room(ls_trial *trial, size_t steps, bool losses)
+{
+    double **const each[] = {&trial->step_ms, &trial->put_ns, &trial->losses};
+    if (steps <= trial->room)
+        return LS_OK;
+    const size_t room = steps + trial->room;
+    for (size_t i = 0; i < sizeof each / sizeof *each; i++) {
+        double *grown = losses || i < 2 ? realloc(*each[i], room * sizeof **each[i]) : NULL;
+        if (!grown && (losses || i < 2))
+            return ls_fail_memory("trial", room * sizeof *grown);
+        *each[i] = grown;
+    }
+    size_t *ends = realloc(trial->ends, room * sizeof *ends);
+    if (!ends)
+        return ls_fail_memory("trial", room * sizeof *ends);
+    trial->ends = ends;
+    trial->room = room;
+    return LS_OK;
+}
 
 ls_status ls_trial_open(const ls_workplace *place, const ls_plan_of_case *plan, ls_trial *out)
 {
@@ -33,19 +53,15 @@ ls_status ls_trial_open(const ls_workplace *place, const ls_plan_of_case *plan, 
                       .processes = request->processes};
     size_t timed = (size_t)plan->timed, elements = plan->model->graph->variables.elements;
     ls_status status = ls_session_open_delayed(place, plan, &out->session);
-    out->step_ms = calloc(timed + 1, sizeof *out->step_ms);
-    out->ends = calloc((size_t)request->blocks + 1, sizeof *out->ends);
-    out->put_ns = calloc(timed + 1, sizeof *out->put_ns);
+    out->planned = timed;
+    if (!status)
+        status = make_room(out, timed + 1, request->log.level >= LS_LOG_VERBOSE);
     out->parameters = calloc(elements + 1, sizeof *out->parameters);
     out->ledgers = calloc(plan->device_count + 1, sizeof *out->ledgers);
     out->records = calloc(plan->job.records, sizeof *out->records);
     out->chunk_ms = calloc(plan->job.records, sizeof *out->chunk_ms);
-    if (request->log.level >= LS_LOG_VERBOSE)
-        out->losses = calloc(timed + 1, sizeof *out->losses);
-    if (!status &&
-        (!out->step_ms || !out->ends || !out->put_ns || !out->parameters || !out->records ||
-         !out->chunk_ms || !out->ledgers || (request->log.level >= LS_LOG_VERBOSE && !out->losses)))
-        status = ls_fail_memory("trial", timed * sizeof *out->step_ms);
+    if (!status && (!out->parameters || !out->records || !out->chunk_ms || !out->ledgers))
+        status = ls_fail_memory("trial", elements * sizeof *out->parameters);
     char title[192];
     snprintf(title, sizeof title, "%s %s", plan->model->name, plan->strategy->name);
     if (!status)
@@ -239,8 +255,8 @@ static void show_progress(ls_trial *trial)
     uint64_t samples = ls_session_samples(&trial->session, trial->session.step) -
                        ls_session_samples(&trial->session, (uint64_t)plan->warmup);
     double rate = trial->timed_ms > 0 ? (double)samples / trial->timed_ms * 1e3 : NAN;
-    ls_progress_update(trial->progress, trial->session.step, (uint64_t)(plan->warmup + plan->timed),
-                       rate, trial->loss_last);
+    ls_progress_update(trial->progress, trial->session.step,
+                       (uint64_t)plan->warmup + trial->planned, rate, trial->loss_last);
 }
 
 /* The fault on purpose, where it is this rank's and due. */
@@ -287,67 +303,36 @@ ls_status ls_trial_warm_up(ls_trial *trial)
     return status;
 }
 
-/* Leaves the first samples of a block out that are not yet steady: where samples are single steps,
- * and workers wait for each other. */
-static ls_status leave_out(ls_trial *trial, uint64_t first_step)
+/* Steps of a block that is added: as the others, but so many as last ADDED_MS at least, so that
+ * what is around a block does not outlast it. */
+static uint64_t added_steps(const ls_trial *trial, int64_t blocks)
 {
-    const size_t begin = trial->blocks ? trial->ends[trial->blocks - 1] : 0;
-    const size_t count = trial->samples - begin;
-    double *times = trial->step_ms + begin;
-    const uint64_t steps = trial->session.step - first_step;
-    size_t out = 0;
-    if (count != steps || ls_ps_by_arrival(&trial->session.job.ps))
-        return LS_OK;
-    LS_TRY(ls_steady_from(times, count, &out));
-    for (size_t i = 0; i < out; i++)
-        trial->discarded_ms += times[i];
-    memmove(times, times + out, (count - out) * sizeof *times);
-    trial->samples -= out;
-    trial->discarded += out;
-    trial->discarded_samples += ls_session_samples(&trial->session, first_step + out) -
-                                ls_session_samples(&trial->session, first_step);
-    return LS_OK;
-}
-
-double ls_trial_mean_ms(const ls_trial *trial)
-{
-    return (trial->timed_ms - trial->discarded_ms) /
-           (double)(trial->timed_done - trial->discarded);
+    const uint64_t like = (uint64_t)(trial->plan->timed / blocks);
+    const double most = 1e6, fits = fitting(ADDED_MS, ls_trial_mean_ms(trial), most);
+    return like > (uint64_t)fits ? like : (uint64_t)fits + 1;
 }
 
 ls_status ls_trial_block(ls_trial *trial, int64_t index, int64_t blocks)
 {
-    int64_t first = trial->plan->timed * index / blocks;
-    int64_t last = trial->plan->timed * (index + 1) / blocks;
-    if (index && last > first && !trial->stopped) {
+    uint64_t count = (uint64_t)(trial->plan->timed * (index + 1) / blocks) -
+                     (uint64_t)(trial->plan->timed * index / blocks);
+    bool stop = false;
+    if (index >= blocks) { /* rank 0's times decide */
+        count = added_steps(trial, blocks);
+        LS_TRY(ls_team_turn(trial->session.job.comm, LS_OK, &count, &stop));
+        LS_TRY(ls_team_agree(trial->session.job.comm,
+                             make_room(trial, trial->timed_done + count + 1, trial->losses)));
+        trial->planned = trial->timed_done + count;
+    }
+    if (index && count && !trial->stopped) {
         const uint64_t begin_ns = ls_clock_ns();
         LS_TRY(ls_session_reopen(trial->place, &trial->session));
         trial->reopen_ns += ls_clock_ns() - begin_ns;
         trial->reopened++;
     }
     const uint64_t first_step = trial->session.step;
-    ls_status status = train(trial, (uint64_t)(last - first), true);
-    if (!status)
-        status = leave_out(trial, first_step);
-    if (trial->samples > (trial->blocks ? trial->ends[trial->blocks - 1] : 0))
-        trial->ends[trial->blocks++] = trial->samples;
-    return status;
-}
-
-ls_status ls_trial_statistics(const ls_trial *trial, ls_statistics *out, double ci95[2])
-{
-    double *sorted = calloc(trial->samples + 1, sizeof *sorted);
-    if (!sorted)
-        return ls_fail_memory("statistics", trial->samples * sizeof *sorted);
-    memcpy(sorted, trial->step_ms, trial->samples * sizeof *sorted);
-    ls_statistics_compute(sorted, trial->samples, out);
-    free(sorted);
-    if (!ci95)
-        return LS_OK;
-    LS_TRY(ls_statistics_interval(trial->step_ms, trial->ends, trial->blocks, ci95));
-    ci95[0] = fmin(ci95[0], out->median); /* few draws, skewed ones: the figure itself is in it */
-    ci95[1] = fmax(ci95[1], out->median);
-    return LS_OK;
+    LS_TRY(train(trial, count, true));
+    return ls_trial_end_block(trial, first_step);
 }
 
 /* ---- The end -------------------------------------------------------------------------------- */

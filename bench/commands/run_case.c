@@ -64,6 +64,17 @@ static void measure_beside(command_run *run, case_run *c, ls_row_facts *facts)
         ls_status_free(ls_exact_cost(&run->place, &c->trial, &facts->exact_cost));
 }
 
+/* Of ranks elsewhere on the machine this process knows nothing. */
+static void look_for_noise(const command_run *run, const case_run *c, char *words, size_t size)
+{
+    ls_noise_reading now;
+    const int own = run->request->cores_per_device > 0 ? run->request->cores_per_device : 1;
+    const bool cpu = c->plan.devices->kind == LS_DEVICE_CPU;
+    ls_noise_read(&now);
+    ls_noise_between(&c->quiet, &now, cpu ? own * (int)c->plan.device_count : 1,
+                     run->processes->size == 1, words, size);
+}
+
 static ls_status make_row(command_run *run, case_run *c)
 {
     ls_row_facts facts = {.place = &run->place,
@@ -73,10 +84,13 @@ static ls_status make_row(command_run *run, case_run *c)
                           .error = c->error ? ls_status_text(c->error) : NULL,
                           .shared = run->count > 1};
     json_t *row;
+    char noise[160] = "";
     if (c->baseline != SIZE_MAX)
         facts.baseline_ms = run->cases[c->baseline].ms_per_sample;
     if (facts.trial && c->trial.timed_done && !c->trial.failed && !c->error) {
         LS_TRY(ls_trial_statistics(&c->trial, &facts.steps, facts.ci95));
+        look_for_noise(run, c, noise, sizeof noise);
+        facts.noise = noise;
         measure_beside(run, c, &facts);
     }
     if (facts.harness_ns > 0)
@@ -249,6 +263,7 @@ void ls_run_open(command_run *run, case_run *c)
 {
     if (ls_run_is_elsewhere(run, c))
         return;
+    ls_noise_read(&c->quiet);
     ls_status status = ls_trial_open(&run->place, &c->plan, &c->trial);
     c->trained = !status;
     ls_run_settle(run, c, status);

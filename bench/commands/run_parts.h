@@ -13,6 +13,7 @@
 #include "bench/output/format_parts.h"
 #include "bench/output/results_db.h"
 #include "bench/output/row_columns.h"
+#include "bench/row/noise.h"
 #include "bench/row/row.h"
 
 #include <jansson.h>
@@ -24,16 +25,17 @@ typedef struct case_run {
     ls_plan_of_case plan;
     ls_gate gate;
     ls_trial trial;
-    bool gated, trained;  /* the gate ran; the trial is open */
-    bool measured;        /* it has had its last block */
-    bool ended;           /* its row is made */
-    json_t *row;          /* until it is committed; NULL: none */
-    bool interrupted;     /* what the row is of */
-    bool asked;           /* by the request; else it is a baseline that was added */
-    size_t group;         /* number of those that take turns with it */
-    size_t baseline;      /* case whose step this one's is compared with; SIZE_MAX: none */
-    double ms_per_sample; /* median step over its samples; 0: not known */
-    ls_status error;      /* why it could not run */
+    bool gated, trained;    /* the gate ran; the trial is open */
+    ls_noise_reading quiet; /* when it was opened */
+    bool measured;          /* it has had its last block */
+    bool ended;             /* its row is made */
+    json_t *row;            /* until it is committed; NULL: none */
+    bool interrupted;       /* what the row is of */
+    bool asked;             /* by the request; else it is a baseline that was added */
+    size_t group;           /* number of those that take turns with it */
+    size_t baseline;        /* case whose step this one's is compared with; SIZE_MAX: none */
+    double ms_per_sample;   /* median step over its samples; 0: not known */
+    ls_status error;        /* why it could not run */
 } case_run;
 
 /** The command. */

@@ -61,6 +61,7 @@ static const char *const csv_columns[] = {
     "result.status",
     "result.reason",
     "result.warnings",
+    "result.notes",
     "time.step_ms.mean",
     "time.step_ms.median",
     "time.step_ms.p10",

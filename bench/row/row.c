@@ -116,8 +116,6 @@ static json_t *time_group(const ls_row_facts *f)
     json_object_set_new(group, "step_ms", step);
     if (trial->discarded)
         put_integer(group, "discarded", trial->discarded);
-    if (trial->imprecise)
-        json_object_set_new(group, "imprecise", json_true());
     put_integer(group, "blocks", trial->blocks);
     put_real(group, "timed_s", trial->timed_ms * 1e-3);
     put_rates(group, f, &s);
@@ -402,6 +400,7 @@ ls_status ls_row_build(const ls_row_facts *f, json_t **out)
     bool keeps_time = f->trial && f->trial->timed_done && !f->trial->failed && !f->error &&
                       (!f->gate || f->gate->pass) && !request->verify;
     if (keeps_time) {
+        ls_row_note(f, row);
         put_group(row, "time", time_group(f));
         put_group(row, "waterfall", waterfall_group(f->trial));
         put_group(row, "pipeline", pipeline_group(f->trial));
@@ -419,56 +418,6 @@ ls_status ls_row_build(const ls_row_facts *f, json_t **out)
     put_group(row, "provenance", provenance);
     *out = row;
     return LS_OK;
-}
-
-/* ---- Warnings ------------------------------------------------------------------------------- */
-
-/* The interval of the median is a tenth of it wide, or more: a figure of such a run, compared with
- * another, says little. */
-static bool is_noisy(const json_t *time)
-{
-    static const double most = 0.1;
-    const json_t *step = json_object_get(time, "step_ms"),
-                 *interval = json_object_get(step, "ci95");
-    const double width = json_number_value(json_array_get(interval, 1)) -
-                         json_number_value(json_array_get(interval, 0));
-    return time && width > most * json_number_value(json_object_get(step, "median"));
-}
-
-/* Where the two rates say different things, one figure does not tell how fast it was. */
-static bool is_skewed(const json_t *time)
-{
-    static const double most = 1.1;
-    const double median = json_number_value(json_object_get(time, "samples_per_s"));
-    const double mean = json_number_value(json_object_get(time, "samples_per_s_mean"));
-    return time && (median > most * mean || mean > most * median);
-}
-
-/* Too few blocks for their interval, or over before the machine has shown what it does. */
-static bool is_short(const json_t *time)
-{
-    static const double least_s = 1;
-    return time && (json_integer_value(json_object_get(time, "blocks")) < LS_STATISTICS_BLOCKS ||
-                    json_number_value(json_object_get(time, "timed_s")) < least_s);
-}
-
-void ls_row_warn(json_t *row)
-{
-    const json_t *time = json_object_get(row, "time");
-    const bool crowded =
-        json_is_true(json_object_get(json_object_get(row, "provenance"), "oversubscribed"));
-    json_t *warnings = json_array();
-    if (crowded)
-        json_array_append_new(warnings, json_string("oversubscribed"));
-    if (is_noisy(time))
-        json_array_append_new(warnings, json_string("noisy"));
-    if (is_short(time))
-        json_array_append_new(warnings, json_string("short"));
-    if (is_skewed(time))
-        json_array_append_new(warnings, json_string("skewed"));
-    if (json_array_size(warnings))
-        json_object_set(json_object_get(row, "result"), "warnings", warnings);
-    json_decref(warnings);
 }
 
 void ls_row_mark_error(json_t *row, const char *reason)

@@ -14,6 +14,7 @@ typedef struct ls_row_facts {
     ls_trial *trial;
     ls_statistics steps; /**< of the trial's timed steps, where it has some */
     double ci95[2];      /**< of their median */
+    const char *noise;   /**< of the machine meanwhile, in words; NULL or "": none */
     const char *error;   /**< why the case could not run; NULL: it could */
     double baseline_ms;  /**< median step of `single` on one like device, per sample; 0: none */
     double roof_flops;   /**< 0: not known */

@@ -56,4 +56,19 @@ same --strategy local-sgd --local-sgd-every 4 $small --devices 2 --steps 13
 same --strategy mirrored --model cifar10 --data synthetic:32 --batch 4 --steps 5 --warmup 1 --devices 2
 same --strategy mirrored --model resnet:8 --data synthetic:24 --batch 4 --steps 5 --warmup 1 --devices 2
 same --strategy single --optimizer momentum,rmsprop,sgd --lr 0.0001 --model poly --steps 50
+
+# Blocks are added until the interval is narrow, 20 at least, or the time is over, which is said.
+lockstep_run 4 --model poly --steps 40 --until-precision 50% --max-time 100s
+rows "blocks are added" 'r["time"]["blocks"] >= 20 and r["time"]["step_ms"]["n"] + r["time"].get("discarded", 0) > 40
+    and len(r["train"]["losses"]) > 40 and "imprecise" not in r["result"].get("warnings", [])'
+lockstep_run 2 --model poly --steps 40 --until-precision 0.01% --max-time 1ms --strategy single,mirrored --devices 1
+rows "the time was over" 'len(rows) == 2 and all(x["time"]["blocks"] == 2 and "imprecise" in x["result"]["warnings"]
+    and any(n.startswith("imprecise: ") for n in x["result"]["notes"]) for x in rows)'
+for wrong in "--until-precision 1" "--until-precision 0%" "--until-precision -1%" "--until-precision 60%" \
+    "--until-precision nan%" "--until-precision 1% --epochs 1" "--until-precision 1% --save f" "--max-time 3s" \
+    "--until-precision 1% --max-time soon"; do
+    lockstep run --results none $wrong
+    one_line "--"
+    expect "status 2: $wrong" [ "$code" -eq 2 ]
+done
 finish

@@ -112,7 +112,9 @@ def judge(r, asked):
         warnings = r["result"].get("warnings", [])
         warned = "skewed" in warnings
         wide = s["ci95"][1] - s["ci95"][0] > 0.1 * s["median"]
-        assert ("noisy" in warnings) == wide, f"{s['ci95']} of {s['median']}, warned: {warnings}"
+        disturbed = any(note.startswith("noisy: ") for note in r["result"].get("notes", []))
+        assert all(note.split(":")[0] in warnings for note in r["result"].get("notes", [])), r["result"]
+        assert ("noisy" in warnings) == (wide or disturbed), f"{s['ci95']} of {s['median']}, warned: {warnings}"
         few = r["time"]["blocks"] < 20 or r["time"]["timed_s"] < 1
         assert ("short" in warnings) == few, f"{r['time']}, warned: {warnings}"
         crowded = r["provenance"]["oversubscribed"]

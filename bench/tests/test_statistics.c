@@ -179,10 +179,8 @@ static void not_yet_steady(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_figures),
-        cmocka_unit_test(known_intervals),
-        cmocka_unit_test(blocks_hold_the_truth),
-        cmocka_unit_test(coarse_clock),
+        cmocka_unit_test(known_figures),         cmocka_unit_test(known_intervals),
+        cmocka_unit_test(blocks_hold_the_truth), cmocka_unit_test(coarse_clock),
         cmocka_unit_test(not_yet_steady),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -31,6 +31,7 @@
 static uint64_t hash_request(const ls_request *request)
 {
     uint64_t hash = (uint64_t)request->blocks * 2 + request->baseline;
+    hash = hash * 31 + (uint64_t)(request->precision * 1e9);
     for (size_t i = 0; i < request->case_count; i++)
         hash = 31 * hash + ls_case_hash(&request->cases[i]);
     return hash;

@@ -104,6 +104,9 @@ ls_status ls_replica_finish(ls_replica *replica, int64_t batch, ls_op_list *ops)
 /** Sets parameters from the host, optimizer state to zero, the argument block to job->start. */
 ls_status ls_replica_load(ls_replica *replica, const float *parameters);
 
+/** What the next step goes by (carried.h). */
+ls_status ls_replica_keep(ls_replica *replica, struct ls_carried *carried);
+
 ls_status ls_replica_gather(ls_replica *replica, float *parameters);
 
 /** See ls_strategy.records: this replica's ends of steps and first parts of the loss. */

@@ -19,6 +19,7 @@ typedef struct ls_step ls_step; /* impl/step/step.h */
 typedef struct ls_sum_order ls_sum_order; /* common/comm/sum_order.h */
 
 typedef struct ls_run_kind ls_run_kind;
+struct ls_carried;
 
 /** A strategy at work, or a judge of one. Whoever makes runs embeds this first in a struct. */
 typedef struct ls_run {
@@ -96,6 +97,9 @@ struct ls_run_kind {
     ls_status (*traffic)(const ls_run *run, ls_traffic *sent, ls_traffic *formula);
     /** The latest step's gradient, whole, to the host, float32 [elements]. After sync. */
     ls_status (*gradient)(ls_run *run, float *gradient);
+    /** Takes all that the next step goes by and what was counted, or gives it back to a run of the
+     *  same job that was loaded to begin there. After sync; waits. */
+    ls_status (*keep)(ls_run *run, struct ls_carried *carried);
     /** Waits for what was put, and frees the run. */
     void (*close)(ls_run *run);
 };

@@ -70,7 +70,9 @@ typedef struct ls_request {
     size_t case_count;
     bool verify; /**< `verify`: no timing, all steps compared */
     int64_t blocks;
-    int cpu_devices; /**< 0: the machine's */
+    double precision; /**< blocks are added until half of ci95 over the median is that; 0: none */
+    uint64_t max_time_ns; /**< that a group's blocks take with those added; 0: not given */
+    int cpu_devices;      /**< 0: the machine's */
     int cores_per_device;
     int logical_gpus;
     bool baseline;

@@ -9,6 +9,7 @@
 #include "common/device/device_name.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Refuses a list of names, "cpu:0+cpu:1", that does not parse or has a device twice. */
@@ -174,13 +175,36 @@ ls_status ls_set_link(const ls_setting *setting)
     return LS_OK;
 }
 
-ls_status ls_set_timeout(const ls_setting *setting)
+static ls_status set_duration(const ls_setting *setting, uint64_t *out)
 {
     uint64_t ns;
     if (!ls_parse_duration(setting->text, &ns) || ns < 1000000 || ns > 86400u * 1000000000ull)
         return ls_setting_refuse(setting, LS_CODE_USAGE,
                                  "'%s' is not valid; a time from 1ms to 86400s: 20s, 500ms, 2min",
                                  setting->text);
-    setting->request->timeout_ns = ns;
+    *out = ns;
+    return LS_OK;
+}
+
+ls_status ls_set_timeout(const ls_setting *setting)
+{
+    return set_duration(setting, &setting->request->timeout_ns);
+}
+
+ls_status ls_set_max_time(const ls_setting *setting)
+{
+    return set_duration(setting, &setting->request->max_time_ns);
+}
+
+ls_status ls_set_precision(const ls_setting *setting)
+{
+    char *end;
+    const double percent = strtod(setting->text, &end);
+    if (end == setting->text || strcmp(end, "%") != 0 || !(percent >= 0.01 && percent <= 50) ||
+        !strchr("0123456789.", *setting->text))
+        return ls_setting_refuse(setting, LS_CODE_USAGE,
+                                 "'%s' is not valid; from 0.01%% to 50%%: 1%%, 0.5%%",
+                                 setting->text);
+    setting->request->precision = percent / 100;
     return LS_OK;
 }

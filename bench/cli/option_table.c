@@ -86,6 +86,15 @@ static const ls_option general[] = {
     {"blocks", "N", "5", "blocks", "blocks of timed steps, the cases taking turns", LS_FOR_RUN,
      .group = LS_HELP_MEASUREMENT, .set = ls_set_int64, IN_REQUEST(blocks), .low = 1,
      .high = 100000},
+    {"until-precision", "P%", "none", "of the median",
+     "adds blocks until the interval's half is that narrow, 20 blocks or more; with --steps, which "
+     "fixes how long a block is, not with --epochs or --save",
+     LS_FOR_RUN, .group = LS_HELP_MEASUREMENT, .set = ls_set_precision, IN_REQUEST(precision)},
+    {"max-time", "TIME", "60s; regress: 1min a case, at most 10min", "time",
+     "--until-precision adds no blocks after that long, of up to 8 cases that take turns; of "
+     "regress: of two programs' turns, of which a clear case ends earlier",
+     LS_FOR_RUN | LS_FOR_REGRESS, .group = LS_HELP_MEASUREMENT, .set = ls_set_max_time,
+     IN_REQUEST(max_time_ns)},
     {"optimizer", "NAME[:VALUES]", "the model's", "",
      "any in `lockstep list optimizers`: momentum:0.9, adam:beta1=0.9,beta2=0.999,eps=1e-8",
      RUN_VERIFY | LS_FOR_MICRO, .continues = true, .group = LS_HELP_TRAINING,
@@ -207,9 +216,6 @@ static const ls_option general[] = {
      .group = LS_HELP_OUTPUT, .set = ls_set_nothing},
     {"threshold", "P%", "3%", "of the time", "how much slower or faster is none: more is",
      LS_FOR_REGRESS, .group = LS_HELP_MEASUREMENT, .set = ls_set_nothing},
-    {"max-time", "TIME", "1min a case, at most 10min", "time",
-     "of two programs' turns; a clear case ends earlier", LS_FOR_REGRESS,
-     .group = LS_HELP_MEASUREMENT, .set = ls_set_nothing},
     {"fail-on", "KEY,..", "none", "",
      "fields of a row that may not become worse, besides gates, bytes, messages and memory by "
      "formula; KEY=5% allows 5%: program.nodes,accuracy,rss_peak=5%",

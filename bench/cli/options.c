@@ -116,6 +116,15 @@ static ls_status check_conflicts(const request_parsing *parsing)
         return refuse_pair(parsing, "quiet", "verbose");
     if (is_yes(parsing, "quiet") && is_yes(parsing, "progress"))
         return refuse_pair(parsing, "quiet", "progress");
+    const char *unfixed[] = {"epochs", "save"}; /* training goes on as long as it takes */
+    for (size_t i = 0; i < sizeof unfixed / sizeof *unfixed && is_given(parsing, "until-precision");
+         i++)
+        if (is_given(parsing, unfixed[i]))
+            return refuse_pair(parsing, "until-precision", unfixed[i]);
+    const ls_setting most = ls_parsing_setting(parsing, parsing->set, "max-time");
+    if (is_given(parsing, "max-time") && !is_given(parsing, "until-precision"))
+        return ls_setting_refuse(&most, LS_CODE_USAGE,
+                                 "ends --until-precision, which is not given; give both or none");
     const char *resumes[] = {"load", "save", "ps-record"}; /* a row does not have what these are */
     for (size_t i = 0; i < sizeof resumes / sizeof *resumes && is_yes(parsing, "resume"); i++)
         if (is_given(parsing, resumes[i]))

@@ -7,7 +7,6 @@
 #include "bench/row/row_ranks.h"
 #include "bench/train/estimate.h"
 #include "bench/train/exact_cost.h"
-#include "bench/train/statistics.h"
 #include "bench/train/team.h"
 
 #include "common/base/digest.h"
@@ -119,22 +118,38 @@ static void measure_beside(command_run *run, case_run *c, ls_row_facts *facts)
         ls_status_free(ls_exact_cost(&run->place, &c->trial, &facts->exact_cost));
 }
 
+/* Of ranks elsewhere on the machine this process knows nothing. */
+static void look_for_noise(const command_run *run, const case_run *c, char *words, size_t size)
+{
+    ls_noise_reading now;
+    const int own = run->request->cores_per_device > 0 ? run->request->cores_per_device : 1;
+    const bool cpu = c->plan.devices->kind == LS_DEVICE_CPU;
+    ls_noise_read(&now);
+    ls_noise_between(&c->quiet, &now, cpu ? own * (int)c->plan.device_count : 1,
+                     run->processes->size == 1, words, size);
+}
+
 static ls_status make_row(command_run *run, case_run *c)
 {
     ls_row_facts facts = {.place = &run->place,
                           .plan = &c->plan,
                           .gate = c->gated ? &c->gate : NULL,
-                          .trial = c->trained ? &c->trial : NULL,
+                          .trial = c->trained && c->trial.session.run ? &c->trial : NULL,
                           .error = c->error ? ls_status_text(c->error) : NULL,
                           .shared = run->count > 1};
     json_t *row;
+    char noise[160] = "";
     if (c->baseline != SIZE_MAX) {
         const case_run *base = &run->cases[c->baseline];
         facts.baseline_ms = base->ms_per_sample;
         facts.baseline_parts = base != c && base->has_parts ? base->parts_per_sample : NULL;
     }
-    if (c->trained && c->trial.timed_done && !c->trial.failed && !c->error)
+    if (facts.trial && c->trial.timed_done && !c->trial.failed && !c->error) {
+        LS_TRY(ls_trial_statistics(&c->trial, &facts.steps, facts.ci95));
+        look_for_noise(run, c, noise, sizeof noise);
+        facts.noise = noise;
         measure_beside(run, c, &facts);
+    }
     if (facts.harness_ns > 0)
         ls_log_line(&run->request->log, LS_LOG_VERBOSE,
                     "the harness takes %.0f ns of a step (a clock reading and a record)",
@@ -193,7 +208,8 @@ static void compare_digests(case_run *c)
     const ls_job *job = &c->plan.job;
     const bool repeats = !c->plan.strategy->reduces || job->exact || job->allreduce->oracle;
     const char *differs = NULL;
-    if (c->trial.interrupted || c->trial.failed || !c->gate.compared || !c->gate.steps)
+    const bool longer = c->trial.timed_done > (uint64_t)c->plan.timed; /* --until-precision */
+    if (c->trial.interrupted || c->trial.failed || longer || !c->gate.compared || !c->gate.steps)
         return;
     if (!same_bits(c->trial.loss_first, c->gate.loss_first))
         differs = "began with another loss";
@@ -230,8 +246,9 @@ void ls_run_note_median(case_run *c)
     ls_statistics s;
     if (!c->trained || c->error || c->trial.failed || !c->trial.timed_done)
         return;
-    ls_statistics_compute(c->trial.step_ms, c->trial.samples, &s);
-    c->ms_per_sample = s.median / (double)c->plan.job.batch;
+    ls_status status = ls_trial_statistics(&c->trial, &s, NULL);
+    c->ms_per_sample = status ? 0 : s.median / (double)c->plan.job.batch;
+    ls_status_free(status);
 }
 
 /* The same of what the step's time went to. */
@@ -327,6 +344,7 @@ void ls_run_open(command_run *run, case_run *c)
     if (ls_run_is_elsewhere(run, c))
         return;
     ls_run_enter(run, c, LS_PHASE_OPENING);
+    ls_noise_read(&c->quiet);
     ls_status status = ls_trial_open(&run->place, &c->plan, &c->trial);
     c->trained = !status;
     ls_run_settle(run, c, status);

@@ -19,6 +19,7 @@
 #include "bench/train/team.h"
 #include "common/data/safetensors.h"
 
+#include "common/base/clock.h"
 #include "common/base/digest.h"
 #include "common/base/philox.h"
 
@@ -58,20 +59,39 @@ static void shuffle_order(size_t *order, size_t first, size_t count, int64_t blo
     }
 }
 
+/* Whether that was the case's last block; `spent_ns`: by its group's. */
+static bool is_last(command_run *run, case_run *c, int64_t block, uint64_t spent_ns)
+{
+    static const uint64_t default_ns = 60000000000u;
+    const ls_request *request = run->request;
+    bool more = block + 1 < request->blocks && !c->trial.stopped;
+    if (block + 1 >= request->blocks && request->precision > 0 && !c->error) {
+        const uint64_t most_ns = request->max_time_ns ? request->max_time_ns : default_ns;
+        ls_run_settle(
+            run, c, ls_trial_wants_more(&c->trial, request->precision, spent_ns >= most_ns, &more));
+    }
+    c->measured = c->error || !more;
+    return c->measured;
+}
+
 /* Cases [first, end). */
 static void take_turns(command_run *run, size_t first, size_t end)
 {
     const ls_request *request = run->request;
     size_t order[LS_GROUP_CASES];
-    for (int64_t block = 0; block < request->blocks; block++) {
+    const uint64_t begin_ns = ls_clock_ns();
+    bool more = true;
+    for (int64_t block = 0; more; block++) {
         shuffle_order(order, first, end - first, block);
+        more = block + 1 < request->blocks;
         for (size_t i = 0; i < end - first; i++) {
             case_run *c = &run->cases[order[i]];
-            if (!c->trained || c->error || c->trial.stopped || *run->over)
+            if (!c->trained || c->error || c->trial.stopped || c->measured || *run->over)
                 continue;
             ls_run_enter(run, c, LS_PHASE_TIMING);
             ls_run_settle(run, c, ls_trial_block(&c->trial, block, request->blocks));
-            const bool last = block + 1 == request->blocks || c->trial.stopped;
+            const bool last = is_last(run, c, block, ls_clock_ns() - begin_ns);
+            more |= !last;
             if (last) /* one that waits for no baseline has its row, whatever becomes of the others
                        */
                 ls_run_note_median(c);

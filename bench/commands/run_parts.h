@@ -14,6 +14,7 @@
 #include "bench/output/results_db.h"
 #include "bench/output/row_columns.h"
 #include "bench/progress/progress.h"
+#include "bench/row/noise.h"
 #include "bench/row/row.h"
 #include "bench/train/waterfall.h"
 
@@ -26,14 +27,16 @@ typedef struct case_run {
     ls_plan_of_case plan;
     ls_gate gate;
     ls_trial trial;
-    bool gated, trained;  /* the gate ran; the trial is open */
-    bool ended;           /* its row is made */
-    json_t *row;          /* until it is committed; NULL: none */
-    bool interrupted;     /* what the row is of */
-    bool asked;           /* by the request; else it is a baseline that was added */
-    size_t group;         /* number of those that take turns with it */
-    size_t baseline;      /* case whose step this one's is compared with; SIZE_MAX: none */
-    double ms_per_sample; /* median step over its samples; 0: not known */
+    bool gated, trained;    /* the gate ran; the trial is open */
+    ls_noise_reading quiet; /* when it was opened */
+    bool measured;          /* it has had its last block */
+    bool ended;             /* its row is made */
+    json_t *row;            /* until it is committed; NULL: none */
+    bool interrupted;       /* what the row is of */
+    bool asked;             /* by the request; else it is a baseline that was added */
+    size_t group;           /* number of those that take turns with it */
+    size_t baseline;        /* case whose step this one's is compared with; SIZE_MAX: none */
+    double ms_per_sample;   /* median step over its samples; 0: not known */
     double parts_per_sample[LS_WATERFALL_PARTS]; /* of the mean step, over its samples */
     bool has_parts;                              /* they are known */
     ls_status error;                             /* why it could not run */

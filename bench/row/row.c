@@ -5,7 +5,6 @@
 #include "bench/row/provenance.h"
 #include "bench/row/row_case.h"
 #include "bench/row/row_ps.h"
-#include "bench/train/statistics.h"
 #include "bench/train/step_kernels.h"
 #include "bench/train/waterfall.h"
 #include "common/device/machine_gpus.h"
@@ -70,7 +69,7 @@ static double step_flops(const ls_plan_of_case *plan)
 
 double ls_row_reached(const ls_row_facts *f)
 {
-    ls_statistics s;
+    const ls_statistics *s = &f->steps;
     const char *entry;
     json_t *kernels = ls_step_kernels(f->trial->session.run), *kernel;
     bool direct = true;
@@ -80,10 +79,9 @@ double ls_row_reached(const ls_row_facts *f)
         direct = direct && !strstr(name, "winograd") && !strstr(name, "cudnn");
     }
     json_decref(kernels);
-    ls_statistics_compute(f->trial->step_ms, f->trial->samples, &s);
     /* Where each worker goes its own way, the fastest steps are nobody's pace. */
     direct = direct && !ls_ps_by_arrival(&f->plan->job.ps);
-    return direct && s.p10 > 0 ? step_flops(f->plan) / (s.p10 * 1e-3) : 0;
+    return direct && s->p10 > 0 ? step_flops(f->plan) / (s->p10 * 1e-3) : 0;
 }
 
 /* Samples per second: of all workers over the time where each goes its own way, else of a full
@@ -94,8 +92,8 @@ static void put_rates(json_t *group, const ls_row_facts *f, const ls_statistics 
     const ls_job *job = &f->plan->job;
     const uint64_t warmup = (uint64_t)f->plan->warmup;
     const uint64_t samples = ls_session_samples(&trial->session, warmup + trial->timed_done) -
-                             ls_session_samples(&trial->session, warmup);
-    const double mean = (double)samples / (trial->timed_ms * 1e-3);
+                             ls_session_samples(&trial->session, warmup) - trial->discarded_samples;
+    const double mean = (double)samples / ((trial->timed_ms - trial->discarded_ms) * 1e-3);
     const bool alone = ls_strategy_serves(f->plan->strategy) && ls_ps_by_arrival(&job->ps);
     put_real(group, "samples_per_s", alone ? mean : (double)job->batch / (s->median * 1e-3));
     put_real(group, "samples_per_s_mean", mean);
@@ -105,19 +103,22 @@ static json_t *time_group(const ls_row_facts *f)
 {
     ls_trial *trial = f->trial;
     const ls_plan_of_case *plan = f->plan;
-    ls_statistics s;
+    ls_statistics s = f->steps;
     ls_run_info info;
-    ls_statistics_compute(trial->step_ms, trial->samples, &s);
     trial->session.run->kind->describe(trial->session.run, &info);
     json_t *group = json_object(), *step = json_object();
-    put_real(step, "mean", trial->timed_ms / (double)trial->timed_done);
+    put_real(step, "mean", ls_trial_mean_ms(trial));
     put_real(step, "median", s.median);
     put_real(step, "p10", s.p10);
     put_real(step, "p90", s.p90);
     put_real(step, "p99", s.p99);
-    json_object_set_new(step, "ci95", json_pack("[f,f]", s.ci95[0], s.ci95[1]));
+    json_object_set_new(step, "ci95", json_pack("[f,f]", f->ci95[0], f->ci95[1]));
     put_integer(step, "n", s.n);
     json_object_set_new(group, "step_ms", step);
+    if (trial->discarded)
+        put_integer(group, "discarded", trial->discarded);
+    put_integer(group, "blocks", trial->blocks);
+    put_real(group, "timed_s", trial->timed_ms * 1e-3);
     put_rates(group, f, &s);
     if (f->baseline_ms > 0) {
         double speedup = f->baseline_ms / (s.median / (double)plan->job.batch);
@@ -136,6 +137,8 @@ static json_t *time_group(const ls_row_facts *f)
         put_real(group, "build_ms", (double)info.program.build_ns * 1e-6);
     put_real(group, "data_ms", (double)plan->data->read_ns * 1e-6); /* waited for at the start */
     put_real(group, "setup_ms", (double)trial->session.setup_ns * 1e-6);
+    if (trial->reopened) /* each time, in the mean; in no step */
+        put_real(group, "reopen_ms", (double)trial->reopen_ns * 1e-6 / (double)trial->reopened);
     ls_statistics_compute(trial->put_ns, trial->puts, &s);
     put_real(group, "host_us", s.median * 1e-3);
     if (f->harness_ns > 0)
@@ -391,6 +394,7 @@ ls_status ls_row_build(const ls_row_facts *f, json_t **out)
     bool keeps_time = f->trial && f->trial->timed_done && !f->trial->failed && !f->error &&
                       (!f->gate || f->gate->pass) && !request->verify;
     if (keeps_time) {
+        ls_row_note(f, row);
         put_group(row, "time", time_group(f));
         put_group(row, "waterfall", ls_waterfall_group(f->trial->part_ms));
         put_group(row, "gap", gap_group(f));
@@ -409,46 +413,6 @@ ls_status ls_row_build(const ls_row_facts *f, json_t **out)
     put_group(row, "provenance", provenance);
     *out = row;
     return LS_OK;
-}
-
-/* ---- Warnings ------------------------------------------------------------------------------- */
-
-/* The interval of the median is a tenth of it wide, or more: a figure of such a run, compared with
- * another, says little. */
-static bool is_noisy(const json_t *time)
-{
-    static const double most = 0.1;
-    const json_t *step = json_object_get(time, "step_ms"),
-                 *interval = json_object_get(step, "ci95");
-    const double width = json_number_value(json_array_get(interval, 1)) -
-                         json_number_value(json_array_get(interval, 0));
-    return time && width > most * json_number_value(json_object_get(step, "median"));
-}
-
-/* Where the two rates say different things, one figure does not tell how fast it was. */
-static bool is_skewed(const json_t *time)
-{
-    static const double most = 1.1;
-    const double median = json_number_value(json_object_get(time, "samples_per_s"));
-    const double mean = json_number_value(json_object_get(time, "samples_per_s_mean"));
-    return time && (median > most * mean || mean > most * median);
-}
-
-void ls_row_warn(json_t *row)
-{
-    const json_t *time = json_object_get(row, "time");
-    const bool crowded =
-        json_is_true(json_object_get(json_object_get(row, "provenance"), "oversubscribed"));
-    json_t *warnings = json_array();
-    if (crowded)
-        json_array_append_new(warnings, json_string("oversubscribed"));
-    if (is_noisy(time))
-        json_array_append_new(warnings, json_string("noisy"));
-    if (is_skewed(time))
-        json_array_append_new(warnings, json_string("skewed"));
-    if (json_array_size(warnings))
-        json_object_set(json_object_get(row, "result"), "warnings", warnings);
-    json_decref(warnings);
 }
 
 void ls_row_mark_error(json_t *row, const char *reason)

@@ -19,6 +19,9 @@ double ls_row_reached(const ls_row_facts *facts);
 /** A new row, owned by the caller (json_decref). */
 ls_status ls_row_build(const ls_row_facts *facts, json_t **out);
 
+/** Puts result.notes, where there is something to say of the times: of ls_row_build. */
+void ls_row_note(const ls_row_facts *facts, json_t *row);
+
 /** Adds the warnings that the row's own figures give: bench/row.schema.json says when. After the
  *  rows of several ranks have been joined. */
 void ls_row_warn(json_t *row);

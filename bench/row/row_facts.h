@@ -11,7 +11,10 @@ typedef struct ls_row_facts {
     const ls_workplace *place;
     const ls_plan_of_case *plan;
     const ls_gate *gate; /**< NULL: never got there */
-    ls_trial *trial;     /**< its times are sorted here */
+    ls_trial *trial;
+    ls_statistics steps; /**< of the trial's timed steps, where it has some */
+    double ci95[2];      /**< of their median */
+    const char *noise;   /**< of the machine meanwhile, in words; NULL or "": none */
     const char *error;   /**< why the case could not run; NULL: it could */
     double baseline_ms;  /**< median step of `single` on one like device, per sample; 0: none */
     const double *baseline_parts; /**< [LS_WATERFALL_PARTS] of its step, per sample; NULL: none */

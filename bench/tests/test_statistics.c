@@ -1,50 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Statistics against hand-computed values, and the interval of the median against a bootstrap by
- * brute force. The bounds of the brute force are those of its own quantiles: the share of its
- * medians at or below the interval's ends must be 0.025 and 0.975 within a sampling error.
+ * Statistics against hand-computed values, and the interval of the median: known answers, and how
+ * often it holds the truth over simulated runs.
  */
 #include "bench/train/statistics.h"
+#include "bench/train/steady.h"
 
-#include "common/base/clock.h"
 #include "common/base/philox.h"
+#include "common/base/tests/must.h"
 
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
+
 #include <cmocka.h>
 
-/* Four standard deviations of a share of 0.025 over 40,000 resamples: 4 sqrt(.025 .975 / 4e4). */
-static const double share_error = 0.0032;
+/* The share of simulated runs whose interval holds the truth: 95% but for what 20 blocks lack, and
+ * four standard deviations of 500 runs. Steps resampled one by one hold it in a third of them. */
+static const double least_coverage = 0.88, most_coverage = 0.99;
 static const double figure_error = 1e-12; /* relative */
-
-enum { RESAMPLES = 40000, LARGEST = 401 };
 
 static void assert_close(double got, double expected)
 {
     if (!(fabs(got - expected) <= figure_error * fabs(expected)))
         fail_msg("%.17g instead of %.17g", got, expected);
-}
-
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* Skewed, as times are; `ties` of them rounded so that values come more than once. */
-static void fill(double *x, size_t n, uint64_t seed, bool ties)
-{
-    ls_random random = ls_random_stream(seed, "test/statistics");
-    for (size_t i = 0; i < n; i++) {
-        x[i] = 1.0 - 0.3 * log(1.0 - (double)ls_random_uniform(random, i));
-        if (ties)
-            x[i] = round(x[i] * 10.0) / 10.0;
-    }
 }
 
 static void known_figures(void **state)
@@ -64,94 +46,73 @@ static void known_figures(void **state)
     double one[] = {7.0};
     ls_statistics_compute(one, 1, &s);
     assert_true(s.mean == 7.0 && s.median == 7.0 && s.p99 == 7.0);
-    assert_true(s.ci95[0] == 7.0 && s.ci95[1] == 7.0);
 
     ls_statistics_compute(NULL, 0, &s);
     assert_int_equal(s.n, 0);
-    assert_true(isnan(s.median) && isnan(s.ci95[0]));
+    assert_true(isnan(s.median));
 }
 
-/* n = 2, x = 0 and 1: the median is 0, 1/2, 1 with probability 1/4, 1/2, 1/4.
- * n = 3, x = 0, 1, 2: it is 0 with 7/27 and 2 with 7/27. Both ends are the extremes. */
-static void smallest_samples(void **state)
+static void assert_interval(const double *x, const size_t *ends, size_t blocks, double low,
+                            double high)
+{
+    double ci95[2], again[2];
+    must(ls_statistics_interval(x, ends, blocks, ci95));
+    must(ls_statistics_interval(x, ends, blocks, again));
+    assert_memory_equal(ci95, again, sizeof ci95);
+    assert_close(ci95[0], low);
+    assert_close(ci95[1], high);
+}
+
+/* Two blocks: each alone is drawn with 1/4, so its median is an end. Nine of one step each: the
+ * median is 1 with 0.0014, at most 2 with 0.030; the ends are the second smallest and largest. */
+static void known_intervals(void **state)
 {
     (void)state;
-    double two[] = {0.0, 1.0}, three[] = {2.0, 0.0, 1.0};
-    ls_statistics s;
-    ls_statistics_compute(two, 2, &s);
-    assert_true(s.ci95[0] == 0.0 && s.ci95[1] == 1.0);
-    ls_statistics_compute(three, 3, &s);
-    assert_true(s.ci95[0] == 0.0 && s.ci95[1] == 2.0);
+    const double two[] = {3, 1, 2, 12, 11, 10, 13}, nine[] = {9, 1, 8, 2, 7, 3, 6, 4, 5};
+    const double same[] = {4, 4, 4, 4};
+    double none[2];
+    assert_interval(two, (const size_t[]){3, 7}, 2, 2.0, 11.5);
+    assert_interval(nine, (const size_t[]){1, 2, 3, 4, 5, 6, 7, 8, 9}, 9, 2.0, 8.0);
+    assert_interval(same, (const size_t[]){1, 4}, 2, 4.0, 4.0);
+    assert_interval(nine, (const size_t[]){9}, 1, 1.2, 8.8); /* the middle 95% of its steps */
+    must(ls_statistics_interval(NULL, NULL, 0, none));
+    assert_true(isnan(none[0]) && isnan(none[1]));
 }
 
-/* n = 9: the probability that a binomial (9, k/9) is at least 5 is 0.0014 for k = 1 and 0.0304
- * for k = 2, 0.9696 for 7 and 0.9986 for 8: the ends are the second smallest and largest. */
-static void nine_samples(void **state)
+static double normal(ls_random random, uint64_t i)
+{
+    double sum = -6;
+    for (uint64_t k = 0; k < 12; k++)
+        sum += (double)ls_random_uniform(random, 12 * i + k);
+    return sum;
+}
+
+/* Runs of blocks, each with an offset of its own, of steps of which each has 0.8 of what the one
+ * before had; the truth is 100. */
+static void blocks_hold_the_truth(void **state)
 {
     (void)state;
-    double x[] = {9, 8, 7, 6, 5, 4, 3, 2, 1};
-    ls_statistics s;
-    ls_statistics_compute(x, 9, &s);
-    assert_true(s.ci95[0] == 2.0 && s.ci95[1] == 8.0);
-}
-
-static void compare_with_brute_force(size_t n, bool ties)
-{
-    static double x[LARGEST], draw[LARGEST], medians[RESAMPLES];
-    fill(x, n, n, ties);
-    ls_statistics s;
-    ls_statistics_compute(x, n, &s);
-    ls_random random = ls_random_stream(2, "test/bootstrap");
-    for (size_t r = 0; r < RESAMPLES; r++) {
-        for (size_t i = 0; i < n; i++)
-            draw[i] = x[(uint64_t)ls_random_bits(random, r * n + i) * n >> 32];
-        qsort(draw, n, sizeof *draw, compare_doubles);
-        medians[r] = 0.5 * (draw[(n - 1) / 2] + draw[n / 2]);
-    }
-    for (int end = 0; end < 2; end++) {
-        double p = end ? 0.975 : 0.025;
-        size_t below = 0, at_most = 0;
-        for (size_t r = 0; r < RESAMPLES; r++) {
-            below += medians[r] < s.ci95[end];
-            at_most += medians[r] <= s.ci95[end];
+    enum { RUNS = 500, BLOCKS = LS_STATISTICS_BLOCKS, STEPS = 10 };
+    double x[BLOCKS * STEPS], ci95[2];
+    size_t ends[BLOCKS], held = 0;
+    for (uint64_t run = 0; run < RUNS; run++) {
+        const ls_random random = ls_random_stream(run, "test/blocks");
+        uint64_t drawn = 0;
+        for (size_t b = 0, i = 0; b < BLOCKS; b++) {
+            const double level = 100 + 2 * normal(random, drawn++);
+            double carried = 0;
+            for (size_t k = 0; k < STEPS; k++) {
+                carried = 0.8 * carried + 0.6 * normal(random, drawn++);
+                x[i++] = level + carried;
+            }
+            ends[b] = i;
         }
-        /* The end is the smallest value whose distribution reaches p. */
-        if ((double)at_most / RESAMPLES < p - share_error ||
-            (double)below / RESAMPLES > p + share_error)
-            fail_msg("n = %zu, p = %g: share %g at or below, %g below %.17g", n, p,
-                     (double)at_most / RESAMPLES, (double)below / RESAMPLES, s.ci95[end]);
+        must(ls_statistics_interval(x, ends, BLOCKS, ci95));
+        held += ci95[0] <= 100 && 100 <= ci95[1];
     }
-}
-
-static void interval_is_the_bootstrap(void **state)
-{
-    (void)state;
-    const size_t sizes[] = {2, 3, 4, 5, 6, 7, 8, 10, 11, 20, 33, 50, 100, 101};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        compare_with_brute_force(sizes[i], false);
-        compare_with_brute_force(sizes[i], true);
-    }
-}
-
-/* A large sample: the ranks of the ends are n/2 -+ 1.96 sqrt(n)/2, the normal limit. */
-static void large_samples(void **state)
-{
-    (void)state;
-    for (size_t n = 99999; n <= 100000; n++) {
-        double *x = malloc(n * sizeof *x);
-        assert_non_null(x);
-        for (size_t i = 0; i < n; i++)
-            x[i] = (double)((i * 7919) % n);
-        ls_statistics s;
-        uint64_t start = ls_clock_ns();
-        ls_statistics_compute(x, n, &s);
-        double ms = (double)(ls_clock_ns() - start) * 1e-6;
-        double half = 1.959964 * sqrt((double)n) / 2.0;
-        assert_true(fabs(s.ci95[0] - (s.median - half)) < 1.5);
-        assert_true(fabs(s.ci95[1] - (s.median + half)) < 1.5);
-        print_message("n = %zu: %.1f ms\n", n, ms);
-        free(x);
-    }
+    const double share = (double)held / RUNS;
+    print_message("%.1f%% of the intervals hold the truth\n", 100 * share);
+    assert_true(share >= least_coverage && share <= most_coverage);
 }
 
 /* A clock that ticks in whole microseconds, and steps of 37.3: one by one they are 37 or 38. */
@@ -182,12 +143,45 @@ static void coarse_clock(void **state)
     assert_int_equal(ls_statistics_group(times, 0, 200, samples), 0);
 }
 
+/* Steps are left out that are not as the rest is; not one that is slow among others, not a level
+ * that stays, not of few steps. */
+static void not_yet_steady(void **state)
+{
+    (void)state;
+    enum { STEPS = 60 };
+    double x[STEPS];
+    size_t out;
+    const ls_random random = ls_random_stream(3, "test/steady");
+    for (size_t i = 0; i < STEPS; i++)
+        x[i] = 100 + normal(random, i);
+    must(ls_steady_from(x, STEPS, &out));
+    assert_int_equal(out, 0);
+    x[6] = 300; /* the scheduler's */
+    must(ls_steady_from(x, STEPS, &out));
+    assert_int_equal(out, 0);
+    x[0] = 400;
+    x[1] = x[2] = 130;
+    must(ls_steady_from(x, STEPS, &out));
+    assert_int_equal(out, 3);
+    for (size_t i = 0; i < STEPS; i++)
+        x[i] = (i < 10 ? 90 : 100) + normal(random, i) / 4; /* faster at first */
+    must(ls_steady_from(x, STEPS, &out));
+    assert_int_equal(out, 10);
+    for (size_t i = 0; i < STEPS; i++)
+        x[i] = (i < 30 ? 120 : 100) + normal(random, i) / 4;
+    must(ls_steady_from(x, STEPS, &out));
+    assert_int_equal(out, 0);
+    x[0] = 400;
+    must(ls_steady_from(x, 7, &out));
+    assert_int_equal(out, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_figures), cmocka_unit_test(smallest_samples),
-        cmocka_unit_test(nine_samples),  cmocka_unit_test(interval_is_the_bootstrap),
-        cmocka_unit_test(large_samples), cmocka_unit_test(coarse_clock),
+        cmocka_unit_test(known_figures),         cmocka_unit_test(known_intervals),
+        cmocka_unit_test(blocks_hold_the_truth), cmocka_unit_test(coarse_clock),
+        cmocka_unit_test(not_yet_steady),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 #include "bench/train/team.h"
 #include "common/base/clock.h"
 #include "common/base/hooks.h"
+#include "impl/carried.h"
 #include "impl/slice.h"
 
 #include <stdio.h>
@@ -245,6 +246,37 @@ void ls_session_close(ls_session *session)
     free(session->devices);
     free(session->lent);
     *session = (ls_session){0};
+}
+
+static ls_status give_back(ls_session *session, uint64_t step, ls_carried *carried)
+{
+    carried->gives = true;
+    LS_TRY(ls_session_begin_at(session, step, session->plan->initial));
+    return session->run->kind->keep(session->run, carried);
+}
+
+ls_status ls_session_reopen(const ls_workplace *place, ls_session *session)
+{
+    const ls_plan_of_case *plan = session->plan;
+    const uint64_t step = session->step, delay_ns = session->job.delay_ns;
+    const uint64_t setup_ns = session->setup_ns;
+    ls_comm *comm = session->job.comm;
+    ls_carried carried = {0};
+    ls_status status = ls_team_agree(comm, session->run->kind->keep(session->run, &carried));
+    if (!status) {
+        ls_session_close(session);
+        if (*place->left)
+            status = ls_fail(LS_CODE_MISSING, "device", NULL, "lost at the end of a block");
+        status = ls_team_agree(comm, status);
+    }
+    if (!status)
+        status = open_to_train(place, plan, delay_ns, session);
+    if (!status) {
+        session->setup_ns = setup_ns;
+        status = ls_team_agree(comm, give_back(session, step, &carried));
+    }
+    ls_carried_close(&carried);
+    return status;
 }
 
 /* So few replays fit into any queue: what the host takes for them has no waiting in it. */

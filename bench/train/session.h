@@ -26,6 +26,11 @@ ls_status ls_session_open_single(const ls_workplace *place, const ls_plan_of_cas
 ls_status ls_session_open_delayed(const ls_workplace *place, const ls_plan_of_case *plan,
                                   ls_session *out);
 
+/** Closes the devices and opens them again, with memory of their own, to go on where the session
+ *  stands: digests and losses are those of one that was never closed. After a failure it may be
+ *  closed (run is NULL). All processes of the case together, which get the same. */
+ls_status ls_session_reopen(const ls_workplace *place, ls_session *session);
+
 /** Waits for what was put. A session that has lost a device, or loses it now, is left as it is
  *  (ls_workplace.left). */
 void ls_session_close(ls_session *session);

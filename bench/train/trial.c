@@ -4,8 +4,9 @@
 
 #include "bench/train/interrupt.h"
 #include "bench/train/session_watch.h"
-#include "bench/train/statistics.h"
 #include "bench/train/team.h"
+
+#include "common/base/clock.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -17,13 +18,35 @@
 static const double chunk_ms = 50.0;
 /* Workers that do not wait for each other do so at a chunk's end. */
 static const double chunk_alone_ms = 1000.0;
-enum { LOSS_TARGET_STEPS = 10 };
+enum { LOSS_TARGET_STEPS = 10, ADDED_MS = 100 };
+
+/* Of what is kept of each timed step, and of each block, for so many steps; `losses` too. */
+static ls_status make_room(ls_trial *trial, size_t steps, bool losses)
+{
+    double **const each[] = {&trial->step_ms, &trial->put_ns, &trial->growth.heap, &trial->losses};
+    if (steps <= trial->room)
+        return LS_OK;
+    const size_t room = steps + trial->room;
+    for (size_t i = 0; i < sizeof each / sizeof *each; i++) {
+        double *grown = losses || i < 3 ? realloc(*each[i], room * sizeof **each[i]) : NULL;
+        if (!grown && (losses || i < 3))
+            return ls_fail_memory("trial", room * sizeof *grown);
+        *each[i] = grown;
+    }
+    size_t *ends = realloc(trial->ends, room * sizeof *ends);
+    if (!ends)
+        return ls_fail_memory("trial", room * sizeof *ends);
+    trial->ends = ends;
+    trial->room = room;
+    return LS_OK;
+}
 
 ls_status ls_trial_open(const ls_workplace *place, const ls_plan_of_case *plan, ls_trial *out)
 {
     const ls_request *request = place->request;
     *out = (ls_trial){.record = request->ps_record,
                       .plan = plan,
+                      .place = place,
                       .accuracy = NAN,
                       .chunk = 1,
                       .bubble = NAN,
@@ -31,19 +54,15 @@ ls_status ls_trial_open(const ls_workplace *place, const ls_plan_of_case *plan, 
                       .processes = request->processes};
     size_t timed = (size_t)plan->timed, elements = plan->model->graph->variables.elements;
     ls_status status = ls_session_open_delayed(place, plan, &out->session);
-    out->step_ms = calloc(timed + 1, sizeof *out->step_ms);
-    out->put_ns = calloc(timed + 1, sizeof *out->put_ns);
-    out->growth.heap = calloc(timed + 1, sizeof *out->growth.heap);
+    out->planned = timed;
+    if (!status)
+        status = make_room(out, timed + 1, request->log.level >= LS_LOG_VERBOSE);
     out->parameters = calloc(elements + 1, sizeof *out->parameters);
     out->ledgers = calloc(plan->device_count + 1, sizeof *out->ledgers);
     out->records = calloc(plan->job.records, sizeof *out->records);
     out->chunk_ms = calloc(plan->job.records, sizeof *out->chunk_ms);
-    if (request->log.level >= LS_LOG_VERBOSE)
-        out->losses = calloc(timed + 1, sizeof *out->losses);
-    if (!status &&
-        (!out->step_ms || !out->put_ns || !out->growth.heap || !out->parameters || !out->records ||
-         !out->chunk_ms || !out->ledgers || (request->log.level >= LS_LOG_VERBOSE && !out->losses)))
-        status = ls_fail_memory("trial", timed * sizeof *out->step_ms);
+    if (!status && (!out->parameters || !out->records || !out->chunk_ms || !out->ledgers))
+        status = ls_fail_memory("trial", elements * sizeof *out->parameters);
     if (status)
         ls_trial_close(out);
     return status;
@@ -53,6 +72,7 @@ void ls_trial_close(ls_trial *trial)
 {
     ls_session_close(&trial->session);
     free(trial->step_ms);
+    free(trial->ends);
     free(trial->put_ns);
     free(trial->growth.heap);
     free(trial->losses);
@@ -234,7 +254,7 @@ static void show_progress(ls_trial *trial)
     double rate = trial->timed_ms > 0 ? (double)samples / trial->timed_ms * 1e3 : NAN;
     const uint64_t step = trial->session.step, warmup = (uint64_t)plan->warmup;
     const double share = step <= warmup ? (double)step / (double)warmup
-                                        : (double)(step - warmup) / (double)plan->timed;
+                                        : (double)(step - warmup) / (double)trial->planned;
     ls_progress_update(trial->progress, share, rate, trial->loss_last);
 }
 
@@ -284,11 +304,36 @@ ls_status ls_trial_warm_up(ls_trial *trial)
     return status;
 }
 
+/* Steps of a block that is added: as the others, but so many as last ADDED_MS at least, so that
+ * what is around a block does not outlast it. */
+static uint64_t added_steps(const ls_trial *trial, int64_t blocks)
+{
+    const uint64_t like = (uint64_t)(trial->plan->timed / blocks);
+    const double most = 1e6, fits = fitting(ADDED_MS, ls_trial_mean_ms(trial), most);
+    return like > (uint64_t)fits ? like : (uint64_t)fits + 1;
+}
+
 ls_status ls_trial_block(ls_trial *trial, int64_t index, int64_t blocks)
 {
-    int64_t first = trial->plan->timed * index / blocks;
-    int64_t last = trial->plan->timed * (index + 1) / blocks;
-    return train(trial, (uint64_t)(last - first), true);
+    uint64_t count = (uint64_t)(trial->plan->timed * (index + 1) / blocks) -
+                     (uint64_t)(trial->plan->timed * index / blocks);
+    bool stop = false;
+    if (index >= blocks) { /* rank 0's times decide */
+        count = added_steps(trial, blocks);
+        LS_TRY(ls_team_turn(trial->session.job.comm, LS_OK, &count, &stop));
+        LS_TRY(ls_team_agree(trial->session.job.comm,
+                             make_room(trial, trial->timed_done + count + 1, trial->losses)));
+        trial->planned = trial->timed_done + count;
+    }
+    if (index && count && !trial->stopped) {
+        const uint64_t begin_ns = ls_clock_ns();
+        LS_TRY(ls_session_reopen(trial->place, &trial->session));
+        trial->reopen_ns += ls_clock_ns() - begin_ns;
+        trial->reopened++;
+    }
+    const uint64_t first_step = trial->session.step;
+    LS_TRY(train(trial, count, true));
+    return ls_trial_end_block(trial, first_step);
 }
 
 /* ---- The end -------------------------------------------------------------------------------- */

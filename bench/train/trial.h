@@ -14,6 +14,7 @@
 #include "bench/progress/progress.h"
 #include "bench/train/session.h"
 #include "bench/train/session_memory.h"
+#include "bench/train/statistics.h"
 #include "impl/ps/ps_report.h"
 
 #include <stdbool.h>
@@ -31,16 +32,27 @@ typedef struct ls_server_load {
 typedef struct ls_trial {
     ls_session session;
     const ls_plan_of_case *plan;
+    const ls_workplace *place;
     double *step_ms; /**< [samples] of timed steps; on GPUs the mean of some, where their
                           clock ticks too slowly for one */
     size_t samples;
-    ls_step_record *records; /**< [job.records] */
-    double *chunk_ms;        /**< [job.records] of the steps put last */
-    double trained_ms;       /**< all steps so far, with the warm-up's */
-    double *losses;          /**< [timed], kept with --verbose; else NULL */
+    size_t room;      /**< of timed steps, in what is kept of each */
+    uint64_t planned; /**< timed steps when the block at hand ends, or the case */
+    bool imprecise;   /**< --max-time was over before the interval was as narrow as asked */
+    size_t looked;    /**< blocks when the interval was looked at last */
+    size_t *ends;     /**< [blocks] samples when each block ended; none is empty */
+    size_t blocks;
+    uint64_t reopened, reopen_ns; /**< how often the devices were, and what all that took */
+    ls_step_record *records;      /**< [job.records] */
+    double *chunk_ms;             /**< [job.records] of the steps put last */
+    double trained_ms;            /**< all steps so far, with the warm-up's */
+    double *losses;               /**< [timed], kept with --verbose; else NULL */
     uint64_t timed_done;
-    double timed_ms; /**< of all timed steps */
-    double *put_ns;  /**< [puts] session.put_ns, each time that timed steps were put */
+    double timed_ms;    /**< of all timed steps */
+    uint64_t discarded; /**< timed steps that were not yet steady: in no figure but in training */
+    uint64_t discarded_samples; /**< samples of these */
+    double discarded_ms;
+    double *put_ns; /**< [puts] session.put_ns, each time that timed steps were put */
     uint64_t puts;
     double loss_first, loss_last;
     double accuracy; /**< NaN: none */
@@ -76,8 +88,23 @@ ls_status ls_trial_open(const ls_workplace *place, const ls_plan_of_case *plan, 
 /** The warm-up steps. */
 ls_status ls_trial_warm_up(ls_trial *trial);
 
-/** Block `index` of `blocks`: its share of the timed steps. */
+/** Block `index` of `blocks`: its share of the timed steps; one that is added, from `blocks` on, is
+ *  as long, or a tenth of a second. All but the first open the devices
+ *  anew, and go on from there; after a failure to do so the trial has no session. */
 ls_status ls_trial_block(ls_trial *trial, int64_t index, int64_t blocks);
+
+/** Whether the interval is not yet as narrow as `precision`, and another block may help; all get
+ *  rank 0's answer. `late`: there is no time for one, so there is none. */
+ls_status ls_trial_wants_more(ls_trial *trial, double precision, bool late, bool *out);
+
+/** Of ls_trial_block (trial_figures.c): a block that began with `first_step` is over. */
+ls_status ls_trial_end_block(ls_trial *trial, uint64_t first_step);
+
+/** The mean of the timed steps that count. */
+double ls_trial_mean_ms(const ls_trial *trial);
+
+/** The steps' times so far; ci95 where it is not NULL. */
+ls_status ls_trial_statistics(const ls_trial *trial, ls_statistics *out, double ci95[2]);
 
 /** Accuracy, parameters and digest. */
 ls_status ls_trial_finish(ls_trial *trial);

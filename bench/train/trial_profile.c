@@ -99,7 +99,7 @@ static ls_status take_rounds(profile *p, uint64_t rounds, uint64_t steps)
 static void measure_parts(const profile *p)
 {
     ls_trial *trial = p->trial;
-    const double mean_ms = trial->timed_ms / (double)trial->timed_done;
+    const double mean_ms = ls_trial_mean_ms(trial);
     double sum[LS_TIME_USES] = {0}, all = 0;
     for (size_t d = 0; d < p->devices; d++)
         for (int use = 0; use < LS_TIME_USES; use++) {

@@ -83,7 +83,11 @@ ls_received ls_ps_report_received(const ls_run *run, size_t index, uint64_t *ste
     const ls_comm *comm = ls_served_of(run)->ends[member_of(run, index)].comm;
     const bool counted = comm->backend->received != NULL;
     *steps = counted ? steps_of(run) : 0;
-    return counted ? comm->backend->received(comm) : (ls_received){0};
+    ls_received all = ls_served_here(ls_served_of(run), index)->received;
+    const ls_received now = counted ? comm->backend->received(comm) : (ls_received){0};
+    all.bytes += now.bytes;
+    all.copied += now.copied;
+    return all;
 }
 
 double ls_ps_report_busy(const ls_run *run, size_t index)

@@ -303,6 +303,7 @@ static const ls_run_kind run_of_steps = {
     .memory = ls_stepped_memory,
     .traffic = ls_stepped_traffic,
     .gradient = ls_stepped_gradient,
+    .keep = ls_stepped_keep,
     .close = close_run,
 };
 

@@ -22,6 +22,7 @@ ls_time_profile ls_stepped_times(const ls_run *run, size_t index);
 ls_time_profile ls_stepped_parts(const ls_run *run, size_t index);
 ls_memory_formula ls_stepped_memory(const ls_run *run, size_t index);
 ls_status ls_stepped_traffic(const ls_run *run, ls_traffic *sent, ls_traffic *formula);
+ls_status ls_stepped_keep(ls_run *run, struct ls_carried *carried);
 ls_status ls_stepped_gradient(ls_run *run, float *gradient);
 /** Prints this process's part of the steps, of the full batch and of an epoch's last one: a line a
  *  task. */

@@ -258,14 +258,9 @@ static void add_counted(const ls_comm *end, ls_traffic *sum)
         ls_traffic_add(sum, end->backend->traffic(end), 1);
 }
 
-/* All that this process has sent. */
-static ls_traffic count_sent(const ls_stepped *me)
+ls_traffic ls_stepped_counted(const ls_stepped *me)
 {
-    ls_traffic sum = {0};
-    for (int kind = 0; kind < LS_KINDS; kind++) {
-        ls_traffic_add(&sum, me->step[kind].copied, me->put[kind]);
-        ls_traffic_add(&sum, me->step[kind].called, me->put[kind]);
-    }
+    ls_traffic sum = me->counted;
     for (int k = 0; k < me->group_count; k++)
         for (int i = 0; i < me->groups[k].count; i++)
             add_counted(me->groups[k].comms[i], &sum);
@@ -273,6 +268,17 @@ static ls_traffic count_sent(const ls_stepped *me)
         add_counted(me->served->ends[m].comm, &sum);
     for (int i = 0; me->shared.meetings && i < me->shared.count; i++)
         add_counted(me->shared.meetings[i], &sum);
+    return sum;
+}
+
+/* All that this process has sent. */
+static ls_traffic count_sent(const ls_stepped *me)
+{
+    ls_traffic sum = ls_stepped_counted(me);
+    for (int kind = 0; kind < LS_KINDS; kind++) {
+        ls_traffic_add(&sum, me->step[kind].copied, me->put[kind]);
+        ls_traffic_add(&sum, me->step[kind].called, me->put[kind]);
+    }
     return sum;
 }
 

@@ -16,6 +16,7 @@ typedef struct ls_served_server {
     void **arrivals;   /**< [arrival_count] sums of gradients but the first, the shard's each */
     size_t arrival_count;
     ls_ps_serving serving; /**< all zero: it takes part in steps */
+    ls_received received;  /**< by its ends of the runs that this one goes on from */
 } ls_served_server;
 
 /** Where a member sends and receives; all zero: elsewhere. */

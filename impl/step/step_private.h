@@ -133,6 +133,7 @@ struct ls_stepped {
     uint64_t put[LS_KINDS]; /**< steps so far */
     uint64_t profiled;      /**< steps that the lanes' logs have room for; 0: none are kept */
     uint64_t profiled_from; /**< `at` when that began */
+    ls_traffic counted;     /**< by ends of communicators of the runs that this one goes on from */
     ls_step before, after;  /**< what is put once before, or after, steps that are put together */
     ls_lane *lanes;         /**< [lane_count] the members' first, in order */
     int lane_count;
@@ -145,6 +146,9 @@ struct ls_stepped {
     ls_update_made *updates;
     size_t update_count;
 };
+
+/** What ends of communicators have counted so far, of runs that this one goes on from, too. */
+ls_traffic ls_stepped_counted(const ls_stepped *run);
 
 /** *sum += times x more. */
 static inline void ls_traffic_add(ls_traffic *sum, ls_traffic more, uint64_t times)

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a row warns of: words in result.warnings, and in result.notes sentences, each of which
+ * begins with its word. Notes are of what this process saw; warnings come when the rows of all
+ * ranks are one.
+ */
+#include "bench/row/findings.h"
+#include "bench/row/row.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Notes ---------------------------------------------------------------------------------- */
+
+static void note(json_t *notes, const char *why, ...) __attribute__((format(printf, 2, 3)));
+
+static void note(json_t *notes, const char *why, ...)
+{
+    char text[256];
+    va_list arguments;
+    va_start(arguments, why);
+    vsnprintf(text, sizeof text, why, arguments);
+    va_end(arguments);
+    json_array_append_new(notes, json_string(text));
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* `sorted` [samples] and `medians` [blocks] are used. */
+static void note_findings(const ls_trial *trial, double *sorted, double *medians, json_t *notes)
+{
+    double change, means[2], slower, by;
+    memcpy(sorted, trial->step_ms, trial->samples * sizeof *sorted);
+    for (size_t b = 0, first = 0; b < trial->blocks; first = trial->ends[b++]) {
+        const size_t count = trial->ends[b] - first;
+        qsort(sorted + first, count, sizeof *sorted, compare_doubles);
+        medians[b] = ls_statistics_quantile(sorted + first, count, 0.5);
+    }
+    qsort(sorted, trial->samples, sizeof *sorted, compare_doubles);
+    if (ls_find_drift(medians, trial->blocks, &change))
+        note(notes, "drift: the last third of the blocks is %.0f%% %s than the first",
+             100 * (change > 0 ? change : -change), change > 0 ? "slower" : "faster");
+    else if (ls_find_autocorrelation(medians, trial->blocks, &by))
+        note(notes, "autocorrelated: neighbouring blocks go together (%.2f); ci95 is too narrow",
+             by);
+    if (ls_find_modes(sorted, trial->samples, means, &slower))
+        note(notes, "two modes: %.0f%% of the steps take %.4g ms, the others %.4g ms",
+             100 * (1 - slower), means[0], means[1]);
+}
+
+void ls_row_note(const ls_row_facts *f, json_t *row)
+{
+    const ls_trial *trial = f->trial;
+    json_t *notes = json_array();
+    double *memory = calloc(trial->samples + trial->blocks + 1, sizeof *memory);
+    if (f->noise && *f->noise)
+        note(notes, "noisy: %s", f->noise);
+    if (memory) /* a row is not lost for a word in it */
+        note_findings(trial, memory, memory + trial->samples, notes);
+    if (trial->imprecise)
+        note(notes, "imprecise: --max-time was over before ci95 was as narrow as asked");
+    if (json_array_size(notes))
+        json_object_set(json_object_get(row, "result"), "notes", notes);
+    json_decref(notes);
+    free(memory);
+}
+
+/* ---- Warnings ------------------------------------------------------------------------------- */
+
+/* The interval of the median is a tenth of it wide, or more: a figure of such a run, compared with
+ * another, says little. */
+static bool is_noisy(const json_t *time)
+{
+    static const double most = 0.1;
+    const json_t *step = json_object_get(time, "step_ms"),
+                 *interval = json_object_get(step, "ci95");
+    const double width = json_number_value(json_array_get(interval, 1)) -
+                         json_number_value(json_array_get(interval, 0));
+    return time && width > most * json_number_value(json_object_get(step, "median"));
+}
+
+/* Where the two rates say different things, one figure does not tell how fast it was. */
+static bool is_skewed(const json_t *time)
+{
+    static const double most = 1.1;
+    const double median = json_number_value(json_object_get(time, "samples_per_s"));
+    const double mean = json_number_value(json_object_get(time, "samples_per_s_mean"));
+    return time && (median > most * mean || mean > most * median);
+}
+
+/* Too few blocks for their interval, or over before the machine has shown what it does. */
+static bool is_short(const json_t *time)
+{
+    static const double least_s = 1;
+    return time && (json_integer_value(json_object_get(time, "blocks")) < LS_STATISTICS_BLOCKS ||
+                    json_number_value(json_object_get(time, "timed_s")) < least_s);
+}
+
+static bool is_noted(const json_t *notes, const char *word)
+{
+    const size_t length = strlen(word);
+    for (size_t i = 0; i < json_array_size(notes); i++)
+        if (strncmp(json_string_value(json_array_get(notes, i)), word, length) == 0)
+            return true;
+    return false;
+}
+
+void ls_row_warn(json_t *row)
+{
+    const json_t *time = json_object_get(row, "time");
+    json_t *result = json_object_get(row, "result"), *notes = json_object_get(result, "notes");
+    const bool crowded =
+        json_is_true(json_object_get(json_object_get(row, "provenance"), "oversubscribed"));
+    json_t *warnings = json_array();
+    if (crowded)
+        json_array_append_new(warnings, json_string("oversubscribed"));
+    if (is_noisy(time) && !is_noted(notes, "noisy"))
+        json_array_append_new(warnings, json_string("noisy"));
+    if (is_short(time))
+        json_array_append_new(warnings, json_string("short"));
+    if (is_skewed(time))
+        json_array_append_new(warnings, json_string("skewed"));
+    for (size_t i = 0; i < json_array_size(notes); i++) {
+        const char *note = json_string_value(json_array_get(notes, i));
+        json_array_append_new(warnings, json_stringn(note, strcspn(note, ":")));
+    }
+    if (json_array_size(warnings))
+        json_object_set(result, "warnings", warnings);
+    json_decref(warnings);
+}

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: MIT
+# Blocks: devices are opened anew for each, and what is trained is that of one unbroken run: parameters, losses,
+# accuracy, traffic, memory and what servers saw, of every strategy, fast and exact, with an epoch's smaller
+# last step, batch statistics, moving averages and periods across the border of two blocks. No tolerance.
+. "$SOURCE_DIR/bench/tests/lib.sh"
+
+# same OPTIONS: the rows of one block and of five are equal but for their times.
+same() {
+    lockstep_run 1 "$@"
+    cp out one
+    lockstep_run 5 "$@"
+    cat one out >both
+    expect "rows of one block and of five are equal: $*" python3 - <<'EOF'
+import json
+rows = [json.loads(line) for line in open("both")]
+half = len(rows) // 2
+assert half and len(rows) == 2 * half, len(rows)
+for a, b in zip(rows[:half], rows[half:]):
+    case = a["case"]
+    assert (case.pop("blocks"), b["case"].pop("blocks")) == (1, 5)
+    assert case == b["case"], (case, b["case"])
+    assert (a["time"]["blocks"], b["time"]["blocks"]) == (1, 5)
+    assert "reopen_ms" in b["time"] and "reopen_ms" not in a["time"]
+    by_arrival = case.get("ps_mode") in ("async", "ssp")
+    alike = ["memory"] if by_arrival else ["train", "equivalence", "traffic", "memory", "program"]
+    for group in alike + ["lead", "staleness"] * (not by_arrival):
+        x, y = (dict(r.get(group) or {}) for r in (a, b))
+        for key in ("rss_peak", "kernels"):
+            x.pop(key, None), y.pop(key, None)
+        assert x == y, f"{case['strategy']}: {group}: {x} and {y}"
+    if by_arrival:
+        for group in ("lead", "staleness"):
+            assert sum(a[group]["histogram"]) == sum(b[group]["histogram"]), (a[group], b[group])
+        assert b["lead"]["max"] <= b["lead"].get("bound", 10**9), b["lead"]
+    for x, y in zip(a.get("server_load", []), b.get("server_load", [])):
+        assert x.get("steps") == y.get("steps") and x["bytes"] == y["bytes"], (x, y)
+EOF
+}
+lockstep_run() {
+    local blocks=$1
+    shift
+    lockstep run --blocks "$blocks" --format jsonl --results none --verbose --gate-steps 0 --cpu-devices 4 "$@"
+    expect "all is well: $*" [ "$code" -eq 0 ]
+}
+
+small="--model mlp:784-12-10 --batch 12 --warmup 2 --data synthetic:200"
+same --strategy all $small --devices 2 --steps 23
+same --strategy all $small --devices 2 --epochs 2
+same --strategy all $small --devices 2 --epochs 2 --reduce exact
+same --strategy ps $small --devices 2 --steps 23 --ps-mode async,ssp
+same --strategy ps $small --steps 23 --ranks 3 --ps-servers 1 --ps-mode sync,async
+same --strategy mirrored $small --ranks 2 --steps 23
+# 5 blocks of 2 or 3 steps, periods of 4
+same --strategy local-sgd --local-sgd-every 4 $small --devices 2 --steps 13
+# moving averages, weight decay and a rate that falls; batch statistics of each replica
+same --strategy mirrored --model cifar10 --data synthetic:32 --batch 4 --steps 5 --warmup 1 --devices 2
+same --strategy mirrored --model resnet:8 --data synthetic:24 --batch 4 --steps 5 --warmup 1 --devices 2
+same --strategy single --optimizer momentum,rmsprop,sgd --lr 0.0001 --model poly --steps 50
+
+# Blocks are added until the interval is narrow, 20 at least, or the time is over, which is said.
+lockstep_run 4 --model poly --steps 40 --until-precision 50% --max-time 100s
+rows "blocks are added" 'r["time"]["blocks"] >= 20 and r["time"]["step_ms"]["n"] + r["time"].get("discarded", 0) > 40
+    and len(r["train"]["losses"]) > 40 and "imprecise" not in r["result"].get("warnings", [])'
+lockstep_run 2 --model poly --steps 40 --until-precision 0.01% --max-time 1ms --strategy single,mirrored --devices 1
+rows "the time was over" 'len(rows) == 2 and all(x["time"]["blocks"] == 2 and "imprecise" in x["result"]["warnings"]
+    and any(n.startswith("imprecise: ") for n in x["result"]["notes"]) for x in rows)'
+for wrong in "--until-precision 1" "--until-precision 0%" "--until-precision -1%" "--until-precision 60%" \
+    "--until-precision nan%" "--until-precision 1% --epochs 1" "--until-precision 1% --save f" "--max-time 3s" \
+    "--until-precision 1% --max-time soon"; do
+    lockstep run --results none $wrong
+    one_line "--"
+    expect "status 2: $wrong" [ "$code" -eq 2 ]
+done
+finish

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: MIT
+# Blocks on two ranks of MPI: what is trained is that of one unbroken run (see test_blocks.sh). No tolerance.
+. "$SOURCE_DIR/bench/tests/lib_mpi.sh"
+
+small="--model mlp:784-12-10 --batch 12 --warmup 2 --data synthetic:200 --epochs 2 --gate-steps 0"
+for blocks in 1 5; do
+    ranks_ok 2 run --blocks $blocks --format jsonl --results none --cpu-devices 4 $small --devices 1,2 \
+        --strategy mirrored,pipeline,hybrid,local-sgd --reduce fast,exact
+    cp out rows.$blocks
+    ranks_ok 2 run --blocks $blocks --format jsonl --results none --cpu-devices 4 $small --strategy ps \
+        --ps-colocate yes --ps-servers 2 --ps-mode sync,ssp
+    cat out >>rows.$blocks
+done
+expect "one block and five are equal" python3 - <<'EOF'
+import json
+one, five = ([json.loads(line) for line in open(f"rows.{n}")] for n in (1, 5))
+assert len(one) == len(five) > 8, (len(one), len(five))
+for a, b in zip(one, five):
+    assert a["result"]["status"] == b["result"]["status"] == "ok", (a["result"], b["result"])
+    assert b["time"]["blocks"] == 5 and b["time"]["reopen_ms"] > 0, b["time"]
+    for group in ["traffic", "train", "equivalence"] * (a["case"].get("ps_mode") != "ssp"):
+        assert a.get(group) == b.get(group), (a["case"], a.get(group), b.get(group))
+EOF
+finish

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/* The figures of a trial's timed steps: which count, and how well their median is known. */
+#include "bench/train/steady.h"
+#include "bench/train/team.h"
+#include "bench/train/trial.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Leaves the first samples of a block out that are not yet steady: where samples are single steps,
+ * and workers wait for each other. */
+static ls_status leave_out(ls_trial *trial, uint64_t first_step)
+{
+    const size_t begin = trial->blocks ? trial->ends[trial->blocks - 1] : 0;
+    const size_t count = trial->samples - begin;
+    double *times = trial->step_ms + begin;
+    const uint64_t steps = trial->session.step - first_step;
+    size_t out = 0;
+    if (count != steps || ls_ps_by_arrival(&trial->session.job.ps))
+        return LS_OK;
+    LS_TRY(ls_steady_from(times, count, &out));
+    for (size_t i = 0; i < out; i++)
+        trial->discarded_ms += times[i];
+    memmove(times, times + out, (count - out) * sizeof *times);
+    trial->samples -= out;
+    trial->discarded += out;
+    trial->discarded_samples += ls_session_samples(&trial->session, first_step + out) -
+                                ls_session_samples(&trial->session, first_step);
+    return LS_OK;
+}
+
+double ls_trial_mean_ms(const ls_trial *trial)
+{
+    return (trial->timed_ms - trial->discarded_ms) / (double)(trial->timed_done - trial->discarded);
+}
+
+ls_status ls_trial_end_block(ls_trial *trial, uint64_t first_step)
+{
+    LS_TRY(leave_out(trial, first_step));
+    if (trial->samples > (trial->blocks ? trial->ends[trial->blocks - 1] : 0))
+        trial->ends[trial->blocks++] = trial->samples;
+    return LS_OK;
+}
+
+ls_status ls_trial_statistics(const ls_trial *trial, ls_statistics *out, double ci95[2])
+{
+    double *sorted = calloc(trial->samples + 1, sizeof *sorted);
+    if (!sorted)
+        return ls_fail_memory("statistics", trial->samples * sizeof *sorted);
+    memcpy(sorted, trial->step_ms, trial->samples * sizeof *sorted);
+    ls_statistics_compute(sorted, trial->samples, out);
+    free(sorted);
+    if (!ci95)
+        return LS_OK;
+    LS_TRY(ls_statistics_interval(trial->step_ms, trial->ends, trial->blocks, ci95));
+    ci95[0] = fmin(ci95[0], out->median); /* few draws, skewed ones: the figure itself is in it */
+    ci95[1] = fmax(ci95[1], out->median);
+    return LS_OK;
+}
+
+/* Whether it is narrow enough. The more blocks, the more a look takes: it is taken again when there
+ * are a tenth more. */
+static ls_status is_precise(ls_trial *trial, double precision, bool late, bool *out)
+{
+    ls_statistics steps;
+    double ci95[2];
+    *out = false;
+    if (trial->blocks < LS_STATISTICS_BLOCKS ||
+        (!late && trial->looked && trial->blocks < trial->looked + trial->looked / 10))
+        return LS_OK;
+    trial->looked = trial->blocks;
+    LS_TRY(ls_trial_statistics(trial, &steps, ci95));
+    *out = (ci95[1] - ci95[0]) / 2 <= precision * steps.median;
+    return LS_OK;
+}
+
+ls_status ls_trial_wants_more(ls_trial *trial, double precision, bool late, bool *out)
+{
+    bool precise = true, stop = false;
+    ls_status status =
+        trial->stopped || !trial->samples ? LS_OK : is_precise(trial, precision, late, &precise);
+    uint64_t answer = (uint64_t)(precise ? 0 : 1) + (uint64_t)(late ? 2 : 0);
+    LS_TRY(ls_team_turn(trial->session.job.comm, status, &answer, &stop));
+    *out = answer == 1;
+    trial->imprecise = answer == 3;
+    return LS_OK;
+}

@@ -55,7 +55,7 @@ refused() {
     expect "status 3" [ "$code" -eq 3 ]
     rows "an error without training" "all(r['result']['status'] == 'error' and 'time' not in r and 'train' not in r for r in rows)"
     rows "what it needs, $largest first" "all(re.search(
-        r'^memory: cpu:\d: --memory fraction=\S+ allows [0-9]+ bytes, and the case needs cpu:\S+: [0-9.]+ [KMG]iB( each)?: $largest [0-9.]+ '
+        r'^memory: cpu:\d: \d+ bytes do not fit into \d+ that --memory fraction=\S+ allows; the case needs cpu:\S+: [0-9.]+ [KMG]iB( each)?: $largest [0-9.]+ '
         r'.*; most is for $largest; .* may fit$', r['result']['reason']) for r in rows)"
 }
 refused optimizer --model mlp:784-32-10 --data synthetic:60 --batch 4 --strategy single,mirrored,towers --devices 1 --memory fraction=0.00001
@@ -63,5 +63,5 @@ refused activations --model mlp:784-32-10 --strategy mirrored --devices 2 --memo
 refused parameters --model mlp --data synthetic:60 --strategy ps --ranks 3 --memory fraction=0.000001 --optimizer sgd --batch 6
 lockstep run $small $mlp --strategy mirrored --devices 2 --memory fraction=0.00001 --dry-run
 expect "a dry run: status 3" [ "$code" -eq 3 ]
-expect "and the same words" grep -q '^lockstep: case 1: memory: cpu:0: .* and the case needs cpu:0+cpu:1: .* each: ' err
+expect "and the same words" grep -q '^lockstep: case 1: memory: cpu:0: .* the case needs cpu:0+cpu:1: .* each: ' err
 finish

@@ -160,7 +160,7 @@ static const char *remedy_of(const ls_memory_formula *formula)
     return remedies[next_use(formula, -1)];
 }
 
-/* Devices whose need is more than the limit come first. */
+/* The device that needs most. */
 static const ls_need_device *fullest(const ls_need *need)
 {
     const ls_need_device *most = need->devices;
@@ -190,10 +190,10 @@ ls_status ls_need_refuse(const ls_need *need, const char *memory)
     const int use = next_use(&most->formula, -1);
     ls_status status = ls_fail(
         LS_CODE_MISSING, "memory", most->name,
-        "--memory %s allows %zu bytes, and the case needs %s; most is for %s; %s, or another "
-        "--memory may fit",
-        memory, most->limit, text, ls_memory_use_name((ls_memory_use)use),
-        remedy_of(&most->formula));
+        "%zu bytes do not fit into %zu that --memory %s allows; the case needs %s; most is for "
+        "%s; %s, or another --memory may fit",
+        ls_need_sum(&most->formula), most->limit, memory, text,
+        ls_memory_use_name((ls_memory_use)use), remedy_of(&most->formula));
     free(text);
     return status;
 }

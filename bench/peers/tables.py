@@ -244,7 +244,8 @@ def row(rounds, key, scaling, session):
     stamp = session["time"].replace("+00:00", "Z")
     plain = stamp.replace("-", "").replace(":", "")
     result = {
-        "schema": 1, "id": f"{plain}-{name}-{batch}-{devices}-{scaling}", "timestamp": stamp, "command": "ci/peers.sh scaling", "label": "scaling",
+        "schema": 1, "id": f"{plain}-{name}-{batch}-{devices}-{scaling}", "timestamp": stamp,
+        "command": "ci/peers.sh scaling", "label": "scaling",
         "case": {
             "model": measure.SCALED, "strategy": name, "batch_global": batch,
             "devices": [f"cpu:{index}" for index in range(devices)],

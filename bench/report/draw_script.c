@@ -324,11 +324,11 @@ static void print_format(FILE *stream, const json_t *figure)
 {
     const char *unit = text_of(figure, "unit");
     if (strcmp(unit, "%") == 0)
-        fputs("set ytics add format '%h'\nset format y '%g'\n", stream);
+        fputs("set format y '%.0f%%'\n", stream);
     else if (strcmp(unit, "bytes") == 0)
         fputs("set format y '%.1b %BB'\n", stream);
     else
-        fputs("set format y '%.3s%c'\nset format y '%h'\n", stream);
+        fputs(strstr(unit, "samples") ? "set format y '%.0s%c'\n" : "set format y '%h'\n", stream);
 }
 
 static void script_lines(FILE *stream, const json_t *figure, ls_picture kind)
@@ -344,10 +344,6 @@ static void script_lines(FILE *stream, const json_t *figure, ls_picture kind)
     widen(figure, &box);
     print_frame(stream, figure, HEIGHT, kind);
     print_format(stream, figure);
-    if (percent)
-        fputs("set format y '%.0f%%'\n", stream);
-    if (strstr(text_of(figure, "unit"), "samples"))
-        fputs("set format y '%.0s%c'\n", stream);
     fprintf(stream,
             "set lmargin at screen 0.115\nset rmargin at screen 0.70\nset tmargin at screen %s\n"
             "set bmargin at screen 0.17\nset grid ytics lt 1 lc rgb '#dddddd' lw 1\n",

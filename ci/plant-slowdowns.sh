@@ -54,7 +54,7 @@ print(int(json.loads(sys.stdin.readline())["time"]["step_ms"]["median"] * 1e4 * 
 one=$(step --model mlp)
 two=$(step --model mlp --batch 512 --strategy mirrored --devices 2 || echo 0)
 plant kernel common/kernel/cpu/elements/cpu_batch.c run_softmax "$one"
-plant host common/kernel/cpu/elements/cpu_batch.c run_gather "$one"
+plant host common/kernel/cpu/elements/cpu_batch.c run_indices "$one"
 [ "$two" -eq 0 ] || plant communication common/comm/comm_thread_direct.c run_direct "$two"
 make_program flag -DCMAKE_C_FLAGS_RELEASE=-O0
 ls "$folder"

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 void ls_command_regress_help(FILE *stream)
 {
@@ -87,7 +88,9 @@ static ls_status read_own(const ls_option_set *set, ls_regress_task *task, ls_ro
     task->results = ls_option_set_text(set, "results", LS_RESULTS_DEFAULT);
     if (strcmp(task->results, "none") == 0)
         task->results = NULL;
-    task->quiet = strcmp(ls_option_set_text(set, "quiet", "no"), "yes") == 0;
+    const char *progress = ls_option_set_text(set, "progress", "auto");
+    task->quiet = strcmp(ls_option_set_text(set, "quiet", "no"), "yes") == 0 ||
+                  strcmp(progress, "no") == 0 || (strcmp(progress, "yes") != 0 && !isatty(2));
     return LS_OK;
 }
 

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const uint64_t count_most_ns = 120000000000; /* of each of four runs */
+
 enum { FEW_STEPS = 5, MANY_STEPS = 25 };
 
 static ls_status count_once(const ls_regress_task *task, int side, int steps, double *out,
@@ -21,11 +23,11 @@ static ls_status count_once(const ls_regress_task *task, int side, int steps, do
     size_t n = 0;
     ls_child child;
     static const char *const head[] = {"valgrind", "--tool=callgrind",
-                                       "--callgrind-out-file=/dev/null"};
+                                       "--callgrind-out-file=/dev/null", "--fair-sched=yes"};
     static const char *const tail[] = {"--format=jsonl", "--results=none"};
     if (!argv)
         return ls_fail_memory("options", 0);
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < 4; i++)
         argv[n++] = (char *)(size_t)head[i];
     argv[n++] = (char *)(size_t)task->side[side];
     argv[n++] = (char *)(size_t) "run";
@@ -37,7 +39,7 @@ static ls_status count_once(const ls_regress_task *task, int side, int steps, do
     argv[n++] = count;
     if (!task->fixed_gate)
         argv[n++] = (char *)(size_t) "--gate-steps=0";
-    ls_status status = ls_child_run(argv, NULL, 1800000000000u, &child);
+    ls_status status = ls_child_run(argv, NULL, count_most_ns, &child);
     free(argv);
     const char *found = status ? NULL : strstr(child.err, "Collected :");
     *out = found ? strtod(found + 11, NULL) : 0;

@@ -2,8 +2,6 @@
 /* Replica: a device's buffers and the operations of a step; see replica.h. */
 #include "impl/replica.h"
 
-#include "impl/carried.h"
-
 #include "common/base/digest.h"
 #include "common/base/hooks.h"
 
@@ -345,17 +343,6 @@ ls_status ls_replica_load(ls_replica *r, const float *parameters)
     if (!status && r->decay)
         status = ls_queue_write(r->queue, r->decay, (const double[]){0, 0}, 2 * sizeof *r->decay);
     return status ? status : ls_op_list_put(&r->decay_loss, r->queue);
-}
-
-ls_status ls_replica_keep(ls_replica *r, ls_carried *carried)
-{
-    const size_t owned = r->owned * real_bytes(r);
-    LS_TRY(ls_carry_memory(carried, r->queue, r->parameters, r->elements * real_bytes(r)));
-    for (int i = 0; i < r->slots; i++)
-        LS_TRY(ls_carry_memory(carried, r->queue, r->slot[i], owned));
-    LS_TRY(ls_carry_memory(carried, r->queue, r->average, owned));
-    LS_TRY(ls_carry_memory(carried, r->queue, r->decay, 2 * sizeof *r->decay));
-    return ls_carry_memory(carried, r->queue, r->state, sizeof *r->state);
 }
 
 ls_status ls_replica_gather(ls_replica *r, float *parameters)

@@ -3,6 +3,7 @@
  * A replica's update of a range of the flat buffers: weight decay, the optimizer's pass over what
  * is trained, and moving statistics moved on, in one operation; then moving averages of all of it.
  */
+#include "impl/carried.h"
 #include "impl/replica.h"
 
 #include <stdlib.h>
@@ -137,4 +138,15 @@ ls_status ls_replica_average_out(ls_replica *r)
         return LS_OK;
     LS_TRY(copy_owned(r, r->parameters, r->gradients));
     return ls_queue_sync(r->queue);
+}
+
+ls_status ls_replica_keep(ls_replica *r, ls_carried *carried)
+{
+    const size_t real = r->kernels->table->real_bytes, owned = r->owned * real;
+    LS_TRY(ls_carry_memory(carried, r->queue, r->parameters, r->elements * real));
+    for (int i = 0; i < r->slots; i++)
+        LS_TRY(ls_carry_memory(carried, r->queue, r->slot[i], owned));
+    LS_TRY(ls_carry_memory(carried, r->queue, r->average, owned));
+    LS_TRY(ls_carry_memory(carried, r->queue, r->decay, 2 * sizeof *r->decay));
+    return ls_carry_memory(carried, r->queue, r->state, sizeof *r->state);
 }

@@ -3,7 +3,7 @@
 #include "bench/cli/option_set.h"
 #include "bench/cli/option_table.h"
 #include "bench/commands/command.h"
-#include "bench/commands/results_verbs.h"
+#include "bench/results/results_verbs.h"
 #include "bench/output/row_filter.h"
 #include "bench/output/rows_file.h"
 #include "bench/report/report.h"

@@ -4,7 +4,7 @@
  * performs it. `import` and `prune --yes` write; the others only read.
  */
 #include "bench/commands/command.h"
-#include "bench/commands/results_verbs.h"
+#include "bench/results/results_verbs.h"
 
 #include <string.h>
 

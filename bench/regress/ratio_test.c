@@ -6,7 +6,7 @@
  */
 #include "bench/regress/ratio_test.h"
 
-#include "bench/train/statistics.h"
+#include "bench/statistics/statistics.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #include "bench/row/provenance.h"
 
 #include "bench/row/libraries.h"
-#include "bench/train/statistics.h"
+#include "bench/statistics/statistics.h"
 #include "build_info.h"
 
 #include <stdlib.h>

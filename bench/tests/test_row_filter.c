@@ -3,7 +3,7 @@
  * answers, and how often noise alone has one. */
 #include "bench/output/format_parts.h"
 #include "bench/output/row_filter.h"
-#include "bench/train/level_changes.h"
+#include "bench/statistics/level_changes.h"
 #include "common/base/philox.h"
 
 #include <setjmp.h>

@@ -3,8 +3,8 @@
  * Statistics against hand-computed values, and the interval of the median: known answers, and how
  * often it holds the truth over simulated runs.
  */
-#include "bench/train/statistics.h"
-#include "bench/train/steady.h"
+#include "bench/statistics/statistics.h"
+#include "bench/statistics/steady.h"
 
 #include "common/base/philox.h"
 #include "common/base/tests/must.h"

@@ -9,7 +9,7 @@
 #include "bench/train/estimate.h"
 
 #include "bench/train/session.h"
-#include "bench/train/statistics.h"
+#include "bench/statistics/statistics.h"
 #include "bench/train/team.h"
 #include "common/base/clock.h"
 

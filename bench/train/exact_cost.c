@@ -2,7 +2,7 @@
 /* Exact mode against fast mode; see exact_cost.h. */
 #include "bench/train/exact_cost.h"
 
-#include "bench/train/statistics.h"
+#include "bench/statistics/statistics.h"
 #include "bench/train/team.h"
 
 #include <stdlib.h>

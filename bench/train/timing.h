@@ -6,7 +6,7 @@
 #ifndef LS_BENCH_TRAIN_TIMING_H
 #define LS_BENCH_TRAIN_TIMING_H
 
-#include "bench/train/statistics.h"
+#include "bench/statistics/statistics.h"
 #include "common/kernel/kernel.h"
 
 /** A device's queue and kernels with a clock cell, for timing. */

@@ -14,7 +14,7 @@
 #include "bench/progress/progress.h"
 #include "bench/train/session.h"
 #include "bench/train/session_memory.h"
-#include "bench/train/statistics.h"
+#include "bench/statistics/statistics.h"
 #include "impl/ps/ps_report.h"
 
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The figures of a trial's timed steps: which count, and how well their median is known. */
-#include "bench/train/steady.h"
+#include "bench/statistics/steady.h"
 #include "bench/train/team.h"
 #include "bench/train/trial.h"
 

@@ -6,7 +6,7 @@
  * did (impl/step/blame.c). Of a pipeline several rounds, for medians of its idle share (bubble.h).
  */
 #include "bench/train/bubble.h"
-#include "bench/train/statistics.h"
+#include "bench/statistics/statistics.h"
 #include "bench/train/team.h"
 #include "bench/train/trial.h"
 

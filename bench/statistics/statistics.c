@@ -8,7 +8,7 @@
  * draws are those of a fixed seed.
  * It leaves out that blocks may be correlated, too, and is too narrow for few of them.
  */
-#include "bench/train/statistics.h"
+#include "bench/statistics/statistics.h"
 
 #include "common/base/philox.h"
 

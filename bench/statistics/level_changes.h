@@ -11,8 +11,8 @@
  * noise alone 2 to 5% have a change (n = 4 to 40); a change of 8 s in the middle of 10 is found in
  * 99%. Fewer than four figures have none.
  */
-#ifndef LS_BENCH_TRAIN_LEVEL_CHANGES_H
-#define LS_BENCH_TRAIN_LEVEL_CHANGES_H
+#ifndef LS_BENCH_STATISTICS_LEVEL_CHANGES_H
+#define LS_BENCH_STATISTICS_LEVEL_CHANGES_H
 
 #include "common/base/status.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Verbs of `results`: what results_command.c dispatches to. Each prints to standard output. */
-#ifndef LS_BENCH_COMMANDS_RESULTS_VERBS_H
-#define LS_BENCH_COMMANDS_RESULTS_VERBS_H
+#ifndef LS_BENCH_RESULTS_VERBS_H
+#define LS_BENCH_RESULTS_VERBS_H
 
-#include "bench/commands/results_select.h"
+#include "bench/results/results_select.h"
 #include "bench/output/row_columns.h"
 
 typedef struct ls_results_task {

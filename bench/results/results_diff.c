@@ -5,7 +5,7 @@
  * the medians are added as squares (MOVER: Donner and Zou, "Closed-form confidence intervals for
  * functions of the normal mean and standard deviation", 2012), as of independent measurements.
  */
-#include "bench/commands/results_verbs.h"
+#include "bench/results/results_verbs.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * `results trend KEY`: the median of a figure by commit, in the order of the commits' first rows,
- * and where it moves to another level (bench/train/level_changes.h). A build of changed sources is
- * a commit of its own. Rows without the figure, or without a commit, are passed over.
+ * and where it moves to another level (bench/statistics/level_changes.h). A build of changed
+ * sources is a commit of its own. Rows without the figure, or without a commit, are passed over.
  */
-#include "bench/commands/results_verbs.h"
-#include "bench/train/level_changes.h"
-#include "bench/train/statistics.h"
+#include "bench/results/results_verbs.h"
+#include "bench/statistics/level_changes.h"
+#include "bench/statistics/statistics.h"
 
 #include <math.h>
 #include <stdlib.h>

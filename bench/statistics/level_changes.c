@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Level changes; see level_changes.h. Values are taken relative to the first, so that the sums of
  * their squares do not cancel. */
-#include "bench/train/level_changes.h"
+#include "bench/statistics/level_changes.h"
 
-#include "bench/train/statistics.h"
+#include "bench/statistics/statistics.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Steady: from which step on a block's steps are what the rest of them are. */
-#ifndef LS_BENCH_TRAIN_STEADY_H
-#define LS_BENCH_TRAIN_STEADY_H
+#ifndef LS_BENCH_STATISTICS_STEADY_H
+#define LS_BENCH_STATISTICS_STEADY_H
 
 #include "common/base/status.h"
 

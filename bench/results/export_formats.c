@@ -10,7 +10,7 @@
  *   row's end and of the training that it counts. Leaves out what only a submitter can say
  *   (submission_org and the like).
  */
-#include "bench/commands/results_verbs.h"
+#include "bench/results/results_verbs.h"
 
 #include "common/base/numbers.h"
 

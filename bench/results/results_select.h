@@ -3,8 +3,8 @@
  * Selection: the rows of a results file that --where, --since and --last leave, in the order of
  * their time, or of --sort. What verbs of `results` share.
  */
-#ifndef LS_BENCH_COMMANDS_RESULTS_SELECT_H
-#define LS_BENCH_COMMANDS_RESULTS_SELECT_H
+#ifndef LS_BENCH_RESULTS_SELECT_H
+#define LS_BENCH_RESULTS_SELECT_H
 
 #include "bench/cli/option_set.h"
 #include "bench/output/format_parts.h"

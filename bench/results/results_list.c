@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* `results list`: the rows in columns: who they are, then as `run` prints them, from what the
  * database keeps of a row in brief. */
-#include "bench/commands/results_verbs.h"
+#include "bench/results/results_verbs.h"
 
 #include <string.h>
 

@@ -8,7 +8,7 @@
  * times its part, at most as much as there is waiting. A fifth of a device's peak is little use of
  * it, and 32 samples are few: beyond, products gain little by more of them.
  */
-#include "bench/commands/results_verbs.h"
+#include "bench/results/results_verbs.h"
 
 #include "common/base/numbers.h"
 

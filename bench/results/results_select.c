@@ -4,7 +4,7 @@
  * which are meant; then they are put in order, and visited. Whole rows are read again by their
  * number, so that no more than one is in memory.
  */
-#include "bench/commands/results_select.h"
+#include "bench/results/results_select.h"
 
 #include "common/base/numbers.h"
 

@@ -3,7 +3,7 @@
  * `results show`: one row, group by group, a field a line, and then what bounds its step; or in a
  * format. A group within a group, and a device of several, is named before its fields.
  */
-#include "bench/commands/results_verbs.h"
+#include "bench/results/results_verbs.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,8 +7,8 @@
  * of Hyndman and Fan, "Sample quantiles in statistical packages", The American Statistician 50,
  * 1996. The median is the quantile 0.5.
  */
-#ifndef LS_BENCH_TRAIN_STATISTICS_H
-#define LS_BENCH_TRAIN_STATISTICS_H
+#ifndef LS_BENCH_STATISTICS_STATISTICS_H
+#define LS_BENCH_STATISTICS_STATISTICS_H
 
 #include "common/base/status.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Steady steps; see steady.h. */
-#include "bench/train/steady.h"
+#include "bench/statistics/steady.h"
 
-#include "bench/train/level_changes.h"
-#include "bench/train/statistics.h"
+#include "bench/statistics/level_changes.h"
+#include "bench/statistics/statistics.h"
 
 #include <math.h>
 #include <stdlib.h>

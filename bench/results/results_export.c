@@ -4,7 +4,7 @@
  * of our own are the writer's; the others are in export_formats.c. A file appears when it is whole:
  * it is written beside its name, and renamed.
  */
-#include "bench/commands/results_verbs.h"
+#include "bench/results/results_verbs.h"
 
 #include <errno.h>
 #include <stdlib.h>

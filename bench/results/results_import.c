@@ -4,7 +4,7 @@
  * one transaction. A file to import is JSON lines, as --format jsonl prints them, or another
  * results file, by its first bytes.
  */
-#include "bench/commands/results_verbs.h"
+#include "bench/results/results_verbs.h"
 #include "bench/output/rows_file.h"
 
 #include <stdlib.h>

@@ -168,7 +168,7 @@ static ls_status write_formats(const char *formats, const char *out, const json_
 {
     char format[16], path[1024];
     if (!strchr(formats, ','))
-        return ls_report_write(formats, document, stream);
+        return ls_verdict_write(formats, document, stream);
     for (const char *next = formats; *next; next += strspn(next, ",")) {
         const int length = (int)strcspn(next, ",");
         snprintf(format, sizeof format, "%.*s", length, next);
@@ -178,7 +178,7 @@ static ls_status write_formats(const char *formats, const char *out, const json_
         if (!one)
             return ls_fail(LS_CODE_MISSING, "--out", path, "cannot be written: %s",
                            strerror(errno));
-        ls_status status = ls_report_write(format, document, one);
+        ls_status status = ls_verdict_write(format, document, one);
         const bool unwritten = ferror(one) != 0;
         if ((fclose(one) != 0 || unwritten) && !status)
             status = ls_fail(LS_CODE_MISSING, "--out", path, "not all of it could be written");
@@ -279,7 +279,7 @@ static ls_status check_formats(const ls_option_set *set)
     for (const char *next = formats; *next; next += strspn(next, ",")) {
         const int length = (int)strcspn(next, ",");
         snprintf(one, sizeof one, "%.*s", length, next);
-        LS_TRY(ls_report_check(one));
+        LS_TRY(ls_verdict_check(one));
         next += length;
     }
     if (strchr(formats, ',') && ls_option_set_find(set, "out")->count == 0)

@@ -7,7 +7,7 @@
  * behind is the answer: one commit, or a range.
  */
 #include "bench/regress/child.h"
-#include "bench/regress/cases.h"
+#include "bench/regress/compared.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
  * slower by so much on purpose would need other sources. Every comparison runs its own blocks.
  * Where rows are kept, the blocks' log ratios can be taken from these (labels regress base, new).
  */
-#include "bench/regress/cases.h"
+#include "bench/regress/compared.h"
 
 #include <stdio.h>
 

@@ -5,7 +5,7 @@
  * machine, or nothing can be said. Rows of one id are one measurement, which is the same as itself.
  */
 #include "bench/output/rows_file.h"
-#include "bench/regress/cases.h"
+#include "bench/regress/compared.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -85,8 +85,8 @@ int ls_regress_exit(const ls_regress *regress);
 json_t *ls_regress_document(const ls_regress_task *task, const ls_regress *regress);
 
 /** "table", "json", "md", "junit", "github"; LS_CODE_USAGE for another. */
-ls_status ls_report_check(const char *format);
-ls_status ls_report_write(const char *format, const json_t *document, FILE *stream);
+ls_status ls_verdict_check(const char *format);
+ls_status ls_verdict_write(const char *format, const json_t *document, FILE *stream);
 
 /* ---- Parts ---------------------------------------------------------------------------------- */
 

@@ -5,7 +5,7 @@
  * with its gate, and says what cases there are; the others leave the gate out, and take so many
  * steps (where none were asked for) that they are timed for BLOCK_MS. Rows are kept as they come.
  */
-#include "bench/regress/cases.h"
+#include "bench/regress/compared.h"
 #include "bench/regress/child.h"
 #include "bench/train/interrupt.h"
 #include "common/base/clock.h"

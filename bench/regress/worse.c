@@ -6,7 +6,7 @@
  * A row of the base whose label begins "intended KEY" (a baseline that was renewed with a reason)
  * says that this key may become worse: it is reported then.
  */
-#include "bench/regress/cases.h"
+#include "bench/regress/compared.h"
 
 #include <math.h>
 #include <stdarg.h>

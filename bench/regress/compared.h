@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Cases of a comparison, for the files beside this one. */
-#ifndef LS_BENCH_REGRESS_CASES_H
-#define LS_BENCH_REGRESS_CASES_H
+#ifndef LS_BENCH_REGRESS_COMPARED_H
+#define LS_BENCH_REGRESS_COMPARED_H
 
 #include "bench/output/format_parts.h"
 #include "bench/regress/regress.h"

@@ -4,7 +4,7 @@
  * for a comment (the verdict first), JUnit's XML, annotations of GitHub's. A case's `verdict` is
  * about its time; where there is none, `error` or `worse` says why.
  */
-#include "bench/regress/cases.h"
+#include "bench/regress/compared.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -381,7 +381,7 @@ static const struct {
              {"junit", write_junit},
              {"github", write_github}};
 
-ls_status ls_report_check(const char *format)
+ls_status ls_verdict_check(const char *format)
 {
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
         if (strcmp(forms[i].name, format) == 0)
@@ -390,10 +390,10 @@ ls_status ls_report_check(const char *format)
                    "no such format; valid are: table, json, md, junit, github");
 }
 
-ls_status ls_report_write(const char *format, const json_t *document, FILE *stream)
+ls_status ls_verdict_write(const char *format, const json_t *document, FILE *stream)
 {
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
         if (strcmp(forms[i].name, format) == 0)
             return forms[i].write(document, stream);
-    return ls_report_check(format);
+    return ls_verdict_check(format);
 }

@@ -5,7 +5,7 @@
  * may know a field that the other does not. How the steps were cut does not matter, and in turns,
  * which fit the number of steps, neither does that.
  */
-#include "bench/regress/cases.h"
+#include "bench/regress/compared.h"
 
 #include <math.h>
 #include <stdio.h>

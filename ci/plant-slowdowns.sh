@@ -3,8 +3,8 @@
 # Builds programs of this commit that are slower on purpose: ci/plant-slowdowns.sh FOLDER [PERCENT]
 # FOLDER gets `base`, and with about PERCENT (5) of a step of `mlp` more: `kernel` (in the softmax),
 # `host` (where batches are gathered), `communication` (in the direct all-reduce, which `mirrored` takes
-# on two devices); and `flag`, of the same sources without optimization (-O0). For ci/calibrate-regress.sh
-# and test_regress_planted_slow. Needs what a build needs, and some minutes.
+# on two devices); and `flag`, of the same sources without optimization (-O0). For
+# ci/calibrate-regress.sh. Needs what a build needs, and some minutes.
 set -euo pipefail
 [ $# -ge 1 ] || { echo "usage: ci/plant-slowdowns.sh FOLDER [PERCENT]" >&2; exit 2; }
 sources=$(git -C "$(dirname "$0")" rev-parse --show-toplevel)

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # `lockstep regress`: verdicts, exit statuses and reports on programs that are made up (scripts whose
 # rows have known times and noise, so that nothing depends on this machine), on results files, and on
-# the program itself. Leaves out: how often it errs (test_ratio_test), bisection and the scripts of CI
-# (test_regress_ci_slow).
+# the program itself. Leaves out: how often it errs (test_ratio_test), bisection and the scripts
+# of CI (test_regress_git).
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 

@@ -3,7 +3,7 @@
 # Regression over commits: `regress --bisect`, ci/regress.sh and ci/renew-baseline.sh on a scratch
 # repository whose "builds" are scripts with made-up times, slower from one commit on; and that the
 # workflow files are what they seem: YAML whose jobs run scripts that are there. Leaves out: real
-# builds (test_regress_planted_slow), how CI's own machines read the files.
+# builds, how CI's own machines read the files.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 : "${SOURCE_DIR:?folder of the sources}"

@@ -49,6 +49,7 @@ ls_status ls_trial_open(const ls_workplace *place, const ls_plan_of_case *plan, 
                       .place = place,
                       .accuracy = NAN,
                       .chunk = 1,
+                      .fresh = true,
                       .bubble = NAN,
                       .progress = place->progress,
                       .processes = request->processes};
@@ -157,10 +158,12 @@ static ls_status look_at_accuracy(ls_trial *trial)
 /* ---- Steps ---------------------------------------------------------------------------------- */
 
 /* How many of `left` steps are put next: about chunk_ms of them, to the next epoch's end at most
- * where something looks at it, and to a fault on purpose. */
+ * where something looks at it, and to a fault on purpose. The first one after an opening is put
+ * alone: what it makes the heap grow by, once, is not the growth of a step. */
 static uint64_t next_chunk(const ls_trial *trial, uint64_t left)
 {
-    uint64_t chunk = left < trial->chunk ? left : trial->chunk;
+    const uint64_t most = trial->fresh ? 1 : trial->chunk;
+    uint64_t chunk = left < most ? left : most;
     if (trial->plan->config->target_kind == LS_TARGET_ACCURACY) {
         uint64_t per_epoch = ls_job_steps_per_epoch(&trial->session.job);
         uint64_t until = per_epoch - trial->session.step % per_epoch;
@@ -284,10 +287,11 @@ static ls_status train(ls_trial *trial, uint64_t steps, bool timed)
         LS_TRY(strike(trial));
         const ls_held held = ls_held_by(&trial->session);
         LS_TRY(ls_session_steps(&trial->session, count));
-        if (timed) {
+        if (timed && !trial->fresh)
             ls_growth_add(&trial->growth, held, ls_held_by(&trial->session), count);
+        if (timed)
             trial->put_ns[trial->puts++] = trial->session.put_ns;
-        }
+        trial->fresh = false;
         LS_TRY(take_records(trial, count, timed));
         LS_TRY(look_at_accuracy(trial));
         show_progress(trial);
@@ -330,6 +334,7 @@ ls_status ls_trial_block(ls_trial *trial, int64_t index, int64_t blocks)
         LS_TRY(ls_session_reopen(trial->place, &trial->session));
         trial->reopen_ns += ls_clock_ns() - begin_ns;
         trial->reopened++;
+        trial->fresh = true;
     }
     const uint64_t first_step = trial->session.step;
     LS_TRY(train(trial, count, true));

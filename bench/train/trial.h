@@ -42,6 +42,7 @@ typedef struct ls_trial {
     size_t looked;    /**< blocks when the interval was looked at last */
     size_t *ends;     /**< [blocks] samples when each block ended; none is empty */
     size_t blocks;
+    bool fresh;                   /**< nothing was put since the devices were opened */
     uint64_t reopened, reopen_ns; /**< how often the devices were, and what all that took */
     ls_step_record *records;      /**< [job.records] */
     double *chunk_ms;             /**< [job.records] of the steps put last */

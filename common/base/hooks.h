@@ -10,9 +10,9 @@
  *     LOCKSTEP_FAIL=DEVICE:STEP[:OPERATION][!]
  *     LOCKSTEP_SLOW=NAME:TIME      operations whose names begin so take longer: gather:2ms
  *
- * LOCKSTEP_FAIL makes an operation of a device's queue fail: of the step STEP since it was opened the
- * one of that number, both from 0, or the last where there are less; with `!` so that nothing more
- * can be done on it.
+ * LOCKSTEP_FAIL makes an operation of a device's queue fail: of the step STEP since it was opened
+ * the one of that number, both from 0, or the last where there are less; with `!` so that nothing
+ * more can be done on it.
  */
 #ifndef LS_COMMON_BASE_HOOKS_H
 #define LS_COMMON_BASE_HOOKS_H

@@ -156,8 +156,8 @@ static bool is_empty(const ls_table *table, const ls_table_column *column)
     return true;
 }
 
-/* The column that goes next; NULL: none may. */
-static ls_table_column *least_telling(const ls_table *table)
+/* The column that goes next; NULL: none may. `all`: also an option that tells rows apart. */
+static ls_table_column *least_telling(const ls_table *table, bool all)
 {
     ls_table_column *least = NULL;
     for (size_t c = table->count; c-- > 0;)
@@ -175,7 +175,7 @@ static ls_table_column *least_telling(const ls_table *table)
         if (column->shown && !column->option && column->is.drop > (least ? least->is.drop : 0))
             least = column;
     }
-    for (size_t c = table->count; c-- > 0 && !least;)
+    for (size_t c = table->count; c-- > 0 && !least && all;)
         if (table->column[c].shown && table->column[c].option)
             least = &table->column[c];
     return least;
@@ -193,6 +193,28 @@ static void narrow(ls_table *table, ls_table_column *column, int width)
     column->width = most;
 }
 
+/* Leaves out columns until what is left fits. */
+static void leave_out(ls_table *table, int width, bool all)
+{
+    while (ls_table_width(table) > width) {
+        ls_table_column *least = least_telling(table, all);
+        if (!least)
+            return;
+        least->shown = false;
+    }
+}
+
+/* Cuts texts, the last column's first, until the line fits; `options`: theirs, too. */
+static void cut_texts(ls_table *table, int width, bool options)
+{
+    for (size_t c = table->count; c-- > 0;) {
+        const int over = ls_table_width(table) - width;
+        const int now = table->column[c].width - over;
+        if (over > 0 && table->column[c].shown && (options || !table->column[c].option))
+            narrow(table, &table->column[c], now > SHORTEST_TEXT ? now : SHORTEST_TEXT);
+    }
+}
+
 void ls_table_fit(ls_table *table, int width)
 {
     for (size_t c = 0; c < table->count; c++)
@@ -201,16 +223,8 @@ void ls_table_fit(ls_table *table, int width)
     for (size_t c = 0; c < table->count && ls_table_width(table) > width; c++)
         if (table->column[c].option)
             narrow(table, &table->column[c], width / 3);
-    while (ls_table_width(table) > width) {
-        ls_table_column *least = least_telling(table);
-        if (!least)
-            break;
-        least->shown = false;
-    }
-    for (size_t c = table->count; c-- > 0;) {
-        const int over = ls_table_width(table) - width;
-        const int now = table->column[c].width - over;
-        if (over > 0 && table->column[c].shown)
-            narrow(table, &table->column[c], now > SHORTEST_TEXT ? now : SHORTEST_TEXT);
-    }
+    leave_out(table, width, false);
+    cut_texts(table, width, false);
+    leave_out(table, width, true);
+    cut_texts(table, width, true);
 }

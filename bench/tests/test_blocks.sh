@@ -61,7 +61,7 @@ same --strategy single --optimizer momentum,rmsprop,sgd --lr 0.0001 --model poly
 lockstep_run 4 --model poly --steps 40 --until-precision 50% --max-time 100s
 rows "blocks are added" 'r["time"]["blocks"] >= 20 and r["time"]["step_ms"]["n"] + r["time"].get("discarded", 0) > 40
     and len(r["train"]["losses"]) > 40 and "imprecise" not in r["result"].get("warnings", [])'
-lockstep_run 2 --model poly --steps 40 --until-precision 0.01% --max-time 1us --strategy single,mirrored --devices 1
+lockstep_run 2 --model poly --steps 8000 --until-precision 0.01% --max-time 1ms --strategy single,mirrored --devices 1
 rows "the time was over" 'len(rows) == 2 and all(x["time"]["blocks"] == 2 and "imprecise" in x["result"]["warnings"]
     and any(n.startswith("imprecise: ") for n in x["result"]["notes"]) for x in rows)'
 for wrong in "--until-precision 1" "--until-precision 0%" "--until-precision -1%" "--until-precision 60%" \

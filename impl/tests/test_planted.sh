@@ -239,7 +239,7 @@ update_left_out|after 8 steps: .* on replica 2, on replica 0 |--strategy mirrore
 RUNS
 # 64 bytes a step that are kept show in growth_per_step, on the devices (with what the host knows of each piece) and on
 # the host's heap (with malloc's head); and nothing does where nothing is planted. In one block: what a session frees at
-# its end may serve for some of the next one's leaks.
+# its end serves for some of the next one's leaks, as do pieces that are free already: half of 64 is enough.
 while read -r options; do
   for plant in '' device_leak heap_leak; do
     # shellcheck disable=SC2086
@@ -249,7 +249,7 @@ while read -r options; do
 row = json.load(open(sys.argv[1]))
 growth = row["memory"]["growth_per_step"]
 print(f"{sys.argv[2] or chr(45):12} {growth:g} bytes a step", row["case"]["strategy"])
-sys.exit(not (64 <= growth <= 192 if sys.argv[2] else growth == 0))' "$dir/row" "$plant" || fail "$plant: $options"
+sys.exit(not (32 <= growth <= 192 if sys.argv[2] else growth == 0))' "$dir/row" "$plant" || fail "$plant: $options"
   done
 done <<'GROWTH'
 --model mlp --strategy single --steps 40

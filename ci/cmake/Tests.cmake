@@ -14,7 +14,7 @@ endif()
 # matrices of what a smaller test runs, too (hybrid has both kinds of divided models).
 string(JOIN "|" left_out _slow$ seed08 "test_(accuracy|arithmetic|cuda_packages|delays|equal_rows|explain|faults$|fetch|gpu_rehearsal"
        install "interrupt|links|memory|micro|model_parallel|mpi|mutations|netns|no_mpi|options|peers|pipeline$|planted|ps_mpi"
-       "readme|refusals|regress|report|results|rows|slurm|syscalls|weight_decay)")
+       "readme|refusals|regress|report|gallery|results|rows|slurm|syscalls|weight_decay)")
 if(LOCKSTEP_TESTS_FOR STREQUAL "all")
   set(left_out "^$")
 elseif(LOCKSTEP_TESTS_FOR STREQUAL "address") # those that wait, for threads; strategies: all are in test_models
@@ -171,7 +171,8 @@ endif()
 # build has them itself; so does what only a build without MPI has, which that is.
 set(hooks_tests test_planted test_mutations test_mutations_slow test_schedules test_schedules_slow test_ps_schedules test_ps_schedules_slow
     test_worker_failure test_delays test_no_mpi test_explain)
-file(GLOB integration_tests CONFIGURE_DEPENDS bench/tests/test_*.sh impl/tests/test_*.sh)
+file(GLOB integration_tests CONFIGURE_DEPENDS bench/tests/test_*.sh impl/tests/test_*.sh
+     reports/tests/test_*.sh)
 foreach(source ${integration_tests})
   get_filename_component(name ${source} NAME_WE)
   if(name MATCHES "${left_out}" OR LOCKSTEP_TESTS_FOR STREQUAL "compiler")

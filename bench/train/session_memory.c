@@ -200,6 +200,9 @@ ls_status ls_need_refuse(const ls_need *need, const char *memory)
 
 /* ---- Growth ---------------------------------------------------------------------------------- */
 
+/* Of fewer, what a library took once cannot be told from what a step does. */
+enum { FEWEST_STEPS = 5 };
+
 ls_held ls_held_by(const ls_session *session)
 {
     const struct mallinfo2 heap = mallinfo2();
@@ -230,6 +233,6 @@ double ls_growth_per_step(const ls_growth *growth)
     if (!growth->puts)
         return 0;
     qsort(growth->heap, growth->puts, sizeof *growth->heap, compare);
-    const double heap = growth->heap[growth->puts / 4];
+    const double heap = growth->steps < FEWEST_STEPS ? 0 : growth->heap[growth->puts / 4];
     return growth->devices / (double)growth->steps + (heap > 0 ? heap : 0);
 }

@@ -47,14 +47,14 @@ if kind:
 P
 }
 
-run_one() { # STATUS COMMAND: in the folder; stdout is not empty, or, on a failure that is wanted, lockstep says why
+run_one() { # STATUS COMMAND: in the folder; it says something, or, on a failure that is wanted, lockstep says why
     command_line="(README) $2"
     code=0
     timeout --kill-after=5 600 bash -c "$2" >out 2>err </dev/null || code=$?
     checks=$((checks + 1))
     [ "$code" -ne 124 ] || { wrong "no end in 10 min"; return; }
     case $1 in
-    0) [ "$code" -eq 0 ] && [ -s out ] || wrong "exit status $code, 0 and an output wanted" ;;
+    0) [ "$code" -eq 0 ] && [ -s out -o -s err ] || wrong "exit status $code, 0 and an output wanted" ;;
     *) [ "$code" -ne 0 ] && grep -q '^lockstep: ' err || wrong "exit status $code, another and our message wanted" ;;
     esac
 }

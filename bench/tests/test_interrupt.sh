@@ -16,6 +16,8 @@ cleanup_more() {
 # Starts a command in the background.
 begin() {
     command_line=$*
+    : >out
+    : >err
     "$LOCKSTEP" "$@" >out 2>err </dev/null &
     started=$!
 }
@@ -37,14 +39,19 @@ two_rows() { # waits until two cases of a sweep have been printed
     until [ "$(wc -l <out)" -ge 2 ] || [ "$((waited += 1))" -gt 2400 ]; do sleep 0.05; done
 }
 
+trains() { # waits until the progress says that the first case is trained
+    local waited=0
+    until grep -q ', \(timing\|warm-up\), ' err || [ "$((waited += 1))" -gt 1200 ]; do sleep 0.05; done
+}
+
 # ---- SIGINT -----------------------------------------------------------------------------------
 
 poly="--model poly --format jsonl --steps 100000000"
 for options in "" "--capture no" "--reduce exact" "--blocks 1" "--warmup 100000000" \
-    "--gate-steps 0 --progress yes"; do
+    "--gate-steps 0"; do
     rm -f int.db
-    begin run $poly $options --results int.db
-    sleep 0.7
+    begin run $poly $options --results int.db --progress yes
+    trains
     end INT
     expect "ends soon (took $took ms)" [ "$took" -lt 15000 ]
     expect "status 130" [ "$code" -eq 130 ]

@@ -127,7 +127,7 @@ static ls_status shard_by_variable(const ls_variables *variables, ls_ps_layout *
 }
 
 /* Each bucket's part of each range. */
-static void cut_pieces(const ls_buckets *buckets, ls_ps_layout *l)
+static void cut_by_buckets(const ls_buckets *buckets, ls_ps_layout *l)
 {
     for (size_t b = 0; b < buckets->count; b++) {
         const ls_range *bucket = &buckets->items[b];
@@ -135,12 +135,11 @@ static void cut_pieces(const ls_buckets *buckets, ls_ps_layout *l)
             const ls_ps_range *range = &l->ranges[r];
             const ls_range both = ls_range_common(*bucket, (ls_range){range->first, range->count});
             if (both.count)
-                l->pieces[l->piece_count++] =
+                l->pushed[l->pushed_count++] =
                     (ls_ps_range){.server = range->server,
                                   .first = both.first,
                                   .count = both.count,
-                                  .at = range->at + both.first - range->first,
-                                  .bucket = b};
+                                  .at = range->at + both.first - range->first};
         }
     }
 }
@@ -155,16 +154,16 @@ ls_status ls_ps_layout_open(const ls_job *job, const ls_buckets *buckets, ls_ps_
                         .worker_rank = calloc(ranks, sizeof *l->worker_rank),
                         .elements = calloc(ranks, sizeof *l->elements),
                         .ranges = calloc(ranges, sizeof *l->ranges),
-                        .pieces = calloc(ranges * buckets->count, sizeof *l->pieces)};
+                        .pushed = calloc(ranges * buckets->count, sizeof *l->pushed)};
     if (!l->members || !l->server_rank || !l->worker_rank || !l->elements || !l->ranges ||
-        !l->pieces)
-        return ls_fail_memory("ps", ranges * buckets->count * sizeof *l->pieces);
+        !l->pushed)
+        return ls_fail_memory("ps", ranges * buckets->count * sizeof *l->pushed);
     list_members(job, l);
     if (job->ps.by_variable)
         LS_TRY(shard_by_variable(variables, l));
     else
         shard_by_bytes(variables, l);
-    cut_pieces(buckets, l);
+    cut_by_buckets(buckets, l);
     return LS_OK;
 }
 
@@ -175,5 +174,5 @@ void ls_ps_layout_close(ls_ps_layout *l)
     free(l->worker_rank);
     free(l->elements);
     free(l->ranges);
-    free(l->pieces);
+    free(l->pushed);
 }

@@ -28,7 +28,6 @@ typedef struct ls_ps_range {
     int server;
     size_t first, count; /**< elements of the flat buffer */
     size_t at;           /**< element of the shard where it begins */
-    size_t bucket;       /**< of a piece: by which it travels */
 } ls_ps_range;
 
 typedef struct ls_ps_layout {
@@ -38,8 +37,8 @@ typedef struct ls_ps_layout {
     int *server_rank, *worker_rank; /**< [servers], [workers] in the communicator */
     ls_ps_range *ranges;            /**< of all servers, by place in the flat buffer: pulled */
     size_t range_count;
-    ls_ps_range *pieces; /**< ranges cut by buckets, in the order of these: pushed */
-    size_t piece_count;
+    ls_ps_range *pushed; /**< the same, cut by buckets, in the order of these */
+    size_t pushed_count;
     size_t *elements; /**< [servers] of each shard */
 } ls_ps_layout;
 

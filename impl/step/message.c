@@ -45,15 +45,15 @@ bool ls_shard_range(const ls_step *s, int server, size_t i, ls_range *out)
     return false;
 }
 
-bool ls_served_piece(const ls_step *s, size_t i, ls_piece *out)
+bool ls_pushed_range(const ls_step *s, size_t i, ls_pushed *out)
 {
     const ls_ps_layout *l = layout_of(s);
-    if (i >= l->piece_count)
+    if (i >= l->pushed_count)
         return false;
-    const ls_ps_range *piece = &l->pieces[i];
-    *out = (ls_piece){{piece->first, piece->count}, ls_server(s, piece->server), true};
-    while (++i < l->piece_count && out->last)
-        out->last = l->pieces[i].server != piece->server;
+    const ls_ps_range *range = &l->pushed[i];
+    *out = (ls_pushed){{range->first, range->count}, ls_server(s, range->server), true};
+    while (++i < l->pushed_count && out->last)
+        out->last = l->pushed[i].server != piece->server;
     return true;
 }
 

@@ -37,11 +37,11 @@ typedef struct ls_span {
 } ls_span;
 
 /** A range that a server holds and whose gradients travel together. */
-typedef struct ls_piece {
+typedef struct ls_pushed {
     ls_range range;
     int server;
     bool last; /**< of that server's */
-} ls_piece;
+} ls_pushed;
 
 /* ---- Who and what ---------------------------------------------------------------------------- */
 
@@ -105,7 +105,7 @@ bool ls_shard_range(const ls_step *step, int server, size_t i, ls_range *out);
 
 /** Piece number i of all these, cut by the buckets in which backward makes gradients final, in the
  *  order of these; false: there are no more. */
-bool ls_served_piece(const ls_step *step, size_t i, ls_piece *out);
+bool ls_pushed_range(const ls_step *step, size_t i, ls_pushed *out);
 
 /** Whether members are on different devices: what they tell each other is traffic. */
 bool ls_apart(const ls_step *step, int a, int b);

@@ -2,7 +2,7 @@
 /*
  * ps: between-graph replication with parameter servers, which hold the variables, a shard each. A
  * worker pulls the variables; takes its part of the batch forward and backward; and pushes its
- * gradients, piece by piece, as they become final. A server adds up its shard's gradients and
+ * gradients, range by range, as they become final. A server adds up its shard's gradients and
  * updates the shard.
  *
  * Order of summation: fast mode ((g0 + g1) + g2) + ... by number of the worker; exact mode the rest
@@ -23,7 +23,7 @@ static void pull(ls_step *s, int server)
 }
 
 /* Of each worker its sums; exact: each to a place of its own. */
-static void push(ls_step *s, const ls_piece *p)
+static void push(ls_step *s, const ls_pushed *p)
 {
     const bool exact = ls_step_job(s)->exact;
     size_t arrived = 0;
@@ -36,16 +36,16 @@ static void push(ls_step *s, const ls_piece *p)
 
 static void build_sync(ls_step *s)
 {
-    ls_piece piece;
+    ls_pushed part;
     for (int k = 0; k < ls_servers(s); k++)
         pull(s, ls_server(s, k));
     for (int w = 0; w < ls_replicas(s); w++)
         ls_forward(s, w);
-    for (size_t i = 0; ls_served_piece(s, i, &piece); i++) {
+    for (size_t i = 0; ls_pushed_range(s, i, &part); i++) {
         for (int w = 0; w < ls_replicas(s); w++)
-            ls_backward(s, w, piece.range);
-        push(s, &piece);
-        ls_update(s, piece.server, piece.range);
+            ls_backward(s, w, part.range);
+        push(s, &part);
+        ls_update(s, part.server, part.range);
     }
     for (int w = 0; w < ls_replicas(s); w++)
         ls_end(s, w);
@@ -70,20 +70,20 @@ static void add(ls_traffic *sum, const ls_step *s, int worker, int server, ls_ra
     sum->bytes_sent += times * range.count * sizeof(float);
 }
 
-/* Every worker that is not on the server's device: the ranges to it, and back its sums' pieces; a
+/* Every worker that is not on the server's device: the ranges to it, and back its sums'; a
  * whole shard's, where servers do not wait for all. */
 static ls_traffic formula(const ls_step *s)
 {
     const bool whole = ls_ps_by_arrival(&ls_step_job(s)->ps);
     ls_traffic sum = {0};
     ls_range range;
-    ls_piece piece;
+    ls_pushed part;
     for (int w = 0; w < ls_replicas(s); w++) {
         for (int k = 0; k < ls_servers(s); k++)
             for (size_t i = 0; ls_shard_range(s, ls_server(s, k), i, &range); i++)
                 add(&sum, s, w, ls_server(s, k), range, 1 + (whole ? ls_sums(s, w) : 0));
-        for (size_t i = 0; !whole && ls_served_piece(s, i, &piece); i++)
-            add(&sum, s, w, piece.server, piece.range, ls_sums(s, w));
+        for (size_t i = 0; !whole && ls_pushed_range(s, i, &part); i++)
+            add(&sum, s, w, part.server, part.range, ls_sums(s, w));
     }
     return sum;
 }

@@ -46,7 +46,7 @@ static void push(ls_step *s, int worker, int server)
 void ls_ps_arrival_build(ls_step *s)
 {
     const bool may_be_late = ls_step_job(s)->ps.backups > 0;
-    ls_piece piece;
+    ls_pushed part;
     for (int k = 0; k < ls_servers(s); k++)
         ls_serve(s, ls_server(s, k));
     for (int w = 0; w < ls_replicas(s); w++) {
@@ -55,10 +55,10 @@ void ls_ps_arrival_build(ls_step *s)
         for (int k = 0; k < ls_servers(s); k++)
             pull(s, w, ls_server(s, k));
         ls_forward(s, w);
-        for (size_t i = 0; ls_served_piece(s, i, &piece); i++) {
-            ls_backward(s, w, piece.range);
-            if (piece.last)
-                push(s, w, piece.server);
+        for (size_t i = 0; ls_pushed_range(s, i, &part); i++) {
+            ls_backward(s, w, part.range);
+            if (part.last)
+                push(s, w, part.server);
         }
         ls_end_if_in_time(s, w);
         ls_end(s, w);

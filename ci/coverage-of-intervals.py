@@ -2,15 +2,16 @@
 # SPDX-License-Identifier: MIT
 """How often do the intervals of `run` hold what they say?
 
-Processes of the same case run one after the other.
-The median of all their steps stands for the truth. Counted: intervals that hold it, pairs of equal cases whose
-intervals are disjoint, half widths. `--pulses` loads one core meanwhile in pulses shorter than a block.
-Wanted of 100 processes of 10 s each: 80 intervals that hold it, at most 12 of 100 pairs disjoint, half widths below 5%.
+Commands of 8 equal cases each (they differ in their seed), whose blocks take turns, run one after the other. The
+median of a command's cases stands for the truth. Counted: intervals that hold it, pairs of equal cases whose intervals
+are disjoint, half widths. `--pulses` loads one core meanwhile in pulses shorter than a block. `--alone`: a case a
+command; how much the machine itself drifts between commands, which no interval of one of them can know.
+Wanted of cases of 10 s each: 80% that hold it, at most 12% of pairs disjoint, half widths below 5%.
 Exit status 0: as wanted; 1: not. For a quiet machine.
 
-    ci/coverage-of-intervals.py [--lockstep build/lockstep] [--processes 100] [--seconds 10] [--pulses] [-- OPTIONS OF run]
+    ci/coverage-of-intervals.py [--lockstep build/lockstep] [--commands 13] [--seconds 10] [--pulses] [-- OPTIONS OF run]
 """
-import argparse, json, multiprocessing, os, random, statistics, subprocess, sys, time
+import argparse, json, multiprocessing, os, statistics, subprocess, sys, time
 
 
 def pulse(core, on_s, off_s):
@@ -22,26 +23,26 @@ def pulse(core, on_s, off_s):
         time.sleep(off_s)
 
 
-def measure(args, options, steps):
-    command = [args.lockstep, "run", *options, "--steps", str(steps), "--blocks", str(args.blocks), "--gate-steps", "0",
-               "--results", "none", "--format", "jsonl"]
-    row = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-    return row["time"], row["result"].get("warnings", [])
+def measure(args, steps, cases):
+    seeds = ",".join(str(i + 1) for i in range(cases))
+    command = [args.lockstep, "run", *args.options, "--steps", str(steps), "--blocks", str(args.blocks), "--seed", seeds,
+               "--gate-steps", "0", "--results", "none", "--format", "jsonl"]
+    rows = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    return [(row["time"]["step_ms"], row["result"].get("warnings", [])) for row in map(json.loads, rows)]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--lockstep", default="build/lockstep")
-    parser.add_argument("--processes", type=int, default=100)
-    parser.add_argument("--seconds", type=float, default=10, help="timed steps of each process")
+    parser.add_argument("--commands", type=int, default=13)
+    parser.add_argument("--alone", action="store_true")
+    parser.add_argument("--seconds", type=float, default=10, help="timed steps of each case")
     parser.add_argument("--blocks", type=int, default=25)
     parser.add_argument("--pulses", action="store_true")
     parser.add_argument("options", nargs="*", help="of run, after --")
     args = parser.parse_args()
-    if args.processes < 2:
-        parser.error("--processes: two or more")
-    probe = measure(args, args.options, 200)[0]
-    steps = max(args.blocks, round(args.seconds * 1000 / probe["step_ms"]["mean"]))
+    probe = measure(args, 200, 1)[0][0]
+    steps = max(args.blocks, round(args.seconds * 1000 / probe["mean"]))
     load = None
     if args.pulses:
         block_s = args.seconds / args.blocks
@@ -50,23 +51,29 @@ def main():
         load.start()
     try:
         begin = time.monotonic()
-        runs = [measure(args, args.options, steps) for _ in range(args.processes)]
+        commands = [measure(args, steps, 1 if args.alone else 8) for _ in range(args.commands)]
         took = time.monotonic() - begin
     finally:
         if load:
             load.terminate()
-    times = [t["step_ms"] for t, _ in runs]
-    truth = statistics.median(t["median"] for t in times)  # all have as many steps
-    held = sum(t["ci95"][0] <= truth <= t["ci95"][1] for t in times) / len(times)
-    pairs = [(a, b) for i, a in enumerate(times) for b in times[:i]]
-    pairs = random.Random(1).sample(pairs, min(len(pairs), 1000))
-    apart = sum(a["ci95"][1] < b["ci95"][0] or b["ci95"][1] < a["ci95"][0] for a, b in pairs) / len(pairs)
-    halves = sorted((t["ci95"][1] - t["ci95"][0]) / 2 / t["median"] for t in times)
+    groups = [[time for command in commands for time, _ in command]] if args.alone else \
+        [[time for time, _ in command] for command in commands]
+    held, apart, halves = [], [], []
+    for times in groups:
+        truth = statistics.median(t["median"] for t in times)  # all have as many steps
+        held += [t["ci95"][0] <= truth <= t["ci95"][1] for t in times]
+        apart += [a["ci95"][1] < b["ci95"][0] or b["ci95"][1] < a["ci95"][0] for i, a in enumerate(times) for b in times[:i]]
+        halves += [(t["ci95"][1] - t["ci95"][0]) / 2 / t["median"] for t in times]
+    if not apart:
+        parser.error("--commands: two or more")
+    held, apart, halves = statistics.mean(held), statistics.mean(apart), sorted(halves)
+    runs = [case for command in commands for case in command]
+    medians = [time["median"] for time, _ in runs]
     words = sorted({w for _, warnings in runs for w in warnings})
-    print(f"{len(runs)} processes of {steps} steps in {args.blocks} blocks, {took:.0f} s in all, "
-          f"{'one core loaded in pulses' if args.pulses else 'no load added'}")
-    print(f"median of all {truth:.4g} ms; medians from {min(t['median'] for t in times):.4g} to "
-          f"{max(t['median'] for t in times):.4g} ms")
+    print(f"{len(runs)} cases of {steps} steps in {args.blocks} blocks, {took:.0f} s in all, "
+          f"{'one core loaded in pulses' if args.pulses else 'no load added'}; "
+          f"{'a case a command' if args.alone else '8 in turns'}")
+    print(f"medians from {min(medians):.4g} to {max(medians):.4g} ms")
     print(f"intervals that hold it    {100 * held:5.1f}%   (80% or more)")
     print(f"pairs that are disjoint   {100 * apart:5.1f}%   (12% or less)")
     print(f"half width, median, most  {100 * statistics.median(halves):5.2f}%  {100 * halves[-1]:.2f}%   (below 5%)")

@@ -53,7 +53,7 @@ bool ls_pushed_range(const ls_step *s, size_t i, ls_pushed *out)
     const ls_ps_range *range = &l->pushed[i];
     *out = (ls_pushed){{range->first, range->count}, ls_server(s, range->server), true};
     while (++i < l->pushed_count && out->last)
-        out->last = l->pushed[i].server != piece->server;
+        out->last = l->pushed[i].server != range->server;
     return true;
 }
 

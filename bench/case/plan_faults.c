@@ -72,7 +72,19 @@ static ls_status place_delay(const ls_workplace *place, ls_plan_of_case *plan)
     return LS_OK;
 }
 
-/* A fault on purpose must hit a device of the case that has samples, in a step that is compared. */
+/* Of a model divided over devices, some may have no variables. */
+static bool has_gradient(const ls_plan_of_case *plan, int device)
+{
+    const ls_job *job = &plan->job;
+    const ls_graph *graph = job->model->graph;
+    bool has = !ls_strategy_divides(plan->strategy);
+    for (int n = 0; n < graph->count && !has; n++)
+        has = graph->nodes[n].variable_count && job->place[n] == device % ls_job_places(job);
+    return has;
+}
+
+/* A fault on purpose must hit a device of the case that has samples and variables, in a step that
+ * is compared. */
 static ls_status check_fault(const ls_plan_of_case *plan)
 {
     const ls_case *c = plan->config;
@@ -91,6 +103,14 @@ static ls_status check_fault(const ls_plan_of_case *plan)
                        ls_strategy_serves(plan->strategy) ? "workers" : "devices");
     if (!plan->strategy->equivalent || ls_ps_by_arrival(&plan->job.ps))
         compared = 0;
+    if (!compared)
+        return ls_fail(LS_CODE_USAGE, "option", where,
+                       "no step of the case is compared with a reference; --gate-steps 1 or more, "
+                       "of a strategy that has one, works");
+    if (!has_gradient(plan, c->flip_device))
+        return ls_fail(LS_CODE_USAGE, "option", where,
+                       "the device has no variables of the model, so no gradient; one with some "
+                       "works (--log-placement)");
     if (c->flip_step >= compared)
         return ls_fail(
             LS_CODE_USAGE, "option", where,

@@ -214,6 +214,9 @@ refused 2 'RANK:TIME' run --model poly --strategy towers --devices 2 --inject de
 refused 2 'replicas' run --model mlp --strategy pipeline --devices 2 --inject delay=1:1ms --results none
 refused 2 'bytes, variable' run --model poly --strategy ps --ranks 3 --ps-shard some --results none
 refused 2 '2 workers' run --model poly --strategy ps --ranks 3 --inject bitflip=2:0 --results none
+refused 2 'no variables' run --model mlp:784-30-10 --data synthetic:200 --strategy pipeline --devices 4 --inject bitflip=3:1 \
+  --results none
+refused 2 'no step of the case is compared' run --model poly --gate-steps 0 --inject bitflip=0:1 --results none
 # What this version cannot do is refused as well; accepted and ignored would be worse.
 refused 2 '--logical-gpus' run --model poly --results none --steps 1 --logical-gpus 2
 refused 2 '--timeout' run --model poly --results none --steps 1 --timeout 5s

@@ -71,7 +71,7 @@ typedef struct ls_request {
     bool verify; /**< `verify`: no timing, all steps compared */
     int64_t blocks;
     double precision; /**< blocks are added until half of ci95 over the median is that; 0: none */
-    uint64_t max_time_ns; /**< that a group's blocks take with those added; 0: not given */
+    uint64_t max_time_ns; /**< that a group's blocks take with those added */
     int cpu_devices;      /**< 0: the machine's */
     int cores_per_device;
     int logical_gpus;

@@ -88,7 +88,7 @@ static const ls_option general[] = {
      .high = 100000},
     {"until-precision", "P%", "none", "of the median",
      "adds blocks until the interval's half is that narrow, 20 blocks or more; with --steps, which "
-     "fixes how long a block is, not with --epochs or --save",
+     "fixes how long a block is, not with --epochs, --save or --ps-record",
      LS_FOR_RUN, .group = LS_HELP_MEASUREMENT, .set = ls_set_precision, IN_REQUEST(precision)},
     {"max-time", "TIME", "60s; regress: 1min a case, at most 10min", "time",
      "--until-precision adds no blocks after that long, of up to 8 cases that take turns; of "

@@ -53,6 +53,7 @@ static ls_status default_request(bool verify, const ls_processes *processes, FIL
     request->cores_per_device = 1;
     request->logical_gpus = 1;
     request->timeout_ns = 20000000000u;
+    request->max_time_ns = 60000000000u;
     request->progress = -1;
     request->log = (ls_log){err, LS_LOG_NORMAL};
     request->format = strdup("table");
@@ -116,7 +117,7 @@ static ls_status check_conflicts(const request_parsing *parsing)
         return refuse_pair(parsing, "quiet", "verbose");
     if (is_yes(parsing, "quiet") && is_yes(parsing, "progress"))
         return refuse_pair(parsing, "quiet", "progress");
-    const char *unfixed[] = {"epochs", "save"}; /* training goes on as long as it takes */
+    const char *unfixed[] = {"epochs", "save", "ps-record"}; /* it trains as long as it takes */
     for (size_t i = 0; i < sizeof unfixed / sizeof *unfixed && is_given(parsing, "until-precision");
          i++)
         if (is_given(parsing, unfixed[i]))

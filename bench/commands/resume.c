@@ -70,12 +70,14 @@ static ls_status read_rows(const ls_request *request, known_rows *known)
 /* Whether the case has a row that no repeat before it was left out for. */
 static ls_status is_known(ls_workplace *place, const ls_case *one, known_rows *known, bool *out)
 {
-    ls_plan_of_case plan;
+    ls_plan_of_case plan = {0};
     json_t *row = NULL;
     const ls_processes *processes = place->request->processes;
-    LS_TRY(ls_plan_open(place, one, &plan));
-    ls_status status = ls_row_build(&(ls_row_facts){.place = place, .plan = &plan}, &row);
-    if (plan.job.comm)
+    ls_status status = ls_team_agree(processes->comm, ls_plan_open(place, one, &plan));
+    const bool planned = !status; /* by all */
+    if (planned)
+        status = ls_row_build(&(ls_row_facts){.place = place, .plan = &plan}, &row);
+    if (planned && plan.job.comm)
         status = ls_status_first(status, ls_row_join(processes, row));
     char *key = status ? NULL : key_of(row, known->fitted);
     const json_int_t count = key ? json_integer_value(json_object_get(known->counts, key)) : 0;
@@ -83,7 +85,8 @@ static ls_status is_known(ls_workplace *place, const ls_case *one, known_rows *k
         json_object_set_new(known->counts, key, json_integer(count - 1));
     uint64_t number = count > 0;
     bool stop = false;
-    status = ls_team_turn(processes->comm, status, &number, &stop);
+    if (planned)
+        status = ls_team_turn(processes->comm, status, &number, &stop);
     *out = number;
     free(key);
     json_decref(row);

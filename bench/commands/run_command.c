@@ -62,14 +62,12 @@ static void shuffle_order(size_t *order, size_t first, size_t count, int64_t blo
 /* Whether that was the case's last block; `spent_ns`: by its group's. */
 static bool is_last(command_run *run, case_run *c, int64_t block, uint64_t spent_ns)
 {
-    static const uint64_t default_ns = 60000000000u;
     const ls_request *request = run->request;
     bool more = block + 1 < request->blocks && !c->trial.stopped;
-    if (block + 1 >= request->blocks && request->precision > 0 && !c->error) {
-        const uint64_t most_ns = request->max_time_ns ? request->max_time_ns : default_ns;
-        ls_run_settle(
-            run, c, ls_trial_wants_more(&c->trial, request->precision, spent_ns >= most_ns, &more));
-    }
+    if (block + 1 >= request->blocks && request->precision > 0 && !c->error)
+        ls_run_settle(run, c,
+                      ls_trial_wants_more(&c->trial, request->precision,
+                                          spent_ns >= request->max_time_ns, &more));
     c->measured = c->error || !more;
     return c->measured;
 }

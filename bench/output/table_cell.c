@@ -77,10 +77,10 @@ static void write_half(const json_t *step_ms, char *cell)
                      median);
 }
 
-/* As much of the text as there is room for; the new length. */
+/* As much of the text as there is room for; the new length. NULL: there is none. */
 static size_t append(char *cell, size_t used, const char *text)
 {
-    for (; *text && used + 1 < LS_CELL_SIZE; text++)
+    for (; text && *text && used + 1 < LS_CELL_SIZE; text++)
         cell[used++] = *text;
     cell[used] = 0;
     return used;
@@ -90,10 +90,11 @@ static void write_status(const json_t *result, char *cell)
 {
     const char *status = json_string_value(json_object_get(result, "status"));
     const json_t *warnings = json_object_get(result, "warnings");
-    size_t used = append(cell, 0, status ? status : "");
+    size_t used = append(cell, 0, status);
     for (size_t i = 0; i < json_array_size(warnings); i++) {
-        used = append(cell, used, ", ");
-        used = append(cell, used, json_string_value(json_array_get(warnings, i)));
+        const char *warning = json_string_value(json_array_get(warnings, i));
+        used = append(cell, used, warning ? ", " : NULL); /* else the row is foreign */
+        used = append(cell, used, warning);
     }
 }
 

@@ -9,7 +9,8 @@
 static const char *const telling[] = {"case.model", "case.strategy", "case.devices",
                                       "case.batch_global"};
 
-enum { SHORTEST_TEXT = 8, LOOKED_BACK = 8 };
+/* Columns of these first ranks stay while texts can be cut. */
+enum { SHORTEST_TEXT = 8, LOOKED_BACK = 8, FIGURES = 3 };
 
 /* A row shortly before this one that has the very same case, as those of a list do; or this one. */
 static size_t same_case(const json_t *rows, size_t row)
@@ -156,8 +157,9 @@ static bool is_empty(const ls_table *table, const ls_table_column *column)
     return true;
 }
 
-/* The column that goes next; NULL: none may. `all`: also an option that tells rows apart. */
-static ls_table_column *least_telling(const ls_table *table, bool all)
+/* The column that goes next, of those by `drop` one above `kept`; NULL: none may. `all`: also an
+ * option that tells rows apart. */
+static ls_table_column *least_telling(const ls_table *table, int kept, bool all)
 {
     ls_table_column *least = NULL;
     for (size_t c = table->count; c-- > 0;)
@@ -172,7 +174,7 @@ static ls_table_column *least_telling(const ls_table *table, bool all)
     }
     for (size_t c = 0; c < table->count; c++) {
         ls_table_column *column = &table->column[c];
-        if (column->shown && !column->option && column->is.drop > (least ? least->is.drop : 0))
+        if (column->shown && !column->option && column->is.drop > (least ? least->is.drop : kept))
             least = column;
     }
     for (size_t c = table->count; c-- > 0 && !least && all;)
@@ -194,20 +196,20 @@ static void narrow(ls_table *table, ls_table_column *column, int width)
 }
 
 /* Leaves out columns until what is left fits. */
-static void leave_out(ls_table *table, int width, bool all)
+static void leave_out(ls_table *table, int width, int kept, bool all)
 {
     while (ls_table_width(table) > width) {
-        ls_table_column *least = least_telling(table, all);
+        ls_table_column *least = least_telling(table, kept, all);
         if (!least)
             return;
         least->shown = false;
     }
 }
 
-/* Cuts texts, the last column's first, until the line fits; `options`: theirs, too. */
-static void cut_texts(ls_table *table, int width, bool options)
+/* Cuts texts, from the last column back to `first`, until the line fits; `options`: theirs, too. */
+static void cut_texts(ls_table *table, int width, size_t first, bool options)
 {
-    for (size_t c = table->count; c-- > 0;) {
+    for (size_t c = table->count; c-- > first;) {
         const int over = ls_table_width(table) - width;
         const int now = table->column[c].width - over;
         if (over > 0 && table->column[c].shown && (options || !table->column[c].option))
@@ -223,8 +225,11 @@ void ls_table_fit(ls_table *table, int width)
     for (size_t c = 0; c < table->count && ls_table_width(table) > width; c++)
         if (table->column[c].option)
             narrow(table, &table->column[c], width / 3);
-    leave_out(table, width, false);
-    cut_texts(table, width, false);
-    leave_out(table, width, true);
-    cut_texts(table, width, true);
+    leave_out(table, width, FIGURES, false);
+    if (table->count)
+        cut_texts(table, width, table->count - 1, false);
+    leave_out(table, width, 0, false);
+    cut_texts(table, width, 0, false);
+    leave_out(table, width, 0, true);
+    cut_texts(table, width, 0, true);
 }

@@ -87,7 +87,8 @@ int ls_table_width(const ls_table *table);
  * Makes it fit `width`: texts are cut to their columns' width, those of options to a third of the
  * line; then columns that are empty go, then options that tell no two cases apart which others do
  * not go (not the model, the strategy, the devices and the batch), the last first; then columns by
- * `drop`; then options, the last first. At last texts are cut.
+ * `drop`, down to the third; then the last one's texts are cut (the status); then the other columns
+ * by `drop` go; then other texts are cut; then options go, the last first. At last theirs are cut.
  */
 void ls_table_fit(ls_table *table, int width);
 

@@ -73,15 +73,6 @@ static ls_status note(void *context, int64_t number, const json_t *row)
     return LS_OK;
 }
 
-static ls_status delete_rows(ls_results *results, const prune_task *task)
-{
-    LS_TRY(ls_results_begin(results));
-    ls_status status = LS_OK;
-    for (size_t i = 0; i < task->count && !status; i++)
-        status = ls_results_delete(results, task->numbers[i]);
-    return ls_results_end(results, status);
-}
-
 ls_status ls_results_check_prune(const ls_option_set *set)
 {
     if (ls_option_set_find(set, "where")->count > 0)
@@ -94,10 +85,14 @@ ls_status ls_results_prune(ls_results_task *task)
 {
     prune_task work = {0};
     const bool yes = strcmp(ls_option_set_text(task->set, "yes", "no"), "yes") == 0;
+    if (yes) /* before it looks: a number may be another row's after a while */
+        LS_TRY(ls_results_begin(task->results));
     ls_status status =
         ls_selection_each(&task->selection, task->results, LS_ROWS_BRIEF, note, &work, NULL);
-    if (!status && yes)
-        status = delete_rows(task->results, &work);
+    for (size_t i = 0; i < work.count && yes && !status; i++)
+        status = ls_results_delete(task->results, work.numbers[i]);
+    if (yes)
+        status = ls_results_end(task->results, status);
     if (!status && yes)
         printf("%zu rows deleted\n", work.count);
     else if (!status)

@@ -9,7 +9,7 @@ static const ls_column listed[] = {
     {"id", "id", 29, false, LS_CELL_TEXT, 0},
     {"time", "timestamp", 20, false, LS_CELL_TEXT, 9},
     {"label", "label", 12, false, LS_CELL_TEXT, 2},
-    {"step ms", "time.step_ms.median", 7, true, LS_CELL_FIGURE, 1},
+    {"step ms", "time.step_ms.median", 7, true, LS_CELL_FIGURE, 0},
     {"±", "time.step_ms", 5, true, LS_CELL_HALF, 3},
     {"samples/s", "time.samples_per_s", 9, true, LS_CELL_FIGURE, 4},
     {"status", "result", LS_WIDTH_ANY, false, LS_CELL_STATUS, 0},

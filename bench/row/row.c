@@ -406,7 +406,8 @@ ls_status ls_row_build(const ls_row_facts *f, json_t **out)
         put_group(row, "equivalence", equivalence_group(f));
     if (f->trial) {
         put_group(row, "traffic", traffic_group(f->trial));
-        put_group(row, "memory", memory_group(f));
+        if (f->trial->ended)
+            put_group(row, "memory", memory_group(f));
         put_group(row, "program", program_group(f->trial));
         ls_row_put_ps(row, f->trial);
     }
@@ -417,10 +418,12 @@ ls_status ls_row_build(const ls_row_facts *f, json_t **out)
 
 void ls_row_mark_error(json_t *row, const char *reason)
 {
+    static const char *const timed[] = {"time", "waterfall", "gap", "pipeline"};
     json_t *result = json_object_get(row, "result");
     put_text(result, "status", "error");
     put_text(result, "reason", reason);
-    json_object_del(row, "time");
+    for (size_t i = 0; i < sizeof timed / sizeof *timed; i++)
+        json_object_del(row, timed[i]);
 }
 
 ls_code ls_row_code(const json_t *row)

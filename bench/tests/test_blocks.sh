@@ -66,6 +66,7 @@ rows "the time was over" 'len(rows) == 2 and all(x["time"]["blocks"] == 2 and "i
     and any(n.startswith("imprecise: ") for n in x["result"]["notes"]) for x in rows)'
 for wrong in "--until-precision 1" "--until-precision 0%" "--until-precision -1%" "--until-precision 60%" \
     "--until-precision nan%" "--until-precision 1% --epochs 1" "--until-precision 1% --save f" "--max-time 3s" \
+    "--until-precision 1% --strategy ps --ps-mode async --devices 2 --ps-record f" \
     "--until-precision 1% --max-time soon"; do
     lockstep run --results none $wrong
     one_line "--"

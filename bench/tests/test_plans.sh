@@ -24,6 +24,18 @@ expect "it has a line a case and a heading" [ "$(sed '/^$/,$d' out | wc -l)" -eq
 expect "then what each device needs, the largest use first" \
     grep -qE '^ +cpu:0\+cpu:1: [0-9.]+ [KMG]iB each: (activations|parameters|optimizer) ' out
 
+# Each block is opened anew; --until-precision has 20 blocks of a tenth of a second at least, but not after --max-time.
+seconds() {
+    lockstep run --model poly --dry-run --format jsonl "$@"
+    python3 -c 'import json; print(json.loads(open("out").readline())["estimate"]["seconds"])'
+}
+expect "a dry run counts what blocks open" awk "BEGIN { exit !($(seconds --steps 3000 --blocks 3000) > \
+    5 * $(seconds --steps 3000 --blocks 1)) }"
+base=$(seconds --until-precision 1% --max-time 1ms)
+expect "and those that are added" awk "BEGIN { exit !($(seconds --until-precision 1%) > $base + 1.4) }"
+expect "as many as there is time for" awk "BEGIN { exit !($(seconds --until-precision 1% --max-time 1s) < $base + 1.4) }"
+expect "and says that there may be more" grep -q ' or more until they are precise, ' err
+
 start=$SECONDS
 lockstep run --plan "$plans/quick.yaml" --format jsonl
 expect "quick.yaml runs" [ "$code" -eq 0 ]

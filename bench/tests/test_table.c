@@ -141,6 +141,25 @@ static void table_fits(void **state)
     }
 }
 
+/* The status is cut before the step and its interval go; a warning that is no text is none. */
+static void the_status_is_cut(void **state)
+{
+    (void)state;
+    json_t *rows[] = {made_row("single", 1, 2.0, 0.01, "ok"),
+                      made_row("mirrored", 2, 1.0, 0.02, "ok")};
+    for (size_t i = 0; i < 2; i++)
+        json_object_set_new(json_object_get(rows[i], "result"), "warnings",
+                            json_pack("[s,i,s,s]", "oversubscribed", 7, "autocorrelated", "short"));
+    char *text = table_of(rows, 2, 60, 2, NULL, false);
+    assert_table(text, "model mlp, data synthetic, batch 256\n"
+                       "strategy devices step ms     ± status\n"
+                       "single   1 cpu     2.000  1.0% ok, oversubscribed, autocor..\n"
+                       "mirrored 2 cpu     1.000  2.0% ok, oversubscribed, autocor..\n"
+                       "fastest: mirrored 2 cpu, 2.00 times as fast as the next\n"
+                       "(1.96 to 2.05), single 1 cpu\n");
+    free(text);
+}
+
 /* Groups under one header, for the options that differ are known before the first row. */
 static void table_groups(void **state)
 {
@@ -264,6 +283,7 @@ int main(void)
         cmocka_unit_test(table_groups),   cmocka_unit_test(table_ranks),
         cmocka_unit_test(table_lacks),    cmocka_unit_test(table_colours),
         cmocka_unit_test(table_compares), cmocka_unit_test(columns_are_chosen),
+        cmocka_unit_test(the_status_is_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

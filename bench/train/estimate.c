@@ -8,11 +8,12 @@
  */
 #include "bench/train/estimate.h"
 
-#include "bench/train/session.h"
 #include "bench/statistics/statistics.h"
 #include "bench/train/team.h"
+#include "bench/train/trial.h"
 #include "common/base/clock.h"
 
+#include <math.h>
 #include <string.h>
 
 static const double core_flops = 2e10; /* a second, of a core, where nothing can be measured */
@@ -118,11 +119,27 @@ static bool is_judged(const ls_plan_of_case *plan)
 static double beside(const ls_plan_of_case *plan, double step_s)
 {
     const double most = plan->timed < PROFILED_MOST ? (double)plan->timed : PROFILED_MOST;
-    const double fit = step_s > 0 ? chunk_s / step_s : most;
-    const double chunk = fit < 1 ? 1 : fit < most ? fit : most;
+    const double chunk = fmax(1, fmin(step_s > 0 ? chunk_s / step_s : most, most));
     const double rounds = plan->job.microbatches > 0 ? PROFILE_ROUNDS : 1;
     const double profiled = rounds * chunk < most ? rounds * chunk : most;
     return profiled + (plan->job.exact ? EXACT_BLOCKS * chunk : 0);
+}
+
+/* What reopening takes, and of --until-precision the blocks that are added at least: so many that
+ * there is an interval, or as many as --max-time lets come. */
+static double later_blocks(const ls_workplace *place, const ls_plan_of_case *plan,
+                           const ls_costs *costs)
+{
+    const ls_request *request = place->request;
+    const double asked = (double)request->blocks, timed = (double)plan->timed;
+    const double blocks = asked < timed ? asked : timed;
+    const double reopened_s = blocks > 1 ? (blocks - 1) * costs->open_s : 0;
+    if (!(request->precision > 0) || blocks < 1 || blocks >= LS_STATISTICS_BLOCKS)
+        return reopened_s;
+    const double like_s = floor(timed / asked) * costs->step_s, least_s = LS_ADDED_BLOCK_MS * 1e-3;
+    const double each_s = costs->open_s + fmax(like_s, least_s);
+    const double left_s = (double)request->max_time_ns * 1e-9 - timed * costs->step_s - reopened_s;
+    return reopened_s + fmax(fmin((LS_STATISTICS_BLOCKS - blocks) * each_s, left_s), 0);
 }
 
 void ls_estimate_phases(const ls_workplace *place, const ls_plan_of_case *plan,
@@ -133,7 +150,6 @@ void ls_estimate_phases(const ls_workplace *place, const ls_plan_of_case *plan,
                  asked = (double)plan->config->gate_steps;
     const double compared = asked < 0 || asked > steps ? steps : asked;
     const double judges = (plan->job.exact || ls_job_parts(&plan->job) == 1 ? 1 : 2) - costs->known;
-    const double blocks = (double)place->request->blocks;
     memset(seconds, 0, LS_PHASES * sizeof *seconds);
     if (is_judged(plan))
         seconds[LS_PHASE_CHECKING] =
@@ -142,7 +158,7 @@ void ls_estimate_phases(const ls_workplace *place, const ls_plan_of_case *plan,
         return;
     seconds[LS_PHASE_OPENING] = costs->open_s;
     seconds[LS_PHASE_WARM_UP] = (double)plan->warmup * costs->step_s;
-    seconds[LS_PHASE_TIMING] = (double)plan->timed * costs->step_s + (blocks - 1) * costs->open_s;
+    seconds[LS_PHASE_TIMING] = (double)plan->timed * costs->step_s + later_blocks(place, plan, costs);
     seconds[LS_PHASE_EVALUATING] = costs->sample_s / FORWARDS * (double)plan->data->test.samples +
                                    beside(plan, costs->step_s) * costs->step_s;
 }

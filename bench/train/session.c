@@ -90,6 +90,8 @@ static ls_status open_session(const ls_workplace *place, const ls_plan_of_case *
     const session_use purpose = need ? TO_TRAIN : TO_COUNT;
     ls_status status = open_devices(place, plan, purpose, out);
     out->job.delay_ns = delay_ns;
+    if (!status && need)
+        status = ls_hooks_open();
     if (!status)
         status = link_devices(out);
     if (!status)

@@ -18,7 +18,7 @@
 static const double chunk_ms = 50.0;
 /* Workers that do not wait for each other do so at a chunk's end. */
 static const double chunk_alone_ms = 1000.0;
-enum { LOSS_TARGET_STEPS = 10, ADDED_MS = 100 };
+enum { LOSS_TARGET_STEPS = 10 };
 
 /* Of what is kept of each timed step, and of each block, for so many steps; `losses` too. */
 static ls_status make_room(ls_trial *trial, size_t steps, bool losses)
@@ -56,6 +56,8 @@ ls_status ls_trial_open(const ls_workplace *place, const ls_plan_of_case *plan, 
     size_t timed = (size_t)plan->timed, elements = plan->model->graph->variables.elements;
     ls_status status = ls_session_open_delayed(place, plan, &out->session);
     out->planned = timed;
+    if (request->precision > 0 && request->blocks < LS_STATISTICS_BLOCKS)
+        out->planned = timed * LS_STATISTICS_BLOCKS / (uint64_t)request->blocks;
     if (!status)
         status = make_room(out, timed + 1, request->log.level >= LS_LOG_VERBOSE);
     out->parameters = calloc(elements + 1, sizeof *out->parameters);
@@ -308,12 +310,11 @@ ls_status ls_trial_warm_up(ls_trial *trial)
     return status;
 }
 
-/* Steps of a block that is added: as the others, but so many as last ADDED_MS at least, so that
- * what is around a block does not outlast it. */
+/* Steps of a block that is added. */
 static uint64_t added_steps(const ls_trial *trial, int64_t blocks)
 {
     const uint64_t like = (uint64_t)(trial->plan->timed / blocks);
-    const double most = 1e6, fits = fitting(ADDED_MS, ls_trial_mean_ms(trial), most);
+    const double most = 1e6, fits = fitting(LS_ADDED_BLOCK_MS, ls_trial_mean_ms(trial), most);
     return like > (uint64_t)fits ? like : (uint64_t)fits + 1;
 }
 
@@ -327,7 +328,8 @@ ls_status ls_trial_block(ls_trial *trial, int64_t index, int64_t blocks)
         LS_TRY(ls_team_turn(trial->session.job.comm, LS_OK, &count, &stop));
         LS_TRY(ls_team_agree(trial->session.job.comm,
                              make_room(trial, trial->timed_done + count + 1, trial->losses)));
-        trial->planned = trial->timed_done + count;
+        if (trial->planned < trial->timed_done + count)
+            trial->planned = trial->timed_done + count;
     }
     if (index && count && !trial->stopped) {
         const uint64_t begin_ns = ls_clock_ns();
@@ -434,6 +436,7 @@ ls_status ls_trial_finish(ls_trial *trial)
         trial->rss_peak = (size_t)usage.ru_maxrss * 1024;
     for (size_t i = 0; i < trial->session.device_count; i++)
         trial->ledgers[i] = ls_device_ledger(trial->session.devices[i]);
+    trial->ended = true;
     LS_TRY(ls_session_gather(&trial->session, trial->parameters));
     LS_TRY(check_replicas(trial));
     const ls_variables *variables = &plan->model->graph->variables;

@@ -37,7 +37,7 @@ typedef struct ls_trial {
                           clock ticks too slowly for one */
     size_t samples;
     size_t room;      /**< of timed steps, in what is kept of each */
-    uint64_t planned; /**< timed steps when the block at hand ends, or the case */
+    uint64_t planned; /**< timed steps of the case, as far as it can be told */
     bool imprecise;   /**< --max-time was over before the interval was as narrow as asked */
     size_t looked;    /**< blocks when the interval was looked at last */
     size_t *ends;     /**< [blocks] samples when each block ended; none is empty */
@@ -67,6 +67,7 @@ typedef struct ls_trial {
     char reason[LS_REASON_SIZE];
     float *parameters; /**< [elements] at the end */
     char digest[33];
+    bool ended;                    /**< the last step is done: what follows is known */
     ls_memory_ledger *ledgers;     /**< [devices] when the last step was done */
     size_t rss_peak;               /**< bytes, when the last step was done */
     double part_ms[LS_TIME_USES];  /**< of the mean step: what its time goes to; all 0: not known */
@@ -89,9 +90,12 @@ ls_status ls_trial_open(const ls_workplace *place, const ls_plan_of_case *plan, 
 /** The warm-up steps. */
 ls_status ls_trial_warm_up(ls_trial *trial);
 
+/** A block that is added lasts so long at least, so that what is around it does not outlast it. */
+enum { LS_ADDED_BLOCK_MS = 100 };
+
 /** Block `index` of `blocks`: its share of the timed steps; one that is added, from `blocks` on, is
- *  as long, or a tenth of a second. All but the first open the devices
- *  anew, and go on from there; after a failure to do so the trial has no session. */
+ *  as long, or LS_ADDED_BLOCK_MS. All but the first open the devices anew, and go on from there;
+ *  after a failure to do so the trial has no session. */
 ls_status ls_trial_block(ls_trial *trial, int64_t index, int64_t blocks);
 
 /** Whether the interval is not yet as narrow as `precision`, and another block may help; all get

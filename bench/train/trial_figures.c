@@ -71,7 +71,10 @@ static ls_status is_precise(ls_trial *trial, double precision, bool late, bool *
         return LS_OK;
     trial->looked = trial->blocks;
     LS_TRY(ls_trial_statistics(trial, &steps, ci95));
-    *out = (ci95[1] - ci95[0]) / 2 <= precision * steps.median;
+    const double over = (ci95[1] - ci95[0]) / 2 / (precision * steps.median);
+    *out = over <= 1;
+    if (!*out) /* four times the blocks halve it */
+        trial->planned = (uint64_t)((double)trial->timed_done * over * over);
     return LS_OK;
 }
 

@@ -170,7 +170,7 @@ endif()
 # Tests of what only a build with hooks has take the program of the preset `hooks`, unless this
 # build has them itself; so does what only a build without MPI has, which that is.
 set(hooks_tests test_planted test_mutations test_mutations_slow test_schedules test_schedules_slow test_ps_schedules test_ps_schedules_slow
-    test_worker_failure test_delays test_no_mpi test_explain)
+    test_worker_failure test_delays test_no_mpi test_explain test_reopen_failure)
 file(GLOB integration_tests CONFIGURE_DEPENDS bench/tests/test_*.sh impl/tests/test_*.sh
      reports/tests/test_*.sh)
 foreach(source ${integration_tests})

@@ -33,12 +33,14 @@ static struct {
     uint64_t seed;
     char device[32];
     int64_t step, operation;
+    int opening; /* -1: none */
     char slow[32];
     uint64_t slow_ns;
     ls_status refused;
-} hooks = {.once = PTHREAD_ONCE_INIT, .plant = -1};
+} hooks = {.once = PTHREAD_ONCE_INIT, .plant = -1, .opening = -1};
 
 static _Atomic uint64_t threads;
+static atomic_int openings;
 static _Thread_local uint64_t thread, pauses;
 
 static ls_status read_plant(const char *text)
@@ -72,10 +74,12 @@ static ls_status read_fail(const char *text)
     long long step, operation = 0;
     int fields = sscanf(text, "%7[a-z]:%d:%lld%n:%lld%n", kind, &device, &step, &length, &operation,
                         &length);
+    if (fields == 2 && sscanf(text, "open:%d%n", &hooks.opening, &length) == 1 && !text[length])
+        return LS_OK;
     hooks.final = fields >= 3 && strcmp(text + length, "!") == 0;
     if (fields < 3 || (text[length] && !hooks.final))
         return ls_fail(LS_CODE_USAGE, "LOCKSTEP_FAIL", text,
-                       "is no place; DEVICE:STEP[:OPERATION] is, such as cpu:1:20:3");
+                       "is no place; DEVICE:STEP[:OPERATION] is, such as cpu:1:20:3, or open:NUMBER");
     snprintf(hooks.device, sizeof hooks.device, "%s:%d", kind, device);
     hooks.step = step;
     hooks.operation = operation;
@@ -201,6 +205,14 @@ ls_status ls_hooks_fail(ls_hooks_place *place, const char *device, bool last)
     ls_status status = ls_fail(LS_CODE_MISSING, "LOCKSTEP_FAIL", device,
                                "fails in step %lld as it was told; unset it", step);
     return hooks.final ? ls_status_final(status) : status;
+}
+
+ls_status ls_hooks_open(void)
+{
+    pthread_once(&hooks.once, read_environment);
+    if (atomic_fetch_add(&openings, 1) != hooks.opening)
+        return LS_OK;
+    return ls_fail(LS_CODE_MISSING, "LOCKSTEP_FAIL", "open", "fails as it was told; unset it");
 }
 
 #else

@@ -7,12 +7,13 @@
  *     LOCKSTEP_PLANT=BUG           plants a bug, by its name in the table below
  *     LOCKSTEP_EDIT=KIND:NUMBER    edits a task or a wait of the step (impl/tests/step_edits.c)
  *     LOCKSTEP_FUZZ=SEED           threads pause at random before queue, event and rank operations
- *     LOCKSTEP_FAIL=DEVICE:STEP[:OPERATION][!]
+ *     LOCKSTEP_FAIL=DEVICE:STEP[:OPERATION][!], or open:NUMBER
  *     LOCKSTEP_SLOW=NAME:TIME      operations whose names begin so take longer: gather:2ms
  *
  * LOCKSTEP_FAIL makes an operation of a device's queue fail: of the step STEP since it was opened
  * the one of that number, both from 0, or the last where there are less; with `!` so that nothing
- * more can be done on it.
+ * more can be done on it. Or of the sessions that are opened to train the one of that number, from
+ * 0, cannot be.
  */
 #ifndef LS_COMMON_BASE_HOOKS_H
 #define LS_COMMON_BASE_HOOKS_H
@@ -102,6 +103,9 @@ void ls_hooks_slow(const char *operation);
 /** The failure that is wanted of this operation, or LS_OK. `last`: it is the last of its step. */
 ls_status ls_hooks_fail(ls_hooks_place *place, const char *device, bool last);
 
+/** The failure that is wanted of the session that is being opened to train, or LS_OK. */
+ls_status ls_hooks_open(void);
+
 #else
 
 #define LS_PLANTED(name) false
@@ -112,6 +116,11 @@ static inline void ls_hooks_spare(bool on)
 }
 
 static inline ls_status ls_hooks_check(void)
+{
+    return LS_OK;
+}
+
+static inline ls_status ls_hooks_open(void)
 {
     return LS_OK;
 }

@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# A block whose devices cannot be opened again (LOCKSTEP_FAIL=open:N, base/hooks.h), or that fails in a step after it:
+# the case has one row, of status "error", that says why and keeps no figure; the others of the sweep have theirs; the
+# status is 3, and nothing is said beside the rows. Leaves out: memory that a device lacks (test_memory.sh).
+set -euo pipefail
+unset LOCKSTEP_PLANT LOCKSTEP_FUZZ LOCKSTEP_FAIL
+if [ ! -x "$LOCKSTEP" ] || LOCKSTEP_PLANT='?' "$LOCKSTEP" --version >/dev/null 2>&1; then
+    echo "skipped: $LOCKSTEP is not built with LOCKSTEP_HOOKS; ci/test.sh builds it (preset hooks)"
+    exit 77
+fi
+. "$SOURCE_DIR/bench/tests/lib.sh"
+
+# fails WHERE REASON OPTIONS...: of two cases one ends so, in its second block or later.
+fails() {
+    local where=$1 reason=$2
+    shift 2
+    rm -f r.db
+    LOCKSTEP_FAIL=$where lockstep run --model mlp:784-12-10 --batch 12 --data synthetic:200 --steps 23 --blocks 4 \
+        --gate-steps 0 --seed 1,2 --results r.db --format jsonl "$@"
+    expect "status 3" [ "$code" -eq 3 ]
+    expect "nothing beside the rows" [ ! -s err ]
+    rows "one row a case, of which one failed ($where)" \
+        "sorted(x['result']['status'] for x in rows) == ['error', 'ok']"
+    rows "which says why, and keeps no figure" "all(re.search(r'$reason', x['result']['reason']) and
+        not {'time', 'waterfall', 'memory', 'traffic'} & set(x) for x in rows if x['result']['status'] == 'error')"
+    keep printed
+    lockstep_ok results list --format jsonl --results r.db
+    rows "the rows are kept" "rows == old('printed')"
+}
+for options in "" "--strategy mirrored --devices 2" "--strategy ps --ranks 3 --ps-mode async"; do
+    fails open:2 '^LOCKSTEP_FAIL: open: fails' $options
+    fails open:7 '^LOCKSTEP_FAIL: open: fails' $options
+done
+fails open:2 '^LOCKSTEP_FAIL: open: fails' --until-precision 50%
+
+# The first step after an opening in which a device fails is, of both cases, in the warm-up: of one alone it ends.
+LOCKSTEP_FAIL=cpu:0:5 lockstep run --model poly --steps 20 --warmup 2 --blocks 2 --gate-steps 0 --results none --format jsonl
+expect "status 3: a step that fails" [ "$code" -eq 3 ]
+rows "a case that fails in a step keeps no memory either, for nobody has looked" \
+    "len(rows) == 1 and r['result']['status'] == 'error' and not {'time', 'memory'} & set(r)"
+finish

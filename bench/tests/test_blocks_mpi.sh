@@ -21,4 +21,8 @@ for a, b in zip(one, five):
     for group in ["traffic", "train", "equivalence"] * (a["case"].get("ps_mode") != "ssp"):
         assert a.get(group) == b.get(group), (a["case"], a.get(group), b.get(group))
 EOF
+# Rank 0's interval and clock decide how many blocks are added.
+ranks_ok 2 run --model poly --strategy mirrored,independent --steps 40 --until-precision 50% --max-time 100s --format jsonl \
+    --results none
+rows "blocks are added on all ranks" 'len(rows) == 2 and all(x["time"]["blocks"] >= 20 for x in rows)'
 finish

@@ -44,6 +44,13 @@ P
 apart="run --strategy mirrored --model mlp:3-2 --data file:d.safetensors --batch 2 --steps 3 --results none"
 MPIRUN_FLAGS="--wdir $work/one" ranks 1 $apart : --wdir "$work/two" -n 1 "$LOCKSTEP" $apart
 ended 2 'rank: 1 on .*: has another data set than rank 0'
+# Which one rank has not: what looks at the cases before they run ends for all, too.
+mkdir three
+for look in "" --dry-run "--resume --results r.db"; do
+    apart="run --strategy mirrored --model mlp:3-2 --data file:d.safetensors --batch 2 --steps 3 ${look:---results none}"
+    MPIRUN_FLAGS="--wdir $work/one" ranks 1 $apart : --wdir "$work/three" -n 1 "$LOCKSTEP" $apart
+    ended 3 'rank 1 on .*d.safetensors'
+done
 # One command line, and a plan of each one's own.
 for options in 'steps: 3/steps: 6' 'lr: 0.1/lr: 0.2' 'allreduce: ring/allreduce: tree'; do
     echo "${options%/*}" >one/p.yaml

@@ -24,7 +24,7 @@ BEGIN {
   order("common/kernel/cpu/", "elements < product conv images < sequences < cpu_kernels.c vector_loops.c")
   order("common/kernel/cuda/", "elements product images < conv sequences")
   order("common/nn/", "layers models")
-  order("bench/", "case output progress statistics < train < gate cli trace < row micro report results < regress < commands < main.c")
+  order("bench/", "statistics < case output progress < train < gate cli trace < row micro report results < regress < commands < main.c")
   split("^dnnl common/kernel/cpu/ ^oneapi/dnnl common/kernel/cpu/ ^hwloc common/device/ " \
         "^mpi\\.h common/comm/mpi/ ^cuda common/(device|kernel|comm)/(cuda|nccl)/ " \
         "^cublas common/kernel/cuda/ ^cudnn common/kernel/cuda/ ^nccl common/comm/nccl/ " \

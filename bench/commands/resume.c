@@ -6,6 +6,7 @@
 #include "bench/commands/resume.h"
 
 #include "bench/case/workplace.h"
+#include "bench/output/format_parts.h"
 #include "bench/output/results_db.h"
 #include "bench/row/row.h"
 #include "bench/row/row_ranks.h"
@@ -45,9 +46,7 @@ static ls_status count_row(void *context, int64_t number, const json_t *row)
 {
     (void)number;
     known_rows *known = context;
-    const char *status =
-        json_string_value(json_object_get(json_object_get(row, "result"), "status"));
-    if (!status || strcmp(status, "ok") != 0)
+    if (strcmp(ls_row_text(row, "result", "status"), "ok") != 0)
         return LS_OK;
     char *key = key_of(row, known->fitted);
     const json_int_t count = key ? json_integer_value(json_object_get(known->counts, key)) : 0;

@@ -7,6 +7,7 @@
 #define LS_BENCH_OUTPUT_FORMAT_PARTS_H
 
 #include "bench/output/format.h"
+#include "bench/statistics/statistics.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,6 +19,15 @@
  * that leads through an array gives the array of what its elements hold.
  */
 json_t *ls_row_find(const json_t *row, const char *path);
+
+/** The number there; 0 where there is none. */
+double ls_row_number(const json_t *row, const char *path);
+
+/** The text of a field of a group; "" where there is none. Borrowed. */
+const char *ls_row_text(const json_t *row, const char *group, const char *field);
+
+/** Its median step with ci95, in ms. False where there is no time, or no interval that has it. */
+bool ls_row_step(const json_t *row, ls_interval *out);
 
 /** Puts a value (taken) where the path leads; groups are made as they are needed. */
 void ls_row_put(json_t *row, const char *path, json_t *value);

@@ -68,6 +68,30 @@ json_t *ls_row_find(const json_t *row, const char *path)
     return find_at(row, path);
 }
 
+double ls_row_number(const json_t *row, const char *path)
+{
+    json_t *value = find_at(row, path);
+    const double number = json_number_value(value);
+    json_decref(value);
+    return number;
+}
+
+const char *ls_row_text(const json_t *row, const char *group, const char *field)
+{
+    const char *text = json_string_value(json_object_get(json_object_get(row, group), field));
+    return text ? text : "";
+}
+
+bool ls_row_step(const json_t *row, ls_interval *out)
+{
+    const json_t *step = json_object_get(json_object_get(row, "time"), "step_ms");
+    const json_t *ci95 = json_object_get(step, "ci95");
+    *out = (ls_interval){json_number_value(json_object_get(step, "median")),
+                         json_number_value(json_array_get(ci95, 0)),
+                         json_number_value(json_array_get(ci95, 1))};
+    return out->low > 0 && out->low <= out->value && out->value <= out->high;
+}
+
 char *ls_real_text(double value, char text[32])
 {
     for (int digits = 15; digits <= 17; digits++) {

@@ -65,16 +65,11 @@ static void write_gate(const json_t *equivalence, char *cell)
     snprintf(cell, LS_CELL_SIZE, "%s", failed ? "failed" : grade ? grade : "");
 }
 
-static void write_half(const json_t *step_ms, char *cell)
+static void write_half(const json_t *row, char *cell)
 {
-    const json_t *interval = json_object_get(step_ms, "ci95");
-    const double median = json_number_value(json_object_get(step_ms, "median"));
-    if (json_array_size(interval) == 2 && median > 0)
-        snprintf(cell, LS_CELL_SIZE, "%.1f%%",
-                 50.0 *
-                     (json_number_value(json_array_get(interval, 1)) -
-                      json_number_value(json_array_get(interval, 0))) /
-                     median);
+    ls_interval step;
+    if (ls_row_step(row, &step))
+        snprintf(cell, LS_CELL_SIZE, "%.1f%%", 50.0 * (step.high - step.low) / step.value);
 }
 
 /* As much of the text as there is room for; the new length. NULL: there is none. */
@@ -122,7 +117,7 @@ void ls_cell_write(const ls_column *column, const json_t *row, char cell[LS_CELL
     if (column->cell == LS_CELL_GATE)
         write_gate(value, cell);
     else if (column->cell == LS_CELL_HALF)
-        write_half(value, cell);
+        write_half(row, cell);
     else if (column->cell == LS_CELL_STATUS)
         write_status(value, cell);
     else if (json_is_number(value))

@@ -51,15 +51,9 @@ static const ls_columns single_columns = {.column = single,
 static const ls_columns paired_columns = {.column = paired,
                                           .count = sizeof paired / sizeof *paired};
 
-static const char *text_of(const json_t *row, const char *name)
-{
-    const char *text = json_string_value(json_object_get(json_object_get(row, "micro"), name));
-    return text ? text : "";
-}
-
 static bool is_placed(const json_t *row, const char *place)
 {
-    return strcmp(text_of(row, "shape"), place) == 0;
+    return strcmp(ls_row_text(row, "micro", "shape"), place) == 0;
 }
 
 /* ---- Columns -------------------------------------------------------------------------------- */
@@ -156,7 +150,7 @@ static void print_row(ls_writer *writer, const ls_columns *columns, const json_t
 static void add_bandwidth(ls_writer *writer, const json_t *row)
 {
     const json_t *busbw = json_object_get(json_object_get(row, "micro"), "busbw_gbs");
-    const char *name = *text_of(row, "kernel") ? text_of(row, "kernel") : text_of(row, "op");
+    const char *name = *ls_row_text(row, "micro", "kernel") ? ls_row_text(row, "micro", "kernel") : ls_row_text(row, "micro", "op");
     if (!writer->averages)
         writer->averages = json_object();
     json_t *all = json_object_get(writer->averages, name);

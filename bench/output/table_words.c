@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What is said below a table. The ratio of two medians has the interval that the two have
- * together: half widths of their logarithms, added as independent errors are (in quadrature).
- */
+/* What is said below a table; see table_parts.h. */
 #include "bench/output/table_parts.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,34 +9,23 @@
 
 typedef struct timed {
     const json_t *row;
-    double rate, low, high; /* samples per second, and the interval of that */
+    ls_interval rate; /* samples per second */
 } timed;
-
-static const char *text_at(const json_t *row, const char *group, const char *name)
-{
-    const char *text = json_string_value(json_object_get(json_object_get(row, group), name));
-    return text ? text : "";
-}
 
 /* False where the row has no time to compare. */
 static bool read_time(const json_t *row, timed *out)
 {
-    const json_t *time = json_object_get(row, "time"), *step = json_object_get(time, "step_ms");
-    const json_t *interval = json_object_get(step, "ci95");
-    const double median = json_number_value(json_object_get(step, "median"));
-    const double low = json_number_value(json_array_get(interval, 0));
-    const double high = json_number_value(json_array_get(interval, 1));
-    *out = (timed){.row = row, .rate = json_number_value(json_object_get(time, "samples_per_s"))};
-    if (ls_row_is_bad(row) || !(out->rate > 0 && median > 0 && low > 0 && high >= low))
+    ls_interval step;
+    const double rate = ls_row_number(row, "time.samples_per_s");
+    if (ls_row_is_bad(row) || !(rate > 0) || !ls_row_step(row, &step))
         return false;
-    out->low = out->rate * median / high;
-    out->high = out->rate * median / low;
+    *out = (timed){row, {rate, rate * step.value / step.high, rate * step.value / step.low}};
     return true;
 }
 
 static int by_rate(const void *a, const void *b)
 {
-    const double x = ((const timed *)a)->rate, y = ((const timed *)b)->rate;
+    const double x = ((const timed *)a)->rate.value, y = ((const timed *)b)->rate.value;
     return (x < y) - (x > y);
 }
 
@@ -67,7 +52,7 @@ static void print_rank(FILE *stream, const timed *cases, size_t count, const jso
     const timed *best = &cases[0], *next = &cases[1];
     size_t near = 1;
     print_name(stream, best->row, fields);
-    while (near < count && cases[near].high >= best->low)
+    while (near < count && cases[near].rate.high >= best->rate.low)
         near++;
     if (near > 1) {
         fputs("; within the noise of it: ", stream);
@@ -77,10 +62,9 @@ static void print_rank(FILE *stream, const timed *cases, size_t count, const jso
         }
         return;
     }
-    const double ratio = best->rate / next->rate;
-    const double half = hypot(log(best->high / best->low) / 2, log(next->high / next->low) / 2);
-    fprintf(stream, ", %.2f times as fast as the next (%.2f to %.2f), ", ratio, ratio * exp(-half),
-            ratio * exp(half));
+    const ls_interval ratio = ls_statistics_ratio(best->rate, next->rate);
+    fprintf(stream, ", %.2f times as fast as the next (%.2f to %.2f), ", ratio.value, ratio.low,
+            ratio.high);
     print_name(stream, next->row, fields);
 }
 
@@ -135,8 +119,8 @@ static void rank_like(ls_writer *writer, const json_t *rows, const json_t *like,
     size_t size;
     for (size_t i = 0; cases && i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
-        if (strcmp(text_at(row, "case", "model"), text_at(like, "case", "model")) == 0 &&
-            strcmp(text_at(row, "case", "data"), text_at(like, "case", "data")) == 0)
+        if (strcmp(ls_row_text(row, "case", "model"), ls_row_text(like, "case", "model")) == 0 &&
+            strcmp(ls_row_text(row, "case", "data"), ls_row_text(like, "case", "data")) == 0)
             count += read_time(row, &cases[count]);
     }
     FILE *stream = count > 1 ? open_memstream(&text, &size) : NULL;
@@ -144,7 +128,7 @@ static void rank_like(ls_writer *writer, const json_t *rows, const json_t *like,
         qsort(cases, count, sizeof *cases, by_rate);
         json_t *fields = differing(cases, count);
         fprintf(stream, "fastest%s%s: ", only ? "" : " of ",
-                only ? "" : text_at(like, "case", "model"));
+                only ? "" : ls_row_text(like, "case", "model"));
         print_rank(stream, cases, count, fields);
         json_decref(fields);
         if (fclose(stream) == 0)
@@ -161,8 +145,8 @@ void ls_table_rank(ls_writer *writer, const json_t *rows)
         for (size_t i = 0; i < json_array_size(rows); i++) {
             const json_t *row = json_array_get(rows, i);
             char key[1024];
-            snprintf(key, sizeof key, "%s|%s", text_at(row, "case", "model"),
-                     text_at(row, "case", "data"));
+            snprintf(key, sizeof key, "%s|%s", ls_row_text(row, "case", "model"),
+                     ls_row_text(row, "case", "data"));
             const json_int_t done = json_integer_value(json_object_get(seen, key));
             if (done > pass)
                 continue;
@@ -179,14 +163,14 @@ void ls_table_rank(ls_writer *writer, const json_t *rows)
 static void print_compared(FILE *stream, const json_t *row)
 {
     const json_t *gate = json_object_get(row, "equivalence");
-    const char *grade = text_at(row, "equivalence", "grade");
+    const char *grade = ls_row_text(row, "equivalence", "grade");
     const json_int_t steps = json_integer_value(json_object_get(gate, "steps"));
     if (strcmp(grade, "none") == 0) {
-        fprintf(stream, "not compared: %s", text_at(row, "equivalence", "oracle"));
+        fprintf(stream, "not compared: %s", ls_row_text(row, "equivalence", "oracle"));
         return;
     }
     fprintf(stream, "%s: after each of %lld steps ", grade, (long long)steps);
-    if (strcmp(text_at(row, "case", "strategy"), "single") == 0)
+    if (strcmp(ls_row_text(row, "case", "strategy"), "single") == 0)
         fputs("the bits of a second, fresh run", stream);
     else if (strcmp(grade, "exact") == 0)
         fputs("the bits of single --reduce exact", stream);
@@ -223,7 +207,7 @@ static json_t *list_sentences(const json_t *rows)
             json_t *names = json_object_get(sentences, text);
             if (!names)
                 json_object_set_new(sentences, text, names = json_object());
-            json_object_set_new(names, text_at(row, "case", "strategy"), json_true());
+            json_object_set_new(names, ls_row_text(row, "case", "strategy"), json_true());
         }
         free(text);
     }

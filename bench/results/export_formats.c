@@ -19,22 +19,9 @@
 #include <string.h>
 #include <time.h>
 
-static const char *text_at(const json_t *row, const char *group, const char *field)
-{
-    return json_string_value(json_object_get(json_object_get(row, group), field));
-}
-
-static double number_at(const json_t *row, const char *path)
-{
-    json_t *value = ls_row_find(row, path);
-    const double number = json_number_value(value);
-    json_decref(value);
-    return number;
-}
-
 static bool is_timed(const json_t *row)
 {
-    return number_at(row, "time.step_ms.median") > 0;
+    return ls_row_number(row, "time.step_ms.median") > 0;
 }
 
 /* What the case is, in one word: "mlp:784-128-10/synthetic/mirrored/cpu:0+cpu:1/ranks:1/..". No
@@ -104,12 +91,12 @@ static size_t count_names(const json_t *names, size_t end, const char *name)
 
 static json_t *benchmark_of(const json_t *row, const char *name)
 {
-    const double ns = 1e6 * number_at(row, "time.step_ms.median");
+    const double ns = 1e6 * ls_row_number(row, "time.step_ms.median");
     json_t *out =
         json_pack("{s:s,s:s,s:s,s:I,s:f,s:f,s:s,s:i}", "name", name, "run_name", name, "run_type",
-                  "iteration", "iterations", (json_int_t)number_at(row, "time.step_ms.n"),
+                  "iteration", "iterations", (json_int_t)ls_row_number(row, "time.step_ms.n"),
                   "real_time", ns, "cpu_time", ns, "time_unit", "ns", "threads", 1);
-    const double rate = number_at(row, "time.samples_per_s");
+    const double rate = ls_row_number(row, "time.samples_per_s");
     if (rate > 0)
         json_object_set_new(out, "items_per_second", json_real(rate));
     json_object_set(out, "id", json_object_get(row, "id"));
@@ -158,22 +145,20 @@ ls_status ls_export_benchmark_action(FILE *stream, const json_t *rows)
     json_t *entries = json_array();
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
-        const double median = number_at(row, "time.step_ms.median");
-        const json_t *ci95 =
-            json_object_get(json_object_get(json_object_get(row, "time"), "step_ms"), "ci95");
+        ls_interval step;
+        const bool known = ls_row_step(row, &step);
         char *name = is_timed(row) ? case_name(row) : NULL;
         char range[48], extra[192];
         if (!name)
             continue;
-        const double low = json_number_value(json_array_get(ci95, 0));
-        const double high = json_number_value(json_array_get(ci95, 1));
-        const char *commit = text_at(row, "provenance", "commit");
+        const char *commit = ls_row_text(row, "provenance", "commit");
         snprintf(extra, sizeof extra, "id: %s\ncommit: %s",
-                 json_string_value(json_object_get(row, "id")), commit ? commit : "unknown");
+                 json_string_value(json_object_get(row, "id")), *commit ? commit : "unknown");
         json_t *one = json_pack("{s:s,s:s,s:f,s:s}", "name", name, "unit", "ms/step", "value",
-                                median, "extra", extra);
-        if (ci95) {
-            snprintf(range, sizeof range, "± %.4g", fmax(high - median, median - low));
+                                step.value, "extra", extra);
+        if (known) {
+            snprintf(range, sizeof range, "± %.4g",
+                     fmax(step.high - step.value, step.value - step.low));
             json_object_set_new(one, "range", json_string(range));
         }
         json_array_append_new(entries, one);
@@ -223,24 +208,23 @@ static int64_t end_ms(const json_t *row)
 /* "adam" of "adam:beta1=0.9"; NULL where there is none. */
 static json_t *before_colon(const char *text)
 {
-    return text ? json_stringn(text, strcspn(text, ":")) : NULL;
+    return *text ? json_stringn(text, strcspn(text, ":")) : NULL;
 }
 
 static void print_run(FILE *stream, const json_t *row)
 {
     const int64_t end = end_ms(row);
-    const double steps = number_at(row, "case.steps") + number_at(row, "case.warmup");
-    const int64_t trained = (int64_t)(steps * number_at(row, "time.step_ms.mean"));
-    const char *status = text_at(row, "result", "status");
-    const bool ok = status && strcmp(status, "ok") == 0;
+    const double steps = ls_row_number(row, "case.steps") + ls_row_number(row, "case.warmup");
+    const int64_t trained = (int64_t)(steps * ls_row_number(row, "time.step_ms.mean"));
+    const bool ok = strcmp(ls_row_text(row, "result", "status"), "ok") == 0;
     mllog log = {stream, end - trained};
     json_t *accuracy = ls_row_find(row, "train.accuracy");
     json_t *rate = ls_row_find(row, "time.samples_per_s");
-    print_point(&log, "submission_benchmark", before_colon(text_at(row, "case", "model")));
+    print_point(&log, "submission_benchmark", before_colon(ls_row_text(row, "case", "model")));
     print_point(&log, "submission_platform", ls_row_find(row, "provenance.cpu"));
     print_point(&log, "global_batch_size", ls_row_find(row, "case.batch_global"));
     print_point(&log, "seed", ls_row_find(row, "case.seed"));
-    print_point(&log, "opt_name", before_colon(text_at(row, "case", "optimizer")));
+    print_point(&log, "opt_name", before_colon(ls_row_text(row, "case", "optimizer")));
     print_point(&log, "opt_base_learning_rate", ls_row_find(row, "case.lr"));
     print_event(&log, "INTERVAL_START", "run_start", NULL,
                 json_pack("{s:O*,s:O*,s:O*}", "id", json_object_get(row, "id"), "strategy",

@@ -44,20 +44,6 @@ typedef struct rule {
 
 /* ---- The row --------------------------------------------------------------------------------- */
 
-static double number_at(const json_t *row, const char *path)
-{
-    json_t *value = ls_row_find(row, path);
-    const double number = json_number_value(value);
-    json_decref(value);
-    return number;
-}
-
-static const char *text_of(const json_t *group, const char *name)
-{
-    const char *text = json_string_value(json_object_get(group, name));
-    return text ? text : "";
-}
-
 static double sum_of(const json_t *list)
 {
     double sum = 0;
@@ -93,30 +79,30 @@ static seen look(const json_t *row)
     const json_t *c = json_object_get(row, "case"), *from = json_object_get(row, "provenance");
     const json_t *shares = json_object_get(c, "batch_per_device");
     seen s = {.row = row,
-              .compute = number_at(row, "waterfall.compute_ms"),
-              .exposed = number_at(row, "waterfall.comm_exposed_ms"),
-              .wait = number_at(row, "waterfall.wait_ms"),
-              .copy = number_at(row, "waterfall.copy_ms"),
-              .optimizer = number_at(row, "waterfall.optimizer_ms"),
-              .harness = number_at(row, "waterfall.harness_ms"),
+              .compute = ls_row_number(row, "waterfall.compute_ms"),
+              .exposed = ls_row_number(row, "waterfall.comm_exposed_ms"),
+              .wait = ls_row_number(row, "waterfall.wait_ms"),
+              .copy = ls_row_number(row, "waterfall.copy_ms"),
+              .optimizer = ls_row_number(row, "waterfall.optimizer_ms"),
+              .harness = ls_row_number(row, "waterfall.harness_ms"),
               .devices = (double)json_array_size(json_object_get(c, "devices")),
-              .batch = number_at(row, "case.batch_global"),
-              .mfu = number_at(row, "time.mfu"),
-              .sent = number_at(row, "traffic.bytes_sent"),
-              .messages = number_at(row, "traffic.messages_sent"),
-              .cores = number_at(row, "provenance.cores_allowed"),
+              .batch = ls_row_number(row, "case.batch_global"),
+              .mfu = ls_row_number(row, "time.mfu"),
+              .sent = ls_row_number(row, "traffic.bytes_sent"),
+              .messages = ls_row_number(row, "traffic.messages_sent"),
+              .cores = ls_row_number(row, "provenance.cores_allowed"),
               .wanted = sum_of(json_object_get(from, "cores_per_device")),
-              .bubble = number_at(row, "pipeline.bubble"),
-              .pieces = number_at(row, "case.pipeline_microbatches"),
+              .bubble = ls_row_number(row, "pipeline.bubble"),
+              .pieces = ls_row_number(row, "case.pipeline_microbatches"),
               .state = largest_state(row),
               .crowded = json_is_true(json_object_get(from, "oversubscribed")),
               .staged = json_is_true(json_object_get(c, "towers_staged")),
-              .strategy = text_of(c, "strategy"),
-              .link = text_of(c, "link"),
-              .inject = text_of(c, "inject"),
-              .optimizer_name = text_of(c, "optimizer")};
+              .strategy = ls_row_text(row, "case", "strategy"),
+              .link = ls_row_text(row, "case", "link"),
+              .inject = ls_row_text(row, "case", "inject"),
+              .optimizer_name = ls_row_text(row, "case", "optimizer")};
     s.step = s.compute + s.exposed + s.wait + s.copy + s.optimizer + s.harness;
-    s.linked = *s.link || number_at(row, "case.hosts") > 1;
+    s.linked = *s.link || ls_row_number(row, "case.hosts") > 1;
     for (size_t i = 0; i < json_array_size(shares); i++) {
         const double share = json_number_value(json_array_get(shares, i));
         s.replicas += share > 0;
@@ -197,7 +183,7 @@ static void tell_servers(FILE *stream, const seen *s)
 static void try_servers(FILE *stream, const seen *s)
 {
     fprintf(stream, "--ps-servers 2%s: each has half of the variables",
-            number_at(s->row, "case.ranks") > 1 ? "" : " --ranks 4");
+            ls_row_number(s->row, "case.ranks") > 1 ? "" : " --ranks 4");
 }
 
 static double by_crowd(const seen *s)
@@ -229,7 +215,7 @@ static void tell_bubble(FILE *stream, const seen *s)
             "stages are idle %.0f%% of the time, with %.0f micro-batches for %.0f stages "
             "(equal stages: %.0f%%)",
             100 * s->bubble, s->pieces, s->devices,
-            100 * number_at(s->row, "pipeline.bubble_equal"));
+            100 * ls_row_number(s->row, "pipeline.bubble_equal"));
 }
 
 static void try_bubble(FILE *stream, const seen *s)
@@ -385,7 +371,7 @@ static double by_compute(const seen *s)
 
 static void tell_compute(FILE *stream, const seen *s)
 {
-    const double roof = number_at(s->row, "time.roof_gflops");
+    const double roof = ls_row_number(s->row, "time.roof_gflops");
     fprintf(stream, "%.4g ms of a step's %.4g ms", s->compute, s->step);
     if (s->mfu > 0)
         fprintf(stream, "; products reach %.0f%% of the roof", 100 * s->mfu);

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * `results diff A B`: the keys in which two rows differ, and the ratio of their median step times,
- * B over A. Its interval is made of both rows' ci95 in logarithms: the distances of the bounds from
- * the medians are added as squares (MOVER: Donner and Zou, "Closed-form confidence intervals for
- * functions of the normal mean and standard deviation", 2012), as of independent measurements.
+ * B over A, with its interval as of independent measurements.
  */
 #include "bench/results/results_verbs.h"
 
-#include <math.h>
 #include <string.h>
 
 /* ---- Keys ----------------------------------------------------------------------------------- */
@@ -59,41 +56,18 @@ static void compare(const json_t *a, const json_t *b, json_t *out)
 
 /* ---- Ratio ---------------------------------------------------------------------------------- */
 
-typedef struct step_time {
-    double median, low, high; /* ms */
-    bool has_interval;
-} step_time;
-
-static bool read_time(const json_t *row, step_time *out)
-{
-    const json_t *step = json_object_get(json_object_get(row, "time"), "step_ms");
-    const json_t *ci95 = json_object_get(step, "ci95");
-    out->median = json_number_value(json_object_get(step, "median"));
-    out->low = json_number_value(json_array_get(ci95, 0));
-    out->high = json_number_value(json_array_get(ci95, 1));
-    out->has_interval = out->low > 0 && out->high >= out->median && out->low <= out->median;
-    return out->median > 0;
-}
-
-static double both(double x, double y)
-{
-    return sqrt(x * x + y * y);
-}
-
 /* {key: "ratio", a, b, ratio, ci95}; NULL where a row has no time. */
 static json_t *compute_ratio(const json_t *a, const json_t *b)
 {
-    step_time x, y;
-    if (!read_time(a, &x) || !read_time(b, &y))
+    ls_interval x, y;
+    const bool intervals = ls_row_step(a, &x) & ls_row_step(b, &y);
+    if (!(x.value > 0 && y.value > 0))
         return NULL;
-    const double ratio = y.median / x.median;
-    json_t *out = json_pack("{s:s,s:f,s:f,s:f}", "key", "ratio", "a", x.median, "b", y.median,
-                            "ratio", ratio);
-    if (x.has_interval && y.has_interval) {
-        const double down = both(log(y.median / y.low), log(x.high / x.median));
-        const double up = both(log(y.high / y.median), log(x.median / x.low));
-        json_object_set_new(out, "ci95", json_pack("[f,f]", ratio * exp(-down), ratio * exp(up)));
-    }
+    json_t *out = json_pack("{s:s,s:f,s:f,s:f}", "key", "ratio", "a", x.value, "b", y.value,
+                            "ratio", y.value / x.value);
+    const ls_interval ratio = ls_statistics_ratio(y, x);
+    if (intervals)
+        json_object_set_new(out, "ci95", json_pack("[f,f]", ratio.low, ratio.high));
     return out;
 }
 

@@ -4,6 +4,7 @@
  * begins with its word. Notes are of what this process saw; warnings come when the rows of all
  * ranks are one.
  */
+#include "bench/output/format_parts.h"
 #include "bench/row/findings.h"
 #include "bench/row/row.h"
 
@@ -26,12 +27,6 @@ static void note(json_t *notes, const char *why, ...)
     json_array_append_new(notes, json_string(text));
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* `sorted` [samples] and `medians` [blocks] are used. */
 static void note_findings(const ls_trial *trial, double *sorted, double *medians, json_t *notes)
 {
@@ -39,10 +34,10 @@ static void note_findings(const ls_trial *trial, double *sorted, double *medians
     memcpy(sorted, trial->step_ms, trial->samples * sizeof *sorted);
     for (size_t b = 0, first = 0; b < trial->blocks; first = trial->ends[b++]) {
         const size_t count = trial->ends[b] - first;
-        qsort(sorted + first, count, sizeof *sorted, compare_doubles);
+        ls_statistics_sort(sorted + first, count);
         medians[b] = ls_statistics_quantile(sorted + first, count, 0.5);
     }
-    qsort(sorted, trial->samples, sizeof *sorted, compare_doubles);
+    ls_statistics_sort(sorted, trial->samples);
     if (ls_find_drift(medians, trial->blocks, &change))
         note(notes, "drift: the last third of the blocks is %.0f%% %s than the first",
              100 * (change > 0 ? change : -change), change > 0 ? "slower" : "faster");
@@ -75,14 +70,11 @@ void ls_row_note(const ls_row_facts *f, json_t *row)
 
 /* The interval of the median is a tenth of it wide, or more: a figure of such a run, compared with
  * another, says little. */
-static bool is_noisy(const json_t *time)
+static bool is_noisy(const json_t *row)
 {
     static const double most = 0.1;
-    const json_t *step = json_object_get(time, "step_ms"),
-                 *interval = json_object_get(step, "ci95");
-    const double width = json_number_value(json_array_get(interval, 1)) -
-                         json_number_value(json_array_get(interval, 0));
-    return time && width > most * json_number_value(json_object_get(step, "median"));
+    ls_interval step;
+    return ls_row_step(row, &step) && step.high - step.low > most * step.value;
 }
 
 /* Where the two rates say different things, one figure does not tell how fast it was. */
@@ -120,7 +112,7 @@ void ls_row_warn(json_t *row)
     json_t *warnings = json_array();
     if (crowded)
         json_array_append_new(warnings, json_string("oversubscribed"));
-    if (is_noisy(time) && !is_noted(notes, "noisy"))
+    if (is_noisy(row) && !is_noted(notes, "noisy"))
         json_array_append_new(warnings, json_string("noisy"));
     if (is_short(time))
         json_array_append_new(warnings, json_string("short"));

@@ -10,16 +10,10 @@
 
 enum { FEWEST = 4 };
 
-static int compare(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* `scratch` [n]. */
 static double median(double *scratch, size_t n)
 {
-    qsort(scratch, n, sizeof *scratch, compare);
+    ls_statistics_sort(scratch, n);
     return ls_statistics_quantile(scratch, n, 0.5);
 }
 

@@ -25,6 +25,20 @@ static int compare_doubles(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+void ls_statistics_sort(double *values, size_t n)
+{
+    if (n)
+        qsort(values, n, sizeof *values, compare_doubles);
+}
+
+ls_interval ls_statistics_ratio(ls_interval a, ls_interval b)
+{
+    const double ratio = a.value / b.value;
+    const double down = hypot(log(a.value / a.low), log(b.high / b.value));
+    const double up = hypot(log(a.high / a.value), log(b.value / b.low));
+    return (ls_interval){ratio, ratio * exp(-down), ratio * exp(up)};
+}
+
 double ls_statistics_quantile(const double *sorted, size_t n, double p)
 {
     double place = (double)(n - 1) * p;
@@ -40,7 +54,7 @@ void ls_statistics_compute(double *samples, size_t n, ls_statistics *out)
         *out = (ls_statistics){NAN, NAN, NAN, NAN, NAN, 0};
         return;
     }
-    qsort(samples, n, sizeof *samples, compare_doubles);
+    ls_statistics_sort(samples, n);
     double sum = 0.0;
     for (size_t i = 0; i < n; i++)
         sum += samples[i];
@@ -89,7 +103,7 @@ static void resample(const member *x, const size_t *ends, size_t blocks, size_t 
         }
         medians[r] = weighted_median(x, times, all);
     }
-    qsort(medians, RESAMPLES, sizeof *medians, compare_doubles);
+    ls_statistics_sort(medians, RESAMPLES);
 }
 
 ls_status ls_statistics_interval(const double *samples, const size_t *ends, size_t blocks,
@@ -110,7 +124,7 @@ ls_status ls_statistics_interval(const double *samples, const size_t *ends, size
         qsort(x, n, sizeof *x, compare_doubles); /* by the time, which comes first */
         resample(x, ends, blocks, times, medians);
     } else if (enough) {
-        qsort(medians, n, sizeof *medians, compare_doubles);
+        ls_statistics_sort(medians, n);
     }
     for (int end = 0; end < 2 && enough; end++)
         ci95[end] =

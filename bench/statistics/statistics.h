@@ -20,6 +20,9 @@ typedef struct ls_statistics {
     size_t n; /**< how many samples; with 0 the figures above are NaN */
 } ls_statistics;
 
+/** In place. */
+void ls_statistics_sort(double *values, size_t n);
+
 /** `samples` [n], finite, are sorted in place. */
 void ls_statistics_compute(double *samples, size_t n, ls_statistics *out);
 
@@ -33,6 +36,18 @@ enum { LS_STATISTICS_BLOCKS = 20 };
  */
 ls_status ls_statistics_interval(const double *samples, const size_t *ends, size_t blocks,
                                  double ci95[2]);
+
+/** A figure above 0, and what it may be by chance. */
+typedef struct ls_interval {
+    double value, low, high;
+} ls_interval;
+
+/**
+ * a / b of two that are independent: the distances of the bounds from the figures, in logarithms,
+ * are added as squares (MOVER: Donner and Zou, "Closed-form confidence intervals for functions of
+ * the normal mean and standard deviation", 2012).
+ */
+ls_interval ls_statistics_ratio(ls_interval a, ls_interval b);
 
 /** The quantile p in [0, 1] of `sorted` [n], n > 0, as defined above. */
 double ls_statistics_quantile(const double *sorted, size_t n, double p);

@@ -2,6 +2,7 @@
 /* A session's memory; see session_memory.h. */
 #include "bench/train/session_memory.h"
 
+#include "bench/statistics/statistics.h"
 #include "common/base/numbers.h"
 
 #include <malloc.h>
@@ -222,17 +223,11 @@ void ls_growth_add(ls_growth *growth, ls_held before, ls_held after, uint64_t st
     growth->heap[growth->puts++] = ((double)after.heap - (double)before.heap) / (double)steps;
 }
 
-static int compare(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 double ls_growth_per_step(const ls_growth *growth)
 {
     if (!growth->puts)
         return 0;
-    qsort(growth->heap, growth->puts, sizeof *growth->heap, compare);
+    ls_statistics_sort(growth->heap, growth->puts);
     const double heap = growth->steps < FEWEST_STEPS ? 0 : growth->heap[growth->puts / 4];
     return growth->devices / (double)growth->steps + (heap > 0 ? heap : 0);
 }

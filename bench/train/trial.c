@@ -179,12 +179,6 @@ static uint64_t next_chunk(const ls_trial *trial, uint64_t left)
     return chunk < trial->session.job.records ? chunk : trial->session.job.records;
 }
 
-static int compare_ms(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* How many steps of `ms` fit; `most` where that is not known. */
 static double fitting(double all_ms, double ms, double most)
 {
@@ -202,7 +196,7 @@ static void adapt_chunk(ls_trial *trial, uint64_t count, double ms)
     const double most = (double)trial->chunk * (alone && count > 1 ? 256 : 4);
     double chunk = fitting(alone ? (double)job->timeout_ns * 1e-6 / 4 : chunk_ms, ms, most);
     if (alone) {
-        qsort(trial->chunk_ms, count, sizeof *trial->chunk_ms, compare_ms);
+        ls_statistics_sort(trial->chunk_ms, count);
         chunk = fitting(chunk_alone_ms, trial->chunk_ms[count / 10], chunk);
     }
     trial->chunk = chunk < 1 ? 1 : (uint64_t)chunk;

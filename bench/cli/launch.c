@@ -2,7 +2,6 @@
 /* Launch: tasks that a launcher started and MPI does not bring together; see launch.h. */
 #include "bench/cli/launch.h"
 
-#include "bench/cli/option_values.h"
 #include "common/base/clock.h"
 
 #include <string.h>
@@ -54,11 +53,4 @@ ls_status ls_launch_check(const ls_processes *processes, const char *command)
     return ls_fail(LS_CODE_MISSING, "launcher", tasks,
                    "a launcher started them, and MPI does not bring them together; this MPI's own "
                    "mpirun does, and --launcher none runs each task alone");
-}
-
-ls_status ls_launch_check_option(const ls_option_set *set)
-{
-    ls_setting setting = {.option = ls_option_find("launcher", strlen("launcher")),
-                          .text = ls_option_set_text(set, "launcher", NULL)};
-    return setting.text ? ls_set_launcher(&setting) : LS_OK;
 }

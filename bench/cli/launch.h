@@ -6,8 +6,6 @@
 #ifndef LS_BENCH_CLI_LAUNCH_H
 #define LS_BENCH_CLI_LAUNCH_H
 
-#include "bench/cli/option_set.h"
-#include "bench/cli/option_table.h"
 #include "common/comm/processes.h"
 
 /** The value of an option ("--timeout") before the command line is read; NULL: not given. */
@@ -21,8 +19,5 @@ bool ls_launch_none(int argc, char **argv);
  * of them are to come here; rank 0 returns first, since the first that ends may be the end of all.
  */
 ls_status ls_launch_check(const ls_processes *processes, const char *command);
-
-/** Whether `--launcher` is valid, in a command whose options have no setters. */
-ls_status ls_launch_check_option(const ls_option_set *set);
 
 #endif

@@ -58,6 +58,23 @@ const char *ls_option_set_text(const ls_option_set *set, const char *name, const
     return given->count > 0 ? given->values[0].text : fallback;
 }
 
+ls_status ls_option_set_take(const ls_option_set *set, const char *name, const char *fallback,
+                             const struct ls_option_names *names, ls_case *one,
+                             ls_request *request)
+{
+    const ls_option *option = ls_option_find(name, strlen(name));
+    const ls_setting setting = {.option = option,
+                                .text = ls_option_set_text(set, name, fallback),
+                                .names = names,
+                                .one = option->sweeps ? one : NULL,
+                                .request = option->sweeps ? NULL : request};
+    if (given_of(set, option)->count > 1)
+        return ls_setting_refuse(&setting, LS_CODE_USAGE,
+                                 "is a list, and %s takes one of them; a command for each works",
+                                 ls_option_command_name(set->command));
+    return setting.text ? option->set(&setting) : LS_OK;
+}
+
 ls_status ls_option_set_begin(ls_option_set *set, const ls_option *option, const char *origin)
 {
     const ls_option_given *given = given_of(set, option);

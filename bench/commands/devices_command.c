@@ -6,7 +6,7 @@
  * Every SPEC is resolved before anything is printed. One that cannot be read is refused; one that
  * does not exist here is shown with the reason, and the command then ends with that failure.
  */
-#include "bench/cli/launch.h"
+#include "bench/case/workplace.h"
 #include "bench/cli/option_set.h"
 #include "bench/commands/command.h"
 #include "bench/train/team.h"
@@ -303,25 +303,6 @@ static ls_status find_printer(const char *format, printer **out)
     return ls_fail(LS_CODE_USAGE, "--format", format, "devices are no rows; table or json");
 }
 
-/* Reads the numbers of --cpu-devices and so on by the setters of the option table. */
-static ls_status read_machine_options(const ls_option_set *set, ls_machine_options *out)
-{
-    static const char *const names[] = {"cpu-devices", "cores-per-device", "logical-gpus"};
-    ls_request request = {0};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const char *text = ls_option_set_text(set, names[i], NULL);
-        const ls_setting setting = {.option = ls_option_find(names[i], strlen(names[i])),
-                                    .text = text,
-                                    .request = &request};
-        if (text)
-            LS_TRY(setting.option->set(&setting));
-    }
-    *out = (ls_machine_options){.cpu_devices = request.cpu_devices,
-                                .cores_per_device = request.cores_per_device,
-                                .logical_gpus = request.logical_gpus};
-    return LS_OK;
-}
-
 /* Resolves every operand; a failure other than "does not exist here" ends it. */
 static ls_status resolve_all(const ls_option_set *set, device_view *view)
 {
@@ -421,14 +402,14 @@ static ls_status show(const ls_option_set *set, const ls_machine *machine,
 static ls_status run(const ls_option_set *set, const ls_processes *processes)
 {
     printer *print = NULL;
-    ls_machine_options options;
+    static const char *const taken[] = {"launcher", "cpu-devices", "cores-per-device",
+                                        "logical-gpus"};
+    ls_request request = {.processes = processes};
     ls_machine *machine;
-    LS_TRY(ls_launch_check_option(set));
     LS_TRY(find_printer(ls_option_set_text(set, "format", "table"), &print));
-    LS_TRY(read_machine_options(set, &options));
-    options.part = processes->part;
-    options.parts = processes->parts;
-    options.neighbours = processes->neighbours;
+    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
+        LS_TRY(ls_option_set_take(set, taken[i], NULL, NULL, NULL, &request));
+    const ls_machine_options options = ls_request_machine(&request);
     LS_TRY(ls_team_agree(processes->comm, ls_machine_open(&options, &machine)));
     ls_status status = show(set, machine, processes, print);
     ls_machine_close(machine);

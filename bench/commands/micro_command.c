@@ -17,13 +17,12 @@
  * Products and collectives are checked on inputs whose sums are exact in float32, layers against
  * the reference table; wrong elements make the exit status 1.
  */
-#include "bench/cli/launch.h"
-#include "bench/cli/option_gpu.h"
+#include "bench/case/workplace.h"
+#include "bench/cli/option_names.h"
 #include "bench/cli/option_set.h"
-#include "bench/cli/option_values.h"
-#include "bench/cli/options.h"
 #include "bench/commands/command.h"
 #include "bench/micro/micro.h"
+#include "bench/output/format_parts.h"
 #include "bench/progress/progress.h"
 #include "bench/row/roof.h"
 #include "bench/row/row_id.h"
@@ -72,34 +71,17 @@ static ls_status find_operation(const ls_option_set *set, const ls_micro_op **ou
                    names);
 }
 
-/* A whole number of an option, or what stands there already. */
-static ls_status read_number(const ls_option_set *set, const char *name, int64_t high, int *value)
-{
-    const char *text = ls_option_set_text(set, name, NULL);
-    char where[64];
-    int64_t number;
-    if (!text)
-        return LS_OK;
-    snprintf(where, sizeof where, "option --%s", name);
-    if (!ls_parse_integer(text, 1, high, &number))
-        return ls_fail(LS_CODE_USAGE, where, text,
-                       "is no such number; a whole one from 1 to %lld works", (long long)high);
-    *value = (int)number;
-    return LS_OK;
-}
-
 /* The devices' names: of every rank, one each. */
-static ls_status resolve_devices(const ls_option_set *set, const ls_micro_op *op, ls_micro *m)
+static ls_status resolve_devices(const ls_option_set *set, const ls_micro_op *op, int ranks,
+                                 ls_micro *m)
 {
     /* A collective of one has nothing to measure. */
     const bool two =
         op->collective && !m->processes->comm && !ls_option_set_text(set, "ranks", NULL);
     const char *spec = ls_option_set_text(set, "devices", two ? "2" : "1");
     char all[32];
-    int ranks = 1;
     int64_t devices;
     size_t count = 0;
-    LS_TRY(read_number(set, "ranks", 1024, &ranks));
     if (ranks > 1 && m->processes->comm)
         return ls_fail(LS_CODE_USAGE, "option", "--ranks",
                        "makes ranks of threads, and the launcher started %d; leave it out",
@@ -120,114 +102,62 @@ static ls_status resolve_devices(const ls_option_set *set, const ls_micro_op *op
     return LS_OK;
 }
 
-static ls_status read_link(const ls_option_set *set, ls_micro *m)
+/* A GPU needs another communicator than threads. */
+static ls_status find_comm(const ls_case *one, ls_micro *m)
 {
-    const ls_option_given *given = ls_option_set_find(set, "link");
-    if (!given->count)
-        return LS_OK;
-    if (given->count > 1)
-        return ls_fail(LS_CODE_USAGE, "option", "--link",
-                       "is a list, and micro takes one link; name one");
-    const char *text = given->values[0].text;
-    ls_status status = ls_link_parse(text, &m->link);
-    m->link_text = strcmp(text, "none") == 0 ? NULL : text;
-    if (!status)
-        return LS_OK;
-    ls_status named = ls_fail(LS_CODE_USAGE, "option", "--link", "%s", ls_status_text(status));
-    ls_status_free(status);
-    return named;
-}
-
-/* What --comm says, as for `run`; a GPU needs another communicator than threads. */
-static ls_status read_comm(const ls_option_set *set, ls_micro *m)
-{
-    const ls_option_given *given = ls_option_set_find(set, "comm");
-    const ls_option_names names = {.processes = m->processes};
     ls_device_kind kind = LS_DEVICE_CPU;
-    ls_case one = {0};
-    const ls_setting setting = {.option = ls_option_find("comm", strlen("comm")),
-                                .text = ls_option_set_text(set, "comm", "auto"),
-                                .names = &names,
-                                .one = &one};
-    if (given->count > 1)
-        return ls_fail(LS_CODE_USAGE, "option", "--comm",
-                       "is a list, and micro takes one communicator; name one");
-    LS_TRY(ls_set_comm(&setting));
-    if (strcmp(one.comm, "device") == 0 || strcmp(one.comm, "nccl") == 0)
-        return ls_comm_backend_find(one.comm, &m->comm);
+    if (strcmp(one->comm, "device") == 0 || strcmp(one->comm, "nccl") == 0)
+        return ls_comm_backend_find(one->comm, &m->comm);
     for (int r = 0; r < m->ranks; r++)
         kind = m->names[r].kind == LS_DEVICE_GPU ? LS_DEVICE_GPU : kind;
     m->comm = ls_comm_backend_auto(m->processes->comm, kind);
     return LS_OK;
 }
 
-/* What --convolution says, as for `run`; only a GPU has a choice. */
-static ls_status read_convolution(const ls_option_set *set, const ls_micro *m, ls_convolution *out)
+/* What options say, read as for `run`. */
+static ls_status read_options(const ls_option_set *set, ls_micro *m, ls_case *one,
+                              ls_request *request)
 {
-    static const char name[] = "convolution";
-    const ls_option_given *given = ls_option_set_find(set, name);
-    ls_case one = {0};
-    const ls_setting setting = {.option = ls_option_find(name, strlen(name)),
-                                .text = ls_option_set_text(set, name, "auto"),
-                                .one = &one};
-    if (given->count > 1)
-        return ls_fail(LS_CODE_USAGE, "option", "--convolution",
-                       "micro takes one of them, not a list; a command for each works");
-    LS_TRY(ls_set_convolution(&setting));
-    if (one.convolution != LS_CONVOLUTION_AUTO && m->names[0].kind != LS_DEVICE_GPU)
-        return ls_fail(LS_CODE_USAGE, "option --convolution", setting.text,
-                       "concerns GPUs, and this is none; auto works");
-    *out = one.convolution;
-    return LS_OK;
-}
-
-/* What --progress says, as for `run`. */
-static ls_status open_progress(const ls_option_set *set, ls_micro *m)
-{
-    static const char name[] = "progress";
-    ls_request request = {.progress = -1};
-    const ls_setting setting = {.option = ls_option_find(name, strlen(name)),
-                                .text = ls_option_set_text(set, name, "auto"),
-                                .request = &request};
-    LS_TRY(ls_set_progress(&setting));
-    m->progress = ls_progress_open(stderr, m->processes->rank > 0 ? 0 : request.progress);
+    static const struct {
+        const char *name, *fallback;
+    } taken[] = {{"cpu-devices", NULL}, {"cores-per-device", NULL}, {"logical-gpus", NULL},
+                 {"progress", NULL},    {"batch", NULL},            {"ranks", NULL},
+                 {"link", NULL},        {"comm", "auto"},           {"convolution", "auto"}};
+    const ls_option_names names = {.processes = m->processes};
+    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
+        LS_TRY(ls_option_set_take(set, taken[i].name, taken[i].fallback, &names, one, request));
+    LS_TRY(ls_model_open(ls_option_set_text(set, "model", "mlp"), &m->model));
+    m->batch = one->batch ? one->batch : m->model->kind->default_batch;
+    LS_TRY(ls_optimizer_parse(
+        ls_option_set_text(set, "optimizer", m->model->kind->default_optimizer), &m->optimizer));
+    m->link = one->link;
+    m->link_text = *one->link_text ? ls_option_set_text(set, "link", NULL) : NULL;
+    m->data = ls_option_set_text(set, "data", NULL);
+    m->sizes = ls_option_set_find(set, "sizes");
+    m->allreduce = ls_option_set_find(set, "allreduce");
     return LS_OK;
 }
 
 static ls_status open_micro(const ls_option_set *set, const ls_micro_op *op, ls_micro *m)
 {
     const ls_format *format;
-    ls_machine_options options = {0};
-    ls_convolution convolution = LS_CONVOLUTION_AUTO;
     const ls_memory_policy policy = {.kind = LS_MEMORY_GROWTH};
-    LS_TRY(read_number(set, "cores-per-device", 64, &options.cores_per_device));
-    LS_TRY(read_number(set, "cpu-devices", 1024, &options.cpu_devices));
-    LS_TRY(read_number(set, "logical-gpus", 64, &options.logical_gpus));
+    ls_case one = {.ranks = 1};
+    ls_request request = {.progress = -1, .processes = m->processes};
     LS_TRY(ls_format_find(ls_option_set_text(set, "format", "table"), &format));
-    LS_TRY(ls_model_open(ls_option_set_text(set, "model", "mlp"), &m->model));
-    const char *batch = ls_option_set_text(set, "batch", NULL);
-    m->batch = m->model->kind->default_batch;
-    if (batch && !ls_parse_integer(batch, 1, INT32_MAX, &m->batch))
-        return ls_fail(LS_CODE_USAGE, "option --batch", batch,
-                       "is no such number; a whole one from 1 works");
-    LS_TRY(ls_optimizer_parse(
-        ls_option_set_text(set, "optimizer", m->model->kind->default_optimizer), &m->optimizer));
-    LS_TRY(read_link(set, m));
-    options.part = m->processes->part;
-    options.parts = m->processes->parts;
-    options.neighbours = m->processes->neighbours;
-    options.neighbour = m->processes->neighbour;
+    LS_TRY(read_options(set, m, &one, &request));
+    const ls_machine_options options = ls_request_machine(&request);
     LS_TRY(ls_machine_open(&options, &m->machine));
-    LS_TRY(resolve_devices(set, op, m));
-    LS_TRY(read_comm(set, m));
-    LS_TRY(read_convolution(set, m, &convolution));
+    LS_TRY(resolve_devices(set, op, one.ranks, m));
+    LS_TRY(find_comm(&one, m));
+    if (one.convolution != LS_CONVOLUTION_AUTO && m->names[0].kind != LS_DEVICE_GPU)
+        return ls_fail(LS_CODE_USAGE, "option --convolution",
+                       ls_option_set_text(set, "convolution", NULL),
+                       "concerns GPUs, and this is none; auto works");
     LS_TRY(ls_device_open(m->machine, &m->names[0], &policy, &m->device));
     LS_TRY(ls_bench_open(m->device, LS_MATH_FLOAT32, &m->bench));
-    m->bench.kernels->convolution = convolution;
-    LS_TRY(open_progress(set, m));
-    m->data = ls_option_set_text(set, "data", NULL);
-    m->sizes = ls_option_set_find(set, "sizes");
-    m->allreduce = ls_option_set_find(set, "allreduce");
+    m->bench.kernels->convolution = one.convolution;
+    m->progress = ls_progress_open(stderr, m->processes->rank > 0 ? 0 : request.progress);
     return ls_writer_open(format, stdout, &m->writer);
 }
 
@@ -275,7 +205,7 @@ static ls_status run_micro(const ls_option_set *set, const ls_processes *process
 {
     const ls_processes alone = ls_processes_alone();
     const ls_micro_op *op = NULL;
-    LS_TRY(ls_launch_check_option(set));
+    LS_TRY(ls_option_set_take(set, "launcher", NULL, NULL, NULL, NULL));
     LS_TRY(find_operation(set, &op));
     LS_TRY(refuse_strangers(set, op));
     if (processes->rank > 0 && !op->collective)
@@ -385,68 +315,51 @@ ls_status ls_micro_sizes(const ls_micro *m, size_t smallest, size_t sizes[LS_MIC
 /* How fast it was, and beside its roof. */
 static void put_rates(json_t *micro, const ls_micro *m, const ls_micro_figure *f)
 {
-    if (f->moved_bytes > 0)
-        json_object_set_new(micro, "algbw_gbs", json_real(f->moved_bytes / f->ns.median));
-    if (f->ranks) {
-        json_object_set_new(micro, "busbw_gbs",
-                            json_real(f->bus_factor * f->moved_bytes / f->ns.median));
-    }
+    const double rate = f->moved_bytes / f->ns.median;
+    const bool own_roof = f->roof_ns > 0;
+    ls_put_real(micro, "algbw_gbs", f->moved_bytes > 0 ? rate : NAN);
+    ls_put_real(micro, "busbw_gbs", f->ranks ? f->bus_factor * rate : NAN);
     if (f->ranks && !f->uncounted) {
-        json_object_set_new(micro, "bytes_sent", json_integer((json_int_t)f->sent.bytes_sent));
-        json_object_set_new(micro, "messages_sent",
-                            json_integer((json_int_t)f->sent.messages_sent));
+        ls_put_integer(micro, "bytes_sent", f->sent.bytes_sent);
+        ls_put_integer(micro, "messages_sent", f->sent.messages_sent);
     }
-    if (f->flops > 0) {
-        json_object_set_new(micro, "gflops", json_real(f->flops / f->ns.median));
-        if (f->roof_ns <= 0)
-            json_object_set_new(micro, "roof_share",
-                                json_real(f->flops / (f->ns.median * 1e-9) / m->roof));
-    }
-    if (f->roof_ns > 0) {
-        json_object_set_new(micro, "roof_share", json_real(f->roof_ns / f->ns.median));
-        json_object_set_new(micro, "roof_us", json_real(f->roof_ns * 1e-3));
-        json_object_set_new(micro, "roof", json_string(f->roof));
-    }
+    ls_put_real(micro, "gflops", f->flops > 0 ? f->flops / f->ns.median : NAN);
+    if (own_roof || f->flops > 0)
+        ls_put_real(micro, "roof_share",
+                    own_roof ? f->roof_ns / f->ns.median
+                             : f->flops / (f->ns.median * 1e-9) / m->roof);
+    ls_put_real(micro, "roof_us", own_roof ? f->roof_ns * 1e-3 : NAN);
+    ls_put_text(micro, "roof", own_roof ? f->roof : NULL);
 }
 
 ls_status ls_micro_row(ls_micro *m, const ls_micro_figure *f)
 {
     ls_row_id id;
     LS_TRY(ls_row_id_make(&id));
-    double us = f->ns.median * 1e-3;
     json_t *micro = json_object();
-    json_object_set_new(micro, "op", json_string(f->op));
-    if (f->shape)
-        json_object_set_new(micro, "shape", json_string(f->shape));
+    ls_put_text(micro, "op", f->op);
+    ls_put_text(micro, "shape", f->shape);
     if (f->bytes)
-        json_object_set_new(micro, "size_bytes", json_integer((json_int_t)f->bytes));
+        ls_put_integer(micro, "size_bytes", f->bytes);
     if (f->count)
-        json_object_set_new(micro, "count", json_integer((json_int_t)f->count));
-    json_object_set_new(micro, "type", json_string("float"));
-    if (f->comm)
-        json_object_set_new(micro, "comm", json_string(f->comm));
-    if (f->redop)
-        json_object_set_new(micro, "redop", json_string(f->redop));
-    json_object_set_new(micro, "ranks", json_integer(f->ranks ? f->ranks : 1));
-    json_object_set_new(micro, "time_us", json_real(us));
-    if (f->ns.n) {
-        json_object_set_new(micro, "time_p10_us", json_real(f->ns.p10 * 1e-3));
-        json_object_set_new(micro, "time_p90_us", json_real(f->ns.p90 * 1e-3));
-        json_object_set_new(micro, "time_p99_us", json_real(f->ns.p99 * 1e-3));
-    }
+        ls_put_integer(micro, "count", f->count);
+    ls_put_text(micro, "type", "float");
+    ls_put_text(micro, "comm", f->comm);
+    ls_put_text(micro, "redop", f->redop);
+    ls_put_integer(micro, "ranks", f->ranks ? (uint64_t)f->ranks : 1);
+    ls_put_real(micro, "time_us", f->ns.median * 1e-3);
+    ls_put_real(micro, "time_p10_us", f->ns.n ? f->ns.p10 * 1e-3 : NAN);
+    ls_put_real(micro, "time_p90_us", f->ns.n ? f->ns.p90 * 1e-3 : NAN);
+    ls_put_real(micro, "time_p99_us", f->ns.n ? f->ns.p99 * 1e-3 : NAN);
     put_rates(micro, m, f);
-    if (f->host_ns > 0)
-        json_object_set_new(micro, "host_us", json_real(f->host_ns * 1e-3));
-    if (f->build_ns > 0)
-        json_object_set_new(micro, "build_us", json_real(f->build_ns * 1e-3));
+    ls_put_real(micro, "host_us", f->host_ns > 0 ? f->host_ns * 1e-3 : NAN);
+    ls_put_real(micro, "build_us", f->build_ns > 0 ? f->build_ns * 1e-3 : NAN);
     if (f->checked) {
-        json_object_set_new(micro, "wrong", json_integer((json_int_t)f->wrong));
+        ls_put_integer(micro, "wrong", f->wrong);
         m->wrong += f->wrong;
     }
-    if (f->kernel)
-        json_object_set_new(micro, "kernel", json_string(f->kernel));
-    if (m->network)
-        json_object_set_new(micro, "link", json_string(m->link_text));
+    ls_put_text(micro, "kernel", f->kernel);
+    ls_put_text(micro, "link", m->network ? m->link_text : NULL);
     json_t *row = json_pack("{s:i,s:s,s:s,s:o}", "schema", 1, "id", id.id, "timestamp",
                             id.timestamp, "micro", micro);
     if (f->reason) {

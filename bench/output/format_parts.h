@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* ---- Values (format_values.c) --------------------------------------------------------------- */
 
@@ -31,6 +32,11 @@ bool ls_row_step(const json_t *row, ls_interval *out);
 
 /** Puts a value (taken) where the path leads; groups are made as they are needed. */
 void ls_row_put(json_t *row, const char *path, json_t *value);
+
+/** Set a member, but for a value that does not apply: NaN, an infinity, NULL. */
+void ls_put_real(json_t *object, const char *name, double value);
+void ls_put_text(json_t *object, const char *name, const char *text);
+void ls_put_integer(json_t *object, const char *name, uint64_t value);
 
 /** The shortest decimal that reads back as the same double, always with a point or an exponent. */
 char *ls_real_text(double value, char text[32]);

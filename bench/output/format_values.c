@@ -6,6 +6,7 @@
  */
 #include "bench/output/format_parts.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -90,6 +91,23 @@ bool ls_row_step(const json_t *row, ls_interval *out)
                          json_number_value(json_array_get(ci95, 0)),
                          json_number_value(json_array_get(ci95, 1))};
     return out->low > 0 && out->low <= out->value && out->value <= out->high;
+}
+
+void ls_put_real(json_t *object, const char *name, double value)
+{
+    if (isfinite(value))
+        json_object_set_new(object, name, json_real(value));
+}
+
+void ls_put_text(json_t *object, const char *name, const char *text)
+{
+    if (text)
+        json_object_set_new(object, name, json_string(text));
+}
+
+void ls_put_integer(json_t *object, const char *name, uint64_t value)
+{
+    json_object_set_new(object, name, json_integer((json_int_t)value));
 }
 
 char *ls_real_text(double value, char text[32])

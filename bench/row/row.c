@@ -2,6 +2,7 @@
 /* Row of figures from a trial and its gate; see row.h. */
 #include "bench/row/row.h"
 
+#include "bench/output/format_parts.h"
 #include "bench/row/provenance.h"
 #include "bench/row/row_case.h"
 #include "bench/row/row_ps.h"
@@ -13,23 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Puts a real where it is a number; NaN means that it does not apply. */
-static void put_real(json_t *object, const char *name, double value)
-{
-    if (isfinite(value))
-        json_object_set_new(object, name, json_real(value));
-}
-
-static void put_integer(json_t *object, const char *name, uint64_t value)
-{
-    json_object_set_new(object, name, json_integer((json_int_t)value));
-}
-
-static void put_text(json_t *object, const char *name, const char *value)
-{
-    json_object_set_new(object, name, json_string(value));
-}
 
 /* Why the row is not ok: the gate's finding, the trial's, or that it could not run. */
 static json_t *result_group(const ls_row_facts *f)
@@ -52,9 +36,8 @@ static json_t *result_group(const ls_row_facts *f)
         status = "failed";
         reason = f->gate->diverged;
     }
-    put_text(group, "status", status);
-    if (reason)
-        put_text(group, "reason", reason);
+    ls_put_text(group, "status", status);
+    ls_put_text(group, "reason", reason);
     return group;
 }
 
@@ -95,8 +78,8 @@ static void put_rates(json_t *group, const ls_row_facts *f, const ls_statistics 
                              ls_session_samples(&trial->session, warmup) - trial->discarded_samples;
     const double mean = (double)samples / ((trial->timed_ms - trial->discarded_ms) * 1e-3);
     const bool alone = ls_strategy_serves(f->plan->strategy) && ls_ps_by_arrival(&job->ps);
-    put_real(group, "samples_per_s", alone ? mean : (double)job->batch / (s->median * 1e-3));
-    put_real(group, "samples_per_s_mean", mean);
+    ls_put_real(group, "samples_per_s", alone ? mean : (double)job->batch / (s->median * 1e-3));
+    ls_put_real(group, "samples_per_s_mean", mean);
 }
 
 static json_t *time_group(const ls_row_facts *f)
@@ -107,42 +90,42 @@ static json_t *time_group(const ls_row_facts *f)
     ls_run_info info;
     trial->session.run->kind->describe(trial->session.run, &info);
     json_t *group = json_object(), *step = json_object();
-    put_real(step, "mean", ls_trial_mean_ms(trial));
-    put_real(step, "median", s.median);
-    put_real(step, "p10", s.p10);
-    put_real(step, "p90", s.p90);
-    put_real(step, "p99", s.p99);
+    ls_put_real(step, "mean", ls_trial_mean_ms(trial));
+    ls_put_real(step, "median", s.median);
+    ls_put_real(step, "p10", s.p10);
+    ls_put_real(step, "p90", s.p90);
+    ls_put_real(step, "p99", s.p99);
     json_object_set_new(step, "ci95", json_pack("[f,f]", f->ci95[0], f->ci95[1]));
-    put_integer(step, "n", s.n);
+    ls_put_integer(step, "n", s.n);
     json_object_set_new(group, "step_ms", step);
     if (trial->discarded)
-        put_integer(group, "discarded", trial->discarded);
-    put_integer(group, "blocks", trial->blocks);
-    put_real(group, "timed_s", trial->timed_ms * 1e-3);
+        ls_put_integer(group, "discarded", trial->discarded);
+    ls_put_integer(group, "blocks", trial->blocks);
+    ls_put_real(group, "timed_s", trial->timed_ms * 1e-3);
     put_rates(group, f, &s);
     if (f->baseline_ms > 0) {
         double speedup = f->baseline_ms / (s.median / (double)plan->job.batch);
-        put_real(group, "speedup", speedup);
-        put_real(group, "efficiency",
+        ls_put_real(group, "speedup", speedup);
+        ls_put_real(group, "efficiency",
                  speedup / (ls_strategy_serves(plan->strategy) ? ls_job_replicas(&plan->job)
                                                                : plan->all_devices));
     }
     if (f->exact_cost > 0) /* exact mode over fast mode */
-        put_real(group, "exact_cost", f->exact_cost);
+        ls_put_real(group, "exact_cost", f->exact_cost);
     if (f->roof_flops > 0) {
-        put_real(group, "mfu", step_flops(plan) / (s.median * 1e-3 * f->roof_flops));
-        put_real(group, "roof_gflops", f->roof_flops * 1e-9);
+        ls_put_real(group, "mfu", step_flops(plan) / (s.median * 1e-3 * f->roof_flops));
+        ls_put_real(group, "roof_gflops", f->roof_flops * 1e-9);
     }
     if (info.program.nodes) /* else steps are put one by one */
-        put_real(group, "build_ms", (double)info.program.build_ns * 1e-6);
-    put_real(group, "data_ms", (double)plan->data->read_ns * 1e-6); /* waited for at the start */
-    put_real(group, "setup_ms", (double)trial->session.setup_ns * 1e-6);
+        ls_put_real(group, "build_ms", (double)info.program.build_ns * 1e-6);
+    ls_put_real(group, "data_ms", (double)plan->data->read_ns * 1e-6); /* waited for at the start */
+    ls_put_real(group, "setup_ms", (double)trial->session.setup_ns * 1e-6);
     if (trial->reopened) /* each time, in the mean; in no step */
-        put_real(group, "reopen_ms", (double)trial->reopen_ns * 1e-6 / (double)trial->reopened);
+        ls_put_real(group, "reopen_ms", (double)trial->reopen_ns * 1e-6 / (double)trial->reopened);
     ls_statistics_compute(trial->put_ns, trial->puts, &s);
-    put_real(group, "host_us", s.median * 1e-3);
+    ls_put_real(group, "host_us", s.median * 1e-3);
     if (f->harness_ns > 0)
-        put_real(group, "harness_us", f->harness_ns * 1e-3);
+        ls_put_real(group, "harness_us", f->harness_ns * 1e-3);
     return group;
 }
 
@@ -168,9 +151,9 @@ static json_t *pipeline_group(const ls_trial *trial)
     if (!isfinite(trial->bubble))
         return group;
     double p = (double)ls_job_places(&trial->session.job), m = trial->session.job.microbatches;
-    put_real(group, "bubble", trial->bubble);
-    put_real(group, "bubble_formula", trial->bubble_formula);
-    put_real(group, "bubble_equal", (p - 1) / (m + p - 1));
+    ls_put_real(group, "bubble", trial->bubble);
+    ls_put_real(group, "bubble_formula", trial->bubble_formula);
+    ls_put_real(group, "bubble_equal", (p - 1) / (m + p - 1));
     return group;
 }
 
@@ -180,8 +163,8 @@ static json_t *train_group(const ls_row_facts *f)
     const ls_case *c = f->plan->config;
     json_t *group = json_object();
     if (trial->session.step) {
-        put_real(group, "loss_first", trial->loss_first);
-        put_real(group, "loss_last", trial->loss_last);
+        ls_put_real(group, "loss_first", trial->loss_first);
+        ls_put_real(group, "loss_last", trial->loss_last);
     }
     if (trial->losses && trial->timed_done) {
         json_t *losses = json_array();
@@ -190,14 +173,14 @@ static json_t *train_group(const ls_row_facts *f)
                                                                      : json_null());
         json_object_set_new(group, "losses", losses);
     }
-    put_real(group, "accuracy", trial->accuracy);
+    ls_put_real(group, "accuracy", trial->accuracy);
     if (trial->target_reached) {
-        put_integer(group, "steps_to_target", trial->steps_to_target);
-        put_real(group, "seconds_to_target", trial->ms_to_target * 1e-3);
+        ls_put_integer(group, "steps_to_target", trial->steps_to_target);
+        ls_put_real(group, "seconds_to_target", trial->ms_to_target * 1e-3);
     }
     if (c->target_kind != LS_TARGET_NONE) {
         json_t *target = json_object();
-        put_real(target, c->target_kind == LS_TARGET_LOSS ? "loss" : "accuracy", c->target);
+        ls_put_real(target, c->target_kind == LS_TARGET_LOSS ? "loss" : "accuracy", c->target);
         json_object_set_new(group, "target", target);
     }
     return group;
@@ -207,30 +190,30 @@ static json_t *equivalence_group(const ls_row_facts *f)
 {
     const ls_gate *gate = f->gate;
     json_t *group = json_object();
-    put_text(group, "grade", gate->grade);
+    ls_put_text(group, "grade", gate->grade);
     if (gate->compared) {
         json_object_set_new(group, "pass", json_boolean(gate->pass));
-        put_integer(group, "max_ulp", gate->max_ulp);
-        put_real(group, "max_rel", gate->max_rel);
-        put_real(group, "bound", gate->bound); /* exact: 0, no difference at all */
-        put_integer(group, "steps", gate->steps);
+        ls_put_integer(group, "max_ulp", gate->max_ulp);
+        ls_put_real(group, "max_rel", gate->max_rel);
+        ls_put_real(group, "bound", gate->bound); /* exact: 0, no difference at all */
+        ls_put_integer(group, "steps", gate->steps);
     }
     if (gate->checked) {
         json_object_set_new(group, "pass", json_boolean(gate->pass));
-        put_integer(group, "steps", gate->steps);
+        ls_put_integer(group, "steps", gate->steps);
     }
-    put_real(group, "gradient_rel", gate->gradient_rel);
-    put_real(group, "library_rel", gate->library_rel);
-    put_real(group, "kernels", gate->kernels_rel);
+    ls_put_real(group, "gradient_rel", gate->gradient_rel);
+    ls_put_real(group, "library_rel", gate->library_rel);
+    ls_put_real(group, "kernels", gate->kernels_rel);
     if (*gate->kernels_compared)
-        put_text(group, "kernels_compared", gate->kernels_compared);
-    put_text(group, "oracle", gate->oracle);
+        ls_put_text(group, "kernels_compared", gate->kernels_compared);
+    ls_put_text(group, "oracle", gate->oracle);
     if (f->trial && *f->trial->digest)
-        put_text(group, "digest", f->trial->digest);
+        ls_put_text(group, "digest", f->trial->digest);
     else if (!f->trial && gate->compared && *gate->reference_digest)
-        put_text(group, "digest", gate->digest);
+        ls_put_text(group, "digest", gate->digest);
     if (*gate->reference_digest)
-        put_text(group, "reference_digest", gate->reference_digest);
+        ls_put_text(group, "reference_digest", gate->reference_digest);
     return group;
 }
 
@@ -242,15 +225,15 @@ static json_t *device_memory(const ls_trial *trial, size_t index)
     size_t peak = 0;
     ls_memory_formula formula = run->kind->memory(run, index);
     json_t *device = json_object(), *expected = json_object();
-    put_text(device, "device", ls_device_describe(session->devices[index])->text);
+    ls_put_text(device, "device", ls_device_describe(session->devices[index])->text);
     for (ls_memory_use use = 0; use < LS_MEMORY_USES; use++) {
-        put_integer(device, ls_memory_use_name(use), ledger.in_use[use]);
-        put_integer(expected, ls_memory_use_name(use), formula.bytes[use]);
+        ls_put_integer(device, ls_memory_use_name(use), ledger.in_use[use]);
+        ls_put_integer(expected, ls_memory_use_name(use), formula.bytes[use]);
         peak += formula.bytes[use];
     }
-    put_integer(expected, "peak", peak);
-    put_integer(device, "reserved", ledger.reserved);
-    put_integer(device, "peak", ledger.in_use_peak);
+    ls_put_integer(expected, "peak", peak);
+    ls_put_integer(device, "reserved", ledger.reserved);
+    ls_put_integer(device, "peak", ledger.in_use_peak);
     json_object_set_new(device, "formula", expected);
     return device;
 }
@@ -263,9 +246,9 @@ static json_t *memory_group(const ls_row_facts *f)
         json_array_append_new(devices, device_memory(trial, i));
     json_object_set_new(group, "devices", devices);
     if (trial->timed_done)
-        put_real(group, "growth_per_step", ls_growth_per_step(&trial->growth));
+        ls_put_real(group, "growth_per_step", ls_growth_per_step(&trial->growth));
     if (trial->rss_peak && !f->shared)
-        put_integer(group, "rss_peak", trial->rss_peak);
+        ls_put_integer(group, "rss_peak", trial->rss_peak);
     return group;
 }
 
@@ -284,9 +267,9 @@ static void put_copies(json_t *group, const ls_session *session)
     if (!any_gpu || session->device_count == 1)
         return;
     json_t *copies = json_object();
-    put_integer(copies, "peer_bytes", all.peer_bytes);
-    put_integer(copies, "staged_bytes", all.staged_bytes);
-    put_integer(copies, "host_bytes", all.host_bytes);
+    ls_put_integer(copies, "peer_bytes", all.peer_bytes);
+    ls_put_integer(copies, "staged_bytes", all.staged_bytes);
+    ls_put_integer(copies, "host_bytes", all.host_bytes);
     json_object_set_new(group, "copies_put", copies);
 }
 
@@ -297,10 +280,10 @@ static json_t *traffic_group(const ls_trial *trial)
     put_copies(group, &trial->session);
     if (!trial->counted)
         return group;
-    put_integer(group, "bytes_sent", trial->sent.bytes_sent);
-    put_integer(group, "messages_sent", trial->sent.messages_sent);
-    put_integer(group, "bytes_formula", trial->formula.bytes_sent);
-    put_integer(group, "messages_formula", trial->formula.messages_sent);
+    ls_put_integer(group, "bytes_sent", trial->sent.bytes_sent);
+    ls_put_integer(group, "messages_sent", trial->sent.messages_sent);
+    ls_put_integer(group, "bytes_formula", trial->formula.bytes_sent);
+    ls_put_integer(group, "messages_formula", trial->formula.messages_sent);
     return group;
 }
 
@@ -310,18 +293,18 @@ static json_t *program_group(const ls_trial *trial)
     trial->session.run->kind->describe(trial->session.run, &info);
     json_t *group = json_object();
     if (ls_plan_mixes_kinds(trial->session.plan) && trial->session.plan->config->capture) {
-        put_text(group, "uncaptured", "the host orders the queues of a CPU and a GPU");
+        ls_put_text(group, "uncaptured", "the host orders the queues of a CPU and a GPU");
         return group;
     }
     if (!info.program.nodes) {
         json_decref(group);
         return NULL;
     }
-    put_integer(group, "nodes", info.program.nodes);
-    put_integer(group, "bytes", info.program.bytes);
+    ls_put_integer(group, "nodes", info.program.nodes);
+    ls_put_integer(group, "bytes", info.program.bytes);
     if (trial->session.plan->devices->kind == LS_DEVICE_CPU) { /* others are not counted */
-        put_integer(group, "reorders", info.program.reorders);
-        put_integer(group, "reordered_bytes", info.program.reordered_bytes);
+        ls_put_integer(group, "reorders", info.program.reorders);
+        ls_put_integer(group, "reordered_bytes", info.program.reordered_bytes);
     }
     return group;
 }
@@ -383,12 +366,11 @@ ls_status ls_row_build(const ls_row_facts *f, json_t **out)
     LS_TRY(ls_row_id_make(&id));
     LS_TRY(provenance_group(f, &provenance));
     json_t *row = json_object();
-    put_integer(row, "schema", LS_ROW_SCHEMA);
-    put_text(row, "id", id.id);
-    put_text(row, "timestamp", id.timestamp);
-    put_text(row, "command", request->command);
-    if (request->label)
-        put_text(row, "label", request->label);
+    ls_put_integer(row, "schema", LS_ROW_SCHEMA);
+    ls_put_text(row, "id", id.id);
+    ls_put_text(row, "timestamp", id.timestamp);
+    ls_put_text(row, "command", request->command);
+    ls_put_text(row, "label", request->label);
     put_group(row, "case", ls_row_case(f));
     put_group(row, "result", result_group(f));
     bool keeps_time = f->trial && f->trial->timed_done && !f->trial->failed && !f->error &&
@@ -420,8 +402,8 @@ void ls_row_mark_error(json_t *row, const char *reason)
 {
     static const char *const timed[] = {"time", "waterfall", "gap", "pipeline"};
     json_t *result = json_object_get(row, "result");
-    put_text(result, "status", "error");
-    put_text(result, "reason", reason);
+    ls_put_text(result, "status", "error");
+    ls_put_text(result, "reason", reason);
     for (size_t i = 0; i < sizeof timed / sizeof *timed; i++)
         json_object_del(row, timed[i]);
 }

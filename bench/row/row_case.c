@@ -3,21 +3,12 @@
 #include "bench/row/row_case.h"
 
 #include "bench/case/case_facts.h"
+#include "bench/output/format_parts.h"
 #include "impl/ps/ps_layout.h"
 #include "impl/slice.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-
-static void put_integer(json_t *object, const char *name, uint64_t value)
-{
-    json_object_set_new(object, name, json_integer((json_int_t)value));
-}
-
-static void put_text(json_t *object, const char *name, const char *value)
-{
-    json_object_set_new(object, name, json_string(value));
-}
 
 /* Samples of the full batch that device i of this process takes. */
 static int64_t slice_of(const ls_plan_of_case *plan, int64_t i)
@@ -56,7 +47,7 @@ static void put_place(json_t *group, const ls_plan_of_case *plan)
                 task, ls_device_name_text(&plan->devices[place % here], device));
     }
     if (stream && fclose(stream) == 0)
-        put_text(group, "model_parallel_place", text);
+        ls_put_text(group, "model_parallel_place", text);
     free(text);
 }
 
@@ -67,20 +58,20 @@ static void put_training(json_t *group, const ls_row_facts *f)
     const ls_case *c = plan->config;
     const ls_job *job = &plan->job;
     char text[256];
-    put_text(group, "scaling", c->scaling == LS_SCALING_WEAK ? "weak" : "strong");
-    put_integer(group, "steps", (uint64_t)plan->timed);
-    put_integer(group, "warmup", (uint64_t)plan->warmup);
+    ls_put_text(group, "scaling", c->scaling == LS_SCALING_WEAK ? "weak" : "strong");
+    ls_put_integer(group, "steps", (uint64_t)plan->timed);
+    ls_put_integer(group, "warmup", (uint64_t)plan->warmup);
     if (job->epochs)
-        put_integer(group, "epochs", (uint64_t)c->epochs);
+        ls_put_integer(group, "epochs", (uint64_t)c->epochs);
     if (!f->place->request->verify)
-        put_integer(group, "blocks", (uint64_t)f->place->request->blocks);
-    put_integer(group, "seed", c->seed);
+        ls_put_integer(group, "blocks", (uint64_t)f->place->request->blocks);
+    ls_put_integer(group, "seed", c->seed);
     json_object_set_new(group, "shuffle", json_boolean(c->shuffle));
-    put_text(group, "optimizer", ls_optimizer_text(&job->optimizer, text, sizeof text));
-    json_object_set_new(group, "lr", json_real(job->schedule.initial));
-    put_text(group, "reduce", job->exact ? "exact" : "fast");
+    ls_put_text(group, "optimizer", ls_optimizer_text(&job->optimizer, text, sizeof text));
+    ls_put_real(group, "lr", job->schedule.initial);
+    ls_put_text(group, "reduce", job->exact ? "exact" : "fast");
     if (job->exact)
-        put_integer(group, "micro_shards", (uint64_t)job->micro_shards);
+        ls_put_integer(group, "micro_shards", (uint64_t)job->micro_shards);
 }
 
 /* Where to put the options that strategies, models and data declare. */
@@ -102,7 +93,7 @@ static void put_own(void *context, const ls_declared_option *option)
     else if (option->type == LS_DECLARED_SWITCH)
         json_object_set_new(own->group, name, json_boolean(number));
     else
-        put_text(own->group, name,
+        ls_put_text(own->group, name,
                  option->type == LS_DECLARED_WORD ? option->words[number]
                                                   : ls_declared_text(values, option));
 }
@@ -112,8 +103,8 @@ static void put_strategy(json_t *group, const ls_plan_of_case *plan)
 {
     const ls_job *job = &plan->job;
     if (plan->strategy->reduces) {
-        put_text(group, "allreduce", job->allreduce->name);
-        put_integer(group, "bucket_bytes",
+        ls_put_text(group, "allreduce", job->allreduce->name);
+        ls_put_integer(group, "bucket_bytes",
                     job->bucket_bytes == SIZE_MAX
                         ? plan->model->graph->variables.elements * sizeof(float)
                         : job->bucket_bytes);
@@ -129,13 +120,13 @@ static void put_injected(json_t *group, const ls_case *c)
     char text[256];
     if (c->flip_device >= 0) {
         snprintf(text, sizeof text, "bitflip=%d:%lld", c->flip_device, (long long)c->flip_step);
-        put_text(group, "inject", text);
+        ls_put_text(group, "inject", text);
     }
     if (c->fault.kind)
-        put_text(group, "inject", ls_fault_text(&c->fault, text, sizeof text));
+        ls_put_text(group, "inject", ls_fault_text(&c->fault, text, sizeof text));
     if (c->delay_rank >= 0) {
         snprintf(text, sizeof text, "delay=%d:%gms", c->delay_rank, (double)c->delay_ns * 1e-6);
-        put_text(group, "inject", text);
+        ls_put_text(group, "inject", text);
     }
 }
 
@@ -150,32 +141,32 @@ json_t *ls_row_case(const ls_row_facts *f)
         json_array_append_new(devices, json_string(ls_device_name_text(&plan->devices[i], text)));
         json_array_append_new(batches, json_integer(slice_of(plan, (int64_t)i)));
     }
-    put_text(group, "model", plan->model->name);
-    put_text(group, "data", *c->data ? c->data : plan->model->kind->default_data);
+    ls_put_text(group, "model", plan->model->name);
+    ls_put_text(group, "data", *c->data ? c->data : plan->model->kind->default_data);
     ls_case_each_own(c, put_own, &(own_options){group, c});
-    put_text(group, "strategy", plan->strategy->name);
+    ls_put_text(group, "strategy", plan->strategy->name);
     if (plan->soft_placed)
-        put_text(group, "devices_asked", c->devices);
+        ls_put_text(group, "devices_asked", c->devices);
     json_object_set_new(group, "devices", devices);
-    put_integer(group, "ranks", (uint64_t)c->ranks);
-    put_integer(group, "hosts", (uint64_t)(job->comm ? f->place->request->processes->hosts : 1));
-    put_integer(group, "batch_global", (uint64_t)job->batch);
+    ls_put_integer(group, "ranks", (uint64_t)c->ranks);
+    ls_put_integer(group, "hosts", (uint64_t)(job->comm ? f->place->request->processes->hosts : 1));
+    ls_put_integer(group, "batch_global", (uint64_t)job->batch);
     json_object_set_new(group, "batch_per_device", batches);
     put_training(group, f);
     put_strategy(group, plan);
-    put_text(group, "comm", job->transport->name);
-    put_text(group, "memory",
+    ls_put_text(group, "comm", job->transport->name);
+    ls_put_text(group, "memory",
              *c->memory_text                        ? c->memory_text
              : plan->devices->kind == LS_DEVICE_GPU ? "all"
                                                     : "growth");
     if (*c->link_text)
-        put_text(group, "link", c->link_text);
+        ls_put_text(group, "link", c->link_text);
     put_injected(group, c);
     if (plan->devices->kind == LS_DEVICE_GPU) /* others have one arithmetic */
-        put_text(group, "math", c->math == LS_MATH_TF32 ? "tf32" : "float32");
+        ls_put_text(group, "math", c->math == LS_MATH_TF32 ? "tf32" : "float32");
     if (plan->devices->kind == LS_DEVICE_GPU && ls_case_convolves(c))
-        put_text(group, "convolution", ls_convolution_name(c->convolution));
+        ls_put_text(group, "convolution", ls_convolution_name(c->convolution));
     json_object_set_new(group, "capture", json_boolean(job->capture));
-    put_integer(group, "parameters", plan->model->graph->variables.elements);
+    ls_put_integer(group, "parameters", plan->model->graph->variables.elements);
     return group;
 }

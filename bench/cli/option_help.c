@@ -2,6 +2,7 @@
 /* Option help: what the option table says to people: the lines of `--help`, and the refusal of a
  * name that it does not have with the nearest one that it has. */
 #include "bench/cli/option_table.h"
+#include "bench/output/format_parts.h"
 
 #include <string.h>
 
@@ -81,37 +82,17 @@ ls_status ls_option_require(const char *name, size_t length, unsigned command, c
 
 enum { WIDTH = 80, INDENT = 6 };
 
-/* Words in lines of at most WIDTH columns, each line after `indent` blanks; the first is begun, at
- * column `at`. */
-static void print_wrapped(FILE *stream, const char *text, int at, int indent)
-{
-    for (const char *word = text + strspn(text, " "); *word; word += strspn(word, " ")) {
-        const int length = (int)strcspn(word, " ");
-        if (at > indent && at + 1 + length > WIDTH) {
-            fputc('\n', stream);
-            at = 0;
-        }
-        if (at < indent)
-            at += fprintf(stream, "%*s", indent - at, "");
-        else if (at > indent)
-            at += fprintf(stream, " ");
-        at += fprintf(stream, "%.*s", length, word);
-        word += length;
-    }
-    fputc('\n', stream);
-}
-
 static void print_option(FILE *stream, const ls_option *option)
 {
     char text[640], concerned[256];
     snprintf(text, sizeof text, "(default: %s%s%s)", option->fallback,
              *option->unit ? "; unit: " : "", option->unit);
-    const int at = fprintf(stream, option->is_switch ? "  --%s [%s]" : "  --%s %s", option->name,
-                           option->placeholder);
-    print_wrapped(stream, text, at, INDENT);
+    const int at = fprintf(stream, option->is_switch ? "  --%s [%s] " : "  --%s %s ",
+                           option->name, option->placeholder);
+    ls_text_wrap(stream, text, at, INDENT, WIDTH);
     ls_option_concerns(option, concerned, sizeof concerned);
     snprintf(text, sizeof text, "%s%s%s", option->help, *concerned ? "; concerns " : "", concerned);
-    print_wrapped(stream, text, 0, INDENT);
+    ls_text_wrap(stream, text, 0, INDENT, WIDTH);
 }
 
 void ls_option_help(FILE *stream, unsigned command)

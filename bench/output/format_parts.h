@@ -54,6 +54,10 @@ char *ls_value_text(const json_t *value);
 /** JSON, members in the order of the row; `indent` spaces a level, or negative: on one line. */
 void ls_json_print(FILE *stream, const json_t *value, int indent);
 
+/** Prints a text in lines of `width`, broken at blanks; lines after the first begin with `indent`
+ *  blanks, so does the first one if `at` is 0. `at`: where the first one begins. */
+void ls_text_wrap(FILE *stream, const char *text, int at, int indent, int width);
+
 /** The paths of all fields that a row may have, in the order of CSV; a path lives for the call. */
 typedef void (*ls_path_visit)(void *context, const char *path);
 void ls_row_paths(ls_path_visit visit, void *context);
@@ -73,6 +77,7 @@ typedef enum ls_cell {
     LS_CELL_PERCENT, /**< of a share */
     LS_CELL_WHOLE,   /**< the same without decimals */
     LS_CELL_SHARE,   /**< four decimals */
+    LS_CELL_BYTES,   /**< "1.5 MiB" */
     LS_CELL_HALF,    /**< of {median, ci95}: half the interval in % of the median */
     LS_CELL_GATE,    /**< of `equivalence`: the grade, or "failed" */
     LS_CELL_STATUS,  /**< of `result`: the status, then the warnings */

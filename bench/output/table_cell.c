@@ -2,6 +2,8 @@
 /* Cells of tables, and texts on a terminal; see table_parts.h. */
 #include "bench/output/table_parts.h"
 
+#include "common/base/numbers.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,6 +108,8 @@ static void write_number(ls_cell kind, const json_t *value, char *cell)
         snprintf(cell, LS_CELL_SIZE, "%.4f", number);
     else if (kind == LS_CELL_RATIO)
         snprintf(cell, LS_CELL_SIZE, "%.2f", number);
+    else if (kind == LS_CELL_BYTES)
+        ls_format_bytes(number, cell);
     else if (kind == LS_CELL_VALUE && json_is_real(value))
         snprintf(cell, LS_CELL_SIZE, "%.6g", number);
 }

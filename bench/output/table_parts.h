@@ -27,10 +27,6 @@ char *ls_row_reason(const json_t *row);
 
 bool ls_row_is_bad(const json_t *row); /**< its status is neither ok nor absent */
 
-/** Prints a text in lines of `width`, broken at blanks; lines after the first begin with `indent`
- *  blanks, so does the first one if `at` is 0. `at`: where the first one begins. */
-void ls_text_wrap(FILE *stream, const char *text, int at, int indent, int width);
-
 /* ---- Options (table_options.c) --------------------------------------------------------------
  *
  * A group `case` has the options of its case, and some fields that follow from them (the batch of

@@ -102,23 +102,6 @@ static ls_status check_options(const ls_option_set *set, const results_verb *ver
     return LS_OK;
 }
 
-ls_status ls_results_writer(ls_results_task *task, FILE *stream, const ls_columns *columns,
-                            bool own, ls_writer **out)
-{
-    const ls_format *table = task->form;
-    if (!table)
-        LS_TRY(ls_format_find("table", &table));
-    LS_TRY(ls_writer_open(table, stream, out));
-    ls_writer_hold(*out);
-    if (task->chosen.columns.count > 0)
-        ls_writer_choose(*out, &task->chosen.columns);
-    else if (own)
-        ls_writer_choose(*out, columns);
-    else
-        ls_writer_set_columns(*out, columns);
-    return LS_OK;
-}
-
 static ls_status open_and_run(ls_results_task *task, const results_verb *verb)
 {
     const bool writes = verb->run == ls_results_import ||

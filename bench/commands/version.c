@@ -24,16 +24,15 @@ static const char *const absent[] = {
 
 void ls_version_print(FILE *stream)
 {
-    size_t count;
-    const ls_library *libraries = ls_libraries(&count);
-    char scratch[32];
+    ls_library libraries[LS_LIBRARIES_MOST];
+    const size_t count = ls_libraries(libraries);
     fprintf(stream, "lockstep %s\n", LS_VERSION);
     fprintf(stream, "  %-10s %s%s\n", "commit", LS_GIT_COMMIT, LS_GIT_DIRTY ? " (changed)" : "");
     fprintf(stream, "  %-10s %s\n", "build", LS_BUILD_TYPE);
     fprintf(stream, "  %-10s %s\n", "compiler", LS_COMPILER);
     fprintf(stream, "  %-10s %s\n", "flags", LS_COMPILER_FLAGS);
     for (size_t i = 0; i < count; i++)
-        fprintf(stream, "  %-10s %s\n", libraries[i].name, libraries[i].version(scratch));
+        fprintf(stream, "  %-10s %s\n", libraries[i].name, libraries[i].version);
     for (size_t i = 0; absent[i]; i++)
         fprintf(stream, "  %-10s not in this build\n", absent[i]);
 }

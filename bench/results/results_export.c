@@ -49,12 +49,6 @@ static ls_status collect(void *context, int64_t number, const json_t *row)
     return LS_OK;
 }
 
-static ls_status write_row(void *context, int64_t number, const json_t *row)
-{
-    (void)number;
-    return ls_writer_row(context, row);
-}
-
 static ls_status write_rows(ls_results_task *task, const export_form *form, FILE *stream)
 {
     if (form->write) {
@@ -66,12 +60,8 @@ static ls_status write_rows(ls_results_task *task, const export_form *form, FILE
         json_decref(rows);
         return status;
     }
-    ls_writer *writer;
     LS_TRY(ls_format_find(form->name, &task->form));
-    LS_TRY(ls_results_writer(task, stream, NULL, false, &writer));
-    ls_status status =
-        ls_selection_each(&task->selection, task->results, LS_ROWS_WHOLE, write_row, writer, NULL);
-    return ls_status_first(status, ls_writer_close(writer));
+    return ls_results_write(task, stream, NULL);
 }
 
 static ls_status refuse_file(const char *path, int error)

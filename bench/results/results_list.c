@@ -60,17 +60,10 @@ static ls_status collect(void *context, int64_t number, const json_t *row)
     return LS_OK;
 }
 
-static ls_status write_row(void *context, int64_t number, const json_t *row)
-{
-    (void)number;
-    return ls_writer_row(context, row);
-}
-
 /* As a table, for which all rows are looked at first. */
 static ls_status list_table(ls_results_task *task, size_t *count)
 {
     json_t *rows = json_array();
-    ls_writer *writer = NULL;
     bool brief = true;
     for (size_t i = 0; i < task->chosen.columns.count; i++)
         brief = brief && ls_results_brief_has(task->chosen.key[i].path);
@@ -82,12 +75,10 @@ static ls_status list_table(ls_results_task *task, size_t *count)
     ls_status status = ls_selection_each(&task->selection, task->results,
                                          brief ? LS_ROWS_BRIEF : LS_ROWS_WHOLE, collect, &c, count);
     if (!status && *count > 0)
-        status = ls_results_writer(
-            task, stdout, is_one_command(rows) ? &ranked_columns : &list_columns, false, &writer);
-    for (size_t i = 0; i < json_array_size(rows) && !status; i++)
-        status = ls_writer_row(writer, json_array_get(rows, i));
+        status = ls_results_print(task, is_one_command(rows) ? &ranked_columns : &list_columns,
+                                  false, rows);
     json_decref(rows);
-    return ls_status_first(status, ls_writer_close(writer));
+    return status;
 }
 
 static bool is_format(const ls_results_task *task, const char *name)
@@ -99,15 +90,8 @@ ls_status ls_results_list(ls_results_task *task)
 {
     size_t count = 0;
     const bool table = !task->form || is_format(task, "table");
-    if (table || is_format(task, "md")) {
-        LS_TRY(list_table(task, &count));
-    } else {
-        ls_writer *writer;
-        LS_TRY(ls_results_writer(task, stdout, NULL, false, &writer));
-        ls_status status = ls_selection_each(&task->selection, task->results, LS_ROWS_WHOLE,
-                                             write_row, writer, &count);
-        LS_TRY(ls_status_first(status, ls_writer_close(writer)));
-    }
+    LS_TRY(table || is_format(task, "md") ? list_table(task, &count)
+                                          : ls_results_write(task, stdout, &count));
     if (count == 0)
         fprintf(stderr, "lockstep: results: %s: no rows%s\n", task->file,
                 task->selection.filter || *task->selection.since ? " that fit" : "");

@@ -65,23 +65,16 @@ static void print_text(const json_t *row)
     free(bound);
 }
 
-static ls_status write_formatted(ls_results_task *task, const json_t *row)
-{
-    ls_writer *writer;
-    LS_TRY(ls_results_writer(task, stdout, NULL, false, &writer));
-    ls_status status = ls_writer_row(writer, row);
-    return ls_status_first(status, ls_writer_close(writer));
-}
-
 ls_status ls_results_show(ls_results_task *task)
 {
     json_t *row;
     ls_status status = LS_OK;
     LS_TRY(ls_selection_one(task->results, task->set->operands[1], &row));
+    json_t *rows = json_pack("[o]", row);
     if (task->form || task->chosen.columns.count > 0)
-        status = write_formatted(task, row);
+        status = ls_results_print(task, NULL, false, rows);
     else
         print_text(row);
-    json_decref(row);
+    json_decref(rows);
     return status;
 }

@@ -126,12 +126,7 @@ static ls_status print(ls_results_task *task, const json_t *commits)
         {"by", "by", 0, true, LS_CELL_TEXT, 0}};
     const ls_columns columns = {
         .column = column, .count = sizeof column / sizeof *column, .alone = true};
-    ls_writer *writer;
-    LS_TRY(ls_results_writer(task, stdout, &columns, true, &writer));
-    ls_status status = LS_OK;
-    for (size_t i = 0; i < json_array_size(commits) && !status; i++)
-        status = ls_writer_row(writer, json_array_get(commits, i));
-    return ls_status_first(status, ls_writer_close(writer));
+    return ls_results_print(task, &columns, true, commits);
 }
 
 static ls_status analyse(ls_results_task *task, trend *t)

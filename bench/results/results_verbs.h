@@ -27,10 +27,13 @@ ls_status ls_results_prune(ls_results_task *task);
 ls_status ls_results_check_export(const ls_option_set *set);
 ls_status ls_results_check_prune(const ls_option_set *set);
 
-/** A writer of --format (else "table") on a stream, with these columns unless --columns names
+/** Prints an array of rows by --format (else "table"), with these columns unless --columns names
  *  others; `own`: in all formats, since the rows are no rows of a run. */
-ls_status ls_results_writer(ls_results_task *task, FILE *stream, const ls_columns *columns,
-                            bool own, ls_writer **out);
+ls_status ls_results_print(const ls_results_task *task, const ls_columns *columns, bool own,
+                           const json_t *rows);
+
+/** Writes the selected rows, whole, one by one; *count, which may be NULL, says how many. */
+ls_status ls_results_write(const ls_results_task *task, FILE *stream, size_t *count);
 
 /** In plain words what bounds the row's step, in at most three lines, each with its newline; ""
  *  where the row has no waterfall. Owned by the caller (free). */

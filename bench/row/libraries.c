@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Libraries: versions are those of the libraries loaded (of hwloc, which does
- * not tell, its headers'; of CUDA, cuBLAS, cuDNN and NCCL, which are
- * looked for when a GPU is used, the build's); see libraries.h. */
+/* Libraries: versions are those of the libraries loaded (of hwloc, which does not tell, its
+ * headers'; of CUDA, cuBLAS, cuDNN and NCCL, which are looked for when a GPU is used, the build's);
+ * see libraries.h. */
 #include "bench/row/libraries.h"
 
 #include "common/base/digest.h"
@@ -15,97 +15,38 @@
 #include <jansson.h>
 #include <libfyaml.h>
 #include <sqlite3.h>
+#include <stdio.h>
 
-static const char *onednn(char scratch[32])
+static void add(ls_library *out, size_t *count, const char *name, const char *version)
 {
-    return ls_kernel_library_version(scratch);
+    ls_library *library = &out[(*count)++];
+    library->name = name;
+    snprintf(library->version, sizeof library->version, "%s", version);
 }
 
-static const char *hwloc(char scratch[32])
+size_t ls_libraries(ls_library out[LS_LIBRARIES_MOST])
 {
-    (void)scratch;
-    return ls_machine_hwloc_version();
-}
-
-static const char *sqlite(char scratch[32])
-{
-    (void)scratch;
-    return sqlite3_libversion();
-}
-
-static const char *jansson(char scratch[32])
-{
-    (void)scratch;
-    return jansson_version_str();
-}
-
-static const char *libfyaml(char scratch[32])
-{
-    (void)scratch;
-    return fy_library_version();
-}
-
-static const char *zlib(char scratch[32])
-{
-    (void)scratch;
-    return ls_idx_zlib_version();
-}
-
+    size_t count = 0;
+    char text[32];
+    add(out, &count, "oneDNN", ls_kernel_library_version(text));
+    add(out, &count, "hwloc", ls_machine_hwloc_version());
+    add(out, &count, "SQLite", sqlite3_libversion());
+    add(out, &count, "jansson", jansson_version_str());
+    add(out, &count, "xxHash", ls_digest_version(text));
+    add(out, &count, "libfyaml", fy_library_version());
+    add(out, &count, "zlib", ls_idx_zlib_version());
 #if LS_HAS_CUDA
-static const char *cuda(char scratch[32])
-{
-    (void)scratch;
-    return LS_CUDA_VERSION;
-}
-
-static const char *cublas(char scratch[32])
-{
-    (void)scratch;
-    return LS_CUBLAS_VERSION;
-}
-#endif
-
-#if LS_HAS_CUDNN
-static const char *cudnn(char scratch[32])
-{
-    (void)scratch;
-    return LS_CUDNN_VERSION;
-}
-#endif
-
-#if LS_HAS_NCCL
-static const char *nccl(char scratch[32])
-{
-    (void)scratch;
-    return LS_NCCL_VERSION;
-}
-#endif
-
-static const ls_library libraries[] = {
-    {"oneDNN", onednn},
-    {"hwloc", hwloc},
-    {"SQLite", sqlite},
-    {"jansson", jansson},
-    {"xxHash", ls_digest_version},
-    {"libfyaml", libfyaml},
-    {"zlib", zlib},
-#if LS_HAS_CUDA
-    {"CUDA", cuda},
-    {"cuBLAS", cublas},
+    add(out, &count, "CUDA", LS_CUDA_VERSION);
+    add(out, &count, "cuBLAS", LS_CUBLAS_VERSION);
 #endif
 #if LS_HAS_CUDNN
-    {"cuDNN", cudnn},
+    add(out, &count, "cuDNN", LS_CUDNN_VERSION);
 #endif
 #if LS_HAS_NCCL
-    {"NCCL", nccl},
+    add(out, &count, "NCCL", LS_NCCL_VERSION);
 #endif
 #ifdef LOCKSTEP_MPI
-    {"OpenMPI", ls_processes_library},
+    add(out, &count, "OpenMPI", ls_processes_library(text));
 #endif
-};
-
-const ls_library *ls_libraries(size_t *count)
-{
-    *count = sizeof libraries / sizeof *libraries;
-    return libraries;
+    return count;
 }

@@ -5,12 +5,14 @@
 
 #include <stddef.h>
 
+enum { LS_LIBRARIES_MOST = 12 };
+
 typedef struct ls_library {
-    const char *name;                         /**< "oneDNN" */
-    const char *(*version)(char scratch[32]); /**< "2.6.3"; the scratch, or static text */
+    const char *name; /**< "oneDNN" */
+    char version[32]; /**< "2.6.3" */
 } ls_library;
 
-/** The libraries in this build, those that are not left out. */
-const ls_library *ls_libraries(size_t *count);
+/** The libraries in this build, those that are not left out; how many. */
+size_t ls_libraries(ls_library out[LS_LIBRARIES_MOST]);
 
 #endif

@@ -3,7 +3,6 @@
 #ifndef LS_BENCH_ROW_PROVENANCE_H
 #define LS_BENCH_ROW_PROVENANCE_H
 
-#include "common/base/status.h"
 #include "common/device/device.h"
 #include "common/device/machine.h"
 
@@ -29,9 +28,8 @@ typedef struct ls_provenance {
  * every CPU device), huge_pages (any device asks for them), ci95 (what the interval of the median
  * is). gpu, driver and gpus (of each one in turn: device, pci, multiprocessors) are there where a
  * device is a GPU, mpi where it is in use, commit and dirty where the source was under git. Text
- * that is not UTF-8 has
- * '?' for its bytes beyond ASCII.
+ * that is not UTF-8 has '?' for its bytes beyond ASCII.
  */
-ls_status ls_provenance_build(const ls_provenance *facts, json_t **out);
+json_t *ls_provenance_build(const ls_provenance *facts);
 
 #endif

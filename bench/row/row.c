@@ -343,7 +343,7 @@ static ls_status provenance_group(const ls_row_facts *f, json_t **out)
                                      plan->job.comm ? f->place->request->processes->version : NULL,
                                  .kernels = kernels};
     if (!status)
-        status = ls_provenance_build(&facts, out);
+        *out = ls_provenance_build(&facts);
     json_decref(kernels);
     free(copies);
     free(devices);

@@ -165,6 +165,12 @@ static inline bool ls_strategy_serves(const ls_strategy *strategy)
     return strategy->variables == LS_VARIABLES_SERVED;
 }
 
+/** Whether it has but one replica, which others are compared with. */
+static inline bool ls_strategy_is_reference(const ls_strategy *strategy)
+{
+    return strategy->equivalent && !strategy->reduces && strategy->variables == LS_VARIABLES_EACH;
+}
+
 /** Opens the strategy at work on the job, which it borrows: partitions, allocates everything, makes
  *  the steps and captures them. All processes call it. */
 ls_status ls_strategy_open(const ls_strategy *strategy, const ls_job *job, ls_run **out);

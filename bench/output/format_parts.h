@@ -8,6 +8,7 @@
 
 #include "bench/output/format.h"
 #include "bench/statistics/statistics.h"
+#include "impl/strategy.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,6 +27,9 @@ double ls_row_number(const json_t *row, const char *path);
 
 /** The text of a field of a group; "" where there is none. Borrowed. */
 const char *ls_row_text(const json_t *row, const char *group, const char *field);
+
+/** Its strategy; NULL where this program has none of the name. */
+const ls_strategy *ls_row_strategy(const json_t *row);
 
 /** Its median step with ci95, in ms. False where there is no time, or no interval that has it. */
 bool ls_row_step(const json_t *row, ls_interval *out);

@@ -83,6 +83,12 @@ const char *ls_row_text(const json_t *row, const char *group, const char *field)
     return text ? text : "";
 }
 
+const ls_strategy *ls_row_strategy(const json_t *row)
+{
+    const char *name = ls_row_text(row, "case", "strategy");
+    return ls_registry_find(&ls_strategies, name, strlen(name));
+}
+
 bool ls_row_step(const json_t *row, ls_interval *out)
 {
     const json_t *step = json_object_get(json_object_get(row, "time"), "step_ms");

@@ -165,12 +165,13 @@ static void print_compared(FILE *stream, const json_t *row)
     const json_t *gate = json_object_get(row, "equivalence");
     const char *grade = ls_row_text(row, "equivalence", "grade");
     const json_int_t steps = json_integer_value(json_object_get(gate, "steps"));
+    const ls_strategy *strategy = ls_row_strategy(row);
     if (strcmp(grade, "none") == 0) {
         fprintf(stream, "not compared: %s", ls_row_text(row, "equivalence", "oracle"));
         return;
     }
     fprintf(stream, "%s: after each of %lld steps ", grade, (long long)steps);
-    if (strcmp(ls_row_text(row, "case", "strategy"), "single") == 0)
+    if (strategy && ls_strategy_is_reference(strategy))
         fputs("the bits of a second, fresh run", stream);
     else if (strcmp(grade, "exact") == 0)
         fputs("the bits of single --reduce exact", stream);

@@ -29,8 +29,9 @@ typedef struct seen {
     double bubble, pieces; /* of a pipeline: share of the step; micro-batches */
     double state;          /* bytes of parameters, gradients, optimizer of the fullest device */
     bool crowded, linked;
-    const char *strategy, *link, *inject, *optimizer_name;
+    bool held, divided; /* one device has the variables, as towers' has; a model's parts lie apart */
     bool staged;
+    const char *link, *inject, *optimizer_name;
 } seen;
 
 typedef struct rule {
@@ -78,6 +79,7 @@ static seen look(const json_t *row)
 {
     const json_t *c = json_object_get(row, "case"), *from = json_object_get(row, "provenance");
     const json_t *shares = json_object_get(c, "batch_per_device");
+    const ls_strategy *strategy = ls_row_strategy(row);
     seen s = {.row = row,
               .compute = ls_row_number(row, "waterfall.compute_ms"),
               .exposed = ls_row_number(row, "waterfall.comm_exposed_ms"),
@@ -97,7 +99,8 @@ static seen look(const json_t *row)
               .state = largest_state(row),
               .crowded = json_is_true(json_object_get(from, "oversubscribed")),
               .staged = json_is_true(json_object_get(c, "towers_staged")),
-              .strategy = ls_row_text(row, "case", "strategy"),
+              .held = strategy && strategy->variables == LS_VARIABLES_HELD,
+              .divided = strategy && ls_strategy_divides(strategy),
               .link = ls_row_text(row, "case", "link"),
               .inject = ls_row_text(row, "case", "inject"),
               .optimizer_name = ls_row_text(row, "case", "optimizer")};
@@ -110,11 +113,6 @@ static seen look(const json_t *row)
     }
     look_at_servers(row, &s);
     return s;
-}
-
-static bool is(const seen *s, const char *strategy)
-{
-    return strcmp(s->strategy, strategy) == 0;
 }
 
 static double percent(const seen *s, double ms)
@@ -143,8 +141,7 @@ static double by_link(const seen *s)
 {
     if (!s->linked || s->sent <= 0)
         return 0;
-    const bool towers = is(s, "towers");
-    return s->exposed + s->copy + (towers ? waited_for_holder(s, s->copy) : waited_for(s, s->copy));
+    return s->exposed + s->copy + (s->held ? waited_for_holder(s, s->copy) : waited_for(s, s->copy));
 }
 
 static void tell_sent(FILE *stream, const seen *s)
@@ -160,7 +157,7 @@ static void tell_sent(FILE *stream, const seen *s)
 
 static void try_link(FILE *stream, const seen *s)
 {
-    if (is(s, "towers"))
+    if (s->held)
         fputs("--strategy mirrored: gradients alone travel, and while backward still runs", stream);
     else
         fprintf(stream, "--batch %.0f: as many bytes a step, for four times the samples",
@@ -225,7 +222,7 @@ static void try_bubble(FILE *stream, const seen *s)
 
 static double by_optimizer(const seen *s)
 {
-    return is(s, "towers") && s->devices > 1 ? s->optimizer + waited_for_holder(s, s->optimizer)
+    return s->held && s->devices > 1 ? s->optimizer + waited_for_holder(s, s->optimizer)
                                              : 0;
 }
 
@@ -244,7 +241,7 @@ static void try_optimizer(FILE *stream, const seen *s)
 
 static double by_copies(const seen *s)
 {
-    return is(s, "towers") && s->devices > 1 ? s->copy + waited_for_holder(s, s->copy) : 0;
+    return s->held && s->devices > 1 ? s->copy + waited_for_holder(s, s->copy) : 0;
 }
 
 static void tell_copies(FILE *stream, const seen *s)
@@ -266,10 +263,7 @@ static void try_copies(FILE *stream, const seen *s)
 /* Copies that no strategy has said: a batch that is put together. */
 static double by_loader(const seen *s)
 {
-    return s->linked || is(s, "towers") || is(s, "pipeline") || is(s, "model-parallel") ||
-                   is(s, "hybrid")
-               ? 0
-               : s->copy;
+    return s->linked || s->held || s->divided ? 0 : s->copy;
 }
 
 static void tell_loader(FILE *stream, const seen *s)
@@ -291,7 +285,7 @@ static double by_rank(const seen *s)
 {
     if (s->replicas < 2 || s->crowded || s->bubble > 0)
         return 0;
-    return is(s, "towers") ? fmax(s->wait - waited_for_holder(s, s->copy + s->optimizer), 0)
+    return s->held ? fmax(s->wait - waited_for_holder(s, s->copy + s->optimizer), 0)
                            : s->wait;
 }
 
@@ -324,7 +318,7 @@ static double streamed(const seen *s)
 static double by_bandwidth(const seen *s)
 {
     return is_small(s) && s->state >= large_state && streamed(s) >= many_bytes_s
-               ? s->compute + (is(s, "towers") ? 0 : s->optimizer)
+               ? s->compute + (s->held ? 0 : s->optimizer)
                : 0;
 }
 
@@ -402,7 +396,7 @@ static void try_exchange(FILE *stream, const seen *s)
 /* Towers and stages wait for what the other rules are about. */
 static double by_wait(const seen *s)
 {
-    return is(s, "towers") || s->bubble > 0 ? by_rank(s) : s->wait;
+    return s->held || s->bubble > 0 ? by_rank(s) : s->wait;
 }
 
 static double by_copy(const seen *s)

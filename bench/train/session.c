@@ -8,7 +8,7 @@
 #include "common/base/clock.h"
 #include "common/base/hooks.h"
 #include "impl/carried.h"
-#include "impl/slice.h"
+#include "impl/strategies.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -197,10 +197,8 @@ ls_status ls_session_open_one(const ls_workplace *place, const ls_plan_of_case *
 
 static ls_status open_single(const ls_plan_of_case *plan, const ls_job *job, ls_run **out)
 {
-    const ls_strategy *single;
     (void)plan;
-    LS_TRY(ls_strategy_find("single", &single));
-    return ls_strategy_open(single, job, out);
+    return ls_strategy_open(&ls_strategy_single, job, out);
 }
 
 ls_status ls_session_open_single(const ls_workplace *place, const ls_plan_of_case *plan,

@@ -175,25 +175,15 @@ ls_status ls_set_link(const ls_setting *setting)
     return LS_OK;
 }
 
-static ls_status set_duration(const ls_setting *setting, uint64_t *out)
+ls_status ls_set_duration(const ls_setting *setting)
 {
     uint64_t ns;
     if (!ls_parse_duration(setting->text, &ns) || ns < 1000000 || ns > 86400u * 1000000000ull)
         return ls_setting_refuse(setting, LS_CODE_USAGE,
                                  "'%s' is not valid; a time from 1ms to 86400s: 20s, 500ms, 2min",
                                  setting->text);
-    *out = ns;
+    *(uint64_t *)ls_setting_field(setting) = ns;
     return LS_OK;
-}
-
-ls_status ls_set_timeout(const ls_setting *setting)
-{
-    return set_duration(setting, &setting->request->timeout_ns);
-}
-
-ls_status ls_set_max_time(const ls_setting *setting)
-{
-    return set_duration(setting, &setting->request->max_time_ns);
 }
 
 ls_status ls_set_precision(const ls_setting *setting)

@@ -41,6 +41,12 @@ enum {
 #define COMM_NCCL ""
 #endif
 
+static const char *const scalings[] = {
+    [LS_SCALING_STRONG] = "strong", [LS_SCALING_WEAK] = "weak", NULL};
+static const char *const reduces_by[] = {
+    [LS_REDUCE_FAST] = "fast", [LS_REDUCE_EXACT] = "exact", NULL};
+static const char *const progresses[] = {"auto", "no", "yes", NULL}; /* from -1 on */
+
 static bool reduces(const ls_strategy *strategy)
 {
     return strategy->reduces;
@@ -75,7 +81,7 @@ static const ls_option general[] = {
      .low = 1, .high = MANY},
     {"scaling", "strong|weak", "strong", "",
      "strong: --batch is the global batch; weak: it is that of each device", RUN_VERIFY,
-     .group = LS_HELP_TRAINING, .set = ls_set_scaling, IN_CASE(scaling)},
+     .group = LS_HELP_TRAINING, .set = ls_set_word, IN_CASE(scaling), .words = scalings},
     {"steps", "N", "100", "steps", "timed steps; not with --epochs", RUN_VERIFY,
      .group = LS_HELP_TRAINING, .set = ls_set_int64, IN_CASE(steps), .low = 0, .high = MANY},
     {"epochs", "N", "none", "epochs", "passes over the data, in place of --steps", RUN_VERIFY,
@@ -93,7 +99,7 @@ static const ls_option general[] = {
     {"max-time", "TIME", "60s; regress: 1min a case, at most 10min", "time",
      "--until-precision adds no blocks after that long, of up to 8 cases that take turns; of "
      "regress: of two programs' turns, of which a clear case ends earlier",
-     LS_FOR_RUN | LS_FOR_REGRESS, .group = LS_HELP_MEASUREMENT, .set = ls_set_max_time,
+     LS_FOR_RUN | LS_FOR_REGRESS, .group = LS_HELP_MEASUREMENT, .set = ls_set_duration,
      IN_REQUEST(max_time_ns)},
     {"optimizer", "NAME[:VALUES]", "the model's", "",
      "any in `lockstep list optimizers`: momentum:0.9, adam:beta1=0.9,beta2=0.999,eps=1e-8",
@@ -102,7 +108,7 @@ static const ls_option general[] = {
     {"lr", "RATE", "the model's", "", "learning rate", RUN_VERIFY, .group = LS_HELP_TRAINING,
      .set = ls_set_learning_rate, IN_CASE(learning_rate)},
     {"seed", "N", "1", "", "of the initial values and the order of samples", RUN_VERIFY,
-     .group = LS_HELP_TRAINING, .set = ls_set_seed, IN_CASE(seed), .low = 0, .high = INT64_MAX},
+     .group = LS_HELP_TRAINING, .set = ls_set_int64, IN_CASE(seed), .low = 0, .high = INT64_MAX},
     {"target", "accuracy=A|loss=L", "none", "",
      "noted as steps_to_target when reached: accuracy each epoch, loss each 10 steps", RUN_VERIFY,
      .group = LS_HELP_TRAINING, .set = ls_set_target, IN_CASE(target)},
@@ -113,7 +119,7 @@ static const ls_option general[] = {
     {"save", "FILE", "none", "", "parameters after the last step (safetensors); one case only",
      RUN_VERIFY, .group = LS_HELP_TRAINING, .set = ls_set_text, IN_REQUEST(save)},
     {"reduce", "fast|exact", "fast", "", "exact: the same bits from every synchronous strategy",
-     RUN_VERIFY, .group = LS_HELP_TRAINING, .set = ls_set_reduce, IN_CASE(reduce)},
+     RUN_VERIFY, .group = LS_HELP_TRAINING, .set = ls_set_word, IN_CASE(reduce), .words = reduces_by},
     {"micro-shards", "S", "16", "shards", "shards that an exact case cuts a batch into", RUN_VERIFY,
      .group = LS_HELP_TRAINING, .set = ls_set_int64, IN_CASE(micro_shards), .low = 1, .high = MANY,
      .applies = ls_case_is_exact, .concerns = "cases with --reduce exact"},
@@ -163,7 +169,7 @@ static const ls_option general[] = {
      "breaks something, to see the checks work; also stop=, exit=, hang=R:S; delay=R:T", RUN_VERIFY,
      .continues = true, .group = LS_HELP_MEASUREMENT, .set = ls_set_inject, IN_CASE(flip_device)},
     {"timeout", "TIME", "20s", "time", "without progress of another rank, or of a GPU", RUN_VERIFY,
-     .group = LS_HELP_MEASUREMENT, .set = ls_set_timeout, IN_REQUEST(timeout_ns),
+     .group = LS_HELP_MEASUREMENT, .set = ls_set_duration, IN_REQUEST(timeout_ns),
      .applies = ls_case_has_timeout,
      .concerns = "cases with several devices or ranks, or a GPU that --devices names"},
     {"launcher", "auto|none", "auto", "",
@@ -245,8 +251,8 @@ static const ls_option general[] = {
      LS_FOR_RUN, .is_switch = true, .group = LS_HELP_MEASUREMENT, .set = ls_set_switch,
      IN_REQUEST(print_step)},
     {"progress", "auto|yes|no", "auto", "", "progress on stderr; auto: on a terminal",
-     RUN_VERIFY | LS_FOR_MICRO, .group = LS_HELP_OUTPUT, .set = ls_set_progress,
-     IN_REQUEST(progress)},
+     RUN_VERIFY | LS_FOR_MICRO, .group = LS_HELP_OUTPUT, .set = ls_set_word, IN_REQUEST(progress),
+     .low = -1, .words = progresses},
     {"quiet", "yes|no", "no", "", "nothing on stderr but refusals and errors", PRINTING,
      .is_switch = true, .group = LS_HELP_OUTPUT, .set = ls_set_quiet, IN_REQUEST(log)},
     {"verbose", "yes|no", "no", "", "more on stderr, and the loss of each step in the row",

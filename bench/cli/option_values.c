@@ -15,7 +15,7 @@
 #include <string.h>
 #include <strings.h>
 
-static void *field(const ls_setting *setting)
+void *ls_setting_field(const ls_setting *setting)
 {
     char *base = setting->one ? (char *)setting->one : (char *)setting->request;
     return base + setting->option->offset;
@@ -42,22 +42,14 @@ static ls_status read_integer(const ls_setting *setting, int64_t *out)
 
 ls_status ls_set_int64(const ls_setting *setting)
 {
-    return read_integer(setting, field(setting));
+    return read_integer(setting, ls_setting_field(setting));
 }
 
 ls_status ls_set_int(const ls_setting *setting)
 {
     int64_t value;
     LS_TRY(read_integer(setting, &value));
-    *(int *)field(setting) = (int)value;
-    return LS_OK;
-}
-
-ls_status ls_set_seed(const ls_setting *setting)
-{
-    int64_t value;
-    LS_TRY(read_integer(setting, &value));
-    *(uint64_t *)field(setting) = (uint64_t)value;
+    *(int *)ls_setting_field(setting) = (int)value;
     return LS_OK;
 }
 
@@ -77,13 +69,21 @@ ls_status ls_setting_word(const ls_setting *setting, const char *const *words, i
                              setting->text, valid);
 }
 
+ls_status ls_set_word(const ls_setting *setting)
+{
+    int word;
+    LS_TRY(ls_setting_word(setting, setting->option->words, &word));
+    *(int *)ls_setting_field(setting) = word + (int)setting->option->low;
+    return LS_OK;
+}
+
 static const char *const no_yes[] = {"no", "yes", NULL};
 
 ls_status ls_set_switch(const ls_setting *setting)
 {
     int word;
     LS_TRY(ls_setting_word(setting, no_yes, &word));
-    *(bool *)field(setting) = word == 1;
+    *(bool *)ls_setting_field(setting) = word == 1;
     return LS_OK;
 }
 
@@ -92,7 +92,7 @@ ls_status ls_set_text(const ls_setting *setting)
     char *copy = strdup(setting->text);
     if (!copy)
         return ls_fail_memory("options", strlen(setting->text));
-    char **place = field(setting);
+    char **place = ls_setting_field(setting);
     free(*place);
     *place = copy;
     return LS_OK;
@@ -110,7 +110,7 @@ ls_status ls_setting_array(const ls_setting *setting)
     size_t capacity = (size_t)setting->option->high, length = strlen(setting->text);
     if (length >= capacity)
         return refuse_length(setting, capacity);
-    char *place = field(setting);
+    char *place = ls_setting_field(setting);
     memset(place, 0, capacity);
     memcpy(place, setting->text, length);
     return LS_OK;
@@ -229,7 +229,7 @@ ls_status ls_set_allreduce(const ls_setting *setting)
 ls_status ls_set_bucket(const ls_setting *setting)
 {
     size_t bytes;
-    int64_t *out = field(setting);
+    int64_t *out = ls_setting_field(setting);
     *out = -1;
     if (strcmp(setting->text, "auto") == 0)
         return LS_OK;
@@ -249,28 +249,10 @@ ls_status ls_set_optimizer(const ls_setting *setting)
 
 /* ---- Words, ranks, and what the whole command has ------------------------------------------ */
 
-ls_status ls_set_scaling(const ls_setting *setting)
-{
-    static const char *const words[] = {"strong", "weak", NULL};
-    int word;
-    LS_TRY(ls_setting_word(setting, words, &word));
-    setting->one->scaling = word ? LS_SCALING_WEAK : LS_SCALING_STRONG;
-    return LS_OK;
-}
-
 ls_status ls_set_epochs(const ls_setting *setting)
 {
     LS_TRY(ls_set_int64(setting));
     setting->one->steps = -1;
-    return LS_OK;
-}
-
-ls_status ls_set_reduce(const ls_setting *setting)
-{
-    static const char *const words[] = {"fast", "exact", NULL};
-    int word;
-    LS_TRY(ls_setting_word(setting, words, &word));
-    setting->one->reduce = word ? LS_REDUCE_EXACT : LS_REDUCE_FAST;
     return LS_OK;
 }
 
@@ -352,15 +334,6 @@ ls_status ls_set_results(const ls_setting *setting)
         free(setting->request->results);
         setting->request->results = NULL;
     }
-    return LS_OK;
-}
-
-ls_status ls_set_progress(const ls_setting *setting)
-{
-    static const char *const words[] = {"auto", "no", "yes", NULL};
-    int word;
-    LS_TRY(ls_setting_word(setting, words, &word));
-    setting->request->progress = word - 1;
     return LS_OK;
 }
 

@@ -11,9 +11,10 @@
 
 ls_status ls_set_int64(const ls_setting *setting);  /**< within [low, high], an int64_t */
 ls_status ls_set_int(const ls_setting *setting);    /**< the same, an int */
-ls_status ls_set_seed(const ls_setting *setting);   /**< the same, a uint64_t */
 ls_status ls_set_switch(const ls_setting *setting); /**< "yes", "no": a bool */
 ls_status ls_set_text(const ls_setting *setting);   /**< an owned char * */
+ls_status ls_set_word(const ls_setting *setting);   /**< the number of a word, an int or enum */
+ls_status ls_set_duration(const ls_setting *setting); /**< nanoseconds, a uint64_t */
 ls_status
 ls_set_declared(const ls_setting *setting); /**< one that a strategy declares, and the like */
 
@@ -25,22 +26,17 @@ ls_status ls_set_devices(const ls_setting *setting);
 ls_status ls_set_allreduce(const ls_setting *setting);
 ls_status ls_set_bucket(const ls_setting *setting);
 ls_status ls_set_inject(const ls_setting *setting);
-ls_status ls_set_scaling(const ls_setting *setting);
 ls_status ls_set_epochs(const ls_setting *setting);
 ls_status ls_set_learning_rate(const ls_setting *setting);
 ls_status ls_set_target(const ls_setting *setting);
-ls_status ls_set_reduce(const ls_setting *setting);
 ls_status ls_set_memory(const ls_setting *setting);
 ls_status ls_set_link(const ls_setting *setting);
 ls_status ls_set_comm(const ls_setting *setting);
 ls_status ls_set_ranks(const ls_setting *setting);
-ls_status ls_set_timeout(const ls_setting *setting);
-ls_status ls_set_max_time(const ls_setting *setting);
 ls_status ls_set_precision(const ls_setting *setting);
 ls_status ls_set_launcher(const ls_setting *setting);
 ls_status ls_set_format(const ls_setting *setting);
 ls_status ls_set_results(const ls_setting *setting);
-ls_status ls_set_progress(const ls_setting *setting);
 ls_status ls_set_quiet(const ls_setting *setting);
 ls_status ls_set_verbose(const ls_setting *setting);
 ls_status
@@ -48,6 +44,9 @@ ls_set_nothing(const ls_setting *setting); /**< read elsewhere: --plan, and all 
 
 /** One of the NULL-terminated words, *out its number; else a refusal that lists them. */
 ls_status ls_setting_word(const ls_setting *setting, const char *const *words, int *out);
+
+/** Where the value goes: the option's field in the case or the request. */
+void *ls_setting_field(const ls_setting *setting);
 
 /** Copies the value into the field, an array of `high` characters; the rest of it becomes zero. */
 ls_status ls_setting_array(const ls_setting *setting);

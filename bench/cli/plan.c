@@ -227,6 +227,19 @@ static ls_status read_mapping(plan_reading *plan, const mapping *to)
 
 /* ---- cases, defaults, exclude, repeat, budget ------------------------------------------------ */
 
+/* A list or mapping that is to begin here. */
+static ls_status check_begin(const plan_reading *plan, struct fy_event *event,
+                             enum fy_event_type type)
+{
+    if (event->type == FYET_ALIAS)
+        return refuse_shape(plan, event, "an alias");
+    if (event->type != type)
+        return refuse_shape(plan, event,
+                            type == FYET_MAPPING_START ? "what is no mapping"
+                                                       : "what is no list of mappings");
+    return is_marked(event) ? refuse_shape(plan, event, "an anchor or a tag") : LS_OK;
+}
+
 /* Room for one more mapping, at the event's place. */
 static ls_status add_part(plan_reading *plan, struct fy_event *event, ls_plan_parts *parts,
                           ls_option_set **out)
@@ -238,8 +251,7 @@ static ls_status add_part(plan_reading *plan, struct fy_event *event, ls_plan_pa
                  LS_CASES_MOST);
         return refuse_at(plan, mark, why);
     }
-    if (is_marked(event))
-        return refuse_shape(plan, event, "an anchor or a tag");
+    LS_TRY(check_begin(plan, event, FYET_MAPPING_START));
     ls_plan_part *items = realloc(parts->items, (parts->count + 1) * sizeof *items);
     if (!items)
         return ls_fail_memory("plan", (parts->count + 1) * sizeof *items);
@@ -258,10 +270,7 @@ static ls_status read_parts(plan_reading *plan, ls_plan_parts *parts)
 {
     struct fy_event *event;
     LS_TRY(next_event(plan, &event));
-    ls_status status = event->type != FYET_SEQUENCE_START
-                           ? refuse_shape(plan, event, "what is no list of mappings")
-                       : is_marked(event) ? refuse_shape(plan, event, "an anchor or a tag")
-                                          : LS_OK;
+    ls_status status = check_begin(plan, event, FYET_SEQUENCE_START);
     fy_parser_event_free(plan->parser, event);
     for (bool end = false; !end && !status;) {
         ls_option_set *set = NULL;
@@ -269,10 +278,6 @@ static ls_status read_parts(plan_reading *plan, ls_plan_parts *parts)
         end = event->type == FYET_SEQUENCE_END;
         if (end && parts->count == 0)
             status = refuse_shape(plan, event, "an empty list");
-        else if (!end && event->type == FYET_ALIAS)
-            status = refuse_shape(plan, event, "an alias");
-        else if (!end && event->type != FYET_MAPPING_START)
-            status = refuse_shape(plan, event, "what is no mapping");
         else if (!end)
             status = add_part(plan, event, parts, &set);
         fy_parser_event_free(plan->parser, event);
@@ -287,11 +292,7 @@ static ls_status read_defaults(plan_reading *plan)
 {
     struct fy_event *event;
     LS_TRY(next_event(plan, &event));
-    ls_status status = event->type == FYET_ALIAS ? refuse_shape(plan, event, "an alias")
-                       : event->type != FYET_MAPPING_START
-                           ? refuse_shape(plan, event, "what is no mapping")
-                       : is_marked(event) ? refuse_shape(plan, event, "an anchor or a tag")
-                                          : LS_OK;
+    ls_status status = check_begin(plan, event, FYET_MAPPING_START);
     fy_parser_event_free(plan->parser, event);
     return status ? status : read_mapping(plan, &(mapping){plan->set, false});
 }

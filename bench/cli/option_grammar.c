@@ -79,54 +79,54 @@ static const char *after_name(const char *text, const char *name)
     return strncmp(text, name, length) == 0 && text[length] == '=' ? text + length + 1 : NULL;
 }
 
+/* The number before a ':', 0 to 1023; returns what follows, or NULL. */
+static const char *read_place(const char *text, int *out)
+{
+    char digits[24];
+    int64_t number;
+    const size_t length = text ? strcspn(text, ":") : 0;
+    if (!length || !text[length] || length >= sizeof digits)
+        return NULL;
+    snprintf(digits, sizeof digits, "%.*s", (int)length, text);
+    if (!ls_parse_integer(digits, 0, 1023, &number))
+        return NULL;
+    *out = (int)number;
+    return text + length + 1;
+}
+
 /* RANK:TIME of a delay. */
 static ls_status set_delay(const ls_setting *setting, const char *text)
 {
-    char rank[24];
-    const size_t length = strcspn(text, ":");
-    int64_t number;
+    int rank;
     uint64_t ns;
-    bool valid = text[length] == ':' && length < sizeof rank;
-    if (valid) {
-        memcpy(rank, text, length);
-        rank[length] = 0;
-        valid = ls_parse_integer(rank, 0, 1023, &number) &&
-                ls_parse_duration(text + length + 1, &ns) && ns > 0 && ns <= 10000000000u;
-    }
-    if (!valid)
+    const char *time = read_place(text, &rank);
+    if (!time || !ls_parse_duration(time, &ns) || ns == 0 || ns > 10000000000u)
         return ls_setting_refuse(setting, LS_CODE_USAGE,
                                  "'%s' is not valid; delay=RANK:TIME with a rank (in one process a "
                                  "device's number) and a time of each step up to 10s",
                                  setting->text);
-    setting->one->delay_rank = (int)number;
+    setting->one->delay_rank = rank;
     setting->one->delay_ns = ns;
     return LS_OK;
 }
 
 ls_status ls_set_inject(const ls_setting *setting)
 {
-    const char *text = after_name(setting->text, "bitflip");
-    char device[24];
-    size_t length = text ? strcspn(text, ":") : 0;
-    int64_t number, step;
-    if (after_name(setting->text, "delay"))
-        return set_delay(setting, after_name(setting->text, "delay"));
+    const char *delay = after_name(setting->text, "delay");
+    int device;
+    int64_t step;
+    if (delay)
+        return set_delay(setting, delay);
     if (strcmp(setting->text, "none") == 0 || ls_fault_parse(setting->text, &setting->one->fault))
         return LS_OK;
-    bool valid = text && text[length] == ':' && length < sizeof device;
-    if (valid) {
-        memcpy(device, text, length);
-        device[length] = 0;
-        valid = ls_parse_integer(device, 0, 1023, &number) &&
-                ls_parse_integer(text + length + 1, 0, INT32_MAX, &step);
-    }
-    if (!valid)
+    const char *at = read_place(after_name(setting->text, "bitflip"), &device);
+    if (!at || !ls_parse_integer(at, 0, INT32_MAX, &step))
         return ls_setting_refuse(setting, LS_CODE_USAGE,
                                  "'%s' is not valid; bitflip=DEVICE:STEP with a device of the case "
                                  "and a step that is compared; delay=RANK:TIME; kill=, "
                                  "stop=, exit= or hang=RANK:STEP",
                                  setting->text);
-    setting->one->flip_device = (int)number;
+    setting->one->flip_device = device;
     setting->one->flip_step = step;
     return LS_OK;
 }

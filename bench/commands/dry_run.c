@@ -4,7 +4,7 @@
 
 #include "bench/commands/forecast.h"
 #include "bench/output/format_parts.h"
-#include "bench/row/row_case.h"
+#include "bench/row/row_facts.h"
 #include "bench/train/interrupt.h"
 #include "common/base/numbers.h"
 

@@ -14,7 +14,7 @@
 #include "bench/commands/trace_command.h"
 #include "bench/gate/gate_kernels.h"
 #include "bench/gate/reference.h"
-#include "bench/row/row_case.h"
+#include "bench/row/row_facts.h"
 #include "bench/train/interrupt.h"
 #include "bench/train/team.h"
 #include "common/data/safetensors.h"

@@ -2,7 +2,7 @@
 /* Traces of a case; see trace_command.h. */
 #include "bench/commands/trace_command.h"
 
-#include "bench/row/row_case.h"
+#include "bench/row/row_facts.h"
 #include "bench/trace/write.h"
 #include "bench/train/interrupt.h"
 #include "bench/train/team.h"

@@ -204,7 +204,15 @@ static void print_header(const ls_table *table, FILE *stream)
     fputc('\n', stream);
 }
 
-/* What stands above the rows, where it is not what stood there last. */
+/* Whether that is not what stood above the rows last; taken over. */
+static bool is_new_head(ls_writer *writer, char *head)
+{
+    const bool new = !writer->head || strcmp(head, writer->head) != 0;
+    free(writer->head);
+    writer->head = head;
+    return new;
+}
+
 static void print_head(ls_writer *writer, ls_table *table, const json_t *shared)
 {
     char *head = NULL;
@@ -215,11 +223,9 @@ static void print_head(ls_writer *writer, ls_table *table, const json_t *shared)
     keep_widths(writer, table);
     print_shared(writer, shared, stream);
     print_header(table, stream);
-    if (fclose(stream) == 0 && (!writer->head || strcmp(head, writer->head) != 0))
+    if (fclose(stream) == 0 && is_new_head(writer, head))
         fprintf(writer->stream, "%s%s", writer->rows > json_array_size(writer->kept) ? "\n" : "",
                 head);
-    free(writer->head);
-    writer->head = head;
     note_widths(writer, table);
 }
 
@@ -310,10 +316,9 @@ static void markdown_header(ls_writer *writer, const ls_table *table)
         if (table->column[c].shown)
             fputs(table->column[c].is.right ? "|---:" : "|---", stream);
     fputs("|---|\n", stream);
-    if (fclose(stream) == 0 && (!writer->head || strcmp(head, writer->head) != 0))
-        fprintf(writer->stream, "%s%s", writer->head ? "\n" : "", head);
-    free(writer->head);
-    writer->head = head;
+    const bool first = !writer->head;
+    if (fclose(stream) == 0 && is_new_head(writer, head))
+        fprintf(writer->stream, "%s%s", first ? "" : "\n", head);
 }
 
 static void markdown_rows(ls_writer *writer, const ls_table *table)

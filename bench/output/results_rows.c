@@ -59,15 +59,26 @@ static void bind_value(sqlite3_stmt *statement, int column, const json_t *value)
         sqlite3_bind_text(statement, column + 2, ls_value_text(value), -1, free);
 }
 
-/* SQLite's code. */
-static int insert_brief(ls_results *results, sqlite3_int64 number, const json_t *row)
+static ls_status prepare(const ls_results *results, const char *sql, sqlite3_stmt **out)
+{
+    const int code = sqlite3_prepare_v2(results->db, sql, -1, out, NULL);
+    return code == SQLITE_OK ? LS_OK : ls_results_refuse_sqlite(results, code);
+}
+
+/* The end of a statement that came so far. */
+static ls_status finish(const ls_results *results, sqlite3_stmt *statement, int code)
+{
+    sqlite3_finalize(statement);
+    return code == SQLITE_ROW || code == SQLITE_DONE ? LS_OK
+                                                     : ls_results_refuse_sqlite(results, code);
+}
+
+static ls_status insert_brief(ls_results *results, sqlite3_int64 number, const json_t *row)
 {
     sqlite3_stmt *statement;
-    int code = sqlite3_prepare_v2(
-        results->db, "INSERT INTO briefs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", -1,
-        &statement, NULL);
-    if (code != SQLITE_OK)
-        return code;
+    LS_TRY(prepare(results,
+                   "INSERT INTO briefs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                   &statement));
     sqlite3_bind_int64(statement, 1, number);
     for (int i = 0; i < BRIEF; i++) {
         json_t *value = ls_row_find(row, brief_path[i]);
@@ -75,9 +86,7 @@ static int insert_brief(ls_results *results, sqlite3_int64 number, const json_t 
                    i == LOW || i == HIGH ? json_array_get(value, (size_t)(i - LOW)) : value);
         json_decref(value);
     }
-    code = sqlite3_step(statement);
-    sqlite3_finalize(statement);
-    return code == SQLITE_DONE ? SQLITE_OK : code;
+    return finish(results, statement, sqlite3_step(statement));
 }
 
 static json_t *split_words(const char *text)
@@ -171,8 +180,7 @@ static json_t *build_brief(ls_results *results, sqlite3_stmt *statement)
 
 static ls_status keep_brief(void *context, int64_t number, const json_t *row)
 {
-    int code = insert_brief(context, number, row);
-    return code == SQLITE_OK ? LS_OK : ls_results_refuse_sqlite(context, code);
+    return insert_brief(context, number, row);
 }
 
 ls_status ls_results_make_briefs(ls_results *results)
@@ -224,28 +232,22 @@ static void bind_text(sqlite3_stmt *statement, int place, const json_t *text)
         sqlite3_bind_text(statement, place, json_string_value(text), -1, SQLITE_STATIC);
 }
 
-/* SQLite's code. */
-static int insert_row(ls_results *results, const json_t *row, const char *text)
+static ls_status insert_row(ls_results *results, const json_t *row, const char *text)
 {
     const json_t *of_case = json_object_get(row, "case");
     sqlite3_stmt *statement;
-    int code = sqlite3_prepare_v2(results->db,
-                                  "INSERT INTO rows (id, timestamp, status, model, strategy,"
-                                  " label, row) VALUES (?, ?, ?, ?, ?, ?, ?)",
-                                  -1, &statement, NULL);
-    if (code == SQLITE_OK) {
-        bind_text(statement, 1, json_object_get(row, "id"));
-        bind_text(statement, 2, json_object_get(row, "timestamp"));
-        bind_text(statement, 3, json_object_get(json_object_get(row, "result"), "status"));
-        bind_text(statement, 4, json_object_get(of_case, "model"));
-        bind_text(statement, 5, json_object_get(of_case, "strategy"));
-        bind_text(statement, 6, json_object_get(row, "label"));
-        sqlite3_bind_text(statement, 7, text, -1, SQLITE_STATIC);
-        code = sqlite3_step(statement);
-    }
-    sqlite3_finalize(statement);
-    if (code != SQLITE_DONE)
-        return code;
+    LS_TRY(prepare(results,
+                   "INSERT INTO rows (id, timestamp, status, model, strategy, label, row)"
+                   " VALUES (?, ?, ?, ?, ?, ?, ?)",
+                   &statement));
+    bind_text(statement, 1, json_object_get(row, "id"));
+    bind_text(statement, 2, json_object_get(row, "timestamp"));
+    bind_text(statement, 3, json_object_get(json_object_get(row, "result"), "status"));
+    bind_text(statement, 4, json_object_get(of_case, "model"));
+    bind_text(statement, 5, json_object_get(of_case, "strategy"));
+    bind_text(statement, 6, json_object_get(row, "label"));
+    sqlite3_bind_text(statement, 7, text, -1, SQLITE_STATIC);
+    LS_TRY(finish(results, statement, sqlite3_step(statement)));
     return insert_brief(results, sqlite3_last_insert_rowid(results->db), row);
 }
 
@@ -254,9 +256,9 @@ ls_status ls_results_put(ls_results *results, const json_t *row)
     char *text = json_dumps(row, JSON_COMPACT | JSON_REAL_PRECISION(17));
     if (!text)
         return ls_fail_memory("row for the results", 0);
-    int code = insert_row(results, row, text);
+    ls_status status = insert_row(results, row, text);
     free(text);
-    return code == SQLITE_OK ? LS_OK : ls_results_refuse_sqlite(results, code);
+    return status;
 }
 
 ls_status ls_results_append(ls_results *results, const json_t *row)
@@ -271,16 +273,11 @@ ls_status ls_results_append(ls_results *results, const json_t *row)
 ls_status ls_results_has(ls_results *results, const char *id, bool *out)
 {
     sqlite3_stmt *statement;
-    int code =
-        sqlite3_prepare_v2(results->db, "SELECT 1 FROM rows WHERE id = ?", -1, &statement, NULL);
-    if (code == SQLITE_OK) {
-        sqlite3_bind_text(statement, 1, id, -1, SQLITE_STATIC);
-        code = sqlite3_step(statement);
-    }
-    sqlite3_finalize(statement);
+    LS_TRY(prepare(results, "SELECT 1 FROM rows WHERE id = ?", &statement));
+    sqlite3_bind_text(statement, 1, id, -1, SQLITE_STATIC);
+    const int code = sqlite3_step(statement);
     *out = code == SQLITE_ROW;
-    return code == SQLITE_ROW || code == SQLITE_DONE ? LS_OK
-                                                     : ls_results_refuse_sqlite(results, code);
+    return finish(results, statement, code);
 }
 
 ls_status ls_results_delete(ls_results *results, int64_t number)
@@ -314,10 +311,9 @@ typedef struct row_page {
 static ls_status read_page(ls_results *results, const char *sql, sqlite3_int64 last, row_page *page)
 {
     sqlite3_stmt *statement;
+    int code = SQLITE_DONE;
     page->count = 0;
-    int code = sqlite3_prepare_v2(results->db, sql, -1, &statement, NULL);
-    if (code != SQLITE_OK)
-        return ls_results_refuse_sqlite(results, code);
+    LS_TRY(prepare(results, sql, &statement));
     sqlite3_bind_int64(statement, 1, last);
     sqlite3_bind_int(statement, 2, READ_AT_ONCE);
     ls_status status = LS_OK;
@@ -333,10 +329,7 @@ static ls_status read_page(ls_results *results, const char *sql, sqlite3_int64 l
         if (!status)
             page->number[page->count++] = last = number;
     }
-    sqlite3_finalize(statement);
-    if (!status && code != SQLITE_DONE && code != SQLITE_ROW)
-        return ls_results_refuse_sqlite(results, code);
-    return status;
+    return ls_status_first(status, finish(results, statement, code));
 }
 
 ls_status ls_results_each(ls_results *results, ls_rows_kind kind, ls_row_visit visit, void *context)
@@ -367,63 +360,42 @@ ls_status ls_results_each(ls_results *results, ls_rows_kind kind, ls_row_visit v
 ls_status ls_results_at(ls_results *results, int64_t number, json_t **out)
 {
     sqlite3_stmt *statement;
-    int code = sqlite3_prepare_v2(results->db, "SELECT rowid, row FROM rows WHERE rowid = ?", -1,
-                                  &statement, NULL);
     *out = NULL;
-    if (code != SQLITE_OK)
-        return ls_results_refuse_sqlite(results, code);
+    LS_TRY(prepare(results, "SELECT rowid, row FROM rows WHERE rowid = ?", &statement));
     sqlite3_bind_int64(statement, 1, number);
-    code = sqlite3_step(statement);
+    const int code = sqlite3_step(statement);
     ls_status status = code == SQLITE_ROW ? parse_row(results, statement, out) : LS_OK;
-    sqlite3_finalize(statement);
-    if (code != SQLITE_ROW && code != SQLITE_DONE)
-        return ls_results_refuse_sqlite(results, code);
-    return status;
+    return ls_status_first(status, finish(results, statement, code));
 }
 
-/* Reads the row whose id is, or begins with, `id`; the whole id comes first. */
-static ls_status find_row(const ls_results *results, sqlite3_stmt *statement, const char *id,
-                          json_t **out)
-{
-    sqlite3_bind_text(statement, 1, id, -1, SQLITE_STATIC);
-    int code = sqlite3_step(statement);
-    if (code == SQLITE_DONE)
-        return ls_fail(LS_CODE_MISSING, "row", id,
-                       "not in %s; lockstep results list shows those that are", results->path);
-    if (code != SQLITE_ROW) {
-        sqlite3_reset(statement);
-        return ls_results_refuse_sqlite(results, code);
-    }
-    bool whole = sqlite3_column_int(statement, 0);
-    json_t *row;
-    LS_TRY(parse_row(results, statement, &row));
-    code = whole ? SQLITE_DONE : sqlite3_step(statement);
-    if (code == SQLITE_DONE) {
-        *out = row;
-        return LS_OK;
-    }
-    json_decref(row);
-    if (code != SQLITE_ROW) {
-        sqlite3_reset(statement);
-        return ls_results_refuse_sqlite(results, code);
-    }
-    return ls_fail(LS_CODE_USAGE, "row", id, "several ids in %s begin so; give more of it",
-                   results->path);
-}
-
+/* The row whose id is, or begins with, `id`; the whole id comes first. */
 ls_status ls_results_find(ls_results *results, const char *id, json_t **out)
 {
     sqlite3_stmt *statement;
+    json_t *row = NULL;
     if (!*id)
         return ls_fail(LS_CODE_USAGE, "row", "''", "an empty id; lockstep results list shows ids");
-    int code = sqlite3_prepare_v2(results->db,
-                                  "SELECT id = ?1 AS whole, row FROM rows"
-                                  " WHERE substr(id, 1, length(?1)) = ?1"
-                                  " ORDER BY whole DESC LIMIT 2",
-                                  -1, &statement, NULL);
-    if (code != SQLITE_OK)
-        return ls_results_refuse_sqlite(results, code);
-    ls_status status = find_row(results, statement, id, out);
-    sqlite3_finalize(statement);
+    LS_TRY(prepare(results,
+                   "SELECT id = ?1 AS whole, row FROM rows WHERE substr(id, 1, length(?1)) = ?1"
+                   " ORDER BY whole DESC LIMIT 2",
+                   &statement));
+    sqlite3_bind_text(statement, 1, id, -1, SQLITE_STATIC);
+    int code = sqlite3_step(statement);
+    ls_status status = code == SQLITE_ROW ? parse_row(results, statement, &row) : LS_OK;
+    if (row && !sqlite3_column_int(statement, 0))
+        code = sqlite3_step(statement);
+    else
+        code = row ? SQLITE_DONE : code;
+    status = ls_status_first(status, finish(results, statement, code));
+    if (!status && !row)
+        status = ls_fail(LS_CODE_MISSING, "row", id,
+                         "not in %s; lockstep results list shows those that are", results->path);
+    else if (!status && code == SQLITE_ROW)
+        status = ls_fail(LS_CODE_USAGE, "row", id, "several ids in %s begin so; give more of it",
+                         results->path);
+    if (status)
+        json_decref(row);
+    else
+        *out = row;
     return status;
 }

@@ -195,8 +195,7 @@ static void narrow(ls_table *table, ls_table_column *column, int width)
     column->width = most;
 }
 
-/* Leaves out columns until what is left fits. */
-static void leave_out(ls_table *table, int width, int kept, bool all)
+void ls_table_leave_out(ls_table *table, int width, int kept, bool all)
 {
     while (ls_table_width(table) > width) {
         ls_table_column *least = least_telling(table, kept, all);
@@ -225,11 +224,11 @@ void ls_table_fit(ls_table *table, int width)
     for (size_t c = 0; c < table->count && ls_table_width(table) > width; c++)
         if (table->column[c].option)
             narrow(table, &table->column[c], width / 3);
-    leave_out(table, width, FIGURES, false);
+    ls_table_leave_out(table, width, FIGURES, false);
     if (table->count)
         cut_texts(table, width, table->count - 1, false);
-    leave_out(table, width, 0, false);
+    ls_table_leave_out(table, width, 0, false);
     cut_texts(table, width, 0, false);
-    leave_out(table, width, 0, true);
+    ls_table_leave_out(table, width, 0, true);
     cut_texts(table, width, 0, true);
 }

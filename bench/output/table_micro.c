@@ -58,45 +58,22 @@ static bool is_placed(const json_t *row, const char *place)
 
 /* ---- Columns -------------------------------------------------------------------------------- */
 
-static int line_width(const ls_writer *writer, const ls_columns *columns)
+/* Which columns fit, by the first row. */
+static void fit(ls_writer *writer, const ls_columns *columns, json_t *row)
 {
-    int width = -1;
-    for (size_t i = 0; i < columns->count; i++)
-        width += writer->widths[i] ? writer->widths[i] + 1 : 0;
-    return width;
-}
-
-/* The column that goes next; count: none may. */
-static size_t least_telling(const ls_writer *writer, const ls_columns *columns, const json_t *row)
-{
-    char cell[LS_CELL_SIZE];
-    size_t least = columns->count;
-    for (size_t i = 0; i < columns->count; i++) {
-        if (!writer->widths[i])
-            continue;
-        ls_cell_write(&columns->column[i], row, cell);
-        if (!*cell)
-            return i;
-        const int drop = columns->column[i].drop;
-        if (drop > (least < columns->count ? columns->column[least].drop : 0))
-            least = i;
-    }
-    return least;
-}
-
-static void fit(ls_writer *writer, const ls_columns *columns, const json_t *row)
-{
-    const bool placed = json_object_get(row, "placed");
-    for (size_t i = 0; i < columns->count; i++) {
+    json_t *rows = json_pack("[O]", row);
+    ls_table *table = ls_table_make(columns, NULL, rows);
+    for (size_t i = 0; table && i < table->count; i++) {
         const bool second = columns == &paired_columns && i >= SECOND;
-        writer->widths[i] = second && !placed ? 0 : columns->column[i].width;
+        table->column[i].shown |= !second;
+        table->column[i].width = columns->column[i].width;
     }
-    while (line_width(writer, columns) > writer->width) {
-        const size_t least = least_telling(writer, columns, row);
-        if (least == columns->count)
-            break;
-        writer->widths[least] = 0;
-    }
+    if (table)
+        ls_table_leave_out(table, writer->width, 0, false);
+    for (size_t i = 0; i < columns->count; i++)
+        writer->widths[i] = table && table->column[i].shown ? columns->column[i].width : 0;
+    ls_table_free(table);
+    json_decref(rows);
 }
 
 /* ---- Lines ---------------------------------------------------------------------------------- */
@@ -129,7 +106,7 @@ static void print_places(ls_writer *writer)
     fprintf(writer->stream, "%*s\n", width[1], width[1] ? "in place, GB/s" : "");
 }
 
-static void print_row(ls_writer *writer, const ls_columns *columns, const json_t *row)
+static void print_row(ls_writer *writer, const ls_columns *columns, json_t *row)
 {
     if (writer->headed != columns) {
         fit(writer, columns, row);
@@ -150,7 +127,8 @@ static void print_row(ls_writer *writer, const ls_columns *columns, const json_t
 static void add_bandwidth(ls_writer *writer, const json_t *row)
 {
     const json_t *busbw = json_object_get(json_object_get(row, "micro"), "busbw_gbs");
-    const char *name = *ls_row_text(row, "micro", "kernel") ? ls_row_text(row, "micro", "kernel") : ls_row_text(row, "micro", "op");
+    const char *kernel = ls_row_text(row, "micro", "kernel");
+    const char *name = *kernel ? kernel : ls_row_text(row, "micro", "op");
     if (!writer->averages)
         writer->averages = json_object();
     json_t *all = json_object_get(writer->averages, name);
@@ -201,7 +179,7 @@ void ls_table_micro(ls_writer *writer, const json_t *row)
     if (first)
         writer->first = json_deep_copy(row);
     else
-        print_row(writer, &single_columns, row);
+        print_row(writer, &single_columns, (json_t *)(size_t)row);
 }
 
 void ls_table_micro_close(ls_writer *writer)

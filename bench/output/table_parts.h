@@ -79,6 +79,10 @@ void ls_table_free(ls_table *table);
 /** Of what is shown, with a blank between columns. */
 int ls_table_width(const ls_table *table);
 
+/** Leaves out columns until what is left fits: empty ones, options that tell no cases apart, those
+ *  whose `drop` is above `kept`; `all`: then options, too. */
+void ls_table_leave_out(ls_table *table, int width, int kept, bool all);
+
 /**
  * Makes it fit `width`: texts are cut to their columns' width, those of options to a third of the
  * line; then columns that are empty go, then options that tell no two cases apart which others do

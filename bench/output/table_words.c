@@ -110,25 +110,20 @@ static json_t *differing(const timed *cases, size_t count)
     return differ;
 }
 
-/* Of the cases with the model and data of `like`. */
-static void rank_like(ls_writer *writer, const json_t *rows, const json_t *like, bool only)
+/* Of rows with one model and data set. */
+static void rank_rows(ls_writer *writer, const json_t *rows, bool only)
 {
     timed *cases = calloc(json_array_size(rows) + 1, sizeof *cases);
-    size_t count = 0;
+    size_t count = 0, size;
     char *text = NULL;
-    size_t size;
-    for (size_t i = 0; cases && i < json_array_size(rows); i++) {
-        const json_t *row = json_array_get(rows, i);
-        if (strcmp(ls_row_text(row, "case", "model"), ls_row_text(like, "case", "model")) == 0 &&
-            strcmp(ls_row_text(row, "case", "data"), ls_row_text(like, "case", "data")) == 0)
-            count += read_time(row, &cases[count]);
-    }
+    for (size_t i = 0; cases && i < json_array_size(rows); i++)
+        count += read_time(json_array_get(rows, i), &cases[count]);
     FILE *stream = count > 1 ? open_memstream(&text, &size) : NULL;
     if (stream) {
         qsort(cases, count, sizeof *cases, by_rate);
         json_t *fields = differing(cases, count);
         fprintf(stream, "fastest%s%s: ", only ? "" : " of ",
-                only ? "" : ls_row_text(like, "case", "model"));
+                only ? "" : ls_row_text(cases->row, "case", "model"));
         print_rank(stream, cases, count, fields);
         json_decref(fields);
         if (fclose(stream) == 0)
@@ -140,21 +135,23 @@ static void rank_like(ls_writer *writer, const json_t *rows, const json_t *like,
 
 void ls_table_rank(ls_writer *writer, const json_t *rows)
 {
-    json_t *seen = json_object();
-    for (int pass = 0; pass < 2; pass++) /* how many there are; then each */
-        for (size_t i = 0; i < json_array_size(rows); i++) {
-            const json_t *row = json_array_get(rows, i);
-            char key[1024];
-            snprintf(key, sizeof key, "%s|%s", ls_row_text(row, "case", "model"),
-                     ls_row_text(row, "case", "data"));
-            const json_int_t done = json_integer_value(json_object_get(seen, key));
-            if (done > pass)
-                continue;
-            json_object_set_new_nocheck(seen, key, json_integer(pass + 1));
-            if (pass)
-                rank_like(writer, rows, row, json_object_size(seen) == 1);
-        }
-    json_decref(seen);
+    json_t *alike = json_object(), *some;
+    const char *key;
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        json_t *row = json_array_get(rows, i);
+        char name[1024];
+        snprintf(name, sizeof name, "%s|%s", ls_row_text(row, "case", "model"),
+                 ls_row_text(row, "case", "data"));
+        some = json_object_get(alike, name);
+        if (!some)
+            json_object_set_new_nocheck(alike, name, some = json_array());
+        json_array_append(some, row);
+    }
+    json_object_foreach(alike, key, some)
+    {
+        rank_rows(writer, some, json_object_size(alike) == 1);
+    }
+    json_decref(alike);
 }
 
 /* ---- What was compared ---------------------------------------------------------------------- */

@@ -4,8 +4,6 @@
 
 #include "bench/output/format_parts.h"
 #include "bench/row/provenance.h"
-#include "bench/row/row_case.h"
-#include "bench/row/row_ps.h"
 #include "bench/train/step_kernels.h"
 #include "bench/train/waterfall.h"
 #include "common/device/machine_gpus.h"

@@ -6,6 +6,8 @@
 #include "bench/gate/gate.h"
 #include "bench/train/trial.h"
 
+#include <jansson.h>
+
 /** What a row is made of; borrowed. `trial` is NULL where the case never trained. */
 typedef struct ls_row_facts {
     const ls_workplace *place;
@@ -23,5 +25,11 @@ typedef struct ls_row_facts {
     double exact_cost;            /**< exact mode's median step over fast mode's; 0: not known */
     bool shared;                  /**< other cases ran in the same process, too */
 } ls_row_facts;
+
+/** The group `case`: what tells the case from others. Owned by the caller. */
+json_t *ls_row_case(const ls_row_facts *facts);
+
+/** Adds what servers saw and did, where some served: lead, staleness, dropped, server_load. */
+void ls_row_put_ps(json_t *row, const ls_trial *trial);
 
 #endif

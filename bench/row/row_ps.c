@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows of parameter servers; see row_ps.h. */
-#include "bench/row/row_ps.h"
+/* Groups of a row that cases with parameter servers have; see row_facts.h. */
+#include "bench/row/row_facts.h"
 
 #include <stdlib.h>
 

@@ -6,7 +6,6 @@
  */
 #include "bench/cli/option_table.h"
 
-#include "bench/cli/option_gpu.h"
 #include "bench/cli/option_values.h"
 #include "bench/output/results_db.h"
 #include "common/data/data.h"

@@ -34,6 +34,8 @@ ls_status ls_set_link(const ls_setting *setting);
 ls_status ls_set_comm(const ls_setting *setting);
 ls_status ls_set_ranks(const ls_setting *setting);
 ls_status ls_set_precision(const ls_setting *setting);
+ls_status ls_set_math(const ls_setting *setting);
+ls_status ls_set_convolution(const ls_setting *setting);
 ls_status ls_set_launcher(const ls_setting *setting);
 ls_status ls_set_format(const ls_setting *setting);
 ls_status ls_set_results(const ls_setting *setting);

@@ -104,32 +104,31 @@ static bool is_yes(const request_parsing *parsing, const char *name)
     return strcmp(ls_option_set_text(parsing->set, name, "no"), "yes") == 0;
 }
 
-static ls_status refuse_pair(const request_parsing *parsing, const char *name, const char *other)
-{
-    const ls_setting setting = ls_parsing_setting(parsing, parsing->set, name);
-    return ls_setting_refuse(&setting, LS_CODE_USAGE, "conflicts with --%s; give one of them",
-                             other);
-}
-
 static ls_status check_conflicts(const request_parsing *parsing)
 {
-    if (is_yes(parsing, "quiet") && is_yes(parsing, "verbose"))
-        return refuse_pair(parsing, "quiet", "verbose");
-    if (is_yes(parsing, "quiet") && is_yes(parsing, "progress"))
-        return refuse_pair(parsing, "quiet", "progress");
-    const char *unfixed[] = {"epochs", "save", "ps-record"}; /* it trains as long as it takes */
-    for (size_t i = 0; i < sizeof unfixed / sizeof *unfixed && is_given(parsing, "until-precision");
-         i++)
-        if (is_given(parsing, unfixed[i]))
-            return refuse_pair(parsing, "until-precision", unfixed[i]);
+    static const struct {
+        const char *name, *other;
+        bool given; /* the other one in any way, not only with yes */
+    } pairs[] = {{"quiet", "verbose", false},
+                 {"quiet", "progress", false},
+                 {"until-precision", "epochs", true}, /* it trains as long as it takes */
+                 {"until-precision", "save", true},
+                 {"until-precision", "ps-record", true},
+                 {"resume", "load", true}, /* a row does not have what these are */
+                 {"resume", "save", true},
+                 {"resume", "ps-record", true}};
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        const char *name = pairs[i].name, *other = pairs[i].other;
+        const ls_setting setting = ls_parsing_setting(parsing, parsing->set, name);
+        if (is_given(parsing, name) && strcmp(ls_option_set_text(parsing->set, name, ""), "no") &&
+            (pairs[i].given ? is_given(parsing, other) : is_yes(parsing, other)))
+            return ls_setting_refuse(&setting, LS_CODE_USAGE,
+                                     "conflicts with --%s; give one of them", other);
+    }
     const ls_setting most = ls_parsing_setting(parsing, parsing->set, "max-time");
     if (is_given(parsing, "max-time") && !is_given(parsing, "until-precision"))
         return ls_setting_refuse(&most, LS_CODE_USAGE,
                                  "ends --until-precision, which is not given; give both or none");
-    const char *resumes[] = {"load", "save", "ps-record"}; /* a row does not have what these are */
-    for (size_t i = 0; i < sizeof resumes / sizeof *resumes && is_yes(parsing, "resume"); i++)
-        if (is_given(parsing, resumes[i]))
-            return refuse_pair(parsing, "resume", resumes[i]);
     const ls_setting resume = ls_parsing_setting(parsing, parsing->set, "resume");
     if (is_yes(parsing, "resume") && !parsing->request->results)
         return ls_setting_refuse(&resume, LS_CODE_USAGE,

@@ -21,6 +21,26 @@ enum { LS_EXIT_AT_ONCE = 0x100 };
 /** `run` and `verify`. Borrows the request. */
 ls_status ls_command_run(const ls_request *request, int *exit_status);
 
+/**
+ * --dry-run: prints a line a case on stdout (--format table, md, json or jsonl; bytes are of all
+ * devices of a process), and on stderr what they are together. Opens devices and strategies one
+ * case after the other, trains nothing, and makes no file. The exit status is 3 where a case cannot
+ * be opened.
+ */
+ls_status ls_dry_run(ls_request *request, int *exit_status);
+
+/**
+ * --resume: leaves out as many repeats of each case as request.results has ok rows of the same case
+ * (all that a row's group `case` says; with a budget, all but the steps), commit and machine: host,
+ * processor, cores, memory limit, GPU. Says on stderr how many. May leave none. All processes
+ * together; rank 0's file counts.
+ */
+ls_status ls_resume(ls_request *request);
+
+/** A plan's budget: steps of each case are trained and timed, on parameters that are thrown away,
+ *  and the request's steps are fitted. */
+ls_status ls_budget_fit(ls_request *request);
+
 /** On every rank; collectives are of all, the rest is rank 0's. */
 ls_status ls_command_micro(const ls_processes *processes, int argc, char **argv, int *exit_status);
 /** On every rank; rank 0 prints what each has. */

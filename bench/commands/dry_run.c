@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Dry run; see dry_run.h. Below the table stands what memory is for; JSON has the whole case. */
-#include "bench/commands/dry_run.h"
-
+/* Dry run; see command.h. Below the table stands what memory is for; JSON has the whole case. */
+#include "bench/commands/command.h"
 #include "bench/commands/forecast.h"
 #include "bench/output/format_parts.h"
 #include "bench/row/row_facts.h"

@@ -3,6 +3,7 @@
 #include "bench/commands/forecast.h"
 
 #include "bench/case/workplace.h"
+#include "bench/commands/command.h"
 #include "bench/gate/reference.h"
 #include "bench/progress/progress.h"
 #include "bench/train/interrupt.h"

@@ -39,8 +39,4 @@ double ls_forecast_seconds(const ls_forecast *forecast);
  */
 ls_status ls_forecast_fit(ls_forecast *forecast, ls_request *request, double spent_s);
 
-/** `run` with a budget: steps of each case are trained and timed, on parameters that are thrown
- *  away, and the request's steps are fitted. */
-ls_status ls_budget_fit(ls_request *request);
-
 #endif

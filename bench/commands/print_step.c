@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The tasks of a case's step; see print_step.h. */
-#include "bench/commands/print_step.h"
+/* The tasks of a case's step; see run_parts.h. */
+#include "bench/commands/run_parts.h"
 
 #include "bench/train/team.h"
 #include "impl/step/run.h"

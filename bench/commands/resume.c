@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Resume; see resume.h. What must be the same becomes one text, a row's *key*: of each ok row in
+ * Resume; see command.h. What must be the same becomes one text, a row's *key*: of each ok row in
  * the results, counted, and of each case, by the row that it would have.
  */
-#include "bench/commands/resume.h"
+#include "bench/commands/command.h"
 
 #include "bench/case/workplace.h"
 #include "bench/output/format_parts.h"

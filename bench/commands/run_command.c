@@ -9,9 +9,7 @@
  * group. Nothing of a group stays in memory but its rows' groups that the table compares.
  */
 #include "bench/commands/command.h"
-#include "bench/commands/print_step.h"
 #include "bench/commands/run_parts.h"
-#include "bench/commands/trace_command.h"
 #include "bench/gate/gate_kernels.h"
 #include "bench/gate/reference.h"
 #include "bench/row/row_facts.h"

@@ -93,4 +93,17 @@ void ls_run_end(command_run *run, case_run *c);
  * made, or at its end (`all`) every one. */
 void ls_run_commit(command_run *run, size_t group, bool all);
 
+/* ---- In place of training ------------------------------------------------------------------- */
+
+/** `run --print-step`: opens the case, prints what each of its processes does in a step, in order
+ *  of ranks, to standard output, and closes it. By all processes of the case. */
+ls_status ls_print_step(const ls_workplace *place, const ls_plan_of_case *plan);
+
+/** `trace` refuses more than one case, and a file that cannot be written: before any training. */
+ls_status ls_trace_check(const ls_request *request, bool leads);
+
+/** The case's warm-up, then --trace-steps steps as they go without a trace, then the same traced.
+ * All ranks of the case call it; rank 0 writes --out. */
+ls_status ls_trace_case(const ls_workplace *place, const ls_plan_of_case *plan);
+
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Traces of a case; see trace_command.h. */
-#include "bench/commands/trace_command.h"
+/* Traces of a case; see run_parts.h. */
+#include "bench/commands/run_parts.h"
 
 #include "bench/row/row_facts.h"
 #include "bench/trace/write.h"

@@ -9,25 +9,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum operator_kind {
-    EQUAL,
-    UNEQUAL,
-    ABOVE,
-    BELOW,
-    AT_LEAST,
-    AT_MOST,
-    CONTAINS
-} operator_kind;
+/* How a field's value may stand to the given one; CONTAINS: by its text. */
+enum { LESS = 1, SAME = 2, MORE = 4, CONTAINS = 8 };
 
 static const struct {
     const char *text;
-    operator_kind kind;
-} operators[] = {{"!=", UNEQUAL}, {">=", AT_LEAST}, {"<=", AT_MOST}, {"=", EQUAL},
-                 {">", ABOVE},    {"<", BELOW},     {"~", CONTAINS}};
+    int kind;
+} operators[] = {{"!=", LESS | MORE}, {">=", SAME | MORE}, {"<=", LESS | SAME}, {"=", SAME},
+                 {">", MORE},         {"<", LESS},         {"~", CONTAINS}};
 
 typedef struct condition {
     ls_row_key key;
-    operator_kind kind;
+    int kind;
     char *value;
     bool is_number;
     double number;
@@ -47,6 +40,11 @@ static ls_status refuse(const char *part, const char *why)
                    why);
 }
 
+static bool is_equality(int kind)
+{
+    return kind == SAME || kind == (LESS | MORE);
+}
+
 static ls_status read_condition(const char *part, condition *out)
 {
     const size_t length = strcspn(part, "!=<>~");
@@ -62,7 +60,7 @@ static ls_status read_condition(const char *part, condition *out)
         out->value = strdup(rest + size);
         if (!out->value)
             return ls_fail_memory("--where", strlen(rest));
-        if (!*out->value && out->kind != EQUAL && out->kind != UNEQUAL)
+        if (!*out->value && !is_equality(out->kind))
             return refuse(part, "a value is missing");
         out->is_number = ls_parse_real(out->value, &out->number);
         return LS_OK;
@@ -124,30 +122,14 @@ const char *ls_row_filter_path(const ls_row_filter *filter, size_t index)
     return filter && index < filter->count ? filter->conditions[index].key.path : NULL;
 }
 
-static bool in_order(operator_kind kind, int order)
+static bool in_order(int kind, int order)
 {
-    switch (kind) {
-    case EQUAL:
-        return order == 0;
-    case UNEQUAL:
-        return order != 0;
-    case ABOVE:
-        return order > 0;
-    case BELOW:
-        return order < 0;
-    case AT_LEAST:
-        return order >= 0;
-    case AT_MOST:
-        return order <= 0;
-    case CONTAINS:
-        break;
-    }
-    return false;
+    return kind & (order < 0 ? LESS : order > 0 ? MORE : SAME);
 }
 
 static ls_status holds_text(const condition *one, const json_t *value, bool *out)
 {
-    const bool equality = one->kind == EQUAL || one->kind == UNEQUAL;
+    const bool equality = is_equality(one->kind);
     if (!value && !equality) {
         *out = false;
         return LS_OK;
@@ -170,8 +152,8 @@ static ls_status holds(const condition *one, const json_t *value, bool *out)
     const double number = json_number_value(value);
     if (one->is_number) {
         *out = in_order(one->kind, (number > one->number) - (number < one->number));
-    } else if (one->kind == EQUAL || one->kind == UNEQUAL) {
-        *out = one->kind == UNEQUAL;
+    } else if (is_equality(one->kind)) {
+        *out = one->kind != SAME;
     } else {
         return ls_fail(LS_CODE_USAGE, "--where", one->key.path,
                        "is a number, and '%s' is none; give a number", one->value);

@@ -80,15 +80,6 @@ static json_t *context_of(const json_t *row)
                      "cpu", json_object_get(provenance, "cpu"));
 }
 
-/* How many rows of this name come before row `end`, or in all. */
-static size_t count_names(const json_t *names, size_t end, const char *name)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < end; i++)
-        count += strcmp(json_string_value(json_array_get(names, i)), name) == 0;
-    return count;
-}
-
 static json_t *benchmark_of(const json_t *row, const char *name)
 {
     const double ns = 1e6 * ls_row_number(row, "time.step_ms.median");
@@ -105,7 +96,7 @@ static json_t *benchmark_of(const json_t *row, const char *name)
 
 ls_status ls_export_google_benchmark(FILE *stream, const json_t *rows)
 {
-    json_t *benchmarks = json_array(), *names = json_array(), *context = NULL;
+    json_t *benchmarks = json_array(), *families = json_object(), *context = NULL;
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
         char *name = is_timed(row) ? case_name(row) : NULL;
@@ -113,27 +104,25 @@ ls_status ls_export_google_benchmark(FILE *stream, const json_t *rows)
             continue;
         if (!context)
             context = context_of(row);
-        json_array_append_new(names, json_string(name));
-        json_array_append_new(benchmarks, benchmark_of(row, name));
+        json_t *family = json_object_get(families, name), *one = benchmark_of(row, name);
+        if (!family)
+            family = json_pack("{s:i,s:i}", "index", (int)json_object_size(families), "count", 0);
+        const json_int_t before = json_integer_value(json_object_get(family, "count"));
+        ls_put_integer(family, "count", (uint64_t)before + 1);
+        json_object_set(families, name, family);
+        json_object_set(one, "family_index", json_object_get(family, "index"));
+        ls_put_integer(one, "per_family_instance_index", 0);
+        ls_put_integer(one, "repetition_index", (uint64_t)before);
+        json_array_append_new(benchmarks, one);
         free(name);
     }
-    json_t *families = json_object();
-    for (size_t i = 0; i < json_array_size(benchmarks); i++) {
+    for (size_t i = 0; i < json_array_size(benchmarks); i++) { /* all are counted now */
         json_t *one = json_array_get(benchmarks, i);
-        const char *name = json_string_value(json_array_get(names, i));
-        if (!json_object_get(families, name))
-            json_object_set_new(families, name,
-                                json_integer((json_int_t)json_object_size(families)));
-        json_object_set(one, "family_index", json_object_get(families, name));
-        json_object_set_new(one, "per_family_instance_index", json_integer(0));
-        json_object_set_new(
-            one, "repetitions",
-            json_integer((json_int_t)count_names(names, json_array_size(names), name)));
-        json_object_set_new(one, "repetition_index",
-                            json_integer((json_int_t)count_names(names, i, name)));
+        const char *name = json_string_value(json_object_get(one, "name"));
+        json_object_set(one, "repetitions",
+                        json_object_get(json_object_get(families, name), "count"));
     }
     json_decref(families);
-    json_decref(names);
     return print_whole(stream, json_pack("{s:o,s:o}", "context", context ? context : json_object(),
                                          "benchmarks", benchmarks));
 }

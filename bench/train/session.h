@@ -22,7 +22,7 @@ ls_status ls_session_open_one(const ls_workplace *place, const ls_plan_of_case *
 ls_status ls_session_open_single(const ls_workplace *place, const ls_plan_of_case *plan,
                                  ls_session *out);
 
-/** The same, with the delay that --inject asks for: not for what is compared. */
+/** As ls_session_open, with the delay that --inject asks for: not for what is compared. */
 ls_status ls_session_open_delayed(const ls_workplace *place, const ls_plan_of_case *plan,
                                   ls_session *out);
 

@@ -106,10 +106,11 @@ ls_status ls_export_google_benchmark(FILE *stream, const json_t *rows)
             context = context_of(row);
         json_t *family = json_object_get(families, name), *one = benchmark_of(row, name);
         if (!family)
-            family = json_pack("{s:i,s:i}", "index", (int)json_object_size(families), "count", 0);
+            json_object_set_new(families, name,
+                                family = json_pack("{s:i,s:i}", "index",
+                                                   (int)json_object_size(families), "count", 0));
         const json_int_t before = json_integer_value(json_object_get(family, "count"));
         ls_put_integer(family, "count", (uint64_t)before + 1);
-        json_object_set(families, name, family);
         json_object_set(one, "family_index", json_object_get(family, "index"));
         ls_put_integer(one, "per_family_instance_index", 0);
         ls_put_integer(one, "repetition_index", (uint64_t)before);

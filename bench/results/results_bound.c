@@ -40,7 +40,8 @@ typedef struct rule {
     double (*explains)(const seen *s);
     /** The second and the third line, without what they begin with and without newline. */
     void (*evidence)(FILE *stream, const seen *s);
-    void (*option)(FILE *stream, const seen *s);
+    void (*option)(FILE *stream, const seen *s); /**< NULL: `always` */
+    const char *always;
 } rule;
 
 /* ---- The row --------------------------------------------------------------------------------- */
@@ -233,12 +234,6 @@ static void tell_optimizer(FILE *stream, const seen *s)
             s->optimizer * s->devices, s->optimizer_name);
 }
 
-static void try_optimizer(FILE *stream, const seen *s)
-{
-    (void)s;
-    fputs("--strategy mirrored: each device updates its own copy", stream);
-}
-
 static double by_copies(const seen *s)
 {
     return s->held && s->devices > 1 ? s->copy + waited_for_holder(s, s->copy) : 0;
@@ -295,12 +290,6 @@ static void tell_rank(FILE *stream, const seen *s)
             s->compute + s->optimizer);
     if (strncmp(s->inject, "delay", strlen("delay")) == 0)
         fprintf(stream, "; --inject %s is one", s->inject);
-}
-
-static void try_rank(FILE *stream, const seen *s)
-{
-    (void)s;
-    fputs("--strategy ps --ps-backup-workers 1: nobody waits for the slowest", stream);
 }
 
 static bool is_small(const seen *s)
@@ -387,12 +376,6 @@ static double by_exchange(const seen *s)
     return s->exposed;
 }
 
-static void try_exchange(FILE *stream, const seen *s)
-{
-    (void)s;
-    fputs("--allreduce all: which exchange suits these sizes", stream);
-}
-
 /* Towers and stages wait for what the other rules are about. */
 static double by_wait(const seen *s)
 {
@@ -430,14 +413,17 @@ static const rule rules[] = {
     {"one server", by_servers, tell_servers, try_servers},
     {"oversubscription", by_crowd, tell_crowd, try_crowd},
     {"the pipeline's bubble", by_bubble, tell_bubble, try_bubble},
-    {"the optimizer on one device", by_optimizer, tell_optimizer, try_optimizer},
+    {"the optimizer on one device", by_optimizer, tell_optimizer, NULL,
+     "--strategy mirrored: each device updates its own copy"},
     {"copies of towers", by_copies, tell_copies, try_copies},
     {"the loader", by_loader, tell_loader, try_loader},
-    {"a slow rank", by_rank, tell_rank, try_rank},
+    {"a slow rank", by_rank, tell_rank, NULL,
+     "--strategy ps --ps-backup-workers 1: nobody waits for the slowest"},
     {"memory bandwidth", by_bandwidth, tell_bandwidth, try_larger},
     {"a small batch", by_batch, tell_batch, try_larger},
     {"computation", by_compute, tell_compute, try_compute},
-    {"communication", by_exchange, tell_sent, try_exchange},
+    {"communication", by_exchange, tell_sent, NULL,
+     "--allreduce all: which exchange suits these sizes"},
     {"waiting for other devices", by_wait, tell_rank, try_larger},
     {"copies between devices", by_copy, tell_sent, try_larger},
     {"the optimizer", by_update, tell_update, try_larger},
@@ -467,7 +453,10 @@ char *ls_results_bound(const json_t *row)
                 percent(&s, most), most, s.step);
         best->evidence(stream, &s);
         fputs(".\nTry ", stream);
-        best->option(stream, &s);
+        if (best->option)
+            best->option(stream, &s);
+        else
+            fputs(best->always, stream);
         fputs(".\n", stream);
     }
     fclose(stream);

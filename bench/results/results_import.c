@@ -7,7 +7,7 @@
 #include "bench/results/results_verbs.h"
 #include "bench/output/rows_file.h"
 
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -52,24 +52,10 @@ ls_status ls_results_import(ls_results_task *task)
 
 /* ---- Prune ---------------------------------------------------------------------------------- */
 
-typedef struct prune_task {
-    int64_t *numbers;
-    size_t count, capacity;
-} prune_task;
-
 static ls_status note(void *context, int64_t number, const json_t *row)
 {
-    prune_task *task = context;
     (void)row;
-    if (task->count == task->capacity) {
-        const size_t capacity = task->capacity ? 2 * task->capacity : 256;
-        int64_t *numbers = realloc(task->numbers, capacity * sizeof *numbers);
-        if (!numbers)
-            return ls_fail_memory("prune", capacity * sizeof *numbers);
-        task->numbers = numbers;
-        task->capacity = capacity;
-    }
-    task->numbers[task->count++] = number;
+    json_array_append_new(context, json_integer(number));
     return LS_OK;
 }
 
@@ -83,20 +69,21 @@ ls_status ls_results_check_prune(const ls_option_set *set)
 
 ls_status ls_results_prune(ls_results_task *task)
 {
-    prune_task work = {0};
+    json_t *numbers = json_array();
     const bool yes = strcmp(ls_option_set_text(task->set, "yes", "no"), "yes") == 0;
-    if (yes) /* before it looks: a number may be another row's after a while */
-        LS_TRY(ls_results_begin(task->results));
-    ls_status status =
-        ls_selection_each(&task->selection, task->results, LS_ROWS_BRIEF, note, &work, NULL);
-    for (size_t i = 0; i < work.count && yes && !status; i++)
-        status = ls_results_delete(task->results, work.numbers[i]);
-    if (yes)
+    /* Before it looks: a number may be another row's after a while. */
+    ls_status status = yes ? ls_results_begin(task->results) : LS_OK;
+    const bool begun = yes && !status;
+    if (!status)
+        status = ls_selection_each(&task->selection, task->results, LS_ROWS_BRIEF, note, numbers,
+                                   NULL);
+    for (size_t i = 0; i < json_array_size(numbers) && yes && !status; i++)
+        status = ls_results_delete(task->results, json_integer_value(json_array_get(numbers, i)));
+    if (begun)
         status = ls_results_end(task->results, status);
-    if (!status && yes)
-        printf("%zu rows deleted\n", work.count);
-    else if (!status)
-        printf("%zu rows fit; --yes deletes them\n", work.count);
-    free(work.numbers);
+    if (!status)
+        printf(yes ? "%zu rows deleted\n" : "%zu rows fit; --yes deletes them\n",
+               json_array_size(numbers));
+    json_decref(numbers);
     return status;
 }

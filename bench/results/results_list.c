@@ -15,11 +15,6 @@ static const ls_column listed[] = {
     {"status", "result", LS_WIDTH_ANY, false, LS_CELL_STATUS, 0},
 };
 
-static const ls_columns list_columns = {
-    .column = listed, .count = sizeof listed / sizeof *listed, .leading = 3};
-static const ls_columns ranked_columns = {
-    .column = listed, .count = sizeof listed / sizeof *listed, .leading = 3, .ranks = true};
-
 enum { RANKED_MOST = 256 };
 
 /* Rows of one command on one host took turns: the fastest of them is one that can be told. */
@@ -74,9 +69,12 @@ static ls_status list_table(ls_results_task *task, size_t *count)
     collection c = {rows, brief ? NULL : &parts};
     ls_status status = ls_selection_each(&task->selection, task->results,
                                          brief ? LS_ROWS_BRIEF : LS_ROWS_WHOLE, collect, &c, count);
+    const ls_columns columns = {.column = listed,
+                                .count = sizeof listed / sizeof *listed,
+                                .leading = 3,
+                                .ranks = is_one_command(rows)};
     if (!status && *count > 0)
-        status = ls_results_print(task, is_one_command(rows) ? &ranked_columns : &list_columns,
-                                  false, rows);
+        status = ls_results_print(task, &columns, false, rows);
     json_decref(rows);
     return status;
 }

@@ -26,7 +26,9 @@ static const int64_t sizes_on_gpu[][3] = {
 };
 enum {
     SIZES = sizeof sizes / sizeof *sizes,
-    SIZES_ON_GPU = sizeof sizes_on_gpu / sizeof *sizes_on_gpu
+    SIZES_ON_GPU = sizeof sizes_on_gpu / sizeof *sizes_on_gpu,
+    LARGEST = 1536 * 1536, /* elements of a matrix */
+    LARGEST_ON_GPU = 8192 * 4096
 };
 
 /* `largest`: elements of the largest matrix; `memory` has three of them. */
@@ -51,23 +53,11 @@ static ls_status measure_size(ls_bench *bench, const int64_t size[3], size_t lar
     return status;
 }
 
-static size_t largest_matrix(const int64_t (*list)[3], size_t count)
-{
-    size_t largest = 0;
-    for (size_t i = 0; i < count; i++) {
-        const int64_t *s = list[i];
-        const int64_t matrices[] = {s[0] * s[1], s[1] * s[2], s[0] * s[2]};
-        for (int k = 0; k < 3; k++)
-            largest = (size_t)matrices[k] > largest ? (size_t)matrices[k] : largest;
-    }
-    return largest;
-}
-
 static ls_status measure(ls_device *device, ls_math math, double *flops_per_s)
 {
     const bool gpu = ls_device_describe(device)->name.kind == LS_DEVICE_GPU;
     const int64_t(*list)[3] = gpu ? sizes_on_gpu : sizes;
-    const size_t count = gpu ? SIZES_ON_GPU : SIZES, largest = largest_matrix(list, count);
+    const size_t count = gpu ? SIZES_ON_GPU : SIZES, largest = gpu ? LARGEST_ON_GPU : LARGEST;
     ls_bench bench;
     float *memory = NULL;
     double best = 0;

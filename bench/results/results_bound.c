@@ -13,6 +13,7 @@
 #include "common/base/numbers.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,12 +37,13 @@ typedef struct seen {
 
 typedef struct rule {
     const char *cause;
-    /** ms of the mean step that it explains; 0: it is not the cause. */
+    /** ms of the mean step that it explains; 0: it is not the cause. NULL: `part`. */
     double (*explains)(const seen *s);
     /** The second and the third line, without what they begin with and without newline. */
     void (*evidence)(FILE *stream, const seen *s);
     void (*option)(FILE *stream, const seen *s); /**< NULL: `always` */
     const char *always;
+    size_t part; /**< where in `seen` a part of the step is */
 } rule;
 
 /* ---- The row --------------------------------------------------------------------------------- */
@@ -347,11 +349,6 @@ static void tell_batch(FILE *stream, const seen *s)
 
 /* ---- Where no cause is known: the largest part ----------------------------------------------- */
 
-static double by_compute(const seen *s)
-{
-    return s->compute;
-}
-
 static void tell_compute(FILE *stream, const seen *s)
 {
     const double roof = ls_row_number(s->row, "time.roof_gflops");
@@ -371,36 +368,16 @@ static void try_compute(FILE *stream, const seen *s)
         fprintf(stream, "--strategy mirrored --devices %.0f", s->cores);
 }
 
-static double by_exchange(const seen *s)
-{
-    return s->exposed;
-}
-
 /* Towers and stages wait for what the other rules are about. */
 static double by_wait(const seen *s)
 {
     return s->held || s->bubble > 0 ? by_rank(s) : s->wait;
 }
 
-static double by_copy(const seen *s)
-{
-    return s->copy;
-}
-
-static double by_update(const seen *s)
-{
-    return s->optimizer;
-}
-
 static void tell_update(FILE *stream, const seen *s)
 {
     fprintf(stream, "%.28s takes %.4g ms of a step, computation %.4g ms", s->optimizer_name,
             s->optimizer, s->compute);
-}
-
-static double by_harness(const seen *s)
-{
-    return s->harness;
 }
 
 static void tell_harness(FILE *stream, const seen *s)
@@ -421,13 +398,13 @@ static const rule rules[] = {
      "--strategy ps --ps-backup-workers 1: nobody waits for the slowest"},
     {"memory bandwidth", by_bandwidth, tell_bandwidth, try_larger},
     {"a small batch", by_batch, tell_batch, try_larger},
-    {"computation", by_compute, tell_compute, try_compute},
-    {"communication", by_exchange, tell_sent, NULL,
-     "--allreduce all: which exchange suits these sizes"},
+    {"computation", NULL, tell_compute, try_compute, .part = offsetof(seen, compute)},
+    {"communication", NULL, tell_sent, NULL,
+     "--allreduce all: which exchange suits these sizes", .part = offsetof(seen, exposed)},
     {"waiting for other devices", by_wait, tell_rank, try_larger},
-    {"copies between devices", by_copy, tell_sent, try_larger},
-    {"the optimizer", by_update, tell_update, try_larger},
-    {"the harness", by_harness, tell_harness, try_larger},
+    {"copies between devices", NULL, tell_sent, try_larger, .part = offsetof(seen, copy)},
+    {"the optimizer", NULL, tell_update, try_larger, .part = offsetof(seen, optimizer)},
+    {"the harness", NULL, tell_harness, try_larger, .part = offsetof(seen, harness)},
 };
 
 char *ls_results_bound(const json_t *row)
@@ -441,7 +418,9 @@ char *ls_results_bound(const json_t *row)
     if (!stream)
         return NULL;
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
-        const double ms = rules[i].explains(&s);
+        const double ms = rules[i].explains
+                              ? rules[i].explains(&s)
+                              : *(const double *)((const char *)&s + rules[i].part);
         if (ms > most) {
             most = ms;
             best = &rules[i];

@@ -235,15 +235,18 @@ static void table_colours(void **state)
 static void table_compares(void **state)
 {
     (void)state;
-    json_t *rows[] = {made_row("towers", 1, 2.0, 0.01, "ok"), made_row("ps", 1, 1.0, 0.01, "ok")};
-    for (size_t i = 0; i < 2; i++)
+    json_t *rows[] = {made_row("towers", 1, 2.0, 0.01, "ok"), made_row("ps", 1, 1.0, 0.01, "ok"),
+                      made_row("single", 1, 1.0, 0.01, "ok")};
+    for (size_t i = 0; i < 3; i++)
         json_object_update_new(json_object_get(rows[i], "equivalence"),
                                json_pack("{s:i,s:f,s:f,s:f}", "steps", 12, "max_rel", 0.52,
                                          "gradient_rel", 1e-7, "bound", 0.02));
-    char *text = table_of(rows, 2, 200, 2, &ls_verify_columns, false);
+    char *text = table_of(rows, 3, 200, 3, &ls_verify_columns, false);
     assert_non_null(strstr(text, "compared  gradient     drift"));
     assert_non_null(strstr(text, "\ntowers, ps, bounded: after each of 12 steps the bits of an "
                                  "oracle"));
+    assert_non_null(strstr(text, "\nsingle, bounded: after each of 12 steps the bits of a second, "
+                                 "fresh run"));
     assert_non_null(strstr(text, "\ndrift: how far the parameters came from those of single; it "
                                  "judges nothing"));
     free(text);

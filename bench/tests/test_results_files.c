@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Files of the results database: what is not ours, or cannot be written, is refused in a line and
+ * left as it is; what older versions wrote is read, and brought up to date.
+ */
+#include "bench/tests/results_fixture.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+static void assert_open_refused(const char *path, const char *why)
+{
+    ls_results *results = NULL;
+    assert_refused(ls_results_open(path, true, &results), LS_CODE_MISSING, path, why);
+    assert_null(results);
+    assert_refused(ls_results_open(path, false, &results), LS_CODE_MISSING, path, why);
+    assert_null(results);
+}
+
+static void an_empty_file_becomes_one(void **state)
+{
+    (void)state;
+    char path[PATH_SIZE];
+    close(open(in_folder("empty.db", path), O_CREAT | O_WRONLY, 0666));
+    ls_results *results;
+    assert_refused(ls_results_open(path, false, &results), LS_CODE_MISSING, path, "empty");
+    results = open_results(path);
+    append(results, "a");
+    ls_results_close(results);
+    json_t *rows = all_rows(path);
+    assert_int_equal(json_array_size(rows), 1);
+    json_decref(rows);
+}
+
+/* Refused, the file the same to the byte, and nothing new beside it. */
+static void assert_left_alone(const char *path, const char *why)
+{
+    static uint8_t before[FILE_SIZE], after[FILE_SIZE];
+    char beside[PATH_SIZE + 16];
+    size_t size = read_whole(path, before);
+    assert_open_refused(path, why);
+    assert_int_equal(read_whole(path, after), size);
+    assert_memory_equal(before, after, size);
+    const char *const endings[] = {"-wal", "-shm", "-journal"};
+    for (size_t i = 0; i < 3; i++) {
+        snprintf(beside, sizeof beside, "%s%s", path, endings[i]);
+        assert_int_equal(access(beside, F_OK), -1);
+    }
+}
+
+static void foreign_files_are_left_alone(void **state)
+{
+    (void)state;
+    char path[PATH_SIZE];
+    run_sql(in_folder("foreign.db", path), "CREATE TABLE rows (id TEXT); INSERT INTO rows VALUES "
+                                           "('theirs')");
+    assert_left_alone(path, "another program");
+    run_sql(in_folder("marked.db", path), "PRAGMA application_id = 7; PRAGMA journal_mode = WAL;"
+                                          "CREATE TABLE other (id TEXT)");
+    assert_left_alone(path, "another program");
+    FILE *text = fopen(in_folder("notes.txt", path), "w");
+    for (int i = 0; i < 50; i++)
+        fputs("notes of a user\n", text);
+    fclose(text);
+    assert_left_alone(path, "no SQLite database");
+    text = fopen(in_folder("short", path), "w");
+    fputs("SQLite format 3", text);
+    fclose(text);
+    assert_left_alone(path, "no SQLite database");
+}
+
+static void newer_and_damaged_files_are_left_alone(void **state)
+{
+    (void)state;
+    char path[PATH_SIZE];
+    ls_results *results = open_results(in_folder("newer.db", path));
+    append(results, "a");
+    ls_results_close(results);
+    run_sql(path, "PRAGMA user_version = 4");
+    assert_left_alone(path, "schema 4");
+    results = open_results(in_folder("damaged.db", path));
+    append(results, "a");
+    ls_results_close(results);
+    int file = open(path, O_WRONLY);
+    static const uint8_t garbage[400] = {0x5a, 0xff, 0x17};
+    assert_int_equal(pwrite(file, garbage, sizeof garbage, 100), sizeof garbage);
+    close(file);
+    assert_open_refused(path, "damaged");
+    results = open_results(in_folder("tableless.db", path));
+    ls_results_close(results);
+    run_sql(path, "DROP TABLE rows");
+    assert_open_refused(path, "damaged");
+}
+
+/* What older versions wrote: read as it is, without a change; and then written, which brings it up
+ * to date with all its rows. */
+static void bring_up_to_date(const char *name, const char *older)
+{
+    static uint8_t before[FILE_SIZE], after[FILE_SIZE];
+    char path[PATH_SIZE];
+    ls_results *results = open_results(in_folder(name, path));
+    append(results, "a");
+    append(results, "b");
+    ls_results_close(results);
+    json_t *rows = all_rows(path), *brief = json_array();
+    run_sql(path, older);
+    const size_t size = read_whole(path, before);
+    json_t *same = all_rows(path);
+    assert_true(json_equal(rows, same));
+    assert_int_equal(read_whole(path, after), size);
+    assert_memory_equal(before, after, size);
+    results = open_results(path);
+    append(results, "c");
+    assert_ok(ls_results_each(results, LS_ROWS_BRIEF, collect, brief));
+    assert_int_equal(json_array_size(brief), 3);
+    for (size_t i = 0; i < 3; i++) {
+        const json_t *one = json_array_get(brief, i);
+        assert_null(json_object_get(one, "schema"));
+        assert_true(i == 2 || json_equal(json_object_get(one, "case"),
+                                         json_object_get(json_array_get(rows, i), "case")));
+    }
+    json_decref(brief);
+    ls_results_close(results);
+    run_sql(path, "DELETE FROM rows WHERE id = 'b'"); /* by a person: lists do not show it */
+    assert_ok(ls_results_open(path, false, &results));
+    brief = json_array();
+    assert_ok(ls_results_each(results, LS_ROWS_BRIEF, collect, brief));
+    assert_int_equal(json_array_size(brief), 2);
+    ls_results_close(results);
+    json_decref(brief);
+    json_decref(same);
+    json_decref(rows);
+}
+
+static void an_older_file_is_brought_up_to_date(void **state)
+{
+    (void)state;
+    bring_up_to_date("older1.db", "DROP TABLE briefs; PRAGMA user_version = 1");
+    bring_up_to_date(
+        "older2.db",
+        "DROP TABLE briefs; CREATE TABLE briefs (number INTEGER PRIMARY KEY, id TEXT, timestamp "
+        "TEXT, label TEXT, model TEXT, strategy TEXT, devices TEXT, status TEXT, reason TEXT, "
+        "step_ms REAL, samples_per_s REAL); INSERT INTO briefs (number, id) SELECT rowid, id FROM "
+        "rows; PRAGMA user_version = 2");
+}
+
+/* A file that has our mark, and under the name of our table what is not it: a view may have no end,
+ * and a trigger do anything. */
+static void other_tables_are_refused(void **state)
+{
+    (void)state;
+    static const char endless_view[] =
+        "DROP TABLE rows; CREATE VIEW rows AS WITH RECURSIVE r (id, row, rowid) AS (SELECT '1', "
+        "'{}', 1 UNION ALL SELECT id, row, rowid + 1 FROM r) SELECT * FROM r";
+    static const char *const changes[] = {
+        endless_view,
+        "DROP TABLE rows; CREATE TABLE rows (id TEXT, row TEXT)",
+        "CREATE TRIGGER t AFTER INSERT ON rows BEGIN DELETE FROM rows; END",
+        "ALTER TABLE rows ADD COLUMN more TEXT",
+        "DROP TABLE briefs; CREATE VIEW briefs AS SELECT rowid AS number, id FROM rows",
+    };
+    char path[PATH_SIZE], name[32];
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        snprintf(name, sizeof name, "changed%zu.db", i);
+        ls_results_close(open_results(in_folder(name, path)));
+        run_sql(path, changes[i]);
+        assert_left_alone(path, "the tables of its schema");
+    }
+    ls_results_close(open_results(in_folder("indexed.db", path)));
+    run_sql(path, "CREATE INDEX i ON rows (model); CREATE VIEW mine AS SELECT id FROM rows");
+    ls_results *results = open_results(path); /* what a user adds for queries is no harm */
+    append(results, "a");
+    ls_results_close(results);
+}
+
+static void places_that_hold_no_file_are_refused(void **state)
+{
+    (void)state;
+    char path[PATH_SIZE];
+    ls_results *results;
+    assert_open_refused(folder, "is a folder");
+    assert_open_refused("/dev/full", "no regular file");
+    close(open(in_folder("plain", path), O_CREAT | O_WRONLY, 0666));
+    assert_open_refused(in_folder("plain/rows.db", path), "Not a directory");
+    assert_refused(ls_results_open(in_folder("missing.db", path), false, &results), LS_CODE_MISSING,
+                   path, "no such file");
+    assert_open_refused(in_folder("a/rows.db", path), "a/rows.db");
+    assert_refused(ls_results_open(path, true, &results), LS_CODE_MISSING, path, "make it");
+    assert_int_equal(access(in_folder("a", path), F_OK), -1);
+    assert_int_equal(chdir(folder), 0);
+    ls_results_close(open_results(LS_RESULTS_DEFAULT)); /* its folder alone is made */
+    assert_open_refused("/proc/self/lockstep.db", "/proc/self/lockstep.db"); /* no place for it */
+}
+
+/* Files of this process cannot grow past 64 KiB: as on a disk that is full. */
+static void a_full_disk_is_reported(void **state)
+{
+    (void)state;
+    char path[PATH_SIZE];
+    in_folder("full.db", path);
+    pid_t child = fork();
+    if (child == 0) {
+        signal(SIGXFSZ, SIG_IGN);
+        ls_results *results;
+        ls_status status = ls_results_open(path, true, &results);
+        const struct rlimit limit = {65536, 65536};
+        setrlimit(RLIMIT_FSIZE, &limit);
+        for (int i = 0; !status && i < 1000; i++) {
+            char id[32];
+            snprintf(id, sizeof id, "row%d", i);
+            json_t *row = new_row(id);
+            status = ls_results_append(results, row);
+            json_decref(row);
+        }
+        bool refused = status && strstr(ls_status_text(status), path);
+        _exit(refused && ls_status_code(status) == LS_CODE_MISSING ? 0 : 1);
+    }
+    int how;
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+    json_t *rows = all_rows(path);
+    assert_true(json_array_size(rows) > 0);
+    json_decref(rows);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_empty_file_becomes_one),
+        cmocka_unit_test(foreign_files_are_left_alone),
+        cmocka_unit_test(newer_and_damaged_files_are_left_alone),
+        cmocka_unit_test(an_older_file_is_brought_up_to_date),
+        cmocka_unit_test(other_tables_are_refused),
+        cmocka_unit_test(places_that_hold_no_file_are_refused),
+        cmocka_unit_test(a_full_disk_is_reported),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

@@ -97,6 +97,19 @@ const char *ls_convolution_name(ls_convolution convolution)
 }
 
 /* What lies elsewhere is hashed by its name, or its text. */
+bool ls_case_same(const ls_case *a, const ls_case *b)
+{
+    const size_t own = offsetof(ls_case, own), rest = own + sizeof a->own;
+    bool same = memcmp(a, b, own) == 0 &&
+                memcmp((const char *)a + rest, (const char *)b + rest, sizeof *a - rest) == 0;
+    for (int i = 0; same && i < LS_DECLARED_MOST; i++) {
+        const ls_declared_value *x = &a->own.items[i], *y = &b->own.items[i];
+        same = x->option == y->option && x->number == y->number && !x->text == !y->text &&
+               (!x->text || strcmp(x->text, y->text) == 0);
+    }
+    return same;
+}
+
 uint64_t ls_case_hash(const ls_case *one)
 {
     ls_case copy;

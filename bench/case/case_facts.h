@@ -24,6 +24,9 @@ bool ls_case_by_arrival(const ls_case *one); /**< servers serve in the order of 
 /** "auto", "cudnn", "own" */
 const char *ls_convolution_name(ls_convolution convolution);
 
+/** Whether they are the same, whatever place their own options' texts lie in. */
+bool ls_case_same(const ls_case *a, const ls_case *b);
+
 /** The same in every process for the same case. */
 uint64_t ls_case_hash(const ls_case *one);
 

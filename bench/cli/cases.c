@@ -11,6 +11,7 @@
  */
 #include "bench/cli/cases.h"
 
+#include "bench/case/case_facts.h"
 #include "bench/cli/option_table.h"
 #include "impl/strategies.h"
 
@@ -251,22 +252,10 @@ static void describe_case(const ls_case *one, char *text, size_t size)
              one->strategy->name, one->devices, one->ranks);
 }
 
-/* Of equal texts, which lie in several places, one stands for all. */
-static bool same_case(const ls_case *a, const ls_case *b)
-{
-    ls_case copy = *a;
-    for (int i = 0; i < LS_DECLARED_MOST; i++) {
-        const ls_declared_value *mine = &a->own.items[i], *other = &b->own.items[i];
-        if (mine->text && other->text && strcmp(mine->text, other->text) == 0)
-            copy.own.items[i].text = other->text;
-    }
-    return memcmp(&copy, b, sizeof copy) == 0;
-}
-
 static bool seen_before(const ls_case *cases, size_t index)
 {
     for (size_t i = 0; i < index; i++)
-        if (same_case(&cases[i], &cases[index]))
+        if (ls_case_same(&cases[i], &cases[index]))
             return true;
     return false;
 }
@@ -290,7 +279,7 @@ static ls_status matches(const ls_request_parsing *parsing, const ls_plan_part *
                                         .names = parsing->names,
                                         .one = &copy};
             LS_TRY(table[i].set(&setting));
-            any |= ls_option_applies(&table[i], one) && same_case(&copy, one);
+            any |= ls_option_applies(&table[i], one) && ls_case_same(&copy, one);
         }
         *out &= any;
     }

@@ -2,6 +2,7 @@
 /* Forecast; see forecast.h. */
 #include "bench/commands/forecast.h"
 
+#include "bench/case/case_facts.h"
 #include "bench/case/workplace.h"
 #include "bench/commands/command.h"
 #include "bench/gate/reference.h"
@@ -28,7 +29,7 @@ static ls_status list_cases(const ls_request *request, ls_forecast *out)
     for (size_t i = 0; i < request->case_count && request->baseline; i++) {
         const ls_case single = ls_reference_case(&out->configs[i]);
         size_t at = 0;
-        while (at < out->count && memcmp(&out->configs[at], &single, sizeof single))
+        while (at < out->count && !ls_case_same(&out->configs[at], &single))
             at++;
         if (at < out->count)
             continue;
@@ -43,7 +44,7 @@ static ls_status list_cases(const ls_request *request, ls_forecast *out)
 static const ls_forecast_case *same_before(const ls_forecast *forecast, size_t index)
 {
     for (size_t i = 0; i < index; i++)
-        if (memcmp(&forecast->configs[i], &forecast->configs[index], sizeof(ls_case)) == 0)
+        if (ls_case_same(&forecast->configs[i], &forecast->configs[index]))
             return &forecast->cases[i];
     return NULL;
 }

@@ -2,6 +2,7 @@
 /* A case of `run` and `verify`, from the check to its row; see run_parts.h. */
 #include "bench/commands/run_parts.h"
 
+#include "bench/case/case_facts.h"
 #include "bench/gate/reference.h"
 #include "bench/row/roof.h"
 #include "bench/row/row_ranks.h"
@@ -75,7 +76,7 @@ static bool is_like_before(const command_run *run, const case_run *c, bool *know
         const ls_case *before = &run->configs[i - 1], its = ls_reference_case(before);
         like |= before->batch == run->configs[own].batch &&
                 strcmp(before->model, run->configs[own].model) == 0;
-        *known = memcmp(&its, &single, sizeof its) == 0;
+        *known = ls_case_same(&its, &single);
     }
     return like || *known;
 }

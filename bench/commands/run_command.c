@@ -8,6 +8,7 @@
  * committed to the results file, then printed, when it ends; a program that is killed loses one
  * group. Nothing of a group stays in memory but its rows' groups that the table compares.
  */
+#include "bench/case/case_facts.h"
 #include "bench/commands/command.h"
 #include "bench/commands/run_parts.h"
 #include "bench/gate/gate_kernels.h"
@@ -160,7 +161,7 @@ static ls_status train_all(command_run *run)
 static size_t find_case(const command_run *run, size_t first, size_t end, const ls_case *config)
 {
     size_t at = first;
-    while (at < end && memcmp(&run->configs[at], config, sizeof *config) != 0)
+    while (at < end && !ls_case_same(&run->configs[at], config))
         at++;
     return at;
 }
@@ -197,10 +198,10 @@ static void list_group(command_run *run, size_t *next, size_t group)
     size_t added = 0;
     while (*next < request->case_count) {
         const ls_case *one = &request->cases[*next], single = ls_reference_case(one);
-        bool adds = request->baseline && memcmp(one, &single, sizeof single) != 0 &&
+        bool adds = request->baseline && !ls_case_same(one, &single) &&
                     find_case(run, first, run->count, &single) == run->count;
         for (size_t i = 0; i < added; i++)
-            adds = adds && memcmp(&singles[i], &single, sizeof single) != 0;
+            adds = adds && !ls_case_same(&singles[i], &single);
         if (run->count - first + added + 1 + adds > LS_GROUP_CASES)
             break;
         if (adds)

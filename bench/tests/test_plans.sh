@@ -92,6 +92,16 @@ sed -i 's/seed: \[1, 2\]/steps: 30/' budget.yaml
 lockstep run --plan budget.yaml --results none --format jsonl
 rows "but never more steps than are given" "len(rows) == 1 and r['case']['steps'] == 30"
 
+# An option of a model in two mappings lies in two places, and is the same: the one is the other's baseline.
+cat >apart.yaml <<'P'
+defaults: {model: cifar10, data: "synthetic:64", steps: 2, warmup: 0, gate-steps: 0, batch: 4, results: none}
+cases:
+  - {strategy: single, augment: no}
+  - {strategy: mirrored, devices: 2, augment: no}
+P
+lockstep run --plan apart.yaml --format jsonl
+rows "a plan's single is the baseline of its other cases" "len(rows) == 2 and rows[1]['time']['speedup'] > 0"
+
 printf 'model: poly\nseed: [1, 2]\nexclude: [{seed: 9}]\n' >none.yaml
 lockstep run --plan none.yaml --dry-run --format jsonl
 expect "an exclusion of nothing is said" grep -q 'none.yaml:3:11: no case is as this says' err

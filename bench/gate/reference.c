@@ -2,6 +2,7 @@
 /* References: trajectories of `single`; see reference.h. */
 #include "bench/gate/reference.h"
 
+#include "bench/case/case_facts.h"
 #include "impl/strategies.h"
 
 #include <stdlib.h>
@@ -161,7 +162,7 @@ ls_status ls_reference_get(ls_workplace *place, const ls_plan_of_case *plan, uin
     size_t left = most_bytes;
     for (ls_reference *r = place->references, *next; r; r = next) {
         next = r->next;
-        bool same = memcmp(&r->key, &key, sizeof key) == 0;
+        bool same = ls_case_same(&r->key, &key);
         if (same && r->steps == steps) {
             *out = r;
             return LS_OK;

@@ -74,7 +74,8 @@ ls_status ls_results_refuse_sqlite(const ls_results *results, int code)
 {
     const char *text = results->db ? sqlite3_errmsg(results->db) : sqlite3_errstr(code);
     int system_error = results->db ? sqlite3_system_errno(results->db) : 0;
-    LS_TRY(check_locks(results->path));
+    if (!results->db || sqlite3_get_autocommit(results->db))
+        LS_TRY(check_locks(results->path));
     switch (code & 0xff) {
     case SQLITE_FULL:
         return ls_results_refuse(results->path, "cannot be written: the disk is full");

@@ -5,6 +5,7 @@
  */
 #include "bench/tests/results_fixture.h"
 
+#include <fcntl.h>
 #include <sys/wait.h>
 
 enum { WRITERS = 3, ROWS_EACH = 15 };
@@ -85,6 +86,38 @@ static void the_journal_is_rolled_back(void **state)
     json_t *rows = all_rows(path);
     assert_int_equal(json_array_size(rows), 2);
     json_decref(rows);
+}
+
+/* Whether another process could write now: SQLite's reserved byte is not locked. */
+static bool is_free(const char *path)
+{
+    int how;
+    const pid_t child = fork();
+    if (child == 0) {
+        struct flock reserved = {
+            .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0x40000001, .l_len = 1};
+        const int file = open(path, O_RDWR);
+        _exit(fcntl(file, F_GETLK, &reserved) != 0 || reserved.l_type != F_UNLCK);
+    }
+    assert_int_equal(waitpid(child, &how, 0), child);
+    return WIFEXITED(how) && WEXITSTATUS(how) == 0;
+}
+
+/* What is said of a row that is refused does not give up the lock of the others' transaction. */
+static void a_refused_row_keeps_the_lock(void **state)
+{
+    (void)state;
+    char path[PATH_SIZE];
+    ls_results *results = open_results(in_folder("locked.db", path));
+    json_t *row = new_row("a");
+    assert_ok(ls_results_begin(results));
+    assert_ok(ls_results_put(results, row));
+    assert_refused(ls_results_put(results, row), LS_CODE_MISSING, path, "UNIQUE");
+    assert_false(is_free(path));
+    assert_ok(ls_results_end(results, LS_OK));
+    assert_true(is_free(path));
+    json_decref(row);
+    ls_results_close(results);
 }
 
 static ls_status write_meanwhile(void *context, int64_t number, const json_t *row)
@@ -181,6 +214,7 @@ int main(void)
         cmocka_unit_test(rows_come_back),
         cmocka_unit_test(a_failing_visit_stops),
         cmocka_unit_test(the_journal_is_rolled_back),
+        cmocka_unit_test(a_refused_row_keeps_the_lock),
         cmocka_unit_test(a_reader_holds_no_lock),
         cmocka_unit_test(all_rows_are_read),
         cmocka_unit_test(writers_at_once_lose_nothing),

@@ -63,7 +63,7 @@ typedef struct ls_option {
     size_t offset;     /**< of the field in ls_case (swept) or ls_request */
     int64_t low, high; /**< valid range of a whole number; `high` is the size of a text field; `low`
                           is what the first word stands for */
-    const char *const *words; /**< valid values, NULL-terminated, of ls_set_word */
+    const char *const *words;                /**< valid values, NULL-terminated, of ls_set_word */
     bool (*applies)(const ls_case *one);     /**< whether a case has it; NULL: every one */
     bool (*of)(const ls_strategy *strategy); /**< whose cases have it; NULL: not of strategies */
     const char *concerns;                    /**< what else has it, where `applies` says no */

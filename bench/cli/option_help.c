@@ -87,8 +87,8 @@ static void print_option(FILE *stream, const ls_option *option)
     char text[640], concerned[256];
     snprintf(text, sizeof text, "(default: %s%s%s)", option->fallback,
              *option->unit ? "; unit: " : "", option->unit);
-    const int at = fprintf(stream, option->is_switch ? "  --%s [%s] " : "  --%s %s ",
-                           option->name, option->placeholder);
+    const int at = fprintf(stream, option->is_switch ? "  --%s [%s] " : "  --%s %s ", option->name,
+                           option->placeholder);
     ls_text_wrap(stream, text, at, INDENT, WIDTH);
     ls_option_concerns(option, concerned, sizeof concerned);
     snprintf(text, sizeof text, "%s%s%s", option->help, *concerned ? "; concerns " : "", concerned);

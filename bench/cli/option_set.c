@@ -59,8 +59,7 @@ const char *ls_option_set_text(const ls_option_set *set, const char *name, const
 }
 
 ls_status ls_option_set_take(const ls_option_set *set, const char *name, const char *fallback,
-                             const struct ls_option_names *names, ls_case *one,
-                             ls_request *request)
+                             const struct ls_option_names *names, ls_case *one, ls_request *request)
 {
     const ls_option *option = ls_option_find(name, strlen(name));
     const ls_setting setting = {.option = option,

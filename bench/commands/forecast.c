@@ -69,9 +69,8 @@ static ls_status look(ls_forecast *forecast, const ls_request *request, size_t i
     ls_forecast_case *c = &forecast->cases[index];
     const ls_forecast_case *same = same_before(forecast, index);
     const int rank = request->processes->rank;
-    LS_TRY(ls_team_agree(
-        request->processes->comm,
-        ls_plan_open(&forecast->place, &forecast->configs[index], &c->plan)));
+    LS_TRY(ls_team_agree(request->processes->comm,
+                         ls_plan_open(&forecast->place, &forecast->configs[index], &c->plan)));
     if (same) {
         c->estimate = same->plain;
         c->plain = same->plain;

@@ -120,9 +120,11 @@ static ls_status read_options(const ls_option_set *set, ls_micro *m, ls_case *on
 {
     static const struct {
         const char *name, *fallback;
-    } taken[] = {{"cpu-devices", NULL}, {"cores-per-device", NULL}, {"logical-gpus", NULL},
-                 {"progress", NULL},    {"batch", NULL},            {"ranks", NULL},
-                 {"link", NULL},        {"comm", "auto"},           {"convolution", "auto"}};
+    } taken[] = {{"cpu-devices", NULL},  {"cores-per-device", NULL},
+                 {"logical-gpus", NULL}, {"progress", NULL},
+                 {"batch", NULL},        {"ranks", NULL},
+                 {"link", NULL},         {"comm", "auto"},
+                 {"convolution", "auto"}};
     const ls_option_names names = {.processes = m->processes};
     for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
         LS_TRY(ls_option_set_take(set, taken[i].name, taken[i].fallback, &names, one, request));

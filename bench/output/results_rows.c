@@ -76,8 +76,7 @@ static ls_status finish(const ls_results *results, sqlite3_stmt *statement, int 
 static ls_status insert_brief(ls_results *results, sqlite3_int64 number, const json_t *row)
 {
     sqlite3_stmt *statement;
-    LS_TRY(prepare(results,
-                   "INSERT INTO briefs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    LS_TRY(prepare(results, "INSERT INTO briefs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                    &statement));
     sqlite3_bind_int64(statement, 1, number);
     for (int i = 0; i < BRIEF; i++) {

@@ -30,7 +30,8 @@ typedef struct seen {
     double bubble, pieces; /* of a pipeline: share of the step; micro-batches */
     double state;          /* bytes of parameters, gradients, optimizer of the fullest device */
     bool crowded, linked;
-    bool held, divided; /* one device has the variables, as towers' has; a model's parts lie apart */
+    bool held,
+        divided; /* one device has the variables, as towers' has; a model's parts lie apart */
     bool staged;
     const char *link, *inject, *optimizer_name;
 } seen;
@@ -144,7 +145,8 @@ static double by_link(const seen *s)
 {
     if (!s->linked || s->sent <= 0)
         return 0;
-    return s->exposed + s->copy + (s->held ? waited_for_holder(s, s->copy) : waited_for(s, s->copy));
+    return s->exposed + s->copy +
+           (s->held ? waited_for_holder(s, s->copy) : waited_for(s, s->copy));
 }
 
 static void tell_sent(FILE *stream, const seen *s)
@@ -225,8 +227,7 @@ static void try_bubble(FILE *stream, const seen *s)
 
 static double by_optimizer(const seen *s)
 {
-    return s->held && s->devices > 1 ? s->optimizer + waited_for_holder(s, s->optimizer)
-                                             : 0;
+    return s->held && s->devices > 1 ? s->optimizer + waited_for_holder(s, s->optimizer) : 0;
 }
 
 static void tell_optimizer(FILE *stream, const seen *s)
@@ -282,8 +283,7 @@ static double by_rank(const seen *s)
 {
     if (s->replicas < 2 || s->crowded || s->bubble > 0)
         return 0;
-    return s->held ? fmax(s->wait - waited_for_holder(s, s->copy + s->optimizer), 0)
-                           : s->wait;
+    return s->held ? fmax(s->wait - waited_for_holder(s, s->copy + s->optimizer), 0) : s->wait;
 }
 
 static void tell_rank(FILE *stream, const seen *s)
@@ -399,8 +399,8 @@ static const rule rules[] = {
     {"memory bandwidth", by_bandwidth, tell_bandwidth, try_larger},
     {"a small batch", by_batch, tell_batch, try_larger},
     {"computation", NULL, tell_compute, try_compute, .part = offsetof(seen, compute)},
-    {"communication", NULL, tell_sent, NULL,
-     "--allreduce all: which exchange suits these sizes", .part = offsetof(seen, exposed)},
+    {"communication", NULL, tell_sent, NULL, "--allreduce all: which exchange suits these sizes",
+     .part = offsetof(seen, exposed)},
     {"waiting for other devices", by_wait, tell_rank, try_larger},
     {"copies between devices", NULL, tell_sent, try_larger, .part = offsetof(seen, copy)},
     {"the optimizer", NULL, tell_update, try_larger, .part = offsetof(seen, optimizer)},
@@ -418,9 +418,8 @@ char *ls_results_bound(const json_t *row)
     if (!stream)
         return NULL;
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
-        const double ms = rules[i].explains
-                              ? rules[i].explains(&s)
-                              : *(const double *)((const char *)&s + rules[i].part);
+        const double ms = rules[i].explains ? rules[i].explains(&s)
+                                            : *(const double *)((const char *)&s + rules[i].part);
         if (ms > most) {
             most = ms;
             best = &rules[i];

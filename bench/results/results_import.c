@@ -75,8 +75,8 @@ ls_status ls_results_prune(ls_results_task *task)
     ls_status status = yes ? ls_results_begin(task->results) : LS_OK;
     const bool begun = yes && !status;
     if (!status)
-        status = ls_selection_each(&task->selection, task->results, LS_ROWS_BRIEF, note, numbers,
-                                   NULL);
+        status =
+            ls_selection_each(&task->selection, task->results, LS_ROWS_BRIEF, note, numbers, NULL);
     for (size_t i = 0; i < json_array_size(numbers) && yes && !status; i++)
         status = ls_results_delete(task->results, json_integer_value(json_array_get(numbers, i)));
     if (begun)

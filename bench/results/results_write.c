@@ -40,7 +40,7 @@ ls_status ls_results_write(const ls_results_task *task, FILE *stream, size_t *co
 {
     ls_writer *writer;
     LS_TRY(open_writer(task, stream, NULL, false, &writer));
-    ls_status status = ls_selection_each(&task->selection, task->results, LS_ROWS_WHOLE, write_row,
-                                         writer, count);
+    ls_status status =
+        ls_selection_each(&task->selection, task->results, LS_ROWS_WHOLE, write_row, writer, count);
     return ls_status_first(status, ls_writer_close(writer));
 }

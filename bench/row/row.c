@@ -105,8 +105,8 @@ static json_t *time_group(const ls_row_facts *f)
         double speedup = f->baseline_ms / (s.median / (double)plan->job.batch);
         ls_put_real(group, "speedup", speedup);
         ls_put_real(group, "efficiency",
-                 speedup / (ls_strategy_serves(plan->strategy) ? ls_job_replicas(&plan->job)
-                                                               : plan->all_devices));
+                    speedup / (ls_strategy_serves(plan->strategy) ? ls_job_replicas(&plan->job)
+                                                                  : plan->all_devices));
     }
     if (f->exact_cost > 0) /* exact mode over fast mode */
         ls_put_real(group, "exact_cost", f->exact_cost);

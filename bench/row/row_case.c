@@ -94,8 +94,8 @@ static void put_own(void *context, const ls_declared_option *option)
         json_object_set_new(own->group, name, json_boolean(number));
     else
         ls_put_text(own->group, name,
-                 option->type == LS_DECLARED_WORD ? option->words[number]
-                                                  : ls_declared_text(values, option));
+                    option->type == LS_DECLARED_WORD ? option->words[number]
+                                                     : ls_declared_text(values, option));
 }
 
 /* What is of some strategies alone. */
@@ -105,9 +105,9 @@ static void put_strategy(json_t *group, const ls_plan_of_case *plan)
     if (plan->strategy->reduces) {
         ls_put_text(group, "allreduce", job->allreduce->name);
         ls_put_integer(group, "bucket_bytes",
-                    job->bucket_bytes == SIZE_MAX
-                        ? plan->model->graph->variables.elements * sizeof(float)
-                        : job->bucket_bytes);
+                       job->bucket_bytes == SIZE_MAX
+                           ? plan->model->graph->variables.elements * sizeof(float)
+                           : job->bucket_bytes);
         json_object_set_new(group, "overlap", json_boolean(job->overlap));
     }
     if (ls_strategy_divides(plan->strategy))
@@ -156,9 +156,9 @@ json_t *ls_row_case(const ls_row_facts *f)
     put_strategy(group, plan);
     ls_put_text(group, "comm", job->transport->name);
     ls_put_text(group, "memory",
-             *c->memory_text                        ? c->memory_text
-             : plan->devices->kind == LS_DEVICE_GPU ? "all"
-                                                    : "growth");
+                *c->memory_text                        ? c->memory_text
+                : plan->devices->kind == LS_DEVICE_GPU ? "all"
+                                                       : "growth");
     if (*c->link_text)
         ls_put_text(group, "link", c->link_text);
     put_injected(group, c);

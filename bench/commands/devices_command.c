@@ -185,7 +185,7 @@ static void print_ranks(const device_view *view)
     }
 }
 
-static ls_status print_table(const device_view *view)
+static void print_table(const device_view *view)
 {
     const ls_machine_info *info = ls_machine_describe(view->machine);
     print_machine(info);
@@ -196,7 +196,6 @@ static ls_status print_table(const device_view *view)
     for (size_t i = 0; i < view->resolution_count; i++)
         print_resolution(view->machine, &view->resolutions[i]);
     print_ranks(view);
-    return LS_OK;
 }
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
@@ -286,23 +285,6 @@ static ls_status print_json(const device_view *view)
 
 /* ---- Command ------------------------------------------------------------------------------- */
 
-typedef ls_status printer(const device_view *view);
-
-static ls_status find_printer(const char *format, printer **out)
-{
-    static const struct {
-        const char *name;
-        printer *print;
-    } formats[] = {{"table", print_table}, {"json", print_json}};
-    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
-        if (strcmp(format, formats[i].name) == 0) {
-            *out = formats[i].print;
-            return LS_OK;
-        }
-    }
-    return ls_fail(LS_CODE_USAGE, "--format", format, "devices are no rows; table or json");
-}
-
 /* Resolves every operand; a failure other than "does not exist here" ends it. */
 static ls_status resolve_all(const ls_option_set *set, device_view *view)
 {
@@ -373,7 +355,7 @@ static ls_status gather_ranks(device_view *view, const ls_processes *processes)
 }
 
 static ls_status show(const ls_option_set *set, const ls_machine *machine,
-                      const ls_processes *processes, printer *print)
+                      const ls_processes *processes, bool json)
 {
     const size_t slots = set->operand_count + 1;
     device_view view = {.machine = machine,
@@ -384,8 +366,10 @@ static ls_status show(const ls_option_set *set, const ls_machine *machine,
     ls_status status = gather_ranks(&view, processes);
     if (!status)
         status = resolve_all(set, &view);
-    if (!status)
-        status = print(&view);
+    if (!status && json)
+        status = print_json(&view);
+    else if (!status)
+        print_table(&view);
     if (!status)
         status = take_missing(&view);
     for (size_t i = 0; i < view.resolution_count; i++) {
@@ -401,17 +385,19 @@ static ls_status show(const ls_option_set *set, const ls_machine *machine,
 
 static ls_status run(const ls_option_set *set, const ls_processes *processes)
 {
-    printer *print = NULL;
+    const char *format = ls_option_set_text(set, "format", "table");
+    const bool json = strcmp(format, "json") == 0;
     static const char *const taken[] = {"launcher", "cpu-devices", "cores-per-device",
                                         "logical-gpus"};
     ls_request request = {.processes = processes};
     ls_machine *machine;
-    LS_TRY(find_printer(ls_option_set_text(set, "format", "table"), &print));
+    if (!json && strcmp(format, "table") != 0)
+        return ls_fail(LS_CODE_USAGE, "--format", format, "devices are no rows; table or json");
     for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
         LS_TRY(ls_option_set_take(set, taken[i], NULL, NULL, NULL, &request));
     const ls_machine_options options = ls_request_machine(&request);
     LS_TRY(ls_team_agree(processes->comm, ls_machine_open(&options, &machine)));
-    ls_status status = show(set, machine, processes, print);
+    ls_status status = show(set, machine, processes, json);
     ls_machine_close(machine);
     return ls_team_agree(processes->comm, status);
 }

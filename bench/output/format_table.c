@@ -70,19 +70,23 @@ static const ls_columns *columns_of(const ls_writer *writer)
 
 /* ---- Lines ---------------------------------------------------------------------------------- */
 
-int ls_cell_print(FILE *stream, int width, bool right, const char *cell, bool red, int owed)
+/* Prints a cell after `owed` blanks; returns those that are owed before the next one, so that no
+ * line ends in blanks. */
+static int print_cell(FILE *stream, const ls_table_column *column, const char *cell, bool red,
+                      int owed)
 {
-    const int length = ls_text_width(cell), blanks = length < width ? width - length : 0;
+    const int length = ls_text_width(cell),
+              blanks = length < column->width ? column->width - length : 0;
     if (length == 0)
         return owed + blanks + 1;
-    for (int i = owed + (right ? blanks : 0); i > 0; i--)
+    for (int i = owed + (column->is.right ? blanks : 0); i > 0; i--)
         putc_unlocked(' ', stream);
     if (red)
         fputs("\033[31m", stream);
     fputs(cell, stream);
     if (red)
         fputs("\033[0m", stream);
-    return 1 + (right ? 0 : blanks);
+    return 1 + (column->is.right ? 0 : blanks);
 }
 
 /* Adds a row to those that are kept; the columns look at nothing else. */
@@ -192,14 +196,13 @@ static void note_widths(ls_writer *writer, const ls_table *table)
         writer->widths[c] = table->column[c].shown ? table->column[c].width : 0;
 }
 
-static void print_header(const ls_table *table, FILE *stream)
+void ls_table_head_print(const ls_table *table, FILE *stream)
 {
     int owed = 0;
     for (size_t c = 0; c < table->count; c++) {
         const ls_table_column *column = &table->column[c];
         if (column->shown)
-            owed = ls_cell_print(stream, column->width, column->is.right, column->is.title, false,
-                                 owed);
+            owed = print_cell(stream, column, column->is.title, false, owed);
     }
     fputc('\n', stream);
 }
@@ -222,16 +225,16 @@ static void print_head(ls_writer *writer, ls_table *table, const json_t *shared)
         return;
     keep_widths(writer, table);
     print_shared(writer, shared, stream);
-    print_header(table, stream);
+    ls_table_head_print(table, stream);
     if (fclose(stream) == 0 && is_new_head(writer, head))
         fprintf(writer->stream, "%s%s", writer->rows > json_array_size(writer->kept) ? "\n" : "",
                 head);
     note_widths(writer, table);
 }
 
-static void print_row(ls_writer *writer, const ls_table *table, size_t number)
+void ls_table_row_print(ls_writer *writer, const ls_table *table, size_t number)
 {
-    const json_t *row = json_array_get(writer->kept, number);
+    const json_t *row = json_array_get(table->of, number);
     int owed = 0;
     for (size_t c = 0; c < table->count; c++) {
         const ls_table_column *column = &table->column[c];
@@ -239,8 +242,7 @@ static void print_row(ls_writer *writer, const ls_table *table, size_t number)
         const bool bad = (column->is.cell == LS_CELL_STATUS && ls_row_is_bad(row)) ||
                          (column->is.cell == LS_CELL_GATE && strcmp(cell, "failed") == 0);
         if (column->shown)
-            owed = ls_cell_print(writer->stream, column->width, column->is.right, cell,
-                                 bad && writer->colour, owed);
+            owed = print_cell(writer->stream, column, cell, bad && writer->colour, owed);
     }
     fputc('\n', writer->stream);
     char *reason = ls_row_reason(row);
@@ -260,7 +262,7 @@ void ls_table_flush(ls_writer *writer)
         ls_table_fit(table, writer->width);
         print_head(writer, table, shared);
         for (size_t i = 0; i < table->rows; i++)
-            print_row(writer, table, i);
+            ls_table_row_print(writer, table, i);
     }
     ls_table_free(table);
     json_decref(differ);

@@ -58,43 +58,27 @@ static bool is_placed(const json_t *row, const char *place)
 
 /* ---- Columns -------------------------------------------------------------------------------- */
 
-/* Which columns fit, by the first row. */
-static void fit(ls_writer *writer, const ls_columns *columns, json_t *row)
+/* The row in its columns: those that fitted the first row, each as wide as it is to be. */
+static ls_table *lay_out(ls_writer *writer, const ls_columns *columns, const json_t *rows)
 {
-    json_t *rows = json_pack("[O]", row);
+    const bool first = writer->headed != columns;
     ls_table *table = ls_table_make(columns, NULL, rows);
     for (size_t i = 0; table && i < table->count; i++) {
+        ls_table_column *column = &table->column[i];
         const bool second = columns == &paired_columns && i >= SECOND;
-        table->column[i].shown |= !second;
-        table->column[i].width = columns->column[i].width;
+        column->shown = first ? column->shown || !second : writer->widths[i] > 0;
+        column->width = column->is.width;
+        if (!column->is.right)
+            ls_text_shorten(*column->cell, column->width);
     }
-    if (table)
+    if (table && first)
         ls_table_leave_out(table, writer->width, 0, false);
-    for (size_t i = 0; i < columns->count; i++)
-        writer->widths[i] = table && table->column[i].shown ? columns->column[i].width : 0;
-    ls_table_free(table);
-    json_decref(rows);
+    for (size_t i = 0; table && i < table->count; i++)
+        writer->widths[i] = table->column[i].shown ? table->column[i].width : 0;
+    return table;
 }
 
 /* ---- Lines ---------------------------------------------------------------------------------- */
-
-static void print_line(ls_writer *writer, const ls_columns *columns, const json_t *row)
-{
-    char cell[LS_CELL_SIZE];
-    int owed = 0;
-    for (size_t i = 0; i < columns->count; i++) {
-        const ls_column *column = &columns->column[i];
-        if (!writer->widths[i])
-            continue;
-        snprintf(cell, sizeof cell, "%s", column->title);
-        if (row)
-            ls_cell_write(column, row, cell);
-        if (!column->right)
-            ls_text_shorten(cell, column->width);
-        owed = ls_cell_print(writer->stream, column->width, column->right, cell, false, owed);
-    }
-    fputc('\n', writer->stream);
-}
 
 /* What the groups of columns of a collective are, right over their last ones. */
 static void print_places(ls_writer *writer)
@@ -106,20 +90,19 @@ static void print_places(ls_writer *writer)
     fprintf(writer->stream, "%*s\n", width[1], width[1] ? "in place, GB/s" : "");
 }
 
-static void print_row(ls_writer *writer, const ls_columns *columns, json_t *row)
+static void print_row(ls_writer *writer, const ls_columns *columns, const json_t *row)
 {
-    if (writer->headed != columns) {
-        fit(writer, columns, row);
-        if (columns == &paired_columns)
-            print_places(writer);
-        print_line(writer, columns, NULL);
-    }
+    json_t *rows = json_pack("[O]", row);
+    ls_table *table = lay_out(writer, columns, rows);
+    if (table && writer->headed != columns && columns == &paired_columns)
+        print_places(writer);
+    if (table && writer->headed != columns)
+        ls_table_head_print(table, writer->stream);
+    if (table)
+        ls_table_row_print(writer, table, 0);
     writer->headed = columns;
-    print_line(writer, columns, row);
-    char *reason = ls_row_reason(row);
-    if (reason)
-        ls_text_wrap(writer->stream, reason, 0, 2, writer->width);
-    free(reason);
+    ls_table_free(table);
+    json_decref(rows);
 }
 
 /* ---- Collectives ---------------------------------------------------------------------------- */
@@ -179,7 +162,7 @@ void ls_table_micro(ls_writer *writer, const json_t *row)
     if (first)
         writer->first = json_deep_copy(row);
     else
-        print_row(writer, &single_columns, (json_t *)(size_t)row);
+        print_row(writer, &single_columns, row);
 }
 
 void ls_table_micro_close(ls_writer *writer)

@@ -84,7 +84,8 @@ bool ls_case_differs(const json_t *groups, const char *field)
     return having && having < json_array_size(groups) && is_left_out(groups, field);
 }
 
-const char *ls_case_title(const char *field, char text[64])
+/* "batch" of batch_global, "ps-mode" of ps_mode. */
+static const char *write_title(const char *field, char text[64])
 {
     snprintf(text, 64, "%s", strcmp(field, "batch_global") == 0 ? "batch" : field);
     for (char *c = text; *c; c++)
@@ -97,7 +98,7 @@ ls_column ls_case_column(const char *field, char title[64], char path[80])
 {
     const bool devices = strcmp(field, "devices") == 0;
     snprintf(path, 80, "case.%s", field);
-    return (ls_column){ls_case_title(field, title),
+    return (ls_column){write_title(field, title),
                        path,
                        devices ? 20 : LS_WIDTH_ANY,
                        false,

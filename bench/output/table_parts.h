@@ -12,10 +12,6 @@ enum { LS_CELL_SIZE = 160 }; /**< bytes of a cell */
 /** Writes the column's cell of a row; control characters become blanks. */
 void ls_cell_write(const ls_column *column, const json_t *row, char cell[LS_CELL_SIZE]);
 
-/** Prints a cell after `owed` blanks; returns those that are owed before the next one, so that no
- *  line ends in blanks. */
-int ls_cell_print(FILE *stream, int width, bool right, const char *cell, bool red, int owed);
-
 /** Columns that a text takes on a terminal: UTF-8 of single width. */
 int ls_text_width(const char *text);
 
@@ -42,9 +38,6 @@ json_t *ls_case_fields(const json_t *groups);
  * more than the strategy.)
  */
 bool ls_case_differs(const json_t *groups, const char *field);
-
-/** The option's name: "batch" of batch_global, "ps-mode" of ps_mode. Returns `text`. */
-const char *ls_case_title(const char *field, char text[64]);
 
 /** The option as a column with path and title in the caller's memory. */
 ls_column ls_case_column(const char *field, char title[64], char path[80]);
@@ -91,6 +84,10 @@ void ls_table_leave_out(ls_table *table, int width, int kept, bool all);
  * by `drop` go; then other texts are cut; then options go, the last first. At last theirs are cut.
  */
 void ls_table_fit(ls_table *table, int width);
+
+/** The titles of what is shown; a row by its number, and why it is not ok (format_table.c). */
+void ls_table_head_print(const ls_table *table, FILE *stream);
+void ls_table_row_print(ls_writer *writer, const ls_table *table, size_t number);
 
 /* ---- Rows of `micro` (table_micro.c) -------------------------------------------------------- */
 

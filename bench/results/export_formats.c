@@ -54,14 +54,19 @@ static char *case_name(const json_t *row)
     return text;
 }
 
+static ls_status finish(FILE *stream)
+{
+    return fflush(stream) == 0 && !ferror(stream)
+               ? LS_OK
+               : ls_fail(LS_CODE_MISSING, "export", "output", "cannot be written; give it room");
+}
+
 static ls_status print_whole(FILE *stream, json_t *value)
 {
     ls_json_print(stream, value, 2);
     fputc('\n', stream);
     json_decref(value);
-    return fflush(stream) == 0 && !ferror(stream)
-               ? LS_OK
-               : ls_fail(LS_CODE_MISSING, "export", "output", "cannot be written; give it room");
+    return finish(stream);
 }
 
 /* ---- google-benchmark ----------------------------------------------------------------------- */
@@ -236,7 +241,5 @@ ls_status ls_export_mlperf(FILE *stream, const json_t *rows)
     for (size_t i = 0; i < json_array_size(rows); i++)
         if (json_object_get(json_array_get(rows, i), "case"))
             print_run(stream, json_array_get(rows, i));
-    return fflush(stream) == 0 && !ferror(stream)
-               ? LS_OK
-               : ls_fail(LS_CODE_MISSING, "export", "output", "cannot be written; give it room");
+    return finish(stream);
 }

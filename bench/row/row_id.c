@@ -10,24 +10,12 @@
 #include <sys/random.h>
 #include <time.h>
 
-static ls_status random_bytes(uint8_t *bytes, size_t size)
-{
-    size_t done = 0;
-    while (done < size) {
-        ssize_t got = getrandom(bytes + done, size - done, 0);
-        if (got > 0)
-            done += (size_t)got;
-        else if (errno != EINTR)
-            return ls_fail(LS_CODE_MISSING, "row id", "getrandom",
-                           "%s; a system with getrandom is needed", strerror(errno));
-    }
-    return LS_OK;
-}
-
 ls_status ls_row_id_make(ls_row_id *out)
 {
     uint8_t bits[6];
-    LS_TRY(random_bytes(bits, sizeof bits));
+    if (getrandom(bits, sizeof bits, 0) != sizeof bits) /* so few come whole, or not at all */
+        return ls_fail(LS_CODE_MISSING, "row id", "getrandom",
+                       "%s; a system with getrandom is needed", strerror(errno));
     struct timespec now;
     struct tm utc;
     if (clock_gettime(CLOCK_REALTIME, &now) != 0 || !gmtime_r(&now.tv_sec, &utc))

@@ -4,6 +4,7 @@
 
 #include "common/base/clock.h"
 
+#include <stdio.h>
 #include <string.h>
 
 const char *ls_launch_option(int argc, char **argv, const char *name)

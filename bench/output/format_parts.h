@@ -31,7 +31,7 @@ const char *ls_row_text(const json_t *row, const char *group, const char *field)
 /** Its strategy; NULL where this program has none of the name. */
 const ls_strategy *ls_row_strategy(const json_t *row);
 
-/** Its median step with ci95, in ms. False where there is no time, or no interval that has it. */
+/** Its median step with ci95, in ms. False where there is no time, or no interval. */
 bool ls_row_step(const json_t *row, ls_interval *out);
 
 /** Puts a value (taken) where the path leads; groups are made as they are needed. */

@@ -96,7 +96,7 @@ bool ls_row_step(const json_t *row, ls_interval *out)
     *out = (ls_interval){json_number_value(json_object_get(step, "median")),
                          json_number_value(json_array_get(ci95, 0)),
                          json_number_value(json_array_get(ci95, 1))};
-    return out->low > 0 && out->low <= out->value && out->value <= out->high;
+    return out->value > 0 && out->low > 0 && out->low <= out->high;
 }
 
 void ls_put_real(json_t *object, const char *name, double value)

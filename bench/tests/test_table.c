@@ -152,9 +152,9 @@ static void the_status_is_cut(void **state)
                             json_pack("[s,i,s,s]", "oversubscribed", 7, "autocorrelated", "short"));
     char *text = table_of(rows, 2, 60, 2, NULL, false);
     assert_table(text, "model mlp, data synthetic, batch 256\n"
-                       "strategy devices step ms     ± status\n"
-                       "single   1 cpu     2.000  1.0% ok, oversubscribed, autocor..\n"
-                       "mirrored 2 cpu     1.000  2.0% ok, oversubscribed, autocor..\n"
+                       "strategy devices step ms    ± status\n"
+                       "single   1 cpu     2.000 1.0% ok, oversubscribed, autocorr..\n"
+                       "mirrored 2 cpu     1.000 2.0% ok, oversubscribed, autocorr..\n"
                        "fastest: mirrored 2 cpu, 2.00 times as fast as the next\n"
                        "(1.96 to 2.05), single 1 cpu\n");
     free(text);

@@ -15,7 +15,7 @@ enum { WIDTH = 80 };
 
 static const ls_column column[] = {
     {"case", "number", 4, true, LS_CELL_TEXT, 0},
-    {"seconds", "estimate.seconds", 7, true, LS_CELL_FIGURE, 0},
+    {"seconds", "estimate.seconds", 7, true, LS_CELL_RATIO, 0},
     {"memory", "estimate.memory_bytes", 9, true, LS_CELL_BYTES, 0},
 };
 static const ls_columns columns = {

@@ -12,7 +12,7 @@ struct ls_results {
     sqlite3 *db;
     char *path;     /* as the user wrote it */
     int schema;     /* of the file */
-    json_t *shared; /* by column what its texts mean, of briefs that were read; NULL: none */
+    json_t *shared; /* what texts of briefs that were read mean, by their hash; NULL: none yet */
 };
 
 /** From here on files have briefs as this program makes them. */

@@ -8,6 +8,7 @@
  */
 #include "bench/output/format_parts.h"
 #include "bench/output/results_db_parts.h"
+#include "common/base/digest.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -98,45 +99,62 @@ static json_t *split_words(const char *text)
     return words;
 }
 
-static json_t *read_text(int column, const char *text)
+static const char *text_of(sqlite3_stmt *statement, int column)
 {
-    if (column == CASE)
-        return json_loads(text, 0, NULL);
-    if (column == WARNINGS)
-        return split_words(text);
-    return column == HOST ? json_pack("{s:o}", "host", json_string_nocheck(text))
-                          : json_string_nocheck(text);
-}
-
-/* What the text of a column means: the value that was made before, where rows have the same. */
-static json_t *find_shared(ls_results *results, int column, const char *text)
-{
-    if (!results->shared)
-        results->shared = json_object();
-    json_t *known = json_object_get(results->shared, brief_path[column]);
-    if (!known)
-        json_object_set_new(results->shared, brief_path[column], known = json_object());
-    json_t *value = json_object_get(known, text);
-    if (!value) {
-        value = read_text(column, text);
-        json_object_set_new_nocheck(known, text, value);
-    }
-    return json_incref(value);
+    return (const char *)sqlite3_column_text(statement, column + 1);
 }
 
 static void put_text(json_t *to, const char *name, sqlite3_stmt *statement, int column)
 {
-    const char *text = (const char *)sqlite3_column_text(statement, column + 1);
+    const char *text = text_of(statement, column);
     if (text)
         json_object_set_new_nocheck(to, name, json_string_nocheck(text));
 }
 
-static void put_shared(json_t *to, const char *name, ls_results *results, sqlite3_stmt *statement,
-                       int column)
+static json_t *build_result(sqlite3_stmt *statement)
 {
-    const char *text = (const char *)sqlite3_column_text(statement, column + 1);
-    if (text)
-        json_object_set_new_nocheck(to, name, find_shared(results, column, text));
+    json_t *result = json_object();
+    const char *warnings = text_of(statement, WARNINGS);
+    put_text(result, "status", statement, STATUS);
+    put_text(result, "reason", statement, REASON);
+    if (warnings)
+        json_object_set_new_nocheck(result, "warnings", split_words(warnings));
+    return result;
+}
+
+static json_t *build_shared(sqlite3_stmt *statement, int column)
+{
+    const char *text = text_of(statement, column);
+    if (column == STATUS)
+        return build_result(statement);
+    if (!text)
+        return NULL;
+    if (column == CASE)
+        return json_loads(text, 0, NULL);
+    return column == HOST ? json_pack("{s:o}", "host", json_string_nocheck(text))
+                          : json_string_nocheck(text);
+}
+
+/* What the texts of columns [first, last] mean: a value that was made before, where rows have the
+ * same. It is found by a hash of them. */
+static void put_shared(json_t *to, const char *name, ls_results *results, sqlite3_stmt *statement,
+                       int first, int last)
+{
+    char key[24];
+    uint64_t hash = (uint64_t)first;
+    for (int i = first; i <= last; i++) {
+        const char *text = text_of(statement, i);
+        hash = 31 * hash + (text ? ls_hash64(text, strlen(text)) : 0);
+    }
+    snprintf(key, sizeof key, "%llx", (unsigned long long)hash);
+    if (!results->shared)
+        results->shared = json_object();
+    json_t *value = json_object_get(results->shared, key);
+    if (!value) {
+        value = build_shared(statement, first);
+        json_object_set_new_nocheck(results->shared, key, value);
+    }
+    json_object_set_new_nocheck(to, name, json_incref(value));
 }
 
 static void put_number(json_t *to, const char *name, sqlite3_stmt *statement, int column)
@@ -162,16 +180,13 @@ static json_t *build_time(sqlite3_stmt *statement)
 /* The row that the columns make. */
 static json_t *build_brief(ls_results *results, sqlite3_stmt *statement)
 {
-    json_t *row = json_object(), *result = json_object();
+    json_t *row = json_object();
     for (int i = 0; i < COMMAND; i++)
         put_text(row, brief_path[i], statement, i);
-    put_shared(row, "command", results, statement, COMMAND);
-    put_shared(row, "provenance", results, statement, HOST);
-    put_shared(row, "case", results, statement, CASE);
-    put_shared(result, "status", results, statement, STATUS);
-    put_text(result, "reason", statement, REASON);
-    put_shared(result, "warnings", results, statement, WARNINGS);
-    json_object_set_new_nocheck(row, "result", result);
+    put_shared(row, "command", results, statement, COMMAND, COMMAND);
+    put_shared(row, "provenance", results, statement, HOST, HOST);
+    put_shared(row, "case", results, statement, CASE, CASE);
+    put_shared(row, "result", results, statement, STATUS, WARNINGS);
     if (sqlite3_column_type(statement, MEDIAN + 1) == SQLITE_FLOAT)
         json_object_set_new_nocheck(row, "time", build_time(statement));
     return row;

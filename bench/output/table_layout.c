@@ -2,6 +2,8 @@
 /* Which columns a table has, and which of them fit a line; see table_parts.h. */
 #include "bench/output/table_parts.h"
 
+#include "common/base/digest.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,12 +14,13 @@ static const char *const telling[] = {"case.model", "case.strategy", "case.devic
 /* Columns of these first ranks stay while texts can be cut. */
 enum { SHORTEST_TEXT = 8, LOOKED_BACK = 8, FIGURES = 3 };
 
-/* A row shortly before this one that has the very same case, as those of a list do; or this one. */
-static size_t same_case(const json_t *rows, size_t row)
+/* A row shortly before this one that has the very same group, as those of a list share some; or
+ * this one. */
+static size_t same_group(const json_t *rows, size_t row, const char *name)
 {
-    const json_t *own = json_object_get(json_array_get(rows, row), "case");
+    const json_t *own = json_object_get(json_array_get(rows, row), name);
     for (size_t b = row; own && b > 0 && row - b < LOOKED_BACK; b--)
-        if (json_object_get(json_array_get(rows, b - 1), "case") == own)
+        if (json_object_get(json_array_get(rows, b - 1), name) == own)
             return b - 1;
     return row;
 }
@@ -25,13 +28,14 @@ static size_t same_case(const json_t *rows, size_t row)
 /* The cells of all rows. False without memory. */
 static bool fill(ls_table_column *column, const json_t *rows)
 {
-    char cell[LS_CELL_SIZE];
+    char cell[LS_CELL_SIZE], group[64];
+    snprintf(group, sizeof group, "%.*s", (int)strcspn(column->is.path, "."), column->is.path);
     column->cell = calloc(json_array_size(rows) + 1, sizeof *column->cell);
     column->width = ls_text_width(column->is.title);
     column->shown = false;
     bool numbers = column->option || column->is.cell == LS_CELL_VALUE;
     for (size_t r = 0; column->cell && r < json_array_size(rows); r++) {
-        const size_t like = column->option ? same_case(rows, r) : r;
+        const size_t like = same_group(rows, r, group);
         if (like < r)
             memcpy(cell, column->cell[like], strlen(column->cell[like]) + 1);
         else
@@ -110,34 +114,28 @@ int ls_table_width(const ls_table *table)
     return width;
 }
 
-/* What the options that are shown, but for that one, say of a row; owned by the caller. */
-static char *name_row(const ls_table *table, size_t row, const ls_table_column *without)
+static int compare_names(const void *a, const void *b)
 {
-    char *text = NULL;
-    size_t size;
-    FILE *stream = open_memstream(&text, &size);
-    for (size_t c = 0; stream && c < table->count; c++)
-        if (table->column[c].option && table->column[c].shown && &table->column[c] != without)
-            fprintf(stream, "%s\n", table->column[c].cell[row]);
-    if (stream)
-        fclose(stream);
-    return text;
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
 }
 
-/* How many rows the options tell apart. */
+/* How many rows the options that are shown tell apart, but for that one. */
 static size_t count_names(const ls_table *table, const ls_table_column *without)
 {
-    json_t *names = json_object();
-    for (size_t r = 0; r < table->rows; r++) {
-        if (same_case(table->of, r) < r)
-            continue;
-        char *name = name_row(table, r, without);
-        if (name)
-            json_object_set_new_nocheck(names, name, json_true());
-        free(name);
-    }
-    const size_t count = json_object_size(names);
-    json_decref(names);
+    uint64_t *names = calloc(table->rows + 1, sizeof *names);
+    size_t count = 0;
+    for (size_t r = 0; names && r < table->rows; r++)
+        for (size_t c = 0; c < table->count; c++) {
+            const ls_table_column *column = &table->column[c];
+            if (column->option && column->shown && column != without)
+                names[r] = 31 * names[r] + ls_hash64(column->cell[r], strlen(column->cell[r]));
+        }
+    if (names)
+        qsort(names, table->rows, sizeof *names, compare_names);
+    for (size_t r = 0; names && r < table->rows; r++)
+        count += r == 0 || names[r] != names[r - 1];
+    free(names);
     return count;
 }
 

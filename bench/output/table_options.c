@@ -2,6 +2,8 @@
 /* Which options cases share and in which they differ; see table_parts.h. */
 #include "bench/output/table_parts.h"
 
+#include "common/base/digest.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,15 +56,18 @@ static bool is_left_out(const json_t *groups, const char *field)
     bool found = false;
     for (size_t i = 0; i < json_array_size(groups) && !found; i++) {
         const json_t *group = json_array_get(groups, i);
-        char key[1024] = "";
+        uint64_t hash = 0;
+        char key[24];
         for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
             const char *text = json_string_value(json_object_get(group, keys[k]));
-            snprintf(key + strlen(key), sizeof key - strlen(key), "%s|", text ? text : "");
+            hash = 31 * hash + (text ? ls_hash64(text, strlen(text)) : 0);
         }
+        snprintf(key, sizeof key, "%llx", (unsigned long long)hash);
         const json_int_t now = json_object_get(group, field) ? HAS : LACKS,
                          was = json_integer_value(json_object_get(seen, key));
         found = was && was != now;
-        json_object_set_new_nocheck(seen, key, json_integer(now));
+        if (!was)
+            json_object_set_new_nocheck(seen, key, json_integer(now));
     }
     json_decref(seen);
     return found;

@@ -140,13 +140,14 @@ static json_t *build_shared(sqlite3_stmt *statement, int column)
 static void put_shared(json_t *to, const char *name, ls_results *results, sqlite3_stmt *statement,
                        int first, int last)
 {
-    char key[24];
+    char key[17] = "";
     uint64_t hash = (uint64_t)first;
     for (int i = first; i <= last; i++) {
         const char *text = text_of(statement, i);
         hash = 31 * hash + (text ? ls_hash64(text, strlen(text)) : 0);
     }
-    snprintf(key, sizeof key, "%llx", (unsigned long long)hash);
+    for (int i = 0; i < 16; i++)
+        key[i] = (char)('a' + (hash >> 4 * i & 15));
     if (!results->shared)
         results->shared = json_object();
     json_t *value = json_object_get(results->shared, key);

@@ -301,7 +301,8 @@ static ls_status drop_excluded(const ls_request_parsing *parsing)
             kept += !drop;
         }
         if (kept == request->case_count)
-            fprintf(parsing->err, "lockstep: exclude: %s: no case is as this says\n", part->origin);
+            ls_log_line(&request->log, LS_LOG_NORMAL, "exclude: %s: no case is as this says",
+                        part->origin);
         request->case_count = kept;
         if (kept == 0)
             return ls_fail(LS_CODE_USAGE, "plan", part->origin,
@@ -322,7 +323,7 @@ static ls_status drop_repeated(const ls_request_parsing *parsing)
         }
         char text[1024];
         describe_case(&request->cases[kept], text, sizeof text);
-        fprintf(parsing->err, "lockstep: case: %s: listed twice; it runs once\n", text);
+        ls_log_line(&request->log, LS_LOG_NORMAL, "case: %s: listed twice; it runs once", text);
     }
     request->case_count = kept;
     return LS_OK;
@@ -358,8 +359,8 @@ static ls_status drop_impossible(const ls_request_parsing *parsing)
     }
     fclose(notes);
     bool refused = kept == 0 || ls_status_code(first) > LS_CODE_USAGE;
-    if (!refused && said)
-        fputs(said, parsing->err);
+    if (!refused && said && request->log.level >= LS_LOG_NORMAL)
+        fputs(said, request->log.stream);
     free(said);
     request->case_count = kept;
     if (refused)

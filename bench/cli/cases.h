@@ -14,7 +14,6 @@ typedef struct ls_request_parsing {
     ls_option_set *set; /**< of the request: options of all cases */
     ls_plan_file *plan; /**< of the request; zero-filled where there is no plan */
     const ls_option_names *names;
-    FILE *err;
     ls_request *request; /**< has one case, the default */
 } ls_request_parsing;
 
@@ -24,7 +23,7 @@ ls_setting ls_parsing_setting(const ls_request_parsing *parsing, const ls_option
 
 /**
  * Replaces the request's one case by all that were given: products of lists, less what `exclude:`
- * names, what is listed twice, and what its strategy cannot run (a line each on `err`), as often as
+ * names, what is listed twice, and what its strategy cannot run (a line each on stderr, but with --quiet), as often as
  * `repeat:` says. LS_CODE_USAGE where none is left, where they are too many, and for an option that
  * concerns no case.
  */

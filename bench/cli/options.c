@@ -216,7 +216,7 @@ ls_status ls_request_parse(int argc, char **argv, const ls_option_names *names, 
                              : trace ? LS_FOR_RUN | LS_FOR_TRACE
                                      : LS_FOR_RUN;
     static const ls_processes alone = {.size = 1, .hosts = 1, .neighbours = 1, .parts = 1};
-    request_parsing parsing = {.names = names, .err = err};
+    request_parsing parsing = {.names = names};
     ls_status status = default_request(verify, names->processes ? names->processes : &alone, err,
                                        &parsing.request);
     if (!status)

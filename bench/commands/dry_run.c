@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WIDTH = 80 };
-
 static const ls_column column[] = {
     {"case", "number", 4, true, LS_CELL_TEXT, 0},
     {"seconds", "estimate.seconds", 7, true, LS_CELL_RATIO, 0},
@@ -81,17 +79,17 @@ static char *memory_text(const ls_need *need)
     return text;
 }
 
-static void print_lines(char *text)
+static void print_lines(char *text, int width)
 {
     for (char *line = text, *end; *line; line = end + 1) {
         end = strchr(line, '\n');
         *end = 0;
-        ls_text_wrap(stdout, line, 0, 5, WIDTH);
+        ls_text_wrap(stdout, line, 0, 5, width);
     }
 }
 
 /* By device and use; cases that need the same stand together. */
-static void print_memory(const ls_forecast *forecast)
+static void print_memory(const ls_forecast *forecast, int width)
 {
     bool headed = false;
     for (size_t i = 0, last; i < forecast->count; i = last + 1) {
@@ -106,7 +104,7 @@ static void print_memory(const ls_forecast *forecast)
         if (text && *text) {
             fputs(headed ? "" : "\nmemory of each device, the largest use first\n", stdout);
             printf(last > i ? "cases %zu to %zu\n" : "case %zu\n", i + 1, last + 1);
-            print_lines(text);
+            print_lines(text, width);
             headed = true;
         }
         free(text);
@@ -122,6 +120,7 @@ static ls_status print_rows(const ls_request *request, const ls_forecast *foreca
     LS_TRY(ls_format_find(request->format, &format));
     LS_TRY(ls_writer_open(format, stdout, &writer));
     ls_writer_set_columns(writer, &columns);
+    const int width = writer->width;
     ls_status status = LS_OK;
     for (size_t i = 0; i < forecast->count && !status; i++) {
         json_t *row = row_of(forecast, i);
@@ -130,7 +129,7 @@ static ls_status print_rows(const ls_request *request, const ls_forecast *foreca
     }
     status = ls_status_first(status, ls_writer_close(writer));
     if (!status && strcmp(request->format, "table") == 0)
-        print_memory(forecast);
+        print_memory(forecast, width);
     return status;
 }
 

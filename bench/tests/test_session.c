@@ -5,6 +5,7 @@
  * tolerance; an alarm ends what hangs.
  */
 #include "bench/cli/options.h"
+#include "bench/train/estimate.h"
 #include "bench/train/trial.h"
 #include "common/base/clock.h"
 #include "common/base/signal.h"
@@ -18,6 +19,7 @@
 #include <cmocka.h>
 
 #include <dirent.h>
+#include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -123,6 +125,32 @@ static void a_step_is_begun_where_it_stands(void **state)
     free(ends);
 }
 
+/* Each block but the first is opened anew; --until-precision has 20 at least, those that are added
+ * as long as the others or a tenth of a second, until --max-time is over. 50 steps. */
+static void an_estimate_knows_the_blocks(void **state)
+{
+    static const struct {
+        int64_t blocks;
+        double precision;
+        uint64_t max_time_s;
+        double seconds;
+    } cases[] = {{1, 0, 60, 0.05},      {5, 0, 60, 4.05},     {100, 0, 60, 49.05},
+                 {20, 0.01, 60, 19.05}, {5, 0.01, 60, 20.55}, {5, 0.01, 10, 10}};
+    fixture *f = *state;
+    const ls_costs costs = {.open_s = 1, .step_s = 0.001};
+    const int64_t blocks = f->request->blocks;
+    double seconds[LS_PHASES];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        f->request->blocks = cases[i].blocks;
+        f->request->precision = cases[i].precision;
+        f->request->max_time_ns = cases[i].max_time_s * 1000000000u;
+        ls_estimate_phases(&f->place, &f->plan, &costs, seconds);
+        assert_true(fabs(seconds[LS_PHASE_TIMING] - cases[i].seconds) < 1e-9);
+    }
+    f->request->blocks = blocks;
+    f->request->precision = 0;
+}
+
 static void one_that_lost_a_device_is_left(void **state)
 {
     fixture *f = *state;
@@ -165,6 +193,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_healthy_one_is_closed),
         cmocka_unit_test(a_step_is_begun_where_it_stands),
+        cmocka_unit_test(an_estimate_knows_the_blocks),
         cmocka_unit_test(one_that_lost_a_device_is_left),
         cmocka_unit_test(so_is_one_whose_back_end_gave_it_up),
     };

@@ -33,9 +33,8 @@ static void assert_close(double got, double expected)
 static void known_ratio(void **state)
 {
     (void)state;
-    const ls_interval r =
-        ls_statistics_ratio((ls_interval){4, 4 * exp(-0.03), 4 * exp(0.03)},
-                            (ls_interval){2, 2 * exp(-0.04), 2 * exp(0.04)});
+    const ls_interval r = ls_statistics_ratio((ls_interval){4, 4 * exp(-0.03), 4 * exp(0.03)},
+                                              (ls_interval){2, 2 * exp(-0.04), 2 * exp(0.04)});
     assert_close(r.value, 2);
     assert_close(r.low, 2 * exp(-0.05));
     assert_close(r.high, 2 * exp(0.05));
@@ -191,9 +190,9 @@ static void not_yet_steady(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_figures), cmocka_unit_test(known_ratio),         cmocka_unit_test(known_intervals),
-        cmocka_unit_test(blocks_hold_the_truth), cmocka_unit_test(coarse_clock),
-        cmocka_unit_test(not_yet_steady),
+        cmocka_unit_test(known_figures),   cmocka_unit_test(known_ratio),
+        cmocka_unit_test(known_intervals), cmocka_unit_test(blocks_hold_the_truth),
+        cmocka_unit_test(coarse_clock),    cmocka_unit_test(not_yet_steady),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

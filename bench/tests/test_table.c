@@ -282,10 +282,10 @@ static void columns_are_chosen(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(table_shares),   cmocka_unit_test(table_fits),
-        cmocka_unit_test(table_groups),   cmocka_unit_test(table_ranks),
-        cmocka_unit_test(table_lacks),    cmocka_unit_test(table_colours),
-        cmocka_unit_test(table_compares), cmocka_unit_test(columns_are_chosen),
+        cmocka_unit_test(table_shares),      cmocka_unit_test(table_fits),
+        cmocka_unit_test(table_groups),      cmocka_unit_test(table_ranks),
+        cmocka_unit_test(table_lacks),       cmocka_unit_test(table_colours),
+        cmocka_unit_test(table_compares),    cmocka_unit_test(columns_are_chosen),
         cmocka_unit_test(the_status_is_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

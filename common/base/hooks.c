@@ -78,8 +78,9 @@ static ls_status read_fail(const char *text)
         return LS_OK;
     hooks.final = fields >= 3 && strcmp(text + length, "!") == 0;
     if (fields < 3 || (text[length] && !hooks.final))
-        return ls_fail(LS_CODE_USAGE, "LOCKSTEP_FAIL", text,
-                       "is no place; DEVICE:STEP[:OPERATION] is, such as cpu:1:20:3, or open:NUMBER");
+        return ls_fail(
+            LS_CODE_USAGE, "LOCKSTEP_FAIL", text,
+            "is no place; DEVICE:STEP[:OPERATION] is, such as cpu:1:20:3, or open:NUMBER");
     snprintf(hooks.device, sizeof hooks.device, "%s:%d", kind, device);
     hooks.step = step;
     hooks.operation = operation;

@@ -9,6 +9,7 @@
 #include "bench/case/workplace.h"
 #include "bench/cli/option_set.h"
 #include "bench/commands/command.h"
+#include "bench/output/format_parts.h"
 #include "bench/train/team.h"
 #include "common/base/numbers.h"
 #include "common/device/machine.h"
@@ -151,19 +152,12 @@ static void print_resolution(const ls_machine *machine, const resolution *one)
     putchar('\n');
 }
 
-/* "0,2" of a rank's list, or what stands for none. */
-static const char *list_text(const json_t *list, const char *none, char *text, size_t size)
+/* "0,2" of a rank's list, or what stands for none; owned by the caller. */
+static char *list_text(const json_t *list, const char *none)
 {
-    size_t used = 0;
-    snprintf(text, size, "%s", none);
-    for (size_t i = 0; i < json_array_size(list) && used < size; i++) {
-        const json_t *item = json_array_get(list, i);
-        used += (size_t)(json_is_string(item)
-                             ? snprintf(text + used, size - used, "%s%s", i ? "," : "",
-                                        json_string_value(item))
-                             : snprintf(text + used, size - used, "%s%lld", i ? "," : "",
-                                        (long long)json_integer_value(item)));
-    }
+    char *text = json_array_size(list) ? ls_value_text(list) : strdup(none);
+    for (char *c = text; c && *c; c++)
+        *c = *c == '+' ? ',' : *c;
     return text;
 }
 
@@ -176,11 +170,14 @@ static void print_ranks(const device_view *view)
     printf("\n%-6s %-20s %-16s %-6s %s\n", "rank", "host", "cores", "numa", "gpus");
     for (int r = 0; r < view->ranks; r++) {
         json_t *rank = json_loads(view->rank_texts[r], 0, NULL);
-        char cores[512], nodes[128], gpus[512];
+        char *cores = list_text(json_object_get(rank, "cores"), "none");
+        char *nodes = list_text(json_object_get(rank, "numa"), "?");
+        char *gpus = list_text(json_object_get(rank, "gpus"), "none");
         printf("%-6d %-20s %-16s %-6s %s\n", r, json_string_value(json_object_get(rank, "host")),
-               list_text(json_object_get(rank, "cores"), "none", cores, sizeof cores),
-               list_text(json_object_get(rank, "numa"), "?", nodes, sizeof nodes),
-               list_text(json_object_get(rank, "gpus"), "none", gpus, sizeof gpus));
+               cores, nodes, gpus);
+        free(cores);
+        free(nodes);
+        free(gpus);
         json_decref(rank);
     }
 }

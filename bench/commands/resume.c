@@ -9,7 +9,6 @@
 #include "bench/output/format_parts.h"
 #include "bench/output/results_db.h"
 #include "bench/row/row.h"
-#include "bench/row/row_ranks.h"
 #include "bench/train/team.h"
 
 #include <stdlib.h>

@@ -5,9 +5,7 @@
 #include "bench/case/case_facts.h"
 #include "bench/gate/reference.h"
 #include "bench/row/roof.h"
-#include "bench/row/row_ranks.h"
 #include "bench/train/estimate.h"
-#include "bench/train/exact_cost.h"
 #include "bench/train/team.h"
 
 #include "common/base/digest.h"

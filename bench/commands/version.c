@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Version: what `lockstep --version` prints, from the configured build_info.h. */
 #include "bench/commands/command.h"
-#include "bench/row/libraries.h"
+#include "bench/row/provenance.h"
 
 #include "build_info.h"
 

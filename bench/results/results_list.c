@@ -79,17 +79,12 @@ static ls_status list_table(ls_results_task *task, size_t *count)
     return status;
 }
 
-static bool is_format(const ls_results_task *task, const char *name)
-{
-    return task->form && strcmp(task->form->name, name) == 0;
-}
-
 ls_status ls_results_list(ls_results_task *task)
 {
     size_t count = 0;
-    const bool table = !task->form || is_format(task, "table");
-    LS_TRY(table || is_format(task, "md") ? list_table(task, &count)
-                                          : ls_results_write(task, stdout, &count));
+    const char *form = task->form ? task->form->name : "table";
+    const bool table = strcmp(form, "table") == 0 || strcmp(form, "md") == 0;
+    LS_TRY(table ? list_table(task, &count) : ls_results_write(task, stdout, &count));
     if (count == 0)
         fprintf(stderr, "lockstep: results: %s: no rows%s\n", task->file,
                 task->selection.filter || *task->selection.since ? " that fit" : "");

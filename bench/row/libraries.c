@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Libraries: versions are those of the libraries loaded (of hwloc, which does not tell, its
  * headers'; of CUDA, cuBLAS, cuDNN and NCCL, which are looked for when a GPU is used, the build's);
- * see libraries.h. */
-#include "bench/row/libraries.h"
+ * see provenance.h. */
+#include "bench/row/provenance.h"
 
 #include "common/base/digest.h"
 #include "common/comm/processes.h"

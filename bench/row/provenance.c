@@ -4,7 +4,6 @@
 #include "bench/row/provenance.h"
 
 #include "bench/output/format_parts.h"
-#include "bench/row/libraries.h"
 #include "bench/statistics/statistics.h"
 #include "build_info.h"
 

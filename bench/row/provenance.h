@@ -32,4 +32,14 @@ typedef struct ls_provenance {
  */
 json_t *ls_provenance_build(const ls_provenance *facts);
 
+enum { LS_LIBRARIES_MOST = 12 };
+
+typedef struct ls_library {
+    const char *name; /**< "oneDNN" */
+    char version[32]; /**< "2.6.3" */
+} ls_library;
+
+/** What this build stands on, with the versions that are loaded (libraries.c); how many. */
+size_t ls_libraries(ls_library out[LS_LIBRARIES_MOST]);
+
 #endif

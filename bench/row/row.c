@@ -189,17 +189,15 @@ static json_t *equivalence_group(const ls_row_facts *f)
     const ls_gate *gate = f->gate;
     json_t *group = json_object();
     ls_put_text(group, "grade", gate->grade);
-    if (gate->compared) {
+    if (gate->compared || gate->checked)
         json_object_set_new(group, "pass", json_boolean(gate->pass));
+    if (gate->compared) {
         ls_put_integer(group, "max_ulp", gate->max_ulp);
         ls_put_real(group, "max_rel", gate->max_rel);
         ls_put_real(group, "bound", gate->bound); /* exact: 0, no difference at all */
-        ls_put_integer(group, "steps", gate->steps);
     }
-    if (gate->checked) {
-        json_object_set_new(group, "pass", json_boolean(gate->pass));
+    if (gate->compared || gate->checked)
         ls_put_integer(group, "steps", gate->steps);
-    }
     ls_put_real(group, "gradient_rel", gate->gradient_rel);
     ls_put_real(group, "library_rel", gate->library_rel);
     ls_put_real(group, "kernels", gate->kernels_rel);

@@ -33,4 +33,11 @@ void ls_row_mark_error(json_t *row, const char *reason);
  * status. */
 ls_code ls_row_code(const json_t *row);
 
+/**
+ * Makes one row of those that the ranks built of their own devices; all call it. On rank 0 the row
+ * gets the other ranks' devices after its own, in the order of ranks, and says which host and cores
+ * each rank has, and whether any cores are shared.
+ */
+ls_status ls_row_join(const ls_processes *processes, json_t *row);
+
 #endif

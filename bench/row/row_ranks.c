@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows of several ranks, joined; see row_ranks.h. */
-#include "bench/row/row_ranks.h"
-
+/* Rows of several ranks, joined; see row.h. */
+#include "bench/output/format_parts.h"
+#include "bench/row/row.h"
 #include "bench/train/team.h"
 
 #include <stdlib.h>
@@ -18,28 +18,26 @@ static json_t *group_of(json_t *row, const char *group, const char *name)
     return json_object_get(json_object_get(row, group), name);
 }
 
-/* Whether devices of two ranks have a core in common; each a list of lists. */
-static bool share_cores(const json_t *a, const json_t *b)
+/* Whether two values, or lists of such, however deep, have one in common. */
+static bool share(const json_t *a, const json_t *b)
 {
-    for (size_t i = 0; i < json_array_size(a); i++)
-        for (size_t k = 0; k < json_array_size(b); k++)
-            for (size_t x = 0; x < json_array_size(json_array_get(a, i)); x++)
-                for (size_t y = 0; y < json_array_size(json_array_get(b, k)); y++)
-                    if (json_equal(json_array_get(json_array_get(a, i), x),
-                                   json_array_get(json_array_get(b, k), y)))
-                        return true;
+    const json_t *list = json_is_array(a) ? a : b, *other = list == a ? b : a;
+    if (!json_is_array(list))
+        return json_equal(a, b);
+    for (size_t i = 0; i < json_array_size(list); i++)
+        if (share(json_array_get(list, i), other))
+            return true;
     return false;
 }
 
-/* Whether devices of two ranks are on one GPU; each a list of what provenance has of them. */
-static bool share_gpu(const json_t *a, const json_t *b)
+/* The same of a field of two rows. */
+static bool share_field(const json_t *a, const json_t *b, const char *path)
 {
-    for (size_t i = 0; i < json_array_size(a); i++)
-        for (size_t k = 0; k < json_array_size(b); k++)
-            if (json_equal(json_object_get(json_array_get(a, i), "pci"),
-                           json_object_get(json_array_get(b, k), "pci")))
-                return true;
-    return false;
+    json_t *x = ls_row_find(a, path), *y = ls_row_find(b, path);
+    const bool shared = x && y && share(x, y);
+    json_decref(x);
+    json_decref(y);
+    return shared;
 }
 
 /* Ranks on one host that have a core or a GPU in common are too many for it. */
@@ -49,11 +47,9 @@ static bool is_crowded(json_t *const *rows, int ranks)
         if (json_is_true(group_of(rows[a], "provenance", "oversubscribed")))
             return true;
         for (int b = 0; b < a; b++)
-            if (json_equal(json_object_get(rows[a], "host"), json_object_get(rows[b], "host")) &&
-                (share_cores(group_of(rows[a], "provenance", "cores"),
-                             group_of(rows[b], "provenance", "cores")) ||
-                 share_gpu(group_of(rows[a], "provenance", "gpus"),
-                           group_of(rows[b], "provenance", "gpus"))))
+            if (share_field(rows[a], rows[b], "host") &&
+                (share_field(rows[a], rows[b], "provenance.cores") ||
+                 share_field(rows[a], rows[b], "provenance.gpus.pci")))
                 return true;
     }
     return false;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Exact mode against fast mode; see exact_cost.h. */
-#include "bench/train/exact_cost.h"
-
+/* Exact mode against fast mode; see trial.h. */
 #include "bench/statistics/statistics.h"
 #include "bench/train/team.h"
+#include "bench/train/trial.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -117,6 +117,10 @@ ls_status ls_trial_finish(ls_trial *trial);
 /** Of ls_trial_finish (trial_profile.c): some more full steps, for what the step's time goes to. */
 ls_status ls_trial_profile(ls_trial *trial);
 
+/** Of an exact case: its median step over that of the same case in fast mode, five blocks each in
+ *  turns (exact_cost.c). Trains the trial on: after everything of it has been kept. */
+ls_status ls_exact_cost(ls_workplace *place, ls_trial *trial, double *out);
+
 void ls_trial_close(ls_trial *trial);
 
 #endif

@@ -60,13 +60,13 @@ static void compare(const json_t *a, const json_t *b, json_t *out)
 static json_t *compute_ratio(const json_t *a, const json_t *b)
 {
     ls_interval x, y;
-    const bool intervals = ls_row_step(a, &x) & ls_row_step(b, &y);
+    const bool of_a = ls_row_step(a, &x), of_b = ls_row_step(b, &y);
     if (!(x.value > 0 && y.value > 0))
         return NULL;
     json_t *out = json_pack("{s:s,s:f,s:f,s:f}", "key", "ratio", "a", x.value, "b", y.value,
                             "ratio", y.value / x.value);
     const ls_interval ratio = ls_statistics_ratio(y, x);
-    if (intervals)
+    if (of_a && of_b)
         json_object_set_new(out, "ci95", json_pack("[f,f]", ratio.low, ratio.high));
     return out;
 }

@@ -158,7 +158,8 @@ void ls_estimate_phases(const ls_workplace *place, const ls_plan_of_case *plan,
         return;
     seconds[LS_PHASE_OPENING] = costs->open_s;
     seconds[LS_PHASE_WARM_UP] = (double)plan->warmup * costs->step_s;
-    seconds[LS_PHASE_TIMING] = (double)plan->timed * costs->step_s + later_blocks(place, plan, costs);
+    seconds[LS_PHASE_TIMING] =
+        (double)plan->timed * costs->step_s + later_blocks(place, plan, costs);
     seconds[LS_PHASE_EVALUATING] = costs->sample_s / FORWARDS * (double)plan->data->test.samples +
                                    beside(plan, costs->step_s) * costs->step_s;
 }

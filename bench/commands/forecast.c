@@ -49,21 +49,6 @@ static const ls_forecast_case *same_before(const ls_forecast *forecast, size_t i
     return NULL;
 }
 
-/* What the gate takes to look at the plain kernels, once for a model and batch. */
-static const double kernels_s = 0.6;
-
-static void add_kernels(ls_forecast *forecast, size_t index)
-{
-    ls_forecast_case *c = &forecast->cases[index];
-    bool known = !c->estimate.judged;
-    for (size_t i = 0; i < index; i++)
-        known |= forecast->cases[i].estimate.judged &&
-                 forecast->cases[i].plan.job.batch == c->plan.job.batch &&
-                 strcmp(forecast->configs[i].model, forecast->configs[index].model) == 0;
-    c->estimate.around_s += known ? 0 : kernels_s;
-    c->estimate.seconds += known ? 0 : kernels_s;
-}
-
 static ls_status look(ls_forecast *forecast, const ls_request *request, size_t index, bool steps)
 {
     ls_forecast_case *c = &forecast->cases[index];
@@ -85,7 +70,11 @@ static ls_status look(ls_forecast *forecast, const ls_request *request, size_t i
         c->error = ls_team_agree(c->plan.job.comm,
                                  ls_estimate_case(&forecast->place, &c->plan, steps, &c->estimate));
     c->plain = c->estimate;
-    add_kernels(forecast, index);
+    if (c->estimate.judged) {
+        const double kernels_s = ls_estimate_kernels(forecast->configs, index);
+        c->estimate.around_s += kernels_s;
+        c->estimate.seconds += kernels_s;
+    }
     return LS_OK;
 }
 

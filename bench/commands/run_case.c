@@ -49,9 +49,6 @@ void ls_run_settle(command_run *run, case_run *c, ls_status status)
 
 /* ---- Progress ------------------------------------------------------------------------------- */
 
-/* What the gate takes to look at the plain kernels, once for a model and batch. */
-static const double kernels_s = 0.6;
-
 /* "mirrored 2 cpu", after the model where there are several. */
 static void write_title(const command_run *run, const case_run *c, char *text, size_t size)
 {
@@ -62,21 +59,16 @@ static void write_title(const command_run *run, const case_run *c, char *text, s
              plan->devices->kind == LS_DEVICE_GPU ? "gpu" : "cpu");
 }
 
-/* What the gate has from the cases before this one: what `single` computes (`known`), or at least
- * how it compares the kernels. */
-static bool is_like_before(const command_run *run, const case_run *c, bool *known)
+/* Whether the gate has from one of the cases before this one what `single` computes. */
+static bool knows_single(const command_run *run, size_t own)
 {
-    const size_t own = (size_t)(c - run->cases);
     const ls_case single = ls_reference_case(&run->configs[own]);
-    bool like = false;
-    *known = false;
-    for (size_t i = own; i > 0 && own - i < LS_GROUP_CASES && !*known; i--) {
-        const ls_case *before = &run->configs[i - 1], its = ls_reference_case(before);
-        like |= before->batch == run->configs[own].batch &&
-                strcmp(before->model, run->configs[own].model) == 0;
-        *known = ls_case_same(&its, &single);
+    bool known = false;
+    for (size_t i = own; i > 0 && own - i < LS_GROUP_CASES && !known; i--) {
+        const ls_case its = ls_reference_case(&run->configs[i - 1]);
+        known = ls_case_same(&its, &single);
     }
-    return like || *known;
+    return known;
 }
 
 void ls_run_expect(command_run *run, const case_run *c, double step_s)
@@ -86,12 +78,13 @@ void ls_run_expect(command_run *run, const case_run *c, double step_s)
     if (!run->place.progress)
         return;
     ls_costs costs = ls_estimate_count(&run->place, &c->plan, step_s);
-    const bool like = is_like_before(run, c, &costs.known);
+    const size_t own = (size_t)(c - run->cases);
+    costs.known = knows_single(run, own);
     ls_estimate_phases(&run->place, &c->plan, &costs, seconds);
-    if (seconds[LS_PHASE_CHECKING] > 0 && !like)
-        seconds[LS_PHASE_CHECKING] += kernels_s;
+    if (seconds[LS_PHASE_CHECKING] > 0)
+        seconds[LS_PHASE_CHECKING] += ls_estimate_kernels(run->configs, own);
     write_title(run, c, title, sizeof title);
-    ls_progress_expect(run->place.progress, (size_t)(c - run->cases), title, seconds, step_s > 0);
+    ls_progress_expect(run->place.progress, own, title, seconds, step_s > 0);
 }
 
 void ls_run_enter(command_run *run, const case_run *c, ls_phase phase)

@@ -45,4 +45,8 @@ ls_costs ls_estimate_count(const ls_workplace *place, const ls_plan_of_case *pla
 void ls_estimate_phases(const ls_workplace *place, const ls_plan_of_case *plan,
                         const ls_costs *costs, double seconds[LS_PHASES]);
 
+/** Seconds that the gate takes to look at the plain kernels: once for a model and batch, so 0 where
+ *  a case before this one has the same. */
+double ls_estimate_kernels(const ls_case *cases, size_t index);
+
 #endif

@@ -23,9 +23,9 @@ ls_setting ls_parsing_setting(const ls_request_parsing *parsing, const ls_option
 
 /**
  * Replaces the request's one case by all that were given: products of lists, less what `exclude:`
- * names, what is listed twice, and what its strategy cannot run (a line each on stderr, but with --quiet), as often as
- * `repeat:` says. LS_CODE_USAGE where none is left, where they are too many, and for an option that
- * concerns no case.
+ * names, what is listed twice, and what its strategy cannot run (a line each on stderr, but not
+ * with --quiet), as often as `repeat:` says. LS_CODE_USAGE where none is left, where they are too
+ * many, and for an option that concerns no case.
  */
 ls_status ls_cases_build(const ls_request_parsing *parsing);
 

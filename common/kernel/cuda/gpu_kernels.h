@@ -104,11 +104,11 @@ size_t ls_gpu_logistic_parts(int64_t rows);
 unsigned ls_gpu_decay_parts(int64_t count);
 
 int ls_gpu_softmax_cross_entropy(void *stream, const ls_softmax_cross_entropy_args *args,
-                                 const ls_gpu_parts *parts, const ls_gpu_fault *fault);
+                                 const ls_gpu_parts *parts, ls_gpu_fault fault);
 int ls_gpu_squared_error(void *stream, const ls_squared_error_args *args,
                          const ls_gpu_parts *parts);
 int ls_gpu_logistic_loss(void *stream, const ls_logistic_loss_args *args, const ls_gpu_parts *parts,
-                         const ls_gpu_fault *fault);
+                         ls_gpu_fault fault);
 int ls_gpu_decay_loss(void *stream, const ls_weight_decay_args *args, const ls_gpu_ranges *ranges,
                       const ls_gpu_parts *parts);
 

@@ -347,16 +347,13 @@ static void test_divergence(void **state)
             float z[70] = {0}, dz[70];
             int32_t label = 3;
             double loss = 0;
-            ls_op *op;
             z[7] = bad[k / 2];
             ls_softmax_cross_entropy_args args = {1, classes, z, &label, 1, dz, &loss};
-            must(kernels->table->softmax_cross_entropy(kernels, &args, &op));
-            run(f, op);
+            apply_softmax_cross_entropy(f, kernels, &args);
             assert_true(!isfinite(loss));
             float y[2] = {bad[k / 2], 1}, target[2] = {0, 0}, dy[2];
             ls_squared_error_args error = {2, 1, y, target, 1, dy, &loss};
-            must(kernels->table->squared_error(kernels, &error, &op));
-            run(f, op);
+            apply_squared_error(f, kernels, &error);
             assert_true(!isfinite(loss) && !isfinite(dy[0]));
         }
 }
@@ -431,15 +428,12 @@ static void test_reference64(void **state)
     double a = 1, b = 0x1p-40, c = 0;
     uint8_t byte = 1;
     uint32_t index = 0;
-    ls_op *op;
     must(ls_kernel_table_find("reference64", &table));
     must(table->open(f->device, &kernels));
-    must(table->add(kernels, &(ls_add_args){1, &a, &b, &c}, &op));
-    run(f, op);
+    apply_add(f, kernels, &(ls_add_args){1, &a, &b, &c});
     assert_true(c == 1 + 0x1p-40);
-    must(table->gather(
-        kernels, &(ls_gather_args){1, 1, LS_GATHER_BYTES_TO_UNIT, &byte, &index, &c, 1}, &op));
-    run(f, op);
+    apply_gather(f, kernels,
+                 &(ls_gather_args){1, 1, LS_GATHER_BYTES_TO_UNIT, &byte, &index, &c, 1});
     assert_true(c == (double)(1.0f / 255.0f));
     table->close(kernels);
 }
@@ -465,11 +459,8 @@ static void test_team(void **state)
         fixture *f = k ? &two : one;
         ls_optimizer_args args = {.kind = LS_OPTIMIZER_MOMENTUM, .count = COUNT, .mu = 0.9};
         args.weight = w[k], args.gradient = g, args.slot[0] = m[k], args.state = &at;
-        ls_op *op;
-        must(f->cpu->table->optimizer(f->cpu, &args, &op));
-        run(f, op);
-        must(f->cpu->table->relu_forward(f->cpu, &(ls_relu_forward_args){COUNT, m[k], m[k]}, &op));
-        run(f, op);
+        apply_optimizer(f, f->cpu, &args);
+        apply_relu_forward(f, f->cpu, &(ls_relu_forward_args){COUNT, m[k], m[k]});
     }
     same_bits("weights", w[0], w[1], COUNT * sizeof(float));
     same_bits("slots", m[0], m[1], COUNT * sizeof(float));

@@ -51,9 +51,9 @@ typedef struct ls_layer_product {
 enum { LS_LAYER_PRODUCTS = 6 };
 
 typedef enum ls_layer_role {
-    LS_LAYER_COMPUTE,
-    LS_LAYER_INPUT, /**< filled from the data; has no operations */
-    LS_LAYER_LOSS   /**< last; has a target; forward makes the gradient of its input, too */
+    LS_LAYER_COMPUTE, /**< where nothing is said */
+    LS_LAYER_INPUT,   /**< filled from the data; has no operations */
+    LS_LAYER_LOSS     /**< last; has a target; forward makes the gradient of its input, too */
 } ls_layer_role;
 
 struct ls_layer {

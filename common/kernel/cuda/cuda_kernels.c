@@ -124,6 +124,17 @@ ls_status ls_cuda_op_ranges(ls_kernels *kernels, const cuda_op *like, const ls_u
     return LS_OK;
 }
 
+#define PLAIN(entry, type)                                                                         \
+    static int launch_##entry(const cuda_op *op, ls_queue *queue)                                  \
+    {                                                                                              \
+        return ls_gpu_##entry(ls_queue_native(queue), &op->args.entry);                            \
+    }                                                                                              \
+    ls_status ls_cuda_##entry(ls_kernels *kernels, const type *arguments, ls_op **out)             \
+    {                                                                                              \
+        return ls_cuda_op_put(kernels, &LS_CUDA_LIKE(entry), out);                                 \
+    }
+LS_GPU_PLAIN_ENTRIES(PLAIN)
+
 /* ---- The table ------------------------------------------------------------------------------- */
 
 static void close_table(ls_kernels *kernels)

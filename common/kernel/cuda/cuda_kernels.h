@@ -57,23 +57,11 @@ ls_status ls_cuda_op_open(ls_kernels *kernels, const cuda_op *like, size_t works
 /** The same for one without workspace. */
 ls_status ls_cuda_op_put(ls_kernels *kernels, const cuda_op *like, ls_op **out);
 
-/** Defines launch_<entry>: the kernel's launch with the entry's arguments, and what else is given.
- */
+/** Defines launch_<entry>: the kernel's launch with the entry's arguments, and what is given. */
 #define LS_CUDA_LAUNCH_WITH(entry, ...)                                                            \
     static int launch_##entry(const cuda_op *op, ls_queue *queue)                                  \
     {                                                                                              \
         return ls_gpu_##entry(ls_queue_native(queue), &op->args.entry, __VA_ARGS__);               \
-    }
-
-/** Defines ls_cuda_<entry>, where that is a launch with the arguments and nothing else. */
-#define LS_CUDA_LAUNCH(entry, type)                                                                \
-    static int launch_##entry(const cuda_op *op, ls_queue *queue)                                  \
-    {                                                                                              \
-        return ls_gpu_##entry(ls_queue_native(queue), &op->args.entry);                            \
-    }                                                                                              \
-    ls_status ls_cuda_##entry(ls_kernels *kernels, const type *arguments, ls_op **out)             \
-    {                                                                                              \
-        return ls_cuda_op_put(kernels, &LS_CUDA_LIKE(entry), out);                                 \
     }
 
 /** The operation of an entry's launch with its arguments, and what else is given. */

@@ -107,6 +107,10 @@ static void refuses_batches(ls_kernels *k)
     refused(t->finish_step(k, &(ls_finish_step_args){&state, 1, {0, 0, 0}, NULL, NULL, 1, 0, NULL},
                            &op),
             op, "records");
+    const uint64_t ring = UINT64_MAX / sizeof record + 2; /* its bytes, wrapped, are few */
+    refused(t->finish_step(
+                k, &(ls_finish_step_args){&state, 1, {0, 0, 0}, NULL, &record, ring, 0, NULL}, &op),
+            op, "more than memory can hold");
 }
 
 static void refuses_convolutions(ls_kernels *k)
@@ -153,6 +157,10 @@ static void refuses_convolutions(ls_kernels *k)
     refused(t->conv_max_backward_weights(
                 k, &(ls_conv_max_backward_weights_args){good, data, NULL, place, data, NULL}, &op),
             op, "dy");
+    bad = good, bad.window.out_width = 0;
+    refused(t->conv_max_backward_weights(
+                k, &(ls_conv_max_backward_weights_args){bad, data, data, place, data, NULL}, &op),
+            op, "no position");
 }
 
 static void refuses_images(ls_kernels *k)
@@ -167,6 +175,10 @@ static void refuses_images(ls_kernels *k)
     refused(t->max_pool_backward(
                 k, &(ls_max_pool_backward_args){1, -2, good, data, place, NULL, data}, &op),
             op, "-2");
+    const ls_window outside = {0, 3, 1, 2, 2, 2, 1, 1, 1, 0}; /* its row is padding alone */
+    refused(
+        t->max_pool_forward(k, &(ls_max_pool_forward_args){1, 1, outside, data, data, place}, &op),
+        op, "no 1 positions on 0");
     refused(t->lrn_forward(k, &(ls_lrn_forward_args){1, 4, -1, 1, data, data + 8}, &op), op,
             "radius: -1");
     refused(t->lrn_backward(

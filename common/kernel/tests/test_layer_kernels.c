@@ -190,8 +190,15 @@ static void check_conv_weights(fixture *f, const ls_conv_shape *s, bool with_bia
     free(x), free(x1), free(dy), free(dy1);
 }
 
+/* Windows larger than the image: no positions, and so no gradient. For every way of the cpu table.
+ */
+static const ls_conv_shape no_positions[] = {{2, 2, 3, {4, 6, 0, 2, 5, 5, 1, 1, 0, 0}},
+                                             {2, 3, 16, {4, 6, 0, 2, 5, 5, 7, 1, 0, 0}}};
+
 static void test_conv_backward_weights(void **state)
 {
+    for (int i = 0; i < 2; i++)
+        check_conv_weights(*state, &no_positions[i], true);
     for (int i = 0; i < 2 * CONV_SHAPES; i++)
         check_conv_weights(*state, &conv_shapes[i / 2], i & 1);
 }
@@ -218,6 +225,8 @@ static void check_conv_data(fixture *f, const ls_conv_shape *s)
 
 static void test_conv_backward_data(void **state)
 {
+    for (int i = 0; i < 2; i++)
+        check_conv_data(*state, &no_positions[i]);
     for (int i = 0; i < CONV_SHAPES; i++)
         check_conv_data(*state, &conv_shapes[i]);
 }

@@ -38,7 +38,6 @@ static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
 const ls_layer ls_layer_add = {
     .name = "add",
     .help = "sum of two inputs: y = a + b",
-    .role = LS_LAYER_COMPUTE,
     .inputs = 2,
     .infer = infer,
     .forward = forward,

@@ -202,7 +202,6 @@ static ls_status backward_rest(const ls_layer_site *site, ls_op_list *ops)
 const ls_layer ls_layer_bn = {
     .name = "bn",
     .help = "batch normalisation of an image, with a shortcut that is added",
-    .role = LS_LAYER_COMPUTE,
     .inputs = 1,
     .more_inputs = 1,
     .fuses_relu = true,

@@ -48,7 +48,6 @@ static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
 const ls_layer ls_layer_channels_first = {
     .name = "channels_first",
     .help = "an image's axes as channel, row, column: for a dense layer after it",
-    .role = LS_LAYER_COMPUTE,
     .inputs = 1,
     .infer = infer,
     .forward = forward,
@@ -58,7 +57,6 @@ const ls_layer ls_layer_channels_first = {
 const ls_layer ls_layer_channels_last = {
     .name = "channels_last",
     .help = "an image's axes as row, column, channel: from a file's order",
-    .role = LS_LAYER_COMPUTE,
     .inputs = 1,
     .infer = infer,
     .forward = forward,

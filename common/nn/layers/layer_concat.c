@@ -58,7 +58,6 @@ static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
 const ls_layer ls_layer_concat = {
     .name = "concat",
     .help = "two inputs one after the other",
-    .role = LS_LAYER_COMPUTE,
     .inputs = 2,
     .infer = infer,
     .forward = forward,

@@ -174,7 +174,6 @@ static int products(const ls_graph *graph, const ls_node *node, int64_t rows, bo
 const ls_layer ls_layer_conv = {
     .name = "conv",
     .help = "convolution over an image, any stride, valid or SAME",
-    .role = LS_LAYER_COMPUTE,
     .inputs = 1,
     .fuses_relu = true,
     .packs = packs,

@@ -93,7 +93,6 @@ static int products(const ls_graph *graph, const ls_node *node, int64_t rows, bo
 const ls_layer ls_layer_dense = {
     .name = "dense",
     .help = "fully connected: y = x w^T + bias",
-    .role = LS_LAYER_COMPUTE,
     .inputs = 1,
     .fuses_relu = true,
     .fuses_relu_mask = true,

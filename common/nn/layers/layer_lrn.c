@@ -46,7 +46,6 @@ static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
 const ls_layer ls_layer_lrn = {
     .name = "lrn",
     .help = "local response normalisation across channels",
-    .role = LS_LAYER_COMPUTE,
     .inputs = 1,
     .fuses_relu_mask = true,
     .infer = infer,

@@ -139,7 +139,6 @@ static int products(const ls_graph *graph, const ls_node *node, int64_t rows, bo
 const ls_layer ls_layer_lstm = {
     .name = "lstm",
     .help = "long short-term memory over a sequence: the last state, or all",
-    .role = LS_LAYER_COMPUTE,
     .inputs = 1,
     .infer = infer,
     .kept_bytes = kept_bytes,

@@ -66,7 +66,6 @@ static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
 const ls_layer ls_layer_max_pool = {
     .name = "max_pool",
     .help = "the largest of each window of an image, any stride, valid or SAME",
-    .role = LS_LAYER_COMPUTE,
     .inputs = 1,
     .fuses_relu_mask = true,
     .infer = infer,
@@ -78,7 +77,6 @@ const ls_layer ls_layer_max_pool = {
 const ls_layer ls_layer_global_max_pool = {
     .name = "global_max_pool",
     .help = "the largest of an image, for each channel",
-    .role = LS_LAYER_COMPUTE,
     .inputs = 1,
     .fuses_relu_mask = true,
     .infer = infer,

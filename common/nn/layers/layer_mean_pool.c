@@ -39,7 +39,6 @@ static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
 const ls_layer ls_layer_global_mean_pool = {
     .name = "global_mean_pool",
     .help = "the mean of each channel over all pixels",
-    .role = LS_LAYER_COMPUTE,
     .inputs = 1,
     .infer = infer,
     .forward = forward,

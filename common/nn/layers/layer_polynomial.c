@@ -27,7 +27,6 @@ static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
 const ls_layer ls_layer_polynomial = {
     .name = "polynomial",
     .help = "features (x^2, x, 1) of one number",
-    .role = LS_LAYER_COMPUTE,
     .inputs = 1,
     .infer = infer,
     .forward = forward,

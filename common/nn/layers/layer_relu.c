@@ -35,7 +35,6 @@ static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
 const ls_layer ls_layer_relu = {
     .name = "relu",
     .help = "rectified linear unit: y = max(x, 0)",
-    .role = LS_LAYER_COMPUTE,
     .inputs = 1,
     .infer = infer,
     .forward = forward,

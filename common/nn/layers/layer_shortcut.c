@@ -46,7 +46,6 @@ static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
 const ls_layer ls_layer_shortcut = {
     .name = "shortcut",
     .help = "every stride-th pixel of an image, and zeros for more channels",
-    .role = LS_LAYER_COMPUTE,
     .inputs = 1,
     .infer = infer,
     .forward = forward,

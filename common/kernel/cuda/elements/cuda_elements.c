@@ -9,18 +9,6 @@
 #include "common/device/cuda/cuda.h"
 #include "common/kernel/cuda/cuda_kernels.h"
 
-LS_CUDA_LAUNCH(relu_forward, ls_relu_forward_args)
-LS_CUDA_LAUNCH(relu_backward, ls_relu_backward_args)
-LS_CUDA_LAUNCH(polynomial, ls_polynomial_args)
-LS_CUDA_LAUNCH(add, ls_add_args)
-LS_CUDA_LAUNCH(fill, ls_fill_args)
-LS_CUDA_LAUNCH(scale, ls_scale_args)
-LS_CUDA_LAUNCH(gather, ls_gather_args)
-LS_CUDA_LAUNCH(count_correct, ls_count_correct_args)
-LS_CUDA_LAUNCH(add_loss, ls_add_loss_args)
-LS_CUDA_LAUNCH(stamp, ls_stamp_args)
-LS_CUDA_LAUNCH(flip_bit, ls_flip_bit_args)
-
 LS_CUDA_LAUNCH_WITH(finish_step, ls_cuda_queue_steps(queue))
 ls_status ls_cuda_finish_step(ls_kernels *kernels, const ls_finish_step_args *arguments,
                               ls_op **out)

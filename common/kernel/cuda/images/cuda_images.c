@@ -6,23 +6,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-LS_CUDA_LAUNCH(max_pool_forward, ls_max_pool_forward_args)
-LS_CUDA_LAUNCH(max_pool_backward, ls_max_pool_backward_args)
-LS_CUDA_LAUNCH(transpose, ls_transpose_args)
-LS_CUDA_LAUNCH(copy_columns, ls_copy_columns_args)
-LS_CUDA_LAUNCH(conv_max_forward, ls_conv_max_forward_args)
-LS_CUDA_LAUNCH(conv_max_backward_weights, ls_conv_max_backward_weights_args)
-LS_CUDA_LAUNCH(bn_moments, ls_bn_moments_args)
-LS_CUDA_LAUNCH(bn_moving_moments, ls_bn_moving_moments_args)
-LS_CUDA_LAUNCH(bn_forward, ls_bn_forward_args)
-LS_CUDA_LAUNCH(bn_backward, ls_bn_backward_args)
-LS_CUDA_LAUNCH(shortcut_forward, ls_shortcut_forward_args)
-LS_CUDA_LAUNCH(shortcut_backward, ls_shortcut_backward_args)
-LS_CUDA_LAUNCH(mean_pool_forward, ls_mean_pool_forward_args)
-LS_CUDA_LAUNCH(mean_pool_backward, ls_mean_pool_backward_args)
-LS_CUDA_LAUNCH(moving_average, ls_moving_average_args)
-LS_CUDA_LAUNCH(add_sums, ls_add_sums_args)
-
 /* ---- Sums of images: with memory for their parts --------------------------------------------- */
 
 LS_CUDA_LAUNCH_WITH(bn_sums, &op->parts)

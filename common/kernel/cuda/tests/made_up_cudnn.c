@@ -106,15 +106,19 @@ cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream)
 
 /* ---- Descriptions ---------------------------------------------------------------------------- */
 
-cudnnStatus_t cudnnCreateTensorDescriptor(cudnnTensorDescriptor_t *out)
-{
-    return create(__func__, out, sizeof **out);
-}
-
-cudnnStatus_t cudnnDestroyTensorDescriptor(cudnnTensorDescriptor_t tensor)
-{
-    return destroy(tensor);
-}
+#define DESCRIPTOR(kind)                                                                           \
+    cudnnStatus_t cudnnCreate##kind##Descriptor(cudnn##kind##Descriptor_t *out)                    \
+    {                                                                                              \
+        return create(__func__, out, sizeof **out);                                                \
+    }                                                                                              \
+    cudnnStatus_t cudnnDestroy##kind##Descriptor(cudnn##kind##Descriptor_t made)                   \
+    {                                                                                              \
+        return destroy(made);                                                                      \
+    }
+DESCRIPTOR(Tensor)
+DESCRIPTOR(Filter)
+DESCRIPTOR(Activation)
+DESCRIPTOR(Convolution)
 
 cudnnStatus_t cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t tensor, cudnnTensorFormat_t format,
                                          cudnnDataType_t type, int n, int c, int h, int w)
@@ -123,16 +127,6 @@ cudnnStatus_t cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t tensor, cudnnTe
         return CUDNN_STATUS_BAD_PARAM;
     *tensor = (struct cudnnTensorStruct){format, n, c, h, w};
     return fails(__func__);
-}
-
-cudnnStatus_t cudnnCreateFilterDescriptor(cudnnFilterDescriptor_t *out)
-{
-    return create(__func__, out, sizeof **out);
-}
-
-cudnnStatus_t cudnnDestroyFilterDescriptor(cudnnFilterDescriptor_t filter)
-{
-    return destroy(filter);
 }
 
 cudnnStatus_t cudnnSetFilter4dDescriptor(cudnnFilterDescriptor_t filter, cudnnDataType_t type,
@@ -144,16 +138,6 @@ cudnnStatus_t cudnnSetFilter4dDescriptor(cudnnFilterDescriptor_t filter, cudnnDa
     return fails(__func__);
 }
 
-cudnnStatus_t cudnnCreateActivationDescriptor(cudnnActivationDescriptor_t *out)
-{
-    return create(__func__, out, sizeof **out);
-}
-
-cudnnStatus_t cudnnDestroyActivationDescriptor(cudnnActivationDescriptor_t activation)
-{
-    return destroy(activation);
-}
-
 cudnnStatus_t cudnnSetActivationDescriptor(cudnnActivationDescriptor_t activation,
                                            cudnnActivationMode_t mode, cudnnNanPropagation_t nan,
                                            double coefficient)
@@ -161,16 +145,6 @@ cudnnStatus_t cudnnSetActivationDescriptor(cudnnActivationDescriptor_t activatio
     (void)nan, (void)coefficient;
     activation->mode = mode;
     return fails(__func__);
-}
-
-cudnnStatus_t cudnnCreateConvolutionDescriptor(cudnnConvolutionDescriptor_t *out)
-{
-    return create(__func__, out, sizeof **out);
-}
-
-cudnnStatus_t cudnnDestroyConvolutionDescriptor(cudnnConvolutionDescriptor_t convolution)
-{
-    return destroy(convolution);
 }
 
 cudnnStatus_t cudnnSetConvolution2dDescriptor(cudnnConvolutionDescriptor_t convolution, int pad_h,

@@ -358,8 +358,8 @@ extern const ls_registry ls_kernel_tables;
 /** LS_CODE_USAGE with the valid names where there is none of this name. */
 ls_status ls_kernel_table_find(const char *name, const ls_kernel_table **out);
 
-/** The failure of `whose`, which needs an entry that the table has not. */
-ls_status ls_kernel_table_lacks(const ls_kernel_table *table, const char *entry, const char *whose);
+/** LS_CODE_MISSING where the table has no entry of this name; `whose` needs it. */
+ls_status ls_kernel_table_need(const ls_kernel_table *table, const char *entry, const char *whose);
 
 /** The table that runs on this device by default; NULL where there is none. */
 const ls_kernel_table *ls_kernel_table_default(ls_device_kind kind);

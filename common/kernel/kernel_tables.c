@@ -21,8 +21,25 @@ ls_status ls_kernel_table_find(const char *name, const ls_kernel_table **out)
     return *out ? LS_OK : ls_registry_refuse(&ls_kernel_tables, name);
 }
 
-ls_status ls_kernel_table_lacks(const ls_kernel_table *table, const char *entry, const char *whose)
+typedef struct entry_place {
+    const char *name;
+    size_t offset;
+} entry_place;
+
+#define ENTRY_PLACE(entry, args) {#entry, offsetof(ls_kernel_table, entry)},
+static const entry_place entries[] = {LS_KERNEL_ENTRIES(ENTRY_PLACE)};
+#undef ENTRY_PLACE
+
+ls_status ls_kernel_table_need(const ls_kernel_table *table, const char *entry, const char *whose)
 {
+    for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
+        if (strcmp(entries[i].name, entry) != 0)
+            continue;
+        void (*constructor)(void);
+        memcpy(&constructor, (const char *)table + entries[i].offset, sizeof constructor);
+        if (constructor)
+            return LS_OK;
+    }
     return ls_fail(LS_CODE_MISSING, "kernels", table->name,
                    "there is no %s, which %s needs; another kind of device or model works", entry,
                    whose);

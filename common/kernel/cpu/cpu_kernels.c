@@ -139,9 +139,9 @@ static const char *library(const ls_kernels *kernels)
 }
 
 #define CPU_ENTRY(entry, args)                                                                     \
-    LS_KERNEL_CHECKED(entry, args, ls_cpu_##entry(kernels, arguments, \&work, out))
+    LS_KERNEL_CHECKED(entry, args, ls_cpu_##entry(kernels, arguments, &work, out))
 #define STEP_ENTRY(entry, args)                                                                    \
-    LS_KERNEL_CHECKED(entry, args, ls_step_##entry(kernels, arguments, \&work, out))
+    LS_KERNEL_CHECKED(entry, args, ls_step_##entry(kernels, arguments, &work, out))
 LS_KERNEL_OWN_ENTRIES(CPU_ENTRY)
 LS_KERNEL_LAYER_ENTRIES(CPU_ENTRY)
 LS_KERNEL_STEP_ENTRIES(STEP_ENTRY)

@@ -405,6 +405,15 @@ static ls_status prepare(dnn_conv *c, const char **why)
     return LS_OK;
 }
 
+/* Whether bias and ReLU may be the library's. Its call takes a bias alone with one algorithm; with
+ * others it need not say so (OpenVINO's plugin for NVIDIA takes its convolutions apart for that).
+ */
+static bool may_fuse(const ls_conv_task *task, const ls_dnn_way *way)
+{
+    return task->bias &&
+           (task->relu || way->algorithm == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM);
+}
+
 ls_status ls_dnn_conv(ls_kernels *kernels, const ls_conv_task *task, ls_op **out, const char **why)
 {
     const cuda_kernels *cuda = (const cuda_kernels *)kernels;
@@ -431,7 +440,7 @@ ls_status ls_dnn_conv(ls_kernels *kernels, const ls_conv_task *task, ls_op **out
     if (way->layout != CUDNN_TENSOR_NHWC)
         c->t.given = NULL; /* which are in the order of images */
     c->math = kernels->math;
-    c->fused = task->bias != NULL;
+    c->fused = may_fuse(task, way);
     ls_status status = prepare(c, why);
     if (status || *why) {
         destroy(&c->op);

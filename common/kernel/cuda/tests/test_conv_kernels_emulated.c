@@ -116,7 +116,8 @@ static void test_each_way(void **state)
             for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
                 const ls_conv_shape *s = &conv_shapes[shapes[k]];
                 if (which == LS_DNN_FORWARD)
-                    check_conv_forward(f, s, k & 1, LS_ACTIVATION_RELU);
+                    check_conv_forward(f, s, k & 1,
+                                       k & 2 ? LS_ACTIVATION_RELU : LS_ACTIVATION_NONE);
                 else if (which == LS_DNN_WEIGHTS)
                     check_conv_weights(f, s, k & 1);
                 else

@@ -25,8 +25,11 @@ typedef struct dense_way {
     ls_status (*run_loop)(cpu_op *op);
     bool by_loop;
     ls_product_spec product;
-    cpu_op pass;   /* beside the product: its part, if any, and what that shares */
-    bool fused_in; /* what the product does itself where it is fused */
+    bool fused_in; /* the pass is the product's where that is fused */
+    /* Beside the product, as of cpu_op; NULL: nothing. */
+    void (*pass)(const cpu_part *part);
+    int64_t shared, elements;
+    bool in_blocks;
 } dense_way;
 
 static ls_status run_product(cpu_op *op)
@@ -37,25 +40,30 @@ static ls_status run_product(cpu_op *op)
 static ls_status make(ls_kernels *kernels, const dense_way *way, const void *arguments,
                       size_t bytes, const ls_work *work, ls_op **out)
 {
-    cpu_op like = way->pass;
-    like.op.name = way->loop;
-    like.once = way->by_loop ? way->run_loop : run_product;
-    like.part = way->by_loop ? NULL : like.part;
-    LS_TRY(ls_cpu_op_open(kernels, &like, arguments, bytes, work, out));
-    if (way->by_loop)
-        return LS_OK;
-    cpu_op *op = (cpu_op *)*out;
-    ls_status status = ls_product_open(kernels->device, ((cpu_kernels *)kernels)->engine,
-                                       &way->product, &op->product);
+    const cpu_op like = {.op.name = way->loop,
+                         .once = way->by_loop ? way->run_loop : run_product,
+                         .part = way->by_loop ? NULL : way->pass,
+                         .shared = way->shared,
+                         .elements = way->elements,
+                         .in_blocks = way->in_blocks};
+    ls_op *made;
+    LS_TRY(ls_cpu_op_open(kernels, &like, arguments, bytes, work, &made));
+    cpu_op *op = (cpu_op *)made;
+    ls_status status = LS_OK;
+    if (!way->by_loop)
+        status = ls_product_open(kernels->device, ((cpu_kernels *)kernels)->engine, &way->product,
+                                 &op->product);
     if (status) {
         ls_op_free(&op->op);
         return status;
     }
-    const bool fused = ls_product_fused(op->product);
-    op->op.name = fused ? way->matmul : way->sgemm;
-    op->op.workspace = ls_product_workspace(op->product);
-    if (fused && way->fused_in)
-        op->part = NULL;
+    if (op->product) {
+        const bool fused = ls_product_fused(op->product);
+        op->op.name = fused ? way->matmul : way->sgemm;
+        op->op.workspace = ls_product_workspace(op->product);
+        op->part = fused && way->fused_in ? NULL : op->part;
+    }
+    *out = made;
     return LS_OK;
 }
 
@@ -108,9 +116,9 @@ ls_status ls_cpu_dense_forward(ls_kernels *kernels, const ls_dense_forward_args 
                                                 .c = a->y},
                                        .bias = a->bias,
                                        .relu = relu},
-                           .pass = {.part = a->bias || relu ? forward_pass : NULL,
-                                    .shared = a->rows,
-                                    .elements = a->rows * a->outputs},
+                           .pass = a->bias || relu ? forward_pass : NULL,
+                           .shared = a->rows,
+                           .elements = a->rows * a->outputs,
                            .fused_in = true};
     return make(kernels, &way, a, sizeof *a, work, out);
 }
@@ -145,10 +153,10 @@ ls_status ls_cpu_dense_backward_weights(ls_kernels *kernels,
                                                 .a = a->dy,
                                                 .b = a->x,
                                                 .c = a->dweight}},
-                           .pass = {.part = a->dbias ? weights_pass : NULL,
-                                    .shared = a->outputs,
-                                    .elements = a->rows * a->outputs,
-                                    .in_blocks = true}};
+                           .pass = a->dbias ? weights_pass : NULL,
+                           .shared = a->outputs,
+                           .elements = a->rows * a->outputs,
+                           .in_blocks = true};
     return make(kernels, &way, a, sizeof *a, work, out);
 }
 
@@ -185,9 +193,9 @@ ls_status ls_cpu_dense_backward_data(ls_kernels *kernels,
                                                 .a = a.dy,
                                                 .b = a.weight,
                                                 .c = a.dx}},
-                           .pass = {.part = a.relu_output ? data_pass : NULL,
-                                    .shared = a.rows * a.inputs,
-                                    .elements = a.rows * a.inputs,
-                                    .in_blocks = true}};
+                           .pass = a.relu_output ? data_pass : NULL,
+                           .shared = a.rows * a.inputs,
+                           .elements = a.rows * a.inputs,
+                           .in_blocks = true};
     return make(kernels, &way, &a, sizeof a, work, out);
 }

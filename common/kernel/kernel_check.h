@@ -4,25 +4,29 @@
  *
  * Each function refuses (LS_CODE_USAGE) negative sizes, sizes whose bytes cannot be counted, NULL
  * where data is needed, and values without meaning; and counts flops and bytes as kernel.h's ls_op
- * reports them. `real_bytes` is the table's element size.
+ * reports them.
  */
 #ifndef LS_COMMON_KERNEL_KERNEL_CHECK_H
 #define LS_COMMON_KERNEL_KERNEL_CHECK_H
 
 #include "common/kernel/kernel.h"
 
-/** The work of one run. All 0 before an ls_check_..., which adds to it. */
+/** The work of one run. All 0 but for the first two before an ls_check_..., which adds to it. */
 typedef struct ls_work {
+    const char *op;    /**< the entry, for what is refused */
+    size_t real_bytes; /**< of an element of the table */
     double flops;
     double bytes;        /**< each tensor read or written, once */
     ls_access *accesses; /**< those of the operation: on the heap, until ls_work_done */
     size_t access_count;
+    const void *array; /**< what an argument points to and the operation copies; NULL: nothing */
+    size_t array_bytes;
 } ls_work;
 
 /** Adds memory that the operation touches; nothing where it is NULL. */
 ls_status ls_work_touch(ls_work *work, const void *memory, size_t bytes, bool writes);
 
-/** Gives *out, which was made where `made` says so, the accesses of its work. */
+/** Tells *out, which was made where `made` says so, of its work. */
 ls_status ls_work_done(ls_work *work, ls_status made, ls_op **out);
 
 /** The failure of an operation that met a label outside [0, classes) in row `row`. */
@@ -30,7 +34,7 @@ ls_status ls_label_fail(const char *op, int64_t row, int32_t label, int64_t clas
 
 /* ls_check_gemm, ls_check_dense_forward, ...: one per entry of the table. */
 #define LS_KERNEL_CHECK(entry, args)                                                               \
-    ls_status ls_check_##entry(const args *arguments, size_t real_bytes, ls_work *work);
+    ls_status ls_check_##entry(const args *arguments, ls_work *work);
 LS_KERNEL_ENTRIES(LS_KERNEL_CHECK)
 #undef LS_KERNEL_CHECK
 
@@ -39,14 +43,15 @@ LS_KERNEL_ENTRIES(LS_KERNEL_CHECK)
 #define LS_KERNEL_MAKES(make, args)                                                                \
     ls_status make(ls_kernels *kernels, const args *arguments, const ls_work *work, ls_op **out);
 
-/** Defines a table's entry, checked_<entry>: no operation comes out of a table but through this. */
+/** Defines a table's entry, checked_<entry>: no operation comes out of a table but through this.
+ *  `make` makes it of kernels, arguments and work. */
 #define LS_KERNEL_CHECKED(entry, args, make)                                                       \
     static ls_status checked_##entry(ls_kernels *kernels, const args *arguments, ls_op **out)      \
     {                                                                                              \
-        ls_work work = {0};                                                                        \
-        ls_status status = ls_check_##entry(arguments, kernels->table->real_bytes, &work);         \
+        ls_work work = {.op = #entry, .real_bytes = kernels->table->real_bytes};                   \
+        ls_status status = ls_check_##entry(arguments, &work);                                     \
         if (!status)                                                                               \
-            status = make(kernels, arguments, &work, out);                                         \
+            status = make;                                                                         \
         return ls_work_done(&work, status, out);                                                   \
     }
 

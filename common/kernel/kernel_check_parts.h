@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the checks of arguments share: kernel_check.c and kernel_check_layers.c. */
+/* What the checks of arguments share: kernel_check.c, kernel_check_layers.c and _residual.c. */
 #ifndef LS_COMMON_KERNEL_KERNEL_CHECK_PARTS_H
 #define LS_COMMON_KERNEL_KERNEL_CHECK_PARTS_H
 
@@ -7,7 +7,7 @@
 
 /** What a tensor is: needed and read but for what is said. APART: ls_work_touch says its access,
  *  which is not as large as what counts as its bytes. */
-enum { NEEDED = 0, OPTIONAL = 1, WRITTEN = 2, APART = 4 };
+enum { OPTIONAL = 1, WRITTEN = 2, APART = 4 };
 
 /** One tensor of an operation: [rows, columns] elements. */
 typedef struct ls_checked_tensor {
@@ -18,20 +18,40 @@ typedef struct ls_checked_tensor {
     unsigned what;
 } ls_checked_tensor;
 
+/* A member of the arguments `a`: of elements of any size, and of reals of the table of `work`. */
+#define TENSOR(name, rows, columns, bytes, what)                                                   \
+    {                                                                                              \
+#name, a->name, rows, columns, bytes, what                                                 \
+    }
+#define REAL(name, rows, columns, what) TENSOR(name, rows, columns, work->real_bytes, what)
+#define READ(name, rows, columns)       REAL(name, rows, columns, 0)
+#define WRITE(name, rows, columns)      REAL(name, rows, columns, WRITTEN)
+#define READ_SOME(name, rows, columns)  REAL(name, rows, columns, OPTIONAL)
+#define WRITE_SOME(name, rows, columns) REAL(name, rows, columns, OPTIONAL | WRITTEN)
+/* One or more of the type that it points to. */
+#define OF_TYPE(name, rows, columns, what) TENSOR(name, rows, columns, sizeof *a->name, what)
+
 /** Refuses bad sizes and missing memory; adds the bytes of all to *work, and their accesses. */
-ls_status ls_check_tensors(const char *op, size_t count, const ls_checked_tensor *tensors,
-                           ls_work *work);
+ls_status ls_check_tensors(ls_work *work, size_t count, const ls_checked_tensor *tensors);
+
+/** The same of these. */
+#define CHECK_TENSORS(...)                                                                         \
+    ls_check_tensors(work,                                                                         \
+                     sizeof((const ls_checked_tensor[]){__VA_ARGS__}) / sizeof(ls_checked_tensor), \
+                     (const ls_checked_tensor[]){__VA_ARGS__})
 
 /** Adds the read of a data set. */
-ls_status ls_check_source(const char *op, ls_work *work, const void *source, uint64_t samples,
-                          size_t sample_bytes);
+ls_status ls_check_source(ls_work *work, const void *source, uint64_t samples, size_t sample_bytes);
 
 /** Refuses ranges that are not of 0 to `count` in their order (`gaps`: some of it), or have values
- *  without meaning; adds what decay computes to *flops. */
-ls_status ls_check_ranges(const char *op, const ls_update_range *ranges, int64_t range_count,
-                          int64_t count, bool gaps, double *flops);
+ *  without meaning; adds what decay computes, and makes them the work's array. */
+ls_status ls_check_ranges(ls_work *work, const ls_update_range *ranges, int64_t range_count,
+                          int64_t count, bool gaps);
 
 /** Refuses what is not finite. */
-ls_status ls_check_value(const char *op, const char *name, double value);
+ls_status ls_check_value(const ls_work *work, const char *name, double value);
+
+/** Refuses what is none. */
+ls_status ls_check_activation(const ls_work *work, ls_activation activation);
 
 #endif

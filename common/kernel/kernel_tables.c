@@ -2,7 +2,6 @@
 /* The registry of kernel tables; a back end is one line of `tables`. */
 #include "common/kernel/kernel_tables.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static const void *const tables[] = {

@@ -51,9 +51,9 @@ typedef struct ls_layer_product {
 enum { LS_LAYER_PRODUCTS = 6 };
 
 typedef enum ls_layer_role {
-    LS_LAYER_COMPUTE,
-    LS_LAYER_INPUT, /**< filled from the data; has no operations */
-    LS_LAYER_LOSS   /**< last; has a target; forward makes the gradient of its input, too */
+    LS_LAYER_COMPUTE, /**< where nothing is said */
+    LS_LAYER_INPUT,   /**< filled from the data; has no operations */
+    LS_LAYER_LOSS     /**< last; has a target; forward makes the gradient of its input, too */
 } ls_layer_role;
 
 struct ls_layer {
@@ -69,9 +69,6 @@ struct ls_layer {
     /** Whether this node's first variable is a convolution's weights that pack_weights may bring
      *  into the order of images, before forward. NULL: no. */
     bool (*packs)(const ls_node *node);
-    /** Entries of the kernel table beyond the core that this node needs, NULL-terminated. NULL:
-     *  none. */
-    const char *const *(*needs)(const ls_node *node);
     /** Sets node->shape from its inputs' and options, and adds its variables. */
     ls_status (*infer)(ls_graph *graph, ls_node *node);
     /** Bytes for `rows` samples, beside the output, that forward leaves for backward, in reals of
@@ -80,7 +77,8 @@ struct ls_layer {
                          size_t real_bytes);
     /** Appends operations. NULL for inputs. */
     ls_status (*forward)(const ls_layer_site *site, ls_op_list *ops);
-    /** Appends operations. NULL for inputs and losses. */
+    /** Appends operations, where a gradient is to reach the output, and so an input that has one,
+     * or variables. NULL for inputs and losses. */
     ls_status (*backward)(const ls_layer_site *site, ls_op_list *ops);
     /** Whether two nodes, of which neither needs the other, may be one operation on these kernels.
      *  NULL: no. */
@@ -105,6 +103,14 @@ struct ls_layer {
     int (*products)(const ls_graph *graph, const ls_node *node, int64_t rows, bool inputs_too,
                     ls_layer_product out[LS_LAYER_PRODUCTS]);
 };
+
+/* ls_layer_put_gemm, ...: one per entry of the kernel table. Makes its operation and appends it.
+ * LS_CODE_MISSING where the table has none. */
+#define LS_LAYER_PUT(entry, args)                                                                  \
+    ls_status ls_layer_put_##entry(const ls_layer_site *site, const args *arguments,               \
+                                   ls_op_list *ops);
+LS_KERNEL_ENTRIES(LS_LAYER_PUT)
+#undef LS_LAYER_PUT
 
 /** Appends both halves of a pass, where the statistics are of these samples alone. */
 ls_status ls_layer_forward(const ls_layer_site *site, ls_op_list *ops);

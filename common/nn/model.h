@@ -21,6 +21,19 @@ typedef struct ls_model {
     ls_data_need need;         /**< what it asks of its data */
 } ls_model;
 
+/** A node of a model that is a chain: it takes the one before. */
+typedef struct ls_model_step {
+    const char *layer;        /**< by its name; NULL: the chain ends */
+    ls_layer_options options; /**< as they are added */
+    int shares;               /**< number of the step whose variables it uses; 0: its own */
+} ls_model_step;
+
+/** One with these options. */
+#define LS_STEP(name, ...)                                                                         \
+    {                                                                                              \
+        .layer = name, .options = { __VA_ARGS__ }                                                  \
+    }
+
 /** A family of models: one entry of `lockstep list`. */
 struct ls_model_kind {
     const char *name;                         /**< as it is given */
@@ -33,6 +46,9 @@ struct ls_model_kind {
     int64_t rate_epochs; /**< the learning rate goes down to a tenth every so many; 0: never */
     bool convolves;      /**< has convolutions that GPUs can leave to a library */
     double average;      /**< decay of the moving averages that are evaluated; 0: none */
+    /** A model without sizes that is a chain, from its input to its loss; NULL: it is built. */
+    const ls_model_step *chain;
+    ls_data_need need; /**< that one's */
     /** Builds the graph and the need; `sizes` is what follows the colon, or NULL. */
     ls_status (*build)(const char *sizes, ls_model *model);
     /** Writes the text of the model for samples of that shape. NULL: its text says all. */

@@ -2,6 +2,7 @@
 /* The table of models; see model.h. */
 #include "common/nn/models.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +21,20 @@ static const void *const kinds[] = {
 };
 const ls_registry ls_model_kinds = {"model", kinds};
 
+static ls_status build_chain(const char *sizes, ls_model *model)
+{
+    int node = -1;
+    if (sizes)
+        return ls_fail(LS_CODE_USAGE, "model", model->kind->name,
+                       "has no sizes; give the name alone");
+    snprintf(model->name, sizeof model->name, "%s", model->kind->name);
+    model->need = model->kind->need;
+    for (const ls_model_step *s = model->kind->chain; s->layer; s++)
+        LS_TRY(ls_graph_add(model->graph, s->layer, (int[]){node, -1}, s->shares ? s->shares : -1,
+                            &s->options, &node));
+    return LS_OK;
+}
+
 ls_status ls_model_open(const char *text, ls_model **out)
 {
     const ls_model_kind *kind = ls_registry_find(&ls_model_kinds, text, strcspn(text, ":"));
@@ -32,7 +47,7 @@ ls_status ls_model_open(const char *text, ls_model **out)
     const char *colon = strchr(text, ':');
     ls_status status = ls_graph_open(&model->graph);
     if (!status)
-        status = kind->build(colon ? colon + 1 : NULL, model);
+        status = (kind->chain ? build_chain : kind->build)(colon ? colon + 1 : NULL, model);
     if (status) {
         ls_model_close(model);
         return status;

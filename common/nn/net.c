@@ -317,18 +317,6 @@ static void mark_backward(net_node *my)
                 lists[l]->items[i]->use = LS_TIME_BACKWARD;
 }
 
-/* The first entry that a layer of the graph needs and the table lacks. */
-static ls_status check_entries(const ls_net_options *options)
-{
-    for (int n = 0; n < options->graph->count; n++) {
-        const ls_node *node = &options->graph->nodes[n];
-        const char *const *needs = node->layer->needs ? node->layer->needs(node) : NULL;
-        for (; needs && *needs; needs++)
-            LS_TRY(ls_kernel_table_need(options->kernels->table, *needs, node->layer->name));
-    }
-    return LS_OK;
-}
-
 /* ---- The interface -------------------------------------------------------------------------- */
 
 ls_status ls_net_open(const ls_net_options *options, ls_net **out)
@@ -338,7 +326,6 @@ ls_status ls_net_open(const ls_net_options *options, ls_net **out)
         (options->memory_of && options->memory_of->options.rows < options->rows))
         return ls_fail(LS_CODE_USAGE, "net", "rows",
                        "must not be negative, nor more than those of the net whose memory is used");
-    LS_TRY(check_entries(options));
     ls_net *net = calloc(1, sizeof *net);
     if (!net)
         return ls_fail_memory("net", sizeof *net);

@@ -2,33 +2,107 @@
 /* The cpu table: opens the library, names it, and lists the operations of the other files. */
 #include "common/kernel/cpu/cpu_kernels.h"
 
+#include "common/device/cpu/team.h"
 #include "common/kernel/cpu/product/cpu_product.h"
 #include "common/kernel/kernel_tables.h"
 #include "common/kernel/reference/step_ops.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 int ls_cpu_threads_for(const cpu_kernels *kernels, int64_t elements)
 {
     return elements / kernels->threads < CPU_SPLIT_ELEMENTS ? 1 : kernels->threads;
 }
 
-void ls_cpu_split(int64_t count, int part, int parts, int64_t *first, int64_t *last)
+/* ---- Operations ---------------------------------------------------------------------------- */
+
+/* The part of [0, count) that thread `part` of `parts` takes: sizes differ by at most one. */
+static void share(int64_t count, int part, int parts, int64_t *first, int64_t *last)
 {
-    int64_t blocks = (count + 63) / 64, share = blocks / parts, more = blocks % parts;
-    int64_t from = share * part + (part < more ? part : more);
-    int64_t to = from + share + (part < more ? 1 : 0);
-    *first = from * 64 < count ? from * 64 : count;
-    *last = to * 64 < count ? to * 64 : count;
+    const int64_t size = count / parts, more = count % parts;
+    *first = size * part + (part < more ? part : more);
+    *last = *first + size + (part < more);
 }
 
-void ls_cpu_share(int64_t count, int part, int parts, int64_t *first, int64_t *last)
+typedef struct shared_work {
+    cpu_op *op;
+    int64_t count;
+    void (*part)(const cpu_part *part);
+} shared_work;
+
+static void run_part(void *context, int part, int parts)
 {
-    int64_t share = count / parts, more = count % parts;
-    *first = share * part + (part < more ? part : more);
-    *last = *first + share + (part < more);
+    const shared_work *w = context;
+    const int64_t block = w->op->in_blocks ? 64 : 1;
+    cpu_part p = {.loops = w->op->loops, .arguments = w->op->arguments, .last = w->count};
+    if (parts > 1) {
+        share((w->count + block - 1) / block, part, parts, &p.first, &p.last);
+        p.first = p.first * block < w->count ? p.first * block : w->count;
+        p.last = p.last * block < w->count ? p.last * block : w->count;
+    }
+    if (w->op->own_bytes)
+        p.own = (char *)w->op->memory + w->op->memory_bytes + (size_t)part * w->op->own_bytes;
+    w->part(&p);
 }
+
+void ls_cpu_op_share(cpu_op *op, int64_t shared, void (*part)(const cpu_part *part))
+{
+    shared_work work = {op, shared, part};
+    ls_team_run(op->threads, run_part, &work);
+}
+
+static ls_status run(ls_op *base, ls_queue *queue)
+{
+    (void)queue;
+    cpu_op *op = (cpu_op *)base;
+    if (op->once)
+        LS_TRY(op->once(op));
+    if (op->part)
+        ls_cpu_op_share(op, op->shared, op->part);
+    if (op->end)
+        op->end(op);
+    return LS_OK;
+}
+
+static void destroy(ls_op *base)
+{
+    cpu_op *op = (cpu_op *)base;
+    ls_product_close(op->product);
+    ls_device_release(op->device, op->memory);
+    free(op);
+}
+
+ls_status ls_cpu_op_open(ls_kernels *kernels, const cpu_op *like, const void *arguments,
+                         size_t bytes, const ls_work *work, ls_op **out)
+{
+    const cpu_kernels *cpu = (const cpu_kernels *)kernels;
+    cpu_op *op = malloc(sizeof *op + bytes + work->array_bytes);
+    if (!op)
+        return ls_fail_memory(like->op.name, sizeof *op + bytes + work->array_bytes);
+    *op = *like;
+    memcpy(op->arguments, arguments, bytes);
+    if (work->array_bytes)
+        memcpy(op->arguments + bytes, work->array, work->array_bytes);
+    op->op.run = like->op.run ? like->op.run : run;
+    op->op.destroy = destroy;
+    op->loops = cpu->loops;
+    op->device = kernels->device;
+    op->threads = like->threads ? like->threads : ls_cpu_threads_for(cpu, like->elements);
+    op->op.workspace = op->memory_bytes + (size_t)op->threads * op->own_bytes;
+    ls_status status = LS_OK;
+    if (op->op.workspace)
+        status = ls_device_allocate(op->device, LS_MEMORY_WORKSPACE, op->op.workspace, &op->memory);
+    if (status) {
+        free(op);
+        return status;
+    }
+    *out = &op->op;
+    return LS_OK;
+}
+
+/* ---- The table ----------------------------------------------------------------------------- */
 
 static void close_table(ls_kernels *kernels)
 {
@@ -64,8 +138,10 @@ static const char *library(const ls_kernels *kernels)
     return ((const cpu_kernels *)kernels)->library;
 }
 
-#define CPU_ENTRY(entry, args)  LS_KERNEL_CHECKED(entry, args, ls_cpu_##entry)
-#define STEP_ENTRY(entry, args) LS_KERNEL_CHECKED(entry, args, ls_step_##entry)
+#define CPU_ENTRY(entry, args)                                                                     \
+    LS_KERNEL_CHECKED(entry, args, ls_cpu_##entry(kernels, arguments, &work, out))
+#define STEP_ENTRY(entry, args)                                                                    \
+    LS_KERNEL_CHECKED(entry, args, ls_step_##entry(kernels, arguments, &work, out))
 LS_KERNEL_OWN_ENTRIES(CPU_ENTRY)
 LS_KERNEL_LAYER_ENTRIES(CPU_ENTRY)
 LS_KERNEL_STEP_ENTRIES(STEP_ENTRY)

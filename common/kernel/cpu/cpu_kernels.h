@@ -6,9 +6,9 @@
 #include "common/kernel/cpu/vector.h"
 #include "common/kernel/kernel.h"
 #include "common/kernel/kernel_check.h"
-#include "common/kernel/op_bind.h"
 
 struct dnnl_engine;
+struct ls_product;
 
 typedef struct cpu_kernels {
     ls_kernels base;
@@ -27,14 +27,56 @@ enum { CPU_SPLIT_ELEMENTS = 8192 };
  */
 int ls_cpu_threads_for(const cpu_kernels *kernels, int64_t elements);
 
-/**
- * The part of [0, count) that thread `part` of `parts` takes: whole blocks of 64 elements (256
- * bytes), sizes differing by at most one block. *first <= *last.
- */
-void ls_cpu_split(int64_t count, int part, int parts, int64_t *first, int64_t *last);
+/** A thread's part of an operation. */
+typedef struct cpu_part {
+    const ls_vector_loops *loops;
+    const void *arguments; /**< the operation's */
+    int64_t first, last;   /**< of what is shared */
+    void *own;             /**< the thread's memory; NULL: none */
+} cpu_part;
 
-/** Rows or outputs that part `part` of `parts` takes of `count`: sizes differ by at most one. */
-void ls_cpu_share(int64_t count, int part, int parts, int64_t *first, int64_t *last);
+/** An operation of vector loops, with its arguments: `once` by one thread, then the parts, then
+ *  `end`. */
+typedef struct cpu_op {
+    ls_op op;
+    const ls_vector_loops *loops;
+    ls_device *device;
+    int64_t elements; /**< by which it is split over threads or not (ls_cpu_threads_for) */
+    int threads;
+    int64_t shared;                       /**< rows, pixels or elements that the parts are of */
+    bool in_blocks;                       /**< shared in whole blocks of 64 elements (256 bytes) */
+    ls_status (*once)(struct cpu_op *op); /**< NULL: nothing; so the others */
+    void (*part)(const cpu_part *part);
+    void (*end)(struct cpu_op *op);
+    size_t memory_bytes, own_bytes; /**< workspace: of all threads, then of each */
+    void *memory;
+    struct ls_product *product;             /**< closed with it; NULL: none */
+    _Alignas(16) unsigned char arguments[]; /**< the copy; behind it that of the work's array */
+} cpu_op;
+
+/** Makes an operation like `like`; where its `threads` is 0 they follow from `elements`. */
+ls_status ls_cpu_op_open(ls_kernels *kernels, const cpu_op *like, const void *arguments,
+                         size_t bytes, const ls_work *work, ls_op **out);
+
+/** Has the operation's threads do `part` of `shared` things. */
+void ls_cpu_op_share(cpu_op *op, int64_t shared, void (*part)(const cpu_part *part));
+
+/** Defines ls_cpu_<entry>: an operation that is named <entry><suffix>, and else as the members of
+ *  cpu_op say that follow; `a` are its arguments. */
+#define LS_CPU_OP(entry, suffix, args, ...)                                                        \
+    ls_status ls_cpu_##entry(ls_kernels *kernels, const args *a, const ls_work *work, ls_op **out) \
+    {                                                                                              \
+        const cpu_op like = {.op.name = #entry suffix, __VA_ARGS__};                               \
+        return ls_cpu_op_open(kernels, &like, a, sizeof *a, work, out);                            \
+    }
+
+/** The same of one whose parts are what a vector loop takes: its arguments, first and last. */
+#define LS_CPU_LOOP(entry, args, loop, ...)                                                        \
+    static void entry##_part(const cpu_part *p)                                                    \
+    {                                                                                              \
+        p->loops->loop(p->arguments, p->first, p->last);                                           \
+    }                                                                                              \
+    LS_CPU_OP(entry, ".loop", args, .part = entry##_part, __VA_ARGS__)
 
 /* ls_cpu_gemm, ...: in the files named for them. */
 #define LS_CPU_ENTRY(entry, args) LS_KERNEL_MAKES(ls_cpu_##entry, args)
@@ -45,7 +87,7 @@ LS_KERNEL_LAYER_ENTRIES(LS_CPU_ENTRY)
 /** Whether the weights' gradient of this convolution is ls_cpu_conv_few_weights: a function of the
  *  shape and the instruction set. */
 bool ls_cpu_conv_few(const cpu_kernels *cpu, const ls_conv_shape *shape);
-ls_status ls_cpu_conv_few_weights(const cpu_kernels *cpu, const ls_conv_backward_weights_args *a,
+ls_status ls_cpu_conv_few_weights(ls_kernels *kernels, const ls_conv_backward_weights_args *a,
                                   const ls_work *work, ls_op **out);
 
 /** Whether this convolution and the gradient of its data go by Winograd's method: a function of the
@@ -53,11 +95,11 @@ ls_status ls_cpu_conv_few_weights(const cpu_kernels *cpu, const ls_conv_backward
 bool ls_cpu_winograd(const cpu_kernels *cpu, const ls_conv_shape *shape);
 /** The same of its weights' gradient, which not every number of cores can share. */
 bool ls_cpu_winograd_shared(const cpu_kernels *cpu, const ls_conv_shape *shape);
-ls_status ls_cpu_winograd_forward(const cpu_kernels *cpu, const ls_conv_forward_args *a,
+ls_status ls_cpu_winograd_forward(ls_kernels *kernels, const ls_conv_forward_args *a,
                                   const ls_work *work, ls_op **out);
-ls_status ls_cpu_winograd_weights(const cpu_kernels *cpu, const ls_conv_backward_weights_args *a,
+ls_status ls_cpu_winograd_weights(ls_kernels *kernels, const ls_conv_backward_weights_args *a,
                                   const ls_work *work, ls_op **out);
-ls_status ls_cpu_winograd_data(const cpu_kernels *cpu, const ls_conv_backward_data_args *a,
+ls_status ls_cpu_winograd_data(ls_kernels *kernels, const ls_conv_backward_data_args *a,
                                const ls_work *work, ls_op **out);
 
 #endif

@@ -31,8 +31,7 @@ static void destroy(ls_op *base)
     free(op);
 }
 
-ls_status ls_cuda_op_open(ls_kernels *kernels, const cuda_op *like, const ls_work *work,
-                          size_t workspace, cuda_op **out)
+ls_status ls_cuda_op_open(ls_kernels *kernels, const cuda_op *like, size_t workspace, cuda_op **out)
 {
     cuda_op *op = malloc(sizeof *op);
     if (!op)
@@ -44,8 +43,6 @@ ls_status ls_cuda_op_open(ls_kernels *kernels, const cuda_op *like, const ls_wor
     op->shared = NULL;
     op->op.run = run;
     op->op.destroy = destroy;
-    op->op.flops = work->flops;
-    op->op.bytes = work->bytes;
     op->op.workspace = workspace;
     ls_status status = LS_OK;
     if (workspace)
@@ -58,10 +55,22 @@ ls_status ls_cuda_op_open(ls_kernels *kernels, const cuda_op *like, const ls_wor
     return LS_OK;
 }
 
-ls_status ls_cuda_op_put(ls_kernels *kernels, const cuda_op *like, const ls_work *work, ls_op **out)
+ls_status ls_cuda_op_put(ls_kernels *kernels, const cuda_op *like, ls_op **out)
 {
     cuda_op *op;
-    LS_TRY(ls_cuda_op_open(kernels, like, work, 0, &op));
+    LS_TRY(ls_cuda_op_open(kernels, like, 0, &op));
+    *out = &op->op;
+    return LS_OK;
+}
+
+ls_status ls_cuda_op_parts(ls_kernels *kernels, const cuda_op *like, size_t parts, size_t arrivals,
+                           ls_op **out)
+{
+    cuda_op *op;
+    LS_TRY(
+        ls_cuda_op_open(kernels, like, parts * sizeof(double) + arrivals * sizeof(unsigned), &op));
+    op->parts.values = op->workspace;
+    op->parts.arrived = (unsigned *)(op->parts.values + parts);
     *out = &op->op;
     return LS_OK;
 }
@@ -94,16 +103,16 @@ static ls_status share_ranges(cuda_op *op, const ls_update_range *ranges,
     return status;
 }
 
-ls_status ls_cuda_op_ranges(ls_kernels *kernels, const cuda_op *like, const ls_work *work,
-                            const ls_update_range *ranges, int64_t count,
-                            unsigned (*blocks)(int64_t count), size_t part, ls_op **out)
+ls_status ls_cuda_op_ranges(ls_kernels *kernels, const cuda_op *like, const ls_update_range *ranges,
+                            int64_t count, unsigned (*blocks)(int64_t count), size_t part,
+                            ls_op **out)
 {
     cuda_op *op, with = *like;
     with.ranges = (ls_gpu_ranges){.count = count};
     for (int64_t r = 0; r < count; r++)
         with.ranges.blocks += blocks(ranges[r].count);
     const size_t parts = ((size_t)with.ranges.blocks + 1) * part;
-    LS_TRY(ls_cuda_op_open(kernels, &with, work, part ? parts + sizeof(unsigned) : 0, &op));
+    LS_TRY(ls_cuda_op_open(kernels, &with, part ? parts + sizeof(unsigned) : 0, &op));
     if (count == 1)
         op->ranges.one = ranges[0];
     ls_status status = count > 1 ? share_ranges(op, ranges, blocks) : LS_OK;
@@ -114,6 +123,17 @@ ls_status ls_cuda_op_ranges(ls_kernels *kernels, const cuda_op *like, const ls_w
     *out = &op->op;
     return LS_OK;
 }
+
+#define PLAIN(entry, type)                                                                         \
+    static int launch_##entry(const cuda_op *op, ls_queue *queue)                                  \
+    {                                                                                              \
+        return ls_gpu_##entry(ls_queue_native(queue), &op->args.entry);                            \
+    }                                                                                              \
+    ls_status ls_cuda_##entry(ls_kernels *kernels, const type *arguments, ls_op **out)             \
+    {                                                                                              \
+        return ls_cuda_op_put(kernels, &LS_CUDA_LIKE(entry), out);                                 \
+    }
+LS_GPU_PLAIN_ENTRIES(PLAIN)
 
 /* ---- The table ------------------------------------------------------------------------------- */
 
@@ -178,7 +198,8 @@ static const char *library(const ls_kernels *kernels)
     return ((const cuda_kernels *)kernels)->library;
 }
 
-#define CUDA_ENTRY(entry, args) LS_KERNEL_CHECKED(entry, args, ls_cuda_##entry)
+#define CUDA_ENTRY(entry, args)                                                                    \
+    LS_KERNEL_CHECKED(entry, args, ls_cuda_##entry(kernels, arguments, out))
 LS_KERNEL_ENTRIES(CUDA_ENTRY)
 
 const ls_kernel_table ls_cuda_kernels = {

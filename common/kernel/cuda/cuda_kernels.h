@@ -49,16 +49,31 @@ typedef struct cuda_op {
     const void *shared;   /**< that */
 } cuda_op;
 
-/**
- * Makes an operation like `like`: its name, launch and arguments. `work` is what ls_check_... said;
- * `workspace` bytes of zeroed device memory come with it.
- */
-ls_status ls_cuda_op_open(ls_kernels *kernels, const cuda_op *like, const ls_work *work,
-                          size_t workspace, cuda_op **out);
+/** Makes an operation like `like`: its name, launch and arguments; `workspace` bytes of zeroed
+ *  device memory come with it. */
+ls_status ls_cuda_op_open(ls_kernels *kernels, const cuda_op *like, size_t workspace,
+                          cuda_op **out);
 
 /** The same for one without workspace. */
-ls_status ls_cuda_op_put(ls_kernels *kernels, const cuda_op *like, const ls_work *work,
-                         ls_op **out);
+ls_status ls_cuda_op_put(ls_kernels *kernels, const cuda_op *like, ls_op **out);
+
+/** Defines launch_<entry>: the kernel's launch with the entry's arguments, and what is given. */
+#define LS_CUDA_LAUNCH_WITH(entry, ...)                                                            \
+    static int launch_##entry(const cuda_op *op, ls_queue *queue)                                  \
+    {                                                                                              \
+        return ls_gpu_##entry(ls_queue_native(queue), &op->args.entry, __VA_ARGS__);               \
+    }
+
+/** The operation of an entry's launch with its arguments, and what else is given. */
+#define LS_CUDA_LIKE(entry, ...)                                                                   \
+    ((const cuda_op){.op.name = #entry ".cuda",                                                    \
+                     .launch = launch_##entry,                                                     \
+                     .args.entry = *arguments,                                                     \
+                     ##__VA_ARGS__})
+
+/** The same for one whose blocks leave `parts` to be added up, and have `arrivals` counters. */
+ls_status ls_cuda_op_parts(ls_kernels *kernels, const cuda_op *like, size_t parts, size_t arrivals,
+                           ls_op **out);
 
 /** Has a table of `bytes` where kernels of this operation find it: op->shared. */
 ls_status ls_cuda_op_share(cuda_op *op, const void *table, size_t bytes);
@@ -68,9 +83,9 @@ ls_status ls_cuda_op_share(cuda_op *op, const void *table, size_t bytes);
  * so many elements. Workspace is `part` bytes for each block, for one more, and a counter; where
  * `part` is 0 there is none.
  */
-ls_status ls_cuda_op_ranges(ls_kernels *kernels, const cuda_op *like, const ls_work *work,
-                            const ls_update_range *ranges, int64_t count,
-                            unsigned (*blocks)(int64_t count), size_t part, ls_op **out);
+ls_status ls_cuda_op_ranges(ls_kernels *kernels, const cuda_op *like, const ls_update_range *ranges,
+                            int64_t count, unsigned (*blocks)(int64_t count), size_t part,
+                            ls_op **out);
 
 /** LS_OK, or the failure of a launch. */
 ls_status ls_cuda_launched(const ls_op *op, const ls_queue *queue, int error);
@@ -82,7 +97,8 @@ ls_status ls_cuda_load_own(const char *where);
 void ls_dnn_leave(cuda_kernels *cuda);
 
 /* ls_cuda_gemm, ...: in the files named for them. */
-#define LS_CUDA_ENTRY(entry, args) LS_KERNEL_MAKES(ls_cuda_##entry, args)
+#define LS_CUDA_ENTRY(entry, args)                                                                 \
+    ls_status ls_cuda_##entry(ls_kernels *kernels, const args *arguments, ls_op **out);
 LS_KERNEL_ENTRIES(LS_CUDA_ENTRY)
 #undef LS_CUDA_ENTRY
 

@@ -32,14 +32,42 @@ int ls_gpu_load_conv(void);
 int ls_gpu_load_conv_max(void);
 int ls_gpu_load_residual(void);
 
-/* ---- gpu_elements.cu: the same bits as the cpu table ---------------------------------------- */
+/** Entries of the table that are a launch with their arguments and nothing else. */
+#define LS_GPU_PLAIN_ENTRIES(X)                                                                    \
+    X(relu_forward, ls_relu_forward_args)                                                          \
+    X(relu_backward, ls_relu_backward_args)                                                        \
+    X(polynomial, ls_polynomial_args)                                                              \
+    X(add, ls_add_args)                                                                            \
+    X(fill, ls_fill_args)                                                                          \
+    X(scale, ls_scale_args)                                                                        \
+    X(gather, ls_gather_args)                                                                      \
+    X(count_correct, ls_count_correct_args)                                                        \
+    X(add_loss, ls_add_loss_args)                                                                  \
+    X(stamp, ls_stamp_args)                                                                        \
+    X(flip_bit, ls_flip_bit_args)                                                                  \
+    X(max_pool_forward, ls_max_pool_forward_args)                                                  \
+    X(max_pool_backward, ls_max_pool_backward_args)                                                \
+    X(transpose, ls_transpose_args)                                                                \
+    X(copy_columns, ls_copy_columns_args)                                                          \
+    X(conv_max_forward, ls_conv_max_forward_args)                                                  \
+    X(conv_max_backward_weights, ls_conv_max_backward_weights_args)                                \
+    X(bn_moments, ls_bn_moments_args)                                                              \
+    X(bn_moving_moments, ls_bn_moving_moments_args)                                                \
+    X(bn_forward, ls_bn_forward_args)                                                              \
+    X(bn_backward, ls_bn_backward_args)                                                            \
+    X(shortcut_forward, ls_shortcut_forward_args)                                                  \
+    X(shortcut_backward, ls_shortcut_backward_args)                                                \
+    X(mean_pool_forward, ls_mean_pool_forward_args)                                                \
+    X(mean_pool_backward, ls_mean_pool_backward_args)                                              \
+    X(moving_average, ls_moving_average_args)                                                      \
+    X(add_sums, ls_add_sums_args)
 
-int ls_gpu_relu_forward(void *stream, const ls_relu_forward_args *args);
-int ls_gpu_relu_backward(void *stream, const ls_relu_backward_args *args);
-int ls_gpu_polynomial(void *stream, const ls_polynomial_args *args);
-int ls_gpu_add(void *stream, const ls_add_args *args);
-int ls_gpu_fill(void *stream, const ls_fill_args *args);
-int ls_gpu_scale(void *stream, const ls_scale_args *args);
+/* ls_gpu_relu_forward, ... */
+#define LS_GPU_PLAIN_ENTRY(entry, args) int ls_gpu_##entry(void *stream, const args *arguments);
+LS_GPU_PLAIN_ENTRIES(LS_GPU_PLAIN_ENTRY)
+#undef LS_GPU_PLAIN_ENTRY
+
+/* ---- gpu_elements.cu: the same bits as the cpu table ---------------------------------------- */
 
 /** A range, and the first of the blocks that share it. */
 typedef struct ls_gpu_range {
@@ -71,17 +99,12 @@ typedef struct ls_gpu_order {
 
 int ls_gpu_batch_indices(void *stream, const ls_batch_indices_args *args,
                          const ls_gpu_order *order);
-int ls_gpu_gather(void *stream, const ls_gather_args *args);
 int ls_gpu_gather_batch(void *stream, const ls_gather_batch_args *args, const ls_gpu_order *order);
 
 /* ---- gpu_batch.cu ---------------------------------------------------------------------------- */
 
-int ls_gpu_count_correct(void *stream, const ls_count_correct_args *args);
-int ls_gpu_add_loss(void *stream, const ls_add_loss_args *args);
 /* *steps, in host memory: the low bits of the number of steps recorded; NULL: nobody asks. */
 int ls_gpu_finish_step(void *stream, const ls_finish_step_args *args, unsigned *steps);
-int ls_gpu_stamp(void *stream, const ls_stamp_args *args);
-int ls_gpu_flip_bit(void *stream, const ls_flip_bit_args *args);
 
 /* ---- gpu_losses.cu: gradients have the bits of the cpu table --------------------------------- */
 
@@ -104,11 +127,11 @@ size_t ls_gpu_logistic_parts(int64_t rows);
 unsigned ls_gpu_decay_parts(int64_t count);
 
 int ls_gpu_softmax_cross_entropy(void *stream, const ls_softmax_cross_entropy_args *args,
-                                 const ls_gpu_parts *parts, const ls_gpu_fault *fault);
+                                 const ls_gpu_parts *parts, ls_gpu_fault fault);
 int ls_gpu_squared_error(void *stream, const ls_squared_error_args *args,
                          const ls_gpu_parts *parts);
 int ls_gpu_logistic_loss(void *stream, const ls_logistic_loss_args *args, const ls_gpu_parts *parts,
-                         const ls_gpu_fault *fault);
+                         ls_gpu_fault fault);
 int ls_gpu_decay_loss(void *stream, const ls_weight_decay_args *args, const ls_gpu_ranges *ranges,
                       const ls_gpu_parts *parts);
 
@@ -164,8 +187,6 @@ int ls_gpu_column_sums(void *stream, const float *x, int64_t rows, int64_t colum
 
 /* ---- gpu_pools.cu: the same bits as the cpu table -------------------------------------------- */
 
-int ls_gpu_max_pool_forward(void *stream, const ls_max_pool_forward_args *args);
-int ls_gpu_max_pool_backward(void *stream, const ls_max_pool_backward_args *args);
 /** The widest that a block's shared memory is made for; there is no radius beyond channels - 1. */
 enum { LS_GPU_LRN_RADIUS_MOST = 64 };
 int ls_gpu_lrn_forward(void *stream, const ls_lrn_forward_args *args, int radius);
@@ -173,7 +194,6 @@ int ls_gpu_lrn_backward(void *stream, const ls_lrn_backward_args *args, int radi
 
 /* ---- gpu_layout.cu: the same bits as the cpu table ------------------------------------------- */
 
-int ls_gpu_transpose(void *stream, const ls_transpose_args *args);
 /** Weights to be packed, and the first of the blocks that share them. */
 typedef struct ls_gpu_packing {
     ls_packed_weights weights;
@@ -183,7 +203,6 @@ typedef struct ls_gpu_packing {
 unsigned ls_gpu_pack_blocks(const ls_packed_weights *weights);
 /** `at`: [count], device memory, of a launch of `blocks`. */
 int ls_gpu_pack_weights(void *stream, const ls_gpu_packing *at, int64_t count, int64_t blocks);
-int ls_gpu_copy_columns(void *stream, const ls_copy_columns_args *args);
 /** `random` is ls_random_stream(seed, "augment"). */
 int ls_gpu_gather_crops(void *stream, const ls_gather_crops_args *args, ls_random random);
 
@@ -225,8 +244,6 @@ int ls_gpu_lstm_few_backward(void *stream, const ls_gpu_lstms *all, bool four);
 int ls_gpu_windows(void *stream, const ls_conv_shape *shape, const float *x, float *windows);
 /** dx = at each pixel the sum of what the windows have there. */
 int ls_gpu_windows_back(void *stream, const ls_conv_shape *shape, const float *windows, float *dx);
-int ls_gpu_conv_max_forward(void *stream, const ls_conv_max_forward_args *args);
-int ls_gpu_conv_max_backward_weights(void *stream, const ls_conv_max_backward_weights_args *args);
 
 /* ---- gpu_residual.cu: elements have the bits of the cpu table ---------------------------------
  */
@@ -235,18 +252,8 @@ int ls_gpu_conv_max_backward_weights(void *stream, const ls_conv_max_backward_we
 size_t ls_gpu_bn_parts(int64_t pixels, int64_t channels);
 size_t ls_gpu_bn_arrivals(int64_t channels);
 int ls_gpu_bn_sums(void *stream, const ls_bn_sums_args *args, const ls_gpu_parts *parts);
-int ls_gpu_bn_moments(void *stream, const ls_bn_moments_args *args);
-int ls_gpu_bn_moving_moments(void *stream, const ls_bn_moving_moments_args *args);
-int ls_gpu_bn_forward(void *stream, const ls_bn_forward_args *args);
 int ls_gpu_bn_backward_sums(void *stream, const ls_bn_backward_sums_args *args,
                             const ls_gpu_parts *parts);
-int ls_gpu_bn_backward(void *stream, const ls_bn_backward_args *args);
-int ls_gpu_shortcut_forward(void *stream, const ls_shortcut_forward_args *args);
-int ls_gpu_shortcut_backward(void *stream, const ls_shortcut_backward_args *args);
-int ls_gpu_mean_pool_forward(void *stream, const ls_mean_pool_forward_args *args);
-int ls_gpu_mean_pool_backward(void *stream, const ls_mean_pool_backward_args *args);
-int ls_gpu_moving_average(void *stream, const ls_moving_average_args *args);
-int ls_gpu_add_sums(void *stream, const ls_add_sums_args *args);
 
 #ifdef __cplusplus
 }

@@ -42,10 +42,8 @@ static int64_t filter_elements(const ls_conv_shape *s)
 
 /* ---- Convolution ---------------------------------------------------------------------------- */
 
-static ls_status run_conv_forward(ls_op *op, ls_queue *queue)
+static ls_status conv_forward(const ls_conv_forward_args *a)
 {
-    (void)queue;
-    const ls_conv_forward_args *a = ls_op_arguments(op);
     const ls_conv_shape *s = &a->shape;
     const real *bias = a->bias;
     real *y = a->y;
@@ -61,8 +59,6 @@ static ls_status run_conv_forward(ls_op *op, ls_queue *queue)
             }
     return LS_OK;
 }
-
-PLAIN(conv_forward, ls_conv_forward_args)
 
 /* The sum over rows and positions for weight (c, ky, kx) of output o. */
 static double conv_weight(const ls_conv_backward_weights_args *a, int64_t o, const int64_t at[3])
@@ -83,10 +79,8 @@ static double conv_weight(const ls_conv_backward_weights_args *a, int64_t o, con
     return sum;
 }
 
-static ls_status run_conv_backward_weights(ls_op *op, ls_queue *queue)
+static ls_status conv_backward_weights(const ls_conv_backward_weights_args *a)
 {
-    (void)queue;
-    const ls_conv_backward_weights_args *a = ls_op_arguments(op);
     const ls_conv_shape *s = &a->shape;
     const ls_window *w = &s->window;
     real *dweight = a->dweight, *dbias = a->dbias;
@@ -103,8 +97,6 @@ static ls_status run_conv_backward_weights(ls_op *op, ls_queue *queue)
     }
     return LS_OK;
 }
-
-PLAIN(conv_backward_weights, ls_conv_backward_weights_args)
 
 /* The gradient of pixel (y, x), channel c of a sample whose output gradient is dy. */
 static double conv_pixel(const ls_conv_backward_data_args *a, const real *dy, const int64_t at[3])
@@ -128,10 +120,8 @@ static double conv_pixel(const ls_conv_backward_data_args *a, const real *dy, co
     return sum;
 }
 
-static ls_status run_conv_backward_data(ls_op *op, ls_queue *queue)
+static ls_status conv_backward_data(const ls_conv_backward_data_args *a)
 {
-    (void)queue;
-    const ls_conv_backward_data_args *a = ls_op_arguments(op);
     const ls_conv_shape *s = &a->shape;
     const ls_window *w = &s->window;
     real *dx = a->dx;
@@ -145,14 +135,10 @@ static ls_status run_conv_backward_data(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-PLAIN(conv_backward_data, ls_conv_backward_data_args)
-
 /* ---- Convolution and global max ------------------------------------------------------------- */
 
-static ls_status run_conv_max_forward(ls_op *op, ls_queue *queue)
+static ls_status conv_max_forward(const ls_conv_max_forward_args *a)
 {
-    (void)queue;
-    const ls_conv_max_forward_args *a = ls_op_arguments(op);
     const ls_conv_shape *s = &a->shape;
     const real *bias = a->bias;
     for (int64_t b = 0; b < s->rows; b++)
@@ -174,8 +160,6 @@ static ls_status run_conv_max_forward(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-PLAIN(conv_max_forward, ls_conv_max_forward_args)
-
 /* The sum over the rows for weight (c, ky, kx) of output o. */
 static double conv_max_weight(const ls_conv_max_backward_weights_args *a, int64_t o,
                               const int64_t at[3])
@@ -194,10 +178,8 @@ static double conv_max_weight(const ls_conv_max_backward_weights_args *a, int64_
     return sum;
 }
 
-static ls_status run_conv_max_backward_weights(ls_op *op, ls_queue *queue)
+static ls_status conv_max_backward_weights(const ls_conv_max_backward_weights_args *a)
 {
-    (void)queue;
-    const ls_conv_max_backward_weights_args *a = ls_op_arguments(op);
     const ls_conv_shape *s = &a->shape;
     const ls_window *w = &s->window;
     real *dweight = a->dweight, *dbias = a->dbias;
@@ -214,7 +196,5 @@ static ls_status run_conv_max_backward_weights(ls_op *op, ls_queue *queue)
     }
     return LS_OK;
 }
-
-PLAIN(conv_max_backward_weights, ls_conv_max_backward_weights_args)
 
 #endif

@@ -10,8 +10,6 @@
 #define LS_COMMON_KERNEL_REFERENCE_REFERENCE_LOOPS_H
 
 #include "common/kernel/crop_draw.h"
-#include "common/kernel/kernel_check.h"
-#include "common/kernel/op_bind.h"
 #include "common/kernel/reference/step_ops.h"
 #include "common/kernel/step_inline.h"
 
@@ -20,37 +18,10 @@
 
 typedef LS_REAL real;
 
-static ls_status bind(const char *name, ls_status (*run)(ls_op *, ls_queue *), const ls_work *work,
-                      const void *arguments, size_t bytes, ls_op **out)
-{
-    const ls_op like = {.name = name, .run = run, .flops = work->flops, .bytes = work->bytes};
-    return ls_op_bind(&like, arguments, bytes, out);
-}
-
-/* With ranges behind the arguments. */
-static ls_status bind_ranges(const char *name, ls_status (*run)(ls_op *, ls_queue *),
-                             const ls_work *work, const void *arguments, size_t bytes,
-                             const ls_update_range *ranges, int64_t count, ls_op **out)
-{
-    const ls_op like = {.name = name, .run = run, .flops = work->flops, .bytes = work->bytes};
-    return ls_op_bind_array(&like, arguments, bytes, ranges, (size_t)count * sizeof *ranges, out);
-}
-
-/* What makes the operation that is run_<entry> with its arguments. */
-#define PLAIN(entry, args)                                                                         \
-    static ls_status entry(ls_kernels *kernels, const args *arguments, const ls_work *work,        \
-                           ls_op **out)                                                            \
-    {                                                                                              \
-        (void)kernels;                                                                             \
-        return bind(#entry ".plain", run_##entry, work, arguments, sizeof *arguments, out);        \
-    }
-
 /* ---- Products ------------------------------------------------------------------------------ */
 
-static ls_status run_gemm(ls_op *op, ls_queue *queue)
+static ls_status gemm(const ls_gemm_args *g)
 {
-    (void)queue;
-    const ls_gemm_args *g = ls_op_arguments(op);
     const real *a = g->a, *b = g->b;
     real *c = g->c;
     for (int64_t i = 0; i < g->m; i++)
@@ -64,12 +35,8 @@ static ls_status run_gemm(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-PLAIN(gemm, ls_gemm_args)
-
-static ls_status run_dense_forward(ls_op *op, ls_queue *queue)
+static ls_status dense_forward(const ls_dense_forward_args *d)
 {
-    (void)queue;
-    const ls_dense_forward_args *d = ls_op_arguments(op);
     const real *x = d->x, *weight = d->weight, *bias = d->bias;
     real *y = d->y;
     for (int64_t b = 0; b < d->rows; b++)
@@ -84,12 +51,8 @@ static ls_status run_dense_forward(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-PLAIN(dense_forward, ls_dense_forward_args)
-
-static ls_status run_dense_backward_weights(ls_op *op, ls_queue *queue)
+static ls_status dense_backward_weights(const ls_dense_backward_weights_args *d)
 {
-    (void)queue;
-    const ls_dense_backward_weights_args *d = ls_op_arguments(op);
     const real *x = d->x, *dy = d->dy;
     real *dweight = d->dweight, *dbias = d->dbias;
     for (int64_t o = 0; o < d->outputs; o++) {
@@ -108,12 +71,8 @@ static ls_status run_dense_backward_weights(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-PLAIN(dense_backward_weights, ls_dense_backward_weights_args)
-
-static ls_status run_dense_backward_data(ls_op *op, ls_queue *queue)
+static ls_status dense_backward_data(const ls_dense_backward_data_args *d)
 {
-    (void)queue;
-    const ls_dense_backward_data_args *d = ls_op_arguments(op);
     const real *dy = d->dy, *weight = d->weight, *relu_output = d->relu_output;
     real *dx = d->dx;
     for (int64_t b = 0; b < d->rows; b++)
@@ -128,15 +87,11 @@ static ls_status run_dense_backward_data(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-PLAIN(dense_backward_data, ls_dense_backward_data_args)
-
 /* ---- Elementwise --------------------------------------------------------------------------- */
 
 /* A NaN becomes 0, as in oneDNN's ReLU. */
-static ls_status run_relu_forward(ls_op *op, ls_queue *queue)
+static ls_status relu_forward(const ls_relu_forward_args *r)
 {
-    (void)queue;
-    const ls_relu_forward_args *r = ls_op_arguments(op);
     const real *x = r->x;
     real *y = r->y;
     for (int64_t i = 0; i < r->count; i++)
@@ -144,12 +99,8 @@ static ls_status run_relu_forward(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-PLAIN(relu_forward, ls_relu_forward_args)
-
-static ls_status run_relu_backward(ls_op *op, ls_queue *queue)
+static ls_status relu_backward(const ls_relu_backward_args *r)
 {
-    (void)queue;
-    const ls_relu_backward_args *r = ls_op_arguments(op);
     const real *y = r->y, *dy = r->dy;
     real *dx = r->dx;
     for (int64_t i = 0; i < r->count; i++)
@@ -157,12 +108,8 @@ static ls_status run_relu_backward(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-PLAIN(relu_backward, ls_relu_backward_args)
-
-static ls_status run_polynomial(ls_op *op, ls_queue *queue)
+static ls_status polynomial(const ls_polynomial_args *p)
 {
-    (void)queue;
-    const ls_polynomial_args *p = ls_op_arguments(op);
     const real *x = p->x;
     real *y = p->y;
     for (int64_t b = 0; b < p->rows; b++) {
@@ -173,12 +120,8 @@ static ls_status run_polynomial(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-PLAIN(polynomial, ls_polynomial_args)
-
-static ls_status run_add(ls_op *op, ls_queue *queue)
+static ls_status add(const ls_add_args *s)
 {
-    (void)queue;
-    const ls_add_args *s = ls_op_arguments(op);
     const real *a = s->a, *b = s->b;
     real *y = s->y;
     for (int64_t i = 0; i < s->count; i++)
@@ -186,38 +129,26 @@ static ls_status run_add(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-PLAIN(add, ls_add_args)
-
-static ls_status run_fill(ls_op *op, ls_queue *queue)
+static ls_status fill(const ls_fill_args *f)
 {
-    (void)queue;
-    const ls_fill_args *f = ls_op_arguments(op);
     real *y = f->y;
     for (int64_t i = 0; i < f->count; i++)
         y[i] = (real)f->value;
     return LS_OK;
 }
 
-PLAIN(fill, ls_fill_args)
-
-static ls_status run_scale(ls_op *op, ls_queue *queue)
+static ls_status scale(const ls_scale_args *s)
 {
-    (void)queue;
-    const ls_scale_args *s = ls_op_arguments(op);
     real *y = s->y;
     for (int64_t i = 0; i < s->count; i++)
         y[i] = (real)s->factor * y[i];
     return LS_OK;
 }
 
-PLAIN(scale, ls_scale_args)
-
 /* ---- Losses -------------------------------------------------------------------------------- */
 
-static ls_status run_softmax_cross_entropy(ls_op *op, ls_queue *queue)
+static ls_status softmax_cross_entropy(const ls_softmax_cross_entropy_args *s)
 {
-    (void)queue;
-    const ls_softmax_cross_entropy_args *s = ls_op_arguments(op);
     double total = 0;
     for (int64_t b = 0; b < s->rows; b++) {
         const real *z = (const real *)s->logits + b * s->classes;
@@ -241,12 +172,8 @@ static ls_status run_softmax_cross_entropy(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-PLAIN(softmax_cross_entropy, ls_softmax_cross_entropy_args)
-
-static ls_status run_squared_error(ls_op *op, ls_queue *queue)
+static ls_status squared_error(const ls_squared_error_args *s)
 {
-    (void)queue;
-    const ls_squared_error_args *s = ls_op_arguments(op);
     const real *y = s->y, *target = s->target;
     real *dy = s->dy;
     double total = 0;
@@ -261,12 +188,8 @@ static ls_status run_squared_error(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-PLAIN(squared_error, ls_squared_error_args)
-
-static ls_status run_count_correct(ls_op *op, ls_queue *queue)
+static ls_status count_correct(const ls_count_correct_args *a)
 {
-    (void)queue;
-    const ls_count_correct_args *a = ls_op_arguments(op);
     for (int64_t b = 0; b < a->rows && a->state->position + (uint64_t)b < a->samples; b++) {
         const real *z = (const real *)a->logits + b * a->classes;
         int64_t best = 0;
@@ -281,36 +204,18 @@ static ls_status run_count_correct(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-PLAIN(count_correct, ls_count_correct_args)
-
 /* ---- Gather, optimizer --------------------------------------------------------------------- */
 
-typedef struct indices_op {
-    ls_batch_indices_args arguments;
-    ls_order_epoch cache;
-} indices_op;
-
-static ls_status run_batch_indices(ls_op *op, ls_queue *queue)
+static ls_status batch_indices(const ls_batch_indices_args *b)
 {
-    (void)queue;
-    indices_op *b = ls_op_arguments(op);
-    ls_order_samples(&b->arguments.order, b->arguments.state->position + b->arguments.offset,
-                     (uint64_t)b->arguments.rows, &b->cache, b->arguments.indices);
+    ls_order_epoch cache = {.epoch = UINT64_MAX};
+    ls_order_samples(&b->order, b->state->position + b->offset, (uint64_t)b->rows, &cache,
+                     b->indices);
     return LS_OK;
 }
 
-static ls_status batch_indices(ls_kernels *kernels, const ls_batch_indices_args *arguments,
-                               const ls_work *work, ls_op **out)
+static ls_status gather(const ls_gather_args *g)
 {
-    (void)kernels;
-    const indices_op bound = {.arguments = *arguments, .cache.epoch = UINT64_MAX};
-    return bind("batch_indices.plain", run_batch_indices, work, &bound, sizeof bound, out);
-}
-
-static ls_status run_gather(ls_op *op, ls_queue *queue)
-{
-    (void)queue;
-    const ls_gather_args *g = ls_op_arguments(op);
     for (int64_t b = 0; b < g->rows; b++)
         for (int64_t i = 0; i < g->width; i++) {
             int64_t from = (int64_t)g->indices[b] * g->width + i, to = b * g->width + i;
@@ -326,8 +231,6 @@ static ls_status run_gather(ls_op *op, ls_queue *queue)
         }
     return LS_OK;
 }
-
-PLAIN(gather, ls_gather_args)
 
 static void update(const ls_optimizer_args *o, int64_t from, int64_t to)
 {
@@ -376,24 +279,14 @@ static void update_range(const ls_optimizer_args *o, const ls_update_range *rang
         update(o, range->first, last);
 }
 
-static ls_status run_optimizer(ls_op *op, ls_queue *queue)
+static ls_status optimizer(const ls_optimizer_args *o)
 {
-    (void)queue;
-    const ls_optimizer_args *o = ls_op_arguments(op);
-    const ls_update_range *ranges = ls_op_array(op, sizeof *o);
+    const ls_update_range *ranges = (const void *)(o + 1); /* behind the arguments */
     if (!o->range_count)
         update(o, 0, o->count);
     for (int64_t r = 0; r < o->range_count; r++)
         update_range(o, &ranges[r]);
     return LS_OK;
-}
-
-static ls_status optimizer(ls_kernels *kernels, const ls_optimizer_args *arguments,
-                           const ls_work *work, ls_op **out)
-{
-    (void)kernels;
-    return bind_ranges("optimizer.plain", run_optimizer, work, arguments, sizeof *arguments,
-                       arguments->ranges, arguments->range_count, out);
 }
 
 #include "common/kernel/reference/reference_images.h"
@@ -414,8 +307,12 @@ static const char *library(const ls_kernels *kernels)
     return "";
 }
 
-#define REFERENCE_ENTRY(entry, args) LS_KERNEL_CHECKED(entry, args, entry)
-#define STEP_ENTRY(entry, args)      LS_KERNEL_CHECKED(entry, args, ls_step_##entry)
+/* The operation of an entry is the loop of its name. */
+#define REFERENCE_ENTRY(entry, args)                                                               \
+    LS_OP_OF_LOOP(static, make_##entry, args, #entry ".plain", entry)                              \
+    LS_KERNEL_CHECKED(entry, args, make_##entry(kernels, arguments, &work, out))
+#define STEP_ENTRY(entry, args)                                                                    \
+    LS_KERNEL_CHECKED(entry, args, ls_step_##entry(kernels, arguments, &work, out))
 LS_KERNEL_OWN_ENTRIES(REFERENCE_ENTRY)
 LS_KERNEL_LAYER_ENTRIES(REFERENCE_ENTRY)
 LS_KERNEL_STEP_ENTRIES(STEP_ENTRY)

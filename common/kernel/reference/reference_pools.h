@@ -24,10 +24,8 @@ static int32_t largest_place(const ls_max_pool_forward_args *a, const real *imag
     return at;
 }
 
-static ls_status run_max_pool_forward(ls_op *op, ls_queue *queue)
+static ls_status max_pool_forward(const ls_max_pool_forward_args *a)
 {
-    (void)queue;
-    const ls_max_pool_forward_args *a = ls_op_arguments(op);
     const ls_window *w = &a->window;
     real *y = a->y;
     int32_t *place = a->place;
@@ -43,12 +41,8 @@ static ls_status run_max_pool_forward(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-PLAIN(max_pool_forward, ls_max_pool_forward_args)
-
-static ls_status run_max_pool_backward(ls_op *op, ls_queue *queue)
+static ls_status max_pool_backward(const ls_max_pool_backward_args *a)
 {
-    (void)queue;
-    const ls_max_pool_backward_args *a = ls_op_arguments(op);
     const ls_window *w = &a->window;
     const int64_t in = w->in_height * w->in_width * a->channels;
     const int64_t out = w->out_height * w->out_width * a->channels;
@@ -62,8 +56,6 @@ static ls_status run_max_pool_backward(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-PLAIN(max_pool_backward, ls_max_pool_backward_args)
-
 /* ---- Local response normalisation ----------------------------------------------------------- */
 
 /* s[i] of one pixel. */
@@ -76,10 +68,8 @@ static double lrn_scale(const real *x, int64_t channels, int64_t radius, double 
     return 1 + alpha * sum;
 }
 
-static ls_status run_lrn_forward(ls_op *op, ls_queue *queue)
+static ls_status lrn_forward(const ls_lrn_forward_args *a)
 {
-    (void)queue;
-    const ls_lrn_forward_args *a = ls_op_arguments(op);
     for (int64_t p = 0; p < a->pixels; p++)
         for (int64_t i = 0; i < a->channels; i++) {
             const real *x = (const real *)a->x + p * a->channels;
@@ -89,12 +79,8 @@ static ls_status run_lrn_forward(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-PLAIN(lrn_forward, ls_lrn_forward_args)
-
-static ls_status run_lrn_backward(ls_op *op, ls_queue *queue)
+static ls_status lrn_backward(const ls_lrn_backward_args *a)
 {
-    (void)queue;
-    const ls_lrn_backward_args *a = ls_op_arguments(op);
     for (int64_t p = 0; p < a->pixels; p++)
         for (int64_t i = 0; i < a->channels; i++) {
             const real *x = (const real *)a->x + p * a->channels;
@@ -111,14 +97,10 @@ static ls_status run_lrn_backward(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-PLAIN(lrn_backward, ls_lrn_backward_args)
-
 /* ---- Crops ---------------------------------------------------------------------------------- */
 
-static ls_status run_gather_crops(ls_op *op, ls_queue *queue)
+static ls_status gather_crops(const ls_gather_crops_args *a)
 {
-    (void)queue;
-    const ls_gather_crops_args *a = ls_op_arguments(op);
     const ls_random random = ls_random_stream(a->seed, "augment");
     const int64_t side = a->out_side, n = a->channels * side * side;
     for (int64_t b = 0; b < a->rows; b++) {
@@ -143,14 +125,10 @@ static ls_status run_gather_crops(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-PLAIN(gather_crops, ls_gather_crops_args)
-
 /* ---- Transposition, weight decay ------------------------------------------------------------ */
 
-static ls_status run_transpose(ls_op *op, ls_queue *queue)
+static ls_status transpose(const ls_transpose_args *t)
 {
-    (void)queue;
-    const ls_transpose_args *t = ls_op_arguments(op);
     const int64_t size = t->rows * t->columns;
     for (int64_t b = 0; b < t->batch; b++)
         for (int64_t r = 0; r < t->rows; r++)
@@ -160,13 +138,9 @@ static ls_status run_transpose(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-PLAIN(transpose, ls_transpose_args)
-
-static ls_status run_weight_decay(ls_op *op, ls_queue *queue)
+static ls_status weight_decay(const ls_weight_decay_args *d)
 {
-    (void)queue;
-    const ls_weight_decay_args *d = ls_op_arguments(op);
-    const ls_update_range *ranges = ls_op_array(op, sizeof *d);
+    const ls_update_range *ranges = (const void *)(d + 1); /* behind the arguments */
     *d->loss = 0;
     for (int64_t r = 0; r < d->range_count; r++) {
         const real *weight = (const real *)d->weight + ranges[r].first;
@@ -176,14 +150,6 @@ static ls_status run_weight_decay(ls_op *op, ls_queue *queue)
         *d->loss += ls_decay_part(ranges[r].decay, sum);
     }
     return LS_OK;
-}
-
-static ls_status weight_decay(ls_kernels *kernels, const ls_weight_decay_args *arguments,
-                              const ls_work *work, ls_op **out)
-{
-    (void)kernels;
-    return bind_ranges("weight_decay.plain", run_weight_decay, work, arguments, sizeof *arguments,
-                       arguments->ranges, arguments->range_count, out);
 }
 
 #endif

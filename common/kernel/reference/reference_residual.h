@@ -13,10 +13,8 @@ static void set_moments(const double *sums, int64_t C, double count, double epsi
     }
 }
 
-static ls_status run_bn_sums(ls_op *op, ls_queue *queue)
+static ls_status bn_sums(const ls_bn_sums_args *b)
 {
-    (void)queue;
-    const ls_bn_sums_args *b = ls_op_arguments(op);
     const real *x = b->x;
     for (int64_t c = 0; c < b->channels; c++) {
         double sum = 0, squares = 0;
@@ -34,22 +32,14 @@ static ls_status run_bn_sums(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-PLAIN(bn_sums, ls_bn_sums_args)
-
-static ls_status run_bn_moments(ls_op *op, ls_queue *queue)
+static ls_status bn_moments(const ls_bn_moments_args *b)
 {
-    (void)queue;
-    const ls_bn_moments_args *b = ls_op_arguments(op);
     set_moments(b->sums, b->channels, (double)b->count, b->epsilon, b->moments);
     return LS_OK;
 }
 
-PLAIN(bn_moments, ls_bn_moments_args)
-
-static ls_status run_bn_moving_moments(ls_op *op, ls_queue *queue)
+static ls_status bn_moving_moments(const ls_bn_moving_moments_args *b)
 {
-    (void)queue;
-    const ls_bn_moving_moments_args *b = ls_op_arguments(op);
     const real *mean = b->mean, *variance = b->variance;
     real *moments = b->moments;
     for (int64_t c = 0; c < b->channels; c++) {
@@ -59,8 +49,6 @@ static ls_status run_bn_moving_moments(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-PLAIN(bn_moving_moments, ls_bn_moving_moments_args)
-
 /* The output before the shortcut and the ReLU. */
 static double bn_value(double x, const real *const of_channel[4], int64_t c)
 {
@@ -69,10 +57,8 @@ static double bn_value(double x, const real *const of_channel[4], int64_t c)
            (double)of_channel[3][c];
 }
 
-static ls_status run_bn_forward(ls_op *op, ls_queue *queue)
+static ls_status bn_forward(const ls_bn_forward_args *b)
 {
-    (void)queue;
-    const ls_bn_forward_args *b = ls_op_arguments(op);
     const int64_t C = b->channels;
     const real *x = b->x, *z = b->z, *moments = b->moments;
     const real *const of_channel[4] = {moments, moments + C, b->weight, b->bias};
@@ -85,12 +71,8 @@ static ls_status run_bn_forward(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-PLAIN(bn_forward, ls_bn_forward_args)
-
-static ls_status run_bn_backward_sums(ls_op *op, ls_queue *queue)
+static ls_status bn_backward_sums(const ls_bn_backward_sums_args *b)
 {
-    (void)queue;
-    const ls_bn_backward_sums_args *b = ls_op_arguments(op);
     const int64_t C = b->channels;
     const real *x = b->x, *y = b->y, *dy = b->dy, *moments = b->moments;
     const real *const of_channel[4] = {moments, moments + C, b->weight, b->bias};
@@ -117,12 +99,8 @@ static ls_status run_bn_backward_sums(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-PLAIN(bn_backward_sums, ls_bn_backward_sums_args)
-
-static ls_status run_bn_backward(ls_op *op, ls_queue *queue)
+static ls_status bn_backward(const ls_bn_backward_args *b)
 {
-    (void)queue;
-    const ls_bn_backward_args *b = ls_op_arguments(op);
     const int64_t C = b->channels;
     const double count = (double)b->count;
     const real *x = b->x, *dy = b->dy, *moments = b->moments, *weight = b->weight;
@@ -138,8 +116,6 @@ static ls_status run_bn_backward(ls_op *op, ls_queue *queue)
     }
     return LS_OK;
 }
-
-PLAIN(bn_backward, ls_bn_backward_args)
 
 /* ---- Shortcuts ------------------------------------------------------------------------------ */
 
@@ -161,32 +137,22 @@ static void shortcut_copy(const ls_shortcut_shape *s, bool forward, const real *
     }
 }
 
-static ls_status run_shortcut_forward(ls_op *op, ls_queue *queue)
+static ls_status shortcut_forward(const ls_shortcut_forward_args *s)
 {
-    (void)queue;
-    const ls_shortcut_forward_args *s = ls_op_arguments(op);
     shortcut_copy(&s->shape, true, s->x, s->y);
     return LS_OK;
 }
 
-PLAIN(shortcut_forward, ls_shortcut_forward_args)
-
-static ls_status run_shortcut_backward(ls_op *op, ls_queue *queue)
+static ls_status shortcut_backward(const ls_shortcut_backward_args *s)
 {
-    (void)queue;
-    const ls_shortcut_backward_args *s = ls_op_arguments(op);
     shortcut_copy(&s->shape, false, s->dy, s->dx);
     return LS_OK;
 }
 
-PLAIN(shortcut_backward, ls_shortcut_backward_args)
-
 /* ---- Means ---------------------------------------------------------------------------------- */
 
-static ls_status run_mean_pool_forward(ls_op *op, ls_queue *queue)
+static ls_status mean_pool_forward(const ls_mean_pool_forward_args *m)
 {
-    (void)queue;
-    const ls_mean_pool_forward_args *m = ls_op_arguments(op);
     const int64_t C = m->channels;
     for (int64_t b = 0; b < m->rows; b++)
         for (int64_t c = 0; c < C; c++) {
@@ -198,12 +164,8 @@ static ls_status run_mean_pool_forward(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-PLAIN(mean_pool_forward, ls_mean_pool_forward_args)
-
-static ls_status run_mean_pool_backward(ls_op *op, ls_queue *queue)
+static ls_status mean_pool_backward(const ls_mean_pool_backward_args *m)
 {
-    (void)queue;
-    const ls_mean_pool_backward_args *m = ls_op_arguments(op);
     const int64_t C = m->channels;
     for (int64_t i = 0; i < m->rows * m->pixels * C; i++) {
         const double dy = (double)((const real *)m->dy)[i / (m->pixels * C) * C + i % C];
@@ -212,12 +174,8 @@ static ls_status run_mean_pool_backward(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-PLAIN(mean_pool_backward, ls_mean_pool_backward_args)
-
-static ls_status run_moving_average(ls_op *op, ls_queue *queue)
+static ls_status moving_average(const ls_moving_average_args *m)
 {
-    (void)queue;
-    const ls_moving_average_args *m = ls_op_arguments(op);
     const double rate = 1 - ls_moving_average_decay(m);
     const real *value = m->value;
     real *average = m->average;
@@ -226,15 +184,9 @@ static ls_status run_moving_average(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-PLAIN(moving_average, ls_moving_average_args)
-
-static ls_status run_add_sums(ls_op *op, ls_queue *queue)
+static ls_status add_sums(const ls_add_sums_args *a)
 {
-    (void)queue;
-    const ls_add_sums_args *a = ls_op_arguments(op);
     for (int64_t i = 0; i < a->count; i++)
         a->out[i] = a->b ? a->a[i] + a->b[i] : a->a[i];
     return LS_OK;
 }
-
-PLAIN(add_sums, ls_add_sums_args)

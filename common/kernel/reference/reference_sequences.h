@@ -34,10 +34,8 @@ static double lstm_sum(const ls_lstm_forward_args *a, int64_t row, int64_t step,
     return sum;
 }
 
-static ls_status run_lstm_forward(ls_op *op, ls_queue *queue)
+static ls_status lstm_forward(const ls_lstm_forward_args *a)
 {
-    (void)queue;
-    const ls_lstm_forward_args *a = ls_op_arguments(op);
     const ls_lstm_shape *s = &a->shape;
     const int64_t H = s->hidden;
     for (int64_t row = 0; row < s->rows; row++)
@@ -61,8 +59,6 @@ static ls_status run_lstm_forward(ls_op *op, ls_queue *queue)
         }
     return LS_OK;
 }
-
-PLAIN(lstm_forward, ls_lstm_forward_args)
 
 /* What reaches h_t of one state: from y, and from the gates of the step after. */
 static double state_gradient(const ls_lstm_backward_args *a, int64_t row, int64_t t, int64_t j)
@@ -130,10 +126,8 @@ static void lstm_weights(const ls_lstm_backward_args *a, int64_t k)
     }
 }
 
-static ls_status run_lstm_backward(ls_op *op, ls_queue *queue)
+static ls_status lstm_backward(const ls_lstm_backward_args *a)
 {
-    (void)queue;
-    const ls_lstm_backward_args *a = ls_op_arguments(op);
     const ls_lstm_shape *s = &a->shape;
     const real *ih = a->weight_ih;
     for (int64_t row = 0; row < s->rows; row++)
@@ -152,14 +146,10 @@ static ls_status run_lstm_backward(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-PLAIN(lstm_backward, ls_lstm_backward_args)
-
 /* ---- Logistic loss, columns ----------------------------------------------------------------- */
 
-static ls_status run_logistic_loss(ls_op *op, ls_queue *queue)
+static ls_status logistic_loss(const ls_logistic_loss_args *l)
 {
-    (void)queue;
-    const ls_logistic_loss_args *l = ls_op_arguments(op);
     double total = 0;
     for (int64_t b = 0; b < l->rows; b++) {
         double z = (double)((const real *)l->logits)[b], y = l->labels[b];
@@ -174,18 +164,12 @@ static ls_status run_logistic_loss(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-PLAIN(logistic_loss, ls_logistic_loss_args)
-
-static ls_status run_copy_columns(ls_op *op, ls_queue *queue)
+static ls_status copy_columns(const ls_copy_columns_args *c)
 {
-    (void)queue;
-    const ls_copy_columns_args *c = ls_op_arguments(op);
     for (int64_t b = 0; b < c->rows; b++)
         for (int64_t i = 0; i < c->width; i++)
             ((real *)c->y)[b * c->y_pitch + i] = ((const real *)c->x)[b * c->x_pitch + i];
     return LS_OK;
 }
-
-PLAIN(copy_columns, ls_copy_columns_args)
 
 #endif

@@ -6,8 +6,6 @@
 #include "common/kernel/reference/step_ops.h"
 
 #include "common/base/clock.h"
-#include "common/kernel/kernel_check.h"
-#include "common/kernel/op_bind.h"
 #include "common/kernel/step_inline.h"
 
 #include <math.h>
@@ -29,31 +27,29 @@ void ls_reference_close(ls_kernels *kernels)
     free(kernels);
 }
 
-/* ---- add_loss ------------------------------------------------------------------------------ */
-
-static ls_status run_add_loss(ls_op *op, ls_queue *queue)
+ls_status ls_op_bind(const char *name, ls_status (*run)(ls_op *op, ls_queue *queue),
+                     const void *arguments, size_t bytes, const ls_work *work, ls_op **out)
 {
-    (void)queue;
-    const ls_add_loss_args *a = ls_op_arguments(op);
+    const size_t size = sizeof(ls_bound_op) + bytes + work->array_bytes;
+    ls_bound_op *bound = calloc(1, size);
+    if (!bound)
+        return ls_fail_memory(name, size);
+    bound->op = (ls_op){.name = name, .run = run};
+    memcpy(bound->arguments, arguments, bytes);
+    if (work->array_bytes)
+        memcpy(bound->arguments + bytes, work->array, work->array_bytes);
+    *out = &bound->op;
+    return LS_OK;
+}
+
+static ls_status add_loss(const ls_add_loss_args *a)
+{
     *a->out = *a->a + *a->b;
     return LS_OK;
 }
 
-ls_status ls_step_add_loss(ls_kernels *kernels, const ls_add_loss_args *arguments,
-                           const ls_work *work, ls_op **out)
+static ls_status finish_step(const ls_finish_step_args *f)
 {
-    (void)kernels;
-    const ls_op like = {
-        .name = "add_loss", .run = run_add_loss, .flops = work->flops, .bytes = work->bytes};
-    return ls_op_bind(&like, arguments, sizeof *arguments, out);
-}
-
-/* ---- finish_step --------------------------------------------------------------------------- */
-
-static ls_status run_finish_step(ls_op *op, ls_queue *queue)
-{
-    (void)queue;
-    const ls_finish_step_args *f = ls_op_arguments(op);
     ls_step_state *state = f->state;
     uint64_t place = state->record % f->capacity;
     f->records[place] = (ls_step_record){.end_ns = ls_clock_ns(), .loss = f->loss ? *f->loss : 0};
@@ -63,39 +59,14 @@ static ls_status run_finish_step(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-ls_status ls_step_finish_step(ls_kernels *kernels, const ls_finish_step_args *arguments,
-                              const ls_work *work, ls_op **out)
+static ls_status stamp(const ls_stamp_args *s)
 {
-    (void)kernels;
-    const ls_op like = {
-        .name = "finish_step", .run = run_finish_step, .flops = work->flops, .bytes = work->bytes};
-    return ls_op_bind(&like, arguments, sizeof *arguments, out);
-}
-
-/* ---- stamp --------------------------------------------------------------------------------- */
-
-static ls_status run_stamp(ls_op *op, ls_queue *queue)
-{
-    (void)queue;
-    const ls_stamp_args *s = ls_op_arguments(op);
     *s->time_ns = ls_clock_ns();
     return LS_OK;
 }
 
-ls_status ls_step_stamp(ls_kernels *kernels, const ls_stamp_args *arguments, const ls_work *work,
-                        ls_op **out)
+static ls_status flip_bit(const ls_flip_bit_args *f)
 {
-    (void)kernels;
-    const ls_op like = {.name = "stamp", .run = run_stamp, .bytes = work->bytes};
-    return ls_op_bind(&like, arguments, sizeof *arguments, out);
-}
-
-/* ---- flip_bit ------------------------------------------------------------------------------ */
-
-static ls_status run_flip_bit(ls_op *op, ls_queue *queue)
-{
-    (void)queue;
-    const ls_flip_bit_args *f = ls_op_arguments(op);
     int64_t largest = 0;
     uint32_t bits;
     if (f->state->step != f->step || f->count == 0)
@@ -109,10 +80,5 @@ static ls_status run_flip_bit(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-ls_status ls_step_flip_bit(ls_kernels *kernels, const ls_flip_bit_args *arguments,
-                           const ls_work *work, ls_op **out)
-{
-    (void)kernels;
-    const ls_op like = {.name = "flip_bit", .run = run_flip_bit, .bytes = work->bytes};
-    return ls_op_bind(&like, arguments, sizeof *arguments, out);
-}
+#define STEP_ENTRY(entry, args) LS_OP_OF_LOOP(, ls_step_##entry, args, #entry, entry)
+LS_KERNEL_STEP_ENTRIES(STEP_ENTRY)

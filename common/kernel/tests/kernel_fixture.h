@@ -96,6 +96,17 @@ static inline void run(fixture *f, ls_op *op)
     ls_op_free(op);
 }
 
+/* apply_gemm, ...: makes the operation of a table's entry, runs it once and frees it. */
+#define APPLY(entry, args)                                                                         \
+    static inline void apply_##entry(fixture *f, ls_kernels *kernels, const args *arguments)       \
+    {                                                                                              \
+        ls_op *op;                                                                                 \
+        must(kernels->table->entry(kernels, arguments, &op));                                      \
+        run(f, op);                                                                                \
+    }
+LS_KERNEL_ENTRIES(APPLY)
+#undef APPLY
+
 /* A deterministic number in [-1, 1) with 24 bits. */
 static inline float noise(uint32_t *seed)
 {

@@ -28,16 +28,12 @@ static void check_gemm(fixture *f, const ls_gemm_args *like)
     float *a1 = absolutes(a, m * k), *b1 = absolutes(b, k * n);
     float *got = randoms(m * n, 3), *want = randoms(m * n, 3), *limit = absolutes(want, m * n);
     ls_gemm_args args = *like;
-    ls_op *op;
     args.a = a, args.b = b, args.c = got;
-    must(f->cpu->table->gemm(f->cpu, &args, &op));
-    run(f, op);
+    apply_gemm(f, f->cpu, &args);
     args.c = want;
-    must(f->reference->table->gemm(f->reference, &args, &op));
-    run(f, op);
+    apply_gemm(f, f->reference, &args);
     args.a = a1, args.b = b1, args.c = limit;
-    must(f->reference->table->gemm(f->reference, &args, &op));
-    run(f, op);
+    apply_gemm(f, f->reference, &args);
     compare("gemm", got, want, limit, (double)(k + 4) * U, m * n);
     free(a), free(b), free(a1), free(b1), free(got), free(want), free(limit);
 }
@@ -82,16 +78,12 @@ static void check_forward(fixture *f, const int64_t shape[3], bool with_bias, ls
     float *bias1 = absolutes(bias, outputs);
     float *want = randoms(rows * outputs, 5), *limit = randoms(rows * outputs, 6);
     ls_dense_forward_args args = {rows, inputs, outputs, x, w, with_bias ? bias : NULL, got, act};
-    ls_op *op;
-    must(f->cpu->table->dense_forward(f->cpu, &args, &op));
-    run(f, op);
+    apply_dense_forward(f, f->cpu, &args);
     check_rows(f, &args, got);
     args.y = want;
-    must(f->reference->table->dense_forward(f->reference, &args, &op));
-    run(f, op);
+    apply_dense_forward(f, f->reference, &args);
     args.x = x1, args.weight = w1, args.bias = with_bias ? bias1 : NULL, args.y = limit;
-    must(f->reference->table->dense_forward(f->reference, &args, &op));
-    run(f, op);
+    apply_dense_forward(f, f->reference, &args);
     compare("dense_forward", got, want, limit, (double)(inputs + 5) * U, rows * outputs);
     free(x), free(w), free(bias), free(got), free(x1), free(w1), free(bias1), free(want);
     free(limit);
@@ -113,17 +105,13 @@ static void check_weights(fixture *f, const int64_t shape[3], bool with_bias)
     float *got = randoms(count, 3), *want = randoms(count, 4), *limit = randoms(count, 5);
     float *got_b = randoms(outputs, 6), *want_b = randoms(outputs, 7);
     float *limit_b = randoms(outputs, 8);
-    ls_op *op;
     ls_dense_backward_weights_args args = {
         rows, inputs, outputs, x, dy, got, with_bias ? got_b : NULL};
-    must(f->cpu->table->dense_backward_weights(f->cpu, &args, &op));
-    run(f, op);
+    apply_dense_backward_weights(f, f->cpu, &args);
     args.dweight = want, args.dbias = want_b;
-    must(f->reference->table->dense_backward_weights(f->reference, &args, &op));
-    run(f, op);
+    apply_dense_backward_weights(f, f->reference, &args);
     args.x = x1, args.dy = dy1, args.dweight = limit, args.dbias = limit_b;
-    must(f->reference->table->dense_backward_weights(f->reference, &args, &op));
-    run(f, op);
+    apply_dense_backward_weights(f, f->reference, &args);
     compare("dweight", got, want, limit, (double)(rows + 4) * U, count);
     if (with_bias)
         compare("dbias", got_b, want_b, limit_b, (double)(rows + 4) * U, outputs);
@@ -145,18 +133,14 @@ static void check_data(fixture *f, const int64_t shape[3], bool with_mask)
     float *dy1 = absolutes(dy, rows * outputs), *w1 = absolutes(w, inputs * outputs);
     float *mask = randoms(count, 3), *got = randoms(count, 4), *want = randoms(count, 5);
     float *limit = randoms(count, 6);
-    ls_op *op;
     for (int64_t i = 0; i < count; i += 3)
         mask[i] = 0;
     ls_dense_backward_data_args args = {rows, inputs, outputs, dy, w, with_mask ? mask : NULL, got};
-    must(f->cpu->table->dense_backward_data(f->cpu, &args, &op));
-    run(f, op);
+    apply_dense_backward_data(f, f->cpu, &args);
     args.dx = want;
-    must(f->reference->table->dense_backward_data(f->reference, &args, &op));
-    run(f, op);
+    apply_dense_backward_data(f, f->reference, &args);
     args.dy = dy1, args.weight = w1, args.dx = limit;
-    must(f->reference->table->dense_backward_data(f->reference, &args, &op));
-    run(f, op);
+    apply_dense_backward_data(f, f->reference, &args);
     compare("dx", got, want, limit, (double)(outputs + 4) * U, count);
     free(dy), free(w), free(dy1), free(w1), free(mask), free(got), free(want), free(limit);
 }
@@ -177,19 +161,14 @@ static void check_backward(fixture *f, const int64_t shape[3], bool with_bias, b
     float *dweight = randoms(inputs * outputs, 5), *dx = randoms(rows * inputs, 6);
     float *want_b = randoms(outputs, 4), *want_w = randoms(inputs * outputs, 7);
     float *want_x = randoms(rows * inputs, 8);
-    const ls_kernel_table *table = f->cpu->table;
     ls_dense_backward_args args = {
         {rows, inputs, outputs, x, dy, want_w, with_bias ? want_b : NULL},
         {rows, inputs, outputs, dy, w, with_mask ? x : NULL, want_x}};
-    ls_op *op;
-    must(table->dense_backward_weights(f->cpu, &args.weights, &op));
-    run(f, op);
-    must(table->dense_backward_data(f->cpu, &args.data, &op));
-    run(f, op);
+    apply_dense_backward_weights(f, f->cpu, &args.weights);
+    apply_dense_backward_data(f, f->cpu, &args.data);
     args.weights.dweight = dweight, args.data.dx = dx;
     args.weights.dbias = with_bias ? dbias : NULL;
-    must(table->dense_backward(f->cpu, &args, &op));
-    run(f, op);
+    apply_dense_backward(f, f->cpu, &args);
     same_bits("dweight", dweight, want_w, (size_t)(inputs * outputs) * sizeof *dweight);
     same_bits("dbias", dbias, want_b, (size_t)outputs * sizeof *dbias);
     same_bits("dx", dx, want_x, (size_t)(rows * inputs) * sizeof *dx);

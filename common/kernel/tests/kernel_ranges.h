@@ -23,8 +23,7 @@ static void check_ranges(fixture *f, ls_optimizer_kind kind, const ls_update_ran
     args.slot[1] = data[0][3], args.rho = 0.9, args.epsilon = 1e-7, args.state = &at;
     args.ranges = ranges, args.range_count = range_count;
     ls_op *op;
-    must(f->cpu->table->optimizer(f->cpu, &args, &op));
-    run(f, op);
+    apply_optimizer(f, f->cpu, &args);
     args.range_count = 0;
     for (int64_t r = 0; r < range_count; r++) {
         float *w = data[1][0] + ranges[r].first, *g = data[1][1] + shift + ranges[r].first;

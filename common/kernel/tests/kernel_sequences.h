@@ -21,18 +21,12 @@ static void lstm_by(fixture *f, ls_kernels *k, const ls_lstm_shape *s, bool with
     float *x = randoms(N * I, 1), *ih = randoms(4 * H * I, 2), *hh = randoms(4 * H * H, 3);
     float *bias = randoms(4 * H, 4), *kept = randoms(N * LS_LSTM_KEPT * H, 5);
     float *dy = randoms(s->last ? s->rows * H : N * H, 6);
-    ls_op *op;
     for (int64_t i = 0; i < 4 * H * H; i++)
         hh[i] /= sqrtf((float)H);
-    must(
-        k->table->lstm_forward(k, &(ls_lstm_forward_args){*s, x, ih, hh, bias, kept, out[0]}, &op));
-    run(f, op);
-    must(k->table->lstm_backward(k,
-                                 &(ls_lstm_backward_args){*s, x, ih, hh, kept, dy,
-                                                          with_dx ? out[1] : NULL, out[2], out[3],
-                                                          out[4]},
-                                 &op));
-    run(f, op);
+    apply_lstm_forward(f, k, &(ls_lstm_forward_args){*s, x, ih, hh, bias, kept, out[0]});
+    apply_lstm_backward(f, k,
+                        &(ls_lstm_backward_args){*s, x, ih, hh, kept, dy, with_dx ? out[1] : NULL,
+                                                 out[2], out[3], out[4]});
     free(x), free(ih), free(hh), free(bias), free(kept), free(dy);
 }
 
@@ -79,17 +73,14 @@ static void test_logistic_loss(void **state)
         float *z = randoms(count, 1), *got = randoms(count, 2), *want = randoms(count, 3);
         int32_t *labels = calloc((size_t)count + 1, sizeof *labels);
         double got_loss = -1, want_loss = -2, scale = 1.0 / 77;
-        ls_op *op;
         for (int64_t j = 0; j < count; j++) {
             z[j] *= i & 1 ? 200 : 4;
             labels[j] = (int32_t)(j * j % 2);
         }
         ls_logistic_loss_args args = {count, z, labels, scale, got, &got_loss};
-        must(f->cpu->table->logistic_loss(f->cpu, &args, &op));
-        run(f, op);
+        apply_logistic_loss(f, f->cpu, &args);
         args.dlogits = want, args.loss = &want_loss;
-        must(f->reference->table->logistic_loss(f->reference, &args, &op));
-        run(f, op);
+        apply_logistic_loss(f, f->reference, &args);
         compare("dlogits", got, want, NULL, 16 * U * scale, count);
         assert_true(fabs(got_loss - want_loss) <= 16 * U * ((double)count * scale + want_loss));
         free(z), free(got), free(want), free(labels);
@@ -105,12 +96,9 @@ static void test_copy_columns(void **state)
         float *x = randoms(s[0] * s[2], 1), *got = randoms(s[0] * s[3], 2);
         float *want = randoms(s[0] * s[3], 2);
         ls_copy_columns_args args = {s[0], s[1], s[2], s[3], x, got};
-        ls_op *op;
-        must(f->cpu->table->copy_columns(f->cpu, &args, &op));
-        run(f, op);
+        apply_copy_columns(f, f->cpu, &args);
         args.y = want;
-        must(f->reference->table->copy_columns(f->reference, &args, &op));
-        run(f, op);
+        apply_copy_columns(f, f->reference, &args);
         same_bits("copy_columns", got, want, (size_t)(s[0] * s[3] + 1) * sizeof *got);
         free(x), free(got), free(want);
     }

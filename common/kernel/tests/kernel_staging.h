@@ -352,9 +352,9 @@ static inline ls_status staged_close(staged_op *s, ls_status status, ls_op **out
         args a = *arguments;                                                                       \
         ls_kernels *inner = staging_of(k)->inner;                                                  \
         staged_op *s = NULL;                                                                       \
-        ls_work work = {0};                                                                        \
+        ls_work work = {.op = #entry, .real_bytes = inner->table->real_bytes};                     \
         void *array = NULL;                                                                        \
-        ls_status status = ls_check_##entry(&a, inner->table->real_bytes, &work);                  \
+        ls_status status = ls_check_##entry(&a, &work);                                            \
         if (!status)                                                                               \
             status = staged_open(k, &work, &s);                                                    \
         CLEAR_PADDING(&a);                                                                         \

@@ -57,20 +57,14 @@ static void open_pair(lstm_pair *p, const ls_lstm_shape *s, bool shared, bool wi
 
 static void run_pair(fixture *f, const lstm_pair *p, bool joint)
 {
-    const ls_kernel_table *table = f->cpu->table;
-    ls_op *op;
     for (int i = 0; i < 2 && !joint; i++) {
-        must(table->lstm_forward(f->cpu, &p->forward.of[i], &op));
-        run(f, op);
-        must(table->lstm_backward(f->cpu, &p->backward.of[i], &op));
-        run(f, op);
+        apply_lstm_forward(f, f->cpu, &p->forward.of[i]);
+        apply_lstm_backward(f, f->cpu, &p->backward.of[i]);
     }
     if (!joint)
         return;
-    must(table->lstm_pair_forward(f->cpu, &p->forward, &op));
-    run(f, op);
-    must(table->lstm_pair_backward(f->cpu, &p->backward, &op));
-    run(f, op);
+    apply_lstm_pair_forward(f, f->cpu, &p->forward);
+    apply_lstm_pair_backward(f, f->cpu, &p->backward);
 }
 
 static void check_pair(fixture *f, const ls_lstm_shape *s, bool shared, bool with_dx)

@@ -107,6 +107,10 @@ static void refuses_batches(ls_kernels *k)
     refused(t->finish_step(k, &(ls_finish_step_args){&state, 1, {0, 0, 0}, NULL, NULL, 1, 0, NULL},
                            &op),
             op, "records");
+    const uint64_t ring = UINT64_MAX / sizeof record + 2; /* its bytes, wrapped, are few */
+    refused(t->finish_step(
+                k, &(ls_finish_step_args){&state, 1, {0, 0, 0}, NULL, &record, ring, 0, NULL}, &op),
+            op, "more than memory can hold");
 }
 
 static void refuses_convolutions(ls_kernels *k)
@@ -153,6 +157,10 @@ static void refuses_convolutions(ls_kernels *k)
     refused(t->conv_max_backward_weights(
                 k, &(ls_conv_max_backward_weights_args){good, data, NULL, place, data, NULL}, &op),
             op, "dy");
+    bad = good, bad.window.out_width = 0;
+    refused(t->conv_max_backward_weights(
+                k, &(ls_conv_max_backward_weights_args){bad, data, data, place, data, NULL}, &op),
+            op, "no position");
 }
 
 static void refuses_images(ls_kernels *k)
@@ -167,6 +175,10 @@ static void refuses_images(ls_kernels *k)
     refused(t->max_pool_backward(
                 k, &(ls_max_pool_backward_args){1, -2, good, data, place, NULL, data}, &op),
             op, "-2");
+    const ls_window outside = {0, 3, 1, 2, 2, 2, 1, 1, 1, 0}; /* its row is padding alone */
+    refused(
+        t->max_pool_forward(k, &(ls_max_pool_forward_args){1, 1, outside, data, data, place}, &op),
+        op, "no 1 positions on 0");
     refused(t->lrn_forward(k, &(ls_lrn_forward_args){1, 4, -1, 1, data, data + 8}, &op), op,
             "radius: -1");
     refused(t->lrn_backward(
@@ -347,16 +359,13 @@ static void test_divergence(void **state)
             float z[70] = {0}, dz[70];
             int32_t label = 3;
             double loss = 0;
-            ls_op *op;
             z[7] = bad[k / 2];
             ls_softmax_cross_entropy_args args = {1, classes, z, &label, 1, dz, &loss};
-            must(kernels->table->softmax_cross_entropy(kernels, &args, &op));
-            run(f, op);
+            apply_softmax_cross_entropy(f, kernels, &args);
             assert_true(!isfinite(loss));
             float y[2] = {bad[k / 2], 1}, target[2] = {0, 0}, dy[2];
             ls_squared_error_args error = {2, 1, y, target, 1, dy, &loss};
-            must(kernels->table->squared_error(kernels, &error, &op));
-            run(f, op);
+            apply_squared_error(f, kernels, &error);
             assert_true(!isfinite(loss) && !isfinite(dy[0]));
         }
 }
@@ -431,15 +440,12 @@ static void test_reference64(void **state)
     double a = 1, b = 0x1p-40, c = 0;
     uint8_t byte = 1;
     uint32_t index = 0;
-    ls_op *op;
     must(ls_kernel_table_find("reference64", &table));
     must(table->open(f->device, &kernels));
-    must(table->add(kernels, &(ls_add_args){1, &a, &b, &c}, &op));
-    run(f, op);
+    apply_add(f, kernels, &(ls_add_args){1, &a, &b, &c});
     assert_true(c == 1 + 0x1p-40);
-    must(table->gather(
-        kernels, &(ls_gather_args){1, 1, LS_GATHER_BYTES_TO_UNIT, &byte, &index, &c, 1}, &op));
-    run(f, op);
+    apply_gather(f, kernels,
+                 &(ls_gather_args){1, 1, LS_GATHER_BYTES_TO_UNIT, &byte, &index, &c, 1});
     assert_true(c == (double)(1.0f / 255.0f));
     table->close(kernels);
 }
@@ -465,11 +471,8 @@ static void test_team(void **state)
         fixture *f = k ? &two : one;
         ls_optimizer_args args = {.kind = LS_OPTIMIZER_MOMENTUM, .count = COUNT, .mu = 0.9};
         args.weight = w[k], args.gradient = g, args.slot[0] = m[k], args.state = &at;
-        ls_op *op;
-        must(f->cpu->table->optimizer(f->cpu, &args, &op));
-        run(f, op);
-        must(f->cpu->table->relu_forward(f->cpu, &(ls_relu_forward_args){COUNT, m[k], m[k]}, &op));
-        run(f, op);
+        apply_optimizer(f, f->cpu, &args);
+        apply_relu_forward(f, f->cpu, &(ls_relu_forward_args){COUNT, m[k], m[k]});
     }
     same_bits("weights", w[0], w[1], COUNT * sizeof(float));
     same_bits("slots", m[0], m[1], COUNT * sizeof(float));

@@ -29,12 +29,8 @@ static void test_relu_forward(void **state)
     for (int i = 0; i < SIZES; i++) {
         int64_t count = sizes[i] * 200;
         float *x = randoms(count, 1), *got = randoms(count, 1), *want = randoms(count, 2);
-        ls_op *op;
-        must(f->cpu->table->relu_forward(f->cpu, &(ls_relu_forward_args){count, got, got}, &op));
-        run(f, op);
-        must(f->reference->table->relu_forward(f->reference,
-                                               &(ls_relu_forward_args){count, x, want}, &op));
-        run(f, op);
+        apply_relu_forward(f, f->cpu, &(ls_relu_forward_args){count, got, got});
+        apply_relu_forward(f, f->reference, &(ls_relu_forward_args){count, x, want});
         same_bits("relu_forward", got, want, (size_t)count * sizeof *got);
         free(x), free(got), free(want);
     }
@@ -47,15 +43,10 @@ static void test_relu_backward(void **state)
         int64_t count = sizes[i] * 200;
         float *y = randoms(count, 1), *dy = randoms(count, 2), *got = randoms(count, 2);
         float *want = randoms(count, 3);
-        ls_op *op;
         for (int64_t j = 0; j < count; j += 2)
             y[j] = 0;
-        must(f->cpu->table->relu_backward(f->cpu, &(ls_relu_backward_args){count, y, got, got},
-                                          &op));
-        run(f, op);
-        must(f->reference->table->relu_backward(f->reference,
-                                                &(ls_relu_backward_args){count, y, dy, want}, &op));
-        run(f, op);
+        apply_relu_backward(f, f->cpu, &(ls_relu_backward_args){count, y, got, got});
+        apply_relu_backward(f, f->reference, &(ls_relu_backward_args){count, y, dy, want});
         same_bits("relu_backward", got, want, (size_t)count * sizeof *got);
         free(y), free(dy), free(got), free(want);
     }
@@ -67,12 +58,8 @@ static void test_polynomial(void **state)
     for (int i = 0; i < SIZES; i++) {
         int64_t rows = sizes[i];
         float *x = randoms(rows, 1), *got = randoms(3 * rows, 2), *want = randoms(3 * rows, 3);
-        ls_op *op;
-        must(f->cpu->table->polynomial(f->cpu, &(ls_polynomial_args){rows, x, got}, &op));
-        run(f, op);
-        must(f->reference->table->polynomial(f->reference, &(ls_polynomial_args){rows, x, want},
-                                             &op));
-        run(f, op);
+        apply_polynomial(f, f->cpu, &(ls_polynomial_args){rows, x, got});
+        apply_polynomial(f, f->reference, &(ls_polynomial_args){rows, x, want});
         same_bits("polynomial", got, want, (size_t)(3 * rows) * sizeof *got);
         free(x), free(got), free(want);
     }
@@ -85,16 +72,11 @@ static void test_add(void **state)
         int64_t count = sizes[i] * 200;
         float *a = randoms(count, 1), *b = randoms(count, 2), *got = randoms(count, 1);
         float *want = randoms(count, 3);
-        ls_op *op;
-        must(f->cpu->table->add(f->cpu, &(ls_add_args){count, got, b, got}, &op));
-        run(f, op);
-        must(f->reference->table->add(f->reference, &(ls_add_args){count, a, b, want}, &op));
-        run(f, op);
+        apply_add(f, f->cpu, &(ls_add_args){count, got, b, got});
+        apply_add(f, f->reference, &(ls_add_args){count, a, b, want});
         same_bits("add", got, want, (size_t)count * sizeof *got);
-        must(f->cpu->table->add(f->cpu, &(ls_add_args){count, a, NULL, got}, &op));
-        run(f, op);
-        must(f->reference->table->add(f->reference, &(ls_add_args){count, a, NULL, want}, &op));
-        run(f, op);
+        apply_add(f, f->cpu, &(ls_add_args){count, a, NULL, got});
+        apply_add(f, f->reference, &(ls_add_args){count, a, NULL, want});
         same_bits("copy", got, a, (size_t)count * sizeof *got);
         same_bits("copy", want, a, (size_t)count * sizeof *got);
         free(a), free(b), free(got), free(want);
@@ -107,11 +89,8 @@ static void test_fill(void **state)
     for (int i = 0; i < SIZES; i++) {
         int64_t count = sizes[i] * 200;
         float *got = randoms(count, 1), *want = randoms(count, 1);
-        ls_op *op;
-        must(f->cpu->table->fill(f->cpu, &(ls_fill_args){count, 0.1, got}, &op));
-        run(f, op);
-        must(f->reference->table->fill(f->reference, &(ls_fill_args){count, 0.1, want}, &op));
-        run(f, op);
+        apply_fill(f, f->cpu, &(ls_fill_args){count, 0.1, got});
+        apply_fill(f, f->reference, &(ls_fill_args){count, 0.1, want});
         same_bits("fill", got, want, ((size_t)count + 1) * sizeof *got); /* and not one more */
         free(got), free(want);
     }
@@ -123,11 +102,8 @@ static void test_scale(void **state)
     for (int i = 0; i < SIZES; i++) {
         int64_t count = sizes[i] * 200;
         float *got = randoms(count, 1), *want = randoms(count, 1);
-        ls_op *op;
-        must(f->cpu->table->scale(f->cpu, &(ls_scale_args){count, 1.0 / 3, got}, &op));
-        run(f, op);
-        must(f->reference->table->scale(f->reference, &(ls_scale_args){count, 1.0 / 3, want}, &op));
-        run(f, op);
+        apply_scale(f, f->cpu, &(ls_scale_args){count, 1.0 / 3, got});
+        apply_scale(f, f->reference, &(ls_scale_args){count, 1.0 / 3, want});
         same_bits("scale", got, want, ((size_t)count + 1) * sizeof *got);
         free(got), free(want);
     }
@@ -141,18 +117,15 @@ static void check_softmax(fixture *f, int64_t rows, int64_t classes, float range
     float *want = randoms(rows * classes, 3);
     int32_t *labels = calloc((size_t)rows + 1, sizeof *labels);
     double got_loss = -1, want_loss = -2, scale = 1.0 / 77, terms = 32 + (double)classes / 16;
-    ls_op *op;
     for (int64_t i = 0; i < rows * classes; i++)
         z[i] *= range / 2;
     for (int64_t i = 0; i < rows; i++)
         labels[i] = (int32_t)(i * 7 % classes);
     ls_softmax_cross_entropy_args args = {
         rows, classes, z, labels, scale, backward ? got : NULL, &got_loss};
-    must(f->cpu->table->softmax_cross_entropy(f->cpu, &args, &op));
-    run(f, op);
+    apply_softmax_cross_entropy(f, f->cpu, &args);
     args.dlogits = want, args.loss = &want_loss;
-    must(f->reference->table->softmax_cross_entropy(f->reference, &args, &op));
-    run(f, op);
+    apply_softmax_cross_entropy(f, f->reference, &args);
     if (backward)
         compare("dlogits", got, want, NULL, terms * U * scale, rows * classes);
     assert_true(fabs(got_loss - want_loss) <= scale * (double)rows * (terms + (double)range) * U);
@@ -181,14 +154,11 @@ static void test_squared_error(void **state)
             float *y = randoms(count, 1), *t = randoms(count, 2), *got = randoms(count, 3);
             float *want = randoms(count, 4);
             double got_loss = -1, want_loss = -2;
-            ls_op *op;
             ls_squared_error_args args = {rows,     outputs, y, t, 1.0 / 77, way == 2 ? NULL : got,
                                           &got_loss};
-            must(f->cpu->table->squared_error(f->cpu, &args, &op));
-            run(f, op);
+            apply_squared_error(f, f->cpu, &args);
             args.dy = want, args.loss = &want_loss;
-            must(f->reference->table->squared_error(f->reference, &args, &op));
-            run(f, op);
+            apply_squared_error(f, f->reference, &args);
             float *limit = absolutes(want, count);
             if (way != 2)
                 compare("squared_error", got, want, limit, 4 * U, count);
@@ -207,17 +177,14 @@ static void test_count_correct(void **state)
             int32_t *labels = calloc((size_t)rows + 1, sizeof *labels);
             ls_step_state at = {.position = 1000};
             uint64_t got = 5, want = 5;
-            ls_op *op;
             for (int64_t j = 0; j < rows; j++)
                 labels[j] = (int32_t)(j % (classes > 1 ? classes : 2)); /* one: logistic */
             for (int64_t j = 0; j < rows * classes; j++)
                 z[j] = roundf(3 * z[j]); /* many equals */
             ls_count_correct_args args = {rows, classes, z, labels, &at, 1050, &got};
-            must(f->cpu->table->count_correct(f->cpu, &args, &op));
-            run(f, op);
+            apply_count_correct(f, f->cpu, &args);
             args.correct = &want;
-            must(f->reference->table->count_correct(f->reference, &args, &op));
-            run(f, op);
+            apply_count_correct(f, f->reference, &args);
             assert_int_equal(got, want);
             free(z), free(labels);
         }
@@ -235,12 +202,9 @@ static void test_batch_indices(void **state)
             uint32_t *got = calloc((size_t)rows + 1, 4), *want = calloc((size_t)rows + 1, 4);
             ls_step_state at = {.position = samples[s] * 5 - 3};
             ls_batch_indices_args args = {rows, {samples[s], 7, way & 1}, 2, &at, got};
-            ls_op *op;
-            must(f->cpu->table->batch_indices(f->cpu, &args, &op));
-            run(f, op);
+            apply_batch_indices(f, f->cpu, &args);
             args.indices = want;
-            must(f->reference->table->batch_indices(f->reference, &args, &op));
-            run(f, op);
+            apply_batch_indices(f, f->reference, &args);
             same_bits("batch_indices", got, want, (size_t)rows * sizeof *got);
             free(got), free(want);
         }
@@ -253,7 +217,6 @@ static void check_gather(fixture *f, int64_t rows, int64_t width, ls_gather_type
     uint32_t *indices = calloc((size_t)rows + 1, sizeof *indices), seed = 3;
     int64_t count = rows * width * (type == LS_GATHER_ONE_HOT ? 256 : 1);
     float *got = randoms(count, 1), *want = randoms(count, 1);
-    ls_op *op;
     for (int64_t i = 0; i < SAMPLES * width * 4; i++)
         source[i] = (uint8_t)(i * 37 + i / 251);
     for (int64_t i = 0; i < rows; i++) {
@@ -261,11 +224,9 @@ static void check_gather(fixture *f, int64_t rows, int64_t width, ls_gather_type
         indices[i] = (seed >> 8) % SAMPLES;
     }
     ls_gather_args args = {rows, width, type, source, indices, got, SAMPLES};
-    must(f->cpu->table->gather(f->cpu, &args, &op));
-    run(f, op);
+    apply_gather(f, f->cpu, &args);
     args.out = want;
-    must(f->reference->table->gather(f->reference, &args, &op));
-    run(f, op);
+    apply_gather(f, f->reference, &args);
     same_bits("gather", got, want, (size_t)(count + 1) * sizeof *got);
     free(source), free(indices), free(got), free(want);
 }
@@ -295,8 +256,7 @@ static void check_gather_batch(fixture *f, int64_t rows, const int64_t widths[3]
     float *got[3], *want[3];
     ls_op *op;
     alone.indices = want_indices;
-    must(f->reference->table->batch_indices(f->reference, &alone, &op));
-    run(f, op);
+    apply_batch_indices(f, f->reference, &alone);
     for (int i = 0; i < 3; i++) {
         const int64_t out = rows * widths[i] * (i == 2 ? 256 : 1);
         got[i] = randoms(out, 1), want[i] = randoms(out, 1);
@@ -310,8 +270,7 @@ static void check_gather_batch(fixture *f, int64_t rows, const int64_t widths[3]
         else
             ls_op_free(op);
     }
-    must(f->cpu->table->gather_batch(f->cpu, &args, &op));
-    run(f, op);
+    apply_gather_batch(f, f->cpu, &args);
     same_bits("gather_batch", indices, want_indices, (size_t)rows * sizeof *indices);
     for (int i = 0; i < 3; i++) {
         const int64_t out = rows * widths[i] * (i == 2 ? 256 : 1);
@@ -382,9 +341,7 @@ static void check_optimizer(fixture *f, ls_optimizer_kind kind, int64_t count, u
             memcpy(buffer[k][j], start[j], (size_t)count * sizeof(float));
         }
         args.weight = buffer[k][0], args.slot[0] = buffer[k][1], args.slot[1] = buffer[k][2];
-        ls_op *op;
-        must(tables[k]->table->optimizer(tables[k], &args, &op));
-        run(f, op);
+        apply_optimizer(f, tables[k], &args);
     }
     for (int64_t i = 0; i < count; i++) {
         double limit[3];
@@ -412,9 +369,7 @@ static void test_add_loss(void **state)
 {
     fixture *f = *state;
     double a = 1.25, b = 2.5;
-    ls_op *op;
-    must(f->cpu->table->add_loss(f->cpu, &(ls_add_loss_args){&a, &b, &a}, &op));
-    run(f, op);
+    apply_add_loss(f, f->cpu, &(ls_add_loss_args){&a, &b, &a});
     assert_true(a == 3.75);
 }
 
@@ -425,17 +380,14 @@ static void test_finish_step(void **state)
     ls_step_record records[4] = {{0}};
     double loss = 42;
     ls_finish_step_args args = {&at, 32, {0.5, 0.1, 5}, &loss, records, 4, 0, NULL};
-    ls_op *op;
-    must(f->cpu->table->finish_step(f->cpu, &args, &op));
-    run(f, op);
+    apply_finish_step(f, f->cpu, &args);
     assert_int_equal(at.step, 10);
     assert_int_equal(at.position, 132);
     assert_int_equal(at.record, 8);
     assert_true(fabs(at.learning_rate - 0.005) < 1e-17);
     assert_true(records[3].loss == 42 && records[3].end_ns > 0);
     args.loss = NULL, args.schedule.period = 0;
-    must(f->reference->table->finish_step(f->reference, &args, &op));
-    run(f, op);
+    apply_finish_step(f, f->reference, &args);
     assert_true(at.learning_rate == 0.5 && records[0].loss == 0 && records[0].end_ns > 0);
 }
 
@@ -446,9 +398,7 @@ static void test_stamp(void **state)
     for (int k = 0; k < 2; k++) {
         uint64_t times[2] = {0};
         for (int i = 0; i < 2; i++) {
-            ls_op *op;
-            must(both[k]->table->stamp(both[k], &(ls_stamp_args){&times[i]}, &op));
-            run(f, op);
+            apply_stamp(f, both[k], &(ls_stamp_args){&times[i]});
         }
         assert_true(times[0] > 0 && times[1] >= times[0]);
     }

@@ -76,17 +76,13 @@ static void check_conv_max(fixture *f, const ls_conv_shape *s, bool whole, ls_ac
     float *y[3] = {randoms(count, 4), randoms(count, 5), randoms(count, 6)};
     int32_t *place[2] = {calloc((size_t)count + 1, 4), calloc((size_t)count + 1, 4)};
     ls_conv_max_forward_args args = {*s, d.x, d.weight, d.bias, y[0], place[0], act};
-    ls_op *op;
-    must(f->cpu->table->conv_max_forward(f->cpu, &args, &op));
-    run(f, op);
+    apply_conv_max_forward(f, f->cpu, &args);
     args.y = y[1], args.place = place[1];
-    must(f->reference->table->conv_max_forward(f->reference, &args, &op));
-    run(f, op);
+    apply_conv_max_forward(f, f->reference, &args);
     args = (ls_conv_max_forward_args){*s, d1.x, d1.weight, d1.bias, y[2], place[1], act};
     if (whole)
         same_bits("places", place[0], place[1], (size_t)count * sizeof **place);
-    must(f->reference->table->conv_max_forward(f->reference, &args, &op));
-    run(f, op);
+    apply_conv_max_forward(f, f->reference, &args);
     compare("conv_max", y[0], y[1], y[2], whole ? 0 : (double)(taps + 5) * U, count);
     free(place[0]), free(place[1]), free(y[0]), free(y[1]), free(y[2]);
     conv_free(d), conv_free(d1);
@@ -119,13 +115,10 @@ static void test_conv_max_backward_weights(void **state)
         float *dy1 = absolutes(dy, count);
         ls_kernels *const tables[] = {f->cpu, f->reference, f->reference};
         for (int k = 0; k < 3; k++) {
-            ls_op *op;
-            must(tables[k]->table->conv_max_backward_weights(
-                tables[k],
+            apply_conv_max_backward_weights(
+                f, tables[k],
                 &(ls_conv_max_backward_weights_args){*s, k == 2 ? x1 : x, k == 2 ? dy1 : dy, place,
-                                                     dw[k], db[k]},
-                &op));
-            run(f, op);
+                                                     dw[k], db[k]});
         }
         compare("dweight", dw[0], dw[1], dw[2], (double)(s->rows + 4) * U, weights);
         compare("dbias", db[0], db[1], db[2], (double)(s->rows + 4) * U, s->outputs);
@@ -153,13 +146,9 @@ static void check_conv_forward(fixture *f, const ls_conv_shape *s, bool with_bia
     ls_kernels *const tables[] = {f->cpu, f->reference, f->reference};
     for (int k = 0; k < 3; k++) {
         const conv_data *from = k == 2 ? &d1 : &d;
-        ls_op *op;
-        must(tables[k]->table->conv_forward(tables[k],
-                                            &(ls_conv_forward_args){*s, from->x, from->weight,
-                                                                    with_bias ? from->bias : NULL,
-                                                                    y[k], act, NULL},
-                                            &op));
-        run(f, op);
+        apply_conv_forward(f, tables[k],
+                           &(ls_conv_forward_args){*s, from->x, from->weight,
+                                                   with_bias ? from->bias : NULL, y[k], act, NULL});
     }
     compare("conv_forward", y[0], y[1], y[2], (double)(taps + 5) * U, count);
     for (int k = 0; k < 3; k++)
@@ -185,13 +174,10 @@ static void check_conv_weights(fixture *f, const ls_conv_shape *s, bool with_bia
     float *db[3] = {randoms(s->outputs, 7), randoms(s->outputs, 7), randoms(s->outputs, 7)};
     ls_kernels *const tables[] = {f->cpu, f->reference, f->reference};
     for (int k = 0; k < 3; k++) {
-        ls_op *op;
-        must(tables[k]->table->conv_backward_weights(
-            tables[k],
-            &(ls_conv_backward_weights_args){*s, k == 2 ? x1 : x, k == 2 ? dy1 : dy, dw[k],
-                                             with_bias ? db[k] : NULL},
-            &op));
-        run(f, op);
+        apply_conv_backward_weights(f, tables[k],
+                                    &(ls_conv_backward_weights_args){*s, k == 2 ? x1 : x,
+                                                                     k == 2 ? dy1 : dy, dw[k],
+                                                                     with_bias ? db[k] : NULL});
     }
     double bound = (double)(s->rows * positions + 4) * U;
     compare("dweight", dw[0], dw[1], dw[2], bound, weights);
@@ -204,8 +190,15 @@ static void check_conv_weights(fixture *f, const ls_conv_shape *s, bool with_bia
     free(x), free(x1), free(dy), free(dy1);
 }
 
+/* Windows larger than the image: no positions, and so no gradient. For every way of the cpu table.
+ */
+static const ls_conv_shape no_positions[] = {{2, 2, 3, {4, 6, 0, 2, 5, 5, 1, 1, 0, 0}},
+                                             {2, 3, 16, {4, 6, 0, 2, 5, 5, 7, 1, 0, 0}}};
+
 static void test_conv_backward_weights(void **state)
 {
+    for (int i = 0; i < 2; i++)
+        check_conv_weights(*state, &no_positions[i], true);
     for (int i = 0; i < 2 * CONV_SHAPES; i++)
         check_conv_weights(*state, &conv_shapes[i / 2], i & 1);
 }
@@ -219,12 +212,9 @@ static void check_conv_data(fixture *f, const ls_conv_shape *s)
     float *dx[3] = {randoms(count, 4), randoms(count, 5), randoms(count, 6)};
     ls_kernels *const tables[] = {f->cpu, f->reference, f->reference};
     for (int k = 0; k < 3; k++) {
-        ls_op *op;
-        must(tables[k]->table->conv_backward_data(
-            tables[k],
-            &(ls_conv_backward_data_args){*s, k == 2 ? dy1 : dy, k == 2 ? w1 : w, dx[k], NULL},
-            &op));
-        run(f, op);
+        apply_conv_backward_data(
+            f, tables[k],
+            &(ls_conv_backward_data_args){*s, k == 2 ? dy1 : dy, k == 2 ? w1 : w, dx[k], NULL});
     }
     double terms = (double)(s->outputs * s->window.height * s->window.width);
     compare("dx", dx[0], dx[1], dx[2], (terms + 4) * U, count);
@@ -235,6 +225,8 @@ static void check_conv_data(fixture *f, const ls_conv_shape *s)
 
 static void test_conv_backward_data(void **state)
 {
+    for (int i = 0; i < 2; i++)
+        check_conv_data(*state, &no_positions[i]);
     for (int i = 0; i < CONV_SHAPES; i++)
         check_conv_data(*state, &conv_shapes[i]);
 }
@@ -256,12 +248,9 @@ static void check_crops(fixture *f, const int64_t s[5], bool augment, int low, i
         indices[i] = (uint32_t)(i * 3 % SAMPLES);
     ls_gather_crops_args args = {s[0], s[1], s[2], s[3], source, indices, augment,
                                  5,    11,   &at,  got,  s[4],   SAMPLES};
-    ls_op *op;
-    must(f->cpu->table->gather_crops(f->cpu, &args, &op));
-    run(f, op);
+    apply_gather_crops(f, f->cpu, &args);
     args.out = want;
-    must(f->reference->table->gather_crops(f->reference, &args, &op));
-    run(f, op);
+    apply_gather_crops(f, f->reference, &args);
     compare("gather_crops", got, want, NULL, low == high ? 0 : 16 * U * 256 / (high - low), count);
     double sum = 0, squares = 0;
     for (int64_t i = 0; i < count; i++)
@@ -301,13 +290,11 @@ static pool_data pooled(fixture *f, const ls_conv_shape *s)
     ls_kernels *const tables[] = {f->cpu, f->reference};
     d.x = wholes(d.in, 1);
     for (int k = 0; k < 2; k++) {
-        ls_op *op;
         d.y[k] = randoms(d.out, 2);
         d.place[k] = calloc((size_t)d.out + 1, sizeof **d.place);
-        must(tables[k]->table->max_pool_forward(
-            tables[k],
-            &(ls_max_pool_forward_args){s->rows, s->channels, *w, d.x, d.y[k], d.place[k]}, &op));
-        run(f, op);
+        apply_max_pool_forward(
+            f, tables[k],
+            &(ls_max_pool_forward_args){s->rows, s->channels, *w, d.x, d.y[k], d.place[k]});
     }
     return d;
 }
@@ -336,13 +323,10 @@ static void test_max_pool_backward(void **state)
         float *dy = randoms(d.out, 3), *dx[2] = {randoms(d.in, 4), randoms(d.in, 4)};
         ls_kernels *const tables[] = {f->cpu, f->reference};
         for (int k = 0; k < 2; k++) {
-            ls_op *op;
-            must(tables[k]->table->max_pool_backward(
-                tables[k],
-                &(ls_max_pool_backward_args){s->rows, s->channels, s->window, dy, d.place[1],
-                                             i & 1 ? d.y[1] : NULL, dx[k]},
-                &op));
-            run(f, op);
+            apply_max_pool_backward(f, tables[k],
+                                    &(ls_max_pool_backward_args){s->rows, s->channels, s->window,
+                                                                 dy, d.place[1],
+                                                                 i & 1 ? d.y[1] : NULL, dx[k]});
         }
         same_bits("dx", dx[0], dx[1], (size_t)(d.in + 1) * sizeof **dx);
         free(dy), free(dx[0]), free(dx[1]);
@@ -362,12 +346,9 @@ static void test_lrn_forward(void **state)
         const int64_t *s = lrn_shapes[i], count = s[0] * s[1];
         float *x = randoms(count, 1), *got = randoms(count, 2), *want = randoms(count, 2);
         ls_lrn_forward_args args = {s[0], s[1], s[2], 0.3, x, got};
-        ls_op *op;
-        must(f->cpu->table->lrn_forward(f->cpu, &args, &op));
-        run(f, op);
+        apply_lrn_forward(f, f->cpu, &args);
         args.y = want;
-        must(f->reference->table->lrn_forward(f->reference, &args, &op));
-        run(f, op);
+        apply_lrn_forward(f, f->reference, &args);
         float *limit = absolutes(want, count);
         compare("lrn_forward", got, want, limit, 64 * U, count);
         same_bits("behind", got + count, want + count, sizeof *got);
@@ -383,12 +364,9 @@ static void test_lrn_backward(void **state)
         float *x = randoms(count, 1), *dy = randoms(count, 2), *limit = randoms(count, 3);
         float *got = randoms(count, 4), *want = randoms(count, 4);
         ls_lrn_backward_args args = {s[0], s[1], s[2], 0.3, i & 1, x, dy, got};
-        ls_op *op;
-        must(f->cpu->table->lrn_backward(f->cpu, &args, &op));
-        run(f, op);
+        apply_lrn_backward(f, f->cpu, &args);
         args.dx = want;
-        must(f->reference->table->lrn_backward(f->reference, &args, &op));
-        run(f, op);
+        apply_lrn_backward(f, f->reference, &args);
         /* |dy| / s^0.75 and each of the sum's terms, s being at least 1 and |x| below 1. */
         for (int64_t j = 0; j < count; j++)
             limit[j] = 1 + 1.5f * 0.3f * (float)(2 * s[2] + 1);
@@ -406,12 +384,9 @@ static void test_transpose(void **state)
         const int64_t *s = sizes[i], count = s[0] * s[1] * s[2];
         float *x = randoms(count, 1), *got = randoms(count, 2), *want = randoms(count, 2);
         ls_transpose_args args = {s[0], s[1], s[2], x, got};
-        ls_op *op;
-        must(f->cpu->table->transpose(f->cpu, &args, &op));
-        run(f, op);
+        apply_transpose(f, f->cpu, &args);
         args.y = want;
-        must(f->reference->table->transpose(f->reference, &args, &op));
-        run(f, op);
+        apply_transpose(f, f->reference, &args);
         same_bits("transpose", got, want, (size_t)(count + 1) * sizeof *got);
         free(x), free(got), free(want);
     }
@@ -446,14 +421,12 @@ static void test_weight_decay(void **state)
         memcpy(moved, w + ranges[i].first, (size_t)counts[i] * sizeof *w);
         const ls_update_range one = {0, counts[i], ranges[i].decay, 0};
         const ls_weight_decay_args args = {counts[i], moved, &one, 1, &loss};
-        must(f->cpu->table->weight_decay(f->cpu, &args, &op));
-        run(f, op);
+        apply_weight_decay(f, f->cpu, &args);
         apart += loss;
         free(moved - i);
     }
     assert_true(apart == losses[0]);
-    must(f->cpu->table->weight_decay(f->cpu, &(ls_weight_decay_args){0, w, NULL, 0, losses}, &op));
-    run(f, op);
+    apply_weight_decay(f, f->cpu, &(ls_weight_decay_args){0, w, NULL, 0, losses});
     assert_true(losses[0] == 0);
     free(w);
 }

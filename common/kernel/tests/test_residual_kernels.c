@@ -62,16 +62,13 @@ static void test_bn_sums(void **state)
         run(f, op);
         if (args.moments) { /* the same that bn_moments makes of these sums */
             const ls_bn_moments_args of = {s[1], s[0] ? s[0] : 1, 1e-5, got, apart};
-            must(f->reference->table->bn_moments(f->reference, &of, &op));
-            run(f, op);
+            apply_bn_moments(f, f->reference, &of);
         }
         same_bits("moments", moments, apart, (size_t)(2 * s[1] + 1) * sizeof *moments);
         args.sums = want, args.moments = NULL;
-        must(f->reference->table->bn_sums(f->reference, &args, &op));
-        run(f, op);
+        apply_bn_sums(f, f->reference, &args);
         args.x = x1, args.sums = limit;
-        must(f->reference->table->bn_sums(f->reference, &args, &op));
-        run(f, op);
+        apply_bn_sums(f, f->reference, &args);
         free(moments), free(apart);
         compare_sums("bn_sums", got, want, limit, 1e-13, 2 * s[1]);
         assert_true(got[2 * s[1]] == 7 && want[2 * s[1]] == 7);
@@ -91,12 +88,9 @@ static void test_bn_moments(void **state)
             sums[C + i] = (double)count * (i - 4) * (i - 4) + (i % 3 ? 0.7 * i : -1e-9);
         }
         ls_bn_moments_args args = {C, count, 1e-5, sums, got};
-        ls_op *op;
-        must(f->cpu->table->bn_moments(f->cpu, &args, &op));
-        run(f, op);
+        apply_bn_moments(f, f->cpu, &args);
         args.moments = want;
-        must(f->reference->table->bn_moments(f->reference, &args, &op));
-        run(f, op);
+        apply_bn_moments(f, f->reference, &args);
         same_bits("bn_moments", got, want, sizeof got);
         /* A variance cannot be negative. */
         assert_true(fabsf(want[C] - 1 / sqrtf(1e-5f)) < 1e-2f);
@@ -112,13 +106,10 @@ static void test_bn_moving_moments(void **state)
     float got[2 * C + 1] = {0}, want[2 * C + 1] = {0};
     for (int i = 0; i < C; i++)
         variance[i] = fabsf(variance[i]);
-    ls_op *op;
     ls_bn_moving_moments_args args = {C, 1e-5, mean, variance, got};
-    must(f->cpu->table->bn_moving_moments(f->cpu, &args, &op));
-    run(f, op);
+    apply_bn_moving_moments(f, f->cpu, &args);
     args.moments = want;
-    must(f->reference->table->bn_moving_moments(f->reference, &args, &op));
-    run(f, op);
+    apply_bn_moving_moments(f, f->reference, &args);
     same_bits("bn_moving_moments", got, want, sizeof got);
     assert_true(want[3] == mean[3] && fabsf(want[C] * sqrtf(variance[0] + 1e-5f) - 1) < 1e-6f);
     free(mean), free(variance);
@@ -142,17 +133,13 @@ static bn_data bn_numbers(fixture *f, const int64_t s[2])
                  randoms(all, 5),
                  randoms(all, 6),
                  doubles(2 * C, 0)};
-    ls_op *op;
-    must(f->reference->table->bn_sums(f->reference,
-                                      &(ls_bn_sums_args){s[0], C, d.x, d.sums, NULL, 0}, &op));
-    run(f, op);
+    apply_bn_sums(f, f->reference, &(ls_bn_sums_args){s[0], C, d.x, d.sums, NULL, 0});
     const ls_bn_moments_args args = {.channels = C,
                                      .count = s[0] ? s[0] : 1,
                                      .epsilon = 1e-5,
                                      .sums = d.sums,
                                      .moments = d.moments};
-    must(f->reference->table->bn_moments(f->reference, &args, &op));
-    run(f, op);
+    apply_bn_moments(f, f->reference, &args);
     return d;
 }
 
@@ -186,12 +173,9 @@ static void test_bn_forward(void **state)
                                    i & 1 ? d.z : NULL,
                                    got,
                                    i & 2 ? LS_ACTIVATION_RELU : LS_ACTIVATION_NONE};
-        ls_op *op;
-        must(f->cpu->table->bn_forward(f->cpu, &args, &op));
-        run(f, op);
+        apply_bn_forward(f, f->cpu, &args);
         args.y = want;
-        must(f->reference->table->bn_forward(f->reference, &args, &op));
-        run(f, op);
+        apply_bn_forward(f, f->reference, &args);
         for (int64_t j = 0; j < all; j++)
             limit[j] = (float)(terms_at(&d, j) + fabs((double)d.z[j]));
         compare("bn_forward", got, want, limit, 8 * U, all);
@@ -246,10 +230,8 @@ static void check_backward_sums(fixture *f, const bn_data *d, int way, int with_
                                          0.25,
                                          of_weights[k] + 2 * C,
                                          of_weights[k] + 3 * C};
-        ls_op *op;
         args.count += !args.count;
-        must(tables[k]->table->bn_backward_sums(tables[k], &args, &op));
-        run(f, op);
+        apply_bn_backward_sums(f, tables[k], &args);
     }
     check_statistics(d, N + way ? N + way : 1, of_weights[1] + 2 * C);
     same_bits("statistics", of_weights[0] + 2 * C, of_weights[1] + 2 * C,
@@ -293,12 +275,9 @@ static void test_bn_backward(void **state)
         ls_bn_backward_args args = {s[0],      C,        s[0] + 1, d.x,
                                     d.moments, d.weight, d.bias,   i & 1 ? LS_ACTIVATION_RELU : 0,
                                     d.sums,    d.dy,     got};
-        ls_op *op;
-        must(f->cpu->table->bn_backward(f->cpu, &args, &op));
-        run(f, op);
+        apply_bn_backward(f, f->cpu, &args);
         args.dx = want;
-        must(f->reference->table->bn_backward(f->reference, &args, &op));
-        run(f, op);
+        apply_bn_backward(f, f->reference, &args);
         for (int64_t j = 0; j < all; j++) {
             const int64_t c = j % C;
             const double n =
@@ -332,12 +311,8 @@ static void test_shortcut_forward(void **state)
         const int64_t in = s->rows * s->in_height * s->in_width * s->channels;
         const int64_t out = small_elements(s);
         float *x = randoms(in, 1), *got = randoms(out, 2), *want = randoms(out, 2);
-        ls_op *op;
-        must(f->cpu->table->shortcut_forward(f->cpu, &(ls_shortcut_forward_args){*s, x, got}, &op));
-        run(f, op);
-        must(f->reference->table->shortcut_forward(f->reference,
-                                                   &(ls_shortcut_forward_args){*s, x, want}, &op));
-        run(f, op);
+        apply_shortcut_forward(f, f->cpu, &(ls_shortcut_forward_args){*s, x, got});
+        apply_shortcut_forward(f, f->reference, &(ls_shortcut_forward_args){*s, x, want});
         same_bits("shortcut_forward", got, want, (size_t)(out + 1) * sizeof *got);
         assert_true(!out ||
                     (want[0] == x[0] && (s->outputs == s->channels || want[s->channels] == 0)));
@@ -352,13 +327,8 @@ static void test_shortcut_backward(void **state)
         const ls_shortcut_shape *s = &shortcuts[i];
         const int64_t in = s->rows * s->in_height * s->in_width * s->channels;
         float *dy = randoms(small_elements(s), 1), *got = randoms(in, 2), *want = randoms(in, 2);
-        ls_op *op;
-        must(f->cpu->table->shortcut_backward(f->cpu, &(ls_shortcut_backward_args){*s, dy, got},
-                                              &op));
-        run(f, op);
-        must(f->reference->table->shortcut_backward(
-            f->reference, &(ls_shortcut_backward_args){*s, dy, want}, &op));
-        run(f, op);
+        apply_shortcut_backward(f, f->cpu, &(ls_shortcut_backward_args){*s, dy, got});
+        apply_shortcut_backward(f, f->reference, &(ls_shortcut_backward_args){*s, dy, want});
         same_bits("shortcut_backward", got, want, (size_t)(in + 1) * sizeof *got);
         assert_true(!in || want[0] == dy[0]);
         free(dy), free(got), free(want);
@@ -375,12 +345,9 @@ static void test_mean_pool_forward(void **state)
         const int64_t *s = means[i], out = s[0] * s[2];
         float *x = randoms(s[1] * out, 1), *got = randoms(out, 2), *want = randoms(out, 2);
         ls_mean_pool_forward_args args = {s[0], s[1], s[2], x, got};
-        ls_op *op;
-        must(f->cpu->table->mean_pool_forward(f->cpu, &args, &op));
-        run(f, op);
+        apply_mean_pool_forward(f, f->cpu, &args);
         args.y = want;
-        must(f->reference->table->mean_pool_forward(f->reference, &args, &op));
-        run(f, op);
+        apply_mean_pool_forward(f, f->reference, &args);
         compare("mean_pool_forward", got, want, NULL, (double)(s[1] + 2) * U, out);
         same_bits("behind", got + out, want + out, sizeof *got);
         free(x), free(got), free(want);
@@ -394,12 +361,9 @@ static void test_mean_pool_backward(void **state)
         const int64_t *s = means[i], in = s[0] * s[1] * s[2];
         float *dy = randoms(s[0] * s[2], 1), *got = randoms(in, 2), *want = randoms(in, 2);
         ls_mean_pool_backward_args args = {s[0], s[1], s[2], dy, got};
-        ls_op *op;
-        must(f->cpu->table->mean_pool_backward(f->cpu, &args, &op));
-        run(f, op);
+        apply_mean_pool_backward(f, f->cpu, &args);
         args.dx = want;
-        must(f->reference->table->mean_pool_backward(f->reference, &args, &op));
-        run(f, op);
+        apply_mean_pool_backward(f, f->reference, &args);
         compare("mean_pool_backward", got, want, NULL, 2 * U, in);
         same_bits("behind", got + in, want + in, sizeof *got);
         free(dy), free(got), free(want);
@@ -416,12 +380,9 @@ static void test_moving_average(void **state)
         float *value = randoms(count, 1), *got = randoms(count, 2), *want = randoms(count, 2);
         float *before = randoms(count, 2);
         ls_moving_average_args args = {count, 0.9999, i % 3 ? &at : NULL, value, got};
-        ls_op *op;
-        must(f->cpu->table->moving_average(f->cpu, &args, &op));
-        run(f, op);
+        apply_moving_average(f, f->cpu, &args);
         args.average = want;
-        must(f->reference->table->moving_average(f->reference, &args, &op));
-        run(f, op);
+        apply_moving_average(f, f->reference, &args);
         compare("moving_average", got, want, NULL, 8 * U, count);
         /* t = 5: 6 / 15 of it stays. */
         const double stays = i % 3 == 1 ? 0.4 : 0.9999;
@@ -441,11 +402,8 @@ static void test_add_sums(void **state)
         for (int k = 0; k < 2; k++) {
             ls_kernels *table = k ? f->reference : f->cpu;
             double *out = k ? want : got;
-            ls_op *op;
             memset(out, 0, sizeof got);
-            must(table->table->add_sums(table, &(ls_add_sums_args){4, a, with ? b : NULL, out},
-                                        &op));
-            run(f, op);
+            apply_add_sums(f, table, &(ls_add_sums_args){4, a, with ? b : NULL, out});
             for (int i = 0; i < 5; i++)
                 assert_true(out[i] == (i == 4 ? 0 : with ? a[i] + b[i] : a[i]));
         }

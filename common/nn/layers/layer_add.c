@@ -19,9 +19,7 @@ static ls_status append(const ls_layer_site *site, const void *a, const void *b,
 {
     const ls_add_args args = {
         .count = site->rows * ls_shape_elements(&site->node->shape), .a = a, .b = b, .y = y};
-    ls_op *op;
-    LS_TRY(site->kernels->table->add(site->kernels, &args, &op));
-    return ls_op_list_add(ops, op);
+    return ls_layer_put_add(site, &args, ops);
 }
 
 static ls_status forward(const ls_layer_site *site, ls_op_list *ops)
@@ -40,7 +38,6 @@ static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
 const ls_layer ls_layer_add = {
     .name = "add",
     .help = "sum of two inputs: y = a + b",
-    .role = LS_LAYER_COMPUTE,
     .inputs = 2,
     .infer = infer,
     .forward = forward,

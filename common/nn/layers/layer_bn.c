@@ -102,9 +102,7 @@ static ls_status forward(const ls_layer_site *site, ls_op_list *ops)
                                   .sums = sums_of(site, false),
                                   .moments = site->synced ? NULL : moments_of(site),
                                   .epsilon = epsilon};
-    ls_op *op;
-    LS_TRY(site->kernels->table->bn_sums(site->kernels, &args, &op));
-    return ls_op_list_add(ops, op);
+    return ls_layer_put_bn_sums(site, &args, ops);
 }
 
 static ls_status append_normalise(const ls_layer_site *site, ls_op_list *ops)
@@ -118,9 +116,7 @@ static ls_status append_normalise(const ls_layer_site *site, ls_op_list *ops)
                                      .z = site->input[1],
                                      .y = site->output,
                                      .activation = activation_of(site)};
-    ls_op *op;
-    LS_TRY(site->kernels->table->bn_forward(site->kernels, &args, &op));
-    return ls_op_list_add(ops, op);
+    return ls_layer_put_bn_forward(site, &args, ops);
 }
 
 static ls_status append_moments(const ls_layer_site *site, ls_op_list *ops)
@@ -130,9 +126,7 @@ static ls_status append_moments(const ls_layer_site *site, ls_op_list *ops)
                                      .epsilon = epsilon,
                                      .sums = sums_of(site, false),
                                      .moments = moments_of(site)};
-    ls_op *op;
-    LS_TRY(site->kernels->table->bn_moments(site->kernels, &args, &op));
-    return ls_op_list_add(ops, op);
+    return ls_layer_put_bn_moments(site, &args, ops);
 }
 
 static ls_status forward_rest(const ls_layer_site *site, ls_op_list *ops)
@@ -149,9 +143,7 @@ static ls_status predict(const ls_layer_site *site, ls_op_list *ops)
                                             .mean = site->variable[MEAN],
                                             .variance = site->variable[VARIANCE],
                                             .moments = moments_of(site)};
-    ls_op *op;
-    LS_TRY(site->kernels->table->bn_moving_moments(site->kernels, &args, &op));
-    LS_TRY(ls_op_list_add(ops, op));
+    LS_TRY(ls_layer_put_bn_moving_moments(site, &args, ops));
     return append_normalise(site, ops);
 }
 
@@ -184,9 +176,7 @@ static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
                                            .share = (double)site->rows * site->scale,
                                            .mean = site->variable_gradient[MEAN],
                                            .variance = site->variable_gradient[VARIANCE]};
-    ls_op *op;
-    LS_TRY(site->kernels->table->bn_backward_sums(site->kernels, &args, &op));
-    return ls_op_list_add(ops, op);
+    return ls_layer_put_bn_backward_sums(site, &args, ops);
 }
 
 static ls_status backward_rest(const ls_layer_site *site, ls_op_list *ops)
@@ -206,29 +196,16 @@ static ls_status backward_rest(const ls_layer_site *site, ls_op_list *ops)
         .sums = sums_of(site, true),
         .dy = shortcut && site->input_gradient[1] ? site->input_gradient[1] : site->output_gradient,
         .dx = site->input_gradient[0]};
-    ls_op *op;
-    LS_TRY(site->kernels->table->bn_backward(site->kernels, &args, &op));
-    return ls_op_list_add(ops, op);
-}
-
-static const char *const *needs(const ls_node *node)
-{
-    static const char *const entries[] = {
-        "bn_sums",          "bn_moments",  "bn_moving_moments", "bn_forward",
-        "bn_backward_sums", "bn_backward", "moving_average",    NULL};
-    (void)node;
-    return entries;
+    return ls_layer_put_bn_backward(site, &args, ops);
 }
 
 const ls_layer ls_layer_bn = {
     .name = "bn",
     .help = "batch normalisation of an image, with a shortcut that is added",
-    .role = LS_LAYER_COMPUTE,
     .inputs = 1,
     .more_inputs = 1,
     .fuses_relu = true,
     .masks_relu = true,
-    .needs = needs,
     .infer = infer,
     .kept_bytes = kept_bytes,
     .forward = forward,

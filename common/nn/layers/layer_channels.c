@@ -30,9 +30,7 @@ static ls_status append(const ls_layer_site *site, bool to_last, const void *x, 
                                     .columns = to_last ? pixels : channels,
                                     .x = x,
                                     .y = y};
-    ls_op *op;
-    LS_TRY(site->kernels->table->transpose(site->kernels, &args, &op));
-    return ls_op_list_add(ops, op);
+    return ls_layer_put_transpose(site, &args, ops);
 }
 
 static ls_status forward(const ls_layer_site *site, ls_op_list *ops)
@@ -43,25 +41,14 @@ static ls_status forward(const ls_layer_site *site, ls_op_list *ops)
 
 static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
 {
-    if (!site->input_gradient[0])
-        return LS_OK;
     return append(site, site->node->layer != &ls_layer_channels_last, site->output_gradient,
                   site->input_gradient[0], ops);
-}
-
-static const char *const *needs(const ls_node *node)
-{
-    static const char *const entries[] = {"transpose", NULL};
-    (void)node;
-    return entries;
 }
 
 const ls_layer ls_layer_channels_first = {
     .name = "channels_first",
     .help = "an image's axes as channel, row, column: for a dense layer after it",
-    .role = LS_LAYER_COMPUTE,
     .inputs = 1,
-    .needs = needs,
     .infer = infer,
     .forward = forward,
     .backward = backward,
@@ -70,9 +57,7 @@ const ls_layer ls_layer_channels_first = {
 const ls_layer ls_layer_channels_last = {
     .name = "channels_last",
     .help = "an image's axes as row, column, channel: from a file's order",
-    .role = LS_LAYER_COMPUTE,
     .inputs = 1,
-    .needs = needs,
     .infer = infer,
     .forward = forward,
     .backward = backward,

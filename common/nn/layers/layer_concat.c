@@ -12,10 +12,8 @@ static ls_status infer(ls_graph *graph, ls_node *node)
 
 static ls_status append(const ls_layer_site *site, ls_copy_columns_args args, ls_op_list *ops)
 {
-    ls_op *op;
     args.rows = site->rows;
-    LS_TRY(site->kernels->table->copy_columns(site->kernels, &args, &op));
-    return ls_op_list_add(ops, op);
+    return ls_layer_put_copy_columns(site, &args, ops);
 }
 
 /* Where input i begins in a row of the output. */
@@ -57,19 +55,10 @@ static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
     return LS_OK;
 }
 
-static const char *const *needs(const ls_node *node)
-{
-    static const char *const entries[] = {"copy_columns", NULL};
-    (void)node;
-    return entries;
-}
-
 const ls_layer ls_layer_concat = {
     .name = "concat",
     .help = "two inputs one after the other",
-    .role = LS_LAYER_COMPUTE,
     .inputs = 2,
-    .needs = needs,
     .infer = infer,
     .forward = forward,
     .backward = backward,

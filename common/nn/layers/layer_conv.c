@@ -74,10 +74,8 @@ static ls_status forward_max(const ls_layer_site *site, ls_op_list *ops)
         .place = site->kept,
         .activation = site->relu_follows ? LS_ACTIVATION_RELU : LS_ACTIVATION_NONE,
     };
-    ls_op *op;
     LS_TRY(shape_of(site->graph, site->node, site->rows, &args.shape));
-    LS_TRY(site->kernels->table->conv_max_forward(site->kernels, &args, &op));
-    return ls_op_list_add(ops, op);
+    return ls_layer_put_conv_max_forward(site, &args, ops);
 }
 
 static ls_status forward(const ls_layer_site *site, ls_op_list *ops)
@@ -92,10 +90,8 @@ static ls_status forward(const ls_layer_site *site, ls_op_list *ops)
         .activation = site->relu_follows ? LS_ACTIVATION_RELU : LS_ACTIVATION_NONE,
         .packed = site->packed,
     };
-    ls_op *op;
     LS_TRY(shape_of(site->graph, site->node, site->rows, &args.shape));
-    LS_TRY(site->kernels->table->conv_forward(site->kernels, &args, &op));
-    return ls_op_list_add(ops, op);
+    return ls_layer_put_conv_forward(site, &args, ops);
 }
 
 static ls_status backward_max(const ls_layer_site *site, ls_op_list *ops)
@@ -107,10 +103,8 @@ static ls_status backward_max(const ls_layer_site *site, ls_op_list *ops)
         .dweight = site->variable_gradient[0],
         .dbias = site->node->options.no_bias ? NULL : site->variable_gradient[1],
     };
-    ls_op *op;
     LS_TRY(shape_of(site->graph, site->node, site->rows, &args.shape));
-    LS_TRY(site->kernels->table->conv_max_backward_weights(site->kernels, &args, &op));
-    return ls_op_list_add(ops, op);
+    return ls_layer_put_conv_max_backward_weights(site, &args, ops);
 }
 
 static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
@@ -123,10 +117,8 @@ static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
         .dweight = site->variable_gradient[0],
         .dbias = site->node->options.no_bias ? NULL : site->variable_gradient[1],
     };
-    ls_op *op;
     LS_TRY(shape_of(site->graph, site->node, site->rows, &weights.shape));
-    LS_TRY(site->kernels->table->conv_backward_weights(site->kernels, &weights, &op));
-    LS_TRY(ls_op_list_add(ops, op));
+    LS_TRY(ls_layer_put_conv_backward_weights(site, &weights, ops));
     if (!site->input_gradient[0])
         return LS_OK;
     const ls_conv_backward_data_args data = {
@@ -136,8 +128,7 @@ static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
         .dx = site->input_gradient[0],
         .packed = site->packed,
     };
-    LS_TRY(site->kernels->table->conv_backward_data(site->kernels, &data, &op));
-    return ls_op_list_add(ops, op);
+    return ls_layer_put_conv_backward_data(site, &data, ops);
 }
 
 static bool packs(const ls_node *node)
@@ -180,22 +171,12 @@ static int products(const ls_graph *graph, const ls_node *node, int64_t rows, bo
     return inputs_too ? 3 : 2;
 }
 
-static const char *const *needs(const ls_node *node)
-{
-    static const char *const entries[] = {"conv_forward", "conv_backward_weights",
-                                          "conv_backward_data", NULL};
-    static const char *const of_max[] = {"conv_max_forward", "conv_max_backward_weights", NULL};
-    return node->options.global_max ? of_max : entries;
-}
-
 const ls_layer ls_layer_conv = {
     .name = "conv",
     .help = "convolution over an image, any stride, valid or SAME",
-    .role = LS_LAYER_COMPUTE,
     .inputs = 1,
     .fuses_relu = true,
     .packs = packs,
-    .needs = needs,
     .infer = infer,
     .kept_bytes = kept_bytes,
     .forward = forward,

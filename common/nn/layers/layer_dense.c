@@ -37,9 +37,7 @@ static ls_status forward(const ls_layer_site *site, ls_op_list *ops)
         .y = site->output,
         .activation = site->relu_follows ? LS_ACTIVATION_RELU : LS_ACTIVATION_NONE,
     };
-    ls_op *op;
-    LS_TRY(site->kernels->table->dense_forward(site->kernels, &args, &op));
-    return ls_op_list_add(ops, op);
+    return ls_layer_put_dense_forward(site, &args, ops);
 }
 
 static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
@@ -54,8 +52,6 @@ static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
         .dweight = site->variable_gradient[0],
         .dbias = site->node->options.no_bias ? NULL : site->variable_gradient[1],
     };
-    const ls_kernel_table *table = site->kernels->table;
-    ls_op *op;
     const ls_dense_backward_data_args data = {
         .rows = site->rows,
         .inputs = inputs,
@@ -65,17 +61,14 @@ static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
         .relu_output = site->input_relu,
         .dx = site->input_gradient[0],
     };
-    if (data.dx && table->dense_backward) {
+    if (data.dx && site->kernels->table->dense_backward) {
         const ls_dense_backward_args both = {weights, data};
-        LS_TRY(table->dense_backward(site->kernels, &both, &op));
-        return ls_op_list_add(ops, op);
+        return ls_layer_put_dense_backward(site, &both, ops);
     }
-    LS_TRY(table->dense_backward_weights(site->kernels, &weights, &op));
-    LS_TRY(ls_op_list_add(ops, op));
+    LS_TRY(ls_layer_put_dense_backward_weights(site, &weights, ops));
     if (!data.dx)
         return LS_OK;
-    LS_TRY(table->dense_backward_data(site->kernels, &data, &op));
-    return ls_op_list_add(ops, op);
+    return ls_layer_put_dense_backward_data(site, &data, ops);
 }
 
 static double flops(const ls_graph *graph, const ls_node *node, double *input_gradient)
@@ -100,7 +93,6 @@ static int products(const ls_graph *graph, const ls_node *node, int64_t rows, bo
 const ls_layer ls_layer_dense = {
     .name = "dense",
     .help = "fully connected: y = x w^T + bias",
-    .role = LS_LAYER_COMPUTE,
     .inputs = 1,
     .fuses_relu = true,
     .fuses_relu_mask = true,

@@ -16,7 +16,6 @@ const ls_layer ls_layer_input = {
     .name = "input",
     .help = "a batch from the data set",
     .role = LS_LAYER_INPUT,
-    .inputs = 0,
     .infer = infer,
 };
 
@@ -24,5 +23,4 @@ const ls_layer ls_layer_border = {
     .name = "border",
     .help = "the output of a node on another place",
     .role = LS_LAYER_INPUT,
-    .inputs = 0,
 };

@@ -23,9 +23,7 @@ static ls_status softmax_forward(const ls_layer_site *site, ls_op_list *ops)
         .dlogits = site->input_gradient[0],
         .loss = site->loss,
     };
-    ls_op *op;
-    LS_TRY(site->kernels->table->softmax_cross_entropy(site->kernels, &args, &op));
-    return ls_op_list_add(ops, op);
+    return ls_layer_put_softmax_cross_entropy(site, &args, ops);
 }
 
 static ls_status squared_forward(const ls_layer_site *site, ls_op_list *ops)
@@ -39,9 +37,7 @@ static ls_status squared_forward(const ls_layer_site *site, ls_op_list *ops)
         .dy = site->input_gradient[0],
         .loss = site->loss,
     };
-    ls_op *op;
-    LS_TRY(site->kernels->table->squared_error(site->kernels, &args, &op));
-    return ls_op_list_add(ops, op);
+    return ls_layer_put_squared_error(site, &args, ops);
 }
 
 static ls_status logistic_infer(ls_graph *graph, ls_node *node)
@@ -62,9 +58,7 @@ static ls_status logistic_forward(const ls_layer_site *site, ls_op_list *ops)
         .dlogits = site->input_gradient[0],
         .loss = site->loss,
     };
-    ls_op *op;
-    LS_TRY(site->kernels->table->logistic_loss(site->kernels, &args, &op));
-    return ls_op_list_add(ops, op);
+    return ls_layer_put_logistic_loss(site, &args, ops);
 }
 
 const ls_layer ls_layer_softmax_cross_entropy = {
@@ -86,20 +80,12 @@ const ls_layer ls_layer_squared_error = {
     .forward = squared_forward,
 };
 
-static const char *const *logistic_needs(const ls_node *node)
-{
-    static const char *const entries[] = {"logistic_loss", NULL};
-    (void)node;
-    return entries;
-}
-
 const ls_layer ls_layer_logistic_loss = {
     .name = "logistic_loss",
     .help = "loss: -log sigmoid(x) or -log(1 - sigmoid(x)) of labels 1 and 0, mean over the batch",
     .role = LS_LAYER_LOSS,
     .inputs = 1,
     .integer_target = true,
-    .needs = logistic_needs,
     .infer = logistic_infer,
     .forward = logistic_forward,
 };

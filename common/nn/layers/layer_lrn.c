@@ -27,15 +27,11 @@ static ls_status forward(const ls_layer_site *site, ls_op_list *ops)
                                       .alpha = site->node->options.alpha,
                                       .x = site->input[0],
                                       .y = site->output};
-    ls_op *op;
-    LS_TRY(site->kernels->table->lrn_forward(site->kernels, &args, &op));
-    return ls_op_list_add(ops, op);
+    return ls_layer_put_lrn_forward(site, &args, ops);
 }
 
 static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
 {
-    if (!site->input_gradient[0])
-        return LS_OK;
     const ls_lrn_backward_args args = {.pixels = pixels_of(site),
                                        .channels = site->node->shape.size[2],
                                        .radius = site->node->options.radius,
@@ -44,25 +40,14 @@ static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
                                        .x = site->input[0],
                                        .dy = site->output_gradient,
                                        .dx = site->input_gradient[0]};
-    ls_op *op;
-    LS_TRY(site->kernels->table->lrn_backward(site->kernels, &args, &op));
-    return ls_op_list_add(ops, op);
-}
-
-static const char *const *needs(const ls_node *node)
-{
-    static const char *const entries[] = {"lrn_forward", "lrn_backward", NULL};
-    (void)node;
-    return entries;
+    return ls_layer_put_lrn_backward(site, &args, ops);
 }
 
 const ls_layer ls_layer_lrn = {
     .name = "lrn",
     .help = "local response normalisation across channels",
-    .role = LS_LAYER_COMPUTE,
     .inputs = 1,
     .fuses_relu_mask = true,
-    .needs = needs,
     .infer = infer,
     .forward = forward,
     .backward = backward,

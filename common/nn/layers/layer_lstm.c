@@ -83,17 +83,13 @@ static ls_lstm_backward_args backward_args(const ls_layer_site *site)
 static ls_status forward(const ls_layer_site *site, ls_op_list *ops)
 {
     const ls_lstm_forward_args args = forward_args(site);
-    ls_op *op;
-    LS_TRY(site->kernels->table->lstm_forward(site->kernels, &args, &op));
-    return ls_op_list_add(ops, op);
+    return ls_layer_put_lstm_forward(site, &args, ops);
 }
 
 static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
 {
     const ls_lstm_backward_args args = backward_args(site);
-    ls_op *op;
-    LS_TRY(site->kernels->table->lstm_backward(site->kernels, &args, &op));
-    return ls_op_list_add(ops, op);
+    return ls_layer_put_lstm_backward(site, &args, ops);
 }
 
 static bool pairs(const ls_layer_site *first, const ls_layer_site *second)
@@ -108,16 +104,12 @@ static bool pairs(const ls_layer_site *first, const ls_layer_site *second)
 static ls_status pair(const ls_layer_site *first, const ls_layer_site *second, bool back,
                       ls_op_list *ops)
 {
-    ls_kernels *kernels = first->kernels;
-    ls_op *op;
     if (back) {
         const ls_lstm_pair_backward_args args = {{backward_args(first), backward_args(second)}};
-        LS_TRY(kernels->table->lstm_pair_backward(kernels, &args, &op));
-    } else {
-        const ls_lstm_pair_forward_args args = {{forward_args(first), forward_args(second)}};
-        LS_TRY(kernels->table->lstm_pair_forward(kernels, &args, &op));
+        return ls_layer_put_lstm_pair_backward(first, &args, ops);
     }
-    return ls_op_list_add(ops, op);
+    const ls_lstm_pair_forward_args args = {{forward_args(first), forward_args(second)}};
+    return ls_layer_put_lstm_pair_forward(first, &args, ops);
 }
 
 static double flops(const ls_graph *graph, const ls_node *node, double *input_gradient)
@@ -144,19 +136,10 @@ static int products(const ls_graph *graph, const ls_node *node, int64_t rows, bo
     return inputs_too ? 6 : 5;
 }
 
-static const char *const *needs(const ls_node *node)
-{
-    static const char *const entries[] = {"lstm_forward", "lstm_backward", NULL};
-    (void)node;
-    return entries;
-}
-
 const ls_layer ls_layer_lstm = {
     .name = "lstm",
     .help = "long short-term memory over a sequence: the last state, or all",
-    .role = LS_LAYER_COMPUTE,
     .inputs = 1,
-    .needs = needs,
     .infer = infer,
     .kept_bytes = kept_bytes,
     .forward = forward,

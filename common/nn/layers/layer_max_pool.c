@@ -47,42 +47,27 @@ static ls_status forward(const ls_layer_site *site, ls_op_list *ops)
                                      .x = site->input[0],
                                      .y = site->output,
                                      .place = site->kept};
-    ls_op *op;
     LS_TRY(windows_of(site->graph, site->node, &args.window));
-    LS_TRY(site->kernels->table->max_pool_forward(site->kernels, &args, &op));
-    return ls_op_list_add(ops, op);
+    return ls_layer_put_max_pool_forward(site, &args, ops);
 }
 
 static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
 {
-    if (!site->input_gradient[0])
-        return LS_OK;
     ls_max_pool_backward_args args = {.rows = site->rows,
                                       .channels = channels_of(site->graph, site->node),
                                       .dy = site->output_gradient,
                                       .place = site->kept,
                                       .relu_output = site->input_relu ? site->output : NULL,
                                       .dx = site->input_gradient[0]};
-    ls_op *op;
     LS_TRY(windows_of(site->graph, site->node, &args.window));
-    LS_TRY(site->kernels->table->max_pool_backward(site->kernels, &args, &op));
-    return ls_op_list_add(ops, op);
-}
-
-static const char *const *needs(const ls_node *node)
-{
-    static const char *const entries[] = {"max_pool_forward", "max_pool_backward", NULL};
-    (void)node;
-    return entries;
+    return ls_layer_put_max_pool_backward(site, &args, ops);
 }
 
 const ls_layer ls_layer_max_pool = {
     .name = "max_pool",
     .help = "the largest of each window of an image, any stride, valid or SAME",
-    .role = LS_LAYER_COMPUTE,
     .inputs = 1,
     .fuses_relu_mask = true,
-    .needs = needs,
     .infer = infer,
     .kept_bytes = kept_bytes,
     .forward = forward,
@@ -92,10 +77,8 @@ const ls_layer ls_layer_max_pool = {
 const ls_layer ls_layer_global_max_pool = {
     .name = "global_max_pool",
     .help = "the largest of an image, for each channel",
-    .role = LS_LAYER_COMPUTE,
     .inputs = 1,
     .fuses_relu_mask = true,
-    .needs = needs,
     .infer = infer,
     .kept_bytes = kept_bytes,
     .forward = forward,

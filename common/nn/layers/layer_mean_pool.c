@@ -23,38 +23,23 @@ static ls_status forward(const ls_layer_site *site, ls_op_list *ops)
                                             .channels = site->node->shape.size[0],
                                             .x = site->input[0],
                                             .y = site->output};
-    ls_op *op;
-    LS_TRY(site->kernels->table->mean_pool_forward(site->kernels, &args, &op));
-    return ls_op_list_add(ops, op);
+    return ls_layer_put_mean_pool_forward(site, &args, ops);
 }
 
 static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
 {
-    if (!site->input_gradient[0])
-        return LS_OK;
     const ls_mean_pool_backward_args args = {.rows = site->rows,
                                              .pixels = pixels_of(site),
                                              .channels = site->node->shape.size[0],
                                              .dy = site->output_gradient,
                                              .dx = site->input_gradient[0]};
-    ls_op *op;
-    LS_TRY(site->kernels->table->mean_pool_backward(site->kernels, &args, &op));
-    return ls_op_list_add(ops, op);
-}
-
-static const char *const *needs(const ls_node *node)
-{
-    static const char *const entries[] = {"mean_pool_forward", "mean_pool_backward", NULL};
-    (void)node;
-    return entries;
+    return ls_layer_put_mean_pool_backward(site, &args, ops);
 }
 
 const ls_layer ls_layer_global_mean_pool = {
     .name = "global_mean_pool",
     .help = "the mean of each channel over all pixels",
-    .role = LS_LAYER_COMPUTE,
     .inputs = 1,
-    .needs = needs,
     .infer = infer,
     .forward = forward,
     .backward = backward,

@@ -13,9 +13,7 @@ static ls_status infer(ls_graph *graph, ls_node *node)
 static ls_status forward(const ls_layer_site *site, ls_op_list *ops)
 {
     const ls_polynomial_args args = {.rows = site->rows, .x = site->input[0], .y = site->output};
-    ls_op *op;
-    LS_TRY(site->kernels->table->polynomial(site->kernels, &args, &op));
-    return ls_op_list_add(ops, op);
+    return ls_layer_put_polynomial(site, &args, ops);
 }
 
 static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
@@ -29,7 +27,6 @@ static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
 const ls_layer ls_layer_polynomial = {
     .name = "polynomial",
     .help = "features (x^2, x, 1) of one number",
-    .role = LS_LAYER_COMPUTE,
     .inputs = 1,
     .infer = infer,
     .forward = forward,

@@ -20,28 +20,21 @@ static ls_status forward(const ls_layer_site *site, ls_op_list *ops)
 {
     const ls_relu_forward_args args = {
         .count = elements(site), .x = site->input[0], .y = site->output};
-    ls_op *op;
-    LS_TRY(site->kernels->table->relu_forward(site->kernels, &args, &op));
-    return ls_op_list_add(ops, op);
+    return ls_layer_put_relu_forward(site, &args, ops);
 }
 
 static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
 {
-    if (!site->input_gradient[0])
-        return LS_OK;
     const ls_relu_backward_args args = {.count = elements(site),
                                         .y = site->output,
                                         .dy = site->output_gradient,
                                         .dx = site->input_gradient[0]};
-    ls_op *op;
-    LS_TRY(site->kernels->table->relu_backward(site->kernels, &args, &op));
-    return ls_op_list_add(ops, op);
+    return ls_layer_put_relu_backward(site, &args, ops);
 }
 
 const ls_layer ls_layer_relu = {
     .name = "relu",
     .help = "rectified linear unit: y = max(x, 0)",
-    .role = LS_LAYER_COMPUTE,
     .inputs = 1,
     .infer = infer,
     .forward = forward,

@@ -33,35 +33,20 @@ static ls_status forward(const ls_layer_site *site, ls_op_list *ops)
 {
     const ls_shortcut_forward_args args = {
         .shape = shape_of(site), .x = site->input[0], .y = site->output};
-    ls_op *op;
-    LS_TRY(site->kernels->table->shortcut_forward(site->kernels, &args, &op));
-    return ls_op_list_add(ops, op);
+    return ls_layer_put_shortcut_forward(site, &args, ops);
 }
 
 static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
 {
-    if (!site->input_gradient[0])
-        return LS_OK;
     const ls_shortcut_backward_args args = {
         .shape = shape_of(site), .dy = site->output_gradient, .dx = site->input_gradient[0]};
-    ls_op *op;
-    LS_TRY(site->kernels->table->shortcut_backward(site->kernels, &args, &op));
-    return ls_op_list_add(ops, op);
-}
-
-static const char *const *needs(const ls_node *node)
-{
-    static const char *const entries[] = {"shortcut_forward", "shortcut_backward", NULL};
-    (void)node;
-    return entries;
+    return ls_layer_put_shortcut_backward(site, &args, ops);
 }
 
 const ls_layer ls_layer_shortcut = {
     .name = "shortcut",
     .help = "every stride-th pixel of an image, and zeros for more channels",
-    .role = LS_LAYER_COMPUTE,
     .inputs = 1,
-    .needs = needs,
     .infer = infer,
     .forward = forward,
     .backward = backward,

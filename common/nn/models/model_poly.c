@@ -5,23 +5,13 @@
  */
 #include "common/nn/models.h"
 
-#include <stdio.h>
-
-static ls_status build(const char *sizes, ls_model *model)
-{
-    if (sizes)
-        return ls_fail(LS_CODE_USAGE, "model", "poly", "has no sizes; give the name alone");
-    snprintf(model->name, sizeof model->name, "poly");
-    model->need = (ls_data_need){
-        .inputs = 1, .rank = {1}, .shape = {{1}}, .classes = 0, .synthetic = "polynomial"};
-    const ls_layer_options input = {.shape = {.rank = 1, .size = {1}}};
-    const ls_layer_options dense = {.units = 1, .no_bias = true};
-    int node;
-    LS_TRY(ls_graph_add(model->graph, "input", NULL, -1, &input, &node));
-    LS_TRY(ls_graph_add(model->graph, "polynomial", (int[]){node, -1}, -1, NULL, &node));
-    LS_TRY(ls_graph_add(model->graph, "dense", (int[]){node, -1}, -1, &dense, &node));
-    return ls_graph_add(model->graph, "squared_error", (int[]){node, -1}, -1, NULL, &node);
-}
+static const ls_model_step chain[] = {
+    LS_STEP("input", .shape = {.rank = 1, .size = {1}}),
+    LS_STEP("polynomial"),
+    LS_STEP("dense", .units = 1, .no_bias = true),
+    LS_STEP("squared_error"),
+    {.layer = NULL},
+};
 
 const ls_model_kind ls_model_poly = {
     .name = "poly",
@@ -30,5 +20,6 @@ const ls_model_kind ls_model_poly = {
     .default_optimizer = "adam",
     .default_rate = 0.1,
     .default_batch = 100,
-    .build = build,
+    .chain = chain,
+    .need = {.inputs = 1, .rank = {1}, .shape = {{1}}, .synthetic = "polynomial"},
 };

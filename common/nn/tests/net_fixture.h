@@ -137,6 +137,25 @@ static inline void check_gradients(fixture *f)
     free(gradients);
 }
 
+static inline int add_with(fixture *f, const char *layer, int input,
+                           const ls_layer_options *options)
+{
+    int node;
+    must(ls_graph_add(f->graph, layer, (int[]){input, -1}, -1, options, &node));
+    return node;
+}
+
+static inline void refused(fixture *f, const char *layer, const int *inputs, int shares,
+                           const ls_layer_options *options, const char *says)
+{
+    int node;
+    ls_status status = ls_graph_add(f->graph, layer, inputs, shares, options, &node);
+    assert_int_equal(ls_status_code(status), LS_CODE_USAGE);
+    if (!strstr(ls_status_text(status), says))
+        fail_msg("\"%s\" does not say \"%s\"", ls_status_text(status), says);
+    ls_status_free(status);
+}
+
 static inline int add(fixture *f, const char *layer, int input, int shares, int64_t units)
 {
     const ls_layer_options options = {.units = units};
@@ -158,6 +177,15 @@ static inline void fill_labels(fixture *f, int classes)
     int32_t *labels = ls_net_target(f->net);
     for (int i = 0; i < ROWS; i++)
         labels[i] = (i * 3 + 1) % classes;
+}
+
+/* The gradients of a net that ends in classes, for inputs so wide. */
+static inline void check_classes(fixture *f, int64_t width, int classes)
+{
+    open_net(f, ROWS);
+    fill_inputs(f, width);
+    fill_labels(f, classes);
+    check_gradients(f);
 }
 
 static inline void fill_targets(fixture *f, int64_t width)

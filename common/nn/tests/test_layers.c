@@ -13,13 +13,6 @@ static int add_image(fixture *f, int64_t height, int64_t width, int64_t channels
     return node;
 }
 
-static int add_with(fixture *f, const char *layer, int input, const ls_layer_options *options)
-{
-    int node;
-    must(ls_graph_add(f->graph, layer, (int[]){input, -1}, -1, options, &node));
-    return node;
-}
-
 /* Activations and kept memory: what is in use is what the formula says. */
 static void check_memory(fixture *f)
 {
@@ -40,10 +33,7 @@ static void conv_global_max(void **state)
         add(&f, "softmax_cross_entropy", add(&f, "dense", hidden, -1, 3), -1, 0);
         assert_string_equal(f.graph->variables.items[0].name, "conv0.weight");
         assert_int_equal(f.graph->variables.items[0].count, 4 * 2 * 3 * 2);
-        open_net(&f, ROWS);
-        fill_inputs(&f, 6 * 5 * 2);
-        fill_labels(&f, 3);
-        check_gradients(&f);
+        check_classes(&f, 6 * 5 * 2, 3);
         check_memory(&f);
         close_all(&f);
     }
@@ -72,10 +62,7 @@ static void image_layers(void **state)
         node = add(&f, "channels_first", add_with(&f, "conv", node, &second), -1, 0);
         add(&f, "softmax_cross_entropy", add(&f, "dense", node, -1, 3), -1, 0);
         assert_string_equal(f.graph->variables.items[2].name, "conv1.weight");
-        open_net(&f, ROWS);
-        fill_inputs(&f, 2 * 9 * 8);
-        fill_labels(&f, 3);
-        check_gradients(&f);
+        check_classes(&f, 2 * 9 * 8, 3);
         check_memory(&f);
         close_all(&f);
     }
@@ -95,10 +82,7 @@ static void global_pools_agree(void **state)
             node = add(&f, "global_max_pool", node, -1, 0);
         assert_int_equal(f.graph->nodes[node].shape.size[0], 4);
         add(&f, "softmax_cross_entropy", add(&f, "dense", node, -1, 3), -1, 0);
-        open_net(&f, ROWS);
-        fill_inputs(&f, 30);
-        fill_labels(&f, 3);
-        check_gradients(&f);
+        check_classes(&f, 30, 3);
         check_memory(&f);
         must(ls_net_forward(f.net, f.queue));
         must(ls_net_backward(f.net, f.queue));
@@ -157,10 +141,7 @@ static void lstm_stack(void **state)
     node = add_with(&f, "lstm", node, &last);
     assert_string_equal(f.graph->variables.items[4].name, "lstm1.weight_hh");
     add(&f, "logistic_loss", add(&f, "dense", node, -1, 1), -1, 0);
-    open_net(&f, ROWS);
-    fill_inputs(&f, 30);
-    fill_labels(&f, 2);
-    check_gradients(&f);
+    check_classes(&f, 30, 2);
     check_memory(&f);
     close_all(&f);
 }
@@ -240,42 +221,31 @@ static void kept_is_listed(void **state)
     close_all(&f);
 }
 
-static void refused(fixture *f, const char *layer, int input, const ls_layer_options *options,
-                    const char *says)
-{
-    int node;
-    ls_status status = ls_graph_add(f->graph, layer, (int[]){input, -1}, -1, options, &node);
-    assert_int_equal(ls_status_code(status), LS_CODE_USAGE);
-    if (!strstr(ls_status_text(status), says))
-        fail_msg("\"%s\" does not say \"%s\"", ls_status_text(status), says);
-    ls_status_free(status);
-}
-
 static void refused_layers(void **state)
 {
     fixture f;
     (void)state;
     open_device(&f);
     int image = add_image(&f, 4, 4, 1), flat = add_input(&f, 4);
-    refused(&f, "conv", image, &(ls_layer_options){.units = 2}, "needs a window");
-    refused(&f, "conv", image, &(ls_layer_options){.window = {3, 3, 1, false}}, "one unit");
-    refused(&f, "conv", flat, &(ls_layer_options){.units = 2, .window = {3, 3, 1, false}},
+    refused(&f, "conv", (int[]){image, -1}, -1, &(ls_layer_options){.units = 2}, "needs a window");
+    refused(&f, "conv", (int[]){image, -1}, -1, &(ls_layer_options){.window = {3, 3, 1, false}},
+            "one unit");
+    refused(&f, "conv", (int[]){flat, -1}, -1,
+            &(ls_layer_options){.units = 2, .window = {3, 3, 1, false}}, "takes an image");
+    refused(&f, "conv", (int[]){image, -1}, -1,
+            &(ls_layer_options){.units = 2, .window = {5, 3, 1, false}}, "larger than the image");
+    refused(&f, "lrn", (int[]){flat, -1}, -1, &(ls_layer_options){.radius = 4, .alpha = 1},
             "takes an image");
-    refused(&f, "conv", image, &(ls_layer_options){.units = 2, .window = {5, 3, 1, false}},
-            "larger than the image");
-    refused(&f, "lrn", flat, &(ls_layer_options){.radius = 4, .alpha = 1}, "takes an image");
-    refused(&f, "lrn", image, &(ls_layer_options){.alpha = 1}, "radius");
-    refused(&f, "max_pool", image, &(ls_layer_options){.window = {5, 5, 1, false}}, "larger");
-    refused(&f, "global_max_pool", flat, NULL, "takes an image");
-    refused(&f, "channels_first", flat, NULL, "three axes");
-    refused(&f, "lstm", flat, &(ls_layer_options){.units = 2}, "takes a sequence");
-    refused(&f, "lstm", add_sequence(&f, 0, 3, 4), &(ls_layer_options){0}, "units");
-    refused(&f, "logistic_loss", flat, NULL, "takes one output");
-    f.kernels->table->close(f.kernels);
-    ls_queue_close(f.queue);
-    ls_device_close(f.device);
-    ls_graph_close(f.graph);
-    ls_machine_close(f.machine);
+    refused(&f, "lrn", (int[]){image, -1}, -1, &(ls_layer_options){.alpha = 1}, "radius");
+    refused(&f, "max_pool", (int[]){image, -1}, -1, &(ls_layer_options){.window = {5, 5, 1, false}},
+            "larger");
+    refused(&f, "global_max_pool", (int[]){flat, -1}, -1, NULL, "takes an image");
+    refused(&f, "channels_first", (int[]){flat, -1}, -1, NULL, "three axes");
+    refused(&f, "lstm", (int[]){flat, -1}, -1, &(ls_layer_options){.units = 2}, "takes a sequence");
+    refused(&f, "lstm", (int[]){add_sequence(&f, 0, 3, 4), -1}, -1, &(ls_layer_options){0},
+            "units");
+    refused(&f, "logistic_loss", (int[]){flat, -1}, -1, NULL, "takes one output");
+    close_all(&f);
 }
 
 int main(void)

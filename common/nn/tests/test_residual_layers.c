@@ -15,13 +15,6 @@ static int add_image(fixture *f)
     return node;
 }
 
-static int add_with(fixture *f, const char *layer, int input, const ls_layer_options *options)
-{
-    int node;
-    must(ls_graph_add(f->graph, layer, (int[]){input, -1}, -1, options, &node));
-    return node;
-}
-
 static int add_bn(fixture *f, int input, int shortcut)
 {
     int node;
@@ -58,10 +51,7 @@ static void blocks(void **state)
         open_device(&f);
         build_block(&f, way);
         assert_string_equal(f.graph->variables.items[6].name, "bn1.weight");
-        open_net(&f, ROWS);
-        fill_inputs(&f, IMAGE);
-        fill_labels(&f, 3);
-        check_gradients(&f);
+        check_classes(&f, IMAGE, 3);
         assert_int_equal(ls_device_ledger(f.device).in_use[LS_MEMORY_ACTIVATIONS],
                          ls_net_activation_bytes(f.graph, sizeof(double), ROWS));
         close_all(&f);
@@ -111,10 +101,7 @@ static void identity_shortcut(void **state)
     }
     node = add(&f, "global_mean_pool", node, -1, 0);
     add(&f, "softmax_cross_entropy", add(&f, "dense", node, -1, 3), -1, 0);
-    open_net(&f, ROWS);
-    fill_inputs(&f, IMAGE);
-    fill_labels(&f, 3);
-    check_gradients(&f);
+    check_classes(&f, IMAGE, 3);
     close_all(&f);
 }
 
@@ -161,17 +148,6 @@ static void statistics(void **state)
     close_all(&f);
 }
 
-static void refused(fixture *f, const char *layer, const int *inputs, int shares,
-                    const ls_layer_options *options, const char *says)
-{
-    int node;
-    ls_status status = ls_graph_add(f->graph, layer, inputs, shares, options, &node);
-    assert_int_equal(ls_status_code(status), LS_CODE_USAGE);
-    if (!strstr(ls_status_text(status), says))
-        fail_msg("\"%s\" does not say \"%s\"", ls_status_text(status), says);
-    ls_status_free(status);
-}
-
 static void refused_layers(void **state)
 {
     fixture f;
@@ -191,11 +167,7 @@ static void refused_layers(void **state)
     refused(&f, "conv", (int[]){image, -1}, -1,
             &(ls_layer_options){.units = 3, .window = {2, 3, 1, true}, .centred = true},
             "odd windows");
-    f.kernels->table->close(f.kernels);
-    ls_queue_close(f.queue);
-    ls_device_close(f.device);
-    ls_graph_close(f.graph);
-    ls_machine_close(f.machine);
+    close_all(&f);
 }
 
 int main(void)

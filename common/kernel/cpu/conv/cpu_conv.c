@@ -248,12 +248,20 @@ static ls_status run_conv(ls_op *op, ls_queue *queue)
     return c->reorder.primitive && back ? ls_dnnl_call_run(&c->reorder, "reorder") : LS_OK;
 }
 
-/* Without rows: no gradient. */
+/* Without rows or positions: no gradient. */
+static bool is_empty(const ls_conv_shape *s)
+{
+    return !s->rows || !s->window.out_height || !s->window.out_width;
+}
+
 static ls_status run_empty(ls_op *op, ls_queue *queue)
 {
     (void)queue;
     const conv_op *c = (const conv_op *)op;
     const ls_conv_shape *s = &c->shape;
+    if (c->direction == TO_DATA)
+        c->loops->fill(c->tensors[DATA], 0,
+                       s->rows * s->window.in_height * s->window.in_width * s->channels);
     if (c->direction != TO_WEIGHTS)
         return LS_OK;
     c->loops->fill(c->tensors[WEIGHTS], 0,
@@ -288,7 +296,7 @@ static ls_status open_parts(conv_op *c)
 }
 
 /* `like` has what differs between the directions. */
-static ls_status make(ls_kernels *kernels, const conv_op *like, const ls_work *work, ls_op **out)
+static ls_status make(ls_kernels *kernels, const conv_op *like, ls_op **out)
 {
     const cpu_kernels *cpu = (const cpu_kernels *)kernels;
     conv_op *c = malloc(sizeof *c);
@@ -297,13 +305,11 @@ static ls_status make(ls_kernels *kernels, const conv_op *like, const ls_work *w
     *c = *like;
     c->device = kernels->device;
     c->loops = cpu->loops;
-    c->op.run = c->shape.rows ? run_conv : run_empty;
+    c->op.run = is_empty(&c->shape) ? run_empty : run_conv;
     c->op.destroy = destroy;
-    c->op.flops = work->flops;
-    c->op.bytes = work->bytes;
     c->conv = (ls_dnnl_call){.device = c->device, .engine = cpu->engine};
     c->reorder = c->conv;
-    ls_status status = c->shape.rows ? open_parts(c) : LS_OK;
+    ls_status status = is_empty(&c->shape) ? LS_OK : open_parts(c);
     if (status) {
         destroy(&c->op);
         return status;
@@ -323,38 +329,38 @@ ls_status ls_cpu_conv_forward(ls_kernels *kernels, const ls_conv_forward_args *a
                               const ls_work *work, ls_op **out)
 {
     if (ls_cpu_winograd((const cpu_kernels *)kernels, &a->shape))
-        return ls_cpu_winograd_forward((const cpu_kernels *)kernels, a, work, out);
+        return ls_cpu_winograd_forward(kernels, a, work, out);
     const conv_op like = {
         .op.name = "conv_forward.primitive",
         .direction = FORWARD,
         .shape = a->shape,
         .relu = a->activation == LS_ACTIVATION_RELU,
         .tensors = {writable(a->x), writable(a->weight), writable(a->bias), a->y}};
-    return make(kernels, &like, work, out);
+    return make(kernels, &like, out);
 }
 
 ls_status ls_cpu_conv_backward_weights(ls_kernels *kernels, const ls_conv_backward_weights_args *a,
                                        const ls_work *work, ls_op **out)
 {
     if (ls_cpu_conv_few((const cpu_kernels *)kernels, &a->shape))
-        return ls_cpu_conv_few_weights((const cpu_kernels *)kernels, a, work, out);
+        return ls_cpu_conv_few_weights(kernels, a, work, out);
     if (ls_cpu_winograd_shared((const cpu_kernels *)kernels, &a->shape))
-        return ls_cpu_winograd_weights((const cpu_kernels *)kernels, a, work, out);
+        return ls_cpu_winograd_weights(kernels, a, work, out);
     const conv_op like = {.op.name = "conv_backward_weights.primitive",
                           .direction = TO_WEIGHTS,
                           .shape = a->shape,
                           .tensors = {writable(a->x), a->dweight, a->dbias, writable(a->dy)}};
-    return make(kernels, &like, work, out);
+    return make(kernels, &like, out);
 }
 
 ls_status ls_cpu_conv_backward_data(ls_kernels *kernels, const ls_conv_backward_data_args *a,
                                     const ls_work *work, ls_op **out)
 {
     if (ls_cpu_winograd((const cpu_kernels *)kernels, &a->shape))
-        return ls_cpu_winograd_data((const cpu_kernels *)kernels, a, work, out);
+        return ls_cpu_winograd_data(kernels, a, work, out);
     const conv_op like = {.op.name = "conv_backward_data.primitive",
                           .direction = TO_DATA,
                           .shape = a->shape,
                           .tensors = {a->dx, writable(a->weight), NULL, writable(a->dy)}};
-    return make(kernels, &like, work, out);
+    return make(kernels, &like, out);
 }

@@ -6,99 +6,50 @@
  * 14, a product of windows written out 6.4 without their writing.) Units are split over the
  * device's threads, which changes no bit.
  */
-#include "common/device/cpu/team.h"
 #include "common/kernel/cpu/cpu_kernels.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-typedef struct few_op {
-    ls_op op;
-    const ls_vector_loops *loops;
-    ls_device *device;
-    int threads;
-    ls_vector_conv_few loop;
-    float *scratch; /* sums, then an image for each thread */
-    size_t image;   /* elements of one */
-} few_op;
 
 bool ls_cpu_conv_few(const cpu_kernels *cpu, const ls_conv_shape *s)
 {
     const int64_t run = s->window.width * s->channels;
-    return s->rows > 0 && s->outputs % 16 == 0 && (run == 9 || run == LS_VECTOR_FEW) &&
-           !strcmp(cpu->loops->isa, "avx512");
+    return s->rows && s->window.out_height && s->window.out_width && s->outputs % 16 == 0 &&
+           (run == 9 || run == LS_VECTOR_FEW) && !strcmp(cpu->loops->isa, "avx512");
 }
 
-static int64_t units(const ls_conv_shape *s)
+static void weights_part(const cpu_part *p)
 {
-    return s->window.height * (s->outputs / 16);
+    ls_vector_conv_few loop = *(const ls_vector_conv_few *)p->arguments;
+    loop.image = p->own;
+    p->loops->conv_few_weights(&loop, p->first, p->last);
 }
 
-static void weights_part(void *context, int part, int parts)
+static ls_status set_sums(cpu_op *op)
 {
-    const few_op *f = context;
-    int64_t first, last;
-    ls_vector_conv_few loop = f->loop;
-    loop.image += (size_t)part * f->image;
-    ls_cpu_share(units(&loop.arguments.shape), part, parts, &first, &last);
-    f->loops->conv_few_weights(&loop, first, last);
-}
-
-static ls_status run_weights(ls_op *op, ls_queue *queue)
-{
-    (void)queue;
-    few_op *f = (few_op *)op;
-    ls_team_run(f->threads, weights_part, f);
+    ((ls_vector_conv_few *)(void *)op->arguments)->sums = op->memory;
     return LS_OK;
 }
 
-static void destroy(ls_op *op)
-{
-    few_op *f = (few_op *)op;
-    ls_device_release(f->device, f->scratch);
-    free(f);
-}
-
-static ls_status prepare(few_op *f)
-{
-    const ls_conv_shape *s = &f->loop.arguments.shape;
-    const ls_window *w = &s->window;
-    void *scratch;
-    f->loop.height = (w->out_height - 1) * w->stride_y + w->height;
-    f->loop.width = (w->out_width - 1) * w->stride_x + w->width;
-    f->image = (size_t)(f->loop.height * f->loop.width * s->channels);
-    const size_t sums = (size_t)(units(s) * (w->width * s->channels + 1) * 16);
-    const size_t elements = sums + (size_t)f->threads * f->image;
-    LS_TRY(ls_device_allocate(f->device, LS_MEMORY_WORKSPACE, elements * sizeof(float), &scratch));
-    f->scratch = scratch;
-    f->op.workspace = elements * sizeof(float);
-    f->op.reorders = 1; /* images, with their padding */
-    f->op.reordered_bytes = (size_t)f->threads * (size_t)s->rows * f->image * sizeof(float);
-    f->loop.sums = f->scratch;
-    f->loop.image = f->scratch + sums;
-    return LS_OK;
-}
-
-ls_status ls_cpu_conv_few_weights(const cpu_kernels *cpu, const ls_conv_backward_weights_args *a,
+ls_status ls_cpu_conv_few_weights(ls_kernels *kernels, const ls_conv_backward_weights_args *a,
                                   const ls_work *work, ls_op **out)
 {
-    few_op *f = malloc(sizeof *f);
-    if (!f)
-        return ls_fail_memory("conv_backward_weights", sizeof *f);
-    *f = (few_op){.op = {.name = "conv_backward_weights.loop",
-                         .run = run_weights,
-                         .destroy = destroy,
-                         .flops = work->flops,
-                         .bytes = work->bytes},
-                  .loops = cpu->loops,
-                  .device = cpu->base.device,
-                  .threads = ls_cpu_threads_for(cpu, (int64_t)work->flops / 16),
-                  .loop = {.arguments = *a}};
-    ls_status status = prepare(f);
-    if (status) {
-        free(f);
-        return status;
-    }
-    *out = &f->op;
-    return LS_OK;
+    const ls_conv_shape *s = &a->shape;
+    const ls_window *w = &s->window;
+    const ls_vector_conv_few loop = {.arguments = *a,
+                                     .height = (w->out_height - 1) * w->stride_y + w->height,
+                                     .width = (w->out_width - 1) * w->stride_x + w->width};
+    const int64_t units = w->height * (s->outputs / 16);
+    const size_t image = (size_t)(loop.height * loop.width * s->channels) * sizeof(float);
+    const int threads = ls_cpu_threads_for((const cpu_kernels *)kernels, (int64_t)work->flops / 16);
+    const cpu_op like = {.op = {.name = "conv_backward_weights.loop",
+                                .reorders = 1, /* images, with their padding */
+                                .reordered_bytes = (size_t)threads * (size_t)s->rows * image},
+                         .threads = threads,
+                         .once = set_sums,
+                         .part = weights_part,
+                         .shared = units,
+                         .memory_bytes =
+                             (size_t)(units * (w->width * s->channels + 1) * 16) * sizeof(float),
+                         .own_bytes = image};
+    return ls_cpu_op_open(kernels, &like, &loop, sizeof loop, work, out);
 }

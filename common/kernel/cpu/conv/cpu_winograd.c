@@ -10,22 +10,11 @@
  * and of more than 128 channels, whose tiles leave the cache.
  */
 #include "common/base/hooks.h"
-#include "common/device/cpu/team.h"
 #include "common/kernel/cpu/cpu_kernels.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { POINTS = LS_WINOGRAD_AXIS * LS_WINOGRAD_AXIS, MOST_CHANNELS = 128 };
-
-typedef struct winograd_op {
-    ls_op op;
-    const ls_vector_loops *loops;
-    ls_device *device;
-    int threads;
-    ls_vector_winograd loop;
-    float *scratch; /* packed weights or sums, then tiles in and out for each thread */
-} winograd_op;
 
 bool ls_cpu_winograd(const cpu_kernels *cpu, const ls_conv_shape *s)
 {
@@ -45,136 +34,90 @@ bool ls_cpu_winograd_shared(const cpu_kernels *cpu, const ls_conv_shape *s)
     return ls_cpu_winograd(cpu, s) && s->channels / 16 >= cpu->threads;
 }
 
-static ls_vector_winograd of_thread(const winograd_op *w, int part)
+/* With the thread's tiles: in, then out. */
+static ls_vector_winograd of_thread(const cpu_part *p)
 {
-    const int64_t in = POINTS * w->loop.shape.channels * LS_WINOGRAD_TILES;
-    const int64_t out = POINTS * w->loop.shape.outputs * LS_WINOGRAD_TILES;
-    ls_vector_winograd loop = w->loop;
-    loop.in += part * (in + out);
-    loop.out = loop.in + in;
+    ls_vector_winograd loop = *(const ls_vector_winograd *)p->arguments;
+    loop.in = p->own;
+    loop.out = loop.in + POINTS * loop.shape.channels * LS_WINOGRAD_TILES;
     return loop;
 }
 
-static void pack_part(void *context, int part, int parts)
+static void pack_part(const cpu_part *p)
 {
-    const winograd_op *w = context;
-    int64_t first, last;
-    ls_cpu_share(w->loop.shape.channels / 16, part, parts, &first, &last);
-    w->loops->winograd_pack(&w->loop, first, last);
+    p->loops->winograd_pack(p->arguments, p->first, p->last);
 }
 
-static void forward_part(void *context, int part, int parts)
+static void forward_part(const cpu_part *p)
 {
-    const winograd_op *w = context;
-    const ls_vector_winograd loop = of_thread(w, part);
+    const ls_vector_winograd loop = of_thread(p);
     const int64_t tiles = ls_vector_winograd_tiles(&loop.shape);
-    int64_t first, last;
-    ls_cpu_share((tiles + LS_WINOGRAD_TILES - 1) / LS_WINOGRAD_TILES, part, parts, &first, &last);
-    first *= LS_WINOGRAD_TILES;
-    last *= LS_WINOGRAD_TILES;
-    w->loops->winograd_forward(&loop, first, last < tiles ? last : tiles);
+    const int64_t last = p->last * LS_WINOGRAD_TILES;
+    p->loops->winograd_forward(&loop, p->first * LS_WINOGRAD_TILES, last < tiles ? last : tiles);
 }
 
-static ls_status run_forward(ls_op *op, ls_queue *queue)
+static void weights_part(const cpu_part *p)
 {
-    (void)queue;
-    winograd_op *w = (winograd_op *)op;
-    ls_team_run(w->threads, pack_part, w);
-    ls_team_run(w->threads, forward_part, w);
+    const ls_vector_winograd loop = of_thread(p);
+    p->loops->winograd_weights(&loop, p->first, p->last);
+}
+
+/* The memory of all is that of packed weights, or of the sums for their gradient. */
+static ls_status begin(cpu_op *op)
+{
+    ls_vector_winograd *loop = (void *)op->arguments;
+    loop->packed = op->memory;
+    if (!loop->dweight)
+        ls_cpu_op_share(op, loop->shape.channels / 16, pack_part);
     return LS_OK;
 }
 
-static void weights_part(void *context, int part, int parts)
+static ls_status make(ls_kernels *kernels, const char *name, const ls_vector_winograd *loop,
+                      const ls_work *work, ls_op **out)
 {
-    const winograd_op *w = context;
-    const ls_vector_winograd loop = of_thread(w, part);
-    int64_t first, last;
-    ls_cpu_share(loop.shape.channels / 16, part, parts, &first, &last);
-    w->loops->winograd_weights(&loop, first, last);
+    const ls_conv_shape *s = &loop->shape;
+    const bool back = loop->dweight != NULL;
+    const int64_t tiles = ls_vector_winograd_tiles(s);
+    const size_t in = (size_t)(POINTS * s->channels) * sizeof(float);
+    const size_t result = (size_t)(POINTS * s->outputs) * sizeof(float);
+    const size_t packed = in * (size_t)s->outputs;
+    const int threads = ls_cpu_threads_for((const cpu_kernels *)kernels, (int64_t)work->flops / 16);
+    const cpu_op like = {
+        .op = {.name = name,
+               .reorders = 2, /* weights, or their gradient; images, or these and gradients */
+               .reordered_bytes =
+                   packed + (size_t)tiles * (back ? in + (size_t)threads * result : in)},
+        .threads = threads,
+        .once = begin,
+        .part = back ? weights_part : forward_part,
+        .shared = back ? s->channels / 16 : (tiles + LS_WINOGRAD_TILES - 1) / LS_WINOGRAD_TILES,
+        .memory_bytes = packed,
+        .own_bytes = (in + result) * LS_WINOGRAD_TILES};
+    return ls_cpu_op_open(kernels, &like, loop, sizeof *loop, work, out);
 }
 
-static ls_status run_weights(ls_op *op, ls_queue *queue)
-{
-    (void)queue;
-    winograd_op *w = (winograd_op *)op;
-    ls_team_run(w->threads, weights_part, w);
-    return LS_OK;
-}
-
-static void destroy(ls_op *op)
-{
-    winograd_op *w = (winograd_op *)op;
-    ls_device_release(w->device, w->scratch);
-    free(w);
-}
-
-static ls_status prepare(winograd_op *w)
-{
-    const ls_conv_shape *s = &w->loop.shape;
-    const size_t packed = (size_t)(POINTS * s->channels * s->outputs);
-    const size_t in = (size_t)(POINTS * s->channels), out = (size_t)(POINTS * s->outputs);
-    const size_t elements = packed + (size_t)w->threads * (in + out) * LS_WINOGRAD_TILES;
-    const size_t tiles = (size_t)ls_vector_winograd_tiles(s);
-    void *scratch;
-    LS_TRY(ls_device_allocate(w->device, LS_MEMORY_WORKSPACE, elements * sizeof(float), &scratch));
-    w->scratch = scratch;
-    w->loop.packed = w->scratch;
-    w->loop.in = w->scratch + packed;
-    w->op.workspace = elements * sizeof(float);
-    w->op.reorders = 2; /* weights, or their gradient; images, or images and gradients, to tiles */
-    w->op.reordered_bytes =
-        (packed + tiles * (w->loop.dweight ? in + (size_t)w->threads * out : in)) * sizeof(float);
-    return LS_OK;
-}
-
-/* `like` has what differs between the directions. */
-static ls_status make(const cpu_kernels *cpu, const winograd_op *like, const ls_work *work,
-                      ls_op **out)
-{
-    winograd_op *w = malloc(sizeof *w);
-    if (!w)
-        return ls_fail_memory(like->op.name, sizeof *w);
-    *w = *like;
-    w->op.destroy = destroy;
-    w->op.flops = work->flops;
-    w->op.bytes = work->bytes;
-    w->loops = cpu->loops;
-    w->device = cpu->base.device;
-    w->threads = ls_cpu_threads_for(cpu, (int64_t)work->flops / 16);
-    ls_status status = prepare(w);
-    if (status) {
-        free(w);
-        return status;
-    }
-    *out = &w->op;
-    return LS_OK;
-}
-
-ls_status ls_cpu_winograd_forward(const cpu_kernels *cpu, const ls_conv_forward_args *a,
+ls_status ls_cpu_winograd_forward(ls_kernels *kernels, const ls_conv_forward_args *a,
                                   const ls_work *work, ls_op **out)
 {
-    const winograd_op like = {.op = {.name = "conv_forward.winograd", .run = run_forward},
-                              .loop = {.shape = a->shape,
-                                       .relu = a->activation == LS_ACTIVATION_RELU,
-                                       .x = a->x,
-                                       .weight = a->weight,
-                                       .bias = a->bias,
-                                       .y = a->y}};
-    return make(cpu, &like, work, out);
+    const ls_vector_winograd loop = {.shape = a->shape,
+                                     .relu = a->activation == LS_ACTIVATION_RELU,
+                                     .x = a->x,
+                                     .weight = a->weight,
+                                     .bias = a->bias,
+                                     .y = a->y};
+    return make(kernels, "conv_forward.winograd", &loop, work, out);
 }
 
-ls_status ls_cpu_winograd_weights(const cpu_kernels *cpu, const ls_conv_backward_weights_args *a,
+ls_status ls_cpu_winograd_weights(ls_kernels *kernels, const ls_conv_backward_weights_args *a,
                                   const ls_work *work, ls_op **out)
 {
-    const winograd_op like = {
-        .op = {.name = "conv_backward_weights.winograd", .run = run_weights},
-        .loop = {
-            .shape = a->shape, .x = a->x, .dy = a->dy, .dweight = a->dweight, .dbias = a->dbias}};
-    return make(cpu, &like, work, out);
+    const ls_vector_winograd loop = {
+        .shape = a->shape, .x = a->x, .dy = a->dy, .dweight = a->dweight, .dbias = a->dbias};
+    return make(kernels, "conv_backward_weights.winograd", &loop, work, out);
 }
 
 /* dx is the convolution of dy with the weights turned, the padding what the other's leaves. */
-ls_status ls_cpu_winograd_data(const cpu_kernels *cpu, const ls_conv_backward_data_args *a,
+ls_status ls_cpu_winograd_data(ls_kernels *kernels, const ls_conv_backward_data_args *a,
                                const ls_work *work, ls_op **out)
 {
     const ls_window *w = &a->shape.window;
@@ -191,11 +134,10 @@ ls_status ls_cpu_winograd_data(const cpu_kernels *cpu, const ls_conv_backward_da
                                             .stride_x = 1,
                                             .top = w->height - 1 - w->top,
                                             .left = w->width - 1 - w->left}};
-    const winograd_op like = {.op = {.name = "conv_backward_data.winograd", .run = run_forward},
-                              .loop = {.shape = shape,
-                                       .turned = !LS_PLANTED(not_turned),
-                                       .x = a->dy,
-                                       .weight = a->weight,
-                                       .y = a->dx}};
-    return make(cpu, &like, work, out);
+    const ls_vector_winograd loop = {.shape = shape,
+                                     .turned = !LS_PLANTED(not_turned),
+                                     .x = a->dy,
+                                     .weight = a->weight,
+                                     .y = a->dx};
+    return make(kernels, "conv_backward_data.winograd", &loop, work, out);
 }

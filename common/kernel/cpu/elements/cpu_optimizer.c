@@ -1,87 +1,73 @@
 /* SPDX-License-Identifier: MIT */
 /* The optimizer of the cpu table: the scalars of the step once, in double, then one pass; ranges
  * one after the other, each thread those that its elements meet. */
-#include "common/device/cpu/team.h"
 #include "common/kernel/cpu/cpu_kernels.h"
 
-typedef struct optimizer_op {
-    const ls_vector_loops *loops;
-    int threads;
-    int64_t count;
+typedef struct optimizer_args {
     const ls_step_state *state;
     float *gradient; /* as the update's, to be written where it decays */
     ls_vector_update update;
     int64_t range_count; /* behind this; 0: all is trained */
-} optimizer_op;
+} optimizer_args;
 
 /* Elements [first, last) of a range. */
-static void part_of_range(const optimizer_op *o, const ls_update_range *range, int64_t first,
+static void part_of_range(const cpu_part *p, const ls_update_range *range, int64_t first,
                           int64_t last)
 {
+    const optimizer_args *o = p->arguments;
     float *weight = o->update.weight, *gradient = o->gradient;
     if (range->keep != 0) {
-        o->loops->moving_average(gradient + first, (float)(1 - range->keep), weight + first,
+        p->loops->moving_average(gradient + first, (float)(1 - range->keep), weight + first,
                                  last - first);
         return;
     }
     if (range->decay != 0)
-        o->loops->decay(weight + first, (float)range->decay, gradient + first, last - first);
-    o->loops->optimizer(&o->update, first, last);
+        p->loops->decay(weight + first, (float)range->decay, gradient + first, last - first);
+    p->loops->optimizer(&o->update, first, last);
 }
 
-static void part_of_ranges(const optimizer_op *o, int64_t first, int64_t last)
+static void part_of_step(const cpu_part *p)
 {
-    const ls_update_range *ranges = (const ls_update_range *)(o + 1);
+    const optimizer_args *o = p->arguments;
+    const ls_update_range *ranges = (const void *)(o + 1);
+    if (!o->range_count)
+        p->loops->optimizer(&o->update, p->first, p->last);
     for (int64_t r = 0; r < o->range_count; r++) {
         const int64_t begin = ranges[r].first, end = begin + ranges[r].count;
-        if (begin < last && end > first)
-            part_of_range(o, &ranges[r], begin > first ? begin : first, end < last ? end : last);
+        if (begin < p->last && end > p->first)
+            part_of_range(p, &ranges[r], begin > p->first ? begin : p->first,
+                          end < p->last ? end : p->last);
     }
 }
 
-static void part_of_step(void *context, int part, int parts)
+static ls_status set_scalars(cpu_op *op)
 {
-    const optimizer_op *o = context;
-    int64_t first, last;
-    ls_cpu_split(o->count, part, parts, &first, &last);
-    if (o->range_count)
-        part_of_ranges(o, first, last);
-    else
-        o->loops->optimizer(&o->update, first, last);
-}
-
-static ls_status run(ls_op *op, ls_queue *queue)
-{
-    (void)queue;
-    optimizer_op *o = ls_op_arguments(op);
+    optimizer_args *o = (void *)op->arguments;
     ls_update_scalars_set(&o->update.scalars, o->update.kind, o->state);
-    ls_team_run(o->threads, part_of_step, o);
     return LS_OK;
 }
 
-ls_status ls_cpu_optimizer(ls_kernels *kernels, const ls_optimizer_args *arguments,
-                           const ls_work *work, ls_op **out)
+ls_status ls_cpu_optimizer(ls_kernels *kernels, const ls_optimizer_args *a, const ls_work *work,
+                           ls_op **out)
 {
     static const char *const names[] = {[LS_OPTIMIZER_SGD] = "optimizer.sgd_loop",
                                         [LS_OPTIMIZER_MOMENTUM] = "optimizer.momentum_loop",
                                         [LS_OPTIMIZER_ADAM] = "optimizer.adam_loop",
                                         [LS_OPTIMIZER_RMSPROP] = "optimizer.rmsprop_loop"};
-    const cpu_kernels *cpu = (const cpu_kernels *)kernels;
-    const ls_optimizer_args *a = arguments;
-    const optimizer_op bound = {.loops = cpu->loops,
-                                .threads = ls_cpu_threads_for(cpu, a->count),
-                                .count = a->count,
-                                .state = a->state,
-                                .gradient = a->gradient,
-                                .range_count = a->range_count,
-                                .update = {.kind = a->kind,
-                                           .weight = a->weight,
-                                           .gradient = a->gradient,
-                                           .first = a->slot[0],
-                                           .second = a->slot[1],
-                                           .scalars = ls_update_scalars_make(a)}};
-    const ls_op like = {
-        .name = names[a->kind], .run = run, .flops = work->flops, .bytes = work->bytes};
-    return ls_op_bind_array(&like, &bound, sizeof bound, a->ranges,
-                            (size_t)a->range_count * sizeof *a->ranges, out);
+    const cpu_op like = {.op.name = names[a->kind],
+                         .once = set_scalars,
+                         .part = part_of_step,
+                         .shared = a->count,
+                         .elements = a->count,
+                         .in_blocks = true};
+    const optimizer_args args = {.state = a->state,
+                                 .gradient = a->gradient,
+                                 .range_count = a->range_count,
+                                 .update = {.kind = a->kind,
+                                            .weight = a->weight,
+                                            .gradient = a->gradient,
+                                            .first = a->slot[0],
+                                            .second = a->slot[1],
+                                            .scalars = ls_update_scalars_make(a)}};
+    return ls_cpu_op_open(kernels, &like, &args, sizeof args, work, out);
 }

@@ -7,40 +7,11 @@
  * shape only, not on the rows, so a slice of a batch is computed as the batch is.
  */
 #include "common/base/hooks.h"
-#include "common/device/cpu/team.h"
 #include "common/kernel/cpu/cpu_kernels.h"
 #include "common/kernel/cpu/product/cpu_product.h"
 
-#include <stdlib.h>
-
 /* Weights up to which a layer is done by a loop. */
 enum { LOOP_WEIGHTS = 64 };
-
-typedef struct dense_op {
-    ls_op op;
-    ls_product *product;
-    const ls_vector_loops *loops;
-    int threads; /* for the pass beside the product */
-    union {
-        ls_gemm_args gemm;
-        ls_dense_forward_args forward;
-        ls_dense_backward_weights_args weights;
-        ls_dense_backward_data_args data;
-    };
-} dense_op;
-
-/* The names of one operation, and how it runs by a product or by a loop. */
-typedef struct dense_kind {
-    const char *matmul, *sgemm, *loop;
-    ls_status (*run_product)(ls_op *op, ls_queue *queue);
-    ls_status (*run_loop)(ls_op *op, ls_queue *queue);
-} dense_kind;
-
-static void destroy(ls_op *op)
-{
-    ls_product_close(((dense_op *)op)->product);
-    free(op);
-}
 
 static bool is_loop(int64_t rows, int64_t inputs, int64_t outputs)
 {
@@ -48,194 +19,159 @@ static bool is_loop(int64_t rows, int64_t inputs, int64_t outputs)
            (inputs <= LOOP_WEIGHTS && outputs <= LOOP_WEIGHTS && inputs * outputs <= LOOP_WEIGHTS);
 }
 
-/* `like` has the arguments; `spec` is NULL for a loop. */
-static ls_status make(const cpu_kernels *kernels, const dense_kind *kind, const dense_op *like,
-                      const ls_product_spec *spec, ls_op **out)
+/* An operation in both of its ways. */
+typedef struct dense_way {
+    const char *matmul, *sgemm, *loop; /* names */
+    ls_status (*run_loop)(cpu_op *op);
+    bool by_loop;
+    ls_product_spec product;
+    bool fused_in; /* the pass is the product's where that is fused */
+    /* Beside the product, as of cpu_op; NULL: nothing. */
+    void (*pass)(const cpu_part *part);
+    int64_t shared, elements;
+    bool in_blocks;
+} dense_way;
+
+static ls_status run_product(cpu_op *op)
 {
-    dense_op *dense = malloc(sizeof *dense);
-    if (!dense)
-        return ls_fail_memory(kind->loop, sizeof *dense);
-    *dense = *like;
-    dense->loops = kernels->loops;
-    dense->op.destroy = destroy;
-    dense->op.name = kind->loop;
-    dense->op.run = kind->run_loop;
-    if (spec) {
-        ls_status status =
-            ls_product_open(kernels->base.device, kernels->engine, spec, &dense->product);
-        if (status) {
-            free(dense);
-            return status;
-        }
-        dense->op.name = ls_product_fused(dense->product) ? kind->matmul : kind->sgemm;
-        dense->op.run = kind->run_product;
-        dense->op.workspace = ls_product_workspace(dense->product);
+    return ls_product_run(op->product);
+}
+
+static ls_status make(ls_kernels *kernels, const dense_way *way, const void *arguments,
+                      size_t bytes, const ls_work *work, ls_op **out)
+{
+    const cpu_op like = {.op.name = way->loop,
+                         .once = way->by_loop ? way->run_loop : run_product,
+                         .part = way->by_loop ? NULL : way->pass,
+                         .shared = way->shared,
+                         .elements = way->elements,
+                         .in_blocks = way->in_blocks};
+    ls_op *made;
+    LS_TRY(ls_cpu_op_open(kernels, &like, arguments, bytes, work, &made));
+    cpu_op *op = (cpu_op *)made;
+    ls_status status = LS_OK;
+    if (!way->by_loop)
+        status = ls_product_open(kernels->device, ((cpu_kernels *)kernels)->engine, &way->product,
+                                 &op->product);
+    if (status) {
+        ls_op_free(&op->op);
+        return status;
     }
-    *out = &dense->op;
+    if (op->product) {
+        const bool fused = ls_product_fused(op->product);
+        op->op.name = fused ? way->matmul : way->sgemm;
+        op->op.workspace = ls_product_workspace(op->product);
+        op->part = fused && way->fused_in ? NULL : op->part;
+    }
+    *out = made;
     return LS_OK;
 }
 
 /* ---- gemm ---------------------------------------------------------------------------------- */
 
-static ls_status gemm_product(ls_op *op, ls_queue *queue)
+static ls_status gemm_loop(cpu_op *op)
 {
-    (void)queue;
-    return ls_product_run(((dense_op *)op)->product);
-}
-
-static ls_status gemm_loop(ls_op *op, ls_queue *queue)
-{
-    (void)queue;
-    const dense_op *dense = (const dense_op *)op;
-    dense->loops->gemm(&dense->gemm);
+    op->loops->gemm((const void *)op->arguments);
     return LS_OK;
 }
 
-ls_status ls_cpu_gemm(ls_kernels *kernels, const ls_gemm_args *arguments, const ls_work *work,
-                      ls_op **out)
+ls_status ls_cpu_gemm(ls_kernels *kernels, const ls_gemm_args *a, const ls_work *work, ls_op **out)
 {
-    static const dense_kind kind = {"gemm.matmul_brg", "gemm.sgemm", "gemm.loop", gemm_product,
-                                    gemm_loop};
-    const cpu_kernels *cpu = (const cpu_kernels *)kernels;
-    const dense_op like = {.op = {.flops = work->flops, .bytes = work->bytes}, .gemm = *arguments};
-    const ls_product_spec spec = {.gemm = *arguments};
-    bool loop = is_loop(arguments->m, arguments->k, arguments->n);
-    return make(cpu, &kind, &like, loop ? NULL : &spec, out);
+    const dense_way way = {
+        "gemm.matmul_brg",         "gemm.sgemm",           "gemm.loop", gemm_loop,
+        is_loop(a->m, a->k, a->n), .product = {.gemm = *a}};
+    return make(kernels, &way, a, sizeof *a, work, out);
 }
 
 /* ---- dense_forward ------------------------------------------------------------------------- */
 
-static void forward_pass(void *context, int part, int parts)
+static void forward_pass(const cpu_part *p)
 {
-    const dense_op *dense = context;
-    const ls_dense_forward_args *d = &dense->forward;
-    int64_t first, last;
-    ls_cpu_share(d->rows, part, parts, &first, &last);
-    dense->loops->bias((float *)d->y + first * d->outputs, d->bias, last - first, d->outputs,
-                       d->activation == LS_ACTIVATION_RELU);
+    const ls_dense_forward_args *a = p->arguments;
+    p->loops->bias((float *)a->y + p->first * a->outputs, a->bias, p->last - p->first, a->outputs,
+                   a->activation == LS_ACTIVATION_RELU);
 }
 
-static ls_status forward_product(ls_op *op, ls_queue *queue)
+static ls_status forward_loop(cpu_op *op)
 {
-    (void)queue;
-    dense_op *dense = (dense_op *)op;
-    LS_TRY(ls_product_run(dense->product));
-    bool extra = dense->forward.bias || dense->forward.activation == LS_ACTIVATION_RELU;
-    if (extra && !ls_product_fused(dense->product))
-        ls_team_run(dense->threads, forward_pass, dense);
+    op->loops->dense_forward((const void *)op->arguments);
     return LS_OK;
 }
 
-static ls_status forward_loop(ls_op *op, ls_queue *queue)
-{
-    (void)queue;
-    const dense_op *dense = (const dense_op *)op;
-    dense->loops->dense_forward(&dense->forward);
-    return LS_OK;
-}
-
-ls_status ls_cpu_dense_forward(ls_kernels *kernels, const ls_dense_forward_args *arguments,
+ls_status ls_cpu_dense_forward(ls_kernels *kernels, const ls_dense_forward_args *a,
                                const ls_work *work, ls_op **out)
 {
-    static const dense_kind kind = {"dense_forward.matmul_brg", "dense_forward.sgemm",
-                                    "dense_forward.loop", forward_product, forward_loop};
-    const cpu_kernels *cpu = (const cpu_kernels *)kernels;
-    const ls_dense_forward_args *d = arguments;
-    const dense_op like = {.op = {.flops = work->flops, .bytes = work->bytes},
-                           .threads = ls_cpu_threads_for(cpu, d->rows * d->outputs),
-                           .forward = *d};
-    const ls_product_spec spec = {.gemm = {.transpose_b = true,
-                                           .m = d->rows,
-                                           .n = d->outputs,
-                                           .k = d->inputs,
-                                           .a = d->x,
-                                           .b = d->weight,
-                                           .c = d->y},
-                                  .bias = d->bias,
-                                  .relu = d->activation == LS_ACTIVATION_RELU};
-    bool loop = is_loop(d->rows, d->inputs, d->outputs);
-    return make(cpu, &kind, &like, loop ? NULL : &spec, out);
+    const bool relu = a->activation == LS_ACTIVATION_RELU;
+    const dense_way way = {"dense_forward.matmul_brg",
+                           "dense_forward.sgemm",
+                           "dense_forward.loop",
+                           forward_loop,
+                           is_loop(a->rows, a->inputs, a->outputs),
+                           .product = {.gemm = {.transpose_b = true,
+                                                .m = a->rows,
+                                                .n = a->outputs,
+                                                .k = a->inputs,
+                                                .a = a->x,
+                                                .b = a->weight,
+                                                .c = a->y},
+                                       .bias = a->bias,
+                                       .relu = relu},
+                           .pass = a->bias || relu ? forward_pass : NULL,
+                           .shared = a->rows,
+                           .elements = a->rows * a->outputs,
+                           .fused_in = true};
+    return make(kernels, &way, a, sizeof *a, work, out);
 }
 
 /* ---- dense_backward_weights ---------------------------------------------------------------- */
 
-static void weights_pass(void *context, int part, int parts)
+static void weights_pass(const cpu_part *p)
 {
-    const dense_op *dense = context;
-    const ls_dense_backward_weights_args *d = &dense->weights;
-    int64_t first, last;
-    ls_cpu_split(d->outputs, part, parts, &first, &last);
-    dense->loops->column_sums(d->dy, d->rows, d->outputs, first, last, d->dbias);
+    const ls_dense_backward_weights_args *a = p->arguments;
+    p->loops->column_sums(a->dy, a->rows, a->outputs, p->first, p->last, a->dbias);
 }
 
-static ls_status weights_product(ls_op *op, ls_queue *queue)
+static ls_status weights_loop(cpu_op *op)
 {
-    (void)queue;
-    dense_op *dense = (dense_op *)op;
-    LS_TRY(ls_product_run(dense->product));
-    if (dense->weights.dbias)
-        ls_team_run(dense->threads, weights_pass, dense);
-    return LS_OK;
-}
-
-static ls_status weights_loop(ls_op *op, ls_queue *queue)
-{
-    (void)queue;
-    const dense_op *dense = (const dense_op *)op;
-    dense->loops->dense_backward_weights(&dense->weights);
+    op->loops->dense_backward_weights((const void *)op->arguments);
     return LS_OK;
 }
 
 ls_status ls_cpu_dense_backward_weights(ls_kernels *kernels,
-                                        const ls_dense_backward_weights_args *arguments,
+                                        const ls_dense_backward_weights_args *a,
                                         const ls_work *work, ls_op **out)
 {
-    static const dense_kind kind = {"dense_backward_weights.matmul_brg",
-                                    "dense_backward_weights.sgemm", "dense_backward_weights.loop",
-                                    weights_product, weights_loop};
-    const cpu_kernels *cpu = (const cpu_kernels *)kernels;
-    const ls_dense_backward_weights_args *d = arguments;
-    const dense_op like = {.op = {.flops = work->flops, .bytes = work->bytes},
-                           .threads = ls_cpu_threads_for(cpu, d->rows * d->outputs),
-                           .weights = *d};
-    const ls_product_spec spec = {.gemm = {.transpose_a = true,
-                                           .m = d->outputs,
-                                           .n = d->inputs,
-                                           .k = d->rows,
-                                           .a = d->dy,
-                                           .b = d->x,
-                                           .c = d->dweight}};
-    bool loop = is_loop(d->rows, d->inputs, d->outputs);
-    return make(cpu, &kind, &like, loop ? NULL : &spec, out);
+    const dense_way way = {"dense_backward_weights.matmul_brg",
+                           "dense_backward_weights.sgemm",
+                           "dense_backward_weights.loop",
+                           weights_loop,
+                           is_loop(a->rows, a->inputs, a->outputs),
+                           .product = {.gemm = {.transpose_a = true,
+                                                .m = a->outputs,
+                                                .n = a->inputs,
+                                                .k = a->rows,
+                                                .a = a->dy,
+                                                .b = a->x,
+                                                .c = a->dweight}},
+                           .pass = a->dbias ? weights_pass : NULL,
+                           .shared = a->outputs,
+                           .elements = a->rows * a->outputs,
+                           .in_blocks = true};
+    return make(kernels, &way, a, sizeof *a, work, out);
 }
 
 /* ---- dense_backward_data ------------------------------------------------------------------- */
 
-static void data_pass(void *context, int part, int parts)
+static void data_pass(const cpu_part *p)
 {
-    const dense_op *dense = context;
-    const ls_dense_backward_data_args *d = &dense->data;
-    int64_t first, last;
-    ls_cpu_split(d->rows * d->inputs, part, parts, &first, &last);
-    float *dx = (float *)d->dx + first;
-    dense->loops->mask((const float *)d->relu_output + first, dx, dx, last - first);
+    const ls_dense_backward_data_args *a = p->arguments;
+    float *dx = (float *)a->dx + p->first;
+    p->loops->mask((const float *)a->relu_output + p->first, dx, dx, p->last - p->first);
 }
 
-static ls_status data_product(ls_op *op, ls_queue *queue)
+static ls_status data_loop(cpu_op *op)
 {
-    (void)queue;
-    dense_op *dense = (dense_op *)op;
-    LS_TRY(ls_product_run(dense->product));
-    if (dense->data.relu_output)
-        ls_team_run(dense->threads, data_pass, dense);
-    return LS_OK;
-}
-
-static ls_status data_loop(ls_op *op, ls_queue *queue)
-{
-    (void)queue;
-    const dense_op *dense = (const dense_op *)op;
-    dense->loops->dense_backward_data(&dense->data);
+    op->loops->dense_backward_data((const void *)op->arguments);
     return LS_OK;
 }
 
@@ -243,18 +179,23 @@ ls_status ls_cpu_dense_backward_data(ls_kernels *kernels,
                                      const ls_dense_backward_data_args *arguments,
                                      const ls_work *work, ls_op **out)
 {
-    static const dense_kind kind = {"dense_backward_data.matmul_brg", "dense_backward_data.sgemm",
-                                    "dense_backward_data.loop", data_product, data_loop};
-    const cpu_kernels *cpu = (const cpu_kernels *)kernels;
-    const ls_dense_backward_data_args *d = arguments;
-    dense_op like = {.op = {.flops = work->flops, .bytes = work->bytes},
-                     .threads = ls_cpu_threads_for(cpu, d->rows * d->inputs),
-                     .data = *d};
+    ls_dense_backward_data_args a = *arguments;
     if (LS_PLANTED(mask_left_out))
-        like.data.relu_output = NULL;
-    const ls_product_spec spec = {
-        .gemm = {
-            .m = d->rows, .n = d->inputs, .k = d->outputs, .a = d->dy, .b = d->weight, .c = d->dx}};
-    bool loop = is_loop(d->rows, d->inputs, d->outputs);
-    return make(cpu, &kind, &like, loop ? NULL : &spec, out);
+        a.relu_output = NULL;
+    const dense_way way = {"dense_backward_data.matmul_brg",
+                           "dense_backward_data.sgemm",
+                           "dense_backward_data.loop",
+                           data_loop,
+                           is_loop(a.rows, a.inputs, a.outputs),
+                           .product = {.gemm = {.m = a.rows,
+                                                .n = a.inputs,
+                                                .k = a.outputs,
+                                                .a = a.dy,
+                                                .b = a.weight,
+                                                .c = a.dx}},
+                           .pass = a.relu_output ? data_pass : NULL,
+                           .shared = a.rows * a.inputs,
+                           .elements = a.rows * a.inputs,
+                           .in_blocks = true};
+    return make(kernels, &way, &a, sizeof a, work, out);
 }

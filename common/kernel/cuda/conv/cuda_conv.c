@@ -25,18 +25,14 @@ enum { PARTS = 2, ROWS_TOGETHER = 4 /* parts begin on 16 bytes */ };
 typedef struct conv_op {
     ls_op op;
     ls_device *device;
-    ls_conv_shape shape;
+    ls_conv_task t;
     int64_t part_rows;               /* of all parts but the last */
     ls_cuda_product *product[PARTS]; /* of a part; of the last, where it is smaller */
     bool direct;                     /* the windows are the images */
-    bool relu;
     void *memory;
     float *windows; /* [part_rows, out_height, out_width, height, width, C] */
     float *packed;  /* [O, height, width, C]; NULL: the weights lie so, or are `given` so */
-    const float *given;
-    float *sums; /* of columns in pieces */
-    const float *x, *dy, *weight, *bias;
-    float *y, *dx, *dweight, *dbias; /* of these what the operation makes is not NULL */
+    float *sums;    /* of columns in pieces */
 } conv_op;
 
 static bool is_direct(const ls_conv_shape *s)
@@ -51,15 +47,15 @@ static bool is_direct(const ls_conv_shape *s)
 /* The images from `first` on that are one part. */
 static ls_conv_shape part_at(const conv_op *c, int64_t first)
 {
-    ls_conv_shape part = c->shape;
-    part.rows = c->shape.rows - first < c->part_rows ? c->shape.rows - first : c->part_rows;
+    ls_conv_shape part = c->t.shape;
+    part.rows = c->t.shape.rows - first < c->part_rows ? c->t.shape.rows - first : c->part_rows;
     return part;
 }
 
 /* The weights in their order. */
 static const float *weight_of(const conv_op *c)
 {
-    return c->given ? c->given : c->packed ? c->packed : c->weight;
+    return c->t.given ? c->t.given : c->packed ? c->packed : c->t.weight;
 }
 
 static const ls_cuda_product *product_of(const conv_op *c, int64_t rows)
@@ -83,16 +79,16 @@ static ls_status swap_taps(const conv_op *c, ls_queue *queue, bool back)
     if (!c->packed)
         return LS_OK;
     return ls_cuda_launched(&c->op, queue,
-                            ls_conv_swap_taps(ls_queue_native(queue), &c->shape, back,
-                                              back ? c->packed : c->weight,
-                                              back ? c->dweight : c->packed));
+                            ls_conv_swap_taps(ls_queue_native(queue), &c->t.shape, back,
+                                              back ? c->packed : c->t.weight,
+                                              back ? c->t.dweight : c->packed));
 }
 
 /* The windows of a part, made where they are not the images. */
 static ls_status make_windows(const conv_op *c, ls_queue *queue, const ls_conv_shape *part,
                               int64_t first, const float **out)
 {
-    const float *x = c->x + first * ls_conv_pixels(part) * part->channels;
+    const float *x = c->t.x + first * ls_conv_pixels(part) * part->channels;
     *out = c->direct ? x : c->windows;
     if (c->direct)
         return LS_OK;
@@ -103,14 +99,14 @@ static ls_status make_windows(const conv_op *c, ls_queue *queue, const ls_conv_s
 static ls_status run_forward(ls_op *op, ls_queue *queue)
 {
     const conv_op *c = (const conv_op *)op;
-    const int64_t outputs = c->shape.outputs;
+    const int64_t outputs = c->t.shape.outputs;
     if (!c->product[0])
         return LS_OK;
     LS_TRY(swap_taps(c, queue, false));
-    for (int64_t first = 0; first < c->shape.rows; first += c->part_rows) {
+    for (int64_t first = 0; first < c->t.shape.rows; first += c->part_rows) {
         const ls_conv_shape part = part_at(c, first);
         ls_cuda_operands on = {.b = weight_of(c),
-                               .c = c->y + first * ls_conv_positions(&part) * outputs};
+                               .c = c->t.y + first * ls_conv_positions(&part) * outputs};
         const float *windows;
         LS_TRY(make_windows(c, queue, &part, first, &windows));
         on.a = windows;
@@ -122,11 +118,11 @@ static ls_status run_forward(ls_op *op, ls_queue *queue)
 /* Where there is nothing to add up. */
 static ls_status run_zero(const conv_op *c, ls_queue *queue)
 {
-    const ls_conv_shape *s = &c->shape;
+    const ls_conv_shape *s = &c->t.shape;
     const ls_fill_args zeros[] = {
-        {.count = c->dweight ? s->outputs * s->channels * ls_conv_taps(s) : 0, .y = c->dweight},
-        {.count = c->dbias ? s->outputs : 0, .y = c->dbias},
-        {.count = c->dx ? s->rows * ls_conv_pixels(s) * s->channels : 0, .y = c->dx}};
+        {.count = c->t.dweight ? s->outputs * s->channels * ls_conv_taps(s) : 0, .y = c->t.dweight},
+        {.count = c->t.dbias ? s->outputs : 0, .y = c->t.dbias},
+        {.count = c->t.dx ? s->rows * ls_conv_pixels(s) * s->channels : 0, .y = c->t.dx}};
     for (size_t i = 0; i < sizeof zeros / sizeof *zeros; i++)
         LS_TRY(ls_cuda_launched(&c->op, queue, ls_gpu_fill(ls_queue_native(queue), &zeros[i])));
     return LS_OK;
@@ -135,13 +131,13 @@ static ls_status run_zero(const conv_op *c, ls_queue *queue)
 static ls_status run_backward_weights(ls_op *op, ls_queue *queue)
 {
     const conv_op *c = (const conv_op *)op;
-    const int64_t outputs = c->shape.outputs, positions = ls_conv_positions(&c->shape);
+    const int64_t outputs = c->t.shape.outputs, positions = ls_conv_positions(&c->t.shape);
     if (!c->product[0])
         return run_zero(c, queue);
-    for (int64_t first = 0; first < c->shape.rows; first += c->part_rows) {
+    for (int64_t first = 0; first < c->t.shape.rows; first += c->part_rows) {
         const ls_conv_shape part = part_at(c, first);
-        ls_cuda_operands on = {.a = c->dy + first * positions * outputs,
-                               .c = c->packed ? c->packed : c->dweight,
+        ls_cuda_operands on = {.a = c->t.dy + first * positions * outputs,
+                               .c = c->packed ? c->packed : c->t.dweight,
                                .accumulate = first > 0};
         const float *windows;
         LS_TRY(make_windows(c, queue, &part, first, &windows));
@@ -149,12 +145,12 @@ static ls_status run_backward_weights(ls_op *op, ls_queue *queue)
         LS_TRY(ls_cuda_product_run_on(product_of(c, part.rows), queue, &on));
     }
     LS_TRY(swap_taps(c, queue, true));
-    if (!c->dbias)
+    if (!c->t.dbias)
         return LS_OK;
     return ls_cuda_launched(op, queue,
-                            ls_gpu_column_sums(ls_queue_native(queue), c->dy,
-                                               c->shape.rows * positions, outputs, c->sums,
-                                               c->dbias));
+                            ls_gpu_column_sums(ls_queue_native(queue), c->t.dy,
+                                               c->t.shape.rows * positions, outputs, c->sums,
+                                               c->t.dbias));
 }
 
 static ls_status run_backward_data(ls_op *op, ls_queue *queue)
@@ -163,10 +159,10 @@ static ls_status run_backward_data(ls_op *op, ls_queue *queue)
     if (!c->product[0])
         return run_zero(c, queue);
     LS_TRY(swap_taps(c, queue, false));
-    for (int64_t first = 0; first < c->shape.rows; first += c->part_rows) {
+    for (int64_t first = 0; first < c->t.shape.rows; first += c->part_rows) {
         const ls_conv_shape part = part_at(c, first);
-        float *dx = c->dx + first * ls_conv_pixels(&part) * part.channels;
-        const ls_cuda_operands on = {.a = c->dy + first * ls_conv_positions(&part) * part.outputs,
+        float *dx = c->t.dx + first * ls_conv_pixels(&part) * part.channels;
+        const ls_cuda_operands on = {.a = c->t.dy + first * ls_conv_positions(&part) * part.outputs,
                                      .b = weight_of(c),
                                      .c = c->direct ? dx : c->windows};
         LS_TRY(ls_cuda_product_run_on(product_of(c, part.rows), queue, &on));
@@ -191,31 +187,31 @@ static void destroy(ls_op *op)
 /* The product of a part of `rows` images. */
 static ls_gemm_args gemm_of(const conv_op *c, int64_t rows)
 {
-    const ls_conv_shape *s = &c->shape;
+    const ls_conv_shape *s = &c->t.shape;
     const int64_t windows = rows * ls_conv_positions(s), taps = ls_conv_taps(s) * s->channels;
     const float *weight = weight_of(c);
-    if (c->y)
+    if (c->t.y)
         return (ls_gemm_args){.transpose_b = true,
                               .m = windows,
                               .n = s->outputs,
                               .k = taps,
-                              .a = c->direct ? c->x : c->windows,
+                              .a = c->direct ? c->t.x : c->windows,
                               .b = weight,
-                              .c = c->y};
-    if (c->dweight)
+                              .c = c->t.y};
+    if (c->t.dweight)
         return (ls_gemm_args){.transpose_a = true,
                               .m = s->outputs,
                               .n = taps,
                               .k = windows,
-                              .a = c->dy,
-                              .b = c->direct ? c->x : c->windows,
-                              .c = c->packed ? c->packed : c->dweight};
+                              .a = c->t.dy,
+                              .b = c->direct ? c->t.x : c->windows,
+                              .c = c->packed ? c->packed : c->t.dweight};
     return (ls_gemm_args){.m = windows,
                           .n = taps,
                           .k = s->outputs,
-                          .a = c->dy,
+                          .a = c->t.dy,
                           .b = weight,
-                          .c = c->direct ? c->dx : c->windows};
+                          .c = c->direct ? c->t.dx : c->windows};
 }
 
 /* Elements, rounded up to where the next memory may begin. */
@@ -227,7 +223,7 @@ static size_t padded(int64_t elements)
 /* Memory for a part's windows, the weights in their order, and sums in pieces. */
 static ls_status take_memory(conv_op *c, size_t window_bytes)
 {
-    const ls_conv_shape *s = &c->shape;
+    const ls_conv_shape *s = &c->t.shape;
     const int64_t image = ls_conv_positions(s) * ls_conv_taps(s) * s->channels;
     const int64_t most = (int64_t)(window_bytes / sizeof(float)) / image;
     const int64_t together = most / ROWS_TOGETHER * ROWS_TOGETHER;
@@ -235,11 +231,11 @@ static ls_status take_memory(conv_op *c, size_t window_bytes)
     c->part_rows = together < ROWS_TOGETHER ? ROWS_TOGETHER : together;
     if (c->direct || c->part_rows > s->rows)
         c->part_rows = s->rows;
-    const bool pack = !c->given && ls_conv_taps(s) > 1 && s->channels > 1;
+    const bool pack = !c->t.given && ls_conv_taps(s) > 1 && s->channels > 1;
     const size_t windows = c->direct ? 0 : padded(c->part_rows * image);
     const size_t weights = pack ? padded(s->outputs * ls_conv_taps(s) * s->channels) : 0;
     const size_t sums =
-        c->dbias ? padded(ls_gpu_column_pieces(s->rows * ls_conv_positions(s)) * s->outputs) : 0;
+        c->t.dbias ? padded(ls_gpu_column_pieces(s->rows * ls_conv_positions(s)) * s->outputs) : 0;
     c->op.workspace = (windows + weights + sums) * sizeof(float);
     if (!c->op.workspace)
         return LS_OK;
@@ -252,7 +248,7 @@ static ls_status take_memory(conv_op *c, size_t window_bytes)
 
 static ls_status prepare(conv_op *c, const cuda_kernels *cuda)
 {
-    const ls_conv_shape *s = &c->shape;
+    const ls_conv_shape *s = &c->t.shape;
     if (!s->rows || !ls_conv_positions(s))
         return LS_OK;
     LS_TRY(take_memory(c, cuda->window_bytes));
@@ -261,9 +257,9 @@ static ls_status prepare(conv_op *c, const cuda_kernels *cuda)
         if (!rows[i])
             continue;
         const ls_cuda_product_spec spec = {.gemm = gemm_of(c, rows[i]),
-                                           .bias = c->y ? c->bias : NULL,
-                                           .relu = c->y && c->relu,
-                                           .cut = c->dweight != NULL,
+                                           .bias = c->t.y ? c->t.bias : NULL,
+                                           .relu = c->t.y && c->t.relu,
+                                           .cut = c->t.dweight != NULL,
                                            .math = cuda->base.math};
         LS_TRY(ls_cuda_product_open(c->device, &cuda->blas, &spec, &c->product[i]));
         c->op.workspace += ls_cuda_product_workspace(c->product[i]);
@@ -271,16 +267,19 @@ static ls_status prepare(conv_op *c, const cuda_kernels *cuda)
     return LS_OK;
 }
 
-static ls_status make(ls_kernels *kernels, const conv_op *like, const ls_work *work, ls_op **out)
+ls_status ls_product_conv(ls_kernels *kernels, const ls_conv_task *task, ls_op **out)
 {
-    conv_op *c = malloc(sizeof *c);
+    conv_op *c = calloc(1, sizeof *c);
     if (!c)
-        return ls_fail_memory(like->op.name, sizeof *c);
-    *c = *like;
+        return ls_fail_memory("convolution", sizeof *c);
+    c->op = (ls_op){.name = "conv_backward_data.cublaslt", .run = run_backward_data};
+    if (task->y)
+        c->op = (ls_op){.name = "conv_forward.cublaslt", .run = run_forward};
+    else if (task->dweight)
+        c->op = (ls_op){.name = "conv_backward_weights.cublaslt", .run = run_backward_weights};
     c->op.destroy = destroy;
-    c->op.flops = work->flops;
-    c->op.bytes = work->bytes;
     c->device = kernels->device;
+    c->t = *task;
     ls_status status = prepare(c, (const cuda_kernels *)kernels);
     if (status) {
         destroy(&c->op);
@@ -288,48 +287,4 @@ static ls_status make(ls_kernels *kernels, const conv_op *like, const ls_work *w
     }
     *out = &c->op;
     return LS_OK;
-}
-
-ls_status ls_product_conv_forward(ls_kernels *kernels, const ls_conv_forward_args *arguments,
-                                  const ls_work *work, ls_op **out)
-{
-    const ls_conv_forward_args *a = arguments;
-    const conv_op like = {.op = {.name = "conv_forward.cublaslt", .run = run_forward},
-                          .shape = a->shape,
-                          .relu = a->activation == LS_ACTIVATION_RELU,
-                          .x = a->x,
-                          .weight = a->weight,
-                          .bias = a->bias,
-                          .y = a->y,
-                          .given = a->packed};
-    return make(kernels, &like, work, out);
-}
-
-ls_status ls_product_conv_backward_weights(ls_kernels *kernels,
-                                           const ls_conv_backward_weights_args *arguments,
-                                           const ls_work *work, ls_op **out)
-{
-    const ls_conv_backward_weights_args *a = arguments;
-    const conv_op like = {
-        .op = {.name = "conv_backward_weights.cublaslt", .run = run_backward_weights},
-        .shape = a->shape,
-        .x = a->x,
-        .dy = a->dy,
-        .dweight = a->dweight,
-        .dbias = a->dbias};
-    return make(kernels, &like, work, out);
-}
-
-ls_status ls_product_conv_backward_data(ls_kernels *kernels,
-                                        const ls_conv_backward_data_args *arguments,
-                                        const ls_work *work, ls_op **out)
-{
-    const ls_conv_backward_data_args *a = arguments;
-    const conv_op like = {.op = {.name = "conv_backward_data.cublaslt", .run = run_backward_data},
-                          .shape = a->shape,
-                          .dy = a->dy,
-                          .weight = a->weight,
-                          .dx = a->dx,
-                          .given = a->packed};
-    return make(kernels, &like, work, out);
 }

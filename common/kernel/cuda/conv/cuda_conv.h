@@ -8,6 +8,15 @@
 
 #include "common/kernel/cuda/cuda_kernels.h"
 
+/** A convolution, or a gradient: what it makes (y; dweight and dbias; dx) is not NULL. */
+typedef struct ls_conv_task {
+    ls_conv_shape shape;
+    const float *x, *dy, *weight, *bias;
+    const float *given; /**< the weights by pack_weights, before each run; NULL: not there */
+    bool relu;
+    float *y, *dx, *dweight, *dbias;
+} ls_conv_task;
+
 /* What follows of a shape: pixels of an output, of an input, and of a window. */
 static inline int64_t ls_conv_positions(const ls_conv_shape *s)
 {
@@ -29,15 +38,8 @@ static inline int64_t ls_conv_taps(const ls_conv_shape *s)
 int ls_conv_swap_taps(void *stream, const ls_conv_shape *shape, bool back, const float *from,
                       float *to);
 
-/* cuda_conv.c: any shape */
-ls_status ls_product_conv_forward(ls_kernels *kernels, const ls_conv_forward_args *arguments,
-                                  const ls_work *work, ls_op **out);
-ls_status ls_product_conv_backward_weights(ls_kernels *kernels,
-                                           const ls_conv_backward_weights_args *arguments,
-                                           const ls_work *work, ls_op **out);
-ls_status ls_product_conv_backward_data(ls_kernels *kernels,
-                                        const ls_conv_backward_data_args *arguments,
-                                        const ls_work *work, ls_op **out);
+/** cuda_conv.c: any shape. */
+ls_status ls_product_conv(ls_kernels *kernels, const ls_conv_task *task, ls_op **out);
 
 /* cuda_conv_dnn.c; in builds without cuDNN cuda_conv_alone.c, where none is ever found. */
 /** Loads the library for the table: sets cuda->dnn, or where there is no such library, and nobody
@@ -45,14 +47,7 @@ ls_status ls_product_conv_backward_data(ls_kernels *kernels,
 ls_status ls_dnn_find(cuda_kernels *cuda);
 const char *ls_dnn_version_of(const ls_dnn *dnn, char text[32]);
 
-/* With the library of the table. Where it has nothing for this, *why says so and *out stays. */
-ls_status ls_dnn_conv_forward(ls_kernels *kernels, const ls_conv_forward_args *arguments,
-                              const ls_work *work, ls_op **out, const char **why);
-ls_status ls_dnn_conv_backward_weights(ls_kernels *kernels,
-                                       const ls_conv_backward_weights_args *arguments,
-                                       const ls_work *work, ls_op **out, const char **why);
-ls_status ls_dnn_conv_backward_data(ls_kernels *kernels,
-                                    const ls_conv_backward_data_args *arguments,
-                                    const ls_work *work, ls_op **out, const char **why);
+/** With the library of the table. Where it has nothing for this, *why says so and *out stays. */
+ls_status ls_dnn_conv(ls_kernels *kernels, const ls_conv_task *task, ls_op **out, const char **why);
 
 #endif

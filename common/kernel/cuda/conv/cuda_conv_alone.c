@@ -22,25 +22,8 @@ const char *ls_dnn_version_of(const ls_dnn *dnn, char text[32])
     return text;
 }
 
-ls_status ls_dnn_conv_forward(ls_kernels *kernels, const ls_conv_forward_args *arguments,
-                              const ls_work *work, ls_op **out, const char **why)
+ls_status ls_dnn_conv(ls_kernels *kernels, const ls_conv_task *task, ls_op **out, const char **why)
 {
-    (void)kernels, (void)arguments, (void)work, (void)out, (void)why;
-    return LS_OK;
-}
-
-ls_status ls_dnn_conv_backward_weights(ls_kernels *kernels,
-                                       const ls_conv_backward_weights_args *arguments,
-                                       const ls_work *work, ls_op **out, const char **why)
-{
-    (void)kernels, (void)arguments, (void)work, (void)out, (void)why;
-    return LS_OK;
-}
-
-ls_status ls_dnn_conv_backward_data(ls_kernels *kernels,
-                                    const ls_conv_backward_data_args *arguments,
-                                    const ls_work *work, ls_op **out, const char **why)
-{
-    (void)kernels, (void)arguments, (void)work, (void)out, (void)why;
+    (void)kernels, (void)task, (void)out, (void)why;
     return LS_OK;
 }

@@ -55,52 +55,45 @@ static ls_status insist(const ls_kernels *kernels, const ls_conv_shape *s, const
                    why);
 }
 
-ls_status ls_cuda_conv_forward(ls_kernels *kernels, const ls_conv_forward_args *arguments,
-                               const ls_work *work, ls_op **out)
+static ls_status choose(ls_kernels *kernels, const ls_conv_task *task, ls_op **out)
 {
     const char *why = NULL;
     bool asked;
     ls_op *op = NULL;
-    LS_TRY(ask_library(kernels, &arguments->shape, &asked));
+    LS_TRY(ask_library(kernels, &task->shape, &asked));
     if (asked)
-        LS_TRY(ls_dnn_conv_forward(kernels, arguments, work, &op, &why));
-    LS_TRY(insist(kernels, &arguments->shape, why));
+        LS_TRY(ls_dnn_conv(kernels, task, &op, &why));
+    LS_TRY(insist(kernels, &task->shape, why));
     if (!op)
-        LS_TRY(ls_product_conv_forward(kernels, arguments, work, &op));
+        LS_TRY(ls_product_conv(kernels, task, &op));
     *out = op;
     return LS_OK;
 }
 
-ls_status ls_cuda_conv_backward_weights(ls_kernels *kernels,
-                                        const ls_conv_backward_weights_args *arguments,
-                                        const ls_work *work, ls_op **out)
+ls_status ls_cuda_conv_forward(ls_kernels *kernels, const ls_conv_forward_args *a, ls_op **out)
 {
-    const char *why = NULL;
-    bool asked;
-    ls_op *op = NULL;
-    LS_TRY(ask_library(kernels, &arguments->shape, &asked));
-    if (asked)
-        LS_TRY(ls_dnn_conv_backward_weights(kernels, arguments, work, &op, &why));
-    LS_TRY(insist(kernels, &arguments->shape, why));
-    if (!op)
-        LS_TRY(ls_product_conv_backward_weights(kernels, arguments, work, &op));
-    *out = op;
-    return LS_OK;
+    const ls_conv_task task = {.shape = a->shape,
+                               .x = a->x,
+                               .weight = a->weight,
+                               .bias = a->bias,
+                               .given = a->packed,
+                               .relu = a->activation == LS_ACTIVATION_RELU,
+                               .y = a->y};
+    return choose(kernels, &task, out);
 }
 
-ls_status ls_cuda_conv_backward_data(ls_kernels *kernels,
-                                     const ls_conv_backward_data_args *arguments,
-                                     const ls_work *work, ls_op **out)
+ls_status ls_cuda_conv_backward_weights(ls_kernels *kernels, const ls_conv_backward_weights_args *a,
+                                        ls_op **out)
 {
-    const char *why = NULL;
-    bool asked;
-    ls_op *op = NULL;
-    LS_TRY(ask_library(kernels, &arguments->shape, &asked));
-    if (asked)
-        LS_TRY(ls_dnn_conv_backward_data(kernels, arguments, work, &op, &why));
-    LS_TRY(insist(kernels, &arguments->shape, why));
-    if (!op)
-        LS_TRY(ls_product_conv_backward_data(kernels, arguments, work, &op));
-    *out = op;
-    return LS_OK;
+    const ls_conv_task task = {
+        .shape = a->shape, .x = a->x, .dy = a->dy, .dweight = a->dweight, .dbias = a->dbias};
+    return choose(kernels, &task, out);
+}
+
+ls_status ls_cuda_conv_backward_data(ls_kernels *kernels, const ls_conv_backward_data_args *a,
+                                     ls_op **out)
+{
+    const ls_conv_task task = {
+        .shape = a->shape, .dy = a->dy, .weight = a->weight, .given = a->packed, .dx = a->dx};
+    return choose(kernels, &task, out);
 }

@@ -31,7 +31,7 @@ typedef struct dnn_conv {
     ls_device *device;
     const ls_dnn *dnn;
     const ls_dnn_way *way;
-    ls_conv_shape shape;
+    ls_conv_task t;
     ls_math math;
     cudnnTensorDescriptor_t image, result, bias_tensor; /* x, dx; y, dy; [O] */
     cudnnFilterDescriptor_t weights;
@@ -39,18 +39,14 @@ typedef struct dnn_conv {
     cudnnActivationDescriptor_t activation;
     /* The library's call, on a stream that has been set. */
     cudnnStatus_t (*call)(const struct dnn_conv *c);
-    bool relu;
     bool fused; /* bias and ReLU are in the call */
     size_t workspace_bytes;
     void *memory;                /* of what follows */
     void *workspace;             /* [workspace_bytes] */
     float *packed;               /* weights or their gradient, in the layout's order */
-    const float *given;          /* packed weights, made ready by others; NULL: not */
     float *bias_at;              /* [O] */
     float *sums;                 /* of columns in pieces */
     float *image_at, *result_at; /* [rows, channels, pixels]; NULL: as they lie */
-    const float *x, *dy, *weight, *bias;
-    float *y, *dx, *dweight, *dbias; /* of these what the operation makes is not NULL */
 } dnn_conv;
 
 /* ---- The library of a table ------------------------------------------------------------------ */
@@ -101,15 +97,15 @@ static bool aligned(const void *tensor)
 
 static const float *weight_of(const dnn_conv *c)
 {
-    return c->given ? c->given : c->packed;
+    return c->t.given ? c->t.given : c->packed;
 }
 
 static cudnnStatus_t call_forward(const dnn_conv *c)
 {
     const ls_dnn *d = c->dnn;
     const cudnnConvolutionFwdAlgo_t way = (cudnnConvolutionFwdAlgo_t)c->way->algorithm;
-    const float *x = c->image_at ? c->image_at : c->x;
-    float *y = c->result_at ? c->result_at : c->y;
+    const float *x = c->image_at ? c->image_at : c->t.x;
+    float *y = c->result_at ? c->result_at : c->t.y;
     if (!c->fused)
         return d->call.cudnnConvolutionForward(d->handle, &one, c->image, x, c->weights,
                                                weight_of(c), c->window, way, c->workspace,
@@ -125,8 +121,8 @@ static cudnnStatus_t call_weights(const dnn_conv *c)
 {
     const ls_dnn *d = c->dnn;
     return d->call.cudnnConvolutionBackwardFilter(
-        d->handle, &one, c->image, c->image_at ? c->image_at : c->x, c->result,
-        c->result_at ? c->result_at : c->dy, c->window,
+        d->handle, &one, c->image, c->image_at ? c->image_at : c->t.x, c->result,
+        c->result_at ? c->result_at : c->t.dy, c->window,
         (cudnnConvolutionBwdFilterAlgo_t)c->way->algorithm, c->workspace, c->workspace_bytes, &zero,
         c->weights, c->packed);
 }
@@ -135,9 +131,9 @@ static cudnnStatus_t call_data(const dnn_conv *c)
 {
     const ls_dnn *d = c->dnn;
     return d->call.cudnnConvolutionBackwardData(
-        d->handle, &one, c->weights, weight_of(c), c->result, c->result_at ? c->result_at : c->dy,
+        d->handle, &one, c->weights, weight_of(c), c->result, c->result_at ? c->result_at : c->t.dy,
         c->window, (cudnnConvolutionBwdDataAlgo_t)c->way->algorithm, c->workspace,
-        c->workspace_bytes, &zero, c->image, c->image_at ? c->image_at : c->dx);
+        c->workspace_bytes, &zero, c->image, c->image_at ? c->image_at : c->t.dx);
 }
 
 /* The handle is the table's, and one table may have several queues. */
@@ -151,11 +147,11 @@ static cudnnStatus_t find_workspace(const dnn_conv *c, size_t *out)
 {
     const ls_dnn *d = c->dnn;
     const int way = c->way->algorithm;
-    if (c->y)
+    if (c->t.y)
         return d->call.cudnnGetConvolutionForwardWorkspaceSize(d->handle, c->image, c->weights,
                                                                c->window, c->result,
                                                                (cudnnConvolutionFwdAlgo_t)way, out);
-    if (c->dweight)
+    if (c->t.dweight)
         return d->call.cudnnGetConvolutionBackwardFilterWorkspaceSize(
             d->handle, c->image, c->result, c->window, c->weights,
             (cudnnConvolutionBwdFilterAlgo_t)way, out);
@@ -179,7 +175,7 @@ static int copy(void *stream, int64_t count, const float *from, float *to)
 /* Weights of files, [O, C, height, width], into the layout's order; `back`: from there. */
 static int bring_weights(const dnn_conv *c, void *stream, bool back, const float *from, float *to)
 {
-    const ls_conv_shape *s = &c->shape;
+    const ls_conv_shape *s = &c->t.shape;
     if (channels_first(c))
         return copy(stream, s->outputs * ls_conv_taps(s) * s->channels, from, to);
     return ls_conv_swap_taps(stream, s, back, from, to);
@@ -190,7 +186,7 @@ static int bring_weights(const dnn_conv *c, void *stream, bool back, const float
 static int bring_images(const dnn_conv *c, void *stream, int64_t pixels, int64_t channels,
                         bool back, const float *from, float *to)
 {
-    const ls_transpose_args args = {.batch = c->shape.rows,
+    const ls_transpose_args args = {.batch = c->t.shape.rows,
                                     .rows = back ? channels : pixels,
                                     .columns = back ? pixels : channels,
                                     .x = from,
@@ -201,13 +197,13 @@ static int bring_images(const dnn_conv *c, void *stream, int64_t pixels, int64_t
 /* What the library reads. */
 static ls_status bring(const dnn_conv *c, ls_queue *queue)
 {
-    const ls_conv_shape *s = &c->shape;
+    const ls_conv_shape *s = &c->t.shape;
     void *stream = ls_queue_native(queue);
     const int errors[] = {
-        c->weight && !c->given ? bring_weights(c, stream, false, c->weight, c->packed) : 0,
-        c->fused ? copy(stream, s->outputs, c->bias, c->bias_at) : 0,
-        bring_images(c, stream, ls_conv_pixels(s), s->channels, false, c->x, c->image_at),
-        bring_images(c, stream, ls_conv_positions(s), s->outputs, false, c->dy, c->result_at)};
+        c->t.weight && !c->t.given ? bring_weights(c, stream, false, c->t.weight, c->packed) : 0,
+        c->fused ? copy(stream, s->outputs, c->t.bias, c->bias_at) : 0,
+        bring_images(c, stream, ls_conv_pixels(s), s->channels, false, c->t.x, c->image_at),
+        bring_images(c, stream, ls_conv_positions(s), s->outputs, false, c->t.dy, c->result_at)};
     for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
         LS_TRY(ls_cuda_launched(&c->op, queue, errors[i]));
     return LS_OK;
@@ -216,20 +212,21 @@ static ls_status bring(const dnn_conv *c, ls_queue *queue)
 /* What it has written, and what it leaves out. */
 static ls_status finish(const dnn_conv *c, ls_queue *queue)
 {
-    const ls_conv_shape *s = &c->shape;
+    const ls_conv_shape *s = &c->t.shape;
     const int64_t positions = s->rows * ls_conv_positions(s);
     void *stream = ls_queue_native(queue);
     const int errors[] = {
-        c->dweight ? bring_weights(c, stream, true, c->packed, c->dweight) : 0,
-        bring_images(c, stream, ls_conv_pixels(s), s->channels, true, c->image_at, c->dx),
-        bring_images(c, stream, ls_conv_positions(s), s->outputs, true, c->result_at, c->y),
-        c->dbias ? ls_gpu_column_sums(stream, c->dy, positions, s->outputs, c->sums, c->dbias) : 0};
+        c->t.dweight ? bring_weights(c, stream, true, c->packed, c->t.dweight) : 0,
+        bring_images(c, stream, ls_conv_pixels(s), s->channels, true, c->image_at, c->t.dx),
+        bring_images(c, stream, ls_conv_positions(s), s->outputs, true, c->result_at, c->t.y),
+        c->t.dbias ? ls_gpu_column_sums(stream, c->t.dy, positions, s->outputs, c->sums, c->t.dbias)
+                   : 0};
     for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
         LS_TRY(ls_cuda_launched(&c->op, queue, errors[i]));
-    if (!c->y || c->fused || !(c->bias || c->relu))
+    if (!c->t.y || c->fused || !(c->t.bias || c->t.relu))
         return LS_OK;
-    return ls_cuda_launched(&c->op, queue,
-                            ls_gpu_bias(stream, c->y, c->bias, positions, s->outputs, c->relu));
+    return ls_cuda_launched(
+        &c->op, queue, ls_gpu_bias(stream, c->t.y, c->t.bias, positions, s->outputs, c->t.relu));
 }
 
 static ls_status run(ls_op *op, ls_queue *queue)
@@ -278,7 +275,7 @@ static ls_status describe_tensor(const dnn_conv *c, cudnnTensorDescriptor_t *out
 static ls_status describe_weights(dnn_conv *c)
 {
     const ls_dnn *d = c->dnn;
-    const ls_conv_shape *s = &c->shape;
+    const ls_conv_shape *s = &c->t.shape;
     LS_TRY(ls_dnn_check(d, d->call.cudnnCreateFilterDescriptor(&c->weights), "describe weights"));
     return ls_dnn_check(d,
                         d->call.cudnnSetFilter4dDescriptor(
@@ -290,7 +287,7 @@ static ls_status describe_weights(dnn_conv *c)
 static ls_status describe_window(dnn_conv *c)
 {
     const ls_dnn *d = c->dnn;
-    const ls_window *w = &c->shape.window;
+    const ls_window *w = &c->t.shape.window;
     const cudnnMathType_t math = c->math == LS_MATH_TF32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH;
     LS_TRY(ls_dnn_check(d, d->call.cudnnCreateConvolutionDescriptor(&c->window),
                         "describe a convolution"));
@@ -306,8 +303,9 @@ static ls_status describe_window(dnn_conv *c)
 static ls_status describe_fusion(dnn_conv *c)
 {
     const ls_dnn *d = c->dnn;
-    const int64_t bias[] = {1, 1, 1, c->shape.outputs};
-    const cudnnActivationMode_t mode = c->relu ? CUDNN_ACTIVATION_RELU : CUDNN_ACTIVATION_IDENTITY;
+    const int64_t bias[] = {1, 1, 1, c->t.shape.outputs};
+    const cudnnActivationMode_t mode =
+        c->t.relu ? CUDNN_ACTIVATION_RELU : CUDNN_ACTIVATION_IDENTITY;
     LS_TRY(describe_tensor(c, &c->bias_tensor, bias));
     LS_TRY(ls_dnn_check(d, d->call.cudnnCreateActivationDescriptor(&c->activation),
                         "describe an activation"));
@@ -318,7 +316,7 @@ static ls_status describe_fusion(dnn_conv *c)
 
 static ls_status describe(dnn_conv *c)
 {
-    const ls_conv_shape *s = &c->shape;
+    const ls_conv_shape *s = &c->t.shape;
     const ls_window *w = &s->window;
     const int64_t image[] = {s->rows, w->in_height, w->in_width, s->channels};
     const int64_t result[] = {s->rows, w->out_height, w->out_width, s->outputs};
@@ -337,16 +335,16 @@ static size_t padded(size_t bytes)
 
 static ls_status take_memory(dnn_conv *c)
 {
-    const ls_conv_shape *s = &c->shape;
+    const ls_conv_shape *s = &c->t.shape;
     const bool turned = channels_first(c);
     const int64_t pieces = ls_gpu_column_pieces(s->rows * ls_conv_positions(s));
     const struct {
         float **at;
         int64_t count;
     } rooms[] = {
-        {&c->packed, c->given ? 0 : s->outputs * ls_conv_taps(s) * s->channels},
+        {&c->packed, c->t.given ? 0 : s->outputs * ls_conv_taps(s) * s->channels},
         {&c->bias_at, c->fused ? s->outputs : 0},
-        {&c->sums, c->dbias ? pieces * s->outputs : 0},
+        {&c->sums, c->t.dbias ? pieces * s->outputs : 0},
         {&c->image_at, turned ? s->rows * ls_conv_pixels(s) * s->channels : 0},
         {&c->result_at, turned ? s->rows * ls_conv_positions(s) * s->outputs : 0},
     };
@@ -407,34 +405,42 @@ static ls_status prepare(dnn_conv *c, const char **why)
     return LS_OK;
 }
 
-static ls_status make(ls_kernels *kernels, const dnn_conv *like, ls_dnn_direction direction,
-                      const ls_work *work, ls_op **out, const char **why)
+/* Whether bias and ReLU may be the library's. Its call takes a bias alone with one algorithm; with
+ * others it need not say so (OpenVINO's plugin for NVIDIA takes its convolutions apart for that).
+ */
+static bool may_fuse(const ls_conv_task *task, const ls_dnn_way *way)
+{
+    return task->bias &&
+           (task->relu || way->algorithm == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM);
+}
+
+ls_status ls_dnn_conv(ls_kernels *kernels, const ls_conv_task *task, ls_op **out, const char **why)
 {
     const cuda_kernels *cuda = (const cuda_kernels *)kernels;
-    const ls_dnn_way *way = cuda->dnn_way[direction];
+    const ls_dnn_direction to = task->y         ? LS_DNN_FORWARD
+                                : task->dweight ? LS_DNN_WEIGHTS
+                                                : LS_DNN_DATA;
+    const ls_dnn_way *way = cuda->dnn_way[to];
     if (!way)
-        way = ls_dnn_way_for(direction, &like->shape);
-    *why = ls_dnn_refuses(&like->shape);
-    if (!*why && !(aligned(like->x) && aligned(like->y) && aligned(like->dx) && aligned(like->dy)))
+        way = ls_dnn_way_for(to, &task->shape);
+    *why = ls_dnn_refuses(&task->shape);
+    if (!*why && !(aligned(task->x) && aligned(task->y) && aligned(task->dx) && aligned(task->dy)))
         *why = "its tensors begin on 16 bytes";
     if (*why)
         return LS_OK;
-    dnn_conv *c = malloc(sizeof *c);
+    dnn_conv *c = calloc(1, sizeof *c);
     if (!c)
         return ls_fail_memory(way->op[1], sizeof *c);
-    *c = *like;
-    c->op = (ls_op){.name = way->op[1],
-                    .run = run,
-                    .destroy = destroy,
-                    .flops = work->flops,
-                    .bytes = work->bytes};
+    c->op = (ls_op){.name = way->op[1], .run = run, .destroy = destroy};
     c->device = kernels->device;
     c->dnn = cuda->dnn;
     c->way = way;
+    c->call = task->y ? call_forward : task->dweight ? call_weights : call_data;
+    c->t = *task;
     if (way->layout != CUDNN_TENSOR_NHWC)
-        c->given = NULL; /* which are in the order of images */
+        c->t.given = NULL; /* which are in the order of images */
     c->math = kernels->math;
-    c->fused = c->bias != NULL;
+    c->fused = may_fuse(task, way);
     ls_status status = prepare(c, why);
     if (status || *why) {
         destroy(&c->op);
@@ -443,47 +449,4 @@ static ls_status make(ls_kernels *kernels, const dnn_conv *like, ls_dnn_directio
     c->op.name = way->op[c->fused ? 0 : 1];
     *out = &c->op;
     return LS_OK;
-}
-
-ls_status ls_dnn_conv_forward(ls_kernels *kernels, const ls_conv_forward_args *arguments,
-                              const ls_work *work, ls_op **out, const char **why)
-{
-    const ls_conv_forward_args *a = arguments;
-    const dnn_conv like = {.shape = a->shape,
-                           .call = call_forward,
-                           .relu = a->activation == LS_ACTIVATION_RELU,
-                           .x = a->x,
-                           .weight = a->weight,
-                           .bias = a->bias,
-                           .y = a->y,
-                           .given = a->packed};
-    return make(kernels, &like, LS_DNN_FORWARD, work, out, why);
-}
-
-ls_status ls_dnn_conv_backward_weights(ls_kernels *kernels,
-                                       const ls_conv_backward_weights_args *arguments,
-                                       const ls_work *work, ls_op **out, const char **why)
-{
-    const ls_conv_backward_weights_args *a = arguments;
-    const dnn_conv like = {.shape = a->shape,
-                           .call = call_weights,
-                           .x = a->x,
-                           .dy = a->dy,
-                           .dweight = a->dweight,
-                           .dbias = a->dbias};
-    return make(kernels, &like, LS_DNN_WEIGHTS, work, out, why);
-}
-
-ls_status ls_dnn_conv_backward_data(ls_kernels *kernels,
-                                    const ls_conv_backward_data_args *arguments,
-                                    const ls_work *work, ls_op **out, const char **why)
-{
-    const ls_conv_backward_data_args *a = arguments;
-    const dnn_conv like = {.shape = a->shape,
-                           .call = call_data,
-                           .dy = a->dy,
-                           .weight = a->weight,
-                           .dx = a->dx,
-                           .given = a->packed};
-    return make(kernels, &like, LS_DNN_DATA, work, out, why);
 }

@@ -1,92 +1,51 @@
 /* SPDX-License-Identifier: MIT */
-/* Operations on independent elements of the cuda table: each a launch. Not yet run on a GPU. */
+/*
+ * Operations of the cuda table on independent elements and on a batch, and those of a step's ends:
+ * each a launch. Not yet run on a GPU.
+ *
+ * A label that is no class cannot stop a launched step: the queue's fault is set, which the next
+ * ls_queue_sync reports, and the loss of that step is NaN.
+ */
+#include "common/device/cuda/cuda.h"
 #include "common/kernel/cuda/cuda_kernels.h"
 
-static int launch_relu_forward(const cuda_op *op, ls_queue *queue)
+LS_CUDA_LAUNCH_WITH(finish_step, ls_cuda_queue_steps(queue))
+ls_status ls_cuda_finish_step(ls_kernels *kernels, const ls_finish_step_args *arguments,
+                              ls_op **out)
 {
-    return ls_gpu_relu_forward(ls_queue_native(queue), &op->args.relu_forward);
+    return ls_cuda_op_put(kernels, &LS_CUDA_LIKE(finish_step), out);
 }
 
-ls_status ls_cuda_relu_forward(ls_kernels *kernels, const ls_relu_forward_args *arguments,
-                               const ls_work *work, ls_op **out)
+/* ---- Samples: with their order made ready ---------------------------------------------------- */
+
+static ls_gpu_order order_of(const ls_sample_order *order)
 {
-    const cuda_op like = {.op.name = "relu_forward.cuda",
-                          .launch = launch_relu_forward,
-                          .args.relu_forward = *arguments};
-    return ls_cuda_op_put(kernels, &like, work, out);
+    ls_gpu_order out = {.keys = ls_order_stream(order)};
+    ls_order_epoch_set(order, 0, &out.epoch);
+    out.reciprocal = 1.0 / out.epoch.a;
+    return out;
 }
 
-static int launch_relu_backward(const cuda_op *op, ls_queue *queue)
+LS_CUDA_LAUNCH_WITH(batch_indices, &op->order)
+ls_status ls_cuda_batch_indices(ls_kernels *kernels, const ls_batch_indices_args *arguments,
+                                ls_op **out)
 {
-    return ls_gpu_relu_backward(ls_queue_native(queue), &op->args.relu_backward);
+    const ls_gpu_order order = order_of(&arguments->order);
+    return ls_cuda_op_put(kernels, &LS_CUDA_LIKE(batch_indices, .order = order), out);
 }
 
-ls_status ls_cuda_relu_backward(ls_kernels *kernels, const ls_relu_backward_args *arguments,
-                                const ls_work *work, ls_op **out)
+LS_CUDA_LAUNCH_WITH(gather_batch, &op->order)
+ls_status ls_cuda_gather_batch(ls_kernels *kernels, const ls_gather_batch_args *arguments,
+                               ls_op **out)
 {
-    const cuda_op like = {.op.name = "relu_backward.cuda",
-                          .launch = launch_relu_backward,
-                          .args.relu_backward = *arguments};
-    return ls_cuda_op_put(kernels, &like, work, out);
+    const ls_gpu_order order = order_of(&arguments->indices.order);
+    return ls_cuda_op_put(kernels, &LS_CUDA_LIKE(gather_batch, .order = order), out);
 }
 
-static int launch_polynomial(const cuda_op *op, ls_queue *queue)
-{
-    return ls_gpu_polynomial(ls_queue_native(queue), &op->args.polynomial);
-}
+/* ---- The optimizer --------------------------------------------------------------------------- */
 
-ls_status ls_cuda_polynomial(ls_kernels *kernels, const ls_polynomial_args *arguments,
-                             const ls_work *work, ls_op **out)
-{
-    const cuda_op like = {
-        .op.name = "polynomial.cuda", .launch = launch_polynomial, .args.polynomial = *arguments};
-    return ls_cuda_op_put(kernels, &like, work, out);
-}
-
-static int launch_add(const cuda_op *op, ls_queue *queue)
-{
-    return ls_gpu_add(ls_queue_native(queue), &op->args.add);
-}
-
-ls_status ls_cuda_add(ls_kernels *kernels, const ls_add_args *arguments, const ls_work *work,
-                      ls_op **out)
-{
-    const cuda_op like = {.op.name = "add.cuda", .launch = launch_add, .args.add = *arguments};
-    return ls_cuda_op_put(kernels, &like, work, out);
-}
-
-static int launch_fill(const cuda_op *op, ls_queue *queue)
-{
-    return ls_gpu_fill(ls_queue_native(queue), &op->args.fill);
-}
-
-ls_status ls_cuda_fill(ls_kernels *kernels, const ls_fill_args *arguments, const ls_work *work,
-                       ls_op **out)
-{
-    const cuda_op like = {.op.name = "fill.cuda", .launch = launch_fill, .args.fill = *arguments};
-    return ls_cuda_op_put(kernels, &like, work, out);
-}
-
-static int launch_scale(const cuda_op *op, ls_queue *queue)
-{
-    return ls_gpu_scale(ls_queue_native(queue), &op->args.scale);
-}
-
-ls_status ls_cuda_scale(ls_kernels *kernels, const ls_scale_args *arguments, const ls_work *work,
-                        ls_op **out)
-{
-    const cuda_op like = {
-        .op.name = "scale.cuda", .launch = launch_scale, .args.scale = *arguments};
-    return ls_cuda_op_put(kernels, &like, work, out);
-}
-
-static int launch_optimizer(const cuda_op *op, ls_queue *queue)
-{
-    return ls_gpu_optimizer(ls_queue_native(queue), &op->args.optimizer, &op->ranges, &op->scalars);
-}
-
-ls_status ls_cuda_optimizer(ls_kernels *kernels, const ls_optimizer_args *arguments,
-                            const ls_work *work, ls_op **out)
+LS_CUDA_LAUNCH_WITH(optimizer, &op->ranges, &op->scalars)
+ls_status ls_cuda_optimizer(ls_kernels *kernels, const ls_optimizer_args *arguments, ls_op **out)
 {
     static const char *const names[] = {[LS_OPTIMIZER_SGD] = "optimizer.sgd_cuda",
                                         [LS_OPTIMIZER_MOMENTUM] = "optimizer.momentum_cuda",
@@ -97,7 +56,53 @@ ls_status ls_cuda_optimizer(ls_kernels *kernels, const ls_optimizer_args *argume
                           .args.optimizer = *arguments,
                           .scalars = ls_update_scalars_make(arguments)};
     const ls_update_range all = {.count = arguments->count};
-    return ls_cuda_op_ranges(
-        kernels, &like, work, arguments->range_count ? arguments->ranges : &all,
-        arguments->range_count ? arguments->range_count : 1, ls_gpu_optimizer_blocks, 0, out);
+    const bool whole = !arguments->range_count;
+    return ls_cuda_op_ranges(kernels, &like, whole ? &all : arguments->ranges,
+                             whole ? 1 : arguments->range_count, ls_gpu_optimizer_blocks, 0, out);
+}
+
+/* ---- Losses: with memory for their parts ----------------------------------------------------- */
+
+static ls_gpu_fault label_fault(ls_queue *queue)
+{
+    return (ls_gpu_fault){ls_cuda_queue_fault(queue), LS_CUDA_FAULT_LABEL};
+}
+
+LS_CUDA_LAUNCH_WITH(softmax_cross_entropy, &op->parts, label_fault(queue))
+ls_status ls_cuda_softmax_cross_entropy(ls_kernels *kernels,
+                                        const ls_softmax_cross_entropy_args *arguments, ls_op **out)
+{
+    return ls_cuda_op_parts(kernels, &LS_CUDA_LIKE(softmax_cross_entropy),
+                            ls_gpu_softmax_parts(arguments->rows), 1, out);
+}
+
+LS_CUDA_LAUNCH_WITH(squared_error, &op->parts)
+ls_status ls_cuda_squared_error(ls_kernels *kernels, const ls_squared_error_args *arguments,
+                                ls_op **out)
+{
+    return ls_cuda_op_parts(kernels, &LS_CUDA_LIKE(squared_error),
+                            ls_gpu_squared_error_parts(arguments->rows * arguments->outputs), 1,
+                            out);
+}
+
+LS_CUDA_LAUNCH_WITH(logistic_loss, &op->parts, label_fault(queue))
+ls_status ls_cuda_logistic_loss(ls_kernels *kernels, const ls_logistic_loss_args *arguments,
+                                ls_op **out)
+{
+    return ls_cuda_op_parts(kernels, &LS_CUDA_LIKE(logistic_loss),
+                            ls_gpu_logistic_parts(arguments->rows), 1, out);
+}
+
+static int launch_weight_decay(const cuda_op *op, ls_queue *queue)
+{
+    const ls_gpu_parts parts = {op->workspace,
+                                (unsigned *)((double *)op->workspace + op->ranges.blocks + 1)};
+    return ls_gpu_decay_loss(ls_queue_native(queue), &op->args.weight_decay, &op->ranges, &parts);
+}
+
+ls_status ls_cuda_weight_decay(ls_kernels *kernels, const ls_weight_decay_args *arguments,
+                               ls_op **out)
+{
+    return ls_cuda_op_ranges(kernels, &LS_CUDA_LIKE(weight_decay), arguments->ranges,
+                             arguments->range_count, ls_gpu_decay_parts, sizeof(double), out);
 }

@@ -95,17 +95,17 @@ size_t ls_gpu_softmax_parts(int64_t rows)
 }
 
 int ls_gpu_softmax_cross_entropy(void *stream, const ls_softmax_cross_entropy_args *args,
-                                 const ls_gpu_parts *parts, const ls_gpu_fault *fault)
+                                 const ls_gpu_parts *parts, ls_gpu_fault fault)
 {
     if (args->classes <= NARROW_CLASSES) {
         /* Few rows: small blocks, on many multiprocessors. Many: the last block has more to add up.
          */
         const bool few = args->rows <= 1024;
         return ls_gpu_launch(stream, ls_gpu_blocks(args->rows, few ? 64 : LS_GPU_THREADS),
-                             few ? 64 : LS_GPU_THREADS, softmax_kernel<1>, *args, *parts, *fault);
+                             few ? 64 : LS_GPU_THREADS, softmax_kernel<1>, *args, *parts, fault);
     }
     return ls_gpu_launch(stream, ls_gpu_blocks(args->rows, LS_GPU_THREADS / LANES), LS_GPU_THREADS,
-                         softmax_kernel<LANES>, *args, *parts, *fault);
+                         softmax_kernel<LANES>, *args, *parts, fault);
 }
 
 /* ---- squared_error --------------------------------------------------------------------------- */
@@ -184,10 +184,10 @@ size_t ls_gpu_logistic_parts(int64_t rows)
 }
 
 int ls_gpu_logistic_loss(void *stream, const ls_logistic_loss_args *args, const ls_gpu_parts *parts,
-                         const ls_gpu_fault *fault)
+                         ls_gpu_fault fault)
 {
     return ls_gpu_launch(stream, ls_gpu_blocks(args->rows, LOGISTIC_THREADS), LOGISTIC_THREADS,
-                         logistic_kernel, *args, *parts, *fault);
+                         logistic_kernel, *args, *parts, fault);
 }
 
 /* ---- The loss of weight decay ---------------------------------------------------------------- */

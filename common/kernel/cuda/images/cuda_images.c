@@ -1,50 +1,31 @@
 /* SPDX-License-Identifier: MIT */
-/* Pools, normalisation and moves of the cuda table: each a launch. Not yet run on a GPU. */
+/* Pools, normalisation, residual networks and moves of the cuda table: each a launch. Not yet run
+ * on a GPU. */
 #include "common/kernel/cuda/cuda_kernels.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
-static int launch_max_pool_forward(const cuda_op *op, ls_queue *queue)
+/* ---- Sums of images: with memory for their parts --------------------------------------------- */
+
+LS_CUDA_LAUNCH_WITH(bn_sums, &op->parts)
+ls_status ls_cuda_bn_sums(ls_kernels *kernels, const ls_bn_sums_args *arguments, ls_op **out)
 {
-    return ls_gpu_max_pool_forward(ls_queue_native(queue), &op->args.max_pool_forward);
+    return ls_cuda_op_parts(kernels, &LS_CUDA_LIKE(bn_sums),
+                            ls_gpu_bn_parts(arguments->pixels, arguments->channels),
+                            ls_gpu_bn_arrivals(arguments->channels), out);
 }
 
-ls_status ls_cuda_max_pool_forward(ls_kernels *kernels, const ls_max_pool_forward_args *arguments,
-                                   const ls_work *work, ls_op **out)
+LS_CUDA_LAUNCH_WITH(bn_backward_sums, &op->parts)
+ls_status ls_cuda_bn_backward_sums(ls_kernels *kernels, const ls_bn_backward_sums_args *arguments,
+                                   ls_op **out)
 {
-    const cuda_op like = {.op.name = "max_pool_forward.cuda",
-                          .launch = launch_max_pool_forward,
-                          .args.max_pool_forward = *arguments};
-    return ls_cuda_op_put(kernels, &like, work, out);
+    return ls_cuda_op_parts(kernels, &LS_CUDA_LIKE(bn_backward_sums),
+                            ls_gpu_bn_parts(arguments->pixels, arguments->channels),
+                            ls_gpu_bn_arrivals(arguments->channels), out);
 }
 
-static int launch_max_pool_backward(const cuda_op *op, ls_queue *queue)
-{
-    return ls_gpu_max_pool_backward(ls_queue_native(queue), &op->args.max_pool_backward);
-}
-
-ls_status ls_cuda_max_pool_backward(ls_kernels *kernels, const ls_max_pool_backward_args *arguments,
-                                    const ls_work *work, ls_op **out)
-{
-    const cuda_op like = {.op.name = "max_pool_backward.cuda",
-                          .launch = launch_max_pool_backward,
-                          .args.max_pool_backward = *arguments};
-    return ls_cuda_op_put(kernels, &like, work, out);
-}
-
-static int launch_transpose(const cuda_op *op, ls_queue *queue)
-{
-    return ls_gpu_transpose(ls_queue_native(queue), &op->args.transpose);
-}
-
-ls_status ls_cuda_transpose(ls_kernels *kernels, const ls_transpose_args *arguments,
-                            const ls_work *work, ls_op **out)
-{
-    const cuda_op like = {
-        .op.name = "transpose.cuda", .launch = launch_transpose, .args.transpose = *arguments};
-    return ls_cuda_op_put(kernels, &like, work, out);
-}
+/* ---- pack_weights ---------------------------------------------------------------------------- */
 
 static int launch_pack_weights(const cuda_op *op, ls_queue *queue)
 {
@@ -69,13 +50,11 @@ static ls_status share_weights(cuda_op *op, const ls_pack_weights_args *a)
 }
 
 ls_status ls_cuda_pack_weights(ls_kernels *kernels, const ls_pack_weights_args *arguments,
-                               const ls_work *work, ls_op **out)
+                               ls_op **out)
 {
-    const cuda_op like = {.op.name = "pack_weights.cuda",
-                          .launch = launch_pack_weights,
-                          .args.pack_weights.count = arguments->count};
     cuda_op *op;
-    LS_TRY(ls_cuda_op_open(kernels, &like, work, 0, &op));
+    LS_TRY(ls_cuda_op_open(kernels, &LS_CUDA_LIKE(pack_weights), 0, &op));
+    op->args.pack_weights.items = NULL; /* the caller's */
     ls_status status = arguments->count ? share_weights(op, arguments) : LS_OK;
     if (status) {
         ls_op_free(&op->op);
@@ -85,38 +64,14 @@ ls_status ls_cuda_pack_weights(ls_kernels *kernels, const ls_pack_weights_args *
     return LS_OK;
 }
 
-static int launch_copy_columns(const cuda_op *op, ls_queue *queue)
-{
-    return ls_gpu_copy_columns(ls_queue_native(queue), &op->args.copy_columns);
-}
+/* ---- Crops, normalisation -------------------------------------------------------------------- */
 
-ls_status ls_cuda_copy_columns(ls_kernels *kernels, const ls_copy_columns_args *arguments,
-                               const ls_work *work, ls_op **out)
-{
-    const cuda_op like = {.op.name = "copy_columns.cuda",
-                          .launch = launch_copy_columns,
-                          .args.copy_columns = *arguments};
-    return ls_cuda_op_put(kernels, &like, work, out);
-}
-
-static int launch_gather_crops(const cuda_op *op, ls_queue *queue)
-{
-    return ls_gpu_gather_crops(ls_queue_native(queue), &op->args.gather_crops, op->random);
-}
-
+LS_CUDA_LAUNCH_WITH(gather_crops, op->random)
 ls_status ls_cuda_gather_crops(ls_kernels *kernels, const ls_gather_crops_args *arguments,
-                               const ls_work *work, ls_op **out)
+                               ls_op **out)
 {
-    const cuda_op like = {.op.name = "gather_crops.cuda",
-                          .launch = launch_gather_crops,
-                          .args.gather_crops = *arguments,
-                          .random = ls_random_stream(arguments->seed, "augment")};
-    return ls_cuda_op_put(kernels, &like, work, out);
-}
-
-static int launch_lrn_forward(const cuda_op *op, ls_queue *queue)
-{
-    return ls_gpu_lrn_forward(ls_queue_native(queue), &op->args.lrn_forward, op->radius);
+    const ls_random random = ls_random_stream(arguments->seed, "augment");
+    return ls_cuda_op_put(kernels, &LS_CUDA_LIKE(gather_crops, .random = random), out);
 }
 
 /* The radius that channels leave of it. */
@@ -131,57 +86,20 @@ static ls_status lrn_radius(const char *op, int64_t radius, int64_t channels, in
     return LS_OK;
 }
 
+LS_CUDA_LAUNCH_WITH(lrn_forward, op->radius)
 ls_status ls_cuda_lrn_forward(ls_kernels *kernels, const ls_lrn_forward_args *arguments,
-                              const ls_work *work, ls_op **out)
+                              ls_op **out)
 {
-    cuda_op like = {.op.name = "lrn_forward.cuda",
-                    .launch = launch_lrn_forward,
-                    .args.lrn_forward = *arguments};
-    LS_TRY(lrn_radius("lrn_forward", arguments->radius, arguments->channels, &like.radius));
-    return ls_cuda_op_put(kernels, &like, work, out);
+    int radius = 0;
+    LS_TRY(lrn_radius("lrn_forward", arguments->radius, arguments->channels, &radius));
+    return ls_cuda_op_put(kernels, &LS_CUDA_LIKE(lrn_forward, .radius = radius), out);
 }
 
-static int launch_lrn_backward(const cuda_op *op, ls_queue *queue)
-{
-    return ls_gpu_lrn_backward(ls_queue_native(queue), &op->args.lrn_backward, op->radius);
-}
-
+LS_CUDA_LAUNCH_WITH(lrn_backward, op->radius)
 ls_status ls_cuda_lrn_backward(ls_kernels *kernels, const ls_lrn_backward_args *arguments,
-                               const ls_work *work, ls_op **out)
+                               ls_op **out)
 {
-    cuda_op like = {.op.name = "lrn_backward.cuda",
-                    .launch = launch_lrn_backward,
-                    .args.lrn_backward = *arguments};
-    LS_TRY(lrn_radius("lrn_backward", arguments->radius, arguments->channels, &like.radius));
-    return ls_cuda_op_put(kernels, &like, work, out);
-}
-
-static int launch_conv_max_forward(const cuda_op *op, ls_queue *queue)
-{
-    return ls_gpu_conv_max_forward(ls_queue_native(queue), &op->args.conv_max_forward);
-}
-
-ls_status ls_cuda_conv_max_forward(ls_kernels *kernels, const ls_conv_max_forward_args *arguments,
-                                   const ls_work *work, ls_op **out)
-{
-    const cuda_op like = {.op.name = "conv_max_forward.cuda",
-                          .launch = launch_conv_max_forward,
-                          .args.conv_max_forward = *arguments};
-    return ls_cuda_op_put(kernels, &like, work, out);
-}
-
-static int launch_conv_max_backward_weights(const cuda_op *op, ls_queue *queue)
-{
-    return ls_gpu_conv_max_backward_weights(ls_queue_native(queue),
-                                            &op->args.conv_max_backward_weights);
-}
-
-ls_status ls_cuda_conv_max_backward_weights(ls_kernels *kernels,
-                                            const ls_conv_max_backward_weights_args *arguments,
-                                            const ls_work *work, ls_op **out)
-{
-    const cuda_op like = {.op.name = "conv_max_backward_weights.cuda",
-                          .launch = launch_conv_max_backward_weights,
-                          .args.conv_max_backward_weights = *arguments};
-    return ls_cuda_op_put(kernels, &like, work, out);
+    int radius = 0;
+    LS_TRY(lrn_radius("lrn_backward", arguments->radius, arguments->channels, &radius));
+    return ls_cuda_op_put(kernels, &LS_CUDA_LIKE(lrn_backward, .radius = radius), out);
 }

@@ -65,17 +65,14 @@ static ls_status run_product(ls_op *op, ls_queue *queue)
 
 /* `spec` but for the arithmetic, which is the table's. */
 static ls_status make_product(ls_kernels *kernels, const dense_names *names,
-                              const ls_cuda_product_spec *spec, const ls_work *work, bool plain,
-                              ls_op **out)
+                              const ls_cuda_product_spec *spec, bool plain, ls_op **out)
 {
     product_op *p = malloc(sizeof *p);
     if (!p)
         return ls_fail_memory(names->plain, sizeof *p);
     *p = (product_op){.op = {.name = plain ? names->plain : names->library,
                              .run = run_product,
-                             .destroy = destroy_product,
-                             .flops = work->flops,
-                             .bytes = work->bytes},
+                             .destroy = destroy_product},
                       .plain = {.gemm = spec->gemm, .bias = spec->bias, .relu = spec->relu}};
     if (!plain) {
         ls_cuda_product_spec whole = *spec;
@@ -92,17 +89,16 @@ static ls_status make_product(ls_kernels *kernels, const dense_names *names,
     return LS_OK;
 }
 
-ls_status ls_cuda_gemm(ls_kernels *kernels, const ls_gemm_args *arguments, const ls_work *work,
-                       ls_op **out)
+ls_status ls_cuda_gemm(ls_kernels *kernels, const ls_gemm_args *arguments, ls_op **out)
 {
     static const dense_names names = {"gemm.cublaslt", "gemm.cuda"};
     const ls_gemm_args *g = arguments;
     const ls_cuda_product_spec spec = {.gemm = *g, .any_order = kernels->any_order};
-    return make_product(kernels, &names, &spec, work, is_plain(g->m, g->k, g->n), out);
+    return make_product(kernels, &names, &spec, is_plain(g->m, g->k, g->n), out);
 }
 
 ls_status ls_cuda_dense_forward(ls_kernels *kernels, const ls_dense_forward_args *arguments,
-                                const ls_work *work, ls_op **out)
+                                ls_op **out)
 {
     static const dense_names names = {"dense_forward.cublaslt", "dense_forward.cuda"};
     const ls_dense_forward_args *d = arguments;
@@ -116,8 +112,7 @@ ls_status ls_cuda_dense_forward(ls_kernels *kernels, const ls_dense_forward_args
                                        .bias = d->bias,
                                        .relu = d->activation == LS_ACTIVATION_RELU,
                                        .cut = true};
-    return make_product(kernels, &names, &spec, work, is_narrow(d->rows, d->inputs, d->outputs),
-                        out);
+    return make_product(kernels, &names, &spec, is_narrow(d->rows, d->inputs, d->outputs), out);
 }
 
 /* ---- The backward pass, or half of it -------------------------------------------------------- */
@@ -194,7 +189,7 @@ static ls_status open_products(ls_kernels *kernels, backward_op *b, const bool w
 
 static ls_status make_backward(ls_kernels *kernels, const dense_names *names,
                                const ls_dense_backward_args *args, const bool wanted[HALVES],
-                               const ls_work *work, ls_op **out)
+                               ls_op **out)
 {
     const ls_dense_backward_weights_args *w = &args->weights;
     const ls_dense_backward_data_args *d = &args->data;
@@ -205,9 +200,7 @@ static ls_status make_backward(ls_kernels *kernels, const dense_names *names,
         return ls_fail_memory(names->plain, sizeof *b);
     *b = (backward_op){.op = {.name = narrow ? names->plain : names->library,
                               .run = narrow ? run_narrow : run_backward,
-                              .destroy = destroy_backward,
-                              .flops = work->flops,
-                              .bytes = work->bytes},
+                              .destroy = destroy_backward},
                        .args = *args};
     ls_status status = narrow ? LS_OK : open_products(kernels, b, wanted);
     if (status) {
@@ -219,27 +212,26 @@ static ls_status make_backward(ls_kernels *kernels, const dense_names *names,
 }
 
 ls_status ls_cuda_dense_backward(ls_kernels *kernels, const ls_dense_backward_args *arguments,
-                                 const ls_work *work, ls_op **out)
+                                 ls_op **out)
 {
     static const dense_names names = {"dense_backward.cublaslt", "dense_backward.cuda"};
-    return make_backward(kernels, &names, arguments, (const bool[]){true, true}, work, out);
+    return make_backward(kernels, &names, arguments, (const bool[]){true, true}, out);
 }
 
 ls_status ls_cuda_dense_backward_weights(ls_kernels *kernels,
                                          const ls_dense_backward_weights_args *arguments,
-                                         const ls_work *work, ls_op **out)
+                                         ls_op **out)
 {
     static const dense_names names = {"dense_backward_weights.cublaslt",
                                       "dense_backward_weights.cuda"};
     const ls_dense_backward_args half = {.weights = *arguments};
-    return make_backward(kernels, &names, &half, (const bool[]){true, false}, work, out);
+    return make_backward(kernels, &names, &half, (const bool[]){true, false}, out);
 }
 
 ls_status ls_cuda_dense_backward_data(ls_kernels *kernels,
-                                      const ls_dense_backward_data_args *arguments,
-                                      const ls_work *work, ls_op **out)
+                                      const ls_dense_backward_data_args *arguments, ls_op **out)
 {
     static const dense_names names = {"dense_backward_data.cublaslt", "dense_backward_data.cuda"};
     const ls_dense_backward_args half = {.data = *arguments};
-    return make_backward(kernels, &names, &half, (const bool[]){false, true}, work, out);
+    return make_backward(kernels, &names, &half, (const bool[]){false, true}, out);
 }

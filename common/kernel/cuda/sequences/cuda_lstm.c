@@ -161,7 +161,7 @@ static ls_status make(ls_kernels *kernels, const lstm_op *like, float *kept,
 }
 
 ls_status ls_cuda_lstm_forward(ls_kernels *kernels, const ls_lstm_forward_args *arguments,
-                               const ls_work *work, ls_op **out)
+                               ls_op **out)
 {
     const ls_lstm_forward_args *a = arguments;
     const ls_lstm_shape *s = &a->shape;
@@ -172,17 +172,14 @@ ls_status ls_cuda_lstm_forward(ls_kernels *kernels, const ls_lstm_forward_args *
                                            .a = a->x,
                                            .b = a->weight_ih,
                                            .c = a->kept}};
-    const lstm_op like = {.op = {.name = "lstm_forward.cublaslt_cuda",
-                                 .run = run_forward,
-                                 .flops = work->flops,
-                                 .bytes = work->bytes},
+    const lstm_op like = {.op = {.name = "lstm_forward.cublaslt_cuda", .run = run_forward},
                           .loop = {.shape = *s, .weight = a->weight_hh, .bias = a->bias, .y = a->y},
                           .more = are_few(s) ? 0 : s->hidden};
     return make(kernels, &like, a->kept, specs, out);
 }
 
 ls_status ls_cuda_lstm_backward(ls_kernels *kernels, const ls_lstm_backward_args *arguments,
-                                const ls_work *work, ls_op **out)
+                                ls_op **out)
 {
     const ls_lstm_backward_args *a = arguments;
     const ls_lstm_shape *s = &a->shape;
@@ -204,10 +201,7 @@ ls_status ls_cuda_lstm_backward(ls_kernels *kernels, const ls_lstm_backward_args
          .b = previous,
          .c = a->dweight_hh},
         {.m = N, .n = I, .k = 4 * H, .a = gates, .b = a->weight_ih, .c = a->dx}};
-    const lstm_op like = {.op = {.name = "lstm_backward.cublaslt_cuda",
-                                 .run = run_backward,
-                                 .flops = work->flops,
-                                 .bytes = work->bytes},
+    const lstm_op like = {.op = {.name = "lstm_backward.cublaslt_cuda", .run = run_backward},
                           .loop = {.shape = *s, .weight = a->weight_hh, .dy = a->dy},
                           .sums = {a->dweight_ih, a->dweight_hh, a->dbias},
                           .sum_count = {4 * H * I, 4 * H * H, 4 * H},
@@ -218,7 +212,7 @@ ls_status ls_cuda_lstm_backward(ls_kernels *kernels, const ls_lstm_backward_args
 
 /* ---- Pairs ----------------------------------------------------------------------------------- */
 
-/* Takes both over; the first, whose work is said to be that of both, is the pair from here on. */
+/* Takes both over; the first is the pair from here on. */
 static ls_op *pair_up(ls_op *first, ls_op *second, const char *name)
 {
     first->name = name;
@@ -228,11 +222,11 @@ static ls_op *pair_up(ls_op *first, ls_op *second, const char *name)
 }
 
 ls_status ls_cuda_lstm_pair_forward(ls_kernels *kernels, const ls_lstm_pair_forward_args *arguments,
-                                    const ls_work *work, ls_op **out)
+                                    ls_op **out)
 {
     ls_op *first, *second;
-    LS_TRY(ls_cuda_lstm_forward(kernels, &arguments->of[0], work, &first));
-    ls_status status = ls_cuda_lstm_forward(kernels, &arguments->of[1], work, &second);
+    LS_TRY(ls_cuda_lstm_forward(kernels, &arguments->of[0], &first));
+    ls_status status = ls_cuda_lstm_forward(kernels, &arguments->of[1], &second);
     if (status)
         destroy(first);
     else
@@ -241,12 +235,11 @@ ls_status ls_cuda_lstm_pair_forward(ls_kernels *kernels, const ls_lstm_pair_forw
 }
 
 ls_status ls_cuda_lstm_pair_backward(ls_kernels *kernels,
-                                     const ls_lstm_pair_backward_args *arguments,
-                                     const ls_work *work, ls_op **out)
+                                     const ls_lstm_pair_backward_args *arguments, ls_op **out)
 {
     ls_op *first, *second;
-    LS_TRY(ls_cuda_lstm_backward(kernels, &arguments->of[0], work, &first));
-    ls_status status = ls_cuda_lstm_backward(kernels, &arguments->of[1], work, &second);
+    LS_TRY(ls_cuda_lstm_backward(kernels, &arguments->of[0], &first));
+    ls_status status = ls_cuda_lstm_backward(kernels, &arguments->of[1], &second);
     if (status)
         destroy(first);
     else

@@ -41,11 +41,9 @@ static void check_conv_max_forward_bits(fixture *f, const ls_conv_shape *s)
     float *x = randoms(s->rows * in_elements(s), 1), *weight = randoms(s->outputs * taps, 2);
     float *bias = randoms(s->outputs, 3), *y[] = {randoms(count, 4), randoms(count, 5)};
     int32_t *place[] = {calloc((size_t)count + 1, 4), calloc((size_t)count + 1, 4)};
-    ls_op *op;
-    must(f->cpu->table->conv_max_forward(
-        f->cpu,
-        &(ls_conv_max_forward_args){*s, x, weight, bias, y[0], place[0], LS_ACTIVATION_NONE}, &op));
-    run(f, op);
+    apply_conv_max_forward(
+        f, f->cpu,
+        &(ls_conv_max_forward_args){*s, x, weight, bias, y[0], place[0], LS_ACTIVATION_NONE});
     for (int64_t i = 0; i < count; i++)
         largest_of(s, x + i / s->outputs * in_elements(s), weight + i % s->outputs * taps,
                    bias[i % s->outputs], &y[1][i], &place[1][i]);
@@ -85,10 +83,8 @@ static void check_conv_max_backward_bits(fixture *f, const ls_conv_shape *s)
         place[i] = (int32_t)(i * 7 % positions);
         dy[i] = i % 3 ? dy[i] : 0; /* as after a ReLU */
     }
-    ls_op *op;
-    must(f->cpu->table->conv_max_backward_weights(
-        f->cpu, &(ls_conv_max_backward_weights_args){*s, x, dy, place, dweight[0], dbias[0]}, &op));
-    run(f, op);
+    apply_conv_max_backward_weights(
+        f, f->cpu, &(ls_conv_max_backward_weights_args){*s, x, dy, place, dweight[0], dbias[0]});
     for (int64_t i = 0; i < weights; i++)
         dweight[1][i] = gradient_of(s, x, dy, place, i / taps, i % taps);
     for (int64_t i = 0; i < s->outputs; i++)

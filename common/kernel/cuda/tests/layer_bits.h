@@ -32,13 +32,9 @@ static void test_crop_bits(void **state)
     for (uint32_t i = 0; i < ROWS; i++)
         indices[i] = ROWS - 1 - i;
     for (int k = 0; k < 2; k++) {
-        ls_op *op;
-        must(both[k]->table->gather_crops(both[k],
-                                          &(ls_gather_crops_args){ROWS, 3, SIDE, CROP, source,
-                                                                  indices, true, 5, 11, &at, out[k],
-                                                                  3, ROWS},
-                                          &op));
-        run(f, op);
+        apply_gather_crops(f, both[k],
+                           &(ls_gather_crops_args){ROWS, 3, SIDE, CROP, source, indices, true, 5,
+                                                   11, &at, out[k], 3, ROWS});
     }
     same_bits("crops", out[0], out[1], ROWS * COUNT * sizeof **out);
     free(out[0]), free(out[1]);
@@ -54,14 +50,11 @@ static void check_lrn_bits(fixture *f, ls_kernels *cpu, int64_t channels, int64_
     float *out[2][2] = {{randoms(count, 3), randoms(count, 4)},
                         {randoms(count, 5), randoms(count, 6)}};
     for (int k = 0; k < 2; k++) {
-        ls_op *op;
-        must(both[k]->table->lrn_forward(
-            both[k], &(ls_lrn_forward_args){PIXELS, channels, radius, 0.3, x, out[k][0]}, &op));
-        run(f, op);
-        must(both[k]->table->lrn_backward(
-            both[k], &(ls_lrn_backward_args){PIXELS, channels, radius, 0.3, k, x, dy, out[k][1]},
-            &op));
-        run(f, op);
+        apply_lrn_forward(f, both[k],
+                          &(ls_lrn_forward_args){PIXELS, channels, radius, 0.3, x, out[k][0]});
+        apply_lrn_backward(
+            f, both[k],
+            &(ls_lrn_backward_args){PIXELS, channels, radius, 0.3, k, x, dy, out[k][1]});
     }
     /* With `relu` 0 stands where x is not positive. */
     for (int64_t i = 0; i < count; i++)
@@ -151,13 +144,10 @@ static void convolve(fixture *f, const ls_conv_shape *s, const float *w, const f
                      float *y, float *dx)
 {
     float *x = randoms(s->rows * in_elements(s), 1), *dy = randoms(s->rows * out_elements(s), 2);
-    ls_op *op;
     const ls_conv_forward_args forward = {*s, x, w, NULL, y, LS_ACTIVATION_RELU, packed};
-    must(f->cpu->table->conv_forward(f->cpu, &forward, &op));
-    run(f, op);
+    apply_conv_forward(f, f->cpu, &forward);
     const ls_conv_backward_data_args data = {*s, dy, w, dx, packed};
-    must(f->cpu->table->conv_backward_data(f->cpu, &data, &op));
-    run(f, op);
+    apply_conv_backward_data(f, f->cpu, &data);
     free(x), free(dy);
 }
 
@@ -175,7 +165,6 @@ static void test_pack_weights(void **state)
     enum { COUNT = sizeof shapes / sizeof *shapes };
     ls_packed_weights items[COUNT];
     float *packed[COUNT];
-    ls_op *op;
     for (int i = 0; i < COUNT; i++) {
         const ls_conv_shape *s = &shapes[i];
         const int64_t taps = s->window.height * s->window.width;
@@ -184,19 +173,16 @@ static void test_pack_weights(void **state)
             (ls_packed_weights){s->outputs, s->channels, taps, randoms(all + i, 5) + i, NULL};
         packed[i] = items[i].packed = aligned_alloc(256, ((size_t)all + 64) / 64 * 256);
     }
-    must(f->cpu->table->pack_weights(f->cpu, &(ls_pack_weights_args){items, COUNT}, &op));
-    run(f, op);
+    apply_pack_weights(f, f->cpu, &(ls_pack_weights_args){items, COUNT});
     for (int i = 0; i < COUNT; i++) {
         const ls_conv_shape *s = &shapes[i];
         const int64_t all = s->outputs * s->channels * items[i].taps;
         const int64_t in = s->rows * in_elements(s), out = s->rows * out_elements(s);
         float *want = randoms(all, 6), *w = (float *)items[i].weight - i;
         float *y[2] = {randoms(out, 7), randoms(out, 7)}, *dx[2] = {randoms(in, 8), randoms(in, 8)};
-        must(f->cpu->table->transpose(
-            f->cpu,
-            &(ls_transpose_args){s->outputs, s->channels, items[i].taps, items[i].weight, want},
-            &op));
-        run(f, op);
+        apply_transpose(
+            f, f->cpu,
+            &(ls_transpose_args){s->outputs, s->channels, items[i].taps, items[i].weight, want});
         same_bits("pack_weights", packed[i], want, (size_t)all * sizeof *want);
         convolve(f, s, w + i, NULL, y[0], dx[0]);
         for (int64_t k = 0; k < all; k++)
@@ -208,8 +194,7 @@ static void test_pack_weights(void **state)
         for (int k = 0; k < 2; k++)
             free(y[k]), free(dx[k]);
     }
-    must(f->cpu->table->pack_weights(f->cpu, &(ls_pack_weights_args){NULL, 0}, &op));
-    run(f, op);
+    apply_pack_weights(f, f->cpu, &(ls_pack_weights_args){NULL, 0});
 }
 
 #define LAYER_BITS_TESTS                                                                           \

@@ -18,23 +18,14 @@ static void check_bn_bits(fixture *f, ls_kernels *cpu, int64_t pixels, int64_t c
     float *y[2], *dx[2];
     double *sums[2], *most = doubles(2 * C, 0);
     for (int k = 0; k < 2; k++) {
-        ls_op *op;
         y[k] = randoms(count, 7), dx[k] = randoms(count, 7), sums[k] = doubles(2 * C, 0);
-        must(both[k]->table->bn_sums(both[k], &(ls_bn_sums_args){pixels, C, d.x, sums[k], NULL, 0},
-                                     &op));
-        run(f, op);
-        must(
-            both[k]->table->bn_forward(both[k],
-                                       &(ls_bn_forward_args){pixels, C, d.x, d.moments, d.weight,
-                                                             d.bias, d.z, y[k], LS_ACTIVATION_RELU},
-                                       &op));
-        run(f, op);
-        must(both[k]->table->bn_backward(
-            both[k],
-            &(ls_bn_backward_args){pixels, C, pixels, d.x, d.moments, d.weight, d.bias,
-                                   LS_ACTIVATION_RELU, d.sums, d.dy, dx[k]},
-            &op));
-        run(f, op);
+        apply_bn_sums(f, both[k], &(ls_bn_sums_args){pixels, C, d.x, sums[k], NULL, 0});
+        apply_bn_forward(f, both[k],
+                         &(ls_bn_forward_args){pixels, C, d.x, d.moments, d.weight, d.bias, d.z,
+                                               y[k], LS_ACTIVATION_RELU});
+        apply_bn_backward(f, both[k],
+                          &(ls_bn_backward_args){pixels, C, pixels, d.x, d.moments, d.weight,
+                                                 d.bias, LS_ACTIVATION_RELU, d.sums, d.dy, dx[k]});
     }
     for (int64_t i = 0; i < count; i++) {
         most[i % C] += fabs((double)d.x[i]);

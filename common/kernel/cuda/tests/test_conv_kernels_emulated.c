@@ -115,9 +115,10 @@ static void test_each_way(void **state)
             cuda_of(f)->dnn_way[which] = way;
             for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
                 const ls_conv_shape *s = &conv_shapes[shapes[k]];
-                if (which == LS_DNN_FORWARD)
+                if (which == LS_DNN_FORWARD) {
                     check_conv_forward(f, s, k & 1, LS_ACTIVATION_RELU);
-                else if (which == LS_DNN_WEIGHTS)
+                    check_conv_forward(f, s, true, LS_ACTIVATION_NONE);
+                } else if (which == LS_DNN_WEIGHTS)
                     check_conv_weights(f, s, k & 1);
                 else
                     check_conv_data(f, s);

@@ -52,16 +52,12 @@ static void test_flips(void **state)
         for (int way = 0; way < 4; way++) {
             float *got = randoms(1000, 1), *want = randoms(1000, 1);
             const ls_step_state at = {.step = 4};
-            ls_op *op;
             got[places[i]] = way & 1 ? INFINITY : -3;
             got[999] = way & 1 ? INFINITY : 3;
             got[way & 2 ? 0 : 500] = NAN;
             memcpy(want, got, 1000 * sizeof *want);
-            must(f->cpu->table->flip_bit(f->cpu, &(ls_flip_bit_args){1000, got, &at, 4}, &op));
-            run(f, op);
-            must(f->reference->table->flip_bit(f->reference,
-                                               &(ls_flip_bit_args){1000, want, &at, 4}, &op));
-            run(f, op);
+            apply_flip_bit(f, f->cpu, &(ls_flip_bit_args){1000, got, &at, 4});
+            apply_flip_bit(f, f->reference, &(ls_flip_bit_args){1000, want, &at, 4});
             same_bits("flip_bit", got, want, 1000 * sizeof *got);
             free(got), free(want);
         }
@@ -75,13 +71,11 @@ static void test_more_losses(void **state)
     double loss[1 + MORE], ring[CAPACITY][MORE];
     ls_step_state at = {.record = 4, .learning_rate = 1};
     ls_step_record records[CAPACITY];
-    ls_op *op;
     for (int i = 0; i <= MORE; i++)
         loss[i] = i;
     const ls_finish_step_args args = {&at,     32,       {0.5, 0.5, 2}, loss,
                                       records, CAPACITY, MORE,          &ring[0][0]};
-    must(f->cpu->table->finish_step(f->cpu, &args, &op));
-    run(f, op);
+    apply_finish_step(f, f->cpu, &args);
     for (int i = 0; i < MORE; i++)
         assert_true(ring[1][i] == i + 1);
     assert_true(records[1].loss == 0 && at.record == 5 && at.learning_rate == 0.5);

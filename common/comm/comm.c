@@ -73,6 +73,9 @@ ls_status ls_comm_open(const ls_comm_backend *backend, ls_comm *processes,
 {
     if (!backend)
         backend = ls_comm_backend_auto(processes, ls_device_describe(devices[0])->name.kind);
+    if (backend->alone && processes)
+        return ls_fail(LS_CODE_USAGE, "comm", backend->name,
+                       "has its ranks in one process; mpi has them in several");
     return backend->open(processes, devices, count, comms);
 }
 
@@ -233,6 +236,33 @@ static ls_status tell_direct(ls_comm *comm, size_t count, ls_op *op)
     return LS_OK;
 }
 
+ls_status ls_comm_check_rank(const ls_comm *comm, const char *what, int rank)
+{
+    if (rank >= 0 && rank < comm->size)
+        return LS_OK;
+    return ls_fail(LS_CODE_USAGE, "communicator", what, "no rank %d; ranks are 0 to %d", rank,
+                   comm->size - 1);
+}
+
+ls_status ls_comm_mismatch(ls_comm *comm, size_t mine, size_t theirs, int other, bool more)
+{
+    char rank[32];
+    snprintf(rank, sizeof rank, "rank %d", comm->rank);
+    comm->backend->abandon(comm);
+    return ls_fail(
+        LS_CODE_USAGE, "communicator", rank,
+        "%zu elements here, %s%zu on rank %d; every rank puts matching operations in the "
+        "same order",
+        mine, more ? "more than " : "", theirs, other);
+}
+
+ls_status ls_comm_run_alone(ls_op *op, ls_queue *queue)
+{
+    (void)queue;
+    return ls_fail(LS_CODE_USAGE, "communicator", op->name,
+                   "belongs to ranks that are put together; ls_comm_put puts it");
+}
+
 ls_status ls_comm_exchange(ls_comm *comm, const ls_exchange *x, ls_op **out)
 {
     const ls_access data[] = {
@@ -241,15 +271,26 @@ ls_status ls_comm_exchange(ls_comm *comm, const ls_exchange *x, ls_op **out)
     if (!comm->backend->exchange)
         return ls_fail(LS_CODE_USAGE, "communicator", comm->backend->name,
                        "has its library's all-reduce alone; --allreduce library or auto works");
+    LS_TRY(x->to < 0 ? LS_OK : ls_comm_check_rank(comm, "exchange", x->to));
+    LS_TRY(x->from < 0 ? LS_OK : ls_comm_check_rank(comm, "exchange", x->from));
     LS_TRY(comm->backend->exchange(comm, x, out));
+    if (x->from >= 0) {
+        (*out)->flops = x->add ? (double)x->receive_count : 0;
+        (*out)->bytes = (double)ls_comm_bytes(x->add ? 3 : 2, x->receive_count);
+    }
     return touch(comm, data, 2, tell_exchange(comm, x, *out), out);
 }
 
-ls_status ls_comm_add_all(ls_comm *comm, bool library, float *data, size_t count, ls_op **out)
+ls_status ls_comm_add_all(ls_comm *comm, bool library, const ls_allreduce_args *a, ls_op_list *ops)
 {
-    const ls_access all = {data, count * sizeof *data, true};
-    LS_TRY((library ? comm->backend->library : comm->backend->direct)(comm, data, count, out));
-    return touch(comm, &all, 1, library ? LS_OK : tell_direct(comm, count, *out), out);
+    const ls_access all = {a->data, a->count * sizeof *a->data, true};
+    const ls_comm_backend *b = comm->backend;
+    ls_op *op;
+    if (comm->size == 1 || a->count == 0)
+        return LS_OK;
+    LS_TRY((library ? b->library : b->direct)(comm, a->data, a->count, &op));
+    LS_TRY(touch(comm, &all, 1, library ? LS_OK : tell_direct(comm, a->count, op), &op));
+    return ls_op_list_add(ops, op);
 }
 
 ls_status ls_comm_put_exchange(ls_comm *comm, ls_op_list *ops, const ls_exchange *exchange)
@@ -263,9 +304,23 @@ ls_status ls_comm_put_exchange(ls_comm *comm, ls_op_list *ops, const ls_exchange
     if (e.from < 0 || e.receive_count == 0) {
         e.from = -1;
         e.receive_count = 0;
+        e.add = false;
     }
     if (e.to < 0 && e.from < 0)
         return LS_OK;
     LS_TRY(ls_comm_exchange(comm, &e, &op));
     return ls_op_list_add(ops, op);
+}
+
+ls_status ls_comm_put_whole(ls_comm *comm, const ls_allreduce_args *a, int to, int from, bool add,
+                            ls_op_list *ops)
+{
+    const ls_exchange all = {.to = to,
+                             .send = a->data,
+                             .send_count = a->count,
+                             .from = from,
+                             .receive = a->data,
+                             .receive_count = a->count,
+                             .add = add};
+    return ls_comm_put_exchange(comm, ops, &all);
 }

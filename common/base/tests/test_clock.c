@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The clock does not go back, and a sleep lasts as long as asked, also through signals. */
 #include "common/base/clock.h"
+#include "common/base/tests/must.h"
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <sys/time.h>
-
-#include <cmocka.h>
 
 enum { SLEEP_NS = 20000000 };
 

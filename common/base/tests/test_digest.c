@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Digests: known answers, ranges that add up, and every bit counts. */
 #include "common/base/digest.h"
+#include "common/base/tests/must.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { SIZE = 1000 };
 

@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Libraries loaded at run time, tried on libz, which every build has. No tolerance. */
 #include "common/base/dynamic.h"
+#include "common/base/tests/must.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 typedef struct zlib_functions {
     const char *(*version)(void);

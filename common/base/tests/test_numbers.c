@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Checked sizes at their limits, and what is and is not a number on the command line. */
 #include "common/base/numbers.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "common/base/tests/must.h"
 
 #define LENGTH(array) (sizeof(array) / sizeof *(array))
 

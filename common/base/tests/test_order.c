@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Sample order: permutations, that they differ and look random, and ranges that agree. */
 #include "common/base/order.h"
+#include "common/base/tests/must.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 /* By how many standard deviations a chi-square statistic may lie off its mean. */
 static const double sigmas = 5;

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Philox4x32-10 against the known answers of Random123, and the streams built on it. */
 #include "common/base/philox.h"
+#include "common/base/tests/must.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 enum { COUNT = 1 << 20 };
 static const double sigmas = 5; /* by which a mean may be off */

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Status: the line, the codes, control characters, and which of two failures is kept. */
 #include "common/base/status.h"
+#include "common/base/tests/must.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static void test_line(void **state)
 {

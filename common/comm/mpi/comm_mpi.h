@@ -184,9 +184,6 @@ static inline void ls_comm_mpi_turn(const mpi_group *group, mpi_turns *turns)
 /* The failure of an MPI call; LS_OK for MPI_SUCCESS. */
 ls_status ls_comm_mpi_check(int error, const char *call);
 
-/* LS_CODE_USAGE, and nobody goes on: member `other` has put another operation. */
-ls_status ls_comm_mpi_mismatch(mpi_comm *comm, size_t mine, size_t theirs, int other, bool more);
-
 /* LS_CODE_MISSING: "communicator: rank R: <why>". */
 ls_status ls_comm_mpi_fail(const mpi_comm *comm, const char *why);
 

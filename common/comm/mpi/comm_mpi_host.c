@@ -26,14 +26,6 @@ static mpi_wait begin_wait(mpi_comm *comm, const char *what, int from, size_t by
         .comm = comm, .what = what, .peer = from, .bytes = bytes, .since_ns = ls_clock_ns()};
 }
 
-static ls_status check_rank(const ls_comm *comm, int rank)
-{
-    if (rank >= 0 && rank < comm->size)
-        return LS_OK;
-    return ls_fail(LS_CODE_USAGE, "communicator", "message", "no rank %d; ranks are 0 to %d", rank,
-                   comm->size - 1);
-}
-
 /* When a message over a link will have arrived: the port in, too, is booked for it, in the order in
  * which messages are taken in. */
 static void book_arrival(const mpi_group *group, mpi_header *h)
@@ -213,7 +205,7 @@ ls_status ls_comm_mpi_send(ls_comm *base, int to, int tag, const void *data, siz
     mpi_comm *comm = (mpi_comm *)base;
     mpi_group *group = comm->group;
     mpi_header header = {.from = base->rank, .to = to, .tag = tag, .bytes = bytes};
-    LS_TRY(check_rank(base, to));
+    LS_TRY(ls_comm_check_rank(base, "message", to));
     if (ls_comm_mpi_is_abandoned(group))
         return ls_comm_mpi_abandoned(comm);
     if (base->linked && to != base->rank) {
@@ -309,7 +301,7 @@ ls_status ls_comm_mpi_receive(ls_comm *base, int from, int tag, void *data, size
     mpi_comm *comm = (mpi_comm *)base;
     const mpi_header wanted = {.from = from, .to = base->rank, .tag = tag, .bytes = bytes};
     mpi_message *message;
-    LS_TRY(check_rank(base, from));
+    LS_TRY(ls_comm_check_rank(base, "message", from));
     LS_TRY(take_message(comm, &wanted, &message));
     ls_status status = LS_OK;
     if (message->header.bytes != bytes)

@@ -65,20 +65,6 @@ static void name_abandoner(const mpi_group *group, char name[32])
     snprintf(name, 32, "rank %d", who - 1);
 }
 
-ls_status ls_comm_mpi_mismatch(mpi_comm *comm, size_t mine, size_t theirs, int other, bool more)
-{
-    char why[160];
-    ls_comm_mpi_abandon(&comm->base);
-    snprintf(why, sizeof why,
-             "%zu elements here, %s%zu on rank %d; every rank puts matching operations in the same "
-             "order",
-             mine, more ? "more than " : "", theirs, other);
-    ls_status status = ls_comm_mpi_fail(comm, why);
-    ls_status usage = ls_fail(LS_CODE_USAGE, NULL, NULL, "%s", ls_status_text(status));
-    ls_status_free(status);
-    return usage;
-}
-
 ls_status ls_comm_mpi_abandoned(const mpi_comm *comm)
 {
     char who[32], why[80];

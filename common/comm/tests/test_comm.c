@@ -131,7 +131,7 @@ static void try_allreduce(fixture *f, const ls_allreduce *a, const trial *t)
     workspace w;
     open_workspace(f, t, &w);
     if (a->check && !w.comms[0]->shared)
-        refused(a->check(w.comms[0]), LS_CODE_USAGE, "none is shared");
+        must_refuse(a->check(w.comms[0]), LS_CODE_USAGE, "none is shared");
     else
         build_and_judge(f, a, t, &w);
     close_workspace(t, &w);
@@ -330,14 +330,14 @@ static void names_are_looked_up(void **state)
         must(ls_allreduce_find(a->name, &found));
         assert_ptr_equal(found, a);
     }
-    refused(ls_allreduce_find("rings", &found), LS_CODE_USAGE, "halving-doubling");
-    must(ls_comm_thread_open(f->device, 2, comms));
+    must_refuse(ls_allreduce_find("rings", &found), LS_CODE_USAGE, "halving-doubling");
+    must(ls_comm_open(NULL, NULL, f->device, 2, comms));
     assert_string_equal(ls_allreduce_auto(comms[0], 8)->name, "direct");
     ls_comm_backend remote = *comms[0]->backend; /* as a back end that shares no memory */
     remote.direct = NULL;
     ls_comm end = *comms[0];
     end.backend = &remote;
-    refused(ls_allreduce_auto(comms[0], 8)->check(&end), LS_CODE_USAGE, "share no memory");
+    must_refuse(ls_allreduce_auto(comms[0], 8)->check(&end), LS_CODE_USAGE, "share no memory");
     assert_string_equal(ls_allreduce_auto(&end, 8)->name, "tree");
     assert_string_equal(ls_allreduce_auto(&end, 1 << 20)->name, "halving-doubling");
     end.size = 3;
@@ -370,8 +370,7 @@ int main(void)
         cmocka_unit_test(all_gathers_fill_every_block),
         cmocka_unit_test(reduce_scatters_sum_a_block_each),
     };
-    int failed = cmocka_run_group_tests(tests, setup_devices, teardown_devices);
-    failed += cmocka_run_group_tests_name("together", again, setup_together, teardown_devices);
-    return failed +
-           cmocka_run_group_tests_name("together, apart", again, setup_apart, teardown_devices);
+    int failed = cmocka_run_group_tests(tests, setup_devices, teardown);
+    failed += cmocka_run_group_tests_name("together", again, setup_together, teardown);
+    return failed + cmocka_run_group_tests_name("together, apart", again, setup_apart, teardown);
 }

@@ -8,18 +8,13 @@
 #define LS_COMMON_DATA_TESTS_FIXTURE_H
 
 #include "common/base/status.h"
+#include "common/base/tests/must.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <zlib.h>
-
-#include <cmocka.h>
 
 typedef struct bytes {
     uint8_t data[8192];

@@ -4,17 +4,12 @@
  * taken, by whom, what is left behind. And the devices' pools on it, as the CUDA back end makes
  * them. All is exact.
  */
+#include "common/base/tests/must.h"
 #include "common/device/arena.h"
 #include "common/device/pool.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static const size_t mib = (size_t)1 << 20;
 

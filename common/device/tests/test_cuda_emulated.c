@@ -7,14 +7,8 @@
 #include "common/base/tests/must.h"
 #include "common/device/machine_private.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 #if LS_HAS_CUDA
 #include "common/device/cuda/cuda.h"

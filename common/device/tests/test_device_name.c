@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Device names: the forms of TensorFlow and the short ones, and what is none of them. Exact. */
+#include "common/base/tests/must.h"
 #include "common/device/device_name.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 typedef struct example {
     const char *text;

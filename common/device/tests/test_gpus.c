@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* What is said where there is no GPU, from answers of a driver that are made up. No tolerance. */
+#include "common/base/tests/must.h"
 #include "common/device/gpus.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static void check_answer(ls_gpu_answer answer, const char *driver, const char *reason)
 {

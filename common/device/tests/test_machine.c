@@ -3,21 +3,16 @@
  * Machine: made-up topologies (hwloc's own HWLOC_SYNTHETIC), devices of machines with GPUs, and
  * this machine as it is. Everything is exact. Limits: test_machine_limits.c.
  */
+#include "common/base/tests/must.h"
 #include "common/device/machine_limits.h"
 #include "common/device/machine_private.h"
 
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 /* ---- This machine -------------------------------------------------------------------------- */
 

@@ -3,19 +3,14 @@
  * Limits of the process and names of processors, from texts and from made-up control groups.
  * Everything is exact.
  */
+#include "common/base/tests/must.h"
 #include "common/device/machine_limits.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 /* ---- Texts --------------------------------------------------------------------------------- */
 

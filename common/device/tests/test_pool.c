@@ -3,18 +3,13 @@
  * Memory pool against a model: every piece is filled with a pattern of its own that must still be
  * there when it is released. Figures are exact, but for the bound on what is reserved.
  */
+#include "common/base/tests/must.h"
 #include "common/device/pool.h"
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static const double reserved_factor = 1.25; /* reserved <= factor * in use + one unit */
 static const size_t mib = (size_t)1 << 20;

@@ -5,14 +5,7 @@
  * size of a turn. No tolerance. What fails here would wait for ever: an alarm ends it.
  */
 #include "common/base/signal.h"
-#include "common/device/device.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "common/device/tests/device_fixture.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -20,7 +13,10 @@
 
 enum { DEVICES = 2, MANY = 5000, STEP = 700, STEPS = 20, SECONDS = 60 };
 
-#include "common/device/tests/device_fixture.h"
+static int setup(void **state)
+{
+    return open_cpus(state, DEVICES);
+}
 
 /* Meets the other side's operation of the same number. */
 typedef struct meeting {

@@ -71,8 +71,8 @@ static void a_message_that_mpi_fails_leaves_no_wait(void **state)
         must(comm->backend->send(comm, 0, TAG, data, sizeof data));
     if (comm->rank == 0) {
         atomic_store(&probes_left, WELL_WITHIN);
-        refused(comm->backend->receive(comm, 1, TAG, data, sizeof data), LS_CODE_MISSING,
-                "MPI_Improbe");
+        must_refuse(comm->backend->receive(comm, 1, TAG, data, sizeof data), LS_CODE_MISSING,
+                    "MPI_Improbe");
         nobody_waits(f);
         let_others_go(comm->size);
         must(comm->backend->receive(comm, 1, TAG, data, sizeof data));
@@ -124,14 +124,14 @@ static void who_stops_in_a_message_is_lost_in_time(void **state)
             MPI_SUCCESS);
     }
     if (comm->rank == 0) {
-        refused(comm->backend->receive(comm, last, TAG, data, sizeof data), LS_CODE_MISSING,
-                "and saw no progress");
+        must_refuse(comm->backend->receive(comm, last, TAG, data, sizeof data), LS_CODE_MISSING,
+                    "and saw no progress");
         nobody_waits(f);
         let_others_go(comm->size);
     } else {
         wait_for_rank_0();
     }
-    refused(ls_comm_agree(comm, LS_OK), LS_CODE_MISSING, "abandoned by rank");
+    must_refuse(ls_comm_agree(comm, LS_OK), LS_CODE_MISSING, "abandoned by rank");
 }
 
 int main(void)

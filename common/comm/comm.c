@@ -124,7 +124,8 @@ ls_status ls_comm_collect(ls_comm *comm, const void *mine, size_t bytes, void *a
     return LS_OK;
 }
 
-ls_status ls_comm_worst(ls_comm *comm, ls_code mine, ls_code *worst)
+/* *who: the first rank that has it. */
+static ls_status find_worst(ls_comm *comm, ls_code mine, ls_code *worst, size_t *who)
 {
     const size_t ranks = (size_t)comm->size;
     ls_code *all = calloc(ranks, sizeof *all);
@@ -134,21 +135,31 @@ ls_status ls_comm_worst(ls_comm *comm, ls_code mine, ls_code *worst)
         comm->backend->abandon(comm);
     *worst = LS_CODE_OK;
     for (size_t r = 0; r < ranks && !status; r++)
-        *worst = all[r] > *worst ? all[r] : *worst;
+        if (all[r] > *worst) {
+            *worst = all[r];
+            *who = r;
+        }
     free(all);
     return status;
+}
+
+ls_status ls_comm_worst(ls_comm *comm, ls_code mine, ls_code *worst)
+{
+    size_t who;
+    return find_worst(comm, mine, worst, &who);
 }
 
 ls_status ls_comm_agree(ls_comm *comm, ls_status mine)
 {
     ls_code worst;
+    size_t who = 0;
     if (!comm)
         return mine;
-    ls_status heard = ls_comm_worst(comm, ls_status_code(mine), &worst);
+    ls_status heard = find_worst(comm, ls_status_code(mine), &worst, &who);
     if (mine || heard || !worst)
         return ls_status_first(mine, heard);
-    return ls_status_follows(
-        ls_fail(worst, "rank", "another", "failed in its part; mend what that one says"));
+    return ls_status_follows(ls_fail(worst, "communicator", NULL,
+                                     "rank %zu failed in its part; mend what it says", who));
 }
 
 ls_status ls_comm_bring(ls_comm *comm, ls_status mine, const void *bytes_of_mine, size_t bytes,

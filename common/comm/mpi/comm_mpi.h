@@ -190,7 +190,11 @@ ls_status ls_comm_mpi_fail(const mpi_comm *comm, const char *why);
 /* The failure of what cannot end because a member gave up. */
 ls_status ls_comm_mpi_abandoned(const mpi_comm *comm);
 
-/* comm_mpi_wait.c. Takes what has come: who gave up, signs of life. */
+/* comm_mpi_wait.c. Sends the number that lies in `from`, which stays as it is, to every other
+ * process. */
+void ls_comm_mpi_tell_all(const mpi_group *group, const int *from);
+
+/* Takes what has come: who gave up, signs of life. */
 void ls_comm_mpi_read_control(mpi_group *group);
 
 /* Between two looks at what is waited for: lets others run; fails where a member

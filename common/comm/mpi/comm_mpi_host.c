@@ -156,16 +156,18 @@ static ls_status post_message(mpi_group *group, int process, const mpi_header *h
                               const void *data, MPI_Request *requests, int *count)
 {
     const int tag = ls_comm_mpi_host_tag(group);
+    const char *from = (const char *)header;
+    size_t left = sizeof *header + header->bytes;
+    ls_status status = LS_OK;
     pthread_mutex_lock(&group->sending);
-    ls_status status = ls_comm_mpi_check(MPI_Isend(header, (int)sizeof *header, MPI_BYTE, process,
-                                                   tag, group->comm, &requests[(*count)++]),
-                                         "MPI_Isend");
-    for (size_t done = 0; done < header->bytes && !status; done += BODY_MOST) {
-        size_t left = header->bytes - done;
-        status = ls_comm_mpi_check(MPI_Isend((const char *)data + done,
-                                             left < BODY_MOST ? (int)left : BODY_MOST, MPI_BYTE,
-                                             process, tag, group->comm, &requests[(*count)++]),
-                                   "MPI_Isend");
+    while (left && !status) {
+        const size_t part = *count == 0 ? sizeof *header : left < BODY_MOST ? left : BODY_MOST;
+        status = ls_comm_mpi_check(
+            MPI_Isend(from, (int)part, MPI_BYTE, process, tag, group->comm, &requests[*count]),
+            "MPI_Isend");
+        from = *count == 0 ? data : from + part;
+        left -= part;
+        *count += !status; /* what was refused is no request */
     }
     pthread_mutex_unlock(&group->sending);
     return status;
@@ -184,6 +186,8 @@ static ls_status send_to(mpi_comm *comm, const mpi_header *header, const void *d
     if (parts > 4 && !all)
         return ls_fail_memory("message", parts * sizeof *requests);
     ls_status status = post_message(group, process, header, data, requests, &count);
+    if (status && count) /* what comes next would be taken for the rest */
+        ls_comm_mpi_abandon(&comm->base);
     while (!status && !flag) {
         status = ls_comm_mpi_check(MPI_Testall(count, requests, &flag, MPI_STATUSES_IGNORE),
                                    "MPI_Isend");

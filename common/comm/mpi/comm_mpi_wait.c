@@ -81,8 +81,7 @@ static bool note_abandoned(mpi_group *group, int who)
     return atomic_compare_exchange_strong(&group->abandoned, &none, who);
 }
 
-/* Sends the number that lies in `from`, which stays as it is, to every other process. */
-static void tell_all(const mpi_group *group, const int *from)
+void ls_comm_mpi_tell_all(const mpi_group *group, const int *from)
 {
     for (int p = 0; p < group->processes; p++) {
         MPI_Request request;
@@ -100,7 +99,7 @@ static void abandon(mpi_group *group, int who)
     if (group->world == group ? atomic_exchange(&group->life->let_go[who], true) : !first)
         return;
     group->control = who + 1;
-    tell_all(group, &group->control);
+    ls_comm_mpi_tell_all(group, &group->control);
 }
 
 void ls_comm_mpi_abandon(ls_comm *base)

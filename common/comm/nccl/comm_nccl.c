@@ -268,10 +268,11 @@ static ls_status wait_for(ls_comm *base, const ls_queue *queue, const ls_queue *
     bool idle = false;
     ls_status status = LS_OK;
     while (!status && !comm->group->given_up) {
-        LS_TRY(ls_queue_idle(queue, &idle));
-        if (idle)
+        status = ls_queue_idle(queue, &idle);
+        if (!status && idle)
             return LS_OK;
-        status = find_failure(comm);
+        if (!status)
+            status = find_failure(comm);
         if (pulse_of(sums) != pulse) {
             pulse = pulse_of(sums);
             since_ns = ls_clock_ns();
@@ -368,6 +369,7 @@ static ls_status open_ends(nccl_group *group, const ls_nccl_meeting *met, ls_dev
     return LS_OK;
 }
 
+/* `locals` is 0 where it has no end yet. */
 static void drop_group(nccl_group *group)
 {
     give_up(group);
@@ -392,19 +394,14 @@ ls_status ls_comm_nccl_open(ls_nccl *nccl, ls_status mine, ls_comm *processes,
         group->locals = count;
         group->id = met.id;
         status = open_ends(group, &met, devices, comms);
-        if (!status)
-            status = join(group);
-        if (!status)
-            return LS_OK;
-        if (!group->stuck)
-            drop_group(group);
-        ls_nccl_unload(nccl);
-        return status;
     }
+    if (!status)
+        status = join(group);
+    if (!status)
+        return LS_OK;
+    if (group && !group->stuck)
+        drop_group(group);
     ls_nccl_unload(nccl);
-    if (group)
-        free(group->ends);
-    free(group);
     return status;
 }
 

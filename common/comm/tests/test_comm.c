@@ -212,6 +212,24 @@ static void hierarchies_send_little_between_hosts(void **state)
     assert_int_equal(all.bytes_sent, 2 * 7 * COUNT * sizeof(float));
 }
 
+/* More than a stack has room for: the order takes each rank's input twice, and ends. */
+static void hierarchies_span_many_hosts(void **state)
+{
+    enum { HOSTS = 1500 };
+    static int host[HOSTS];
+    const ls_layout layout = {.processes = HOSTS, .host = host};
+    const ls_allreduce *hierarchical;
+    ls_sum_order order = {0};
+    (void)state;
+    for (int h = 0; h < HOSTS; h++)
+        host[h] = h;
+    must(ls_allreduce_find("hierarchical", &hierarchical));
+    must(hierarchical->oracle(HOSTS, HOSTS, &layout, &order));
+    assert_int_equal(order.steps[order.count - 1].visit, 2 * HOSTS - 1);
+    assert_int_equal(hierarchical->formula(HOSTS, 1, 0, &layout).messages_sent, 2 * (HOSTS - 1));
+    ls_sum_order_close(&order);
+}
+
 /* Sums do differ by algorithm: else the comparisons above would not see a wrong order. */
 static void orders_of_summation_differ(void **state)
 {
@@ -354,6 +372,7 @@ int main(void)
         cmocka_unit_test(all_reduces_bear_delays),
         cmocka_unit_test(hierarchies_follow_their_layout),
         cmocka_unit_test(hierarchies_send_little_between_hosts),
+        cmocka_unit_test(hierarchies_span_many_hosts),
         cmocka_unit_test(orders_of_summation_differ),
         cmocka_unit_test(broadcasts_reach_all),
         cmocka_unit_test(all_gathers_fill_every_block),

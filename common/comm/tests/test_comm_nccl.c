@@ -181,7 +181,7 @@ static void one_that_cannot_stops_all(void **state)
     for (int culprit = 0; culprit < RANKS; culprit++) {
         process p[RANKS];
         char expected[64];
-        snprintf(expected, sizeof expected, "rank %d cannot use it", culprit);
+        snprintf(expected, sizeof expected, "rank %d failed in its part", culprit);
         run_processes(*state, culprit, p);
         for (int r = 0; r < RANKS; r++) {
             assert_true(ls_status_is_consequence(p[r].status) == (r != culprit));

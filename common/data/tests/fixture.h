@@ -9,6 +9,7 @@
 
 #include "common/base/status.h"
 #include "common/base/tests/must.h"
+#include "common/data/tests/memory_file.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -110,12 +111,6 @@ static inline void expect_refusal(ls_status status, ls_code code, const char *fi
         fail_msg("'%s' (code %d) is not a refusal of code %d with '%s' and '%s'", text,
                  (int)ls_status_code(status), (int)code, first, second);
     ls_status_free(status);
-}
-
-static inline void expect_ok(ls_status status)
-{
-    if (status)
-        fail_msg("%s", ls_status_text(status));
 }
 
 #endif

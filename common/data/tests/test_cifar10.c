@@ -57,7 +57,7 @@ static void test_files(void **state)
     make_directory(directory);
     write_all(directory);
     snprintf(spec, sizeof spec, "cifar10:%s", directory);
-    expect_ok(ls_data_open(spec, &need, &data));
+    must(ls_data_open(spec, &need, &data));
     assert_int_equal(data->train.samples, 1 + 2 + 3 + 4 + 5);
     assert_int_equal(data->test.samples, 6);
     assert_int_equal(data->train.input[0].type, LS_ARRAY_IMAGE);

@@ -280,9 +280,7 @@ static void bad_fractions_are_refused(void **state)
                                          .reserve = reserve,
                                          .release = release};
         ls_pool *pool;
-        ls_status status = ls_pool_open(&options, &pool);
-        assert_int_equal(ls_status_code(status), LS_CODE_USAGE);
-        ls_status_free(status);
+        must_refuse(ls_pool_open(&options, &pool), LS_CODE_USAGE, "");
     }
     ls_pool_close(NULL);
 }
@@ -350,9 +348,7 @@ static void chunks_are_pinned_once(void **state)
     char *small = take(pool, LS_MEMORY_PARAMETERS, 100),
          *other = take(pool, LS_MEMORY_GRADIENTS, 9);
     char *large = take(pool, LS_MEMORY_PARAMETERS, 8 * mib);
-    ls_status status = ls_pool_pin(pool, small, refuse_pin, unpin);
-    assert_int_equal(ls_status_code(status), LS_CODE_MISSING);
-    ls_status_free(status);
+    must_refuse(ls_pool_pin(pool, small, refuse_pin, unpin), LS_CODE_MISSING, "");
     pins = unpins = 0;
     assert_null(ls_pool_pin(pool, small, pin, unpin));
     assert_null(ls_pool_pin(pool, other + 5, pin, unpin));
@@ -361,9 +357,7 @@ static void chunks_are_pinned_once(void **state)
     assert_null(ls_pool_pin(pool, large + 8 * mib - 1, pin, unpin));
     assert_int_equal(pins, 2);
     assert_true(pinned_at <= large && large + 8 * mib <= pinned_at + pinned_bytes);
-    status = ls_pool_pin(pool, &system, pin, unpin);
-    assert_int_equal(ls_status_code(status), LS_CODE_USAGE);
-    ls_status_free(status);
+    must_refuse(ls_pool_pin(pool, &system, pin, unpin), LS_CODE_USAGE, "");
     ls_pool_release(pool, small);
     assert_int_equal(unpins, 0);
     ls_pool_close(pool);

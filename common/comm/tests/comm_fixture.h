@@ -68,7 +68,6 @@ static inline float scale_of(uint64_t run)
 static inline ls_status run_fill(ls_op *op, ls_queue *queue)
 {
     test_op *t = (test_op *)op;
-    (void)queue;
     float scale = scale_of(t->runs++);
     for (size_t i = 0; i < t->count; i++)
         t->data[i] = t->from[i] * scale;
@@ -78,7 +77,6 @@ static inline ls_status run_fill(ls_op *op, ls_queue *queue)
 static inline ls_status run_check(ls_op *op, ls_queue *queue)
 {
     test_op *t = (test_op *)op;
-    (void)queue;
     float scale = scale_of(t->runs++);
     for (size_t i = 0; i < t->count; i++) {
         float expected = t->from[i] * scale;
@@ -91,7 +89,6 @@ static inline ls_status run_check(ls_op *op, ls_queue *queue)
 static inline ls_status run_delay(ls_op *op, ls_queue *queue)
 {
     test_op *t = (test_op *)op;
-    (void)queue;
     uint32_t bits = ls_random_bits(t->random, t->runs++);
     if (bits % 16 == 0)
         ls_clock_sleep(1000 * (bits >> 8) % 50000);
@@ -106,7 +103,6 @@ static inline ls_status run_delay(ls_op *op, ls_queue *queue)
 static inline ls_status run_failing(ls_op *op, ls_queue *queue)
 {
     test_op *t = (test_op *)op;
-    (void)queue;
     if (t->runs++ == t->fail_at)
         return ls_fail(LS_CODE_CHECK, "test", "failing", "planted; none");
     return LS_OK;

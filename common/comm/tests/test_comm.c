@@ -205,7 +205,6 @@ static void hierarchies_send_little_between_hosts(void **state)
     static const int host[RANKS] = {0, 0, 0, 0, 1, 1, 1, 1};
     const ls_layout layout = {.processes = RANKS, .host = host};
     const ls_allreduce *hierarchical;
-    (void)state;
     must(ls_allreduce_find("hierarchical", &hierarchical));
     const ls_traffic all = hierarchical->formula(RANKS, COUNT, 0, &layout);
     assert_int_equal(all.messages_sent, 2 * 6 + 2 * 2);
@@ -220,7 +219,6 @@ static void hierarchies_span_many_hosts(void **state)
     const ls_layout layout = {.processes = HOSTS, .host = host};
     const ls_allreduce *hierarchical;
     ls_sum_order order = {0};
-    (void)state;
     for (int h = 0; h < HOSTS; h++)
         host[h] = h;
     must(ls_allreduce_find("hierarchical", &hierarchical));
@@ -236,7 +234,6 @@ static void orders_of_summation_differ(void **state)
     enum { COUNT = 4000, RANKS = 7 };
     static const int host[RANKS] = {0, 0, 1, 1, 1, 2, 2};
     const ls_layout layout = {.processes = RANKS, .host = host};
-    (void)state;
     float *inputs[RANKS], *sums[8];
     size_t algorithms = 0;
     for (int r = 0; r < RANKS; r++)

@@ -121,7 +121,6 @@ static void all_ranks_give_the_bits_of_the_tree(void **state)
 static void subtrees_are_finished(void **state)
 {
     ls_subtree nodes[LS_SUBTREES];
-    (void)state;
     for (int64_t shards = 1; shards <= 70; shards++)
         for (int n = 1; n <= shards; n++) {
             int64_t at = 0;

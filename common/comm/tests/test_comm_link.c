@@ -114,7 +114,6 @@ static void closed_forms_hold(void **state)
     static const int counts[] = {2, 3, 4, 8};
     const ls_link link = {.latency_ns = 70000, .bytes_per_s = 1e9}; /* a byte a nanosecond */
     const uint64_t L = 70000, all = COUNT * sizeof(float);          /* latency; bytes */
-    (void)state;
     for (size_t k = 0; k < sizeof counts / sizeof *counts; k++) {
         const uint64_t n = (uint64_t)counts[k], rounds = rounds_of(counts[k]);
         assert_int_equal(calculate("ring", counts[k], &link), 2 * (n - 1) * (L + all / n));

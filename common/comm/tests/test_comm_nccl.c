@@ -235,7 +235,6 @@ typedef struct gate_op {
 
 static ls_status run_gate(ls_op *op, ls_queue *queue)
 {
-    (void)queue;
     while (!atomic_load(&((gate_op *)op)->open))
         ls_clock_sleep(1000);
     return LS_OK;
@@ -370,7 +369,6 @@ static void devices_that_cannot_are_refused(void **state)
     const ls_device_name cpu = {.kind = LS_DEVICE_CPU, .logical = -1},
                          part = {.kind = LS_DEVICE_GPU, .logical = 0},
                          other = {.kind = LS_DEVICE_GPU, .logical = 1};
-    (void)state;
     must(ls_comm_backend_find("nccl", &nccl));
     must_refuse(nccl->check((ls_device_name[]){part, cpu}, 2), LS_CODE_MISSING,
                 "between GPUs only");
@@ -383,7 +381,6 @@ static void the_library_has_all_functions(void **state)
 {
     ls_nccl nccl;
     int version = 0;
-    (void)state;
     ls_status status = ls_nccl_load(&nccl);
     if (status && strstr(ls_status_text(status), "cannot be loaded")) {
         print_message("skipped: %s\n", ls_status_text(status));

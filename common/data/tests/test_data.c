@@ -23,7 +23,6 @@ static void expect_spec(const char *spec, const ls_data_need *need, ls_code code
 
 static void test_names(void **state)
 {
-    (void)state;
     expect_spec("", &mlp, LS_CODE_USAGE, "fashion-mnist, mnist, synthetic, file");
     expect_spec("nothing", &mlp, LS_CODE_USAGE, "fashion-mnist, mnist, synthetic, file");
     expect_spec("fashion", &mlp, LS_CODE_USAGE,
@@ -67,7 +66,6 @@ static void remove_split(const char *directory, const char *prefix)
 
 static void test_mnist(void **state)
 {
-    (void)state;
     char directory[128], spec[300], path[256];
     make_directory(directory);
     snprintf(spec, sizeof spec, "mnist:%s", directory);
@@ -135,7 +133,6 @@ static void test_mnist(void **state)
 /* The real thing, where it is installed: counts, and the sum of each class. */
 static void test_fashion_mnist(void **state)
 {
-    (void)state;
     if (access("/usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz", R_OK) != 0) {
         print_message("skipped: the Debian package dataset-fashion-mnist is not installed\n");
         skip();
@@ -159,7 +156,6 @@ static void test_fashion_mnist(void **state)
 
 static void test_polynomial(void **state)
 {
-    (void)state;
     ls_data *data;
     must(ls_data_open("synthetic", &poly, &data));
     assert_int_equal(data->train.samples, 60000);
@@ -193,7 +189,6 @@ static void test_polynomial(void **state)
 /* A nearest-prototype rule, fitted on the training samples, must do well on the test samples. */
 static void test_classes(void **state)
 {
-    (void)state;
     enum { W = 64, C = 10, N = 3000 };
     const ls_data_need need = {
         .inputs = 2, .rank = {1, 2}, .shape = {{W}, {2, 3}}, .classes = C, .synthetic = "classes"};
@@ -236,7 +231,6 @@ static void test_classes(void **state)
 
 static void test_synthetic_refusals(void **state)
 {
-    (void)state;
     static const char *const wrong[] = {"0",   "-1",        "x",   "1e3",
                                         "nan", "100000001", "12x", "99999999999999999999"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
@@ -293,7 +287,6 @@ static ls_status open_user_file(user_file *file, const ls_data_need *need, ls_da
 
 static void test_file(void **state)
 {
-    (void)state;
     user_file file = make_user_file();
     ls_data *data;
     must(open_user_file(&file, &small, &data));
@@ -325,7 +318,6 @@ static void expect_user_file(user_file file, const ls_data_need *need, const cha
 
 static void test_file_refusals(void **state)
 {
-    (void)state;
     const user_file good = make_user_file();
     user_file file = good;
     file.count = 1;

@@ -47,7 +47,6 @@ static int count_files(const char *directory)
 
 static void test_parse(void **state)
 {
-    (void)state;
     /* In another order than the data, with metadata, an empty tensor, a scalar, and a length of
      * the header that is no multiple of 4. */
     bytes made = make_tensors(
@@ -77,7 +76,6 @@ static void test_parse(void **state)
 
 static void test_round_trip(void **state)
 {
-    (void)state;
     char directory[128], path[256], link[256];
     make_directory(directory);
     join(path, directory, "values.safetensors");
@@ -122,7 +120,6 @@ static void test_round_trip(void **state)
 
 static void test_broken_frame(void **state)
 {
-    (void)state;
     bytes made = make_tensors("{" ENTRY("a", "[2]", "0", "8") "}", 2);
     for (size_t size = 0; size < made.size; size++)
         expect_broken_bytes(&made, size, "");
@@ -140,7 +137,6 @@ static void test_broken_frame(void **state)
 
 static void test_broken_json(void **state)
 {
-    (void)state;
     static char deep[3000];
     deep[0] = '{';
     memset(deep + 1, '[', sizeof deep - 2);
@@ -165,7 +161,6 @@ static void test_broken_json(void **state)
 
 static void test_broken_shapes(void **state)
 {
-    (void)state;
     expect_broken("{" ENTRY("a", "[-1]", "0", "4") "}", 1, "whole numbers");
     expect_broken("{" ENTRY("a", "[1.0]", "0", "4") "}", 1, "whole numbers");
     expect_broken("{" ENTRY("a", "[\"1\"]", "0", "4") "}", 1, "whole numbers");
@@ -179,7 +174,6 @@ static void test_broken_shapes(void **state)
 
 static void test_broken_ranges(void **state)
 {
-    (void)state;
     expect_broken("{" ENTRY("a", "[1]", "4", "0") "}", 1, "not a range");
     expect_broken("{" ENTRY("a", "[1]", "-4", "0") "}", 1, "not a range");
     expect_broken("{" ENTRY("a", "[1]", "0", "4") "}", 0, "outside the file");
@@ -195,7 +189,6 @@ static void test_broken_ranges(void **state)
 
 static void test_read_refusals(void **state)
 {
-    (void)state;
     char directory[128], path[256];
     make_directory(directory);
     join(path, directory, "file");
@@ -218,7 +211,6 @@ static void test_read_refusals(void **state)
 
 static void test_write_refusals(void **state)
 {
-    (void)state;
     char directory[128], path[256];
     make_directory(directory);
     const float value[2] = {1, 2};
@@ -249,7 +241,6 @@ static void test_write_refusals(void **state)
 /* A limit on the size of files stands for a full disk: what was there stays, and nothing else. */
 static void test_full_disk(void **state)
 {
-    (void)state;
     char directory[128], path[256];
     make_directory(directory);
     join(path, directory, "file");

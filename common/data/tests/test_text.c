@@ -65,7 +65,6 @@ static void check_split(const ls_split *split, const ls_data_need *need, char fi
 static void test_windows_of_files(void **state)
 {
     char directory[128], path[256], target[256], spec[200];
-    (void)state;
     make_directory(directory);
     write_letter(directory, "one", 'a');
     write_letter(directory, "two", 'b');
@@ -95,7 +94,6 @@ static void test_long_files(void **state)
 {
     char directory[128], path[256], spec[200], text[2 * LONG];
     ls_data *data;
-    (void)state;
     make_directory(directory);
     write_letter(directory, "one", 'a');
     write_letter(directory, "two", 'b');
@@ -121,7 +119,6 @@ static void test_refusals(void **state)
     char directory[128], path[256], spec[200];
     ls_data *data;
     const ls_data_need mlp = {.inputs = 1, .rank = {1}, .shape = {{784}}, .classes = 10};
-    (void)state;
     make_directory(directory);
     snprintf(spec, sizeof spec, "text:%s", directory);
     expect_refusal(ls_data_open(spec, &twins, &data), LS_CODE_MISSING, directory, "0 files");
@@ -150,7 +147,6 @@ static int source_of(const uint8_t *window, size_t count)
 
 static void test_synthetic_windows(void **state)
 {
-    (void)state;
     for (int inputs = 1; inputs <= 2; inputs++) {
         ls_data *data;
         must(ls_data_open("synthetic:3000", inputs == 1 ? &one : &twins, &data));

@@ -15,7 +15,6 @@ typedef struct affine {
 static ls_status run_affine(ls_op *op, ls_queue *queue)
 {
     affine *a = (affine *)op;
-    (void)queue;
     *a->value = *a->value * a->factor + a->addend + (a->also ? *a->also : 0);
     return LS_OK;
 }

@@ -93,7 +93,6 @@ static inline void unplug_all(fixture *f)
 /* What destroys an operation that lies on a test's stack. */
 static inline void keep(ls_op *op)
 {
-    (void)op;
 }
 
 #endif

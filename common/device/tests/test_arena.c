@@ -84,7 +84,6 @@ static ls_status take_chunk(void *context, size_t bytes, void **out)
 
 static void give_chunk(void *context, void *memory, size_t bytes)
 {
-    (void)bytes;
     ls_arena_give(context, memory);
 }
 
@@ -117,7 +116,6 @@ static void refused(ls_pool *pool, size_t bytes, const char *expected)
 /* Of what is free, an eighth, at most 1 GiB, is left to CUDA's libraries by every policy. */
 static void libraries_have_a_share(void **state)
 {
-    (void)state;
     const size_t gib = (size_t)1 << 30;
     static const size_t available[] = {0, 7, 64, 8 * 1024, 80 * 1024};
     static const size_t left[] = {0, 7, 56, 7 * 1024, 79 * 1024};
@@ -135,7 +133,6 @@ static void libraries_have_a_share(void **state)
 /* A judge has come first, which takes as it goes: `all` takes what is missing, once. */
 static void all_takes_what_is_missing(void **state)
 {
-    (void)state;
     made_up_gpu gpu = {.free = 80 * mib};
     ls_arena *arena = open_arena(&gpu, false);
     const ls_arena_system system = system_of(&gpu);
@@ -167,7 +164,6 @@ static void all_takes_what_is_missing(void **state)
 /* `all` takes nearly the whole once; what comes later lives from that, and nothing is left. */
 static void all_is_taken_once(void **state)
 {
-    (void)state;
     made_up_gpu gpu = {.free = 120 * mib};
     ls_arena *arena = open_arena(&gpu, true);
     const ls_arena_system system = system_of(&gpu);
@@ -202,7 +198,6 @@ static void all_is_taken_once(void **state)
 /* Several runs on one GPU: each may take its capacity, together not more than there is. */
 static void growth_meets_the_others(void **state)
 {
-    (void)state;
     made_up_gpu gpu = {.free = 64 * mib};
     ls_arena *arena = open_arena(&gpu, false);
     const ls_arena_system system = system_of(&gpu);
@@ -228,7 +223,6 @@ static void growth_meets_the_others(void **state)
 /* The next runs find what is free then. */
 static void capacity_is_of_the_first_to_come(void **state)
 {
-    (void)state;
     made_up_gpu gpu = {.free = 64 * mib};
     const ls_arena_system system = system_of(&gpu);
     ls_arena *arena = open_arena(&gpu, false);
@@ -248,7 +242,6 @@ static void capacity_is_of_the_first_to_come(void **state)
 /* A GPU that answers no more: nothing is asked of it, and what it has stays taken. */
 static void a_lost_gpu_is_left_alone(void **state)
 {
-    (void)state;
     made_up_gpu gpu = {.free = 64 * mib};
     ls_arena *arena = open_arena(&gpu, false);
     const ls_arena_system system = system_of(&gpu);
@@ -272,14 +265,11 @@ static void a_lost_gpu_is_left_alone(void **state)
 
 static ls_status find_none(void *context, size_t *out)
 {
-    (void)context;
-    (void)out;
     return ls_fail(LS_CODE_MISSING, "gpu", "gpu:0", "memory: unspecified launch failure");
 }
 
 static void failed_entry_leaves_nothing(void **state)
 {
-    (void)state;
     made_up_gpu gpu = {.free = 64 * mib};
     ls_arena_system system = system_of(&gpu);
     ls_arena *arena;
@@ -296,7 +286,6 @@ static void failed_entry_leaves_nothing(void **state)
 
 static void data_is_copied_once(void **state)
 {
-    (void)state;
     made_up_gpu gpu = {.free = 64 * mib};
     ls_arena *arena = open_arena(&gpu, false);
     static const char data[] = "one data set", other[] = "another one!";

@@ -59,7 +59,6 @@ typedef struct choice {
 static ls_status run_choice(ls_op *op, ls_queue *queue)
 {
     choice *c = (choice *)op;
-    (void)queue;
     c->pass = c->runs++ % 2 == 1;
     return LS_OK;
 }
@@ -169,7 +168,6 @@ typedef struct probe {
 static ls_status run_probe(ls_op *op, ls_queue *queue)
 {
     probe *p = (probe *)op;
-    (void)queue;
     volatile float small = 1e-39f; /* a denormal */
     p->core = sched_getcpu();
     p->flushed = small * 1.0f == 0.0f;

@@ -120,8 +120,6 @@ static void ended_capture_captures_nobody(void **state)
 
 static ls_status run_failing(ls_op *op, ls_queue *queue)
 {
-    (void)op;
-    (void)queue;
     return ls_fail(LS_CODE_MISSING, "test", "op", "fails; nothing would work");
 }
 

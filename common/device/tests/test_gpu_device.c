@@ -238,14 +238,11 @@ static ls_status note(void *context)
 
 static ls_status give_up(void *context)
 {
-    (void)context;
     return ls_fail(LS_CODE_CHECK, "test", NULL, "on purpose");
 }
 
 static ls_status fail_op(ls_op *op, ls_queue *queue)
 {
-    (void)op;
-    (void)queue;
     return ls_fail(LS_CODE_CHECK, "test", NULL, "on purpose");
 }
 
@@ -268,7 +265,6 @@ static atomic_bool let_go;
 
 static void hold(void *context)
 {
-    (void)context;
     while (!atomic_load(&let_go))
         ls_clock_sleep(1000000);
 }
@@ -301,7 +297,6 @@ static void a_queue_that_hangs_is_lost(void **state)
     f->queue[0] = NULL;
     f->device[0] = NULL;
 #else
-    (void)state;
 #endif
 }
 

@@ -17,7 +17,6 @@ static void check_answer(ls_gpu_answer answer, const char *driver, const char *r
 
 static void missing_gpus_are_explained(void **state)
 {
-    (void)state;
     const char *none = "no CUDA-capable device is detected";
     check_answer((ls_gpu_answer){.error = "driver version is insufficient", .too_old = true}, "",
                  "no driver");

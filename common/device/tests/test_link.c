@@ -34,7 +34,6 @@ static int setup(void **state)
 static void values_are_read(void **state)
 {
     ls_link link;
-    (void)state;
     must(ls_link_parse("latency=50us,bandwidth=1GB/s", &link));
     assert_true(link.latency_ns == 50000 && link.bytes_per_s == 1e9);
     must(ls_link_parse("bandwidth=2MiB/s,latency=1ms", &link));
@@ -69,7 +68,6 @@ static void wrong_values_are_refused(void **state)
     };
     ls_link link = {.latency_ns = 7};
     char long_text[200];
-    (void)state;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         must_refuse(ls_link_parse(wrong[i][0], &link), LS_CODE_USAGE, wrong[i][1]);
     memset(long_text, 'x', sizeof long_text - 1);
@@ -86,7 +84,6 @@ static void wrong_values_are_refused(void **state)
 static void ports_take_turns(void **state)
 {
     ls_network *n;
-    (void)state;
     must(ls_network_open(&quick, 4, &n));
     assert_true(ls_network_reserve(n, 0, 1, 1000, 5000) == 6100); /* both ports until 6000 */
     assert_true(ls_network_reserve(n, 0, 2, 1000, 5000) == 7100); /* port out of 0 was busy */
@@ -102,7 +99,6 @@ static void ports_take_turns(void **state)
 static void other_ports_overlap(void **state)
 {
     ls_network *n;
-    (void)state;
     must(ls_network_open(&quick, 4, &n));
     assert_true(ls_network_reserve(n, 0, 1, 1000, 0) == 1100);
     assert_true(ls_network_reserve(n, 1, 0, 1000, 0) == 1100); /* full duplex */
@@ -115,7 +111,6 @@ static void either_part_may_be_left_out(void **state)
 {
     const ls_link late = {.latency_ns = 100}, thin = {.bytes_per_s = 3e9};
     ls_network *n;
-    (void)state;
     must(ls_network_open(&late, 2, &n));
     for (int i = 0; i < 3; i++) /* occupies nothing */
         assert_true(ls_network_reserve(n, 0, 1, (size_t)1 << 40, 50) == 150);
@@ -130,7 +125,6 @@ static void either_part_may_be_left_out(void **state)
 static void a_star_is_bound_by_its_middle(void **state)
 {
     static const int counts[] = {2, 3, 4, 8};
-    (void)state;
     for (size_t k = 0; k < sizeof counts / sizeof *counts; k++) {
         ls_network *network;
         const uint64_t b = 4096, others = (uint64_t)counts[k] - 1;
@@ -211,8 +205,6 @@ static void queues_share_a_port(void **state)
 
 static ls_status run_failing(ls_op *op, ls_queue *queue)
 {
-    (void)op;
-    (void)queue;
     return ls_fail(LS_CODE_USAGE, "test", "failing", "planted; none");
 }
 
@@ -242,7 +234,6 @@ static void what_crosses_no_border_is_not_delayed(void **state)
 
 static void sleeping_ends_in_time(void **state)
 {
-    (void)state;
     uint64_t until = ls_clock_ns() + 3000000;
     ls_clock_sleep_until(until);
     assert_true(ls_clock_ns() >= until);

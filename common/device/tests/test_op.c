@@ -11,7 +11,6 @@ static void memory_is_told_once(void **state)
     const ls_access first[] = {{a, 4, false}, {NULL, 8, true}, {b, 0, true}, {b, 8, true}};
     const ls_access more[] = {{b, 2, false}, {a, 8, true}};
     ls_op *op = calloc(1, sizeof *op);
-    (void)state;
     must(ls_op_touches(op, first, 4));
     assert_int_equal(op->access_count, 2);
     assert_true(op->accesses[0].memory == a && op->accesses[0].bytes == 4);

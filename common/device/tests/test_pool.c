@@ -80,7 +80,6 @@ static void refused(ls_pool *pool, size_t bytes, const char *part)
 
 static void random_use_matches_the_model(void **state)
 {
-    (void)state;
     enum { PIECES = 200, STEPS = 20000 };
     system_memory system = {.left = SIZE_MAX};
     ls_pool *pool = open_pool(&system, (ls_memory_policy){.kind = LS_MEMORY_GROWTH}, 512 * mib);
@@ -126,7 +125,6 @@ static void random_use_matches_the_model(void **state)
 
 static void growth_reserves_little_more_than_is_used(void **state)
 {
-    (void)state;
     static const size_t sizes[] = {100, 5000, 70000, 262145, 300000, 1100000, 3 << 20};
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
         system_memory system = {.left = SIZE_MAX};
@@ -147,7 +145,6 @@ static void growth_reserves_little_more_than_is_used(void **state)
 
 static void growth_gives_nothing_back_and_reuses(void **state)
 {
-    (void)state;
     system_memory system = {.left = SIZE_MAX};
     ls_pool *pool = open_pool(&system, (ls_memory_policy){.kind = LS_MEMORY_GROWTH}, 64 * mib);
     void *first = take(pool, LS_MEMORY_WORKSPACE, 10 * mib);
@@ -162,7 +159,6 @@ static void growth_gives_nothing_back_and_reuses(void **state)
 
 static void neighbours_join(void **state)
 {
-    (void)state;
     static const int orders[][3] = {{0, 1, 2}, {0, 2, 1}, {2, 1, 0}, {1, 0, 2}, {1, 2, 0}};
     for (size_t o = 0; o < sizeof orders / sizeof *orders; o++) {
         system_memory system = {.left = SIZE_MAX};
@@ -181,7 +177,6 @@ static void neighbours_join(void **state)
 
 static void best_fit_takes_the_smallest_hole(void **state)
 {
-    (void)state;
     system_memory system = {.left = SIZE_MAX};
     ls_pool *pool = open_pool(&system, (ls_memory_policy){.kind = LS_MEMORY_GROWTH}, 64 * mib);
     void *large = take(pool, LS_MEMORY_WORKSPACE, 640);
@@ -197,7 +192,6 @@ static void best_fit_takes_the_smallest_hole(void **state)
 
 static void fraction_holds_to_the_byte(void **state)
 {
-    (void)state;
     system_memory system = {.left = SIZE_MAX};
     ls_pool *pool =
         open_pool(&system, (ls_memory_policy){.kind = LS_MEMORY_FRACTION, 0.4}, 10 * mib + 5);
@@ -217,7 +211,6 @@ static void fraction_holds_to_the_byte(void **state)
 
 static void growth_ends_at_the_capacity(void **state)
 {
-    (void)state;
     system_memory system = {.left = SIZE_MAX};
     ls_pool *pool = open_pool(&system, (ls_memory_policy){.kind = LS_MEMORY_GROWTH}, 3 * mib);
     take(pool, LS_MEMORY_ACTIVATIONS, 100);
@@ -231,7 +224,6 @@ static void growth_ends_at_the_capacity(void **state)
 
 static void all_takes_nearly_everything_at_the_start(void **state)
 {
-    (void)state;
     system_memory system = {.left = SIZE_MAX};
     ls_pool *pool = open_pool(&system, (ls_memory_policy){.kind = LS_MEMORY_ALL}, 100 * mib);
     assert_int_equal(system.taken, 95 * mib);
@@ -258,7 +250,6 @@ static void all_takes_nearly_everything_at_the_start(void **state)
 
 static void a_system_that_has_no_more_is_named(void **state)
 {
-    (void)state;
     system_memory system = {.left = mib};
     ls_pool *pool = open_pool(&system, (ls_memory_policy){.kind = LS_MEMORY_GROWTH}, 100 * mib);
     take(pool, LS_MEMORY_ACTIVATIONS, 100); /* a whole unit is refused, one page is not */
@@ -271,7 +262,6 @@ static void a_system_that_has_no_more_is_named(void **state)
 
 static void bad_fractions_are_refused(void **state)
 {
-    (void)state;
     static const double fractions[] = {0, -0.5, 1.0001, 0.0 / 0.0, 1.0 / 0.0};
     for (size_t i = 0; i < sizeof fractions / sizeof *fractions; i++) {
         const ls_pool_options options = {.name = "cpu:0",
@@ -287,7 +277,6 @@ static void bad_fractions_are_refused(void **state)
 
 static void zero_bytes_are_distinct(void **state)
 {
-    (void)state;
     system_memory system = {.left = SIZE_MAX};
     ls_pool *pool = open_pool(&system, (ls_memory_policy){.kind = LS_MEMORY_GROWTH}, mib);
     void *a = take(pool, LS_MEMORY_GRADIENTS, 0), *b = take(pool, LS_MEMORY_GRADIENTS, 0);
@@ -300,7 +289,6 @@ static void zero_bytes_are_distinct(void **state)
 
 static void foreign_and_double_releases_do_nothing(void **state)
 {
-    (void)state;
     system_memory system = {.left = SIZE_MAX};
     ls_pool *pool = open_pool(&system, (ls_memory_policy){.kind = LS_MEMORY_GROWTH}, mib);
     char *a = take(pool, LS_MEMORY_GRADIENTS, 200), local;
@@ -334,15 +322,12 @@ static void unpin(void *start)
 
 static ls_status refuse_pin(void *start, size_t bytes)
 {
-    (void)start;
-    (void)bytes;
     return ls_fail(LS_CODE_MISSING, "pin", NULL, "on purpose");
 }
 
 /* A chunk at a time, once, and undone before the system gets it back. */
 static void chunks_are_pinned_once(void **state)
 {
-    (void)state;
     system_memory system = {.left = 64 * mib};
     ls_pool *pool = open_pool(&system, (ls_memory_policy){.kind = LS_MEMORY_GROWTH}, 64 * mib);
     char *small = take(pool, LS_MEMORY_PARAMETERS, 100),
@@ -378,7 +363,6 @@ static void *take_and_release(void *context)
 
 static void threads_share_a_pool(void **state)
 {
-    (void)state;
     enum { THREADS = 4 };
     system_memory system = {.left = SIZE_MAX};
     ls_pool *pool = open_pool(&system, (ls_memory_policy){.kind = LS_MEMORY_GROWTH}, 64 * mib);
@@ -395,7 +379,6 @@ static void threads_share_a_pool(void **state)
 
 static void uses_have_names(void **state)
 {
-    (void)state;
     assert_string_equal(ls_memory_use_name(LS_MEMORY_PARAMETERS), "parameters");
     assert_string_equal(ls_memory_use_name(LS_MEMORY_WORKSPACE), "workspace");
 }

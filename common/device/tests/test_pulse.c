@@ -15,7 +15,6 @@ typedef struct gate_op {
 static ls_status run_gate(ls_op *op, ls_queue *queue)
 {
     gate_op *g = (gate_op *)op;
-    (void)queue;
     ls_signal_post(&g->begun, 1);
     ls_signal_wait(&g->go, 1, 0);
     return LS_OK;
@@ -37,7 +36,6 @@ static void what_goes_on_is_seen(void **state)
     ls_queue *queue;
     void *memory;
     int touched = 0;
-    (void)state;
     must(ls_machine_open(&(ls_machine_options){.cpu_devices = 1}, &machine));
     ls_pulse *pulse = ls_machine_pulse(machine);
     assert_false(ls_pulse_moved(pulse)); /* nothing is there */

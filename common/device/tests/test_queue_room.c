@@ -28,7 +28,6 @@ typedef struct meeting {
 static ls_status run_meeting(ls_op *op, ls_queue *queue)
 {
     meeting *m = (meeting *)op;
-    (void)queue;
     ls_signal_post(m->mine, ++m->done);
     ls_signal_wait(m->theirs, m->done, 0);
     return LS_OK;
@@ -127,7 +126,6 @@ typedef struct numbered {
 static ls_status run_numbered(ls_op *op, ls_queue *queue)
 {
     const numbered *n = (const numbered *)op;
-    (void)queue;
     *n->wrong += n->number != *n->next;
     *n->next = n->number + 1;
     return LS_OK;

@@ -255,6 +255,24 @@ ls_status ls_comm_check_rank(const ls_comm *comm, const char *what, int rank)
                    comm->size - 1);
 }
 
+ls_status ls_comm_check_room(int from, size_t came, size_t room)
+{
+    return came <= room
+               ? LS_OK
+               : ls_fail(LS_CODE_USAGE, "communicator", "message",
+                         "%zu bytes came from rank %d, and there is room for %zu; make room", came,
+                         from, room);
+}
+
+ls_status ls_comm_check_bytes(int from, size_t came, size_t wanted)
+{
+    return came == wanted
+               ? LS_OK
+               : ls_fail(LS_CODE_USAGE, "communicator", "message",
+                         "%zu bytes came from rank %d, where %zu are received; send as many", came,
+                         from, wanted);
+}
+
 ls_status ls_comm_mismatch(ls_comm *comm, size_t mine, size_t theirs, int other, bool more)
 {
     char rank[32];

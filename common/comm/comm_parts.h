@@ -33,9 +33,12 @@ ls_status ls_comm_put_ring(ls_comm *comm, const ls_comm_ring *ring, bool add, ls
 ls_traffic ls_comm_whole_formula(int ranks, size_t count, int64_t shards, const ls_layout *layout);
 ls_status ls_comm_rank_order(int ranks, size_t count, const ls_layout *layout, ls_sum_order *out);
 
-/** What back ends say alike: there is no such rank (LS_OK: there is); another rank has put an
- *  operation of `theirs` elements, or `more`, so that nobody goes on. */
+/** What back ends say alike, LS_OK where it is not so: there is no such rank; a message has more
+ *  bytes than there is room for, or others than are wanted; another rank has put an operation of
+ *  `theirs` elements, or `more`, so that nobody goes on. */
 ls_status ls_comm_check_rank(const ls_comm *comm, const char *what, int rank);
+ls_status ls_comm_check_room(int from, size_t came, size_t room);
+ls_status ls_comm_check_bytes(int from, size_t came, size_t wanted);
 ls_status ls_comm_mismatch(ls_comm *comm, size_t mine, size_t theirs, int other, bool more);
 
 /** What runs an operation that ls_comm_put alone can put: a refusal. */

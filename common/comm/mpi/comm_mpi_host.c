@@ -278,44 +278,36 @@ static ls_status take_message(mpi_comm *comm, const mpi_header *wanted, mpi_mess
     return status;
 }
 
+/* From *from, or (-1) from any, whose it then is; *bytes as they are expected, as they came. */
+static ls_status receive(mpi_comm *comm, int tag, void *data, size_t room, int *from, size_t *bytes)
+{
+    const mpi_header wanted = {.from = *from, .to = comm->base.rank, .tag = tag, .bytes = *bytes};
+    mpi_message *message;
+    LS_TRY(take_message(comm, &wanted, &message));
+    const mpi_header came = message->header;
+    ls_status status = ls_comm_check_room(came.from, came.bytes, room);
+    if (!status && came.bytes)
+        memcpy(data, message + 1, came.bytes);
+    *from = came.from;
+    *bytes = came.bytes;
+    free_message(comm->group, message);
+    return status;
+}
+
 ls_status ls_comm_mpi_receive_any(ls_comm *base, int tag, void *data, size_t capacity, int *from,
                                   size_t *bytes)
 {
-    const mpi_header wanted = {.from = -1, .to = base->rank, .tag = tag};
-    mpi_message *message;
-    LS_TRY(take_message((mpi_comm *)base, &wanted, &message));
-    const mpi_header came = message->header;
-    ls_status status = LS_OK;
-    if (came.bytes > capacity)
-        status = ls_fail(LS_CODE_USAGE, "communicator", "message",
-                         "%zu bytes came from rank %d, and there is room for %zu; make room",
-                         came.bytes, came.from, capacity);
-    else if (came.bytes)
-        memcpy(data, message + 1, came.bytes);
-    if (!status) {
-        *from = came.from;
-        *bytes = came.bytes;
-    }
-    free_message(((mpi_comm *)base)->group, message);
-    return status;
+    *from = -1;
+    *bytes = 0;
+    return receive((mpi_comm *)base, tag, data, capacity, from, bytes);
 }
 
 ls_status ls_comm_mpi_receive(ls_comm *base, int from, int tag, void *data, size_t bytes)
 {
-    mpi_comm *comm = (mpi_comm *)base;
-    const mpi_header wanted = {.from = from, .to = base->rank, .tag = tag, .bytes = bytes};
-    mpi_message *message;
+    size_t came = bytes;
     LS_TRY(ls_comm_check_rank(base, "message", from));
-    LS_TRY(take_message(comm, &wanted, &message));
-    ls_status status = LS_OK;
-    if (message->header.bytes != bytes)
-        status = ls_fail(LS_CODE_USAGE, "communicator", "message",
-                         "%zu bytes came from rank %d, where %zu are received; send as many",
-                         message->header.bytes, from, bytes);
-    else if (bytes)
-        memcpy(data, message + 1, bytes);
-    free_message(comm->group, message);
-    return status;
+    LS_TRY(receive((mpi_comm *)base, tag, data, bytes, &from, &came));
+    return ls_comm_check_bytes(from, came, bytes);
 }
 
 ls_status ls_comm_mpi_test_any(ls_comm *base, int tag, bool *ready)

@@ -368,25 +368,18 @@ int main(void)
         cmocka_unit_test(all_reduces_replay_without_the_host),
         cmocka_unit_test(all_reduces_bear_delays),
         cmocka_unit_test(hierarchies_follow_their_layout),
+        cmocka_unit_test(broadcasts_reach_all),
+        cmocka_unit_test(all_gathers_fill_every_block),
+        cmocka_unit_test(reduce_scatters_sum_a_block_each),
+    };
+    const struct CMUnitTest once[] = {
         cmocka_unit_test(hierarchies_send_little_between_hosts),
         cmocka_unit_test(hierarchies_span_many_hosts),
         cmocka_unit_test(orders_of_summation_differ),
-        cmocka_unit_test(broadcasts_reach_all),
-        cmocka_unit_test(all_gathers_fill_every_block),
-        cmocka_unit_test(reduce_scatters_sum_a_block_each),
         cmocka_unit_test(names_are_looked_up),
     };
-    const struct CMUnitTest again[] = {
-        /* on queues that events order */
-        cmocka_unit_test(all_reduces_give_their_oracles_bits),
-        cmocka_unit_test(all_reduces_replay_without_the_host),
-        cmocka_unit_test(all_reduces_bear_delays),
-        cmocka_unit_test(hierarchies_follow_their_layout),
-        cmocka_unit_test(broadcasts_reach_all),
-        cmocka_unit_test(all_gathers_fill_every_block),
-        cmocka_unit_test(reduce_scatters_sum_a_block_each),
-    };
-    int failed = cmocka_run_group_tests(tests, setup_devices, teardown);
-    failed += cmocka_run_group_tests_name("together", again, setup_together, teardown);
-    return failed + cmocka_run_group_tests_name("together, apart", again, setup_apart, teardown);
+    return cmocka_run_group_tests(tests, setup_devices, teardown) +
+           cmocka_run_group_tests(once, setup_devices, teardown) +
+           cmocka_run_group_tests_name("together", tests, setup_together, teardown) +
+           cmocka_run_group_tests_name("together, apart", tests, setup_apart, teardown);
 }

@@ -64,6 +64,17 @@ static void a_failed_rank_lets_all_go(void **state)
             }
 }
 
+/* While others' transfers are on their way. */
+static void so_it_is_over_links(void **state)
+{
+    const ls_allreduce *a;
+    plug_all(*state, &(ls_link){.latency_ns = 300000, .bytes_per_s = 1e8});
+    for (const void *const *e = ls_allreduces.entries; (a = *e); e++)
+        if (a->oracle && !a->check)
+            fail_in_mid_program(*state, a, &(failing){3, 1, 0});
+    unplug_all(*state);
+}
+
 /* The mismatch is found by at least one rank, and no rank hangs or goes on. */
 static void mismatched_counts_fail(void **state)
 {
@@ -161,6 +172,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_failed_rank_lets_all_go),
+        cmocka_unit_test(so_it_is_over_links),
         cmocka_unit_test(mismatched_counts_fail),
         cmocka_unit_test(a_mismatched_exchange_lets_go),
         cmocka_unit_test(ranks_that_are_not_there_are_refused),

@@ -106,11 +106,8 @@ static ls_pool *open_pool(ls_arena *arena, const char *name, ls_memory_policy_ki
 static void refused(ls_pool *pool, size_t bytes, const char *expected)
 {
     void *memory;
-    ls_status status = ls_pool_allocate(pool, LS_MEMORY_ACTIVATIONS, bytes, &memory);
-    assert_int_equal(ls_status_code(status), LS_CODE_MISSING);
-    if (!strstr(ls_status_text(status), expected))
-        fail_msg("%s", ls_status_text(status));
-    ls_status_free(status);
+    must_refuse(ls_pool_allocate(pool, LS_MEMORY_ACTIVATIONS, bytes, &memory), LS_CODE_MISSING,
+                expected);
 }
 
 /* Of what is free, an eighth, at most 1 GiB, is left to CUDA's libraries by every policy. */

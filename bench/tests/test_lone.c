@@ -207,5 +207,5 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(who_fails_alone_is_heard_by_all),
                                        cmocka_unit_test(who_leads_tells_the_others)};
-    return cmocka_run_group_tests(tests, setup_devices, teardown_devices);
+    return cmocka_run_group_tests(tests, setup_devices, teardown);
 }

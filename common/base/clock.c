@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <sys/prctl.h>
-#include <time.h>
 
 uint64_t ls_clock_ns(void)
 {
@@ -13,9 +12,14 @@ uint64_t ls_clock_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+struct timespec ls_clock_timespec(uint64_t ns)
+{
+    return (struct timespec){(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+}
+
 void ls_clock_sleep(uint64_t ns)
 {
-    struct timespec left = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+    struct timespec left = ls_clock_timespec(ns);
     while (nanosleep(&left, &left) && errno == EINTR)
         ;
 }
@@ -24,7 +28,7 @@ void ls_clock_sleep_until(uint64_t ns)
 {
     if (ls_clock_ns() >= ns)
         return;
-    const struct timespec until = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+    const struct timespec until = ls_clock_timespec(ns);
     prctl(PR_SET_TIMERSLACK, 1ul, 0ul, 0ul, 0ul); /* 160 ns, of a sleep of microseconds */
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
         ;

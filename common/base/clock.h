@@ -4,9 +4,13 @@
 #define LS_COMMON_BASE_CLOCK_H
 
 #include <stdint.h>
+#include <time.h>
 
 /** Nanoseconds of CLOCK_MONOTONIC (read in user space by the vDSO: about 20 ns a call). */
 uint64_t ls_clock_ns(void);
+
+/** That time as the system's calls take it, which wait by CLOCK_MONOTONIC. */
+struct timespec ls_clock_timespec(uint64_t ns);
 
 /** Sleeps, through signals, for `ns` nanoseconds. */
 void ls_clock_sleep(uint64_t ns);

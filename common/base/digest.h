@@ -12,7 +12,7 @@
 uint64_t ls_hash64(const void *bytes, size_t size);
 
 /** 128-bit XXH3 over several ranges, as 32 lower-case hexadecimal digits. */
-typedef struct ls_digest ls_digest;
+typedef struct XXH3_state_s ls_digest;
 
 ls_status ls_digest_open(ls_digest **out);
 void ls_digest_add(ls_digest *digest, const void *bytes, size_t size);

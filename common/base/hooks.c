@@ -118,19 +118,19 @@ static ls_status read_slow(const char *text)
 
 static void read_environment(void)
 {
-    const char *slow = getenv("LOCKSTEP_SLOW");
-    if (slow && *slow)
-        hooks.refused = ls_status_first(hooks.refused, read_slow(slow));
-    const char *plant = getenv("LOCKSTEP_PLANT"), *fuzz = getenv("LOCKSTEP_FUZZ");
-    const char *fail = getenv("LOCKSTEP_FAIL"), *edit = getenv("LOCKSTEP_EDIT");
-    if (edit && *edit)
-        hooks.refused = ls_status_first(hooks.refused, read_edit(edit));
-    if (plant && *plant)
-        hooks.refused = ls_status_first(hooks.refused, read_plant(plant));
-    if (fuzz && *fuzz)
-        hooks.refused = ls_status_first(hooks.refused, read_fuzz(fuzz));
-    if (fail && *fail)
-        hooks.refused = ls_status_first(hooks.refused, read_fail(fail));
+    static const struct {
+        const char *variable;
+        ls_status (*read)(const char *text);
+    } all[] = {{"LOCKSTEP_SLOW", read_slow},
+               {"LOCKSTEP_EDIT", read_edit},
+               {"LOCKSTEP_PLANT", read_plant},
+               {"LOCKSTEP_FUZZ", read_fuzz},
+               {"LOCKSTEP_FAIL", read_fail}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        const char *text = getenv(all[i].variable);
+        if (text && *text)
+            hooks.refused = ls_status_first(hooks.refused, all[i].read(text));
+    }
 }
 
 ls_status ls_hooks_check(void)

@@ -7,11 +7,6 @@
 
 #include <string.h>
 
-void ls_philox4x32(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4])
-{
-    ls_philox_block(counter, key, out);
-}
-
 ls_random ls_random_stream(uint64_t seed, const char *name)
 {
     return (ls_random){.seed = seed, .stream = ls_hash64(name, strlen(name))};

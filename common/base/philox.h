@@ -9,9 +9,6 @@
 
 #include <stdint.h>
 
-/** Ten rounds of Philox4x32 on a 128-bit counter and a 64-bit key. */
-void ls_philox4x32(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
-
 /** A stream of numbers under a seed: one per purpose, such as "init/dense0.weight". */
 typedef struct ls_random {
     uint64_t seed;   /**< becomes the key */

@@ -7,7 +7,7 @@
 #include "common/base/device_fn.h"
 #include "common/base/philox.h"
 
-/** ls_philox4x32. */
+/** Ten rounds of Philox4x32 on a 128-bit counter and a 64-bit key. */
 LS_DEVICE_FN void ls_philox_block(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4])
 {
     uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3];

@@ -11,13 +11,11 @@
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 static void futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns)
 {
-    struct timespec timeout = {(time_t)(timeout_ns / 1000000000u),
-                               (long)(timeout_ns % 1000000000u)};
+    struct timespec timeout = ls_clock_timespec(timeout_ns);
     syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected,
             timeout_ns == UINT64_MAX ? NULL : &timeout, NULL, 0);
 }

@@ -73,6 +73,9 @@ ls_status ls_comm_open(const ls_comm_backend *backend, ls_comm *processes,
 {
     if (!backend)
         backend = ls_comm_backend_auto(processes, ls_device_describe(devices[0])->name.kind);
+    if (backend->alone && processes)
+        return ls_fail(LS_CODE_USAGE, "comm", backend->name,
+                       "has its ranks in one process; mpi has them in several");
     return backend->open(processes, devices, count, comms);
 }
 
@@ -121,7 +124,8 @@ ls_status ls_comm_collect(ls_comm *comm, const void *mine, size_t bytes, void *a
     return LS_OK;
 }
 
-ls_status ls_comm_worst(ls_comm *comm, ls_code mine, ls_code *worst)
+/* *who: the first rank that has it. */
+static ls_status find_worst(ls_comm *comm, ls_code mine, ls_code *worst, size_t *who)
 {
     const size_t ranks = (size_t)comm->size;
     ls_code *all = calloc(ranks, sizeof *all);
@@ -131,21 +135,31 @@ ls_status ls_comm_worst(ls_comm *comm, ls_code mine, ls_code *worst)
         comm->backend->abandon(comm);
     *worst = LS_CODE_OK;
     for (size_t r = 0; r < ranks && !status; r++)
-        *worst = all[r] > *worst ? all[r] : *worst;
+        if (all[r] > *worst) {
+            *worst = all[r];
+            *who = r;
+        }
     free(all);
     return status;
+}
+
+ls_status ls_comm_worst(ls_comm *comm, ls_code mine, ls_code *worst)
+{
+    size_t who;
+    return find_worst(comm, mine, worst, &who);
 }
 
 ls_status ls_comm_agree(ls_comm *comm, ls_status mine)
 {
     ls_code worst;
+    size_t who = 0;
     if (!comm)
         return mine;
-    ls_status heard = ls_comm_worst(comm, ls_status_code(mine), &worst);
+    ls_status heard = find_worst(comm, ls_status_code(mine), &worst, &who);
     if (mine || heard || !worst)
         return ls_status_first(mine, heard);
-    return ls_status_follows(
-        ls_fail(worst, "rank", "another", "failed in its part; mend what that one says"));
+    return ls_status_follows(ls_fail(worst, "communicator", NULL,
+                                     "rank %zu failed in its part; mend what it says", who));
 }
 
 ls_status ls_comm_bring(ls_comm *comm, ls_status mine, const void *bytes_of_mine, size_t bytes,
@@ -233,6 +247,51 @@ static ls_status tell_direct(ls_comm *comm, size_t count, ls_op *op)
     return LS_OK;
 }
 
+ls_status ls_comm_check_rank(const ls_comm *comm, const char *what, int rank)
+{
+    if (rank >= 0 && rank < comm->size)
+        return LS_OK;
+    return ls_fail(LS_CODE_USAGE, "communicator", what, "no rank %d; ranks are 0 to %d", rank,
+                   comm->size - 1);
+}
+
+ls_status ls_comm_check_room(int from, size_t came, size_t room)
+{
+    return came <= room
+               ? LS_OK
+               : ls_fail(LS_CODE_USAGE, "communicator", "message",
+                         "%zu bytes came from rank %d, and there is room for %zu; make room", came,
+                         from, room);
+}
+
+ls_status ls_comm_check_bytes(int from, size_t came, size_t wanted)
+{
+    return came == wanted
+               ? LS_OK
+               : ls_fail(LS_CODE_USAGE, "communicator", "message",
+                         "%zu bytes came from rank %d, where %zu are received; send as many", came,
+                         from, wanted);
+}
+
+ls_status ls_comm_mismatch(ls_comm *comm, size_t mine, size_t theirs, int other, bool more)
+{
+    char rank[32];
+    snprintf(rank, sizeof rank, "rank %d", comm->rank);
+    comm->backend->abandon(comm);
+    return ls_fail(
+        LS_CODE_USAGE, "communicator", rank,
+        "%zu elements here, %s%zu on rank %d; every rank puts matching operations in the "
+        "same order",
+        mine, more ? "more than " : "", theirs, other);
+}
+
+ls_status ls_comm_run_alone(ls_op *op, ls_queue *queue)
+{
+    (void)queue;
+    return ls_fail(LS_CODE_USAGE, "communicator", op->name,
+                   "belongs to ranks that are put together; ls_comm_put puts it");
+}
+
 ls_status ls_comm_exchange(ls_comm *comm, const ls_exchange *x, ls_op **out)
 {
     const ls_access data[] = {
@@ -241,15 +300,26 @@ ls_status ls_comm_exchange(ls_comm *comm, const ls_exchange *x, ls_op **out)
     if (!comm->backend->exchange)
         return ls_fail(LS_CODE_USAGE, "communicator", comm->backend->name,
                        "has its library's all-reduce alone; --allreduce library or auto works");
+    LS_TRY(x->to < 0 ? LS_OK : ls_comm_check_rank(comm, "exchange", x->to));
+    LS_TRY(x->from < 0 ? LS_OK : ls_comm_check_rank(comm, "exchange", x->from));
     LS_TRY(comm->backend->exchange(comm, x, out));
+    if (x->from >= 0) {
+        (*out)->flops = x->add ? (double)x->receive_count : 0;
+        (*out)->bytes = (double)ls_comm_bytes(x->add ? 3 : 2, x->receive_count);
+    }
     return touch(comm, data, 2, tell_exchange(comm, x, *out), out);
 }
 
-ls_status ls_comm_add_all(ls_comm *comm, bool library, float *data, size_t count, ls_op **out)
+ls_status ls_comm_add_all(ls_comm *comm, bool library, const ls_allreduce_args *a, ls_op_list *ops)
 {
-    const ls_access all = {data, count * sizeof *data, true};
-    LS_TRY((library ? comm->backend->library : comm->backend->direct)(comm, data, count, out));
-    return touch(comm, &all, 1, library ? LS_OK : tell_direct(comm, count, *out), out);
+    const ls_access all = {a->data, a->count * sizeof *a->data, true};
+    const ls_comm_backend *b = comm->backend;
+    ls_op *op;
+    if (comm->size == 1 || a->count == 0)
+        return LS_OK;
+    LS_TRY((library ? b->library : b->direct)(comm, a->data, a->count, &op));
+    LS_TRY(touch(comm, &all, 1, library ? LS_OK : tell_direct(comm, a->count, op), &op));
+    return ls_op_list_add(ops, op);
 }
 
 ls_status ls_comm_put_exchange(ls_comm *comm, ls_op_list *ops, const ls_exchange *exchange)
@@ -263,9 +333,23 @@ ls_status ls_comm_put_exchange(ls_comm *comm, ls_op_list *ops, const ls_exchange
     if (e.from < 0 || e.receive_count == 0) {
         e.from = -1;
         e.receive_count = 0;
+        e.add = false;
     }
     if (e.to < 0 && e.from < 0)
         return LS_OK;
     LS_TRY(ls_comm_exchange(comm, &e, &op));
     return ls_op_list_add(ops, op);
+}
+
+ls_status ls_comm_put_whole(ls_comm *comm, const ls_allreduce_args *a, int to, int from, bool add,
+                            ls_op_list *ops)
+{
+    const ls_exchange all = {.to = to,
+                             .send = a->data,
+                             .send_count = a->count,
+                             .from = from,
+                             .receive = a->data,
+                             .receive_count = a->count,
+                             .add = add};
+    return ls_comm_put_exchange(comm, ops, &all);
 }

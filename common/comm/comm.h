@@ -108,6 +108,7 @@ struct ls_comm_backend {
     ls_status (*receive_any)(ls_comm *comm, int tag, void *data, size_t capacity, int *from,
                              size_t *bytes);                    /**< may be NULL */
     ls_status (*test_any)(ls_comm *comm, int tag, bool *ready); /**< may be NULL */
+    bool alone; /**< its ranks are in one process: `processes` is then NULL */
     /** May be NULL. See ls_comm_open. */
     ls_status (*open)(ls_comm *processes, ls_device *const *devices, int count, ls_comm **comms);
     /** This rank gives up: whoever waits, or will, in an operation or a host call, fails. */
@@ -118,9 +119,6 @@ struct ls_comm_backend {
 };
 
 extern const ls_registry ls_comm_backends; /**< of ls_comm_backend */
-
-/** A communicator of `ranks` queues of this process; comms[r] is rank r's end, on devices[r]. */
-ls_status ls_comm_thread_open(ls_device *const *devices, int ranks, ls_comm **comms);
 
 /**
  * A communicator of the devices that all ranks of `processes` bring, in the order of these, then of

@@ -17,20 +17,52 @@
  *
  * Leaves out: host calls, and ranks of other processes. On GPUs not yet run.
  */
-#include "common/comm/comm_device.h"
+#include "common/comm/comm_parts.h"
 #include "common/comm/comm_sums.h"
+#include "common/device/link.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Parts ---------------------------------------------------------------------------------- */
+typedef struct device_op device_op;
+typedef struct device_comm device_comm;
 
-static ls_status run_alone(ls_op *op, ls_queue *queue)
-{
-    (void)queue;
-    return ls_fail(LS_CODE_USAGE, "communicator", op->name,
-                   "belongs to ranks that are put together; ls_comm_put puts it");
-}
+typedef struct device_group {
+    int size, members;   /* members: ends that are not closed */
+    device_comm **ranks; /* [size] */
+    device_op **message; /* [size, size] from, to: the one that waits to be taken; NULL: none */
+} device_group;
+
+struct device_comm {
+    ls_comm base;
+    device_group *group;
+    float *scratch; /* what is to be added arrives here, and sums of a few elements */
+    size_t scratch_elements;
+    ls_traffic sent;
+    bool fixed; /* some operation has been put: scratch stays where it is */
+    /* While lists are put. */
+    size_t next;            /* operation of the rank's list */
+    int stage;              /* of that operation */
+    uint64_t shown, summed; /* direct operations that have come so far */
+    device_op *direct[2];   /* those, taking turns */
+};
+
+struct device_op {
+    ls_op op;
+    device_comm *comm;
+    /* One stage after the other; *done stays false where it needs of others what is not there. */
+    ls_status (*put)(device_op *op, ls_queue *queue, bool *done);
+    ls_exchange what; /* of an exchange */
+    float *data;      /* of direct: [count] */
+    size_t count;
+    ls_direct_part part;
+    ls_event *ready, *taken;
+    ls_op *sum, *write;       /* made when the others are first met; NULL: not yet, or none */
+    const device_op *partner; /* of an exchange: whose message this one takes, always */
+    device_op *taker;         /* of an exchange: what has taken its message */
+};
+
+/* ---- Parts ---------------------------------------------------------------------------------- */
 
 static void destroy_op(ls_op *base)
 {
@@ -48,8 +80,10 @@ static ls_status make_op(device_comm *comm, const char *name, bool ready, bool t
     device_op *op = calloc(1, sizeof *op);
     if (!op)
         return ls_fail_memory("communicator", sizeof *op);
-    op->op = (ls_op){
-        .name = name, .run = run_alone, .destroy = destroy_op, .use = LS_TIME_COMMUNICATION};
+    op->op = (ls_op){.name = name,
+                     .run = ls_comm_run_alone,
+                     .destroy = destroy_op,
+                     .use = LS_TIME_COMMUNICATION};
     op->comm = comm;
     ls_status status = ready ? ls_event_open(comm->base.device, &op->ready) : LS_OK;
     if (!status && taken)
@@ -87,14 +121,6 @@ static void count(device_comm *comm, uint64_t messages, uint64_t bytes)
     comm->sent.bytes_sent += bytes;
 }
 
-static ls_status refuse_counts(const device_comm *comm, size_t mine, int other, size_t theirs)
-{
-    return ls_fail(LS_CODE_USAGE, "communicator", ls_device_describe(comm->base.device)->text,
-                   "%zu elements here, %zu on rank %d; every rank puts matching operations in the "
-                   "same order",
-                   mine, theirs, other);
-}
-
 /* ---- Exchange ------------------------------------------------------------------------------- */
 
 static device_op **message_of(const device_group *group, int from, int to)
@@ -122,7 +148,8 @@ static ls_status take_message(device_op *op, device_op *from, ls_queue *queue)
 {
     const size_t elements = op->what.receive_count;
     if (from->what.send_count != elements)
-        return refuse_counts(op->comm, elements, op->what.from, from->what.send_count);
+        return ls_comm_mismatch(&op->comm->base, elements, from->what.send_count, op->what.from,
+                                false);
     if (op->partner && op->partner != from)
         return ls_fail(LS_CODE_USAGE, "communicator", op->op.name,
                        "meets another operation than before; put the same lists together");
@@ -169,23 +196,16 @@ static ls_status put_exchange(device_op *op, ls_queue *queue, bool *done)
     return LS_OK;
 }
 
-ls_status ls_comm_device_exchange(ls_comm *base, const ls_exchange *exchange, ls_op **out)
+static ls_status make_exchange(ls_comm *base, const ls_exchange *exchange, ls_op **out)
 {
     device_comm *comm = (device_comm *)base;
     device_op *op = NULL;
-    if (exchange->to >= base->size || exchange->from >= base->size)
-        return ls_fail(LS_CODE_USAGE, "communicator", "exchange", "no rank %d; ranks are 0 to %d",
-                       exchange->to >= base->size ? exchange->to : exchange->from, base->size - 1);
     if (exchange->add && exchange->from >= 0 && !base->shared)
         LS_TRY(take_scratch(comm, exchange->receive_count));
     LS_TRY(make_op(comm, exchange->add ? "exchange.add" : "exchange.copy", exchange->to >= 0,
                    exchange->from >= 0, &op));
     op->put = put_exchange;
     op->what = *exchange;
-    if (exchange->from >= 0) {
-        op->op.flops = exchange->add ? (double)exchange->receive_count : 0;
-        op->op.bytes = (double)ls_comm_bytes(exchange->add ? 3 : 2, exchange->receive_count);
-    }
     *out = &op->op;
     return LS_OK;
 }
@@ -203,9 +223,8 @@ static ls_status make_sums(device_op *op)
 {
     const device_comm *comm = op->comm;
     const int n = comm->base.size;
-    const bool few = op->count <= LS_DIRECT_FEW;
-    const ls_range slice =
-        few ? (ls_range){0, op->count} : ls_comm_parts(op->count, comm->base.rank, 1, n);
+    const bool few = op->part.few;
+    const ls_range slice = op->part.slice;
     ls_sum_step *steps = calloc(2 * (size_t)n, sizeof *steps);
     size_t used = 0;
     if (!steps)
@@ -230,7 +249,7 @@ static ls_status sum_all(device_op *op, ls_queue *queue)
     const device_comm *comm = op->comm;
     for (int r = 0; r < comm->base.size; r++) {
         if (meets(comm, r)->count != op->count)
-            return refuse_counts(comm, op->count, r, meets(comm, r)->count);
+            return ls_comm_mismatch(&op->comm->base, op->count, meets(comm, r)->count, r, false);
         if (r != comm->base.rank)
             LS_TRY(ls_queue_wait(queue, meets(comm, r)->ready));
     }
@@ -273,20 +292,14 @@ static ls_status put_direct(device_op *op, ls_queue *queue, bool *done)
     for (int r = 0; r < n; r++)
         if (r != comm->base.rank)
             LS_TRY(ls_queue_wait(queue, meets(comm, r)->taken));
-    const uint64_t others = (uint64_t)n - 1, filled = ls_comm_filled(op->count, n);
-    const size_t mine = ls_comm_parts(op->count, comm->base.rank, 1, n).count;
-    if (op->write) {
-        count(comm, others, ls_comm_bytes(others, op->count));
+    count(comm, op->part.messages, op->part.bytes);
+    if (op->write)
         LS_TRY(ls_queue_put(queue, op->write));
-    } else {
-        count(comm, filled - (mine > 0) + (mine > 0 ? others : 0),
-              ls_comm_bytes(1, op->count - mine) + ls_comm_bytes(others, mine));
-    }
     *done = true;
     return LS_OK;
 }
 
-ls_status ls_comm_device_direct(ls_comm *base, float *data, size_t elements, ls_op **out)
+static ls_status make_direct(ls_comm *base, float *data, size_t elements, ls_op **out)
 {
     device_comm *comm = (device_comm *)base;
     device_op *op = NULL;
@@ -296,6 +309,7 @@ ls_status ls_comm_device_direct(ls_comm *base, float *data, size_t elements, ls_
     op->put = put_direct;
     op->data = data;
     op->count = elements;
+    op->part = ls_comm_direct_part(base->rank, base->size, elements);
     *out = &op->op;
     return LS_OK;
 }
@@ -308,7 +322,7 @@ static ls_status advance(device_comm *comm, const ls_comm_list *list, bool *move
     while (comm->next < list->ops->count) {
         ls_op *op = list->ops->items[comm->next];
         const int stage = comm->stage;
-        bool done = op->run != run_alone;
+        bool done = op->run != ls_comm_run_alone;
         LS_TRY(done ? ls_queue_put(list->queue, op)
                     : ((device_op *)op)->put((device_op *)op, list->queue, &done));
         *moved |= done || comm->stage != stage;
@@ -320,7 +334,7 @@ static ls_status advance(device_comm *comm, const ls_comm_list *list, bool *move
     return LS_OK;
 }
 
-ls_status ls_comm_device_put(ls_comm *const *comms, const ls_comm_list *lists, int ranks)
+static ls_status put_lists(ls_comm *const *comms, const ls_comm_list *lists, int ranks)
 {
     device_group *group = ((device_comm *)comms[0])->group;
     if (ranks != group->size)
@@ -349,3 +363,133 @@ ls_status ls_comm_device_put(ls_comm *const *comms, const ls_comm_list *lists, i
                            lists[r].ops->items[((device_comm *)comms[r])->next]->name);
     return LS_OK;
 }
+
+/* ---- Opening and closing --------------------------------------------------------------------- */
+
+static size_t get_memory(const ls_comm *base)
+{
+    return ((const device_comm *)base)->scratch_elements * sizeof(float);
+}
+
+static ls_traffic get_traffic(const ls_comm *base)
+{
+    return ((const device_comm *)base)->sent;
+}
+
+/* Nobody waits in a call, and queues hear of a failure by their events. */
+static void abandon(ls_comm *base)
+{
+    (void)base;
+}
+
+static void close_group(device_group *group)
+{
+    free(group->ranks);
+    free(group->message);
+    free(group);
+}
+
+static void close_comm(ls_comm *base)
+{
+    device_comm *comm = (device_comm *)base;
+    ls_device_release(base->device, comm->scratch);
+    if (--comm->group->members == 0)
+        close_group(comm->group);
+    free(comm);
+}
+
+static ls_status open_group(int ranks, device_group **out)
+{
+    const size_t n = (size_t)ranks;
+    device_group *group = calloc(1, sizeof *group);
+    if (!group)
+        return ls_fail_memory("communicator", sizeof *group);
+    group->size = ranks;
+    group->ranks = calloc(n, sizeof(device_comm *));
+    group->message = calloc(n * n, sizeof(device_op *));
+    if (!group->ranks || !group->message) {
+        close_group(group);
+        return ls_fail_memory("communicator", n * n * sizeof(device_op *));
+    }
+    *out = group;
+    return LS_OK;
+}
+
+static ls_status check_devices(ls_device *const *devices, int ranks)
+{
+    const ls_device_info *first = ls_device_describe(devices[0]);
+    for (int r = 1; r < ranks; r++) {
+        const ls_device_info *other = ls_device_describe(devices[r]);
+        if (other->name.kind != first->name.kind)
+            return ls_fail(LS_CODE_USAGE, "comm: device", other->text,
+                           "is of another kind than %s; CPU devices or GPUs alone exchange",
+                           first->text);
+    }
+    return LS_OK;
+}
+
+static ls_status open_end(device_group *group, int rank, ls_device *device, ls_comm **out)
+{
+    LS_TRY(ls_sums_load(device));
+    device_comm *comm = calloc(1, sizeof *comm);
+    if (!comm)
+        return ls_fail_memory("communicator", sizeof *comm);
+    comm->base =
+        (ls_comm){.backend = &ls_comm_device, .rank = rank, .size = group->size, .device = device};
+    comm->group = group;
+    group->ranks[rank] = comm;
+    group->members++;
+    *out = &comm->base;
+    return LS_OK;
+}
+
+/* Ranks share memory where they are processors, or one GPU, and no link is between them. */
+static void join_memory(ls_comm *const *comms, int ranks)
+{
+    bool shared = true, linked = false;
+    for (int r = 1; r < ranks; r++) {
+        const ls_device *first = comms[0]->device, *other = comms[r]->device;
+        const ls_device_name names[] = {ls_device_describe(first)->name,
+                                        ls_device_describe(other)->name};
+        shared &= ls_comm_shares(names, 2);
+        linked |= ls_device_linked(first, other);
+    }
+    for (int r = 0; r < ranks; r++) {
+        comms[r]->shared = shared && !linked;
+        comms[r]->linked = linked;
+    }
+}
+
+static ls_status open_ends(ls_comm *processes, ls_device *const *devices, int ranks,
+                           ls_comm **comms)
+{
+    device_group *group = NULL;
+    (void)processes;
+    LS_TRY(check_devices(devices, ranks));
+    LS_TRY(open_group(ranks, &group));
+    ls_status status = LS_OK;
+    for (int r = 0; r < ranks && !status; r++) {
+        status = open_end(group, r, devices[r], &comms[r]);
+        if (status && r == 0)
+            close_group(group);
+        for (int opened = 0; status && opened < r; opened++)
+            close_comm(comms[opened]);
+    }
+    if (!status)
+        join_memory(comms, ranks);
+    return status;
+}
+
+const ls_comm_backend ls_comm_device = {
+    .name = "device",
+    .help = "ranks are devices of one process, whose queues are ordered by events: GPUs",
+    .exchange = make_exchange,
+    .direct = make_direct,
+    .put = put_lists,
+    .memory = get_memory,
+    .alone = true,
+    .open = open_ends,
+    .abandon = abandon,
+    .traffic = get_traffic,
+    .close = close_comm,
+};

@@ -69,11 +69,6 @@ ls_status ls_sums_load(ls_device *device)
     return LS_OK;
 }
 
-static void destroy_sums(ls_op *op)
-{
-    free(op);
-}
-
 ls_status ls_sums_make(const ls_device *device, const char *name, const ls_sum_step *steps,
                        size_t step_count, size_t count, ls_op **out)
 {
@@ -81,8 +76,7 @@ ls_status ls_sums_make(const ls_device *device, const char *name, const ls_sum_s
     sums_op *sums = calloc(1, bytes);
     if (!sums)
         return ls_fail_memory("communicator", bytes);
-    sums->op = (ls_op){
-        .name = name, .run = run_loops, .destroy = destroy_sums, .use = LS_TIME_COMMUNICATION};
+    sums->op = (ls_op){.name = name, .run = run_loops, .use = LS_TIME_COMMUNICATION};
     sums->count = count;
     sums->step_count = step_count;
     memcpy(sums->steps, steps, step_count * sizeof *steps);

@@ -97,18 +97,6 @@ bool ls_comm_thread_await(thread_comm *comm, ls_signal *signal, uint64_t target)
     return !ls_comm_thread_is_abandoned(comm);
 }
 
-/* This operation cannot go on: nor can the others'. */
-ls_status ls_comm_thread_refuse_counts(thread_comm *comm, size_t mine, int other, size_t theirs)
-{
-    char rank[32];
-    snprintf(rank, sizeof rank, "rank %d", comm->base.rank);
-    ls_comm_thread_abandon(&comm->base);
-    return ls_fail(LS_CODE_USAGE, "communicator", rank,
-                   "%zu elements here, %zu on rank %d; every rank puts matching operations in the "
-                   "same order",
-                   mine, theirs, other);
-}
-
 /* ---- Exchange ------------------------------------------------------------------------------ */
 
 typedef struct exchange_op {
@@ -128,7 +116,7 @@ static ls_status receive(exchange_op *x, ls_queue *queue)
         return ls_comm_thread_abandoned(comm);
     ls_queue_wait_end(queue, begin);
     if (in->count != count)
-        return ls_comm_thread_refuse_counts(comm, count, in->from, in->count);
+        return ls_comm_mismatch(&comm->base, count, in->count, in->from, false);
     /* When both were at it, not when this thread woke up and saw that they are. */
     if (in->ready_ns > ready_ns)
         ready_ns = in->ready_ns;
@@ -185,11 +173,6 @@ static void abandon_exchange(ls_op *op)
     ls_comm_thread_abandon(&((exchange_op *)op)->comm->base);
 }
 
-static void destroy_exchange(ls_op *op)
-{
-    free(op);
-}
-
 /* The channel of these ranks, made at its first use by either end. */
 static ls_status find_channel(thread_group *group, int from, int to, thread_channel **out)
 {
@@ -213,9 +196,6 @@ static ls_status make_exchange(ls_comm *base, const ls_exchange *exchange, ls_op
 {
     thread_comm *comm = (thread_comm *)base;
     thread_channel *to = NULL, *from = NULL;
-    if (exchange->to >= base->size || exchange->from >= base->size)
-        return ls_fail(LS_CODE_USAGE, "communicator", "exchange", "no rank %d; ranks are 0 to %d",
-                       exchange->to >= base->size ? exchange->to : exchange->from, base->size - 1);
     if (exchange->to >= 0)
         LS_TRY(find_channel(comm->group, base->rank, exchange->to, &to));
     if (exchange->from >= 0)
@@ -226,17 +206,12 @@ static ls_status make_exchange(ls_comm *base, const ls_exchange *exchange, ls_op
     *x = (exchange_op){.op = {.name = exchange->add ? "exchange.add" : "exchange.copy",
                               .run = run_exchange,
                               .abandon = abandon_exchange,
-                              .destroy = destroy_exchange,
                               .awaits = describe_exchange,
                               .use = LS_TIME_COMMUNICATION},
                        .comm = comm,
                        .what = *exchange,
                        .out = to,
                        .in = from};
-    if (from) {
-        x->op.flops = exchange->add ? (double)exchange->receive_count : 0;
-        x->op.bytes = (double)ls_comm_bytes(exchange->add ? 3 : 2, exchange->receive_count);
-    }
     *out = &x->op;
     return LS_OK;
 }
@@ -352,9 +327,11 @@ static ls_status check_devices(ls_device *const *devices, int ranks)
     return LS_OK;
 }
 
-ls_status ls_comm_thread_open(ls_device *const *devices, int ranks, ls_comm **comms)
+static ls_status open_ends(ls_comm *processes, ls_device *const *devices, int ranks,
+                           ls_comm **comms)
 {
     thread_group *group = NULL;
+    (void)processes;
     LS_TRY(check_devices(devices, ranks));
     LS_TRY(open_group(ranks, &group));
     for (int r = 0; r < ranks; r++) {
@@ -375,15 +352,6 @@ ls_status ls_comm_thread_open(ls_device *const *devices, int ranks, ls_comm **co
     return status;
 }
 
-static ls_status open_ends(ls_comm *processes, ls_device *const *devices, int count,
-                           ls_comm **comms)
-{
-    if (processes)
-        return ls_fail(LS_CODE_USAGE, "comm: thread", NULL,
-                       "has its ranks in one process; mpi has them in several");
-    return ls_comm_thread_open(devices, count, comms);
-}
-
 const ls_comm_backend ls_comm_thread = {
     .name = "thread",
     .help = "ranks are threads of one process and read each other's memory",
@@ -393,6 +361,7 @@ const ls_comm_backend ls_comm_thread = {
     .receive = ls_comm_thread_receive,
     .receive_any = ls_comm_thread_receive_any,
     .test_any = ls_comm_thread_test_any,
+    .alone = true,
     .open = open_ends,
     .abandon = ls_comm_thread_abandon,
     .traffic = get_traffic,

@@ -88,9 +88,6 @@ bool ls_comm_thread_is_abandoned(const thread_comm *comm);
 void ls_comm_thread_post(thread_comm *comm, ls_signal *signal, uint64_t value);
 bool ls_comm_thread_await(thread_comm *comm, ls_signal *signal, uint64_t target);
 
-/* An operation that cannot go on since another rank's is of another size: nor can the others'. */
-ls_status ls_comm_thread_refuse_counts(thread_comm *comm, size_t mine, int other, size_t theirs);
-
 /* comm_thread_direct.c */
 ls_status ls_comm_thread_make_direct(ls_comm *comm, float *data, size_t count, ls_op **out);
 

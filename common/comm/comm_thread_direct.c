@@ -69,8 +69,8 @@ static ls_status run_direct(ls_op *op, ls_queue *queue)
     for (int r = 0; r < group->size; r++) {
         d->all[r] = group->slots[r].shown[place].data;
         if (group->slots[r].shown[place].count != d->count)
-            return ls_comm_thread_refuse_counts(comm, d->count, r,
-                                                group->slots[r].shown[place].count);
+            return ls_comm_mismatch(&comm->base, d->count, group->slots[r].shown[place].count, r,
+                                    false);
     }
     ls_comm_thread_count(comm, d->part.messages, d->part.bytes);
     if (d->part.few) {
@@ -93,11 +93,6 @@ static void abandon_direct(ls_op *op)
     ls_comm_thread_abandon(&((direct_op *)op)->comm->base);
 }
 
-static void destroy_direct(ls_op *op)
-{
-    free(op);
-}
-
 ls_status ls_comm_thread_make_direct(ls_comm *base, float *data, size_t count, ls_op **out)
 {
     size_t bytes = sizeof(direct_op) + (size_t)base->size * sizeof(float *);
@@ -107,7 +102,6 @@ ls_status ls_comm_thread_make_direct(ls_comm *base, float *data, size_t count, l
     d->op = (ls_op){.name = "allreduce.direct",
                     .run = run_direct,
                     .abandon = abandon_direct,
-                    .destroy = destroy_direct,
                     .awaits = describe_direct,
                     .use = LS_TIME_COMMUNICATION};
     d->comm = (thread_comm *)base;

@@ -12,25 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_abandoned(const thread_comm *comm)
-{
-    return atomic_load(&comm->group->abandoned) != 0;
-}
-
-static ls_status check_rank(const ls_comm *comm, int rank)
-{
-    if (rank >= 0 && rank < comm->size)
-        return LS_OK;
-    return ls_fail(LS_CODE_USAGE, "communicator", "message", "no rank %d; ranks are 0 to %d", rank,
-                   comm->size - 1);
-}
-
 ls_status ls_comm_thread_send(ls_comm *base, int to, int tag, const void *data, size_t bytes)
 {
     thread_comm *comm = (thread_comm *)base;
     thread_group *group = comm->group;
-    LS_TRY(check_rank(base, to));
-    if (is_abandoned(comm))
+    LS_TRY(ls_comm_check_rank(base, "message", to));
+    if (ls_comm_thread_is_abandoned(comm))
         return ls_comm_thread_abandoned(comm);
     pthread_mutex_lock(&group->mutex);
     thread_message *message = ls_spares_take(&group->spares, sizeof *message + bytes);
@@ -74,7 +61,7 @@ static ls_status take_message(thread_comm *comm, int from, int tag, thread_messa
     thread_group *group = comm->group;
     thread_message **at;
     pthread_mutex_lock(&group->mutex);
-    while (!(at = find_message(comm, from, tag)) && !is_abandoned(comm))
+    while (!(at = find_message(comm, from, tag)) && !ls_comm_thread_is_abandoned(comm))
         pthread_cond_wait(&group->changed, &group->mutex);
     *out = NULL;
     if (at) {
@@ -89,40 +76,34 @@ static ls_status take_message(thread_comm *comm, int from, int tag, thread_messa
     return at ? LS_OK : ls_comm_thread_abandoned(comm);
 }
 
+/* From *from, or (-1) from any, whose it then is. */
+static ls_status receive(thread_comm *comm, int tag, void *data, size_t room, int *from,
+                         size_t *bytes)
+{
+    thread_message *message;
+    LS_TRY(take_message(comm, *from, tag, &message));
+    ls_status status = ls_comm_check_room(message->from, message->bytes, room);
+    if (!status && message->bytes)
+        memcpy(data, message + 1, message->bytes);
+    *from = message->from;
+    *bytes = message->bytes;
+    free_message(comm, message);
+    return status;
+}
+
 ls_status ls_comm_thread_receive_any(ls_comm *base, int tag, void *data, size_t capacity, int *from,
                                      size_t *bytes)
 {
-    thread_message *message;
-    LS_TRY(take_message((thread_comm *)base, -1, tag, &message));
-    ls_status status = LS_OK;
-    if (message->bytes > capacity)
-        status = ls_fail(LS_CODE_USAGE, "communicator", "message",
-                         "%zu bytes came from rank %d, and there is room for %zu; make room",
-                         message->bytes, message->from, capacity);
-    else if (message->bytes)
-        memcpy(data, message + 1, message->bytes);
-    if (!status) {
-        *from = message->from;
-        *bytes = message->bytes;
-    }
-    free_message((thread_comm *)base, message);
-    return status;
+    *from = -1;
+    return receive((thread_comm *)base, tag, data, capacity, from, bytes);
 }
 
 ls_status ls_comm_thread_receive(ls_comm *base, int from, int tag, void *data, size_t bytes)
 {
-    thread_message *message;
-    LS_TRY(check_rank(base, from));
-    LS_TRY(take_message((thread_comm *)base, from, tag, &message));
-    ls_status status = LS_OK;
-    if (message->bytes != bytes)
-        status = ls_fail(LS_CODE_USAGE, "communicator", "message",
-                         "%zu bytes came from rank %d, where %zu are received; send as many",
-                         message->bytes, from, bytes);
-    else if (bytes)
-        memcpy(data, message + 1, bytes);
-    free_message((thread_comm *)base, message);
-    return status;
+    size_t came;
+    LS_TRY(ls_comm_check_rank(base, "message", from));
+    LS_TRY(receive((thread_comm *)base, tag, data, bytes, &from, &came));
+    return ls_comm_check_bytes(from, came, bytes);
 }
 
 ls_status ls_comm_thread_test_any(ls_comm *base, int tag, bool *ready)
@@ -132,7 +113,7 @@ ls_status ls_comm_thread_test_any(ls_comm *base, int tag, bool *ready)
     thread_message **at = find_message(comm, -1, tag);
     *ready = at && (*at)->arrival_ns <= ls_clock_ns();
     pthread_mutex_unlock(&comm->group->mutex);
-    if (!*ready && is_abandoned(comm))
+    if (!*ready && ls_comm_thread_is_abandoned(comm))
         return ls_comm_thread_abandoned(comm);
     return LS_OK;
 }

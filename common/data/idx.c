@@ -2,11 +2,11 @@
 /*
  * IDX files, plain or gz; see idx.h.
  *
- * Bytes come as a stream, from memory or from a file in pieces, so that a compressed file is never
- * held beside its contents. The header comes first: its sizes are multiplied with checks, and the
- * product is held against the bytes that are there (plain: equal; gz: at most 1032 to 1, the most
- * that deflate can expand) before memory is asked for. Then the elements are read or inflated
- * straight to where they stay, and nothing may follow them.
+ * Compressed bytes come in pieces, so that such a file is never held beside its contents. The
+ * header comes first: its sizes are multiplied with checks, and the product is held against the
+ * bytes that are there (plain: equal; gz: at most 1032 to 1, the most that deflate can expand)
+ * before memory is asked for. Then the elements are read or inflated straight to where they stay,
+ * and nothing may follow them.
  *
  * Left out: element types other than bytes, gz files of several members.
  */
@@ -17,7 +17,6 @@
 
 #include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -27,32 +26,24 @@ static const char hint[] = "an intact copy is needed";
 enum { TYPE_UINT8 = 0x08, MAX_RANK = 4, PIECE_BYTES = 256 << 10, DEFLATE_RATIO = 1032 };
 
 typedef struct stream {
-    const char *name;
-    const ls_raw_file *file; /* NULL: from memory */
-    const uint8_t *memory;   /* the bytes not yet taken */
-    size_t left;             /* bytes not yet taken, of file or memory */
-    size_t size;             /* of the whole, as it lies there */
-    bool gz, ended;          /* ended: the gz member is complete */
-    uint8_t *piece;          /* [PIECE_BYTES], gz from a file */
+    ls_raw_file file;
+    size_t left;    /* bytes of it not yet taken */
+    bool gz, ended; /* ended: the gz member is complete */
+    uint8_t *piece; /* [PIECE_BYTES], of gz */
     z_stream z;
 } stream;
 
 static ls_status broken(const stream *in, const char *why)
 {
-    return ls_fail(LS_CODE_MISSING, what, in->name, "%s; %s", why, hint);
+    return ls_fail(LS_CODE_MISSING, what, in->file.path, "%s; %s", why, hint);
 }
 
 /* The next piece of the compressed bytes, of which some are left. */
 static ls_status refill(stream *in)
 {
     size_t size = in->left < PIECE_BYTES ? in->left : PIECE_BYTES;
-    if (in->file) {
-        LS_TRY(ls_raw_read(in->file, in->piece, size));
-        in->z.next_in = in->piece;
-    } else {
-        in->z.next_in = (Bytef *)(size_t)in->memory; /* zlib only reads it */
-        in->memory += size;
-    }
+    LS_TRY(ls_raw_read(&in->file, in->piece, size));
+    in->z.next_in = in->piece;
     in->z.avail_in = (uInt)size;
     in->left -= size;
     return LS_OK;
@@ -75,9 +66,10 @@ static ls_status inflate_bytes(stream *in, uint8_t *out, size_t size, size_t *go
         else if (result == Z_BUF_ERROR && !in->left)
             return broken(in, "its gz stream is truncated");
         else if (result == Z_MEM_ERROR)
-            return ls_fail_memory(in->name, PIECE_BYTES);
+            return ls_fail_memory(in->file.path, PIECE_BYTES);
         else if (result != Z_OK)
-            return ls_fail(LS_CODE_MISSING, what, in->name, "its gz stream is damaged (%s); %s",
+            return ls_fail(LS_CODE_MISSING, what, in->file.path,
+                           "its gz stream is damaged (%s); %s",
                            in->z.msg ? in->z.msg : "no deflate stream", hint);
     }
     *got = done;
@@ -94,14 +86,8 @@ static ls_status take(stream *in, uint8_t *out, size_t size)
     }
     if (size > in->left)
         return broken(in, "is truncated in its header");
-    if (in->file) {
-        LS_TRY(ls_raw_read(in->file, out, size));
-    } else {
-        memcpy(out, in->memory, size);
-        in->memory += size;
-    }
     in->left -= size;
-    return LS_OK;
+    return ls_raw_read(&in->file, out, size);
 }
 
 /* Nothing may follow the elements: no element more, no other gz member, no other bytes. */
@@ -127,10 +113,10 @@ static ls_status read_header(stream *in, ls_idx *idx)
     if (head[0] || head[1])
         return broken(in, "does not begin as an IDX file does");
     if (head[2] != TYPE_UINT8)
-        return ls_fail(LS_CODE_MISSING, what, in->name,
+        return ls_fail(LS_CODE_MISSING, what, in->file.path,
                        "holds elements of type 0x%02x; only bytes (0x08) are read", head[2]);
     if (head[3] < 1 || head[3] > MAX_RANK)
-        return ls_fail(LS_CODE_MISSING, what, in->name, "has rank %d; ranks 1 to %d are read",
+        return ls_fail(LS_CODE_MISSING, what, in->file.path, "has rank %d; ranks 1 to %d are read",
                        head[3], MAX_RANK);
     idx->rank = head[3];
     LS_TRY(take(in, head + 4, 4 * (size_t)idx->rank));
@@ -139,17 +125,17 @@ static ls_status read_header(stream *in, ls_idx *idx)
         const uint8_t *b = head + 4 + 4 * i;
         idx->shape[i] = (int64_t)b[0] << 24 | b[1] << 16 | b[2] << 8 | b[3];
         if (!idx->shape[i])
-            return ls_fail(LS_CODE_MISSING, what, in->name, "its size %d is 0; %s", i, hint);
+            return ls_fail(LS_CODE_MISSING, what, in->file.path, "its size %d is 0; %s", i, hint);
         if (!ls_size_multiply(idx->bytes, (size_t)idx->shape[i], &idx->bytes))
             return broken(in, "its sizes are out of range");
     }
-    if (in->gz ? idx->bytes / DEFLATE_RATIO > in->size : idx->bytes > in->left)
-        return ls_fail(LS_CODE_MISSING, what, in->name,
+    if (in->gz ? idx->bytes / DEFLATE_RATIO > in->file.size : idx->bytes > in->left)
+        return ls_fail(LS_CODE_MISSING, what, in->file.path,
                        "is truncated, or its header wrong: %zu bytes cannot hold the %zu that the "
                        "header says; %s",
-                       in->size, idx->bytes, hint);
+                       in->file.size, idx->bytes, hint);
     if (!in->gz && idx->bytes < in->left)
-        return ls_fail(LS_CODE_MISSING, what, in->name,
+        return ls_fail(LS_CODE_MISSING, what, in->file.path,
                        "goes on for %zu bytes after the data that its header says; %s",
                        in->left - idx->bytes, hint);
     return LS_OK;
@@ -160,7 +146,7 @@ static ls_status read_contents(stream *in, ls_idx *out)
     ls_idx idx = {0};
     LS_TRY(read_header(in, &idx));
     void *data;
-    LS_TRY(ls_raw_allocate(in->name, idx.bytes, &data));
+    LS_TRY(ls_raw_allocate(in->file.path, idx.bytes, &data));
     ls_status status = take(in, data, idx.bytes);
     if (!status)
         status = check_end(in);
@@ -175,13 +161,12 @@ static ls_status read_contents(stream *in, ls_idx *out)
 
 static ls_status read_gz(stream *in, ls_idx *out)
 {
-    void *piece = NULL;
-    if (in->file)
-        LS_TRY(ls_raw_allocate(in->name, PIECE_BYTES, &piece));
+    void *piece;
+    LS_TRY(ls_raw_allocate(in->file.path, PIECE_BYTES, &piece));
     in->piece = piece;
     ls_status status = LS_OK;
     if (inflateInit2(&in->z, MAX_WBITS + 16) != Z_OK) { /* 16: gz only */
-        status = ls_fail_memory(in->name, PIECE_BYTES);
+        status = ls_fail_memory(in->file.path, PIECE_BYTES);
     } else {
         status = read_contents(in, out);
         inflateEnd(&in->z);
@@ -190,27 +175,15 @@ static ls_status read_gz(stream *in, ls_idx *out)
     return status;
 }
 
-static bool is_gz(const uint8_t magic[2])
-{
-    return magic[0] == 0x1f && magic[1] == 0x8b;
-}
-
-ls_status ls_idx_parse(const char *name, const void *bytes, size_t size, ls_idx *out)
-{
-    stream in = {.name = name, .memory = bytes, .left = size, .size = size};
-    in.gz = size >= 2 && is_gz(bytes);
-    return in.gz ? read_gz(&in, out) : read_contents(&in, out);
-}
-
 ls_status ls_idx_read(const char *path, ls_idx *out)
 {
-    ls_raw_file file;
-    LS_TRY(ls_raw_open(what, path, &file));
-    stream in = {.name = path, .file = &file, .left = file.size, .size = file.size};
+    stream in = {.left = 0};
     uint8_t magic[2];
-    in.gz = pread(file.fd, magic, 2, 0) == 2 && is_gz(magic);
+    LS_TRY(ls_raw_open(what, path, &in.file));
+    in.left = in.file.size;
+    in.gz = pread(in.file.fd, magic, 2, 0) == 2 && magic[0] == 0x1f && magic[1] == 0x8b;
     ls_status status = in.gz ? read_gz(&in, out) : read_contents(&in, out);
-    ls_raw_close(&file);
+    ls_raw_close(&in.file);
     return status;
 }
 

@@ -28,9 +28,6 @@ typedef struct ls_idx {
  */
 ls_status ls_idx_read(const char *path, ls_idx *out);
 
-/** The same for bytes in memory, plain or gz (for tests and fuzzing). */
-ls_status ls_idx_parse(const char *name, const void *bytes, size_t size, ls_idx *out);
-
 /** Version of the zlib that is loaded: "1.2.13". Static text. */
 const char *ls_idx_zlib_version(void);
 

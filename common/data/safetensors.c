@@ -189,20 +189,10 @@ static ls_status header_length(const char *path, const uint8_t *bytes, size_t si
     return LS_OK;
 }
 
-/* Takes over `file` where it succeeds, and frees it where not. */
-static ls_status finish(ls_status status, ls_tensor_file *file, ls_tensor_file **out)
-{
-    if (status)
-        ls_tensors_close(file);
-    else
-        *out = file;
-    return status;
-}
-
 static ls_status read_file(const ls_raw_file *raw, ls_tensor_file *file)
 {
     uint8_t start[LENGTH_BYTES];
-    size_t length;
+    size_t length = 0;
     if (raw->size < LENGTH_BYTES)
         return broken(raw->path, "is shorter than 8 bytes");
     LS_TRY(ls_raw_read(raw, start, LENGTH_BYTES));
@@ -225,24 +215,11 @@ ls_status ls_tensors_read(const char *path, ls_tensor_file **out)
     ls_tensor_file *file = calloc(1, sizeof *file);
     ls_status status = file ? read_file(&raw, file) : ls_fail_memory(path, sizeof *file);
     ls_raw_close(&raw);
-    return finish(status, file, out);
-}
-
-ls_status ls_tensors_parse(const char *name, const void *bytes, size_t size, ls_tensor_file **out)
-{
-    size_t length;
-    if (size < LENGTH_BYTES)
-        return broken(name, "is shorter than 8 bytes");
-    LS_TRY(header_length(name, bytes, size, &length));
-    ls_tensor_file *file = calloc(1, sizeof *file);
-    if (!file)
-        return ls_fail_memory(name, sizeof *file);
-    const char *text = (const char *)bytes + LENGTH_BYTES;
-    size_t data_size = size - LENGTH_BYTES - length;
-    ls_status status = parse_header(name, text, length, data_size, file);
-    if (!status && data_size)
-        memcpy(file->data, text + length, data_size);
-    return finish(status, file, out);
+    if (status)
+        ls_tensors_close(file);
+    else
+        *out = file;
+    return status;
 }
 
 size_t ls_tensors_count(const ls_tensor_file *file)

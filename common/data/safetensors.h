@@ -34,9 +34,6 @@ typedef struct ls_tensor_file ls_tensor_file;
  */
 ls_status ls_tensors_read(const char *path, ls_tensor_file **out);
 
-/** The same for bytes in memory (for tests and fuzzing); `name` stands for the path in messages. */
-ls_status ls_tensors_parse(const char *name, const void *bytes, size_t size, ls_tensor_file **out);
-
 size_t ls_tensors_count(const ls_tensor_file *file);
 const ls_tensor *ls_tensors_at(const ls_tensor_file *file, size_t index);
 

@@ -176,12 +176,18 @@ static ls_status replace(char *target, const char *header, const ls_tensor *tens
     return status;
 }
 
-ls_status ls_tensors_writable(const char *path)
+static ls_status check_regular(const char *path)
 {
     struct stat facts;
     if (stat(path, &facts) == 0 && !S_ISREG(facts.st_mode))
         return ls_fail(LS_CODE_MISSING, what, path,
                        "is there and not a regular file; the name of a file is needed");
+    return LS_OK;
+}
+
+ls_status ls_tensors_writable(const char *path)
+{
+    LS_TRY(check_regular(path));
     size_t size = strlen(path) + 40;
     char *name = malloc(size);
     if (!name)
@@ -201,10 +207,7 @@ ls_status ls_tensors_writable(const char *path)
 
 ls_status ls_tensors_write(const char *path, const ls_tensor *tensors, size_t count)
 {
-    struct stat facts;
-    if (stat(path, &facts) == 0 && !S_ISREG(facts.st_mode))
-        return ls_fail(LS_CODE_MISSING, what, path,
-                       "is there and not a regular file; the name of a file is needed");
+    LS_TRY(check_regular(path));
     char *header = NULL;
     LS_TRY(make_header(path, tensors, count, &header));
     char *target = realpath(path, NULL); /* of a link: what it points to */

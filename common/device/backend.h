@@ -22,6 +22,7 @@ typedef struct ls_device_backend {
                       const ls_memory_policy *policy, ls_device **out);
     void (*close)(ls_device *device);
     ls_status (*zero)(ls_device *device, void *memory, size_t bytes);
+    /** Both may be NULL: the device reads host memory. */
     ls_status (*share)(ls_device *device, const void *host, size_t bytes, const void **out);
     void (*unshare)(ls_device *device, const void *shared);
     ls_status (*register_memory)(ls_device *device, void *memory, size_t bytes,
@@ -30,7 +31,7 @@ typedef struct ls_device_backend {
     void (*lose)(ls_device *device); /**< may be NULL: its queues always end */
     ls_status (*queue_open)(ls_device *device, const char *name, ls_queue **out);
     void (*queue_close)(ls_queue *queue);
-    void *(*queue_native)(const ls_queue *queue);
+    void *(*queue_native)(const ls_queue *queue); /**< may be NULL: it has none */
     ls_status (*queue_put)(ls_queue *queue, ls_op *op);
     ls_status (*queue_copy)(ls_queue *queue, void *to, const ls_device *to_device, const void *from,
                             const ls_device *from_device, size_t bytes);

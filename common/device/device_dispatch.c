@@ -110,12 +110,15 @@ ls_memory_ledger ls_device_ledger(const ls_device *device)
 
 ls_status ls_device_share(ls_device *device, const void *host, size_t bytes, const void **out)
 {
-    return device->backend->share(device, host, bytes, out);
+    if (device->backend->share)
+        return device->backend->share(device, host, bytes, out);
+    *out = host;
+    return LS_OK;
 }
 
 void ls_device_unshare(ls_device *device, const void *shared)
 {
-    if (shared)
+    if (shared && device->backend->unshare)
         device->backend->unshare(device, shared);
 }
 
@@ -197,7 +200,8 @@ ls_device *ls_queue_device(const ls_queue *queue)
 
 void *ls_queue_native(const ls_queue *queue)
 {
-    return queue->device->backend->queue_native(queue);
+    const ls_device_backend *backend = queue->device->backend;
+    return backend->queue_native ? backend->queue_native(queue) : NULL;
 }
 
 ls_status ls_queue_put(ls_queue *queue, ls_op *op)

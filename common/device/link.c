@@ -116,38 +116,25 @@ static uint64_t occupied_ns(const ls_link *link, size_t bytes)
     return link->bytes_per_s > 0 ? (uint64_t)ceil((double)bytes * 1e9 / link->bytes_per_s) : 0;
 }
 
-/* With the mutex held: a transfer has left at `end_ns`; returns when it has arrived. */
-static uint64_t note_arrival(ls_network *network, uint64_t end_ns)
+/* Of two ports, or of one, which is then named twice: the transfer's other end books its own. */
+static uint64_t reserve(ls_network *network, uint64_t *out, uint64_t *in, size_t bytes,
+                        uint64_t ready_ns)
 {
-    const uint64_t arrival_ns = end_ns + network->link.latency_ns;
+    pthread_mutex_lock(&network->mutex);
+    uint64_t start = *out > *in ? *out : *in;
+    start = ready_ns > start ? ready_ns : start;
+    *out = *in = start + occupied_ns(&network->link, bytes);
+    const uint64_t arrival_ns = *out + network->link.latency_ns;
     if (arrival_ns > network->arrival_ns)
         network->arrival_ns = arrival_ns;
+    pthread_mutex_unlock(&network->mutex);
     return arrival_ns;
 }
 
 uint64_t ls_network_reserve(ls_network *network, int from, int to, size_t bytes, uint64_t ready_ns)
 {
-    uint64_t *out = &network->ports[from].out_ns, *in = &network->ports[to].in_ns;
-    pthread_mutex_lock(&network->mutex);
-    uint64_t start = *out > *in ? *out : *in;
-    start = ready_ns > start ? ready_ns : start;
-    uint64_t end = start + occupied_ns(&network->link, bytes);
-    *out = *in = end;
-    const uint64_t arrival_ns = note_arrival(network, end);
-    pthread_mutex_unlock(&network->mutex);
-    return arrival_ns;
-}
-
-/* One port of a transfer whose other end books its own. */
-static uint64_t reserve_port(ls_network *network, uint64_t *port, size_t bytes, uint64_t ready_ns)
-{
-    pthread_mutex_lock(&network->mutex);
-    uint64_t start = ready_ns > *port ? ready_ns : *port;
-    uint64_t end = start + occupied_ns(&network->link, bytes);
-    *port = end;
-    const uint64_t arrival_ns = note_arrival(network, end);
-    pthread_mutex_unlock(&network->mutex);
-    return arrival_ns;
+    return reserve(network, &network->ports[from].out_ns, &network->ports[to].in_ns, bytes,
+                   ready_ns);
 }
 
 uint64_t ls_network_arrival_ns(ls_network *network)
@@ -192,12 +179,12 @@ uint64_t ls_device_transfer_ns(const ls_device *device, size_t bytes)
 
 uint64_t ls_device_send(const ls_device *from, size_t bytes, uint64_t ready_ns)
 {
-    ls_network *network = from->network;
-    return reserve_port(network, &network->ports[from->port].out_ns, bytes, ready_ns);
+    uint64_t *port = &from->network->ports[from->port].out_ns;
+    return reserve(from->network, port, port, bytes, ready_ns);
 }
 
 uint64_t ls_device_receive(const ls_device *to, size_t bytes, uint64_t ready_ns)
 {
-    ls_network *network = to->network;
-    return reserve_port(network, &network->ports[to->port].in_ns, bytes, ready_ns);
+    uint64_t *port = &to->network->ports[to->port].in_ns;
+    return reserve(to->network, port, port, bytes, ready_ns);
 }

@@ -62,15 +62,6 @@ double ls_limits_cpu_max(const char *text)
     return (double)quota / (double)period;
 }
 
-double ls_limits_cpu_cfs(const char *quota, const char *period)
-{
-    unsigned long long run, every;
-    const char *rest;
-    if (!leading_number(quota, &run, &rest) || !leading_number(period, &every, &rest) || !every)
-        return 0;
-    return (double)run / (double)every;
-}
-
 size_t ls_limits_memory(const char *text)
 {
     unsigned long long bytes;
@@ -221,10 +212,11 @@ static void look_unified(ls_limits *limits, const char *folder)
 
 static void look_cpu(ls_limits *limits, const char *folder)
 {
+    char both[128];
     char *quota = read_in(folder, "cpu.cfs_quota_us");
     char *period = read_in(folder, "cpu.cfs_period_us");
-    if (quota && period)
-        lower_quota(limits, ls_limits_cpu_cfs(quota, period));
+    snprintf(both, sizeof both, "%s %s", quota ? quota : "", period ? period : "");
+    lower_quota(limits, ls_limits_cpu_max(both)); /* these two are what cpu.max has in a line */
     free(quota);
     free(period);
 }
@@ -255,22 +247,6 @@ ls_limits ls_limits_find(const char *groups, const char *mounts)
     return limits;
 }
 
-bool ls_limits_cpu_model(const char *cpuinfo, char *out, size_t size)
-{
-    static const char key[] = "model name";
-    char line[512];
-    while (*cpuinfo) {
-        cpuinfo = take_line(cpuinfo, line, sizeof line);
-        const char *colon = strchr(line, ':');
-        if (strncmp(line, key, sizeof key - 1) != 0 || !colon)
-            continue;
-        colon++;
-        snprintf(out, size, "%s", colon + strspn(colon, " \t"));
-        return *out != 0;
-    }
-    return false;
-}
-
 /* Whether the line has this key, white space and a colon; *value is what follows, up to the end. */
 static bool has_key(const char *line, const char *key, const char **value)
 {
@@ -281,6 +257,20 @@ static bool has_key(const char *line, const char *key, const char **value)
     rest += strspn(rest, " \t");
     *value = rest + 1 + strspn(rest + (*rest == ':'), " \t");
     return *rest == ':';
+}
+
+bool ls_limits_cpu_model(const char *cpuinfo, char *out, size_t size)
+{
+    char line[512];
+    const char *name;
+    while (*cpuinfo) {
+        cpuinfo = take_line(cpuinfo, line, sizeof line);
+        if (!has_key(line, "model name", &name))
+            continue;
+        snprintf(out, size, "%s", name);
+        return *out != 0;
+    }
+    return false;
 }
 
 void ls_limits_cpu_identity(const char *cpuinfo, char *out, size_t size)

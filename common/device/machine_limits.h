@@ -20,9 +20,6 @@ char *ls_limits_read(const char *path);
 /** Text of cpu.max ("150000 100000", "max 100000"): 1.5; 0 for no limit or no sense. */
 double ls_limits_cpu_max(const char *text);
 
-/** Texts of cpu.cfs_quota_us and cpu.cfs_period_us; 0 for no limit or no sense. */
-double ls_limits_cpu_cfs(const char *quota, const char *period);
-
 /** Text of memory.max or memory.limit_in_bytes; SIZE_MAX for no limit or no sense. */
 size_t ls_limits_memory(const char *text);
 

@@ -204,7 +204,7 @@ static void small_messages(void **state)
         const ls_device_name name = {.kind = LS_DEVICE_CPU, .index = i, .logical = -1};
         must(ls_device_open(machine, &name, &policy, &device[i]));
     }
-    must(ls_comm_thread_open(device, 2, comms));
+    must(ls_comm_open(NULL, NULL, device, 2, comms));
     const ls_comm_backend *b = comms[0]->backend;
     atomic_store(&own_calls, 0);
     atomic_store(&counting, 1);

@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* The clock does not go back, and a sleep lasts as long as asked, also through signals. */
 #include "common/base/clock.h"
+#include "common/base/tests/must.h"
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <sys/time.h>
-
-#include <cmocka.h>
 
 enum { SLEEP_NS = 20000000 };
 
 static void test_monotonic(void **state)
 {
-    (void)state;
     uint64_t before = ls_clock_ns();
     assert_true(before > 0);
     for (int i = 0; i < 100000; i++) {
@@ -26,7 +21,6 @@ static void test_monotonic(void **state)
 
 static void test_sleep(void **state)
 {
-    (void)state;
     uint64_t start = ls_clock_ns();
     ls_clock_sleep(SLEEP_NS);
     assert_true(ls_clock_ns() - start >= SLEEP_NS);
@@ -34,12 +28,10 @@ static void test_sleep(void **state)
 
 static void on_alarm(int number)
 {
-    (void)number;
 }
 
 static void test_sleep_through_signals(void **state)
 {
-    (void)state;
     const struct sigaction action = {.sa_handler = on_alarm};
     const struct itimerval every_ms = {{0, 1000}, {0, 1000}}, off = {{0, 0}, {0, 0}};
     assert_int_equal(sigaction(SIGALRM, &action, NULL), 0);

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Digests: known answers, ranges that add up, and every bit counts. */
 #include "common/base/digest.h"
+#include "common/base/tests/must.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { SIZE = 1000 };
 
@@ -19,7 +16,6 @@ static void fill(unsigned char *bytes)
 /* XXH3 of nothing, seed 0, as the specification of xxHash gives it. */
 static void test_known_answers(void **state)
 {
-    (void)state;
     ls_digest *digest;
     char text[33];
     assert_true(ls_hash64("", 0) == 0x2d06800538d394c2u);
@@ -33,7 +29,6 @@ static void test_known_answers(void **state)
 /* The digest of a sequence does not depend on how it is cut. */
 static void test_ranges(void **state)
 {
-    (void)state;
     unsigned char bytes[SIZE];
     fill(bytes);
     char whole[33], parts[33];
@@ -57,7 +52,6 @@ static void test_ranges(void **state)
 
 static void test_every_bit(void **state)
 {
-    (void)state;
     unsigned char bytes[SIZE];
     fill(bytes);
     unsigned long long before = ls_hash64(bytes, SIZE);
@@ -71,7 +65,6 @@ static void test_every_bit(void **state)
 
 static void test_version(void **state)
 {
-    (void)state;
     char text[32];
     assert_ptr_equal(ls_digest_version(text), text);
     assert_int_equal(strspn(text, "0123456789."), strlen(text));

@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Libraries loaded at run time, tried on libz, which every build has. No tolerance. */
 #include "common/base/dynamic.h"
+#include "common/base/tests/must.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 typedef struct zlib_functions {
     const char *(*version)(void);
@@ -38,7 +33,6 @@ static ls_dynamic zlib(void)
 
 static void functions_are_found(void **state)
 {
-    (void)state;
     const ls_dynamic library = zlib();
     zlib_functions functions = {NULL, NULL};
     void *handle = NULL;
@@ -64,7 +58,6 @@ static void refused(const ls_dynamic *library, const char *expected)
 
 static void failures_are_one_line(void **state)
 {
-    (void)state;
     ls_dynamic library = zlib();
     library.file = "libz-that-nobody-has.so.1";
     refused(&library, "zlib: libz-that-nobody-has.so.1: cannot be loaded (");
@@ -84,7 +77,6 @@ static void failures_are_one_line(void **state)
 /* A file of this name in a folder of its own: what is no library. */
 static void a_broken_file_is_not_absent(void **state)
 {
-    (void)state;
     char folder[] = "/tmp/ls_dynamic_XXXXXX", path[64];
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/libz-that-nobody-has.so.1", folder);

@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Checked sizes at their limits, and what is and is not a number on the command line. */
 #include "common/base/numbers.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "common/base/tests/must.h"
 
 #define LENGTH(array) (sizeof(array) / sizeof *(array))
 
 static void test_sizes(void **state)
 {
-    (void)state;
     size_t out = 7;
     assert_true(ls_size_multiply(SIZE_MAX, 1, &out) && out == SIZE_MAX);
     assert_true(ls_size_multiply(SIZE_MAX, 0, &out) && out == 0);
@@ -29,7 +23,6 @@ static void test_sizes(void **state)
 
 static void test_integers(void **state)
 {
-    (void)state;
     int64_t out = 7;
     assert_true(ls_parse_integer("0", 0, 9, &out) && out == 0);
     assert_true(ls_parse_integer("-12", -12, 9, &out) && out == -12);
@@ -58,7 +51,6 @@ static void test_integers(void **state)
 
 static void test_reals(void **state)
 {
-    (void)state;
     double out;
     assert_true(ls_parse_real("0.001", &out) && out == 0.001);
     assert_true(ls_parse_real("-1e-3", &out) && out == -1e-3);
@@ -75,7 +67,6 @@ static void test_reals(void **state)
 
 static void test_bytes(void **state)
 {
-    (void)state;
     static const struct {
         const char *text;
         size_t bytes;
@@ -101,7 +92,6 @@ static void test_bytes(void **state)
 
 static void test_durations(void **state)
 {
-    (void)state;
     static const struct {
         const char *text;
         uint64_t ns;
@@ -117,7 +107,6 @@ static void test_durations(void **state)
 
 static void test_bandwidths(void **state)
 {
-    (void)state;
     double out;
     assert_true(ls_parse_bandwidth("1GB/s", &out) && out == 1e9);
     assert_true(ls_parse_bandwidth("125MB/s", &out) && out == 125e6);
@@ -132,7 +121,6 @@ static void test_bandwidths(void **state)
 
 static void test_format(void **state)
 {
-    (void)state;
     char text[32];
     assert_string_equal(ls_format_bytes(0, text), "0 B");
     assert_string_equal(ls_format_bytes(1023, text), "1023 B");

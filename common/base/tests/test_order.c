@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Sample order: permutations, that they differ and look random, and ranges that agree. */
 #include "common/base/order.h"
+#include "common/base/tests/must.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 /* By how many standard deviations a chi-square statistic may lie off its mean. */
 static const double sigmas = 5;
@@ -32,7 +28,6 @@ static uint32_t *epoch_samples(uint64_t samples, uint64_t seed, uint64_t epoch, 
 
 static void test_bijection(void **state)
 {
-    (void)state;
     static unsigned char seen[MOST];
     for (int i = 0; i < SIZES; i++) {
         for (uint64_t epoch = 0; epoch < 3; epoch++) {
@@ -49,7 +44,6 @@ static void test_bijection(void **state)
 
 static void test_differs(void **state)
 {
-    (void)state;
     uint32_t *base = epoch_samples(MOST, 1, 0, true), *again = epoch_samples(MOST, 1, 0, true);
     uint32_t *others[] = {epoch_samples(MOST, 1, 1, true), epoch_samples(MOST, 2, 0, true),
                           epoch_samples(MOST, (uint64_t)1 << 32 | 1, 0, true),
@@ -68,7 +62,6 @@ static void test_differs(void **state)
 
 static void test_file_order(void **state)
 {
-    (void)state;
     const ls_sample_order order = {.samples = 7, .seed = 1};
     ls_order_epoch cache = {.epoch = UINT64_MAX};
     uint32_t out[30];
@@ -80,7 +73,6 @@ static void test_file_order(void **state)
 /* The endless sequence is one epoch after the other, however it is asked for. */
 static void test_crossing_epochs(void **state)
 {
-    (void)state;
     enum { N = 10, LENGTH = 45 };
     const ls_sample_order order = {.samples = N, .seed = 3, .shuffle = true};
     uint32_t whole[LENGTH], part[LENGTH];
@@ -103,7 +95,6 @@ static void test_crossing_epochs(void **state)
 /* The vector body and the tail of a loop, and one at a time, give the same. */
 static void test_sub_ranges(void **state)
 {
-    (void)state;
     for (int i = 0; i < SIZES; i++) {
         const ls_sample_order order = {.samples = sizes[i], .seed = 9, .shuffle = true};
         ls_order_epoch set;
@@ -124,7 +115,6 @@ static void test_sub_ranges(void **state)
 /* The largest size that is allowed, at both ends and in the middle. */
 static void test_largest(void **state)
 {
-    (void)state;
     const ls_sample_order order = {.samples = INT32_MAX, .seed = 1, .shuffle = true};
     ls_order_epoch set;
     uint32_t out[1000];
@@ -168,7 +158,6 @@ static void count_places(uint64_t samples, int *count)
  * walks on for. */
 static void test_places_uniform(void **state)
 {
-    (void)state;
     static int count[MOST_COUNTED * MOST_COUNTED];
     static const uint64_t few[] = {17, 50, 100, 257};
     for (size_t i = 0; i < sizeof few / sizeof *few; i++) {
@@ -181,7 +170,6 @@ static void test_places_uniform(void **state)
 /* On a handful of codes, six rounds leave a bias that so many epochs can tell: it is bounded. */
 static void test_tiny_places(void **state)
 {
-    (void)state;
     int count[16 * 16];
     for (uint64_t samples = 2; samples <= 16; samples++) {
         double expected = (double)EPOCHS / (double)samples;
@@ -195,7 +183,6 @@ static void test_tiny_places(void **state)
  * epoch, and neighbours in the epoch are not neighbours in the file. */
 static void test_mixing(void **state)
 {
-    (void)state;
     enum { TENTHS = 10 };
     for (uint64_t seed = 1; seed <= 5; seed++) {
         uint32_t *samples = epoch_samples(MOST, seed, 0, true);

@@ -14,7 +14,6 @@ static const ls_registry registry = {"thing", (const void *const[]){&ring, &ring
 
 static void whole_names_are_found(void **state)
 {
-    (void)state;
     assert_int_equal(ls_registry_count(&registry), 2);
     assert_string_equal(ls_registry_help(&registry, 1), "several");
     assert_ptr_equal(ls_registry_find(&registry, "ring", 4), &ring);
@@ -27,7 +26,6 @@ static void whole_names_are_found(void **state)
 static void names_are_listed(void **state)
 {
     char text[32], few[8];
-    (void)state;
     assert_string_equal(ls_registry_names(&registry, text, sizeof text), "ring, rings");
     assert_string_equal(ls_registry_names(&registry, few, sizeof few), "ring, r");
     ls_status refusal = ls_registry_refuse(&registry, "rang");

@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Status: the line, the codes, control characters, and which of two failures is kept. */
 #include "common/base/status.h"
+#include "common/base/tests/must.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static void test_line(void **state)
 {
-    (void)state;
     ls_status status = ls_fail(LS_CODE_USAGE, "--steps", "run", "%d is wrong; %s", 7, "8 works");
     assert_string_equal(ls_status_text(status), "--steps: run: 7 is wrong; 8 works");
     assert_int_equal(ls_status_code(status), LS_CODE_USAGE);
@@ -29,7 +24,6 @@ static void test_line(void **state)
 
 static void test_final(void **state)
 {
-    (void)state;
     ls_status status = ls_status_final(ls_fail(LS_CODE_MISSING, "gpu", "gpu:0", "fell over"));
     assert_true(ls_status_is_final(status));
     assert_false(ls_status_is_consequence(status));
@@ -52,7 +46,6 @@ static void test_final(void **state)
 
 static void test_ok(void **state)
 {
-    (void)state;
     assert_int_equal(ls_status_code(LS_OK), LS_CODE_OK);
     assert_string_equal(ls_status_text(LS_OK), "ok");
     ls_status_free(LS_OK);
@@ -61,7 +54,6 @@ static void test_ok(void **state)
 /* One line, whatever a file's name holds; text beyond ASCII stays. */
 static void test_control_characters(void **state)
 {
-    (void)state;
     ls_status status = ls_fail(LS_CODE_MISSING, "file", "a\nb\x1b[0m", "\t\x7f \xc3\xa9");
     assert_string_equal(ls_status_text(status), "file: a?b?[0m: ?? \xc3\xa9");
     ls_status_free(status);
@@ -69,7 +61,6 @@ static void test_control_characters(void **state)
 
 static void test_long_text(void **state)
 {
-    (void)state;
     static char text[100000];
     memset(text, 'x', sizeof text - 1);
     ls_status status = ls_fail(LS_CODE_MISSING, text, text, "%s", text);
@@ -79,7 +70,6 @@ static void test_long_text(void **state)
 
 static void test_memory(void **state)
 {
-    (void)state;
     ls_status status = ls_fail_memory("batch", SIZE_MAX);
     assert_int_equal(ls_status_code(status), LS_CODE_MISSING);
     assert_non_null(strstr(ls_status_text(status), "memory: batch: 18446744073709551615 bytes"));
@@ -95,7 +85,6 @@ static ls_status relay(ls_status status, bool *reached)
 
 static void test_relay(void **state)
 {
-    (void)state;
     bool reached = false;
     ls_status status = relay(ls_fail(LS_CODE_CHECK, "a", "b", "c"), &reached);
     assert_string_equal(ls_status_text(status), "a: b: c");
@@ -107,7 +96,6 @@ static void test_relay(void **state)
 
 static void test_first(void **state)
 {
-    (void)state;
     assert_null(ls_status_first(LS_OK, LS_OK));
     ls_status one = ls_fail(LS_CODE_CHECK, "one", NULL, "x");
     ls_status two = ls_fail(LS_CODE_CHECK, "two", NULL, "x");
@@ -119,7 +107,6 @@ static void test_first(void **state)
 
 static void test_follows(void **state)
 {
-    (void)state;
     assert_null(ls_status_follows(LS_OK));
     assert_null(ls_status_within("a", "b", LS_OK));
     assert_false(ls_status_is_consequence(LS_OK));

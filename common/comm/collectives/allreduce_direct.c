@@ -47,12 +47,8 @@ ls_direct_part ls_comm_direct_part(int rank, int ranks, size_t count)
 
 static ls_status build(ls_comm *comm, const ls_allreduce_args *a, ls_op_list *ops)
 {
-    ls_op *op;
     LS_TRY(check(comm));
-    if (comm->size == 1 || a->count == 0)
-        return LS_OK;
-    LS_TRY(ls_comm_add_all(comm, false, a->data, a->count, &op));
-    return ls_op_list_add(ops, op);
+    return ls_comm_add_all(comm, false, a, ops);
 }
 
 static ls_traffic formula(int ranks, size_t count, int64_t shards, const ls_layout *layout)
@@ -67,16 +63,11 @@ static ls_traffic formula(int ranks, size_t count, int64_t shards, const ls_layo
                         .messages_sent = twice * ls_comm_filled(count, ranks)};
 }
 
-static ls_status oracle(int ranks, size_t count, const ls_layout *layout, ls_sum_order *out)
-{
-    return ls_allreduce_flat.oracle(ranks, count, layout, out);
-}
-
 const ls_allreduce ls_allreduce_direct = {
     .name = "direct",
     .help = "shared memory: each rank sums a slice of all buffers and writes it to all",
     .check = check,
     .build = build,
     .formula = formula,
-    .oracle = oracle,
+    .oracle = ls_comm_rank_order,
 };

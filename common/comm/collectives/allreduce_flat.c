@@ -10,36 +10,26 @@
 
 static ls_status build(ls_comm *comm, const ls_allreduce_args *a, ls_op_list *ops)
 {
-    const ls_exchange send = {.to = 0, .send = a->data, .send_count = a->count, .from = -1};
-    const ls_exchange receive = {
-        .to = -1, .from = 0, .receive = a->data, .receive_count = a->count};
     if (comm->rank > 0) {
-        LS_TRY(ls_comm_put_exchange(comm, ops, &send));
-        return ls_comm_put_exchange(comm, ops, &receive);
+        LS_TRY(ls_comm_put_whole(comm, a, 0, -1, false, ops));
+        return ls_comm_put_whole(comm, a, -1, 0, false, ops);
     }
-    for (int r = 1; r < comm->size; r++) {
-        ls_exchange e = receive;
-        e.from = r;
-        e.add = true;
-        LS_TRY(ls_comm_put_exchange(comm, ops, &e));
-    }
-    for (int r = 1; r < comm->size; r++) {
-        ls_exchange e = send;
-        e.to = r;
-        LS_TRY(ls_comm_put_exchange(comm, ops, &e));
-    }
+    for (int r = 1; r < comm->size; r++)
+        LS_TRY(ls_comm_put_whole(comm, a, -1, r, true, ops));
+    for (int r = 1; r < comm->size; r++)
+        LS_TRY(ls_comm_put_whole(comm, a, r, -1, false, ops));
     return LS_OK;
 }
 
-static ls_traffic formula(int ranks, size_t count, int64_t shards, const ls_layout *layout)
+ls_traffic ls_comm_whole_formula(int ranks, size_t count, int64_t shards, const ls_layout *layout)
 {
     (void)layout;
-    uint64_t messages = count ? 2 * ((uint64_t)ranks - 1) : 0;
     (void)shards;
+    uint64_t messages = count ? 2 * ((uint64_t)ranks - 1) : 0;
     return (ls_traffic){.bytes_sent = ls_comm_bytes(messages, count), .messages_sent = messages};
 }
 
-static ls_status oracle(int ranks, size_t count, const ls_layout *layout, ls_sum_order *out)
+ls_status ls_comm_rank_order(int ranks, size_t count, const ls_layout *layout, ls_sum_order *out)
 {
     (void)layout;
     for (int r = 0; r < ranks; r++)
@@ -53,6 +43,6 @@ const ls_allreduce ls_allreduce_flat = {
     .name = "flat",
     .help = "rank 0 gathers, adds and sends back",
     .build = build,
-    .formula = formula,
-    .oracle = oracle,
+    .formula = ls_comm_whole_formula,
+    .oracle = ls_comm_rank_order,
 };

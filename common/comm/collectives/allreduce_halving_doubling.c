@@ -47,32 +47,19 @@ static ls_status put_pair(ls_comm *comm, const ls_allreduce_args *a, int d, bool
                                                .add = add});
 }
 
-static ls_status put_whole(ls_comm *comm, const ls_allreduce_args *a, int to, int from,
-                           ls_op_list *ops)
-{
-    return ls_comm_put_exchange(comm, ops,
-                                &(ls_exchange){.to = to,
-                                               .send = a->data,
-                                               .send_count = a->count,
-                                               .from = from,
-                                               .receive = a->data,
-                                               .receive_count = a->count,
-                                               .add = comm->rank < power_below(comm->size)});
-}
-
 static ls_status build(ls_comm *comm, const ls_allreduce_args *a, ls_op_list *ops)
 {
     int p = power_below(comm->size), extra = comm->rank + p < comm->size ? comm->rank + p : -1;
     if (comm->rank >= p) {
-        LS_TRY(put_whole(comm, a, comm->rank - p, -1, ops));
-        return put_whole(comm, a, -1, comm->rank - p, ops);
+        LS_TRY(ls_comm_put_whole(comm, a, comm->rank - p, -1, false, ops));
+        return ls_comm_put_whole(comm, a, -1, comm->rank - p, false, ops);
     }
-    LS_TRY(put_whole(comm, a, -1, extra, ops));
+    LS_TRY(ls_comm_put_whole(comm, a, -1, extra, true, ops));
     for (int d = p / 2; d > 0; d /= 2)
         LS_TRY(put_pair(comm, a, d, true, ops));
     for (int d = 1; d < p; d *= 2)
         LS_TRY(put_pair(comm, a, d, false, ops));
-    return put_whole(comm, a, extra, -1, ops);
+    return ls_comm_put_whole(comm, a, extra, -1, false, ops);
 }
 
 /* H(r, d) of all elements into sum `into`; those above it are free. Blocks differ only in which of

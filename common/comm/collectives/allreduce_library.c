@@ -22,12 +22,8 @@ static ls_status check(const ls_comm *comm)
 
 static ls_status build(ls_comm *comm, const ls_allreduce_args *a, ls_op_list *ops)
 {
-    ls_op *op;
     LS_TRY(check(comm));
-    if (comm->size == 1 || a->count == 0)
-        return LS_OK;
-    LS_TRY(ls_comm_add_all(comm, true, a->data, a->count, &op));
-    return ls_op_list_add(ops, op);
+    return ls_comm_add_all(comm, true, a, ops);
 }
 
 const ls_allreduce ls_allreduce_library = {

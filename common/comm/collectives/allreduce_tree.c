@@ -16,20 +16,10 @@ static ls_status put_round(ls_comm *comm, const ls_allreduce_args *a, int m, boo
 {
     bool upper = comm->rank % (2 * m) == m;
     int other = upper ? comm->rank - m : comm->rank + m;
-    ls_exchange e = {.to = -1, .from = -1};
     if (comm->rank % m != 0 || other >= comm->size)
         return LS_OK;
-    if (upper != down) {
-        e.to = other;
-        e.send = a->data;
-        e.send_count = a->count;
-    } else {
-        e.from = other;
-        e.receive = a->data;
-        e.receive_count = a->count;
-        e.add = !down;
-    }
-    return ls_comm_put_exchange(comm, ops, &e);
+    const bool sends = upper != down;
+    return ls_comm_put_whole(comm, a, sends ? other : -1, sends ? -1 : other, !down, ops);
 }
 
 static ls_status build(ls_comm *comm, const ls_allreduce_args *a, ls_op_list *ops)
@@ -71,18 +61,10 @@ static ls_status oracle(int ranks, size_t count, const ls_layout *layout, ls_sum
     return put_tree(ranks, count, 0, m, 0, out);
 }
 
-static ls_traffic formula(int ranks, size_t count, int64_t shards, const ls_layout *layout)
-{
-    (void)layout;
-    uint64_t messages = count ? 2 * ((uint64_t)ranks - 1) : 0;
-    (void)shards;
-    return (ls_traffic){.bytes_sent = ls_comm_bytes(messages, count), .messages_sent = messages};
-}
-
 const ls_allreduce ls_allreduce_tree = {
     .name = "tree",
     .help = "up and down a binomial tree: few rounds, whole buffers",
     .build = build,
-    .formula = formula,
+    .formula = ls_comm_whole_formula,
     .oracle = oracle,
 };

@@ -133,12 +133,12 @@ static ls_status take_piece(exchange_op *x, int error, const MPI_Status *arrived
     if (error != MPI_SUCCESS)
         MPI_Error_class(error, &class);
     if (class == MPI_ERR_TRUNCATE)
-        return ls_comm_mpi_mismatch(x->comm, f->count, f->count, x->what.from, true);
+        return ls_comm_mismatch(&x->comm->base, f->count, f->count, x->what.from, true);
     LS_TRY(ls_comm_mpi_check(error, "MPI_Irecv"));
     MPI_Get_count(arrived, MPI_FLOAT, &count);
     if (count != wanted)
-        return ls_comm_mpi_mismatch(x->comm, f->count, f->done * PIECE + (size_t)count,
-                                    x->what.from, false);
+        return ls_comm_mismatch(&x->comm->base, f->count, f->done * PIECE + (size_t)count,
+                                x->what.from, false);
     if (x->what.add && count)
         ls_loop_add(x->what.receive + f->done * PIECE, arrival(x, f->done), (size_t)count);
     if (!x->what.inside || !x->what.add) /* else it is added from where it arrived */
@@ -267,11 +267,6 @@ static void abandon_exchange(ls_op *op)
     ls_comm_mpi_abandon(&((exchange_op *)op)->comm->base);
 }
 
-static void destroy_op(ls_op *op)
-{
-    free(op);
-}
-
 /* Room for the pieces on their way of the largest exchange that adds. */
 static ls_status take_scratch(mpi_comm *comm, size_t count)
 {
@@ -307,9 +302,6 @@ static ls_status make_exchange(ls_comm *base, const ls_exchange *exchange, ls_op
     mpi_comm *comm = (mpi_comm *)base;
     const mpi_group *group = comm->group;
     const int mine = group->places[base->rank].local;
-    if (exchange->to >= base->size || exchange->from >= base->size)
-        return ls_fail(LS_CODE_USAGE, "communicator", "exchange", "no rank %d; ranks are 0 to %d",
-                       exchange->to >= base->size ? exchange->to : exchange->from, base->size - 1);
     if (exchange->from >= 0 && exchange->add)
         LS_TRY(take_scratch(comm, exchange->receive_count));
     exchange_op *x = calloc(1, sizeof *x);
@@ -318,19 +310,15 @@ static ls_status make_exchange(ls_comm *base, const ls_exchange *exchange, ls_op
     *x = (exchange_op){.op = {.name = exchange->add ? "exchange.add" : "exchange.copy",
                               .run = run_exchange,
                               .abandon = abandon_exchange,
-                              .destroy = destroy_op,
                               .use = LS_TIME_COMMUNICATION},
                        .comm = comm,
                        .what = *exchange};
     if (exchange->to >= 0)
         x->out = open_flow(x, exchange->to, mine, group->places[exchange->to].local,
                            exchange->send_count);
-    if (exchange->from >= 0) {
+    if (exchange->from >= 0)
         x->in = open_flow(x, exchange->from, group->places[exchange->from].local, mine,
                           exchange->receive_count);
-        x->op.flops = exchange->add ? (double)exchange->receive_count : 0;
-        x->op.bytes = (double)ls_comm_bytes(exchange->add ? 3 : 2, exchange->receive_count);
-    }
     *out = &x->op;
     return LS_OK;
 }
@@ -402,7 +390,6 @@ static ls_status make_library(ls_comm *base, float *data, size_t count, ls_op **
     *l = (library_op){.op = {.name = "allreduce.library",
                              .run = run_library,
                              .abandon = abandon_library,
-                             .destroy = destroy_op,
                              .use = LS_TIME_COMMUNICATION,
                              .flops = (double)count,
                              .bytes = (double)ls_comm_bytes(3, count)},

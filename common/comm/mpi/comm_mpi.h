@@ -184,16 +184,17 @@ static inline void ls_comm_mpi_turn(const mpi_group *group, mpi_turns *turns)
 /* The failure of an MPI call; LS_OK for MPI_SUCCESS. */
 ls_status ls_comm_mpi_check(int error, const char *call);
 
-/* LS_CODE_USAGE, and nobody goes on: member `other` has put another operation. */
-ls_status ls_comm_mpi_mismatch(mpi_comm *comm, size_t mine, size_t theirs, int other, bool more);
-
 /* LS_CODE_MISSING: "communicator: rank R: <why>". */
 ls_status ls_comm_mpi_fail(const mpi_comm *comm, const char *why);
 
 /* The failure of what cannot end because a member gave up. */
 ls_status ls_comm_mpi_abandoned(const mpi_comm *comm);
 
-/* comm_mpi_wait.c. Takes what has come: who gave up, signs of life. */
+/* comm_mpi_wait.c. Sends the number that lies in `from`, which stays as it is, to every other
+ * process. */
+void ls_comm_mpi_tell_all(const mpi_group *group, const int *from);
+
+/* Takes what has come: who gave up, signs of life. */
 void ls_comm_mpi_read_control(mpi_group *group);
 
 /* Between two looks at what is waited for: lets others run; fails where a member

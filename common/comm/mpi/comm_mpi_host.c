@@ -26,14 +26,6 @@ static mpi_wait begin_wait(mpi_comm *comm, const char *what, int from, size_t by
         .comm = comm, .what = what, .peer = from, .bytes = bytes, .since_ns = ls_clock_ns()};
 }
 
-static ls_status check_rank(const ls_comm *comm, int rank)
-{
-    if (rank >= 0 && rank < comm->size)
-        return LS_OK;
-    return ls_fail(LS_CODE_USAGE, "communicator", "message", "no rank %d; ranks are 0 to %d", rank,
-                   comm->size - 1);
-}
-
 /* When a message over a link will have arrived: the port in, too, is booked for it, in the order in
  * which messages are taken in. */
 static void book_arrival(const mpi_group *group, mpi_header *h)
@@ -164,16 +156,18 @@ static ls_status post_message(mpi_group *group, int process, const mpi_header *h
                               const void *data, MPI_Request *requests, int *count)
 {
     const int tag = ls_comm_mpi_host_tag(group);
+    const char *from = (const char *)header;
+    size_t left = sizeof *header + header->bytes;
+    ls_status status = LS_OK;
     pthread_mutex_lock(&group->sending);
-    ls_status status = ls_comm_mpi_check(MPI_Isend(header, (int)sizeof *header, MPI_BYTE, process,
-                                                   tag, group->comm, &requests[(*count)++]),
-                                         "MPI_Isend");
-    for (size_t done = 0; done < header->bytes && !status; done += BODY_MOST) {
-        size_t left = header->bytes - done;
-        status = ls_comm_mpi_check(MPI_Isend((const char *)data + done,
-                                             left < BODY_MOST ? (int)left : BODY_MOST, MPI_BYTE,
-                                             process, tag, group->comm, &requests[(*count)++]),
-                                   "MPI_Isend");
+    while (left && !status) {
+        const size_t part = *count == 0 ? sizeof *header : left < BODY_MOST ? left : BODY_MOST;
+        status = ls_comm_mpi_check(
+            MPI_Isend(from, (int)part, MPI_BYTE, process, tag, group->comm, &requests[*count]),
+            "MPI_Isend");
+        from = *count == 0 ? data : from + part;
+        left -= part;
+        *count += !status; /* what was refused is no request */
     }
     pthread_mutex_unlock(&group->sending);
     return status;
@@ -192,6 +186,8 @@ static ls_status send_to(mpi_comm *comm, const mpi_header *header, const void *d
     if (parts > 4 && !all)
         return ls_fail_memory("message", parts * sizeof *requests);
     ls_status status = post_message(group, process, header, data, requests, &count);
+    if (status && count) /* what comes next would be taken for the rest */
+        ls_comm_mpi_abandon(&comm->base);
     while (!status && !flag) {
         status = ls_comm_mpi_check(MPI_Testall(count, requests, &flag, MPI_STATUSES_IGNORE),
                                    "MPI_Isend");
@@ -213,7 +209,7 @@ ls_status ls_comm_mpi_send(ls_comm *base, int to, int tag, const void *data, siz
     mpi_comm *comm = (mpi_comm *)base;
     mpi_group *group = comm->group;
     mpi_header header = {.from = base->rank, .to = to, .tag = tag, .bytes = bytes};
-    LS_TRY(check_rank(base, to));
+    LS_TRY(ls_comm_check_rank(base, "message", to));
     if (ls_comm_mpi_is_abandoned(group))
         return ls_comm_mpi_abandoned(comm);
     if (base->linked && to != base->rank) {
@@ -282,44 +278,36 @@ static ls_status take_message(mpi_comm *comm, const mpi_header *wanted, mpi_mess
     return status;
 }
 
+/* From *from, or (-1) from any, whose it then is; *bytes as they are expected, as they came. */
+static ls_status receive(mpi_comm *comm, int tag, void *data, size_t room, int *from, size_t *bytes)
+{
+    const mpi_header wanted = {.from = *from, .to = comm->base.rank, .tag = tag, .bytes = *bytes};
+    mpi_message *message;
+    LS_TRY(take_message(comm, &wanted, &message));
+    const mpi_header came = message->header;
+    ls_status status = ls_comm_check_room(came.from, came.bytes, room);
+    if (!status && came.bytes)
+        memcpy(data, message + 1, came.bytes);
+    *from = came.from;
+    *bytes = came.bytes;
+    free_message(comm->group, message);
+    return status;
+}
+
 ls_status ls_comm_mpi_receive_any(ls_comm *base, int tag, void *data, size_t capacity, int *from,
                                   size_t *bytes)
 {
-    const mpi_header wanted = {.from = -1, .to = base->rank, .tag = tag};
-    mpi_message *message;
-    LS_TRY(take_message((mpi_comm *)base, &wanted, &message));
-    const mpi_header came = message->header;
-    ls_status status = LS_OK;
-    if (came.bytes > capacity)
-        status = ls_fail(LS_CODE_USAGE, "communicator", "message",
-                         "%zu bytes came from rank %d, and there is room for %zu; make room",
-                         came.bytes, came.from, capacity);
-    else if (came.bytes)
-        memcpy(data, message + 1, came.bytes);
-    if (!status) {
-        *from = came.from;
-        *bytes = came.bytes;
-    }
-    free_message(((mpi_comm *)base)->group, message);
-    return status;
+    *from = -1;
+    *bytes = 0;
+    return receive((mpi_comm *)base, tag, data, capacity, from, bytes);
 }
 
 ls_status ls_comm_mpi_receive(ls_comm *base, int from, int tag, void *data, size_t bytes)
 {
-    mpi_comm *comm = (mpi_comm *)base;
-    const mpi_header wanted = {.from = from, .to = base->rank, .tag = tag, .bytes = bytes};
-    mpi_message *message;
-    LS_TRY(check_rank(base, from));
-    LS_TRY(take_message(comm, &wanted, &message));
-    ls_status status = LS_OK;
-    if (message->header.bytes != bytes)
-        status = ls_fail(LS_CODE_USAGE, "communicator", "message",
-                         "%zu bytes came from rank %d, where %zu are received; send as many",
-                         message->header.bytes, from, bytes);
-    else if (bytes)
-        memcpy(data, message + 1, bytes);
-    free_message(comm->group, message);
-    return status;
+    size_t came = bytes;
+    LS_TRY(ls_comm_check_rank(base, "message", from));
+    LS_TRY(receive((mpi_comm *)base, tag, data, bytes, &from, &came));
+    return ls_comm_check_bytes(from, came, bytes);
 }
 
 ls_status ls_comm_mpi_test_any(ls_comm *base, int tag, bool *ready)

@@ -288,7 +288,7 @@ static ls_status read_shown(direct_op *d, unsigned place)
     for (int m = 0; m < group->size; m++) {
         const mpi_shown *shown = &slot_of(group, m)->shown[place];
         if (shown->count != d->count)
-            return ls_comm_mpi_mismatch(d->comm, d->count, (size_t)shown->count, m, false);
+            return ls_comm_mismatch(&d->comm->base, d->count, (size_t)shown->count, m, false);
         if (!d->part.few && shown->address != d->windows[m].address)
             LS_TRY(map_window(d, m, shown->address));
     }

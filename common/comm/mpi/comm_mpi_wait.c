@@ -65,20 +65,6 @@ static void name_abandoner(const mpi_group *group, char name[32])
     snprintf(name, 32, "rank %d", who - 1);
 }
 
-ls_status ls_comm_mpi_mismatch(mpi_comm *comm, size_t mine, size_t theirs, int other, bool more)
-{
-    char why[160];
-    ls_comm_mpi_abandon(&comm->base);
-    snprintf(why, sizeof why,
-             "%zu elements here, %s%zu on rank %d; every rank puts matching operations in the same "
-             "order",
-             mine, more ? "more than " : "", theirs, other);
-    ls_status status = ls_comm_mpi_fail(comm, why);
-    ls_status usage = ls_fail(LS_CODE_USAGE, NULL, NULL, "%s", ls_status_text(status));
-    ls_status_free(status);
-    return usage;
-}
-
 ls_status ls_comm_mpi_abandoned(const mpi_comm *comm)
 {
     char who[32], why[80];
@@ -95,8 +81,7 @@ static bool note_abandoned(mpi_group *group, int who)
     return atomic_compare_exchange_strong(&group->abandoned, &none, who);
 }
 
-/* Sends the number that lies in `from`, which stays as it is, to every other process. */
-static void tell_all(const mpi_group *group, const int *from)
+void ls_comm_mpi_tell_all(const mpi_group *group, const int *from)
 {
     for (int p = 0; p < group->processes; p++) {
         MPI_Request request;
@@ -114,7 +99,7 @@ static void abandon(mpi_group *group, int who)
     if (group->world == group ? atomic_exchange(&group->life->let_go[who], true) : !first)
         return;
     group->control = who + 1;
-    tell_all(group, &group->control);
+    ls_comm_mpi_tell_all(group, &group->control);
 }
 
 void ls_comm_mpi_abandon(ls_comm *base)

@@ -9,11 +9,9 @@
 #include "common/base/clock.h"
 
 #include <stdio.h>
-#include <time.h>
 
 /* Beyond what those that wait themselves take. */
-static const uint64_t held_ns = 100000000;
-static const long look_ns = 50000000;
+static const uint64_t held_ns = 100000000, look_ns = 50000000;
 
 void ls_comm_mpi_begin_wait(const mpi_wait *wait)
 {
@@ -59,12 +57,8 @@ static void *watch_thread(void *argument)
     char line[512];
     pthread_mutex_lock(&world->mutex);
     while (!life->watch_ends) {
-        struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += look_ns;
-        until.tv_sec += until.tv_nsec / 1000000000;
-        until.tv_nsec %= 1000000000;
-        pthread_cond_timedwait(&life->watch_changed, &world->mutex, &until);
+        const struct timespec until = ls_clock_timespec(ls_clock_ns() + look_ns);
+        pthread_cond_clockwait(&life->watch_changed, &world->mutex, CLOCK_MONOTONIC, &until);
         if (!told_ns && life->ending())
             told_ns = ls_clock_ns();
         if (told_ns && ls_clock_ns() - told_ns > ls_comm_mpi_ending_ns(world) + held_ns &&

@@ -9,34 +9,18 @@
 #include "common/comm/mpi/comm_mpi.h"
 #include "common/comm/processes.h"
 
-#include <time.h>
+#include "common/base/clock.h"
 
 enum { BEATS = 16 }; /* a timeout */
 
-static const uint64_t least_ns = 1000000, second_ns = 1000000000;
-
-static void tell_all(const mpi_group *world)
-{
-    for (int p = 0; p < world->processes; p++) {
-        MPI_Request request;
-        if (p != world->process &&
-            MPI_Isend(&world->life->beat, 1, MPI_INT, p, ls_comm_mpi_control_tag(world),
-                      world->comm, &request) == MPI_SUCCESS)
-            MPI_Request_free(&request);
-    }
-}
+static const uint64_t least_ns = 1000000;
 
 /* With the mutex held: until it is time for a look, or to end. */
 static void sleep_between(mpi_life *life)
 {
     const uint64_t every_ns = atomic_load(&life->timeout_ns) / BEATS + least_ns;
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += (time_t)(every_ns / second_ns);
-    until.tv_nsec += (long)(every_ns % second_ns);
-    until.tv_sec += until.tv_nsec / (long)second_ns;
-    until.tv_nsec %= (long)second_ns;
-    pthread_cond_timedwait(&life->pulse_changed, &life->pulse_mutex, &until);
+    const struct timespec until = ls_clock_timespec(ls_clock_ns() + every_ns);
+    pthread_cond_clockwait(&life->pulse_changed, &life->pulse_mutex, CLOCK_MONOTONIC, &until);
 }
 
 static void *pulse_thread(void *argument)
@@ -51,7 +35,7 @@ static void *pulse_thread(void *argument)
         if (!ls_comm_mpi_is_abandoned(world)) {
             ls_comm_mpi_read_control(world);
             if (moved)
-                tell_all(world);
+                ls_comm_mpi_tell_all(world, &life->beat);
         }
         pthread_mutex_lock(&life->pulse_mutex);
     }

@@ -66,30 +66,16 @@ typedef struct allreduce_op {
 
 /* ---- Operations ------------------------------------------------------------------------------ */
 
-static ls_status run_alone(ls_op *op, ls_queue *queue)
-{
-    (void)queue;
-    return ls_fail(LS_CODE_USAGE, "communicator", op->name,
-                   "belongs to ranks that are put together; ls_comm_put puts it");
-}
-
-static void destroy_op(ls_op *op)
-{
-    free(op);
-}
-
 static ls_status make_library(ls_comm *base, float *data, size_t count, ls_op **out)
 {
     allreduce_op *a = calloc(1, sizeof *a);
     if (!a)
         return ls_fail_memory("communicator", sizeof *a);
-    *a = (allreduce_op){.op = {.name = "allreduce.nccl",
-                               .run = run_alone,
-                               .destroy = destroy_op,
-                               .use = LS_TIME_COMMUNICATION},
-                        .comm = (nccl_comm *)base,
-                        .data = data,
-                        .count = count};
+    *a = (allreduce_op){
+        .op = {.name = "allreduce.nccl", .run = ls_comm_run_alone, .use = LS_TIME_COMMUNICATION},
+        .comm = (nccl_comm *)base,
+        .data = data,
+        .count = count};
     *out = &a->op;
     return LS_OK;
 }
@@ -146,7 +132,7 @@ static ls_status put_group(nccl_group *group, const ls_comm_list *lists, size_t 
 
 static bool is_ours(const ls_comm_list *list, size_t at)
 {
-    return at < list->ops->count && list->ops->items[at]->run == run_alone;
+    return at < list->ops->count && list->ops->items[at]->run == ls_comm_run_alone;
 }
 
 static ls_status put_lists(ls_comm *const *comms, const ls_comm_list *lists, int count)
@@ -282,10 +268,11 @@ static ls_status wait_for(ls_comm *base, const ls_queue *queue, const ls_queue *
     bool idle = false;
     ls_status status = LS_OK;
     while (!status && !comm->group->given_up) {
-        LS_TRY(ls_queue_idle(queue, &idle));
-        if (idle)
+        status = ls_queue_idle(queue, &idle);
+        if (!status && idle)
             return LS_OK;
-        status = find_failure(comm);
+        if (!status)
+            status = find_failure(comm);
         if (pulse_of(sums) != pulse) {
             pulse = pulse_of(sums);
             since_ns = ls_clock_ns();
@@ -382,6 +369,7 @@ static ls_status open_ends(nccl_group *group, const ls_nccl_meeting *met, ls_dev
     return LS_OK;
 }
 
+/* `locals` is 0 where it has no end yet. */
 static void drop_group(nccl_group *group)
 {
     give_up(group);
@@ -406,19 +394,14 @@ ls_status ls_comm_nccl_open(ls_nccl *nccl, ls_status mine, ls_comm *processes,
         group->locals = count;
         group->id = met.id;
         status = open_ends(group, &met, devices, comms);
-        if (!status)
-            status = join(group);
-        if (!status)
-            return LS_OK;
-        if (!group->stuck)
-            drop_group(group);
-        ls_nccl_unload(nccl);
-        return status;
     }
+    if (!status)
+        status = join(group);
+    if (!status)
+        return LS_OK;
+    if (group && !group->stuck)
+        drop_group(group);
     ls_nccl_unload(nccl);
-    if (group)
-        free(group->ends);
-    free(group);
     return status;
 }
 

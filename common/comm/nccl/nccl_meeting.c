@@ -11,7 +11,7 @@
 
 /* What each process tells the others. */
 typedef struct hello {
-    int count; /* devices; -1: it has failed */
+    int count; /* devices */
     ncclUniqueId id;
     char host[64];               /* of the system that has been started there; "": not known */
     char pci[LS_GPUS_MOST][16];  /* [count] of its GPUs; "": none */
@@ -51,35 +51,29 @@ static ls_status refuse_shared(const hello *all, int a, int b)
     return LS_OK;
 }
 
-/* All processes hear of all; `mine`, if any, is the failure of this one. */
 ls_status ls_nccl_meet(const ls_nccl *nccl, ls_status mine, ls_comm *processes,
                        ls_device *const *devices, int count, ls_nccl_meeting *out)
 {
     const int others = processes ? processes->size : 1, self = processes ? processes->rank : 0;
-    hello own = {.count = mine ? -1 : count}, *all = calloc((size_t)others, sizeof *all);
+    hello own = {.count = count}, *all = calloc((size_t)others, sizeof *all);
     introduce(devices, count, &own);
+    *out = (ls_nccl_meeting){0};
     if (!mine && count > LS_GPUS_MOST)
         mine = ls_fail(LS_CODE_USAGE, "comm: nccl", NULL, "%d GPUs are too many; at most %d", count,
                        LS_GPUS_MOST);
     if (!mine && self == 0)
         mine = ls_nccl_check(nccl, nccl->call.ncclGetUniqueId(&own.id), "make an id");
-    if (!all)
-        mine = ls_status_first(mine, ls_fail_memory("nccl", (size_t)others * sizeof *all));
-    own.count = mine ? -1 : count;
-    ls_status met = all ? ls_comm_collect(processes, &own, sizeof own, all) : LS_OK;
-    *out = (ls_nccl_meeting){0};
-    for (int p = 0; p < others && !mine && !met; p++) {
-        if (all[p].count < 0)
-            met = ls_status_follows(ls_fail(LS_CODE_MISSING, "comm: nccl", NULL,
-                                            "rank %d cannot use it, and says why", p));
+    if (!mine && !all)
+        mine = ls_fail_memory("nccl", (size_t)others * sizeof *all);
+    ls_status status = ls_comm_bring(processes, mine, &own, sizeof own, all);
+    for (int p = 0; p < others && !status; p++) {
         out->first += p < self ? all[p].count : 0;
         out->size += all[p].count;
+        for (int q = 0; q < p && !status; q++) /* of each process the same, and once */
+            status = refuse_shared(all, q, p);
     }
-    for (int p = 0; p < others && !mine && !met; p++) /* of each process the same, and once */
-        for (int q = 0; q < p && !met; q++)
-            met = refuse_shared(all, q, p);
-    if (!mine && !met)
+    if (!status)
         out->id = all[0].id;
     free(all);
-    return ls_status_first(mine, met);
+    return status;
 }

@@ -10,17 +10,9 @@
 
 #include "common/base/clock.h"
 #include "common/base/philox.h"
-#include "common/base/tests/must.h"
 #include "common/comm/comm.h"
 #include "common/comm/tests/comm_oracle.h"
-#include "common/device/link.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "common/device/tests/device_fixture.h"
 
 #include <sched.h>
 #include <stdlib.h>
@@ -32,36 +24,12 @@ enum { SANITIZED = 1 };
 #else
 enum { SANITIZED = 0 };
 #endif
-enum { MOST_RANKS = 16, MOST_SUMS = 16, SCALES = 3 };
-
-typedef struct fixture {
-    const ls_comm_backend *backend;
-    ls_network *network; /* NULL: devices share memory */
-    ls_machine *machine;
-    ls_device *device[MOST_RANKS];
-    ls_queue *queue[MOST_RANKS];
-} fixture;
-
-static inline void refused(ls_status status, ls_code code, const char *word)
-{
-    assert_non_null(status);
-    assert_int_equal(ls_status_code(status), code);
-    assert_non_null(strstr(ls_status_text(status), word));
-    ls_status_free(status);
-}
+enum { MOST_RANKS = MOST_DEVICES, MOST_SUMS = 16, SCALES = 3 };
 
 static inline int setup_devices(void **state)
 {
-    fixture *f = calloc(1, sizeof *f);
-    const ls_memory_policy policy = {.kind = LS_MEMORY_GROWTH};
-    must(ls_comm_backend_find("thread", &f->backend));
-    must(ls_machine_open(&(ls_machine_options){0}, &f->machine));
-    for (int i = 0; i < MOST_RANKS; i++) {
-        const ls_device_name name = {.kind = LS_DEVICE_CPU, .index = i, .logical = -1};
-        must(ls_device_open(f->machine, &name, &policy, &f->device[i]));
-        must(ls_queue_open(f->device[i], "test", &f->queue[i]));
-    }
-    *state = f;
+    open_fixture(&(ls_machine_options){0}, LS_DEVICE_CPU, MOST_RANKS, state);
+    must(ls_comm_backend_find("thread", &((fixture *)*state)->backend));
     return 0;
 }
 
@@ -77,23 +45,7 @@ static inline int setup_together(void **state)
 static inline int setup_apart(void **state)
 {
     setup_together(state);
-    fixture *f = *state;
-    must(ls_network_open(&(ls_link){0}, MOST_RANKS, &f->network));
-    for (int i = 0; i < MOST_RANKS; i++)
-        ls_device_link(f->device[i], f->network, i);
-    return 0;
-}
-
-static inline int teardown_devices(void **state)
-{
-    fixture *f = *state;
-    for (int i = 0; i < MOST_RANKS; i++) {
-        ls_queue_close(f->queue[i]);
-        ls_device_close(f->device[i]);
-    }
-    ls_network_close(f->network);
-    ls_machine_close(f->machine);
-    free(f);
+    plug_all(*state, &(ls_link){0});
     return 0;
 }
 
@@ -116,7 +68,6 @@ static inline float scale_of(uint64_t run)
 static inline ls_status run_fill(ls_op *op, ls_queue *queue)
 {
     test_op *t = (test_op *)op;
-    (void)queue;
     float scale = scale_of(t->runs++);
     for (size_t i = 0; i < t->count; i++)
         t->data[i] = t->from[i] * scale;
@@ -126,7 +77,6 @@ static inline ls_status run_fill(ls_op *op, ls_queue *queue)
 static inline ls_status run_check(ls_op *op, ls_queue *queue)
 {
     test_op *t = (test_op *)op;
-    (void)queue;
     float scale = scale_of(t->runs++);
     for (size_t i = 0; i < t->count; i++) {
         float expected = t->from[i] * scale;
@@ -139,7 +89,6 @@ static inline ls_status run_check(ls_op *op, ls_queue *queue)
 static inline ls_status run_delay(ls_op *op, ls_queue *queue)
 {
     test_op *t = (test_op *)op;
-    (void)queue;
     uint32_t bits = ls_random_bits(t->random, t->runs++);
     if (bits % 16 == 0)
         ls_clock_sleep(1000 * (bits >> 8) % 50000);
@@ -154,22 +103,16 @@ static inline ls_status run_delay(ls_op *op, ls_queue *queue)
 static inline ls_status run_failing(ls_op *op, ls_queue *queue)
 {
     test_op *t = (test_op *)op;
-    (void)queue;
     if (t->runs++ == t->fail_at)
         return ls_fail(LS_CODE_CHECK, "test", "failing", "planted; none");
     return LS_OK;
-}
-
-static inline void free_op(ls_op *op)
-{
-    free(op);
 }
 
 static inline test_op *put_op(ls_op_list *ops, ls_status (*run)(ls_op *op, ls_queue *queue),
                               float *data, const float *from, size_t count)
 {
     test_op *t = calloc(1, sizeof *t);
-    t->op = (ls_op){.name = "test", .run = run, .destroy = free_op};
+    t->op = (ls_op){.name = "test", .run = run};
     t->data = data;
     t->from = from;
     t->count = count;

@@ -8,6 +8,8 @@
 
 #include "common/comm/tests/comm_fixture.h"
 
+#include <pthread.h>
+
 enum { MESSAGES = 200, TAG_DATA = 1, TAG_ANY = 2, TAG_NEVER = 3 };
 
 static inline void talk_in_order(ls_comm *comm)
@@ -54,9 +56,9 @@ static inline void talk_to_anyone(ls_comm *comm)
     assert_true(ready);
     int from;
     size_t bytes;
-    refused(b->receive_any(comm, TAG_NEVER, NULL, 0, &from, &bytes), LS_CODE_USAGE, "room");
+    must_refuse(b->receive_any(comm, TAG_NEVER, NULL, 0, &from, &bytes), LS_CODE_USAGE, "room");
     must(b->send(comm, 0, TAG_NEVER, next, 8));
-    refused(b->receive(comm, 0, TAG_NEVER, next, 4), LS_CODE_USAGE, "8 bytes");
+    must_refuse(b->receive(comm, 0, TAG_NEVER, next, 4), LS_CODE_USAGE, "8 bytes");
 }
 
 static inline void talk_in_agreement(ls_comm *comm)
@@ -79,13 +81,42 @@ static inline void talk_and_give_up(ls_comm *comm)
     if (comm->rank == 0) {
         ls_clock_sleep(20000000);
         b->abandon(comm);
-        refused(b->send(comm, 1, 0, &data, 4), LS_CODE_MISSING, "abandoned by rank 0");
+        must_refuse(b->send(comm, 1, 0, &data, 4), LS_CODE_MISSING, "abandoned by rank 0");
     } else if (comm->rank == 1) {
-        refused(b->receive(comm, 0, 0, &data, 4), LS_CODE_MISSING, "abandoned by rank 0");
-        refused(ls_comm_agree(comm, LS_OK), LS_CODE_MISSING, "rank 1: abandoned by rank 0");
+        must_refuse(b->receive(comm, 0, 0, &data, 4), LS_CODE_MISSING, "abandoned by rank 0");
+        must_refuse(ls_comm_agree(comm, LS_OK), LS_CODE_MISSING, "rank 1: abandoned by rank 0");
     } else {
-        refused(b->receive_any(comm, 0, &data, 4, &from, &bytes), LS_CODE_MISSING, "abandoned");
+        must_refuse(b->receive_any(comm, 0, &data, 4, &from, &bytes), LS_CODE_MISSING, "abandoned");
     }
+}
+
+typedef struct talker {
+    pthread_t thread;
+    ls_comm *comm;
+    void (*talk)(ls_comm *comm);
+} talker;
+
+static inline void *talk_thread(void *argument)
+{
+    talker *t = argument;
+    t->talk(t->comm);
+    return NULL;
+}
+
+/* Ranks of this process, each with a thread of its own. */
+static inline void talk_all(fixture *f, ls_comm *processes, int count, void (*talk)(ls_comm *comm))
+{
+    talker talkers[MOST_RANKS];
+    ls_comm *comms[MOST_RANKS];
+    must(ls_comm_open(NULL, processes, f->device, count, comms));
+    for (int i = 0; i < count; i++) {
+        talkers[i] = (talker){.comm = comms[i], .talk = talk};
+        assert_int_equal(pthread_create(&talkers[i].thread, NULL, talk_thread, &talkers[i]), 0);
+    }
+    for (int i = 0; i < count; i++)
+        pthread_join(talkers[i].thread, NULL);
+    for (int i = 0; i < count; i++)
+        ls_comm_close(comms[i]);
 }
 
 #endif

@@ -12,7 +12,6 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,7 +70,6 @@ static const char *emulated_error(ncclResult_t result)
 
 static const char *emulated_last_error(ncclComm_t comm)
 {
-    (void)comm;
     return "the emulation says so";
 }
 
@@ -109,7 +107,6 @@ static ncclResult_t emulated_allreduce(const void *send, void *receive, size_t c
                                        ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
                                        cudaStream_t stream)
 {
-    (void)stream;
     emulation_wants(emulated_group.open, "an all-reduce outside a group");
     emulation_wants(send == receive && type == ncclFloat && op == ncclSum, "another all-reduce");
     emulation_wants(comm && !comm->aborted, "a communicator that was given up");

@@ -121,7 +121,6 @@ static void all_ranks_give_the_bits_of_the_tree(void **state)
 static void subtrees_are_finished(void **state)
 {
     ls_subtree nodes[LS_SUBTREES];
-    (void)state;
     for (int64_t shards = 1; shards <= 70; shards++)
         for (int n = 1; n <= shards; n++) {
             int64_t at = 0;
@@ -146,11 +145,11 @@ static void wrong_sums_are_refused(void **state)
     ls_comm *comms[3];
     ls_op_list ops = {0};
     float data[4] = {0}, *sums[] = {data};
-    must(ls_comm_thread_open(f->device, 3, comms));
+    must(ls_comm_open(NULL, NULL, f->device, 3, comms));
     ls_allreduce_args args = {.data = data, .count = 4, .shards = 0, .sums = sums, .sum_count = 1};
-    refused(canonical()->build(comms[0], &args, &ops), LS_CODE_USAGE, "0 shards");
+    must_refuse(canonical()->build(comms[0], &args, &ops), LS_CODE_USAGE, "0 shards");
     args.shards = 16;
-    refused(canonical()->build(comms[0], &args, &ops), LS_CODE_USAGE, "finished subtrees");
+    must_refuse(canonical()->build(comms[0], &args, &ops), LS_CODE_USAGE, "finished subtrees");
     for (int r = 0; r < 3; r++)
         ls_comm_close(comms[r]);
     ls_op_list_clear(&ops);
@@ -167,6 +166,6 @@ int main(void)
         /* on queues that events order */
         cmocka_unit_test(all_ranks_give_the_bits_of_the_tree),
     };
-    return cmocka_run_group_tests(tests, setup_devices, teardown_devices) +
-           cmocka_run_group_tests_name("together", again, setup_together, teardown_devices);
+    return cmocka_run_group_tests(tests, setup_devices, teardown) +
+           cmocka_run_group_tests_name("together", again, setup_together, teardown);
 }

@@ -7,7 +7,6 @@
 #include "common/comm/tests/comm_talks.h"
 #include "common/device/backend.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -28,7 +27,7 @@ static void fail_in_mid_program(fixture *f, const ls_allreduce *a, const failing
     float *data[MOST_RANKS];
     char expected[64];
     snprintf(expected, sizeof expected, "abandoned by rank %d", t->culprit);
-    must(ls_comm_thread_open(f->device, t->ranks, comms));
+    must(ls_comm_open(NULL, NULL, f->device, t->ranks, comms));
     for (int r = 0; r < t->ranks; r++) {
         data[r] = calloc(COUNT, sizeof(float));
         const ls_allreduce_args args = {.data = data[r], .count = COUNT};
@@ -42,12 +41,12 @@ static void fail_in_mid_program(fixture *f, const ls_allreduce *a, const failing
     replay_all(f, ops, t->ranks, REPLAYS, statuses);
     for (int r = 0; r < t->ranks; r++)
         if (r == t->culprit)
-            refused(statuses[r], LS_CODE_CHECK, "planted");
+            must_refuse(statuses[r], LS_CODE_CHECK, "planted");
         else
-            refused(statuses[r], LS_CODE_MISSING, expected);
+            must_refuse(statuses[r], LS_CODE_MISSING, expected);
     replay_all(f, ops, t->ranks, 1, statuses); /* it stays abandoned */
     for (int r = 0; r < t->ranks; r++)
-        refused(statuses[r], LS_CODE_MISSING, expected);
+        must_refuse(statuses[r], LS_CODE_MISSING, expected);
     close_all(comms, ops, t->ranks);
     for (int r = 0; r < t->ranks; r++)
         free(data[r]);
@@ -65,6 +64,17 @@ static void a_failed_rank_lets_all_go(void **state)
             }
 }
 
+/* While others' transfers are on their way. */
+static void so_it_is_over_links(void **state)
+{
+    const ls_allreduce *a;
+    plug_all(*state, &(ls_link){.latency_ns = 300000, .bytes_per_s = 1e8});
+    for (const void *const *e = ls_allreduces.entries; (a = *e); e++)
+        if (a->oracle && !a->check)
+            fail_in_mid_program(*state, a, &(failing){3, 1, 0});
+    unplug_all(*state);
+}
+
 /* The mismatch is found by at least one rank, and no rank hangs or goes on. */
 static void mismatched_counts_fail(void **state)
 {
@@ -78,7 +88,7 @@ static void mismatched_counts_fail(void **state)
         float data[3][COUNT] = {{0}};
         bool told = false;
         must(ls_allreduce_find(names[i / 2], &a));
-        must(ls_comm_thread_open(f->device, 3, comms));
+        must(ls_comm_open(NULL, NULL, f->device, 3, comms));
         for (int r = 0; r < 3; r++) { /* one of the ranks is off by one, around LS_DIRECT_FEW too */
             size_t count = (i % 2 ? (size_t)LS_DIRECT_FEW : COUNT - 1) + (r == 2);
             must(
@@ -108,14 +118,14 @@ static void a_mismatched_exchange_lets_go(void **state)
     float data[2][4] = {{0}};
     const ls_exchange send = {.to = 1, .send = data[0], .send_count = 4, .from = -1};
     const ls_exchange receive = {.to = -1, .from = 0, .receive = data[1], .receive_count = 3};
-    must(ls_comm_thread_open(f->device, 2, comms));
-    must(comms[0]->backend->exchange(comms[0], &send, &op));
+    must(ls_comm_open(NULL, NULL, f->device, 2, comms));
+    must(ls_comm_exchange(comms[0], &send, &op));
     must(ls_op_list_add(&ops[0], op));
-    must(comms[1]->backend->exchange(comms[1], &receive, &op));
+    must(ls_comm_exchange(comms[1], &receive, &op));
     must(ls_op_list_add(&ops[1], op));
     replay_all(f, ops, 2, 1, statuses);
-    refused(statuses[0], LS_CODE_MISSING, "abandoned by rank 1");
-    refused(statuses[1], LS_CODE_USAGE, "3 elements here, 4 on rank 0");
+    must_refuse(statuses[0], LS_CODE_MISSING, "abandoned by rank 1");
+    must_refuse(statuses[1], LS_CODE_USAGE, "3 elements here, 4 on rank 0");
     close_all(comms, ops, 2);
 }
 
@@ -125,11 +135,11 @@ static void ranks_that_are_not_there_are_refused(void **state)
     ls_comm *comm;
     ls_op *op;
     int data;
-    must(ls_comm_thread_open(f->device, 1, &comm));
+    must(ls_comm_open(NULL, NULL, f->device, 1, &comm));
     const ls_exchange exchange = {.to = 1, .from = -1, .send_count = 1};
-    refused(comm->backend->exchange(comm, &exchange, &op), LS_CODE_USAGE, "no rank 1");
-    refused(comm->backend->send(comm, -1, 0, &data, 4), LS_CODE_USAGE, "no rank -1");
-    refused(comm->backend->receive(comm, 7, 0, &data, 4), LS_CODE_USAGE, "no rank 7");
+    must_refuse(ls_comm_exchange(comm, &exchange, &op), LS_CODE_USAGE, "no rank 1");
+    must_refuse(comm->backend->send(comm, -1, 0, &data, 4), LS_CODE_USAGE, "no rank -1");
+    must_refuse(comm->backend->receive(comm, 7, 0, &data, 4), LS_CODE_USAGE, "no rank 7");
     ls_comm_close(comm);
     ls_comm_close(NULL);
 }
@@ -138,42 +148,13 @@ static void ranks_that_are_not_there_are_refused(void **state)
 
 enum { TALKERS = 4 };
 
-typedef struct talker {
-    pthread_t thread;
-    ls_comm *comm;
-    void (*talk)(ls_comm *comm);
-} talker;
-
-static void *talk_thread(void *argument)
-{
-    talker *t = argument;
-    t->talk(t->comm);
-    return NULL;
-}
-
-/* Each rank calls from a thread of its own. */
-static void talk_all(fixture *f, int ranks, void (*talk)(ls_comm *comm))
-{
-    talker talkers[TALKERS];
-    ls_comm *comms[TALKERS];
-    must(ls_comm_thread_open(f->device, ranks, comms));
-    for (int r = 0; r < ranks; r++) {
-        talkers[r] = (talker){.comm = comms[r], .talk = talk};
-        assert_int_equal(pthread_create(&talkers[r].thread, NULL, talk_thread, &talkers[r]), 0);
-    }
-    for (int r = 0; r < ranks; r++)
-        pthread_join(talkers[r].thread, NULL);
-    for (int r = 0; r < ranks; r++)
-        ls_comm_close(comms[r]);
-}
-
 static void hosts_talk(void **state)
 {
-    talk_all(*state, 1, talk_in_order);
-    talk_all(*state, TALKERS, talk_in_order);
-    talk_all(*state, TALKERS, talk_to_anyone);
-    talk_all(*state, TALKERS, talk_in_agreement);
-    talk_all(*state, TALKERS, talk_and_give_up);
+    talk_all(*state, NULL, 1, talk_in_order);
+    talk_all(*state, NULL, TALKERS, talk_in_order);
+    talk_all(*state, NULL, TALKERS, talk_to_anyone);
+    talk_all(*state, NULL, TALKERS, talk_in_agreement);
+    talk_all(*state, NULL, TALKERS, talk_and_give_up);
 }
 
 /* A GPU that is made up: its memory is not for the processor to read. */
@@ -183,14 +164,15 @@ static void gpus_are_refused(void **state)
     ls_device gpu = {.info = {.name.kind = LS_DEVICE_GPU, .text = "gpu:0/1"}};
     ls_device *const devices[] = {f->device[0], &gpu};
     ls_comm *comms[2];
-    refused(ls_comm_thread_open(devices, 2, comms), LS_CODE_MISSING,
-            "comm: thread: gpu:0/1: this communicator exchanges between CPU devices only");
+    must_refuse(ls_comm_open(NULL, NULL, devices, 2, comms), LS_CODE_MISSING,
+                "comm: thread: gpu:0/1: this communicator exchanges between CPU devices only");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_failed_rank_lets_all_go),
+        cmocka_unit_test(so_it_is_over_links),
         cmocka_unit_test(mismatched_counts_fail),
         cmocka_unit_test(a_mismatched_exchange_lets_go),
         cmocka_unit_test(ranks_that_are_not_there_are_refused),
@@ -198,5 +180,5 @@ int main(void)
         cmocka_unit_test(gpus_are_refused),
     };
     alarm(LONGEST_S);
-    return cmocka_run_group_tests(tests, setup_devices, teardown_devices);
+    return cmocka_run_group_tests(tests, setup_devices, teardown);
 }

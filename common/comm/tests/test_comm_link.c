@@ -2,11 +2,10 @@
 /*
  * Collectives over shaped links: their closed forms, exactly, from the operations that each rank
  * puts, run through the bookings of a network without any sleep; and on queues: the same bits and
- * traffic as without links, never in less time than the closed form; who gives up lets all go.
+ * traffic as without links, never in less time than the closed form.
  * No tolerance. A hang is ended by alarm().
  */
 #include "common/comm/tests/comm_fixture.h"
-#include "common/device/link.h"
 
 #include <pthread.h>
 #include <unistd.h>
@@ -29,7 +28,7 @@ static ls_status note_exchange(ls_comm *comm, const ls_exchange *exchange, ls_op
 {
     noted *n = (noted *)comm;
     test_op *op = calloc(1, sizeof *op);
-    op->op = (ls_op){.name = "noted", .run = run_delay, .destroy = free_op};
+    op->op = (ls_op){.name = "noted", .run = run_delay};
     assert_true(n->count < sizeof n->ops / sizeof *n->ops);
     n->ops[n->count++] = *exchange;
     *out = &op->op;
@@ -115,7 +114,6 @@ static void closed_forms_hold(void **state)
     static const int counts[] = {2, 3, 4, 8};
     const ls_link link = {.latency_ns = 70000, .bytes_per_s = 1e9}; /* a byte a nanosecond */
     const uint64_t L = 70000, all = COUNT * sizeof(float);          /* latency; bytes */
-    (void)state;
     for (size_t k = 0; k < sizeof counts / sizeof *counts; k++) {
         const uint64_t n = (uint64_t)counts[k], rounds = rounds_of(counts[k]);
         assert_int_equal(calculate("ring", counts[k], &link), 2 * (n - 1) * (L + all / n));
@@ -131,22 +129,6 @@ static void closed_forms_hold(void **state)
 
 /* ---- On queues ----------------------------------------------------------------------------- */
 
-static ls_network *plug_all(fixture *f, const ls_link *link)
-{
-    ls_network *network;
-    must(ls_network_open(link, MOST_RANKS, &network));
-    for (int i = 0; i < MOST_RANKS; i++)
-        ls_device_link(f->device[i], network, i);
-    return network;
-}
-
-static void unplug_all(fixture *f, ls_network *network)
-{
-    for (int i = 0; i < MOST_RANKS; i++)
-        ls_device_link(f->device[i], NULL, 0);
-    ls_network_close(network);
-}
-
 /* Bits, traffic; returns how long the replays took. */
 static uint64_t run_linked(fixture *f, const ls_allreduce *a, int n)
 {
@@ -154,7 +136,7 @@ static uint64_t run_linked(fixture *f, const ls_allreduce *a, int n)
     ls_op_list ops[MOST_RANKS] = {{0}};
     test_op *checks[MOST_RANKS];
     float *inputs[MOST_RANKS], *data[MOST_RANKS], expected[COUNT];
-    must(ls_comm_thread_open(f->device, n, comms));
+    must(ls_comm_open(NULL, NULL, f->device, n, comms));
     for (int r = 0; r < n; r++) {
         assert_true(comms[r]->linked);
         inputs[r] = random_floats("inputs", r, COUNT);
@@ -183,12 +165,12 @@ static void links_change_no_bits(void **state)
 {
     fixture *f = *state;
     const ls_link link = {.latency_ns = 30000, .bytes_per_s = 1e9};
-    ls_network *network = plug_all(f, &link);
+    plug_all(f, &link);
     const ls_allreduce *a;
     for (const void *const *e = ls_allreduces.entries; (a = *e); e++)
         for (int n = 2; n <= 8 && a->oracle && !a->check; n++)
             run_linked(f, a, n);
-    unplug_all(f, network);
+    unplug_all(f);
 }
 
 static void no_step_takes_less_than_its_closed_form(void **state)
@@ -199,10 +181,10 @@ static void no_step_takes_less_than_its_closed_form(void **state)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         for (int n = 2; n <= 4; n++) {
             const ls_allreduce *a;
-            ls_network *network = plug_all(f, &link);
+            plug_all(f, &link);
             must(ls_allreduce_find(names[i], &a));
             assert_true(run_linked(f, a, n) >= REPLAYS * calculate(names[i], n, &link));
-            unplug_all(f, network);
+            unplug_all(f);
         }
 }
 
@@ -216,49 +198,18 @@ static void direct_is_not_for_links(void **state)
     float data[COUNT];
     const ls_allreduce_args args = {.data = data, .count = COUNT};
     must(ls_allreduce_find("direct", &direct));
-    must(ls_comm_thread_open(f->device, 2, comms));
+    must(ls_comm_open(NULL, NULL, f->device, 2, comms));
     must(direct->check(comms[0]));
     assert_ptr_equal(ls_allreduce_auto(comms[0], 1000), direct);
     close_all(comms, (ls_op_list[2]){{0}}, 2);
-    ls_network *network = plug_all(f, &link);
-    must(ls_comm_thread_open(f->device, 2, comms));
-    refused(direct->check(comms[0]), LS_CODE_USAGE, "ring, tree");
-    refused(direct->build(comms[1], &args, &ops), LS_CODE_USAGE, "ring, tree");
+    plug_all(f, &link);
+    must(ls_comm_open(NULL, NULL, f->device, 2, comms));
+    must_refuse(direct->check(comms[0]), LS_CODE_USAGE, "ring, tree");
+    must_refuse(direct->build(comms[1], &args, &ops), LS_CODE_USAGE, "ring, tree");
     for (size_t bytes = 4; bytes < (size_t)1 << 30; bytes *= 8)
         assert_ptr_not_equal(ls_allreduce_auto(comms[1], bytes), direct);
     close_all(comms, (ls_op_list[2]){{0}}, 2);
-    unplug_all(f, network);
-}
-
-/* One rank fails while others' transfers are on their way. */
-static void a_failed_rank_lets_all_go(void **state)
-{
-    fixture *f = *state;
-    const ls_link link = {.latency_ns = 300000, .bytes_per_s = 1e8};
-    ls_network *network = plug_all(f, &link);
-    const ls_allreduce *a;
-    for (const void *const *e = ls_allreduces.entries; (a = *e); e++) {
-        ls_comm *comms[3];
-        ls_op_list ops[3] = {{0}};
-        ls_status statuses[3];
-        float data[3][COUNT] = {{0}};
-        if (!a->oracle || a->check)
-            continue;
-        must(ls_comm_thread_open(f->device, 3, comms));
-        for (int r = 0; r < 3; r++) {
-            const ls_allreduce_args args = {.data = data[r], .count = COUNT};
-            must(a->build(comms[r], &args, &ops[r]));
-            if (r == 1)
-                put_op(&ops[r], run_failing, NULL, NULL, 0)->fail_at = 2;
-            must(a->build(comms[r], &args, &ops[r]));
-        }
-        replay_all(f, ops, 3, 20, statuses);
-        refused(statuses[0], LS_CODE_MISSING, "abandoned by rank 1");
-        refused(statuses[1], LS_CODE_CHECK, "planted");
-        refused(statuses[2], LS_CODE_MISSING, "abandoned by rank 1");
-        close_all(comms, ops, 3);
-    }
-    unplug_all(f, network);
+    unplug_all(f);
 }
 
 /* ---- Host calls ---------------------------------------------------------------------------- */
@@ -268,13 +219,13 @@ static void messages_take_the_links_time(void **state)
     fixture *f = *state;
     const ls_link link = {.latency_ns = 20000000, .bytes_per_s = 1e6}; /* a byte a microsecond */
     enum { BYTES = 10000, TAG = 1, MESSAGES = 3 };
-    ls_network *network = plug_all(f, &link);
+    plug_all(f, &link);
     ls_comm *comms[3];
     char out[BYTES] = "out", in[BYTES] = "";
     bool ready;
     int from;
     size_t bytes;
-    must(ls_comm_thread_open(f->device, 3, comms));
+    must(ls_comm_open(NULL, NULL, f->device, 3, comms));
     const ls_comm_backend *b = comms[0]->backend;
     uint64_t sent_ns = ls_clock_ns();
     for (int i = 0; i < MESSAGES; i++)
@@ -294,7 +245,7 @@ static void messages_take_the_links_time(void **state)
     must(b->test_any(comms[1], TAG, &ready));
     assert_true(ready);
     close_all(comms, (ls_op_list[3]){{0}}, 3);
-    unplug_all(f, network);
+    unplug_all(f);
 }
 
 int main(void)
@@ -304,9 +255,8 @@ int main(void)
         cmocka_unit_test(links_change_no_bits),
         cmocka_unit_test(no_step_takes_less_than_its_closed_form),
         cmocka_unit_test(direct_is_not_for_links),
-        cmocka_unit_test(a_failed_rank_lets_all_go),
         cmocka_unit_test(messages_take_the_links_time),
     };
     alarm(LONGEST_S);
-    return cmocka_run_group_tests(tests, setup_devices, teardown_devices);
+    return cmocka_run_group_tests(tests, setup_devices, teardown);
 }

@@ -145,7 +145,7 @@ static void run_processes(fixture *f, int culprit, process *p)
 {
     pthread_t threads[RANKS];
     ls_comm *selves[RANKS];
-    must(ls_comm_thread_open(f->device, RANKS, selves));
+    must(ls_comm_open(NULL, NULL, f->device, RANKS, selves));
     for (int r = 0; r < RANKS; r++) {
         p[r] = (process){selves[r],    f->device[r], f->queue[r], random_floats("nccl", r, COUNT),
                          r == culprit, LS_OK};
@@ -181,11 +181,11 @@ static void one_that_cannot_stops_all(void **state)
     for (int culprit = 0; culprit < RANKS; culprit++) {
         process p[RANKS];
         char expected[64];
-        snprintf(expected, sizeof expected, "rank %d cannot use it", culprit);
+        snprintf(expected, sizeof expected, "rank %d failed in its part", culprit);
         run_processes(*state, culprit, p);
         for (int r = 0; r < RANKS; r++) {
             assert_true(ls_status_is_consequence(p[r].status) == (r != culprit));
-            refused(p[r].status, LS_CODE_MISSING, r == culprit ? "is not here" : expected);
+            must_refuse(p[r].status, LS_CODE_MISSING, r == culprit ? "is not here" : expected);
             free(p[r].data);
         }
     }
@@ -200,8 +200,8 @@ static void a_gpu_of_two_processes_is_refused(void **state)
         snprintf(f->device[r]->info.pci, sizeof f->device[r]->info.pci, "0000:%d7:00.0", r % 2);
     run_processes(f, -1, p);
     for (int r = 0; r < RANKS; r++) {
-        refused(p[r].status, LS_CODE_USAGE,
-                "is the GPU (PCI 0000:07:00.0) of both rank 0 and rank 2, and NCCL refuses");
+        must_refuse(p[r].status, LS_CODE_USAGE,
+                    "is the GPU (PCI 0000:07:00.0) of both rank 0 and rank 2, and NCCL refuses");
         free(p[r].data);
         *f->device[r]->info.pci = 0;
     }
@@ -214,16 +214,16 @@ static void lists_must_match(void **state)
     fixture *f = *state;
     group g;
     open_group(f, &g);
-    refused(ls_comm_put(g.comms, g.lists, RANKS - 1), LS_CODE_USAGE, "matching");
+    must_refuse(ls_comm_put(g.comms, g.lists, RANKS - 1), LS_CODE_USAGE, "matching");
     put_op(&g.ops[1], run_fill, NULL, NULL, 0);
-    refused(ls_comm_put(g.comms, g.lists, RANKS), LS_CODE_USAGE, "matching");
+    must_refuse(ls_comm_put(g.comms, g.lists, RANKS), LS_CODE_USAGE, "matching");
     const ls_allreduce *ring;
     must(ls_allreduce_find("ring", &ring));
-    refused(
+    must_refuse(
         ring->build(g.comms[0], &(ls_allreduce_args){.data = g.data[0], .count = COUNT}, &g.ops[0]),
         LS_CODE_USAGE, "library's all-reduce alone");
     must(ls_queue_put(f->queue[0], g.ops[0].items[0]));
-    refused(ls_queue_sync(f->queue[0]), LS_CODE_USAGE, "ls_comm_put");
+    must_refuse(ls_queue_sync(f->queue[0]), LS_CODE_USAGE, "ls_comm_put");
     close_group(&g);
 }
 
@@ -235,15 +235,9 @@ typedef struct gate_op {
 
 static ls_status run_gate(ls_op *op, ls_queue *queue)
 {
-    (void)queue;
     while (!atomic_load(&((gate_op *)op)->open))
         ls_clock_sleep(1000);
     return LS_OK;
-}
-
-static void keep(ls_op *op)
-{
-    (void)op;
 }
 
 /* An abort as NCCL's: the kernels end at once, the call comes back when no graph holds the
@@ -301,7 +295,7 @@ static void an_abort_that_waits_is_not_waited_for(void **state)
     const ls_comm_backend *b = g.comms[0]->backend;
     ls_status status = b->wait(g.comms[0], f->queue[0], f->queue[0], short_ns);
     assert_false(ls_status_is_final(status));
-    refused(status, LS_CODE_MISSING, "--timeout");
+    must_refuse(status, LS_CODE_MISSING, "--timeout");
     while (atomic_load(&emulated.aborted) < RANKS)
         ls_clock_sleep(1000);
     assert_int_equal(atomic_load(&aborts_over), 0);
@@ -317,7 +311,7 @@ static void a_queue_that_never_ends_is_lost(void **state)
     const ls_comm_backend *b = g.comms[0]->backend;
     ls_status status = b->wait(g.comms[0], f->queue[0], f->queue[0], short_ns);
     assert_true(ls_status_is_final(status));
-    refused(status, LS_CODE_MISSING, "--timeout");
+    must_refuse(status, LS_CODE_MISSING, "--timeout");
     close_stuck_group(f, &g);
 }
 
@@ -331,11 +325,11 @@ static void errors_and_silence_end_the_wait(void **state)
         atomic_store(&graphs_are_gone, true);
         atomic_store(&emulated.async_error, silent ? ncclInProgress : ncclRemoteError);
         const ls_comm_backend *b = g.comms[0]->backend;
-        refused(b->wait(g.comms[0], f->queue[0], f->queue[0], silent ? short_ns : long_ns),
-                LS_CODE_MISSING, silent ? "--timeout" : "remote process exited");
+        must_refuse(b->wait(g.comms[0], f->queue[0], f->queue[0], silent ? short_ns : long_ns),
+                    LS_CODE_MISSING, silent ? "--timeout" : "remote process exited");
         must(ls_queue_sync(f->queue[0]));
         must(b->wait(g.comms[1], f->queue[1], f->queue[1], long_ns)); /* said once */
-        refused(ls_comm_put(g.comms, g.lists, RANKS), LS_CODE_MISSING, "was given up");
+        must_refuse(ls_comm_put(g.comms, g.lists, RANKS), LS_CODE_MISSING, "was given up");
         close_stuck_group(f, &g);
         assert_int_equal(atomic_load(&emulated.aborted), RANKS);
     }
@@ -347,8 +341,8 @@ static void a_clique_that_cannot_be_opened_is_refused(void **state)
     ls_nccl nccl = {.call = nccl_emulated};
     ls_comm *comms[RANKS];
     atomic_store(&emulated.refuse_init, ncclInvalidUsage);
-    refused(ls_comm_nccl_open(&nccl, LS_OK, NULL, f->device, RANKS, comms), LS_CODE_MISSING,
-            "made up (the emulation says so)");
+    must_refuse(ls_comm_nccl_open(&nccl, LS_OK, NULL, f->device, RANKS, comms), LS_CODE_MISSING,
+                "made up (the emulation says so)");
     atomic_store(&emulated.refuse_init, ncclSuccess);
 }
 
@@ -362,7 +356,7 @@ static void an_opening_that_waits_is_left(void **state)
     atomic_store(&emulated.openings, 0);
     ls_status status = ls_comm_nccl_open(&nccl, LS_OK, NULL, f->device, RANKS, comms);
     assert_true(ls_status_is_final(status));
-    refused(status, LS_CODE_MISSING, "not done after 0.02 s; a rank is gone");
+    must_refuse(status, LS_CODE_MISSING, "not done after 0.02 s; a rank is gone");
     assert_int_equal(atomic_load(&emulated.openings), 0);
     atomic_store(&emulated.never_opens, false);
     while (!atomic_load(&emulated.openings))
@@ -375,11 +369,11 @@ static void devices_that_cannot_are_refused(void **state)
     const ls_device_name cpu = {.kind = LS_DEVICE_CPU, .logical = -1},
                          part = {.kind = LS_DEVICE_GPU, .logical = 0},
                          other = {.kind = LS_DEVICE_GPU, .logical = 1};
-    (void)state;
     must(ls_comm_backend_find("nccl", &nccl));
-    refused(nccl->check((ls_device_name[]){part, cpu}, 2), LS_CODE_MISSING, "between GPUs only");
-    refused(nccl->check((ls_device_name[]){part, other}, 2), LS_CODE_USAGE,
-            "gpu:0/1: is on the same GPU as gpu:0/0");
+    must_refuse(nccl->check((ls_device_name[]){part, cpu}, 2), LS_CODE_MISSING,
+                "between GPUs only");
+    must_refuse(nccl->check((ls_device_name[]){part, other}, 2), LS_CODE_USAGE,
+                "gpu:0/1: is on the same GPU as gpu:0/0");
 }
 
 /* The library itself, where it is installed: loaded, complete, of the headers' major version. */
@@ -387,7 +381,6 @@ static void the_library_has_all_functions(void **state)
 {
     ls_nccl nccl;
     int version = 0;
-    (void)state;
     ls_status status = ls_nccl_load(&nccl);
     if (status && strstr(ls_status_text(status), "cannot be loaded")) {
         print_message("skipped: %s\n", ls_status_text(status));
@@ -397,7 +390,7 @@ static void the_library_has_all_functions(void **state)
     must(status);
     assert_int_equal(nccl.call.ncclGetVersion(&version), ncclSuccess);
     print_message("NCCL %d\n", version);
-    refused(ls_nccl_check(&nccl, ncclInvalidArgument, "test"), LS_CODE_MISSING, "NCCL: test: ");
+    must_refuse(ls_nccl_check(&nccl, ncclInvalidArgument, "test"), LS_CODE_MISSING, "NCCL: test: ");
     ls_nccl_unload(&nccl);
 }
 
@@ -418,7 +411,7 @@ int main(void)
         cmocka_unit_test(devices_that_cannot_are_refused),
         cmocka_unit_test(the_library_has_all_functions),
     };
-    return cmocka_run_group_tests(tests, setup_devices, teardown_devices);
+    return cmocka_run_group_tests(tests, setup_devices, teardown);
 }
 #else
 int main(void)

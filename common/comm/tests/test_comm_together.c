@@ -51,12 +51,13 @@ static void lists_that_do_not_match_are_refused(void **state)
         open_group(f, &g);
         for (int r = 0; r < RANKS; r++) /* around LS_DIRECT_FEW, too */
             build(&g, r, names[i], i ? COUNT - (r == 2) : (size_t)LS_DIRECT_FEW + (r == 2));
-        refused(ls_comm_put(g.comms, g.lists, RANKS), LS_CODE_USAGE, "matching operations");
+        must_refuse(ls_comm_put(g.comms, g.lists, RANKS), LS_CODE_USAGE, "matching operations");
         close_group(f, &g);
         open_group(f, &g);
         for (int r = 0; r < RANKS - 1; r++) /* the last one brings nothing */
             build(&g, r, names[i], COUNT);
-        refused(ls_comm_put(g.comms, g.lists, RANKS), LS_CODE_USAGE, "waits for what no rank puts");
+        must_refuse(ls_comm_put(g.comms, g.lists, RANKS), LS_CODE_USAGE,
+                    "waits for what no rank puts");
         close_group(f, &g);
     }
 }
@@ -74,13 +75,13 @@ static void later_operations_are_refused(void **state)
         build(&g, r, "flat", 10);
     must(ls_comm_put(g.comms, g.lists, RANKS));
     must(ls_comm_put(g.comms, g.lists, RANKS)); /* the same ones do meet again */
-    refused(g.comms[0]->backend->exchange(g.comms[0], &more, &op), LS_CODE_USAGE, "more scratch");
+    must_refuse(ls_comm_exchange(g.comms[0], &more, &op), LS_CODE_USAGE, "more scratch");
     assert_int_equal(g.comms[0]->backend->memory(g.comms[0]), 10 * sizeof(float));
-    refused(ls_comm_put(g.comms, g.lists, RANKS - 1), LS_CODE_USAGE, "lists of 2 ranks");
+    must_refuse(ls_comm_put(g.comms, g.lists, RANKS - 1), LS_CODE_USAGE, "lists of 2 ranks");
     const ls_op_list swapped = {.items = (ls_op *[]){g.ops[1].items[1], g.ops[1].items[0]},
                                 .count = 2};
     g.lists[1].ops = &swapped;
-    refused(ls_comm_put(g.comms, g.lists, RANKS), LS_CODE_USAGE, "waits for what no rank puts");
+    must_refuse(ls_comm_put(g.comms, g.lists, RANKS), LS_CODE_USAGE, "waits for what no rank puts");
     close_group(f, &g);
 }
 
@@ -91,7 +92,7 @@ static void an_operation_alone_fails(void **state)
     open_group(f, &g);
     build(&g, 0, "ring", COUNT);
     must(ls_queue_put(f->queue[0], g.ops[0].items[0]));
-    refused(ls_queue_sync(f->queue[0]), LS_CODE_USAGE, "ls_comm_put");
+    must_refuse(ls_queue_sync(f->queue[0]), LS_CODE_USAGE, "ls_comm_put");
     close_group(f, &g);
 }
 
@@ -112,8 +113,8 @@ static void a_failure_reaches_every_rank(void **state)
         for (int r = 0; r < RANKS; r++) {
             ls_status status = ls_queue_sync(f->queue[r]);
             assert_true(ls_status_is_consequence(status) == (r != culprit));
-            refused(status, r == culprit ? LS_CODE_CHECK : LS_CODE_MISSING,
-                    r == culprit ? "planted" : "waits for a queue that failed");
+            must_refuse(status, r == culprit ? LS_CODE_CHECK : LS_CODE_MISSING,
+                        r == culprit ? "planted" : "waits for a queue that failed");
         }
         ls_program_close(program);
         close_group(f, &g);
@@ -164,7 +165,7 @@ static void memory_is_shared_on_one_gpu(void **state)
     ls_device gpu = {.info = {.name = part, .text = "gpu:0"}};
     ls_device *const mixed[] = {f->device[0], &gpu};
     ls_comm *comms[2];
-    refused(ls_comm_open(f->backend, NULL, mixed, 2, comms), LS_CODE_USAGE, "another kind");
+    must_refuse(ls_comm_open(f->backend, NULL, mixed, 2, comms), LS_CODE_USAGE, "another kind");
     assert_string_equal(ls_comm_backend_auto(NULL, LS_DEVICE_GPU)->name, "device");
     assert_string_equal(ls_comm_backend_auto(NULL, LS_DEVICE_CPU)->name, "thread");
 }
@@ -183,6 +184,6 @@ int main(void)
         cmocka_unit_test(later_operations_are_refused),
         cmocka_unit_test(steps_need_no_program),
     };
-    return cmocka_run_group_tests(tests, setup_together, teardown_devices) +
-           cmocka_run_group_tests_name("apart", apart, setup_apart, teardown_devices);
+    return cmocka_run_group_tests(tests, setup_together, teardown) +
+           cmocka_run_group_tests_name("apart", apart, setup_apart, teardown);
 }

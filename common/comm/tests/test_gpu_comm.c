@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-enum { PARTS = 4, SKIPPED = 77, TIMES = 3 };
+enum { PARTS = 4, TIMES = 3 };
 
 static const size_t counts[] = {1, 7, 8, 9, 1000, 100003};
 
@@ -26,28 +26,7 @@ typedef struct reduction {
 
 static int setup_parts(void **state)
 {
-    fixture *f = calloc(1, sizeof *f);
-    const ls_memory_policy policy = {.kind = LS_MEMORY_GROWTH};
-    must(ls_machine_open(&(ls_machine_options){.logical_gpus = PARTS}, &f->machine));
-    for (int i = 0; i < PARTS; i++) {
-        const ls_device_name name = {.kind = LS_DEVICE_GPU, .index = 0, .logical = i};
-        must(ls_device_open(f->machine, &name, &policy, &f->device[i]));
-        must(ls_queue_open(f->device[i], "test", &f->queue[i]));
-    }
-    *state = f;
-    return 0;
-}
-
-static int close_parts(void **state)
-{
-    fixture *f = *state;
-    for (int i = 0; i < PARTS; i++) {
-        ls_queue_close(f->queue[i]);
-        ls_device_close(f->device[i]);
-    }
-    ls_machine_close(f->machine);
-    free(f);
-    return 0;
+    return open_gpu_parts(state, PARTS);
 }
 
 static float *take(ls_device *device, size_t count)
@@ -151,14 +130,8 @@ static void logical_gpus_have_the_oracles_bits(void **state)
 
 int main(void)
 {
-    ls_machine *machine;
-    must(ls_machine_open(&(ls_machine_options){0}, &machine));
-    const bool here = ls_machine_count(machine, LS_DEVICE_GPU) > 0;
-    if (!here)
-        printf("skipped: no GPU here: %s\n", ls_machine_describe(machine)->gpu);
-    ls_machine_close(machine);
-    if (!here)
+    if (no_gpu_here())
         return SKIPPED;
     const struct CMUnitTest tests[] = {cmocka_unit_test(logical_gpus_have_the_oracles_bits)};
-    return cmocka_run_group_tests(tests, setup_parts, close_parts);
+    return cmocka_run_group_tests(tests, setup_parts, teardown);
 }

@@ -28,28 +28,7 @@ static const ls_comm_backend *nccl;
 /* gpu:0 as two logical devices, of which the second is there to be refused. */
 static int setup_gpu(void **state)
 {
-    fixture *f = calloc(1, sizeof *f);
-    const ls_memory_policy policy = {.kind = LS_MEMORY_GROWTH};
-    must(ls_machine_open(&(ls_machine_options){.logical_gpus = PARTS}, &f->machine));
-    for (int i = 0; i < PARTS; i++) {
-        const ls_device_name name = {.kind = LS_DEVICE_GPU, .index = 0, .logical = i};
-        must(ls_device_open(f->machine, &name, &policy, &f->device[i]));
-        must(ls_queue_open(f->device[i], "test", &f->queue[i]));
-    }
-    *state = f;
-    return 0;
-}
-
-static int close_gpu(void **state)
-{
-    fixture *f = *state;
-    for (int i = 0; i < PARTS; i++) {
-        ls_queue_close(f->queue[i]);
-        ls_device_close(f->device[i]);
-    }
-    ls_machine_close(f->machine);
-    free(f);
-    return 0;
+    return open_gpu_parts(state, PARTS);
 }
 
 /* A communicator of one rank, and an all-reduce that it is asked for all the same. */
@@ -127,7 +106,7 @@ static void what_is_given_up_ends(void **state)
     must(ls_comm_put(&a.comm, &list, 1));
     must(ls_program_end(f->queue[0], &program));
     nccl->abandon(a.comm);
-    refused(ls_comm_put(&a.comm, &list, 1), LS_CODE_MISSING, "was given up");
+    must_refuse(ls_comm_put(&a.comm, &list, 1), LS_CODE_MISSING, "was given up");
     must(nccl->wait(a.comm, f->queue[0], f->queue[0], long_ns));
     must(ls_queue_sync(f->queue[0]));
     ls_program_close(program);
@@ -140,8 +119,8 @@ static void two_ranks_on_one_gpu_are_refused(void **state)
     ls_comm *comms[PARTS];
     const ls_device_name names[] = {ls_device_describe(f->device[0])->name,
                                     ls_device_describe(f->device[1])->name};
-    refused(nccl->check(names, PARTS), LS_CODE_USAGE, "NCCL refuses two ranks on one");
-    refused(ls_comm_open(nccl, NULL, f->device, PARTS, comms), LS_CODE_MISSING, "NCCL: ");
+    must_refuse(nccl->check(names, PARTS), LS_CODE_USAGE, "NCCL refuses two ranks on one");
+    must_refuse(ls_comm_open(nccl, NULL, f->device, PARTS, comms), LS_CODE_MISSING, "NCCL: ");
 }
 
 /* Why NCCL cannot run here; NULL: it can. */
@@ -173,7 +152,7 @@ int main(void)
         cmocka_unit_test(what_is_given_up_ends),
         cmocka_unit_test(two_ranks_on_one_gpu_are_refused),
     };
-    const int failed = cmocka_run_group_tests(tests, setup_gpu, close_gpu);
+    const int failed = cmocka_run_group_tests(tests, setup_gpu, teardown);
     puts(not_shown);
     return failed;
 }

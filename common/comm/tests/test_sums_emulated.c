@@ -60,5 +60,5 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kernel_has_the_loops_bits),
     };
-    return cmocka_run_group_tests(tests, setup_devices, teardown_devices);
+    return cmocka_run_group_tests(tests, setup_devices, teardown);
 }

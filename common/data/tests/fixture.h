@@ -8,18 +8,14 @@
 #define LS_COMMON_DATA_TESTS_FIXTURE_H
 
 #include "common/base/status.h"
+#include "common/base/tests/must.h"
+#include "common/data/tests/memory_file.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <zlib.h>
-
-#include <cmocka.h>
 
 typedef struct bytes {
     uint8_t data[8192];
@@ -115,12 +111,6 @@ static inline void expect_refusal(ls_status status, ls_code code, const char *fi
         fail_msg("'%s' (code %d) is not a refusal of code %d with '%s' and '%s'", text,
                  (int)ls_status_code(status), (int)code, first, second);
     ls_status_free(status);
-}
-
-static inline void expect_ok(ls_status status)
-{
-    if (status)
-        fail_msg("%s", ls_status_text(status));
 }
 
 #endif

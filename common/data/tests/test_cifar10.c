@@ -53,11 +53,10 @@ static void test_files(void **state)
 {
     char directory[128], spec[200];
     ls_data *data;
-    (void)state;
     make_directory(directory);
     write_all(directory);
     snprintf(spec, sizeof spec, "cifar10:%s", directory);
-    expect_ok(ls_data_open(spec, &need, &data));
+    must(ls_data_open(spec, &need, &data));
     assert_int_equal(data->train.samples, 1 + 2 + 3 + 4 + 5);
     assert_int_equal(data->test.samples, 6);
     assert_int_equal(data->train.input[0].type, LS_ARRAY_IMAGE);
@@ -77,7 +76,6 @@ static void test_refusals(void **state)
     static uint8_t bytes_of[2 * RECORD + 2];
     ls_data *data;
     const ls_data_need mlp = {.inputs = 1, .rank = {1}, .shape = {{3072}}, .classes = 10};
-    (void)state;
     make_directory(directory);
     snprintf(spec, sizeof spec, "cifar10:%s", directory);
     expect_refusal(ls_data_open(spec, &mlp, &data), LS_CODE_USAGE, "32x32", "models cifar10");

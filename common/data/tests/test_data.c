@@ -23,7 +23,6 @@ static void expect_spec(const char *spec, const ls_data_need *need, ls_code code
 
 static void test_names(void **state)
 {
-    (void)state;
     expect_spec("", &mlp, LS_CODE_USAGE, "fashion-mnist, mnist, synthetic, file");
     expect_spec("nothing", &mlp, LS_CODE_USAGE, "fashion-mnist, mnist, synthetic, file");
     expect_spec("fashion", &mlp, LS_CODE_USAGE,
@@ -67,7 +66,6 @@ static void remove_split(const char *directory, const char *prefix)
 
 static void test_mnist(void **state)
 {
-    (void)state;
     char directory[128], spec[300], path[256];
     make_directory(directory);
     snprintf(spec, sizeof spec, "mnist:%s", directory);
@@ -76,7 +74,7 @@ static void test_mnist(void **state)
     expect_refusal(ls_data_open(spec, &mlp, &data), LS_CODE_MISSING,
                    "t10k-images-idx3-ubyte.gz: there is no such file", "mnist:DIR");
     write_split(directory, "t10k", 2, 2);
-    expect_ok(ls_data_open(spec, &mlp, &data));
+    must(ls_data_open(spec, &mlp, &data));
     assert_string_equal(data->name, "mnist");
     assert_string_equal(data->path, directory);
     assert_int_equal(data->train.samples, 5);
@@ -95,7 +93,7 @@ static void test_mnist(void **state)
     ls_data_close(data);
 
     const ls_data_need image = {.inputs = 1, .rank = {3}, .shape = {{1, 28, 28}}, .classes = 10};
-    expect_ok(ls_data_open(spec, &image, &data));
+    must(ls_data_open(spec, &image, &data));
     assert_true(data->digest == digest);
     ls_data_close(data);
     expect_refusal(ls_data_open(spec, &small, &data), LS_CODE_USAGE, "mnist", "784 inputs");
@@ -135,13 +133,12 @@ static void test_mnist(void **state)
 /* The real thing, where it is installed: counts, and the sum of each class. */
 static void test_fashion_mnist(void **state)
 {
-    (void)state;
     if (access("/usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz", R_OK) != 0) {
         print_message("skipped: the Debian package dataset-fashion-mnist is not installed\n");
         skip();
     }
     ls_data *data;
-    expect_ok(ls_data_open("fashion-mnist", &mlp, &data));
+    must(ls_data_open("fashion-mnist", &mlp, &data));
     assert_int_equal(data->train.samples, 60000);
     assert_int_equal(data->test.samples, 10000);
     int train[10] = {0}, test[10] = {0};
@@ -159,9 +156,8 @@ static void test_fashion_mnist(void **state)
 
 static void test_polynomial(void **state)
 {
-    (void)state;
     ls_data *data;
-    expect_ok(ls_data_open("synthetic", &poly, &data));
+    must(ls_data_open("synthetic", &poly, &data));
     assert_int_equal(data->train.samples, 60000);
     assert_int_equal(data->test.samples, 10000);
     assert_string_equal(data->path, "");
@@ -174,7 +170,7 @@ static void test_polynomial(void **state)
     }
     assert_true(fabs(sum / 60000) < 0.1); /* 4 sigma: 10 / sqrt(3) / sqrt(60000) * 4 = 0.094 */
     ls_data *fewer;
-    expect_ok(ls_data_open("synthetic:7", &poly, &fewer));
+    must(ls_data_open("synthetic:7", &poly, &fewer));
     assert_int_equal(fewer->train.samples, 7);
     assert_int_equal(fewer->test.samples, 2);
     assert_memory_equal(fewer->train.input[0].data, x, 7 * sizeof(float));
@@ -193,12 +189,11 @@ static void test_polynomial(void **state)
 /* A nearest-prototype rule, fitted on the training samples, must do well on the test samples. */
 static void test_classes(void **state)
 {
-    (void)state;
     enum { W = 64, C = 10, N = 3000 };
     const ls_data_need need = {
         .inputs = 2, .rank = {1, 2}, .shape = {{W}, {2, 3}}, .classes = C, .synthetic = "classes"};
     ls_data *data;
-    expect_ok(ls_data_open("synthetic:3000", &need, &data));
+    must(ls_data_open("synthetic:3000", &need, &data));
     assert_int_equal(data->test.samples, N / 6);
     assert_int_equal(data->train.input[1].width, 6);
     static double mean[C][W];
@@ -236,7 +231,6 @@ static void test_classes(void **state)
 
 static void test_synthetic_refusals(void **state)
 {
-    (void)state;
     static const char *const wrong[] = {"0",   "-1",        "x",   "1e3",
                                         "nan", "100000001", "12x", "99999999999999999999"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
@@ -283,7 +277,7 @@ static ls_status open_user_file(user_file *file, const ls_data_need *need, ls_da
     const float *const values[] = {file->y, file->x0, file->x1, file->y};
     for (int i = 0; i < 4; i++)
         file->tensors[i].data = values[i];
-    expect_ok(ls_tensors_write(path, file->tensors, file->count));
+    must(ls_tensors_write(path, file->tensors, file->count));
     snprintf(spec, sizeof spec, "file:%s", path);
     ls_status status = ls_data_open(spec, need, out);
     unlink(path);
@@ -293,10 +287,9 @@ static ls_status open_user_file(user_file *file, const ls_data_need *need, ls_da
 
 static void test_file(void **state)
 {
-    (void)state;
     user_file file = make_user_file();
     ls_data *data;
-    expect_ok(open_user_file(&file, &small, &data));
+    must(open_user_file(&file, &small, &data));
     assert_int_equal(data->train.samples, 2);
     assert_int_equal(data->test.samples, 0);
     assert_null(data->test.input[0].data);
@@ -309,7 +302,7 @@ static void test_file(void **state)
 
     ls_data_need two = {.inputs = 2, .rank = {1, 1}, .shape = {{3}, {2}}};
     file.count = 3;
-    expect_ok(open_user_file(&file, &two, &data));
+    must(open_user_file(&file, &two, &data));
     assert_memory_equal(data->train.input[1].data, file.x1, sizeof file.x1);
     assert_int_equal(data->train.target.type, LS_ARRAY_FLOAT32);
     assert_memory_equal(data->train.target.data, file.y, sizeof file.y);
@@ -325,7 +318,6 @@ static void expect_user_file(user_file file, const ls_data_need *need, const cha
 
 static void test_file_refusals(void **state)
 {
-    (void)state;
     const user_file good = make_user_file();
     user_file file = good;
     file.count = 1;

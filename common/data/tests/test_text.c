@@ -65,7 +65,6 @@ static void check_split(const ls_split *split, const ls_data_need *need, char fi
 static void test_windows_of_files(void **state)
 {
     char directory[128], path[256], target[256], spec[200];
-    (void)state;
     make_directory(directory);
     write_letter(directory, "one", 'a');
     write_letter(directory, "two", 'b');
@@ -75,13 +74,13 @@ static void test_windows_of_files(void **state)
     for (int inputs = 1; inputs <= 2; inputs++) {
         const ls_data_need *need = inputs == 1 ? &one : &twins;
         ls_data *data, *again;
-        expect_ok(ls_data_open(spec, need, &data));
+        must(ls_data_open(spec, need, &data));
         assert_int_equal(data->train.samples, 12000);
         assert_int_equal(data->test.samples, 2000);
         assert_int_equal(data->train.input[0].type, LS_ARRAY_ONE_HOT);
         check_split(&data->train, need, 'a'); /* the link is one of the three: counted once */
         check_split(&data->test, need, 'A');
-        expect_ok(ls_data_open(spec, need, &again));
+        must(ls_data_open(spec, need, &again));
         assert_true(data->digest == again->digest);
         ls_data_close(again);
         ls_data_close(data);
@@ -95,14 +94,13 @@ static void test_long_files(void **state)
 {
     char directory[128], path[256], spec[200], text[2 * LONG];
     ls_data *data;
-    (void)state;
     make_directory(directory);
     write_letter(directory, "one", 'a');
     write_letter(directory, "two", 'b');
     memset(text, 'c', sizeof text);
     write_file(join(path, directory, "three"), text, sizeof text);
     snprintf(spec, sizeof spec, "text:%s", directory);
-    expect_ok(ls_data_open(spec, &twins, &data));
+    must(ls_data_open(spec, &twins, &data));
     const int32_t *labels = data->train.target.data;
     double pairs = 0, others = 0, in_pairs = 0, in_others = 0;
     for (size_t i = 0; i < data->train.samples; i++) {
@@ -121,7 +119,6 @@ static void test_refusals(void **state)
     char directory[128], path[256], spec[200];
     ls_data *data;
     const ls_data_need mlp = {.inputs = 1, .rank = {1}, .shape = {{784}}, .classes = 10};
-    (void)state;
     make_directory(directory);
     snprintf(spec, sizeof spec, "text:%s", directory);
     expect_refusal(ls_data_open(spec, &twins, &data), LS_CODE_MISSING, directory, "0 files");
@@ -150,10 +147,9 @@ static int source_of(const uint8_t *window, size_t count)
 
 static void test_synthetic_windows(void **state)
 {
-    (void)state;
     for (int inputs = 1; inputs <= 2; inputs++) {
         ls_data *data;
-        expect_ok(ls_data_open("synthetic:3000", inputs == 1 ? &one : &twins, &data));
+        must(ls_data_open("synthetic:3000", inputs == 1 ? &one : &twins, &data));
         const int32_t *labels = data->train.target.data;
         const size_t window = inputs == 1 ? STEPS / 2 : STEPS;
         double alike = 0;

@@ -121,20 +121,6 @@ static ls_status cpu_call(ls_device *base, ls_status (*call)(void *context), voi
                         &(cpu_command){.kind = CPU_CALL, .call = call, .context = context});
 }
 
-static ls_status cpu_share(ls_device *base, const void *host, size_t bytes, const void **out)
-{
-    (void)base;
-    (void)bytes;
-    *out = host;
-    return LS_OK;
-}
-
-static void cpu_unshare(ls_device *base, const void *shared)
-{
-    (void)base;
-    (void)shared;
-}
-
 static ls_status cpu_queue_open(ls_device *device, const char *name, ls_queue **out)
 {
     cpu_queue *queue;
@@ -150,12 +136,6 @@ static ls_status cpu_queue_open(ls_device *device, const char *name, ls_queue **
 static void cpu_queue_close(ls_queue *queue)
 {
     ls_cpu_queue_close((cpu_queue *)queue);
-}
-
-static void *cpu_queue_native(const ls_queue *queue)
-{
-    (void)queue;
-    return NULL;
 }
 
 static bool cpu_queue_captured(const ls_queue *queue)
@@ -213,13 +193,10 @@ const ls_device_backend ls_cpu_backend = {
     .open = cpu_open,
     .close = cpu_close,
     .zero = cpu_zero,
-    .share = cpu_share,
-    .unshare = cpu_unshare,
     .register_memory = ls_cpu_register,
     .call = cpu_call,
     .queue_open = cpu_queue_open,
     .queue_close = cpu_queue_close,
-    .queue_native = cpu_queue_native,
     .queue_put = cpu_queue_put,
     .queue_copy = cpu_queue_copy,
     .queue_read = cpu_queue_read,

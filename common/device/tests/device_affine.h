@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* An operation whose order shows, and refusals, for tests. As device_fixture.h, which it brings. */
+/* An operation whose order shows, for tests. */
 #ifndef LS_COMMON_DEVICE_TESTS_DEVICE_AFFINE_H
 #define LS_COMMON_DEVICE_TESTS_DEVICE_AFFINE_H
 
@@ -15,7 +15,6 @@ typedef struct affine {
 static ls_status run_affine(ls_op *op, ls_queue *queue)
 {
     affine *a = (affine *)op;
-    (void)queue;
     *a->value = *a->value * a->factor + a->addend + (a->also ? *a->also : 0);
     return LS_OK;
 }
@@ -26,13 +25,6 @@ static affine make_affine(uint64_t *value, uint64_t factor, uint64_t addend)
                     .value = value,
                     .factor = factor,
                     .addend = addend};
-}
-
-static void refused(ls_status status, ls_code code)
-{
-    assert_non_null(status);
-    assert_int_equal(ls_status_code(status), code);
-    ls_status_free(status);
 }
 
 #endif

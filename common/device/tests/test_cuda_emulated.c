@@ -7,14 +7,8 @@
 #include "common/base/tests/must.h"
 #include "common/device/machine_private.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 #if LS_HAS_CUDA
 #include "common/device/cuda/cuda.h"
@@ -83,7 +77,6 @@ static int teardown(void **state)
 
 static void failures_say_what_they_mean(void **state)
 {
-    (void)state;
     assert_null(ls_cuda_check("gpu:0", "x", cudaSuccess));
     ls_status status = ls_cuda_check("gpu:0", "multiply", cudaErrorIllegalAddress);
     assert_true(ls_status_is_final(status));
@@ -105,7 +98,6 @@ static void failures_say_what_they_mean(void **state)
 /* A library says only that it failed; the device knows why. */
 static void libraries_failures_are_blamed(void **state)
 {
-    (void)state;
     assert_null(ls_cuda_blame(LS_OK));
     ls_status status = ls_cuda_blame(ls_fail(LS_CODE_MISSING, "cuBLASLt", NULL, "it failed"));
     assert_false(ls_status_is_final(status));
@@ -118,13 +110,11 @@ static void libraries_failures_are_blamed(void **state)
 
 static ls_status fail_op(ls_op *op, ls_queue *queue)
 {
-    (void)op, (void)queue;
     return ls_fail(LS_CODE_MISSING, "cuBLASLt", "multiply", "it failed");
 }
 
 static void keep(ls_op *op)
 {
-    (void)op;
 }
 
 static void a_captured_failure_names_the_option(void **state)

@@ -1,20 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* Devices on CPUs: queues, events, memory, copies, threads. No tolerance: all is exact. */
-#include "common/device/device.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "common/device/tests/device_affine.h"
 
 #include <sched.h>
 #include <string.h>
 
 enum { DEVICES = 3, REPLAYS = 1000 };
 
-#include "common/device/tests/device_affine.h"
+static int setup(void **state)
+{
+    return open_cpus(state, DEVICES);
+}
 
 static void operations_run_in_order(void **state)
 {
@@ -63,7 +59,6 @@ typedef struct choice {
 static ls_status run_choice(ls_op *op, ls_queue *queue)
 {
     choice *c = (choice *)op;
-    (void)queue;
     c->pass = c->runs++ % 2 == 1;
     return LS_OK;
 }
@@ -142,8 +137,8 @@ static void memory_that_does_not_fit_is_refused(void **state)
     void *memory;
     must(ls_device_open(f->machine, &name, &policy, &small));
     size_t capacity = ls_device_describe(small)->capacity;
-    refused(ls_device_allocate(small, LS_MEMORY_PARAMETERS, capacity / 500, &memory),
-            LS_CODE_MISSING);
+    must_refuse(ls_device_allocate(small, LS_MEMORY_PARAMETERS, capacity / 500, &memory),
+                LS_CODE_MISSING, "");
     assert_true(ls_device_ledger(small).reserved <= capacity / 1000 + 1);
     ls_device_close(small);
 }
@@ -173,7 +168,6 @@ typedef struct probe {
 static ls_status run_probe(ls_op *op, ls_queue *queue)
 {
     probe *p = (probe *)op;
-    (void)queue;
     volatile float small = 1e-39f; /* a denormal */
     p->core = sched_getcpu();
     p->flushed = small * 1.0f == 0.0f;

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Device names: the forms of TensorFlow and the short ones, and what is none of them. Exact. */
+#include "common/base/tests/must.h"
 #include "common/device/device_name.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 typedef struct example {
     const char *text;
@@ -85,7 +80,6 @@ static const char *const bad[] = {
 
 static void forms_parse(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         ls_device_name name;
         ls_status status = ls_device_name_parse(good[i].text, &name);
@@ -103,7 +97,6 @@ static void forms_parse(void **state)
 
 static void garbage_is_refused(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         ls_device_name name = {.index = 77};
         ls_status status = ls_device_name_parse(bad[i], &name);
@@ -118,7 +111,6 @@ static void garbage_is_refused(void **state)
 
 static void longest_job_name_fits(void **state)
 {
-    (void)state;
     ls_device_name name;
     assert_null(ls_device_name_parse("/job:abcdefghijklmnopqrstuvwxyz01234/cpu:0", &name));
     assert_int_equal(strlen(name.job), 31);
@@ -135,7 +127,6 @@ static bool overlap(const char *first, const char *second)
 
 static void whole_overlaps_its_parts(void **state)
 {
-    (void)state;
     assert_true(overlap("cpu:0", "/device:CPU:0"));
     assert_true(overlap("gpu:0", "gpu:0/1"));
     assert_true(overlap("gpu:0/1", "/gpu:0/1"));
@@ -147,7 +138,6 @@ static void whole_overlaps_its_parts(void **state)
 
 static void parts_are_counted_once(void **state)
 {
-    (void)state;
     const ls_device_name names[] = {
         PLAIN(LS_DEVICE_GPU, 0, 0), PLAIN(LS_DEVICE_GPU, 0, 1),  PLAIN(LS_DEVICE_GPU, 1, 1),
         PLAIN(LS_DEVICE_GPU, 0, 2), PLAIN(LS_DEVICE_CPU, 0, -1), PLAIN(LS_DEVICE_CPU, 1, -1),

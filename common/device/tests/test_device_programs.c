@@ -1,20 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* Devices on CPUs: programs, failures, devices of two kinds. No tolerance: all is exact. */
 #include "common/device/backend.h"
-#include "common/device/device.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "common/device/tests/device_affine.h"
 
 #include <string.h>
 
 enum { DEVICES = 3, REPLAYS = 1000 };
 
-#include "common/device/tests/device_affine.h"
+static int setup(void **state)
+{
+    return open_cpus(state, DEVICES);
+}
 
 static void program_replays(void **state)
 {
@@ -25,7 +21,7 @@ static void program_replays(void **state)
     must(ls_program_begin(f->queue[0]));
     must(ls_queue_put(f->queue[0], &three.op));
     must(ls_queue_put(f->queue[0], &plus.op));
-    refused(ls_queue_sync(f->queue[0]), LS_CODE_USAGE);
+    must_refuse(ls_queue_sync(f->queue[0]), LS_CODE_USAGE, "");
     must(ls_program_end(f->queue[0], &program));
     assert_true(value == 1); /* recorded, not run */
     assert_int_equal(ls_program_describe(program).nodes, 2);
@@ -93,7 +89,7 @@ static void capture_must_be_joined_back(void **state)
     must(ls_queue_record(f->queue[0], event));
     must(ls_queue_wait(f->queue[1], event));
     must(ls_queue_put(f->queue[1], &op.op));
-    refused(ls_program_end(f->queue[0], &program), LS_CODE_USAGE);
+    must_refuse(ls_program_end(f->queue[0], &program), LS_CODE_USAGE, "");
     must(ls_queue_put(f->queue[1], &op.op)); /* no longer captured */
     must(ls_queue_sync(f->queue[1]));
     assert_int_equal(value, 1);
@@ -124,8 +120,6 @@ static void ended_capture_captures_nobody(void **state)
 
 static ls_status run_failing(ls_op *op, ls_queue *queue)
 {
-    (void)op;
-    (void)queue;
     return ls_fail(LS_CODE_MISSING, "test", "op", "fails; nothing would work");
 }
 
@@ -148,7 +142,7 @@ static void failure_is_reported_and_hangs_nobody(void **state)
                                                "nothing would work");
     first = ls_status_first(second, first); /* the cause, whoever was asked first */
     assert_non_null(strstr(ls_status_text(first), "failing"));
-    refused(first, LS_CODE_MISSING);
+    must_refuse(first, LS_CODE_MISSING, "");
     assert_int_equal(value, 0);       /* skipped */
     assert_int_equal(other, 0);       /* by who waits, too */
     must(ls_queue_sync(f->queue[0])); /* reported once */
@@ -213,7 +207,7 @@ static void failure_travels_through_programs(void **state)
         status = ls_status_first(status, mine);
     }
     assert_non_null(strstr(ls_status_text(status), "cpu:1 failing"));
-    refused(status, LS_CODE_MISSING);
+    must_refuse(status, LS_CODE_MISSING, "");
     assert_int_equal(count[0], 700);
     assert_int_equal(count[1], 700);
     assert_int_equal(count[2], 701); /* it was at work when the other failed */
@@ -280,16 +274,16 @@ static void kinds_are_not_captured_together(void **state)
     must(ls_program_begin(f->queue[0]));
     ls_status status = ls_queue_wait(f->queue[0], event);
     assert_non_null(strstr(ls_status_text(status), "cannot be captured while it waits"));
-    refused(status, LS_CODE_USAGE);
+    must_refuse(status, LS_CODE_USAGE, "");
     must(ls_queue_record(f->queue[0], captured));
-    refused(ls_queue_wait(f->queue[1], captured), LS_CODE_USAGE);
+    must_refuse(ls_queue_wait(f->queue[1], captured), LS_CODE_USAGE, "");
     must(ls_program_end(f->queue[0], &program));
     ls_program_close(program);
     must(ls_queue_put(f->queue[1], &bad));
     must(ls_queue_record(f->queue[1], event));
     status = ls_queue_wait(f->queue[0], event);
     assert_true(ls_status_is_consequence(status));
-    refused(status, LS_CODE_MISSING);
+    must_refuse(status, LS_CODE_MISSING, "");
     ls_status_free(ls_queue_sync(f->queue[1]));
     must(ls_queue_sync(f->queue[0]));
     ls_event_close(event);

@@ -4,18 +4,11 @@
  * where there is no GPU; not yet run on one. Only copies are put, so that no kernel is needed: a
  * step here swaps two places, which shows how often it ran. No tolerance: all is exact.
  */
-#include "common/base/tests/must.h"
-#include "common/device/device.h"
+#include "common/device/tests/device_fixture.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <stdatomic.h>
 
@@ -25,54 +18,13 @@
 #include "common/device/watch.h"
 #endif
 
-enum { DEVICES = 2, SKIPPED = 77 };
+enum { DEVICES = 2 }; /* gpu:0/0 and gpu:0/1 */
 
 static const size_t mib = (size_t)1 << 20;
 
-typedef struct fixture {
-    ls_machine *machine;
-    ls_device *device[DEVICES]; /* gpu:0/0 and gpu:0/1 */
-    ls_queue *queue[DEVICES];
-} fixture;
-
-static void refused(ls_status status, ls_code code, const char *part)
-{
-    assert_int_equal(ls_status_code(status), code);
-    if (!strstr(ls_status_text(status), part))
-        fail_msg("%s", ls_status_text(status));
-    ls_status_free(status);
-}
-
-static ls_device_name part_of_gpu(int logical)
-{
-    return (ls_device_name){.kind = LS_DEVICE_GPU, .index = 0, .logical = logical};
-}
-
 static int setup(void **state)
 {
-    fixture *f = calloc(1, sizeof *f);
-    const ls_memory_policy policy = {.kind = LS_MEMORY_GROWTH};
-    assert_non_null(f);
-    must(ls_machine_open(&(ls_machine_options){.logical_gpus = DEVICES}, &f->machine));
-    for (int i = 0; i < DEVICES; i++) {
-        const ls_device_name name = part_of_gpu(i);
-        must(ls_device_open(f->machine, &name, &policy, &f->device[i]));
-        must(ls_queue_open(f->device[i], "test", &f->queue[i]));
-    }
-    *state = f;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    fixture *f = *state;
-    for (int i = 0; i < DEVICES; i++) {
-        ls_queue_close(f->queue[i]);
-        ls_device_close(f->device[i]);
-    }
-    ls_machine_close(f->machine);
-    free(f);
-    return 0;
+    return open_gpu_parts(state, DEVICES);
 }
 
 static void *take(ls_device *device, size_t bytes)
@@ -152,8 +104,8 @@ static void program_replays(void **state)
     const swap s = make_swap(f, 0, 7, 9);
     ls_program *program;
     must(ls_program_begin(f->queue[0]));
-    refused(ls_program_begin(f->queue[0]), LS_CODE_USAGE, "captured already");
-    refused(ls_queue_sync(f->queue[0]), LS_CODE_USAGE, "cannot be waited for while captured");
+    must_refuse(ls_program_begin(f->queue[0]), LS_CODE_USAGE, "captured already");
+    must_refuse(ls_queue_sync(f->queue[0]), LS_CODE_USAGE, "cannot be waited for while captured");
     put_swap(f, 0, &s);
     must(ls_program_end(f->queue[0], &program));
     assert_int_equal(ls_program_describe(program).nodes, 3);
@@ -166,7 +118,7 @@ static void program_replays(void **state)
     assert_true(value_at(f->queue[0], s.a) == 9 && value_at(f->queue[0], s.b) == 7);
     ls_program_close(program);
     ls_program_close(NULL);
-    refused(ls_program_end(f->queue[0], &program), LS_CODE_USAGE, "no capture began");
+    must_refuse(ls_program_end(f->queue[0], &program), LS_CODE_USAGE, "no capture began");
 }
 
 /* One program over two devices: the second joins through an event and is joined back. */
@@ -207,7 +159,7 @@ static void unjoined_capture_is_refused(void **state)
     must(ls_queue_record(f->queue[0], begun));
     must(ls_queue_wait(f->queue[1], begun));
     put_swap(f, 1, &other);
-    refused(ls_program_end(f->queue[0], &program), LS_CODE_USAGE, "was not joined back");
+    must_refuse(ls_program_end(f->queue[0], &program), LS_CODE_USAGE, "was not joined back");
     assert_null(program);
     ls_event_close(begun);
     put_swap(f, 0, &s); /* the queue works on */
@@ -256,8 +208,8 @@ static void parts_have_a_share_each(void **state)
     assert_in_range(ls_device_describe(whole)->capacity, 2 * share, 2 * share + 1);
     assert_in_range(ls_device_ledger(whole).limit, share, share + 1);
     assert_int_equal(ls_device_describe(whole)->core_count, 0);
-    refused(ls_device_allocate(f->device[0], LS_MEMORY_PARAMETERS, share + 1, &memory),
-            LS_CODE_MISSING, "memory: gpu:0/0: ");
+    must_refuse(ls_device_allocate(f->device[0], LS_MEMORY_PARAMETERS, share + 1, &memory),
+                LS_CODE_MISSING, "memory: gpu:0/0: ");
     ls_device_release(f->device[0], take(f->device[0], mib)); /* and it works on */
     ls_device_close(whole);
 }
@@ -286,20 +238,12 @@ static ls_status note(void *context)
 
 static ls_status give_up(void *context)
 {
-    (void)context;
     return ls_fail(LS_CODE_CHECK, "test", NULL, "on purpose");
 }
 
 static ls_status fail_op(ls_op *op, ls_queue *queue)
 {
-    (void)op;
-    (void)queue;
     return ls_fail(LS_CODE_CHECK, "test", NULL, "on purpose");
-}
-
-static void keep(ls_op *op)
-{
-    (void)op;
 }
 
 static void failures_come_back(void **state)
@@ -309,8 +253,8 @@ static void failures_come_back(void **state)
     ls_op op = {.name = "broken", .run = fail_op, .destroy = keep};
     must(ls_device_call(f->device[0], note, &called));
     assert_true(called);
-    refused(ls_device_call(f->device[0], give_up, NULL), LS_CODE_CHECK, "on purpose");
-    refused(ls_queue_put(f->queue[0], &op), LS_CODE_CHECK, "on purpose");
+    must_refuse(ls_device_call(f->device[0], give_up, NULL), LS_CODE_CHECK, "on purpose");
+    must_refuse(ls_queue_put(f->queue[0], &op), LS_CODE_CHECK, "on purpose");
     must(ls_queue_sync(f->queue[0]));
 }
 
@@ -321,7 +265,6 @@ static atomic_bool let_go;
 
 static void hold(void *context)
 {
-    (void)context;
     while (!atomic_load(&let_go))
         ls_clock_sleep(1000000);
 }
@@ -344,8 +287,8 @@ static void a_queue_that_hangs_is_lost(void **state)
     must(ls_queue_open(f->device[0], "stuck", &queue));
     must(ls_queue_sync(queue));
     must(ls_queue_put(queue, &op));
-    refused(ls_queue_sync(queue), LS_CODE_MISSING, "gpu:0/0: no progress in queue stuck for ");
-    refused(ls_queue_sync(f->queue[1]), LS_CODE_MISSING, "answers no more"); /* it is one GPU */
+    must_refuse(ls_queue_sync(queue), LS_CODE_MISSING, "gpu:0/0: no progress in queue stuck for ");
+    must_refuse(ls_queue_sync(f->queue[1]), LS_CODE_MISSING, "answers no more"); /* it is one GPU */
     atomic_store(&let_go, true);
     ls_queue_close(queue);
     ls_queue_close(f->queue[0]);
@@ -354,19 +297,12 @@ static void a_queue_that_hangs_is_lost(void **state)
     f->queue[0] = NULL;
     f->device[0] = NULL;
 #else
-    (void)state;
 #endif
 }
 
 int main(void)
 {
-    ls_machine *machine;
-    must(ls_machine_open(&(ls_machine_options){0}, &machine));
-    const bool here = ls_machine_count(machine, LS_DEVICE_GPU) > 0;
-    if (!here)
-        printf("skipped: no GPU here: %s\n", ls_machine_describe(machine)->gpu);
-    ls_machine_close(machine);
-    if (!here)
+    if (no_gpu_here())
         return SKIPPED;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(memory_is_cleared_and_keeps_its_bytes, setup, teardown),

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* What is said where there is no GPU, from answers of a driver that are made up. No tolerance. */
+#include "common/base/tests/must.h"
 #include "common/device/gpus.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static void check_answer(ls_gpu_answer answer, const char *driver, const char *reason)
 {
@@ -22,7 +17,6 @@ static void check_answer(ls_gpu_answer answer, const char *driver, const char *r
 
 static void missing_gpus_are_explained(void **state)
 {
-    (void)state;
     const char *none = "no CUDA-capable device is detected";
     check_answer((ls_gpu_answer){.error = "driver version is insufficient", .too_old = true}, "",
                  "no driver");

@@ -5,15 +5,7 @@
  * take less than its formula.
  */
 #include "common/base/clock.h"
-#include "common/base/tests/must.h"
-#include "common/device/link.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "common/device/tests/device_fixture.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,64 +18,15 @@ static const ls_link quick = {.latency_ns = 100, .bytes_per_s = 1e9};
 static const ls_link slow = {.latency_ns = 2000000, .bytes_per_s = 1e8};
 static const uint64_t slow_occupied_ns = COPY_BYTES * 10;
 
-typedef struct fixture {
-    ls_machine *machine;
-    ls_device *device[DEVICES];
-    ls_queue *queue[DEVICES];
-    void *memory[DEVICES]; /* [COPY_BYTES] */
-} fixture;
-
-static void refused(ls_status status, const char *word)
-{
-    assert_non_null(status);
-    assert_int_equal(ls_status_code(status), LS_CODE_USAGE);
-    if (!strstr(ls_status_text(status), word))
-        fail_msg("'%s' does not say '%s'", ls_status_text(status), word);
-    ls_status_free(status);
-}
+static void *memory[DEVICES]; /* [COPY_BYTES] */
 
 static int setup(void **state)
 {
-    fixture *f = calloc(1, sizeof *f);
-    const ls_memory_policy policy = {.kind = LS_MEMORY_GROWTH};
-    must(ls_machine_open(&(ls_machine_options){.cpu_devices = DEVICES}, &f->machine));
-    for (int i = 0; i < DEVICES; i++) {
-        const ls_device_name name = {.kind = LS_DEVICE_CPU, .index = i, .logical = -1};
-        must(ls_device_open(f->machine, &name, &policy, &f->device[i]));
-        must(ls_queue_open(f->device[i], "test", &f->queue[i]));
-        must(ls_device_allocate(f->device[i], LS_MEMORY_WORKSPACE, COPY_BYTES, &f->memory[i]));
-    }
-    *state = f;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    fixture *f = *state;
-    for (int i = 0; i < DEVICES; i++) {
-        ls_queue_close(f->queue[i]);
-        ls_device_release(f->device[i], f->memory[i]);
-        ls_device_close(f->device[i]);
-    }
-    ls_machine_close(f->machine);
-    free(f);
-    return 0;
-}
-
-static ls_network *plug_all(fixture *f, const ls_link *link)
-{
-    ls_network *network;
-    must(ls_network_open(link, DEVICES, &network));
+    open_cpus(state, DEVICES);
     for (int i = 0; i < DEVICES; i++)
-        ls_device_link(f->device[i], network, i);
-    return network;
-}
-
-static void unplug_all(fixture *f, ls_network *network)
-{
-    for (int i = 0; i < DEVICES; i++)
-        ls_device_link(f->device[i], NULL, 0);
-    ls_network_close(network);
+        must(ls_device_allocate(((fixture *)*state)->device[i], LS_MEMORY_WORKSPACE, COPY_BYTES,
+                                &memory[i]));
+    return 0;
 }
 
 /* ---- The value ----------------------------------------------------------------------------- */
@@ -91,7 +34,6 @@ static void unplug_all(fixture *f, ls_network *network)
 static void values_are_read(void **state)
 {
     ls_link link;
-    (void)state;
     must(ls_link_parse("latency=50us,bandwidth=1GB/s", &link));
     assert_true(link.latency_ns == 50000 && link.bytes_per_s == 1e9);
     must(ls_link_parse("bandwidth=2MiB/s,latency=1ms", &link));
@@ -126,16 +68,15 @@ static void wrong_values_are_refused(void **state)
     };
     ls_link link = {.latency_ns = 7};
     char long_text[200];
-    (void)state;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        refused(ls_link_parse(wrong[i][0], &link), wrong[i][1]);
+        must_refuse(ls_link_parse(wrong[i][0], &link), LS_CODE_USAGE, wrong[i][1]);
     memset(long_text, 'x', sizeof long_text - 1);
     long_text[sizeof long_text - 1] = 0;
-    refused(ls_link_parse(long_text, &link), "too long");
+    must_refuse(ls_link_parse(long_text, &link), LS_CODE_USAGE, "too long");
     assert_true(link.latency_ns == 7); /* set only on success */
     ls_network *network;
-    refused(ls_network_open(&quick, 0, &network), "from 1");
-    refused(ls_network_open(&quick, 65537, &network), "65537");
+    must_refuse(ls_network_open(&quick, 0, &network), LS_CODE_USAGE, "from 1");
+    must_refuse(ls_network_open(&quick, 65537, &network), LS_CODE_USAGE, "65537");
 }
 
 /* ---- Bookings ------------------------------------------------------------------------------ */
@@ -143,7 +84,6 @@ static void wrong_values_are_refused(void **state)
 static void ports_take_turns(void **state)
 {
     ls_network *n;
-    (void)state;
     must(ls_network_open(&quick, 4, &n));
     assert_true(ls_network_reserve(n, 0, 1, 1000, 5000) == 6100); /* both ports until 6000 */
     assert_true(ls_network_reserve(n, 0, 2, 1000, 5000) == 7100); /* port out of 0 was busy */
@@ -159,7 +99,6 @@ static void ports_take_turns(void **state)
 static void other_ports_overlap(void **state)
 {
     ls_network *n;
-    (void)state;
     must(ls_network_open(&quick, 4, &n));
     assert_true(ls_network_reserve(n, 0, 1, 1000, 0) == 1100);
     assert_true(ls_network_reserve(n, 1, 0, 1000, 0) == 1100); /* full duplex */
@@ -172,7 +111,6 @@ static void either_part_may_be_left_out(void **state)
 {
     const ls_link late = {.latency_ns = 100}, thin = {.bytes_per_s = 3e9};
     ls_network *n;
-    (void)state;
     must(ls_network_open(&late, 2, &n));
     for (int i = 0; i < 3; i++) /* occupies nothing */
         assert_true(ls_network_reserve(n, 0, 1, (size_t)1 << 40, 50) == 150);
@@ -187,7 +125,6 @@ static void either_part_may_be_left_out(void **state)
 static void a_star_is_bound_by_its_middle(void **state)
 {
     static const int counts[] = {2, 3, 4, 8};
-    (void)state;
     for (size_t k = 0; k < sizeof counts / sizeof *counts; k++) {
         ls_network *network;
         const uint64_t b = 4096, others = (uint64_t)counts[k] - 1;
@@ -216,8 +153,8 @@ static uint64_t booked(ls_network *network, int from, int to, const ls_link *lin
 
 static ls_status put_copy(fixture *f, int queue, int to, int from)
 {
-    return ls_queue_copy(f->queue[queue], f->memory[to], f->device[to], f->memory[from],
-                         f->device[from], COPY_BYTES);
+    return ls_queue_copy(f->queue[queue], memory[to], f->device[to], memory[from], f->device[from],
+                         COPY_BYTES);
 }
 
 /* The second copy starts when the first has arrived: it is the next of its queue. */
@@ -229,7 +166,7 @@ static void copies_take_the_links_time(void **state)
     char *bytes = malloc(COPY_BYTES), *back = malloc(COPY_BYTES);
     for (int i = 0; i < COPY_BYTES; i++)
         bytes[i] = (char)(i * 7);
-    must(ls_queue_write(f->queue[0], f->memory[0], bytes, COPY_BYTES));
+    must(ls_queue_write(f->queue[0], memory[0], bytes, COPY_BYTES));
     must(ls_program_begin(f->queue[1]));
     must(put_copy(f, 1, 1, 0));
     must(put_copy(f, 1, 2, 1));
@@ -239,13 +176,13 @@ static void copies_take_the_links_time(void **state)
     must(ls_queue_sync(f->queue[1]));
     uint64_t took_ns = ls_clock_ns() - begin_ns;
     assert_true(took_ns >= REPLAYS * 2 * (slow.latency_ns + slow_occupied_ns));
-    must(ls_queue_read(f->queue[2], back, f->memory[2], COPY_BYTES));
+    must(ls_queue_read(f->queue[2], back, memory[2], COPY_BYTES));
     assert_memory_equal(back, bytes, COPY_BYTES);
     /* The last booking of device 2's port in ends a latency before the copy did. */
     uint64_t end_ns = booked(network, 0, 2, &slow);
     assert_true(end_ns > begin_ns && end_ns + slow.latency_ns <= begin_ns + took_ns);
     ls_program_close(program);
-    unplug_all(f, network);
+    unplug_all(f);
     free(bytes);
     free(back);
 }
@@ -263,19 +200,12 @@ static void queues_share_a_port(void **state)
     must(ls_queue_sync(f->queue[1]));
     must(ls_queue_sync(f->queue[2]));
     assert_true(booked(network, 0, 1, &slow) >= begin_ns + 2 * REPLAYS * slow_occupied_ns);
-    unplug_all(f, network);
+    unplug_all(f);
 }
 
 static ls_status run_failing(ls_op *op, ls_queue *queue)
 {
-    (void)op;
-    (void)queue;
     return ls_fail(LS_CODE_USAGE, "test", "failing", "planted; none");
-}
-
-static void keep(ls_op *op)
-{
-    (void)op;
 }
 
 static void what_crosses_no_border_is_not_delayed(void **state)
@@ -285,26 +215,25 @@ static void what_crosses_no_border_is_not_delayed(void **state)
     ls_op failing = {.name = "failing", .run = run_failing, .destroy = keep};
     char *host = calloc(1, COPY_BYTES);
     must(put_copy(f, 0, 0, 0));
-    must(ls_queue_write(f->queue[0], f->memory[0], host, COPY_BYTES));
-    must(ls_queue_read(f->queue[0], host, f->memory[0], COPY_BYTES));
-    must(ls_queue_copy(f->queue[1], f->memory[1], f->device[1], f->memory[0], f->device[0], 0));
+    must(ls_queue_write(f->queue[0], memory[0], host, COPY_BYTES));
+    must(ls_queue_read(f->queue[0], host, memory[0], COPY_BYTES));
+    must(ls_queue_copy(f->queue[1], memory[1], f->device[1], memory[0], f->device[0], 0));
     must(ls_queue_put(f->queue[1], &failing)); /* a failed queue skips its copies */
     must(put_copy(f, 1, 1, 0));
-    refused(ls_queue_sync(f->queue[1]), "planted");
+    must_refuse(ls_queue_sync(f->queue[1]), LS_CODE_USAGE, "planted");
     assert_true(ls_device_transfer(f->device[0], f->device[0], COPY_BYTES, 1) == 0);
     assert_true(booked(network, 0, 1, &slow) == 0 && booked(network, 1, 0, &slow) == 0);
     ls_device_link(f->device[2], NULL, 0);
     must(put_copy(f, 2, 2, 0)); /* to a device that is not in the network */
     must(ls_queue_sync(f->queue[2]));
     assert_true(booked(network, 0, 2, &slow) == 0);
-    refused(put_copy(f, 2, 1, 0), "not in");
-    unplug_all(f, network);
+    must_refuse(put_copy(f, 2, 1, 0), LS_CODE_USAGE, "not in");
+    unplug_all(f);
     free(host);
 }
 
 static void sleeping_ends_in_time(void **state)
 {
-    (void)state;
     uint64_t until = ls_clock_ns() + 3000000;
     ls_clock_sleep_until(until);
     assert_true(ls_clock_ns() >= until);

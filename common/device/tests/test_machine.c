@@ -3,21 +3,16 @@
  * Machine: made-up topologies (hwloc's own HWLOC_SYNTHETIC), devices of machines with GPUs, and
  * this machine as it is. Everything is exact. Limits: test_machine_limits.c.
  */
+#include "common/base/tests/must.h"
 #include "common/device/machine_limits.h"
 #include "common/device/machine_private.h"
 
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 /* ---- This machine -------------------------------------------------------------------------- */
 
@@ -33,7 +28,6 @@ static ls_machine *open_machine(int cpu_devices, int cores_per_device)
 
 static void this_machine_is_described(void **state)
 {
-    (void)state;
     ls_machine *machine = open_machine(0, 0);
     const ls_machine_info *info = ls_machine_describe(machine);
     assert_true(info->cores_total >= 1);
@@ -55,7 +49,6 @@ static void this_machine_is_described(void **state)
 
 static void affinity_mask_is_respected(void **state)
 {
-    (void)state;
     cpu_set_t before, one;
     assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
     for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++) {
@@ -77,7 +70,6 @@ static void affinity_mask_is_respected(void **state)
 
 static void numbers_out_of_range_are_refused(void **state)
 {
-    (void)state;
     static const struct {
         ls_machine_options options;
         const char *option;
@@ -99,7 +91,6 @@ static void numbers_out_of_range_are_refused(void **state)
 
 static void more_cores_than_there_are_is_refused(void **state)
 {
-    (void)state;
     setenv("HWLOC_SYNTHETIC", "pack:1 core:2 pu:1", 1);
     ls_machine *machine = NULL;
     ls_status status = ls_machine_open(&(ls_machine_options){.cores_per_device = 3}, &machine);
@@ -113,7 +104,6 @@ static void more_cores_than_there_are_is_refused(void **state)
 
 static void hardware_threads_count_once(void **state)
 {
-    (void)state;
     setenv("HWLOC_SYNTHETIC", "pack:2 numa:1 l3:1(size=32MB) l2:3(size=1MB) core:1 pu:2", 1);
     ls_machine *machine = open_machine(0, 2);
     unsetenv("HWLOC_SYNTHETIC");
@@ -144,7 +134,6 @@ static void processes_share_out_the_cores(void **state)
         int part, parts, count, first;
     } expected[] = {{0, 1, 6, 0}, {0, 2, 3, 0}, {1, 2, 3, 3}, {0, 4, 1, 0}, {1, 4, 2, 1},
                     {3, 4, 2, 4}, {0, 9, 1, 0}, {1, 9, 1, 0}, {8, 9, 1, 5}};
-    (void)state;
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
         const ls_machine_options options = {
             .part = expected[i].part, .parts = expected[i].parts, .neighbours = 2};
@@ -180,7 +169,6 @@ static ls_machine made_up(int gpus, int logical)
 
 static void cores_go_round(void **state)
 {
-    (void)state;
     const ls_machine machine = made_up(0, 1);
     static const int expected[][2] = {{3, 5}, {7, 9}, {11, 3}, {5, 7}, {9, 11}, {3, 5}};
     for (int i = 0; i < 6; i++) {
@@ -198,7 +186,6 @@ static void cores_go_round(void **state)
 
 static void shared_cores_are_seen(void **state)
 {
-    (void)state;
     const ls_machine machine = made_up(0, 1);
     for (int a = 0; a < 12; a++) {
         for (int b = 0; b < a; b++) {
@@ -243,7 +230,6 @@ static void check_resolve(const ls_machine *machine, const char *spec, ls_code c
 
 static void specs_resolve(void **state)
 {
-    (void)state;
     const ls_machine machine = made_up(0, 1);
     check_resolve(&machine, "1", LS_CODE_OK, "cpu:0");
     check_resolve(&machine, "4", LS_CODE_OK, "cpu:0 cpu:1 cpu:2 cpu:3");
@@ -269,7 +255,6 @@ static void specs_resolve(void **state)
 
 static void gpus_come_first_and_split(void **state)
 {
-    (void)state;
     const ls_machine whole = made_up(2, 1), split = made_up(2, 2);
     assert_int_equal(ls_machine_best_kind(&whole), LS_DEVICE_GPU);
     assert_int_equal(ls_machine_count(&split, LS_DEVICE_GPU), 4);
@@ -285,7 +270,6 @@ static void gpus_come_first_and_split(void **state)
 /* Of several processes on a host each takes its own, where there are so many; names stay. */
 static void neighbours_take_gpus_in_turn(void **state)
 {
-    (void)state;
     static const char *const ones[] = {"gpu:0", "gpu:1", "gpu:2", "gpu:3", "gpu:0"};
     static const char *const twos[] = {"gpu:0 gpu:1", "gpu:2 gpu:3", "gpu:0 gpu:1"};
     static const char *const threes[] = {"gpu:0 gpu:1 gpu:2", "gpu:3 gpu:0 gpu:1"};
@@ -309,7 +293,6 @@ static void neighbours_take_gpus_in_turn(void **state)
 /* A list as a back end would bring it, given to a machine that was looked at. */
 static void found_gpus_get_names(void **state)
 {
-    (void)state;
     ls_machine *machine = open_machine(2, 0);
     for (int i = 0; i < machine->gpus.count; i++)
         ls_arena_destroy(machine->arenas[i]);
@@ -339,7 +322,6 @@ static void found_gpus_get_names(void **state)
 
 static void missing_gpu_says_why(void **state)
 {
-    (void)state;
     ls_machine machine = made_up(0, 1);
     strcpy(machine.info.gpu, "no driver");
     check_resolve(&machine, "gpu:0", LS_CODE_MISSING,
@@ -349,7 +331,6 @@ static void missing_gpu_says_why(void **state)
 
 static void lists_are_short(void **state)
 {
-    (void)state;
     ls_machine machine = made_up(0, 1);
     char text[64];
     assert_string_equal(ls_machine_list(&machine, text, sizeof text), "cpu:0, cpu:1");

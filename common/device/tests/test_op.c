@@ -3,19 +3,7 @@
 #include "common/base/tests/must.h"
 #include "common/device/device.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdlib.h>
-
-static void free_op(ls_op *op)
-{
-    free(op);
-}
 
 static void memory_is_told_once(void **state)
 {
@@ -23,8 +11,6 @@ static void memory_is_told_once(void **state)
     const ls_access first[] = {{a, 4, false}, {NULL, 8, true}, {b, 0, true}, {b, 8, true}};
     const ls_access more[] = {{b, 2, false}, {a, 8, true}};
     ls_op *op = calloc(1, sizeof *op);
-    (void)state;
-    op->destroy = free_op;
     must(ls_op_touches(op, first, 4));
     assert_int_equal(op->access_count, 2);
     assert_true(op->accesses[0].memory == a && op->accesses[0].bytes == 4);

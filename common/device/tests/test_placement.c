@@ -3,15 +3,9 @@
 #include "common/base/tests/must.h"
 #include "common/device/placement.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 typedef struct fixture {
     ls_machine *machine;

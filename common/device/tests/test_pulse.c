@@ -2,17 +2,9 @@
 /* Pulse: queues that go on are seen to, from another thread than the one that works; what waits,
  * rests or hangs is not. Nothing here depends on how long anything takes. */
 #include "common/base/signal.h"
-#include "common/base/tests/must.h"
-#include "common/device/device.h"
 #include "common/device/machine_gpus.h"
 #include "common/device/pulse.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "common/device/tests/device_fixture.h"
 
 /* An operation that says that it has begun, and ends when it is let go. */
 typedef struct gate_op {
@@ -23,15 +15,9 @@ typedef struct gate_op {
 static ls_status run_gate(ls_op *op, ls_queue *queue)
 {
     gate_op *g = (gate_op *)op;
-    (void)queue;
     ls_signal_post(&g->begun, 1);
     ls_signal_wait(&g->go, 1, 0);
     return LS_OK;
-}
-
-static void keep(ls_op *op)
-{
-    (void)op;
 }
 
 static ls_status touch(void *context)
@@ -50,7 +36,6 @@ static void what_goes_on_is_seen(void **state)
     ls_queue *queue;
     void *memory;
     int touched = 0;
-    (void)state;
     must(ls_machine_open(&(ls_machine_options){.cpu_devices = 1}, &machine));
     ls_pulse *pulse = ls_machine_pulse(machine);
     assert_false(ls_pulse_moved(pulse)); /* nothing is there */

@@ -5,14 +5,7 @@
  * size of a turn. No tolerance. What fails here would wait for ever: an alarm ends it.
  */
 #include "common/base/signal.h"
-#include "common/device/device.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "common/device/tests/device_fixture.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -20,7 +13,10 @@
 
 enum { DEVICES = 2, MANY = 5000, STEP = 700, STEPS = 20, SECONDS = 60 };
 
-#include "common/device/tests/device_fixture.h"
+static int setup(void **state)
+{
+    return open_cpus(state, DEVICES);
+}
 
 /* Meets the other side's operation of the same number. */
 typedef struct meeting {
@@ -32,7 +28,6 @@ typedef struct meeting {
 static ls_status run_meeting(ls_op *op, ls_queue *queue)
 {
     meeting *m = (meeting *)op;
-    (void)queue;
     ls_signal_post(m->mine, ++m->done);
     ls_signal_wait(m->theirs, m->done, 0);
     return LS_OK;
@@ -131,7 +126,6 @@ typedef struct numbered {
 static ls_status run_numbered(ls_op *op, ls_queue *queue)
 {
     const numbered *n = (const numbered *)op;
-    (void)queue;
     *n->wrong += n->number != *n->next;
     *n->next = n->number + 1;
     return LS_OK;

@@ -59,7 +59,6 @@ static void named(const uint64_t replays[DEVICES], const int at_work[DEVICES], c
 static void the_gpu_that_ended_least_is_named(void **state)
 {
     const int all[DEVICES] = {1, 1, 1}, two[DEVICES] = {1, 0, 1}, none[DEVICES] = {0};
-    (void)state;
     named((uint64_t[]){8, 7, 8}, all, "gpu:1: ");
     named((uint64_t[]){8, 8, 3}, all, "gpu:2: ");
     named((uint64_t[]){8, 8, 8}, all, "gpu:0: ");

@@ -139,7 +139,7 @@ static inline int run_group(const struct CMUnitTest *tests, size_t count)
         if (failed)
             ls_processes_end(&f.processes, false, 1);
     }
-    teardown_devices(&devices);
+    teardown(&devices);
     ls_processes_end(&f.processes, true, 0); /* all are still there */
     return failed;
 }

@@ -9,7 +9,6 @@
 #include "common/comm/mpi/tests/mpi_fixture.h"
 
 #include <math.h>
-#include <pthread.h>
 
 /* Around the pieces that an exchange is cut into, too. */
 static void all_reduces_give_their_oracles_bits(void **state)
@@ -56,7 +55,7 @@ static void the_librarys_sum_is_near(void **state)
     assert_true(sqrt(off / norm) <= 1e-6);
     close_workspace(&w);
     open_workspace(f, 2, 10, &w);
-    refused(library->build(w.comms[1], &args, &w.ops[1]), LS_CODE_USAGE, "one device");
+    must_refuse(library->build(w.comms[1], &args, &w.ops[1]), LS_CODE_USAGE, "one device");
     close_workspace(&w);
 }
 
@@ -145,9 +144,9 @@ static void fail_in_mid_program(const mpi_fixture *f, const ls_allreduce *a, int
         replay_all(f->devices, w.ops, locals, MANY_REPLAYS, statuses);
         for (int i = 0; i < locals; i++)
             if (w.first + i == culprit && !again)
-                refused(statuses[i], LS_CODE_CHECK, "planted");
+                must_refuse(statuses[i], LS_CODE_CHECK, "planted");
             else
-                refused(statuses[i], LS_CODE_MISSING, expected);
+                must_refuse(statuses[i], LS_CODE_MISSING, expected);
     }
     must(ls_comm_agree(f->processes.comm, LS_OK)); /* the others are well */
     close_workspace(&w);
@@ -268,7 +267,7 @@ static void who_does_not_come_is_named(void **state)
     must(flat->build(w.comms[0], &args, &w.ops[0]));
     if (f->processes.rank == last) { /* longer than any of them waits */
         ls_clock_sleep(3000000000);
-        refused(ls_comm_agree(f->processes.comm, LS_OK), LS_CODE_MISSING, "abandoned by rank");
+        must_refuse(ls_comm_agree(f->processes.comm, LS_OK), LS_CODE_MISSING, "abandoned by rank");
         check_autopsy(f);
         close_workspace(&w);
         return;
@@ -281,7 +280,7 @@ static void who_does_not_come_is_named(void **state)
                                                                             : " 400 bytes, rank "));
     assert_non_null(strstr(ls_status_text(status), ", step 37"));
     ls_status_free(status);
-    refused(ls_comm_agree(f->processes.comm, LS_OK), LS_CODE_MISSING, "abandoned by rank");
+    must_refuse(ls_comm_agree(f->processes.comm, LS_OK), LS_CODE_MISSING, "abandoned by rank");
     assert_true(ls_processes_lost(&f->processes));
     check_autopsy(f);
     close_workspace(&w);
@@ -296,41 +295,13 @@ static void what_is_not_there_is_refused(void **state)
     open_workspace(f, 1, 1, &w);
     const ls_comm_backend *b = w.comms[0]->backend;
     const ls_exchange exchange = {.to = w.ranks, .from = -1, .send_count = 1};
-    refused(b->exchange(w.comms[0], &exchange, &op), LS_CODE_USAGE, "no rank");
-    refused(b->send(w.comms[0], -1, 0, &data, 4), LS_CODE_USAGE, "no rank -1");
-    refused(b->receive(w.comms[0], w.ranks, 0, &data, 4), LS_CODE_USAGE, "no rank");
+    must_refuse(ls_comm_exchange(w.comms[0], &exchange, &op), LS_CODE_USAGE, "no rank");
+    must_refuse(b->send(w.comms[0], -1, 0, &data, 4), LS_CODE_USAGE, "no rank -1");
+    must_refuse(b->receive(w.comms[0], w.ranks, 0, &data, 4), LS_CODE_USAGE, "no rank");
     close_workspace(&w);
 }
 
 /* ---- Host calls ----------------------------------------------------------------------------- */
-
-typedef struct talker {
-    pthread_t thread;
-    ls_comm *comm;
-    void (*talk)(ls_comm *comm);
-} talker;
-
-static void *talk_thread(void *argument)
-{
-    talker *t = argument;
-    t->talk(t->comm);
-    return NULL;
-}
-
-static void talk_all(const mpi_fixture *f, int locals, void (*talk)(ls_comm *comm))
-{
-    talker talkers[MOST_LOCALS];
-    ls_comm *comms[MOST_LOCALS];
-    must(ls_comm_open(NULL, f->processes.comm, f->devices->device, locals, comms));
-    for (int i = 0; i < locals; i++) {
-        talkers[i] = (talker){.comm = comms[i], .talk = talk};
-        assert_int_equal(pthread_create(&talkers[i].thread, NULL, talk_thread, &talkers[i]), 0);
-    }
-    for (int i = 0; i < locals; i++)
-        pthread_join(talkers[i].thread, NULL);
-    for (int i = 0; i < locals; i++)
-        ls_comm_close(comms[i]);
-}
 
 /* More than MPI sends without a receiver: senders in a ring must take what comes meanwhile. */
 static void talk_at_length(ls_comm *comm)
@@ -353,11 +324,11 @@ static void hosts_talk(void **state)
 {
     const mpi_fixture *f = *state;
     for (int locals = 1; locals <= 2; locals++) {
-        talk_all(f, locals, talk_in_order);
-        talk_all(f, locals, talk_to_anyone);
-        talk_all(f, locals, talk_in_agreement);
-        talk_all(f, locals, talk_at_length);
-        talk_all(f, locals, talk_and_give_up);
+        talk_all(f->devices, f->processes.comm, locals, talk_in_order);
+        talk_all(f->devices, f->processes.comm, locals, talk_to_anyone);
+        talk_all(f->devices, f->processes.comm, locals, talk_in_agreement);
+        talk_all(f->devices, f->processes.comm, locals, talk_at_length);
+        talk_all(f->devices, f->processes.comm, locals, talk_and_give_up);
     }
 }
 

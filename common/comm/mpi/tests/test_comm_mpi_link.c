@@ -9,35 +9,20 @@
 
 enum { ELEMENTS = 5000, TAG = 1 }; /* 20,000 bytes */
 
-static ls_network *plug_all(const mpi_fixture *f, const ls_link *link)
-{
-    ls_network *network;
-    must(ls_network_open(link, MOST_RANKS, &network));
-    for (int i = 0; i < MOST_RANKS; i++)
-        ls_device_link(f->devices->device[i], network, i);
-    return network;
-}
-
-static void unplug_all(const mpi_fixture *f, ls_network *network)
-{
-    for (int i = 0; i < MOST_RANKS; i++)
-        ls_device_link(f->devices->device[i], NULL, 0);
-    ls_network_close(network);
-}
-
 /* Around the pieces that an exchange is cut into, too. */
 static void links_change_no_bits(void **state)
 {
     static const size_t counts[] = {0, 1, 1000, 65536, 300001};
     const ls_link link = {.latency_ns = 30000, .bytes_per_s = 4e9};
-    ls_network *network = plug_all(*state, &link);
+    const mpi_fixture *f = *state;
+    plug_all(f->devices, &link);
     const ls_allreduce *a;
     for (const void *const *e = ls_allreduces.entries; (a = *e); e++)
         for (int locals = 1; locals <= MOST_LOCALS && a->oracle && !a->check; locals++)
             for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
                 try_allreduce(*state, a, &(workspace){.locals = locals, .count = counts[c]},
                               REPLAYS, c % 2);
-    unplug_all(*state, network);
+    unplug_all(f->devices);
 }
 
 /* What each member's rounds take, whenever the others come. */
@@ -46,7 +31,8 @@ static void no_all_reduce_takes_less_than_its_closed_form(void **state)
     static const char *const names[] = {"ring", "flat"};
     const ls_link link = {.latency_ns = 2000000, .bytes_per_s = 20e6};
     const uint64_t L = 2000000, all = ELEMENTS * sizeof(float) * 50; /* ns for all bytes */
-    ls_network *network = plug_all(*state, &link);
+    const mpi_fixture *f = *state;
+    plug_all(f->devices, &link);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         for (int locals = 1; locals <= 2; locals++) {
             const ls_allreduce *a;
@@ -59,7 +45,7 @@ static void no_all_reduce_takes_less_than_its_closed_form(void **state)
             assert_true(ls_clock_ns() - begin_ns >=
                         REPLAYS * (i ? 2 * (L + all) : 2 * (n - 1) * (L + all / n)));
         }
-    unplug_all(*state, network);
+    unplug_all(f->devices);
 }
 
 /* Two exchanges at once, on queues of their own: member 0 with the last two members. */
@@ -68,7 +54,7 @@ static void exchanges_of_a_port_take_turns(void **state)
     const mpi_fixture *f = *state;
     const ls_link link = {.latency_ns = 20000000, .bytes_per_s = 1e6};
     const uint64_t L = 20000000, each = ELEMENTS * sizeof(float) * 1000;
-    ls_network *network = plug_all(f, &link);
+    plug_all(f->devices, &link);
     ls_queue *second;
     float *data = calloc(2 * ELEMENTS, sizeof *data);
     must(ls_queue_open(f->devices->device[0], "second", &second));
@@ -97,7 +83,7 @@ static void exchanges_of_a_port_take_turns(void **state)
                                   .from = peer,
                                   .receive = data + i * ELEMENTS,
                                   .receive_count = ELEMENTS};
-            must(comms[i][local]->backend->exchange(comms[i][local], &e, &ops[i]));
+            must(ls_comm_exchange(comms[i][local], &e, &ops[i]));
             must(ls_queue_put(first == 0 ? queues[i] : f->devices->queue[local], ops[i]));
         }
         for (int i = 0; i < 2; i++) {
@@ -114,7 +100,7 @@ static void exchanges_of_a_port_take_turns(void **state)
     }
     ls_queue_close(second);
     free(data);
-    unplug_all(f, network);
+    unplug_all(f->devices);
 }
 
 /* From two members of the last process to member 0, which is of another: each message has a port
@@ -124,7 +110,7 @@ static void messages_take_the_links_time(void **state)
     enum { BYTES = 10000, EACH = 3 };
     const mpi_fixture *f = *state;
     const ls_link link = {.latency_ns = 20000000, .bytes_per_s = 1e6}; /* a byte a microsecond */
-    ls_network *network = plug_all(f, &link);
+    plug_all(f->devices, &link);
     ls_comm *comms[2];
     char message[BYTES] = "out";
     must(ls_comm_open(NULL, f->processes.comm, f->devices->device, 2, comms));
@@ -159,26 +145,26 @@ static void messages_take_the_links_time(void **state)
     assert_true(ready);
     for (int i = 0; i < 2; i++)
         ls_comm_close(comms[i]);
-    unplug_all(f, network);
+    unplug_all(f->devices);
 }
 
 static void what_no_link_can_shape_is_refused(void **state)
 {
     const mpi_fixture *f = *state;
     const ls_link link = {.latency_ns = 1000};
-    ls_network *network = plug_all(f, &link);
+    plug_all(f->devices, &link);
     const ls_allreduce *direct, *library;
     ls_comm *comms[2];
     must(ls_allreduce_find("direct", &direct));
     must(ls_allreduce_find("library", &library));
     must(ls_comm_open(NULL, f->processes.comm, f->devices->device, 2, comms));
-    refused(direct->check(comms[0]), LS_CODE_USAGE, "ring, tree");
-    refused(library->check(comms[1]), LS_CODE_USAGE, "ring, tree");
+    must_refuse(direct->check(comms[0]), LS_CODE_USAGE, "ring, tree");
+    must_refuse(library->check(comms[1]), LS_CODE_USAGE, "ring, tree");
     for (size_t bytes = 4; bytes < (size_t)1 << 30; bytes *= 8)
         assert_non_null(ls_allreduce_auto(comms[0], bytes)->formula);
     for (int i = 0; i < 2; i++)
         ls_comm_close(comms[i]);
-    unplug_all(f, network);
+    unplug_all(f->devices);
 }
 
 /* While others' transfers are on their way. */
@@ -186,7 +172,7 @@ static void a_failed_rank_lets_all_go(void **state)
 {
     const mpi_fixture *f = *state;
     const ls_link link = {.latency_ns = 300000, .bytes_per_s = 1e8};
-    ls_network *network = plug_all(f, &link);
+    plug_all(f->devices, &link);
     const ls_allreduce *a;
     for (const void *const *e = ls_allreduces.entries; (a = *e); e++) {
         workspace w;
@@ -201,13 +187,13 @@ static void a_failed_rank_lets_all_go(void **state)
         must(a->build(w.comms[0], &args, &w.ops[0]));
         replay_all(f->devices, w.ops, 1, 20, &status);
         if (f->processes.rank == 1)
-            refused(status, LS_CODE_CHECK, "planted");
+            must_refuse(status, LS_CODE_CHECK, "planted");
         else
-            refused(status, LS_CODE_MISSING, "abandoned by rank 1");
+            must_refuse(status, LS_CODE_MISSING, "abandoned by rank 1");
         must(ls_comm_agree(f->processes.comm, LS_OK));
         close_workspace(&w);
     }
-    unplug_all(f, network);
+    unplug_all(f->devices);
 }
 
 int main(void)

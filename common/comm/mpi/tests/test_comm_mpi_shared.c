@@ -90,9 +90,9 @@ static void what_the_system_refuses_is_said(void **state)
     if (last)
         assert_int_equal(setrlimit(RLIMIT_NOFILE, &usual), 0);
     assert_false(comm->shared);
-    refused(find_direct()->check(comm), LS_CODE_MISSING, "Too many open files");
-    refused(find_direct()->build(comm, &args, &ops), LS_CODE_MISSING,
-            "--allreduce halving-doubling");
+    must_refuse(find_direct()->check(comm), LS_CODE_MISSING, "Too many open files");
+    must_refuse(find_direct()->build(comm, &args, &ops), LS_CODE_MISSING,
+                "--allreduce halving-doubling");
     assert_ptr_not_equal(ls_allreduce_auto(comm, 1 << 20), find_direct());
     ls_comm_close(comm);
 }
@@ -112,7 +112,7 @@ static void who_does_not_come_is_named(void **state)
     ls_processes_set_timeout(&f->processes, 300000000);
     if (f->processes.rank == last) { /* longer than any of them waits */
         ls_clock_sleep(1500000000);
-        refused(ls_comm_agree(f->processes.comm, LS_OK), LS_CODE_MISSING, "abandoned by rank");
+        must_refuse(ls_comm_agree(f->processes.comm, LS_OK), LS_CODE_MISSING, "abandoned by rank");
         close_workspace(&w);
         return;
     }

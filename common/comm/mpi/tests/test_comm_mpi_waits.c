@@ -11,8 +11,10 @@
 
 #include <mpi.h>
 
-/* From the call after so many on MPI_Improbe and MPI_Test fail, once each; below 0: never. */
-static _Atomic int probes_left = -1, tests_left = -1;
+/* From the call after so many on MPI_Improbe, MPI_Test and MPI_Isend fail, once each; below 0:
+ * never.
+ */
+static _Atomic int probes_left = -1, tests_left = -1, sends_left = -1;
 
 static bool fails_now(_Atomic int *left)
 {
@@ -29,6 +31,14 @@ int MPI_Improbe(int source, int tag, MPI_Comm comm, int *flag, MPI_Message *mess
 int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
 {
     return fails_now(&tests_left) ? MPI_ERR_OTHER : PMPI_Test(request, flag, status);
+}
+
+int MPI_Isend(const void *data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
+              MPI_Request *request)
+{
+    memset(request, 0xa5, sizeof *request); /* what a call that fails leaves is nobody's */
+    return fails_now(&sends_left) ? MPI_ERR_OTHER
+                                  : PMPI_Isend(data, count, type, to, tag, comm, request);
 }
 
 enum { WELL_WITHIN = 2000, GO_TAG = 77 };
@@ -71,11 +81,31 @@ static void a_message_that_mpi_fails_leaves_no_wait(void **state)
         must(comm->backend->send(comm, 0, TAG, data, sizeof data));
     if (comm->rank == 0) {
         atomic_store(&probes_left, WELL_WITHIN);
-        refused(comm->backend->receive(comm, 1, TAG, data, sizeof data), LS_CODE_MISSING,
-                "MPI_Improbe");
+        must_refuse(comm->backend->receive(comm, 1, TAG, data, sizeof data), LS_CODE_MISSING,
+                    "MPI_Improbe");
         nobody_waits(f);
         let_others_go(comm->size);
         must(comm->backend->receive(comm, 1, TAG, data, sizeof data));
+    }
+    must(ls_comm_agree(comm, LS_OK));
+}
+
+/* A message that MPI does not take has sent nothing, and is no request to be given back. */
+static void a_message_that_mpi_refuses_is_none(void **state)
+{
+    enum { TAG = 5 };
+    const mpi_fixture *f = *state;
+    ls_comm *comm = f->processes.comm;
+    char data[8] = "message";
+    if (comm->rank == 1) {
+        atomic_store(&sends_left, 0);
+        must_refuse(comm->backend->send(comm, 0, TAG, "nothing", sizeof data), LS_CODE_MISSING,
+                    "MPI_Isend");
+        must(comm->backend->send(comm, 0, TAG, data, sizeof data));
+    }
+    if (comm->rank == 0) {
+        must(comm->backend->receive(comm, 1, TAG, data, sizeof data));
+        assert_string_equal(data, "message");
     }
     must(ls_comm_agree(comm, LS_OK));
 }
@@ -124,20 +154,21 @@ static void who_stops_in_a_message_is_lost_in_time(void **state)
             MPI_SUCCESS);
     }
     if (comm->rank == 0) {
-        refused(comm->backend->receive(comm, last, TAG, data, sizeof data), LS_CODE_MISSING,
-                "and saw no progress");
+        must_refuse(comm->backend->receive(comm, last, TAG, data, sizeof data), LS_CODE_MISSING,
+                    "and saw no progress");
         nobody_waits(f);
         let_others_go(comm->size);
     } else {
         wait_for_rank_0();
     }
-    refused(ls_comm_agree(comm, LS_OK), LS_CODE_MISSING, "abandoned by rank");
+    must_refuse(ls_comm_agree(comm, LS_OK), LS_CODE_MISSING, "abandoned by rank");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_message_that_mpi_fails_leaves_no_wait),
+        cmocka_unit_test(a_message_that_mpi_refuses_is_none),
         cmocka_unit_test(a_sum_that_mpi_fails_leaves_no_wait),
         cmocka_unit_test(who_stops_in_a_message_is_lost_in_time),
     };

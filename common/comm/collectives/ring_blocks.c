@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * All-gather and reduce-scatter around a ring: in round s = 0, ..., n - 2 rank r sends a block to
+ * rank r + 1 and receives one from rank r - 1, modulo n.
+ *     all-gather      sends block r - s, receives block r - s - 1
+ *     reduce-scatter  sends block r - s - 1, receives block r - s - 2 and adds its own to it
+ *
+ * With P elements in n blocks, k of which have elements: messages (n - 1) k; bytes (n - 1) 4 P. Sum
+ * of block b: g(b) + (g(b-1) + ... (g(b+2) + g(b+1))), ranks modulo n. Bus bandwidth is (n - 1) / n
+ * times algorithm bandwidth.
+ */
+#include "common/base/hooks.h"
+#include "common/comm/comm_parts.h"
+
+ls_status ls_comm_put_ring(ls_comm *comm, const ls_comm_ring *ring, bool add, ls_op_list *ops)
+{
+    const int n = ring->size, next = (ring->place + 1) % n, before = (ring->place - 1 + n) % n;
+    for (int s = 0; s < n - 1 - (!add && LS_PLANTED(ring_round)); s++) {
+        const int out = (ring->place - s - add + n) % n, in = (out - 1 + n) % n;
+        LS_TRY(
+            ls_comm_put_exchange(comm, ops,
+                                 &(ls_exchange){.to = ring->ranks ? ring->ranks[next] : next,
+                                                .send = ring->data + ring->offsets[out],
+                                                .send_count = ring->counts[out],
+                                                .from = ring->ranks ? ring->ranks[before] : before,
+                                                .receive = ring->data + ring->offsets[in],
+                                                .receive_count = ring->counts[in],
+                                                .add = add}));
+    }
+    return LS_OK;
+}
+
+ls_status ls_allgather_build(ls_comm *comm, float *data, const size_t *offsets,
+                             const size_t *counts, ls_op_list *ops)
+{
+    const ls_comm_ring ring = {comm->size, comm->rank, NULL, data, offsets, counts};
+    return ls_comm_put_ring(comm, &ring, false, ops);
+}
+
+ls_status ls_reducescatter_build(ls_comm *comm, float *data, const size_t *offsets,
+                                 const size_t *counts, ls_op_list *ops)
+{
+    const ls_comm_ring ring = {comm->size, comm->rank, NULL, data, offsets, counts};
+    return ls_comm_put_ring(comm, &ring, true, ops);
+}
+
+ls_traffic ls_allgather_formula(int ranks, const size_t *counts)
+{
+    ls_traffic sum = {0};
+    for (int r = 0; r < ranks; r++) {
+        uint64_t messages = counts[r] ? (uint64_t)ranks - 1 : 0;
+        sum.messages_sent += messages;
+        sum.bytes_sent += ls_comm_bytes(messages, counts[r]);
+    }
+    return sum;
+}
+
+ls_traffic ls_reducescatter_formula(int ranks, const size_t *counts)
+{
+    return ls_allgather_formula(ranks, counts);
+}

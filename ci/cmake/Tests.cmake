@@ -187,7 +187,7 @@ foreach(source ${integration_tests})
   add_test(NAME integration.${name} COMMAND bash ${source})
   set_tests_properties(integration.${name} PROPERTIES LABELS integration TIMEOUT 1800
     SKIP_RETURN_CODE 77 ENVIRONMENT
-    "LOCKSTEP=${program};REPLAY=$<TARGET_FILE:ps_replay>;SOURCE_DIR=${CMAKE_CURRENT_SOURCE_DIR}")
+    "LOCKSTEP=${program};REPLAY=$<TARGET_FILE:ps_replay>;SOURCE_DIR=${CMAKE_CURRENT_SOURCE_DIR};XDG_CACHE_HOME=${CMAKE_CURRENT_BINARY_DIR}/cache")
   if(name MATCHES "_slow$") # run with ci/test.sh --all, as are the peers
     set_tests_properties(integration.${name} PROPERTIES LABELS slow TIMEOUT 3600)
   elseif(name MATCHES "_peers")

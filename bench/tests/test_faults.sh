@@ -25,7 +25,6 @@ ps async: 2 0 1: --strategy ps --ps-mode async
 ps ssp: 2 0 1: --strategy ps --ps-mode ssp
 ps backup: 2 0 1: --strategy ps --ps-backup-workers 1
 "
-lockstep run --steps 1 --results none # measures the roof, which rank 0 would do while others wait
 
 # Runs the command of a cell: a group of healthy cases, which has its rows when it ends, then one with the fault.
 run_cell() { # run_cell FOLDER FAULT VICTIM OPTIONS...

@@ -67,6 +67,10 @@ for devices in $counts; do # failing first, in the middle, last
       --allreduce flat,ring,tree,halving-doubling,direct --bucket-bytes 2KiB
   done
 done
+# The last thing that others wait for: nothing comes behind it that could let them go.
+for operation in 10 11 12 13; do
+  fails cpu:0:64:$operation 1 --strategy mirrored --devices 3 --allreduce flat
+done
 # The variable device, which no tower is on.
 for operation in 0 999; do
   fails cpu:4:30:$operation "$ways" --strategy towers --devices 3 --variable-device /cpu:4 --cpu-devices 5 --capture $captures

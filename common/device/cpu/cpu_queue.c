@@ -100,7 +100,7 @@ static void run_command(cpu_queue *queue, const cpu_command *command)
     case CPU_RUN:
         if (!queue->failed)
             status = run_op(queue, command->op);
-        else if (command->op->abandon)
+        if ((status || queue->failed) && command->op->abandon)
             command->op->abandon(command->op);
         break;
     case CPU_COPY:

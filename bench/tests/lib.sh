@@ -86,6 +86,9 @@ P
     ) || { wrong "$what"; printf '%s\n' "$why" | sed 's/^/  /'; }
 }
 
+# sanitized [thread|address]: by that sanitizer, or any.
+sanitized() { [[ $("$LOCKSTEP" --version) == *fsanitize=${1:-}* ]]; }
+
 # Keeps the rows of the last command under a name for `old` and `digest`.
 keep() { cp "$work/out" "$work/$1.kept"; }
 

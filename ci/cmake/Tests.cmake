@@ -19,7 +19,7 @@ set(integration ".*")
 set(left_out "^$")
 if(LOCKSTEP_TESTS_FOR STREQUAL "address")
   set(integration "^test_(models|run|blocks|blocks_mpi|plans|report|trace)$")
-  set(left_out "_(guarded|staged)$|test_(micro|options|results)|seed03_polynomial|seed08|seed17")
+  set(left_out "_(guarded|staged)$|test_results_kills|seed03_polynomial|seed08|seed17")
 elseif(LOCKSTEP_TESTS_FOR STREQUAL "thread")
   set(integration "^test_(schedules|ps_schedules|blocks|faults_devices|worker_failure|trace)$")
   string(JOIN "|" left_out "test_(average|bubble|cifar10|digest|dynamic|format|idx|numbers|option|philox|plan|results"

@@ -44,4 +44,4 @@ cat >"$dir/configurations" <<T
 --strategy ps --devices 2 --ps-mode ssp $apart $small
 --strategy ps --ranks 5 --ps-servers 2 --ps-backup-workers 1 $small
 T
-python3 "$SOURCE_DIR/impl/tests/mutate.py" "$LOCKSTEP" "$dir/configurations" --replay "$REPLAY" "$@"
+python3 "$SOURCE_DIR/impl/tests/mutate.py" "$LOCKSTEP" "$dir/configurations" --replay "$REPLAY" --doubt "$@"

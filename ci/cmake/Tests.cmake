@@ -10,11 +10,11 @@ set_property(CACHE LOCKSTEP_TESTS_FOR PROPERTY STRINGS all address thread compil
 if(NOT LOCKSTEP_TESTS_FOR MATCHES "^(all|address|thread|compiler)$")
   message(FATAL_ERROR "LOCKSTEP_TESTS_FOR is ${LOCKSTEP_TESTS_FOR}; all, address, thread or compiler")
 endif()
-# Of the units those that another program could not do wrong in its own way are left out: guarded pages and staging
-# need no instrumented program, what waits or computes long none for addresses, what has one thread none for threads.
-# Integration tests are named: `address` has each strategy and model, devices opened anew, MPI's back end, rows,
-# plans, reports and traces; `thread` each strategy under random pauses and with devices opened anew, servers, what
-# hangs, what fails, and traces.
+# Of the units and examples those that another program could not do wrong in its own way are left out: guarded
+# pages and staging need no instrumented program, what waits or computes long none for addresses, what has one
+# thread, or none but a strategy's, none for threads. Integration tests are named: `address` has each strategy and
+# model, devices opened anew, MPI's back end, rows, plans, reports and traces; `thread` each strategy under random
+# pauses and with devices opened anew, servers, what hangs, what fails, and traces.
 set(integration ".*")
 set(left_out "^$")
 if(LOCKSTEP_TESTS_FOR STREQUAL "address")
@@ -23,7 +23,7 @@ if(LOCKSTEP_TESTS_FOR STREQUAL "address")
 elseif(LOCKSTEP_TESTS_FOR STREQUAL "thread")
   set(integration "^test_(schedules|ps_schedules|blocks|faults_devices|worker_failure|trace)$")
   string(JOIN "|" left_out "test_(average|bubble|cifar10|digest|dynamic|format|idx|numbers|option|philox|plan|results"
-         "safetensors|statistics|status|text)" kernels _layers winograd seed03 seed08 seed17)
+         "safetensors|statistics|status|text)" kernels _layers winograd seed03 seed06 seed08 seed09 seed10 seed17)
 elseif(LOCKSTEP_TESTS_FOR STREQUAL "compiler") # units that compute
   set(integration "^$")
   string(JOIN "|" left_out "test_(arena|bubble|comm|device_name|dynamic|format|gpu|lone|machine|option|plac|plan"

@@ -10,7 +10,6 @@ if grep -q 'LOCKSTEP_SANITIZE:STRING=.' "$(dirname "$LOCKSTEP")/CMakeCache.txt" 
 fi
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-export XDG_CACHE_HOME=$dir
 "$LOCKSTEP" run --epochs 5 --seed 1,2,3,4,5 --gate-steps 0 --results none --format jsonl >"$dir/mlp.jsonl"
 "$LOCKSTEP" run --epochs 1 --results none --format jsonl >"$dir/one.jsonl"
 python3 -B "$(dirname "$0")/check_rows.py" "$dir/mlp.jsonl" "$dir/one.jsonl"

@@ -43,7 +43,7 @@ for variables in "PMI_RANK=0 PMI_SIZE=2" "MV2_COMM_WORLD_RANK=0 MV2_COMM_WORLD_S
     as "$variables" run $small
     refused "${built:+mpirun}"
 done
-if [ "$built" ] && ! "$LOCKSTEP" --version | grep -q 'fsanitize=thread'; then
+if [ "$built" ] && ! sanitized thread; then
     as "OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2" run $small # MPI_Init meets nobody
     refused mpirun
 fi
@@ -82,7 +82,7 @@ done
 
 # ---- The job scripts --------------------------------------------------------------------------
 
-if [ -z "$built" ] || ! command -v mpirun >/dev/null || "$LOCKSTEP" --version | grep -q 'fsanitize=thread'; then
+if [ -z "$built" ] || ! command -v mpirun >/dev/null || sanitized thread; then
     echo "without mpirun, or an MPI that this build may use, no more is tested"
     finish
     exit 0

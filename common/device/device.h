@@ -186,8 +186,8 @@ typedef struct ls_op {
     const char *name; /**< static text: "dense_forward.sgemm" */
     /** Runs on the queue's thread (CPU), or launches on the queue's stream (GPU). No allocation. */
     ls_status (*run)(struct ls_op *op, ls_queue *queue);
-    /** Called instead of run on a queue that has failed: lets go of whoever waits for this
-     *  operation on another queue. May be NULL. */
+    /** Called instead of run on a queue that has failed, and after a run that failed: lets go of
+     *  whoever waits for this operation on another queue. May be NULL. */
     void (*abandon)(struct ls_op *op);
     void (*destroy)(struct ls_op *op); /**< frees the op itself; NULL: free(op) will do */
     /** What a communicator's operation waits for, in words: "an exchange of 8 bytes, cpu:1". Called

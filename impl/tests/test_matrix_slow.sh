@@ -5,7 +5,6 @@
 set -euo pipefail
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-export XDG_CACHE_HOME=$dir
 "$LOCKSTEP" verify --strategy single,towers,mirrored --allreduce auto,flat,ring,tree,halving-doubling,direct \
   --devices 1,2,3,4,5,6,7,8,16 --model mlp,poly --batch 256,100,7 --reduce exact,fast --steps 10 --warmup 0 \
   --results none --format csv >"$dir/rows" 2>"$dir/left-out" || {

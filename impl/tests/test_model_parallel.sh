@@ -5,7 +5,6 @@
 set -euo pipefail
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-export XDG_CACHE_HOME=$dir
 fail() { echo "$1"; exit 1; }
 # verify COUNT OPTIONS: so many rows are ok, bit for bit.
 verify() {

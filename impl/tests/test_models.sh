@@ -7,7 +7,7 @@
 small="--results none --warmup 0"
 # The address sanitizer's build, ten times as slow: each model and strategy once, by the oracle.
 sanitized= devices=2,3 reduces=fast,exact
-[[ $("$LOCKSTEP" --version) != *fsanitize* ]] || { sanitized=yes; devices=3; reduces=fast; }
+! sanitized || { sanitized=yes; devices=3; reduces=fast; }
 for model in "cnn --batch 31" "cifar10 --batch 7" "twin-lstm:9 --batch 10" \
     "lstm-stack:2 --batch 10"; do
     for strategy in "single --devices 1" "towers --devices $devices" "mirrored --devices $devices" \

@@ -6,7 +6,6 @@
 set -euo pipefail
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-export XDG_CACHE_HOME=$dir
 if [ ! -x "$LOCKSTEP" ] || LOCKSTEP_EDIT='?' "$LOCKSTEP" --version >/dev/null 2>&1; then
   echo "skipped: $LOCKSTEP is not built with LOCKSTEP_HOOKS; ci/test.sh builds it (preset hooks)"
   exit 77

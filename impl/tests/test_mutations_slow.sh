@@ -5,7 +5,6 @@
 set -euo pipefail
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-export XDG_CACHE_HOME=$dir
 if [ ! -x "$LOCKSTEP" ] || LOCKSTEP_EDIT='?' "$LOCKSTEP" --version >/dev/null 2>&1; then
   echo "skipped: $LOCKSTEP is not built with LOCKSTEP_HOOKS; ci/test.sh builds it (preset hooks)"
   exit 77
@@ -45,4 +44,4 @@ cat >"$dir/configurations" <<T
 --strategy ps --devices 2 --ps-mode ssp $apart $small
 --strategy ps --ranks 5 --ps-servers 2 --ps-backup-workers 1 $small
 T
-python3 "$SOURCE_DIR/impl/tests/mutate.py" "$LOCKSTEP" "$dir/configurations" --replay "$REPLAY" "$@"
+python3 "$SOURCE_DIR/impl/tests/mutate.py" "$LOCKSTEP" "$dir/configurations" --replay "$REPLAY" --doubt "$@"

@@ -5,7 +5,6 @@
 set -euo pipefail
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-export XDG_CACHE_HOME=$dir
 fail() { echo "$1"; exit 1; }
 model="--model mlp:784-32-24-16-10 --data synthetic:300"
 # shellcheck disable=SC2086

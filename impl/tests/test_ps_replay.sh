@@ -7,7 +7,6 @@
 set -euo pipefail
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-export XDG_CACHE_HOME=$dir
 . "$SOURCE_DIR/bench/tests/ps_replay.sh"
 small="--model mlp:784-16-10 --data synthetic:230 --batch 100 --epochs 2 --warmup 0"
 overlapped="--cpu-devices 3 --cores-per-device 2 --model mlp:784-700-300-10 --data synthetic:80 --batch 30 --epochs 3 --warmup 0"

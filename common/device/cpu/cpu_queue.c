@@ -22,8 +22,8 @@
 /* How often a queue's thread looks for work before it sleeps: some 20 us. */
 enum { QUEUE_SPINS = 1000 };
 
-/* `op` is what failed; NULL: something else. */
-static void fail_queue(cpu_queue *queue, const ls_op *op, ls_status status)
+/* `op` is what failed, and others may wait for; NULL: something else. */
+static void fail_queue(cpu_queue *queue, ls_op *op, ls_status status)
 {
     char where[96];
     ls_status none = LS_OK;
@@ -34,6 +34,8 @@ static void fail_queue(cpu_queue *queue, const ls_op *op, ls_status status)
     queue->failed = true;
     if (!atomic_compare_exchange_strong(&queue->failure, &none, status))
         ls_status_free(status);
+    if (op && op->abandon)
+        op->abandon(op);
 }
 
 /* The bytes are moved while the transfer is on its way, as a network card would. */

@@ -132,19 +132,14 @@ static ls_status write_rows(ls_results_task *task, json_t *rows, json_t *ratio)
     const char *name = task->form ? task->form->name : "table";
     const bool told = strcmp(name, "table") == 0 || strcmp(name, "md") == 0;
     const ls_columns columns = {.column = column, .count = told ? 3 : 5, .alone = true};
-    ls_writer *writer;
     if (!told && ratio)
         json_array_append(rows, ratio);
-    LS_TRY(ls_results_writer(task, stdout, &columns, true, &writer));
-    ls_status status = LS_OK;
-    for (size_t i = 0; i < json_array_size(rows) && !status; i++)
-        status = ls_writer_row(writer, json_array_get(rows, i));
-    status = ls_status_first(status, ls_writer_close(writer));
-    if (told && !status) {
+    LS_TRY(ls_rows_write(task->form, &columns, rows, stdout));
+    if (told) {
         putchar('\n');
         tell_ratio(ratio);
     }
-    return status;
+    return LS_OK;
 }
 
 ls_status ls_results_diff(ls_results_task *task)

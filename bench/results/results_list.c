@@ -82,8 +82,8 @@ static ls_status list_table(ls_results_task *task, size_t *count)
     ls_status status = ls_selection_each(&task->selection, task->results,
                                          brief ? LS_ROWS_BRIEF : LS_ROWS_WHOLE, collect, &c, count);
     if (!status && *count > 0)
-        status = ls_results_writer(
-            task, stdout, is_one_command(rows) ? &ranked_columns : &list_columns, false, &writer);
+        status = ls_results_writer(task, stdout,
+                                   is_one_command(rows) ? &ranked_columns : &list_columns, &writer);
     for (size_t i = 0; i < json_array_size(rows) && !status; i++)
         status = ls_writer_row(writer, json_array_get(rows, i));
     json_decref(rows);
@@ -103,7 +103,7 @@ ls_status ls_results_list(ls_results_task *task)
         LS_TRY(list_table(task, &count));
     } else {
         ls_writer *writer;
-        LS_TRY(ls_results_writer(task, stdout, NULL, false, &writer));
+        LS_TRY(ls_results_writer(task, stdout, NULL, &writer));
         ls_status status = ls_selection_each(&task->selection, task->results, LS_ROWS_WHOLE,
                                              write_row, writer, &count);
         LS_TRY(ls_status_first(status, ls_writer_close(writer)));

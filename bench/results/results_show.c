@@ -68,7 +68,7 @@ static void print_text(const json_t *row)
 static ls_status write_formatted(ls_results_task *task, const json_t *row)
 {
     ls_writer *writer;
-    LS_TRY(ls_results_writer(task, stdout, NULL, false, &writer));
+    LS_TRY(ls_results_writer(task, stdout, NULL, &writer));
     ls_status status = ls_writer_row(writer, row);
     return ls_status_first(status, ls_writer_close(writer));
 }

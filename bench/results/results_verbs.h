@@ -13,6 +13,7 @@ typedef struct ls_results_task {
     const ls_format *form; /**< --format; NULL: not given */
     ls_selection selection;
     ls_chosen chosen;
+    ls_status (*draw)(json_t *figure, const char *path); /**< see bench/report/figures.h */
 } ls_results_task;
 
 ls_status ls_results_list(ls_results_task *task);
@@ -28,9 +29,9 @@ ls_status ls_results_check_export(const ls_option_set *set);
 ls_status ls_results_check_prune(const ls_option_set *set);
 
 /** A writer of --format (else "table") on a stream, with these columns unless --columns names
- *  others; `own`: in all formats, since the rows are no rows of a run. */
+ *  others. */
 ls_status ls_results_writer(ls_results_task *task, FILE *stream, const ls_columns *columns,
-                            bool own, ls_writer **out);
+                            ls_writer **out);
 
 /** In plain words what bounds the row's step, in at most three lines, each with its newline; ""
  *  where the row has no waterfall. Owned by the caller (free). */

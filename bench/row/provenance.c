@@ -12,6 +12,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static json_t *plain_text(const char *text)
 {
@@ -34,6 +35,7 @@ static int set_text(json_t *group, const char *name, const char *text)
 
 static int add_build(json_t *group)
 {
+    struct stat facts;
     int failed = 0;
     if (strcmp(LS_GIT_COMMIT, "unknown") != 0) {
         failed |= set_text(group, "commit", LS_GIT_COMMIT);
@@ -43,6 +45,8 @@ static int add_build(json_t *group)
     failed |= set_text(group, "build_type", LS_BUILD_TYPE);
     failed |= set_text(group, "compiler", LS_COMPILER);
     failed |= set_text(group, "compiler_flags", LS_COMPILER_FLAGS);
+    if (stat("/proc/self/exe", &facts) == 0)
+        failed |= json_object_set_new(group, "binary_bytes", json_integer(facts.st_size));
     size_t count;
     char scratch[32];
     const ls_library *libraries = ls_libraries(&count);

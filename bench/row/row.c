@@ -251,6 +251,7 @@ static json_t *device_memory(const ls_trial *trial, size_t index)
     put_integer(expected, "peak", peak);
     put_integer(device, "reserved", ledger.reserved);
     put_integer(device, "peak", ledger.in_use_peak);
+    put_integer(device, "allocations", ledger.allocations);
     json_object_set_new(device, "formula", expected);
     return device;
 }

@@ -221,7 +221,8 @@ static const ls_option general[] = {
      "fields of a row that may not become worse, besides gates, bytes, messages and memory by "
      "formula; KEY=5% allows 5%: program.nodes,allocations,binary_bytes=1%,rss_peak=5%",
      LS_FOR_REGRESS, .group = LS_HELP_MEASUREMENT, .set = ls_set_nothing},
-    {"instructions", "yes|no", "no", "", "counts instructions of a step, too (by callgrind)",
+    {"instructions", "yes|no", "no", "",
+     "counts instructions of a step, too (by callgrind; of batch 32 and synthetic:512 by default)",
      LS_FOR_REGRESS, .is_switch = true, .group = LS_HELP_MEASUREMENT, .set = ls_set_nothing},
     {"calibrate", "N", "none", "comparisons",
      "PROGRAM against itself, N times as it is and N times counted 1, 2, 3, 5, 10% slower: how "

@@ -33,6 +33,9 @@ ls_status ls_regress_repeat(ls_regress *regress, size_t count, double slowed);
 /** Refusals, and what is worse besides, of a case whose rows are there. */
 void ls_regress_settle_case(const ls_regress_task *task, ls_regress_case *one);
 
+/** Whether an option is one of those that were asked for; "--name=", with any value. */
+bool ls_regress_is_given(const ls_regress_task *task, const char *option);
+
 /** Runs BEFORE PROGRAM run OPTIONS --format=jsonl --results=none AFTER; the two lists end with
  *  NULL, and may be NULL. What of AFTER ("--name=value") was asked for otherwise is left out. */
 ls_status ls_regress_run(const ls_regress_task *task, int side, const char *const *before,

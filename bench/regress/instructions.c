@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Instructions, counted by callgrind: a second opinion that no noise reaches. The steps' alone: of
- * a run of many steps less one of few. It says nothing about waiting, memory or clocks, and a
- * processor that valgrind does not know all of runs other kernels; so it is told, and judges
- * nothing.
+ * a run of many steps less one of few. They are untimed, so that nothing is measured beside them,
+ * and of little data unless asked for otherwise: each instruction takes some 50 times as long. It
+ * says nothing about waiting, memory or clocks, and a processor that valgrind does not know all of
+ * runs other kernels; so it is told, and judges nothing.
  */
 #include "bench/regress/compared.h"
 
@@ -12,7 +13,7 @@
 
 static const uint64_t count_most_ns = 120000000000; /* of each of four runs */
 
-enum { FEW_STEPS = 2, MANY_STEPS = 6 };
+enum { FEW_STEPS = 2, MANY_STEPS = 22 };
 
 static ls_status count_once(const ls_regress_task *task, int side, int steps, double *out,
                             char *why, size_t size)
@@ -20,9 +21,11 @@ static ls_status count_once(const ls_regress_task *task, int side, int steps, do
     static const char *const valgrind[] = {
         "valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", "--fair-sched=yes", NULL};
     char count[32], line[400];
-    const char *after[] = {count, "--warmup=1", "--blocks=1", "--gate-steps=0", NULL};
+    const char *after[] = {
+        count, "--steps=0", "--blocks=1", "--gate-steps=0", "--batch=32", "--data=synthetic:512",
+        NULL};
     ls_child child;
-    snprintf(count, sizeof count, "--steps=%d", steps);
+    snprintf(count, sizeof count, "--warmup=%d", steps);
     ls_status status = ls_regress_run(task, side, valgrind, after, count_most_ns, &child);
     const char *found = status ? NULL : strstr(child.err, "Collected :");
     *out = found ? strtod(found + 11, NULL) : 0;
@@ -37,9 +40,9 @@ ls_status ls_regress_instructions(const ls_regress_task *task, json_t **out)
 {
     double counted[LS_SIDES];
     char why[512] = "";
-    if (task->fixed_steps)
+    if (task->fixed_steps || ls_regress_is_given(task, "--warmup="))
         snprintf(why, sizeof why,
-                 "not counted: leave --steps, --epochs and --plan out, so that two "
+                 "not counted: leave --steps, --warmup, --epochs and --plan out, so that two "
                  "numbers of steps can be compared");
     for (int side = 0; side < LS_SIDES && !*why; side++) {
         double few = 0, many = 0;

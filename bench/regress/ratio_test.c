@@ -176,31 +176,44 @@ ls_status ls_ratio_look(const ls_ratio_test *test, const double *logs, size_t n,
 
 /* ---- Unpaired ------------------------------------------------------------------------------- */
 
-/* The median of logs [n <= LS_RATIO_BLOCKS_MOST], and the square of its standard error: of several
- * by the median deviation from it (1.4826 times that is the standard deviation of a normal, and a
- * median has 1.2533 times a mean's error; few say less, as Student's t does), of one by its own
- * interval. */
-static double centre_of(const ls_ratio_side *side, double *square)
+/* What one run differs by from another of the same program, where that cannot be seen: neither side
+ * has several. One deviation; see README.md. */
+static const double alone = 0.04;
+
+/* The median of logs [n <= LS_RATIO_BLOCKS_MOST], and the deviation of one of them by the median
+ * distance; few say less, as Student's t does, and one (0) nothing. */
+static double centre_of(const ls_ratio_side *side, double *run)
 {
     double sorted[LS_RATIO_BLOCKS_MOST];
     const size_t n = side->count < LS_RATIO_BLOCKS_MOST ? side->count : LS_RATIO_BLOCKS_MOST;
     memcpy(sorted, side->logs + (side->count - n), n * sizeof *sorted);
-    const double centre = median_of(sorted, n, NULL), size = (double)n;
-    const double few = 1.0 + 4.0 / fmax(size - 2.0, 1.0), own = side->half / 1.96;
-    const double error = 1.2533 * deviation_of(sorted, n, centre) / sqrt(size) * few;
-    *square = fmax(own * own / size, error * error);
+    const double centre = median_of(sorted, n, NULL);
+    *run = deviation_of(sorted, n, centre) * (1.0 + 4.0 / fmax((double)n - 2.0, 1.0));
     return centre;
+}
+
+/* The square of the error of a side's median: a median has 1.2533 times a mean's; but no run has a
+ * smaller one than its own interval says. */
+static double square_of(const ls_ratio_side *side, double run)
+{
+    const double error = (side->count > 1 ? 1.2533 : 1) * run, own = side->half / 1.96;
+    return fmax(error * error, own * own) / (double)side->count;
 }
 
 void ls_ratio_unpaired(const ls_ratio_test *test, const ls_ratio_side *base,
                        const ls_ratio_side *fresh, double drift, ls_ratio_result *out)
 {
-    double a, b;
+    double run_a, run_b;
     const size_t fewer = base->count < fresh->count ? base->count : fresh->count;
     *out = (ls_ratio_result){.ratio = NAN, .ci95 = {NAN, NAN}, .blocks = fewer};
     if (fewer == 0)
         return;
-    const double centre = centre_of(fresh, &b) - centre_of(base, &a);
+    const double before = centre_of(base, &run_a), centre = centre_of(fresh, &run_b) - before;
+    if (base->count == 1)
+        run_a = fresh->count > 1 ? run_b : alone;
+    if (fresh->count == 1)
+        run_b = base->count > 1 ? run_a : alone;
+    const double a = square_of(base, run_a), b = square_of(fresh, run_b);
     const double error = sqrt(a + b + drift * drift), limit = log1p(test->threshold);
     const double differs = error * normal_quantile(error_differs / (double)test->cases);
     const double same = error * normal_quantile(error_same / (double)test->cases);

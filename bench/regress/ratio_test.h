@@ -68,7 +68,8 @@ typedef struct ls_ratio_side {
 
 /**
  * Unpaired: medians of both sides, with normal bounds by robust deviations and, besides,
- * `drift`: by how much (one deviation) runs of one program differ between two times.
+ * `drift`: by how much (one deviation) runs of one program differ between two times. One run alone
+ * deviates as those of the other side do.
  */
 void ls_ratio_unpaired(const ls_ratio_test *test, const ls_ratio_side *base,
                        const ls_ratio_side *fresh, double drift, ls_ratio_result *out);

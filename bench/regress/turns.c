@@ -61,8 +61,7 @@ static ls_status read_rows(const char *path, char *text, json_t *rows)
     return LS_OK;
 }
 
-/* Whether the option "--name=value" is one of those that were asked for. */
-static bool is_given(const ls_regress_task *task, const char *option)
+bool ls_regress_is_given(const ls_regress_task *task, const char *option)
 {
     for (size_t i = 0; i < task->option_count; i++)
         if (strncmp(task->options[i], option, strcspn(option, "=") + 1) == 0)
@@ -83,7 +82,7 @@ ls_status ls_regress_run(const ls_regress_task *task, int side, const char *cons
         return ls_fail_memory("options", 0);
     for (size_t part = 0; part < sizeof parts / sizeof *parts; part++)
         for (size_t i = 0; parts[part] && parts[part][i]; i++)
-            if (parts[part] != after || !is_given(task, after[i]))
+            if (parts[part] != after || !ls_regress_is_given(task, after[i]))
                 argv[n++] = (char *)(size_t)parts[part][i];
     ls_status status = ls_child_run(argv, NULL, limit_ns, out);
     free(argv);

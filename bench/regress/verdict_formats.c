@@ -145,10 +145,11 @@ static char *sentence(const json_t *one)
     const json_t *worse = json_object_get(one, "worse");
     const char *next = "";
     if (json_object_get(one, "ratio")) {
-        fprintf(stream, "%s: %.4g times the base (%s%.0f blocks, %.4g to %.4g ms a step)",
+        fprintf(stream, "%s: %.4g times the base (%s%.0f block%s, %.4g to %.4g ms a step)",
                 text_of(one, "verdict"), number_of(one, "ratio"),
                 interval_text(one, "95%% interval %.4g to %.4g, ", interval),
-                number_of(one, "blocks"), number_of(one, "base_ms"), number_of(one, "new_ms"));
+                number_of(one, "blocks"), number_of(one, "blocks") > 1 ? "s" : "",
+                number_of(one, "base_ms"), number_of(one, "new_ms"));
         next = "; ";
         if (strcmp(text_of(one, "verdict"), "cannot tell") == 0 &&
             json_object_get(one, "more_blocks"))

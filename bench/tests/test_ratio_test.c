@@ -228,6 +228,12 @@ static void test_unpaired(void **state)
     assert_true(result.more > 0);
     ls_ratio_unpaired(&test, &a, &two, 0.01, &result);
     assert_int_equal(result.verdict, LS_VERDICT_CANNOT_TELL); /* two that are far from each other */
+    const ls_ratio_side one = {base, 1, 0.001}, other = {far, 1, 0.001};
+    ls_ratio_unpaired(&test, &a, &other, 0.01, &result);
+    assert_int_equal(result.verdict,
+                     LS_VERDICT_SLOWER); /* as far from each other as five runs are */
+    ls_ratio_unpaired(&test, &one, &other, 0.01, &result);
+    assert_int_equal(result.verdict, LS_VERDICT_CANNOT_TELL); /* not known of one run a side */
     ls_ratio_unpaired(&test, &none, &b, 0.01, &result);
     assert_true(isnan(result.ratio) && result.verdict == LS_VERDICT_CANNOT_TELL);
 }

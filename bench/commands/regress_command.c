@@ -36,39 +36,38 @@ void ls_command_regress_help(FILE *stream)
 
 /* ---- Values --------------------------------------------------------------------------------- */
 
+/* What is next in a list with commas; false after the last, or of NULL. */
+static bool next_of(const char **list, char *one, size_t size)
+{
+    if (!*list)
+        return false;
+    *list += strspn(*list, ",");
+    const size_t length = strcspn(*list, ",");
+    snprintf(one, size, "%.*s", (int)length, *list);
+    *list += length;
+    return length > 0;
+}
+
 /* "3%", or "3": a share above 0 and below 1. */
 static bool read_percent(const char *text, double *out)
 {
-    char number[32];
-    const size_t length = strlen(text);
-    const size_t digits = length > 0 && text[length - 1] == '%' ? length - 1 : length;
-    if (digits == 0 || digits >= sizeof number)
-        return false;
-    memcpy(number, text, digits);
-    number[digits] = 0;
-    if (!ls_parse_real(number, out))
-        return false;
-    *out /= 100;
-    return *out > 0 && *out < 1;
+    char *end;
+    *out = strtod(text, &end) / 100;
+    return *text && strchr("0123456789.", *text) && (!*end || strcmp(end, "%") == 0) && *out > 0 &&
+           *out < 1;
 }
 
-static ls_status read_fail_on(const char *text, ls_regress_task *task)
+static ls_status read_fail_on(const char *list, ls_regress_task *task)
 {
-    while (text && *text) {
-        const size_t length = strcspn(text, ","), name = strcspn(text, ",=");
-        ls_fail_key *one = &task->fail_on[task->fail_count];
-        if (task->fail_count++ == LS_FAIL_ON_MOST)
-            return ls_fail(LS_CODE_USAGE, "--fail-on", text, "more than %d keys", LS_FAIL_ON_MOST);
-        LS_TRY(ls_row_key_find("--fail-on", text, name, &one->key));
-        if (name < length) {
-            char tolerance[32];
-            snprintf(tolerance, sizeof tolerance, "%.*s", (int)(length - name - 1),
-                     text + name + 1);
-            if (!read_percent(tolerance, &one->tolerance))
-                return ls_fail(LS_CODE_USAGE, "--fail-on", text,
-                               "'%s' is not valid; KEY, or KEY=5%% to allow 5%%", tolerance);
-        }
-        text += length + (text[length] == ',');
+    for (char one[256]; next_of(&list, one, sizeof one); task->fail_count++) {
+        const size_t name = strcspn(one, "=");
+        ls_fail_key *key = &task->fail_on[task->fail_count];
+        if (task->fail_count == LS_FAIL_ON_MOST)
+            return ls_fail(LS_CODE_USAGE, "--fail-on", one, "more than %d keys", LS_FAIL_ON_MOST);
+        LS_TRY(ls_row_key_find("--fail-on", one, name, &key->key));
+        if (one[name] && !read_percent(one + name + 1, &key->tolerance))
+            return ls_fail(LS_CODE_USAGE, "--fail-on", one,
+                           "'%s' is not valid; KEY, or KEY=5%% to allow 5%%", one + name + 1);
     }
     return LS_OK;
 }
@@ -162,16 +161,6 @@ static ls_status collect_options(const ls_option_set *set, ls_regress_task *task
 
 /* ---- What is done --------------------------------------------------------------------------- */
 
-/* The name after a comma, of a list; false after the last. */
-static bool next_format(const char **list, char one[16])
-{
-    *list += strspn(*list, ",");
-    const size_t length = strcspn(*list, ",");
-    snprintf(one, 16, "%.*s", (int)length, *list);
-    *list += length;
-    return length > 0;
-}
-
 /* What is asked for; the parts write their report to a stream. */
 typedef struct request {
     const ls_option_set *set;
@@ -197,7 +186,7 @@ static ls_status write_formats(request *r, FILE *stream)
     if (!strchr(r->formats, ','))
         return write_format(stream, r);
     r->format = format;
-    for (const char *next = r->formats; next_format(&next, format);) {
+    for (const char *next = r->formats; next_of(&next, format, sizeof format);) {
         snprintf(path, sizeof path, "%s.%s", r->out, format);
         LS_TRY(ls_whole_file(path, write_format, r));
     }
@@ -276,7 +265,7 @@ static ls_status check_formats(request *r)
                        "goes with the other; lockstep regress --bisect GOOD BAD --build COMMAND");
     if (good || ls_option_set_text(r->set, "calibrate", NULL))
         return ls_format_find(r->formats, &r->form);
-    for (const char *next = r->formats; next_format(&next, one);)
+    for (const char *next = r->formats; next_of(&next, one, sizeof one);)
         LS_TRY(ls_verdict_write(one, NULL, NULL));
     if (strchr(r->formats, ',') && !r->out)
         return ls_fail(LS_CODE_USAGE, "--format", r->formats,

@@ -31,7 +31,7 @@ calibrate() { # THRESHOLD COUNT BASE NEW OPTION...: a table
     --results none --quiet --format md
 }
 as_it_is() { # NAME THRESHOLD COUNT BASE NEW OPTION...: one line of it, and before the first its head
-  calibrate "${@:2}" | sed -n "1,2{${heads:+d};s/slower by %/program/p;/^|-/p};s/^| 0 /| $1, at $2 /p"
+  calibrate "${@:2}" | sed -n "1,2{${heads:+d};s/slower by %/program/p;/^|-/p};s/^| 0[.0]* /| $1, at $2 /p"
   heads=done
 }
 
@@ -62,7 +62,7 @@ P
     echo "$(wc -l <pairs.txt) recorded pairs; 500 comparisons of 40 pairs each, resampled:"
     echo
     { LOCKSTEP_PAIRS=pairs.txt "$sources/build/test_ratio_test" 2>&1 ||
-      echo "- what is wanted of these is not reached"; } | sed -n '/recorded pairs/,${s/^noise 0.000, /- /p;/^- /p}'
+      echo "- what is wanted of these is not reached"; } | sed -n 's/^noise 0.000, /- /p;/^- /p'
   } >>pairs.new
   mv pairs.new pairs.md
 fi

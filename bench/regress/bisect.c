@@ -6,7 +6,6 @@
  * is passed over, its neighbours are tried; what is left between the last before and the first
  * behind is the answer: one commit, or a range.
  */
-#include "bench/regress/child.h"
 #include "bench/regress/compared.h"
 
 #include <stdio.h>

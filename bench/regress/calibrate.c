@@ -54,7 +54,7 @@ ls_status ls_regress_calibrate(const ls_regress_task *task, size_t n, const ls_f
                                FILE *stream)
 {
     static const ls_column column[] = {
-        {"slower by %", "slowed_percent", LS_WIDTH_ANY, true, LS_CELL_FIGURE, 0},
+        {"slower by %", "slowed_percent", LS_WIDTH_ANY, true, LS_CELL_VALUE, 0},
         {"comparisons", "comparisons", LS_WIDTH_ANY, true, LS_CELL_TEXT, 0},
         {"median ratio", "ratio", LS_WIDTH_ANY, true, LS_CELL_FIGURE, 1},
         {"slower", "slower", 0, true, LS_CELL_TEXT, 0},

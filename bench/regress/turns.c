@@ -5,9 +5,7 @@
  * with its gate, and says what cases there are; the others leave the gate out, and take so many
  * steps (where none were asked for) that they are timed for BLOCK_MS. Rows are kept as they come.
  */
-#include "bench/regress/child.h"
 #include "bench/regress/compared.h"
-#include "bench/train/interrupt.h"
 #include "common/base/clock.h"
 #include "common/base/philox.h"
 

@@ -1,21 +1,24 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Builds programs of this commit that are slower on purpose: ci/plant-slowdowns.sh FOLDER [PERCENT]
-# FOLDER gets `base`, and with about PERCENT (5) of a step of `mlp` more: `kernel` (in the softmax),
-# `host` (where batches are gathered), `communication` (in the direct all-reduce, which `mirrored` takes
-# on two devices); and `flag`, of the same sources without optimization (-O0). For
+# Builds programs of this commit that are slower on purpose: ci/plant-slowdowns.sh FOLDER [PERCENT [NAME...]]
+# FOLDER gets `base`, and (all, or those named) with about PERCENT (5) of a step of `mlp` more: `kernel` (in
+# the softmax), `host` (where batches are gathered), `communication` (in the direct all-reduce, which
+# `mirrored` takes on two devices); and `flag`, of the same sources without optimization (-O0). For
 # ci/calibrate-regress.sh. Needs what a build needs, and some minutes.
 set -euo pipefail
-[ $# -ge 1 ] || { echo "usage: ci/plant-slowdowns.sh FOLDER [PERCENT]" >&2; exit 2; }
+[ $# -ge 1 ] || { echo "usage: ci/plant-slowdowns.sh FOLDER [PERCENT [NAME...]]" >&2; exit 2; }
 sources=$(git -C "$(dirname "$0")" rev-parse --show-toplevel)
 mkdir -p "$1"
 folder=$(cd "$1" && pwd)
 percent=${2:-5}
+names=" ${*:3} "
+[ $# -gt 2 ] || names=" kernel host communication flag "
 launcher=()
 if command -v ccache >/dev/null; then
   launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache)
 fi
 tree=$(mktemp -d)
+export CCACHE_BASEDIR=$tree CCACHE_NOHASHDIR=yes # its place is another each time
 trap 'rm -rf "$tree"' EXIT
 git clone -q --local "$sources" "$tree/lockstep"
 cd "$tree/lockstep"
@@ -29,9 +32,19 @@ make_program() { # NAME [CMAKE OPTION]...
   fi
   cp build/lockstep "$folder/$name"
 }
-# plant NAME FILE FUNCTION NANOSECONDS: waits at the function's beginning, on the processor.
+wanted() { [[ $names == *" $1 "* ]]; }
+step() { # nanoseconds of PERCENT of a step
+  "$folder/base" run --data synthetic:6000 --steps 300 --gate-steps 0 --results none --format jsonl "$@" |
+    python3 -c 'import json, sys
+print(int(json.loads(sys.stdin.readline())["time"]["step_ms"]["median"] * 1e4 * float(sys.argv[1])))' "$percent"
+}
+# plant NAME FILE FUNCTION OPTION...: waits at the function's beginning, on the processor, for PERCENT of
+# a step with these options.
 plant() {
-  awk -v head="^static ls_status $3\\\\(" -v ns="$4" '
+  wanted "$1" || return 0
+  local ns
+  ns=$(step "${@:4}")
+  awk -v head="^static ls_status $3\\\\(" -v ns="$ns" '
     /^#include/ && !done { print "#include \"common/base/clock.h\""; done = 1 }
     { print }
     $0 ~ head { inside = 1 }
@@ -46,15 +59,9 @@ plant() {
   git checkout -q "$2"
 }
 make_program base
-step() { # nanoseconds of PERCENT of a step
-  "$folder/base" run --data synthetic:6000 --steps 300 --gate-steps 0 --results none --format jsonl "$@" |
-    python3 -c 'import json, sys
-print(int(json.loads(sys.stdin.readline())["time"]["step_ms"]["median"] * 1e4 * float(sys.argv[1])))' "$percent"
-}
-one=$(step --model mlp)
-two=$(step --model mlp --batch 512 --strategy mirrored --devices 2 || echo 0)
-plant kernel common/kernel/cpu/elements/cpu_batch.c run_softmax "$one"
-plant host common/kernel/cpu/elements/cpu_batch.c run_indices "$one"
-[ "$two" -eq 0 ] || plant communication common/comm/comm_thread_direct.c run_direct "$two"
-make_program flag -DCMAKE_C_FLAGS_RELEASE=-O0
+plant kernel common/kernel/cpu/elements/cpu_batch.c run_softmax --model mlp
+plant host common/kernel/cpu/elements/cpu_batch.c run_indices --model mlp
+[ "$(nproc)" -lt 2 ] || plant communication common/comm/comm_thread_direct.c run_direct \
+  --model mlp --batch 512 --strategy mirrored --devices 2
+! wanted flag || make_program flag -DCMAKE_C_FLAGS_RELEASE=-O0
 ls "$folder"

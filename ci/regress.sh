@@ -17,13 +17,14 @@ ci=
 cd "$(git -C "$(dirname "$0")" rev-parse --show-toplevel)"
 out=${2:-build/regress}
 build=${LOCKSTEP_BUILD:-cmake --preset release && cmake --build --preset release --target lockstep}
-read -ra options <<<"${LOCKSTEP_REGRESS:---plan $PWD/bench/plans/ci.yaml --threshold 5%}"
+read -ra options <<<"${LOCKSTEP_REGRESS:---plan bench/plans/ci.yaml --threshold 5%}"
+mkdir -p "$out"
+rm -f "$out"/report.*
 folder=$(mktemp -d)
 trap 'git worktree remove --force "$folder/base" 2>/dev/null || true; rm -rf "$folder"' EXIT
 
 # Says why there is nothing to compare with, where people look, and ends well.
 nothing() {
-  mkdir -p "$out"
   printf '**Performance: not compared**: %s\n' "$1" | tee "$out/report.md"
   annotate notice "not compared: $1"
   summarise
@@ -31,8 +32,7 @@ nothing() {
 }
 annotate() { [ -z "${GITHUB_ACTIONS:-}" ] || echo "::$1 title=lockstep regress::$2"; }
 summarise() {
-  [ -z "$ci" ] || [ -z "${GITHUB_STEP_SUMMARY:-}" ] || [ ! -f "$out/report.md" ] ||
-    cat "$out/report.md" >>"$GITHUB_STEP_SUMMARY"
+  [ -z "$ci" ] || [ -z "${GITHUB_STEP_SUMMARY:-}" ] || cat "$out/report.md" >>"$GITHUB_STEP_SUMMARY"
 }
 
 if ! base=$(git merge-base "$1" HEAD 2>/dev/null); then
@@ -52,8 +52,6 @@ if ! (cd "$folder/base" && sh -c "$build") >"$folder/base.log" 2>&1; then
   nothing "the base, ${base:0:12}, does not build here"
 fi
 [ -x "$folder/base/build/lockstep" ] || nothing "the base, ${base:0:12}, makes no build/lockstep"
-mkdir -p "$out"
-rm -f "$out"/report.*
 status=0
 build/lockstep regress "$folder/base/build/lockstep" build/lockstep "${options[@]}" --quiet \
   --results "$out/rows.db" --format md,json,junit,github --out "$out/report" 2>"$folder/err" || status=$?
@@ -61,7 +59,9 @@ cat "$folder/err" >&2
 if [ "$status" -eq 3 ] && grep -q 'it may be too old for one' "$folder/err"; then
   nothing "the base, ${base:0:12}, is too old for an option: $(sed 's/.*too old for one: //' "$folder/err")"
 fi
-[ ! -f "$out/report.md" ] || cat "$out/report.md"
+[ -f "$out/report.md" ] ||
+  printf '**Performance: not compared**: status %s, %s\n' "$status" "$(tail -n 1 "$folder/err")" >"$out/report.md"
+cat "$out/report.md"
 [ -z "${GITHUB_ACTIONS:-}" ] || [ ! -f "$out/report.github" ] || cat "$out/report.github"
 summarise
 if [ -n "$ci" ] && [ "$status" -eq 4 ]; then

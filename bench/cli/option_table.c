@@ -210,7 +210,8 @@ static const ls_option general[] = {
      "of export: jsonl, csv, md, google-benchmark, benchmark-action or mlperf", LS_FOR_RESULTS,
      .group = LS_HELP_OUTPUT, .set = ls_set_nothing},
     {"out", "FILE|DIR", "standard output", "",
-     "of export and regress; of a trace (the file) and a report (the folder) it has to be given",
+     "of export and regress; of results trend a picture; of a trace (the file) and a report (the "
+     "folder) it has to be given",
      LS_FOR_RESULTS | LS_FOR_TRACE | LS_FOR_REGRESS | LS_FOR_REPORT, .group = LS_HELP_OUTPUT,
      .set = ls_set_text, IN_REQUEST(out)},
     {"trace-steps", "N", "3", "steps", "steps that are traced, after the warm-up", LS_FOR_TRACE,
@@ -224,9 +225,10 @@ static const ls_option general[] = {
      LS_FOR_REGRESS, .group = LS_HELP_MEASUREMENT, .set = ls_set_nothing},
     {"fail-on", "KEY,..", "none", "",
      "fields of a row that may not become worse, besides gates, bytes, messages and memory by "
-     "formula; KEY=5% allows 5%: program.nodes,accuracy,rss_peak=5%",
+     "formula; KEY=5% allows 5%: program.nodes,allocations,binary_bytes=1%,rss_peak=5%",
      LS_FOR_REGRESS, .group = LS_HELP_MEASUREMENT, .set = ls_set_nothing},
-    {"instructions", "yes|no", "no", "", "counts instructions of a step, too (by callgrind)",
+    {"instructions", "yes|no", "no", "",
+     "counts instructions of a step, too (by callgrind; of batch 32 and synthetic:512 by default)",
      LS_FOR_REGRESS, .is_switch = true, .group = LS_HELP_MEASUREMENT, .set = ls_set_nothing},
     {"calibrate", "N", "none", "comparisons",
      "PROGRAM against itself, N times as it is and N times counted 1, 2, 3, 5, 10% slower: how "

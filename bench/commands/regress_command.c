@@ -6,16 +6,15 @@
 #include "bench/cli/option_set.h"
 #include "bench/cli/option_table.h"
 #include "bench/commands/command.h"
+#include "bench/output/whole_file.h"
 #include "bench/regress/regress.h"
 #include "bench/train/interrupt.h"
 #include "common/base/clock.h"
 #include "common/base/numbers.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 void ls_command_regress_help(FILE *stream)
@@ -23,47 +22,52 @@ void ls_command_regress_help(FILE *stream)
     fputs("\nBASE, NEW: two programs, or two results files (.jsonl, .db).\n"
           "Programs run in turns, block by block; a block is PROGRAM run, with the options\n"
           "of `run` that are given here (lockstep run --help), --plan among them.\n"
-          "  regress --calibrate N PROGRAM              how often it says what\n"
+          "  regress --calibrate N PROGRAM [NEW]        how often it says what\n"
           "  regress --bisect GOOD BAD --build COMMAND  which commit made it slower\n"
+          "\n--fail-on takes any field of a row; often wanted:\n"
+          "  program.nodes                     operations of a step\n"
+          "  memory.devices.peak, rss_peak     memory of devices, of the process\n"
+          "  allocations                       memory that devices were asked for, how often\n"
+          "  binary_bytes                      size of the program's file\n"
+          "  accuracy                          on the test set; less is worse\n"
           "\nExit: 0 none slower or worse, 1 one is, 4 some cannot be told, 3 cannot compare.\n",
           stream);
 }
 
 /* ---- Values --------------------------------------------------------------------------------- */
 
+/* What is next in a list with commas; false after the last, or of NULL. */
+static bool next_of(const char **list, char *one, size_t size)
+{
+    if (!*list)
+        return false;
+    *list += strspn(*list, ",");
+    const size_t length = strcspn(*list, ",");
+    snprintf(one, size, "%.*s", (int)length, *list);
+    *list += length;
+    return length > 0;
+}
+
 /* "3%", or "3": a share above 0 and below 1. */
 static bool read_percent(const char *text, double *out)
 {
-    char number[32];
-    const size_t length = strlen(text);
-    const size_t digits = length > 0 && text[length - 1] == '%' ? length - 1 : length;
-    if (digits == 0 || digits >= sizeof number)
-        return false;
-    memcpy(number, text, digits);
-    number[digits] = 0;
-    if (!ls_parse_real(number, out))
-        return false;
-    *out /= 100;
-    return *out > 0 && *out < 1;
+    char *end;
+    *out = strtod(text, &end) / 100;
+    return *text && strchr("0123456789.", *text) && (!*end || strcmp(end, "%") == 0) && *out > 0 &&
+           *out < 1;
 }
 
-static ls_status read_fail_on(const char *text, ls_regress_task *task)
+static ls_status read_fail_on(const char *list, ls_regress_task *task)
 {
-    while (text && *text) {
-        const size_t length = strcspn(text, ","), name = strcspn(text, ",=");
-        ls_fail_key *one = &task->fail_on[task->fail_count];
-        if (task->fail_count++ == LS_FAIL_ON_MOST)
-            return ls_fail(LS_CODE_USAGE, "--fail-on", text, "more than %d keys", LS_FAIL_ON_MOST);
-        LS_TRY(ls_row_key_find("--fail-on", text, name, &one->key));
-        if (name < length) {
-            char tolerance[32];
-            snprintf(tolerance, sizeof tolerance, "%.*s", (int)(length - name - 1),
-                     text + name + 1);
-            if (!read_percent(tolerance, &one->tolerance))
-                return ls_fail(LS_CODE_USAGE, "--fail-on", text,
-                               "'%s' is not valid; KEY, or KEY=5%% to allow 5%%", tolerance);
-        }
-        text += length + (text[length] == ',');
+    for (char one[256]; next_of(&list, one, sizeof one); task->fail_count++) {
+        const size_t name = strcspn(one, "=");
+        ls_fail_key *key = &task->fail_on[task->fail_count];
+        if (task->fail_count == LS_FAIL_ON_MOST)
+            return ls_fail(LS_CODE_USAGE, "--fail-on", one, "more than %d keys", LS_FAIL_ON_MOST);
+        LS_TRY(ls_row_key_find("--fail-on", one, name, &key->key));
+        if (one[name] && !read_percent(one + name + 1, &key->tolerance))
+            return ls_fail(LS_CODE_USAGE, "--fail-on", one,
+                           "'%s' is not valid; KEY, or KEY=5%% to allow 5%%", one + name + 1);
     }
     return LS_OK;
 }
@@ -124,12 +128,6 @@ static bool plan_mentions(const char *path, const char *word)
     return found;
 }
 
-static bool has(const ls_option_set *set, const char *name)
-{
-    return ls_option_set_find(set, name)->count > 0 ||
-           plan_mentions(ls_option_set_text(set, "plan", NULL), name);
-}
-
 static ls_status collect_options(const ls_option_set *set, ls_regress_task *task)
 {
     static const char *const unfit[] = {"dry-run", "print-step", "resume", "columns", "save"};
@@ -153,51 +151,57 @@ static ls_status collect_options(const ls_option_set *set, ls_regress_task *task
             return ls_fail_memory("options", 0);
         task->options[task->option_count++] = text;
     }
-    task->fixed_steps =
-        has(set, "steps") || has(set, "epochs") || ls_option_set_find(set, "plan")->count > 0;
-    task->fixed_gate = has(set, "gate-steps");
-    task->fixed_blocks = has(set, "blocks");
+    const char *plan = ls_option_set_text(set, "plan", NULL);
+    task->fixed_steps = plan || ls_option_set_find(set, "steps")->count > 0 ||
+                        ls_option_set_find(set, "epochs")->count > 0;
+    task->plan_gate = plan_mentions(plan, "gate-steps");
+    task->plan_blocks = plan_mentions(plan, "blocks");
     return LS_OK;
 }
 
 /* ---- What is done --------------------------------------------------------------------------- */
 
-/* Each of several formats to a file of its own: OUT.md, OUT.json. */
-static ls_status write_formats(const char *formats, const char *out, const json_t *document,
-                               FILE *stream)
+/* What is asked for; the parts write their report to a stream. */
+typedef struct request {
+    const ls_option_set *set;
+    ls_regress_task *task;
+    const char *formats, *out; /* out: NULL: standard output */
+    const ls_format *form;     /* of calibrate and bisect */
+    const char *format;        /* the one that is written */
+    json_t *document;
+    int *exit_status;
+} request;
+
+static ls_status write_format(FILE *stream, void *context)
+{
+    const request *r = context;
+    return ls_verdict_write(r->format, r->document, stream);
+}
+
+/* Each of several formats goes to a file of its own: OUT.md, OUT.json. */
+static ls_status write_formats(request *r, FILE *stream)
 {
     char format[16], path[1024];
-    if (!strchr(formats, ','))
-        return ls_verdict_write(formats, document, stream);
-    for (const char *next = formats; *next; next += strspn(next, ",")) {
-        const int length = (int)strcspn(next, ",");
-        snprintf(format, sizeof format, "%.*s", length, next);
-        snprintf(path, sizeof path, "%s.%s", out, format);
-        next += length;
-        FILE *one = fopen(path, "w");
-        if (!one)
-            return ls_fail(LS_CODE_MISSING, "--out", path, "cannot be written: %s",
-                           strerror(errno));
-        ls_status status = ls_verdict_write(format, document, one);
-        const bool unwritten = ferror(one) != 0;
-        if ((fclose(one) != 0 || unwritten) && !status)
-            status = ls_fail(LS_CODE_MISSING, "--out", path, "not all of it could be written");
-        if (status)
-            return status;
+    r->format = r->formats;
+    if (!strchr(r->formats, ','))
+        return write_format(stream, r);
+    r->format = format;
+    for (const char *next = r->formats; next_of(&next, format, sizeof format);) {
+        snprintf(path, sizeof path, "%s.%s", r->out, format);
+        LS_TRY(ls_whole_file(path, write_format, r));
     }
     return LS_OK;
 }
 
-static ls_status print_comparison(const ls_regress_task *task, const char *formats, const char *out,
-                                  FILE *stream, int *exit_status)
+static ls_status print_comparison(request *r, FILE *stream)
 {
     ls_regress regress;
-    ls_status status = ls_regress_compare(task, &regress);
+    ls_status status = ls_regress_compare(r->task, &regress);
     if (!status) {
-        json_t *document = ls_regress_document(task, &regress);
-        status = write_formats(formats, out, document, stream);
-        json_decref(document);
-        *exit_status = ls_regress_exit(&regress);
+        r->document = ls_regress_document(r->task, &regress);
+        status = write_formats(r, stream);
+        json_decref(r->document);
+        *r->exit_status = ls_regress_exit(&regress);
         for (size_t i = 0; i < regress.count; i++)
             if (regress.cases[i].error)
                 fprintf(stderr, "lockstep: regress: %s: %s\n", regress.cases[i].name,
@@ -207,83 +211,64 @@ static ls_status print_comparison(const ls_regress_task *task, const char *forma
     return status;
 }
 
-static ls_status check_operands(const ls_option_set *set, const char *mode, size_t wanted)
+static ls_status check_operands(const ls_option_set *set, const char *mode, size_t least,
+                                size_t most)
 {
-    if (set->operand_count == wanted)
-        return LS_OK;
-    if (set->operand_count > wanted)
-        return ls_fail(LS_CODE_USAGE, "argument", set->operands[wanted],
+    if (set->operand_count > most)
+        return ls_fail(LS_CODE_USAGE, "argument", set->operands[most],
                        "unexpected; lockstep regress %s", mode);
-    return ls_fail(LS_CODE_USAGE, "regress", "command line",
-                   "%zu of %zu arguments are given; "
-                   "lockstep regress %s",
-                   set->operand_count, wanted, mode);
+    if (set->operand_count < least)
+        return ls_fail(LS_CODE_USAGE, "regress", "command line",
+                       "%zu of %zu arguments are given; lockstep regress %s", set->operand_count,
+                       least, mode);
+    return LS_OK;
 }
 
-static ls_status perform(const ls_option_set *set, ls_regress_task *task, FILE *stream,
-                         int *exit_status)
+static ls_status perform(FILE *stream, void *context)
 {
-    const char *format = ls_option_set_text(set, "format", "table");
+    request *r = context;
+    const ls_option_set *set = r->set;
     const char *calibrate = ls_option_set_text(set, "calibrate", NULL);
     const char *good = ls_option_set_text(set, "bisect", NULL);
-    const char *build = ls_option_set_text(set, "build", NULL);
-    int64_t n;
+    int64_t n = 0;
+    if (good) {
+        LS_TRY(check_operands(set, "--bisect GOOD BAD --build COMMAND [OPTIONS]", 1, 1));
+        const ls_bisection bisection = {good, set->operands[0],
+                                        ls_option_set_text(set, "build", NULL), r->form};
+        return ls_regress_bisect(r->task, &bisection, stream, r->exit_status);
+    }
+    if (calibrate)
+        LS_TRY(check_operands(set, "--calibrate N PROGRAM [NEW] [OPTIONS]", 1, 2));
+    else
+        LS_TRY(check_operands(set, "BASE NEW [OPTIONS]", 2, 2));
+    r->task->side[LS_BASE] = set->operands[0];
+    r->task->side[LS_NEW] = set->operands[set->operand_count - 1];
+    if (!calibrate)
+        return print_comparison(r, stream);
+    if (!ls_parse_integer(calibrate, 1, 100000, &n))
+        return ls_fail(LS_CODE_USAGE, "--calibrate", calibrate,
+                       "is no number of comparisons; 1 to 100000");
+    if (ls_regress_is_file(r->task->side[LS_NEW]))
+        return ls_fail(LS_CODE_USAGE, "--calibrate", r->task->side[LS_NEW],
+                       "is a results file; give a program");
+    return ls_regress_calibrate(r->task, (size_t)n, r->form, stream);
+}
+
+/* "md", or a list with --out; calibrate and bisect have the formats of rows. */
+static ls_status check_formats(request *r)
+{
+    const char *good = ls_option_set_text(r->set, "bisect", NULL);
+    const char *build = ls_option_set_text(r->set, "build", NULL);
+    char one[16];
     if (!good != !build)
         return ls_fail(LS_CODE_USAGE, "option", good ? "--bisect" : "--build",
                        "goes with the other; lockstep regress --bisect GOOD BAD --build COMMAND");
-    if (good) {
-        LS_TRY(check_operands(set, "--bisect GOOD BAD --build COMMAND [OPTIONS]", 1));
-        const ls_bisection bisection = {good, set->operands[0], build, format};
-        return ls_regress_bisect(task, &bisection, stream, exit_status);
-    }
-    if (calibrate) {
-        LS_TRY(check_operands(set, "--calibrate N PROGRAM [OPTIONS]", 1));
-        if (!ls_parse_integer(calibrate, 1, 100000, &n))
-            return ls_fail(LS_CODE_USAGE, "--calibrate", calibrate,
-                           "is no number of comparisons; 1 to 100000");
-        task->side[LS_BASE] = task->side[LS_NEW] = set->operands[0];
-        return ls_regress_calibrate(task, (size_t)n, format, stream);
-    }
-    LS_TRY(check_operands(set, "BASE NEW [OPTIONS]", 2));
-    for (int side = 0; side < LS_SIDES; side++)
-        task->side[side] = set->operands[side];
-    return print_comparison(task, format, ls_option_set_text(set, "out", NULL), stream,
-                            exit_status);
-}
-
-/* Writes to --out; a file that is not whole does not stay. */
-static ls_status perform_into(const ls_option_set *set, ls_regress_task *task, int *exit_status)
-{
-    const char *path = ls_option_set_text(set, "out", NULL);
-    if (!path || strchr(ls_option_set_text(set, "format", "table"), ','))
-        return perform(set, task, stdout, exit_status);
-    FILE *stream = fopen(path, "w");
-    if (!stream)
-        return ls_fail(LS_CODE_MISSING, "--out", path, "cannot be written: %s", strerror(errno));
-    ls_status status = perform(set, task, stream, exit_status);
-    const bool unwritten = ferror(stream) != 0;
-    if (fclose(stream) != 0 || unwritten)
-        status = ls_status_first(
-            status, ls_fail(LS_CODE_MISSING, "--out", path, "not all of it could be written"));
-    struct stat facts;
-    if (status && stat(path, &facts) == 0 && S_ISREG(facts.st_mode))
-        remove(path);
-    return status;
-}
-
-/* "md", or a list with --out. */
-static ls_status check_formats(const ls_option_set *set)
-{
-    const char *formats = ls_option_set_text(set, "format", "table");
-    char one[16];
-    for (const char *next = formats; *next; next += strspn(next, ",")) {
-        const int length = (int)strcspn(next, ",");
-        snprintf(one, sizeof one, "%.*s", length, next);
-        LS_TRY(ls_verdict_check(one));
-        next += length;
-    }
-    if (strchr(formats, ',') && ls_option_set_find(set, "out")->count == 0)
-        return ls_fail(LS_CODE_USAGE, "--format", formats,
+    if (good || ls_option_set_text(r->set, "calibrate", NULL))
+        return ls_format_find(r->formats, &r->form);
+    for (const char *next = r->formats; next_of(&next, one, sizeof one);)
+        LS_TRY(ls_verdict_write(one, NULL, NULL));
+    if (strchr(r->formats, ',') && !r->out)
+        return ls_fail(LS_CODE_USAGE, "--format", r->formats,
                        "several formats go to files; --out NAME writes NAME.FORMAT");
     return LS_OK;
 }
@@ -303,6 +288,7 @@ ls_status ls_command_regress(int argc, char **argv, int *exit_status)
     ls_option_set set;
     ls_row_filter *where = NULL;
     ls_regress_task task = {.seed = ls_clock_ns()};
+    request r = {.set = &set, .task = &task, .exit_status = exit_status};
     char **arguments = calloc((size_t)argc + 1, sizeof *arguments);
     if (!arguments)
         return ls_fail_memory("options", 0);
@@ -310,15 +296,19 @@ ls_status ls_command_regress(int argc, char **argv, int *exit_status)
     if (!status)
         status = ls_option_set_read(&set, without_dashes(argc, argv, arguments), arguments, 2);
     free(arguments);
-    if (!status)
-        status = check_formats(&set);
+    if (!status) {
+        r.formats = ls_option_set_text(&set, "format", "table");
+        r.out = ls_option_set_text(&set, "out", NULL);
+        status = check_formats(&r);
+    }
     if (!status)
         status = read_own(&set, &task, &where);
     if (!status)
         status = collect_options(&set, &task);
     ls_interrupt_install();
     if (!status)
-        status = perform_into(&set, &task, exit_status);
+        status = r.out && !strchr(r.formats, ',') ? ls_whole_file(r.out, perform, &r)
+                                                  : perform(stdout, &r);
     for (size_t i = 0; i < task.option_count; i++)
         free(task.options[i]);
     free(task.options);

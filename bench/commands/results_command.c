@@ -4,6 +4,7 @@
  * performs it. `import` and `prune --yes` write; the others only read.
  */
 #include "bench/commands/command.h"
+#include "bench/report/draw.h"
 #include "bench/results/results_verbs.h"
 
 #include <string.h>
@@ -26,8 +27,9 @@ static const results_verb verbs[] = {
      "one row and what bounds it; ID: its beginning, last, last~N", ls_results_show, NULL},
     {"diff", "A B", 2, " format ", "the keys in which two rows differ, and the ratio of times",
      ls_results_diff, NULL},
-    {"trend", "KEY", 1, " where since last format ",
-     "the median of a key by commit, with change points", ls_results_trend, NULL},
+    {"trend", "KEY", 1, " where since last format out ",
+     "the median of a key by commit, with change points; --out FILE.svg draws it", ls_results_trend,
+     NULL},
     {"export", "", 0, " to out where since last sort columns ",
      "the rows as another program takes them (--to)", ls_results_export, ls_results_check_export},
     {"import", "FILE", 1, " ", "rows of JSON lines or of a database; known ids are passed over",
@@ -121,7 +123,8 @@ static ls_status perform(const ls_option_set *set)
 {
     const results_verb *verb = NULL;
     ls_results_task task = {.set = set,
-                            .file = ls_option_set_text(set, "results", LS_RESULTS_DEFAULT)};
+                            .file = ls_option_set_text(set, "results", LS_RESULTS_DEFAULT),
+                            .draw = ls_draw_file};
     const char *form = ls_option_set_text(set, "format", NULL);
     LS_TRY(find_verb(set, &verb));
     LS_TRY(check_options(set, verb));

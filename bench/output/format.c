@@ -170,3 +170,16 @@ ls_status ls_writer_close(ls_writer *writer)
     free(writer);
     return status;
 }
+
+ls_status ls_rows_write(const ls_format *format, const ls_columns *columns, const json_t *rows,
+                        FILE *stream)
+{
+    ls_writer *writer;
+    LS_TRY(ls_writer_open(format ? format : formats, stream, &writer));
+    ls_writer_hold(writer);
+    ls_writer_choose(writer, columns);
+    ls_status status = LS_OK;
+    for (size_t i = 0; i < json_array_size(rows) && !status; i++)
+        status = ls_writer_row(writer, json_array_get(rows, i));
+    return ls_status_first(status, ls_writer_close(writer));
+}

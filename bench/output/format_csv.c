@@ -46,7 +46,7 @@ static const struct {
     {"traffic.copies_put.", "peer_bytes staged_bytes host_bytes"},
     {"memory.devices.",
      "device parameters gradients optimizer activations communication workspace reserved "
-     "peak"},
+     "peak allocations"},
     {"memory.devices.formula.",
      "parameters gradients optimizer activations communication workspace reserved peak"},
     {"memory.", "growth_per_step rss_peak"},
@@ -59,7 +59,7 @@ static const struct {
      "op shape size_bytes count type comm redop ranks time_us time_p10_us time_p90_us "
      "time_p99_us algbw_gbs busbw_gbs gflops roof_share roof_us roof host_us build_us "
      "wrong bytes_sent messages_sent kernel link"},
-    {"provenance.", "commit dirty version build_type compiler compiler_flags"},
+    {"provenance.", "commit dirty version build_type compiler compiler_flags binary_bytes"},
     {"provenance.libraries.",
      "oneDNN hwloc SQLite jansson xxHash libfyaml zlib CUDA cuBLAS cuDNN NCCL OpenMPI"},
     {"provenance.kernels.",

@@ -149,6 +149,10 @@ json_t *ls_row_part(const json_t *row, const ls_columns *columns);
 /** Rows are there already and need not be seen one by one: flushes when it is closed. */
 void ls_writer_hold(ls_writer *writer);
 
+/** Writes all rows (an array), these columns alone; without a format, as a table. */
+ls_status ls_rows_write(const ls_format *format, const ls_columns *columns, const json_t *rows,
+                        FILE *stream);
+
 void ls_table_row(ls_writer *writer, const json_t *row);
 void ls_table_flush(ls_writer *writer);
 void ls_table_close(ls_writer *writer);

@@ -6,7 +6,6 @@
  * is passed over, its neighbours are tried; what is left between the last before and the first
  * behind is the answer: one commit, or a range.
  */
-#include "bench/regress/child.h"
 #include "bench/regress/compared.h"
 
 #include <stdio.h>
@@ -32,11 +31,14 @@ typedef struct bisection {
     json_t *steps;
 } bisection;
 
-/* Runs a command; its output, owned by the caller, where `out` is not NULL. */
-static ls_status command(char *const argv[], const char *folder, char **out)
+/* Runs a command of at most seven words, of which the later ones may be NULL; its output, owned by
+ * the caller, where `out` is not NULL. */
+static ls_status command(const char *folder, char **out, const char *const words[7])
 {
+    char *argv[8] = {NULL}, line[512];
     ls_child child;
-    char line[512];
+    for (size_t i = 0; i < 7; i++)
+        argv[i] = (char *)(size_t)words[i];
     ls_status status = ls_child_run(argv, folder, build_most_ns, &child);
     if (!status && child.code != 0)
         status = ls_fail(LS_CODE_MISSING, "regress", argv[0], "%s failed with status %d: %s",
@@ -49,36 +51,22 @@ static ls_status command(char *const argv[], const char *folder, char **out)
     return status;
 }
 
-static char *text(const char *constant)
-{
-    return (char *)(size_t)constant;
-}
-
 /* ---- Commits -------------------------------------------------------------------------------- */
 
-static ls_status add_commit(bisection *b, char *line)
-{
-    commit *commits = realloc(b->commits, (b->count + 1) * sizeof *commits);
-    if (!commits)
-        return ls_fail_memory("commits", sizeof *commits);
-    b->commits = commits;
-    char *subject = strchr(line, ' ');
-    if (subject)
-        *subject++ = 0;
-    commits[b->count++] = (commit){strdup(line), strdup(subject ? subject : ""), false};
-    return LS_OK;
-}
-
+/* Adds the commits of lines "name subject". */
 static ls_status add_commits(bisection *b, char *lines)
 {
     for (char *line = lines, *next; *line; line = next) {
         next = line + strcspn(line, "\n");
         if (*next)
             *next++ = 0;
+        char *subject = line + strcspn(line, " ");
+        if (*subject)
+            *subject++ = 0;
         if (b->count == COMMITS_MOST)
             return ls_fail(LS_CODE_USAGE, "--bisect", b->asked->good,
                            "is more than %d commits before", COMMITS_MOST);
-        LS_TRY(add_commit(b, line));
+        b->commits[b->count++] = (commit){strdup(line), strdup(subject), false};
     }
     return LS_OK;
 }
@@ -86,19 +74,12 @@ static ls_status add_commits(bisection *b, char *lines)
 static ls_status list_commits(bisection *b)
 {
     char range[512], *lines;
+    const char *const git[][7] = {
+        {"git", "log", "-1", "--format=%H %s", b->asked->good, "--"},
+        {"git", "log", "--reverse", "--first-parent", "--format=%H %s", range, "--"}};
     snprintf(range, sizeof range, "%s..%s", b->asked->good, b->asked->bad);
-    char *const first[] = {text("git"),          text("log"), text("-1"), text("--format=%H %s"),
-                           text(b->asked->good), text("--"),  NULL};
-    char *const others[] = {text("git"),
-                            text("log"),
-                            text("--reverse"),
-                            text("--first-parent"),
-                            text("--format=%H %s"),
-                            range,
-                            text("--"),
-                            NULL};
     for (int part = 0; part < 2; part++) {
-        LS_TRY(command(part ? others : first, NULL, &lines));
+        LS_TRY(command(NULL, &lines, git[part]));
         ls_status status = add_commits(b, lines);
         free(lines);
         if (status)
@@ -112,7 +93,12 @@ static ls_status list_commits(bisection *b)
 
 /* ---- Work trees ----------------------------------------------------------------------------- */
 
-static const char *const trees[] = {"good", "new"};
+enum { PATH_SIZE = 512 };
+
+static void tree_path(const bisection *b, int side, char path[PATH_SIZE], const char *behind)
+{
+    snprintf(path, PATH_SIZE, "%s/%s%s", b->folder, side == LS_BASE ? "good" : "new", behind);
+}
 
 static ls_status open_trees(bisection *b)
 {
@@ -121,40 +107,37 @@ static ls_status open_trees(bisection *b)
     if (!mkdtemp(b->folder)) {
         *b->folder = 0;
         return ls_fail(LS_CODE_MISSING, "--bisect", where ? where : "/tmp",
-                       "no folder can be made in it");
+                       "no folder can be made in it; TMPDIR names another");
     }
-    for (size_t i = 0; i < 2; i++) {
-        char tree[300];
-        snprintf(tree, sizeof tree, "%s/%s", b->folder, trees[i]);
-        char *const argv[] = {text("git"), text("worktree"),   text("add"), text("--detach"),
-                              tree,        b->commits[0].name, NULL};
-        LS_TRY(command(argv, NULL, NULL));
+    for (int side = 0; side < LS_SIDES; side++) {
+        char tree[PATH_SIZE];
+        const char *const git[7] = {"git", "worktree", "add", "--detach", tree, b->commits[0].name};
+        tree_path(b, side, tree, "");
+        LS_TRY(command(NULL, NULL, git));
     }
     return LS_OK;
 }
 
 static void close_trees(bisection *b)
 {
-    for (size_t i = 0; i < 2 && *b->folder; i++) {
-        char tree[300];
-        snprintf(tree, sizeof tree, "%s/%s", b->folder, trees[i]);
-        char *const argv[] = {text("git"), text("worktree"), text("remove"), text("--force"), tree,
-                              NULL};
-        ls_status_free(command(argv, NULL, NULL));
+    for (int side = 0; side < LS_SIDES && *b->folder; side++) {
+        char tree[PATH_SIZE];
+        const char *const git[7] = {"git", "worktree", "remove", "--force", tree};
+        tree_path(b, side, tree, "");
+        ls_status_free(command(NULL, NULL, git));
     }
     if (*b->folder)
         rmdir(b->folder);
 }
 
-static ls_status build(const bisection *b, size_t tree, const char *name)
+static ls_status build(const bisection *b, int side, const char *name)
 {
-    char folder[300];
-    snprintf(folder, sizeof folder, "%s/%s", b->folder, trees[tree]);
-    char *const checkout[] = {text("git"),     text("checkout"), text("--detach"),
-                              text("--force"), text(name),       NULL};
-    char *const make[] = {text("sh"), text("-c"), text(b->asked->build), NULL};
-    LS_TRY(command(checkout, folder, NULL));
-    return command(make, folder, NULL);
+    char tree[PATH_SIZE];
+    const char *const git[7] = {"git", "checkout", "--detach", "--force", name};
+    const char *const make[7] = {"sh", "-c", b->asked->build};
+    tree_path(b, side, tree, "");
+    LS_TRY(command(tree, NULL, git));
+    return command(tree, NULL, make);
 }
 
 /* ---- Steps ---------------------------------------------------------------------------------- */
@@ -197,16 +180,15 @@ static void note_step(bisection *b, const commit *one, const ls_regress *regress
  * an interruption ends the search. */
 static ls_status try_commit(bisection *b, size_t at, place *out)
 {
-    char programs[LS_SIDES][320];
+    char programs[LS_SIDES][PATH_SIZE];
     ls_regress_task task = *b->task;
     ls_regress regress = {0};
     for (int side = 0; side < LS_SIDES; side++) {
-        snprintf(programs[side], sizeof programs[side], "%s/%s/build/lockstep", b->folder,
-                 trees[side]);
+        tree_path(b, side, programs[side], "/build/lockstep");
         task.side[side] = programs[side];
     }
     b->commits[at].tried = true;
-    ls_status status = build(b, 1, b->commits[at].name);
+    ls_status status = build(b, LS_NEW, b->commits[at].name);
     if (!status)
         status = ls_regress_compare(&task, &regress);
     if (status && ls_status_code(status) == LS_CODE_INTERRUPTED)
@@ -237,7 +219,7 @@ static ls_status search(bisection *b, size_t *before, size_t *behind, place *bad
 {
     *before = 0;
     *behind = b->count - 1;
-    LS_TRY(build(b, 0, b->commits[0].name));
+    LS_TRY(build(b, LS_BASE, b->commits[0].name));
     LS_TRY(try_commit(b, *behind, bad));
     const char *why = json_string_value(json_object_get(json_array_get(b->steps, 0), "error"));
     if (why)
@@ -255,7 +237,20 @@ static ls_status search(bisection *b, size_t *before, size_t *behind, place *bad
 
 /* ---- Answer --------------------------------------------------------------------------------- */
 
-static ls_status print_steps(const bisection *b, FILE *stream)
+static void print_json(const bisection *b, size_t before, size_t behind, place bad, FILE *stream)
+{
+    json_t *range = json_array();
+    for (size_t i = before + 1; i <= behind && bad == BEHIND; i++)
+        json_array_append_new(range, json_string(b->commits[i].name));
+    json_t *document =
+        json_pack("{s:s,s:s,s:O,s:o}", "good", b->commits[0].name, "bad",
+                  b->commits[b->count - 1].name, "steps", b->steps, "commits", range);
+    ls_json_print(stream, document, 2);
+    fputc('\n', stream);
+    json_decref(document);
+}
+
+static ls_status answer(const bisection *b, size_t before, size_t behind, place bad, FILE *stream)
 {
     static const ls_column column[] = {{"commit", "commit", 14, false, LS_CELL_TEXT, 0},
                                        {"verdict", "verdict", 0, false, LS_CELL_TEXT, 0},
@@ -264,34 +259,12 @@ static ls_status print_steps(const bisection *b, FILE *stream)
                                        {"subject", "subject", 50, false, LS_CELL_TEXT, 2}};
     const ls_columns columns = {
         .column = column, .count = sizeof column / sizeof *column, .alone = true};
-    const ls_format *form;
-    ls_writer *writer;
-    LS_TRY(ls_format_find(b->asked->format, &form));
-    LS_TRY(ls_writer_open(form, stream, &writer));
-    ls_writer_hold(writer);
-    ls_writer_choose(writer, &columns);
-    ls_status status = LS_OK;
-    for (size_t i = 0; i < json_array_size(b->steps) && !status; i++)
-        status = ls_writer_row(writer, json_array_get(b->steps, i));
-    return ls_status_first(status, ls_writer_close(writer));
-}
-
-static ls_status answer(const bisection *b, size_t before, size_t behind, place bad, FILE *stream)
-{
     const commit *first = &b->commits[before + 1], *last = &b->commits[behind];
-    if (strcmp(b->asked->format, "json") == 0) {
-        json_t *range = json_array();
-        for (size_t i = before + 1; i <= behind && bad == BEHIND; i++)
-            json_array_append_new(range, json_string(b->commits[i].name));
-        json_t *document =
-            json_pack("{s:s,s:s,s:O,s:o}", "good", b->commits[0].name, "bad",
-                      b->commits[b->count - 1].name, "steps", b->steps, "commits", range);
-        ls_json_print(stream, document, 2);
-        fputc('\n', stream);
-        json_decref(document);
+    if (strcmp(b->asked->format->name, "json") == 0) {
+        print_json(b, before, behind, bad, stream);
         return LS_OK;
     }
-    LS_TRY(print_steps(b, stream));
+    LS_TRY(ls_rows_write(b->asked->format, &columns, b->steps, stream));
     if (bad == BEFORE)
         fprintf(stream, "\n%.12s is not slower than %.12s\n", last->name, b->commits[0].name);
     else if (bad == UNKNOWN)
@@ -313,7 +286,9 @@ ls_status ls_regress_bisect(const ls_regress_task *task, const ls_bisection *ask
     bisection b = {.task = task, .asked = asked, .steps = json_array()};
     size_t before = 0, behind = 0;
     place bad = UNKNOWN;
-    ls_status status = list_commits(&b);
+    b.commits = calloc(COMMITS_MOST, sizeof *b.commits);
+    ls_status status =
+        b.commits ? list_commits(&b) : ls_fail_memory("commits", COMMITS_MOST * sizeof(commit));
     if (!status)
         status = open_trees(&b);
     if (!status)

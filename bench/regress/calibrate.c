@@ -1,42 +1,62 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calibration: how often a comparison of a program with itself says what, as it is and with the
- * times of one side counted 1, 2, 3, 5, 10% longer. These are counted, not made: a program that is
- * slower by so much on purpose would need other sources. Every comparison runs its own blocks.
- * Where rows are kept, the blocks' log ratios can be taken from these (labels regress base, new).
+ * Calibration: how often a comparison (of a program with itself) says what, as it is and with the
+ * times of NEW counted 1, 2, 3, 5, 10% longer. Each of N comparisons runs its own blocks, and is
+ * judged at every slowness, each as if it was alone: its looks, its early end.
  */
 #include "bench/regress/compared.h"
+#include "bench/statistics/statistics.h"
 
-#include <stdio.h>
+#include <stdlib.h>
 
 static const double slowed[] = {0, 0.01, 0.02, 0.03, 0.05, 0.10};
 
 enum { SLOWED = sizeof slowed / sizeof *slowed };
 
+/* What was said at one slowness. */
+typedef struct tally {
+    int said[4]; /* by verdict */
+    double seconds;
+    ls_log_list ratios;
+} tally;
+
 /* Adds the verdicts of one comparison of all cases. */
-static ls_status compare_once(const ls_regress_task *task, json_t *counts, double *seconds)
+static ls_status compare_once(const ls_regress_task *task, tally tallies[SLOWED])
 {
     ls_regress regress;
     ls_status status = ls_regress_compare(task, &regress);
     for (size_t i = 0; i < regress.count && !status; i++) {
         const ls_regress_case *one = &regress.cases[i];
-        const char *name = ls_verdict_name(one->result.verdict);
+        tally *level = &tallies[i / (regress.count / SLOWED)];
         if (one->error)
             status = ls_fail(LS_CODE_MISSING, "regress", one->name, "%s", one->error);
-        json_object_set_new(counts, name,
-                            json_integer(json_integer_value(json_object_get(counts, name)) + 1));
+        level->said[one->result.verdict]++;
+        level->seconds += one->seconds;
+        if (!status)
+            status = ls_log_push(&level->ratios, one->result.ratio);
     }
-    *seconds += regress.seconds;
     ls_regress_close(&regress);
     return status;
 }
 
-ls_status ls_regress_calibrate(const ls_regress_task *task, size_t n, const char *format,
+static json_t *row_of(tally *level, double by)
+{
+    ls_statistics ratios;
+    ls_statistics_compute(level->ratios.items, level->ratios.count, &ratios);
+    return json_pack(
+        "{s:f,s:i,s:f,s:i,s:i,s:i,s:i,s:f}", "slowed_percent", 100 * by, "comparisons",
+        (int)ratios.n, "ratio", ratios.median, "slower", level->said[LS_VERDICT_SLOWER], "same",
+        level->said[LS_VERDICT_SAME], "faster", level->said[LS_VERDICT_FASTER], "cannot tell",
+        level->said[LS_VERDICT_CANNOT_TELL], "seconds_each", level->seconds / (double)ratios.n);
+}
+
+ls_status ls_regress_calibrate(const ls_regress_task *task, size_t n, const ls_format *format,
                                FILE *stream)
 {
     static const ls_column column[] = {
-        {"slower by %", "slowed_percent", LS_WIDTH_ANY, true, LS_CELL_FIGURE, 0},
+        {"slower by %", "slowed_percent", LS_WIDTH_ANY, true, LS_CELL_VALUE, 0},
         {"comparisons", "comparisons", LS_WIDTH_ANY, true, LS_CELL_TEXT, 0},
+        {"median ratio", "ratio", LS_WIDTH_ANY, true, LS_CELL_FIGURE, 1},
         {"slower", "slower", 0, true, LS_CELL_TEXT, 0},
         {"same", "same", 0, true, LS_CELL_TEXT, 0},
         {"faster", "faster", 0, true, LS_CELL_TEXT, 0},
@@ -44,32 +64,23 @@ ls_status ls_regress_calibrate(const ls_regress_task *task, size_t n, const char
         {"s each", "seconds_each", 0, true, LS_CELL_FIGURE, 0}};
     const ls_columns columns = {
         .column = column, .count = sizeof column / sizeof *column, .alone = true};
-    const ls_format *form;
-    ls_writer *writer;
-    LS_TRY(ls_format_find(format, &form));
-    if (ls_regress_is_file(task->side[LS_NEW]))
-        return ls_fail(LS_CODE_USAGE, "--calibrate", task->side[LS_NEW],
-                       "is a results file; give a program");
-    LS_TRY(ls_writer_open(form, stream, &writer));
-    ls_writer_hold(writer);
-    ls_writer_choose(writer, &columns);
+    ls_regress_task one = *task;
+    tally tallies[SLOWED] = {0};
+    json_t *rows = json_array();
     ls_status status = LS_OK;
-    for (size_t s = 0; s < SLOWED && !status; s++) {
-        ls_regress_task one = *task;
-        double seconds = 0;
-        json_t *row =
-            json_pack("{s:f,s:i,s:i,s:i,s:i,s:i}", "slowed_percent", 100 * slowed[s], "comparisons",
-                      0, "slower", 0, "same", 0, "faster", 0, "cannot tell", 0);
-        one.slowed = slowed[s];
-        for (size_t i = 0; i < n && !status; i++) {
-            one.seed = task->seed + 1 + s * n + i;
-            status = compare_once(&one, row, &seconds);
-        }
-        json_object_set_new(row, "comparisons", json_integer((json_int_t)n));
-        json_object_set_new(row, "seconds_each", json_real(seconds / (double)n));
-        if (!status)
-            status = ls_writer_row(writer, row);
-        json_decref(row);
+    one.slowed = slowed;
+    one.slowed_count = SLOWED;
+    for (size_t i = 0; i < n && !status; i++) {
+        one.seed = task->seed + i;
+        status = compare_once(&one, tallies);
     }
-    return ls_status_first(status, ls_writer_close(writer));
+    for (size_t s = 0; s < SLOWED; s++) {
+        if (!status)
+            json_array_append_new(rows, row_of(&tallies[s], slowed[s]));
+        free(tallies[s].ratios.items);
+    }
+    if (!status)
+        status = ls_rows_write(format, &columns, rows, stream);
+    json_decref(rows);
+    return status;
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Child; see child.h. Both outputs are read as they come, so that a full pipe stops nobody. */
+/*
+ * Child; see child.h. Its outputs go to files in memory: nobody has to read them while it runs, and
+ * what it leaves behind does not hold this program up.
+ */
 #include "bench/regress/child.h"
 
 #include "bench/train/interrupt.h"
@@ -13,57 +16,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { TICK_MS = 200, TEXT_MOST = 64 << 20 };
+enum { TICK_MS = 200, TICK_ALONE_MS = 5, TEXT_MOST = 64 << 20 };
 
 extern char **environ;
 
-typedef struct stream {
-    int read_end, write_end;
-    char *text;
-    size_t used, room;
-} stream;
-
-static ls_status open_pipe(stream *s)
-{
-    int ends[2];
-    *s = (stream){-1, -1, calloc(1, 1), 0, 1};
-    if (!s->text || pipe2(ends, O_CLOEXEC) != 0)
-        return ls_fail(LS_CODE_MISSING, "regress", "pipe", "%s", strerror(errno));
-    s->read_end = ends[0];
-    s->write_end = ends[1];
-    return LS_OK;
-}
-
-static void close_end(int *end)
-{
-    if (*end >= 0)
-        close(*end);
-    *end = -1;
-}
-
-/* Takes what is there; at the end of the stream closes it. */
-static ls_status take(stream *s)
-{
-    if (s->room - s->used < 65536) {
-        char *text = s->room < TEXT_MOST ? realloc(s->text, 2 * s->room + 65536) : NULL;
-        if (!text)
-            return ls_fail_memory("output of a program", 2 * s->room);
-        s->text = text;
-        s->room = 2 * s->room + 65536;
-    }
-    const ssize_t got = read(s->read_end, s->text + s->used, s->room - s->used - 1);
-    if (got > 0)
-        s->used += (size_t)got;
-    else if (got == 0 || errno != EINTR)
-        close_end(&s->read_end);
-    s->text[s->used] = 0;
-    return LS_OK;
-}
-
-static ls_status start(char *const argv[], const char *folder, stream streams[2], pid_t *pid)
+static ls_status start(char *const argv[], const char *folder, const int ends[2], pid_t *pid)
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
@@ -75,8 +38,8 @@ static ls_status start(char *const argv[], const char *folder, stream streams[2]
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF);
     posix_spawnattr_setsigdefault(&attributes, &defaults);
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_adddup2(&actions, streams[0].write_end, 1);
-    posix_spawn_file_actions_adddup2(&actions, streams[1].write_end, 2);
+    for (int i = 0; i < 2; i++)
+        posix_spawn_file_actions_adddup2(&actions, ends[i], 1 + i);
     if (folder)
         posix_spawn_file_actions_addchdir_np(&actions, folder);
     const int error = posix_spawnp(pid, argv[0], &actions, &attributes, argv, environ);
@@ -85,54 +48,80 @@ static ls_status start(char *const argv[], const char *folder, stream streams[2]
     if (!error)
         return LS_OK;
     return ls_fail(LS_CODE_MISSING, "regress", argv[0],
-                   "cannot be started: %s; give a lockstep program, or a results file (.jsonl, "
-                   ".db)",
-                   strerror(error));
+                   "cannot be started: %s; it has to be a program that runs here", strerror(error));
 }
 
-static ls_status watch(const char *name, stream streams[2], uint64_t limit_ns)
+/* Whether it may go on. */
+static ls_status check(const char *name, const int ends[2], uint64_t begin, uint64_t limit_ns)
+{
+    struct stat facts;
+    if (ls_interrupted())
+        return ls_fail(LS_CODE_INTERRUPTED, "regress", NULL, "interrupted");
+    if (ls_clock_ns() - begin > limit_ns)
+        return ls_fail(LS_CODE_MISSING, "regress", name, "is not over after %.0f s; it was killed",
+                       (double)limit_ns * 1e-9);
+    for (int i = 0; i < 2; i++)
+        if (fstat(ends[i], &facts) == 0 && facts.st_size > TEXT_MOST)
+            return ls_fail(LS_CODE_MISSING, "regress", name,
+                           "prints more than %d MiB; it was killed", TEXT_MOST >> 20);
+    return LS_OK;
+}
+
+/* Sleeps until the process ends; in ticks where the system cannot tell of that. */
+static ls_status await(pid_t pid, const char *name, const int ends[2], uint64_t limit_ns,
+                       int *state)
 {
     const uint64_t begin = ls_clock_ns();
-    while (streams[0].read_end >= 0 || streams[1].read_end >= 0) {
-        struct pollfd polled[2] = {{streams[0].read_end, POLLIN, 0},
-                                   {streams[1].read_end, POLLIN, 0}};
-        const int ready = poll(polled, 2, TICK_MS);
-        if (ls_interrupted())
-            return ls_fail(LS_CODE_INTERRUPTED, "regress", NULL, "interrupted");
-        if (ls_clock_ns() - begin > limit_ns)
-            return ls_fail(LS_CODE_MISSING, "regress", name,
-                           "is not over after %.0f s; it was killed", (double)limit_ns * 1e-9);
-        for (int i = 0; i < 2 && ready > 0; i++)
-            if (polled[i].revents)
-                LS_TRY(take(&streams[i]));
+    struct pollfd end = {(int)syscall(SYS_pidfd_open, pid, 0), POLLIN, 0};
+    ls_status status = LS_OK;
+    while (waitpid(pid, state, status ? 0 : WNOHANG) != pid) {
+        if (!status)
+            status = check(name, ends, begin, limit_ns);
+        if (status)
+            kill(-pid, SIGKILL);
+        else
+            poll(&end, end.fd >= 0, end.fd >= 0 ? TICK_MS : TICK_ALONE_MS);
+    }
+    if (end.fd >= 0)
+        close(end.fd);
+    return status;
+}
+
+/* All that is in the file, as text. */
+static ls_status read_all(int file, char **out)
+{
+    const off_t size = lseek(file, 0, SEEK_END);
+    size_t used = 0;
+    ssize_t got = 1;
+    *out = size < 0 ? NULL : calloc(1, (size_t)size + 1);
+    if (!*out)
+        return ls_fail_memory("output of a program", size < 0 ? 0 : (size_t)size);
+    while (used < (size_t)size && got > 0) {
+        got = pread(file, *out + used, (size_t)size - used, (off_t)used);
+        used += got > 0 ? (size_t)got : 0;
     }
     return LS_OK;
 }
 
 ls_status ls_child_run(char *const argv[], const char *folder, uint64_t limit_ns, ls_child *out)
 {
-    stream streams[2] = {{-1, -1, NULL, 0, 0}, {-1, -1, NULL, 0, 0}};
-    pid_t pid = 0;
+    const int ends[2] = {memfd_create("stdout", MFD_CLOEXEC), memfd_create("stderr", MFD_CLOEXEC)};
+    pid_t pid;
     int state = 0;
     *out = (ls_child){0};
-    ls_status status = open_pipe(&streams[0]);
+    ls_status status = LS_OK;
+    if (ends[0] < 0 || ends[1] < 0)
+        status = ls_fail(LS_CODE_MISSING, "regress", "file in memory", "%s", strerror(errno));
     if (!status)
-        status = open_pipe(&streams[1]);
+        status = start(argv, folder, ends, &pid);
     if (!status)
-        status = start(argv, folder, streams, &pid);
-    for (int i = 0; i < 2; i++)
-        close_end(&streams[i].write_end);
-    if (!status) {
-        status = watch(argv[0], streams, limit_ns);
-        if (status)
-            kill(-pid, SIGKILL);
-        while (waitpid(pid, &state, 0) < 0 && errno == EINTR)
-            ;
+        status = await(pid, argv[0], ends, limit_ns, &state);
+    for (int i = 0; i < 2; i++) {
+        if (!status)
+            status = read_all(ends[i], i ? &out->err : &out->out);
+        if (ends[i] >= 0)
+            close(ends[i]);
     }
-    for (int i = 0; i < 2; i++)
-        close_end(&streams[i].read_end);
-    out->out = streams[0].text;
-    out->err = streams[1].text;
     out->signal = WIFSIGNALED(state) ? WTERMSIG(state) : 0;
     out->code = out->signal ? 128 + out->signal : WEXITSTATUS(state);
     return status;

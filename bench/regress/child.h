@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 typedef struct ls_child {
-    char *out, *err; /**< its outputs; never NULL */
+    char *out, *err; /**< its outputs; never NULL, but after a failure */
     int code;        /**< exit status; of one that a signal ended, 128 + its number */
     int signal;      /**< that ended it; 0: none */
 } ls_child;

@@ -6,6 +6,8 @@
  * which fit the number of steps, neither does that.
  */
 #include "bench/regress/compared.h"
+#include "bench/report/case_keys.h"
+#include "common/base/clock.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -85,6 +87,50 @@ ls_status ls_log_push(ls_log_list *list, double value)
 
 /* ---- Rows ----------------------------------------------------------------------------------- */
 
+const char *ls_regress_status(const json_t *row)
+{
+    const char *text = json_string_value(json_object_get(json_object_get(row, "result"), "status"));
+    return text ? text : "unknown";
+}
+
+/* Which of a side's rows stands for a case, the highest: of NEW one that is not well, so that no
+ * repeat hides it; of BASE one that is. An interrupted one is there again, or is told. */
+static int rank_of(int side, const json_t *row)
+{
+    const char *status = ls_regress_status(row);
+    if (strcmp(status, "interrupted") == 0)
+        return 0;
+    const int rank = strcmp(status, "ok") == 0 ? 3 : strcmp(status, "failed") == 0 ? 1 : 2;
+    return side == LS_BASE ? rank : 4 - rank;
+}
+
+static void set_row(ls_regress_case *one, int side, const json_t *row)
+{
+    json_decref(one->row[side]);
+    one->row[side] = json_incref((json_t *)(size_t)row);
+}
+
+void ls_regress_replace(const ls_regress_task *task, ls_regress_case *one, int side,
+                        const json_t *row)
+{
+    if (strcmp(ls_regress_status(one->row[side]), "ok") != 0)
+        return;
+    set_row(one, side, row);
+    ls_regress_settle_case(task, one);
+    one->told = true;
+}
+
+static ls_status add_case(ls_regress *regress, ls_regress_case **out)
+{
+    ls_regress_case *cases = realloc(regress->cases, (regress->count + 1) * sizeof *regress->cases);
+    if (!cases)
+        return ls_fail_memory("cases", sizeof *cases);
+    regress->cases = cases;
+    *out = &cases[regress->count++];
+    **out = (ls_regress_case){.worse = json_array(), .differences = json_array()};
+    return LS_OK;
+}
+
 ls_status ls_regress_add(ls_regress *regress, const ls_regress_task *task, int side,
                          const json_t *row)
 {
@@ -93,21 +139,31 @@ ls_status ls_regress_add(ls_regress *regress, const ls_regress_task *task, int s
     if (!meant || !json_object_get(row, "case"))
         return LS_OK;
     ls_regress_case *one = ls_regress_find(regress, task, side, row);
-    if (!one) {
-        ls_regress_case *cases =
-            realloc(regress->cases, (regress->count + 1) * sizeof *regress->cases);
-        if (!cases)
-            return ls_fail_memory("cases", sizeof *cases);
-        regress->cases = cases;
-        one = &cases[regress->count++];
-        *one = (ls_regress_case){.worse = json_array(), .differences = json_array()};
-    }
-    if (!one->row[side]) {
-        one->row[side] = json_incref((json_t *)(size_t)row);
+    if (!one)
+        LS_TRY(add_case(regress, &one));
+    if (!one->row[side] || rank_of(side, row) > rank_of(side, one->row[side]))
+        set_row(one, side, row);
+    if (one->half[side] <= 0)
         one->half[side] = half_interval(row);
-    }
     const double time = ls_regress_time(row);
     return time > 0 ? ls_log_push(&one->logs[side], log(time)) : LS_OK;
+}
+
+ls_status ls_regress_repeat(ls_regress *regress, size_t count, double slowed)
+{
+    for (size_t i = 0; i < count; i++) {
+        ls_regress_case *copy = NULL, *one;
+        LS_TRY(add_case(regress, &copy));
+        one = &regress->cases[i];
+        copy->slowed = slowed;
+        copy->told = one->told;
+        copy->name = strdup(one->name);
+        for (int side = 0; side < LS_SIDES; side++)
+            copy->row[side] = json_incref(one->row[side]);
+        if (!copy->name)
+            return ls_fail_memory("names of cases", 0);
+    }
+    return LS_OK;
 }
 
 static void close_case(ls_regress_case *one)
@@ -144,7 +200,7 @@ void ls_regress_join(ls_regress *regress, const ls_regress_task *task)
             base->logs[LS_NEW] = other->logs[LS_NEW];
             base->half[LS_NEW] = other->half[LS_NEW];
             other->row[LS_NEW] = NULL;
-            other->logs[LS_NEW] = (ls_log_list){0};
+            other->logs[LS_NEW].items = NULL;
             close_case(other);
             memmove(other, other + 1, (regress->count - j - 1) * sizeof *other);
             regress->count--;
@@ -157,60 +213,72 @@ void ls_regress_join(ls_regress *regress, const ls_regress_task *task)
 
 /* ---- Names ---------------------------------------------------------------------------------- */
 
-static const json_t *group_of(const ls_regress_case *one)
+static const json_t *row_of(const ls_regress_case *one)
 {
-    return json_object_get(one->row[LS_NEW] ? one->row[LS_NEW] : one->row[LS_BASE], "case");
+    return one->row[LS_NEW] ? one->row[LS_NEW] : one->row[LS_BASE];
 }
 
-static bool differs_between(const ls_regress *regress, const char *field)
+static const json_t *model_of(const ls_regress_case *one)
 {
-    const json_t *first = json_object_get(group_of(&regress->cases[0]), field);
-    for (size_t i = 1; i < regress->count; i++) {
-        const json_t *value = json_object_get(group_of(&regress->cases[i]), field);
-        if ((value || first) && !json_equal(value, first))
-            return true;
-    }
-    return false;
-}
-
-/* Model and strategy, and what else differs between cases. */
-static char *make_name(const ls_regress *regress, const ls_regress_case *one)
-{
-    /* the last four are mostly the model's own */
-    static const char *const derived[] = {
-        "model",         "strategy", "batch_per_device", "hosts",     "parameters", "blocks",
-        "devices_asked", "data",     "batch_global",     "optimizer", "lr"};
-    const size_t count = differs_between(regress, "model") ? 11 : 7;
-    char *text = NULL;
-    size_t size;
-    FILE *stream = open_memstream(&text, &size);
-    json_t *group = (json_t *)(size_t)group_of(one), *value;
-    const char *field;
-    if (!stream)
-        return NULL;
-    fprintf(stream, "%s %s", json_string_value(json_object_get(group, "model")),
-            json_string_value(json_object_get(group, "strategy")));
-    json_object_foreach(group, field, value)
-    {
-        bool is_derived = false;
-        for (size_t i = 0; i < count; i++)
-            is_derived |= strcmp(field, derived[i]) == 0;
-        if (is_derived || !differs_between(regress, field))
-            continue;
-        char *shown = ls_value_text(value);
-        fprintf(stream, " %s=%s", field, shown ? shown : "");
-        free(shown);
-    }
-    fclose(stream);
-    return text;
+    return json_object_get(json_object_get(row_of(one), "case"), "model");
 }
 
 ls_status ls_regress_name(ls_regress *regress)
 {
+    static const char one_model[] = " model strategy batch_per_device hosts parameters blocks "
+                                    "devices_asked ",
+                      models[] = " model strategy batch_per_device hosts parameters blocks "
+                                 "devices_asked data batch_global optimizer lr "; /* the models' */
+    json_t *rows = json_array();
+    bool several = false, failed = false;
     for (size_t i = 0; i < regress->count; i++) {
-        regress->cases[i].name = make_name(regress, &regress->cases[i]);
-        if (!regress->cases[i].name)
-            return ls_fail_memory("names of cases", 0);
+        const ls_regress_case *one = &regress->cases[i];
+        several |= !json_equal(model_of(one), model_of(regress->cases));
+        json_array_append(rows, (json_t *)(size_t)row_of(one));
+    }
+    json_t *differences = ls_report_differences(rows, several ? models : one_model);
+    for (size_t i = 0; i < regress->count; i++) {
+        char label[LS_KEY_SIZE];
+        ls_regress_case *one = &regress->cases[i];
+        ls_report_label(row_of(one), differences, NULL, label, sizeof label);
+        failed |= asprintf(&one->name, "%s %s", json_string_value(model_of(one)), label) < 0;
+    }
+    json_decref(differences);
+    json_decref(rows);
+    return failed ? ls_fail_memory("names of cases", 0) : LS_OK;
+}
+
+/* ---- A comparison from its beginning to its end --------------------------------------------- */
+
+static ls_status compare(const ls_regress_task *task, ls_regress *out)
+{
+    const bool files = ls_regress_is_file(task->side[LS_BASE]);
+    if (files != ls_regress_is_file(task->side[LS_NEW]))
+        return ls_fail(LS_CODE_USAGE, "regress", task->side[!files],
+                       "is a program and %s a results file; give two of a kind (PROGRAM run "
+                       "--format jsonl prints what a file holds)",
+                       task->side[files]);
+    if (files && (task->option_count > 0 || task->instructions))
+        return ls_fail(LS_CODE_USAGE, "option",
+                       task->instructions ? "--instructions" : task->options[0],
+                       "is of programs that run, and two results files run nothing; --where "
+                       "chooses cases");
+    if (files)
+        return ls_regress_read(task, out);
+    LS_TRY(ls_regress_turns(task, out));
+    return task->instructions ? ls_regress_instructions(task, &out->instructions) : LS_OK;
+}
+
+ls_status ls_regress_compare(const ls_regress_task *task, ls_regress *out)
+{
+    const uint64_t begin = ls_clock_ns();
+    *out = (ls_regress){0};
+    LS_TRY(compare(task, out));
+    out->seconds = (double)(ls_clock_ns() - begin) * 1e-9;
+    for (size_t i = 0; i < out->count; i++) { /* nothing measured is never a pass */
+        ls_regress_case *one = &out->cases[i];
+        if (one->result.blocks == 0 && !one->error && json_array_size(one->worse) == 0)
+            one->error = strdup("no block was measured on both sides");
     }
     return LS_OK;
 }

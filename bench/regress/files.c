@@ -13,19 +13,6 @@
 /* One standard deviation of the logarithm of a median step between two times on one machine. */
 static const double drift = 0.01;
 
-typedef struct reading {
-    const ls_regress_task *task;
-    ls_regress *regress;
-    int side;
-} reading;
-
-static ls_status take(void *context, int64_t number, const json_t *row)
-{
-    reading *r = context;
-    (void)number;
-    return ls_regress_add(r->regress, r->task, r->side, row);
-}
-
 bool ls_regress_is_file(const char *path)
 {
     static const char *const endings[] = {".jsonl", ".db", ".json", ".sqlite"};
@@ -52,30 +39,41 @@ static const char *other_class(const json_t *base, const json_t *fresh)
     return NULL;
 }
 
-static ls_status check_class(const ls_regress_task *task, const ls_regress *regress)
+/* Refuses two rows that are of two classes; NULL is of any. */
+static ls_status check_class(const char *base_path, const json_t *base, const char *fresh_path,
+                             const json_t *fresh)
 {
-    for (size_t i = 0; i < regress->count; i++) {
-        const ls_regress_case *one = &regress->cases[i];
-        const char *field = one->row[LS_BASE] && one->row[LS_NEW]
-                                ? other_class(one->row[LS_BASE], one->row[LS_NEW])
-                                : NULL;
-        if (!field)
-            continue;
-        char *text[LS_SIDES];
-        for (int side = 0; side < LS_SIDES; side++)
-            text[side] = ls_value_text(
-                json_object_get(json_object_get(one->row[side], "provenance"), field));
-        ls_status status = ls_fail(
-            LS_CODE_MISSING, "regress", task->side[LS_BASE],
-            "is of another class of machine: %s is %s there and %s in %s; measure both on one, or "
-            "give the baseline of this class",
-            field, text[LS_BASE] ? text[LS_BASE] : "none", text[LS_NEW] ? text[LS_NEW] : "none",
-            task->side[LS_NEW]);
-        free(text[LS_BASE]);
-        free(text[LS_NEW]);
-        return status;
-    }
-    return LS_OK;
+    const char *field = base && fresh ? other_class(base, fresh) : NULL;
+    if (!field)
+        return LS_OK;
+    char *a = ls_value_text(json_object_get(json_object_get(base, "provenance"), field));
+    char *b = ls_value_text(json_object_get(json_object_get(fresh, "provenance"), field));
+    ls_status status =
+        ls_fail(LS_CODE_MISSING, "regress", base_path,
+                "is of another class of machine: %s is %s there and %s in %s; measure both on one, "
+                "or give the baseline of this class",
+                field, a ? a : "none", b ? b : "none", fresh_path);
+    free(a);
+    free(b);
+    return status;
+}
+
+/* ---- Reading -------------------------------------------------------------------------------- */
+
+typedef struct reading {
+    const ls_regress_task *task;
+    ls_regress *regress;
+    int side;
+} reading;
+
+static ls_status take(void *context, int64_t number, const json_t *row)
+{
+    reading *r = context;
+    const char *path = r->task->side[r->side];
+    (void)number;
+    LS_TRY(ls_regress_add(r->regress, r->task, r->side, row));
+    const ls_regress_case *one = ls_regress_find(r->regress, r->task, r->side, row);
+    return one ? check_class(path, one->row[r->side], path, row) : LS_OK;
 }
 
 static void judge(const ls_regress_task *task, ls_regress *regress)
@@ -114,7 +112,9 @@ ls_status ls_regress_read(const ls_regress_task *task, ls_regress *out)
                            task->where ? " that fits --where" : "");
     }
     LS_TRY(ls_regress_settle(task, out));
-    LS_TRY(check_class(task, out));
+    for (size_t i = 0; i < out->count; i++)
+        LS_TRY(check_class(task->side[LS_BASE], out->cases[i].row[LS_BASE], task->side[LS_NEW],
+                           out->cases[i].row[LS_NEW]));
     judge(task, out);
     return LS_OK;
 }

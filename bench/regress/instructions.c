@@ -1,52 +1,37 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Instructions, counted by callgrind: a second opinion that no noise reaches. The steps' alone: of
- * a run of many steps less one of few. It says nothing about waiting, memory or clocks, and a
- * processor that valgrind does not know all of runs other kernels; so it is told, and judges
- * nothing.
+ * a run of many steps less one of few. They are untimed, so that nothing is measured beside them,
+ * and of little data unless asked for otherwise: each instruction takes some 50 times as long. It
+ * says nothing about waiting, memory or clocks, and a processor that valgrind does not know all of
+ * runs other kernels; so it is told, and judges nothing.
  */
-#include "bench/regress/child.h"
-#include "bench/regress/regress.h"
+#include "bench/regress/compared.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 static const uint64_t count_most_ns = 120000000000; /* of each of four runs */
 
-enum { FEW_STEPS = 5, MANY_STEPS = 25 };
+enum { FEW_STEPS = 2, MANY_STEPS = 22 };
 
 static ls_status count_once(const ls_regress_task *task, int side, int steps, double *out,
                             char *why, size_t size)
 {
-    char count[32];
-    char **argv = calloc(task->option_count + 16, sizeof *argv);
-    size_t n = 0;
+    static const char *const valgrind[] = {
+        "valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", "--fair-sched=yes", NULL};
+    char count[32], line[400];
+    const char *after[] = {
+        count, "--steps=0", "--blocks=1", "--gate-steps=0", "--batch=32", "--data=synthetic:512",
+        NULL};
     ls_child child;
-    static const char *const head[] = {"valgrind", "--tool=callgrind",
-                                       "--callgrind-out-file=/dev/null", "--fair-sched=yes"};
-    static const char *const tail[] = {"--format=jsonl", "--results=none"};
-    if (!argv)
-        return ls_fail_memory("options", 0);
-    for (size_t i = 0; i < 4; i++)
-        argv[n++] = (char *)(size_t)head[i];
-    argv[n++] = (char *)(size_t)task->side[side];
-    argv[n++] = (char *)(size_t) "run";
-    for (size_t i = 0; i < task->option_count; i++)
-        argv[n++] = task->options[i];
-    for (size_t i = 0; i < 2; i++)
-        argv[n++] = (char *)(size_t)tail[i];
-    snprintf(count, sizeof count, "--steps=%d", steps);
-    argv[n++] = count;
-    if (!task->fixed_gate)
-        argv[n++] = (char *)(size_t) "--gate-steps=0";
-    ls_status status = ls_child_run(argv, NULL, count_most_ns, &child);
-    free(argv);
+    snprintf(count, sizeof count, "--warmup=%d", steps);
+    ls_status status = ls_regress_run(task, side, valgrind, after, count_most_ns, &child);
     const char *found = status ? NULL : strstr(child.err, "Collected :");
     *out = found ? strtod(found + 11, NULL) : 0;
-    if (!status && !found) {
-        char line[400];
-        snprintf(why, size, "callgrind counted nothing: %s", ls_child_says(&child, line, 400));
-    }
+    if (!status && !found)
+        snprintf(why, size, "callgrind counted nothing: %s",
+                 ls_child_says(&child, line, sizeof line));
     ls_child_free(&child);
     return status;
 }
@@ -55,9 +40,9 @@ ls_status ls_regress_instructions(const ls_regress_task *task, json_t **out)
 {
     double counted[LS_SIDES];
     char why[512] = "";
-    if (task->fixed_steps)
+    if (task->fixed_steps || ls_regress_is_given(task, "--warmup="))
         snprintf(why, sizeof why,
-                 "not counted: leave --steps, --epochs and --plan out, so that two "
+                 "not counted: leave --steps, --warmup, --epochs and --plan out, so that two "
                  "numbers of steps can be compared");
     for (int side = 0; side < LS_SIDES && !*why; side++) {
         double few = 0, many = 0;

@@ -9,6 +9,7 @@
 #include "bench/statistics/statistics.h"
 
 #include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,12 +23,6 @@ const char *ls_verdict_name(ls_verdict verdict)
     return names[verdict];
 }
 
-static int by_size(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* z with P(Z > z) = p of a normal Z, by bisection: it is asked for a few times a look. */
 static double normal_quantile(double p)
 {
@@ -39,12 +34,18 @@ static double normal_quantile(double p)
     return low;
 }
 
+/* So many pairs could have all one sign with probability p. */
+static size_t fewest_for(double p)
+{
+    return p > 0 ? (size_t)ceil(-log2(p)) : SIZE_MAX;
+}
+
 /* How many of the smallest means of two a bound at one-sided error `p` leaves out: the bound is the
  * one after them. -1: n pairs give none. `share` [n (n + 1) / 2 + 1] is work space. */
 static long count_left_out(size_t n, double p, double *share)
 {
     const size_t most = n * (n + 1) / 2;
-    if (p < ldexp(1, -(int)(n < 1000 ? n : 1000)))
+    if (n < fewest_for(p))
         return -1;
     if (n > EXACT) {
         const double mean = 0.5 * (double)most;
@@ -65,10 +66,15 @@ static long count_left_out(size_t n, double p, double *share)
     return sum;
 }
 
-bool ls_ratio_can_look(const ls_ratio_test *test, size_t n, double share)
+double ls_ratio_due(const ls_ratio_test *test, size_t n, double share)
 {
-    const double part = (share - test->spent) / (double)test->cases;
-    return n > 0 && ldexp(1, -(int)(n < 1000 ? n : 1000)) <= error_differs * part;
+    double due = 1.0 / 64;
+    if (share >= 1)
+        return 1;
+    while (2 * due <= share)
+        due *= 2;
+    const double error = error_differs * (due - test->spent) / (double)test->cases;
+    return due <= share && n >= fewest_for(error) ? due : 0;
 }
 
 /* Bounds of the centre, each with one-sided error p. */
@@ -85,20 +91,41 @@ static bounds bound(const double *means, size_t n, double p, double *space)
     return (bounds){means[out], means[most - 1 - (size_t)out]};
 }
 
+/* The median of x [n], and the mean where that is wanted; sorts x. */
+static double median_of(double *x, size_t n, double *mean)
+{
+    ls_statistics statistics;
+    ls_statistics_compute(x, n, &statistics);
+    if (mean)
+        *mean = statistics.mean;
+    return statistics.median;
+}
+
 /* The standard deviation of x [n] by the median distance from the centre, as of a normal; x is
  * overwritten. */
 static double deviation_of(double *x, size_t n, double centre)
 {
     for (size_t i = 0; i < n; i++)
         x[i] = fabs(x[i] - centre);
-    qsort(x, n, sizeof *x, by_size);
-    return 1.4826 * ls_statistics_quantile(x, n, 0.5);
+    return 1.4826 * median_of(x, n, NULL);
 }
 
-/* How many more of n would bring bounds of `wide` standard errors off the nearest limit. */
-static size_t blocks_more(double away, double wide, double deviation, size_t n)
+/* Student's 95% interval of the mean of x [n < 6]: of so few no order statistic bounds a centre. */
+static bounds few_bound(const double *x, size_t n, double mean)
 {
-    const double all = wide * wide * deviation * deviation / (away * away);
+    static const double student[] = {NAN, 12.706, 4.303, 3.182, 2.776};
+    double squares = 0;
+    for (size_t i = 0; i < n; i++)
+        squares += (x[i] - mean) * (x[i] - mean);
+    const double wide = n > 1 ? student[n - 1] * sqrt(squares / (double)(n * (n - 1))) : NAN;
+    return (bounds){mean - wide, mean + wide};
+}
+
+/* How many more of n would bring bounds at error `p` off the nearest limit. */
+static size_t blocks_more(double away, double p, double deviation, size_t n)
+{
+    const double wide = normal_quantile(p) * deviation / away, fewest = (double)fewest_for(p);
+    const double all = fmax(wide * wide, fewest);
     if (!(away > 0) || !(all < 1e6))
         return 0;
     return all > (double)n + 1 ? (size_t)ceil(all - (double)n) : 1;
@@ -113,75 +140,80 @@ static ls_verdict judge(bounds differs, bounds same, double limit)
     return same.low > -limit && same.high < limit ? LS_VERDICT_SAME : LS_VERDICT_CANNOT_TELL;
 }
 
-ls_status ls_ratio_look(ls_ratio_test *test, const double *logs, size_t n, double share,
+ls_status ls_ratio_look(const ls_ratio_test *test, const double *logs, size_t n, double share,
                         ls_ratio_result *out)
 {
     const size_t most = n * (n + 1) / 2;
-    const double part = fmax(share - test->spent, 0) / (double)test->cases;
+    const double cases = (double)test->cases, part = fmax(share - test->spent, 0) / cases;
     const double limit = log1p(test->threshold);
+    double mean;
     *out = (ls_ratio_result){.ratio = NAN, .ci95 = {NAN, NAN}, .blocks = n};
     if (n == 0)
         return LS_OK;
     double *means = malloc((2 * most + 1) * sizeof *means);
     if (!means)
         return ls_fail_memory("ratios", 2 * most * sizeof *means);
+    double *space = means + most;
     size_t count = 0;
     for (size_t i = 0; i < n; i++)
         for (size_t j = i; j < n; j++)
             means[count++] = 0.5 * (logs[i] + logs[j]);
-    qsort(means, most, sizeof *means, by_size);
-    const bounds differs = bound(means, n, error_differs * part, means + most);
-    const bounds same = bound(means, n, error_same * part, means + most);
-    const bounds told = bound(means, n, 0.025, means + most);
-    const double centre = ls_statistics_quantile(means, most, 0.5);
-    out->verdict = judge(differs, same, limit);
+    const double centre = median_of(means, most, &mean);
+    const bounds told = n > 5 ? bound(means, n, 0.025, space) : few_bound(logs, n, mean);
+    out->verdict = judge(bound(means, n, error_differs * part, space),
+                         bound(means, n, error_same * part, space), limit);
     out->ratio = exp(centre);
-    out->ci95[0] = exp(fmax(told.low, means[0]));
-    out->ci95[1] = exp(fmin(told.high, means[most - 1]));
-    if (out->verdict == LS_VERDICT_CANNOT_TELL) {
-        const double p = fabs(centre) > limit ? error_differs : error_same;
+    out->ci95[0] = exp(told.low);
+    out->ci95[1] = exp(told.high);
+    if (out->verdict == LS_VERDICT_CANNOT_TELL) { /* half of the error is for the last look */
+        const double p = 0.5 * (fabs(centre) > limit ? error_differs : error_same) / cases;
         memcpy(means, logs, n * sizeof *means);
-        out->more =
-            blocks_more(fabs(fabs(centre) - limit), normal_quantile(0.5 * p / (double)test->cases),
-                        deviation_of(means, n, centre), n);
+        out->more = blocks_more(fabs(fabs(centre) - limit), p, deviation_of(means, n, centre), n);
     }
-    test->spent = fmax(test->spent, share);
     free(means);
     return LS_OK;
 }
 
 /* ---- Unpaired ------------------------------------------------------------------------------- */
 
-/* The median of logs [n <= LS_RATIO_BLOCKS_MOST], and the square of its standard error: of several
- * by the median deviation from it (1.4826 times that is the standard deviation of a normal, and a
- * median has 1.2533 times a mean's error; few say less, as Student's t does), of one by its own
- * interval. */
-static double centre_of(const ls_ratio_side *side, double *square)
+/* What one run differs by from another of the same program, where that cannot be seen: neither side
+ * has several. One deviation; see README.md. */
+static const double alone = 0.04;
+
+/* The median of logs [n <= LS_RATIO_BLOCKS_MOST], and the deviation of one of them by the median
+ * distance; few say less, as Student's t does, and one (0) nothing. */
+static double centre_of(const ls_ratio_side *side, double *run)
 {
     double sorted[LS_RATIO_BLOCKS_MOST];
     const size_t n = side->count < LS_RATIO_BLOCKS_MOST ? side->count : LS_RATIO_BLOCKS_MOST;
     memcpy(sorted, side->logs + (side->count - n), n * sizeof *sorted);
-    qsort(sorted, n, sizeof *sorted, by_size);
-    const double centre = ls_statistics_quantile(sorted, n, 0.5);
-    const double own = side->half / 1.96;
-    *square = own * own / (double)n;
-    if (n < 3)
-        return centre;
-    const double size = (double)n, few = 1.0 + 4.0 / (size - 2.0);
-    const double error = 1.2533 * deviation_of(sorted, n, centre) / sqrt(size) * few;
-    *square = fmax(*square, error * error);
+    const double centre = median_of(sorted, n, NULL);
+    *run = deviation_of(sorted, n, centre) * (1.0 + 4.0 / fmax((double)n - 2.0, 1.0));
     return centre;
+}
+
+/* The square of the error of a side's median: a median has 1.2533 times a mean's; but no run has a
+ * smaller one than its own interval says. */
+static double square_of(const ls_ratio_side *side, double run)
+{
+    const double error = (side->count > 1 ? 1.2533 : 1) * run, own = side->half / 1.96;
+    return fmax(error * error, own * own) / (double)side->count;
 }
 
 void ls_ratio_unpaired(const ls_ratio_test *test, const ls_ratio_side *base,
                        const ls_ratio_side *fresh, double drift, ls_ratio_result *out)
 {
-    double a, b;
+    double run_a, run_b;
     const size_t fewer = base->count < fresh->count ? base->count : fresh->count;
     *out = (ls_ratio_result){.ratio = NAN, .ci95 = {NAN, NAN}, .blocks = fewer};
     if (fewer == 0)
         return;
-    const double centre = centre_of(fresh, &b) - centre_of(base, &a);
+    const double before = centre_of(base, &run_a), centre = centre_of(fresh, &run_b) - before;
+    if (base->count == 1)
+        run_a = fresh->count > 1 ? run_b : alone;
+    if (fresh->count == 1)
+        run_b = base->count > 1 ? run_a : alone;
+    const double a = square_of(base, run_a), b = square_of(fresh, run_b);
     const double error = sqrt(a + b + drift * drift), limit = log1p(test->threshold);
     const double differs = error * normal_quantile(error_differs / (double)test->cases);
     const double same = error * normal_quantile(error_same / (double)test->cases);

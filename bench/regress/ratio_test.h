@@ -38,24 +38,25 @@ const char *ls_verdict_name(ls_verdict verdict);
 typedef struct ls_ratio_test {
     double threshold; /**< 0.03: 3% */
     size_t cases;     /**< that are judged together: each has its part of the error (Bonferroni) */
-    double spent;     /**< share of the error that earlier looks have spent; 0 at first */
+    double spent;     /**< share of the time at the last look; 0 at first, the caller moves it on */
 } ls_ratio_test;
 
 typedef struct ls_ratio_result {
     ls_verdict verdict;
     double ratio;   /**< B / A; NaN without blocks */
-    double ci95[2]; /**< of this look by itself */
+    double ci95[2]; /**< of this look by itself; NaN of one block */
     size_t blocks;
     size_t more; /**< blocks that it would take besides, about; 0: told, or not to be estimated */
 } ls_ratio_result;
 
 enum { LS_RATIO_BLOCKS_MOST = 2000 };
 
-/** Whether n blocks could decide anything at a look at this share of the time. */
-bool ls_ratio_can_look(const ls_ratio_test *test, size_t n, double share);
+/** The share at which `n` pairs are to be looked at when `share` of the time is over: 1/64, then
+ *  each time twice as much, if they could decide anything; 1 at the end. 0: not now. */
+double ls_ratio_due(const ls_ratio_test *test, size_t n, double share);
 
 /** Looks at log(B / A) of `n` pairs; `share` of the time is over (1: the last look). */
-ls_status ls_ratio_look(ls_ratio_test *test, const double *logs, size_t n, double share,
+ls_status ls_ratio_look(const ls_ratio_test *test, const double *logs, size_t n, double share,
                         ls_ratio_result *out);
 
 /** Logarithms of one side's measured times, in runs of their own. */
@@ -67,7 +68,8 @@ typedef struct ls_ratio_side {
 
 /**
  * Unpaired: medians of both sides, with normal bounds by robust deviations and, besides,
- * `drift`: by how much (one deviation) runs of one program differ between two times.
+ * `drift`: by how much (one deviation) runs of one program differ between two times. One run alone
+ * deviates as those of the other side do.
  */
 void ls_ratio_unpaired(const ls_ratio_test *test, const ls_ratio_side *base,
                        const ls_ratio_side *fresh, double drift, ls_ratio_result *out);

@@ -8,6 +8,7 @@
 #ifndef LS_BENCH_REGRESS_REGRESS_H
 #define LS_BENCH_REGRESS_REGRESS_H
 
+#include "bench/output/format.h"
 #include "bench/output/results_db.h"
 #include "bench/output/row_filter.h"
 #include "bench/output/row_keys.h"
@@ -36,14 +37,15 @@ typedef struct ls_regress_task {
     ls_fail_key fail_on[LS_FAIL_ON_MOST];
     size_t fail_count;
     bool instructions;
-    char **options;      /**< of `run`, as --name=value; ends with NULL */
-    size_t option_count; /**< of these */
-    bool fixed_steps;    /**< they say how long a block is */
-    bool fixed_gate, fixed_blocks;
-    const char *results; /**< file that rows of blocks are kept in; NULL: none */
-    uint64_t seed;       /**< of the order */
-    double slowed;       /**< 0.05: times of NEW count 5% more, to calibrate; 0 */
-    bool quiet;          /**< no progress */
+    char **options;              /**< of `run`, as --name=value; ends with NULL */
+    size_t option_count;         /**< of these */
+    bool fixed_steps;            /**< they say how long a block is */
+    bool plan_gate, plan_blocks; /**< a plan says so: the same option would be refused */
+    const char *results;         /**< file that rows of blocks are kept in; NULL: none */
+    uint64_t seed;               /**< of the order */
+    const double *slowed; /**< to calibrate: each case is judged so many times, as times of NEW */
+    size_t slowed_count;  /**< count more: the first 0, then 0.05 as 5%; NULL, 0 */
+    bool quiet;           /**< no progress */
 } ls_regress_task;
 
 /** Logarithms of measured times. */
@@ -54,11 +56,12 @@ typedef struct ls_log_list {
 
 /** A case of the comparison. */
 typedef struct ls_regress_case {
-    json_t *row[LS_SIDES]; /**< the first of each side; NULL: it has none */
+    json_t *row[LS_SIDES]; /**< that stands for each side; NULL: it has none */
     ls_log_list logs[LS_SIDES];
-    double half[LS_SIDES]; /**< of the last row: half its 95% interval, in logarithms */
-    bool same_rows;        /**< both sides are one measurement */
-    bool paired, told;
+    double half[LS_SIDES]; /**< of a row: half its 95% interval, in logarithms */
+    bool told;
+    double slowed;  /**< see ls_regress_task */
+    double seconds; /**< of turns, until the verdict */
     char *name;
     ls_ratio_result result;
     json_t *worse;       /**< {key, base, new}: what fails */
@@ -84,8 +87,8 @@ int ls_regress_exit(const ls_regress *regress);
 /** The document of --format json; owned by the caller. */
 json_t *ls_regress_document(const ls_regress_task *task, const ls_regress *regress);
 
-/** "table", "json", "md", "junit", "github"; LS_CODE_USAGE for another. */
-ls_status ls_verdict_check(const char *format);
+/** "table", "json", "md", "junit", "github"; LS_CODE_USAGE for another. Without a stream only the
+ *  name is looked at. */
 ls_status ls_verdict_write(const char *format, const json_t *document, FILE *stream);
 
 /* ---- Parts ---------------------------------------------------------------------------------- */
@@ -106,22 +109,18 @@ ls_status ls_regress_turns(const ls_regress_task *task, ls_regress *out);
 /** Names, refusals, and what is worse besides, of cases whose rows are there. */
 ls_status ls_regress_settle(const ls_regress_task *task, ls_regress *regress);
 
-/** Runs PROGRAM run OPTIONS once; the rows as an array, owned by the caller. */
-ls_status ls_regress_block(const ls_regress_task *task, int side, int64_t steps, bool gate,
-                           uint64_t limit_ns, json_t **rows);
-
 /** Instructions of both programs, counted by callgrind. */
 ls_status ls_regress_instructions(const ls_regress_task *task, json_t **out);
 
 /** --calibrate N: prints how often what was said. */
-ls_status ls_regress_calibrate(const ls_regress_task *task, size_t n, const char *format,
+ls_status ls_regress_calibrate(const ls_regress_task *task, size_t n, const ls_format *format,
                                FILE *stream);
 
 /** What --bisect is asked for. */
 typedef struct ls_bisection {
     const char *good, *bad; /**< commits */
     const char *build;      /**< command that makes build/lockstep */
-    const char *format;
+    const ls_format *format;
 } ls_bisection;
 
 /** Finds the commit, or the range that cannot be told apart, after `good` up to `bad`.

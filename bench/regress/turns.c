@@ -6,8 +6,6 @@
  * steps (where none were asked for) that they are timed for BLOCK_MS. Rows are kept as they come.
  */
 #include "bench/regress/compared.h"
-#include "bench/regress/child.h"
-#include "bench/train/interrupt.h"
 #include "common/base/clock.h"
 #include "common/base/philox.h"
 
@@ -32,7 +30,7 @@ static ls_status refuse(const ls_regress_task *task, int side, const ls_child *c
         return ls_fail(LS_CODE_MISSING, "regress", path,
                        "was ended by signal %d (%s); nothing is compared", child->signal,
                        strsignal(child->signal));
-    if (child->code == LS_CODE_USAGE)
+    if (child->code == LS_CODE_USAGE) /* NEW, which runs first, takes them */
         return ls_fail(LS_CODE_MISSING, "regress", path, "does not take these options%s: %s",
                        side == LS_BASE ? ", it may be too old for one" : "",
                        *line ? line : "it says nothing");
@@ -61,41 +59,58 @@ static ls_status read_rows(const char *path, char *text, json_t *rows)
     return LS_OK;
 }
 
-ls_status ls_regress_block(const ls_regress_task *task, int side, int64_t steps, bool gate,
+bool ls_regress_is_given(const ls_regress_task *task, const char *option)
+{
+    for (size_t i = 0; i < task->option_count; i++)
+        if (strncmp(task->options[i], option, strcspn(option, "=") + 1) == 0)
+            return true;
+    return false;
+}
+
+ls_status ls_regress_run(const ls_regress_task *task, int side, const char *const *before,
+                         const char *const *after, uint64_t limit_ns, ls_child *out)
+{
+    const char *const head[] = {task->side[side], "run", NULL};
+    const char *const tail[] = {"--format=jsonl", "--results=none", NULL};
+    const char *const *const parts[] = {before, head, (const char *const *)task->options, tail,
+                                        after};
+    size_t n = 0;
+    char **argv = calloc(task->option_count + 16, sizeof *argv);
+    if (!argv)
+        return ls_fail_memory("options", 0);
+    for (size_t part = 0; part < sizeof parts / sizeof *parts; part++)
+        for (size_t i = 0; parts[part] && parts[part][i]; i++)
+            if (parts[part] != after || !ls_regress_is_given(task, after[i]))
+                argv[n++] = (char *)(size_t)parts[part][i];
+    ls_status status = ls_child_run(argv, NULL, limit_ns, out);
+    free(argv);
+    return status;
+}
+
+/* Runs a block; the rows as an array, owned by the caller. */
+static ls_status run_block(const ls_regress_task *task, int side, int64_t steps, bool gate,
                            uint64_t limit_ns, json_t **rows)
 {
     char count[40];
-    char **argv = calloc(task->option_count + 10, sizeof *argv);
+    const char *after[4] = {NULL};
     size_t n = 0;
     ls_child child;
-    *rows = NULL;
-    if (!argv)
-        return ls_fail_memory("options", 0);
     snprintf(count, sizeof count, "--steps=%lld", (long long)steps);
-    argv[n++] = (char *)(size_t)task->side[side];
-    argv[n++] = (char *)(size_t) "run";
-    for (size_t i = 0; i < task->option_count; i++)
-        argv[n++] = task->options[i];
-    argv[n++] = (char *)(size_t) "--format=jsonl";
-    argv[n++] = (char *)(size_t) "--results=none";
     if (steps > 0)
-        argv[n++] = count;
-    if (!gate && !task->fixed_gate)
-        argv[n++] = (char *)(size_t) "--gate-steps=0";
-    if (!gate && !task->fixed_blocks)
-        argv[n++] = (char *)(size_t) "--blocks=1";
-    ls_status status = ls_child_run(argv, NULL, limit_ns, &child);
-    free(argv);
+        after[n++] = count;
+    if (!gate && !task->plan_gate)
+        after[n++] = "--gate-steps=0";
+    if (!gate && !task->plan_blocks)
+        after[n++] = "--blocks=1";
     *rows = json_array();
+    ls_status status = ls_regress_run(task, side, NULL, after, limit_ns, &child);
     if (!status && !child.signal)
         status = read_rows(task->side[side], child.out, *rows);
     if (!status && (child.signal || child.code > LS_CODE_MISSING || json_array_size(*rows) == 0))
         status = refuse(task, side, &child);
     ls_child_free(&child);
-    if (status) {
+    if (status)
         json_decref(*rows);
-        *rows = NULL;
-    }
     return status;
 }
 
@@ -123,25 +138,32 @@ typedef struct turns {
     ls_regress *regress;
     ls_results *results; /* NULL: rows are not kept */
     int64_t steps;       /* of a block; 0: as asked for */
-    uint64_t deadline;
-    double *sums; /* [2 x cases]: of one pair's logarithms */
+    uint64_t begin, deadline;
+    size_t measured; /* the first so many cases have rows; others are these, counted slower */
+    double *sums;    /* [2 x measured]: of one pair's logarithms */
     size_t *counts;
 } turns;
 
-static ls_status keep(turns *t, int side, json_t *rows)
+/* Runs a block, and keeps its rows. */
+static ls_status take_block(turns *t, int side, bool gate, uint64_t limit_ns, json_t **rows)
 {
-    return t->results
-               ? keep_rows(t->results, rows, side == LS_BASE ? "regress base" : "regress new")
-               : LS_OK;
+    LS_TRY(run_block(t->task, side, gate ? 0 : t->steps, gate, limit_ns, rows));
+    ls_status status =
+        t->results ? keep_rows(t->results, *rows, side == LS_BASE ? "regress base" : "regress new")
+                   : LS_OK;
+    if (status)
+        json_decref(*rows);
+    return status;
 }
 
-/* The first block of each side. */
+/* The first block of each side: of NEW first, so that options that nobody takes are not put down to
+ * an old base. */
 static ls_status check_programs(turns *t)
 {
-    for (int side = 0; side < LS_SIDES; side++) {
+    for (int side = LS_SIDES; side-- > 0;) {
         json_t *rows;
-        LS_TRY(ls_regress_block(t->task, side, 0, true, block_most_ns, &rows));
-        ls_status status = keep(t, side, rows);
+        LS_TRY(take_block(t, side, true, block_most_ns, &rows));
+        ls_status status = LS_OK;
         for (size_t i = 0; i < json_array_size(rows) && !status; i++)
             status = ls_regress_add(t->regress, t->task, side, json_array_get(rows, i));
         json_decref(rows);
@@ -167,47 +189,49 @@ static ls_status run_side(turns *t, int side)
 {
     json_t *rows;
     const uint64_t now = ls_clock_ns(), left = t->deadline > now ? t->deadline - now : 0;
-    LS_TRY(ls_regress_block(t->task, side, t->steps, false, left + 60 * second, &rows));
+    LS_TRY(take_block(t, side, false, left + 60 * second, &rows));
     for (size_t i = 0; i < json_array_size(rows); i++) {
-        const json_t *row = json_array_get(rows, i);
-        const ls_regress_case *one = ls_regress_find(t->regress, t->task, side, row);
+        json_t *row = json_array_get(rows, i);
+        ls_regress_case *one = ls_regress_find(t->regress, t->task, side, row);
         const double time = ls_regress_time(row);
+        if (one &&
+            strcmp(ls_regress_status(row), "ok") != 0) /* what was well once is not any more */
+            ls_regress_replace(t->task, one, side, row);
         if (!one || time <= 0)
             continue;
         const size_t at = 2 * (size_t)(one - t->regress->cases) + (size_t)side;
-        t->sums[at] += log(side == LS_NEW ? time * (1 + t->task->slowed) : time);
+        t->sums[at] += log(time);
         t->counts[at]++;
     }
-    ls_status status = keep(t, side, rows);
     json_decref(rows);
-    return status;
+    return LS_OK;
 }
 
 /* A pair of blocks: a case that was measured in both has a log ratio more. */
 static ls_status run_pair(turns *t, uint64_t number)
 {
-    const size_t count = t->regress->count;
     const ls_random order = ls_random_stream(t->task->seed, "regress/order");
     const int first = ls_random_bits(order, number) & 1 ? LS_NEW : LS_BASE;
-    memset(t->sums, 0, 2 * count * sizeof *t->sums);
-    memset(t->counts, 0, 2 * count * sizeof *t->counts);
+    memset(t->sums, 0, 2 * t->measured * sizeof *t->sums);
+    memset(t->counts, 0, 2 * t->measured * sizeof *t->counts);
     LS_TRY(run_side(t, first));
     LS_TRY(run_side(t, !first));
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < t->regress->count; i++) {
         ls_regress_case *one = &t->regress->cases[i];
-        const size_t *counts = &t->counts[2 * i];
-        if (one->told || !counts[LS_BASE] || !counts[LS_NEW])
+        const size_t from = 2 * (i % t->measured);
+        if (one->told || !t->counts[from + LS_BASE] || !t->counts[from + LS_NEW])
             continue;
-        for (int side = 0; side < LS_SIDES; side++)
+        for (size_t side = 0; side < LS_SIDES; side++)
             LS_TRY(ls_log_push(&one->logs[side],
-                               t->sums[2 * i + (size_t)side] / (double)counts[side]));
+                               t->sums[from + side] / (double)t->counts[from + side] +
+                                   (side == LS_NEW ? log1p(one->slowed) : 0)));
     }
     return LS_OK;
 }
 
 /* ---- Looks ---------------------------------------------------------------------------------- */
 
-static ls_status look_at(ls_regress_case *one, ls_ratio_test *test, double share, size_t *open)
+static ls_status look_at(ls_regress_case *one, const ls_ratio_test *test, double share)
 {
     const size_t n = one->logs[LS_NEW].count;
     double *ratios = malloc((n + 1) * sizeof *ratios);
@@ -215,10 +239,8 @@ static ls_status look_at(ls_regress_case *one, ls_ratio_test *test, double share
         return ls_fail_memory("ratios", n * sizeof *ratios);
     for (size_t i = 0; i < n; i++)
         ratios[i] = one->logs[LS_NEW].items[i] - one->logs[LS_BASE].items[i];
-    ls_ratio_test mine = *test; /* all cases look at one time */
-    ls_status status = ls_ratio_look(&mine, ratios, n, share, &one->result);
+    ls_status status = ls_ratio_look(test, ratios, n, share, &one->result);
     one->told = one->result.verdict != LS_VERDICT_CANNOT_TELL;
-    *open += !one->told;
     free(ratios);
     return status;
 }
@@ -226,13 +248,17 @@ static ls_status look_at(ls_regress_case *one, ls_ratio_test *test, double share
 /* Looks at all cases that are not told; *open: how many still are not. */
 static ls_status look(turns *t, ls_ratio_test *test, double share, size_t *open)
 {
-    ls_status status = LS_OK;
     *open = 0;
-    for (size_t i = 0; i < t->regress->count && !status; i++)
-        if (!t->regress->cases[i].told)
-            status = look_at(&t->regress->cases[i], test, share, open);
+    for (size_t i = 0; i < t->regress->count; i++) {
+        ls_regress_case *one = &t->regress->cases[i];
+        if (one->told)
+            continue;
+        one->seconds = (double)(ls_clock_ns() - t->begin) * 1e-9;
+        LS_TRY(look_at(one, test, share));
+        *open += !one->told;
+    }
     test->spent = share;
-    return status;
+    return LS_OK;
 }
 
 static size_t fewest_blocks(const ls_regress *regress)
@@ -246,34 +272,25 @@ static size_t fewest_blocks(const ls_regress *regress)
 
 static ls_status take_turns(turns *t, uint64_t max_ns)
 {
-    ls_ratio_test test = {.threshold = t->task->threshold, .cases = t->regress->count};
-    const uint64_t begin = ls_clock_ns();
-    double next = 1.0 / 64; /* of the time: then a look; each time twice as much */
+    ls_ratio_test test = {.threshold = t->task->threshold, .cases = t->measured};
     size_t open = 0;
-    t->deadline = begin + max_ns;
+    t->begin = ls_clock_ns();
+    t->deadline = t->begin + max_ns;
     for (size_t i = 0; i < t->regress->count; i++) {
-        t->regress->cases[i].paired = true;
         for (int side = 0; side < LS_SIDES; side++)
             t->regress->cases[i].logs[side].count = 0; /* the first block had its gate */
         open += !t->regress->cases[i].told;
     }
-    for (uint64_t pairs = 0; open > 0 && pairs < LS_RATIO_BLOCKS_MOST;) {
+    for (uint64_t pairs = 0; open > 0 && test.spent < 1;) {
         LS_TRY(run_pair(t, pairs++));
-        const double spent = (double)(ls_clock_ns() - begin) / (double)max_ns;
+        const double spent = (double)(ls_clock_ns() - t->begin) / (double)max_ns;
         const bool last = spent * (1 + 1.0 / (double)pairs) > 1 || pairs == LS_RATIO_BLOCKS_MOST;
+        const double share = last ? 1 : ls_ratio_due(&test, fewest_blocks(t->regress), spent);
+        if (share > 0)
+            LS_TRY(look(t, &test, share, &open));
         if (!t->task->quiet)
             fprintf(stderr, "lockstep: regress: %llu pairs of blocks, %zu cases open\n",
                     (unsigned long long)pairs, open);
-        if (last) {
-            LS_TRY(look(t, &test, 1, &open));
-            break;
-        }
-        if (spent < next || !ls_ratio_can_look(&test, fewest_blocks(t->regress), next))
-            continue;
-        while (2 * next <= spent)
-            next *= 2;
-        LS_TRY(look(t, &test, next, &open));
-        next *= 2;
     }
     return LS_OK;
 }
@@ -283,15 +300,17 @@ static ls_status measure(turns *t)
     const ls_regress_task *task = t->task;
     LS_TRY(check_programs(t));
     LS_TRY(ls_regress_settle(task, t->regress));
-    const size_t count = t->regress->count;
-    uint64_t max_ns = task->max_ns ? task->max_ns : 60 * second * count;
+    t->measured = t->regress->count;
+    for (size_t i = 1; i < task->slowed_count; i++)
+        LS_TRY(ls_regress_repeat(t->regress, t->measured, task->slowed[i]));
+    uint64_t max_ns = task->max_ns ? task->max_ns : 60 * second * t->measured;
     if (!task->max_ns && max_ns > 600 * second)
         max_ns = 600 * second;
     t->steps = task->fixed_steps ? 0 : fit_steps(t->regress);
-    t->sums = calloc(2 * count, sizeof *t->sums);
-    t->counts = calloc(2 * count, sizeof *t->counts);
+    t->sums = calloc(2 * t->measured, sizeof *t->sums);
+    t->counts = calloc(2 * t->measured, sizeof *t->counts);
     if (!t->sums || !t->counts)
-        return ls_fail_memory("cases", count);
+        return ls_fail_memory("cases", t->measured);
     return take_turns(t, max_ns);
 }
 

@@ -5,8 +5,11 @@
  * about its time; where there is none, `error` or `worse` says why.
  */
 #include "bench/regress/compared.h"
+#include "bench/report/draw.h"
+#include "bench/statistics/statistics.h"
 
 #include <math.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,19 +52,12 @@ static const char *overall(const ls_regress *regress)
     }
 }
 
-static int by_size(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Sorts the list, which has been looked at. */
 static double median_ms(ls_log_list *list)
 {
-    qsort(list->items, list->count, sizeof *list->items, by_size);
-    const size_t half = list->count / 2;
-    return exp(list->count % 2 ? list->items[half]
-                               : 0.5 * (list->items[half - 1] + list->items[half]));
+    ls_statistics statistics;
+    ls_statistics_compute(list->items, list->count, &statistics);
+    return exp(statistics.median);
 }
 
 static json_t *case_document(ls_regress_case *one)
@@ -73,7 +69,8 @@ static json_t *case_document(ls_regress_case *one)
                             (json_int_t)result->blocks);
     if (result->blocks > 0) {
         json_object_set_new(out, "ratio", json_real(result->ratio));
-        json_object_set_new(out, "ci95", json_pack("[f,f]", result->ci95[0], result->ci95[1]));
+        if (result->blocks > 1)
+            json_object_set_new(out, "ci95", json_pack("[f,f]", result->ci95[0], result->ci95[1]));
         json_object_set_new(out, "base_ms", json_real(median_ms(&one->logs[LS_BASE])));
         json_object_set_new(out, "new_ms", json_real(median_ms(&one->logs[LS_NEW])));
     }
@@ -126,33 +123,46 @@ static void print_changes(FILE *stream, const json_t *list)
     }
 }
 
+/* "0.998 to 1.003"; "" where there is none. */
+static char *interval_text(const json_t *one, const char *form, char text[64])
+{
+    const json_t *ci95 = json_object_get(one, "ci95");
+    *text = 0;
+    if (ci95)
+        snprintf(text, 64, form, json_number_value(json_array_get(ci95, 0)),
+                 json_number_value(json_array_get(ci95, 1)));
+    return text;
+}
+
 /* What there is to say of a case in a line; owned by the caller. */
 static char *sentence(const json_t *one)
 {
-    char *text = NULL;
+    char *text = NULL, interval[64];
     size_t size;
     FILE *stream = open_memstream(&text, &size);
     if (!stream)
         return NULL;
-    const json_t *ci95 = json_object_get(one, "ci95"), *worse = json_object_get(one, "worse");
-    if (ci95)
-        fprintf(stream,
-                "%s: %.4g times the base (95%% interval %.4g to %.4g, %.0f blocks, %.4g to "
-                "%.4g ms a step)",
+    const json_t *worse = json_object_get(one, "worse");
+    const char *next = "";
+    if (json_object_get(one, "ratio")) {
+        fprintf(stream, "%s: %.4g times the base (%s%.0f block%s, %.4g to %.4g ms a step)",
                 text_of(one, "verdict"), number_of(one, "ratio"),
-                json_number_value(json_array_get(ci95, 0)),
-                json_number_value(json_array_get(ci95, 1)), number_of(one, "blocks"),
+                interval_text(one, "95%% interval %.4g to %.4g, ", interval),
+                number_of(one, "blocks"), number_of(one, "blocks") > 1 ? "s" : "",
                 number_of(one, "base_ms"), number_of(one, "new_ms"));
-    if (strcmp(text_of(one, "verdict"), "cannot tell") == 0 && ci95) {
-        if (json_object_get(one, "more_blocks"))
+        next = "; ";
+        if (strcmp(text_of(one, "verdict"), "cannot tell") == 0 &&
+            json_object_get(one, "more_blocks"))
             fprintf(stream, "; about %.0f more blocks would tell", number_of(one, "more_blocks"));
-        else
+        else if (strcmp(text_of(one, "verdict"), "cannot tell") == 0)
             fputs("; too near to the threshold for any number of blocks", stream);
     }
-    if (*text_of(one, "error"))
-        fprintf(stream, "%s%s", ci95 ? "; " : "", text_of(one, "error"));
+    if (*text_of(one, "error")) {
+        fprintf(stream, "%s%s", next, text_of(one, "error"));
+        next = "; ";
+    }
     if (json_array_size(worse) > 0) {
-        fprintf(stream, "%sworse: ", ci95 || *text_of(one, "error") ? "; " : "");
+        fprintf(stream, "%sworse: ", next);
         print_changes(stream, worse);
     }
     fclose(stream);
@@ -171,14 +181,20 @@ static outcome outcome_of(const json_t *one)
     return strcmp(verdict, "cannot tell") == 0 ? OPEN : PASSED;
 }
 
-/* "2 cases: 1 same, 1 slower" */
+static void count_outcomes(const json_t *cases, size_t counts[4])
+{
+    memset(counts, 0, 4 * sizeof *counts);
+    for (size_t i = 0; i < json_array_size(cases); i++)
+        counts[outcome_of(json_array_get(cases, i))]++;
+}
+
+/* "2 cases: 1 pass, 1 worse; threshold 3%, 20 s" */
 static void print_summary(FILE *stream, const json_t *document)
 {
     static const char *const words[] = {"pass", "worse", "not to be compared", "not to be told"};
     const json_t *cases = json_object_get(document, "cases");
-    size_t counts[4] = {0};
-    for (size_t i = 0; i < json_array_size(cases); i++)
-        counts[outcome_of(json_array_get(cases, i))]++;
+    size_t counts[4];
+    count_outcomes(cases, counts);
     fprintf(stream, "%zu case%s", json_array_size(cases), json_array_size(cases) == 1 ? "" : "s");
     for (int i = 0, any = 0; i < 4; i++)
         if (counts[i])
@@ -201,22 +217,19 @@ static void print_instructions(FILE *stream, const json_t *document)
 
 static json_t *shown_row(const json_t *one)
 {
-    char ratio[32] = "", interval[64] = "";
-    const json_t *ci95 = json_object_get(one, "ci95");
-    if (ci95) {
-        snprintf(ratio, sizeof ratio, "%.3f", number_of(one, "ratio"));
-        snprintf(interval, sizeof interval, "%.3f to %.3f",
-                 json_number_value(json_array_get(ci95, 0)),
-                 json_number_value(json_array_get(ci95, 1)));
-    }
+    char ratio[32] = "", interval[64];
+    const json_t *number = json_object_get(one, "ratio");
+    if (number)
+        snprintf(ratio, sizeof ratio, "%.3f", json_number_value(number));
     const bool worse = json_array_size(json_object_get(one, "worse")) > 0;
     const char *verdict = worse && strcmp(text_of(one, "verdict"), "slower") != 0 ? "worse"
                           : *text_of(one, "error")                                ? "error"
                                                    : text_of(one, "verdict");
-    json_t *row = json_pack(
-        "{s:s,s:s,s:s,s:s,s:O*,s:O*,s:O*}", "name", text_of(one, "name"), "verdict", verdict,
-        "ratio", ratio, "interval", interval, "blocks", json_object_get(one, "blocks"), "base_ms",
-        json_object_get(one, "base_ms"), "new_ms", json_object_get(one, "new_ms"));
+    json_t *row =
+        json_pack("{s:s,s:s,s:s,s:s,s:O*,s:O*,s:O*}", "name", text_of(one, "name"), "verdict",
+                  verdict, "ratio", ratio, "interval", interval_text(one, "%.3f to %.3f", interval),
+                  "blocks", json_object_get(one, "blocks"), "base_ms",
+                  json_object_get(one, "base_ms"), "new_ms", json_object_get(one, "new_ms"));
     if (outcome_of(one) != PASSED) { /* tables say it under the row, or in a last column */
         char *text = sentence(one);
         json_object_set_new(row, "result", json_pack("{s:s}", "reason", text ? text : ""));
@@ -239,18 +252,14 @@ static ls_status write_cases(const json_t *document, const char *format, FILE *s
         .column = column, .count = sizeof column / sizeof *column, .alone = true};
     const json_t *cases = json_object_get(document, "cases");
     const ls_format *form;
-    ls_writer *writer;
-    LS_TRY(ls_format_find(format, &form));
-    LS_TRY(ls_writer_open(form, stream, &writer));
-    ls_writer_hold(writer);
-    ls_writer_choose(writer, &columns);
-    ls_status status = LS_OK;
-    for (size_t i = 0; i < json_array_size(cases) && !status; i++) {
-        json_t *row = shown_row(json_array_get(cases, i));
-        status = ls_writer_row(writer, row);
-        json_decref(row);
-    }
-    return ls_status_first(status, ls_writer_close(writer));
+    json_t *rows = json_array();
+    for (size_t i = 0; i < json_array_size(cases); i++)
+        json_array_append_new(rows, shown_row(json_array_get(cases, i)));
+    ls_status status = ls_format_find(format, &form);
+    if (!status)
+        status = ls_rows_write(form, &columns, rows, stream);
+    json_decref(rows);
+    return status;
 }
 
 /* What differs and fails nobody. */
@@ -300,36 +309,13 @@ static ls_status write_json(const json_t *document, FILE *stream)
 
 /* ---- JUnit, GitHub -------------------------------------------------------------------------- */
 
-static void print_xml(FILE *stream, const char *text)
-{
-    for (; *text; text++) {
-        switch (*text) {
-        case '&':
-            fputs("&amp;", stream);
-            break;
-        case '<':
-            fputs("&lt;", stream);
-            break;
-        case '>':
-            fputs("&gt;", stream);
-            break;
-        case '"':
-            fputs("&quot;", stream);
-            break;
-        default:
-            fputc((unsigned char)*text < ' ' ? ' ' : *text, stream);
-        }
-    }
-}
-
 static ls_status write_junit(const json_t *document, FILE *stream)
 {
     static const char *const tags[] = {"system-out", "failure", "error", "skipped"};
     const json_t *cases = json_object_get(document, "cases");
-    size_t counts[4] = {0};
     const size_t count = json_array_size(cases);
-    for (size_t i = 0; i < count; i++)
-        counts[outcome_of(json_array_get(cases, i))]++;
+    size_t counts[4];
+    count_outcomes(cases, counts);
     fprintf(stream,
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite "
             "name=\"lockstep regress\" tests=\"%zu\" failures=\"%zu\" errors=\"%zu\" "
@@ -340,9 +326,9 @@ static ls_status write_junit(const json_t *document, FILE *stream)
         const outcome what = outcome_of(one);
         char *text = sentence(one);
         fputs("    <testcase classname=\"lockstep.regress\" name=\"", stream);
-        print_xml(stream, text_of(one, "name"));
+        ls_markup(stream, text_of(one, "name"), SIZE_MAX);
         fprintf(stream, "\">\n      <%s%s", tags[what], what == PASSED ? ">" : " message=\"");
-        print_xml(stream, text ? text : "");
+        ls_markup(stream, text, SIZE_MAX);
         fprintf(stream, "%s\n    </testcase>\n", what == PASSED ? "</system-out>" : "\"/>");
         free(text);
     }
@@ -351,6 +337,15 @@ static ls_status write_junit(const json_t *document, FILE *stream)
 }
 
 /* A command of a workflow is one line: its own signs are written as codes. */
+static void print_escaped(FILE *stream, const char *text)
+{
+    for (; text && *text; text++)
+        if (strchr("%\r\n", *text))
+            fprintf(stream, "%%%02X", (unsigned)*text);
+        else
+            fputc(*text, stream);
+}
+
 static ls_status write_github(const json_t *document, FILE *stream)
 {
     static const char *const kinds[] = {"notice", "error", "error", "warning"};
@@ -359,13 +354,9 @@ static ls_status write_github(const json_t *document, FILE *stream)
         const json_t *one = json_array_get(cases, i);
         char *text = sentence(one);
         fprintf(stream, "::%s title=lockstep regress::", kinds[outcome_of(one)]);
-        const char *const parts[] = {text_of(one, "name"), ": ", text ? text : ""};
-        for (int part = 0; part < 3; part++)
-            for (const char *c = parts[part]; *c; c++)
-                *c == '%'    ? fputs("%25", stream)
-                : *c == '\n' ? fputs("%0A", stream)
-                : *c == '\r' ? fputs("%0D", stream)
-                             : fputc(*c, stream);
+        print_escaped(stream, text_of(one, "name"));
+        fputs(": ", stream);
+        print_escaped(stream, text);
         fputc('\n', stream);
         free(text);
     }
@@ -381,19 +372,11 @@ static const struct {
              {"junit", write_junit},
              {"github", write_github}};
 
-ls_status ls_verdict_check(const char *format)
-{
-    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
-        if (strcmp(forms[i].name, format) == 0)
-            return LS_OK;
-    return ls_fail(LS_CODE_USAGE, "--format", format,
-                   "no such format; valid are: table, json, md, junit, github");
-}
-
 ls_status ls_verdict_write(const char *format, const json_t *document, FILE *stream)
 {
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
         if (strcmp(forms[i].name, format) == 0)
-            return forms[i].write(document, stream);
-    return ls_verdict_check(format);
+            return stream ? forms[i].write(document, stream) : LS_OK;
+    return ls_fail(LS_CODE_USAGE, "--format", format,
+                   "no such format; valid are: table, json, md, junit, github");
 }

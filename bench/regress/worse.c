@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is worse besides the time, in the first rows of a case: a gate that passed and fails, more
- * bytes, messages or memory by formula, and what --fail-on names. Other figures that differ are
- * reported. Larger is worse, but for accuracy, rates and the like; of a text, any other one.
- * A row of the base whose label begins "intended KEY" (a baseline that was renewed with a reason)
- * says that this key may become worse: it is reported then.
+ * What is worse besides the time, in the rows that stand for a case: a gate that passed and fails,
+ * more bytes, messages or memory by formula, and what --fail-on names. Other figures that differ
+ * are reported. Larger is worse, but for accuracy, rates and the like; of a text, any other one. A
+ * row of the base whose label begins "intended KEY, KEY" (a baseline that was renewed with a
+ * reason) says that these may become worse: they are reported then.
  */
 #include "bench/regress/compared.h"
 
@@ -20,18 +20,14 @@ static const char *const failing[] = {"traffic.bytes_sent", "traffic.messages_se
 static const char *const reported[] = {"program.nodes",  "program.bytes",     "memory.devices.peak",
                                        "train.accuracy", "equivalence.grade", "train.loss_last"};
 
-static void set_error(ls_regress_case *one, const char *why, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static void set_error(ls_regress_case *one, const char *why, ...)
+__attribute__((format(printf, 2, 3))) static void set_error(ls_regress_case *one, const char *why,
+                                                            ...)
 {
-    char text[512];
     va_list arguments;
     va_start(arguments, why);
-    vsnprintf(text, sizeof text, why, arguments);
+    if (!one->error && vasprintf(&one->error, why, arguments) < 0)
+        one->error = strdup("cannot be compared");
     va_end(arguments);
-    if (!one->error)
-        one->error = strdup(text);
 }
 
 /* The sum over the devices of what the formulas say. */
@@ -54,42 +50,54 @@ static json_t *sum_formulas(const json_t *row)
     return any ? json_integer((json_int_t)sum) : NULL;
 }
 
+/* Of memory.devices what each has, not the fullest one alone. */
 static json_t *value_of(const json_t *row, const char *path)
 {
-    return strcmp(path, "memory.formula") == 0 ? sum_formulas(row) : ls_row_value(row, path);
+    return strcmp(path, "memory.formula") == 0 ? sum_formulas(row) : ls_row_find(row, path);
 }
 
 static bool larger_is_better(const char *path)
 {
-    static const char *const names[] = {"accuracy",   "samples_per_s", "samples_per_s_mean",
-                                        "efficiency", "speedup",       "mfu"};
+    static const char names[] =
+        " accuracy samples_per_s samples_per_s_mean efficiency speedup mfu ";
     const char *last = strrchr(path, '.');
-    last = last ? last + 1 : path;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(last, names[i]) == 0)
-            return true;
-    return false;
+    char word[64];
+    snprintf(word, sizeof word, " %s ", last ? last + 1 : path);
+    return strstr(names, word) != NULL;
 }
 
-/* Whether the new value is worse by more than the tolerance. A figure that is gone, or new, is. */
+/* Whether the new value is worse by more than the tolerance, or that of any device. A figure that
+ * is gone, or new, is. */
 static bool is_worse(const char *path, const json_t *base, const json_t *fresh, double tolerance)
 {
-    if (!base || !fresh || !json_is_number(base) || !json_is_number(fresh))
+    if (json_is_array(base) && json_array_size(base) == json_array_size(fresh)) {
+        bool any = false;
+        for (size_t i = 0; i < json_array_size(base); i++)
+            any |= is_worse(path, json_array_get(base, i), json_array_get(fresh, i), tolerance);
+        return any;
+    }
+    if (!json_is_number(base) || !json_is_number(fresh))
         return (base || fresh) && !(base && fresh && json_equal(base, fresh));
     const double x = json_number_value(base), y = json_number_value(fresh);
     const double by = larger_is_better(path) ? x - y : y - x;
     return by > tolerance * fabs(x) + 1e-12 * fabs(x);
 }
 
+/* Whether the label is "intended KEY, KEY: reason", and one of these is meant. */
 static bool is_intended(const json_t *base_row, const char *path)
 {
-    static const char head[] = "intended ";
-    const char *label = json_string_value(json_object_get(base_row, "label"));
-    if (!label || strncmp(label, head, sizeof head - 1) != 0)
+    static const char head[] = "intended";
+    const char *next = json_string_value(json_object_get(base_row, "label"));
+    if (!next || strncmp(next, head, sizeof head - 1) != 0)
         return false;
-    label += sizeof head - 1;
-    const size_t length = strlen(path);
-    return strncmp(label, path, length) == 0 && (!label[length] || strchr(" :,", label[length]));
+    for (next += sizeof head - 1; *next == ' ' || *next == ',';) {
+        next += strspn(next, " ,");
+        const size_t length = strcspn(next, " ,:");
+        if (length == strlen(path) && strncmp(next, path, length) == 0)
+            return true;
+        next += length;
+    }
+    return false;
 }
 
 static void note(json_t *list, const char *path, json_t *base, json_t *fresh)
@@ -134,12 +142,6 @@ static void compare_figures(const ls_regress_task *task, ls_regress_case *one)
 
 /* ---- Whether there is anything to compare --------------------------------------------------- */
 
-static const char *status_of(const json_t *row)
-{
-    const char *text = json_string_value(json_object_get(json_object_get(row, "result"), "status"));
-    return text ? text : "unknown";
-}
-
 static const char *reason_of(const json_t *row)
 {
     const char *text = json_string_value(json_object_get(json_object_get(row, "result"), "reason"));
@@ -149,28 +151,30 @@ static const char *reason_of(const json_t *row)
 static bool gate_fails(const json_t *row)
 {
     return json_is_false(json_object_get(json_object_get(row, "equivalence"), "pass")) ||
-           strcmp(status_of(row), "failed") == 0;
+           strcmp(ls_regress_status(row), "failed") == 0;
 }
 
-static void settle_case(const ls_regress_task *task, ls_regress_case *one)
+void ls_regress_settle_case(const ls_regress_task *task, ls_regress_case *one)
 {
     const json_t *base = one->row[LS_BASE], *fresh = one->row[LS_NEW];
     for (int side = 0; side < LS_SIDES; side++)
         if (!one->row[side])
             set_error(one, "is missing in %s", task->side[side]);
-    if (one->error)
+    if (!base || !fresh)
         return;
     if (gate_fails(fresh) && !gate_fails(base)) {
-        json_array_append_new(one->worse, json_pack("{s:s,s:s,s:s,s:s}", "key", "result.status",
-                                                    "base", status_of(base), "new",
-                                                    status_of(fresh), "reason", reason_of(fresh)));
+        json_array_append_new(one->worse,
+                              json_pack("{s:s,s:s,s:s,s:s}", "key", "result.status", "base",
+                                        ls_regress_status(base), "new", ls_regress_status(fresh),
+                                        "reason", reason_of(fresh)));
         one->told = true;
         return;
     }
     for (int side = 0; side < LS_SIDES; side++) {
         const json_t *row = one->row[side];
-        if (strcmp(status_of(row), "ok") != 0)
-            set_error(one, "is %s in %s: %s", status_of(row), task->side[side], reason_of(row));
+        if (strcmp(ls_regress_status(row), "ok") != 0)
+            set_error(one, "is %s in %s: %s", ls_regress_status(row), task->side[side],
+                      reason_of(row));
         else if (one->logs[side].count == 0)
             set_error(one, "has no time in %s: nothing was measured", task->side[side]);
     }
@@ -182,7 +186,7 @@ ls_status ls_regress_settle(const ls_regress_task *task, ls_regress *regress)
 {
     ls_regress_join(regress, task);
     for (size_t i = 0; i < regress->count; i++) {
-        settle_case(task, &regress->cases[i]);
+        ls_regress_settle_case(task, &regress->cases[i]);
         regress->cases[i].told |= regress->cases[i].error != NULL;
     }
     if (regress->count == 0)

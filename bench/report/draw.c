@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 extern char **environ;
 
@@ -75,6 +76,33 @@ ls_status ls_draw(const json_t *figures, const char *folder, ls_picture kind)
         fclose(script);
     if (errors)
         fclose(errors);
+    return status;
+}
+
+ls_status ls_draw_file(json_t *figure, const char *path)
+{
+    static const char *const endings[] = {".svg", ".png", ".pdf"};
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    const char *ending = strrchr(base, '.');
+    int kind = 0;
+    while (kind < 3 && !(ending && strcmp(ending, endings[kind]) == 0))
+        kind++;
+    if (kind == 3 || ending == base || strchr(base, '\''))
+        return ls_fail(LS_CODE_USAGE, "--out", path,
+                       "is no name of a picture; one that ends in .svg, .png or .pdf is");
+    char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+    json_t *figures = json_pack("[O]", figure);
+    json_object_set_new(figure, "name", json_stringn(base, (size_t)(ending - base)));
+    ls_status status = LS_OK;
+    if (!folder || access(folder, W_OK | X_OK) != 0)
+        status = ls_fail(LS_CODE_MISSING, "--out", path, "cannot be written: %s; name another file",
+                         strerror(errno));
+    if (!status)
+        status = ls_draw(figures, folder, (ls_picture)kind);
+    if (!status && kind == LS_PICTURE_SVG)
+        free(ls_draw_dress(figure, folder));
+    json_decref(figures);
+    free(folder);
     return status;
 }
 

@@ -13,6 +13,9 @@ typedef enum ls_picture { LS_PICTURE_SVG, LS_PICTURE_PNG, LS_PICTURE_PDF } ls_pi
 /** Draws all figures in the folder. LS_CODE_MISSING where there is no gnuplot. */
 ls_status ls_draw(const json_t *figures, const char *folder, ls_picture kind);
 
+/** Draws one figure to a file, whose ending says what: .svg, .png or .pdf. Sets its name. */
+ls_status ls_draw_file(json_t *figure, const char *path);
+
 /** Writes gnuplot's text of one figure; its file is NAME.svg, NAME.png or NAME.pdf. */
 void ls_draw_script(FILE *stream, const json_t *figure, ls_picture kind);
 

@@ -108,12 +108,12 @@ static ls_status write_rows(ls_results_task *task, json_t *rows, json_t *ratio)
     const ls_columns columns = {.column = column, .count = told ? 3 : 5, .alone = true};
     if (!told && ratio)
         json_array_append(rows, ratio);
-    ls_status status = ls_results_print(task, &columns, true, rows);
-    if (told && !status) {
+    LS_TRY(ls_rows_write(task->form, &columns, rows, stdout));
+    if (told) {
         putchar('\n');
         tell_ratio(ratio);
     }
-    return status;
+    return LS_OK;
 }
 
 ls_status ls_results_diff(ls_results_task *task)

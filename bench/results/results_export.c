@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * `results export`: the rows as another program takes them, to standard output or a file. Formats
- * of our own are the writer's; the others are in export_formats.c. A file appears when it is whole:
- * it is written beside its name, and renamed.
+ * of our own are the writer's; the others are in export_formats.c.
  */
+#include "bench/output/whole_file.h"
 #include "bench/results/results_verbs.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 typedef struct export_form {
     const char *name;
@@ -49,8 +46,11 @@ static ls_status collect(void *context, int64_t number, const json_t *row)
     return LS_OK;
 }
 
-static ls_status write_rows(ls_results_task *task, const export_form *form, FILE *stream)
+static ls_status write_rows(FILE *stream, void *context)
 {
+    ls_results_task *task = context;
+    const export_form *form = NULL;
+    LS_TRY(find_form(task->set, &form));
     if (form->write) {
         json_t *rows = json_array();
         ls_status status =
@@ -62,35 +62,6 @@ static ls_status write_rows(ls_results_task *task, const export_form *form, FILE
     }
     LS_TRY(ls_format_find(form->name, &task->form));
     return ls_results_write(task, stream, NULL);
-}
-
-static ls_status refuse_file(const char *path, int error)
-{
-    return ls_fail(LS_CODE_MISSING, "--out", path, "cannot be written: %s; name another file",
-                   strerror(error));
-}
-
-static ls_status write_file(ls_results_task *task, const export_form *form, const char *path)
-{
-    char *part;
-    if (asprintf(&part, "%s.part-%ld", path, (long)getpid()) < 0)
-        return ls_fail_memory("--out", strlen(path));
-    FILE *stream = fopen(part, "wx");
-    if (!stream) {
-        ls_status status = refuse_file(path, errno);
-        free(part);
-        return status;
-    }
-    ls_status status = write_rows(task, form, stream);
-    errno = 0;
-    bool failed = ferror(stream) != 0;
-    failed |= fclose(stream) != 0;
-    if (!status && (failed || rename(part, path) != 0))
-        status = refuse_file(path, errno);
-    if (status)
-        unlink(part);
-    free(part);
-    return status;
 }
 
 ls_status ls_results_check_export(const ls_option_set *set)
@@ -105,8 +76,6 @@ ls_status ls_results_check_export(const ls_option_set *set)
 
 ls_status ls_results_export(ls_results_task *task)
 {
-    const export_form *form = NULL;
-    LS_TRY(find_form(task->set, &form));
     const char *path = ls_option_set_text(task->set, "out", NULL);
-    return path ? write_file(task, form, path) : write_rows(task, form, stdout);
+    return path ? ls_whole_file(path, write_rows, task) : write_rows(stdout, task);
 }

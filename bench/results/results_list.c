@@ -74,7 +74,7 @@ static ls_status list_table(ls_results_task *task, size_t *count)
                                 .leading = 3,
                                 .ranks = is_one_command(rows)};
     if (!status && *count > 0)
-        status = ls_results_print(task, &columns, false, rows);
+        status = ls_results_print(task, &columns, rows);
     json_decref(rows);
     return status;
 }

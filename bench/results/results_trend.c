@@ -79,6 +79,8 @@ static ls_status summarise(json_t *one, double *median)
     for (size_t i = 0; i < n; i++)
         samples[i] = json_number_value(json_array_get(values, i));
     ls_statistics_compute(samples, n, &statistics);
+    json_object_set_new(one, "low", json_real(samples[0]));
+    json_object_set_new(one, "high", json_real(samples[n - 1]));
     free(samples);
     *median = statistics.median;
     json_object_del(one, "values");
@@ -126,7 +128,46 @@ static ls_status print(ls_results_task *task, const json_t *commits)
         {"by", "by", 0, true, LS_CELL_TEXT, 0}};
     const ls_columns columns = {
         .column = column, .count = sizeof column / sizeof *column, .alone = true};
-    return ls_results_print(task, &columns, true, commits);
+    return ls_rows_write(task->form, &columns, commits, stdout);
+}
+
+/* A line a level, named by the commit that it begins with and how much it moved. */
+static ls_status draw(const ls_results_task *task, const trend *t, const char *path)
+{
+    char y[LS_ROW_PATH_SIZE + 32], *name = ls_value_text(json_object_get(t->first, "model"));
+    const char *strategy = json_string_value(json_object_get(t->first, "strategy"));
+    const size_t n = json_array_size(t->commits);
+    json_t *all = json_array(), *points = NULL;
+    for (size_t i = 0; i < n; i++) {
+        const json_t *one = json_array_get(t->commits, i);
+        const char *by = json_string_value(json_object_get(one, "by"));
+        if (i == 0 || by) {
+            points = json_array();
+            json_array_append_new(
+                all, json_pack(
+                         "{s:o,s:i,s:i,s:o}", "name",
+                         json_sprintf("%.7s%s%s", json_string_value(json_object_get(one, "commit")),
+                                      by ? " " : "", by ? by : ""),
+                         "style", (int)(json_array_size(all) % 9), "variant", 0, "points", points));
+        }
+        json_array_append_new(points,
+                              json_pack("[i,O,O,O]", (int)i + 1, json_object_get(one, "median"),
+                                        json_object_get(one, "low"), json_object_get(one, "high")));
+    }
+    const size_t changes = json_array_size(all) - (n > 0);
+    snprintf(y, sizeof y, "%s, median of a commit", t->key.path);
+    json_t *figure = json_pack(
+        "{s:s,s:o,s:o,s:s,s:s,s:s,s:o,s:o,s:o}", "kind", "lines", "title",
+        json_sprintf("%s moves %zu time%s in %zu commits", t->key.path, changes,
+                     changes == 1 ? "" : "s", n),
+        "sub", json_sprintf("%s %s", name ? name : "", strategy ? strategy : ""), "x",
+        "commits, by their first rows", "y", y, "unit", "", "caption",
+        json_sprintf("%s by commit; a bar is the range of its rows, a colour a level", t->key.path),
+        "alt", json_sprintf("%s by commit, %zu levels", t->key.path, changes + 1), "series", all);
+    ls_status status = figure ? task->draw(figure, path) : ls_fail_memory("picture", 0);
+    json_decref(figure);
+    free(name);
+    return status;
 }
 
 static ls_status analyse(ls_results_task *task, trend *t)
@@ -147,6 +188,9 @@ static ls_status analyse(ls_results_task *task, trend *t)
     if (!status && t->mixed)
         fprintf(stderr, "lockstep: results: trend: rows of several cases are mixed; --where, as in "
                         "--where case.model=NAME,case.strategy=NAME, leaves those of one\n");
+    const char *path = ls_option_set_text(task->set, "out", NULL);
+    if (!status && path && n > 0)
+        status = draw(task, t, path);
     return status ? status : print(task, t->commits);
 }
 

@@ -13,6 +13,7 @@ typedef struct ls_results_task {
     const ls_format *form; /**< --format; NULL: not given */
     ls_selection selection;
     ls_chosen chosen;
+    ls_status (*draw)(json_t *figure, const char *path); /**< see bench/report/figures.h */
 } ls_results_task;
 
 ls_status ls_results_list(ls_results_task *task);
@@ -28,8 +29,8 @@ ls_status ls_results_check_export(const ls_option_set *set);
 ls_status ls_results_check_prune(const ls_option_set *set);
 
 /** Prints an array of rows by --format (else "table"), with these columns unless --columns names
- *  others; `own`: in all formats, since the rows are no rows of a run. */
-ls_status ls_results_print(const ls_results_task *task, const ls_columns *columns, bool own,
+ *  others. */
+ls_status ls_results_print(const ls_results_task *task, const ls_columns *columns,
                            const json_t *rows);
 
 /** Writes the selected rows, whole, one by one; *count, which may be NULL, says how many. */

@@ -9,6 +9,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static void put_text(json_t *group, const char *name, const char *text)
 {
@@ -25,6 +26,7 @@ static void add_build(json_t *group)
 {
     ls_library libraries[LS_LIBRARIES_MOST];
     const size_t count = ls_libraries(libraries);
+    struct stat facts;
     json_t *versions = json_object();
     if (strcmp(LS_GIT_COMMIT, "unknown") != 0) {
         put_text(group, "commit", LS_GIT_COMMIT);
@@ -34,6 +36,8 @@ static void add_build(json_t *group)
     put_text(group, "build_type", LS_BUILD_TYPE);
     put_text(group, "compiler", LS_COMPILER);
     put_text(group, "compiler_flags", LS_COMPILER_FLAGS);
+    if (stat("/proc/self/exe", &facts) == 0)
+        ls_put_integer(group, "binary_bytes", (uint64_t)facts.st_size);
     for (size_t i = 0; i < count; i++)
         put_text(versions, libraries[i].name, libraries[i].version);
     json_object_set_new(group, "libraries", versions);

@@ -230,6 +230,7 @@ static json_t *device_memory(const ls_trial *trial, size_t index)
     ls_put_integer(expected, "peak", peak);
     ls_put_integer(device, "reserved", ledger.reserved);
     ls_put_integer(device, "peak", ledger.in_use_peak);
+    ls_put_integer(device, "allocations", ledger.allocations);
     json_object_set_new(device, "formula", expected);
     return device;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The ratio test on series that are drawn: noise of two turns with heavy tails, drift and bursts, a
- * coin for who comes first, looks at 1/64, 1/32, .. 1 of 40 pairs.
+ * The ratio test on series that are drawn: noise of two turns with bursts, without a mean, or in
+ * which a turn is like the one before and all drift; a coin for who comes first; looks at 1/64,
+ * 1/32, .. 1 of 40 pairs, or of few.
  * Tolerances: figures 1e-12. Rates are of 500 comparisons from a fixed seed, so they do not vary;
  * wanted are those of the issue: of equal programs at most 1% slower or faster, at threshold 2%
  * 95% of 5% slower and 60% of 3% slower found, and no wrong verdict beyond 1% in any noise.
@@ -22,28 +23,54 @@
 
 enum { PAIRS = 40, COMPARISONS = 500 };
 
+typedef struct noise {
+    enum { BURSTS, CAUCHY, TRAIL } kind;
+    double width;
+    size_t pairs; /* of a comparison; 0: 40 */
+} noise;
+
 typedef struct rates {
     int of[4]; /* by verdict */
     double blocks;
 } rates;
 
-/* Noise of a turn: a normal body, one in ten in a burst that is slower by up to a third, and a slow
- * wave. */
-static double turn_noise(ls_random random, uint64_t at, double width)
+static double uniform(ls_random random, uint64_t at, uint64_t place)
+{
+    return ls_random_uniform(random, 16 * at + place);
+}
+
+static double normal(ls_random random, uint64_t at)
 {
     double sum = -6;
     for (uint64_t i = 0; i < 12; i++)
-        sum += ls_random_uniform(random, 16 * at + i);
-    const double burst = ls_random_uniform(random, 16 * at + 12) < 0.1f
-                             ? 0.3 * ls_random_uniform(random, 16 * at + 13)
-                             : 0;
-    return width * sum + burst + 0.05 * sin((double)at / 37.0);
+        sum += uniform(random, at, i);
+    return sum;
 }
 
-static double made_pair(ls_random random, uint64_t number, double width, double slow)
+/* Noise of a turn: a normal body, one in ten in a burst that is slower by up to a third, and a slow
+ * wave; or Cauchy's; or a sum of what the 30 turns before left, and half a percent more each turn.
+ */
+static double turn_noise(ls_random random, uint64_t at, noise of)
 {
-    const double first = turn_noise(random, 2 * number, width);
-    const double second = turn_noise(random, 2 * number + 1, width);
+    double sum = 0.005 * (double)at;
+    switch (of.kind) {
+    case BURSTS:
+        return of.width * normal(random, at) +
+               (uniform(random, at, 12) < 0.1 ? 0.3 * uniform(random, at, 13) : 0) +
+               0.05 * sin((double)at / 37.0);
+    case CAUCHY:
+        return of.width * tan(3.14159 * (uniform(random, at, 0) - 0.5));
+    case TRAIL:
+        for (uint64_t k = 0; k < 30; k++)
+            sum += of.width * pow(0.9, (double)k) * normal(random, at + 30 - k);
+    }
+    return sum;
+}
+
+static double made_pair(ls_random random, uint64_t number, noise of, double slow)
+{
+    const double first = turn_noise(random, 2 * number, of);
+    const double second = turn_noise(random, 2 * number + 1, of);
     const double coin = ls_random_bits(random, 16 * (2 * number) + 14) & 1 ? 1 : -1;
     return coin * (first - second) + log1p(slow);
 }
@@ -52,38 +79,39 @@ static double *series;
 static size_t series_count;
 
 /* One comparison: its verdict, and how many pairs it took. */
-static ls_verdict compare(const double *logs, double threshold, double *blocks)
+static ls_verdict compare(const double *logs, size_t pairs, double threshold, double *blocks)
 {
     ls_ratio_test test = {.threshold = threshold, .cases = 1};
     ls_ratio_result result = {0};
-    for (double share = 1.0 / 64; share <= 1; share *= 2) {
-        const size_t n = (size_t)(share * PAIRS);
-        if (share < 1 && !ls_ratio_can_look(&test, n, share))
+    size_t n = 0;
+    while (result.verdict == LS_VERDICT_CANNOT_TELL && n++ < pairs) {
+        const double share = ls_ratio_due(&test, n, (double)n / (double)pairs);
+        if (share <= 0)
             continue;
         assert_null(ls_ratio_look(&test, logs, n, share, &result));
-        *blocks += (double)n * (result.verdict != LS_VERDICT_CANNOT_TELL || share >= 1);
-        if (result.verdict != LS_VERDICT_CANNOT_TELL)
-            break;
+        test.spent = share;
     }
+    *blocks += (double)(n < pairs ? n : pairs);
     return result.verdict;
 }
 
-static rates rate(double width, double slow, double threshold)
+static rates rate(noise of, double slow, double threshold)
 {
     const ls_random random = ls_random_stream(1, "test/ratios");
+    const size_t pairs = of.pairs ? of.pairs : PAIRS;
     rates out = {0};
     double logs[PAIRS];
     for (uint64_t c = 0; c < COMPARISONS; c++) {
         const uint64_t start = ls_random_bits(random, 4000000000u + c);
-        for (uint64_t i = 0; i < PAIRS; i++)
+        for (uint64_t i = 0; i < pairs; i++)
             logs[i] = series ? series[(start + i) % series_count] + log1p(slow)
-                             : made_pair(random, c * PAIRS + i, width, slow);
-        out.of[compare(logs, threshold, &out.blocks)]++;
+                             : made_pair(random, c * PAIRS + i, of, slow);
+        out.of[compare(logs, pairs, threshold, &out.blocks)]++;
     }
     out.blocks /= COMPARISONS;
     printf("noise %.3f, slower by %4.1f%%, threshold %.0f%%: slower %5.1f%%, same %5.1f%%, faster "
            "%4.1f%%, cannot tell %5.1f%%, %.1f blocks\n",
-           width, 100 * slow, 100 * threshold, out.of[LS_VERDICT_SLOWER] / 5.0,
+           of.width, 100 * slow, 100 * threshold, out.of[LS_VERDICT_SLOWER] / 5.0,
            out.of[LS_VERDICT_SAME] / 5.0, out.of[LS_VERDICT_FASTER] / 5.0,
            out.of[LS_VERDICT_CANNOT_TELL] / 5.0, out.blocks);
     return out;
@@ -99,19 +127,23 @@ static void check_wrong(rates equal, rates slow)
 static void test_rates(void **state)
 {
     (void)state;
-    const double widths[] = {0.01, 0.04, 0.15};
-    for (size_t i = 0; i < 3; i++) {
-        check_wrong(rate(widths[i], 0, 0.02), rate(widths[i], 0.05, 0.02));
-        check_wrong(rate(widths[i], 0, 0.03), rate(widths[i], 0.06, 0.03));
+    const noise kinds[] = {{BURSTS, 0.01, 0},  {BURSTS, 0.04, 0}, {BURSTS, 0.15, 0},
+                           {BURSTS, 0.01, 10}, {CAUCHY, 0.01, 0}, {TRAIL, 0.01, 0}};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        check_wrong(rate(kinds[i], 0, 0.02), rate(kinds[i], 0.05, 0.02));
+        check_wrong(rate(kinds[i], 0, 0.03), rate(kinds[i], 0.06, 0.03));
     }
-    assert_true(rate(0.006, 0.05, 0.02).of[LS_VERDICT_SLOWER] >= 0.95 * COMPARISONS);
-    assert_true(rate(0.005, 0.03, 0.02).of[LS_VERDICT_SLOWER] >= 0.60 * COMPARISONS);
-    assert_true(rate(0.006, 0.06, 0.03).of[LS_VERDICT_SLOWER] >= 0.95 * COMPARISONS);
-    assert_true(rate(0.006, 0, 0.03).of[LS_VERDICT_SAME] >= 0.95 * COMPARISONS);
-    assert_true(rate(0.01, 0.20, 0.03).blocks <= 20);
+    const noise quiet = {BURSTS, 0.006, 0}, usual = {BURSTS, 0.01, 0};
+    assert_true(rate(quiet, 0.05, 0.02).of[LS_VERDICT_SLOWER] >= 0.95 * COMPARISONS);
+    assert_true(rate((noise){BURSTS, 0.005, 0}, 0.03, 0.02).of[LS_VERDICT_SLOWER] >=
+                0.60 * COMPARISONS);
+    assert_true(rate(quiet, 0.06, 0.03).of[LS_VERDICT_SLOWER] >= 0.95 * COMPARISONS);
+    assert_true(rate(quiet, 0, 0.03).of[LS_VERDICT_SAME] >= 0.95 * COMPARISONS);
+    assert_true(rate(usual, 0.20, 0.03).blocks <= 20);
     /* at the limit itself: the error is spent, and not more */
-    assert_true(rate(0.01, 0.03, 0.03).of[LS_VERDICT_SLOWER] <= COMPARISONS / 100);
-    assert_true(rate(0.01, 0.03, 0.03).of[LS_VERDICT_SAME] <= COMPARISONS / 25);
+    const rates limit = rate(usual, 0.03, 0.03);
+    assert_true(limit.of[LS_VERDICT_SLOWER] <= COMPARISONS / 100);
+    assert_true(limit.of[LS_VERDICT_SAME] <= COMPARISONS / 25);
 }
 
 /* Six pairs: of 64 signs one has the sum 0, one 1, one 2, two 3: at 0.025 one is left out. */
@@ -129,6 +161,21 @@ static void test_bounds(void **state)
     assert_true(result.more > 0);
 }
 
+/* Of so few that no order statistic is a bound, an interval is Student's, and one has none; and
+ * however alike they are, some more it takes. */
+static void test_few(void **state)
+{
+    (void)state;
+    const double logs[] = {0.0501, 0.0499};
+    const ls_ratio_test test = {.threshold = 0.03, .cases = 4};
+    ls_ratio_result result;
+    assert_null(ls_ratio_look(&test, logs, 2, 1, &result));
+    assert_true(fabs(log(result.ci95[1] / result.ci95[0]) - 2 * 12.706 * 0.0001) < 1e-12);
+    assert_int_equal(result.more, 9); /* one of 2048 is less than half of 0.5% of four cases */
+    assert_null(ls_ratio_look(&test, logs, 1, 1, &result));
+    assert_true(isnan(result.ci95[0]) && result.more > 0);
+}
+
 /* Few pairs, or no error left, decide nothing; many equal ones do at once. */
 static void test_little(void **state)
 {
@@ -142,11 +189,16 @@ static void test_little(void **state)
     assert_true(isnan(result.ratio) && result.verdict == LS_VERDICT_CANNOT_TELL);
     assert_null(ls_ratio_look(&test, logs, 7, 1, &result));
     assert_int_equal(result.verdict, LS_VERDICT_CANNOT_TELL); /* 1 of 128 is more than 0.5% */
+    test.spent = 1;
     assert_null(ls_ratio_look(&test, logs, 40, 1, &result));
     assert_int_equal(result.verdict, LS_VERDICT_CANNOT_TELL); /* a second last look has nothing */
     test.spent = 0;
-    assert_false(ls_ratio_can_look(&test, 7, 1));
-    assert_true(ls_ratio_can_look(&test, 8, 1));
+    assert_true(ls_ratio_due(&test, 8, 0.6) <= 0); /* 1 of 256 is more than half of 0.5% */
+    assert_true(ls_ratio_due(&test, 9, 0.6) >= 0.5 && ls_ratio_due(&test, 9, 0.6) <= 0.5);
+    assert_true(ls_ratio_due(&test, 40, 0.01) <= 0 && ls_ratio_due(&test, 1, 1) >= 1);
+    test.spent = 0.5;
+    assert_true(ls_ratio_due(&test, 40, 0.6) <= 0); /* that look was made */
+    test.spent = 0;
     assert_null(ls_ratio_look(&test, logs, 8, 1, &result));
     assert_int_equal(result.verdict, LS_VERDICT_SLOWER);
     test = (ls_ratio_test){.threshold = 0.03, .cases = 10};
@@ -160,7 +212,7 @@ static void test_unpaired(void **state)
     const double base[] = {0, 0.001, -0.001, 0.002, -0.002}, far[] = {0.1, 0.101, 0.099};
     const ls_ratio_test test = {.threshold = 0.03, .cases = 1};
     const ls_ratio_side a = {base, 5, 0}, b = {far, 3, 0}, wide = {base, 1, 0.2},
-                        none = {base, 0, 0};
+                        none = {base, 0, 0}, two = {(const double[]){0.04, 0.16}, 2, 0};
     ls_ratio_result result;
     ls_ratio_unpaired(&test, &a, &b, 0.01, &result);
     assert_int_equal(result.verdict, LS_VERDICT_SLOWER);
@@ -174,6 +226,14 @@ static void test_unpaired(void **state)
     ls_ratio_unpaired(&test, &wide, &b, 0.01, &result);
     assert_int_equal(result.verdict, LS_VERDICT_CANNOT_TELL);
     assert_true(result.more > 0);
+    ls_ratio_unpaired(&test, &a, &two, 0.01, &result);
+    assert_int_equal(result.verdict, LS_VERDICT_CANNOT_TELL); /* two that are far from each other */
+    const ls_ratio_side one = {base, 1, 0.001}, other = {far, 1, 0.001};
+    ls_ratio_unpaired(&test, &a, &other, 0.01, &result);
+    assert_int_equal(result.verdict,
+                     LS_VERDICT_SLOWER); /* as far from each other as five runs are */
+    ls_ratio_unpaired(&test, &one, &other, 0.01, &result);
+    assert_int_equal(result.verdict, LS_VERDICT_CANNOT_TELL); /* not known of one run a side */
     ls_ratio_unpaired(&test, &none, &b, 0.01, &result);
     assert_true(isnan(result.ratio) && result.verdict == LS_VERDICT_CANNOT_TELL);
 }
@@ -192,9 +252,11 @@ static void test_recorded(void **state)
     fclose(stream);
     assert_true(series_count >= PAIRS);
     printf("%zu recorded pairs\n", series_count);
-    const rates equal = rate(0, 0, 0.02), five = rate(0, 0.05, 0.02), three = rate(0, 0.03, 0.02);
+    const noise own = {BURSTS, 0, 0};
+    const rates equal = rate(own, 0, 0.02), five = rate(own, 0.05, 0.02);
+    const rates three = rate(own, 0.03, 0.02);
     check_wrong(equal, five);
-    check_wrong(rate(0, 0, 0.03), rate(0, 0.06, 0.03));
+    check_wrong(rate(own, 0, 0.03), rate(own, 0.06, 0.03));
     assert_true(five.of[LS_VERDICT_SLOWER] >= 0.95 * COMPARISONS);
     assert_true(three.of[LS_VERDICT_SLOWER] >= 0.60 * COMPARISONS);
     free(series);
@@ -205,8 +267,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rates),    cmocka_unit_test(test_bounds),
-        cmocka_unit_test(test_little),   cmocka_unit_test(test_unpaired),
-        cmocka_unit_test(test_recorded),
+        cmocka_unit_test(test_few),      cmocka_unit_test(test_little),
+        cmocka_unit_test(test_unpaired), cmocka_unit_test(test_recorded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

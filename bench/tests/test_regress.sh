@@ -102,10 +102,22 @@ compare base nodes --fail-on nodes
 expect "unless asked for: status 1" [ "$code" -eq 1 ]
 compare base nodes --fail-on memory.devices.peak=99%
 expect "within what is allowed: status 0" [ "$code" -eq 0 ]
+program grown 200000 'r["provenance"]["binary_bytes"] += 9; r["memory"]["devices"][1]["allocations"] += 1'
+compare base grown --fail-on binary_bytes,allocations
+expect "a larger program, more allocations on any device: status 1" [ "$code" -eq 1 ]
+document "both are named" "{x['key'] for x in c['worse']} == {'provenance.binary_bytes', 'memory.devices.allocations'}"
+compare grown base --fail-on binary_bytes,allocations
+expect "fewer are well" [ "$code" -eq 0 ]
 compare base gate
 expect "a gate that fails: status 1" [ "$code" -eq 1 ]
 document "it is named" "c['worse'][0]['key'] == 'result.status' and 'other bits' in c['worse'][0]['reason']"
-for pair in "gate base" "gate gate" "base broken"; do
+program later-gate 200000 "" "[ ! -s $work/later-gate.count ] || [ \$(<$work/later-gate.count) -lt 4 ] ||
+    { cat $work/gate.row; exit 1; }"
+compare base later-gate
+expect "one that fails later on: status 1" [ "$code" -eq 1 ]
+document "it is named, too" "[x['key'] for x in c['worse']] == ['result.status']"
+rm later-gate.count
+for pair in "gate base" "gate gate" "base broken" "later-gate base"; do
     compare $pair
     expect "$pair: never a pass" [ "$code" -eq 3 ]
     expect "$pair: a line" one_line 'poly mirrored: is '
@@ -118,6 +130,8 @@ program rubbish 200000 "" 'echo hello; exit 0'
 program silent 200000 "" 'exit 0'
 program old 200000 "" 'echo "lockstep: option: --model: unknown option" >&2; exit 2'
 program later 200000 "" "[ ! -s $work/later.count ] || [ \$(<$work/later.count) -lt 4 ] || kill -11 \$\$"
+program much 200000 "" 'head -c 70M /dev/zero; sleep 60'
+program leaves 200000 "" 'sleep 4 &'
 printf 'no program\n' >text
 while IFS='|' read -r word pair; do
     compare $pair --model poly
@@ -130,6 +144,9 @@ done <<'END'
 prints what is no row|base rubbish
 and it says nothing|silent base
 too old for one: option: --model: unknown|old base
+./old: does not take these options: option|base old
+./old: does not take these options: option|old old
+./much: prints more than 64 MiB|base much
 cannot be started|base nothing
 cannot be started|text base
 ./later: was ended by signal 11|base later
@@ -142,11 +159,21 @@ for pair in "two base" "base two"; do
 done
 compare two two
 document "two cases have names" "[x['name'] for x in d['cases']] == ['poly mirrored', 'mlp mirrored']"
+compare base leaves
+verdict 0 same # what a program leaves behind is not waited for
 program newer 200000 'r["case"]["new_option"] = "default"'
 compare base newer
 verdict 0 same
 compare base equal --out /dev/full
 expect "a full disk: status 3" [ "$code" -eq 3 ]
+mkfifo pipe
+cat pipe >piped &
+lockstep regress real.jsonl real.jsonl --format md --out pipe
+wait $!
+expect "a pipe is written, and stays one" [ -p pipe -a "$(head -c 13 piped)" = "**Performance" ]
+echo before >kept.md
+lockstep regress ./killed ./base --format md --out kept.md --results none --quiet
+expect "a report that is not made leaves the one before" [ "$(cat kept.md)" = before ]
 lockstep regress ./base ./equal --quiet --results no/where.db
 expect "rows that cannot be kept: status 3" [ "$code" -eq 3 ]
 
@@ -202,7 +229,11 @@ make f_schema 'r["schema"] = 2'
 make f_other 'r["case"]["batch_global"] += 1'
 make f_none 'del r["time"]'
 make f_bytes 'r["traffic"]["bytes_sent"] += 4'
-make f_intended 'r["label"] = "intended traffic.bytes_sent: larger buckets"'
+make f_both 'r["traffic"]["bytes_sent"] += 4; r["traffic"]["messages_sent"] += 1'
+make f_intended 'r["label"] = "intended traffic.messages_sent, traffic.bytes_sent: larger buckets"'
+make f_repeat 'if i == 3: r["result"] = {"status": "failed", "reason": "gate: other bits"}; del r["time"]'
+make f_stopped 'if i == 0: r["result"] = {"status": "interrupted", "reason": "by hand"}; del r["time"]'
+make f_mixed 'if i == 4: r["provenance"]["cpu"] = "another"'
 cp real.jsonl one.jsonl
 "$LOCKSTEP" results import f.jsonl --results f.db >out
 while IFS='|' read -r status word pair; do
@@ -218,19 +249,27 @@ done <<'END'
 4|^cannot tell: 1 case|f.jsonl f_noisy.jsonl
 1|worse: traffic.bytes_sent|f.jsonl f_bytes.jsonl
 0|besides: traffic.bytes_sent|f_intended.jsonl f_bytes.jsonl
+0|traffic.bytes_sent .*traffic.messages_sent|f_intended.jsonl f_both.jsonl
+1|ok -> failed: gate: other bits|f.jsonl f_repeat.jsonl
+0|^same: 1 case|f.jsonl f_stopped.jsonl
+0|^same: 1 case|f_stopped.jsonl f.jsonl
+3|another class of machine: cpu|f.jsonl f_mixed.jsonl
 3|another class of machine: cpu|f.jsonl f_class.jsonl
 3|a row of another schema|f.jsonl f_schema.jsonl
 3|is missing in f.jsonl|f.jsonl f_other.jsonl
 3|nothing was measured|f.jsonl f_none.jsonl
 3|No such file|f.jsonl no.jsonl
 2|is a program and|f.jsonl ./base
-2|is one of run|f.jsonl f_same.jsonl --steps 5
+2|is of programs that run|f.jsonl f_same.jsonl --steps 5
+2|instructions: is of programs|f.jsonl f_same.jsonl --instructions
 2|1 of 2 arguments|f.jsonl
 2|no such format; valid are: table, json, md|f.jsonl f.jsonl --format csv
 2|a share as 3%|f.jsonl f.jsonl --threshold 0
 2|unknown key|f.jsonl f.jsonl --fail-on nothing
 2|is not valid; KEY|f.jsonl f.jsonl --fail-on nodes=x
 2|goes with the other|--bisect HEAD HEAD
+2|no such format; valid are: table, jsonl|--bisect HEAD HEAD --build true --format junit
+2|no such format; valid are: table, jsonl|--calibrate 1 ./base --format github
 2|is not valid; a time|f.jsonl f.jsonl --max-time soon
 2|leaves nothing to compare|./base ./base --dry-run
 2|is an option of: results|f.jsonl f.jsonl --since 2d
@@ -252,7 +291,11 @@ lockstep regress --calibrate 1 ./base --format json --results none --quiet --max
 expect "calibration counts" python3 -c 'import json
 rows = json.load(open("out"))
 assert [x["slowed_percent"] for x in rows] == [0, 1, 2, 3, 5, 10]
-assert all(x["slower"] + x["same"] + x["faster"] + x["cannot tell"] == 1 for x in rows)'
+assert all(x["slower"] + x["same"] + x["faster"] + x["cannot tell"] == 1 for x in rows)
+assert all(abs(x["ratio"] - 1 - x["slowed_percent"] / 100) < 0.01 for x in rows)'
+lockstep regress --calibrate 2 ./base ./slow --format json --results none --quiet --max-time 20s
+expect "of two programs, too" python3 -c 'import json
+assert [x["slower"] for x in json.load(open("out"))] == [2] * 6'
 lockstep_ok regress --help
 expect "the help has its options" [ "$(grep -cE '^  --(threshold|max-time|fail-on|calibrate|bisect) ' out)" -eq 5 ]
 

@@ -112,6 +112,13 @@ commit "not old" "" >/dev/null
 script HEAD~1
 expect "a base too old for an option is no failure" [ "$code" -eq 0 ]
 expect "and is said" grep -q 'too old for an option: option: --plan' "$work/out"
+git checkout -q -b all-old "$first"
+commit "old" "OLD=1" >/dev/null
+commit "old, too" "OLD=1 #" >/dev/null
+script HEAD~1
+expect "options that neither takes are the change's fault: status 3" [ "$code" -eq 3 ]
+expect "and the report says so" grep -q '^\*\*Performance: not compared.*does not take these options' build/regress/report.md
+git checkout -q after-old
 commit "breaks" "BROKEN=1" >/dev/null
 script HEAD~1
 expect "a tree that does not build: status 3" [ "$code" -eq 3 ]

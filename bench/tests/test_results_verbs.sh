@@ -150,6 +150,22 @@ lockstep_ok results trend time.step_ms.median --where strategy=single --results 
 rows "no change where there is none" "len(rows) == 9 and not any(x.get('change') for x in rows)"
 lockstep_ok results trend median --where strategy=mirrored --results made.db
 expect "as a table" grep -qE '^555555555555\.\. .*true +\+20.1%$' out
+draw() { lockstep results trend median --where strategy=mirrored --results made.db --out "$1"; }
+if command -v gnuplot >/dev/null; then
+    mkdir -p pictures
+    for name in trend.svg pictures/trend.png trend.pdf; do
+        draw $name
+        expect "$name is drawn, and the table is printed" [ "$code" -eq 0 -a -s $name -a -s out ]
+    done
+    expect "a level is named by its first commit" grep -q '5555555 +20.1%' trend.svg
+    expect "it says what it shows" grep -q '<title>time.step_ms.median moves 1 time in 10 commits' trend.svg
+    draw nowhere/trend.svg
+    expect "a folder that is not there: status 3" [ "$code" -eq 3 ]
+else
+    echo "note: gnuplot is not here; no trend is drawn"
+fi
+draw trend.txt
+expect "another ending: status 2" [ "$code" -eq 2 ]
 lockstep results trend median --results made.db
 expect "cases that are mixed are said" one_line "several cases are mixed"
 lockstep results trend strategy --results made.db

@@ -64,17 +64,18 @@ program=("$LOCKSTEP")
 die() { # die FAULT VICTIM STRATEGY SRUN_FLAGS...
     local fault=$1 victim=$2 strategy=$3
     shift 3
-    printf 'inject: ["%s=%s:30", none]\n' "$fault" "$victim" >plan.yaml
+    printf 'cases:\n- {seed: [1, 2, 3, 4, 5, 6, 7, 8], steps: 2, warmup: 0, gate-steps: 0}\n- {inject: "%s=%s:30", steps: 200}\n' \
+        "$fault" "$victim" >plan.yaml # a group's rows, then the case that ends
     rm -f r.db
     step --mpi=pmix -n 3 "$@" "${program[@]}" run --strategy $strategy --model mlp:784-16-10 \
-        --data synthetic:500 --batch 60 --steps 200 --blocks 1 --format jsonl --results r.db \
+        --data synthetic:500 --batch 60 --blocks 1 --format jsonl --results r.db \
         --timeout 2s --plan plan.yaml
     expect "$fault: status not 0, in time" [ "$code" -ne 0 -a "$code" -ne 124 ]
     expect "the rank that is gone is named" eval \
         "grep -q '^lockstep: rank $victim on .*is gone\|; rank $victim on [^ ]* (pid [0-9]*) is gone' err"
-    rows "the row so far is printed" "r['result']['status'] == 'ok' and 'inject' not in r['case']"
+    rows "the rows so far are printed" "[x['result']['status'] for x in rows[:8]] == ['ok'] * 8"
     [ "$victim" -eq 0 ] || rows "and that of the case that ended so" \
-        "[x['result']['status'] for x in rows] == ['ok', 'error'] and rows[1]['case']['inject'] == '$fault=$victim:30'"
+        "[(x['result']['status'], x['case']['inject']) for x in rows[8:]] == [('error', '$fault=$victim:30')]"
     keep printed
     lockstep_ok results list --format jsonl --results r.db
     rows "and kept" "rows == old('printed')"

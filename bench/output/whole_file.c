@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* Whole file; see whole_file.h. */
+#include "bench/output/whole_file.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static ls_status refuse(const char *path, int error)
+{
+    return ls_fail(LS_CODE_MISSING, "--out", path, "cannot be written: %s; name another file",
+                   strerror(error ? error : EIO));
+}
+
+ls_status ls_whole_file(const char *path, ls_status (*write)(FILE *stream, void *context),
+                        void *context)
+{
+    struct stat facts;
+    char *part = NULL;
+    const bool direct = stat(path, &facts) == 0 && !S_ISREG(facts.st_mode);
+    if (!direct && asprintf(&part, "%s.part-%ld", path, (long)getpid()) < 0)
+        return ls_fail_memory("--out", strlen(path));
+    FILE *stream = fopen(direct ? path : part, direct ? "w" : "wx");
+    ls_status status = stream ? write(stream, context) : refuse(path, errno);
+    errno = 0;
+    bool failed = stream && ferror(stream) != 0;
+    failed |= stream && fclose(stream) != 0;
+    if (!status && (failed || (!direct && rename(part, path) != 0)))
+        status = refuse(path, errno);
+    if (status && stream && !direct)
+        unlink(part);
+    free(part);
+    return status;
+}

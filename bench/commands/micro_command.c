@@ -40,18 +40,16 @@ static const ls_micro_op operations[] = {
     {"gemm", "matrix products of a model and of squares", ls_micro_gemm, .needs_roof = true},
     {"copy", "copies within the device's memory, from another's, from and to the host",
      ls_micro_copy, .pairs = true},
-    {"launch", "what the device and the host need to have operations run", ls_micro_launch,
-     .needs_roof = false},
+    {"launch", "what the device and the host need to have operations run", ls_micro_launch},
     {"optimizer", "one optimizer pass over flat buffers", ls_micro_optimizer, .needs_roof = true},
     {"floor", "a model's step as the sum of its parts, each alone", ls_micro_floor,
      .needs_roof = true},
     {"layers", "each layer of a model, forward and backward", ls_micro_layers, .needs_roof = true},
-    {"allreduce", "all ranks get the sum of all", ls_micro_allreduce, .collective = true},
-    {"broadcast", "all ranks get what rank 0 has", ls_micro_broadcast, .collective = true},
-    {"allgather", "all ranks get a block of each", ls_micro_allgather, .collective = true},
-    {"reducescatter", "each rank gets a block of the sum", ls_micro_reducescatter,
-     .collective = true},
-    {"sendrecv", "each rank sends to the next", ls_micro_sendrecv, .collective = true},
+    {"allreduce", "all ranks get the sum of all", ls_micro_collective, .redop = "sum"},
+    {"broadcast", "all ranks get what rank 0 has", ls_micro_collective, .redop = "none"},
+    {"allgather", "all ranks get a block of each", ls_micro_collective, .redop = "none"},
+    {"reducescatter", "each rank gets a block of the sum", ls_micro_collective, .redop = "sum"},
+    {"sendrecv", "each rank sends to the next", ls_micro_collective, .redop = "none"},
 };
 enum { OPERATIONS = sizeof operations / sizeof *operations };
 
@@ -89,11 +87,11 @@ static ls_status read_number(const ls_option_set *set, const char *name, int64_t
 }
 
 /* The devices' names: of every rank, one each. */
-static ls_status resolve_devices(const ls_option_set *set, const ls_micro_op *op, ls_micro *m)
+static ls_status resolve_devices(const ls_option_set *set, ls_micro *m)
 {
+    const ls_micro_op *op = m->op;
     /* A collective of one has nothing to measure. */
-    const bool two =
-        op->collective && !m->processes->comm && !ls_option_set_text(set, "ranks", NULL);
+    const bool two = op->redop && !m->processes->comm && !ls_option_set_text(set, "ranks", NULL);
     const char *spec = ls_option_set_text(set, "devices", two ? "2" : "1");
     char all[32];
     int ranks = 1;
@@ -113,92 +111,56 @@ static ls_status resolve_devices(const ls_option_set *set, const ls_micro_op *op
     }
     LS_TRY(ls_machine_resolve(m->machine, spec, &m->names, &count));
     m->ranks = (int)count;
-    if (count != 1 && !op->collective && (count != 2 || !op->pairs))
+    if (count != 1 && !op->redop && (count != 2 || !op->pairs))
         return ls_fail(LS_CODE_USAGE, "option --devices", ls_option_set_text(set, "devices", "1"),
                        "micro %s runs on one device%s; use --devices 1 or a name", op->name,
                        op->pairs ? " or between two" : "");
     return LS_OK;
 }
 
-static ls_status read_link(const ls_option_set *set, ls_micro *m)
+/* What these options say, as for `run`, each once. */
+static ls_status read_as_run(const ls_option_set *set, ls_micro *m, ls_case *one,
+                             ls_request *request)
 {
-    const ls_option_given *given = ls_option_set_find(set, "link");
-    if (!given->count)
-        return LS_OK;
-    if (given->count > 1)
-        return ls_fail(LS_CODE_USAGE, "option", "--link",
-                       "is a list, and micro takes one link; name one");
-    const char *text = given->values[0].text;
-    ls_status status = ls_link_parse(text, &m->link);
-    m->link_text = strcmp(text, "none") == 0 ? NULL : text;
-    if (!status)
-        return LS_OK;
-    ls_status named = ls_fail(LS_CODE_USAGE, "option", "--link", "%s", ls_status_text(status));
-    ls_status_free(status);
-    return named;
+    static const char *const options[] = {"link", "comm", "convolution", "progress"};
+    const ls_option_names names = {.processes = m->processes};
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+        const ls_option *option = ls_option_find(options[i], strlen(options[i]));
+        const ls_setting setting = {.option = option,
+                                    .text = ls_option_set_text(set, options[i], option->fallback),
+                                    .names = &names,
+                                    .one = one,
+                                    .request = request};
+        char where[64];
+        snprintf(where, sizeof where, "--%s", options[i]);
+        if (ls_option_set_find(set, options[i])->count > 1)
+            return ls_fail(LS_CODE_USAGE, "option", where,
+                           "is a list, and micro takes one; a command for each works");
+        LS_TRY(option->set(&setting));
+    }
+    m->link = one->link;
+    m->link_text = *one->link_text ? ls_option_set_text(set, "link", NULL) : NULL;
+    return LS_OK;
 }
 
-/* What --comm says, as for `run`; a GPU needs another communicator than threads. */
-static ls_status read_comm(const ls_option_set *set, ls_micro *m)
+/* A GPU needs another communicator than threads. */
+static ls_status choose_comm(const ls_case *one, ls_micro *m)
 {
-    const ls_option_given *given = ls_option_set_find(set, "comm");
-    const ls_option_names names = {.processes = m->processes};
     ls_device_kind kind = LS_DEVICE_CPU;
-    ls_case one = {0};
-    const ls_setting setting = {.option = ls_option_find("comm", strlen("comm")),
-                                .text = ls_option_set_text(set, "comm", "auto"),
-                                .names = &names,
-                                .one = &one};
-    if (given->count > 1)
-        return ls_fail(LS_CODE_USAGE, "option", "--comm",
-                       "is a list, and micro takes one communicator; name one");
-    LS_TRY(ls_set_comm(&setting));
-    if (strcmp(one.comm, "device") == 0 || strcmp(one.comm, "nccl") == 0)
-        return ls_comm_backend_find(one.comm, &m->comm);
+    if (strcmp(one->comm, "device") == 0 || strcmp(one->comm, "nccl") == 0)
+        return ls_comm_backend_find(one->comm, &m->comm);
     for (int r = 0; r < m->ranks; r++)
         kind = m->names[r].kind == LS_DEVICE_GPU ? LS_DEVICE_GPU : kind;
     m->comm = ls_comm_backend_auto(m->processes->comm, kind);
     return LS_OK;
 }
 
-/* What --convolution says, as for `run`; only a GPU has a choice. */
-static ls_status read_convolution(const ls_option_set *set, const ls_micro *m, ls_convolution *out)
-{
-    static const char name[] = "convolution";
-    const ls_option_given *given = ls_option_set_find(set, name);
-    ls_case one = {0};
-    const ls_setting setting = {.option = ls_option_find(name, strlen(name)),
-                                .text = ls_option_set_text(set, name, "auto"),
-                                .one = &one};
-    if (given->count > 1)
-        return ls_fail(LS_CODE_USAGE, "option", "--convolution",
-                       "micro takes one of them, not a list; a command for each works");
-    LS_TRY(ls_set_convolution(&setting));
-    if (one.convolution != LS_CONVOLUTION_AUTO && m->names[0].kind != LS_DEVICE_GPU)
-        return ls_fail(LS_CODE_USAGE, "option --convolution", setting.text,
-                       "concerns GPUs, and this is none; auto works");
-    *out = one.convolution;
-    return LS_OK;
-}
-
-/* What --progress says, as for `run`. */
-static ls_status open_progress(const ls_option_set *set, ls_micro *m)
-{
-    static const char name[] = "progress";
-    ls_request request = {.progress = -1};
-    const ls_setting setting = {.option = ls_option_find(name, strlen(name)),
-                                .text = ls_option_set_text(set, name, "auto"),
-                                .request = &request};
-    LS_TRY(ls_set_progress(&setting));
-    m->progress = ls_progress_open(stderr, m->processes->rank > 0 ? 0 : request.progress);
-    return LS_OK;
-}
-
-static ls_status open_micro(const ls_option_set *set, const ls_micro_op *op, ls_micro *m)
+static ls_status open_micro(const ls_option_set *set, ls_micro *m)
 {
     const ls_format *format;
     ls_machine_options options = {0};
-    ls_convolution convolution = LS_CONVOLUTION_AUTO;
+    ls_case one = {0};
+    ls_request request = {.progress = -1};
     const ls_memory_policy policy = {.kind = LS_MEMORY_GROWTH};
     LS_TRY(read_number(set, "cores-per-device", 64, &options.cores_per_device));
     LS_TRY(read_number(set, "cpu-devices", 1024, &options.cpu_devices));
@@ -212,19 +174,21 @@ static ls_status open_micro(const ls_option_set *set, const ls_micro_op *op, ls_
                        "is no such number; a whole one from 1 works");
     LS_TRY(ls_optimizer_parse(
         ls_option_set_text(set, "optimizer", m->model->kind->default_optimizer), &m->optimizer));
-    LS_TRY(read_link(set, m));
+    LS_TRY(read_as_run(set, m, &one, &request));
     options.part = m->processes->part;
     options.parts = m->processes->parts;
     options.neighbours = m->processes->neighbours;
     options.neighbour = m->processes->neighbour;
     LS_TRY(ls_machine_open(&options, &m->machine));
-    LS_TRY(resolve_devices(set, op, m));
-    LS_TRY(read_comm(set, m));
-    LS_TRY(read_convolution(set, m, &convolution));
+    LS_TRY(resolve_devices(set, m));
+    LS_TRY(choose_comm(&one, m));
+    if (one.convolution != LS_CONVOLUTION_AUTO && m->names[0].kind != LS_DEVICE_GPU)
+        return ls_fail(LS_CODE_USAGE, "option", "--convolution",
+                       "concerns GPUs, and this is none; auto works");
     LS_TRY(ls_device_open(m->machine, &m->names[0], &policy, &m->device));
     LS_TRY(ls_bench_open(m->device, LS_MATH_FLOAT32, &m->bench));
-    m->bench.kernels->convolution = convolution;
-    LS_TRY(open_progress(set, m));
+    m->bench.kernels->convolution = one.convolution;
+    m->progress = ls_progress_open(stderr, m->processes->rank > 0 ? 0 : request.progress);
     m->data = ls_option_set_text(set, "data", NULL);
     m->sizes = ls_option_set_find(set, "sizes");
     m->allreduce = ls_option_set_find(set, "allreduce");
@@ -278,10 +242,10 @@ static ls_status run_micro(const ls_option_set *set, const ls_processes *process
     LS_TRY(ls_launch_check_option(set));
     LS_TRY(find_operation(set, &op));
     LS_TRY(refuse_strangers(set, op));
-    if (processes->rank > 0 && !op->collective)
+    if (processes->rank > 0 && !op->redop)
         return LS_OK;
-    ls_micro m = {.processes = op->collective ? processes : &alone};
-    ls_status status = ls_team_agree(m.processes->comm, open_micro(set, op, &m));
+    ls_micro m = {.op = op, .processes = op->redop ? processes : &alone};
+    ls_status status = ls_team_agree(m.processes->comm, open_micro(set, &m));
     if (!status && op->needs_roof)
         status = ls_roof_get(m.machine, m.device, LS_MATH_FLOAT32, 0, &m.roof);
     if (!status)
@@ -382,71 +346,65 @@ ls_status ls_micro_sizes(const ls_micro *m, size_t smallest, size_t sizes[LS_MIC
     return LS_OK;
 }
 
+static void put_text(json_t *micro, const char *name, const char *text)
+{
+    if (text)
+        json_object_set_new(micro, name, json_string(text));
+}
+
+static void put_count(json_t *micro, const char *name, uint64_t count, bool known)
+{
+    if (known)
+        json_object_set_new(micro, name, json_integer((json_int_t)count));
+}
+
+static void put_real(json_t *micro, const char *name, double value)
+{
+    if (value > 0)
+        json_object_set_new(micro, name, json_real(value));
+}
+
 /* How fast it was, and beside its roof. */
 static void put_rates(json_t *micro, const ls_micro *m, const ls_micro_figure *f)
 {
-    if (f->moved_bytes > 0)
-        json_object_set_new(micro, "algbw_gbs", json_real(f->moved_bytes / f->ns.median));
-    if (f->ranks) {
-        json_object_set_new(micro, "busbw_gbs",
-                            json_real(f->bus_factor * f->moved_bytes / f->ns.median));
-    }
-    if (f->ranks && !f->uncounted) {
-        json_object_set_new(micro, "bytes_sent", json_integer((json_int_t)f->sent.bytes_sent));
-        json_object_set_new(micro, "messages_sent",
-                            json_integer((json_int_t)f->sent.messages_sent));
-    }
-    if (f->flops > 0) {
-        json_object_set_new(micro, "gflops", json_real(f->flops / f->ns.median));
-        if (f->roof_ns <= 0)
-            json_object_set_new(micro, "roof_share",
-                                json_real(f->flops / (f->ns.median * 1e-9) / m->roof));
-    }
-    if (f->roof_ns > 0) {
-        json_object_set_new(micro, "roof_share", json_real(f->roof_ns / f->ns.median));
-        json_object_set_new(micro, "roof_us", json_real(f->roof_ns * 1e-3));
-        json_object_set_new(micro, "roof", json_string(f->roof));
-    }
+    const double ns = f->ns.median, roof = m->roof > 0 ? f->flops / (ns * 1e-9) / m->roof : 0;
+    put_real(micro, "algbw_gbs", f->moved_bytes / ns);
+    if (f->ranks)
+        json_object_set_new(micro, "busbw_gbs", json_real(f->bus_factor * f->moved_bytes / ns));
+    put_count(micro, "bytes_sent", f->sent.bytes_sent, f->ranks && !f->uncounted);
+    put_count(micro, "messages_sent", f->sent.messages_sent, f->ranks && !f->uncounted);
+    put_real(micro, "gflops", f->flops / ns);
+    put_real(micro, "roof_share", f->roof_ns > 0 ? f->roof_ns / ns : roof);
+    put_real(micro, "roof_us", f->roof_ns * 1e-3);
+    put_text(micro, "roof", f->roof_ns > 0 ? f->roof : NULL);
 }
 
 ls_status ls_micro_row(ls_micro *m, const ls_micro_figure *f)
 {
     ls_row_id id;
     LS_TRY(ls_row_id_make(&id));
-    double us = f->ns.median * 1e-3;
     json_t *micro = json_object();
-    json_object_set_new(micro, "op", json_string(f->op));
-    if (f->shape)
-        json_object_set_new(micro, "shape", json_string(f->shape));
-    if (f->bytes)
-        json_object_set_new(micro, "size_bytes", json_integer((json_int_t)f->bytes));
-    if (f->count)
-        json_object_set_new(micro, "count", json_integer((json_int_t)f->count));
-    json_object_set_new(micro, "type", json_string("float"));
-    if (f->comm)
-        json_object_set_new(micro, "comm", json_string(f->comm));
-    if (f->redop)
-        json_object_set_new(micro, "redop", json_string(f->redop));
-    json_object_set_new(micro, "ranks", json_integer(f->ranks ? f->ranks : 1));
-    json_object_set_new(micro, "time_us", json_real(us));
+    put_text(micro, "op", f->op);
+    put_text(micro, "shape", f->shape);
+    put_count(micro, "size_bytes", f->bytes, f->bytes > 0);
+    put_count(micro, "count", f->count, f->count > 0);
+    put_text(micro, "type", "float");
+    put_text(micro, "comm", f->comm);
+    put_text(micro, "redop", f->redop);
+    put_count(micro, "ranks", f->ranks ? (uint64_t)f->ranks : 1, true);
+    json_object_set_new(micro, "time_us", json_real(f->ns.median * 1e-3));
     if (f->ns.n) {
-        json_object_set_new(micro, "time_p10_us", json_real(f->ns.p10 * 1e-3));
-        json_object_set_new(micro, "time_p90_us", json_real(f->ns.p90 * 1e-3));
-        json_object_set_new(micro, "time_p99_us", json_real(f->ns.p99 * 1e-3));
+        put_real(micro, "time_p10_us", f->ns.p10 * 1e-3);
+        put_real(micro, "time_p90_us", f->ns.p90 * 1e-3);
+        put_real(micro, "time_p99_us", f->ns.p99 * 1e-3);
     }
     put_rates(micro, m, f);
-    if (f->host_ns > 0)
-        json_object_set_new(micro, "host_us", json_real(f->host_ns * 1e-3));
-    if (f->build_ns > 0)
-        json_object_set_new(micro, "build_us", json_real(f->build_ns * 1e-3));
-    if (f->checked) {
-        json_object_set_new(micro, "wrong", json_integer((json_int_t)f->wrong));
-        m->wrong += f->wrong;
-    }
-    if (f->kernel)
-        json_object_set_new(micro, "kernel", json_string(f->kernel));
-    if (m->network)
-        json_object_set_new(micro, "link", json_string(m->link_text));
+    put_real(micro, "host_us", f->host_ns * 1e-3);
+    put_real(micro, "build_us", f->build_ns * 1e-3);
+    put_count(micro, "wrong", f->wrong, f->checked);
+    m->wrong += f->checked ? f->wrong : 0;
+    put_text(micro, "kernel", f->kernel);
+    put_text(micro, "link", m->network ? m->link_text : NULL);
     json_t *row = json_pack("{s:i,s:s,s:s,s:o}", "schema", 1, "id", id.id, "timestamp",
                             id.timestamp, "micro", micro);
     if (f->reason) {

@@ -70,6 +70,16 @@ static ls_status write_trace(const ls_workplace *place, const ls_session *sessio
     return status;
 }
 
+/* An interrupt of any rank, up to now, ends all of them. */
+static ls_status stop_here(const ls_session *session, bool stop)
+{
+    uint64_t number = 0;
+    stop |= ls_interrupted();
+    LS_TRY(ls_team_turn(session->job.comm, LS_OK, &number, &stop));
+    return stop ? ls_fail(LS_CODE_INTERRUPTED, "trace", "interrupted", "nothing was written")
+                : LS_OK;
+}
+
 static ls_status trace_trial(const ls_workplace *place, ls_trial *trial)
 {
     ls_session *session = &trial->session;
@@ -77,10 +87,12 @@ static ls_status trace_trial(const ls_workplace *place, ls_trial *trial)
     ls_whole_trace whole = {0};
     double untraced_ms;
     LS_TRY(ls_trial_warm_up(trial));
-    if (trial->interrupted)
-        return ls_fail(LS_CODE_INTERRUPTED, "trace", "interrupted", "nothing was written");
-    LS_TRY(time_untraced(trial, steps, &untraced_ms));
+    if (!trial->interrupted)
+        LS_TRY(time_untraced(trial, steps, &untraced_ms));
+    LS_TRY(stop_here(session, trial->interrupted));
     ls_status status = ls_whole_trace_take(session, steps, &whole);
+    if (!status)
+        status = stop_here(session, false);
     if (!status && ls_session_leads(session))
         status = write_trace(place, session, &whole, untraced_ms);
     ls_whole_trace_close(&whole);

@@ -24,7 +24,7 @@ static const double shortest_ns = 1e6, shortest_apart_ns = 1e7;
 
 static float input_of(int rank, size_t i)
 {
-    return (float)((int)((i * 2654435761u + (unsigned)rank * 40503u) >> 7 & 0xffff) % 5 - 2);
+    return ls_micro_whole(i, (unsigned)rank * 40503u);
 }
 
 bool ls_collective_is(const ls_collective *c, const char *name)
@@ -382,19 +382,6 @@ static ls_status check_exchanges(const ls_micro *m)
                    "--allreduce library or auto, or --comm auto, work");
 }
 
-static ls_status run_collective(ls_micro *m, const char *name, const char *redop)
-{
-    ls_collective c = {.name = name, .redop = redop};
-    LS_TRY(check_exchanges(m));
-    ls_status status = ls_team_agree(m->processes->comm, open_members(m, &c));
-    if (!status)
-        status = expect_sizes(m, &c);
-    if (!status)
-        status = run_sizes(m, &c, NULL);
-    close_members(&c);
-    return status;
-}
-
 /* All that were given, before any is measured. */
 static ls_status check_algorithm(const ls_micro *m, const ls_collective *c, const char *name)
 {
@@ -408,37 +395,22 @@ static ls_status check_algorithm(const ls_micro *m, const ls_collective *c, cons
     return found->check ? found->check(&end) : LS_OK;
 }
 
-ls_status ls_micro_allreduce(ls_micro *m)
+/* Of an all-reduce all algorithms that were given, which other collectives have none of. */
+ls_status ls_micro_collective(ls_micro *m)
 {
-    ls_collective c = {.name = "allreduce", .redop = "sum"};
+    ls_collective c = {.name = m->op->name, .redop = m->op->redop};
     const ls_option_given *given = m->allreduce;
+    const bool reduces = ls_collective_is(&c, "allreduce");
+    LS_TRY(reduces ? LS_OK : check_exchanges(m));
     ls_status status = ls_team_agree(m->processes->comm, open_members(m, &c));
     for (size_t i = 0; i < given->count && !status; i++)
         status = check_algorithm(m, &c, given->values[i].text);
     if (!status)
         status = expect_sizes(m, &c);
-    for (size_t i = 0; i < (given->count ? given->count : 1) && !status; i++)
-        status = run_sizes(m, &c, given->count ? given->values[i].text : "auto");
+    for (size_t i = 0; i < given->count && !status; i++)
+        status = run_sizes(m, &c, given->values[i].text);
+    if (!status && !given->count)
+        status = run_sizes(m, &c, reduces ? "auto" : NULL);
     close_members(&c);
     return status;
-}
-
-ls_status ls_micro_broadcast(ls_micro *m)
-{
-    return run_collective(m, "broadcast", "none");
-}
-
-ls_status ls_micro_allgather(ls_micro *m)
-{
-    return run_collective(m, "allgather", "none");
-}
-
-ls_status ls_micro_reducescatter(ls_micro *m)
-{
-    return run_collective(m, "reducescatter", "sum");
-}
-
-ls_status ls_micro_sendrecv(ls_micro *m)
-{
-    return run_collective(m, "sendrecv", "none");
 }

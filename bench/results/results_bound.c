@@ -22,12 +22,14 @@ static const double little_use = 0.2, few_samples = 32, large_state = 16 << 20, 
 /* The row's fields that rules look at; 0 where there is none. Times in ms of the mean step. */
 typedef struct seen {
     const json_t *row;
-    double step, compute, exposed, wait, copy, optimizer, harness;
+    double step, compute, exposed, wait, copy, gather, optimizer, harness; /* copy: no gathering */
     double devices, replicas, batch, samples, mfu, sent, messages;
     double cores, wanted;  /* cores there are, and that the devices would have */
     double servers, busy;  /* parameter servers, and how busy the busiest is: 0..1 */
     double bubble, pieces; /* of a pipeline: share of the step; micro-batches */
     double state;          /* bytes of parameters, gradients, optimizer of the fullest device */
+    const json_t *slowest; /* of device_load: who waits least; NULL: not known */
+    double least_wait;     /* what that one waits */
     bool crowded, linked;
     const char *strategy, *link, *inject, *optimizer_name;
     bool staged;
@@ -39,7 +41,8 @@ typedef struct rule {
     double (*explains)(const seen *s);
     /** The second and the third line, without what they begin with and without newline. */
     void (*evidence)(FILE *stream, const seen *s);
-    void (*option)(FILE *stream, const seen *s);
+    void (*option)(FILE *stream, const seen *s); /* NULL: it is this text */
+    const char *text;
 } rule;
 
 /* ---- The row --------------------------------------------------------------------------------- */
@@ -88,6 +91,23 @@ static void look_at_servers(const json_t *row, seen *s)
             fmax(s->busy, json_number_value(json_object_get(json_array_get(load, i), "busy")));
 }
 
+/* Gathering a batch is a copy of the waterfall's, and nothing that devices exchange. */
+static void look_at_devices(const json_t *row, seen *s)
+{
+    const json_t *loads = json_object_get(row, "device_load"), *load;
+    const double count = (double)json_array_size(loads);
+    for (size_t i = 0; (load = json_array_get(loads, i)) != NULL; i++) {
+        const double wait = json_number_value(json_object_get(load, "wait_ms"));
+        s->gather += json_number_value(json_object_get(load, "gather_ms")) / count;
+        if (s->slowest && wait >= s->least_wait)
+            continue;
+        s->slowest = load;
+        s->least_wait = wait;
+    }
+    s->gather = fmin(s->gather, s->copy);
+    s->copy -= s->gather;
+}
+
 static seen look(const json_t *row)
 {
     const json_t *c = json_object_get(row, "case"), *from = json_object_get(row, "provenance");
@@ -123,12 +143,25 @@ static seen look(const json_t *row)
         s.samples = fmax(s.samples, share);
     }
     look_at_servers(row, &s);
+    look_at_devices(row, &s);
     return s;
 }
 
 static bool is(const seen *s, const char *strategy)
 {
     return strcmp(s->strategy, strategy) == 0;
+}
+
+/* Whether its model is cut into parts, so that activations travel. */
+static bool is_divided(const seen *s)
+{
+    return is(s, "pipeline") || is(s, "model-parallel") || is(s, "hybrid");
+}
+
+/* Devices that have a core each for every thread. */
+static double fitting_devices(const seen *s)
+{
+    return fmax(floor(s->cores * fmax(s->devices, 1) / fmax(s->wanted, 1)), 1);
 }
 
 static double percent(const seen *s, double ms)
@@ -176,6 +209,8 @@ static void try_link(FILE *stream, const seen *s)
 {
     if (is(s, "towers"))
         fputs("--strategy mirrored: gradients alone travel, and while backward still runs", stream);
+    else if (is_divided(s))
+        fputs("--strategy mirrored: gradients travel once a step, whatever the batch", stream);
     else
         fprintf(stream, "--batch %.0f: as many bytes a step, for four times the samples",
                 4 * s->batch);
@@ -215,7 +250,7 @@ static void tell_crowd(FILE *stream, const seen *s)
 
 static void try_crowd(FILE *stream, const seen *s)
 {
-    fprintf(stream, "--devices %.0f: one for each core", s->cores);
+    fprintf(stream, "--devices %.0f: each has its cores for itself", fitting_devices(s));
 }
 
 static double by_bubble(const seen *s)
@@ -250,12 +285,6 @@ static void tell_optimizer(FILE *stream, const seen *s)
             s->optimizer * s->devices, s->optimizer_name);
 }
 
-static void try_optimizer(FILE *stream, const seen *s)
-{
-    (void)s;
-    fputs("--strategy mirrored: each device updates its own copy", stream);
-}
-
 static double by_copies(const seen *s)
 {
     return is(s, "towers") && s->devices > 1 ? s->copy + waited_for_holder(s, s->copy) : 0;
@@ -277,19 +306,16 @@ static void try_copies(FILE *stream, const seen *s)
           stream);
 }
 
-/* Copies that no strategy has said: a batch that is put together. */
+/* Of a divided model the first part gathers, and the others wait for it. */
 static double by_loader(const seen *s)
 {
-    return s->linked || is(s, "towers") || is(s, "pipeline") || is(s, "model-parallel") ||
-                   is(s, "hybrid")
-               ? 0
-               : s->copy;
+    return s->gather + (is_divided(s) ? waited_for(s, s->gather) : 0);
 }
 
 static void tell_loader(FILE *stream, const seen *s)
 {
     fprintf(stream, "gathering the samples of a batch takes %.4g ms of a step, computation %.4g ms",
-            s->copy, s->compute);
+            s->gather, s->compute);
 }
 
 static void try_loader(FILE *stream, const seen *s)
@@ -300,27 +326,27 @@ static void try_loader(FILE *stream, const seen *s)
           stream);
 }
 
-/* All replicas wait for one: what they would also wait for is told by the other rules. */
+/* What devices wait more than the one that waits least; what towers would also wait for is told by
+ * other rules. */
 static double by_rank(const seen *s)
 {
-    if (s->replicas < 2 || s->crowded || s->bubble > 0)
+    if (s->replicas < 2 || s->bubble > 0 || !s->slowest)
         return 0;
-    return is(s, "towers") ? fmax(s->wait - waited_for_holder(s, s->copy + s->optimizer), 0)
-                           : s->wait;
+    const double more = s->wait - s->least_wait;
+    return is(s, "towers") ? fmin(more, s->wait - waited_for_holder(s, s->copy + s->optimizer))
+                           : more;
 }
 
 static void tell_rank(FILE *stream, const seen *s)
 {
-    fprintf(stream, "devices wait %.4g ms of a step for another one, and work %.4g ms", s->wait,
-            s->compute + s->optimizer);
+    const double others = fmax((double)json_array_size(json_object_get(s->row, "device_load")), 2);
+    fprintf(stream,
+            "rank %lld (%s) waits %.4g ms of a step for others, and these %.4g ms in the mean",
+            (long long)json_integer_value(json_object_get(s->slowest, "rank")),
+            text_of(s->slowest, "device"), s->least_wait,
+            (s->wait * others - s->least_wait) / (others - 1));
     if (strncmp(s->inject, "delay", strlen("delay")) == 0)
         fprintf(stream, "; --inject %s is one", s->inject);
-}
-
-static void try_rank(FILE *stream, const seen *s)
-{
-    (void)s;
-    fputs("--strategy ps --ps-backup-workers 1: nobody waits for the slowest", stream);
 }
 
 static bool is_small(const seen *s)
@@ -399,7 +425,7 @@ static void try_compute(FILE *stream, const seen *s)
         fprintf(stream, "--cores-per-device %.0f, where there are more cores",
                 fmax(2 * s->wanted / fmax(s->devices, 1), 2));
     else
-        fprintf(stream, "--strategy mirrored --devices %.0f", s->cores);
+        fprintf(stream, "--strategy mirrored --devices %.0f", fitting_devices(s));
 }
 
 static double by_exchange(const seen *s)
@@ -407,16 +433,17 @@ static double by_exchange(const seen *s)
     return s->exposed;
 }
 
-static void try_exchange(FILE *stream, const seen *s)
-{
-    (void)s;
-    fputs("--allreduce all: which exchange suits these sizes", stream);
-}
-
-/* Towers and stages wait for what the other rules are about. */
+/* What all wait; towers and stages, what the other rules are not about. */
 static double by_wait(const seen *s)
 {
-    return is(s, "towers") || s->bubble > 0 ? by_rank(s) : s->wait;
+    const double known = is(s, "towers") ? waited_for_holder(s, s->copy + s->optimizer) : 0;
+    return s->bubble > 0 ? 0 : s->wait - known - by_rank(s);
+}
+
+static void tell_wait(FILE *stream, const seen *s)
+{
+    fprintf(stream, "devices wait %.4g ms of a step for each other, and work %.4g ms", s->wait,
+            s->compute + s->optimizer);
 }
 
 static double by_copy(const seen *s)
@@ -446,22 +473,25 @@ static void tell_harness(FILE *stream, const seen *s)
 }
 
 static const rule rules[] = {
-    {"a slow link", by_link, tell_sent, try_link},
-    {"one server", by_servers, tell_servers, try_servers},
-    {"oversubscription", by_crowd, tell_crowd, try_crowd},
-    {"the pipeline's bubble", by_bubble, tell_bubble, try_bubble},
-    {"the optimizer on one device", by_optimizer, tell_optimizer, try_optimizer},
-    {"copies of towers", by_copies, tell_copies, try_copies},
-    {"the loader", by_loader, tell_loader, try_loader},
-    {"a slow rank", by_rank, tell_rank, try_rank},
-    {"memory bandwidth", by_bandwidth, tell_bandwidth, try_larger},
-    {"a small batch", by_batch, tell_batch, try_larger},
-    {"computation", by_compute, tell_compute, try_compute},
-    {"communication", by_exchange, tell_sent, try_exchange},
-    {"waiting for other devices", by_wait, tell_rank, try_larger},
-    {"copies between devices", by_copy, tell_sent, try_larger},
-    {"the optimizer", by_update, tell_update, try_larger},
-    {"the harness", by_harness, tell_harness, try_larger},
+    {"a slow link", by_link, tell_sent, try_link, NULL},
+    {"one server", by_servers, tell_servers, try_servers, NULL},
+    {"oversubscription", by_crowd, tell_crowd, try_crowd, NULL},
+    {"the pipeline's bubble", by_bubble, tell_bubble, try_bubble, NULL},
+    {"the optimizer on one device", by_optimizer, tell_optimizer, NULL,
+     "--strategy mirrored: each device updates its own copy"},
+    {"copies of towers", by_copies, tell_copies, try_copies, NULL},
+    {"the loader", by_loader, tell_loader, try_loader, NULL},
+    {"a slow rank", by_rank, tell_rank, NULL,
+     "--strategy ps --ps-backup-workers 1: nobody waits for the slowest"},
+    {"memory bandwidth", by_bandwidth, tell_bandwidth, try_larger, NULL},
+    {"a small batch", by_batch, tell_batch, try_larger, NULL},
+    {"computation", by_compute, tell_compute, try_compute, NULL},
+    {"communication", by_exchange, tell_sent, NULL,
+     "--allreduce all: which exchange suits these sizes"},
+    {"waiting for other devices", by_wait, tell_wait, try_larger, NULL},
+    {"copies between devices", by_copy, tell_sent, try_larger, NULL},
+    {"the optimizer", by_update, tell_update, try_larger, NULL},
+    {"the harness", by_harness, tell_harness, try_larger, NULL},
 };
 
 char *ls_results_bound(const json_t *row)
@@ -487,7 +517,10 @@ char *ls_results_bound(const json_t *row)
                 percent(&s, most), most, s.step);
         best->evidence(stream, &s);
         fputs(".\nTry ", stream);
-        best->option(stream, &s);
+        if (best->option)
+            best->option(stream, &s);
+        else
+            fputs(best->text, stream);
         fputs(".\n", stream);
     }
     fclose(stream);

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 typedef struct writer {
@@ -73,7 +74,8 @@ static void name_lanes(writer *w)
 static const char *const categories[LS_TIME_USES] = {
     [LS_TIME_COMPUTE] = "compute",     [LS_TIME_BACKWARD] = "backward",
     [LS_TIME_OPTIMIZER] = "optimizer", [LS_TIME_COMMUNICATION] = "communication",
-    [LS_TIME_COPY] = "copy",           [LS_TIME_WAIT] = "wait",
+    [LS_TIME_COPY] = "copy",           [LS_TIME_GATHER] = "copy",
+    [LS_TIME_WAIT] = "wait",
 };
 
 /* "12.345": a time or a duration, in us. */
@@ -269,8 +271,12 @@ ls_status ls_trace_write(const ls_whole_trace *whole, const char *path, int devi
     for (size_t i = 0; i < whole->flow_count; i++)
         put_flow(&w, &whole->flows[i], i + 1);
     fputs("\n]}\n", w.file);
-    const bool bad = ferror(w.file) != 0;
-    if (fclose(w.file) != 0 || bad)
-        return refuse(path, errno ? errno : ENOSPC);
-    return LS_OK;
+    struct stat is;
+    const bool bad = fflush(w.file) != 0 || ferror(w.file);
+    const int error = errno ? errno : ENOSPC;
+    const bool plain = fstat(fileno(w.file), &is) == 0 && S_ISREG(is.st_mode);
+    fclose(w.file);
+    if (bad && plain) /* half a trace is none */
+        unlink(path);
+    return bad ? refuse(path, error) : LS_OK;
 }

@@ -32,7 +32,6 @@ static ls_status time_untraced(ls_trial *trial, uint64_t steps, double *ms)
     const uint64_t most = trial->session.job.records - 1, count = steps < most ? steps : most;
     const ls_step_record *records = trial->records;
     uint64_t mark_ns;
-    *ms = 0;
     if (!count) /* --steps 0 --warmup 0: none is recorded */
         return LS_OK;
     LS_TRY(ls_session_steps(&trial->session, count + 1));
@@ -85,7 +84,7 @@ static ls_status trace_trial(const ls_workplace *place, ls_trial *trial)
     ls_session *session = &trial->session;
     const uint64_t steps = (uint64_t)place->request->trace_steps;
     ls_whole_trace whole = {0};
-    double untraced_ms;
+    double untraced_ms = 0;
     LS_TRY(ls_trial_warm_up(trial));
     if (!trial->interrupted)
         LS_TRY(time_untraced(trial, steps, &untraced_ms));

@@ -11,6 +11,7 @@
 #include "bench/results/results_verbs.h"
 
 #include "common/base/numbers.h"
+#include "common/device/link.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -30,6 +31,7 @@ typedef struct seen {
     double state;          /* bytes of parameters, gradients, optimizer of the fullest device */
     const json_t *slowest; /* of device_load: who waits least; NULL: not known */
     double least_wait;     /* what that one waits */
+    double others_wait;    /* what the others do, in the mean */
     bool crowded, linked;
     const char *strategy, *link, *inject, *optimizer_name;
     bool staged;
@@ -96,14 +98,17 @@ static void look_at_devices(const json_t *row, seen *s)
 {
     const json_t *loads = json_object_get(row, "device_load"), *load;
     const double count = (double)json_array_size(loads);
+    double all = 0;
     for (size_t i = 0; (load = json_array_get(loads, i)) != NULL; i++) {
         const double wait = json_number_value(json_object_get(load, "wait_ms"));
+        all += wait;
         s->gather += json_number_value(json_object_get(load, "gather_ms")) / count;
         if (s->slowest && wait >= s->least_wait)
             continue;
         s->slowest = load;
         s->least_wait = wait;
     }
+    s->others_wait = (all - s->least_wait) / fmax(count - 1, 1);
     s->gather = fmin(s->gather, s->copy);
     s->copy -= s->gather;
 }
@@ -186,12 +191,25 @@ static double waited_for_holder(const seen *s, double part)
 
 /* ---- Causes ---------------------------------------------------------------------------------- */
 
+/* What links of --link take at most, one message after the other; else it is not known. */
+static double most_of_link(const seen *s)
+{
+    ls_link link = {0};
+    ls_status status = *s->link ? ls_link_parse(s->link, &link) : LS_OK;
+    const bool known = *s->link && !status;
+    ls_status_free(status);
+    const double bytes_s = link.bytes_per_s > 0 ? s->sent / link.bytes_per_s : 0;
+    return known ? 1e3 * bytes_s + 1e-6 * (double)link.latency_ns * s->messages : s->step;
+}
+
 static double by_link(const seen *s)
 {
     if (!s->linked || s->sent <= 0)
         return 0;
-    const bool towers = is(s, "towers");
-    return s->exposed + s->copy + (towers ? waited_for_holder(s, s->copy) : waited_for(s, s->copy));
+    const double wait = s->servers > 0    ? s->wait
+                        : is(s, "towers") ? waited_for_holder(s, s->copy)
+                                          : waited_for(s, s->copy);
+    return fmin(s->exposed + s->copy + wait, most_of_link(s));
 }
 
 static void tell_sent(FILE *stream, const seen *s)
@@ -220,7 +238,7 @@ static double by_servers(const seen *s)
 {
     if (s->servers != 1 || s->replicas < 2 || s->busy < busy_server || s->bubble > 0)
         return 0;
-    return s->exposed + s->wait + s->copy;
+    return s->exposed + s->wait + s->copy - by_link(s);
 }
 
 static void tell_servers(FILE *stream, const seen *s)
@@ -339,12 +357,10 @@ static double by_rank(const seen *s)
 
 static void tell_rank(FILE *stream, const seen *s)
 {
-    const double others = fmax((double)json_array_size(json_object_get(s->row, "device_load")), 2);
     fprintf(stream,
             "rank %lld (%s) waits %.4g ms of a step for others, and these %.4g ms in the mean",
             (long long)json_integer_value(json_object_get(s->slowest, "rank")),
-            text_of(s->slowest, "device"), s->least_wait,
-            (s->wait * others - s->least_wait) / (others - 1));
+            text_of(s->slowest, "device"), s->least_wait, s->others_wait);
     if (strncmp(s->inject, "delay", strlen("delay")) == 0)
         fprintf(stream, "; --inject %s is one", s->inject);
 }

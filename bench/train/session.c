@@ -85,17 +85,6 @@ static ls_status link_devices(ls_session *session)
     return LS_OK;
 }
 
-static ls_status finish_open(ls_session *session, ls_status status, bool load, uint64_t begin_ns)
-{
-    if (!status && load)
-        status = session->run->kind->load(session->run, session->plan->initial);
-    status = ls_team_agree(session->job.comm, status);
-    session->setup_ns = ls_clock_ns() - begin_ns;
-    if (status)
-        ls_session_close(session);
-    return status;
-}
-
 /* Of a judge, of a whole model. */
 static void be_judge(ls_job *job)
 {

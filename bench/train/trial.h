@@ -30,7 +30,8 @@ typedef struct ls_server_load {
 
 /** What a device that trains does with the mean step, in ms. */
 typedef struct ls_device_load {
-    double busy_ms, wait_ms; /**< all but waiting for others; that. Both 0: it does not train */
+    double busy_ms, wait_ms; /**< all but waiting for others (a delay on purpose is none); that.
+                                  Both 0: it does not train */
     double gather_ms;        /**< of busy_ms: of a batch's samples */
 } ls_device_load;
 

@@ -1,21 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * `lockstep micro`: single operations alone, and the roofs that `mfu` and other shares are taken
- * of.
- *
- *     gemm        the products of a model's layers, and squares; GFLOP/s, share of the roof
- *     layers      each layer of a model, forward and backward, against the roof of its shape
- *     copy        bytes read and written by a copy, by size: within the device, from a second one,
- *                 from and to the host
- *     launch      what it costs to replay a program, or to put operations one by one
- *     optimizer   one pass over flat buffers, by number of parameters
- *     floor       a model's step as the sum of its parts, each timed alone: layers of products,
- *                 optimizer, gathering of the batch
- *     allreduce, broadcast, allgather, reducescatter, sendrecv
- *                 collectives of several devices or ranks, by size (micro_comm.c)
- *
- * Products and collectives are checked on inputs whose sums are exact in float32, layers against
- * the reference table; wrong elements make the exit status 1.
+ * of. Products and collectives are checked on inputs whose sums are exact in float32, layers
+ * against the reference table; wrong elements make the exit status 1.
  */
 #include "bench/cli/launch.h"
 #include "bench/cli/option_gpu.h"

@@ -14,6 +14,7 @@
 #include "common/device/link.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,6 +44,7 @@ typedef struct rule {
      * by its path, or one of seen.figures; before the name stands % for percent, # for a whole
      * number, B for bytes. */
     const char *evidence, *option;
+    size_t part; /* where there is no function: of `seen`, that it explains */
 } rule;
 
 /* ---- The row --------------------------------------------------------------------------------- */
@@ -338,36 +340,11 @@ static double by_batch(const seen *s)
 
 /* ---- Where no cause is known: the largest part ----------------------------------------------- */
 
-static double by_compute(const seen *s)
-{
-    return s->compute;
-}
-
-static double by_exchange(const seen *s)
-{
-    return s->exposed;
-}
-
 /* What all wait; towers and stages, what the other rules are not about. */
 static double by_wait(const seen *s)
 {
     const double known = is(s, "towers") ? waited_for_holder(s, s->copy + s->optimizer) : 0;
     return s->bubble > 0 ? 0 : s->wait - known - by_rank(s);
-}
-
-static double by_copy(const seen *s)
-{
-    return s->copy;
-}
-
-static double by_update(const seen *s)
-{
-    return s->optimizer;
-}
-
-static double by_harness(const seen *s)
-{
-    return s->harness;
 }
 
 static const char sent[] = "a step sends {Btraffic.bytes_sent} in {#traffic.messages_sent} "
@@ -377,54 +354,55 @@ static const char larger[] =
     "--batch {#larger}: what a step costs whatever its samples is shared by more";
 
 static const rule rules[] = {
-    {"a slow link", by_link, sent, "{faster}"},
+    {"a slow link", by_link, sent, "{faster}", 0},
     {"one server", by_servers,
      "the one server is busy {%busy} of the time, while {#replicas} workers wait for it",
-     "--ps-servers 2{threads}: each has half of the variables"},
+     "--ps-servers 2{threads}: each has half of the variables", 0},
     {"oversubscription", by_crowd,
      "{#wanted} devices share {#provenance.cores_allowed} cores, so that one works while others "
      "wait for a core",
-     "--devices {#fitting}: each has its cores for itself"},
+     "--devices {#fitting}: each has its cores for itself", 0},
     {"the pipeline's bubble", by_bubble,
      "stages are idle {%pipeline.bubble} of the time, with {#case.pipeline_microbatches} "
      "micro-batches for {#devices} stages (equal stages: {%pipeline.bubble_equal})",
-     "--pipeline-microbatches {#pieces}"},
+     "--pipeline-microbatches {#pieces}", 0},
     {"the optimizer on one device", by_optimizer,
      "the variable device alone updates ({update} ms a step, {case.optimizer}), and the other "
      "devices wait",
-     "--strategy mirrored: each device updates its own copy"},
+     "--strategy mirrored: each device updates its own copy", 0},
     {"copies of towers", by_copies,
      "{#devices} towers fetch the variables and bring gradients, {Btraffic.bytes_sent} a step; "
      "copies are {%copies}, waiting {%waits} of it",
-     "{fetch}"},
+     "{fetch}", 0},
     {"the loader", by_loader,
      "gathering the samples of a batch takes {gather} ms of a step, computation "
      "{waterfall.compute_ms} ms",
-     "{plainer}"},
+     "{plainer}", 0},
     {"a slow rank", by_rank,
      "rank {#rank} ({device}) waits {least_wait} ms of a step for others, and these {others_wait} "
      "ms in the mean{planted}",
-     "--strategy ps --ps-backup-workers 1: nobody waits for the slowest"},
+     "--strategy ps --ps-backup-workers 1: nobody waits for the slowest", 0},
     {"memory bandwidth", by_bandwidth,
      "a step goes over {Bstate} of parameters, gradients and optimizer state ({Bstreamed}/s at "
      "least) for {#samples} samples; products reach {%time.mfu} of the roof",
-     larger},
+     larger, 0},
     {"a small batch", by_batch,
      "a device has {#samples} of the batch, a step takes {step} ms, and products reach {%time.mfu} "
      "of the roof",
-     larger},
-    {"computation", by_compute, "{waterfall.compute_ms} ms of a step's {step} ms{reached}",
-     "{more_cores}"},
-    {"communication", by_exchange, sent, "--allreduce all: which exchange suits these sizes"},
+     larger, 0},
+    {"computation", NULL, "{waterfall.compute_ms} ms of a step's {step} ms{reached}",
+     "{more_cores}", offsetof(seen, compute)},
+    {"communication", NULL, sent, "--allreduce all: which exchange suits these sizes",
+     offsetof(seen, exposed)},
     {"waiting for other devices", by_wait,
-     "devices wait {waterfall.wait_ms} ms of a step for each other, and work {work} ms", larger},
-    {"copies between devices", by_copy, sent, larger},
-    {"the optimizer", by_update,
+     "devices wait {waterfall.wait_ms} ms of a step for each other, and work {work} ms", larger, 0},
+    {"copies between devices", NULL, sent, larger, offsetof(seen, copy)},
+    {"the optimizer", NULL,
      "{case.optimizer} takes {waterfall.optimizer_ms} ms of a step, computation "
      "{waterfall.compute_ms} ms",
-     larger},
-    {"the harness", by_harness,
-     "{waterfall.harness_ms} ms of a step's {step} ms are no operation's", larger},
+     larger, offsetof(seen, optimizer)},
+    {"the harness", NULL, "{waterfall.harness_ms} ms of a step's {step} ms are no operation's",
+     larger, offsetof(seen, harness)},
 };
 
 /* ---- Words ----------------------------------------------------------------------------------- */
@@ -476,7 +454,8 @@ char *ls_results_bound(const json_t *row)
         return NULL;
     }
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
-        const double ms = rules[i].explains(&s);
+        const double ms = rules[i].explains ? rules[i].explains(&s)
+                                            : *(const double *)((const char *)&s + rules[i].part);
         if (ms > most) {
             most = ms;
             best = &rules[i];

@@ -196,18 +196,6 @@ static json_t *describe_clocks(const ls_whole_trace *whole)
     return clocks;
 }
 
-/* Of a step, as the waterfall; `handover_ms` is what is between slices. */
-static json_t *describe_path(const ls_whole_trace *whole)
-{
-    const double steps = (double)whole->steps;
-    json_t *path = waterfall_of(whole->path.ns, steps, 1);
-    const uint64_t length = whole->end_ns - whole->path.begin_ns;
-    json_object_set_new(path, "handover_ms",
-                        json_real((double)whole->path.handover_ns * 1e-6 / steps));
-    json_object_set_new(path, "length_ms", json_real((double)length * 1e-6 / steps));
-    return path;
-}
-
 static json_t *describe_queues(const writer *w)
 {
     const ls_trace *t = &w->whole->trace;
@@ -219,18 +207,21 @@ static json_t *describe_queues(const writer *w)
     return queues;
 }
 
+/* Times are of a step; of the path, `handover_ms` is what is between slices. */
 static void describe(const writer *w, json_t *other)
 {
     const ls_whole_trace *whole = w->whole;
-    const double steps = (double)whole->steps;
-    const double ms = (double)(whole->end_ns - whole->begin_ns) * 1e-6;
-    json_object_set_new(other, "steps", json_integer((json_int_t)whole->steps));
-    json_object_set_new(other, "step_ms", json_real(ms / steps));
-    json_object_set_new(other, "waterfall",
-                        waterfall_of(whole->parts.ns, steps, whole->main_lanes));
-    json_object_set_new(other, "critical_path", describe_path(whole));
-    json_object_set_new(other, "main_queues", describe_queues(w));
-    json_object_set_new(other, "clocks", describe_clocks(whole));
+    const double steps = (double)whole->steps, ms = 1e-6 / steps;
+    json_t *path = waterfall_of(whole->path.ns, steps, 1);
+    json_object_update_new(path, json_pack("{s:f,s:f}", "handover_ms",
+                                           (double)whole->path.handover_ns * ms, "length_ms",
+                                           (double)(whole->end_ns - whole->path.begin_ns) * ms));
+    json_object_update_new(
+        other,
+        json_pack("{s:I,s:f,s:o,s:o,s:o,s:o}", "steps", (json_int_t)whole->steps, "step_ms",
+                  (double)(whole->end_ns - whole->begin_ns) * ms, "waterfall",
+                  waterfall_of(whole->parts.ns, steps, whole->main_lanes), "critical_path", path,
+                  "main_queues", describe_queues(w), "clocks", describe_clocks(whole)));
     if (whole->trace.lost)
         json_object_set_new(other, "waits_left_out", json_integer((json_int_t)whole->trace.lost));
 }

@@ -27,7 +27,7 @@ typedef struct ls_given_list {
     const char *verb;
 } ls_given_list;
 
-/** An operation of the run, and the node of its member's graph that it is of; -1: none. */
+/** An operation of a pass, and the node of its member's graph that it is of. */
 typedef struct ls_op_node {
     const ls_op *op;
     int node, member;
@@ -52,9 +52,6 @@ void *ls_tracing_grow(ls_tracing *w, void *items, size_t count, size_t size);
 /** Finds what was put; the trace's lanes get their names. Failures are w->status. */
 void ls_tracing_open(ls_tracing *w);
 void ls_tracing_close(ls_tracing *w);
-
-/** Whether a step has the operation. */
-bool ls_tracing_knows(const ls_tracing *w, const ls_op *op);
 
 /** Of which layer, or layers, an operation is, of what the lane was given last (or NULL); "": none.
  */

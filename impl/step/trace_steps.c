@@ -108,53 +108,23 @@ static int compare_nodes(const void *a, const void *b)
     return ((uintptr_t)x->op > (uintptr_t)y->op) - ((uintptr_t)x->op < (uintptr_t)y->op);
 }
 
-static const ls_op_node *find_op(const ls_tracing *w, const ls_op *op)
-{
-    const ls_op_node key = {.op = op};
-    return w->node_count ? bsearch(&key, w->nodes, w->node_count, sizeof key, compare_nodes) : NULL;
-}
-
-bool ls_tracing_knows(const ls_tracing *w, const ls_op *op)
-{
-    return find_op(w, op) != NULL;
-}
-
-/* The node of each operation of the passes. */
+/* The node of each operation of a member's passes. */
 static void note_nodes(ls_tracing *w, int m)
 {
     const ls_slice *slice = w->run->shared.members[m].slice[LS_FULL];
     size_t count = 0;
     const ls_act *acts = slice ? ls_slice_acts(slice, &count) : NULL;
-    for (size_t a = 0; a < count; a++)
-        for (int l = 0; l < LS_NET_LISTS; l++)
+    for (size_t a = 0; a < count; a++) {
+        const bool pass = acts[a].kind == LS_ACT_FORWARD || acts[a].kind == LS_ACT_BACKWARD;
+        for (int l = 0; l < LS_NET_LISTS && pass; l++)
             for (size_t i = 0; acts[a].lists[l] && i < acts[a].lists[l]->count; i++) {
-                const bool pass = acts[a].kind == LS_ACT_FORWARD || acts[a].kind == LS_ACT_BACKWARD;
-                ls_op_node *at = (ls_op_node *)find_op(w, acts[a].lists[l]->items[i]);
-                if (at && pass)
-                    *at = (ls_op_node){at->op, acts[a].node, m};
+                w->nodes = ls_tracing_grow(w, w->nodes, w->node_count, sizeof *w->nodes);
+                if (w->status)
+                    return;
+                w->nodes[w->node_count++] =
+                    (ls_op_node){acts[a].lists[l]->items[i], acts[a].node, m};
             }
-}
-
-static ls_status list_ops(ls_tracing *w)
-{
-    size_t count = 0, kept = 0;
-    for (int k = 0; k < KINDS; k++)
-        count += step_of(w->run, k)->op_count;
-    w->nodes = calloc(count + 1, sizeof *w->nodes);
-    if (!w->nodes)
-        return ls_fail_memory("trace", count * sizeof *w->nodes);
-    for (int k = 0; k < KINDS; k++)
-        for (size_t i = 0; i < step_of(w->run, k)->op_count; i++)
-            w->nodes[w->node_count++] = (ls_op_node){step_of(w->run, k)->ops[i], -1, -1};
-    qsort(w->nodes, w->node_count, sizeof *w->nodes, compare_nodes);
-    for (size_t i = 0; i < w->node_count; i++)
-        if (!i || w->nodes[i].op != w->nodes[kept - 1].op)
-            w->nodes[kept++] = w->nodes[i];
-    w->node_count = kept;
-    for (int m = 0; m < w->run->shared.all; m++)
-        if (w->run->shared.members[m].replica)
-            note_nodes(w, m);
-    return LS_OK;
+    }
 }
 
 /* Its name in the whole model. */
@@ -202,10 +172,12 @@ static void name_range(const ls_graph *graph, ls_range range, char out[LS_TRACE_
 void ls_tracing_layer(const ls_tracing *w, const ls_given *given, const ls_op *op,
                       char out[LS_TRACE_TEXT])
 {
-    const ls_op_node *at = find_op(w, op);
+    const ls_op_node key = {.op = op};
+    const ls_op_node *at =
+        w->node_count ? bsearch(&key, w->nodes, w->node_count, sizeof key, compare_nodes) : NULL;
     const ls_model *model = w->run->shared.base.job->model;
     *out = 0;
-    if (at && at->node >= 0)
+    if (at)
         name_node(w->run, at->member, at->node, out);
     else if (given && given->task->range.count && model)
         name_range(model->graph, given->task->range, out);
@@ -274,8 +246,11 @@ void ls_tracing_open(ls_tracing *w)
     for (int l = 0; l < w->run->lane_count; l++)
         name_lane(w->run, l, &w->out->lanes[l]);
     list_steps(w);
-    if (!w->status)
-        w->status = list_ops(w);
+    for (int m = 0; m < w->run->shared.all; m++)
+        if (w->run->shared.members[m].replica)
+            note_nodes(w, m);
+    if (w->node_count)
+        qsort(w->nodes, w->node_count, sizeof *w->nodes, compare_nodes);
 }
 
 void ls_tracing_close(ls_tracing *w)

@@ -100,9 +100,9 @@ static void look_at_devices(seen *s)
     double all = 0;
     s->least_wait = count > 0 ? INFINITY : s->wait;
     for (size_t i = 0; (load = json_array_get(loads, i)) != NULL; i++) {
-        const double wait = json_number_value(json_object_get(load, "wait_ms"));
+        const double wait = json_number_value(json_object_get(load, "waiting_ms"));
         all += wait;
-        s->gather += json_number_value(json_object_get(load, "gather_ms")) / count;
+        s->gather += json_number_value(json_object_get(load, "gathering_ms")) / count;
         slowest = wait < s->least_wait ? load : slowest;
         s->least_wait = fmin(wait, s->least_wait);
     }

@@ -172,11 +172,11 @@ static json_t *device_loads(const ls_row_facts *f)
         const ls_device_load *load = &f->trial->loads[i];
         const size_t rank = session->job.comm ? (size_t)processes->rank : i / each;
         if (load->busy_ms + load->wait_ms > 0)
-            json_array_append_new(loads,
-                                  json_pack("{s:s,s:I,s:f,s:f,s:f}", "device",
-                                            ls_device_describe(session->devices[i])->text, "rank",
-                                            (json_int_t)rank, "busy_ms", load->busy_ms, "wait_ms",
-                                            load->wait_ms, "gather_ms", load->gather_ms));
+            json_array_append_new(loads, json_pack("{s:s,s:I,s:f,s:f,s:f}", "device",
+                                                   ls_device_describe(session->devices[i])->text,
+                                                   "rank", (json_int_t)rank, "busy_ms",
+                                                   load->busy_ms, "waiting_ms", load->wait_ms,
+                                                   "gathering_ms", load->gather_ms));
     }
     return loads;
 }
@@ -441,10 +441,12 @@ ls_status ls_row_build(const ls_row_facts *f, json_t **out)
 
 void ls_row_mark_error(json_t *row, const char *reason)
 {
+    static const char *const timed[] = {"time", "waterfall", "device_load", "gap", "pipeline"};
     json_t *result = json_object_get(row, "result");
     put_text(result, "status", "error");
     put_text(result, "reason", reason);
-    json_object_del(row, "time");
+    for (size_t i = 0; i < sizeof timed / sizeof *timed; i++)
+        json_object_del(row, timed[i]);
 }
 
 ls_code ls_row_code(const json_t *row)

@@ -205,6 +205,8 @@ if [ "$(id -u)" -eq 0 ] && mount -t tmpfs -o size=256k tmpfs small 2>/dev/null; 
     lockstep run --model poly --steps 3 --seed 1,2,3,4,5,6,7,8 --results small/r.db --format jsonl
     expect "a full disk is status 3" [ "$code" -eq 3 ]
     expect "and a line names the database" grep -q 'small/r.db' err out
+    rows "a row that cannot be kept has no timing" "[x for x in rows if x['result']['status'] == 'error'] and
+        all(x.keys().isdisjoint(['time', 'waterfall', 'device_load', 'gap']) for x in rows if x['result']['status'] == 'error')"
     lockstep run --model mlp:784-300-10 --data synthetic:50 --steps 1 --results none --save \
         small/parameters
     expect "parameters on a full disk: status 3" [ "$code" -eq 3 ]

@@ -279,20 +279,25 @@ void ls_micro_begin(ls_micro *m, size_t part)
 
 /* Of rounds, of which each is long enough for the clock, and of some elements that are looked at.
  */
-static const double least_part_s = 0.03, byte_s = 5e-8, flop_s = 5e-10;
+static const double least_part_s = 0.03, byte_s = 2.5e-8, flop_s = 5e-10;
 
 void ls_micro_part_flops(ls_micro *m, size_t part, const char *title, double flops)
 {
     ls_micro_part(m, part, title, least_part_s + flop_s * flops);
 }
 
-void ls_micro_expect_sizes(ls_micro *m, const char *name, const size_t *sizes, size_t count)
+void ls_micro_expect_sizes(ls_micro *m, const size_t *sizes, size_t count)
 {
-    char title[64], bytes[32];
-    ls_micro_expect(m, count);
-    for (size_t i = 0; i < count; i++) {
-        snprintf(title, sizeof title, "%s %s", name, ls_format_bytes((double)sizes[i], bytes));
-        ls_micro_part(m, i, title, least_part_s + byte_s * (double)sizes[i]);
+    const size_t all = count * (m->allreduce->count ? m->allreduce->count : 1);
+    const double ranks = (double)m->ranks * m->processes->size;
+    char title[96], bytes[32];
+    ls_micro_expect(m, all);
+    for (size_t i = 0; i < all; i++) {
+        const char *which = m->allreduce->count ? m->allreduce->values[i / count].text : "";
+        const double size = (double)sizes[i % count];
+        snprintf(title, sizeof title, "%s%s%s %s", m->op->name, *which ? " " : "", which,
+                 ls_format_bytes(size, bytes));
+        ls_micro_part(m, i, title, least_part_s + byte_s * size * (ranks + 1));
     }
 }
 

@@ -11,7 +11,6 @@
 #include "bench/train/interrupt.h"
 #include "bench/train/step_kernels.h"
 #include "bench/train/team.h"
-#include "common/base/clock.h"
 #include "common/base/digest.h"
 
 #include <math.h>
@@ -27,7 +26,8 @@ static const double loss_bound = 1e-4;
 
 /* Steps put at once in the second pass, so that an interrupt is answered between. */
 enum { STEPS_AT_ONCE = 32, LIBRARY_AT_ONCE = 4 };
-enum { WEIGHT_OF_JUDGED = 4 }; /* what a compared step takes, of one put with others */
+/* Of all that is done, what is done step by step, with the judges' and all that is compared. */
+static const double alone_share = 0.8;
 /* A library may add in any order: rounding, far less than a slice that is lost. */
 static const double library_bound = 1e-5;
 
@@ -181,15 +181,6 @@ static void judge_first_step(const comparison *c, ls_gate *gate)
                       c->loss[CANDIDATE], loss, loss_bound);
 }
 
-/* A step by itself is followed by the judges', and by all that is compared. */
-static void show_progress(const comparison *c, uint64_t one_by_one, uint64_t at_once,
-                          uint64_t steps)
-{
-    const double done = (double)(WEIGHT_OF_JUDGED * one_by_one + at_once);
-    ls_progress_update(c->place->progress, done / (double)((WEIGHT_OF_JUDGED + 1) * steps), NAN,
-                       c->loss[CANDIDATE]);
-}
-
 /* The candidate's same steps again, many put at once as in a timed run: nothing may depend on the
  * host waiting between them, nor on what an earlier run left behind. */
 static ls_status judge_at_once(comparison *c, uint64_t steps, ls_gate *gate)
@@ -198,17 +189,9 @@ static ls_status judge_at_once(comparison *c, uint64_t steps, ls_gate *gate)
     char when[40];
     LS_TRY(ls_team_agree(c->comm, session->run->kind->load(session->run, c->plan->initial)));
     session->step = 0;
-    const uint64_t begin = ls_clock_ns();
-    while (session->step < steps) {
-        uint64_t left = steps - session->step;
-        show_progress(c, steps, session->step, steps);
-        gate->interrupted = ls_interrupted();
-        LS_TRY(ls_team_turn(c->comm, LS_OK, &left, &gate->interrupted));
-        if (gate->interrupted)
-            return LS_OK;
-        LS_TRY(ls_session_steps(session, left < STEPS_AT_ONCE ? left : STEPS_AT_ONCE));
-    }
-    gate->step_s = (double)(ls_clock_ns() - begin) * 1e-9 / (double)steps;
+    LS_TRY(ls_gate_put(c->place, session, steps, STEPS_AT_ONCE, alone_share, gate));
+    if (gate->interrupted)
+        return LS_OK;
     LS_TRY(ls_session_gather(session, c->again));
     const ls_difference d = ls_variables_compare(c->variables, c->again, c->values[CANDIDATE]);
     snprintf(when, sizeof when, "%llu steps at once", (unsigned long long)steps);
@@ -393,7 +376,8 @@ static ls_status compare(comparison *c, uint64_t steps, ls_gate *gate)
                                  .reference = c->single};
     for (uint64_t step = 0; step < steps && !gate->interrupted; step++) {
         LS_TRY(compare_step(c, step, gate));
-        show_progress(c, step + 1, 0, steps);
+        ls_progress_update(c->place->progress, alone_share * (double)(step + 1) / (double)steps,
+                           NAN, c->loss[CANDIDATE]);
     }
     if (steps && !gate->interrupted)
         LS_TRY(ls_gate_evaluation(&sides, gate));

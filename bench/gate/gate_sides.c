@@ -1,10 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 /* What the gate looks at beyond what steps compute; see gate_sides.h. */
 #include "bench/gate/gate_sides.h"
+#include "bench/progress/progress.h"
+#include "bench/train/interrupt.h"
 #include "bench/train/team.h"
+#include "common/base/clock.h"
 #include "impl/step/run.h"
 
+#include <math.h>
 #include <stdio.h>
+
+ls_status ls_gate_put(const ls_workplace *place, ls_session *session, uint64_t steps, uint64_t most,
+                      double done, ls_gate *gate)
+{
+    const uint64_t begin = ls_clock_ns();
+    most = most < session->job.records ? most : session->job.records;
+    while (session->step < steps) {
+        uint64_t left = steps - session->step;
+        gate->interrupted = ls_interrupted();
+        LS_TRY(ls_team_turn(session->job.comm, LS_OK, &left, &gate->interrupted));
+        if (gate->interrupted)
+            return LS_OK;
+        LS_TRY(ls_session_steps(session, left < most ? left : most));
+        const double share = (double)session->step / (double)steps;
+        gate->step_s = (double)(ls_clock_ns() - begin) * 1e-9 / (double)session->step;
+        ls_progress_update(place->progress, done + (1 - done) * share, NAN, NAN);
+    }
+    return LS_OK;
+}
 
 /* What must hold of tasks before any runs. */
 ls_status ls_gate_step(const ls_session *candidate, ls_gate *gate)

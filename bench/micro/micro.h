@@ -87,8 +87,8 @@ void ls_micro_part(ls_micro *m, size_t part, const char *title, double seconds);
 void ls_micro_part_flops(ls_micro *m, size_t part, const char *title, double flops);
 void ls_micro_begin(ls_micro *m, size_t part);
 
-/** The same, of a part for each size. */
-void ls_micro_expect_sizes(ls_micro *m, const char *name, const size_t *sizes, size_t count);
+/** The same, of a part for each size, of each all-reduce that is measured. */
+void ls_micro_expect_sizes(ls_micro *m, const size_t *sizes, size_t count);
 
 /** The same, of a part for each node of the model, by what its products take, and `more` parts. */
 void ls_micro_expect_nodes(ls_micro *m, const char *name, size_t more);

@@ -102,8 +102,9 @@ ls_status ls_trace_case(const ls_workplace *place, const ls_plan_of_case *plan)
 {
     ls_trial trial;
     if (plan->devices[0].kind == LS_DEVICE_GPU)
-        return ls_fail(LS_CODE_MISSING, "trace", plan->strategy->name,
-                       "a GPU's graph tells no times; --devices cpu:0, or a profiler of the vendor, works");
+        return ls_fail(
+            LS_CODE_MISSING, "trace", plan->strategy->name,
+            "a GPU's graph tells no times; --devices cpu:0, or a profiler of the vendor, works");
     LS_TRY(ls_team_agree(plan->job.comm, ls_trial_open(place, plan, &trial)));
     ls_status status = trace_trial(place, &trial);
     ls_trial_close(&trial);

@@ -171,7 +171,7 @@ static ls_status open_micro(const ls_option_set *set, ls_micro *m)
     LS_TRY(resolve_devices(set, m));
     LS_TRY(choose_comm(&one, m));
     if (one.convolution != LS_CONVOLUTION_AUTO && m->names[0].kind != LS_DEVICE_GPU)
-        return ls_fail(LS_CODE_USAGE, "option", "--convolution",
+        return ls_fail(LS_CODE_USAGE, "option --convolution", ls_convolution_name(one.convolution),
                        "concerns GPUs, and this is none; auto works");
     LS_TRY(ls_device_open(m->machine, &m->names[0], &policy, &m->device));
     LS_TRY(ls_bench_open(m->device, LS_MATH_FLOAT32, &m->bench));

@@ -23,7 +23,7 @@ ls_status ls_delay_open(uint64_t ns, ls_op **out)
     delay_op *delay = calloc(1, sizeof *delay);
     if (!delay)
         return ls_fail_memory("delay", sizeof *delay);
-    *delay = (delay_op){.op = {.name = "delay", .run = run_delay, .use = LS_TIME_WAIT}, .ns = ns};
+    *delay = (delay_op){.op = {.name = "delay", .run = run_delay, .use = LS_TIME_DELAY}, .ns = ns};
     *out = &delay->op;
     return LS_OK;
 }

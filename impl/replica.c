@@ -295,7 +295,7 @@ ls_status ls_replica_feed(ls_replica *r, ls_net *net, uint64_t first, ls_op_list
     const size_t before = ops->count;
     LS_TRY(append_feed(r, &source, net, first, ops));
     for (size_t i = before; i < ops->count; i++) /* samples are brought, nothing is computed */
-        ops->items[i]->use = LS_TIME_COPY;
+        ops->items[i]->use = LS_TIME_GATHER;
     return LS_OK;
 }
 

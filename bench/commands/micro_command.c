@@ -34,12 +34,11 @@ static const ls_micro_op operations[] = {
     {"floor", "a model's step as the sum of its parts, each alone", ls_micro_floor,
      .needs_roof = true},
     {"layers", "each layer of a model, forward and backward", ls_micro_layers, .needs_roof = true},
-    {"allreduce", "all ranks get the sum of all", ls_micro_allreduce, .collective = true},
-    {"broadcast", "all ranks get what rank 0 has", ls_micro_broadcast, .collective = true},
-    {"allgather", "all ranks get a block of each", ls_micro_allgather, .collective = true},
-    {"reducescatter", "each rank gets a block of the sum", ls_micro_reducescatter,
-     .collective = true},
-    {"sendrecv", "each rank sends to the next", ls_micro_sendrecv, .collective = true},
+    {"allreduce", "all ranks get the sum of all", ls_micro_collective, .redop = "sum"},
+    {"broadcast", "all ranks get what rank 0 has", ls_micro_collective, .redop = "none"},
+    {"allgather", "all ranks get a block of each", ls_micro_collective, .redop = "none"},
+    {"reducescatter", "each rank gets a block of the sum", ls_micro_collective, .redop = "sum"},
+    {"sendrecv", "each rank sends to the next", ls_micro_collective, .redop = "none"},
 };
 enum { OPERATIONS = sizeof operations / sizeof *operations };
 
@@ -61,12 +60,11 @@ static ls_status find_operation(const ls_option_set *set, const ls_micro_op **ou
 }
 
 /* The devices' names: of every rank, one each. */
-static ls_status resolve_devices(const ls_option_set *set, const ls_micro_op *op, int ranks,
-                                 ls_micro *m)
+static ls_status resolve_devices(const ls_option_set *set, int ranks, ls_micro *m)
 {
+    const ls_micro_op *op = m->op;
     /* A collective of one has nothing to measure. */
-    const bool two =
-        op->collective && !m->processes->comm && !ls_option_set_text(set, "ranks", NULL);
+    const bool two = op->redop && !m->processes->comm && !ls_option_set_text(set, "ranks", NULL);
     const char *spec = ls_option_set_text(set, "devices", two ? "2" : "1");
     char all[32];
     int64_t devices;
@@ -84,7 +82,7 @@ static ls_status resolve_devices(const ls_option_set *set, const ls_micro_op *op
     }
     LS_TRY(ls_machine_resolve(m->machine, spec, &m->names, &count));
     m->ranks = (int)count;
-    if (count != 1 && !op->collective && (count != 2 || !op->pairs))
+    if (count != 1 && !op->redop && (count != 2 || !op->pairs))
         return ls_fail(LS_CODE_USAGE, "option --devices", ls_option_set_text(set, "devices", "1"),
                        "micro %s runs on one device%s; use --devices 1 or a name", op->name,
                        op->pairs ? " or between two" : "");
@@ -129,7 +127,7 @@ static ls_status read_options(const ls_option_set *set, ls_micro *m, ls_case *on
     return LS_OK;
 }
 
-static ls_status open_micro(const ls_option_set *set, const ls_micro_op *op, ls_micro *m)
+static ls_status open_micro(const ls_option_set *set, ls_micro *m)
 {
     const ls_format *format;
     const ls_memory_policy policy = {.kind = LS_MEMORY_GROWTH};
@@ -139,7 +137,7 @@ static ls_status open_micro(const ls_option_set *set, const ls_micro_op *op, ls_
     LS_TRY(read_options(set, m, &one, &request));
     const ls_machine_options options = ls_request_machine(&request);
     LS_TRY(ls_machine_open(&options, &m->machine));
-    LS_TRY(resolve_devices(set, op, one.ranks, m));
+    LS_TRY(resolve_devices(set, one.ranks, m));
     LS_TRY(find_comm(&one, m));
     if (one.convolution != LS_CONVOLUTION_AUTO && m->names[0].kind != LS_DEVICE_GPU)
         return ls_fail(LS_CODE_USAGE, "option --convolution",
@@ -199,10 +197,10 @@ static ls_status run_micro(const ls_option_set *set, const ls_processes *process
     LS_TRY(ls_option_set_take(set, "launcher", NULL, NULL, NULL, NULL));
     LS_TRY(find_operation(set, &op));
     LS_TRY(refuse_strangers(set, op));
-    if (processes->rank > 0 && !op->collective)
+    if (processes->rank > 0 && !op->redop)
         return LS_OK;
-    ls_micro m = {.processes = op->collective ? processes : &alone};
-    ls_status status = ls_team_agree(m.processes->comm, open_micro(set, op, &m));
+    ls_micro m = {.op = op, .processes = op->redop ? processes : &alone};
+    ls_status status = ls_team_agree(m.processes->comm, open_micro(set, &m));
     if (!status && op->needs_roof)
         status = ls_roof_get(m.machine, m.device, LS_MATH_FLOAT32, 0, &m.roof);
     if (!status)
@@ -248,20 +246,25 @@ void ls_micro_begin(ls_micro *m, size_t part)
 
 /* Of rounds, of which each is long enough for the clock, and of some elements that are looked at.
  */
-static const double least_part_s = 0.03, byte_s = 5e-8, flop_s = 5e-10;
+static const double least_part_s = 0.03, byte_s = 2.5e-8, flop_s = 5e-10;
 
 void ls_micro_part_flops(ls_micro *m, size_t part, const char *title, double flops)
 {
     ls_micro_part(m, part, title, least_part_s + flop_s * flops);
 }
 
-void ls_micro_expect_sizes(ls_micro *m, const char *name, const size_t *sizes, size_t count)
+void ls_micro_expect_sizes(ls_micro *m, const size_t *sizes, size_t count)
 {
-    char title[64], bytes[32];
-    ls_micro_expect(m, count);
-    for (size_t i = 0; i < count; i++) {
-        snprintf(title, sizeof title, "%s %s", name, ls_format_bytes((double)sizes[i], bytes));
-        ls_micro_part(m, i, title, least_part_s + byte_s * (double)sizes[i]);
+    const size_t all = count * (m->allreduce->count ? m->allreduce->count : 1);
+    const double ranks = (double)m->ranks * m->processes->size;
+    char title[96], bytes[32];
+    ls_micro_expect(m, all);
+    for (size_t i = 0; i < all; i++) {
+        const char *which = m->allreduce->count ? m->allreduce->values[i / count].text : "";
+        const double size = (double)sizes[i % count];
+        snprintf(title, sizeof title, "%s%s%s %s", m->op->name, *which ? " " : "", which,
+                 ls_format_bytes(size, bytes));
+        ls_micro_part(m, i, title, least_part_s + byte_s * size * (ranks + 1));
     }
 }
 

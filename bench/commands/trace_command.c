@@ -32,7 +32,6 @@ static ls_status time_untraced(ls_trial *trial, uint64_t steps, double *ms)
     const uint64_t most = trial->session.job.records - 1, count = steps < most ? steps : most;
     const ls_step_record *records = trial->records;
     uint64_t mark_ns;
-    *ms = 0;
     if (!count) /* --steps 0 --warmup 0: none is recorded */
         return LS_OK;
     LS_TRY(ls_session_steps(&trial->session, count + 1));
@@ -70,17 +69,29 @@ static ls_status write_trace(const ls_workplace *place, const ls_session *sessio
     return status;
 }
 
+/* An interrupt of any rank, up to now, ends all of them. */
+static ls_status stop_here(const ls_session *session, bool stop)
+{
+    uint64_t number = 0;
+    stop |= ls_interrupted();
+    LS_TRY(ls_team_turn(session->job.comm, LS_OK, &number, &stop));
+    return stop ? ls_fail(LS_CODE_INTERRUPTED, "trace", "interrupted", "nothing was written")
+                : LS_OK;
+}
+
 static ls_status trace_trial(const ls_workplace *place, ls_trial *trial)
 {
     ls_session *session = &trial->session;
     const uint64_t steps = (uint64_t)place->request->trace_steps;
     ls_whole_trace whole = {0};
-    double untraced_ms;
+    double untraced_ms = 0;
     LS_TRY(ls_trial_warm_up(trial));
-    if (trial->interrupted)
-        return ls_fail(LS_CODE_INTERRUPTED, "trace", "interrupted", "nothing was written");
-    LS_TRY(time_untraced(trial, steps, &untraced_ms));
+    if (!trial->interrupted)
+        LS_TRY(time_untraced(trial, steps, &untraced_ms));
+    LS_TRY(stop_here(session, trial->interrupted));
     ls_status status = ls_whole_trace_take(session, steps, &whole);
+    if (!status)
+        status = stop_here(session, false);
     if (!status && ls_session_leads(session))
         status = write_trace(place, session, &whole, untraced_ms);
     ls_whole_trace_close(&whole);
@@ -91,8 +102,9 @@ ls_status ls_trace_case(const ls_workplace *place, const ls_plan_of_case *plan)
 {
     ls_trial trial;
     if (plan->devices[0].kind == LS_DEVICE_GPU)
-        return ls_fail(LS_CODE_MISSING, "trace", plan->strategy->name,
-                       "queues of a GPU note nothing yet; --devices cpu:0 works");
+        return ls_fail(
+            LS_CODE_MISSING, "trace", plan->strategy->name,
+            "a GPU's graph tells no times; --devices cpu:0, or a profiler of the vendor, works");
     LS_TRY(ls_team_agree(plan->job.comm, ls_trial_open(place, plan, &trial)));
     ls_status status = trace_trial(place, &trial);
     ls_trial_close(&trial);

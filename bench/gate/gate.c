@@ -11,7 +11,6 @@
 #include "bench/train/interrupt.h"
 #include "bench/train/step_kernels.h"
 #include "bench/train/team.h"
-#include "common/base/clock.h"
 #include "common/base/digest.h"
 
 #include <math.h>
@@ -27,7 +26,8 @@ static const double loss_bound = 1e-4;
 
 /* Steps put at once in the second pass, so that an interrupt is answered between. */
 enum { STEPS_AT_ONCE = 32, LIBRARY_AT_ONCE = 4 };
-enum { WEIGHT_OF_JUDGED = 4 }; /* what a compared step takes, of one put with others */
+/* Of all that is done, what is done step by step, with the judges' and all that is compared. */
+static const double alone_share = 0.8;
 /* A library may add in any order: rounding, far less than a slice that is lost. */
 static const double library_bound = 1e-5;
 
@@ -37,6 +37,8 @@ enum { CANDIDATE, ORACLE, SINGLE, SIDES };
 typedef struct comparison {
     const ls_workplace *place;
     const ls_plan_of_case *plan;
+    const ls_variables *variables;
+    ls_comm *comm;          /* of the processes */
     bool judges;            /* rank 0 does */
     bool library;           /* the candidate's sums are a library's */
     float *given;           /* [elements] the candidate's reduced gradient */
@@ -85,7 +87,7 @@ static ls_status open_judges(ls_workplace *place, uint64_t steps, comparison *c)
 
 static ls_status take_memory(comparison *c)
 {
-    size_t bytes = (c->plan->model->graph->variables.elements + 1) * sizeof(float);
+    const size_t bytes = (c->variables->elements + 1) * sizeof(float);
     for (int i = 0; i < SINGLE; i++) {
         c->own[i] = malloc(bytes);
         if (!c->own[i])
@@ -103,6 +105,8 @@ static ls_status open_comparison(ls_workplace *place, const ls_plan_of_case *pla
     const ls_job *job = &plan->job;
     *c = (comparison){.place = place,
                       .plan = plan,
+                      .variables = &plan->model->graph->variables,
+                      .comm = job->comm,
                       .judges = !job->comm || job->comm->rank == 0,
                       .library = plan->strategy->reduces && !job->exact && plan->all_devices > 1 &&
                                  !job->allreduce->oracle};
@@ -119,20 +123,26 @@ static ls_status open_comparison(ls_workplace *place, const ls_plan_of_case *pla
 
 /* ---- Judging -------------------------------------------------------------------------------- */
 
+/* By element. `when`: in which step, or how these were put. */
+static void note_element(const comparison *c, const char *when, const ls_difference *d,
+                         const float *mine, const char *name, const float *its, ls_gate *gate)
+{
+    const ls_variable *v = ls_variables_holding(c->variables, d->first);
+    ls_gate_wrong(gate, "%s: %s element %zu is %.9g, %s %.9g", when, v->name, d->first - v->offset,
+                  (double)mine[d->first], name, (double)its[d->first]);
+}
+
 static void note_difference(const comparison *c, int judge, uint64_t step, const ls_difference *d,
                             ls_gate *gate)
 {
     const char *name = judge == ORACLE ? "oracle" : "reference";
-    gate->pass = false;
-    if (d->same_bits) {
-        snprintf(gate->oracle, sizeof gate->oracle, "step %llu: loss is %.9g, %s %.9g",
-                 (unsigned long long)step, c->loss[CANDIDATE], name, c->loss[judge]);
-        return;
-    }
-    const ls_variable *v = ls_variables_holding(&c->plan->model->graph->variables, d->first);
-    snprintf(gate->oracle, sizeof gate->oracle, "step %llu: %s element %zu is %.9g, %s %.9g",
-             (unsigned long long)step, v->name, d->first - v->offset,
-             (double)c->values[CANDIDATE][d->first], name, (double)c->values[judge][d->first]);
+    char when[40];
+    snprintf(when, sizeof when, "step %llu", (unsigned long long)step);
+    if (d->same_bits)
+        ls_gate_wrong(gate, "%s: loss is %.9g, %s %.9g", when, c->loss[CANDIDATE], name,
+                      c->loss[judge]);
+    else
+        note_element(c, when, d, c->values[CANDIDATE], name, c->values[judge], gate);
 }
 
 /* Replicas that keep parameters of their own have the same: their next gradients might not show it,
@@ -143,11 +153,8 @@ static ls_status compare_replicas(comparison *c, uint64_t step, ls_gate *gate)
     if (!gate->pass)
         return LS_OK;
     LS_TRY(ls_session_compare_replicas(&c->run[CANDIDATE], c->own[CANDIDATE], c->other, differs));
-    if (!*differs)
-        return LS_OK;
-    gate->pass = false;
-    snprintf(gate->oracle, sizeof gate->oracle, "step %llu: %.220s", (unsigned long long)step,
-             differs);
+    if (*differs)
+        ls_gate_wrong(gate, "step %llu: %.220s", (unsigned long long)step, differs);
     return LS_OK;
 }
 
@@ -159,64 +166,37 @@ static void judge_first_step(const comparison *c, ls_gate *gate)
     const float *whole = ls_reference_whole(c->single, &loss);
     const float *summed =
         c->here[ORACLE] ? ls_oracle_gradient(c->run[ORACLE].run) : ls_reference_gradient(c->single);
-    ls_difference d = ls_variables_compare(&c->plan->model->graph->variables, summed, whole);
+    const ls_difference d = ls_variables_compare(c->variables, summed, whole);
     if (c->here[ORACLE])
         gate->gradient_rel = d.max_rel;
     if (!gate->pass)
         return;
     if (!(d.max_rel <= gradient_bound))
-        snprintf(gate->oracle, sizeof gate->oracle,
-                 "step 0: the gradient differs from single's by %.3g relative, bound %.3g",
-                 d.max_rel, gradient_bound);
+        ls_gate_wrong(gate,
+                      "step 0: the gradient differs from single's by %.3g relative, bound %.3g",
+                      d.max_rel, gradient_bound);
     else if (!(fabs(c->loss[CANDIDATE] - loss) <= loss_bound * fabs(loss)))
-        snprintf(gate->oracle, sizeof gate->oracle,
-                 "step 0: loss is %.9g, that of the whole batch %.9g, relative bound %.3g",
-                 c->loss[CANDIDATE], loss, loss_bound);
-    else
-        return;
-    gate->pass = false;
-}
-
-/* A step by itself is followed by the judges', and by all that is compared. */
-static void show_progress(const comparison *c, uint64_t one_by_one, uint64_t at_once,
-                          uint64_t steps)
-{
-    const double done = (double)(WEIGHT_OF_JUDGED * one_by_one + at_once);
-    ls_progress_update(c->place->progress, done / (double)((WEIGHT_OF_JUDGED + 1) * steps), NAN,
-                       c->loss[CANDIDATE]);
+        ls_gate_wrong(gate,
+                      "step 0: loss is %.9g, that of the whole batch %.9g, relative bound %.3g",
+                      c->loss[CANDIDATE], loss, loss_bound);
 }
 
 /* The candidate's same steps again, many put at once as in a timed run: nothing may depend on the
  * host waiting between them, nor on what an earlier run left behind. */
 static ls_status judge_at_once(comparison *c, uint64_t steps, ls_gate *gate)
 {
-    const ls_variables *variables = &c->plan->model->graph->variables;
     ls_session *session = &c->run[CANDIDATE];
-    float *again = c->again;
-    LS_TRY(
-        ls_team_agree(c->plan->job.comm, session->run->kind->load(session->run, c->plan->initial)));
+    char when[40];
+    LS_TRY(ls_team_agree(c->comm, session->run->kind->load(session->run, c->plan->initial)));
     session->step = 0;
-    const uint64_t begin = ls_clock_ns();
-    while (session->step < steps) {
-        uint64_t left = steps - session->step;
-        show_progress(c, steps, session->step, steps);
-        gate->interrupted = ls_interrupted();
-        LS_TRY(ls_team_turn(c->plan->job.comm, LS_OK, &left, &gate->interrupted));
-        if (gate->interrupted)
-            return LS_OK;
-        LS_TRY(ls_session_steps(session, left < STEPS_AT_ONCE ? left : STEPS_AT_ONCE));
-    }
-    gate->step_s = (double)(ls_clock_ns() - begin) * 1e-9 / (double)steps;
-    LS_TRY(ls_session_gather(session, again));
-    ls_difference d = ls_variables_compare(variables, again, c->values[CANDIDATE]);
-    if (d.same_bits)
+    LS_TRY(ls_gate_put(c->place, session, steps, STEPS_AT_ONCE, alone_share, gate));
+    if (gate->interrupted)
         return LS_OK;
-    const ls_variable *v = ls_variables_holding(variables, d.first);
-    gate->pass = false;
-    snprintf(gate->oracle, sizeof gate->oracle,
-             "%llu steps at once: %s element %zu is %.9g, one by one %.9g",
-             (unsigned long long)steps, v->name, d.first - v->offset, (double)again[d.first],
-             (double)c->values[CANDIDATE][d.first]);
+    LS_TRY(ls_session_gather(session, c->again));
+    const ls_difference d = ls_variables_compare(c->variables, c->again, c->values[CANDIDATE]);
+    snprintf(when, sizeof when, "%llu steps at once", (unsigned long long)steps);
+    if (!d.same_bits)
+        note_element(c, when, &d, c->again, "one by one", c->values[CANDIDATE], gate);
     return LS_OK;
 }
 
@@ -235,7 +215,7 @@ static ls_status run_at_once(comparison *c, uint64_t first, uint64_t count, floa
     ls_status status = judges ? ls_session_begin_at(oracle, first, values) : LS_OK;
     if (!status)
         status = ls_session_begin_at(candidate, first, values);
-    LS_TRY(ls_team_agree(c->plan->job.comm, status));
+    LS_TRY(ls_team_agree(c->comm, status));
     LS_TRY(ls_session_steps(candidate, count));
     LS_TRY(ls_session_gather(candidate, values));
     if (judges)
@@ -244,7 +224,7 @@ static ls_status run_at_once(comparison *c, uint64_t first, uint64_t count, floa
         status = take_step(c, ORACLE);
     if (judges && !status)
         status = candidate->run->kind->gradient(candidate->run, c->given);
-    return ls_team_agree(c->plan->job.comm, status);
+    return ls_team_agree(c->comm, status);
 }
 
 /* A library's sums need not repeat, so that bits say nothing. A few steps at a time are put at
@@ -255,33 +235,31 @@ static ls_status judge_library_at_once(comparison *c, uint64_t steps, ls_gate *g
     float *values = c->again;
     char differs[LS_REASON_SIZE];
     int other;
-    const size_t bytes = c->plan->model->graph->variables.elements * sizeof *values;
+    const size_t bytes = c->variables->elements * sizeof *values;
     memcpy(values, c->plan->initial, bytes);
     steps = steps < STEPS_AT_ONCE ? steps : STEPS_AT_ONCE;
     for (uint64_t first = 0, count; first < steps && gate->pass; first += count) {
         count = steps - first < LIBRARY_AT_ONCE ? steps - first : LIBRARY_AT_ONCE;
         LS_TRY(run_at_once(c, first, count, values));
-        const ls_difference d =
-            c->here[ORACLE] ? ls_variables_compare(&c->plan->model->graph->variables, c->given,
-                                                   ls_oracle_gradient(c->run[ORACLE].run))
-                            : (ls_difference){.same_bits = true};
-        LS_TRY(
-            ls_team_agree(c->plan->job.comm, ls_session_compare_replicas(&c->run[CANDIDATE], values,
-                                                                         c->other, differs)));
-        LS_TRY(ls_team_differs(c->plan->job.comm, ls_hash64(values, bytes), &other));
+        const double rel = c->here[ORACLE]
+                               ? ls_variables_compare(c->variables, c->given,
+                                                      ls_oracle_gradient(c->run[ORACLE].run))
+                                     .max_rel
+                               : 0;
+        LS_TRY(ls_team_agree(
+            c->comm, ls_session_compare_replicas(&c->run[CANDIDATE], values, c->other, differs)));
+        LS_TRY(ls_team_differs(c->comm, ls_hash64(values, bytes), &other));
         if (other >= 0 && !*differs)
             snprintf(differs, sizeof differs, "rank %d has other parameters than rank 0", other);
-        if (!(d.max_rel <= gradient_bound))
-            snprintf(gate->oracle, sizeof gate->oracle,
-                     "%llu steps at once: the reduced gradient of step %llu differs from the "
-                     "slices' sum by %.3g relative, bound %.3g",
-                     (unsigned long long)count, (unsigned long long)(first + count - 1), d.max_rel,
-                     gradient_bound);
+        if (!(rel <= gradient_bound))
+            ls_gate_wrong(gate,
+                          "%llu steps at once: the reduced gradient of step %llu differs from the "
+                          "slices' sum by %.3g relative, bound %.3g",
+                          (unsigned long long)count, (unsigned long long)(first + count - 1), rel,
+                          gradient_bound);
         else if (*differs)
-            snprintf(gate->oracle, sizeof gate->oracle, "%llu steps at once: %.220s",
-                     (unsigned long long)count, differs);
-        gate->pass = d.max_rel <= gradient_bound && !*differs;
-        LS_TRY(ls_gate_agree(c->plan->job.comm, gate));
+            ls_gate_wrong(gate, "%llu steps at once: %.220s", (unsigned long long)count, differs);
+        LS_TRY(ls_gate_agree(c->comm, gate));
     }
     return LS_OK;
 }
@@ -289,23 +267,21 @@ static ls_status judge_library_at_once(comparison *c, uint64_t steps, ls_gate *g
 /* A library's sum of this step against the slices' gradients from the same parameters. */
 static void judge_library(const comparison *c, uint64_t step, ls_gate *gate)
 {
-    ls_difference d = ls_variables_compare(&c->plan->model->graph->variables, c->given,
-                                           ls_oracle_wide_sum(c->run[ORACLE].run));
+    const ls_difference d =
+        ls_variables_compare(c->variables, c->given, ls_oracle_wide_sum(c->run[ORACLE].run));
     gate->library_rel =
         d.max_rel > gate->library_rel || isnan(gate->library_rel) ? d.max_rel : gate->library_rel;
     if (d.max_rel <= library_bound || !gate->pass)
         return;
-    gate->pass = false;
-    snprintf(gate->oracle, sizeof gate->oracle,
-             "step %llu: the reduced gradient differs from the slices' sum by %.3g relative, bound "
-             "%.3g",
-             (unsigned long long)step, d.max_rel, library_bound);
+    ls_gate_wrong(gate,
+                  "step %llu: the reduced gradient differs from the slices' sum by %.3g relative, "
+                  "bound %.3g",
+                  (unsigned long long)step, d.max_rel, library_bound);
 }
 
 /* One step of each judge; what differs from the candidate's goes into the gate. */
 static ls_status judge_step(comparison *c, uint64_t step, ls_gate *gate)
 {
-    const ls_variables *variables = &c->plan->model->graph->variables;
     const ls_run *candidate = c->run[CANDIDATE].run;
     int judge = c->here[ORACLE] ? ORACLE : SINGLE;
     if (c->library) {
@@ -315,8 +291,9 @@ static ls_status judge_step(comparison *c, uint64_t step, ls_gate *gate)
     if (c->here[ORACLE])
         LS_TRY(take_step(c, ORACLE));
     LS_TRY(ls_reference_step(c->single, step, &c->values[SINGLE], &c->loss[SINGLE]));
-    ls_difference drift = ls_variables_compare(variables, c->values[CANDIDATE], c->values[SINGLE]);
-    ls_difference d = ls_variables_compare(variables, c->values[CANDIDATE], c->values[judge]);
+    ls_difference drift =
+        ls_variables_compare(c->variables, c->values[CANDIDATE], c->values[SINGLE]);
+    ls_difference d = ls_variables_compare(c->variables, c->values[CANDIDATE], c->values[judge]);
     gate->max_ulp = drift.max_ulp > gate->max_ulp ? drift.max_ulp : gate->max_ulp;
     gate->max_rel = drift.max_rel > gate->max_rel ? drift.max_rel : gate->max_rel;
     if (gate->pass &&
@@ -332,15 +309,14 @@ static ls_status judge_step(comparison *c, uint64_t step, ls_gate *gate)
 /* All ranks take the step and hear whether it was well. */
 static ls_status compare_step(comparison *c, uint64_t step, ls_gate *gate)
 {
-    ls_comm *comm = c->plan->job.comm;
     uint64_t number = 0;
     LS_TRY(take_step(c, CANDIDATE));
     ls_status status = c->judges ? judge_step(c, step, gate) : LS_OK;
     if (!status)
         status = compare_replicas(c, step, gate);
     gate->interrupted = ls_interrupted();
-    LS_TRY(ls_team_turn(comm, status, &number, &gate->interrupted));
-    LS_TRY(ls_gate_agree(c->plan->job.comm, gate));
+    LS_TRY(ls_team_turn(c->comm, status, &number, &gate->interrupted));
+    LS_TRY(ls_gate_agree(c->comm, gate));
     gate->steps = step + 1;
     gate->loss_last = c->loss[CANDIDATE];
     gate->loss_first = step ? gate->loss_first : gate->loss_last;
@@ -353,11 +329,9 @@ static ls_status compare_step(comparison *c, uint64_t step, ls_gate *gate)
 static ls_status compare_ranks(const comparison *c, uint64_t digest, ls_gate *gate)
 {
     int other;
-    LS_TRY(ls_team_differs(c->plan->job.comm, digest, &other));
-    if (other < 0 || !gate->pass)
-        return LS_OK;
-    gate->pass = false;
-    snprintf(gate->oracle, sizeof gate->oracle, "rank %d has other parameters than rank 0", other);
+    LS_TRY(ls_team_differs(c->comm, digest, &other));
+    if (other >= 0 && gate->pass)
+        ls_gate_wrong(gate, "rank %d has other parameters than rank 0", other);
     return LS_OK;
 }
 
@@ -365,11 +339,10 @@ static ls_status compare_ranks(const comparison *c, uint64_t digest, ls_gate *ga
 static ls_status keep_results(const comparison *c, uint64_t steps, ls_gate *gate)
 {
     const ls_plan_of_case *plan = c->plan;
-    const ls_variables *variables = &plan->model->graph->variables;
-    LS_TRY(ls_variables_digest(variables, c->values[CANDIDATE], gate->digest));
+    LS_TRY(ls_variables_digest(c->variables, c->values[CANDIDATE], gate->digest));
     LS_TRY(ls_gate_keep(c->place, plan, c->values[CANDIDATE], gate));
     if (steps == (uint64_t)(plan->warmup + plan->timed) && c->judges)
-        LS_TRY(ls_variables_digest(variables, c->values[SINGLE], gate->reference_digest));
+        LS_TRY(ls_variables_digest(c->variables, c->values[SINGLE], gate->reference_digest));
     return LS_OK;
 }
 
@@ -384,18 +357,17 @@ static ls_status compare_tail(comparison *c, uint64_t steps, ls_gate *gate)
     ls_status status = ls_session_begin_at(&c->run[CANDIDATE], last, plan->initial);
     if (!status && c->here[ORACLE])
         status = ls_session_begin_at(&c->run[ORACLE], last, plan->initial);
-    LS_TRY(ls_team_agree(plan->job.comm, status));
+    LS_TRY(ls_team_agree(c->comm, status));
     LS_TRY(compare_step(c, last, gate));
     gate->steps = steps + 1;
-    const size_t bytes = plan->model->graph->variables.elements * sizeof(float);
+    const size_t bytes = c->variables->elements * sizeof(float);
     LS_TRY(compare_ranks(c, ls_hash64(c->values[CANDIDATE], bytes), gate));
-    return ls_gate_agree(plan->job.comm, gate);
+    return ls_gate_agree(c->comm, gate);
 }
 
 static ls_status compare(comparison *c, uint64_t steps, ls_gate *gate)
 {
     const ls_plan_of_case *plan = c->plan;
-    const ls_variables *variables = &plan->model->graph->variables;
     gate->bound = plan->job.exact ? 0 : gradient_bound;
     gate->kernels = ls_step_kernels(c->run[CANDIDATE].run);
     const ls_gate_sides sides = {.place = c->place,
@@ -404,21 +376,22 @@ static ls_status compare(comparison *c, uint64_t steps, ls_gate *gate)
                                  .reference = c->single};
     for (uint64_t step = 0; step < steps && !gate->interrupted; step++) {
         LS_TRY(compare_step(c, step, gate));
-        show_progress(c, step + 1, 0, steps);
+        ls_progress_update(c->place->progress, alone_share * (double)(step + 1) / (double)steps,
+                           NAN, c->loss[CANDIDATE]);
     }
     if (steps && !gate->interrupted)
         LS_TRY(ls_gate_evaluation(&sides, gate));
-    LS_TRY(ls_gate_agree(plan->job.comm, gate));
+    LS_TRY(ls_gate_agree(c->comm, gate));
     if (gate->pass && steps && !gate->interrupted)
         LS_TRY(c->library ? judge_library_at_once(c, steps, gate) : judge_at_once(c, steps, gate));
-    LS_TRY(ls_gate_agree(c->plan->job.comm, gate));
+    LS_TRY(ls_gate_agree(c->comm, gate));
     if (gate->pass && steps && !gate->interrupted)
         LS_TRY(ls_gate_traffic(c->run[CANDIDATE].run, gate));
     if (!*gate->diverged)
-        ls_values_diverged(variables, c->values[CANDIDATE], gate->steps, gate->diverged);
-    LS_TRY(ls_team_agree(plan->job.comm, keep_results(c, steps, gate)));
+        ls_values_diverged(c->variables, c->values[CANDIDATE], gate->steps, gate->diverged);
+    LS_TRY(ls_team_agree(c->comm, keep_results(c, steps, gate)));
     LS_TRY(compare_ranks(c, ls_hash64(gate->digest, sizeof gate->digest - 1), gate));
-    LS_TRY(ls_gate_agree(plan->job.comm, gate));
+    LS_TRY(ls_gate_agree(c->comm, gate));
     return gate->interrupted ? LS_OK : compare_tail(c, steps, gate);
 }
 

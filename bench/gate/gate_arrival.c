@@ -6,39 +6,15 @@
  * test's (tests/ps_replay.c).
  */
 #include "bench/gate/gate_sides.h"
-#include "bench/progress/progress.h"
-#include "bench/train/interrupt.h"
 #include "bench/train/step_kernels.h"
 #include "bench/train/team.h"
-#include "common/base/clock.h"
 #include "impl/ps/ps_report.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 /* Steps put at once, so that an interrupt is answered between. */
 enum { STEPS_AT_ONCE = 1000 };
-
-static ls_status train(const ls_workplace *place, ls_session *session, uint64_t steps,
-                       ls_gate *gate)
-{
-    const uint64_t begin = ls_clock_ns();
-    while (gate->steps < steps) {
-        uint64_t left = steps - gate->steps;
-        gate->interrupted = ls_interrupted();
-        LS_TRY(ls_team_turn(session->job.comm, LS_OK, &left, &gate->interrupted));
-        if (gate->interrupted)
-            return LS_OK;
-        left = left < STEPS_AT_ONCE ? left : STEPS_AT_ONCE;
-        LS_TRY(
-            ls_session_steps(session, left < session->job.records ? left : session->job.records));
-        gate->steps = session->step;
-        gate->step_s = (double)(ls_clock_ns() - begin) * 1e-9 / (double)gate->steps;
-        ls_progress_update(place->progress, (double)gate->steps / (double)steps, NAN, NAN);
-    }
-    return LS_OK;
-}
 
 static ls_status judge_bound(const ls_session *session, ls_gate *gate)
 {
@@ -46,10 +22,8 @@ static ls_status judge_bound(const ls_session *session, ls_gate *gate)
     LS_TRY(ls_ps_report_collect(session->run, &report));
     if (session->job.ps.mode != LS_PS_SSP || report.lead.max <= (uint64_t)session->job.ps.staleness)
         return LS_OK;
-    gate->pass = false;
-    snprintf(gate->oracle, sizeof gate->oracle,
-             "lead: a worker was %llu steps ahead of the slowest, and the bound is %d",
-             (unsigned long long)report.lead.max, session->job.ps.staleness);
+    ls_gate_wrong(gate, "lead: a worker was %llu steps ahead of the slowest, and the bound is %d",
+                  (unsigned long long)report.lead.max, session->job.ps.staleness);
     return LS_OK;
 }
 
@@ -59,7 +33,8 @@ static ls_status judge(const ls_workplace *place, ls_session *session, uint64_t 
 {
     const ls_variables *variables = &session->plan->model->graph->variables;
     gate->kernels = ls_step_kernels(session->run);
-    LS_TRY(train(place, session, steps, gate));
+    LS_TRY(ls_gate_put(place, session, steps, STEPS_AT_ONCE, 0, gate));
+    gate->steps = session->step;
     if (gate->interrupted)
         return LS_OK;
     LS_TRY(ls_session_gather(session, values));

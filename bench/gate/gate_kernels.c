@@ -231,9 +231,8 @@ static ls_status judge(ls_workplace *place, const ls_plan_of_case *plan, ls_gate
     snprintf(gate->kernels_compared, sizeof gate->kernels_compared, "%s", k->words);
     if (k->max_rel <= kernels_bound)
         return LS_OK;
-    gate->pass = false;
-    snprintf(
-        gate->oracle, sizeof gate->oracle,
+    ls_gate_wrong(
+        gate,
         "kernels: the first gradient of %s differs from plain C's by %.3g relative, bound %.3g",
         k->worst, k->max_rel, kernels_bound);
     return LS_OK;

@@ -14,6 +14,11 @@ typedef struct ls_gate_sides {
     ls_reference *reference; /**< NULL: this process does not judge */
 } ls_gate_sides;
 
+/** Puts the session's steps up to `steps`, at most `most` at once, so that an interrupt is answered
+ *  between; `done` is the progress before them. All ranks call it. */
+ls_status ls_gate_put(const ls_workplace *place, ls_session *session, uint64_t steps, uint64_t most,
+                      double done, ls_gate *gate);
+
 /** Checks the candidate's tasks (impl/step/run.h). Before any of them runs: tasks that nothing
  * orders may wait for each other for ever. All ranks call it. */
 ls_status ls_gate_step(const ls_session *candidate, ls_gate *gate);

@@ -4,6 +4,7 @@
 
 #include "bench/train/team.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,14 +22,22 @@ ls_status ls_gate_keep(const ls_workplace *place, const ls_plan_of_case *plan, c
     return LS_OK;
 }
 
+void ls_gate_wrong(ls_gate *gate, const char *why, ...)
+{
+    va_list arguments;
+    va_start(arguments, why);
+    vsnprintf(gate->oracle, sizeof gate->oracle, why, arguments);
+    va_end(arguments);
+    gate->pass = false;
+}
+
 ls_status ls_gate_agree(ls_comm *comm, ls_gate *gate)
 {
     ls_status failed = gate->pass ? LS_OK : ls_fail(LS_CODE_CHECK, NULL, NULL, "%s", gate->oracle);
     ls_status status = ls_team_agree(comm, failed);
     if (ls_status_code(status) != LS_CODE_CHECK)
         return status;
-    gate->pass = false;
-    snprintf(gate->oracle, sizeof gate->oracle, "%s", ls_status_text(status));
+    ls_gate_wrong(gate, "%s", ls_status_text(status));
     ls_status_free(status);
     return LS_OK;
 }
@@ -41,11 +50,10 @@ ls_status ls_gate_traffic(const ls_run *run, ls_gate *gate)
     LS_TRY(run->kind->traffic(run, &sent, &formula));
     if (sent.bytes_sent == formula.bytes_sent && sent.messages_sent == formula.messages_sent)
         return LS_OK;
-    gate->pass = false;
-    snprintf(gate->oracle, sizeof gate->oracle,
-             "traffic: a step sent %llu bytes in %llu messages, the formula says %llu in %llu",
-             (unsigned long long)sent.bytes_sent, (unsigned long long)sent.messages_sent,
-             (unsigned long long)formula.bytes_sent, (unsigned long long)formula.messages_sent);
+    ls_gate_wrong(
+        gate, "traffic: a step sent %llu bytes in %llu messages, the formula says %llu in %llu",
+        (unsigned long long)sent.bytes_sent, (unsigned long long)sent.messages_sent,
+        (unsigned long long)formula.bytes_sent, (unsigned long long)formula.messages_sent);
     return LS_OK;
 }
 

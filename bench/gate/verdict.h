@@ -36,6 +36,9 @@ typedef struct ls_gate {
 ls_status ls_gate_keep(const ls_workplace *place, const ls_plan_of_case *plan, const float *values,
                        ls_gate *gate);
 
+/** The gate does not pass, and why: what differed first. */
+void ls_gate_wrong(ls_gate *gate, const char *why, ...) __attribute__((format(printf, 2, 3)));
+
 /** The pass of all ranks: one that does not is enough; it says why. */
 ls_status ls_gate_agree(ls_comm *comm, ls_gate *gate);
 

@@ -17,6 +17,7 @@ enum { LS_MICRO_ROUNDS = 21, LS_MICRO_SIZES = 32 };
 
 /** What a `micro` command works with. */
 typedef struct ls_micro {
+    const struct ls_micro_op *op;
     ls_machine *machine;
     ls_device_name *names;         /**< [ranks] */
     const ls_processes *processes; /**< each with as many of the ranks; all run a collective */
@@ -70,8 +71,9 @@ typedef struct ls_micro_op {
     const char *help;
     ls_status (*run)(ls_micro *m);
     bool needs_roof;
-    bool collective; /**< several devices, and --ranks */
-    bool pairs;      /**< one device, or two */
+    bool pairs;        /**< one device, or two */
+    const char *redop; /**< of a collective, which takes several devices, and --ranks: "sum",
+                            "none"; else NULL */
 } ls_micro_op;
 
 /** The sizes asked for, in bytes, or `smallest` by a factor of 4, and 64 MiB. */
@@ -85,8 +87,8 @@ void ls_micro_part(ls_micro *m, size_t part, const char *title, double seconds);
 void ls_micro_part_flops(ls_micro *m, size_t part, const char *title, double flops);
 void ls_micro_begin(ls_micro *m, size_t part);
 
-/** The same, of a part for each size. */
-void ls_micro_expect_sizes(ls_micro *m, const char *name, const size_t *sizes, size_t count);
+/** The same, of a part for each size, of each all-reduce that is measured. */
+void ls_micro_expect_sizes(ls_micro *m, const size_t *sizes, size_t count);
 
 /** The same, of a part for each node of the model, by what its products take, and `more` parts. */
 void ls_micro_expect_nodes(ls_micro *m, const char *name, size_t more);
@@ -114,10 +116,12 @@ ls_status ls_micro_launch(ls_micro *m);
 ls_status ls_micro_optimizer(ls_micro *m);
 ls_status ls_micro_floor(ls_micro *m);
 ls_status ls_micro_layers(ls_micro *m);
-ls_status ls_micro_allreduce(ls_micro *m);
-ls_status ls_micro_broadcast(ls_micro *m);
-ls_status ls_micro_allgather(ls_micro *m);
-ls_status ls_micro_reducescatter(ls_micro *m);
-ls_status ls_micro_sendrecv(ls_micro *m);
+ls_status ls_micro_collective(ls_micro *m);
+
+/** Whole numbers from -2 to 2, whose sums are exact: element i of a buffer that has such. */
+static inline float ls_micro_whole(size_t i, unsigned salt)
+{
+    return (float)((int)((i * 2654435761u + salt) >> 7 & 0xffff) % 5 - 2);
+}
 
 #endif

@@ -24,7 +24,7 @@ static const double shortest_ns = 1e6, shortest_apart_ns = 1e7;
 
 static float input_of(int rank, size_t i)
 {
-    return (float)((int)((i * 2654435761u + (unsigned)rank * 40503u) >> 7 & 0xffff) % 5 - 2);
+    return ls_micro_whole(i, (unsigned)rank * 40503u);
 }
 
 bool ls_collective_is(const ls_collective *c, const char *name)
@@ -333,29 +333,10 @@ static void close_members(ls_collective *c)
     free(c->offsets);
 }
 
-/* Sizes of each algorithm, of which an all-reduce may have several, for the progress. */
-static ls_status expect_sizes(ls_micro *m, const ls_collective *c)
-{
-    size_t sizes[LS_MICRO_SIZES], count;
-    const size_t algorithms = m->allreduce->count ? m->allreduce->count : 1;
-    LS_TRY(ls_micro_sizes(m, 8, sizes, &count));
-    ls_micro_expect(m, algorithms * count);
-    for (size_t i = 0; i < algorithms * count; i++) {
-        const size_t bytes = sizes[i % count];
-        char title[96], text[32];
-        ls_format_bytes((double)bytes, text);
-        snprintf(title, sizeof title, "%s%s%s %s", c->name, m->allreduce->count ? " " : "",
-                 m->allreduce->count ? m->allreduce->values[i / count].text : "", text);
-        ls_micro_part(m, i, title, 3e-2 + 1.8e-8 * (double)bytes * c->ranks);
-    }
-    return LS_OK;
-}
-
 /* `algorithm`: of an all-reduce, or "auto"; NULL: another collective. */
-static ls_status run_sizes(ls_micro *m, ls_collective *c, const char *algorithm)
+static ls_status run_sizes(ls_micro *m, ls_collective *c, const char *algorithm,
+                           const size_t *sizes, size_t count)
 {
-    size_t sizes[LS_MICRO_SIZES], count;
-    LS_TRY(ls_micro_sizes(m, 8, sizes, &count));
     for (size_t i = 0; i < count; i++) {
         ls_micro_begin(m, c->part++);
         for (int place = 0; place < (ls_collective_is(c, "sendrecv") ? 1 : 2); place++) {
@@ -382,19 +363,6 @@ static ls_status check_exchanges(const ls_micro *m)
                    "--allreduce library or auto, or --comm auto, work");
 }
 
-static ls_status run_collective(ls_micro *m, const char *name, const char *redop)
-{
-    ls_collective c = {.name = name, .redop = redop};
-    LS_TRY(check_exchanges(m));
-    ls_status status = ls_team_agree(m->processes->comm, open_members(m, &c));
-    if (!status)
-        status = expect_sizes(m, &c);
-    if (!status)
-        status = run_sizes(m, &c, NULL);
-    close_members(&c);
-    return status;
-}
-
 /* All that were given, before any is measured. */
 static ls_status check_algorithm(const ls_micro *m, const ls_collective *c, const char *name)
 {
@@ -408,37 +376,25 @@ static ls_status check_algorithm(const ls_micro *m, const ls_collective *c, cons
     return found->check ? found->check(&end) : LS_OK;
 }
 
-ls_status ls_micro_allreduce(ls_micro *m)
+/* Of an all-reduce all algorithms that were given, which other collectives have none of. */
+ls_status ls_micro_collective(ls_micro *m)
 {
-    ls_collective c = {.name = "allreduce", .redop = "sum"};
+    ls_collective c = {.name = m->op->name, .redop = m->op->redop};
     const ls_option_given *given = m->allreduce;
+    const bool reduces = ls_collective_is(&c, "allreduce");
+    size_t sizes[LS_MICRO_SIZES], count;
+    LS_TRY(reduces ? LS_OK : check_exchanges(m));
     ls_status status = ls_team_agree(m->processes->comm, open_members(m, &c));
     for (size_t i = 0; i < given->count && !status; i++)
         status = check_algorithm(m, &c, given->values[i].text);
     if (!status)
-        status = expect_sizes(m, &c);
-    for (size_t i = 0; i < (given->count ? given->count : 1) && !status; i++)
-        status = run_sizes(m, &c, given->count ? given->values[i].text : "auto");
+        status = ls_micro_sizes(m, 8, sizes, &count);
+    if (!status)
+        ls_micro_expect_sizes(m, sizes, count);
+    for (size_t i = 0; i < given->count && !status; i++)
+        status = run_sizes(m, &c, given->values[i].text, sizes, count);
+    if (!status && !given->count)
+        status = run_sizes(m, &c, reduces ? "auto" : NULL, sizes, count);
     close_members(&c);
     return status;
-}
-
-ls_status ls_micro_broadcast(ls_micro *m)
-{
-    return run_collective(m, "broadcast", "none");
-}
-
-ls_status ls_micro_allgather(ls_micro *m)
-{
-    return run_collective(m, "allgather", "none");
-}
-
-ls_status ls_micro_reducescatter(ls_micro *m)
-{
-    return run_collective(m, "reducescatter", "sum");
-}
-
-ls_status ls_micro_sendrecv(ls_micro *m)
-{
-    return run_collective(m, "sendrecv", "none");
 }

@@ -195,7 +195,7 @@ ls_status ls_micro_copy(ls_micro *m)
     if (m->ranks > 1)
         LS_TRY(ls_device_open(m->machine, &m->names[1], &policy, &other));
     ls_status status = LS_OK;
-    ls_micro_expect_sizes(m, "copy", sizes, count);
+    ls_micro_expect_sizes(m, sizes, count);
     for (size_t i = 0; i < count && !status; i++) {
         ls_micro_begin(m, i);
         status = measure_copies(m, other, sizes[i]);

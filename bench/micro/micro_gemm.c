@@ -18,18 +18,13 @@ enum { LOOKS = 256 };
 
 typedef ls_layer_product product;
 
-static float whole(size_t i, unsigned salt)
-{
-    return (float)((int)((i * 2654435761u + salt) >> 7 & 0xffff) % 5 - 2);
-}
-
 static ls_status take_whole(ls_micro *m, size_t count, unsigned salt, float **out)
 {
     float *host = malloc((count + 1) * sizeof *host);
     if (!host)
         return ls_fail_memory("gemm", count * sizeof *host);
     for (size_t i = 0; i < count; i++)
-        host[i] = whole(i, salt);
+        host[i] = ls_micro_whole(i, salt);
     ls_status status = ls_bench_floats(&m->bench, count, out);
     if (!status)
         status = ls_queue_write(m->bench.queue, *out, host, count * sizeof *host);
@@ -48,7 +43,7 @@ static uint64_t count_wrong(const product *p, const float *c)
         for (int64_t k = 0; k < p->k; k++) {
             size_t a = (size_t)(p->transpose_a ? k * p->m + row : row * p->k + k);
             size_t b = (size_t)(p->transpose_b ? column * p->k + k : k * p->n + column);
-            sum += (double)whole(a, 1) * (double)whole(b, 2);
+            sum += (double)ls_micro_whole(a, 1) * (double)ls_micro_whole(b, 2);
         }
         wrong += (double)c[at] != sum;
     }

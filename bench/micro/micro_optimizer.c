@@ -52,7 +52,7 @@ ls_status ls_micro_optimizer(ls_micro *m)
     ls_micro_figure figure;
     sizes[0] = m->model->graph->variables.elements * sizeof(float);
     LS_TRY(ls_micro_sizes(m, 4096, sizes + 1, &count));
-    ls_micro_expect_sizes(m, "optimizer", sizes, count + 1);
+    ls_micro_expect_sizes(m, sizes, count + 1);
     ls_micro_begin(m, 0);
     LS_TRY(ls_micro_time_optimizer(m, m->model->graph->variables.elements, &figure));
     LS_TRY(ls_micro_row(m, &figure));

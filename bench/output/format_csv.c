@@ -54,6 +54,7 @@ static const struct {
     {"lead.", "bound max histogram"},
     {"staleness.", "max mean histogram"},
     {"", "dropped"},
+    {"device_load.", "device rank busy_ms waiting_ms gathering_ms"},
     {"server_load.", "device bytes busy received_bytes copied_bytes"},
     {"micro.",
      "op shape size_bytes count type comm redop ranks time_us time_p10_us time_p90_us "

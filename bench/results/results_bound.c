@@ -11,6 +11,7 @@
 #include "bench/results/results_verbs.h"
 
 #include "common/base/numbers.h"
+#include "common/device/link.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -18,33 +19,33 @@
 #include <string.h>
 
 static const double little_use = 0.2, few_samples = 32, large_state = 16 << 20, many_bytes_s = 5e8,
-                    busy_server = 0.5, much_to_do = 0.08;
+                    busy_server = 0.5, much_to_do = 0.08, link_share = 0.25;
 
 /* The row's fields that rules look at; 0 where there is none. Times in ms of the mean step. */
 typedef struct seen {
     const json_t *row;
-    double step, compute, exposed, wait, copy, optimizer, harness;
+    json_t *figures; /* those that words have and the row has not */
+    double step, compute, exposed, wait, copy, gather, optimizer, harness; /* copy: no gathering */
     double devices, replicas, batch, samples, mfu, sent, messages;
-    double cores, wanted;  /* cores there are, and that the devices would have */
-    double servers, busy;  /* parameter servers, and how busy the busiest is: 0..1 */
-    double bubble, pieces; /* of a pipeline: share of the step; micro-batches */
-    double state;          /* bytes of parameters, gradients, optimizer of the fullest device */
+    double cores, wanted; /* cores there are, and that the devices would have */
+    double servers, busy; /* parameter servers, and how busy the busiest is: 0..1 */
+    double bubble;        /* of a pipeline: share of the step */
+    double state;         /* bytes of parameters, gradients, optimizer of the fullest device */
+    double least_wait;    /* of the device that waits least; of the waterfall's where not known */
     bool crowded, linked;
-    bool held,
-        divided; /* one device has the variables, as towers' has; a model's parts lie apart */
-    bool staged;
-    const char *link, *inject, *optimizer_name;
+    bool held, divided; /* one device has the variables; a model's parts lie apart */
+    const char *link;
 } seen;
 
 typedef struct rule {
     const char *cause;
-    /** ms of the mean step that it explains; 0: it is not the cause. NULL: `part`. */
+    /** ms of the mean step that it explains; 0: it is not the cause. */
     double (*explains)(const seen *s);
-    /** The second and the third line, without what they begin with and without newline. */
-    void (*evidence)(FILE *stream, const seen *s);
-    void (*option)(FILE *stream, const seen *s); /**< NULL: `always` */
-    const char *always;
-    size_t part; /**< where in `seen` a part of the step is */
+    /** The second and the third line, without what they begin with: {name} is a figure of the row
+     * by its path, or one of seen.figures; before the name stands % for percent, # for a whole
+     * number, B for bytes. */
+    const char *evidence, *option;
+    size_t part; /* where there is no function: of `seen`, that it explains */
 } rule;
 
 /* ---- The row --------------------------------------------------------------------------------- */
@@ -57,34 +58,127 @@ static double sum_of(const json_t *list)
     return sum;
 }
 
-static double largest_state(const json_t *row)
+static void put(const seen *s, const char *name, double figure)
 {
-    const json_t *devices = json_object_get(json_object_get(row, "memory"), "devices");
-    double most = 0;
-    for (size_t i = 0; i < json_array_size(devices); i++) {
-        const json_t *d = json_array_get(devices, i);
-        most = fmax(most, json_number_value(json_object_get(d, "parameters")) +
-                              json_number_value(json_object_get(d, "gradients")) +
-                              json_number_value(json_object_get(d, "optimizer")));
-    }
-    return most;
+    json_object_set_new(s->figures, name, json_real(figure));
 }
 
-static void look_at_servers(const json_t *row, seen *s)
+static void put_text(const seen *s, const char *name, const char *text)
 {
-    const json_t *load = json_object_get(row, "server_load");
-    s->servers = (double)json_array_size(load);
-    for (size_t i = 0; i < json_array_size(load); i++)
+    json_object_set_new(s->figures, name, json_string(text));
+}
+
+/* Gathering a batch is a copy of the waterfall's, and nothing that devices exchange. */
+static void look_at_devices(seen *s)
+{
+    const json_t *loads = json_object_get(s->row, "device_load"), *load, *slowest = NULL;
+    const double count = (double)json_array_size(loads);
+    double all = 0;
+    s->least_wait = count > 0 ? INFINITY : s->wait;
+    for (size_t i = 0; (load = json_array_get(loads, i)) != NULL; i++) {
+        const double wait = json_number_value(json_object_get(load, "waiting_ms"));
+        all += wait;
+        s->gather += json_number_value(json_object_get(load, "gathering_ms")) / count;
+        slowest = wait < s->least_wait ? load : slowest;
+        s->least_wait = fmin(wait, s->least_wait);
+    }
+    s->gather = fmin(s->gather, s->copy);
+    s->copy -= s->gather;
+    put(s, "rank", json_number_value(json_object_get(slowest, "rank")));
+    const char *device = json_string_value(json_object_get(slowest, "device"));
+    put_text(s, "device", device ? device : "");
+    put(s, "least_wait", s->least_wait);
+    put(s, "others_wait", (all - s->least_wait) / fmax(count - 1, 1));
+}
+
+static void look_at_memory(seen *s)
+{
+    static const char *const state[] = {"parameters", "gradients", "optimizer"};
+    const json_t *loads = json_object_get(s->row, "server_load");
+    const json_t *devices = json_object_get(json_object_get(s->row, "memory"), "devices");
+    s->servers = (double)json_array_size(loads);
+    for (size_t i = 0; i < json_array_size(loads); i++)
         s->busy =
-            fmax(s->busy, json_number_value(json_object_get(json_array_get(load, i), "busy")));
+            fmax(s->busy, json_number_value(json_object_get(json_array_get(loads, i), "busy")));
+    for (size_t i = 0; i < json_array_size(devices); i++) {
+        double its = 0;
+        for (int k = 0; k < 3; k++)
+            its += json_number_value(json_object_get(json_array_get(devices, i), state[k]));
+        s->state = fmax(s->state, its);
+    }
+}
+
+/* Bytes a second of a pass forward and backward over the variables, and of the update. */
+static double streamed(const seen *s)
+{
+    const double ms = s->compute + s->optimizer;
+    return ms > 0 ? 2 * s->state / ms * 1e3 : 0;
+}
+
+/* What words say that the row does not. */
+static void put_figures(const seen *s)
+{
+    const json_t *c = json_object_get(s->row, "case");
+    const double pieces = ls_row_number(s->row, "case.pipeline_microbatches");
+    const double each = fmax(s->wanted / fmax(s->devices, 1), 1); /* cores of a device */
+    char text[160] = "";
+    put(s, "step", s->step);
+    put(s, "gather", s->gather);
+    put(s, "copies", s->copy / s->step);
+    put(s, "waits", s->wait / s->step);
+    put(s, "exchange", (s->exposed + s->copy) / s->step);
+    put(s, "work", s->compute + s->optimizer);
+    put(s, "devices", s->devices);
+    put(s, "replicas", s->replicas);
+    put(s, "samples", s->samples);
+    put(s, "wanted", s->wanted);
+    put(s, "busy", fmin(s->busy, 1));
+    put(s, "update", s->optimizer * s->devices);
+    put(s, "state", s->state);
+    put(s, "streamed", streamed(s));
+    put(s, "fitting", fmax(floor(s->cores / each), 1));
+    put(s, "pieces", fmin(4 * fmax(pieces, 1), s->batch));
+    put(s, "larger", fmax(8 * s->batch, 1));
+    if (*s->link)
+        snprintf(text, sizeof text, " over links of %.120s", s->link);
+    put_text(s, "over", text);
+    snprintf(text, sizeof text, "--batch %.0f: as many bytes a step, for four times the samples",
+             4 * s->batch);
+    put_text(s, "faster",
+             s->held      ? "--strategy mirrored: gradients alone travel, and while backward "
+                            "still runs"
+             : s->divided ? "--strategy mirrored: gradients travel once a step, whatever the "
+                            "batch"
+                          : text);
+    put_text(s, "threads", ls_row_number(s->row, "case.ranks") > 1 ? "" : " --ranks 4");
+    put_text(s, "fetch",
+             json_is_true(json_object_get(c, "towers_staged"))
+                 ? "--strategy mirrored: each device has the variables"
+                 : "--towers-staged yes: variables are fetched as soon as they are updated");
+    put_text(s, "plainer",
+             json_is_true(json_object_get(c, "augment"))
+                 ? "--augment no: samples as they are"
+                 : "--shuffle no: samples that lie one after the other");
+    snprintf(text, sizeof text, "; --inject %.120s is one", ls_row_text(s->row, "case", "inject"));
+    put_text(s, "planted",
+             strncmp(ls_row_text(s->row, "case", "inject"), "delay", 5) == 0 ? text : "");
+    snprintf(text, sizeof text, "; products reach %.0f%% of the roof", 100 * s->mfu);
+    put_text(s, "reached", s->mfu > 0 ? text : "");
+    if (s->crowded || s->cores <= s->wanted)
+        snprintf(text, sizeof text, "--cores-per-device %.0f, where there are more cores",
+                 fmax(2 * each, 2));
+    else
+        snprintf(text, sizeof text, "--strategy mirrored --devices %.0f", floor(s->cores / each));
+    put_text(s, "more_cores", text);
 }
 
 static seen look(const json_t *row)
 {
+    const ls_strategy *strategy = ls_row_strategy(row);
     const json_t *c = json_object_get(row, "case"), *from = json_object_get(row, "provenance");
     const json_t *shares = json_object_get(c, "batch_per_device");
-    const ls_strategy *strategy = ls_row_strategy(row);
     seen s = {.row = row,
+              .figures = json_object(),
               .compute = ls_row_number(row, "waterfall.compute_ms"),
               .exposed = ls_row_number(row, "waterfall.comm_exposed_ms"),
               .wait = ls_row_number(row, "waterfall.wait_ms"),
@@ -99,15 +193,10 @@ static seen look(const json_t *row)
               .cores = ls_row_number(row, "provenance.cores_allowed"),
               .wanted = sum_of(json_object_get(from, "cores_per_device")),
               .bubble = ls_row_number(row, "pipeline.bubble"),
-              .pieces = ls_row_number(row, "case.pipeline_microbatches"),
-              .state = largest_state(row),
               .crowded = json_is_true(json_object_get(from, "oversubscribed")),
-              .staged = json_is_true(json_object_get(c, "towers_staged")),
               .held = strategy && strategy->variables == LS_VARIABLES_HELD,
               .divided = strategy && ls_strategy_divides(strategy),
-              .link = ls_row_text(row, "case", "link"),
-              .inject = ls_row_text(row, "case", "inject"),
-              .optimizer_name = ls_row_text(row, "case", "optimizer")};
+              .link = ls_row_text(row, "case", "link")};
     s.step = s.compute + s.exposed + s.wait + s.copy + s.optimizer + s.harness;
     s.linked = *s.link || ls_row_number(row, "case.hosts") > 1;
     for (size_t i = 0; i < json_array_size(shares); i++) {
@@ -115,14 +204,13 @@ static seen look(const json_t *row)
         s.replicas += share > 0;
         s.samples = fmax(s.samples, share);
     }
-    look_at_servers(row, &s);
+    look_at_memory(&s);
+    look_at_devices(&s);
+    put_figures(&s);
     return s;
 }
 
-static double percent(const seen *s, double ms)
-{
-    return s->step > 0 ? 100 * ms / s->step : 0;
-}
+/* ---- Causes ---------------------------------------------------------------------------------- */
 
 /* What the others wait while one device spends `part`, of the mean, on something that is its own.
  */
@@ -139,53 +227,33 @@ static double waited_for_holder(const seen *s, double part)
     return all >= much_to_do * s->step ? s->wait * part / all : waited_for(s, part);
 }
 
-/* ---- Causes ---------------------------------------------------------------------------------- */
+/* What links of --link take at most, one message after the other; else it is not known. */
+static double most_of_link(const seen *s)
+{
+    ls_link link = {0};
+    ls_status status = *s->link ? ls_link_parse(s->link, &link) : LS_OK;
+    const bool known = *s->link && !status;
+    ls_status_free(status);
+    const double bytes_s = link.bytes_per_s > 0 ? s->sent / link.bytes_per_s : 0;
+    return known ? 1e3 * bytes_s + 1e-6 * (double)link.latency_ns * s->messages : s->step;
+}
 
 static double by_link(const seen *s)
 {
     if (!s->linked || s->sent <= 0)
         return 0;
-    return s->exposed + s->copy +
-           (s->held ? waited_for_holder(s, s->copy) : waited_for(s, s->copy));
-}
-
-static void tell_sent(FILE *stream, const seen *s)
-{
-    char text[32];
-    fprintf(stream, "a step sends %s in %.0f messages", ls_format_bytes(s->sent, text),
-            s->messages);
-    if (*s->link)
-        fprintf(stream, " over links of %s", s->link);
-    fprintf(stream, ", and %.0f%% of it is communication and copies that nothing hides",
-            percent(s, s->exposed + s->copy));
-}
-
-static void try_link(FILE *stream, const seen *s)
-{
-    if (s->held)
-        fputs("--strategy mirrored: gradients alone travel, and while backward still runs", stream);
-    else
-        fprintf(stream, "--batch %.0f: as many bytes a step, for four times the samples",
-                4 * s->batch);
+    const double wait = s->servers > 0 ? s->wait
+                        : s->held      ? waited_for_holder(s, s->copy)
+                                       : waited_for(s, s->copy);
+    const double all = s->exposed + s->copy + wait, most = most_of_link(s);
+    return most >= link_share * all ? all : most; /* else they are too fast to be it */
 }
 
 static double by_servers(const seen *s)
 {
     if (s->servers != 1 || s->replicas < 2 || s->busy < busy_server || s->bubble > 0)
         return 0;
-    return s->exposed + s->wait + s->copy;
-}
-
-static void tell_servers(FILE *stream, const seen *s)
-{
-    fprintf(stream, "the one server is busy %.0f%% of the time, while %.0f workers wait for it",
-            100 * fmin(s->busy, 1), s->replicas);
-}
-
-static void try_servers(FILE *stream, const seen *s)
-{
-    fprintf(stream, "--ps-servers 2%s: each has half of the variables",
-            ls_row_number(s->row, "case.ranks") > 1 ? "" : " --ranks 4");
+    return s->exposed + s->wait + s->copy - by_link(s);
 }
 
 static double by_crowd(const seen *s)
@@ -195,34 +263,9 @@ static double by_crowd(const seen *s)
     return s->step * (1 - s->cores / s->wanted);
 }
 
-static void tell_crowd(FILE *stream, const seen *s)
-{
-    fprintf(stream, "%.0f devices share %.0f cores, so that one works while others wait for a core",
-            s->wanted, s->cores);
-}
-
-static void try_crowd(FILE *stream, const seen *s)
-{
-    fprintf(stream, "--devices %.0f: one for each core", s->cores);
-}
-
 static double by_bubble(const seen *s)
 {
     return s->bubble * s->step;
-}
-
-static void tell_bubble(FILE *stream, const seen *s)
-{
-    fprintf(stream,
-            "stages are idle %.0f%% of the time, with %.0f micro-batches for %.0f stages "
-            "(equal stages: %.0f%%)",
-            100 * s->bubble, s->pieces, s->devices,
-            100 * ls_row_number(s->row, "pipeline.bubble_equal"));
-}
-
-static void try_bubble(FILE *stream, const seen *s)
-{
-    fprintf(stream, "--pipeline-microbatches %.0f", fmin(4 * fmax(s->pieces, 1), s->batch));
 }
 
 static double by_optimizer(const seen *s)
@@ -230,68 +273,25 @@ static double by_optimizer(const seen *s)
     return s->held && s->devices > 1 ? s->optimizer + waited_for_holder(s, s->optimizer) : 0;
 }
 
-static void tell_optimizer(FILE *stream, const seen *s)
-{
-    fprintf(stream,
-            "the variable device alone updates (%.4g ms a step, %.28s), and the other devices wait",
-            s->optimizer * s->devices, s->optimizer_name);
-}
-
 static double by_copies(const seen *s)
 {
     return s->held && s->devices > 1 ? s->copy + waited_for_holder(s, s->copy) : 0;
 }
 
-static void tell_copies(FILE *stream, const seen *s)
-{
-    char text[32];
-    fprintf(stream,
-            "%.0f towers fetch the variables and bring gradients, %s a step; copies are %.0f%%, "
-            "waiting %.0f%% of it",
-            s->devices, ls_format_bytes(s->sent, text), percent(s, s->copy), percent(s, s->wait));
-}
-
-static void try_copies(FILE *stream, const seen *s)
-{
-    fputs(s->staged ? "--strategy mirrored: each device has the variables"
-                    : "--towers-staged yes: variables are fetched as soon as they are updated",
-          stream);
-}
-
-/* Copies that no strategy has said: a batch that is put together. */
+/* Of a divided model the first part gathers, and the others wait for it. */
 static double by_loader(const seen *s)
 {
-    return s->linked || s->held || s->divided ? 0 : s->copy;
+    return s->gather + (s->divided ? waited_for(s, s->gather) : 0);
 }
 
-static void tell_loader(FILE *stream, const seen *s)
-{
-    fprintf(stream, "gathering the samples of a batch takes %.4g ms of a step, computation %.4g ms",
-            s->copy, s->compute);
-}
-
-static void try_loader(FILE *stream, const seen *s)
-{
-    const json_t *augment = json_object_get(json_object_get(s->row, "case"), "augment");
-    fputs(json_is_true(augment) ? "--augment no: samples as they are"
-                                : "--shuffle no: samples that lie one after the other",
-          stream);
-}
-
-/* All replicas wait for one: what they would also wait for is told by the other rules. */
+/* What devices wait more than the one that waits least; what towers would also wait for is told by
+ * other rules. */
 static double by_rank(const seen *s)
 {
-    if (s->replicas < 2 || s->crowded || s->bubble > 0)
+    if (s->replicas < 2 || s->bubble > 0)
         return 0;
-    return s->held ? fmax(s->wait - waited_for_holder(s, s->copy + s->optimizer), 0) : s->wait;
-}
-
-static void tell_rank(FILE *stream, const seen *s)
-{
-    fprintf(stream, "devices wait %.4g ms of a step for another one, and work %.4g ms", s->wait,
-            s->compute + s->optimizer);
-    if (strncmp(s->inject, "delay", strlen("delay")) == 0)
-        fprintf(stream, "; --inject %s is one", s->inject);
+    const double more = s->wait - s->least_wait;
+    return s->held ? fmin(more, s->wait - waited_for_holder(s, s->copy + s->optimizer)) : more;
 }
 
 static bool is_small(const seen *s)
@@ -299,34 +299,11 @@ static bool is_small(const seen *s)
     return s->samples > 0 && s->samples <= few_samples && s->mfu < little_use && s->devices > 0;
 }
 
-/* Bytes a second of a pass forward and backward over the variables, and of the update. */
-static double streamed(const seen *s)
-{
-    const double ms = s->compute + s->optimizer;
-    return ms > 0 ? 2 * s->state / ms * 1e3 : 0;
-}
-
 static double by_bandwidth(const seen *s)
 {
     return is_small(s) && s->state >= large_state && streamed(s) >= many_bytes_s
                ? s->compute + (s->held ? 0 : s->optimizer)
                : 0;
-}
-
-static void tell_bandwidth(FILE *stream, const seen *s)
-{
-    char state[32], rate[32];
-    fprintf(stream,
-            "a step goes over %s of parameters, gradients and optimizer state (%s/s at least) for "
-            "%.0f samples; products reach %.0f%% of the roof",
-            ls_format_bytes(s->state, state), ls_format_bytes(streamed(s), rate), s->samples,
-            100 * s->mfu);
-}
-
-static void try_larger(FILE *stream, const seen *s)
-{
-    fprintf(stream, "--batch %.0f: what a step costs whatever its samples is shared by more",
-            fmax(8 * s->batch, 1));
 }
 
 /* All that does not grow with the batch; where devices meet, the meeting, too. */
@@ -339,74 +316,108 @@ static double by_batch(const seen *s)
     return s->compute + s->harness + s->optimizer + meeting;
 }
 
-static void tell_batch(FILE *stream, const seen *s)
-{
-    fprintf(stream,
-            "a device has %.0f of the batch, a step takes %.4g ms, and products reach %.0f%% of "
-            "the roof",
-            s->samples, s->step, 100 * s->mfu);
-}
-
 /* ---- Where no cause is known: the largest part ----------------------------------------------- */
 
-static void tell_compute(FILE *stream, const seen *s)
-{
-    const double roof = ls_row_number(s->row, "time.roof_gflops");
-    fprintf(stream, "%.4g ms of a step's %.4g ms", s->compute, s->step);
-    if (s->mfu > 0)
-        fprintf(stream, "; products reach %.0f%% of the roof", 100 * s->mfu);
-    if (s->mfu > 0 && roof > 0)
-        fprintf(stream, " (%.4g GFLOP/s)", roof);
-}
-
-static void try_compute(FILE *stream, const seen *s)
-{
-    if (s->crowded || s->cores <= s->wanted)
-        fprintf(stream, "--cores-per-device %.0f, where there are more cores",
-                fmax(2 * s->wanted / fmax(s->devices, 1), 2));
-    else
-        fprintf(stream, "--strategy mirrored --devices %.0f", s->cores);
-}
-
-/* Towers and stages wait for what the other rules are about. */
+/* What all wait; towers and stages, what the other rules are not about. */
 static double by_wait(const seen *s)
 {
-    return s->held || s->bubble > 0 ? by_rank(s) : s->wait;
+    const double known = s->held ? waited_for_holder(s, s->copy + s->optimizer) : 0;
+    return s->bubble > 0 ? 0 : s->wait - known - by_rank(s);
 }
 
-static void tell_update(FILE *stream, const seen *s)
-{
-    fprintf(stream, "%.28s takes %.4g ms of a step, computation %.4g ms", s->optimizer_name,
-            s->optimizer, s->compute);
-}
-
-static void tell_harness(FILE *stream, const seen *s)
-{
-    fprintf(stream, "%.4g ms of a step's %.4g ms are no operation's", s->harness, s->step);
-}
+static const char sent[] = "a step sends {Btraffic.bytes_sent} in {#traffic.messages_sent} "
+                           "messages{over}, and {%exchange} of it is communication and copies that "
+                           "nothing hides";
+static const char larger[] =
+    "--batch {#larger}: what a step costs whatever its samples is shared by more";
 
 static const rule rules[] = {
-    {"a slow link", by_link, tell_sent, .option = try_link},
-    {"one server", by_servers, tell_servers, .option = try_servers},
-    {"oversubscription", by_crowd, tell_crowd, .option = try_crowd},
-    {"the pipeline's bubble", by_bubble, tell_bubble, .option = try_bubble},
-    {"the optimizer on one device", by_optimizer, tell_optimizer,
-     .always = "--strategy mirrored: each device updates its own copy"},
-    {"copies of towers", by_copies, tell_copies, .option = try_copies},
-    {"the loader", by_loader, tell_loader, .option = try_loader},
-    {"a slow rank", by_rank, tell_rank,
-     .always = "--strategy ps --ps-backup-workers 1: nobody waits for the slowest"},
-    {"memory bandwidth", by_bandwidth, tell_bandwidth, .option = try_larger},
-    {"a small batch", by_batch, tell_batch, .option = try_larger},
-    {"computation", NULL, tell_compute, .option = try_compute, .part = offsetof(seen, compute)},
-    {"communication", NULL, tell_sent,
-     .always = "--allreduce all: which exchange suits these sizes",
-     .part = offsetof(seen, exposed)},
-    {"waiting for other devices", by_wait, tell_rank, .option = try_larger},
-    {"copies between devices", NULL, tell_sent, .option = try_larger, .part = offsetof(seen, copy)},
-    {"the optimizer", NULL, tell_update, .option = try_larger, .part = offsetof(seen, optimizer)},
-    {"the harness", NULL, tell_harness, .option = try_larger, .part = offsetof(seen, harness)},
+    {"a slow link", by_link, sent, "{faster}", 0},
+    {"one server", by_servers,
+     "the one server is busy {%busy} of the time, while {#replicas} workers wait for it",
+     "--ps-servers 2{threads}: each has half of the variables", 0},
+    {"oversubscription", by_crowd,
+     "{#wanted} devices share {#provenance.cores_allowed} cores, so that one works while others "
+     "wait for a core",
+     "--devices {#fitting}: each has its cores for itself", 0},
+    {"the pipeline's bubble", by_bubble,
+     "stages are idle {%pipeline.bubble} of the time, with {#case.pipeline_microbatches} "
+     "micro-batches for {#devices} stages (equal stages: {%pipeline.bubble_equal})",
+     "--pipeline-microbatches {#pieces}", 0},
+    {"the optimizer on one device", by_optimizer,
+     "the variable device alone updates ({update} ms a step, {case.optimizer}), and the other "
+     "devices wait",
+     "--strategy mirrored: each device updates its own copy", 0},
+    {"copies of towers", by_copies,
+     "{#devices} towers fetch the variables and bring gradients, {Btraffic.bytes_sent} a step; "
+     "copies are {%copies}, waiting {%waits} of it",
+     "{fetch}", 0},
+    {"the loader", by_loader,
+     "gathering the samples of a batch takes {gather} ms of a step, computation "
+     "{waterfall.compute_ms} ms",
+     "{plainer}", 0},
+    {"a slow rank", by_rank,
+     "rank {#rank} ({device}) waits {least_wait} ms of a step for others, and these {others_wait} "
+     "ms in the mean{planted}",
+     "--strategy ps --ps-backup-workers 1: nobody waits for the slowest", 0},
+    {"memory bandwidth", by_bandwidth,
+     "a step goes over {Bstate} of parameters, gradients and optimizer state ({Bstreamed}/s at "
+     "least) for {#samples} samples; products reach {%time.mfu} of the roof",
+     larger, 0},
+    {"a small batch", by_batch,
+     "a device has {#samples} of the batch, a step takes {step} ms, and products reach {%time.mfu} "
+     "of the roof",
+     larger, 0},
+    {"computation", NULL, "{waterfall.compute_ms} ms of a step's {step} ms{reached}",
+     "{more_cores}", offsetof(seen, compute)},
+    {"communication", NULL, sent, "--allreduce all: which exchange suits these sizes",
+     offsetof(seen, exposed)},
+    {"waiting for other devices", by_wait,
+     "devices wait {waterfall.wait_ms} ms of a step for each other, and work {work} ms", larger, 0},
+    {"copies between devices", NULL, sent, larger, offsetof(seen, copy)},
+    {"the optimizer", NULL,
+     "{case.optimizer} takes {waterfall.optimizer_ms} ms of a step, computation "
+     "{waterfall.compute_ms} ms",
+     larger, offsetof(seen, optimizer)},
+    {"the harness", NULL, "{waterfall.harness_ms} ms of a step's {step} ms are no operation's",
+     larger, offsetof(seen, harness)},
 };
+
+/* ---- Words ----------------------------------------------------------------------------------- */
+
+static void say_figure(FILE *stream, const seen *s, const char *name)
+{
+    const char how = strchr("%#B", *name) ? *name++ : 0;
+    char bytes[32];
+    json_t *value = json_incref(json_object_get(s->figures, name));
+    if (!value)
+        value = ls_row_find(s->row, name);
+    const double number = json_number_value(value);
+    if (json_is_string(value))
+        fprintf(stream, "%.160s", json_string_value(value));
+    else if (how == 'B')
+        fputs(ls_format_bytes(number, bytes), stream);
+    else if (how)
+        fprintf(stream, how == '%' ? "%.0f%%" : "%.0f", how == '%' ? 100 * number : number);
+    else
+        fprintf(stream, "%.4g", number);
+    json_decref(value);
+}
+
+static void say(FILE *stream, const seen *s, const char *words)
+{
+    char name[64];
+    for (const char *at = words; *at; at++) {
+        if (*at != '{') {
+            fputc(*at, stream);
+            continue;
+        }
+        const size_t length = strcspn(at + 1, "}");
+        snprintf(name, sizeof name, "%.*s", (int)length, at + 1);
+        say_figure(stream, s, name);
+        at += length + 1;
+    }
+}
 
 char *ls_results_bound(const json_t *row)
 {
@@ -416,8 +427,10 @@ char *ls_results_bound(const json_t *row)
     char *text = NULL;
     size_t size;
     FILE *stream = open_memstream(&text, &size);
-    if (!stream)
+    if (!stream) {
+        json_decref(s.figures);
         return NULL;
+    }
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
         const double ms = rules[i].explains ? rules[i].explains(&s)
                                             : *(const double *)((const char *)&s + rules[i].part);
@@ -429,15 +442,13 @@ char *ls_results_bound(const json_t *row)
     if (best) {
         fprintf(stream,
                 "Bound by %s: %.0f%% of the mean step (%.4g of %.4g ms).\nEvidence: ", best->cause,
-                percent(&s, most), most, s.step);
-        best->evidence(stream, &s);
+                100 * most / s.step, most, s.step);
+        say(stream, &s, best->evidence);
         fputs(".\nTry ", stream);
-        if (best->option)
-            best->option(stream, &s);
-        else
-            fputs(best->always, stream);
+        say(stream, &s, best->option);
         fputs(".\n", stream);
     }
+    json_decref(s.figures);
     fclose(stream);
     return text;
 }

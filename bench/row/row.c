@@ -141,6 +141,27 @@ static json_t *gap_group(const ls_row_facts *f)
     return ls_waterfall_gap(f->trial->part_ms, ideal);
 }
 
+/* What each device that trains does with the mean step; its rank, as --inject counts them. */
+static json_t *device_loads(const ls_row_facts *f)
+{
+    const ls_session *session = &f->trial->session;
+    const ls_processes *processes = f->place->request->processes;
+    const size_t count = f->plan->device_count, ranks = (size_t)f->plan->config->ranks;
+    const size_t each = ranks > 1 && count > ranks ? count / ranks : 1;
+    json_t *loads = json_array();
+    for (size_t i = 0; i < session->device_count; i++) {
+        const ls_device_load *load = &f->trial->loads[i];
+        const size_t rank = session->job.comm ? (size_t)processes->rank : i / each;
+        if (load->busy_ms + load->wait_ms > 0)
+            json_array_append_new(loads, json_pack("{s:s,s:I,s:f,s:f,s:f}", "device",
+                                                   ls_device_describe(session->devices[i])->text,
+                                                   "rank", (json_int_t)rank, "busy_ms",
+                                                   load->busy_ms, "waiting_ms", load->wait_ms,
+                                                   "gathering_ms", load->gather_ms));
+    }
+    return loads;
+}
+
 /* The idle share of the stages (bubble.h): measured, by the closed form for their measured times,
  * and for equal ones (p - 1) / (m + p - 1). */
 static json_t *pipeline_group(const ls_trial *trial)
@@ -375,7 +396,10 @@ ls_status ls_row_build(const ls_row_facts *f, json_t **out)
     if (keeps_time) {
         ls_row_note(f, row);
         put_group(row, "time", time_group(f));
-        put_group(row, "waterfall", ls_waterfall_group(f->trial->part_ms));
+        json_t *waterfall = ls_waterfall_group(f->trial->part_ms);
+        if (json_object_size(waterfall)) /* known, on all ranks */
+            json_object_set_new(row, "device_load", device_loads(f));
+        put_group(row, "waterfall", waterfall);
         put_group(row, "gap", gap_group(f));
         put_group(row, "pipeline", pipeline_group(f->trial));
     }
@@ -397,7 +421,7 @@ ls_status ls_row_build(const ls_row_facts *f, json_t **out)
 
 void ls_row_mark_error(json_t *row, const char *reason)
 {
-    static const char *const timed[] = {"time", "waterfall", "gap", "pipeline"};
+    static const char *const timed[] = {"time", "waterfall", "device_load", "gap", "pipeline"};
     json_t *result = json_object_get(row, "result");
     ls_put_text(result, "status", "error");
     ls_put_text(result, "reason", reason);

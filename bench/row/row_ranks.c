@@ -99,9 +99,11 @@ static void join(json_t *const *rows, int ranks)
             json_object_set(group, of_devices[i][1], all);
         json_decref(all);
     }
-    for (int r = 1; r < ranks; r++) /* every rank's servers */
-        json_array_extend(json_object_get(rows[0], "server_load"),
-                          json_object_get(rows[r], "server_load"));
+    for (int r = 1; r < ranks; r++)
+        for (int i = 0; i < 2; i++) {
+            const char *load = i ? "server_load" : "device_load";
+            json_array_extend(json_object_get(rows[0], load), json_object_get(rows[r], load));
+        }
     json_object_set_new(provenance, "oversubscribed", json_boolean(crowded));
     json_object_set_new(provenance, "ranks", list);
 }

@@ -61,6 +61,11 @@ refused() {
 refused optimizer --model mlp:784-32-10 --data synthetic:60 --batch 4 --strategy single,mirrored,towers --devices 1 --memory fraction=0.00001
 refused activations --model mlp:784-32-10 --strategy mirrored --devices 2 --memory fraction=0.0001 --batch 6000 --data synthetic:6000
 refused parameters --model mlp --data synthetic:60 --strategy ps --ranks 3 --memory fraction=0.000001 --optimizer sgd --batch 6
+# The gate's judge is opened first, without the case's limit: its share of a machine of 1024 devices is too small.
+lockstep run $small --model mlp:784-16384-10 --data synthetic:60 --batch 4 --strategy single --devices cpu:0 --cpu-devices 1024
+expect "too large a judge: status 3" [ "$code" -eq 3 ]
+rows "what the judge needs" "re.search(r'^memory: cpu:0: \d+ bytes do not fit into \d+ that --memory growth allows; the '
+    r'gate.s judge needs cpu:0: .*; most is for optimizer; .*, or --gate-steps 0 may fit$', r['result']['reason'])"
 lockstep run $small $mlp --strategy mirrored --devices 2 --memory fraction=0.00001 --dry-run
 expect "a dry run: status 3" [ "$code" -eq 3 ]
 expect "and the same words" grep -q '^lockstep: case 1: memory: cpu:0: .* the case needs cpu:0+cpu:1: .* each: ' err

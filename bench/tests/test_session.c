@@ -21,6 +21,7 @@
 #include <dirent.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { SECONDS = 100 };
@@ -151,6 +152,36 @@ static void an_estimate_knows_the_blocks(void **state)
     f->request->precision = 0;
 }
 
+/* What a plan needs is counted; of GPUs, which may not be here, on CPU devices in their place. */
+static void what_gpus_need_is_counted(void **state)
+{
+    fixture *f = *state;
+    ls_plan_of_case gpus = f->plan;
+    ls_need here, there;
+    gpus.devices = calloc(gpus.device_count, sizeof *gpus.devices);
+    assert_non_null(gpus.devices);
+    for (size_t i = 0; i < gpus.device_count; i++)
+        gpus.devices[i] = (ls_device_name){.kind = LS_DEVICE_GPU, .index = (int)i, .logical = -1};
+    must(ls_session_need(&f->place, &f->plan, &here));
+    must(ls_session_need(&f->place, &gpus, &there));
+    assert_int_equal(here.count, there.count);
+    for (size_t i = 0; i < here.count; i++) {
+        assert_true(ls_need_sum(&here.devices[i].formula) > 0);
+        assert_memory_equal(&here.devices[i].formula, &there.devices[i].formula,
+                            sizeof here.devices[i].formula);
+        here.devices[i].limit = i ? SIZE_MAX : ls_need_sum(&here.devices[i].formula);
+    }
+    assert_null(ls_need_refuse(&here, &gpus, false)); /* each has room, so it was others' fault */
+    here.devices[0].limit--;
+    ls_status refused = ls_need_refuse(&here, &gpus, false);
+    assert_int_equal(ls_status_code(refused), LS_CODE_MISSING);
+    assert_non_null(strstr(ls_status_text(refused), "that --memory all allows; the case needs"));
+    ls_status_free(refused);
+    ls_need_free(&here);
+    ls_need_free(&there);
+    free(gpus.devices);
+}
+
 static void one_that_lost_a_device_is_left(void **state)
 {
     fixture *f = *state;
@@ -194,6 +225,7 @@ int main(void)
         cmocka_unit_test(a_healthy_one_is_closed),
         cmocka_unit_test(a_step_is_begun_where_it_stands),
         cmocka_unit_test(an_estimate_knows_the_blocks),
+        cmocka_unit_test(what_gpus_need_is_counted),
         cmocka_unit_test(one_that_lost_a_device_is_left),
         cmocka_unit_test(so_is_one_whose_back_end_gave_it_up),
     };

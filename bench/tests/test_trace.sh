@@ -85,6 +85,24 @@ refused() {
     expect "exit status 2 or 3" [ "$code" -eq 2 -o "$code" -eq 3 ]
     expect "one line with $word" one_line "$word"
 }
+# Half a file is none: it is removed where it cannot be written whole; what an interrupt ends writes none.
+command_line="trace, with a limit on the size of files"
+code=0
+# shellcheck disable=SC2086
+(trap '' XFSZ; ulimit -f 4; exec "$LOCKSTEP" trace $mlp --strategy single --out half.json) >out 2>err || code=$?
+expect "exit status 3" [ "$code" -eq 3 ]
+expect "one line" one_line "half.json: File too large"
+expect "no half of a trace" [ ! -e half.json ]
+command_line="trace, interrupted"
+code=0
+# shellcheck disable=SC2086
+"$LOCKSTEP" trace $mlp --strategy mirrored --devices 2 --inject delay=1:60ms --warmup 0 --trace-steps 20 \
+    --out half.json >out 2>err </dev/null &
+sleep 1
+kill -INT $! && wait $! || code=$?
+expect "exit status 130" [ "$code" -eq 130 ]
+expect "no trace of it" [ ! -e half.json ]
+
 refused --out --strategy single
 refused "one value" --strategy mirrored --devices 1,2 --out trace.json
 refused "delay=RANK:TIME" --inject kill=0:3 --out trace.json

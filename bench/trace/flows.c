@@ -1,31 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Messages and copies between devices: their two ends, paired. An end of a message has a number
- * among those of its channel, ranks and direction; the other end has the same. Where only one is
- * known (a server that serves by itself tells of no messages), the other is on the peer's lane at
- * that time.
+ * Messages and copies between devices: their two ends, paired. Of the messages of a channel from
+ * one rank to another, both ends are told in their order: the first one sent is the first one
+ * received. Where only one end is known (a server that serves by itself tells of no messages), the
+ * other is on the peer's lane at that time.
  */
 #include "bench/trace/whole.h"
 
 #include <stdlib.h>
 
-/* Sends come right before what they are received by. */
+/* Those of one channel and direction together, sends first, as they were told. */
 static int compare_ends(const void *a, const void *b)
 {
     const ls_trace_message *x = a, *y = b;
-    const int32_t of_x[] = {x->channel, x->from, x->to}, of_y[] = {y->channel, y->from, y->to};
-    for (int i = 0; i < 3; i++)
+    const int64_t of_x[] = {x->channel, x->from, x->to, y->sends, x->slice};
+    const int64_t of_y[] = {y->channel, y->from, y->to, x->sends, y->slice};
+    for (int i = 0; i < 5; i++)
         if (of_x[i] != of_y[i])
             return (of_x[i] > of_y[i]) - (of_x[i] < of_y[i]);
-    if (x->number != y->number)
-        return (x->number > y->number) - (x->number < y->number);
-    return y->sends - x->sends;
-}
-
-static bool are_one(const ls_trace_message *x, const ls_trace_message *y)
-{
-    return x->channel != LS_TRACE_COPY && x->channel == y->channel && x->from == y->from &&
-           x->to == y->to && x->number == y->number && x->sends && !y->sends;
+    return (x->place > y->place) - (x->place < y->place);
 }
 
 static void pair_up(ls_whole_trace *whole)
@@ -35,11 +28,21 @@ static void pair_up(ls_whole_trace *whole)
         qsort(t->messages, t->message_count, sizeof *t->messages, compare_ends);
     for (size_t i = 0; i < t->message_count; i++)
         whole->other[i] = -1;
-    for (size_t i = 0; i + 1 < t->message_count; i++)
-        if (are_one(&t->messages[i], &t->messages[i + 1])) {
-            whole->other[i] = (int64_t)i + 1;
-            whole->other[i + 1] = (int64_t)i;
+    for (size_t i = 0, received, end; i < t->message_count; i = end) {
+        const ls_trace_message *m = &t->messages[i];
+        for (end = i; end < t->message_count && t->messages[end].channel == m->channel &&
+                      t->messages[end].from == m->from && t->messages[end].to == m->to;
+             end++)
+            ;
+        for (received = i; received < end && t->messages[received].sends; received++)
+            ;
+        for (size_t s = i; s < received && m->channel != LS_TRACE_COPY; s++) {
+            if (received + (s - i) >= end)
+                break;
+            whole->other[s] = (int64_t)(received + (s - i));
+            whole->other[whole->other[s]] = (int64_t)s;
         }
+    }
     for (size_t i = 0; i < t->slice_count; i++)
         whole->message_of[i] = -1;
     for (size_t i = t->message_count; i-- > 0;) {

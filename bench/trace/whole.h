@@ -80,7 +80,4 @@ ls_status ls_whole_trace_window(ls_whole_trace *whole, bool together);
 ls_status ls_whole_trace_flows(ls_whole_trace *whole, bool together);
 ls_status ls_whole_trace_path(ls_whole_trace *whole);
 
-/** Of other processes: how far their clocks are from rank 0's, by messages to and fro. */
-ls_status ls_clocks_compare(ls_comm *comm, ls_clock_offset *offsets);
-
 #endif

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 typedef struct writer {
@@ -73,7 +74,8 @@ static void name_lanes(writer *w)
 static const char *const categories[LS_TIME_USES] = {
     [LS_TIME_COMPUTE] = "compute",     [LS_TIME_BACKWARD] = "backward",
     [LS_TIME_OPTIMIZER] = "optimizer", [LS_TIME_COMMUNICATION] = "communication",
-    [LS_TIME_COPY] = "copy",           [LS_TIME_WAIT] = "wait",
+    [LS_TIME_COPY] = "copy",           [LS_TIME_GATHER] = "copy",
+    [LS_TIME_WAIT] = "wait",           [LS_TIME_DELAY] = "wait",
 };
 
 /* "12.345": a time or a duration, in us. */
@@ -194,18 +196,6 @@ static json_t *describe_clocks(const ls_whole_trace *whole)
     return clocks;
 }
 
-/* Of a step, as the waterfall; `handover_ms` is what is between slices. */
-static json_t *describe_path(const ls_whole_trace *whole)
-{
-    const double steps = (double)whole->steps;
-    json_t *path = waterfall_of(whole->path.ns, steps, 1);
-    const uint64_t length = whole->end_ns - whole->path.begin_ns;
-    json_object_set_new(path, "handover_ms",
-                        json_real((double)whole->path.handover_ns * 1e-6 / steps));
-    json_object_set_new(path, "length_ms", json_real((double)length * 1e-6 / steps));
-    return path;
-}
-
 static json_t *describe_queues(const writer *w)
 {
     const ls_trace *t = &w->whole->trace;
@@ -217,18 +207,21 @@ static json_t *describe_queues(const writer *w)
     return queues;
 }
 
+/* Times are of a step; of the path, `handover_ms` is what is between slices. */
 static void describe(const writer *w, json_t *other)
 {
     const ls_whole_trace *whole = w->whole;
-    const double steps = (double)whole->steps;
-    const double ms = (double)(whole->end_ns - whole->begin_ns) * 1e-6;
-    json_object_set_new(other, "steps", json_integer((json_int_t)whole->steps));
-    json_object_set_new(other, "step_ms", json_real(ms / steps));
-    json_object_set_new(other, "waterfall",
-                        waterfall_of(whole->parts.ns, steps, whole->main_lanes));
-    json_object_set_new(other, "critical_path", describe_path(whole));
-    json_object_set_new(other, "main_queues", describe_queues(w));
-    json_object_set_new(other, "clocks", describe_clocks(whole));
+    const double steps = (double)whole->steps, ms = 1e-6 / steps;
+    json_t *path = waterfall_of(whole->path.ns, steps, 1);
+    json_object_update_new(path, json_pack("{s:f,s:f}", "handover_ms",
+                                           (double)whole->path.handover_ns * ms, "length_ms",
+                                           (double)(whole->end_ns - whole->path.begin_ns) * ms));
+    json_object_update_new(
+        other,
+        json_pack("{s:I,s:f,s:o,s:o,s:o,s:o}", "steps", (json_int_t)whole->steps, "step_ms",
+                  (double)(whole->end_ns - whole->begin_ns) * ms, "waterfall",
+                  waterfall_of(whole->parts.ns, steps, whole->main_lanes), "critical_path", path,
+                  "main_queues", describe_queues(w), "clocks", describe_clocks(whole)));
     if (whole->trace.lost)
         json_object_set_new(other, "waits_left_out", json_integer((json_int_t)whole->trace.lost));
 }
@@ -269,8 +262,12 @@ ls_status ls_trace_write(const ls_whole_trace *whole, const char *path, int devi
     for (size_t i = 0; i < whole->flow_count; i++)
         put_flow(&w, &whole->flows[i], i + 1);
     fputs("\n]}\n", w.file);
-    const bool bad = ferror(w.file) != 0;
-    if (fclose(w.file) != 0 || bad)
-        return refuse(path, errno ? errno : ENOSPC);
-    return LS_OK;
+    struct stat is;
+    const bool bad = fflush(w.file) != 0 || ferror(w.file);
+    const int error = errno ? errno : ENOSPC;
+    const bool plain = fstat(fileno(w.file), &is) == 0 && S_ISREG(is.st_mode);
+    fclose(w.file);
+    if (bad && plain) /* half a trace is none */
+        unlink(path);
+    return bad ? refuse(path, error) : LS_OK;
 }

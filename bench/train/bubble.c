@@ -13,7 +13,9 @@ static ls_stage_time stage_time(const ls_schedule *s, const ls_time_profile *pro
     const double m = s->microbatches, copies = (double)profile->ns[LS_TIME_COPY];
     const double forward = stage == 0 ? 1 : stage + 1 == s->stages ? 0 : 0.5;
     return (ls_stage_time){
-        .forward = ((double)profile->ns[LS_TIME_COMPUTE] + forward * copies) / m,
+        .forward = ((double)(profile->ns[LS_TIME_COMPUTE] + profile->ns[LS_TIME_GATHER]) +
+                    forward * copies) /
+                   m,
         .backward = ((double)profile->ns[LS_TIME_BACKWARD] + (1 - forward) * copies) / m,
         .rest = (double)(profile->ns[LS_TIME_OPTIMIZER] + profile->ns[LS_TIME_COMMUNICATION] +
                          profile->ns[LS_TIME_HARNESS])};

@@ -14,18 +14,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a session's devices are opened for. */
-typedef enum session_use { TO_TRAIN, TO_JUDGE, TO_COUNT } session_use;
+/* How a session is opened. */
+typedef struct opening {
+    ls_session_opener judge; /* makes the run of a judge; NULL: to train */
+    uint64_t delay_ns;
+    bool counted; /* memory is only counted, and has no values */
+} opening;
 
-static ls_status open_device(const ls_workplace *place, const ls_plan_of_case *plan,
-                             const ls_device_name *name, session_use purpose, ls_device **out)
+static ls_memory_policy policy_of(const ls_plan_of_case *plan, const ls_device_name *name,
+                                  const opening *how)
 {
-    ls_memory_policy policy = {.kind = purpose == TO_COUNT ? LS_MEMORY_COUNTED : LS_MEMORY_GROWTH};
-    if (purpose == TO_TRAIN && *plan->config->memory_text)
-        policy = plan->config->memory;
-    else if (purpose == TO_TRAIN && name->kind == LS_DEVICE_GPU)
-        policy.kind = LS_MEMORY_ALL;
-    return ls_device_open(place->machine, name, &policy, out);
+    if (how->counted)
+        return (ls_memory_policy){.kind = LS_MEMORY_COUNTED};
+    if (!how->judge && *plan->config->memory_text)
+        return plan->config->memory;
+    const bool all = !how->judge && name->kind == LS_DEVICE_GPU;
+    return (ls_memory_policy){.kind = all ? LS_MEMORY_ALL : LS_MEMORY_GROWTH};
+}
+
+/* Where memory is only counted, a CPU device stands for a GPU, which has none such. */
+static ls_status open_device(const ls_workplace *place, const ls_plan_of_case *plan,
+                             const ls_device_name *name, const opening *how, ls_device **out)
+{
+    const ls_memory_policy policy = policy_of(plan, name, how);
+    ls_device_name opened = *name;
+    if (how->counted && name->kind == LS_DEVICE_GPU)
+        opened = (ls_device_name){.kind = LS_DEVICE_CPU, .logical = -1, .replica = -1, .task = -1};
+    return ls_device_open(place->machine, &opened, &policy, out);
 }
 
 /*
@@ -34,18 +49,17 @@ static ls_status open_device(const ls_workplace *place, const ls_plan_of_case *p
  * be too large for one of them.
  */
 static ls_status open_devices(const ls_workplace *place, const ls_plan_of_case *plan,
-                              session_use purpose, ls_session *out)
+                              const opening *how, ls_session *out)
 {
-    const bool judge = purpose == TO_JUDGE;
-    const size_t count = judge ? 1 : plan->device_count;
-    const bool holder = !judge && ls_plan_has_variable_device(plan);
+    const size_t count = how->judge ? 1 : plan->device_count;
+    const bool holder = !how->judge && ls_plan_has_variable_device(plan);
     *out = (ls_session){.plan = plan, .job = plan->job, .left = place->left, .device_count = count};
     out->lent = malloc(sizeof *out->lent);
     out->devices = calloc(count + 1, sizeof *out->devices);
     if (!out->lent || !out->devices)
         return ls_fail_memory("session", count * sizeof *out->devices);
     for (size_t i = 0; i < count; i++) {
-        LS_TRY(open_device(place, plan, &plan->devices[i], purpose, &out->devices[i]));
+        LS_TRY(open_device(place, plan, &plan->devices[i], how, &out->devices[i]));
         if (ls_device_name_overlaps(&plan->devices[i], &plan->variable_device))
             out->job.variable_device = out->devices[i];
     }
@@ -53,7 +67,7 @@ static ls_status open_devices(const ls_workplace *place, const ls_plan_of_case *
     out->job.device_count = count;
     if (out->job.variable_device || !holder)
         return LS_OK;
-    LS_TRY(open_device(place, plan, &plan->variable_device, purpose, &out->devices[count]));
+    LS_TRY(open_device(place, plan, &plan->variable_device, how, &out->devices[count]));
     out->job.variable_device = out->devices[count];
     out->device_count++;
     return LS_OK;
@@ -71,128 +85,128 @@ static ls_status link_devices(ls_session *session)
     return LS_OK;
 }
 
-static ls_status finish_open(ls_session *session, ls_status status, bool load, uint64_t begin_ns)
+/* Of a judge, of a whole model. */
+static void be_judge(ls_job *job)
 {
-    if (!status && load)
-        status = session->run->kind->load(session->run, session->plan->initial);
-    status = ls_team_agree(session->job.comm, status);
-    session->setup_ns = ls_clock_ns() - begin_ns;
-    if (status)
-        ls_session_close(session);
-    return status;
+    job->flip_replica = -1; /* it is not to be broken */
+    job->microbatches = 0;  /* to it they are slices */
+    job->place = NULL;
+    job->ps = (ls_ps_options){0};
+    job->comm = NULL;
 }
 
-/* `need`: limits, where it fails; NULL: memory is only counted, and has no values. */
-static ls_status open_session(const ls_workplace *place, const ls_plan_of_case *plan,
-                              uint64_t delay_ns, ls_need *need, ls_session *out)
+/* What is of GPUs alone, where CPU devices stand for them. */
+static ls_status be_counted(ls_job *job)
 {
-    uint64_t begin_ns = ls_clock_ns();
-    const session_use purpose = need ? TO_TRAIN : TO_COUNT;
-    ls_status status = open_devices(place, plan, purpose, out);
-    out->job.delay_ns = delay_ns;
-    if (!status && need)
+    job->math = LS_MATH_FLOAT32;
+    job->convolution = LS_CONVOLUTION_AUTO;
+    job->transport = ls_comm_backend_auto(job->comm, LS_DEVICE_CPU);
+    return job->allreduce->formula ? LS_OK : ls_allreduce_find("direct", &job->allreduce);
+}
+
+/* `limits`: of the devices, where it fails; may be NULL. */
+static ls_status open_session(const ls_workplace *place, const ls_plan_of_case *plan,
+                              const opening *how, ls_need *limits, ls_session *out)
+{
+    const uint64_t begin_ns = ls_clock_ns();
+    ls_status status = open_devices(place, plan, how, out);
+    if (how->judge)
+        be_judge(&out->job);
+    out->job.delay_ns = how->delay_ns;
+    if (!status && how->counted && plan->devices->kind == LS_DEVICE_GPU)
+        status = be_counted(&out->job);
+    if (!status && !how->counted && !how->judge)
         status = ls_hooks_open();
-    if (!status)
+    if (!status && !how->judge)
         status = link_devices(out);
     if (!status)
         status = ls_session_watch(out);
     status = ls_team_agree(out->job.comm, status); /* from here on some do things together */
     if (!status) {
         *out->lent = out->job;
-        status = ls_strategy_open(plan->strategy, out->lent, &out->run);
+        ls_hooks_spare(how->judge != NULL);
+        status = how->judge ? how->judge(plan, out->lent, &out->run)
+                            : ls_strategy_open(plan->strategy, out->lent, &out->run);
+        ls_hooks_spare(false);
     }
-    if (status && need)
-        ls_need_limits(out, need);
-    return finish_open(out, status, need != NULL, begin_ns);
+    if (status && limits)
+        ls_need_of(out, limits);
+    if (!status && !how->counted)
+        status = out->run->kind->load(out->run, plan->initial);
+    status = ls_team_agree(out->job.comm, status);
+    out->setup_ns = ls_clock_ns() - begin_ns;
+    if (status)
+        ls_session_close(out);
+    return status;
 }
 
-/* ---- Memory that is only counted ------------------------------------------------------------- */
-
-/*
- * What a case that does not fit would need is known when it is open, so it is opened once more,
- * with memory that is only counted. On GPUs there is none such: there the first request that did
- * not fit is all that is said.
- */
-static bool on_gpus(const ls_plan_of_case *plan)
+/* What a case that does not fit would need is known when it is open, so it is opened once more,
+ * with memory that is only counted. */
+static ls_status count_need(const ls_workplace *place, const ls_plan_of_case *plan,
+                            ls_session_opener judge, ls_need *out)
 {
-    return plan->devices->kind == LS_DEVICE_GPU ||
-           (ls_plan_has_variable_device(plan) && plan->variable_device.kind == LS_DEVICE_GPU);
-}
-
-static ls_status count_need(const ls_workplace *place, const ls_plan_of_case *plan, ls_need *need)
-{
+    const opening counted = {.judge = judge, .counted = true};
     ls_session session;
-    ls_need counted;
-    LS_TRY(open_session(place, plan, 0, NULL, &session));
-    ls_need_of(&session, &counted);
-    for (size_t i = 0; i < need->count && i < counted.count; i++)
-        need->devices[i].formula = counted.devices[i].formula;
-    ls_need_free(&counted);
+    LS_TRY(open_session(place, plan, &counted, NULL, &session));
+    ls_need_of(&session, out);
     ls_session_close(&session);
     return LS_OK;
 }
 
-/* The failure of an opening, taken over: where a device had no room, on any rank, in words of what
- * the case needs. */
-static ls_status tell_need(const ls_workplace *place, const ls_plan_of_case *plan, ls_need *need,
-                           ls_status status)
+ls_status ls_session_need(const ls_workplace *place, const ls_plan_of_case *plan, ls_need *out)
 {
-    ls_comm *comm = plan->job.comm;
-    const char *memory = *plan->config->memory_text ? plan->config->memory_text : "growth";
-    ls_code worst = need->full ? LS_CODE_MISSING : LS_CODE_OK;
-    ls_status heard = comm ? ls_comm_worst(comm, worst, &worst) : LS_OK;
-    if (!heard && worst && !on_gpus(plan))
-        heard = count_need(place, plan, need);
-    if (heard || !worst || on_gpus(plan)) {
-        ls_status_free(heard);
-        return status;
-    }
-    ls_status_free(status);
-    return ls_team_agree(comm, need->full ? ls_need_refuse(need, memory) : LS_OK);
+    return count_need(place, plan, NULL, out);
 }
 
-static ls_status open_to_train(const ls_workplace *place, const ls_plan_of_case *plan,
-                               uint64_t delay_ns, ls_session *out)
+/* The failure of an opening, taken over: where a device had no room, on any rank, in words of what
+ * the case needs. Where each would have had room, others have it, and the first word stands. */
+static ls_status tell_need(const ls_workplace *place, const ls_plan_of_case *plan,
+                           ls_session_opener judge, ls_need *need, ls_status status)
+{
+    ls_comm *comm = judge ? NULL : plan->job.comm;
+    ls_code worst = need->full ? LS_CODE_MISSING : LS_CODE_OK;
+    ls_need counted = {0};
+    ls_status told = comm ? ls_comm_worst(comm, worst, &worst) : LS_OK;
+    if (!told && worst)
+        told = count_need(place, plan, judge, &counted);
+    const bool known = !told && worst;
+    for (size_t i = 0; i < need->count && i < counted.count; i++)
+        need->devices[i].formula = counted.devices[i].formula;
+    ls_need_free(&counted);
+    if (known)
+        told = ls_team_agree(comm, need->full ? ls_need_refuse(need, plan, judge != NULL) : LS_OK);
+    ls_status_free(known && told ? status : told);
+    return known && told ? told : status;
+}
+
+static ls_status open_or_tell(const ls_workplace *place, const ls_plan_of_case *plan,
+                              const opening *how, ls_session *out)
 {
     ls_need need = {0};
-    ls_status status = open_session(place, plan, delay_ns, &need, out);
+    ls_status status = open_session(place, plan, how, &need, out);
     if (status)
-        status = tell_need(place, plan, &need, status);
+        status = tell_need(place, plan, how->judge, &need, status);
     ls_need_free(&need);
     return status;
 }
 
 ls_status ls_session_open(const ls_workplace *place, const ls_plan_of_case *plan, ls_session *out)
 {
-    return open_to_train(place, plan, 0, out);
+    return open_or_tell(place, plan, &(opening){0}, out);
 }
 
 ls_status ls_session_open_delayed(const ls_workplace *place, const ls_plan_of_case *plan,
                                   ls_session *out)
 {
-    return open_to_train(place, plan, plan->config->delay_rank < 0 ? 0 : plan->config->delay_ns,
-                         out);
+    const ls_case *c = plan->config;
+    return open_or_tell(place, plan, &(opening){.delay_ns = c->delay_rank < 0 ? 0 : c->delay_ns},
+                        out);
 }
 
 ls_status ls_session_open_one(const ls_workplace *place, const ls_plan_of_case *plan,
                               ls_session_opener open, ls_session *out)
 {
-    uint64_t begin_ns = ls_clock_ns();
-    ls_status status = open_devices(place, plan, TO_JUDGE, out);
-    out->job.flip_replica = -1; /* a judge is not to be broken */
-    out->job.microbatches = 0;  /* to it they are slices */
-    out->job.place = NULL;      /* of a whole model */
-    out->job.ps = (ls_ps_options){0};
-    out->job.comm = NULL;
-    if (!status)
-        status = ls_session_watch(out);
-    if (!status) {
-        *out->lent = out->job;
-        ls_hooks_spare(true);
-        status = open(plan, out->lent, &out->run);
-        ls_hooks_spare(false);
-    }
-    return finish_open(out, status, true, begin_ns);
+    return open_or_tell(place, plan, &(opening){.judge = open}, out);
 }
 
 static ls_status open_single(const ls_plan_of_case *plan, const ls_job *job, ls_run **out)
@@ -270,7 +284,7 @@ ls_status ls_session_reopen(const ls_workplace *place, ls_session *session)
         status = ls_team_agree(comm, status);
     }
     if (!status)
-        status = open_to_train(place, plan, delay_ns, session);
+        status = open_or_tell(place, plan, &(opening){.delay_ns = delay_ns}, session);
     if (!status) {
         session->setup_ns = setup_ns;
         status = ls_team_agree(comm, give_back(session, step, &carried));

@@ -4,7 +4,7 @@
 #define LS_BENCH_TRAIN_SESSION_H
 
 #include "bench/case/workplace.h"
-#include "bench/train/session_state.h"
+#include "bench/train/session_memory.h"
 
 /** Opens the plan's devices and its strategy, and loads the initial values; all processes of the
  *  case together, which get the same: success, or the failure of the one that failed. */
@@ -25,6 +25,10 @@ ls_status ls_session_open_single(const ls_workplace *place, const ls_plan_of_cas
 /** As ls_session_open, with the delay that --inject asks for: not for what is compared. */
 ls_status ls_session_open_delayed(const ls_workplace *place, const ls_plan_of_case *plan,
                                   ls_session *out);
+
+/** What the plan needs, by an opening with memory that is only counted. CPU devices stand for GPUs:
+ *  the workspace is theirs. Not yet run on a GPU. */
+ls_status ls_session_need(const ls_workplace *place, const ls_plan_of_case *plan, ls_need *out);
 
 /** Closes the devices and opens them again, with memory of their own, to go on where the session
  *  stands: digests and losses are those of one that was never closed. After a failure it may be

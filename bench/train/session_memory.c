@@ -13,7 +13,7 @@ enum { GROUPS_TOLD = 4 };
 
 /* ---- Needs ----------------------------------------------------------------------------------- */
 
-void ls_need_limits(const ls_session *session, ls_need *out)
+void ls_need_of(const ls_session *session, ls_need *out)
 {
     *out = (ls_need){0};
     out->devices = calloc(session->device_count + 1, sizeof *out->devices);
@@ -25,15 +25,9 @@ void ls_need_limits(const ls_session *session, ls_need *out)
         snprintf(device->name, sizeof device->name, "%s",
                  ls_device_describe(session->devices[i])->text);
         device->limit = ledger.limit;
+        memcpy(device->formula.bytes, ledger.in_use, sizeof ledger.in_use);
         out->full |= ledger.refused > 0;
     }
-}
-
-void ls_need_of(const ls_session *session, ls_need *out)
-{
-    ls_need_limits(session, out);
-    for (size_t i = 0; i < out->count; i++)
-        out->devices[i].formula = session->run->kind->memory(session->run, i);
 }
 
 ls_need ls_need_copy(const ls_need *need)
@@ -161,28 +155,34 @@ static const char *remedy_of(const ls_memory_formula *formula)
     return remedies[next_use(formula, -1)];
 }
 
-/* The device that needs most. */
+/* The device that lacks most; NULL: each has room. */
 static const ls_need_device *fullest(const ls_need *need)
 {
-    const ls_need_device *most = need->devices;
-    for (size_t i = 1; i < need->count; i++)
-        if (ls_need_sum(&need->devices[i].formula) > ls_need_sum(&most->formula))
+    const ls_need_device *most = NULL;
+    size_t lacks = 0;
+    for (size_t i = 0; i < need->count; i++) {
+        const size_t sum = ls_need_sum(&need->devices[i].formula), limit = need->devices[i].limit;
+        if (sum > limit && sum - limit > lacks) {
+            lacks = sum - limit;
             most = &need->devices[i];
+        }
+    }
     return most;
 }
 
-ls_status ls_need_refuse(const ls_need *need, const char *memory)
+ls_status ls_need_refuse(const ls_need *need, const ls_plan_of_case *plan, bool judge)
 {
     const ls_need_device *most = fullest(need);
+    const char *memory = plan->devices->kind == LS_DEVICE_GPU ? "all" : "growth";
     char *text = NULL;
     size_t size, told = 0;
+    if (!most)
+        return LS_OK;
+    if (!judge && *plan->config->memory_text)
+        memory = plan->config->memory_text;
     FILE *stream = open_memstream(&text, &size);
-    if (!stream || !ls_need_sum(&most->formula)) {
-        if (stream)
-            fclose(stream);
-        free(text);
+    if (!stream)
         return ls_fail_memory("the case", ls_need_sum(&most->formula));
-    }
     for (size_t i = 0; i < need->count && told < GROUPS_TOLD; told++) {
         fputs(i ? "; " : "", stream);
         i += ls_need_print(stream, need, i);
@@ -191,10 +191,11 @@ ls_status ls_need_refuse(const ls_need *need, const char *memory)
     const int use = next_use(&most->formula, -1);
     ls_status status = ls_fail(
         LS_CODE_MISSING, "memory", most->name,
-        "%zu bytes do not fit into %zu that --memory %s allows; the case needs %s; most is for "
-        "%s; %s, or another --memory may fit",
-        ls_need_sum(&most->formula), most->limit, memory, text,
-        ls_memory_use_name((ls_memory_use)use), remedy_of(&most->formula));
+        "%zu bytes do not fit into %zu that --memory %s allows; the %s needs %s; most is for "
+        "%s; %s, or %s may fit",
+        ls_need_sum(&most->formula), most->limit, judge ? "growth" : memory,
+        judge ? "gate's judge" : "case", text, ls_memory_use_name((ls_memory_use)use),
+        remedy_of(&most->formula), judge ? "--gate-steps 0" : "another --memory");
     free(text);
     return status;
 }

@@ -22,11 +22,9 @@ typedef struct ls_need {
     bool full; /**< one of them had no room */
 } ls_need;
 
-/** Of an open session. NULL devices where there is no memory to say it. */
+/** What the session's devices hold: if it is open, all that it needs, also where memory is only
+ *  counted. NULL devices where there is no memory to say it. */
 void ls_need_of(const ls_session *session, ls_need *out);
-
-/** The same of one that could not be opened: all but the formulas. */
-void ls_need_limits(const ls_session *session, ls_need *out);
 ls_need ls_need_copy(const ls_need *need);
 void ls_need_free(ls_need *need);
 
@@ -43,9 +41,9 @@ size_t ls_need_sum(const ls_memory_formula *formula);
  */
 size_t ls_need_print(FILE *stream, const ls_need *need, size_t first);
 
-/** The refusal of a case that has no room: what each device needs and for what, and what --memory,
- *  in the option's words, allows. */
-ls_status ls_need_refuse(const ls_need *need, const char *memory);
+/** The refusal of a case, or of what judges it, that has no room: what each device needs and for
+ *  what, and what --memory allows. None where each would have room. */
+ls_status ls_need_refuse(const ls_need *need, const ls_plan_of_case *plan, bool judge);
 
 /** Bytes at a moment. */
 typedef struct ls_held {

@@ -62,9 +62,11 @@ ls_status ls_trial_open(const ls_workplace *place, const ls_plan_of_case *plan, 
         status = make_room(out, timed + 1, request->log.level >= LS_LOG_VERBOSE);
     out->parameters = calloc(elements + 1, sizeof *out->parameters);
     out->ledgers = calloc(plan->device_count + 1, sizeof *out->ledgers);
+    out->loads = calloc(plan->device_count + 1, sizeof *out->loads);
     out->records = calloc(plan->job.records, sizeof *out->records);
     out->chunk_ms = calloc(plan->job.records, sizeof *out->chunk_ms);
-    if (!status && (!out->parameters || !out->records || !out->chunk_ms || !out->ledgers))
+    if (!status &&
+        (!out->parameters || !out->records || !out->chunk_ms || !out->ledgers || !out->loads))
         status = ls_fail_memory("trial", elements * sizeof *out->parameters);
     if (status)
         ls_trial_close(out);
@@ -83,6 +85,7 @@ void ls_trial_close(ls_trial *trial)
     free(trial->chunk_ms);
     free(trial->ledgers);
     free(trial->servers);
+    free(trial->loads);
     free(trial->parameters);
     *trial = (ls_trial){0};
 }

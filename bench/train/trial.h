@@ -28,6 +28,13 @@ typedef struct ls_server_load {
     uint64_t steps;       /**< 0: not counted */
 } ls_server_load;
 
+/** What a device that trains does with the mean step, in ms. */
+typedef struct ls_device_load {
+    double busy_ms, wait_ms; /**< all but waiting for others (a delay on purpose is none); that.
+                                  Both 0: it does not train */
+    double gather_ms;        /**< of busy_ms: of a batch's samples */
+} ls_device_load;
+
 /** What the trial found out; filled by ls_trial_block and ls_trial_finish. */
 typedef struct ls_trial {
     ls_session session;
@@ -71,6 +78,7 @@ typedef struct ls_trial {
     ls_memory_ledger *ledgers;     /**< [devices] when the last step was done */
     size_t rss_peak;               /**< bytes, when the last step was done */
     double part_ms[LS_TIME_USES];  /**< of the mean step: what its time goes to; all 0: not known */
+    ls_device_load *loads;         /**< [devices] of this process, where part_ms is known */
     double bubble, bubble_formula; /**< of a pipeline: medians of rounds (bubble.h); else NaN */
     bool counted;                  /**< full steps crossed borders: sent and formula are known */
     ls_traffic sent, formula;      /**< of one full step */

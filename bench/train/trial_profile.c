@@ -95,19 +95,34 @@ static ls_status take_rounds(profile *p, uint64_t rounds, uint64_t steps)
     return LS_OK;
 }
 
-/* The mean over all devices' times, as shares of the mean timed step. */
+static double sum_of(const ls_time_profile *times)
+{
+    double all = 0;
+    for (int use = 0; use < LS_TIME_USES; use++)
+        all += (double)times->ns[use];
+    return all;
+}
+
+/* The mean over all devices' times, as shares of the mean timed step; and each one's here. */
 static void measure_parts(const profile *p)
 {
     ls_trial *trial = p->trial;
+    const ls_comm *comm = trial->session.job.comm;
+    const ls_time_profile *mine = p->sums + (comm ? (size_t)comm->rank * p->here : 0);
     const double mean_ms = ls_trial_mean_ms(trial);
-    double sum[LS_TIME_USES] = {0}, all = 0;
+    double all = 0;
     for (size_t d = 0; d < p->devices; d++)
-        for (int use = 0; use < LS_TIME_USES; use++) {
-            sum[use] += (double)p->sums[d].ns[use];
-            all += (double)p->sums[d].ns[use];
-        }
-    for (int use = 0; use < LS_TIME_USES && all > 0; use++)
-        trial->part_ms[use] = sum[use] / all * mean_ms;
+        all += sum_of(&p->sums[d]);
+    for (size_t d = 0; d < p->devices && all > 0; d++)
+        for (int use = 0; use < LS_TIME_USES; use++)
+            trial->part_ms[use] += (double)p->sums[d].ns[use] / all * mean_ms;
+    for (size_t d = 0; d < p->here; d++) {
+        const double its = sum_of(&mine[d]), ms = its > 0 ? mean_ms / its : 0;
+        const double wait_ms = (double)mine[d].ns[LS_TIME_WAIT] * ms;
+        trial->loads[d] = (ls_device_load){.busy_ms = its * ms - wait_ms,
+                                           .wait_ms = wait_ms,
+                                           .gather_ms = (double)mine[d].ns[LS_TIME_GATHER] * ms};
+    }
 }
 
 /* Of long steps, few. */

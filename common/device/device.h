@@ -127,8 +127,10 @@ typedef enum ls_time_use {
     LS_TIME_OPTIMIZER,
     LS_TIME_COMMUNICATION, /**< of a communicator, once its peer is there */
     LS_TIME_COPY,
-    LS_TIME_WAIT, /**< for a peer, within an operation of a communicator */
-    LS_TIME_IDLE, /**< for events, for something to do */
+    LS_TIME_GATHER, /**< of a batch's samples: a copy, within the device */
+    LS_TIME_WAIT,   /**< for a peer, within an operation of a communicator */
+    LS_TIME_DELAY,  /**< on purpose, so that others wait */
+    LS_TIME_IDLE,   /**< for events, for something to do */
     LS_TIME_HARNESS,
     LS_TIME_USES
 } ls_time_use;

@@ -34,15 +34,9 @@ static void add_part(ls_tracing *w, const blocked *b, uint64_t begin, uint64_t e
         last->end_ns = end;
         return;
     }
-    if (out->part_count == w->part_room) {
-        w->part_room = 2 * w->part_room + 64;
-        ls_trace_part *all = realloc(out->parts, w->part_room * sizeof *all);
-        if (!all) {
-            w->status = ls_fail_memory("trace", w->part_room * sizeof *all);
-            return;
-        }
-        out->parts = all;
-    }
+    out->parts = ls_tracing_grow(w, out->parts, out->part_count, sizeof *out->parts);
+    if (w->status)
+        return;
     out->parts[out->part_count++] =
         (ls_trace_part){.begin_ns = begin, .end_ns = end, .slice = b->slice, .use = (int32_t)use};
 }

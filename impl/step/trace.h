@@ -38,11 +38,11 @@ typedef struct ls_trace_part {
 } ls_trace_part;
 
 typedef struct ls_trace_message {
-    int64_t slice;   /**< the first of its operation's run that works */
-    uint64_t number; /**< of those with the same channel, ranks and direction, in order */
+    int64_t slice; /**< the first of its operation's run that works */
     uint64_t bytes;
     int32_t channel, from, to;
     int32_t sends; /**< else it is the end that receives; LS_TRACE_COPY: a copy, both ends */
+    int32_t place; /**< among those of its slice */
 } ls_trace_message;
 
 /** Of `channel`: a copy between devices of this process, from and to being main lanes. */

@@ -6,57 +6,57 @@
 #include "impl/step/step_private.h"
 #include "impl/step/trace.h"
 
-/** A step's tasks by lane. */
-typedef struct ls_lane_tasks {
-    size_t *tasks; /**< [tasks] those of lane l from first[l] on, in order */
-    size_t *first; /**< [lanes + 1] */
-} ls_lane_tasks;
-
-/** A step that was put, or what is put before or after steps. */
-typedef struct ls_traced_step {
+/** What a lane was given, of a task of a step that was put: a wait, an operation or a copy. */
+typedef struct ls_given {
+    ls_stretch_kind kind;
+    int32_t number; /**< of the step; -1: put once before or after steps */
     const ls_step *step;
-    const ls_lane_tasks *lanes;
-    size_t base;    /**< of its tasks in ls_tracing.last */
-    int32_t number; /**< -1: not a step */
-} ls_traced_step;
+    const ls_task *task;
+    int64_t id;      /**< of the task, in ls_tracing.last */
+    const ls_op *op; /**< of LS_STRETCH_OP; else NULL */
+    int64_t
+        awaited; /**< of LS_STRETCH_EVENT: the task that is waited for, in ls_tracing.last ... */
+    const char *verb; /**< ... and what it does; -1: none */
+} ls_given;
 
-/** An operation of the run, and the node of its member's graph that it is of; -1: none. */
+/** All that one was given, in order. */
+typedef struct ls_given_list {
+    ls_given *items;
+    size_t count;
+    int64_t ended; /**< its last task of the steps before; -1: none */
+    const char *verb;
+} ls_given_list;
+
+/** An operation of a pass, and the node of its member's graph that it is of. */
 typedef struct ls_op_node {
     const ls_op *op;
     int node, member;
 } ls_op_node;
 
-enum { LS_TRACED_KINDS = 4 }; /* before, full, a period's last, after */
-
 typedef struct ls_tracing {
     const ls_stepped *run;
     ls_trace *out;
     ls_status status;
-    ls_lane_tasks kinds[LS_TRACED_KINDS];
-    ls_traced_step *sequences; /**< [sequence_count] in the order in which they were put */
-    size_t sequence_count;
-    int64_t *last;     /**< of each task of each of these its last slice; -1: none */
-    ls_op_node *nodes; /**< [node_count] by address */
+    ls_given_list *given; /**< [lanes] */
+    int64_t *last;        /**< of each task of each step that was put its last slice; -1: none */
+    size_t tasks;         /**< of all of these */
+    ls_op_node *nodes;    /**< [node_count] by address */
     size_t node_count;
     size_t *begin; /**< [lanes + 1] a lane's first slice */
-    size_t slice_room, message_room, part_room;
     int64_t runs;
-    uint64_t copies;
 } ls_tracing;
+
+/** Makes room for one more of so many items; keeps the first failure. */
+void *ls_tracing_grow(ls_tracing *w, void *items, size_t count, size_t size);
 
 /** Finds what was put; the trace's lanes get their names. Failures are w->status. */
 void ls_tracing_open(ls_tracing *w);
 void ls_tracing_close(ls_tracing *w);
 
-/** Whether a step has the operation. */
-bool ls_tracing_knows(const ls_tracing *w, const ls_op *op);
-
-/** Of which layer, or layers, an operation of a task is; "": none. */
-void ls_tracing_layer(const ls_tracing *w, const ls_step *step, const ls_task *task,
-                      const ls_op *op, char out[LS_TRACE_TEXT]);
-
-/** The task of a place in ls_tracing.last. */
-const ls_task *ls_tracing_task(const ls_tracing *w, int64_t id);
+/** Of which layer, or layers, an operation is, of what the lane was given last (or NULL); "": none.
+ */
+void ls_tracing_layer(const ls_tracing *w, const ls_given *given, const ls_op *op,
+                      char out[LS_TRACE_TEXT]);
 
 /** The number of a communicator, the same in all processes. */
 int ls_tracing_channel(const ls_stepped *run, const ls_comm *end);

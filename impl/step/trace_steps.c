@@ -9,65 +9,95 @@
 
 /* ---- Steps ----------------------------------------------------------------------------------- */
 
+enum { KINDS = 4 }; /* before, full, a period's last, after */
+
 static const ls_step *step_of(const ls_stepped *run, int kind)
 {
-    const ls_step *const steps[LS_TRACED_KINDS] = {&run->before, &run->step[LS_FULL],
-                                                   &run->step[LS_FULL + LS_LAST], &run->after};
+    const ls_step *const steps[KINDS] = {&run->before, &run->step[LS_FULL],
+                                         &run->step[LS_FULL + LS_LAST], &run->after};
     return steps[kind];
 }
 
-/* Counted, then put where they belong. */
-static ls_status sort_tasks(const ls_step *s, int lanes, ls_lane_tasks *out)
+/* Full whenever the count is a power of two, from 16 on. */
+void *ls_tracing_grow(ls_tracing *w, void *items, size_t count, size_t size)
 {
-    out->tasks = calloc(s->task_count + 1, sizeof *out->tasks);
-    out->first = calloc((size_t)lanes + 2, sizeof *out->first);
-    if (!out->tasks || !out->first)
-        return ls_fail_memory("trace", s->task_count * sizeof *out->tasks);
-    for (size_t t = 0; t < s->task_count; t++)
-        out->first[s->tasks[t].lane + 2]++;
-    for (int l = 0; l < lanes; l++)
-        out->first[l + 2] += out->first[l + 1];
-    for (size_t t = 0; t < s->task_count; t++)
-        out->tasks[out->first[s->tasks[t].lane + 1]++] = t;
-    return LS_OK;
+    if (w->status || (count & (count - 1)) || (count && count < 16))
+        return items;
+    void *more = realloc(items, (count ? 2 * count : 16) * size);
+    if (!more)
+        w->status = ls_fail_memory("trace", 2 * count * size);
+    return more ? more : items;
 }
 
-static size_t add_step(ls_tracing *w, int kind, int32_t number, size_t base)
+static void give(ls_tracing *w, const ls_given *one)
+{
+    ls_given_list *list = &w->given[one->task->lane];
+    list->items = ls_tracing_grow(w, list->items, list->count, sizeof *list->items);
+    if (!w->status)
+        list->items[list->count++] = *one;
+}
+
+/* Its waits, its operations, its copy. `base`: of its step's tasks. */
+static void give_task(ls_tracing *w, const ls_step *s, size_t t, size_t base, int32_t number)
+{
+    const ls_task *task = &s->tasks[t];
+    ls_given one = {.kind = LS_STRETCH_EVENT,
+                    .number = number,
+                    .step = s,
+                    .task = task,
+                    .id = (int64_t)(base + t)};
+    if (task->begins) {
+        const ls_given_list *driver =
+            &w->given[w->run->components[w->run->component[task->lane]].driver];
+        one.awaited = driver->ended;
+        one.verb = driver->verb;
+        give(w, &one);
+    }
+    for (size_t i = task->wait; i < task->wait + task->wait_count; i++) {
+        one.awaited = (int64_t)(base + s->waits[i]);
+        one.verb = s->tasks[s->waits[i]].verb;
+        give(w, &one);
+    }
+    one.kind = LS_STRETCH_OP;
+    for (size_t i = task->op; i < task->op + task->op_count; i++) {
+        one.op = s->ops[i];
+        give(w, &one);
+    }
+    one.kind = LS_STRETCH_COPY;
+    one.op = NULL;
+    if (task->to.memory)
+        give(w, &one);
+}
+
+static void give_step(ls_tracing *w, int kind, int32_t number)
 {
     const ls_step *s = step_of(w->run, kind);
-    w->sequences[w->sequence_count++] = (ls_traced_step){s, &w->kinds[kind], base, number};
-    return base + s->task_count;
+    for (size_t t = 0; t < s->task_count; t++)
+        give_task(w, s, t, w->tasks, number);
+    for (size_t t = 0; t < s->task_count; t++) {
+        w->given[s->tasks[t].lane].ended = (int64_t)(w->tasks + t);
+        w->given[s->tasks[t].lane].verb = s->tasks[t].verb;
+    }
+    w->tasks += s->task_count;
 }
 
-static ls_status list_steps(ls_tracing *w)
+static void list_steps(ls_tracing *w)
 {
     const ls_stepped *run = w->run;
-    const uint64_t period = (uint64_t)run->shared.base.job->period, steps = run->profiled;
-    for (int k = 0; k < LS_TRACED_KINDS; k++)
-        LS_TRY(sort_tasks(step_of(run, k), run->lane_count, &w->kinds[k]));
-    w->sequences = calloc(steps + 2, sizeof *w->sequences);
-    if (!w->sequences)
-        return ls_fail_memory("trace", steps * sizeof *w->sequences);
-    size_t base = add_step(w, 0, -1, 0);
-    for (uint64_t i = 0; i < steps; i++) {
+    const uint64_t period = (uint64_t)run->shared.base.job->period;
+    for (int l = 0; l < run->lane_count; l++)
+        w->given[l] = (ls_given_list){.ended = -1, .verb = "a queue"};
+    give_step(w, 0, -1);
+    for (uint64_t i = 0; i < run->profiled; i++) {
         const bool last = period && (run->profiled_from + i) % period == period - 1;
-        base = add_step(w, last ? 2 : 1, (int32_t)i, base);
+        give_step(w, last ? 2 : 1, (int32_t)i);
     }
-    base = add_step(w, 3, -1, base);
-    w->last = malloc((base + 1) * sizeof *w->last);
+    give_step(w, 3, -1);
+    w->last = malloc((w->tasks + 1) * sizeof *w->last);
     if (!w->last)
-        return ls_fail_memory("trace", base * sizeof *w->last);
-    for (size_t i = 0; i < base; i++)
+        w->status = ls_fail_memory("trace", w->tasks * sizeof *w->last);
+    for (size_t i = 0; i < w->tasks && w->last; i++)
         w->last[i] = -1;
-    return LS_OK;
-}
-
-const ls_task *ls_tracing_task(const ls_tracing *w, int64_t id)
-{
-    size_t i = w->sequence_count - 1;
-    while (w->sequences[i].base > (size_t)id)
-        i--;
-    return &w->sequences[i].step->tasks[(size_t)id - w->sequences[i].base];
 }
 
 /* ---- Operations and layers ------------------------------------------------------------------- */
@@ -78,53 +108,23 @@ static int compare_nodes(const void *a, const void *b)
     return ((uintptr_t)x->op > (uintptr_t)y->op) - ((uintptr_t)x->op < (uintptr_t)y->op);
 }
 
-static const ls_op_node *find_op(const ls_tracing *w, const ls_op *op)
-{
-    const ls_op_node key = {.op = op};
-    return w->node_count ? bsearch(&key, w->nodes, w->node_count, sizeof key, compare_nodes) : NULL;
-}
-
-bool ls_tracing_knows(const ls_tracing *w, const ls_op *op)
-{
-    return find_op(w, op) != NULL;
-}
-
-/* The node of each operation of the passes. */
+/* The node of each operation of a member's passes. */
 static void note_nodes(ls_tracing *w, int m)
 {
     const ls_slice *slice = w->run->shared.members[m].slice[LS_FULL];
     size_t count = 0;
     const ls_act *acts = slice ? ls_slice_acts(slice, &count) : NULL;
-    for (size_t a = 0; a < count; a++)
-        for (int l = 0; l < LS_NET_LISTS; l++)
+    for (size_t a = 0; a < count; a++) {
+        const bool pass = acts[a].kind == LS_ACT_FORWARD || acts[a].kind == LS_ACT_BACKWARD;
+        for (int l = 0; l < LS_NET_LISTS && pass; l++)
             for (size_t i = 0; acts[a].lists[l] && i < acts[a].lists[l]->count; i++) {
-                const bool pass = acts[a].kind == LS_ACT_FORWARD || acts[a].kind == LS_ACT_BACKWARD;
-                ls_op_node *at = (ls_op_node *)find_op(w, acts[a].lists[l]->items[i]);
-                if (at && pass)
-                    *at = (ls_op_node){at->op, acts[a].node, m};
+                w->nodes = ls_tracing_grow(w, w->nodes, w->node_count, sizeof *w->nodes);
+                if (w->status)
+                    return;
+                w->nodes[w->node_count++] =
+                    (ls_op_node){acts[a].lists[l]->items[i], acts[a].node, m};
             }
-}
-
-static ls_status list_ops(ls_tracing *w)
-{
-    size_t count = 0, kept = 0;
-    for (int k = 0; k < LS_TRACED_KINDS; k++)
-        count += step_of(w->run, k)->op_count;
-    w->nodes = calloc(count + 1, sizeof *w->nodes);
-    if (!w->nodes)
-        return ls_fail_memory("trace", count * sizeof *w->nodes);
-    for (int k = 0; k < LS_TRACED_KINDS; k++)
-        for (size_t i = 0; i < step_of(w->run, k)->op_count; i++)
-            w->nodes[w->node_count++] = (ls_op_node){step_of(w->run, k)->ops[i], -1, -1};
-    qsort(w->nodes, w->node_count, sizeof *w->nodes, compare_nodes);
-    for (size_t i = 0; i < w->node_count; i++)
-        if (!i || w->nodes[i].op != w->nodes[kept - 1].op)
-            w->nodes[kept++] = w->nodes[i];
-    w->node_count = kept;
-    for (int m = 0; m < w->run->shared.all; m++)
-        if (w->run->shared.members[m].replica)
-            note_nodes(w, m);
-    return LS_OK;
+    }
 }
 
 /* Its name in the whole model. */
@@ -169,15 +169,18 @@ static void name_range(const ls_graph *graph, ls_range range, char out[LS_TRACE_
                  stem(last) < 16 ? stem(last) : 16, last);
 }
 
-void ls_tracing_layer(const ls_tracing *w, const ls_step *step, const ls_task *task,
-                      const ls_op *op, char out[LS_TRACE_TEXT])
+void ls_tracing_layer(const ls_tracing *w, const ls_given *given, const ls_op *op,
+                      char out[LS_TRACE_TEXT])
 {
-    const ls_op_node *at = find_op(w, op);
+    const ls_op_node key = {.op = op};
+    const ls_op_node *at =
+        w->node_count ? bsearch(&key, w->nodes, w->node_count, sizeof key, compare_nodes) : NULL;
+    const ls_model *model = w->run->shared.base.job->model;
     *out = 0;
-    if (at && at->node >= 0)
+    if (at)
         name_node(w->run, at->member, at->node, out);
-    else if (task && task->range.count && step->run->shared.base.job->model)
-        name_range(step->run->shared.base.job->model->graph, task->range, out);
+    else if (given && given->task->range.count && model)
+        name_range(model->graph, given->task->range, out);
 }
 
 /* ---- Communicators --------------------------------------------------------------------------- */
@@ -233,26 +236,28 @@ void ls_tracing_open(ls_tracing *w)
 {
     const size_t lanes = (size_t)w->run->lane_count;
     w->begin = calloc(lanes + 1, sizeof *w->begin);
+    w->given = calloc(lanes + 1, sizeof *w->given);
     w->out->lanes = calloc(lanes + 1, sizeof *w->out->lanes);
-    if (!w->begin || !w->out->lanes) {
+    if (!w->begin || !w->given || !w->out->lanes) {
         w->status = ls_fail_memory("trace", lanes * sizeof *w->out->lanes);
         return;
     }
     w->out->lane_count = lanes;
     for (int l = 0; l < w->run->lane_count; l++)
         name_lane(w->run, l, &w->out->lanes[l]);
-    w->status = list_steps(w);
-    if (!w->status)
-        w->status = list_ops(w);
+    list_steps(w);
+    for (int m = 0; m < w->run->shared.all; m++)
+        if (w->run->shared.members[m].replica)
+            note_nodes(w, m);
+    if (w->node_count)
+        qsort(w->nodes, w->node_count, sizeof *w->nodes, compare_nodes);
 }
 
 void ls_tracing_close(ls_tracing *w)
 {
-    for (int k = 0; k < LS_TRACED_KINDS; k++) {
-        free(w->kinds[k].tasks);
-        free(w->kinds[k].first);
-    }
-    free(w->sequences);
+    for (int l = 0; w->given && l < w->run->lane_count; l++)
+        free(w->given[l].items);
+    free(w->given);
     free(w->last);
     free(w->nodes);
     free(w->begin);
@@ -264,7 +269,7 @@ void ls_tracing_close(ls_tracing *w)
 static size_t count_stretches(const ls_stepped *run, int lane)
 {
     size_t most = 0;
-    for (int k = 0; k < LS_TRACED_KINDS; k++) {
+    for (int k = 0; k < KINDS; k++) {
         const ls_step *s = step_of(run, k);
         size_t count = 0;
         for (size_t t = 0; t < s->task_count; t++)

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/* What the gate looks at beyond what steps compute; see gate_sides.h. */
+#include "bench/gate/gate_sides.h"
+#include "bench/progress/progress.h"
+#include "bench/train/interrupt.h"
+#include "bench/train/team.h"
+#include "common/base/clock.h"
+#include "impl/step/run.h"
+
+#include <math.h>
+#include <stdio.h>
+
+ls_status ls_gate_put(const ls_workplace *place, ls_session *session, uint64_t steps, uint64_t most,
+                      double done, ls_gate *gate)
+{
+    const uint64_t begin = ls_clock_ns();
+    most = most < session->job.records ? most : session->job.records;
+    while (session->step < steps) {
+        uint64_t left = steps - session->step;
+        gate->interrupted = ls_interrupted();
+        LS_TRY(ls_team_turn(session->job.comm, LS_OK, &left, &gate->interrupted));
+        if (gate->interrupted)
+            return LS_OK;
+        LS_TRY(ls_session_steps(session, left < most ? left : most));
+        const double share = (double)session->step / (double)steps;
+        gate->step_s = (double)(ls_clock_ns() - begin) * 1e-9 / (double)session->step;
+        ls_progress_update(place->progress, done + (1 - done) * share, NAN, NAN);
+    }
+    return LS_OK;
+}
+
+/* What must hold of tasks before any runs. */
+ls_status ls_gate_step(const ls_session *candidate, ls_gate *gate)
+{
+    ls_status status = ls_stepped_check(candidate->run);
+    if (ls_status_code(status) == LS_CODE_CHECK) {
+        ls_gate_wrong(gate, "%s", ls_status_text(status));
+        ls_status_free(status);
+        status = LS_OK;
+    }
+    LS_TRY(ls_team_agree(candidate->job.comm, status));
+    return ls_gate_agree(candidate->job.comm, gate);
+}
+
+ls_status ls_gate_steps_alone(const ls_workplace *place, const ls_plan_of_case *plan, ls_gate *out)
+{
+    ls_session session;
+    LS_TRY(ls_session_open(place, plan, &session));
+    ls_status status = ls_gate_step(&session, out);
+    ls_session_close(&session);
+    return status;
+}
+
+/* Equal parameters are evaluated alike. */
+static ls_status judge(const ls_gate_sides *sides, const ls_evaluation *mine, ls_gate *gate)
+{
+    ls_evaluation its;
+    if (sides->oracle)
+        LS_TRY(ls_session_evaluate(sides->oracle, LS_REFERENCE_TESTED, &its));
+    else
+        its = *ls_reference_evaluation(sides->reference);
+    if (its.outputs == mine->outputs && its.accuracy == mine->accuracy)
+        return LS_OK;
+    ls_gate_wrong(
+        gate,
+        "evaluation after %llu steps: accuracy is %.9g, %s %.9g, on the same samples by the "
+        "same parameters%s",
+        (unsigned long long)gate->steps, mine->accuracy, sides->oracle ? "oracle" : "reference",
+        its.accuracy, its.accuracy == mine->accuracy ? ", and the outputs differ" : "");
+    return LS_OK;
+}
+
+ls_status ls_gate_evaluation(const ls_gate_sides *sides, ls_gate *gate)
+{
+    ls_session *candidate = sides->candidate;
+    ls_evaluation mine = {0};
+    if (!gate->pass || !ls_plan_tests(candidate->plan))
+        return LS_OK;
+    LS_TRY(ls_session_evaluate(candidate, LS_REFERENCE_TESTED, &mine));
+    return ls_team_agree(candidate->job.comm, sides->reference ? judge(sides, &mine, gate) : LS_OK);
+}

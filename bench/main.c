@@ -121,7 +121,7 @@ static const command_entry commands[] = {
     {"regress", " BASE NEW [--OPTION VALUE]...",
      "compares two programs in turns, or two results files", LS_FOR_REGRESS,
      .more = ls_command_regress_help,
-     .examples = {"regress old/lockstep build/lockstep --model mlp --strategy single,towers",
+     .examples = {"regress old/lockstep build/lockstep --strategy single,towers",
                   "regress results/baseline.jsonl new.jsonl --threshold 5%"},
      .alone = ls_command_regress},
     {"trace", " --out FILE.json [--OPTION VALUE]...",

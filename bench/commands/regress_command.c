@@ -27,7 +27,7 @@ void ls_command_regress_help(FILE *stream)
           "\n--fail-on takes any field of a row; often wanted:\n"
           "  program.nodes                     operations of a step\n"
           "  memory.devices.peak, rss_peak     memory of devices, of the process\n"
-          "  allocations                       memory that devices were asked for, how often\n"
+          "  allocations                       how often devices were asked for memory\n"
           "  binary_bytes                      size of the program's file\n"
           "  accuracy                          on the test set; less is worse\n"
           "\nExit: 0 none slower or worse, 1 one is, 4 some cannot be told, 3 cannot compare.\n",

@@ -3,6 +3,8 @@
  * SVG: a description, colours that can be named, ids of its own, and a dark side. */
 #include "bench/report/draw.h"
 
+#include "bench/report/text.h"
+
 #include <errno.h>
 #include <spawn.h>
 #include <stdlib.h>
@@ -78,38 +80,7 @@ ls_status ls_draw(const json_t *figures, const char *folder, ls_picture kind)
     return status;
 }
 
-/* ---- Markup --------------------------------------------------------------------------------- */
-
-void ls_markup(FILE *stream, const char *text, size_t most)
-{
-    size_t count = 0;
-    for (const char *c = text; c && *c; c++) {
-        count += ((unsigned char)*c & 0xc0) != 0x80;
-        if (count > most) {
-            fputs("\xe2\x80\xa6", stream);
-            return;
-        }
-        switch (*c) {
-        case '&':
-            fputs("&amp;", stream);
-            break;
-        case '<':
-            fputs("&lt;", stream);
-            break;
-        case '>':
-            fputs("&gt;", stream);
-            break;
-        case '"':
-            fputs("&quot;", stream);
-            break;
-        case '\'':
-            fputs("&#39;", stream);
-            break;
-        default:
-            fputc((unsigned char)*c < ' ' || *c == 0x7f ? ' ' : *c, stream);
-        }
-    }
-}
+/* ---- SVG ------------------------------------------------------------------------------------ */
 
 void ls_draw_dark_style(FILE *stream)
 {

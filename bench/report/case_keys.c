@@ -153,9 +153,36 @@ static void compare(const json_t *a, const json_t *b, const char *against, json_
     }
 }
 
+/* What more than half of the strategy's rows have as this member of `case`; null where there is no
+ * such value. By the majority vote of Boyer and Moore, then counted. */
+static json_t *common_value(const json_t *rows, const char *strategy, const char *member)
+{
+    json_t *found = NULL;
+    size_t votes = 0, having = 0, all = 0;
+    for (int pass = 0; pass < 2; pass++)
+        for (size_t i = 0; i < json_array_size(rows); i++) {
+            const json_t *row = json_array_get(rows, i);
+            json_t *value = json_object_get(json_object_get(row, "case"), member);
+            if (strcmp(ls_report_strategy(row), strategy) != 0)
+                continue;
+            const bool same = value && found && json_equal(value, found);
+            if (pass) {
+                having += same;
+                all++;
+            } else if (votes == 0) {
+                found = value;
+                votes = 1;
+            } else {
+                votes = same || (!value && !found) ? votes + 1 : votes - 1;
+            }
+        }
+    return 2 * having > all ? json_incref(found) : json_null();
+}
+
 json_t *ls_report_differences(const json_t *rows, const char *at, const char *against)
 {
-    json_t *out = json_object(), *first = json_object();
+    json_t *out = json_object(), *first = json_object(), *members, *unused;
+    const char *name, *member;
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
         const char *strategy = ls_report_strategy(row);
@@ -171,6 +198,14 @@ json_t *ls_report_differences(const json_t *rows, const char *at, const char *ag
         }
         compare(known, group, against, json_object_get(out, strategy));
         compare(group, known, against, json_object_get(out, strategy));
+    }
+    json_object_foreach(out, name, members)
+    {
+        json_object_foreach(members, member, unused)
+        {
+            (void)unused;
+            json_object_set_new(members, member, common_value(rows, name, member));
+        }
     }
     json_decref(first);
     return out;
@@ -191,14 +226,15 @@ static void add_options(const json_t *row, const json_t *names, const char *stra
                         char *out)
 {
     const char *name;
-    json_t *unused;
-    json_object_foreach((json_t *)(size_t)names, name, unused)
+    json_t *common;
+    json_object_foreach((json_t *)(size_t)names, name, common)
     {
-        char *text = ls_value_text(json_object_get(json_object_get(row, "case"), name));
+        const json_t *value = json_object_get(json_object_get(row, "case"), name);
+        char *text = ls_value_text(value);
         const size_t own = own_length(strategy, name);
         const bool word = text && own && strspn(text, "0123456789.-") < strlen(text);
-        (void)unused;
-        if (text && *text && word == words && !(own && strcmp(text, "0") == 0))
+        if (text && *text && word == words && (own || !json_equal(value, common)) &&
+            !(own && strcmp(text, "0") == 0))
             ls_text_add(out, LS_LABEL_SIZE, " %s%s%s", word ? "" : name + own, word ? "" : "=",
                         text);
         free(text);

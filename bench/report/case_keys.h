@@ -39,12 +39,14 @@ bool ls_report_is_candidate(const json_t *row);
 bool ls_report_is_ok(const json_t *row);
 
 /** The members of `case` in which rows of one strategy differ that are on as many devices, and have
- *  the same at the path `at` (NULL: at none), as {strategy: {member: true}}. What only says how
- *  long and how often it was trained is no difference, nor is the member that `against` names. */
+ *  the same at the path `at` (NULL: at none), each with what most of the strategy's rows have, or
+ *  null: {strategy: {member: value}}. What only says how long and how often it was trained is no
+ *  difference, nor is the member that `against` names. */
 json_t *ls_report_differences(const json_t *rows, const char *at, const char *against);
 
-/** "ps async staleness=2": the strategy with what differs; then " on 2", where `devices`; then
- *  ", VALUE" of `against`, unless that is NULL. `out` has LS_LABEL_SIZE. */
+/** "ps async staleness=2": the strategy with what differs, but for general options that are as in
+ *  most rows; then " on 2", where `devices`; then ", VALUE" of `against`, unless that is NULL.
+ * `out` has LS_LABEL_SIZE. */
 char *ls_report_label(const json_t *row, const json_t *differences, bool devices,
                       const char *against, char *out);
 

@@ -124,9 +124,8 @@ static json_t *usable(const json_t *rows, json_t *left_out)
             json_array_append(out, json_array_get(rows, i));
     const size_t bad = json_array_size(rows) - json_array_size(out);
     if (bad > 0)
-        json_array_append_new(left_out, json_sprintf("%zu rows that failed a check, could not run "
-                                                     "or were interrupted are in the table, in no "
-                                                     "picture",
+        json_array_append_new(left_out, json_sprintf("rows that failed a check, could not run or "
+                                                     "were interrupted: %zu; they are in the table",
                                                      bad));
     return out;
 }
@@ -166,7 +165,8 @@ static ls_status write_texts(const ls_page *page)
 ls_status ls_report_write(const json_t *rows, const ls_report_options *options)
 {
     LS_TRY(make_folder(options->out));
-    json_t *left_out = json_array(), *fit = usable(rows, left_out);
+    json_t *left_out = json_copy((json_t *)(size_t)options->notes);
+    json_t *fit = usable(rows, left_out);
     json_t *figures = ls_report_figures(fit, options->against, left_out);
     json_t *machines = machines_of(rows), *finding = ls_finding(rows, options->against);
     json_t *ratios = options->against ? ls_ratios(rows, options->against) : NULL, *figure;

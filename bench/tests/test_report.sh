@@ -122,7 +122,7 @@ lockstep_ok report --results hostile.jsonl --out page
 expect "nothing of a label is run" test ! -e pwned -a ! -e page/pwned
 expect "nor taken for markup" page 'page.count("<script") == 1 and not look.loads and not look.handlers and "img" not in look.tags
     and look.tags.count("script") == 1 and "&lt;script&gt;alert(1)" in page'
-expect "the failed row is in no picture, and that is said" page '"1 rows that failed a check" in page'
+expect "the failed row is in no picture, and that is said" page '"rows that failed a check, could not run or were interrupted: 1" in page'
 [ "$(command -v gnuplot)" = "" ] || expect "hostile svg is XML" python3 -c \
     'import glob, xml.dom.minidom as d; [d.parse(f) for f in glob.glob("page/*.svg")]'
 

@@ -12,7 +12,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WIDTH = 560, HEIGHT = 400, BAR = 24, TITLE_WIDTH = 54, SUB_WIDTH = 86, NAME_WIDTH = 21 };
+enum {
+    WIDTH = 560,
+    HEIGHT = 400,
+    BAR = 24,
+    TITLE_WIDTH = 54,
+    SUB_WIDTH = 86,
+    NAME_WIDTH = 26,
+    CASE_WIDTH = 38
+};
 
 /* By place: of strategies in their registry, whose colours and markers they keep. */
 enum { LOOKS = 9 };
@@ -40,6 +48,15 @@ static size_t line_end(const char *text, size_t width)
         at += ls_text_step(text + at);
     }
     return text[at] && blank ? blank : at;
+}
+
+/* The larger of `least` and the text's characters, of which at most `most` are shown. */
+static size_t length_shown(const char *text, size_t least, size_t most)
+{
+    size_t count = 0;
+    for (; *text && count < most; count++)
+        text += ls_text_step(text);
+    return count > least ? count : least;
 }
 
 /* At most `width` characters, with dots for more. */
@@ -170,6 +187,22 @@ static size_t shared_prefix(const json_t *figure)
     return length ? length + 1 : 0;
 }
 
+/* Of a series, without what all share, in characters that are shown. */
+static const char *name_of(const json_t *series, size_t shared)
+{
+    return text_of(series, "name") + (*text_of(series, "strategy") ? shared : 0);
+}
+
+static size_t longest_name(const json_t *figure)
+{
+    const size_t shared = shared_prefix(figure);
+    const json_t *one;
+    size_t s, longest = 0;
+    json_array_foreach(json_object_get(figure, "series"), s, one) longest =
+        length_shown(name_of(one, shared), longest, NAME_WIDTH);
+    return longest;
+}
+
 static void print_names(FILE *stream, const json_t *figure, const extent *box, bool log_y)
 {
     mark marks[64];
@@ -196,8 +229,7 @@ static void print_names(FILE *stream, const json_t *figure, const extent *box, b
     for (size_t i = 0; i < count; i++) {
         const json_t *named = json_array_get(json_object_get(figure, "series"), marks[i].series);
         fputs("set label ", stream);
-        quote(stream, text_of(named, "name") + (*text_of(named, "strategy") ? shared : 0),
-              NAME_WIDTH);
+        quote(stream, name_of(named, shared), NAME_WIDTH);
         fprintf(stream,
                 " at graph 1.035,%.4f left offset 0.6,-0.35 tc rgb '#222222' font ',12' point ",
                 marks[i].place);
@@ -255,15 +287,16 @@ static void print_frame(FILE *stream, const json_t *figure, int height, ls_pictu
 {
     static const char *const terminals[] = {
         "svg size %d,%d font 'sans-serif,13' noenhanced background '#ffffff'",
-        "pngcairo size %d,%d font 'Sans,13' fontscale 1.75 lw 2 ps 2 noenhanced background "
+        "pngcairo size %d,%d font 'Arial,13' fontscale 1.5 lw 2 ps 2 noenhanced background "
         "'#ffffff'",
     };
     static const char *const endings[] = {"svg", "png", "pdf"};
     char terminal[256];
     if (kind == LS_PICTURE_PDF)
-        snprintf(terminal, sizeof terminal,
-                 "pdfcairo size 8.6cm,%.2fcm font 'Sans,13' fontscale 0.4 lw 0.6 ps 0.5 noenhanced",
-                 8.6 * height / WIDTH);
+        snprintf(
+            terminal, sizeof terminal,
+            "pdfcairo size 8.6cm,%.2fcm font 'Arial,13' fontscale 0.4 lw 0.6 ps 0.5 noenhanced",
+            8.6 * height / WIDTH);
     else
         snprintf(terminal, sizeof terminal, terminals[kind == LS_PICTURE_PNG], WIDTH << kind,
                  height << kind);
@@ -292,15 +325,20 @@ static void print_points(FILE *stream, const json_t *one, size_t index)
     fputs("EOD\n", stream);
 }
 
-static void print_format(FILE *stream, const json_t *figure)
+/* What y is multiplied by to be drawn, and how that is called. */
+static double scale_of(const json_t *figure, double highest, const char **unit)
 {
-    const char *unit = text_of(figure, "unit");
-    if (strcmp(unit, "%") == 0)
-        fputs("set format y '%.0f%%'\n", stream);
-    else if (strcmp(unit, "bytes") == 0)
-        fputs("set format y '%.1b %BB'\n", stream);
-    else
-        fputs(strstr(unit, "samples") ? "set format y '%.0s%c'\n" : "set format y '%h'\n", stream);
+    const bool bytes = strcmp(text_of(figure, "unit"), "bytes") == 0;
+    *unit = !bytes ? "" : highest >= 1048576 ? ", MiB" : highest >= 1024 ? ", KiB" : ", bytes";
+    if (bytes)
+        return highest >= 1048576 ? 1.0 / 1048576 : highest >= 1024 ? 1.0 / 1024 : 1;
+    return strcmp(text_of(figure, "unit"), "%") == 0 ? 100 : 1;
+}
+
+/* Share of the picture's width that names of so many characters take. */
+static double room_for(size_t characters)
+{
+    return 0.04 + 0.0128 * (double)characters;
 }
 
 static void script_lines(FILE *stream, const json_t *figure, ls_picture kind)
@@ -308,26 +346,31 @@ static void script_lines(FILE *stream, const json_t *figure, ls_picture kind)
     extent box = measure(figure);
     const bool log_x = is_log(figure, "log_x", box.low[0], box.high[0]);
     const bool log_y = is_log(figure, "log_y", box.low[1], box.high[1]);
-    const bool percent = strcmp(text_of(figure, "unit"), "%") == 0;
     const json_t *one;
+    const char *unit, *format = text_of(figure, "unit");
+    char label[120];
+    const double scale = scale_of(figure, box.high[1], &unit);
     size_t s, drawn = 0;
     if (strcmp(text_of(figure, "ideal"), "one") == 0)
         box.high[1] = fmax(box.high[1], 1);
     widen(figure, &box);
     print_frame(stream, figure, HEIGHT, kind);
-    print_format(stream, figure);
+    fprintf(stream, "set format y '%s'\n",
+            strcmp(format, "%") == 0    ? "%.0f%%"
+            : strstr(format, "samples") ? "%.0s%c"
+                                        : "%h");
+    snprintf(label, sizeof label, "%s%s", text_of(figure, "y"), unit);
     fprintf(stream,
-            "set lmargin at screen 0.115\nset rmargin at screen 0.70\nset tmargin at screen %s\n"
-            "set bmargin at screen 0.17\nset grid ytics lt 1 lc rgb '#dddddd' lw 1\n",
-            "0.775");
-    fprintf(stream, "set label ");
-    quote(stream, text_of(figure, "y"), 60);
+            "set lmargin at screen 0.115\nset rmargin at screen %.4f\n"
+            "set tmargin at screen 0.775\nset bmargin at screen 0.17\n"
+            "set grid ytics lt 1 lc rgb '#dddddd' lw 1\nset label ",
+            0.985 - room_for(longest_name(figure)));
+    quote(stream, label, 60);
     fputs(" at graph -0.1,1.045 left font ',12' tc rgb '#555555'\n", stream);
     if (log_x)
         fputs("set logscale x\n", stream);
     if (log_y)
         fputs("set logscale y\n", stream);
-    const double scale = percent ? 100 : 1;
     fprintf(stream, "set xrange [%.17g:%.17g]\nset yrange [%.17g:%.17g]\n", box.low[0], box.high[0],
             box.low[1] * scale, box.high[1] * scale);
     print_places(stream, figure, log_x);
@@ -363,7 +406,7 @@ static void print_categories(FILE *stream, const json_t *figure)
     json_array_foreach(json_object_get(figure, "categories"), i, name)
     {
         fputs(i ? ", " : "", stream);
-        quote(stream, json_string_value(name), 34);
+        quote(stream, json_string_value(name), CASE_WIDTH);
         fprintf(stream, " %zu", i);
     }
     fputs(") scale 0\n", stream);
@@ -372,19 +415,24 @@ static void print_categories(FILE *stream, const json_t *figure)
 static void script_bars(FILE *stream, const json_t *figure, ls_picture kind)
 {
     const bool ranges = strcmp(text_of(figure, "kind"), "ranges") == 0;
-    const size_t count = json_array_size(json_object_get(figure, "categories"));
+    const json_t *names = json_object_get(figure, "categories");
+    const size_t count = json_array_size(names);
     const int height = 177 + BAR * (int)(count > 2 ? count : 2);
     const json_t *one;
     const extent box = measure(figure);
     size_t s, drawn = 0;
-    double x = 0.02;
+    double x = 0.005;
+    size_t longest = 12;
+    for (size_t i = 0; i < count; i++)
+        longest = length_shown(json_string_value(json_array_get(names, i)), longest, CASE_WIDTH);
     print_frame(stream, figure, height, kind);
     print_categories(stream, figure);
     fprintf(stream,
-            "set lmargin at screen 0.42\nset rmargin at screen 0.96\nset tmargin at screen %.4f\n"
+            "set lmargin at screen %.4f\nset rmargin at screen 0.96\nset tmargin at screen %.4f\n"
             "set bmargin at screen %.4f\nset grid xtics lt 1 lc rgb '#dddddd' lw 1\n"
             "set yrange [%.1f:-0.6]\nset xrange [0:%.17g]\n",
-            1 - 95.0 / height, 74.0 / height, (double)count - 0.4, box.high[1] * 1.04);
+            room_for(longest), 1 - 95.0 / height, 74.0 / height, (double)count - 0.4,
+            box.high[1] * 1.04);
     json_array_foreach(json_object_get(figure, "series"), s, one)
     {
         const char *colour = ranges ? colours[s ? 2 : 3] : part_colours[s % 6];
@@ -394,7 +442,7 @@ static void script_bars(FILE *stream, const json_t *figure, ls_picture kind)
                 " at screen %.4f,%.4f left offset 0.8,-0.35 font ',12' tc rgb '#222222' point "
                 "pt %d ps 1 lc rgb '%s'\n",
                 x + 0.015, 1 - 82.0 / height, ranges ? (s ? 1 : 7) : 5, colour);
-        x += 0.045 + 0.0106 * (double)strlen(text_of(one, "name"));
+        x += 0.036 + 0.0124 * (double)strlen(text_of(one, "name"));
         print_points(stream, one, s);
     }
     fputs("set style fill solid 1 noborder\nplot ", stream);

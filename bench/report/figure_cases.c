@@ -74,7 +74,7 @@ static double weigh_tail(const json_t *row, double *figure)
 static double weigh_layer(const json_t *row, double *figure)
 {
     const double us = ls_report_number(row, "micro.time_us", 1);
-    *figure = ls_report_number(row, "micro.roof_us", 0) / us;
+    *figure = us / ls_report_number(row, "micro.roof_us", 1);
     return us;
 }
 
@@ -111,19 +111,19 @@ static const case_kind kinds[] = {
      .paths = {"time.step_ms.median", "time.step_ms.p10", "time.step_ms.p90", "time.step_ms.p99"},
      .group = by_batch,
      .scale = 1},
-    {.text = {"roofs", "ranges", "us", "", "us",
+    {.text = {"roofs", "ranges", "ms of a pass", "", "ms",
               "A mark is the median time of a layer's pass, its bar from the 10th to the 90th "
               "percentile, the second mark its roof: its products timed alone, or a copy of as "
               "many bytes.",
               "rows of lockstep micro layers"},
-     .title = "%s takes the longest: its roof is %s of it",
-     .shown = "%",
+     .title = "%s takes the longest: %s times its roof",
+     .shown = "",
      .weigh = weigh_layer,
      .marks = {"time, p10 to p90", "roof"},
      .paths = {"micro.time_us", "micro.time_p10_us", "micro.time_p90_us", "micro.roof_us"},
      .name = "micro.shape",
      .group = by_operation,
-     .scale = 1},
+     .scale = 1000},
 };
 
 static bool fits(const json_t *row, const case_kind *kind)

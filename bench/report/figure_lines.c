@@ -119,6 +119,16 @@ static size_t merge(json_t *series)
     return json_array_size(json_object_get(series, "points"));
 }
 
+static size_t length_of(const json_t *series)
+{
+    return json_array_size(json_object_get(series, "points"));
+}
+
+static double value_at(const json_t *series, size_t index)
+{
+    return ls_figure_at(json_array_get(json_object_get(series, "points"), index), 1);
+}
+
 /* ---- Series --------------------------------------------------------------------------------- */
 
 /* The series of this name in the figure, made where there is none. */
@@ -150,11 +160,12 @@ static bool has_several_devices(const json_t *rows)
     return false;
 }
 
-static void add_series(const ls_figures *figures, json_t *figure, const ls_line_kind *kind,
+static void add_series(ls_figures *figures, json_t *figure, const ls_line_kind *kind,
                        const json_t *rows)
 {
     json_t *differences = ls_report_differences(rows, kind->at, figures->against);
     const bool on = strcmp(kind->x, "devices") != 0 && has_several_devices(rows);
+    size_t older = 0;
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
         char label[LS_LABEL_SIZE];
@@ -162,8 +173,14 @@ static void add_series(const ls_figures *figures, json_t *figure, const ls_line_
             ls_report_text(row, kind->by, label, sizeof label);
         else
             ls_report_label(row, differences, on, figures->against, label);
-        add_points(row, kind, series_of(figure, *label ? label : "all", row));
+        json_t *series = series_of(figure, *label ? label : "all", row);
+        if (kind->pace && length_of(series) > 0 && ++older) /* places of two rows do not meet */
+            json_array_clear(json_object_get(series, "points"));
+        add_points(row, kind, series);
     }
+    if (older > 0)
+        ls_figure_leave(figures, kind->name, "%zu older rows of cases that have a newer one",
+                        older);
     json_decref(differences);
 }
 
@@ -175,11 +192,6 @@ static void add_formula(json_t *figure, const ls_line_kind *kind, const json_t *
         const double y = ls_report_number(json_array_get(rows, i), kind->formula, NAN);
         ls_figure_point(series, place_of(json_array_get(rows, i), kind->at), y, y, y);
     }
-}
-
-static size_t length_of(const json_t *series)
-{
-    return json_array_size(json_object_get(series, "points"));
 }
 
 /* Takes out series that make no line, and those beyond what a picture can hold, the shortest first.
@@ -209,20 +221,6 @@ static void tidy(ls_figures *figures, json_t *figure, const ls_line_kind *kind)
 
 /* ---- What was found ------------------------------------------------------------------------- */
 
-/* Where a series says most: its end, or of shares their peak. */
-static const json_t *telling_point(const json_t *series, const ls_line_kind *kind)
-{
-    const json_t *points = json_object_get(series, "points"), *point;
-    const json_t *out = json_array_get(points, json_array_size(points) - 1);
-    size_t i;
-    json_array_foreach(points, i, point)
-    {
-        if (kind->flags & LS_LINE_SHARES && ls_figure_at(point, 1) > ls_figure_at(out, 1))
-            out = point;
-    }
-    return out;
-}
-
 /* "mirrored keeps 83% on 2 devices": of the farthest place that a candidate comes to. */
 static json_t *find_title(const json_t *figure, const ls_line_kind *kind)
 {
@@ -232,7 +230,8 @@ static json_t *find_title(const json_t *figure, const ls_line_kind *kind)
     size_t i;
     json_array_foreach(json_object_get(figure, "series"), i, one)
     {
-        const json_t *point = telling_point(one, kind);
+        const json_t *points = json_object_get(one, "points");
+        const json_t *point = json_array_get(points, json_array_size(points) - 1);
         if (json_integer_value(json_object_get(one, "style")) < 0 || !point)
             continue;
         const double now[] = {json_is_true(json_object_get(one, "candidate")),
@@ -272,6 +271,7 @@ static void add_figure(ls_figures *figures, const ls_line_kind *kind, const ls_f
                        const char *more, const json_t *rows)
 {
     size_t longest = 0;
+    double highest = 0;
     json_t *figure = ls_figure_add(figures, text, rows, more);
     add_series(figures, figure, kind, rows);
     if (kind->formula)
@@ -280,14 +280,19 @@ static void add_figure(ls_figures *figures, const ls_line_kind *kind, const ls_f
     for (size_t i = 0; i < json_array_size(all); i++) {
         const size_t count = merge(json_array_get(all, i));
         longest = count > longest ? count : longest;
+        for (size_t p = 0; p < count; p++)
+            highest = fmax(highest, value_at(json_array_get(all, i), p));
     }
-    if (longest < 2 && !(kind->flags & LS_LINE_ONE)) {
-        if (kind->at) /* most rows do not vary it */
-            ls_figure_miss(figures, text);
-        else
-            ls_figure_leave(figures, text->name, "%s: rows with one place only: %zu; wanted: %s",
-                            json_string_value(json_object_get(figure, "sub")),
-                            json_array_size(rows), kind->want);
+    const bool one_place = longest < 2 && !(kind->flags & LS_LINE_ONE);
+    const char *sub = json_string_value(json_object_get(figure, "sub"));
+    if (one_place && kind->at) /* most rows do not vary it */
+        ls_figure_miss(figures, text);
+    else if (one_place)
+        ls_figure_leave(figures, text->name, "%s: rows with one place only: %zu; wanted: %s", sub,
+                        json_array_size(rows), kind->want);
+    else if (!(highest > 0))
+        ls_figure_leave(figures, text->name, "%s: 0 in all %zu rows", sub, json_array_size(rows));
+    if (one_place || !(highest > 0)) {
         json_array_remove(figures->list, json_array_size(figures->list) - 1);
         return;
     }

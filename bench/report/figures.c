@@ -12,23 +12,39 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* How many figures of this kind there are. */
+static size_t count_of(const ls_figures *figures, const char *name)
+{
+    const json_t *figure;
+    size_t i, count = 0;
+    json_array_foreach(figures->list, i, figure) count +=
+        strcmp(json_string_value(json_object_get(figure, "kind_of")), name) == 0;
+    return count;
+}
+
+/* Notes that the name is one of those of which `why` is true. */
+static void note(json_t *reasons, const char *why, const char *name)
+{
+    if (!json_object_get(reasons, why))
+        json_object_set_new(reasons, why, json_object());
+    json_object_set_new(json_object_get(reasons, why), name, json_true());
+}
+
 void ls_figure_leave(ls_figures *figures, const char *name, const char *format, ...)
 {
     char text[LS_KEY_SIZE] = "", *why = NULL;
     va_list arguments;
     va_start(arguments, format);
     if (vasprintf(&why, format, arguments) >= 0)
-        ls_text_add(text, sizeof text, "%s: %s", name, why);
+        ls_text_add(text, sizeof text, "%s", why);
     va_end(arguments);
     free(why);
-    json_array_append_new(figures->left_out, json_string(text));
+    note(figures->reasons, text, name);
 }
 
 void ls_figure_miss(ls_figures *figures, const ls_figure_text *text)
 {
-    if (!json_object_get(figures->missing, text->want))
-        json_object_set_new(figures->missing, text->want, json_object());
-    json_object_set_new(json_object_get(figures->missing, text->want), text->name, json_true());
+    note(figures->missing, text->want, text->name);
 }
 
 /* Whether every value of the key stands for one machine. */
@@ -123,16 +139,6 @@ static void describe_rows(const json_t *rows, const char *more, char *out, size_
     ls_text_add(out, size, "%s%s", *out && *more ? ", " : "", more);
 }
 
-/* How many figures of this kind there are. */
-static size_t count_of(const ls_figures *figures, const char *name)
-{
-    const json_t *figure;
-    size_t i, count = 0;
-    json_array_foreach(figures->list, i, figure) count +=
-        strcmp(json_string_value(json_object_get(figure, "kind_of")), name) == 0;
-    return count;
-}
-
 json_t *ls_figure_add(ls_figures *figures, const ls_figure_text *text, const json_t *rows,
                       const char *more)
 {
@@ -219,40 +225,48 @@ char *ls_figure_value(double value, const char *unit, char out[48])
     return out;
 }
 
-/* What no row makes, and rows that no figure took. */
-static void tell_rest(ls_figures *figures, const json_t *rows)
+/* "waterfall, memory: 4 older rows": each reason once; `without`: only of what there is none of. */
+static void tell(const ls_figures *figures, const json_t *reasons, bool without, json_t *left_out)
 {
-    const char *want, *name;
+    const char *why, *name, *between = without ? "no rows for it; wanted: " : "";
     json_t *names, *value;
-    size_t unused = 0;
-    json_object_foreach(figures->missing, want, names)
+    json_object_foreach((json_t *)(size_t)reasons, why, names)
     {
         char text[LS_KEY_SIZE] = "";
         json_object_foreach(names, name, value)
         {
             (void)value;
-            if (count_of(figures, name) > 0)
-                continue;
-            ls_text_add(text, sizeof text, "%s%s", *text ? ", " : "", name);
+            if (!without || count_of(figures, name) == 0)
+                ls_text_add(text, sizeof text, "%s%s", *text ? ", " : "", name);
         }
         if (*text)
-            ls_figure_leave(figures, text, "no rows for it; wanted: %s", want);
+            json_array_append_new(left_out, json_sprintf("%s: %s%s", text, between, why));
     }
+}
+
+static void tell_unused(const ls_figures *figures, const json_t *rows, json_t *left_out)
+{
+    size_t unused = 0;
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const char *id = json_string_value(json_object_get(json_array_get(rows, i), "id"));
         unused += !id || !json_object_get(figures->used, id);
     }
     if (unused > 0)
-        ls_figure_leave(figures, "rows that fit no picture", "%zu; they are in the table", unused);
+        json_array_append_new(left_out, json_sprintf("rows that fit no picture: %zu; they are in "
+                                                     "the table",
+                                                     unused));
 }
 
 json_t *ls_report_figures(const json_t *rows, const char *against, json_t *left_out)
 {
-    ls_figures figures = {json_array(), left_out, json_object(), json_object(), against};
+    ls_figures figures = {json_array(), json_object(), json_object(), json_object(), against};
     ls_figures_of_lines(&figures, rows, true);
     ls_figures_of_cases(&figures, rows);
     ls_figures_of_lines(&figures, rows, false);
-    tell_rest(&figures, rows);
+    tell(&figures, figures.reasons, false, left_out);
+    tell(&figures, figures.missing, true, left_out);
+    tell_unused(&figures, rows, left_out);
+    json_decref(figures.reasons);
     json_decref(figures.missing);
     json_decref(figures.used);
     return figures.list;

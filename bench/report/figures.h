@@ -28,9 +28,10 @@ enum { LS_FIGURES_OF_A_KIND = 3, LS_SERIES_MOST = 14, LS_CATEGORIES_MOST = 24 };
 
 /** Figures in the making. */
 typedef struct ls_figures {
-    json_t *list, *left_out;
+    json_t *list;
     json_t *used;    /**< {id: true} of rows that are in one */
-    json_t *missing; /**< {what would make them: [names]} of kinds that no rows make */
+    json_t *reasons; /**< {why something is not there: {name: true}} */
+    json_t *missing; /**< {what would make them: {name: true}} of kinds that no rows make */
     const char *against;
 } ls_figures;
 
@@ -39,7 +40,7 @@ typedef struct ls_figure_text {
     const char *name, *kind, *x, *y, *unit, *caption, *want;
 } ls_figure_text;
 
-/** Says why something is not there, after the figure's name. */
+/** Says why something is not there, behind the figure's name. */
 void ls_figure_leave(ls_figures *figures, const char *name, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -130,7 +130,7 @@ static void print_figures(FILE *stream, const json_t *figures)
         const char *name = text_of(figure, "name"), *svg = text_of(figure, "svg");
         fprintf(stream, "<figure id=\"%s\">", name);
         if (*svg)
-            fputs(svg, stream);
+            fprintf(stream, "<div class=scroll tabindex=0>%s</div>", svg);
         else
             print_paragraph(stream, "<h3>", text_of(figure, "title"), "</h3>");
         print_paragraph(stream, "<figcaption>", text_of(figure, "caption"), "");

@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LABEL_MOST = 120, COMMAND_MOST = 1500, PARAGRAPH_MOST = 600 };
+enum { LABEL_MOST = 120, COMMAND_MOST = 1500, PARAGRAPH_MOST = 600, CASE_MOST = 44 };
 
-static const char *const titles[] = {"strategy",   "model",     "devices",  "batch", "step ms",
+static const char *const titles[] = {"case",       "model",     "devices",  "batch", "step ms",
                                      "\xc2\xb1 %", "samples/s", "speed-up", "eff",   "gate",
                                      "status",     "label",     "day"};
 enum { TITLES = sizeof titles / sizeof *titles };
@@ -35,24 +35,26 @@ static void cell_number(FILE *stream, double value, const char *format)
     fprintf(stream, format, value);
 }
 
-static void print_cells(FILE *stream, const json_t *row)
+static void print_cells(FILE *stream, const json_t *row, const json_t *differences)
 {
-    char text[256], stamp[11];
+    char text[LS_LABEL_SIZE], stamp[11];
     const ls_rate rate = ls_report_rate(row);
     const char *gate = ls_gate_word(row);
     const json_t *result = json_object_get(row, "result"), *warning;
     size_t i;
     fputs("<tr>", stream);
     if (json_object_get(row, "micro")) {
-        char kernel[64];
+        char more[64];
+        const char *path =
+            *ls_report_text(row, "micro.comm", more, 2) ? "micro.kernel" : "micro.shape";
         ls_report_text(row, "micro.op", text, 128);
-        ls_text_add(text, sizeof text, " %s",
-                    ls_report_text(row, "micro.kernel", kernel, sizeof kernel));
+        ls_text_add(text, sizeof text, " %s", ls_report_text(row, path, more, sizeof more));
         gate = "";
     } else {
-        snprintf(text, sizeof text, "%s", ls_report_strategy(row));
+        ls_report_label(row, differences, false, NULL, text);
     }
-    cell_text(stream, text, "");
+    fputs("<td>", stream);
+    ls_markup(stream, text, CASE_MOST);
     cell_text(stream, ls_report_text(row, "case.model", text, sizeof text), "");
     cell_number(stream, json_object_get(row, "case") ? ls_report_devices(row) : -1, "%.0f");
     cell_number(stream, ls_report_number(row, "case.batch_global", -1), "%.0f");
@@ -150,6 +152,7 @@ static void print_details(FILE *stream, const ls_page *page, const json_t *row)
 void ls_page_rows(FILE *stream, const ls_page *page)
 {
     const json_t *row;
+    json_t *differences = ls_report_differences(page->rows, NULL, NULL);
     size_t i;
     fprintf(
         stream,
@@ -163,10 +166,11 @@ void ls_page_rows(FILE *stream, const ls_page *page)
     json_array_foreach(page->rows, i, row)
     {
         fputs("<tbody>", stream);
-        print_cells(stream, row);
+        print_cells(stream, row, differences);
         fprintf(stream, "<tr class=o><td colspan=%d><details><summary>more</summary>", TITLES);
         print_details(stream, page, row);
         fputs("</details></tbody>\n", stream);
     }
     fputs("</table></div>\n", stream);
+    json_decref(differences);
 }

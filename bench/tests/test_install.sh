@@ -14,8 +14,8 @@ trap 'rm -rf "$dir"' EXIT
 cmake --install "$build" --prefix "$dir/prefix" >"$dir/log" 2>&1 || { cat "$dir/log"; exit 1; }
 "$dir/prefix/bin/lockstep" --version | grep -q '^lockstep ' || { echo "the installed program does not run"; exit 1; }
 # The manual page and completion are of the option table; the Debian package has them, and runs.
-for name in man/man1/lockstep.1 bash-completion/completions/lockstep zsh/vendor-completions/_lockstep; do
-  grep -q -e strategy "$dir/prefix/share/$name" || { echo "$name: has no options"; exit 1; }
+for name in man/man1/lockstep.1.gz bash-completion/completions/lockstep zsh/vendor-completions/_lockstep; do
+  zgrep -q -e strategy "$dir/prefix/share/$name" || { echo "$name: has no options"; exit 1; }
 done
 bash -n "$dir/prefix/share/bash-completion/completions/lockstep"
 COMP_WORDS=(lockstep report --ag) COMP_CWORD=2

@@ -108,14 +108,11 @@ const char *ls_report_strategy(const json_t *row)
 int ls_report_place(const json_t *row)
 {
     const char *name = word(row, "case", "strategy");
-    size_t place = 0, hash = 0;
-    while (place < ls_registry_count(&ls_strategies) &&
-           strcmp(ls_registry_name(&ls_strategies, place), name) != 0)
+    const size_t count = ls_registry_count(&ls_strategies);
+    size_t place = 0;
+    while (place < count && strcmp(ls_registry_name(&ls_strategies, place), name) != 0)
         place++;
-    if (place == ls_registry_count(&ls_strategies)) /* of another version */
-        for (const char *c = name; *c; c++)
-            hash = (31 * hash + (unsigned char)*c) % 97;
-    return (int)(place + hash);
+    return (int)place;
 }
 
 bool ls_report_is_candidate(const json_t *row)
@@ -154,29 +151,26 @@ static void compare(const json_t *a, const json_t *b, const char *against, json_
 }
 
 /* What more than half of the strategy's rows have as this member of `case`; null where there is no
- * such value. By the majority vote of Boyer and Moore, then counted. */
+ * such value. */
 static json_t *common_value(const json_t *rows, const char *strategy, const char *member)
 {
-    json_t *found = NULL;
-    size_t votes = 0, having = 0, all = 0;
-    for (int pass = 0; pass < 2; pass++)
-        for (size_t i = 0; i < json_array_size(rows); i++) {
-            const json_t *row = json_array_get(rows, i);
-            json_t *value = json_object_get(json_object_get(row, "case"), member);
-            if (strcmp(ls_report_strategy(row), strategy) != 0)
-                continue;
-            const bool same = value && found && json_equal(value, found);
-            if (pass) {
-                having += same;
-                all++;
-            } else if (votes == 0) {
-                found = value;
-                votes = 1;
-            } else {
-                votes = same || (!value && !found) ? votes + 1 : votes - 1;
-            }
-        }
-    return 2 * having > all ? json_incref(found) : json_null();
+    json_t *counts = json_object(), *out = NULL;
+    json_int_t all = 0, most = 0;
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        json_t *value = json_object_get(json_object_get(row, "case"), member);
+        if (strcmp(ls_report_strategy(row), strategy) != 0)
+            continue;
+        char *text = ls_value_text(value);
+        const json_int_t now = 1 + json_integer_value(json_object_get(counts, text ? text : ""));
+        json_object_set_new(counts, text ? text : "", json_integer(now));
+        out = now > most ? value : out;
+        most = now > most ? now : most;
+        all++;
+        free(text);
+    }
+    json_decref(counts);
+    return out && 2 * most > all ? json_incref(out) : json_null();
 }
 
 json_t *ls_report_differences(const json_t *rows, const char *at, const char *against)

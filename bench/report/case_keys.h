@@ -31,7 +31,7 @@ ls_rate ls_report_ratio(const json_t *a, const json_t *b);
 
 /** The strategy, or a peer's program. */
 const char *ls_report_strategy(const json_t *row);
-/** Place of the row's strategy in the registry; that of none there: the count and more. */
+/** Place of the row's strategy in the registry; behind all of one of another version. */
 int ls_report_place(const json_t *row);
 bool ls_report_is_peer(const json_t *row);
 /** Ours, and meant to compute what one device computes: what a comparison is about. */

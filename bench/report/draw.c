@@ -103,17 +103,14 @@ void ls_draw_dark_style(FILE *stream)
 static char *read_all(const char *path)
 {
     char *text = NULL;
+    size_t size = 0;
     FILE *file = fopen(path, "rb");
-    if (!file)
-        return NULL;
-    if (fseek(file, 0, SEEK_END) == 0) {
-        const long size = ftell(file);
-        rewind(file);
-        text = size >= 0 ? calloc(1, (size_t)size + 1) : NULL;
-        if (text && fread(text, 1, (size_t)size, file) != (size_t)size)
-            text[0] = 0;
+    if (file && getdelim(&text, &size, 0, file) < 0) {
+        free(text);
+        text = NULL;
     }
-    fclose(file);
+    if (file)
+        fclose(file);
     return text;
 }
 

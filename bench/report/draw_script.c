@@ -170,36 +170,12 @@ static void print_look(FILE *stream, const json_t *one)
             style < 0 ? peer_markers[variant % LOOKS] : markers[style % LOOKS]);
 }
 
-/* How much of the names all series share: their strategy, and a blank. */
-static size_t shared_prefix(const json_t *figure)
-{
-    const json_t *all = json_object_get(figure, "series"), *one;
-    const char *first = text_of(json_array_get(all, 0), "strategy");
-    const size_t length = strlen(first);
-    size_t s;
-    json_array_foreach(all, s, one)
-    {
-        const char *name = text_of(one, "name");
-        if (*text_of(one, "strategy") &&
-            (strcmp(text_of(one, "strategy"), first) != 0 || name[length] != ' '))
-            return 0;
-    }
-    return length ? length + 1 : 0;
-}
-
-/* Of a series, without what all share, in characters that are shown. */
-static const char *name_of(const json_t *series, size_t shared)
-{
-    return text_of(series, "name") + (*text_of(series, "strategy") ? shared : 0);
-}
-
 static size_t longest_name(const json_t *figure)
 {
-    const size_t shared = shared_prefix(figure);
     const json_t *one;
     size_t s, longest = 0;
     json_array_foreach(json_object_get(figure, "series"), s, one) longest =
-        length_shown(name_of(one, shared), longest, NAME_WIDTH);
+        length_shown(text_of(one, "name"), longest, NAME_WIDTH);
     return longest;
 }
 
@@ -207,7 +183,6 @@ static void print_names(FILE *stream, const json_t *figure, const extent *box, b
 {
     mark marks[64];
     size_t count = 0;
-    const size_t shared = shared_prefix(figure);
     const double apart = 0.062;
     const json_t *one;
     size_t s;
@@ -229,7 +204,7 @@ static void print_names(FILE *stream, const json_t *figure, const extent *box, b
     for (size_t i = 0; i < count; i++) {
         const json_t *named = json_array_get(json_object_get(figure, "series"), marks[i].series);
         fputs("set label ", stream);
-        quote(stream, name_of(named, shared), NAME_WIDTH);
+        quote(stream, text_of(named, "name"), NAME_WIDTH);
         fprintf(stream,
                 " at graph 1.035,%.4f left offset 0.6,-0.35 tc rgb '#222222' font ',12' point ",
                 marks[i].place);

@@ -207,7 +207,7 @@ static void add_figure(ls_figures *figures, const case_kind *kind, const json_t 
     double most = -1, told = 0;
     char about[96], value[48];
     for (size_t p = 0; kind->parts ? shown[p] != NULL : p < 2; p++)
-        ls_figure_series(figure, shown[p], "", (int)p, 0);
+        ls_figure_series(figure, shown[p], (int)p, 0);
     json_object_foreach(cases, label, row)
     {
         double now;

@@ -146,25 +146,16 @@ static json_t *series_of(json_t *figure, const char *label, const json_t *row)
             return one;
         variant += json_integer_value(json_object_get(one, "style")) == style;
     }
-    one = ls_figure_series(figure, label, ls_report_strategy(row), style, variant);
+    one = ls_figure_series(figure, label, style, variant);
     json_object_set_new(one, "candidate", json_boolean(ls_report_is_candidate(row)));
     return one;
-}
-
-static bool has_several_devices(const json_t *rows)
-{
-    const double first = ls_report_devices(json_array_get(rows, 0));
-    for (size_t i = 1; i < json_array_size(rows); i++)
-        if (fabs(ls_report_devices(json_array_get(rows, i)) - first) > 0)
-            return true;
-    return false;
 }
 
 static void add_series(ls_figures *figures, json_t *figure, const ls_line_kind *kind,
                        const json_t *rows)
 {
     json_t *differences = ls_report_differences(rows, kind->at, figures->against);
-    const bool on = strcmp(kind->x, "devices") != 0 && has_several_devices(rows);
+    const bool on = strcmp(kind->x, "devices") != 0;
     size_t older = 0;
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
@@ -187,7 +178,7 @@ static void add_series(ls_figures *figures, json_t *figure, const ls_line_kind *
 /* A line of what the points are to be. */
 static void add_formula(json_t *figure, const ls_line_kind *kind, const json_t *rows)
 {
-    json_t *series = ls_figure_series(figure, "formula", "", -1, 1);
+    json_t *series = ls_figure_series(figure, "formula", -1, 1);
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const double y = ls_report_number(json_array_get(rows, i), kind->formula, NAN);
         ls_figure_point(series, place_of(json_array_get(rows, i), kind->at), y, y, y);

@@ -174,11 +174,10 @@ void ls_figure_title(ls_figures *figures, json_t *figure, const json_t *rows, js
     }
 }
 
-json_t *ls_figure_series(json_t *figure, const char *name, const char *strategy, int style,
-                         int variant)
+json_t *ls_figure_series(json_t *figure, const char *name, int style, int variant)
 {
-    json_t *one = json_pack("{s:s,s:s,s:i,s:i,s:[]}", "name", name, "strategy", strategy, "style",
-                            style, "variant", variant, "points");
+    json_t *one =
+        json_pack("{s:s,s:i,s:i,s:[]}", "name", name, "style", style, "variant", variant, "points");
     json_array_append_new(json_object_get(figure, "series"), one);
     return one;
 }

@@ -65,8 +65,7 @@ void ls_figure_title(ls_figures *figures, json_t *figure, const json_t *rows, js
                      const char *about);
 
 /** A series of it, empty; borrowed. */
-json_t *ls_figure_series(json_t *figure, const char *name, const char *strategy, int style,
-                         int variant);
+json_t *ls_figure_series(json_t *figure, const char *name, int style, int variant);
 
 /** Adds a point, if it is finite. */
 void ls_figure_point(json_t *series, double x, double y, double low, double high);

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TEXT_MOST = 400, COMMANDS_MOST = 40, CASES_MOST = 20, POINTS_MOST = 160 };
+enum { TEXT_MOST = 400, CASES_MOST = 20, POINTS_MOST = 160 };
 
 static const char *text_of(const json_t *object, const char *name)
 {
@@ -203,52 +203,17 @@ static void print_machines(FILE *stream, const ls_page *page)
     }
 }
 
-/* The commands that the rows are of, each once; how many are not shown. */
-static json_t *commands_of(const json_t *rows, size_t *more)
-{
-    json_t *out = json_object();
-    const json_t *row;
-    size_t i;
-    *more = 0;
-    json_array_foreach(rows, i, row)
-    {
-        const char *command = json_string_value(json_object_get(row, "command"));
-        if (!command || json_object_get(out, command))
-            continue;
-        if (json_object_size(out) < COMMANDS_MOST)
-            json_object_set_new(out, command, json_true());
-        else
-            ++*more;
-    }
-    return out;
-}
-
 static void print_end(FILE *stream, const ls_page *page)
 {
-    json_t *unused, *commands;
     const json_t *text;
-    const char *command;
-    size_t i, more;
+    size_t i;
     fputs("<h2>Left out</h2><ul class=m>\n", stream);
     json_array_foreach(page->left_out, i, text)
         print_paragraph(stream, "<li>", json_string_value(text), "\n");
-    fputs("</ul><h2>Repeat and cite</h2><details><summary>the commands that made these rows"
-          "</summary>",
+    fputs("</ul><h2>Repeat and cite</h2><p>Each row has its command. <a href=\"report.yaml\">The "
+          "plan "
+          "that repeats them all</a>, <a href=\"report.bib\">BibTeX</a></p>\n",
           stream);
-    commands = commands_of(page->rows, &more);
-    json_object_foreach(commands, command, unused)
-    {
-        (void)unused;
-        fputs("<pre>", stream);
-        ls_markup(stream, command, 1500);
-        fputs("</pre>", stream);
-    }
-    if (more > 0)
-        fprintf(stream, "<p>And %zu more, at their rows.</p>", more);
-    fputs("</details><p><a href=\"report.yaml\">The plan that repeats them</a>, "
-          "<a href=\"report.bib\">BibTeX</a></p>\n",
-          stream);
-    json_decref(commands);
 }
 
 void ls_page_write(FILE *stream, const ls_page *page)

@@ -58,8 +58,9 @@ static void print_cells(FILE *stream, const json_t *row, const json_t *differenc
     cell_text(stream, ls_report_text(row, "case.model", text, sizeof text), "");
     cell_number(stream, json_object_get(row, "case") ? ls_report_devices(row) : -1, "%.0f");
     cell_number(stream, ls_report_number(row, "case.batch_global", -1), "%.0f");
-    cell_number(stream, ls_report_number(row, "time.step_ms.median",
-                                         ls_report_number(row, "micro.time_us", -1e3) / 1e3),
+    cell_number(stream,
+                ls_report_number(row, "time.step_ms.median",
+                                 ls_report_number(row, "micro.time_us", -1e3) / 1e3),
                 "%.4g");
     cell_number(stream, rate.low > 0 ? 50 * (rate.rate / rate.low - rate.rate / rate.high) : -1,
                 "%.1f");

@@ -25,23 +25,21 @@ static ls_status refuse(const char *path, int error)
 /* Makes the folder, and those above it. */
 static ls_status make_folder(const char *path)
 {
+    char *copy = strdup(path), *end = copy;
     struct stat facts;
-    char *copy = strdup(path);
-    if (!copy)
-        return ls_fail_memory("--out", strlen(path));
-    for (char *c = copy + 1; *c; c++) {
-        if (*c != '/')
-            continue;
-        *c = 0;
+    while (end && *end) {
+        end += strspn(end, "/");
+        end += strcspn(end, "/");
+        const char cut = *end;
+        *end = 0;
         (void)mkdir(copy, 0777); /* what matters is whether the last one is there */
-        *c = '/';
+        *end = cut;
     }
-    const int error = mkdir(copy, 0777) == 0 ? 0 : errno;
     free(copy);
-    if (error == EEXIST && stat(path, &facts) == 0 && !S_ISDIR(facts.st_mode))
+    if (stat(path, &facts) != 0)
+        return refuse(path, errno);
+    if (!S_ISDIR(facts.st_mode))
         return refuse(path, ENOTDIR);
-    if (error && error != EEXIST)
-        return refuse(path, error);
     return access(path, W_OK | X_OK) == 0 ? LS_OK : refuse(path, errno);
 }
 

@@ -5,8 +5,10 @@
  * about its time; where there is none, `error` or `worse` says why.
  */
 #include "bench/regress/compared.h"
+#include "bench/report/text.h"
 
 #include <math.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -300,28 +302,6 @@ static ls_status write_json(const json_t *document, FILE *stream)
 
 /* ---- JUnit, GitHub -------------------------------------------------------------------------- */
 
-static void print_xml(FILE *stream, const char *text)
-{
-    for (; *text; text++) {
-        switch (*text) {
-        case '&':
-            fputs("&amp;", stream);
-            break;
-        case '<':
-            fputs("&lt;", stream);
-            break;
-        case '>':
-            fputs("&gt;", stream);
-            break;
-        case '"':
-            fputs("&quot;", stream);
-            break;
-        default:
-            fputc((unsigned char)*text < ' ' ? ' ' : *text, stream);
-        }
-    }
-}
-
 static ls_status write_junit(const json_t *document, FILE *stream)
 {
     static const char *const tags[] = {"system-out", "failure", "error", "skipped"};
@@ -340,9 +320,9 @@ static ls_status write_junit(const json_t *document, FILE *stream)
         const outcome what = outcome_of(one);
         char *text = sentence(one);
         fputs("    <testcase classname=\"lockstep.regress\" name=\"", stream);
-        print_xml(stream, text_of(one, "name"));
+        ls_markup(stream, text_of(one, "name"), SIZE_MAX);
         fprintf(stream, "\">\n      <%s%s", tags[what], what == PASSED ? ">" : " message=\"");
-        print_xml(stream, text ? text : "");
+        ls_markup(stream, text ? text : "", SIZE_MAX);
         fprintf(stream, "%s\n    </testcase>\n", what == PASSED ? "</system-out>" : "\"/>");
         free(text);
     }

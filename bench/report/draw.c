@@ -119,6 +119,19 @@ static bool starts(const char *text, const char *with)
     return strncmp(text, with, strlen(with)) == 0;
 }
 
+/* What gnuplot says again and again, though it goes without saying, or once above (dress). */
+static const char *const unsaid[] = {" stroke-linecap=\"butt\" stroke-linejoin=\"miter\"",
+                                     " stroke-width=\"1.00\"", " font-family=\"sans-serif\"",
+                                     " class=\"gridline\" ", "\t"};
+
+static size_t length_unsaid(const char *text)
+{
+    for (size_t i = 0; i < sizeof unsaid / sizeof *unsaid; i++)
+        if (starts(text, unsaid[i]))
+            return strlen(unsaid[i]);
+    return 0;
+}
+
 /* gnuplot's drawing with ids of this figure, colours as #rrggbb, without what is not used. */
 static void copy_body(FILE *stream, const char *body, const char *name)
 {
@@ -137,6 +150,8 @@ static void copy_body(FILE *stream, const char *body, const char *name)
             c = strstr(c, "</defs>");
         } else if (starts(c, "<title>") && strstr(c, "</title>")) {
             c = strstr(c, "</title>") + 8; /* gnuplot's own: "gnuplot_plot_1" */
+        } else if (length_unsaid(c)) {
+            c += length_unsaid(c);
         } else {
             fputc(*c++, stream);
         }
@@ -154,7 +169,7 @@ static void dress(FILE *stream, const json_t *figure, const char *drawn, bool pa
     fprintf(stream, "<svg class=\"ls\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\"", width,
             height, width, height);
     fputs(" xmlns=\"http://www.w3.org/2000/svg\" xmlns:xlink=\"http://www.w3.org/1999/xlink\" "
-          "role=\"img\" aria-label=\"",
+          "font-family=\"sans-serif\" role=\"img\" aria-label=\"",
           stream);
     ls_markup(stream, json_string_value(json_object_get(figure, "alt")), 600);
     fputs("\">\n<title>", stream);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LABEL_MOST = 120, COMMAND_MOST = 1500, PARAGRAPH_MOST = 600, CASE_MOST = 44 };
+enum { LABEL_MOST = 80, COMMANDS_MOST = 250000, PARAGRAPH_MOST = 600, CASE_MOST = 44 };
 
 static const char *const titles[] = {"case",       "model",     "devices",  "batch", "step ms",
                                      "\xc2\xb1 %", "samples/s", "speed-up", "eff",   "gate",
@@ -81,8 +81,8 @@ static void print_cells(FILE *stream, const json_t *row, const json_t *differenc
     cell_text(stream, stamp, "d");
 }
 
-/* A bar and figures of what the row has of the parts. */
-static void print_parts(FILE *stream, const json_t *row, const ls_row_parts *parts)
+/* What the row has of the parts, in figures, and, where asked for, as a bar. */
+static void print_parts(FILE *stream, const json_t *row, const ls_row_parts *parts, bool bar)
 {
     double sum = 0;
     char shown[48];
@@ -91,12 +91,12 @@ static void print_parts(FILE *stream, const json_t *row, const ls_row_parts *par
         sum += ls_part_value(row, parts, p, 0);
     if (sum <= 0)
         return;
-    fputs("<div class=w>", stream);
-    for (size_t p = 0; parts->shown[p]; p++)
+    fputs(bar ? "<div class=w>" : "", stream);
+    for (size_t p = 0; bar && parts->shown[p]; p++)
         if (ls_part_value(row, parts, p, 0) > 0.002 * sum)
-            fprintf(stream, "<i class=p%zu style=\"flex:%.3g\"></i>", p,
+            fprintf(stream, "<i class=p%zu style=flex:%.3g></i>", p,
                     100 * ls_part_value(row, parts, p, 0) / sum);
-    fprintf(stream, "</div><p>%s", parts->title);
+    fprintf(stream, "%s<p>%s", bar ? "</div>" : "", parts->title);
     for (size_t p = 0; parts->shown[p]; p++) {
         if (ls_part_value(row, parts, p, 0) <= 0)
             continue;
@@ -104,7 +104,6 @@ static void print_parts(FILE *stream, const json_t *row, const ls_row_parts *par
                 ls_figure_value(ls_part_value(row, parts, p, 0), parts->unit, shown));
         before = ", ";
     }
-    fputs("</p>", stream);
 }
 
 static void print_paragraph(FILE *stream, const char *before, const char *text)
@@ -113,7 +112,6 @@ static void print_paragraph(FILE *stream, const char *before, const char *text)
         return;
     fprintf(stream, "<p>%s", before);
     ls_markup(stream, text, PARAGRAPH_MOST);
-    fputs("</p>", stream);
 }
 
 static void print_details(FILE *stream, const ls_page *page, const json_t *row)
@@ -121,9 +119,9 @@ static void print_details(FILE *stream, const ls_page *page, const json_t *row)
     char machine[256], commit[48], id[96], reason[256];
     const char *name, *command = json_string_value(json_object_get(row, "command"));
     json_t *unused;
-    size_t number = 0;
-    print_parts(stream, row, &ls_parts_of_step);
-    print_parts(stream, row, &ls_parts_of_memory);
+    size_t number = 0, most = COMMANDS_MOST / json_array_size(page->rows);
+    print_parts(stream, row, &ls_parts_of_step, true);
+    print_parts(stream, row, &ls_parts_of_memory, false);
     char *bound = page->options->explain ? page->options->explain(row) : NULL;
     print_paragraph(stream, "", bound);
     free(bound);
@@ -147,7 +145,7 @@ static void print_details(FILE *stream, const ls_page *page, const json_t *row)
     fputs("</p>", stream);
     if (command) {
         fputs("<pre>", stream);
-        ls_markup(stream, command, COMMAND_MOST);
+        ls_markup(stream, command, most < 1500 ? most : 1500);
         fputs("</pre>", stream);
     }
 }

@@ -56,6 +56,8 @@ elif kind == "odd":
 elif kind == "many":
     rows = [row(n, ("single", "mirrored", "towers", "independent")[n % 4], 1 + n % 4,
                 2.0 + n % 7, seed=n) for n in range(1000)]
+    for each in rows:
+        each["label"], each["command"] = "L" * 10000, f"lockstep run --label {each['id']}" + "L" * 10000
 with open(path, "w", encoding="utf-8") as stream:
     stream.writelines(json.dumps(each) + "\n" for each in rows)
 EOF

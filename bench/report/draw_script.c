@@ -7,6 +7,7 @@
 #include "bench/report/draw.h"
 #include "bench/report/figures.h"
 #include "bench/report/text.h"
+#include "common/base/numbers.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -217,6 +218,7 @@ static void print_names(FILE *stream, const json_t *figure, const extent *box, b
 static void print_places(FILE *stream, const json_t *figure, bool log_x)
 {
     double places[8];
+    char text[32];
     size_t count = 0, s, p;
     const json_t *one, *point;
     json_array_foreach(json_object_get(figure, "series"), s, one)
@@ -237,13 +239,11 @@ static void print_places(FILE *stream, const json_t *figure, bool log_x)
         return;
     fputs("set xtics (", stream);
     for (size_t i = 0; i < count; i++) {
-        const bool binary = places[i] >= 1024 && fmod(places[i], 1024) < 0.5;
-        const double mega = places[i] >= 1048576 ? 1048576 : 1024;
-        if (binary && strcmp(text_of(figure, "x"), "bytes") == 0)
-            fprintf(stream, "%s'%g %s' %.17g", i ? ", " : "", places[i] / mega,
-                    mega > 1024 ? "MiB" : "KiB", places[i]);
-        else
-            fprintf(stream, "%s'%g' %.17g", i ? ", " : "", places[i], places[i]);
+        snprintf(text, sizeof text, "%g", places[i]);
+        fprintf(stream, "%s'%s' %.17g", i ? ", " : "",
+                strcmp(text_of(figure, "x"), "bytes") == 0 ? ls_format_bytes(places[i], text)
+                                                           : text,
+                places[i]);
     }
     fputs(") scale 0.5\n", stream);
 }

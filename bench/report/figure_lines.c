@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Figures of lines: a table of kinds (figure_kinds.c), each of which says what it takes from a row.
+ * Figures of lines: a table of kinds, each of which says what it takes from a row.
  * Points of one series and place, of several rows, become one: their median, with the range as its
  * bar. A row with a fault stands where a worker's delay is, in ms; one without at 0.
  */
 #include "bench/output/format_parts.h"
 #include "bench/report/case_keys.h"
-#include "bench/report/figure_kinds.h"
+#include "bench/report/figures.h"
 #include "common/base/numbers.h"
 
 #include <math.h>
@@ -14,7 +14,102 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { POINTS_OF_A_LIST = 100 };
+/* What a kind is, besides. */
+enum {
+    FALLS = 1,   /* the smaller is the better */
+    LOG_X = 2,   /* where the numbers allow it */
+    LOG_Y = 4,   /* the same */
+    ONE = 8,     /* a series of one place will do */
+    SCALES = 16, /* a figure of strong and one of weak rows: NAME-strong, NAME-weak */
+    FIRST = 32,  /* comes before the bars */
+    SHARES = 64, /* a list's elements are shares of its sum */
+    POINTS_OF_A_LIST = 100
+};
+
+typedef struct line_kind {
+    const char *name, *x, *y, *unit;
+    const char *of;           /* path of y: a number, or a list, whose elements are a line */
+    const char *at;           /* path of x; NULL: devices, or the place in the list */
+    const char *title;        /* of series, y and x of the best one */
+    const char *means;        /* what a point is, for the caption */
+    const char *want;         /* what would make the picture */
+    const char *const *group; /* paths: a figure each */
+    unsigned flags;           /* see above */
+    const char *ideal;        /* see figures.h */
+    const char *by;           /* path of what tells series apart, in place of the case */
+    const char *formula;      /* path of what the points are to be */
+    const char *from, *pace;  /* of a list, paths: place of its first, and ms from one to the next;
+                                 NULL: 0, and x counts places */
+} line_kind;
+
+static const char *const model[] = {"case.model", NULL};
+static const char *const batch[] = {"case.model", "case.batch_global", NULL};
+static const char *const operation[] = {"micro.op", "micro.ranks", "micro.shape", "micro.comm",
+                                        NULL};
+
+#define DEVICES    "several numbers of devices: --devices 1,2,4"
+#define BASELINE   DEVICES " --baseline yes"
+#define DELAYED    "several --inject delay=RANK:TIME"
+#define BY_ARRIVAL "--strategy ps --ps-mode ssp,async"
+
+/* name, x, y, unit, of, at, title, means, want, group, flags */
+static const line_kind kinds[] = {
+    {"throughput", "devices", "samples/s", "samples/s", "time.samples_per_s", NULL,
+     "%s reaches %s on %s devices", "samples/s of the median step", BASELINE, batch,
+     .flags = FIRST | SCALES, .ideal = "linear"},
+    {"speed-up", "devices", "speed-up over one device", "times", "time.speedup", NULL,
+     "%s is %s as fast on %s devices", "speed-up over single on one like device", BASELINE, batch,
+     .flags = FIRST | SCALES, .ideal = "linear"},
+    {"efficiency", "devices", "efficiency", "%", "time.efficiency", NULL,
+     "%s keeps %s on %s devices", "speed-up over single on one like device, over the devices",
+     BASELINE, batch, .flags = FIRST | SCALES, .ideal = "one"},
+    {"memory-devices", "devices", "peak of the fullest device", "bytes", "memory.devices.peak",
+     NULL, "%s needs %s on %s devices", "most that one device held", DEVICES, batch,
+     .flags = FALLS | LOG_Y | SCALES},
+    {"memory-batch", "global batch", "peak of the fullest device", "bytes", "memory.devices.peak",
+     "case.batch_global", "%s needs %s for a batch of %s", "most that one device held",
+     "several --batch", model, .flags = FALLS | LOG_X | LOG_Y},
+    {"memory-growth", "devices", "growth in a step", "bytes", "memory.growth_per_step", NULL,
+     "%s grows by %s a step on %s devices", "growth of the devices' memory from step to step",
+     DEVICES, batch, .flags = FALLS | SCALES},
+    {"program", "devices", "nodes of a step's program", "nodes", "program.nodes", NULL,
+     "%s needs %s on %s devices", "number of nodes in the program of one step", DEVICES, batch,
+     .flags = FALLS | LOG_X | LOG_Y | SCALES},
+    {"build", "devices", "time to build the program, ms", "ms", "time.build_ms", NULL,
+     "%s builds in %s on %s devices", "time to build the program of one step", DEVICES, batch,
+     .flags = FALLS | LOG_X | LOG_Y | SCALES},
+    {"bus-bandwidth", "bytes", "bus bandwidth, GB/s", "GB/s", "micro.busbw_gbs", "micro.size_bytes",
+     "%s reaches %s at %s bytes", "bus bandwidth by nccl-tests' formula",
+     "rows of lockstep micro allreduce --allreduce .. --sizes ..", operation, .flags = LOG_X,
+     .by = "micro.kernel"},
+    {"pipeline-idle", "micro-batches", "idle share", "%", "pipeline.bubble",
+     "case.pipeline_microbatches", "%s is idle for %s with %s micro-batches",
+     "share of the stages' time that they wait",
+     "--strategy pipeline --pipeline-microbatches 1,2,4", batch, .flags = FALLS | LOG_X,
+     .formula = "pipeline.bubble_equal"},
+    {"staleness", "updates by others", "share of gradients", "%", "staleness.histogram", NULL,
+     "%s: %s are %s updates late",
+     "share of the gradients with so many updates by others since their pull", BY_ARRIVAL, batch,
+     .flags = ONE | SHARES},
+    {"lead", "steps ahead of the slowest", "share of gradients", "%", "lead.histogram", NULL,
+     "%s: %s are %s steps ahead",
+     "share of the gradients whose worker was so many steps ahead of the slowest", BY_ARRIVAL,
+     batch, .flags = ONE | SHARES},
+    {"loss-steps", "step", "loss", "", "train.losses", NULL, "%s has loss %s after %s steps",
+     "loss of a batch", "rows of --verbose", batch, .flags = FALLS | ONE, .from = "case.warmup"},
+    {"loss-time", "seconds", "loss", "", "train.losses", NULL, "%s has loss %s after %s s",
+     "loss of a batch, at the mean step's pace", "rows of --verbose", batch, .flags = FALLS | ONE,
+     .from = "case.warmup", .pace = "time.step_ms.mean"},
+    {"accuracy", "timed steps", "accuracy on the test set", "%", "train.accuracy", "case.steps",
+     "%s reaches %s after %s steps", "accuracy on the test set after all steps",
+     "several --steps of one case", batch, .flags = LOG_X},
+    {"stragglers", "delay of one worker, ms", "time to the target, s", "s",
+     "train.seconds_to_target", "case.inject", "%s is there in %s with %s ms delay",
+     "time to the target of --target", "--target loss=.. with " DELAYED, batch, .flags = FALLS},
+    {"stragglers-step", "delay of one worker, ms", "median step, ms", "ms", "time.step_ms.median",
+     "case.inject", "%s takes %s a step with %s ms delay", "median step", DELAYED, batch,
+     .flags = FALLS},
+};
 
 /* ---- Points --------------------------------------------------------------------------------- */
 
@@ -36,7 +131,7 @@ static double place_of(const json_t *row, const char *at)
 }
 
 /* Some of the list's elements, the first and the last among them. */
-static void list_points(const json_t *row, const ls_line_kind *kind, const json_t *list,
+static void list_points(const json_t *row, const line_kind *kind, const json_t *list,
                         json_t *series)
 {
     const size_t count = json_array_size(list), stride = count / POINTS_OF_A_LIST + 1;
@@ -47,13 +142,13 @@ static void list_points(const json_t *row, const ls_line_kind *kind, const json_
         sum += json_number_value(json_array_get(list, i));
     for (size_t i = 0; i < count; i++) {
         const json_t *element = json_array_get(list, i);
-        const double y = json_number_value(element) / (kind->flags & LS_LINE_SHARES ? sum : 1);
+        const double y = json_number_value(element) / (kind->flags & SHARES ? sum : 1);
         if ((i % stride == 0 || i + 1 == count) && json_is_number(element)) /* null: not finite */
             ls_figure_point(series, pace * (first + (double)i), y, y, y);
     }
 }
 
-static void add_points(const json_t *row, const ls_line_kind *kind, json_t *series)
+static void add_points(const json_t *row, const line_kind *kind, json_t *series)
 {
     const double x = place_of(row, kind->at), y = ls_report_number(row, kind->of, -1);
     json_t *value = ls_row_value(row, kind->of);
@@ -68,7 +163,7 @@ static void add_points(const json_t *row, const ls_line_kind *kind, json_t *seri
 }
 
 /* Rows that have points, and this scaling, unless that is "". */
-static json_t *fitting(const json_t *rows, const ls_line_kind *kind, const char *scaling)
+static json_t *fitting(const json_t *rows, const line_kind *kind, const char *scaling)
 {
     json_t *out = json_array();
     for (size_t i = 0; i < json_array_size(rows); i++) {
@@ -151,7 +246,7 @@ static json_t *series_of(json_t *figure, const char *label, const json_t *row)
     return one;
 }
 
-static void add_series(ls_figures *figures, json_t *figure, const ls_line_kind *kind,
+static void add_series(ls_figures *figures, json_t *figure, const line_kind *kind,
                        const json_t *rows)
 {
     json_t *differences = ls_report_differences(rows, kind->at, figures->against);
@@ -176,7 +271,7 @@ static void add_series(ls_figures *figures, json_t *figure, const ls_line_kind *
 }
 
 /* A line of what the points are to be. */
-static void add_formula(json_t *figure, const ls_line_kind *kind, const json_t *rows)
+static void add_formula(json_t *figure, const line_kind *kind, const json_t *rows)
 {
     json_t *series = ls_figure_series(figure, "formula", -1, 1);
     for (size_t i = 0; i < json_array_size(rows); i++) {
@@ -187,7 +282,7 @@ static void add_formula(json_t *figure, const ls_line_kind *kind, const json_t *
 
 /* Takes out series that make no line, and those beyond what a picture can hold, the shortest first.
  */
-static void tidy(ls_figures *figures, json_t *figure, const ls_line_kind *kind)
+static void tidy(ls_figures *figures, json_t *figure, const line_kind *kind)
 {
     json_t *all = json_object_get(figure, "series");
     const char *name = json_string_value(json_object_get(figure, "name"));
@@ -213,10 +308,10 @@ static void tidy(ls_figures *figures, json_t *figure, const ls_line_kind *kind)
 /* ---- What was found ------------------------------------------------------------------------- */
 
 /* "mirrored keeps 83% on 2 devices": of the farthest place that a candidate comes to. */
-static json_t *find_title(const json_t *figure, const ls_line_kind *kind)
+static json_t *find_title(const json_t *figure, const line_kind *kind)
 {
     const json_t *best = NULL, *one;
-    const double sign = kind->flags & LS_LINE_FALLS ? -1 : 1;
+    const double sign = kind->flags & FALLS ? -1 : 1;
     double most[3] = {0};
     size_t i;
     json_array_foreach(json_object_get(figure, "series"), i, one)
@@ -258,7 +353,7 @@ static double find_rate(const json_t *rows)
     return alone;
 }
 
-static void add_figure(ls_figures *figures, const ls_line_kind *kind, const ls_figure_text *text,
+static void add_figure(ls_figures *figures, const line_kind *kind, const ls_figure_text *text,
                        const char *more, const json_t *rows)
 {
     size_t longest = 0;
@@ -274,7 +369,7 @@ static void add_figure(ls_figures *figures, const ls_line_kind *kind, const ls_f
         for (size_t p = 0; p < count; p++)
             highest = fmax(highest, value_at(json_array_get(all, i), p));
     }
-    const bool one_place = longest < 2 && !(kind->flags & LS_LINE_ONE);
+    const bool one_place = longest < 2 && !(kind->flags & ONE);
     const char *sub = json_string_value(json_object_get(figure, "sub"));
     if (one_place && kind->at) /* most rows do not vary it */
         ls_figure_miss(figures, text);
@@ -292,8 +387,8 @@ static void add_figure(ls_figures *figures, const ls_line_kind *kind, const ls_f
     snprintf(about, sizeof about, "%s against %s, a line for each of %zu series", kind->y, kind->x,
              json_array_size(all));
     ls_figure_title(figures, figure, rows, find_title(figure, kind), about);
-    json_object_set_new(figure, "log_x", json_boolean(kind->flags & LS_LINE_LOG_X));
-    json_object_set_new(figure, "log_y", json_boolean(kind->flags & LS_LINE_LOG_Y));
+    json_object_set_new(figure, "log_x", json_boolean(kind->flags & LOG_X));
+    json_object_set_new(figure, "log_y", json_boolean(kind->flags & LOG_Y));
     if (kind->ideal) {
         json_object_set_new(figure, "ideal", json_string(kind->ideal));
         json_object_set_new(figure, "rate",
@@ -301,10 +396,9 @@ static void add_figure(ls_figures *figures, const ls_line_kind *kind, const ls_f
     }
 }
 
-static void add_kind(ls_figures *figures, const ls_line_kind *kind, const char *scaling,
+static void add_kind(ls_figures *figures, const line_kind *kind, const char *scaling,
                      const json_t *rows)
 {
-    static const char *const by_model[] = {"case.model", NULL};
     const bool weak = strcmp(scaling, "weak") == 0; /* the batch is then as large as the devices */
     json_t *fit = fitting(rows, kind, scaling);
     char name[64], more[32], caption[400], want[200];
@@ -317,7 +411,7 @@ static void add_kind(ls_figures *figures, const ls_line_kind *kind, const char *
              kind->means, weak ? ", the batch growing with the devices" : "",
              kind->ideal ? " Dashed: the ideal." : "");
     const ls_figure_text text = {name, "lines", kind->x, kind->y, kind->unit, caption, want};
-    json_t *largest = ls_figure_largest(figures, &text, fit, weak ? by_model : kind->group);
+    json_t *largest = ls_figure_largest(figures, &text, fit, weak ? model : kind->group);
     for (size_t i = 0; i < json_array_size(largest); i++)
         add_figure(figures, kind, &text, more, json_array_get(largest, i));
     json_decref(largest);
@@ -326,11 +420,11 @@ static void add_kind(ls_figures *figures, const ls_line_kind *kind, const char *
 
 void ls_figures_of_lines(ls_figures *figures, const json_t *rows, bool first)
 {
-    for (size_t i = 0; i < ls_line_kind_count; i++) {
-        const ls_line_kind *kind = &ls_line_kinds[i];
-        if (first == !(kind->flags & LS_LINE_FIRST))
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        const line_kind *kind = &kinds[i];
+        if (first == !(kind->flags & FIRST))
             continue;
-        if (kind->flags & LS_LINE_SCALES) {
+        if (kind->flags & SCALES) {
             add_kind(figures, kind, "strong", rows);
             add_kind(figures, kind, "weak", rows);
         } else {

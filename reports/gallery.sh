@@ -19,7 +19,7 @@ while read -r name rows plot where; do
 done <<'PICTURES'
 scaling intel-xeon-emerald-rapids.jsonl throughput-strong batch_global=512,scaling=strong
 scaling-peers intel-xeon-emerald-rapids-scaling.jsonl throughput-strong batch_global=512,scaling=strong
-growth growth-amd-epyc-zen5.jsonl program
+growth growth-amd-epyc-zen5.jsonl program-strong
 stragglers stragglers-amd-epyc-zen5.jsonl stragglers
 training training.jsonl accuracy
 pipeline pipeline-amd-epyc-zen5.jsonl pipeline-idle

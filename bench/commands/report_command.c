@@ -13,8 +13,9 @@
 
 typedef struct report_task {
     ls_row_filter *filter;
-    json_t *ids;  /* {id: true}: a row of two files counts once */
-    json_t *rows; /* by time */
+    json_t *ids;   /* {id: true}: a row of two files counts once */
+    json_t *rows;  /* by time */
+    json_t *notes; /* what was not read, and why */
     size_t read;
 } report_task;
 
@@ -48,10 +49,15 @@ static ls_status take(void *context, int64_t number, const json_t *row)
 static ls_status read_files(const ls_option_set *set, report_task *task)
 {
     const ls_option_given *given = ls_option_set_find(set, "results");
-    if (given->count == 0)
-        return ls_rows_each("results", LS_RESULTS_DEFAULT, take, task);
-    for (size_t i = 0; i < given->count; i++)
-        LS_TRY(ls_rows_each("results", given->values[i].text, take, task));
+    for (size_t i = 0; i < given->count || i == 0; i++) {
+        const char *path = given->count ? given->values[i].text : LS_RESULTS_DEFAULT;
+        bool unfinished = false;
+        LS_TRY(ls_rows_each("results", path, &unfinished, take, task));
+        if (unfinished)
+            json_array_append_new(
+                task->notes,
+                json_sprintf("the last line of %s, which is still being written", path));
+    }
     return LS_OK;
 }
 
@@ -60,6 +66,7 @@ static ls_status perform(const ls_option_set *set, report_task *task)
     const char *against = ls_option_set_text(set, "against", NULL);
     const char *where = ls_option_set_text(set, "where", NULL);
     ls_report_options options = {.out = ls_option_set_text(set, "out", NULL),
+                                 .notes = task->notes,
                                  .explain = ls_results_bound};
     ls_row_key key;
     if (!options.out)
@@ -85,7 +92,7 @@ static ls_status perform(const ls_option_set *set, report_task *task)
 ls_status ls_command_report(int argc, char **argv, int *exit_status)
 {
     ls_option_set set;
-    report_task task = {.ids = json_object(), .rows = json_array()};
+    report_task task = {.ids = json_object(), .rows = json_array(), .notes = json_array()};
     LS_TRY(ls_option_set_open(LS_FOR_REPORT, &set));
     ls_status status = ls_option_set_read(&set, argc, argv, 0);
     if (!status)
@@ -93,6 +100,7 @@ ls_status ls_command_report(int argc, char **argv, int *exit_status)
     ls_row_filter_close(task.filter);
     json_decref(task.ids);
     json_decref(task.rows);
+    json_decref(task.notes);
     ls_option_set_close(&set);
     *exit_status = (int)ls_status_code(status);
     return status;

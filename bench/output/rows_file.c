@@ -26,8 +26,8 @@ static const char *why_no_row(const json_t *row)
     return NULL;
 }
 
-static ls_status read_lines(const char *what, FILE *stream, const char *path, ls_row_visit visit,
-                            void *context)
+static ls_status read_lines(const char *what, FILE *stream, const char *path, bool *unfinished,
+                            ls_row_visit visit, void *context)
 {
     char *line = NULL, where[64];
     size_t capacity = 0;
@@ -41,6 +41,10 @@ static ls_status read_lines(const char *what, FILE *stream, const char *path, ls
             continue;
         json_t *row = json_loadb(line, (size_t)length, 0, &error);
         const char *why = row ? why_no_row(row) : "is no JSON";
+        if (!row && unfinished && line[length - 1] != '\n') {
+            *unfinished = true;
+            break;
+        }
         snprintf(where, sizeof where, "line %lld", (long long)number);
         if (why)
             status = ls_status_within(
@@ -68,7 +72,8 @@ static ls_status read_results(const char *path, ls_row_visit visit, void *contex
     return status;
 }
 
-ls_status ls_rows_each(const char *what, const char *path, ls_row_visit visit, void *context)
+ls_status ls_rows_each(const char *what, const char *path, bool *unfinished, ls_row_visit visit,
+                       void *context)
 {
     char start[16] = "";
     struct stat facts;
@@ -80,7 +85,7 @@ ls_status ls_rows_each(const char *what, const char *path, ls_row_visit visit, v
                           memcmp(start, "SQLite format 3", sizeof start) == 0;
     rewind(stream);
     ls_status status = database ? read_results(path, visit, context)
-                                : read_lines(what, stream, path, visit, context);
+                                : read_lines(what, stream, path, unfinished, visit, context);
     fclose(stream);
     return status;
 }

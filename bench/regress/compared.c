@@ -225,22 +225,15 @@ static const json_t *model_of(const ls_regress_case *one)
 
 ls_status ls_regress_name(ls_regress *regress)
 {
-    static const char one_model[] = " model strategy batch_per_device hosts parameters blocks "
-                                    "devices_asked ",
-                      models[] = " model strategy batch_per_device hosts parameters blocks "
-                                 "devices_asked data batch_global optimizer lr "; /* the models' */
     json_t *rows = json_array();
-    bool several = false, failed = false;
+    bool failed = false;
+    for (size_t i = 0; i < regress->count; i++)
+        json_array_append(rows, (json_t *)(size_t)row_of(&regress->cases[i]));
+    json_t *differences = ls_report_differences(rows, "case.model", NULL);
     for (size_t i = 0; i < regress->count; i++) {
-        const ls_regress_case *one = &regress->cases[i];
-        several |= !json_equal(model_of(one), model_of(regress->cases));
-        json_array_append(rows, (json_t *)(size_t)row_of(one));
-    }
-    json_t *differences = ls_report_differences(rows, several ? models : one_model);
-    for (size_t i = 0; i < regress->count; i++) {
-        char label[LS_KEY_SIZE];
+        char label[LS_LABEL_SIZE];
         ls_regress_case *one = &regress->cases[i];
-        ls_report_label(row_of(one), differences, NULL, label, sizeof label);
+        ls_report_label(row_of(one), differences, true, NULL, label);
         failed |= asprintf(&one->name, "%s %s", json_string_value(model_of(one)), label) < 0;
     }
     json_decref(differences);

@@ -102,7 +102,7 @@ ls_status ls_regress_read(const ls_regress_task *task, ls_regress *out)
         strict.fixed_steps = true;
         reading r = {&strict, out, side};
         const size_t before = out->count;
-        LS_TRY(ls_rows_each("regress", task->side[side], take, &r));
+        LS_TRY(ls_rows_each("regress", task->side[side], NULL, take, &r));
         bool any = out->count > before;
         for (size_t i = 0; i < out->count && !any; i++)
             any = out->cases[i].row[side];

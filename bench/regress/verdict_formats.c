@@ -5,7 +5,7 @@
  * about its time; where there is none, `error` or `worse` says why.
  */
 #include "bench/regress/compared.h"
-#include "bench/report/draw.h"
+#include "bench/report/text.h"
 #include "bench/statistics/statistics.h"
 
 #include <math.h>
@@ -328,7 +328,7 @@ static ls_status write_junit(const json_t *document, FILE *stream)
         fputs("    <testcase classname=\"lockstep.regress\" name=\"", stream);
         ls_markup(stream, text_of(one, "name"), SIZE_MAX);
         fprintf(stream, "\">\n      <%s%s", tags[what], what == PASSED ? ">" : " message=\"");
-        ls_markup(stream, text, SIZE_MAX);
+        ls_markup(stream, text ? text : "", SIZE_MAX);
         fprintf(stream, "%s\n    </testcase>\n", what == PASSED ? "</system-out>" : "\"/>");
         free(text);
     }

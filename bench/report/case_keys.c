@@ -1,11 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* Case keys; see case_keys.h. */
+/*
+ * Case keys; see case_keys.h. The ratio of two rates has the interval that both have together, in
+ * logarithms: the distances of the bounds add up as squares, as of independent measurements.
+ */
 #include "bench/report/case_keys.h"
 
 #include "bench/output/format_parts.h"
+#include "bench/report/text.h"
+#include "impl/strategy.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Members of `case` that repeats of a case differ in, or that follow from others. */
+static const char plain[] = " strategy devices devices_asked hosts batch_per_device seed steps "
+                            "warmup epochs blocks shuffle parameters gate_steps ";
 
 double ls_report_number(const json_t *row, const char *path, double fallback)
 {
@@ -19,7 +29,8 @@ char *ls_report_text(const json_t *row, const char *path, char *out, size_t size
 {
     json_t *value = ls_row_value(row, path);
     char *text = value ? ls_value_text(value) : NULL;
-    snprintf(out, size, "%s", text ? text : "");
+    *out = 0;
+    ls_text_add(out, size, "%s", text ? text : "");
     free(text);
     json_decref(value);
     return out;
@@ -35,9 +46,10 @@ char *ls_report_machine(const json_t *row, char *out, size_t size)
 {
     const char *isa = word(row, "provenance", "isa"), *gpu = word(row, "provenance", "gpu");
     const char *host = word(row, "provenance", "host");
-    snprintf(out, size, "%s%s%s%s%s%s%s%s", word(row, "provenance", "cpu"), *isa ? " (" : "", isa,
-             *isa ? ")" : "", *gpu ? ", " : "", gpu, *host ? ", host " : "", host);
-    return out;
+    *out = 0;
+    return ls_text_add(out, size, "%s%s%s%s%s%s%s%s", word(row, "provenance", "cpu"),
+                       *isa ? " (" : "", isa, *isa ? ")" : "", *gpu ? ", " : "", gpu,
+                       *host ? ", host " : "", host);
 }
 
 double ls_report_devices(const json_t *row)
@@ -60,6 +72,29 @@ double ls_report_devices(const json_t *row)
     return count;
 }
 
+ls_rate ls_report_rate(const json_t *row)
+{
+    const json_t *step = json_object_get(json_object_get(row, "time"), "step_ms");
+    const json_t *ci95 = json_object_get(step, "ci95");
+    const double median = json_number_value(json_object_get(step, "median"));
+    const double low = json_number_value(json_array_get(ci95, 0));
+    const double high = json_number_value(json_array_get(ci95, 1));
+    const double rate = ls_report_number(row, "time.samples_per_s", 0);
+    if (!(rate > 0 && median > 0 && low > 0 && high >= low))
+        return (ls_rate){rate, 0, 0};
+    return (ls_rate){rate, rate * median / high, rate * median / low};
+}
+
+ls_rate ls_report_ratio(const json_t *a, const json_t *b)
+{
+    const ls_rate x = ls_report_rate(a), y = ls_report_rate(b);
+    const double ratio = x.rate / y.rate;
+    if (!(x.low > 0 && y.low > 0))
+        return (ls_rate){ratio, 0, 0};
+    return (ls_rate){ratio, ratio * exp(-hypot(log(x.rate / x.low), log(y.high / y.rate))),
+                     ratio * exp(hypot(log(x.high / x.rate), log(y.rate / y.low)))};
+}
+
 bool ls_report_is_peer(const json_t *row)
 {
     return json_object_get(row, "peer") != NULL;
@@ -70,104 +105,149 @@ const char *ls_report_strategy(const json_t *row)
     return ls_report_is_peer(row) ? word(row, "peer", "what") : word(row, "case", "strategy");
 }
 
-bool ls_report_is_ok(const json_t *row)
+int ls_report_place(const json_t *row)
 {
-    return json_object_get(row, "micro") || strcmp(word(row, "result", "status"), "ok") == 0;
+    const char *name = word(row, "case", "strategy");
+    const size_t count = ls_registry_count(&ls_strategies);
+    size_t place = 0;
+    while (place < count && strcmp(ls_registry_name(&ls_strategies, place), name) != 0)
+        place++;
+    return (int)place;
 }
 
-static bool is_ignored(const char *name, const char *ignore)
+bool ls_report_is_candidate(const json_t *row)
+{
+    const char *name = word(row, "case", "strategy");
+    const ls_strategy *strategy = ls_registry_find(&ls_strategies, name, strlen(name));
+    return !ls_report_is_peer(row) && (!strategy || strategy->equivalent);
+}
+
+bool ls_report_is_ok(const json_t *row)
+{
+    const bool micro = json_object_get(row, "micro");
+    const char *status = word(row, "result", "status");
+    return ls_report_number(row, "micro.wrong", 0) <= 0 &&
+           (strcmp(status, "ok") == 0 || (micro && !*status));
+}
+
+static bool is_named(const char *name, const char *against)
 {
     char wanted[96];
     snprintf(wanted, sizeof wanted, " %s ", name);
-    return strstr(ignore, wanted) != NULL;
+    return strstr(plain, wanted) ||
+           (against && strncmp(against, "case.", 5) == 0 && strcmp(against + 5, name) == 0);
 }
 
-static void append(char *out, size_t size, const char *before, const char *text)
-{
-    const size_t used = strlen(out);
-    snprintf(out + used, size - used, "%s%s", before, text);
-}
-
-char *ls_report_case(const json_t *row, const char *ignore, char *out, size_t size)
-{
-    const char *name;
-    json_t *value;
-    snprintf(out, size, "%s", ls_report_strategy(row));
-    json_object_foreach(json_object_get(row, "case"), name, value)
-    {
-        char *text = is_ignored(name, ignore) ? NULL : ls_value_text(value);
-        if (!text)
-            continue;
-        append(out, size, "|", name);
-        append(out, size, "=", text);
-        free(text);
-    }
-    return out;
-}
-
-/* Notes the members in which two rows differ. */
-static void compare(const json_t *a, const json_t *b, const char *ignore, json_t *out)
+/* Notes the members in which two cases differ. */
+static void compare(const json_t *a, const json_t *b, const char *against, json_t *out)
 {
     const char *name;
     json_t *value;
     json_object_foreach((json_t *)(size_t)a, name, value)
     {
-        if (!is_ignored(name, ignore) && !json_equal(value, json_object_get(b, name)))
+        if (!is_named(name, against) && !json_equal(value, json_object_get(b, name)))
             json_object_set_new(out, name, json_true());
     }
 }
 
-json_t *ls_report_differences(const json_t *rows, const char *ignore)
+/* What more than half of the strategy's rows have as this member of `case`; null where there is no
+ * such value. */
+static json_t *common_value(const json_t *rows, const char *strategy, const char *member)
 {
-    json_t *out = json_object(), *first = json_object();
+    json_t *counts = json_object(), *out = NULL;
+    json_int_t all = 0, most = 0;
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        json_t *value = json_object_get(json_object_get(row, "case"), member);
+        if (strcmp(ls_report_strategy(row), strategy) != 0)
+            continue;
+        char *text = ls_value_text(value);
+        const json_int_t now = 1 + json_integer_value(json_object_get(counts, text ? text : ""));
+        json_object_set_new(counts, text ? text : "", json_integer(now));
+        out = now > most ? value : out;
+        most = now > most ? now : most;
+        all++;
+        free(text);
+    }
+    json_decref(counts);
+    return out && 2 * most > all ? json_incref(out) : json_null();
+}
+
+json_t *ls_report_differences(const json_t *rows, const char *at, const char *against)
+{
+    json_t *out = json_object(), *first = json_object(), *members, *unused;
+    const char *name, *member;
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
         const char *strategy = ls_report_strategy(row);
-        json_t *group = json_object_get(row, "case"), *known = json_object_get(first, strategy);
-        if (!known) {
-            json_object_set(first, strategy, group);
+        char key[LS_KEY_SIZE] = "", place[256] = "";
+        json_t *group = json_object_get(row, "case"), *known;
+        ls_text_add(key, sizeof key, "%s|%g|%s", strategy, ls_report_devices(row),
+                    at ? ls_report_text(row, at, place, sizeof place) : "");
+        if (!json_object_get(out, strategy))
             json_object_set_new(out, strategy, json_object());
+        if (!(known = json_object_get(first, key))) {
+            json_object_set(first, key, group);
             continue;
         }
-        compare(known, group, ignore, json_object_get(out, strategy));
-        compare(group, known, ignore, json_object_get(out, strategy));
+        compare(known, group, against, json_object_get(out, strategy));
+        compare(group, known, against, json_object_get(out, strategy));
+    }
+    json_object_foreach(out, name, members)
+    {
+        json_object_foreach(members, member, unused)
+        {
+            (void)unused;
+            json_object_set_new(members, member, common_value(rows, name, member));
+        }
     }
     json_decref(first);
     return out;
 }
 
-/* What differs, first the words ("async" of ps_mode), then what needs its name. */
-static void append_options(const json_t *row, const json_t *names, const char *strategy, bool words,
-                           char *out, size_t size)
+/* How much of "local_sgd_every" is the strategy's name, and what parts them; 0: it is not its own.
+ */
+static size_t own_length(const char *strategy, const char *name)
 {
-    const size_t length = strlen(strategy);
+    size_t i = 0;
+    while (strategy[i] && name[i] == (strategy[i] == '-' ? '_' : strategy[i]))
+        i++;
+    return !strategy[i] && name[i] == '_' ? i + 1 : 0;
+}
+
+/* What differs, first the words ("async" of ps_mode), then what needs its name. */
+static void add_options(const json_t *row, const json_t *names, const char *strategy, bool words,
+                        char *out)
+{
     const char *name;
-    json_t *unused;
-    json_object_foreach((json_t *)(size_t)names, name, unused)
+    json_t *common;
+    json_object_foreach((json_t *)(size_t)names, name, common)
     {
-        char *text = ls_value_text(json_object_get(json_object_get(row, "case"), name));
-        const bool own = strncmp(name, strategy, length) == 0 && name[length] == '_';
+        const json_t *value = json_object_get(json_object_get(row, "case"), name);
+        char *text = ls_value_text(value);
+        const size_t own = own_length(strategy, name);
         const bool word = text && own && strspn(text, "0123456789.-") < strlen(text);
-        (void)unused;
-        if (text && *text && word == words && !(own && strcmp(text, "0") == 0)) {
-            append(out, size, " ", word ? "" : own ? name + length + 1 : name);
-            append(out, size, word ? "" : "=", text);
-        }
+        if (text && *text && word == words && (own || !json_equal(value, common)) &&
+            !(own && strcmp(text, "0") == 0))
+            ls_text_add(out, LS_LABEL_SIZE, " %s%s%s", word ? "" : name + own, word ? "" : "=",
+                        text);
         free(text);
     }
 }
 
-char *ls_report_label(const json_t *row, const json_t *differences, const char *against, char *out,
-                      size_t size)
+char *ls_report_label(const json_t *row, const json_t *differences, bool devices,
+                      const char *against, char *out)
 {
     const char *strategy = ls_report_strategy(row);
     const json_t *names = json_object_get(differences, strategy);
-    snprintf(out, size, "%s", strategy);
-    append_options(row, names, strategy, true, out, size);
-    append_options(row, names, strategy, false, out, size);
-    if (against) {
-        char value[96];
-        append(out, size, ", ", ls_report_text(row, against, value, sizeof value));
-    }
+    char value[128];
+    *out = 0;
+    ls_text_add(out, LS_LABEL_SIZE, "%s", strategy);
+    add_options(row, names, strategy, true, out);
+    add_options(row, names, strategy, false, out);
+    if (devices)
+        ls_text_add(out, LS_LABEL_SIZE, " on %g", ls_report_devices(row));
+    if (against)
+        ls_text_add(out, LS_LABEL_SIZE, ", %s", ls_report_text(row, against, value, sizeof value));
     return out;
 }

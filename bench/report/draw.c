@@ -3,6 +3,8 @@
  * SVG: a description, colours that can be named, ids of its own, and a dark side. */
 #include "bench/report/draw.h"
 
+#include "bench/report/text.h"
+
 #include <errno.h>
 #include <spawn.h>
 #include <stdlib.h>
@@ -106,38 +108,7 @@ ls_status ls_draw_file(json_t *figure, const char *path)
     return status;
 }
 
-/* ---- Markup --------------------------------------------------------------------------------- */
-
-void ls_markup(FILE *stream, const char *text, size_t most)
-{
-    size_t count = 0;
-    for (const char *c = text; c && *c; c++) {
-        count += ((unsigned char)*c & 0xc0) != 0x80;
-        if (count > most) {
-            fputs("\xe2\x80\xa6", stream);
-            return;
-        }
-        switch (*c) {
-        case '&':
-            fputs("&amp;", stream);
-            break;
-        case '<':
-            fputs("&lt;", stream);
-            break;
-        case '>':
-            fputs("&gt;", stream);
-            break;
-        case '"':
-            fputs("&quot;", stream);
-            break;
-        case '\'':
-            fputs("&#39;", stream);
-            break;
-        default:
-            fputc((unsigned char)*c < ' ' || *c == 0x7f ? ' ' : *c, stream);
-        }
-    }
-}
+/* ---- SVG ------------------------------------------------------------------------------------ */
 
 void ls_draw_dark_style(FILE *stream)
 {
@@ -160,23 +131,33 @@ void ls_draw_dark_style(FILE *stream)
 static char *read_all(const char *path)
 {
     char *text = NULL;
+    size_t size = 0;
     FILE *file = fopen(path, "rb");
-    if (!file)
-        return NULL;
-    if (fseek(file, 0, SEEK_END) == 0) {
-        const long size = ftell(file);
-        rewind(file);
-        text = size >= 0 ? calloc(1, (size_t)size + 1) : NULL;
-        if (text && fread(text, 1, (size_t)size, file) != (size_t)size)
-            text[0] = 0;
+    if (file && getdelim(&text, &size, 0, file) < 0) {
+        free(text);
+        text = NULL;
     }
-    fclose(file);
+    if (file)
+        fclose(file);
     return text;
 }
 
 static bool starts(const char *text, const char *with)
 {
     return strncmp(text, with, strlen(with)) == 0;
+}
+
+/* What gnuplot says again and again, though it goes without saying, or once above (dress). */
+static const char *const unsaid[] = {" stroke-linecap=\"butt\" stroke-linejoin=\"miter\"",
+                                     " stroke-width=\"1.00\"", " font-family=\"sans-serif\"",
+                                     " class=\"gridline\" ", "\t"};
+
+static size_t length_unsaid(const char *text)
+{
+    for (size_t i = 0; i < sizeof unsaid / sizeof *unsaid; i++)
+        if (starts(text, unsaid[i]))
+            return strlen(unsaid[i]);
+    return 0;
 }
 
 /* gnuplot's drawing with ids of this figure, colours as #rrggbb, without what is not used. */
@@ -197,6 +178,8 @@ static void copy_body(FILE *stream, const char *body, const char *name)
             c = strstr(c, "</defs>");
         } else if (starts(c, "<title>") && strstr(c, "</title>")) {
             c = strstr(c, "</title>") + 8; /* gnuplot's own: "gnuplot_plot_1" */
+        } else if (length_unsaid(c)) {
+            c += length_unsaid(c);
         } else {
             fputc(*c++, stream);
         }
@@ -214,7 +197,7 @@ static void dress(FILE *stream, const json_t *figure, const char *drawn, bool pa
     fprintf(stream, "<svg class=\"ls\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\"", width,
             height, width, height);
     fputs(" xmlns=\"http://www.w3.org/2000/svg\" xmlns:xlink=\"http://www.w3.org/1999/xlink\" "
-          "role=\"img\" aria-label=\"",
+          "font-family=\"sans-serif\" role=\"img\" aria-label=\"",
           stream);
     ls_markup(stream, json_string_value(json_object_get(figure, "alt")), 600);
     fputs("\">\n<title>", stream);

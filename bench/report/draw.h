@@ -26,7 +26,4 @@ char *ls_draw_dress(const json_t *figure, const char *folder);
 /** CSS by which the pictures turn dark. */
 void ls_draw_dark_style(FILE *stream);
 
-/** Writes text as HTML or XML has it, at most `most` characters of it. */
-void ls_markup(FILE *stream, const char *text, size_t most);
-
 #endif

@@ -1,295 +1,434 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Figures of lines: a table of kinds, each of which says what it takes from a row. Points of one
- * series and place, of several rows, become one: their median, with the range as its bar.
+ * Figures of lines: a table of kinds, each of which says what it takes from a row.
+ * Points of one series and place, of several rows, become one: their median, with the range as its
+ * bar. A row with a fault stands where a worker's delay is, in ms; one without at 0.
  */
+#include "bench/output/format_parts.h"
 #include "bench/report/case_keys.h"
-#include "bench/report/figure_kinds.h"
 #include "bench/report/figures.h"
+#include "common/base/numbers.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The series of this name in the figure, made where there is none; NULL: there are too many. */
-static json_t *series_of(json_t *figure, const char *label, const json_t *row)
+/* What a kind is, besides. */
+enum {
+    FALLS = 1,   /* the smaller is the better */
+    LOG_X = 2,   /* where the numbers allow it */
+    LOG_Y = 4,   /* the same */
+    ONE = 8,     /* a series of one place will do */
+    SCALES = 16, /* a figure of strong and one of weak rows: NAME-strong, NAME-weak */
+    FIRST = 32,  /* comes before the bars */
+    SHARES = 64, /* a list's elements are shares of its sum */
+    POINTS_OF_A_LIST = 100
+};
+
+typedef struct line_kind {
+    const char *name, *x, *y, *unit;
+    const char *of;           /* path of y: a number, or a list, whose elements are a line */
+    const char *at;           /* path of x; NULL: devices, or the place in the list */
+    const char *title;        /* of series, y and x of the best one */
+    const char *means;        /* what a point is, for the caption */
+    const char *want;         /* what would make the picture */
+    const char *const *group; /* paths: a figure each */
+    unsigned flags;           /* see above */
+    const char *ideal;        /* see figures.h */
+    const char *by;           /* path of what tells series apart, in place of the case */
+    const char *formula;      /* path of what the points are to be */
+    const char *from, *pace;  /* of a list, paths: place of its first, and ms from one to the next;
+                                 NULL: 0, and x counts places */
+} line_kind;
+
+static const char *const model[] = {"case.model", NULL};
+static const char *const batch[] = {"case.model", "case.batch_global", NULL};
+static const char *const operation[] = {"micro.op", "micro.ranks", "micro.shape", "micro.comm",
+                                        NULL};
+
+#define DEVICES    "several numbers of devices: --devices 1,2,4"
+#define BASELINE   DEVICES " --baseline yes"
+#define DELAYED    "several --inject delay=RANK:TIME"
+#define BY_ARRIVAL "--strategy ps --ps-mode ssp,async"
+
+/* name, x, y, unit, of, at, title, means, want, group, flags */
+static const line_kind kinds[] = {
+    {"throughput", "devices", "samples/s", "samples/s", "time.samples_per_s", NULL,
+     "%s reaches %s on %s devices", "samples/s of the median step", BASELINE, batch,
+     .flags = FIRST | SCALES, .ideal = "linear"},
+    {"speed-up", "devices", "speed-up over one device", "times", "time.speedup", NULL,
+     "%s is %s as fast on %s devices", "speed-up over single on one like device", BASELINE, batch,
+     .flags = FIRST | SCALES, .ideal = "linear"},
+    {"efficiency", "devices", "efficiency", "%", "time.efficiency", NULL,
+     "%s keeps %s on %s devices", "speed-up over single on one like device, over the devices",
+     BASELINE, batch, .flags = FIRST | SCALES, .ideal = "one"},
+    {"memory-devices", "devices", "peak of the fullest device", "bytes", "memory.devices.peak",
+     NULL, "%s needs %s on %s devices", "most that one device held", DEVICES, batch,
+     .flags = FALLS | LOG_Y | SCALES},
+    {"memory-batch", "global batch", "peak of the fullest device", "bytes", "memory.devices.peak",
+     "case.batch_global", "%s needs %s for a batch of %s", "most that one device held",
+     "several --batch", model, .flags = FALLS | LOG_X | LOG_Y},
+    {"memory-growth", "devices", "growth in a step", "bytes", "memory.growth_per_step", NULL,
+     "%s grows by %s a step on %s devices", "growth of the devices' memory from step to step",
+     DEVICES, batch, .flags = FALLS | SCALES},
+    {"program", "devices", "nodes of a step's program", "nodes", "program.nodes", NULL,
+     "%s needs %s on %s devices", "number of nodes in the program of one step", DEVICES, batch,
+     .flags = FALLS | LOG_X | LOG_Y | SCALES},
+    {"build", "devices", "time to build the program, ms", "ms", "time.build_ms", NULL,
+     "%s builds in %s on %s devices", "time to build the program of one step", DEVICES, batch,
+     .flags = FALLS | LOG_X | LOG_Y | SCALES},
+    {"bus-bandwidth", "bytes", "bus bandwidth, GB/s", "GB/s", "micro.busbw_gbs", "micro.size_bytes",
+     "%s reaches %s at %s bytes", "bus bandwidth by nccl-tests' formula",
+     "rows of lockstep micro allreduce --allreduce .. --sizes ..", operation, .flags = LOG_X,
+     .by = "micro.kernel"},
+    {"pipeline-idle", "micro-batches", "idle share", "%", "pipeline.bubble",
+     "case.pipeline_microbatches", "%s is idle for %s with %s micro-batches",
+     "share of the stages' time that they wait",
+     "--strategy pipeline --pipeline-microbatches 1,2,4", batch, .flags = FALLS | LOG_X,
+     .formula = "pipeline.bubble_equal"},
+    {"staleness", "updates by others", "share of gradients", "%", "staleness.histogram", NULL,
+     "%s: %s are %s updates late",
+     "share of the gradients with so many updates by others since their pull", BY_ARRIVAL, batch,
+     .flags = ONE | SHARES},
+    {"lead", "steps ahead of the slowest", "share of gradients", "%", "lead.histogram", NULL,
+     "%s: %s are %s steps ahead",
+     "share of the gradients whose worker was so many steps ahead of the slowest", BY_ARRIVAL,
+     batch, .flags = ONE | SHARES},
+    {"loss-steps", "step", "loss", "", "train.losses", NULL, "%s has loss %s after %s steps",
+     "loss of a batch", "rows of --verbose", batch, .flags = FALLS | ONE, .from = "case.warmup"},
+    {"loss-time", "seconds", "loss", "", "train.losses", NULL, "%s has loss %s after %s s",
+     "loss of a batch, at the mean step's pace", "rows of --verbose", batch, .flags = FALLS | ONE,
+     .from = "case.warmup", .pace = "time.step_ms.mean"},
+    {"accuracy", "timed steps", "accuracy on the test set", "%", "train.accuracy", "case.steps",
+     "%s reaches %s after %s steps", "accuracy on the test set after all steps",
+     "several --steps of one case", batch, .flags = LOG_X},
+    {"stragglers", "delay of one worker, ms", "time to the target, s", "s",
+     "train.seconds_to_target", "case.inject", "%s is there in %s with %s ms delay",
+     "time to the target of --target", "--target loss=.. with " DELAYED, batch, .flags = FALLS},
+    {"stragglers-step", "delay of one worker, ms", "median step, ms", "ms", "time.step_ms.median",
+     "case.inject", "%s takes %s a step with %s ms delay", "median step", DELAYED, batch,
+     .flags = FALLS},
+};
+
+/* ---- Points --------------------------------------------------------------------------------- */
+
+/* x of a row; below 0: it has none. */
+static double place_of(const json_t *row, const char *at)
 {
-    json_t *all = json_object_get(figure, "series"), *one;
-    size_t i;
-    int variant = 0;
-    const bool peer = ls_report_is_peer(row), micro = json_object_get(row, "micro");
-    const int style = peer    ? -1
-                      : micro ? (int)(json_array_size(all) % 9) /* by no strategy */
-                              : ls_figure_style(ls_report_strategy(row));
-    json_array_foreach(all, i, one)
-    {
-        if (strcmp(json_string_value(json_object_get(one, "name")), label) == 0)
-            return one;
-        variant += json_integer_value(json_object_get(one, "style")) == style;
-    }
-    one = json_pack("{s:s,s:s,s:i,s:i,s:[]}", "name", label, "strategy", ls_report_strategy(row),
-                    "style", style, "variant", variant, "points");
-    json_array_append_new(all, one);
-    return one;
+    char text[128];
+    uint64_t ns;
+    if (!at)
+        return ls_report_devices(row);
+    if (strcmp(at, "case.inject") != 0)
+        return ls_report_number(row, at, -1);
+    const char *colon = strchr(ls_report_text(row, at, text, sizeof text), ':');
+    if (!*text)
+        return 0;
+    return strncmp(text, "delay=", 6) == 0 && colon && ls_parse_duration(colon + 1, &ns)
+               ? (double)ns * 1e-6
+               : -1;
 }
 
-static double at(const json_t *point, size_t index)
+/* Some of the list's elements, the first and the last among them. */
+static void list_points(const json_t *row, const line_kind *kind, const json_t *list,
+                        json_t *series)
 {
-    return json_number_value(json_array_get(point, index));
+    const size_t count = json_array_size(list), stride = count / POINTS_OF_A_LIST + 1;
+    const double first = kind->from ? ls_report_number(row, kind->from, 0) : 0;
+    const double pace = kind->pace ? ls_report_number(row, kind->pace, NAN) / 1e3 : 1;
+    double sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += json_number_value(json_array_get(list, i));
+    for (size_t i = 0; i < count; i++) {
+        const json_t *element = json_array_get(list, i);
+        const double y = json_number_value(element) / (kind->flags & SHARES ? sum : 1);
+        if ((i % stride == 0 || i + 1 == count) && json_is_number(element)) /* null: not finite */
+            ls_figure_point(series, pace * (first + (double)i), y, y, y);
+    }
+}
+
+static void add_points(const json_t *row, const line_kind *kind, json_t *series)
+{
+    const double x = place_of(row, kind->at), y = ls_report_number(row, kind->of, -1);
+    json_t *value = ls_row_value(row, kind->of);
+    ls_rate rate = {y, y, y};
+    if (strcmp(kind->of, "time.samples_per_s") == 0 && ls_report_rate(row).low > 0)
+        rate = ls_report_rate(row);
+    if (json_is_array(value))
+        list_points(row, kind, value, series);
+    else if (x >= 0 && y >= 0)
+        ls_figure_point(series, x, rate.rate, rate.low, rate.high);
+    json_decref(value);
+}
+
+/* Rows that have points, and this scaling, unless that is "". */
+static json_t *fitting(const json_t *rows, const line_kind *kind, const char *scaling)
+{
+    json_t *out = json_array();
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        json_t *row = json_array_get(rows, i), *series = json_pack("{s:[]}", "points");
+        char own[32];
+        add_points(row, kind, series);
+        if (json_array_size(json_object_get(series, "points")) > 0 &&
+            (!*scaling ||
+             strcmp(scaling, ls_report_text(row, "case.scaling", own, sizeof own)) == 0))
+            json_array_append(out, row);
+        json_decref(series);
+    }
+    return out;
 }
 
 static int by_x_then_y(const void *a, const void *b)
 {
     const json_t *const *p = a, *const *q = b;
     for (size_t i = 0; i < 2; i++)
-        if (at(*p, i) < at(*q, i) || at(*p, i) > at(*q, i))
-            return at(*p, i) < at(*q, i) ? -1 : 1;
+        if (ls_figure_at(*p, i) < ls_figure_at(*q, i) || ls_figure_at(*p, i) > ls_figure_at(*q, i))
+            return ls_figure_at(*p, i) < ls_figure_at(*q, i) ? -1 : 1;
     return 0;
 }
 
-/* In order of x, one point a place. */
-static json_t *merge(const json_t *points)
+/* In order of x, one point a place; how many there are then. */
+static size_t merge(json_t *series)
 {
+    json_t *points = json_incref(json_object_get(series, "points"));
     const size_t count = json_array_size(points);
-    json_t *out = json_array(), **sorted = malloc((count + 1) * sizeof *sorted);
+    json_t **sorted = malloc((count + 1) * sizeof *sorted);
+    json_object_set_new(series, "points", json_array());
     for (size_t i = 0; sorted && i < count; i++)
         sorted[i] = json_array_get(points, i);
     if (sorted && count > 0)
         qsort(sorted, count, sizeof *sorted, by_x_then_y);
     for (size_t i = 0, end; sorted && i < count; i = end) {
-        for (end = i + 1; end < count && at(sorted[end], 0) <= at(sorted[i], 0);)
+        for (end = i + 1;
+             end < count && ls_figure_at(sorted[end], 0) <= ls_figure_at(sorted[i], 0);)
             end++;
         const json_t *middle = sorted[(i + end - 1) / 2], *above = sorted[(i + end) / 2];
-        const bool alone = end - i == 1;
-        ls_figure_point(out, at(middle, 0), (at(middle, 1) + at(above, 1)) / 2,
-                        at(sorted[i], alone ? 2 : 1), at(sorted[end - 1], alone ? 3 : 1));
+        const size_t low = end - i == 1 ? 2 : 1, high = end - i == 1 ? 3 : 1;
+        ls_figure_point(series, ls_figure_at(middle, 0),
+                        (ls_figure_at(middle, 1) + ls_figure_at(above, 1)) / 2,
+                        ls_figure_at(sorted[i], low), ls_figure_at(sorted[end - 1], high));
     }
     free(sorted);
-    return out;
+    json_decref(points);
+    return json_array_size(json_object_get(series, "points"));
 }
 
-/* Keeps the series that make a line; how many places of x there are in the longest. */
-static size_t tidy(json_t *figure)
+static size_t length_of(const json_t *series)
 {
-    json_t *all = json_object_get(figure, "series");
-    size_t longest = 0;
-    for (size_t i = 0; i < json_array_size(all); i++) {
-        json_t *one = json_array_get(all, i);
-        json_t *points = merge(json_object_get(one, "points"));
-        json_object_set_new(one, "points", points);
-        if (json_array_size(points) > longest)
-            longest = json_array_size(points);
-    }
-    return longest;
+    return json_array_size(json_object_get(series, "points"));
 }
 
-/* "mirrored keeps 83% on 2 devices": of the farthest place that a proven strategy comes to. */
-static void set_title(json_t *figure, const ls_line_kind *kind)
+static double value_at(const json_t *series, size_t index)
 {
-    const json_t *best = NULL, *all = json_object_get(figure, "series");
-    double x = -INFINITY, y = 0;
-    for (size_t i = 0; i < json_array_size(all); i++) {
-        const json_t *one = json_array_get(all, i), *points = json_object_get(one, "points");
-        const char *strategy = json_string_value(json_object_get(one, "strategy"));
-        const json_t *last = json_array_get(points, json_array_size(points) - 1);
-        if (json_integer_value(json_object_get(one, "style")) < 0 || !last ||
-            (strcmp(strategy, "independent") == 0 && best))
-            continue;
-        for (size_t k = 0; kind->one && kind->better > 0 && k < json_array_size(points); k++)
-            if (at(json_array_get(points, k), 1) > at(last, 1)) /* of a histogram the peak */
-                last = json_array_get(points, k);
-        if (best && !kind->one && at(last, 0) < x)
-            continue;
-        if (best && at(last, 0) <= x && (at(last, 1) - y) * kind->better <= 0)
-            continue;
-        best = one;
-        x = at(last, 0);
-        y = at(last, 1);
-    }
-    if (!best) {
-        json_object_set_new(figure, "title", json_sprintf("%s by %s", kind->y, kind->x));
-        return;
-    }
-    char shown[48], place[48];
-    const char *name = json_string_value(json_object_get(best, "name"));
-    ls_figure_value(y, kind->unit, shown);
-    ls_figure_value(x, "", place);
-    char title[512];
-    const char *parts[] = {name, shown, place};
-    size_t used = 0, part = 0;
-    for (const char *c = kind->title; *c && used + 1 < sizeof title; c++) {
-        if (c[0] == '%' && c[1] == 's') {
-            used += (size_t)snprintf(title + used, sizeof title - used, "%s", parts[part++ % 3]);
-            used = used < sizeof title ? used : sizeof title - 1;
-            c++;
-        } else {
-            title[used++] = *c;
-        }
-    }
-    title[used] = 0;
-    json_object_set_new(figure, "title", json_string(title));
+    return ls_figure_at(json_array_get(json_object_get(series, "points"), index), 1);
 }
 
-/* A line of what the points are to be. */
-static void add_formula(json_t *figure, const ls_line_kind *kind, const json_t *rows)
+/* ---- Series --------------------------------------------------------------------------------- */
+
+/* The series of this name in the figure, made where there is none. */
+static json_t *series_of(json_t *figure, const char *label, const json_t *row)
 {
-    json_t *points = json_array();
+    json_t *all = json_object_get(figure, "series"), *one;
+    size_t i;
+    int variant = 0;
+    const int style = ls_report_is_peer(row)          ? -1
+                      : json_object_get(row, "micro") ? (int)json_array_size(all) /* of none */
+                                                      : ls_report_place(row);
+    json_array_foreach(all, i, one)
+    {
+        if (strcmp(json_string_value(json_object_get(one, "name")), label) == 0)
+            return one;
+        variant += json_integer_value(json_object_get(one, "style")) == style;
+    }
+    one = ls_figure_series(figure, label, style, variant);
+    json_object_set_new(one, "candidate", json_boolean(ls_report_is_candidate(row)));
+    return one;
+}
+
+static void add_series(ls_figures *figures, json_t *figure, const line_kind *kind,
+                       const json_t *rows)
+{
+    json_t *differences = ls_report_differences(rows, kind->at, figures->against);
+    const bool on = strcmp(kind->x, "devices") != 0;
+    size_t older = 0;
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
-        const double y = ls_report_number(row, kind->formula, -1);
-        json_t *own = json_array();
-        kind->points(row, own);
-        if (y >= 0 && json_array_size(own) > 0)
-            ls_figure_point(points, at(json_array_get(own, 0), 0), y, y, y);
-        json_decref(own);
-    }
-    json_array_append_new(json_object_get(figure, "series"),
-                          json_pack("{s:s,s:s,s:i,s:i,s:o}", "name", "formula", "strategy", "",
-                                    "style", -1, "variant", 1, "points", points));
-}
-
-static void describe(json_t *figure, const ls_line_kind *kind)
-{
-    const char *title = json_string_value(json_object_get(figure, "title"));
-    const char *sub = json_string_value(json_object_get(figure, "sub"));
-    json_object_set_new(figure, "alt",
-                        json_sprintf("%s against %s, a line for each of %zu series: %s (%s)",
-                                     kind->y, kind->x,
-                                     json_array_size(json_object_get(figure, "series")),
-                                     title ? title : "", sub ? sub : ""));
-    json_object_set_new(
-        figure, "caption",
-        json_sprintf("A point is the %s. Bars: ci95 of the row, or, where several rows are one "
-                     "point (their median), the lowest and the highest.%s",
-                     kind->means, kind->ideal ? " Dashed: the ideal." : ""));
-    json_object_set_new(figure, "x", json_string(kind->x));
-    json_object_set_new(figure, "y", json_string(kind->y));
-    json_object_set_new(figure, "unit", json_string(kind->unit));
-    json_object_set_new(figure, "log_x", json_boolean(kind->log_x));
-    json_object_set_new(figure, "log_y", json_boolean(kind->log_y));
-    if (kind->ideal)
-        json_object_set_new(figure, "ideal", json_string(kind->ideal));
-}
-
-static json_t *fitting(const json_t *rows, const ls_line_kind *kind)
-{
-    json_t *out = json_array();
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        json_t *row = json_array_get(rows, i), *points = json_array();
-        char scaling[32];
-        ls_report_text(row, "case.scaling", scaling, sizeof scaling);
-        if (!kind->scaling || strcmp(kind->scaling, scaling) == 0)
-            kind->points(row, points);
-        if (json_array_size(points) > 0)
-            json_array_append(out, row);
-        json_decref(points);
-    }
-    return out;
-}
-
-static void about(const json_t *rows, const ls_line_kind *kind, char *out, size_t size)
-{
-    char text[96];
-    *out = 0;
-    for (size_t i = 0; kind->group[i]; i++) {
-        const char *path = kind->group[i], *last = strrchr(path, '.') + 1;
-        if (strcmp(path, "case.model") == 0 ||
-            !*ls_report_text(json_array_get(rows, 0), path, text, sizeof text))
-            continue;
-        const size_t used = strlen(out);
-        const bool batch = strcmp(last, "batch_global") == 0;
-        const bool bare = strcmp(last, "data") == 0 || strcmp(last, "reduce") == 0 ||
-                          strcmp(last, "scaling") == 0 || strcmp(last, "op") == 0;
-        snprintf(out + used, size - used, "%s%s%s%s", *out ? ", " : "",
-                 batch  ? "global batch"
-                 : bare ? ""
-                        : last,
-                 bare ? "" : " ", text);
-    }
-    if (kind->scaling) {
-        const size_t used = strlen(out);
-        snprintf(out + used, size - used, "%s%s scaling", *out ? ", " : "", kind->scaling);
-    }
-}
-
-/* Series beyond those that a picture can hold are told, the shortest first. */
-static void limit(json_t *figure, const char *name, json_t *left_out)
-{
-    json_t *all = json_object_get(figure, "series");
-    const size_t count = json_array_size(all);
-    while (json_array_size(all) > LS_SERIES_MOST) {
-        size_t shortest = json_array_size(all) - 1;
-        for (size_t i = json_array_size(all); i-- > 0;)
-            if (json_array_size(json_object_get(json_array_get(all, i), "points")) <
-                json_array_size(json_object_get(json_array_get(all, shortest), "points")))
-                shortest = i;
-        json_array_remove(all, shortest);
-    }
-    if (count > LS_SERIES_MOST)
-        json_array_append_new(left_out,
-                              json_sprintf("%s: %zu of %zu series, of which a picture "
-                                           "holds %d; --where chooses",
-                                           name, count - LS_SERIES_MOST, count, LS_SERIES_MOST));
-}
-
-static void add(json_t *figures, const ls_line_kind *kind, const json_t *rows, const char *against,
-                json_t *left_out)
-{
-    char text[512];
-    about(rows, kind, text, sizeof text);
-    json_t *figure = ls_figure_add(figures, kind->name, "lines", rows, text);
-    char ignore[1024];
-    snprintf(ignore, sizeof ignore, "%s%s%s", ls_report_plain, kind->apart ? kind->apart : "",
-             kind->apart ? " " : "");
-    json_t *differences = ls_report_differences(rows, ignore);
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        const json_t *row = json_array_get(rows, i);
-        char label[256], by[96];
-        ls_report_label(row, differences, against, label, sizeof label);
+        char label[LS_LABEL_SIZE];
         if (kind->by)
-            snprintf(label, sizeof label, "%s", ls_report_text(row, kind->by, by, sizeof by));
-        json_t *one = series_of(figure, *label ? label : "all", row);
-        kind->points(row, json_object_get(one, "points"));
+            ls_report_text(row, kind->by, label, sizeof label);
+        else
+            ls_report_label(row, differences, on, figures->against, label);
+        json_t *series = series_of(figure, *label ? label : "all", row);
+        if (kind->pace && length_of(series) > 0 && ++older) /* places of two rows do not meet */
+            json_array_clear(json_object_get(series, "points"));
+        add_points(row, kind, series);
     }
-    if (kind->formula)
-        add_formula(figure, kind, rows);
-    const size_t longest = tidy(figure);
-    if (longest < 2 && !kind->one) {
-        json_array_append_new(
-            left_out, json_sprintf("%s (%s): rows with one place only: %zu; wanted: %s", kind->name,
-                                   *text ? text : "all", json_array_size(rows), kind->want));
-        json_array_remove(figures, json_array_size(figures) - 1);
-    } else {
-        limit(figure, kind->name, left_out);
-        set_title(figure, kind);
-        describe(figure, kind);
-    }
+    if (older > 0)
+        ls_figure_leave(figures, kind->name, "%zu older rows of cases that have a newer one",
+                        older);
     json_decref(differences);
 }
 
-static void add_kind(json_t *figures, const ls_line_kind *kind, const json_t *rows,
-                     const char *against, json_t *left_out)
+/* A line of what the points are to be. */
+static void add_formula(json_t *figure, const line_kind *kind, const json_t *rows)
 {
-    json_t *fit = fitting(rows, kind);
-    json_t *groups = ls_figure_groups(fit, kind->group, against);
-    json_t *largest = ls_figure_largest(groups, kind->name, left_out);
-    if (json_array_size(fit) == 0)
-        json_array_append_new(left_out,
-                              json_sprintf("%s: no row fits; wanted: %s", kind->name, kind->want));
+    json_t *series = ls_figure_series(figure, "formula", -1, 1);
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const double y = ls_report_number(json_array_get(rows, i), kind->formula, NAN);
+        ls_figure_point(series, place_of(json_array_get(rows, i), kind->at), y, y, y);
+    }
+}
+
+/* Takes out series that make no line, and those beyond what a picture can hold, the shortest first.
+ */
+static void tidy(ls_figures *figures, json_t *figure, const line_kind *kind)
+{
+    json_t *all = json_object_get(figure, "series");
+    const char *name = json_string_value(json_object_get(figure, "name"));
+    size_t alone = 0, many = 0;
+    for (size_t i = json_array_size(all); kind->at && i-- > 0;)
+        if (length_of(json_array_get(all, i)) < 2 && ++alone)
+            json_array_remove(all, i);
+    for (; json_array_size(all) > LS_SERIES_MOST; many++) {
+        size_t shortest = json_array_size(all) - 1;
+        for (size_t i = shortest; i-- > 0;)
+            if (length_of(json_array_get(all, i)) < length_of(json_array_get(all, shortest)))
+                shortest = i;
+        json_array_remove(all, shortest);
+    }
+    if (alone > 0)
+        ls_figure_leave(figures, name, "%zu series of one place; wanted: %s", alone, kind->want);
+    if (many > 0)
+        ls_figure_leave(figures, name,
+                        "%zu series beyond the %d that a picture holds; --where chooses", many,
+                        LS_SERIES_MOST);
+}
+
+/* ---- What was found ------------------------------------------------------------------------- */
+
+/* "mirrored keeps 83% on 2 devices": of the farthest place that a candidate comes to. */
+static json_t *find_title(const json_t *figure, const line_kind *kind)
+{
+    const json_t *best = NULL, *one;
+    const double sign = kind->flags & FALLS ? -1 : 1;
+    double most[3] = {0};
+    size_t i;
+    json_array_foreach(json_object_get(figure, "series"), i, one)
+    {
+        const json_t *points = json_object_get(one, "points");
+        const json_t *point = json_array_get(points, json_array_size(points) - 1);
+        if (json_integer_value(json_object_get(one, "style")) < 0 || !point)
+            continue;
+        const double now[] = {json_is_true(json_object_get(one, "candidate")),
+                              ls_figure_at(point, 0), sign * ls_figure_at(point, 1)};
+        size_t k = 0;
+        while (best && k < 2 && fabs(now[k] - most[k]) <= 0)
+            k++;
+        if (best && now[k] <= most[k])
+            continue;
+        best = one;
+        memcpy(most, now, sizeof most);
+    }
+    char y[48], x[48];
+    return best ? json_sprintf(kind->title, json_string_value(json_object_get(best, "name")),
+                               ls_figure_value(sign * most[2], kind->unit, y),
+                               ls_figure_value(most[1], "", x))
+                : json_sprintf("%s by %s", kind->y, kind->x);
+}
+
+/* What one device that loses nothing does: as rows with a speed-up say, else the fastest alone. */
+static double find_rate(const json_t *rows)
+{
+    double alone = 0;
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        const double rate = ls_report_rate(row).rate;
+        const double speedup = ls_report_number(row, "time.speedup", 0);
+        if (speedup > 0 && !ls_report_is_peer(row))
+            return rate / speedup;
+        if (ls_report_devices(row) <= 1 && ls_report_is_candidate(row))
+            alone = fmax(alone, rate);
+    }
+    return alone;
+}
+
+static void add_figure(ls_figures *figures, const line_kind *kind, const ls_figure_text *text,
+                       const char *more, const json_t *rows)
+{
+    size_t longest = 0;
+    double highest = 0;
+    json_t *figure = ls_figure_add(figures, text, rows, more);
+    add_series(figures, figure, kind, rows);
+    if (kind->formula)
+        add_formula(figure, kind, rows);
+    json_t *all = json_object_get(figure, "series");
+    for (size_t i = 0; i < json_array_size(all); i++) {
+        const size_t count = merge(json_array_get(all, i));
+        longest = count > longest ? count : longest;
+        for (size_t p = 0; p < count; p++)
+            highest = fmax(highest, value_at(json_array_get(all, i), p));
+    }
+    const bool one_place = longest < 2 && !(kind->flags & ONE);
+    const char *sub = json_string_value(json_object_get(figure, "sub"));
+    if (one_place && kind->at) /* most rows do not vary it */
+        ls_figure_miss(figures, text);
+    else if (one_place)
+        ls_figure_leave(figures, text->name, "%s: rows with one place only: %zu; wanted: %s", sub,
+                        json_array_size(rows), kind->want);
+    else if (!(highest > 0))
+        ls_figure_leave(figures, text->name, "%s: 0 in all %zu rows", sub, json_array_size(rows));
+    if (one_place || !(highest > 0)) {
+        json_array_remove(figures->list, json_array_size(figures->list) - 1);
+        return;
+    }
+    tidy(figures, figure, kind);
+    char about[256];
+    snprintf(about, sizeof about, "%s against %s, a line for each of %zu series", kind->y, kind->x,
+             json_array_size(all));
+    ls_figure_title(figures, figure, rows, find_title(figure, kind), about);
+    json_object_set_new(figure, "log_x", json_boolean(kind->flags & LOG_X));
+    json_object_set_new(figure, "log_y", json_boolean(kind->flags & LOG_Y));
+    if (kind->ideal) {
+        json_object_set_new(figure, "ideal", json_string(kind->ideal));
+        json_object_set_new(figure, "rate",
+                            json_real(strcmp(kind->unit, "times") == 0 ? 1 : find_rate(rows)));
+    }
+}
+
+static void add_kind(ls_figures *figures, const line_kind *kind, const char *scaling,
+                     const json_t *rows)
+{
+    const bool weak = strcmp(scaling, "weak") == 0; /* the batch is then as large as the devices */
+    json_t *fit = fitting(rows, kind, scaling);
+    char name[64], more[32], caption[400], want[200];
+    snprintf(name, sizeof name, "%s%s%s", kind->name, *scaling ? "-" : "", scaling);
+    snprintf(more, sizeof more, "%s%s", scaling, *scaling ? " scaling" : "");
+    snprintf(want, sizeof want, "%s%s", weak ? "--scaling weak on " : "", kind->want);
+    snprintf(caption, sizeof caption,
+             "A point is the %s%s. Bars: ci95 of the row, or, where several rows are one point "
+             "(their median), the lowest and the highest.%s",
+             kind->means, weak ? ", the batch growing with the devices" : "",
+             kind->ideal ? " Dashed: the ideal." : "");
+    const ls_figure_text text = {name, "lines", kind->x, kind->y, kind->unit, caption, want};
+    json_t *largest = ls_figure_largest(figures, &text, fit, weak ? model : kind->group);
     for (size_t i = 0; i < json_array_size(largest); i++)
-        add(figures, kind, json_array_get(largest, i), against, left_out);
+        add_figure(figures, kind, &text, more, json_array_get(largest, i));
     json_decref(largest);
-    json_decref(groups);
     json_decref(fit);
 }
 
-json_t *ls_report_figures(const json_t *rows, const char *against, json_t *left_out)
+void ls_figures_of_lines(ls_figures *figures, const json_t *rows, bool first)
 {
-    json_t *figures = json_array();
-    for (size_t i = 0; i < LS_LINE_KINDS_FIRST; i++)
-        add_kind(figures, &ls_line_kinds[i], rows, against, left_out);
-    ls_report_shares(figures, rows, against, left_out);
-    for (size_t i = LS_LINE_KINDS_FIRST; i < ls_line_kind_count; i++)
-        add_kind(figures, &ls_line_kinds[i], rows, against, left_out);
-    return figures;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        const line_kind *kind = &kinds[i];
+        if (first == !(kind->flags & FIRST))
+            continue;
+        if (kind->flags & SCALES) {
+            add_kind(figures, kind, "strong", rows);
+            add_kind(figures, kind, "weak", rows);
+        } else {
+            add_kind(figures, kind, "", rows);
+        }
+    }
 }

@@ -1,31 +1,81 @@
 /* SPDX-License-Identifier: MIT */
-/* Figures; see figures.h. What all kinds of figures share; those of lines are in figure_lines.c. */
+/* Figures; see figures.h. What all kinds of figures share. */
 #include "bench/report/figures.h"
 
 #include "bench/report/case_keys.h"
+#include "bench/report/text.h"
+#include "common/base/numbers.h"
 
 #include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-const char ls_report_plain[] =
-    " strategy devices devices_asked ranks hosts batch_per_device seed steps warmup epochs blocks "
-    "shuffle parameters data scaling model batch_global memory bucket_bytes gate_steps lr "
-    "model_parallel_place capture ps_record allreduce augment ";
+/* How many figures of this kind there are. */
+static size_t count_of(const ls_figures *figures, const char *name)
+{
+    const json_t *figure;
+    size_t i, count = 0;
+    json_array_foreach(figures->list, i, figure) count +=
+        strcmp(json_string_value(json_object_get(figure, "kind_of")), name) == 0;
+    return count;
+}
+
+/* Notes that the name is one of those of which `why` is true. */
+static void note(json_t *reasons, const char *why, const char *name)
+{
+    if (!json_object_get(reasons, why))
+        json_object_set_new(reasons, why, json_object());
+    json_object_set_new(json_object_get(reasons, why), name, json_true());
+}
+
+void ls_figure_leave(ls_figures *figures, const char *name, const char *format, ...)
+{
+    char text[LS_KEY_SIZE] = "", *why = NULL;
+    va_list arguments;
+    va_start(arguments, format);
+    if (vasprintf(&why, format, arguments) >= 0)
+        ls_text_add(text, sizeof text, "%s", why);
+    va_end(arguments);
+    free(why);
+    note(figures->reasons, text, name);
+}
+
+void ls_figure_miss(ls_figures *figures, const ls_figure_text *text)
+{
+    note(figures->missing, text->want, text->name);
+}
+
+/* Whether every value of the key stands for one machine. */
+static bool has_one_machine_each(const json_t *rows, const char *against)
+{
+    json_t *machines = json_object();
+    bool one = true;
+    for (size_t i = 0; i < json_array_size(rows) && one; i++) {
+        char value[LS_KEY_SIZE], machine[256];
+        const json_t *row = json_array_get(rows, i);
+        ls_report_text(row, against, value, sizeof value);
+        ls_report_machine(row, machine, sizeof machine);
+        const char *known = json_string_value(json_object_get(machines, value));
+        one = !known || strcmp(known, machine) == 0;
+        json_object_set_new(machines, value, json_string(machine));
+    }
+    json_decref(machines);
+    return one;
+}
 
 json_t *ls_figure_groups(const json_t *rows, const char *const *paths, const char *against)
 {
     json_t *groups = json_object();
+    const bool together = against && has_one_machine_each(rows, against);
     for (size_t i = 0; i < json_array_size(rows); i++) {
         json_t *row = json_array_get(rows, i);
         char key[LS_KEY_SIZE] = "", part[256];
-        if (!against)
-            ls_report_machine(row, key, sizeof key);
-        for (size_t p = 0; paths[p]; p++) {
-            const size_t used = strlen(key);
-            snprintf(key + used, sizeof key - used, "|%s",
-                     ls_report_text(row, paths[p], part, sizeof part));
-        }
+        if (!together)
+            ls_report_machine(row, key, 256);
+        for (size_t p = 0; paths[p]; p++)
+            ls_text_add(key, sizeof key, "|%s", ls_report_text(row, paths[p], part, sizeof part));
         if (!json_object_get(groups, key))
             json_object_set_new(groups, key, json_array());
         json_array_append(json_object_get(groups, key), row);
@@ -33,75 +83,115 @@ json_t *ls_figure_groups(const json_t *rows, const char *const *paths, const cha
     return groups;
 }
 
-json_t *ls_figure_largest(const json_t *groups, const char *name, json_t *left_out)
+json_t *ls_figure_largest(ls_figures *figures, const ls_figure_text *text, const json_t *rows,
+                          const char *const *paths)
 {
-    json_t *all = json_array(), *out = json_array();
+    json_t *groups = ls_figure_groups(rows, paths, figures->against), *all = json_array(), *group;
     const char *key;
-    json_t *rows;
     size_t others = 0;
-    json_object_foreach((json_t *)(size_t)groups, key, rows)
+    json_object_foreach(groups, key, group)
     {
         size_t at = 0;
         (void)key;
         while (at < json_array_size(all) &&
-               json_array_size(json_array_get(all, at)) >= json_array_size(rows))
+               json_array_size(json_array_get(all, at)) >= json_array_size(group))
             at++;
-        json_array_insert(all, at, rows);
+        json_array_insert(all, at, group);
     }
-    for (size_t i = 0; i < json_array_size(all); i++) {
-        if (i < LS_FIGURES_OF_A_KIND)
-            json_array_append(out, json_array_get(all, i));
-        else
-            others += json_array_size(json_array_get(all, i));
+    const size_t count = json_array_size(all);
+    while (json_array_size(all) > LS_FIGURES_OF_A_KIND) {
+        others += json_array_size(json_array_get(all, json_array_size(all) - 1));
+        json_array_remove(all, json_array_size(all) - 1);
     }
+    if (count == 0)
+        ls_figure_miss(figures, text);
     if (others > 0)
-        json_array_append_new(
-            left_out, json_sprintf("%s: %zu rows of %zu smaller groups (model, batch, machine); "
-                                   "--where chooses",
-                                   name, others, json_array_size(all) - LS_FIGURES_OF_A_KIND));
-    json_decref(all);
+        ls_figure_leave(figures, text->name,
+                        "%zu rows of %zu smaller groups (model, batch, machine); --where chooses",
+                        others, count - LS_FIGURES_OF_A_KIND);
+    json_decref(groups);
+    return all;
+}
+
+/* The text that all rows have at the path, "" where they differ. */
+static char *shared_text(const json_t *rows, const char *path, char *out, size_t size)
+{
+    char other[96];
+    ls_report_text(json_array_get(rows, 0), path, out, size);
+    for (size_t i = 1; i < json_array_size(rows) && *out; i++)
+        if (strcmp(ls_report_text(json_array_get(rows, i), path, other, sizeof other), out) != 0)
+            *out = 0;
     return out;
 }
 
-json_t *ls_figure_add(json_t *figures, const char *name, const char *kind, const json_t *rows,
-                      const char *about)
+/* "poly, synthetic, global batch 100": words by themselves, numbers with a name. */
+static void describe_rows(const json_t *rows, const char *more, char *out, size_t size)
 {
-    char own[64], sub[512], foot[512], model[96], commit[64], stamp[32], machine[256], batch[32];
+    static const char *const paths[][2] = {
+        {"case.model", ""}, {"case.data", ""},   {"case.batch_global", "global batch "},
+        {"micro.op", ""},   {"micro.shape", ""}, {"micro.ranks", "ranks "},
+        {"micro.comm", ""}};
+    char text[96];
+    *out = 0;
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
+        if (*shared_text(rows, paths[i][0], text, sizeof text))
+            ls_text_add(out, size, "%s%s%s", *out ? ", " : "", paths[i][1], text);
+    ls_text_add(out, size, "%s%s", *out && *more ? ", " : "", more);
+}
+
+json_t *ls_figure_add(ls_figures *figures, const ls_figure_text *text, const json_t *rows,
+                      const char *more)
+{
+    char own[64], sub[512], foot[512] = "", commit[8], stamp[11], machine[256];
     const json_t *row = json_array_get(rows, json_array_size(rows) - 1);
-    size_t same = 1;
-    for (size_t i = 0; i < json_array_size(figures); i++) {
-        const char *other =
-            json_string_value(json_object_get(json_array_get(figures, i), "kind_of"));
-        same += other && strcmp(other, name) == 0;
-    }
-    snprintf(own, sizeof own, same > 1 ? "%s-%zu" : "%s", name, same);
-    ls_report_text(row, "case.model", model, sizeof model);
-    ls_report_text(row, "case.batch_global", batch, sizeof batch);
-    ls_report_text(row, "provenance.commit", commit, 8);
-    ls_report_text(row, "timestamp", stamp, 11);
+    const size_t same = 1 + count_of(figures, text->name);
+    snprintf(own, sizeof own, same > 1 ? "%s-%zu" : "%s", text->name, same);
+    describe_rows(rows, more, sub, sizeof sub);
+    ls_report_text(row, "provenance.commit", commit, sizeof commit);
+    ls_report_text(row, "timestamp", stamp, sizeof stamp);
     ls_report_machine(row, machine, sizeof machine);
-    snprintf(sub, sizeof sub, "%s%s%s", model, *model && *about ? ", " : "", about);
-    snprintf(foot, sizeof foot, "%s%scommit %s, %s, rows: %zu", machine, *machine ? ", " : "",
-             *commit ? commit : "not known", stamp, json_array_size(rows));
-    json_t *figure = json_pack("{s:s,s:s,s:s,s:s,s:s,s:[]}", "name", own, "kind_of", name, "kind",
-                               kind, "sub", sub, "foot", foot, "series");
-    json_array_append_new(figures, figure);
+    ls_text_add(foot, sizeof foot, "%s%scommit %s, %s, rows: %zu", machine, *machine ? ", " : "",
+                *commit ? commit : "not known", stamp, json_array_size(rows));
+    json_t *figure =
+        json_pack("{s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:[]}", "name", own, "kind_of", text->name,
+                  "kind", text->kind, "sub", sub, "foot", foot, "x", text->x, "y", text->y, "unit",
+                  text->unit, "caption", text->caption, "series");
+    json_array_append_new(figures->list, figure);
     return figure;
 }
 
-int ls_figure_style(const char *strategy)
+void ls_figure_title(ls_figures *figures, json_t *figure, const json_t *rows, json_t *title,
+                     const char *about)
 {
-    static const char *const names[] = {"single",      "towers", "mirrored",
-                                        "independent", "ps",     "model-parallel",
-                                        "pipeline",    "hybrid", "local-sgd"};
-    enum { COUNT = sizeof names / sizeof *names };
-    unsigned hash = 0;
-    for (int i = 0; i < COUNT; i++)
-        if (strcmp(names[i], strategy) == 0)
-            return i;
-    for (const char *c = strategy; *c; c++)
-        hash = 31 * hash + (unsigned char)*c;
-    return (int)(hash % COUNT);
+    json_object_set_new(figure, "alt",
+                        json_sprintf("%s: %s (%s)", about, json_string_value(title),
+                                     json_string_value(json_object_get(figure, "sub"))));
+    json_object_set_new(figure, "title", title);
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const char *id = json_string_value(json_object_get(json_array_get(rows, i), "id"));
+        if (id)
+            json_object_set_new(figures->used, id, json_true());
+    }
+}
+
+json_t *ls_figure_series(json_t *figure, const char *name, int style, int variant)
+{
+    json_t *one =
+        json_pack("{s:s,s:i,s:i,s:[]}", "name", name, "style", style, "variant", variant, "points");
+    json_array_append_new(json_object_get(figure, "series"), one);
+    return one;
+}
+
+void ls_figure_point(json_t *series, double x, double y, double low, double high)
+{
+    if (isfinite(x) && isfinite(y))
+        json_array_append_new(json_object_get(series, "points"),
+                              json_pack("[f,f,f,f]", x, y, low, high));
+}
+
+double ls_figure_at(const json_t *point, size_t index)
+{
+    return json_number_value(json_array_get(point, index));
 }
 
 static char *with_commas(double value, char out[48])
@@ -124,15 +214,59 @@ char *ls_figure_value(double value, const char *unit, char out[48])
     if (strcmp(unit, "%") == 0)
         snprintf(out, 48, "%.0f%%", 100 * value);
     else if (strcmp(unit, "bytes") == 0)
-        snprintf(out, 48, value >= 1048576 ? "%.1f MiB" : "%.1f KiB",
-                 value / (value >= 1048576 ? 1048576 : 1024));
+        ls_format_bytes(value, out);
     else if (fabs(value) >= 1000)
         with_commas(value, out);
     else
         snprintf(out, 48, "%.3g", value);
-    if (*unit && strcmp(unit, "%") != 0 && strcmp(unit, "bytes") != 0) {
-        const size_t used = strlen(out);
-        snprintf(out + used, 48 - used, " %s", unit);
-    }
+    if (*unit && strcmp(unit, "%") != 0 && strcmp(unit, "bytes") != 0)
+        ls_text_add(out, 48, " %s", unit);
     return out;
+}
+
+/* "waterfall, memory: 4 older rows": each reason once; `without`: only of what there is none of. */
+static void tell(const ls_figures *figures, const json_t *reasons, bool without, json_t *left_out)
+{
+    const char *why, *name, *between = without ? "no rows for it; wanted: " : "";
+    json_t *names, *value;
+    json_object_foreach((json_t *)(size_t)reasons, why, names)
+    {
+        char text[LS_KEY_SIZE] = "";
+        json_object_foreach(names, name, value)
+        {
+            (void)value;
+            if (!without || count_of(figures, name) == 0)
+                ls_text_add(text, sizeof text, "%s%s", *text ? ", " : "", name);
+        }
+        if (*text)
+            json_array_append_new(left_out, json_sprintf("%s: %s%s", text, between, why));
+    }
+}
+
+static void tell_unused(const ls_figures *figures, const json_t *rows, json_t *left_out)
+{
+    size_t unused = 0;
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const char *id = json_string_value(json_object_get(json_array_get(rows, i), "id"));
+        unused += !id || !json_object_get(figures->used, id);
+    }
+    if (unused > 0)
+        json_array_append_new(left_out, json_sprintf("rows that fit no picture: %zu; they are in "
+                                                     "the table",
+                                                     unused));
+}
+
+json_t *ls_report_figures(const json_t *rows, const char *against, json_t *left_out)
+{
+    ls_figures figures = {json_array(), json_object(), json_object(), json_object(), against};
+    ls_figures_of_lines(&figures, rows, true);
+    ls_figures_of_cases(&figures, rows);
+    ls_figures_of_lines(&figures, rows, false);
+    tell(&figures, figures.reasons, false, left_out);
+    tell(&figures, figures.missing, true, left_out);
+    tell_unused(&figures, rows, left_out);
+    json_decref(figures.reasons);
+    json_decref(figures.missing);
+    json_decref(figures.used);
+    return figures.list;
 }

@@ -5,7 +5,8 @@
  *   name, title (what it says), sub (of what), foot (machine, commit, day), caption, alt
  *   kind        "lines", "bars" (stacked parts of one row each) or "ranges"
  *   x, y        labels of the axes; unit: how y is written
- *   log_x, log_y, ideal ("linear", "one" or absent)
+ *   log_x, log_y; ideal: of lines the share of one device's y by x that loses nothing is flat at 1
+ *               ("one"), or y is x times `rate` ("linear"); absent: there is none
  *   categories  names of bars and ranges
  *   series      [{name, style, variant, points: [[x, y, low, high], ...]}]; x of bars and ranges is
  *               the place in the categories; style is a place in the palette, -1 a peer's
@@ -14,6 +15,7 @@
 #define LS_BENCH_REPORT_FIGURES_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 /** All figures of the rows (an array); why there are no others is added to `left_out`, an array of
@@ -24,25 +26,70 @@ json_t *ls_report_figures(const json_t *rows, const char *against, json_t *left_
 
 enum { LS_FIGURES_OF_A_KIND = 3, LS_SERIES_MOST = 14, LS_CATEGORIES_MOST = 24 };
 
-/** Members of `case` that no series is told apart by. */
-extern const char ls_report_plain[];
+/** Figures in the making. */
+typedef struct ls_figures {
+    json_t *list;
+    json_t *used;    /**< {id: true} of rows that are in one */
+    json_t *reasons; /**< {why something is not there: {name: true}} */
+    json_t *missing; /**< {what would make them: {name: true}} of kinds that no rows make */
+    const char *against;
+} ls_figures;
 
-/** Rows of one group: {key: {rows: [...]}}, by machine (unless `against`) and paths of `case`. */
+/** What a figure says of itself, whatever its kind. */
+typedef struct ls_figure_text {
+    const char *name, *kind, *x, *y, *unit, *caption, *want;
+} ls_figure_text;
+
+/** Says why something is not there, behind the figure's name. */
+void ls_figure_leave(ls_figures *figures, const char *name, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/** There is none of this kind, of these rows at least. */
+void ls_figure_miss(ls_figures *figures, const ls_figure_text *text);
+
+/** Rows of one group: {key: [rows]}, by the paths of a NULL-terminated list, and by machine unless
+ *  each value of `against` has but one. */
 json_t *ls_figure_groups(const json_t *rows, const char *const *paths, const char *against);
 
-/** The groups with the most rows first; at most LS_FIGURES_OF_A_KIND, the others told. */
-json_t *ls_figure_largest(const json_t *groups, const char *name, json_t *left_out);
+/** Groups of the rows, the largest first; at most LS_FIGURES_OF_A_KIND, the others told. */
+json_t *ls_figure_largest(ls_figures *figures, const ls_figure_text *text, const json_t *rows,
+                          const char *const *paths);
 
-/** A figure with sub and foot of these rows. `figures` gets it, numbered; it is borrowed. */
-json_t *ls_figure_add(json_t *figures, const char *name, const char *kind, const json_t *rows,
-                      const char *about);
+/** A figure with all but title, series and categories, which `figures` has then; borrowed. Its
+ * `sub` is what the rows have in common, and `more` ("strong scaling"). */
+json_t *ls_figure_add(ls_figures *figures, const ls_figure_text *text, const json_t *rows,
+                      const char *more);
 
-/** Place in the palette of a strategy. */
-int ls_figure_style(const char *strategy);
+/** Sets its title (taken), and of that and what is drawn (`about`) its `alt`; it has these rows. */
+void ls_figure_title(ls_figures *figures, json_t *figure, const json_t *rows, json_t *title,
+                     const char *about);
+
+/** A series of it, empty; borrowed. */
+json_t *ls_figure_series(json_t *figure, const char *name, int style, int variant);
+
+/** Adds a point, if it is finite. */
+void ls_figure_point(json_t *series, double x, double y, double low, double high);
+
+/** Number `index` of a point. */
+double ls_figure_at(const json_t *point, size_t index);
 
 /** "1.2 ms", "83%", "571,445": a value as people read it. */
 char *ls_figure_value(double value, const char *unit, char out[48]);
 
-void ls_report_shares(json_t *figures, const json_t *rows, const char *against, json_t *left_out);
+/** Figures of lines. `first`: those that come before the bars, else those behind. */
+void ls_figures_of_lines(ls_figures *figures, const json_t *rows, bool first);
+/** Figures with a bar a case. */
+void ls_figures_of_cases(ls_figures *figures, const json_t *rows);
+
+/** Parts of a row that add up, as figures and tables name them. */
+typedef struct ls_row_parts {
+    const char *title, *root;     /**< root: path of the group, with its point */
+    const char *shown[8], *of[8]; /**< names for people, NULL-terminated, and of the members */
+    const char *unit;
+} ls_row_parts;
+extern const ls_row_parts ls_parts_of_step, ls_parts_of_memory;
+
+/** The value of part `index`; `fallback` where the row has none. */
+double ls_part_value(const json_t *row, const ls_row_parts *parts, size_t index, double fallback);
 
 #endif

@@ -6,22 +6,18 @@
 #include "bench/report/case_keys.h"
 #include "bench/report/draw.h"
 #include "bench/report/figures.h"
-#include "build_info.h"
+#include "bench/report/text.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { TEXT_MOST = 400, COMMANDS_MOST = 40 };
+enum { TEXT_MOST = 400, CASES_MOST = 20, POINTS_MOST = 160 };
 
 static const char *text_of(const json_t *object, const char *name)
 {
     const char *text = json_string_value(json_object_get(object, name));
     return text ? text : "";
-}
-
-static double number_at(const json_t *array, size_t index)
-{
-    return json_number_value(json_array_get(array, index));
 }
 
 static void print_paragraph(FILE *stream, const char *open, const char *text, const char *close)
@@ -31,31 +27,41 @@ static void print_paragraph(FILE *stream, const char *open, const char *text, co
     fputs(close, stream);
 }
 
-static void print_case(FILE *stream, const json_t *one)
+static void print_number(FILE *stream, const char *format, double value)
 {
-    const json_t *row = json_object_get(one, "row"), *ratio = json_object_get(one, "ratio");
-    char shown[48];
-    const double efficiency = ls_report_number(row, "time.efficiency", -1);
-    const double speedup = ls_report_number(row, "time.speedup", -1);
-    print_paragraph(stream, "<tr><td>", text_of(one, "label"), "");
-    fprintf(stream, "<td class=n>%s",
-            ls_figure_value(ls_report_number(row, "time.samples_per_s", 0), "", shown));
-    fprintf(stream, "<td class=n>%.4g", ls_report_number(row, "time.step_ms.median", 0));
-    fprintf(stream, "<td class=n>%.2f", number_at(ratio, 0));
-    if (number_at(ratio, 1) > 0 && number_at(ratio, 0) != 1.0)
-        fprintf(stream, " (%.2f to %.2f)", number_at(ratio, 1), number_at(ratio, 2));
     fputs("<td class=n>", stream);
-    if (speedup >= 0)
-        fprintf(stream, "%.2f", speedup);
-    fputs("<td class=n>", stream);
-    if (efficiency >= 0)
-        fprintf(stream, "%.0f%%", 100 * efficiency);
-    fprintf(stream, "<td>%s\n", ls_report_is_peer(row) ? "peer" : ls_gate_word(row));
+    if (isfinite(value))
+        fprintf(stream, format, value);
+}
+
+static void print_ratio(FILE *stream, ls_rate ratio, bool itself)
+{
+    fprintf(stream, "<td class=n>%.3g", ratio.rate);
+    if (ratio.low > 0 && !itself)
+        fprintf(stream, " (%.3g to %.3g)", ratio.low, ratio.high);
+}
+
+/* The heads are parted by '|'; the label is what the scrolling region is called. */
+static void open_table(FILE *stream, const char *label, const char *heads)
+{
+    fprintf(stream, "<div class=scroll tabindex=0 role=region aria-label=\"%s\"><table><thead><tr>",
+            label);
+    while (*heads) {
+        const size_t length = strcspn(heads, "|");
+        fprintf(stream, "<th scope=col>%.*s", (int)length, heads);
+        heads += length + (heads[length] == '|');
+    }
+    fputs("</thead><tbody>\n", stream);
+}
+
+static void close_table(FILE *stream)
+{
+    fputs("</tbody></table></div>\n", stream);
 }
 
 static void print_finding(FILE *stream, const json_t *finding)
 {
-    const json_t *one;
+    const json_t *one, *fastest = json_object_get(finding, "fastest");
     size_t i;
     if (!finding) {
         fputs("<h1>No row here has a time</h1>\n", stream);
@@ -64,45 +70,52 @@ static void print_finding(FILE *stream, const json_t *finding)
     print_paragraph(stream, "<h1>", text_of(finding, "headline"), "</h1>\n");
     print_paragraph(stream, "<p class=big>", text_of(finding, "proof"), "</p>\n");
     print_paragraph(stream, "<p class=m>", text_of(finding, "where"), "</p>\n");
-    fputs(
-        "<div class=scroll tabindex=0 role=region aria-label=\"Speed-up\"><table><thead><tr>"
-        "<th scope=col>case<th scope=col>samples/s<th scope=col>step ms<th scope=col>time over the "
-        "fastest<th scope=col>speed-up<th scope=col>efficiency<th scope=col>equal</thead><tbody>\n",
-        stream);
+    open_table(stream, "Speed-up",
+               "case|samples/s|step ms|time over the fastest|speed-up|efficiency|equal");
     json_array_foreach(json_object_get(finding, "cases"), i, one)
     {
-        if (i < 20)
-            print_case(stream, one);
+        const json_t *row = json_object_get(one, "row");
+        char shown[48];
+        if (i == CASES_MOST)
+            break;
+        print_paragraph(stream, "<tr><td>", text_of(one, "label"), "<td class=n>");
+        fputs(ls_figure_value(ls_report_rate(row).rate, "", shown), stream);
+        print_number(stream, "%.4g", ls_report_number(row, "time.step_ms.median", NAN));
+        print_ratio(stream, ls_report_ratio(fastest, row), row == fastest);
+        print_number(stream, "%.2f", ls_report_number(row, "time.speedup", NAN));
+        print_number(stream, "%.0f%%", 100 * ls_report_number(row, "time.efficiency", NAN));
+        fprintf(stream, "<td>%s\n", ls_report_is_peer(row) ? "peer" : ls_gate_word(row));
     }
-    fputs("</tbody></table></div>\n", stream);
+    close_table(stream);
+    if (json_array_size(json_object_get(finding, "cases")) > CASES_MOST)
+        fprintf(stream, "<p class=m>And %zu slower cases: among all rows below.</p>\n",
+                json_array_size(json_object_get(finding, "cases")) - CASES_MOST);
 }
 
 static void print_data(FILE *stream, const json_t *figure)
 {
-    const json_t *one, *point;
-    const json_t *names = json_object_get(figure, "categories");
+    const json_t *one, *point, *names = json_object_get(figure, "categories");
     size_t s, p, count = 0;
-    fputs("<details><summary>data</summary><div class=scroll><table><thead><tr><th scope=col>series"
-          "<th scope=col>at<th scope=col>value<th scope=col>low<th scope=col>high</thead><tbody>",
-          stream);
+    fputs("<details><summary>data</summary>", stream);
+    open_table(stream, "Data", "series|at|value|low|high");
     json_array_foreach(json_object_get(figure, "series"), s, one)
     {
         json_array_foreach(json_object_get(one, "points"), p, point)
         {
-            if (count++ >= 160)
+            if (count++ >= POINTS_MOST)
                 continue;
             print_paragraph(stream, "<tr><td>", text_of(one, "name"), "<td>");
             if (names)
                 ls_markup(stream, json_string_value(json_array_get(names, p)), 80);
             else
-                fprintf(stream, "%.6g", number_at(point, 0));
-            fprintf(stream, "<td class=n>%.6g<td class=n>%.6g<td class=n>%.6g", number_at(point, 1),
-                    number_at(point, 2), number_at(point, 3));
+                fprintf(stream, "%.6g", ls_figure_at(point, 0));
+            for (size_t k = 1; k < 4; k++)
+                print_number(stream, "%.6g", ls_figure_at(point, k));
         }
     }
-    fputs("</tbody></table></div>", stream);
-    if (count > 160)
-        fprintf(stream, "<p>%zu more points are in the CSV.</p>", count - 160);
+    close_table(stream);
+    if (count > POINTS_MOST)
+        fprintf(stream, "<p>%zu more points are in the CSV.</p>", count - POINTS_MOST);
     fputs("</details>", stream);
 }
 
@@ -117,7 +130,7 @@ static void print_figures(FILE *stream, const json_t *figures)
         const char *name = text_of(figure, "name"), *svg = text_of(figure, "svg");
         fprintf(stream, "<figure id=\"%s\">", name);
         if (*svg)
-            fputs(svg, stream);
+            fprintf(stream, "<div class=scroll tabindex=0>%s</div>", svg);
         else
             print_paragraph(stream, "<h3>", text_of(figure, "title"), "</h3>");
         print_paragraph(stream, "<figcaption>", text_of(figure, "caption"), "");
@@ -135,6 +148,11 @@ static void print_figures(FILE *stream, const json_t *figures)
         fputs("</div>\n", stream);
 }
 
+static const json_t *first_of(const json_t *one)
+{
+    return json_object_get(json_array_get(json_object_get(one, "values"), 0), "row");
+}
+
 static void print_ratios(FILE *stream, const ls_page *page)
 {
     const json_t *one, *value;
@@ -147,22 +165,16 @@ static void print_ratios(FILE *stream, const ls_page *page)
     json_array_foreach(page->ratios, i, one)
     {
         print_paragraph(stream, "<details open><summary>", text_of(one, "case"), "</summary>");
-        fputs(
-            "<table><thead><tr><th scope=col>value<th scope=col>step ms<th scope=col>time over the "
-            "first's</thead><tbody>",
-            stream);
+        open_table(stream, "Side by side", "value|step ms|time over the first's");
         json_array_foreach(json_object_get(one, "values"), k, value)
         {
-            const double low = json_number_value(json_object_get(value, "low"));
+            const json_t *row = json_object_get(value, "row");
             print_paragraph(stream, "<tr><td>", text_of(value, "value"), "");
-            fprintf(stream, "<td class=n>%.4g<td class=n>%.3f",
-                    json_number_value(json_object_get(value, "ms")),
-                    json_number_value(json_object_get(value, "ratio")));
-            if (low > 0 && k > 0)
-                fprintf(stream, " (%.3f to %.3f)", low,
-                        json_number_value(json_object_get(value, "high")));
+            print_number(stream, "%.4g", ls_report_number(row, "time.step_ms.median", NAN));
+            print_ratio(stream, ls_report_ratio(first_of(one), row), k == 0);
         }
-        fputs("</tbody></table></details>\n", stream);
+        close_table(stream);
+        fputs("</details>\n", stream);
     }
 }
 
@@ -191,57 +203,17 @@ static void print_machines(FILE *stream, const ls_page *page)
     }
 }
 
-/* The commands that the rows are of, each once; how many are not shown. */
-static json_t *commands_of(const json_t *rows, size_t *more)
-{
-    json_t *out = json_object();
-    const json_t *row;
-    size_t i;
-    *more = 0;
-    json_array_foreach(rows, i, row)
-    {
-        const char *command = json_string_value(json_object_get(row, "command"));
-        if (!command || json_object_get(out, command))
-            continue;
-        if (json_object_size(out) < COMMANDS_MOST)
-            json_object_set_new(out, command, json_true());
-        else
-            ++*more;
-    }
-    return out;
-}
-
-static const char bibliography[] =
-    "@misc{lockstep,\n  title = {Lockstep: one training loop, every parallelism strategy, proven "
-    "equal, then measured},\n  author = {{The Lockstep authors}},\n  year = {2026},\n"
-    "  note = {Version " LS_VERSION "}\n}\n";
-
 static void print_end(FILE *stream, const ls_page *page)
 {
-    json_t *unused, *commands;
     const json_t *text;
-    const char *command;
-    size_t i, more;
+    size_t i;
     fputs("<h2>Left out</h2><ul class=m>\n", stream);
     json_array_foreach(page->left_out, i, text)
         print_paragraph(stream, "<li>", json_string_value(text), "\n");
-    fputs("</ul><h2>Repeat and cite</h2><details><summary>the commands that made these rows"
-          "</summary>",
+    fputs("</ul><h2>Repeat and cite</h2><p>Each row has its command. <a href=\"report.yaml\">The "
+          "plan "
+          "that repeats them all</a>, <a href=\"report.bib\">BibTeX</a></p>\n",
           stream);
-    commands = commands_of(page->rows, &more);
-    json_object_foreach(commands, command, unused)
-    {
-        (void)unused;
-        fputs("<pre>", stream);
-        ls_markup(stream, command, 1500);
-        fputs("</pre>", stream);
-    }
-    if (more > 0)
-        fprintf(stream, "<p>And %zu more, at their rows.</p>", more);
-    fputs("</details><details><summary>BibTeX</summary><pre>", stream);
-    fputs(bibliography, stream);
-    fputs("</pre></details>\n", stream);
-    json_decref(commands);
 }
 
 void ls_page_write(FILE *stream, const ls_page *page)
@@ -269,15 +241,9 @@ void ls_page_write(FILE *stream, const ls_page *page)
 
 /* ---- Markdown ------------------------------------------------------------------------------- */
 
-/* Text that means itself in a cell. */
 static void print_cell(FILE *stream, const char *text, size_t most)
 {
-    size_t count = 0;
-    for (const char *c = text; *c && count < most; c++, count++) {
-        if (strchr("\\`*_|[]<>#!~&", *c))
-            fputc('\\', stream);
-        fputc((unsigned char)*c < ' ' ? ' ' : *c, stream);
-    }
+    ls_text_put(stream, text, most, ls_escape_markdown);
 }
 
 void ls_page_markdown(FILE *stream, const ls_page *page)
@@ -301,10 +267,9 @@ void ls_page_markdown(FILE *stream, const ls_page *page)
         const json_t *row = json_object_get(one, "row");
         fputs("| ", stream);
         print_cell(stream, text_of(one, "label"), 80);
-        fprintf(stream, " | %.0f | %.4g | %.2f | %s |\n",
-                ls_report_number(row, "time.samples_per_s", 0),
+        fprintf(stream, " | %.0f | %.4g | %.3g | %s |\n", ls_report_rate(row).rate,
                 ls_report_number(row, "time.step_ms.median", 0),
-                number_at(json_object_get(one, "ratio"), 0),
+                ls_report_ratio(json_object_get(page->finding, "fastest"), row).rate,
                 ls_report_is_peer(row) ? "peer" : ls_gate_word(row));
     }
     json_array_foreach(page->figures, i, one)
@@ -328,5 +293,5 @@ void ls_page_markdown(FILE *stream, const ls_page *page)
         print_cell(stream, json_string_value(one), TEXT_MOST);
         fputc('\n', stream);
     }
-    fprintf(stream, "\n```bibtex\n%s```\n", bibliography);
+    fputs("\n[The plan that repeats the rows](report.yaml), [BibTeX](report.bib)\n", stream);
 }

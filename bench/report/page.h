@@ -27,12 +27,16 @@ void ls_page_rows(FILE *stream, const ls_page *page);
 /** Style and script of the page, as text. */
 extern const char ls_page_style[], ls_page_script[];
 
-/** {headline, proof, where, cases: [{label, row, ratio, low, high}]}: the fastest of the largest
- *  comparable set of cases, and the others beside it; NULL where no row has a time. */
+/** {headline, proof, where, fastest (a row), cases: [{label, row}]}: the fastest of the largest
+ *  comparable set of cases, and the others, by their rates; NULL where no row has a time. */
 json_t *ls_finding(const json_t *rows, const char *against);
 
-/** [{case, values: [{value, ms, ratio, low, high}]}]: cases that several values of the key have. */
+/** [{case, values: [{value, row}]}]: cases that several values of the key have. */
 json_t *ls_ratios(const json_t *rows, const char *key);
+
+/** BibTeX of the report, and the plan (YAML) that makes its rows again: report_plan.c. */
+void ls_page_bibliography(FILE *stream, const ls_page *page);
+void ls_page_plan(FILE *stream, const ls_page *page);
 
 /** "bounded", "exact", "not compared", "FAILED". */
 const char *ls_gate_word(const json_t *row);

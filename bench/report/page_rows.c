@@ -5,13 +5,14 @@
 #include "bench/report/draw.h"
 #include "bench/report/figures.h"
 #include "bench/report/page.h"
+#include "bench/report/text.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { LABEL_MOST = 120, COMMAND_MOST = 1500 };
+enum { LABEL_MOST = 80, COMMANDS_MOST = 250000, PARAGRAPH_MOST = 600, CASE_MOST = 44 };
 
-static const char *const titles[] = {"strategy",   "model",     "devices",  "batch", "step ms",
+static const char *const titles[] = {"case",       "model",     "devices",  "batch", "step ms",
                                      "\xc2\xb1 %", "samples/s", "speed-up", "eff",   "gate",
                                      "status",     "label",     "day"};
 enum { TITLES = sizeof titles / sizeof *titles };
@@ -34,42 +35,35 @@ static void cell_number(FILE *stream, double value, const char *format)
     fprintf(stream, format, value);
 }
 
-static double half_width(const json_t *row)
+static void print_cells(FILE *stream, const json_t *row, const json_t *differences)
 {
-    const json_t *step = json_object_get(json_object_get(row, "time"), "step_ms");
-    const json_t *ci95 = json_object_get(step, "ci95");
-    const double median = json_number_value(json_object_get(step, "median"));
-    if (!ci95 || median <= 0)
-        return -1;
-    return 50 *
-           (json_number_value(json_array_get(ci95, 1)) -
-            json_number_value(json_array_get(ci95, 0))) /
-           median;
-}
-
-static void print_cells(FILE *stream, const json_t *row)
-{
-    char text[256], stamp[11];
+    char text[LS_LABEL_SIZE], stamp[11];
+    const ls_rate rate = ls_report_rate(row);
     const char *gate = ls_gate_word(row);
     const json_t *result = json_object_get(row, "result"), *warning;
     size_t i;
     fputs("<tr>", stream);
     if (json_object_get(row, "micro")) {
+        char more[64];
+        const char *path =
+            *ls_report_text(row, "micro.comm", more, 2) ? "micro.kernel" : "micro.shape";
         ls_report_text(row, "micro.op", text, 128);
-        const size_t used = strlen(text);
-        char kernel[64];
-        snprintf(text + used, sizeof text - used, " %s",
-                 ls_report_text(row, "micro.kernel", kernel, sizeof kernel));
+        ls_text_add(text, sizeof text, " %s", ls_report_text(row, path, more, sizeof more));
         gate = "";
     } else {
-        snprintf(text, sizeof text, "%s", ls_report_strategy(row));
+        ls_report_label(row, differences, false, NULL, text);
     }
-    cell_text(stream, text, "");
+    fputs("<td>", stream);
+    ls_markup(stream, text, CASE_MOST);
     cell_text(stream, ls_report_text(row, "case.model", text, sizeof text), "");
     cell_number(stream, json_object_get(row, "case") ? ls_report_devices(row) : -1, "%.0f");
     cell_number(stream, ls_report_number(row, "case.batch_global", -1), "%.0f");
-    cell_number(stream, ls_report_number(row, "time.step_ms.median", -1), "%.4g");
-    cell_number(stream, half_width(row), "%.1f");
+    cell_number(stream,
+                ls_report_number(row, "time.step_ms.median",
+                                 ls_report_number(row, "micro.time_us", -1e3) / 1e3),
+                "%.4g");
+    cell_number(stream, rate.low > 0 ? 50 * (rate.rate / rate.low - rate.rate / rate.high) : -1,
+                "%.1f");
     cell_number(stream, ls_report_number(row, "time.samples_per_s", -1), "%.0f");
     cell_number(stream, ls_report_number(row, "time.speedup", -1), "%.2f");
     cell_number(stream, ls_report_number(row, "time.efficiency", -1), "%.2f");
@@ -87,47 +81,37 @@ static void print_cells(FILE *stream, const json_t *row)
     cell_text(stream, stamp, "d");
 }
 
-static void print_waterfall(FILE *stream, const json_t *row)
+/* What the row has of the parts, in figures, and, where asked for, as a bar. */
+static void print_parts(FILE *stream, const json_t *row, const ls_row_parts *parts, bool bar)
 {
-    static const char *const parts[] = {"compute", "optimizer", "comm_exposed",
-                                        "wait",    "copy",      "harness"};
-    char path[64];
-    double values[6], sum = 0;
-    for (size_t i = 0; i < 6; i++) {
-        snprintf(path, sizeof path, "waterfall.%s_ms", parts[i]);
-        values[i] = ls_report_number(row, path, 0);
-        sum += values[i];
-    }
+    double sum = 0;
+    char shown[48];
+    const char *before = ": ";
+    for (size_t p = 0; parts->shown[p]; p++)
+        sum += ls_part_value(row, parts, p, 0);
     if (sum <= 0)
         return;
-    fputs("<div class=w>", stream);
-    for (size_t i = 0; i < 6; i++)
-        if (values[i] > 0.002 * sum)
-            fprintf(stream, "<i class=p%zu style=\"flex:%.3g\"></i>", i, 100 * values[i] / sum);
-    fputs("</div><p>Waterfall, ms:", stream);
-    for (size_t i = 0; i < 6; i++)
-        if (values[i] > 0)
-            fprintf(stream, " %s %.3g%s", parts[i], values[i], i < 5 ? "," : "");
-    fputs("</p>", stream);
+    fputs(bar ? "<div class=w>" : "", stream);
+    for (size_t p = 0; bar && parts->shown[p]; p++)
+        if (ls_part_value(row, parts, p, 0) > 0.002 * sum)
+            fprintf(stream, "<i class=p%zu style=flex:%.3g></i>", p,
+                    100 * ls_part_value(row, parts, p, 0) / sum);
+    fprintf(stream, "%s<p>%s", bar ? "</div>" : "", parts->title);
+    for (size_t p = 0; parts->shown[p]; p++) {
+        if (ls_part_value(row, parts, p, 0) <= 0)
+            continue;
+        fprintf(stream, "%s%s %s", before, parts->shown[p],
+                ls_figure_value(ls_part_value(row, parts, p, 0), parts->unit, shown));
+        before = ", ";
+    }
 }
 
-static void print_memory(FILE *stream, const json_t *row)
+static void print_paragraph(FILE *stream, const char *before, const char *text)
 {
-    static const char *const parts[] = {"parameters",    "gradients", "optimizer", "activations",
-                                        "communication", "workspace", "peak"};
-    char path[64], shown[48];
-    bool any = false;
-    for (size_t i = 0; i < 7; i++) {
-        snprintf(path, sizeof path, "memory.devices.%s", parts[i]);
-        const double value = ls_report_number(row, path, -1);
-        if (value < 0)
-            continue;
-        fprintf(stream, "%s %s %s", any ? "," : "<p>Memory of the fullest device:", parts[i],
-                ls_figure_value(value, "bytes", shown));
-        any = true;
-    }
-    if (any)
-        fputs("</p>", stream);
+    if (!text || !*text)
+        return;
+    fprintf(stream, "<p>%s", before);
+    ls_markup(stream, text, PARAGRAPH_MOST);
 }
 
 static void print_details(FILE *stream, const ls_page *page, const json_t *row)
@@ -135,21 +119,14 @@ static void print_details(FILE *stream, const ls_page *page, const json_t *row)
     char machine[256], commit[48], id[96], reason[256];
     const char *name, *command = json_string_value(json_object_get(row, "command"));
     json_t *unused;
-    size_t number = 0;
-    print_waterfall(stream, row);
-    print_memory(stream, row);
+    size_t number = 0, most = COMMANDS_MOST / json_array_size(page->rows);
+    print_parts(stream, row, &ls_parts_of_step, true);
+    print_parts(stream, row, &ls_parts_of_memory, false);
     char *bound = page->options->explain ? page->options->explain(row) : NULL;
-    if (bound && *bound) {
-        fputs("<p>", stream);
-        ls_markup(stream, bound, 600);
-        fputs("</p>", stream);
-    }
+    print_paragraph(stream, "", bound);
     free(bound);
-    if (*ls_report_text(row, "result.reason", reason, sizeof reason)) {
-        fputs("<p>Reason: ", stream);
-        ls_markup(stream, reason, 256);
-        fputs("</p>", stream);
-    }
+    print_paragraph(stream,
+                    "Reason: ", ls_report_text(row, "result.reason", reason, sizeof reason));
     fputs("<p>Provenance: ", stream);
     ls_report_machine(row, machine, sizeof machine);
     json_object_foreach((json_t *)(size_t)page->machines, name, unused)
@@ -160,13 +137,15 @@ static void print_details(FILE *stream, const ls_page *page, const json_t *row)
             fprintf(stream, "<a href=\"#m%zu\">machine %zu</a>, ", number, number);
     }
     ls_report_text(row, "provenance.commit", commit, sizeof commit);
-    fprintf(stream, "commit %.12s%s, row ", *commit ? commit : "not known",
-            ls_report_number(row, "provenance.dirty", 0) > 0 ? " (dirty)" : "");
+    const json_t *provenance = json_object_get(row, "provenance");
+    fputs("commit ", stream);
+    ls_markup(stream, *commit ? commit : "not known", 12);
+    fputs(json_is_true(json_object_get(provenance, "dirty")) ? " (dirty), row " : ", row ", stream);
     ls_markup(stream, ls_report_text(row, "id", id, sizeof id), 80);
     fputs("</p>", stream);
     if (command) {
         fputs("<pre>", stream);
-        ls_markup(stream, command, COMMAND_MOST);
+        ls_markup(stream, command, most < 1500 ? most : 1500);
         fputs("</pre>", stream);
     }
 }
@@ -174,6 +153,7 @@ static void print_details(FILE *stream, const ls_page *page, const json_t *row)
 void ls_page_rows(FILE *stream, const ls_page *page)
 {
     const json_t *row;
+    json_t *differences = ls_report_differences(page->rows, NULL, NULL);
     size_t i;
     fprintf(
         stream,
@@ -187,10 +167,11 @@ void ls_page_rows(FILE *stream, const ls_page *page)
     json_array_foreach(page->rows, i, row)
     {
         fputs("<tbody>", stream);
-        print_cells(stream, row);
+        print_cells(stream, row, differences);
         fprintf(stream, "<tr class=o><td colspan=%d><details><summary>more</summary>", TITLES);
         print_details(stream, page, row);
         fputs("</details></tbody>\n", stream);
     }
     fputs("</table></div>\n", stream);
+    json_decref(differences);
 }

@@ -16,7 +16,7 @@ const char ls_page_style[] =
     ".figs{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,480px),1fr));gap:"
     "24px}"
     "figure{margin:0;min-width:0;max-width:640px;break-inside:avoid}figure "
-    "svg{width:100%;height:auto;display:block}"
+    "svg{width:100%;min-width:420px;height:auto;display:block}"
     "\n"
     "table{border-collapse:collapse;font-size:.9rem}th,td{padding:3px 8px;text-align:left;"
     "white-space:nowrap;vertical-align:top}th{border-bottom:2px solid var(--l);font-weight:600}"
@@ -34,8 +34,9 @@ const char ls_page_style[] =
     ":focus-visible{outline:2px solid var(--a);outline-offset:2px}"
     "@media "
     "print{body{max-width:none;padding:0;font-size:11px}#tools{display:none}.scroll{overflow:"
-    "visible}table{font-size:8px}th,td{padding:1px 3px}summary{display:none}.figs{grid-template-"
-    "columns:1fr 1fr}.o{display:none}}\n";
+    "visible}table{font-size:8px}th,td{padding:1px 3px}figure "
+    "details,.o{display:none}.figs{grid-template-"
+    "columns:1fr 1fr}figure svg{min-width:0}}\n";
 
 const char ls_page_script[] =
     "(function(){var t=document.getElementById('t'),f=document.getElementById('filter'),"

@@ -18,6 +18,7 @@
 typedef struct ls_report_options {
     const char *out;     /**< the folder; made where it is missing */
     const char *against; /**< path of a key whose values stand side by side; NULL: none */
+    const json_t *notes; /**< texts: what was not read, and why */
     /** What bounds a row, in plain words (free); may give NULL. NULL: nothing is said. */
     char *(*explain)(const json_t *row);
 } ls_report_options;

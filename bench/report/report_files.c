@@ -7,8 +7,10 @@
 #include "bench/report/draw.h"
 #include "bench/report/figures.h"
 #include "bench/report/page.h"
+#include "bench/report/text.h"
 
 #include <errno.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -23,44 +25,81 @@ static ls_status refuse(const char *path, int error)
 /* Makes the folder, and those above it. */
 static ls_status make_folder(const char *path)
 {
+    char *copy = strdup(path), *end = copy;
     struct stat facts;
-    char *copy = strdup(path);
-    if (!copy)
-        return ls_fail_memory("--out", strlen(path));
-    for (char *c = copy + 1; *c; c++) {
-        if (*c != '/')
-            continue;
-        *c = 0;
+    while (end && *end) {
+        end += strspn(end, "/");
+        end += strcspn(end, "/");
+        const char cut = *end;
+        *end = 0;
         (void)mkdir(copy, 0777); /* what matters is whether the last one is there */
-        *c = '/';
+        *end = cut;
     }
-    const int error = mkdir(copy, 0777) == 0 ? 0 : errno;
     free(copy);
-    if (error == EEXIST && stat(path, &facts) == 0 && !S_ISDIR(facts.st_mode))
+    if (stat(path, &facts) != 0)
+        return refuse(path, errno);
+    if (!S_ISDIR(facts.st_mode))
         return refuse(path, ENOTDIR);
-    if (error && error != EEXIST)
-        return refuse(path, error);
     return access(path, W_OK | X_OK) == 0 ? LS_OK : refuse(path, errno);
 }
 
-typedef void (*write_part)(FILE *stream, const void *context);
+static void put_field(FILE *stream, const char *text, char end)
+{
+    fputc('"', stream);
+    ls_text_put(stream, text, SIZE_MAX, ls_escape_csv);
+    fprintf(stream, "\"%c", end);
+}
 
-static ls_status write_file(const char *folder, const char *name, const char *ending,
-                            write_part write, const void *context)
+static const char *text_of(const json_t *figure, const char *name)
+{
+    return json_string_value(json_object_get(figure, name));
+}
+
+/* Columns are named as the axes are; the first line has the caption. */
+static void write_csv(FILE *stream, const json_t *figure)
+{
+    const json_t *one, *point, *names = json_object_get(figure, "categories");
+    size_t s, p;
+    fputs("series,", stream);
+    put_field(stream, names ? "case" : text_of(figure, "x"), ',');
+    put_field(stream, text_of(figure, names ? "x" : "y"), ',');
+    fputs("low,high,caption\n", stream);
+    json_array_foreach(json_object_get(figure, "series"), s, one)
+    {
+        json_array_foreach(json_object_get(one, "points"), p, point)
+        {
+            put_field(stream, text_of(one, "name"), ',');
+            if (names)
+                put_field(stream, json_string_value(json_array_get(names, p)), ',');
+            else
+                fprintf(stream, "%.17g,", ls_figure_at(point, 0));
+            for (size_t k = 1; k < 4; k++)
+                fprintf(stream, "%.17g,", ls_figure_at(point, k));
+            put_field(stream, s + p == 0 ? text_of(figure, "caption") : "", '\n');
+        }
+    }
+}
+
+/* Writes what is of the page, or, with a figure, its data. */
+static ls_status write_file(const ls_page *page, const char *name, const char *ending,
+                            void (*write)(FILE *stream, const ls_page *page), const json_t *figure)
 {
     char *path, *part;
-    if (asprintf(&path, "%s/%s.%s", folder, name, ending) < 0)
-        return ls_fail_memory("--out", strlen(folder));
+    if (asprintf(&path, "%s/%s.%s", page->options->out, name, ending) < 0)
+        return ls_fail_memory("--out", strlen(page->options->out));
     if (asprintf(&part, "%s.part-%ld", path, (long)getpid()) < 0) {
         free(path);
-        return ls_fail_memory("--out", strlen(folder));
+        return ls_fail_memory("--out", strlen(page->options->out));
     }
     ls_status status = LS_OK;
     FILE *stream = fopen(part, "wx");
     if (!stream) {
         status = refuse(path, errno);
     } else {
-        write(stream, context);
+        if (figure)
+            write_csv(stream, figure);
+        else
+            write(stream, page);
         errno = 0;
         bool failed = ferror(stream) != 0;
         failed |= fclose(stream) != 0;
@@ -74,50 +113,6 @@ static ls_status write_file(const char *folder, const char *name, const char *en
     return status;
 }
 
-/* A field of CSV. */
-static void put_field(FILE *stream, const char *text)
-{
-    fputc('"', stream);
-    for (const char *c = text; c && *c; c++)
-        fprintf(stream, *c == '"' ? "\"\"" : "%c", *c);
-    fputc('"', stream);
-}
-
-static void write_csv(FILE *stream, const void *context)
-{
-    const json_t *figure = context, *one, *point, *names = json_object_get(figure, "categories");
-    size_t s, p;
-    fprintf(stream, "series,%s,%s,low,high,caption\n", names ? "case" : "x", names ? "value" : "y");
-    json_array_foreach(json_object_get(figure, "series"), s, one)
-    {
-        json_array_foreach(json_object_get(one, "points"), p, point)
-        {
-            put_field(stream, json_string_value(json_object_get(one, "name")));
-            fputc(',', stream);
-            if (names)
-                put_field(stream, json_string_value(json_array_get(names, p)));
-            else
-                fprintf(stream, "%.17g", json_number_value(json_array_get(point, 0)));
-            for (size_t k = 1; k < 4; k++)
-                fprintf(stream, ",%.17g", json_number_value(json_array_get(point, k)));
-            fputc(',', stream);
-            if (s == 0 && p == 0)
-                put_field(stream, json_string_value(json_object_get(figure, "caption")));
-            fputc('\n', stream);
-        }
-    }
-}
-
-static void write_page(FILE *stream, const void *context)
-{
-    ls_page_write(stream, context);
-}
-
-static void write_markdown(FILE *stream, const void *context)
-{
-    ls_page_markdown(stream, context);
-}
-
 /* Rows that may be in pictures; why others are not is told. */
 static json_t *usable(const json_t *rows, json_t *left_out)
 {
@@ -127,9 +122,8 @@ static json_t *usable(const json_t *rows, json_t *left_out)
             json_array_append(out, json_array_get(rows, i));
     const size_t bad = json_array_size(rows) - json_array_size(out);
     if (bad > 0)
-        json_array_append_new(left_out, json_sprintf("%zu rows that failed a check, could not run "
-                                                     "or were interrupted are in the table, in no "
-                                                     "picture",
+        json_array_append_new(left_out, json_sprintf("rows that failed a check, could not run or "
+                                                     "were interrupted: %zu; they are in the table",
                                                      bad));
     return out;
 }
@@ -148,26 +142,29 @@ static json_t *machines_of(const json_t *rows)
     return out;
 }
 
-static ls_status write_texts(const ls_page *page, const char *out)
+static ls_status write_texts(const ls_page *page)
 {
+    static const struct {
+        const char *name, *ending;
+        void (*write)(FILE *stream, const ls_page *page);
+    } texts[] = {{"index", "html", ls_page_write},
+                 {"report", "md", ls_page_markdown},
+                 {"report", "bib", ls_page_bibliography},
+                 {"report", "yaml", ls_page_plan}};
     json_t *figure;
     size_t i;
-    ls_status status = write_file(out, "index", "html", write_page, page);
-    if (!status)
-        status = write_file(out, "report", "md", write_markdown, page);
+    for (i = 0; i < sizeof texts / sizeof *texts; i++)
+        LS_TRY(write_file(page, texts[i].name, texts[i].ending, texts[i].write, NULL));
     json_array_foreach((json_t *)(size_t)page->figures, i, figure)
-    {
-        if (!status)
-            status = write_file(out, json_string_value(json_object_get(figure, "name")), "csv",
-                                write_csv, figure);
-    }
-    return status;
+        LS_TRY(write_file(page, text_of(figure, "name"), "csv", NULL, figure));
+    return LS_OK;
 }
 
 ls_status ls_report_write(const json_t *rows, const ls_report_options *options)
 {
     LS_TRY(make_folder(options->out));
-    json_t *left_out = json_array(), *fit = usable(rows, left_out);
+    json_t *left_out = json_copy((json_t *)(size_t)options->notes);
+    json_t *fit = usable(rows, left_out);
     json_t *figures = ls_report_figures(fit, options->against, left_out);
     json_t *machines = machines_of(rows), *finding = ls_finding(rows, options->against);
     json_t *ratios = options->against ? ls_ratios(rows, options->against) : NULL, *figure;
@@ -184,7 +181,7 @@ ls_status ls_report_write(const json_t *rows, const ls_report_options *options)
             json_object_set_new(figure, "svg", json_string(svg));
         free(svg);
     }
-    ls_status status = write_texts(&page, options->out);
+    ls_status status = write_texts(&page);
     for (int kind = LS_PICTURE_PNG; kind <= LS_PICTURE_PDF && pictures && !status && !drawn; kind++)
         drawn = ls_draw(figures, options->out, (ls_picture)kind);
     json_decref(ratios);

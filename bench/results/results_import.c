@@ -42,7 +42,7 @@ ls_status ls_results_import(ls_results_task *task)
         return ls_fail(LS_CODE_USAGE, "import", path, "is the file to import into; give another");
     ls_status status = ls_results_begin(task->results);
     if (!status) {
-        status = ls_rows_each("import", path, take_row, &work);
+        status = ls_rows_each("import", path, NULL, take_row, &work);
         status = ls_results_end(task->results, status);
     }
     if (!status)

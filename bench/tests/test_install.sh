@@ -14,17 +14,31 @@ trap 'rm -rf "$dir"' EXIT
 cmake --install "$build" --prefix "$dir/prefix" >"$dir/log" 2>&1 || { cat "$dir/log"; exit 1; }
 "$dir/prefix/bin/lockstep" --version | grep -q '^lockstep ' || { echo "the installed program does not run"; exit 1; }
 # The manual page and completion are of the option table; the Debian package has them, and runs.
-for name in man/man1/lockstep.1 bash-completion/completions/lockstep zsh/vendor-completions/_lockstep; do
-  grep -q -e strategy "$dir/prefix/share/$name" || { echo "$name: has no options"; exit 1; }
+for name in man/man1/lockstep.1.gz bash-completion/completions/lockstep zsh/vendor-completions/_lockstep; do
+  zgrep -q -e strategy "$dir/prefix/share/$name" || { echo "$name: has no options"; exit 1; }
 done
 bash -n "$dir/prefix/share/bash-completion/completions/lockstep"
 COMP_WORDS=(lockstep report --ag) COMP_CWORD=2
 # shellcheck source=/dev/null
 source "$dir/prefix/share/bash-completion/completions/lockstep" && _lockstep
 [ "${COMPREPLY[*]}" = --against ] || { echo "bash completes --ag to '${COMPREPLY[*]}'"; exit 1; }
+if command -v zsh >/dev/null; then # in a terminal, as a person does: --ag and Tab, then a name of a command
+  cat >"$dir/type.zsh" <<Z
+zmodload zsh/zpty
+zpty z zsh -f -i
+zpty -w z 'PS1=; fpath=($dir/prefix/share/zsh/vendor-completions \$fpath); autoload -Uz compinit; compinit -u -D'
+zpty -w -n z \$'lockstep reg\t --fail\t'; sleep 2; zpty -w -n z \$'\n'; sleep 1
+while zpty -r -t z line; do print -r -- "\$line"; done
+Z
+  zsh -f "$dir/type.zsh" >"$dir/log" 2>&1
+  sed 's/\x1b\[[0-9;?]*[a-zA-Z]//g' "$dir/log" | grep -q 'lockstep regress.*--fail-on' || { cat "$dir/log"; exit 1; }
+fi
 if command -v dpkg-shlibdeps >/dev/null; then
   (cd "$build" && cpack -B "$dir/package") >"$dir/log" 2>&1 || { cat "$dir/log"; exit 1; }
   dpkg-deb -f "$dir"/package/lockstep_*.deb Depends | grep -q libhwloc || { echo "no libraries in Depends"; exit 1; }
+  if command -v lintian >/dev/null; then
+    lintian --fail-on error "$dir"/package/lockstep_*.deb >"$dir/log" 2>&1 || { cat "$dir/log"; exit 1; }
+  fi
   dpkg-deb -x "$dir"/package/lockstep_*.deb "$dir/root"
   "$dir/root/usr/bin/lockstep" --version | grep -q '^lockstep ' || { echo "the packaged program does not run"; exit 1; }
 fi

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # What a package has beside program and library: the manual page and completion, which the program prints
-# of its own option table; and the Debian package that `cpack` makes in the build folder.
+# of its own option table; and the Debian package that `cpack` makes in the build folder, as lintian wants it.
+set(LOCKSTEP_CONTACT lockstep@lockstep.invalid) # there is no address
 set(printed ${CMAKE_CURRENT_BINARY_DIR}/printed)
 file(MAKE_DIRECTORY ${printed})
 foreach(pair man:lockstep.1 bash:lockstep zsh:_lockstep)
@@ -11,15 +12,28 @@ foreach(pair man:lockstep.1 bash:lockstep zsh:_lockstep)
                      COMMAND lockstep help --${kind} > ${printed}/${file})
   list(APPEND printed_files ${printed}/${file})
 endforeach()
+add_custom_command(OUTPUT ${printed}/lockstep.1.gz DEPENDS ${printed}/lockstep.1 VERBATIM
+                   COMMAND gzip -9nc ${printed}/lockstep.1 > ${printed}/lockstep.1.gz)
+string(TIMESTAMP packaged "%a, %d %b %Y %H:%M:%S +0000" UTC)
+file(WRITE ${printed}/changelog "lockstep (${PROJECT_VERSION}) unstable; urgency=medium\n\n  * See CHANGELOG.md.\n
+ -- The Lockstep authors <${LOCKSTEP_CONTACT}>  ${packaged}\n")
+add_custom_command(OUTPUT ${printed}/changelog.gz VERBATIM
+                   COMMAND gzip -9nc ${printed}/changelog > ${printed}/changelog.gz)
+list(APPEND printed_files ${printed}/lockstep.1.gz ${printed}/changelog.gz)
 add_custom_target(printed ALL DEPENDS ${printed_files})
-install(FILES ${printed}/lockstep.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+install(FILES ${printed}/lockstep.1.gz DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 install(FILES ${printed}/lockstep DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
 install(FILES ${printed}/_lockstep DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions)
-install(FILES LICENSE CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright)
+install(FILES CHANGELOG.md ${printed}/changelog.gz DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_VENDOR "The Lockstep authors")
-set(CPACK_PACKAGE_CONTACT "The Lockstep authors <lockstep@localhost>")
+set(CPACK_PACKAGE_CONTACT "The Lockstep authors <${LOCKSTEP_CONTACT}>")
+set(CPACK_DEBIAN_PACKAGE_DESCRIPTION
+"Trains the same neural networks on the same data with each way of spreading
+the work over devices and machines, checks that they compute the same thing,
+and measures what each costs.")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)

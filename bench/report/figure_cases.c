@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT */
+/* Figures with a bar a case: parts of one row each that add up, stacked, and ranges of times with a
+ * second mark. Of several rows of one case the newest counts. */
+#include "bench/report/case_keys.h"
+#include "bench/report/figures.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const ls_row_parts ls_parts_of_step = {
+    "Waterfall of the mean step, ms",
+    "waterfall.",
+    {"compute", "optimizer", "communication", "wait", "copy", "harness"},
+    {"compute_ms", "optimizer_ms", "comm_exposed_ms", "wait_ms", "copy_ms", "harness_ms"},
+    "",
+};
+const ls_row_parts ls_parts_of_memory = {
+    "Memory of the fullest device",
+    "memory.devices.",
+    {"parameters", "gradients", "optimizer", "activations", "communication", "workspace"},
+    {"parameters", "gradients", "optimizer", "activations", "communication", "workspace"},
+    "bytes",
+};
+
+typedef struct case_kind {
+    ls_figure_text text;
+    const char *title; /* of the case that weighs most, and its figure */
+    const char *shown; /* that figure's unit */
+    /* How much a row weighs for the title, and that figure. */
+    double (*weigh)(const json_t *row, double *figure);
+    const ls_row_parts *parts; /* stacked; NULL: a range */
+    const char *marks[2];      /* of a range: names of the marks */
+    const char *paths[4];      /* the first mark, low, high, the second mark */
+    const char *name;          /* path of what a case is called; NULL: by its options */
+    const char *const *group;
+    double scale; /* divides the values */
+} case_kind;
+
+double ls_part_value(const json_t *row, const ls_row_parts *parts, size_t index, double fallback)
+{
+    char path[96];
+    snprintf(path, sizeof path, "%s%s", parts->root, parts->of[index]);
+    return ls_report_number(row, path, fallback);
+}
+
+static double sum_of(const json_t *row, const ls_row_parts *parts)
+{
+    double sum = 0;
+    for (size_t p = 0; parts->shown[p]; p++)
+        sum += ls_part_value(row, parts, p, 0);
+    return sum;
+}
+
+/* A candidate on the most devices, then the one that computes most. */
+static double weigh_step(const json_t *row, double *figure)
+{
+    const double sum = sum_of(row, &ls_parts_of_step);
+    *figure = sum > 0 ? ls_part_value(row, &ls_parts_of_step, 0, 0) / sum : 0;
+    return (ls_report_is_candidate(row) ? 2 * ls_report_devices(row) : 0) + *figure;
+}
+
+static double weigh_memory(const json_t *row, double *figure)
+{
+    return *figure = sum_of(row, &ls_parts_of_memory);
+}
+
+static double weigh_tail(const json_t *row, double *figure)
+{
+    return *figure = ls_report_number(row, "time.step_ms.p99", 0) /
+                     ls_report_number(row, "time.step_ms.median", 1);
+}
+
+static double weigh_layer(const json_t *row, double *figure)
+{
+    const double us = ls_report_number(row, "micro.time_us", 1);
+    *figure = us / ls_report_number(row, "micro.roof_us", 1);
+    return us;
+}
+
+static const char *const by_batch[] = {"case.model", "case.data", "case.batch_global", NULL};
+static const char *const by_operation[] = {"micro.op", "micro.ranks", NULL};
+
+static const case_kind kinds[] = {
+    {.text = {"waterfall", "bars", "ms of the mean step", "", "ms",
+              "A bar is the mean step of the newest row of a case; its parts sum to the step.",
+              "rows of lockstep run with --steps 1 or more"},
+     .title = "%s computes for %s of its step",
+     .shown = "%",
+     .weigh = weigh_step,
+     .parts = &ls_parts_of_step,
+     .group = by_batch,
+     .scale = 1},
+    {.text = {"memory", "bars", "MiB on the fullest device", "", "MiB",
+              "A bar is what the fullest device of the newest row of a case holds, by use.",
+              "rows with memory"},
+     .title = "%s holds the most: %s",
+     .shown = "bytes",
+     .weigh = weigh_memory,
+     .parts = &ls_parts_of_memory,
+     .group = by_batch,
+     .scale = 1048576},
+    {.text = {"step-times", "ranges", "ms of a step", "", "ms",
+              "A mark is the median step, its bar from the 10th to the 90th percentile, the second "
+              "mark the 99th; of the newest row of a case.",
+              "timed rows"},
+     .title = "%s: one step in 100 takes %s times the median",
+     .shown = "",
+     .weigh = weigh_tail,
+     .marks = {"median, p10 to p90", "p99"},
+     .paths = {"time.step_ms.median", "time.step_ms.p10", "time.step_ms.p90", "time.step_ms.p99"},
+     .group = by_batch,
+     .scale = 1},
+    {.text = {"roofs", "ranges", "ms of a pass", "", "ms",
+              "A mark is the median time of a layer's pass, its bar from the 10th to the 90th "
+              "percentile, the second mark its roof: its products timed alone, or a copy of as "
+              "many bytes.",
+              "rows of lockstep micro layers"},
+     .title = "%s takes the longest: %s times its roof",
+     .shown = "",
+     .weigh = weigh_layer,
+     .marks = {"time, p10 to p90", "roof"},
+     .paths = {"micro.time_us", "micro.time_p10_us", "micro.time_p90_us", "micro.roof_us"},
+     .name = "micro.shape",
+     .group = by_operation,
+     .scale = 1000},
+};
+
+static bool fits(const json_t *row, const case_kind *kind)
+{
+    bool all = true;
+    for (size_t i = 0; !kind->parts && i < 4; i++)
+        all = all && ls_report_number(row, kind->paths[i], -1) >= 0;
+    return all && (!kind->parts || ls_part_value(row, kind->parts, 0, -1) >= 0);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const char *const *x = a, *const *y = b;
+    return strverscmp(*x, *y); /* 2 before 16 */
+}
+
+/* The newest row of each case, as {label: row}, by name; what has a name of its own as it comes. */
+static json_t *cases_of(ls_figures *figures, const case_kind *kind, const json_t *rows)
+{
+    json_t *found = json_object(), *out = json_object(), *unused;
+    json_t *differences = ls_report_differences(rows, NULL, figures->against);
+    const char *names[LS_CATEGORIES_MOST], *name;
+    size_t older = 0, dropped = 0, count = 0;
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        json_t *row = json_array_get(rows, i);
+        char label[LS_LABEL_SIZE];
+        if (kind->name)
+            ls_report_text(row, kind->name, label, sizeof label);
+        else
+            ls_report_label(row, differences, true, figures->against, label);
+        const bool there = json_object_get(found, label) != NULL;
+        older += there;
+        dropped += !there && json_object_size(found) == LS_CATEGORIES_MOST;
+        if (there || json_object_size(found) < LS_CATEGORIES_MOST)
+            json_object_set(found, label, row);
+    }
+    json_object_foreach(found, name, unused)
+    {
+        (void)unused;
+        names[count++] = name;
+    }
+    if (!kind->name)
+        qsort(names, count, sizeof *names, by_name);
+    for (size_t i = 0; i < count; i++)
+        json_object_set(out, names[i], json_object_get(found, names[i]));
+    if (older > 0)
+        ls_figure_leave(figures, kind->text.name, "%zu older rows of cases that have a newer one",
+                        older);
+    if (dropped > 0)
+        ls_figure_leave(figures, kind->text.name,
+                        "%zu rows beyond the %d bars of a picture; --where chooses", dropped,
+                        LS_CATEGORIES_MOST);
+    json_decref(differences);
+    json_decref(found);
+    return out;
+}
+
+/* The row's bar, at the place. */
+static void add_bar(json_t *series, const case_kind *kind, const json_t *row, size_t place)
+{
+    double sum = 0, values[4] = {0};
+    for (size_t p = 0; kind->parts && kind->parts->shown[p]; p++) {
+        const double value = ls_part_value(row, kind->parts, p, 0) / kind->scale;
+        ls_figure_point(json_array_get(series, p), (double)place, value, sum, sum + value);
+        sum += value;
+    }
+    for (size_t i = 0; !kind->parts && i < 4; i++)
+        values[i] = ls_report_number(row, kind->paths[i], 0) / kind->scale;
+    if (kind->parts)
+        return;
+    ls_figure_point(json_array_get(series, 0), (double)place, values[0], values[1], values[2]);
+    ls_figure_point(json_array_get(series, 1), (double)place, values[3], values[3], values[3]);
+}
+
+static void add_figure(ls_figures *figures, const case_kind *kind, const json_t *rows)
+{
+    json_t *cases = cases_of(figures, kind, rows), *names = json_array(), *row;
+    json_t *figure = ls_figure_add(figures, &kind->text, rows, "");
+    const char *const *shown = kind->parts ? kind->parts->shown : kind->marks;
+    const char *label, *best = "";
+    double most = -1, told = 0;
+    char about[96], value[48];
+    for (size_t p = 0; kind->parts ? shown[p] != NULL : p < 2; p++)
+        ls_figure_series(figure, shown[p], (int)p, 0);
+    json_object_foreach(cases, label, row)
+    {
+        double now;
+        const double weight = kind->weigh(row, &now);
+        add_bar(json_object_get(figure, "series"), kind, row, json_array_size(names));
+        json_array_append_new(names, json_string(label));
+        if (weight > most) {
+            most = weight;
+            told = now;
+            best = label;
+        }
+    }
+    json_object_set_new(figure, "categories", names);
+    snprintf(about, sizeof about, "a bar a case, %s", kind->text.x);
+    ls_figure_title(figures, figure, rows,
+                    json_sprintf(kind->title, best, ls_figure_value(told, kind->shown, value)),
+                    about);
+    json_decref(cases);
+}
+
+void ls_figures_of_cases(ls_figures *figures, const json_t *rows)
+{
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        json_t *fit = json_array();
+        for (size_t i = 0; i < json_array_size(rows); i++)
+            if (fits(json_array_get(rows, i), &kinds[k]))
+                json_array_append(fit, json_array_get(rows, i));
+        json_t *largest = ls_figure_largest(figures, &kinds[k].text, fit, kinds[k].group);
+        for (size_t i = 0; i < json_array_size(largest); i++)
+            add_figure(figures, &kinds[k], json_array_get(largest, i));
+        json_decref(largest);
+        json_decref(fit);
+    }
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What lets others cite a report and make its rows again: BibTeX, and a plan (bench/cli/plan.h)
+ * with each case of the rows once. A field of `case` is the option of its name; what a plan cannot
+ * have (a launcher's ranks, micro, peers) is said in comments.
+ */
+#include "bench/cli/options.h"
+#include "bench/cli/option_table.h"
+#include "bench/output/format_parts.h"
+#include "bench/report/case_keys.h"
+#include "bench/report/page.h"
+#include "bench/report/text.h"
+#include "build_info.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Its processes, where a launcher started them. */
+static double processes_of(const json_t *row)
+{
+    const char *comm = json_string_value(json_object_get(json_object_get(row, "case"), "comm"));
+    const bool alone = !comm || strcmp(comm, "thread") == 0 || strcmp(comm, "device") == 0;
+    return alone ? 1 : ls_report_number(row, "case.ranks", 1);
+}
+
+/* As --devices has them: each rank's, by their number where that chooses the same. */
+static char *devices_of(const json_t *row)
+{
+    const json_t *devices = json_object_get(json_object_get(row, "case"), "devices");
+    const bool has_gpu = json_object_get(json_object_get(row, "provenance"), "gpu");
+    const size_t ranks = (size_t)ls_report_number(row, "case.ranks", 1);
+    const size_t count = json_array_size(devices) / (ranks ? ranks : 1);
+    char *text = ls_value_text(devices), name[32];
+    for (size_t i = 0; i < count; i++) {
+        snprintf(name, sizeof name, "%s:%zu", has_gpu ? "gpu" : "cpu", i);
+        const char *own = json_string_value(json_array_get(devices, i));
+        if (!own || strcmp(own, name) != 0)
+            return text;
+    }
+    free(text);
+    return asprintf(&text, "%zu", count) < 0 ? NULL : text;
+}
+
+/* As --batch has it: with weak scaling that of each device. */
+static char *batch_of(const json_t *row)
+{
+    char scaling[32], *text;
+    const bool weak =
+        strcmp(ls_report_text(row, "case.scaling", scaling, sizeof scaling), "weak") == 0;
+    const double batch = ls_report_number(row, "case.batch_global", 0);
+    return asprintf(&text, "%.0f", weak ? batch / ls_report_devices(row) : batch) < 0 ? NULL : text;
+}
+
+/* What the row says of an option that makes cases; owned by the caller (free); NULL: nothing. */
+static char *text_of(const json_t *row, const ls_option *option)
+{
+    const json_t *group = json_object_get(row, "case"), *value;
+    char field[64];
+    snprintf(field, sizeof field, "%s", option->name);
+    for (char *c = field; *c; c++)
+        *c = *c == '-' ? '_' : *c;
+    value = json_object_get(group, field);
+    if (strcmp(field, "devices") == 0)
+        return devices_of(row);
+    if (strcmp(field, "batch") == 0)
+        return batch_of(row);
+    if (strcmp(field, "comm") == 0 || (strcmp(field, "ranks") == 0 && processes_of(row) > 1) ||
+        (strcmp(field, "steps") == 0 && json_object_get(group, "epochs")))
+        return NULL; /* what is auto, a launcher's, or follows */
+    if (json_is_boolean(value))
+        return strdup(json_is_true(value) ? "yes" : "no");
+    return value ? ls_value_text(value) : NULL;
+}
+
+/* `{model: "mlp", devices: "2", ...}`: what the case has, in the order of the table, in which an
+ * option comes behind what decides whether a case has it. False where this version cannot have it.
+ */
+static bool put_case(FILE *stream, const json_t *row)
+{
+    const char *before = "{";
+    size_t count;
+    bool valid = true;
+    const ls_option *table = ls_option_table(&count);
+    ls_case *one = calloc(1, sizeof *one);
+    for (size_t i = 0; i < count && one && valid; i++) {
+        const ls_option *option = &table[i];
+        const bool runs = option->sweeps && option->commands & LS_FOR_RUN;
+        char *text = runs && (!one->strategy || ls_option_applies(option, one))
+                         ? text_of(row, option)
+                         : NULL;
+        ls_setting setting = {option, text, NULL, ls_option_names_registered(), one, NULL};
+        ls_status status = text && *text ? option->set(&setting) : LS_OK;
+        valid = !status && (one->strategy || !option->of);
+        if (text && *text && valid) {
+            fprintf(stream, "%s%s: \"", before, option->name);
+            ls_text_put(stream, text, SIZE_MAX, ls_escape_yaml);
+            fputc('"', stream);
+            before = ", ";
+        }
+        ls_status_free(status);
+        free(text);
+    }
+    fputs("}", stream);
+    free(one);
+    return valid && *before == ',';
+}
+
+/* The cases of the rows, each as a line, once: {line: row}; *others: rows that have none. */
+static json_t *cases_of(const json_t *rows, size_t *others)
+{
+    json_t *cases = json_object(), *row;
+    size_t i, size;
+    *others = 0;
+    json_array_foreach((json_t *)(size_t)rows, i, row)
+    {
+        char *line = NULL;
+        const bool ours = json_object_get(row, "case") && !ls_report_is_peer(row);
+        FILE *stream = ours && ls_report_is_ok(row) ? open_memstream(&line, &size) : NULL;
+        const bool known = stream && put_case(stream, row);
+        if (stream && fclose(stream) == 0 && known)
+            json_object_set(cases, line, row);
+        *others += !known;
+        free(line);
+    }
+    return cases;
+}
+
+void ls_page_plan(FILE *stream, const ls_page *page)
+{
+    size_t others;
+    json_t *cases = cases_of(page->rows, &others), *row;
+    const char *line;
+    double blocks = 0, processes = 1;
+    json_object_foreach(cases, line, row)
+    {
+        (void)line;
+        blocks = ls_report_number(row, "case.blocks", blocks);
+        processes = processes_of(row) > processes ? processes_of(row) : processes;
+    }
+    fputs("# Makes the rows of this report again: lockstep run --plan report.yaml\n", stream);
+    if (others > 0)
+        fprintf(stream, "# Not here: %zu rows of peers or micro, not ok, or of another version.\n",
+                others);
+    if (processes > 1)
+        fprintf(stream, "# Some were of up to %.0f ranks: start it by mpirun -n %.0f.\n", processes,
+                processes);
+    if (blocks > 0)
+        fprintf(stream, "defaults: {blocks: %.0f}\n", blocks);
+    if (json_object_size(cases) > 0)
+        fputs("cases:\n", stream);
+    json_object_foreach(cases, line, row)
+    {
+        fprintf(stream, "  - %s\n", line);
+    }
+    json_decref(cases);
+}
+
+void ls_page_bibliography(FILE *stream, const ls_page *page)
+{
+    const json_t *row = json_array_get(page->rows, json_array_size(page->rows) - 1);
+    char day[11], commit[48], machine[256];
+    ls_report_text(row, "timestamp", day, sizeof day);
+    fprintf(stream, "@misc{lockstep-%s,\n  title = {", day);
+    ls_text_put(stream, json_string_value(json_object_get(page->finding, "headline")), SIZE_MAX,
+                ls_escape_bibtex);
+    fprintf(stream, "},\n  author = {{The Lockstep authors}},\n  year = {%.4s},\n  note = {", day);
+    fprintf(stream, "Report of %zu rows by Lockstep " LS_VERSION ", commit ",
+            json_array_size(page->rows));
+    ls_text_put(stream, ls_report_text(row, "provenance.commit", commit, sizeof commit), SIZE_MAX,
+                ls_escape_bibtex);
+    fputs(", on ", stream);
+    ls_text_put(stream, ls_report_machine(row, machine, sizeof machine), SIZE_MAX,
+                ls_escape_bibtex);
+    fputs("}\n}\n", stream);
+}

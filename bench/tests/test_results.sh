@@ -28,7 +28,7 @@ array = json.load(open("json.out"))
 assert len(lines) == len(array) == 2, "two rows"
 def names(value, at=""):
     if isinstance(value, dict):
-        return sorted(n for k, v in value.items() if k != "warnings" for n in names(v, f"{at}.{k}")) # a matter of time
+        return sorted(n for k, v in value.items() if k not in ("warnings", "notes", "discarded") for n in names(v, f"{at}.{k}")) # a matter of time
     return [at + ("[]" if isinstance(value, list) else "")]
 assert [names(r) for r in lines] == [names(r) for r in array], "json and jsonl have other fields"
 for row in lines + array:

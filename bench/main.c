@@ -188,7 +188,7 @@ static void print_usage(FILE *stream)
           "  lockstep run --strategy all --devices all --dry-run\n",
           stream);
     fputs("\nExit status: 0 all well; 1 a check failed; 2 wrong usage; 3 something is\n"
-          "missing or broken here; 130 interrupted.\n",
+          "missing or broken here; 4 regress cannot tell; 130 interrupted.\n",
           stream);
 }
 

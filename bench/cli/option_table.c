@@ -92,8 +92,8 @@ static const ls_option general[] = {
      .group = LS_HELP_MEASUREMENT, .set = ls_set_int64, IN_REQUEST(blocks), .low = 1,
      .high = 100000},
     {"until-precision", "P%", "none", "of the median",
-     "adds blocks until the interval's half is that narrow, 20 blocks or more; with --steps, which "
-     "fixes how long a block is, not with --epochs, --save or --ps-record",
+     "adds blocks, as long as the others or a tenth of a second, until the interval's half is that "
+     "narrow, 20 blocks or more; not with --epochs, --save or --ps-record",
      LS_FOR_RUN, .group = LS_HELP_MEASUREMENT, .set = ls_set_precision, IN_REQUEST(precision)},
     {"max-time", "TIME", "60s; regress: 1min a case, at most 10min", "time",
      "--until-precision adds no blocks after that long, of up to 8 cases that take turns; of "
@@ -205,7 +205,8 @@ static const ls_option general[] = {
      .group = LS_HELP_OUTPUT, .set = ls_set_nothing},
     {"columns", "KEY,..", "what differs, and figures", "",
      "nothing but these fields of a row, by path or last part: strategy,time.step_ms.median",
-     PRINTING | LS_FOR_RESULTS, .group = LS_HELP_OUTPUT, .set = ls_set_text, IN_REQUEST(columns)},
+     PRINTING | LS_FOR_RESULTS, .group = LS_HELP_OUTPUT, .set = ls_set_columns,
+     IN_REQUEST(columns)},
     {"to", "NAME", "none", "",
      "of export: jsonl, csv, md, google-benchmark, benchmark-action or mlperf", LS_FOR_RESULTS,
      .group = LS_HELP_OUTPUT, .set = ls_set_nothing},

@@ -6,7 +6,7 @@
 #include "bench/cli/option_values.h"
 
 #include "bench/cli/option_names.h"
-#include "bench/output/format.h"
+#include "bench/output/row_columns.h"
 #include "common/base/numbers.h"
 #include "common/data/data.h"
 
@@ -370,6 +370,13 @@ ls_status ls_set_format(const ls_setting *setting)
         return ls_setting_refuse(setting, LS_CODE_USAGE, "'%s' is no format; valid are: %s",
                                  setting->text, ls_format_names());
     }
+    return ls_set_text(setting);
+}
+
+ls_status ls_set_columns(const ls_setting *setting)
+{
+    ls_chosen chosen;
+    LS_TRY(ls_chosen_read(setting->text, &chosen));
     return ls_set_text(setting);
 }
 

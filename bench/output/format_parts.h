@@ -74,7 +74,8 @@ json_t *ls_row_value(const json_t *row, const char *path);
 /** How a cell of a table is written. */
 typedef enum ls_cell {
     LS_CELL_TEXT,    /**< whole; an exact number */
-    LS_CELL_VALUE,   /**< the same, reals to six digits */
+    LS_CELL_OR_NONE, /**< the same; "none" where it is absent */
+    LS_CELL_VALUE,   /**< as text, reals to six digits */
     LS_CELL_DEVICES, /**< "2 cpu": cpu:0 and cpu:1; names joined by '+'; "8 x cpu" where too long */
     LS_CELL_FIGURE,  /**< four significant digits */
     LS_CELL_RATIO,   /**< two decimals */

@@ -149,7 +149,8 @@ static bool shared_text(const json_t *rows, const char *field, char text[LS_CELL
     char title[64], path[80], cell[LS_CELL_SIZE] = "";
     const ls_column column = ls_case_column(field, title, path);
     for (size_t i = 0; i < json_array_size(rows) && !*cell; i++)
-        ls_cell_write(&column, json_array_get(rows, i), cell);
+        if (json_object_get(json_object_get(json_array_get(rows, i), "case"), field))
+            ls_cell_write(&column, json_array_get(rows, i), cell);
     snprintf(text, LS_CELL_SIZE + 64, "%s %s", title, cell);
     return *cell;
 }

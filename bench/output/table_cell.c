@@ -130,6 +130,8 @@ void ls_cell_write(const ls_column *column, const json_t *row, char cell[LS_CELL
         write_text(value, cell);
     if (column->cell == LS_CELL_DEVICES)
         write_devices(value, column->width, cell);
+    if (column->cell == LS_CELL_OR_NONE && !value)
+        snprintf(cell, LS_CELL_SIZE, "none");
     clean(cell);
     json_decref(value);
 }

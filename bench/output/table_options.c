@@ -9,10 +9,13 @@
 
 /* These first, in this order; then the others as they come. */
 static const char *const first[] = {
-    "model",  "data",      "strategy",     "devices", "batch_global", "steps",     "epochs",
-    "reduce", "allreduce", "bucket_bytes", "link",    "inject",       "optimizer", "lr",
-    "seed",   "warmup",    "micro_shards", "blocks",  "ranks",        "scaling",   "comm",
+    "model",        "data",   "strategy", "devices",   "batch_global", "steps", "epochs",
+    "reduce",       "link",   "inject",   "optimizer", "lr",           "seed",  "warmup",
+    "micro_shards", "blocks", "ranks",    "scaling",   "comm",
 };
+
+/* These last: where nobody names them they follow from the others (auto). */
+static const char *const last[] = {"allreduce", "bucket_bytes"};
 
 enum { LOOKED_BACK = 64 };
 
@@ -40,9 +43,13 @@ json_t *ls_case_fields(const json_t *groups)
     json_object_foreach(all, name, value)
     {
         if (!is_among(first, sizeof first / sizeof *first, name) &&
+            !is_among(last, sizeof last / sizeof *last, name) &&
             !is_among(derived, sizeof derived / sizeof *derived, name))
             json_array_append_new(list, json_string(name));
     }
+    for (size_t i = 0; i < sizeof last / sizeof *last; i++)
+        if (json_object_get(all, last[i]))
+            json_array_append_new(list, json_string(last[i]));
     json_decref(all);
     return list;
 }
@@ -102,12 +109,15 @@ static const char *write_title(const char *field, char text[64])
 ls_column ls_case_column(const char *field, char title[64], char path[80])
 {
     const bool devices = strcmp(field, "devices") == 0;
+    const bool may_be_none = strcmp(field, "link") == 0 || strcmp(field, "inject") == 0;
     snprintf(path, 80, "case.%s", field);
     return (ls_column){write_title(field, title),
                        path,
                        devices ? 20 : LS_WIDTH_ANY,
                        false,
-                       devices ? LS_CELL_DEVICES : LS_CELL_TEXT,
+                       devices       ? LS_CELL_DEVICES
+                       : may_be_none ? LS_CELL_OR_NONE
+                                     : LS_CELL_TEXT,
                        0};
 }
 

@@ -247,10 +247,10 @@ static ls_status compare(const ls_regress_task *task, ls_regress *out)
 {
     const bool files = ls_regress_is_file(task->side[LS_BASE]);
     if (files != ls_regress_is_file(task->side[LS_NEW]))
-        return ls_fail(LS_CODE_USAGE, "regress", task->side[!files],
+        return ls_fail(LS_CODE_USAGE, "regress", task->side[files],
                        "is a program and %s a results file; give two of a kind (PROGRAM run "
                        "--format jsonl prints what a file holds)",
-                       task->side[files]);
+                       task->side[!files]);
     if (files && (task->option_count > 0 || task->instructions))
         return ls_fail(LS_CODE_USAGE, "option",
                        task->instructions ? "--instructions" : task->options[0],

@@ -75,7 +75,7 @@ static void put_rates(json_t *group, const ls_row_facts *f, const ls_statistics 
     const uint64_t samples = ls_session_samples(&trial->session, warmup + trial->timed_done) -
                              ls_session_samples(&trial->session, warmup) - trial->discarded_samples;
     const double mean = (double)samples / ((trial->timed_ms - trial->discarded_ms) * 1e-3);
-    const bool alone = ls_strategy_serves(f->plan->strategy) && ls_ps_by_arrival(&job->ps);
+    const bool alone = ls_strategy_serves(f->plan->strategy) && job->ps.mode != LS_PS_SYNC;
     ls_put_real(group, "samples_per_s", alone ? mean : (double)job->batch / (s->median * 1e-3));
     ls_put_real(group, "samples_per_s_mean", mean);
 }
@@ -213,12 +213,11 @@ static json_t *equivalence_group(const ls_row_facts *f)
     if (gate->compared || gate->checked)
         json_object_set_new(group, "pass", json_boolean(gate->pass));
     if (gate->compared) {
+        ls_put_integer(group, "steps", gate->steps);
         ls_put_integer(group, "max_ulp", gate->max_ulp);
         ls_put_real(group, "max_rel", gate->max_rel);
         ls_put_real(group, "bound", gate->bound); /* exact: 0, no difference at all */
     }
-    if (gate->compared || gate->checked)
-        ls_put_integer(group, "steps", gate->steps);
     ls_put_real(group, "gradient_rel", gate->gradient_rel);
     ls_put_real(group, "library_rel", gate->library_rel);
     ls_put_real(group, "kernels", gate->kernels_rel);

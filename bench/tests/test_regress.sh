@@ -133,6 +133,9 @@ program later 200000 "" "[ ! -s $work/later.count ] || [ \$(<$work/later.count) 
 program much 200000 "" 'head -c 70M /dev/zero; sleep 60'
 program leaves 200000 "" 'sleep 4 &'
 printf 'no program\n' >text
+lockstep regress ./base real.jsonl
+expect "a program and a file: status 2" [ "$code" -eq 2 ]
+expect "each by its name" one_line 'regress: ./base: is a program and real.jsonl a results file'
 while IFS='|' read -r word pair; do
     compare $pair --model poly
     expect "$pair: status 3" [ "$code" -eq 3 ]

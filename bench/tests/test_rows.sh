@@ -24,6 +24,8 @@ rows "modes of ps" "len(rows) == 3"
 rows "asynchronous workers' samples are all in one rate" "[x['time']['samples_per_s'] ==
     x['time']['samples_per_s_mean'] for x in rows if x['case']['ps_mode'] != 'sync'] == [True, True]"
 lockstep_ok run $small --strategy ps --devices 3 --ps-backup-workers 1 --steps 5
+rows "with backup workers steps are synchronous, and compared with nothing" "'steps' not in r['equivalence'] and
+    abs(r['time']['samples_per_s'] * r['time']['step_ms']['median'] - 60e3) < 1"
 lockstep_ok run $small --strategy mirrored --devices 2 --reduce exact,fast --steps 4 --label 'a "b", c'
 lockstep_ok run $small --strategy mirrored --devices 2 --link latency=1us --steps 3
 lockstep_ok run $small --steps 20 --target loss=0.3 --lr 0.01
@@ -36,6 +38,10 @@ lockstep run --model poly --optimizer sgd --lr 1e6 --steps 50 --verbose --result
 expect "a diverged case: status 1" [ "$code" -eq 1 ]
 lockstep run $small --memory fraction=0.0000001 --steps 2
 rows "too little memory is a row" "r['result']['status'] == 'error'"
+lockstep_ok run --model mlp:784-16-10 --data synthetic:200 --batch 60 --steps 3 --strategy mirrored --devices 2 \
+    --link latency=2ms,none --results none
+expect "what differs has a column, before what follows from it" grep -q '^link  *step ms' out
+expect "and names the fastest" grep -q '^fastest: link none, ' out
 
 "$LOCKSTEP" results list --results rows.db --format csv >rows.csv
 lockstep_ok results list --results rows.db --format jsonl

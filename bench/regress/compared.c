@@ -226,14 +226,17 @@ static const json_t *model_of(const ls_regress_case *one)
 ls_status ls_regress_name(ls_regress *regress)
 {
     json_t *rows = json_array();
-    bool failed = false;
-    for (size_t i = 0; i < regress->count; i++)
-        json_array_append(rows, (json_t *)(size_t)row_of(&regress->cases[i]));
+    bool sizes = false, failed = false;
+    for (size_t i = 0; i < regress->count; i++) {
+        const json_t *row = row_of(&regress->cases[i]);
+        sizes |= ls_report_devices(row) != ls_report_devices(row_of(regress->cases));
+        json_array_append(rows, (json_t *)(size_t)row);
+    }
     json_t *differences = ls_report_differences(rows, "case.model", NULL);
     for (size_t i = 0; i < regress->count; i++) {
         char label[LS_LABEL_SIZE];
         ls_regress_case *one = &regress->cases[i];
-        ls_report_label(row_of(one), differences, true, NULL, label);
+        ls_report_label(row_of(one), differences, sizes, NULL, label);
         failed |= asprintf(&one->name, "%s %s", json_string_value(model_of(one)), label) < 0;
     }
     json_decref(differences);

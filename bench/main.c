@@ -10,7 +10,7 @@
 #include "bench/commands/command.h"
 #include "bench/commands/manual.h"
 #include "bench/train/interrupt.h"
-#include "bench/train/team.h"
+#include "bench/train/world.h"
 #include "build_info.h"
 #include "common/base/digest.h"
 #include "common/base/numbers.h"
@@ -58,9 +58,9 @@ static ls_status run_cases(const ls_processes *processes, int argc, char **argv,
     FILE *quiet = processes->rank > 0 ? fopen("/dev/null", "w") : NULL;
     names.processes = processes;
     ls_status status = ls_request_parse(argc, argv, &names, quiet ? quiet : stderr, &request);
-    status = ls_team_agree(processes->comm, status);
+    status = ls_world_agree(processes->comm, status);
     if (!status) /* of one command line, that names a --plan file of another disk */
-        status = ls_team_same(processes->comm, "set of options", hash_request(request), NULL);
+        status = ls_world_same(processes->comm, "set of options", hash_request(request), NULL);
     if (!status) {
         request->progress = processes->rank > 0 ? 0 : request->progress;
         ls_processes_set_timeout(processes, request->timeout_ns);
@@ -243,7 +243,7 @@ static ls_status run_command(const ls_processes *processes, const command_entry 
         LS_TRY(ls_launch_check(processes, command->name));
     if (command->run) { /* nobody goes before all are through: MPI would wait for ever */
         LS_TRY(command->run(processes, argc, argv, exit_status));
-        return ls_team_agree(processes->comm, LS_OK);
+        return ls_world_agree(processes->comm, LS_OK);
     }
     if (processes->rank > 0)
         return LS_OK;
@@ -323,8 +323,8 @@ static ls_status compare_ranks(const ls_processes *processes, int argc, char **a
     for (int i = 1; i < argc; i++)
         snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", i > 1 ? " " : "",
                  argv[i]);
-    LS_TRY(ls_team_same(processes->comm, "build", ls_hash64(build, sizeof build), build));
-    return ls_team_same(processes->comm, "command line", ls_hash64(text, strlen(text)), text);
+    LS_TRY(ls_world_same(processes->comm, "build", ls_hash64(build, sizeof build), build));
+    return ls_world_same(processes->comm, "command line", ls_hash64(text, strlen(text)), text);
 }
 
 static void say(const char *line)

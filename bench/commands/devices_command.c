@@ -10,7 +10,7 @@
 #include "bench/cli/option_set.h"
 #include "bench/commands/command.h"
 #include "bench/output/format_parts.h"
-#include "bench/train/team.h"
+#include "bench/train/world.h"
 #include "common/base/numbers.h"
 #include "common/device/machine.h"
 #include "common/device/machine_gpus.h"
@@ -345,7 +345,7 @@ static ls_status gather_ranks(device_view *view, const ls_processes *processes)
     ls_status status = text && view->rank_texts
                            ? LS_OK
                            : ls_fail_memory("devices", (size_t)view->ranks * sizeof(char *));
-    status = ls_team_gather(processes->comm, status, text, view->rank_texts);
+    status = ls_world_gather(processes->comm, status, text, view->rank_texts);
     free(text);
     json_decref(rank);
     return status;
@@ -393,10 +393,10 @@ static ls_status run(const ls_option_set *set, const ls_processes *processes)
     for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
         LS_TRY(ls_option_set_take(set, taken[i], NULL, NULL, NULL, &request));
     const ls_machine_options options = ls_request_machine(&request);
-    LS_TRY(ls_team_agree(processes->comm, ls_machine_open(&options, &machine)));
+    LS_TRY(ls_world_agree(processes->comm, ls_machine_open(&options, &machine)));
     ls_status status = show(set, machine, processes, json);
     ls_machine_close(machine);
-    return ls_team_agree(processes->comm, status);
+    return ls_world_agree(processes->comm, status);
 }
 
 ls_status ls_command_devices(const ls_processes *processes, int argc, char **argv, int *exit_status)

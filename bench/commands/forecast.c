@@ -8,7 +8,7 @@
 #include "bench/gate/reference.h"
 #include "bench/progress/progress.h"
 #include "bench/train/interrupt.h"
-#include "bench/train/team.h"
+#include "bench/train/world.h"
 #include "common/base/clock.h"
 
 #include <math.h>
@@ -54,8 +54,8 @@ static ls_status look(ls_forecast *forecast, const ls_request *request, size_t i
     ls_forecast_case *c = &forecast->cases[index];
     const ls_forecast_case *same = same_before(forecast, index);
     const int rank = request->processes->rank;
-    LS_TRY(ls_team_agree(request->processes->comm,
-                         ls_plan_open(&forecast->place, &forecast->configs[index], &c->plan)));
+    LS_TRY(ls_world_agree(request->processes->comm,
+                          ls_plan_open(&forecast->place, &forecast->configs[index], &c->plan)));
     if (same) {
         c->estimate = same->plain;
         c->plain = same->plain;
@@ -67,8 +67,8 @@ static ls_status look(ls_forecast *forecast, const ls_request *request, size_t i
         return LS_OK;
     }
     if (c->plan.job.comm || rank == 0) /* else the case is rank 0's alone */
-        c->error = ls_team_agree(c->plan.job.comm,
-                                 ls_estimate_case(&forecast->place, &c->plan, steps, &c->estimate));
+        c->error = ls_world_agree(
+            c->plan.job.comm, ls_estimate_case(&forecast->place, &c->plan, steps, &c->estimate));
     c->plain = c->estimate;
     if (c->estimate.judged) {
         const double kernels_s = ls_estimate_kernels(forecast->configs, index);
@@ -98,11 +98,11 @@ ls_status ls_forecast_make(const ls_request *request, bool steps, ls_forecast *o
     if (!status)
         status = list_cases(request, out);
     show_cases(out);
-    LS_TRY(ls_team_agree(request->processes->comm, status));
+    LS_TRY(ls_world_agree(request->processes->comm, status));
     for (size_t i = 0; i < out->count; i++) {
         uint64_t number = 0;
         bool stop = ls_interrupted();
-        LS_TRY(ls_team_turn(request->processes->comm, LS_OK, &number, &stop));
+        LS_TRY(ls_world_turn(request->processes->comm, LS_OK, &number, &stop));
         if (stop)
             return ls_fail(LS_CODE_INTERRUPTED, "interrupted", NULL,
                            "before all cases were looked at; nothing was trained");
@@ -187,7 +187,7 @@ ls_status ls_forecast_fit(ls_forecast *forecast, ls_request *request, double spe
         uint64_t steps = (uint64_t)wanted;
         bool stop = false;
         few |= fit < least;
-        LS_TRY(ls_team_turn(request->processes->comm, LS_OK, &steps, &stop));
+        LS_TRY(ls_world_turn(request->processes->comm, LS_OK, &steps, &stop));
         set_steps(forecast, request, i, (int64_t)steps);
     }
     if (few && request->processes->rank == 0)

@@ -15,7 +15,7 @@
 #include "bench/progress/progress.h"
 #include "bench/row/roof.h"
 #include "bench/row/row_id.h"
-#include "bench/train/team.h"
+#include "bench/train/world.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -200,7 +200,7 @@ static ls_status run_micro(const ls_option_set *set, const ls_processes *process
     if (processes->rank > 0 && !op->redop)
         return LS_OK;
     ls_micro m = {.op = op, .processes = op->redop ? processes : &alone};
-    ls_status status = ls_team_agree(m.processes->comm, open_micro(set, &m));
+    ls_status status = ls_world_agree(m.processes->comm, open_micro(set, &m));
     if (!status && op->needs_roof)
         status = ls_roof_get(m.machine, m.device, LS_MATH_FLOAT32, 0, &m.roof);
     if (!status)

@@ -2,7 +2,7 @@
 /* The tasks of a case's step; see run_parts.h. */
 #include "bench/commands/run_parts.h"
 
-#include "bench/train/team.h"
+#include "bench/train/world.h"
 #include "impl/step/run.h"
 
 #include <stdio.h>
@@ -44,7 +44,7 @@ static ls_status print_session(const ls_session *session)
     char *own = NULL, **texts = calloc((size_t)ranks, sizeof *texts);
     ls_status status = texts ? list_own(session, &own) : ls_fail_memory("listing", sizeof *texts);
     if (comm) {
-        status = ls_team_gather(comm, status, own, texts);
+        status = ls_world_gather(comm, status, own, texts);
     } else if (!status) {
         texts[0] = own;
         own = NULL;

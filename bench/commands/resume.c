@@ -9,7 +9,7 @@
 #include "bench/output/format_parts.h"
 #include "bench/output/results_db.h"
 #include "bench/row/row.h"
-#include "bench/train/team.h"
+#include "bench/train/world.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -71,7 +71,7 @@ static ls_status is_known(ls_workplace *place, const ls_case *one, known_rows *k
     ls_plan_of_case plan = {0};
     json_t *row = NULL;
     const ls_processes *processes = place->request->processes;
-    ls_status status = ls_team_agree(processes->comm, ls_plan_open(place, one, &plan));
+    ls_status status = ls_world_agree(processes->comm, ls_plan_open(place, one, &plan));
     const bool planned = !status; /* by all */
     if (planned)
         status = ls_row_build(&(ls_row_facts){.place = place, .plan = &plan}, &row);
@@ -84,7 +84,7 @@ static ls_status is_known(ls_workplace *place, const ls_case *one, known_rows *k
     uint64_t number = count > 0;
     bool stop = false;
     if (planned)
-        status = ls_team_turn(processes->comm, status, &number, &stop);
+        status = ls_world_turn(processes->comm, status, &number, &stop);
     *out = number;
     free(key);
     json_decref(row);
@@ -116,9 +116,9 @@ ls_status ls_resume(ls_request *request)
     known_rows known = {json_object(), request->budget_ns > 0};
     ls_workplace place = {0};
     ls_comm *comm = request->processes->comm;
-    ls_status status = ls_team_agree(comm, read_rows(request, &known));
+    ls_status status = ls_world_agree(comm, read_rows(request, &known));
     if (!status)
-        status = ls_team_agree(comm, ls_workplace_open(request, &place));
+        status = ls_world_agree(comm, ls_workplace_open(request, &place));
     if (!status)
         status = leave_out(request, &place, &known);
     json_decref(known.counts);

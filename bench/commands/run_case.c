@@ -6,7 +6,7 @@
 #include "bench/gate/reference.h"
 #include "bench/row/roof.h"
 #include "bench/train/estimate.h"
-#include "bench/train/team.h"
+#include "bench/train/world.h"
 
 #include "common/base/digest.h"
 
@@ -40,7 +40,7 @@ bool ls_run_is_left(const command_run *run)
 
 void ls_run_settle(command_run *run, case_run *c, ls_status status)
 {
-    c->error = ls_team_agree(c->plan.job.comm, status);
+    c->error = ls_world_agree(c->plan.job.comm, status);
     if (c->error && ls_processes_lost(run->processes) && !*run->lost)
         snprintf(run->lost, sizeof run->lost, "%s", ls_status_text(c->error));
     if (ls_status_is_final(c->error) && !*run->over)
@@ -224,7 +224,7 @@ static ls_status compare_ranks(case_run *c)
     const char *digest = c->trial.digest;
     if (!c->plan.strategy->equivalent)
         return LS_OK;
-    LS_TRY(ls_team_differs(c->plan.job.comm, ls_hash64(digest, strlen(digest)), &other));
+    LS_TRY(ls_world_differs(c->plan.job.comm, ls_hash64(digest, strlen(digest)), &other));
     if (other < 0 || c->trial.failed)
         return LS_OK;
     c->trial.failed = true;
@@ -297,7 +297,7 @@ void ls_run_end(command_run *run, case_run *c)
         compare_digests(c);
         uint64_t failed = c->trial.failed; /* rank 0 has the reference's */
         bool stop = false;
-        ls_run_settle(run, c, ls_team_turn(c->plan.job.comm, LS_OK, &failed, &stop));
+        ls_run_settle(run, c, ls_world_turn(c->plan.job.comm, LS_OK, &failed, &stop));
         c->trial.failed = failed;
     }
     if (!ls_run_is_elsewhere(run, c))

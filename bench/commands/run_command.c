@@ -15,7 +15,7 @@
 #include "bench/gate/reference.h"
 #include "bench/row/row_facts.h"
 #include "bench/train/interrupt.h"
-#include "bench/train/team.h"
+#include "bench/train/world.h"
 #include "common/data/safetensors.h"
 
 #include "common/base/clock.h"
@@ -31,7 +31,7 @@ static bool is_interrupted(const command_run *run)
 {
     uint64_t number = 0;
     bool stop = ls_interrupted() || *run->over;
-    ls_status_free(ls_team_turn(run->processes->comm, LS_OK, &number, &stop));
+    ls_status_free(ls_world_turn(run->processes->comm, LS_OK, &number, &stop));
     return stop;
 }
 
@@ -238,8 +238,8 @@ static ls_status compare_data(command_run *run)
     for (size_t i = 0; i < run->count && comm; i++) {
         const ls_plan_of_case *plan = &run->cases[i].plan;
         const size_t bytes = plan->model->graph->variables.elements * sizeof(float);
-        LS_TRY(ls_team_same(comm, "data set", plan->data->digest, NULL));
-        LS_TRY(ls_team_same(comm, "first parameters", ls_hash64(plan->initial, bytes), NULL));
+        LS_TRY(ls_world_same(comm, "data set", plan->data->digest, NULL));
+        LS_TRY(ls_world_same(comm, "first parameters", ls_hash64(plan->initial, bytes), NULL));
     }
     return LS_OK;
 }
@@ -295,7 +295,7 @@ static ls_status resolve_all(command_run *run)
 
 static ls_status open_command(command_run *run)
 {
-    LS_TRY(ls_team_agree(run->processes->comm, resolve_all(run)));
+    LS_TRY(ls_world_agree(run->processes->comm, resolve_all(run)));
     return compare_data(run);
 }
 

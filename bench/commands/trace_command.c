@@ -5,7 +5,7 @@
 #include "bench/row/row_facts.h"
 #include "bench/trace/write.h"
 #include "bench/train/interrupt.h"
-#include "bench/train/team.h"
+#include "bench/train/world.h"
 #include "bench/train/trial.h"
 #include "build_info.h"
 
@@ -74,7 +74,7 @@ static ls_status stop_here(const ls_session *session, bool stop)
 {
     uint64_t number = 0;
     stop |= ls_interrupted();
-    LS_TRY(ls_team_turn(session->job.comm, LS_OK, &number, &stop));
+    LS_TRY(ls_world_turn(session->job.comm, LS_OK, &number, &stop));
     return stop ? ls_fail(LS_CODE_INTERRUPTED, "trace", "interrupted", "nothing was written")
                 : LS_OK;
 }
@@ -95,7 +95,7 @@ static ls_status trace_trial(const ls_workplace *place, ls_trial *trial)
     if (!status && ls_session_leads(session))
         status = write_trace(place, session, &whole, untraced_ms);
     ls_whole_trace_close(&whole);
-    return ls_team_agree(session->job.comm, status);
+    return ls_world_agree(session->job.comm, status);
 }
 
 ls_status ls_trace_case(const ls_workplace *place, const ls_plan_of_case *plan)
@@ -105,7 +105,7 @@ ls_status ls_trace_case(const ls_workplace *place, const ls_plan_of_case *plan)
         return ls_fail(
             LS_CODE_MISSING, "trace", plan->strategy->name,
             "a GPU's graph tells no times; --devices cpu:0, or a profiler of the vendor, works");
-    LS_TRY(ls_team_agree(plan->job.comm, ls_trial_open(place, plan, &trial)));
+    LS_TRY(ls_world_agree(plan->job.comm, ls_trial_open(place, plan, &trial)));
     ls_status status = trace_trial(place, &trial);
     ls_trial_close(&trial);
     return status;

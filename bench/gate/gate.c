@@ -10,7 +10,7 @@
 #include "bench/progress/progress.h"
 #include "bench/train/interrupt.h"
 #include "bench/train/step_kernels.h"
-#include "bench/train/team.h"
+#include "bench/train/world.h"
 #include "common/base/digest.h"
 
 #include <math.h>
@@ -115,7 +115,7 @@ static ls_status open_comparison(ls_workplace *place, const ls_plan_of_case *pla
     ls_status status = take_memory(c);
     if (!status)
         status = open_judges(place, steps, c);
-    LS_TRY(ls_team_agree(job->comm, status));
+    LS_TRY(ls_world_agree(job->comm, status));
     LS_TRY(ls_session_open(place, plan, &c->run[CANDIDATE]));
     c->here[CANDIDATE] = true;
     return LS_OK;
@@ -187,7 +187,7 @@ static ls_status judge_at_once(comparison *c, uint64_t steps, ls_gate *gate)
 {
     ls_session *session = &c->run[CANDIDATE];
     char when[40];
-    LS_TRY(ls_team_agree(c->comm, session->run->kind->load(session->run, c->plan->initial)));
+    LS_TRY(ls_world_agree(c->comm, session->run->kind->load(session->run, c->plan->initial)));
     session->step = 0;
     LS_TRY(ls_gate_put(c->place, session, steps, STEPS_AT_ONCE, alone_share, gate));
     if (gate->interrupted)
@@ -215,7 +215,7 @@ static ls_status run_at_once(comparison *c, uint64_t first, uint64_t count, floa
     ls_status status = judges ? ls_session_begin_at(oracle, first, values) : LS_OK;
     if (!status)
         status = ls_session_begin_at(candidate, first, values);
-    LS_TRY(ls_team_agree(c->comm, status));
+    LS_TRY(ls_world_agree(c->comm, status));
     LS_TRY(ls_session_steps(candidate, count));
     LS_TRY(ls_session_gather(candidate, values));
     if (judges)
@@ -224,7 +224,7 @@ static ls_status run_at_once(comparison *c, uint64_t first, uint64_t count, floa
         status = take_step(c, ORACLE);
     if (judges && !status)
         status = candidate->run->kind->gradient(candidate->run, c->given);
-    return ls_team_agree(c->comm, status);
+    return ls_world_agree(c->comm, status);
 }
 
 /* A library's sums need not repeat, so that bits say nothing. A few steps at a time are put at
@@ -246,9 +246,9 @@ static ls_status judge_library_at_once(comparison *c, uint64_t steps, ls_gate *g
                                                       ls_oracle_gradient(c->run[ORACLE].run))
                                      .max_rel
                                : 0;
-        LS_TRY(ls_team_agree(
+        LS_TRY(ls_world_agree(
             c->comm, ls_session_compare_replicas(&c->run[CANDIDATE], values, c->other, differs)));
-        LS_TRY(ls_team_differs(c->comm, ls_hash64(values, bytes), &other));
+        LS_TRY(ls_world_differs(c->comm, ls_hash64(values, bytes), &other));
         if (other >= 0 && !*differs)
             snprintf(differs, sizeof differs, "rank %d has other parameters than rank 0", other);
         if (!(rel <= gradient_bound))
@@ -315,7 +315,7 @@ static ls_status compare_step(comparison *c, uint64_t step, ls_gate *gate)
     if (!status)
         status = compare_replicas(c, step, gate);
     gate->interrupted = ls_interrupted();
-    LS_TRY(ls_team_turn(c->comm, status, &number, &gate->interrupted));
+    LS_TRY(ls_world_turn(c->comm, status, &number, &gate->interrupted));
     LS_TRY(ls_gate_agree(c->comm, gate));
     gate->steps = step + 1;
     gate->loss_last = c->loss[CANDIDATE];
@@ -329,7 +329,7 @@ static ls_status compare_step(comparison *c, uint64_t step, ls_gate *gate)
 static ls_status compare_ranks(const comparison *c, uint64_t digest, ls_gate *gate)
 {
     int other;
-    LS_TRY(ls_team_differs(c->comm, digest, &other));
+    LS_TRY(ls_world_differs(c->comm, digest, &other));
     if (other >= 0 && gate->pass)
         ls_gate_wrong(gate, "rank %d has other parameters than rank 0", other);
     return LS_OK;
@@ -357,7 +357,7 @@ static ls_status compare_tail(comparison *c, uint64_t steps, ls_gate *gate)
     ls_status status = ls_session_begin_at(&c->run[CANDIDATE], last, plan->initial);
     if (!status && c->here[ORACLE])
         status = ls_session_begin_at(&c->run[ORACLE], last, plan->initial);
-    LS_TRY(ls_team_agree(c->comm, status));
+    LS_TRY(ls_world_agree(c->comm, status));
     LS_TRY(compare_step(c, last, gate));
     gate->steps = steps + 1;
     const size_t bytes = c->variables->elements * sizeof(float);
@@ -389,7 +389,7 @@ static ls_status compare(comparison *c, uint64_t steps, ls_gate *gate)
         LS_TRY(ls_gate_traffic(c->run[CANDIDATE].run, gate));
     if (!*gate->diverged)
         ls_values_diverged(c->variables, c->values[CANDIDATE], gate->steps, gate->diverged);
-    LS_TRY(ls_team_agree(c->comm, keep_results(c, steps, gate)));
+    LS_TRY(ls_world_agree(c->comm, keep_results(c, steps, gate)));
     LS_TRY(compare_ranks(c, ls_hash64(gate->digest, sizeof gate->digest - 1), gate));
     LS_TRY(ls_gate_agree(c->comm, gate));
     return gate->interrupted ? LS_OK : compare_tail(c, steps, gate);

@@ -7,7 +7,7 @@
  */
 #include "bench/gate/gate_sides.h"
 #include "bench/train/step_kernels.h"
-#include "bench/train/team.h"
+#include "bench/train/world.h"
 #include "impl/ps/ps_report.h"
 
 #include <stdio.h>
@@ -42,7 +42,7 @@ static ls_status judge(const ls_workplace *place, ls_session *session, uint64_t 
     if (steps)
         LS_TRY(ls_gate_traffic(session->run, gate));
     ls_values_diverged(variables, values, gate->steps, gate->diverged);
-    return ls_team_agree(session->job.comm, ls_gate_keep(place, session->plan, values, gate));
+    return ls_world_agree(session->job.comm, ls_gate_keep(place, session->plan, values, gate));
 }
 
 ls_status ls_gate_arrival(ls_workplace *place, const ls_plan_of_case *plan, uint64_t steps,
@@ -56,7 +56,7 @@ ls_status ls_gate_arrival(ls_workplace *place, const ls_plan_of_case *plan, uint
     const size_t elements = plan->model->graph->variables.elements;
     float *values = calloc(elements + 1, sizeof *values);
     ls_status status = values ? LS_OK : ls_fail_memory("gate", elements * sizeof *values);
-    status = ls_team_agree(plan->job.comm, status);
+    status = ls_world_agree(plan->job.comm, status);
     if (!status)
         status = ls_session_open(place, plan, &session);
     const bool open = !status;

@@ -4,7 +4,7 @@
 
 #include "bench/case/sync_bn.h"
 #include "bench/gate/reference.h"
-#include "bench/train/team.h"
+#include "bench/train/world.h"
 #include "common/base/order.h"
 #include "common/kernel/reference/step_ops.h"
 
@@ -246,7 +246,7 @@ ls_status ls_gate_kernels(ls_workplace *place, const ls_plan_of_case *plan, ls_g
         return LS_OK;
     if (!comm || comm->rank == 0)
         status = judge(place, plan, gate);
-    LS_TRY(ls_team_agree(comm, status));
+    LS_TRY(ls_world_agree(comm, status));
     return ls_gate_agree(comm, gate);
 }
 

@@ -3,7 +3,7 @@
 #include "bench/gate/gate_sides.h"
 #include "bench/progress/progress.h"
 #include "bench/train/interrupt.h"
-#include "bench/train/team.h"
+#include "bench/train/world.h"
 #include "common/base/clock.h"
 #include "impl/step/run.h"
 
@@ -18,7 +18,7 @@ ls_status ls_gate_put(const ls_workplace *place, ls_session *session, uint64_t s
     while (session->step < steps) {
         uint64_t left = steps - session->step;
         gate->interrupted = ls_interrupted();
-        LS_TRY(ls_team_turn(session->job.comm, LS_OK, &left, &gate->interrupted));
+        LS_TRY(ls_world_turn(session->job.comm, LS_OK, &left, &gate->interrupted));
         if (gate->interrupted)
             return LS_OK;
         LS_TRY(ls_session_steps(session, left < most ? left : most));
@@ -38,7 +38,7 @@ ls_status ls_gate_step(const ls_session *candidate, ls_gate *gate)
         ls_status_free(status);
         status = LS_OK;
     }
-    LS_TRY(ls_team_agree(candidate->job.comm, status));
+    LS_TRY(ls_world_agree(candidate->job.comm, status));
     return ls_gate_agree(candidate->job.comm, gate);
 }
 
@@ -77,5 +77,6 @@ ls_status ls_gate_evaluation(const ls_gate_sides *sides, ls_gate *gate)
     if (!gate->pass || !ls_plan_tests(candidate->plan))
         return LS_OK;
     LS_TRY(ls_session_evaluate(candidate, LS_REFERENCE_TESTED, &mine));
-    return ls_team_agree(candidate->job.comm, sides->reference ? judge(sides, &mine, gate) : LS_OK);
+    return ls_world_agree(candidate->job.comm,
+                          sides->reference ? judge(sides, &mine, gate) : LS_OK);
 }

@@ -2,7 +2,7 @@
 /* What the gate found out; see verdict.h. */
 #include "bench/gate/verdict.h"
 
-#include "bench/train/team.h"
+#include "bench/train/world.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -34,7 +34,7 @@ void ls_gate_wrong(ls_gate *gate, const char *why, ...)
 ls_status ls_gate_agree(ls_comm *comm, ls_gate *gate)
 {
     ls_status failed = gate->pass ? LS_OK : ls_fail(LS_CODE_CHECK, NULL, NULL, "%s", gate->oracle);
-    ls_status status = ls_team_agree(comm, failed);
+    ls_status status = ls_world_agree(comm, failed);
     if (ls_status_code(status) != LS_CODE_CHECK)
         return status;
     ls_gate_wrong(gate, "%s", ls_status_text(status));

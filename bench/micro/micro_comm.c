@@ -13,7 +13,7 @@
  * bandwidth is size over time.
  */
 #include "bench/micro/micro_comm.h"
-#include "bench/train/team.h"
+#include "bench/train/world.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,7 +88,7 @@ static ls_status time_calls(ls_micro *m, ls_collective *c, uint64_t times, doubl
     uint64_t taken = 0;
     bool stop = false;
     ls_status status = ls_collective_time(c, &m->bench, times, &taken);
-    LS_TRY(ls_team_turn(c->comm, status, &taken, &stop));
+    LS_TRY(ls_world_turn(c->comm, status, &taken, &stop));
     *ns = (double)taken;
     c->calls += times;
     return LS_OK;
@@ -210,7 +210,7 @@ static ls_status measure(ls_micro *m, ls_collective *c)
     if (!status)
         status = check_call(m, c, host, &all.wrong);
     free(host);
-    LS_TRY(ls_team_agree(c->comm, status));
+    LS_TRY(ls_world_agree(c->comm, status));
     LS_TRY(add_up(c, &all));
     figure.wrong = all.wrong;
     if (!check_traffic(c, all.sent, &figure, why))
@@ -273,7 +273,7 @@ static ls_status run_size(ls_micro *m, ls_collective *c, size_t bytes)
         c->offsets[r] = ls_comm_share(c->count, r, c->ranks);
         c->counts[r] = ls_comm_share(c->count, r + 1, c->ranks) - c->offsets[r];
     }
-    ls_status status = ls_team_agree(c->comm, open_buffers(m, c));
+    ls_status status = ls_world_agree(c->comm, open_buffers(m, c));
     if (!status)
         status = measure(m, c);
     close_buffers(c);
@@ -384,7 +384,7 @@ ls_status ls_micro_collective(ls_micro *m)
     const bool reduces = ls_collective_is(&c, "allreduce");
     size_t sizes[LS_MICRO_SIZES], count;
     LS_TRY(reduces ? LS_OK : check_exchanges(m));
-    ls_status status = ls_team_agree(m->processes->comm, open_members(m, &c));
+    ls_status status = ls_world_agree(m->processes->comm, open_members(m, &c));
     for (size_t i = 0; i < given->count && !status; i++)
         status = check_algorithm(m, &c, given->values[i].text);
     if (!status)

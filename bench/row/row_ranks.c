@@ -2,7 +2,7 @@
 /* Rows of several ranks, joined; see row.h. */
 #include "bench/output/format_parts.h"
 #include "bench/row/row.h"
-#include "bench/train/team.h"
+#include "bench/train/world.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -134,7 +134,7 @@ ls_status ls_row_join(const ls_processes *processes, json_t *row)
         json_object_set_new(row, "host", json_integer(processes->host));
     char *mine = row ? json_dumps(row, JSON_COMPACT) : NULL;
     ls_status status = texts && mine ? LS_OK : ls_fail_memory("row", sizeof *texts);
-    status = ls_team_gather(comm, status, mine, texts);
+    status = ls_world_gather(comm, status, mine, texts);
     if (!status && processes->rank == 0)
         status = join_texts(row, texts, processes->size);
     json_object_del(row, "host");

@@ -4,7 +4,7 @@
  * none hangs, and what they do together next is the same for all. Ranks are threads; each part of a
  * step fails on each rank in turn. No tolerance.
  */
-#include "bench/train/team.h"
+#include "bench/train/world.h"
 #include "bench/train/trial.h"
 #include "common/comm/tests/comm_fixture.h"
 
@@ -96,8 +96,9 @@ static ls_status bring_texts(rank *r)
     const bool fails = r->run.fails == TEXT;
     char mine[16];
     snprintf(mine, sizeof mine, "rank %d", r->comm->rank);
-    return ls_team_gather(r->comm, fails ? ls_fail(LS_CODE_MISSING, "test", "text", "none") : LS_OK,
-                          fails ? NULL : mine, r->texts);
+    return ls_world_gather(r->comm,
+                           fails ? ls_fail(LS_CODE_MISSING, "test", "text", "none") : LS_OK,
+                           fails ? NULL : mine, r->texts);
 }
 
 /* All that a session's ranks do together, until something fails. */
@@ -124,7 +125,7 @@ static void *rank_thread(void *argument)
     rank *r = argument;
     r->status = take_round(r);
     r->run.fails = NOTHING;
-    r->after = ls_team_same(r->comm, "number", 7, NULL);
+    r->after = ls_world_same(r->comm, "number", 7, NULL);
     return NULL;
 }
 

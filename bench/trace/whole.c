@@ -2,7 +2,7 @@
 /* Traces of all processes, brought together; see whole.h. */
 #include "bench/trace/whole.h"
 
-#include "bench/train/team.h"
+#include "bench/train/world.h"
 #include "common/base/clock.h"
 
 #include <stdlib.h>
@@ -188,7 +188,7 @@ static ls_status bring(ls_session *session, ls_status mine, ls_trace *own, ls_wh
         count[a] = *arrays[a].count;
     ls_status status = ls_comm_bring(comm, mine, count, sizeof count, counts);
     if (!status)
-        status = ls_team_agree(comm, make_room(whole, counts, ls_session_leads(session)));
+        status = ls_world_agree(comm, make_room(whole, counts, ls_session_leads(session)));
     if (!status && comm && comm->rank > 0)
         status = send_own(comm, own);
     else if (!status)
@@ -244,20 +244,20 @@ ls_status ls_whole_trace_take(ls_session *session, uint64_t steps, ls_whole_trac
     out->clocks = calloc(2 * ranks, sizeof *out->clocks);
     ls_status status =
         out->clocks ? LS_OK : ls_fail_memory("trace", 2 * ranks * sizeof *out->clocks);
-    LS_TRY(ls_team_agree(comm, status));
-    LS_TRY(ls_team_agree(comm, compare_clocks(comm, out->clocks)));
-    LS_TRY(ls_team_turn(comm, session->run->kind->profile(session->run, all), &all, &stop));
+    LS_TRY(ls_world_agree(comm, status));
+    LS_TRY(ls_world_agree(comm, compare_clocks(comm, out->clocks)));
+    LS_TRY(ls_world_turn(comm, session->run->kind->profile(session->run, all), &all, &stop));
     status = take_own(session, all, &own);
-    status = ls_team_agree(comm, status);
+    status = ls_world_agree(comm, status);
     if (!status)
-        status = ls_team_agree(comm, compare_clocks(comm, out->clocks + ranks));
+        status = ls_world_agree(comm, compare_clocks(comm, out->clocks + ranks));
     join_clocks(out->clocks, out->clocks + ranks, (int)ranks);
     if (!status)
         status = bring(session, LS_OK, &own, out);
     if (!status && ls_session_leads(session))
         status = digest(out, together);
     ls_trace_close(&own);
-    return ls_team_agree(comm, status);
+    return ls_world_agree(comm, status);
 }
 
 void ls_whole_trace_close(ls_whole_trace *whole)

@@ -9,7 +9,7 @@
 #include "bench/train/estimate.h"
 
 #include "bench/statistics/statistics.h"
-#include "bench/train/team.h"
+#include "bench/train/world.h"
 #include "bench/train/trial.h"
 #include "common/base/clock.h"
 
@@ -101,7 +101,7 @@ static ls_status step_time(ls_session *session, double *out)
     count = (uint64_t)(timed_ns / (double)(ls_clock_ns() - begin + 1));
     count = count < 1 ? 1 : count < most ? count : most;
     bool stop = false;
-    LS_TRY(ls_team_turn(session->job.comm, LS_OK, &count, &stop));
+    LS_TRY(ls_world_turn(session->job.comm, LS_OK, &count, &stop));
     begin = ls_clock_ns();
     LS_TRY(ls_session_steps(session, count));
     *out = seconds(begin) / (double)count;

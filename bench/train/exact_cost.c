@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Exact mode against fast mode; see trial.h. */
 #include "bench/statistics/statistics.h"
-#include "bench/train/team.h"
+#include "bench/train/world.h"
 #include "bench/train/trial.h"
 
 #include <stdlib.h>
@@ -51,10 +51,10 @@ ls_status ls_exact_cost(ls_workplace *place, ls_trial *trial, double *out)
     memcpy(fast.allreduce, "auto", sizeof "auto");
     bool stop = false;
     ls_comm *comm = trial->session.job.comm;
-    LS_TRY(ls_team_turn(comm, LS_OK, &count, &stop));
+    LS_TRY(ls_world_turn(comm, LS_OK, &count, &stop));
     ls_status status = ls_plan_open(place, &fast, &plan);
     const bool planned = !status;
-    status = ls_team_agree(comm, status);
+    status = ls_world_agree(comm, status);
     if (!status) {
         status = ls_session_open(place, &plan, &session);
         const bool open = !status;

@@ -4,7 +4,7 @@
 
 #include "bench/train/session_memory.h"
 #include "bench/train/session_watch.h"
-#include "bench/train/team.h"
+#include "bench/train/world.h"
 #include "common/base/clock.h"
 #include "common/base/hooks.h"
 #include "impl/carried.h"
@@ -121,7 +121,7 @@ static ls_status open_session(const ls_workplace *place, const ls_plan_of_case *
         status = link_devices(out);
     if (!status)
         status = ls_session_watch(out);
-    status = ls_team_agree(out->job.comm, status); /* from here on some do things together */
+    status = ls_world_agree(out->job.comm, status); /* from here on some do things together */
     if (!status) {
         *out->lent = out->job;
         ls_hooks_spare(how->judge != NULL);
@@ -133,7 +133,7 @@ static ls_status open_session(const ls_workplace *place, const ls_plan_of_case *
         ls_need_of(out, limits);
     if (!status && !how->counted)
         status = out->run->kind->load(out->run, plan->initial);
-    status = ls_team_agree(out->job.comm, status);
+    status = ls_world_agree(out->job.comm, status);
     out->setup_ns = ls_clock_ns() - begin_ns;
     if (status)
         ls_session_close(out);
@@ -174,7 +174,7 @@ static ls_status tell_need(const ls_workplace *place, const ls_plan_of_case *pla
         need->devices[i].formula = counted.devices[i].formula;
     ls_need_free(&counted);
     if (known)
-        told = ls_team_agree(comm, need->full ? ls_need_refuse(need, plan, judge != NULL) : LS_OK);
+        told = ls_world_agree(comm, need->full ? ls_need_refuse(need, plan, judge != NULL) : LS_OK);
     ls_status_free(known && told ? status : told);
     return known && told ? told : status;
 }
@@ -276,18 +276,18 @@ ls_status ls_session_reopen(const ls_workplace *place, ls_session *session)
     const uint64_t setup_ns = session->setup_ns;
     ls_comm *comm = session->job.comm;
     ls_carried carried = {0};
-    ls_status status = ls_team_agree(comm, session->run->kind->keep(session->run, &carried));
+    ls_status status = ls_world_agree(comm, session->run->kind->keep(session->run, &carried));
     if (!status) {
         ls_session_close(session);
         if (*place->left)
             status = ls_fail(LS_CODE_MISSING, "device", NULL, "lost at the end of a block");
-        status = ls_team_agree(comm, status);
+        status = ls_world_agree(comm, status);
     }
     if (!status)
         status = open_or_tell(place, plan, &(opening){.delay_ns = delay_ns}, session);
     if (!status) {
         session->setup_ns = setup_ns;
-        status = ls_team_agree(comm, give_back(session, step, &carried));
+        status = ls_world_agree(comm, give_back(session, step, &carried));
     }
     ls_carried_close(&carried);
     return status;
@@ -344,20 +344,20 @@ static ls_status take_steps(ls_session *session, uint64_t count)
 
 ls_status ls_session_steps(ls_session *session, uint64_t count)
 {
-    return ls_team_agree(session->job.comm, take_steps(session, count));
+    return ls_world_agree(session->job.comm, take_steps(session, count));
 }
 
 ls_status ls_session_records(ls_session *session, uint64_t count, ls_step_record *out,
                              uint64_t *mark_ns)
 {
-    return ls_team_agree(
+    return ls_world_agree(
         session->job.comm,
         session->run->kind->records(session->run, session->step - count, count, out, mark_ns));
 }
 
 ls_status ls_session_gather(ls_session *session, float *values)
 {
-    return ls_team_agree(session->job.comm, session->run->kind->gather(session->run, values));
+    return ls_world_agree(session->job.comm, session->run->kind->gather(session->run, values));
 }
 
 /* The one that leads, or all where servers have the parameters or a model is divided over them. */
@@ -374,7 +374,7 @@ ls_status ls_session_evaluate(ls_session *session, uint64_t most, ls_evaluation 
     bool stop = false;
     ls_status status = evaluates(session) ? run->kind->evaluate(run, most, out) : LS_OK;
     memcpy(&bits, &out->accuracy, sizeof bits);
-    LS_TRY(ls_team_turn(session->job.comm, status, &bits, &stop)); /* rank 0's, for all */
+    LS_TRY(ls_world_turn(session->job.comm, status, &bits, &stop)); /* rank 0's, for all */
     memcpy(&out->accuracy, &bits, sizeof bits);
     return LS_OK;
 }

@@ -4,7 +4,7 @@
 
 #include "bench/train/interrupt.h"
 #include "bench/train/session_watch.h"
-#include "bench/train/team.h"
+#include "bench/train/world.h"
 
 #include "common/base/clock.h"
 
@@ -278,7 +278,7 @@ static ls_status train(ls_trial *trial, uint64_t steps, bool timed)
     while (steps && !trial->stopped) {
         bool interrupted = ls_interrupted();
         uint64_t count = next_chunk(trial, steps);
-        LS_TRY(ls_team_turn(trial->session.job.comm, LS_OK, &count, &interrupted));
+        LS_TRY(ls_world_turn(trial->session.job.comm, LS_OK, &count, &interrupted));
         if (interrupted) {
             trial->stopped = trial->interrupted = true;
             break;
@@ -322,9 +322,9 @@ ls_status ls_trial_block(ls_trial *trial, int64_t index, int64_t blocks)
     bool stop = false;
     if (index >= blocks) { /* rank 0's times decide */
         count = added_steps(trial, blocks);
-        LS_TRY(ls_team_turn(trial->session.job.comm, LS_OK, &count, &stop));
-        LS_TRY(ls_team_agree(trial->session.job.comm,
-                             make_room(trial, trial->timed_done + count + 1, trial->losses)));
+        LS_TRY(ls_world_turn(trial->session.job.comm, LS_OK, &count, &stop));
+        LS_TRY(ls_world_agree(trial->session.job.comm,
+                              make_room(trial, trial->timed_done + count + 1, trial->losses)));
         if (trial->planned < trial->timed_done + count)
             trial->planned = trial->timed_done + count;
     }
@@ -388,7 +388,7 @@ static ls_status take_report(ls_trial *trial)
 {
     const ls_run *run = trial->session.run;
     LS_TRY(ls_ps_report_collect(run, &trial->report));
-    LS_TRY(ls_team_agree(trial->session.job.comm, list_servers(trial)));
+    LS_TRY(ls_world_agree(trial->session.job.comm, list_servers(trial)));
     return trial->record ? ls_ps_record(run, trial->record) : LS_OK;
 }
 
@@ -408,7 +408,7 @@ static ls_status check_replicas(ls_trial *trial)
                  (unsigned long long)trial->session.step, differs);
         stop(trial);
     }
-    return ls_team_agree(trial->session.job.comm, status);
+    return ls_world_agree(trial->session.job.comm, status);
 }
 
 /* A check that failed on one rank has failed the case: what follows is the same for all. */
@@ -416,7 +416,7 @@ static ls_status share_failure(ls_trial *trial)
 {
     ls_status failed =
         trial->failed ? ls_fail(LS_CODE_CHECK, NULL, NULL, "%s", trial->reason) : LS_OK;
-    ls_status status = ls_team_agree(trial->session.job.comm, failed);
+    ls_status status = ls_world_agree(trial->session.job.comm, failed);
     if (ls_status_code(status) != LS_CODE_CHECK)
         return status;
     snprintf(trial->reason, sizeof trial->reason, "%s", ls_status_text(status));
@@ -442,8 +442,8 @@ ls_status ls_trial_finish(ls_trial *trial)
         stop(trial);
     LS_TRY(check_traffic(trial));
     LS_TRY(share_failure(trial));
-    LS_TRY(ls_team_agree(trial->session.job.comm,
-                         ls_variables_digest(variables, trial->parameters, trial->digest)));
+    LS_TRY(ls_world_agree(trial->session.job.comm,
+                          ls_variables_digest(variables, trial->parameters, trial->digest)));
     ls_evaluation found = {.accuracy = trial->accuracy};
     if (ls_plan_tests(plan) && !trial->failed)
         LS_TRY(ls_session_evaluate(&trial->session, UINT64_MAX, &found));

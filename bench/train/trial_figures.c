@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The figures of a trial's timed steps: which count, and how well their median is known. */
 #include "bench/statistics/steady.h"
-#include "bench/train/team.h"
+#include "bench/train/world.h"
 #include "bench/train/trial.h"
 
 #include <math.h>
@@ -84,7 +84,7 @@ ls_status ls_trial_wants_more(ls_trial *trial, double precision, bool late, bool
     ls_status status =
         trial->stopped || !trial->samples ? LS_OK : is_precise(trial, precision, late, &precise);
     uint64_t answer = (uint64_t)(precise ? 0 : 1) + (uint64_t)(late ? 2 : 0);
-    LS_TRY(ls_team_turn(trial->session.job.comm, status, &answer, &stop));
+    LS_TRY(ls_world_turn(trial->session.job.comm, status, &answer, &stop));
     *out = answer == 1;
     trial->imprecise = answer == 3;
     return LS_OK;

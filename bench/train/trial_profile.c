@@ -7,7 +7,7 @@
  */
 #include "bench/train/bubble.h"
 #include "bench/statistics/statistics.h"
-#include "bench/train/team.h"
+#include "bench/train/world.h"
 #include "bench/train/trial.h"
 
 #include <stdlib.h>
@@ -50,7 +50,7 @@ static ls_status take_round(profile *p, uint64_t steps)
     const ls_session *session = &p->trial->session;
     ls_comm *comm = session->job.comm;
     bool stop = false;
-    LS_TRY(ls_team_turn(comm, session->run->kind->profile(session->run, steps), &steps, &stop));
+    LS_TRY(ls_world_turn(comm, session->run->kind->profile(session->run, steps), &steps, &stop));
     LS_TRY(ls_comm_bring(comm, profile_here(p, steps), p->mine, p->here * sizeof *p->mine, p->all));
     for (size_t d = 0; d < p->devices; d++) {
         p->times[d] = p->all[d].times;
@@ -83,8 +83,8 @@ static ls_status take_rounds(profile *p, uint64_t rounds, uint64_t steps)
     for (uint64_t r = 0; r < rounds; r++) {
         ls_bubble bubble = {0, 0};
         LS_TRY(take_round(p, steps));
-        LS_TRY(ls_team_agree(job->comm,
-                             staged ? ls_bubble_measure(&schedule, p->times, &bubble) : LS_OK));
+        LS_TRY(ls_world_agree(job->comm,
+                              staged ? ls_bubble_measure(&schedule, p->times, &bubble) : LS_OK));
         p->measured[r] = bubble.measured;
         p->formula[r] = bubble.formula;
     }
@@ -138,7 +138,7 @@ ls_status ls_trial_profile(ls_trial *trial)
     ls_time_profile *sums = calloc(2 * devices, sizeof *sums);
     ls_status status =
         memory && sums ? LS_OK : ls_fail_memory("profile", (2 * devices + here) * sizeof *memory);
-    status = ls_team_agree(session->job.comm, status);
+    status = ls_world_agree(session->job.comm, status);
     if (status) {
         free(memory);
         free(sums);

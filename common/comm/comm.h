@@ -157,7 +157,7 @@ ls_status ls_comm_collect(ls_comm *comm, const void *mine, size_t bytes, void *a
 /**
  * The same of what each has found by itself, `mine` being how that went, which is taken over: where
  * one has failed all fail, the others with a failure that follows, and nobody waits for its bytes.
- * What a rank does alone before all meet goes through this, or through ls_team_agree.
+ * What a rank does alone before all meet goes through this, or through ls_world_agree.
  */
 ls_status ls_comm_bring(ls_comm *comm, ls_status mine, const void *bytes_of_mine, size_t bytes,
                         void *all);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Team: the processes of a command, which take every decision together: each calls these at the
+ * World: the processes of a command, which take every decision together: each calls these at the
  * same places. `comm` is ls_processes.comm, or NULL for a process alone, where they do nothing.
  */
-#ifndef LS_BENCH_TRAIN_TEAM_H
-#define LS_BENCH_TRAIN_TEAM_H
+#ifndef LS_BENCH_TRAIN_WORLD_H
+#define LS_BENCH_TRAIN_WORLD_H
 
 #include "common/comm/processes.h"
 
@@ -13,20 +13,20 @@
 
 /** All get the same: success where all have it, else the failure of the rank that failed by itself,
  *  with its name where it is not everybody's. Takes over `mine`. */
-ls_status ls_team_agree(ls_comm *comm, ls_status mine);
+ls_status ls_world_agree(ls_comm *comm, ls_status mine);
 
 /** The same, and: all get rank 0's number, and whether any wants to stop. */
-ls_status ls_team_turn(ls_comm *comm, ls_status mine, uint64_t *number, bool *stop);
+ls_status ls_world_turn(ls_comm *comm, ls_status mine, uint64_t *number, bool *stop);
 
 /** LS_CODE_USAGE for all where one rank's value is not rank 0's: names that rank, `what` it is, and
  *  both texts where there are some. */
-ls_status ls_team_same(ls_comm *comm, const char *what, uint64_t value, const char *text);
+ls_status ls_world_same(ls_comm *comm, const char *what, uint64_t value, const char *text);
 
 /** The first rank whose value is not rank 0's; -1: none. */
-ls_status ls_team_differs(ls_comm *comm, uint64_t value, int *rank);
+ls_status ls_world_differs(ls_comm *comm, uint64_t value, int *rank);
 
 /** Texts of all ranks, for rank 0 to use: texts[r] is owned by the caller; the others get none.
  *  `ready`, taken over, is whether this rank has its text: where one has not, all fail. */
-ls_status ls_team_gather(ls_comm *comm, ls_status ready, const char *mine, char **texts);
+ls_status ls_world_gather(ls_comm *comm, ls_status ready, const char *mine, char **texts);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Team: what processes tell each other between steps; see team.h. */
-#include "bench/train/team.h"
+/* World: what processes tell each other between steps; see world.h. */
+#include "bench/train/world.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,7 +62,7 @@ static ls_status word_failure(const saying *all, int ranks, int culprit)
     return c->final ? ls_status_final(status) : status;
 }
 
-ls_status ls_team_turn(ls_comm *comm, ls_status mine, uint64_t *number, bool *stop)
+ls_status ls_world_turn(ls_comm *comm, ls_status mine, uint64_t *number, bool *stop)
 {
     saying said = {.code = ls_status_code(mine), .stop = *stop, .number = *number}, *all = NULL;
     if (!comm)
@@ -90,7 +90,7 @@ ls_status ls_team_turn(ls_comm *comm, ls_status mine, uint64_t *number, bool *st
     return status;
 }
 
-ls_status ls_team_agree(ls_comm *comm, ls_status mine)
+ls_status ls_world_agree(ls_comm *comm, ls_status mine)
 {
     uint64_t number = 0;
     bool stop = false;
@@ -100,10 +100,10 @@ ls_status ls_team_agree(ls_comm *comm, ls_status mine)
     ls_status heard = ls_comm_worst(comm, ls_status_code(mine), &worst);
     if (heard || !worst) /* words only where there are some */
         return ls_status_first(mine, heard);
-    return ls_team_turn(comm, mine, &number, &stop);
+    return ls_world_turn(comm, mine, &number, &stop);
 }
 
-ls_status ls_team_same(ls_comm *comm, const char *what, uint64_t value, const char *text)
+ls_status ls_world_same(ls_comm *comm, const char *what, uint64_t value, const char *text)
 {
     saying said = {.number = value}, *all = NULL;
     ls_status status = LS_OK;
@@ -127,7 +127,7 @@ ls_status ls_team_same(ls_comm *comm, const char *what, uint64_t value, const ch
     return status;
 }
 
-ls_status ls_team_differs(ls_comm *comm, uint64_t value, int *rank)
+ls_status ls_world_differs(ls_comm *comm, uint64_t value, int *rank)
 {
     const saying said = {.number = value};
     saying *all = NULL;
@@ -156,7 +156,7 @@ static ls_status make_room(ls_comm *comm, const char *mine, const uint64_t *byte
 }
 
 /* Rank 0 has room for all before any sends: what nobody takes would be taken for another's. */
-ls_status ls_team_gather(ls_comm *comm, ls_status ready, const char *mine, char **texts)
+ls_status ls_world_gather(ls_comm *comm, ls_status ready, const char *mine, char **texts)
 {
     const size_t ranks = comm ? (size_t)comm->size : 1;
     const uint64_t length = mine ? strlen(mine) + 1 : 0;

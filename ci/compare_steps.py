@@ -31,7 +31,7 @@ VARYING = re.compile(
     r"""^(schema|id|timestamp|command|label
     |time\..*|waterfall\..*|gap\..*|pipeline\.bubble(_formula)?|train\.seconds_to_target  # times, or made of them
     |device_load\..*|server_load\.\d+\.busy|result\.(warnings|notes)\.?.*  # shares of time; what times show
-    |memory\.rss_peak  # pages of libraries and of the heap
+    |memory\.rss_peak|memory\.devices\.\d+\.allocations  # pages of libraries and of the heap; requests, not bytes
     |provenance\.(?!kernels\.).*  # the machine, the commit; kernels are compared
     )$""",
     re.VERBOSE,

@@ -186,7 +186,7 @@ judges = {"oracle": r"^step (\d+): .*, oracle ", "reference": r"^step (\d+): .*,
 for judge, pattern in judges.items():
     match = re.match(pattern, reason)
     if match and status == "failed" and not row["equivalence"].get("pass"):
-        steps = int(match[1]) + (judge not in ("steps at once", "evaluation")) if match.groups() else row["equivalence"]["steps"]
+        steps = int(match[1]) + (judge not in ("steps at once", "evaluation")) if match.groups() else row["equivalence"].get("steps", "-")
         print(f"{judge:14} {steps:>5}")
         break
 else:

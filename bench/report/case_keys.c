@@ -38,8 +38,7 @@ char *ls_report_text(const json_t *row, const char *path, char *out, size_t size
 
 static const char *word(const json_t *row, const char *group, const char *name)
 {
-    const char *text = json_string_value(json_object_get(json_object_get(row, group), name));
-    return text ? text : "";
+    return ls_text_of(json_object_get(row, group), name);
 }
 
 char *ls_report_machine(const json_t *row, char *out, size_t size)

@@ -189,9 +189,53 @@ void ls_figure_point(json_t *series, double x, double y, double low, double high
                               json_pack("[f,f,f,f]", x, y, low, high));
 }
 
+json_t *ls_figure_points(const json_t *figure)
+{
+    json_t *out = json_array();
+    const json_t *one;
+    size_t s;
+    json_array_foreach(json_object_get(figure, "series"), s, one)
+        json_array_extend(out, json_object_get(one, "points"));
+    return out;
+}
+
 double ls_figure_at(const json_t *point, size_t index)
 {
     return json_number_value(json_array_get(point, index));
+}
+
+static int by_x_then_y(const void *a, const void *b)
+{
+    const json_t *const *p = a, *const *q = b;
+    for (size_t i = 0; i < 2; i++)
+        if (ls_figure_at(*p, i) < ls_figure_at(*q, i) || ls_figure_at(*p, i) > ls_figure_at(*q, i))
+            return ls_figure_at(*p, i) < ls_figure_at(*q, i) ? -1 : 1;
+    return 0;
+}
+
+size_t ls_figure_merge(json_t *series)
+{
+    json_t *points = json_incref(json_object_get(series, "points"));
+    const size_t count = json_array_size(points);
+    json_t **sorted = malloc((count + 1) * sizeof *sorted);
+    json_object_set_new(series, "points", json_array());
+    for (size_t i = 0; sorted && i < count; i++)
+        sorted[i] = json_array_get(points, i);
+    if (sorted && count > 0)
+        qsort(sorted, count, sizeof *sorted, by_x_then_y);
+    for (size_t i = 0, end; sorted && i < count; i = end) {
+        for (end = i + 1;
+             end < count && ls_figure_at(sorted[end], 0) <= ls_figure_at(sorted[i], 0);)
+            end++;
+        const json_t *middle = sorted[(i + end - 1) / 2], *above = sorted[(i + end) / 2];
+        const size_t low = end - i == 1 ? 2 : 1, high = end - i == 1 ? 3 : 1;
+        ls_figure_point(series, ls_figure_at(middle, 0),
+                        (ls_figure_at(middle, 1) + ls_figure_at(above, 1)) / 2,
+                        ls_figure_at(sorted[i], low), ls_figure_at(sorted[end - 1], high));
+    }
+    free(sorted);
+    json_decref(points);
+    return json_array_size(json_object_get(series, "points"));
 }
 
 static char *with_commas(double value, char out[48])

@@ -21,7 +21,7 @@ enum {
     BELOW = 36, /* the graph: its axis */
     TITLE_WIDTH = 52,
     SUB_WIDTH = 74,
-    FOOT_WIDTH = 72,
+    FOOT_WIDTH = 76,
     NAME_WIDTH = 28,
     CASE_WIDTH = 38,
     PLACES = 13,
@@ -361,7 +361,7 @@ static void plot_lines(FILE *stream, const json_t *figure, double scale)
             continue;
         fprintf(stream, ", $s%zu using 1:($2*%g)", s, scale);
         if (json_integer_value(json_object_get(one, "style")) < -1) {
-            fprintf(stream, " with lines lc rgb '%s' dt (6,4) notitle", peers_colour);
+            fprintf(stream, " with lines lc rgb '%s' lw 1.5 dt (6,4) notitle", peers_colour);
             continue;
         }
         if (count > 24) /* a mark at each point would hide the line */

@@ -150,8 +150,9 @@ json_t *ls_figure_add(ls_figures *figures, const ls_figure_text *text, const jso
     ls_report_text(row, "provenance.commit", commit, sizeof commit);
     ls_report_text(row, "timestamp", stamp, sizeof stamp);
     ls_report_machine(row, machine, sizeof machine);
-    ls_text_add(foot, sizeof foot, "%s%scommit %s, %s, rows: %zu", machine, *machine ? ", " : "",
-                *commit ? commit : "not known", stamp, json_array_size(rows));
+    /* blanks at which no line ends */
+    ls_text_add(foot, sizeof foot, "%s%scommit\xc2\xa0%s, %s, rows:\xc2\xa0%zu", machine,
+                *machine ? ", " : "", *commit ? commit : "not known", stamp, json_array_size(rows));
     json_t *figure =
         json_pack("{s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:[]}", "name", own, "kind_of", text->name,
                   "kind", text->kind, "sub", sub, "foot", foot, "x", text->x, "y", text->y, "unit",

@@ -226,9 +226,10 @@ static void add_options(const json_t *row, const json_t *names, const char *stra
         char *text = ls_value_text(value);
         const size_t own = own_length(strategy, name);
         const bool word = text && own && strspn(text, "0123456789.-") < strlen(text);
+        const bool alone = word || (text && strchr(text, '=')); /* delay=1:5ms: it says its name */
         if (text && *text && word == words && (own || !json_equal(value, common)) &&
             !(own && strcmp(text, "0") == 0))
-            ls_text_add(out, LS_LABEL_SIZE, " %s%s%s", word ? "" : name + own, word ? "" : "=",
+            ls_text_add(out, LS_LABEL_SIZE, " %s%s%s", alone ? "" : name + own, alone ? "" : "=",
                         text);
         free(text);
     }

@@ -23,7 +23,7 @@ enum {
     SUB_WIDTH = 74,
     FOOT_WIDTH = 76,
     NAME_WIDTH = 28,
-    CASE_WIDTH = 38,
+    CASE_WIDTH = 36,
     PLACES = 13,
     MARKS = 64
 };
@@ -220,8 +220,15 @@ static void print_names(FILE *stream, const json_t *figure, const extent *box, b
     }
 }
 
+/* The smallest of 1, 2, 5, 10, 20 that makes ticks of this span no closer than their texts. */
+static double step_of(double span, double pixels)
+{
+    const double least = 50 * span / pixels, decade = pow(10, floor(log10(least)));
+    return decade * (least <= decade ? 1 : least <= 2 * decade ? 2 : least <= 5 * decade ? 5 : 10);
+}
+
 /* "set xtics ('1' 1, '2' 2)": the places themselves, less what would touch the one before; of more
- * than a few, gnuplot's choice. */
+ * than a few, round ones. */
 static void print_places(FILE *stream, const json_t *figure, const extent *box, bool log_x,
                          double pixels)
 {
@@ -235,8 +242,11 @@ static void print_places(FILE *stream, const json_t *figure, const extent *box, 
         count += i == count;
     }
     json_decref(points);
-    if (count == PLACES)
+    if (count == PLACES) {
+        if (!log_x)
+            fprintf(stream, "set xtics %.17g\n", step_of(box->high[0] - box->low[0], pixels));
         return;
+    }
     qsort(places, count, sizeof *places, by_number);
     fputs("set xtics (", stream);
     for (size_t i = 0; i < count; i++) {
@@ -257,17 +267,13 @@ static void print_places(FILE *stream, const json_t *figure, const extent *box, 
 /* Ticks of a logarithmic y at 1, 2, 5, 10, 20: powers of ten alone would be too few. */
 static void print_log_ticks(FILE *stream, double low, double high)
 {
-    const char *before = "set ytics (";
-    for (double decade = pow(10, floor(log10(low))); decade <= high && high < 100 * low;
-         decade *= 10) {
-        for (int step = 1; step <= 5; step = step == 1 ? 2 : step + 3) {
-            if (decade * step < low || decade * step > high)
-                continue;
-            fprintf(stream, "%s'%g' %.17g", before, decade * step, decade * step);
-            before = ", ";
-        }
-    }
-    fputs(*before == ',' ? ")\n" : "", stream);
+    int count = 0;
+    for (double ten = pow(10, floor(log10(low))); ten <= high && high < 100 * low; ten *= 10)
+        for (int step = 1; step <= 5; step = step == 1 ? 2 : step + 3)
+            if (ten * step >= low && ten * step <= high)
+                fprintf(stream, "%s'%g' %.17g", count++ ? ", " : "set ytics (", ten * step,
+                        ten * step);
+    fputs(count ? ")\n" : "", stream);
 }
 
 typedef struct frame {
@@ -300,8 +306,8 @@ static frame print_frame(FILE *stream, const json_t *figure, ls_picture kind, in
                  out.height << kind);
     fprintf(stream,
             "reset\nset encoding utf8\nset terminal %s\nset output '%s.%s'\n"
-            "set border 3 lc rgb '#767676'\nset tics nomirror textcolor rgb '#222222' scale 0.5\n"
-            "set xtics font ',11'\nset ytics font ',11'\nunset key\nunset mxtics\nunset mytics\n"
+            "set border 3 lc rgb '#767676'\nunset key\nunset mxtics\nunset mytics\n"
+            "set tics nomirror font ',11' textcolor rgb '#222222' scale 0.5\n"
             "set tmargin at screen %.4f\nset bmargin at screen %.4f\n",
             terminal, ls_text_of(figure, "name"), endings[kind], 1 - out.top / height,
             1 - out.bottom / height);
@@ -344,7 +350,7 @@ static double scale_of(const json_t *figure, double highest, const char **unit)
 /* Share of the picture's width that names of so many characters take. */
 static double room_for(size_t characters)
 {
-    return 0.055 + 0.0138 * (double)characters;
+    return 0.055 + 0.0147 * (double)characters;
 }
 
 static void plot_lines(FILE *stream, const json_t *figure, double scale)
@@ -383,19 +389,17 @@ static void script_lines(FILE *stream, const json_t *figure, ls_picture kind)
     const char *unit, *format = ls_text_of(figure, "unit");
     const double scale = scale_of(figure, box.high[1], &unit);
     const double left = 0.115, right = 0.99 - room_for(longest_name(figure));
-    char label[120];
     size_t s;
     widen(figure, &box);
     const frame out = print_frame(stream, figure, kind, 26, GRAPH);
-    snprintf(label, sizeof label, "%s%s", ls_text_of(figure, "y"), unit);
-    quote(stream, "set label ", label, 60);
+    quote(stream, "set label ", ls_text_of(figure, "y"), 60);
     fprintf(stream,
-            " at screen 0.02,%.4f left font ',11' tc rgb '#555555'\n"
+            ".'%s' at screen 0.02,%.4f left font ',11' tc rgb '#555555'\n"
             "set format y '%s'\nset lmargin at screen %.4f\nset rmargin at screen %.4f\n"
             "set grid ytics lt 1 lc rgb '#dddddd' lw 1\n%s%s"
             "set xrange [%.17g:%.17g]\nset yrange [%.17g:%.17g]\n",
-            1 - (out.top - 14.0) / out.height,
-            strcmp(format, "%") == 0    ? "%.0f%%"
+            unit, 1 - (out.top - 14.0) / out.height,
+            strcmp(format, "%") == 0    ? "%g%%"
             : strstr(format, "samples") ? "%.0s%c"
                                         : "%h",
             left, right, log_x ? "set logscale x\n" : "", log_y ? "set logscale y\n" : "",
@@ -443,12 +447,12 @@ static void script_bars(FILE *stream, const json_t *figure, ls_picture kind)
     const bool ranges = strcmp(ls_text_of(figure, "kind"), "ranges") == 0;
     const json_t *names = json_object_get(figure, "categories"), *one;
     const json_t *series = json_object_get(figure, "series");
-    const size_t count = json_array_size(names);
+    const size_t count = json_array_size(names), bars = count > 2 ? count : 2;
     const extent box = measure(figure);
+    const double high = box.high[1] > 0 ? box.high[1] * 1.04 : 1, right = 0.96;
     size_t s, longest = 4;
     const int lines = print_legend(NULL, figure, ranges, NULL);
-    const frame out =
-        print_frame(stream, figure, kind, 14 + 16 * lines, BAR * (int)(count > 2 ? count : 2));
+    const frame out = print_frame(stream, figure, kind, 14 + 16 * lines, BAR * (int)bars);
     print_legend(stream, figure, ranges, &out);
     for (size_t i = 0; i < count; i++) {
         const char *name = json_string_value(json_array_get(names, i));
@@ -456,13 +460,13 @@ static void script_bars(FILE *stream, const json_t *figure, ls_picture kind)
         quote(stream, i ? ", " : "set ytics (", name, CASE_WIDTH);
         fprintf(stream, " %zu", i);
     }
+    const double left = room_for(longest) - 0.015;
     fprintf(stream,
-            ") scale 0\nset lmargin at screen %.4f\nset rmargin at screen 0.96\n"
-            "set grid xtics lt 1 lc rgb '#dddddd' lw 1\n"
+            ") scale 0\nset lmargin at screen %.4f\nset rmargin at screen %.4f\n"
+            "set grid xtics lt 1 lc rgb '#dddddd' lw 1\nset xtics %.17g\n"
             "set yrange [%.1f:-0.6]\nset xrange [0:%.17g]\n"
             "set style fill solid 1 border lc rgb '#ffffff'\n",
-            room_for(longest) - 0.015, (double)(count > 2 ? count : 2) - 0.4,
-            box.high[1] > 0 ? box.high[1] * 1.04 : 1);
+            left, right, step_of(high, (right - left) * WIDTH), (double)bars - 0.4, high);
     json_array_foreach(series, s, one)
         print_points(stream, one, s, json_object_get(figure, "styles"));
     fputs("plot NaN notitle", stream);

@@ -57,7 +57,7 @@ static ls_status run(FILE *script, FILE *errors, const char *folder)
         ;
     if (WIFEXITED(state) && WEXITSTATUS(state) == 127)
         return refuse_gnuplot("not found");
-    return WIFEXITED(state) && WEXITSTATUS(state) == 0 ? LS_OK : tell(errors, "it was killed");
+    return WIFEXITED(state) && WEXITSTATUS(state) == 0 ? LS_OK : tell(errors, "it said nothing");
 }
 
 ls_status ls_draw(const json_t *figures, const char *folder, ls_picture kind)

@@ -223,8 +223,10 @@ static void print_names(FILE *stream, const json_t *figure, const extent *box, b
 /* The smallest of 1, 2, 5, 10, 20 that makes ticks of this span no closer than their texts. */
 static double step_of(double span, double pixels)
 {
-    const double least = 50 * span / pixels, decade = pow(10, floor(log10(least)));
-    return decade * (least <= decade ? 1 : least <= 2 * decade ? 2 : least <= 5 * decade ? 5 : 10);
+    double step = pow(10, floor(log10(span / 20)));
+    for (int i = 0; i < 9 && step / span * pixels < 17 + 7 * snprintf(NULL, 0, "%g", step); i++)
+        step *= i % 3 == 1 ? 2.5 : 2;
+    return step;
 }
 
 /* "set xtics ('1' 1, '2' 2)": the places themselves, less what would touch the one before; of more
@@ -242,11 +244,10 @@ static void print_places(FILE *stream, const json_t *figure, const extent *box, 
         count += i == count;
     }
     json_decref(points);
-    if (count == PLACES) {
-        if (!log_x)
-            fprintf(stream, "set xtics %.17g\n", step_of(box->high[0] - box->low[0], pixels));
+    if (count == PLACES && !log_x)
+        fprintf(stream, "set xtics %.17g\n", step_of(box->high[0] - box->low[0], pixels));
+    if (count == PLACES)
         return;
-    }
     qsort(places, count, sizeof *places, by_number);
     fputs("set xtics (", stream);
     for (size_t i = 0; i < count; i++) {

@@ -142,17 +142,25 @@ static void describe_rows(const json_t *rows, const char *more, char *out, size_
 json_t *ls_figure_add(ls_figures *figures, const ls_figure_text *text, const json_t *rows,
                       const char *more)
 {
-    char own[64], sub[512], foot[512] = "", commit[8], stamp[11], machine[256];
+    char own[64], sub[512], foot[512] = "", commit[48], stamp[11], machine[256], other[256];
     const json_t *row = json_array_get(rows, json_array_size(rows) - 1);
     const size_t same = 1 + count_of(figures, text->name);
     snprintf(own, sizeof own, same > 1 ? "%s-%zu" : "%s", text->name, same);
     describe_rows(rows, more, sub, sizeof sub);
-    ls_report_text(row, "provenance.commit", commit, sizeof commit);
+    const bool known = *ls_report_text(row, "provenance.commit", commit, sizeof commit);
+    shared_text(rows, "provenance.commit", commit, sizeof commit);
     ls_report_text(row, "timestamp", stamp, sizeof stamp);
     ls_report_machine(row, machine, sizeof machine);
+    for (size_t i = 0; i < json_array_size(rows); i++)
+        if (strcmp(ls_report_machine(json_array_get(rows, i), other, sizeof other), machine) != 0)
+            snprintf(machine, sizeof machine, "several machines");
     /* blanks at which no line ends */
-    ls_text_add(foot, sizeof foot, "%s%scommit\xc2\xa0%s, %s, rows:\xc2\xa0%zu", machine,
-                *machine ? ", " : "", *commit ? commit : "not known", stamp, json_array_size(rows));
+    ls_text_add(foot, sizeof foot, "%s%scommit\xc2\xa0%.7s, %s, rows:\xc2\xa0%zu", machine,
+                *machine ? ", " : "",
+                *commit ? commit
+                : known ? "several"
+                        : "unknown",
+                stamp, json_array_size(rows));
     json_t *figure =
         json_pack("{s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:[]}", "name", own, "kind_of", text->name,
                   "kind", text->kind, "sub", sub, "foot", foot, "x", text->x, "y", text->y, "unit",

@@ -10,7 +10,8 @@
 #include "common/kernel/tests/kernel_fixture.h"
 
 /* Of the shapes all but the last two go by Winograd's method where the processor has AVX-512. The
- * first is the loops' alone: no layer makes it, and oneDNN, which other processors take, refuses it. */
+ * first is the loops' alone: no layer makes it, and oneDNN, which other processors take, refuses
+ * it. */
 static const ls_conv_shape shapes[] = {
     {3, 16, 16, {40, 40, 17, 17, 3, 3, 1, 1, 0, 0}}, /* pixels that no output sees */
     {7, 16, 16, {16, 16, 16, 16, 3, 3, 1, 1, 1, 1}}, /* whole tiles, 112 of them */

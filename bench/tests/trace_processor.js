@@ -59,11 +59,13 @@ function rows(sql) {
     const columns = results.flatMap((result) => all(result, 1)).length;
     for (const batch of results.flatMap((result) => all(result, 3))) {
         const numbers = all(batch, 2).flatMap((bytes) => [...read(bytes, true)]);
+        const reals = all(batch, 3).flatMap((bytes) => [...new Float64Array(Uint8Array.from(bytes).buffer)]);
         const texts = all(batch, 5).join("").split("\0");
-        for (const kind of all(batch, 1).flatMap((bytes) => [...bytes])) { // 1: null, 2: whole number, 4: text
+        const cells = [[], [], numbers, reals, texts]; // by the kind of a cell; 1: null
+        for (const kind of all(batch, 1).flatMap((bytes) => [...bytes])) {
             if (!found.length || found[found.length - 1].length === columns)
                 found.push([]);
-            found[found.length - 1].push(kind === 1 ? null : kind === 2 ? numbers.shift() : texts.shift());
+            found[found.length - 1].push(kind === 1 ? null : cells[kind].shift());
         }
     }
     return found;

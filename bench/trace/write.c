@@ -6,6 +6,7 @@
 #include "bench/trace/write.h"
 
 #include "bench/train/waterfall.h"
+#include "common/base/numbers.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -112,17 +113,10 @@ static void put_slice(writer *w, int lane, const ls_shown *shown)
 /* The slice shown on a lane at a time, or the nearest one; NULL: there is none. */
 static const ls_shown *nearest(const ls_whole_trace *whole, int lane, uint64_t ns)
 {
-    size_t low = whole->shown_first[lane], high = whole->shown_first[lane + 1];
-    if (low == high)
-        return NULL;
-    while (low + 1 < high) { /* the last that begins at or before it */
-        const size_t middle = (low + high) / 2;
-        if (whole->shown[middle].begin_ns <= ns)
-            low = middle;
-        else
-            high = middle;
-    }
-    return &whole->shown[low];
+    const size_t first = whole->shown_first[lane], count = whole->shown_first[lane + 1] - first;
+    const ls_shown *shown = whole->shown + first;
+    const size_t begun = ls_count_up_to(ns, &shown->begin_ns, count, sizeof *shown);
+    return count ? shown + begun - (begun > 0) : NULL;
 }
 
 /* A time within a slice of the lane, next to this one. */
@@ -132,12 +126,13 @@ static uint64_t anchor(const ls_shown *shown, uint64_t ns)
     return ns < shown->begin_ns ? shown->begin_ns : ns > last ? last : ns;
 }
 
-static void put_end(writer *w, const char *phase, size_t id, int lane, uint64_t ns)
+static void put_end(writer *w, char phase, size_t id, uint64_t bytes, int lane, uint64_t ns)
 {
     begin_event(w);
-    fprintf(w->file, "{\"name\":\"message\",\"cat\":\"flow\",\"ph\":\"%s\",\"id\":%zu%s", phase, id,
-            *phase == 'f' ? ",\"bp\":\"e\"" : "");
+    fprintf(w->file, "{\"name\":\"message\",\"cat\":\"flow\",\"ph\":\"%c\",\"id\":%zu%s", phase, id,
+            phase == 'f' ? ",\"bp\":\"e\"" : "");
     put_place(w, lane, ns);
+    fprintf(w->file, ",\"args\":{\"bytes\":%llu}}", (unsigned long long)bytes);
 }
 
 /* The slice of a lane that has got what was sent: at that time, or the next one. */
@@ -169,10 +164,8 @@ static void put_flow(writer *w, const ls_flow *flow, size_t id)
     if (!last)
         last = receiving(w->whole, to = from, sent, end);
     const uint64_t got = anchor(last, end > sent ? end : sent);
-    put_end(w, "s", id, from, sent);
-    fprintf(w->file, ",\"args\":{\"bytes\":%llu}}", (unsigned long long)flow->bytes);
-    put_end(w, "f", id, to, got);
-    fprintf(w->file, ",\"args\":{\"bytes\":%llu}}", (unsigned long long)flow->bytes);
+    put_end(w, 's', id, flow->bytes, from, sent);
+    put_end(w, 'f', id, flow->bytes, to, got);
 }
 
 /* ---- What is known of the whole -------------------------------------------------------------- */

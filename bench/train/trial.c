@@ -19,6 +19,8 @@ static const double chunk_ms = 50.0;
 /* Workers that do not wait for each other do so at a chunk's end. */
 static const double chunk_alone_ms = 1000.0;
 enum { LOSS_TARGET_STEPS = 10 };
+/* Pieces of a size that a thread of glibc keeps. */
+enum { HEAP_CACHES = 7 };
 
 /* Of what is kept of each timed step, and of each block, for so many steps; `losses` too. */
 static ls_status make_room(ls_trial *trial, size_t steps, bool losses)
@@ -425,6 +427,29 @@ static ls_status share_failure(ls_trial *trial)
     return LS_OK;
 }
 
+/* Memory that grew is a step's only if it goes on growing. What the heap keeps in its caches counts
+ * as held, too: these get full, and some more steps, which the row has nothing else of, tell. */
+static ls_status confirm_growth(ls_trial *trial)
+{
+    ls_session *session = &trial->session;
+    bool grows = ls_growth_per_step(&trial->growth) > 0;
+    uint64_t each = trial->growth.steps / (trial->growth.puts ? trial->growth.puts : 1);
+    uint64_t more = trial->growth.puts / 3 + 2; /* so that they decide the quartile */
+    LS_TRY(ls_world_turn(session->job.comm, LS_OK, &more, &grows));
+    if (!grows)
+        return LS_OK;
+    LS_TRY(ls_world_turn(session->job.comm, LS_OK, &each, &grows));
+    LS_TRY(ls_world_agree(session->job.comm,
+                          make_room(trial, trial->timed_done + more, trial->losses)));
+    LS_TRY(ls_session_steps(session, HEAP_CACHES + 1));
+    for (; more; more--) {
+        const ls_held held = ls_held_by(session);
+        LS_TRY(ls_session_steps(session, each));
+        ls_growth_add(&trial->growth, held, ls_held_by(session), each);
+    }
+    return LS_OK;
+}
+
 ls_status ls_trial_finish(ls_trial *trial)
 {
     const ls_plan_of_case *plan = trial->plan;
@@ -452,6 +477,7 @@ ls_status ls_trial_finish(ls_trial *trial)
         LS_TRY(take_report(trial));
     if (!trial->timed_done || trial->failed || trial->interrupted)
         return LS_OK;
+    LS_TRY(confirm_growth(trial));
     const ls_status status = ls_trial_profile(trial);
     if (ls_status_is_final(status))
         return status;

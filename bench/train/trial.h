@@ -78,6 +78,7 @@ typedef struct ls_trial {
     ls_memory_ledger *ledgers;     /**< [devices] when the last step was done */
     size_t rss_peak;               /**< bytes, when the last step was done */
     double part_ms[LS_TIME_USES];  /**< of the mean step: what its time goes to; all 0: not known */
+    double profiled_ms;            /**< the mean step while these were taken */
     ls_device_load *loads;         /**< [devices] of this process, where part_ms is known */
     double bubble, bubble_formula; /**< of a pipeline: medians of rounds (bubble.h); else NaN */
     bool counted;                  /**< full steps crossed borders: sent and formula are known */

@@ -10,6 +10,7 @@
 #include "bench/train/world.h"
 #include "bench/train/trial.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 enum { PROFILED = 100, ROUNDS = 15 }; /* steps at most; of a pipeline, in so many rounds */
@@ -23,6 +24,7 @@ typedef struct device_time {
 typedef struct profile {
     ls_trial *trial;
     size_t here, devices;    /* of this process, of all */
+    uint64_t steps;          /* of all rounds */
     device_time *all;        /* [devices] of the latest round */
     device_time *mine;       /* [here] */
     ls_time_profile *times;  /* [devices] of the latest round */
@@ -111,8 +113,12 @@ static void measure_parts(const profile *p)
     const ls_time_profile *mine = p->sums + (comm ? (size_t)comm->rank * p->here : 0);
     const double mean_ms = ls_trial_mean_ms(trial);
     double all = 0;
-    for (size_t d = 0; d < p->devices; d++)
+    size_t training = 0;
+    for (size_t d = 0; d < p->devices; d++) {
         all += sum_of(&p->sums[d]);
+        training += sum_of(&p->sums[d]) > 0;
+    }
+    trial->profiled_ms = all * 1e-6 / fmax((double)training, 1) / (double)p->steps;
     for (size_t d = 0; d < p->devices && all > 0; d++)
         for (int use = 0; use < LS_TIME_USES; use++)
             trial->part_ms[use] += (double)p->sums[d].ns[use] / all * mean_ms;
@@ -147,11 +153,12 @@ ls_status ls_trial_profile(ls_trial *trial)
     profile p = {.trial = trial,
                  .here = here,
                  .devices = devices,
+                 .steps = rounds * (trial->chunk < each ? trial->chunk : each),
                  .all = memory,
                  .mine = memory + devices,
                  .times = sums + devices,
                  .sums = sums};
-    status = take_rounds(&p, rounds, trial->chunk < each ? trial->chunk : each);
+    status = take_rounds(&p, rounds, p.steps / rounds);
     if (!status)
         measure_parts(&p);
     for (size_t s = 0; s < trial->server_count && !status; s++)

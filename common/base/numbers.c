@@ -36,6 +36,19 @@ bool ls_size_round_up(size_t value, size_t unit, size_t *out)
     return true;
 }
 
+size_t ls_count_up_to(uint64_t key, const void *first, size_t count, size_t size)
+{
+    size_t low = 0;
+    while (low < count) {
+        const size_t middle = (low + count) / 2;
+        if (*(const uint64_t *)(const void *)((const char *)first + middle * size) <= key)
+            low = middle + 1;
+        else
+            count = middle;
+    }
+    return low;
+}
+
 bool ls_parse_integer(const char *text, int64_t low, int64_t high, int64_t *out)
 {
     if (!text || !(isdigit((unsigned char)*text) || *text == '-'))

@@ -4,6 +4,7 @@
  * lane did meanwhile. While it communicated or copied, that; while it waited for a third lane, what
  * this did, and so on; while it did anything else, or nothing, waiting.
  */
+#include "common/base/numbers.h"
 #include "impl/step/trace_private.h"
 
 #include <stdlib.h>
@@ -34,7 +35,7 @@ static void add_part(ls_tracing *w, const blocked *b, uint64_t begin, uint64_t e
         last->end_ns = end;
         return;
     }
-    out->parts = ls_tracing_grow(w, out->parts, out->part_count, sizeof *out->parts);
+    out->parts = ls_step_grow(&w->status, out->parts, out->part_count, sizeof *out->parts);
     if (w->status)
         return;
     out->parts[out->part_count++] =
@@ -44,15 +45,9 @@ static void add_part(ls_tracing *w, const blocked *b, uint64_t begin, uint64_t e
 /* The first slice of a lane that ends after a time. */
 static size_t first_after(const ls_tracing *w, int lane, uint64_t ns)
 {
-    size_t low = w->begin[lane], high = w->begin[lane + 1];
-    while (low < high) {
-        const size_t middle = (low + high) / 2;
-        if (w->out->slices[middle].end_ns <= ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    const size_t begin = w->begin[lane];
+    const ls_trace_slice *s = w->out->slices + begin;
+    return begin + ls_count_up_to(ns, &s->end_ns, w->begin[lane + 1] - begin, sizeof *s);
 }
 
 /* From `begin` to `end` by what the lane of slice `cause` did. */

@@ -2,6 +2,8 @@
 /* Conflicts of tasks over memory; see conflicts.h. */
 #include "impl/step/conflicts.h"
 
+#include "common/base/numbers.h"
+
 #include <stdlib.h>
 
 /* A reader of a piece since its last writer. */
@@ -20,7 +22,7 @@ struct ls_conflicts {
     size_t *writer;  /* [cut_count] the piece's last, from 1; 0: none */
     size_t *readers; /* [cut_count] the first of the piece's, from 1 */
     reader *pool;
-    size_t pool_count, pool_capacity;
+    size_t pool_count;
     size_t spare; /* the first that is free again */
     void (*visit)(void *context, size_t earlier);
     void *context;
@@ -91,15 +93,7 @@ void ls_conflicts_close(ls_conflicts *c)
 /* The piece that begins at this address. */
 static size_t find(const ls_conflicts *c, uintptr_t address)
 {
-    size_t low = 0, high = c->cut_count;
-    while (high - low > 1) {
-        const size_t middle = (low + high) / 2;
-        if (c->cuts[middle] <= address)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
+    return ls_count_up_to(address, c->cuts, c->cut_count, sizeof *c->cuts) - 1;
 }
 
 static void meet(const ls_conflicts *c, size_t task, size_t earlier)
@@ -115,14 +109,9 @@ static ls_status take_reader(ls_conflicts *c, size_t *out)
         c->spare = c->pool[c->spare - 1].next;
         return LS_OK;
     }
-    if (c->pool_count == c->pool_capacity) {
-        const size_t capacity = c->pool_capacity ? 2 * c->pool_capacity : 256;
-        reader *pool = realloc(c->pool, capacity * sizeof *pool);
-        if (!pool)
-            return ls_fail_memory("step", capacity * sizeof *pool);
-        c->pool = pool;
-        c->pool_capacity = capacity;
-    }
+    ls_status status = LS_OK;
+    c->pool = ls_step_grow(&status, c->pool, c->pool_count, sizeof *c->pool);
+    LS_TRY(status);
     *out = ++c->pool_count;
     return LS_OK;
 }

@@ -83,7 +83,8 @@ static void *arrival(ls_step *s, int server, size_t sum)
     ls_served_server *at = server_at(s, server);
     const ls_replica *r = ls_step_replica(s, server);
     while (sum > at->arrival_count && !s->status) {
-        at->arrivals = ls_step_grow(s, at->arrivals, at->arrival_count, sizeof *at->arrivals);
+        at->arrivals =
+            ls_step_grow(&s->status, at->arrivals, at->arrival_count, sizeof *at->arrivals);
         if (!s->status)
             ls_step_fail(s, ls_device_allocate(r->device, LS_MEMORY_COMMUNICATION,
                                                r->elements * sizeof(float),

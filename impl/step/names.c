@@ -2,22 +2,23 @@
 /* Names of a run's memory, its members and its tasks; see names.h. */
 #include "impl/step/names.h"
 
+#include "common/base/numbers.h"
 #include "impl/step/served.h"
 
 #include <stdlib.h>
 
 /* A buffer. */
 typedef struct name {
-    uintptr_t begin, end;
-    const char *what; /* static text */
-    int member;       /* -1: nobody's */
-    size_t element;   /* bytes of one; 0: parts of it are not told apart */
+    uintptr_t begin, end; /* first: it is sought by it */
+    const char *what;     /* static text */
+    int member;           /* -1: nobody's */
+    size_t element;       /* bytes of one; 0: parts of it are not told apart */
 } name;
 
 struct ls_names {
     const ls_stepped *run;
     name *items; /* in order of addresses, none twice */
-    size_t count, capacity;
+    size_t count;
     ls_status status;
 };
 
@@ -28,16 +29,9 @@ static void add(ls_names *n, int member, const char *what, const void *memory, s
 {
     if (!memory || !bytes || n->status)
         return;
-    if (n->count == n->capacity) {
-        const size_t capacity = n->capacity ? 2 * n->capacity : 64;
-        name *items = realloc(n->items, capacity * sizeof *items);
-        if (!items) {
-            n->status = ls_fail_memory("names", capacity * sizeof *items);
-            return;
-        }
-        n->items = items;
-        n->capacity = capacity;
-    }
+    n->items = ls_step_grow(&n->status, n->items, n->count, sizeof *n->items);
+    if (n->status)
+        return;
     const uintptr_t begin = (uintptr_t)memory;
     n->items[n->count++] = (name){begin, begin + bytes, what, member, element};
 }
@@ -218,22 +212,22 @@ static void say_range(ls_range range, FILE *out)
         fprintf(out, " elements %zu to %zu", range.first, range.first + range.count - 1);
 }
 
-/* As the whole model names it. */
-static void say_node(const ls_step *s, const ls_task *task, FILE *out)
+const char *ls_names_node(const ls_stepped *run, int place, int node, char text[LS_NODE_NAME])
 {
-    const ls_graph_parts *parts = &s->run->shared.parts;
-    const int place = ls_place_of(s, s->run->lanes[task->lane].member);
-    char text[LS_NODE_NAME];
+    const ls_graph_parts *parts = &run->shared.parts;
     for (int n = 0; n < parts->whole->count; n++)
-        if (parts->place[n] == place && parts->parts[place].local[n] == task->node)
-            fprintf(out, ", %s", ls_graph_node_name(parts->whole, n, text));
+        if (parts->place[n] == place && parts->parts[place].local[n] == node)
+            return ls_graph_node_name(parts->whole, n, text);
+    return "";
 }
 
 void ls_names_task(const ls_step *s, const ls_task *task, FILE *out)
 {
+    const int place = ls_place_of(s, s->run->lanes[task->lane].member);
+    char text[LS_NODE_NAME];
     fputs(task->verb, out);
     if (task->node >= 0)
-        say_node(s, task, out);
+        fprintf(out, ", %s", ls_names_node(s->run, place, task->node, text));
     if (task->range.count) {
         fputc(',', out);
         say_range(task->range, out);
@@ -272,28 +266,17 @@ static ls_status note(list *l, noted one)
             return LS_OK;
         }
     }
-    if (l->count == 0 || (l->count & (l->count - 1)) == 0) {
-        noted *items = realloc(l->items, (l->count ? 2 * l->count : 1) * sizeof *items);
-        if (!items)
-            return ls_fail_memory("names", l->count * sizeof *items);
-        l->items = items;
-    }
-    l->items[l->count++] = one;
-    return LS_OK;
+    ls_status status = LS_OK;
+    l->items = ls_step_grow(&status, l->items, l->count, sizeof *l->items);
+    if (!status)
+        l->items[l->count++] = one;
+    return status;
 }
 
 /* The last that begins at or before the address; -1: none does. */
 static ptrdiff_t find(const ls_names *n, uintptr_t address)
 {
-    size_t low = 0, high = n->count;
-    while (low < high) {
-        const size_t middle = (low + high) / 2;
-        if (n->items[middle].begin <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return (ptrdiff_t)low - 1;
+    return (ptrdiff_t)ls_count_up_to(address, n->items, n->count, sizeof *n->items) - 1;
 }
 
 static bool holds(const ls_span *span, uintptr_t at)

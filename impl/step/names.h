@@ -24,6 +24,9 @@ ls_status ls_names_accesses(const ls_names *names, const ls_step *step, const ls
 /** "backward, elements 0 to 1289" */
 void ls_names_task(const ls_step *step, const ls_task *task, FILE *out);
 
+/** A node of a place's part, as the whole model, which is divided, names it; "": it has none. */
+const char *ls_names_node(const ls_stepped *run, int place, int node, char text[LS_NODE_NAME]);
+
 /** "cpu:0 compute" */
 void ls_names_lane(const ls_stepped *run, int lane, FILE *out);
 

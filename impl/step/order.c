@@ -35,7 +35,7 @@ static void note(void *context, size_t earlier)
 
 static void add_wait(ls_step *s, size_t earlier)
 {
-    s->waits = ls_step_grow(s, s->waits, s->wait_count, sizeof *s->waits);
+    s->waits = ls_step_grow(&s->status, s->waits, s->wait_count, sizeof *s->waits);
     if (!s->status)
         s->waits[s->wait_count++] = earlier;
 }

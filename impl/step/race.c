@@ -200,6 +200,7 @@ static ls_status check_pair(const ls_stepped *run, const ls_step *a, const ls_st
 typedef struct ops {
     ls_op **items;
     size_t count;
+    ls_status status;
 } ops;
 
 static int compare_ops(const void *a, const void *b)
@@ -208,7 +209,16 @@ static int compare_ops(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Those of the slices' acts; without `items` they are only counted. */
+static void add_ops(ops *all, ls_op *const *items, size_t count)
+{
+    for (size_t i = 0; i < count && !all->status; i++) {
+        all->items = ls_step_grow(&all->status, all->items, all->count, sizeof *all->items);
+        if (!all->status)
+            all->items[all->count++] = items[i];
+    }
+}
+
+/* Those of the slices' acts. */
 static void add_acts(const ls_step *s, ops *all)
 {
     const ls_stepped *run = s->run;
@@ -218,9 +228,7 @@ static void add_acts(const ls_step *s, ops *all)
         const ls_act *acts = slice ? ls_slice_acts(slice, &count) : NULL;
         for (size_t i = 0; i < count * LS_NET_LISTS; i++) {
             const ls_op_list *list = acts[i / LS_NET_LISTS].lists[i % LS_NET_LISTS];
-            for (size_t k = 0; list && k < list->count; k++, all->count++)
-                if (all->items)
-                    all->items[all->count] = list->items[k];
+            add_ops(all, list ? list->items : NULL, list ? list->count : 0);
         }
     }
 }
@@ -247,23 +255,15 @@ static ls_status check_once(const ls_step *s)
 {
     ops said = {0}, acts = {0};
     for (size_t t = 0; t < s->task_count; t++)
-        said.count += s->tasks[t].op_count;
-    said.items = malloc((said.count + 1) * sizeof(ls_op *));
+        add_ops(&said, s->ops + s->tasks[t].op, s->tasks[t].op_count);
     add_acts(s, &acts);
-    acts.items = malloc((acts.count + 1) * sizeof(ls_op *));
-    ls_status status = said.items && acts.items
-                           ? LS_OK
-                           : ls_fail_memory("step", (acts.count + 1) * sizeof(ls_op *));
-    if (!status) {
-        acts.count = said.count = 0;
-        add_acts(s, &acts);
-        for (size_t t = 0; t < s->task_count; t++)
-            for (size_t i = 0; i < s->tasks[t].op_count; i++)
-                said.items[said.count++] = s->ops[s->tasks[t].op + i];
+    ls_status status = ls_status_first(said.status, acts.status);
+    if (said.count)
         qsort(said.items, said.count, sizeof(ls_op *), compare_ops);
+    if (acts.count)
         qsort(acts.items, acts.count, sizeof(ls_op *), compare_ops);
+    if (!status)
         status = compare_lists(&said, &acts);
-    }
     free(said.items);
     free(acts.items);
     return status;

@@ -13,14 +13,13 @@ void ls_step_fail(ls_step *s, ls_status status)
 }
 
 /* Full whenever the count is a power of two, from 16 on. */
-void *ls_step_grow(ls_step *s, void *items, size_t count, size_t size)
+void *ls_step_grow(ls_status *status, void *items, size_t count, size_t size)
 {
-    const bool full = count == 0 || (count >= 16 && (count & (count - 1)) == 0);
-    if (!full)
+    if (*status || (count & (count - 1)) || (count && count < 16))
         return items;
     void *more = realloc(items, (count ? 2 * count : 16) * size);
     if (!more)
-        ls_step_fail(s, ls_fail_memory("step", 2 * count * size));
+        *status = ls_fail_memory("step", 2 * count * size);
     return more ? more : items;
 }
 
@@ -35,7 +34,7 @@ void ls_task_touch(ls_step *s, const void *memory, size_t bytes, bool writes)
 {
     if (s->status || !memory || !bytes)
         return;
-    s->accesses = ls_step_grow(s, s->accesses, s->access_count, sizeof *s->accesses);
+    s->accesses = ls_step_grow(&s->status, s->accesses, s->access_count, sizeof *s->accesses);
     if (s->status)
         return;
     s->accesses[s->access_count++] = (ls_access){memory, bytes, writes};
@@ -44,7 +43,7 @@ void ls_task_touch(ls_step *s, const void *memory, size_t bytes, bool writes)
 
 ls_task *ls_task_begin(ls_step *s, const char *verb, int lane, ls_range range)
 {
-    s->tasks = s->status ? s->tasks : ls_step_grow(s, s->tasks, s->task_count, sizeof *s->tasks);
+    s->tasks = ls_step_grow(&s->status, s->tasks, s->task_count, sizeof *s->tasks);
     if (s->status)
         return NULL;
     ls_task *task = &s->tasks[s->task_count++];
@@ -66,7 +65,7 @@ void ls_task_add_ops(ls_step *s, const ls_op_list *ops)
 {
     for (size_t i = 0; ops && i < ops->count && !s->status; i++) {
         const ls_op *op = ops->items[i];
-        s->ops = ls_step_grow(s, s->ops, s->op_count, sizeof *s->ops);
+        s->ops = ls_step_grow(&s->status, s->ops, s->op_count, sizeof *s->ops);
         if (s->status)
             return;
         s->ops[s->op_count++] = ops->items[i];

@@ -160,7 +160,7 @@ static inline void ls_traffic_add(ls_traffic *sum, ls_traffic more, uint64_t tim
 /* step.c: appending. They do nothing after a failure. */
 
 /** Makes room for one more of so many items of `size` bytes; keeps the first failure. */
-void *ls_step_grow(ls_step *step, void *items, size_t count, size_t size);
+void *ls_step_grow(ls_status *status, void *items, size_t count, size_t size);
 /** Notes a failure. */
 void ls_step_fail(ls_step *step, ls_status status);
 /** Begins a task on a lane; what is said until the next one is added to it. NULL after a failure.

@@ -46,9 +46,6 @@ typedef struct ls_tracing {
     int64_t runs;
 } ls_tracing;
 
-/** Makes room for one more of so many items; keeps the first failure. */
-void *ls_tracing_grow(ls_tracing *w, void *items, size_t count, size_t size);
-
 /** Finds what was put; the trace's lanes get their names. Failures are w->status. */
 void ls_tracing_open(ls_tracing *w);
 void ls_tracing_close(ls_tracing *w);

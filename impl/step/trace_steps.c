@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a trace knows beforehand: steps that were put, operations' layers, lanes' names and logs. */
+#include "impl/step/names.h"
 #include "impl/step/served.h"
 #include "impl/step/trace_private.h"
 
@@ -18,21 +19,10 @@ static const ls_step *step_of(const ls_stepped *run, int kind)
     return steps[kind];
 }
 
-/* Full whenever the count is a power of two, from 16 on. */
-void *ls_tracing_grow(ls_tracing *w, void *items, size_t count, size_t size)
-{
-    if (w->status || (count & (count - 1)) || (count && count < 16))
-        return items;
-    void *more = realloc(items, (count ? 2 * count : 16) * size);
-    if (!more)
-        w->status = ls_fail_memory("trace", 2 * count * size);
-    return more ? more : items;
-}
-
 static void give(ls_tracing *w, const ls_given *one)
 {
     ls_given_list *list = &w->given[one->task->lane];
-    list->items = ls_tracing_grow(w, list->items, list->count, sizeof *list->items);
+    list->items = ls_step_grow(&w->status, list->items, list->count, sizeof *list->items);
     if (!w->status)
         list->items[list->count++] = *one;
 }
@@ -118,7 +108,7 @@ static void note_nodes(ls_tracing *w, int m)
         const bool pass = acts[a].kind == LS_ACT_FORWARD || acts[a].kind == LS_ACT_BACKWARD;
         for (int l = 0; l < LS_NET_LISTS && pass; l++)
             for (size_t i = 0; acts[a].lists[l] && i < acts[a].lists[l]->count; i++) {
-                w->nodes = ls_tracing_grow(w, w->nodes, w->node_count, sizeof *w->nodes);
+                w->nodes = ls_step_grow(&w->status, w->nodes, w->node_count, sizeof *w->nodes);
                 if (w->status)
                     return;
                 w->nodes[w->node_count++] =
@@ -130,16 +120,12 @@ static void note_nodes(ls_tracing *w, int m)
 /* Its name in the whole model. */
 static void name_node(const ls_stepped *run, int m, int node, char out[LS_TRACE_TEXT])
 {
-    const ls_graph_parts *parts = &run->shared.parts;
     const int place = run->shared.first + m % run->shared.places;
     char text[LS_NODE_NAME];
-    const ls_graph *graph = parts->count ? parts->whole : run->shared.members[m].replica->graph;
-    int whole = parts->count ? -1 : node;
-    for (int n = 0; parts->count && n < graph->count && whole < 0; n++)
-        if (parts->place[n] == place && parts->parts[place].local[n] == node)
-            whole = n;
-    if (whole >= 0)
-        snprintf(out, LS_TRACE_TEXT, "%.38s", ls_graph_node_name(graph, whole, text));
+    snprintf(out, LS_TRACE_TEXT, "%.38s",
+             run->shared.parts.count
+                 ? ls_names_node(run, place, node, text)
+                 : ls_graph_node_name(run->shared.members[m].replica->graph, node, text));
 }
 
 /* "dense0" of "dense0.weight". */

@@ -153,7 +153,7 @@ static const ls_op_list *find_update(ls_step *s, int member, ls_range range)
         if (run->updates[i].member == member && run->updates[i].range.first == range.first &&
             run->updates[i].range.count == range.count)
             return &run->updates[i].ops;
-    run->updates = ls_step_grow(s, run->updates, run->update_count, sizeof *run->updates);
+    run->updates = ls_step_grow(&s->status, run->updates, run->update_count, sizeof *run->updates);
     if (s->status)
         return NULL;
     ls_update_made *made = &run->updates[run->update_count++];
@@ -217,7 +217,7 @@ void ls_send(ls_step *s, ls_span to, ls_span from)
 static void *take_staging(ls_step *s)
 {
     ls_replica *holder = ls_step_replica(s, ls_holder(s));
-    s->staging = ls_step_grow(s, s->staging, s->staging_count, sizeof *s->staging);
+    s->staging = ls_step_grow(&s->status, s->staging, s->staging_count, sizeof *s->staging);
     if (s->status)
         return NULL;
     void **memory = &s->staging[s->staging_count];

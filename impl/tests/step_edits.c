@@ -41,7 +41,7 @@ static void drop(ls_step *s, size_t t)
 
 static void insert(ls_step *s, size_t t, ls_task task)
 {
-    s->tasks = ls_step_grow(s, s->tasks, s->task_count, sizeof *s->tasks);
+    s->tasks = ls_step_grow(&s->status, s->tasks, s->task_count, sizeof *s->tasks);
     if (s->status)
         return;
     memmove(&s->tasks[t + 1], &s->tasks[t], (s->task_count - t) * sizeof *s->tasks);

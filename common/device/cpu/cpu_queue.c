@@ -148,64 +148,42 @@ static void run_command(cpu_queue *queue, const cpu_command *command)
         fail_queue(queue, is_op ? command->op : NULL, status);
 }
 
-static ls_time_use use_of(const cpu_command *command)
+/* All time since the latest reading counts as the command's, or was waited. Records of events, and
+ * operations that were passed over, are nothing to tell. */
+static void run_profiled(cpu_queue *queue, const cpu_command *command)
 {
+    ls_queue *base = &queue->base;
+    ls_time_use use = LS_TIME_HARNESS;
+    base->waited_ns = 0;
+    ls_hooks_pause();
+    run_command(queue, command);
+    ls_stretch stretch = {.begin_ns = queue->profiled_ns, .end_ns = ls_clock_ns()};
+    bool told = base->log && (command->kind != CPU_UNLESS || !*command->pass);
     switch (command->kind) {
     case CPU_RUN:
     case CPU_UNLESS:
-        return command->op->use;
-    case CPU_COPY:
-    case CPU_CARRY:
-        return LS_TIME_COPY;
-    case CPU_WAIT:
-    case CPU_AWAIT:
-        return LS_TIME_IDLE;
-    default:
-        return LS_TIME_HARNESS;
-    }
-}
-
-/* What it was at since the latest reading; records of events, and what was passed over, are nothing
- * to tell. */
-static void note_stretch(const cpu_queue *queue, const cpu_command *command, uint64_t now_ns)
-{
-    ls_stretch stretch = {.begin_ns = queue->profiled_ns, .end_ns = now_ns};
-    switch (command->kind) {
-    case CPU_UNLESS:
-        if (*command->pass)
-            return;
-        __attribute__((fallthrough));
-    case CPU_RUN:
-        stretch.kind = LS_STRETCH_OP;
         stretch.op = command->op;
+        stretch.kind = LS_STRETCH_OP;
+        use = command->op->use;
         break;
     case CPU_COPY:
     case CPU_CARRY:
         stretch.kind = LS_STRETCH_COPY;
+        use = LS_TIME_COPY;
         break;
     case CPU_WAIT:
     case CPU_AWAIT:
         stretch.kind = LS_STRETCH_EVENT;
+        use = LS_TIME_IDLE;
         break;
     default:
-        return;
+        told = false;
     }
-    ls_time_log_add(queue->base.log, &stretch);
-}
-
-/* All time since the latest reading counts as the command's, or was waited. */
-static void run_profiled(cpu_queue *queue, const cpu_command *command)
-{
-    uint64_t *ns = queue->base.profile->ns;
-    queue->base.waited_ns = 0;
-    ls_hooks_pause();
-    run_command(queue, command);
-    uint64_t now = ls_clock_ns(), waited = queue->base.waited_ns;
-    ns[LS_TIME_WAIT] += waited;
-    ns[use_of(command)] += now - queue->profiled_ns - waited;
-    if (queue->base.log)
-        note_stretch(queue, command, now);
-    queue->profiled_ns = now;
+    base->profile->ns[LS_TIME_WAIT] += base->waited_ns;
+    base->profile->ns[use] += stretch.end_ns - stretch.begin_ns - base->waited_ns;
+    if (told)
+        ls_time_log_add(base->log, &stretch);
+    queue->profiled_ns = stretch.end_ns;
 }
 
 /* The loop of a replayed step: kept to a call per operation. */

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# What a person at a terminal of 80 columns sees of `run`, `verify`, `micro` and `trace` while they run: the state of the
-# whole command in one line, which is gone when rows are printed. Tolerance: a second without anything new, and what
+# What a person at a terminal of 80 columns sees of `run`, `verify`, `micro` and `trace` while they run: the state of
+# the whole command in one line, which is gone when rows are printed. Tolerance: a second without anything new, and what
 # this machine is late by when it wakes a thread.
 source "$(dirname "$0")/lib.sh"
 

@@ -91,6 +91,7 @@ typedef struct ls_request {
     struct ls_option_set *given;   /**< whose texts the cases' own options borrow */
     struct ls_plan_file *plan;     /**< and its sets', too */
     uint64_t budget_ns;            /**< that steps are fitted to; 0: none */
+    uint64_t deadline_ns;          /**< when a budget is over, by ls_clock_ns; 0: none */
     bool steps_given;              /**< by the command or the plan: a budget takes no more */
     bool dry_run;                  /**< cases are listed, in place of training */
     bool resume;                   /**< cases that have a row are left out */

@@ -114,6 +114,8 @@ static ls_status check_conflicts(const request_parsing *parsing)
                  {"until-precision", "epochs", true}, /* it trains as long as it takes */
                  {"until-precision", "save", true},
                  {"until-precision", "ps-record", true},
+                 {"dry-run", "columns", true}, /* rows have keys, and there are none */
+                 {"print-step", "columns", true},
                  {"resume", "load", true}, /* a row does not have what these are */
                  {"resume", "save", true},
                  {"resume", "ps-record", true}};

@@ -37,8 +37,8 @@ ls_status ls_dry_run(ls_request *request, int *exit_status);
  */
 ls_status ls_resume(ls_request *request);
 
-/** A plan's budget: steps of each case are trained and timed, on parameters that are thrown away,
- *  and the request's steps are fitted. */
+/** A plan's budget begins: steps of each case are trained and timed, on parameters that are thrown
+ *  away, and the request's steps are fitted. */
 ls_status ls_budget_fit(ls_request *request);
 
 /** On every rank; collectives are of all, the rest is rank 0's. */

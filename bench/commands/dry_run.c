@@ -148,11 +148,12 @@ static void tell(const ls_request *request, const ls_forecast *forecast, int *ex
     }
     char bytes[32];
     if (request->processes->rank == 0)
-        ls_log_line(&request->log, LS_LOG_NORMAL,
-                    "dry run: %zu cases, about %.0f s%s, %s at most at a time; nothing was trained",
-                    forecast->count, ls_forecast_seconds(forecast),
-                    request->precision > 0 ? " or more until they are precise" : "",
-                    ls_format_bytes((double)most, bytes));
+        ls_log_line(
+            &request->log, LS_LOG_NORMAL,
+            "dry run: %zu cases, about %.0f s%s, %s at most at a time; nothing was trained",
+            forecast->count, ls_forecast_seconds(forecast),
+            request->precision > 0 && !request->budget_ns ? " or more until they are precise" : "",
+            ls_format_bytes((double)most, bytes));
 }
 
 ls_status ls_dry_run(ls_request *request, int *exit_status)

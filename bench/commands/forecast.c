@@ -7,6 +7,7 @@
 #include "bench/commands/command.h"
 #include "bench/gate/reference.h"
 #include "bench/progress/progress.h"
+#include "bench/statistics/statistics.h"
 #include "bench/train/interrupt.h"
 #include "bench/train/world.h"
 #include "common/base/clock.h"
@@ -81,7 +82,7 @@ static ls_status look(ls_forecast *forecast, const ls_request *request, size_t i
 /* Each takes about as long as the others: devices are opened, some samples computed. */
 static void show_cases(const ls_forecast *forecast)
 {
-    const double seconds[LS_PHASES] = {[LS_PHASE_OPENING] = 0.1};
+    const double seconds[LS_PHASES] = {[LS_PHASE_CHECKING] = 0.1};
     ls_progress_cases(forecast->place.progress, forecast->count);
     for (size_t i = 0; i < forecast->count; i++)
         ls_progress_expect(forecast->place.progress, i, forecast->configs[i].strategy->name,
@@ -97,7 +98,8 @@ ls_status ls_forecast_make(const ls_request *request, bool steps, ls_forecast *o
         out->place.progress = ls_progress_open(stderr, request->progress);
     if (!status)
         status = list_cases(request, out);
-    show_cases(out);
+    if (!steps) /* else they are trained, and have their share, later */
+        show_cases(out);
     LS_TRY(ls_world_agree(request->processes->comm, status));
     for (size_t i = 0; i < out->count; i++) {
         uint64_t number = 0;
@@ -106,7 +108,7 @@ ls_status ls_forecast_make(const ls_request *request, bool steps, ls_forecast *o
         if (stop)
             return ls_fail(LS_CODE_INTERRUPTED, "interrupted", NULL,
                            "before all cases were looked at; nothing was trained");
-        ls_progress_enter(out->place.progress, i, LS_PHASE_OPENING);
+        ls_progress_enter(out->place.progress, i, LS_PHASE_CHECKING);
         LS_TRY(look(out, request, i, steps));
     }
     ls_progress_close(out->place.progress);
@@ -155,12 +157,20 @@ static double steps_in(const ls_forecast *forecast, size_t index, double share_s
     return sum > 0 ? floor(share_s / sum) : 0;
 }
 
+/* How many times the asked blocks' time all blocks take: --until-precision adds like ones. */
+static double blocks_over_asked(const ls_request *request)
+{
+    const bool adds = request->precision > 0 && request->blocks < LS_STATISTICS_BLOCKS;
+    return adds ? (double)LS_STATISTICS_BLOCKS / (double)request->blocks : 1;
+}
+
 static void set_steps(ls_forecast *forecast, ls_request *request, size_t index, int64_t steps)
 {
     ls_forecast_case *c = &forecast->cases[index];
+    const double timed_s = (double)steps * c->estimate.step_s * blocks_over_asked(request);
     forecast->configs[index].steps = steps;
     c->plan.timed = steps;
-    c->estimate.seconds = c->estimate.around_s + (double)steps * c->estimate.step_s;
+    c->estimate.seconds = c->estimate.around_s + timed_s;
     if (index < request->case_count)
         request->cases[index].steps = steps;
 }
@@ -179,7 +189,7 @@ ls_status ls_forecast_fit(ls_forecast *forecast, ls_request *request, double spe
         models += first == i;
     }
     for (size_t i = 0; i < forecast->count; i++) {
-        const double fit = steps_in(forecast, i, left_s / models);
+        const double fit = steps_in(forecast, i, left_s / models / blocks_over_asked(request));
         const double least = (double)request->blocks;
         const double given = (double)forecast->configs[i].steps;
         double wanted = fit < least ? least : fit > 1e8 ? 1e8 : fit;
@@ -203,6 +213,7 @@ ls_status ls_budget_fit(ls_request *request)
     ls_forecast forecast;
     const uint64_t begin = ls_clock_ns();
     ls_interrupt_install();
+    request->deadline_ns = begin + request->budget_ns;
     ls_status status = ls_forecast_make(request, true, &forecast);
     if (!status)
         status = ls_forecast_fit(&forecast, request, (double)(ls_clock_ns() - begin) * 1e-9);

@@ -34,7 +34,8 @@ double ls_forecast_seconds(const ls_forecast *forecast);
 /**
  * Changes the request's timed steps so that all of it takes request.budget_ns less `spent_s`. Cases
  * of one model have the same number of steps, models the same time; where the command gives steps,
- * no more than those. A budget that is too short even for one step a block is told on stderr. The
+ * no more than those; of blocks that --until-precision adds there is time for as many as an
+ * interval needs. A budget that is too short even for one step a block is told on stderr. The
  * estimates follow.
  */
 ls_status ls_forecast_fit(ls_forecast *forecast, ls_request *request, double spent_s);

@@ -8,6 +8,7 @@
 #include "bench/case/workplace.h"
 #include "bench/output/format_parts.h"
 #include "bench/output/results_db.h"
+#include "bench/progress/progress.h"
 #include "bench/row/row.h"
 #include "bench/train/world.h"
 
@@ -104,6 +105,7 @@ static ls_status leave_out(ls_request *request, ls_workplace *place, known_rows 
         kept += !drop;
     }
     request->case_count = status ? all : kept;
+    ls_progress_pause(place->progress);
     if (!status && request->processes->rank == 0)
         ls_log_line(&request->log, LS_LOG_NORMAL,
                     "resume: %zu of %zu cases have their row in %s already; %zu left", all - kept,
@@ -119,9 +121,11 @@ ls_status ls_resume(ls_request *request)
     ls_status status = ls_world_agree(comm, read_rows(request, &known));
     if (!status)
         status = ls_world_agree(comm, ls_workplace_open(request, &place));
+    place.progress = ls_progress_open(stderr, request->progress);
     if (!status)
         status = leave_out(request, &place, &known);
     json_decref(known.counts);
+    ls_progress_close(place.progress);
     ls_workplace_close(&place);
     return status;
 }

@@ -87,6 +87,14 @@ void ls_run_expect(command_run *run, const case_run *c, double step_s)
     ls_progress_expect(run->place.progress, own, title, seconds, step_s > 0);
 }
 
+double ls_run_evaluation_s(const command_run *run, const case_run *c)
+{
+    double seconds[LS_PHASES];
+    const ls_costs costs = ls_estimate_count(&run->place, &c->plan, c->gate.step_s);
+    ls_estimate_phases(&run->place, &c->plan, &costs, seconds);
+    return seconds[LS_PHASE_EVALUATING];
+}
+
 void ls_run_enter(command_run *run, const case_run *c, ls_phase phase)
 {
     ls_progress_enter(run->place.progress, (size_t)(c - run->cases), phase);

@@ -58,15 +58,31 @@ static void shuffle_order(size_t *order, size_t first, size_t count, int64_t blo
     }
 }
 
-/* Whether that was the case's last block; `spent_ns`: by its group's. */
-static bool is_last(command_run *run, case_run *c, int64_t block, uint64_t spent_ns)
+/* Until when blocks may be added to the cases [first, end): they have --max-time, and of what is
+ * left of a budget a share by their number, at whose end they are evaluated. */
+static uint64_t turns_until(const command_run *run, size_t first, size_t end)
+{
+    const ls_request *request = run->request;
+    const uint64_t now_ns = ls_clock_ns(), most_ns = now_ns + request->max_time_ns;
+    if (!request->deadline_ns)
+        return most_ns;
+    const double left_ns = (double)request->deadline_ns - (double)now_ns;
+    double share_ns = left_ns * (double)(end - first) / (double)(run->count - first);
+    for (size_t i = first; i < end; i++)
+        share_ns -= ls_run_evaluation_s(run, &run->cases[i]) * 1e9;
+    const uint64_t until_ns = now_ns + (share_ns > 0 ? (uint64_t)share_ns : 0);
+    return until_ns < most_ns ? until_ns : most_ns;
+}
+
+/* Whether that was the case's last block. */
+static bool is_last(command_run *run, case_run *c, int64_t block, uint64_t until_ns)
 {
     const ls_request *request = run->request;
     bool more = block + 1 < request->blocks && !c->trial.stopped;
     if (block + 1 >= request->blocks && request->precision > 0 && !c->error)
-        ls_run_settle(run, c,
-                      ls_trial_wants_more(&c->trial, request->precision,
-                                          spent_ns >= request->max_time_ns, &more));
+        ls_run_settle(
+            run, c,
+            ls_trial_wants_more(&c->trial, request->precision, ls_clock_ns() >= until_ns, &more));
     c->measured = c->error || !more;
     return c->measured;
 }
@@ -76,7 +92,7 @@ static void take_turns(command_run *run, size_t first, size_t end)
 {
     const ls_request *request = run->request;
     size_t order[LS_GROUP_CASES];
-    const uint64_t begin_ns = ls_clock_ns();
+    const uint64_t until_ns = turns_until(run, first, end);
     bool more = true;
     for (int64_t block = 0; more; block++) {
         shuffle_order(order, first, end - first, block);
@@ -87,7 +103,7 @@ static void take_turns(command_run *run, size_t first, size_t end)
                 continue;
             ls_run_enter(run, c, LS_PHASE_TIMING);
             ls_run_settle(run, c, ls_trial_block(&c->trial, block, request->blocks));
-            const bool last = is_last(run, c, block, ls_clock_ns() - begin_ns);
+            const bool last = is_last(run, c, block, until_ns);
             more |= !last;
             if (last) /* one that waits for no baseline has its row, whatever becomes of the others
                        */

@@ -74,6 +74,9 @@ void ls_run_settle(command_run *run, case_run *c, ls_status status);
 /** What is expected of the case, for the progress; again, where `step_s` above 0 was measured. */
 void ls_run_expect(command_run *run, const case_run *c, double step_s);
 
+/** About what the case takes after its last block, in seconds. */
+double ls_run_evaluation_s(const command_run *run, const case_run *c);
+
 /** From here on the case is in this phase. */
 void ls_run_enter(command_run *run, const case_run *c, ls_phase phase);
 

@@ -2,6 +2,7 @@
 /* Traces of a case; see run_parts.h. */
 #include "bench/commands/run_parts.h"
 
+#include "bench/progress/progress.h"
 #include "bench/row/row_facts.h"
 #include "bench/trace/write.h"
 #include "bench/train/interrupt.h"
@@ -85,7 +86,9 @@ static ls_status trace_trial(const ls_workplace *place, ls_trial *trial)
     const uint64_t steps = (uint64_t)place->request->trace_steps;
     ls_whole_trace whole = {0};
     double untraced_ms = 0;
+    ls_progress_enter(place->progress, 0, LS_PHASE_WARM_UP);
     LS_TRY(ls_trial_warm_up(trial));
+    ls_progress_enter(place->progress, 0, LS_PHASE_TIMING);
     if (!trial->interrupted)
         LS_TRY(time_untraced(trial, steps, &untraced_ms));
     LS_TRY(stop_here(session, trial->interrupted));
@@ -105,6 +108,7 @@ ls_status ls_trace_case(const ls_workplace *place, const ls_plan_of_case *plan)
         return ls_fail(
             LS_CODE_MISSING, "trace", plan->strategy->name,
             "a GPU's graph tells no times; --devices cpu:0, or a profiler of the vendor, works");
+    ls_progress_enter(place->progress, 0, LS_PHASE_OPENING);
     LS_TRY(ls_world_agree(plan->job.comm, ls_trial_open(place, plan, &trial)));
     ls_status status = trace_trial(place, &trial);
     ls_trial_close(&trial);

@@ -2,7 +2,7 @@
 /*
  * Progress; see progress.h. A thread redraws what nobody has for a while, so that the time goes on
  * while a case is opened or a large step runs; while steps are timed the trainer draws more often,
- * and the thread wakes twice a second to see that. A line on a terminal ends where it began, so
+ * and the thread wakes only to see that. A line on a terminal ends where it began, so
  * that whatever else is printed there begins at the left.
  */
 #include "bench/progress/progress.h"
@@ -20,8 +20,8 @@
 
 enum { TITLE_SIZE = 48, LINE_SIZE = 256, DEFAULT_WIDTH = 80 };
 
-static const uint64_t drawn_ns = 100000000, line_ns = 1000000000, silent_ns = 400000000;
-enum { LOOK_NS = 500000000, SECOND_NS = 1000000000 };
+static const uint64_t drawn_ns = 100000000, line_ns = 1000000000, silent_ns = 600000000;
+enum { SECOND_NS = 1000000000 };
 
 static const char *const phase_words[LS_PHASES] = {"opening", "checking", "warm-up", "timing",
                                                    "evaluating"};
@@ -152,14 +152,16 @@ static void *keep_alive(void *context)
 {
     ls_progress *p = context;
     pthread_mutex_lock(&p->lock);
+    const uint64_t interval_ns = p->terminal ? silent_ns : line_ns;
     while (!p->closing) {
+        const uint64_t silent = ls_clock_ns() - p->shown_ns;
+        const uint64_t wait_ns = silent < interval_ns ? interval_ns - silent : interval_ns;
         struct timespec until;
         clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += LOOK_NS;
+        until.tv_nsec += (long)wait_ns;
         until.tv_sec += until.tv_nsec / SECOND_NS;
         until.tv_nsec %= SECOND_NS;
         pthread_cond_timedwait(&p->wake, &p->lock, &until);
-        const uint64_t interval_ns = p->terminal ? silent_ns : line_ns;
         if (p->closing || p->paused || ls_clock_ns() - p->shown_ns < interval_ns)
             continue;
         spend(p);

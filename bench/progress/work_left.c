@@ -2,7 +2,8 @@
 /*
  * Work left; see work_left.h. What is expected of a part is multiplied by what like parts took over
  * what was expected of them: steps by the case's own or, before it has any, by those of all cases;
- * a phase of another kind by the same phase of the others; what nothing is like by all so far.
+ * a phase of another kind by the same phase of the others; what nothing is like by all so far but
+ * openings, of which a count of operations says nothing.
  */
 #include "bench/progress/work_left.h"
 
@@ -128,7 +129,8 @@ static factors find_factors(const ls_work *work)
     factors f = {.counted = work->counted > 0 ? work->measured / work->counted : 0};
     for (size_t i = 0; i < work->count; i++)
         for (int p = 0; p < LS_PHASES; p++) {
-            add(&work->cases[i].part[p], &all);
+            if (p != LS_PHASE_OPENING)
+                add(&work->cases[i].part[p], &all);
             add_like(&work->cases[i], (ls_phase)p, &phases[p]);
         }
     f.all = ratio(&all);

@@ -59,8 +59,8 @@ void ls_row_note(const ls_row_facts *f, json_t *row)
     if (memory) /* a row is not lost for a word in it */
         note_findings(trial, memory, memory + trial->samples, notes);
     if (trial->imprecise)
-        note(notes,
-             "imprecise: --max-time was over before ci95 was as narrow as asked, over 20 blocks");
+        note(notes, "imprecise: --max-time or the budget was over before ci95 was as narrow as "
+                    "asked, over 20 blocks");
     if (json_array_size(notes))
         json_object_set(json_object_get(row, "result"), "notes", notes);
     json_decref(notes);

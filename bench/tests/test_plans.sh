@@ -9,13 +9,14 @@ plans=$library/../plans
 
 # ---- Shipped plans -----------------------------------------------------------------------------
 
-for name in quick strategies scaling-strong scaling-weak memory-growth stragglers stragglers-delays ci; do
-    lockstep run --plan "$plans/$name.yaml" --dry-run --format jsonl
+for plan in "$plans"/*.yaml; do
+    name=${plan##*/}
+    lockstep run --plan "$plan" --dry-run --format jsonl
     expect "$name: --dry-run ends well" [ "$code" -eq 0 ]
     rows "$name: each case has seconds and memory" "len(rows) >= 4 and all(
         r['estimate']['seconds'] > 0 and r['estimate']['memory_bytes'] > 0 for r in rows)"
-    expect "$name: says at first how long it takes" grep -qE '^# Up to [0-9]+ s on 2 cores' <(head -n 1 \
-        "$plans/$name.yaml")
+    expect "$name: says in all how long" grep -qE '^lockstep: dry run: [0-9]+ cases, about [0-9]+ s, ' err
+    expect "$name: its first line does, too" grep -qE '^# Up to [0-9]+ s on 2 cores' <(head -n 1 "$plan")
 done
 expect "--dry-run makes no file" [ "$(find . -name '*.db*')" = "" ]
 lockstep run --plan "$plans/strategies.yaml" --dry-run
@@ -81,6 +82,14 @@ took=$(((${EPOCHREALTIME/[.,]/} - ${start/[.,]/}) / 1000000))
 rows "a budget gives all cases of a model the same steps" \
     "len(rows) == 2 and len({r['case']['steps'] for r in rows}) == 1 and r['case']['steps'] > 100"
 expect "and takes about that time ($took s)" [ "$took" -le 18 ]
+start=$EPOCHREALTIME
+lockstep run --plan budget.yaml --results none --until-precision 0.01% --max-time 100s --format jsonl
+took=$(((${EPOCHREALTIME/[.,]/} - ${start/[.,]/}) / 1000000))
+rows "--until-precision adds blocks" "len(rows) == 2 and all('imprecise' in r['result']['warnings'] and
+    r['time']['step_ms']['n'] + r['time'].get('discarded', 0) > r['case']['steps'] for r in rows)"
+expect "while there is time in the budget ($took s)" [ "$took" -le 18 ]
+lockstep run --plan budget.yaml --dry-run --columns strategy
+expect "a dry run has no rows' keys" eval '[ "$code" -eq 2 ] && one_line "--dry-run: conflicts with --columns"'
 sed -i 's/seed: \[1, 2\]/steps: 30/' budget.yaml
 lockstep run --plan budget.yaml --results none --format jsonl
 rows "but never more steps than are given" "len(rows) == 1 and r['case']['steps'] == 30"

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # Under mpirun, with the library's all-reduce, whose sums have an order of their own: the gate finds planted
-# bugs (common/base/hooks.h), one of them only in steps that are put together. By the program of build-tsan,
-# which has both hooks and MPI; its own reports are off, since Open MPI is not instrumented.
+# bugs (common/base/hooks.h), one of them only in steps that are put together; and a rank that cannot open its devices
+# again for a block ends the case on all, which say so, and train the next one. By the program of build-tsan, which has
+# both hooks and MPI; its own reports are off, since Open MPI is not instrumented.
 set -euo pipefail
 launcher=$(cd "$(dirname "$0")" && pwd)/mpirun.sh
 . "$(dirname "$0")/lib.sh"
@@ -34,4 +35,26 @@ state_not_mirrored|4 steps at once: the reduced gradient of step 3 differs
 bucket_early|step 0: the reduced gradient differs
 applied_twice|step: 
 BUGS
+
+# reopening RANK NUMBER OPTIONS...: of the sessions that this rank opens to train, of two cases, that one fails.
+reopening() {
+    local rank=$1 number=$2
+    shift 2
+    command_line="(3 ranks, rank $rank with LOCKSTEP_FAIL=open:$number) $*"
+    code=0
+    timeout -k 5 300 "$launcher" 3 bash -c '[ $OMPI_COMM_WORLD_RANK != $0 ] || export LOCKSTEP_FAIL=open:$1
+        exec "${@:2}"' "$rank" "$number" "$LOCKSTEP" run --model mlp:784-12-10 --batch 12 --data synthetic:200 \
+        --steps 23 --blocks 4 --gate-steps 0 --seed 1,2 --results none --format jsonl "$@" >out 2>all </dev/null ||
+        code=$?
+    collect_rows
+    grep '^lockstep: ' all >err || true
+    expect "status 3, and nothing beside the rows" [ "$code/$(wc -l <err)" = 3/0 ]
+    rows "one row a case, of which one failed" "sorted(x['result']['status'] for x in rows) == ['error', 'ok']"
+    rows "which says where and why, and keeps no figure" "all(re.search(
+        r'^$([ "$rank" = 0 ] || echo "rank $rank on .*: ")LOCKSTEP_FAIL: open: fails', x['result']['reason']) and
+        not {'time', 'waterfall', 'memory', 'traffic'} & set(x) for x in rows if x['result']['status'] == 'error')"
+}
+reopening 1 2 --strategy mirrored
+reopening 2 5 --strategy pipeline
+reopening 0 3 --strategy ps --ps-mode async
 finish

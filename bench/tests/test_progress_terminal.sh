@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# What a person at a terminal of 80 columns sees of `run`, `verify` and `micro` while they run: the
-# state of the whole command in one line, which is gone when rows are printed. Tolerance: none; of
-# time nothing is asked but that it is shown.
+# What a person at a terminal of 80 columns sees of `run`, `verify`, `micro` and `trace` while they run: the state of
+# the whole command in one line, which is gone when rows are printed. Tolerance: a second without anything new, and what
+# this machine is late by when it wakes a thread.
 source "$(dirname "$0")/lib.sh"
 
 cat >watch.py <<'E2'
 """watch.py WIDTH COMMAND...: runs it on a terminal, checks what it draws, prints what stays on the screen."""
-import fcntl, os, pty, re, struct, sys, termios
+import fcntl, os, pty, re, struct, sys, termios, threading, time
 
 width = int(sys.argv[1])
 child, screen = pty.fork()
@@ -15,12 +15,26 @@ if child == 0:
     fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
     os.environ["TERM"] = "xterm"
     os.execvp(sys.argv[2], sys.argv[2:])
-data = b""
+late = 0
+
+
+def wake():
+    global late
+    while True:
+        before = time.monotonic()
+        time.sleep(0.1)
+        late = max(late, time.monotonic() - before - 0.1)
+
+
+threading.Thread(target=wake, daemon=True).start()
+data, silent, told = b"", 0, time.monotonic()
 while True:
     try:
         data += os.read(screen, 65536)
     except OSError:
         break
+    silent, told = max(silent, time.monotonic() - told), time.monotonic()
+assert "--quiet" in sys.argv or silent < 1 + 4 * late, (silent, late)
 status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 text = re.sub("\033\\[[0-9;]*m", "", data.decode())
 states = [s for s in re.split("[\r\n]", text) if re.match("case [0-9]+/[0-9]+ ", s)]
@@ -50,7 +64,7 @@ watched() { # watched WIDTH ARGUMENT...: what stays on the screen goes to `out`
     expect "status 0, lines that fit, and a share that never falls" [ "$code" -eq 0 ]
 }
 only_rows() { # nothing of the progress stays beside what was printed
-    expect "the line is gone from the screen" eval '! grep -v "^phases " out | grep -q "[0-9] left\|so far"'
+    expect "the line is gone from the screen" eval '! grep -v "^phases " out | grep -q ":[0-9][0-9] left\|so far"'
 }
 
 small="--model poly --results none --batch 64"
@@ -72,6 +86,12 @@ watched 80 micro allreduce --allreduce ring,direct --sizes 4KiB,1MiB
 only_rows
 expect "micro counts sizes of all algorithms" grep -q '^phases timing$' out
 watched 80 micro layers --model poly
+only_rows
+watched 80 trace --model cifar10 --data synthetic:3000 --batch 1000 --warmup 1 --trace-steps 1 --out trace.json
+only_rows
+expect "trace's phases" grep -q '^phases opening timing warm-up$' out
+printf 'model: cifar10\ndata: "synthetic:3000"\nbatch: 50\nsteps: 2\nwarmup: 0\ngate-steps: 0\nbudget: 1s\n' >plan.yaml
+watched 80 run --plan plan.yaml --resume --results r.db
 only_rows
 
 finish

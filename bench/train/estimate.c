@@ -126,7 +126,7 @@ static double beside(const ls_plan_of_case *plan, double step_s)
 }
 
 /* What reopening takes, and of --until-precision the blocks that are added at least: so many that
- * there is an interval, or as many as --max-time lets come. */
+ * there is an interval, or as many as --max-time lets come. A budget gives these their time. */
 static double later_blocks(const ls_workplace *place, const ls_plan_of_case *plan,
                            const ls_costs *costs)
 {
@@ -136,6 +136,8 @@ static double later_blocks(const ls_workplace *place, const ls_plan_of_case *pla
     const double reopened_s = blocks > 1 ? (blocks - 1) * costs->open_s : 0;
     if (!(request->precision > 0) || blocks < 1 || blocks >= LS_STATISTICS_BLOCKS)
         return reopened_s;
+    if (request->budget_ns)
+        return (LS_STATISTICS_BLOCKS - 1) * costs->open_s;
     const double like_s = floor(timed / asked) * costs->step_s, least_s = LS_ADDED_BLOCK_MS * 1e-3;
     const double each_s = costs->open_s + fmax(like_s, least_s);
     const double left_s = (double)request->max_time_ns * 1e-9 - timed * costs->step_s - reopened_s;
@@ -151,6 +153,12 @@ void ls_estimate_phases(const ls_workplace *place, const ls_plan_of_case *plan,
     const double compared = asked < 0 || asked > steps ? steps : asked;
     const double judges = (plan->job.exact || ls_job_parts(&plan->job) == 1 ? 1 : 2) - costs->known;
     memset(seconds, 0, LS_PHASES * sizeof *seconds);
+    if (place->request->trace) { /* as long without a trace as with it */
+        seconds[LS_PHASE_OPENING] = costs->open_s;
+        seconds[LS_PHASE_WARM_UP] = (double)plan->warmup * costs->step_s;
+        seconds[LS_PHASE_TIMING] = (2 * place->request->trace_steps + 1) * costs->step_s;
+        return;
+    }
     if (is_judged(plan))
         seconds[LS_PHASE_CHECKING] =
             3 * costs->open_s + compared * (2 * costs->step_s + judges * alone_s);

@@ -45,7 +45,7 @@ typedef struct ls_trial {
     size_t samples;
     size_t room;      /**< of timed steps, in what is kept of each */
     uint64_t planned; /**< timed steps of the case, as far as it can be told */
-    bool imprecise;   /**< --max-time was over before the interval was as narrow as asked */
+    bool imprecise;   /**< time was over before the interval was as narrow as asked */
     size_t looked;    /**< blocks when the interval was looked at last */
     size_t *ends;     /**< [blocks] samples when each block ended; none is empty */
     size_t blocks;

@@ -32,7 +32,7 @@ struct ls_slice {
     int piece_count;
     size_t sums;
     ls_act *acts;
-    size_t act_count, act_capacity;
+    size_t act_count;
     double *gathered; /* together: sums of statistics, of all replicas */
     size_t gathered_bytes;
 };

@@ -28,7 +28,7 @@ typedef struct ls_order_step {
 /** All zero is one without steps. */
 typedef struct ls_sum_order {
     ls_order_step *steps;
-    size_t count, capacity;
+    size_t count;
     int sums; /**< how many there are */
 } ls_sum_order;
 

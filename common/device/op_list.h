@@ -7,8 +7,8 @@
 
 /** Operations in order; owned by the list. All zero is an empty list. */
 typedef struct ls_op_list {
-    ls_op **items;          /**< [count] owned */
-    size_t count, capacity; /**< operations that are there, and that there is room for */
+    ls_op **items; /**< [count] owned */
+    size_t count;
 } ls_op_list;
 
 /** Takes over `op`, also where it fails. */

@@ -2,6 +2,8 @@
 /* Conflicts of tasks over memory; see conflicts.h. */
 #include "impl/step/conflicts.h"
 
+#include "common/base/grow.h"
+
 #include <stdlib.h>
 
 /* A reader of a piece since its last writer. */
@@ -20,7 +22,7 @@ struct ls_conflicts {
     size_t *writer;  /* [cut_count] the piece's last, from 1; 0: none */
     size_t *readers; /* [cut_count] the first of the piece's, from 1 */
     reader *pool;
-    size_t pool_count, pool_capacity;
+    size_t pool_count;
     size_t spare; /* the first that is free again */
     void (*visit)(void *context, size_t earlier);
     void *context;
@@ -115,14 +117,7 @@ static ls_status take_reader(ls_conflicts *c, size_t *out)
         c->spare = c->pool[c->spare - 1].next;
         return LS_OK;
     }
-    if (c->pool_count == c->pool_capacity) {
-        const size_t capacity = c->pool_capacity ? 2 * c->pool_capacity : 256;
-        reader *pool = realloc(c->pool, capacity * sizeof *pool);
-        if (!pool)
-            return ls_fail_memory("step", capacity * sizeof *pool);
-        c->pool = pool;
-        c->pool_capacity = capacity;
-    }
+    LS_TRY(ls_grow("step", &c->pool, c->pool_count, sizeof *c->pool));
     *out = ++c->pool_count;
     return LS_OK;
 }

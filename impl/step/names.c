@@ -2,6 +2,7 @@
 /* Names of a run's memory, its members and its tasks; see names.h. */
 #include "impl/step/names.h"
 
+#include "common/base/grow.h"
 #include "impl/step/served.h"
 
 #include <stdlib.h>
@@ -17,7 +18,7 @@ typedef struct name {
 struct ls_names {
     const ls_stepped *run;
     name *items; /* in order of addresses, none twice */
-    size_t count, capacity;
+    size_t count;
     ls_status status;
 };
 
@@ -28,18 +29,10 @@ static void add(ls_names *n, int member, const char *what, const void *memory, s
 {
     if (!memory || !bytes || n->status)
         return;
-    if (n->count == n->capacity) {
-        const size_t capacity = n->capacity ? 2 * n->capacity : 64;
-        name *items = realloc(n->items, capacity * sizeof *items);
-        if (!items) {
-            n->status = ls_fail_memory("names", capacity * sizeof *items);
-            return;
-        }
-        n->items = items;
-        n->capacity = capacity;
-    }
     const uintptr_t begin = (uintptr_t)memory;
-    n->items[n->count++] = (name){begin, begin + bytes, what, member, element};
+    n->status = ls_grow("names", &n->items, n->count, sizeof *n->items);
+    if (!n->status)
+        n->items[n->count++] = (name){begin, begin + bytes, what, member, element};
 }
 
 static void add_data(ls_names *n, const ls_replica *r)
@@ -272,12 +265,7 @@ static ls_status note(list *l, noted one)
             return LS_OK;
         }
     }
-    if (l->count == 0 || (l->count & (l->count - 1)) == 0) {
-        noted *items = realloc(l->items, (l->count ? 2 * l->count : 1) * sizeof *items);
-        if (!items)
-            return ls_fail_memory("names", l->count * sizeof *items);
-        l->items = items;
-    }
+    LS_TRY(ls_grow("names", &l->items, l->count, sizeof one));
     l->items[l->count++] = one;
     return LS_OK;
 }

@@ -72,7 +72,7 @@ typedef struct cpu_segment {
 struct cpu_list {
     struct cpu_queue *queue;
     cpu_command *nodes;
-    size_t count, capacity;
+    size_t count;
     uint64_t until; /* the queue's count of commands when the last launch is done */
 };
 

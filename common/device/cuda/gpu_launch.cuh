@@ -22,13 +22,22 @@ static inline unsigned ls_gpu_blocks(int64_t items, int64_t items_of_block)
     return (unsigned)(blocks < 1 ? 1 : blocks > LS_GPU_BLOCKS ? LS_GPU_BLOCKS : blocks);
 }
 
-/* The first failure among several calls; 0: none. */
-static inline int ls_gpu_first_failure(const int *errors, int count)
+/* A grid-stride loop of `threads` over `items`; none is no launch. */
+template <typename... Parameters, typename... Arguments>
+static int ls_gpu_launch_over(void *stream, int64_t items, unsigned threads,
+                              void (*kernel)(Parameters...), Arguments... arguments)
 {
-    for (int i = 0; i < count; i++)
-        if (errors[i])
-            return errors[i];
-    return 0;
+    return items
+               ? ls_gpu_launch(stream, ls_gpu_blocks(items, threads), threads, kernel, arguments...)
+               : 0;
+}
+
+/* Loads kernels; the first failure, 0: none. */
+template <typename... Kernels> static int ls_gpu_load(Kernels... kernels)
+{
+    int error = 0;
+    ((error = error ? error : ls_gpu_load_kernel(kernels)), ...);
+    return error;
 }
 
 /* This thread's first item of a grid-stride loop, and the distance to its next. */

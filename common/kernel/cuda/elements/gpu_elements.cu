@@ -212,10 +212,8 @@ __global__ static void __launch_bounds__(LS_GPU_THREADS)
 
 int ls_gpu_polynomial(void *stream, const ls_polynomial_args *args)
 {
-    if (!args->rows)
-        return 0;
-    return ls_gpu_launch(stream, ls_gpu_blocks(args->rows, LS_GPU_THREADS), LS_GPU_THREADS,
-                         polynomial_kernel, (const float *)args->x, (float *)args->y, args->rows);
+    return ls_gpu_launch_over(stream, args->rows, LS_GPU_THREADS, polynomial_kernel,
+                              (const float *)args->x, (float *)args->y, args->rows);
 }
 
 /* ---- Optimizers: in[0] weight, in[1] gradient, in[2], in[3] slots; out[0] weight, then slots - */
@@ -390,16 +388,8 @@ int ls_gpu_optimizer(void *stream, const ls_optimizer_args *args, const ls_gpu_r
 
 int ls_gpu_load_elements(void)
 {
-    const int errors[] = {ls_gpu_load_kernel(element_kernel<relu_forward>),
-                          ls_gpu_load_kernel(element_kernel<relu_backward>),
-                          ls_gpu_load_kernel(element_kernel<add_two>),
-                          ls_gpu_load_kernel(element_kernel<copy_one>),
-                          ls_gpu_load_kernel(element_kernel<fill_with>),
-                          ls_gpu_load_kernel(element_kernel<scale_by>),
-                          ls_gpu_load_kernel(polynomial_kernel),
-                          ls_gpu_load_kernel(update_kernel<sgd>),
-                          ls_gpu_load_kernel(update_kernel<momentum>),
-                          ls_gpu_load_kernel(update_kernel<adam>),
-                          ls_gpu_load_kernel(update_kernel<rmsprop>)};
-    return ls_gpu_first_failure(errors, sizeof errors / sizeof *errors);
+    return ls_gpu_load(element_kernel<relu_forward>, element_kernel<relu_backward>,
+                       element_kernel<add_two>, element_kernel<copy_one>, element_kernel<fill_with>,
+                       element_kernel<scale_by>, polynomial_kernel, update_kernel<sgd>,
+                       update_kernel<momentum>, update_kernel<adam>, update_kernel<rmsprop>);
 }

@@ -95,10 +95,17 @@ static unsigned blocks_of(range r)
     return ls_gpu_blocks(r.packs ? r.packs : r.count, LS_GPU_THREADS);
 }
 
-template <typename F> static int launch_elements(void *stream, const F &f, int64_t count)
+/* `f` has one array out, `y`, and as many in as are given here. */
+template <typename F>
+static int launch_elements(void *stream, F f, int64_t count, void *y, const void *x = nullptr,
+                           const void *x1 = nullptr)
 {
     if (!count)
         return 0;
+    const void *in[] = {x, x1};
+    for (int k = 0; k < F::INPUTS; k++)
+        f.in[k] = (const float *)in[k];
+    f.out[0] = (float *)y;
     const range r = cut(f, count);
     return ls_gpu_launch(stream, blocks_of(r), LS_GPU_THREADS, element_kernel<F>, f, r);
 }
@@ -151,51 +158,31 @@ struct scale_by : arrays<1, 1> {
 
 int ls_gpu_relu_forward(void *stream, const ls_relu_forward_args *args)
 {
-    relu_forward f = {};
-    f.in[0] = (const float *)args->x;
-    f.out[0] = (float *)args->y;
-    return launch_elements(stream, f, args->count);
+    return launch_elements(stream, relu_forward{}, args->count, args->y, args->x);
 }
 
 int ls_gpu_relu_backward(void *stream, const ls_relu_backward_args *args)
 {
-    relu_backward f = {};
-    f.in[0] = (const float *)args->y;
-    f.in[1] = (const float *)args->dy;
-    f.out[0] = (float *)args->dx;
-    return launch_elements(stream, f, args->count);
+    return launch_elements(stream, relu_backward{}, args->count, args->dx, args->y, args->dy);
 }
 
 int ls_gpu_add(void *stream, const ls_add_args *args)
 {
-    if (!args->b) {
-        copy_one f = {};
-        f.in[0] = (const float *)args->a;
-        f.out[0] = (float *)args->y;
-        return launch_elements(stream, f, args->count);
-    }
-    add_two f = {};
-    f.in[0] = (const float *)args->a;
-    f.in[1] = (const float *)args->b;
-    f.out[0] = (float *)args->y;
-    return launch_elements(stream, f, args->count);
+    if (!args->b)
+        return launch_elements(stream, copy_one{}, args->count, args->y, args->a);
+    return launch_elements(stream, add_two{}, args->count, args->y, args->a, args->b);
 }
 
 int ls_gpu_fill(void *stream, const ls_fill_args *args)
 {
-    fill_with f = {};
-    f.out[0] = (float *)args->y;
-    f.value = (float)args->value;
-    return launch_elements(stream, f, args->count);
+    const fill_with f = {{}, (float)args->value};
+    return launch_elements(stream, f, args->count, args->y);
 }
 
 int ls_gpu_scale(void *stream, const ls_scale_args *args)
 {
-    scale_by f = {};
-    f.in[0] = (const float *)args->y;
-    f.out[0] = (float *)args->y;
-    f.factor = (float)args->factor;
-    return launch_elements(stream, f, args->count);
+    const scale_by f = {{}, (float)args->factor};
+    return launch_elements(stream, f, args->count, args->y, args->y);
 }
 
 /* ---- Polynomial ------------------------------------------------------------------------------ */

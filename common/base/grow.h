@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Lists that grow by one item at a time, without a field for their room. */
-#ifndef LS_COMMON_BASE_GROW_H
-#define LS_COMMON_BASE_GROW_H
+#pragma once
 
 #include "common/base/status.h"
 
@@ -13,5 +12,3 @@
  * which stays as it is where memory is short.
  */
 ls_status ls_grow(const char *what, void *list, size_t count, size_t size);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Lists of operations: what a step is composed of. */
-#ifndef LS_COMMON_DEVICE_OP_LIST_H
-#define LS_COMMON_DEVICE_OP_LIST_H
+#pragma once
 
 #include "common/device/device.h"
 
@@ -27,5 +26,3 @@ size_t ls_op_list_workspace(const ls_op_list *list);
 
 /** Frees the operations and the items, not the struct. */
 void ls_op_list_clear(ls_op_list *list);
-
-#endif

@@ -3,8 +3,7 @@
  * What the kernels share: launching, the position of a thread in a grid-stride loop, packs of
  * elements that one thread moves at once, and sums over a block. Not yet run on a GPU.
  */
-#ifndef LS_COMMON_DEVICE_CUDA_GPU_LAUNCH_CUH
-#define LS_COMMON_DEVICE_CUDA_GPU_LAUNCH_CUH
+#pragma once
 
 #include "common/device/cuda/gpu_device.cuh"
 
@@ -78,5 +77,3 @@ template <typename T> __device__ static inline T ls_gpu_block_sum(T value, T *sp
     }
     return space[0];
 }
-
-#endif

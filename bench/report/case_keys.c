@@ -38,8 +38,7 @@ char *ls_report_text(const json_t *row, const char *path, char *out, size_t size
 
 static const char *word(const json_t *row, const char *group, const char *name)
 {
-    const char *text = json_string_value(json_object_get(json_object_get(row, group), name));
-    return text ? text : "";
+    return ls_text_of(json_object_get(row, group), name);
 }
 
 char *ls_report_machine(const json_t *row, char *out, size_t size)
@@ -227,9 +226,10 @@ static void add_options(const json_t *row, const json_t *names, const char *stra
         char *text = ls_value_text(value);
         const size_t own = own_length(strategy, name);
         const bool word = text && own && strspn(text, "0123456789.-") < strlen(text);
+        const bool alone = word || (text && strchr(text, '=')); /* delay=1:5ms: it says its name */
         if (text && *text && word == words && (own || !json_equal(value, common)) &&
             !(own && strcmp(text, "0") == 0))
-            ls_text_add(out, LS_LABEL_SIZE, " %s%s%s", word ? "" : name + own, word ? "" : "=",
+            ls_text_add(out, LS_LABEL_SIZE, " %s%s%s", alone ? "" : name + own, alone ? "" : "=",
                         text);
         free(text);
     }

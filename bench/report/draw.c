@@ -57,7 +57,7 @@ static ls_status run(FILE *script, FILE *errors, const char *folder)
         ;
     if (WIFEXITED(state) && WEXITSTATUS(state) == 127)
         return refuse_gnuplot("not found");
-    return WIFEXITED(state) && WEXITSTATUS(state) == 0 ? LS_OK : tell(errors, "it was killed");
+    return WIFEXITED(state) && WEXITSTATUS(state) == 0 ? LS_OK : tell(errors, "it said nothing");
 }
 
 ls_status ls_draw(const json_t *figures, const char *folder, ls_picture kind)
@@ -117,7 +117,7 @@ void ls_draw_dark_style(FILE *stream)
         {"#555555", "#b4b8be"}, {"#767676", "#9a9fa6"}, {"#dddddd", "#363b43"},
         {"#4d4d4d", "#d2d2d2"}, {"#d55e00", "#ff8f4a"}, {"#0072b2", "#5aa9e6"},
         {"#7b3294", "#bd8bd6"}, {"#009e73", "#3ccba0"}, {"#882255", "#d7709a"},
-        {"#b8b8b8", "#6a7078"},
+        {"#c8c8c8", "#6a7078"},
     };
     fputs("@media screen and (prefers-color-scheme:dark){", stream);
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
@@ -148,12 +148,17 @@ static bool starts(const char *text, const char *with)
 }
 
 /* What gnuplot says again and again, though it goes without saying, or once above (dress). */
-static const char *const unsaid[] = {" stroke-linecap=\"butt\" stroke-linejoin=\"miter\"",
-                                     " stroke-width=\"1.00\"", " font-family=\"sans-serif\"",
-                                     " class=\"gridline\" ", "\t"};
+static const char *const unsaid[] = {
+    " fill=\"none\"",         " stroke-linecap=\"butt\" stroke-linejoin=\"miter\"",
+    " stroke-width=\"1.00\"", " font-family=\"sans-serif\"",
+    " class=\"gridline\" ",   "\t"};
 
+/* Of a group of gnuplot's with nothing in it, too. */
 static size_t length_unsaid(const char *text)
 {
+    const size_t group = starts(text, "<g fill=\"none\" color=\"") ? strcspn(text, ">") : 0;
+    if (group && starts(text + group, ">\n</g>\n"))
+        return group + strlen(">\n</g>\n");
     for (size_t i = 0; i < sizeof unsaid / sizeof *unsaid; i++)
         if (starts(text, unsaid[i]))
             return strlen(unsaid[i]);
@@ -194,10 +199,10 @@ static void dress(FILE *stream, const json_t *figure, const char *drawn, bool pa
     int width = 560, height = 400;
     if (!body || !box || sscanf(box, "viewBox=\"0 0 %d %d", &width, &height) != 2)
         return;
-    fprintf(stream, "<svg class=\"ls\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\"", width,
-            height, width, height);
+    fprintf(stream, "<svg class=\"ls\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\"",
+            width * 5 / 4, height * 5 / 4, width, height);
     fputs(" xmlns=\"http://www.w3.org/2000/svg\" xmlns:xlink=\"http://www.w3.org/1999/xlink\" "
-          "font-family=\"sans-serif\" role=\"img\" aria-label=\"",
+          "font-family=\"sans-serif\" fill=\"none\" role=\"img\" aria-label=\"",
           stream);
     ls_markup(stream, json_string_value(json_object_get(figure, "alt")), 600);
     fputs("\">\n<title>", stream);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A figure as a script of gnuplot. Text of rows comes in single quotes, where gnuplot knows no
+ * A figure as a script of gnuplot, for a phone and a column of print alike: narrow, and its names
+ * stand where lines end, pushed apart. Text of rows comes in single quotes, where gnuplot knows no
  * escape but its own quote, doubled, and without line ends; terminals are told not to read markup.
- * What lies beside each other at the right is pushed apart.
  */
 #include "bench/report/draw.h"
 #include "bench/report/figures.h"
@@ -13,14 +13,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Pixels, and characters that lines of text hold. */
 enum {
-    WIDTH = 560,
-    HEIGHT = 400,
-    BAR = 24,
-    TITLE_WIDTH = 54,
-    SUB_WIDTH = 86,
-    NAME_WIDTH = 26,
-    CASE_WIDTH = 38
+    WIDTH = 440,
+    GRAPH = 220, /* height of lines */
+    BAR = 20,
+    BELOW = 36, /* the graph: its axis */
+    TITLE_WIDTH = 52,
+    SUB_WIDTH = 74,
+    FOOT_WIDTH = 76,
+    NAME_WIDTH = 28,
+    CASE_WIDTH = 36,
+    PLACES = 13,
+    MARKS = 64
 };
 
 /* By place: of strategies in their registry, whose colours and markers they keep. */
@@ -30,14 +35,9 @@ static const char *const colours[LOOKS] = {"#4d4d4d", "#7b3294", "#d55e00", "#00
 static const int markers[LOOKS] = {7, 11, 5, 9, 15, 4, 6, 8, 13};
 static const int peer_markers[LOOKS] = {2, 1, 3, 4, 6, 8, 10, 12, 14};
 static const char peers_colour[] = "#767676";
-static const char *const part_colours[] = {"#0072b2", "#009e73", "#d55e00",
-                                           "#b8b8b8", "#cc79a7", "#4d4d4d"};
-
-static const char *text_of(const json_t *figure, const char *name)
-{
-    const char *text = json_string_value(json_object_get(figure, name));
-    return text ? text : "";
-}
+/* Of neighbours one is dark and one light, also where they are printed grey. */
+static const char *const part_colours[] = {"#0072b2", "#56b4e9", "#d55e00",
+                                           "#c8c8c8", "#cc79a7", "#4d4d4d"};
 
 /* Where a line of at most `width` characters ends: at a blank, if there is one late enough. */
 static size_t line_end(const char *text, size_t width)
@@ -61,27 +61,38 @@ static size_t length_shown(const char *text, size_t least, size_t most)
 }
 
 /* At most `width` characters, with dots for more. */
-static void quote(FILE *stream, const char *text, size_t width)
+static void quote(FILE *stream, const char *before, const char *text, size_t width)
 {
-    fputc('\'', stream);
-    ls_text_put(stream, text, width, ls_escape_gnuplot);
+    fprintf(stream, "%s'", before);
+    ls_text_put(stream, text, width, LS_ESCAPE_GNUPLOT);
     fputc('\'', stream);
 }
 
-/* Lines below each other from `y` pixels on; returns where the next would be. */
-static int print_lines(FILE *stream, const char *text, size_t width, int most, int size,
-                       const char *colour, int y, int height)
+/* Text of a figure, in lines below each other. */
+typedef struct block {
+    const char *of;
+    size_t width;
+    int most, size; /* lines; pixels */
+    const char *colour;
+} block;
+static const block title = {"title", TITLE_WIDTH, 2, 15, "#222222"};
+static const block sub = {"sub", SUB_WIDTH, 2, 11, "#555555"};
+static const block foot = {"foot", FOOT_WIDTH, 3, 10, "#555555"};
+
+/* From `y` pixels on; returns where the next line would be. NULL: only that. */
+static int print_block(FILE *stream, const json_t *figure, const block *of, int y, int height)
 {
-    for (int i = 0; i < most && *text; i++) {
+    const char *text = ls_text_of(figure, of->of);
+    for (int i = 0; i < of->most && *text; i++, y += of->size + 4) {
+        const size_t bytes = i + 1 < of->most ? line_end(text, of->width) : strlen(text);
         char line[600] = "";
-        const size_t bytes = line_end(text, width);
         ls_text_add(line, sizeof line, "%.*s", (int)bytes, text);
-        fputs("set label ", stream);
-        quote(stream, line, width);
-        fprintf(stream, " at screen 0.02,%.4f left font ',%d' tc rgb '%s'\n",
-                1 - (double)y / height, size, colour);
+        if (stream) {
+            quote(stream, "set label ", line, of->width);
+            fprintf(stream, " at screen 0.02,%.4f left font ',%d' tc rgb '%s'\n",
+                    1 - (double)y / height, of->size, of->colour);
+        }
         text += bytes + (text[bytes] == ' ');
-        y += size + 5;
     }
     return y;
 }
@@ -93,21 +104,14 @@ typedef struct extent {
 static extent measure(const json_t *figure)
 {
     extent out = {{INFINITY, INFINITY}, {-INFINITY, -INFINITY}};
-    const json_t *one, *point;
-    size_t s, p;
-    json_array_foreach(json_object_get(figure, "series"), s, one)
-    {
-        json_array_foreach(json_object_get(one, "points"), p, point)
-        {
-            const double values[] = {ls_figure_at(point, 0), ls_figure_at(point, 1),
-                                     ls_figure_at(point, 2), ls_figure_at(point, 3)};
-            for (size_t i = 0; i < 4; i++) {
-                const size_t axis = i > 0;
-                out.low[axis] = fmin(out.low[axis], values[i]);
-                out.high[axis] = fmax(out.high[axis], values[i]);
-            }
-        }
+    json_t *points = ls_figure_points(figure);
+    for (size_t i = 0; i < 4 * json_array_size(points); i++) {
+        const double value = ls_figure_at(json_array_get(points, i / 4), i % 4);
+        const size_t axis = i % 4 > 0;
+        out.low[axis] = fmin(out.low[axis], value);
+        out.high[axis] = fmax(out.high[axis], value);
     }
+    json_decref(points);
     return out;
 }
 
@@ -127,7 +131,7 @@ static void widen(const json_t *figure, extent *box)
             *high *= axis ? 1.5 : 1.1;
         } else if (axis) {
             *low = *low > 0 && *low > 0.8 * *high && *high - *low > 0 ? *low - (*high - *low) : 0;
-            *low = *low < 0 || strcmp(text_of(figure, "unit"), "") != 0 ? 0 : *low;
+            *low = *low < 0 || strcmp(ls_text_of(figure, "unit"), "") != 0 ? 0 : *low;
             *high = *high > 0 ? *high * 1.08 : 1;
         } else {
             const double room = *high > *low ? 0.04 * (*high - *low) : 0.5;
@@ -137,183 +141,244 @@ static void widen(const json_t *figure, extent *box)
     }
 }
 
-/* Where y stands between bottom (0) and top (1). */
-static double place_of(double y, const extent *box, bool log_y)
+/* Where a value stands on its axis, between its low end (0) and its high one (1). */
+static double place_of(double value, const extent *box, size_t axis, bool is_log)
 {
-    if (log_y)
-        return log(y / box->low[1]) / log(box->high[1] / box->low[1]);
-    return (y - box->low[1]) / (box->high[1] - box->low[1]);
+    const double low = box->low[axis], high = box->high[axis];
+    return is_log ? log(value / low) / log(high / low) : (value - low) / (high - low);
 }
 
 typedef struct mark {
     double place;
-    size_t series;
+    const json_t *series;
 } mark;
 
-static int by_place(const void *a, const void *b)
+/* Of numbers, and of what begins with one. */
+static int by_number(const void *a, const void *b)
 {
-    const mark *x = a, *y = b;
-    return (x->place > y->place) - (x->place < y->place);
+    const double *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
 }
 
-static const char *colour_of(const json_t *one)
+/* Colour and marker: of a strategy, a peer, or what would be. */
+static void look_of(json_int_t style, json_int_t variant, const char **colour, int *point)
 {
-    const json_int_t style = json_integer_value(json_object_get(one, "style"));
-    return style < 0 ? peers_colour : colours[style % LOOKS];
+    *colour = style < 0 ? peers_colour : colours[style % LOOKS];
+    *point = style < -1 ? 0 : style < 0 ? peer_markers[variant % LOOKS] : markers[style % LOOKS];
 }
 
-/* Colour and marker of a series. */
 static void print_look(FILE *stream, const json_t *one)
 {
-    const json_int_t style = json_integer_value(json_object_get(one, "style"));
-    const json_int_t variant = json_integer_value(json_object_get(one, "variant"));
-    fprintf(stream, "lc rgb '%s' pt %d ps 0.9", colour_of(one),
-            style < 0 ? peer_markers[variant % LOOKS] : markers[style % LOOKS]);
+    const char *colour;
+    int point;
+    look_of(json_integer_value(json_object_get(one, "style")),
+            json_integer_value(json_object_get(one, "variant")), &colour, &point);
+    fprintf(stream, "lc rgb '%s' pt %d ps 0.9", colour, point);
+}
+
+static const char *name_of(const json_t *one)
+{
+    return ls_text_of(one, *ls_text_of(one, "shown") ? "shown" : "name");
 }
 
 static size_t longest_name(const json_t *figure)
 {
     const json_t *one;
-    size_t s, longest = 0;
+    size_t s, longest = 8;
     json_array_foreach(json_object_get(figure, "series"), s, one) longest =
-        length_shown(text_of(one, "name"), longest, NAME_WIDTH);
+        length_shown(name_of(one), longest, NAME_WIDTH);
     return longest;
 }
 
-static void print_names(FILE *stream, const json_t *figure, const extent *box, bool log_y)
+static void print_names(FILE *stream, const json_t *figure, const extent *box, bool log_y,
+                        double right)
 {
-    mark marks[64];
-    size_t count = 0;
-    const double apart = 0.062;
+    mark marks[MARKS];
+    const double apart = 0.061;
     const json_t *one;
-    size_t s;
+    size_t count = 0, s;
     json_array_foreach(json_object_get(figure, "series"), s, one)
     {
         const json_t *points = json_object_get(one, "points");
-        if (count < 64 && json_array_size(points) > 0)
-            marks[count++] = (mark){
-                place_of(ls_figure_at(json_array_get(points, json_array_size(points) - 1), 1), box,
-                         log_y),
-                s};
+        const json_t *last = json_array_get(points, json_array_size(points) - 1);
+        if (last && count < MARKS)
+            marks[count++] = (mark){place_of(ls_figure_at(last, 1), box, 1, log_y), one};
     }
-    qsort(marks, count, sizeof *marks, by_place);
+    qsort(marks, count, sizeof *marks, by_number);
     for (size_t i = 0; i < count; i++)
-        marks[i].place =
-            fmax(fmax(marks[i].place, 0.02), i > 0 ? marks[i - 1].place + apart : marks[i].place);
+        marks[i].place = fmax(marks[i].place, i > 0 ? marks[i - 1].place + apart : 0.02);
     for (size_t i = count; i-- > 0;)
         marks[i].place = fmin(marks[i].place, i + 1 < count ? marks[i + 1].place - apart : 0.98);
     for (size_t i = 0; i < count; i++) {
-        const json_t *named = json_array_get(json_object_get(figure, "series"), marks[i].series);
-        fputs("set label ", stream);
-        quote(stream, text_of(named, "name"), NAME_WIDTH);
-        fprintf(stream,
-                " at graph 1.035,%.4f left offset 0.6,-0.35 tc rgb '#222222' font ',12' point ",
-                marks[i].place);
-        print_look(stream, named);
+        quote(stream, "set label ", name_of(marks[i].series), NAME_WIDTH);
+        fprintf(
+            stream,
+            " at screen %.4f,graph %.4f left offset 0.7,-0.3 font ',11' tc rgb '#222222' point ",
+            right + 0.025, marks[i].place);
+        print_look(stream, marks[i].series);
         fputc('\n', stream);
     }
 }
 
-/* "set xtics (1, 2, 4)": the places themselves, where they are few. */
-static void print_places(FILE *stream, const json_t *figure, bool log_x)
+/* The smallest of 1, 2, 5, 10, 20 that makes ticks of this span no closer than their texts. */
+static double step_of(double span, double pixels)
 {
-    double places[8];
-    char text[32];
-    size_t count = 0, s, p;
-    const json_t *one, *point;
-    json_array_foreach(json_object_get(figure, "series"), s, one)
-    {
-        json_array_foreach(json_object_get(one, "points"), p, point)
-        {
-            size_t i = 0;
-            while (i < count &&
-                   (places[i] < ls_figure_at(point, 0) || places[i] > ls_figure_at(point, 0)))
-                i++;
-            if (i == 8)
-                return; /* gnuplot chooses */
-            if (i == count)
-                places[count++] = ls_figure_at(point, 0);
-        }
+    double step = pow(10, floor(log10(span / 20)));
+    for (int i = 0; i < 9 && step / span * pixels < 17 + 7 * snprintf(NULL, 0, "%g", step); i++)
+        step *= i % 3 == 1 ? 2.5 : 2;
+    return step;
+}
+
+/* "set xtics ('1' 1, '2' 2)": the places themselves, less what would touch the one before; of more
+ * than a few, round ones. */
+static void print_places(FILE *stream, const json_t *figure, const extent *box, bool log_x,
+                         double pixels)
+{
+    double places[PLACES], end = -INFINITY;
+    size_t count = 0;
+    json_t *points = ls_figure_points(figure);
+    for (size_t p = 0, i; p < json_array_size(points) && count < PLACES; p++) {
+        places[count] = ls_figure_at(json_array_get(points, p), 0);
+        for (i = 0; fabs(places[i] - places[count]) > 0;)
+            i++;
+        count += i == count;
     }
-    if (!log_x && count > 5)
+    json_decref(points);
+    if (count == PLACES && !log_x)
+        fprintf(stream, "set xtics %.17g\n", step_of(box->high[0] - box->low[0], pixels));
+    if (count == PLACES)
         return;
+    qsort(places, count, sizeof *places, by_number);
     fputs("set xtics (", stream);
     for (size_t i = 0; i < count; i++) {
+        char text[32];
         snprintf(text, sizeof text, "%g", places[i]);
-        fprintf(stream, "%s'%s' %.17g", i ? ", " : "",
-                strcmp(text_of(figure, "x"), "bytes") == 0 ? ls_format_bytes(places[i], text)
-                                                           : text,
-                places[i]);
+        if (strcmp(ls_text_of(figure, "x"), "bytes") == 0)
+            ls_format_bytes(places[i], text);
+        const double at = pixels * place_of(places[i], box, 0, log_x),
+                     half = 3.6 * (double)strlen(text);
+        if (at - half < end)
+            continue;
+        fprintf(stream, "%s'%s' %.17g", i ? ", " : "", text, places[i]);
+        end = at + half + 4;
     }
     fputs(") scale 0.5\n", stream);
 }
 
-/* Dashed, behind the lines. */
-static void print_ideal(FILE *stream, const json_t *figure)
+/* Ticks of a logarithmic y at 1, 2, 5, 10, 20: powers of ten alone would be too few. */
+static void print_log_ticks(FILE *stream, double low, double high)
 {
-    const double rate = json_number_value(json_object_get(figure, "rate"));
-    if (strcmp(text_of(figure, "ideal"), "one") == 0)
-        fprintf(stream, ", 100 with lines lc rgb '%s' dt (6,4) notitle", peers_colour);
-    else if (rate > 0)
-        fprintf(stream, ", x * %.17g with lines lc rgb '%s' dt (6,4) notitle", rate, peers_colour);
+    int count = 0;
+    for (double ten = pow(10, floor(log10(low))); ten <= high && high < 100 * low; ten *= 10)
+        for (int step = 1; step <= 5; step = step == 1 ? 2 : step + 3)
+            if (ten * step >= low && ten * step <= high)
+                fprintf(stream, "%s'%g' %.17g", count++ ? ", " : "set ytics (", ten * step,
+                        ten * step);
+    fputs(count ? ")\n" : "", stream);
 }
 
-static void print_frame(FILE *stream, const json_t *figure, int height, ls_picture kind)
+typedef struct frame {
+    int room, top, bottom, height; /* pixels: where what is above the graph begins, the graph */
+} frame;
+
+/* Terminal, texts and margins of a picture with a graph that is so high, and room above it. */
+static frame print_frame(FILE *stream, const json_t *figure, ls_picture kind, int room, int graph)
 {
     static const char *const terminals[] = {
-        "svg size %d,%d font 'sans-serif,13' noenhanced background '#ffffff'",
-        "pngcairo size %d,%d font 'Arial,13' fontscale 1.5 lw 2 ps 2 noenhanced background "
+        "svg size %d,%d font 'sans-serif,12' noenhanced background '#ffffff'",
+        "pngcairo size %d,%d font 'Arial,12' fontscale 1.5 lw 2 ps 2 noenhanced background "
         "'#ffffff'",
     };
     static const char *const endings[] = {"svg", "png", "pdf"};
     char terminal[256];
-    if (kind == LS_PICTURE_PDF)
+    const int head = print_block(NULL, figure, &title, 17, 1);
+    frame out = {.room = print_block(NULL, figure, &sub, head, 1)};
+    out.top = out.room + room;
+    out.bottom = out.top + graph;
+    out.height = print_block(NULL, figure, &foot, out.bottom + BELOW + 16, 1) - 5;
+    const double height = out.height;
+    if (kind == LS_PICTURE_PDF) /* a column of print; gnuplot's points are 1.2 of print's */
         snprintf(
             terminal, sizeof terminal,
-            "pdfcairo size 8.6cm,%.2fcm font 'Arial,13' fontscale 0.4 lw 0.6 ps 0.5 noenhanced",
+            "pdfcairo size 8.6cm,%.2fcm font 'Arial,12' fontscale 0.43 lw 0.7 ps 0.6 noenhanced",
             8.6 * height / WIDTH);
     else
         snprintf(terminal, sizeof terminal, terminals[kind == LS_PICTURE_PNG], WIDTH << kind,
-                 height << kind);
+                 out.height << kind);
     fprintf(stream,
             "reset\nset encoding utf8\nset terminal %s\nset output '%s.%s'\n"
-            "set border 3 lc rgb '#767676'\nset tics nomirror textcolor rgb '#222222' scale 0.5\n"
-            "set xtics font ',12'\nset ytics font ',12'\nunset key\nunset mxtics\nunset mytics\n",
-            terminal, text_of(figure, "name"), endings[kind]);
-    const int y =
-        print_lines(stream, text_of(figure, "title"), TITLE_WIDTH, 2, 16, "#222222", 18, height);
-    print_lines(stream, text_of(figure, "sub"), SUB_WIDTH, 1, 12, "#555555", y, height);
-    print_lines(stream, text_of(figure, "foot"), 100, 1, 10, "#555555", height - 12, height);
-    fputs("set xlabel ", stream);
-    quote(stream, text_of(figure, "x"), 60);
-    fputs(" textcolor rgb '#222222' font ',12' offset 0,0.7\n", stream);
+            "set border 3 lc rgb '#767676'\nunset key\nunset mxtics\nunset mytics\n"
+            "set tics nomirror font ',11' textcolor rgb '#222222' scale 0.5\n"
+            "set tmargin at screen %.4f\nset bmargin at screen %.4f\n",
+            terminal, ls_text_of(figure, "name"), endings[kind], 1 - out.top / height,
+            1 - out.bottom / height);
+    print_block(stream, figure, &title, 17, out.height);
+    print_block(stream, figure, &sub, head, out.height);
+    print_block(stream, figure, &foot, out.bottom + BELOW + 16, out.height);
+    quote(stream, "set label ", ls_text_of(figure, "x"), 60);
+    fprintf(stream, " at graph 0.5,screen %.4f center font ',11' tc rgb '#555555'\n",
+            1 - (out.bottom + 30) / height);
+    return out;
 }
 
-static void print_points(FILE *stream, const json_t *one, size_t index)
+static void print_points(FILE *stream, const json_t *one, size_t index, const json_t *styles)
 {
     const json_t *point;
     size_t p;
     fprintf(stream, "$s%zu << EOD\n", index);
     json_array_foreach(json_object_get(one, "points"), p, point)
-        fprintf(stream, "%.17g %.17g %.17g %.17g\n", ls_figure_at(point, 0), ls_figure_at(point, 1),
-                ls_figure_at(point, 2), ls_figure_at(point, 3));
+    {
+        const char *colour;
+        int look;
+        look_of(json_integer_value(json_array_get(styles, p)), 0, &colour, &look);
+        for (size_t i = 0; i < 4; i++)
+            fprintf(stream, "%.17g ", ls_figure_at(point, i));
+        fprintf(stream, "%d 0x%s\n", look, colour + 1);
+    }
     fputs("EOD\n", stream);
 }
 
 /* What y is multiplied by to be drawn, and how that is called. */
 static double scale_of(const json_t *figure, double highest, const char **unit)
 {
-    const bool bytes = strcmp(text_of(figure, "unit"), "bytes") == 0;
+    const bool bytes = strcmp(ls_text_of(figure, "unit"), "bytes") == 0;
     *unit = !bytes ? "" : highest >= 1048576 ? ", MiB" : highest >= 1024 ? ", KiB" : ", bytes";
     if (bytes)
         return highest >= 1048576 ? 1.0 / 1048576 : highest >= 1024 ? 1.0 / 1024 : 1;
-    return strcmp(text_of(figure, "unit"), "%") == 0 ? 100 : 1;
+    return strcmp(ls_text_of(figure, "unit"), "%") == 0 ? 100 : 1;
 }
 
 /* Share of the picture's width that names of so many characters take. */
 static double room_for(size_t characters)
 {
-    return 0.04 + 0.0128 * (double)characters;
+    return 0.055 + 0.0147 * (double)characters;
+}
+
+static void plot_lines(FILE *stream, const json_t *figure, double scale)
+{
+    static const char *const dashes[] = {"1", "(8,4)", "(3,3)", "(8,3,2,3)"};
+    const json_t *one;
+    size_t s;
+    fputs("plot NaN notitle", stream);
+    json_array_foreach(json_object_get(figure, "series"), s, one)
+    {
+        const json_int_t variant = json_integer_value(json_object_get(one, "variant"));
+        const size_t count = json_array_size(json_object_get(one, "points"));
+        if (count == 0)
+            continue;
+        fprintf(stream, ", $s%zu using 1:($2*%g)", s, scale);
+        if (json_integer_value(json_object_get(one, "style")) < -1) {
+            fprintf(stream, " with lines lc rgb '%s' lw 1.5 dt (6,4) notitle", peers_colour);
+            continue;
+        }
+        if (count > 24) /* a mark at each point would hide the line */
+            fprintf(stream, " with linespoints pi %zu ", count / 6);
+        else
+            fprintf(stream, ":($3*%g):($4*%g) with yerrorlines ", scale, scale);
+        print_look(stream, one);
+        fprintf(stream, " lw 2 dt %s notitle", dashes[variant < 3 ? variant : 3]);
+    }
+    fputs("\n", stream);
 }
 
 static void script_lines(FILE *stream, const json_t *figure, ls_picture kind)
@@ -322,123 +387,111 @@ static void script_lines(FILE *stream, const json_t *figure, ls_picture kind)
     const bool log_x = is_log(figure, "log_x", box.low[0], box.high[0]);
     const bool log_y = is_log(figure, "log_y", box.low[1], box.high[1]);
     const json_t *one;
-    const char *unit, *format = text_of(figure, "unit");
-    char label[120];
+    const char *unit, *format = ls_text_of(figure, "unit");
     const double scale = scale_of(figure, box.high[1], &unit);
-    size_t s, drawn = 0;
-    if (strcmp(text_of(figure, "ideal"), "one") == 0)
-        box.high[1] = fmax(box.high[1], 1);
+    const double left = 0.115, right = 0.99 - room_for(longest_name(figure));
+    size_t s;
     widen(figure, &box);
-    print_frame(stream, figure, HEIGHT, kind);
-    fprintf(stream, "set format y '%s'\n",
-            strcmp(format, "%") == 0    ? "%.0f%%"
-            : strstr(format, "samples") ? "%.0s%c"
-                                        : "%h");
-    snprintf(label, sizeof label, "%s%s", text_of(figure, "y"), unit);
+    const frame out = print_frame(stream, figure, kind, 26, GRAPH);
+    quote(stream, "set label ", ls_text_of(figure, "y"), 60);
     fprintf(stream,
-            "set lmargin at screen 0.115\nset rmargin at screen %.4f\n"
-            "set tmargin at screen 0.775\nset bmargin at screen 0.17\n"
-            "set grid ytics lt 1 lc rgb '#dddddd' lw 1\nset label ",
-            0.985 - room_for(longest_name(figure)));
-    quote(stream, label, 60);
-    fputs(" at graph -0.1,1.045 left font ',12' tc rgb '#555555'\n", stream);
-    if (log_x)
-        fputs("set logscale x\n", stream);
+            ".'%s' at screen 0.02,%.4f left font ',11' tc rgb '#555555'\n"
+            "set format y '%s'\nset lmargin at screen %.4f\nset rmargin at screen %.4f\n"
+            "set grid ytics lt 1 lc rgb '#dddddd' lw 1\n%s%s"
+            "set xrange [%.17g:%.17g]\nset yrange [%.17g:%.17g]\n",
+            unit, 1 - (out.top - 14.0) / out.height,
+            strcmp(format, "%") == 0    ? "%g%%"
+            : strstr(format, "samples") ? "%.0s%c"
+                                        : "%h",
+            left, right, log_x ? "set logscale x\n" : "", log_y ? "set logscale y\n" : "",
+            box.low[0], box.high[0], box.low[1] * scale, box.high[1] * scale);
+    print_places(stream, figure, &box, log_x, (right - left) * WIDTH);
     if (log_y)
-        fputs("set logscale y\n", stream);
-    fprintf(stream, "set xrange [%.17g:%.17g]\nset yrange [%.17g:%.17g]\n", box.low[0], box.high[0],
-            box.low[1] * scale, box.high[1] * scale);
-    print_places(stream, figure, log_x);
-    print_names(stream, figure, &box, log_y);
-    json_array_foreach(json_object_get(figure, "series"), s, one) print_points(stream, one, s);
-    fputs("plot ", stream);
+        print_log_ticks(stream, box.low[1] * scale, box.high[1] * scale);
+    print_names(stream, figure, &box, log_y, right);
     json_array_foreach(json_object_get(figure, "series"), s, one)
-    {
-        static const char *const dashes[] = {"1", "(8,4)", "(3,3)", "(8,3,2,3)"};
-        const json_int_t variant = json_integer_value(json_object_get(one, "variant"));
-        const size_t count = json_array_size(json_object_get(one, "points"));
-        if (count == 0)
-            continue;
-        fprintf(stream, "%s$s%zu using 1:($2*%g):($3*%g):($4*%g) with ", drawn++ ? ", " : "", s,
-                scale, scale, scale);
-        if (count > 24) /* markers would hide the line */
-            fprintf(stream, "lines lc rgb '%s'", colour_of(one));
-        else {
-            fputs("yerrorlines ", stream);
-            print_look(stream, one);
-        }
-        fprintf(stream, " lw 2 dt %s notitle", dashes[variant < 3 ? variant : 3]);
-    }
-    print_ideal(stream, figure);
-    fputs("\n", stream);
+        print_points(stream, one, s, NULL);
+    plot_lines(stream, figure, scale);
 }
 
-static void print_categories(FILE *stream, const json_t *figure)
+/* What the colours or marks mean, on as many lines as that takes, above a graph that begins at
+ * `top`; returns how many. NULL: only that. */
+static int print_legend(FILE *stream, const json_t *figure, bool ranges, const frame *of)
 {
-    const json_t *name;
-    size_t i;
-    fputs("set ytics (", stream);
-    json_array_foreach(json_object_get(figure, "categories"), i, name)
+    int lines = 1;
+    double x = 9;
+    const json_t *one;
+    size_t s;
+    json_array_foreach(json_object_get(figure, "series"), s, one)
     {
-        fputs(i ? ", " : "", stream);
-        quote(stream, json_string_value(name), CASE_WIDTH);
-        fprintf(stream, " %zu", i);
+        const json_int_t style = json_integer_value(json_object_get(one, "style"));
+        const double width = 26 + 6.6 * (double)strlen(ls_text_of(one, "name"));
+        if (x + width > WIDTH) {
+            lines++;
+            x = 9;
+        }
+        if (stream) {
+            quote(stream, "set label ", ls_text_of(one, "name"), 24);
+            fprintf(stream,
+                    " at screen %.4f,%.4f left offset 0.8,-0.3 font ',11' tc rgb '#222222' point "
+                    "pt %d ps 1 lc rgb '%s'\n",
+                    (x + 6) / WIDTH, 1 - (of->room - 8.0 + 16 * lines) / of->height,
+                    ranges ? (style ? 1 : 7) : 5, ranges ? "#4d4d4d" : part_colours[style % 6]);
+        }
+        x += width;
     }
-    fputs(") scale 0\n", stream);
+    return lines;
 }
 
 static void script_bars(FILE *stream, const json_t *figure, ls_picture kind)
 {
-    const bool ranges = strcmp(text_of(figure, "kind"), "ranges") == 0;
-    const json_t *names = json_object_get(figure, "categories");
-    const size_t count = json_array_size(names);
-    const int height = 177 + BAR * (int)(count > 2 ? count : 2);
-    const json_t *one;
+    const bool ranges = strcmp(ls_text_of(figure, "kind"), "ranges") == 0;
+    const json_t *names = json_object_get(figure, "categories"), *one;
+    const json_t *series = json_object_get(figure, "series");
+    const size_t count = json_array_size(names), bars = count > 2 ? count : 2;
     const extent box = measure(figure);
-    size_t s, drawn = 0;
-    double x = 0.005;
-    size_t longest = 12;
-    for (size_t i = 0; i < count; i++)
-        longest = length_shown(json_string_value(json_array_get(names, i)), longest, CASE_WIDTH);
-    print_frame(stream, figure, height, kind);
-    print_categories(stream, figure);
-    fprintf(stream,
-            "set lmargin at screen %.4f\nset rmargin at screen 0.96\nset tmargin at screen %.4f\n"
-            "set bmargin at screen %.4f\nset grid xtics lt 1 lc rgb '#dddddd' lw 1\n"
-            "set yrange [%.1f:-0.6]\nset xrange [0:%.17g]\n",
-            room_for(longest), 1 - 95.0 / height, 74.0 / height, (double)count - 0.4,
-            box.high[1] * 1.04);
-    json_array_foreach(json_object_get(figure, "series"), s, one)
-    {
-        const char *colour = ranges ? colours[s ? 2 : 3] : part_colours[s % 6];
-        fputs("set label ", stream);
-        quote(stream, text_of(one, "name"), 24);
-        fprintf(stream,
-                " at screen %.4f,%.4f left offset 0.8,-0.35 font ',12' tc rgb '#222222' point "
-                "pt %d ps 1 lc rgb '%s'\n",
-                x + 0.015, 1 - 82.0 / height, ranges ? (s ? 1 : 7) : 5, colour);
-        x += 0.036 + 0.0124 * (double)strlen(text_of(one, "name"));
-        print_points(stream, one, s);
+    const double high = box.high[1] > 0 ? box.high[1] * 1.04 : 1, right = 0.96;
+    size_t s, longest = 4;
+    const int lines = print_legend(NULL, figure, ranges, NULL);
+    const frame out = print_frame(stream, figure, kind, 14 + 16 * lines, BAR * (int)bars);
+    print_legend(stream, figure, ranges, &out);
+    for (size_t i = 0; i < count; i++) {
+        const char *name = json_string_value(json_array_get(names, i));
+        longest = length_shown(name, longest, CASE_WIDTH);
+        quote(stream, i ? ", " : "set ytics (", name, CASE_WIDTH);
+        fprintf(stream, " %zu", i);
     }
-    fputs("set style fill solid 1 noborder\nplot ", stream);
-    json_array_foreach(json_object_get(figure, "series"), s, one)
+    const double left = room_for(longest) - 0.015;
+    fprintf(stream,
+            ") scale 0\nset lmargin at screen %.4f\nset rmargin at screen %.4f\n"
+            "set grid xtics lt 1 lc rgb '#dddddd' lw 1\nset xtics %.17g\n"
+            "set yrange [%.1f:-0.6]\nset xrange [0:%.17g]\n"
+            "set style fill solid 1 border lc rgb '#ffffff'\n",
+            left, right, step_of(high, (right - left) * WIDTH), (double)bars - 0.4, high);
+    json_array_foreach(series, s, one)
+        print_points(stream, one, s, json_object_get(figure, "styles"));
+    fputs("plot NaN notitle", stream);
+    json_array_foreach(series, s, one)
     {
-        fprintf(stream, "%s$s%zu ", drawn++ ? ", " : "", s);
-        if (ranges)
-            fprintf(stream, "using 2:1:3:4 with xerrorbars lc rgb '%s' lw 2 pt %d ps 0.9 notitle",
-                    colours[s ? 2 : 3], s ? 1 : 7);
+        if (!ranges)
+            fprintf(stream,
+                    ", $s%zu using (($3+$4)/2):1:3:4:($1-0.4):($1+0.4) with boxxyerror fc rgb '%s' "
+                    "notitle",
+                    s, part_colours[json_integer_value(json_object_get(one, "style")) % 6]);
+        else if (s == 0)
+            fputs(", $s0 using 2:1:3:4:6 with xerrorbars pt 0 lw 2 lc rgb variable notitle"
+                  ", $s0 using 2:1:5:6 with points pt variable ps 0.9 lc rgb variable notitle",
+                  stream);
         else
             fprintf(stream,
-                    "using (($3+$4)/2):1:3:4:($1-0.36):($1+0.36) with boxxyerror fc rgb '%s' "
-                    "notitle",
-                    part_colours[s % 6]);
+                    ", $s%zu using 2:1:6 with points pt 1 ps 0.9 lw 2 lc rgb variable notitle", s);
     }
     fputs("\n", stream);
 }
 
 void ls_draw_script(FILE *stream, const json_t *figure, ls_picture kind)
 {
-    if (strcmp(text_of(figure, "kind"), "lines") == 0)
+    if (strcmp(ls_text_of(figure, "kind"), "lines") == 0)
         script_lines(stream, figure, kind);
     else
         script_bars(stream, figure, kind);

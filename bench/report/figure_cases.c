@@ -4,6 +4,7 @@
 #include "bench/report/case_keys.h"
 #include "bench/report/figures.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,7 @@ const ls_row_parts ls_parts_of_memory = {
 typedef struct case_kind {
     ls_figure_text text;
     const char *title; /* of the case that weighs most, and its figure */
+    const char *alone; /* the same of a case that is no more than others; NULL: title */
     const char *shown; /* that figure's unit */
     /* How much a row weighs for the title, and that figure. */
     double (*weigh)(const json_t *row, double *figure);
@@ -95,6 +97,7 @@ static const case_kind kinds[] = {
               "A bar is what the fullest device of the newest row of a case holds, by use.",
               "rows with memory"},
      .title = "%s holds the most: %s",
+     .alone = "%s holds %s",
      .shown = "bytes",
      .weigh = weigh_memory,
      .parts = &ls_parts_of_memory,
@@ -117,6 +120,7 @@ static const case_kind kinds[] = {
               "many bytes.",
               "rows of lockstep micro layers"},
      .title = "%s takes the longest: %s times its roof",
+     .alone = "%s takes %s times its roof",
      .shown = "",
      .weigh = weigh_layer,
      .marks = {"time, p10 to p90", "roof"},
@@ -134,22 +138,34 @@ static bool fits(const json_t *row, const case_kind *kind)
     return all && (!kind->parts || ls_part_value(row, kind->parts, 0, -1) >= 0);
 }
 
-static int by_name(const void *a, const void *b)
+typedef struct named_row {
+    const char *name;
+    json_t *row;
+} named_row;
+
+/* Strategies in the order of their registry, then peers. */
+static int by_place(const void *a, const void *b)
 {
-    const char *const *x = a, *const *y = b;
-    return strverscmp(*x, *y); /* 2 before 16 */
+    const named_row *x = a, *y = b;
+    const int places[] = {ls_report_place(x->row), ls_report_place(y->row)};
+    const int peers[] = {ls_report_is_peer(x->row), ls_report_is_peer(y->row)};
+    if (peers[0] != peers[1] || places[0] != places[1])
+        return peers[0] != peers[1] ? peers[0] - peers[1] : places[0] - places[1];
+    return strverscmp(x->name, y->name); /* 2 before 16 */
 }
 
-/* The newest row of each case, as {label: row}, by name; what has a name of its own as it comes. */
+/* The newest row of each case, as {label: row}, in order; what has a name of its own as it comes.
+ */
 static json_t *cases_of(ls_figures *figures, const case_kind *kind, const json_t *rows)
 {
-    json_t *found = json_object(), *out = json_object(), *unused;
+    json_t *found = json_object(), *out = json_object(), *row;
     json_t *differences = ls_report_differences(rows, NULL, figures->against);
-    const char *names[LS_CATEGORIES_MOST], *name;
+    named_row cases[LS_CATEGORIES_MOST];
+    const char *name;
     size_t older = 0, dropped = 0, count = 0;
     for (size_t i = 0; i < json_array_size(rows); i++) {
-        json_t *row = json_array_get(rows, i);
         char label[LS_LABEL_SIZE];
+        row = json_array_get(rows, i);
         if (kind->name)
             ls_report_text(row, kind->name, label, sizeof label);
         else
@@ -160,15 +176,14 @@ static json_t *cases_of(ls_figures *figures, const case_kind *kind, const json_t
         if (there || json_object_size(found) < LS_CATEGORIES_MOST)
             json_object_set(found, label, row);
     }
-    json_object_foreach(found, name, unused)
+    json_object_foreach(found, name, row)
     {
-        (void)unused;
-        names[count++] = name;
+        cases[count++] = (named_row){name, row};
     }
     if (!kind->name)
-        qsort(names, count, sizeof *names, by_name);
+        qsort(cases, count, sizeof *cases, by_place);
     for (size_t i = 0; i < count; i++)
-        json_object_set(out, names[i], json_object_get(found, names[i]));
+        json_object_set(out, cases[i].name, cases[i].row);
     if (older > 0)
         ls_figure_leave(figures, kind->text.name, "%zu older rows of cases that have a newer one",
                         older);
@@ -181,49 +196,79 @@ static json_t *cases_of(ls_figures *figures, const case_kind *kind, const json_t
     return out;
 }
 
-/* The row's bar, at the place. */
-static void add_bar(json_t *series, const case_kind *kind, const json_t *row, size_t place)
+/* The row's bar, behind those that are there. */
+static void add_bar(json_t *figure, const case_kind *kind, const char *label, const json_t *row)
 {
+    const json_t *series = json_object_get(figure, "series");
+    json_t *names = json_object_get(figure, "categories");
+    const double place = (double)json_array_size(names);
     double sum = 0, values[4] = {0};
     for (size_t p = 0; kind->parts && kind->parts->shown[p]; p++) {
         const double value = ls_part_value(row, kind->parts, p, 0) / kind->scale;
-        ls_figure_point(json_array_get(series, p), (double)place, value, sum, sum + value);
+        ls_figure_point(json_array_get(series, p), place, value, sum, sum + value);
         sum += value;
     }
     for (size_t i = 0; !kind->parts && i < 4; i++)
         values[i] = ls_report_number(row, kind->paths[i], 0) / kind->scale;
-    if (kind->parts)
-        return;
-    ls_figure_point(json_array_get(series, 0), (double)place, values[0], values[1], values[2]);
-    ls_figure_point(json_array_get(series, 1), (double)place, values[3], values[3], values[3]);
+    if (!kind->parts) {
+        ls_figure_point(json_array_get(series, 0), place, values[0], values[1], values[2]);
+        ls_figure_point(json_array_get(series, 1), place, values[3], values[3], values[3]);
+    }
+    json_array_append_new(names, json_string(label));
+    json_array_append_new(json_object_get(figure, "styles"),
+                          json_integer(kind->name               ? 3
+                                       : ls_report_is_peer(row) ? -1
+                                                                : ls_report_place(row)));
+}
+
+/* Takes out parts that no bar has. */
+static void drop_zeros(json_t *series)
+{
+    for (size_t s = json_array_size(series); s-- > 0;) {
+        const json_t *point;
+        double sum = 0;
+        size_t p;
+        json_array_foreach(json_object_get(json_array_get(series, s), "points"), p, point) sum +=
+            ls_figure_at(point, 1);
+        if (!(sum > 0))
+            json_array_remove(series, s);
+    }
 }
 
 static void add_figure(ls_figures *figures, const case_kind *kind, const json_t *rows)
 {
-    json_t *cases = cases_of(figures, kind, rows), *names = json_array(), *row;
+    json_t *cases = cases_of(figures, kind, rows), *row;
     json_t *figure = ls_figure_add(figures, &kind->text, rows, "");
     const char *const *shown = kind->parts ? kind->parts->shown : kind->marks;
     const char *label, *best = "";
-    double most = -1, told = 0;
+    double most = -1, told = 0, low = INFINITY, high = 0;
     char about[96], value[48];
+    json_object_set_new(figure, "categories", json_array());
+    json_object_set_new(figure, "styles", json_array());
     for (size_t p = 0; kind->parts ? shown[p] != NULL : p < 2; p++)
         ls_figure_series(figure, shown[p], (int)p, 0);
     json_object_foreach(cases, label, row)
     {
         double now;
         const double weight = kind->weigh(row, &now);
-        add_bar(json_object_get(figure, "series"), kind, row, json_array_size(names));
-        json_array_append_new(names, json_string(label));
+        add_bar(figure, kind, label, row);
+        low = fmin(low, now);
+        high = fmax(high, now);
         if (weight > most) {
             most = weight;
             told = now;
             best = label;
         }
     }
-    json_object_set_new(figure, "categories", names);
+    if (kind->parts)
+        drop_zeros(json_object_get(figure, "series"));
+    const bool differs = high > 1.005 * low; /* what all have is no one's */
+    const char *said = differs || !kind->alone ? kind->title : kind->alone;
     snprintf(about, sizeof about, "a bar a case, %s", kind->text.x);
     ls_figure_title(figures, figure, rows,
-                    json_sprintf(kind->title, best, ls_figure_value(told, kind->shown, value)),
+                    json_sprintf(said,
+                                 differs || json_object_size(cases) == 1 ? best : "every case",
+                                 ls_figure_value(told, kind->shown, value)),
                     about);
     json_decref(cases);
 }

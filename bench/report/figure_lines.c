@@ -7,6 +7,7 @@
 #include "bench/output/format_parts.h"
 #include "bench/report/case_keys.h"
 #include "bench/report/figures.h"
+#include "bench/report/text.h"
 #include "common/base/numbers.h"
 
 #include <math.h>
@@ -16,13 +17,15 @@
 
 /* What a kind is, besides. */
 enum {
-    FALLS = 1,   /* the smaller is the better */
-    LOG_X = 2,   /* where the numbers allow it */
-    LOG_Y = 4,   /* the same */
-    ONE = 8,     /* a series of one place will do */
-    SCALES = 16, /* a figure of strong and one of weak rows: NAME-strong, NAME-weak */
-    FIRST = 32,  /* comes before the bars */
-    SHARES = 64, /* a list's elements are shares of its sum */
+    FALLS = 1,    /* the smaller is the better */
+    LOG_X = 2,    /* where the numbers allow it */
+    LOG_Y = 4,    /* the same */
+    ONE = 8,      /* a series of one place will do */
+    SCALES = 16,  /* a figure of strong and one of weak rows: NAME-strong, NAME-weak */
+    FIRST = 32,   /* comes before the bars */
+    SHARES = 64,  /* a list's elements are shares of its sum; the title is of the largest */
+    LINEAR = 128, /* what loses nothing grows as x */
+    FLAT = 256,   /* or is 1 */
     POINTS_OF_A_LIST = 100
 };
 
@@ -35,7 +38,6 @@ typedef struct line_kind {
     const char *want;         /* what would make the picture */
     const char *const *group; /* paths: a figure each */
     unsigned flags;           /* see above */
-    const char *ideal;        /* see figures.h */
     const char *by;           /* path of what tells series apart, in place of the case */
     const char *formula;      /* path of what the points are to be */
     const char *from, *pace;  /* of a list, paths: place of its first, and ms from one to the next;
@@ -56,13 +58,13 @@ static const char *const operation[] = {"micro.op", "micro.ranks", "micro.shape"
 static const line_kind kinds[] = {
     {"throughput", "devices", "samples/s", "samples/s", "time.samples_per_s", NULL,
      "%s reaches %s on %s devices", "samples/s of the median step", BASELINE, batch,
-     .flags = FIRST | SCALES, .ideal = "linear"},
+     .flags = FIRST | SCALES | LINEAR},
     {"speed-up", "devices", "speed-up over one device", "times", "time.speedup", NULL,
      "%s is %s as fast on %s devices", "speed-up over single on one like device", BASELINE, batch,
-     .flags = FIRST | SCALES, .ideal = "linear"},
+     .flags = FIRST | SCALES | LINEAR},
     {"efficiency", "devices", "efficiency", "%", "time.efficiency", NULL,
      "%s keeps %s on %s devices", "speed-up over single on one like device, over the devices",
-     BASELINE, batch, .flags = FIRST | SCALES, .ideal = "one"},
+     BASELINE, batch, .flags = FIRST | SCALES | FLAT},
     {"memory-devices", "devices", "peak of the fullest device", "bytes", "memory.devices.peak",
      NULL, "%s needs %s on %s devices", "most that one device held", DEVICES, batch,
      .flags = FALLS | LOG_Y | SCALES},
@@ -71,7 +73,7 @@ static const line_kind kinds[] = {
      "several --batch", model, .flags = FALLS | LOG_X | LOG_Y},
     {"memory-growth", "devices", "growth in a step", "bytes", "memory.growth_per_step", NULL,
      "%s grows by %s a step on %s devices", "growth of the devices' memory from step to step",
-     DEVICES, batch, .flags = FALLS | SCALES},
+     DEVICES, batch, .flags = SCALES},
     {"program", "devices", "nodes of a step's program", "nodes", "program.nodes", NULL,
      "%s needs %s on %s devices", "number of nodes in the program of one step", DEVICES, batch,
      .flags = FALLS | LOG_X | LOG_Y | SCALES},
@@ -79,7 +81,7 @@ static const line_kind kinds[] = {
      "%s builds in %s on %s devices", "time to build the program of one step", DEVICES, batch,
      .flags = FALLS | LOG_X | LOG_Y | SCALES},
     {"bus-bandwidth", "bytes", "bus bandwidth, GB/s", "GB/s", "micro.busbw_gbs", "micro.size_bytes",
-     "%s reaches %s at %s bytes", "bus bandwidth by nccl-tests' formula",
+     "%s reaches %s at %s", "bus bandwidth by nccl-tests' formula",
      "rows of lockstep micro allreduce --allreduce .. --sizes ..", operation, .flags = LOG_X,
      .by = "micro.kernel"},
     {"pipeline-idle", "micro-batches", "idle share", "%", "pipeline.bubble",
@@ -104,7 +106,7 @@ static const line_kind kinds[] = {
      "%s reaches %s after %s steps", "accuracy on the test set after all steps",
      "several --steps of one case", batch, .flags = LOG_X},
     {"stragglers", "delay of one worker, ms", "time to the target, s", "s",
-     "train.seconds_to_target", "case.inject", "%s is there in %s with %s ms delay",
+     "train.seconds_to_target", "case.inject", "%s reaches the target in %s with %s ms delay",
      "time to the target of --target", "--target loss=.. with " DELAYED, batch, .flags = FALLS},
     {"stragglers-step", "delay of one worker, ms", "median step, ms", "ms", "time.step_ms.median",
      "case.inject", "%s takes %s a step with %s ms delay", "median step", DELAYED, batch,
@@ -179,41 +181,6 @@ static json_t *fitting(const json_t *rows, const line_kind *kind, const char *sc
     return out;
 }
 
-static int by_x_then_y(const void *a, const void *b)
-{
-    const json_t *const *p = a, *const *q = b;
-    for (size_t i = 0; i < 2; i++)
-        if (ls_figure_at(*p, i) < ls_figure_at(*q, i) || ls_figure_at(*p, i) > ls_figure_at(*q, i))
-            return ls_figure_at(*p, i) < ls_figure_at(*q, i) ? -1 : 1;
-    return 0;
-}
-
-/* In order of x, one point a place; how many there are then. */
-static size_t merge(json_t *series)
-{
-    json_t *points = json_incref(json_object_get(series, "points"));
-    const size_t count = json_array_size(points);
-    json_t **sorted = malloc((count + 1) * sizeof *sorted);
-    json_object_set_new(series, "points", json_array());
-    for (size_t i = 0; sorted && i < count; i++)
-        sorted[i] = json_array_get(points, i);
-    if (sorted && count > 0)
-        qsort(sorted, count, sizeof *sorted, by_x_then_y);
-    for (size_t i = 0, end; sorted && i < count; i = end) {
-        for (end = i + 1;
-             end < count && ls_figure_at(sorted[end], 0) <= ls_figure_at(sorted[i], 0);)
-            end++;
-        const json_t *middle = sorted[(i + end - 1) / 2], *above = sorted[(i + end) / 2];
-        const size_t low = end - i == 1 ? 2 : 1, high = end - i == 1 ? 3 : 1;
-        ls_figure_point(series, ls_figure_at(middle, 0),
-                        (ls_figure_at(middle, 1) + ls_figure_at(above, 1)) / 2,
-                        ls_figure_at(sorted[i], low), ls_figure_at(sorted[end - 1], high));
-    }
-    free(sorted);
-    json_decref(points);
-    return json_array_size(json_object_get(series, "points"));
-}
-
 static size_t length_of(const json_t *series)
 {
     return json_array_size(json_object_get(series, "points"));
@@ -273,7 +240,7 @@ static void add_series(ls_figures *figures, json_t *figure, const line_kind *kin
 /* A line of what the points are to be. */
 static void add_formula(json_t *figure, const line_kind *kind, const json_t *rows)
 {
-    json_t *series = ls_figure_series(figure, "formula", -1, 1);
+    json_t *series = ls_figure_series(figure, "formula", -2, 0);
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const double y = ls_report_number(json_array_get(rows, i), kind->formula, NAN);
         ls_figure_point(series, place_of(json_array_get(rows, i), kind->at), y, y, y);
@@ -281,8 +248,8 @@ static void add_formula(json_t *figure, const line_kind *kind, const json_t *row
 }
 
 /* Takes out series that make no line, and those beyond what a picture can hold, the shortest first.
- */
-static void tidy(ls_figures *figures, json_t *figure, const line_kind *kind)
+ * Where others go farther than a series of one place, its name says that. */
+static void tidy(ls_figures *figures, json_t *figure, const line_kind *kind, double farthest)
 {
     json_t *all = json_object_get(figure, "series");
     const char *name = json_string_value(json_object_get(figure, "name"));
@@ -297,6 +264,14 @@ static void tidy(ls_figures *figures, json_t *figure, const line_kind *kind)
                 shortest = i;
         json_array_remove(all, shortest);
     }
+    for (size_t i = 0; i < json_array_size(all); i++) {
+        json_t *one = json_array_get(all, i);
+        const double at = ls_figure_at(json_array_get(json_object_get(one, "points"), 0), 0);
+        if (length_of(one) == 1 && at < farthest)
+            json_object_set_new(
+                one, "shown",
+                json_sprintf("%s (at %g)", json_string_value(json_object_get(one, "name")), at));
+    }
     if (alone > 0)
         ls_figure_leave(figures, name, "%zu series of one place; wanted: %s", alone, kind->want);
     if (many > 0)
@@ -307,34 +282,77 @@ static void tidy(ls_figures *figures, json_t *figure, const line_kind *kind)
 
 /* ---- What was found ------------------------------------------------------------------------- */
 
-/* "mirrored keeps 83% on 2 devices": of the farthest place that a candidate comes to. */
+/* The highest y that all series come down to. */
+static double level_of(const json_t *all)
+{
+    double level = -INFINITY;
+    for (size_t i = 0; i < json_array_size(all); i++) {
+        double least = INFINITY;
+        for (size_t p = 0; p < length_of(json_array_get(all, i)); p++)
+            least = fmin(least, value_at(json_array_get(all, i), p));
+        level = fmax(level, least);
+    }
+    return level;
+}
+
+/* The series' point that a title would say: the last; of shares the largest; of what falls with
+ * time the first at a level that all reach. */
+static const json_t *point_of(const json_t *one, const line_kind *kind, double level)
+{
+    const json_t *points = json_object_get(one, "points");
+    size_t at = json_array_size(points) - 1;
+    for (size_t p = 0; kind->flags & SHARES && p < json_array_size(points); p++)
+        at = value_at(one, p) > value_at(one, at) ? p : at;
+    for (size_t p = json_array_size(points); kind->pace && p-- > 0;)
+        at = value_at(one, p) <= level ? p : at;
+    return json_array_get(points, at);
+}
+
+/* The series' point for a title, and how well that does: as a candidate, far, well. */
+static const json_t *rate_series(const json_t *one, const line_kind *kind, double level,
+                                 double key[3])
+{
+    const bool ours = json_integer_value(json_object_get(one, "style")) >= 0 && length_of(one) > 0;
+    const json_t *point = ours ? point_of(one, kind, level) : NULL;
+    const double x = ls_figure_at(point, 0), y = ls_figure_at(point, 1);
+    key[0] = ours ? json_is_true(json_object_get(one, "candidate")) : -1;
+    key[1] = kind->pace ? -x : kind->flags & SHARES ? 0 : x;
+    key[2] = kind->pace ? 0 : kind->flags & FALLS ? -y : y;
+    return point;
+}
+
+/* "mirrored keeps 83% on 2 devices": of the best candidate at the farthest place. */
 static json_t *find_title(const json_t *figure, const line_kind *kind)
 {
-    const json_t *best = NULL, *one;
-    const double sign = kind->flags & FALLS ? -1 : 1;
-    double most[3] = {0};
-    size_t i;
-    json_array_foreach(json_object_get(figure, "series"), i, one)
-    {
-        const json_t *points = json_object_get(one, "points");
-        const json_t *point = json_array_get(points, json_array_size(points) - 1);
-        if (json_integer_value(json_object_get(one, "style")) < 0 || !point)
-            continue;
-        const double now[] = {json_is_true(json_object_get(one, "candidate")),
-                              ls_figure_at(point, 0), sign * ls_figure_at(point, 1)};
-        size_t k = 0;
-        while (best && k < 2 && fabs(now[k] - most[k]) <= 0)
+    const json_t *all = json_object_get(figure, "series"), *points[LS_SERIES_MOST + 1];
+    const double level = kind->pace ? level_of(all) : 0;
+    const size_t count = json_array_size(all);
+    double keys[LS_SERIES_MOST + 1][3];
+    size_t best = 0, others = 0, same = 0;
+    char y[48], x[48], name[LS_LABEL_SIZE + 32] = "";
+    for (size_t i = 0, k; i < count; i++) {
+        points[i] = rate_series(json_array_get(all, i), kind, level, keys[i]);
+        for (k = 0; k < 2 && fabs(keys[i][k] - keys[best][k]) <= 0;)
             k++;
-        if (best && now[k] <= most[k])
-            continue;
-        best = one;
-        memcpy(most, now, sizeof most);
+        best = keys[i][k] > keys[best][k] ? i : best;
     }
-    char y[48], x[48];
-    return best ? json_sprintf(kind->title, json_string_value(json_object_get(best, "name")),
-                               ls_figure_value(sign * most[2], kind->unit, y),
-                               ls_figure_value(most[1], "", x))
-                : json_sprintf("%s by %s", kind->y, kind->x);
+    if (count == 0 || keys[best][0] < 0)
+        return json_sprintf("%s by %s", kind->y, kind->x);
+    for (size_t i = 0; i < count; i++) {
+        others += i != best && keys[i][0] >= 0;
+        same += i != best && keys[i][0] >= keys[best][0] && keys[i][1] >= keys[best][1] &&
+                keys[i][2] >= keys[best][2] - 1e-3 * fabs(keys[best][2]);
+    }
+    ls_text_add(name, sizeof name, "%s",
+                json_string_value(json_object_get(json_array_get(all, best), "name")));
+    if (same > 0 && same == others)
+        snprintf(name, sizeof name, "every case");
+    else if (same > 0)
+        ls_text_add(name, sizeof name, ", like %zu other%s,", same, same > 1 ? "s" : "");
+    return json_sprintf(kind->title, name,
+                        ls_figure_value(ls_figure_at(points[best], 1), kind->unit, y),
+                        ls_figure_value(ls_figure_at(points[best], 0),
+                                        strcmp(kind->x, "bytes") == 0 ? "bytes" : "", x));
 }
 
 /* What one device that loses nothing does: as rows with a speed-up say, else the fastest alone. */
@@ -353,22 +371,69 @@ static double find_rate(const json_t *rows)
     return alone;
 }
 
+/* A line of what loses nothing: as far as the others come near. */
+static void add_ideal(json_t *figure, const line_kind *kind, const json_t *rows, double highest)
+{
+    const double rate = strcmp(kind->unit, "times") == 0 ? 1 : find_rate(rows);
+    json_t *points = ls_figure_points(figure), *ideal = ls_figure_series(figure, "ideal", -2, 0);
+    for (size_t p = 0; p < json_array_size(points); p++) {
+        const double x = ls_figure_at(json_array_get(points, p), 0);
+        const double y = kind->flags & FLAT ? 1 : rate * x;
+        if (y > 0 && (kind->flags & FLAT || y <= 1.5 * highest))
+            ls_figure_point(ideal, x, y, y, y);
+    }
+    if (ls_figure_merge(ideal) < 2)
+        json_array_remove(json_object_get(figure, "series"),
+                          json_array_size(json_object_get(figure, "series")) - 1);
+    json_decref(points);
+}
+
+/* Says behind a text of the figure what bars mean. */
+static void tell_bars(json_t *figure, const char *name, const char *text)
+{
+    json_object_set_new(
+        figure, name, json_sprintf("%s%s", json_string_value(json_object_get(figure, name)), text));
+}
+
+static void finish(ls_figures *figures, json_t *figure, const line_kind *kind, const json_t *rows,
+                   bool bars)
+{
+    char about[256];
+    snprintf(about, sizeof about, "%s against %s, a line for each of %zu series", kind->y, kind->x,
+             json_array_size(json_object_get(figure, "series")));
+    ls_figure_title(figures, figure, rows, find_title(figure, kind), about);
+    json_object_set_new(figure, "log_x", json_boolean(kind->flags & LOG_X));
+    json_object_set_new(figure, "log_y", json_boolean(kind->flags & LOG_Y));
+    if (!bars)
+        return;
+    tell_bars(figure, "caption",
+              " Bars: ci95 of the row, or, where several rows are one point (their median), the "
+              "lowest and the highest.");
+    tell_bars(figure, "foot", ", bars: ci95 of a row or range of several");
+}
+
 static void add_figure(ls_figures *figures, const line_kind *kind, const ls_figure_text *text,
                        const char *more, const json_t *rows)
 {
-    size_t longest = 0;
-    double highest = 0;
-    json_t *figure = ls_figure_add(figures, text, rows, more);
+    size_t longest = 0, bars = 0;
+    double highest = 0, farthest = 0;
+    json_t *figure = ls_figure_add(figures, text, rows, more), *all, *points;
     add_series(figures, figure, kind, rows);
     if (kind->formula)
         add_formula(figure, kind, rows);
-    json_t *all = json_object_get(figure, "series");
+    all = json_object_get(figure, "series");
     for (size_t i = 0; i < json_array_size(all); i++) {
-        const size_t count = merge(json_array_get(all, i));
+        const size_t count = ls_figure_merge(json_array_get(all, i));
         longest = count > longest ? count : longest;
-        for (size_t p = 0; p < count; p++)
-            highest = fmax(highest, value_at(json_array_get(all, i), p));
     }
+    points = ls_figure_points(figure);
+    for (size_t p = 0; p < json_array_size(points); p++) {
+        const json_t *point = json_array_get(points, p);
+        farthest = fmax(farthest, ls_figure_at(point, 0));
+        highest = fmax(highest, ls_figure_at(point, 1));
+        bars += ls_figure_at(point, 2) < ls_figure_at(point, 3);
+    }
+    json_decref(points);
     const bool one_place = longest < 2 && !(kind->flags & ONE);
     const char *sub = json_string_value(json_object_get(figure, "sub"));
     if (one_place && kind->at) /* most rows do not vary it */
@@ -382,18 +447,10 @@ static void add_figure(ls_figures *figures, const line_kind *kind, const ls_figu
         json_array_remove(figures->list, json_array_size(figures->list) - 1);
         return;
     }
-    tidy(figures, figure, kind);
-    char about[256];
-    snprintf(about, sizeof about, "%s against %s, a line for each of %zu series", kind->y, kind->x,
-             json_array_size(all));
-    ls_figure_title(figures, figure, rows, find_title(figure, kind), about);
-    json_object_set_new(figure, "log_x", json_boolean(kind->flags & LOG_X));
-    json_object_set_new(figure, "log_y", json_boolean(kind->flags & LOG_Y));
-    if (kind->ideal) {
-        json_object_set_new(figure, "ideal", json_string(kind->ideal));
-        json_object_set_new(figure, "rate",
-                            json_real(strcmp(kind->unit, "times") == 0 ? 1 : find_rate(rows)));
-    }
+    tidy(figures, figure, kind, farthest);
+    if (kind->flags & (FLAT | LINEAR))
+        add_ideal(figure, kind, rows, highest);
+    finish(figures, figure, kind, rows, bars > 0);
 }
 
 static void add_kind(ls_figures *figures, const line_kind *kind, const char *scaling,
@@ -405,11 +462,8 @@ static void add_kind(ls_figures *figures, const line_kind *kind, const char *sca
     snprintf(name, sizeof name, "%s%s%s", kind->name, *scaling ? "-" : "", scaling);
     snprintf(more, sizeof more, "%s%s", scaling, *scaling ? " scaling" : "");
     snprintf(want, sizeof want, "%s%s", weak ? "--scaling weak on " : "", kind->want);
-    snprintf(caption, sizeof caption,
-             "A point is the %s%s. Bars: ci95 of the row, or, where several rows are one point "
-             "(their median), the lowest and the highest.%s",
-             kind->means, weak ? ", the batch growing with the devices" : "",
-             kind->ideal ? " Dashed: the ideal." : "");
+    snprintf(caption, sizeof caption, "A point is the %s%s.", kind->means,
+             weak ? ", the batch growing with the devices" : "");
     const ls_figure_text text = {name, "lines", kind->x, kind->y, kind->unit, caption, want};
     json_t *largest = ls_figure_largest(figures, &text, fit, weak ? model : kind->group);
     for (size_t i = 0; i < json_array_size(largest); i++)

@@ -142,16 +142,25 @@ static void describe_rows(const json_t *rows, const char *more, char *out, size_
 json_t *ls_figure_add(ls_figures *figures, const ls_figure_text *text, const json_t *rows,
                       const char *more)
 {
-    char own[64], sub[512], foot[512] = "", commit[8], stamp[11], machine[256];
+    char own[64], sub[512], foot[512] = "", commit[48], stamp[11], machine[256], other[256];
     const json_t *row = json_array_get(rows, json_array_size(rows) - 1);
     const size_t same = 1 + count_of(figures, text->name);
     snprintf(own, sizeof own, same > 1 ? "%s-%zu" : "%s", text->name, same);
     describe_rows(rows, more, sub, sizeof sub);
-    ls_report_text(row, "provenance.commit", commit, sizeof commit);
+    const bool known = *ls_report_text(row, "provenance.commit", commit, sizeof commit);
+    shared_text(rows, "provenance.commit", commit, sizeof commit);
     ls_report_text(row, "timestamp", stamp, sizeof stamp);
     ls_report_machine(row, machine, sizeof machine);
-    ls_text_add(foot, sizeof foot, "%s%scommit %s, %s, rows: %zu", machine, *machine ? ", " : "",
-                *commit ? commit : "not known", stamp, json_array_size(rows));
+    for (size_t i = 0; i < json_array_size(rows); i++)
+        if (strcmp(ls_report_machine(json_array_get(rows, i), other, sizeof other), machine) != 0)
+            snprintf(machine, sizeof machine, "several machines");
+    /* blanks at which no line ends */
+    ls_text_add(foot, sizeof foot, "%s%scommit\xc2\xa0%.7s, %s, rows:\xc2\xa0%zu", machine,
+                *machine ? ", " : "",
+                *commit ? commit
+                : known ? "several"
+                        : "unknown",
+                stamp, json_array_size(rows));
     json_t *figure =
         json_pack("{s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:[]}", "name", own, "kind_of", text->name,
                   "kind", text->kind, "sub", sub, "foot", foot, "x", text->x, "y", text->y, "unit",
@@ -189,9 +198,53 @@ void ls_figure_point(json_t *series, double x, double y, double low, double high
                               json_pack("[f,f,f,f]", x, y, low, high));
 }
 
+json_t *ls_figure_points(const json_t *figure)
+{
+    json_t *out = json_array();
+    const json_t *one;
+    size_t s;
+    json_array_foreach(json_object_get(figure, "series"), s, one)
+        json_array_extend(out, json_object_get(one, "points"));
+    return out;
+}
+
 double ls_figure_at(const json_t *point, size_t index)
 {
     return json_number_value(json_array_get(point, index));
+}
+
+static int by_x_then_y(const void *a, const void *b)
+{
+    const json_t *const *p = a, *const *q = b;
+    for (size_t i = 0; i < 2; i++)
+        if (ls_figure_at(*p, i) < ls_figure_at(*q, i) || ls_figure_at(*p, i) > ls_figure_at(*q, i))
+            return ls_figure_at(*p, i) < ls_figure_at(*q, i) ? -1 : 1;
+    return 0;
+}
+
+size_t ls_figure_merge(json_t *series)
+{
+    json_t *points = json_incref(json_object_get(series, "points"));
+    const size_t count = json_array_size(points);
+    json_t **sorted = malloc((count + 1) * sizeof *sorted);
+    json_object_set_new(series, "points", json_array());
+    for (size_t i = 0; sorted && i < count; i++)
+        sorted[i] = json_array_get(points, i);
+    if (sorted && count > 0)
+        qsort(sorted, count, sizeof *sorted, by_x_then_y);
+    for (size_t i = 0, end; sorted && i < count; i = end) {
+        for (end = i + 1;
+             end < count && ls_figure_at(sorted[end], 0) <= ls_figure_at(sorted[i], 0);)
+            end++;
+        const json_t *middle = sorted[(i + end - 1) / 2], *above = sorted[(i + end) / 2];
+        const size_t low = end - i == 1 ? 2 : 1, high = end - i == 1 ? 3 : 1;
+        ls_figure_point(series, ls_figure_at(middle, 0),
+                        (ls_figure_at(middle, 1) + ls_figure_at(above, 1)) / 2,
+                        ls_figure_at(sorted[i], low), ls_figure_at(sorted[end - 1], high));
+    }
+    free(sorted);
+    json_decref(points);
+    return json_array_size(json_object_get(series, "points"));
 }
 
 static char *with_commas(double value, char out[48])

@@ -5,11 +5,11 @@
  *   name, title (what it says), sub (of what), foot (machine, commit, day), caption, alt
  *   kind        "lines", "bars" (stacked parts of one row each) or "ranges"
  *   x, y        labels of the axes; unit: how y is written
- *   log_x, log_y; ideal: of lines the share of one device's y by x that loses nothing is flat at 1
- *               ("one"), or y is x times `rate` ("linear"); absent: there is none
- *   categories  names of bars and ranges
+ *   log_x, log_y
+ *   categories  names of bars and ranges; styles: the place in the palette of each
  *   series      [{name, style, variant, points: [[x, y, low, high], ...]}]; x of bars and ranges is
- *               the place in the categories; style is a place in the palette, -1 a peer's
+ *               the place in the categories; style is a place in the palette, -1 a peer's, -2 that
+ *               of what would be: a dashed line; shown: what is drawn in place of the name
  */
 #ifndef LS_BENCH_REPORT_FIGURES_H
 #define LS_BENCH_REPORT_FIGURES_H
@@ -69,6 +69,13 @@ json_t *ls_figure_series(json_t *figure, const char *name, int style, int varian
 
 /** Adds a point, if it is finite. */
 void ls_figure_point(json_t *series, double x, double y, double low, double high);
+
+/** Sorts a series by x, with one point a place: the median, and the range as its bar. Returns how
+ * many there are then. */
+size_t ls_figure_merge(json_t *series);
+
+/** The points of all series: a new array. */
+json_t *ls_figure_points(const json_t *figure);
 
 /** Number `index` of a point. */
 double ls_figure_at(const json_t *point, size_t index);

@@ -16,7 +16,9 @@ const char *ls_gate_word(const json_t *row)
         return "not compared";
     if (json_is_false(json_object_get(gate, "pass")))
         return "FAILED";
-    return strcmp(grade, "none") == 0 ? "not compared" : grade;
+    if (strcmp(grade, "none") != 0)
+        return grade;
+    return ls_report_is_candidate(row) ? "not compared" : "not equivalent";
 }
 
 static json_t *timed(const json_t *rows)
@@ -87,20 +89,25 @@ static const json_t *widest(const json_t *groups)
     return best;
 }
 
-/* The first candidate that is not `fastest`. */
+/* The fastest candidate, or, with one, the next: of another strategy, if there is one. */
 static const json_t *candidate_of(const json_t *cases, const json_t *fastest)
 {
-    const json_t *one;
+    const json_t *one, *same = NULL;
+    const char *name = fastest ? ls_report_strategy(json_object_get(fastest, "row")) : "";
     size_t i;
     json_array_foreach(cases, i, one)
     {
-        if (one != fastest && ls_report_is_candidate(json_object_get(one, "row")))
+        const json_t *row = json_object_get(one, "row");
+        if (one == fastest || !ls_report_is_candidate(row))
+            continue;
+        if (strcmp(ls_report_strategy(row), name) != 0)
             return one;
+        same = same ? same : one;
     }
-    return NULL;
+    return same;
 }
 
-static json_t *sentence(const json_t *fastest, const json_t *next)
+static json_t *sentence(const json_t *fastest, const json_t *next, bool alone)
 {
     const json_t *row = json_object_get(fastest, "row");
     const char *name = json_string_value(json_object_get(fastest, "name"));
@@ -108,7 +115,7 @@ static json_t *sentence(const json_t *fastest, const json_t *next)
     char rate[48], interval[64] = "";
     ls_figure_value(ls_report_rate(row).rate, "samples/s", rate);
     if (!next)
-        return json_sprintf("%s is the only case here: %s", name, rate);
+        return json_sprintf("%s is the %s: %s", name, alone ? "only case here" : "fastest", rate);
     const ls_rate ratio = ls_report_ratio(row, json_object_get(next, "row"));
     if (ratio.low > 0 && ratio.low <= 1)
         return json_sprintf("%s and %s are the fastest, within the noise of each other: %s", name,
@@ -152,11 +159,11 @@ json_t *ls_finding(const json_t *rows, const char *against)
         json_t *cases = rank(group, against);
         const json_t *fastest = candidate_of(cases, NULL);
         fastest = fastest ? fastest : json_array_get(cases, 0);
-        out = json_pack("{s:o,s:o,s:o,s:O,s:o}", "headline",
-                        sentence(fastest, candidate_of(cases, fastest)), "proof",
-                        proof(json_object_get(fastest, "row")), "where",
-                        place(json_object_get(fastest, "row")), "fastest",
-                        json_object_get(fastest, "row"), "cases", cases);
+        out = json_pack(
+            "{s:o,s:o,s:o,s:O,s:o}", "headline",
+            sentence(fastest, candidate_of(cases, fastest), json_array_size(cases) == 1), "proof",
+            proof(json_object_get(fastest, "row")), "where", place(json_object_get(fastest, "row")),
+            "fastest", json_object_get(fastest, "row"), "cases", cases);
     }
     json_decref(groups);
     json_decref(usable);

@@ -14,12 +14,6 @@
 
 enum { TEXT_MOST = 400, CASES_MOST = 20, POINTS_MOST = 160 };
 
-static const char *text_of(const json_t *object, const char *name)
-{
-    const char *text = json_string_value(json_object_get(object, name));
-    return text ? text : "";
-}
-
 static void print_paragraph(FILE *stream, const char *open, const char *text, const char *close)
 {
     fputs(open, stream);
@@ -59,17 +53,25 @@ static void close_table(FILE *stream)
     fputs("</tbody></table></div>\n", stream);
 }
 
-static void print_finding(FILE *stream, const json_t *finding)
+/* What the rows say in one line. */
+static const char *headline_of(const ls_page *page)
 {
-    const json_t *one, *fastest = json_object_get(finding, "fastest");
+    for (size_t i = 0; i < json_array_size(page->rows) && !page->finding; i++)
+        if (ls_report_is_ok(json_array_get(page->rows, i)))
+            return "No row here has a time";
+    return page->finding ? ls_text_of(page->finding, "headline")
+                         : "All rows here failed a check, could not run or were interrupted";
+}
+
+static void print_finding(FILE *stream, const ls_page *page)
+{
+    const json_t *finding = page->finding, *one, *fastest = json_object_get(finding, "fastest");
     size_t i;
-    if (!finding) {
-        fputs("<h1>No row here has a time</h1>\n", stream);
+    print_paragraph(stream, "<h1>", headline_of(page), "</h1>\n");
+    if (!finding)
         return;
-    }
-    print_paragraph(stream, "<h1>", text_of(finding, "headline"), "</h1>\n");
-    print_paragraph(stream, "<p class=big>", text_of(finding, "proof"), "</p>\n");
-    print_paragraph(stream, "<p class=m>", text_of(finding, "where"), "</p>\n");
+    print_paragraph(stream, "<p class=big>", ls_text_of(finding, "proof"), "</p>\n");
+    print_paragraph(stream, "<p class=m>", ls_text_of(finding, "where"), "</p>\n");
     open_table(stream, "Speed-up",
                "case|samples/s|step ms|time over the fastest|speed-up|efficiency|equal");
     json_array_foreach(json_object_get(finding, "cases"), i, one)
@@ -78,7 +80,8 @@ static void print_finding(FILE *stream, const json_t *finding)
         char shown[48];
         if (i == CASES_MOST)
             break;
-        print_paragraph(stream, "<tr><td>", text_of(one, "label"), "<td class=n>");
+        print_paragraph(stream, row == fastest ? "<tr class=f><td>" : "<tr><td>",
+                        ls_text_of(one, "label"), "<td class=n>");
         fputs(ls_figure_value(ls_report_rate(row).rate, "", shown), stream);
         print_number(stream, "%.4g", ls_report_number(row, "time.step_ms.median", NAN));
         print_ratio(stream, ls_report_ratio(fastest, row), row == fastest);
@@ -104,7 +107,7 @@ static void print_data(FILE *stream, const json_t *figure)
         {
             if (count++ >= POINTS_MOST)
                 continue;
-            print_paragraph(stream, "<tr><td>", text_of(one, "name"), "<td>");
+            print_paragraph(stream, "<tr><td>", ls_text_of(one, "name"), "<td>");
             if (names)
                 ls_markup(stream, json_string_value(json_array_get(names, p)), 80);
             else
@@ -127,13 +130,13 @@ static void print_figures(FILE *stream, const json_t *figures)
         fputs("<h2>Pictures</h2><div class=figs>\n", stream);
     json_array_foreach(figures, i, figure)
     {
-        const char *name = text_of(figure, "name"), *svg = text_of(figure, "svg");
+        const char *name = ls_text_of(figure, "name"), *svg = ls_text_of(figure, "svg");
         fprintf(stream, "<figure id=\"%s\">", name);
         if (*svg)
-            fprintf(stream, "<div class=scroll tabindex=0>%s</div>", svg);
+            fputs(svg, stream);
         else
-            print_paragraph(stream, "<h3>", text_of(figure, "title"), "</h3>");
-        print_paragraph(stream, "<figcaption>", text_of(figure, "caption"), "");
+            print_paragraph(stream, "<h3>", ls_text_of(figure, "title"), "</h3>");
+        print_paragraph(stream, "<figcaption>", ls_text_of(figure, "caption"), "");
         fprintf(stream, " <a href=\"%s.csv\">CSV</a>", name);
         if (*svg)
             fprintf(stream,
@@ -164,12 +167,12 @@ static void print_ratios(FILE *stream, const ls_page *page)
         fputs("<p>No case has timed rows of two values.</p>\n", stream);
     json_array_foreach(page->ratios, i, one)
     {
-        print_paragraph(stream, "<details open><summary>", text_of(one, "case"), "</summary>");
+        print_paragraph(stream, "<details open><summary>", ls_text_of(one, "case"), "</summary>");
         open_table(stream, "Side by side", "value|step ms|time over the first's");
         json_array_foreach(json_object_get(one, "values"), k, value)
         {
             const json_t *row = json_object_get(value, "row");
-            print_paragraph(stream, "<tr><td>", text_of(value, "value"), "");
+            print_paragraph(stream, "<tr><td>", ls_text_of(value, "value"), "");
             print_number(stream, "%.4g", ls_report_number(row, "time.step_ms.median", NAN));
             print_ratio(stream, ls_report_ratio(first_of(one), row), k == 0);
         }
@@ -218,17 +221,16 @@ static void print_end(FILE *stream, const ls_page *page)
 
 void ls_page_write(FILE *stream, const ls_page *page)
 {
-    const char *headline = text_of(page->finding, "headline");
     fputs("<!DOCTYPE html>\n<html lang=en><head><meta charset=utf-8>"
           "<meta name=viewport content=\"width=device-width,initial-scale=1\">"
           "<link rel=icon href=\"data:,\"><title>Lockstep: ",
           stream);
-    ls_markup(stream, *headline ? headline : "report", 120);
+    ls_markup(stream, headline_of(page), 120);
     fputs("</title><style>\n", stream);
     fputs(ls_page_style, stream);
     ls_draw_dark_style(stream);
     fputs("</style></head><body><main>\n", stream);
-    print_finding(stream, page->finding);
+    print_finding(stream, page);
     print_ratios(stream, page);
     print_figures(stream, page->figures);
     ls_page_rows(stream, page);
@@ -243,7 +245,7 @@ void ls_page_write(FILE *stream, const ls_page *page)
 
 static void print_cell(FILE *stream, const char *text, size_t most)
 {
-    ls_text_put(stream, text, most, ls_escape_markdown);
+    ls_text_put(stream, text, most, LS_ESCAPE_MARKDOWN);
 }
 
 void ls_page_markdown(FILE *stream, const ls_page *page)
@@ -251,13 +253,12 @@ void ls_page_markdown(FILE *stream, const ls_page *page)
     const json_t *one;
     size_t i;
     fputs("# ", stream);
-    print_cell(stream, page->finding ? text_of(page->finding, "headline") : "No row has a time",
-               TEXT_MOST);
+    print_cell(stream, headline_of(page), TEXT_MOST);
     fputs("\n\n", stream);
     if (page->finding) {
-        print_cell(stream, text_of(page->finding, "proof"), TEXT_MOST);
+        print_cell(stream, ls_text_of(page->finding, "proof"), TEXT_MOST);
         fputc(' ', stream);
-        print_cell(stream, text_of(page->finding, "where"), TEXT_MOST);
+        print_cell(stream, ls_text_of(page->finding, "where"), TEXT_MOST);
         fputs("\n\n| case | samples/s | step ms | time over the fastest | equal |\n"
               "|---|---|---|---|---|\n",
               stream);
@@ -266,7 +267,7 @@ void ls_page_markdown(FILE *stream, const ls_page *page)
     {
         const json_t *row = json_object_get(one, "row");
         fputs("| ", stream);
-        print_cell(stream, text_of(one, "label"), 80);
+        print_cell(stream, ls_text_of(one, "label"), 80);
         fprintf(stream, " | %.0f | %.4g | %.3g | %s |\n", ls_report_rate(row).rate,
                 ls_report_number(row, "time.step_ms.median", 0),
                 ls_report_ratio(json_object_get(page->finding, "fastest"), row).rate,
@@ -274,16 +275,16 @@ void ls_page_markdown(FILE *stream, const ls_page *page)
     }
     json_array_foreach(page->figures, i, one)
     {
-        const char *name = text_of(one, "name");
+        const char *name = ls_text_of(one, "name");
         fputs("\n## ", stream);
-        print_cell(stream, text_of(one, "title"), TEXT_MOST);
-        if (*text_of(one, "svg")) {
+        print_cell(stream, ls_text_of(one, "title"), TEXT_MOST);
+        if (*ls_text_of(one, "svg")) {
             fputs("\n\n![", stream);
-            print_cell(stream, text_of(one, "alt"), TEXT_MOST);
+            print_cell(stream, ls_text_of(one, "alt"), TEXT_MOST);
             fprintf(stream, "](%s.svg)", name);
         }
         fputs("\n\n", stream);
-        print_cell(stream, text_of(one, "caption"), TEXT_MOST);
+        print_cell(stream, ls_text_of(one, "caption"), TEXT_MOST);
         fprintf(stream, " [Data](%s.csv)\n", name);
     }
     fputs("\n## Left out\n\n", stream);

@@ -6,6 +6,7 @@
 #include "bench/report/figures.h"
 #include "bench/report/page.h"
 #include "bench/report/text.h"
+#include "common/base/numbers.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -27,12 +28,9 @@ static void cell_text(FILE *stream, const char *text, const char *class)
 
 static void cell_number(FILE *stream, double value, const char *format)
 {
-    if (value < 0) {
-        fputs("<td>", stream);
-        return;
-    }
-    fputs("<td class=n>", stream);
-    fprintf(stream, format, value);
+    fputs("<td>", stream);
+    if (value >= 0)
+        fprintf(stream, format, value);
 }
 
 static void print_cells(FILE *stream, const json_t *row, const json_t *differences)
@@ -49,6 +47,9 @@ static void print_cells(FILE *stream, const json_t *row, const json_t *differenc
             *ls_report_text(row, "micro.comm", more, 2) ? "micro.kernel" : "micro.shape";
         ls_report_text(row, "micro.op", text, 128);
         ls_text_add(text, sizeof text, " %s", ls_report_text(row, path, more, sizeof more));
+        if (ls_report_number(row, "micro.size_bytes", 0) > 0)
+            ls_text_add(text, sizeof text, " %s",
+                        ls_format_bytes(ls_report_number(row, "micro.size_bytes", 0), more));
         gate = "";
     } else {
         ls_report_label(row, differences, false, NULL, text);
@@ -78,7 +79,7 @@ static void print_cells(FILE *stream, const json_t *row, const json_t *differenc
     }
     cell_text(stream, ls_report_text(row, "label", text, sizeof text), "");
     ls_report_text(row, "timestamp", stamp, sizeof stamp);
-    cell_text(stream, stamp, "d");
+    cell_text(stream, stamp, "");
 }
 
 /* What the row has of the parts, in figures, and, where asked for, as a bar. */
@@ -153,7 +154,7 @@ static void print_details(FILE *stream, const ls_page *page, const json_t *row)
 void ls_page_rows(FILE *stream, const ls_page *page)
 {
     const json_t *row;
-    json_t *differences = ls_report_differences(page->rows, NULL, NULL);
+    json_t *differences = ls_report_differences(page->rows, NULL, "case.batch_global");
     size_t i;
     fprintf(
         stream,

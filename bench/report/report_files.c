@@ -46,13 +46,8 @@ static ls_status make_folder(const char *path)
 static void put_field(FILE *stream, const char *text, char end)
 {
     fputc('"', stream);
-    ls_text_put(stream, text, SIZE_MAX, ls_escape_csv);
+    ls_text_put(stream, text, SIZE_MAX, LS_ESCAPE_CSV);
     fprintf(stream, "\"%c", end);
-}
-
-static const char *text_of(const json_t *figure, const char *name)
-{
-    return json_string_value(json_object_get(figure, name));
 }
 
 /* Columns are named as the axes are; the first line has the caption. */
@@ -61,21 +56,21 @@ static void write_csv(FILE *stream, const json_t *figure)
     const json_t *one, *point, *names = json_object_get(figure, "categories");
     size_t s, p;
     fputs("series,", stream);
-    put_field(stream, names ? "case" : text_of(figure, "x"), ',');
-    put_field(stream, text_of(figure, names ? "x" : "y"), ',');
+    put_field(stream, names ? "case" : ls_text_of(figure, "x"), ',');
+    put_field(stream, ls_text_of(figure, names ? "x" : "y"), ',');
     fputs("low,high,caption\n", stream);
     json_array_foreach(json_object_get(figure, "series"), s, one)
     {
         json_array_foreach(json_object_get(one, "points"), p, point)
         {
-            put_field(stream, text_of(one, "name"), ',');
+            put_field(stream, ls_text_of(one, "name"), ',');
             if (names)
                 put_field(stream, json_string_value(json_array_get(names, p)), ',');
             else
                 fprintf(stream, "%.17g,", ls_figure_at(point, 0));
             for (size_t k = 1; k < 4; k++)
                 fprintf(stream, "%.17g,", ls_figure_at(point, k));
-            put_field(stream, s + p == 0 ? text_of(figure, "caption") : "", '\n');
+            put_field(stream, s + p == 0 ? ls_text_of(figure, "caption") : "", '\n');
         }
     }
 }
@@ -156,7 +151,7 @@ static ls_status write_texts(const ls_page *page)
     for (i = 0; i < sizeof texts / sizeof *texts; i++)
         LS_TRY(write_file(page, texts[i].name, texts[i].ending, texts[i].write, NULL));
     json_array_foreach((json_t *)(size_t)page->figures, i, figure)
-        LS_TRY(write_file(page, text_of(figure, "name"), "csv", NULL, figure));
+        LS_TRY(write_file(page, ls_text_of(figure, "name"), "csv", NULL, figure));
     return LS_OK;
 }
 

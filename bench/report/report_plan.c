@@ -94,7 +94,7 @@ static bool put_case(FILE *stream, const json_t *row)
         valid = !status && (one->strategy || !option->of);
         if (text && *text && valid) {
             fprintf(stream, "%s%s: \"", before, option->name);
-            ls_text_put(stream, text, SIZE_MAX, ls_escape_yaml);
+            ls_text_put(stream, text, SIZE_MAX, LS_ESCAPE_YAML);
             fputc('"', stream);
             before = ", ";
         }
@@ -163,14 +163,14 @@ void ls_page_bibliography(FILE *stream, const ls_page *page)
     ls_report_text(row, "timestamp", day, sizeof day);
     fprintf(stream, "@misc{lockstep-%s,\n  title = {", day);
     ls_text_put(stream, json_string_value(json_object_get(page->finding, "headline")), SIZE_MAX,
-                ls_escape_bibtex);
+                LS_ESCAPE_BIBTEX);
     fprintf(stream, "},\n  author = {{The Lockstep authors}},\n  year = {%.4s},\n  note = {", day);
     fprintf(stream, "Report of %zu rows by Lockstep " LS_VERSION ", commit ",
             json_array_size(page->rows));
     ls_text_put(stream, ls_report_text(row, "provenance.commit", commit, sizeof commit), SIZE_MAX,
-                ls_escape_bibtex);
+                LS_ESCAPE_BIBTEX);
     fputs(", on ", stream);
     ls_text_put(stream, ls_report_machine(row, machine, sizeof machine), SIZE_MAX,
-                ls_escape_bibtex);
+                LS_ESCAPE_BIBTEX);
     fputs("}\n}\n", stream);
 }

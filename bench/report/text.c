@@ -3,6 +3,7 @@
 #include "bench/report/text.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <string.h>
 
 size_t ls_text_step(const char *c)
@@ -22,71 +23,47 @@ static bool is_shown(const char *c, size_t length)
 
 void ls_text_put(FILE *stream, const char *text, size_t most, ls_escape escape)
 {
+    static const char *const markup[] = {"&amp;", "&lt;", "&gt;", "&quot;", "&#39;"};
+    static const struct {
+        const char *these, *before; /* what has that before it */
+        const char *const *instead; /* or stands as this */
+        const char *blanks;
+    } ways[] = {
+        [LS_ESCAPE_MARKUP] = {"&<>\"'", "", markup, ""},
+        [LS_ESCAPE_MARKDOWN] = {"\\`*_|[]<>#!~&$", "\\", NULL, ""},
+        [LS_ESCAPE_GNUPLOT] = {"'", "'", NULL, ""},
+        [LS_ESCAPE_CSV] = {"\"", "\"", NULL, ""},
+        [LS_ESCAPE_YAML] = {"\\\"", "\\", NULL, ""},
+        [LS_ESCAPE_BIBTEX] = {"&%$#_", "\\", NULL, "\\{}"}, /* braces would have to balance */
+    };
     size_t length;
     for (const char *c = text ? text : ""; *c; c += length) {
+        const char *found = strchr(ways[escape].these, *c);
         length = ls_text_step(c);
         if (most-- == 0) {
             fputs("\xe2\x80\xa6", stream);
             return;
         }
-        if (!is_shown(c, length))
+        if (!is_shown(c, length) || strchr(ways[escape].blanks, *c)) {
             fputc(' ', stream);
-        else if (!escape(stream, *c))
+        } else if (found && ways[escape].instead) {
+            fputs(ways[escape].instead[found - ways[escape].these], stream);
+        } else {
+            fputs(found ? ways[escape].before : "", stream);
             fwrite(c, 1, length, stream);
+        }
     }
 }
 
 void ls_markup(FILE *stream, const char *text, size_t most)
 {
-    ls_text_put(stream, text, most, ls_escape_markup);
+    ls_text_put(stream, text, most, LS_ESCAPE_MARKUP);
 }
 
-bool ls_escape_markup(FILE *stream, char c)
+const char *ls_text_of(const json_t *object, const char *name)
 {
-    static const char of[] = "&<>\"'";
-    static const char *const is[] = {"&amp;", "&lt;", "&gt;", "&quot;", "&#39;"};
-    const char *found = strchr(of, c);
-    if (found)
-        fputs(is[found - of], stream);
-    return found;
-}
-
-static bool put_before(FILE *stream, char c, const char *these)
-{
-    if (strchr(these, c))
-        fputc('\\', stream);
-    return false;
-}
-
-bool ls_escape_markdown(FILE *stream, char c)
-{
-    return put_before(stream, c, "\\`*_|[]<>#!~&$");
-}
-
-bool ls_escape_yaml(FILE *stream, char c)
-{
-    return put_before(stream, c, "\\\"");
-}
-
-bool ls_escape_bibtex(FILE *stream, char c)
-{
-    if (strchr("\\{}", c)) /* which braces would have to balance */
-        return fputc(' ', stream) != EOF;
-    return put_before(stream, c, "&%$#_");
-}
-
-bool ls_escape_gnuplot(FILE *stream, char c) /* knows no escape but its own quote, doubled */
-{
-    if (c == '\'')
-        fputc(c, stream);
-    return false;
-}
-
-bool ls_escape_csv(FILE *stream, char c)
-{
-    if (c == '"')
-        fputc(c, stream);
-    return false;
+    const char *text = json_string_value(json_object_get(object, name));
+    return text ? text : "";
 }
 
 char *ls_text_add(char *out, size_t size, const char *format, ...)

@@ -7,24 +7,28 @@
 #ifndef LS_BENCH_REPORT_TEXT_H
 #define LS_BENCH_REPORT_TEXT_H
 
-#include <stdbool.h>
+#include <jansson.h>
 #include <stddef.h>
 #include <stdio.h>
 
-/** Writes what a character has before it; true where that stands for the character itself. */
-typedef bool (*ls_escape)(FILE *stream, char c);
-bool ls_escape_markup(FILE *stream, char c);   /**< of HTML and XML */
-bool ls_escape_markdown(FILE *stream, char c); /**< in a table, too */
-bool ls_escape_gnuplot(FILE *stream, char c);  /**< between single quotes */
-bool ls_escape_csv(FILE *stream, char c);      /**< between double quotes */
-bool ls_escape_yaml(FILE *stream, char c);     /**< the same */
-bool ls_escape_bibtex(FILE *stream, char c);   /**< between braces */
+/** The language that the text is written in. */
+typedef enum ls_escape {
+    LS_ESCAPE_MARKUP,   /**< HTML and XML */
+    LS_ESCAPE_MARKDOWN, /**< in a table, too */
+    LS_ESCAPE_GNUPLOT,  /**< between single quotes: it knows no escape but these, doubled */
+    LS_ESCAPE_CSV,      /**< between double quotes */
+    LS_ESCAPE_YAML,     /**< the same */
+    LS_ESCAPE_BIBTEX,   /**< between braces */
+} ls_escape;
 
 /** Writes at most `most` characters of the text, and dots for the others. NULL is "". */
 void ls_text_put(FILE *stream, const char *text, size_t most, ls_escape escape);
 
 /** The same as HTML. */
 void ls_markup(FILE *stream, const char *text, size_t most);
+
+/** The text that a member of an object is; "" where it is none. */
+const char *ls_text_of(const json_t *object, const char *name);
 
 /** Where the character after the one at `c` begins. */
 size_t ls_text_step(const char *c);

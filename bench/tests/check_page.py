@@ -33,6 +33,22 @@ CONTRAST = """(() => {
   return bad.slice(0, 5);
 })()"""
 
+# Texts of a picture that leave it, or lie upon each other.
+CROWDED = """(() => {
+  const bad = [];
+  for (const svg of document.querySelectorAll('figure svg')) {
+    const all = svg.getBoundingClientRect(), texts = [...svg.querySelectorAll('text')].map(e =>
+        [e.getBoundingClientRect(), e.textContent.trim()]).filter(t => t[1]);
+    texts.forEach(([a, text], i) => {
+      if (a.left < all.left || a.right > all.right || a.bottom > all.bottom) bad.push(text + ' is cut');
+      for (const [b, other] of texts.slice(i + 1))
+        if (Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1 &&
+            Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > a.height / 3) bad.push(text + ' on ' + other);
+    });
+  }
+  return bad.slice(0, 5);
+})()"""
+
 
 class Browser:
     """Chromium, and what it says."""
@@ -116,6 +132,7 @@ def check(browser, address):
     browser.call("Page.navigate", url=address)
     browser.wait("Page.loadEventFired")
     expect("no layout shift", browser.value("window.shift") in (0, None), browser.value("window.shift"))
+    expect("texts of pictures have room", browser.value(CROWDED) == [], browser.value(CROWDED))
     for dark in ("light", "dark"):
         browser.call("Emulation.setEmulatedMedia",
                      features=[{"name": "prefers-color-scheme", "value": dark}])

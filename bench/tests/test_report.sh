@@ -53,6 +53,9 @@ elif kind == "odd":
     rows += [{"schema": 1, "id": f"m{n}", "timestamp": "2026-11-20T00:01:00Z", "micro": {
         "op": "layers", "shape": f"dense{n} forward", "type": "float", "ranks": 1, "time_us": 1000.0 * n, "time_p10_us": 1.0,
         "time_p90_us": 3000.0, "roof_us": 500.0, "wrong": int(n == 3)}} for n in (1, 2, 3)]
+elif kind == "equal": # two of ours that are the same, one that is not to be compared
+    rows = [row(1, "mirrored", 1, 4.0), row(2, "towers", 1, 4.0), row(3, "mirrored", 2, 4.0),
+            row(4, "towers", 2, 4.0), row(5, "independent", 1, 3.0), row(6, "independent", 2, 2.0)]
 elif kind == "many":
     rows = [row(n, ("single", "mirrored", "towers", "independent")[n % 4], 1 + n % 4,
                 2.0 + n % 7, seed=n) for n in range(1000)]
@@ -124,11 +127,23 @@ head -n 1 scaling.jsonl >one.jsonl
 lockstep_ok report --results one.jsonl --out page
 expect "one row makes a page" page '"is the only case here" in page'
 
+make_rows equal.jsonl equal
+lockstep_ok report --results equal.jsonl --out page
+expect "who is no better than another is not named alone" grep -qx \
+    '## mirrored, like 1 other, keeps 100% on 2 devices' page/report.md
+lockstep_ok report --results equal.jsonl --where strategy=independent --out page
+expect "nothing is told of a strategy that is no candidate but its speed" grep -qx \
+    '# independent on 2 devices is the fastest: 32,000 samples/s' page/report.md
+sed 's/"status": "ok"/"status": "failed"/' one.jsonl >failed.jsonl
+lockstep_ok report --results failed.jsonl --out page
+expect "rows that failed are said to" page '"<h1>All rows here failed a check" in page'
+
 make_rows machines.jsonl machines
 lockstep_ok report --results machines.jsonl --out page
 expect "machines are apart" test -s page/throughput-strong-2.csv
 lockstep_ok report --results machines.jsonl --against provenance.host --out together
 expect "and side by side where asked" grep -q '^"mirrored, there",4,' together/throughput-strong.csv
+expect "which the picture says" grep -q ">several machines, commit.c0ffee," together/index.html
 expect "with the ratio of times" grep -q "0.5 (0.493 to 0.507)" together/index.html
 
 make_rows hostile.jsonl hostile

@@ -202,8 +202,10 @@ ls_status ls_need_refuse(const ls_need *need, const ls_plan_of_case *plan, bool 
 
 /* ---- Growth ---------------------------------------------------------------------------------- */
 
-/* Of fewer, what a library took once cannot be told from what a step does. */
-enum { FEWEST_STEPS = 5 };
+/* Of fewer, what a library took once cannot be told from what a step does: what one thread
+ * allocates and another frees counts as in use until the second one's cache has 7 pieces of its
+ * size (glibc's malloc). */
+enum { FEWEST_STEPS = 16 };
 
 ls_held ls_held_by(const ls_session *session)
 {

@@ -164,10 +164,13 @@ static ls_status look_at_accuracy(ls_trial *trial)
 
 /* How many of `left` steps are put next: about chunk_ms of them, to the next epoch's end at most
  * where something looks at it, and to a fault on purpose. The first one after an opening is put
- * alone: what it makes the heap grow by, once, is not the growth of a step. */
+ * alone, and the next are half of what is left at most: what the heap grows by once, and not in two
+ * puts, is not the growth of a step. */
 static uint64_t next_chunk(const ls_trial *trial, uint64_t left)
 {
-    const uint64_t most = trial->fresh ? 1 : trial->chunk;
+    uint64_t most = trial->fresh ? 1 : trial->chunk;
+    if (!trial->growth.puts && most > (left + 1) / 2)
+        most = (left + 1) / 2;
     uint64_t chunk = left < most ? left : most;
     if (trial->plan->config->target_kind == LS_TARGET_ACCURACY) {
         uint64_t per_epoch = ls_job_steps_per_epoch(&trial->session.job);

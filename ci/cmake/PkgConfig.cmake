@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 # Installs lockstep.pc, for projects that build without CMake. It finds its prefix by where it lies,
 # as the CMake package does. What the library stands on is linked by whoever links a static one.
-file(RELATIVE_PATH lockstep_up "/p/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/p")
+# Where it lies, pkg-config looks whatever machine it builds for: lib/pkgconfig is not such a place on Debian.
+set(lockstep_pc ${CMAKE_INSTALL_DATADIR}/pkgconfig)
+file(RELATIVE_PATH lockstep_up "/p/${lockstep_pc}" "/p")
 set(lockstep_needs " -pthread -lm")
 foreach(library ${LOCKSTEP_LIBRARIES})
   if(TARGET ${library})
@@ -25,4 +27,4 @@ else()
   set(lockstep_libs_private "${lockstep_needs}")
 endif()
 configure_file(ci/cmake/lockstep.pc.in lockstep.pc @ONLY)
-install(FILES ${CMAKE_CURRENT_BINARY_DIR}/lockstep.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/lockstep.pc DESTINATION ${lockstep_pc})

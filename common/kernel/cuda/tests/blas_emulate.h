@@ -257,11 +257,11 @@ static cublasStatus_t blas_config(const cublasLtMatmulAlgo_t *algo,
 /* A factor as the arithmetic takes it: TF32 has 10 bits behind the first. */
 static double blas_factor(const blas_desc *desc, float value)
 {
+    if (desc->compute != CUBLAS_COMPUTE_32F_FAST_TF32)
+        return (double)value;
     int exponent;
     const double fraction = frexp((double)value, &exponent);
-    return desc->compute == CUBLAS_COMPUTE_32F_FAST_TF32
-               ? ldexp(rint(fraction * 2048), exponent - 11)
-               : (double)value;
+    return ldexp(rint(fraction * 2048), exponent - 11);
 }
 
 /* d = factor[0] op(a) op(b) + factor[1] d, of one batch. */
